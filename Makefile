@@ -1,0 +1,88 @@
+# Override on the command line, e.g. `make fuzz FUZZTIME=5m` or `make demo ARGS=--stay`.
+GO                ?= go
+ARGS              ?=
+PKGS              ?= ./...
+TESTFLAGS         ?=
+FUZZTIME          ?= 30s
+GOLANGCI_VERSION  ?= v2.15.0
+VERSION           ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+# -buildvcs=false: the version is stamped below, and Go's own stamp fails in a
+# checkout that belongs to another user.
+BUILDFLAGS        ?= -trimpath -buildvcs=false
+LDFLAGS           ?= -X main.version=$(VERSION)
+
+BIN               := bin/projector
+TOOLS             := $(CURDIR)/bin/.tools
+# The version is in the name, so a new version is a new file to build.
+GOLANGCI          := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/projector, one static binary
+	CGO_ENABLED=0 $(GO) build $(BUILDFLAGS) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/projector
+
+.PHONY: demo
+demo: build ## Run the whole system on this machine (ARGS=--stay keeps it running)
+	$(BIN) demo $(ARGS)
+
+.PHONY: test
+test: ## Run all tests; uses local PostgreSQL binaries, else downloads them once
+	$(GO) test $(TESTFLAGS) $(PKGS)
+
+.PHONY: test-race
+test-race: ## Run all tests under the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race $(TESTFLAGS) $(PKGS)
+
+.PHONY: test-kafka
+test-kafka: ## Run the broker tests on a real Apache Kafka, fetched by Maven (needs Java 17+)
+	PROJECTOR_TEST_KAFKA=real $(GO) test -tags kafka -count=1 $(TESTFLAGS) ./internal/devstack/... ./e2e/...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
+	@set -e; found=0; \
+	for pkg in $$($(GO) list $(PKGS)); do \
+	  listed=$$($(GO) test -list '^Fuzz' $$pkg); \
+	  for target in $$(echo "$$listed" | grep '^Fuzz' || true); do \
+	    found=1; echo "== $$pkg $$target"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	  done; \
+	done; \
+	test $$found = 1 || { echo "no fuzz target in $(PKGS)" >&2; exit 1; }
+
+.PHONY: fmt
+fmt: $(GOLANGCI) ## Format the code
+	$(GOLANGCI) fmt
+
+.PHONY: fmt-check
+fmt-check: ## Fail when a file is not formatted by gofmt
+	@files=$$(gofmt -l .) || exit 1; \
+	test -z "$$files" || { echo "not formatted (make fmt):"; echo "$$files"; exit 1; } >&2
+
+.PHONY: vet
+vet: ## Run go vet, on the files behind the kafka tag too
+	$(GO) vet $(PKGS)
+	$(GO) vet -tags kafka $(PKGS)
+
+.PHONY: lint
+lint: $(GOLANGCI) ## Run golangci-lint (builds it the first time: some minutes)
+	$(GOLANGCI) run $(PKGS)
+
+$(GOLANGCI):
+	CGO_ENABLED=0 GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv $(TOOLS)/golangci-lint $@
+
+.PHONY: tidy-check
+tidy-check: ## Fail when go.mod or go.sum is not tidy or a module was altered
+	$(GO) mod tidy -diff
+	$(GO) mod verify
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin
+	$(GO) clean -testcache

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/alecthomas/kong"
+
+	"projector/errclass"
+)
+
+// Exit statuses of the contract.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// usageError is a wrong flag, environment variable or file: exit status 2.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// usagef names what is wrong and the remedy.
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// cli is the command line.
+type cli struct {
+	Run     runCmd     `cmd:"" help:"Consume account events and keep the read model right, until stopped."`
+	Demo    demoCmd    `cmd:"" help:"Show the whole system on this machine, with nothing to set up."`
+	Migrate migrateCmd `cmd:"" help:"Bring the database schema up to date. Safe to run from many places at once."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// streams is where a command writes: results to out, logs and progress to err.
+type streams struct {
+	out io.Writer
+	err io.Writer
+}
+
+const description = `Projects account events from Kafka into account balances in PostgreSQL: each event once, in order, whatever is delivered twice, late or broken.
+
+Every flag has an environment variable; a flag beats it. Exit status: 0 done or stopped by a signal, 1 failed, 2 wrong usage or configuration.`
+
+// execute runs one command and answers the exit status.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) (status int) {
+	var c cli
+	io := &streams{out: stdout, err: stderr}
+	exited := -1
+	parser, err := kong.New(&c,
+		kong.Name("projector"), kong.Description(description), kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { exited = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(io),
+	)
+	if err != nil {
+		return report(stderr, err)
+	}
+	parsed, err := parser.Parse(args)
+	if exited >= 0 { // --help
+		return exited
+	}
+	if err != nil {
+		return report(stderr, usageError{err})
+	}
+	return report(stderr, parsed.Run())
+}
+
+// report prints an error as one line and answers the exit status.
+func report(stderr io.Writer, err error) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &usage):
+		_, _ = fmt.Fprintf(stderr, "projector: %s\n", usage.Error())
+		return exitUsage
+	default:
+		_, _ = fmt.Fprintf(stderr, "projector: %s\n", errclass.Safe(err))
+		return exitFailed
+	}
+}

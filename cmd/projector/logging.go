@@ -1,0 +1,26 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+
+	"golang.org/x/term"
+
+	"projector/internal/telemetry"
+)
+
+// logFlags say what is logged and how.
+type logFlags struct {
+	LogLevel  string `env:"LOG_LEVEL" default:"info" placeholder:"LEVEL" group:"Log" help:"debug, info, warn or error (default info)."`
+	LogFormat string `env:"LOG_FORMAT" placeholder:"FORMAT" group:"Log" help:"text or json; default text on a terminal, else json."`
+}
+
+func (f *logFlags) logger(w io.Writer) (*slog.Logger, error) {
+	file, isFile := w.(*os.File)
+	log, err := telemetry.NewLogger(w, isFile && term.IsTerminal(int(file.Fd())), f.LogLevel, f.LogFormat) //nolint:gosec // a file descriptor fits an int
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return log, nil
+}

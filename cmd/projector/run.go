@@ -1,0 +1,257 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/dlq"
+	"projector/internal/consumer"
+	"projector/internal/retry"
+	"projector/internal/telemetry"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// projectionBalance is the projection this program knows.
+const projectionBalance = "account_balance"
+
+// eventFlags say how events look and which are expected.
+type eventFlags struct {
+	Format           string   `env:"EVENT_FORMAT" default:"json" group:"Events" help:"Wire format (default json)."`
+	FirstVersion     int64    `env:"FIRST_VERSION" default:"1" placeholder:"N" group:"Events" help:"Version of an account's first event (default 1)."`
+	Currencies       string   `env:"CURRENCIES" default:"all" placeholder:"CODES" group:"Events" help:"Accepted ISO 4217 codes, separated by commas (default all)."`
+	IgnoreEventTypes []string `env:"IGNORE_EVENT_TYPES" placeholder:"TYPE" group:"Events" help:"Event types that only advance an account's version."`
+}
+
+func (f *eventFlags) format() (event.Format, error) {
+	currencies, err := event.ParseCurrencies(f.Currencies)
+	if err != nil {
+		return nil, usagef("--currencies (CURRENCIES): %w", err)
+	}
+	if f.FirstVersion < 0 {
+		return nil, usagef("--first-version (FIRST_VERSION): must not be negative")
+	}
+	format, err := event.New(f.Format, event.Options{
+		FirstVersion: f.FirstVersion, Currencies: currencies, Ignore: f.IgnoreEventTypes,
+	})
+	if err != nil {
+		return nil, usagef("--format (EVENT_FORMAT): %w", err)
+	}
+	return format, nil
+}
+
+// projectFlags say what is projected, and as whom.
+type projectFlags struct {
+	Projection   string        `env:"PROJECTION" default:"account_balance" group:"Projection" help:"What to project (default account_balance)."`
+	Group        string        `env:"KAFKA_GROUP" placeholder:"NAME" group:"Projection" help:"Consumer group; default the projection's name with -projector behind it."`
+	ParkLimit    int64         `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events kept in the database behind a hole, an account (default 10000)."`
+	RetryInitial time.Duration `env:"RETRY_INITIAL" default:"1s" placeholder:"DURATION" group:"Projection" help:"First wait after a transient error (default 1s)."`
+	RetryMax     time.Duration `env:"RETRY_MAX" default:"60s" placeholder:"DURATION" group:"Projection" help:"Longest wait (default 60s)."`
+}
+
+func (f *projectFlags) group() string {
+	return cmp.Or(f.Group, strings.ReplaceAll(f.Projection, "_", "-")+"-projector")
+}
+
+func (f *projectFlags) validate() error {
+	switch {
+	case f.Projection != projectionBalance:
+		return usagef("--projection (PROJECTION): %q is unknown; use %s", f.Projection, projectionBalance)
+	case f.ParkLimit < 0:
+		return usagef("--park-limit (PARK_LIMIT): must not be negative")
+	case f.RetryInitial <= 0:
+		return usagef("--retry-initial (RETRY_INITIAL): must be more than 0")
+	case f.RetryMax < f.RetryInitial:
+		return usagef("--retry-max (RETRY_MAX): must not be less than --retry-initial")
+	}
+	return nil
+}
+
+type runCmd struct {
+	kafkaFlags
+	databaseFlags
+	projectFlags
+	eventFlags
+	logFlags
+	Listen string `env:"LISTEN_ADDR" default:":8080" placeholder:"ADDR" group:"HTTP" help:"Health, metrics and status page (default :8080)."`
+}
+
+const (
+	// attemptWithin is the deadline of one attempt at the database or the DLQ. A
+	// statement that waits for a lock gives up before.
+	attemptWithin = 30 * time.Second
+	// drainWithin leaves room to commit within the 10 s a stop may take.
+	drainWithin = 6 * time.Second
+	// cacheBytes is what all partitions together remember of accounts.
+	cacheBytes = 96 << 20
+)
+
+// Run consumes until ctx ends.
+func (c *runCmd) Run(ctx context.Context, io *streams) error {
+	log, err := c.logger(io.err)
+	if err != nil {
+		return err
+	}
+	p, err := c.build(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	return p.run(ctx)
+}
+
+// process is one running projector.
+type process struct {
+	log       *slog.Logger
+	pool      *pgxpool.Pool
+	publisher *dlq.Publisher
+	admin     *kgo.Client
+	health    *telemetry.Health
+	metrics   *telemetry.Metrics
+	server    *telemetry.Server
+	consumer  *consumer.Consumer
+	retry     retry.Policy
+	parked    atomic.Pointer[readmodel.ParkedSummary] // as last counted
+}
+
+// build wires a process from the flags. Nothing is connected to yet.
+func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	format, err := c.format()
+	if err != nil {
+		return nil, err
+	}
+	client, err := c.client(log)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := c.pool(ctx)
+	if err != nil {
+		return nil, err
+	}
+	registry := telemetry.NewRegistry()
+	p := &process{
+		log: log, pool: pool,
+		health:  telemetry.NewHealth(telemetry.HealthConfig{}),
+		metrics: telemetry.NewMetrics(registry, c.Projection),
+		retry:   retry.Policy{Initial: c.RetryInitial, Max: c.RetryMax, Attempt: attemptWithin},
+	}
+	telemetry.RegisterBuildInfo(registry, version)
+	telemetry.RegisterHealth(registry, p.health)
+	telemetry.RegisterPool(registry, pool)
+	p.metrics.Declare(c.Topic, classNames())
+	if p.publisher, err = dlq.NewPublisher(dlq.PublisherConfig{
+		Topic: c.dlqTopic(), Stamp: dlq.Stamp{Group: c.group(), Projection: c.Projection}, Client: client, Logger: log,
+	}); err != nil {
+		return nil, err
+	}
+	if p.admin, err = kgo.NewClient(client...); err != nil {
+		return nil, fmt.Errorf("Kafka client: %w", err)
+	}
+	balances := readmodel.BalanceConfig{
+		Pool: pool, Format: format, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit, CacheBytes: cacheBytes / 8,
+	}
+	p.consumer, err = consumer.New(consumer.Config{
+		Client: client,
+		Member: []kgo.Opt{telemetry.KafkaHooks(registry, "consumer")},
+		Topic:  c.Topic, Group: c.group(), Owner: owner(), Format: format,
+		Open: func(partition int32) consumer.Projection {
+			return readmodel.NewBalance(balances, readmodel.Partition{Group: c.group(), Topic: c.Topic, Number: partition})
+		},
+		DeadLetters: deadLetters{p.publisher, p.admin, c.dlqTopic(), c.Topic},
+		Database:    sharedDatabase{pool, c.group(), c.Topic},
+		Observer:    p.metrics,
+		Health:      p.health,
+		Log:         log,
+		Retry:       p.retry,
+		Limits:      consumer.DefaultLimits(),
+		DrainWithin: drainWithin,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.server = telemetry.NewServer(c.Listen, registry, p.health, p.status(c), log)
+	return p, nil
+}
+
+// owner names this process, uniquely.
+func owner() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return host + "/" + rand.Text()[:8]
+}
+
+func classNames() []string {
+	classes := event.Classes()
+	names := make([]string, len(classes))
+	for i, class := range classes {
+		names[i] = string(class)
+	}
+	return names
+}
+
+// run serves HTTP, waits for the schema, and consumes until ctx ends.
+func (p *process) run(ctx context.Context) error {
+	if err := p.server.Start(ctx); err != nil {
+		return fmt.Errorf("--listen (LISTEN_ADDR): %w", err)
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = p.server.Shutdown(ctx)
+	}()
+	p.log.Info("starting", slog.String("version", version), slog.String("http", p.server.Addr()))
+	if err := p.awaitSchema(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	go p.watchParked(watching)
+	if err := p.consumer.Run(ctx); err != nil {
+		return err
+	}
+	p.log.Info("stopped")
+	return nil
+}
+
+// awaitSchema waits for the database, for ever, and fails when it answers that the
+// schema is missing or too old.
+func (p *process) awaitSchema(ctx context.Context) error {
+	log := retry.Throttle(p.log, nil, "check the schema", telemetry.KeyDependency, "postgres")
+	err := p.retry.Forever(ctx, retry.Tee(log, unready{p}), func(ctx context.Context) error {
+		err := readmodel.CheckSchema(ctx, p.pool)
+		var schema *readmodel.SchemaError
+		if errors.As(err, &schema) {
+			return retry.Stop(schema)
+		}
+		return err
+	})
+	if err == nil {
+		p.health.OK(conditionSchema)
+	}
+	return err
+}
+
+func (p *process) close() {
+	p.publisher.Close()
+	p.admin.Close()
+	p.pool.Close()
+}

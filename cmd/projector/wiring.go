@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/dlq"
+	"projector/errclass"
+	"projector/internal/telemetry"
+	"projector/projection"
+	"projector/readmodel"
+)
+
+// conditionSchema is why the process is unready while it waits for the database.
+const conditionSchema = "schema"
+
+// unready makes health and metrics follow the retries at the start.
+type unready struct{ p *process }
+
+// Failing implements retry.Observer.
+func (u unready) Failing(err error, _ int, _, _ time.Duration) {
+	u.p.metrics.Retry(telemetry.DependencyPostgres, errclass.Reason(err))
+	u.p.health.Fail(conditionSchema, "PostgreSQL: "+errclass.Safe(err))
+	if errclass.Postgres(err) == errclass.RetryReset {
+		u.p.pool.Reset()
+	}
+}
+
+// Recovered implements retry.Observer.
+func (u unready) Recovered(int, time.Duration) { u.p.health.OK(conditionSchema) }
+
+// deadLetters is the consumer's way to the DLQ topic.
+type deadLetters struct {
+	*dlq.Publisher
+	admin         *kgo.Client
+	topic, source string
+}
+
+// EnsureTopic creates the DLQ topic when it is missing.
+func (d deadLetters) EnsureTopic(ctx context.Context) error {
+	return dlq.EnsureTopic(ctx, kadm.NewClient(d.admin), d.topic, d.source)
+}
+
+// sharedDatabase is what the consumer needs of the database beside the projection.
+type sharedDatabase struct {
+	pool         *pgxpool.Pool
+	group, topic string
+}
+
+// Positions reads the stored positions.
+func (d sharedDatabase) Positions(ctx context.Context) ([]projection.StoredPosition, error) {
+	return readmodel.LoadPositions(ctx, d.pool, d.group, d.topic)
+}
+
+// Ready fails when the database cannot be reached or cannot be written.
+func (d sharedDatabase) Ready(ctx context.Context) error { return readmodel.CheckReady(ctx, d.pool) }
+
+// Reset drops the connections.
+func (d sharedDatabase) Reset() { d.pool.Reset() }
+
+// parkedEvery is how often the parked events are counted.
+const parkedEvery = 10 * time.Second
+
+// watchParked keeps the gauges of parked events.
+func (p *process) watchParked(ctx context.Context) {
+	tick := time.NewTicker(parkedEvery)
+	defer tick.Stop()
+	for {
+		look, cancel := context.WithTimeout(ctx, parkedEvery)
+		if parked, err := readmodel.CountParked(look, p.pool); err == nil {
+			p.metrics.Parked(parked.Accounts, parked.Events, parked.OldestGap)
+			p.parked.Store(&parked)
+		}
+		cancel()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// status answers what the status page shows, from memory.
+func (p *process) status(c *runCmd) telemetry.StatusFunc {
+	started := time.Now()
+	return func() telemetry.Status {
+		s := telemetry.Status{
+			Version: version, Projection: c.Projection, Group: c.group(), Topic: c.Topic, DLQTopic: c.dlqTopic(),
+			StartedAt: started,
+		}
+		for _, d := range p.consumer.Status() {
+			s.Partitions = append(s.Partitions, telemetry.PartitionStatus{
+				Topic: c.Topic, Partition: d.Partition, State: telemetry.State(d.State), Since: &d.Since, Reason: d.Reason,
+			})
+			last := &s.Partitions[len(s.Partitions)-1]
+			if d.Claimed {
+				last.Position = &d.Position
+			}
+			if d.Claimed && d.End >= 0 {
+				records := max(0, d.End-d.Position)
+				last.End, last.LagRecords, last.LagSeconds = &d.End, &records, &d.LagSeconds
+			}
+		}
+		if parked := p.parked.Load(); parked != nil {
+			s.Parked = &telemetry.ParkedStatus{
+				Accounts: parked.Accounts, Events: parked.Events, OldestGapSeconds: parked.OldestGap.Seconds(),
+			}
+		}
+		return s
+	}
+}

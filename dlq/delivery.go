@@ -1,0 +1,172 @@
+package dlq
+
+import (
+	"context"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/errclass"
+	"projector/projection"
+	"projector/projection/event"
+)
+
+// Delivery is the dead letters of one batch and what of them the brokers have
+// acknowledged. It lives as long as its batch is retried. One goroutine at a
+// time may use it.
+type Delivery struct {
+	items []*item
+}
+
+// NewDelivery holds letters for publishing. failedAt is written to each.
+func NewDelivery(letters []projection.DeadLetter, failedAt time.Time) *Delivery {
+	d := &Delivery{items: make([]*item, len(letters))}
+	for i, letter := range letters {
+		d.items[i] = &item{letter: letter, failedAt: failedAt}
+	}
+	return d
+}
+
+// Rejudged returns the delivery of the same batch after it was judged again. A
+// letter that was there before, of the same record with the same class, keeps
+// what is known of it: acknowledged it is not sent again, on its way it is
+// waited for. The old delivery must not be used any more.
+func (d *Delivery) Rejudged(letters []projection.DeadLetter, failedAt time.Time) *Delivery {
+	known := make(map[letterID]*item, len(d.items))
+	for _, it := range d.items {
+		known[idOf(it.letter)] = it
+	}
+	next := NewDelivery(letters, failedAt)
+	for i, it := range next.items {
+		if before, ok := known[idOf(it.letter)]; ok {
+			next.items[i] = before
+			delete(known, idOf(it.letter))
+		}
+	}
+	return next
+}
+
+// Len returns how many letters there are, acknowledged or not.
+func (d *Delivery) Len() int { return len(d.items) }
+
+// Pending returns how many letters have not been acknowledged yet.
+func (d *Delivery) Pending() int {
+	n := 0
+	for _, it := range d.items {
+		if it.settle(); !it.acked {
+			n++
+		}
+	}
+	return n
+}
+
+// letterID tells letters apart: a record may be dead-lettered once a class.
+type letterID struct {
+	topic     string
+	partition int32
+	offset    int64
+	class     event.Class
+}
+
+func idOf(letter projection.DeadLetter) letterID {
+	r := letter.Record
+	return letterID{r.Topic, r.Partition, r.Offset, letter.Class}
+}
+
+// item is one letter on its way.
+type item struct {
+	letter   projection.DeadLetter
+	failedAt time.Time
+	acked    bool
+	refused  bool    // as too large, alone or in company
+	cut      Cut     // what the next attempt leaves out
+	flight   *flight // nil when nothing of it is on its way
+}
+
+// flight is one produced record. err is set before done is closed.
+type flight struct {
+	done chan struct{}
+	err  error
+}
+
+// launch produces the item through client without waiting. Not the caller's
+// context but the client's own time-out bounds how long the record is buffered:
+// a cancelled context would fail all records of that partition, those of other
+// batches too.
+func (it *item) launch(client *kgo.Client, record *kgo.Record) {
+	f := &flight{done: make(chan struct{})}
+	it.flight = f
+	client.TryProduce(context.Background(), record, func(_ *kgo.Record, err error) {
+		f.err = err
+		close(f.done)
+	})
+}
+
+// wait blocks until the item's flight has ended or ctx has. It returns why the
+// item was not acknowledged, and nil when it was or is too large.
+func (it *item) wait(ctx context.Context) error {
+	if it.flight == nil {
+		return nil
+	}
+	select {
+	case <-it.flight.done:
+		return it.settle()
+	case <-ctx.Done():
+		if err := it.settle(); err != nil || it.flight == nil {
+			return err // both at once: an acknowledgement counts
+		}
+		return context.Cause(ctx)
+	}
+}
+
+// settle takes the outcome of a flight that has ended, without blocking.
+func (it *item) settle() error {
+	if it.flight == nil {
+		return nil
+	}
+	select {
+	case <-it.flight.done:
+	default:
+		return nil
+	}
+	err := it.flight.err
+	it.flight = nil
+	switch {
+	case err == nil:
+		it.acked = true
+	case errclass.TooLarge(err):
+		it.refused = true
+		err = nil
+	}
+	return err
+}
+
+// idle reports that the item has to be sent and is not on its way.
+func (it *item) idle() bool { return !it.acked && it.flight == nil }
+
+// waitAll waits for every item and returns the first error. When ctx ends it
+// returns at once.
+func waitAll(ctx context.Context, items []*item) error {
+	var first error
+	for _, it := range items {
+		err := it.wait(ctx)
+		if first == nil {
+			first = err
+		}
+		if err != nil && ctx.Err() != nil {
+			return first
+		}
+	}
+	return first
+}
+
+// refused returns the items that are still to be delivered and were too large.
+func refused(items []*item) []*item {
+	var large []*item
+	for _, it := range items {
+		if it.idle() && it.refused {
+			large = append(large, it)
+		}
+	}
+	return large
+}

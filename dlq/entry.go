@@ -1,0 +1,167 @@
+package dlq
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/projection"
+	"projector/projection/event"
+)
+
+// ErrTruncated is returned where the whole original is needed and the dead
+// letter was cut because it was too large.
+var ErrTruncated = errors.New("the dead letter does not hold the whole original record")
+
+// Entry is one record of a DLQ topic, read back. Key, Value and header values
+// share memory with the record it was parsed from.
+type Entry struct {
+	DLQPartition int32
+	DLQOffset    int64
+
+	Class   event.Class // as it stands there; a later release may know more classes
+	Message string
+
+	// The place of the original in its source topic.
+	Topic     string
+	Partition int32
+	Offset    int64
+	Timestamp int64 // milliseconds since the Unix epoch
+
+	Group      string
+	Projection string
+
+	// Empty or nil when they were not known.
+	AccountID     string
+	Expected      *int64 // the account's version + 1 when it failed
+	Received      *int64 // the event's version
+	EventID       string
+	CorrelationID string
+
+	FailedAt time.Time // UTC
+	Replays  int
+
+	// The original. Headers are without those under OwnPrefix.
+	Key     []byte
+	Value   []byte
+	Headers []event.Header
+
+	// Truncated: value, headers or key were left out. The digests are SHA-256 in
+	// lower-case hex and empty when that part is there.
+	Truncated      bool
+	ValueSHA256    string
+	ValueBytes     int64
+	HeadersDropped int
+	KeySHA256      string
+	KeyBytes       int64
+}
+
+// Parse reads a record of a DLQ topic back. The error names the header that is
+// missing or garbled and never repeats its text; a record of somebody else in
+// that topic is such an error, and no panic.
+func Parse(record *kgo.Record) (Entry, error) {
+	entry := Entry{
+		DLQPartition: record.Partition,
+		DLQOffset:    record.Offset,
+		Key:          record.Key,
+		Value:        record.Value,
+	}
+	own := fields{}
+	for _, h := range record.Headers {
+		if !strings.HasPrefix(h.Key, OwnPrefix) {
+			entry.Headers = append(entry.Headers, event.Header{Key: h.Key, Value: h.Value})
+			continue
+		}
+		own.add(h)
+	}
+	entry.read(&own)
+	if own.err != nil {
+		return Entry{}, own.err
+	}
+	return entry, nil
+}
+
+func (e *Entry) read(own *fields) {
+	e.Class = event.Class(own.name(HeaderClass))
+	e.Message = own.text(HeaderMessage)
+	e.Topic = own.name(HeaderTopic)
+	e.Partition = int32(own.number(HeaderPartition, 0, maxInt32))
+	e.Offset = own.number(HeaderOffset, 0, maxInt64)
+	e.Timestamp = own.number(HeaderTimestamp, minInt64, maxInt64)
+	e.Group = own.text(HeaderGroup)
+	e.Projection = own.text(HeaderProjection)
+	e.FailedAt = own.time(HeaderFailedAt)
+	e.Replays = int(own.number(HeaderReplays, 0, maxInt32))
+	e.readIdentity(own)
+	e.readCut(own)
+}
+
+func (e *Entry) readIdentity(own *fields) {
+	if own.has(HeaderAccountID) {
+		e.AccountID = own.text(HeaderAccountID)
+	}
+	if own.has(HeaderEventID) {
+		e.EventID = own.text(HeaderEventID)
+	}
+	if own.has(HeaderCorrelationID) {
+		e.CorrelationID = own.text(HeaderCorrelationID)
+	}
+	if own.has(HeaderExpectedVersion) {
+		e.Expected = new(own.number(HeaderExpectedVersion, minInt64, maxInt64))
+	}
+	if own.has(HeaderReceivedVersion) {
+		e.Received = new(own.number(HeaderReceivedVersion, minInt64, maxInt64))
+	}
+}
+
+func (e *Entry) readCut(own *fields) {
+	if own.has(HeaderValueSHA256) || own.has(HeaderValueBytes) {
+		e.Truncated = true
+		e.ValueSHA256 = own.digest(HeaderValueSHA256)
+		e.ValueBytes = own.number(HeaderValueBytes, 0, maxInt64)
+	}
+	if own.has(HeaderHeadersDropped) {
+		e.Truncated = true
+		e.HeadersDropped = int(own.number(HeaderHeadersDropped, 0, maxInt32))
+	}
+	if own.has(HeaderKeySHA256) || own.has(HeaderKeyBytes) {
+		e.Truncated = true
+		e.KeySHA256 = own.digest(HeaderKeySHA256)
+		e.KeyBytes = own.number(HeaderKeyBytes, 0, maxInt64)
+	}
+}
+
+// Replay returns the original at its source coordinates, to be judged once more:
+// its count of replays is one higher. It returns ErrTruncated when a part of it
+// is lost.
+func (e Entry) Replay() (projection.Record, error) {
+	if e.Truncated {
+		return projection.Record{}, ErrTruncated
+	}
+	return projection.Record{
+		Message:   event.Message{Key: e.Key, Value: e.Value, Headers: e.Headers},
+		Topic:     e.Topic,
+		Partition: e.Partition,
+		Offset:    e.Offset,
+		Timestamp: e.Timestamp,
+		Replays:   e.Replays + 1,
+	}, nil
+}
+
+// Republish returns the original as a record to produce to topic: its key, value
+// and headers as they were, and the count of replays, from which the next dead
+// letter goes on counting. It returns ErrTruncated when a part of it is lost.
+func (e Entry) Republish(topic string) (*kgo.Record, error) {
+	original, err := e.Replay()
+	if err != nil {
+		return nil, err
+	}
+	return &kgo.Record{
+		Topic:   topic,
+		Key:     original.Key,
+		Value:   original.Value,
+		Headers: append(originals(original.Headers), number(HeaderReplays, int64(original.Replays))),
+	}, nil
+}

@@ -1,0 +1,207 @@
+package dlq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+const (
+	// fetchBytes bounds one answer, before decompression. A single larger record
+	// still comes.
+	fetchBytes = 8 << 20
+	// answerTimeout bounds the wait for one answer, tries included: a tool that
+	// reads must fail, not hang.
+	answerTimeout = 20 * time.Second
+	// defaultPause is how long a broker without data may hold its answer back,
+	// and how long to wait before the next try.
+	defaultPause = 250 * time.Millisecond
+	// emptyAnswers in a row are proof that there is no data.
+	emptyAnswers = 6
+)
+
+var (
+	errNoData    = errors.New("the broker answers without data")
+	errThrottled = errors.New("the broker throttles this client")
+)
+
+// fetcher fetches one range of a partition, answer by answer, from its leader.
+type fetcher struct {
+	reader  *Reader
+	span    offsetRange // what is left
+	leader  int32
+	topicID kadm.TopicID
+	located bool
+}
+
+// fetch returns the next records, possibly none, and moves span.next behind all
+// that was answered: a compacted or aborted stretch as well. A leader that moves
+// or is away is looked for as long as one answer may take.
+//
+// A broker that goes on answering without data has none up to the end of the
+// span: the rest was compacted away, or the log was cut back. One such answer
+// proves nothing: a new leader may not know yet how far its log is committed.
+func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	empty := 0
+	for {
+		records, err := f.fetchOnce(ctx)
+		if errors.Is(err, errNoData) {
+			empty++
+		}
+		if empty == emptyAnswers {
+			f.span.next = f.span.end
+			return nil, nil
+		}
+		if err == nil || !passing(err) {
+			return records, err
+		}
+		f.located = false
+		if pause(ctx, f.reader.pause) != nil {
+			return nil, err
+		}
+	}
+}
+
+func (f *fetcher) fetchOnce(ctx context.Context) ([]*kgo.Record, error) {
+	if err := f.locate(ctx); err != nil {
+		return nil, err
+	}
+	answer, err := f.request(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = kerr.ErrorForCode(answer.ErrorCode)
+	if errors.Is(err, kerr.OffsetOutOfRange) {
+		return nil, f.skipToStart(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.take(answer)
+}
+
+// passing reports that another broker, or the same a little later, may answer.
+func passing(err error) bool {
+	return errors.Is(err, errNoData) || errors.Is(err, errThrottled) || kerr.IsRetriable(err) || kgo.IsRetryableBrokerErr(err)
+}
+
+// take decodes an answer.
+func (f *fetcher) take(answer *kmsg.FetchResponseTopicPartition) ([]*kgo.Record, error) {
+	options := kgo.ProcessFetchPartitionOpts{
+		Offset:         f.span.next,
+		IsolationLevel: kgo.ReadCommitted(),
+		Topic:          f.reader.topic,
+		Partition:      f.span.partition,
+	}
+	decoded, next := kgo.ProcessFetchPartition(options, answer, kgo.DefaultDecompressor(), nil)
+	if decoded.Err != nil {
+		return nil, decoded.Err
+	}
+	if next <= f.span.next {
+		return nil, errNoData
+	}
+	f.span.next = next
+	return decoded.Records, nil
+}
+
+// skipToStart goes on where the log begins now: retention has passed the
+// position. If the log begins behind the span, nothing is left.
+func (f *fetcher) skipToStart(ctx context.Context) error {
+	starts, err := f.reader.listed(ctx, f.reader.adm.ListStartOffsets)
+	if err != nil {
+		return err
+	}
+	start, known := starts[f.span.partition]
+	if !known || start.Offset <= f.span.next {
+		f.span.next = f.span.end
+		return nil
+	}
+	f.span.next = start.Offset
+	return nil
+}
+
+// locate finds the partition's leader and the topic's id.
+func (f *fetcher) locate(ctx context.Context) error {
+	if f.located {
+		return nil
+	}
+	detail, exists, err := describeTopic(ctx, f.reader.adm, f.reader.topic)
+	if err != nil {
+		return err
+	}
+	partition, known := detail.Partitions[f.span.partition]
+	if !exists || !known {
+		return errors.New("the partition was deleted while it was read")
+	}
+	if partition.Err != nil {
+		return partition.Err
+	}
+	f.leader, f.topicID, f.located = partition.Leader, detail.ID, true
+	return nil
+}
+
+func (f *fetcher) request(ctx context.Context) (*kmsg.FetchResponseTopicPartition, error) {
+	partition := kmsg.NewFetchRequestTopicPartition()
+	partition.Partition = f.span.partition
+	partition.FetchOffset = f.span.next
+	partition.PartitionMaxBytes = fetchBytes
+
+	topic := kmsg.NewFetchRequestTopic()
+	topic.Topic, topic.TopicID = f.reader.topic, f.topicID // which one is sent depends on the version
+	topic.Partitions = []kmsg.FetchRequestTopicPartition{partition}
+
+	request := kmsg.NewPtrFetchRequest()
+	request.IsolationLevel = 1 // read_committed
+	request.MaxWaitMillis = int32(f.reader.pause.Milliseconds())
+	request.MinBytes = 1
+	request.MaxBytes = fetchBytes
+	request.Topics = []kmsg.FetchRequestTopic{topic}
+
+	response, err := f.reader.client.Broker(int(f.leader)).RetriableRequest(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	return f.answer(response.(*kmsg.FetchResponse))
+}
+
+// answer picks the one partition out of a response.
+func (f *fetcher) answer(response *kmsg.FetchResponse) (*kmsg.FetchResponseTopicPartition, error) {
+	if err := kerr.ErrorForCode(response.ErrorCode); err != nil {
+		return nil, err
+	}
+	for i := range response.Topics {
+		for j := range response.Topics[i].Partitions {
+			p := &response.Topics[i].Partitions[j]
+			if p.Partition != f.span.partition {
+				continue
+			}
+			if len(p.RecordBatches) == 0 && p.ErrorCode == 0 && response.ThrottleMillis > 0 {
+				return nil, errThrottled // over its quota a client is answered without data
+			}
+			return p, nil
+		}
+	}
+	if response.ThrottleMillis > 0 {
+		return nil, errThrottled
+	}
+	return nil, fmt.Errorf("the answer to a fetch does not name partition %d", f.span.partition)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

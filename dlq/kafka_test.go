@@ -1,0 +1,119 @@
+package dlq
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/projection"
+	"projector/projection/event"
+)
+
+const (
+	sourceTopic = "account-events"
+	deadTopic   = "account-events.dlq"
+)
+
+var testStamp = Stamp{Group: "account-balance-projector", Projection: "account_balance"}
+
+func newCluster(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
+	t.Helper()
+	cluster, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	return cluster
+}
+
+func newClient(t *testing.T, cluster *kfake.Cluster, opts ...kgo.Opt) *kgo.Client {
+	t.Helper()
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+func newPublisher(t *testing.T, cluster *kfake.Cluster) *Publisher {
+	t.Helper()
+	p, err := NewPublisher(PublisherConfig{
+		Topic: deadTopic, Stamp: testStamp, Timeout: 5 * time.Second,
+		Client: []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.MetadataMinAge(50 * time.Millisecond)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// soon is a context for what must not hang a test.
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// letters are gaps of accounts acc-0 … acc-(n-1), at source offsets 0 … n-1.
+func letters(n int) []projection.DeadLetter {
+	all := make([]projection.DeadLetter, n)
+	for i := range all {
+		account := fmt.Sprintf("acc-%d", i)
+		all[i] = projection.DeadLetter{
+			Record: projection.Record{
+				Message: event.Message{Key: []byte(account), Value: []byte("value of " + account)},
+				Topic:   sourceTopic, Offset: int64(i), Timestamp: 1767225600123,
+			},
+			Class: event.VersionGap, Message: "gap", AccountID: account, EventID: "e", Received: 9, Expected: 5,
+		}
+	}
+	return all
+}
+
+// published reads the DLQ topic back: how often each source offset stands there,
+// and its last entry.
+func published(t *testing.T, cluster *kfake.Cluster) (map[int64]int, map[int64]Entry) {
+	t.Helper()
+	counts, last := map[int64]int{}, map[int64]Entry{}
+	for record, err := range NewReader(newClient(t, cluster), deadTopic).Records(soon(t), Scope{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		entry, err := Parse(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts[entry.Offset]++
+		last[entry.Offset] = entry
+	}
+	return counts, last
+}
+
+func assertPublishedOnce(t *testing.T, cluster *kfake.Cluster, n int) map[int64]Entry {
+	t.Helper()
+	counts, last := published(t, cluster)
+	for offset := range int64(n) {
+		if counts[offset] != 1 {
+			t.Errorf("source offset %d was published %d times", offset, counts[offset])
+		}
+	}
+	if len(counts) != n {
+		t.Errorf("%d records were published, want %d", len(counts), n)
+	}
+	return last
+}
+
+func createTopic(t *testing.T, cluster *kfake.Cluster, topic string, partitions int32, configs map[string]*string) {
+	t.Helper()
+	if _, err := kadm.NewClient(newClient(t, cluster)).CreateTopic(soon(t), partitions, 1, configs, topic); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,153 @@
+package dlq
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+)
+
+func TestEnsureTopicFollowsTheSource(t *testing.T) {
+	cluster := newCluster(t)
+	createTopic(t, cluster, sourceTopic, 7, map[string]*string{configMaxMessageBytes: new("5000000")})
+	adm := kadm.NewClient(newClient(t, cluster))
+	for range 2 { // the second time it is there
+		if err := EnsureTopic(soon(t), adm, deadTopic, sourceTopic); err != nil {
+			t.Fatal(err)
+		}
+	}
+	adm = kadm.NewClient(newClient(t, cluster)) // one that has nothing cached
+	details, err := adm.ListTopics(soon(t), deadTopic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(details[deadTopic].Partitions); n != 7 {
+		t.Errorf("%d partitions, want 7", n)
+	}
+	limit, policy := topicConfig(t, adm, configMaxMessageBytes), topicConfig(t, adm, configCleanupPolicy)
+	if limit != "5065536" || policy != "delete" {
+		t.Errorf("limit %s, policy %s", limit, policy)
+	}
+}
+
+func topicConfig(t *testing.T, adm *kadm.Client, key string) string {
+	t.Helper()
+	described, err := adm.DescribeTopicConfigs(soon(t), deadTopic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range described[0].Configs {
+		if c.Key == key {
+			return c.MaybeValue()
+		}
+	}
+	return ""
+}
+
+func TestEnsureTopicLeavesAnExistingTopicAlone(t *testing.T) {
+	cluster := newCluster(t, kfake.SeedTopics(2, deadTopic), kfake.SeedTopics(5, sourceTopic))
+	adm := kadm.NewClient(newClient(t, cluster))
+	if err := EnsureTopic(soon(t), adm, deadTopic, sourceTopic); err != nil {
+		t.Fatal(err)
+	}
+	details, err := adm.ListTopics(soon(t), deadTopic)
+	if err != nil || len(details[deadTopic].Partitions) != 2 {
+		t.Errorf("%d partitions, %v", len(details[deadTopic].Partitions), err)
+	}
+}
+
+// TestEnsureTopicRace has several instances start at once.
+func TestEnsureTopicRace(t *testing.T) {
+	cluster := newCluster(t, kfake.SeedTopics(5, sourceTopic))
+	ctx := soon(t)
+	var instances sync.WaitGroup
+	for range 8 {
+		adm := kadm.NewClient(newClient(t, cluster))
+		instances.Go(func() {
+			if err := EnsureTopic(ctx, adm, deadTopic, sourceTopic); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	instances.Wait()
+}
+
+func TestEnsureTopicFallsBackToTheSourcesReplication(t *testing.T) {
+	cluster := newCluster(t, kfake.SeedTopics(2, sourceTopic))
+	var factors []int16
+	cluster.ControlKey(int16(kmsg.CreateTopics), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		create := request.(*kmsg.CreateTopicsRequest)
+		factors = append(factors, create.Topics[0].ReplicationFactor)
+		if create.Topics[0].ReplicationFactor != brokerDefault {
+			return nil, nil, false
+		}
+		response := create.ResponseKind().(*kmsg.CreateTopicsResponse)
+		topic := kmsg.NewCreateTopicsResponseTopic()
+		topic.Topic, topic.ErrorCode = create.Topics[0].Topic, kerr.InvalidReplicationFactor.Code
+		response.Topics = append(response.Topics, topic)
+		return response, nil, true
+	})
+	if err := EnsureTopic(soon(t), kadm.NewClient(newClient(t, cluster)), deadTopic, sourceTopic); err != nil {
+		t.Fatal(err)
+	}
+	if len(factors) != 2 || factors[1] != 1 {
+		t.Errorf("tried replication factors %v", factors)
+	}
+}
+
+func TestEnsureTopicWithoutASource(t *testing.T) {
+	cluster := newCluster(t)
+	err := EnsureTopic(soon(t), kadm.NewClient(newClient(t, cluster)), deadTopic, sourceTopic)
+	if err == nil || !strings.Contains(err.Error(), sourceTopic) {
+		t.Fatal(err)
+	}
+}
+
+// TestEnsureTopicNamesTheMissingGrant works as a user whose grants are scripted.
+func TestEnsureTopicNamesTheMissingGrant(t *testing.T) {
+	allow := func(topic string, op kmsg.ACLOperation) kfake.ACL {
+		return kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: topic, Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: op, Allow: true}
+	}
+	tests := []struct {
+		name   string
+		grants []kfake.ACL
+		want   []string
+	}{
+		{"no CREATE", []kfake.ACL{allow(sourceTopic, kmsg.ACLOperationRead), allow(deadTopic, kmsg.ACLOperationWrite)},
+			[]string{deadTopic, "grant CREATE", "beforehand with 3 partitions"}},
+		{"no DESCRIBE", []kfake.ACL{allow(sourceTopic, kmsg.ACLOperationRead)}, []string{deadTopic, "grant DESCRIBE"}},
+		{"not even the source", []kfake.ACL{allow(deadTopic, kmsg.ACLOperationWrite)}, []string{sourceTopic, "grant DESCRIBE"}},
+		{"all but the source's settings", []kfake.ACL{allow(sourceTopic, kmsg.ACLOperationRead),
+			allow(deadTopic, kmsg.ACLOperationWrite), allow(deadTopic, kmsg.ACLOperationCreate)}, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cluster := newCluster(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.SeedTopics(3, sourceTopic),
+				kfake.Superuser("PLAIN", "admin", "admin"), kfake.User("PLAIN", "projector", "secret", tt.grants...))
+			client := newClient(t, cluster, kgo.SASL(plain.Auth{User: "projector", Pass: "secret"}.AsMechanism()))
+			err := EnsureTopic(soon(t), kadm.NewClient(client), deadTopic, sourceTopic)
+			if tt.want == nil {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if !errors.Is(err, kerr.TopicAuthorizationFailed) {
+				t.Fatalf("error %v", err)
+			}
+			for _, part := range tt.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not say %q", err, part)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,184 @@
+package errclass_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"projector/errclass"
+)
+
+func TestLabelsAreStable(t *testing.T) {
+	want := []struct {
+		class                     errclass.Class
+		label                     string
+		retryable, alarm, unready bool
+	}{
+		{errclass.Unknown, "unknown", true, true, false},
+		{errclass.Isolate, "isolate", false, false, false},
+		{errclass.Retry, "retry", true, false, false},
+		{errclass.RetryReset, "retry_reset", true, false, false},
+		{errclass.RetryLoud, "retry_loud", true, false, true},
+		{errclass.Bug, "bug", true, true, false},
+		{errclass.Class(200), "unknown", true, false, false},
+	}
+	for _, w := range want {
+		c := w.class
+		if c.String() != w.label || c.Retryable() != w.retryable || c.Alarm() != w.alarm || c.Unready() != w.unready {
+			t.Errorf("%v: retryable %v, alarm %v, unready %v; want %+v", c, c.Retryable(), c.Alarm(), c.Unready(), w)
+		}
+	}
+}
+
+// TestEverySQLState judges every error code of PostgreSQL by the decision that
+// stands in testdata/sqlstates.txt.
+func TestEverySQLState(t *testing.T) {
+	list, err := os.ReadFile("testdata/sqlstates.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested := 0
+	for line := range strings.Lines(string(list)) {
+		fields := strings.Fields(line)
+		if len(fields) != 3 || fields[0] == "#" {
+			continue
+		}
+		tested++
+		code, want, name := fields[0], fields[1], fields[2]
+		err := &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: code}
+		if got := errclass.Postgres(err).String(); got != want {
+			t.Errorf("%s %s: %s, want %s", code, name, got, want)
+		}
+		if got := errclass.Postgres(wrapDeep(err)).String(); got != want {
+			t.Errorf("%s %s wrapped: %s, want %s", code, name, got, want)
+		}
+		if got := errclass.Reason(wrapDeep(err)); got != code {
+			t.Errorf("%s: reason %s", code, got)
+		}
+	}
+	if tested < 250 {
+		t.Errorf("only %d codes tested", tested)
+	}
+}
+
+func wrapDeep(err error) error {
+	for i := range 5 {
+		err = fmt.Errorf("layer %d: %w", i, err)
+	}
+	return errors.Join(err)
+}
+
+// TestOnlyDataErrorsIsolate is the rule the whole DLQ rests on: nothing but
+// SQLSTATE classes 22 and 23 may ever be isolated.
+func TestOnlyDataErrorsIsolate(t *testing.T) {
+	const symbols = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	for _, a := range symbols {
+		for _, b := range symbols {
+			for _, rest := range []string{"000", "001", "P01", "003"} {
+				code := string(a) + string(b) + rest
+				isolated := errclass.Postgres(&pgconn.PgError{Severity: "ERROR", Code: code}) == errclass.Isolate
+				if data := code[:2] == "22" || code[:2] == "23"; isolated != data {
+					t.Errorf("%s: isolated %v", code, isolated)
+				}
+			}
+		}
+	}
+}
+
+func TestOddSQLStatesAreUnknown(t *testing.T) {
+	for _, code := range []string{"", "2", "22", "220031", "22 03", "23\x0014", "22a03"} {
+		err := &pgconn.PgError{Severity: "ERROR", Code: code}
+		if got := errclass.Postgres(err); got != errclass.Unknown {
+			t.Errorf("%q: %v", code, got)
+		}
+		if got := errclass.Reason(err); got != "sqlstate" {
+			t.Errorf("%q: reason %q", code, got)
+		}
+	}
+}
+
+// kafkaDecisions are the codes whose class is a decision of this program and
+// not simply the protocol's word.
+var kafkaDecisions = map[string]errclass.Class{
+	"UNKNOWN_SERVER_ERROR":         errclass.Unknown,
+	"OFFSET_OUT_OF_RANGE":          errclass.RetryLoud,
+	"CORRUPT_MESSAGE":              errclass.Retry,
+	"UNKNOWN_TOPIC_OR_PARTITION":   errclass.RetryLoud,
+	"LEADER_NOT_AVAILABLE":         errclass.Retry,
+	"NOT_LEADER_FOR_PARTITION":     errclass.Retry,
+	"REQUEST_TIMED_OUT":            errclass.Retry,
+	"MESSAGE_TOO_LARGE":            errclass.RetryLoud,
+	"COORDINATOR_NOT_AVAILABLE":    errclass.Retry,
+	"INVALID_TOPIC_EXCEPTION":      errclass.RetryLoud,
+	"NOT_ENOUGH_REPLICAS":          errclass.Retry,
+	"ILLEGAL_GENERATION":           errclass.Retry,
+	"UNKNOWN_MEMBER_ID":            errclass.Retry,
+	"REBALANCE_IN_PROGRESS":        errclass.Retry,
+	"TOPIC_AUTHORIZATION_FAILED":   errclass.RetryLoud,
+	"GROUP_AUTHORIZATION_FAILED":   errclass.RetryLoud,
+	"CLUSTER_AUTHORIZATION_FAILED": errclass.RetryLoud,
+	"UNSUPPORTED_SASL_MECHANISM":   errclass.RetryLoud,
+	"ILLEGAL_SASL_STATE":           errclass.RetryLoud,
+	"SASL_AUTHENTICATION_FAILED":   errclass.RetryLoud,
+	"POLICY_VIOLATION":             errclass.RetryLoud,
+	"INVALID_REQUEST":              errclass.Bug,
+	"KAFKA_STORAGE_ERROR":          errclass.Retry,
+	"UNKNOWN_TOPIC_ID":             errclass.RetryLoud,
+	"INCONSISTENT_TOPIC_ID":        errclass.RetryLoud,
+	"FENCED_INSTANCE_ID":           errclass.RetryLoud,
+	"THROTTLING_QUOTA_EXCEEDED":    errclass.Retry,
+	"INVALID_RECORD":               errclass.RetryLoud,
+}
+
+func TestEveryKafkaCode(t *testing.T) {
+	seen := 0
+	for code := int16(-1); code < 1000; code++ {
+		e := kerr.TypedErrorForCode(code)
+		if e == nil || e.Code != code {
+			continue // 0, or not an error franz-go knows
+		}
+		class := errclass.Kafka(e)
+		if class == errclass.Isolate {
+			t.Errorf("%s: a broker's refusal says nothing about the event", e.Message)
+		}
+		if want, ok := kafkaDecisions[e.Message]; ok {
+			seen++
+			if class != want {
+				t.Errorf("%s: %v, want %v", e.Message, class, want)
+			}
+		}
+		if got := errclass.Kafka(wrapDeep(e)); got != class {
+			t.Errorf("%s wrapped: %v, want %v", e.Message, got, class)
+		}
+		if got := errclass.Reason(wrapDeep(e)); got != e.Message {
+			t.Errorf("%s: reason %s", e.Message, got)
+		}
+	}
+	if seen != len(kafkaDecisions) {
+		t.Errorf("%d of %d decisions tested", seen, len(kafkaDecisions))
+	}
+}
+
+func TestNewKafkaCodeTakesTheProtocolsWord(t *testing.T) {
+	for retriable, want := range map[bool]errclass.Class{true: errclass.Retry, false: errclass.Unknown} {
+		if got := errclass.Kafka(&kerr.Error{Message: "NEW", Code: 9999, Retriable: retriable}); got != want {
+			t.Errorf("retriable %v: %v, want %v", retriable, got, want)
+		}
+	}
+}
+
+func TestTooLarge(t *testing.T) {
+	for err, want := range map[error]bool{
+		wrapDeep(kerr.MessageTooLarge): true, kerr.RecordListTooLarge: true,
+		kerr.NotEnoughReplicas: false, errors.New("MESSAGE_TOO_LARGE"): false,
+	} {
+		if got := errclass.TooLarge(err); got != want {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package errclass_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/errclass"
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+)
+
+// publish returns how publishing one record to topic ends, for a client of the
+// given settings. It does not take longer than a few seconds.
+func publish(t *testing.T, addrs []string, topic string, size int, options ...kgo.Opt) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	client, err := kgo.NewClient(append([]kgo.Opt{
+		kgo.SeedBrokers(addrs...), kgo.RetryTimeout(time.Second), kgo.RecordDeliveryTimeout(time.Second),
+		kgo.UnknownTopicRetries(1),
+	}, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	outcome := make(chan error, 1)
+	record := &kgo.Record{Topic: topic, Value: []byte(strings.Repeat("4711", size/4))}
+	client.Produce(ctx, record, func(_ *kgo.Record, err error) { outcome <- err })
+	select {
+	case err := <-outcome:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func judgeKafka(t *testing.T, err error, want verdict) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	err = fmt.Errorf("publish dead letter: %w", err)
+	safe := errclass.Safe(err)
+	t.Log(safe)
+	if got := errclass.Kafka(err); got != want.class {
+		t.Errorf("class %v, want %v (%v)", got, want.class, err)
+	}
+	if got := errclass.Reason(err); got != want.reason {
+		t.Errorf("reason %s, want %s", got, want.reason)
+	}
+	if !strings.Contains(safe, want.says) || strings.Contains(safe, "4711") || strings.Contains(safe, "hunter2") {
+		t.Errorf("%q: want it to say %q and no secret", safe, want.says)
+	}
+}
+
+func TestPublishingFails(t *testing.T) {
+	broker := devtest.Fake(t, devstack.FakeOptions{
+		Topics: map[string]int32{"events": 1}, Settings: map[string]string{"message.max.bytes": "1000"},
+	}).Addrs()
+	for _, c := range []struct {
+		name  string
+		addrs []string
+		topic string
+		want  verdict
+	}{
+		{"no topic", broker, "missing", verdict{errclass.RetryLoud, "UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC"}},
+		{"nobody there", []string{"127.0.0.1:1"}, "events", verdict{errclass.Retry, "connect", "connection refused"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			judgeKafka(t, publish(t, c.addrs, c.topic, 100), c.want)
+		})
+	}
+	t.Run("too large", func(t *testing.T) {
+		err := publish(t, broker, "events", 100_000, kgo.ProducerBatchCompression(kgo.NoCompression()))
+		judgeKafka(t, err, verdict{errclass.RetryLoud, "MESSAGE_TOO_LARGE", "MESSAGE_TOO_LARGE"})
+		if !errclass.TooLarge(err) {
+			t.Error("not told as too large")
+		}
+	})
+}
+
+// TestLoginMissing: a broker that wants a login hangs up on who brings none.
+// (kfake hangs up on wrong passwords too; a real broker answers with a code.)
+func TestLoginMissing(t *testing.T) {
+	guarded := devtest.Fake(t, devstack.FakeOptions{More: []kfake.Opt{kfake.EnableSASL()}})
+	client, err := kgo.NewClient(kgo.SeedBrokers(guarded.Addrs()...), kgo.RetryTimeout(time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	judgeKafka(t, client.Ping(t.Context()), verdict{errclass.RetryLoud, "first_read_eof", "is SASL missing?"})
+}

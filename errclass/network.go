@@ -1,0 +1,98 @@
+package errclass
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"syscall"
+)
+
+// networkNode judges what PostgreSQL and Kafka have in common: contexts,
+// sockets, name resolution and TLS.
+func networkNode(node error) (finding, bool) {
+	switch node {
+	case context.Canceled:
+		return finding{class: Retry, reason: "canceled"}, true
+	case io.EOF, io.ErrUnexpectedEOF:
+		return finding{class: Retry, reason: "eof"}, true
+	case net.ErrClosed, io.ErrClosedPipe:
+		return finding{class: Retry, reason: "closed"}, true
+	}
+	if isTLS(node) {
+		return finding{class: RetryLoud, reason: "tls"}, true
+	}
+	switch e := node.(type) { //nolint:errorlint // one node is meant, not its chain
+	case *net.OpError:
+		return socketFinding(e), true
+	case *net.DNSError:
+		return finding{class: Retry, reason: timeoutOr(e, "resolve")}, true
+	case *fs.PathError:
+		// A certificate or key file that is missing or may not be read.
+		return finding{class: RetryLoud, reason: "file"}, true
+	case *os.SyscallError:
+		return finding{class: Retry, reason: timeoutOr(e, "network")}, true
+	case syscall.Errno:
+		return finding{class: Retry, reason: timeoutOr(e, "network")}, true
+	case net.Error: // context.DeadlineExceeded among others
+		if e.Timeout() {
+			return finding{class: Retry, reason: "timeout"}, true
+		}
+	}
+	return finding{}, false
+}
+
+// isAlert reports whether e is a TLS alert, which crypto/tls wraps so:
+// "remote error" is the peer's, "local error" our own.
+func isAlert(e *net.OpError) bool {
+	return e.Err != nil && (e.Op == "remote error" || e.Op == "local error")
+}
+
+// socketFinding decides about an operation on a socket.
+func socketFinding(e *net.OpError) finding {
+	if isAlert(e) {
+		return finding{class: RetryLoud, reason: "tls"}
+	}
+	if f, ok := search(e.Err, []judge{tlsNode}); ok {
+		return f
+	}
+	var dns *net.DNSError
+	switch {
+	case e.Timeout():
+		return finding{class: Retry, reason: "timeout"}
+	case errors.As(e.Err, &dns):
+		return finding{class: Retry, reason: "resolve"}
+	case e.Op == "dial":
+		return finding{class: Retry, reason: "connect"}
+	default:
+		return finding{class: Retry, reason: "network"}
+	}
+}
+
+func tlsNode(node error) (finding, bool) {
+	return finding{class: RetryLoud, reason: "tls"}, isTLS(node)
+}
+
+// isTLS reports whether node says that no trusted connection can be made: it
+// takes a certificate or a setting, not time.
+func isTLS(node error) bool {
+	switch node.(type) { //nolint:errorlint // one node is meant, not its chain
+	case *tls.CertificateVerificationError, tls.RecordHeaderError, *tls.RecordHeaderError, tls.AlertError,
+		x509.UnknownAuthorityError, x509.HostnameError, x509.CertificateInvalidError,
+		x509.SystemRootsError, x509.ConstraintViolationError, x509.UnhandledCriticalExtension,
+		x509.InsecureAlgorithmError:
+		return true
+	}
+	return false
+}
+
+func timeoutOr(e interface{ Timeout() bool }, reason string) string {
+	if e.Timeout() {
+		return "timeout"
+	}
+	return reason
+}

@@ -1,0 +1,311 @@
+package errclass_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/errclass"
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+)
+
+func TestMain(m *testing.M) { devtest.Main(m, nil) }
+
+// verdict is what this package says about an error.
+type verdict struct {
+	class        errclass.Class
+	reason, says string // says is a part of Safe's text
+}
+
+// judgePostgres compares what is said about err with want, and sees to it that
+// the secret value of these tests and passwords are not repeated.
+func judgePostgres(t *testing.T, err error, want verdict) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	err = fmt.Errorf("write batch: %w", err)
+	safe := errclass.Safe(err)
+	t.Log(safe)
+	if got := errclass.Postgres(err); got != want.class {
+		t.Errorf("class %v, want %v", got, want.class)
+	}
+	if got := errclass.Reason(err); got != want.reason {
+		t.Errorf("reason %s, want %s", got, want.reason)
+	}
+	if !strings.HasPrefix(safe, "write batch: ") || !strings.Contains(safe, want.says) {
+		t.Errorf("%q does not say %q", safe, want.says)
+	}
+	for _, secret := range []string{"4711", "hunter2"} {
+		if strings.Contains(safe, secret) {
+			t.Errorf("%q leaks %s", safe, secret)
+		}
+	}
+}
+
+func connect(t *testing.T, databaseURL string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+const ledger = `
+CREATE TABLE ledger (
+	id text PRIMARY KEY,
+	balance numeric(12,2) CONSTRAINT ledger_balance_check CHECK (balance < 1000)
+);
+INSERT INTO ledger VALUES ('acc-4711', 1);
+CREATE FUNCTION shout() RETURNS void LANGUAGE plpgsql AS
+	$$ BEGIN RAISE EXCEPTION 'balance of acc-4711'; END $$;
+CREATE ROLE %[1]s;`
+
+func TestStatementsPostgresRefuses(t *testing.T) {
+	conn := connect(t, devtest.Database(t))
+	var role string
+	if err := conn.QueryRow(t.Context(), "SELECT 'reader_of_' || current_database()").Scan(&role); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), fmt.Sprintf(ledger, role)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = conn.Exec(context.Background(), "RESET ROLE; DROP ROLE "+role) })
+
+	const insert = "INSERT INTO ledger VALUES ($1, $2)"
+	for _, c := range []struct {
+		name, setting, statement string
+		args                     []any
+		want                     verdict
+	}{
+		{"unique", "", insert, []any{"acc-4711", "1"}, verdict{errclass.Isolate, "23505", "constraint ledger_pkey"}},
+		{"check", "", insert, []any{"x", "4711.00"}, verdict{errclass.Isolate, "23514", "constraint ledger_balance_check"}},
+		{"overflow", "", insert, []any{"x", "47114711471147.00"}, verdict{errclass.Isolate, "22003", "ERROR 22003"}},
+		{"NUL", "", insert, []any{"4711\x00", "1"}, verdict{errclass.Isolate, "22021", "ERROR 22021"}},
+		{"not UTF-8", "", insert, []any{"4711\xff", "1"}, verdict{errclass.Isolate, "22021", "ERROR 22021"}},
+		{"not a number", "", "SELECT $1::text::bigint", []any{"4711x"}, verdict{errclass.Isolate, "22P02", "ERROR 22P02"}},
+		{"twice in one upsert", "", `INSERT INTO ledger VALUES ('4711', 1), ('4711', 2)
+			ON CONFLICT (id) DO UPDATE SET balance = EXCLUDED.balance`, nil, verdict{errclass.Bug, "21000", "ERROR 21000"}},
+		{"trigger", "", "SELECT shout()", nil, verdict{errclass.Unknown, "P0001", "ERROR P0001"}},
+		{
+			"no table", "", "SELECT 1 FROM account_balance", nil,
+			verdict{errclass.RetryLoud, "42P01", `relation "account_balance" does not exist`},
+		},
+		{
+			"no grant", "SET ROLE " + role, insert,
+			[]any{"x", "1"},
+			verdict{errclass.RetryLoud, "42501", "permission denied for table ledger"},
+		},
+		{
+			"statement timeout", "SET statement_timeout = 20", "SELECT pg_sleep(60)", nil,
+			verdict{errclass.Retry, "57014", "statement timeout"},
+		},
+		{
+			"read-only", "SET default_transaction_read_only = on", insert,
+			[]any{"x", "1"},
+			verdict{errclass.RetryReset, "25006", "read-only transaction"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := conn.Exec(t.Context(), c.setting); err != nil {
+				t.Fatal(err)
+			}
+			_, err := conn.Exec(t.Context(), c.statement, c.args...)
+			judgePostgres(t, err, c.want)
+			if _, err := conn.Exec(t.Context(), "RESET ALL; RESET ROLE"); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestStatementAfterAFailedOneIsOurBug(t *testing.T) {
+	tx, err := connect(t, devtest.Database(t)).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "SELECT 1/0"); err == nil {
+		t.Fatal("divided by zero")
+	}
+	_, err = tx.Exec(t.Context(), "SELECT 1")
+	judgePostgres(t, err, verdict{errclass.Bug, "25P02", "aborted"})
+	judgePostgres(t, tx.Commit(t.Context()), verdict{errclass.Bug, "commit_rollback", "rollback"})
+}
+
+func TestUnreadableColumn(t *testing.T) {
+	conn := connect(t, devtest.Database(t))
+	var version int16
+	err := conn.QueryRow(t.Context(), "SELECT 47114711::bigint AS version").Scan(&version)
+	judgePostgres(t, err, verdict{errclass.RetryLoud, "scan", "column version"})
+}
+
+func TestPlanOfBeforeAMigration(t *testing.T) {
+	databaseURL := devtest.Database(t)
+	conn, other := connect(t, databaseURL), connect(t, databaseURL)
+	exec := func(c *pgx.Conn, statement string, args ...any) error {
+		_, err := c.Exec(t.Context(), statement, args...)
+		return err
+	}
+	const query = "SELECT * FROM balance WHERE id = $1" // an argument makes pgx keep the plan
+	if err := exec(other, "CREATE TABLE balance (id bigint)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := exec(conn, query, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := exec(other, "ALTER TABLE balance ADD version bigint"); err != nil {
+		t.Fatal(err)
+	}
+	judgePostgres(t, exec(conn, query, 1), verdict{errclass.RetryReset, "0A000", "cached plan"})
+	if err := exec(conn, query, 1); err != nil {
+		t.Errorf("the retry failed: %v", err)
+	}
+}
+
+// at returns the URL with another user, password or database, where not empty.
+func at(t *testing.T, databaseURL, user, password, database, query string) string {
+	t.Helper()
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if user != "" {
+		u.User = url.UserPassword(user, password)
+	}
+	if database != "" {
+		u.Path = "/" + database
+	}
+	u.RawQuery = strings.Trim(u.RawQuery+"&"+query, "&")
+	return u.String()
+}
+
+func TestConnectionsPostgresRefuses(t *testing.T) {
+	server := devtest.Postgres(t, "max_connections", "8", "superuser_reserved_connections", "3")
+	admin := connect(t, server.URL())
+	for _, statement := range []string{
+		"CREATE ROLE app LOGIN PASSWORD 'hunter2'", "CREATE ROLE nologin PASSWORD 'hunter2'",
+		"CREATE DATABASE closed", "REVOKE CONNECT ON DATABASE closed FROM PUBLIC",
+		"CREATE DATABASE frozen ALLOW_CONNECTIONS false", "ALTER ROLE app CONNECTION LIMIT 1",
+	} {
+		if _, err := admin.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	base := server.URL()
+	t.Run("one connection too many", func(t *testing.T) {
+		held := connect(t, at(t, base, "app", "hunter2", "", ""))
+		_, err := pgx.Connect(t.Context(), at(t, base, "app", "hunter2", "", ""))
+		judgePostgres(t, err, verdict{errclass.Retry, "53300", "too many connections"})
+		if err := held.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for _, c := range []struct {
+		name, url string
+		want      verdict
+	}{
+		{"password", at(t, base, "app", "hunter2x", "", ""), verdict{errclass.RetryLoud, "28P01", "user=app"}},
+		{"role", at(t, base, "nobody", "hunter2", "", ""), verdict{errclass.RetryLoud, "28P01", `"nobody"`}},
+		{"login", at(t, base, "nologin", "hunter2", "", ""), verdict{errclass.RetryLoud, "28000", "not permitted to log in"}},
+		{"database", at(t, base, "", "", "bank", ""), verdict{errclass.RetryLoud, "3D000", "database=bank"}},
+		{"connect grant", at(t, base, "app", "hunter2", "closed", ""), verdict{errclass.RetryLoud, "42501", "permission denied"}},
+		{"database closed", at(t, base, "", "", "frozen", ""), verdict{errclass.RetryLoud, "55000", "not currently accepting"}},
+		// 22023 when connecting blames the settings, not a record.
+		{"option", at(t, base, "", "", "", "work_mem=hunter2"), verdict{errclass.RetryLoud, "22023", "cannot connect"}},
+		{
+			"standby wanted", at(t, base, "", "", "", "target_session_attrs=standby"),
+			verdict{errclass.Retry, "not_preferred", "standby"},
+		},
+		{
+			"TLS wanted", strings.Replace(base, "sslmode=disable", "sslmode=require", 1),
+			verdict{errclass.Retry, "connect", "host=127.0.0.1"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := pgx.Connect(t.Context(), c.url)
+			judgePostgres(t, err, c.want)
+		})
+	}
+}
+
+func TestOutages(t *testing.T) {
+	server := devtest.Postgres(t)
+	pool, err := pgxpool.New(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+
+	t.Run("killed backend", func(t *testing.T) {
+		judgePostgres(t, terminated(t, server), verdict{errclass.Retry, "57P01", "terminating connection"})
+	})
+	t.Run("attempt deadline", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		_, err := pool.Exec(ctx, "SELECT pg_sleep(60)")
+		judgePostgres(t, err, verdict{errclass.Retry, "timeout", "deadline exceeded"})
+	})
+	t.Run("stopped", func(t *testing.T) {
+		if err := server.Stop(t.Context(), devstack.Immediate); err != nil {
+			t.Fatal(err)
+		}
+		_, err := pgx.Connect(t.Context(), server.URL())
+		judgePostgres(t, err, verdict{errclass.Retry, "connect", "connection refused"})
+	})
+	t.Run("closed pool", func(t *testing.T) {
+		pool.Close()
+		_, err := pool.Exec(t.Context(), "SELECT 1")
+		judgePostgres(t, err, verdict{errclass.Retry, "closed", "closed pool"})
+	})
+}
+
+// terminated returns what a session hears that is ended by another one.
+func terminated(t *testing.T, server *devstack.Postgres) error {
+	t.Helper()
+	victim, killer := connect(t, server.URL()), connect(t, server.URL())
+	if _, err := killer.Exec(t.Context(), "SELECT pg_terminate_backend($1)", int64(victim.PgConn().PID())); err != nil {
+		t.Fatal(err)
+	}
+	_, err := victim.Exec(t.Context(), "SELECT 1")
+	return err
+}
+
+// TestHangingUp: a server that dies leaves an end of file or a reset.
+func TestHangingUp(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 1024))
+			_ = conn.Close()
+		}
+	}()
+	_, err = pgx.Connect(t.Context(), "postgres://app:hunter2@"+listener.Addr().String()+"/bank?sslmode=disable")
+	judgePostgres(t, err, verdict{errclass.Retry, "eof", "EOF"})
+}
+
+// TestMistypedURL: a password that is not percent-encoded leaves its tail in
+// the host name.
+func TestMistypedURL(t *testing.T) {
+	_, err := pgx.Connect(t.Context(), "postgres://app:x@hunter2@127.0.0.1:1/bank?sslmode=disable")
+	if safe := errclass.Safe(err); strings.Contains(safe, "hunter2") || safe == "" {
+		t.Errorf("leaks: %s", safe)
+	}
+}

@@ -1,0 +1,146 @@
+package errclass
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"unicode"
+)
+
+// maxSafe bounds the text of Safe, in bytes; servers and brokers write some of it.
+const maxSafe = 600
+
+// Describer is implemented by errors that vouch for their own text: it carries
+// no row data, no payload and no password.
+type Describer interface {
+	error
+	SafeText() string
+}
+
+// Safe returns text about err for logs and for people: one line that carries no
+// row data, no payload and no password. Empty for a nil error.
+//
+// The chain is walked. Errors of PostgreSQL, Kafka, sockets and TLS are told
+// from their fields; what fmt.Errorf put around them is kept. Where a chain
+// ends in an error nobody knows, quoted text and every word with a digit in it
+// are masked, because pgx's encoding errors repeat the value; a foreign type is
+// named, not quoted. An error of a server must be wrapped with %w: text that %v
+// made of it cannot be told from our own.
+func Safe(err error) string {
+	if err == nil {
+		return ""
+	}
+	text, _ := describe(err)
+	return oneLine(text)
+}
+
+// describe returns the safe text of err. sure is true when the whole tree below
+// consists of errors that are known.
+func describe(err error) (text string, sure bool) {
+	if text, sure, ok := knownText(err); ok {
+		return text, sure
+	}
+	below := children(err)
+	switch {
+	case len(below) == 0:
+		return leafText(err), false
+	case isFormatted(err):
+		return formattedText(err.Error(), below)
+	default:
+		return joinedText(below)
+	}
+}
+
+// The types behind fmt.Errorf and errors.New are not exported, so they are
+// taken from samples.
+var (
+	wrapsOne  = reflect.TypeOf(fmt.Errorf("%w", io.EOF))
+	wrapsMany = reflect.TypeOf(fmt.Errorf("%w %w", io.EOF, io.EOF))
+	plain     = reflect.TypeOf(errors.New(""))
+)
+
+func isFormatted(err error) bool {
+	t := reflect.TypeOf(err)
+	return t == wrapsOne || t == wrapsMany
+}
+
+// leafText tells an error that is not known and wraps nothing.
+func leafText(err error) string {
+	if reflect.TypeOf(err) == plain {
+		return mask(err.Error())
+	}
+	return fmt.Sprintf("error of type %T", err)
+}
+
+// formattedText puts the safe text of each wrapped error in the place of its
+// full text, and keeps what stands between them: it is ours by house rule if
+// everything below is known, and masked otherwise.
+func formattedText(full string, wrapped []error) (string, bool) {
+	var pieces, texts []string
+	allSure := true
+	for _, w := range wrapped {
+		text, sure := describe(w)
+		allSure = allSure && sure
+		texts = append(texts, text)
+		before, after, found := strings.Cut(full, w.Error())
+		if !found { // a format that cut or changed the text: nothing of it can be told apart
+			return joinedText(wrapped)
+		}
+		pieces, full = append(pieces, before), after
+	}
+	var b strings.Builder
+	for i, text := range texts {
+		b.WriteString(ownText(pieces[i], wrapped, allSure))
+		b.WriteString(text)
+	}
+	b.WriteString(ownText(full, wrapped, allSure))
+	return b.String(), allSure
+}
+
+// ownText returns what fmt.Errorf wrote beside the wrapped errors. One of them
+// may stand there a second time, formatted with %v.
+func ownText(piece string, wrapped []error, sure bool) string {
+	if !sure {
+		return mask(piece)
+	}
+	for _, w := range wrapped {
+		if text := w.Error(); text != "" && strings.Contains(piece, text) {
+			again, _ := describe(w)
+			piece = strings.ReplaceAll(piece, text, again)
+		}
+	}
+	return piece
+}
+
+// joinedText lists the safe texts of several errors, each once: the addresses
+// of one host often fail alike.
+func joinedText(errs []error) (string, bool) {
+	var texts []string
+	seen := map[string]bool{}
+	allSure := true
+	for _, err := range errs {
+		text, sure := describe(err)
+		allSure = allSure && sure
+		if !seen[text] {
+			seen[text] = true
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "; "), allSure
+}
+
+// oneLine replaces control characters and bounds the length, at a rune.
+func oneLine(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "�"))
+	if len(text) <= maxSafe {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxSafe], "") + "…"
+}

@@ -1,0 +1,90 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"projector/projection"
+)
+
+// claim takes the partition over in the database and answers where to resume.
+func (w *worker) claim(kafka int64) (projection.Position, error) {
+	var topic partitionInfo
+	err := w.retry("kafka", "read the partition's offsets", func(ctx context.Context) (err error) {
+		topic, err = w.c.partitionInfo(ctx, w.partition)
+		return err
+	})
+	if err != nil {
+		return projection.Position{}, err
+	}
+	var pos projection.Position
+	err = w.retry("postgres", "claim the position", func(ctx context.Context) (err error) {
+		pos, err = w.proj.Claim(ctx, projection.Claim{
+			Owner: w.c.cfg.Owner, TopicID: topic.id, LogStart: topic.start, Committed: kafka,
+		})
+		return err
+	})
+	switch {
+	case errors.Is(err, projection.ErrTopicRecreated):
+		return pos, w.halt("the topic was deleted and created again: the stored position belongs to the old one. " +
+			"See the runbook, \"topic recreated\"")
+	case err != nil:
+		return pos, err
+	case pos.Next < topic.start:
+		return pos, w.halt(fmt.Sprintf("offsets %d to %d were removed by retention before they were consumed. "+
+			"See the runbook, \"position expired\"", pos.Next, topic.start-1))
+	}
+	return pos, nil
+}
+
+// halt stops the partition loudly: it stays assigned, unready and unread until a
+// person has mended what is wrong.
+func (w *worker) halt(reason string) error {
+	w.c.pause(w.partition)
+	w.status.set(Stopped, reason)
+	w.c.cfg.Health.Fail(w.c.condition(w.partition), reason)
+	w.log.Error("partition stopped", "reason", reason)
+	return errHalted
+}
+
+// repairCheck is how often a stopped partition looks whether it has been mended.
+const repairCheck = 10 * time.Second
+
+// awaitRepair waits before the next try of a stopped partition; false when the
+// worker is to stop.
+func (w *worker) awaitRepair() bool {
+	timer := time.NewTimer(repairCheck)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-w.recheck:
+		return true
+	case <-w.drain.Done():
+		return false
+	}
+}
+
+// breakOff is called by the poller when Kafka refuses to serve the partition.
+func (w *worker) breakOff(err error) {
+	reason := ""
+	switch {
+	case errors.Is(err, kerr.OffsetOutOfRange):
+		reason = fmt.Sprintf("offset %d is outside the partition's log: removed by retention before it was consumed, "+
+			"or the log was truncated. See the runbook, \"position expired\"", w.status.position.Load())
+	case errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.InconsistentTopicID):
+		reason = "the topic was deleted, or deleted and created again. See the runbook, \"topic recreated\""
+	default:
+		return
+	}
+	select {
+	case w.broken <- reason:
+	default:
+	}
+}
+
+func kafkaUnknownTopic(err error) bool { return errors.Is(err, kerr.UnknownTopicOrPartition) }

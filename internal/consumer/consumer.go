@@ -1,0 +1,249 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/errclass"
+	"projector/internal/retry"
+	"projector/internal/telemetry"
+)
+
+// Consumer consumes one topic as a member of one consumer group.
+type Consumer struct {
+	cfg       Config
+	cl        *kgo.Client
+	adm       *kadm.Client
+	committer *committer
+	topic     topicInfo
+	ready     chan struct{} // closed when cl is set
+
+	mu      sync.Mutex
+	workers map[int32]*worker
+	logs    map[string]*retry.Throttled
+
+	queueBytes atomic.Int64 // what one partition's queue may hold
+
+	seeksMu   sync.Mutex
+	seeks     []seek
+	interrupt context.CancelFunc // ends the poll under way
+}
+
+// New prepares a consumer. It connects to nothing: the error is about the configuration.
+func New(cfg Config) (*Consumer, error) {
+	c := &Consumer{cfg: cfg, workers: map[int32]*worker{}, logs: map[string]*retry.Throttled{}, ready: make(chan struct{})}
+	c.committer = newCommitter(c.commit, c.commitFailing)
+	c.shareQueuesAmong(1)
+	if err := kgo.ValidateOpts(c.options()...); err != nil {
+		return nil, fmt.Errorf("Kafka client: %w", err)
+	}
+	return c, nil
+}
+
+// options are those of the client that is the group's member.
+func (c *Consumer) options() []kgo.Opt {
+	return append(slices.Concat(c.cfg.Client, c.cfg.Member),
+		kgo.ConsumerGroup(c.cfg.Group),
+		kgo.ConsumeTopics(c.cfg.Topic),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.KeepControlRecords(), // so that a position passes the markers of transactions
+		kgo.DisableAutoCommit(),
+		kgo.BlockRebalanceOnPoll(),
+		// A new group begins at the first record; a position that is gone is an error
+		// and never silently the start or the end of the log.
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+		kgo.AdjustFetchOffsetsFn(c.offsetsFetched),
+		kgo.OnPartitionsAssigned(c.assigned),
+		kgo.OnPartitionsRevoked(func(ctx context.Context, _ *kgo.Client, m map[string][]int32) { c.unassigned(ctx, m, false) }),
+		kgo.OnPartitionsLost(func(ctx context.Context, _ *kgo.Client, m map[string][]int32) { c.unassigned(ctx, m, true) }),
+		// Memory: what one fetch may bring, before decompression.
+		kgo.FetchMaxBytes(16<<20),
+		kgo.FetchMaxPartitionBytes(1<<20),
+		kgo.MaxConcurrentFetches(2),
+		kgo.SessionTimeout(30*time.Second),
+		kgo.RebalanceTimeout(60*time.Second),
+	)
+}
+
+// Run waits for the topic, then consumes until ctx ends and drains: it flushes
+// what is pending, commits, and leaves the group. An error means that the client
+// could not be made; everything that may pass is waited for.
+func (c *Consumer) Run(ctx context.Context) error {
+	if err := c.awaitTopic(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	cl, err := kgo.NewClient(c.options()...)
+	if err != nil {
+		return fmt.Errorf("Kafka client: %w", err)
+	}
+	c.cl, c.adm = cl, kadm.NewClient(cl)
+	close(c.ready)
+	background, stop := context.WithCancel(context.Background())
+	var tasks sync.WaitGroup
+	for _, task := range []func(context.Context){
+		c.committer.run, c.watchPositions, c.watchLag, c.watchKafka, c.watchDatabase, c.ensureDLQ,
+	} {
+		tasks.Go(func() { task(background) })
+	}
+	c.cfg.Health.Started()
+	c.poll(ctx)
+	c.cfg.Health.Stopping()
+	c.shutDown()
+	stop()
+	tasks.Wait()
+	return nil
+}
+
+// shutDown drains all workers, commits and leaves the group.
+func (c *Consumer) shutDown() {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), c.cfg.DrainWithin+2*time.Second, errors.New("shutting down"))
+	defer cancel()
+	c.release(ctx, c.assignment(), false)
+	c.cl.CloseAllowingRebalance()
+}
+
+// assigned starts a worker for each new partition. Nothing is fetched before the
+// worker has claimed its position and asked for the seek.
+func (c *Consumer) assigned(_ context.Context, cl *kgo.Client, m map[string][]int32) {
+	<-c.ready
+	partitions := m[c.cfg.Topic]
+	if len(partitions) == 0 {
+		return
+	}
+	cl.PauseFetchPartitions(map[string][]int32{c.cfg.Topic: partitions})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range partitions {
+		c.committer.own(p)
+		c.cfg.Observer.Assigned(c.cfg.Topic, p)
+		w := newWorker(c, p)
+		c.workers[p] = w
+		w.start()
+	}
+	c.shareQueuesAmong(len(c.workers))
+	c.cfg.Log.Info("partitions assigned", slog.Any("partitions", partitions))
+}
+
+// offsetsFetched tells the workers what Kafka knows. A partition without a
+// committed offset gets a placeholder: its worker seeks before anything is fetched.
+func (c *Consumer) offsetsFetched(_ context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	for p, o := range offsets[c.cfg.Topic] {
+		committed := o.EpochOffset().Offset
+		if committed < 0 {
+			committed = -1
+		}
+		if w := c.worker(p); w != nil {
+			select {
+			case w.committed <- committed:
+			default:
+			}
+		}
+		offsets[c.cfg.Topic][p] = kgo.NewOffset().At(max(0, committed)).WithEpoch(-1)
+	}
+	return offsets, nil
+}
+
+// revokeWithin is how long a revoke may take to flush what is pending: well under
+// the rebalance timeout, for the whole group waits.
+const revokeWithin = 5 * time.Second
+
+// unassigned ends the workers of partitions that are no longer ours.
+func (c *Consumer) unassigned(ctx context.Context, m map[string][]int32, lost bool) {
+	partitions := m[c.cfg.Topic]
+	if len(partitions) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, revokeWithin, errors.New("revoked"))
+	defer cancel()
+	if lost {
+		cancel()
+	}
+	c.release(ctx, partitions, lost)
+	c.cfg.Log.Info("partitions given up", slog.Any("partitions", partitions), slog.Bool("lost", lost))
+}
+
+// release stops the workers of the partitions, commits unless they are lost, and
+// forgets them.
+func (c *Consumer) release(ctx context.Context, partitions []int32, lost bool) {
+	var stopping sync.WaitGroup
+	for _, p := range partitions {
+		if w := c.worker(p); w != nil {
+			stopping.Go(func() { w.stop(ctx) })
+		}
+	}
+	stopping.Wait()
+	c.committer.disown(context.WithoutCancel(ctx), partitions, lost)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range partitions {
+		delete(c.workers, p)
+		c.cfg.Observer.Revoked(c.cfg.Topic, p)
+		c.cfg.Health.OK(c.condition(p))
+	}
+	c.shareQueuesAmong(len(c.workers))
+}
+
+func (c *Consumer) worker(p int32) *worker {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.workers[p]
+}
+
+// assignment lists the partitions that have a worker.
+func (c *Consumer) assignment() []int32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	partitions := make([]int32, 0, len(c.workers))
+	for p := range c.workers {
+		partitions = append(partitions, p)
+	}
+	return partitions
+}
+
+func (c *Consumer) condition(p int32) string { return telemetry.PartitionCondition(c.cfg.Topic, p) }
+
+func (c *Consumer) partitionLog(p int32) *slog.Logger {
+	return c.cfg.Log.With(telemetry.Partition(c.cfg.Topic, p))
+}
+
+// throttled is the log of one kind of failing operation, shared by all partitions:
+// an outage is told once and not once a partition.
+func (c *Consumer) throttled(dependency, what string) *retry.Throttled {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.logs[dependency]
+	if t == nil {
+		t = retry.Throttle(c.cfg.Log, nil, what, telemetry.KeyDependency, dependency)
+		c.logs[dependency] = t
+	}
+	return t
+}
+
+func (c *Consumer) commit(ctx context.Context, offsets map[int32]int64) error {
+	commit := make(map[int32]kgo.EpochOffset, len(offsets))
+	for p, next := range offsets {
+		commit[p] = kgo.EpochOffset{Epoch: -1, Offset: next}
+	}
+	return c.commitSync(ctx, map[string]map[int32]kgo.EpochOffset{c.cfg.Topic: commit})
+}
+
+// commitFailing is told the result of each commit. A commit that fails loses
+// nothing: it is repeated, and the position row is the one that counts.
+func (c *Consumer) commitFailing(err error) {
+	if err == nil {
+		c.throttled("kafka", "commit offsets").Recovered(1, 0)
+		return
+	}
+	c.cfg.Observer.Retry("kafka", errclass.Reason(err))
+	c.throttled("kafka", "commit offsets").Failing(err, 1, 0, c.committer.interval)
+}

@@ -1,0 +1,96 @@
+package consumer
+
+import (
+	"context"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/dlq"
+	"projector/projection"
+	"projector/projection/event"
+)
+
+const (
+	// chunkRecords is how many records are decoded and judged at a time: enough to
+	// make one query for their accounts worth its round trip.
+	chunkRecords = 512
+	// chunksAhead is how many decoded chunks may wait while the worker flushes.
+	chunksAhead = 2
+)
+
+// chunk is a run of decoded records, in order. next is the offset behind it:
+// control records, which carry no event, move it too.
+type chunk struct {
+	records []projection.Judgeable
+	next    int64
+	epoch   int
+}
+
+var chunkPool = sync.Pool{New: func() any {
+	return &chunk{records: make([]projection.Judgeable, 0, chunkRecords)}
+}}
+
+// release gives the chunk back. Its records must not be used any more.
+func (c *chunk) release() {
+	clear(c.records)
+	c.records = c.records[:0]
+	chunkPool.Put(c)
+}
+
+// decode turns the queue into chunks until ctx ends.
+func decode(ctx context.Context, q *queue, format event.Format, chunks chan<- *chunk) {
+	var raw []*kgo.Record
+	for {
+		var epoch int
+		raw, epoch = q.take(raw[:0], chunkRecords)
+		if len(raw) == 0 {
+			select {
+			case <-q.arrived:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		c := decodeChunk(raw, format)
+		c.epoch = epoch
+		clear(raw)
+		select {
+		case chunks <- c:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func decodeChunk(raw []*kgo.Record, format event.Format) *chunk {
+	c := chunkPool.Get().(*chunk) //nolint:errcheck,forcetypeassert // the pool holds nothing else
+	for _, r := range raw {
+		c.next = r.Offset + 1
+		if r.Attrs.IsControl() {
+			continue
+		}
+		c.records = append(c.records, projection.Judgeable{Record: fromKafka(r)})
+		j := &c.records[len(c.records)-1]
+		format.Decode(j.Record.Message, &j.Decoded)
+	}
+	return c
+}
+
+func fromKafka(r *kgo.Record) projection.Record {
+	rec := projection.Record{
+		Message:   event.Message{Key: r.Key, Value: r.Value},
+		Topic:     r.Topic,
+		Partition: r.Partition,
+		Offset:    r.Offset,
+		Timestamp: r.Timestamp.UnixMilli(),
+	}
+	if len(r.Headers) > 0 {
+		rec.Headers = make([]event.Header, len(r.Headers))
+		for i, h := range r.Headers {
+			rec.Headers[i] = event.Header{Key: h.Key, Value: h.Value}
+		}
+		rec.Replays = dlq.ReplaysOf(rec.Headers)
+	}
+	return rec
+}

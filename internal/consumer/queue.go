@@ -1,0 +1,104 @@
+package consumer
+
+import (
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// queue holds fetched records of one partition until they are decoded. Its epoch
+// is raised by each seek: what was fetched before it is dropped.
+type queue struct {
+	mu       sync.Mutex
+	records  []*kgo.Record
+	bytes    int
+	epoch    int
+	paused   bool
+	end      int64 // last stable offset as of the newest fetch
+	arrived  chan struct{}
+	tooBig   func(bytes int) bool
+	onResume func()
+}
+
+func newQueue(tooBig func(bytes int) bool, onResume func()) *queue {
+	return &queue{arrived: make(chan struct{}, 1), tooBig: tooBig, onResume: onResume}
+}
+
+// put appends records and reports whether the partition should be paused.
+func (q *queue) put(records []*kgo.Record, end int64) (pause bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.end = max(q.end, end)
+	for _, r := range records {
+		q.bytes += recordBytes(r)
+	}
+	q.records = append(q.records, records...)
+	select {
+	case q.arrived <- struct{}{}:
+	default:
+	}
+	if !q.paused && q.tooBig(q.bytes) {
+		q.paused = true
+		return true
+	}
+	return false
+}
+
+// take appends up to n records to into, with the epoch they belong to.
+func (q *queue) take(into []*kgo.Record, n int) ([]*kgo.Record, int) {
+	q.mu.Lock()
+	n = min(n, len(q.records))
+	into = append(into, q.records[:n]...)
+	for _, r := range q.records[:n] {
+		q.bytes -= recordBytes(r)
+	}
+	clear(q.records[:n])
+	q.records = q.records[n:]
+	if len(q.records) == 0 {
+		q.records = nil
+	}
+	resume := q.paused && !q.tooBig(2*q.bytes)
+	if resume {
+		q.paused = false
+	}
+	epoch := q.epoch
+	q.mu.Unlock()
+	if resume {
+		q.onResume()
+	}
+	return into, epoch
+}
+
+// restart drops everything and begins an epoch.
+func (q *queue) restart(epoch int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.records, q.bytes, q.epoch, q.paused = nil, 0, epoch, false
+}
+
+// stableEnd is the offset behind the last record known to be committed.
+func (q *queue) stableEnd() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.end
+}
+
+// oldest is the timestamp of the first waiting record in ms, or 0.
+func (q *queue) oldest() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.records) == 0 {
+		return 0
+	}
+	return q.records[0].Timestamp.UnixMilli()
+}
+
+// recordBytes approximates what a fetched record holds in memory.
+func recordBytes(r *kgo.Record) int {
+	const overhead = 256
+	n := overhead + len(r.Key) + len(r.Value)
+	for i := range r.Headers {
+		n += 48 + len(r.Headers[i].Key) + len(r.Headers[i].Value)
+	}
+	return n
+}

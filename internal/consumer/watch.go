@@ -1,0 +1,286 @@
+package consumer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/errclass"
+)
+
+// How often the background tasks look, and how long one look may take: together
+// well under the 10 s within which an idle instance must be unready.
+const (
+	watchEvery  = 3 * time.Second
+	watchWithin = 4 * time.Second
+	lagEvery    = 5 * time.Second
+)
+
+// every calls look at once and then at a steady pace until ctx ends. A look has a
+// deadline of its own.
+func every(ctx context.Context, pause, within time.Duration, look func(context.Context)) {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		lookCtx, cancel := context.WithTimeout(ctx, within)
+		look(lookCtx)
+		cancel()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// watchDatabase keeps readiness true to the database, also while nothing is consumed.
+func (c *Consumer) watchDatabase(ctx context.Context) {
+	every(ctx, watchEvery, watchWithin, func(look context.Context) {
+		err := c.cfg.Database.Ready(look)
+		c.tell(ctx, "postgres", "PostgreSQL: ", err)
+		if err != nil && errclass.Postgres(err) == errclass.RetryReset {
+			c.cfg.Database.Reset()
+		}
+	})
+}
+
+// watchKafka does the same for the brokers, and says so while the topic is missing.
+func (c *Consumer) watchKafka(ctx context.Context) {
+	every(ctx, watchEvery, watchWithin, func(look context.Context) {
+		err := c.askForTopic(look, c.adm)
+		c.tell(ctx, "kafka", "Kafka: ", err)
+		if err == nil {
+			c.cfg.Health.OK("fetch")
+		}
+	})
+}
+
+// awaitTopic waits until the brokers can be asked and the topic exists.
+func (c *Consumer) awaitTopic(ctx context.Context) error {
+	cl, err := kgo.NewClient(c.cfg.Client...)
+	if err != nil {
+		return fmt.Errorf("Kafka client: %w", err)
+	}
+	defer cl.Close()
+	adm := kadm.NewClient(cl)
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	every(waiting, watchEvery, watchWithin, func(look context.Context) {
+		c.cfg.Health.Beat()
+		err := c.askForTopic(look, adm)
+		if err == nil {
+			stop()
+		}
+		c.tell(ctx, "kafka", "Kafka: ", err)
+	})
+	return nil
+}
+
+func (c *Consumer) askForTopic(ctx context.Context, adm *kadm.Client) error {
+	topics, err := adm.ListTopics(ctx, c.cfg.Topic)
+	if err != nil {
+		return err
+	}
+	if err := topics[c.cfg.Topic].Err; kafkaUnknownTopic(err) {
+		return fmt.Errorf("topic %q does not exist yet, waiting for it: %w", c.cfg.Topic, err)
+	} else if err != nil {
+		return fmt.Errorf("topic %q: %w", c.cfg.Topic, err)
+	}
+	return nil
+}
+
+// ensureDLQ creates the DLQ topic, trying until it is there.
+func (c *Consumer) ensureDLQ(ctx context.Context) {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, watchWithin)
+		err := c.cfg.DeadLetters.EnsureTopic(attempt)
+		cancel()
+		c.tell(ctx, "dlq", "DLQ topic: ", err)
+		if err == nil {
+			return
+		}
+		select {
+		case <-time.After(watchEvery):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tell makes a condition follow err.
+func (c *Consumer) tell(ctx context.Context, condition, prefix string, err error) {
+	switch {
+	case ctx.Err() != nil:
+	case err == nil:
+		c.cfg.Health.OK(condition)
+		c.throttled(condition, "check").Recovered(1, 0)
+	default:
+		c.cfg.Health.Fail(condition, prefix+errclass.Safe(err))
+		c.throttled(condition, "check").Failing(err, 1, 0, watchEvery)
+	}
+}
+
+// watchPositions makes workers read again whose stored position is not what they
+// know: after a repair or the restore of an older backup, also when nothing arrives.
+func (c *Consumer) watchPositions(ctx context.Context) {
+	every(ctx, watchEvery, watchWithin, func(ctx context.Context) {
+		type known struct{ position, fence int64 }
+		before := map[int32]known{}
+		for _, p := range c.assignment() {
+			if w := c.worker(p); w != nil && w.status.fence.Load() > 0 {
+				before[p] = known{w.status.position.Load(), w.status.fence.Load()}
+			}
+		}
+		if len(before) == 0 {
+			return
+		}
+		stored, err := c.cfg.Database.Positions(ctx)
+		if err != nil {
+			return // watchDatabase tells
+		}
+		for _, row := range stored {
+			if k, mine := before[row.Partition]; mine && row.Fence == k.fence && row.Next >= k.position {
+				delete(before, row.Partition)
+			}
+		}
+		for p, k := range before {
+			if w := c.worker(p); w != nil && w.status.fence.Load() == k.fence {
+				select {
+				case w.recheck <- struct{}{}:
+				default:
+				}
+			}
+		}
+	})
+}
+
+// watchLag asks the brokers for the ends of the partitions.
+func (c *Consumer) watchLag(ctx context.Context) {
+	every(ctx, lagEvery, lagEvery, func(ctx context.Context) {
+		ends, err := c.adm.ListCommittedOffsets(ctx, c.cfg.Topic)
+		if err != nil {
+			return // watchKafka tells
+		}
+		for _, p := range c.assignment() {
+			w := c.worker(p)
+			end, known := ends.Lookup(c.cfg.Topic, p)
+			if w == nil || !known || end.Err != nil {
+				continue
+			}
+			if w.status.fence.Load() == 0 { // no position yet: all of the partition is lag
+				info, err := c.partitionInfo(ctx, p)
+				if err != nil {
+					continue
+				}
+				w.status.position.CompareAndSwap(0, info.start)
+			}
+			records, age := w.lag(end.Offset, time.Now())
+			c.cfg.Observer.Lag(c.cfg.Topic, p, records, age.Seconds())
+		}
+	})
+}
+
+// lag is how many records the partition is behind, and the age of the oldest
+// record that is fetched and not durable; when none is, for how long the partition
+// has been seen behind.
+func (w *worker) lag(end int64, now time.Time) (int64, time.Duration) {
+	s := &w.status
+	s.end.Store(end)
+	records := max(0, end-s.position.Load())
+	if records == 0 {
+		s.lagging.Store(0)
+		return 0, 0
+	}
+	s.lagging.CompareAndSwap(0, now.UnixMilli())
+	oldest := s.oldest.Load()
+	if oldest == 0 {
+		oldest = w.queue.oldest()
+	}
+	if oldest == 0 {
+		oldest = s.lagging.Load()
+	}
+	return records, max(0, now.Sub(time.UnixMilli(oldest)))
+}
+
+// PartitionStatus is one assigned partition, for people. End is -1 when unknown.
+type PartitionStatus struct {
+	Partition     int32
+	State         State
+	Since         time.Time
+	Reason        string
+	Position, End int64
+	Claimed       bool // Position is known
+	LagSeconds    float64
+}
+
+// Status lists the assigned partitions in order.
+func (c *Consumer) Status() []PartitionStatus {
+	partitions := c.assignment()
+	slices.Sort(partitions)
+	list := make([]PartitionStatus, 0, len(partitions))
+	for _, p := range partitions {
+		if w := c.worker(p); w != nil {
+			list = append(list, w.describe())
+		}
+	}
+	return list
+}
+
+func (w *worker) describe() PartitionStatus {
+	s := &w.status
+	s.mu.Lock()
+	d := PartitionStatus{Partition: w.partition, State: s.state, Since: s.since, Reason: s.reason}
+	s.mu.Unlock()
+	d.Position, d.End, d.Claimed = s.position.Load(), s.end.Load(), s.fence.Load() > 0
+	if d.Claimed && d.End >= 0 {
+		_, age := w.lag(d.End, time.Now())
+		d.LagSeconds = age.Seconds()
+	}
+	return d
+}
+
+// topicInfo caches what Kafka says of the topic: a rebalance makes many workers
+// ask at once.
+type topicInfo struct {
+	mu     sync.Mutex
+	asked  time.Time
+	id     string
+	starts kadm.ListedOffsets
+}
+
+// partitionInfo is what Kafka says of a partition: the topic's id and the first offset.
+type partitionInfo struct {
+	id    string
+	start int64
+}
+
+func (c *Consumer) partitionInfo(ctx context.Context, p int32) (partitionInfo, error) {
+	t := &c.topic
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if time.Since(t.asked) > time.Second {
+		topics, err := c.adm.ListTopics(ctx, c.cfg.Topic)
+		if err != nil {
+			return partitionInfo{}, err
+		}
+		if err := topics[c.cfg.Topic].Err; err != nil {
+			return partitionInfo{}, err
+		}
+		if t.starts, err = c.adm.ListStartOffsets(ctx, c.cfg.Topic); err != nil {
+			return partitionInfo{}, err
+		}
+		t.id, t.asked = topics[c.cfg.Topic].ID.String(), time.Now()
+	}
+	start, known := t.starts.Lookup(c.cfg.Topic, p)
+	if !known {
+		t.asked = time.Time{}
+		return partitionInfo{}, kerr.UnknownTopicOrPartition
+	}
+	return partitionInfo{t.id, start.Offset}, start.Err
+}

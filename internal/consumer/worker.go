@@ -1,0 +1,260 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"projector/dlq"
+	"projector/projection"
+)
+
+// errRejudge ends a session: what is pending is dropped, the partition is claimed
+// anew and its records are read again from the durable position.
+var errRejudge = errors.New("judge again from the durable position")
+
+// errHalted ends a session that only a person can help.
+var errHalted = errors.New("partition stopped")
+
+// errDrained ends a session because the worker is to stop.
+var errDrained = errors.New("drained")
+
+// worker owns one assigned partition, from assignment to revocation.
+type worker struct {
+	c         *Consumer
+	partition int32
+	log       *slog.Logger
+	proj      Projection
+	queue     *queue
+	chunks    chan *chunk
+
+	ctx       context.Context // ends at once: lost, or drained too slowly
+	cancel    context.CancelCauseFunc
+	drain     context.Context // ends waiting: revoked or shutting down
+	startStop context.CancelFunc
+	done      chan struct{}
+
+	committed chan int64    // Kafka's committed offset, once, when the group has told it
+	recheck   chan struct{} // the stored position is not what this worker knows
+	broken    chan string   // why the partition cannot be read on
+	status    status
+
+	// Of the session, used by the worker's goroutine only.
+	epoch    int
+	next     int64 // behind the last record judged
+	limit    int   // events a flush; lowered to isolate a refused row
+	since    time.Time
+	delivery *dlq.Delivery
+}
+
+func newWorker(c *Consumer, partition int32) *worker {
+	w := &worker{
+		c: c, partition: partition,
+		log:       c.partitionLog(partition),
+		proj:      c.cfg.Open(partition),
+		chunks:    make(chan *chunk, chunksAhead),
+		done:      make(chan struct{}),
+		committed: make(chan int64, 1),
+		recheck:   make(chan struct{}, 1),
+		broken:    make(chan string, 1),
+		limit:     c.cfg.Limits.FlushEvents,
+	}
+	w.queue = newQueue(c.tooBig, func() { c.resume(partition) })
+	w.ctx, w.cancel = context.WithCancelCause(context.Background())
+	w.drain, w.startStop = context.WithCancel(w.ctx)
+	w.status.end.Store(-1)
+	w.status.set(Starting, "")
+	return w
+}
+
+// start runs the worker until it is stopped.
+func (w *worker) start() {
+	var running sync.WaitGroup
+	running.Go(func() { decode(w.drain, w.queue, w.c.cfg.Format, w.chunks) })
+	running.Go(w.run)
+	go func() {
+		running.Wait()
+		w.cancel(nil)
+		close(w.done)
+	}()
+}
+
+// stop ends the worker: it may take until ctx ends to flush what is pending. It
+// returns when the worker has ended.
+func (w *worker) stop(ctx context.Context) {
+	w.startStop()
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		w.cancel(context.Cause(ctx))
+		<-w.done
+	}
+}
+
+// run goes from session to session.
+func (w *worker) run() {
+	kafka := projection.NoOffset
+	select {
+	case kafka = <-w.committed:
+	case <-w.drain.Done():
+		return
+	}
+	for w.drain.Err() == nil {
+		err := w.session(kafka)
+		switch {
+		case errors.Is(err, errRejudge):
+			kafka = w.status.position.Load()
+		case errors.Is(err, errHalted):
+			kafka = projection.NoOffset
+			if !w.awaitRepair() {
+				return
+			}
+		default:
+			return
+		}
+	}
+}
+
+// session claims the partition and consumes it until something makes what it
+// knows worthless.
+func (w *worker) session(kafka int64) error {
+	pos, err := w.claim(kafka)
+	if err != nil {
+		return err
+	}
+	w.epoch++
+	w.next, w.since = pos.Next, time.Time{}
+	w.status.claimed(pos)
+	w.status.oldest.Store(0)
+	w.c.committer.mark(w.partition, pos.Next)
+	w.c.seek(w, pos.Next, w.epoch)
+	w.status.set(Flowing, "")
+	return w.consume()
+}
+
+// consume judges and flushes until it is drained or has to judge again.
+func (w *worker) consume() error {
+	healing := true // an interrupted healing goes on first
+	for {
+		if healing {
+			more, err := w.heal()
+			if err != nil {
+				return err
+			}
+			healing = more
+		}
+		c, err := w.nextChunk(healing)
+		if err != nil {
+			return err
+		}
+		if c == nil { // nothing came in time
+			if err := w.flush(); err != nil {
+				return err
+			}
+			continue
+		}
+		err = w.judge(c)
+		c.release()
+		if err != nil {
+			return err
+		}
+		if w.flushDue() {
+			if err := w.flush(); err != nil {
+				return err
+			}
+			healing = true
+		}
+	}
+}
+
+// nextChunk waits for a chunk: for ever when nothing is pending, else until the
+// flush is due, which it says by answering nil. urgent does not wait.
+func (w *worker) nextChunk(urgent bool) (*chunk, error) {
+	var due <-chan time.Time
+	if urgent || w.proj.Pending().Events > 0 {
+		wait := time.Duration(0)
+		if !urgent {
+			wait = max(0, w.c.cfg.Limits.FlushAge-time.Since(w.since))
+		}
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		due = timer.C
+	}
+	for {
+		select {
+		case c := <-w.chunks:
+			if c.epoch != w.epoch {
+				c.release()
+				continue
+			}
+			return c, nil
+		case <-due:
+			return nil, nil
+		case <-w.recheck:
+			return nil, errRejudge
+		case reason := <-w.broken:
+			return nil, w.halt(reason)
+		case <-w.drain.Done():
+			return nil, w.flushLast()
+		}
+	}
+}
+
+// judge folds a chunk, flushing in between when the limit of pending events is
+// reached.
+func (w *worker) judge(c *chunk) error {
+	rest := c.records
+	for len(rest) > 0 {
+		if w.since.IsZero() {
+			w.since = time.Now()
+			w.status.oldest.Store(rest[0].Record.Timestamp)
+		}
+		n := 0
+		err := w.retry("postgres", "read accounts", func(ctx context.Context) error {
+			judged, err := w.proj.Judge(ctx, rest[n:], w.limit)
+			n += judged
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			w.next = rest[n-1].Record.Offset + 1
+		}
+		if rest = rest[n:]; len(rest) > 0 || w.proj.Pending().Events >= w.limit {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	w.next = c.next
+	return nil
+}
+
+// heal applies and flushes a piece of what waits for accounts whose hole has been
+// filled, and reports whether more of it waits.
+func (w *worker) heal() (bool, error) {
+	var more bool
+	err := w.retry("postgres", "heal accounts", func(ctx context.Context) (err error) {
+		more, err = w.proj.Heal(ctx, w.limit)
+		return err
+	})
+	if err != nil || w.proj.Pending().Events == 0 {
+		return false, err
+	}
+	return more, w.flush()
+}
+
+// flushDue decides whether to write now or to fold more first: at the end of the
+// partition at once, behind it when enough has been gathered.
+func (w *worker) flushDue() bool {
+	p, l := w.proj.Pending(), &w.c.cfg.Limits
+	if p.Events == 0 && w.next == w.status.position.Load() {
+		return false
+	}
+	return len(w.chunks) == 0 && w.next >= w.queue.stableEnd() ||
+		p.Events >= w.limit || p.Rows >= l.FlushRows || p.Bytes >= l.FlushBytes ||
+		!w.since.IsZero() && time.Since(w.since) >= l.FlushAge
+}

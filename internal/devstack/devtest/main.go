@@ -1,0 +1,115 @@
+package devtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"projector/internal/devstack"
+)
+
+const (
+	startLimit = 2 * time.Minute
+	stopLimit  = 30 * time.Second
+)
+
+// Migrate brings the schema of the database at a URL up to date.
+type Migrate func(ctx context.Context, databaseURL string) error
+
+// process is what the tests of this process share. A test binary is one program
+// with one TestMain, so there is one of it.
+var process servers
+
+// servers starts each shared server once, when it is first asked for.
+type servers struct {
+	mu       sync.Mutex
+	open     bool // between Main's start and its end
+	migrate  Migrate
+	database *databaseServer
+	kafka    *devstack.Kafka
+}
+
+// Main runs the tests, stops every shared server and exits the process with the
+// tests' status, also on SIGINT and SIGTERM. migrate may be nil: databases are
+// then empty.
+func Main(m *testing.M, migrate Migrate) {
+	process.begin(migrate)
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		<-interrupted
+		os.Exit(process.end(1))
+	}()
+	os.Exit(process.end(m.Run()))
+}
+
+func (s *servers) begin(migrate Migrate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open, s.migrate = true, migrate
+}
+
+// end stops what was started and returns the exit status: status, or 1 when
+// something could not be stopped.
+func (s *servers) end(status int) int {
+	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+	defer cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = false
+	var err error
+	if s.database != nil {
+		err = s.database.close(ctx)
+	}
+	if s.kafka != nil {
+		err = errors.Join(err, s.kafka.Close(ctx))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "stop the test servers:", err)
+		return max(status, 1)
+	}
+	return status
+}
+
+// errNoMain tells how to use the package.
+var errNoMain = errors.New("the package's TestMain must call devtest.Main, which stops the servers at the end")
+
+// sharedDatabase returns the one PostgreSQL, started when need be.
+func (s *servers) sharedDatabase(ctx context.Context) (*databaseServer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.open {
+		return nil, errNoMain
+	}
+	if s.database == nil {
+		started, err := startDatabaseServer(ctx, s.migrate)
+		if err != nil {
+			return nil, err
+		}
+		s.database = started
+	}
+	return s.database, nil
+}
+
+// sharedKafka returns the one real Kafka, started when need be.
+func (s *servers) sharedKafka(ctx context.Context) (*devstack.Kafka, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.open {
+		return nil, errNoMain
+	}
+	if s.kafka == nil {
+		started, err := devstack.StartKafka(ctx, devstack.KafkaOptions{Log: os.Stderr})
+		if err != nil {
+			return nil, err
+		}
+		s.kafka = started
+	}
+	return s.kafka, nil
+}

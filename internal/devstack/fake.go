@@ -1,0 +1,72 @@
+package devstack
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+// FakeOptions says what kind of in-process broker to start. The zero value is
+// one broker that keeps everything in memory.
+type FakeOptions struct {
+	// Brokers is the number of brokers, 1 when zero.
+	Brokers int
+	// Topics are made at once: name to number of partitions.
+	Topics map[string]int32
+	// Settings are broker configs, such as "message.max.bytes".
+	Settings map[string]string
+	// Dir keeps topics and groups over restarts. Empty means in memory.
+	Dir string
+	// Log receives warnings of the broker. Nil discards them.
+	Log io.Writer
+	// More are further options of kfake: SASL, TLS, ACLs, ports, versions.
+	More []kfake.Opt
+}
+
+// Fake is a Kafka cluster inside this process. It replicates and throttles
+// nothing; Cluster takes faults and control functions.
+type Fake struct {
+	Cluster *kfake.Cluster
+	addrs   []string
+}
+
+// StartFake starts the brokers; they answer when it returns. Topics are not
+// created by use, as in any well-kept cluster.
+func StartFake(_ context.Context, options FakeOptions) (*Fake, error) {
+	cluster, err := kfake.NewCluster(options.kfake()...)
+	if err != nil {
+		return nil, fmt.Errorf("start in-process broker: %w", err)
+	}
+	return &Fake{Cluster: cluster, addrs: cluster.ListenAddrs()}, nil
+}
+
+func (o FakeOptions) kfake() []kfake.Opt {
+	brokers := max(o.Brokers, 1)
+	settings := map[string]string{"default.replication.factor": strconv.Itoa(min(brokers, 3))}
+	maps.Copy(settings, o.Settings)
+	options := []kfake.Opt{kfake.NumBrokers(brokers), kfake.DefaultNumPartitions(1), kfake.BrokerConfigs(settings)}
+	for _, topic := range slices.Sorted(maps.Keys(o.Topics)) {
+		options = append(options, kfake.SeedTopics(o.Topics[topic], topic))
+	}
+	if o.Dir != "" {
+		options = append(options, kfake.DataDir(o.Dir))
+	}
+	if o.Log != nil {
+		options = append(options, kfake.WithLogger(kfake.BasicLogger(serverLog(o.Log), kfake.LogLevelWarn)))
+	}
+	return append(options, o.More...)
+}
+
+// Addrs are the brokers' addresses, host:port.
+func (f *Fake) Addrs() []string { return slices.Clone(f.addrs) }
+
+// Close ends the brokers; with Dir it saves them first.
+func (f *Fake) Close(context.Context) error {
+	f.Cluster.Close()
+	return nil
+}

@@ -1,0 +1,218 @@
+package devstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// KafkaOptions says what kind of cluster to start. The zero value is good.
+type KafkaOptions struct {
+	// Brokers is 1 or 3; zero means 1. Each takes about 360 MB of memory.
+	Brokers int
+	// Dir keeps the cluster: made when empty, taken up again when it holds
+	// one. Empty means a temporary folder that Close removes.
+	Dir string
+	// Settings are lines of server.properties that replace or join the defaults.
+	Settings map[string]string
+	// Log receives the servers' warnings and errors. Nil discards them.
+	Log io.Writer
+}
+
+// stopGrace is how long Kafka may take to hand over and write out. Of a whole
+// cluster the last nodes to stop find no quorum any more and would wait in vain.
+const stopGrace = 10 * time.Second
+
+// Kafka is an Apache Kafka cluster of one's own: every node is broker and
+// controller. Nodes are numbered from 1. Safe for concurrent use.
+type Kafka struct {
+	dir       string
+	temporary bool
+	java      string
+	lib       string
+	settings  map[string]string
+	log       io.Writer
+
+	mu    sync.Mutex
+	nodes []*kafkaNode
+}
+
+// kafkaNode is one server of a cluster.
+type kafkaNode struct {
+	id             int
+	dir            string
+	port           int
+	controllerPort int
+	server         *process
+}
+
+// StartKafka makes a cluster, unless Dir holds one, and returns when every
+// broker answers and knows of all the others. The first call on a machine
+// fetches the jars. ctx limits the start only; end the cluster by Close.
+func StartKafka(ctx context.Context, options KafkaOptions) (*Kafka, error) {
+	k, err := newKafka(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("start Kafka: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit) // not for the fetching, which depends on the line
+	defer cancel()
+	err = k.format(ctx)
+	if err == nil {
+		err = retryStart(ctx, k.startOnNewPorts)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start Kafka: %w", err), k.Close(ctx))
+	}
+	return k, nil
+}
+
+func newKafka(ctx context.Context, options KafkaOptions) (*Kafka, error) {
+	brokers := max(options.Brokers, 1)
+	if brokers != 1 && brokers != 3 {
+		return nil, fmt.Errorf("a cluster has 1 or 3 brokers, not %d", brokers)
+	}
+	java, err := findJava()
+	if err != nil {
+		return nil, err
+	}
+	lib, err := FetchKafka(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, temporary, err := dataFolder(options.Dir, "projector-kafka-")
+	if err != nil {
+		return nil, err
+	}
+	k := &Kafka{
+		dir: dir, temporary: temporary, java: java, lib: lib,
+		settings: options.Settings, log: serverLog(options.Log),
+	}
+	k.addNodes(brokers)
+	return k, nil
+}
+
+// startOnNewPorts starts all nodes at once: none is ready without a quorum.
+func (k *Kafka) startOnNewPorts(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.assignPorts(); err != nil {
+		return err
+	}
+	err := k.launchAll()
+	for _, node := range k.nodes {
+		if err == nil {
+			err = node.awaitPeers(ctx, len(k.nodes))
+		}
+	}
+	if err != nil {
+		for _, node := range k.nodes {
+			node.server.kill()
+		}
+	}
+	return err
+}
+
+func (k *Kafka) launchAll() error {
+	for _, node := range k.nodes {
+		if err := k.launch(node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// StartNode starts a node that was stopped or killed, on the port and the data
+// it had, and returns when the cluster takes it as a live broker.
+func (k *Kafka) StartNode(ctx context.Context, id int) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	node, err := k.node(id)
+	if err != nil || node.server.running() {
+		return err
+	}
+	if err := k.launch(node); err != nil {
+		return fmt.Errorf("start Kafka node %d: %w", id, err)
+	}
+	if err := node.awaitSelf(ctx); err != nil {
+		node.server.kill()
+		return fmt.Errorf("start Kafka node %d: %w", id, err)
+	}
+	return nil
+}
+
+// Kill ends a node as kill -9 does and returns when it is gone.
+func (k *Kafka) Kill(id int) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	node, err := k.node(id)
+	if err == nil {
+		node.server.kill()
+	}
+	return err
+}
+
+// PID is the process id of a node, 0 while it is stopped or unknown.
+func (k *Kafka) PID(id int) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	node, err := k.node(id)
+	if err != nil {
+		return 0
+	}
+	return node.server.pid()
+}
+
+// Stop shuts all nodes down in an orderly way and keeps the data, so that
+// StartNode can go on. A node that takes too long is killed; Kafka recovers its
+// log at the next start.
+func (k *Kafka) Stop(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, stopGrace)
+	defer cancel()
+	var stopped sync.WaitGroup
+	for _, node := range k.nodes {
+		stopped.Go(func() { _ = node.server.stop(ctx, syscall.SIGTERM) })
+	}
+	stopped.Wait()
+	return nil
+}
+
+// Close ends the cluster for good and removes a temporary data folder.
+func (k *Kafka) Close(ctx context.Context) error {
+	if !k.temporary {
+		return k.Stop(ctx)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, node := range k.nodes {
+		node.server.kill()
+	}
+	return os.RemoveAll(k.dir)
+}
+
+// Addrs are the brokers' addresses, host:port, in the order of the nodes, of
+// stopped nodes too.
+func (k *Kafka) Addrs() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	addrs := make([]string, len(k.nodes))
+	for i, node := range k.nodes {
+		addrs[i] = address(node.port)
+	}
+	return addrs
+}
+
+func (k *Kafka) node(id int) (*kafkaNode, error) {
+	if id < 1 || id > len(k.nodes) {
+		return nil, fmt.Errorf("no Kafka node %d: there are 1 to %d", id, len(k.nodes))
+	}
+	return k.nodes[id-1], nil
+}

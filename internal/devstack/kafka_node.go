@@ -1,0 +1,148 @@
+package devstack
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// addNodes fills the cluster with nodes that have a folder and no port yet.
+func (k *Kafka) addNodes(n int) {
+	for id := 1; id <= n; id++ {
+		k.nodes = append(k.nodes, &kafkaNode{id: id, dir: filepath.Join(k.dir, "node"+strconv.Itoa(id))})
+	}
+}
+
+// assignPorts gives every node new ports and writes the properties of all: each
+// names the ports of the others.
+func (k *Kafka) assignPorts() error {
+	ports, err := freePorts(2 * len(k.nodes))
+	if err != nil {
+		return err
+	}
+	for i, node := range k.nodes {
+		node.port, node.controllerPort = ports[2*i], ports[2*i+1]
+	}
+	return k.writeProperties()
+}
+
+// format lays out the storage of nodes that have none, all with the identity of
+// the cluster, which stays beside them.
+func (k *Kafka) format(ctx context.Context) error {
+	id, err := k.clusterID()
+	if err != nil {
+		return err
+	}
+	if err := k.assignPorts(); err != nil {
+		return err
+	}
+	failures := make([]error, len(k.nodes))
+	var formatted sync.WaitGroup
+	for i, node := range k.nodes {
+		formatted.Go(func() { failures[i] = k.formatNode(ctx, node, id) })
+	}
+	formatted.Wait()
+	return errors.Join(failures...)
+}
+
+func (k *Kafka) formatNode(ctx context.Context, node *kafkaNode, clusterID string) error {
+	if _, err := os.Stat(filepath.Join(node.dataDir(), "meta.properties")); err == nil {
+		return nil
+	}
+	output, err := k.javaCommand(ctx, "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool",
+		"format", "-t", clusterID, "-c", node.properties()).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("format storage of node %d: %w: %s", node.id, err, bytes.TrimSpace(output))
+	}
+	return nil
+}
+
+// clusterID is the identity in Dir, made up on first use: 16 bytes in base64.
+func (k *Kafka) clusterID() (string, error) {
+	path := filepath.Join(k.dir, "cluster.id")
+	if id, err := os.ReadFile(path); err == nil {
+		return string(bytes.TrimSpace(id)), nil
+	}
+	raw := make([]byte, 16)
+	_, _ = rand.Read(raw) // never fails
+	raw[0] &= 0x7f        // Kafka refuses an id that begins with a dash
+	id := base64.RawURLEncoding.EncodeToString(raw)
+	return id, os.WriteFile(path, []byte(id+"\n"), 0o600)
+}
+
+// javaCommand runs a class of Kafka with warnings on stderr, except those about
+// peers that are not up yet, of which every start has hundreds.
+func (k *Kafka) javaCommand(ctx context.Context, option, class string, args ...string) *exec.Cmd {
+	full := []string{
+		"-cp", filepath.Join(k.lib, "*"), "-XX:+UseSerialGC", option,
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+		"-Dorg.slf4j.simpleLogger.log.org.apache.kafka.clients.NetworkClient=error", class,
+	}
+	cmd := exec.CommandContext(ctx, k.java, append(full, args...)...)
+	cmd.Dir = k.dir
+	return cmd
+}
+
+// launch starts the server of a node without waiting for it.
+func (k *Kafka) launch(node *kafkaNode) error {
+	server, err := startProcess(
+		k.javaCommand(context.Background(), "-Xmx512m", "kafka.Kafka", node.properties()), syscall.SIGKILL, k.log)
+	if err == nil {
+		node.server = server
+	}
+	return err
+}
+
+func (n *kafkaNode) dataDir() string    { return filepath.Join(n.dir, "data") }
+func (n *kafkaNode) properties() string { return filepath.Join(n.dir, "server.properties") }
+
+// awaitPeers waits until this node names brokers live brokers.
+func (n *kafkaNode) awaitPeers(ctx context.Context, brokers int) error {
+	return n.server.await(ctx, func(ctx context.Context) error {
+		live, err := n.liveBrokers(ctx)
+		if err == nil && len(live) != brokers {
+			err = fmt.Errorf("%d of %d brokers are live", len(live), brokers)
+		}
+		return err
+	})
+}
+
+// awaitSelf waits until this node names itself a live broker.
+func (n *kafkaNode) awaitSelf(ctx context.Context) error {
+	return n.server.await(ctx, func(ctx context.Context) error {
+		live, err := n.liveBrokers(ctx)
+		if err != nil {
+			return err
+		}
+		for _, broker := range live {
+			if int(broker.NodeID) == n.id {
+				return nil
+			}
+		}
+		return errors.New("broker is not live yet")
+	})
+}
+
+// liveBrokers asks this node, by a client that knows no other, for the brokers
+// that may serve clients.
+func (n *kafkaNode) liveBrokers(ctx context.Context) (kadm.BrokerDetails, error) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(address(n.port)))
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	metadata, err := kadm.NewClient(client).BrokerMetadata(ctx)
+	return metadata.Brokers, err
+}

@@ -1,0 +1,75 @@
+//go:build kafka
+
+package devstack
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+func startKafka(t *testing.T, options KafkaOptions) *Kafka {
+	t.Helper()
+	began := time.Now()
+	k, err := StartKafka(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d broker(s) up after %s", len(k.Addrs()), time.Since(began).Round(time.Millisecond))
+	t.Cleanup(func() {
+		if err := k.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return k
+}
+
+func TestKafkaCarriesRecordsAndKeepsThem(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cluster")
+	first := startKafka(t, KafkaOptions{Dir: dir})
+	createTopic(t, first.Addrs(), "kept")
+	produce(t, first.Addrs(), "kept", "value")
+	if got := consume(t, first.Addrs(), "kept", 1); !slices.Equal(got, []string{"value"}) {
+		t.Errorf("consumed %q", got)
+	}
+	if err := first.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second := startKafka(t, KafkaOptions{Dir: dir})
+	if got := consume(t, second.Addrs(), "kept", 1); !slices.Equal(got, []string{"value"}) {
+		t.Errorf("after restart: consumed %q", got)
+	}
+}
+
+func TestKafkaSurvivesTheLossOfABroker(t *testing.T) {
+	k := startKafka(t, KafkaOptions{Brokers: 3})
+	createTopic(t, k.Addrs(), "topic")
+	produce(t, k.Addrs(), "topic", "before")
+	addrs := k.Addrs()
+	if err := k.Kill(2); err != nil {
+		t.Fatal(err)
+	}
+	if pid := k.PID(2); pid != 0 {
+		t.Errorf("pid of the killed node: got %d, want 0", pid)
+	}
+	produce(t, addrs, "topic", "during")
+	if err := k.StartNode(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(k.Addrs(), addrs) {
+		t.Errorf("addresses changed: %v, were %v", k.Addrs(), addrs)
+	}
+	got := consume(t, addrs, "topic", 2)
+	if !slices.Equal(got, []string{"before", "during"}) {
+		t.Errorf("consumed %q", got)
+	}
+	if err := k.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(k.dir); !os.IsNotExist(err) {
+		t.Errorf("folder after Close: %v", err)
+	}
+}

@@ -1,0 +1,39 @@
+package devstack
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// The kernel takes ports for outgoing connections from 32768 up (Linux) or
+// 49152 up (macOS). A server that is stopped for a while must find its port
+// again, so its port comes from below.
+const (
+	firstPort = 15000
+	lastPort  = 32000
+)
+
+const localhost = "127.0.0.1"
+
+// freePorts returns n different ports on 127.0.0.1 that nobody listens on now.
+func freePorts(n int) ([]int, error) {
+	ports := make([]int, 0, n)
+	for range 100 * n {
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		listener, err := net.Listen("tcp", address(port))
+		if err != nil {
+			continue
+		}
+		defer func() { _ = listener.Close() }() // held until all are found: no port twice
+		if ports = append(ports, port); len(ports) == n {
+			return ports, nil
+		}
+	}
+	return nil, errors.New("no free port on " + localhost + " between " +
+		fmt.Sprint(firstPort) + " and " + fmt.Sprint(lastPort))
+}
+
+func address(port int) string { return net.JoinHostPort(localhost, strconv.Itoa(port)) }

@@ -1,0 +1,204 @@
+package devstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// PostgresOptions says what kind of cluster to start. The zero value is good.
+type PostgresOptions struct {
+	// Dir keeps the cluster: made when empty, taken up again when it holds
+	// one. Empty means a temporary folder that Close removes.
+	Dir string
+	// Settings are server parameters that replace or join the defaults.
+	Settings map[string]string
+	// Log receives the server's output. Nil discards it.
+	Log io.Writer
+}
+
+// StopMode is how PostgreSQL shuts down.
+type StopMode int
+
+const (
+	// Fast breaks off the sessions, writes a checkpoint and ends.
+	Fast StopMode = iota
+	// Immediate ends as a crash would: the next start replays the log.
+	Immediate
+)
+
+func (m StopMode) signal() syscall.Signal {
+	if m == Immediate {
+		return syscall.SIGQUIT
+	}
+	return syscall.SIGINT
+}
+
+// superuser is the role that owns the cluster.
+const superuser = "postgres"
+
+// Postgres is a PostgreSQL cluster of one's own. It may be stopped and started
+// again, on the same port with the same data. Safe for concurrent use.
+type Postgres struct {
+	dir       string // holds the data folder and the password
+	temporary bool
+	binaries  string
+	account   *account
+	settings  map[string]string
+	log       io.Writer
+	port      int
+	password  string
+
+	mu     sync.Mutex
+	server *process
+}
+
+// StartPostgres makes a cluster, unless Dir holds one, and returns when it
+// takes connections. ctx limits the start only; end the cluster by Close.
+func StartPostgres(ctx context.Context, options PostgresOptions) (*Postgres, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	p, err := newPostgres(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	err = p.prepare(ctx)
+	if err == nil {
+		err = retryStart(ctx, p.startOnNewPort)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start PostgreSQL: %w", err), p.Close(ctx))
+	}
+	return p, nil
+}
+
+func newPostgres(ctx context.Context, options PostgresOptions) (*Postgres, error) {
+	binaries, err := postgresBinaries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	account, err := serverAccount()
+	if err != nil {
+		return nil, err
+	}
+	dir, temporary, err := dataFolder(options.Dir, "projector-postgres-")
+	if err != nil {
+		return nil, err
+	}
+	return &Postgres{
+		dir: dir, temporary: temporary, binaries: binaries, account: account,
+		settings: postgresSettings(options.Settings), log: serverLog(options.Log),
+	}, nil
+}
+
+func (p *Postgres) startOnNewPort(ctx context.Context) error {
+	ports, err := freePorts(1)
+	if err != nil {
+		return err
+	}
+	p.port = ports[0]
+	return p.Start(ctx)
+}
+
+// Start starts a stopped cluster again, on the port and the data it had, and
+// returns when it takes connections. A running cluster is left alone.
+func (p *Postgres) Start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.server.running() {
+		return nil
+	}
+	server, err := startProcess(p.command(context.Background(), "postgres", p.serverArgs()...), syscall.SIGINT, p.log)
+	if err != nil {
+		return p.account.explain(err, p.program("postgres"), p.dir)
+	}
+	if err := server.await(ctx, p.takesConnections); err != nil {
+		server.kill()
+		return err
+	}
+	p.server = server
+	return nil
+}
+
+// takesConnections logs in with this cluster's own password: a stranger who
+// took the port is not mistaken for it.
+func (p *Postgres) takesConnections(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, p.URL())
+	if err != nil {
+		return err
+	}
+	return conn.Close(ctx)
+}
+
+// Stop shuts the server down and keeps the data, so that Start can go on. When
+// ctx ends before the server has, it is killed and that is an error.
+func (p *Postgres) Stop(ctx context.Context, mode StopMode) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := p.server.stop(ctx, mode.signal())
+	p.server = nil
+	if err != nil {
+		return fmt.Errorf("stop PostgreSQL: %w", err)
+	}
+	return nil
+}
+
+// Close stops the server for good and removes a temporary data folder.
+func (p *Postgres) Close(ctx context.Context) error {
+	if !p.temporary {
+		return p.Stop(ctx, Fast)
+	}
+	return errors.Join(p.Stop(ctx, Immediate), os.RemoveAll(p.dir))
+}
+
+// PID is the process id of the postmaster, 0 while the cluster is stopped.
+func (p *Postgres) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.server.pid()
+}
+
+// URL addresses the database postgres as superuser. It carries the password.
+func (p *Postgres) URL() string { return p.DatabaseURL("postgres") }
+
+// DatabaseURL addresses a database as superuser. It carries the password.
+func (p *Postgres) DatabaseURL(name string) string {
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword(superuser, p.password),
+		Host: address(p.port), Path: "/" + name, RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}
+
+// NewDatabase makes a database with a name nobody uses, as a copy of the named
+// template ("" is PostgreSQL's own), and returns its URL.
+func (p *Postgres) NewDatabase(ctx context.Context, template string) (string, error) {
+	name := "db_" + randomName()
+	if err := CreateDatabase(ctx, p.URL(), name, template); err != nil {
+		return "", err
+	}
+	return p.DatabaseURL(name), nil
+}
+
+func (p *Postgres) program(name string) string { return filepath.Join(p.binaries, name) }
+
+// command runs one of PostgreSQL's programs as the cluster's owner, in a folder
+// that owner can enter, with messages in English.
+func (p *Postgres) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, p.program(name), args...)
+	cmd.Dir = p.dir
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "TZ=UTC")
+	cmd.SysProcAttr = p.account.attributes()
+	return cmd
+}

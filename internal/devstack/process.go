@@ -1,0 +1,145 @@
+package devstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// errExited marks a server that ended before it was ready, for example because
+// another process took its port in the meantime.
+var errExited = errors.New("server ended before it was ready")
+
+// outputGrace is how long a server that has ended may still hold its output
+// open through children of its own.
+const outputGrace = 5 * time.Second
+
+// process is one running server.
+type process struct {
+	cmd  *exec.Cmd
+	tail *tail
+	done chan struct{} // closed when the server and its output have ended
+}
+
+// startProcess starts cmd in a process group of its own, so that a Ctrl-C meant
+// for the caller does not reach the server before the caller has drained. last
+// is the signal the server gets when the caller dies without stopping it.
+func startProcess(cmd *exec.Cmd, last syscall.Signal, log io.Writer) (*process, error) {
+	p := &process{cmd: cmd, tail: &tail{}, done: make(chan struct{})}
+	output := io.MultiWriter(p.tail, log)
+	cmd.Stdout, cmd.Stderr = output, output
+	cmd.WaitDelay = outputGrace
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true
+	dieWithParent(cmd.SysProcAttr, last)
+
+	started := make(chan error)
+	go func() {
+		// The parent-death signal follows the thread that forked, not the
+		// process: this thread is kept until the child has ended.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // how it ended is told by its output
+			close(p.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// running reports whether the server has not ended. A nil process has.
+func (p *process) running() bool {
+	if p == nil {
+		return false
+	}
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// pid is the server's process id, 0 when it has ended.
+func (p *process) pid() int {
+	if !p.running() {
+		return 0
+	}
+	return p.cmd.Process.Pid
+}
+
+// stop sends sig and waits for the end. When ctx ends first the server is
+// killed, which the error says.
+func (p *process) stop(ctx context.Context, sig syscall.Signal) error {
+	if !p.running() {
+		return nil
+	}
+	_ = p.cmd.Process.Signal(sig)
+	_ = p.cmd.Process.Signal(syscall.SIGCONT) // a server that a test froze must be able to obey
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		p.kill()
+		return fmt.Errorf("killed, because it had not stopped in time: %w", ctx.Err())
+	}
+}
+
+// kill ends the server at once and waits until it is gone.
+func (p *process) kill() {
+	if p.running() {
+		_ = p.cmd.Process.Kill()
+		<-p.done
+	}
+}
+
+// await calls ready until it returns nil, and gives up when the server ends or
+// ctx does. The error carries the end of the server's output.
+func (p *process) await(ctx context.Context, ready func(context.Context) error) error {
+	ticker := time.NewTicker(readyInterval)
+	defer ticker.Stop()
+	for {
+		attempt, cancel := context.WithTimeout(ctx, readyAttempt)
+		err := ready(attempt)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("%w: %s", errExited, p.tail)
+		case <-ctx.Done():
+			return fmt.Errorf("not ready in time: %w; its last words: %s", errors.Join(ctx.Err(), err), p.tail)
+		case <-ticker.C:
+		}
+	}
+}
+
+const (
+	readyInterval = 50 * time.Millisecond
+	readyAttempt  = 2 * time.Second
+	startLimit    = 90 * time.Second // for any start, also when the caller's context knows no end
+	startAttempts = 3                // a port found free may be taken before the server binds it
+)
+
+// retryStart starts a server on fresh ports until it does not end by itself.
+func retryStart(ctx context.Context, start func(context.Context) error) error {
+	for attempt := 1; ; attempt++ {
+		err := start(ctx)
+		if err == nil || attempt == startAttempts || !errors.Is(err, errExited) || ctx.Err() != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+const (
+	// jitter spreads the waits by a quarter to both sides, so that partitions
+	// and instances that failed together do not come back together.
+	jitter     = 0.25
+	multiplier = 2
+)
+
+// Defaults of a Policy's zero fields, as in --retry-initial and --retry-max.
+const (
+	DefaultInitial = time.Second
+	DefaultMax     = time.Minute
+)
+
+// Policy says how long to wait between attempts and how long one may take. The
+// zero value is good: it waits 1 s at first, 60 s at most, and sets attempts no
+// deadline.
+type Policy struct {
+	Initial time.Duration // first wait, before jitter
+	Max     time.Duration // longest wait, jitter included
+	Attempt time.Duration // deadline of one attempt, 0 = none
+	Clock   Clock         // nil = the system's
+}
+
+// Forever calls fn until it returns nil or an error made by Stop, or until ctx
+// ends. It returns nil, the error given to Stop, or the cause of ctx.
+//
+// The context fn gets is derived from ctx and ends with the attempt. What fn
+// achieved counts even when ctx ended meanwhile; after a failed attempt the end
+// of ctx comes first, is no failure of the dependency and is not observed. obs
+// may be nil.
+func (p Policy) Forever(ctx context.Context, obs Observer, fn func(ctx context.Context) error) error {
+	clock := clockOr(p.Clock)
+	o := outage{clock: clock, observer: obs}
+	waits := p.waits()
+	for ctx.Err() == nil {
+		err := p.try(ctx, fn)
+		var stop *backoff.PermanentError
+		switch {
+		case err == nil:
+			o.over()
+			return nil
+		case errors.As(err, &stop):
+			return stop.Err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+		next := waits()
+		o.goesOn(err, next)
+		clock.Sleep(ctx, next)
+	}
+	return context.Cause(ctx)
+}
+
+// try runs one attempt under its own deadline.
+func (p Policy) try(ctx context.Context, fn func(context.Context) error) error {
+	if p.Attempt > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, p.Attempt)
+		defer cancel()
+	}
+	return fn(ctx)
+}
+
+// waits returns the sequence of waits. The library caps a wait before jitter,
+// so its cap is set lower by the jitter, and Max is never exceeded.
+func (p Policy) waits() func() time.Duration {
+	initial, longest := orDefault(p.Initial, DefaultInitial), orDefault(p.Max, DefaultMax)
+	capped := time.Duration(float64(longest) / (1 + jitter))
+	b := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(min(initial, capped)),
+		backoff.WithMaxInterval(capped),
+		backoff.WithMultiplier(multiplier),
+		backoff.WithRandomizationFactor(jitter),
+		backoff.WithMaxElapsedTime(0), // its default gives up after 15 minutes
+	)
+	return func() time.Duration { return min(b.NextBackOff(), longest) }
+}
+
+func orDefault(d, fallback time.Duration) time.Duration {
+	if d <= 0 {
+		return fallback
+	}
+	return d
+}
+
+// Stop marks err as one that no retry will mend: Forever returns it as it was,
+// without what has been wrapped around the mark. Stop(nil) is nil: success.
+func Stop(err error) error { return backoff.Permanent(err) }

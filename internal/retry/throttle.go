@@ -1,0 +1,104 @@
+package retry
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"projector/errclass"
+)
+
+const (
+	// calm is how long nothing may fail, after the last wait or recovery, before
+	// the next failure counts as a new outage. It keeps a dependency that comes
+	// and goes from writing a line each time.
+	calm = time.Minute
+	// maxReasons bounds the extra lines for new reasons within one outage.
+	maxReasons = 6
+)
+
+// steps are the times, from the start of an outage, at which it is told again;
+// after the last one every finalStep.
+var steps = []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute}
+
+const finalStep = 5 * time.Minute
+
+// Throttled is an Observer that logs an outage of any length on one screen: a
+// line at the first failure, at a reason not seen before in this outage, after
+// 10 s, 1 min, 5 min and then every 5 min, and one at recovery.
+//
+// The partitions of one dependency may share it: they then tell their common
+// outage once. Safe for concurrent use.
+type Throttled struct {
+	log *slog.Logger
+	now func() time.Time
+
+	mu      sync.Mutex
+	start   time.Time       // of the current outage
+	ends    time.Time       // when the outage is over unless something fails before
+	nextDue time.Time       // of the next line without a new reason
+	reasons map[string]bool // told in this outage
+	told    bool            // a failure was logged that no recovery has answered
+}
+
+// Throttle returns an observer that logs what is being retried ("write batch").
+// keys are attributes of every line, as in slog.Logger.With: for example
+// "dependency", "postgres". clock nil is the system's.
+func Throttle(log *slog.Logger, clock Clock, what string, keys ...any) *Throttled {
+	return &Throttled{log: log.With("operation", what).With(keys...), now: clockOr(clock).Now}
+}
+
+// Failing implements Observer.
+func (t *Throttled) Failing(err error, attempt int, since, next time.Duration) {
+	reason := errclass.Reason(err)
+	if !t.due(reason, next) {
+		return
+	}
+	t.log.Warn("failing, will retry",
+		"reason", reason, "error", errclass.Safe(err),
+		"attempt", attempt, "since", since.Round(time.Millisecond), "next_retry_in", next.Round(time.Millisecond))
+}
+
+// Recovered implements Observer. A failure that was not logged is not answered.
+func (t *Throttled) Recovered(attempts int, after time.Duration) {
+	t.mu.Lock()
+	told := t.told
+	t.told = false
+	t.ends = t.now().Add(calm)
+	t.mu.Unlock()
+	if told {
+		t.log.Info("recovered", "attempts", attempts, "after", after.Round(time.Millisecond))
+	}
+}
+
+// due notes a failure and reports whether it is worth a line.
+func (t *Throttled) due(reason string, next time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	if now.After(t.ends) {
+		t.start, t.nextDue, t.told = now, now, false
+		t.reasons = map[string]bool{}
+	}
+	if ends := now.Add(next + calm); ends.After(t.ends) {
+		t.ends = ends
+	}
+	fresh := !t.reasons[reason] && len(t.reasons) < maxReasons
+	if !fresh && now.Before(t.nextDue) {
+		return false
+	}
+	t.reasons[reason] = true
+	t.nextDue = t.start.Add(stepAfter(now.Sub(t.start)))
+	t.told = true
+	return true
+}
+
+// stepAfter returns the first step later than age.
+func stepAfter(age time.Duration) time.Duration {
+	for _, s := range steps {
+		if age < s {
+			return s
+		}
+	}
+	return age.Truncate(finalStep) + finalStep
+}

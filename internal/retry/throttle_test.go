@@ -1,0 +1,185 @@
+package retry_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"projector/internal/retry"
+)
+
+// logged is what a Throttled wrote.
+type logged struct{ buffer bytes.Buffer }
+
+func (l *logged) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(&l.buffer, nil)) }
+
+func (l *logged) lines(t *testing.T) []map[string]any {
+	t.Helper()
+	var all []map[string]any
+	for _, raw := range bytes.Split(bytes.TrimSpace(l.buffer.Bytes()), []byte("\n")) {
+		if len(raw) == 0 {
+			continue
+		}
+		var line map[string]any
+		if err := json.Unmarshal(raw, &line); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+func count(lines []map[string]any, msg string) (n int) {
+	for _, l := range lines {
+		if l["msg"] == msg {
+			n++
+		}
+	}
+	return n
+}
+
+func sqlstate(code string) error { return &pgconn.PgError{Severity: "FATAL", Code: code} }
+
+// failFor returns an operation that fails with what pick answers until d has passed.
+func failFor(clock *manualClock, d time.Duration, pick func(attempt int) error) func(context.Context) error {
+	start, attempt := clock.Now(), 0
+	return func(context.Context) error {
+		if clock.After(start, d) {
+			return nil
+		}
+		attempt++
+		return pick(attempt)
+	}
+}
+
+func TestLongOutageFitsOneScreen(t *testing.T) {
+	reasons := []string{"57P01", "57P03", "53300", "08006", "57014", "40001", "53100", "58030", "55P03", "08001"}
+	for name, pick := range map[string]func(int) error{
+		"one reason":          func(int) error { return sqlstate("57P03") },
+		"two in turn":         func(n int) error { return sqlstate(reasons[n%2]) },
+		"ten reasons in turn": func(n int) error { return sqlstate(reasons[n%len(reasons)]) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock, out := newManualClock(), &logged{}
+			obs := retry.Throttle(out.logger(), clock, "write batch", "dependency", "postgres")
+			err := retry.Policy{Clock: clock}.Forever(context.Background(), obs, failFor(clock, time.Hour, pick))
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := out.lines(t)
+			if n := len(lines); n < 10 || n >= 20 {
+				t.Errorf("%d lines for an hour, want 10 to 19", n)
+			}
+			last := lines[len(lines)-1]
+			if count(lines, "recovered") != 1 || last["msg"] != "recovered" || last["dependency"] != "postgres" {
+				t.Errorf("last line: %v", last)
+			}
+		})
+	}
+}
+
+func TestFirstFailureIsToldAtOnceAndSafely(t *testing.T) {
+	clock, out := newManualClock(), &logged{}
+	obs := retry.Throttle(out.logger(), clock, "write batch", "partition", 3)
+	obs.Failing(&pgconn.PgError{
+		Severity: "ERROR", Code: "23514", Message: "row with 123.45", Detail: "acc-1, 123.45", ConstraintName: "c",
+	}, 1, 0, time.Second)
+	lines := out.lines(t)
+	if len(lines) != 1 || lines[0]["level"] != "WARN" || lines[0]["reason"] != "23514" ||
+		lines[0]["partition"] != 3.0 || lines[0]["attempt"] != 1.0 {
+		t.Errorf("lines: %v", lines)
+	}
+	if bytes.Contains(out.buffer.Bytes(), []byte("123.45")) {
+		t.Errorf("amount in the log: %s", out.buffer.String())
+	}
+}
+
+func TestNewReasonIsToldAtOnce(t *testing.T) {
+	clock, out := newManualClock(), &logged{}
+	obs := retry.Throttle(out.logger(), clock, "write batch")
+	for i, code := range []string{"57P01", "57P01", "28P01", "28P01", "57P01"} {
+		obs.Failing(sqlstate(code), i+1, 0, time.Second)
+	}
+	lines := out.lines(t)
+	if len(lines) != 2 || lines[0]["reason"] != "57P01" || lines[1]["reason"] != "28P01" {
+		t.Errorf("lines: %v", lines)
+	}
+}
+
+func TestComingAndGoingIsNotToldEachTime(t *testing.T) {
+	clock, out := newManualClock(), &logged{}
+	obs := retry.Throttle(out.logger(), clock, "write batch")
+	for range 1800 { // an hour in which every second batch fails once
+		if err := (retry.Policy{Clock: clock}).Forever(context.Background(), obs, failTimes(1)); err != nil {
+			t.Fatal(err)
+		}
+		clock.Sleep(context.Background(), time.Second)
+	}
+	lines := out.lines(t)
+	failing, recovered := count(lines, "failing, will retry"), count(lines, "recovered")
+	if failing >= 20 || recovered > failing {
+		t.Errorf("%d lines of failure, %d of recovery", failing, recovered)
+	}
+}
+
+func TestOutageAfterACalmTimeIsToldAtOnce(t *testing.T) {
+	clock, out := newManualClock(), &logged{}
+	obs := retry.Throttle(out.logger(), clock, "write batch")
+	for range 3 {
+		if err := (retry.Policy{Clock: clock}).Forever(context.Background(), obs, failTimes(1)); err != nil {
+			t.Fatal(err)
+		}
+		clock.Sleep(context.Background(), 2*time.Minute)
+	}
+	lines := out.lines(t)
+	if count(lines, "failing, will retry") != 3 || count(lines, "recovered") != 3 {
+		t.Errorf("lines: %v", lines)
+	}
+}
+
+func TestOutageLeftByCancelDoesNotHideTheNext(t *testing.T) {
+	clock, out := newManualClock(), &logged{}
+	obs := retry.Throttle(out.logger(), clock, "write batch")
+	obs.Failing(errDown, 1, 0, time.Second) // then the partition was revoked
+	clock.Sleep(context.Background(), 10*time.Minute)
+	obs.Failing(errDown, 1, 0, time.Second)
+	if n := len(out.lines(t)); n != 2 {
+		t.Errorf("%d lines, want 2", n)
+	}
+}
+
+func TestPartitionsShareOneObserver(t *testing.T) {
+	clock, out := newManualClock(), &logged{}
+	obs := retry.Throttle(out.logger(), clock, "write batch")
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			obs.Failing(errDown, 1, 0, time.Second)
+			obs.Failing(errDown, 2, time.Second, 2*time.Second)
+		})
+	}
+	all.Wait()
+	for range 64 {
+		obs.Recovered(3, 3*time.Second)
+	}
+	if n := len(out.lines(t)); n != 2 {
+		t.Errorf("%d lines for a common outage, want 2", n)
+	}
+}
+
+func TestTeePassesEverythingOn(t *testing.T) {
+	var a, b recorder
+	p := retry.Policy{Clock: newManualClock()}
+	if err := p.Forever(context.Background(), retry.Tee(&a, &b), failTimes(2)); err != nil {
+		t.Fatal(err)
+	}
+	if len(a.failures) != 2 || len(b.failures) != 2 || a.recovered != 3 || b.recovered != 3 {
+		t.Errorf("a %+v, b %+v", a, b)
+	}
+}

@@ -1,0 +1,182 @@
+package telemetry
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// DefaultStallAfter is how long the poll loop may stand still before a restart
+// is thought to help. A poll returns within seconds even on an idle topic and
+// with every dependency down.
+const DefaultStallAfter = 2 * time.Minute
+
+// HealthConfig configures Health; its zero value is ready for use.
+type HealthConfig struct {
+	Clock      func() time.Time // default time.Now
+	StallAfter time.Duration    // default DefaultStallAfter
+}
+
+// Health holds the named conditions that make an instance unready, and the
+// heartbeat that keeps it alive. It is safe for concurrent use.
+//
+//	starting ──Started──▶ ready ◀──Fail / OK──▶ unready ──Stopping──▶ stopping
+type Health struct {
+	clock      func() time.Time
+	stallAfter time.Duration
+	born       time.Time
+
+	// beat is the time of the last heartbeat, in nanoseconds since born, plus
+	// one; 0 is before the first, when the watchdog is not armed yet: an instance that
+	// waits for its database at start must not be restarted for it.
+	beat atomic.Int64
+
+	mu         sync.Mutex
+	phase      phase
+	since      time.Time // when the phase began
+	conditions map[string]condition
+}
+
+type phase uint8
+
+const (
+	starting phase = iota
+	running
+	stopping
+)
+
+type condition struct {
+	reason string
+	since  time.Time
+	counts time.Time // from when on it makes the instance unready
+}
+
+// Reason is why an instance is not ready.
+type Reason struct {
+	Condition string    `json:"condition"` // e.g. "database", "partition account-events/3"
+	Reason    string    `json:"reason"`    // one line
+	Since     time.Time `json:"since"`
+}
+
+// NewHealth returns a Health that is unready with the reason "starting".
+func NewHealth(cfg HealthConfig) *Health {
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	now := cfg.Clock()
+	return &Health{
+		clock:      cfg.Clock,
+		stallAfter: cmp.Or(cfg.StallAfter, DefaultStallAfter),
+		born:       now,
+		since:      now,
+		conditions: make(map[string]condition),
+	}
+}
+
+// PartitionCondition is the name of a partition's condition.
+func PartitionCondition(topic string, partition int32) string {
+	return fmt.Sprintf("partition %s/%d", topic, partition)
+}
+
+// Started ends the start: from now on the conditions alone decide.
+func (h *Health) Started() {
+	h.enter(running)
+}
+
+// Stopping makes the instance unready for good, so that it gets no more
+// traffic while it drains, and disarms the watchdog: the poll loop has ended
+// on purpose.
+func (h *Health) Stopping() {
+	h.enter(stopping)
+}
+
+// enter moves to a later phase; there is no way back.
+func (h *Health) enter(p phase) {
+	now := h.clock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p > h.phase {
+		h.phase, h.since = p, now
+	}
+}
+
+// Fail makes the instance unready until OK(name). A repeated Fail renews the
+// reason and keeps the time of the first.
+func (h *Health) Fail(name, reason string) { h.FailAfter(name, reason, 0) }
+
+// FailAfter is Fail for what may pass by itself: the condition counts only when
+// it still stands a grace period after it was first reported.
+func (h *Health) FailAfter(name, reason string, grace time.Duration) {
+	now := h.clock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c, standing := h.conditions[name]
+	if !standing {
+		c = condition{since: now, counts: now.Add(grace)}
+	}
+	if counts := now.Add(grace); counts.Before(c.counts) {
+		c.counts = counts
+	}
+	c.reason = oneLine(reason)
+	h.conditions[name] = c
+}
+
+// OK ends the condition, also one that never stood.
+func (h *Health) OK(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.conditions, name)
+}
+
+// Ready reports whether assigned work flows or is idle, and if not the reasons,
+// sorted by condition.
+func (h *Health) Ready() (bool, []Reason) {
+	now := h.clock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var reasons []Reason
+	switch h.phase {
+	case starting:
+		reasons = append(reasons, Reason{Condition: "projector", Reason: "starting", Since: h.since})
+	case stopping:
+		reasons = append(reasons, Reason{Condition: "projector", Reason: "stopping", Since: h.since})
+	case running:
+	}
+	for name, c := range h.conditions {
+		if !now.Before(c.counts) {
+			reasons = append(reasons, Reason{Condition: name, Reason: c.reason, Since: c.since})
+		}
+	}
+	slices.SortFunc(reasons, func(a, b Reason) int { return cmp.Compare(a.Condition, b.Condition) })
+	return len(reasons) == 0, reasons
+}
+
+// Beat is called by the poll loop on each turn. The first call arms the
+// watchdog.
+func (h *Health) Beat() {
+	h.beat.Store(int64(h.clock().Sub(h.born)) + 1)
+}
+
+// Alive is false when a restart would help: the poll loop has not moved for
+// longer than StallAfter. Silence is the time since the last heartbeat, 0 while
+// the watchdog is not armed.
+func (h *Health) Alive() (alive bool, silence time.Duration) {
+	h.mu.Lock()
+	armed := h.phase != stopping
+	h.mu.Unlock()
+	last := h.beat.Load()
+	if last == 0 || !armed {
+		return true, 0
+	}
+	silence = h.clock().Sub(h.born) - time.Duration(last-1)
+	return silence <= h.stallAfter, silence
+}
+
+// oneLine keeps a reason on its line of /readyz.
+func oneLine(s string) string {
+	return strings.Join(strings.Fields(s), " ")
+}

@@ -1,0 +1,188 @@
+package telemetry
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// fakeClock is a clock that moves only when told.
+type fakeClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newFakeClock() *fakeClock {
+	return &fakeClock{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+}
+
+func (c *fakeClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *fakeClock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+func newTestHealth() (*Health, *fakeClock) {
+	clock := newFakeClock()
+	return NewHealth(HealthConfig{Clock: clock.Now}), clock
+}
+
+func reasons(h *Health) []string {
+	_, rs := h.Ready()
+	var out []string
+	for _, r := range rs {
+		out = append(out, r.Condition+": "+r.Reason)
+	}
+	return out
+}
+
+func TestReadiness(t *testing.T) {
+	partition := PartitionCondition(topic, 3)
+	cases := []struct {
+		name string
+		do   func(h *Health, clock *fakeClock)
+		want []string
+	}{
+		{"at start", func(*Health, *fakeClock) {}, []string{"projector: starting"}},
+		{"started", func(h *Health, _ *fakeClock) { h.Started() }, nil},
+		{"a start that waits says for what", func(h *Health, _ *fakeClock) {
+			h.Fail("database", "refused")
+		}, []string{"database: refused", "projector: starting"}},
+		{"sorted by condition", func(h *Health, _ *fakeClock) {
+			h.Started()
+			h.Fail(partition, "overtaken by retention")
+			h.Fail("broker", "gone")
+		}, []string{"broker: gone", "partition account-events/3: overtaken by retention"}},
+		{"the last reason counts", func(h *Health, _ *fakeClock) {
+			h.Started()
+			h.Fail("database", "gone")
+			h.Fail("database", "no grant\n on\ttable ")
+		}, []string{"database: no grant on table"}},
+		{"OK ends it", func(h *Health, _ *fakeClock) {
+			h.Started()
+			h.Fail("database", "gone")
+			h.OK("database")
+			h.OK("never failed")
+		}, nil},
+		{"within the grace period", func(h *Health, clock *fakeClock) {
+			h.Started()
+			h.FailAfter(partition, "retrying", 10*time.Second)
+			clock.Advance(9 * time.Second)
+		}, nil},
+		{"after the grace period, without another call", func(h *Health, clock *fakeClock) {
+			h.Started()
+			h.FailAfter(partition, "retrying", 10*time.Second)
+			clock.Advance(10 * time.Second)
+		}, []string{"partition account-events/3: retrying"}},
+		{"repeating does not prolong the grace period", func(h *Health, clock *fakeClock) {
+			h.Started()
+			h.FailAfter(partition, "retrying", 10*time.Second)
+			clock.Advance(6 * time.Second)
+			h.FailAfter(partition, "still retrying", 10*time.Second)
+			clock.Advance(4 * time.Second)
+		}, []string{"partition account-events/3: still retrying"}},
+		{"Fail overrides a grace period", func(h *Health, _ *fakeClock) {
+			h.Started()
+			h.FailAfter(partition, "retrying", 10*time.Second)
+			h.Fail(partition, "stopped")
+		}, []string{"partition account-events/3: stopped"}},
+		{"stopping is for good", func(h *Health, _ *fakeClock) {
+			h.Started()
+			h.Stopping()
+			h.Started()
+		}, []string{"projector: stopping"}},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			h, clock := newTestHealth()
+			tc.do(h, clock)
+			if got := reasons(h); !slices.Equal(got, tc.want) {
+				t.Errorf("reasons %q, want %q", got, tc.want)
+			}
+			if ready, _ := h.Ready(); ready != (len(tc.want) == 0) {
+				t.Errorf("ready %v with reasons %q", ready, tc.want)
+			}
+		})
+	}
+}
+
+func TestReasonKeepsTheTimeOfTheFirstFailure(t *testing.T) {
+	h, clock := newTestHealth()
+	h.Started()
+	first := clock.Now()
+	h.Fail("database", "gone")
+	clock.Advance(time.Minute)
+	h.Fail("database", "still gone")
+	_, rs := h.Ready()
+	if len(rs) != 1 || !rs[0].Since.Equal(first) {
+		t.Errorf("reasons %+v, want one since %v", rs, first)
+	}
+}
+
+func TestLiveness(t *testing.T) {
+	cases := []struct {
+		name  string
+		do    func(h *Health, clock *fakeClock)
+		alive bool
+	}{
+		{"a long start is no reason to restart", func(_ *Health, c *fakeClock) { c.Advance(time.Hour) }, true},
+		{"nor is a failed condition", func(h *Health, _ *fakeClock) { h.Beat(); h.Fail("database", "gone") }, true},
+		{"beating", func(h *Health, c *fakeClock) {
+			for range 10 {
+				h.Beat()
+				c.Advance(DefaultStallAfter)
+			}
+		}, true},
+		{"stalled", func(h *Health, c *fakeClock) { h.Beat(); c.Advance(DefaultStallAfter + time.Second) }, false},
+		{"moving again", func(h *Health, c *fakeClock) { h.Beat(); c.Advance(time.Hour); h.Beat() }, true},
+		{"stopping", func(h *Health, c *fakeClock) { h.Beat(); h.Stopping(); c.Advance(time.Hour) }, true},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			h, clock := newTestHealth()
+			tc.do(h, clock)
+			if alive, silence := h.Alive(); alive != tc.alive {
+				t.Errorf("alive %v after %v of silence, want %v", alive, silence, tc.alive)
+			}
+		})
+	}
+}
+
+func TestStallTimeIsConfigurable(t *testing.T) {
+	clock := newFakeClock()
+	h := NewHealth(HealthConfig{Clock: clock.Now, StallAfter: time.Second})
+	h.Beat()
+	clock.Advance(1500 * time.Millisecond)
+	if alive, silence := h.Alive(); alive || silence != 1500*time.Millisecond {
+		t.Errorf("alive %v, silence %v", alive, silence)
+	}
+}
+
+func TestHealthIsSafeForConcurrentUse(t *testing.T) {
+	h, _ := newTestHealth()
+	var wg sync.WaitGroup
+	for partition := range int32(4) {
+		wg.Go(func() {
+			name := PartitionCondition(topic, partition)
+			for range 200 {
+				h.Started()
+				h.Beat()
+				h.Fail(name, "x")
+				h.Ready()
+				h.Alive()
+				h.OK(name)
+			}
+		})
+	}
+	wg.Wait()
+	if ready, rs := h.Ready(); !ready {
+		t.Errorf("not ready: %v", rs)
+	}
+}

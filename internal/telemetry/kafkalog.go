@@ -1,0 +1,138 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// levelTrace is below what --log-level offers: the client's debug lines come
+// by the thousand.
+const levelTrace = slog.LevelDebug - 4
+
+// KafkaLogger lets the Kafka client write to log. Its info lines (each rebalance
+// step, each metadata update) become debug, its debug lines trace. Warnings and
+// errors are throttled: while a broker is away the client repeats them several
+// times a second, and the first says it all.
+func KafkaLogger(log *slog.Logger) kgo.Logger {
+	return newKafkaLogger(log, time.Now)
+}
+
+func newKafkaLogger(log *slog.Logger, clock func() time.Time) *kafkaLogger {
+	return &kafkaLogger{log: log, throttle: newThrottle(clock)}
+}
+
+type kafkaLogger struct {
+	log      *slog.Logger
+	throttle *throttle
+}
+
+// Level implements kgo.Logger.
+func (l *kafkaLogger) Level() kgo.LogLevel {
+	ctx := context.Background()
+	for _, level := range []kgo.LogLevel{kgo.LogLevelDebug, kgo.LogLevelInfo, kgo.LogLevelWarn, kgo.LogLevelError} {
+		if l.log.Enabled(ctx, slogLevel(level)) {
+			return level
+		}
+	}
+	return kgo.LogLevelNone
+}
+
+// Log implements kgo.Logger.
+func (l *kafkaLogger) Log(level kgo.LogLevel, msg string, keyvals ...any) {
+	ctx := context.Background()
+	lvl := slogLevel(level)
+	if !l.log.Enabled(ctx, lvl) {
+		return
+	}
+	attrs := kafkaAttrs(keyvals)
+	if lvl >= slog.LevelWarn {
+		suppressed, ok := l.throttle.allow(throttleKey(msg, attrs))
+		if !ok {
+			return
+		}
+		if suppressed > 0 {
+			attrs = append(attrs, slog.Int(KeySuppressed, suppressed))
+		}
+	}
+	l.log.LogAttrs(ctx, lvl, "kafka client: "+msg, attrs...)
+}
+
+func slogLevel(level kgo.LogLevel) slog.Level {
+	switch level {
+	case kgo.LogLevelError:
+		return slog.LevelError
+	case kgo.LogLevelWarn:
+		return slog.LevelWarn
+	case kgo.LogLevelInfo:
+		return slog.LevelDebug
+	default:
+		return levelTrace
+	}
+}
+
+// kafkaKeys maps the client's keys to the names of the conventions; others get
+// the prefix "kafka.".
+var kafkaKeys = map[string]string{
+	"topic":     KeyTopic,
+	"partition": KeyPartition,
+	"offset":    KeyOffset,
+	"group":     KeyGroup,
+	"addr":      KeyServerAddress,
+	"err":       KeyErrorMessage,
+}
+
+func kafkaAttrs(keyvals []any) []slog.Attr {
+	attrs := make([]slog.Attr, 0, len(keyvals)/2+1)
+	for i := 0; i+1 < len(keyvals); i += 2 {
+		name := fmt.Sprint(keyvals[i])
+		key, ok := kafkaKeys[name]
+		if !ok {
+			key = "kafka." + name
+		}
+		attrs = append(attrs, slog.Attr{Key: key, Value: kafkaValue(key, keyvals[i+1])})
+	}
+	return attrs
+}
+
+func kafkaValue(key string, v any) slog.Value {
+	if key == KeyPartition { // a string by convention
+		return slog.StringValue(fmt.Sprint(v))
+	}
+	switch v := v.(type) {
+	case error:
+		return slog.StringValue(v.Error())
+	case fmt.Stringer:
+		return slog.StringValue(v.String())
+	default:
+		return slog.AnyValue(v)
+	}
+}
+
+// throttleKey tells lines apart by what happened and to which topic, not by
+// where: when the cluster is away every broker says the same, from a new local
+// port each time. Therefore digits do not count.
+func throttleKey(msg string, attrs []slog.Attr) string {
+	var b strings.Builder
+	b.WriteString(msg)
+	for _, a := range attrs {
+		switch a.Key {
+		case KeyTopic:
+			b.WriteString("|" + a.Value.String())
+		case KeyErrorMessage:
+			b.WriteString("|" + strings.Map(withoutDigits, a.Value.String()))
+		}
+	}
+	return b.String()
+}
+
+func withoutDigits(r rune) rune {
+	if '0' <= r && r <= '9' {
+		return -1
+	}
+	return r
+}

@@ -1,0 +1,75 @@
+package telemetry
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/lmittmann/tint"
+)
+
+// NewLogger returns the program's logger.
+//
+// level is debug, info, warn or error ("" is info); format is text or json (""
+// is text on a terminal, else json). Text has colours only on a terminal, and
+// none when NO_COLOR is set. An unknown name is an error that names the flag
+// and what it takes.
+func NewLogger(w io.Writer, isTerminal bool, level, format string) (*slog.Logger, error) {
+	lvl, err := parseLevel(level)
+	if err != nil {
+		return nil, err
+	}
+	if format == "" {
+		format = "json"
+		if isTerminal {
+			format = "text"
+		}
+	}
+	switch strings.ToLower(format) {
+	case "text":
+		return slog.New(textHandler(w, isTerminal, lvl)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: lvl, ReplaceAttr: readableDuration})), nil
+	default:
+		return nil, fmt.Errorf("--log-format: unknown format %q; it takes text or json", format)
+	}
+}
+
+func parseLevel(name string) (slog.Level, error) {
+	switch strings.ToLower(name) {
+	case "debug":
+		return slog.LevelDebug, nil
+	case "", "info":
+		return slog.LevelInfo, nil
+	case "warn":
+		return slog.LevelWarn, nil
+	case "error":
+		return slog.LevelError, nil
+	default:
+		return 0, fmt.Errorf("--log-level: unknown level %q; it takes debug, info, warn or error", name)
+	}
+}
+
+func textHandler(w io.Writer, isTerminal bool, level slog.Level) slog.Handler {
+	opts := &tint.Options{
+		Level:      level,
+		NoColor:    !isTerminal || os.Getenv("NO_COLOR") != "",
+		TimeFormat: "2006-01-02T15:04:05.000Z07:00",
+	}
+	if isTerminal {
+		opts.TimeFormat = "15:04:05.000" // whoever watches knows the day
+	}
+	return tint.NewTextHandler(w, opts)
+}
+
+// readableDuration writes "1.5s" where slog's JSON has nanoseconds, which no
+// key of ours says.
+func readableDuration(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		return slog.String(a.Key, a.Value.Duration().Round(time.Microsecond).String())
+	}
+	return a
+}

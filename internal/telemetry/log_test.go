@@ -1,0 +1,115 @@
+package telemetry
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestLogFormats(t *testing.T) {
+	cases := []struct {
+		name     string
+		terminal bool
+		format   string
+		noColor  string
+		json     bool
+		colour   bool
+	}{
+		{"default on a terminal", true, "", "", false, true},
+		{"default elsewhere", false, "", "", true, false},
+		{"text elsewhere has no colours", false, "text", "", false, false},
+		{"NO_COLOR on a terminal", true, "text", "1", false, false},
+		{"json on a terminal", true, "json", "", true, false},
+		{"upper case", true, "JSON", "", true, false},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Setenv("NO_COLOR", tc.noColor)
+			var out bytes.Buffer
+			log, err := NewLogger(&out, tc.terminal, "info", tc.format)
+			if err != nil {
+				t.Fatal(err)
+			}
+			log.Warn("batch written", KeyAttempt, 3)
+			if got := json.Valid(out.Bytes()); got != tc.json {
+				t.Errorf("JSON is %v in %q", got, out.String())
+			}
+			if got := strings.Contains(out.String(), "\x1b["); got != tc.colour {
+				t.Errorf("colour is %v in %q", got, out.String())
+			}
+			if !strings.Contains(out.String(), "batch written") {
+				t.Errorf("the message is missing in %q", out.String())
+			}
+		})
+	}
+}
+
+func TestLogLevels(t *testing.T) {
+	for level, want := range map[string]int{"debug": 4, "info": 3, "": 3, "warn": 2, "error": 1, "WARN": 2} {
+		var out bytes.Buffer
+		log, err := NewLogger(&out, false, level, "json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Debug("x")
+		log.Info("x")
+		log.Warn("x")
+		log.Error("x")
+		if got := strings.Count(out.String(), "\n"); got != want {
+			t.Errorf("level %q writes %d lines, want %d", level, got, want)
+		}
+	}
+}
+
+func TestUnknownNamesAreRefusedWithTheFlagAndItsValues(t *testing.T) {
+	cases := []struct{ level, format, want string }{
+		{"loud", "", `--log-level: unknown level "loud"; it takes debug, info, warn or error`},
+		{"", "xml", `--log-format: unknown format "xml"; it takes text or json`},
+	}
+	for _, tc := range cases {
+		log, err := NewLogger(&bytes.Buffer{}, false, tc.level, tc.format)
+		if err == nil || err.Error() != tc.want || log != nil {
+			t.Errorf("%q %q: %v", tc.level, tc.format, err)
+		}
+	}
+}
+
+func TestJSONAttributes(t *testing.T) {
+	var out bytes.Buffer
+	log, err := NewLogger(&out, false, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Info("retrying", Partition(topic, 3), slog.Int64(KeyOffset, 17), slog.Duration(KeyDelay, 1500*time.Millisecond), Err(errors.New("refused")), Err(nil))
+	var got map[string]any
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]any{
+		"messaging.destination.name": topic, "messaging.destination.partition.id": "3",
+		"messaging.kafka.offset": 17.0, KeyDelay: "1.5s",
+	} {
+		if got[key] != want {
+			t.Errorf("%s is %v, want %v", key, got[key], want)
+		}
+	}
+	if !strings.Contains(out.String(), `"exception.message":"refused"`) {
+		t.Errorf("the error is missing in %s", out.String())
+	}
+}
+
+func TestTextNamesThePartition(t *testing.T) {
+	var out bytes.Buffer
+	log, err := NewLogger(&out, false, "", "text")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Info("assigned", Partition(topic, 3))
+	if !strings.Contains(out.String(), "messaging.destination.name=account-events messaging.destination.partition.id=3") {
+		t.Errorf("got %s", out.String())
+	}
+}

@@ -1,0 +1,196 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// The outcomes of a consumed record, as values of the label outcome.
+const (
+	OutcomeApplied      = "applied"
+	OutcomeDuplicate    = "duplicate"
+	OutcomeIgnored      = "ignored"
+	OutcomeDeadLettered = "dead_lettered"
+)
+
+// Outcomes lists every outcome.
+func Outcomes() []string {
+	return []string{OutcomeApplied, OutcomeDuplicate, OutcomeIgnored, OutcomeDeadLettered}
+}
+
+// The dependencies that are retried, as values of the label dependency.
+const (
+	DependencyPostgres = "postgres"
+	DependencyKafka    = "kafka"
+)
+
+var (
+	// durationBuckets reach from a batch that only skips duplicates (1 ms) to
+	// one that used up the deadline of an attempt (60 s).
+	durationBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60}
+	// recordBuckets go from single records (idle topic) to a catch-up's largest
+	// batches in steps of about three: what matters is the order of magnitude.
+	recordBuckets = []float64{1, 3, 10, 30, 100, 300, 1e3, 3e3, 1e4, 3e4, 1e5, 3e5, 1e6}
+)
+
+// Metrics holds the projector_* families of one projection. Its methods are
+// safe for concurrent use and never fail.
+type Metrics struct {
+	partitions *partitionMetrics
+
+	deadLetters  *prometheus.CounterVec // topic, class
+	retries      *prometheus.CounterVec // dependency, reason
+	parkOverflow prometheus.Counter
+
+	batchDuration prometheus.Histogram
+	batchRecords  prometheus.Histogram
+
+	parkedAccounts prometheus.Gauge
+	parkedEvents   prometheus.Gauge
+	oldestGap      prometheus.Gauge
+	healed         prometheus.Counter
+	lastProgress   prometheus.Gauge
+
+	dedupHits   prometheus.Counter
+	dedupMisses prometheus.Counter
+	dedupErrors prometheus.Counter
+	inboxRows   prometheus.Gauge
+	inboxPruned prometheus.Counter
+}
+
+// NewMetrics registers every projector_* family with reg. It panics when they
+// are registered already.
+func NewMetrics(reg prometheus.Registerer, projection string) *Metrics {
+	f := factory{reg: reg, labels: prometheus.Labels{"projection": projection}}
+	// Retries are a property of the dependency; the contract gives them no
+	// projection label.
+	unlabelled := factory{reg: reg}
+	return &Metrics{
+		partitions: newPartitionMetrics(f),
+
+		deadLetters:  f.counterVec("projector_dead_letters_total", "Records published to the DLQ topic, by class.", "topic", "class"),
+		retries:      unlabelled.counterVec("projector_retries_total", "Attempts that failed for a passing reason and were retried.", "dependency", "reason"),
+		parkOverflow: f.counter("projector_park_overflow_total", "Gap events beyond --park-limit: dead-lettered, not parked; replay them once the hole is filled."),
+
+		batchDuration: f.histogram("projector_batch_duration_seconds", "Time from a batch's first decision to its durable write, retries included.", durationBuckets),
+		batchRecords:  f.histogram("projector_batch_records", "Records in a batch.", recordBuckets),
+
+		parkedAccounts: f.gauge("projector_parked_accounts", "Accounts with events waiting behind a hole."),
+		parkedEvents:   f.gauge("projector_parked_events", "Events waiting behind a hole."),
+		oldestGap:      f.gauge("projector_oldest_gap_seconds", "Age of the oldest hole; 0 without one."),
+		healed:         f.counter("projector_healed_events_total", "Parked events applied when their hole was filled."),
+		lastProgress:   f.gauge("projector_last_progress_timestamp_seconds", "Unix time of the last durable batch; 0 before the first since start."),
+
+		dedupHits:   f.counter("projector_dedup_hits_total", "Events the recent-event cache had seen."),
+		dedupMisses: f.counter("projector_dedup_misses_total", "Events the recent-event cache had not seen."),
+		dedupErrors: f.counter("projector_dedup_errors_total", "Look-ups the recent-event cache could not answer; the event was processed in full."),
+		inboxRows:   f.gauge("projector_inbox_rows", "Rows in the inbox table (an estimate of the database)."),
+		inboxPruned: f.counter("projector_inbox_pruned_total", "Inbox rows deleted by pruning."),
+	}
+}
+
+// Declare creates the dead letter counters of a topic at 0, so that the first
+// dead letter is an increase and not a new series.
+func (m *Metrics) Declare(topic string, classes []string) {
+	for _, class := range classes {
+		m.deadLetters.WithLabelValues(topic, class)
+	}
+}
+
+// DeclareRetries creates the retry counters of a dependency at 0.
+func (m *Metrics) DeclareRetries(dependency string, reasons ...string) {
+	for _, reason := range reasons {
+		m.retries.WithLabelValues(dependency, reason)
+	}
+}
+
+// DeadLettered counts n records published to the DLQ topic with a class; topic
+// is the source topic.
+func (m *Metrics) DeadLettered(topic, class string, n int) {
+	add(m.deadLetters.WithLabelValues(topic, class), n)
+}
+
+// ParkOverflow counts n gap events that were not parked because their account
+// has reached the park limit.
+func (m *Metrics) ParkOverflow(n int) { add(m.parkOverflow, n) }
+
+// Batch observes one durable batch.
+func (m *Metrics) Batch(d time.Duration, records int) {
+	m.batchDuration.Observe(d.Seconds())
+	m.batchRecords.Observe(float64(records))
+}
+
+// Retry counts one failed attempt. Reason is a short fixed word, never an
+// error's text: every new value is a new series.
+func (m *Metrics) Retry(dependency, reason string) {
+	m.retries.WithLabelValues(dependency, reason).Inc()
+}
+
+// Parked sets how much waits behind holes; oldestGap is 0 without a hole.
+func (m *Metrics) Parked(accounts, events int64, oldestGap time.Duration) {
+	m.parkedAccounts.Set(float64(accounts))
+	m.parkedEvents.Set(float64(events))
+	m.oldestGap.Set(max(oldestGap, 0).Seconds())
+}
+
+// Healed counts n parked events that were applied.
+func (m *Metrics) Healed(n int) { add(m.healed, n) }
+
+// Progress sets when a batch last became durable.
+func (m *Metrics) Progress(at time.Time) {
+	m.lastProgress.Set(float64(at.UnixMicro()) / 1e6)
+}
+
+// DedupHit counts n events the recent-event cache had seen.
+func (m *Metrics) DedupHit(n int) { add(m.dedupHits, n) }
+
+// DedupMiss counts n events the recent-event cache had not seen.
+func (m *Metrics) DedupMiss(n int) { add(m.dedupMisses, n) }
+
+// DedupError counts n look-ups that failed.
+func (m *Metrics) DedupError(n int) { add(m.dedupErrors, n) }
+
+// InboxRows sets the number of rows in the inbox table.
+func (m *Metrics) InboxRows(n int64) { m.inboxRows.Set(float64(n)) }
+
+// InboxPruned counts n deleted inbox rows.
+func (m *Metrics) InboxPruned(n int64) { add(m.inboxPruned, n) }
+
+// add keeps a counter from the panic that a negative number would be.
+func add[N int | int64](c prometheus.Counter, n N) {
+	if n > 0 {
+		c.Add(float64(n))
+	}
+}
+
+// factory makes registered metrics that carry the same constant labels.
+type factory struct {
+	reg    prometheus.Registerer
+	labels prometheus.Labels
+}
+
+func (f factory) counter(name, help string) prometheus.Counter {
+	return register(f.reg, prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: f.labels}))
+}
+
+func (f factory) gauge(name, help string) prometheus.Gauge {
+	return register(f.reg, prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: f.labels}))
+}
+
+func (f factory) histogram(name, help string, buckets []float64) prometheus.Histogram {
+	return register(f.reg, prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, ConstLabels: f.labels, Buckets: buckets}))
+}
+
+func (f factory) counterVec(name, help string, labels ...string) *prometheus.CounterVec {
+	return register(f.reg, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: f.labels}, labels))
+}
+
+func (f factory) gaugeVec(name, help string, labels ...string) *prometheus.GaugeVec {
+	return register(f.reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: f.labels}, labels))
+}
+
+func register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
+	reg.MustRegister(c)
+	return c
+}

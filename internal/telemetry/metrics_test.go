@@ -1,0 +1,194 @@
+package telemetry
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+)
+
+const topic = "account-events"
+
+type contractFamily struct {
+	name   string
+	typ    dto.MetricType
+	labels string
+}
+
+// contract is the table of section 7, plus what this program adds.
+var contract = []contractFamily{
+	{"projector_records_total", dto.MetricType_COUNTER, "topic, partition, projection, outcome"},
+	{"projector_dead_letters_total", dto.MetricType_COUNTER, "topic, projection, class"},
+	{"projector_batch_duration_seconds", dto.MetricType_HISTOGRAM, "projection"},
+	{"projector_batch_records", dto.MetricType_HISTOGRAM, "projection"},
+	{"projector_retries_total", dto.MetricType_COUNTER, "dependency, reason"},
+	{"projector_retrying", dto.MetricType_GAUGE, "topic, partition, projection"},
+	{"projector_lag_records", dto.MetricType_GAUGE, "topic, partition, projection"},
+	{"projector_lag_seconds", dto.MetricType_GAUGE, "topic, partition, projection"},
+	{"projector_parked_accounts", dto.MetricType_GAUGE, "projection"},
+	{"projector_parked_events", dto.MetricType_GAUGE, "projection"},
+	{"projector_oldest_gap_seconds", dto.MetricType_GAUGE, "projection"},
+	{"projector_healed_events_total", dto.MetricType_COUNTER, "projection"},
+	{"projector_last_progress_timestamp_seconds", dto.MetricType_GAUGE, "projection"},
+	{"projector_dedup_hits_total", dto.MetricType_COUNTER, "projection"},
+	{"projector_dedup_misses_total", dto.MetricType_COUNTER, "projection"},
+	{"projector_dedup_errors_total", dto.MetricType_COUNTER, "projection"},
+	{"projector_inbox_rows", dto.MetricType_GAUGE, "projection"},
+	{"projector_inbox_pruned_total", dto.MetricType_COUNTER, "projection"},
+	{"projector_park_overflow_total", dto.MetricType_COUNTER, "projection"},
+	{"projector_build_info", dto.MetricType_GAUGE, "version, goversion"},
+	{"projector_ready", dto.MetricType_GAUGE, ""},
+}
+
+func gather(t *testing.T, reg *Registry) map[string]*dto.MetricFamily {
+	t.Helper()
+	mfs, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := make(map[string]*dto.MetricFamily)
+	for _, mf := range mfs {
+		byName[mf.GetName()] = mf
+	}
+	return byName
+}
+
+func labelNames(m *dto.Metric) []string {
+	var names []string
+	for _, pair := range m.GetLabel() {
+		names = append(names, pair.GetName())
+	}
+	return names
+}
+
+func TestEveryFamilyHasTheTypeAndLabelsOfTheContract(t *testing.T) {
+	reg := NewRegistry()
+	m := NewMetrics(reg, "account_balance")
+	RegisterBuildInfo(reg, "v1.2.3")
+	RegisterHealth(reg, NewHealth(HealthConfig{}))
+	m.Declare(topic, []string{"version_gap"})
+	m.DeclareRetries(DependencyKafka, "timeout")
+	m.Assigned(topic, 3)
+	m.Lag(topic, 3, 0, 0)
+
+	families := gather(t, reg)
+	for _, want := range contract {
+		mf, ok := families[want.name]
+		if !ok {
+			t.Errorf("%s is missing", want.name)
+			continue
+		}
+		if mf.GetType() != want.typ {
+			t.Errorf("%s is a %v, want %v", want.name, mf.GetType(), want.typ)
+		}
+		if mf.GetHelp() == "" {
+			t.Errorf("%s has no help", want.name)
+		}
+		labels := strings.FieldsFunc(want.labels, func(r rune) bool { return r == ',' || r == ' ' })
+		slices.Sort(labels)
+		for _, series := range mf.GetMetric() {
+			if got := labelNames(series); !slices.Equal(got, labels) {
+				t.Errorf("%s has the labels %v, want %v", want.name, got, labels)
+			}
+		}
+	}
+	for name := range families {
+		if strings.HasPrefix(name, "projector_") && !slices.ContainsFunc(contract, func(f contractFamily) bool { return f.name == name }) {
+			t.Errorf("%s is exposed and not in the table", name)
+		}
+	}
+}
+
+func TestRuntimeAndProcessAreExposed(t *testing.T) {
+	families := gather(t, NewRegistry())
+	for _, name := range []string{"go_goroutines", "process_cpu_seconds_total"} {
+		if families[name] == nil {
+			t.Errorf("%s is missing", name)
+		}
+	}
+}
+
+func TestNamesPassTheLinter(t *testing.T) {
+	reg := NewRegistry()
+	m := NewMetrics(reg, "account_balance")
+	m.Assigned(topic, 0)
+	m.Lag(topic, 0, 1, 1)
+	problems, err := testutil.GatherAndLint(reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if strings.HasPrefix(p.Metric, "projector_") {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
+	}
+}
+
+func TestScalars(t *testing.T) {
+	reg := NewRegistry()
+	m := NewMetrics(reg, "p")
+	m.Parked(2, 7, 90*time.Second)
+	m.Healed(3)
+	m.Progress(time.Unix(1_767_225_600, 500_000_000))
+	m.DedupHit(1)
+	m.DedupMiss(2)
+	m.DedupError(3)
+	m.InboxRows(40)
+	m.InboxPruned(5)
+	m.ParkOverflow(6)
+	m.Retry(DependencyPostgres, "connection")
+	m.Retry(DependencyPostgres, "connection")
+	m.DeadLettered(topic, "version_gap", 2)
+	want := map[string]float64{
+		"projector_parked_accounts": 2, "projector_parked_events": 7, "projector_oldest_gap_seconds": 90,
+		"projector_healed_events_total": 3, "projector_last_progress_timestamp_seconds": 1_767_225_600.5,
+		"projector_dedup_hits_total": 1, "projector_dedup_misses_total": 2, "projector_dedup_errors_total": 3,
+		"projector_inbox_rows": 40, "projector_inbox_pruned_total": 5, "projector_park_overflow_total": 6,
+		"projector_retries_total": 2, "projector_dead_letters_total": 2,
+	}
+	families := gather(t, reg)
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		mf := families[name]
+		if mf == nil || len(mf.GetMetric()) != 1 {
+			t.Errorf("%s has not one series: %v", name, mf)
+			continue
+		}
+		series := mf.GetMetric()[0]
+		if got := series.GetCounter().GetValue() + series.GetGauge().GetValue(); got != want[name] {
+			t.Errorf("%s is %v, want %v", name, got, want[name])
+		}
+	}
+}
+
+func TestBatchFillsBothHistograms(t *testing.T) {
+	reg := NewRegistry()
+	m := NewMetrics(reg, "p")
+	m.Batch(30*time.Millisecond, 500)
+	m.Batch(2*time.Second, 1)
+	families := gather(t, reg)
+	for name, sum := range map[string]float64{"projector_batch_duration_seconds": 2.03, "projector_batch_records": 501} {
+		h := families[name].GetMetric()[0].GetHistogram()
+		if h.GetSampleCount() != 2 || h.GetSampleSum() != sum {
+			t.Errorf("%s: %d samples, sum %v, want 2 and %v", name, h.GetSampleCount(), h.GetSampleSum(), sum)
+		}
+	}
+}
+
+func TestNonsenseDoesNotPanicOrCount(t *testing.T) {
+	reg := NewRegistry()
+	m := NewMetrics(reg, "p")
+	m.Consumed(topic, 0, OutcomeApplied, -1)
+	m.Healed(-1)
+	m.Assigned(topic, 0)
+	m.Lag(topic, 0, -5, -1)
+	if got := testutil.ToFloat64(m.partitions.lagRecords); got != 0 {
+		t.Errorf("lag is %v, want 0", got)
+	}
+	if got := testutil.ToFloat64(m.healed); got != 0 {
+		t.Errorf("healed is %v, want 0", got)
+	}
+}

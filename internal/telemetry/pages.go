@@ -1,0 +1,133 @@
+package telemetry
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// page is parsed once; a mistake in it fails every test and the first start.
+var page = template.Must(template.New("status.html").Funcs(template.FuncMap{
+	"count":   formatCount,
+	"seconds": formatSeconds,
+	"age":     formatAge,
+	"utc":     formatTime,
+}).ParseFS(pageFiles, "page/status.html"))
+
+// pages are the handlers for probes and for people.
+type pages struct {
+	health *Health
+	status StatusFunc
+	log    *slog.Logger
+}
+
+// routes needs no method checks of its own: a GET pattern also takes HEAD and
+// answers 405 to anything else.
+func (p *pages) routes(metrics http.Handler) http.Handler {
+	assets, err := fs.Sub(pageFiles, "page/assets")
+	if err != nil {
+		panic(err) // a constant path
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", p.livez)
+	mux.HandleFunc("GET /readyz", p.readyz)
+	mux.Handle("GET /metrics", metrics)
+	mux.HandleFunc("GET /status.json", p.statusJSON)
+	mux.HandleFunc("GET /{$}", p.statusPage)
+	for _, name := range []string{"style.css", "icon.svg"} {
+		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
+			http.ServeFileFS(w, r, assets, name)
+		})
+	}
+	return mux
+}
+
+func (p *pages) livez(w http.ResponseWriter, _ *http.Request) {
+	if alive, silence := p.health.Alive(); !alive {
+		p.text(w, http.StatusServiceUnavailable, fmt.Sprintf("the poll loop has not moved for %s\n", silence.Round(time.Second)))
+		return
+	}
+	p.text(w, http.StatusOK, "ok\n")
+}
+
+func (p *pages) readyz(w http.ResponseWriter, r *http.Request) {
+	ready := readinessOf(p.health)
+	code := http.StatusOK
+	if !ready.Ready {
+		code = http.StatusServiceUnavailable
+	}
+	if wantsJSON(r) {
+		p.json(w, code, ready)
+		return
+	}
+	p.text(w, code, readinessText(ready))
+}
+
+func readinessText(r readiness) string {
+	if r.Ready {
+		return "ready\n"
+	}
+	var b strings.Builder
+	for _, reason := range r.Reasons {
+		fmt.Fprintf(&b, "%s: %s (since %s)\n", reason.Condition, reason.Reason, formatTime(reason.Since))
+	}
+	return b.String()
+}
+
+func wantsJSON(r *http.Request) bool {
+	return r.URL.Query().Get("format") == "json" || strings.Contains(r.Header.Get("Accept"), "application/json")
+}
+
+func (p *pages) document() statusDocument {
+	doc := statusDocument{readiness: readinessOf(p.health), Status: p.status()}
+	if doc.Partitions == nil {
+		doc.Partitions = []PartitionStatus{} // an empty list, not null
+	}
+	return doc
+}
+
+func (p *pages) statusJSON(w http.ResponseWriter, _ *http.Request) {
+	p.json(w, http.StatusOK, p.document())
+}
+
+func (p *pages) statusPage(w http.ResponseWriter, _ *http.Request) {
+	var body bytes.Buffer // rendered whole, so that a failure is no half page
+	if err := page.Execute(&body, p.document()); err != nil {
+		p.log.Error("cannot render the status page", Err(err))
+		http.Error(w, "cannot render the status page", http.StatusInternalServerError)
+		return
+	}
+	p.write(w, http.StatusOK, "text/html; charset=utf-8", body.Bytes())
+}
+
+func (p *pages) text(w http.ResponseWriter, code int, body string) {
+	p.write(w, code, "text/plain; charset=utf-8", []byte(body))
+}
+
+func (p *pages) json(w http.ResponseWriter, code int, doc any) {
+	body, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil { // only a NaN or an infinite number can do this
+		p.log.Error("cannot encode the status", Err(err))
+		http.Error(w, "cannot encode the status", http.StatusInternalServerError)
+		return
+	}
+	p.write(w, code, "application/json", append(body, '\n'))
+}
+
+func (p *pages) write(w http.ResponseWriter, code int, contentType string, body []byte) {
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(code)
+	if _, err := w.Write(body); err != nil {
+		p.log.Debug("the HTTP client went away", Err(err))
+	}
+}

@@ -1,0 +1,161 @@
+package telemetry
+
+import (
+	"strconv"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// partitionMetrics holds the families with a label partition. Gauges live from
+// assignment to revocation: after that another instance tells the truth about
+// the partition. Counters stay, because a counter that vanishes and comes back
+// at 0 loses increments.
+type partitionMetrics struct {
+	records    *prometheus.CounterVec // topic, partition, outcome
+	retrying   *prometheus.GaugeVec   // topic, partition
+	lagRecords *prometheus.GaugeVec
+	lagSeconds *prometheus.GaugeVec
+
+	// mu also keeps a late Lag or Retrying from bringing a revoked gauge back.
+	mu   sync.Mutex
+	byID map[partitionID]*partition
+}
+
+type partitionID struct {
+	topic     string
+	partition int32
+}
+
+// partition caches the children of one partition: looking one up by its label
+// values costs more than all else a report does.
+type partition struct {
+	label    string // the partition's number
+	assigned bool
+	outcomes map[string]prometheus.Counter
+
+	retrying   prometheus.Gauge
+	lagRecords prometheus.Gauge // nil until lag is first known: 0 would be a lie
+	lagSeconds prometheus.Gauge
+}
+
+func newPartitionMetrics(f factory) *partitionMetrics {
+	return &partitionMetrics{
+		records:    f.counterVec("projector_records_total", "Consumed records by outcome: applied, duplicate, ignored, dead_lettered.", "topic", "partition", "outcome"),
+		retrying:   f.gaugeVec("projector_retrying", "1 while the partition backs off after a failed attempt, else 0.", "topic", "partition"),
+		lagRecords: f.gaugeVec("projector_lag_records", "Records between the durable position and the end of the partition.", "topic", "partition"),
+		lagSeconds: f.gaugeVec("projector_lag_seconds", "Age of the first record not yet durable; 0 without lag.", "topic", "partition"),
+		byID:       make(map[partitionID]*partition),
+	}
+}
+
+// Assigned creates the counters of a partition at 0 for all outcomes, and its
+// retrying gauge. The lag gauges follow with the first call of Lag.
+func (m *Metrics) Assigned(topic string, partition int32) {
+	m.partitions.assign(partitionID{topic, partition})
+}
+
+// Revoked removes the partition's gauges and keeps its counters.
+func (m *Metrics) Revoked(topic string, partition int32) {
+	m.partitions.revoke(partitionID{topic, partition})
+}
+
+// Consumed counts n records with an outcome. It may follow Revoked: what was
+// written while draining counts.
+func (m *Metrics) Consumed(topic string, partition int32, outcome string, n int) {
+	m.partitions.consumed(partitionID{topic, partition}, outcome, n)
+}
+
+// Retrying says whether the partition backs off. Without an assignment it is
+// without effect.
+func (m *Metrics) Retrying(topic string, partition int32, on bool) {
+	m.partitions.setRetrying(partitionID{topic, partition}, on)
+}
+
+// Lag sets how far the partition is behind, in records and in seconds. Without
+// an assignment it is without effect.
+func (m *Metrics) Lag(topic string, partition int32, records int64, seconds float64) {
+	m.partitions.setLag(partitionID{topic, partition}, records, seconds)
+}
+
+func (m *partitionMetrics) assign(id partitionID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.get(id)
+	p.assigned = true
+	p.retrying = m.retrying.WithLabelValues(id.topic, p.label)
+	p.retrying.Set(0)
+}
+
+func (m *partitionMetrics) revoke(id partitionID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, ok := m.byID[id]
+	if !ok {
+		return
+	}
+	for _, vec := range []*prometheus.GaugeVec{m.retrying, m.lagRecords, m.lagSeconds} {
+		vec.DeleteLabelValues(id.topic, p.label)
+	}
+	p.assigned = false
+	p.retrying, p.lagRecords, p.lagSeconds = nil, nil, nil
+}
+
+func (m *partitionMetrics) consumed(id partitionID, outcome string, n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.get(id)
+	c, ok := p.outcomes[outcome]
+	if !ok {
+		c = m.records.WithLabelValues(id.topic, p.label, outcome)
+		p.outcomes[outcome] = c
+	}
+	add(c, n)
+}
+
+func (m *partitionMetrics) setRetrying(id partitionID, on bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, ok := m.byID[id]
+	if !ok || !p.assigned {
+		return
+	}
+	if on {
+		p.retrying.Set(1)
+	} else {
+		p.retrying.Set(0)
+	}
+}
+
+func (m *partitionMetrics) setLag(id partitionID, records int64, seconds float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, ok := m.byID[id]
+	if !ok || !p.assigned {
+		return
+	}
+	if p.lagRecords == nil {
+		p.lagRecords = m.lagRecords.WithLabelValues(id.topic, p.label)
+		p.lagSeconds = m.lagSeconds.WithLabelValues(id.topic, p.label)
+	}
+	// The end may have been read a moment before the position.
+	p.lagRecords.Set(float64(max(records, 0)))
+	p.lagSeconds.Set(max(seconds, 0))
+}
+
+// get returns the partition, made on first use with all outcomes at 0. The
+// caller holds mu.
+func (m *partitionMetrics) get(id partitionID) *partition {
+	if p, ok := m.byID[id]; ok {
+		return p
+	}
+	p := &partition{
+		label:    strconv.Itoa(int(id.partition)),
+		outcomes: make(map[string]prometheus.Counter, len(Outcomes())),
+	}
+	for _, outcome := range Outcomes() {
+		p.outcomes[outcome] = m.records.WithLabelValues(id.topic, p.label, outcome)
+	}
+	m.byID[id] = p
+	return p
+}

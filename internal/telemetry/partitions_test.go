@@ -1,0 +1,116 @@
+package telemetry
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+func TestAssignmentCreatesAllOutcomesAtZero(t *testing.T) {
+	reg := NewRegistry()
+	m := NewMetrics(reg, "account_balance")
+	m.Assigned(topic, 3)
+	m.Consumed(topic, 3, OutcomeApplied, 2)
+	m.Consumed(topic, 3, OutcomeApplied, 5)
+	m.Consumed(topic, 3, OutcomeDeadLettered, 1)
+	expect(t, reg, `
+# HELP projector_records_total Consumed records by outcome: applied, duplicate, ignored, dead_lettered.
+# TYPE projector_records_total counter
+projector_records_total{outcome="applied",partition="3",projection="account_balance",topic="account-events"} 7
+projector_records_total{outcome="dead_lettered",partition="3",projection="account_balance",topic="account-events"} 1
+projector_records_total{outcome="duplicate",partition="3",projection="account_balance",topic="account-events"} 0
+projector_records_total{outcome="ignored",partition="3",projection="account_balance",topic="account-events"} 0
+# HELP projector_retrying 1 while the partition backs off after a failed attempt, else 0.
+# TYPE projector_retrying gauge
+projector_retrying{partition="3",projection="account_balance",topic="account-events"} 0
+`, "projector_records_total", "projector_retrying", "projector_lag_records", "projector_lag_seconds")
+}
+
+func TestRevocationRemovesGaugesAndKeepsCounters(t *testing.T) {
+	reg := NewRegistry()
+	m := NewMetrics(reg, "p")
+	for _, partition := range []int32{0, 1} {
+		m.Assigned(topic, partition)
+		m.Retrying(topic, partition, true)
+		m.Lag(topic, partition, 12, 3.5)
+		m.Consumed(topic, partition, OutcomeIgnored, 4)
+	}
+	m.Revoked(topic, 1)
+	// What still arrives from the worker must not bring the gauges back.
+	m.Lag(topic, 1, 99, 99)
+	m.Retrying(topic, 1, true)
+	m.Consumed(topic, 1, OutcomeIgnored, 1)
+	m.Revoked(topic, 7) // never assigned
+
+	const gauges = `
+# HELP projector_lag_records Records between the durable position and the end of the partition.
+# TYPE projector_lag_records gauge
+projector_lag_records{partition="0",projection="p",topic="account-events"} 12
+# HELP projector_lag_seconds Age of the first record not yet durable; 0 without lag.
+# TYPE projector_lag_seconds gauge
+projector_lag_seconds{partition="0",projection="p",topic="account-events"} 3.5
+# HELP projector_retrying 1 while the partition backs off after a failed attempt, else 0.
+# TYPE projector_retrying gauge
+projector_retrying{partition="0",projection="p",topic="account-events"} 1
+`
+	names := []string{"projector_lag_records", "projector_lag_seconds", "projector_retrying"}
+	expect(t, reg, gauges, names...)
+	if got := testutil.ToFloat64(m.partitions.records.WithLabelValues(topic, "1", OutcomeIgnored)); got != 5 {
+		t.Errorf("the counter of a revoked partition is %v, want 5", got)
+	}
+
+	m.Assigned(topic, 1)
+	m.Consumed(topic, 1, OutcomeIgnored, 1)
+	if got := testutil.ToFloat64(m.partitions.records.WithLabelValues(topic, "1", OutcomeIgnored)); got != 6 {
+		t.Errorf("the counter after reassignment is %v, want 6", got)
+	}
+	if got := testutil.ToFloat64(m.partitions.retrying.WithLabelValues(topic, "1")); got != 0 {
+		t.Errorf("retrying after reassignment is %v, want 0", got)
+	}
+}
+
+func expect(t *testing.T, reg *Registry, want string, names ...string) {
+	t.Helper()
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), names...); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMetricsAreSafeForConcurrentUse(t *testing.T) {
+	reg := NewRegistry()
+	m := NewMetrics(reg, "p")
+	var wg sync.WaitGroup
+	for partition := range int32(4) {
+		wg.Go(func() {
+			for range 200 {
+				m.Assigned(topic, partition)
+				m.Consumed(topic, partition, OutcomeApplied, 1)
+				m.Lag(topic, partition, 1, 1)
+				m.Retrying(topic, partition, true)
+				m.Revoked(topic, partition)
+			}
+		})
+	}
+	wg.Go(func() {
+		for range 20 {
+			if _, err := reg.Gather(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	wg.Wait()
+	if got := testutil.ToFloat64(m.partitions.records.WithLabelValues(topic, "2", OutcomeApplied)); got != 200 {
+		t.Errorf("applied is %v, want 200", got)
+	}
+}
+
+func BenchmarkConsumed(b *testing.B) {
+	m := NewMetrics(NewRegistry(), "p")
+	m.Assigned(topic, 3)
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Consumed(topic, 3, OutcomeApplied, 100)
+	}
+}

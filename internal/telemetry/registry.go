@@ -1,0 +1,156 @@
+package telemetry
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/IBM/pgxpoolprometheus"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/plugin/kprom"
+)
+
+// Registry is a Prometheus registry that also remembers the vectors registered
+// with it. A vector without children exposes nothing, so a family whose labels
+// are not known yet (topic, partition, broker) would be missing from /metrics
+// until something happens. Server declares those families with HELP and TYPE.
+type Registry struct {
+	*prometheus.Registry
+
+	mu       sync.Mutex
+	families map[string]Family
+}
+
+// Family is a metric family that may have no samples yet.
+type Family struct {
+	Name string
+	Help string
+	Type string // counter, gauge, histogram or summary
+}
+
+// NewRegistry returns a registry with the collectors of the Go runtime and of
+// the process.
+func NewRegistry() *Registry {
+	r := &Registry{Registry: prometheus.NewRegistry(), families: make(map[string]Family)}
+	r.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return r
+}
+
+// Register implements prometheus.Registerer.
+func (r *Registry) Register(c prometheus.Collector) error {
+	if err := r.Registry.Register(c); err != nil {
+		return err
+	}
+	r.remember(c)
+	return nil
+}
+
+// MustRegister implements prometheus.Registerer. It panics on the errors of
+// Register, which are mistakes in the program.
+func (r *Registry) MustRegister(cs ...prometheus.Collector) {
+	for _, c := range cs {
+		if err := r.Register(c); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// Declared returns the remembered families, sorted by name.
+func (r *Registry) Declared() []Family {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]Family, 0, len(r.families))
+	for _, f := range r.families {
+		out = append(out, f)
+	}
+	slices.SortFunc(out, func(a, b Family) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+func (r *Registry) remember(c prometheus.Collector) {
+	typ := vectorType(c)
+	if typ == "" {
+		return
+	}
+	descs := make(chan *prometheus.Desc, 1) // a vector has exactly one
+	c.Describe(descs)
+	f := Family{Type: typ}
+	// Desc gives its name and help only as text; a test guards this form.
+	if _, err := fmt.Sscanf((<-descs).String(), "Desc{fqName: %q, help: %q", &f.Name, &f.Help); err != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.families[f.Name] = f
+}
+
+// vectorType is empty for collectors that always expose their samples.
+func vectorType(c prometheus.Collector) string {
+	switch c.(type) {
+	case *prometheus.CounterVec:
+		return "counter"
+	case *prometheus.GaugeVec:
+		return "gauge"
+	case *prometheus.HistogramVec:
+		return "histogram"
+	case *prometheus.SummaryVec:
+		return "summary"
+	default:
+		return ""
+	}
+}
+
+// RegisterBuildInfo exposes projector_build_info, always 1, with the version of
+// the program and of Go.
+func RegisterBuildInfo(reg prometheus.Registerer, version string) {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name:        "projector_build_info",
+		Help:        "Always 1; the labels name the running build.",
+		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
+	})
+	info.Set(1)
+	reg.MustRegister(info)
+}
+
+// RegisterHealth exposes projector_ready, read from h at each scrape: 1 while
+// /readyz answers 200, else 0.
+func RegisterHealth(reg prometheus.Registerer, h *Health) {
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "projector_ready",
+		Help: "1 while assigned work flows or is idle (/readyz answers 200), else 0.",
+	}, func() float64 {
+		if ok, _ := h.Ready(); ok {
+			return 1
+		}
+		return 0
+	}))
+}
+
+// RegisterPool exposes the pgxpool_* families of a pool; a *pgxpool.Pool is a
+// Stater. A pool that has not connected yet counts too, so it can be registered
+// before the database is up.
+func RegisterPool(reg prometheus.Registerer, pool pgxpoolprometheus.Stater) {
+	reg.MustRegister(pgxpoolprometheus.NewCollector(pool, nil))
+}
+
+// KafkaHooks exposes the kafka_client_* families of one kgo client, told apart
+// by the label client (for example "consumer", "dlq"). They are registered when
+// the client is made and leave with it; two live clients of one name panic.
+func KafkaHooks(reg prometheus.Registerer, client string) kgo.Opt {
+	return kgo.WithHooks(kprom.NewMetrics("kafka_client",
+		kprom.Registerer(reg),
+		kprom.WithStaticLabel(prometheus.Labels{"client": client}),
+		kprom.FetchAndProduceDetail(kprom.ByNode, kprom.ByTopic, kprom.Batches, kprom.Records,
+			kprom.UncompressedBytes, kprom.CompressedBytes, kprom.ConsistentNaming),
+		// The two that explain a slow consumer from outside: how long the
+		// broker takes, and whether it holds us back on purpose.
+		kprom.Histograms(kprom.RequestDurationE2E, kprom.RequestThrottled),
+	))
+}

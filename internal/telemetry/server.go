@@ -1,0 +1,104 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Server answers /livez, /readyz, /metrics, /status.json and the status page.
+// It only reads; it takes GET and HEAD and no body.
+type Server struct {
+	addr     string
+	log      *slog.Logger
+	http     *http.Server
+	listener net.Listener
+	served   chan struct{} // closed when the serving goroutine has ended
+}
+
+// NewServer makes a server for addr (host:port; port 0 takes a free one). With
+// a *Registry as gatherer /metrics also declares families without samples.
+// status may be nil.
+func NewServer(addr string, gatherer prometheus.Gatherer, h *Health, status StatusFunc, log *slog.Logger) *Server {
+	if status == nil {
+		status = func() Status { return Status{} }
+	}
+	pages := &pages{health: h, status: status, log: log}
+	return &Server{
+		addr:   addr,
+		log:    log,
+		served: make(chan struct{}),
+		http: &http.Server{
+			Handler: secureHeaders(pages.routes(metricsHandler(gatherer, log))),
+			// Probes and scrapes are small: whoever needs longer is stuck and
+			// must not hold a connection.
+			ReadHeaderTimeout: 5 * time.Second,
+			ReadTimeout:       10 * time.Second,
+			WriteTimeout:      30 * time.Second,
+			IdleTimeout:       2 * time.Minute, // above the usual scrape interval: connections are reused
+			MaxHeaderBytes:    16 << 10,
+			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		},
+	}
+}
+
+// Start listens and serves in the background. It returns an error when the
+// address cannot be listened on. It is called once.
+func (s *Server) Start(ctx context.Context) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.addr)
+	if err != nil {
+		return fmt.Errorf("cannot listen for HTTP on %q (--listen): %w", s.addr, err)
+	}
+	s.listener = listener
+	go s.serve()
+	return nil
+}
+
+func (s *Server) serve() {
+	defer close(s.served)
+	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+		s.log.Error("the HTTP server has ended", Err(err))
+	}
+}
+
+// Addr returns the bound address, e.g. "127.0.0.1:43121"; before Start the
+// configured one.
+func (s *Server) Addr() string {
+	if s.listener == nil {
+		return s.addr
+	}
+	return s.listener.Addr().String()
+}
+
+// Shutdown stops listening and waits for running requests until ctx ends, then
+// cuts them off. Without Start it does nothing.
+func (s *Server) Shutdown(ctx context.Context) error {
+	if s.listener == nil {
+		return nil
+	}
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, s.http.Close())
+	}
+	<-s.served
+	return err
+}
+
+// secureHeaders: everything a page needs comes from this server, nothing may
+// frame it, and no answer may be kept, because each is true only now.
+func secureHeaders(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}

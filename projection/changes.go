@@ -1,0 +1,127 @@
+package projection
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"projector/projection/event"
+)
+
+// Changes is what a fold has gathered since it was last flushed.
+type Changes struct {
+	Records  int           // consumed records judged
+	Outcomes [outcomes]int // records by Outcome
+	Healed   int           // parked events applied
+	Turned   int           // parked events dead-lettered when their turn came
+	Bytes    int           // approximate memory held
+
+	Letters []DeadLetter // to be published before anything is written
+	Bases   []Base       // what the letters' verdicts rest on
+
+	Rows      []Row     // new states, one an account, sorted by account id
+	Parks     []*Parked // events to park, sorted by account id and version
+	Reclassed []Reclassed
+	Overflows []Overflow
+	Passed    []Passed // parked events up to these versions are done with
+}
+
+// Base is the version a verdict assumed the database to have. Exists is false
+// when it assumed no row.
+type Base struct {
+	AccountID string
+	Exists    bool
+	Version   int64
+}
+
+// Row is an account's new state.
+type Row struct {
+	AccountID string
+	State     State
+}
+
+// Reclassed is a parked event that could not be applied when its turn came.
+type Reclassed struct {
+	AccountID string
+	Version   int64
+	Class     event.Class
+}
+
+// Overflow is a gap event beyond the park limit: it is in the DLQ only.
+type Overflow struct {
+	AccountID string
+	Version   int64
+	Expected  int64
+}
+
+// Passed says up to which version an account's parked events are done with.
+type Passed struct {
+	AccountID string
+	Version   int64
+}
+
+// Changes gathers what is pending. The answer is valid until the fold is used again.
+func (f *Fold) Changes() *Changes {
+	c := &f.changes
+	c.Rows, c.Parks, c.Passed = c.Rows[:0], c.Parks[:0], c.Passed[:0]
+	slices.SortFunc(f.dirty, func(a, b *account) int { return strings.Compare(a.ID, b.ID) })
+	for _, a := range f.dirty {
+		for _, p := range a.pending {
+			c.Parks = append(c.Parks, p)
+		}
+		if a.State.Version == a.base {
+			continue
+		}
+		c.Rows = append(c.Rows, Row{AccountID: a.ID, State: a.State})
+		if a.held {
+			c.Passed = append(c.Passed, Passed{AccountID: a.ID, Version: a.State.Version})
+		}
+	}
+	slices.SortFunc(c.Parks, func(a, b *Parked) int {
+		x, y := &a.Decoded.Event, &b.Decoded.Event
+		return cmp.Or(strings.Compare(x.AccountID, y.AccountID), cmp.Compare(x.Version, y.Version))
+	})
+	return c
+}
+
+// Pending tells how much waits to be flushed.
+type Pending struct {
+	Events int // records judged and parked events applied or dead-lettered
+	Rows   int // accounts touched
+	Bytes  int // approximate memory held
+}
+
+// Pending tells how much waits to be flushed.
+func (f *Fold) Pending() Pending {
+	return Pending{
+		Events: f.changes.Records + f.changes.Healed + f.changes.Turned,
+		Rows:   len(f.dirty),
+		Bytes:  f.changes.Bytes,
+	}
+}
+
+// Sole is the event that was folded last: when Pending says one event, that one.
+func (f *Fold) Sole() Place { return f.sole }
+
+// Flushed takes note that the changes are durable. Accounts with parked events
+// are forgotten, so that what the database holds of them is learnt afresh.
+func (f *Fold) Flushed() {
+	for _, a := range f.dirty {
+		a.base, a.Exists = a.State.Version, a.Exists || a.State.Version != a.base
+		a.isDirty, a.lettered = false, false
+		a.held = a.held || len(a.pending) > 0 || a.Overflowed
+		a.pending = nil
+		if a.held && !a.healing {
+			f.cache.drop(a.ID)
+		}
+	}
+	clear(f.dirty)
+	f.dirty = f.dirty[:0]
+	f.changes = Changes{Rows: f.changes.Rows[:0], Parks: f.changes.Parks[:0], Passed: f.changes.Passed[:0]}
+	if f.cache.bytes > f.opts.CacheBytes/2 {
+		f.cache.turn()
+		for _, a := range f.healing {
+			f.cache.get(a.ID)
+		}
+	}
+}

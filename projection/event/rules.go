@@ -1,0 +1,80 @@
+package event
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+)
+
+// maxIDLen is the most bytes an event id or an account id may have.
+const maxIDLen = 200
+
+// The parts of a payload, as a fault names them.
+const (
+	fieldData     = "data"
+	fieldAmount   = "data.amount"
+	fieldCurrency = "data.currency"
+)
+
+// Reasons that several rules share. They hold for every wire format and never
+// carry a value.
+const (
+	reasonMissing   = "is missing"
+	reasonNull      = "is null"
+	reasonNotString = "is not a string"
+	reasonNUL       = "contains a NUL character"
+)
+
+// malformed returns the fault of a field that breaks a rule without a class of its own.
+func malformed(field, reason string) *Fault {
+	return &Fault{Class: MalformedPayload, Field: field, Reason: reason}
+}
+
+// idReason says which rule of event and account ids a text breaks, "" for none.
+func idReason(id []byte) string {
+	switch {
+	case len(id) == 0:
+		return "is empty"
+	case len(id) > maxIDLen:
+		return "is longer than 200 bytes"
+	case hasNUL(id):
+		return reasonNUL
+	}
+	return ""
+}
+
+// hasNUL reports whether a text has the one character PostgreSQL cannot store.
+func hasNUL(text []byte) bool { return bytes.IndexByte(text, 0) >= 0 }
+
+// parseVersion reads a version from the text of an integer. The reason says which
+// rule it breaks, "" for none.
+func parseVersion(text []byte, first int64) (version int64, reason string) {
+	version, err := strconv.ParseInt(string(text), 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, "does not fit a 64-bit integer"
+	case err != nil:
+		return 0, "is not an integer"
+	case version < first:
+		return 0, "is below the first version"
+	}
+	return version, ""
+}
+
+// supportedCurrency returns the currency that the text of data.currency names.
+func supportedCurrency(code []byte, supported CurrencySet) (Currency, *Fault) {
+	c, ok := supported.Lookup(string(code))
+	if !ok {
+		return Currency{}, &Fault{Class: UnsupportedCurrency, Field: fieldCurrency, Reason: "is not in the set of supported currencies"}
+	}
+	return c, nil
+}
+
+// validAmount returns the text of data.amount in minor units of c.
+func validAmount(text []byte, c Currency) (int64, *Fault) {
+	minor, err := ParseAmount(string(text), c)
+	if err != nil {
+		return 0, &Fault{Class: InvalidAmount, Field: fieldAmount, Reason: err.Error()}
+	}
+	return minor, nil
+}

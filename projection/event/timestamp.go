@@ -1,0 +1,121 @@
+package event
+
+import "time"
+
+const microsPerSecond = 1_000_000
+
+// parseTimestamp reads an RFC 3339 time with offset as microseconds since the Unix
+// epoch, UTC. Digits finer than a microsecond are cut, towards the past also
+// before 1970, because a fraction always counts forward from its second.
+//
+// It is stricter than time.Parse, which takes a comma before the fraction and
+// single-digit hours, and where RFC 3339 leaves a choice it decides:
+//   - "t" and "z" are accepted (section 5.6), a space instead of "T" is not;
+//   - "-00:00" is UTC (section 4.3);
+//   - a leap second, 23:59:60 UTC at the end of a month, becomes the last
+//     microsecond of its day: neither Go nor PostgreSQL can hold it, and so the
+//     event stays on its UTC day. Any other :60 is refused.
+func parseTimestamp(s []byte) (micros int64, ok bool) {
+	clock, rest, ok := parseClock(s)
+	if !ok {
+		return 0, false
+	}
+	fraction, rest, ok := parseFraction(rest)
+	if !ok {
+		return 0, false
+	}
+	offset, ok := parseOffset(rest)
+	if !ok {
+		return 0, false
+	}
+	return clock.micros(fraction, offset)
+}
+
+// wallClock is a date and a time of day, before its offset is known.
+type wallClock struct {
+	year, month, day     int
+	hour, minute, second int
+}
+
+// parseClock reads "2026-01-01T00:00:00" and returns what follows it. Whether the
+// month has the day is left to micros.
+func parseClock(s []byte) (c wallClock, rest []byte, ok bool) {
+	const layoutLen = len("2026-01-01T00:00:00")
+	if len(s) < layoutLen || s[4] != '-' || s[7] != '-' || (s[10] != 'T' && s[10] != 't') || s[13] != ':' || s[16] != ':' {
+		return wallClock{}, nil, false
+	}
+	century, okCentury := twoDigits(s[0:], 99)
+	year, okYear := twoDigits(s[2:], 99)
+	month, okMonth := twoDigits(s[5:], 12)
+	day, okDay := twoDigits(s[8:], 31)
+	hour, okHour := twoDigits(s[11:], 23)
+	minute, okMinute := twoDigits(s[14:], 59)
+	second, okSecond := twoDigits(s[17:], 60)
+	c = wallClock{century*100 + year, month, day, hour, minute, second}
+	ok = okCentury && okYear && okMonth && okDay && okHour && okMinute && okSecond && month > 0 && day > 0
+	return c, s[layoutLen:], ok
+}
+
+// twoDigits reads the first two bytes of s as a number of at most limit.
+func twoDigits(s []byte, limit int) (n int, ok bool) {
+	tens, ones := s[0]-'0', s[1]-'0'
+	n = int(tens)*10 + int(ones)
+	return n, tens <= 9 && ones <= 9 && n <= limit
+}
+
+// parseFraction reads an optional point with one or more digits as microseconds,
+// cutting finer digits, and returns what follows.
+func parseFraction(s []byte) (micros int64, rest []byte, ok bool) {
+	if len(s) == 0 || s[0] != '.' {
+		return 0, s, true
+	}
+	unit := int64(microsPerSecond)
+	n := 1
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		unit /= 10 // 0 behind the sixth digit
+		micros += int64(s[n]-'0') * unit
+		n++
+	}
+	return micros, s[n:], n > 1
+}
+
+// parseOffset reads the rest of the text: "Z" or "+01:00", in seconds east of UTC.
+func parseOffset(s []byte) (seconds int64, ok bool) {
+	if len(s) == 1 && (s[0] == 'Z' || s[0] == 'z') {
+		return 0, true
+	}
+	if len(s) != len("+01:00") || (s[0] != '+' && s[0] != '-') || s[3] != ':' {
+		return 0, false
+	}
+	hours, okHours := twoDigits(s[1:], 23)
+	minutes, okMinutes := twoDigits(s[4:], 59)
+	seconds = int64(hours*60+minutes) * 60
+	if s[0] == '-' {
+		seconds = -seconds
+	}
+	return seconds, okHours && okMinutes
+}
+
+// micros turns the clock into microseconds since the epoch. It refuses a day that
+// the month does not have, and a second 60 that can be no leap second.
+func (c wallClock) micros(fraction, offset int64) (int64, bool) {
+	leap := c.second == 60
+	if leap {
+		c.second, fraction = 59, microsPerSecond-1
+	}
+	t := time.Date(c.year, time.Month(c.month), c.day, c.hour, c.minute, c.second, 0, time.UTC)
+	if t.Day() != c.day { // time.Date normalizes 30 February to 2 March
+		return 0, false
+	}
+	seconds := t.Unix() - offset
+	if leap && !startsMonth(seconds+1) {
+		return 0, false
+	}
+	return seconds*microsPerSecond + fraction, true
+}
+
+// startsMonth reports whether a Unix time is 00:00:00 UTC on the first of a month.
+func startsMonth(seconds int64) bool {
+	t := time.Unix(seconds, 0).UTC()
+	return t.Day() == 1 && t.Hour() == 0 && t.Minute() == 0 && t.Second() == 0
+}

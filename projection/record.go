@@ -1,0 +1,35 @@
+package projection
+
+import "projector/projection/event"
+
+// Record is one consumed Kafka record with the coordinates it stood at. Byte
+// slices are owned by the Record from its fetch on and never changed.
+type Record struct {
+	event.Message
+	Topic     string
+	Partition int32
+	Offset    int64
+	Timestamp int64 // milliseconds since the Unix epoch
+	// Replays is how often the record has been replayed from the DLQ.
+	Replays int
+}
+
+// DeadLetter is a record that will not be applied now, and why.
+type DeadLetter struct {
+	Record  Record
+	Class   event.Class
+	Message string // the reason, without amounts and payload text
+
+	// Known only when the identity could be read; AccountID is empty otherwise.
+	AccountID     string
+	EventID       string
+	CorrelationID string
+	Received      int64 // the event's version
+	Expected      int64 // the account's version + 1
+}
+
+// Judgeable is a record with what its format made of it.
+type Judgeable struct {
+	Record  Record
+	Decoded event.Decoded
+}

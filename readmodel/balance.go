@@ -1,0 +1,206 @@
+package readmodel
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/sql"
+)
+
+// healPiece is how many parked events are read and applied at a time.
+const healPiece = 1000
+
+// BalanceConfig is what the account_balance projection needs.
+type BalanceConfig struct {
+	Pool         *pgxpool.Pool
+	Format       event.Format
+	FirstVersion int64
+	ParkLimit    int64
+	CacheBytes   int // a partition
+}
+
+// Balance is the account_balance projection of one partition: the pure fold with
+// the database behind it. It is not safe for concurrent use.
+type Balance struct {
+	cfg       BalanceConfig
+	partition Partition
+	position  projection.Position
+	fold      *projection.Fold
+	missing   map[string]struct{}
+}
+
+// NewBalance prepares the projection of one partition; Claim comes first.
+func NewBalance(cfg BalanceConfig, p Partition) *Balance {
+	return &Balance{
+		cfg:       cfg,
+		partition: p,
+		missing:   map[string]struct{}{},
+		fold: projection.NewFold(projection.FoldOptions{
+			FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes,
+		}),
+	}
+}
+
+// Claim takes the partition over, forgets all that was learnt or pending, and
+// finds the accounts whose healing was interrupted. It answers where to resume.
+func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Position, error) {
+	pos, err := ClaimPosition(ctx, b.cfg.Pool, b.partition, c)
+	if err != nil {
+		return projection.Position{}, err
+	}
+	b.position = pos
+	b.fold.Reset()
+	if _, err := b.cfg.Pool.Exec(ctx, sql.Query("clear_passed"), b.partition.Topic, b.partition.Number); err != nil {
+		return projection.Position{}, fmt.Errorf("clear parked events: %w", err)
+	}
+	rows, err := b.cfg.Pool.Query(ctx, sql.Query("load_healable"), b.partition.Topic, b.partition.Number)
+	if err != nil {
+		return projection.Position{}, fmt.Errorf("find accounts to heal: %w", err)
+	}
+	healable, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return projection.Position{}, fmt.Errorf("find accounts to heal: %w", err)
+	}
+	return pos, b.load(ctx, healable)
+}
+
+// Judge folds records in order until all are judged or limit events are pending,
+// and answers how many it judged. After an error, go on with the rest.
+func (b *Balance) Judge(ctx context.Context, records []projection.Judgeable, limit int) (int, error) {
+	if err := b.loadMissing(ctx, records); err != nil {
+		return 0, err
+	}
+	for i := range records {
+		r := &records[i]
+		ready, err := b.prepare(ctx, r, limit)
+		if err != nil || !ready {
+			return i, err
+		}
+		b.fold.Judge(r.Record, &r.Decoded, r.Record.Offset < b.position.JudgedUntil)
+		if b.fold.Pending().Events >= limit {
+			return i + 1, nil
+		}
+	}
+	return len(records), nil
+}
+
+// prepare brings the record's account into a state in which it can be judged;
+// false when the limit of pending events is reached before that.
+func (b *Balance) prepare(ctx context.Context, r *projection.Judgeable, limit int) (bool, error) {
+	if r.Decoded.Identity == event.Unidentified {
+		return true, nil
+	}
+	id := r.Decoded.Event.AccountID
+	if !b.fold.Knows(id) { // forgotten by a flush since the chunk was loaded
+		if err := b.load(ctx, []string{id}); err != nil {
+			return false, err
+		}
+	}
+	for b.fold.IsHealing(id) {
+		room := limit - b.fold.Pending().Events
+		if room <= 0 {
+			return false, nil
+		}
+		if err := b.heal(ctx, id, room); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Heal applies a bounded piece of what waits in the database for accounts whose
+// hole has been filled, and reports whether more of it waits.
+func (b *Balance) Heal(ctx context.Context, limit int) (bool, error) {
+	for _, id := range b.fold.Healing() {
+		room := min(limit, healPiece) - b.fold.Pending().Events
+		if room <= 0 {
+			break
+		}
+		if err := b.heal(ctx, id, room); err != nil {
+			return true, err
+		}
+	}
+	return len(b.fold.Healing()) > 0, nil
+}
+
+func (b *Balance) heal(ctx context.Context, id string, room int) error {
+	n := min(room, healPiece)
+	parked, err := loadParked(ctx, b.cfg.Pool, b.cfg.Format, id, b.fold.Version(id), n)
+	if err != nil {
+		return err
+	}
+	b.fold.Heal(id, parked, len(parked) == n)
+	return nil
+}
+
+func (b *Balance) loadMissing(ctx context.Context, records []projection.Judgeable) error {
+	clear(b.missing)
+	for i := range records {
+		d := &records[i].Decoded
+		if d.Identity == event.Identified && !b.fold.Knows(d.Event.AccountID) {
+			b.missing[d.Event.AccountID] = struct{}{}
+		}
+	}
+	if len(b.missing) == 0 {
+		return nil
+	}
+	ids := make([]string, 0, len(b.missing))
+	for id := range b.missing {
+		ids = append(ids, id)
+	}
+	return b.load(ctx, ids)
+}
+
+// load learns the given accounts, known to the database or not.
+func (b *Balance) load(ctx context.Context, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	// Collected first: a fold that has learnt half of an answer would be wrong about
+	// the other half.
+	var known []projection.Account
+	err := LoadAccounts(ctx, b.cfg.Pool, ids, b.cfg.FirstVersion, func(a projection.Account) { known = append(known, a) })
+	if err != nil {
+		return err
+	}
+	for i := range known {
+		b.fold.Learn(known[i])
+	}
+	for _, id := range ids {
+		if !b.fold.Knows(id) {
+			b.fold.LearnNew(id)
+		}
+	}
+	return nil
+}
+
+// Pending tells how much waits to be flushed.
+func (b *Balance) Pending() projection.Pending { return b.fold.Pending() }
+
+// Changes is what a flush would publish and write.
+func (b *Balance) Changes() *projection.Changes { return b.fold.Changes() }
+
+// Reject makes a record be judged as refused by the database; false when it was
+// judged so already.
+func (b *Balance) Reject(reason string) bool { return b.fold.Reject(b.fold.Sole(), reason) }
+
+// Verify answers ErrStale unless the dead letters' verdicts still hold.
+func (b *Balance) Verify(ctx context.Context, c *projection.Changes) error {
+	return Verify(ctx, b.cfg.Pool, c.Bases)
+}
+
+// Write makes the changes durable and moves the position to next.
+func (b *Balance) Write(ctx context.Context, next int64, c *projection.Changes) error {
+	if err := Write(ctx, b.cfg.Pool, b.partition, b.position, next, c); err != nil {
+		return err
+	}
+	b.position.Next = next
+	b.position.JudgedUntil = max(b.position.JudgedUntil, next)
+	b.fold.Flushed()
+	return nil
+}

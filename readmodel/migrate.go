@@ -1,0 +1,118 @@
+package readmodel
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	projectorsql "projector/sql"
+)
+
+// schemaTable is where goose keeps the schema's version.
+const schemaTable = "projector_schema_version"
+
+// Migrated is one applied migration.
+type Migrated struct {
+	Version int64
+	Name    string
+}
+
+// Migrate brings the schema up to date. Many processes may call it at once: they
+// take turns by an advisory lock.
+func Migrate(ctx context.Context, url string) ([]Migrated, error) {
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	db := stdlib.OpenDB(*cfg)
+	defer func() { _ = db.Close() }()
+	provider, err := newProvider(db)
+	if err != nil {
+		return nil, err
+	}
+	results, err := provider.Up(ctx)
+	done := make([]Migrated, 0, len(results))
+	for _, r := range results {
+		done = append(done, Migrated{Version: r.Source.Version, Name: r.Source.Path})
+	}
+	if err != nil {
+		return done, fmt.Errorf("migrate: %w", err)
+	}
+	return done, nil
+}
+
+func newProvider(db *sql.DB) (*goose.Provider, error) {
+	migrations, err := fs.Sub(projectorsql.Migrations, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	// Tried every second for ten minutes: the others' migrations may take a while.
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 600))
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(goose.DialectPostgres, db, migrations,
+		goose.WithTableName(schemaTable), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
+}
+
+// SchemaError says that the schema is not what this program needs.
+type SchemaError struct {
+	Have, Want int64 // versions; Have 0: no schema at all
+}
+
+// Error implements error and names the remedy.
+func (e *SchemaError) Error() string {
+	if e.Have == 0 {
+		return "the database has no projector schema: run `projector migrate` first"
+	}
+	return fmt.Sprintf("the database schema is at version %d and this program needs %d: run `projector migrate` first",
+		e.Have, e.Want)
+}
+
+// CheckSchema answers a *SchemaError when the schema is missing or older than this
+// program needs. A newer one is accepted: during a rolling deploy it is migrated first.
+func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
+	want, err := wantedVersion()
+	if err != nil {
+		return err
+	}
+	var have int64
+	err = pool.QueryRow(ctx, projectorsql.Query("schema_version")).Scan(&have)
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) && pgErr.Code == "42P01" { // undefined_table
+		err, have = nil, 0
+	}
+	if err != nil {
+		return fmt.Errorf("read the schema version: %w", err)
+	}
+	if have < want {
+		return &SchemaError{Have: have, Want: want}
+	}
+	return nil
+}
+
+// wantedVersion is the version of the newest embedded migration.
+func wantedVersion() (int64, error) {
+	files, err := fs.Glob(projectorsql.Migrations, "migrations/*.sql")
+	if err != nil {
+		return 0, err
+	}
+	var newest int64
+	for _, file := range files {
+		v, err := goose.NumericComponent(file)
+		if err != nil {
+			return 0, err
+		}
+		newest = max(newest, v)
+	}
+	return newest, nil
+}

@@ -1,0 +1,81 @@
+package readmodel
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/sql"
+)
+
+// loadParked reads up to limit parked events of an account above a version, in
+// order, and decodes them anew.
+func loadParked(ctx context.Context, db querier, format event.Format, account string, above int64, limit int) ([]projection.Parked, error) {
+	rows, err := db.Query(ctx, sql.Query("load_parked"), account, above, limit)
+	if err != nil {
+		return nil, fmt.Errorf("load parked events: %w", err)
+	}
+	parked, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (projection.Parked, error) {
+		var (
+			p       projection.Parked
+			version int64
+			headers [][]byte
+			r       = &p.Record
+		)
+		err := row.Scan(&version, &p.Class, &p.Expected, &r.Topic, &r.Partition, &r.Offset, &r.Timestamp, &r.Replays,
+			&r.Key, &r.Value, &headers)
+		if err != nil {
+			return p, err
+		}
+		r.Headers = unpackHeaders(headers)
+		format.Decode(r.Message, &p.Decoded)
+		if p.Decoded.Identity != event.Identified || p.Decoded.Event.Version != version {
+			// Parked by another format or configuration: it waits for an operator.
+			p.Decoded = unreadable(account, version)
+		}
+		return p, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load parked events: %w", err)
+	}
+	return parked, nil
+}
+
+// unreadable stands for a parked event that this configuration cannot read.
+func unreadable(account string, version int64) event.Decoded {
+	return event.Decoded{
+		Event:    event.Event{AccountID: account, Version: version},
+		Identity: event.Identified,
+		Fault:    &event.Fault{Class: event.MalformedPayload, Reason: "the parked event cannot be read with the present --format"},
+	}
+}
+
+// queueParked adds the inserts of parked events to a batch.
+func queueParked(b *pgx.Batch, parks []*projection.Parked) {
+	insert := sql.Query("park")
+	for _, p := range parks {
+		ev, r := &p.Decoded.Event, &p.Record
+		b.Queue(insert, ev.AccountID, ev.Version, string(p.Class), ev.ID, p.Expected,
+			r.Topic, r.Partition, r.Offset, r.Timestamp, r.Replays, r.Key, r.Value, packHeaders(r.Headers))
+	}
+}
+
+// packHeaders lays headers out as key, value, key, value; a null value stays null.
+func packHeaders(headers []event.Header) [][]byte {
+	packed := make([][]byte, 0, 2*len(headers))
+	for _, h := range headers {
+		packed = append(packed, []byte(h.Key), h.Value)
+	}
+	return packed
+}
+
+func unpackHeaders(packed [][]byte) []event.Header {
+	headers := make([]event.Header, 0, len(packed)/2)
+	for i := 0; i+1 < len(packed); i += 2 {
+		headers = append(headers, event.Header{Key: string(packed[i]), Value: packed[i+1]})
+	}
+	return headers
+}

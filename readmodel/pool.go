@@ -1,0 +1,50 @@
+package readmodel
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// maxConns bounds the connections of one process. Partitions share them: a
+// transaction is short, and more of them at once than PostgreSQL has cores to
+// serve only adds contention.
+const maxConns = 10
+
+// sessionDefaults are set on every connection unless the URL says otherwise. They
+// keep a server-side session from outliving the attempt it was made for: a process
+// frozen in the middle of a transaction must not keep its row locks.
+var sessionDefaults = map[string]string{
+	"application_name":                    "projector",
+	"idle_in_transaction_session_timeout": "20s",
+	"lock_timeout":                        "5s",
+	"statement_timeout":                   "60s",
+}
+
+// OpenPool prepares a connection pool. It does not connect: the error is about the
+// URL. An empty URL means the PG* environment variables.
+func OpenPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range sessionDefaults {
+		if _, set := cfg.ConnConfig.RuntimeParams[name]; !set {
+			cfg.ConnConfig.RuntimeParams[name] = value
+		}
+	}
+	if cfg.ConnConfig.ConnectTimeout == 0 {
+		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
+	}
+	// A frozen backend must not hold up the one who asks for a connection.
+	cfg.PingTimeout = 500 * time.Millisecond
+	cfg.MaxConns = maxConns
+	cfg.MaxConnIdleTime = 5 * time.Minute
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connection pool: %w", err)
+	}
+	return pool, nil
+}

@@ -1,0 +1,64 @@
+package readmodel
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection"
+	"projector/sql"
+)
+
+// Partition names a partition as one consumer group reads it.
+type Partition struct {
+	Group  string
+	Topic  string
+	Number int32
+}
+
+// ClaimPosition makes the caller the partition's owner and answers where to resume.
+// Whoever owned it before is fenced from then on.
+func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c projection.Claim) (projection.Position, error) {
+	var claimed projection.Position
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, sql.Query("position_insert"), p.Group, p.Topic, p.Number, c.LogStart, c.TopicID, c.Owner)
+		if err != nil {
+			return err
+		}
+		var stored projection.StoredPosition
+		err = tx.QueryRow(ctx, sql.Query("position_lock"), p.Group, p.Topic, p.Number).
+			Scan(&stored.Next, &stored.JudgedUntil, &stored.TopicID, &stored.Owner, &stored.Fence)
+		if err != nil {
+			return err
+		}
+		if stored.TopicID != c.TopicID {
+			return projection.ErrTopicRecreated
+		}
+		claimed = projection.Position{Next: c.Resume(stored.Next), JudgedUntil: stored.JudgedUntil}
+		return tx.QueryRow(ctx, sql.Query("position_claim"), p.Group, p.Topic, p.Number, claimed.Next, c.Owner, c.TopicID).
+			Scan(&claimed.Fence)
+	})
+	if err != nil {
+		return projection.Position{}, fmt.Errorf("claim the position: %w", err)
+	}
+	return claimed, nil
+}
+
+// LoadPositions reads the stored positions of a group's topic.
+func LoadPositions(ctx context.Context, pool *pgxpool.Pool, group, topic string) ([]projection.StoredPosition, error) {
+	rows, err := pool.Query(ctx, sql.Query("position_load"), group, topic)
+	if err != nil {
+		return nil, fmt.Errorf("load positions: %w", err)
+	}
+	positions, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (projection.StoredPosition, error) {
+		var r projection.StoredPosition
+		err := row.Scan(&r.Partition, &r.Next, &r.JudgedUntil, &r.TopicID, &r.Owner, &r.Fence)
+		return r, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load positions: %w", err)
+	}
+	return positions, nil
+}

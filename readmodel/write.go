@@ -1,0 +1,150 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection"
+	"projector/sql"
+)
+
+// Verify answers projection.ErrStale unless the accounts are at the versions the verdicts of
+// the dead letters rest on.
+func Verify(ctx context.Context, db querier, bases []projection.Base) error {
+	if len(bases) == 0 {
+		return nil
+	}
+	ids := make([]string, len(bases))
+	for i, b := range bases {
+		ids[i] = b.AccountID
+	}
+	versions, err := loadVersions(ctx, db, ids)
+	if err != nil {
+		return err
+	}
+	for _, b := range bases {
+		version, exists := versions[b.AccountID]
+		if exists != b.Exists || (exists && version != b.Version) {
+			return projection.ErrStale
+		}
+	}
+	return nil
+}
+
+// Write makes the changes durable and moves the partition's position to next, in
+// one transaction of two round trips. ErrFenced and ErrStale mean that nothing was
+// written. When the reply to an earlier COMMIT of the same move was lost, it finds
+// the position where it was to go and answers nil.
+func Write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.Position, next int64, c *projection.Changes) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	defer conn.Release() // a connection that is still in a transaction is closed by it
+	err = writeTx(ctx, conn.Conn(), p, pos, next, c)
+	if errors.Is(err, projection.ErrFenced) && alreadyMoved(ctx, pool, p, pos, next) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}
+
+func writeTx(ctx context.Context, conn *pgx.Conn, p Partition, pos projection.Position, next int64, c *projection.Changes) error {
+	var moved, upserted pgconn.CommandTag
+	b := &pgx.Batch{}
+	b.Queue("BEGIN")
+	b.Queue(sql.Query("position_move"), p.Group, p.Topic, p.Number, pos.Fence, pos.Next, next).
+		Exec(func(tag pgconn.CommandTag) error { moved = tag; return nil })
+	if len(c.Rows) > 0 {
+		b.Queue(sql.Query("upsert_balance"), balanceColumns(c.Rows)...).
+			Exec(func(tag pgconn.CommandTag) error { upserted = tag; return nil })
+	}
+	queueHolds(b, c)
+	err := conn.SendBatch(ctx, b).Close()
+	switch {
+	case err != nil:
+	case moved.RowsAffected() != 1:
+		err = projection.ErrFenced
+	case upserted.RowsAffected() != int64(len(c.Rows)):
+		err = projection.ErrStale
+	default:
+		_, err = conn.Exec(ctx, "COMMIT")
+		return err
+	}
+	// Best effort: a connection that cannot roll back is closed on release.
+	_, _ = conn.Exec(ctx, "ROLLBACK")
+	return err
+}
+
+// queueHolds adds what concerns parked events.
+func queueHolds(b *pgx.Batch, c *projection.Changes) {
+	if len(c.Passed) > 0 {
+		ids, versions := make([]string, len(c.Passed)), make([]int64, len(c.Passed))
+		for i, p := range c.Passed {
+			ids[i], versions[i] = p.AccountID, p.Version
+		}
+		b.Queue(sql.Query("clear_parked"), ids, versions)
+		b.Queue(sql.Query("clear_overflow"), ids, versions)
+	}
+	queueParked(b, c.Parks)
+	for _, r := range c.Reclassed {
+		b.Queue(sql.Query("reclass_parked"), r.AccountID, r.Version, string(r.Class))
+	}
+	if len(c.Overflows) > 0 {
+		ids := make([]string, len(c.Overflows))
+		versions, expected := make([]int64, len(c.Overflows)), make([]int64, len(c.Overflows))
+		for i, o := range c.Overflows {
+			ids[i], versions[i], expected[i] = o.AccountID, o.Version, o.Expected
+		}
+		b.Queue(sql.Query("overflow"), ids, versions, expected)
+	}
+}
+
+// balanceColumns lays rows out as the arrays that upsert_balance.sql unnests.
+func balanceColumns(rows []projection.Row) []any {
+	n := len(rows)
+	var (
+		ids, currencies, events = make([]string, n), make([]string, n), make([]string, n)
+		minor, versions         = make([]int64, n), make([]int64, n)
+		digits                  = make([]int16, n)
+		closed                  = make([]bool, n)
+		times                   = make([]*time.Time, n)
+		at                      = make([]time.Time, n)
+	)
+	for i := range rows {
+		s := &rows[i].State
+		ids[i], currencies[i], events[i] = rows[i].AccountID, s.Currency.Code(), s.LastEventID
+		minor[i], versions[i], closed[i] = s.Balance, s.Version, s.Closed
+		digits[i] = int16(s.Currency.Digits()) //nolint:gosec // 0 to 4
+		if s.LastEventAt != projection.NoTime {
+			at[i] = time.UnixMicro(s.LastEventAt)
+			times[i] = &at[i]
+		}
+	}
+	return []any{ids, currencies, minor, digits, versions, closed, events, times}
+}
+
+// alreadyMoved reports whether the position is where this very writer was moving it.
+func alreadyMoved(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.Position, next int64) bool {
+	if next == pos.Next {
+		return false
+	}
+	rows, err := LoadPositions(ctx, pool, p.Group, p.Topic)
+	if err != nil {
+		return false
+	}
+	for _, r := range rows {
+		if r.Partition == p.Number {
+			return r.Fence == pos.Fence && r.Next == next
+		}
+	}
+	return false
+}

@@ -1,0 +1,20 @@
+-- What keeps this session from writing the read model, one a row; none is good.
+-- The column lists fail when the schema has changed under the program.
+SELECT 'read-only' AS problem
+WHERE pg_is_in_recovery() OR current_setting('transaction_read_only')::bool
+UNION ALL
+SELECT needed.privilege || ' on ' || needed.relation
+FROM (VALUES ('account_balance', 'SELECT'), ('account_balance', 'INSERT'), ('account_balance', 'UPDATE'),
+             ('projector_position', 'SELECT'), ('projector_position', 'INSERT'), ('projector_position', 'UPDATE'),
+             ('parked_event', 'SELECT'), ('parked_event', 'INSERT'), ('parked_event', 'UPDATE'), ('parked_event', 'DELETE'),
+             ('park_overflow', 'SELECT'), ('park_overflow', 'INSERT'), ('park_overflow', 'UPDATE'), ('park_overflow', 'DELETE')
+     ) AS needed (relation, privilege)
+WHERE NOT has_table_privilege(needed.relation, needed.privilege)
+UNION ALL
+SELECT NULL WHERE EXISTS (
+    SELECT account_id, currency, balance, version, status, last_event_id, last_event_at, updated_at
+    FROM account_balance WHERE false)
+UNION ALL
+SELECT NULL WHERE EXISTS (
+    SELECT consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence, updated_at
+    FROM projector_position WHERE false);

@@ -1,0 +1,3 @@
+SELECT count(*), coalesce(sum(waiting_events), 0)::bigint,
+       coalesce(extract(epoch FROM now() - min(since)), 0)::float8
+FROM account_hold;
