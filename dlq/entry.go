@@ -87,7 +87,7 @@ func (e *Entry) read(own *fields) {
 	e.Class = event.Class(own.name(HeaderClass))
 	e.Message = own.text(HeaderMessage)
 	e.Topic = own.name(HeaderTopic)
-	e.Partition = int32(own.number(HeaderPartition, 0, maxInt32))
+	e.Partition = int32(own.number(HeaderPartition, 0, maxInt32)) //nolint:gosec // within the limits given
 	e.Offset = own.number(HeaderOffset, 0, maxInt64)
 	e.Timestamp = own.number(HeaderTimestamp, minInt64, maxInt64)
 	e.Group = own.text(HeaderGroup)

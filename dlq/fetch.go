@@ -159,17 +159,17 @@ func (f *fetcher) request(ctx context.Context) (*kmsg.FetchResponseTopicPartitio
 	topic.Partitions = []kmsg.FetchRequestTopicPartition{partition}
 
 	request := kmsg.NewPtrFetchRequest()
-	request.IsolationLevel = 1 // read_committed
-	request.MaxWaitMillis = int32(f.reader.pause.Milliseconds())
+	request.IsolationLevel = 1                                   // read_committed
+	request.MaxWaitMillis = int32(f.reader.pause.Milliseconds()) //nolint:gosec // a fraction of a second
 	request.MinBytes = 1
 	request.MaxBytes = fetchBytes
 	request.Topics = []kmsg.FetchRequestTopic{topic}
 
-	response, err := f.reader.client.Broker(int(f.leader)).RetriableRequest(ctx, request)
+	response, err := request.RequestWith(ctx, f.reader.client.Broker(int(f.leader)))
 	if err != nil {
 		return nil, err
 	}
-	return f.answer(response.(*kmsg.FetchResponse))
+	return f.answer(response)
 }
 
 // answer picks the one partition out of a response.

@@ -83,8 +83,10 @@ func TestIdentityHeadersOnlyWhereKnown(t *testing.T) {
 		{"all known", func(*projection.DeadLetter) {}, identity},
 		{"no account", func(l *projection.DeadLetter) { l.AccountID = "" }, nil},
 		{"no correlation", func(l *projection.DeadLetter) { l.CorrelationID = "" }, identity[:4]},
-		{"no expected version", func(l *projection.DeadLetter) { l.Expected, l.Class = 0, event.InvalidAmount },
-			[]string{HeaderAccountID, HeaderReceivedVersion, HeaderEventID, HeaderCorrelationID}},
+		{
+			"no expected version", func(l *projection.DeadLetter) { l.Expected, l.Class = 0, event.InvalidAmount },
+			[]string{HeaderAccountID, HeaderReceivedVersion, HeaderEventID, HeaderCorrelationID},
+		},
 		{"a gap at version 0", func(l *projection.DeadLetter) { l.Expected = 0 }, identity},
 	}
 	for _, tt := range tests {

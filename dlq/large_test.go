@@ -48,8 +48,12 @@ func TestNeighboursOfALargeRecordSurvive(t *testing.T) {
 				all[i].Record.Value = noise(uint64(i), 2000)
 			}
 			all[17].Record.Value = noise(17, 2*limit)
+			requests := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: deadTopic, Observe: true, Count: -1})
 			if err := newPublisher(t, cluster).Deliver(soon(t), NewDelivery(all, time.Now())); err != nil {
 				t.Fatal(err)
+			}
+			if n := requests.Hits(); n > 45 {
+				t.Errorf("%d requests: groups that fit should go together", n)
 			}
 			counts, last := published(t, cluster)
 			for i := range int64(n) {

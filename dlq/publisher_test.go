@@ -23,7 +23,9 @@ func TestDeliverKeepsTheOriginalByteForByte(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(3, deadTopic))
 	all := letters(3)
 	all[0].Record.Headers = []event.Header{
-		{Key: "b", Value: []byte{0, 1, 0xff}}, {Key: "a", Value: nil}, {Key: "b", Value: []byte{}},
+		{Key: "b", Value: []byte{0, 1, 0xff}},
+		{Key: "a", Value: nil},
+		{Key: "b", Value: []byte{}},
 		{Key: HeaderClass, Value: []byte("earlier")},
 	}
 	all[1].Record.Key, all[1].Record.Value = nil, []byte{}

@@ -109,7 +109,7 @@ func (r *Reader) ranges(ctx context.Context, only []int32) ([]offsetRange, error
 	if err != nil {
 		return nil, err
 	}
-	ends, err := r.listed(ctx, r.adm.ListEndOffsets)
+	ends, err := r.listed(ctx, r.adm.ListCommittedOffsets)
 	if err != nil {
 		return nil, err
 	}

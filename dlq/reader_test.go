@@ -1,18 +1,14 @@
 package dlq
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 func newReader(t *testing.T, cluster *kfake.Cluster) *Reader {
@@ -125,7 +121,10 @@ func TestReaderScopeAndEarlyStop(t *testing.T) {
 	if got := offsets(t, r, Scope{Partitions: []int32{}}); len(got) != 0 {
 		t.Errorf("no partition: %v", got)
 	}
-	for range r.Records(soon(t), Scope{}) {
+	for _, err := range r.Records(soon(t), Scope{}) {
+		if err != nil {
+			t.Error(err)
+		}
 		break
 	}
 }
@@ -147,179 +146,5 @@ func TestReadAt(t *testing.T) {
 		if _, err := r.ReadAt(soon(t), place.partition, place.offset); !errors.Is(err, ErrNoRecord) {
 			t.Errorf("%v: %v", place, err)
 		}
-	}
-}
-
-// TestReaderPassesControlAndAbortedRecords: the markers at the end of the log
-// hold offsets and no records.
-func TestReaderPassesControlAndAbortedRecords(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
-	transact(t, cluster, kgo.TryCommit, "a", "b") // 0, 1, marker 2
-	transact(t, cluster, kgo.TryAbort, "c")       // 3, marker 4
-	r := newReader(t, cluster)
-	if got := offsets(t, r, Scope{}); !slices.Equal(got[0], []int64{0, 1}) {
-		t.Errorf("read %v", got)
-	}
-	for _, offset := range []int64{2, 3, 4} {
-		if _, err := r.ReadAt(soon(t), 0, offset); !errors.Is(err, ErrNoRecord) {
-			t.Errorf("offset %d: %v", offset, err)
-		}
-	}
-}
-
-// TestReaderStopsBeforeAnOpenTransaction: what is not committed is not waited for.
-func TestReaderStopsBeforeAnOpenTransaction(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
-	fill(t, cluster, 1, 2)
-	open := newClient(t, cluster, kgo.TransactionalID("open"), kgo.DefaultProduceTopic(deadTopic))
-	if err := open.BeginTransaction(); err != nil {
-		t.Fatal(err)
-	}
-	if err := open.ProduceSync(soon(t), kgo.StringRecord("open")).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
-	fill(t, cluster, 1, 2)
-	if got := offsets(t, newReader(t, cluster), Scope{}); !slices.Equal(got[0], []int64{0, 1}) {
-		t.Errorf("read %v", got)
-	}
-}
-
-func transact(t *testing.T, cluster *kfake.Cluster, end kgo.TransactionEndTry, values ...string) {
-	t.Helper()
-	client := newClient(t, cluster, kgo.TransactionalID("tx"), kgo.DefaultProduceTopic(deadTopic))
-	if err := client.BeginTransaction(); err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range values {
-		if err := client.ProduceSync(soon(t), kgo.StringRecord(v)).FirstErr(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := client.EndTransaction(soon(t), end); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestReaderStartsWhereTheLogBegins, before and while it is read.
-func TestReaderStartsWhereTheLogBegins(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(2, deadTopic))
-	fill(t, cluster, 2, 20)
-	deleteBefore(t, cluster, 0, 4)
-	r := newReader(t, cluster)
-	got := map[int32][]int64{}
-	for record, err := range r.Records(soon(t), Scope{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(got) == 0 {
-			deleteBefore(t, cluster, 1, 7) // partition 1 is still to come
-		}
-		got[record.Partition] = append(got[record.Partition], record.Offset)
-	}
-	if !slices.Equal(got[0], []int64{4, 5, 6, 7, 8, 9}) || !slices.Equal(got[1], []int64{7, 8, 9}) {
-		t.Errorf("read %v", got)
-	}
-}
-
-func deleteBefore(t *testing.T, cluster *kfake.Cluster, partition int32, offset int64) {
-	t.Helper()
-	var to kadm.Offsets
-	to.AddOffset(deadTopic, partition, offset, -1)
-	if _, err := kadm.NewClient(newClient(t, cluster)).DeleteRecords(soon(t), to); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestReaderEndsWhereNothingIsLeft: the last records were compacted away, and the
-// broker has nothing to answer with below the end of the log.
-func TestReaderEndsWhereNothingIsLeft(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(2, deadTopic))
-	fill(t, cluster, 2, 20)
-	answerEmpty(cluster, 0)
-	got := offsets(t, newReader(t, cluster), Scope{})
-	if len(got[0]) != 0 || !slices.Equal(got[1], []int64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}) {
-		t.Errorf("read %v", got)
-	}
-}
-
-// answerEmpty answers fetches of a partition without data.
-func answerEmpty(cluster *kfake.Cluster, partition int32) {
-	cluster.ControlKey(int16(kmsg.Fetch), func(request kmsg.Request) (kmsg.Response, error, bool) {
-		cluster.KeepControl()
-		fetch := request.(*kmsg.FetchRequest)
-		asked := fetch.Topics[0].Partitions[0]
-		if asked.Partition != partition {
-			return nil, nil, false
-		}
-		p := kmsg.NewFetchResponseTopicPartition()
-		p.Partition, p.HighWatermark, p.LastStableOffset = asked.Partition, asked.FetchOffset+5, asked.FetchOffset+5
-		topic := kmsg.NewFetchResponseTopic()
-		topic.Topic, topic.TopicID = fetch.Topics[0].Topic, fetch.Topics[0].TopicID
-		topic.Partitions = append(topic.Partitions, p)
-		response := fetch.ResponseKind().(*kmsg.FetchResponse)
-		response.Topics = append(response.Topics, topic)
-		return response, nil, true
-	})
-}
-
-func TestReaderFollowsTheLeader(t *testing.T) {
-	cluster := newCluster(t, kfake.NumBrokers(3), kfake.SeedTopics(2, deadTopic))
-	fill(t, cluster, 2, 20)
-	moved := false
-	count := 0
-	for _, err := range newReader(t, cluster).Records(soon(t), Scope{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !moved {
-			moved = true
-			for node := range int32(3) {
-				if node != cluster.LeaderFor(deadTopic, 1) {
-					if err := cluster.MoveTopicPartition(deadTopic, 1, node); err != nil {
-						t.Fatal(err)
-					}
-					break
-				}
-			}
-		}
-		count++
-	}
-	if count != 20 {
-		t.Errorf("%d records, want 20", count)
-	}
-}
-
-func TestReaderErrors(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
-	fill(t, cluster, 1, 3)
-	cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: deadTopic, Err: kerr.TopicAuthorizationFailed})
-	var got error
-	for record, err := range newReader(t, cluster).Records(soon(t), Scope{}) {
-		if record != nil || err == nil {
-			t.Fatal("a record before the error")
-		}
-		got = err
-	}
-	if !errors.Is(got, kerr.TopicAuthorizationFailed) {
-		t.Errorf("error %v", got)
-	}
-
-	ctx, cancel := context.WithCancel(soon(t))
-	cancel()
-	for _, err := range newReader(t, cluster).Records(ctx, Scope{}) {
-		got = err
-	}
-	if !errors.Is(got, context.Canceled) {
-		t.Errorf("with an ended context: %v", got)
-	}
-}
-
-func TestReaderTouchesNoGroup(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
-	fill(t, cluster, 1, 3)
-	offsets(t, newReader(t, cluster), Scope{})
-	groups, err := kadm.NewClient(newClient(t, cluster)).ListGroups(soon(t))
-	if err != nil || len(groups) != 0 {
-		t.Errorf("groups %v, %v", groups, err)
 	}
 }

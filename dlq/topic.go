@@ -73,11 +73,11 @@ func describeTopic(ctx context.Context, adm *kadm.Client, topic string) (kadm.To
 }
 
 func createLike(ctx context.Context, adm *kadm.Client, dlqTopic string, source kadm.TopicDetail) error {
-	partitions := int32(len(source.Partitions))
+	partitions := int32(len(source.Partitions)) //nolint:gosec // Kafka counts them in an int32
 	configs := configsLike(ctx, adm, source.Topic)
 	_, err := adm.CreateTopic(ctx, partitions, brokerDefault, configs, dlqTopic)
 	if errors.Is(err, kerr.InvalidReplicationFactor) || errors.Is(err, kerr.UnsupportedVersion) {
-		replicas := int16(source.Partitions.NumReplicas())
+		replicas := int16(source.Partitions.NumReplicas()) //nolint:gosec // Kafka counts them in an int16
 		_, err = adm.CreateTopic(ctx, partitions, replicas, configs, dlqTopic)
 	}
 	return err

@@ -121,12 +121,17 @@ func TestEnsureTopicNamesTheMissingGrant(t *testing.T) {
 		grants []kfake.ACL
 		want   []string
 	}{
-		{"no CREATE", []kfake.ACL{allow(sourceTopic, kmsg.ACLOperationRead), allow(deadTopic, kmsg.ACLOperationWrite)},
-			[]string{deadTopic, "grant CREATE", "beforehand with 3 partitions"}},
+		{
+			"no CREATE",
+			[]kfake.ACL{allow(sourceTopic, kmsg.ACLOperationRead), allow(deadTopic, kmsg.ACLOperationWrite)},
+			[]string{deadTopic, "grant CREATE", "beforehand with 3 partitions"},
+		},
 		{"no DESCRIBE", []kfake.ACL{allow(sourceTopic, kmsg.ACLOperationRead)}, []string{deadTopic, "grant DESCRIBE"}},
 		{"not even the source", []kfake.ACL{allow(deadTopic, kmsg.ACLOperationWrite)}, []string{sourceTopic, "grant DESCRIBE"}},
-		{"all but the source's settings", []kfake.ACL{allow(sourceTopic, kmsg.ACLOperationRead),
-			allow(deadTopic, kmsg.ACLOperationWrite), allow(deadTopic, kmsg.ACLOperationCreate)}, nil},
+		{"all but the source's settings", []kfake.ACL{
+			allow(sourceTopic, kmsg.ACLOperationRead),
+			allow(deadTopic, kmsg.ACLOperationWrite), allow(deadTopic, kmsg.ACLOperationCreate),
+		}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -17,54 +17,74 @@ import (
 // querier is what reading needs: a pool or a transaction.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// LoadAccounts reads what the database knows of the given accounts, in one query,
-// and hands each to learn. Accounts of which it knows nothing are left out.
-func LoadAccounts(ctx context.Context, db querier, ids []string, firstVersion int64, learn func(projection.Account)) error {
-	rows, err := db.Query(ctx, sql.Query("load_accounts"), ids)
-	if err != nil {
-		return fmt.Errorf("load accounts: %w", err)
+// LoadAccounts reads what the database knows of the given accounts, in one round
+// trip. Accounts of which it knows nothing are left out.
+func LoadAccounts(ctx context.Context, db querier, ids []string, firstVersion int64) ([]projection.Account, error) {
+	known := make([]projection.Account, 0, len(ids))
+	holds := map[string]projection.Account{}
+	b := &pgx.Batch{}
+	b.Queue(sql.Query("load_accounts"), ids).Query(func(rows pgx.Rows) (err error) {
+		known, err = pgx.AppendRows(known, rows, scanAccount)
+		return err
+	})
+	b.Queue(sql.Query("load_holds"), ids).Query(func(rows pgx.Rows) error {
+		h := projection.Account{State: projection.NewState(firstVersion)}
+		_, err := pgx.ForEachRow(rows, []any{&h.ID, &h.Parked, &h.NextParked, &h.NextClass, &h.Overflowed}, func() error {
+			holds[h.ID] = h
+			return nil
+		})
+		return err
+	})
+	if err := db.SendBatch(ctx, b).Close(); err != nil {
+		return nil, fmt.Errorf("load accounts: %w", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		a, err := scanAccount(rows, firstVersion)
-		if err != nil {
-			return fmt.Errorf("load accounts: %w", err)
+	return withHolds(known, holds), nil
+}
+
+// withHolds adds what is parked, also of accounts that have no balance row.
+func withHolds(known []projection.Account, holds map[string]projection.Account) []projection.Account {
+	if len(holds) == 0 {
+		return known
+	}
+	for i := range known {
+		a := &known[i]
+		if h, held := holds[a.ID]; held {
+			a.Parked, a.NextParked, a.NextClass, a.Overflowed = h.Parked, h.NextParked, h.NextClass, h.Overflowed
+			delete(holds, a.ID)
 		}
-		learn(a)
 	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("load accounts: %w", err)
+	for _, h := range holds {
+		known = append(known, h)
 	}
-	return nil
+	return known
 }
 
-func scanAccount(rows pgx.Rows, firstVersion int64) (projection.Account, error) {
-	a := projection.Account{State: projection.NewState(firstVersion)}
+func scanAccount(row pgx.CollectableRow) (projection.Account, error) {
+	a := projection.Account{Exists: true}
 	var (
 		currency string
 		balance  pgtype.Numeric
-		version  int64
 		at       *time.Time
 	)
 	s := &a.State
-	err := rows.Scan(&a.ID, &a.Exists, &currency, &balance, &version, &s.Closed, &s.LastEventID, &at,
-		&a.Parked, &a.NextParked, &a.NextClass, &a.Overflowed)
-	if err != nil || !a.Exists {
+	if err := row.Scan(&a.ID, &currency, &balance, &s.Version, &s.Closed, &s.LastEventID, &at); err != nil {
 		return a, err
 	}
-	s.Version = version
+	s.LastEventAt = projection.NoTime
 	if at != nil {
 		s.LastEventAt = at.UnixMicro()
 	}
 	if currency != "" {
 		c, known := event.CurrencyByCode(currency)
 		if !known {
-			return a, fmt.Errorf("account_balance.currency: not an ISO 4217 code this program knows: %q", currency)
+			return a, fmt.Errorf("account_balance.currency: %q is not an ISO 4217 code this program knows", currency)
 		}
 		s.Currency = c
 	}
+	var err error
 	s.Balance, err = minorUnits(balance, s.Currency.Digits())
 	return a, err
 }

@@ -161,10 +161,7 @@ func (b *Balance) load(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	// Collected first: a fold that has learnt half of an answer would be wrong about
-	// the other half.
-	var known []projection.Account
-	err := LoadAccounts(ctx, b.cfg.Pool, ids, b.cfg.FirstVersion, func(a projection.Account) { known = append(known, a) })
+	known, err := LoadAccounts(ctx, b.cfg.Pool, ids, b.cfg.FirstVersion)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,10 @@ var sessionDefaults = map[string]string{
 	"idle_in_transaction_session_timeout": "20s",
 	"lock_timeout":                        "5s",
 	"statement_timeout":                   "60s",
+	// Accounts are always looked up by their key. A plan made while the table was
+	// small would scan it whole, and would be kept when it has grown.
+	"plan_cache_mode": "force_generic_plan",
+	"enable_seqscan":  "off",
 }
 
 // OpenPool prepares a connection pool. It does not connect: the error is about the

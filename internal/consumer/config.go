@@ -112,8 +112,8 @@ func DefaultLimits() Limits {
 	return Limits{
 		QueueBytes:  64 << 20,
 		FlushEvents: 200_000,
-		FlushRows:   50_000,
-		FlushBytes:  16 << 20,
-		FlushAge:    time.Second,
+		FlushRows:   100_000,
+		FlushBytes:  48 << 20,
+		FlushAge:    4 * time.Second,
 	}
 }

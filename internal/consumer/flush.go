@@ -18,13 +18,13 @@ func (w *worker) flush() error {
 	if w.proj.Pending().Events == 0 && w.next == w.status.position.Load() {
 		return nil
 	}
-	changes := w.proj.Changes()
-	w.address(changes)
+	changes := *w.proj.Changes() // a copy: a written projection has no changes left
+	w.address(&changes)
 	start := time.Now()
 	err := w.retry("postgres", "write a batch", func(ctx context.Context) error {
-		return w.flushOnce(ctx, changes)
+		return w.flushOnce(ctx, &changes)
 	})
-	return w.flushed(changes, start, err)
+	return w.flushed(&changes, start, err)
 }
 
 // flushLast flushes once, without retry, because the worker is to stop. What
@@ -35,14 +35,14 @@ func (w *worker) flushLast() error {
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, w.c.cfg.DrainWithin)
 	defer cancel()
-	changes := w.proj.Changes()
-	w.address(changes)
+	changes := *w.proj.Changes()
+	w.address(&changes)
 	start := time.Now()
-	if err := w.flushOnce(ctx, changes); err != nil {
+	if err := w.flushOnce(ctx, &changes); err != nil {
 		w.log.Warn("stopped with records not written: they will be read again", "reason", errclass.Safe(err))
 		return errDrained
 	}
-	if err := w.flushed(changes, start, nil); err != nil {
+	if err := w.flushed(&changes, start, nil); err != nil {
 		return err
 	}
 	return errDrained

@@ -1,7 +1,6 @@
 package devstack
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -20,6 +19,12 @@ const localhost = "127.0.0.1"
 
 // freePorts returns n different ports on 127.0.0.1 that nobody listens on now.
 func freePorts(n int) ([]int, error) {
+	var held []net.Listener // until all are found, so that no port comes twice
+	defer func() {
+		for _, listener := range held {
+			_ = listener.Close()
+		}
+	}()
 	ports := make([]int, 0, n)
 	for range 100 * n {
 		port := firstPort + rand.IntN(lastPort-firstPort)
@@ -27,13 +32,12 @@ func freePorts(n int) ([]int, error) {
 		if err != nil {
 			continue
 		}
-		defer func() { _ = listener.Close() }() // held until all are found: no port twice
+		held = append(held, listener)
 		if ports = append(ports, port); len(ports) == n {
 			return ports, nil
 		}
 	}
-	return nil, errors.New("no free port on " + localhost + " between " +
-		fmt.Sprint(firstPort) + " and " + fmt.Sprint(lastPort))
+	return nil, fmt.Errorf("no free port on %s between %d and %d", localhost, firstPort, lastPort)
 }
 
 func address(port int) string { return net.JoinHostPort(localhost, strconv.Itoa(port)) }

@@ -75,8 +75,8 @@ func TestFolderVersion(t *testing.T) {
 }
 
 func TestWithDatabase(t *testing.T) {
-	got, err := WithDatabase("postgres://u:p@h:1/a?sslmode=disable", "b")
-	if want := "postgres://u:p@h:1/b?sslmode=disable"; err != nil || got != want {
+	got, err := WithDatabase("postgres://u@h:1/a?sslmode=disable", "b")
+	if want := "postgres://u@h:1/b?sslmode=disable"; err != nil || got != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 	for _, bad := range []string{"host=h password=secret", "mysql://u:secret@h/a", "postgres://u:secret%@h/a"} {

@@ -91,6 +91,7 @@ func TestPostgresCluster(t *testing.T) {
 }
 
 func durabilityTestBed(t *testing.T, p *Postgres) {
+	t.Helper()
 	for setting, want := range map[string]string{
 		"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "max_connections": "17",
 		"listen_addresses": "127.0.0.1", "timezone": "UTC", "server_encoding": "UTF8",
@@ -102,6 +103,7 @@ func durabilityTestBed(t *testing.T, p *Postgres) {
 }
 
 func needsItsPassword(t *testing.T, p *Postgres) {
+	t.Helper()
 	u, err := url.Parse(p.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -113,6 +115,7 @@ func needsItsPassword(t *testing.T, p *Postgres) {
 }
 
 func copiesTemplate(t *testing.T, p *Postgres) {
+	t.Helper()
 	if err := CreateDatabase(t.Context(), p.URL(), "template", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -132,6 +135,7 @@ func copiesTemplate(t *testing.T, p *Postgres) {
 }
 
 func dropsDatabaseInUse(t *testing.T, p *Postgres) {
+	t.Helper()
 	if err := CreateDatabase(t.Context(), p.URL(), "used", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +170,7 @@ func TestPostgresCloseLeavesNoTemporaryFolder(t *testing.T) {
 // t.TempDir are not when root runs the tests.
 func openFolder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "projector-test-")
+	dir, err := os.MkdirTemp("", "projector-test-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,11 +49,12 @@ func TestPostgresDiesWithItsParent(t *testing.T) {
 
 // becomeParent starts a cluster, says which, and waits to be killed.
 func becomeParent(t *testing.T) {
+	t.Helper()
 	p, err := StartPostgres(t.Context(), PostgresOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Println(p.PID(), p.dir)
+	_, _ = fmt.Fprintln(os.Stdout, p.PID(), p.dir)
 	<-t.Context().Done()
 }
 

@@ -57,7 +57,7 @@ func Fake(t testing.TB, options devstack.FakeOptions) *devstack.Fake {
 	if err != nil {
 		t.Fatalf("devtest: %v", err)
 	}
-	t.Cleanup(func() { closeServer(t, fake.Close) })
+	process.closeWith(t, fake.Close)
 	return fake
 }
 
@@ -69,6 +69,6 @@ func Kafka(t testing.TB, options devstack.KafkaOptions) *devstack.Kafka {
 	if err != nil {
 		t.Fatalf("devtest: %v", err)
 	}
-	t.Cleanup(func() { closeServer(t, kafka.Close) })
+	process.closeWith(t, kafka.Close)
 	return kafka
 }

@@ -100,7 +100,7 @@ func Postgres(t testing.TB, settings ...string) *devstack.Postgres {
 	if err != nil {
 		t.Fatalf("devtest: %v", err)
 	}
-	t.Cleanup(func() { closeServer(t, cluster.Close) })
+	process.closeWith(t, cluster.Close)
 	return cluster
 }
 
@@ -129,14 +129,6 @@ func pairs(t testing.TB, list []string) map[string]string {
 		settings[list[i]] = list[i+1]
 	}
 	return settings
-}
-
-func closeServer(t testing.TB, stop func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
-	defer cancel()
-	if err := stop(ctx); err != nil {
-		t.Errorf("devtest: %v", err)
-	}
 }
 
 // uniqueName is prefix and something nobody else has, at most 60 characters.

@@ -3,7 +3,6 @@ package devtest_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -22,11 +21,11 @@ var migrations atomic.Int32
 func TestMain(m *testing.M) {
 	devtest.Main(m, func(ctx context.Context, databaseURL string) error {
 		migrations.Add(1)
-		return exec(ctx, databaseURL, "create table account (id text primary key)")
+		return execSQL(ctx, databaseURL, "create table account (id text primary key)")
 	})
 }
 
-func exec(ctx context.Context, databaseURL, statement string) error {
+func execSQL(ctx context.Context, databaseURL, statement string) error {
 	conn, err := pgx.Connect(ctx, databaseURL)
 	if err != nil {
 		return err
@@ -41,7 +40,7 @@ func TestEachDatabaseIsFreshAndMigrated(t *testing.T) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			// The same key again and again: no test sees another's rows.
-			if err := exec(t.Context(), devtest.Database(t), "insert into account values ('same')"); err != nil {
+			if err := execSQL(t.Context(), devtest.Database(t), "insert into account values ('same')"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -66,7 +65,7 @@ func TestDatabaseIsGoneAfterItsTest(t *testing.T) {
 	if err := conn.Ping(t.Context()); err == nil {
 		t.Error("a session outlived its database")
 	}
-	if err := exec(t.Context(), url, "select 1"); err == nil {
+	if err := execSQL(t.Context(), url, "select 1"); err == nil {
 		t.Error("the database is still there")
 	}
 }
@@ -78,13 +77,13 @@ func TestPostgresIsPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	devtest.Schema(t, url)
-	if err := exec(t.Context(), url, "insert into account values ('private')"); err != nil {
+	if err := execSQL(t.Context(), url, "insert into account values ('private')"); err != nil {
 		t.Error(err)
 	}
 	if err := cluster.Stop(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := exec(t.Context(), devtest.Database(t), "select 1"); err != nil {
+	if err := execSQL(t.Context(), devtest.Database(t), "select 1"); err != nil {
 		t.Errorf("the shared server went with it: %v", err)
 	}
 }
@@ -142,8 +141,8 @@ func TestWhatCannotBeStartedFailsTheTest(t *testing.T) {
 		use        func(testing.TB)
 		want       string
 	}{
-		"kind of broker": {"PROJECTOR_TEST_KAFKA", "genuine", func(t testing.TB) { devtest.Broker(t) }, "use fake or real"},
-		"no PostgreSQL":  {"PG_BINDIR", os.TempDir(), func(t testing.TB) { devtest.Postgres(t) }, "PG_BINDIR"},
+		"kind of broker": {"PROJECTOR_TEST_KAFKA", "genuine", func(t testing.TB) { t.Helper(); devtest.Broker(t) }, "use fake or real"},
+		"no PostgreSQL":  {"PG_BINDIR", t.TempDir(), func(t testing.TB) { t.Helper(); devtest.Postgres(t) }, "PG_BINDIR"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

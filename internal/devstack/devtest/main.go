@@ -33,6 +33,8 @@ type servers struct {
 	migrate  Migrate
 	database *databaseServer
 	kafka    *devstack.Kafka
+	private  map[int]func(context.Context) error // servers of single tests: how to close them
+	nextID   int
 }
 
 // Main runs the tests, stops every shared server and exits the process with the
@@ -70,11 +72,38 @@ func (s *servers) end(status int) int {
 	if s.kafka != nil {
 		err = errors.Join(err, s.kafka.Close(ctx))
 	}
+	for _, stop := range s.private {
+		err = errors.Join(err, stop(ctx))
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "stop the test servers:", err)
 		return max(status, 1)
 	}
 	return status
+}
+
+// closeWith closes a test's own server when the test ends, or with everything
+// else when a signal ends the process before.
+func (s *servers) closeWith(t testing.TB, stop func(context.Context) error) {
+	t.Helper()
+	s.mu.Lock()
+	s.nextID++
+	id := s.nextID
+	if s.private == nil {
+		s.private = map[int]func(context.Context) error{}
+	}
+	s.private[id] = stop
+	s.mu.Unlock()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+		defer cancel()
+		if err := stop(ctx); err != nil {
+			t.Errorf("devtest: %v", err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.private, id)
+	})
 }
 
 // errNoMain tells how to use the package.

@@ -74,6 +74,7 @@ func led(partitions kadm.PartitionDetails) []int32 {
 }
 
 func deleteTopic(t testing.TB, addrs []string, name string) {
+	t.Helper()
 	if err := administer(addrs, func(ctx context.Context, admin *kadm.Client) error {
 		_, err := admin.DeleteTopic(ctx, name)
 		return err
