@@ -78,6 +78,9 @@ func (e *SchemaError) Error() string {
 		e.Have, e.Want)
 }
 
+// SafeText vouches for the text: it holds no data.
+func (e *SchemaError) SafeText() string { return e.Error() }
+
 // CheckSchema answers a *SchemaError when the schema is missing or older than this
 // program needs. A newer one is accepted: during a rolling deploy it is migrated first.
 func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {

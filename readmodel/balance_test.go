@@ -1,0 +1,226 @@
+package readmodel_test
+
+import (
+	"errors"
+	"testing"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+func expect(t *testing.T, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestBalanceHasTheCurrencysDecimals(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	w.judge(credit("e", 1, "10.5", "EUR"), credit("j", 1, "1050", "JPY"), credit("k", 1, "0.125", "KWD"),
+		credit("c", 1, "1.5", "CLF"), credit("m", 1, "92233720368547758.07", "EUR"),
+		`{"eventId":"n-1","eventType":"AccountClosed","accountId":"n","version":1,"occurredAt":"2026-01-01T00:00:00Z"}`)
+	w.mustFlush()
+	expect(t, current(t, pool, "e"), "EUR 10.50 1 open e-1 false -")
+	expect(t, current(t, pool, "j"), "JPY 1050 1 open j-1 false -")
+	expect(t, current(t, pool, "k"), "KWD 0.125 1 open k-1 false -")
+	expect(t, current(t, pool, "c"), "CLF 1.5000 1 open c-1 false -")
+	expect(t, current(t, pool, "m"), "EUR 92233720368547758.07 1 open m-1 false -")
+	expect(t, current(t, pool, "n"), "- 0 1 closed n-1 false -")
+}
+
+func TestStateReadBackGoesOnExactly(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	w.judge(credit("a", 1, "10.25", "EUR"), credit("m", 1, "92233720368547758.07", "EUR"))
+	w.mustFlush()
+	w.claim("me again", w.next) // forgets what it remembered
+	w.judge(credit("a", 2, "0.75", "EUR"), credit("a", 1, "10.25", "EUR"), credit("m", 2, "0.01", "EUR"))
+	changes := w.mustFlush()
+	expect(t, current(t, pool, "a"), "EUR 11.00 2 open a-2 false -")
+	if len(changes.Letters) != 1 || changes.Letters[0].Class != event.BalanceOverflow {
+		t.Errorf("letters %+v, want an overflow", changes.Letters)
+	}
+	if changes.Outcomes[projection.Duplicate] != 1 {
+		t.Errorf("outcomes %v, want one duplicate", changes.Outcomes)
+	}
+}
+
+func TestDuplicatesWriteNoRow(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	events := []string{credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"), credit("b", 1, "1", "EUR")}
+	w.judge(events...)
+	w.mustFlush()
+	trace := func() (line string) {
+		const q = `SELECT string_agg(concat_ws(' ', account_id, ctid, xmin), ',' ORDER BY account_id) FROM account_balance`
+		if err := pool.QueryRow(t.Context(), q).Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		return line
+	}
+	before := trace()
+	other := newWorker(t, pool, readmodel.Partition{Group: "another", Topic: "events"})
+	other.claim("other", projection.NoOffset)
+	other.judge(events...)
+	changes := other.mustFlush()
+	if changes.Outcomes[projection.Duplicate] != len(events) {
+		t.Errorf("outcomes %v, want duplicates only", changes.Outcomes)
+	}
+	expect(t, trace(), before)
+}
+
+func TestHolesParkAndHeal(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	w.judge(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("z", 2, "1", "EUR"))
+	w.mustFlush()
+	expect(t, current(t, pool, "a"), "EUR 1.00 1 open a-1 true 2")
+	expect(t, current(t, pool, "z"), "- - - - - true 1")
+
+	w.judge(credit("a", 5, "16", "EUR"))
+	w.mustFlush()
+	w.judge(credit("a", 2, "2", "EUR"))
+	w.mustFlush()
+	if more, err := w.Heal(t.Context(), 1000); err != nil || more {
+		t.Fatalf("more %t, error %v", more, err)
+	}
+	if healed := w.mustFlush().Healed; healed != 1 {
+		t.Errorf("healed %d, want 1", healed)
+	}
+	expect(t, current(t, pool, "a"), "EUR 7.00 3 open a-3 true 4")
+
+	w.judge(credit("z", 1, "1", "EUR"), credit("a", 4, "8", "EUR"), credit("a", 6, "32", "EUR"))
+	w.mustFlush()
+	expect(t, current(t, pool, "a"), "EUR 63.00 6 open a-6 false -")
+	if _, err := w.Heal(t.Context(), 1000); err != nil {
+		t.Fatal(err)
+	}
+	w.mustFlush()
+	expect(t, current(t, pool, "z"), "EUR 2.00 2 open z-2 false -")
+	var left int
+	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM parked_event").Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d parked events left, error %v", left, err)
+	}
+}
+
+func TestInterruptedHealingGoesOnAfterAClaim(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	for v := 2; v <= 9; v++ {
+		w.judge(credit("a", v, "1", "EUR"))
+	}
+	w.mustFlush()
+	w.judge(credit("a", 1, "1", "EUR"))
+	w.mustFlush() // the process dies before it has healed
+	w.claim("successor", w.next)
+	for more := true; more; {
+		var err error
+		if more, err = w.Heal(t.Context(), 3); err != nil {
+			t.Fatal(err)
+		}
+		if n := w.mustFlush().Healed; n > 3 {
+			t.Errorf("a piece of %d, limit 3", n)
+		}
+	}
+	expect(t, current(t, pool, "a"), "EUR 9.00 9 open a-9 false -")
+}
+
+func TestParkLimitIsSaid(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	w.judge(credit("a", 1, "1", "EUR"))
+	for v := 3; v <= 110; v++ {
+		w.judge(credit("a", v, "1", "EUR"))
+	}
+	w.mustFlush()
+	w.judge(credit("a", 2, "1", "EUR"))
+	w.mustFlush()
+	if _, err := w.Heal(t.Context(), 1000); err != nil {
+		t.Fatal(err)
+	}
+	w.mustFlush()
+	// 3 to 102 were parked; 103 to 110 are in the DLQ only, and the account says so.
+	expect(t, current(t, pool, "a"), "EUR 102.00 102 open a-102 true 103")
+}
+
+func TestStaleOwnerWritesNothing(t *testing.T) {
+	pool := openPool(t)
+	old, successor := newWorker(t, pool, partition), newWorker(t, pool, partition)
+	old.claim("old", projection.NoOffset)
+	old.judge(credit("a", 1, "1", "EUR"))
+	successor.claim("successor", projection.NoOffset)
+	if _, err := old.flush(); !errors.Is(err, projection.ErrFenced) {
+		t.Fatalf("error %v, want ErrFenced", err)
+	}
+	successor.judge(credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"))
+	successor.mustFlush()
+	expect(t, current(t, pool, "a"), "EUR 2.00 2 open a-2 false -")
+}
+
+func TestVerdictOnOldStateIsNoticed(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	w.judge(credit("a", 1, "1", "EUR"))
+	w.mustFlush()
+	other := newWorker(t, pool, readmodel.Partition{Group: "another", Topic: "events"})
+	other.claim("other", projection.NoOffset)
+	other.judge(credit("a", 2, "1", "EUR"))
+	other.mustFlush()
+	w.judge(credit("a", 3, "1", "EUR")) // a gap, for one who still believes in version 1
+	if _, err := w.flush(); !errors.Is(err, projection.ErrStale) {
+		t.Fatalf("error %v, want ErrStale", err)
+	}
+	w.claim("me", w.next-1)
+	w.judge(credit("a", 3, "1", "EUR"))
+	w.mustFlush()
+	expect(t, current(t, pool, "a"), "EUR 3.00 3 open a-3 false -")
+}
+
+func TestRowAdvancedByAnotherIsNotWrittenOver(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	w.judge(credit("a", 1, "1", "EUR"))
+	if _, err := pool.Exec(t.Context(), `INSERT INTO account_balance (account_id, balance, version) VALUES ('a', 7, 1)`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.flush(); !errors.Is(err, projection.ErrStale) {
+		t.Fatalf("error %v, want ErrStale", err)
+	}
+}
+
+func TestAWrittenMoveIsRecognised(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	pos := w.claim("me", projection.NoOffset)
+	w.judge(credit("a", 1, "1", "EUR"))
+	changes := *w.Changes()
+	// The reply to COMMIT is lost: the same write comes again.
+	for range 2 {
+		if err := readmodel.Write(t.Context(), pool, partition, pos, w.next, &changes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect(t, current(t, pool, "a"), "EUR 1.00 1 open a-1 false -")
+}
+
+func TestVersionNeverDecreasesWhoeverWrites(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	w.judge(credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"))
+	w.mustFlush()
+	if _, err := pool.Exec(t.Context(), "UPDATE account_balance SET version = 1 WHERE account_id = 'a'"); err == nil {
+		t.Error("a lower version was written by hand")
+	}
+}

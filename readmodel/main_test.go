@@ -1,0 +1,133 @@
+package readmodel_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/devstack/devtest"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+func TestMain(m *testing.M) {
+	devtest.Main(m, func(ctx context.Context, url string) error {
+		_, err := readmodel.Migrate(ctx, url)
+		return err
+	})
+}
+
+// openPool opens a fresh, migrated database.
+func openPool(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func jsonFormat(t *testing.T) event.Format {
+	t.Helper()
+	currencies, err := event.ParseCurrencies("all")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return event.NewJSON(event.Options{FirstVersion: 1, Currencies: currencies})
+}
+
+// worker is a partition's projection, fed by hand.
+type worker struct {
+	*readmodel.Balance
+	t      *testing.T
+	format event.Format
+	next   int64
+}
+
+var partition = readmodel.Partition{Group: "g", Topic: "events", Number: 0}
+
+func newWorker(t *testing.T, pool *pgxpool.Pool, p readmodel.Partition) *worker {
+	t.Helper()
+	format := jsonFormat(t)
+	return &worker{
+		t: t, format: format,
+		Balance: readmodel.NewBalance(readmodel.BalanceConfig{
+			Pool: pool, Format: format, FirstVersion: 1, ParkLimit: 100, CacheBytes: 1 << 20,
+		}, p),
+	}
+}
+
+// claim takes the partition over as owner.
+func (w *worker) claim(owner string, committed int64) projection.Position {
+	w.t.Helper()
+	pos, err := w.Claim(w.t.Context(), projection.Claim{Owner: owner, TopicID: "id", LogStart: 0, Committed: committed})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.next = pos.Next
+	return pos
+}
+
+// judge judges values at the offsets that follow, without writing.
+func (w *worker) judge(values ...string) {
+	w.t.Helper()
+	var records []projection.Judgeable
+	for _, value := range values {
+		j := projection.Judgeable{Record: projection.Record{
+			Topic: "events", Offset: w.next, Timestamp: 1_700_000_000_000,
+			Message: event.Message{Key: []byte("k"), Value: []byte(value), Headers: []event.Header{{Key: "h", Value: nil}, {Key: "h", Value: []byte{}}}},
+		}}
+		w.format.Decode(j.Record.Message, &j.Decoded)
+		records = append(records, j)
+		w.next++
+	}
+	for len(records) > 0 {
+		n, err := w.Judge(w.t.Context(), records, 1000)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		records = records[n:]
+	}
+}
+
+// flush verifies and writes, and answers what was written.
+func (w *worker) flush() (projection.Changes, error) {
+	w.t.Helper()
+	changes := *w.Changes()
+	if err := w.Verify(w.t.Context(), &changes); err != nil {
+		return changes, err
+	}
+	return changes, w.Write(w.t.Context(), w.next, &changes)
+}
+
+func (w *worker) mustFlush() projection.Changes {
+	w.t.Helper()
+	changes, err := w.flush()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return changes
+}
+
+func credit(account string, version int, amount, currency string) string {
+	return fmt.Sprintf(`{"eventId":"%s-%d","eventType":"FundsCredited","accountId":%q,"version":%d,`+
+		`"occurredAt":"2026-01-01T00:00:00.5Z","data":{"amount":%q,"currency":%q}}`,
+		account, version, account, version, amount, currency)
+}
+
+// row is a line of account_balance_current as text.
+func current(t *testing.T, pool *pgxpool.Pool, account string) string {
+	t.Helper()
+	var line string
+	err := pool.QueryRow(t.Context(), `SELECT concat_ws(' ', coalesce(currency, '-'), coalesce(balance::text, '-'),
+		coalesce(version::text, '-'), coalesce(status, '-'), coalesce(last_event_id, '-'), stale::text, coalesce(waiting_for_version::text, '-'))
+		FROM account_balance_current WHERE account_id = $1`, account).Scan(&line)
+	if err != nil {
+		t.Fatalf("account %s: %v", account, err)
+	}
+	return line
+}

@@ -1,0 +1,122 @@
+package readmodel_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"projector/internal/devstack/devtest"
+	"projector/projection"
+	"projector/readmodel"
+)
+
+func TestResumeAtTheLesser(t *testing.T) {
+	cases := map[string]struct{ stored, committed, want int64 }{
+		"Kafka behind":          {100, 50, 50},
+		"database restored":     {40, 100, 40},
+		"Kafka has forgotten":   {100, projection.NoOffset, 100},
+		"both the same":         {100, 100, 100},
+		"reset to the very top": {100, 0, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			pool := openPool(t)
+			w := newWorker(t, pool, partition)
+			w.claim("me", projection.NoOffset)
+			w.next = c.stored
+			w.mustFlush()
+			pos := w.claim("me", c.committed)
+			if pos.Next != c.want || pos.JudgedUntil != c.stored {
+				t.Errorf("resume at %d, judged until %d; want %d and %d", pos.Next, pos.JudgedUntil, c.want, c.stored)
+			}
+		})
+	}
+}
+
+func TestADatabaseThatHasSeenNothingStartsAtTheFirstRecord(t *testing.T) {
+	w := newWorker(t, openPool(t), partition)
+	pos, err := w.Claim(t.Context(), projection.Claim{Owner: "me", TopicID: "id", LogStart: 7, Committed: 500})
+	if err != nil || pos.Next != 7 {
+		t.Errorf("resume at %d, error %v; want 7, whatever Kafka has committed", pos.Next, err)
+	}
+}
+
+func TestRecreatedTopicIsRefused(t *testing.T) {
+	w := newWorker(t, openPool(t), partition)
+	w.claim("me", projection.NoOffset)
+	_, err := w.Claim(t.Context(), projection.Claim{Owner: "me", TopicID: "another id"})
+	if !errors.Is(err, projection.ErrTopicRecreated) {
+		t.Errorf("error %v, want ErrTopicRecreated", err)
+	}
+}
+
+func TestManyMayMigrateAtOnce(t *testing.T) {
+	pg := devtest.Postgres(t)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, err := readmodel.Migrate(t.Context(), pg.URL()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	pool, err := readmodel.OpenPool(t.Context(), pg.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if err := readmodel.CheckSchema(t.Context(), pool); err != nil {
+		t.Error(err)
+	}
+	if err := readmodel.CheckReady(t.Context(), pool); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSchemaErrorsNameTheRemedy(t *testing.T) {
+	pg := devtest.Postgres(t)
+	pool, err := readmodel.OpenPool(t.Context(), pg.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	var schema *readmodel.SchemaError
+	if err := readmodel.CheckSchema(t.Context(), pool); !errors.As(err, &schema) || schema.Have != 0 {
+		t.Errorf("error %v, want a SchemaError without a version", err)
+	}
+}
+
+func TestReadyNoticesGrantsAndColumns(t *testing.T) {
+	cases := map[string]string{
+		"grant":   "REVOKE UPDATE ON account_balance FROM plain",
+		"table":   "ALTER TABLE account_balance RENAME TO elsewhere",
+		"column":  "ALTER TABLE account_balance RENAME COLUMN updated_at TO written_at",
+		"nothing": "SELECT 1",
+	}
+	for name, damage := range cases {
+		t.Run(name, func(t *testing.T) {
+			pg := devtest.Postgres(t)
+			if _, err := readmodel.Migrate(t.Context(), pg.URL()); err != nil {
+				t.Fatal(err)
+			}
+			pool, err := readmodel.OpenPool(t.Context(), pg.URL())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer pool.Close()
+			for _, s := range []string{
+				"CREATE ROLE plain", "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO plain",
+				damage, "ALTER ROLE postgres SET role = 'plain'",
+			} {
+				if _, err := pool.Exec(t.Context(), s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			pool.Reset()
+			if err := readmodel.CheckReady(t.Context(), pool); (err == nil) != (name == "nothing") {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
