@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -93,8 +94,11 @@ const (
 	attemptWithin = 30 * time.Second
 	// drainWithin leaves room to commit within the 10 s a stop may take.
 	drainWithin = 6 * time.Second
-	// cacheBytes is what all partitions together remember of accounts.
-	cacheBytes = 96 << 20
+	// cacheBytes is what a partition remembers of accounts.
+	cacheBytes = 8 << 20
+	// heapLimit is when the garbage collector begins to work harder, unless
+	// GOMEMLIMIT says otherwise.
+	heapLimit = 400 << 20
 )
 
 // Run consumes until ctx ends.
@@ -108,6 +112,9 @@ func (c *runCmd) Run(ctx context.Context, io *streams) error {
 		return err
 	}
 	defer p.close()
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(heapLimit)
+	}
 	return p.run(ctx)
 }
 
@@ -118,6 +125,7 @@ type process struct {
 	publisher *dlq.Publisher
 	admin     *kgo.Client
 	health    *telemetry.Health
+	registry  *telemetry.Registry
 	metrics   *telemetry.Metrics
 	server    *telemetry.Server
 	consumer  *consumer.Consumer
@@ -144,7 +152,7 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 	}
 	registry := telemetry.NewRegistry()
 	p := &process{
-		log: log, pool: pool,
+		log: log, pool: pool, registry: registry,
 		health:  telemetry.NewHealth(telemetry.HealthConfig{}),
 		metrics: telemetry.NewMetrics(registry, c.Projection),
 		retry:   retry.Policy{Initial: c.RetryInitial, Max: c.RetryMax, Attempt: attemptWithin},
@@ -162,7 +170,7 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 		return nil, fmt.Errorf("Kafka client: %w", err)
 	}
 	balances := readmodel.BalanceConfig{
-		Pool: pool, Format: format, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit, CacheBytes: cacheBytes / 8,
+		Pool: pool, Format: format, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit, CacheBytes: cacheBytes,
 	}
 	p.consumer, err = consumer.New(consumer.Config{
 		Client: client,
@@ -207,9 +215,22 @@ func classNames() []string {
 
 // run serves HTTP, waits for the schema, and consumes until ctx ends.
 func (p *process) run(ctx context.Context) error {
+	if err := p.listen(ctx); err != nil {
+		return err
+	}
+	return p.project(ctx)
+}
+
+// listen serves HTTP; from then on the server's address is known.
+func (p *process) listen(ctx context.Context) error {
 	if err := p.server.Start(ctx); err != nil {
 		return fmt.Errorf("--listen (LISTEN_ADDR): %w", err)
 	}
+	return nil
+}
+
+// project waits for the schema and consumes until ctx ends; then HTTP ends too.
+func (p *process) project(ctx context.Context) error {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()

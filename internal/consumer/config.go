@@ -102,18 +102,16 @@ type Config struct {
 type Limits struct {
 	QueueBytes  int           // records fetched and not yet judged, all partitions together
 	FlushEvents int           // a flush at the latest after this many events of a partition
-	FlushRows   int           // … or accounts touched
-	FlushBytes  int           // … or bytes held
+	FlushBytes  int           // … or when its share of these bytes is pending
 	FlushAge    time.Duration // … or this long after the first, when far behind
 }
 
-// DefaultLimits keep one instance well under 512 MiB.
+// DefaultLimits keep one instance under 512 MiB.
 func DefaultLimits() Limits {
 	return Limits{
-		QueueBytes:  64 << 20,
-		FlushEvents: 200_000,
-		FlushRows:   100_000,
-		FlushBytes:  48 << 20,
+		QueueBytes:  48 << 20,
+		FlushEvents: 500_000,
+		FlushBytes:  128 << 20,
 		FlushAge:    4 * time.Second,
 	}
 }

@@ -32,6 +32,7 @@ type Consumer struct {
 	logs    map[string]*retry.Throttled
 
 	queueBytes atomic.Int64 // what one partition's queue may hold
+	flushBytes atomic.Int64 // what may be pending of one partition
 
 	seeksMu   sync.Mutex
 	seeks     []seek
@@ -42,7 +43,7 @@ type Consumer struct {
 func New(cfg Config) (*Consumer, error) {
 	c := &Consumer{cfg: cfg, workers: map[int32]*worker{}, logs: map[string]*retry.Throttled{}, ready: make(chan struct{})}
 	c.committer = newCommitter(c.commit, c.commitFailing)
-	c.shareQueuesAmong(1)
+	c.shareMemoryAmong(1)
 	if err := kgo.ValidateOpts(c.options()...); err != nil {
 		return nil, fmt.Errorf("Kafka client: %w", err)
 	}
@@ -130,7 +131,7 @@ func (c *Consumer) assigned(_ context.Context, cl *kgo.Client, m map[string][]in
 		c.workers[p] = w
 		w.start()
 	}
-	c.shareQueuesAmong(len(c.workers))
+	c.shareMemoryAmong(len(c.workers))
 	c.cfg.Log.Info("partitions assigned", slog.Any("partitions", partitions))
 }
 
@@ -190,7 +191,7 @@ func (c *Consumer) release(ctx context.Context, partitions []int32, lost bool) {
 		c.cfg.Observer.Revoked(c.cfg.Topic, p)
 		c.cfg.Health.OK(c.condition(p))
 	}
-	c.shareQueuesAmong(len(c.workers))
+	c.shareMemoryAmong(len(c.workers))
 }
 
 func (c *Consumer) worker(p int32) *worker {

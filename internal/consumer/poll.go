@@ -141,10 +141,12 @@ func (c *Consumer) commitSync(ctx context.Context, offsets map[string]map[int32]
 // tooBig reports whether a partition's queue holds more than its share.
 func (c *Consumer) tooBig(bytes int) bool { return int64(bytes) > c.queueBytes.Load() }
 
-// minQueueBytes lets each partition hold something, however many there are.
-const minQueueBytes = 128 << 10
+// minShare lets each partition hold something, however many there are.
+const minShare = 128 << 10
 
-// shareQueuesAmong divides the memory for queues among partitions.
-func (c *Consumer) shareQueuesAmong(partitions int) {
-	c.queueBytes.Store(max(minQueueBytes, int64(c.cfg.Limits.QueueBytes/max(1, partitions))))
+// shareMemoryAmong divides the memory among partitions.
+func (c *Consumer) shareMemoryAmong(partitions int) {
+	n := max(1, partitions)
+	c.queueBytes.Store(int64(max(minShare, c.cfg.Limits.QueueBytes/n)))
+	c.flushBytes.Store(int64(max(minShare, c.cfg.Limits.FlushBytes/n)))
 }

@@ -255,6 +255,6 @@ func (w *worker) flushDue() bool {
 		return false
 	}
 	return len(w.chunks) == 0 && w.next >= w.queue.stableEnd() ||
-		p.Events >= w.limit || p.Rows >= l.FlushRows || p.Bytes >= l.FlushBytes ||
+		p.Events >= w.limit || int64(p.Bytes) >= w.c.flushBytes.Load() ||
 		!w.since.IsZero() && time.Since(w.since) >= l.FlushAge
 }

@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// dataFolder makes sure that dir exists, or makes a temporary folder when dir is
-// empty. The path returned is absolute.
-func dataFolder(dir, temporaryPrefix string) (path string, temporary bool, err error) {
+// dataFolder makes sure that dir exists, or makes a temporary folder in root when
+// dir is empty. The path returned is absolute.
+func dataFolder(dir, root, prefix string) (path string, temporary bool, err error) {
 	if dir == "" {
-		path, err = os.MkdirTemp("", temporaryPrefix)
+		path, err = os.MkdirTemp(root, prefix)
 		return path, true, err
 	}
 	if path, err = filepath.Abs(dir); err != nil {

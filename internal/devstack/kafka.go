@@ -84,7 +84,7 @@ func newKafka(ctx context.Context, options KafkaOptions) (*Kafka, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, temporary, err := dataFolder(options.Dir, "projector-kafka-")
+	dir, temporary, err := dataFolder(options.Dir, "", "projector-kafka-")
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,9 @@ type PostgresOptions struct {
 	// Dir keeps the cluster: made when empty, taken up again when it holds
 	// one. Empty means a temporary folder that Close removes.
 	Dir string
+	// TempRoot is where a temporary folder is made. Empty means the system's
+	// place for temporary files.
+	TempRoot string
 	// Settings are server parameters that replace or join the defaults.
 	Settings map[string]string
 	// Log receives the server's output. Nil discards it.
@@ -90,7 +93,7 @@ func newPostgres(ctx context.Context, options PostgresOptions) (*Postgres, error
 	if err != nil {
 		return nil, err
 	}
-	dir, temporary, err := dataFolder(options.Dir, "projector-postgres-")
+	dir, temporary, err := dataFolder(options.Dir, options.TempRoot, "projector-postgres-")
 	if err != nil {
 		return nil, err
 	}

@@ -20,11 +20,12 @@ type databaseServer struct {
 }
 
 // startDatabaseServer starts a server, or takes the given one, and migrates a
-// template on it.
+// template on it. Its data is in memory where there is some: a database is a
+// thousand small files, and making them is most of what such a test costs.
 func startDatabaseServer(ctx context.Context, migrate Migrate) (*databaseServer, error) {
 	s := &databaseServer{url: os.Getenv("PROJECTOR_TEST_DATABASE_URL"), template: uniqueName("projector_template")}
 	if s.url == "" {
-		started, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{})
+		started, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{TempRoot: memoryFolder()})
 		if err != nil {
 			return nil, err
 		}
