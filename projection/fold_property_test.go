@@ -82,7 +82,7 @@ func deliveries(t *rapid.T, stream []event.Decoded) []event.Decoded {
 	return append(arriving, stream...)
 }
 
-func run(t *rapid.T, tb testing.TB, db *store, arriving []event.Decoded, opts projection.FoldOptions) *driver {
+func run(tb testing.TB, t *rapid.T, db *store, arriving []event.Decoded, opts projection.FoldOptions) *driver {
 	d := newDriver(tb, db, opts, rapid.IntRange(1, 4).Draw(t, "piece"))
 	for i, decoded := range arriving {
 		d.judge(projection.Record{Offset: int64(i)}, decoded)
@@ -108,7 +108,7 @@ func TestAnyDeliveryEndsLikeOneCleanPass(t *testing.T) {
 			ParkLimit:    rapid.SampledFrom([]int64{1000, 3, 0}).Draw(rt, "park limit"),
 			CacheBytes:   rapid.SampledFrom([]int{1 << 20, 0}).Draw(rt, "cache"),
 		}
-		d := run(rt, t, db, deliveries(rt, stream), opts)
+		d := run(t, rt, db, deliveries(rt, stream), opts)
 		for id, state := range want {
 			if db.rows[id] != state {
 				rt.Fatalf("account %s: %+v, want %+v", id, db.rows[id], state)
@@ -140,7 +140,7 @@ func TestAGapIsNeverApplied(t *testing.T) {
 			}
 		}
 		db := newStore()
-		run(rt, t, db, rest, projection.FoldOptions{FirstVersion: 1, ParkLimit: 1000, CacheBytes: 1 << 20})
+		run(t, rt, db, rest, projection.FoldOptions{FirstVersion: 1, ParkLimit: 1000, CacheBytes: 1 << 20})
 		row, exists := db.rows[missing.AccountID]
 		if missing.Version == 1 && exists {
 			rt.Fatalf("account %s has a row though its first event never came", missing.AccountID)
@@ -159,7 +159,7 @@ func TestConservation(t *testing.T) {
 				arriving[i] = faulty(arriving[i], event.InvalidAmount)
 			}
 		}
-		d := run(rt, t, newStore(), arriving, projection.FoldOptions{FirstVersion: 1, ParkLimit: 1000, CacheBytes: 1 << 20})
+		d := run(t, rt, newStore(), arriving, projection.FoldOptions{FirstVersion: 1, ParkLimit: 1000, CacheBytes: 1 << 20})
 		total := 0
 		for _, n := range d.counts {
 			total += n

@@ -105,6 +105,7 @@ func (s State) apply(ev *event.Event) (State, Verdict) {
 	}
 	balance, fits := s.Balance, true
 	switch ev.Type {
+	case event.Unknown, event.Ignorable: // never gets here, and changes no money
 	case event.FundsCredited:
 		balance, fits = event.Add(s.Balance, ev.Amount)
 	case event.FundsDebited:

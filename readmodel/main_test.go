@@ -101,7 +101,8 @@ func (w *worker) flush() (projection.Changes, error) {
 	if err := w.Verify(w.t.Context(), &changes); err != nil {
 		return changes, err
 	}
-	return changes, w.Write(w.t.Context(), w.next, &changes)
+	err := w.Write(w.t.Context(), w.next, &changes)
+	return changes, err
 }
 
 func (w *worker) mustFlush() projection.Changes {

@@ -71,7 +71,7 @@ func (w *worker) awaitRepair() bool {
 
 // breakOff is called by the poller when Kafka refuses to serve the partition.
 func (w *worker) breakOff(err error) {
-	reason := ""
+	var reason string
 	switch {
 	case errors.Is(err, kerr.OffsetOutOfRange):
 		reason = fmt.Sprintf("offset %d is outside the partition's log: removed by retention before it was consumed, "+

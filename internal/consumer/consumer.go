@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +16,6 @@ import (
 
 	"projector/errclass"
 	"projector/internal/retry"
-	"projector/internal/telemetry"
 )
 
 // Consumer consumes one topic as a member of one consumer group.
@@ -45,7 +45,7 @@ func New(cfg Config) (*Consumer, error) {
 	c.committer = newCommitter(c.commit, c.commitFailing)
 	c.shareMemoryAmong(1)
 	if err := kgo.ValidateOpts(c.options()...); err != nil {
-		return nil, fmt.Errorf("Kafka client: %w", err)
+		return nil, fmt.Errorf("create the Kafka client: %w", err)
 	}
 	return c, nil
 }
@@ -85,7 +85,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	}
 	cl, err := kgo.NewClient(c.options()...)
 	if err != nil {
-		return fmt.Errorf("Kafka client: %w", err)
+		return fmt.Errorf("create the Kafka client: %w", err)
 	}
 	c.cl, c.adm = cl, kadm.NewClient(cl)
 	close(c.ready)
@@ -211,10 +211,10 @@ func (c *Consumer) assignment() []int32 {
 	return partitions
 }
 
-func (c *Consumer) condition(p int32) string { return telemetry.PartitionCondition(c.cfg.Topic, p) }
+func (c *Consumer) condition(p int32) string { return fmt.Sprintf("partition %s/%d", c.cfg.Topic, p) }
 
 func (c *Consumer) partitionLog(p int32) *slog.Logger {
-	return c.cfg.Log.With(telemetry.Partition(c.cfg.Topic, p))
+	return c.cfg.Log.With("messaging.destination.name", c.cfg.Topic, "messaging.destination.partition.id", strconv.Itoa(int(p)))
 }
 
 // throttled is the log of one kind of failing operation, shared by all partitions:
@@ -224,7 +224,7 @@ func (c *Consumer) throttled(dependency, what string) *retry.Throttled {
 	defer c.mu.Unlock()
 	t := c.logs[dependency]
 	if t == nil {
-		t = retry.Throttle(c.cfg.Log, nil, what, telemetry.KeyDependency, dependency)
+		t = retry.Throttle(c.cfg.Log, nil, what, "projector.dependency", dependency)
 		c.logs[dependency] = t
 	}
 	return t

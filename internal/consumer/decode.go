@@ -64,7 +64,7 @@ func decode(ctx context.Context, q *queue, format event.Format, chunks chan<- *c
 }
 
 func decodeChunk(raw []*kgo.Record, format event.Format) *chunk {
-	c := chunkPool.Get().(*chunk) //nolint:errcheck,forcetypeassert // the pool holds nothing else
+	c := chunkPool.Get().(*chunk) //nolint:forcetypeassert // the pool holds nothing else
 	for _, r := range raw {
 		c.next = r.Offset + 1
 		if r.Attrs.IsControl() {

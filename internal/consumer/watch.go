@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/errclass"
+	"projector/projection"
 )
 
 // How often the background tasks look, and how long one look may take: together
@@ -65,7 +66,7 @@ func (c *Consumer) watchKafka(ctx context.Context) {
 func (c *Consumer) awaitTopic(ctx context.Context) error {
 	cl, err := kgo.NewClient(c.cfg.Client...)
 	if err != nil {
-		return fmt.Errorf("Kafka client: %w", err)
+		return fmt.Errorf("create the Kafka client: %w", err)
 	}
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
@@ -130,13 +131,7 @@ func (c *Consumer) tell(ctx context.Context, condition, prefix string, err error
 // know: after a repair or the restore of an older backup, also when nothing arrives.
 func (c *Consumer) watchPositions(ctx context.Context) {
 	every(ctx, watchEvery, watchWithin, func(ctx context.Context) {
-		type known struct{ position, fence int64 }
-		before := map[int32]known{}
-		for _, p := range c.assignment() {
-			if w := c.worker(p); w != nil && w.status.fence.Load() > 0 {
-				before[p] = known{w.status.position.Load(), w.status.fence.Load()}
-			}
-		}
+		before := c.knownPositions()
 		if len(before) == 0 {
 			return
 		}
@@ -145,19 +140,35 @@ func (c *Consumer) watchPositions(ctx context.Context) {
 			return // watchDatabase tells
 		}
 		for _, row := range stored {
-			if k, mine := before[row.Partition]; mine && row.Fence == k.fence && row.Next >= k.position {
+			if k, mine := before[row.Partition]; mine && row.Fence == k.Fence && row.Next >= k.Next {
 				delete(before, row.Partition)
 			}
 		}
 		for p, k := range before {
-			if w := c.worker(p); w != nil && w.status.fence.Load() == k.fence {
-				select {
-				case w.recheck <- struct{}{}:
-				default:
-				}
+			if w := c.worker(p); w != nil && w.status.fence.Load() == k.Fence {
+				w.lookAgain()
 			}
 		}
 	})
+}
+
+// knownPositions are the positions as the workers know them.
+func (c *Consumer) knownPositions() map[int32]projection.Position {
+	known := map[int32]projection.Position{}
+	for _, p := range c.assignment() {
+		if w := c.worker(p); w != nil && w.status.fence.Load() > 0 {
+			known[p] = projection.Position{Next: w.status.position.Load(), Fence: w.status.fence.Load()}
+		}
+	}
+	return known
+}
+
+// lookAgain makes the worker claim its partition anew.
+func (w *worker) lookAgain() {
+	select {
+	case w.recheck <- struct{}{}:
+	default:
+	}
 }
 
 // watchLag asks the brokers for the ends of the partitions.

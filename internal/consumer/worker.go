@@ -95,7 +95,7 @@ func (w *worker) stop(ctx context.Context) {
 
 // run goes from session to session.
 func (w *worker) run() {
-	kafka := projection.NoOffset
+	var kafka int64
 	select {
 	case kafka = <-w.committed:
 	case <-w.drain.Done():
