@@ -47,14 +47,14 @@ Every flag has an environment variable; a flag beats it. Exit status: 0 done or 
 // execute runs one command and answers the exit status.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) (status int) {
 	var c cli
-	io := &streams{out: stdout, err: stderr}
+	std := &streams{out: stdout, err: stderr}
 	exited := -1
 	parser, err := kong.New(&c,
 		kong.Name("projector"), kong.Description(description), kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exited = code }),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(io),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std),
 	)
 	if err != nil {
 		return report(stderr, err)

@@ -17,12 +17,16 @@ import (
 	"projector/internal/telemetry"
 )
 
-// kafkaFlags say where the brokers are and how to reach them.
+// kafkaFlags say where the brokers are, how to reach them and which topics count.
 type kafkaFlags struct {
 	Brokers  []string `env:"KAFKA_BROKERS" default:"localhost:9092" placeholder:"HOST:PORT" group:"Kafka" help:"Brokers to start from, separated by commas (default localhost:9092)."`
 	Topic    string   `env:"KAFKA_TOPIC" default:"account-events" group:"Kafka" help:"The account events (default account-events)."`
 	DLQTopic string   `name:"dlq-topic" env:"KAFKA_DLQ_TOPIC" placeholder:"TOPIC" group:"Kafka" help:"Dead letters; default the topic with .dlq behind it."`
+	securityFlags
+}
 
+// securityFlags say how to reach the brokers.
+type securityFlags struct {
 	TLS     bool   `name:"tls" env:"KAFKA_TLS" group:"Kafka" help:"Connect by TLS."`
 	TLSCA   string `name:"tls-ca" env:"KAFKA_TLS_CA" type:"path" placeholder:"FILE" group:"Kafka" help:"CA certificates (PEM); default the system's."`
 	TLSCert string `name:"tls-cert" env:"KAFKA_TLS_CERT" type:"path" placeholder:"FILE" group:"Kafka" help:"Client certificate (PEM)."`
@@ -82,7 +86,7 @@ func softwareVersion() string {
 	return cmp.Or(strings.Trim(v, ".-"), "dev")
 }
 
-func (f *kafkaFlags) tlsConfig() (*tls.Config, error) {
+func (f *securityFlags) tlsConfig() (*tls.Config, error) {
 	if !f.TLS {
 		if f.TLSCA != "" || f.TLSCert != "" || f.TLSKey != "" {
 			return nil, usagef("--tls (KAFKA_TLS): is off, but certificates are given; turn it on")
@@ -113,7 +117,7 @@ func (f *kafkaFlags) tlsConfig() (*tls.Config, error) {
 	return cfg, nil
 }
 
-func (f *kafkaFlags) sasl() (sasl.Mechanism, error) {
+func (f *securityFlags) sasl() (sasl.Mechanism, error) {
 	if f.SASLMechanism == "" {
 		return nil, nil
 	}

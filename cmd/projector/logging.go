@@ -18,7 +18,7 @@ type logFlags struct {
 
 func (f *logFlags) logger(w io.Writer) (*slog.Logger, error) {
 	file, isFile := w.(*os.File)
-	log, err := telemetry.NewLogger(w, isFile && term.IsTerminal(int(file.Fd())), f.LogLevel, f.LogFormat) //nolint:gosec // a file descriptor fits an int
+	log, err := telemetry.NewLogger(w, isFile && term.IsTerminal(int(file.Fd())), f.LogLevel, f.LogFormat)
 	if err != nil {
 		return nil, usageError{err}
 	}

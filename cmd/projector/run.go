@@ -167,7 +167,7 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 		return nil, err
 	}
 	if p.admin, err = kgo.NewClient(client...); err != nil {
-		return nil, fmt.Errorf("Kafka client: %w", err)
+		return nil, fmt.Errorf("create the Kafka client: %w", err)
 	}
 	balances := readmodel.BalanceConfig{
 		Pool: pool, Format: format, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit, CacheBytes: cacheBytes,

@@ -29,23 +29,22 @@ func (w *worker) flush() error {
 
 // flushLast flushes once, without retry, because the worker is to stop. What
 // cannot be flushed will be read again by the next owner.
-func (w *worker) flushLast() error {
+func (w *worker) flushLast() {
 	if w.proj.Pending().Events == 0 && w.next == w.status.position.Load() {
-		return errDrained
+		return
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, w.c.cfg.DrainWithin)
 	defer cancel()
 	changes := *w.proj.Changes()
 	w.address(&changes)
 	start := time.Now()
-	if err := w.flushOnce(ctx, &changes); err != nil {
+	err := w.flushOnce(ctx, &changes)
+	if err == nil {
+		err = w.flushed(&changes, start, nil)
+	}
+	if err != nil {
 		w.log.Warn("stopped with records not written: they will be read again", "reason", errclass.Safe(err))
-		return errDrained
 	}
-	if err := w.flushed(&changes, start, nil); err != nil {
-		return err
-	}
-	return errDrained
 }
 
 // address prepares the dead letters for publishing. Those that were acknowledged
@@ -159,6 +158,9 @@ func (w *worker) retry(dependency, what string, fn func(context.Context) error) 
 		}
 		return err
 	})
+	if err != nil && obs.failing {
+		w.calm()
+	}
 	if w.drain.Err() != nil && err != nil && !final(err) {
 		return errDrained
 	}
@@ -177,6 +179,7 @@ type retryObserver struct {
 	w          *worker
 	dependency string
 	log        *retry.Throttled
+	failing    bool
 }
 
 // stuckAfter is how long a partition may retry before the instance is unready.
@@ -184,6 +187,7 @@ const stuckAfter = 10 * time.Second
 
 // Failing implements retry.Observer.
 func (o *retryObserver) Failing(err error, attempt int, since, next time.Duration) {
+	o.failing = true
 	c, dependency := o.w.c, o.dependency
 	class := errclass.Postgres(err)
 	if isPublishError(err) || dependency == "kafka" {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"projector/dlq"
+	"projector/errclass"
 	"projector/projection"
 )
 
@@ -106,13 +107,18 @@ func (w *worker) run() {
 		switch {
 		case errors.Is(err, errRejudge):
 			kafka = w.status.position.Load()
+		case errors.Is(err, errDrained):
+			return
 		case errors.Is(err, errHalted):
 			kafka = projection.NoOffset
 			if !w.awaitRepair() {
 				return
 			}
-		default:
-			return
+		default: // nothing is known that could bring it here, so it must not pass unseen
+			_ = w.halt(errclass.Safe(err))
+			if !w.awaitRepair() {
+				return
+			}
 		}
 	}
 }
@@ -130,8 +136,12 @@ func (w *worker) session(kafka int64) error {
 	w.status.oldest.Store(0)
 	w.c.committer.mark(w.partition, pos.Next)
 	w.c.seek(w, pos.Next, w.epoch)
-	w.status.set(Flowing, "")
-	return w.consume()
+	w.calm()
+	err = w.consume()
+	if errors.Is(err, errDrained) {
+		w.flushLast()
+	}
+	return err
 }
 
 // consume judges and flushes until it is drained or has to judge again.
@@ -197,7 +207,7 @@ func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 		case reason := <-w.broken:
 			return nil, w.halt(reason)
 		case <-w.drain.Done():
-			return nil, w.flushLast()
+			return nil, errDrained
 		}
 	}
 }
@@ -217,11 +227,11 @@ func (w *worker) judge(c *chunk) error {
 			n += judged
 			return err
 		})
-		if err != nil {
-			return err
-		}
 		if n > 0 {
 			w.next = rest[n-1].Record.Offset + 1
+		}
+		if err != nil {
+			return err
 		}
 		if rest = rest[n:]; len(rest) > 0 || w.proj.Pending().Events >= w.limit {
 			if err := w.flush(); err != nil {
