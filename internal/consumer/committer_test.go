@@ -1,0 +1,93 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"testing"
+)
+
+// recorder is a commit that keeps what it was given and fails when told to.
+type recorder struct {
+	commits []map[int32]int64
+	err     error
+	during  func()
+}
+
+func (r *recorder) commit(_ context.Context, offsets map[int32]int64) error {
+	if r.during != nil {
+		r.during()
+	}
+	if r.err != nil {
+		return r.err
+	}
+	r.commits = append(r.commits, maps.Clone(offsets))
+	return nil
+}
+
+func newRecordedCommitter() (*committer, *recorder) {
+	r := &recorder{}
+	c := newCommitter(r.commit, func(error) {})
+	c.own(0)
+	c.own(1)
+	return c, r
+}
+
+func wantCommits(t *testing.T, r *recorder, want ...map[int32]int64) {
+	t.Helper()
+	if len(r.commits) != len(want) {
+		t.Fatalf("commits %v, want %v", r.commits, want)
+	}
+	for i := range want {
+		if !maps.Equal(r.commits[i], want[i]) {
+			t.Errorf("commit %d is %v, want %v", i, r.commits[i], want[i])
+		}
+	}
+}
+
+func TestCommitsTheNewestOnce(t *testing.T) {
+	c, r := newRecordedCommitter()
+	c.mark(0, 5)
+	c.mark(0, 9)
+	c.mark(1, 3)
+	c.flush(t.Context())
+	c.flush(t.Context())
+	wantCommits(t, r, map[int32]int64{0: 9, 1: 3})
+}
+
+func TestAFailedCommitIsRepeatedUnlessOvertaken(t *testing.T) {
+	c, r := newRecordedCommitter()
+	c.mark(0, 5)
+	c.mark(1, 3)
+	r.err = errors.New("coordinator is loading")
+	r.during = func() { c.mark(1, 4) }
+	c.flush(t.Context())
+	r.err, r.during = nil, nil
+	c.flush(t.Context())
+	wantCommits(t, r, map[int32]int64{0: 5, 1: 4})
+}
+
+func TestNothingIsCommittedForAPartitionNoLongerOwned(t *testing.T) {
+	c, r := newRecordedCommitter()
+	c.mark(0, 5)
+	c.disown(t.Context(), []int32{0}, false) // revoked: what is durable is committed first
+	c.mark(0, 8)                             // a worker that was late
+	c.flush(t.Context())
+	wantCommits(t, r, map[int32]int64{0: 5})
+
+	c.mark(1, 3)
+	c.disown(t.Context(), []int32{1}, true) // lost: somebody else commits there by now
+	c.flush(t.Context())
+	wantCommits(t, r, map[int32]int64{0: 5})
+}
+
+func TestAFailureThatOutlivesTheOwnershipIsForgotten(t *testing.T) {
+	c, r := newRecordedCommitter()
+	c.mark(0, 5)
+	r.err = errors.New("timed out")
+	c.disown(t.Context(), []int32{0}, false)
+	r.err = nil
+	c.own(0)
+	c.flush(t.Context())
+	wantCommits(t, r)
+}

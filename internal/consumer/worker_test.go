@@ -1,0 +1,214 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/dlq"
+	"projector/internal/retry"
+	"projector/projection"
+	"projector/projection/event"
+)
+
+// script is a Projection, DeadLetters, Observer and Health whose answers are
+// written down beforehand and whose calls are kept.
+type script struct {
+	calls   []string
+	pending int
+	letters []projection.DeadLetter
+	write   []error // answers of Write, in turn; then nil
+	deliver []error
+	verify  []error
+	reject  bool
+}
+
+func (s *script) call(name string) { s.calls = append(s.calls, name) }
+
+func take(answers *[]error) error {
+	if len(*answers) == 0 {
+		return nil
+	}
+	err := (*answers)[0]
+	*answers = (*answers)[1:]
+	return err
+}
+
+func (s *script) Claim(context.Context, projection.Claim) (projection.Position, error) {
+	s.call("claim")
+	return projection.Position{Fence: 1}, nil
+}
+
+func (s *script) Judge(_ context.Context, records []projection.Judgeable, limit int) (int, error) {
+	n := min(len(records), limit-s.pending)
+	s.pending += n
+	return n, nil
+}
+
+func (s *script) Heal(context.Context, int) (bool, error) { return false, nil }
+func (s *script) Pending() projection.Pending             { return projection.Pending{Events: s.pending} }
+func (s *script) Changes() *projection.Changes {
+	return &projection.Changes{Records: s.pending, Letters: s.letters}
+}
+
+func (s *script) Verify(context.Context, *projection.Changes) error {
+	s.call("verify")
+	return take(&s.verify)
+}
+
+func (s *script) Write(context.Context, int64, *projection.Changes) error {
+	s.call("write")
+	err := take(&s.write)
+	if err == nil {
+		s.pending = 0
+	}
+	return err
+}
+
+func (s *script) Reject(string) bool {
+	s.call("reject")
+	return !s.reject
+}
+
+func (s *script) Deliver(_ context.Context, _ *dlq.Delivery) error {
+	s.call("deliver")
+	return take(&s.deliver)
+}
+
+func (s *script) EnsureTopic(context.Context) error                              { return nil }
+func (s *script) Positions(context.Context) ([]projection.StoredPosition, error) { return nil, nil }
+func (s *script) Ready(context.Context) error                                    { return nil }
+func (s *script) Reset()                                                         { s.call("reset") }
+
+// quiet is an Observer and a Health that keep nothing.
+type quiet struct{}
+
+func (quiet) Assigned(string, int32)                  {}
+func (quiet) Revoked(string, int32)                   {}
+func (quiet) Consumed(string, int32, string, int)     {}
+func (quiet) DeadLettered(string, string, int)        {}
+func (quiet) Batch(time.Duration, int)                {}
+func (quiet) Retry(string, string)                    {}
+func (quiet) Retrying(string, int32, bool)            {}
+func (quiet) Lag(string, int32, int64, float64)       {}
+func (quiet) Healed(int)                              {}
+func (quiet) ParkOverflow(int)                        {}
+func (quiet) Progress(time.Time)                      {}
+func (quiet) Fail(string, string)                     {}
+func (quiet) FailAfter(string, string, time.Duration) {}
+func (quiet) OK(string)                               {}
+func (quiet) Started()                                {}
+func (quiet) Stopping()                               {}
+func (quiet) Beat()                                   {}
+
+// noWait is a clock on which no time passes.
+type noWait struct{}
+
+func (noWait) Now() time.Time                                   { return time.Unix(0, 0) }
+func (noWait) Sleep(context.Context, time.Duration) {}
+
+func scripted(t *testing.T, s *script) *worker {
+	t.Helper()
+	c, err := New(Config{
+		Client: []kgo.Opt{kgo.SeedBrokers("127.0.0.1:1")}, Topic: "t", Group: "g",
+		Open:        func(int32) Projection { return s },
+		DeadLetters: s, Database: s, Observer: quiet{}, Health: quiet{},
+		Log:   slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Retry: retry.Policy{Attempt: time.Minute, Clock: noWait{}}, Limits: DefaultLimits(), DrainWithin: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorker(c, 0)
+	t.Cleanup(func() { w.cancel(nil) })
+	return w
+}
+
+func pending(n int, letters ...projection.DeadLetter) *script {
+	return &script{pending: n, letters: letters}
+}
+
+func refusal(code string) error { return &pgconn.PgError{Severity: "ERROR", Code: code} }
+
+var letter = projection.DeadLetter{Class: event.VersionGap, AccountID: "a"}
+
+func TestFlushGoesOnlyOneWay(t *testing.T) {
+	outage := errors.New("connection reset")
+	cases := map[string]struct {
+		script *script
+		want   []string
+		result error
+	}{
+		"nothing dead":                {pending(3), []string{"write"}, nil},
+		"dead letters first":          {pending(3, letter), []string{"verify", "deliver", "write"}, nil},
+		"not written until delivered": {&script{pending: 1, letters: []projection.DeadLetter{letter}, deliver: []error{outage, outage}}, []string{"verify", "deliver", "verify", "deliver", "verify", "deliver", "write"}, nil},
+		"database away":               {&script{pending: 1, write: []error{outage, refusal("57P01"), refusal("40001")}}, []string{"write", "write", "write", "write"}, nil},
+		"read-only after a failover":  {&script{pending: 1, write: []error{refusal("25006")}}, []string{"write", "reset", "write"}, nil},
+		"fenced":                      {&script{pending: 1, write: []error{projection.ErrFenced}}, []string{"write"}, errRejudge},
+		"verdict on old state":        {&script{pending: 1, letters: []projection.DeadLetter{letter}, verify: []error{projection.ErrStale}}, []string{"verify"}, errRejudge},
+		"one row refused of many":     {&script{pending: 8, write: []error{refusal("23514")}}, []string{"write"}, errRejudge},
+		"the refused one, alone":      {&script{pending: 1, write: []error{refusal("22003")}}, []string{"write", "reject"}, errRejudge},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := scripted(t, c.script)
+			w.next = 10
+			if err := w.flush(); !errors.Is(err, c.result) {
+				t.Errorf("error %v, want %v", err, c.result)
+			}
+			if !slices.Equal(c.script.calls, c.want) {
+				t.Errorf("calls %v, want %v", c.script.calls, c.want)
+			}
+		})
+	}
+}
+
+func TestIsolationHalvesDownToOne(t *testing.T) {
+	w := scripted(t, pending(0))
+	s := w.proj.(*script) //nolint:forcetypeassert // made so above
+	var limits []int
+	for s.pending = 9; ; s.pending = w.limit {
+		s.write = []error{refusal("23514")}
+		if err := w.flush(); !errors.Is(err, errRejudge) {
+			t.Fatal(err)
+		}
+		limits = append(limits, w.limit)
+		if slices.Contains(s.calls, "reject") {
+			break
+		}
+	}
+	if !slices.Equal(limits, []int{4, 2, 1, 1}) {
+		t.Errorf("limits %v", limits)
+	}
+}
+
+func TestARefusalThatStaysIsNotPassedOver(t *testing.T) {
+	w := scripted(t, &script{pending: 1, reject: true, write: []error{refusal("23514")}})
+	w.next = 1
+	err := w.flush()
+	if err == nil || errors.Is(err, errRejudge) {
+		t.Errorf("error %v: an event that is refused even as a dead letter must stop the partition", err)
+	}
+}
+
+func TestAStopEndsTheWaiting(t *testing.T) {
+	s := pending(1)
+	w := scripted(t, s)
+	w.next = 1
+	outage := errors.New("connection reset")
+	s.write = slices.Repeat([]error{outage}, 1000)
+	w.startStop()
+	if err := w.flush(); !errors.Is(err, errDrained) {
+		t.Errorf("error %v, want errDrained", err)
+	}
+	if len(s.calls) > 1 {
+		t.Errorf("%d attempts after the stop", len(s.calls))
+	}
+}
