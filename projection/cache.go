@@ -1,39 +1,38 @@
 package projection
 
+import "hash/maphash"
+
 // cache remembers accounts in two turns: those touched since the last turn and
 // those touched in the one before, which the next turn drops. It approximates
 // least-recently-used without a list.
 type cache struct {
-	hot, cold map[string]*account
-	bytes     int // of hot
+	hot, cold *table
 }
 
 func newCache() cache {
-	return cache{hot: map[string]*account{}}
+	seed := maphash.MakeSeed()
+	return cache{hot: newTable(seed), cold: newTable(seed)}
 }
 
 func (c *cache) get(id string) *account {
-	if a := c.hot[id]; a != nil {
+	if a := c.hot.get(id); a != nil {
 		return a
 	}
-	a := c.cold[id]
-	if a != nil {
-		delete(c.cold, id)
-		c.put(a)
+	if c.cold.used == 0 {
+		return nil
 	}
+	old := c.cold.get(id)
+	if old == nil || old.held { // what the database holds of it is learnt afresh
+		return nil
+	}
+	a := c.hot.add(id)
+	c.hot.set(a, c.cold.state(old))
+	a.base, a.exists = old.base, old.exists
+	c.cold.drop(old)
 	return a
 }
 
-func (c *cache) put(a *account) {
-	c.hot[a.ID] = a
-	c.bytes += accountBytes + len(a.ID) + len(a.State.LastEventID)
-}
-
-func (c *cache) drop(id string) {
-	delete(c.hot, id)
-	delete(c.cold, id)
-}
-
+// turn makes what is hot cold and drops what was cold. Nothing may be pending.
 func (c *cache) turn() {
-	c.hot, c.cold, c.bytes = make(map[string]*account, len(c.hot)), c.hot, 0
+	c.hot, c.cold = newTable(c.hot.seed), c.hot
 }

@@ -64,17 +64,20 @@ type Passed struct {
 func (f *Fold) Changes() *Changes {
 	c := &f.changes
 	c.Rows, c.Parks, c.Passed = c.Rows[:0], c.Parks[:0], c.Passed[:0]
-	slices.SortFunc(f.dirty, func(a, b *account) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(f.dirty, func(a, b *account) int { return strings.Compare(f.idOf(a), f.idOf(b)) })
 	for _, a := range f.dirty {
-		for _, p := range a.pending {
-			c.Parks = append(c.Parks, p)
+		if h := f.holds[a]; h != nil {
+			for _, p := range h.pending {
+				c.Parks = append(c.Parks, p)
+			}
 		}
-		if a.State.Version == a.base {
+		if a.version == a.base {
 			continue
 		}
-		c.Rows = append(c.Rows, Row{AccountID: a.ID, State: a.State})
+		id := f.idOf(a)
+		c.Rows = append(c.Rows, Row{AccountID: id, State: f.cache.hot.state(a)})
 		if a.held {
-			c.Passed = append(c.Passed, Passed{AccountID: a.ID, Version: a.State.Version})
+			c.Passed = append(c.Passed, Passed{AccountID: id, Version: a.version})
 		}
 	}
 	slices.SortFunc(c.Parks, func(a, b *Parked) int {
@@ -107,21 +110,26 @@ func (f *Fold) Sole() Place { return f.sole }
 // are forgotten, so that what the database holds of them is learnt afresh.
 func (f *Fold) Flushed() {
 	for _, a := range f.dirty {
-		a.base, a.Exists = a.State.Version, a.Exists || a.State.Version != a.base
-		a.isDirty, a.lettered = false, false
-		a.held = a.held || len(a.pending) > 0 || a.Overflowed
-		a.pending = nil
+		a.exists = a.exists || a.version != a.base
+		a.base, a.dirty, a.lettered = a.version, false, false
+		if h := f.holds[a]; h != nil {
+			a.held = a.held || len(h.pending) > 0 || h.overflowed
+			h.pending = nil
+		}
 		if a.held && !a.healing {
-			f.cache.drop(a.ID)
+			f.forget(a)
 		}
 	}
 	clear(f.dirty)
 	f.dirty = f.dirty[:0]
 	f.changes = Changes{Rows: f.changes.Rows[:0], Parks: f.changes.Parks[:0], Passed: f.changes.Passed[:0]}
-	if f.cache.bytes > f.opts.CacheBytes/2 {
+	if f.cache.hot.bytes > f.opts.CacheBytes/2 && len(f.healing) == 0 {
 		f.cache.turn()
-		for _, a := range f.healing {
-			f.cache.get(a.ID)
-		}
+		clear(f.holds) // of accounts that have healed: those on hold are forgotten above
 	}
+}
+
+func (f *Fold) forget(a *account) {
+	f.cache.hot.drop(a)
+	delete(f.holds, a)
 }

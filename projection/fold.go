@@ -44,6 +44,7 @@ type FoldOptions struct {
 type Fold struct {
 	opts     FoldOptions
 	cache    cache
+	holds    map[*account]*hold
 	dirty    []*account
 	healing  []*account
 	changes  Changes
@@ -61,20 +62,18 @@ type Place struct {
 // Place is where the record stood.
 func (r *Record) Place() Place { return Place{r.Topic, r.Partition, r.Offset} }
 
-// account is an account in memory: the database's row and what is pending on it.
-type account struct {
-	Account
-	base     int64 // version in the database
-	held     bool  // the database may hold parked events of it
-	isDirty  bool
-	healing  bool
-	lettered bool              // its base is among changes.Bases
-	pending  map[int64]*Parked // parked by this fold and not yet written, by version
+// hold is what few accounts have: parked events.
+type hold struct {
+	parked     int64 // see Account
+	next       int64
+	nextClass  event.Class
+	overflowed bool
+	pending    map[int64]*Parked // parked by this fold and not yet written, by version
 }
 
 const (
-	accountBytes = 320 // an account, its map entry and its share of the slices, without its strings
-	parkedBytes  = 400 // a parked event or dead letter without its payload
+	dirtyBytes  = 160 // a row on its way to the database, without its strings
+	parkedBytes = 400 // a parked event or dead letter without its payload
 )
 
 // NewFold returns an empty fold.
@@ -88,6 +87,7 @@ func NewFold(opts FoldOptions) *Fold {
 // remembered, so that they are judged as refused when they come again.
 func (f *Fold) Reset() {
 	f.cache = newCache()
+	f.holds = map[*account]*hold{}
 	f.dirty, f.healing = nil, nil
 	f.changes = Changes{}
 }
@@ -104,15 +104,33 @@ func (f *Fold) Reject(p Place, reason string) bool {
 func (f *Fold) Knows(id string) bool { return f.cache.get(id) != nil }
 
 // Version is the version of an account the fold knows, pending changes included.
-func (f *Fold) Version(id string) int64 { return f.cache.get(id).State.Version }
+func (f *Fold) Version(id string) int64 { return f.cache.get(id).version }
 
-// Learn takes in what the database knows of an account.
+// Learn takes in what the database knows of an account the fold does not know.
 func (f *Fold) Learn(known Account) {
-	a := &account{Account: known, base: known.State.Version}
-	a.held = known.Parked > 0 || known.Overflowed
-	f.cache.put(a)
-	f.settle(a)
+	a := f.cache.hot.add(known.ID)
+	f.cache.hot.set(a, known.State)
+	a.base, a.exists = known.State.Version, known.Exists
+	if known.Parked > 0 || known.Overflowed {
+		a.held = true
+		*f.holdOf(a) = hold{
+			parked: known.Parked, next: known.NextParked, nextClass: known.NextClass, overflowed: known.Overflowed,
+		}
+		f.settle(a)
+	}
 }
+
+// holdOf is the account's hold, made when it has none.
+func (f *Fold) holdOf(a *account) *hold {
+	h := f.holds[a]
+	if h == nil {
+		h = &hold{}
+		f.holds[a] = h
+	}
+	return h
+}
+
+func (f *Fold) idOf(a *account) string { return f.cache.hot.idOf(a) }
 
 // LearnNew takes in an account of which the database knows nothing.
 func (f *Fold) LearnNew(id string) {
@@ -131,7 +149,7 @@ func (f *Fold) Judge(rec Record, d *event.Decoded, judgedBefore bool) {
 	}
 	a := f.cache.get(d.Event.AccountID)
 	next, v := f.judge(a, &rec, d, judgedBefore)
-	if next.Version != a.State.Version {
+	if next.Version != a.version {
 		f.advance(a, next)
 	}
 	f.conclude(rec, d, a, v)
@@ -140,12 +158,13 @@ func (f *Fold) Judge(rec Record, d *event.Decoded, judgedBefore bool) {
 
 // judge is State.Judge, unless PostgreSQL has refused what it would write.
 func (f *Fold) judge(a *account, rec *Record, d *event.Decoded, judgedBefore bool) (State, Verdict) {
-	next, v := a.State.Judge(d, judgedBefore)
-	if next.Version == a.State.Version || len(f.rejected) == 0 {
+	state := f.cache.hot.state(a)
+	next, v := state.Judge(d, judgedBefore)
+	if next.Version == state.Version || len(f.rejected) == 0 {
 		return next, v
 	}
 	if reason, refused := f.rejected[rec.Place()]; refused {
-		return a.State, deadLettered(event.RejectedByDatabase, reason)
+		return state, deadLettered(event.RejectedByDatabase, reason)
 	}
 	return next, v
 }
@@ -167,10 +186,10 @@ func (f *Fold) letter(rec Record, d *event.Decoded, a *account, v Verdict) {
 	l := DeadLetter{Record: rec, Class: v.Class, Message: v.Message}
 	if a != nil {
 		l.AccountID, l.EventID, l.CorrelationID = d.Event.AccountID, d.Event.ID, d.Event.CorrelationID
-		l.Received, l.Expected = d.Event.Version, a.State.Version+1
+		l.Received, l.Expected = d.Event.Version, a.version+1
 		if !a.lettered {
 			a.lettered = true
-			f.changes.Bases = append(f.changes.Bases, Base{AccountID: a.ID, Exists: a.Exists, Version: a.base})
+			f.changes.Bases = append(f.changes.Bases, Base{AccountID: f.idOf(a), Exists: a.exists, Version: a.base})
 			f.touch(a)
 		}
 	}
@@ -181,34 +200,35 @@ func (f *Fold) letter(rec Record, d *event.Decoded, a *account, v Verdict) {
 // park keeps the event for when its turn comes. Of two events for one version
 // the first stays.
 func (f *Fold) park(a *account, rec Record, d *event.Decoded, class event.Class) {
-	version := d.Event.Version
-	if a.pending[version] != nil || a.NextParked == version {
+	version, h := d.Event.Version, f.holdOf(a)
+	if h.pending[version] != nil || h.next == version {
 		return
 	}
-	if a.Parked >= f.opts.ParkLimit {
-		a.Overflowed = true
+	if h.parked >= f.opts.ParkLimit {
+		h.overflowed = true
+		f.touch(a)
 		f.changes.Overflows = append(f.changes.Overflows,
-			Overflow{AccountID: a.ID, Version: version, Expected: a.State.Version + 1})
+			Overflow{AccountID: f.idOf(a), Version: version, Expected: a.version + 1})
 		return
 	}
-	if a.pending == nil {
-		a.pending = map[int64]*Parked{}
+	if h.pending == nil {
+		h.pending = map[int64]*Parked{}
 	}
-	a.Parked++
-	a.pending[version] = &Parked{Record: rec, Decoded: *d, Class: class, Expected: a.State.Version + 1}
+	h.parked++
+	h.pending[version] = &Parked{Record: rec, Decoded: *d, Class: class, Expected: a.version + 1}
 	f.changes.Bytes += parkedBytes
 	f.touch(a)
 }
 
 func (f *Fold) advance(a *account, next State) {
-	a.State = next
+	f.cache.hot.set(a, next)
 	f.touch(a)
 }
 
 func (f *Fold) touch(a *account) {
-	if !a.isDirty {
-		a.isDirty = true
+	if !a.dirty {
+		a.dirty = true
 		f.dirty = append(f.dirty, a)
-		f.changes.Bytes += accountBytes
+		f.changes.Bytes += dirtyBytes
 	}
 }

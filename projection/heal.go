@@ -11,7 +11,7 @@ import (
 func (f *Fold) Healing() []string {
 	ids := make([]string, len(f.healing))
 	for i, a := range f.healing {
-		ids[i] = a.ID
+		ids[i] = f.idOf(a)
 	}
 	return ids
 }
@@ -30,7 +30,8 @@ func (f *Fold) IsHealing(id string) bool {
 // further ones behind them.
 func (f *Fold) Heal(id string, parked []Parked, more bool) {
 	a := f.cache.get(id)
-	a.NextParked, a.NextClass = 0, ""
+	h := f.holdOf(a)
+	h.next, h.nextClass = 0, ""
 	for i := range parked {
 		if !f.healWith(a, &parked[i]) {
 			more = false
@@ -49,15 +50,16 @@ func (f *Fold) Heal(id string, parked []Parked, more bool) {
 func (f *Fold) healWith(a *account, p *Parked) bool {
 	f.settle(a)
 	version, class := p.Decoded.Event.Version, p.Class
-	if version <= a.State.Version {
+	if version <= a.version {
 		return true
 	}
-	if version == a.State.Version+1 && f.takeTurn(a, p) {
+	if version == a.version+1 && f.takeTurn(a, p) {
 		return true
 	}
-	a.NextParked, a.NextClass = version, p.Class
+	h := f.holdOf(a)
+	h.next, h.nextClass = version, p.Class
 	if p.Class != class {
-		f.changes.Reclassed = append(f.changes.Reclassed, Reclassed{AccountID: a.ID, Version: version, Class: p.Class})
+		f.changes.Reclassed = append(f.changes.Reclassed, Reclassed{AccountID: f.idOf(a), Version: version, Class: p.Class})
 	}
 	return false
 }
@@ -65,22 +67,26 @@ func (f *Fold) healWith(a *account, p *Parked) bool {
 // settle applies the pending parked events that fit, and notes the account as
 // healing when the next one that fits waits in the database.
 func (f *Fold) settle(a *account) {
+	h := f.holds[a]
+	if h == nil {
+		return
+	}
 	for {
-		next := a.State.Version + 1
-		if a.NextParked != 0 && a.NextParked <= next {
-			f.startHealing(a)
+		next := a.version + 1
+		if h.next != 0 && h.next <= next {
+			f.startHealing(a, h)
 			return
 		}
-		p := a.pending[next]
+		p := h.pending[next]
 		if p == nil || !f.takeTurn(a, p) {
 			return
 		}
-		delete(a.pending, next)
+		delete(h.pending, next)
 	}
 }
 
-func (f *Fold) startHealing(a *account) {
-	blocked := a.NextParked == a.State.Version+1 && a.NextClass != event.VersionGap
+func (f *Fold) startHealing(a *account, h *hold) {
+	blocked := h.next == a.version+1 && h.nextClass != event.VersionGap
 	if blocked || a.healing {
 		return
 	}
@@ -104,6 +110,6 @@ func (f *Fold) takeTurn(a *account, p *Parked) bool {
 	}
 	f.advance(a, next)
 	f.changes.Healed++
-	a.Parked--
+	f.holdOf(a).parked--
 	return true
 }
