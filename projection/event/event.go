@@ -76,7 +76,8 @@ type Decoded struct {
 // Format decodes the messages of one wire format. Implementations are safe for
 // concurrent use by several goroutines, or say otherwise.
 type Format interface {
-	// Decode reads one message into d, overwriting all of it. Strings in d do
-	// not alias the message's bytes.
+	// Decode reads one message into d, overwriting all of it. Strings in d may be
+	// views of the message's bytes, which must never change afterwards; who keeps
+	// a string longer than the message clones it.
 	Decode(m Message, d *Decoded)
 }

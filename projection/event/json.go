@@ -100,7 +100,7 @@ func readID(s *jsonScanner, field string, m jsonMember) (string, *Fault) {
 	if reason := idReason(text); reason != "" {
 		return "", malformed(field, reason)
 	}
-	return string(text), nil
+	return view(m, text), nil
 }
 
 // readVersion reads a version: a JSON number, and an integer also in its spelling,
@@ -165,7 +165,7 @@ func readCorrelationID(s *jsonScanner, m jsonMember, headers []Header, ev *Event
 	case len(text) == 0:
 		ev.CorrelationID = headerCorrelationID(headers)
 	default:
-		ev.CorrelationID = string(text)
+		ev.CorrelationID = view(m, text)
 	}
 	return nil
 }
