@@ -2,6 +2,7 @@ package dlq
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -16,34 +17,51 @@ import (
 // time may use it.
 type Delivery struct {
 	items []*item
+	// aside are letters of an earlier judging that are not of this batch: a batch
+	// that is judged again may be cut smaller.
+	aside map[letterID]*item
 }
 
 // NewDelivery holds letters for publishing. failedAt is written to each.
 func NewDelivery(letters []projection.DeadLetter, failedAt time.Time) *Delivery {
-	d := &Delivery{items: make([]*item, len(letters))}
+	d := &Delivery{items: make([]*item, len(letters)), aside: map[letterID]*item{}}
 	for i, letter := range letters {
 		d.items[i] = &item{letter: letter, failedAt: failedAt}
 	}
 	return d
 }
 
-// Rejudged returns the delivery of the same batch after it was judged again. A
-// letter that was there before, of the same record with the same class, keeps
-// what is known of it: acknowledged it is not sent again, on its way it is
-// waited for. The old delivery must not be used any more.
+// Rejudged returns the delivery of the same batch, or of a part of it, after it was
+// judged again. A letter that was there before, of the same record with the same
+// class, keeps what is known of it: acknowledged it is not sent again, on its way it
+// is waited for. The old delivery must not be used any more.
 func (d *Delivery) Rejudged(letters []projection.DeadLetter, failedAt time.Time) *Delivery {
-	known := make(map[letterID]*item, len(d.items))
-	for _, it := range d.items {
-		known[idOf(it.letter)] = it
-	}
 	next := NewDelivery(letters, failedAt)
+	next.aside = d.aside
+	for _, it := range d.items {
+		next.aside[idOf(it.letter)] = it
+	}
 	for i, it := range next.items {
-		if before, ok := known[idOf(it.letter)]; ok {
+		id := idOf(it.letter)
+		if before, known := next.aside[id]; known {
+			if before.idle() {
+				before.letter = it.letter
+			}
 			next.items[i] = before
-			delete(known, idOf(it.letter))
+			delete(next.aside, id)
 		}
 	}
 	return next
+}
+
+// Done returns what is left to remember when the batch is durable up to the offset
+// next: letters of an earlier judging that come again. It is nil when there are none.
+func (d *Delivery) Done(next int64) *Delivery {
+	maps.DeleteFunc(d.aside, func(id letterID, _ *item) bool { return id.offset < next })
+	if len(d.aside) == 0 {
+		return nil
+	}
+	return &Delivery{aside: d.aside}
 }
 
 // Len returns how many letters there are, acknowledged or not.

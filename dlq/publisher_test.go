@@ -199,6 +199,27 @@ func TestRejudgedKeepsWhatIsAcknowledged(t *testing.T) {
 	}
 }
 
+// A refused row is sought by judging ever smaller parts of the batch.
+func TestASmallerBatchForgetsNothing(t *testing.T) {
+	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
+	p, all := newPublisher(t, cluster), letters(4)
+	d := NewDelivery(all, time.Now())
+	for _, part := range [][]projection.DeadLetter{all, all[:2], all[:1]} {
+		d = d.Rejudged(part, time.Now())
+		if err := p.Deliver(soon(t), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d = d.Done(all[0].Record.Offset + 1).Rejudged(all[1:], time.Now())
+	if d.Pending() != 0 {
+		t.Errorf("%d would be published again", d.Pending())
+	}
+	if rest := d.Done(all[3].Record.Offset + 1); rest != nil {
+		t.Error("something is remembered of a batch that is durable")
+	}
+	assertPublishedOnce(t, cluster, 4)
+}
+
 // TestDeliverAfterTheTopicAppears: a missing topic is an error like any other.
 func TestDeliverAfterTheTopicAppears(t *testing.T) {
 	cluster := newCluster(t)

@@ -186,8 +186,13 @@ func (b *Balance) Changes() *projection.Changes { return b.fold.Changes() }
 // judged so already.
 func (b *Balance) Reject(reason string) bool { return b.fold.Reject(b.fold.Sole(), reason) }
 
-// Verify answers ErrStale unless the dead letters' verdicts still hold.
+// Verify answers ErrFenced or ErrStale unless the dead letters' verdicts still hold.
+// The position comes first: where it is as this writer left it, nothing that was
+// read since the claim is of another owner or of a restored database.
 func (b *Balance) Verify(ctx context.Context, c *projection.Changes) error {
+	if err := verifyPosition(ctx, b.cfg.Pool, b.partition, b.position); err != nil {
+		return err
+	}
 	return Verify(ctx, b.cfg.Pool, c.Bases)
 }
 

@@ -62,3 +62,17 @@ func LoadPositions(ctx context.Context, pool *pgxpool.Pool, group, topic string)
 	}
 	return positions, nil
 }
+
+// verifyPosition answers projection.ErrFenced unless the position is where its
+// owner knows it to be.
+func verifyPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.Position) error {
+	var held bool
+	err := pool.QueryRow(ctx, sql.Query("position_held"), p.Group, p.Topic, p.Number, pos.Fence, pos.Next).Scan(&held)
+	if err != nil {
+		return fmt.Errorf("verify the position: %w", err)
+	}
+	if !held {
+		return projection.ErrFenced
+	}
+	return nil
+}

@@ -28,7 +28,7 @@ type Projection interface {
 	Pending() projection.Pending
 	// Changes is what a flush publishes and writes.
 	Changes() *projection.Changes
-	// Verify answers projection.ErrStale unless the dead letters' verdicts hold.
+	// Verify answers projection.ErrFenced or ErrStale unless the dead letters' verdicts hold.
 	Verify(context.Context, *projection.Changes) error
 	// Write makes the changes durable together with the position.
 	Write(ctx context.Context, next int64, c *projection.Changes) error

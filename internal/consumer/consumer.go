@@ -71,6 +71,10 @@ func (c *Consumer) options() []kgo.Opt {
 		kgo.FetchMaxBytes(16<<20),
 		kgo.FetchMaxPartitionBytes(1<<20),
 		kgo.MaxConcurrentFetches(2),
+		// A partition that is sought or resumed is fetched when the request under way at
+		// its broker returns: with the client's 5 s it would stand still that long
+		// beside idle ones. Kafka's own default.
+		kgo.FetchMaxWait(500*time.Millisecond),
 		kgo.SessionTimeout(30*time.Second),
 		kgo.RebalanceTimeout(60*time.Second),
 	)

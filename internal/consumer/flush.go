@@ -89,7 +89,10 @@ func (w *worker) flushed(c *projection.Changes, start time.Time, err error) erro
 		return err
 	}
 	w.report(c, time.Since(start))
-	w.delivery, w.since = nil, time.Time{}
+	w.since = time.Time{}
+	if w.delivery != nil {
+		w.delivery = w.delivery.Done(w.next)
+	}
 	w.status.oldest.Store(0)
 	w.limit = min(2*w.limit, w.c.cfg.Limits.FlushEvents)
 	w.status.position.Store(w.next)

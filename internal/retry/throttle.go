@@ -38,7 +38,8 @@ type Throttled struct {
 	ends    time.Time       // when the outage is over unless something fails before
 	nextDue time.Time       // of the next line without a new reason
 	reasons map[string]bool // told in this outage
-	told    bool            // a failure was logged that no recovery has answered
+	failing bool            // a failure was noted that no recovery has answered
+	told    bool            // and it was logged
 }
 
 // Throttle returns an observer that logs what is being retried ("write batch").
@@ -59,12 +60,15 @@ func (t *Throttled) Failing(err error, attempt int, since, next time.Duration) {
 		"attempt", attempt, "since", since.Round(time.Millisecond), "next_retry_in", next.Round(time.Millisecond))
 }
 
-// Recovered implements Observer. A failure that was not logged is not answered.
+// Recovered implements Observer. A failure that was not logged is not answered, and
+// a success that follows no failure changes nothing: it may be told each time.
 func (t *Throttled) Recovered(attempts int, after time.Duration) {
 	t.mu.Lock()
 	told := t.told
-	t.told = false
-	t.ends = t.now().Add(calm)
+	if t.failing {
+		t.ends = t.now().Add(calm)
+	}
+	t.failing, t.told = false, false
 	t.mu.Unlock()
 	if told {
 		t.log.Info("recovered", "attempts", attempts, "after", after.Round(time.Millisecond))
@@ -80,6 +84,7 @@ func (t *Throttled) due(reason string, next time.Duration) bool {
 		t.start, t.nextDue, t.told = now, now, false
 		t.reasons = map[string]bool{}
 	}
+	t.failing = true
 	if ends := now.Add(next + calm); ends.After(t.ends) {
 		t.ends = ends
 	}

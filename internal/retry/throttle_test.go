@@ -143,6 +143,19 @@ func TestOutageAfterACalmTimeIsToldAtOnce(t *testing.T) {
 	}
 }
 
+// TestSuccessesBeforeAnyFailure: a committer tells each success.
+func TestSuccessesBeforeAnyFailure(t *testing.T) {
+	var out logged
+	clock := newManualClock()
+	observer := retry.Throttle(out.logger(), clock, "commit offsets")
+	observer.Recovered(1, 0)
+	observer.Failing(sqlstate("57P01"), 1, 0, time.Second)
+	observer.Recovered(2, time.Second)
+	if lines := out.lines(t); len(lines) != 2 || count(lines, "recovered") != 1 {
+		t.Errorf("got %v", lines)
+	}
+}
+
 func TestOutageLeftByCancelDoesNotHideTheNext(t *testing.T) {
 	clock, out := newManualClock(), &logged{}
 	obs := retry.Throttle(out.logger(), clock, "write batch")

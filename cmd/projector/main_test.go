@@ -1,0 +1,16 @@
+package main
+
+import (
+	"context"
+	"testing"
+
+	"projector/internal/devstack/devtest"
+	"projector/readmodel"
+)
+
+func TestMain(m *testing.M) {
+	devtest.Main(m, func(ctx context.Context, databaseURL string) error {
+		_, err := readmodel.Migrate(ctx, databaseURL)
+		return err
+	})
+}
