@@ -83,6 +83,7 @@ func deliveries(t *rapid.T, stream []event.Decoded) []event.Decoded {
 }
 
 func run(tb testing.TB, t *rapid.T, db *store, arriving []event.Decoded, opts projection.FoldOptions) *driver {
+	tb.Helper()
 	d := newDriver(tb, db, opts, rapid.IntRange(1, 4).Draw(t, "piece"))
 	for i, decoded := range arriving {
 		d.judge(projection.Record{Offset: int64(i)}, decoded)

@@ -111,7 +111,7 @@ func (t *table) idOf(a *account) string {
 	if a.id.length == 0 {
 		return ""
 	}
-	return unsafe.String(&t.arena[a.id.chunk][a.id.offset], int(a.id.length))
+	return unsafe.String(&t.arena[a.id.chunk][a.id.offset], int(a.id.length)) //nolint:gosec // see above
 }
 
 // state is the account's state. Its LastEventID is a view that is valid until the
@@ -123,7 +123,7 @@ func (t *table) state(a *account) State {
 	switch {
 	case a.eventLen == 0:
 	case a.eventLen <= eventInline:
-		s.LastEventID = unsafe.String(&a.event[0], int(a.eventLen))
+		s.LastEventID = unsafe.String(&a.event[0], int(a.eventLen)) //nolint:gosec // see above
 	default:
 		s.LastEventID = t.longer[a]
 	}
@@ -136,7 +136,7 @@ func (t *table) set(a *account, s State) {
 	if a.eventLen > eventInline {
 		delete(t.longer, a)
 	}
-	a.eventLen = uint8(min(len(s.LastEventID), 255)) //nolint:gosec // bounded here
+	a.eventLen = uint8(min(len(s.LastEventID), 255))
 	if a.eventLen > eventInline {
 		t.longer[a] = s.LastEventID
 		return

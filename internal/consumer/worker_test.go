@@ -3,7 +3,6 @@ package consumer
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"slices"
 	"testing"
@@ -54,6 +53,7 @@ func (s *script) Judge(_ context.Context, records []projection.Judgeable, limit 
 
 func (s *script) Heal(context.Context, int) (bool, error) { return false, nil }
 func (s *script) Pending() projection.Pending             { return projection.Pending{Events: s.pending} }
+
 func (s *script) Changes() *projection.Changes {
 	return &projection.Changes{Records: s.pending, Letters: s.letters}
 }
@@ -111,7 +111,7 @@ func (quiet) Beat()                                   {}
 // noWait is a clock on which no time passes.
 type noWait struct{}
 
-func (noWait) Now() time.Time                                   { return time.Unix(0, 0) }
+func (noWait) Now() time.Time                       { return time.Unix(0, 0) }
 func (noWait) Sleep(context.Context, time.Duration) {}
 
 func scripted(t *testing.T, s *script) *worker {
@@ -120,7 +120,7 @@ func scripted(t *testing.T, s *script) *worker {
 		Client: []kgo.Opt{kgo.SeedBrokers("127.0.0.1:1")}, Topic: "t", Group: "g",
 		Open:        func(int32) Projection { return s },
 		DeadLetters: s, Database: s, Observer: quiet{}, Health: quiet{},
-		Log:   slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log:   slog.New(slog.DiscardHandler),
 		Retry: retry.Policy{Attempt: time.Minute, Clock: noWait{}}, Limits: DefaultLimits(), DrainWithin: time.Second,
 	})
 	if err != nil {
@@ -172,7 +172,7 @@ func TestFlushGoesOnlyOneWay(t *testing.T) {
 
 func TestIsolationHalvesDownToOne(t *testing.T) {
 	w := scripted(t, pending(0))
-	s := w.proj.(*script) //nolint:forcetypeassert // made so above
+	s := w.proj.(*script)
 	var limits []int
 	for s.pending = 9; ; s.pending = w.limit {
 		s.write = []error{refusal("23514")}
