@@ -210,7 +210,7 @@ func TestASmallerBatchForgetsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d = d.Done(all[0].Record.Offset + 1).Rejudged(all[1:], time.Now())
+	d = d.Done(all[0].Record.Offset+1).Rejudged(all[1:], time.Now())
 	if d.Pending() != 0 {
 		t.Errorf("%d would be published again", d.Pending())
 	}
