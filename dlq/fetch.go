@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// fetchBytes bounds one answer, before decompression. A single larger record
-	// still comes.
-	fetchBytes = 8 << 20
+	// fetchBytes bounds one answer, before decompression: dead letters are mostly
+	// headers, which compress well and take many times that in memory. A single
+	// larger record still comes.
+	fetchBytes = 1 << 20
 	// answerTimeout bounds the wait for one answer, tries included: a tool that
 	// reads must fail, not hang.
 	answerTimeout = 20 * time.Second

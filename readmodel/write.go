@@ -58,22 +58,18 @@ func Write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.
 }
 
 func writeTx(ctx context.Context, conn *pgx.Conn, p Partition, pos projection.Position, next int64, c *projection.Changes) error {
-	var moved, upserted pgconn.CommandTag
+	var moved pgconn.CommandTag
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
 	b.Queue(sql.Query("position_move"), p.Group, p.Topic, p.Number, pos.Fence, pos.Next, next).
 		Exec(func(tag pgconn.CommandTag) error { moved = tag; return nil })
-	if len(c.Rows) > 0 {
-		b.Queue(sql.Query("upsert_balance"), balanceColumns(c.Rows)...).
-			Exec(func(tag pgconn.CommandTag) error { upserted = tag; return nil })
-	}
-	queueHolds(b, c)
+	stale := queueChanges(b, c)
 	err := conn.SendBatch(ctx, b).Close()
 	switch {
 	case err != nil:
 	case moved.RowsAffected() != 1:
 		err = projection.ErrFenced
-	case upserted.RowsAffected() != int64(len(c.Rows)):
+	case stale():
 		err = projection.ErrStale
 	default:
 		_, err = conn.Exec(ctx, "COMMIT")
@@ -82,6 +78,20 @@ func writeTx(ctx context.Context, conn *pgx.Conn, p Partition, pos projection.Po
 	// Best effort: a connection that cannot roll back is closed on release.
 	_, _ = conn.Exec(ctx, "ROLLBACK")
 	return err
+}
+
+// queueChanges adds the writes of a flush or a repair to the batch of a transaction.
+// Once the batch was sent, stale tells whether a row was not written because it is
+// beyond the version it was to get.
+func queueChanges(b *pgx.Batch, c *projection.Changes) (stale func() bool) {
+	var upserted pgconn.CommandTag
+	if len(c.Rows) > 0 {
+		b.Queue(sql.Query("upsert_balance"), balanceColumns(c.Rows)...).
+			Exec(func(tag pgconn.CommandTag) error { upserted = tag; return nil })
+	}
+	queueHolds(b, c)
+	rows := int64(len(c.Rows))
+	return func() bool { return upserted.RowsAffected() != rows }
 }
 
 // queueHolds adds what concerns parked events.

@@ -30,6 +30,9 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 type cli struct {
 	Run     runCmd     `cmd:"" help:"Consume account events and keep the read model right, until stopped."`
 	Demo    demoCmd    `cmd:"" help:"Show the whole system on this machine, with nothing to set up."`
+	DLQ     dlqCmd     `cmd:"" name:"dlq" help:"Look at dead letters, and deal with them."`
+	Account accountCmd `cmd:"" help:"Look at one account, or pass over one of its versions."`
+	Gaps    gapsCmd    `cmd:"" help:"List the accounts that wait for a missing or corrected event."`
 	Migrate migrateCmd `cmd:"" help:"Bring the database schema up to date. Safe to run from many places at once."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
@@ -54,6 +57,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) (stat
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exited = code }),
+		kong.DefaultEnvars("PROJECTOR"), // of flags whose field names none
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std),
 	)
 	if err != nil {

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/dlq"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// A scan looks up its records in the read model a chunk at a time, bounded by
+// their number and by their size.
+const (
+	scanRecords = 5000
+	scanBytes   = 16 << 20
+)
+
+// deadLetter is a record of the DLQ topic and how it stands to the read model.
+type deadLetter struct {
+	dlqTopic string
+	entry    dlq.Entry
+	decoded  event.Decoded // what its value decodes to now
+	status   dlq.Status
+	replays  int // by way of a topic, and to the database
+	// corrected: it was read from a file in which somebody has changed it.
+	corrected bool
+}
+
+// scan streams dead letters.
+type scan struct {
+	*dlqTools
+	selection
+	payload  bool // keep key, value and headers
+	progress *progress
+	foreign  int // records that are no dead letters
+	names    map[string]string
+}
+
+// each calls fn with every chosen dead letter of the topic, in the topic's order.
+func (s *scan) each(ctx context.Context, fn func(*deadLetter) error) error {
+	chunk, size := []*deadLetter{}, 0
+	for record, err := range s.records(ctx) {
+		if err != nil {
+			return err
+		}
+		entry, err := dlq.Parse(record)
+		if err != nil {
+			s.foreign++
+			continue
+		}
+		d := s.take(s.topic, entry, false)
+		if d == nil {
+			continue
+		}
+		chunk, size = append(chunk, d), size+len(d.entry.Value)
+		if len(chunk) >= scanRecords || size >= scanBytes {
+			if err := s.hand(ctx, chunk, fn); err != nil {
+				return err
+			}
+			chunk, size = chunk[:0], 0
+		}
+	}
+	return s.hand(ctx, chunk, fn)
+}
+
+// take decodes an entry, completes what can be read of it now, and keeps it if it
+// is chosen: without what nobody will look at.
+func (s *scan) take(dlqTopic string, entry dlq.Entry, corrected bool) *deadLetter {
+	d := &deadLetter{dlqTopic: dlqTopic, entry: entry, corrected: corrected}
+	e := &d.entry
+	s.format.Decode(event.Message{Key: e.Key, Value: e.Value, Headers: e.Headers}, &d.decoded)
+	if account, version, known := e.Subject(&d.decoded); known && e.AccountID == "" {
+		e.AccountID, e.Received, e.EventID = account, &version, d.decoded.Event.ID
+	}
+	if !s.filter.Matches(e) {
+		return nil
+	}
+	s.share(e)
+	if s.payload {
+		e.Key, e.Value = bytes.Clone(e.Key), bytes.Clone(e.Value)
+		e.Headers = slices.Clone(e.Headers)
+		for i := range e.Headers {
+			e.Headers[i].Value = bytes.Clone(e.Headers[i].Value)
+		}
+	} else {
+		e.Key, e.Value, e.Headers = nil, nil, nil
+	}
+	return d
+}
+
+// share makes the entry use one copy of texts that nearly all entries have: a
+// replay holds many entries at once.
+func (s *scan) share(e *dlq.Entry) {
+	const enough = 1000 // different ones; more are no names
+	if s.names == nil {
+		s.names = map[string]string{}
+	}
+	one := func(text string) string {
+		if known, found := s.names[text]; found {
+			return known
+		}
+		if len(s.names) < enough {
+			s.names[text] = text
+		}
+		return text
+	}
+	e.Class, e.Message, e.Topic = event.Class(one(string(e.Class))), one(e.Message), one(e.Topic)
+	e.Group, e.Projection = one(e.Group), one(e.Projection)
+}
+
+// records streams the topic, or only the places that were named.
+func (s *scan) records(ctx context.Context) iter.Seq2[*kgo.Record, error] {
+	if len(s.filter.DLQPartitions) > 0 && len(s.filter.DLQOffsets) > 0 {
+		return s.places(ctx)
+	}
+	scope := dlq.Scope{Partitions: s.filter.DLQPartitions}
+	if s.progress != nil {
+		scope.Progress = func(p dlq.Progress) { s.progress.update(p.Done, p.Total) }
+	}
+	return s.reader.Records(ctx, scope)
+}
+
+func (s *scan) places(ctx context.Context) iter.Seq2[*kgo.Record, error] {
+	return func(yield func(*kgo.Record, error) bool) {
+		for _, partition := range s.filter.DLQPartitions {
+			for _, offset := range s.filter.DLQOffsets {
+				record, err := s.reader.ReadAt(ctx, partition, offset)
+				if errors.Is(err, dlq.ErrNoRecord) {
+					continue
+				}
+				if !yield(record, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// hand completes a chunk from the read model and hands on what is chosen of it.
+func (s *scan) hand(ctx context.Context, chunk []*deadLetter, fn func(*deadLetter) error) error {
+	if len(chunk) == 0 {
+		return nil
+	}
+	if err := s.assess(ctx, chunk); err != nil {
+		return err
+	}
+	for _, d := range chunk {
+		if !s.includes(d.status) {
+			continue
+		}
+		if err := fn(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// assess gives each its status. All of a chunk are of one DLQ topic.
+func (t *dlqTools) assess(ctx context.Context, chunk []*deadLetter) error {
+	ctx, cancel := context.WithTimeout(ctx, oneShotWithin)
+	defer cancel()
+	ids := map[string]struct{}{}
+	places := make([]readmodel.DeadLetterPlace, len(chunk))
+	for i, d := range chunk {
+		e := &d.entry
+		places[i] = readmodel.DeadLetterPlace{
+			Partition: e.DLQPartition, Offset: e.DLQOffset,
+			Original: projection.Place{Topic: storable(e.Topic), Partition: e.Partition, Offset: e.Offset},
+		}
+		if account, _, known := e.Subject(&d.decoded); known {
+			ids[account] = struct{}{}
+		}
+	}
+	states, err := readmodel.LoadStates(ctx, t.pool, storableKeys(ids))
+	if err != nil {
+		return err
+	}
+	history, err := readmodel.LoadHistory(ctx, t.pool, chunk[0].dlqTopic, places)
+	if err != nil {
+		return err
+	}
+	for _, d := range chunk {
+		done := history[[2]int64{int64(d.entry.DLQPartition), d.entry.DLQOffset}]
+		d.replays = d.entry.Replays + done.Replays
+		d.status = dlq.Discarded
+		if !done.Discarded || d.corrected {
+			d.status = d.entry.StatusOf(&d.decoded, t.stateOf(states, d))
+		}
+	}
+	return nil
+}
+
+func (t *dlqTools) stateOf(states map[string]projection.State, d *deadLetter) projection.State {
+	account, _, _ := d.entry.Subject(&d.decoded)
+	if state, known := states[account]; known {
+		return state
+	}
+	return projection.NewState(t.flags.FirstVersion)
+}
+
+// storableKeys lists the ids that PostgreSQL can hold; it knows nothing of others.
+func storableKeys(ids map[string]struct{}) []string {
+	list := make([]string, 0, len(ids))
+	for id := range ids {
+		if id == storable(id) {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// warnForeign tells of records that are no dead letters.
+func (s *scan) warnForeign(std *streams) {
+	if s.foreign > 0 {
+		_, _ = fmt.Fprintf(std.err, "%d records of topic %s are no dead letters and were passed over\n", s.foreign, s.topic)
+	}
+}

@@ -1,0 +1,238 @@
+package dlq
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"projector/projection/event"
+)
+
+// exported is one line of an export: a dead letter in JSON, for a person or a
+// script to correct. The key and each header stand there as text when they are
+// UTF-8, else in base64; null is null. The value stands there both ways.
+type exported struct {
+	DLQTopic     string      `json:"dlq_topic"`
+	DLQPartition int32       `json:"dlq_partition"`
+	DLQOffset    int64       `json:"dlq_offset"`
+	Class        event.Class `json:"class"`
+	Message      string      `json:"message"`
+	AccountID    string      `json:"account_id,omitempty"`
+	EventID      string      `json:"event_id,omitempty"`
+	Expected     *int64      `json:"expected_version"`
+	Received     *int64      `json:"received_version"`
+	Topic        string      `json:"topic"`
+	Partition    int32       `json:"partition"`
+	Offset       int64       `json:"offset"`
+	Timestamp    int64       `json:"timestamp"`
+	FailedAt     string      `json:"failed_at"`
+	Replays      int         `json:"replays"`
+	Truncated    bool        `json:"truncated,omitempty"`
+
+	Key         *string          `json:"key"`
+	KeyBase64   *string          `json:"key_base64,omitempty"`
+	Value       *string          `json:"value"`
+	ValueBase64 *string          `json:"value_base64"`
+	Headers     []exportedHeader `json:"headers"`
+	// SHA256 is the digest of key, value and headers as they were: what differs from
+	// it was corrected.
+	SHA256 string `json:"sha256"`
+}
+
+type exportedHeader struct {
+	Key         string  `json:"key"`
+	Value       *string `json:"value"`
+	ValueBase64 *string `json:"value_base64,omitempty"`
+}
+
+// Export writes an entry of a DLQ topic as one line of JSON.
+func Export(w io.Writer, dlqTopic string, e *Entry) error {
+	line := exported{
+		DLQTopic: dlqTopic, DLQPartition: e.DLQPartition, DLQOffset: e.DLQOffset,
+		Class: e.Class, Message: e.Message, AccountID: e.AccountID, EventID: e.EventID,
+		Expected: e.Expected, Received: e.Received,
+		Topic: e.Topic, Partition: e.Partition, Offset: e.Offset, Timestamp: e.Timestamp,
+		FailedAt: e.FailedAt.Format(time.RFC3339Nano), Replays: e.Replays, Truncated: e.Truncated,
+		Headers: []exportedHeader{}, SHA256: digestOf(e.Key, e.Value, e.Headers),
+	}
+	line.Key, line.KeyBase64 = textOrBase64(e.Key)
+	line.Value, line.ValueBase64 = textOrBase64(e.Value)
+	if line.ValueBase64 == nil && e.Value != nil {
+		line.ValueBase64 = new(base64.StdEncoding.EncodeToString(e.Value))
+	}
+	for _, h := range e.Headers {
+		out := exportedHeader{Key: validKey(h.Key)}
+		out.Value, out.ValueBase64 = textOrBase64(h.Value)
+		line.Headers = append(line.Headers, out)
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(line)
+}
+
+// Exported is an entry read back from an export.
+type Exported struct {
+	Entry
+	DLQTopic string
+	// Corrected: key, value or headers are not those of the dead letter any more.
+	Corrected bool
+}
+
+// maxLine bounds a line of an export.
+const maxLine = 1 << 30
+
+// ReadExport reads back what Export wrote, as somebody may have corrected it. The
+// error names the line and the field and never repeats their text.
+func ReadExport(r io.Reader) iter.Seq2[Exported, error] {
+	return func(yield func(Exported, error) bool) {
+		lines := newLines(r)
+		for lines.next() {
+			e, err := parseExported(lines.text)
+			if err != nil {
+				yield(Exported{}, fmt.Errorf("line %d: %w", lines.number, err))
+				return
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if lines.err != nil {
+			yield(Exported{}, fmt.Errorf("line %d: %w", lines.number+1, lines.err))
+		}
+	}
+}
+
+func parseExported(text []byte) (Exported, error) {
+	var line exported
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&line); err != nil {
+		return Exported{}, safeJSONError(err)
+	}
+	if line.Topic == "" || line.SHA256 == "" {
+		return Exported{}, errors.New("is no line of an export: topic or sha256 is missing")
+	}
+	failedAt, err := time.Parse(time.RFC3339Nano, line.FailedAt)
+	if err != nil {
+		return Exported{}, errors.New("field failed_at: is not an RFC 3339 time")
+	}
+	e := Exported{DLQTopic: line.DLQTopic, Entry: Entry{
+		DLQPartition: line.DLQPartition, DLQOffset: line.DLQOffset, Class: line.Class, Message: line.Message,
+		AccountID: line.AccountID, EventID: line.EventID, Expected: line.Expected, Received: line.Received,
+		Topic: line.Topic, Partition: line.Partition, Offset: line.Offset, Timestamp: line.Timestamp,
+		FailedAt: failedAt, Replays: line.Replays, Truncated: line.Truncated,
+	}}
+	if err := line.readMessage(&e.Entry); err != nil {
+		return Exported{}, err
+	}
+	e.Corrected = digestOf(e.Key, e.Value, e.Headers) != line.SHA256
+	if e.Corrected {
+		// The message is whole again, and is about what it says itself.
+		e.Truncated, e.AccountID, e.EventID, e.Expected, e.Received = false, "", "", nil, nil
+	}
+	return e, nil
+}
+
+// readMessage reads key, headers and value.
+func (l *exported) readMessage(e *Entry) (err error) {
+	if e.Key, err = fromTextOrBase64("key", l.Key, l.KeyBase64); err != nil {
+		return err
+	}
+	for _, h := range l.Headers {
+		value, err := fromTextOrBase64("headers", h.Value, h.ValueBase64)
+		if err != nil {
+			return err
+		}
+		e.Headers = append(e.Headers, event.Header{Key: h.Key, Value: value})
+	}
+	binaryForm, err := fromTextOrBase64("value", nil, l.ValueBase64)
+	if err != nil {
+		return err
+	}
+	e.Value = binaryForm
+	if l.Value == nil {
+		return nil
+	}
+	// Of two forms that differ, the one that is not the original's was corrected; in
+	// doubt the text, which is what a person edits.
+	if text := []byte(*l.Value); digestOf(e.Key, text, e.Headers) != l.SHA256 || binaryForm == nil {
+		e.Value = text
+	}
+	return nil
+}
+
+// textOrBase64 gives bytes the form in which a line carries them.
+func textOrBase64(b []byte) (text, encoded *string) {
+	switch {
+	case b == nil:
+		return nil, nil
+	case utf8.Valid(b):
+		return new(string(b)), nil
+	default:
+		return nil, new(base64.StdEncoding.EncodeToString(b))
+	}
+}
+
+func fromTextOrBase64(field string, text, encoded *string) ([]byte, error) {
+	switch {
+	case text != nil:
+		return []byte(*text), nil
+	case encoded == nil:
+		return nil, nil
+	}
+	b, err := base64.StdEncoding.DecodeString(*encoded)
+	if err != nil {
+		return nil, fmt.Errorf("field %s_base64: is not base64", field)
+	}
+	return b, nil
+}
+
+// digestOf is the SHA-256, in lower-case hex, of a message: each part with its
+// length before it, -1 for null.
+func digestOf(key, value []byte, headers []event.Header) string {
+	sum := sha256.New()
+	part := func(b []byte) {
+		n := int64(len(b))
+		if b == nil {
+			n = -1
+		}
+		var length [8]byte
+		binary.BigEndian.PutUint64(length[:], uint64(n))
+		sum.Write(length[:])
+		sum.Write(b)
+	}
+	part(key)
+	part(value)
+	for _, h := range headers {
+		part([]byte(validKey(h.Key)))
+		part(h.Value)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// validKey is a header's key as JSON can carry it.
+func validKey(key string) string { return strings.ToValidUTF8(key, "\uFFFD") }
+
+// safeJSONError tells where JSON is wrong without its text.
+func safeJSONError(err error) error {
+	var kind *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &kind):
+		return fmt.Errorf("field %s: must not be a %s", kind.Field, kind.Value)
+	case errors.As(err, &syntax):
+		return fmt.Errorf("is not JSON, at byte %d", syntax.Offset)
+	default:
+		return errors.New("is no line of an export: it is cut off, or has a field of another name")
+	}
+}

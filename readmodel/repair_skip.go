@@ -1,0 +1,170 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/sql"
+)
+
+// Skip is the wish to pass over one version of an account on purpose.
+type Skip struct {
+	AccountID string
+	Version   int64
+	Actor     string
+	Reason    string
+}
+
+// Skipped is what a skip did.
+type Skipped struct {
+	EventID string // of the event passed over; empty when unknown
+	Healed  int    // parked events applied behind it
+}
+
+// SkipRefused says that a version must not be passed over.
+type SkipRefused struct {
+	AccountID string
+	Version   int64 // that was to be passed over
+	Expected  int64 // that the account waits for
+	Unknown   bool  // nothing is known of the account
+	Applies   bool  // the event is there and is about to be applied
+}
+
+// Error implements error and names what is expected instead.
+func (e *SkipRefused) Error() string {
+	switch {
+	case e.Unknown:
+		return fmt.Sprintf("account %q is unknown: no event of it has been applied or parked", e.AccountID)
+	case e.Applies:
+		return fmt.Sprintf("account %q: the event of version %d is there and is about to be applied", e.AccountID, e.Version)
+	default:
+		return fmt.Sprintf("account %q expects version %d, not %d", e.AccountID, e.Expected, e.Version)
+	}
+}
+
+// Skip passes over a version if it is exactly the one the account expects, then
+// heals what waits behind it. A *SkipRefused means that nothing was changed; it is
+// recorded, too.
+func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
+	var done Skipped
+	err := r.patiently(ctx, func(attempt context.Context) error {
+		return r.inTx(attempt, func(tx pgx.Tx) (err error) {
+			done, err = r.skip(attempt, tx, s)
+			return err
+		})
+	})
+	var refused *SkipRefused
+	switch {
+	case errors.As(err, &refused):
+		return Skipped{}, errors.Join(refused, r.recordRefusal(ctx, s, refused))
+	case err != nil:
+		return Skipped{}, fmt.Errorf("skip: %w", err)
+	}
+	err = r.Apply(ctx, []*Run{NewRun(s.AccountID)}, func(step Step) { done.Healed += step.Healed })
+	return done, err
+}
+
+// PlanSkip answers a *SkipRefused if a Skip would now.
+func (r *Repair) PlanSkip(ctx context.Context, s Skip) error {
+	return r.patiently(ctx, func(attempt context.Context) error {
+		return pgx.BeginFunc(attempt, r.cfg.Pool, func(tx pgx.Tx) error {
+			_, _, err := r.judgeSkip(attempt, tx, s)
+			return err
+		})
+	})
+}
+
+// patiently repeats an attempt while its failure may be a passing one.
+func (r *Repair) patiently(ctx context.Context, fn func(context.Context) error) error {
+	return persistently(ctx, func(ctx context.Context) error {
+		attempt, cancel := context.WithTimeout(ctx, repairAttempt)
+		defer cancel()
+		return fn(attempt)
+	})
+}
+
+// hole is the event of a version to be passed over, as far as it is known.
+type hole struct {
+	class   event.Class
+	eventID string
+	place   projection.Place
+}
+
+func (r *Repair) skip(ctx context.Context, tx pgx.Tx, s Skip) (Skipped, error) {
+	if _, err := r.lock(ctx, tx, []*Run{NewRun(s.AccountID)}); err != nil {
+		return Skipped{}, err
+	}
+	known, h, err := r.judgeSkip(ctx, tx, s)
+	if err != nil {
+		return Skipped{}, err
+	}
+	f := newRepairFold(NewRun(s.AccountID), known, r.parkedOf(ctx, tx, s.AccountID))
+	f.state, _ = f.state.Skip(s.Version, h.eventID)
+	budget := healPiece
+	if err := f.fold(&budget); err != nil {
+		return Skipped{}, err
+	}
+	var changes projection.Changes
+	f.changes(&changes)
+	action := s.action(ResultSkipped)
+	action.Class, action.Topic, action.Partition, action.Offset = h.class, h.place.Topic, h.place.Partition, h.place.Offset
+	if err := writeRepair(ctx, tx, &changes, []Action{action}); err != nil {
+		return Skipped{}, err
+	}
+	return Skipped{EventID: h.eventID, Healed: f.healed}, nil
+}
+
+// judgeSkip reads the account and refuses what must not be passed over.
+func (r *Repair) judgeSkip(ctx context.Context, tx pgx.Tx, s Skip) (projection.Account, hole, error) {
+	accounts, err := r.knownAccounts(ctx, tx, []string{s.AccountID})
+	if err != nil {
+		return projection.Account{}, hole{}, err
+	}
+	known := accounts[s.AccountID]
+	refused := &SkipRefused{AccountID: s.AccountID, Version: s.Version, Expected: known.State.Version + 1}
+	if refused.Unknown = !known.Exists && known.Parked == 0 && !known.Overflowed; refused.Unknown {
+		return known, hole{}, refused
+	}
+	if _, fits := known.State.Skip(s.Version, ""); !fits {
+		return known, hole{}, refused
+	}
+	h, err := loadHole(ctx, tx, s)
+	if err != nil || h.class != event.VersionGap {
+		return known, h, err
+	}
+	parked, err := loadParked(ctx, tx, r.cfg.Format, s.AccountID, s.Version-1, 1)
+	if err != nil || len(parked) == 0 {
+		return known, h, err
+	}
+	if _, v := known.State.Judge(&parked[0].Decoded, true); v.Outcome != projection.DeadLettered {
+		refused.Applies = true
+		return known, h, refused
+	}
+	return known, h, nil
+}
+
+func loadHole(ctx context.Context, tx pgx.Tx, s Skip) (h hole, err error) {
+	err = tx.QueryRow(ctx, sql.Query("parked_at"), s.AccountID, s.Version).
+		Scan(&h.class, &h.eventID, &h.place.Topic, &h.place.Partition, &h.place.Offset)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return hole{}, nil
+	}
+	return h, err
+}
+
+func (s Skip) action(result string) Action {
+	return Action{
+		Kind: ActionSkip, AccountID: s.AccountID, Version: &s.Version, Actor: s.Actor, Reason: s.Reason, Result: result,
+	}
+}
+
+func (r *Repair) recordRefusal(ctx context.Context, s Skip, refused *SkipRefused) error {
+	action := s.action(ResultRefused)
+	action.Reason = fmt.Sprintf("%s (expected version %d)", s.Reason, refused.Expected)
+	return RecordActions(ctx, r.cfg.Pool, []Action{action})
+}

@@ -1,0 +1,223 @@
+package readmodel_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"projector/projection"
+	"projector/readmodel"
+)
+
+func skipOf(account string, version int64) readmodel.Skip {
+	return readmodel.Skip{AccountID: account, Version: version, Actor: "me", Reason: "lost at the source"}
+}
+
+func TestSkipPassesOverExactlyTheExpectedVersion(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	const poison = `{"eventId":"p-3","eventType":"FundsCredited","accountId":"p","version":%d,"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":1,"currency":"EUR"}}`
+	w.judge(
+		credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("a", 4, "8", "EUR"), credit("a", 6, "32", "EUR"),
+		fmt.Sprintf(poison, 1), credit("p", 2, "2", "EUR"),
+		credit("new", 2, "2", "EUR"),
+	)
+	w.mustFlush()
+	repair := newRepair(t, pool, 0)
+	cases := []struct {
+		name    string
+		skip    readmodel.Skip
+		refused bool
+		healed  int
+		want    string
+	}{
+		{"too early", skipOf("a", 1), true, 0, "EUR 1.00 1 open a-1 true 2"},
+		{"too late", skipOf("a", 5), true, 0, "EUR 1.00 1 open a-1 true 2"},
+		{"a version never seen", skipOf("a", 2), false, 2, "EUR 13.00 4 open a-4 true 5"},
+		{"the same again", skipOf("a", 2), true, 0, "EUR 13.00 4 open a-4 true 5"},
+		{"a poison event", skipOf("p", 1), false, 1, "EUR 2.00 2 open p-2 false -"},
+		{"the first version, nothing behind it read", skipOf("new", 1), false, 1, "EUR 2.00 2 open new-2 false -"},
+	}
+	for _, c := range cases {
+		err := repair.PlanSkip(t.Context(), c.skip)
+		var refused *readmodel.SkipRefused
+		if errors.As(err, &refused) != c.refused {
+			t.Errorf("%s: plan %v", c.name, err)
+		}
+		done, err := repair.Skip(t.Context(), c.skip)
+		if errors.As(err, &refused) != c.refused || !c.refused && err != nil {
+			t.Errorf("%s: error %v", c.name, err)
+		}
+		if done.Healed != c.healed {
+			t.Errorf("%s: healed %d, want %d", c.name, done.Healed, c.healed)
+		}
+		expect(t, current(t, pool, c.skip.AccountID), c.want)
+	}
+	if err := repair.PlanSkip(t.Context(), skipOf("unheard of", 1)); err == nil {
+		t.Error("an account of which nothing is known was to be skipped")
+	}
+	if n := count(t, pool, "SELECT count(*) FROM dlq_action WHERE action = 'skip' AND result = 'skipped'"); n != 3 {
+		t.Errorf("%d skips on record, want 3", n)
+	}
+}
+
+func TestAnAccountMayBeSkippedFromItsVeryFirstVersion(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	w.judge(credit("a", 3, "4", "EUR"))
+	w.mustFlush()
+	repair := newRepair(t, pool, 0)
+	if _, err := repair.Skip(t.Context(), skipOf("a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, current(t, pool, "a"), "- 0 1 open - true 2")
+	if _, err := repair.Skip(t.Context(), skipOf("a", 2)); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, current(t, pool, "a"), "EUR 4.00 3 open a-3 false -")
+}
+
+func TestASkippedEventIsADuplicateWhenItComes(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	const poison = `{"eventId":"a-2","eventType":"FundsCredited","accountId":"a","version":2,"occurredAt":"2026-01-01T00:00:00Z","data":{}}`
+	w.judge(credit("a", 1, "1", "EUR"), poison, credit("b", 1, "1", "EUR"), credit("b", 3, "1", "EUR"))
+	w.mustFlush()
+	repair := newRepair(t, pool, 0)
+	if done, err := repair.Skip(t.Context(), skipOf("a", 2)); err != nil || done.EventID != "a-2" {
+		t.Fatalf("event %q, error %v", done.EventID, err)
+	}
+	if _, err := repair.Skip(t.Context(), skipOf("b", 2)); err != nil {
+		t.Fatal(err)
+	}
+	w.claim("me", w.next)
+	w.judge(poison, credit("b", 2, "1", "EUR"))
+	if o := w.mustFlush().Outcomes; o[projection.Duplicate] != 2 {
+		t.Errorf("outcomes %v, want two duplicates", o)
+	}
+	expect(t, current(t, pool, "a"), "EUR 1.00 2 open a-2 false -")
+}
+
+func TestAPassedOverVersionAndTheRealEventRace(t *testing.T) {
+	pool, format := openPool(t), jsonFormat(t)
+	skips := 0
+	for round := range 20 {
+		account := fmt.Sprintf("acc-%d", round)
+		p := readmodel.Partition{Group: "g", Topic: "events", Number: int32(round)}
+		before := newLiveConsumer(pool, format, p, []string{credit(account, 1, "1", "EUR"), credit(account, 3, "4", "EUR")})
+		if err := before.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		live := newLiveConsumer(pool, format, p, []string{credit(account, 1, "1", "EUR"), credit(account, 3, "4", "EUR"), credit(account, 2, "2", "EUR")})
+		var (
+			race    sync.WaitGroup
+			refused *readmodel.SkipRefused
+		)
+		race.Go(func() {
+			if err := live.run(t.Context()); err != nil {
+				t.Errorf("consumer: %v", err)
+			}
+		})
+		race.Go(func() {
+			if _, err := newRepair(t, pool, 0).Skip(t.Context(), skipOf(account, 2)); err != nil && !errors.As(err, &refused) {
+				t.Errorf("skip: %v", err)
+			}
+		})
+		race.Wait()
+		want := fmt.Sprintf("EUR 7.00 3 open %s-3 false -", account)
+		if refused == nil {
+			skips++
+			want = fmt.Sprintf("EUR 5.00 3 open %s-3 false -", account)
+		}
+		expect(t, current(t, pool, account), want)
+	}
+	if n := count(t, pool, "SELECT count(*) FROM dlq_action WHERE action = 'skip'"); n != 20 {
+		t.Errorf("%d skips on record, want 20", n)
+	}
+	if n := count(t, pool, "SELECT count(*) FROM dlq_action WHERE result = 'skipped'"); n != skips {
+		t.Errorf("%d skips are said to have won, %d have", n, skips)
+	}
+	t.Logf("the skip won %d of 20", skips)
+}
+
+func TestManyParkedEventsHealInPieces(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	for v := 2; v <= 90; v++ {
+		w.judge(credit("a", v, "1", "EUR"))
+	}
+	w.mustFlush()
+	steps, healed := 0, 0
+	err := newRepair(t, pool, 10).Apply(t.Context(), readmodel.Runs(replayOf(w.format, credit("a", 1, "1", "EUR"))),
+		func(s readmodel.Step) {
+			steps++
+			if healed += s.Healed; s.Healed > 10 {
+				t.Errorf("a piece of %d, want 10 at most", s.Healed)
+			}
+		})
+	if err != nil || healed != 89 {
+		t.Fatalf("healed %d in %d steps, error %v", healed, steps, err)
+	}
+	expect(t, current(t, pool, "a"), "EUR 90.00 90 open a-90 false -")
+}
+
+func TestAConsumerNeverWritesOverASkip(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	w.judge(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
+	w.mustFlush()
+	w.judge(credit("a", 2, "2", "EUR")) // the real event has come and is not yet written
+	if _, err := newRepair(t, pool, 0).Skip(t.Context(), skipOf("a", 2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.flush(); !errors.Is(err, projection.ErrFenced) {
+		t.Fatalf("error %v, want ErrFenced", err)
+	}
+	w.claim("me", w.next-1)
+	w.judge(credit("a", 2, "2", "EUR"))
+	if o := w.mustFlush().Outcomes; o[projection.Duplicate] != 1 {
+		t.Errorf("outcomes %v, want a duplicate", o)
+	}
+	expect(t, current(t, pool, "a"), "EUR 5.00 3 open a-3 false -")
+}
+
+func TestRepairsOfOneNewAccountTakeTurns(t *testing.T) {
+	pool, format := openPool(t), jsonFormat(t)
+	for round := range 30 {
+		account := fmt.Sprintf("acc-%d", round)
+		// Known by what is parked, and no position row to meet at.
+		_, err := pool.Exec(t.Context(), `INSERT INTO parked_event (account_id, version, class, event_id, expected_version, topic, partition, "offset", record_timestamp, value, headers)
+			VALUES ($1, 4, 'version_gap', 'x', 1, 'events', 0, 0, 0, $2, '{}')`, account, []byte(credit(account, 4, "8", "EUR")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var (
+			race    sync.WaitGroup
+			refused *readmodel.SkipRefused
+			records = replayOf(format, credit(account, 1, "1", "EUR"), credit(account, 2, "2", "EUR"))
+		)
+		race.Go(func() {
+			if _, err := newRepair(t, pool, 0).Skip(t.Context(), skipOf(account, 1)); err != nil && !errors.As(err, &refused) {
+				t.Errorf("skip: %v", err)
+			}
+		})
+		race.Go(func() {
+			if err := newRepair(t, pool, 0).Apply(t.Context(), readmodel.Runs(records), nil); err != nil {
+				t.Errorf("replay: %v", err)
+			}
+		})
+		race.Wait()
+		want, balance := "applied applied", "EUR 3.00"
+		if refused == nil {
+			want, balance = "duplicate applied", "EUR 2.00"
+		}
+		expect(t, effects(records), want)
+		expect(t, current(t, pool, account), fmt.Sprintf("%s 2 open %s-2 true 3", balance, account))
+	}
+}

@@ -1,0 +1,316 @@
+package readmodel_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"pgregory.net/rapid"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+func newRepair(t *testing.T, pool *pgxpool.Pool, piece int) *readmodel.Repair {
+	t.Helper()
+	return readmodel.NewRepair(readmodel.RepairConfig{Pool: pool, Format: jsonFormat(t), FirstVersion: 1, Piece: piece})
+}
+
+// replayOf makes repair records of values, at the offsets given by their order.
+func replayOf(format event.Format, values ...string) []*readmodel.RepairRecord {
+	var records []*readmodel.RepairRecord
+	for i, value := range values {
+		r := &readmodel.RepairRecord{JudgedBefore: true}
+		r.Record = projection.Record{Topic: "events", Offset: int64(i), Message: event.Message{Value: []byte(value)}}
+		format.Decode(r.Record.Message, &r.Decoded)
+		r.Action = readmodel.Action{
+			Kind: readmodel.ActionReplay, AccountID: r.Decoded.Event.AccountID, Version: &r.Decoded.Event.Version,
+			Topic: "events", Offset: int64(i), DLQTopic: "events.dlq", DLQOffset: int64(i), Class: event.VersionGap, Actor: "me",
+		}
+		records = append(records, r)
+	}
+	return records
+}
+
+func effects(records []*readmodel.RepairRecord) string {
+	var names []string
+	for _, r := range records {
+		names = append(names, string(readmodel.EffectOf(r.Verdict)))
+	}
+	return strings.Join(names, " ")
+}
+
+func count(t *testing.T, pool *pgxpool.Pool, query string) (n int) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestReplayDoesWhatItPlans(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	w.judge(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("a", 6, "32", "EUR"), credit("b", 1, "1", "EUR"))
+	w.mustFlush()
+	values := []string{
+		credit("a", 5, "16", "EUR"), credit("a", 2, "2", "EUR"), credit("a", 4, "8", "EUR"), credit("a", 1, "1", "EUR"),
+		credit("a", 8, "128", "EUR"), credit("b", 2, "1", "USD"), credit("b", 3, "1", "EUR"),
+	}
+	const want = "applied applied applied duplicate waiting poison waiting"
+	repair, records := newRepair(t, pool, 0), replayOf(w.format, values...)
+	runs := readmodel.Runs(records)
+	if err := repair.Plan(t.Context(), runs); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, effects(records), want)
+	expect(t, current(t, pool, "a"), "EUR 1.00 1 open a-1 true 2")
+	if n := count(t, pool, "SELECT count(*) FROM dlq_action"); n != 0 {
+		t.Errorf("a plan left %d actions", n)
+	}
+
+	if err := repair.Apply(t.Context(), runs, nil); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, effects(records), want)
+	expect(t, current(t, pool, "a"), "EUR 63.00 6 open a-6 false -")
+	expect(t, current(t, pool, "b"), "EUR 1.00 1 open b-1 false -")
+	if n := count(t, pool, "SELECT count(*) FROM parked_event"); n != 0 {
+		t.Errorf("%d events are still parked", n)
+	}
+
+	again := replayOf(w.format, values...)
+	if err := repair.Apply(t.Context(), readmodel.Runs(again), nil); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, effects(again), "duplicate duplicate duplicate duplicate waiting poison waiting")
+	expect(t, current(t, pool, "a"), "EUR 63.00 6 open a-6 false -")
+	if n := count(t, pool, "SELECT count(*) FROM dlq_action WHERE action = 'replay' AND actor = 'me' AND dlq_topic = 'events.dlq'"); n != 14 {
+		t.Errorf("%d actions, want 14", n)
+	}
+}
+
+func TestAParkedEventThatCannotBeAppliedIsLeftToTheConsumer(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	w.judge(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "USD"), credit("a", 4, "8", "EUR"))
+	w.mustFlush()
+	if err := newRepair(t, pool, 0).Apply(t.Context(), readmodel.Runs(replayOf(w.format, credit("a", 1, "1", "EUR"))), nil); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, current(t, pool, "a"), "EUR 3.00 2 open a-2 true 3")
+	if _, err := w.flush(); !errors.Is(err, projection.ErrFenced) {
+		t.Errorf("error %v: the consumer was not told", err)
+	}
+	w.claim("me", w.next)
+	if _, err := w.Heal(t.Context(), 1000); err != nil {
+		t.Fatal(err)
+	}
+	changes := w.mustFlush()
+	if len(changes.Letters) != 1 || changes.Letters[0].Class != event.CurrencyMismatch {
+		t.Errorf("letters %+v, want the mismatch", changes.Letters)
+	}
+}
+
+func TestAConsumerNeverWritesOverARepair(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	w.judge(credit("a", 1, "1", "EUR"))
+	w.mustFlush()
+	w.judge(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "EUR")) // judged on version 1, not yet written
+	corrected := replayOf(w.format, credit("a", 2, "100", "EUR"))
+	if err := newRepair(t, pool, 0).Apply(t.Context(), readmodel.Runs(corrected), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.flush(); !errors.Is(err, projection.ErrFenced) {
+		t.Fatalf("error %v, want ErrFenced", err)
+	}
+	w.claim("me", w.next-2)
+	w.judge(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "EUR"))
+	w.mustFlush()
+	expect(t, current(t, pool, "a"), "EUR 105.00 3 open a-3 false -")
+}
+
+func TestWhatPostgresRefusesIsFoundAndTheRestGoesOn(t *testing.T) {
+	pool := openPool(t)
+	if _, err := pool.Exec(t.Context(), "ALTER TABLE account_balance ADD CHECK (balance < 100)"); err != nil {
+		t.Fatal(err)
+	}
+	var values []string
+	for i := range 20 {
+		values = append(values, credit(fmt.Sprintf("acc-%02d", i), 1, "1", "EUR"))
+	}
+	values = append(values, credit("acc-07", 2, "99", "EUR"), credit("acc-07", 3, "1", "EUR"))
+	records := replayOf(jsonFormat(t), values...)
+	if err := newRepair(t, pool, 0).Apply(t.Context(), readmodel.Runs(records), nil); err != nil {
+		t.Fatal(err)
+	}
+	if v := records[20].Verdict; v.Class != event.RejectedByDatabase {
+		t.Errorf("verdict %+v, want a refusal", v)
+	}
+	if e := readmodel.EffectOf(records[21].Verdict); e != readmodel.EffectWaiting {
+		t.Errorf("behind the refused one: %s", e)
+	}
+	if n := count(t, pool, "SELECT count(*) FROM account_balance WHERE version = 1 AND balance = 1"); n != 20 {
+		t.Errorf("%d accounts were repaired, want all 20", n)
+	}
+}
+
+func TestActionsAreAppendOnly(t *testing.T) {
+	pool := openPool(t)
+	if err := readmodel.RecordActions(t.Context(), pool, []readmodel.Action{{Kind: readmodel.ActionDiscard, Actor: "me", Result: "discarded"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, rewrite := range []string{"UPDATE dlq_action SET actor = 'you'", "DELETE FROM dlq_action", "TRUNCATE dlq_action"} {
+		if _, err := pool.Exec(t.Context(), rewrite); err == nil {
+			t.Errorf("%s was allowed", rewrite)
+		}
+	}
+}
+
+// liveConsumer consumes records of one partition as a worker of the consumer does:
+// whatever fences it, it claims anew and judges again.
+type liveConsumer struct {
+	balance *readmodel.Balance
+	records []projection.Judgeable
+}
+
+func newLiveConsumer(pool *pgxpool.Pool, format event.Format, p readmodel.Partition, values []string) *liveConsumer {
+	c := &liveConsumer{balance: readmodel.NewBalance(readmodel.BalanceConfig{
+		Pool: pool, Format: format, FirstVersion: 1, ParkLimit: 8, CacheBytes: 1 << 20,
+	}, p)}
+	for i, value := range values {
+		j := projection.Judgeable{Record: projection.Record{
+			Topic: p.Topic, Partition: p.Number, Offset: int64(i), Message: event.Message{Value: []byte(value)},
+		}}
+		format.Decode(j.Record.Message, &j.Decoded)
+		c.records = append(c.records, j)
+	}
+	return c
+}
+
+func (c *liveConsumer) run(ctx context.Context) error {
+	next := int64(0)
+	for {
+		pos, err := c.balance.Claim(ctx, projection.Claim{Owner: "live", TopicID: "id", Committed: next})
+		if err != nil {
+			return err
+		}
+		next = pos.Next
+		err = c.session(ctx, &next)
+		if !errors.Is(err, projection.ErrFenced) && !errors.Is(err, projection.ErrStale) {
+			return err
+		}
+	}
+}
+
+func (c *liveConsumer) session(ctx context.Context, next *int64) error {
+	const pieceSize = 3
+	for more := true; more || *next < int64(len(c.records)); {
+		var err error
+		if more, err = c.balance.Heal(ctx, pieceSize); err != nil {
+			return err
+		}
+		n, err := c.balance.Judge(ctx, c.records[*next:min(*next+pieceSize, int64(len(c.records)))], pieceSize)
+		if err != nil {
+			return err
+		}
+		changes := *c.balance.Changes()
+		if err := c.balance.Verify(ctx, &changes); err != nil {
+			return err
+		}
+		if err := c.balance.Write(ctx, *next+int64(n), &changes); err != nil {
+			return err
+		}
+		*next += int64(n)
+		more = more || n > 0
+	}
+	return nil
+}
+
+func TestReplaysBesideALiveConsumerAreExact(t *testing.T) {
+	pool, format, round := openPool(t), jsonFormat(t), 0
+	rapid.Check(t, func(rt *rapid.T) {
+		round++
+		type history struct {
+			id    string
+			total int
+			n     int
+		}
+		var (
+			accounts []history
+			all      []string
+		)
+		for a := range rapid.IntRange(1, 3).Draw(rt, "accounts") {
+			h := history{id: fmt.Sprintf("acc-%d-%d", round, a), n: rapid.IntRange(1, 25).Draw(rt, "events")}
+			for v := 1; v <= h.n; v++ {
+				amount := rapid.IntRange(1, 1000).Draw(rt, "amount")
+				h.total += amount
+				all = append(all, credit(h.id, v, fmt.Sprint(amount), "EUR"))
+			}
+			accounts = append(accounts, h)
+		}
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
+		shuffled := func(share int) []string { // about share percent of all, and some of them twice
+			var some []string
+			for _, v := range all {
+				for range 2 {
+					if rng.IntN(150) < share {
+						some = append(some, v)
+					}
+				}
+			}
+			rng.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+			return some
+		}
+		p := readmodel.Partition{Group: "g", Topic: "events", Number: int32(round)}
+		live := newLiveConsumer(pool, format, p, shuffled(80))
+		var workers sync.WaitGroup
+		workers.Go(func() {
+			if err := live.run(t.Context()); err != nil {
+				t.Errorf("consumer: %v", err)
+			}
+		})
+		replay := func(values []string, piece, stopAfter int) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			records := replayOf(format, values...)
+			for _, r := range records {
+				r.Record.Partition = p.Number
+			}
+			err := newRepair(t, pool, piece).Apply(ctx, readmodel.Runs(records), func(readmodel.Step) {
+				if stopAfter--; stopAfter == 0 {
+					cancel() // as if it were killed between two transactions
+				}
+			})
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("replay: %v", err)
+			}
+		}
+		for range 3 {
+			values, piece, stopAfter := shuffled(70), 1+rng.IntN(9), rng.IntN(4)
+			workers.Go(func() { replay(values, piece, stopAfter) })
+		}
+		workers.Wait()
+		again := slices.Clone(all)
+		rng.Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
+		replay(again, 7, -1) // and once more, whole
+
+		for _, h := range accounts {
+			expect(t, current(t, pool, h.id), fmt.Sprintf("EUR %d.00 %d open %s-%d false -", h.total, h.n, h.id, h.n))
+		}
+		if t.Failed() {
+			rt.FailNow()
+		}
+	})
+}

@@ -1,0 +1,11 @@
+-- What was done about records of a DLQ topic: whether one was discarded, and how
+-- often it was replayed to the database. The original's place must be the same: a
+-- DLQ topic that was deleted and created again uses its offsets anew.
+SELECT k.dlq_partition, k.dlq_offset,
+       coalesce(bool_or(a.action = 'discard'), false),
+       count(*) FILTER (WHERE a.action = 'replay')
+FROM unnest($2::int4[], $3::int8[], $4::text[], $5::int4[], $6::int8[])
+    AS k (dlq_partition, dlq_offset, topic, partition, place)
+JOIN dlq_action a ON a.dlq_topic = $1 AND a.dlq_partition = k.dlq_partition AND a.dlq_offset = k.dlq_offset
+                 AND a.topic = k.topic AND a.partition = k.partition AND a."offset" = k.place
+GROUP BY k.dlq_partition, k.dlq_offset;
