@@ -24,6 +24,9 @@ func (d *demo) next() []hint {
 		{"is it ready?", "curl -i " + http + "/readyz"},
 		{"what it counts", "curl -s " + http + "/metrics | grep ^projector_"},
 		d.lookAtStale(),
+		{"the holes they wait at", "projector gaps --database-url " + d.databaseArgument()},
+		{"the dead letters, and how they stand now", "projector dlq list " + d.connection()},
+		{"what a replay of them would do", "projector dlq replay --class version_gap --limit 20 " + d.connection()},
 		{"a second instance, which takes over half of the partitions", d.secondInstance()},
 		{"to end all this", "Ctrl-C"},
 	}
@@ -51,11 +54,13 @@ func (d *demo) leftovers() []string {
 }
 
 func (d *demo) secondInstance() string {
-	args := []string{
-		"projector run --listen :0", "--brokers", strings.Join(d.run.Brokers, ","),
-		"--database-url", d.databaseArgument(), "--topic", d.run.Topic, "--group", d.run.group(),
-	}
-	return strings.Join(args, " ")
+	return "projector run --listen :0 --group " + d.run.group() + " " + d.connection()
+}
+
+// connection are the flags that lead to the demo's servers and topic.
+func (d *demo) connection() string {
+	return "--brokers " + strings.Join(d.run.Brokers, ",") + " --topic " + d.run.Topic +
+		" --database-url " + d.databaseArgument()
 }
 
 // databaseArgument addresses the database. The password in it is that of the
