@@ -63,7 +63,7 @@ func (d sharedDatabase) Ready(ctx context.Context) error { return readmodel.Chec
 func (d sharedDatabase) Reset() { d.pool.Reset() }
 
 // parkedEvery is how often the parked events are counted.
-const parkedEvery = 10 * time.Second
+const parkedEvery = 5 * time.Second
 
 // watchParked keeps the gauges of parked events.
 func (p *process) watchParked(ctx context.Context) {
