@@ -132,16 +132,9 @@ func (r *Repair) write(ctx context.Context, tx pgx.Tx, folds []*repairFold) erro
 func writeRepair(ctx context.Context, tx pgx.Tx, c *projection.Changes, actions []Action) error {
 	slices.SortFunc(c.Rows, func(a, b projection.Row) int { return strings.Compare(a.AccountID, b.AccountID) })
 	b := &pgx.Batch{}
-	stale := queueChanges(b, c)
 	queueActions(b, actions)
-	if b.Len() == 0 {
-		return nil
-	}
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+	if err := sendChanges(ctx, tx, b, c); err != nil {
 		return fmt.Errorf("write: %w", err)
-	}
-	if stale() {
-		return projection.ErrStale
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -63,15 +64,12 @@ func writeTx(ctx context.Context, conn *pgx.Conn, p Partition, pos projection.Po
 	b.Queue("BEGIN")
 	b.Queue(sql.Query("position_move"), p.Group, p.Topic, p.Number, pos.Fence, pos.Next, next).
 		Exec(func(tag pgconn.CommandTag) error { moved = tag; return nil })
-	stale := queueChanges(b, c)
-	err := conn.SendBatch(ctx, b).Close()
+	err := sendChanges(ctx, conn, b, c)
 	switch {
-	case err != nil:
+	case err != nil && !errors.Is(err, projection.ErrStale):
 	case moved.RowsAffected() != 1:
 		err = projection.ErrFenced
-	case stale():
-		err = projection.ErrStale
-	default:
+	case err == nil:
 		_, err = conn.Exec(ctx, "COMMIT")
 		return err
 	}
@@ -80,18 +78,43 @@ func writeTx(ctx context.Context, conn *pgx.Conn, p Partition, pos projection.Po
 	return err
 }
 
-// queueChanges adds the writes of a flush or a repair to the batch of a transaction.
-// Once the batch was sent, stale tells whether a row was not written because it is
-// beyond the version it was to get.
-func queueChanges(b *pgx.Batch, c *projection.Changes) (stale func() bool) {
-	var upserted pgconn.CommandTag
-	if len(c.Rows) > 0 {
-		b.Queue(sql.Query("upsert_balance"), balanceColumns(c.Rows)...).
-			Exec(func(tag pgconn.CommandTag) error { upserted = tag; return nil })
+// session is what writing needs: a connection or a transaction.
+type session interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// upsertSlice is how many rows one statement upserts. PostgreSQL keeps what it
+// unnests in work_mem, by default 4 MB, and beyond that in a file.
+const upsertSlice = 8192
+
+// sendChanges sends the writes of a flush or a repair behind what is queued already.
+// projection.ErrStale means that a row was not written because it is beyond the
+// version it was to get.
+func sendChanges(ctx context.Context, db session, b *pgx.Batch, c *projection.Changes) error {
+	first, rest := c.Rows[:min(upsertSlice, len(c.Rows))], c.Rows[min(upsertSlice, len(c.Rows)):]
+	var upserted int64
+	if len(first) > 0 {
+		b.Queue(sql.Query("upsert_balance"), balanceColumns(first)...).
+			Exec(func(tag pgconn.CommandTag) error { upserted = tag.RowsAffected(); return nil })
 	}
 	queueHolds(b, c)
-	rows := int64(len(c.Rows))
-	return func() bool { return upserted.RowsAffected() != rows }
+	if b.Len() > 0 {
+		if err := db.SendBatch(ctx, b).Close(); err != nil {
+			return err
+		}
+	}
+	for rows := range slices.Chunk(rest, upsertSlice) {
+		tag, err := db.Exec(ctx, sql.Query("upsert_balance"), balanceColumns(rows)...)
+		if err != nil {
+			return err
+		}
+		upserted += tag.RowsAffected()
+	}
+	if upserted != int64(len(c.Rows)) {
+		return projection.ErrStale
+	}
+	return nil
 }
 
 // queueHolds adds what concerns parked events.
