@@ -1,0 +1,77 @@
+//go:build kafka
+
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"projector/e2e/stream"
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+)
+
+// TestDeadLettersRefusedByCompaction has a real broker refuse a dead letter without
+// a key, because somebody made the DLQ topic a compacted one.
+func TestDeadLettersRefusedByCompaction(t *testing.T) {
+	w := newWorld(t, 3)
+	w.createTopic(t, w.dlq, 3, map[string]*string{"cleanup.policy": new("compact")})
+	w.stopsAtDeadLetter(func() {
+		_, err := w.admin.AlterTopicConfigs(t.Context(),
+			[]kadm.AlterConfig{{Op: kadm.SetConfig, Name: "cleanup.policy", Value: new("delete")}}, w.dlq)
+		if err != nil {
+			t.Fatalf("alter %s: %v", w.dlq, err)
+		}
+	})
+}
+
+// TestBrokerKilledInMidStream kills the only broker and starts it again.
+func TestBrokerKilledInMidStream(t *testing.T) {
+	kafka := devtest.Kafka(t, devstack.KafkaOptions{})
+	w := newWorldOn(t, kafka.Addrs(), devtest.Database(t), 4)
+	w.slowWrites(10 * time.Millisecond)
+	total := scaled(20_000)
+	finish := w.feed(stream.Generate(stream.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 400}), total/200, 25*time.Millisecond)
+	p := w.start()
+	await(t, "the middle of the stream", w.passed(int64(total/3)))
+	before := len(p.lines())
+	if err := kafka.Kill(1); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 10*time.Second, "unready without a broker", p.answers("/readyz", 503, "Kafka"))
+	if status, body := p.get("/livez"); status != 200 {
+		t.Errorf("/livez: %d %s", status, body)
+	}
+	if err := kafka.StartNode(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	finish()
+	w.exact(w.judged(), repeated)
+	await(t, "ready again", p.answers("/readyz", 200, ""))
+	if lines := len(p.lines()) - before; lines >= 60 {
+		t.Errorf("the outage took %d lines of log", lines)
+	}
+	p.terminate()
+	w.atRest()
+}
+
+// TestSurvivorTakesOver kills one of two instances and waits for its session to run
+// out, which takes half a minute.
+func TestSurvivorTakesOver(t *testing.T) {
+	w := newWorld(t, 4)
+	w.slowWrites(5 * time.Millisecond)
+	total := scaled(20_000)
+	finish := w.feed(stream.Generate(stream.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 400}), total/200, 25*time.Millisecond)
+	a := w.start()
+	await(t, "one", w.passed(int64(total/10)))
+	b := w.start()
+	await(t, "the second has partitions", b.logged("partitions assigned"))
+	await(t, "two", w.passed(int64(total/4)))
+	a.kill()
+	finish()
+	w.exact(w.judged(), repeated)
+	b.terminate()
+	w.atRest()
+}

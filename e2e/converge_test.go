@@ -1,0 +1,111 @@
+package e2e_test
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	"projector/e2e/oracle"
+	"projector/e2e/stream"
+)
+
+// judged is an oracle that has seen the topic as it is now.
+func (w *world) judged() *oracle.Oracle {
+	w.t.Helper()
+	o := oracle.New(stream.IgnoredType)
+	o.Judge(w.read(w.topic))
+	return o
+}
+
+// exact waits until everything is consumed and expects the read model and the DLQ
+// to be the oracle's.
+func (w *world) exact(o *oracle.Oracle, allow repeats) {
+	w.t.Helper()
+	await(w.t, "every record consumed", w.arrived)
+	await(w.t, "the read model is the oracle's", func() string { return w.differences(o) })
+	if wrong := w.deadLetters(o, allow); wrong != "" {
+		w.t.Error(wrong)
+	}
+}
+
+// conserved expects every consumed record to have had exactly one outcome, by
+// partition, and the other counters to agree with the oracle.
+func (w *world) conserved(p *program, o *oracle.Oracle) {
+	w.t.Helper()
+	got := p.metrics()
+	for partition, n := range o.Outcomes {
+		for outcome, want := range map[string]int{
+			"applied": n.Applied, "duplicate": n.Duplicate, "ignored": n.Ignored, "dead_lettered": n.DeadLettered,
+		} {
+			name := fmt.Sprintf(`projector_records_total{outcome=%q,partition="%d",projection="account_balance",topic=%q}`, outcome, partition, w.topic)
+			if got[name] != float64(want) {
+				w.t.Errorf("%s: got %v, want %d", name, got[name], want)
+			}
+		}
+	}
+	classes := map[string]int{}
+	for _, l := range o.Letters {
+		classes[l.Class]++
+	}
+	for class, want := range classes {
+		name := fmt.Sprintf(`projector_dead_letters_total{class=%q,projection="account_balance",topic=%q}`, class, w.topic)
+		if got[name] != float64(want) {
+			w.t.Errorf("%s: got %v, want %d", name, got[name], want)
+		}
+	}
+	if name := `projector_healed_events_total{projection="account_balance"}`; got[name] != float64(o.Healed) {
+		w.t.Errorf("%s: got %v, want %d", name, got[name], o.Healed)
+	}
+}
+
+// atRest expects what holds after SIGTERM: Kafka and the database know one position.
+func (w *world) atRest() {
+	w.t.Helper()
+	if committed, positions := w.committed(), w.positions(); !maps.Equal(committed, positions) {
+		w.t.Errorf("committed offsets in Kafka %v, positions in the database %v", committed, positions)
+	}
+}
+
+func TestMixedStreamConverges(t *testing.T) {
+	w := newWorld(t, 6)
+	w.produce(stream.Generate(stream.Options{
+		Seed: seed(t), Records: scaled(50_000), Partitions: w.partitions, Accounts: scaled(2500), Rivals: true, Transactions: true,
+	}))
+	o := w.judged()
+	p := w.start()
+	w.exact(o, exactlyOnce)
+	await(t, "ready", p.answers("/readyz", 200, ""))
+	w.conserved(p, o)
+	p.terminate()
+	w.atRest()
+}
+
+func TestWholeTopicRedelivered(t *testing.T) {
+	w := newWorld(t, 3)
+	w.produce(stream.Generate(stream.Options{
+		Seed: seed(t), Records: scaled(12_000), Partitions: w.partitions, Accounts: 300, Transactions: true,
+	}))
+	o := w.judged()
+	first := w.start()
+	w.exact(o, exactlyOnce)
+	first.terminate()
+
+	before, sent := w.physical(), len(o.Letters)
+	o.Judge(w.read(w.topic))
+	again := &oracle.Oracle{}
+	again.Letters = o.Letters[sent:]
+	w.group += "-again"
+	second := w.start()
+	await(t, "every record consumed again", w.arrived)
+	second.terminate()
+	w.atRest()
+	if wrong := w.deadLetters(again, exactlyOnce); wrong != "" {
+		t.Error(wrong)
+	}
+	if !maps.Equal(before, w.physical()) {
+		t.Error("a row of account_balance was written")
+	}
+	if wrong := w.differences(o); wrong != "" {
+		t.Error(wrong)
+	}
+}

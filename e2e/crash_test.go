@@ -1,0 +1,77 @@
+package e2e_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"projector/e2e/stream"
+)
+
+// passed is a check for await: the positions add up to at least n records.
+func (w *world) passed(n int64) func() string {
+	return func() string {
+		if at := sum(w.positions()); at < n {
+			return fmt.Sprintf("at %d, waiting for %d", at, n)
+		}
+		return ""
+	}
+}
+
+// TestKilledInMidStream kills the projector again and again, at moments that fall
+// anywhere between judging, publishing, writing and committing.
+func TestKilledInMidStream(t *testing.T) {
+	t.Parallel()
+	const kills = 5
+	w := newWorld(t, 4)
+	w.slowWrites(10 * time.Millisecond)
+	n := seed(t)
+	total := scaled(20_000)
+	records := stream.Generate(stream.Options{Seed: n, Records: total, Partitions: w.partitions, Accounts: 400})
+	held := total / 10 // records that come behind the last kill: each is in mid-stream
+	finish := w.feed(records[:total-held], total/200, 25*time.Millisecond)
+	rnd := random(n)
+	for i := range kills {
+		p := w.start()
+		from, to := (total-2*held)*i/kills, (total-2*held)*(i+1)/kills
+		target := int64(from + 1 + rnd.IntN(to-from))
+		await(t, "the moment to be killed", w.passed(target))
+		pause(t.Context(), time.Duration(rnd.IntN(30))*time.Millisecond)
+		p.kill()
+		at := sum(w.positions())
+		t.Logf("killed at %d, with %d in the topic, of %d", at, sum(w.ends(w.topic)), total)
+		if at == 0 || at >= int64(total) {
+			t.Fatalf("killed at %d of %d: not in mid-stream", at, total)
+		}
+		w.evict()
+	}
+	finish()
+	w.produce(records[total-held:])
+	last := w.start()
+	w.exact(w.judged(), repeated)
+	last.terminate()
+	w.atRest()
+}
+
+// TestTerminatedUnderLoad stops the projector while records keep coming.
+func TestTerminatedUnderLoad(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4)
+	w.slowWrites(10 * time.Millisecond)
+	total := scaled(20_000)
+	finish := w.feed(stream.Generate(stream.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 400}), total/100, 25*time.Millisecond)
+	for i := range 3 {
+		p := w.start()
+		await(t, "load", w.passed(int64(total*(i+1)/5)))
+		p.terminate()
+		if at := sum(w.positions()); at >= int64(total) {
+			t.Fatalf("stopped at %d of %d: not under load", at, total)
+		}
+		w.atRest()
+	}
+	last := w.start()
+	finish()
+	w.exact(w.judged(), exactlyOnce)
+	last.terminate()
+	w.atRest()
+}

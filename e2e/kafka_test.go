@@ -1,0 +1,243 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"projector/e2e/oracle"
+	"projector/e2e/stream"
+)
+
+// produce puts records into the topic, in order, transactions as transactions.
+func (w *world) produce(records []stream.Record) {
+	w.t.Helper()
+	if err := w.tryProduce(w.t.Context(), records); err != nil {
+		w.t.Fatalf("produce: %v", err)
+	}
+}
+
+func (w *world) tryProduce(ctx context.Context, records []stream.Record) error {
+	plain, err := kgo.NewClient(w.producer()...)
+	if err != nil {
+		return err
+	}
+	defer plain.Close()
+	for len(records) > 0 {
+		transaction := records[0].Transaction
+		n := slices.IndexFunc(records, func(r stream.Record) bool { return r.Transaction != transaction })
+		if n < 0 {
+			n = len(records)
+		}
+		if transaction == 0 {
+			err = w.send(ctx, plain, records[:n])
+		} else {
+			err = w.transact(ctx, records[:n])
+		}
+		if err != nil {
+			return err
+		}
+		records = records[n:]
+	}
+	return nil
+}
+
+func (w *world) producer() []kgo.Opt {
+	return []kgo.Opt{
+		kgo.SeedBrokers(w.addrs...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.MaxBufferedRecords(100_000), kgo.ProducerBatchMaxBytes(900_000),
+	}
+}
+
+// send produces records and waits until all are acknowledged.
+func (w *world) send(ctx context.Context, client *kgo.Client, records []stream.Record) error {
+	failed := make(chan error, len(records))
+	for _, r := range records {
+		record := &kgo.Record{Topic: w.topic, Partition: r.Partition, Key: r.Key, Value: r.Value}
+		for _, h := range r.Headers {
+			record.Headers = append(record.Headers, kgo.RecordHeader{Key: h.Key, Value: h.Value})
+		}
+		client.Produce(ctx, record, func(_ *kgo.Record, err error) {
+			if err != nil {
+				failed <- err
+			}
+		})
+	}
+	err := client.Flush(ctx)
+	select {
+	case first := <-failed:
+		err = errors.Join(first, err)
+	default:
+	}
+	return err
+}
+
+func (w *world) transact(ctx context.Context, records []stream.Record) error {
+	id := kgo.TransactionalID(fmt.Sprintf("%s-%d", w.topic, records[0].Transaction))
+	client, err := kgo.NewClient(append(w.producer(), id)...)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if err := client.BeginTransaction(); err != nil {
+		return fmt.Errorf("begin a transaction: %w", err)
+	}
+	if err := w.send(ctx, client, records); err != nil {
+		return err
+	}
+	if err := client.EndTransaction(ctx, kgo.TransactionEndTry(!records[0].Abort)); err != nil {
+		return fmt.Errorf("end a transaction: %w", err)
+	}
+	return nil
+}
+
+// feed produces records a few at a time while the test goes on. The function it
+// returns waits for the end of it.
+func (w *world) feed(records []stream.Record, chunk int, every time.Duration) (finish func()) {
+	failed := make(chan error, 1)
+	go func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		client, err := kgo.NewClient(w.producer()...)
+		if err != nil {
+			failed <- err
+			return
+		}
+		defer client.Close()
+		for rest := records; len(rest) > 0 && err == nil; rest = rest[min(chunk, len(rest)):] {
+			<-tick.C
+			err = w.send(w.t.Context(), client, rest[:min(chunk, len(rest))])
+		}
+		failed <- err
+	}()
+	return func() {
+		w.t.Helper()
+		if err := <-failed; err != nil {
+			w.t.Fatalf("produce: %v", err)
+		}
+	}
+}
+
+// ends are the ends of a topic's partitions; none when there is no such topic.
+func (w *world) ends(topic string) map[int32]int64 {
+	w.t.Helper()
+	return w.listed(w.admin.ListEndOffsets, topic)
+}
+
+func (w *world) listed(list func(context.Context, ...string) (kadm.ListedOffsets, error), topic string) map[int32]int64 {
+	w.t.Helper()
+	listed, err := list(w.t.Context(), topic)
+	if err != nil {
+		w.t.Fatalf("offsets of %s: %v", topic, err)
+	}
+	ends := map[int32]int64{}
+	listed.Each(func(o kadm.ListedOffset) {
+		if o.Err == nil && o.Partition >= 0 {
+			ends[o.Partition] = o.Offset
+		}
+	})
+	return ends
+}
+
+// read answers all committed records of a topic, as its partitions hold them.
+func (w *world) read(topic string) []oracle.Record {
+	w.t.Helper()
+	starts, ends := w.listed(w.admin.ListStartOffsets, topic), w.ends(topic)
+	from := map[int32]kgo.Offset{}
+	for p, end := range ends {
+		if starts[p] < end {
+			from[p] = kgo.NewOffset().At(starts[p])
+		}
+	}
+	if len(from) == 0 {
+		return nil
+	}
+	client := w.client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())
+	defer client.Close()
+	var records []oracle.Record
+	for len(from) > 0 {
+		fetches := client.PollFetches(w.t.Context())
+		if err := fetches.Err(); err != nil {
+			w.t.Fatalf("read %s: %v", topic, err)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			if !r.Attrs.IsControl() && r.Offset < ends[r.Partition] {
+				records = append(records, fromKafka(r))
+			}
+			if r.Offset+1 >= ends[r.Partition] {
+				delete(from, r.Partition)
+			}
+		})
+	}
+	return records
+}
+
+// behind are the records at or behind the given ends.
+func behind(records []oracle.Record, ends map[int32]int64) []oracle.Record {
+	return slices.DeleteFunc(records, func(r oracle.Record) bool { return r.Offset < ends[r.Partition] })
+}
+
+func fromKafka(r *kgo.Record) oracle.Record {
+	record := oracle.Record{
+		Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,
+	}
+	for _, h := range r.Headers {
+		record.Headers = append(record.Headers, oracle.Header{Key: h.Key, Value: h.Value})
+	}
+	return record
+}
+
+// committed are the group's offsets in Kafka.
+func (w *world) committed() map[int32]int64 {
+	w.t.Helper()
+	offsets, err := w.admin.FetchOffsets(w.t.Context(), w.group)
+	if err != nil {
+		w.t.Fatalf("committed offsets: %v", err)
+	}
+	committed := map[int32]int64{}
+	offsets.Each(func(o kadm.OffsetResponse) {
+		if o.Topic == w.topic {
+			committed[o.Partition] = o.At
+		}
+	})
+	return committed
+}
+
+// evict removes the members of the group, as the end of their sessions would half
+// a minute after they were killed.
+func (w *world) evict() {
+	w.t.Helper()
+	groups, err := w.admin.DescribeGroups(w.t.Context(), w.group)
+	if err != nil {
+		w.t.Fatalf("describe the group: %v", err)
+	}
+	request := kmsg.NewPtrLeaveGroupRequest()
+	request.Group = w.group
+	for _, m := range groups[w.group].Members {
+		member := kmsg.NewLeaveGroupRequestMember()
+		member.MemberID = m.MemberID
+		request.Members = append(request.Members, member)
+	}
+	if len(request.Members) == 0 {
+		return
+	}
+	if _, err := request.RequestWith(w.t.Context(), w.kafka); err != nil {
+		w.t.Fatalf("evict the killed members: %v", err)
+	}
+}
+
+// createTopic makes a topic of a given name.
+func (w *world) createTopic(t testing.TB, topic string, partitions int32, configs map[string]*string) {
+	t.Helper()
+	if _, err := w.admin.CreateTopic(t.Context(), partitions, -1, configs, topic); err != nil {
+		t.Fatalf("create topic %s: %v", topic, err)
+	}
+}

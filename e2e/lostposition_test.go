@@ -1,0 +1,137 @@
+package e2e_test
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"projector/e2e/stream"
+)
+
+// TestTopicRecreated has the topic deleted and created again under a running
+// projector: offsets mean nothing there, so nothing is consumed.
+func TestTopicRecreated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.produce(w.few())
+	o := w.judged()
+	p := w.start()
+	w.exact(o, exactlyOnce)
+	written := w.physical()
+	if _, err := w.admin.DeleteTopic(t.Context(), w.topic); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the topic is gone", w.topicHas(0))
+	w.createTopic(t, w.topic, w.partitions, nil)
+	await(t, "the topic is there", w.topicHas(int(w.partitions)))
+	w.produce(w.few())
+	w.staysStopped(p, "topic", written)
+	p.terminate()
+
+	again := w.start()
+	w.staysStopped(again, "topic", written)
+	again.terminate()
+
+	// What the runbook says: with everything stopped, begin at the new first record.
+	if _, err := w.admin.DeleteGroups(t.Context(), w.group); err != nil {
+		t.Fatal(err)
+	}
+	w.exec("DELETE FROM projector_position WHERE consumer_group = $1 AND topic = $2", w.group, w.topic)
+	mended := w.start()
+	await(t, "every record of the new topic consumed", w.arrived)
+	await(t, "ready", mended.answers("/readyz", 200, ""))
+	mended.terminate()
+	w.atRest()
+}
+
+// topicHas is a check for await: the topic has n partitions that can be written.
+func (w *world) topicHas(n int) func() string {
+	return func() string {
+		topics, err := w.admin.ListTopics(w.t.Context(), w.topic)
+		if err != nil {
+			return err.Error()
+		}
+		led := 0
+		for _, p := range topics[w.topic].Partitions {
+			if p.Err == nil && p.Leader >= 0 {
+				led++
+			}
+		}
+		if led != n {
+			return fmt.Sprintf("%d partitions", led)
+		}
+		return ""
+	}
+}
+
+// staysStopped expects loud and unready partitions and no writes.
+func (w *world) staysStopped(p *program, reason string, written map[string]string) {
+	w.t.Helper()
+	await(w.t, "a loud line", p.logged(`"level":"ERROR"`, "partition stopped", reason))
+	await(w.t, "unready", p.answers("/readyz", 503, reason))
+	if status, body := p.get("/livez"); status != 200 {
+		w.t.Errorf("/livez: a restart would not help, but: %d %s", status, body)
+	}
+	if !maps.Equal(written, w.physical()) {
+		w.t.Error("rows were written from offsets that mean nothing")
+	}
+}
+
+// TestPositionExpired has retention remove records before they were consumed.
+func TestPositionExpired(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	first, second := w.few(), w.few()
+	w.produce(first)
+	p := w.start()
+	await(t, "the first half consumed", w.arrived)
+	p.terminate()
+	half := w.positions()
+	w.produce(second)
+	cut := half[0] + 5
+	offsets := kadm.Offsets{}
+	offsets.AddOffset(w.topic, 0, cut, -1)
+	if _, err := w.admin.DeleteRecords(t.Context(), offsets); err != nil {
+		t.Fatal(err)
+	}
+
+	p = w.start()
+	ends := w.ends(w.topic)
+	await(t, "the other partition goes on", func() string {
+		if at := w.positions(); at[1] != ends[1] {
+			return fmt.Sprintf("positions %v, ends %v", at, ends)
+		}
+		return ""
+	})
+	await(t, "a loud line", p.logged(`"level":"ERROR"`, "partition stopped", "retention"))
+	await(t, "unready with the reason", p.answers("/readyz", 503, "retention"))
+	if at := w.positions(); at[0] != half[0] {
+		t.Errorf("partition 0 went on from %d to %d as if nothing were lost", half[0], at[0])
+	}
+
+	// An operator accepts the loss: the partition goes on without a restart.
+	w.exec("UPDATE projector_position SET next_offset = $1 WHERE consumer_group = $2 AND partition = 0", cut, w.group)
+	await(t, "every record consumed that is left", w.arrived)
+	within(t, 15*time.Second, "ready", p.answers("/readyz", 200, ""))
+	p.terminate()
+	w.atRest()
+}
+
+// TestNewGroupBeginsAtTheFirstRecord also when the first record is not at 0.
+func TestNewGroupBeginsAtTheFirstRecord(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.produce(stream.Generate(stream.Options{Seed: seed(t), Records: 300, Partitions: 1, Accounts: 30, Clean: true}))
+	offsets := kadm.Offsets{}
+	offsets.AddOffset(w.topic, 0, 100, -1)
+	if _, err := w.admin.DeleteRecords(t.Context(), offsets); err != nil {
+		t.Fatal(err)
+	}
+	p := w.start()
+	w.exact(w.judged(), exactlyOnce)
+	p.terminate()
+	w.atRest()
+}

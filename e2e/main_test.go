@@ -1,0 +1,47 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"projector/internal/devstack/devtest"
+)
+
+func TestMain(m *testing.M) {
+	devtest.Main(m, func(ctx context.Context, databaseURL string) error {
+		path, err := binary()
+		if err != nil {
+			return err
+		}
+		out, err := exec.CommandContext(ctx, path, "migrate", "--database-url="+databaseURL).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("projector migrate: %w: %s", err, out)
+		}
+		return nil
+	})
+}
+
+// binary builds the program once, with the race detector when the tests have it. It
+// is put beside the test binary, which go test removes with its folder.
+var binary = sync.OnceValues(func() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(filepath.Dir(self), "projector-under-test")
+	args := []string{"build", "-buildvcs=false", "-o", path}
+	if raceEnabled {
+		args = append(args, "-race")
+	}
+	build := exec.CommandContext(context.Background(), "go", append(args, "projector/cmd/projector")...)
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", errors.Join(err, errors.New(string(out)))
+	}
+	return path, nil
+})

@@ -1,0 +1,229 @@
+package oracle
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// event is what a record says.
+type event struct {
+	id, account, correlation, kind string
+
+	version  int64
+	at       time.Time
+	amount   *big.Int // minor units, nil without
+	currency string   // "" without
+}
+
+// decoded is the meaning of one record: nothing (tombstone, skip), an event, or a
+// class of fault. Identified says that id, account and version can be trusted.
+type decoded struct {
+	event
+	tombstone, skip, identified bool
+
+	class string
+}
+
+const malformed = "malformed_payload"
+
+func (o *Oracle) decode(r *Record) decoded {
+	if r.Value == nil {
+		return decoded{tombstone: true}
+	}
+	var d decoded
+	fields, ok := parseObject(r.Value)
+	d.correlation = correlation(fields, r.Headers)
+	if !ok {
+		d.class = malformed
+		return d
+	}
+	d.kind, _ = fields["eventType"].(string)
+	d.identify(fields, o.FirstVersion)
+	ignorable := o.Ignore[d.kind]
+	if !d.identified {
+		if d.skip = ignorable; !d.skip {
+			d.class = malformed
+		}
+		return d
+	}
+	d.class = d.judgeRest(fields, ignorable)
+	return d
+}
+
+func (d *decoded) identify(fields map[string]any, first int64) {
+	id, okID := identifier(fields["eventId"])
+	account, okAccount := identifier(fields["accountId"])
+	number, _ := fields["version"].(json.Number)
+	version, err := strconv.ParseInt(number.String(), 10, 64)
+	d.id, d.account, d.version = id, account, version
+	d.identified = okID && okAccount && err == nil && version >= first
+}
+
+// judgeRest reads what is not identity and answers the class of what is wrong.
+func (d *decoded) judgeRest(fields map[string]any, ignorable bool) string {
+	at, ok := instant(fields["occurredAt"])
+	_, isText := fields["eventType"].(string)
+	if d.at = at; !ok || !isText || !optionalText(fields["correlationId"]) {
+		return malformed
+	}
+	data, isObject := fields["data"].(map[string]any)
+	switch d.kind {
+	case "FundsCredited", "FundsDebited":
+		return d.readFunds(data)
+	case "AccountOpened":
+		if _, isText := data["currency"].(string); !isText {
+			return malformed
+		}
+		return d.readCurrency(data)
+	case "AccountClosed":
+		if fields["data"] != nil && !isObject {
+			return malformed
+		}
+		if data["currency"] == nil {
+			return ""
+		}
+		return d.readCurrency(data)
+	}
+	if ignorable {
+		return ""
+	}
+	return "unknown_event_type"
+}
+
+func (d *decoded) readFunds(data map[string]any) string {
+	text, isText := data["amount"].(string)
+	if !isText {
+		return malformed
+	}
+	if class := d.readCurrency(data); class != "" {
+		return class
+	}
+	d.amount = minorUnits(text, digits[d.currency])
+	if d.amount == nil {
+		return "invalid_amount"
+	}
+	return ""
+}
+
+func (d *decoded) readCurrency(data map[string]any) string {
+	code, isText := data["currency"].(string)
+	if !isText {
+		return malformed
+	}
+	if _, known := digits[code]; !known {
+		return "unsupported_currency"
+	}
+	d.currency = code
+	return ""
+}
+
+func identifier(field any) (string, bool) {
+	text, isText := field.(string)
+	return text, isText && text != "" && len(text) <= 200 && !strings.ContainsRune(text, 0)
+}
+
+func optionalText(field any) bool {
+	_, isText := field.(string)
+	return field == nil || isText
+}
+
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
+
+func instant(field any) (time.Time, bool) {
+	text, _ := field.(string)
+	at, err := time.Parse(time.RFC3339Nano, text)
+	return at.UTC().Truncate(time.Microsecond), err == nil && rfc3339.MatchString(text)
+}
+
+func correlation(fields map[string]any, headers []Header) string {
+	if text, _ := fields["correlationId"].(string); text != "" {
+		return text
+	}
+	for _, name := range []string{"correlationId", "correlation_id"} {
+		for _, h := range headers {
+			if h.Key == name {
+				if len(h.Value) > 0 {
+					return string(h.Value)
+				}
+				break
+			}
+		}
+	}
+	return ""
+}
+
+// parseObject reads one JSON object, strictly: encoding/json folds invalid UTF-8
+// and lone surrogates into the replacement character and takes a key twice.
+func parseObject(value []byte) (map[string]any, bool) {
+	if !utf8.Valid(value) || !json.Valid(value) || loneSurrogate(value) {
+		return nil, false
+	}
+	dec := json.NewDecoder(bytes.NewReader(value))
+	dec.UseNumber()
+	tree, ok := parseValue(dec)
+	if !ok {
+		return nil, false
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, false
+	}
+	object, isObject := tree.(map[string]any)
+	return object, isObject
+}
+
+func parseValue(dec *json.Decoder) (any, bool) {
+	token, err := dec.Token()
+	if err != nil {
+		return nil, false
+	}
+	switch token {
+	case json.Delim('{'):
+		return parseMembers(dec)
+	case json.Delim('['):
+		for dec.More() {
+			if _, ok := parseValue(dec); !ok {
+				return nil, false
+			}
+		}
+		_, err := dec.Token()
+		return []any{}, err == nil
+	}
+	return token, true
+}
+
+func parseMembers(dec *json.Decoder) (any, bool) {
+	members := map[string]any{}
+	for dec.More() {
+		token, err := dec.Token()
+		key, isText := token.(string)
+		if _, twice := members[key]; err != nil || !isText || twice {
+			return nil, false
+		}
+		value, ok := parseValue(dec)
+		if !ok {
+			return nil, false
+		}
+		members[key] = value
+	}
+	_, err := dec.Token()
+	return members, err == nil
+}
+
+var surrogates = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\.`)
+
+// loneSurrogate finds half a surrogate pair in valid JSON.
+func loneSurrogate(value []byte) bool {
+	for _, escape := range surrogates.FindAll(value, -1) {
+		if len(escape) == len(`\ud800`) {
+			return true
+		}
+	}
+	return false
+}

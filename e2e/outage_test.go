@@ -1,0 +1,74 @@
+package e2e_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"projector/e2e/stream"
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+)
+
+// ownPostgres is a cluster for the test alone with a migrated database on it.
+func ownPostgres(t testing.TB) (*devstack.Postgres, string) {
+	t.Helper()
+	cluster := devtest.Postgres(t)
+	url, err := cluster.NewDatabase(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	devtest.Schema(t, url)
+	return cluster, url
+}
+
+// retrying is a check for await: at least one partition says that it is retrying.
+func (w *world) retrying(p *program) func() string {
+	return func() string {
+		samples := p.metrics()
+		for partition := range w.partitions {
+			if samples[fmt.Sprintf(`projector_retrying{partition="%d",projection="account_balance",topic=%q}`, partition, w.topic)] == 1 {
+				return ""
+			}
+		}
+		return "projector_retrying is 0 for every partition"
+	}
+}
+
+func TestPostgresCrashesInMidStream(t *testing.T) {
+	t.Parallel()
+	const outage = 10 * time.Second
+	cluster, url := ownPostgres(t)
+	w := newWorldOn(t, devtest.Broker(t).Addrs(), url, 4)
+	w.slowWrites(10 * time.Millisecond)
+	total := scaled(20_000)
+	finish := w.feed(stream.Generate(stream.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 400}), total/200, 25*time.Millisecond)
+	p := w.start()
+	await(t, "ready", p.answers("/readyz", 200, ""))
+	await(t, "the middle of the stream", w.passed(int64(total/3)))
+	before := len(p.lines())
+	if err := cluster.Stop(t.Context(), devstack.Immediate); err != nil {
+		t.Fatal(err)
+	}
+	down := time.Now()
+	within(t, outage, "unready while PostgreSQL is down", p.answers("/readyz", 503, "PostgreSQL"))
+	within(t, outage, "projector_retrying", w.retrying(p))
+	if status, body := p.get("/livez"); status != 200 {
+		t.Errorf("/livez: %d %s", status, body)
+	}
+	pause(t.Context(), outage-time.Since(down))
+	if err := cluster.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	finish()
+	w.exact(w.judged(), exactlyOnce)
+	await(t, "ready again", p.answers("/readyz", 200, ""))
+	if lines := len(p.lines()) - before; lines >= 40 {
+		t.Errorf("the outage took %d lines of log", lines)
+	}
+	if w.retrying(p)() == "" {
+		t.Error("projector_retrying is still 1")
+	}
+	p.terminate()
+	w.atRest()
+}

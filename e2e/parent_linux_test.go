@@ -1,0 +1,6 @@
+package e2e_test
+
+import "syscall"
+
+// dieWithParent lets no program outlive a test run that is broken off.
+func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

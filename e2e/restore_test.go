@@ -1,0 +1,90 @@
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/e2e/stream"
+)
+
+var tables = []string{"account_balance", "projector_position", "parked_event", "park_overflow"}
+
+// backup keeps a copy of all tables as they are at one moment.
+func (w *world) backup() {
+	w.t.Helper()
+	err := pgx.BeginTxFunc(w.t.Context(), w.db, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+		for _, table := range tables {
+			if _, err := tx.Exec(w.t.Context(), "CREATE TABLE backup_"+table+" AS SELECT * FROM "+table); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		w.t.Fatalf("back up: %v", err)
+	}
+}
+
+// restore takes all tables back to the backup, in one transaction.
+func (w *world) restore() {
+	w.t.Helper()
+	err := pgx.BeginFunc(w.t.Context(), w.db, func(tx pgx.Tx) error {
+		// In the order in which the projector locks them: the position first.
+		for _, sql := range []string{
+			"LOCK TABLE projector_position IN ACCESS EXCLUSIVE MODE",
+			"LOCK TABLE account_balance, parked_event, park_overflow IN ACCESS EXCLUSIVE MODE",
+		} {
+			if _, err := tx.Exec(w.t.Context(), sql); err != nil {
+				return err
+			}
+		}
+		for _, table := range tables {
+			if _, err := tx.Exec(w.t.Context(), "DELETE FROM "+table); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(w.t.Context(), "INSERT INTO "+table+" SELECT * FROM backup_"+table); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		w.t.Fatalf("restore: %v", err)
+	}
+}
+
+// TestOlderBackupRestored takes the database back under a projector that is at
+// work, and under one that is idle.
+func TestOlderBackupRestored(t *testing.T) {
+	for name, busy := range map[string]bool{"busy": true, "idle": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 4)
+			w.slowWrites(5 * time.Millisecond)
+			total := scaled(12_000)
+			finish := w.feed(stream.Generate(stream.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 300}), total/150, 25*time.Millisecond)
+			p := w.start()
+			await(t, "the time of the backup", w.passed(int64(total/4)))
+			w.backup()
+			await(t, "more", w.passed(int64(total/2)))
+			if !busy {
+				finish()
+				await(t, "every record consumed", w.arrived)
+			}
+			before := sum(w.positions())
+			w.restore()
+			if after := sum(w.positions()); after >= before && !busy {
+				t.Fatalf("restored at %d, was at %d", after, before)
+			}
+			if busy {
+				finish()
+			}
+			w.exact(w.judged(), repeated)
+			await(t, "ready", p.answers("/readyz", 200, ""))
+			p.terminate()
+			w.atRest()
+		})
+	}
+}

@@ -1,0 +1,176 @@
+package stream
+
+// account is one account's producer: what it will send next, and what it has sent.
+type account struct {
+	id        string
+	partition int32
+	key       []byte
+	currency  string
+
+	next   int64 // version of the next good event
+	stuck  int   // events sent behind a hole that stays
+	script []Record
+	sent   []Record // the latest
+}
+
+const (
+	remembered = 12
+	// maxStuck bounds what a broken account still sends.
+	maxStuck = 25
+)
+
+func (a *account) remember(r Record) {
+	a.sent = append(a.sent, r)
+	if len(a.sent) > remembered {
+		a.sent = a.sent[1:]
+	}
+}
+
+// write plans the account's next records. Each plan but the holes that stay ends
+// with all versions delivered.
+func (g *generator) write(a *account) {
+	switch n := g.rnd.IntN(1000); {
+	case a.stuck > 0 && a.stuck < maxStuck:
+		a.stuck++
+		g.good(a)
+	case a.stuck > 0:
+		g.redeliver(a)
+	case n < 50 && len(a.sent) > 0:
+		g.redeliver(a)
+	case g.Clean || n < 860:
+		g.good(a)
+	case n < 900:
+		g.shuffled(a, 2+g.rnd.IntN(5))
+	case n < 945:
+		g.corrected(a)
+	case n < 955:
+		g.failsAtItsTurn(a)
+	case n < 965:
+		g.conflict(a)
+	case n < 985:
+		g.noise(a)
+	case n < 988:
+		g.overflow(a)
+	case n < 990:
+		g.late(a)
+	case n < 993 && g.Rivals:
+		g.rivals(a)
+	case n < 996:
+		g.hole(a)
+	default:
+		g.good(a)
+	}
+}
+
+func (a *account) plan(r ...Record) { a.script = append(a.script, r...) }
+
+// good is the next event.
+func (g *generator) good(a *account) {
+	a.plan(g.record(a, g.event(a, a.next)))
+	a.next++
+}
+
+func (g *generator) redeliver(a *account) {
+	r := a.sent[g.rnd.IntN(len(a.sent))]
+	a.plan(r)
+}
+
+// shuffled sends the next n events in any order.
+func (g *generator) shuffled(a *account, n int) {
+	from := len(a.script)
+	for range n {
+		g.good(a)
+	}
+	events := a.script[from:]
+	g.rnd.Shuffle(n, func(i, j int) { events[i], events[j] = events[j], events[i] })
+}
+
+// late sends many events before the one they all wait for.
+func (g *generator) late(a *account) {
+	first := g.record(a, g.event(a, a.next))
+	a.next++
+	for range 5 + g.rnd.IntN(60) {
+		g.good(a)
+	}
+	a.plan(first)
+}
+
+// hole loses an event for ever, or sends one that never will be right.
+func (g *generator) hole(a *account) {
+	if g.chance(50) {
+		a.plan(g.record(a, g.poison(a, a.next)))
+	}
+	a.next++
+	a.stuck = 1
+	g.good(a)
+}
+
+// corrected sends a poison event, some events behind it and then the right one.
+func (g *generator) corrected(a *account) {
+	a.plan(g.record(a, g.poison(a, a.next)))
+	right := g.record(a, g.event(a, a.next))
+	a.next++
+	for range g.rnd.IntN(4) {
+		g.good(a)
+	}
+	a.plan(right)
+}
+
+// failsAtItsTurn sends an event that fits nothing before the one it waits for; it
+// is dead-lettered a second time when its turn comes, and corrected then.
+func (g *generator) failsAtItsTurn(a *account) {
+	if a.next == 1 {
+		g.good(a)
+	}
+	first := g.event(a, a.next)
+	wrong := g.event(a, a.next+1)
+	wrong.Kind, wrong.Data = "FundsCredited", g.money(other(a.currency))
+	right, behind := g.event(a, a.next+1), g.event(a, a.next+2)
+	a.plan(g.record(a, wrong), g.record(a, behind), g.record(a, first), g.record(a, right))
+	a.next += 3
+}
+
+// rivals has two events wait for one version: the first, which is poison, stays.
+func (g *generator) rivals(a *account) {
+	first, wrong, right := g.event(a, a.next), g.poison(a, a.next+1), g.record(a, g.event(a, a.next+1))
+	a.plan(g.record(a, wrong), right, g.record(a, first), g.record(a, g.event(a, a.next+2)), right)
+	a.next += 3
+}
+
+// conflict sends another event of the version that was applied last.
+func (g *generator) conflict(a *account) {
+	g.good(a)
+	a.plan(g.record(a, g.event(a, a.next-1)))
+}
+
+// overflow leaves the range of the balance and is corrected.
+func (g *generator) overflow(a *account) {
+	if a.next == 1 {
+		g.good(a)
+	}
+	const most = "9223372036854775807"
+	for range 2 { // the second one does not fit, nor does the first unless the balance is below 0
+		a.plan(g.record(a, g.credit(a, a.next, inMinor(most, a.currency))), g.record(a, g.event(a, a.next)))
+		a.next++
+	}
+}
+
+// inMinor writes minor units as an amount of the currency.
+func inMinor(minor, currency string) string {
+	switch currency {
+	case "JPY", "ISK":
+		return minor
+	case "KWD", "BHD":
+		return minor[:len(minor)-3] + "." + minor[len(minor)-3:]
+	case "CLF":
+		return minor[:len(minor)-4] + "." + minor[len(minor)-4:]
+	}
+	return minor[:len(minor)-2] + "." + minor[len(minor)-2:]
+}
+
+func other(currency string) string {
+	if currency == "EUR" {
+		return "USD"
+	}
+	return "EUR"
+}

@@ -1,0 +1,135 @@
+package e2e_test
+
+import (
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/e2e/stream"
+	"projector/internal/devstack/devtest"
+)
+
+// world is what one test has to itself: a topic, a group, a database.
+type world struct {
+	t          testing.TB
+	addrs      []string
+	topic      string
+	group      string
+	dlq        string
+	partitions int32
+	url        string // of the database
+	db         *pgxpool.Pool
+	kafka      *kgo.Client
+	admin      *kadm.Client
+}
+
+// newWorld makes a world on the broker the environment asks for.
+func newWorld(t testing.TB, partitions int32) *world {
+	t.Helper()
+	return newWorldOn(t, devtest.Broker(t).Addrs(), devtest.Database(t), partitions)
+}
+
+func newWorldOn(t testing.TB, addrs []string, databaseURL string, partitions int32) *world {
+	t.Helper()
+	w := &world{t: t, addrs: addrs, url: databaseURL, partitions: partitions}
+	if partitions > 0 {
+		w.topic = devtest.Topic(t, addrs, partitions)
+	}
+	w.name(w.topic)
+	db, err := pgxpool.New(t.Context(), databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	w.db = db
+	w.kafka = w.client()
+	w.admin = kadm.NewClient(w.kafka)
+	return w
+}
+
+func (w *world) name(topic string) { w.topic, w.group, w.dlq = topic, topic+"-group", topic+".dlq" }
+
+func (w *world) client(opts ...kgo.Opt) *kgo.Client {
+	w.t.Helper()
+	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(w.addrs...))...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(client.Close)
+	return client
+}
+
+// flags are those of a projector in this world; more come last and so win.
+func (w *world) flags(more ...string) []string {
+	return append([]string{
+		"run", "--topic=" + w.topic, "--group=" + w.group, "--listen=127.0.0.1:0", "--log-format=json",
+		"--retry-initial=200ms", "--retry-max=2s", "--ignore-event-types=" + stream.IgnoredType,
+	}, more...)
+}
+
+// start runs a projector.
+func (w *world) start(more ...string) *program {
+	w.t.Helper()
+	return w.startOn(w.url, more...)
+}
+
+// startOn runs a projector on another database URL.
+func (w *world) startOn(databaseURL string, more ...string) *program {
+	w.t.Helper()
+	env := []string{"DATABASE_URL=" + databaseURL}
+	for i, addr := range w.addrs {
+		if i == 0 {
+			env = append(env, "KAFKA_BROKERS="+addr)
+		}
+	}
+	return launch(w.t, []string{password(w.t, databaseURL)}, env, w.flags(more...)...)
+}
+
+func password(t testing.TB, databaseURL string) string {
+	t.Helper()
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		t.Fatal("the database's URL cannot be read")
+	}
+	secret, _ := u.User.Password()
+	return secret
+}
+
+// exec runs SQL in the test's database.
+func (w *world) exec(sql string, args ...any) {
+	w.t.Helper()
+	if _, err := w.db.Exec(w.t.Context(), sql, args...); err != nil {
+		w.t.Fatalf("%v\n%s", err, sql)
+	}
+}
+
+// seed is a new one for each run, printed when the test fails.
+func seed(t testing.TB) uint64 {
+	t.Helper()
+	n := uint64(time.Now().UnixNano())
+	if text := os.Getenv("PROJECTOR_TEST_SEED"); text != "" {
+		var err error
+		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("PROJECTOR_TEST_SEED: %v", err)
+		}
+	}
+	t.Logf("PROJECTOR_TEST_SEED=%d repeats this run", n)
+	return n
+}
+
+func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 2)) }
+
+// scaled makes less of a load under the race detector, which is ten times slower.
+func scaled(n int) int {
+	if raceEnabled {
+		return n / 5
+	}
+	return n
+}
