@@ -116,31 +116,22 @@ func replays(record projection.Record) int {
 	return min(max(record.Replays, ReplaysOf(record.Headers), 0), math.MaxInt32)
 }
 
-// identity is what could be read of the event. A letter without an account has
-// none; with one, event id and version were read too.
-func identity(letter projection.DeadLetter) []kgo.RecordHeader {
-	if letter.AccountID == "" {
-		return nil
+// identity is what could be read of the event.
+func identity(letter projection.DeadLetter) (headers []kgo.RecordHeader) {
+	add := func(known bool, header kgo.RecordHeader) {
+		if known {
+			headers = append(headers, header)
+		}
 	}
-	headers := []kgo.RecordHeader{text(HeaderAccountID, letter.AccountID)}
-	if expectedKnown(letter) {
-		headers = append(headers, number(HeaderExpectedVersion, letter.Expected))
-	}
-	headers = append(headers, number(HeaderReceivedVersion, letter.Received))
-	if letter.EventID != "" {
-		headers = append(headers, text(HeaderEventID, letter.EventID))
-	}
-	if letter.CorrelationID != "" {
-		headers = append(headers, text(HeaderCorrelationID, letter.CorrelationID))
-	}
+	add(letter.AccountID != "", text(HeaderAccountID, letter.AccountID))
+	// A projection that looks at no version leaves the expected one 0; a gap is always
+	// judged against one, and that may be 0 when versions start there.
+	expected := letter.Identified && (letter.Expected != 0 || letter.Class == event.VersionGap)
+	add(expected, number(HeaderExpectedVersion, letter.Expected))
+	add(letter.Identified || letter.Received != 0, number(HeaderReceivedVersion, letter.Received))
+	add(letter.EventID != "", text(HeaderEventID, letter.EventID))
+	add(letter.CorrelationID != "", text(HeaderCorrelationID, letter.CorrelationID))
 	return headers
-}
-
-// expectedKnown tells an expected version from none: a projection that looks at
-// no version leaves it 0, but a gap is always judged against one, and that may
-// be 0 when versions start there.
-func expectedKnown(letter projection.DeadLetter) bool {
-	return letter.Expected != 0 || letter.Class == event.VersionGap
 }
 
 func text(key, value string) kgo.RecordHeader {

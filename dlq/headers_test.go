@@ -30,7 +30,7 @@ func gapLetter() projection.DeadLetter {
 			Topic: "account-events", Partition: 7, Offset: 1234, Timestamp: 1767225600123, Replays: 2,
 		},
 		Class: event.VersionGap, Message: "version 9 arrived, 5 is missing",
-		AccountID: "acc-1", EventID: "e-9", CorrelationID: "c-1", Received: 9, Expected: 5,
+		Identified: true, AccountID: "acc-1", EventID: "e-9", CorrelationID: "c-1", Received: 9, Expected: 5,
 	}
 }
 
@@ -81,7 +81,16 @@ func TestIdentityHeadersOnlyWhereKnown(t *testing.T) {
 		want   []string
 	}{
 		{"all known", func(*projection.DeadLetter) {}, identity},
-		{"no account", func(l *projection.DeadLetter) { l.AccountID = "" }, nil},
+		{
+			"nothing could be read", func(l *projection.DeadLetter) {
+				l.Identified, l.AccountID, l.EventID, l.CorrelationID, l.Received, l.Expected = false, "", "", "", 0, 0
+			}, nil,
+		},
+		{
+			"the account could be read, the version not", func(l *projection.DeadLetter) {
+				l.Identified, l.EventID, l.Received, l.Expected = false, "", 0, 0
+			}, []string{HeaderAccountID, HeaderCorrelationID},
+		},
 		{"no correlation", func(l *projection.DeadLetter) { l.CorrelationID = "" }, identity[:4]},
 		{
 			"no expected version", func(l *projection.DeadLetter) { l.Expected, l.Class = 0, event.InvalidAmount },

@@ -34,7 +34,7 @@ func (e *Entry) Subject(d *event.Decoded) (account string, version int64, ok boo
 	switch {
 	case d.Identity == event.Identified:
 		return d.Event.AccountID, d.Event.Version, true
-	case e.AccountID != "" && e.Received != nil:
+	case e.AccountID != "" && e.EventID != "" && e.Received != nil:
 		return e.AccountID, *e.Received, true
 	default:
 		return "", 0, false

@@ -59,7 +59,7 @@ func TestStatusOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := Entry{Class: c.class, Truncated: c.cut}
 			if c.header != 0 {
-				e.AccountID, e.Received = "acc", &c.header
+				e.AccountID, e.EventID, e.Received = "acc", "e", &c.header
 			}
 			if got := e.StatusOf(&c.decoded, c.account); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)

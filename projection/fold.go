@@ -183,10 +183,12 @@ func (f *Fold) conclude(rec Record, d *event.Decoded, a *account, v Verdict) {
 }
 
 func (f *Fold) letter(rec Record, d *event.Decoded, a *account, v Verdict) {
-	l := DeadLetter{Record: rec, Class: v.Class, Message: v.Message}
+	l := DeadLetter{
+		Record: rec, Class: v.Class, Message: v.Message,
+		AccountID: d.Event.AccountID, EventID: d.Event.ID, CorrelationID: d.Event.CorrelationID, Received: d.Event.Version,
+	}
 	if a != nil {
-		l.AccountID, l.EventID, l.CorrelationID = d.Event.AccountID, d.Event.ID, d.Event.CorrelationID
-		l.Received, l.Expected = d.Event.Version, a.version+1
+		l.Identified, l.Expected = true, a.version+1
 		if !a.lettered {
 			a.lettered = true
 			f.changes.Bases = append(f.changes.Bases, Base{AccountID: f.idOf(a), Exists: a.exists, Version: a.base})

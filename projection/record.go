@@ -20,7 +20,10 @@ type DeadLetter struct {
 	Class   event.Class
 	Message string // the reason, without amounts and payload text
 
-	// Known only when the identity could be read; AccountID is empty otherwise.
+	// Identified: account, event id and version could be read, so Received and
+	// Expected are known. Otherwise each of the texts is set that could be read, and
+	// Received when it is not 0.
+	Identified    bool
 	AccountID     string
 	EventID       string
 	CorrelationID string

@@ -6,7 +6,9 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -69,10 +71,28 @@ func (f *kafkaFlags) client(log *slog.Logger) ([]kgo.Opt, error) {
 	if mechanism != nil {
 		opts = append(opts, kgo.SASL(mechanism))
 	}
+	for _, broker := range f.Brokers {
+		if err := checkBroker(broker); err != nil {
+			return nil, err
+		}
+	}
 	if err := kgo.ValidateOpts(opts...); err != nil {
 		return nil, usagef("--brokers (KAFKA_BROKERS): %s", err)
 	}
 	return opts, nil
+}
+
+// checkBroker refuses what can never be reached: it would be retried for ever.
+func checkBroker(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil { // no port: the client takes 9092
+		host, port = address, "9092"
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil || n < 1 || n > 65535 || host == "" || strings.ContainsAny(host, " \t,/:@") && net.ParseIP(host) == nil {
+		return usagef("--brokers (KAFKA_BROKERS): %q is not HOST:PORT", address)
+	}
+	return nil
 }
 
 // softwareVersion is the version in the characters Kafka allows.

@@ -47,9 +47,15 @@ func (w *worker) halt(reason string) error {
 	w.c.pause(w.partition)
 	w.status.set(Stopped, reason)
 	w.c.cfg.Health.Fail(w.c.condition(w.partition), reason)
-	w.log.Error("partition stopped", "reason", reason)
+	if reason != w.halted || time.Since(w.haltTold) > tellAgain {
+		w.halted, w.haltTold = reason, time.Now()
+		w.log.Error("partition stopped", "reason", reason)
+	}
 	return errHalted
 }
+
+// tellAgain is how often the log says that a partition is still stopped.
+const tellAgain = 5 * time.Minute
 
 // repairCheck is how often a stopped partition looks whether it has been mended.
 const repairCheck = 10 * time.Second

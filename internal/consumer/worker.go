@@ -48,6 +48,8 @@ type worker struct {
 	limit    int   // events a flush; lowered to isolate a refused row
 	since    time.Time
 	delivery *dlq.Delivery
+	halted   string // why it was stopped last
+	haltTold time.Time
 }
 
 func newWorker(c *Consumer, partition int32) *worker {
