@@ -55,6 +55,18 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	done; \
 	test $$found = 1 || { echo "no fuzz target in $(PKGS)" >&2; exit 1; }
 
+.PHONY: bench
+bench: build ## Measure against the limits, real servers (ARGS='--only hot --scale 0.2')
+	$(GO) run -buildvcs=false ./bench run --projector=$(BIN) $(ARGS)
+
+.PHONY: bench-peers
+bench-peers: build ## Measure beside spring-batch, whose harness is in PEERS_DIR
+	$(GO) run -buildvcs=false ./bench peers --projector=$(BIN) $(ARGS)
+
+.PHONY: bench-micro
+bench-micro: ## Benchmarks of decode, fold and write, 6 runs each, for benchstat
+	$(GO) test -run '^$$' -bench '^Benchmark(Decode|Fold|Write)$$' -count=6 ./projection/... ./readmodel/
+
 .PHONY: fmt
 fmt: $(GOLANGCI) ## Format the code
 	$(GOLANGCI) fmt

@@ -100,7 +100,7 @@ type Config struct {
 
 // Limits bound memory and latency.
 type Limits struct {
-	QueueBytes  int           // records fetched and not yet judged, all partitions together
+	QueueBytes  int           // records fetched and not yet judged, all partitions together; twice that at worst
 	FlushEvents int           // a flush at the latest after this many events of a partition
 	FlushBytes  int           // … or when its share of these bytes is pending
 	FlushAge    time.Duration // … or this long after the first, when far behind
@@ -109,7 +109,7 @@ type Limits struct {
 // DefaultLimits keep one instance under 512 MiB.
 func DefaultLimits() Limits {
 	return Limits{
-		QueueBytes:  48 << 20,
+		QueueBytes:  40 << 20,
 		FlushEvents: 500_000,
 		FlushBytes:  128 << 20,
 		FlushAge:    4 * time.Second,

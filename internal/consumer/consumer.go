@@ -31,7 +31,8 @@ type Consumer struct {
 	workers map[int32]*worker
 	logs    map[string]*retry.Throttled
 
-	queueBytes atomic.Int64 // what one partition's queue may hold
+	queued     atomic.Int64 // bytes in all queues
+	queueShare atomic.Int64 // what one partition's queue may hold in any case
 	flushBytes atomic.Int64 // what may be pending of one partition
 
 	seeksMu   sync.Mutex
@@ -73,8 +74,8 @@ func (c *Consumer) options() []kgo.Opt {
 		kgo.MaxConcurrentFetches(2),
 		// A partition that is sought or resumed is fetched when the request under way at
 		// its broker returns: with the client's 5 s it would stand still that long
-		// beside idle ones. Kafka's own default.
-		kgo.FetchMaxWait(500*time.Millisecond),
+		// beside idle ones.
+		kgo.FetchMaxWait(100*time.Millisecond),
 		kgo.SessionTimeout(30*time.Second),
 		kgo.RebalanceTimeout(60*time.Second),
 	)

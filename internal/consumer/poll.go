@@ -138,8 +138,12 @@ func (c *Consumer) commitSync(ctx context.Context, offsets map[string]map[int32]
 	return result
 }
 
-// tooBig reports whether a partition's queue holds more than its share.
-func (c *Consumer) tooBig(bytes int) bool { return int64(bytes) > c.queueBytes.Load() }
+// tooBig reports whether a partition's queue holds too much: more than its share,
+// while all together hold more than they may. A partition that is behind alone may
+// use what the others do not need.
+func (c *Consumer) tooBig(bytes int) bool {
+	return int64(bytes) > c.queueShare.Load() && c.queued.Load() > int64(c.cfg.Limits.QueueBytes)
+}
 
 // minShare lets each partition hold something, however many there are.
 const minShare = 128 << 10
@@ -147,6 +151,6 @@ const minShare = 128 << 10
 // shareMemoryAmong divides the memory among partitions.
 func (c *Consumer) shareMemoryAmong(partitions int) {
 	n := max(1, partitions)
-	c.queueBytes.Store(int64(max(minShare, c.cfg.Limits.QueueBytes/n)))
+	c.queueShare.Store(int64(max(minShare, c.cfg.Limits.QueueBytes/n)))
 	c.flushBytes.Store(int64(max(minShare, c.cfg.Limits.FlushBytes/n)))
 }

@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -9,39 +10,54 @@ import (
 // queue holds fetched records of one partition until they are decoded. Its epoch
 // is raised by each seek: what was fetched before it is dropped.
 type queue struct {
-	mu       sync.Mutex
-	records  []*kgo.Record
-	bytes    int
-	epoch    int
-	paused   bool
-	end      int64 // last stable offset as of the newest fetch
-	arrived  chan struct{}
-	tooBig   func(bytes int) bool
-	onResume func()
+	mu      sync.Mutex
+	records []*kgo.Record
+	bytes   int
+	epoch   int
+	paused  bool
+	closed  bool
+	end     int64 // last stable offset as of the newest fetch
+	arrived chan struct{}
+	room    room
 }
 
-func newQueue(tooBig func(bytes int) bool, onResume func()) *queue {
-	return &queue{arrived: make(chan struct{}, 1), tooBig: tooBig, onResume: onResume}
+// room is what all queues share.
+type room struct {
+	held   *atomic.Int64        // bytes in all queues
+	tooBig func(bytes int) bool // whether a queue of so many bytes holds too much now
+	resume func()               // fetches the partition again
+}
+
+func newQueue(r room) *queue {
+	return &queue{arrived: make(chan struct{}, 1), room: r}
 }
 
 // put appends records and reports whether the partition should be paused.
 func (q *queue) put(records []*kgo.Record, end int64) (pause bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.closed {
+		return false
+	}
 	q.end = max(q.end, end)
 	for _, r := range records {
-		q.bytes += recordBytes(r)
+		q.grow(recordBytes(r))
 	}
 	q.records = append(q.records, records...)
 	select {
 	case q.arrived <- struct{}{}:
 	default:
 	}
-	if !q.paused && q.tooBig(q.bytes) {
+	if !q.paused && q.room.tooBig(q.bytes) {
 		q.paused = true
 		return true
 	}
 	return false
+}
+
+func (q *queue) grow(n int) {
+	q.bytes += n
+	q.room.held.Add(int64(n))
 }
 
 // take appends up to n records to into, with the epoch they belong to.
@@ -50,21 +66,21 @@ func (q *queue) take(into []*kgo.Record, n int) ([]*kgo.Record, int) {
 	n = min(n, len(q.records))
 	into = append(into, q.records[:n]...)
 	for _, r := range q.records[:n] {
-		q.bytes -= recordBytes(r)
+		q.grow(-recordBytes(r))
 	}
 	clear(q.records[:n])
 	q.records = q.records[n:]
 	if len(q.records) == 0 {
 		q.records = nil
 	}
-	resume := q.paused && !q.tooBig(2*q.bytes)
+	resume := q.paused && !q.room.tooBig(2*q.bytes)
 	if resume {
 		q.paused = false
 	}
 	epoch := q.epoch
 	q.mu.Unlock()
 	if resume {
-		q.onResume()
+		q.room.resume()
 	}
 	return into, epoch
 }
@@ -73,7 +89,16 @@ func (q *queue) take(into []*kgo.Record, n int) ([]*kgo.Record, int) {
 func (q *queue) restart(epoch int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.records, q.bytes, q.epoch, q.paused = nil, 0, epoch, false
+	q.grow(-q.bytes)
+	q.records, q.epoch, q.paused = nil, epoch, false
+}
+
+// close gives the queue's room back and takes no more records.
+func (q *queue) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	q.restart(0)
 }
 
 // stableEnd is the offset behind the last record known to be committed.

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"sync/atomic"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -14,10 +15,16 @@ func records(from, n int) []*kgo.Record {
 	return list
 }
 
+// endless is a queue with room for everything.
+func endless() *queue {
+	return newQueue(room{new(atomic.Int64), func(int) bool { return false }, func() {}})
+}
+
 func TestAFullQueuePausesAndResumesWhenHalfEmpty(t *testing.T) {
 	size := recordBytes(records(0, 1)[0])
 	resumed := 0
-	q := newQueue(func(bytes int) bool { return bytes > 10*size }, func() { resumed++ })
+	var held atomic.Int64
+	q := newQueue(room{&held, func(bytes int) bool { return bytes > 10*size }, func() { resumed++ }})
 	if q.put(records(0, 10), 10) {
 		t.Error("paused at its limit")
 	}
@@ -35,10 +42,15 @@ func TestAFullQueuePausesAndResumesWhenHalfEmpty(t *testing.T) {
 	if resumed != 1 {
 		t.Errorf("resumed %d times, want once", resumed)
 	}
+	q.close()
+	q.put(records(21, 1), 22)
+	if held.Load() != 0 {
+		t.Errorf("an empty queue holds %d bytes", held.Load())
+	}
 }
 
 func TestARestartDropsWhatWasFetchedBefore(t *testing.T) {
-	q := newQueue(func(int) bool { return false }, func() {})
+	q := endless()
 	q.put(records(0, 5), 5)
 	q.restart(2)
 	q.put(records(3, 2), 5)
@@ -49,7 +61,7 @@ func TestARestartDropsWhatWasFetchedBefore(t *testing.T) {
 }
 
 func TestOrderIsKept(t *testing.T) {
-	q := newQueue(func(int) bool { return false }, func() {})
+	q := endless()
 	q.put(records(0, 5), 5)
 	q.put(records(5, 5), 10)
 	var next int64

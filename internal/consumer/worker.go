@@ -64,7 +64,7 @@ func newWorker(c *Consumer, partition int32) *worker {
 		broken:    make(chan string, 1),
 		limit:     c.cfg.Limits.FlushEvents,
 	}
-	w.queue = newQueue(c.tooBig, func() { c.resume(partition) })
+	w.queue = newQueue(room{held: &c.queued, tooBig: c.tooBig, resume: func() { c.resume(partition) }})
 	w.ctx, w.cancel = context.WithCancelCause(context.Background())
 	w.drain, w.startStop = context.WithCancel(w.ctx)
 	w.status.end.Store(-1)
@@ -80,6 +80,7 @@ func (w *worker) start() {
 	go func() {
 		running.Wait()
 		w.cancel(nil)
+		w.queue.close()
 		close(w.done)
 	}()
 }

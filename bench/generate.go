@@ -1,0 +1,164 @@
+package main
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"strconv"
+	"time"
+)
+
+// seed makes every run of a workload the same.
+const seed = 42
+
+// change is one event and what it makes of its account.
+type change struct {
+	account int
+	version int32
+	cents   int64 // of the event; 0 when it opens the account, negative for a debit
+	balance int64 // of the account afterwards, in cents
+	at      time.Time
+	id      [36]byte // event id
+}
+
+// generator makes a workload's events, the same ones each time. It is the oracle
+// too: in the end it knows every account's version and balance.
+type generator struct {
+	w        *workload
+	rng      *rand.Rand
+	zipf     *rand.Zipf
+	made     int
+	versions []int32
+	balances []int64
+}
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func newGenerator(w *workload) *generator {
+	rng := rand.New(rand.NewPCG(seed, uint64(len(w.name)))) //nolint:gosec // G404: not for secrets
+	g := &generator{w: w, rng: rng, versions: make([]int32, w.accounts), balances: make([]int64, w.accounts)}
+	if w.shape == zipf {
+		g.zipf = rand.NewZipf(rng, 1.1, 1, uint64(w.accounts-1)) //nolint:gosec // G115: positive
+	}
+	for i := range g.versions {
+		g.versions[i] = w.firstVersion() - 1
+	}
+	return g
+}
+
+// next makes one event.
+func (g *generator) next(c *change) {
+	n := g.pick()
+	g.versions[n]++
+	c.account, c.version = n, g.versions[n]
+	c.at = epoch.Add(time.Duration(g.made) * time.Millisecond)
+	c.cents = 0
+	if c.version > 1 {
+		c.cents = 1 + g.rng.Int64N(100_000)
+		if g.rng.IntN(1000) < 450 {
+			c.cents = -c.cents
+		}
+	}
+	g.balances[n] += c.cents
+	c.balance = g.balances[n]
+	uuid(g.rng, &c.id)
+	g.made++
+}
+
+// pick chooses the account of the next event. Each once: in an order that is not
+// that of their ids, as new customers' ids would not be.
+func (g *generator) pick() int {
+	switch g.w.shape {
+	case once:
+		const prime = 2_654_435_761
+		return int(uint64(g.made) * prime % uint64(g.w.accounts)) //nolint:gosec // G115: below accounts
+	case zipf:
+		return int(g.zipf.Uint64()) //nolint:gosec // G115: below accounts
+	case uniform:
+	}
+	return g.rng.IntN(g.w.accounts)
+}
+
+// accountID is the id of an account, 12 bytes.
+func accountID(n int) string { return fmt.Sprintf("acc-%08d", n) }
+
+func appendAccountID(b []byte, n int) []byte {
+	b = append(b, "acc-"...)
+	for limit := 10_000_000; limit > 1 && n < limit; limit /= 10 {
+		b = append(b, '0')
+	}
+	return strconv.AppendInt(b, int64(n), 10)
+}
+
+// appendJSON appends the event in the default format, about 250 bytes.
+func (c *change) appendJSON(b []byte) []byte {
+	kind, cents := "AccountOpened", c.cents
+	switch {
+	case cents > 0:
+		kind = "FundsCredited"
+	case cents < 0:
+		kind, cents = "FundsDebited", -cents
+	}
+	b = append(append(b, `{"eventId":"`...), c.id[:]...)
+	b = append(append(b, `","eventType":"`...), kind...)
+	b = appendAccountID(append(b, `","accountId":"`...), c.account)
+	b = strconv.AppendInt(append(b, `","version":`...), int64(c.version), 10)
+	b = c.at.AppendFormat(append(b, `,"occurredAt":"`...), "2006-01-02T15:04:05.000Z")
+	b = append(append(b, `","correlationId":"`...), c.id[:]...) // as good as another uuid
+	b = append(b, `","data":{`...)
+	if cents != 0 {
+		b = strconv.AppendInt(append(b, `"amount":"`...), cents/100, 10)
+		b = append(b, '.', byte('0'+cents/10%10), byte('0'+cents%10), '"', ',')
+	}
+	return append(b, `"currency":"EUR"}}`...)
+}
+
+// uuid writes a random UUID as text.
+func uuid(rng *rand.Rand, into *[36]byte) {
+	var raw [16]byte
+	binary.LittleEndian.PutUint64(raw[:8], rng.Uint64())
+	binary.LittleEndian.PutUint64(raw[8:], rng.Uint64())
+	raw[6], raw[8] = raw[6]&0x0f|0x40, raw[8]&0x3f|0x80
+	at := 0
+	for i, b := range raw {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			into[at] = '-'
+			at++
+		}
+		hex.Encode(into[at:at+2], []byte{b})
+		at += 2
+	}
+}
+
+// fingerprintQuery sums up a read model so that one account's version or balance
+// standing at another's shows, too.
+const fingerprintQuery = `
+SELECT concat_ws(' ', count(*), coalesce(sum(version), 0), coalesce(sum(version * n), 0),
+       coalesce(sum(cents), 0), coalesce(sum(cents * n), 0))
+FROM (SELECT version::numeric AS version, trunc(balance * 100) AS cents, substr(account_id, 5)::numeric AS n
+      FROM account_balance) AS accounts`
+
+// fingerprint is what fingerprintQuery answers when every event made so far, and
+// nothing else, has been projected.
+func (g *generator) fingerprint() string {
+	var rows int64
+	var sums [4]big.Int
+	var term, n big.Int
+	add := func(i int, v int64) {
+		term.SetInt64(v)
+		sums[i].Add(&sums[i], &term)
+		sums[i+1].Add(&sums[i+1], term.Mul(&term, &n))
+	}
+	for i, version := range g.versions {
+		if version == 0 {
+			continue
+		}
+		rows++
+		n.SetInt64(int64(i))
+		add(0, int64(version))
+		add(2, g.balances[i])
+	}
+	return fmt.Sprint(rows, " ", &sums[0], " ", &sums[1], " ", &sums[2], " ", &sums[3])
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"projector/internal/devstack"
+)
+
+// prepared is a workload with all that its runs need.
+type prepared struct {
+	*loaded
+	kfake *loaded
+	fake  *devstack.Fake
+	// full is a template that holds all accounts; projected holds what the topic says.
+	full, projected database
+}
+
+func (b *bench) measureGroup(ctx context.Context, group []workload) ([]Run, error) {
+	var all []*prepared
+	for _, w := range group {
+		p, err := b.prepare(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	var runs []Run
+	for round := range b.Rounds {
+		for _, p := range all {
+			for _, s := range p.subjects {
+				run, err := b.one(ctx, p, s)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", s, err)
+				}
+				run.Workload, run.Subject, run.Round = p.name, s, round+1
+				run.When, run.Scale, run.Commit = time.Now().UTC().Truncate(time.Second), b.Scale, b.commit
+				b.progress(&run)
+				runs = append(runs, run)
+			}
+		}
+	}
+	return runs, b.tidy(ctx, all)
+}
+
+// prepare loads the topic and makes the templates.
+func (b *bench) prepare(ctx context.Context, w workload) (p *prepared, err error) {
+	p = &prepared{}
+	if slices.Contains(w.subjects, subjectSteady) { // produced while it runs
+		p.loaded = &loaded{workload: w, broker: b.broker()}
+		return p, nil
+	}
+	b.say("%s: loading %d events of %d accounts", w.name, w.events, w.accounts)
+	if p.loaded, err = load(ctx, w, b.broker()); err == nil {
+		err = warm(ctx, p.loaded)
+	}
+	if err == nil && w.again {
+		p.projected, err = b.redeliver(ctx, p.loaded)
+	}
+	if err == nil && w.full {
+		p.full, err = b.fullDatabase(ctx, &w)
+	}
+	if err == nil && slices.Contains(w.subjects, subjectKfake) {
+		p.fake, err = devstack.StartFake(ctx, devstack.FakeOptions{})
+		if err == nil {
+			p.kfake, err = load(ctx, w, broker{addrs: p.fake.Addrs()})
+		}
+	}
+	return p, err
+}
+
+// redeliver projects the topic once, so that every event of it is a duplicate.
+func (b *bench) redeliver(ctx context.Context, l *loaded) (database, error) {
+	d, err := b.newDatabase(ctx, "")
+	if err != nil {
+		return d, err
+	}
+	first, err := b.catchUp(ctx, l, d, b.nextGroup(), b.meter(l.broker))
+	if err == nil && first.Problem != "" {
+		err = errors.New(first.Problem)
+	}
+	return d, err
+}
+
+func (b *bench) meter(on broker) *meter { return &meter{postgres: b.postgres.PID(), broker: on.pid} }
+
+// nextGroup names a consumer group nobody has used.
+func (b *bench) nextGroup() string {
+	b.groups++
+	return "bench-" + strconv.Itoa(b.groups)
+}
+
+// one runs a subject once, in a database of its own.
+func (b *bench) one(ctx context.Context, p *prepared, s subject) (Run, error) {
+	l := p.loaded
+	if s == subjectKfake {
+		l = p.kfake
+	}
+	m := b.meter(l.broker)
+	if s == subjectDecode {
+		awaitQuiet(ctx, b.Quiet)
+		return b.limit(ctx, m, "decode", "--brokers="+strings.Join(l.broker.addrs, ","), "--topic="+l.topic(),
+			"--partitions="+strconv.Itoa(int(l.partitions)), "--events="+strconv.Itoa(l.events))
+	}
+	if l.again {
+		awaitQuiet(ctx, b.Quiet)
+		return b.catchUp(ctx, l, p.projected, b.nextGroup(), m)
+	}
+	d, err := b.newDatabase(ctx, p.full.name)
+	if err != nil {
+		return Run{}, err
+	}
+	awaitQuiet(ctx, b.Quiet)
+	var run Run
+	switch s {
+	case subjectRaw:
+		run, err = b.raw(ctx, l, d, m)
+	case subjectSteady:
+		run, err = b.steadyOnce(ctx, l, d, m)
+	default:
+		run, err = b.catchUp(ctx, l, d, b.nextGroup(), m)
+	}
+	return run, errors.Join(err, b.drop(ctx, d))
+}
+
+// raw runs the raw limit and checks that it wrote what the projector would have.
+func (b *bench) raw(ctx context.Context, l *loaded, d database, m *meter) (Run, error) {
+	run, err := b.limit(ctx, m, "raw", "--workload="+l.name,
+		"--scale="+strconv.FormatFloat(b.Scale, 'g', -1, 64), "--database="+d.url)
+	if err != nil {
+		return run, err
+	}
+	w, err := watch(ctx, d, "")
+	if err != nil {
+		return run, err
+	}
+	defer w.close()
+	run.RowsWritten = int64(run.Events)
+	run.Problem, err = w.check(ctx, l.fingerprint)
+	return run, err
+}
+
+// steadyOnce gives each run a topic of its own, because it produces to it.
+func (b *bench) steadyOnce(ctx context.Context, l *loaded, d database, m *meter) (Run, error) {
+	b.groups++
+	w := l.workload
+	w.turn = b.groups
+	fresh, err := emptyTopic(ctx, w, l.broker)
+	if err != nil {
+		return Run{}, err
+	}
+	run, err := b.steady(ctx, fresh, d, b.nextGroup(), m)
+	return run, errors.Join(err, b.removeTopic(ctx, w.topic()))
+}
+
+// tidy frees disk and memory for the next group.
+func (b *bench) tidy(ctx context.Context, all []*prepared) error {
+	var err error
+	for _, p := range all {
+		if p.fake != nil {
+			err = errors.Join(err, p.fake.Close(ctx))
+		}
+		for _, d := range []database{p.full, p.projected} {
+			if d.name != "" {
+				err = errors.Join(err, b.drop(ctx, d))
+			}
+		}
+		if p.loaded != nil && p.fingerprint != "" {
+			err = errors.Join(err, b.removeTopic(ctx, p.topic()))
+		}
+	}
+	return err
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	watchEvery  = 20 * time.Millisecond
+	memoryEvery = 10 // watches
+	// stuckAfter without a step forward is a failure.
+	stuckAfter = 2 * time.Minute
+	stopWithin = 40 * time.Second
+)
+
+// watcher follows a projector from outside, by its durable positions: they move
+// together with the rows and there are few of them, so looking costs next to nothing.
+type watcher struct {
+	conn  *pgx.Conn
+	group string
+}
+
+func watch(ctx context.Context, d database, group string) (*watcher, error) {
+	conn, err := pgx.Connect(ctx, d.url)
+	if err != nil {
+		return nil, err
+	}
+	return &watcher{conn: conn, group: group}, nil
+}
+
+// pid is the backend's process id.
+func (w *watcher) pid() int { return int(w.conn.PgConn().PID()) }
+
+func (w *watcher) close() { _ = w.conn.Close(context.Background()) }
+
+// durable counts the records that are done with.
+func (w *watcher) durable(ctx context.Context) (n int, err error) {
+	err = w.conn.QueryRow(ctx, `SELECT coalesce(sum(next_offset), 0)::bigint FROM projector_position
+		WHERE consumer_group = $1`, w.group).Scan(&n)
+	return n, err
+}
+
+// claimed counts the partitions that are taken over.
+func (w *watcher) claimed(ctx context.Context) (n int, err error) {
+	err = w.conn.QueryRow(ctx, `SELECT count(*) FROM projector_position
+		WHERE consumer_group = $1 AND owner <> ''`, w.group).Scan(&n)
+	return n, err
+}
+
+// check answers what is wrong with the final state, or nothing.
+func (w *watcher) check(ctx context.Context, want string) (string, error) {
+	var got string
+	if err := w.conn.QueryRow(ctx, fingerprintQuery).Scan(&got); err != nil {
+		return "", err
+	}
+	if got != want {
+		return fmt.Sprintf("the read model sums up to %q and not to %q", got, want), nil
+	}
+	return "", nil
+}
+
+// rowsWritten is how many rows of account_balance were inserted or updated. Sessions
+// tell it when they end, so all others are waited for.
+func (w *watcher) rowsWritten(ctx context.Context) (n int64, err error) {
+	for end := time.Now().Add(stopWithin); time.Now().Before(end); {
+		var others int
+		err = w.conn.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+			AND backend_type = 'client backend' AND pid <> pg_backend_pid()`).Scan(&others)
+		if err != nil || others == 0 || !pause(ctx, watchEvery) {
+			break
+		}
+	}
+	if err == nil {
+		err = w.conn.QueryRow(ctx, `SELECT n_tup_ins + n_tup_upd FROM pg_stat_user_tables
+			WHERE relname = 'account_balance'`).Scan(&n)
+	}
+	return n, err
+}
+
+// program is a started projector.
+type program struct {
+	*child
+	output *tail
+	ended  error
+	gone   bool
+}
+
+// startProjector starts `projector run`.
+func (s *stack) startProjector(topic, group string, d database, b broker) (*program, error) {
+	cmd := exec.Command(s.projector, "run") //nolint:gosec,noctx // the operator's binary; it is stopped by signal
+	cmd.Env = append(os.Environ(),
+		"KAFKA_BROKERS="+strings.Join(b.addrs, ","), "KAFKA_TOPIC="+topic, "KAFKA_GROUP="+group,
+		"DATABASE_URL="+d.url, "LISTEN_ADDR=127.0.0.1:0", "LOG_FORMAT=json")
+	p := &program{output: &tail{}}
+	cmd.Stdout, cmd.Stderr = p.output, p.output
+	var err error
+	p.child, err = startChild(cmd)
+	return p, err
+}
+
+// alive answers an error when the program has ended by itself.
+func (p *program) alive() error {
+	select {
+	case p.ended = <-p.done:
+		p.gone = true
+		return fmt.Errorf("the projector ended: %w: %s", errors.Join(p.ended, errors.New("too early")), p.output)
+	default:
+		return nil
+	}
+}
+
+// stop ends the program as an operator would and answers how long it took.
+func (p *program) stop() (time.Duration, error) {
+	if p.gone {
+		return 0, nil
+	}
+	start := time.Now()
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	timer := time.NewTimer(stopWithin)
+	defer timer.Stop()
+	select {
+	case p.ended = <-p.done:
+	case <-timer.C:
+		_ = p.cmd.Process.Kill()
+		p.ended = errors.Join(<-p.done, errors.New("killed: it did not stop"))
+	}
+	p.gone = true
+	if p.ended != nil {
+		return 0, fmt.Errorf("the projector: %w: %s", p.ended, p.output)
+	}
+	return time.Since(start), nil
+}
+
+// catchUp runs the projector over a whole topic and measures it.
+func (s *stack) catchUp(ctx context.Context, l *loaded, d database, group string, m *meter) (run Run, err error) {
+	w, err := watch(ctx, d, group)
+	if err != nil {
+		return run, err
+	}
+	defer w.close()
+	before, err := w.rowsWritten(ctx)
+	if err != nil {
+		return run, err
+	}
+	m.watcher = w.pid()
+	m.begin()
+	start := time.Now()
+	p, err := s.startProjector(l.topic(), group, d, l.broker)
+	if err != nil {
+		return run, err
+	}
+	m.subject = p.pid()
+	t, err := follow(ctx, w, p, l.events)
+	if err == nil {
+		run = t.result(start, l.events)
+		run.CPU, run.Disturbed = m.end()
+		_, run.PeakMiB = memory(p.pid())
+	}
+	took, stopErr := p.stop()
+	if err := errors.Join(err, stopErr); err != nil {
+		return run, err
+	}
+	run.StopSeconds = took.Seconds()
+	after, err := w.rowsWritten(ctx)
+	if err != nil {
+		return run, err
+	}
+	run.RowsWritten = after - before
+	run.Problem, err = w.check(ctx, l.fingerprint)
+	return run, err
+}
+
+// follow watches until all events are durable.
+func follow(ctx context.Context, w *watcher, p *program, events int) (*trace, error) {
+	t := &trace{}
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for i := 0; ; i++ {
+		n, err := w.durable(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if i%memoryEvery == 0 || n >= events {
+			t.resident, _ = memory(p.pid())
+		}
+		t.add(time.Now(), n)
+		switch {
+		case n >= events:
+			return t, nil
+		case time.Since(t.moved()) > stuckAfter:
+			return nil, fmt.Errorf("%d of %d events durable and no more for %s: %s", n, events, stuckAfter, p.output)
+		}
+		if err := p.alive(); err != nil {
+			return nil, err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}

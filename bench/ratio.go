@@ -1,0 +1,119 @@
+package main
+
+import "slices"
+
+// measure is what of a run is compared.
+type measure func(*Run) float64
+
+func eventsPerSecond(r *Run) float64       { return r.rate() }
+func windowEventsPerSecond(r *Run) float64 { return r.windowRate() }
+func peakMemory(r *Run) float64            { return r.PeakMiB }
+
+// comparison is one ratio that matters: a by b, of the same round.
+type comparison struct {
+	what     string
+	workload string
+	subject  subject
+	byW      string
+	byS      subject
+	measure  measure
+	limit    float64 // at least; at most when less is set; 0: only shown
+	less     bool
+}
+
+// comparisons are the reach of the project, in the order of the workloads.
+var comparisons = []comparison{
+	{"uniform: raw upserts", "uniform", subjectProjector, "uniform", subjectRaw, eventsPerSecond, 1.0, false},
+	{"uniform, kfake: raw upserts", "uniform", subjectKfake, "uniform", subjectRaw, eventsPerSecond, 1.1, false},
+	{"uniform: fetch and decode", "uniform", subjectProjector, "uniform", subjectDecode, eventsPerSecond, 0, false},
+	{"hot: fetch and decode", "hot", subjectProjector, "hot", subjectDecode, eventsPerSecond, 0.8, false},
+	{"cold: raw inserts", "cold", subjectProjector, "cold", subjectRaw, eventsPerSecond, 0.85, false},
+	{"duplicates: fetch and decode", "duplicates", subjectProjector, "duplicates", subjectDecode, eventsPerSecond, 0.8, false},
+	{"cost: 10,000,000 accounts by 1,000,000", "cost-10m", subjectProjector, "cost-1m", subjectProjector, eventsPerSecond, 0.7, false},
+	{"cost: the same of raw", "cost-10m", subjectRaw, "cost-1m", subjectRaw, eventsPerSecond, 0, false},
+	{"cost: 1,000,000 accounts by raw", "cost-1m", subjectProjector, "cost-1m", subjectRaw, eventsPerSecond, 0, false},
+	{"cost: 10,000,000 accounts by raw", "cost-10m", subjectProjector, "cost-10m", subjectRaw, eventsPerSecond, 0, false},
+	{"partitions: 1 by 8", "partitions-1", subjectProjector, "partitions-8", subjectProjector, eventsPerSecond, 0, false},
+	{"partitions: 64 by 8", "partitions-64", subjectProjector, "partitions-8", subjectProjector, eventsPerSecond, 0, false},
+	{"partitions: 256 by 8", "partitions-256", subjectProjector, "partitions-8", subjectProjector, eventsPerSecond, 0, false},
+	{"W1L: spring-batch, events/s from the first row", "peers-W1L", subjectProjector, "peers-W1L", subjectPeer, windowEventsPerSecond, 3, false},
+	{"W1L: spring-batch, events/s from process start", "peers-W1L", subjectProjector, "peers-W1L", subjectPeer, eventsPerSecond, 0, false},
+	{"W1L: spring-batch, peak memory", "peers-W1L", subjectProjector, "peers-W1L", subjectPeer, peakMemory, 0.25, true},
+	{"W2: spring-batch, events/s from the first row", "peers-W2", subjectProjector, "peers-W2", subjectPeer, windowEventsPerSecond, 3, false},
+	{"W2: spring-batch, events/s from process start", "peers-W2", subjectProjector, "peers-W2", subjectPeer, eventsPerSecond, 0, false},
+	{"W2: spring-batch, peak memory", "peers-W2", subjectProjector, "peers-W2", subjectPeer, peakMemory, 0.25, true},
+}
+
+// spread is the least, the middle and the most of some numbers.
+type spread struct {
+	min, median, max float64
+	n                int
+}
+
+func spreadOf(values []float64) spread {
+	if len(values) == 0 {
+		return spread{}
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	middle := sorted[len(sorted)/2]
+	if len(sorted)%2 == 0 {
+		middle = (middle + sorted[len(sorted)/2-1]) / 2
+	}
+	return spread{min: sorted[0], median: middle, max: sorted[len(sorted)-1], n: len(sorted)}
+}
+
+// ratio is a comparison's outcome.
+type ratio struct {
+	comparison
+	spread
+	// disturbed is how many rounds were left out because one of their two runs was
+	// disturbed. all: there was no other, so they are what is shown.
+	disturbed int
+	all       bool
+}
+
+// ratiosOf compares within each round: A by B of the same turn.
+func ratiosOf(r *results) []ratio {
+	var found []ratio
+	for _, c := range comparisons {
+		x := ratio{comparison: c}
+		clean, disturbed := c.values(r)
+		x.spread, x.disturbed = spreadOf(clean), len(disturbed)
+		if len(clean) == 0 {
+			x.spread, x.all = spreadOf(disturbed), true
+		}
+		if x.n > 0 {
+			found = append(found, x)
+		}
+	}
+	return found
+}
+
+// values are the ratios of all rounds, those with a disturbed run apart.
+func (c *comparison) values(r *results) (clean, disturbed []float64) {
+	for _, a := range r.of(c.workload, c.subject) {
+		for _, b := range r.of(c.byW, c.byS) {
+			under := c.measure(&b)
+			switch {
+			case a.Round != b.Round || under == 0:
+			case a.Disturbed || b.Disturbed:
+				disturbed = append(disturbed, c.measure(&a)/under)
+			default:
+				clean = append(clean, c.measure(&a)/under)
+			}
+		}
+	}
+	return clean, disturbed
+}
+
+// reached judges the median.
+func (r *ratio) reached() string {
+	switch {
+	case r.limit == 0:
+		return ""
+	case r.less && r.median <= r.limit, !r.less && r.median >= r.limit:
+		return "yes"
+	default:
+		return "no"
+	}
+}

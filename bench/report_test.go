@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func run(workload string, s subject, round int, seconds float64, disturbed bool) Run {
+	return Run{Workload: workload, Subject: s, Round: round, Seconds: seconds, Events: 100, RowsWritten: 50, Disturbed: disturbed}
+}
+
+func TestRatiosCompareWithinARound(t *testing.T) {
+	r := results{Runs: []Run{
+		run("uniform", subjectRaw, 1, 10, false), run("uniform", subjectProjector, 1, 5, false), // 2
+		run("uniform", subjectRaw, 2, 40, false), run("uniform", subjectProjector, 2, 10, false), // 4
+		run("uniform", subjectRaw, 3, 10, false), run("uniform", subjectProjector, 3, 1, true), // disturbed
+		run("hot", subjectDecode, 1, 10, true), run("hot", subjectProjector, 1, 20, false), // nothing undisturbed
+	}}
+	got := ratiosOf(&r)
+	if len(got) != 2 {
+		t.Fatalf("%d ratios, want those of uniform and hot", len(got))
+	}
+	u, h := got[0], got[1]
+	if u.min != 2 || u.median != 3 || u.max != 4 || u.n != 2 || u.disturbed != 1 || u.all || u.reached() != "yes" {
+		t.Errorf("uniform: %+v", u)
+	}
+	if h.median != 0.5 || !h.all || h.reached() != "no" {
+		t.Errorf("hot: %+v", h)
+	}
+}
+
+func TestNewRunsReplaceThoseOfTheirWorkloadOnly(t *testing.T) {
+	here := machine{CPU: "a", Cores: 2}
+	r := results{Machine: here, Runs: []Run{run("hot", subjectRaw, 1, 1, false), run("cold", subjectRaw, 1, 1, false)}}
+	r.replace(here, []Run{run("hot", subjectRaw, 1, 7, false)})
+	if len(r.Runs) != 2 || len(r.of("cold", subjectRaw)) != 1 || r.of("hot", subjectRaw)[0].Seconds != 7 {
+		t.Errorf("kept %+v", r.Runs)
+	}
+	r.replace(machine{CPU: "b", Cores: 8}, []Run{run("hot", subjectRaw, 1, 3, false)})
+	if len(r.Runs) != 1 {
+		t.Errorf("runs of another machine stay: %+v", r.Runs)
+	}
+}
+
+func TestTheDocumentKeepsWhatPeopleWrote(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "performance.md")
+	text := "# Mine\n\n" + markBegin + "\nold\n" + markEnd + "\n\nMine too.\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time replaces the first
+		if err := keepRuns(path, machine{CPU: "a"}, []Run{run("hot", subjectDecode, 1, 2, false), run("hot", subjectProjector, 1, 2, false)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	written, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(written)
+	if !strings.HasPrefix(got, "# Mine\n") || !strings.HasSuffix(got, "Mine too.\n") || strings.Contains(got, "old") {
+		t.Errorf("document:\n%s", got)
+	}
+	if strings.Count(got, "| hot: fetch and decode | ≥ 0.8 | 1.00 | **1.00** | 1.00 | 1 | yes |") != 1 {
+		t.Errorf("no ratio of hot:\n%s", got)
+	}
+	if _, err := splice("no marks", "x"); err == nil {
+		t.Error("a document without marks is overwritten")
+	}
+}
+
+func TestATraceIsCutByEvents(t *testing.T) {
+	start := time.Unix(0, 0)
+	var tr trace
+	for i := 1; i <= 8; i++ { // 100 events every second
+		tr.resident = float64(i)
+		tr.add(start.Add(time.Duration(i)*time.Second), i*100)
+		tr.add(start.Add(time.Duration(i)*time.Second+time.Millisecond), i*100)
+	}
+	r := tr.result(start, 800)
+	if r.Seconds != 8 || r.WindowSeconds != 7 || r.WindowEvents != 700 || r.rate() != 100 || r.windowRate() != 100 {
+		t.Errorf("result %+v", r)
+	}
+	for i, q := range r.Quarters {
+		if q.Rate != 100 || q.MaxMiB != float64(2*i+2) {
+			t.Errorf("quarter %d: %+v", i, q)
+		}
+	}
+}
+
+func TestWrongUsageIsTold(t *testing.T) {
+	for _, args := range [][]string{{"--only=nothing"}, {"--scale=0"}, {"peers", "--dir=" + t.TempDir()}} {
+		var stderr bytes.Buffer
+		if status := execute(t.Context(), args, &streams{strings.NewReader(""), &stderr, &stderr}); status == 0 {
+			t.Errorf("%v: status 0", args)
+		}
+		if !strings.HasPrefix(stderr.String(), "bench: ") {
+			t.Errorf("%v: %s", args, &stderr)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/internal/devstack"
+)
+
+// postgresSettings leave durability as it is by default, and say so. The rest is
+// what anybody would set who writes this much.
+var postgresSettings = map[string]string{
+	"fsync":              "on",
+	"synchronous_commit": "on",
+	"full_page_writes":   "on",
+	"shared_buffers":     "1GB",
+	"max_wal_size":       "8GB",
+}
+
+// stack is what the measured programs talk to.
+type stack struct {
+	projector string // the binary
+	self      string // this program
+	postgres  *devstack.Postgres
+	kafka     *devstack.Kafka
+	admin     *pgx.Conn // to database postgres
+	databases int
+	version   string // of PostgreSQL
+}
+
+// startStack starts the servers.
+func startStack(ctx context.Context, projector, self string) (*stack, error) {
+	binary, err := filepath.Abs(projector)
+	if err != nil {
+		return nil, err
+	}
+	if out, err := exec.CommandContext(ctx, binary, "version").CombinedOutput(); err != nil { //nolint:gosec // G204: the operator's choice
+		return nil, fmt.Errorf("%s does not run (make build): %w: %s", projector, err, bytes.TrimSpace(out))
+	}
+	s := &stack{projector: binary, self: self}
+	s.kafka, err = devstack.StartKafka(ctx, devstack.KafkaOptions{
+		Settings: map[string]string{"log.retention.hours": "-1"},
+	})
+	if err == nil {
+		s.postgres, err = devstack.StartPostgres(ctx, devstack.PostgresOptions{Settings: postgresSettings})
+	}
+	if err == nil {
+		s.admin, err = pgx.Connect(ctx, s.postgres.URL())
+	}
+	if err == nil {
+		err = s.admin.QueryRow(ctx, "SHOW server_version").Scan(&s.version)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// close stops the servers and removes their data. It takes no context: it is meant
+// for when that has ended.
+func (s *stack) close() error {
+	ctx := context.Background()
+	var err error
+	if s.admin != nil {
+		err = s.admin.Close(ctx)
+	}
+	if s.postgres != nil {
+		err = errors.Join(err, s.postgres.Close(ctx))
+	}
+	if s.kafka != nil {
+		err = errors.Join(err, s.kafka.Close(ctx))
+	}
+	return err
+}
+
+// database is one database of the server.
+type database struct {
+	name, url string
+}
+
+// newDatabase makes a database with the projector's schema, or a copy of template.
+func (s *stack) newDatabase(ctx context.Context, template string) (database, error) {
+	s.databases++
+	d := database{name: fmt.Sprintf("bench_%d", s.databases)}
+	d.url = s.postgres.DatabaseURL(d.name)
+	if template != "" {
+		return d, s.execute(ctx, "CREATE DATABASE "+d.name+" TEMPLATE "+template+s.byFile(), "CHECKPOINT")
+	}
+	if err := s.execute(ctx, "CREATE DATABASE "+d.name); err != nil {
+		return d, err
+	}
+	migrate := exec.CommandContext(ctx, s.projector, "migrate") //nolint:gosec // G204: the operator's choice
+	migrate.Env = append(migrate.Environ(), "DATABASE_URL="+d.url)
+	if out, err := migrate.CombinedOutput(); err != nil {
+		return d, fmt.Errorf("migrate: %w: %s", err, bytes.TrimSpace(out))
+	}
+	return d, s.execute(ctx, "CHECKPOINT")
+}
+
+// byFile copies large templates as files: through the log it takes minutes.
+// PostgreSQL before 15 knows no other way.
+func (s *stack) byFile() string {
+	if s.admin.PgConn().ParameterStatus("server_version") < "15" {
+		return ""
+	}
+	return " STRATEGY FILE_COPY"
+}
+
+func (s *stack) drop(ctx context.Context, d database) error {
+	return s.execute(ctx, "DROP DATABASE IF EXISTS "+d.name+" WITH (FORCE)")
+}
+
+func (s *stack) execute(ctx context.Context, statements ...string) error {
+	for _, statement := range statements {
+		if _, err := s.admin.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}
+
+// fullDatabase makes a template that holds all accounts of a workload at version 1,
+// as they would be found there.
+func (s *stack) fullDatabase(ctx context.Context, w *workload) (database, error) {
+	d, err := s.newDatabase(ctx, "")
+	if err != nil {
+		return d, err
+	}
+	conn, err := pgx.Connect(ctx, d.url)
+	if err != nil {
+		return d, err
+	}
+	_, err = conn.Exec(ctx, `INSERT INTO account_balance
+		(account_id, currency, balance, version, status, last_event_id, last_event_at)
+		SELECT 'acc-' || lpad(n::text, 8, '0'), 'EUR', 0.00, 1, 'open', gen_random_uuid()::text, now()
+		FROM generate_series(0, $1::bigint - 1) AS n`, w.accounts)
+	if err == nil {
+		_, err = conn.Exec(ctx, "VACUUM (ANALYZE) account_balance")
+	}
+	return d, errors.Join(err, conn.Close(ctx))
+}
+
+// broker is where a topic is: the real one, or one in this process.
+type broker struct {
+	addrs []string
+	pid   int // 0: this process
+}
+
+func (s *stack) broker() broker { return broker{addrs: s.kafka.Addrs(), pid: s.kafka.PID(1)} }
+
+// removeTopic frees the disk. The broker takes its time, so nobody waits for it.
+func (s *stack) removeTopic(ctx context.Context, topic string) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.kafka.Addrs()...))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	_, err = kadm.NewClient(client).DeleteTopic(ctx, topic)
+	return err
+}

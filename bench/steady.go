@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+const (
+	steadyRate   = 1000 // events/s
+	steadyWarmUp = 3 * time.Second
+	// lookEvery is how often the committed positions are looked at: latencies are too
+	// high by half of it on average, never too low.
+	lookEvery = time.Millisecond
+)
+
+// acked is an event the broker has acknowledged and nobody has seen committed.
+type acked struct {
+	offset int64
+	at     time.Time
+}
+
+// stopwatch takes the time of each event, from acknowledged to committed.
+type stopwatch struct {
+	mu      sync.Mutex
+	waiting map[int32][]acked // by partition, in order
+	took    []time.Duration
+	count   int
+	from    time.Time // what was acknowledged before is warming up
+	err     error
+}
+
+// promise is called when the broker has answered.
+func (s *stopwatch) promise(r *kgo.Record, err error) {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.err = errors.Join(s.err, err)
+		return
+	}
+	s.waiting[r.Partition] = append(s.waiting[r.Partition], acked{r.Offset, now})
+}
+
+// committed notes that all before next are committed rows.
+func (s *stopwatch) committed(partition int32, next int64, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	queue := s.waiting[partition]
+	for len(queue) > 0 && queue[0].offset < next {
+		if queue[0].at.After(s.from) {
+			s.took = append(s.took, now.Sub(queue[0].at))
+		}
+		s.count++
+		queue = queue[1:]
+	}
+	s.waiting[partition] = queue
+}
+
+// state answers how many events are committed, and the first failure.
+func (s *stopwatch) state() (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count, s.err
+}
+
+// steady measures the latency at a steady load that one instance carries easily.
+func (s *stack) steady(ctx context.Context, l *loaded, d database, group string, m *meter) (run Run, err error) {
+	w, err := watch(ctx, d, group)
+	if err != nil {
+		return run, err
+	}
+	defer w.close()
+	p, err := s.startProjector(l.topic(), group, d, l.broker)
+	if err != nil {
+		return run, err
+	}
+	m.watcher, m.subject = w.pid(), p.pid()
+	err = awaitClaims(ctx, w, p, int(l.partitions))
+	if err == nil {
+		run, l.fingerprint, err = s.drip(ctx, l, w, p, m)
+	}
+	took, stopErr := p.stop()
+	if err := errors.Join(err, stopErr); err != nil {
+		return run, err
+	}
+	run.StopSeconds = took.Seconds()
+	run.Problem, err = w.check(ctx, l.fingerprint)
+	return run, err
+}
+
+func awaitClaims(ctx context.Context, w *watcher, p *program, partitions int) error {
+	for end := time.Now().Add(stuckAfter); time.Now().Before(end); {
+		n, err := w.claimed(ctx)
+		if err != nil || n == partitions {
+			return err
+		}
+		if err := p.alive(); err != nil {
+			return err
+		}
+		if !pause(ctx, watchEvery) {
+			return ctx.Err()
+		}
+	}
+	return fmt.Errorf("the projector claimed no partitions for %s: %s", stuckAfter, p.output)
+}
+
+// drip produces at a steady pace while the committed positions are looked at.
+func (s *stack) drip(ctx context.Context, l *loaded, w *watcher, p *program, m *meter) (Run, string, error) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(l.broker.addrs...), kgo.DefaultProduceTopic(l.topic()),
+		kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)))
+	if err != nil {
+		return Run{}, "", err
+	}
+	defer client.Close()
+	g := newGenerator(&l.workload)
+	sw := &stopwatch{waiting: map[int32][]acked{}, from: time.Now().Add(steadyWarmUp)}
+	var producing sync.WaitGroup
+	stop := make(chan struct{})
+	producing.Go(func() { producePaced(client, g, l.events, sw, stop) })
+	run, err := look(ctx, l.events, w, p, m, sw)
+	close(stop)
+	producing.Wait()
+	return run, g.fingerprint(), err
+}
+
+// producePaced makes up for late ticks, so that the pace is kept on average.
+func producePaced(client *kgo.Client, g *generator, events int, sw *stopwatch, stop <-chan struct{}) {
+	ticker := time.NewTicker(time.Second / steadyRate)
+	defer ticker.Stop()
+	start := time.Now()
+	var c change
+	for g.made < events {
+		select {
+		case <-ticker.C:
+		case <-stop:
+			return
+		}
+		for due := int(time.Since(start).Seconds() * steadyRate); g.made < min(due, events); {
+			g.next(&c)
+			client.Produce(context.Background(), record(&c), sw.promise)
+		}
+	}
+}
+
+// look follows the positions until every event is committed.
+func look(ctx context.Context, events int, w *watcher, p *program, m *meter, sw *stopwatch) (Run, error) {
+	start, measuring := time.Now(), false
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		if err := w.positions(ctx, sw.committed); err != nil {
+			return Run{}, err
+		}
+		count, err := sw.state()
+		if err == nil {
+			err = p.alive()
+		}
+		if err == nil && time.Since(start) > time.Duration(events/steadyRate)*time.Second+stuckAfter {
+			err = fmt.Errorf("%d of %d events committed: %s", count, events, p.output)
+		}
+		if err != nil {
+			return Run{}, err
+		}
+		if !measuring && time.Now().After(sw.from) {
+			m.begin()
+			measuring = true
+		}
+		if count == events {
+			return steadyResult(m, p, sw, events)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return Run{}, ctx.Err()
+		}
+	}
+}
+
+// positions tells each partition's durable position, as of when it was read.
+func (w *watcher) positions(ctx context.Context, tell func(int32, int64, time.Time)) error {
+	rows, err := w.conn.Query(ctx, `SELECT partition, next_offset FROM projector_position WHERE consumer_group = $1`, w.group)
+	if err != nil {
+		return err
+	}
+	var partition int32
+	var next int64
+	_, err = pgx.ForEachRow(rows, []any{&partition, &next}, func() error {
+		tell(partition, next, time.Now())
+		return nil
+	})
+	return err
+}
+
+func steadyResult(m *meter, p *program, sw *stopwatch, events int) (Run, error) {
+	if len(sw.took) == 0 {
+		return Run{}, errors.New("too few events to measure a latency: raise --scale")
+	}
+	seconds := time.Since(m.began).Seconds()
+	run := Run{Events: events, Seconds: seconds}
+	run.CPU, run.Disturbed = m.end()
+	_, run.PeakMiB = memory(p.pid())
+	slices.Sort(sw.took)
+	at := func(share float64) float64 {
+		return float64(sw.took[int(share*float64(len(sw.took)-1))].Microseconds()) / 1000
+	}
+	run.Events = len(sw.took)
+	run.Latency = &latency{P50: at(0.5), P99: at(0.99), Max: at(1), Core: run.CPU.Subject / seconds}
+	return run, nil
+}
+
+// emptyTopic makes the topic a steady run produces to.
+func emptyTopic(ctx context.Context, w workload, b broker) (*loaded, error) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.addrs...))
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	created, err := kadm.NewClient(client).CreateTopic(ctx, w.partitions, 1, nil, w.topic())
+	if err == nil {
+		err = created.Err
+	}
+	return &loaded{workload: w, broker: b}, err
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// subject is what is measured over a workload.
+type subject string
+
+const (
+	subjectRaw       subject = "raw"
+	subjectDecode    subject = "decode"
+	subjectProjector subject = "projector"
+	subjectKfake     subject = "kfake"
+	subjectSteady    subject = "steady"
+	subjectPeer      subject = "spring-batch"
+)
+
+// shape is how events are spread over accounts.
+type shape int
+
+const (
+	uniform shape = iota
+	zipf          // exponent 1.1: the hottest account has every sixth event
+	once          // every event is the first of its account
+)
+
+// workload is a topic, the database it is projected into, and who runs over it.
+type workload struct {
+	name     string
+	group    string // what --only selects; the workloads of a group take turns
+	about    string
+	accounts int
+	events   int
+	shape    shape
+	// fixed: the number of accounts is what the workload is about, so --scale leaves
+	// it alone.
+	fixed      bool
+	partitions int32
+	// full: all accounts are in the database already, at version 1; the events go on.
+	full bool
+	// again: the database holds what the topic says; a new group reads it again.
+	again    bool
+	subjects []subject
+	least    int // events, however small the scale
+	// turn tells topics of the same workload apart, when each run has its own.
+	turn int
+}
+
+const million = 1_000_000
+
+// workloads are run in this order.
+var workloads = []workload{
+	{
+		name: "uniform", group: "uniform", accounts: million, events: 5 * million, partitions: 8,
+		about:    "events spread evenly over the accounts",
+		subjects: []subject{subjectRaw, subjectDecode, subjectProjector, subjectKfake},
+	},
+	{
+		name: "duplicates", group: "duplicates", accounts: million, events: 5 * million, partitions: 8, again: true,
+		about:    "as uniform, redelivered as a whole to a new group over the database that has it all",
+		subjects: []subject{subjectDecode, subjectProjector},
+	},
+	{
+		name: "hot", group: "hot", accounts: 1000, events: 5 * million, partitions: 8, shape: zipf, fixed: true,
+		about:    "1,000 accounts, zipf s = 1.1",
+		subjects: []subject{subjectDecode, subjectProjector},
+	},
+	{
+		name: "cold", group: "cold", accounts: 2 * million, events: 2 * million, partitions: 8, shape: once,
+		about:    "every event is the first of its account",
+		subjects: []subject{subjectRaw, subjectDecode, subjectProjector},
+	},
+	{
+		name: "steady", group: "steady", accounts: 10_000, events: 30_000, partitions: 8, fixed: true,
+		least:    8000, // warming up takes 3,000
+		about:    "1,000 events/s over 10,000 accounts, from produce acknowledged to committed row",
+		subjects: []subject{subjectSteady},
+	},
+	{
+		name: "memory", group: "memory", accounts: million, events: 20 * million, partitions: 8,
+		about:    "a long catch-up",
+		subjects: []subject{subjectProjector},
+	},
+	{
+		name: "cost-1m", group: "cost", accounts: million, events: 5 * million, partitions: 8, full: true,
+		about:    "uniform, into a table that holds 1,000,000 accounts",
+		subjects: []subject{subjectRaw, subjectProjector},
+	},
+	{
+		name: "cost-10m", group: "cost", accounts: 10 * million, events: 5 * million, partitions: 8, full: true,
+		about:    "uniform, into a table that holds 10,000,000 accounts",
+		subjects: []subject{subjectRaw, subjectProjector},
+	},
+	partitioned(1), partitioned(8), partitioned(64), partitioned(256),
+}
+
+func partitioned(n int32) workload {
+	return workload{
+		name: fmt.Sprintf("partitions-%d", n), group: "partitions", accounts: 400_000, events: 2 * million, partitions: n,
+		about:    fmt.Sprintf("uniform over %d partitions, one instance", n),
+		subjects: []subject{subjectProjector},
+	}
+}
+
+// topic is where the workload's events are.
+func (w *workload) topic() string {
+	if w.turn > 0 {
+		return fmt.Sprintf("bench-%s-%d", w.name, w.turn)
+	}
+	return "bench-" + w.name
+}
+
+// firstVersion is the version of an account's first event in the topic.
+func (w *workload) firstVersion() int32 {
+	if w.full {
+		return 2
+	}
+	return 1
+}
+
+// scaled shrinks a workload. Events an account stay the same.
+func (w workload) scaled(scale float64) workload {
+	w.events = max(1000, w.least, int(float64(w.events)*scale))
+	if !w.fixed {
+		w.accounts = max(200, int(float64(w.accounts)*scale))
+	}
+	if w.shape == once {
+		w.accounts = w.events
+	}
+	return w
+}
+
+// groups lists the groups in order.
+func groups() []string {
+	var names []string
+	for _, w := range workloads {
+		if !slices.Contains(names, w.group) {
+			names = append(names, w.group)
+		}
+	}
+	return names
+}
+
+// selected answers the scaled workloads of the named groups, one slice a group; all
+// when none is named.
+func selected(only []string, scale float64) ([][]workload, error) {
+	known := groups()
+	for _, name := range only {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("--only: %q is unknown; there are %s", name, strings.Join(known, ", "))
+		}
+	}
+	var chosen [][]workload
+	for _, name := range known {
+		if len(only) > 0 && !slices.Contains(only, name) {
+			continue
+		}
+		var group []workload
+		for _, w := range workloads {
+			if w.group == name {
+				group = append(group, w.scaled(scale))
+			}
+		}
+		chosen = append(chosen, group)
+	}
+	return chosen, nil
+}
+
+// workloadNamed finds a workload by its name.
+func workloadNamed(name string, scale float64) (workload, error) {
+	for _, w := range workloads {
+		if w.name == name {
+			return w.scaled(scale), nil
+		}
+	}
+	return workload{}, fmt.Errorf("no workload %q", name)
+}

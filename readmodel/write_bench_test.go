@@ -1,0 +1,55 @@
+package readmodel_test
+
+import (
+	"fmt"
+	"testing"
+
+	"projector/internal/devstack/devtest"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// BenchmarkWrite makes a flush of sorted rows durable in a real PostgreSQL, one flush
+// an iteration: the same accounts each time, so the rows are inserted once and
+// updated from then on. The tests' server keeps its data in memory where it can:
+// this is the statement's cost, and what a disk adds is seen by make bench.
+func BenchmarkWrite(b *testing.B) {
+	for _, rows := range []int{1, 100, 2000, 20_000} {
+		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) { benchmarkWrite(b, rows) })
+	}
+}
+
+func benchmarkWrite(b *testing.B, rows int) {
+	b.Helper()
+	pool, err := readmodel.OpenPool(b.Context(), devtest.Database(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(pool.Close)
+	pos, err := readmodel.ClaimPosition(b.Context(), pool, partition,
+		projection.Claim{Owner: "benchmark", TopicID: "id", Committed: projection.NoOffset})
+	if err != nil {
+		b.Fatal(err)
+	}
+	euro, _ := event.CurrencyByCode("EUR")
+	c := &projection.Changes{Rows: make([]projection.Row, rows)}
+	for i := range c.Rows {
+		c.Rows[i] = projection.Row{AccountID: fmt.Sprintf("acc-%08d", i), State: projection.State{
+			Currency: euro, LastEventID: fmt.Sprintf("7f9c24e8-3b12-4d0f-9c7e-2f1f%08d", i), LastEventAt: 1_767_225_600_000_000,
+		}}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for i := range c.Rows {
+			c.Rows[i].State.Version++
+			c.Rows[i].State.Balance += 100
+		}
+		next := pos.Next + int64(rows)
+		if err := readmodel.Write(b.Context(), pool, partition, pos, next, c); err != nil {
+			b.Fatal(err)
+		}
+		pos.Next = next
+	}
+	b.ReportMetric(float64(b.N)*float64(rows)/b.Elapsed().Seconds(), "rows/s")
+}
