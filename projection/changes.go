@@ -67,8 +67,10 @@ func (f *Fold) Changes() *Changes {
 	slices.SortFunc(f.dirty, func(a, b *account) int { return strings.Compare(f.idOf(a), f.idOf(b)) })
 	for _, a := range f.dirty {
 		if h := f.holds[a]; h != nil {
-			for _, p := range h.pending {
-				c.Parks = append(c.Parks, p)
+			for version, p := range h.pending {
+				if version > a.version {
+					c.Parks = append(c.Parks, p)
+				}
 			}
 		}
 		if a.version == a.base {

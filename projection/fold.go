@@ -1,6 +1,10 @@
 package projection
 
 import (
+	"bytes"
+	"slices"
+	"strings"
+
 	"projector/projection/event"
 )
 
@@ -31,7 +35,7 @@ type Account struct {
 type FoldOptions struct {
 	FirstVersion int64
 	ParkLimit    int64 // parked events an account
-	CacheBytes   int   // approximate size of the accounts remembered between flushes
+	CacheBytes   int   // approximate size of the accounts remembered between flushes, see SetCacheBytes
 }
 
 // Fold folds the records of one partition over the accounts they touch and
@@ -82,6 +86,9 @@ func NewFold(opts FoldOptions) *Fold {
 	f.Reset()
 	return f
 }
+
+// SetCacheBytes changes the size of what is remembered between flushes.
+func (f *Fold) SetCacheBytes(n int) { f.opts.CacheBytes = n }
 
 // Reset forgets what is pending and what was learnt. Refused records are
 // remembered, so that they are judged as refused when they come again.
@@ -176,10 +183,24 @@ func (f *Fold) conclude(rec Record, d *event.Decoded, a *account, v Verdict) {
 	if v.Outcome != DeadLettered {
 		return
 	}
-	f.letter(rec, d, a, v)
+	rec, kept := keep(rec, d)
+	f.letter(rec, &kept, a, v)
 	if a != nil && v.Class != event.VersionConflict {
-		f.park(a, rec, d, v.Class)
+		f.park(a, rec, &kept, v.Class)
 	}
+}
+
+// keep copies a record that outlives its chunk: as it is, it would hold the memory
+// of the whole fetch it came in.
+func keep(rec Record, d *event.Decoded) (Record, event.Decoded) {
+	rec.Key, rec.Value, rec.Headers = bytes.Clone(rec.Key), bytes.Clone(rec.Value), slices.Clone(rec.Headers)
+	for i := range rec.Headers {
+		rec.Headers[i].Value = bytes.Clone(rec.Headers[i].Value)
+	}
+	kept := *d
+	ev := &kept.Event
+	ev.ID, ev.AccountID, ev.CorrelationID = strings.Clone(ev.ID), strings.Clone(ev.AccountID), strings.Clone(ev.CorrelationID)
+	return rec, kept
 }
 
 func (f *Fold) letter(rec Record, d *event.Decoded, a *account, v Verdict) {
@@ -197,6 +218,9 @@ func (f *Fold) letter(rec Record, d *event.Decoded, a *account, v Verdict) {
 	}
 	f.changes.Letters = append(f.changes.Letters, l)
 	f.changes.Bytes += parkedBytes + len(rec.Value) + len(rec.Key)
+	for _, h := range rec.Headers {
+		f.changes.Bytes += len(h.Key) + len(h.Value) + 40
+	}
 }
 
 // park keeps the event for when its turn comes. Of two events for one version

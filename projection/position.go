@@ -47,5 +47,9 @@ func (c Claim) Resume(stored int64) int64 {
 	if c.Committed == NoOffset {
 		return stored
 	}
-	return min(stored, c.Committed)
+	next := min(stored, c.Committed)
+	if stored >= c.LogStart { // what lies below stored is durable, removed or not
+		next = max(next, c.LogStart)
+	}
+	return next
 }

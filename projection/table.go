@@ -2,6 +2,7 @@ package projection
 
 import (
 	"hash/maphash"
+	"strings"
 	"unsafe"
 
 	"projector/projection/event"
@@ -138,7 +139,8 @@ func (t *table) set(a *account, s State) {
 	}
 	a.eventLen = uint8(min(len(s.LastEventID), 255))
 	if a.eventLen > eventInline {
-		t.longer[a] = s.LastEventID
+		t.longer[a] = strings.Clone(s.LastEventID) // it may be a view of a whole fetch
+		t.bytes += len(s.LastEventID)
 		return
 	}
 	copy(a.event[:], s.LastEventID)

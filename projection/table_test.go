@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"pgregory.net/rapid"
 )
@@ -74,5 +75,16 @@ func TestTurnedCacheRemembersAndThenForgets(t *testing.T) {
 	}
 	if c.get("idle") != nil {
 		t.Error("remembered though it was idle for two turns")
+	}
+}
+
+// An id is a view of the fetch it came in; what is remembered must not hold that.
+func TestWhatIsRememberedIsCopied(t *testing.T) {
+	table := newTable(maphash.MakeSeed())
+	id := strings.Repeat("e", eventInline+1)
+	a := table.add("a")
+	table.set(a, State{LastEventID: id})
+	if kept := table.state(a).LastEventID; kept != id || unsafe.StringData(kept) == unsafe.StringData(id) { //nolint:gosec // compares addresses only
+		t.Error("the last event id is a view of the record it came in")
 	}
 }

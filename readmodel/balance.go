@@ -21,7 +21,7 @@ type BalanceConfig struct {
 	Format       event.Format
 	FirstVersion int64
 	ParkLimit    int64
-	CacheBytes   int // a partition
+	CacheBytes   func() int // what a partition may remember of accounts, as of now
 }
 
 // Balance is the account_balance projection of one partition: the pure fold with
@@ -41,7 +41,7 @@ func NewBalance(cfg BalanceConfig, p Partition) *Balance {
 		partition: p,
 		missing:   map[string]struct{}{},
 		fold: projection.NewFold(projection.FoldOptions{
-			FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes,
+			FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes(),
 		}),
 	}
 }
@@ -203,6 +203,7 @@ func (b *Balance) Write(ctx context.Context, next int64, c *projection.Changes) 
 	}
 	b.position.Next = next
 	b.position.JudgedUntil = max(b.position.JudgedUntil, next)
+	b.fold.SetCacheBytes(b.cfg.CacheBytes())
 	b.fold.Flushed()
 	return nil
 }

@@ -1,9 +1,14 @@
 package readmodel_test
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -222,5 +227,31 @@ func TestVersionNeverDecreasesWhoeverWrites(t *testing.T) {
 	w.mustFlush()
 	if _, err := pool.Exec(t.Context(), "UPDATE account_balance SET version = 1 WHERE account_id = 'a'"); err == nil {
 		t.Error("a lower version was written by hand")
+	}
+}
+
+// All other connections may be waiting for the lock that fenced this writer.
+func TestAFencedWriterNeedsNoSecondConnection(t *testing.T) {
+	url := devtest.Database(t)
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.MaxConns = 1
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET fence = fence + 1"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	changes := *w.Changes()
+	if err := w.Write(ctx, 5, &changes); !errors.Is(err, projection.ErrFenced) || ctx.Err() != nil {
+		t.Errorf("error %v, context %v", err, ctx.Err())
 	}
 }

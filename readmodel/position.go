@@ -47,8 +47,8 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 }
 
 // LoadPositions reads the stored positions of a group's topic.
-func LoadPositions(ctx context.Context, pool *pgxpool.Pool, group, topic string) ([]projection.StoredPosition, error) {
-	rows, err := pool.Query(ctx, sql.Query("position_load"), group, topic)
+func LoadPositions(ctx context.Context, db querier, group, topic string) ([]projection.StoredPosition, error) {
+	rows, err := db.Query(ctx, sql.Query("position_load"), group, topic)
 	if err != nil {
 		return nil, fmt.Errorf("load positions: %w", err)
 	}

@@ -11,12 +11,14 @@ import (
 )
 
 func TestResumeAtTheLesser(t *testing.T) {
-	cases := map[string]struct{ stored, committed, want int64 }{
-		"Kafka behind":          {100, 50, 50},
-		"database restored":     {40, 100, 40},
-		"Kafka has forgotten":   {100, projection.NoOffset, 100},
-		"both the same":         {100, 100, 100},
-		"reset to the very top": {100, 0, 0},
+	cases := map[string]struct{ stored, committed, start, want int64 }{
+		"Kafka behind":                    {100, 50, 0, 50},
+		"database restored":               {40, 100, 0, 40},
+		"Kafka has forgotten":             {100, projection.NoOffset, 0, 100},
+		"both the same":                   {100, 100, 0, 100},
+		"reset to the very top":           {100, 0, 0, 0},
+		"what Kafka would repeat is gone": {100, 50, 70, 70},
+		"what was not applied is gone":    {40, 50, 70, 40},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -25,7 +27,10 @@ func TestResumeAtTheLesser(t *testing.T) {
 			w.claim("me", projection.NoOffset)
 			w.next = c.stored
 			w.mustFlush()
-			pos := w.claim("me", c.committed)
+			pos, err := w.Claim(t.Context(), projection.Claim{Owner: "me", TopicID: "id", LogStart: c.start, Committed: c.committed})
+			if err != nil {
+				t.Fatal(err)
+			}
 			if pos.Next != c.want || pos.JudgedUntil != c.stored {
 				t.Errorf("resume at %d, judged until %d; want %d and %d", pos.Next, pos.JudgedUntil, c.want, c.stored)
 			}

@@ -187,7 +187,7 @@ type liveConsumer struct {
 
 func newLiveConsumer(pool *pgxpool.Pool, format event.Format, p readmodel.Partition, values []string) *liveConsumer {
 	c := &liveConsumer{balance: readmodel.NewBalance(readmodel.BalanceConfig{
-		Pool: pool, Format: format, FirstVersion: 1, ParkLimit: 8, CacheBytes: 1 << 20,
+		Pool: pool, Format: format, FirstVersion: 1, ParkLimit: 8, CacheBytes: func() int { return 1 << 20 },
 	}, p)}
 	for i, value := range values {
 		j := projection.Judgeable{Record: projection.Record{

@@ -48,8 +48,9 @@ func Write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.
 		return fmt.Errorf("write: %w", err)
 	}
 	defer conn.Release() // a connection that is still in a transaction is closed by it
+	// On this connection only: all others may be waiting for the same lock.
 	err = writeTx(ctx, conn.Conn(), p, pos, next, c)
-	if errors.Is(err, projection.ErrFenced) && alreadyMoved(ctx, pool, p, pos, next) {
+	if errors.Is(err, projection.ErrFenced) && alreadyMoved(ctx, conn.Conn(), p, pos, next) {
 		return nil
 	}
 	if err != nil {
@@ -166,11 +167,11 @@ func balanceColumns(rows []projection.Row) []any {
 }
 
 // alreadyMoved reports whether the position is where this very writer was moving it.
-func alreadyMoved(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.Position, next int64) bool {
+func alreadyMoved(ctx context.Context, db querier, p Partition, pos projection.Position, next int64) bool {
 	if next == pos.Next {
 		return false
 	}
-	rows, err := LoadPositions(ctx, pool, p.Group, p.Topic)
+	rows, err := LoadPositions(ctx, db, p.Group, p.Topic)
 	if err != nil {
 		return false
 	}

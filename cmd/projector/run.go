@@ -93,9 +93,9 @@ const (
 	// statement that waits for a lock gives up before.
 	attemptWithin = 30 * time.Second
 	// drainWithin leaves room to commit within the 10 s a stop may take.
-	drainWithin = 6 * time.Second
-	// cacheBytes is what a partition remembers of accounts.
-	cacheBytes = 8 << 20
+	drainWithin = 5 * time.Second
+	// cacheBytes is what all partitions together remember of accounts.
+	cacheBytes = 64 << 20
 	// heapLimit is when the garbage collector begins to work harder, unless
 	// GOMEMLIMIT says otherwise.
 	heapLimit = 400 << 20
@@ -170,7 +170,8 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 		return nil, fmt.Errorf("create the Kafka client: %w", err)
 	}
 	balances := readmodel.BalanceConfig{
-		Pool: pool, Format: format, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit, CacheBytes: cacheBytes,
+		Pool: pool, Format: format, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit,
+		CacheBytes: func() int { return max(256<<10, cacheBytes/max(1, p.consumer.Partitions())) },
 	}
 	p.consumer, err = consumer.New(consumer.Config{
 		Client: client,

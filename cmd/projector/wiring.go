@@ -10,6 +10,7 @@ import (
 
 	"projector/dlq"
 	"projector/errclass"
+	"projector/internal/retry"
 	"projector/internal/telemetry"
 	"projector/projection"
 	"projector/readmodel"
@@ -69,13 +70,19 @@ const parkedEvery = 5 * time.Second
 func (p *process) watchParked(ctx context.Context) {
 	tick := time.NewTicker(parkedEvery)
 	defer tick.Stop()
+	log := retry.Throttle(p.log, nil, "count parked events", telemetry.KeyDependency, telemetry.DependencyPostgres)
 	for {
 		look, cancel := context.WithTimeout(ctx, parkedEvery)
-		if parked, err := readmodel.CountParked(look, p.pool); err == nil {
+		parked, err := readmodel.CountParked(look, p.pool)
+		cancel()
+		switch {
+		case err == nil:
 			p.metrics.Parked(parked.Accounts, parked.Events, parked.OldestGap)
 			p.parked.Store(&parked)
+			log.Recovered(1, 0)
+		case ctx.Err() == nil:
+			log.Failing(err, 1, 0, parkedEvery)
 		}
-		cancel()
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

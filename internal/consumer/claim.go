@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"projector/internal/retry"
 	"projector/projection"
 )
 
@@ -69,6 +71,37 @@ func (w *worker) awaitRepair() bool {
 	case <-timer.C:
 		return true
 	case <-w.recheck:
+		return true
+	case <-w.drain.Done():
+		return false
+	}
+}
+
+// rejudgeFreely is how often in a row a batch is judged again at once. A repair or
+// a change of owners needs one or two; more means that something keeps rows from
+// being written as they are sent.
+const rejudgeFreely = 3
+
+// waitToRejudge waits before judging again without progress, ever longer, and says
+// so; false when the worker is to stop.
+func (w *worker) waitToRejudge() bool {
+	if w.rejudged < rejudgeFreely {
+		if w.rejudged > 0 {
+			w.log.Info("judging again", "reason", w.why)
+		}
+		return true
+	}
+	policy := w.c.cfg.Retry
+	wait := cmp.Or(policy.Max, retry.DefaultMax)
+	if n := w.rejudged - rejudgeFreely; n < 10 {
+		wait = min(wait, cmp.Or(policy.Initial, retry.DefaultInitial)<<n)
+	}
+	o := &retryObserver{w: w, dependency: "postgres", log: w.c.throttled("postgres", "write a batch as it was judged")}
+	o.Failing(errors.New(w.why), w.rejudged, 0, wait) //nolint:err113 // the text of an error we know
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
 		return true
 	case <-w.drain.Done():
 		return false

@@ -31,9 +31,11 @@ type Consumer struct {
 	workers map[int32]*worker
 	logs    map[string]*retry.Throttled
 
-	queued     atomic.Int64 // bytes in all queues
-	queueShare atomic.Int64 // what one partition's queue may hold in any case
-	flushBytes atomic.Int64 // what may be pending of one partition
+	queued        atomic.Int64 // bytes in all queues
+	queueShare    atomic.Int64 // what one partition's queue may hold in any case
+	fetchFailedAt atomic.Int64 // when the client last told of an error, ns
+	partitions    atomic.Int64 // assigned
+	flushBytes    atomic.Int64 // what may be pending of one partition
 
 	seeksMu   sync.Mutex
 	seeks     []seek
@@ -163,6 +165,9 @@ func (c *Consumer) offsetsFetched(_ context.Context, offsets map[string]map[int3
 // the rebalance timeout, for the whole group waits.
 const revokeWithin = 5 * time.Second
 
+// commitWithin is how long the last commit of a partition may take.
+const commitWithin = 2 * time.Second
+
 // unassigned ends the workers of partitions that are no longer ours.
 func (c *Consumer) unassigned(ctx context.Context, m map[string][]int32, lost bool) {
 	partitions := m[c.cfg.Topic]
@@ -188,13 +193,16 @@ func (c *Consumer) release(ctx context.Context, partitions []int32, lost bool) {
 		}
 	}
 	stopping.Wait()
-	c.committer.disown(context.WithoutCancel(ctx), partitions, lost)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitWithin)
+	defer cancel()
+	c.committer.disown(last, partitions, lost)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range partitions {
 		delete(c.workers, p)
 		c.cfg.Observer.Revoked(c.cfg.Topic, p)
 		c.cfg.Health.OK(c.condition(p))
+		c.cfg.Health.OK(c.condition(p) + " leader")
 	}
 	c.shareMemoryAmong(len(c.workers))
 }
@@ -204,6 +212,9 @@ func (c *Consumer) worker(p int32) *worker {
 	defer c.mu.Unlock()
 	return c.workers[p]
 }
+
+// Partitions is how many partitions are assigned.
+func (c *Consumer) Partitions() int { return int(c.partitions.Load()) }
 
 // assignment lists the partitions that have a worker.
 func (c *Consumer) assignment() []int32 {
@@ -227,10 +238,11 @@ func (c *Consumer) partitionLog(p int32) *slog.Logger {
 func (c *Consumer) throttled(dependency, what string) *retry.Throttled {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := c.logs[dependency]
+	key := dependency + "/" + what
+	t := c.logs[key]
 	if t == nil {
 		t = retry.Throttle(c.cfg.Log, nil, what, "projector.dependency", dependency)
-		c.logs[dependency] = t
+		c.logs[key] = t
 	}
 	return t
 }

@@ -15,6 +15,8 @@ const (
 	// chunkRecords is how many records are decoded and judged at a time: enough to
 	// make one query for their accounts worth its round trip.
 	chunkRecords = 512
+	// chunkBytes bounds a chunk of large records.
+	chunkBytes = 1 << 20
 	// chunksAhead is how many decoded chunks may wait while the worker flushes.
 	chunksAhead = 2
 )

@@ -81,13 +81,17 @@ func (w *worker) flushed(c *projection.Changes, start time.Time, err error) erro
 	switch {
 	case err == nil:
 	case errors.Is(err, projection.ErrFenced), errors.Is(err, projection.ErrStale):
-		w.log.Info("judging again", "reason", err.Error())
+		w.rejudged, w.why = w.rejudged+1, err.Error()
 		return errRejudge
 	case errclass.Postgres(err) == errclass.Isolate && !isPublishError(err):
 		return w.isolate(err)
 	default:
 		return err
 	}
+	if w.rejudged >= rejudgeFreely {
+		w.calm()
+	}
+	w.rejudged = 0
 	w.report(c, time.Since(start))
 	w.since = time.Time{}
 	if w.delivery != nil {

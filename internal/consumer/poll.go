@@ -83,7 +83,6 @@ func (c *Consumer) makeSeek(s seek) bool {
 		return false
 	}
 	s.w.queue.restart(s.epoch)
-	c.resume(p)
 	return true
 }
 
@@ -93,9 +92,7 @@ func (c *Consumer) dispatch(ftp kgo.FetchTopicPartition) {
 	if w == nil || ftp.Topic != c.cfg.Topic || len(ftp.Records) == 0 {
 		return
 	}
-	if w.queue.put(ftp.Records, ftp.LastStableOffset) {
-		c.pause(ftp.Partition)
-	}
+	w.queue.put(ftp.Records, ftp.LastStableOffset)
 }
 
 func (c *Consumer) pause(p int32) {
@@ -116,7 +113,12 @@ func (c *Consumer) fetchFailed(p int32, err error) {
 	}
 	c.cfg.Observer.Retry("kafka", errclass.Reason(err))
 	c.throttled("kafka", "fetch records").Failing(err, 1, 0, pollWithin)
-	c.cfg.Health.FailAfter("fetch", "Kafka: "+errclass.Safe(err), stuckAfter)
+	c.fetchFailedAt.Store(time.Now().UnixNano())
+	grace := stuckAfter
+	if errclass.Kafka(err).Unready() {
+		grace = 0
+	}
+	c.cfg.Health.FailAfter("fetch", "Kafka: "+errclass.Safe(err), grace)
 }
 
 // commitSync commits and answers the first error, of the request or of a partition.
@@ -151,6 +153,7 @@ const minShare = 128 << 10
 // shareMemoryAmong divides the memory among partitions.
 func (c *Consumer) shareMemoryAmong(partitions int) {
 	n := max(1, partitions)
+	c.partitions.Store(int64(partitions))
 	c.queueShare.Store(int64(max(minShare, c.cfg.Limits.QueueBytes/n)))
 	c.flushBytes.Store(int64(max(minShare, c.cfg.Limits.FlushBytes/n)))
 }

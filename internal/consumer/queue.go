@@ -21,23 +21,25 @@ type queue struct {
 	room    room
 }
 
-// room is what all queues share.
+// room is what all queues share, and how a queue stops and starts its partition's
+// fetching. Both are called under the queue's lock: a pause that overtook the resume
+// after it would stop the partition for ever.
 type room struct {
-	held   *atomic.Int64        // bytes in all queues
-	tooBig func(bytes int) bool // whether a queue of so many bytes holds too much now
-	resume func()               // fetches the partition again
+	held          *atomic.Int64        // bytes in all queues
+	tooBig        func(bytes int) bool // whether a queue of so many bytes holds too much now
+	pause, resume func()
 }
 
 func newQueue(r room) *queue {
 	return &queue{arrived: make(chan struct{}, 1), room: r}
 }
 
-// put appends records and reports whether the partition should be paused.
-func (q *queue) put(records []*kgo.Record, end int64) (pause bool) {
+// put appends records, and pauses the partition when that is too much.
+func (q *queue) put(records []*kgo.Record, end int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
-		return false
+		return
 	}
 	q.end = max(q.end, end)
 	for _, r := range records {
@@ -50,9 +52,8 @@ func (q *queue) put(records []*kgo.Record, end int64) (pause bool) {
 	}
 	if !q.paused && q.room.tooBig(q.bytes) {
 		q.paused = true
-		return true
+		q.room.pause()
 	}
-	return false
 }
 
 func (q *queue) grow(n int) {
@@ -60,45 +61,50 @@ func (q *queue) grow(n int) {
 	q.room.held.Add(int64(n))
 }
 
-// take appends up to n records to into, with the epoch they belong to.
-func (q *queue) take(into []*kgo.Record, n int) ([]*kgo.Record, int) {
+// take appends up to limit records to into, fewer when they are large, with the
+// epoch they belong to.
+func (q *queue) take(into []*kgo.Record, limit int) ([]*kgo.Record, int) {
 	q.mu.Lock()
-	n = min(n, len(q.records))
-	into = append(into, q.records[:n]...)
-	for _, r := range q.records[:n] {
-		q.grow(-recordBytes(r))
+	defer q.mu.Unlock()
+	n := 0
+	for bytes := 0; n < min(limit, len(q.records)) && bytes < chunkBytes; n++ {
+		size := recordBytes(q.records[n])
+		bytes += size
+		q.grow(-size)
 	}
+	into = append(into, q.records[:n]...)
 	clear(q.records[:n])
 	q.records = q.records[n:]
 	if len(q.records) == 0 {
 		q.records = nil
 	}
-	resume := q.paused && !q.room.tooBig(2*q.bytes)
-	if resume {
+	if q.paused && !q.room.tooBig(2*q.bytes) {
 		q.paused = false
-	}
-	epoch := q.epoch
-	q.mu.Unlock()
-	if resume {
 		q.room.resume()
 	}
-	return into, epoch
+	return into, q.epoch
 }
 
-// restart drops everything and begins an epoch.
+// restart drops everything, begins an epoch and has the partition fetched.
 func (q *queue) restart(epoch int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.drop()
+	q.epoch, q.paused = epoch, false
+	q.room.resume()
+}
+
+func (q *queue) drop() {
 	q.grow(-q.bytes)
-	q.records, q.epoch, q.paused = nil, epoch, false
+	q.records = nil
 }
 
 // close gives the queue's room back and takes no more records.
 func (q *queue) close() {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.closed = true
-	q.mu.Unlock()
-	q.restart(0)
+	q.drop()
 }
 
 // stableEnd is the offset behind the last record known to be committed.

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -17,22 +18,19 @@ func records(from, n int) []*kgo.Record {
 
 // endless is a queue with room for everything.
 func endless() *queue {
-	return newQueue(room{new(atomic.Int64), func(int) bool { return false }, func() {}})
+	return newQueue(room{new(atomic.Int64), func(int) bool { return false }, func() {}, func() {}})
 }
 
 func TestAFullQueuePausesAndResumesWhenHalfEmpty(t *testing.T) {
 	size := recordBytes(records(0, 1)[0])
 	resumed := 0
 	var held atomic.Int64
-	q := newQueue(room{&held, func(bytes int) bool { return bytes > 10*size }, func() { resumed++ }})
-	if q.put(records(0, 10), 10) {
-		t.Error("paused at its limit")
-	}
-	if !q.put(records(10, 10), 20) {
-		t.Error("not paused above its limit")
-	}
-	if q.put(records(20, 1), 21) {
-		t.Error("paused twice")
+	paused := 0
+	q := newQueue(room{&held, func(bytes int) bool { return bytes > 10*size }, func() { paused++ }, func() { resumed++ }})
+	for _, step := range []struct{ from, n, paused int }{{0, 10, 0}, {10, 10, 1}, {20, 1, 1}} {
+		if q.put(records(step.from, step.n), int64(step.from+step.n)); paused != step.paused {
+			t.Errorf("with %d records paused %d times, want %d", step.from+step.n, paused, step.paused)
+		}
 	}
 	q.take(nil, 12)
 	if resumed != 0 {
@@ -79,5 +77,43 @@ func TestOrderIsKept(t *testing.T) {
 	}
 	if next != 10 {
 		t.Errorf("%d records came out, want 10", next)
+	}
+}
+
+// A pause must never overtake the resume that follows it: the partition would stand
+// still for ever, without a word.
+func TestAnEmptyQueueIsNeverPaused(t *testing.T) {
+	size := recordBytes(records(0, 1)[0])
+	for range 20_000 {
+		var held atomic.Int64
+		var paused atomic.Bool
+		q := newQueue(room{
+			&held, func(bytes int) bool { return bytes > 10*size },
+			func() { paused.Store(true) }, func() { paused.Store(false) },
+		})
+		var both sync.WaitGroup
+		both.Go(func() { q.put(records(0, 12), 12) })
+		both.Go(func() {
+			for n := 0; n < 12; {
+				got, _ := q.take(nil, 512)
+				n += len(got)
+			}
+		})
+		both.Wait()
+		if paused.Load() {
+			t.Fatal("the queue is empty and its partition paused")
+		}
+	}
+}
+
+func TestLargeRecordsMakeSmallChunks(t *testing.T) {
+	q := endless()
+	var large []*kgo.Record
+	for i := range 5 {
+		large = append(large, &kgo.Record{Offset: int64(i), Value: make([]byte, chunkBytes-1)})
+	}
+	q.put(large, 5)
+	if got, _ := q.take(nil, 512); len(got) != 1 {
+		t.Errorf("%d large records at a time, want 1", len(got))
 	}
 }

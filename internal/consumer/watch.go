@@ -56,10 +56,23 @@ func (c *Consumer) watchKafka(ctx context.Context) {
 	every(ctx, watchEvery, watchWithin, func(look context.Context) {
 		err := c.askForTopic(look, c.adm)
 		c.tell(ctx, "kafka", "Kafka: ", err)
-		if err == nil {
+		if err == nil && time.Since(time.Unix(0, c.fetchFailedAt.Load())) > stuckAfter {
 			c.cfg.Health.OK("fetch")
 		}
 	})
+}
+
+// watchLeaders says which of the assigned partitions nobody leads: the client waits
+// for a leader without a word.
+func (c *Consumer) watchLeaders(topic kadm.TopicDetail) {
+	for _, p := range c.assignment() {
+		condition := c.condition(p) + " leader"
+		if err := topic.Partitions[p].Err; err != nil {
+			c.cfg.Health.FailAfter(condition, "Kafka: "+errclass.Safe(err), stuckAfter)
+		} else {
+			c.cfg.Health.OK(condition)
+		}
+	}
 }
 
 // awaitTopic waits until the brokers can be asked and the topic exists.
@@ -93,6 +106,7 @@ func (c *Consumer) askForTopic(ctx context.Context, adm *kadm.Client) error {
 	} else if err != nil {
 		return fmt.Errorf("topic %q: %w", c.cfg.Topic, err)
 	}
+	c.watchLeaders(topics[c.cfg.Topic])
 	return nil
 }
 
@@ -275,6 +289,8 @@ func (c *Consumer) partitionInfo(ctx context.Context, p int32) (partitionInfo, e
 	t := &c.topic
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, watchWithin) // the others wait for the lock
+	defer cancel()
 	if time.Since(t.asked) > time.Second {
 		topics, err := c.adm.ListTopics(ctx, c.cfg.Topic)
 		if err != nil {

@@ -48,6 +48,8 @@ type worker struct {
 	limit    int   // events a flush; lowered to isolate a refused row
 	since    time.Time
 	delivery *dlq.Delivery
+	rejudged int    // sessions since a flush succeeded, isolation aside
+	why      string // the last of them ended
 	halted   string // why it was stopped last
 	haltTold time.Time
 }
@@ -64,7 +66,10 @@ func newWorker(c *Consumer, partition int32) *worker {
 		broken:    make(chan string, 1),
 		limit:     c.cfg.Limits.FlushEvents,
 	}
-	w.queue = newQueue(room{held: &c.queued, tooBig: c.tooBig, resume: func() { c.resume(partition) }})
+	w.queue = newQueue(room{
+		held: &c.queued, tooBig: c.tooBig,
+		pause: func() { c.pause(partition) }, resume: func() { c.resume(partition) },
+	})
 	w.ctx, w.cancel = context.WithCancelCause(context.Background())
 	w.drain, w.startStop = context.WithCancel(w.ctx)
 	w.status.end.Store(-1)
@@ -109,7 +114,10 @@ func (w *worker) run() {
 		err := w.session(kafka)
 		switch {
 		case errors.Is(err, errRejudge):
-			kafka = w.status.position.Load()
+			kafka = projection.NoOffset // the stored position is the truth now
+			if !w.waitToRejudge() {
+				return
+			}
 		case errors.Is(err, errDrained):
 			return
 		case errors.Is(err, errHalted):
@@ -139,7 +147,9 @@ func (w *worker) session(kafka int64) error {
 	w.status.oldest.Store(0)
 	w.c.committer.mark(w.partition, pos.Next)
 	w.c.seek(w, pos.Next, w.epoch)
-	w.calm()
+	if w.rejudged < rejudgeFreely {
+		w.calm()
+	}
 	err = w.consume()
 	if errors.Is(err, errDrained) {
 		w.flushLast()
@@ -149,35 +159,26 @@ func (w *worker) session(kafka int64) error {
 
 // consume judges and flushes until it is drained or has to judge again.
 func (w *worker) consume() error {
-	healing := true // an interrupted healing goes on first
 	for {
-		if healing {
-			more, err := w.heal()
+		more, err := w.heal()
+		if err != nil {
+			return err
+		}
+		c, err := w.nextChunk(more)
+		if err != nil {
+			return err
+		}
+		if c != nil {
+			err = w.judge(c)
+			c.release()
 			if err != nil {
 				return err
 			}
-			healing = more
 		}
-		c, err := w.nextChunk(healing)
-		if err != nil {
-			return err
-		}
-		if c == nil { // nothing came in time
+		if c == nil || w.flushDue() {
 			if err := w.flush(); err != nil {
 				return err
 			}
-			continue
-		}
-		err = w.judge(c)
-		c.release()
-		if err != nil {
-			return err
-		}
-		if w.flushDue() {
-			if err := w.flush(); err != nil {
-				return err
-			}
-			healing = true
 		}
 	}
 }
@@ -247,8 +248,12 @@ func (w *worker) judge(c *chunk) error {
 }
 
 // heal applies and flushes a piece of what waits for accounts whose hole has been
-// filled, and reports whether more of it waits.
+// filled, and reports whether more of it waits. It leaves that while records are
+// pending: their flush comes first.
 func (w *worker) heal() (bool, error) {
+	if w.proj.Pending().Events > 0 {
+		return false, nil
+	}
 	var more bool
 	err := w.retry("postgres", "heal accounts", func(ctx context.Context) (err error) {
 		more, err = w.proj.Heal(ctx, w.limit)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +29,7 @@ type script struct {
 	deliver []error
 	verify  []error
 	reject  bool
+	heals   atomic.Int32
 }
 
 func (s *script) call(name string) { s.calls = append(s.calls, name) }
@@ -51,8 +54,13 @@ func (s *script) Judge(_ context.Context, records []projection.Judgeable, limit 
 	return n, nil
 }
 
-func (s *script) Heal(context.Context, int) (bool, error) { return false, nil }
-func (s *script) Pending() projection.Pending             { return projection.Pending{Events: s.pending} }
+func (s *script) Heal(context.Context, int) (bool, error) {
+	s.call("heal")
+	s.heals.Add(1)
+	return false, nil
+}
+
+func (s *script) Pending() projection.Pending { return projection.Pending{Events: s.pending} }
 
 func (s *script) Changes() *projection.Changes {
 	return &projection.Changes{Records: s.pending, Letters: s.letters}
@@ -210,5 +218,59 @@ func TestAStopEndsTheWaiting(t *testing.T) {
 	}
 	if len(s.calls) > 1 {
 		t.Errorf("%d attempts after the stop", len(s.calls))
+	}
+}
+
+// noFormat leaves every message unread.
+type noFormat struct{}
+
+func (noFormat) Decode(_ event.Message, d *event.Decoded) { *d = event.Decoded{Tombstone: true} }
+
+// The record that fills a hole may be the last one for long.
+func TestEveryFlushIsFollowedByHealing(t *testing.T) {
+	for _, limit := range []int{100, 2} {
+		s := pending(0)
+		w := scripted(t, s)
+		w.limit, w.epoch = limit, 1
+		c := decodeChunk(records(0, 2), noFormat{})
+		c.epoch = 1
+		w.chunks <- c
+		ended := make(chan error)
+		go func() { ended <- w.consume() }()
+		for deadline := time.Now().Add(10 * time.Second); s.heals.Load() < 2 && time.Now().Before(deadline); {
+			runtime.Gosched()
+		}
+		w.startStop()
+		if err := <-ended; !errors.Is(err, errDrained) {
+			t.Fatal(err)
+		}
+		if want := []string{"heal", "write", "heal"}; !slices.Equal(s.calls, want) {
+			t.Errorf("with at most %d events a flush: %v, want %v", limit, s.calls, want)
+		}
+	}
+}
+
+func TestRejudgingInVainSlowsDown(t *testing.T) {
+	s := &script{write: slices.Repeat([]error{projection.ErrStale}, 5)}
+	w := scripted(t, s)
+	w.next = 1
+	for i := range 5 {
+		s.pending = 1
+		if err := w.flush(); !errors.Is(err, errRejudge) {
+			t.Fatal(err)
+		}
+		if retrying := i+1 >= rejudgeFreely; retrying {
+			w.startStop() // ends the waiting
+			if w.waitToRejudge() {
+				t.Fatalf("judged again at once after %d times in vain", i+1)
+			}
+			if w.status.state != Retrying {
+				t.Errorf("state %s", w.status.state)
+			}
+			return
+		}
+		if !w.waitToRejudge() {
+			t.Fatalf("waits after %d times already", i+1)
+		}
 	}
 }

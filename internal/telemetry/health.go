@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -75,11 +74,6 @@ func NewHealth(cfg HealthConfig) *Health {
 		since:      now,
 		conditions: make(map[string]condition),
 	}
-}
-
-// PartitionCondition is the name of a partition's condition.
-func PartitionCondition(topic string, partition int32) string {
-	return fmt.Sprintf("partition %s/%d", topic, partition)
 }
 
 // Started ends the start: from now on the conditions alone decide.

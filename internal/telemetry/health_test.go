@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -44,7 +45,7 @@ func reasons(h *Health) []string {
 }
 
 func TestReadiness(t *testing.T) {
-	partition := PartitionCondition(topic, 3)
+	partition := "partition " + topic + "/3"
 	cases := []struct {
 		name string
 		do   func(h *Health, clock *fakeClock)
@@ -170,7 +171,7 @@ func TestHealthIsSafeForConcurrentUse(t *testing.T) {
 	var wg sync.WaitGroup
 	for partition := range int32(4) {
 		wg.Go(func() {
-			name := PartitionCondition(topic, partition)
+			name := fmt.Sprint("partition ", partition)
 			for range 200 {
 				h.Started()
 				h.Beat()

@@ -73,7 +73,7 @@ func NewMetrics(reg prometheus.Registerer, projection string) *Metrics {
 		retries:      unlabelled.counterVec("projector_retries_total", "Attempts that failed for a passing reason and were retried.", "dependency", "reason"),
 		parkOverflow: f.counter("projector_park_overflow_total", "Gap events beyond --park-limit: dead-lettered, not parked; replay them once the hole is filled."),
 
-		batchDuration: f.histogram("projector_batch_duration_seconds", "Time from a batch's first decision to its durable write, retries included.", durationBuckets),
+		batchDuration: f.histogram("projector_batch_duration_seconds", "Time of a flush: dead letters, transaction, retries included.", durationBuckets),
 		batchRecords:  f.histogram("projector_batch_records", "Records in a batch.", recordBuckets),
 
 		parkedAccounts: f.gauge("projector_parked_accounts", "Accounts with events waiting behind a hole."),
@@ -95,13 +95,6 @@ func NewMetrics(reg prometheus.Registerer, projection string) *Metrics {
 func (m *Metrics) Declare(topic string, classes []string) {
 	for _, class := range classes {
 		m.deadLetters.WithLabelValues(topic, class)
-	}
-}
-
-// DeclareRetries creates the retry counters of a dependency at 0.
-func (m *Metrics) DeclareRetries(dependency string, reasons ...string) {
-	for _, reason := range reasons {
-		m.retries.WithLabelValues(dependency, reason)
 	}
 }
 

@@ -71,7 +71,7 @@ func TestEveryFamilyHasTheTypeAndLabelsOfTheContract(t *testing.T) {
 	RegisterBuildInfo(reg, "v1.2.3")
 	RegisterHealth(reg, NewHealth(HealthConfig{}))
 	m.Declare(topic, []string{"version_gap"})
-	m.DeclareRetries(DependencyKafka, "timeout")
+	m.Retry(DependencyKafka, "timeout")
 	m.Assigned(topic, 3)
 	m.Lag(topic, 3, 0, 0)
 

@@ -17,4 +17,13 @@ SELECT NULL WHERE EXISTS (
 UNION ALL
 SELECT NULL WHERE EXISTS (
     SELECT consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence, updated_at
-    FROM projector_position WHERE false);
+    FROM projector_position WHERE false)
+UNION ALL
+SELECT NULL WHERE EXISTS (
+    SELECT account_id, version, class, event_id, expected_version, topic, partition, "offset", record_timestamp, replays,
+           key, value, headers, parked_at
+    FROM parked_event WHERE false)
+UNION ALL
+SELECT NULL WHERE EXISTS (
+    SELECT account_id, lowest_version, highest_version, events, expected_version, since
+    FROM park_overflow WHERE false);

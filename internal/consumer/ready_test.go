@@ -1,0 +1,101 @@
+package consumer
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"projector/internal/retry"
+)
+
+// healthLog keeps what it is told, in order, in a channel that is read by the test.
+type healthLog struct {
+	quiet
+	mu   sync.Mutex
+	told []string
+}
+
+func (h *healthLog) note(what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.told = append(h.told, what)
+}
+
+func (h *healthLog) Fail(condition, _ string) { h.note("fail " + condition) }
+func (h *healthLog) FailAfter(condition, _ string, grace time.Duration) {
+	if grace == 0 {
+		h.note("fail " + condition)
+	}
+}
+func (h *healthLog) OK(condition string) { h.note("ok " + condition) }
+
+// count answers how often what was told since the n-th note.
+func (h *healthLog) count(from int, what string) (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, told := range h.told[min(from, len(h.told)):] {
+		if told == what {
+			n++
+		}
+	}
+	return n
+}
+
+// A broker that answers metadata and refuses everything else is not a good one: the
+// looks at the metadata must not take back what fetching has told.
+func TestAMissingGrantStaysUnready(t *testing.T) {
+	t.Parallel()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	cluster.ControlKey(int16(kmsg.JoinGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		resp := req.ResponseKind().(*kmsg.JoinGroupResponse)
+		resp.ErrorCode = kerr.GroupAuthorizationFailed.Code
+		return resp, nil, true
+	})
+	h, s := &healthLog{}, pending(0)
+	c, err := New(Config{
+		Client: []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)}, Topic: "t", Group: "g", Format: noFormat{},
+		Open:        func(int32) Projection { return s },
+		DeadLetters: s, Database: s, Observer: quiet{}, Health: h, Log: slog.New(slog.DiscardHandler),
+		Retry: retry.Policy{Attempt: time.Second}, Limits: DefaultLimits(), DrainWithin: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	done := make(chan error)
+	go func() { done <- c.Run(ctx) }()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	from := 0
+	for failed := false; !failed || h.count(from, "ok kafka") < 2; <-tick.C {
+		if ctx.Err() != nil {
+			t.Fatal("never unready, or metadata is not looked at any more")
+		}
+		if !failed && h.count(0, "fail fetch") > 0 {
+			failed = true
+			h.mu.Lock()
+			from = len(h.told)
+			h.mu.Unlock()
+		}
+	}
+	if h.count(from, "ok fetch") > 0 {
+		t.Error("called ready again though nothing can be consumed")
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
