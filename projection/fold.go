@@ -147,14 +147,32 @@ func (f *Fold) LearnNew(id string) {
 // Judge judges one record: of an account the fold knows and that is not healing,
 // or one that names no account. See State.Judge for judgedBefore.
 func (f *Fold) Judge(rec Record, d *event.Decoded, judgedBefore bool) {
-	f.changes.Records++
-	f.sole = rec.Place()
+	if !f.TryJudge(rec, d, judgedBefore) {
+		panic("projection: judged a record of an account that is unknown or healing")
+	}
+}
+
+// TryJudge is Judge, or false when the account is unknown or healing: one look-up an
+// event in the usual case.
+func (f *Fold) TryJudge(rec Record, d *event.Decoded, judgedBefore bool) bool {
 	if d.Identity == event.Unidentified {
+		f.changes.Records++
+		f.sole = rec.Place()
 		_, v := State{}.Judge(d, judgedBefore)
 		f.conclude(rec, d, nil, v)
-		return
+		return true
 	}
 	a := f.cache.get(d.Event.AccountID)
+	if a == nil || a.healing {
+		return false
+	}
+	f.changes.Records++
+	f.sole = rec.Place()
+	f.judgeKnown(a, rec, d, judgedBefore)
+	return true
+}
+
+func (f *Fold) judgeKnown(a *account, rec Record, d *event.Decoded, judgedBefore bool) {
 	next, v := f.judge(a, &rec, d, judgedBefore)
 	if next.Version != a.version {
 		f.advance(a, next)

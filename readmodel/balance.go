@@ -72,16 +72,23 @@ func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 // Judge folds records in order until all are judged or limit events are pending,
 // and answers how many it judged. After an error, go on with the rest.
 func (b *Balance) Judge(ctx context.Context, records []projection.Judgeable, limit int) (int, error) {
-	if err := b.loadMissing(ctx, records); err != nil {
-		return 0, err
-	}
+	loaded := false
 	for i := range records {
 		r := &records[i]
-		ready, err := b.prepare(ctx, r, limit)
-		if err != nil || !ready {
-			return i, err
+		before := r.Record.Offset < b.position.JudgedUntil
+		if !b.fold.TryJudge(r.Record, &r.Decoded, before) {
+			if !loaded { // at the first unknown account: all of the chunk in one query
+				if err := b.loadMissing(ctx, records[i:]); err != nil {
+					return i, err
+				}
+				loaded = true
+			}
+			ready, err := b.prepare(ctx, r, limit)
+			if err != nil || !ready {
+				return i, err
+			}
+			b.fold.Judge(r.Record, &r.Decoded, before)
 		}
-		b.fold.Judge(r.Record, &r.Decoded, r.Record.Offset < b.position.JudgedUntil)
 		if b.fold.Pending().Events >= limit {
 			return i + 1, nil
 		}
