@@ -65,14 +65,14 @@ func Export(w io.Writer, dlqTopic string, e *Entry) error {
 		FailedAt: e.FailedAt.Format(time.RFC3339Nano), Replays: e.Replays, Truncated: e.Truncated,
 		Headers: []exportedHeader{}, SHA256: digestOf(e.Key, e.Value, e.Headers),
 	}
-	line.Key, line.KeyBase64 = textOrBase64(e.Key)
-	line.Value, line.ValueBase64 = textOrBase64(e.Value)
+	line.Key, line.KeyBase64 = TextOrBase64(e.Key)
+	line.Value, line.ValueBase64 = TextOrBase64(e.Value)
 	if line.ValueBase64 == nil && e.Value != nil {
 		line.ValueBase64 = new(base64.StdEncoding.EncodeToString(e.Value))
 	}
 	for _, h := range e.Headers {
 		out := exportedHeader{Key: validKey(h.Key)}
-		out.Value, out.ValueBase64 = textOrBase64(h.Value)
+		out.Value, out.ValueBase64 = TextOrBase64(h.Value)
 		line.Headers = append(line.Headers, out)
 	}
 	encoder := json.NewEncoder(w)
@@ -171,8 +171,9 @@ func (l *exported) readMessage(e *Entry) (err error) {
 	return nil
 }
 
-// textOrBase64 gives bytes the form in which a line carries them.
-func textOrBase64(b []byte) (text, encoded *string) {
+// TextOrBase64 gives bytes the form in which JSON can carry them: as text where they
+// are UTF-8, else encoded; null is null.
+func TextOrBase64(b []byte) (text, encoded *string) {
 	switch {
 	case b == nil:
 		return nil, nil

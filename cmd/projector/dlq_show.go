@@ -3,14 +3,12 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -87,28 +85,16 @@ func parsePlace(text string) (partition int32, offset int64, err error) {
 
 func (c *dlqShowCmd) describe(record *kgo.Record, d *deadLetter) shownDocument {
 	doc := shownDocument{letterDocument: d.document(), Headers: []headerDocument{}}
-	doc.Key, doc.KeyBase64 = textOrBase64(record.Key)
+	doc.Key, doc.KeyBase64 = dlq.TextOrBase64(record.Key)
 	if c.ShowPayload {
-		doc.Value, doc.ValueBase64 = textOrBase64(record.Value)
+		doc.Value, doc.ValueBase64 = dlq.TextOrBase64(record.Value)
 	}
 	for _, h := range record.Headers {
 		out := headerDocument{Key: h.Key}
-		out.Value, out.ValueBase64 = textOrBase64(h.Value)
+		out.Value, out.ValueBase64 = dlq.TextOrBase64(h.Value)
 		doc.Headers = append(doc.Headers, out)
 	}
 	return doc
-}
-
-// textOrBase64 is bytes as JSON can carry them; null is null.
-func textOrBase64(b []byte) (text, encoded *string) {
-	switch {
-	case b == nil:
-		return nil, nil
-	case utf8.Valid(b):
-		return new(string(b)), nil
-	default:
-		return nil, new(base64.StdEncoding.EncodeToString(b))
-	}
 }
 
 // print shows a dead letter to people.
@@ -201,7 +187,7 @@ func (c *dlqShowCmd) printState(ctx context.Context, out io.Writer, tools *dlqTo
 
 // bytesText shows bytes to people.
 func bytesText(b []byte) string {
-	text, encoded := textOrBase64(b)
+	text, encoded := dlq.TextOrBase64(b)
 	switch {
 	case text != nil:
 		return *text
