@@ -3,6 +3,7 @@ package readmodel
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -160,6 +161,7 @@ func (b *Balance) loadMissing(ctx context.Context, records []projection.Judgeabl
 	for id := range b.missing {
 		ids = append(ids, id)
 	}
+	slices.Sort(ids) // neighbours in the index are read together
 	return b.load(ctx, ids)
 }
 
