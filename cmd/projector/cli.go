@@ -45,7 +45,7 @@ type streams struct {
 
 const description = `Projects account events from Kafka into account balances in PostgreSQL: each event once, in order, whatever is delivered twice, late or broken.
 
-Every flag has an environment variable; a flag beats it. Exit status: 0 done or stopped by a signal, 1 failed, 2 wrong usage or configuration.`
+Every flag has an environment variable; a flag beats it. Exit status: 0 done, or stopped by a signal while running on; 1 failed or interrupted; 2 wrong usage or configuration.`
 
 // execute runs one command and answers the exit status.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) (status int) {
