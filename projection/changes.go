@@ -92,7 +92,6 @@ func (f *Fold) Changes() *Changes {
 // Pending tells how much waits to be flushed.
 type Pending struct {
 	Events int // records judged and parked events applied or dead-lettered
-	Rows   int // accounts touched
 	Bytes  int // approximate memory held
 }
 
@@ -100,7 +99,6 @@ type Pending struct {
 func (f *Fold) Pending() Pending {
 	return Pending{
 		Events: f.changes.Records + f.changes.Healed + f.changes.Turned,
-		Rows:   len(f.dirty),
 		Bytes:  f.changes.Bytes,
 	}
 }

@@ -155,20 +155,20 @@ func (f *Fold) Judge(rec Record, d *event.Decoded, judgedBefore bool) {
 // TryJudge is Judge, or false when the account is unknown or healing: one look-up an
 // event in the usual case.
 func (f *Fold) TryJudge(rec Record, d *event.Decoded, judgedBefore bool) bool {
-	if d.Identity == event.Unidentified {
-		f.changes.Records++
-		f.sole = rec.Place()
-		_, v := State{}.Judge(d, judgedBefore)
-		f.conclude(rec, d, nil, v)
-		return true
-	}
-	a := f.cache.get(d.Event.AccountID)
-	if a == nil || a.healing {
-		return false
+	var a *account
+	if d.Identity == event.Identified {
+		if a = f.cache.get(d.Event.AccountID); a == nil || a.healing {
+			return false
+		}
 	}
 	f.changes.Records++
 	f.sole = rec.Place()
-	f.judgeKnown(a, rec, d, judgedBefore)
+	if a == nil {
+		_, v := State{}.Judge(d, judgedBefore)
+		f.conclude(rec, d, nil, v)
+	} else {
+		f.judgeKnown(a, rec, d, judgedBefore)
+	}
 	return true
 }
 

@@ -15,7 +15,7 @@ import (
 // flush makes what is pending durable: dead letters first, then one transaction,
 // then the committer is told.
 func (w *worker) flush() error {
-	if w.proj.Pending().Events == 0 && w.next == w.status.position.Load() {
+	if w.flushedAll() {
 		return nil
 	}
 	changes := *w.proj.Changes() // a copy: a written projection has no changes left
@@ -30,7 +30,7 @@ func (w *worker) flush() error {
 // flushLast flushes once, without retry, because the worker is to stop. What
 // cannot be flushed will be read again by the next owner.
 func (w *worker) flushLast() {
-	if w.proj.Pending().Events == 0 && w.next == w.status.position.Load() {
+	if w.flushedAll() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, w.c.cfg.DrainWithin)
@@ -45,6 +45,11 @@ func (w *worker) flushLast() {
 	if err != nil {
 		w.log.Warn("stopped with records not written: they will be read again", "reason", errclass.Safe(err))
 	}
+}
+
+// flushedAll reports that everything judged is durable, the position too.
+func (w *worker) flushedAll() bool {
+	return w.proj.Pending().Events == 0 && w.next == w.status.position.Load()
 }
 
 // address prepares the dead letters for publishing. Those that were acknowledged

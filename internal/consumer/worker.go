@@ -268,10 +268,10 @@ func (w *worker) heal() (bool, error) {
 // flushDue decides whether to write now or to fold more first: at the end of the
 // partition at once, behind it when enough has been gathered.
 func (w *worker) flushDue() bool {
-	p, l := w.proj.Pending(), &w.c.cfg.Limits
-	if p.Events == 0 && w.next == w.status.position.Load() {
+	if w.flushedAll() {
 		return false
 	}
+	p, l := w.proj.Pending(), &w.c.cfg.Limits
 	return len(w.chunks) == 0 && w.next >= w.queue.stableEnd() ||
 		p.Events >= w.limit || int64(p.Bytes) >= w.c.flushBytes.Load() ||
 		!w.since.IsZero() && time.Since(w.since) >= l.FlushAge
