@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -139,28 +140,37 @@ func (f *dlqFlags) open(ctx context.Context, std *streams) (*dlqTools, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts, err := f.client(log)
+	pool, client, err := connect(ctx, &f.databaseFlags, &f.kafkaFlags, log)
 	if err != nil {
 		return nil, err
 	}
+	return &dlqTools{
+		flags: f, topic: f.dlqTopic(), format: format, pool: pool,
+		client: client, reader: dlq.NewReader(client, f.dlqTopic()),
+	}, nil
+}
+
+// connect connects to both servers, or fails in time for a person who waits.
+func connect(ctx context.Context, db *databaseFlags, kafka *kafkaFlags, log *slog.Logger) (*pgxpool.Pool, *kgo.Client, error) {
+	opts, err := kafka.client(log)
+	if err != nil {
+		return nil, nil, err
+	}
 	reachable, cancel := context.WithTimeout(ctx, oneShotWithin)
 	defer cancel()
-	pool, err := openReadModel(reachable, &f.databaseFlags)
+	pool, err := openReadModel(reachable, db)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	client, err := kgo.NewClient(opts...)
 	if err == nil {
 		if err = client.Ping(reachable); err == nil {
-			return &dlqTools{
-				flags: f, topic: f.dlqTopic(), format: format, pool: pool,
-				client: client, reader: dlq.NewReader(client, f.dlqTopic()),
-			}, nil
+			return pool, client, nil
 		}
 		client.Close()
 	}
 	pool.Close()
-	return nil, fmt.Errorf("reach Kafka: %w", err)
+	return nil, nil, fmt.Errorf("reach Kafka: %w", err)
 }
 
 func (t *dlqTools) close() {

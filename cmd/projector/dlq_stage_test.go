@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func newStage(t *testing.T) *stage {
 // servers are the flags that lead a command to the stage.
 func (s *stage) servers(args []string) []string {
 	flags := []string{"--database-url=" + s.url}
-	if args[0] == "run" || args[0] == "dlq" {
+	if slices.Contains([]string{"run", "dlq", "lag", "rebuild"}, args[0]) {
 		flags = append(flags, "--brokers="+strings.Join(s.addrs, ","), "--topic="+s.topic, "--log-level=error")
 	}
 	return append(args, flags...)

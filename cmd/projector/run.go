@@ -52,23 +52,36 @@ func (f *eventFlags) format() (event.Format, error) {
 	return format, nil
 }
 
+// groupFlags say which projection is meant, and as which consumer group.
+type groupFlags struct {
+	Projection string `env:"PROJECTION" default:"account_balance" group:"Projection" help:"What to project (default account_balance)."`
+	Group      string `env:"KAFKA_GROUP" placeholder:"NAME" group:"Projection" help:"Consumer group; default the projection's name with -projector behind it."`
+}
+
+func (f *groupFlags) group() string {
+	return cmp.Or(f.Group, strings.ReplaceAll(f.Projection, "_", "-")+"-projector")
+}
+
+func (f *groupFlags) validate() error {
+	if f.Projection != projectionBalance {
+		return usagef("--projection (PROJECTION): %q is unknown; use %s", f.Projection, projectionBalance)
+	}
+	return nil
+}
+
 // projectFlags say what is projected, and as whom.
 type projectFlags struct {
-	Projection   string        `env:"PROJECTION" default:"account_balance" group:"Projection" help:"What to project (default account_balance)."`
-	Group        string        `env:"KAFKA_GROUP" placeholder:"NAME" group:"Projection" help:"Consumer group; default the projection's name with -projector behind it."`
+	groupFlags
 	ParkLimit    int64         `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events kept in the database behind a hole, an account (default 10000)."`
 	RetryInitial time.Duration `env:"RETRY_INITIAL" default:"1s" placeholder:"DURATION" group:"Projection" help:"First wait after a transient error (default 1s)."`
 	RetryMax     time.Duration `env:"RETRY_MAX" default:"60s" placeholder:"DURATION" group:"Projection" help:"Longest wait (default 60s)."`
 }
 
-func (f *projectFlags) group() string {
-	return cmp.Or(f.Group, strings.ReplaceAll(f.Projection, "_", "-")+"-projector")
-}
-
 func (f *projectFlags) validate() error {
+	if err := f.groupFlags.validate(); err != nil {
+		return err
+	}
 	switch {
-	case f.Projection != projectionBalance:
-		return usagef("--projection (PROJECTION): %q is unknown; use %s", f.Projection, projectionBalance)
 	case f.ParkLimit < 0:
 		return usagef("--park-limit (PARK_LIMIT): must not be negative")
 	case f.RetryInitial <= 0:
