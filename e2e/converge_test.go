@@ -5,6 +5,7 @@ import (
 	"maps"
 	"testing"
 
+	"projector/e2e/judge"
 	"projector/e2e/oracle"
 	"projector/e2e/stream"
 )
@@ -19,7 +20,7 @@ func (w *world) judged() *oracle.Oracle {
 
 // exact waits until everything is consumed and expects the read model and the DLQ
 // to be the oracle's.
-func (w *world) exact(o *oracle.Oracle, allow repeats) {
+func (w *world) exact(o *oracle.Oracle, allow judge.Repeats) {
 	w.t.Helper()
 	await(w.t, "every record consumed", w.arrived)
 	await(w.t, "the read model is the oracle's", func() string { return w.differences(o) })

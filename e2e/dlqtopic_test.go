@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"projector/e2e/judge"
 	"projector/e2e/oracle"
 	"projector/e2e/stream"
 	"projector/internal/devstack"
@@ -41,20 +42,20 @@ func TestLargeDeadLetterIsCut(t *testing.T) {
 		t.Fatalf("%d dead letters, want %d", len(letters), len(small))
 	}
 	for i := range letters {
-		l, f := &o.Letters[i], split(letters[i])
-		if f.added["errors.offset"] != fmt.Sprint(i) {
-			t.Fatalf("dead letter %d is of offset %s", i, f.added["errors.offset"])
+		l, f := &o.Letters[i], judge.Split(letters[i])
+		if f.Added["errors.offset"] != fmt.Sprint(i) {
+			t.Fatalf("dead letter %d is of offset %s", i, f.Added["errors.offset"])
 		}
 		if i == 1 {
 			digest := sha256.Sum256(large)
-			if f.added["errors.value_sha256"] != hex.EncodeToString(digest[:]) || f.added["errors.value_bytes"] != fmt.Sprint(len(large)) {
-				t.Errorf("the cut letter says %v", f.added)
+			if f.Added["errors.value_sha256"] != hex.EncodeToString(digest[:]) || f.Added["errors.value_bytes"] != fmt.Sprint(len(large)) {
+				t.Errorf("the cut letter says %v", f.Added)
 			}
-			delete(f.added, "errors.value_sha256")
-			delete(f.added, "errors.value_bytes")
+			delete(f.Added, "errors.value_sha256")
+			delete(f.Added, "errors.value_bytes")
 			l.Record.Value = nil
 		}
-		if wrong := w.judgeLetter(l, &f, false); wrong != "" {
+		if wrong := w.reader().Letter(l, &f, false); wrong != "" {
 			t.Errorf("dead letter %d: %s", i, wrong)
 		}
 	}

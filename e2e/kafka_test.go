@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"projector/e2e/judge"
 	"projector/e2e/oracle"
 	"projector/e2e/stream"
 )
@@ -128,56 +128,13 @@ func (w *world) feed(records []stream.Record, chunk int, every time.Duration) (f
 // ends are the ends of a topic's partitions; none when there is no such topic.
 func (w *world) ends(topic string) map[int32]int64 {
 	w.t.Helper()
-	return w.listed(w.admin.ListEndOffsets, topic)
-}
-
-func (w *world) listed(list func(context.Context, ...string) (kadm.ListedOffsets, error), topic string) map[int32]int64 {
-	w.t.Helper()
-	listed, err := list(w.t.Context(), topic)
-	if err != nil {
-		w.t.Fatalf("offsets of %s: %v", topic, err)
-	}
-	ends := map[int32]int64{}
-	listed.Each(func(o kadm.ListedOffset) {
-		if o.Err == nil && o.Partition >= 0 {
-			ends[o.Partition] = o.Offset
-		}
-	})
-	return ends
+	return must(judge.Ends(w.t.Context(), w.admin, topic))(w.t)
 }
 
 // read answers all committed records of a topic, as its partitions hold them.
 func (w *world) read(topic string) []oracle.Record {
 	w.t.Helper()
-	starts, ends := w.listed(w.admin.ListStartOffsets, topic), w.ends(topic)
-	from := map[int32]kgo.Offset{}
-	for p, end := range ends {
-		if starts[p] < end {
-			from[p] = kgo.NewOffset().At(starts[p])
-		}
-	}
-	if len(from) == 0 {
-		return nil
-	}
-	client := w.client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())
-	defer client.Close()
-	var records []oracle.Record
-	for len(from) > 0 {
-		fetches := client.PollFetches(w.t.Context())
-		if err := fetches.Err(); err != nil {
-			w.t.Fatalf("read %s: %v", topic, err)
-		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			if !r.Attrs.IsControl() && r.Offset < ends[r.Partition] {
-				records = append(records, fromKafka(r))
-			}
-			if r.Offset+1 >= ends[r.Partition] {
-				delete(from, r.Partition)
-			}
-		})
-	}
-	return records
+	return must(judge.ReadTopic(w.t.Context(), topic, kgo.SeedBrokers(w.addrs...)))(w.t)
 }
 
 // behind are the records at or behind the given ends.
@@ -185,30 +142,21 @@ func behind(records []oracle.Record, ends map[int32]int64) []oracle.Record {
 	return slices.DeleteFunc(records, func(r oracle.Record) bool { return r.Offset < ends[r.Partition] })
 }
 
-func fromKafka(r *kgo.Record) oracle.Record {
-	record := oracle.Record{
-		Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,
-	}
-	for _, h := range r.Headers {
-		record.Headers = append(record.Headers, oracle.Header{Key: h.Key, Value: h.Value})
-	}
-	return record
-}
-
 // committed are the group's offsets in Kafka.
 func (w *world) committed() map[int32]int64 {
 	w.t.Helper()
-	offsets, err := w.admin.FetchOffsets(w.t.Context(), w.group)
-	if err != nil {
-		w.t.Fatalf("committed offsets: %v", err)
-	}
-	committed := map[int32]int64{}
-	offsets.Each(func(o kadm.OffsetResponse) {
-		if o.Topic == w.topic {
-			committed[o.Partition] = o.At
+	return must(w.reader().Committed(w.t.Context(), w.admin))(w.t)
+}
+
+// must ends the test on an error.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
-	return committed
+		return v
+	}
 }
 
 // evict removes the members of the group, as the end of their sessions would half

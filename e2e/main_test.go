@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"projector/e2e/process"
 	"projector/internal/devstack/devtest"
 )
 
@@ -35,13 +35,9 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(filepath.Dir(self), "projector-under-test")
-	args := []string{"build", "-buildvcs=false", "-o", path}
+	var race []string
 	if raceEnabled {
-		args = append(args, "-race")
+		race = append(race, "-race")
 	}
-	build := exec.CommandContext(context.Background(), "go", append(args, "projector/cmd/projector")...)
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", errors.Join(err, errors.New(string(out)))
-	}
-	return path, nil
+	return path, process.Build(context.Background(), path, race...)
 })

@@ -3,32 +3,18 @@ package e2e_test
 import (
 	"fmt"
 	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"projector/e2e/judge"
 	"projector/e2e/oracle"
 )
 
 // positions are the group's rows in projector_position.
 func (w *world) positions() map[int32]int64 {
 	w.t.Helper()
-	rows, err := w.db.Query(w.t.Context(),
-		"SELECT partition, next_offset FROM projector_position WHERE consumer_group = $1 AND topic = $2", w.group, w.topic)
-	if err != nil {
-		w.t.Fatalf("positions: %v", err)
-	}
-	positions := map[int32]int64{}
-	var (
-		p    int32
-		next int64
-	)
-	if _, err := pgx.ForEachRow(rows, []any{&p, &next}, func() error { positions[p] = next; return nil }); err != nil {
-		w.t.Fatalf("positions: %v", err)
-	}
-	return positions
+	return must(w.reader().Positions(w.t.Context(), w.db))(w.t)
 }
 
 func sum(offsets map[int32]int64) (total int64) {
@@ -50,52 +36,11 @@ func (w *world) arrived() string {
 // rows is the read model as people see it.
 func (w *world) rows() map[string]oracle.Row {
 	w.t.Helper()
-	rows, err := w.db.Query(w.t.Context(), `
-		SELECT account_id, balance IS NOT NULL, coalesce(currency, ''), coalesce(balance::text, ''), coalesce(version, 0),
-		       coalesce(status, ''), coalesce(last_event_id, ''), last_event_at, stale, coalesce(waiting_for_version, 0)
-		FROM account_balance_current`)
-	if err != nil {
-		w.t.Fatalf("read model: %v", err)
-	}
-	found := map[string]oracle.Row{}
-	var (
-		id string
-		r  oracle.Row
-		at *time.Time
-	)
-	into := []any{&id, &r.Exists, &r.Currency, &r.Balance, &r.Version, &r.Status, &r.LastEventID, &at, &r.Stale, &r.WaitingFor}
-	_, err = pgx.ForEachRow(rows, into, func() error {
-		row := r
-		if at != nil {
-			row.LastEventAt = at.UTC()
-		}
-		found[id] = row
-		return nil
-	})
-	if err != nil {
-		w.t.Fatalf("read model: %v", err)
-	}
-	return found
+	return must(judge.Rows(w.t.Context(), w.db))(w.t)
 }
 
 // differences is a check for await: the read model is the oracle's.
-func (w *world) differences(o *oracle.Oracle) string {
-	got, want := w.rows(), o.Rows()
-	var lines []string
-	for _, id := range slices.Sorted(maps.Keys(want)) {
-		if row, exists := got[id]; !exists || row != want[id] {
-			lines = append(lines, fmt.Sprintf("%s:\n   got %+v\n  want %+v", id, row, want[id]))
-		}
-		delete(got, id)
-	}
-	for id, row := range got {
-		lines = append(lines, fmt.Sprintf("%s: must not exist: %+v", id, row))
-	}
-	if len(lines) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d accounts differ, the first of them:\n%s", len(lines), strings.Join(lines[:min(5, len(lines))], "\n"))
-}
+func (w *world) differences(o *oracle.Oracle) string { return judge.Differences(w.rows(), o) }
 
 // physical is where and by whom each row of account_balance was written.
 func (w *world) physical() map[string]string {

@@ -1,0 +1,111 @@
+package judge
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/e2e/oracle"
+)
+
+// Ends are the ends of a topic's partitions; none when there is no such topic.
+func Ends(ctx context.Context, admin *kadm.Client, topic string) (map[int32]int64, error) {
+	listed, err := admin.ListEndOffsets(ctx, topic)
+	return offsets(listed, topic, err)
+}
+
+// Starts are the first offsets of a topic's partitions.
+func Starts(ctx context.Context, admin *kadm.Client, topic string) (map[int32]int64, error) {
+	listed, err := admin.ListStartOffsets(ctx, topic)
+	return offsets(listed, topic, err)
+}
+
+func offsets(listed kadm.ListedOffsets, topic string, err error) (map[int32]int64, error) {
+	if err != nil {
+		return nil, fmt.Errorf("offsets of %s: %w", topic, err)
+	}
+	found := map[int32]int64{}
+	listed.Each(func(o kadm.ListedOffset) {
+		if o.Err == nil && o.Partition >= 0 {
+			found[o.Partition] = o.Offset
+		}
+	})
+	return found, nil
+}
+
+// Committed are the group's offsets in Kafka.
+func (w Reader) Committed(ctx context.Context, admin *kadm.Client) (map[int32]int64, error) {
+	offsets, err := admin.FetchOffsets(ctx, w.Group)
+	if err != nil {
+		return nil, fmt.Errorf("committed offsets: %w", err)
+	}
+	committed := map[int32]int64{}
+	offsets.Each(func(o kadm.OffsetResponse) {
+		if o.Topic == w.Topic {
+			committed[o.Partition] = o.At
+		}
+	})
+	return committed, nil
+}
+
+// ReadTopic answers all committed records of a topic, as its partitions hold them.
+// opts are those to reach the brokers.
+func ReadTopic(ctx context.Context, topic string, opts ...kgo.Opt) ([]oracle.Record, error) {
+	plain, err := kgo.NewClient(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", topic, err)
+	}
+	defer plain.Close()
+	admin := kadm.NewClient(plain)
+	starts, err := Starts(ctx, admin, topic)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := Ends(ctx, admin, topic)
+	if err != nil {
+		return nil, err
+	}
+	from := map[int32]kgo.Offset{}
+	for p, end := range ends {
+		if starts[p] < end {
+			from[p] = kgo.NewOffset().At(starts[p])
+		}
+	}
+	if len(from) == 0 {
+		return nil, nil
+	}
+	client, err := kgo.NewClient(append(opts, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())...)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", topic, err)
+	}
+	defer client.Close()
+	var records []oracle.Record
+	for len(from) > 0 {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			return nil, fmt.Errorf("read %s: %w", topic, err)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			if !r.Attrs.IsControl() && r.Offset < ends[r.Partition] {
+				records = append(records, fromKafka(r))
+			}
+			if r.Offset+1 >= ends[r.Partition] {
+				delete(from, r.Partition)
+			}
+		})
+	}
+	return records, nil
+}
+
+func fromKafka(r *kgo.Record) oracle.Record {
+	record := oracle.Record{
+		Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,
+	}
+	for _, h := range r.Headers {
+		record.Headers = append(record.Headers, oracle.Header{Key: h.Key, Value: h.Value})
+	}
+	return record
+}

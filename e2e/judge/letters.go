@@ -1,0 +1,200 @@
+package judge
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"projector/e2e/oracle"
+	"projector/e2e/stream"
+)
+
+const own = "__projector."
+
+// Reader is as whom the projector under test reads: its dead letters say so.
+type Reader struct{ Topic, Group, Projection string }
+
+// letterID names a dead letter: where its record stood, and its class.
+type letterID struct {
+	group     string
+	partition int32
+	offset    int64
+	class     string
+}
+
+// Found is a record of the DLQ topic.
+type Found struct {
+	Record oracle.Record
+	Added  map[string]string // by key, without __projector.
+	Kept   []oracle.Header
+}
+
+// Repeats says how often a dead letter may be in the DLQ.
+type Repeats bool
+
+// ExactlyOnce and Repeated: a fault makes some records be judged again.
+const (
+	ExactlyOnce Repeats = false
+	Repeated    Repeats = true
+)
+
+// DeadLetters answers "" when the records of the DLQ topic are the oracle's letters
+// and no others, else what is wrong.
+func (w Reader) DeadLetters(dlq []oracle.Record, o *oracle.Oracle, allow Repeats) string {
+	got := map[letterID][]Found{}
+	for _, r := range dlq {
+		f := Split(r)
+		id := letterID{f.Added["errors.group"], number(f, "errors.partition"), int64(number(f, "errors.offset")), f.Added["errors.class"]}
+		if id.group == w.Group {
+			got[id] = append(got[id], f)
+		}
+	}
+	var wrong []string
+	for i := range o.Letters {
+		l := &o.Letters[i]
+		id := letterID{w.Group, l.Record.Partition, l.Record.Offset, l.Class}
+		all := got[id]
+		delete(got, id)
+		if len(all) == 0 || len(all) > 1 && allow == ExactlyOnce {
+			wrong = append(wrong, fmt.Sprintf("%+v: %d times in the DLQ", id, len(all)))
+			continue
+		}
+		if reason := w.judgeRepeats(l, all); reason != "" {
+			wrong = append(wrong, fmt.Sprintf("%+v: %s", id, reason))
+		}
+	}
+	for id := range got {
+		wrong = append(wrong, fmt.Sprintf("%+v: must not be in the DLQ", id))
+	}
+	if len(wrong) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d dead letters are wrong, the first of them:\n%s",
+		len(wrong), len(o.Letters), strings.Join(wrong[:min(8, len(wrong))], "\n"))
+}
+
+// number reads an added header; what cannot be read matches no letter.
+func number(f Found, key string) int32 {
+	n, err := strconv.ParseInt(f.Added[key], 10, 32)
+	if err != nil {
+		return -1
+	}
+	return int32(n)
+}
+
+// Split tells the headers that were added from the original's.
+func Split(r oracle.Record) Found {
+	f := Found{Record: r, Added: map[string]string{}}
+	for _, h := range r.Headers {
+		name, isOwn := strings.CutPrefix(h.Key, own)
+		if !isOwn {
+			f.Kept = append(f.Kept, h)
+			continue
+		}
+		if _, twice := f.Added[name]; twice {
+			f.Added["twice"] = name
+		}
+		f.Added[name] = string(h.Value)
+	}
+	return f
+}
+
+// judgeRepeats expects one of the records to be the letter, and the others to be
+// the same but for an expected version that has risen since.
+func (w Reader) judgeRepeats(l *oracle.Letter, all []Found) string {
+	first := slices.IndexFunc(all, func(f Found) bool {
+		return !l.Identified || f.Added["errors.expected_version"] == fmt.Sprint(l.Expected)
+	})
+	for i := range all {
+		if reason := w.Letter(l, &all[i], first >= 0 && i != first); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// Letter compares one record of the DLQ with what it must be. Of a repeat the
+// expected version is not looked at.
+func (w Reader) Letter(l *oracle.Letter, f *Found, repeat bool) string {
+	if reason := sameBytes(l.Record, f); reason != "" {
+		return reason
+	}
+	want := map[string]string{
+		"errors.class": l.Class, "errors.topic": w.Topic, "errors.group": w.Group, "errors.projection": w.Projection,
+		"errors.partition": fmt.Sprint(l.Record.Partition), "errors.offset": fmt.Sprint(l.Record.Offset),
+		"errors.timestamp": fmt.Sprint(l.Record.Timestamp), "errors.replays": replays(l.Record),
+	}
+	if l.Identified {
+		want["errors.account_id"], want["errors.event_id"] = l.Account, l.EventID
+		want["errors.expected_version"], want["errors.received_version"] = fmt.Sprint(l.Expected), fmt.Sprint(l.Received)
+		if l.Correlation != "" {
+			want["errors.correlation_id"] = l.Correlation
+		}
+	}
+	for key, value := range want {
+		if repeat && key == "errors.expected_version" {
+			value = f.Added[key]
+		}
+		if f.Added[key] != value {
+			return fmt.Sprintf("header %s: got %q, want %q", key, f.Added[key], value)
+		}
+	}
+	return judgeFreeHeaders(l, f, want)
+}
+
+// judgeFreeHeaders looks at the headers whose text is not prescribed.
+func judgeFreeHeaders(l *oracle.Letter, f *Found, want map[string]string) string {
+	for key, value := range f.Added {
+		switch key {
+		case "errors.message":
+			if value == "" || strings.Contains(value, stream.Marker) {
+				return fmt.Sprintf("header %s: %q", key, value)
+			}
+		case "errors.failed_at":
+			if _, err := time.Parse(time.RFC3339Nano, value); err != nil {
+				return fmt.Sprintf("header %s: %q", key, value)
+			}
+		default:
+			evidence := !l.Identified && slices.Contains([]string{
+				"errors.account_id", "errors.event_id", "errors.correlation_id", "errors.received_version",
+			}, key)
+			if _, known := want[key]; !known && !evidence {
+				return fmt.Sprintf("header %s: %q must not be there", key, value)
+			}
+		}
+	}
+	for _, key := range []string{"errors.message", "errors.failed_at"} {
+		if _, there := f.Added[key]; !there {
+			return "header " + key + " is missing"
+		}
+	}
+	return ""
+}
+
+// sameBytes compares what must be kept byte for byte; null is not empty.
+func sameBytes(want *oracle.Record, f *Found) string {
+	got := f.Record
+	if !same(got.Key, want.Key) || !same(got.Value, want.Value) {
+		return fmt.Sprintf("key or value differ: key %q, want %q", got.Key, want.Key)
+	}
+	kept := slices.DeleteFunc(slices.Clone(want.Headers), func(h oracle.Header) bool { return strings.HasPrefix(h.Key, own) })
+	if !slices.EqualFunc(f.Kept, kept, func(a, b oracle.Header) bool { return a.Key == b.Key && same(a.Value, b.Value) }) {
+		return fmt.Sprintf("headers: got %q, want %q", f.Kept, kept)
+	}
+	return ""
+}
+
+func same(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
+
+// replays is the count that a record brought along.
+func replays(r *oracle.Record) string {
+	for _, h := range r.Headers {
+		if h.Key == own+"errors.replays" {
+			return string(h.Value)
+		}
+	}
+	return "0"
+}

@@ -1,0 +1,84 @@
+package process
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Get answers status and body of a page; status 0 means that it cannot be had.
+func (p *Process) Get(path string) (int, string) {
+	p.mu.Lock()
+	addr := p.addr
+	p.mu.Unlock()
+	if addr == "" {
+		return 0, "does not listen yet"
+	}
+	client := http.Client{Timeout: 5 * time.Second}
+	resp, err := client.Get("http://" + addr + path) //nolint:noctx // bounded by the client
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(body)
+}
+
+// Answers is a check for a test that waits: path answers with status, and its body contains text.
+func (p *Process) Answers(path string, status int, text string) func() string {
+	return func() string {
+		select {
+		case <-p.ended:
+			return "the program has ended"
+		default:
+		}
+		got, body := p.Get(path)
+		if got == status && strings.Contains(body, text) {
+			return ""
+		}
+		return fmt.Sprintf("%s: %d %s", path, got, body)
+	}
+}
+
+// Logged is a check for a test that waits: some line contains all of the texts.
+func (p *Process) Logged(texts ...string) func() string {
+	return func() string {
+		for _, line := range p.Lines() {
+			found := true
+			for _, text := range texts {
+				found = found && strings.Contains(line, text)
+			}
+			if found {
+				return ""
+			}
+		}
+		return fmt.Sprintf("no line of the log has %q", texts)
+	}
+}
+
+var sample = regexp.MustCompile(`(?m)^([a-z_]+)(\{.*\})? (\S+)$`)
+
+// Metrics answers all samples by name and labels, as they stand on the page.
+func (p *Process) Metrics() map[string]float64 {
+	p.t.Helper()
+	status, body := p.Get("/metrics")
+	if status != http.StatusOK {
+		p.t.Fatalf("/metrics: %d %s", status, body)
+	}
+	samples := map[string]float64{}
+	for _, m := range sample.FindAllStringSubmatch(body, -1) {
+		value, err := strconv.ParseFloat(m[3], 64)
+		if err != nil {
+			p.t.Fatalf("/metrics: %s: %v", m[0], err)
+		}
+		samples[m[1]+m[2]] = value
+	}
+	return samples
+}
