@@ -17,6 +17,7 @@ import (
 
 	"projector/internal/bank"
 	"projector/internal/telemetry"
+	"projector/projection/event"
 )
 
 // demoCmd runs the whole system once over a stream of its own and checks the result.
@@ -138,7 +139,9 @@ func (d *demo) configure() error {
 		run.securityFlags = securityFlags{}
 	}
 	// What the ledger takes for granted, whatever the environment says.
-	run.eventFlags = eventFlags{Format: "json", FirstVersion: 1, Currencies: "all"}
+	run.eventFlags = eventFlags{
+		Format: event.FormatJSON, FirstVersion: 1, Currencies: "all", DebeziumTimeUnit: event.RFC3339.String(),
+	}
 	run.Projection, run.Group, run.DLQTopic = projectionBalance, "", ""
 	run.ParkLimit = int64(c.Events)
 	run.Topic = cmp.Or(c.Topic, "account-events")

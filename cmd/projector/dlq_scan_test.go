@@ -56,6 +56,7 @@ func TestAListOfManyIsStreamed(t *testing.T) {
 	flags := &dlqFlags{}
 	flags.Brokers, flags.Topic, flags.DatabaseURL = s.addrs, s.topic, s.url
 	flags.Format, flags.FirstVersion, flags.Currencies, flags.LogLevel = event.FormatJSON, 1, "all", "error"
+	flags.DebeziumTimeUnit = event.RFC3339.String()
 	tools, err := flags.open(t.Context(), &streams{out: io.Discard, err: io.Discard})
 	if err != nil {
 		t.Fatal(err)

@@ -27,31 +27,6 @@ import (
 // projectionBalance is the projection this program knows.
 const projectionBalance = "account_balance"
 
-// eventFlags say how events look and which are expected.
-type eventFlags struct {
-	Format           string   `env:"EVENT_FORMAT" default:"json" group:"Events" help:"Wire format (default json)."`
-	FirstVersion     int64    `env:"FIRST_VERSION" default:"1" placeholder:"N" group:"Events" help:"Version of an account's first event (default 1)."`
-	Currencies       string   `env:"CURRENCIES" default:"all" placeholder:"CODES" group:"Events" help:"Accepted ISO 4217 codes, separated by commas (default all)."`
-	IgnoreEventTypes []string `env:"IGNORE_EVENT_TYPES" placeholder:"TYPE" group:"Events" help:"Event types that only advance an account's version."`
-}
-
-func (f *eventFlags) format() (event.Format, error) {
-	currencies, err := event.ParseCurrencies(f.Currencies)
-	if err != nil {
-		return nil, usagef("--currencies (CURRENCIES): %w", err)
-	}
-	if f.FirstVersion < 0 {
-		return nil, usagef("--first-version (FIRST_VERSION): must not be negative")
-	}
-	format, err := event.New(f.Format, event.Options{
-		FirstVersion: f.FirstVersion, Currencies: currencies, Ignore: f.IgnoreEventTypes,
-	})
-	if err != nil {
-		return nil, usagef("--format (EVENT_FORMAT): %w", err)
-	}
-	return format, nil
-}
-
 // groupFlags say which projection is meant, and as which consumer group.
 type groupFlags struct {
 	Projection string `env:"PROJECTION" default:"account_balance" group:"Projection" help:"What to project (default account_balance)."`

@@ -15,14 +15,17 @@ type Options struct {
 	Currencies CurrencySet
 	// Ignore names event types that only advance an account's version.
 	Ignore []string
+	// Debezium is for the format debezium-outbox only.
+	Debezium DebeziumOptions
 }
 
 // FormatJSON is the name of the default format.
 const FormatJSON = "json"
 
 // formats are the wire formats by the name an operator chooses them by.
-var formats = map[string]func(Options) Format{
-	FormatJSON: NewJSON,
+var formats = map[string]func(Options) (Format, error){
+	FormatJSON:     newJSON,
+	FormatDebezium: newDebezium,
 }
 
 // Formats lists the names New knows, in alphabetical order.
@@ -42,5 +45,5 @@ func New(name string, opts Options) (Format, error) {
 	if !ok {
 		return nil, fmt.Errorf("unknown event format %q (known: %s)", name, strings.Join(Formats(), ", "))
 	}
-	return newFormat(opts), nil
+	return newFormat(opts)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// jsonMember is the raw JSON text of one object member, a part of the message's
-// value; it is empty when the object lacks the member.
+// jsonMember is the raw JSON text of one object member, a part of the document; it
+// is empty when the object lacks the member.
 type jsonMember []byte
 
 func (m jsonMember) absent() bool   { return len(m) == 0 }
@@ -21,56 +21,14 @@ func (m jsonMember) isNumber() bool {
 	return len(m) > 0 && (m[0] == '-' || m[0] >= '0' && m[0] <= '9')
 }
 
-// jsonEnvelope holds the members of an event that count, unjudged.
-type jsonEnvelope struct {
-	eventID, eventType, accountID, version, occurredAt, correlationID jsonMember
+// members holds what was found of the members a shape looks for, unjudged.
+type members [memberCount]jsonMember
 
-	data    jsonMember
-	payload jsonPayload // the members of data, when it is an object
-}
-
-// member returns the place for the member of that name, nil for one that is ignored.
-func (e *jsonEnvelope) member(name []byte) *jsonMember {
-	switch string(name) {
-	case "eventId":
-		return &e.eventID
-	case "eventType":
-		return &e.eventType
-	case "accountId":
-		return &e.accountID
-	case "version":
-		return &e.version
-	case "occurredAt":
-		return &e.occurredAt
-	case "correlationId":
-		return &e.correlationID
-	case "data":
-		return &e.data
-	}
-	return nil
-}
-
-// jsonPayload holds the members of data that count, unjudged.
-type jsonPayload struct {
-	amount, currency jsonMember
-}
-
-// member returns the place for the member of that name, nil for one that is ignored.
-func (p *jsonPayload) member(name []byte) *jsonMember {
-	switch string(name) {
-	case "amount":
-		return &p.amount
-	case "currency":
-		return &p.currency
-	}
-	return nil
-}
-
-// jsonScanner cuts a message into members in one pass over its tokens. The decoder
+// jsonScanner cuts a document into members in one pass over its tokens. The decoder
 // underneath refuses whatever breaks the grammar anywhere, nested members that are
 // ignored included. It is reused from message to message and serves one at a time.
 type jsonScanner struct {
-	value   []byte // the message
+	value   []byte // the document
 	source  bytes.Buffer
 	decoder jsontext.Decoder
 	scratch []byte // holds the one text that had to be unescaped last
@@ -84,21 +42,45 @@ var (
 	errTrailing  = errors.New("something other than white space follows the object")
 )
 
-// scan reads value into e. Without an error e's members are parts of value and
-// value is one JSON object that keeps the grammar.
-func (s *jsonScanner) scan(value []byte, e *jsonEnvelope) error {
-	s.value = value
-	s.source = *bytes.NewBuffer(value) // the decoder reads a bytes.Buffer in place
-	s.decoder.Reset(&s.source)
+// scan reads the members of a document that sh looks for into found. Without an
+// error they are parts of value, and value is one JSON object that keeps the grammar.
+func (s *jsonScanner) scan(value []byte, sh *shape, found *members) error {
+	s.begin(value)
 	if s.decoder.PeekKind() != jsontext.KindBeginObject {
 		if _, err := s.decoder.ReadToken(); err != nil {
 			return err
 		}
 		return errNotObject
 	}
-	if err := s.scanEnvelope(e); err != nil {
+	if err := s.scanObject(sh, found); err != nil {
 		return err
 	}
+	return s.end()
+}
+
+// scanText reads a document that is one JSON string and returns what it says. The
+// text is valid until the next call of s.
+func (s *jsonScanner) scanText(value []byte) ([]byte, error) {
+	s.begin(value)
+	raw, err := s.decoder.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	end := s.decoder.InputOffset()
+	if err := s.end(); err != nil {
+		return nil, err
+	}
+	return s.text(jsonMember(value[end-int64(len(raw)) : end])), nil
+}
+
+func (s *jsonScanner) begin(value []byte) {
+	s.value = value
+	s.source = *bytes.NewBuffer(value) // the decoder reads a bytes.Buffer in place
+	s.decoder.Reset(&s.source)
+}
+
+// end checks that nothing follows the value that was read.
+func (s *jsonScanner) end() error {
 	if _, err := s.decoder.ReadToken(); !errors.Is(err, io.EOF) {
 		return errTrailing
 	}
@@ -114,52 +96,38 @@ func (s *jsonScanner) release() {
 	}
 }
 
-// scanEnvelope reads the object that comes next.
-func (s *jsonScanner) scanEnvelope(e *jsonEnvelope) error {
-	if _, err := s.decoder.ReadToken(); err != nil { // "{"
-		return err
-	}
-	for s.decoder.PeekKind() == jsontext.KindString {
-		name, err := s.name()
-		if err != nil {
-			return err
-		}
-		place := e.member(name)
-		if place == &e.data {
-			err = s.scanData(e)
-		} else {
-			err = s.scanMember(place)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	_, err := s.decoder.ReadToken() // "}", or what ended the loop instead
-	return err
-}
-
-// scanData reads the value of data, and when it is an object its members.
-func (s *jsonScanner) scanData(e *jsonEnvelope) error {
-	if s.decoder.PeekKind() != jsontext.KindBeginObject {
-		return s.scanMember(&e.data)
-	}
+// scanObject reads the object that comes next.
+func (s *jsonScanner) scanObject(sh *shape, found *members) error {
 	if _, err := s.decoder.ReadToken(); err != nil { // "{"
 		return err
 	}
 	start := s.decoder.InputOffset() - 1
+	hint := 0
 	for s.decoder.PeekKind() == jsontext.KindString {
 		name, err := s.name()
 		if err != nil {
 			return err
 		}
-		if err := s.scanMember(e.payload.member(name)); err != nil {
+		var m *shapeMember
+		m, hint = sh.find(name, hint)
+		switch {
+		case m == nil:
+			_, err = s.decoder.ReadValue() // only the grammar counts
+		case m.inner != nil && s.decoder.PeekKind() == jsontext.KindBeginObject:
+			err = s.scanObject(m.inner, found)
+		default:
+			err = s.scanMember(m.field, found)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	if _, err := s.decoder.ReadToken(); err != nil { // "}"
+	if _, err := s.decoder.ReadToken(); err != nil { // "}", or what ended the loop instead
 		return err
 	}
-	e.data = s.value[start:s.decoder.InputOffset()]
+	if sh.self != memberNone {
+		found[sh.self] = s.value[start:s.decoder.InputOffset()]
+	}
 	return nil
 }
 
@@ -172,28 +140,18 @@ func (s *jsonScanner) name() ([]byte, error) {
 	return s.text(jsonMember(raw)), nil
 }
 
-// scanMember reads a value into place; with a nil place it only checks the grammar.
-func (s *jsonScanner) scanMember(place *jsonMember) error {
+// scanMember reads a value that is a field, or that only could have held some.
+func (s *jsonScanner) scanMember(field Field, found *members) error {
 	raw, err := s.decoder.ReadValue()
 	if err != nil {
 		return err
 	}
-	if place != nil {
+	if field != memberNone {
 		// Cut from our own slice: the decoder's is promised for one step only.
 		end := s.decoder.InputOffset()
-		*place = s.value[end-int64(len(raw)) : end]
+		found[field] = s.value[end-int64(len(raw)) : end]
 	}
 	return nil
-}
-
-// view is the text of a member as a string. Where the text is a part of the
-// message it is not copied: three copies an event were a fifth of decoding, and
-// nearly all the garbage.
-func view(m jsonMember, text []byte) string {
-	if len(text) > 0 && &text[0] == &m[1] {
-		return unsafe.String(&text[0], len(text)) //nolint:gosec // a message never changes, see Format
-	}
-	return string(text)
 }
 
 // text returns what a JSON string says, without quotes and escapes. It is valid
@@ -206,4 +164,13 @@ func (s *jsonScanner) text(m jsonMember) []byte {
 	// No error: the scan has checked the string.
 	s.scratch, _ = jsontext.AppendUnquote(s.scratch[:0], []byte(m))
 	return s.scratch
+}
+
+// keep returns a text as a string. Where the text is a part of raw it is not
+// copied: three copies an event were a fifth of decoding, and nearly all the garbage.
+func keep(raw, text []byte) string {
+	if len(text) > 0 && (&text[0] == &raw[0] || &text[0] == &raw[1]) {
+		return unsafe.String(&text[0], len(text)) //nolint:gosec // a message never changes, see Format
+	}
+	return string(text)
 }

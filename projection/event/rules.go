@@ -9,20 +9,14 @@ import (
 // maxIDLen is the most bytes an event id or an account id may have.
 const maxIDLen = 200
 
-// The parts of a payload, as a fault names them.
-const (
-	fieldData     = "data"
-	fieldAmount   = "data.amount"
-	fieldCurrency = "data.currency"
-)
-
 // Reasons that several rules share. They hold for every wire format and never
 // carry a value.
 const (
-	reasonMissing   = "is missing"
-	reasonNull      = "is null"
-	reasonNotString = "is not a string"
-	reasonNUL       = "contains a NUL character"
+	reasonMissing    = "is missing"
+	reasonNull       = "is null"
+	reasonNotString  = "is not a string"
+	reasonNotInteger = "is not an integer"
+	reasonNUL        = "contains a NUL character"
 )
 
 // malformed returns the fault of a field that breaks a rule without a class of its own.
@@ -46,6 +40,30 @@ func idReason(id []byte) string {
 // hasNUL reports whether a text has the one character PostgreSQL cannot store.
 func hasNUL(text []byte) bool { return bytes.IndexByte(text, 0) >= 0 }
 
+// numberRule says how a format may write a version.
+type numberRule uint8
+
+const (
+	numberOnly   numberRule = iota // a JSON number in a document, plain digits elsewhere
+	numberOrText                   // in a document also as text
+	numberPadded                   // the same, and with leading zeros
+)
+
+// isInteger reports whether a text is written as a JSON integer, or as one with
+// leading zeros where they are allowed.
+func isInteger(text []byte, rule numberRule) bool {
+	digits := bytes.TrimPrefix(text, []byte("-"))
+	if len(digits) > 1 && digits[0] == '0' && rule != numberPadded {
+		return false
+	}
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return len(digits) > 0
+}
+
 // parseVersion reads a version from the text of an integer. The reason says which
 // rule it breaks, "" for none.
 func parseVersion(text []byte, first int64) (version int64, reason string) {
@@ -54,27 +72,27 @@ func parseVersion(text []byte, first int64) (version int64, reason string) {
 	case errors.Is(err, strconv.ErrRange):
 		return 0, "does not fit a 64-bit integer"
 	case err != nil:
-		return 0, "is not an integer"
+		return 0, reasonNotInteger
 	case version < first:
 		return 0, "is below the first version"
 	}
 	return version, ""
 }
 
-// supportedCurrency returns the currency that the text of data.currency names.
-func supportedCurrency(code []byte, supported CurrencySet) (Currency, *Fault) {
+// supportedCurrency returns the currency that the text of a field names.
+func supportedCurrency(field string, code []byte, supported CurrencySet) (Currency, *Fault) {
 	c, ok := supported.Lookup(string(code))
 	if !ok {
-		return Currency{}, &Fault{Class: UnsupportedCurrency, Field: fieldCurrency, Reason: "is not in the set of supported currencies"}
+		return Currency{}, &Fault{Class: UnsupportedCurrency, Field: field, Reason: "is not in the set of supported currencies"}
 	}
 	return c, nil
 }
 
-// validAmount returns the text of data.amount in minor units of c.
-func validAmount(text []byte, c Currency) (int64, *Fault) {
+// validAmount returns the text of a field in minor units of c.
+func validAmount(field string, text []byte, c Currency) (int64, *Fault) {
 	minor, err := ParseAmount(string(text), c)
 	if err != nil {
-		return 0, &Fault{Class: InvalidAmount, Field: fieldAmount, Reason: err.Error()}
+		return 0, &Fault{Class: InvalidAmount, Field: field, Reason: err.Error()}
 	}
 	return minor, nil
 }

@@ -1,0 +1,29 @@
+//go:build !race
+
+// The race detector empties sync.Pool at random, so allocations count without it only.
+
+package event_test
+
+import (
+	"testing"
+
+	"projector/projection/event"
+)
+
+func TestDecodeAllocatesNothing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		format  event.Format
+		message event.Message
+	}{
+		"json":            {event.NewJSON(options), event.Message{Value: []byte(change())}},
+		"debezium-outbox": {debezium(t), routed()},
+	} {
+		var d event.Decoded
+		tt.format.Decode(tt.message, &d) // warm
+		// The pool may be emptied by a garbage collection in between, so the average
+		// of many runs is rounded down.
+		if allocs := testing.AllocsPerRun(1000, func() { tt.format.Decode(tt.message, &d) }); allocs >= 1 {
+			t.Errorf("%s: %v allocations an event, want none", name, allocs)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package event
+
+import (
+	"cmp"
+	"sync"
+)
+
+// decoder is what all formats share: it knows where each field stands and judges
+// them by one set of rules. A format sets it up and, for each message, says where
+// the JSON document is. It is safe for concurrent use.
+type decoder struct {
+	firstVersion int64
+	currencies   CurrencySet
+	types        typeNames
+	shape        *shape // of the JSON document
+	places       [memberCount]place
+	number       numberRule // how a version may be written
+	epoch        TimeUnit   // what a time means that is a number
+	readings     sync.Pool  // of *reading
+}
+
+// newDecoder returns a decoder for fields that stand at places.
+func newDecoder(opts Options, places [memberCount]place) (*decoder, error) {
+	f := &decoder{
+		firstVersion: opts.FirstVersion,
+		currencies:   opts.Currencies,
+		types:        newTypeNames(opts.Ignore),
+		shape:        newShape(),
+		places:       places,
+		readings:     sync.Pool{New: func() any { return new(reading) }},
+	}
+	for field := range memberCount {
+		if p := &places[field]; p.kind == inDocument && p.name != "" {
+			if err := f.shape.add(field, p.path); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return f, nil
+}
+
+// reading is one message on its way to an event.
+type reading struct {
+	jsonScanner
+	message Message
+	found   members
+	// documentFault is why nothing of the document can be believed: half a document
+	// proves nothing.
+	documentFault *Fault
+	// envelopeFault is what else is wrong beside the fields.
+	envelopeFault *Fault
+}
+
+// begin returns an empty reading of a message.
+func (f *decoder) begin(m *Message) *reading {
+	r := f.readings.Get().(*reading) //nolint:forcetypeassert // the pool holds nothing else
+	r.message = *m
+	r.found = members{}
+	r.documentFault, r.envelopeFault = nil, nil
+	return r
+}
+
+// end gives the reading back.
+func (f *decoder) end(r *reading) {
+	r.release()
+	f.readings.Put(r)
+}
+
+// judge checks the fields in the order of the contract: identity first, because a
+// duplicate is decided on it whatever else is wrong, then the envelope, then data.
+func (f *decoder) judge(r *reading, d *Decoded) {
+	correlationFault := f.readCorrelationID(r, &d.Event)
+	identityFault := f.readIdentity(r, &d.Event)
+	typeFault := f.readType(r, &d.Event)
+	if identityFault != nil {
+		if d.Event.Type == Ignorable {
+			d.Skip = true
+			return
+		}
+		d.Fault = identityFault
+		return
+	}
+	d.Identity = Identified
+	timeFault := f.readOccurredAt(r, &d.Event)
+	d.Fault = cmp.Or(r.envelopeFault, typeFault, timeFault, correlationFault)
+	if d.Fault != nil {
+		return
+	}
+	switch d.Event.Type {
+	case Unknown:
+		d.Fault = &Fault{Class: UnknownEventType, Field: f.places[FieldEventType].name, Reason: "is neither a known event type nor one to ignore"}
+	case Ignorable: // its data is not looked at
+	default:
+		d.Fault = f.readData(r, &d.Event)
+	}
+}
+
+// readIdentity sets what it can read of event id, account id and version, and
+// returns the fault of the first that breaks its rules.
+func (f *decoder) readIdentity(r *reading, ev *Event) *Fault {
+	var idFault, accountFault, versionFault *Fault
+	ev.ID, idFault = f.readID(r, FieldEventID)
+	ev.AccountID, accountFault = f.readID(r, FieldAccountID)
+	ev.Version, versionFault = f.readVersion(r)
+	return cmp.Or(idFault, accountFault, versionFault)
+}
+
+// readID reads an event id or an account id.
+func (f *decoder) readID(r *reading, field Field) (string, *Fault) {
+	raw, text, fault := f.text(r, field)
+	if fault != nil {
+		return "", fault
+	}
+	if reason := idReason(text); reason != "" {
+		return "", malformed(f.places[field].name, reason)
+	}
+	return keep(raw, text), nil
+}
+
+// readType sets the type; one that is neither known nor ignorable is no fault yet.
+func (f *decoder) readType(r *reading, ev *Event) *Fault {
+	_, text, fault := f.text(r, FieldEventType)
+	if fault != nil {
+		return fault
+	}
+	named := f.types.resolve(text)
+	ev.Type, ev.TypeName = named.kind, named.name
+	return nil
+}
+
+// readVersion reads a version. In a document it is a JSON number, and an integer
+// also in its spelling, so neither 1.0 nor 1e0.
+func (f *decoder) readVersion(r *reading) (int64, *Fault) {
+	p, m := &f.places[FieldVersion], r.found[FieldVersion]
+	text := []byte(m)
+	switch {
+	case m.isNumber():
+	case f.number == numberOnly && !m.absent() && !m.isNull():
+		return 0, malformed(p.name, "is not a JSON number")
+	default:
+		var fault *Fault
+		if _, text, fault = f.text(r, FieldVersion); fault != nil {
+			return 0, fault
+		}
+		if !isInteger(text, f.number) {
+			return 0, malformed(p.name, reasonNotInteger)
+		}
+	}
+	version, reason := parseVersion(text, f.firstVersion)
+	if reason != "" {
+		return 0, malformed(p.name, reason)
+	}
+	return version, nil
+}
+
+// readOccurredAt sets the time of the event.
+func (f *decoder) readOccurredAt(r *reading, ev *Event) *Fault {
+	_, text, fault := f.text(r, FieldOccurredAt)
+	if fault != nil {
+		return fault
+	}
+	micros, ok := parseTimestamp(text)
+	if !ok {
+		var reason string
+		if micros, reason = f.epoch.parse(text); reason != "" {
+			return malformed(f.places[FieldOccurredAt].name, reason)
+		}
+	}
+	ev.OccurredAt = micros
+	return nil
+}
+
+// readCorrelationID sets the correlation id from the document, or from the headers
+// when that has none: no member, null or an empty string.
+func (f *decoder) readCorrelationID(r *reading, ev *Event) *Fault {
+	p := &f.places[FieldCorrelationID]
+	m := r.found[FieldCorrelationID]
+	if p.kind != inDocument || m.absent() || m.isNull() {
+		ev.CorrelationID = r.headerCorrelationID(p)
+		return nil
+	}
+	raw, text, fault := f.text(r, FieldCorrelationID)
+	switch {
+	case fault != nil:
+		return fault
+	case hasNUL(text):
+		return malformed(p.name, reasonNUL)
+	case len(text) == 0:
+		ev.CorrelationID = r.headerCorrelationID(p)
+	default:
+		ev.CorrelationID = keep(raw, text)
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package event
+
+import "unicode/utf8"
+
+// text returns what a field says that must be there and be text. raw is the part of
+// the message it was read from. Both are valid until the next call of r.
+func (f *decoder) text(r *reading, field Field) (raw, text []byte, fault *Fault) {
+	p := &f.places[field]
+	if p.kind == inDocument {
+		return f.documentText(r, field)
+	}
+	value, found := r.message.Key, r.message.Key != nil
+	if p.kind == inHeader {
+		value, found = firstHeader(r.message.Headers, p.header)
+	}
+	switch {
+	case !found:
+		return nil, nil, malformed(p.name, p.reasonMissing())
+	case value == nil:
+		return nil, nil, malformed(p.name, reasonNull)
+	}
+	raw, text, reason := r.plainText(value, p.quoted)
+	if reason != "" {
+		return nil, nil, malformed(p.name, reason)
+	}
+	return raw, text, nil
+}
+
+func (f *decoder) documentText(r *reading, field Field) (raw, text []byte, fault *Fault) {
+	p, m := &f.places[field], r.found[field]
+	switch {
+	case r.documentFault != nil:
+		return nil, nil, r.documentFault
+	case m.absent():
+		return nil, nil, malformed(p.name, p.reasonMissing())
+	case m.isNull():
+		return nil, nil, malformed(p.name, reasonNull)
+	case !m.isString():
+		return nil, nil, malformed(p.name, reasonNotString)
+	}
+	return m, r.text(m), nil
+}
+
+// plainText returns what a header or a key says; reason is why it says nothing.
+// Where it may be JSON, a quoted text, an envelope with a schema and null are read
+// as Kafka Connect's JsonConverter means them.
+func (r *reading) plainText(value []byte, quoted bool) (raw, text []byte, reason string) {
+	if quoted && len(value) > 0 {
+		switch {
+		case value[0] == '"':
+			text, err := r.scanText(value)
+			if err != nil {
+				return nil, nil, "is not plain text and not a well-formed JSON string"
+			}
+			return value, text, ""
+		case isConnectEnvelope(value):
+			return r.envelopeText(value)
+		case string(value) == "null":
+			return nil, nil, reasonNull
+		}
+	}
+	if !utf8.Valid(value) {
+		return nil, nil, "is not UTF-8"
+	}
+	return value, value, ""
+}
