@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -28,12 +27,13 @@ type Migrated struct {
 
 // Migrate brings the schema up to date. Many processes may call it at once: they
 // take turns by an advisory lock.
-func Migrate(ctx context.Context, url string) ([]Migrated, error) {
-	cfg, err := pgx.ParseConfig(url)
+func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migrated, error) {
+	c := newConnector(url, options)
+	cfg, err := c.config()
 	if err != nil {
 		return nil, err
 	}
-	db := stdlib.OpenDB(*cfg)
+	db := stdlib.OpenDB(*cfg.ConnConfig, stdlib.OptionBeforeConnect(c.refresh))
 	defer func() { _ = db.Close() }()
 	provider, err := newProvider(db)
 	if err != nil {

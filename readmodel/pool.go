@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -27,13 +28,60 @@ var sessionDefaults = map[string]string{
 	"enable_seqscan":  "off",
 }
 
+// connector makes the settings of connections, anew for each: what they name in
+// files (certificates, keys, .pgpass) may have changed since the last one.
+type connector struct {
+	url      string
+	password func() (string, error)
+}
+
+// ConnectOption is something about a connection that does not stand in its URL.
+type ConnectOption func(*connector)
+
+// WithPassword asks for the password before each new connection, so that it may
+// change. An error of it is an error of the connection.
+func WithPassword(password func() (string, error)) ConnectOption {
+	return func(c *connector) { c.password = password }
+}
+
+func newConnector(url string, options []ConnectOption) *connector {
+	c := &connector{url: url}
+	for _, option := range options {
+		option(c)
+	}
+	return c
+}
+
+// config reads the settings as they are now.
+func (c *connector) config() (*pgxpool.Config, error) {
+	cfg, err := pgxpool.ParseConfig(c.url)
+	if err != nil || c.password == nil {
+		return cfg, err
+	}
+	cfg.ConnConfig.Password, err = c.password()
+	return cfg, err
+}
+
+// refresh renews the secrets of a connection that is about to be made.
+func (c *connector) refresh(_ context.Context, conn *pgx.ConnConfig) error {
+	cfg, err := c.config()
+	if err != nil {
+		return err
+	}
+	fresh := cfg.ConnConfig
+	conn.Password, conn.TLSConfig, conn.Fallbacks = fresh.Password, fresh.TLSConfig, fresh.Fallbacks
+	return nil
+}
+
 // OpenPool prepares a connection pool. It does not connect: the error is about the
 // URL. An empty URL means the PG* environment variables.
-func OpenPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
-	cfg, err := pgxpool.ParseConfig(url)
+func OpenPool(ctx context.Context, url string, options ...ConnectOption) (*pgxpool.Pool, error) {
+	c := newConnector(url, options)
+	cfg, err := c.config()
 	if err != nil {
 		return nil, err
 	}
+	cfg.BeforeConnect = c.refresh
 	for name, value := range sessionDefaults {
 		if _, set := cfg.ConnConfig.RuntimeParams[name]; !set {
 			cfg.ConnConfig.RuntimeParams[name] = value

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net/url"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -9,17 +10,46 @@ import (
 	"projector/readmodel"
 )
 
-// databaseFlags say where the read model is.
+// databaseFlags say where the read model is. Files, also those the URL names, are
+// read again for each new connection.
 type databaseFlags struct {
-	DatabaseURL string `env:"DATABASE_URL" placeholder:"URL" group:"PostgreSQL" help:"Where the read model is, e.g. postgres://user@host:5432/bank. Default: the PG* environment variables."`
+	DatabaseURL          string `env:"DATABASE_URL" placeholder:"URL" group:"PostgreSQL" help:"Where the read model is, e.g. postgres://user@host:5432/bank?sslmode=verify-full. Default: the PG* environment variables."`
+	DatabasePasswordFile string `env:"DATABASE_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"PostgreSQL" help:"File that holds the password, instead of the URL."`
 }
 
 func (f *databaseFlags) pool(ctx context.Context) (*pgxpool.Pool, error) {
-	pool, err := readmodel.OpenPool(ctx, f.DatabaseURL)
+	options, err := f.connect()
+	if err != nil {
+		return nil, err
+	}
+	pool, err := readmodel.OpenPool(ctx, f.DatabaseURL, options...)
 	if err != nil {
 		return nil, badDatabaseURL(err)
 	}
 	return pool, nil
+}
+
+const passwordFileFlag = "--database-password-file (DATABASE_PASSWORD_FILE)"
+
+// connect is what the URL does not say about a connection.
+func (f *databaseFlags) connect() ([]readmodel.ConnectOption, error) {
+	if f.DatabasePasswordFile == "" {
+		return nil, nil
+	}
+	if u, err := url.Parse(f.DatabaseURL); err == nil {
+		if _, set := u.User.Password(); set || u.Query().Has("password") {
+			return nil, usagef("%s: --database-url (DATABASE_URL) holds a password too; take it out of there", passwordFileFlag)
+		}
+	}
+	if _, err := f.password(); err != nil {
+		return nil, usageError{err}
+	}
+	return []readmodel.ConnectOption{readmodel.WithPassword(f.password)}, nil
+}
+
+// password is the password as it is now.
+func (f *databaseFlags) password() (string, error) {
+	return fromFile(passwordFileFlag, f.DatabasePasswordFile)
 }
 
 // badDatabaseURL names the flag; errclass sees to it that no password is printed.

@@ -31,7 +31,11 @@ func (c *migrateCmd) Run(ctx context.Context, io *streams) error {
 	if err != nil {
 		return fmt.Errorf("reach PostgreSQL: %w", err)
 	}
-	done, err := readmodel.Migrate(ctx, c.DatabaseURL)
+	options, err := c.connect()
+	if err != nil {
+		return err
+	}
+	done, err := readmodel.Migrate(ctx, c.DatabaseURL, options...)
 	var parse *pgconn.ParseConfigError
 	if errors.As(err, &parse) {
 		return badDatabaseURL(err)
