@@ -139,9 +139,17 @@ func (r *Reader) listed(ctx context.Context, list lister) (map[int32]kadm.Listed
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list offsets of topic %q: %w", r.topic, err)
+		return nil, fmt.Errorf("list offsets of topic %q: %w", r.topic, r.explain(err))
 	}
 	return all[r.topic], nil
+}
+
+// explain names the grant that a reader lacks.
+func (r *Reader) explain(err error) error {
+	if unauthorized(err) {
+		return fmt.Errorf("missing ACL: READ on topic %s: %w", r.topic, err)
+	}
+	return err
 }
 
 // readRange yields the records of one range and reports whether to go on.
@@ -151,7 +159,7 @@ func (r *Reader) readRange(ctx context.Context, span offsetRange, progress *tall
 		before := f.span.next
 		records, err := f.fetch(ctx)
 		if err != nil {
-			yield(nil, fmt.Errorf("read topic %q partition %d at offset %d: %w", r.topic, span.partition, before, err))
+			yield(nil, fmt.Errorf("read topic %q partition %d at offset %d: %w", r.topic, span.partition, before, r.explain(err)))
 			return false
 		}
 		for _, record := range records {

@@ -47,8 +47,8 @@ func EnsureTopic(ctx context.Context, adm *kadm.Client, dlqTopic, sourceTopic st
 	case err == nil, errors.Is(err, kerr.TopicAlreadyExists): // another instance was faster
 		return nil
 	case unauthorized(err):
-		return fmt.Errorf("create topic %q: not permitted: grant CREATE on the topic, "+
-			"or create it beforehand with %d partitions: %w", dlqTopic, len(source.Partitions), err)
+		return fmt.Errorf("missing ACL: CREATE on topic %s: grant it, "+
+			"or create the topic beforehand with %d partitions: %w", dlqTopic, len(source.Partitions), err)
 	default:
 		return fmt.Errorf("create topic %q: %w", dlqTopic, err)
 	}
@@ -65,7 +65,7 @@ func describeTopic(ctx context.Context, adm *kadm.Client, topic string) (kadm.To
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		return kadm.TopicDetail{}, false, nil
 	case unauthorized(err):
-		return kadm.TopicDetail{}, false, fmt.Errorf("describe topic %q: not permitted: grant DESCRIBE on the topic: %w", topic, err)
+		return kadm.TopicDetail{}, false, fmt.Errorf("missing ACL: DESCRIBE on topic %s: %w", topic, err)
 	case err != nil:
 		return kadm.TopicDetail{}, false, fmt.Errorf("describe topic %q: %w", topic, err)
 	}

@@ -124,10 +124,10 @@ func TestEnsureTopicNamesTheMissingGrant(t *testing.T) {
 		{
 			"no CREATE",
 			[]kfake.ACL{allow(sourceTopic, kmsg.ACLOperationRead), allow(deadTopic, kmsg.ACLOperationWrite)},
-			[]string{deadTopic, "grant CREATE", "beforehand with 3 partitions"},
+			[]string{deadTopic, "missing ACL: CREATE", "beforehand with 3 partitions"},
 		},
-		{"no DESCRIBE", []kfake.ACL{allow(sourceTopic, kmsg.ACLOperationRead)}, []string{deadTopic, "grant DESCRIBE"}},
-		{"not even the source", []kfake.ACL{allow(deadTopic, kmsg.ACLOperationWrite)}, []string{sourceTopic, "grant DESCRIBE"}},
+		{"no DESCRIBE", []kfake.ACL{allow(sourceTopic, kmsg.ACLOperationRead)}, []string{deadTopic, "missing ACL: DESCRIBE"}},
+		{"not even the source", []kfake.ACL{allow(deadTopic, kmsg.ACLOperationWrite)}, []string{sourceTopic, "missing ACL: DESCRIBE"}},
 		{"all but the source's settings", []kfake.ACL{
 			allow(sourceTopic, kmsg.ACLOperationRead),
 			allow(deadTopic, kmsg.ACLOperationWrite), allow(deadTopic, kmsg.ACLOperationCreate),

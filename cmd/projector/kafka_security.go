@@ -68,6 +68,20 @@ func (f *securityFlags) transport() credential.TLS {
 	return credential.TLS{CA: f.TLSCA, Cert: f.TLSCert, Key: f.TLSKey, ServerName: f.TLSServerName}
 }
 
+// principal is who the brokers take this client for, as far as it can know.
+func (f *securityFlags) principal() string {
+	switch {
+	case f.mechanism() == mechanismOAuth:
+		return "the principal of the token"
+	case f.SASLUsername != "":
+		return "User:" + f.SASLUsername
+	case f.TLSCert != "":
+		return "the principal of the client certificate"
+	default:
+		return "User:ANONYMOUS"
+	}
+}
+
 func (f *securityFlags) checkTLS() error {
 	if !f.TLS {
 		if f.TLSCA != "" || f.TLSCert != "" || f.TLSKey != "" || f.TLSServerName != "" {

@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/dlq"
+	"projector/internal/acl"
 	"projector/internal/consumer"
 	"projector/internal/retry"
 	"projector/internal/telemetry"
@@ -157,6 +158,7 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 	if p.admin, err = kgo.NewClient(client...); err != nil {
 		return nil, fmt.Errorf("create the Kafka client: %w", err)
 	}
+	needs := acl.Needs{Topic: c.Topic, Group: c.group(), DLQ: c.dlqTopic(), Principal: c.principal()}
 	balances := readmodel.BalanceConfig{
 		Pool: pool, Format: format, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit,
 		CacheBytes: func() int { return max(256<<10, cacheBytes/max(1, p.consumer.Partitions())) },
@@ -168,7 +170,8 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 		Open: func(partition int32) consumer.Projection {
 			return readmodel.NewBalance(balances, readmodel.Partition{Group: c.group(), Topic: c.Topic, Number: partition})
 		},
-		DeadLetters: deadLetters{p.publisher, p.admin, c.dlqTopic(), c.Topic},
+		DeadLetters: deadLetters{p.publisher, p.admin, needs},
+		Access:      kafkaAccess{needs, p.admin},
 		Database:    sharedDatabase{pool, c.group(), c.Topic},
 		Observer:    p.metrics,
 		Health:      p.health,

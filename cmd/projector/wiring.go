@@ -10,6 +10,7 @@ import (
 
 	"projector/dlq"
 	"projector/errclass"
+	"projector/internal/acl"
 	"projector/internal/retry"
 	"projector/internal/telemetry"
 	"projector/projection"
@@ -37,14 +38,28 @@ func (u unready) Recovered(int, time.Duration) { u.p.health.OK(conditionSchema) 
 // deadLetters is the consumer's way to the DLQ topic.
 type deadLetters struct {
 	*dlq.Publisher
-	admin         *kgo.Client
-	topic, source string
+	admin *kgo.Client
+	needs acl.Needs
+}
+
+// Deliver publishes, and names a permission that is missing for it.
+func (d deadLetters) Deliver(ctx context.Context, letters *dlq.Delivery) error {
+	return d.needs.Publishing(d.Publisher.Deliver(ctx, letters))
 }
 
 // EnsureTopic creates the DLQ topic when it is missing.
 func (d deadLetters) EnsureTopic(ctx context.Context) error {
-	return dlq.EnsureTopic(ctx, kadm.NewClient(d.admin), d.topic, d.source)
+	return dlq.EnsureTopic(ctx, kadm.NewClient(d.admin), d.needs.DLQ, d.needs.Topic)
 }
+
+// kafkaAccess is what the brokers have to allow.
+type kafkaAccess struct {
+	acl.Needs
+	client *kgo.Client
+}
+
+// Check asks the brokers what is missing.
+func (a kafkaAccess) Check(ctx context.Context) error { return a.Needs.Check(ctx, a.client) }
 
 // sharedDatabase is what the consumer needs of the database beside the projection.
 type sharedDatabase struct {

@@ -54,6 +54,15 @@ type Database interface {
 	Reset()
 }
 
+// Access knows which permissions of the brokers are needed.
+type Access interface {
+	// Check asks the brokers, and names what is missing.
+	Check(context.Context) error
+	// Consuming names the missing permission an error of consuming stands for.
+	// Other errors come back as they are.
+	Consuming(error) error
+}
+
 // Observer counts. Its methods must be cheap and safe for concurrent use.
 type Observer interface {
 	Assigned(topic string, partition int32)
@@ -90,6 +99,7 @@ type Config struct {
 	Open        func(partition int32) Projection
 	DeadLetters DeadLetters
 	Database    Database
+	Access      Access // nil: nobody asks
 	Observer    Observer
 	Health      Health
 	Log         *slog.Logger

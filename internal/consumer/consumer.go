@@ -99,7 +99,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	background, stop := context.WithCancel(context.Background())
 	var tasks sync.WaitGroup
 	for _, task := range []func(context.Context){
-		c.committer.run, c.watchPositions, c.watchLag, c.watchKafka, c.watchDatabase, c.ensureDLQ,
+		c.committer.run, c.watchPositions, c.watchLag, c.watchKafka, c.watchAccess, c.watchDatabase, c.ensureDLQ,
 	} {
 		tasks.Go(func() { task(background) })
 	}
@@ -262,6 +262,7 @@ func (c *Consumer) commitFailing(err error) {
 		c.throttled("kafka", "commit offsets").Recovered(1, 0)
 		return
 	}
+	err = c.explain(err)
 	c.cfg.Observer.Retry("kafka", errclass.Reason(err))
 	c.throttled("kafka", "commit offsets").Failing(err, 1, 0, c.committer.interval)
 }

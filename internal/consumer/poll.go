@@ -111,6 +111,7 @@ func (c *Consumer) fetchFailed(p int32, err error) {
 	if w := c.worker(p); w != nil {
 		w.breakOff(err)
 	}
+	err = c.explain(err)
 	c.cfg.Observer.Retry("kafka", errclass.Reason(err))
 	c.throttled("kafka", "fetch records").Failing(err, 1, 0, pollWithin)
 	c.fetchFailedAt.Store(time.Now().UnixNano())

@@ -62,6 +62,28 @@ func (c *Consumer) watchKafka(ctx context.Context) {
 	})
 }
 
+// watchAccess says what the brokers would refuse, before they do: nothing is fetched,
+// committed or published by an instance that has nothing to do.
+func (c *Consumer) watchAccess(ctx context.Context) {
+	if c.cfg.Access == nil {
+		return
+	}
+	every(ctx, watchEvery, watchWithin, func(look context.Context) {
+		err := c.cfg.Access.Check(look)
+		if err == nil || errclass.Kafka(err).Unready() {
+			c.tell(ctx, "access", "Kafka: ", err)
+		} // else the brokers cannot be asked, which watchKafka tells
+	})
+}
+
+// explain names the missing permission that err stands for, if it does.
+func (c *Consumer) explain(err error) error {
+	if c.cfg.Access == nil || err == nil {
+		return err
+	}
+	return c.cfg.Access.Consuming(err)
+}
+
 // watchLeaders says which of the assigned partitions nobody leads: the client waits
 // for a leader without a word.
 func (c *Consumer) watchLeaders(topic kadm.TopicDetail) {
@@ -99,7 +121,7 @@ func (c *Consumer) awaitTopic(ctx context.Context) error {
 func (c *Consumer) askForTopic(ctx context.Context, adm *kadm.Client) error {
 	topics, err := adm.ListTopics(ctx, c.cfg.Topic)
 	if err != nil {
-		return err
+		return c.explain(err)
 	}
 	if err := topics[c.cfg.Topic].Err; kafkaUnknownTopic(err) {
 		return fmt.Errorf("topic %q does not exist yet, waiting for it: %w", c.cfg.Topic, err)
@@ -134,10 +156,22 @@ func (c *Consumer) tell(ctx context.Context, condition, prefix string, err error
 	case ctx.Err() != nil:
 	case err == nil:
 		c.cfg.Health.OK(condition)
-		c.throttled(condition, "check").Recovered(1, 0)
+		c.throttled(checked(condition)).Recovered(1, 0)
 	default:
 		c.cfg.Health.Fail(condition, prefix+errclass.Safe(err))
-		c.throttled(condition, "check").Failing(err, 1, 0, watchEvery)
+		c.throttled(checked(condition)).Failing(err, 1, 0, watchEvery)
+	}
+}
+
+// checked names the dependency behind a condition, and what is done to it, for the log.
+func checked(condition string) (dependency, what string) {
+	switch condition {
+	case "access":
+		return "kafka", "check permissions"
+	case "dlq":
+		return "kafka", "create the DLQ topic"
+	default:
+		return condition, "check"
 	}
 }
 

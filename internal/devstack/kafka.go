@@ -20,6 +20,8 @@ type KafkaOptions struct {
 	Dir string
 	// Settings are lines of server.properties that replace or join the defaults.
 	Settings map[string]string
+	// Security, when set, opens listeners that ask who is there.
+	Security *KafkaSecurity
 	// Log receives the servers' warnings and errors. Nil discards them.
 	Log io.Writer
 }
@@ -36,6 +38,7 @@ type Kafka struct {
 	java      string
 	lib       string
 	settings  map[string]string
+	security  *KafkaSecurity
 	log       io.Writer
 
 	mu    sync.Mutex
@@ -48,6 +51,8 @@ type kafkaNode struct {
 	dir            string
 	port           int
 	controllerPort int
+	saslPort       int // with KafkaSecurity only
+	tlsPort        int // the same
 	server         *process
 }
 
@@ -61,7 +66,10 @@ func StartKafka(ctx context.Context, options KafkaOptions) (*Kafka, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit) // not for the fetching, which depends on the line
 	defer cancel()
-	err = k.format(ctx)
+	err = k.writeKeystores()
+	if err == nil {
+		err = k.format(ctx)
+	}
 	if err == nil {
 		err = retryStart(ctx, k.startOnNewPorts)
 	}
@@ -90,7 +98,7 @@ func newKafka(ctx context.Context, options KafkaOptions) (*Kafka, error) {
 	}
 	k := &Kafka{
 		dir: dir, temporary: temporary, java: java, lib: lib,
-		settings: options.Settings, log: serverLog(options.Log),
+		settings: options.Settings, security: options.Security, log: serverLog(options.Log),
 	}
 	k.addNodes(brokers)
 	return k, nil
@@ -200,12 +208,14 @@ func (k *Kafka) Close(ctx context.Context) error {
 
 // Addrs are the brokers' addresses, host:port, in the order of the nodes, of
 // stopped nodes too.
-func (k *Kafka) Addrs() []string {
+func (k *Kafka) Addrs() []string { return k.addrs(func(n *kafkaNode) int { return n.port }) }
+
+func (k *Kafka) addrs(port func(*kafkaNode) int) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	addrs := make([]string, len(k.nodes))
 	for i, node := range k.nodes {
-		addrs[i] = address(node.port)
+		addrs[i] = address(port(node))
 	}
 	return addrs
 }

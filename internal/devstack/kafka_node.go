@@ -28,12 +28,14 @@ func (k *Kafka) addNodes(n int) {
 // assignPorts gives every node new ports and writes the properties of all: each
 // names the ports of the others.
 func (k *Kafka) assignPorts() error {
-	ports, err := freePorts(2 * len(k.nodes))
+	const each = 4 // some stay free without KafkaSecurity
+	ports, err := freePorts(each * len(k.nodes))
 	if err != nil {
 		return err
 	}
 	for i, node := range k.nodes {
-		node.port, node.controllerPort = ports[2*i], ports[2*i+1]
+		p := ports[each*i:]
+		node.port, node.controllerPort, node.saslPort, node.tlsPort = p[0], p[1], p[2], p[3]
 	}
 	return k.writeProperties()
 }

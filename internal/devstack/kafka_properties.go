@@ -56,6 +56,7 @@ func (k *Kafka) properties(node *kafkaNode) []byte {
 		"share.coordinator.state.topic.replication.factor": replicas,
 		"share.coordinator.state.topic.min.isr":            inSync,
 	}
+	k.secure(lines, node)
 	maps.Copy(lines, k.settings)
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
