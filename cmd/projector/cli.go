@@ -34,6 +34,7 @@ type cli struct {
 	Account accountCmd `cmd:"" help:"Look at one account, or pass over one of its versions."`
 	Gaps    gapsCmd    `cmd:"" help:"List the accounts that wait for a missing or corrected event."`
 	Lag     lagCmd     `cmd:"" help:"Show how far the read model is behind the topic, from outside the running process."`
+	Verify  verifyCmd  `cmd:"" help:"Compare the read model with an authoritative ledger; exit status 1 when they differ."`
 	Migrate migrateCmd `cmd:"" help:"Bring the database schema up to date. Safe to run from many places at once."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }

@@ -1,0 +1,154 @@
+package ledger
+
+import "fmt"
+
+// Kind says in what way an account differs. Its names are public surface.
+type Kind string
+
+// The kinds of differences.
+const (
+	Different Kind = "different" // the balances differ at one version
+	Missing   Kind = "missing"   // the read model does not know it
+	Unknown   Kind = "unknown"   // the ledger does not know it
+)
+
+// Account is one account as the read model has it.
+type Account struct {
+	ID      string
+	Exists  bool // false: it only waits for its first version
+	Version int64
+	Balance string // decimal
+	// Since: the read model has written it since the ledger was read, or may have.
+	Since bool
+}
+
+// Difference is one account that differs.
+type Difference struct {
+	AccountID     string
+	Kind          Kind
+	LedgerVersion *int64 // nil: the ledger does not know it
+	Version       *int64 // nil: it has no row in the read model
+	LedgerBalance string
+	Balance       string
+}
+
+// Report is what a comparison has found. Checked is the sum of the other counts.
+type Report struct {
+	Checked, Matched, Behind, Ahead, Different int64
+	Differences                                []Difference // the first of them
+}
+
+// Comparison compares two streams of accounts, each by account id in the order of
+// bytes: the ledger's, which it pulls, and the read model's, which is pushed into it.
+type Comparison struct {
+	next   func() (Entry, error, bool)
+	limit  int
+	entry  Entry
+	ended  bool
+	last   string
+	begun  bool
+	report Report
+}
+
+// NewComparison compares with the ledger that next hands over, as iter.Pull2 makes
+// it, and keeps so many differences.
+func NewComparison(next func() (Entry, error, bool), limit int) (*Comparison, error) {
+	c := &Comparison{next: next, limit: limit}
+	err := c.advance()
+	return c, err
+}
+
+func (c *Comparison) advance() (err error) {
+	entry, err, more := c.next()
+	c.entry, c.ended = entry, !more
+	return err
+}
+
+// Checked is how many accounts have been compared.
+func (c *Comparison) Checked() int64 { return c.report.Checked }
+
+// Take compares the read model's next account.
+func (c *Comparison) Take(a *Account) error {
+	if c.begun && a.ID <= c.last {
+		return fmt.Errorf("the read model is not in the order of its account ids: %q comes behind %q", a.ID, c.last)
+	}
+	c.begun, c.last = true, a.ID
+	for !c.ended && c.entry.AccountID < a.ID {
+		c.missing()
+		if err := c.advance(); err != nil {
+			return err
+		}
+	}
+	if c.ended || c.entry.AccountID > a.ID {
+		c.unknown(a)
+		return nil
+	}
+	c.compare(a)
+	return c.advance()
+}
+
+// End answers the report, after the read model's last account.
+func (c *Comparison) End() (Report, error) {
+	for !c.ended {
+		c.missing()
+		if err := c.advance(); err != nil {
+			return c.report, err
+		}
+	}
+	return c.report, nil
+}
+
+// compare compares an account that both know.
+func (c *Comparison) compare(a *Account) {
+	r := &c.report
+	r.Checked++
+	switch balance, isNumber := Canonical(a.Balance); {
+	case !a.Exists, a.Version < c.entry.Version:
+		r.Behind++
+	case a.Version > c.entry.Version:
+		r.Ahead++
+	case isNumber && balance == c.entry.Balance:
+		r.Matched++
+	default:
+		c.differs(Difference{
+			AccountID: a.ID, Kind: Different, LedgerVersion: &c.entry.Version, Version: &a.Version,
+			LedgerBalance: c.entry.Balance, Balance: a.Balance,
+		})
+	}
+}
+
+func (c *Comparison) missing() {
+	c.report.Checked++
+	c.differs(Difference{
+		AccountID: c.entry.AccountID, Kind: Missing, LedgerVersion: &c.entry.Version, LedgerBalance: c.entry.Balance,
+	})
+}
+
+// unknown counts an account that the ledger does not have: as ahead, when it may have
+// been opened since.
+func (c *Comparison) unknown(a *Account) {
+	c.report.Checked++
+	if a.Since {
+		c.report.Ahead++
+		return
+	}
+	d := Difference{AccountID: a.ID, Kind: Unknown}
+	if a.Exists {
+		d.Version, d.Balance = &a.Version, a.Balance
+	}
+	c.differs(d)
+}
+
+func (c *Comparison) differs(d Difference) {
+	c.report.Different++
+	if len(c.report.Differences) >= c.limit {
+		return
+	}
+	if d.LedgerVersion != nil {
+		d.LedgerVersion = new(*d.LedgerVersion) // the entry is written over
+	}
+	if d.Version != nil {
+		d.Version = new(*d.Version)
+	}
+	c.report.Differences = append(c.report.Differences, d)
+}

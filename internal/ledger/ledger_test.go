@@ -1,0 +1,283 @@
+package ledger_test
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"projector/internal/ledger"
+)
+
+func TestCanonical(t *testing.T) {
+	for text, want := range map[string]string{
+		"0": "0", "-0": "0", "-0.00": "0", "10.50": "10.5", "0010.5": "10.5", "-7": "-7", "1000": "1000", "0.010": "0.01",
+		"123456789012345678901234567890.1": "123456789012345678901234567890.1",
+	} {
+		if got, ok := ledger.Canonical(text); !ok || got != want {
+			t.Errorf("%q: got %q, %v; want %q", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{
+		"", "-", ".", "1.", ".5", "+1", "1e3", "1,5", " 1", "1 ", "NaN", "--1", "0x1", "$1", "1_0", strings.Repeat("1", 101), "٣",
+	} {
+		if got, ok := ledger.Canonical(text); ok {
+			t.Errorf("%q is no decimal number, but became %q", text, got)
+		}
+	}
+}
+
+// Two texts have one canonical form exactly when they are one number.
+func TestCanonicalIsEqualityOfNumbers(t *testing.T) {
+	number := rapid.StringMatching(`-?0{0,2}[0-9]{1,4}(\.[0-9]{1,3})?`)
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := number.Draw(t, "a"), number.Draw(t, "b")
+		x, okX := ledger.Canonical(a)
+		y, okY := ledger.Canonical(b)
+		p, _ := new(big.Rat).SetString(a)
+		q, _ := new(big.Rat).SetString(b)
+		if !okX || !okY || (x == y) != (p.Cmp(q) == 0) {
+			t.Fatalf("%q and %q became %q and %q", a, b, x, y)
+		}
+	})
+}
+
+func read(text string) (entries []ledger.Entry, err error) {
+	for e, err := range ledger.ReadCSV(strings.NewReader(text)) {
+		if err != nil {
+			return entries, err
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+func TestReadCSV(t *testing.T) {
+	entries, err := read("\ufeffbalance,note,account_id,version\r\n1.50,\"a, b\nc\",\"acc \"\"1\"\"\",7\r\n-2,,acc-2,0\n")
+	want := []ledger.Entry{{AccountID: `acc "1"`, Version: 7, Balance: "1.5", Place: 2}, {AccountID: "acc-2", Version: 0, Balance: "-2", Place: 4}}
+	if err != nil || !slices.Equal(entries, want) {
+		t.Errorf("got %v, %v", entries, err)
+	}
+	const head = "account_id,version,balance\n"
+	for text, want := range map[string]string{
+		"":                                         "empty",
+		"account_id,version\n":                     "balance",
+		"account_id,version,balance,version\n":     "two columns",
+		head + "a,1,1\nb,x,1\n":                    "line 3, column 3: version",
+		head + "a,1,1\nb,1,secret\n":               "line 3, column 5: balance",
+		head + ",1,1\n":                            "line 2, column 1: account_id",
+		head + "a,-1,1\n":                          "version",
+		head + "a,1.0,1\n":                         "version",
+		head + "a,9223372036854775808,1\n":         "version",
+		head + "a,1,\n":                            "balance",
+		head + "a,1\n":                             "line 2",
+		head + "a,1,1,1\n":                         "line 2",
+		head + "a,\"1,1\n":                         "line 2",
+		head + "a\x00,1,1\n":                       "account_id",
+		head + "a\xff,1,1\n":                       "account_id",
+		head + strings.Repeat("a", 201) + ",1,1\n": "account_id",
+	} {
+		_, err := read(text)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want an error with %q", text, err, want)
+		} else if strings.Contains(err.Error(), "secret") {
+			t.Errorf("an error repeats a balance: %v", err)
+		}
+	}
+}
+
+func entryOf(i int) ledger.Entry {
+	return ledger.Entry{AccountID: fmt.Sprintf("acc-%d", i), Version: int64(i), Balance: fmt.Sprint(i), Place: int64(i + 1)}
+}
+
+// The sorter gives back what it took, in the order of bytes, with files or without.
+func TestSorter(t *testing.T) {
+	const n = 100_000 // several MB, so with 2 MB of memory several files
+	for _, memory := range []int{2 << 20, ledger.DefaultMemory} {
+		s := ledger.NewSorter(memory, t.TempDir())
+		for _, i := range rand.Perm(n) {
+			if err := s.Add(entryOf(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		seen, last := 0, ""
+		for e, err := range s.Sorted() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.AccountID <= last || e != entryOf(int(e.Version)) {
+				t.Fatalf("%+v behind %q", e, last)
+			}
+			seen, last = seen+1, e.AccountID
+		}
+		if seen != n {
+			t.Errorf("%d of %d entries", seen, n)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestDuplicatesAreFoundAcrossFiles(t *testing.T) {
+	const n = 100_000
+	s := ledger.NewSorter(2<<20, t.TempDir())
+	for i := range n {
+		if err := s.Add(entryOf(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := entryOf(7)
+	again.Place = n + 1
+	if err := s.Add(again); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for _, err = range s.Sorted() {
+		if err != nil {
+			break
+		}
+	}
+	var duplicate *ledger.DuplicateError
+	if !errors.As(err, &duplicate) || *duplicate != (ledger.DuplicateError{AccountID: "acc-7", First: 8, Second: n + 1}) {
+		t.Errorf("got %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The merge is held against two maps.
+func TestComparisonAgainstMaps(t *testing.T) {
+	ids := rapid.SampledFrom([]string{"a", "B", "c", "é", "z1", "z10", "z2"})
+	rapid.Check(t, func(t *rapid.T) {
+		entries := rapid.MapOf(ids, rapid.Custom(func(t *rapid.T) ledger.Entry {
+			return ledger.Entry{Version: rapid.Int64Range(1, 3).Draw(t, "v"), Balance: rapid.SampledFrom([]string{"1", "1.5"}).Draw(t, "b")}
+		})).Draw(t, "ledger")
+		accounts := rapid.MapOf(ids, rapid.Custom(func(t *rapid.T) ledger.Account {
+			return ledger.Account{
+				Exists: rapid.Bool().Draw(t, "exists"), Since: rapid.Bool().Draw(t, "since"),
+				Version: rapid.Int64Range(1, 3).Draw(t, "v"), Balance: rapid.SampledFrom([]string{"1.00", "1.50"}).Draw(t, "b"),
+			}
+		})).Draw(t, "accounts")
+		var want ledger.Report
+		kinds := map[string]ledger.Kind{}
+		for id, e := range entries {
+			a, known := accounts[id]
+			switch {
+			case !known:
+				kinds[id] = ledger.Missing
+			case !a.Exists || a.Version < e.Version:
+				want.Behind++
+			case a.Version > e.Version:
+				want.Ahead++
+			case (a.Balance == "1.00") != (e.Balance == "1"):
+				kinds[id] = ledger.Different
+			default:
+				want.Matched++
+			}
+		}
+		for id, a := range accounts {
+			if _, known := entries[id]; !known && a.Since {
+				want.Ahead++
+			} else if !known {
+				kinds[id] = ledger.Unknown
+			}
+		}
+		want.Different = int64(len(kinds))
+		want.Checked = want.Matched + want.Behind + want.Ahead + want.Different
+		limit := rapid.IntRange(0, 8).Draw(t, "limit")
+
+		next, stop := iter.Pull2(sorted(entries))
+		defer stop()
+		c, err := ledger.NewComparison(next, limit)
+		for _, id := range slices.Sorted(maps.Keys(accounts)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := accounts[id]
+			a.ID = id
+			err = c.Take(&a)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.End()
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed := slices.Sorted(maps.Keys(kinds))
+		listed = listed[:min(limit, len(listed))]
+		if len(got.Differences) != len(listed) {
+			t.Fatalf("%d differences, want %d", len(got.Differences), len(listed))
+		}
+		for i, id := range listed {
+			if d := got.Differences[i]; d.AccountID != id || d.Kind != kinds[id] {
+				t.Fatalf("difference %d: got %+v, want %s %s", i, d, id, kinds[id])
+			}
+		}
+		got.Differences = nil
+		if got.Checked != want.Checked || got.Matched != want.Matched || got.Behind != want.Behind || got.Ahead != want.Ahead || got.Different != want.Different {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+	})
+}
+
+func sorted(entries map[string]ledger.Entry) iter.Seq2[ledger.Entry, error] {
+	return func(yield func(ledger.Entry, error) bool) {
+		for _, id := range slices.Sorted(maps.Keys(entries)) {
+			e := entries[id]
+			e.AccountID = id
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func TestComparisonRefusesAWrongOrder(t *testing.T) {
+	next, stop := iter.Pull2(sorted(nil))
+	defer stop()
+	c, err := ledger.NewComparison(next, 1)
+	if err == nil {
+		err = c.Take(&ledger.Account{ID: "b"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Take(&ledger.Account{ID: "a"}); err == nil {
+		t.Error("an account out of order was compared")
+	}
+}
+
+func TestSampleDrawsAllAlike(t *testing.T) {
+	entries := map[string]ledger.Entry{}
+	for i := range 10 {
+		entries[fmt.Sprint(i)] = ledger.Entry{}
+	}
+	random, drawn := rand.New(rand.NewPCG(1, 2)), map[string]int{}
+	for range 10_000 {
+		sample, err := ledger.Sample(sorted(entries), 3, random)
+		if err != nil || len(sample) != 3 || sample[0].AccountID >= sample[1].AccountID {
+			t.Fatal(sample, err)
+		}
+		for _, e := range sample {
+			drawn[e.AccountID]++
+		}
+	}
+	for id, n := range drawn {
+		if n < 2800 || n > 3200 {
+			t.Errorf("account %s was drawn %d times of 10,000, expected about 3,000", id, n)
+		}
+	}
+	if all, err := ledger.Sample(sorted(entries), 99, random); err != nil || len(all) != 10 {
+		t.Error(len(all), err)
+	}
+}

@@ -1,0 +1,10 @@
+-- Every account there is, also those that only wait for their first version, in the
+-- order of bytes. An account written since a moment may have been opened since.
+SELECT coalesce(b.account_id, h.account_id) AS account_id,
+       b.account_id IS NOT NULL,
+       coalesce(b.version, 0),
+       coalesce(b.balance::text, ''),
+       coalesce(coalesce(b.updated_at, h.since) >= $1::timestamptz, false)
+FROM account_balance b
+FULL JOIN account_hold h ON h.account_id = b.account_id
+ORDER BY coalesce(b.account_id, h.account_id) COLLATE "C";
