@@ -4,14 +4,14 @@ import "projector/projection/event"
 
 // eventFlags say how events look and which are expected.
 type eventFlags struct {
-	Format           string   `env:"EVENT_FORMAT" default:"json" group:"Events" help:"Wire format: json or debezium-outbox (default json)."`
+	Format           string   `env:"EVENT_FORMAT" default:"json" group:"Events" help:"Wire format: json, debezium-outbox or cloudevents (default json)."`
 	FirstVersion     int64    `env:"FIRST_VERSION" default:"1" placeholder:"N" group:"Events" help:"Version of an account's first event (default 1)."`
 	Currencies       string   `env:"CURRENCIES" default:"all" placeholder:"CODES" group:"Events" help:"Accepted ISO 4217 codes, separated by commas (default all)."`
 	IgnoreEventTypes []string `env:"IGNORE_EVENT_TYPES" placeholder:"TYPE" group:"Events" help:"Event types that only advance an account's version."`
 
-	DebeziumTypeHeader    string `env:"DEBEZIUM_TYPE_HEADER" default:"eventType" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the event type (default eventType)."`
-	DebeziumVersionHeader string `env:"DEBEZIUM_VERSION_HEADER" default:"version" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the version (default version)."`
-	DebeziumTimeHeader    string `env:"DEBEZIUM_TIME_HEADER" default:"occurredAt" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the time (default occurredAt)."`
+	DebeziumTypeHeader    string `env:"DEBEZIUM_TYPE_HEADER" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the event type (default eventType)."`
+	DebeziumVersionHeader string `env:"DEBEZIUM_VERSION_HEADER" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the version (default version)."`
+	DebeziumTimeHeader    string `env:"DEBEZIUM_TIME_HEADER" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the time (default occurredAt)."`
 	DebeziumTimeUnit      string `env:"DEBEZIUM_TIME_UNIT" default:"rfc3339" placeholder:"UNIT" group:"Events" help:"With debezium-outbox, what a time is that arrives as a number, since 1970: ms, us or ns; rfc3339 refuses numbers (default rfc3339)."`
 }
 

@@ -15,8 +15,10 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 		format  event.Format
 		message event.Message
 	}{
-		"json":            {event.NewJSON(options), event.Message{Value: []byte(change())}},
-		"debezium-outbox": {debezium(t), routed()},
+		"json":                    {event.NewJSON(options), event.Message{Value: []byte(change())}},
+		"debezium-outbox":         {debezium(t), routed()},
+		"cloudevents, structured": {cloudEvents(t), structured()},
+		"cloudevents, binary":     {cloudEvents(t), binary()},
 	} {
 		var d event.Decoded
 		tt.format.Decode(tt.message, &d) // warm

@@ -1,9 +1,9 @@
 package event
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
+	"strings"
 )
 
 // FormatDebezium is the name of the format of Debezium's outbox event router.
@@ -21,46 +21,55 @@ type DebeziumOptions struct {
 // idHeader is the header the event router always writes, from the outbox table's id.
 const idHeader = "id"
 
+// namePayload is what a fault calls the value: the outbox table's column.
+const namePayload = "payload"
+
 // debeziumFormat reads what Debezium's outbox event router writes: the outbox row's
 // payload as value, its aggregate id as key, and the rest as headers.
 type debeziumFormat struct{ *decoder }
 
 func newDebezium(opts Options) (Format, error) {
+	o := opts.Debezium
+	for field, flag := range map[Field]string{
+		FieldEventType: o.TypeHeader, FieldVersion: o.VersionHeader, FieldOccurredAt: o.TimeHeader,
+	} {
+		if _, mapped := opts.Mapping.Places[field]; mapped && flag != "" {
+			return nil, fmt.Errorf("%s: the mapping gives it a place, and so does the flag that names its header", field)
+		}
+	}
 	var (
-		o      = opts.Debezium
 		kind   = cmp.Or(o.TypeHeader, "eventType")
 		number = cmp.Or(o.VersionHeader, "version")
 		at     = cmp.Or(o.TimeHeader, "occurredAt")
 	)
-	payload := place{name: "payload"}
-	inPayload := func(name string) place {
-		p := member(name)
-		p.name = payload.name + "." + p.name
-		return p
-	}
-	f, err := newDecoder(opts, [memberCount]place{
-		FieldEventID: connectHeader(idHeader,
-			"is missing; Debezium's EventRouter writes it from the column named by transforms.outbox.table.field.event.id"),
-		FieldEventType: connectHeader(kind, missingHeader("type", kind, "--debezium-type-header")),
-		FieldAccountID: {kind: inKey, quoted: true, name: "key", missing: "is null; " +
-			"Debezium's EventRouter writes it from the column named by transforms.outbox.table.field.event.key"},
-		FieldVersion:       connectHeader(number, missingHeader("version", number, "--debezium-version-header")),
-		FieldOccurredAt:    connectHeader(at, missingHeader("occurred_at", at, "--debezium-time-header")),
-		FieldCorrelationID: {kind: nowhere, quoted: true},
-		FieldData:          payload,
-		FieldAmount:        inPayload("amount"),
-		FieldCurrency:      inPayload("currency"),
+	f, err := newDecoder(opts, &layout{
+		places: [memberCount]place{
+			FieldEventID: connectHeader(idHeader,
+				"is missing; Debezium's EventRouter writes it from the column named by transforms.outbox.table.field.event.id"),
+			FieldEventType: connectHeader(kind, missingHeader("type", kind, "--debezium-type-header")),
+			FieldAccountID: {kind: inKey, quoted: true, name: nameKey, missing: "is null; " +
+				"Debezium's EventRouter writes it from the column named by transforms.outbox.table.field.event.key"},
+			FieldVersion:       connectHeader(number, missingHeader("version", number, "--debezium-version-header")),
+			FieldOccurredAt:    connectHeader(at, missingHeader("occurred_at", at, "--debezium-time-header")),
+			FieldCorrelationID: {quoted: true},
+		},
+		at: func(path []string) (place, error) {
+			p := member(path...)
+			p.name = strings.Join(append([]string{namePayload}, path...), ".")
+			return p, nil
+		},
+		quoted: true,
 	})
 	if err != nil {
 		return nil, err
 	}
-	f.epoch = o.TimeUnit
+	f.numericTime, f.timeUnit = true, o.TimeUnit
 	return &debeziumFormat{f}, nil
 }
 
 // connectHeader is a place in a header that Kafka Connect wrote.
 func connectHeader(name, missing string) place {
-	return place{kind: inHeader, header: name, quoted: true, name: "header " + name, missing: missing}
+	return place{kind: inHeader, header: name, quoted: true, name: nameHeader + name, missing: missing}
 }
 
 // missingHeader names the setting that adds a header, with the column that usually
@@ -79,27 +88,17 @@ func (f *debeziumFormat) Decode(m Message, d *Decoded) {
 		return
 	}
 	r := f.begin(&m)
-	f.readDocument(r)
+	f.readPayload(r)
 	f.judge(r, d)
 	f.end(r)
 }
 
-// readDocument finds the payload's members. A payload of null, which JsonConverter
-// writes for a row without one, is no data, and no fault yet.
-func (f *debeziumFormat) readDocument(r *reading) {
+// readPayload finds the payload's members.
+func (f *debeziumFormat) readPayload(r *reading) {
 	document, fault := r.connectDocument(r.message.Value)
-	if fault == nil {
-		if trimmed := bytes.Trim(document, " \t\r\n"); string(trimmed) == "null" {
-			r.found[FieldData] = trimmed
-			return
-		}
-		err := r.scan(document, f.shape, &r.found)
-		if err == nil {
-			return
-		}
-		fault = syntaxFault(document, err)
+	if fault != nil {
+		r.unreadable(fault, namePayload)
+		return
 	}
-	r.found = members{}
-	fault.Field = f.places[FieldData].name
-	r.documentFault = fault
+	f.readDataDocument(r, document, namePayload)
 }

@@ -1,7 +1,9 @@
 package event
 
 import (
+	"bytes"
 	"cmp"
+	"fmt"
 	"sync"
 )
 
@@ -15,24 +17,29 @@ type decoder struct {
 	shape        *shape // of the JSON document
 	places       [memberCount]place
 	number       numberRule // how a version may be written
-	epoch        TimeUnit   // what a time means that is a number
+	numericTime  bool       // a time may be a number,
+	timeUnit     TimeUnit   // and means that
 	readings     sync.Pool  // of *reading
 }
 
-// newDecoder returns a decoder for fields that stand at places.
-func newDecoder(opts Options, places [memberCount]place) (*decoder, error) {
+// newDecoder returns a decoder for events that are laid out like l, but for what the
+// options' mapping moves.
+func newDecoder(opts Options, l *layout) (*decoder, error) {
+	if err := l.apply(opts.Mapping); err != nil {
+		return nil, fmt.Errorf("mapping: %w", err)
+	}
 	f := &decoder{
 		firstVersion: opts.FirstVersion,
 		currencies:   opts.Currencies,
-		types:        newTypeNames(opts.Ignore),
+		types:        newTypeNames(opts.Mapping.Types, opts.Ignore),
 		shape:        newShape(),
-		places:       places,
+		places:       l.places,
 		readings:     sync.Pool{New: func() any { return new(reading) }},
 	}
 	for field := range memberCount {
-		if p := &places[field]; p.kind == inDocument && p.name != "" {
+		if p := &f.places[field]; p.kind == inDocument {
 			if err := f.shape.add(field, p.path); err != nil {
-				return nil, err
+				return nil, fmt.Errorf("mapping: %w", err)
 			}
 		}
 	}
@@ -42,13 +49,11 @@ func newDecoder(opts Options, places [memberCount]place) (*decoder, error) {
 // reading is one message on its way to an event.
 type reading struct {
 	jsonScanner
-	message Message
-	found   members
-	// documentFault is why nothing of the document can be believed: half a document
-	// proves nothing.
-	documentFault *Fault
-	// envelopeFault is what else is wrong beside the fields.
-	envelopeFault *Fault
+	message       Message
+	found         members
+	documentFault *Fault // why nothing that stands in the document can be read
+	dataFault     *Fault // why data cannot be read
+	envelopeFault *Fault // what is wrong beside the fields
 }
 
 // begin returns an empty reading of a message.
@@ -56,8 +61,40 @@ func (f *decoder) begin(m *Message) *reading {
 	r := f.readings.Get().(*reading) //nolint:forcetypeassert // the pool holds nothing else
 	r.message = *m
 	r.found = members{}
-	r.documentFault, r.envelopeFault = nil, nil
+	r.documentFault, r.dataFault, r.envelopeFault = nil, nil, nil
 	return r
+}
+
+// readDocument finds the document's members; a fault is named after field.
+func (f *decoder) readDocument(r *reading, document []byte, field string) {
+	if err := r.scan(document, f.shape, &r.found); err != nil {
+		r.unreadable(syntaxFault(document, err), field)
+	}
+}
+
+// readDataDocument finds the members of a document that is data alone. One of null,
+// which some producers write when there is none, is no fault yet.
+func (f *decoder) readDataDocument(r *reading, document []byte, field string) {
+	if m := nullDocument(document); m != nil {
+		r.found[FieldData] = m
+		return
+	}
+	f.readDocument(r, document, field)
+}
+
+// nullDocument returns the null of a document that is JSON null, else nil.
+func nullDocument(document []byte) jsonMember {
+	if m := bytes.Trim(document, " \t\r\n"); string(m) == "null" {
+		return m
+	}
+	return nil
+}
+
+// unreadable notes that nothing of the document can be believed.
+func (r *reading) unreadable(fault *Fault, field string) {
+	r.found = members{}
+	fault.Field = field
+	r.documentFault = fault
 }
 
 // end gives the reading back.
@@ -160,11 +197,16 @@ func (f *decoder) readOccurredAt(r *reading, ev *Event) *Fault {
 		return fault
 	}
 	micros, ok := parseTimestamp(text)
-	if !ok {
-		var reason string
-		if micros, reason = f.epoch.parse(text); reason != "" {
-			return malformed(f.places[FieldOccurredAt].name, reason)
-		}
+	reason := ""
+	switch {
+	case ok:
+	case f.numericTime:
+		micros, reason = f.timeUnit.parse(text)
+	default:
+		reason = reasonNotTime
+	}
+	if reason != "" {
+		return malformed(f.places[FieldOccurredAt].name, reason)
 	}
 	ev.OccurredAt = micros
 	return nil

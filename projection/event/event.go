@@ -24,7 +24,7 @@ type Event struct {
 	ID            string
 	AccountID     string
 	CorrelationID string // empty when neither payload nor header carries one
-	TypeName      string // as it arrived; empty for a type that is Unknown
+	TypeName      string // the contract's name, of an Ignorable as it arrived; empty for one that is Unknown
 	Type          Type
 	Version       int64
 	OccurredAt    int64 // microseconds since the Unix epoch, UTC

@@ -15,6 +15,8 @@ type Options struct {
 	Currencies CurrencySet
 	// Ignore names event types that only advance an account's version.
 	Ignore []string
+	// Mapping is how other people's events are read.
+	Mapping Mapping
 	// Debezium is for the format debezium-outbox only.
 	Debezium DebeziumOptions
 }
@@ -24,8 +26,9 @@ const FormatJSON = "json"
 
 // formats are the wire formats by the name an operator chooses them by.
 var formats = map[string]func(Options) (Format, error){
-	FormatJSON:     newJSON,
-	FormatDebezium: newDebezium,
+	FormatJSON:        newJSON,
+	FormatDebezium:    newDebezium,
+	FormatCloudEvents: newCloudEvents,
 }
 
 // Formats lists the names New knows, in alphabetical order.

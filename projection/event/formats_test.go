@@ -82,13 +82,45 @@ func (p *parts) asDebezium(t *rapid.T) event.Message {
 	return m
 }
 
+func (p *parts) attributes() []string {
+	version := p.version
+	if version != "" && version != "null" {
+		version = jsonText(version)
+	}
+	return []string{
+		"id", p.id, "type", p.kind, "subject", p.account, "sequence", version, "time", p.at,
+		"correlationid", p.correlation, "data", p.data,
+	}
+}
+
+// asStructured is a CloudEvent in structured mode; broken data is hidden in Base64.
+func (p *parts) asStructured(t *rapid.T) event.Message {
+	attributes := p.attributes()
+	if p.data != "null" && (p.broken() || rapid.Bool().Draw(t, "base64")) {
+		attributes = append(attributes, "data", "", "data_base64", encoded(p.data))
+	}
+	return structured(attributes...)
+}
+
+func (p *parts) asBinary() event.Message {
+	attributes := p.attributes()
+	for i := 1; i < len(attributes)-2; i += 2 {
+		if attributes[i] == "null" { // an attribute without a value has no header
+			attributes[i] = ""
+		}
+	}
+	return binary(attributes...)
+}
+
 // The same event has the same outcome, whatever format it comes in.
 func TestFormatsAgree(t *testing.T) {
-	asJSON, outbox := event.NewJSON(options), debezium(t)
+	asJSON, outbox, cloud := event.NewJSON(options), debezium(t), cloudEvents(t)
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawParts(t)
 		want := decodeMessage(asJSON, p.asJSON())
 		sameOutcome(t, p, event.FormatDebezium, want, decodeMessage(outbox, p.asDebezium(t)))
+		sameOutcome(t, p, "structured", want, decodeMessage(cloud, p.asStructured(t)))
+		sameOutcome(t, p, "binary", want, decodeMessage(cloud, p.asBinary()))
 	})
 }
 

@@ -4,8 +4,10 @@ package event
 // payload.
 type jsonFormat struct{ *decoder }
 
-// NewJSON returns the default wire format.
+// NewJSON returns the default wire format with the contract's own names, whatever
+// the options' mapping says.
 func NewJSON(opts Options) Format {
+	opts.Mapping = Mapping{}
 	f, err := newJSON(opts)
 	if err != nil {
 		panic("event: the contract's own names: " + err.Error())
@@ -14,16 +16,18 @@ func NewJSON(opts Options) Format {
 }
 
 func newJSON(opts Options) (Format, error) {
-	f, err := newDecoder(opts, [memberCount]place{
-		FieldEventID:       member("eventId"),
-		FieldEventType:     member("eventType"),
-		FieldAccountID:     member("accountId"),
-		FieldVersion:       member("version"),
-		FieldOccurredAt:    member("occurredAt"),
-		FieldCorrelationID: member("correlationId"),
-		FieldData:          member("data"),
-		FieldAmount:        member("data", "amount"),
-		FieldCurrency:      member("data", "currency"),
+	f, err := newDecoder(opts, &layout{
+		places: [memberCount]place{
+			FieldEventID:       member("eventId"),
+			FieldEventType:     member("eventType"),
+			FieldAccountID:     member("accountId"),
+			FieldVersion:       member("version"),
+			FieldOccurredAt:    member("occurredAt"),
+			FieldCorrelationID: member("correlationId"),
+		},
+		data:   []string{"data"},
+		at:     func(path []string) (place, error) { return member(path...), nil },
+		quoted: true,
 	})
 	if err != nil {
 		return nil, err
@@ -32,7 +36,8 @@ func newJSON(opts Options) (Format, error) {
 }
 
 // Decode implements Format. What breaks the JSON grammar anywhere in the value
-// leaves the event unidentified, whatever could have been read before the break.
+// leaves all that stands in it unread, whatever could have been read before the
+// break: half a document proves nothing.
 func (f *jsonFormat) Decode(m Message, d *Decoded) {
 	*d = Decoded{}
 	if m.Value == nil {
@@ -40,10 +45,7 @@ func (f *jsonFormat) Decode(m Message, d *Decoded) {
 		return
 	}
 	r := f.begin(&m)
-	if err := r.scan(m.Value, f.shape, &r.found); err != nil {
-		r.found = members{}
-		r.documentFault = syntaxFault(m.Value, err)
-	}
+	f.readDocument(r, m.Value, "")
 	f.judge(r, d)
 	f.end(r)
 }

@@ -6,10 +6,10 @@ import "strings"
 type placeKind uint8
 
 const (
-	inDocument placeKind = iota // a member of the JSON document
+	nowhere    placeKind = iota
+	inDocument           // a member of the JSON document
 	inHeader
 	inKey
-	nowhere
 )
 
 // place is where a format finds a field.
@@ -22,8 +22,16 @@ type place struct {
 	missing string // what a fault says when it is not there; empty for the usual
 }
 
+// How a fault names what does not stand in the document.
+const (
+	nameKey    = "key"
+	nameHeader = "header "
+)
+
 // member is a place in the document, by the names that lead to it.
-func member(path ...string) place { return place{path: path, name: strings.Join(path, ".")} }
+func member(path ...string) place {
+	return place{kind: inDocument, path: path, name: strings.Join(path, ".")}
+}
 
 // reasonMissing is what a fault says of a field that is not there.
 func (p *place) reasonMissing() string {

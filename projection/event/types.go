@@ -1,5 +1,7 @@
 package event
 
+import "cmp"
+
 // The names of the event types, as they stand in a message.
 const (
 	nameAccountOpened = "AccountOpened"
@@ -16,14 +18,24 @@ type namedType struct {
 	kind Type
 }
 
-// newTypeNames returns the known types with the ignorable ones laid over them: an
-// operator may also choose to ignore a type the projection knows.
-func newTypeNames(ignore []string) typeNames {
-	names := typeNames{
-		nameAccountOpened: {nameAccountOpened, AccountOpened},
-		nameFundsCredited: {nameFundsCredited, FundsCredited},
-		nameFundsDebited:  {nameFundsDebited, FundsDebited},
-		nameAccountClosed: {nameAccountClosed, AccountClosed},
+// newTypeNames returns the contract's names, or those a mapping puts in their place,
+// with the ignorable ones laid over them: an operator may also choose to ignore a type
+// the projection knows.
+func newTypeNames(mapped map[string]Type, ignore []string) typeNames {
+	contract := map[Type]string{
+		AccountOpened: nameAccountOpened, FundsCredited: nameFundsCredited,
+		FundsDebited: nameFundsDebited, AccountClosed: nameAccountClosed,
+	}
+	names := typeNames{}
+	renamed := map[Type]bool{}
+	for theirs, kind := range mapped {
+		renamed[kind] = true
+		names[theirs] = namedType{cmp.Or(contract[kind], theirs), kind}
+	}
+	for kind, name := range contract {
+		if _, taken := names[name]; !taken && !renamed[kind] {
+			names[name] = namedType{name, kind}
+		}
 	}
 	for _, name := range ignore {
 		names[name] = namedType{name, Ignorable}

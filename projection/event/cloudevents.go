@@ -1,0 +1,150 @@
+package event
+
+import "errors"
+
+// FormatCloudEvents is the name of the format of CloudEvents 1.0 in Kafka records.
+const FormatCloudEvents = "cloudevents"
+
+const (
+	specVersion       = "1.0"
+	nameData          = "data"
+	contentTypeHeader = "content-type"
+	attributePrefix   = "ce_" // of a header that is an attribute
+)
+
+var errAttributePath = errors.New("a CloudEvents attribute has a name without points; all else stands below data")
+
+// cloudEventsFormat reads CloudEvents as the Kafka protocol binding lays them out: in
+// structured mode all of it is the value, in binary mode attributes are headers and
+// the value is the data. The content type tells which.
+type cloudEventsFormat struct{ structured, binary *decoder }
+
+func newCloudEvents(opts Options) (Format, error) {
+	structured, err := newCloudEventsMode(opts, structuredPlace)
+	if err != nil {
+		return nil, err
+	}
+	binary, err := newCloudEventsMode(opts, binaryPlace)
+	if err != nil {
+		return nil, err
+	}
+	if id := &binary.places[FieldEventID]; id.header == attributePrefix+"id" {
+		id.missing = "is missing, and header content-type does not say application/cloudevents+json either"
+	}
+	return &cloudEventsFormat{structured, binary}, nil
+}
+
+// structuredPlace is where an attribute, or what stands below data, is in structured
+// mode.
+func structuredPlace(path []string) (place, error) {
+	if len(path) != 1 && !belowData(path) {
+		return place{}, errAttributePath
+	}
+	return member(path...), nil
+}
+
+// binaryPlace is the same in binary mode.
+func binaryPlace(path []string) (place, error) {
+	if belowData(path) {
+		p := member(path...)
+		p.path = path[1:]
+		return p, nil
+	}
+	if len(path) != 1 {
+		return place{}, errAttributePath
+	}
+	header := attributePrefix + path[0]
+	return place{kind: inHeader, header: header, name: nameHeader + header}, nil
+}
+
+func belowData(path []string) bool { return len(path) > 0 && path[0] == nameData }
+
+// newCloudEventsMode returns the decoder of one mode, in which at is where things stand.
+func newCloudEventsMode(opts Options, at func([]string) (place, error)) (*decoder, error) {
+	if data, moved := opts.Mapping.Places[FieldData]; moved && !belowData(data.Path) {
+		return nil, errors.New("mapping: data: stands in the CloudEvent's data, or below it")
+	}
+	l := &layout{data: []string{nameData}, at: at}
+	for field, attribute := range map[Field]string{
+		FieldEventID: "id", FieldEventType: "type", FieldAccountID: "subject", FieldVersion: "sequence",
+		FieldOccurredAt: "time", FieldCorrelationID: "correlationid",
+		memberSpecVersion: "specversion", memberDataContentType: "datacontenttype", memberDataBase64: "data_base64",
+	} {
+		var err error
+		if l.places[field], err = at([]string{attribute}); err != nil {
+			return nil, err
+		}
+	}
+	f, err := newDecoder(opts, l)
+	if err != nil {
+		return nil, err
+	}
+	f.number = numberPadded // the extension asks for text that sorts
+	return f, nil
+}
+
+// Decode implements Format.
+func (f *cloudEventsFormat) Decode(m Message, d *Decoded) {
+	*d = Decoded{}
+	contentType, _ := firstHeader(m.Headers, contentTypeHeader)
+	if isCloudEventsType(contentType) {
+		f.decodeStructured(&m, contentType, d)
+	} else {
+		f.decodeBinary(&m, contentType, d)
+	}
+}
+
+// decodeStructured reads the value as a whole event.
+func (f *cloudEventsFormat) decodeStructured(m *Message, contentType []byte, d *Decoded) {
+	if m.Value == nil {
+		d.Tombstone = true
+		return
+	}
+	r := f.structured.begin(m)
+	if reason := eventFormatReason(contentType); reason != "" {
+		r.unreadable(malformed("", reason), nameHeader+contentTypeHeader)
+	} else {
+		f.structured.readDocument(r, m.Value, "")
+	}
+	f.structured.checkSpecVersion(r)
+	f.readStructuredData(r)
+	f.structured.judge(r, d)
+	f.structured.end(r)
+}
+
+// decodeBinary reads attributes from the headers and the value as data. An event
+// without data has a null value; where its type needs no data, it is no tombstone.
+func (f *cloudEventsFormat) decodeBinary(m *Message, contentType []byte, d *Decoded) {
+	r := f.binary.begin(m)
+	f.binary.checkSpecVersion(r)
+	switch {
+	case m.Value == nil:
+		if d.Tombstone = !f.needsNoData(r); d.Tombstone {
+			f.binary.end(r)
+			return
+		}
+	case len(m.Value) == 0: // as some clients write no data
+	case !isJSONType(contentType):
+		r.unreadable(malformed("", reasonNotJSONType), nameHeader+contentTypeHeader)
+	default:
+		f.binary.readDataDocument(r, m.Value, nameData)
+	}
+	f.binary.judge(r, d)
+	f.binary.end(r)
+}
+
+// needsNoData reports whether a reading is an event of a type that may go without data.
+func (f *cloudEventsFormat) needsNoData(r *reading) bool {
+	var ev Event
+	fault := f.binary.readType(r, &ev)
+	return fault == nil && r.envelopeFault == nil && (ev.Type == AccountClosed || ev.Type == Ignorable)
+}
+
+// checkSpecVersion refuses what is no CloudEvent of a version whose attributes are known.
+func (f *decoder) checkSpecVersion(r *reading) {
+	_, text, fault := f.text(r, memberSpecVersion)
+	if fault == nil && string(text) != specVersion {
+		fault = malformed(f.places[memberSpecVersion].name, "is not "+specVersion)
+	}
+	r.envelopeFault = fault
+}

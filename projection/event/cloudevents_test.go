@@ -1,0 +1,230 @@
+package event_test
+
+import (
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"projector/projection/event"
+)
+
+const structuredType = "application/cloudevents+json"
+
+// attributes are a valid CloudEvent as JSON text by member.
+var attributes = map[string]string{
+	"specversion": `"1.0"`, "id": `"e-1"`, "source": `"/bank"`, "type": `"FundsCredited"`, "subject": `"acc-1"`, "sequence": `"17"`,
+	"time": `"2026-01-01T00:00:00.123Z"`, "datacontenttype": `"application/json"`, "correlationid": `"c-1"`,
+	"data": `{"amount":"10.25","currency":"EUR"}`,
+}
+
+// structured is a CloudEvent in structured mode with members replaced, pairs of
+// name and JSON text; an empty text leaves the member out.
+func structured(pairs ...string) event.Message {
+	members := maps.Clone(attributes)
+	for pair := range slices.Chunk(pairs, 2) {
+		members[pair[0]] = pair[1]
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if members[name] != "" {
+			parts = append(parts, `"`+name+`":`+members[name])
+		}
+	}
+	return event.Message{
+		Key: []byte("acc-1"), Value: []byte("{" + strings.Join(parts, ",") + "}"),
+		Headers: []event.Header{{Key: "content-type", Value: []byte(structuredType)}},
+	}
+}
+
+// binary is the same in binary mode.
+func binary(pairs ...string) event.Message {
+	members := maps.Clone(attributes)
+	for pair := range slices.Chunk(pairs, 2) {
+		members[pair[0]] = pair[1]
+	}
+	m := event.Message{Key: []byte("acc-1"), Value: []byte(members["data"])}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		switch text := members[name]; {
+		case name == "data", text == "":
+		case name == "datacontenttype":
+			m.Headers = append(m.Headers, event.Header{Key: "content-type", Value: []byte(unquoted(text))})
+		default:
+			m.Headers = append(m.Headers, event.Header{Key: "ce_" + name, Value: []byte(unquoted(text))})
+		}
+	}
+	return m
+}
+
+// typed sets the content type of a message.
+func typed(m event.Message, contentType string) event.Message {
+	m.Headers = slices.DeleteFunc(slices.Clone(m.Headers), func(h event.Header) bool { return h.Key == "content-type" })
+	if contentType != "" {
+		m.Headers = append(m.Headers, event.Header{Key: "content-type", Value: []byte(contentType)})
+	}
+	return m
+}
+
+func valued(m event.Message, value []byte) event.Message {
+	m.Value = value
+	return m
+}
+
+func cloudEvents(t testing.TB, edit ...func(*event.Options)) event.Format {
+	t.Helper()
+	opts := options
+	for _, e := range edit {
+		e(&opts)
+	}
+	f, err := event.New(event.FormatCloudEvents, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func encoded(data string) string {
+	return `"` + base64.StdEncoding.EncodeToString([]byte(data)) + `"`
+}
+
+func TestCloudEventsBothModes(t *testing.T) {
+	want := event.Event{
+		ID: "e-1", AccountID: "acc-1", CorrelationID: "c-1", TypeName: "FundsCredited", Type: event.FundsCredited,
+		Version: 17, OccurredAt: micros, Amount: 1025, Currency: currency(t, "EUR"),
+	}
+	const data = `{"amount":"10.25","currency":"EUR"}`
+	tests := map[string]event.Message{
+		"structured":                       structured(),
+		"structured, charset":              typed(structured(), "application/cloudevents+json; charset=UTF-8"),
+		"structured, other case":           typed(structured(), "Application/CloudEvents+JSON;charset=utf-8"),
+		"structured, no data content type": structured("datacontenttype", ""),
+		"structured, null attributes":      structured("datacontenttype", "null", "data_base64", "null"),
+		"structured, other JSON type":      structured("datacontenttype", `"application/vnd.bank+json; charset=utf-8"`),
+		"structured, sequence as number":   structured("sequence", "17"),
+		"structured, padded sequence":      structured("sequence", `"00000000000000000017"`),
+		"structured, base64":               structured("data", "", "data_base64", encoded(data)),
+		"structured, no source":            structured("source", ""),
+		"binary":                           binary(),
+		"binary, no content type":          typed(binary(), ""),
+		"binary, parameters":               typed(binary(), "application/json; charset=utf-8"),
+		"binary, other JSON type":          typed(binary(), "Application/Vnd.bank+JSON"),
+		"binary, padded sequence":          binary("sequence", `"0017"`),
+		"the content type decides":         {Key: nil, Value: structured().Value, Headers: append(structured().Headers, binary("id", `"other"`).Headers...)},
+		"correlation id of the record": {Value: binary().Value, Headers: append(binary("correlationid", "").Headers,
+			event.Header{Key: "correlationId", Value: []byte("c-1")})},
+	}
+	f := cloudEvents(t)
+	for name, m := range tests {
+		if d := decodeMessage(f, m); d.Fault != nil || d.Skip || d.Tombstone || d.Identity != event.Identified || d.Event != want {
+			t.Errorf("%s:\n got %+v, fault %v\nwant %+v", name, d.Event, d.Fault, want)
+		}
+	}
+}
+
+func TestCloudEventsWithoutData(t *testing.T) {
+	f := cloudEvents(t)
+	closed, renamed := []string{"type", `"AccountClosed"`, "data", ""}, []string{"type", `"AccountRenamed"`, "data", ""}
+	for name, m := range map[string]event.Message{
+		"closed, structured":     structured(closed...),
+		"closed, binary, null":   valued(binary(closed...), nil),
+		"closed, binary, empty":  valued(binary(closed...), []byte{}),
+		"closed, of no JSON":     typed(valued(binary(closed...), nil), "text/plain"),
+		"ignored, binary, null":  valued(binary(renamed...), nil),
+		"ignored, of no JSON":    typed(valued(binary(renamed...), []byte("<xml/>")), "text/xml"),
+		"ignored, structured":    structured(renamed...),
+		"ignored, broken base64": structured(append(renamed, "data_base64", `"?"`)...),
+	} {
+		if d := decodeMessage(f, m); d.Fault != nil || d.Tombstone || d.Skip || d.Identity != event.Identified || d.Event.Version != 17 {
+			t.Errorf("%s: %+v, fault %v", name, d, d.Fault)
+		}
+	}
+	for name, m := range map[string]event.Message{
+		"a null value":                {Key: []byte("acc-1")},
+		"a null value, structured":    valued(structured(), nil),
+		"a null value of a credit":    valued(binary(), nil),
+		"a null value of no version":  valued(binary("specversion", "", "type", `"AccountClosed"`), nil),
+		"a null value of no known":    valued(binary("type", `"FundsMoved"`), nil),
+		"a null value, its type only": {Headers: []event.Header{{Key: "ce_type", Value: []byte("AccountClosed")}}},
+	} {
+		if d := decodeMessage(f, m); !d.Tombstone || d.Fault != nil || d.Skip {
+			t.Errorf("%s: %+v, want a tombstone", name, d)
+		}
+	}
+}
+
+func TestCloudEventsFaults(t *testing.T) {
+	const none, known = event.Unidentified, event.Identified
+	malformed := event.MalformedPayload
+	tests := []struct {
+		name     string
+		message  event.Message
+		identity event.Identity
+		class    event.Class
+		says     []string
+	}{
+		{"no header at all", event.Message{Value: []byte("{}")}, none, malformed, []string{"header ce_id", "application/cloudevents+json"}},
+		{"a batch", typed(structured(), "application/cloudevents-batch+json"), none, malformed, []string{"content-type", "batch"}},
+		{"Avro", typed(structured(), "application/cloudevents+avro"), none, malformed, []string{"content-type", "application/cloudevents+json"}},
+		{"no event format", typed(structured(), "application/cloudevents"), none, malformed, []string{"content-type"}},
+		{"structured, broken", valued(structured(), []byte("{")), none, malformed, []string{"too early"}},
+		{"structured, array", valued(structured(), []byte("[{}]")), none, malformed, []string{"not a JSON object"}},
+		{"structured, empty", valued(structured(), []byte{}), none, malformed, []string{"empty"}},
+		{"structured, duplicate key in data", structured("data", `{"a":1,"a":1}`), none, malformed, []string{"twice"}},
+		{"structured, no subject", structured("subject", ""), none, malformed, []string{"subject"}},
+		{"structured, subject null", structured("subject", "null"), none, malformed, []string{"subject", "null"}},
+		{"structured, empty id", structured("id", `""`), none, malformed, []string{"id", "empty"}},
+		{"structured, no sequence", structured("sequence", ""), none, malformed, []string{"sequence", "missing"}},
+		{"structured, sequence with sign", structured("sequence", `"+17"`), none, malformed, []string{"sequence", "integer"}},
+		{"structured, sequence of no digits", structured("sequence", `"a"`), none, malformed, []string{"sequence", "integer"}},
+		{"structured, sequence as fraction", structured("sequence", `17.0`), none, malformed, []string{"sequence", "integer"}},
+		{"structured, sequence 0", structured("sequence", `"0"`), none, malformed, []string{"sequence", "first version"}},
+		{"structured, sequence too large", structured("sequence", `"9223372036854775808"`), none, malformed, []string{"sequence", "64-bit"}},
+		{"binary, no subject", binary("subject", ""), none, malformed, []string{"header ce_subject"}},
+		{"binary, quoted sequence", binary("sequence", `"\"17\""`), none, malformed, []string{"header ce_sequence", "integer"}},
+		{
+			"binary, id that is no UTF-8", valued(event.Message{Headers: append(binary("id", "").Headers, event.Header{Key: "ce_id", Value: []byte{0xff}})}, []byte("{}")),
+			none, malformed,
+			[]string{"header ce_id", "UTF-8"},
+		},
+		{"structured, no specversion", structured("specversion", ""), known, malformed, []string{"specversion"}},
+		{"structured, specversion 0.3", structured("specversion", `"0.3"`), known, malformed, []string{"specversion", "1.0"}},
+		{"binary, no specversion", binary("specversion", ""), known, malformed, []string{"header ce_specversion"}},
+		{"structured, no time", structured("time", ""), known, malformed, []string{"time"}},
+		{"binary, no time", binary("time", ""), known, malformed, []string{"header ce_time"}},
+		{"time as a number", binary("time", `"1795261827"`), known, malformed, []string{"header ce_time", "RFC 3339"}},
+		{"structured, no type", structured("type", ""), known, malformed, []string{"type"}},
+		{"binary, unknown type", binary("type", `"FundsMoved"`), known, event.UnknownEventType, []string{"header ce_type"}},
+		{"structured, no data", structured("data", ""), known, malformed, []string{"data", "missing"}},
+		{"binary, no data", valued(binary(), []byte{}), known, malformed, []string{"data", "missing"}},
+		{"structured, data as text", structured("data", jsonText(attributes["data"])), known, malformed, []string{"data", "not an object"}},
+		{"binary, data as text", valued(binary(), []byte(jsonText(attributes["data"]))), known, malformed, []string{"data", "not a JSON object"}},
+		{"binary, broken data", valued(binary(), []byte(`{"amount"`)), known, malformed, []string{"data", "too early"}},
+		{"structured, data of XML", structured("datacontenttype", `"application/xml"`), known, malformed, []string{"datacontenttype"}},
+		{"structured, type of data a number", structured("datacontenttype", `1`), known, malformed, []string{"datacontenttype"}},
+		{"binary, data of XML", typed(binary(), "application/xml"), known, malformed, []string{"header content-type"}},
+		{"binary, content type of no form", typed(binary(), "json"), known, malformed, []string{"header content-type"}},
+		{"data twice", structured("data_base64", encoded("{}")), known, malformed, []string{"data_base64", "beside data"}},
+		{"no base64", structured("data", "", "data_base64", `"?"`), known, malformed, []string{"data_base64", "Base64"}},
+		{"base64 as a number", structured("data", "", "data_base64", `1`), known, malformed, []string{"data_base64", "string"}},
+		{"broken JSON in base64", structured("data", "", "data_base64", encoded("{")), known, malformed, []string{"data_base64", "too early"}},
+		{"a list in base64", structured("data", "", "data_base64", encoded("[]")), known, malformed, []string{"data_base64", "object"}},
+		{"amount as a number", structured("data", `{"amount":1,"currency":"EUR"}`), known, malformed, []string{"data.amount"}},
+		{"binary, amount as a number", binary("data", `{"amount":1,"currency":"EUR"}`), known, malformed, []string{"data.amount"}},
+		{"amount in base64", structured("data", "", "data_base64", encoded(`{"amount":"-1","currency":"EUR"}`)), known, event.InvalidAmount, []string{"data.amount"}},
+		{"correlation id as a number", structured("correlationid", "1"), known, malformed, []string{"correlationid"}},
+	}
+	f := cloudEvents(t)
+	for _, tt := range tests {
+		d := decodeMessage(f, tt.message)
+		if d.Fault == nil || d.Skip || d.Tombstone || d.Identity != tt.identity || d.Fault.Class != tt.class {
+			t.Errorf("%s: %+v, fault %v; want %s", tt.name, d, d.Fault, tt.class)
+			continue
+		}
+		for _, text := range tt.says {
+			if !strings.Contains(d.Fault.Error(), text) {
+				t.Errorf("%s: %q does not say %q", tt.name, d.Fault, text)
+			}
+		}
+	}
+}
