@@ -43,6 +43,14 @@ test-race: ## Run all tests under the race detector (needs a C compiler)
 test-kafka: ## Run the broker tests on a real Apache Kafka, fetched by Maven (needs Java 17+)
 	PROJECTOR_TEST_KAFKA=real $(GO) test -tags kafka -count=1 $(TESTFLAGS) ./internal/devstack/... ./e2e/...
 
+.PHONY: test-deploy
+test-deploy: ## Run the tests of deploy/ against the tools that will read it (needs Prometheus)
+	$(GO) test -tags deploy -count=1 $(TESTFLAGS) ./deploy/...
+
+.PHONY: alerts
+alerts: ## Make deploy/monitoring/prometheusrule.yaml from alerts.yaml
+	$(GO) test ./deploy -count=1 -run '^TestPrometheusRuleIsTheAlertsFile$$' -update
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	@set -e; found=0; \
@@ -77,9 +85,9 @@ fmt-check: ## Fail when a file is not formatted by gofmt
 	test -z "$$files" || { echo "not formatted (make fmt):"; echo "$$files"; exit 1; } >&2
 
 .PHONY: vet
-vet: ## Run go vet, on the files behind the kafka tag too
+vet: ## Run go vet, on the files behind build tags too
 	$(GO) vet $(PKGS)
-	$(GO) vet -tags kafka $(PKGS)
+	$(GO) vet -tags kafka,deploy $(PKGS)
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Run golangci-lint (builds it the first time: some minutes)

@@ -1,0 +1,130 @@
+package deploy_test
+
+import (
+	"flag"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	alertsFile     = "monitoring/alerts.yaml"
+	prometheusRule = "monitoring/prometheusrule.yaml"
+)
+
+var update = flag.Bool("update", false, "write "+prometheusRule+" instead of comparing it")
+
+// wrapping is what makes a rule file an object for the Prometheus operator.
+const wrapping = `# Made from alerts.yaml by make alerts; a test keeps the two the same.
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: projector
+  labels:
+    app.kubernetes.io/name: projector
+spec:
+`
+
+// TestPrometheusRuleIsTheAlertsFile: there is one source of alerts, for Prometheus
+// with and without its operator.
+func TestPrometheusRuleIsTheAlertsFile(t *testing.T) {
+	want := wrapping
+	for line := range strings.Lines(read(t, alertsFile)) {
+		if strings.HasPrefix(line, "#") {
+			continue // what the file says of itself
+		}
+		if line != "\n" {
+			line = "  " + line
+		}
+		want += line
+	}
+	if *update {
+		if err := os.WriteFile(prometheusRule, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if read(t, prometheusRule) != want {
+		t.Errorf("%s is not what %s says: run make alerts", prometheusRule, alertsFile)
+	}
+}
+
+// rule is what the tests look at in an alert.
+type rule struct {
+	Alert       string
+	Expr        string
+	Labels      map[string]string
+	Annotations map[string]string
+}
+
+func rules(t *testing.T) []rule {
+	t.Helper()
+	var file struct {
+		Groups []struct{ Rules []rule }
+	}
+	if err := yaml.Unmarshal([]byte(read(t, alertsFile)), &file); err != nil {
+		t.Fatal(err)
+	}
+	var all []rule
+	for _, group := range file.Groups {
+		all = append(all, group.Rules...)
+	}
+	if len(all) < 8 {
+		t.Fatalf("%d alerts", len(all))
+	}
+	return all
+}
+
+// TestEachAlertHasARunbook: whoever is woken finds a section with what it means, where
+// to look and what to type.
+func TestEachAlertHasARunbook(t *testing.T) {
+	runbook := sections(read(t, "../docs/operations.md"))
+	for _, r := range rules(t) {
+		anchor, found := strings.CutPrefix(r.Annotations["runbook_url"], "docs/operations.md#")
+		if !found {
+			t.Errorf("%s has no runbook_url into docs/operations.md", r.Alert)
+			continue
+		}
+		section, found := runbook[anchor]
+		switch {
+		case !strings.EqualFold(anchor, r.Alert):
+			t.Errorf("%s leads to #%s", r.Alert, anchor)
+		case !found:
+			t.Errorf("docs/operations.md has no section #%s", anchor)
+		case !strings.Contains(section, "Means:") || !strings.Contains(section, "```"):
+			t.Errorf("docs/operations.md#%s does not say what it means and what to type", anchor)
+		}
+		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+			t.Errorf("%s has no summary or description", r.Alert)
+		}
+		if !regexp.MustCompile(`^(critical|warning|info)$`).MatchString(r.Labels["severity"]) {
+			t.Errorf("%s has severity %q", r.Alert, r.Labels["severity"])
+		}
+	}
+}
+
+// sections are the texts below the headings of a page, by anchor.
+func sections(page string) map[string]string {
+	all := map[string]string{}
+	anchor := ""
+	for line := range strings.Lines(page) {
+		if heading := regexp.MustCompile(`^#+ (.+)\n$`).FindStringSubmatch(line); heading != nil {
+			anchor = strings.ReplaceAll(regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(heading[1]), ""), " ", "-")
+			all[anchor] = ""
+			continue
+		}
+		all[anchor] += line
+	}
+	return all
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

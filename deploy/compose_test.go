@@ -1,0 +1,65 @@
+//go:build deploy
+
+package deploy_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// TestComposeIsValid loads the file as Docker Compose does, against its schema, and
+// expects what it mounts to be there.
+func TestComposeIsValid(t *testing.T) {
+	out, err := run(t.Context(), ".", "go", "run", composeLoader, "compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var model struct {
+		Services map[string]struct {
+			ReadOnly bool     `yaml:"read_only"`
+			CapDrop  []string `yaml:"cap_drop"`
+			User     string
+			Ports    []struct {
+				HostIP string `yaml:"host_ip"`
+			}
+			Volumes []struct{ Type, Source string }
+		}
+	}
+	if err := yaml.Unmarshal([]byte(out), &model); err != nil {
+		t.Fatal(err)
+	}
+	for name, service := range model.Services {
+		for _, port := range service.Ports {
+			if port.HostIP != "127.0.0.1" {
+				t.Errorf("%s is open to other machines", name)
+			}
+		}
+		for _, volume := range service.Volumes {
+			if _, err := os.Stat(volume.Source); volume.Type == "bind" && err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	for _, name := range []string{"projector", "migrate"} {
+		s := model.Services[name]
+		if !s.ReadOnly || s.User != "65532:65532" || strings.Join(s.CapDrop, "") != "ALL" {
+			t.Errorf("%s has more rights than in Kubernetes", name)
+		}
+	}
+}
+
+func TestComposeWithAMisspeltKeyFails(t *testing.T) {
+	text, err := os.ReadFile("compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "compose.yaml")
+	write(t, path, strings.Replace(string(text), "stop_grace_period:", "stop_grace_perriod:", 1))
+	if _, err := run(t.Context(), ".", "go", "run", composeLoader, path); err == nil || !strings.Contains(err.Error(), "stop_grace_perriod") {
+		t.Errorf("the misspelt key is accepted: %v", err)
+	}
+}

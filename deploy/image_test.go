@@ -1,0 +1,168 @@
+//go:build deploy
+
+package deploy_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestImage runs the Dockerfile's build steps in two clean folders, as there is no
+// container engine: the sources that reach the build, then the RUN line. The binary
+// must be static, stamped, the same both times, and work in a root with nothing
+// else in it, as a user without rights.
+func TestImage(t *testing.T) {
+	const version = "v9.8.7-test"
+	step := runStep(t)
+	if os.Getenv("GOOS") != "" || os.Getenv("GOARCH") != "" {
+		t.Fatal("the binary is to run here: unset GOOS and GOARCH")
+	}
+	first := imageBinary(t, step, version)
+	second := imageBinary(t, step, version)
+	if sum(t, first) != sum(t, second) {
+		t.Error("two builds of the same sources differ")
+	}
+	expectStatic(t, first)
+	if out := inEmptyRoot(t, first); !strings.Contains(out, version) {
+		t.Errorf("projector version in an image prints %q", out)
+	}
+}
+
+// runStep is the command that makes the binary.
+func runStep(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := regexp.MustCompile(`(?m)^RUN (.+)$`).FindAllStringSubmatch(string(text), -1)
+	if len(steps) != 2 || steps[0][1] != "go mod download" {
+		t.Fatalf("the Dockerfile has other steps than this test knows: %q", steps)
+	}
+	for _, line := range []string{"FROM scratch", "USER 65532:65532", `ENTRYPOINT ["/usr/local/bin/projector"]`} {
+		if !strings.Contains(string(text), line+"\n") {
+			t.Errorf("the Dockerfile lacks %q", line)
+		}
+	}
+	return steps[1][1]
+}
+
+// imageBinary builds in a folder that holds what the build is sent, and answers the
+// binary's path.
+func imageBinary(t *testing.T, step, version string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, name := range sent(t) {
+		text, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, string(text))
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", step)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "VERSION="+version, "TARGETOS=", "TARGETARCH=", "GOFLAGS=", "MAKEFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", step, err, out)
+	}
+	return filepath.Join(folder, "bin", "projector")
+}
+
+// sent are the files the build is sent: those of the repository that
+// Dockerfile.dockerignore leaves.
+func sent(t *testing.T) []string {
+	t.Helper()
+	out, err := run(t.Context(), "..", "git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ignored, err := os.ReadFile("Dockerfile.dockerignore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var patterns []*regexp.Regexp
+	for line := range strings.Lines(string(ignored)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			pattern := regexp.QuoteMeta(line)
+			pattern = strings.ReplaceAll(pattern, `\*\*/`, `(.*/)?`)
+			pattern = strings.ReplaceAll(pattern, `\*`, `[^/]*`)
+			patterns = append(patterns, regexp.MustCompile(`^`+pattern+`(/|$)`))
+		}
+	}
+	var names []string
+	for name := range strings.SplitSeq(strings.TrimRight(out, "\x00"), "\x00") {
+		kept := true
+		for _, pattern := range patterns {
+			kept = kept && !pattern.MatchString(name)
+		}
+		if _, err := os.Stat(filepath.Join("..", name)); kept && err == nil { // deleted files are still listed
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func sum(t *testing.T, path string) [sha256.Size]byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sha256.Sum256(text)
+}
+
+func expectStatic(t *testing.T, path string) {
+	t.Helper()
+	binary, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = binary.Close() }()
+	for _, segment := range binary.Progs {
+		if segment.Type == elf.PT_INTERP {
+			t.Error("the binary asks for a dynamic loader")
+		}
+	}
+}
+
+// inEmptyRoot runs `projector version` in a root that holds nothing but the binary,
+// as the image's user. Only root can enter one; others run it where it is.
+func inEmptyRoot(t *testing.T, binary string) string {
+	t.Helper()
+	root := t.TempDir()
+	if err := os.Chmod(root, 0o755); err != nil { // the image's user must enter it
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(root, "projector")
+	if err := os.WriteFile(path, text, 0o755); err != nil { // and run it
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), path, "version")
+	if os.Geteuid() == 0 {
+		cmd.Path, cmd.Dir = "/projector", "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+	}
+	cmd.Env = []string{}
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	return out.String()
+}

@@ -1,0 +1,98 @@
+//go:build deploy
+
+package deploy_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// overlays are the folders somebody may apply.
+func overlays(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob("kubernetes/overlays/*")
+	if err != nil || len(found) < 3 {
+		t.Fatalf("overlays %v: %v", found, err)
+	}
+	return append(found, "monitoring")
+}
+
+// TestManifestsAreValid builds each overlay and holds it against the schemas of
+// Kubernetes, of KEDA and of the Prometheus operator.
+func TestManifestsAreValid(t *testing.T) {
+	folder := t.TempDir()
+	for _, overlay := range overlays(t) {
+		write(t, filepath.Join(folder, filepath.Base(overlay)+".yaml"), build(t, overlay))
+	}
+	if err := validate(t, folder); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDocumentedOverlayIsValid builds the example of docs/deploy.md.
+func TestDocumentedOverlayIsValid(t *testing.T) {
+	const checkout = "../projector/deploy/kubernetes/overlays/production"
+	example := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(read(t, "../docs/deploy.md"))
+	if len(example) != 2 || !strings.Contains(example[1], checkout) {
+		t.Fatal("docs/deploy.md shows no overlay")
+	}
+	folder := t.TempDir()
+	production, err := filepath.Abs("kubernetes/overlays/production")
+	if err != nil {
+		t.Fatal(err)
+	}
+	relative, err := filepath.Rel(folder, production) // kustomize wants it so
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(folder, "kustomization.yaml"), strings.Replace(example[1], checkout, relative, 1))
+	built := build(t, folder)
+	for _, wanted := range []string{"KAFKA_BROKERS: kafka-0.example:9093", "image: your/projector:v1.2.3", "maxReplicaCount: 24", "projector_owner@db.example"} {
+		if !strings.Contains(built, wanted) {
+			t.Errorf("the overlay has no %q", wanted)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "documented.yaml")
+	write(t, path, built)
+	if err := validate(t, path); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMisspeltFieldFails misspells one field of each kind at a time.
+func TestMisspeltFieldFails(t *testing.T) {
+	production := build(t, "kubernetes/overlays/production")
+	for _, field := range []string{
+		"terminationGracePeriodSeconds:", // Deployment
+		"jobTemplate:",                   // CronJob
+		"unhealthyPodEvictionPolicy:",    // PodDisruptionBudget
+		"policyTypes:",                   // NetworkPolicy
+		"automountServiceAccountToken:",  // ServiceAccount
+		"maxReplicaCount:",               // ScaledObject
+		"secretTargetRef:",               // TriggerAuthentication
+		"podMetricsEndpoints:",           // PodMonitor
+		"groups:",                        // PrometheusRule
+	} {
+		t.Run(strings.TrimSuffix(field, ":"), func(t *testing.T) {
+			misspelt := strings.Replace(production, field, field[1:2]+field[0:1]+field[2:], 1)
+			if misspelt == production {
+				t.Fatalf("the production overlay has no %s", field)
+			}
+			path := filepath.Join(t.TempDir(), "misspelt.yaml")
+			write(t, path, misspelt)
+			if err := validate(t, path); err == nil || !strings.Contains(err.Error(), "unknown field") {
+				t.Errorf("not refused as an unknown field: %v", err)
+			}
+		})
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,328 @@
+//go:build deploy
+
+package deploy_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// object is what the tests look at in a manifest, whatever its kind.
+type object struct {
+	Kind     string
+	Metadata struct{ Name string }
+	Spec     struct {
+		Template       podTemplate
+		PodSelector    selector `yaml:"podSelector"`
+		Selector       selector
+		Suspend        bool
+		MaxUnavailable *int `yaml:"maxUnavailable"`
+		JobTemplate    struct {
+			Spec struct{ Template podTemplate }
+		} `yaml:"jobTemplate"`
+		ScaleTargetRef struct{ Name string } `yaml:"scaleTargetRef"`
+		MinReplicas    int                   `yaml:"minReplicaCount"`
+		MaxReplicas    int                   `yaml:"maxReplicaCount"`
+		Triggers       []struct {
+			Metadata          map[string]string
+			AuthenticationRef struct{ Name string } `yaml:"authenticationRef"`
+		}
+	}
+	Data map[string]string
+}
+
+type selector struct {
+	MatchLabels map[string]string `yaml:"matchLabels"`
+}
+
+type podTemplate struct {
+	Metadata struct{ Labels map[string]string }
+	Spec     pod
+}
+
+type pod struct {
+	ServiceAccountName string `yaml:"serviceAccountName"`
+	Token              *bool  `yaml:"automountServiceAccountToken"`
+	Links              *bool  `yaml:"enableServiceLinks"`
+	Grace              int    `yaml:"terminationGracePeriodSeconds"`
+	HostNetwork        bool   `yaml:"hostNetwork"`
+	HostPID            bool   `yaml:"hostPID"`
+	HostIPC            bool   `yaml:"hostIPC"`
+	Security           struct {
+		NonRoot bool `yaml:"runAsNonRoot"`
+		User    int  `yaml:"runAsUser"`
+		Seccomp struct {
+			Type string
+		} `yaml:"seccompProfile"`
+	} `yaml:"securityContext"`
+	Init       []container `yaml:"initContainers"`
+	Containers []container
+	Volumes    []map[string]any
+}
+
+type container struct {
+	Name     string
+	Image    string
+	Args     []string
+	Env      []variable
+	EnvFrom  []source `yaml:"envFrom"`
+	Mounts   []mount  `yaml:"volumeMounts"`
+	Security struct {
+		Escalation   *bool `yaml:"allowPrivilegeEscalation"`
+		Privileged   bool
+		ReadOnly     bool `yaml:"readOnlyRootFilesystem"`
+		Capabilities struct{ Drop, Add []string }
+	} `yaml:"securityContext"`
+	Resources struct{ Requests, Limits map[string]string }
+	Liveness  probe `yaml:"livenessProbe"`
+	Readiness probe `yaml:"readinessProbe"`
+}
+
+type (
+	variable struct {
+		Name      string
+		Value     string
+		ValueFrom map[string]any `yaml:"valueFrom"`
+	}
+	source struct {
+		ConfigMapRef struct{ Name string } `yaml:"configMapRef"`
+	}
+	mount struct {
+		Name     string
+		Path     string `yaml:"mountPath"`
+		ReadOnly bool   `yaml:"readOnly"`
+	}
+	probe struct {
+		HTTP struct{ Path, Port string } `yaml:"httpGet"`
+	}
+)
+
+func objects(t *testing.T, overlay string) []object {
+	t.Helper()
+	documents := yaml.NewDecoder(bytes.NewReader([]byte(build(t, overlay))))
+	var all []object
+	for {
+		var o object
+		err := documents.Decode(&o)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, o)
+	}
+}
+
+// pods are the pods an object makes.
+func (o *object) pods() []podTemplate {
+	switch o.Kind {
+	case "Deployment":
+		return []podTemplate{o.Spec.Template}
+	case "CronJob":
+		return []podTemplate{o.Spec.JobTemplate.Spec.Template}
+	default:
+		return nil
+	}
+}
+
+// TestPodsAreRestricted holds every pod against the restricted profile of the Pod
+// Security Standards, and against what is wanted beyond it.
+func TestPodsAreRestricted(t *testing.T) {
+	for _, overlay := range overlays(t) {
+		for _, o := range objects(t, overlay) {
+			for _, template := range o.pods() {
+				p := template.Spec
+				for _, fault := range slices.Concat(p.faults(), containerFaults(&p)) {
+					t.Errorf("%s: %s %s: %s", overlay, o.Kind, o.Metadata.Name, fault)
+				}
+			}
+		}
+	}
+}
+
+func (p *pod) faults() []string {
+	var faults []string
+	expect := func(ok bool, fault string) {
+		if !ok {
+			faults = append(faults, fault)
+		}
+	}
+	expect(p.Security.NonRoot && p.Security.User > 0, "may run as root")
+	expect(p.Security.Seccomp.Type == "RuntimeDefault", "has no seccomp profile")
+	expect(p.Token != nil && !*p.Token, "gets a token")
+	expect(p.Links != nil && !*p.Links, "gets variables of Services")
+	expect(!p.HostNetwork && !p.HostPID && !p.HostIPC, "shares a namespace of the host")
+	for _, volume := range p.Volumes {
+		for kind := range volume {
+			expect(slices.Contains([]string{"name", "secret", "configMap", "emptyDir", "projected"}, kind), "has a volume of kind "+kind)
+		}
+	}
+	return faults
+}
+
+func containerFaults(p *pod) []string {
+	var faults []string
+	for _, c := range slices.Concat(p.Init, p.Containers) {
+		s := c.Security
+		for fault, ok := range map[string]bool{
+			"may gain privileges":            s.Escalation != nil && !*s.Escalation && !s.Privileged,
+			"can write to its image":         s.ReadOnly,
+			"keeps capabilities":             slices.Equal(s.Capabilities.Drop, []string{"ALL"}) && len(s.Capabilities.Add) == 0,
+			"has no memory limit":            c.Resources.Limits["memory"] != "",
+			"has no requests":                c.Resources.Requests["memory"] != "" && c.Resources.Requests["cpu"] != "",
+			"is throttled by a CPU limit":    c.Resources.Limits["cpu"] == "",
+			"has a secret in plain text":     !plainSecret(c.Env),
+			"has a mount it could change":    !slices.ContainsFunc(c.Mounts, func(m mount) bool { return !m.ReadOnly }),
+			"lacks an environment or a name": len(c.EnvFrom) > 0 && c.Name != "",
+		} {
+			if !ok {
+				faults = append(faults, "container "+c.Name+" "+fault)
+			}
+		}
+	}
+	return faults
+}
+
+func plainSecret(env []variable) bool {
+	return slices.ContainsFunc(env, func(v variable) bool {
+		return v.Value != "" && (strings.Contains(v.Name, "PASSWORD") || strings.Contains(v.Name, "TOKEN")) && !strings.HasSuffix(v.Name, "_FILE")
+	})
+}
+
+// TestProjectorPods looks at what only `run` needs.
+func TestProjectorPods(t *testing.T) {
+	for _, overlay := range overlays(t) {
+		for _, o := range objects(t, overlay) {
+			if o.Kind != "Deployment" {
+				continue
+			}
+			p := o.Spec.Template.Spec
+			c := p.Containers[0]
+			if c.Liveness.HTTP.Path != "/livez" || c.Readiness.HTTP.Path != "/readyz" {
+				t.Errorf("%s: probes %+v %+v", overlay, c.Liveness, c.Readiness)
+			}
+			// A stop takes at most 10 s; less would kill it while it drains.
+			if p.Grace < 15 {
+				t.Errorf("%s: %d s to stop", overlay, p.Grace)
+			}
+			if len(p.Init) != 1 || !slices.Equal(p.Init[0].Args, []string{"migrate"}) {
+				t.Errorf("%s: the schema is not migrated before", overlay)
+			}
+			for _, m := range c.Mounts {
+				if m.Name == "owner" {
+					t.Errorf("%s: the projector sees the password of the schema's owner", overlay)
+				}
+			}
+		}
+	}
+}
+
+// TestSelectorsMeetTheirPods: a selector that selects nothing, or everything, is valid.
+func TestSelectorsMeetTheirPods(t *testing.T) {
+	for _, overlay := range overlays(t) {
+		all := objects(t, overlay)
+		for _, o := range all {
+			wanted := o.Spec.Selector.MatchLabels
+			kinds := "Deployment"
+			switch o.Kind {
+			case "NetworkPolicy":
+				wanted, kinds = o.Spec.PodSelector.MatchLabels, "Deployment CronJob"
+			case "PodDisruptionBudget", "PodMonitor", "Deployment":
+			default:
+				continue
+			}
+			if len(wanted) == 0 {
+				t.Errorf("%s: %s %s selects every pod of the namespace", overlay, o.Kind, o.Metadata.Name)
+			}
+			if fault := met(all, wanted, kinds); fault != "" && overlay != "monitoring" {
+				t.Errorf("%s: %s %s: %s", overlay, o.Kind, o.Metadata.Name, fault)
+			}
+		}
+	}
+}
+
+// met says what is wrong with a selector that is to select pods of these kinds only.
+func met(all []object, wanted map[string]string, kinds string) string {
+	found := 0
+	for _, o := range all {
+		for _, template := range o.pods() {
+			if !includes(template.Metadata.Labels, wanted) {
+				continue
+			}
+			if found++; !strings.Contains(kinds, o.Kind) {
+				return fmt.Sprintf("selects the pods of %s %s", o.Kind, o.Metadata.Name)
+			}
+		}
+	}
+	if found == 0 {
+		return fmt.Sprintf("selects no pod: %v", wanted)
+	}
+	return ""
+}
+
+func includes(labels, wanted map[string]string) bool {
+	for name, value := range wanted {
+		if labels[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// TestReferencesMeetTheirObjects: kustomize renames objects, and names in kinds it
+// does not know would stay behind.
+func TestReferencesMeetTheirObjects(t *testing.T) {
+	for _, overlay := range overlays(t) {
+		all := objects(t, overlay)
+		has := map[string]*object{}
+		for i := range all {
+			has[all[i].Kind+" "+all[i].Metadata.Name] = &all[i]
+		}
+		expect := func(reference string) {
+			if has[reference] == nil {
+				t.Errorf("%s: there is no %s", overlay, reference)
+			}
+		}
+		for _, o := range all {
+			for _, template := range o.pods() {
+				expect("ServiceAccount " + template.Spec.ServiceAccountName)
+				for _, c := range slices.Concat(template.Spec.Init, template.Spec.Containers) {
+					for _, from := range c.EnvFrom {
+						expect("ConfigMap " + from.ConfigMapRef.Name)
+					}
+				}
+			}
+			if o.Kind == "ScaledObject" {
+				target := "Deployment " + o.Spec.ScaleTargetRef.Name
+				expect(target)
+				expect("TriggerAuthentication " + o.Spec.Triggers[0].AuthenticationRef.Name)
+				checkTrigger(t, o.Spec.Triggers[0].Metadata, has, has[target])
+			}
+		}
+	}
+}
+
+// checkTrigger: what KEDA reads from the environment must stand there.
+func checkTrigger(t *testing.T, trigger map[string]string, has map[string]*object, target *object) {
+	t.Helper()
+	if target == nil {
+		return
+	}
+	env := has["ConfigMap "+target.Spec.Template.Spec.Containers[0].EnvFrom[0].ConfigMapRef.Name]
+	for _, key := range []string{"bootstrapServersFromEnv", "topicFromEnv", "consumerGroupFromEnv"} {
+		if env == nil || env.Data[trigger[key]] == "" {
+			t.Errorf("KEDA reads %s for %s, which is not set", trigger[key], key)
+		}
+	}
+	if trigger["allowIdleConsumers"] != "false" {
+		t.Error("KEDA may start more instances than there are partitions")
+	}
+}

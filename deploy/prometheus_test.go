@@ -1,0 +1,157 @@
+//go:build deploy
+
+package deploy_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// prometheus is a real one, with the alerts of this folder on a shorter clock.
+type prometheus struct {
+	t       *testing.T
+	address string
+}
+
+// startPrometheus scrapes target five times a second.
+func startPrometheus(t *testing.T, target string) *prometheus {
+	t.Helper()
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "alerts.yaml"), hasty(read(t, alertsFile)))
+	write(t, filepath.Join(folder, "prometheus.yaml"), fmt.Sprintf(`
+global: {scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms}
+rule_files: [alerts.yaml]
+scrape_configs:
+  - job_name: projector
+    static_configs: [{targets: [%q]}]
+`, target))
+	p := &prometheus{t: t, address: freeAddress(t)}
+	var log bytes.Buffer
+	cmd := exec.CommandContext(context.Background(), "prometheus",
+		"--config.file="+filepath.Join(folder, "prometheus.yaml"), "--storage.tsdb.path="+filepath.Join(folder, "data"),
+		"--web.listen-address="+p.address, "--log.level=warn")
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("%v (Debian's package prometheus has it)", err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil || t.Failed() {
+			t.Logf("prometheus: %v\n%s", err, log.String())
+		}
+	})
+	p.await("Prometheus scrapes", func() string {
+		var found struct {
+			Result []any
+		}
+		if err := p.get("query?query=projector_ready", &found); err != nil || len(found.Result) == 0 {
+			return fmt.Sprintf("no sample: %v", err)
+		}
+		return ""
+	})
+	return p
+}
+
+// hasty shortens what an alert waits for, and how far back it looks, to what a test
+// can wait for. What it asks stays the same.
+func hasty(alerts string) string {
+	alerts = regexp.MustCompile(`for: \d+m`).ReplaceAllString(alerts, "for: 1s")
+	return regexp.MustCompile(`\[5m\]`).ReplaceAllString(alerts, "[3s]")
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+// get asks the HTTP API; answer is what stands under "data".
+func (p *prometheus) get(path string, answer any) error {
+	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, "http://"+p.address+"/api/v1/"+path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	var envelope struct {
+		Status string
+		Data   json.RawMessage
+	}
+	if err := json.NewDecoder(response.Body).Decode(&envelope); err != nil {
+		return err
+	}
+	if envelope.Status != "success" {
+		return fmt.Errorf("%s: %s", path, envelope.Status)
+	}
+	return json.Unmarshal(envelope.Data, answer)
+}
+
+// firing are the names of the alerts that fire.
+func (p *prometheus) firing() ([]string, error) {
+	var found struct {
+		Alerts []struct {
+			Labels map[string]string
+			State  string
+		}
+	}
+	err := p.get("alerts", &found)
+	var names []string
+	for _, alert := range found.Alerts {
+		if name := alert.Labels["alertname"]; alert.State == "firing" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// expect waits until exactly these alerts fire.
+func (p *prometheus) expect(when string, want ...string) {
+	p.t.Helper()
+	slices.Sort(want)
+	p.await(when, func() string {
+		got, err := p.firing()
+		if err != nil || !slices.Equal(got, want) {
+			return fmt.Sprintf("firing: %v, want %v (%v)", got, want, err)
+		}
+		return ""
+	})
+}
+
+// await polls until check answers "".
+func (p *prometheus) await(what string, check func() string) {
+	p.t.Helper()
+	deadline := time.NewTimer(90 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		state := check()
+		if state == "" {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			p.t.Fatalf("not in time: %s\n%s", what, state)
+		}
+	}
+}

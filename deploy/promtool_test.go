@@ -1,0 +1,121 @@
+//go:build deploy
+
+package deploy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// TestAlertsAsPrometheusReadsThem checks the rules and runs their own tests.
+func TestAlertsAsPrometheusReadsThem(t *testing.T) {
+	for _, args := range [][]string{{"check", "rules", alertsFile}, {"test", "rules", "monitoring/alerts_test.yaml"}} {
+		if out, err := run(t.Context(), ".", "promtool", args...); err != nil {
+			t.Errorf("%v (Debian's package prometheus has promtool)", err)
+		} else if !strings.Contains(out, "SUCCESS") {
+			t.Errorf("promtool %v: %s", args, out)
+		}
+	}
+}
+
+// TestEachAlertIsTestedBothWays reads promtool's tests: no alert may lack one in which
+// it fires and one in which it does not.
+func TestEachAlertIsTestedBothWays(t *testing.T) {
+	var file struct {
+		Tests []struct {
+			AlertRuleTest []struct {
+				Alertname string
+				Expected  []any `yaml:"exp_alerts"`
+			} `yaml:"alert_rule_test"`
+		}
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "monitoring/alerts_test.yaml")), &file); err != nil {
+		t.Fatal(err)
+	}
+	fires, silent := map[string]int{}, map[string]int{}
+	for _, test := range file.Tests {
+		for _, look := range test.AlertRuleTest {
+			if len(look.Expected) > 0 {
+				fires[look.Alertname]++
+			} else {
+				silent[look.Alertname]++
+			}
+		}
+	}
+	for _, r := range rules(t) {
+		// Silent while nothing is wrong, and in a test of its own.
+		if fires[r.Alert] == 0 || silent[r.Alert] < 2 {
+			t.Errorf("%s is tested firing %d times and silent %d times", r.Alert, fires[r.Alert], silent[r.Alert])
+		}
+	}
+}
+
+// TestChangedAlertsFailTheirTests breaks one alert at a time: the tests must notice.
+func TestChangedAlertsFailTheirTests(t *testing.T) {
+	alerts, tests := read(t, alertsFile), read(t, "monitoring/alerts_test.yaml")
+	for from, to := range map[string]string{
+		"projector_ready == 0":        "projector_ready == 2",
+		"> 180":                       "> 1800",
+		"(projector_retrying) == 1":   "(projector_retrying) == 0",
+		"> 3600":                      "> 36000",
+		"increase(projector_records_": "rate(projector_lag_",
+		"> 10000":                     "> 1000000",
+		`class="version_gap"`:         `class="version_gaps"`,
+	} {
+		changed := strings.Replace(alerts, from, to, 1)
+		if changed == alerts {
+			t.Errorf("no alert has %q", from)
+		}
+		folder := t.TempDir()
+		write(t, filepath.Join(folder, "alerts.yaml"), changed)
+		write(t, filepath.Join(folder, "alerts_test.yaml"), tests)
+		if _, err := run(t.Context(), folder, "promtool", "test", "rules", "alerts_test.yaml"); err == nil {
+			t.Errorf("with %q instead of %q all tests pass", to, from)
+		}
+	}
+}
+
+// TestPanelsAreQueries has Prometheus parse what the dashboard asks.
+func TestPanelsAreQueries(t *testing.T) {
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, "monitoring/dashboard.json")), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	grafana := strings.NewReplacer("$__rate_interval", "1m", "$namespace", ".*", "$projection", ".*", "$instance", ".*")
+	type record struct {
+		Record string `yaml:"record"`
+		Expr   string `yaml:"expr"`
+	}
+	type group struct {
+		Name  string   `yaml:"name"`
+		Rules []record `yaml:"rules"`
+	}
+	queries := group{Name: "panels"}
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			queries.Rules = append(queries.Rules, record{fmt.Sprintf("panel:%d", len(queries.Rules)), grafana.Replace(target.Expr)})
+		}
+	}
+	if len(queries.Rules) < 30 {
+		t.Fatalf("%d queries", len(queries.Rules))
+	}
+	text, err := yaml.Marshal(map[string][]group{"groups": {queries}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "panels.yaml")
+	write(t, path, string(text))
+	if _, err := run(t.Context(), ".", "promtool", "check", "rules", path); err != nil {
+		t.Error(err)
+	}
+}

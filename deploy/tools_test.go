@@ -1,0 +1,86 @@
+//go:build deploy
+
+package deploy_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// The tools that judge the manifests, and the modules that carry the definitions of
+// the objects Kubernetes does not have itself. Each is fetched once, by version.
+const (
+	kubectlValidate = "sigs.k8s.io/kubectl-validate@v0.0.4"
+	kustomize       = "sigs.k8s.io/kustomize/kustomize/v5@v5.8.1"
+	composeLoader   = "github.com/compose-spec/compose-go/v2/cmd@v2.9.0"
+
+	prometheusOperator = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
+	keda               = "github.com/kedacore/keda/v2@v2.16.1"
+)
+
+// kubernetesVersion is the newest that kubectl-validate knows.
+const kubernetesVersion = "1.30"
+
+// run answers what a program printed, and an error with what it said.
+func run(ctx context.Context, dir, name string, args ...string) (string, error) {
+	var out, errOut bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &errOut
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, out.String(), errOut.String())
+	}
+	return out.String(), nil
+}
+
+// build is kustomize build of a folder, once.
+func build(t *testing.T, folder string) string {
+	t.Helper()
+	once, _ := builds.LoadOrStore(folder, sync.OnceValues(func() (string, error) {
+		return run(context.Background(), ".", "go", "run", kustomize, "build", folder)
+	}))
+	out, err := once.(func() (string, error))()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+var builds sync.Map
+
+// validate runs kubectl-validate on a file or folder.
+func validate(t *testing.T, path string) error {
+	t.Helper()
+	crds, err := definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = run(t.Context(), ".", "go", "run", kubectlValidate, "--version", kubernetesVersion, "--local-crds", crds, path)
+	return err
+}
+
+// definitions are the folders with the CustomResourceDefinitions, as a list.
+var definitions = sync.OnceValues(func() (string, error) {
+	operator, err := moduleFolder(prometheusOperator)
+	if err != nil {
+		return "", err
+	}
+	scaler, err := moduleFolder(keda)
+	return filepath.Join(operator, "example", "prometheus-operator-crd") + "," + filepath.Join(scaler, "config", "crd", "bases"), err
+})
+
+func moduleFolder(module string) (string, error) {
+	out, err := run(context.Background(), ".", "go", "mod", "download", "-json", module)
+	if err != nil {
+		return "", err
+	}
+	var answer struct{ Dir string }
+	err = json.Unmarshal([]byte(out), &answer)
+	return answer.Dir, err
+}
