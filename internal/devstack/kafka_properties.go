@@ -58,6 +58,11 @@ func (k *Kafka) properties(node *kafkaNode) []byte {
 	}
 	k.secure(lines, node)
 	maps.Copy(lines, k.settings)
+	return propertiesFile(lines)
+}
+
+// propertiesFile is the text of a Java properties file, sorted by name.
+func propertiesFile(lines map[string]string) []byte {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		fmt.Fprintf(&text, "%s=%s\n", name, strings.ReplaceAll(lines[name], `\`, `\\`))

@@ -1,0 +1,185 @@
+package devstack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ConnectOptions says what a Kafka Connect worker runs. Brokers and Connectors
+// are needed.
+type ConnectOptions struct {
+	// Brokers are the addresses of the Kafka to write to, host:port.
+	Brokers []string
+	// Connectors are JSON documents as Connect's REST API takes them:
+	// {"name": …, "config": {…}}.
+	Connectors [][]byte
+	// Env joins this process's environment: a configuration names what is secret
+	// or differs from place to place as ${env:NAME}.
+	Env []string
+	// Settings are worker properties that replace or join the defaults.
+	Settings map[string]string
+	// Dir keeps the worker's offsets. Empty means a temporary folder that Close removes.
+	Dir string
+	// Log receives the worker's warnings and errors. Nil discards them.
+	Log io.Writer
+}
+
+// Connect is a standalone Kafka Connect worker with Debezium's PostgreSQL
+// connector. It may be killed and started again: it then goes on where its
+// offsets file says, which is behind what it has published. Safe for concurrent use.
+type Connect struct {
+	dir       string
+	temporary bool
+	java, lib string
+	options   ConnectOptions
+	names     []string
+	log       io.Writer
+	port      int
+
+	mu     sync.Mutex
+	server *process
+}
+
+// StartConnect starts a worker and returns when all tasks of its connectors run.
+// The first call on a machine fetches the jars. ctx limits the start only; end
+// the worker by Close.
+func StartConnect(ctx context.Context, options ConnectOptions) (*Connect, error) {
+	c, err := newConnect(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("start Kafka Connect: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit) // not for the fetching, which depends on the line
+	defer cancel()
+	if err := retryStart(ctx, c.startOnNewPort); err != nil {
+		return nil, errors.Join(fmt.Errorf("start Kafka Connect: %w", err), c.Close(ctx))
+	}
+	return c, nil
+}
+
+func newConnect(ctx context.Context, options ConnectOptions) (*Connect, error) {
+	java, err := findJava()
+	if err != nil {
+		return nil, err
+	}
+	lib, err := FetchConnect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names, err := connectorNames(options.Connectors)
+	if err != nil {
+		return nil, err
+	}
+	dir, temporary, err := dataFolder(options.Dir, "", "projector-connect-")
+	if err != nil {
+		return nil, err
+	}
+	return &Connect{
+		dir: dir, temporary: temporary, java: java, lib: lib,
+		options: options, names: names, log: serverLog(options.Log),
+	}, nil
+}
+
+func connectorNames(documents [][]byte) ([]string, error) {
+	names := make([]string, len(documents))
+	for i, document := range documents {
+		var connector struct{ Name string }
+		if err := json.Unmarshal(document, &connector); err != nil {
+			return nil, fmt.Errorf("connector %d: %w", i+1, err)
+		}
+		if connector.Name == "" {
+			return nil, fmt.Errorf("connector %d has no name", i+1)
+		}
+		names[i] = connector.Name
+	}
+	return names, nil
+}
+
+func (c *Connect) startOnNewPort(ctx context.Context) error {
+	ports, err := freePorts(1)
+	if err != nil {
+		return err
+	}
+	c.port = ports[0]
+	if err := c.writeFiles(); err != nil {
+		return err
+	}
+	return c.Start(ctx)
+}
+
+// Start starts a worker that was stopped or killed, with the offsets it had, and
+// returns when all its tasks run. A running worker is left alone.
+func (c *Connect) Start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.server.running() {
+		return nil
+	}
+	server, err := startProcess(c.command(), syscall.SIGKILL, c.log)
+	if err != nil {
+		return err
+	}
+	c.server = server
+	for _, name := range c.names {
+		if err := c.awaitConnector(ctx, name); err != nil {
+			server.kill()
+			return err
+		}
+	}
+	return nil
+}
+
+// Kill ends the worker as kill -9 does and returns when it is gone.
+func (c *Connect) Kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.server.kill()
+}
+
+// OffsetsWrittenAt is when the worker last wrote down how far it has come, zero
+// when it never has: what it published since, it publishes again after a Kill.
+func (c *Connect) OffsetsWrittenAt() (time.Time, error) {
+	info, err := os.Stat(c.offsetsFile())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return time.Time{}, nil
+	case err != nil:
+		return time.Time{}, fmt.Errorf("look at the offsets of Kafka Connect: %w", err)
+	default:
+		return info.ModTime(), nil
+	}
+}
+
+// Stop shuts the worker down in an orderly way: it writes its offsets. One that
+// takes too long is killed.
+func (c *Connect) Stop(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, stopGrace)
+	defer cancel()
+	if err := c.server.stop(ctx, syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop Kafka Connect: %w", err)
+	}
+	return nil
+}
+
+// Close ends the worker for good and removes a temporary folder.
+func (c *Connect) Close(ctx context.Context) error {
+	if !c.temporary {
+		return c.Stop(ctx)
+	}
+	c.Kill()
+	return os.RemoveAll(c.dir)
+}
+
+func (c *Connect) offsetsFile() string { return filepath.Join(c.dir, "connect.offsets") }
