@@ -1,0 +1,91 @@
+package outbox_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/deploy/debezium"
+	"projector/internal/devstack/devtest"
+	"projector/internal/outbox"
+)
+
+func TestMain(m *testing.M) { devtest.Main(m, nil) }
+
+// What the outbox tells of an account that its books do not say.
+const untold = `
+SELECT count(*)
+FROM ledger_balance l
+FULL JOIN (
+    SELECT aggregateid, count(*) AS events, max(version) AS version,
+           coalesce(sum(CASE type WHEN 'FundsCredited' THEN (payload->>'amount')::numeric
+                                  WHEN 'FundsDebited' THEN -(payload->>'amount')::numeric END), 0) AS balance
+    FROM outbox GROUP BY aggregateid
+) o ON o.aggregateid = l.account_id
+WHERE (l.version, l.version, l.balance) IS DISTINCT FROM (o.events, o.version, o.balance)`
+
+// What was made or lost by moving money: each account was opened with a million units.
+const madeOrLost = `
+SELECT count(*) FROM (SELECT sum(minor) AS total, count(*) AS accounts FROM ledger GROUP BY currency) c
+WHERE total <> accounts * 1000000`
+
+func TestTheOutboxTellsWhatTheBooksSay(t *testing.T) {
+	pool, err := pgxpool.New(t.Context(), devtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	bank, err := outbox.New(t.Context(), pool, debezium.Outbox)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := bank.Open(t.Context(), outbox.MinAccounts); err != nil {
+		t.Fatal(err)
+	}
+	told := workUntilTold(t, bank, 300)
+	accounts, err := bank.Accounts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var versions int64
+	for _, a := range accounts {
+		versions += a.Version
+	}
+	if versions != told {
+		t.Errorf("the outbox tells of %d events, the books of %d", told, versions)
+	}
+	for what, sql := range map[string]string{"differ from the outbox": untold, "(currencies) are out of balance": madeOrLost} {
+		var n int
+		if err := pool.QueryRow(t.Context(), sql).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		if n > 0 {
+			t.Errorf("%d accounts %s", n, what)
+		}
+	}
+}
+
+// workUntilTold has the bank work until its outbox tells of so many events, and
+// returns how many it tells of when everyone has gone home.
+func workUntilTold(t *testing.T, bank *outbox.Bank, events int64) (told int64) {
+	t.Helper()
+	working, goHome := context.WithCancel(t.Context())
+	defer goHome()
+	ended := make(chan error, 1)
+	go func() { ended <- bank.Work(working, 8, 2000) }()
+	var err error
+	for told < events && err == nil {
+		if told, err = bank.Told(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	goHome()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if told, err = bank.Told(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return told
+}

@@ -1,0 +1,14 @@
+-- $1 account, $2 minor units: a credit, below zero a debit, $3 correlation id.
+-- The row's lock is held to the end of the transaction: versions are committed in
+-- their order.
+WITH booked AS (
+    UPDATE ledger SET minor = minor + $2::bigint, version = version + 1
+    WHERE account_id = $1 AND NOT closed
+    RETURNING account_id, version, currency, decimals
+)
+INSERT INTO outbox (aggregatetype, aggregateid, type, version, occurred_at, correlation_id, payload)
+SELECT 'account', account_id, CASE WHEN $2::bigint > 0 THEN 'FundsCredited' ELSE 'FundsDebited' END,
+       version, clock_timestamp(), $3,
+       jsonb_build_object('amount', round(abs($2::bigint) / power(10::numeric, decimals), decimals)::text,
+                          'currency', currency)
+FROM booked
