@@ -21,7 +21,7 @@ GOLANGCI          := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 
 .PHONY: help
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/projector, one static binary
@@ -30,6 +30,10 @@ build: ## Build bin/projector, one static binary
 .PHONY: demo
 demo: build ## Run the whole system on this machine (ARGS=--stay keeps it running)
 	$(BIN) demo $(ARGS)
+
+.PHONY: demo-debezium
+demo-debezium: build ## Run a bank, Debezium, Kafka and the projector (needs Java 17+ and Maven)
+	$(GO) run -buildvcs=false ./cmd/debezium-demo --projector=$(BIN) $(ARGS)
 
 .PHONY: test
 test: ## Run all tests; uses local PostgreSQL binaries, else downloads them once

@@ -1,0 +1,32 @@
+//go:build kafka
+
+package e2e_test
+
+import (
+	"testing"
+
+	"projector/internal/outboxdemo"
+)
+
+// TestDebeziumPublishesAgainAndTheBooksAgree has banks move money, the real Debezium
+// publish their outboxes, and Kafka Connect killed twice while they do.
+func TestDebeziumPublishesAgainAndTheBooksAgree(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := outboxdemo.Play(t.Context(), outboxdemo.Options{
+		Projector: path, Accounts: 60, Clients: 4, Rate: 100, Unwritten: 150,
+		Log: t.Output(), Say: func(what string) { t.Log(what) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, result := range report.Results {
+		t.Logf("%s (%s): %d accounts, %d events, %d redelivered",
+			result.Topic, result.Pipeline, result.Accounts, result.Events, result.Redelivered())
+		if err := result.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
