@@ -37,6 +37,8 @@ type exported struct {
 	Timestamp    int64       `json:"timestamp"`
 	FailedAt     string      `json:"failed_at"`
 	Replays      int         `json:"replays"`
+	Group        string      `json:"group"`
+	Projection   string      `json:"projection"`
 	Truncated    bool        `json:"truncated,omitempty"`
 
 	Key         *string          `json:"key"`
@@ -62,7 +64,8 @@ func Export(w io.Writer, dlqTopic string, e *Entry) error {
 		Class: e.Class, Message: e.Message, AccountID: e.AccountID, EventID: e.EventID,
 		Expected: e.Expected, Received: e.Received,
 		Topic: e.Topic, Partition: e.Partition, Offset: e.Offset, Timestamp: e.Timestamp,
-		FailedAt: e.FailedAt.Format(time.RFC3339Nano), Replays: e.Replays, Truncated: e.Truncated,
+		FailedAt: e.FailedAt.Format(time.RFC3339Nano), Replays: e.Replays,
+		Group: e.Group, Projection: e.Projection, Truncated: e.Truncated,
 		Headers: []exportedHeader{}, SHA256: digestOf(e.Key, e.Value, e.Headers),
 	}
 	line.Key, line.KeyBase64 = TextOrBase64(e.Key)
@@ -130,7 +133,8 @@ func parseExported(text []byte) (Exported, error) {
 		DLQPartition: line.DLQPartition, DLQOffset: line.DLQOffset, Class: line.Class, Message: line.Message,
 		AccountID: line.AccountID, EventID: line.EventID, Expected: line.Expected, Received: line.Received,
 		Topic: line.Topic, Partition: line.Partition, Offset: line.Offset, Timestamp: line.Timestamp,
-		FailedAt: failedAt, Replays: line.Replays, Truncated: line.Truncated,
+		FailedAt: failedAt, Replays: line.Replays,
+		Group: line.Group, Projection: line.Projection, Truncated: line.Truncated,
 	}}
 	if err := line.readMessage(&e.Entry); err != nil {
 		return Exported{}, err

@@ -42,25 +42,23 @@ func (e *Entry) Subject(d *event.Decoded) (account string, version int64, ok boo
 }
 
 // StatusOf tells the status of an entry that was not discarded. d is what its
-// value decodes to now, account the state of the Subject's account; for an account
-// the read model does not know, the state of one that has had no event.
+// value decodes to now, s how the Subject stands to the read model.
 //
 // A conflict stays open until it is discarded: its version is passed by nature,
 // and it was not this event that was applied. What PostgreSQL has refused stays
 // open while its turn is: whether it would be applied now, only a replay can tell.
-func (e *Entry) StatusOf(d *event.Decoded, account projection.State) Status {
-	_, version, known := e.Subject(d)
+func (e *Entry) StatusOf(d *event.Decoded, s projection.Standing) Status {
+	_, _, known := e.Subject(d)
 	switch {
 	case !known || e.Class == event.VersionConflict:
 		return Open
-	case version <= account.Version:
+	case s.Passed:
 		return Resolved
-	case version > account.Version+1:
+	case s.Waiting:
 		return Waiting
 	case e.Truncated || d.Identity != event.Identified || e.Class == event.RejectedByDatabase:
 		return Open
-	}
-	if _, v := account.Judge(d, true); v.Outcome == projection.DeadLettered {
+	case s.Verdict.Outcome == projection.DeadLettered:
 		return Open
 	}
 	return Ready

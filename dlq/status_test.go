@@ -61,7 +61,8 @@ func TestStatusOf(t *testing.T) {
 			if c.header != 0 {
 				e.AccountID, e.EventID, e.Received = "acc", "e", &c.header
 			}
-			if got := e.StatusOf(&c.decoded, c.account); got != c.want {
+			_, version, _ := e.Subject(&c.decoded)
+			if got := e.StatusOf(&c.decoded, c.account.StandingTo(version, &c.decoded)); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})

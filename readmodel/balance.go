@@ -37,6 +37,7 @@ type Balance struct {
 
 // NewBalance prepares the projection of one partition; Claim comes first.
 func NewBalance(cfg BalanceConfig, p Partition) *Balance {
+	p.Projection = BalanceName
 	return &Balance{
 		cfg:       cfg,
 		partition: p,

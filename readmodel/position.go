@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -11,27 +12,48 @@ import (
 	"projector/sql"
 )
 
-// Partition names a partition as one consumer group reads it.
+// Partition names a partition as one consumer group reads it for its projection.
 type Partition struct {
-	Group  string
-	Topic  string
-	Number int32
+	Projection string
+	Group      string
+	Topic      string
+	Number     int32
 }
+
+// GroupTakenError says that a consumer group belongs to another projection: to go on
+// at its position would leave out what that one has consumed.
+type GroupTakenError struct {
+	Group, By, Wanted string
+}
+
+// Error implements error and names the remedy.
+func (e *GroupTakenError) Error() string {
+	return fmt.Sprintf("consumer group %q belongs to projection %s: give %s a --group (KAFKA_GROUP) of its own", e.Group, e.By, e.Wanted)
+}
+
+// SafeText vouches for the text: it holds no data.
+func (e *GroupTakenError) SafeText() string { return e.Error() }
 
 // ClaimPosition makes the caller the partition's owner and answers where to resume.
 // Whoever owned it before is fenced from then on.
 func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c projection.Claim) (projection.Position, error) {
 	var claimed projection.Position
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, sql.Query("position_insert"), p.Group, p.Topic, p.Number, c.LogStart, c.TopicID, c.Owner)
+		_, err := tx.Exec(ctx, sql.Query("position_insert"), p.Group, p.Topic, p.Number, c.LogStart, c.TopicID, c.Owner, p.Projection)
 		if err != nil {
 			return err
 		}
-		var stored projection.StoredPosition
+		var (
+			stored projection.StoredPosition
+			runs   string
+		)
 		err = tx.QueryRow(ctx, sql.Query("position_lock"), p.Group, p.Topic, p.Number).
-			Scan(&stored.Next, &stored.JudgedUntil, &stored.TopicID, &stored.Owner, &stored.Fence)
+			Scan(&stored.Next, &stored.JudgedUntil, &stored.TopicID, &stored.Owner, &stored.Fence, &runs)
 		if err != nil {
 			return err
+		}
+		if runs != p.Projection {
+			return &GroupTakenError{Group: p.Group, By: runs, Wanted: p.Projection}
 		}
 		if stored.TopicID != c.TopicID {
 			return projection.ErrTopicRecreated
@@ -44,6 +66,22 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		return projection.Position{}, fmt.Errorf("claim the position: %w", err)
 	}
 	return claimed, nil
+}
+
+// CheckGroup answers a *GroupTakenError when the consumer group has run another
+// projection in this database.
+func CheckGroup(ctx context.Context, pool *pgxpool.Pool, group, wanted string) error {
+	var runs string
+	err := pool.QueryRow(ctx, sql.Query("group_projection"), group).Scan(&runs)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look up the consumer group: %w", err)
+	case runs != wanted:
+		return &GroupTakenError{Group: group, By: runs, Wanted: wanted}
+	}
+	return nil
 }
 
 // LoadPositions reads the stored positions of a group's topic.

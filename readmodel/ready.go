@@ -13,10 +13,15 @@ import (
 )
 
 // CheckReady fails when the database cannot be reached, cannot be written, lacks a
-// grant the projector needs, or when its schema changed under it.
+// grant the balances need, or when their schema changed under the program.
 func CheckReady(ctx context.Context, pool *pgxpool.Pool) error {
+	return checkReady(ctx, pool, sql.Query("check_ready"))
+}
+
+// checkReady runs a query that answers what is missing, one a row.
+func checkReady(ctx context.Context, pool *pgxpool.Pool, query string) error {
 	// Planned anew each time: a plan kept from before would not notice a dropped table.
-	rows, err := pool.Query(ctx, sql.Query("check_ready"), pgx.QueryExecModeExec)
+	rows, err := pool.Query(ctx, query, pgx.QueryExecModeExec)
 	if err != nil {
 		return fmt.Errorf("check the database: %w", err)
 	}
@@ -33,7 +38,7 @@ func CheckReady(ctx context.Context, pool *pgxpool.Pool) error {
 	return &pgconn.PgError{Severity: "ERROR", Code: "42501", Message: fmt.Sprintf("missing privileges: %v", missing)}
 }
 
-// readOnly is what check_ready.sql answers, before anything else, of a server that takes no writes.
+// readOnly is what such a query answers, before anything else, of a server that takes no writes.
 const readOnly = "read-only"
 
 // ParkedSummary counts what waits behind holes.

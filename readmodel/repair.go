@@ -70,6 +70,7 @@ type RepairRecord struct {
 	// Elsewhere: the account may be consumed from another partition than the
 	// record's, because somebody has changed the record.
 	Elsewhere bool
+	FailedAt  time.Time // when it was dead-lettered
 	// Action is recorded with the record's effect as its result.
 	Action Action
 	// Verdict is set when Judged: by Apply when it is durable, by Plan as it would be.

@@ -72,6 +72,7 @@ func storable(text string) string {
 
 type accountShowCmd struct {
 	ID string `arg:"" help:"The account."`
+	balanceFlags
 	databaseFlags
 	outputFlags
 }
@@ -101,6 +102,9 @@ type parkedDocument struct {
 
 // Run shows an account.
 func (c *accountShowCmd) Run(ctx context.Context, std *streams) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
 	pool, err := openReadModel(ctx, &c.databaseFlags)
 	if err != nil {
 		return err

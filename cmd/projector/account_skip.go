@@ -14,6 +14,7 @@ type accountSkipCmd struct {
 	Reason  string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
 	Yes     bool   `help:"Do it. Without it, only say what would be done."`
 	actorFlags
+	balanceFlags
 	databaseFlags
 	eventFlags
 	outputFlags
@@ -30,6 +31,9 @@ type skipDocument struct {
 
 // Run passes over a version.
 func (c *accountSkipCmd) Run(ctx context.Context, std *streams) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
 	if c.Reason == "" {
 		return usagef("--reason: must not be empty")
 	}

@@ -35,6 +35,7 @@ type cli struct {
 	Gaps    gapsCmd    `cmd:"" help:"List the accounts that wait for a missing or corrected event."`
 	Lag     lagCmd     `cmd:"" help:"Show how far the read model is behind the topic, from outside the running process."`
 	Verify  verifyCmd  `cmd:"" help:"Compare the read model with an authoritative ledger; exit status 1 when they differ."`
+	Inbox   inboxCmd   `cmd:"" help:"Look after the markers of messages taken in."`
 	Migrate migrateCmd `cmd:"" help:"Bring the database schema up to date. Safe to run from many places at once."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
@@ -45,7 +46,7 @@ type streams struct {
 	err io.Writer
 }
 
-const description = `Projects account events from Kafka into account balances in PostgreSQL: each event once, in order, whatever is delivered twice, late or broken.
+const description = `Projects account events from Kafka into account balances, statements and turnovers in PostgreSQL: each event once, in order, whatever is delivered twice, late or broken.
 
 Every flag has an environment variable; a flag beats it. Exit status: 0 done, or stopped by a signal while running on; 1 failed or interrupted; 2 wrong usage or configuration.`
 

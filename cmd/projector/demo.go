@@ -18,6 +18,7 @@ import (
 	"projector/internal/bank"
 	"projector/internal/telemetry"
 	"projector/projection/event"
+	"projector/readmodel"
 )
 
 // demoCmd runs the whole system once over a stream of its own and checks the result.
@@ -142,7 +143,7 @@ func (d *demo) configure() error {
 	run.eventFlags = eventFlags{
 		Format: event.FormatJSON, FirstVersion: 1, Currencies: "all", DebeziumTimeUnit: event.RFC3339.String(),
 	}
-	run.Projection, run.Group, run.DLQTopic = projectionBalance, "", ""
+	run.Projection, run.Group, run.DLQTopic = readmodel.BalanceName, "", ""
 	run.ParkLimit = int64(c.Events)
 	run.Topic = cmp.Or(c.Topic, "account-events")
 	d.accountPrefix = "acc-"

@@ -14,6 +14,7 @@ import (
 
 	"projector/dlq"
 	"projector/projection/event"
+	"projector/readmodel"
 )
 
 // dlqCmd are the commands about dead letters.
@@ -25,10 +26,13 @@ type dlqCmd struct {
 	Discard dlqDiscardCmd `cmd:"" help:"Note that nothing is to be done about dead letters."`
 }
 
-// dlqFlags are what every dlq command needs to look.
+// dlqFlags are what every dlq command needs to look. A DLQ topic may be shared by
+// several projections and groups: only letters of the chosen projection count and,
+// when a group is given, of that group.
 type dlqFlags struct {
 	kafkaFlags
 	databaseFlags
+	groupFlags
 	eventFlags
 	logFlags
 }
@@ -52,8 +56,9 @@ type selection struct {
 	statuses []dlq.Status // nil: all
 }
 
-func (f *filterFlags) selection(now time.Time) (selection, error) {
+func (f *filterFlags) selection(now time.Time, of *groupFlags) (selection, error) {
 	s := selection{filter: dlq.Filter{
+		Projection: of.Projection, Group: of.Group,
 		Account:    f.Account,
 		Partitions: f.Partition, Offsets: f.Offset,
 		DLQPartitions: f.DLQPartition, DLQOffsets: f.DLQOffset,
@@ -125,6 +130,7 @@ type dlqTools struct {
 	flags  *dlqFlags
 	topic  string // of the dead letters
 	format event.Format
+	kind   readmodel.Kind
 	pool   *pgxpool.Pool
 	client *kgo.Client
 	reader *dlq.Reader
@@ -140,12 +146,16 @@ func (f *dlqFlags) open(ctx context.Context, std *streams) (*dlqTools, error) {
 	if err != nil {
 		return nil, err
 	}
+	kind, err := f.kind()
+	if err != nil {
+		return nil, err
+	}
 	pool, client, err := connect(ctx, &f.databaseFlags, &f.kafkaFlags, log)
 	if err != nil {
 		return nil, err
 	}
 	return &dlqTools{
-		flags: f, topic: f.dlqTopic(), format: format, pool: pool,
+		flags: f, topic: f.dlqTopic(), format: format, kind: kind, pool: pool,
 		client: client, reader: dlq.NewReader(client, f.dlqTopic()),
 	}, nil
 }
@@ -171,6 +181,11 @@ func connect(ctx context.Context, db *databaseFlags, kafka *kafkaFlags, log *slo
 	}
 	pool.Close()
 	return nil, nil, fmt.Errorf("reach Kafka: %w", err)
+}
+
+// letters deals with the dead letters of the chosen projection.
+func (t *dlqTools) letters(rate int) readmodel.Letters {
+	return t.kind.Letters(readmodel.RepairConfig{Pool: t.pool, Format: t.format, FirstVersion: t.flags.FirstVersion, Rate: rate})
 }
 
 func (t *dlqTools) close() {

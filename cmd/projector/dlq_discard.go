@@ -31,7 +31,7 @@ func (c *dlqDiscardCmd) Run(ctx context.Context, std *streams) error {
 	if c.Reason == "" {
 		return usagef("--reason: must not be empty")
 	}
-	chosen, err := c.selection(time.Now())
+	chosen, err := c.selection(time.Now(), &c.groupFlags)
 	if err != nil {
 		return err
 	}

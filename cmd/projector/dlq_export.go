@@ -28,7 +28,7 @@ type exportDocument struct {
 
 // Run exports dead letters.
 func (c *dlqExportCmd) Run(ctx context.Context, std *streams) (err error) {
-	chosen, err := c.selection(time.Now())
+	chosen, err := c.selection(time.Now(), &c.groupFlags)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (d *deadLetter) document() letterDocument {
 
 // Run lists dead letters.
 func (c *dlqListCmd) Run(ctx context.Context, std *streams) error {
-	chosen, err := c.selection(time.Now())
+	chosen, err := c.selection(time.Now(), &c.groupFlags)
 	if err != nil {
 		return err
 	}

@@ -58,8 +58,8 @@ func (c *dlqReplayCmd) Run(ctx context.Context, std *streams) error {
 	defer tools.close()
 	r := &replay{
 		cmd: c, std: std,
-		scan:   scan{dlqTools: tools, selection: chosen, payload: true, progress: newProgress(std.err, "read")},
-		repair: readmodel.NewRepair(readmodel.RepairConfig{Pool: tools.pool, Format: tools.format, FirstVersion: c.FirstVersion, Rate: c.Rate}),
+		scan:    scan{dlqTools: tools, selection: chosen, payload: true, progress: newProgress(std.err, "read")},
+		letters: tools.letters(c.Rate),
 	}
 	return r.run(ctx)
 }
@@ -75,7 +75,7 @@ func (c *dlqReplayCmd) validate() (selection, error) {
 	case c.ToTopic != "" && c.ToTopic == c.dlqTopic():
 		return selection{}, usagef("--to-topic: must not be the DLQ topic")
 	}
-	chosen, err := c.selection(time.Now())
+	chosen, err := c.selection(time.Now(), &c.groupFlags)
 	// What was discarded is replayed only if it is asked for by that name.
 	chosen.unlessChosen(dlq.Open, dlq.Ready, dlq.Waiting, dlq.Resolved)
 	return chosen, err
@@ -86,9 +86,9 @@ type replay struct {
 	cmd *dlqReplayCmd
 	std *streams
 	scan
-	repair *readmodel.Repair
-	items  []*replayItem
-	runs   []*readmodel.Run
+	letters readmodel.Letters
+	items   []*replayItem
+	judged  []*readmodel.RepairRecord // what is to be judged of the items
 }
 
 func (r *replay) run(ctx context.Context) error {
@@ -195,16 +195,14 @@ func compareVersions(a, b *int64) int {
 
 // makePlan judges what can be judged and fixes the plan of the rest.
 func (r *replay) makePlan(ctx context.Context) error {
-	var records []*readmodel.RepairRecord
 	for _, item := range r.items {
 		if item.fix(r.cmd.MaxReplays); item.plan != "" {
 			continue
 		}
 		item.repair = item.record(r.cmd.name())
-		records = append(records, item.repair)
+		r.judged = append(r.judged, item.repair)
 	}
-	r.runs = readmodel.Runs(records)
-	if err := r.repair.Plan(ctx, r.runs); err != nil {
+	if err := r.letters.Plan(ctx, r.judged); err != nil {
 		return err
 	}
 	for _, item := range r.items {
@@ -252,6 +250,7 @@ func (i *replayItem) record(actor string) *readmodel.RepairRecord {
 		},
 		JudgedBefore: !i.corrected,
 		Elsewhere:    i.corrected,
+		FailedAt:     e.FailedAt,
 		Action:       i.action(readmodel.ActionReplay, actor),
 	}
 }

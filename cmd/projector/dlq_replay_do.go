@@ -11,13 +11,13 @@ import (
 	"projector/readmodel"
 )
 
-// apply applies the runs to the database and takes note of the results.
+// apply applies the records to the database and takes note of the results.
 func (r *replay) apply(ctx context.Context) error {
 	if err := r.recordFixed(ctx); err != nil {
 		return err
 	}
 	shown, done := newProgress(r.std.err, "replayed"), int64(0)
-	err := r.repair.Apply(ctx, r.runs, func(step readmodel.Step) {
+	err := r.letters.Apply(ctx, r.judged, func(step readmodel.Step) {
 		done += int64(step.Records)
 		shown.update(done, int64(len(r.items)))
 	})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,7 +150,7 @@ func (s *scan) hand(ctx context.Context, chunk []*deadLetter, fn func(*deadLette
 	if len(chunk) == 0 {
 		return nil
 	}
-	if err := s.assess(ctx, chunk); err != nil {
+	if err := s.assess(ctx, s.letters(0), chunk); err != nil {
 		return err
 	}
 	for _, d := range chunk {
@@ -163,11 +164,11 @@ func (s *scan) hand(ctx context.Context, chunk []*deadLetter, fn func(*deadLette
 	return nil
 }
 
-// assess gives each its status. All of a chunk are of one DLQ topic.
-func (t *dlqTools) assess(ctx context.Context, chunk []*deadLetter) error {
+// assess gives each its status. All of a chunk are of one DLQ topic and one projection.
+func (t *dlqTools) assess(ctx context.Context, letters readmodel.Letters, chunk []*deadLetter) error {
 	ctx, cancel := context.WithTimeout(ctx, oneShotWithin)
 	defer cancel()
-	ids := map[string]struct{}{}
+	subjects := make([]readmodel.Subject, len(chunk))
 	places := make([]readmodel.DeadLetterPlace, len(chunk))
 	for i, d := range chunk {
 		e := &d.entry
@@ -175,11 +176,9 @@ func (t *dlqTools) assess(ctx context.Context, chunk []*deadLetter) error {
 			Partition: e.DLQPartition, Offset: e.DLQOffset,
 			Original: projection.Place{Topic: storable(e.Topic), Partition: e.Partition, Offset: e.Offset},
 		}
-		if account, _, known := e.Subject(&d.decoded); known {
-			ids[account] = struct{}{}
-		}
+		subjects[i] = d.subject()
 	}
-	states, err := readmodel.LoadStates(ctx, t.pool, storableKeys(ids))
+	standings, err := letters.Standings(ctx, subjects)
 	if err != nil {
 		return err
 	}
@@ -187,34 +186,25 @@ func (t *dlqTools) assess(ctx context.Context, chunk []*deadLetter) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range chunk {
+	for i, d := range chunk {
 		done := history[[2]int64{int64(d.entry.DLQPartition), d.entry.DLQOffset}]
 		d.replays = d.entry.Replays + done.Replays
 		d.status = dlq.Discarded
 		if !done.Discarded || d.corrected {
-			d.status = d.entry.StatusOf(&d.decoded, t.stateOf(states, d))
+			d.status = d.entry.StatusOf(&d.decoded, standings[i])
 		}
 	}
 	return nil
 }
 
-func (t *dlqTools) stateOf(states map[string]projection.State, d *deadLetter) projection.State {
-	account, _, _ := d.entry.Subject(&d.decoded)
-	if state, known := states[account]; known {
-		return state
+// subject is the event the dead letter is about; its ids are empty when they are not
+// known.
+func (d *deadLetter) subject() readmodel.Subject {
+	account, version, _ := d.entry.Subject(&d.decoded)
+	return readmodel.Subject{
+		AccountID: account, Version: version, EventID: cmp.Or(d.decoded.Event.ID, d.entry.EventID),
+		FailedAt: d.entry.FailedAt, Decoded: &d.decoded,
 	}
-	return projection.NewState(t.flags.FirstVersion)
-}
-
-// storableKeys lists the ids that PostgreSQL can hold; it knows nothing of others.
-func storableKeys(ids map[string]struct{}) []string {
-	list := make([]string, 0, len(ids))
-	for id := range ids {
-		if id == storable(id) {
-			list = append(list, id)
-		}
-	}
-	return list
 }
 
 // warnForeign tells of records that are no dead letters.

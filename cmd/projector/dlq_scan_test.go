@@ -13,6 +13,7 @@ import (
 	"projector/dlq"
 	"projector/projection"
 	"projector/projection/event"
+	"projector/readmodel"
 )
 
 // deadLetters produces n dead letters of as many accounts to the DLQ topic.
@@ -27,7 +28,7 @@ func (s *stage) deadLetters(n int) {
 				Topic: s.topic, Offset: int64(i), Message: event.Message{Key: []byte(account), Value: []byte(eventOf(account, 2, `"1"`))},
 			},
 		}
-		s.client.Produce(s.t.Context(), dlq.Record(letter, dlq.Stamp{Group: "g", Projection: "p"}, s.topic+".dlq", at), func(_ *kgo.Record, err error) {
+		s.client.Produce(s.t.Context(), dlq.Record(letter, dlq.Stamp{Group: "g", Projection: readmodel.BalanceName}, s.topic+".dlq", at), func(_ *kgo.Record, err error) {
 			if err != nil {
 				s.t.Error(err)
 			}
@@ -55,6 +56,7 @@ func TestAListOfManyIsStreamed(t *testing.T) {
 
 	flags := &dlqFlags{}
 	flags.Brokers, flags.Topic, flags.DatabaseURL = s.addrs, s.topic, s.url
+	flags.Projection = readmodel.BalanceName
 	flags.Format, flags.FirstVersion, flags.Currencies, flags.LogLevel = event.FormatJSON, 1, "all", "error"
 	flags.DebeziumTimeUnit = event.RFC3339.String()
 	tools, err := flags.open(t.Context(), &streams{out: io.Discard, err: io.Discard})

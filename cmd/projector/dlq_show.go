@@ -64,7 +64,10 @@ func (c *dlqShowCmd) Run(ctx context.Context, std *streams) error {
 	}
 	s := &scan{dlqTools: tools, payload: true}
 	d := s.take(tools.topic, entry, false)
-	if err := tools.assess(ctx, []*deadLetter{d}); err != nil {
+	if own := kindNamed(entry.Projection); own != nil {
+		tools.kind = own // it was named by its place, so it is shown whosoever it is
+	}
+	if err := tools.assess(ctx, tools.letters(0), []*deadLetter{d}); err != nil {
 		return err
 	}
 	if c.json() {
@@ -165,7 +168,7 @@ func (c *dlqShowCmd) amountText(ev *event.Event) string {
 // printState shows the account as it is now, without its balance unless asked for.
 func (c *dlqShowCmd) printState(ctx context.Context, out io.Writer, tools *dlqTools, d *deadLetter) error {
 	account, _, known := d.entry.Subject(&d.decoded)
-	if !known {
+	if !known || tools.kind.Name() != readmodel.BalanceName {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, oneShotWithin)

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -156,7 +158,8 @@ func (s *stage) consuming(do func()) {
 	go func() {
 		ended <- execute(ctx, s.servers([]string{"run", "--listen=127.0.0.1:0"}), &bytes.Buffer{}, &stderr)
 	}()
-	s.await("SELECT coalesce(max(next_offset), 0) = $1 FROM projector_position", s.produced)
+	s.await("SELECT coalesce(max(next_offset), 0) = $1 FROM projector_position WHERE projection = $2",
+		s.produced, cmp.Or(os.Getenv("PROJECTION"), readmodel.BalanceName))
 	if do != nil {
 		do()
 	}

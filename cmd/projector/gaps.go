@@ -11,6 +11,7 @@ import (
 )
 
 type gapsCmd struct {
+	balanceFlags
 	databaseFlags
 	outputFlags
 }
@@ -28,6 +29,9 @@ type gapDocument struct {
 
 // Run lists the gaps, the oldest first.
 func (c *gapsCmd) Run(ctx context.Context, std *streams) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
 	pool, err := openReadModel(ctx, &c.databaseFlags)
 	if err != nil {
 		return err

@@ -25,9 +25,6 @@ import (
 	"projector/readmodel"
 )
 
-// projectionBalance is the projection this program knows.
-const projectionBalance = "account_balance"
-
 // groupFlags say which projection is meant, and as which consumer group.
 type groupFlags struct {
 	Projection string `env:"PROJECTION" default:"account_balance" group:"Projection" help:"What to project (default account_balance)."`
@@ -39,18 +36,17 @@ func (f *groupFlags) group() string {
 }
 
 func (f *groupFlags) validate() error {
-	if f.Projection != projectionBalance {
-		return usagef("--projection (PROJECTION): %q is unknown; use %s", f.Projection, projectionBalance)
-	}
-	return nil
+	_, err := f.kind()
+	return err
 }
 
 // projectFlags say what is projected, and as whom.
 type projectFlags struct {
 	groupFlags
-	ParkLimit    int64         `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events kept in the database behind a hole, an account (default 10000)."`
-	RetryInitial time.Duration `env:"RETRY_INITIAL" default:"1s" placeholder:"DURATION" group:"Projection" help:"First wait after a transient error (default 1s)."`
-	RetryMax     time.Duration `env:"RETRY_MAX" default:"60s" placeholder:"DURATION" group:"Projection" help:"Longest wait (default 60s)."`
+	ParkLimit      int64         `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events kept in the database behind a hole, an account (default 10000)."`
+	RetryInitial   time.Duration `env:"RETRY_INITIAL" default:"1s" placeholder:"DURATION" group:"Projection" help:"First wait after a transient error (default 1s)."`
+	RetryMax       time.Duration `env:"RETRY_MAX" default:"60s" placeholder:"DURATION" group:"Projection" help:"Longest wait (default 60s)."`
+	InboxRetention time.Duration `env:"INBOX_RETENTION" default:"168h" placeholder:"DURATION" group:"Projection" help:"How long an additive projection remembers the events it has taken in (default 168h)."`
 }
 
 func (f *projectFlags) validate() error {
@@ -65,7 +61,7 @@ func (f *projectFlags) validate() error {
 	case f.RetryMax < f.RetryInitial:
 		return usagef("--retry-max (RETRY_MAX): must not be less than --retry-initial")
 	}
-	return nil
+	return checkRetention("--inbox-retention", f.InboxRetention)
 }
 
 type runCmd struct {
@@ -119,12 +115,19 @@ type process struct {
 	server    *telemetry.Server
 	consumer  *consumer.Consumer
 	retry     retry.Policy
+	group     string
+	kind      readmodel.Kind
+	tasks     []readmodel.Task
 	parked    atomic.Pointer[readmodel.ParkedSummary] // as last counted
 }
 
 // build wires a process from the flags. Nothing is connected to yet.
 func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) {
 	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	kind, err := c.kind()
+	if err != nil {
 		return nil, err
 	}
 	format, err := c.format()
@@ -141,7 +144,7 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 	}
 	registry := telemetry.NewRegistry()
 	p := &process{
-		log: log, pool: pool, registry: registry,
+		log: log, pool: pool, registry: registry, kind: kind, group: c.group(),
 		health:  telemetry.NewHealth(telemetry.HealthConfig{}),
 		metrics: telemetry.NewMetrics(registry, c.Projection),
 		retry:   retry.Policy{Initial: c.RetryInitial, Max: c.RetryMax, Attempt: attemptWithin},
@@ -159,25 +162,28 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 		return nil, fmt.Errorf("create the Kafka client: %w", err)
 	}
 	needs := acl.Needs{Topic: c.Topic, Group: c.group(), DLQ: c.dlqTopic(), Principal: c.principal()}
-	balances := readmodel.BalanceConfig{
+	cfg := readmodel.RunConfig{
 		Pool: pool, Format: format, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit,
-		CacheBytes: func() int { return max(256<<10, cacheBytes/max(1, p.consumer.Partitions())) },
+		CacheBytes:     func() int { return max(256<<10, cacheBytes/max(1, p.consumer.Partitions())) },
+		InboxRetention: c.InboxRetention, Observer: observer{p.metrics, p},
 	}
+	p.tasks = kind.Tasks(cfg)
+	open := kind.Open(cfg)
 	p.consumer, err = consumer.New(consumer.Config{
 		Client: client,
 		Member: []kgo.Opt{telemetry.KafkaHooks(registry, "consumer")},
 		Topic:  c.Topic, Group: c.group(), Owner: owner(), Format: format,
 		Open: func(partition int32) consumer.Projection {
-			return readmodel.NewBalance(balances, readmodel.Partition{Group: c.group(), Topic: c.Topic, Number: partition})
+			return open(readmodel.Partition{Projection: kind.Name(), Group: c.group(), Topic: c.Topic, Number: partition})
 		},
 		DeadLetters: deadLetters{p.publisher, p.admin, needs},
 		Access:      kafkaAccess{needs, p.admin},
-		Database:    sharedDatabase{pool, c.group(), c.Topic},
+		Database:    sharedDatabase{pool, kind, c.group(), c.Topic},
 		Observer:    p.metrics,
 		Health:      p.health,
 		Log:         log,
 		Retry:       p.retry,
-		Limits:      consumer.DefaultLimits(),
+		Limits:      limits(kind),
 		DrainWithin: drainWithin,
 	})
 	if err != nil {
@@ -185,6 +191,15 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 	}
 	p.server = telemetry.NewServer(c.Listen, registry, p.health, p.status(c), log)
 	return p, nil
+}
+
+// limits are those of the consumer, narrowed by what the projection wants.
+func limits(kind readmodel.Kind) consumer.Limits {
+	l := consumer.DefaultLimits()
+	if n := kind.FlushEvents(); n > 0 {
+		l.FlushEvents = min(l.FlushEvents, n)
+	}
+	return l
 }
 
 // owner names this process, uniquely.
@@ -237,7 +252,9 @@ func (p *process) project(ctx context.Context) error {
 	}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	go p.watchParked(watching)
+	for _, task := range p.tasks {
+		go p.keep(watching, task)
+	}
 	if err := p.consumer.Run(ctx); err != nil {
 		return err
 	}
@@ -246,7 +263,7 @@ func (p *process) project(ctx context.Context) error {
 }
 
 // awaitSchema waits for the database, for ever, and fails when it answers that the
-// schema is missing or too old.
+// schema is missing or too old, or that the consumer group is another projection's.
 func (p *process) awaitSchema(ctx context.Context) error {
 	log := retry.Throttle(p.log, nil, "check the schema", telemetry.KeyDependency, "postgres")
 	err := p.retry.Forever(ctx, retry.Tee(log, unready{p}), func(ctx context.Context) error {
@@ -254,6 +271,14 @@ func (p *process) awaitSchema(ctx context.Context) error {
 		var schema *readmodel.SchemaError
 		if errors.As(err, &schema) {
 			return retry.Stop(schema)
+		}
+		if err != nil {
+			return err
+		}
+		err = readmodel.CheckGroup(ctx, p.pool, p.group, p.kind.Name())
+		var taken *readmodel.GroupTakenError
+		if errors.As(err, &taken) {
+			return retry.Stop(usageError{taken})
 		}
 		return err
 	})

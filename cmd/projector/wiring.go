@@ -11,7 +11,6 @@ import (
 	"projector/dlq"
 	"projector/errclass"
 	"projector/internal/acl"
-	"projector/internal/retry"
 	"projector/internal/telemetry"
 	"projector/projection"
 	"projector/readmodel"
@@ -64,6 +63,7 @@ func (a kafkaAccess) Check(ctx context.Context) error { return a.Needs.Check(ctx
 // sharedDatabase is what the consumer needs of the database beside the projection.
 type sharedDatabase struct {
 	pool         *pgxpool.Pool
+	kind         readmodel.Kind
 	group, topic string
 }
 
@@ -73,38 +73,10 @@ func (d sharedDatabase) Positions(ctx context.Context) ([]projection.StoredPosit
 }
 
 // Ready fails when the database cannot be reached or cannot be written.
-func (d sharedDatabase) Ready(ctx context.Context) error { return readmodel.CheckReady(ctx, d.pool) }
+func (d sharedDatabase) Ready(ctx context.Context) error { return d.kind.Ready(ctx, d.pool) }
 
 // Reset drops the connections.
 func (d sharedDatabase) Reset() { d.pool.Reset() }
-
-// parkedEvery is how often the parked events are counted.
-const parkedEvery = 5 * time.Second
-
-// watchParked keeps the gauges of parked events.
-func (p *process) watchParked(ctx context.Context) {
-	tick := time.NewTicker(parkedEvery)
-	defer tick.Stop()
-	log := retry.Throttle(p.log, nil, "count parked events", telemetry.KeyDependency, telemetry.DependencyPostgres)
-	for {
-		look, cancel := context.WithTimeout(ctx, parkedEvery)
-		parked, err := readmodel.CountParked(look, p.pool)
-		cancel()
-		switch {
-		case err == nil:
-			p.metrics.Parked(parked.Accounts, parked.Events, parked.OldestGap)
-			p.parked.Store(&parked)
-			log.Recovered(1, 0)
-		case ctx.Err() == nil:
-			log.Failing(err, 1, 0, parkedEvery)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
 
 // status answers what the status page shows, from memory.
 func (p *process) status(c *runCmd) telemetry.StatusFunc {

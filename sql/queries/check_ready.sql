@@ -16,7 +16,7 @@ SELECT NULL WHERE EXISTS (
     FROM account_balance WHERE false)
 UNION ALL
 SELECT NULL WHERE EXISTS (
-    SELECT consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence, updated_at
+    SELECT consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence, updated_at, projection
     FROM projector_position WHERE false)
 UNION ALL
 SELECT NULL WHERE EXISTS (

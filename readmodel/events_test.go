@@ -1,0 +1,152 @@
+package readmodel_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// counted is an Observer that keeps what it is told.
+type counted struct{ hits, misses, errors int }
+
+func (*counted) Parked(int64, int64, time.Duration) {}
+func (*counted) InboxRows(int64)                    {}
+func (*counted) InboxPruned(int64)                  {}
+func (c *counted) DedupHit(n int)                   { c.hits += n }
+func (c *counted) DedupMiss(n int)                  { c.misses += n }
+func (c *counted) DedupError(n int)                 { c.errors += n }
+
+// feeder is a partition's projection of any kind, fed by hand.
+type feeder struct {
+	readmodel.Projection
+	t      *testing.T
+	format event.Format
+	next   int64
+	counts map[string]int
+	faults []string // dead letters, as class and event id
+}
+
+func newFeeder(t *testing.T, pool *pgxpool.Pool, kind readmodel.Kind, p readmodel.Partition) *feeder {
+	t.Helper()
+	open := kind.Open(readmodel.RunConfig{
+		Pool: pool, FirstVersion: 1, InboxRetention: time.Hour, Observer: &counted{},
+	})
+	f := &feeder{t: t, format: jsonFormat(t), Projection: open(p), counts: map[string]int{}}
+	f.claim(projection.NoOffset)
+	return f
+}
+
+// claim takes the partition over and goes on where that says.
+func (f *feeder) claim(committed int64) {
+	f.t.Helper()
+	pos, err := f.Claim(f.t.Context(), projection.Claim{Owner: "me", TopicID: "id", Committed: committed})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.next = pos.Next
+}
+
+// judge judges values at the offsets that follow.
+func (f *feeder) judge(values ...string) {
+	f.t.Helper()
+	var records []projection.Judgeable
+	for _, value := range values {
+		j := projection.Judgeable{Record: projection.Record{Topic: "events", Offset: f.next, Message: event.Message{Value: []byte(value)}}}
+		if value == "" {
+			j.Record.Value = nil
+		}
+		f.format.Decode(j.Record.Message, &j.Decoded)
+		records = append(records, j)
+		f.next++
+	}
+	for len(records) > 0 {
+		n, err := f.Judge(f.t.Context(), records, 1000)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		records = records[n:]
+	}
+}
+
+// flush verifies and writes, and counts what came of it.
+func (f *feeder) flush() error {
+	f.t.Helper()
+	changes := *f.Changes()
+	if err := f.Verify(f.t.Context(), &changes); err != nil {
+		return err
+	}
+	if err := f.Write(f.t.Context(), f.next, &changes); err != nil {
+		return err
+	}
+	for _, o := range projection.Outcomes() {
+		f.counts[o.String()] += changes.Outcomes[o]
+	}
+	for i := range changes.Letters {
+		f.faults = append(f.faults, string(changes.Letters[i].Class)+" "+changes.Letters[i].EventID)
+	}
+	return nil
+}
+
+// feed judges and flushes. As the consumer does, it goes back to the durable position
+// when the batch has to be judged again.
+func (f *feeder) feed(values ...string) {
+	f.t.Helper()
+	for tries := 0; ; tries++ {
+		f.judge(values...)
+		err := f.flush()
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, projection.ErrStale) || tries == 3 {
+			f.t.Fatal(err)
+		}
+		f.claim(projection.NoOffset)
+	}
+}
+
+// outcomes are the counts so far: applied, duplicate, ignored, dead_lettered.
+func (f *feeder) outcomes() string {
+	return fmt.Sprint(f.counts["applied"], f.counts["duplicate"], f.counts["ignored"], f.counts["dead_lettered"])
+}
+
+func (f *feeder) letters() string { return strings.Join(f.faults, ", ") }
+
+// eventAs is an event with all that the projections tell apart.
+func eventAs(id, kind, account string, version int, at, data string) string {
+	return fmt.Sprintf(`{"eventId":%q,"eventType":%q,"accountId":%q,"version":%d,"occurredAt":%q,"correlationId":"c-%s","data":%s}`,
+		id, kind, account, version, at, id, data)
+}
+
+const noon = "2026-01-01T12:00:00Z"
+
+func eur(amount string) string { return `{"amount":"` + amount + `","currency":"EUR"}` }
+
+// lines answers a query's first column, line by line.
+func lines(t *testing.T, pool *pgxpool.Pool, query string, args ...any) string {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(all, "\n")
+}
+
+func same(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s:\n got %s\nwant %s", what, got, want)
+	}
+}

@@ -1,0 +1,97 @@
+// Package inbox remembers which messages a handler has taken in. A message is marked
+// in the transaction of its effect, so both are there or neither is, and the unique
+// key (message_id, handler) lets exactly one of several concurrent deliveries
+// through. It is for handlers whose effect is a sum: nothing else makes those safe.
+//
+// Markers are pruned by age. Before when they may be gone is kept too, so that the
+// absence of a marker is never taken for more than it proves.
+package inbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/readmodel"
+	"projector/sql"
+)
+
+// Inbox is the inbox of one handler.
+type Inbox struct{ handler string }
+
+// Of returns the inbox of a handler. Its name stays the same for ever: under another
+// one, all messages would be new.
+func Of(handler string) Inbox { return Inbox{handler} }
+
+// sliceRows is how many messages one statement marks: what it unnests fits work_mem.
+const sliceRows = 8192
+
+// Marked is what a Mark has found, once it was sent.
+type Marked struct {
+	ids   []string
+	fresh []string // those that were not marked before
+}
+
+// Mark queues the marking of messages, sorted by id.
+func (i Inbox) Mark(tx *readmodel.Tx, ids []string) *Marked {
+	m := &Marked{ids: ids, fresh: make([]string, 0, len(ids))}
+	for piece := range slices.Chunk(ids, sliceRows) {
+		tx.Queue(sql.Query("inbox_mark"), i.handler, piece).Query(func(rows pgx.Rows) (err error) {
+			m.fresh, err = pgx.AppendRows(m.fresh, rows, pgx.RowTo[string])
+			return err
+		})
+	}
+	return m
+}
+
+// Each calls fn for each message, in order, with whether it was not marked before; of
+// equal ids that is the first.
+func (m *Marked) Each(fn func(n int, fresh bool)) {
+	if len(m.fresh) == len(m.ids) {
+		for n := range m.ids {
+			fn(n, true)
+		}
+		return
+	}
+	fresh := make(map[string]bool, len(m.fresh))
+	for _, id := range m.fresh {
+		fresh[id] = true
+	}
+	for n, id := range m.ids {
+		fn(n, fresh[id])
+		fresh[id] = false
+	}
+}
+
+// Find answers which of the messages are marked.
+func (i Inbox) Find(ctx context.Context, db readmodel.Querier, ids []string) ([]string, error) {
+	rows, err := db.Query(ctx, sql.Query("inbox_find"), i.handler, ids)
+	if err != nil {
+		return nil, fmt.Errorf("look into the inbox: %w", err)
+	}
+	marked, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("look into the inbox: %w", err)
+	}
+	return marked, nil
+}
+
+// PrunedUntil answers before when markers may be gone; the zero time when none was
+// ever pruned.
+func (i Inbox) PrunedUntil(ctx context.Context, db readmodel.Querier) (time.Time, error) {
+	rows, err := db.Query(ctx, sql.Query("inbox_pruned"), i.handler)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("ask what the inbox has forgotten: %w", err)
+	}
+	until, err := pgx.CollectOneRow(rows, pgx.RowTo[*time.Time])
+	if err != nil {
+		return time.Time{}, fmt.Errorf("ask what the inbox has forgotten: %w", err)
+	}
+	if until == nil {
+		return time.Time{}, nil
+	}
+	return *until, nil
+}

@@ -1,0 +1,122 @@
+package inbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/readmodel"
+	"projector/sql"
+)
+
+// Retention is how long markers are kept unless the operator says otherwise.
+const Retention = 7 * 24 * time.Hour
+
+const (
+	// pruneRows is how many markers one transaction deletes: little enough that
+	// whoever waits for one of them hardly notices.
+	pruneRows = 5000
+	// pruneEvery is how often a process looks for what is too old.
+	pruneEvery = time.Minute
+	// pruneWithin is how long one look may take: a neglected inbox takes many pieces.
+	pruneWithin = time.Hour
+	// countEvery is how often the markers are counted.
+	countEvery = 15 * time.Second
+	// countUpTo is up to where they are counted exactly.
+	countUpTo = 100_000
+)
+
+// Prune deletes the handler's markers that are older than the retention by the
+// database's clock, in transactions of bounded size with rests as long in between,
+// and tells observe, which may be nil, of each. While another prunes the handler, it
+// does nothing. What was deleted before an error stays deleted.
+func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Duration, observe func(int64)) error {
+	var cutoff time.Time
+	if err := pool.QueryRow(ctx, "SELECT now()").Scan(&cutoff); err != nil {
+		return fmt.Errorf("prune the inbox: %w", err)
+	}
+	cutoff = cutoff.Add(-retention)
+	for {
+		start := time.Now()
+		deleted, err := i.pruneSome(ctx, pool, cutoff)
+		if err != nil {
+			return fmt.Errorf("prune the inbox: %w", err)
+		}
+		if deleted > 0 && observe != nil {
+			observe(deleted)
+		}
+		if deleted < pruneRows {
+			return nil
+		}
+		timer := time.NewTimer(time.Since(start))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("prune the inbox: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// pruneSome deletes one piece; 0 when there is nothing to delete, or another is at it.
+func (i Inbox) pruneSome(ctx context.Context, pool *pgxpool.Pool, cutoff time.Time) (deleted int64, err error) {
+	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		var mine bool
+		if err := tx.QueryRow(ctx, sql.Query("inbox_prune_lock"), i.handler).Scan(&mine); err != nil || !mine {
+			return err
+		}
+		tag, err := tx.Exec(ctx, sql.Query("inbox_prune"), i.handler, cutoff, pruneRows)
+		if deleted = tag.RowsAffected(); err != nil || deleted == 0 {
+			return err
+		}
+		_, err = tx.Exec(ctx, sql.Query("inbox_prune_note"), i.handler, cutoff)
+		return err
+	})
+	return deleted, err
+}
+
+// PruneAll prunes the inboxes of all handlers that have one.
+func PruneAll(ctx context.Context, pool *pgxpool.Pool, retention time.Duration, observe func(int64)) error {
+	rows, err := pool.Query(ctx, sql.Query("inbox_handlers"))
+	if err != nil {
+		return fmt.Errorf("list the inbox's handlers: %w", err)
+	}
+	handlers, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("list the inbox's handlers: %w", err)
+	}
+	for _, handler := range handlers {
+		if err := Of(handler).Prune(ctx, pool, retention, observe); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Count counts the handler's markers: exactly when they are few, else as the
+// statistics of the whole table have it.
+func (i Inbox) Count(ctx context.Context, pool *pgxpool.Pool) (n int64, err error) {
+	if err := pool.QueryRow(ctx, sql.Query("inbox_rows"), i.handler, countUpTo).Scan(&n); err != nil {
+		return 0, fmt.Errorf("count the inbox: %w", err)
+	}
+	return n, nil
+}
+
+// Tasks are what a projection with an inbox needs beside its consuming.
+func (i Inbox) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
+	return []readmodel.Task{
+		{Name: "prune the inbox", Every: pruneEvery, Within: pruneWithin, Run: func(ctx context.Context) error {
+			return i.Prune(ctx, cfg.Pool, cfg.InboxRetention, cfg.Observer.InboxPruned)
+		}},
+		{Name: "count the inbox", Every: countEvery, Run: func(ctx context.Context) error {
+			n, err := i.Count(ctx, cfg.Pool)
+			if err == nil {
+				cfg.Observer.InboxRows(n)
+			}
+			return err
+		}},
+	}
+}

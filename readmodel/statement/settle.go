@@ -1,0 +1,58 @@
+package statement
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/readmodel"
+	"projector/sql"
+)
+
+// settle finds out which entries were not inserted, and what stands in their place.
+// It runs only when there are any.
+func settle(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
+	found, first := 0, 0
+	for piece := range slices.Chunk(entries, sliceRows) {
+		accounts, versions := make([]string, len(piece)), make([]int64, len(piece))
+		for i := range piece {
+			accounts[i], versions[i] = piece[i].Key.Text, piece[i].Key.Number
+		}
+		from := first
+		tx.Queue(sql.Query("statement_settle"), accounts, versions).Query(func(rows pgx.Rows) error {
+			n, err := readSettled(rows, entries, from)
+			found += n
+			return err
+		})
+		first += len(piece)
+	}
+	if err := tx.Send(ctx); err != nil {
+		return err
+	}
+	if found != len(entries) {
+		return readmodel.ErrSuppressed
+	}
+	return nil
+}
+
+// readSettled reads what stands at the keys of the entries from a place on. A row of
+// this very transaction is the first entry's that has its key; those behind it with
+// the same key were delivered twice at once.
+func readSettled(rows pgx.Rows, entries []readmodel.Entry, from int) (n int, err error) {
+	var (
+		place int64
+		id    string
+		ours  bool
+	)
+	_, err = pgx.ForEachRow(rows, []any{&place, &id, &ours}, func() error {
+		n++
+		i := from + int(place)
+		if ours && (i == 0 || entries[i-1].Key != entries[i].Key) {
+			return nil
+		}
+		entries[i].Present = id
+		return nil
+	})
+	return n, err
+}

@@ -1,0 +1,115 @@
+// Package statement is the projection account_statement: one row an event, by its
+// natural key, account and version. What is delivered again finds its row there;
+// the order in which rows come does not matter, so nothing waits for anything.
+package statement
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"projector/projection/event"
+	"projector/readmodel"
+	"projector/sql"
+)
+
+// Name is the name of the projection.
+const Name = "account_statement"
+
+// Kind is the projection.
+func Kind() readmodel.Kind {
+	return readmodel.EventKind{
+		Label:      Name,
+		ReadyQuery: sql.Query("statement_ready"),
+		Tables:     func(readmodel.Partition) readmodel.EventTable { return table{} },
+	}
+}
+
+type table struct{}
+
+// Key implements readmodel.EventTable.
+func (table) Key(ev *event.Event) readmodel.Key {
+	return readmodel.Key{Text: ev.AccountID, Number: ev.Version}
+}
+
+// Find implements readmodel.EventTable.
+func (table) Find(ctx context.Context, db readmodel.Querier, keys []readmodel.Key) (map[readmodel.Key]string, error) {
+	accounts, versions := make([]string, len(keys)), make([]int64, len(keys))
+	for i, k := range keys {
+		accounts[i], versions[i] = k.Text, k.Number
+	}
+	rows, err := db.Query(ctx, sql.Query("statement_find"), accounts, versions)
+	if err != nil {
+		return nil, fmt.Errorf("look into the statement: %w", err)
+	}
+	found := map[readmodel.Key]string{}
+	var (
+		key readmodel.Key
+		id  string
+	)
+	_, err = pgx.ForEachRow(rows, []any{&key.Text, &key.Number, &id}, func() error {
+		found[key] = id
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look into the statement: %w", err)
+	}
+	return found, nil
+}
+
+// sliceRows is how many rows one statement inserts. PostgreSQL keeps what it unnests
+// in work_mem, by default 4 MB, and beyond that in a file.
+const sliceRows = 8192
+
+// Write implements readmodel.EventTable.
+func (table) Write(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
+	var inserted int64
+	for piece := range slices.Chunk(entries, sliceRows) {
+		tx.Queue(sql.Query("statement_insert"), columns(piece)...).
+			Exec(func(tag pgconn.CommandTag) error { inserted += tag.RowsAffected(); return nil })
+	}
+	if err := tx.Send(ctx); err != nil {
+		return err
+	}
+	for i := range entries {
+		entries[i].Present = ""
+	}
+	if inserted == int64(len(entries)) {
+		return nil
+	}
+	return settle(ctx, tx, entries)
+}
+
+// columns lays entries out as the arrays that statement_insert.sql unnests.
+func columns(entries []readmodel.Entry) []any {
+	n := len(entries)
+	var (
+		accounts, ids, types, currencies, correlations = make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+		versions, minor                                = make([]int64, n), make([]int64, n)
+		digits                                         = make([]int16, n)
+		times                                          = make([]time.Time, n)
+	)
+	for i := range entries {
+		ev := &entries[i].Event
+		accounts[i], versions[i], ids[i], types[i] = ev.AccountID, ev.Version, ev.ID, ev.TypeName
+		minor[i], digits[i], currencies[i] = signed(ev), int16(ev.Currency.Digits()), ev.Currency.Code() //nolint:gosec // 0 to 4
+		times[i], correlations[i] = time.UnixMicro(ev.OccurredAt), ev.CorrelationID
+	}
+	return []any{accounts, versions, ids, types, minor, digits, currencies, times, correlations}
+}
+
+// signed is what the event moves, in minor units: 0 for none.
+func signed(ev *event.Event) int64 {
+	switch ev.Type {
+	case event.FundsCredited:
+		return ev.Amount
+	case event.FundsDebited:
+		return -ev.Amount
+	case event.Unknown, event.AccountOpened, event.AccountClosed, event.Ignorable:
+	}
+	return 0
+}

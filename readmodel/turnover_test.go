@@ -1,0 +1,170 @@
+package readmodel_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection"
+	"projector/readmodel"
+	"projector/readmodel/inbox"
+	"projector/readmodel/turnover"
+)
+
+func turnoverOf(t *testing.T, pool *pgxpool.Pool) string {
+	t.Helper()
+	return lines(t, pool, "SELECT concat_ws(' ', day, currency, credited, debited, events) FROM daily_turnover ORDER BY day, currency")
+}
+
+func TestTurnoverIsOfTheEventsUTCDay(t *testing.T) {
+	pool := openPool(t)
+	f := newFeeder(t, pool, turnover.Kind(), partition)
+	f.feed(
+		eventAs("o", "AccountOpened", "a", 1, noon, `{"currency":"EUR"}`),
+		eventAs("1", "FundsCredited", "a", 2, "2026-01-01T23:59:59.999999999Z", eur("10.5")),
+		eventAs("2", "FundsDebited", "b", 9, "2026-01-02T00:30:00+01:00", eur("0.01")),
+		eventAs("3", "FundsCredited", "a", 4, "2026-01-02T00:00:00Z", eur("3")),
+		eventAs("4", "FundsCredited", "a", 5, "1969-12-31T23:59:59Z", `{"amount":"7","currency":"JPY"}`),
+		eventAs("5", "FundsCredited", "a", 6, "1969-12-31T00:00:00Z", `{"amount":"1","currency":"JPY"}`),
+		eventAs("c", "AccountClosed", "a", 7, noon, "{}"),
+		"", "garbage", eventAs("6", "FundsCredited", "a", 8, noon, eur("x")),
+	)
+	same(t, "turnover", turnoverOf(t, pool),
+		"1969-12-31 JPY 8 0 2\n2026-01-01 EUR 10.50 0.01 2\n2026-01-02 EUR 3.00 0.00 1")
+	same(t, "outcomes", f.outcomes(), "7 0 1 2")
+	f.feed(eventAs("2", "FundsDebited", "b", 9, "2026-01-02T00:30:00+01:00", eur("0.01")),
+		eventAs("7", "FundsDebited", "b", 1, noon, eur("1")), eventAs("7", "FundsDebited", "b", 1, noon, eur("1")),
+		eventAs("2", "Nonsense", "b", 9, noon, "{}"), eventAs("o", "AccountOpened", "a", 1, noon, `{"currency":"EUR"}`))
+	same(t, "turnover", turnoverOf(t, pool),
+		"1969-12-31 JPY 8 0 2\n2026-01-01 EUR 10.50 1.01 3\n2026-01-02 EUR 3.00 0.00 1")
+	same(t, "outcomes", f.outcomes(), "8 4 1 2")
+}
+
+func TestTurnoverBeyond64Bits(t *testing.T) {
+	pool := openPool(t)
+	f := newFeeder(t, pool, turnover.Kind(), partition)
+	for n := range 2 {
+		f.feed(eventAs(fmt.Sprint("a", n), "FundsCredited", "a", 1, noon, `{"amount":"9223372036854775807","currency":"JPY"}`),
+			eventAs(fmt.Sprint("b", n), "FundsCredited", "a", 1, noon, `{"amount":"9223372036854775807","currency":"JPY"}`))
+	}
+	same(t, "turnover", turnoverOf(t, pool), "2026-01-01 JPY 36893488147419103228 0 4")
+}
+
+// TestConcurrentRedeliveriesCountOnce has several groups take in the same events at
+// once, in batches that are cut differently.
+func TestConcurrentRedeliveriesCountOnce(t *testing.T) {
+	pool := openPool(t)
+	const events, groups = 400, 4
+	var values []string
+	for n := range events {
+		values = append(values, eventAs(fmt.Sprintf("e-%d", n*7919%events), "FundsCredited", "a", n+1, noon, eur("1")))
+	}
+	applied := make([]int, groups)
+	var all sync.WaitGroup
+	for g := range groups {
+		f := newFeeder(t, pool, turnover.Kind(), readmodel.Partition{Group: fmt.Sprint("g", g), Topic: "events"})
+		all.Go(func() {
+			for rest := values; len(rest) > 0; {
+				n := min(len(rest), 10+7*g)
+				f.feed(rest[:n]...)
+				rest = rest[n:]
+			}
+			applied[g] = f.counts["applied"]
+		})
+	}
+	all.Wait()
+	same(t, "turnover", turnoverOf(t, pool), fmt.Sprintf("2026-01-01 EUR %d.00 0.00 %d", events, events))
+	sum := 0
+	for _, n := range applied {
+		sum += n
+	}
+	if sum != events {
+		t.Errorf("applied %v: together %d, want %d", applied, sum, events)
+	}
+}
+
+// age makes all markers older than any retention, and prunes them.
+func age(t *testing.T, pool *pgxpool.Pool) (deleted int64) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), "UPDATE inbox SET processed_at = processed_at - interval '30 days'"); err != nil {
+		t.Fatal(err)
+	}
+	if err := inbox.PruneAll(t.Context(), pool, 7*24*time.Hour, func(n int64) { deleted += n }); err != nil {
+		t.Fatal(err)
+	}
+	return deleted
+}
+
+func TestBeyondTheWindowThePositionTells(t *testing.T) {
+	pool := openPool(t)
+	f := newFeeder(t, pool, turnover.Kind(), partition)
+	values := []string{
+		eventAs("1", "FundsCredited", "a", 1, noon, eur("1")),
+		eventAs("2", "FundsCredited", "a", 2, noon, eur("2")),
+		eventAs("bad", "FundsCredited", "a", 3, noon, eur("x")),
+	}
+	f.feed(values...)
+	if n := age(t, pool); n != 2 {
+		t.Fatalf("pruned %d markers, want 2", n)
+	}
+	const once = "2026-01-01 EUR 3.00 0.00 2"
+
+	f.claim(0) // the group's offsets were reset
+	f.feed(values...)
+	same(t, "after a reset", turnoverOf(t, pool), once)
+	same(t, "outcomes", f.outcomes(), "2 2 0 2")
+
+	other := newFeeder(t, pool, turnover.Kind(), readmodel.Partition{Group: "renamed", Topic: "events"})
+	other.feed(values...)
+	same(t, "by another group", turnoverOf(t, pool), once)
+	other.feed(eventAs("3", "FundsCredited", "a", 3, noon, eur("4")))
+	same(t, "what is new", turnoverOf(t, pool), "2026-01-01 EUR 7.00 0.00 3")
+
+	// The first group is behind now. What the other took in has a marker, until that
+	// is pruned too, under a worker that has claimed before.
+	if n := age(t, pool); n != 1 {
+		t.Fatalf("pruned %d markers, want 1", n)
+	}
+	f.feed(eventAs("3", "FundsCredited", "a", 3, noon, eur("4")))
+	same(t, "behind another group", turnoverOf(t, pool), "2026-01-01 EUR 7.00 0.00 3")
+
+	// The boundary: nothing tells that an event was produced before, once its marker
+	// is gone.
+	f.feed(values[0])
+	same(t, "produced once more", turnoverOf(t, pool), "2026-01-01 EUR 8.00 0.00 4")
+}
+
+func TestWithinTheWindowTheMarkersTell(t *testing.T) {
+	pool := openPool(t)
+	f := newFeeder(t, pool, turnover.Kind(), partition)
+	value := eventAs("1", "FundsCredited", "a", 1, noon, eur("1"))
+	f.feed(value)
+	// A rebuild by hand: the tables are emptied and the offsets reset.
+	if _, err := pool.Exec(t.Context(), "TRUNCATE daily_turnover, inbox"); err != nil {
+		t.Fatal(err)
+	}
+	f.claim(0)
+	f.feed(value)
+	same(t, "counted anew", turnoverOf(t, pool), "2026-01-01 EUR 1.00 0.00 1")
+}
+
+// TestPruningUnderAReader prunes between the claim of a range to be read again and
+// its write.
+func TestPruningUnderAReader(t *testing.T) {
+	pool := openPool(t)
+	f := newFeeder(t, pool, turnover.Kind(), partition)
+	value := eventAs("1", "FundsCredited", "a", 1, noon, eur("1"))
+	f.feed(value)
+	f.claim(0)
+	f.judge(value)
+	age(t, pool)
+	if err := f.flush(); err == nil {
+		t.Error("an event whose marker was pruned meanwhile was taken in again")
+	}
+	f.claim(projection.NoOffset)
+	f.feed(value)
+	same(t, "turnover", turnoverOf(t, pool), "2026-01-01 EUR 1.00 0.00 1")
+}

@@ -1,0 +1,7 @@
+-- The handlers that have markers: from one to the next in the index.
+WITH RECURSIVE h (handler) AS (
+    SELECT min(handler) FROM inbox
+    UNION ALL
+    SELECT (SELECT min(i.handler) FROM inbox i WHERE i.handler > h.handler) FROM h WHERE h.handler IS NOT NULL
+)
+SELECT handler FROM h WHERE handler IS NOT NULL;

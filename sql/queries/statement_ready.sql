@@ -1,0 +1,18 @@
+-- What keeps this session from writing statements, one a row; none is good. The
+-- column lists fail when the schema has changed under the program.
+SELECT 'read-only' AS problem
+WHERE pg_is_in_recovery() OR current_setting('transaction_read_only')::bool
+UNION ALL
+SELECT needed.privilege || ' on ' || needed.relation
+FROM (VALUES ('account_statement', 'SELECT'), ('account_statement', 'INSERT'),
+             ('projector_position', 'SELECT'), ('projector_position', 'INSERT'), ('projector_position', 'UPDATE')
+     ) AS needed (relation, privilege)
+WHERE NOT has_table_privilege(needed.relation, needed.privilege)
+UNION ALL
+SELECT NULL WHERE EXISTS (
+    SELECT account_id, version, event_id, event_type, amount, currency, occurred_at, correlation_id
+    FROM account_statement WHERE false)
+UNION ALL
+SELECT NULL WHERE EXISTS (
+    SELECT consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence, updated_at, projection
+    FROM projector_position WHERE false);

@@ -1,0 +1,22 @@
+-- What keeps this session from writing the turnover, one a row; none is good. The
+-- column lists fail when the schema has changed under the program.
+SELECT 'read-only' AS problem
+WHERE pg_is_in_recovery() OR current_setting('transaction_read_only')::bool
+UNION ALL
+SELECT needed.privilege || ' on ' || needed.relation
+FROM (VALUES ('daily_turnover', 'SELECT'), ('daily_turnover', 'INSERT'), ('daily_turnover', 'UPDATE'),
+             ('inbox', 'SELECT'), ('inbox', 'INSERT'), ('inbox', 'DELETE'),
+             ('inbox_pruned', 'SELECT'), ('inbox_pruned', 'INSERT'), ('inbox_pruned', 'UPDATE'),
+             ('projector_position', 'SELECT'), ('projector_position', 'INSERT'), ('projector_position', 'UPDATE')
+     ) AS needed (relation, privilege)
+WHERE NOT has_table_privilege(needed.relation, needed.privilege)
+UNION ALL
+SELECT NULL WHERE EXISTS (SELECT day, currency, credited, debited, events FROM daily_turnover WHERE false)
+UNION ALL
+SELECT NULL WHERE EXISTS (SELECT message_id, handler, processed_at FROM inbox WHERE false)
+UNION ALL
+SELECT NULL WHERE EXISTS (SELECT handler, until FROM inbox_pruned WHERE false)
+UNION ALL
+SELECT NULL WHERE EXISTS (
+    SELECT consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence, updated_at, projection
+    FROM projector_position WHERE false);
