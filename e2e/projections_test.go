@@ -1,0 +1,140 @@
+package e2e_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"projector/e2e/journal"
+)
+
+// book is how a projection's table is read and what it must hold.
+type book struct {
+	projection string
+	query      string // key and row, as the journal writes them
+	want       func([]journal.Fact) map[string]string
+}
+
+var books = []book{
+	{"account_statement", `SELECT account_id || ' ' || version,
+		concat_ws(' ', event_id, event_type, coalesce(amount::text, '-'), currency,
+			to_char(occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), coalesce(correlation_id, '-'))
+		FROM account_statement`, journal.Statement},
+	{"daily_turnover", `SELECT day || ' ' || currency, concat_ws(' ', credited, debited, events) FROM daily_turnover`, journal.Turnover},
+}
+
+// differs is a check for await: the table holds what the producer's book says.
+func (w *world) differs(b book, facts []journal.Fact) func() string {
+	want := b.want(facts)
+	return func() string {
+		rows, err := w.db.Query(w.t.Context(), b.query)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		got := map[string]string{}
+		var key, row string
+		if _, err := pgx.ForEachRow(rows, []any{&key, &row}, func() error { got[key] = row; return nil }); err != nil {
+			w.t.Fatal(err)
+		}
+		var wrong []string
+		for _, key := range slices.Sorted(maps.Keys(want)) {
+			if got[key] != want[key] {
+				wrong = append(wrong, fmt.Sprintf("%s: got %q, want %q", key, got[key], want[key]))
+			}
+			delete(got, key)
+		}
+		for key := range got {
+			wrong = append(wrong, key+": must not exist")
+		}
+		if len(wrong) == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%d rows differ, the first of them:\n%s", len(wrong), strings.Join(wrong[:min(5, len(wrong))], "\n"))
+	}
+}
+
+// rewind takes the group's committed offsets back to the first records.
+func (w *world) rewind() {
+	w.t.Helper()
+	var offsets kadm.Offsets
+	for p := range w.ends(w.topic) {
+		offsets.Add(kadm.Offset{Topic: w.topic, Partition: p, At: 0, LeaderEpoch: -1})
+	}
+	if err := w.admin.CommitAllOffsets(w.t.Context(), w.group, offsets); err != nil {
+		w.t.Fatalf("rewind the group: %v", err)
+	}
+}
+
+// consumed is a check for await: the program has consumed n records.
+func (p *program) consumed(n int64) func() string {
+	return func() string {
+		if status, body := p.Get("/metrics"); status != 200 {
+			return body
+		}
+		var got float64
+		for name, value := range p.Metrics() {
+			if strings.HasPrefix(name, "projector_records_total{") {
+				got += value
+			}
+		}
+		if got < float64(n) {
+			return fmt.Sprintf("consumed %v of %d", got, n)
+		}
+		return ""
+	}
+}
+
+// TestProjectionsEqualTheProducersJournal delivers a producer's book with copies and
+// ranges of copies, to replicas that come, go and are killed, then reads everything
+// again, as the same group and as another.
+func TestProjectionsEqualTheProducersJournal(t *testing.T) {
+	for _, b := range books {
+		t.Run(b.projection, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 4)
+			w.slowWrites(5 * time.Millisecond)
+			n := seed(t)
+			facts := journal.Write(n, scaled(15_000), 500)
+			records := journal.Deliver(n, facts, w.partitions)
+			total := int64(len(records))
+			finish := w.feed(records, len(records)/300, 25*time.Millisecond)
+			choose := "--projection=" + b.projection
+
+			first := w.start(choose)
+			await(t, "the first alone", w.passed(total/8))
+			second := w.start(choose)
+			await(t, "the second has partitions", second.Logged("partitions assigned"))
+			await(t, "two", w.passed(total/4))
+			first.Kill()
+			w.evict()
+			await(t, "one is left", w.passed(total/2))
+			third := w.start(choose)
+			await(t, "the third has partitions", third.Logged("partitions assigned"))
+			second.terminate()
+			finish()
+			await(t, "every record consumed", w.arrived)
+			await(t, "the table is the journal's", w.differs(b, facts))
+			third.terminate()
+			w.atRest()
+
+			w.rewind()
+			again := w.start(choose)
+			await(t, "everything read again", again.consumed(total))
+			w.group += "-renamed"
+			beside := w.start(choose)
+			await(t, "everything read by another group", beside.consumed(total))
+			await(t, "ready", beside.Answers("/readyz", 200, ""))
+			again.terminate()
+			beside.terminate()
+			if wrong := w.differs(b, facts)(); wrong != "" {
+				t.Error(wrong)
+			}
+		})
+	}
+}
