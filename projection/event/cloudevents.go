@@ -62,7 +62,7 @@ func belowData(path []string) bool { return len(path) > 0 && path[0] == nameData
 // newCloudEventsMode returns the decoder of one mode, in which at is where things stand.
 func newCloudEventsMode(opts Options, at func([]string) (place, error)) (*decoder, error) {
 	if data, moved := opts.Mapping.Places[FieldData]; moved && !belowData(data.Path) {
-		return nil, errors.New("mapping: data: stands in the CloudEvent's data, or below it")
+		return nil, &MappingError{FieldData, "must be the CloudEvent's data, or stand below it"}
 	}
 	l := &layout{data: []string{nameData}, at: at}
 	for field, attribute := range map[Field]string{

@@ -34,7 +34,7 @@ func newDebezium(opts Options) (Format, error) {
 		FieldEventType: o.TypeHeader, FieldVersion: o.VersionHeader, FieldOccurredAt: o.TimeHeader,
 	} {
 		if _, mapped := opts.Mapping.Places[field]; mapped && flag != "" {
-			return nil, fmt.Errorf("%s: the mapping gives it a place, and so does the flag that names its header", field)
+			return nil, &MappingError{field, "a flag names its header (" + flag + "); leave one of the two out"}
 		}
 	}
 	var (

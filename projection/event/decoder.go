@@ -3,7 +3,6 @@ package event
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"sync"
 )
 
@@ -26,7 +25,7 @@ type decoder struct {
 // options' mapping moves.
 func newDecoder(opts Options, l *layout) (*decoder, error) {
 	if err := l.apply(opts.Mapping); err != nil {
-		return nil, fmt.Errorf("mapping: %w", err)
+		return nil, err
 	}
 	f := &decoder{
 		firstVersion: opts.FirstVersion,
@@ -36,10 +35,15 @@ func newDecoder(opts Options, l *layout) (*decoder, error) {
 		places:       l.places,
 		readings:     sync.Pool{New: func() any { return new(reading) }},
 	}
-	for field := range memberCount {
-		if p := &f.places[field]; p.kind == inDocument {
+	// Those that were moved come last, so that a conflict is theirs.
+	for _, moved := range []bool{false, true} {
+		for field := range memberCount {
+			p := &f.places[field]
+			if _, is := opts.Mapping.Places[field]; is != moved || p.kind != inDocument {
+				continue
+			}
 			if err := f.shape.add(field, p.path); err != nil {
-				return nil, fmt.Errorf("mapping: %w", err)
+				return nil, &MappingError{field, err.Error()}
 			}
 		}
 	}

@@ -27,6 +27,15 @@ type Mapping struct {
 	Places map[Field]Place
 }
 
+// MappingError is a place in a mapping that the format cannot have.
+type MappingError struct {
+	Field  Field
+	Reason string
+}
+
+// Error implements error.
+func (e *MappingError) Error() string { return e.Field.String() + ": " + e.Reason }
+
 // layout is where a format finds the fields of an event.
 type layout struct {
 	places [memberCount]place
@@ -45,12 +54,12 @@ func (l *layout) apply(m Mapping) error {
 			continue
 		}
 		if err := p.validate(field); err != nil {
-			return fmt.Errorf("%s: %w", field, err)
+			return &MappingError{field, err.Error()}
 		}
 		if field < FieldData {
 			var err error
 			if l.places[field], err = l.place(p); err != nil {
-				return fmt.Errorf("%s: %w", field, err)
+				return &MappingError{field, err.Error()}
 			}
 		}
 	}
@@ -58,13 +67,15 @@ func (l *layout) apply(m Mapping) error {
 	if p, moved := m.Places[FieldData]; moved {
 		data = p.Path
 	}
-	for field, path := range map[Field][]string{FieldData: nil, FieldAmount: {"amount"}, FieldCurrency: {"currency"}} {
+	within := map[Field][]string{FieldData: nil, FieldAmount: {"amount"}, FieldCurrency: {"currency"}}
+	for field := FieldData; field <= FieldCurrency; field++ {
+		path := within[field]
 		if p, moved := m.Places[field]; moved && field != FieldData {
 			path = p.Path
 		}
 		var err error
 		if l.places[field], err = l.at(slices.Concat(data, path)); err != nil {
-			return fmt.Errorf("%s: %w", field, err)
+			return &MappingError{field, err.Error()}
 		}
 	}
 	return nil

@@ -1,0 +1,273 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"projector/e2e/judge"
+	"projector/e2e/oracle"
+	"projector/e2e/stream"
+)
+
+// dialect writes an event of the default format in another one. The record comes
+// with key and headers; fields are text, but for a number of a version and for data.
+type dialect struct {
+	flags []string
+	write func(r *stream.Record, n int, fields map[string]any)
+}
+
+func text(v any) []byte {
+	value, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings, numbers and maps of them
+	}
+	return value
+}
+
+// plain is a field as the text of a header.
+func plain(v any) []byte {
+	if s, isText := v.(string); isText {
+		return []byte(s)
+	}
+	return text(v)
+}
+
+// prepend puts headers before those that are there: of a name the first counts.
+func prepend(r *stream.Record, fields map[string]any, names ...string) {
+	var headers []stream.Header
+	for pair := range slices.Chunk(names, 2) {
+		if v, there := fields[pair[0]]; there {
+			headers = append(headers, stream.Header{Key: pair[1], Value: plain(v)})
+		}
+	}
+	r.Headers = append(headers, r.Headers...)
+}
+
+// debezium writes the payload as an object, or as JsonConverter does.
+func debezium(r *stream.Record, n int, fields map[string]any) {
+	prepend(r, fields, "eventId", "id", "eventType", "eventType", "version", "sequence", "occurredAt", "occurredAt", "correlationId", "correlationId")
+	r.Key, r.Value = nil, text(fields["data"])
+	account, there := fields["accountId"]
+	if there {
+		r.Key = plain(account)
+	}
+	if n%2 == 0 {
+		r.Value = text(string(r.Value))
+		if there {
+			r.Key = text(account)
+		}
+	}
+}
+
+// cloudEvent writes structured and binary events by turns.
+func cloudEvent(r *stream.Record, n int, fields map[string]any) {
+	if n%2 == 0 {
+		value := map[string]any{"specversion": "1.0", "source": "/bank"}
+		for ours, theirs := range map[string]string{
+			"eventId": "id", "eventType": "type", "accountId": "subject", "occurredAt": "time", "correlationId": "correlationid", "data": "data",
+		} {
+			if v, there := fields[ours]; there {
+				value[theirs] = v
+			}
+		}
+		if version, there := fields["version"]; there {
+			value["sequence"] = string(plain(version))
+		}
+		prepend(r, map[string]any{"type": "application/cloudevents+json; charset=utf-8"}, "type", "content-type")
+		r.Value = text(value)
+		return
+	}
+	fields["specversion"], fields["type"] = "1.0", "application/json"
+	prepend(r, fields, "eventId", "ce_id", "eventType", "ce_type", "accountId", "ce_subject", "version", "ce_sequence",
+		"occurredAt", "ce_time", "correlationId", "ce_correlationid", "specversion", "ce_specversion", "type", "content-type")
+	r.Value = text(fields["data"])
+	if _, there := fields["data"]; !there && (fields["eventType"] == "AccountClosed" || fields["eventType"] == stream.IgnoredType) {
+		r.Value = nil // no data is no value
+	}
+}
+
+const otherNames = `
+eventTypes:
+  MoneyDeposited: FundsCredited
+fields:
+  eventId: meta.id
+  version: meta.seq
+  accountId: {key: true}
+  correlationId: {header: trace}
+  data: ""
+  amount: money.value
+`
+
+// renamed writes what otherNames describes.
+func renamed(r *stream.Record, _ int, fields map[string]any) {
+	meta := map[string]any{}
+	value := map[string]any{"meta": meta}
+	for _, name := range []string{"eventType", "occurredAt"} {
+		if v, there := fields[name]; there {
+			value[name] = v
+		}
+	}
+	if value["eventType"] == "FundsCredited" {
+		value["eventType"] = "MoneyDeposited"
+	}
+	for ours, theirs := range map[string]string{"eventId": "id", "version": "seq"} {
+		if v, there := fields[ours]; there {
+			meta[theirs] = v
+		}
+	}
+	if data, there := fields["data"].(map[string]any); there {
+		for name, v := range data {
+			if name == "amount" {
+				value["money"] = map[string]any{"value": v}
+			} else {
+				value[name] = v
+			}
+		}
+	}
+	prepend(r, fields, "correlationId", "trace")
+	r.Key, r.Value = nil, text(value)
+	if account, there := fields["accountId"]; there {
+		r.Key = plain(account)
+	}
+}
+
+// expressible is what of an event every format can say. What is not JSON is left
+// out; a field of a wrong JSON type is missing instead.
+func expressible(value []byte) (fields map[string]any) {
+	decoder := json.NewDecoder(bytes.NewReader(value))
+	decoder.UseNumber()
+	if decoder.Decode(&fields) != nil || fields == nil {
+		return nil
+	}
+	for _, name := range []string{"eventId", "eventType", "accountId", "occurredAt", "correlationId"} {
+		if _, isText := fields[name].(string); !isText {
+			delete(fields, name)
+		}
+	}
+	if _, isNumber := fields["version"].(json.Number); !isNumber {
+		delete(fields, "version")
+	}
+	data, isObject := fields["data"].(map[string]any)
+	if isObject {
+		data["note"] = fields["note"]
+	} else {
+		delete(fields, "data")
+	}
+	delete(fields, "note")
+	return fields
+}
+
+// speak turns a stream into a dialect. The second result is what the oracle reads
+// instead of each record.
+func (d dialect) speak(records []stream.Record) (spoken, plain []stream.Record) {
+	for n, r := range records {
+		said := r
+		if r.Value != nil {
+			fields := expressible(r.Value)
+			if fields == nil {
+				continue
+			}
+			r.Value = text(fields)
+			d.write(&said, n, fields)
+		}
+		spoken, plain = append(spoken, said), append(plain, r)
+	}
+	return spoken, plain
+}
+
+// judgedAs is an oracle that has seen the plain records in the places of those that
+// stand in the topic.
+func (w *world) judgedAs(records []stream.Record) *oracle.Oracle {
+	w.t.Helper()
+	queues := map[int32][]stream.Record{}
+	for _, r := range records {
+		queues[r.Partition] = append(queues[r.Partition], r)
+	}
+	actual := map[string]*oracle.Record{}
+	place := func(r *oracle.Record) string {
+		return strconv.Itoa(int(r.Partition)) + "/" + strconv.FormatInt(r.Offset, 10)
+	}
+	var plain []oracle.Record
+	for _, r := range w.read(w.topic) {
+		actual[place(&r)] = &r
+		said := queues[r.Partition][0]
+		queues[r.Partition] = queues[r.Partition][1:]
+		p := r
+		p.Value, p.Headers = said.Value, nil
+		for _, h := range said.Headers {
+			p.Headers = append(p.Headers, oracle.Header(h))
+		}
+		plain = append(plain, p)
+	}
+	o := oracle.New(stream.IgnoredType)
+	o.Judge(plain)
+	for i := range o.Letters {
+		o.Letters[i].Record = actual[place(o.Letters[i].Record)]
+	}
+	return o
+}
+
+// Whatever a stream is written in, it comes to the same.
+func TestStreamInEveryFormat(t *testing.T) {
+	names := filepath.Join(t.TempDir(), "names.yaml")
+	if err := os.WriteFile(names, []byte(otherNames), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, d := range map[string]dialect{
+		"debezium-outbox": {[]string{"--format=debezium-outbox", "--debezium-version-header=sequence"}, debezium},
+		"cloudevents":     {[]string{"--format=cloudevents"}, cloudEvent},
+		"other names":     {[]string{"--mapping=" + names}, renamed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 3)
+			spoken, plain := d.speak(stream.Generate(stream.Options{
+				Seed: seed(t), Records: scaled(10_000), Partitions: w.partitions, Accounts: 300, Rivals: true,
+			}))
+			w.produce(spoken)
+			o := w.judgedAs(plain)
+			p := w.start(d.flags...)
+			w.exact(o, judge.ExactlyOnce)
+			w.conserved(p, o)
+			p.terminate()
+			w.atRest()
+		})
+	}
+}
+
+// Repairs read parked events and dead letters in the format they came in.
+func TestRepairsHonourTheFormat(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	p := w.start("--format=debezium-outbox")
+	for version := 1; version <= 4; version++ {
+		r := stream.Record{}
+		fields := expressible(credit("acc", version).Value)
+		if version == 2 {
+			fields["occurredAt"] = "1795261827475594" // a column without time zone, and no --debezium-time-unit
+		}
+		debezium(&r, version, fields)
+		r.Headers[2].Key = "version"
+		w.produce([]stream.Record{r})
+	}
+	await(t, "the hole", w.reads("acc", "1 0.01 true 2"))
+	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0], "KAFKA_TOPIC=" + w.topic, "EVENT_FORMAT=debezium-outbox"}
+	await(t, "all dead letters", func() string {
+		if status, out, errOut := once(t, env, "dlq", "list", "--output=json"); status != 0 || bytes.Count([]byte(out), []byte("\n")) != 3 {
+			return out + errOut
+		}
+		return ""
+	})
+	// With the unit named, the event is what was missing all along.
+	status, out, errOut := once(t, append(env, "DEBEZIUM_TIME_UNIT=us"), "dlq", "replay", "--account=acc", "--yes")
+	if status != 0 {
+		t.Fatalf("dlq replay: exit status %d\n%s%s", status, out, errOut)
+	}
+	await(t, "the healing", w.reads("acc", "4 0.04 false"))
+	p.terminate()
+}

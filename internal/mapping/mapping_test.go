@@ -1,0 +1,155 @@
+package mapping_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"projector/internal/mapping"
+	"projector/projection/event"
+)
+
+const whole = `# how the cards team names things
+eventTypes:
+  MoneyDeposited: FundsCredited
+  InterestPaid: FundsCredited
+  MoneyWithdrawn: FundsDebited
+  CardIssued: ignored
+fields:
+  version: meta.seq
+  accountId: {key: true}
+  correlationId:
+    header: x-trace-id
+  data: ""
+  amount: [value, the.amount]
+  currency: 978
+`
+
+func TestParse(t *testing.T) {
+	want := event.Mapping{
+		Types: map[string]event.Type{
+			"MoneyDeposited": event.FundsCredited, "InterestPaid": event.FundsCredited,
+			"MoneyWithdrawn": event.FundsDebited, "CardIssued": event.Ignorable,
+		},
+		Places: map[event.Field]event.Place{
+			event.FieldVersion:       {Path: []string{"meta", "seq"}},
+			event.FieldAccountID:     {Key: true},
+			event.FieldCorrelationID: {Header: "x-trace-id"},
+			event.FieldData:          {},
+			event.FieldAmount:        {Path: []string{"value", "the.amount"}},
+			event.FieldCurrency:      {Path: []string{"978"}},
+		},
+	}
+	for name, text := range map[string]string{
+		"YAML": whole,
+		"JSON": "{\n\t\"eventTypes\": {\"MoneyDeposited\": \"FundsCredited\", \"InterestPaid\": \"FundsCredited\",\n" +
+			"\t\t\"MoneyWithdrawn\": \"FundsDebited\", \"CardIssued\": \"ignored\"},\n" +
+			"\t\"fields\": {\"version\": \"meta.seq\", \"accountId\": {\"key\": true}, \"correlationId\": {\"header\": \"x-trace-id\"},\n" +
+			"\t\t\"data\": \"\", \"amount\": [\"value\", \"the.amount\"], \"currency\": \"978\"}\n}\n",
+	} {
+		m, err := mapping.Parse([]byte(text))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if !reflect.DeepEqual(m.Mapping, want) {
+			t.Errorf("%s:\n got %+v\nwant %+v", name, m.Mapping, want)
+		}
+	}
+}
+
+func TestParseNamesTheLine(t *testing.T) {
+	tests := []struct {
+		name, text string
+		says       []string
+	}{
+		{"empty", "", []string{"line 1", "empty"}},
+		{"comment only", "# nothing\n", []string{"line 1"}},
+		{"a list", "- a\n", []string{"line 1", "table"}},
+		{"broken", "fields:\n  version: [a\n", []string{"line ", "did not find"}},
+		{"tab", "fields:\n\tversion: a\n", []string{"line 2"}},
+		{"unknown table", "fields: {}\ntypes: {}\n", []string{"line 2", `"types"`, "eventTypes"}},
+		{"table is text", "eventTypes: all\n", []string{"line 1", "eventTypes", "table"}},
+		{"table is empty", "fields:\n", []string{"line 1", "fields", "table"}},
+		{"unknown type", "eventTypes:\n  A: FundsCredited\n  B: FundsMoved\n", []string{"line 3", "B", "FundsCredited"}},
+		{"type is a list", "eventTypes:\n  A: [FundsCredited]\n", []string{"line 2", "A"}},
+		{"type twice", "eventTypes:\n  A: FundsCredited\n  A: FundsDebited\n", []string{"line 3", `"A"`, "line 2"}},
+		{"unknown field", "fields:\n  sequence: seq\n", []string{"line 2", `"sequence"`, "version"}},
+		{"field twice", `{"fields": {"version": "a",` + "\n" + `"version": "b"}}`, []string{"line 2", "version", "line 1"}},
+		{"no place", "fields:\n  version:\n", []string{"line 2", "version"}},
+		{"empty path", "fields:\n  version: ''\n", []string{"line 2", "version"}},
+		{"unknown source", "fields:\n  version: {heder: seq}\n", []string{"line 2", "version", "header"}},
+		{"no header", "fields:\n  version: {header: }\n", []string{"line 2", "version"}},
+		{"key: false", "fields:\n  accountId: {key: false}\n", []string{"line 2", "accountId"}},
+		{"list of lists", "fields:\n  amount:\n  - [a]\n", []string{"line 3", "amount"}},
+		{"alias", "fields:\n  eventId: &a id\n  version: *a\n", []string{"line 3", "version"}},
+		{"two documents", "fields: {}\n---\nfields: {}\n", []string{"line 2", "second"}},
+	}
+	for _, tt := range tests {
+		m, err := mapping.Parse([]byte(tt.text))
+		if err == nil {
+			t.Errorf("%s: read as %+v", tt.name, m)
+			continue
+		}
+		for _, text := range tt.says {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: %q does not say %q", tt.name, err, text)
+			}
+		}
+	}
+}
+
+// What a format cannot do shows only when the format is made; the line is named
+// all the same.
+func TestLocateNamesTheLineOfAConflict(t *testing.T) {
+	tests := []struct{ name, format, text, line string }{
+		{"two fields in one place", "json", "fields:\n  eventId: id\n  version: id\n", "line 3: version"},
+		{"the place of another field", "json", "fields:\n  eventId: version\n", "line 2: eventId"},
+		{"inside of another field", "json", "fields:\n  eventId: version.id\n", "line 2: eventId"},
+		{"around another field", "json", "fields:\n\n  eventId: a.b\n  version: a\n", "line 4: version"},
+		{"an empty name", "json", "fields:\n  eventId: a..b\n", "line 2: eventId"},
+		{"an empty list", "json", "fields:\n  eventId: []\n", "line 2: eventId"},
+		{"amount in a header", "json", "fields:\n  amount: {header: a}\n", "line 2: amount"},
+		{"header and key", "json", "fields:\n  accountId: {header: a, key: true}\n", "line 2: accountId"},
+		{"data without an amount of its own", "json", "fields:\n  amount: a\n  currency: a\n", "line 3: currency"},
+		{"an attribute with a point", "cloudevents", "fields:\n  version: meta.seq\n", "line 2: version"},
+		{"an attribute that is known", "cloudevents", "fields:\n  version: specversion\n", "line 2: version"},
+		{"data that is an attribute", "cloudevents", "fields:\n  data: body\n", "line 2: data"},
+		{"flag and mapping", "debezium-outbox", "fields:\n  version: seq\n", "line 2: version"},
+	}
+	for _, tt := range tests {
+		m, err := mapping.Parse([]byte(tt.text))
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		opts := event.Options{Mapping: m.Mapping, Debezium: event.DebeziumOptions{VersionHeader: "v"}}
+		_, err = event.New(tt.format, opts)
+		if err == nil {
+			t.Errorf("%s: accepted", tt.name)
+			continue
+		}
+		if located := m.Locate(err); !strings.HasPrefix(located.Error(), tt.line) {
+			t.Errorf("%s: %q, want it to begin with %q", tt.name, located, tt.line)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(whole))
+	f.Add([]byte(`{"fields":{"version":["a","b"]},"eventTypes":{"A":"ignored"}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		m, err := mapping.Parse(text)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "line ") {
+				t.Fatalf("no line: %v", err)
+			}
+			return
+		}
+		for _, format := range event.Formats() {
+			if _, err := event.New(format, event.Options{Mapping: m.Mapping}); err != nil && !strings.HasPrefix(m.Locate(err).Error(), "line ") {
+				t.Fatalf("%s: no line: %v", format, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,158 @@
+package event_test
+
+import (
+	"testing"
+
+	"projector/projection/event"
+)
+
+func path(names ...string) event.Place { return event.Place{Path: names} }
+
+func mapped(places map[event.Field]event.Place, types map[string]event.Type) func(*event.Options) {
+	return func(o *event.Options) { o.Mapping = event.Mapping{Places: places, Types: types} }
+}
+
+// theirTypes are the names of another team.
+var theirTypes = map[string]event.Type{
+	"MoneyDeposited": event.FundsCredited, "InterestPaid": event.FundsCredited, "MoneyWithdrawn": event.FundsDebited, "CardIssued": event.Ignorable,
+}
+
+func TestMappedPlaces(t *testing.T) {
+	want := event.Event{
+		ID: "e-1", AccountID: "acc-1", CorrelationID: "c-1", TypeName: "FundsCredited", Type: event.FundsCredited,
+		Version: 17, OccurredAt: micros, Amount: 1025, Currency: currency(t, "EUR"),
+	}
+	tests := []struct {
+		name, format string
+		places       map[event.Field]event.Place
+		message      event.Message
+	}{
+		{
+			"nested and renamed", event.FormatJSON,
+			map[event.Field]event.Place{
+				event.FieldEventID: path("meta", "id"), event.FieldVersion: path("meta", "seq"), event.FieldEventType: path("name"),
+				event.FieldOccurredAt: path("meta", "at"), event.FieldCorrelationID: path("meta", "trace"), event.FieldAccountID: path("account"),
+				event.FieldData: path("body", "money"), event.FieldAmount: path("the.value"), event.FieldCurrency: path("unit", "iso"),
+			},
+			event.Message{Value: []byte(`{"body":{"money":{"the.value":"10.25","unit":{"iso":"EUR"},"amount":1}},"name":"MoneyDeposited","account":"acc-1",` +
+				`"eventId":null,"meta":{"id":"e-1","seq":17,"at":"2026-01-01T00:00:00.123Z","trace":"c-1"}}`)},
+		},
+		{
+			"flat", event.FormatJSON,
+			map[event.Field]event.Place{event.FieldVersion: path("seq"), event.FieldData: {}},
+			event.Message{Value: []byte(`{"eventId":"e-1","eventType":"MoneyDeposited","accountId":"acc-1","seq":17,"correlationId":"c-1",` +
+				`"occurredAt":"2026-01-01T00:00:00.123Z","amount":"10.25","currency":"EUR"}`)},
+		},
+		{
+			"headers and key", event.FormatJSON,
+			map[event.Field]event.Place{
+				event.FieldVersion: {Header: "seq"}, event.FieldAccountID: {Key: true}, event.FieldEventType: {Header: "type"},
+				event.FieldCorrelationID: {Header: "x-trace"}, event.FieldEventID: {Header: "id"}, event.FieldOccurredAt: {Header: "at"},
+			},
+			event.Message{
+				Key: []byte(`"acc-1"`), Value: []byte(`{"version":99,"data":{"amount":"10.25","currency":"EUR"}}`),
+				Headers: []event.Header{
+					{Key: "seq", Value: []byte("17")},
+					{Key: "type", Value: []byte("MoneyDeposited")},
+					{Key: "x-trace", Value: []byte("c-1")},
+					{Key: "id", Value: []byte("e-1")},
+					{Key: "at", Value: []byte(`"2026-01-01T00:00:00.123Z"`)},
+					{Key: "correlationId", Value: []byte("c-2")},
+				},
+			},
+		},
+		{
+			"outbox, version in the payload", event.FormatDebezium,
+			map[event.Field]event.Place{
+				event.FieldVersion: path("seq"), event.FieldData: path("money"), event.FieldCorrelationID: path("trace"),
+			},
+			routed(value(jsonText(`{"seq":17,"money":{"amount":"10.25","currency":"EUR"},"trace":"c-1"}`)), header("id", "e-1"),
+				header("eventType", "MoneyDeposited"), header("occurredAt", "2026-01-01T00:00:00.123Z")),
+		},
+		{
+			"structured, other attributes", event.FormatCloudEvents,
+			map[event.Field]event.Place{
+				event.FieldVersion: path("seqno"), event.FieldAccountID: path("data", "account"), event.FieldData: path("data", "money"),
+			},
+			structured("type", `"MoneyDeposited"`, "seqno", `"17"`, "subject", "", "data", `{"account":"acc-1","money":{"amount":"10.25","currency":"EUR"}}`),
+		},
+		{
+			"structured in Base64", event.FormatCloudEvents,
+			map[event.Field]event.Place{event.FieldVersion: path("data", "seq")},
+			structured("type", `"MoneyDeposited"`, "sequence", "", "data", "", "data_base64", encoded(`{"amount":"10.25","currency":"EUR","seq":17}`)),
+		},
+		{
+			"binary, other attributes", event.FormatCloudEvents,
+			map[event.Field]event.Place{
+				event.FieldVersion: path("seqno"), event.FieldAccountID: path("data", "account"), event.FieldData: path("data", "money"),
+			},
+			binary("type", `"MoneyDeposited"`, "seqno", `"17"`, "subject", "", "data", `{"account":"acc-1","money":{"amount":"10.25","currency":"EUR"}}`),
+		},
+	}
+	for _, tt := range tests {
+		opts := options
+		mapped(tt.places, theirTypes)(&opts)
+		f, err := event.New(tt.format, opts)
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		if d := decodeMessage(f, tt.message); d.Fault != nil || d.Identity != event.Identified || d.Event != want {
+			t.Errorf("%s:\n got %+v, fault %v\nwant %+v", tt.name, d.Event, d.Fault, want)
+		}
+	}
+}
+
+func TestMappedTypes(t *testing.T) {
+	opts := options
+	mapped(nil, theirTypes)(&opts)
+	f, err := event.New(event.FormatJSON, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]struct {
+		kind event.Type
+		name string
+	}{
+		"MoneyDeposited": {event.FundsCredited, "FundsCredited"},
+		"InterestPaid":   {event.FundsCredited, "FundsCredited"},
+		"MoneyWithdrawn": {event.FundsDebited, "FundsDebited"},
+		"AccountOpened":  {event.AccountOpened, "AccountOpened"}, // not renamed
+		"CardIssued":     {event.Ignorable, "CardIssued"},
+		"AccountRenamed": {event.Ignorable, "AccountRenamed"}, // by the flag
+		"FundsCredited":  {event.Unknown, ""},                 // has other names now
+	} {
+		d := decode(f, change("eventType", jsonText(name)))
+		if d.Event.Type != want.kind || d.Event.TypeName != want.name || (d.Fault != nil) != (want.kind == event.Unknown) {
+			t.Errorf("%s: %+v, fault %v", name, d.Event, d.Fault)
+		}
+	}
+}
+
+// A fault names what the producer calls the field.
+func TestMappedFaultsNameTheirFields(t *testing.T) {
+	opts := options
+	mapped(map[event.Field]event.Place{
+		event.FieldVersion: path("meta", "seq"), event.FieldData: path("body"), event.FieldAmount: path("value"), event.FieldEventID: {Header: "id"},
+	}, nil)(&opts)
+	f, err := event.New(event.FormatJSON, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := event.Header{Key: "id", Value: []byte("e-1")}
+	for _, tt := range []struct {
+		value, field string
+		headers      []event.Header
+	}{
+		{`{"accountId":"a","meta":{"seq":1}}`, "header id", nil},
+		{`{"accountId":"a","meta":{"seq":"1"}}`, "meta.seq", []event.Header{id}},
+		{`{"accountId":"a","meta":7}`, "meta.seq", []event.Header{id}},
+		{change("meta", ""), "meta.seq", []event.Header{id}},
+		{`{"meta":{"seq":1},` + change("data", "")[1:], "body", []event.Header{id}},
+		{`{"meta":{"seq":1},"body":{"value":1,"currency":"EUR"},` + change()[1:], "body.value", []event.Header{id}},
+	} {
+		if d := decode(f, tt.value, tt.headers...); d.Fault == nil || d.Fault.Field != tt.field {
+			t.Errorf("%s: fault %v, want one of %s", tt.value, d.Fault, tt.field)
+		}
+	}
+}
