@@ -3,11 +3,9 @@ package readmodel
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"io/fs"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -25,7 +23,8 @@ type Migrated struct {
 	Name    string
 }
 
-// Migrate brings the schema up to date. Many processes may call it at once: they
+// Migrate brings the schema up to date, and grants what the roles of sql/roles.sql
+// need of it, if there are any. Many processes may call it at once: they
 // take turns by an advisory lock.
 func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migrated, error) {
 	c := newConnector(url, options)
@@ -46,6 +45,9 @@ func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migra
 	}
 	if err != nil {
 		return done, fmt.Errorf("migrate: %w", err)
+	}
+	if _, err := db.ExecContext(ctx, projectorsql.Grants()); err != nil {
+		return done, fmt.Errorf("grant the roles of sql/roles.sql what they need: %w", err)
 	}
 	return done, nil
 }
@@ -90,11 +92,14 @@ func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 	var have int64
 	err = pool.QueryRow(ctx, projectorsql.Query("schema_version")).Scan(&have)
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) && pgErr.Code == "42P01" { // undefined_table
-		err, have = nil, 0
-	}
-	if err != nil {
+	switch {
+	case hasCode(err, insufficientPrivilege):
+		return fmt.Errorf("missing privileges: SELECT on projector_schema_version: %w", err)
+	case hasCode(err, undefinedTable):
+		if err := checkVisible(ctx, pool); err != nil {
+			return err
+		}
+	case err != nil:
 		return fmt.Errorf("read the schema version: %w", err)
 	}
 	if have < want {

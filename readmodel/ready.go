@@ -1,8 +1,11 @@
 package readmodel
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,6 +29,9 @@ func checkReady(ctx context.Context, pool *pgxpool.Pool, query string) error {
 		return fmt.Errorf("check the database: %w", err)
 	}
 	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if hasCode(err, undefinedTable) {
+		err = cmp.Or(checkVisible(ctx, pool), err)
+	}
 	if err != nil {
 		return fmt.Errorf("check the database: %w", err)
 	}
@@ -35,7 +41,37 @@ func checkReady(ctx context.Context, pool *pgxpool.Pool, query string) error {
 	if missing[0] == readOnly {
 		return &pgconn.PgError{Severity: "ERROR", Code: "25006", Message: "the server is read-only: a standby, or a failover is under way"}
 	}
-	return &pgconn.PgError{Severity: "ERROR", Code: "42501", Message: fmt.Sprintf("missing privileges: %v", missing)}
+	return missingPrivileges(strings.Join(missing, ", "))
+}
+
+// SQLSTATEs that are asked for here.
+const (
+	insufficientPrivilege = "42501"
+	undefinedTable        = "42P01"
+)
+
+func hasCode(err error, code string) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == code
+}
+
+// missingPrivileges is what PostgreSQL would say, with all that is missing at once.
+func missingPrivileges(what string) error {
+	return &pgconn.PgError{Severity: "ERROR", Code: insufficientPrivilege, Message: "missing privileges: " + what}
+}
+
+// checkVisible tells a schema that may not be used, whose tables PostgreSQL calls
+// undefined, from one that is not there.
+func checkVisible(ctx context.Context, pool *pgxpool.Pool) error {
+	var hidden string
+	err := pool.QueryRow(ctx, sql.Query("hidden_schema")).Scan(&hidden)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for the schema: %w", err)
+	}
+	return missingPrivileges("USAGE on schema " + hidden)
 }
 
 // readOnly is what such a query answers, before anything else, of a server that takes no writes.

@@ -5,6 +5,7 @@ package sql
 import (
 	"embed"
 	"fmt"
+	"strings"
 )
 
 // Migrations are goose migrations, in the folder "migrations".
@@ -14,6 +15,25 @@ var Migrations embed.FS
 
 //go:embed queries/*.sql
 var queries embed.FS
+
+//go:embed roles.sql
+var roles string
+
+// grantsMark begins the part of roles.sql that needs no right to create roles.
+const grantsMark = "-- Grants."
+
+// Roles is roles.sql: the roles and what they may do.
+func Roles() string { return roles }
+
+// Grants is the part of roles.sql that gives the roles that exist what they need of
+// the tables that exist. The owner of the tables may repeat it.
+func Grants() string {
+	i := strings.Index(roles, grantsMark)
+	if i < 0 {
+		panic("sql: roles.sql has no grants")
+	}
+	return roles[i:]
+}
 
 // Query returns the text of queries/<name>.sql. The files are part of the program,
 // so a wrong name is a bug and panics.

@@ -25,6 +25,8 @@ type PostgresOptions struct {
 	TempRoot string
 	// Settings are server parameters that replace or join the defaults.
 	Settings map[string]string
+	// Certificate, when set, makes the server take TLS connections beside others.
+	Certificate *Certificate
 	// Log receives the server's output. Nil discards it.
 	Log io.Writer
 }
@@ -58,8 +60,10 @@ type Postgres struct {
 	account   *account
 	settings  map[string]string
 	log       io.Writer
-	port      int
-	password  string
+	// certificate is nil without TLS.
+	certificate *Certificate
+	port        int
+	password    string
 
 	mu     sync.Mutex
 	server *process
@@ -75,6 +79,9 @@ func StartPostgres(ctx context.Context, options PostgresOptions) (*Postgres, err
 		return nil, fmt.Errorf("start PostgreSQL: %w", err)
 	}
 	err = p.prepare(ctx)
+	if err == nil && p.certificate != nil {
+		err = p.installCertificate(*p.certificate)
+	}
 	if err == nil {
 		err = retryStart(ctx, p.startOnNewPort)
 	}
@@ -100,6 +107,7 @@ func newPostgres(ctx context.Context, options PostgresOptions) (*Postgres, error
 	return &Postgres{
 		dir: dir, temporary: temporary, binaries: binaries, account: account,
 		settings: postgresSettings(options.Settings), log: serverLog(options.Log),
+		certificate: options.Certificate,
 	}, nil
 }
 
@@ -183,6 +191,9 @@ func (p *Postgres) DatabaseURL(name string) string {
 	}
 	return u.String()
 }
+
+// Addr is where the server listens, host:port.
+func (p *Postgres) Addr() string { return address(p.port) }
 
 // NewDatabase makes a database with a name nobody uses, as a copy of the named
 // template ("" is PostgreSQL's own), and returns its URL.

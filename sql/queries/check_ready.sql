@@ -7,7 +7,8 @@ SELECT needed.privilege || ' on ' || needed.relation
 FROM (VALUES ('account_balance', 'SELECT'), ('account_balance', 'INSERT'), ('account_balance', 'UPDATE'),
              ('projector_position', 'SELECT'), ('projector_position', 'INSERT'), ('projector_position', 'UPDATE'),
              ('parked_event', 'SELECT'), ('parked_event', 'INSERT'), ('parked_event', 'UPDATE'), ('parked_event', 'DELETE'),
-             ('park_overflow', 'SELECT'), ('park_overflow', 'INSERT'), ('park_overflow', 'UPDATE'), ('park_overflow', 'DELETE')
+             ('park_overflow', 'SELECT'), ('park_overflow', 'INSERT'), ('park_overflow', 'UPDATE'), ('park_overflow', 'DELETE'),
+             ('account_hold', 'SELECT')
      ) AS needed (relation, privilege)
 WHERE NOT has_table_privilege(needed.relation, needed.privilege)
 UNION ALL

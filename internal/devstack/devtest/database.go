@@ -95,9 +95,15 @@ func Database(t testing.TB) string {
 // server parameters, name and value in turn.
 func Postgres(t testing.TB, settings ...string) *devstack.Postgres {
 	t.Helper()
+	return PostgresWith(t, devstack.PostgresOptions{Settings: pairs(t, settings)})
+}
+
+// PostgresWith is Postgres with other wishes.
+func PostgresWith(t testing.TB, options devstack.PostgresOptions) *devstack.Postgres {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
-	cluster, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{Settings: pairs(t, settings)})
+	cluster, err := devstack.StartPostgres(ctx, options)
 	if err != nil {
 		t.Fatalf("devtest: %v", err)
 	}

@@ -1,0 +1,262 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+)
+
+// rolesPassword is that of every user of newRoles.
+const rolesPassword = "roles-horse-battery"
+
+// roles is a world whose database is divided among users as docs/security.md says:
+// bank_migrate, bank_app, bank_operator and bank_reader.
+type roles struct {
+	*world
+	cluster *devstack.Postgres
+	files   *secretFolder
+}
+
+// newRoles makes the users on a cluster of their own, for roles belong to a cluster.
+// The schema is not there yet.
+func newRoles(t *testing.T) *roles {
+	t.Helper()
+	authority := newAuthority(t)
+	certificate := issue(t, authority, "database", "127.0.0.1")
+	cluster := devtest.PostgresWith(t, devstack.PostgresOptions{Certificate: &certificate})
+	databaseURL, err := cluster.NewDatabase(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &roles{
+		world: newWorldOn(t, devtest.Broker(t).Addrs(), databaseURL, 2), cluster: cluster,
+		files: newSecretFolder(t, map[string]string{"ca.crt": string(authority.PEM()), "password": rolesPassword}),
+	}
+	r.rolesFile()
+	for user, role := range map[string]string{
+		"bank_migrate": "projector_migrator", "bank_app": "projector_runtime",
+		"bank_operator": "projector_operator", "bank_reader": "projector_reader",
+	} {
+		r.exec(fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s' IN ROLE %s", user, rolesPassword, role))
+	}
+	r.exec("ALTER ROLE bank_migrate SET role = 'projector_migrator'")
+	return r
+}
+
+// rolesFile runs sql/roles.sql as the administrator.
+func (r *roles) rolesFile() {
+	r.t.Helper()
+	text, err := os.ReadFile("../sql/roles.sql")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.exec(string(text))
+}
+
+// connection is the database for a user, by TLS, with the password in a file.
+func (r *roles) connection(user string) (env []string) {
+	query := url.Values{"sslmode": {"verify-full"}, "sslrootcert": {r.files.path("ca.crt")}}
+	u := url.URL{Scheme: "postgres", User: url.User(user), Host: r.cluster.Addr(), Path: r.db.Config().ConnConfig.Database, RawQuery: query.Encode()}
+	return []string{"DATABASE_URL=" + u.String(), "DATABASE_PASSWORD_FILE=" + r.files.path("password"), "KAFKA_BROKERS=" + r.addrs[0]}
+}
+
+// as runs a command to its end as a user.
+func (r *roles) as(user string, args ...string) (status int, stderr string) {
+	r.t.Helper()
+	status, _, stderr = once(r.t, r.connection(user), args...)
+	return status, stderr
+}
+
+// session is a user's connection to the database.
+type session struct {
+	t    testing.TB
+	user string
+	conn *pgx.Conn
+}
+
+func (r *roles) session(user string) *session {
+	r.t.Helper()
+	u, err := url.Parse(r.url)
+	if err != nil {
+		r.t.Fatal("the database's URL cannot be read")
+	}
+	u.User = url.UserPassword(user, rolesPassword)
+	conn, err := pgx.Connect(r.t.Context(), u.String())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return &session{t: r.t, user: user, conn: conn}
+}
+
+// may expects a statement to work, or to be refused for want of a privilege. Nothing
+// it does stays.
+func (s *session) may(statement string, allowed bool) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	tx, err := s.conn.Begin(ctx)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, err = tx.Exec(ctx, statement)
+	_ = tx.Rollback(ctx)
+	var refused *pgconn.PgError
+	switch {
+	case allowed && err != nil:
+		s.t.Errorf("%s may not: %s: %v", s.user, statement, err)
+	case !allowed && (!errors.As(err, &refused) || refused.Code != "42501"):
+		s.t.Errorf("%s: %s: got %v, want it refused with 42501", s.user, statement, err)
+	}
+}
+
+// TestRoles has each user do its work, and nothing else.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	r := newRoles(t)
+	for range 2 {
+		if status, stderr := r.as("bank_migrate", "migrate"); status != 0 {
+			t.Fatalf("migrate: exit status %d: %s", status, stderr)
+		}
+		r.rolesFile() // as often as you like
+	}
+	var strangers string
+	if err := r.db.QueryRow(t.Context(), `SELECT coalesce(string_agg(relname, ', '), '') FROM pg_class
+		WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'v') AND relowner <> 'projector_migrator'::regrole`).Scan(&strangers); err != nil || strangers != "" {
+		t.Errorf("not owned by projector_migrator: %s %v", strangers, err)
+	}
+
+	r.produce(r.few())
+	p := launch(t, []string{rolesPassword}, r.connection("bank_app"), r.flags()...)
+	r.exact(r.judged(), exactlyOnce)
+	await(t, "ready", p.answers("/readyz", 200, ""))
+	p.terminate()
+	r.atRest()
+
+	var account string
+	var version int64
+	if err := r.db.QueryRow(t.Context(), "SELECT account_id, expected_version FROM account_hold LIMIT 1").Scan(&account, &version); err != nil {
+		t.Fatal(err)
+	}
+	topic, group := "--topic="+r.topic, "--group="+r.group
+	for _, args := range [][]string{
+		{"gaps"},
+		{"account", "show", account},
+		{"dlq", "list", topic},
+		{"dlq", "replay", topic, "--yes"},
+		{"account", "skip", account, fmt.Sprintf("--version=%d", version), "--reason=test", "--yes"},
+		{"lag", topic, group},
+	} {
+		if status, stderr := r.as("bank_operator", args...); status != 0 {
+			t.Errorf("operator: %s: exit status %d: %s", strings.Join(args, " "), status, stderr)
+		}
+	}
+	r.refusals()
+}
+
+// refusals tries what a user could do harm with.
+func (r *roles) refusals() {
+	r.t.Helper()
+	var tables []string
+	if err := r.db.QueryRow(r.t.Context(), "SELECT array_agg(tablename::text) FROM pg_tables WHERE schemaname = 'public'").Scan(&tables); err != nil {
+		r.t.Fatal(err)
+	}
+	app, operator, reader := r.session("bank_app"), r.session("bank_operator"), r.session("bank_reader")
+	for _, user := range []*session{app, operator, reader} {
+		user.may("CREATE TABLE mine (i int)", false)
+		for _, table := range tables {
+			user.may("DROP TABLE "+table, false)
+			user.may("TRUNCATE "+table, false)
+			user.may("ALTER TABLE "+table+" DISABLE TRIGGER ALL", false)
+			user.may("ALTER TABLE "+table+" ADD COLUMN mine int", false)
+		}
+	}
+	for _, user := range []*session{app, operator} {
+		user.may("DELETE FROM account_balance", false)
+		user.may("DELETE FROM projector_position", false)
+		user.may("UPDATE projector_schema_version SET version_id = 99", false)
+		user.may("DELETE FROM dlq_action", false)
+		user.may("UPDATE dlq_action SET actor = 'nobody'", false)
+	}
+	app.may("SELECT FROM dlq_action", false)
+	for _, table := range tables {
+		reader.may("SELECT FROM "+table, false)
+		reader.may("DELETE FROM "+table, false)
+	}
+	for _, view := range []string{"account_balance_current", "account_hold"} {
+		reader.may("SELECT FROM "+view, true)
+	}
+}
+
+// TestMissingSchemaPrivilege takes the right to use the schema away: its tables are
+// then undefined to PostgreSQL, which is no reason to end.
+func TestMissingSchemaPrivilege(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.produce(w.few())
+	role, databaseURL := w.role("correct-horse")
+	w.grant(role)
+	w.exec("REVOKE USAGE ON SCHEMA public FROM PUBLIC")
+	p := w.startOn(databaseURL)
+	p.waits("USAGE on schema public")
+	w.exec("GRANT USAGE ON SCHEMA public TO " + quoted(role))
+	w.exact(w.judged(), exactlyOnce)
+	await(t, "ready", p.answers("/readyz", 200, ""))
+	w.exec("REVOKE USAGE ON SCHEMA public FROM " + quoted(role))
+	await(t, "unready again", p.answers("/readyz", 503, "USAGE on schema public"))
+}
+
+// TestDatabaseSecretsChange renews the database's certificate, by another authority,
+// and the password, while the projector runs. It is refused until its files change.
+func TestDatabaseSecretsChange(t *testing.T) {
+	t.Parallel()
+	const renewed = "renewed-horse-battery"
+	r := newRoles(t)
+	if status, stderr := r.as("bank_migrate", "migrate"); status != 0 {
+		t.Fatalf("migrate: exit status %d: %s", status, stderr)
+	}
+	p := launch(t, []string{rolesPassword, renewed}, r.connection("bank_app"), r.flags()...)
+	r.produce(r.few())
+	r.exact(r.judged(), exactlyOnce)
+	await(t, "ready", p.answers("/readyz", 200, ""))
+
+	authority := newAuthority(t)
+	if err := r.cluster.RenewCertificate(t.Context(), issue(t, authority, "database", "127.0.0.1")); err != nil {
+		t.Fatal(err)
+	}
+	r.breakOff("bank_app")
+	await(t, "the new authority is unknown", p.answers("/readyz", 503, "unknown authority"))
+	r.files.swap(map[string]string{"ca.crt": string(authority.PEM())})
+	await(t, "the new authority is known", p.answers("/readyz", 200, ""))
+
+	r.exec("ALTER ROLE bank_app PASSWORD '" + renewed + "'")
+	r.breakOff("bank_app")
+	await(t, "the old password is refused", p.answers("/readyz", 503, "28P01"))
+	if err := os.Remove(r.files.path("password")); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "no password file", p.answers("/readyz", 503, "--database-password-file"))
+	if err := os.WriteFile(r.files.path("password"), []byte(renewed+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the new password is accepted", p.answers("/readyz", 200, ""))
+	r.produce(r.few())
+	r.exact(r.judged(), exactlyOnce)
+	p.terminate()
+	r.atRest()
+}
+
+// breakOff ends all sessions of a user.
+func (r *roles) breakOff(user string) {
+	r.t.Helper()
+	r.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1", user)
+}
