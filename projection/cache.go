@@ -14,18 +14,18 @@ func newCache() cache {
 	return cache{hot: newTable(seed), cold: newTable(seed)}
 }
 
-func (c *cache) get(id string) *account {
-	if a := c.hot.get(id); a != nil {
+func (c *cache) hash(id string) uint64 { return c.hot.hash(id) }
+
+// get finds an account that is known, or answers nil.
+func (c *cache) get(id string, hash uint64) *account {
+	if a := c.hot.get(id, hash); a != nil {
 		return a
 	}
-	if c.cold.used == 0 {
+	old := c.cold.get(id, hash)
+	if old == nil || old.held || old.unread { // what the database holds of it is learnt afresh
 		return nil
 	}
-	old := c.cold.get(id)
-	if old == nil || old.held { // what the database holds of it is learnt afresh
-		return nil
-	}
-	a := c.hot.add(id)
+	a := c.hot.add(id, hash)
 	c.hot.set(a, c.cold.state(old))
 	a.base, a.exists = old.base, old.exists
 	c.cold.drop(old)

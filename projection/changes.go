@@ -123,7 +123,8 @@ func (f *Fold) Flushed() {
 	clear(f.dirty)
 	f.dirty = f.dirty[:0]
 	f.changes = Changes{Rows: f.changes.Rows[:0], Parks: f.changes.Parks[:0], Passed: f.changes.Passed[:0]}
-	if f.cache.hot.bytes > f.opts.CacheBytes/2 && len(f.healing) == 0 {
+	f.forgetUnread()
+	if f.cache.hot.bytes() > f.opts.CacheBytes/2 && len(f.healing) == 0 {
 		f.cache.turn()
 		clear(f.holds) // of accounts that have healed: those on hold are forgotten above
 	}

@@ -97,16 +97,17 @@ func newDriver(t testing.TB, db *store, opts projection.FoldOptions, piece int) 
 
 func (d *driver) judge(rec projection.Record, decoded event.Decoded) {
 	d.t.Helper()
-	if decoded.Identity == event.Identified {
-		id := decoded.Event.AccountID
-		if !d.fold.Knows(id) {
-			d.fold.Learn(d.db.account(id))
-		}
-		for d.fold.IsHealing(id) {
-			d.heal(id)
+	records := []projection.Judgeable{{Record: rec, Decoded: decoded}}
+	d.fold.Find(records)
+	for _, id := range d.fold.Unread(nil) {
+		if known := d.db.account(id); known.Exists || known.Parked > 0 || known.Overflowed {
+			d.fold.Learn(known)
 		}
 	}
-	d.fold.Judge(rec, &decoded, false)
+	d.fold.LearnRest()
+	for !d.fold.JudgeFound(0, &records[0], false) {
+		d.heal(decoded.Event.AccountID)
+	}
 }
 
 func (d *driver) heal(id string) {

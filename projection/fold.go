@@ -40,9 +40,10 @@ type FoldOptions struct {
 
 // Fold folds the records of one partition over the accounts they touch and
 // gathers what has to be written and dead-lettered. It does no I/O. Its driver
-// lets it Learn the accounts it does not know, calls Judge record by record,
-// feeds the accounts that are Healing from the database, writes the Changes and
-// then says Flushed, or Reset when the database turned out to be elsewhere.
+// has it Find the accounts of a run of records, lets it Learn those it does not
+// know, calls JudgeFound record by record, feeds the accounts that are Healing from
+// the database, writes the Changes and then says Flushed, or Reset when the database
+// turned out to be elsewhere.
 //
 // A Fold is not safe for concurrent use.
 type Fold struct {
@@ -54,6 +55,7 @@ type Fold struct {
 	changes  Changes
 	rejected map[Place]string // what PostgreSQL has refused, and why
 	sole     Place
+	lookup   lookup
 }
 
 // Place names a record: where it stood.
@@ -97,6 +99,7 @@ func (f *Fold) Reset() {
 	f.holds = map[*account]*hold{}
 	f.dirty, f.healing = nil, nil
 	f.changes = Changes{}
+	f.lookup = lookup{}
 }
 
 // Reject makes the record be dead-lettered as refused by the database when it is
@@ -105,26 +108,6 @@ func (f *Fold) Reject(p Place, reason string) bool {
 	_, again := f.rejected[p]
 	f.rejected[p] = reason
 	return !again
-}
-
-// Knows reports whether the account's state is in memory.
-func (f *Fold) Knows(id string) bool { return f.cache.get(id) != nil }
-
-// Version is the version of an account the fold knows, pending changes included.
-func (f *Fold) Version(id string) int64 { return f.cache.get(id).version }
-
-// Learn takes in what the database knows of an account the fold does not know.
-func (f *Fold) Learn(known Account) {
-	a := f.cache.hot.add(known.ID)
-	f.cache.hot.set(a, known.State)
-	a.base, a.exists = known.State.Version, known.Exists
-	if known.Parked > 0 || known.Overflowed {
-		a.held = true
-		*f.holdOf(a) = hold{
-			parked: known.Parked, next: known.NextParked, nextClass: known.NextClass, overflowed: known.Overflowed,
-		}
-		f.settle(a)
-	}
 }
 
 // holdOf is the account's hold, made when it has none.
@@ -139,45 +122,21 @@ func (f *Fold) holdOf(a *account) *hold {
 
 func (f *Fold) idOf(a *account) string { return f.cache.hot.idOf(a) }
 
-// LearnNew takes in an account of which the database knows nothing.
-func (f *Fold) LearnNew(id string) {
-	f.Learn(Account{ID: id, State: NewState(f.opts.FirstVersion)})
-}
-
-// Judge judges one record: of an account the fold knows and that is not healing,
-// or one that names no account. See State.Judge for judgedBefore.
-func (f *Fold) Judge(rec Record, d *event.Decoded, judgedBefore bool) {
-	if !f.TryJudge(rec, d, judgedBefore) {
-		panic("projection: judged a record of an account that is unknown or healing")
-	}
-}
-
-// TryJudge is Judge, or false when the account is unknown or healing: one look-up an
-// event in the usual case.
-func (f *Fold) TryJudge(rec Record, d *event.Decoded, judgedBefore bool) bool {
-	var a *account
-	if d.Identity == event.Identified {
-		if a = f.cache.get(d.Event.AccountID); a == nil || a.healing {
-			return false
-		}
-	}
+// judgeRecord judges a record of the account, nil when it names none. See State.Judge
+// for judgedBefore.
+func (f *Fold) judgeRecord(a *account, r *Judgeable, judgedBefore bool) {
 	f.changes.Records++
-	f.sole = rec.Place()
+	f.sole = r.Record.Place()
 	if a == nil {
-		_, v := State{}.Judge(d, judgedBefore)
-		f.conclude(rec, d, nil, v)
-	} else {
-		f.judgeKnown(a, rec, d, judgedBefore)
+		_, v := State{}.Judge(&r.Decoded, judgedBefore)
+		f.conclude(&r.Record, &r.Decoded, nil, v)
+		return
 	}
-	return true
-}
-
-func (f *Fold) judgeKnown(a *account, rec Record, d *event.Decoded, judgedBefore bool) {
-	next, v := f.judge(a, &rec, d, judgedBefore)
+	next, v := f.judge(a, &r.Record, &r.Decoded, judgedBefore)
 	if next.Version != a.version {
 		f.advance(a, next)
 	}
-	f.conclude(rec, d, a, v)
+	f.conclude(&r.Record, &r.Decoded, a, v)
 	f.settle(a)
 }
 
@@ -196,12 +155,12 @@ func (f *Fold) judge(a *account, rec *Record, d *event.Decoded, judgedBefore boo
 
 // conclude counts the verdict and, for a dead letter, keeps the letter and parks
 // the event.
-func (f *Fold) conclude(rec Record, d *event.Decoded, a *account, v Verdict) {
+func (f *Fold) conclude(r *Record, d *event.Decoded, a *account, v Verdict) {
 	f.changes.Outcomes[v.Outcome]++
 	if v.Outcome != DeadLettered {
 		return
 	}
-	rec, kept := keep(rec, d)
+	rec, kept := keep(*r, d)
 	f.letter(rec, &kept, a, v)
 	if a != nil && v.Class != event.VersionConflict {
 		f.park(a, rec, &kept, v.Class)

@@ -32,17 +32,25 @@ func benchmarkFold(b *testing.B, accounts int, pick func(int) int) {
 	for i := range order {
 		order[i] = pick(accounts)
 	}
-	var rec projection.Record
 	d := event.Decoded{Identity: event.Identified, Event: event.Event{Type: event.FundsCredited, Amount: 1, Currency: euro}}
+	chunk := make([]projection.Judgeable, 512)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		n := order[i%len(order)]
-		versions[n]++
-		d.Event.ID, d.Event.AccountID, d.Event.Version = events[n], ids[n], versions[n]
-		f.Judge(rec, &d, false)
+		at := i % len(chunk)
+		if at == 0 {
+			for k := range chunk {
+				n := order[(i+k)%len(order)]
+				versions[n]++
+				d.Event.ID, d.Event.AccountID, d.Event.Version = events[n], ids[n], versions[n]
+				chunk[k].Decoded = d
+			}
+			f.Find(chunk)
+		}
+		f.JudgeFound(at, &chunk[at], false)
 		if i%flushEvery == flushEvery-1 {
 			f.Changes()
 			f.Flushed()
+			f.Find(chunk)
 		}
 	}
 	if c := f.Changes(); c.Outcomes[projection.Applied] != c.Records {

@@ -21,7 +21,7 @@ func (f *Fold) IsHealing(id string) bool {
 	if len(f.healing) == 0 {
 		return false
 	}
-	a := f.cache.get(id)
+	a := f.get(id)
 	return a != nil && a.healing
 }
 
@@ -29,7 +29,7 @@ func (f *Fold) IsHealing(id string) bool {
 // its Version, ascending and without omission. more says that the database holds
 // further ones behind them.
 func (f *Fold) Heal(id string, parked []Parked, more bool) {
-	a := f.cache.get(id)
+	a := f.get(id)
 	h := f.holdOf(a)
 	h.next, h.nextClass = 0, ""
 	for i := range parked {

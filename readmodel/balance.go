@@ -23,6 +23,7 @@ type BalanceConfig struct {
 	FirstVersion int64
 	ParkLimit    int64
 	CacheBytes   func() int // what a partition may remember of accounts, as of now
+	Group        *Group     // writes small flushes of several partitions together; nil: each alone
 }
 
 // Balance is the account_balance projection of one partition: the pure fold with
@@ -32,7 +33,8 @@ type Balance struct {
 	partition Partition
 	position  projection.Position
 	fold      *projection.Fold
-	missing   map[string]struct{}
+	unread    []string
+	failed    bool // the last write: the next one must not hold up others
 }
 
 // NewBalance prepares the projection of one partition; Claim comes first.
@@ -41,7 +43,6 @@ func NewBalance(cfg BalanceConfig, p Partition) *Balance {
 	return &Balance{
 		cfg:       cfg,
 		partition: p,
-		missing:   map[string]struct{}{},
 		fold: projection.NewFold(projection.FoldOptions{
 			FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes(),
 		}),
@@ -74,22 +75,21 @@ func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 // Judge folds records in order until all are judged or limit events are pending,
 // and answers how many it judged. After an error, go on with the rest.
 func (b *Balance) Judge(ctx context.Context, records []projection.Judgeable, limit int) (int, error) {
-	loaded := false
+	room := limit - b.fold.Pending().Events
+	records = records[:min(len(records), max(1, room))]
+	b.fold.Find(records)
+	if err := b.loadUnread(ctx); err != nil {
+		return 0, err
+	}
 	for i := range records {
 		r := &records[i]
 		before := r.Record.Offset < b.position.JudgedUntil
-		if !b.fold.TryJudge(r.Record, &r.Decoded, before) {
-			if !loaded { // at the first unknown account: all of the chunk in one query
-				if err := b.loadMissing(ctx, records[i:]); err != nil {
-					return i, err
-				}
-				loaded = true
-			}
-			ready, err := b.prepare(ctx, r, limit)
+		if !b.fold.JudgeFound(i, r, before) {
+			ready, err := b.healFirst(ctx, r.Decoded.Event.AccountID, limit)
 			if err != nil || !ready {
 				return i, err
 			}
-			b.fold.Judge(r.Record, &r.Decoded, before)
+			b.fold.JudgeFound(i, r, before)
 		}
 		if b.fold.Pending().Events >= limit {
 			return i + 1, nil
@@ -98,18 +98,9 @@ func (b *Balance) Judge(ctx context.Context, records []projection.Judgeable, lim
 	return len(records), nil
 }
 
-// prepare brings the record's account into a state in which it can be judged;
-// false when the limit of pending events is reached before that.
-func (b *Balance) prepare(ctx context.Context, r *projection.Judgeable, limit int) (bool, error) {
-	if r.Decoded.Identity == event.Unidentified {
-		return true, nil
-	}
-	id := r.Decoded.Event.AccountID
-	if !b.fold.Knows(id) { // forgotten by a flush since the chunk was loaded
-		if err := b.load(ctx, []string{id}); err != nil {
-			return false, err
-		}
-	}
+// healFirst heals an account whose record comes next; false when the limit of
+// pending events is reached before that.
+func (b *Balance) healFirst(ctx context.Context, id string, limit int) (bool, error) {
 	for b.fold.IsHealing(id) {
 		room := limit - b.fold.Pending().Events
 		if room <= 0 {
@@ -147,23 +138,22 @@ func (b *Balance) heal(ctx context.Context, id string, room int) error {
 	return nil
 }
 
-func (b *Balance) loadMissing(ctx context.Context, records []projection.Judgeable) error {
-	clear(b.missing)
-	for i := range records {
-		d := &records[i].Decoded
-		if d.Identity == event.Identified && !b.fold.Knows(d.Event.AccountID) {
-			b.missing[d.Event.AccountID] = struct{}{}
-		}
-	}
-	if len(b.missing) == 0 {
+// loadUnread learns the accounts of the records that are to be judged.
+func (b *Balance) loadUnread(ctx context.Context) error {
+	b.unread = b.fold.Unread(b.unread[:0])
+	if len(b.unread) == 0 {
 		return nil
 	}
-	ids := make([]string, 0, len(b.missing))
-	for id := range b.missing {
-		ids = append(ids, id)
+	slices.Sort(b.unread) // neighbours in the index are read together
+	known, err := LoadAccounts(ctx, b.cfg.Pool, b.unread, b.cfg.FirstVersion)
+	if err != nil {
+		return err
 	}
-	slices.Sort(ids) // neighbours in the index are read together
-	return b.load(ctx, ids)
+	for i := range known {
+		b.fold.Learn(known[i])
+	}
+	b.fold.LearnRest()
+	return nil
 }
 
 // load learns the given accounts, known to the database or not.
@@ -208,8 +198,13 @@ func (b *Balance) Verify(ctx context.Context, c *projection.Changes) error {
 
 // Write makes the changes durable and moves the position to next.
 func (b *Balance) Write(ctx context.Context, next int64, c *projection.Changes) error {
-	if err := Write(ctx, b.cfg.Pool, b.partition, b.position, next, c); err != nil {
-		return err
+	grouped := !b.failed && ctx.Err() == nil &&
+		b.cfg.Group.write(&member{partition: b.partition, position: b.position, next: next, changes: c})
+	if !grouped {
+		err := Write(ctx, b.cfg.Pool, b.partition, b.position, next, c)
+		if b.failed = err != nil; b.failed {
+			return err
+		}
 	}
 	b.position.Next = next
 	b.position.JudgedUntil = max(b.position.JudgedUntil, next)

@@ -34,6 +34,7 @@ func (BalanceKind) Ready(ctx context.Context, pool *pgxpool.Pool) error { return
 func (BalanceKind) Open(cfg RunConfig) func(Partition) Projection {
 	balance := BalanceConfig{
 		Pool: cfg.Pool, Format: cfg.Format, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes,
+		Group: NewGroup(cfg.Pool),
 	}
 	return func(p Partition) Projection { return NewBalance(balance, p) }
 }

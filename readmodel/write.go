@@ -60,15 +60,14 @@ func Write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.
 }
 
 func writeTx(ctx context.Context, conn *pgx.Conn, p Partition, pos projection.Position, next int64, c *projection.Changes) error {
-	var moved pgconn.CommandTag
+	var moved int64
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
-	b.Queue(sql.Query("position_move"), p.Group, p.Topic, p.Number, pos.Fence, pos.Next, next).
-		Exec(func(tag pgconn.CommandTag) error { moved = tag; return nil })
+	queueMove(b, p, pos, next, &moved)
 	err := sendChanges(ctx, conn, b, c)
 	switch {
 	case err != nil && !errors.Is(err, projection.ErrStale):
-	case moved.RowsAffected() != 1:
+	case moved != 1:
 		err = projection.ErrFenced
 	case err == nil:
 		_, err = conn.Exec(ctx, "COMMIT")
@@ -96,8 +95,7 @@ func sendChanges(ctx context.Context, db session, b *pgx.Batch, c *projection.Ch
 	first, rest := c.Rows[:min(upsertSlice, len(c.Rows))], c.Rows[min(upsertSlice, len(c.Rows)):]
 	var upserted int64
 	if len(first) > 0 {
-		b.Queue(sql.Query("upsert_balance"), balanceColumns(first)...).
-			Exec(func(tag pgconn.CommandTag) error { upserted = tag.RowsAffected(); return nil })
+		queueUpsert(b, first, &upserted)
 	}
 	queueHolds(b, c)
 	if b.Len() > 0 {
