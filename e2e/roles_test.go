@@ -141,6 +141,13 @@ func TestRoles(t *testing.T) {
 	await(t, "ready", p.answers("/readyz", 200, ""))
 	p.terminate()
 	r.atRest()
+	for _, projection := range []string{"account_statement", "daily_turnover"} {
+		p := launch(t, []string{rolesPassword}, r.connection("bank_app"),
+			r.flags("--projection="+projection, "--group="+r.group+"-"+projection)...)
+		await(t, projection+" is written", r.filled(projection))
+		await(t, projection+" is ready", p.answers("/readyz", 200, ""))
+		p.terminate()
+	}
 
 	var account string
 	var version int64
@@ -155,12 +162,27 @@ func TestRoles(t *testing.T) {
 		{"dlq", "replay", topic, "--yes"},
 		{"account", "skip", account, fmt.Sprintf("--version=%d", version), "--reason=test", "--yes"},
 		{"lag", topic, group},
+		{"inbox", "prune"},
 	} {
 		if status, stderr := r.as("bank_operator", args...); status != 0 {
 			t.Errorf("operator: %s: exit status %d: %s", strings.Join(args, " "), status, stderr)
 		}
 	}
 	r.refusals()
+}
+
+// filled is a check for await: a table has rows.
+func (r *roles) filled(table string) func() string {
+	return func() string {
+		var some bool
+		if err := r.db.QueryRow(r.t.Context(), "SELECT EXISTS (SELECT FROM "+table+")").Scan(&some); err != nil {
+			return err.Error()
+		}
+		if !some {
+			return table + " is empty"
+		}
+		return ""
+	}
 }
 
 // refusals tries what a user could do harm with.
@@ -182,14 +204,17 @@ func (r *roles) refusals() {
 	}
 	for _, user := range []*session{app, operator} {
 		user.may("DELETE FROM account_balance", false)
+		user.may("DELETE FROM account_statement", false)
+		user.may("UPDATE account_statement SET amount = 0", false)
 		user.may("DELETE FROM projector_position", false)
 		user.may("UPDATE projector_schema_version SET version_id = 99", false)
 		user.may("DELETE FROM dlq_action", false)
 		user.may("UPDATE dlq_action SET actor = 'nobody'", false)
 	}
 	app.may("SELECT FROM dlq_action", false)
+	open := map[string]bool{"account_statement": true, "daily_turnover": true}
 	for _, table := range tables {
-		reader.may("SELECT FROM "+table, false)
+		reader.may("SELECT FROM "+table, open[table])
 		reader.may("DELETE FROM "+table, false)
 	}
 	for _, view := range []string{"account_balance_current", "account_hold"} {

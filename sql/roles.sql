@@ -36,19 +36,27 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('projector grants')); -- one at a time, from many places
     FOR line IN
         SELECT * FROM (VALUES
-            -- projector_runtime: `run`. It cannot delete a balance or a position.
+            -- projector_runtime: `run`. It cannot delete a balance, a statement or a position.
             ('projector_runtime', 'account_balance', 'SELECT INSERT UPDATE'),
             ('projector_runtime', 'projector_position', 'SELECT INSERT UPDATE'),
             ('projector_runtime', 'parked_event', 'SELECT INSERT UPDATE DELETE'),
             ('projector_runtime', 'park_overflow', 'SELECT INSERT UPDATE DELETE'),
             ('projector_runtime', 'account_hold', 'SELECT'),
             ('projector_runtime', 'projector_schema_version', 'SELECT'),
+            ('projector_runtime', 'account_statement', 'SELECT INSERT'),
+            ('projector_runtime', 'daily_turnover', 'SELECT INSERT UPDATE'),
+            ('projector_runtime', 'inbox', 'SELECT INSERT DELETE'),
+            ('projector_runtime', 'inbox_pruned', 'SELECT INSERT UPDATE'),
             -- projector_operator: the commands that look and repair. The trail can only grow.
             ('projector_operator', 'account_balance_current', 'SELECT'),
             ('projector_operator', 'dlq_action', 'SELECT INSERT'),
-            -- projector_reader: whoever uses the balances. Only what says when it is stale.
+            -- projector_reader: whoever uses the read model. Of balances only what says when
+            -- it is stale.
             ('projector_reader', 'account_balance_current', 'SELECT'),
-            ('projector_reader', 'account_hold', 'SELECT')
+            ('projector_reader', 'account_hold', 'SELECT'),
+            ('projector_reader', 'account_statement', 'SELECT'),
+            ('projector_reader', 'account_statement_missing', 'SELECT'),
+            ('projector_reader', 'daily_turnover', 'SELECT')
         ) AS needed (grantee, relation, privileges)
         WHERE to_regrole(grantee) IS NOT NULL AND to_regclass(relation) IS NOT NULL
     LOOP
