@@ -217,7 +217,7 @@ func TestProjectorPods(t *testing.T) {
 				t.Errorf("%s: the schema is not migrated before", overlay)
 			}
 			for _, m := range c.Mounts {
-				if m.Name == "owner" {
+				if m.Name == "migrate" {
 					t.Errorf("%s: the projector sees the password of the schema's owner", overlay)
 				}
 			}
