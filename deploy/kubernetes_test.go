@@ -14,7 +14,7 @@ import (
 func overlays(t *testing.T) []string {
 	t.Helper()
 	found, err := filepath.Glob("kubernetes/overlays/*")
-	if err != nil || len(found) < 3 {
+	if err != nil || len(found) < 5 {
 		t.Fatalf("overlays %v: %v", found, err)
 	}
 	return append(found, "monitoring")
