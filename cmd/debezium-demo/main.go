@@ -41,8 +41,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		options.Log = stderr
 	}
 	report, err := outboxdemo.Play(ctx, options)
-	if err == nil {
+	switch {
+	case err == nil:
 		err = show(stdout, report)
+	case ctx.Err() != nil:
+		err = errors.New("interrupted before the read model was checked")
 	}
 	if err != nil {
 		_, _ = fmt.Fprintln(stderr, "debezium-demo:", err)
