@@ -4,6 +4,7 @@ ARGS              ?=
 PKGS              ?= ./...
 TESTFLAGS         ?=
 FUZZTIME          ?= 30s
+SOAK              ?= 1h
 GOLANGCI_VERSION  ?= v2.15.0
 VERSION           ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
@@ -21,7 +22,7 @@ GOLANGCI          := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 
 .PHONY: help
 help: ## Show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/projector, one static binary
@@ -54,6 +55,18 @@ test-deploy: ## Run the tests of deploy/ against the tools that will read it (ne
 .PHONY: alerts
 alerts: ## Make deploy/monitoring/prometheusrule.yaml from alerts.yaml
 	$(GO) test ./deploy -count=1 -run '^TestPrometheusRuleIsTheAlertsFile$$' -update
+
+.PHONY: test-faults
+test-faults: ## Break real servers under the program, every fault there is (15 minutes)
+	$(GO) test -tags faults -count=1 -timeout 20m -v $(TESTFLAGS) ./faulttest/...
+
+.PHONY: test-faults-quick
+test-faults-quick: ## The faults that CI strikes (4 minutes)
+	PROJECTOR_FAULTS=quick $(GO) test -tags faults -count=1 -timeout 10m $(TESTFLAGS) ./faulttest/...
+
+.PHONY: soak
+soak: ## Strike faults at random for SOAK (default 1h)
+	PROJECTOR_SOAK=$(SOAK) $(GO) test -tags faults,soak -count=1 -timeout 0 -v -run '^TestSoak$$' $(TESTFLAGS) ./faulttest/
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
@@ -91,7 +104,7 @@ fmt-check: ## Fail when a file is not formatted by gofmt
 .PHONY: vet
 vet: ## Run go vet, on the files behind build tags too
 	$(GO) vet $(PKGS)
-	$(GO) vet -tags kafka,deploy $(PKGS)
+	$(GO) vet -tags kafka,deploy,faults,soak,failpoints $(PKGS)
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Run golangci-lint (builds it the first time: some minutes)

@@ -217,7 +217,7 @@ func TestProjectorPods(t *testing.T) {
 				t.Errorf("%s: the schema is not migrated before", overlay)
 			}
 			for _, m := range c.Mounts {
-				if m.Name == "migrate" {
+				if m.Name == "owner" {
 					t.Errorf("%s: the projector sees the password of the schema's owner", overlay)
 				}
 			}
@@ -275,24 +275,6 @@ func includes(labels, wanted map[string]string) bool {
 		}
 	}
 	return true
-}
-
-// TestProjectionsDoNotShareAGroup: two of them in one would each see half the events.
-func TestProjectionsDoNotShareAGroup(t *testing.T) {
-	projections := map[string]string{} // by group
-	for _, o := range objects(t, "kubernetes/overlays/production") {
-		group, projection := o.Data["KAFKA_GROUP"], o.Data["PROJECTION"]
-		if group == "" {
-			continue
-		}
-		if other := projections[group]; other != "" {
-			t.Errorf("%s and %s are both in %s", other, projection, group)
-		}
-		projections[group] = projection
-	}
-	if len(projections) != 3 {
-		t.Errorf("%d projections, want 3: %v", len(projections), projections)
-	}
 }
 
 // TestReferencesMeetTheirObjects: kustomize renames objects, and names in kinds it

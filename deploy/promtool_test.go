@@ -23,16 +23,6 @@ func TestAlertsAsPrometheusReadsThem(t *testing.T) {
 	}
 }
 
-// TestPrometheusConfigurationOfCompose lays the files as compose.yaml mounts them.
-func TestPrometheusConfigurationOfCompose(t *testing.T) {
-	folder := t.TempDir()
-	write(t, filepath.Join(folder, "prometheus.yaml"), read(t, "compose/prometheus.yaml"))
-	write(t, filepath.Join(folder, "alerts.yaml"), read(t, alertsFile))
-	if _, err := run(t.Context(), folder, "promtool", "check", "config", "prometheus.yaml"); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestEachAlertIsTestedBothWays reads promtool's tests: no alert may lack one in which
 // it fires and one in which it does not.
 func TestEachAlertIsTestedBothWays(t *testing.T) {

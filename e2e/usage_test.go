@@ -29,6 +29,7 @@ func TestWrongUsage(t *testing.T) {
 		"keyword form":            {nil, []string{"--database-url=host=h password=" + secret + " port=x"}, "--database-url"},
 		"number":                  {nil, []string{"--park-limit=many"}, "--park-limit"},
 		"duration":                {nil, []string{"--retry-max=1"}, "--retry-max"},
+		"session timeout":         {nil, []string{"--session-timeout=10ms"}, "--session-timeout"},
 		"retry order":             {nil, []string{"--retry-initial=2m"}, "--retry-max"},
 		"level":                   {nil, []string{"--log-level=loud"}, "loud"},
 		"broker":                  {nil, []string{"--brokers=host:port"}, "--brokers"},

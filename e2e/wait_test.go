@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"projector/e2e/wait"
 )
 
 // patience is how long a condition may take that is expected to come true: ample
@@ -13,35 +15,14 @@ const patience = 90 * time.Second
 // await polls until check answers "", and fails with what it answered last.
 func await(t testing.TB, what string, check func() string) {
 	t.Helper()
-	within(t, patience, what, check)
+	wait.Until(t, patience, what, check)
 }
 
 // within is await with a deadline that is part of what is tested.
 func within(t testing.TB, limit time.Duration, what string, check func() string) {
 	t.Helper()
-	deadline := time.NewTimer(limit)
-	defer deadline.Stop()
-	tick := time.NewTicker(25 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		state := check()
-		if state == "" {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("not within %s: %s\n%s", limit, what, state)
-		}
-	}
+	wait.Until(t, limit, what, check)
 }
 
 // pause waits for time to pass where time itself is what is tested.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
+func pause(ctx context.Context, d time.Duration) { wait.Pass(ctx, d) }

@@ -39,6 +39,9 @@ type Claim struct {
 	TopicID   string
 	LogStart  int64
 	Committed int64 // Kafka's committed offset, or the position so far; NoOffset: none
+	// Fence is that of the stored position when Committed was known to be true. The
+	// position is taken back to Committed under no other; 0: under any.
+	Fence int64
 }
 
 // Resume is where to go on: at the lesser of what Kafka and the database know.

@@ -35,7 +35,8 @@ func (e *GroupTakenError) Error() string {
 func (e *GroupTakenError) SafeText() string { return e.Error() }
 
 // ClaimPosition makes the caller the partition's owner and answers where to resume.
-// Whoever owned it before is fenced from then on.
+// Whoever owned it before is fenced from then on. projection.ErrFenced means that it
+// was to be taken back to an offset of Kafka that is no longer true.
 func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c projection.Claim) (projection.Position, error) {
 	var claimed projection.Position
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
@@ -58,7 +59,11 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		if stored.TopicID != c.TopicID {
 			return projection.ErrTopicRecreated
 		}
-		claimed = projection.Position{Next: c.Resume(stored.Next), JudgedUntil: stored.JudgedUntil}
+		next := c.Resume(stored.Next)
+		if next < stored.Next && c.Fence != 0 && c.Fence != stored.Fence {
+			return projection.ErrFenced
+		}
+		claimed = projection.Position{Next: next, JudgedUntil: stored.JudgedUntil}
 		return tx.QueryRow(ctx, sql.Query("position_claim"), p.Group, p.Topic, p.Number, claimed.Next, c.Owner, c.TopicID).
 			Scan(&claimed.Fence)
 	})

@@ -38,6 +38,27 @@ func TestResumeAtTheLesser(t *testing.T) {
 	}
 }
 
+// A member that was evicted without knowing claims with an offset of long ago.
+func TestABelatedClaimTakesNothingBack(t *testing.T) {
+	w := newWorker(t, openPool(t), partition)
+	first := w.claim("first", projection.NoOffset)
+	w.next = 100
+	w.mustFlush()
+	for name, c := range map[string]projection.Claim{
+		"another fence than that of then": {Committed: 50, Fence: first.Fence + 1},
+		"no row when asked":               {Committed: 50, Fence: -1},
+	} {
+		c.Owner, c.TopicID = "belated", "id"
+		if _, err := w.Claim(t.Context(), c); !errors.Is(err, projection.ErrFenced) {
+			t.Errorf("%s: error %v, want ErrFenced", name, err)
+		}
+	}
+	pos, err := w.Claim(t.Context(), projection.Claim{Owner: "next", TopicID: "id", Committed: 50, Fence: first.Fence})
+	if err != nil || pos.Next != 50 {
+		t.Errorf("resume at %d, error %v; want 50", pos.Next, err)
+	}
+}
+
 func TestADatabaseThatHasSeenNothingStartsAtTheFirstRecord(t *testing.T) {
 	w := newWorker(t, openPool(t), partition)
 	pos, err := w.Claim(t.Context(), projection.Claim{Owner: "me", TopicID: "id", LogStart: 7, Committed: 500})

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/internal/failpoint"
 	"projector/projection"
 	"projector/sql"
 )
@@ -70,7 +71,10 @@ func writeTx(ctx context.Context, conn *pgx.Conn, p Partition, pos projection.Po
 	case moved != 1:
 		err = projection.ErrFenced
 	case err == nil:
-		_, err = conn.Exec(ctx, "COMMIT")
+		failpoint.Here(failpoint.BeforeCommit)
+		if _, err = conn.Exec(ctx, "COMMIT"); err == nil {
+			failpoint.Here(failpoint.AfterCommit)
+		}
 		return err
 	}
 	// Best effort: a connection that cannot roll back is closed on release.

@@ -41,11 +41,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		options.Log = stderr
 	}
 	report, err := outboxdemo.Play(ctx, options)
-	switch {
-	case err == nil:
+	if err == nil {
 		err = show(stdout, report)
-	case ctx.Err() != nil:
-		err = errors.New("interrupted before the read model was checked")
 	}
 	if err != nil {
 		_, _ = fmt.Fprintln(stderr, "debezium-demo:", err)

@@ -53,15 +53,7 @@ func TestDeployValuesAreAccepted(t *testing.T) {
 		for _, value := range values {
 			t.Run(name+"="+value, func(t *testing.T) {
 				t.Setenv(name, value)
-				var c runCmd
-				parser, err := kong.New(&c, kong.DefaultEnvars("PROJECTOR"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := parser.Parse(nil); err != nil {
-					t.Error(err)
-				}
-				if err := c.validate(); err != nil {
+				if _, err := parserOf(t).Parse([]string{"run"}); err != nil {
 					t.Error(err)
 				}
 			})

@@ -45,6 +45,8 @@ type projectFlags struct {
 	groupFlags
 	ParkLimit      int64         `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events kept in the database behind a hole, an account (default 10000)."`
 	RetryInitial   time.Duration `env:"RETRY_INITIAL" default:"1s" placeholder:"DURATION" group:"Projection" help:"First wait after a transient error (default 1s)."`
+	SessionTimeout time.Duration `env:"KAFKA_SESSION_TIMEOUT" default:"30s" placeholder:"DURATION" group:"Projection" help:"How soon the partitions of an instance that died are taken over (default 30s)."`
+	MaxBatchBytes  int           `env:"MAX_BATCH_BYTES" default:"67108864" placeholder:"BYTES" group:"Projection" help:"Largest batch of records, decompressed, that is taken; a larger one stops its partition (default 64 MiB)."`
 	RetryMax       time.Duration `env:"RETRY_MAX" default:"60s" placeholder:"DURATION" group:"Projection" help:"Longest wait (default 60s)."`
 	InboxRetention time.Duration `env:"INBOX_RETENTION" default:"168h" placeholder:"DURATION" group:"Projection" help:"How long an additive projection remembers the events it has taken in (default 168h)."`
 }
@@ -56,6 +58,10 @@ func (f *projectFlags) validate() error {
 	switch {
 	case f.ParkLimit < 0:
 		return usagef("--park-limit (PARK_LIMIT): must not be negative")
+	case f.SessionTimeout < time.Second:
+		return usagef("--session-timeout (KAFKA_SESSION_TIMEOUT): must be at least 1s, and within what the brokers allow")
+	case f.MaxBatchBytes < 1<<20 || f.MaxBatchBytes > 1<<29:
+		return usagef("--max-batch-bytes (MAX_BATCH_BYTES): must be from 1 MiB to 512 MiB")
 	case f.RetryInitial <= 0:
 		return usagef("--retry-initial (RETRY_INITIAL): must be more than 0")
 	case f.RetryMax < f.RetryInitial:
@@ -176,15 +182,16 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 		Open: func(partition int32) consumer.Projection {
 			return open(readmodel.Partition{Projection: kind.Name(), Group: c.group(), Topic: c.Topic, Number: partition})
 		},
-		DeadLetters: deadLetters{p.publisher, p.admin, needs},
-		Access:      kafkaAccess{needs, p.admin},
-		Database:    sharedDatabase{pool, kind, c.group(), c.Topic},
-		Observer:    p.metrics,
-		Health:      p.health,
-		Log:         log,
-		Retry:       p.retry,
-		Limits:      limits(kind),
-		DrainWithin: drainWithin,
+		DeadLetters:    deadLetters{p.publisher, p.admin, needs},
+		Access:         kafkaAccess{needs, p.admin},
+		Database:       sharedDatabase{pool, kind, c.group(), c.Topic},
+		Observer:       p.metrics,
+		Health:         p.health,
+		Log:            log,
+		Retry:          p.retry,
+		Limits:         c.limits(kind),
+		SessionTimeout: c.SessionTimeout,
+		DrainWithin:    drainWithin,
 	})
 	if err != nil {
 		return nil, err
@@ -194,8 +201,9 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 }
 
 // limits are those of the consumer, narrowed by what the projection wants.
-func limits(kind readmodel.Kind) consumer.Limits {
+func (f *projectFlags) limits(kind readmodel.Kind) consumer.Limits {
 	l := consumer.DefaultLimits()
+	l.BatchBytes = f.MaxBatchBytes
 	if n := kind.FlushEvents(); n > 0 {
 		l.FlushEvents = min(l.FlushEvents, n)
 	}

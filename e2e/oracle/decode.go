@@ -33,6 +33,14 @@ type decoded struct {
 
 const malformed = "malformed_payload"
 
+// Read answers what a record by itself is: whether account and version can be read,
+// whether it is ignored whatever the account's state, and the class of what is wrong
+// with it.
+func (o *Oracle) Read(r *Record) (identified, ignored bool, class string) {
+	d := o.decode(r)
+	return d.identified, d.tombstone || d.skip, d.class
+}
+
 func (o *Oracle) decode(r *Record) decoded {
 	if r.Value == nil {
 		return decoded{tombstone: true}
@@ -134,12 +142,26 @@ func optionalText(field any) bool {
 	return field == nil || isText
 }
 
-var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
+var rfc3339 = regexp.MustCompile(`^(\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:)(\d\d)((?:\.\d+)?)([Zz]|[+-]\d\d:\d\d)$`)
 
+// instant reads a time. A leap second, at the end of a month only, is the last
+// microsecond of its day.
 func instant(field any) (time.Time, bool) {
 	text, _ := field.(string)
-	at, err := time.Parse(time.RFC3339Nano, text)
-	return at.UTC().Truncate(time.Microsecond), err == nil && rfc3339.MatchString(text)
+	parts := rfc3339.FindStringSubmatch(text)
+	if len(parts) == 0 {
+		return time.Time{}, false
+	}
+	leap := parts[2] == "60"
+	if leap {
+		parts[2], parts[3] = "59", ".999999"
+	}
+	at, err := time.Parse(time.RFC3339Nano, strings.ToUpper(parts[1]+parts[2]+parts[3]+parts[4]))
+	at = at.UTC().Truncate(time.Microsecond)
+	if after := at.Add(time.Microsecond); leap && (after.Day() != 1 || after.Hour() != 0 || after.Minute() != 0) {
+		return time.Time{}, false
+	}
+	return at, err == nil
 }
 
 func correlation(fields map[string]any, headers []Header) string {

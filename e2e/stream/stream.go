@@ -5,6 +5,7 @@
 package stream
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -40,6 +41,7 @@ type Options struct {
 	Records    int // of them a few are of aborted transactions
 	Partitions int32
 	Accounts   int
+	Prefix     string // of the accounts' names; default "acc-"
 	// Clean leaves everything out but events in order and redeliveries.
 	Clean bool
 	// Rivals lets two events wait for one version. Which of them is applied depends
@@ -72,7 +74,7 @@ type generator struct {
 }
 
 func (g *generator) newAccount(i int) *account {
-	id := fmt.Sprintf("acc-%08d", i)
+	id := fmt.Sprintf("%s%08d", cmp.Or(g.Prefix, "acc-"), i)
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id))
 	a := &account{

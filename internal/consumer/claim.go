@@ -23,10 +23,14 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	if err != nil {
 		return projection.Position{}, err
 	}
+	fence, err := w.confirm(kafka)
+	if err != nil {
+		return projection.Position{}, err
+	}
 	var pos projection.Position
 	err = w.retry("postgres", "claim the position", func(ctx context.Context) (err error) {
 		pos, err = w.proj.Claim(ctx, projection.Claim{
-			Owner: w.c.cfg.Owner, TopicID: topic.id, LogStart: topic.start, Committed: kafka,
+			Owner: w.c.cfg.Owner, TopicID: topic.id, LogStart: topic.start, Committed: kafka, Fence: fence,
 		})
 		return err
 	})
@@ -34,6 +38,8 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	case errors.Is(err, projection.ErrTopicRecreated):
 		return pos, w.halt("the topic was deleted and created again: the stored position belongs to the old one. " +
 			"See the runbook, \"topic recreated\"")
+	case errors.Is(err, projection.ErrFenced):
+		return pos, errRejudge // somebody else owned it since Kafka told its offset
 	case err != nil:
 		return pos, err
 	case pos.Next < topic.start:
@@ -42,6 +48,38 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	}
 	return pos, nil
 }
+
+// confirm makes sure of Kafka's offset when the position is to be taken back to it,
+// and answers the fence under which that may be done. The offset was read when the
+// partition was assigned. Until the claim others may have owned it, moved it and
+// committed, when this member was evicted without knowing: its claim would take the
+// position back below what Kafka has. So Kafka is asked to take the same offset once
+// more, which it refuses to a member of the past.
+func (w *worker) confirm(kafka int64) (fence int64, err error) {
+	if kafka == projection.NoOffset {
+		return 0, nil
+	}
+	stored := projection.StoredPosition{Position: projection.Position{Fence: noFence}}
+	err = w.retry("postgres", "read the position", func(ctx context.Context) error {
+		rows, err := w.c.cfg.Database.Positions(ctx)
+		for _, row := range rows {
+			if row.Partition == w.partition {
+				stored = row
+			}
+		}
+		return err
+	})
+	if err != nil || stored.Next <= kafka {
+		return stored.Fence, err
+	}
+	err = w.retry("kafka", "confirm the committed offset", func(ctx context.Context) error {
+		return w.c.committer.confirm(ctx, w.partition, kafka)
+	})
+	return stored.Fence, err
+}
+
+// noFence is the fence of a row that does not exist.
+const noFence = -1
 
 // halt stops the partition loudly: it stays assigned, unready and unread until a
 // person has mended what is wrong.
@@ -105,24 +143,6 @@ func (w *worker) waitToRejudge() bool {
 		return true
 	case <-w.drain.Done():
 		return false
-	}
-}
-
-// breakOff is called by the poller when Kafka refuses to serve the partition.
-func (w *worker) breakOff(err error) {
-	var reason string
-	switch {
-	case errors.Is(err, kerr.OffsetOutOfRange):
-		reason = fmt.Sprintf("offset %d is outside the partition's log: removed by retention before it was consumed, "+
-			"or the log was truncated. See the runbook, \"position expired\"", w.status.position.Load())
-	case errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.InconsistentTopicID):
-		reason = "the topic was deleted, or deleted and created again. See the runbook, \"topic recreated\""
-	default:
-		return
-	}
-	select {
-	case w.broken <- reason:
-	default:
 	}
 }
 

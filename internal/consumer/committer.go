@@ -2,9 +2,12 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"sync"
 	"time"
+
+	"projector/internal/failpoint"
 )
 
 // committer commits to Kafka, behind the transactions. There is one, so that a
@@ -63,6 +66,25 @@ func (c *committer) mark(partition int32, next int64) {
 	}
 }
 
+// confirm commits an offset that Kafka has already, which only a member of the
+// group's present generation can: whoever is not would act on what is long past.
+func (c *committer) confirm(ctx context.Context, partition int32, next int64) error {
+	c.busy.Lock()
+	defer c.busy.Unlock()
+	c.mu.Lock()
+	owned := c.owned[partition]
+	c.mu.Unlock()
+	if !owned {
+		return errGivenUp
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	return c.commit(ctx, map[int32]int64{partition: next})
+}
+
+// errGivenUp says that the partition is no longer owned.
+var errGivenUp = errors.New("the partition was given up")
+
 // run commits at a steady pace until ctx ends.
 func (c *committer) run(ctx context.Context) {
 	tick := time.NewTicker(c.interval)
@@ -90,9 +112,11 @@ func (c *committer) flush(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	failpoint.Here(failpoint.BeforeOffsetCommit)
 	err := c.commit(ctx, batch)
 	c.failing(err)
 	if err == nil {
+		failpoint.Here(failpoint.AfterOffsetCommit)
 		return
 	}
 	c.mu.Lock()

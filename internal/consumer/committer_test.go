@@ -91,3 +91,15 @@ func TestAFailureThatOutlivesTheOwnershipIsForgotten(t *testing.T) {
 	c.flush(t.Context())
 	wantCommits(t, r)
 }
+
+func TestConfirmingIsForOwnersOnly(t *testing.T) {
+	c, r := newRecordedCommitter()
+	if err := c.confirm(t.Context(), 1, 7); err != nil {
+		t.Fatal(err)
+	}
+	c.disown(t.Context(), []int32{1}, true)
+	if err := c.confirm(t.Context(), 1, 7); !errors.Is(err, errGivenUp) {
+		t.Errorf("error %v, want errGivenUp", err)
+	}
+	wantCommits(t, r, map[int32]int64{1: 7})
+}

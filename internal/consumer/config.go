@@ -105,11 +105,14 @@ type Config struct {
 	Log         *slog.Logger
 	Retry       retry.Policy // its Attempt is one attempt's deadline
 	Limits      Limits
-	DrainWithin time.Duration // how long SIGTERM may take to flush what is pending
+	// SessionTimeout is how long the group waits for a member that is silent; 0: 30 s.
+	SessionTimeout time.Duration
+	DrainWithin    time.Duration // how long SIGTERM may take to flush what is pending
 }
 
 // Limits bound memory and latency.
 type Limits struct {
+	BatchBytes  int           // largest batch of records, decompressed: it is in memory as a whole
 	QueueBytes  int           // records fetched and not yet judged, all partitions together; twice that at worst
 	FlushEvents int           // a flush at the latest after this many events of a partition
 	FlushBytes  int           // … or when its share of these bytes is pending
@@ -119,6 +122,7 @@ type Limits struct {
 // DefaultLimits keep one instance under 512 MiB.
 func DefaultLimits() Limits {
 	return Limits{
+		BatchBytes:  64 << 20,
 		QueueBytes:  40 << 20,
 		FlushEvents: 500_000,
 		FlushBytes:  128 << 20,

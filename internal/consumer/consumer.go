@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,7 @@ type Consumer struct {
 
 // New prepares a consumer. It connects to nothing: the error is about the configuration.
 func New(cfg Config) (*Consumer, error) {
+	cfg.SessionTimeout = cmp.Or(cfg.SessionTimeout, 30*time.Second)
 	c := &Consumer{cfg: cfg, workers: map[int32]*worker{}, logs: map[string]*retry.Throttled{}, ready: make(chan struct{})}
 	c.committer = newCommitter(c.commit, c.commitFailing)
 	c.shareMemoryAmong(1)
@@ -52,6 +54,9 @@ func New(cfg Config) (*Consumer, error) {
 	}
 	return c, nil
 }
+
+// fetchMaxBytes is what one answer of a broker may hold, unless its first batch is larger.
+const fetchMaxBytes = 16 << 20
 
 // options are those of the client that is the group's member.
 func (c *Consumer) options() []kgo.Opt {
@@ -71,14 +76,19 @@ func (c *Consumer) options() []kgo.Opt {
 		kgo.OnPartitionsRevoked(func(ctx context.Context, _ *kgo.Client, m map[string][]int32) { c.unassigned(ctx, m, false) }),
 		kgo.OnPartitionsLost(func(ctx context.Context, _ *kgo.Client, m map[string][]int32) { c.unassigned(ctx, m, true) }),
 		// Memory: what one fetch may bring, before decompression.
-		kgo.FetchMaxBytes(16<<20),
+		kgo.FetchMaxBytes(fetchMaxBytes),
 		kgo.FetchMaxPartitionBytes(1<<20),
 		kgo.MaxConcurrentFetches(2),
+		// A batch is always sent whole, however large, and may be a thousand times
+		// larger when decompressed: beyond this it is refused before it is in memory.
+		kgo.MaxDecompressBatchBytes(c.cfg.Limits.BatchBytes),
+		kgo.BrokerMaxReadBytes(int32(max(c.cfg.Limits.BatchBytes, fetchMaxBytes)+1<<20)), //nolint:gosec // G115: checked to be far below 2 GiB
 		// A partition that is sought or resumed is fetched when the request under way at
 		// its broker returns: with the client's 5 s it would stand still that long
 		// beside idle ones.
 		kgo.FetchMaxWait(100*time.Millisecond),
-		kgo.SessionTimeout(30*time.Second),
+		kgo.SessionTimeout(c.cfg.SessionTimeout),
+		kgo.HeartbeatInterval(c.cfg.SessionTimeout/10),
 		kgo.RebalanceTimeout(60*time.Second),
 	)
 }

@@ -27,6 +27,7 @@ type chunk struct {
 	records []projection.Judgeable
 	next    int64
 	epoch   int
+	broken  string // why nothing follows; then there are no records
 }
 
 var chunkPool = sync.Pool{New: func() any {
@@ -46,7 +47,11 @@ func decode(ctx context.Context, q *queue, format event.Format, chunks chan<- *c
 	for {
 		var epoch int
 		raw, epoch = q.take(raw[:0], chunkRecords)
+		var reason string
 		if len(raw) == 0 {
+			reason, epoch = q.takeBreak()
+		}
+		if len(raw) == 0 && reason == "" {
 			select {
 			case <-q.arrived:
 				continue
@@ -55,7 +60,7 @@ func decode(ctx context.Context, q *queue, format event.Format, chunks chan<- *c
 			}
 		}
 		c := decodeChunk(raw, format)
-		c.epoch = epoch
+		c.epoch, c.broken = epoch, reason
 		clear(raw)
 		select {
 		case chunks <- c:

@@ -8,6 +8,7 @@ import (
 
 	"projector/dlq"
 	"projector/errclass"
+	"projector/internal/failpoint"
 	"projector/internal/retry"
 	"projector/projection"
 )
@@ -76,6 +77,7 @@ func (w *worker) flushOnce(ctx context.Context, c *projection.Changes) error {
 			}
 			return publishError{err}
 		}
+		failpoint.Here(failpoint.DLQAcknowledged)
 	}
 	return w.proj.Write(ctx, w.next, c)
 }

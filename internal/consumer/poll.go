@@ -63,8 +63,8 @@ func (c *Consumer) poll(ctx context.Context) {
 			fetches = append(fetches, c.pollRest(ctx)...)
 		}
 		c.cfg.Health.Beat()
-		fetches.EachError(func(_ string, p int32, err error) { c.fetchFailed(p, err) })
-		fetches.EachPartition(c.dispatch)
+		fetches.EachPartition(c.dispatch) // first: a partition may have records and an error behind them
+		fetches.EachError(c.fetchFailed)
 		c.cl.AllowRebalance()
 		if gathered = few && fetches.NumRecords() > 0; gathered {
 			pause(ctx, gatherFor)
@@ -142,9 +142,14 @@ func (c *Consumer) resume(p int32) {
 }
 
 // fetchFailed tells of an error the client does not get over by itself.
-func (c *Consumer) fetchFailed(p int32, err error) {
+func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kgo.ErrClientClosed) {
 		return
+	}
+	if topic == "" && p < 0 {
+		// The client's way to say that an answer was larger than it may be. It does
+		// not say of which partition, asks again, and goes on with the others meanwhile.
+		err = batchTooLarge{c.cfg.Limits.BatchBytes}
 	}
 	if w := c.worker(p); w != nil {
 		w.breakOff(err)

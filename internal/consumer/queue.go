@@ -16,7 +16,8 @@ type queue struct {
 	epoch   int
 	paused  bool
 	closed  bool
-	end     int64 // last stable offset as of the newest fetch
+	broken  string // why nothing follows the records, "": something may
+	end     int64  // last stable offset as of the newest fetch
 	arrived chan struct{}
 	room    room
 }
@@ -46,10 +47,7 @@ func (q *queue) put(records []*kgo.Record, end int64) {
 		q.grow(recordBytes(r))
 	}
 	q.records = append(q.records, records...)
-	select {
-	case q.arrived <- struct{}{}:
-	default:
-	}
+	q.wake()
 	if !q.paused && q.room.tooBig(q.bytes) {
 		q.paused = true
 		q.room.pause()
@@ -85,12 +83,41 @@ func (q *queue) take(into []*kgo.Record, limit int) ([]*kgo.Record, int) {
 	return into, q.epoch
 }
 
+// breakOff says that nothing follows, and why.
+func (q *queue) breakOff(reason string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.broken = reason
+	q.wake()
+}
+
+// takeBreak answers, once, why nothing follows when all records have been taken,
+// with the epoch it belongs to; else "".
+func (q *queue) takeBreak() (string, int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.records) > 0 {
+		return "", q.epoch
+	}
+	reason := q.broken
+	q.broken = ""
+	return reason, q.epoch
+}
+
+// wake tells the decoder that there is something to take.
+func (q *queue) wake() {
+	select {
+	case q.arrived <- struct{}{}:
+	default:
+	}
+}
+
 // restart drops everything, begins an epoch and has the partition fetched.
 func (q *queue) restart(epoch int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.drop()
-	q.epoch, q.paused = epoch, false
+	q.epoch, q.paused, q.broken = epoch, false, ""
 	q.room.resume()
 }
 

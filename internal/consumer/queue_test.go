@@ -117,3 +117,24 @@ func TestLargeRecordsMakeSmallChunks(t *testing.T) {
 		t.Errorf("%d large records at a time, want 1", len(got))
 	}
 }
+
+func TestABreakComesBehindTheRecords(t *testing.T) {
+	q := endless()
+	q.breakOff("of before the seek")
+	q.restart(2)
+	if reason, _ := q.takeBreak(); reason != "" {
+		t.Errorf("%q outlived a restart", reason)
+	}
+	q.put(records(0, 3), 3)
+	q.breakOff("too large")
+	if reason, _ := q.takeBreak(); reason != "" {
+		t.Errorf("%q overtook the records before it", reason)
+	}
+	q.take(nil, 10)
+	if reason, epoch := q.takeBreak(); reason != "too large" || epoch != 2 {
+		t.Errorf("%q of epoch %d", reason, epoch)
+	}
+	if reason, _ := q.takeBreak(); reason != "" {
+		t.Errorf("%q twice", reason)
+	}
+}

@@ -39,7 +39,6 @@ type worker struct {
 
 	committed chan int64    // Kafka's committed offset, once, when the group has told it
 	recheck   chan struct{} // the stored position is not what this worker knows
-	broken    chan string   // why the partition cannot be read on
 	status    status
 
 	// Of the session, used by the worker's goroutine only.
@@ -63,7 +62,6 @@ func newWorker(c *Consumer, partition int32) *worker {
 		done:      make(chan struct{}),
 		committed: make(chan int64, 1),
 		recheck:   make(chan struct{}, 1),
-		broken:    make(chan string, 1),
 		limit:     c.cfg.Limits.FlushEvents,
 	}
 	w.queue = newQueue(room{
@@ -168,6 +166,9 @@ func (w *worker) consume() error {
 		if err != nil {
 			return err
 		}
+		if c != nil && c.broken != "" {
+			return w.stopAtBreak(c.broken)
+		}
 		if c != nil {
 			err = w.judge(c)
 			c.release()
@@ -208,8 +209,6 @@ func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 			return nil, nil
 		case <-w.recheck:
 			return nil, errRejudge
-		case reason := <-w.broken:
-			return nil, w.halt(reason)
 		case <-w.drain.Done():
 			return nil, errDrained
 		}

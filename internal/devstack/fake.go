@@ -47,7 +47,10 @@ func StartFake(_ context.Context, options FakeOptions) (*Fake, error) {
 
 func (o FakeOptions) kfake() []kfake.Opt {
 	brokers := max(o.Brokers, 1)
-	settings := map[string]string{"default.replication.factor": strconv.Itoa(min(brokers, 3))}
+	settings := map[string]string{
+		"default.replication.factor":   strconv.Itoa(min(brokers, 3)),
+		"group.min.session.timeout.ms": minSession,
+	}
 	maps.Copy(settings, o.Settings)
 	options := []kfake.Opt{kfake.NumBrokers(brokers), kfake.DefaultNumPartitions(1), kfake.BrokerConfigs(settings)}
 	for _, topic := range slices.Sorted(maps.Keys(o.Topics)) {

@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// minSession, in ms, lets a test see the session of a dead member end while it waits.
+const minSession = "1000"
+
 // writeProperties writes the server.properties of every node.
 func (k *Kafka) writeProperties() error {
 	for _, node := range k.nodes {
@@ -41,6 +44,7 @@ func (k *Kafka) properties(node *kafkaNode) []byte {
 
 		"auto.create.topics.enable":        "false",
 		"group.initial.rebalance.delay.ms": "0",
+		"group.min.session.timeout.ms":     minSession,
 		"broker.session.timeout.ms":        "6000",
 		"broker.heartbeat.interval.ms":     "500",
 		"num.partitions":                   "1",

@@ -25,7 +25,7 @@ type databaseServer struct {
 func startDatabaseServer(ctx context.Context, migrate Migrate) (*databaseServer, error) {
 	s := &databaseServer{url: os.Getenv("PROJECTOR_TEST_DATABASE_URL"), template: uniqueName("projector_template")}
 	if s.url == "" {
-		started, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{TempRoot: memoryFolder()})
+		started, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{TempRoot: MemoryFolder()})
 		if err != nil {
 			return nil, err
 		}

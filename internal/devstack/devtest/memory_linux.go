@@ -9,9 +9,9 @@ const (
 	memoryNeeded = 2 << 30
 )
 
-// memoryFolder is a folder in memory with room for databases, "" if there is
+// MemoryFolder is a folder in memory with room for databases, "" if there is
 // none.
-func memoryFolder() string {
+func MemoryFolder() string {
 	var stat syscall.Statfs_t
 	const writeAndEnter = 0o3
 	if syscall.Statfs(sharedMemory, &stat) != nil || syscall.Access(sharedMemory, writeAndEnter) != nil {

@@ -2,6 +2,6 @@
 
 package devtest
 
-// memoryFolder is "", the system's place for temporary files: only Linux has a
+// MemoryFolder is "", the system's place for temporary files: only Linux has a
 // folder in memory everywhere.
-func memoryFolder() string { return "" }
+func MemoryFolder() string { return "" }

@@ -1,0 +1,58 @@
+package e2e_test
+
+import (
+	"testing"
+
+	"projector/e2e/oracle"
+	"projector/e2e/stream"
+	"projector/projection/event"
+)
+
+// TestDecoderAndOracleAgreeOnBrokenRecords gives both the same records, with a few
+// bytes changed anywhere. They share no code, so what they agree on is right twice.
+func TestDecoderAndOracleAgreeOnBrokenRecords(t *testing.T) {
+	t.Parallel()
+	const currencies = "EUR,USD,GBP,CHF,JPY,ISK,KWD,BHD,CLF" // those the oracle knows
+	accepted, err := event.ParseCurrencies(currencies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	format, err := event.New(event.FormatJSON, event.Options{
+		FirstVersion: 1, Currencies: accepted, Ignore: []string{stream.IgnoredType},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, n := oracle.New(stream.IgnoredType), seed(t)
+	rnd := random(n)
+	for _, r := range stream.Generate(stream.Options{Seed: n, Records: scaled(100_000), Partitions: 1, Accounts: 5000, Rivals: true}) {
+		for range 2 {
+			compare(t, format, o, &r)
+			stream.Break(rnd, &r)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func compare(t *testing.T, format event.Format, o *oracle.Oracle, r *stream.Record) {
+	t.Helper()
+	record := oracle.Record{Value: r.Value}
+	message := event.Message{Value: r.Value}
+	for _, h := range r.Headers {
+		record.Headers = append(record.Headers, oracle.Header{Key: h.Key, Value: h.Value})
+		message.Headers = append(message.Headers, event.Header{Key: h.Key, Value: h.Value})
+	}
+	var d event.Decoded
+	format.Decode(message, &d)
+	class := ""
+	if d.Fault != nil {
+		class = string(d.Fault.Class)
+	}
+	identified, ignored, want := o.Read(&record)
+	if class != want || (d.Identity == event.Identified) != identified || (d.Tombstone || d.Skip) != ignored {
+		t.Errorf("decoder: class %q, identified %v, ignored %v\noracle:  class %q, identified %v, ignored %v\n%q",
+			class, d.Identity == event.Identified, d.Tombstone || d.Skip, want, identified, ignored, r.Value)
+	}
+}

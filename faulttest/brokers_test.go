@@ -1,0 +1,243 @@
+//go:build faults
+
+package faulttest
+
+import (
+	"bytes"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+)
+
+// brokenBroker are faults of the one broker there is.
+func brokenBroker(kafka *devstack.Kafka) []fault {
+	return []fault{{
+		name: "broker kill -9, restarted", quick: true, setting: setting{during: 12 * time.Second},
+		strike: func(s *scene) (hits int) {
+			for range scaled(2, 1) {
+				check(s.t, kafka.Kill(1))
+				s.pause(s.between(time.Second, 3*time.Second))
+				check(s.t, kafka.StartNode(s.t.Context(), 1))
+				hits++
+				s.await("progress", s.moved())
+			}
+			return hits
+		},
+	}}
+}
+
+// moved is a check: there is progress, or nothing left to do.
+func (s *scene) moved() func() string {
+	before := s.positions()
+	return func() string {
+		if sum(s.positions()) > sum(before) || s.arrived() == "" {
+			return ""
+		}
+		return fmt.Sprintf("positions stand at %v", before)
+	}
+}
+
+// TestThreeBrokers has three brokers killed and restarted one after the other, under
+// a DLQ topic that takes writes from all of them or none.
+func TestThreeBrokers(t *testing.T) {
+	if quick {
+		return // three brokers need more memory than a small CI machine has to spare
+	}
+	kafka := devtest.Kafka(t, devstack.KafkaOptions{Brokers: 3})
+	run(t, kafka, []fault{{
+		name: "brokers kill -9 in turn; DLQ below min.insync.replicas",
+		setting: setting{
+			during: 40 * time.Second, records: 12_000, recovers: time.Minute,
+			dlqConfig: map[string]*string{"min.insync.replicas": new("3")},
+		},
+		strike: func(s *scene) (hits int) {
+			for id := 1; id <= 3; id++ {
+				before := s.retried("kafka", "")
+				check(s.t, kafka.Kill(id))
+				s.await("dead letters are refused", s.retries("kafka", "", before))
+				hits += s.retried("kafka", "NOT_ENOUGH_REPLICAS")
+				check(s.t, kafka.StartNode(s.t.Context(), id))
+				s.await("all replicas in sync", s.inSync(3))
+				s.await("progress", s.moved())
+			}
+			return hits
+		},
+	}})
+}
+
+// inSync is a check: every partition of both topics has n replicas in sync.
+func (s *scene) inSync(n int) func() string {
+	return func() string {
+		topics, err := s.admin.ListTopics(s.t.Context(), s.reader.Topic, s.dlq)
+		if err != nil {
+			return err.Error()
+		}
+		lacking := ""
+		topics.EachPartition(func(p kadm.PartitionDetail) {
+			if len(p.ISR) != n {
+				lacking = fmt.Sprintf("%s/%d has %v in sync", p.Topic, p.Partition, p.ISR)
+			}
+		})
+		return lacking
+	}
+}
+
+// TestScriptedBroker strikes faults that only a broker in the process can be told to
+// have.
+func TestScriptedBroker(t *testing.T) {
+	for _, f := range []struct {
+		brokers int
+		fault   func(*devstack.Fake) fault
+	}{
+		{1, commitsAnsweredWithErrors}, {3, leadersMoved}, {1, dlqSilent}, {1, dlqMissing}, {1, dlqUnauthorised},
+	} {
+		fake := devtest.Fake(t, devstack.FakeOptions{Brokers: f.brokers})
+		run(t, fake, []fault{f.fault(fake)})
+	}
+}
+
+// commitsAnsweredWithErrors has the broker apply OffsetCommit and answer that it has
+// not; of the others it applies none and says so.
+func commitsAnsweredWithErrors(fake *devstack.Fake) fault {
+	return fault{name: "OffsetCommit applied and answered with an error", quick: true, strike: func(s *scene) int {
+		applied := fake.Cluster.Fault(kfake.Fault{
+			Keys: []kmsg.Key{kmsg.OffsetCommit}, Group: s.reader.Group, Err: kerr.RequestTimedOut, Count: -1,
+		})
+		s.pause(lasting(8*time.Second, 3*time.Second))
+		s.launch("") // whoever joins fetches offsets that were refused
+		s.await("progress", s.moved())
+		hits := applied.Hits()
+		applied.Remove()
+		refused := fake.Cluster.Fault(kfake.Fault{
+			Keys: []kmsg.Key{kmsg.OffsetCommit}, Group: s.reader.Group, Err: kerr.CoordinatorLoadInProgress, Count: 5,
+		})
+		s.await("refused commits", func() string {
+			if refused.Hits() == 0 {
+				return "none so far"
+			}
+			return ""
+		})
+		refused.Remove()
+		return hits
+	}}
+}
+
+// leadersMoved gives every partition another leader and every group another
+// coordinator every two seconds.
+func leadersMoved(fake *devstack.Fake) fault {
+	return fault{
+		name: "leaders and coordinators moved every 2 s", quick: true, setting: setting{during: 12 * time.Second},
+		strike: func(s *scene) (hits int) {
+			for i := range scaled(6, 2) {
+				coordinator, leader := fake.Cluster.CoordinatorFor(s.reader.Group), fake.Cluster.LeaderFor(s.reader.Topic, 0)
+				for fake.Cluster.CoordinatorFor(s.reader.Group) == coordinator {
+					fake.Cluster.RehashCoordinators()
+				}
+				for fake.Cluster.LeaderFor(s.reader.Topic, 0) == leader {
+					fake.Cluster.ShufflePartitionLeaders()
+				}
+				hits++
+				if i == 1 {
+					s.launch("")
+				}
+				s.pause(2 * time.Second)
+				s.await("progress", s.moved())
+			}
+			return hits
+		},
+	}
+}
+
+// poisoned has dead letters in partition 0 only, so that the others must go on.
+var poisoned = setting{clean: true, during: 10 * time.Second}
+
+// othersFlow expects partition 0 to stand and all others to move.
+func (s *scene) othersFlow() {
+	s.t.Helper()
+	s.await("the other partitions move", s.moves(1, 2, 3))
+	stood := s.positions()[0]
+	s.await("the other partitions still move", s.moves(1, 2, 3))
+	if now := s.positions()[0]; now != stood {
+		s.t.Errorf("partition 0 went from %d to %d with dead letters nobody took", stood, now)
+	}
+}
+
+func dlqSilent(fake *devstack.Fake) fault {
+	set := poisoned
+	set.recovers = time.Minute // the client waits out the requests that were never answered
+	set.during = 40 * time.Second
+	set.dlqConfig = map[string]*string{}
+	return fault{name: "DLQ silent", setting: set, strike: func(s *scene) int {
+		id := fake.Cluster.TopicInfo(s.dlq).TopicID
+		var unanswered atomic.Int64
+		var silent atomic.Bool
+		silent.Store(true)
+		fake.Cluster.ControlKey(int16(kmsg.Produce), func(request kmsg.Request) (kmsg.Response, error, bool) {
+			fake.Cluster.KeepControl()
+			if !silent.Load() || !produces(request, s.dlq, id) {
+				return nil, nil, false
+			}
+			unanswered.Add(1)
+			return nil, nil, true
+		})
+		s.await("unanswered requests", func() string {
+			if unanswered.Load() == 0 {
+				return "none so far"
+			}
+			return ""
+		})
+		s.othersFlow()
+		s.await("retries", s.retries("kafka", "", 0))
+		silent.Store(false)
+		return int(unanswered.Load())
+	}}
+}
+
+func produces(request kmsg.Request, topic string, id [16]byte) bool {
+	for _, t := range request.(*kmsg.ProduceRequest).Topics {
+		if t.Topic == topic || bytes.Equal(t.TopicID[:], id[:]) {
+			return true
+		}
+	}
+	return false
+}
+
+func dlqMissing(fake *devstack.Fake) fault {
+	set := poisoned
+	set.replicas = -1
+	return fault{name: "DLQ missing, and nobody may create it", quick: true, setting: set, strike: func(s *scene) int {
+		refused := fake.Cluster.Fault(kfake.Fault{
+			Keys: []kmsg.Key{kmsg.CreateTopics}, Topic: s.dlq, Err: kerr.TopicAuthorizationFailed, Count: -1,
+		})
+		s.launch("")
+		s.await("retries", s.retries("kafka", "", 0))
+		s.othersFlow()
+		hits := refused.Hits()
+		refused.Remove()
+		return hits
+	}}
+}
+
+func dlqUnauthorised(fake *devstack.Fake) fault {
+	set := poisoned
+	set.dlqConfig = map[string]*string{}
+	return fault{name: "DLQ unauthorised", setting: set, strike: func(s *scene) int {
+		refused := fake.Cluster.Fault(kfake.Fault{
+			Keys: []kmsg.Key{kmsg.Produce}, Topic: s.dlq, Err: kerr.TopicAuthorizationFailed, Count: -1,
+		})
+		s.await("retries", s.retries("kafka", "", 0))
+		s.othersFlow()
+		hits := refused.Hits()
+		refused.Remove()
+		return hits
+	}}
+}

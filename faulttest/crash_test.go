@@ -1,0 +1,159 @@
+//go:build faults
+
+package faulttest
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	"projector/internal/failpoint"
+)
+
+// crashes are faults of the program's own processes.
+func crashes() []fault {
+	return []fault{
+		{name: "kill -9 after the DLQ acknowledgement", quick: true, setting: alone, strike: killAt(failpoint.DLQAcknowledged, 4)},
+		{name: "kill -9 before the database commit", quick: true, setting: alone, strike: killAt(failpoint.BeforeCommit, 6)},
+		{name: "kill -9 after the database commit", quick: true, setting: alone, strike: killAt(failpoint.AfterCommit, 6)},
+		{name: "kill -9 before the offset commit", setting: alone, strike: killAt(failpoint.BeforeOffsetCommit, 2)},
+		{name: "kill -9 after the offset commit", setting: alone, strike: killAt(failpoint.AfterOffsetCommit, 2)},
+		{name: "kill -9 at random, of 3 replicas", quick: true, strike: killAtRandom, setting: setting{
+			replicas: 3, partitions: 6, session: "1s",
+			records: scaled(40_000, 10_000), during: lasting(100*time.Second, 20*time.Second),
+		}},
+		{name: "frozen past the session, thawed", quick: true, strike: frozenReplica, setting: setting{during: 12 * time.Second}},
+		{name: "frozen in mid-transaction, thawed", strike: frozenInTransaction, setting: setting{replicas: 1, during: 12 * time.Second}},
+		{name: "replicas 1→5→1, everything twice", strike: replicasComeAndGo, setting: setting{
+			replicas: 1, partitions: 6, again: true, records: 12_000, during: lasting(40*time.Second, 10*time.Second),
+		}},
+	}
+}
+
+// alone has no replica but those that the fault starts.
+var alone = setting{replicas: -1, during: 12 * time.Second}
+
+// killAt kills replica after replica at a line, each at one of its first n passes,
+// then leaves a healthy one.
+func killAt(point string, n int) func(*scene) int {
+	return func(s *scene) (hits int) {
+		for range scaled(5, 2) {
+			r := s.launch(fmt.Sprintf("%s=kill@%d", point, 1+s.rnd.IntN(n)))
+			hits += s.dies(r)
+			s.evict()
+		}
+		s.healed()
+		s.launch("")
+		return hits
+	}
+}
+
+// killAtRandom kills any of the replicas again and again, at moments that fall
+// anywhere, and replaces it. Half of the dead are noticed by the end of their
+// session only.
+func killAtRandom(s *scene) (hits int) {
+	for range scaled(50, 8) {
+		s.await("progress", s.moved())
+		s.pause(s.between(0, 300*time.Millisecond))
+		working := slices.DeleteFunc(slices.Clone(s.replicas), func(r *replica) bool { return r.assigned()() != "" })
+		if len(working) == 0 {
+			working = s.replicas
+		}
+		s.kill(working[s.rnd.IntN(len(working))])
+		if s.rnd.IntN(2) == 0 {
+			s.evict()
+		}
+		hits++
+		s.launch("")
+	}
+	return hits
+}
+
+// frozenReplica stops a replica as a hypervisor does, until others own all that it
+// had, and lets it go on with what it still believes.
+func frozenReplica(s *scene) (taken int) {
+	s.await("both have partitions", s.owned(2))
+	before := s.owners()
+	frozen := s.replicas[0]
+	frozen.Signal(syscall.SIGSTOP)
+	s.await("the other has taken over", s.owned(1))
+	for p, owner := range s.owners() {
+		if owner != before[p] {
+			taken++
+		}
+	}
+	s.await("all partitions move", s.moves(0, 1, 2, 3))
+	frozen.Signal(syscall.SIGCONT)
+	return taken
+}
+
+// owned is a check: that many processes own the partitions, all of which are owned.
+func (s *scene) owned(by int) func() string {
+	return func() string {
+		owners := s.owners()
+		distinct := map[string]bool{}
+		for _, owner := range owners {
+			distinct[owner] = true
+		}
+		if len(distinct) != by || len(owners) != int(s.setting.partitions) {
+			return fmt.Sprintf("owners %v", owners)
+		}
+		return ""
+	}
+}
+
+// frozenInTransaction stops a replica between its writes and its COMMIT, where it
+// holds the locks of the position and of all its rows.
+func frozenInTransaction(s *scene) int {
+	s.kill(s.replicas[0])
+	s.evict()
+	frozen := s.launch(fmt.Sprintf("%s=freeze@%d", failpoint.BeforeCommit, 1+s.rnd.IntN(6)))
+	s.await("frozen", func() string {
+		if frozen.hit() == 0 {
+			return "still running"
+		}
+		return ""
+	})
+	before := s.owners()
+	s.launch("")
+	s.await("the other has taken over", func() string {
+		for p, owner := range s.owners() {
+			if owner == before[p] {
+				return fmt.Sprintf("partition %d is still owned by %s", p, owner)
+			}
+		}
+		return ""
+	})
+	s.await("all partitions move", s.moves(0, 1, 2, 3))
+	frozen.Signal(syscall.SIGCONT)
+	return frozen.hit()
+}
+
+// replicasComeAndGo scales out and in, as an eager autoscaler does.
+func replicasComeAndGo(s *scene) (hits int) {
+	every := lasting(10*time.Second, 3*time.Second)
+	for range 2 {
+		for len(s.replicas) < 5 {
+			s.launch("")
+		}
+		s.await("several have partitions", s.ownedByMore)
+		hits++
+		s.pause(every)
+		for len(s.replicas) > 1 {
+			r := s.replicas[0]
+			r.Terminate()
+			s.remove(r)
+		}
+		s.await("one has them all", s.owned(1))
+		hits++
+	}
+	return hits
+}
+
+func (s *scene) ownedByMore() string {
+	if s.owned(5)() == "" || s.owned(4)() == "" {
+		return ""
+	}
+	return fmt.Sprintf("owners %v", s.owners())
+}

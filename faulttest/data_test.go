@@ -1,0 +1,196 @@
+//go:build faults
+
+package faulttest
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/e2e/oracle"
+	"projector/e2e/stream"
+	"projector/e2e/wait"
+	"projector/faulttest/journal"
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+)
+
+// badData are records that are hard to swallow.
+func badData() []fault {
+	quiet := setting{partitions: 1, replicas: 1, records: 1, during: time.Millisecond}
+	large := setting{
+		partitions: 2, replicas: 1, records: 400, during: time.Second,
+		topic: map[string]*string{"max.message.bytes": new("10000000")},
+	}
+	return []fault{
+		{name: "poison first, in the middle, last, everywhere in a batch", quick: true, setting: quiet, strike: poisonPlaced},
+		{name: "records of 8 MB, good and bad", quick: true, setting: large, strike: largeRecords},
+	}
+}
+
+// event is one event by hand.
+func event(account string, version int, kind, data string) string {
+	return fmt.Sprintf(`{"eventId":"%[1]s-%[2]d-%[3]s","eventType":%[3]q,"accountId":%[1]q,"version":%[2]d,"occurredAt":"2026-01-01T00:00:00Z","data":%[4]s}`,
+		account, version, kind, data)
+}
+
+const good = `{"amount":"1.25","currency":"EUR"}`
+
+// poison is an event of every class in turn, for an account whose next version is
+// given. "" is the class of a good one.
+var poison = []func(account string, version int) string{
+	func(a string, v int) string { return event(a, v, "FundsCredited", `{"amount":1.25,"currency":"EUR"}`) },
+	func(a string, v int) string { return event(a, v, "FundsTeleported", good) },
+	func(a string, v int) string { return event(a, v, "FundsCredited", `{"amount":"-1","currency":"EUR"}`) },
+	func(a string, v int) string { return event(a, v, "FundsCredited", `{"amount":"1","currency":"EURO"}`) },
+	func(a string, v int) string { return event(a, v, "FundsCredited", `{"amount":"1","currency":"USD"}`) },
+	func(a string, v int) string { return event(a, v+1, "FundsCredited", good) },
+	func(a string, v int) string { return event(a, v-1, "FundsDebited", good) },
+	func(a string, v int) string {
+		return event(a, v, "FundsCredited", `{"amount":"92233720368547758.07","currency":"EUR"}`)
+	},
+	func(a string, v int) string { return event(a, v, "FundsCredited", good)[1:] },
+}
+
+// poisonPlaced sends batches of one event an account, with poison of every class at
+// every interesting place.
+func poisonPlaced(s *scene) (hits int) {
+	const accounts = 40
+	s.producer = s.another(kgo.ProducerLinger(50 * time.Millisecond)) // a batch for each Send
+	send := func(values []string) {
+		records := make([]stream.Record, len(values))
+		for i, v := range values {
+			records[i] = stream.Record{Key: fmt.Appendf(nil, "a%d", i), Value: []byte(v)}
+		}
+		check(s.t, s.producer.Send(s.t.Context(), records))
+		s.await("the batch is consumed", s.arrived)
+	}
+	for class, one := range poison {
+		for _, places := range [][]int{{0}, {accounts / 2}, {accounts - 1}, {0, accounts / 2, accounts - 1}, all(accounts)} {
+			prefix := fmt.Sprintf("p%d-%d-", class, hits)
+			opened, next := []string{}, []string{}
+			for i := range accounts {
+				account := fmt.Sprint(prefix, i)
+				opened = append(opened, event(account, 1, "AccountOpened", `{"currency":"EUR"}`), event(account, 2, "FundsCredited", good))
+				next = append(next, event(account, 3, "FundsCredited", good))
+			}
+			for n, i := range places {
+				pick := one
+				if len(places) == accounts { // all of it, of mixed classes
+					pick = poison[(class+n)%len(poison)]
+				}
+				next[i] = pick(fmt.Sprint(prefix, i), 3)
+				hits++
+			}
+			send(opened)
+			send(next)
+		}
+	}
+	return hits
+}
+
+func all(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// another is a producer of other options that goes on with the scene's journal.
+func (s *scene) another(opts ...kgo.Opt) *journal.Producer {
+	s.t.Helper()
+	p := must(journal.Open(s.path, s.reader.Topic, s.addrs, opts...))(s.t)
+	s.t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// largeRecords sends good and bad events of 8 MB, compressible and not.
+func largeRecords(s *scene) (hits int) {
+	s.producer = s.another(kgo.ProducerBatchMaxBytes(10_000_000), kgo.ProducerBatchCompression(kgo.NoCompression()))
+	filler := make([]byte, 8_000_000)
+	for i := range filler {
+		filler[i] = 'a' + byte(s.rnd.IntN(26))
+	}
+	note := func(value string) []byte {
+		return bytes.Replace([]byte(value), []byte(`"data"`), fmt.Appendf(nil, `"note":%q,"data"`, filler), 1)
+	}
+	var records []stream.Record
+	add := func(value []byte) {
+		records = append(records, stream.Record{Partition: int32(len(records) % 2), Key: []byte("large"), Value: value})
+		hits++
+	}
+	for i := range scaled(12, 4) {
+		account := fmt.Sprintf("large-%d", i)
+		add(note(event(account, 1, "FundsCredited", good)))
+		add(note(event(account+"-bad", 1, "FundsCredited", `{"amount":"1,25","currency":"EUR"}`)))
+	}
+	check(s.t, s.producer.Send(s.t.Context(), records))
+	s.await("all of it consumed", s.arrived)
+	return hits
+}
+
+// TestBatchesBeyondTheBound has batches that nobody can read: their partitions stop,
+// loudly; the others go on; memory stays bounded; a person can pass them over.
+func TestBatchesBeyondTheBound(t *testing.T) {
+	const size = 80 << 20
+	kafka := devtest.Kafka(t, devstack.KafkaOptions{Settings: map[string]string{"message.max.bytes": "100000000"}})
+	giant := append(bytes.Repeat([]byte(" "), size), `{"eventType":"`+stream.IgnoredType+`"}`...)
+	for name, codec := range map[string]kgo.CompressionCodec{
+		"decompression bomb":                kgo.GzipCompression(),
+		"record beyond the client's limits": kgo.NoCompression(),
+	} {
+		t.Run(name, func(t *testing.T) { beyondTheBound(t, kafka, name, giant, codec) })
+	}
+}
+
+func beyondTheBound(t *testing.T, kafka devtest.Cluster, name string, giant []byte, codec kgo.CompressionCodec) {
+	t.Helper()
+	s := newScene(t, kafka, setting{clean: true, records: 4000, topic: map[string]*string{"max.message.bytes": new("100000000")}})
+	s.startWatch()
+	s.startFeed()
+	r := s.launch("")
+	s.await("mid-stream", s.passed(400))
+
+	client := must(kgo.NewClient(kgo.SeedBrokers(s.addrs...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchMaxBytes(90<<20), kgo.ProducerBatchCompression(codec)))(t)
+	defer client.Close()
+	record := &kgo.Record{Topic: s.reader.Topic, Partition: 1, Value: giant}
+	check(t, client.ProduceSync(t.Context(), record).FirstErr())
+	// The oracle need not read it to know that it means nothing.
+	check(t, s.producer.Note(&oracle.Record{
+		Partition: 1, Offset: record.Offset, Timestamp: record.Timestamp.UnixMilli(), Value: []byte(`{"eventType":"` + stream.IgnoredType + `"}`),
+	}))
+	began := time.Now()
+	wait.Until(t, 30*time.Second, "unready with the reason", r.Answers("/readyz", 503, "--max-batch-bytes"))
+	s.feed.finish()
+	s.await("the other partitions at their ends", func() string {
+		positions, ends := s.positions(), s.ends()
+		for p, end := range ends {
+			if p != 1 && positions[p] != end {
+				return fmt.Sprintf("positions %v, ends %v", positions, ends)
+			}
+		}
+		return ""
+	})
+	if at := s.positions()[1]; at > record.Offset {
+		t.Errorf("partition 1 went to %d, beyond what nobody can read at %d", at, record.Offset)
+	}
+	s.await("partition 1 at the batch", func() string {
+		if at := s.positions()[1]; at != record.Offset {
+			return fmt.Sprintf("at %d of %d", at, record.Offset)
+		}
+		return ""
+	})
+	struck := time.Since(began)
+	s.exec("UPDATE projector_position SET next_offset = $1, fence = fence + 1 WHERE consumer_group = $2 AND partition = 1",
+		record.Offset+1, s.reader.Group)
+	s.healed()
+	wait.Until(t, 30*time.Second, "passed over", s.arrived)
+	took := time.Since(s.healedAt)
+	wait.Until(t, 30*time.Second, "ready", r.Answers("/readyz", 200, ""))
+	s.exact(name, 1, struck, took)
+}

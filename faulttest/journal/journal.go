@@ -1,0 +1,184 @@
+// Package journal produces records and keeps a journal of what the brokers have
+// taken, and where: what the oracle judges by, without asking the topic.
+package journal
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/e2e/oracle"
+	"projector/e2e/stream"
+)
+
+// Producer produces to one topic. Send may be called from one goroutine at a time.
+type Producer struct {
+	topic  string
+	client *kgo.Client
+	sent   atomic.Int64
+
+	mu   sync.Mutex // guards what follows
+	file *os.File
+	to   *bufio.Writer
+	err  error
+}
+
+// Open goes on with the journal at path, or begins it. More options than the seeds win.
+func Open(path, topic string, seeds []string, more ...kgo.Opt) (*Producer, error) {
+	client, err := kgo.NewClient(append([]kgo.Opt{
+		kgo.SeedBrokers(seeds...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.MaxBufferedRecords(200_000), kgo.ProducerBatchMaxBytes(900_000),
+	}, more...)...)
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		client.Close()
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	return &Producer{topic: topic, client: client, file: file, to: bufio.NewWriter(file)}, nil
+}
+
+// Send produces records in order and returns when all are acknowledged and in the
+// journal.
+func (p *Producer) Send(ctx context.Context, records []stream.Record) error {
+	for i := range records {
+		r := &records[i]
+		record := &kgo.Record{Topic: p.topic, Partition: r.Partition, Key: r.Key, Value: r.Value}
+		for _, h := range r.Headers {
+			record.Headers = append(record.Headers, kgo.RecordHeader{Key: h.Key, Value: h.Value})
+		}
+		p.client.Produce(ctx, record, p.acknowledged)
+	}
+	if err := p.client.Flush(ctx); err != nil {
+		return fmt.Errorf("produce: %w", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return errors.Join(p.err, p.to.Flush())
+}
+
+// acknowledged writes a record down.
+func (p *Producer) acknowledged(r *kgo.Record, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		p.err = errors.Join(p.err, fmt.Errorf("produce: %w", err))
+		return
+	}
+	entry := oracle.Record{
+		Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,
+	}
+	for _, h := range r.Headers {
+		entry.Headers = append(entry.Headers, oracle.Header{Key: h.Key, Value: h.Value})
+	}
+	p.err = errors.Join(p.err, p.write(&entry))
+	p.sent.Add(1)
+}
+
+func (p *Producer) write(entry *oracle.Record) error {
+	line, err := json.Marshal(lineOf(entry))
+	if err != nil {
+		return err
+	}
+	_, err = p.to.Write(append(line, '\n'))
+	return err
+}
+
+// Note writes down a record that somebody else has produced.
+func (p *Producer) Note(entry *oracle.Record) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return errors.Join(p.write(entry), p.to.Flush())
+}
+
+// Sent is how many records the journal has.
+func (p *Producer) Sent() int64 { return p.sent.Load() }
+
+// Close ends the journal.
+func (p *Producer) Close() error {
+	p.client.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return errors.Join(p.to.Flush(), p.file.Close())
+}
+
+// line is a record as the journal has it. Keys of headers need not be UTF-8, so they
+// are written as bytes.
+type line struct {
+	Partition int32    `json:"p"`
+	Offset    int64    `json:"o"`
+	Timestamp int64    `json:"t"`
+	Key       []byte   `json:"k"`
+	Value     []byte   `json:"v"`
+	Headers   [][]byte `json:"h,omitempty"` // key and value in turn
+}
+
+func lineOf(r *oracle.Record) line {
+	l := line{Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp, Key: r.Key, Value: r.Value}
+	for _, h := range r.Headers {
+		l.Headers = append(l.Headers, []byte(h.Key), h.Value)
+	}
+	return l
+}
+
+func (l line) record() oracle.Record {
+	r := oracle.Record{Partition: l.Partition, Offset: l.Offset, Timestamp: l.Timestamp, Key: l.Key, Value: l.Value}
+	for i := 0; i+1 < len(l.Headers); i += 2 {
+		r.Headers = append(r.Headers, oracle.Header{Key: string(l.Headers[i]), Value: l.Headers[i+1]})
+	}
+	return r
+}
+
+// Read answers what a journal has, in the order of the acknowledgements.
+func Read(path string) ([]oracle.Record, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	var records []oracle.Record
+	dec := json.NewDecoder(bufio.NewReaderSize(file, 1<<20))
+	for {
+		var l line
+		err := dec.Decode(&l)
+		if errors.Is(err, io.EOF) {
+			return records, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("journal: record %d: %w", len(records), err)
+		}
+		records = append(records, l.record())
+	}
+}
+
+// Complete answers "" when the journal has every offset of every partition below
+// its end, once.
+func Complete(records []oracle.Record, ends map[int32]int64) string {
+	seen := map[int32]map[int64]bool{}
+	for i := range records {
+		r := &records[i]
+		if seen[r.Partition] == nil {
+			seen[r.Partition] = map[int64]bool{}
+		}
+		if seen[r.Partition][r.Offset] {
+			return fmt.Sprintf("the journal has offset %d of partition %d twice", r.Offset, r.Partition)
+		}
+		seen[r.Partition][r.Offset] = true
+	}
+	for p, end := range ends {
+		if int64(len(seen[p])) != end {
+			return fmt.Sprintf("the journal has %d records of partition %d, Kafka %d", len(seen[p]), p, end)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,77 @@
+//go:build faults
+
+package faulttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"projector/e2e/process"
+	"projector/internal/devstack/devtest"
+)
+
+func TestMain(m *testing.M) {
+	devtest.Main(m, func(ctx context.Context, databaseURL string) error {
+		path, err := projector()
+		if err != nil {
+			return err
+		}
+		out, err := exec.CommandContext(ctx, path, "migrate", "--database-url="+databaseURL).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("projector migrate: %w: %s", err, out)
+		}
+		return nil
+	})
+}
+
+// projector is the program with its failpoints, built once.
+var projector = sync.OnceValues(func() (string, error) {
+	path, err := beside("projector-with-failpoints")
+	if err != nil {
+		return "", err
+	}
+	return path, process.Build(context.Background(), path, "-tags=failpoints")
+})
+
+// theOracle is the program that judges, built once.
+var theOracle = sync.OnceValues(func() (string, error) {
+	path, err := beside("oracle")
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.CommandContext(context.Background(), "go", "build", "-buildvcs=false", "-o", path, "projector/faulttest/oracle").CombinedOutput()
+	if err != nil {
+		return "", errors.Join(err, errors.New(string(out)))
+	}
+	return path, nil
+})
+
+// beside is a path beside the test binary, which go test removes with its folder.
+func beside(name string) (string, error) {
+	self, err := os.Executable()
+	return filepath.Join(filepath.Dir(self), name), err
+}
+
+// must ends the test on an error.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

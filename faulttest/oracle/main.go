@@ -1,0 +1,190 @@
+// Command oracle judges what a projector has left behind: it reads the producer's
+// journal, applies each event by itself with a decoder and a money of its own
+// (e2e/oracle), and compares with PostgreSQL, the DLQ topic and Kafka's committed
+// offsets. It shares no code with the projector.
+//
+// It prints one JSON document and ends with 0 when everything is as it must be, 1
+// when something is not, 2 when it could not find out.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/e2e/judge"
+	"projector/e2e/oracle"
+	"projector/faulttest/journal"
+)
+
+// report is what is printed.
+type report struct {
+	Records  int                        `json:"records"`
+	Accounts int                        `json:"accounts"`
+	Letters  int                        `json:"dead_letters"`
+	Repeats  int                        `json:"repeated_dead_letters"`
+	Healed   int                        `json:"healed"`
+	Outcomes map[int32]*oracle.Outcomes `json:"outcomes"`
+	Wrong    []string                   `json:"wrong"`
+}
+
+// court is what the oracle is asked about.
+type court struct {
+	journal, database, brokers, dlq, ignore string
+
+	reader  judge.Reader
+	once    bool
+	audited bool
+	wait    time.Duration
+}
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	var c court
+	flag.StringVar(&c.journal, "journal", "", "file with the producer's journal")
+	flag.StringVar(&c.database, "database-url", os.Getenv("DATABASE_URL"), "the read model")
+	flag.StringVar(&c.brokers, "brokers", "localhost:9092", "host:port,host:port")
+	flag.StringVar(&c.reader.Topic, "topic", "account-events", "the journal's topic")
+	flag.StringVar(&c.reader.Group, "group", "account-balance-projector", "the projector's group")
+	flag.StringVar(&c.reader.Projection, "projection", "account_balance", "the projection")
+	flag.StringVar(&c.dlq, "dlq-topic", "account-events.dlq", "the dead letters")
+	flag.StringVar(&c.ignore, "ignore-event-types", "", "event types that only advance a version")
+	flag.BoolVar(&c.once, "exactly-once", false, "no dead letter may be there twice")
+	flag.BoolVar(&c.audited, "audited", false, "the schema has the trigger of package audit")
+	flag.DurationVar(&c.wait, "wait", 0, "how long what is wrong may take to come right")
+	flag.Parse()
+	found, err := c.judge(context.Background())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "oracle:", err)
+		return 2
+	}
+	out := json.NewEncoder(os.Stdout)
+	out.SetIndent("", "  ")
+	if err := out.Encode(found); err != nil {
+		return 2
+	}
+	if len(found.Wrong) > 0 {
+		return 1
+	}
+	return 0
+}
+
+// judge applies the journal once, and compares until nothing is wrong or the time
+// is up.
+func (c *court) judge(ctx context.Context) (*report, error) {
+	records, err := journal.Read(c.journal)
+	if err != nil {
+		return nil, err
+	}
+	o := oracle.New(strings.FieldsFunc(c.ignore, func(r rune) bool { return r == ',' })...)
+	o.Judge(records)
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for until := time.Now().Add(c.wait); ; <-tick.C {
+		found := &report{
+			Records: len(records), Accounts: len(o.Rows()), Letters: len(o.Letters), Healed: o.Healed, Outcomes: o.Outcomes,
+			Wrong: []string{},
+		}
+		if err := c.compare(ctx, records, o, found); err != nil {
+			return nil, err
+		}
+		if len(found.Wrong) == 0 || time.Now().After(until) {
+			return found, nil
+		}
+	}
+}
+
+func (c *court) compare(ctx context.Context, records []oracle.Record, o *oracle.Oracle, found *report) error {
+	seeds := kgo.SeedBrokers(strings.Split(c.brokers, ",")...)
+	client, err := kgo.NewClient(seeds)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	conn, err := pgx.Connect(ctx, c.database)
+	if err != nil {
+		return errors.New("cannot connect to the database")
+	}
+	defer func() { _ = conn.Close(ctx) }()
+
+	say := func(wrong string) {
+		if wrong != "" {
+			found.Wrong = append(found.Wrong, wrong)
+		}
+	}
+	admin := kadm.NewClient(client)
+	ends, err := judge.Ends(ctx, admin, c.reader.Topic)
+	if err != nil {
+		return err
+	}
+	say(journal.Complete(records, ends))
+	wrong, err := c.offsets(ctx, admin, conn, ends)
+	if err != nil {
+		return err
+	}
+	say(wrong)
+	rows, err := judge.Rows(ctx, conn)
+	if err != nil {
+		return err
+	}
+	say(judge.Differences(rows, o))
+	letters, err := judge.ReadTopic(ctx, c.dlq, seeds)
+	if err != nil {
+		return err
+	}
+	found.Repeats = len(letters) - len(o.Letters)
+	say(c.reader.DeadLetters(letters, o, judge.Repeats(!c.once)))
+	if !c.audited {
+		return nil
+	}
+	wrong, err = lowered(ctx, conn)
+	say(wrong)
+	return err
+}
+
+// offsets answers "" when everything is consumed and nothing is committed to Kafka
+// that is not durable.
+func (c *court) offsets(ctx context.Context, admin *kadm.Client, conn *pgx.Conn, ends map[int32]int64) (string, error) {
+	committed, err := c.reader.Committed(ctx, admin)
+	if err != nil {
+		return "", err
+	}
+	positions, err := c.reader.Positions(ctx, conn)
+	if err != nil {
+		return "", err
+	}
+	for p, end := range ends {
+		if positions[p] != end {
+			return fmt.Sprintf("partition %d is durable up to %d of %d", p, positions[p], end), nil
+		}
+		if committed[p] > positions[p] {
+			return fmt.Sprintf("partition %d is committed up to %d and durable up to %d", p, committed[p], positions[p]), nil
+		}
+	}
+	return "", nil
+}
+
+// lowered answers "" when the audit trigger has never seen a version that did not
+// rise. Its sequence counts those that were rolled back too.
+func lowered(ctx context.Context, conn *pgx.Conn) (string, error) {
+	var attempts, written int64
+	err := conn.QueryRow(ctx, "SELECT CASE WHEN is_called THEN last_value ELSE 0 END, (SELECT count(*) FROM version_audit) FROM version_audit_attempts").
+		Scan(&attempts, &written)
+	if err != nil {
+		return "", fmt.Errorf("audit: %w", err)
+	}
+	if attempts > 0 || written > 0 {
+		return fmt.Sprintf("%d writes did not raise a version, %d of them stayed", attempts, written), nil
+	}
+	return "", nil
+}

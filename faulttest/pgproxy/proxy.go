@@ -1,0 +1,221 @@
+// Package pgproxy stands between a program and PostgreSQL and breaks what passes:
+// it loses the reply to a COMMIT that has taken place, slows the line down, cuts
+// it, and leads it to another server.
+//
+// It understands the server's messages, not the client's, and no TLS.
+package pgproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// Proxy listens on a port of its own. It is safe for concurrent use.
+type Proxy struct {
+	listener net.Listener
+	running  sync.WaitGroup
+
+	dropped atomic.Int64
+	delayed atomic.Int64
+
+	mu     sync.Mutex // guards what follows
+	target string     // host:port; "" refuses
+	links  map[*link]bool
+	lose   func() bool // nil: no reply is lost
+	line   line
+}
+
+// line is how slow the way is, in each direction.
+type line struct {
+	latency        time.Duration
+	bytesPerSecond int
+}
+
+// link is one connection through the proxy.
+type link struct{ client, server net.Conn }
+
+func (l *link) close() {
+	_ = l.client.Close()
+	_ = l.server.Close()
+}
+
+// Listen starts a proxy to the server at target, host:port.
+func Listen(target string) (*Proxy, error) {
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("pgproxy: %w", err)
+	}
+	p := &Proxy{listener: listener, target: target, links: map[*link]bool{}}
+	p.running.Go(p.accept)
+	return p, nil
+}
+
+// Addr is where the proxy listens, host:port.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Close ends the proxy and all connections.
+func (p *Proxy) Close() error {
+	err := p.listener.Close()
+	p.SwitchTo("")
+	p.running.Wait()
+	return err
+}
+
+// SwitchTo breaks all connections off; new ones lead to target, or nowhere when it
+// is empty.
+func (p *Proxy) SwitchTo(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
+	for l := range p.links {
+		l.close()
+	}
+}
+
+// LoseReplies asks lose at every COMMIT that has taken place whether its reply is
+// to be lost, together with the connection. Nil loses none. lose is called by one
+// goroutine at a time.
+func (p *Proxy) LoseReplies(lose func() bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lose = lose
+}
+
+// Lost is how many replies were lost.
+func (p *Proxy) Lost() int { return int(p.dropped.Load()) }
+
+// Slow adds latency to whatever passes, in both directions, and limits the
+// bandwidth of each connection; zeros make the line fast again.
+func (p *Proxy) Slow(latency time.Duration, bytesPerSecond int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line = line{latency, bytesPerSecond}
+}
+
+// Delayed is how many pieces have passed a slow line.
+func (p *Proxy) Delayed() int { return int(p.delayed.Load()) }
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.running.Go(func() { p.serve(client) })
+	}
+}
+
+func (p *Proxy) serve(client net.Conn) {
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	var server net.Conn
+	err := errors.New("refused")
+	if target != "" {
+		server, err = (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "tcp", target)
+	}
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	l := &link{client, server}
+	if !p.enter(l, target) {
+		l.close()
+		return
+	}
+	var ways sync.WaitGroup
+	ways.Go(func() { p.forward(l); l.close() })
+	ways.Go(func() { p.back(l); l.close() })
+	ways.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.links, l)
+}
+
+// enter takes note of a connection; false when the target has changed meanwhile.
+func (p *Proxy) enter(l *link, target string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.target != target {
+		return false
+	}
+	p.links[l] = true
+	return true
+}
+
+// forward passes on what the client says, as it is.
+func (p *Proxy) forward(l *link) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := l.client.Read(buffer)
+		if n > 0 {
+			p.delay(n)
+			if _, err := l.server.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// back passes on what the server says, message by message.
+func (p *Proxy) back(l *link) {
+	server := pgproto3.NewFrontend(l.server, io.Discard)
+	var out []byte
+	for {
+		message, err := server.Receive()
+		if err != nil {
+			return
+		}
+		if complete, is := message.(*pgproto3.CommandComplete); is && string(complete.CommandTag) == "COMMIT" && p.loses() {
+			return
+		}
+		if out, err = message.Encode(out); err != nil {
+			return
+		}
+		if server.ReadBufferLen() > 0 && len(out) < 32<<10 {
+			continue
+		}
+		p.delay(len(out))
+		if _, err := l.client.Write(out); err != nil {
+			return
+		}
+		out = out[:0]
+	}
+}
+
+func (p *Proxy) loses() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lose == nil || !p.lose() {
+		return false
+	}
+	p.dropped.Add(1)
+	return true
+}
+
+// delay waits as long as n bytes take.
+func (p *Proxy) delay(n int) {
+	p.mu.Lock()
+	way := p.line
+	p.mu.Unlock()
+	wait := way.latency
+	if way.bytesPerSecond > 0 {
+		wait += time.Duration(n) * time.Second / time.Duration(way.bytesPerSecond)
+	}
+	if wait == 0 {
+		return
+	}
+	p.delayed.Add(1)
+	<-time.After(wait)
+}

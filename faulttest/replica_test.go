@@ -1,0 +1,182 @@
+//go:build faults
+
+package faulttest
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"projector/e2e/process"
+	"projector/e2e/stream"
+)
+
+// replica is one running projector.
+type replica struct {
+	*process.Process
+	hits string // the file that its failpoints write to
+}
+
+// launch runs one more replica, with failpoints armed if any are given.
+func (s *scene) launch(failpoints string, more ...string) *replica {
+	s.t.Helper()
+	binary := process.Binary{Path: must(projector())(s.t), Secrets: []string{s.password(), stream.Marker}}
+	r := &replica{hits: filepath.Join(s.t.TempDir(), "hits")}
+	env := []string{
+		"DATABASE_URL=" + s.through, "KAFKA_BROKERS=" + strings.Join(s.addrs, ","),
+		"PROJECTOR_FAILPOINTS=" + failpoints, "PROJECTOR_FAILPOINTS_LOG=" + r.hits,
+	}
+	flags := slices.Concat([]string{
+		"run", "--topic=" + s.reader.Topic, "--group=" + s.reader.Group, "--listen=127.0.0.1:0", "--log-format=json",
+		"--retry-initial=100ms", "--retry-max=2s", "--ignore-event-types=" + stream.IgnoredType,
+		"--session-timeout=" + s.setting.session,
+	}, s.setting.flags, more)
+	r.Process = binary.Launch(s.t, env, flags...)
+	s.replicas = append(s.replicas, r)
+	s.watch.add(r.PID())
+	return r
+}
+
+// password is the database's, which no log may tell.
+func (s *scene) password() string {
+	s.t.Helper()
+	secret, _ := must(url.Parse(s.url))(s.t).User.Password()
+	return secret
+}
+
+// remove takes a replica that has ended out of the scene.
+func (s *scene) remove(r *replica) {
+	s.replicas = slices.DeleteFunc(s.replicas, func(one *replica) bool { return one == r })
+}
+
+// kill ends a replica as kill -9 does.
+func (s *scene) kill(r *replica) {
+	s.t.Helper()
+	r.Kill()
+	s.remove(r)
+}
+
+// dies waits for the replica's failpoint to kill it and answers how often it was hit.
+func (s *scene) dies(r *replica) int {
+	s.t.Helper()
+	r.Exit(patience)
+	s.remove(r)
+	return r.hit()
+}
+
+// hit is how often the replica's failpoints acted.
+func (r *replica) hit() int {
+	text, err := os.ReadFile(r.hits)
+	if err != nil {
+		return 0
+	}
+	return strings.Count(string(text), "\n")
+}
+
+// evict removes all members of the group, as the end of their sessions would. Those
+// that live join again.
+func (s *scene) evict() {
+	s.t.Helper()
+	groups, err := s.admin.DescribeGroups(s.t.Context(), s.reader.Group)
+	check(s.t, err)
+	request := kmsg.NewPtrLeaveGroupRequest()
+	request.Group = s.reader.Group
+	for _, m := range groups[s.reader.Group].Members {
+		member := kmsg.NewLeaveGroupRequestMember()
+		member.MemberID = m.MemberID
+		request.Members = append(request.Members, member)
+	}
+	if len(request.Members) > 0 {
+		_, err = request.RequestWith(s.t.Context(), s.kafka)
+		check(s.t, err)
+	}
+}
+
+// owners are the processes that hold the partitions, as the database knows them.
+func (s *scene) owners() map[int32]string {
+	s.t.Helper()
+	rows, err := s.db.Query(s.t.Context(),
+		"SELECT partition, owner FROM projector_position WHERE consumer_group = $1 AND topic = $2", s.reader.Group, s.reader.Topic)
+	check(s.t, err)
+	defer rows.Close()
+	owners := map[int32]string{}
+	var (
+		p     int32
+		owner string
+	)
+	check(s.t, each(rows, []any{&p, &owner}, func() { owners[p] = owner }))
+	return owners
+}
+
+// assigned is a check: the replica has been given partitions.
+func (r *replica) assigned() func() string { return r.Logged("partitions assigned") }
+
+// terminate asks all replicas to stop, and expects Kafka and the database to know
+// one position then.
+func (s *scene) terminate() {
+	s.t.Helper()
+	for _, r := range s.replicas {
+		r.Signal(syscall.SIGTERM)
+	}
+	for _, r := range s.replicas {
+		if status := r.Exit(15 * time.Second); status != 0 {
+			s.t.Errorf("SIGTERM: exit status %d, want 0", status)
+		}
+	}
+	s.replicas = nil
+}
+
+var retries = regexp.MustCompile(`^projector_retries_total\{dependency="([a-z]+)",.*reason="([^"]*)"`)
+
+// retried is how often the replicas that run have retried because of a dependency,
+// for a reason that contains text.
+func (s *scene) retried(dependency, text string) (n int) {
+	s.t.Helper()
+	for _, r := range s.replicas {
+		if status, _ := r.Get("/metrics"); status != 200 {
+			continue
+		}
+		for name, value := range r.Metrics() {
+			if m := retries.FindStringSubmatch(name); len(m) > 2 && m[1] == dependency && strings.Contains(m[2], text) {
+				n += int(value)
+			}
+		}
+	}
+	return n
+}
+
+// retries is a check: more retries than before.
+func (s *scene) retries(dependency, text string, than int) func() string {
+	return func() string {
+		if n := s.retried(dependency, text); n <= than {
+			return fmt.Sprintf("%d retries because of %s %s, waiting for more than %d", n, dependency, text, than)
+		}
+		return ""
+	}
+}
+
+// peak is the highest resident memory of a process so far, in bytes; 0 when it is gone.
+func peak(pid int) int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, found := strings.CutPrefix(line, "VmHWM:"); found {
+			kb, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
+			if err == nil {
+				return kb << 10
+			}
+		}
+	}
+	return 0
+}

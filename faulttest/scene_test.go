@@ -1,0 +1,296 @@
+//go:build faults
+
+package faulttest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/e2e/judge"
+	"projector/e2e/stream"
+	"projector/e2e/wait"
+	"projector/faulttest/journal"
+	"projector/faulttest/pgproxy"
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+)
+
+// patience is how long anything may take that is not timed by a fault itself.
+const patience = 90 * time.Second
+
+// scene is one system with everything that watches it.
+type scene struct {
+	t       testing.TB
+	seed    uint64
+	rnd     *rand.Rand
+	setting setting
+
+	addrs  []string
+	reader judge.Reader
+	dlq    string
+	admin  *kadm.Client
+	kafka  *kgo.Client
+
+	cluster *devstack.Postgres // the one in use
+	url     string             // of the database, beside the proxy
+	db      *pgxpool.Pool      // the same
+	proxy   *pgproxy.Proxy
+	through string // the URL the replicas use
+
+	path     string // of the journal
+	producer *journal.Producer
+	feed     *feed
+	replicas []*replica
+	watch    *watcher
+	healedAt time.Time
+}
+
+// setting is how a scene differs from the usual one. Zero values are the usual.
+type setting struct {
+	partitions int32
+	records    int           // of the stream
+	during     time.Duration // how long the stream lasts, if it is not hurried
+	replicas   int           // at the start; -1: none
+	clean      bool          // no poison in the stream but in partition 0
+	again      bool          // the stream is full of duplicates
+	postgres   []string      // server parameters, name and value in turn
+	folder     string        // of the PostgreSQL cluster
+	session    string        // of the replicas; default 3s
+	flags      []string      // of the replicas
+	params     string        // of the replicas' database URL
+	dlqConfig  map[string]*string
+	topic      map[string]*string // configs of the topic
+	recovers   time.Duration      // within which lag returns to 0; default 30 s
+	memory     int64              // of a replica, bytes; default 512 MiB
+}
+
+func (s setting) withDefaults() setting {
+	or := func(n *int, usual int) {
+		if *n == 0 {
+			*n = usual
+		}
+	}
+	or(&s.records, 8000)
+	or(&s.replicas, 2)
+	if s.partitions == 0 {
+		s.partitions = 4
+	}
+	if s.during == 0 {
+		s.during = 8 * time.Second
+	}
+	if s.session == "" {
+		s.session = "3s"
+	}
+	if s.recovers == 0 {
+		s.recovers = 30 * time.Second
+	}
+	if s.memory == 0 {
+		s.memory = 512 << 20
+	}
+	return s
+}
+
+// newScene makes a topic, a database and a proxy. Nothing runs yet.
+func newScene(t testing.TB, brokers devtest.Cluster, set setting) *scene {
+	t.Helper()
+	s := &scene{t: t, setting: set.withDefaults(), addrs: brokers.Addrs()}
+	s.seed = seed(t)
+	s.rnd = rand.New(rand.NewPCG(s.seed, 3))
+	s.kafka = must(kgo.NewClient(kgo.SeedBrokers(s.addrs...)))(t)
+	t.Cleanup(s.kafka.Close)
+	s.admin = kadm.NewClient(s.kafka)
+	topic := devtest.Topic(t, s.addrs, s.setting.partitions)
+	s.reader = judge.Reader{Topic: topic, Group: topic + "-group", Projection: "account_balance"}
+	s.dlq = topic + ".dlq"
+	for name, value := range s.setting.topic {
+		_, err := s.admin.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: name, Value: value}}, topic)
+		check(t, err)
+	}
+	if s.setting.dlqConfig != nil {
+		_, err := s.admin.CreateTopic(t.Context(), s.setting.partitions, -1, s.setting.dlqConfig, s.dlq)
+		check(t, err)
+	}
+	s.startPostgres()
+	s.path = filepath.Join(t.TempDir(), "journal")
+	s.producer = must(journal.Open(s.path, topic, s.addrs))(t)
+	t.Cleanup(func() { _ = s.producer.Close() })
+	return s
+}
+
+func (s *scene) startPostgres() {
+	s.t.Helper()
+	s.cluster = must(devstack.StartPostgres(s.t.Context(), devstack.PostgresOptions{
+		Dir: s.setting.folder, TempRoot: devtest.MemoryFolder(), Settings: pairs(s.setting.postgres),
+	}))(s.t)
+	s.closeAtEnd(s.cluster)
+	database := must(s.cluster.NewDatabase(s.t.Context(), ""))(s.t)
+	devtest.Schema(s.t, database)
+	s.use(database)
+	s.audit()
+	s.proxy = must(pgproxy.Listen(s.cluster.Addr()))(s.t)
+	s.t.Cleanup(func() { _ = s.proxy.Close() })
+	u := must(url.Parse(database))(s.t)
+	u.Host = s.proxy.Addr()
+	u.RawQuery += "&idle_in_transaction_session_timeout=3000&lock_timeout=1000" + s.setting.params
+	s.through = u.String()
+}
+
+func (s *scene) closeAtEnd(p *devstack.Postgres) {
+	s.t.Cleanup(func() {
+		if err := p.Close(context.Background()); err != nil {
+			s.t.Errorf("close PostgreSQL: %v", err)
+		}
+	})
+}
+
+// use makes a database the one that is looked at.
+func (s *scene) use(database string) {
+	s.t.Helper()
+	s.url = database
+	s.db = must(pgxpool.New(s.t.Context(), database))(s.t)
+	s.t.Cleanup(s.db.Close)
+}
+
+// moveTo leads everybody to the same database on another cluster.
+func (s *scene) moveTo(p *devstack.Postgres) {
+	s.t.Helper()
+	u := must(url.Parse(s.url))(s.t)
+	s.cluster = p
+	s.use(p.DatabaseURL(strings.TrimPrefix(u.Path, "/")))
+	s.watch.follow(s.db)
+	s.proxy.SwitchTo(p.Addr())
+}
+
+// audit records every write that does not raise a version. The sequence is not
+// taken back by a rollback.
+func (s *scene) audit() {
+	s.t.Helper()
+	s.exec(`CREATE SEQUENCE version_audit_attempts;
+		CREATE TABLE version_audit (account_id text, old bigint, new bigint, at timestamptz DEFAULT clock_timestamp());
+		CREATE FUNCTION version_audit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+		BEGIN
+			PERFORM nextval('version_audit_attempts');
+			INSERT INTO version_audit VALUES (NEW.account_id, OLD.version, NEW.version);
+			RETURN NEW;
+		END $$;
+		CREATE TRIGGER a_version_audit BEFORE UPDATE ON account_balance
+		FOR EACH ROW WHEN (NEW.version <= OLD.version) EXECUTE FUNCTION version_audit();`)
+}
+
+func (s *scene) exec(sql string, args ...any) {
+	s.t.Helper()
+	if _, err := s.db.Exec(s.t.Context(), sql, args...); err != nil {
+		s.t.Fatalf("%v\n%s", err, sql)
+	}
+}
+
+func (s *scene) positions() map[int32]int64 {
+	s.t.Helper()
+	return must(s.reader.Positions(s.t.Context(), s.db))(s.t)
+}
+
+func (s *scene) ends() map[int32]int64 {
+	s.t.Helper()
+	return must(judge.Ends(s.t.Context(), s.admin, s.reader.Topic))(s.t)
+}
+
+// arrived is a check: every partition is consumed to its end.
+func (s *scene) arrived() string {
+	positions, ends := s.positions(), s.ends()
+	if maps.Equal(positions, ends) {
+		return ""
+	}
+	return fmt.Sprintf("positions %v, ends %v", positions, ends)
+}
+
+// passed is a check: the positions add up to at least n records.
+func (s *scene) passed(n int64) func() string {
+	return func() string {
+		if at := sum(s.positions()); at < n {
+			return fmt.Sprintf("at %d, waiting for %d", at, n)
+		}
+		return ""
+	}
+}
+
+// moves is a check: the partition's position is beyond what it is now.
+func (s *scene) moves(partitions ...int32) func() string {
+	before := s.positions()
+	return func() string {
+		now := s.positions()
+		for _, p := range partitions {
+			if now[p] <= before[p] {
+				return fmt.Sprintf("partition %d stands at %d", p, now[p])
+			}
+		}
+		return ""
+	}
+}
+
+func (s *scene) await(what string, check func() string) {
+	s.t.Helper()
+	wait.Until(s.t, patience, what, check)
+}
+
+func (s *scene) pause(d time.Duration) { wait.Pass(s.t.Context(), d) }
+
+// between draws a time.
+func (s *scene) between(from, to time.Duration) time.Duration {
+	return from + time.Duration(s.rnd.Int64N(int64(to-from)+1))
+}
+
+func sum(offsets map[int32]int64) (total int64) {
+	for _, o := range offsets {
+		total += o
+	}
+	return total
+}
+
+func pairs(list []string) map[string]string {
+	settings := map[string]string{}
+	for i := 0; i+1 < len(list); i += 2 {
+		settings[list[i]] = list[i+1]
+	}
+	return settings
+}
+
+// seed is a new one for each run, always printed.
+func seed(t testing.TB) uint64 {
+	t.Helper()
+	n := uint64(time.Now().UnixNano())
+	if text := os.Getenv("PROJECTOR_TEST_SEED"); text != "" {
+		n = must(strconv.ParseUint(text, 10, 64))(t)
+	}
+	fmt.Fprintf(os.Stderr, "%s: PROJECTOR_TEST_SEED=%d repeats its schedule\n", t.Name(), n)
+	return n
+}
+
+// records is the scene's stream.
+func (s *scene) records() []stream.Record {
+	records := stream.Generate(stream.Options{
+		Seed: s.seed, Records: s.setting.records, Partitions: s.setting.partitions, Accounts: max(40, s.setting.records/50), Clean: s.setting.clean,
+	})
+	if !s.setting.clean {
+		return records
+	}
+	var mixed []stream.Record
+	for i, r := range records {
+		if mixed = append(mixed, r); i%50 == 10 {
+			mixed = append(mixed, stream.Record{Partition: 0, Key: []byte("nobody"), Value: []byte("poison " + stream.Marker)})
+		}
+	}
+	return mixed
+}

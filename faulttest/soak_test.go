@@ -1,0 +1,84 @@
+//go:build faults && soak
+
+package faulttest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"projector/e2e/wait"
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+)
+
+// TestSoak strikes faults drawn at random, several in one scene, scene after scene,
+// for as long as PROJECTOR_SOAK says.
+func TestSoak(t *testing.T) {
+	lasts := must(time.ParseDuration(os.Getenv("PROJECTOR_SOAK")))(t)
+	until := time.Now().Add(lasts)
+	first := seed(t)
+	kafka := devtest.Kafka(t, devstack.KafkaOptions{})
+	for round := uint64(0); round == 0 || time.Now().Before(until); round++ {
+		t.Setenv("PROJECTOR_TEST_SEED", fmt.Sprint(first+round))
+		if !t.Run(fmt.Sprint("round ", round), func(t *testing.T) { soakRound(t, kafka) }) {
+			return
+		}
+	}
+}
+
+// soakRound strikes a few faults one after the other in one scene.
+func soakRound(t *testing.T, kafka *devstack.Kafka) {
+	t.Helper()
+	const strikes = 6
+	s := newScene(t, kafka, setting{
+		replicas: 3, partitions: 6, records: 60_000, during: 3 * time.Minute, recovers: 2 * time.Minute,
+	})
+	s.startWatch()
+	s.startFeed()
+	for range s.setting.replicas {
+		s.launch("")
+	}
+	s.await("mid-stream", s.passed(1000))
+	began, hits, names := time.Now(), 0, ""
+	draw := rand.New(rand.NewPCG(s.seed, 5))
+	faults := mixable(kafka)
+	for range strikes {
+		f := faults[draw.IntN(len(faults))]
+		t.Logf("striking: %s", f.name)
+		for len(s.replicas) < 3 {
+			s.launch("")
+		}
+		s.await("every partition has an owner", s.ownedByAll)
+		n := f.strike(s)
+		if n == 0 {
+			t.Errorf("%s: its window was never hit", f.name)
+		}
+		s.healedAt = time.Time{}
+		hits, names = hits+n, names+"; "+f.name
+	}
+	struck := time.Since(began)
+	s.healed()
+	s.feed.finish()
+	wait.Until(t, s.setting.recovers, "lag 0 after the faults, unaided", s.arrived)
+	s.exact("soak"+names, hits, struck, time.Since(s.healedAt))
+}
+
+func (s *scene) ownedByAll() string {
+	if owners := s.owners(); len(owners) != int(s.setting.partitions) {
+		return fmt.Sprintf("owners %v", owners)
+	}
+	return ""
+}
+
+// mixable are the faults that a scene survives in any order: those that need a scene
+// of their own are left to the other tests.
+func mixable(kafka *devstack.Kafka) []fault {
+	own := []string{"frozen past the session, thawed", "frozen in mid-transaction, thawed", "role loses UPDATE", "row lock held while a member joins"}
+	return slices.DeleteFunc(slices.Concat(crashes(), outages(), brokenBroker(kafka)), func(f fault) bool {
+		return slices.Contains(own, f.name)
+	})
+}

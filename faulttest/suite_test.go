@@ -1,0 +1,179 @@
+//go:build faults
+
+package faulttest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"projector/e2e/oracle"
+	"projector/e2e/stream"
+	"projector/e2e/wait"
+	"projector/internal/devstack/devtest"
+)
+
+// fault is something that breaks in the middle of a stream.
+type fault struct {
+	name string
+	// quick: CI runs it on every change.
+	quick   bool
+	setting setting
+	// strike breaks something, heals it, and answers how often the window was hit.
+	strike func(*scene) int
+}
+
+// quick asks for the subset that CI runs.
+var quick = os.Getenv("PROJECTOR_FAULTS") == "quick"
+
+// scaled is how much of something a run of this length has.
+func scaled(full, inCI int) int {
+	if quick {
+		return inCI
+	}
+	return full
+}
+
+// lasting is how long an outage lasts in a run of this length.
+func lasting(full, inCI time.Duration) time.Duration {
+	if quick {
+		return inCI
+	}
+	return full
+}
+
+// run runs the faults one after the other on the given brokers.
+func run(t *testing.T, brokers devtest.Cluster, faults []fault) {
+	t.Helper()
+	for _, f := range faults {
+		if quick && !f.quick {
+			continue
+		}
+		t.Run(f.name, func(t *testing.T) { f.run(t, brokers) })
+	}
+}
+
+func (f *fault) run(t *testing.T, brokers devtest.Cluster) {
+	t.Helper()
+	s := newScene(t, brokers, f.setting)
+	s.startWatch()
+	s.startFeed()
+	for range s.setting.replicas {
+		s.launch("")
+	}
+	if s.setting.replicas > 0 {
+		s.await("mid-stream", s.passed(int64(s.setting.records/10)))
+	}
+	began := time.Now()
+	hits := f.strike(s)
+	struck := time.Since(began)
+	s.healed()
+	s.feed.finish()
+	wait.Until(t, s.setting.recovers, "lag 0 after the fault, unaided", s.arrived)
+	took := time.Since(s.healedAt)
+	if hits == 0 {
+		t.Error("the fault's window was never hit: this proves nothing")
+	}
+	s.exact(f.name, hits, struck, took)
+}
+
+// healed notes that from now on nothing is broken.
+func (s *scene) healed() {
+	if s.healedAt.IsZero() {
+		s.healedAt = time.Now()
+	}
+}
+
+// exact stops the replicas and has everything judged.
+func (s *scene) exact(name string, hits int, struck, took time.Duration) {
+	s.t.Helper()
+	verdict := s.judge("--wait=30s")
+	s.terminate()
+	if committed, positions := must(s.reader.Committed(s.t.Context(), s.admin))(s.t), s.positions(); fmt.Sprint(committed) != fmt.Sprint(positions) {
+		s.t.Errorf("at rest Kafka has %v and the database %v", committed, positions)
+	}
+	s.watch.end()
+	looks, memory, violations := s.watch.verdict()
+	if looks == 0 {
+		s.t.Error("the watcher has never seen anything")
+	}
+	if len(violations) > 0 {
+		s.t.Errorf("committed beyond what is durable, %d times; first %s", len(violations), violations[0])
+	}
+	if memory > s.setting.memory {
+		s.t.Errorf("a replica took %d MiB, may take %d", memory>>20, s.setting.memory>>20)
+	}
+	report(figure{
+		Fault: name, Hits: hits, Struck: struck.Round(100 * time.Millisecond).String(), Lag0: took.Round(100 * time.Millisecond).String(),
+		Records: verdict.Records, Letters: verdict.Letters, Repeats: verdict.Repeats, Looks: looks, MiB: memory >> 20, Seed: s.seed,
+	})
+}
+
+// figure is one line of the run's report.
+type figure struct {
+	Fault   string `json:"fault"`
+	Hits    int    `json:"hits"`
+	Struck  string `json:"struck"`
+	Lag0    string `json:"lag_0_after"`
+	Records int    `json:"records"`
+	Letters int    `json:"dead_letters"`
+	Repeats int    `json:"repeated"`
+	Looks   int    `json:"watcher_looks"`
+	MiB     int64  `json:"rss_mib"`
+	Seed    uint64 `json:"seed"`
+}
+
+// report prints a figure, and appends it to the file PROJECTOR_FAULTS_REPORT names.
+func report(f figure) {
+	line, err := json.Marshal(f)
+	if err != nil {
+		panic(err) // numbers and strings
+	}
+	fmt.Fprintln(os.Stderr, string(line))
+	path := os.Getenv("PROJECTOR_FAULTS_REPORT")
+	if path == "" {
+		return
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = file.Close() }()
+	_, _ = fmt.Fprintln(file, string(line))
+}
+
+// verdict is what the oracle prints.
+type verdict struct {
+	Records  int                        `json:"records"`
+	Letters  int                        `json:"dead_letters"`
+	Repeats  int                        `json:"repeated_dead_letters"`
+	Outcomes map[int32]*oracle.Outcomes `json:"outcomes"`
+	Wrong    []string                   `json:"wrong"`
+}
+
+// judge asks the oracle.
+func (s *scene) judge(more ...string) verdict {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, must(theOracle())(s.t), append([]string{
+		"--journal=" + s.path, "--database-url=" + s.url, "--brokers=" + strings.Join(s.addrs, ","), "--topic=" + s.reader.Topic,
+		"--group=" + s.reader.Group, "--dlq-topic=" + s.dlq, "--ignore-event-types=" + stream.IgnoredType, "--audited",
+	}, more...)...)
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
+	out, _ := cmd.Output() // what counts is what it prints
+	var v verdict
+	if err := json.Unmarshal(out, &v); err != nil {
+		s.t.Fatalf("the oracle found nothing out: %v: %s", err, complaint.String())
+	}
+	for _, wrong := range v.Wrong {
+		s.t.Errorf("the oracle: %s", wrong)
+	}
+	return v
+}

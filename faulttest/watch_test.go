@@ -1,0 +1,131 @@
+//go:build faults
+
+package faulttest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"projector/e2e/judge"
+)
+
+// watcher looks all the time whether an offset is committed that is not durable, and
+// how much memory the replicas take.
+type watcher struct {
+	reader judge.Reader
+	admin  *kadm.Client
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
+
+	mu         sync.Mutex // guards what follows
+	db         *pgxpool.Pool
+	pids       []int
+	memory     int64
+	looks      int
+	pardoned   bool
+	violations []string
+}
+
+const lookEvery = 20 * time.Millisecond
+
+// startWatch begins to look.
+func (s *scene) startWatch() {
+	s.t.Helper()
+	ctx, stop := context.WithCancel(s.t.Context())
+	s.watch = &watcher{reader: s.reader, admin: s.admin, db: s.db, stop: stop}
+	s.watch.ended.Go(func() { s.watch.run(ctx) })
+	s.t.Cleanup(s.watch.end)
+}
+
+func (w *watcher) end() {
+	w.stop()
+	w.ended.Wait()
+}
+
+func (w *watcher) run(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		w.measure()
+		w.look(ctx)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// look asks Kafka first: a position that rises meanwhile can only hide nothing.
+func (w *watcher) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	w.mu.Lock()
+	db, pardoned := w.db, w.pardoned
+	w.mu.Unlock()
+	committed, err := w.reader.Committed(ctx, w.admin)
+	if err != nil || pardoned {
+		return
+	}
+	positions, err := w.reader.Positions(ctx, db)
+	if err != nil {
+		return // during an outage nobody can look
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pardoned || w.db != db {
+		return
+	}
+	w.looks++
+	for p, at := range committed {
+		if at > positions[p] {
+			w.violations = append(w.violations, fmt.Sprintf("partition %d: committed %d, durable %d", p, at, positions[p]))
+		}
+	}
+}
+
+func (w *watcher) measure() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, pid := range w.pids {
+		w.memory = max(w.memory, peak(pid))
+	}
+}
+
+func (w *watcher) add(pid int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pids = append(w.pids, pid)
+}
+
+// follow looks at another database.
+func (w *watcher) follow(db *pgxpool.Pool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.db = db
+}
+
+// pardon stops looking at offsets while a database is taken back to an earlier time:
+// what Kafka knows is then beyond it, until the replicas have rewound.
+func (w *watcher) pardon(on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pardoned = on
+}
+
+// verdict is what the watcher has seen.
+func (w *watcher) verdict() (looks int, memory int64, violations []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.looks, w.memory, w.violations
+}
+
+func each(rows pgx.Rows, into []any, do func()) error {
+	_, err := pgx.ForEachRow(rows, into, func() error { do(); return nil })
+	return err
+}

@@ -1,0 +1,89 @@
+//go:build failpoints
+
+package failpoint
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+var (
+	mu    sync.Mutex // guards armed
+	armed = parse(os.Getenv("PROJECTOR_FAILPOINTS"))
+)
+
+// point is what is to happen at a name, and how often it is still to be passed.
+type point struct {
+	action string
+	left   int
+}
+
+// parse reads name=action@n, separated by commas, and ends the program when it
+// cannot: a point that is not armed would prove nothing.
+func parse(spec string) map[string]*point {
+	points := map[string]*point{}
+	for _, one := range strings.FieldsFunc(spec, func(r rune) bool { return r == ',' }) {
+		name, what, _ := strings.Cut(one, "=")
+		action, count, _ := strings.Cut(what, "@")
+		n, err := strconv.Atoi(count)
+		if err != nil || n < 1 || action != "kill" && action != "freeze" {
+			panic(fmt.Sprintf("PROJECTOR_FAILPOINTS: %q is not name=kill@n or name=freeze@n", one))
+		}
+		points[name] = &point{action, n}
+	}
+	return points
+}
+
+// Here acts when the point of that name is armed and its turn has come.
+func Here(name string) {
+	mu.Lock()
+	p := armed[name]
+	if p == nil {
+		mu.Unlock()
+		return
+	}
+	p.left--
+	due := p.left == 0
+	if due {
+		delete(armed, name)
+		record(name)
+		if p.action == "kill" { // with the lock held: nobody passes a point after the last line
+			act(syscall.SIGKILL)
+		}
+	}
+	mu.Unlock()
+	if due {
+		act(syscall.SIGSTOP)
+	}
+}
+
+// record proves that the point was reached.
+func record(name string) {
+	path := os.Getenv("PROJECTOR_FAILPOINTS_LOG")
+	if path == "" {
+		return
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	if _, err := fmt.Fprintln(f, name); err != nil {
+		panic(err)
+	}
+	if err := f.Close(); err != nil {
+		panic(err)
+	}
+}
+
+func act(s syscall.Signal) {
+	if err := syscall.Kill(os.Getpid(), s); err != nil {
+		panic(err)
+	}
+	if s == syscall.SIGKILL {
+		select {} // the signal is on its way
+	}
+}
