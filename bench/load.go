@@ -49,7 +49,7 @@ func load(ctx context.Context, w workload, b broker) (*loaded, error) {
 	if err := client.Flush(ctx); err != nil {
 		return nil, err
 	}
-	l.fingerprint = g.fingerprint()
+	l.fingerprint = w.table().want(&w, g)
 	return l, failure.get()
 }
 

@@ -135,7 +135,7 @@ func (b *bench) raw(ctx context.Context, l *loaded, d database, m *meter) (Run, 
 	if err != nil {
 		return run, err
 	}
-	w, err := watch(ctx, d, "")
+	w, err := watch(ctx, d, "", l.table())
 	if err != nil {
 		return run, err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"projector/readmodel"
 )
 
 const (
@@ -26,14 +29,15 @@ const (
 type watcher struct {
 	conn  *pgx.Conn
 	group string
+	table table
 }
 
-func watch(ctx context.Context, d database, group string) (*watcher, error) {
+func watch(ctx context.Context, d database, group string, of table) (*watcher, error) {
 	conn, err := pgx.Connect(ctx, d.url)
 	if err != nil {
 		return nil, err
 	}
-	return &watcher{conn: conn, group: group}, nil
+	return &watcher{conn: conn, group: group, table: of}, nil
 }
 
 // pid is the backend's process id.
@@ -58,7 +62,7 @@ func (w *watcher) claimed(ctx context.Context) (n int, err error) {
 // check answers what is wrong with the final state, or nothing.
 func (w *watcher) check(ctx context.Context, want string) (string, error) {
 	var got string
-	if err := w.conn.QueryRow(ctx, fingerprintQuery).Scan(&got); err != nil {
+	if err := w.conn.QueryRow(ctx, w.table.fingerprint).Scan(&got); err != nil {
 		return "", err
 	}
 	if got != want {
@@ -67,7 +71,7 @@ func (w *watcher) check(ctx context.Context, want string) (string, error) {
 	return "", nil
 }
 
-// rowsWritten is how many rows of account_balance were inserted or updated. Sessions
+// rowsWritten is how many rows of the table were inserted or updated. Sessions
 // tell it when they end, so all others are waited for.
 func (w *watcher) rowsWritten(ctx context.Context) (n int64, err error) {
 	for end := time.Now().Add(stopWithin); time.Now().Before(end); {
@@ -80,7 +84,7 @@ func (w *watcher) rowsWritten(ctx context.Context) (n int64, err error) {
 	}
 	if err == nil {
 		err = w.conn.QueryRow(ctx, `SELECT n_tup_ins + n_tup_upd FROM pg_stat_user_tables
-			WHERE relname = 'account_balance'`).Scan(&n)
+			WHERE relname = $1`, w.table.relation).Scan(&n)
 	}
 	return n, err
 }
@@ -94,10 +98,11 @@ type program struct {
 }
 
 // startProjector starts `projector run`.
-func (s *stack) startProjector(topic, group string, d database, b broker) (*program, error) {
+func (s *stack) startProjector(l *loaded, group string, d database) (*program, error) {
 	cmd := exec.Command(s.projector, "run") //nolint:gosec,noctx // the operator's binary; it is stopped by signal
 	cmd.Env = append(os.Environ(),
-		"KAFKA_BROKERS="+strings.Join(b.addrs, ","), "KAFKA_TOPIC="+topic, "KAFKA_GROUP="+group,
+		"KAFKA_BROKERS="+strings.Join(l.broker.addrs, ","), "KAFKA_TOPIC="+l.topic(), "KAFKA_GROUP="+group,
+		"PROJECTION="+cmp.Or(l.projection, readmodel.BalanceName),
 		"DATABASE_URL="+d.url, "LISTEN_ADDR=127.0.0.1:0", "LOG_FORMAT=json")
 	p := &program{output: &tail{}}
 	cmd.Stdout, cmd.Stderr = p.output, p.output
@@ -141,7 +146,7 @@ func (p *program) stop() (time.Duration, error) {
 
 // catchUp runs the projector over a whole topic and measures it.
 func (s *stack) catchUp(ctx context.Context, l *loaded, d database, group string, m *meter) (run Run, err error) {
-	w, err := watch(ctx, d, group)
+	w, err := watch(ctx, d, group, l.table())
 	if err != nil {
 		return run, err
 	}
@@ -153,7 +158,7 @@ func (s *stack) catchUp(ctx context.Context, l *loaded, d database, group string
 	m.watcher = w.pid()
 	m.begin()
 	start := time.Now()
-	p, err := s.startProjector(l.topic(), group, d, l.broker)
+	p, err := s.startProjector(l, group, d)
 	if err != nil {
 		return run, err
 	}

@@ -12,11 +12,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"projector/sql"
 )
 
-// rawCmd is the raw limit: what PostgreSQL takes of the projector's own upsert when
+// rawCmd is the raw limit: what PostgreSQL takes of the projector's own statements when
 // each event is a row and nothing else has to be done.
 type rawCmd struct {
 	Workload string
@@ -41,7 +39,7 @@ func (c *rawCmd) Run(ctx context.Context, std *streams) error {
 			return err
 		}
 	}
-	lanes := rawBatches(&w)
+	lanes := w.table().raw(&w)
 	runtime.GC()
 	debug.SetGCPercent(-1) // the rows are there already: collecting would only slow the limit down
 	debug.SetMemoryLimit(math.MaxInt64)
@@ -52,14 +50,13 @@ func (c *rawCmd) Run(ctx context.Context, std *streams) error {
 	})
 }
 
-func writeLanes(ctx context.Context, conns []*pgx.Conn, lanes [][][]any) error {
-	upsert := sql.Query("upsert_balance")
+func writeLanes(ctx context.Context, conns []*pgx.Conn, lanes [][]*pgx.Batch) error {
 	failures := make([]error, len(conns))
 	var writing sync.WaitGroup
 	for i, conn := range conns {
 		writing.Go(func() {
-			for _, args := range lanes[i] {
-				if _, failures[i] = conn.Exec(ctx, upsert, args...); failures[i] != nil {
+			for _, batch := range lanes[i] {
+				if failures[i] = conn.SendBatch(ctx, batch).Close(); failures[i] != nil {
 					return
 				}
 			}

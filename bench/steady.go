@@ -73,12 +73,12 @@ func (s *stopwatch) state() (int, error) {
 
 // steady measures the latency at a steady load that one instance carries easily.
 func (s *stack) steady(ctx context.Context, l *loaded, d database, group string, m *meter) (run Run, err error) {
-	w, err := watch(ctx, d, group)
+	w, err := watch(ctx, d, group, l.table())
 	if err != nil {
 		return run, err
 	}
 	defer w.close()
-	p, err := s.startProjector(l.topic(), group, d, l.broker)
+	p, err := s.startProjector(l, group, d)
 	if err != nil {
 		return run, err
 	}

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"projector/readmodel/statement"
+	"projector/readmodel/turnover"
 )
 
 // subject is what is measured over a workload.
@@ -39,6 +42,7 @@ type workload struct {
 	// it alone.
 	fixed      bool
 	partitions int32
+	projection string // empty: account_balance
 	// full: all accounts are in the database already, at version 1; the events go on.
 	full bool
 	// again: the database holds what the topic says; a new group reads it again.
@@ -93,6 +97,16 @@ var workloads = []workload{
 		name: "cost-10m", group: "cost", accounts: 10 * million, events: 5 * million, partitions: 8, full: true,
 		about:    "uniform, into a table that holds 10,000,000 accounts",
 		subjects: []subject{subjectRaw, subjectProjector},
+	},
+	{
+		name: "statement", group: "statement", accounts: 400_000, events: 2 * million, partitions: 8,
+		about:      "uniform, one row an event: the projection account_statement",
+		projection: statement.Name, subjects: []subject{subjectRaw, subjectProjector},
+	},
+	{
+		name: "turnover", group: "turnover", accounts: 400_000, events: 2 * million, partitions: 8,
+		about:      "uniform, all of one day and currency: the projection daily_turnover",
+		projection: turnover.Name, subjects: []subject{subjectRaw, subjectProjector},
 	},
 	partitioned(1), partitioned(8), partitioned(64), partitioned(256),
 }
