@@ -33,14 +33,26 @@ type feeder struct {
 	next   int64
 	counts map[string]int
 	faults []string // dead letters, as class and event id
+	told   *counted
 }
 
+// newFeeder feeds a projection without its recent-event cache, so that PostgreSQL is
+// asked.
 func newFeeder(t *testing.T, pool *pgxpool.Pool, kind readmodel.Kind, p readmodel.Partition) *feeder {
 	t.Helper()
+	k := kind.(readmodel.EventKind)
+	k.Recent = nil
+	return feederOf(t, pool, k, p)
+}
+
+// feederOf feeds a projection as it is.
+func feederOf(t *testing.T, pool *pgxpool.Pool, kind readmodel.Kind, p readmodel.Partition) *feeder {
+	t.Helper()
+	told := &counted{}
 	open := kind.Open(readmodel.RunConfig{
-		Pool: pool, FirstVersion: 1, InboxRetention: time.Hour, Observer: &counted{},
+		Pool: pool, FirstVersion: 1, InboxRetention: time.Hour, CacheBytes: func() int { return 1 << 20 }, Observer: told,
 	})
-	f := &feeder{t: t, format: jsonFormat(t), Projection: open(p), counts: map[string]int{}}
+	f := &feeder{t: t, told: told, format: jsonFormat(t), Projection: open(p), counts: map[string]int{}}
 	f.claim(projection.NoOffset)
 	return f
 }

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 }
 
 // openPool opens a fresh, migrated database.
-func openPool(t *testing.T) *pgxpool.Pool {
+func openPool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))
 	if err != nil {
@@ -31,7 +31,7 @@ func openPool(t *testing.T) *pgxpool.Pool {
 	return pool
 }
 
-func jsonFormat(t *testing.T) event.Format {
+func jsonFormat(t testing.TB) event.Format {
 	t.Helper()
 	currencies, err := event.ParseCurrencies("all")
 	if err != nil {

@@ -1,11 +1,15 @@
 package readmodel_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/errclass"
 	"projector/projection"
+	"projector/readmodel"
 	"projector/readmodel/statement"
 )
 
@@ -120,5 +124,80 @@ func TestALostReplyToCommitCountsOnce(t *testing.T) {
 	}
 	if got := changes.Outcomes[projection.Applied]; got != 1 {
 		t.Errorf("applied %d, want 1", got)
+	}
+}
+
+// TestALetterIsJudgedAgainWhenItsPlaceIsTaken: somebody replays the corrected event
+// between the judging of the broken one and its publishing.
+func TestALetterIsJudgedAgainWhenItsPlaceIsTaken(t *testing.T) {
+	pool := openPool(t)
+	f := newFeeder(t, pool, statement.Kind(), partition)
+	poison := eventAs("e1", "FundsCredited", "a", 1, noon, eur("x"))
+	f.judge(poison)
+	other := newFeeder(t, pool, statement.Kind(), readmodel.Partition{Group: "another", Topic: "events"})
+	other.feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
+	if err := f.flush(); !errors.Is(err, projection.ErrStale) {
+		t.Fatalf("error %v, want ErrStale", err)
+	}
+	f.claim(projection.NoOffset)
+	f.feed(poison)
+	same(t, "outcomes", f.outcomes(), "0 1 0 0")
+}
+
+// TestARefusedRowIsFoundAlone plays the consumer: PostgreSQL refuses a batch, so it
+// is made smaller until the refused event is alone.
+func TestARefusedRowIsFoundAlone(t *testing.T) {
+	pool := openPool(t)
+	if _, err := pool.Exec(t.Context(), "ALTER TABLE account_statement ADD CHECK (amount <> 13)"); err != nil {
+		t.Fatal(err)
+	}
+	f := newFeeder(t, pool, statement.Kind(), partition)
+	f.judge(eventAs("e1", "FundsCredited", "a", 1, noon, eur("13")))
+	err := f.flush()
+	if errclass.Postgres(err) != errclass.Isolate || f.Pending().Events != 1 {
+		t.Fatalf("error %v with %d events pending", err, f.Pending().Events)
+	}
+	if !f.Reject("refused") {
+		t.Error("was not refused before")
+	}
+	f.claim(projection.NoOffset)
+	f.feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("13")), eventAs("e2", "FundsCredited", "a", 2, noon, eur("1")))
+	same(t, "outcomes", f.outcomes(), "1 0 0 1")
+	same(t, "letters", f.letters(), "rejected_by_database e1")
+}
+
+func TestARowThatIsSuppressedIsNoDuplicate(t *testing.T) {
+	pool := openPool(t)
+	_, err := pool.Exec(t.Context(), `CREATE FUNCTION suppress() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+		CREATE TRIGGER suppress BEFORE INSERT ON account_statement FOR EACH ROW EXECUTE FUNCTION suppress()`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFeeder(t, pool, statement.Kind(), partition)
+	f.judge(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
+	if err := f.flush(); !errors.Is(err, readmodel.ErrSuppressed) {
+		t.Errorf("error %v, want ErrSuppressed", err)
+	}
+}
+
+func TestABalanceAsOfAVersionOrATime(t *testing.T) {
+	pool := openPool(t)
+	f := newFeeder(t, pool, statement.Kind(), partition)
+	f.feed(
+		eventAs("e1", "AccountOpened", "a", 1, "2026-01-01T00:00:00Z", `{"currency":"EUR"}`),
+		eventAs("e2", "FundsCredited", "a", 2, "2026-01-02T00:00:00Z", eur("10")),
+		eventAs("e3", "FundsDebited", "a", 3, "2026-01-03T00:00:00Z", eur("4")),
+	)
+	same(t, "as of version 2", lines(t, pool, "SELECT sum(amount)::text FROM account_statement WHERE account_id = 'a' AND version <= 2"), "10.00")
+	same(t, "as of a time", lines(t, pool, "SELECT sum(amount)::text FROM account_statement WHERE account_id = 'a' AND occurred_at < '2026-01-03T12:00:00Z'"), "6.00")
+	// One index has it all.
+	for _, sql := range []string{"VACUUM account_statement", "SET enable_seqscan = off"} {
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plan := lines(t, pool, "EXPLAIN SELECT sum(amount) FROM account_statement WHERE account_id = 'a' AND occurred_at < '2026-01-03T12:00:00Z'")
+	if !strings.Contains(plan, "Index Only Scan using account_statement_pkey") {
+		t.Error(plan)
 	}
 }

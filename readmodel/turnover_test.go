@@ -2,6 +2,7 @@ package readmodel_test
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -68,9 +69,12 @@ func TestConcurrentRedeliveriesCountOnce(t *testing.T) {
 		f := newFeeder(t, pool, turnover.Kind(), readmodel.Partition{Group: fmt.Sprint("g", g), Topic: "events"})
 		all.Go(func() {
 			for rest := values; len(rest) > 0; {
-				n := min(len(rest), 10+7*g)
-				f.feed(rest[:n]...)
-				rest = rest[n:]
+				batch := slices.Clone(rest[:min(len(rest), 80+g)])
+				rest = rest[len(batch):]
+				if g%2 == 1 {
+					slices.Reverse(batch) // whoever does not sort meets the others halfway
+				}
+				f.feed(batch...)
 			}
 			applied[g] = f.counts["applied"]
 		})

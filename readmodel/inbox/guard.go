@@ -12,25 +12,22 @@ import (
 	"projector/sql"
 )
 
-// Guard knows which records were taken in for certain, by their offsets, once markers
+// guard knows which records were taken in for certain, by their offsets, once markers
 // have been pruned: what any consumer group of the projection has judged, for all of
-// them write to the same table. It does its part of readmodel.Guarded.
+// them write to the same table. It does its part of readmodel.Guarded. That of no
+// partition, for repairs, knows of no offset.
 //
 // While no marker ever was pruned it keeps out of the way, for then the markers tell
 // more: a record that was dead-lettered is taken in when it can be read now.
-type Guard struct {
+type guard struct {
 	inbox       Inbox
 	partition   readmodel.Partition
 	judgedUntil int64
 	pruned      bool
 }
 
-// NewGuard makes the guard of one partition. That of no partition, for repairs, knows
-// of no offset.
-func NewGuard(i Inbox, p readmodel.Partition) *Guard { return &Guard{inbox: i, partition: p} }
-
 // Claimed implements readmodel.Guarded.
-func (g *Guard) Claimed(ctx context.Context, db readmodel.Querier, pos projection.Position) error {
+func (g *guard) Claimed(ctx context.Context, db readmodel.Querier, pos projection.Position) error {
 	rows, err := db.Query(ctx, sql.Query("inbox_guard"), g.args()...)
 	if err != nil {
 		return fmt.Errorf("ask what the inbox has forgotten: %w", err)
@@ -44,12 +41,12 @@ func (g *Guard) Claimed(ctx context.Context, db readmodel.Querier, pos projectio
 }
 
 // Passed implements readmodel.Guarded.
-func (g *Guard) Passed(offset int64) bool { return g.pruned && offset < g.judgedUntil }
+func (g *guard) Passed(offset int64) bool { return g.pruned && offset < g.judgedUntil }
 
-// Check asks within tx, behind what was queued, whether pruning or another group has
+// check asks within tx, behind what was queued, whether pruning or another group has
 // overtaken what this guard knows, and answers projection.ErrStale if an entry may
 // have been taken in before although it has no marker. It sends what was queued.
-func (g *Guard) Check(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
+func (g *guard) check(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
 	if g.partition.Group == "" {
 		return tx.Send(ctx)
 	}
@@ -70,7 +67,7 @@ func (g *Guard) Check(ctx context.Context, tx *readmodel.Tx, entries []readmodel
 	return nil
 }
 
-func (g *Guard) args() []any {
+func (g *guard) args() []any {
 	return []any{g.inbox.handler, g.partition.Topic, g.partition.Number, g.partition.Group}
 }
 

@@ -95,3 +95,19 @@ func (i Inbox) PrunedUntil(ctx context.Context, db readmodel.Querier) (time.Time
 	}
 	return *until, nil
 }
+
+// Doubts answers why an event without a marker may have been taken in all the same:
+// when it failed before markers were pruned, its marker may have been among them.
+func (i Inbox) Doubts(ctx context.Context, db readmodel.Querier) (func(failedAt time.Time) string, error) {
+	until, err := i.PrunedUntil(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	return func(failedAt time.Time) string {
+		if failedAt.Before(until) {
+			return "it failed longer ago than the inbox remembers, so it may have been counted since; " +
+				"--to-topic delivers it once more"
+		}
+		return ""
+	}, nil
+}

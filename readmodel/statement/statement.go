@@ -14,6 +14,7 @@ import (
 
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/recent"
 	"projector/sql"
 )
 
@@ -26,6 +27,7 @@ func Kind() readmodel.Kind {
 		Label:      Name,
 		ReadyQuery: sql.Query("statement_ready"),
 		Tables:     func(readmodel.Partition) readmodel.EventTable { return table{} },
+		Recent:     recent.Of,
 	}
 }
 

@@ -1,0 +1,82 @@
+package readmodel_test
+
+import (
+	"fmt"
+	"testing"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+	"projector/readmodel/recent"
+	"projector/readmodel/statement"
+	"projector/readmodel/turnover"
+)
+
+// BenchmarkEvents takes batches of events in, new ones and such as were taken in
+// before, with and without the recent-event cache.
+func BenchmarkEvents(b *testing.B) {
+	for _, kind := range []readmodel.Kind{statement.Kind(), turnover.Kind()} {
+		for _, again := range []bool{false, true} {
+			for _, cached := range []bool{false, true} {
+				b.Run(fmt.Sprintf("%s/again=%t/cached=%t", kind.Name(), again, cached), func(b *testing.B) {
+					benchmarkEvents(b, kind.(readmodel.EventKind), again, cached)
+				})
+			}
+		}
+	}
+}
+
+func benchmarkEvents(b *testing.B, kind readmodel.EventKind, again, cached bool) {
+	b.Helper()
+	const batch = readmodel.DefaultFlush
+	kind.Recent = nil
+	if cached {
+		kind.Recent = func(readmodel.RunConfig) readmodel.Recent {
+			return recent.New(recent.Config{Bytes: func() int { return 64 << 20 }})
+		}
+	}
+	p := kind.Open(readmodel.RunConfig{Pool: openPool(b), Observer: &counted{}})(partition)
+	pos, err := p.Claim(b.Context(), projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset})
+	if err != nil {
+		b.Fatal(err)
+	}
+	next, made := pos.Next, 0
+	format := jsonFormat(b)
+	flush := func(first int) {
+		records := make([]projection.Judgeable, batch)
+		for i := range records {
+			n := first + i
+			id := fmt.Sprintf("%08x-0000-4000-8000-%012x", uint32(n*2654435761), n)
+			records[i].Record = projection.Record{Offset: next, Message: event.Message{Value: []byte(
+				eventAs(id, "FundsCredited", fmt.Sprintf("acc-%08d", n*7919%1_000_000), n+1, noon, eur("10.25")))}}
+			format.Decode(records[i].Record.Message, &records[i].Decoded)
+			next++
+		}
+		b.StartTimer()
+		defer b.StopTimer()
+		for rest := records; len(rest) > 0; {
+			n, err := p.Judge(b.Context(), rest, batch)
+			if err != nil {
+				b.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		changes := *p.Changes()
+		if err := p.Write(b.Context(), next, &changes); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	if again {
+		flush(0)
+		b.ResetTimer()
+	}
+	for range b.N {
+		flush(made)
+		if !again {
+			made += batch
+		}
+	}
+	b.ReportMetric(float64(b.N)*batch/b.Elapsed().Seconds(), "events/s")
+	b.ReportMetric(0, "ns/op")
+}

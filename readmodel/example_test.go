@@ -1,0 +1,107 @@
+package readmodel_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"projector/readmodel"
+	"projector/readmodel/inbox"
+)
+
+// Kind is the projection account_activity: how many events each account has had.
+func Kind() readmodel.Kind {
+	return inbox.Kind("account_activity", ready, add)
+}
+
+const ready = `SELECT p || ' on account_activity' FROM unnest('{SELECT,INSERT,UPDATE}'::text[]) AS p
+	WHERE NOT has_table_privilege('account_activity', p)`
+
+// add adds each account's events, accounts in one order for all writers, so that two
+// of them cannot deadlock.
+func add(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
+	counts := map[string]int64{}
+	for i := range entries {
+		if entries[i].Present == "" { // not counted before
+			counts[entries[i].Event.AccountID]++
+		}
+	}
+	accounts := slices.Sorted(maps.Keys(counts))
+	events := make([]int64, len(accounts))
+	for i, id := range accounts {
+		events[i] = counts[id]
+	}
+	tx.Queue(`INSERT INTO account_activity AS a (account_id, events)
+		SELECT * FROM unnest($1::text[], $2::int8[])
+		ON CONFLICT (account_id) DO UPDATE SET events = a.events + EXCLUDED.events`, accounts, events)
+	return tx.Send(ctx)
+}
+
+func ExampleKind() {
+	kinds := []readmodel.Kind{
+		readmodel.BalanceKind{},
+		Kind(), // the new line
+	}
+	for _, k := range kinds {
+		fmt.Println(k.Name())
+	}
+	// Output:
+	// account_balance
+	// account_activity
+}
+
+const activityTable = `CREATE TABLE account_activity (
+    account_id text   PRIMARY KEY,
+    events     bigint NOT NULL
+);`
+
+func TestTheWorkedExample(t *testing.T) {
+	pool := openPool(t)
+	if err := Kind().Ready(t.Context(), pool); err == nil {
+		t.Error("ready without its table")
+	}
+	if _, err := pool.Exec(t.Context(), activityTable); err != nil {
+		t.Fatal(err)
+	}
+	if err := Kind().Ready(t.Context(), pool); err != nil {
+		t.Error(err)
+	}
+	f := feederOf(t, pool, Kind(), partition)
+	values := []string{
+		eventAs("1", "AccountOpened", "a", 1, noon, `{"currency":"EUR"}`),
+		eventAs("2", "FundsCredited", "a", 2, noon, eur("1")), eventAs("2", "FundsCredited", "a", 2, noon, eur("1")),
+		eventAs("3", "FundsCredited", "b", 1, noon, eur("1")), eventAs("4", "FundsCredited", "b", 2, noon, eur("x")),
+	}
+	f.feed(values...)
+	f.claim(0)
+	f.feed(values...)
+	same(t, "table", lines(t, pool, "SELECT account_id || ' ' || events FROM account_activity ORDER BY 1"), "a 2\nb 1")
+	same(t, "outcomes", f.outcomes(), "3 5 0 2")
+}
+
+// TestTheGuideShowsCodeThatRuns: what docs/adding-a-projection.md shows is in this
+// file, to the letter.
+func TestTheGuideShowsCodeThatRuns(t *testing.T) {
+	guide, err := os.ReadFile("../docs/adding-a-projection.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```(?:go|sql)\n(.*?)```").FindAllStringSubmatch(string(guide), -1)
+	if len(blocks) < 2 {
+		t.Fatalf("%d blocks of code in the guide", len(blocks))
+	}
+	for _, block := range blocks {
+		if !strings.Contains(string(code), strings.TrimSpace(block[1])) {
+			t.Errorf("the guide shows what is not in example_test.go:\n%s", block[1])
+		}
+	}
+}

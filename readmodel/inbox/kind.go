@@ -1,0 +1,75 @@
+package inbox
+
+import (
+	"context"
+
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// Add adds events to a projection's own table, each exactly once, within tx: those
+// entries whose Present is empty. It sends what it queues.
+type Add func(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error
+
+// Kind is a projection whose table holds sums, made safe by an inbox under the
+// projection's name. ready is the query of readmodel.EventKind.
+func Kind(name, ready string, add Add) readmodel.EventKind {
+	marks := Of(name)
+	return readmodel.EventKind{
+		Label:      name,
+		ReadyQuery: ready,
+		Tables: func(p readmodel.Partition) readmodel.EventTable {
+			return table{&guard{inbox: marks, partition: p}, add}
+		},
+		Beside: marks.Tasks,
+		Doubts: marks.Doubts,
+	}
+}
+
+// table is a table of sums as one partition adds to it.
+type table struct {
+	*guard
+	add Add
+}
+
+var _ readmodel.Guarded = table{}
+
+// Key implements readmodel.EventTable.
+func (table) Key(ev *event.Event) readmodel.Key { return readmodel.Key{Text: ev.ID} }
+
+// Find implements readmodel.EventTable.
+func (t table) Find(ctx context.Context, db readmodel.Querier, keys []readmodel.Key) (map[readmodel.Key]string, error) {
+	ids := make([]string, len(keys))
+	for i, k := range keys {
+		ids[i] = k.Text
+	}
+	marked, err := t.inbox.Find(ctx, db, ids)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[readmodel.Key]string, len(marked))
+	for _, id := range marked {
+		found[readmodel.Key{Text: id}] = id
+	}
+	return found, nil
+}
+
+// Write implements readmodel.EventTable: the entries are marked, and those that were
+// not marked before are added.
+func (t table) Write(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
+	ids := make([]string, len(entries))
+	for i := range entries {
+		ids[i] = entries[i].Key.Text
+	}
+	marked := t.inbox.Mark(tx, ids)
+	if err := t.check(ctx, tx, entries); err != nil {
+		return err
+	}
+	marked.Each(func(n int, fresh bool) {
+		entries[n].Present = ids[n]
+		if fresh {
+			entries[n].Present = ""
+		}
+	})
+	return t.add(ctx, tx, entries)
+}

@@ -1,0 +1,110 @@
+package readmodel_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/readmodel"
+	"projector/readmodel/inbox"
+	"projector/readmodel/turnover"
+)
+
+// markers puts n markers of some age into a handler's inbox.
+func markers(t *testing.T, pool *pgxpool.Pool, handler string, n int, age time.Duration) {
+	t.Helper()
+	_, err := pool.Exec(t.Context(), `INSERT INTO inbox SELECT $1 || '-' || $3::text || '-' || n, $1, now() - $3::interval
+		FROM generate_series(1, $2::int) AS n`, handler, n, age)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const left = "SELECT concat_ws(' ', handler, count(*)) FROM inbox GROUP BY handler ORDER BY handler"
+
+func TestPruningDeletesWhatIsTooOldInPieces(t *testing.T) {
+	pool := openPool(t)
+	markers(t, pool, "a", 12_000, 8*24*time.Hour)
+	markers(t, pool, "a", 30, 6*24*time.Hour)
+	markers(t, pool, "b", 20, 9*24*time.Hour)
+	var pieces []int64
+	if err := inbox.Of("a").Prune(t.Context(), pool, inbox.Retention, func(n int64) { pieces = append(pieces, n) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(pieces) != 3 || pieces[0]+pieces[1]+pieces[2] != 12_000 {
+		t.Errorf("pieces %v, want three, together 12000", pieces)
+	}
+	same(t, "left", lines(t, pool, left), "a 30\nb 20")
+	same(t, "noted", lines(t, pool, "SELECT handler || ' ' || (until < now() - interval '167 hours') FROM inbox_pruned"), "a true")
+	if err := inbox.PruneAll(t.Context(), pool, inbox.Retention, nil); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "left", lines(t, pool, left), "a 30")
+	if n, err := inbox.Of("a").Count(t.Context(), pool); n != 30 || err != nil {
+		t.Errorf("counted %d, error %v; want 30", n, err)
+	}
+}
+
+func TestOnlyOnePrunesAtATime(t *testing.T) {
+	pool := openPool(t)
+	markers(t, pool, "a", 10, 8*24*time.Hour)
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock(hashtextextended('inbox a', 7215))"); err != nil {
+			return err
+		}
+		return inbox.Of("a").Prune(t.Context(), pool, inbox.Retention, func(int64) { t.Error("pruned beside another") })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "left", lines(t, pool, left), "a 10")
+}
+
+// TestPruningBesideWriters prunes while events are taken in: nobody is refused and
+// nothing that is young goes.
+func TestPruningBesideWriters(t *testing.T) {
+	pool := openPool(t)
+	markers(t, pool, turnover.Name, 20_000, 8*24*time.Hour)
+	f := newFeeder(t, pool, turnover.Kind(), partition)
+	var pruning sync.WaitGroup
+	pruning.Go(func() {
+		if err := inbox.Of(turnover.Name).Prune(context.WithoutCancel(t.Context()), pool, inbox.Retention, nil); err != nil {
+			t.Error(err)
+		}
+	})
+	for n := range 20 {
+		f.feed(eventAs(string(rune('a'+n)), "FundsCredited", "a", n+1, noon, eur("1")))
+	}
+	pruning.Wait()
+	same(t, "turnover", turnoverOf(t, pool), "2026-01-01 EUR 20.00 0.00 20")
+	same(t, "left", lines(t, pool, left), turnover.Name+" 20")
+}
+
+// pruned is an Observer that keeps what it is told of the inbox.
+type pruned struct {
+	counted
+	rows, deleted int64
+}
+
+func (p *pruned) InboxRows(n int64)   { p.rows = n }
+func (p *pruned) InboxPruned(n int64) { p.deleted += n }
+
+func TestTheInboxIsLookedAfterBesideTheConsuming(t *testing.T) {
+	pool := openPool(t)
+	markers(t, pool, turnover.Name, 5, 2*time.Hour)
+	markers(t, pool, turnover.Name, 7, time.Minute)
+	told := &pruned{}
+	cfg := readmodel.RunConfig{Pool: pool, InboxRetention: time.Hour, Observer: told}
+	for _, task := range turnover.Kind().Tasks(cfg) {
+		if err := task.Run(t.Context()); err != nil {
+			t.Errorf("%s: %v", task.Name, err)
+		}
+	}
+	if told.deleted != 5 || told.rows != 7 {
+		t.Errorf("deleted %d, counted %d; want 5 and 7", told.deleted, told.rows)
+	}
+}

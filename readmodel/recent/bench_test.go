@@ -1,0 +1,30 @@
+package recent_test
+
+import (
+	"fmt"
+	"testing"
+
+	"projector/readmodel"
+	"projector/readmodel/recent"
+)
+
+// BenchmarkCache asks for an event and then marks it, as each event of a stream
+// without redeliveries does.
+func BenchmarkCache(b *testing.B) {
+	c := recent.New(recent.Config{Bytes: func() int { return 32 << 20 }})
+	events := make([]readmodel.Seen, 1<<20)
+	for i := range events {
+		events[i] = seen(fmt.Sprintf("%08x-0000-4000-8000-%012x", i*7919, i))
+	}
+	n := 0
+	for b.Loop() {
+		s := events[n&(1<<20-1)]
+		n++
+		if _, err := c.Check(s); err != nil {
+			b.Fatal(err)
+		}
+		if err := c.Mark([]readmodel.Seen{s}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+// Package recent remembers, in bounded memory and for a bounded time, which events
+// were taken in lately. It is a hint in front of the table or the inbox that decide:
+// what it has seen need not be asked there, what it has forgotten is.
+//
+// It is filled only with what is durable, and emptied whenever the partition is
+// claimed, because the database may then be an older one than it remembers.
+package recent
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"time"
+
+	"projector/readmodel"
+)
+
+// TTL is how long an event is remembered unless said otherwise.
+const TTL = time.Hour
+
+// Config bounds a Cache.
+type Config struct {
+	Bytes func() int       // approximate memory it may hold, as of now
+	TTL   time.Duration    // 0: TTL
+	Now   func() time.Time // nil: time.Now
+}
+
+// Of makes the cache of one partition of a process.
+func Of(cfg readmodel.RunConfig) readmodel.Recent { return New(Config{Bytes: cfg.CacheBytes}) }
+
+// Cache remembers events of one partition in two turns: those marked since the last
+// turn, and those of the turn before, which the next one drops. It is used by one
+// goroutine at a time.
+//
+// An event is known by two independent 64-bit hashes under seeds that nobody knows.
+// To be taken for another one it would have to meet it in 128 bits.
+type Cache struct {
+	cfg       Config
+	seeds     [2]maphash.Seed
+	began     time.Time
+	hot, cold turn
+}
+
+type fingerprint [2]uint64
+
+// turn holds events by when they were marked, in ns since the cache began.
+type turn struct {
+	marked map[fingerprint]int64
+	since  int64
+}
+
+var _ readmodel.Recent = (*Cache)(nil)
+
+// New returns an empty cache.
+func New(cfg Config) *Cache {
+	if cfg.TTL <= 0 {
+		cfg.TTL = TTL
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	c := &Cache{cfg: cfg, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, began: cfg.Now()}
+	c.Clear()
+	return c
+}
+
+func (c *Cache) now() int64 { return int64(c.cfg.Now().Sub(c.began)) }
+
+func (c *Cache) fingerprint(s readmodel.Seen) (f fingerprint) {
+	var number [8]byte
+	binary.LittleEndian.PutUint64(number[:], uint64(s.Key.Number)) //nolint:gosec // G115: its bits
+	for i, seed := range c.seeds {
+		var h maphash.Hash
+		h.SetSeed(seed)
+		_, _ = h.WriteString(s.EventID)
+		_, _ = h.Write(number[:])
+		_, _ = h.WriteString(s.Key.Text)
+		f[i] = h.Sum64()
+	}
+	return f
+}
+
+// Check reports whether the event was marked within the TTL. A clock that has jumped
+// makes it forget.
+func (c *Cache) Check(s readmodel.Seen) (bool, error) {
+	p := c.fingerprint(s)
+	at, found := c.hot.marked[p]
+	if !found {
+		if at, found = c.cold.marked[p]; !found {
+			return false, nil
+		}
+	}
+	age := c.now() - at
+	return age >= 0 && age < int64(c.cfg.TTL), nil
+}
+
+// entryBytes is what an event costs in a map that has just grown.
+const entryBytes = 64
+
+// Mark remembers events that are durable.
+func (c *Cache) Mark(events []readmodel.Seen) error {
+	now, most := c.now(), c.cfg.Bytes()/2/entryBytes
+	for _, s := range events {
+		if len(c.hot.marked) >= most || now-c.hot.since >= int64(c.cfg.TTL) {
+			c.hot, c.cold = newTurn(now), c.hot
+		}
+		c.hot.marked[c.fingerprint(s)] = now
+	}
+	return nil
+}
+
+// Clear forgets everything.
+func (c *Cache) Clear() { c.hot, c.cold = newTurn(c.now()), newTurn(c.now()) }
+
+// Held is the approximate memory held, in bytes.
+func (c *Cache) Held() int { return (len(c.hot.marked) + len(c.cold.marked)) * entryBytes }
+
+func newTurn(now int64) turn { return turn{marked: map[fingerprint]int64{}, since: now} }

@@ -1,0 +1,109 @@
+package readmodel_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"projector/readmodel"
+	"projector/readmodel/recent"
+	"projector/readmodel/statement"
+	"projector/readmodel/turnover"
+)
+
+// broken is a recent-event cache that fails every time.
+type broken struct{}
+
+var errBroken = errors.New("broken")
+
+func (broken) Check(readmodel.Seen) (bool, error) { return false, errBroken }
+func (broken) Mark([]readmodel.Seen) error        { return errBroken }
+func (broken) Clear()                             {}
+
+// caches are recent-event caches in every state of health.
+func caches() map[string]func(readmodel.RunConfig) readmodel.Recent {
+	cache := func(bytes int, now func() time.Time) func(readmodel.RunConfig) readmodel.Recent {
+		return func(readmodel.RunConfig) readmodel.Recent {
+			return recent.New(recent.Config{Bytes: func() int { return bytes }, Now: now})
+		}
+	}
+	jumping := func() time.Time { return time.Unix(rand.Int64N(1<<32), 0) }
+	return map[string]func(readmodel.RunConfig) readmodel.Recent{
+		"none":           nil,
+		"sound":          cache(1<<20, time.Now),
+		"always evicted": cache(0, time.Now),
+		"clock jumping":  cache(1<<20, jumping),
+		"always error":   func(readmodel.RunConfig) readmodel.Recent { return broken{} },
+	}
+}
+
+// TestTheRecentEventCacheDecidesNothing feeds the same deliveries through caches in
+// every state of health: rows and outcomes are the same.
+func TestTheRecentEventCacheDecidesNothing(t *testing.T) {
+	var deliveries [][]string
+	for n := range 12 {
+		var batch []string
+		for i := range 20 {
+			v := (n*7 + i) % 60 // again and again
+			batch = append(batch, eventAs(fmt.Sprint("e", v), "FundsCredited", "a", v+1, noon, eur("1")))
+		}
+		deliveries = append(deliveries, batch)
+	}
+	answers := map[string]string{ // whether there were hits, misses, errors
+		"none": "false false false", "sound": "true true false",
+		"always error": "false false true",
+	}
+	for _, kind := range []readmodel.Kind{statement.Kind(), turnover.Kind()} {
+		want := ""
+		for name, with := range caches() {
+			t.Run(kind.Name()+", "+name, func(t *testing.T) {
+				pool := openPool(t)
+				k := kind.(readmodel.EventKind)
+				k.Recent = with
+				f := feederOf(t, pool, k, partition)
+				for i, batch := range deliveries {
+					f.feed(batch...)
+					if i == 6 {
+						f.claim(0) // with all of it to be read again
+					}
+				}
+				got := fmt.Sprint(statementOf(t, pool), turnoverOf(t, pool), f.outcomes())
+				if want == "" {
+					want = got
+				}
+				same(t, "rows and outcomes", got, want)
+				if want, known := answers[name]; known {
+					same(t, "answers", fmt.Sprint(f.told.hits > 0, f.told.misses > 0, f.told.errors > 0), want)
+				}
+			})
+		}
+	}
+}
+
+// TestTheRecentEventCacheIsFilledByCommitsOnly: an event of a transaction that was
+// not committed is not seen.
+func TestTheRecentEventCacheIsFilledByCommitsOnly(t *testing.T) {
+	pool := openPool(t)
+	k := turnover.Kind().(readmodel.EventKind)
+	k.Recent = caches()["sound"]
+	f := feederOf(t, pool, k, partition)
+	value := eventAs("e", "FundsCredited", "a", 1, noon, eur("1"))
+	f.judge(value)
+	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET fence = fence + 1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.flush(); err == nil {
+		t.Fatal("a fenced owner has written")
+	}
+	f.claim(0)
+	f.feed(value)
+	same(t, "turnover", turnoverOf(t, pool), "2026-01-01 EUR 1.00 0.00 1")
+	if _, err := pool.Exec(t.Context(), "TRUNCATE daily_turnover, inbox; UPDATE projector_position SET next_offset = 0"); err != nil {
+		t.Fatal(err)
+	}
+	f.claim(0) // an older database was restored: what was seen in the other does not count
+	f.feed(value)
+	same(t, "turnover of a restored database", turnoverOf(t, pool), "2026-01-01 EUR 1.00 0.00 1")
+}
