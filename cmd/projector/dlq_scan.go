@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -41,7 +43,8 @@ type scan struct {
 	selection
 	payload  bool // keep key, value and headers
 	progress *progress
-	foreign  int // records that are no dead letters
+	foreign  int            // records that are no dead letters
+	others   map[string]int // dead letters of other projections
 	names    map[string]string
 }
 
@@ -80,6 +83,10 @@ func (s *scan) take(dlqTopic string, entry dlq.Entry, corrected bool) *deadLette
 	s.format.Decode(event.Message{Key: e.Key, Value: e.Value, Headers: e.Headers}, &d.decoded)
 	if account, version, known := e.Subject(&d.decoded); known && e.AccountID == "" {
 		e.AccountID, e.Received, e.EventID = account, &version, d.decoded.Event.ID
+	}
+	if of := s.filter.Projection; of != "" && of != e.Projection {
+		s.countOther(e.Projection)
+		return nil
 	}
 	if !s.filter.Matches(e) {
 		return nil
@@ -207,9 +214,23 @@ func (d *deadLetter) subject() readmodel.Subject {
 	}
 }
 
-// warnForeign tells of records that are no dead letters.
+func (s *scan) countOther(projection string) {
+	if s.others == nil {
+		s.others = map[string]int{}
+	}
+	const enough = 100 // different ones; more are no names
+	if _, known := s.others[projection]; !known && len(s.others) >= enough {
+		projection = "…"
+	}
+	s.others[strings.Clone(projection)]++
+}
+
+// warnForeign tells of records that are no dead letters, or not of this projection.
 func (s *scan) warnForeign(std *streams) {
 	if s.foreign > 0 {
 		_, _ = fmt.Fprintf(std.err, "%d records of topic %s are no dead letters and were passed over\n", s.foreign, s.topic)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.others)) {
+		_, _ = fmt.Fprintf(std.err, "%d dead letters are of projection %s, see --projection\n", s.others[name], printable(name))
 	}
 }

@@ -35,6 +35,8 @@ func TestEachProjectionHasItsOwnPositionsAndLetters(t *testing.T) {
 		equal(t, pick(s.lines("dlq", "list", "--group="+strings.ReplaceAll(name, "_", "-")+"-projector"), "account_id", "received_version", "class", "status"), want[name])
 		equal(t, statuses(s.lines("dlq", "list", "--group=nobody")), "")
 	}
+	_, _, said := s.command("dlq", "list", "--projection=daily_turnover")
+	contains(t, said, "4 dead letters are of projection account_balance, see --projection", "3 dead letters are of projection account_statement")
 	var positions string
 	err := s.pool.QueryRow(t.Context(), `SELECT string_agg(consumer_group || ' ' || projection || ' ' || next_offset, ', ' ORDER BY projection) FROM projector_position`).Scan(&positions)
 	if err != nil {
