@@ -214,15 +214,15 @@ func (d *deadLetter) subject() readmodel.Subject {
 	}
 }
 
-func (s *scan) countOther(projection string) {
+func (s *scan) countOther(name string) {
 	if s.others == nil {
 		s.others = map[string]int{}
 	}
 	const enough = 100 // different ones; more are no names
-	if _, known := s.others[projection]; !known && len(s.others) >= enough {
-		projection = "…"
+	if _, known := s.others[name]; !known && len(s.others) >= enough {
+		name = "…"
 	}
-	s.others[strings.Clone(projection)]++
+	s.others[strings.Clone(name)]++
 }
 
 // warnForeign tells of records that are no dead letters, or not of this projection.

@@ -38,7 +38,8 @@ func settle(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) er
 
 // readSettled reads what stands at the keys of the entries from a place on. A row of
 // this very transaction is the first entry's that has its key; those behind it with
-// the same key were delivered twice at once.
+// the same key were delivered twice at once. Transaction ids come round again, so a
+// row counts as ours only when it holds what we sent.
 func readSettled(rows pgx.Rows, entries []readmodel.Entry, from int) (n int, err error) {
 	var (
 		place int64
@@ -48,7 +49,7 @@ func readSettled(rows pgx.Rows, entries []readmodel.Entry, from int) (n int, err
 	_, err = pgx.ForEachRow(rows, []any{&place, &id, &ours}, func() error {
 		n++
 		i := from + int(place)
-		if ours && (i == 0 || entries[i-1].Key != entries[i].Key) {
+		if ours && id == entries[i].Event.ID && (i == 0 || entries[i-1].Key != entries[i].Key) {
 			return nil
 		}
 		entries[i].Present = id
