@@ -3,8 +3,6 @@
 package deploy_test
 
 import (
-	"encoding/json"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -77,45 +75,5 @@ func TestChangedAlertsFailTheirTests(t *testing.T) {
 		if _, err := run(t.Context(), folder, "promtool", "test", "rules", "alerts_test.yaml"); err == nil {
 			t.Errorf("with %q instead of %q all tests pass", to, from)
 		}
-	}
-}
-
-// TestPanelsAreQueries has Prometheus parse what the dashboard asks.
-func TestPanelsAreQueries(t *testing.T) {
-	var dashboard struct {
-		Panels []struct {
-			Title   string
-			Targets []struct{ Expr string }
-		}
-	}
-	if err := json.Unmarshal([]byte(read(t, "monitoring/dashboard.json")), &dashboard); err != nil {
-		t.Fatal(err)
-	}
-	grafana := strings.NewReplacer("$__rate_interval", "1m", "$namespace", ".*", "$projection", ".*", "$instance", ".*")
-	type record struct {
-		Record string `yaml:"record"`
-		Expr   string `yaml:"expr"`
-	}
-	type group struct {
-		Name  string   `yaml:"name"`
-		Rules []record `yaml:"rules"`
-	}
-	queries := group{Name: "panels"}
-	for _, panel := range dashboard.Panels {
-		for _, target := range panel.Targets {
-			queries.Rules = append(queries.Rules, record{fmt.Sprintf("panel:%d", len(queries.Rules)), grafana.Replace(target.Expr)})
-		}
-	}
-	if len(queries.Rules) < 30 {
-		t.Fatalf("%d queries", len(queries.Rules))
-	}
-	text, err := yaml.Marshal(map[string][]group{"groups": {queries}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "panels.yaml")
-	write(t, path, string(text))
-	if _, err := run(t.Context(), ".", "promtool", "check", "rules", path); err != nil {
-		t.Error(err)
 	}
 }
