@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"projector/e2e/stream"
 	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
 )
@@ -168,6 +169,17 @@ func TestRoles(t *testing.T) {
 			t.Errorf("operator: %s: exit status %d: %s", strings.Join(args, " "), status, stderr)
 		}
 	}
+	r.exec("UPDATE account_balance SET balance = balance + 1")
+	rebuild := []string{"rebuild", topic, group, "--ignore-event-types=" + stream.IgnoredType, "--yes"}
+	if status, stderr := r.as("bank_operator", rebuild...); status != 1 || !strings.Contains(stderr, "42501") {
+		t.Errorf("operator: rebuild: exit status %d: %s", status, stderr)
+	}
+	if status, stderr := r.as("bank_migrate", rebuild...); status != 0 {
+		t.Errorf("rebuild: exit status %d: %s", status, stderr)
+	}
+	if wrong := r.balances(); wrong != 0 {
+		t.Errorf("%d balances are not what the events come to", wrong)
+	}
 	r.refusals()
 }
 
@@ -183,6 +195,19 @@ func (r *roles) filled(table string) func() string {
 		}
 		return ""
 	}
+}
+
+// balances counts the accounts whose balance is not the oracle's. A version that was
+// passed over is unknown to that, and so is its account.
+func (r *roles) balances() (wrong int) {
+	r.t.Helper()
+	rows := r.rows()
+	for id, want := range r.judged().Rows() {
+		if got := rows[id]; !want.Stale && got.Balance != want.Balance {
+			wrong++
+		}
+	}
+	return wrong
 }
 
 // refusals tries what a user could do harm with.

@@ -20,6 +20,8 @@ BEGIN
         EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), wanted);
     END LOOP;
     EXECUTE format('GRANT CREATE ON SCHEMA %I TO projector_migrator', current_schema());
+    -- A rebuild has its tables in a schema of its own.
+    EXECUTE format('GRANT CREATE ON DATABASE %I TO projector_migrator', current_database());
     -- Before PostgreSQL 15 everybody could create tables in "public".
     EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM PUBLIC', current_schema());
     -- Who repairs does what a running projector does, and leaves a trace of it.

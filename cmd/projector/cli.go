@@ -36,6 +36,7 @@ type cli struct {
 	Lag     lagCmd     `cmd:"" help:"Show how far the read model is behind the topic, from outside the running process."`
 	Verify  verifyCmd  `cmd:"" help:"Compare the read model with an authoritative ledger; exit status 1 when they differ."`
 	Inbox   inboxCmd   `cmd:"" help:"Look after the markers of messages taken in."`
+	Rebuild rebuildCmd `cmd:"" help:"Build the balances again from the first record beside the live ones, compare them, and put them in their place."`
 	Migrate migrateCmd `cmd:"" help:"Bring the database schema up to date. Safe to run from many places at once."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }

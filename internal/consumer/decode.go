@@ -77,14 +77,15 @@ func decodeChunk(raw []*kgo.Record, format event.Format) *chunk {
 		if r.Attrs.IsControl() {
 			continue
 		}
-		c.records = append(c.records, projection.Judgeable{Record: fromKafka(r)})
+		c.records = append(c.records, projection.Judgeable{Record: FromKafka(r)})
 		j := &c.records[len(c.records)-1]
 		format.Decode(j.Record.Message, &j.Decoded)
 	}
 	return c
 }
 
-func fromKafka(r *kgo.Record) projection.Record {
+// FromKafka is the record as projections know it.
+func FromKafka(r *kgo.Record) projection.Record {
 	rec := projection.Record{
 		Message:   event.Message{Key: r.Key, Value: r.Value},
 		Topic:     r.Topic,

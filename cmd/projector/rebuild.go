@@ -1,0 +1,280 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/rebuild"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+type rebuildCmd struct {
+	Yes       bool  `help:"Do it. Without it, only compare."`
+	Partial   bool  `help:"Go on although the topic has lost its first records: rebuild only accounts whose every event is there, and remove none."`
+	Limit     int   `default:"1000" placeholder:"N" help:"List at most so many differences; all are counted (default 1000)."`
+	ParkLimit int64 `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events kept in the database behind a hole, an account (default 10000)."`
+	actorFlags
+	kafkaFlags
+	databaseFlags
+	groupFlags
+	eventFlags
+	logFlags
+	outputFlags
+}
+
+// Run rebuilds the balances beside the live ones, compares them and, if it is wanted,
+// puts them in their place.
+func (c *rebuildCmd) Run(ctx context.Context, std *streams) (err error) {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	format, err := c.format()
+	if err != nil {
+		return err
+	}
+	log, err := c.logger(std.err)
+	if err != nil {
+		return err
+	}
+	pool, client, err := connect(ctx, &c.databaseFlags, &c.kafkaFlags, log)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	defer client.Close()
+	r := &rebuilding{cmd: c, std: std, format: format, pool: pool, source: newTopicSource(client, c.Topic)}
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	if r.shadow, err = openShadow(ctx, pool); err != nil {
+		return err
+	}
+	defer func() {
+		// Also when ctx has ended: nothing must stay behind.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), oneShotWithin)
+		defer cancel()
+		err = errors.Join(err, r.shadow.Close(ctx))
+	}()
+	return r.run(ctx)
+}
+
+func openShadow(ctx context.Context, pool *pgxpool.Pool) (*readmodel.Shadow, error) {
+	shadow, err := readmodel.OpenShadow(ctx, pool)
+	if errors.Is(err, readmodel.ErrRebuilding) {
+		return nil, refusal{err.Error()}
+	}
+	return shadow, err
+}
+
+func (c *rebuildCmd) validate() error {
+	if err := c.groupFlags.validate(); err != nil {
+		return err
+	}
+	switch {
+	case c.Projection != readmodel.BalanceName:
+		return usagef("--projection (PROJECTION): only %s can be rebuilt beside its consumers; to build %s again, see the "+
+			"runbook, \"Building a projection again\"", readmodel.BalanceName, c.Projection)
+	case c.Limit < 0:
+		return usagef("--limit (PROJECTOR_LIMIT): must not be negative")
+	case c.ParkLimit < 0:
+		return usagef("--park-limit (PARK_LIMIT): must not be negative")
+	}
+	return nil
+}
+
+// rebuilding is one rebuild.
+type rebuilding struct {
+	cmd    *rebuildCmd
+	std    *streams
+	format event.Format
+	pool   *pgxpool.Pool
+	source *topicSource
+	topic  topicExtent // as it was at the start
+	shadow *readmodel.Shadow
+	build  *rebuild.Build
+	shown  *progress
+}
+
+const (
+	// nearEnough is how many records the build may be behind before it is compared.
+	nearEnough = 10_000
+	// roundsAtMost bounds how often it tries to come that near.
+	roundsAtMost = 20
+	// spareAtOnce is how many accounts are looked up at a time that have later events.
+	spareAtOnce = 5000
+)
+
+func (r *rebuilding) run(ctx context.Context) error {
+	if err := r.begin(ctx); err != nil {
+		return err
+	}
+	r.shown = newProgress(r.std.err, "read")
+	defer r.shown.done()
+	if err := r.approach(ctx); err != nil {
+		return err
+	}
+	if err := r.stillWhole(ctx); err != nil {
+		return err
+	}
+	report, err := r.shadow.Compare(ctx, readmodel.CompareOptions{
+		Topic: r.cmd.Topic, Corrected: r.build.Corrected(), Partial: r.cmd.Partial,
+		ParkLimit: r.cmd.ParkLimit, List: r.cmd.Limit,
+	}, r.catchUp)
+	if err == nil {
+		err = r.lookAhead(ctx, &report)
+	}
+	if err != nil {
+		return err
+	}
+	var changed *int64
+	if r.cmd.Yes {
+		changed = new(int64)
+		if report.Different > 0 {
+			*changed, err = r.shadow.Swap(ctx, readmodel.SwapOptions{
+				Topic: r.cmd.Topic, ParkLimit: r.cmd.ParkLimit, Actor: r.cmd.name(),
+			}, r.catchUp)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.shown.done()
+	return r.cmd.print(r.std, r.build.Records(), &report, changed)
+}
+
+// begin prepares the build of every partition.
+func (r *rebuilding) begin(ctx context.Context) error {
+	skips, err := readmodel.LoadSkips(ctx, r.pool)
+	if err != nil {
+		return err
+	}
+	replays, err := readmodel.LoadReplays(ctx, r.pool)
+	if err != nil {
+		return err
+	}
+	balances := readmodel.BalanceConfig{
+		Pool: r.shadow.Pool, Format: r.format, FirstVersion: r.cmd.FirstVersion, ParkLimit: rebuild.ParkLimit,
+		CacheBytes: func() int { return rebuild.CacheBytes },
+	}
+	repair := readmodel.RepairConfig{Format: r.format, FirstVersion: r.cmd.FirstVersion}
+	cfg := rebuild.Config{
+		Source: r.source, Format: r.format, Topic: r.cmd.Topic, TopicID: r.topic.id, Starts: r.topic.starts,
+		Open: func(partition int32) rebuild.Projection {
+			return readmodel.NewBalance(balances, readmodel.Partition{Group: "rebuild", Topic: r.cmd.Topic, Number: partition})
+		},
+		PassOver: func(ctx context.Context, s *rebuild.Skip, seen bool) (bool, error) {
+			return r.shadow.PassOver(ctx, repair, &readmodel.AuditedEvent{AccountID: s.AccountID, Version: s.Version, Place: s.Place}, seen)
+		},
+	}
+	for _, s := range skips {
+		cfg.Skips = append(cfg.Skips, rebuild.Skip{AccountID: s.AccountID, Version: s.Version, Place: s.Place})
+	}
+	for _, a := range replays {
+		cfg.Replays = append(cfg.Replays, rebuild.Replay{AccountID: a.AccountID, Class: event.Class(a.Class), Place: a.Place})
+	}
+	r.build = rebuild.New(cfg)
+	return nil
+}
+
+// approach reads until the build is near to where the live balances are.
+func (r *rebuilding) approach(ctx context.Context) error {
+	for range roundsAtMost {
+		positions, err := readmodel.LoadTopicPositions(ctx, r.pool, r.cmd.Topic)
+		if err != nil {
+			return err
+		}
+		ends, err := r.ends(positions)
+		if err != nil {
+			return err
+		}
+		behind := r.build.Ahead(ends)
+		if err := r.advance(ctx, ends); err != nil {
+			return err
+		}
+		if behind <= nearEnough {
+			return nil
+		}
+	}
+	return nil // the consumers are as fast as this: the rest is read while they wait
+}
+
+// catchUp brings the build exactly to the positions.
+func (r *rebuilding) catchUp(ctx context.Context, positions []readmodel.TopicPosition) error {
+	ends, err := r.ends(positions)
+	if err != nil {
+		return err
+	}
+	return r.advance(ctx, ends)
+}
+
+func (r *rebuilding) advance(ctx context.Context, ends map[int32]int64) error {
+	total := int64(0)
+	for number, end := range ends {
+		total += end - r.topic.starts[number]
+	}
+	return r.build.Advance(ctx, ends, func(passed int64) { r.shown.update(passed, max(passed, total)) })
+}
+
+// ends are the offsets to rebuild up to, by partition; it refuses what cannot be right.
+func (r *rebuilding) ends(positions []readmodel.TopicPosition) (map[int32]int64, error) {
+	ends := map[int32]int64{}
+	for _, p := range positions {
+		start, known := r.topic.starts[p.Partition]
+		switch {
+		case p.TopicIDs[0] != r.topic.id || p.TopicIDs[1] != r.topic.id:
+			return nil, refusef("partition %d: a stored position belongs to a topic of this name that was deleted; "+
+				"see the runbook, \"topic recreated\"", p.Partition)
+		case !known:
+			return nil, refusef("partition %d: there is a position and no such partition", p.Partition)
+		case p.Next < start:
+			return nil, refusef("partition %d: offsets %d to %d were removed by retention before they were consumed; "+
+				"see the runbook, \"position expired\"", p.Partition, p.Next, start-1)
+		}
+		ends[p.Partition] = p.Next
+	}
+	return ends, nil
+}
+
+// lookAhead spares the accounts that seem unknown because the consumers have not come
+// to their events yet, or not again: their positions may have been deleted.
+func (r *rebuilding) lookAhead(ctx context.Context, report *readmodel.RebuildReport) error {
+	if report.Unknown == 0 {
+		return nil
+	}
+	now, err := r.source.extent(ctx)
+	if err != nil {
+		return err
+	}
+	for number, end := range now.ends {
+		ids := map[string]struct{}{}
+		spare := func() error {
+			err := r.shadow.Spare(ctx, report, slices.Collect(maps.Keys(ids)))
+			clear(ids)
+			return err
+		}
+		for record, err := range r.source.Records(ctx, number, r.build.Next(number), end) {
+			if err != nil {
+				return err
+			}
+			var d event.Decoded
+			if r.format.Decode(record.Message, &d); d.Event.AccountID != "" {
+				ids[storable(strings.Clone(d.Event.AccountID))] = struct{}{}
+			}
+			if len(ids) >= spareAtOnce {
+				if err := spare(); err != nil {
+					return err
+				}
+			}
+		}
+		if err := spare(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package rebuild
+
+import (
+	"context"
+	"iter"
+	"math"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"projector/projection"
+	"projector/projection/event"
+)
+
+// Projection is what one partition's records are turned into; see internal/consumer.
+type Projection interface {
+	Claim(context.Context, projection.Claim) (projection.Position, error)
+	Judge(ctx context.Context, records []projection.Judgeable, limit int) (int, error)
+	Heal(ctx context.Context, limit int) (bool, error)
+	Pending() projection.Pending
+	Changes() *projection.Changes
+	Write(ctx context.Context, next int64, c *projection.Changes) error
+	Reject(reason string) bool
+}
+
+// Source streams the committed records of a stretch of a partition, from is part of
+// it and to is not. An error ends the iteration.
+type Source interface {
+	Records(ctx context.Context, partition int32, from, to int64) iter.Seq2[projection.Record, error]
+}
+
+// Skip is a version that was passed over on purpose.
+type Skip struct {
+	AccountID string
+	Version   int64
+	// Place is where its event stood when it was known; without a topic it was not.
+	Place projection.Place
+}
+
+// Known reports whether the event that was passed over was known.
+func (s *Skip) Known() bool { return s.Place.Topic != "" }
+
+// Replay is a dead letter that was applied to the database directly.
+type Replay struct {
+	AccountID string
+	Class     event.Class // of the dead letter
+	Place     projection.Place
+}
+
+// Config is all a Build needs.
+type Config struct {
+	Source Source
+	Format event.Format
+	Open   func(partition int32) Projection
+	// PassOver passes over the version if it is the account's next one and, unless
+	// seen, if its event waits there; it answers whether the skip is done with.
+	PassOver func(ctx context.Context, s *Skip, seen bool) (bool, error)
+	Topic    string
+	TopicID  string
+	Starts   map[int32]int64 // the first offset of each partition
+	Skips    []Skip
+	Replays  []Replay
+}
+
+const (
+	// atOnce is how many partitions are read at a time.
+	atOnce = 4
+	// chunkRecords is how many records are judged at a time.
+	chunkRecords = 512
+	// flushEvents and flushBytes bound one transaction, and with it the memory.
+	flushEvents = 200_000
+	flushBytes  = 16 << 20
+)
+
+// CacheBytes is what a partition may remember of accounts.
+const CacheBytes = 16 << 20
+
+// Build is a projection that is being rebuilt.
+type Build struct {
+	cfg        Config
+	partitions map[int32]*partition
+	skips      map[string][]Skip // by account, ascending
+	passed     atomic.Int64
+	records    atomic.Int64
+}
+
+// New prepares a build of all partitions in cfg.Starts.
+func New(cfg Config) *Build {
+	b := &Build{cfg: cfg, partitions: map[int32]*partition{}, skips: map[string][]Skip{}}
+	for _, s := range cfg.Skips {
+		b.skips[s.AccountID] = append(b.skips[s.AccountID], s)
+	}
+	for number, start := range cfg.Starts {
+		b.partitions[number] = &partition{
+			build: b, number: number, proj: cfg.Open(number), next: start, furthest: start, limit: flushEvents,
+			waiting: map[string]struct{}{}, replays: map[int64]Replay{},
+		}
+	}
+	for _, r := range cfg.Replays {
+		if p := b.partitions[r.Place.Partition]; p != nil && r.Place.Topic == cfg.Topic {
+			p.replays[r.Place.Offset] = r
+		}
+	}
+	return b
+}
+
+// Advance brings each partition exactly to its offset in ends. observe, which may be
+// nil, is told how many offsets have been passed since the beginning; it is called by
+// several goroutines.
+func (b *Build) Advance(ctx context.Context, ends map[int32]int64, observe func(passed int64)) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for number, end := range ends {
+		group.Go(func() error { return b.partitions[number].advance(ctx, end, observe) })
+	}
+	return group.Wait()
+}
+
+// Records is how many records were read, those read again included.
+func (b *Build) Records() int64 { return b.records.Load() }
+
+// Ahead is how many offsets lie between where the build is and ends.
+func (b *Build) Ahead(ends map[int32]int64) (n int64) {
+	for number, end := range ends {
+		n += max(0, end-b.partitions[number].next)
+	}
+	return n
+}
+
+// Next is up to where a partition is rebuilt.
+func (b *Build) Next(partition int32) int64 {
+	if p := b.partitions[partition]; p != nil {
+		return p.next
+	}
+	return 0 // made since
+}
+
+// Corrected are the accounts to which a dead letter was applied that the topic does not
+// have in a form that can be applied: the topic alone cannot rebuild them.
+func (b *Build) Corrected() map[string]bool {
+	places := map[projection.Place]bool{}
+	for _, p := range b.partitions {
+		for _, r := range p.replays {
+			places[r.Place] = true
+		}
+	}
+	corrected := map[string]bool{}
+	for _, r := range b.cfg.Replays {
+		if places[r.Place] || r.Place.Topic != b.cfg.Topic || b.partitions[r.Place.Partition] == nil {
+			corrected[r.AccountID] = true
+		}
+	}
+	return corrected
+}
+
+// ParkLimit parks every event behind a hole: those beyond the live limit are cut off
+// when they are compared.
+const ParkLimit = math.MaxInt64

@@ -1,0 +1,13 @@
+-- Remembers what waits beyond the park limit.
+INSERT INTO park_overflow (account_id, lowest_version, highest_version, events, expected_version, since)
+SELECT k.account_id, min(k.version), max(k.version), count(*), min(k.expected_version),
+       min(least(now(), to_timestamp(k.record_timestamp / 1000.0)))
+FROM (
+    SELECT p.account_id, p.version, p.expected_version, p.record_timestamp,
+           row_number() OVER (PARTITION BY p.account_id ORDER BY p.topic, p.partition, p."offset") AS n
+    FROM projector_rebuild.settled d
+    JOIN projector_rebuild.parked_event p ON p.account_id = d.account_id AND (d.version IS NULL OR p.version > d.version)
+) AS k
+WHERE k.n > $1
+GROUP BY k.account_id
+ORDER BY k.account_id;

@@ -1,0 +1,6 @@
+-- Up to where the live balances have taken in a topic, by partition: the furthest that
+-- any consumer group has been. A group that was rewound has still been there.
+SELECT partition, max(greatest(next_offset, judged_until)), min(topic_id), max(topic_id)
+FROM projector_position
+WHERE topic = $1 AND projection = 'account_balance'
+GROUP BY partition;

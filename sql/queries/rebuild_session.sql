@@ -1,0 +1,4 @@
+-- A transaction that compares or replaces everything takes as long as it takes, waits
+-- for Kafka in between, and is served by no index.
+SELECT set_config('statement_timeout', '0', true), set_config('enable_seqscan', 'on', true),
+       set_config('idle_in_transaction_session_timeout', '0', true), set_config('lock_timeout', '30s', true);

@@ -1,0 +1,1 @@
+ANALYZE projector_rebuild.account_balance, projector_rebuild.parked_event, projector_rebuild.park_overflow, projector_rebuild.difference;
