@@ -2,6 +2,7 @@ package projection
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
@@ -19,11 +20,38 @@ type Changes struct {
 	Letters []DeadLetter // to be published before anything is written
 	Bases   []Base       // what the letters' verdicts rest on
 
-	Rows      []Row     // new states, one an account, sorted by account id
+	Rows      []Row     // new states, where they were not gathered by a fold; see RowChunks
 	Parks     []*Parked // events to park, sorted by account id and version
 	Reclassed []Reclassed
 	Overflows []Overflow
 	Passed    []Passed // parked events up to these versions are done with
+
+	table   *table // of a fold
+	changed []*account
+}
+
+// NumRows is how many new states of accounts there are.
+func (c *Changes) NumRows() int { return len(c.Rows) + len(c.changed) }
+
+// RowChunks gives the new states of accounts out, one an account and sorted by
+// account id, size at a time. A chunk is valid until the next one: a flush of half a
+// million accounts would need 40 MB to have its rows all at once.
+func (c *Changes) RowChunks(size int) iter.Seq[[]Row] {
+	if c.table == nil {
+		return slices.Chunk(c.Rows, size)
+	}
+	return func(yield func([]Row) bool) {
+		rows := make([]Row, 0, min(size, len(c.changed)))
+		for accounts := range slices.Chunk(c.changed, size) {
+			rows = rows[:0]
+			for _, a := range accounts {
+				rows = append(rows, Row{AccountID: c.table.idOf(a), State: c.table.state(a)})
+			}
+			if !yield(rows) {
+				return
+			}
+		}
+	}
 }
 
 // Base is the version a verdict assumed the database to have. Exists is false
@@ -63,7 +91,7 @@ type Passed struct {
 // Changes gathers what is pending. The answer is valid until the fold is used again.
 func (f *Fold) Changes() *Changes {
 	c := &f.changes
-	c.Rows, c.Parks, c.Passed = c.Rows[:0], c.Parks[:0], c.Passed[:0]
+	c.table, c.changed, c.Parks, c.Passed = f.cache.hot, c.changed[:0], c.Parks[:0], c.Passed[:0]
 	slices.SortFunc(f.dirty, func(a, b *account) int { return strings.Compare(f.idOf(a), f.idOf(b)) })
 	for _, a := range f.dirty {
 		if h := f.holds[a]; h != nil {
@@ -76,10 +104,9 @@ func (f *Fold) Changes() *Changes {
 		if a.version == a.base {
 			continue
 		}
-		id := f.idOf(a)
-		c.Rows = append(c.Rows, Row{AccountID: id, State: f.cache.hot.state(a)})
+		c.changed = append(c.changed, a)
 		if a.held {
-			c.Passed = append(c.Passed, Passed{AccountID: id, Version: a.version})
+			c.Passed = append(c.Passed, Passed{AccountID: f.idOf(a), Version: a.version})
 		}
 	}
 	slices.SortFunc(c.Parks, func(a, b *Parked) int {
@@ -91,8 +118,9 @@ func (f *Fold) Changes() *Changes {
 
 // Pending tells how much waits to be flushed.
 type Pending struct {
-	Events int // records judged and parked events applied or dead-lettered
-	Bytes  int // approximate memory held
+	Events int  // records judged and parked events applied or dead-lettered
+	Bytes  int  // approximate memory held, without the accounts
+	Full   bool // the accounts take the memory they may: a flush frees some
 }
 
 // Pending tells how much waits to be flushed.
@@ -100,6 +128,7 @@ func (f *Fold) Pending() Pending {
 	return Pending{
 		Events: f.changes.Records + f.changes.Healed + f.changes.Turned,
 		Bytes:  f.changes.Bytes,
+		Full:   f.cache.hot.bytes() > f.opts.CacheBytes/2,
 	}
 }
 
@@ -122,10 +151,10 @@ func (f *Fold) Flushed() {
 	}
 	clear(f.dirty)
 	f.dirty = f.dirty[:0]
-	f.changes = Changes{Rows: f.changes.Rows[:0], Parks: f.changes.Parks[:0], Passed: f.changes.Passed[:0]}
+	f.changes = Changes{changed: f.changes.changed[:0], Parks: f.changes.Parks[:0], Passed: f.changes.Passed[:0]}
 	f.forgetUnread()
-	if f.cache.hot.bytes() > f.opts.CacheBytes/2 && len(f.healing) == 0 {
-		f.cache.turn()
+	if f.cache.hot.bytes() > f.opts.CacheBytes/4 && len(f.healing) == 0 {
+		f.cache.turn() // so that the next flush can be as deep
 		clear(f.holds) // of accounts that have healed: those on hold are forgotten above
 	}
 }

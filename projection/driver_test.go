@@ -2,6 +2,7 @@ package projection_test
 
 import (
 	"sort"
+	"strings"
 	"testing"
 
 	"projector/projection"
@@ -47,11 +48,14 @@ func (s *store) above(id string, version int64, n int) []projection.Parked {
 // write does what readmodel does in one transaction.
 func (s *store) write(t testing.TB, c *projection.Changes) {
 	t.Helper()
-	for _, r := range c.Rows {
-		if before, exists := s.rows[r.AccountID]; exists && before.Version >= r.State.Version {
-			t.Fatalf("account %s: version %d would be written over %d", r.AccountID, r.State.Version, before.Version)
+	for rows := range c.RowChunks(3) {
+		for _, r := range rows {
+			if before, exists := s.rows[r.AccountID]; exists && before.Version >= r.State.Version {
+				t.Fatalf("account %s: version %d would be written over %d", r.AccountID, r.State.Version, before.Version)
+			}
+			r.State.LastEventID = strings.Clone(r.State.LastEventID)
+			s.rows[r.AccountID] = r.State
 		}
-		s.rows[r.AccountID] = r.State
 	}
 	for _, p := range c.Passed {
 		for v := range s.parked[p.AccountID] {

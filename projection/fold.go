@@ -35,7 +35,9 @@ type Account struct {
 type FoldOptions struct {
 	FirstVersion int64
 	ParkLimit    int64 // parked events an account
-	CacheBytes   int   // approximate size of the accounts remembered between flushes, see SetCacheBytes
+	// CacheBytes is the size of all accounts in memory: half of it for those touched
+	// since the last turn, changed or not, see Pending.Full and SetCacheBytes.
+	CacheBytes int
 }
 
 // Fold folds the records of one partition over the accounts they touch and
@@ -78,8 +80,8 @@ type hold struct {
 }
 
 const (
-	dirtyBytes  = 160 // a row on its way to the database, without its strings
-	parkedBytes = 400 // a parked event or dead letter without its payload
+	dirtyBytes  = 2 * 8 // pointers to a changed account
+	parkedBytes = 400   // a parked event or dead letter without its payload
 )
 
 // NewFold returns an empty fold.
@@ -89,7 +91,7 @@ func NewFold(opts FoldOptions) *Fold {
 	return f
 }
 
-// SetCacheBytes changes the size of what is remembered between flushes.
+// SetCacheBytes changes the size of all accounts in memory.
 func (f *Fold) SetCacheBytes(n int) { f.opts.CacheBytes = n }
 
 // Reset forgets what is pending and what was learnt. Refused records are

@@ -57,7 +57,7 @@ func NewGroup(pool *pgxpool.Pool) *Group { return &Group{pool: pool} }
 // write writes m together with others, or answers false when it has to be written alone.
 func (g *Group) write(m *member) bool {
 	c := m.changes
-	if g == nil || len(c.Rows) > groupRows || len(c.Parks)+len(c.Reclassed)+len(c.Overflows)+len(c.Passed) > 0 {
+	if g == nil || c.NumRows() > groupRows || len(c.Parks)+len(c.Reclassed)+len(c.Overflows)+len(c.Passed) > 0 {
 		return false
 	}
 	m.done = make(chan error, 1)
@@ -112,7 +112,9 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 	var rows []projection.Row
 	for _, m := range members {
 		queueMove(b, m.partition, m.position, m.next, &moved)
-		rows = append(rows, m.changes.Rows...)
+		for chunk := range m.changes.RowChunks(groupRows) {
+			rows = append(rows, chunk...)
+		}
 	}
 	if len(rows) > 0 {
 		slices.SortFunc(rows, func(a, b projection.Row) int { return strings.Compare(a.AccountID, b.AccountID) })

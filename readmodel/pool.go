@@ -93,6 +93,10 @@ func OpenPool(ctx context.Context, url string, options ...ConnectOption) (*pgxpo
 	// A frozen backend must not hold up the one who asks for a connection.
 	cfg.PingTimeout = 500 * time.Millisecond
 	cfg.MaxConns = maxConns
+	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		registerColumns(conn.TypeMap())
+		return nil
+	}
 	cfg.MaxConnIdleTime = 5 * time.Minute
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -96,25 +94,32 @@ const upsertSlice = 8192
 // projection.ErrStale means that a row was not written because it is beyond the
 // version it was to get.
 func sendChanges(ctx context.Context, db session, b *pgx.Batch, c *projection.Changes) error {
-	first, rest := c.Rows[:min(upsertSlice, len(c.Rows))], c.Rows[min(upsertSlice, len(c.Rows)):]
 	var upserted int64
-	if len(first) > 0 {
-		queueUpsert(b, first, &upserted)
+	send := func() error {
+		err := db.SendBatch(ctx, b).Close()
+		b = &pgx.Batch{}
+		return err
 	}
-	queueHolds(b, c)
+	parks := true // behind the first rows, for accounts are locked first, as in repairs
+	for rows := range c.RowChunks(upsertSlice) {
+		queueUpsert(b, rows, &upserted)
+		if parks {
+			queueHolds(b, c)
+			parks = false
+		}
+		if err := send(); err != nil {
+			return err
+		}
+	}
+	if parks {
+		queueHolds(b, c)
+	}
 	if b.Len() > 0 {
-		if err := db.SendBatch(ctx, b).Close(); err != nil {
+		if err := send(); err != nil {
 			return err
 		}
 	}
-	for rows := range slices.Chunk(rest, upsertSlice) {
-		tag, err := db.Exec(ctx, sql.Query("upsert_balance"), balanceColumns(rows)...)
-		if err != nil {
-			return err
-		}
-		upserted += tag.RowsAffected()
-	}
-	if upserted != int64(len(c.Rows)) {
+	if upserted != int64(c.NumRows()) {
 		return projection.ErrStale
 	}
 	return nil
@@ -142,30 +147,6 @@ func queueHolds(b *pgx.Batch, c *projection.Changes) {
 		}
 		b.Queue(sql.Query("overflow"), ids, versions, expected)
 	}
-}
-
-// balanceColumns lays rows out as the arrays that upsert_balance.sql unnests.
-func balanceColumns(rows []projection.Row) []any {
-	n := len(rows)
-	var (
-		ids, currencies, events = make([]string, n), make([]string, n), make([]string, n)
-		minor, versions         = make([]int64, n), make([]int64, n)
-		digits                  = make([]int16, n)
-		closed                  = make([]bool, n)
-		times                   = make([]*time.Time, n)
-		at                      = make([]time.Time, n)
-	)
-	for i := range rows {
-		s := &rows[i].State
-		ids[i], currencies[i], events[i] = rows[i].AccountID, s.Currency.Code(), s.LastEventID
-		minor[i], versions[i], closed[i] = s.Balance, s.Version, s.Closed
-		digits[i] = int16(s.Currency.Digits()) //nolint:gosec // 0 to 4
-		if s.LastEventAt != projection.NoTime {
-			at[i] = time.UnixMicro(s.LastEventAt)
-			times[i] = &at[i]
-		}
-	}
-	return []any{ids, currencies, minor, digits, versions, closed, events, times}
 }
 
 // alreadyMoved reports whether the position is where this very writer was moving it.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -75,8 +74,16 @@ type runCmd struct {
 	databaseFlags
 	projectFlags
 	eventFlags
+	memoryFlags
 	logFlags
 	Listen string `env:"LISTEN_ADDR" default:":8080" placeholder:"ADDR" group:"HTTP" help:"Health, metrics and status page (default :8080)."`
+}
+
+func (c *runCmd) validate() error {
+	if err := c.projectFlags.validate(); err != nil {
+		return err
+	}
+	return c.memoryFlags.validate()
 }
 
 const (
@@ -85,11 +92,6 @@ const (
 	attemptWithin = 30 * time.Second
 	// drainWithin leaves room to commit within the 10 s a stop may take.
 	drainWithin = 5 * time.Second
-	// cacheBytes is what all partitions together remember of accounts.
-	cacheBytes = 64 << 20
-	// heapLimit is when the garbage collector begins to work harder, unless
-	// GOMEMLIMIT says otherwise.
-	heapLimit = 400 << 20
 )
 
 // Run consumes until ctx ends.
@@ -103,9 +105,8 @@ func (c *runCmd) Run(ctx context.Context, io *streams) error {
 		return err
 	}
 	defer p.close()
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(heapLimit)
-	}
+	plan := planMemory(c.MemoryLimit)
+	plan.apply()
 	return p.run(ctx)
 }
 
@@ -167,10 +168,11 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 	if p.admin, err = kgo.NewClient(client...); err != nil {
 		return nil, fmt.Errorf("create the Kafka client: %w", err)
 	}
+	plan := planMemory(c.MemoryLimit)
 	needs := acl.Needs{Topic: c.Topic, Group: c.group(), DLQ: c.dlqTopic(), Principal: c.principal()}
 	cfg := readmodel.RunConfig{
 		Pool: pool, Format: format, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit,
-		CacheBytes:     func() int { return max(256<<10, cacheBytes/max(1, p.consumer.Partitions())) },
+		CacheBytes:     func() int { return plan.accountsShare(p.consumer.Partitions()) },
 		InboxRetention: c.InboxRetention, Observer: observer{p.metrics, p},
 	}
 	p.tasks = kind.Tasks(cfg)
@@ -189,7 +191,7 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 		Health:         p.health,
 		Log:            log,
 		Retry:          p.retry,
-		Limits:         c.limits(kind),
+		Limits:         plan.limits(kind, c.MaxBatchBytes),
 		SessionTimeout: c.SessionTimeout,
 		DrainWithin:    drainWithin,
 	})
@@ -198,16 +200,6 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 	}
 	p.server = telemetry.NewServer(c.Listen, registry, p.health, p.status(c), log)
 	return p, nil
-}
-
-// limits are those of the consumer, narrowed by what the projection wants.
-func (f *projectFlags) limits(kind readmodel.Kind) consumer.Limits {
-	l := consumer.DefaultLimits()
-	l.BatchBytes = f.MaxBatchBytes
-	if n := kind.FlushEvents(); n > 0 {
-		l.FlushEvents = min(l.FlushEvents, n)
-	}
-	return l
 }
 
 // owner names this process, uniquely.

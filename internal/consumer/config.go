@@ -113,19 +113,21 @@ type Config struct {
 // Limits bound memory and latency.
 type Limits struct {
 	BatchBytes  int           // largest batch of records, decompressed: it is in memory as a whole
+	FetchBytes  int           // what one fetch may bring, before decompression; two may be under way
 	QueueBytes  int           // records fetched and not yet judged, all partitions together; twice that at worst
 	FlushEvents int           // a flush at the latest after this many events of a partition
-	FlushBytes  int           // … or when its share of these bytes is pending
+	FlushBytes  int           // … or when its share of these bytes is pending, accounts aside
 	FlushAge    time.Duration // … or this long after the first, when far behind
 }
 
-// DefaultLimits keep one instance under 512 MiB.
+// DefaultLimits are meant for one instance of 512 MiB.
 func DefaultLimits() Limits {
 	return Limits{
 		BatchBytes:  64 << 20,
-		QueueBytes:  40 << 20,
+		FetchBytes:  8 << 20,
+		QueueBytes:  25 << 20,
 		FlushEvents: 500_000,
-		FlushBytes:  128 << 20,
+		FlushBytes:  42 << 20,
 		FlushAge:    4 * time.Second,
 	}
 }

@@ -37,6 +37,7 @@ type Consumer struct {
 	fetchFailedAt atomic.Int64 // when the client last told of an error, ns
 	partitions    atomic.Int64 // assigned
 	flushBytes    atomic.Int64 // what may be pending of one partition
+	chunkRecords  atomic.Int64 // how many records are decoded and judged at a time
 
 	seeksMu   sync.Mutex
 	seeks     []seek
@@ -54,9 +55,6 @@ func New(cfg Config) (*Consumer, error) {
 	}
 	return c, nil
 }
-
-// fetchMaxBytes is what one answer of a broker may hold, unless its first batch is larger.
-const fetchMaxBytes = 16 << 20
 
 // options are those of the client that is the group's member.
 func (c *Consumer) options() []kgo.Opt {
@@ -76,13 +74,13 @@ func (c *Consumer) options() []kgo.Opt {
 		kgo.OnPartitionsRevoked(func(ctx context.Context, _ *kgo.Client, m map[string][]int32) { c.unassigned(ctx, m, false) }),
 		kgo.OnPartitionsLost(func(ctx context.Context, _ *kgo.Client, m map[string][]int32) { c.unassigned(ctx, m, true) }),
 		// Memory: what one fetch may bring, before decompression.
-		kgo.FetchMaxBytes(fetchMaxBytes),
+		kgo.FetchMaxBytes(int32(c.cfg.Limits.FetchBytes)), //nolint:gosec // G115: some MiB
 		kgo.FetchMaxPartitionBytes(1<<20),
 		kgo.MaxConcurrentFetches(2),
 		// A batch is always sent whole, however large, and may be a thousand times
 		// larger when decompressed: beyond this it is refused before it is in memory.
 		kgo.MaxDecompressBatchBytes(c.cfg.Limits.BatchBytes),
-		kgo.BrokerMaxReadBytes(int32(max(c.cfg.Limits.BatchBytes, fetchMaxBytes)+1<<20)), //nolint:gosec // G115: checked to be far below 2 GiB
+		kgo.BrokerMaxReadBytes(int32(max(c.cfg.Limits.BatchBytes, c.cfg.Limits.FetchBytes)+1<<20)), //nolint:gosec // G115: checked to be far below 2 GiB
 		// A partition that is sought or resumed is fetched when the request under way at
 		// its broker returns: with the client's 5 s it would stand still that long
 		// beside idle ones.

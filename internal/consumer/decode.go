@@ -2,7 +2,10 @@ package consumer
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"sync/atomic"
+	"unsafe"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -12,9 +15,15 @@ import (
 )
 
 const (
-	// chunkRecords is how many records are decoded and judged at a time: enough to
-	// make one query for their accounts worth its round trip.
-	chunkRecords = 512
+	// mostChunk is how many records are decoded and judged at a time: enough to make
+	// one query for their accounts worth its round trip. With many partitions there are
+	// fewer of them in a chunk, so that all chunks together take chunkMemory.
+	mostChunk   = 512
+	leastChunk  = 64
+	chunkMemory = 16 << 20
+	// chunksHeld is how many chunks a partition has at once, at most.
+	chunksHeld     = chunksAhead + 2
+	judgeableBytes = int(unsafe.Sizeof(projection.Judgeable{}))
 	// chunkBytes bounds a chunk of large records.
 	chunkBytes = 1 << 20
 	// chunksAhead is how many decoded chunks may wait while the worker flushes.
@@ -30,9 +39,7 @@ type chunk struct {
 	broken  string // why nothing follows; then there are no records
 }
 
-var chunkPool = sync.Pool{New: func() any {
-	return &chunk{records: make([]projection.Judgeable, 0, chunkRecords)}
-}}
+var chunkPool = sync.Pool{New: func() any { return new(chunk) }}
 
 // release gives the chunk back. Its records must not be used any more.
 func (c *chunk) release() {
@@ -42,11 +49,11 @@ func (c *chunk) release() {
 }
 
 // decode turns the queue into chunks until ctx ends.
-func decode(ctx context.Context, q *queue, format event.Format, chunks chan<- *chunk) {
+func decode(ctx context.Context, q *queue, format event.Format, limit *atomic.Int64, chunks chan<- *chunk) {
 	var raw []*kgo.Record
 	for {
 		var epoch int
-		raw, epoch = q.take(raw[:0], chunkRecords)
+		raw, epoch = q.take(raw[:0], int(limit.Load()))
 		var reason string
 		if len(raw) == 0 {
 			reason, epoch = q.takeBreak()
@@ -72,6 +79,7 @@ func decode(ctx context.Context, q *queue, format event.Format, chunks chan<- *c
 
 func decodeChunk(raw []*kgo.Record, format event.Format) *chunk {
 	c := chunkPool.Get().(*chunk) //nolint:forcetypeassert // the pool holds nothing else
+	c.records = slices.Grow(c.records, len(raw))
 	for _, r := range raw {
 		c.next = r.Offset + 1
 		if r.Attrs.IsControl() {

@@ -192,7 +192,7 @@ func (c *Consumer) tooBig(bytes int) bool {
 }
 
 // minShare lets each partition hold something, however many there are.
-const minShare = 128 << 10
+const minShare = 64 << 10
 
 // shareMemoryAmong divides the memory among partitions.
 func (c *Consumer) shareMemoryAmong(partitions int) {
@@ -200,4 +200,5 @@ func (c *Consumer) shareMemoryAmong(partitions int) {
 	c.partitions.Store(int64(partitions))
 	c.queueShare.Store(int64(max(minShare, c.cfg.Limits.QueueBytes/n)))
 	c.flushBytes.Store(int64(max(minShare, c.cfg.Limits.FlushBytes/n)))
+	c.chunkRecords.Store(int64(min(max(chunkMemory/(chunksHeld*judgeableBytes*n), leastChunk), mostChunk)))
 }

@@ -78,7 +78,7 @@ func newWorker(c *Consumer, partition int32) *worker {
 // start runs the worker until it is stopped.
 func (w *worker) start() {
 	var running sync.WaitGroup
-	running.Go(func() { decode(w.drain, w.queue, w.c.cfg.Format, w.chunks) })
+	running.Go(func() { decode(w.drain, w.queue, w.c.cfg.Format, &w.c.chunkRecords, w.chunks) })
 	running.Go(w.run)
 	go func() {
 		running.Wait()
@@ -272,6 +272,6 @@ func (w *worker) flushDue() bool {
 	}
 	p, l := w.proj.Pending(), &w.c.cfg.Limits
 	return len(w.chunks) == 0 && w.next >= w.queue.stableEnd() ||
-		p.Events >= w.limit || int64(p.Bytes) >= w.c.flushBytes.Load() ||
+		p.Full || p.Events >= w.limit || int64(p.Bytes) >= w.c.flushBytes.Load() ||
 		!w.since.IsZero() && time.Since(w.since) >= l.FlushAge
 }
