@@ -100,7 +100,7 @@ func (f *cloudEventsFormat) decodeStructured(m *Message, contentType []byte, d *
 		d.Tombstone = true
 		return
 	}
-	r := f.structured.begin(m)
+	r := &reading{jsonScanner: f.structured.scanner(), message: *m}
 	if reason := eventFormatReason(contentType); reason != "" {
 		r.unreadable(malformed("", reason), nameHeader+contentTypeHeader)
 	} else {
@@ -115,7 +115,7 @@ func (f *cloudEventsFormat) decodeStructured(m *Message, contentType []byte, d *
 // decodeBinary reads attributes from the headers and the value as data. An event
 // without data has a null value; where its type needs no data, it is no tombstone.
 func (f *cloudEventsFormat) decodeBinary(m *Message, contentType []byte, d *Decoded) {
-	r := f.binary.begin(m)
+	r := &reading{jsonScanner: f.binary.scanner(), message: *m}
 	f.binary.checkSpecVersion(r)
 	switch {
 	case m.Value == nil:

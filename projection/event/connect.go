@@ -10,7 +10,7 @@ var connectPrefix = []byte(`{"schema":`)
 
 // connectShape finds the two parts of such an envelope.
 var connectShape = &shape{self: memberNone, members: []shapeMember{
-	{name: "schema", field: memberSchema}, {name: "payload", field: memberPayload},
+	newShapeMember("schema", memberSchema), newShapeMember("payload", memberPayload),
 }}
 
 func isConnectEnvelope(value []byte) bool { return bytes.HasPrefix(value, connectPrefix) }
@@ -48,7 +48,7 @@ func (r *reading) connectDocument(value []byte) ([]byte, *Fault) {
 			value = found[memberPayload]
 		}
 	}
-	if trimmed := bytes.TrimLeft(value, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '"' {
+	if trimmed := bytes.TrimLeft(value, whiteSpace); len(trimmed) == 0 || trimmed[0] != '"' {
 		return value, nil
 	}
 	text, err := r.scanText(value)

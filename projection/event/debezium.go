@@ -87,7 +87,7 @@ func (f *debeziumFormat) Decode(m Message, d *Decoded) {
 		d.Tombstone = true
 		return
 	}
-	r := f.begin(&m)
+	r := &reading{jsonScanner: f.scanner(), message: m}
 	f.readPayload(r)
 	f.judge(r, d)
 	f.end(r)

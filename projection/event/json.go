@@ -44,7 +44,7 @@ func (f *jsonFormat) Decode(m Message, d *Decoded) {
 		d.Tombstone = true
 		return
 	}
-	r := f.begin(&m)
+	r := &reading{jsonScanner: f.scanner(), message: m}
 	f.readDocument(r, m.Value, "")
 	f.judge(r, d)
 	f.end(r)

@@ -1,11 +1,9 @@
 package event
 
-import "cmp"
-
 // readData judges data by what the event's type needs of it: first its shape, then
 // the currency, then the amount, which has no meaning without one.
 func (f *decoder) readData(r *reading, ev *Event) *Fault {
-	if fault := cmp.Or(r.documentFault, r.dataFault); fault != nil {
+	if fault := firstFault(r.documentFault, r.dataFault); fault != nil {
 		return fault
 	}
 	movesFunds := ev.Type == FundsCredited || ev.Type == FundsDebited

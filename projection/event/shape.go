@@ -6,17 +6,26 @@ import (
 )
 
 // shape is what a format looks for in a JSON object: the names of members that
-// are fields, or that are objects with fields in them. Few names are looked for, so
-// comparing them one by one is faster than a map.
+// are fields, or that are objects with fields in them. Few names are looked for, and
+// mostly in one order, so comparing them one by one is faster than a map.
 type shape struct {
 	self    Field // the field that the object itself is, or memberNone
 	members []shapeMember
 }
 
 type shapeMember struct {
-	name  string
-	field Field  // memberNone when only something in it counts
-	inner *shape // what to look for when the member is an object, or nil
+	name   string
+	quoted string // the name as JSON; empty when it has to be escaped
+	field  Field  // memberNone when only something in it counts
+	inner  *shape // what to look for when the member is an object, or nil
+}
+
+func newShapeMember(name string, field Field) shapeMember {
+	m := shapeMember{name: name, field: field}
+	if !strings.ContainsAny(name, `"\`) {
+		m.quoted = `"` + name + `"`
+	}
+	return m
 }
 
 // newShape returns the shape of a document with these fields.
@@ -31,7 +40,7 @@ func (s *shape) add(field Field, path []string) error {
 		last := i == len(path)-1
 		switch {
 		case m == nil:
-			at.members = append(at.members, shapeMember{name: name, field: memberNone})
+			at.members = append(at.members, newShapeMember(name, memberNone))
 			m = &at.members[len(at.members)-1]
 		case m.field != memberNone && (last || m.field != FieldData):
 			return fmt.Errorf("two fields are to be read from %q", strings.Join(path[:i+1], "."))
@@ -63,16 +72,19 @@ func (s *shape) member(name string) *shapeMember {
 	return nil
 }
 
-// find returns what to do with the member of that name; nil when it is ignored.
-// Members mostly come in one order, so the search begins at hint, the place behind
-// the last one found.
-func (s *shape) find(name []byte, hint int) (found *shapeMember, next int) {
-	for i := hint; i < len(s.members); i++ {
-		if s.members[i].name == string(name) {
-			return &s.members[i], i + 1
-		}
+// next returns the member that is expected at hint, if that is what raw names: the
+// way through most messages, for which a name need not even be unquoted.
+func (s *shape) next(raw []byte, hint int) *shapeMember {
+	if hint < len(s.members) && s.members[hint].quoted == string(raw) {
+		return &s.members[hint]
 	}
-	for i := range min(hint, len(s.members)) {
+	return nil
+}
+
+// find returns what to do with the member of that name, nil when it is ignored, and
+// the hint for the member behind it.
+func (s *shape) find(name []byte, hint int) (found *shapeMember, next int) {
+	for i := range s.members {
 		if s.members[i].name == string(name) {
 			return &s.members[i], i + 1
 		}

@@ -7,7 +7,10 @@ import "unicode/utf8"
 func (f *decoder) text(r *reading, field Field) (raw, text []byte, fault *Fault) {
 	p := &f.places[field]
 	if p.kind == inDocument {
-		return f.documentText(r, field)
+		if m := r.found[field]; m.isString() {
+			return m, r.text(m), nil
+		}
+		return nil, nil, f.noDocumentText(r, field)
 	}
 	value, found := r.message.Key, r.message.Key != nil
 	if p.kind == inHeader {
@@ -26,19 +29,19 @@ func (f *decoder) text(r *reading, field Field) (raw, text []byte, fault *Fault)
 	return raw, text, nil
 }
 
-func (f *decoder) documentText(r *reading, field Field) (raw, text []byte, fault *Fault) {
+// noDocumentText is the fault of a field that stands in the document and is no text
+// there.
+func (f *decoder) noDocumentText(r *reading, field Field) *Fault {
 	p, m := &f.places[field], r.found[field]
 	switch {
 	case r.documentFault != nil:
-		return nil, nil, r.documentFault
+		return r.documentFault
 	case m.absent():
-		return nil, nil, malformed(p.name, p.reasonMissing())
+		return malformed(p.name, p.reasonMissing())
 	case m.isNull():
-		return nil, nil, malformed(p.name, reasonNull)
-	case !m.isString():
-		return nil, nil, malformed(p.name, reasonNotString)
+		return malformed(p.name, reasonNull)
 	}
-	return m, r.text(m), nil
+	return malformed(p.name, reasonNotString)
 }
 
 // plainText returns what a header or a key says; reason is why it says nothing.
