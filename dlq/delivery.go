@@ -111,12 +111,15 @@ type flight struct {
 // launch produces the item through client without waiting. Not the caller's
 // context but the client's own time-out bounds how long the record is buffered:
 // a cancelled context would fail all records of that partition, those of other
-// batches too.
-func (it *item) launch(client *kgo.Client, record *kgo.Record) {
+// batches too. acked is called with the record as written, before the flight ends.
+func (it *item) launch(client *kgo.Client, record *kgo.Record, acked func(*kgo.Record)) {
 	f := &flight{done: make(chan struct{})}
 	it.flight = f
-	client.TryProduce(context.Background(), record, func(_ *kgo.Record, err error) {
+	client.TryProduce(context.Background(), record, func(written *kgo.Record, err error) {
 		f.err = err
+		if err == nil {
+			acked(written)
+		}
 		close(f.done)
 	})
 }

@@ -63,7 +63,7 @@ func (p *Publisher) halve(ctx context.Context, client *kgo.Client, items []*item
 func (p *Publisher) deliverGroup(ctx context.Context, client *kgo.Client, items []*item) error {
 	if len(items) > 1 {
 		for _, it := range items {
-			it.launch(client, p.record(it))
+			p.launchOne(client, it)
 		}
 		if err := waitAll(ctx, items); err != nil {
 			return err
@@ -80,7 +80,7 @@ func (p *Publisher) deliverGroup(ctx context.Context, client *kgo.Client, items 
 // each time it is refused.
 func (p *Publisher) deliverAlone(ctx context.Context, client *kgo.Client, it *item) error {
 	for {
-		it.launch(client, p.record(it))
+		p.launchOne(client, it)
 		if err := it.wait(ctx); err != nil {
 			return err
 		}

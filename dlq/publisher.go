@@ -11,6 +11,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/projection/event"
 )
 
 const (
@@ -37,7 +39,21 @@ type PublisherConfig struct {
 	// Timeout bounds how long one attempt may keep a letter; it is noticed when
 	// the request in flight ends. 0: 10 s. At least 1 s.
 	Timeout time.Duration
-	Logger  *slog.Logger // nil: none
+	// Published is told of each letter the brokers have acknowledged. It is called on
+	// the client's goroutine, so it must not wait. nil: nobody is.
+	Published func(Published)
+	Logger    *slog.Logger // nil: none
+}
+
+// Published is where an acknowledged letter stands and where its record came from.
+type Published struct {
+	FailedAt     time.Time
+	Class        event.Class
+	DLQPartition int32
+	DLQOffset    int64
+	Topic        string // of the source, as the two that follow
+	Partition    int32
+	Offset       int64
 }
 
 // Publisher publishes dead letters with a client of its own. It is safe for use
@@ -131,9 +147,21 @@ func (p *Publisher) launch(items []*item) {
 	for _, it := range items {
 		_ = it.settle() // why an earlier attempt failed was told by that attempt, or is about to be found again
 		if it.idle() && !it.refused {
-			it.launch(p.client, p.record(it))
+			p.launchOne(p.client, it)
 		}
 	}
+}
+
+func (p *Publisher) launchOne(client *kgo.Client, it *item) {
+	letter, failedAt := it.letter, it.failedAt
+	it.launch(client, p.record(it), func(written *kgo.Record) {
+		if p.cfg.Published != nil {
+			p.cfg.Published(Published{
+				FailedAt: failedAt, Class: letter.Class, DLQPartition: written.Partition, DLQOffset: written.Offset,
+				Topic: letter.Record.Topic, Partition: letter.Record.Partition, Offset: letter.Record.Offset,
+			})
+		}
+	})
 }
 
 func (p *Publisher) record(it *item) *kgo.Record {
