@@ -107,6 +107,7 @@ func (w *worker) flushed(c *projection.Changes, start time.Time, err error) erro
 	w.status.oldest.Store(0)
 	w.limit = min(2*w.limit, w.c.cfg.Limits.FlushEvents)
 	w.status.position.Store(w.next)
+	w.status.moved.Store(time.Now().UnixMilli())
 	w.c.committer.mark(w.partition, w.next)
 	return nil
 }

@@ -141,6 +141,13 @@ func (q *queue) stableEnd() int64 {
 	return q.end
 }
 
+// isPaused reports whether the partition's fetching waits for the queue.
+func (q *queue) isPaused() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.paused
+}
+
 // oldest is the timestamp of the first waiting record in ms, or 0.
 func (q *queue) oldest() int64 {
 	q.mu.Lock()

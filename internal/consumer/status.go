@@ -15,6 +15,7 @@ type status struct {
 	oldest   atomic.Int64 // timestamp in ms of the first record pending, 0: none
 	lagging  atomic.Int64 // since when the partition has been seen behind, ms, 0: is not
 	end      atomic.Int64 // as last asked of the broker, -1: not yet
+	moved    atomic.Int64 // when the position last moved, ms, 0: not yet
 
 	mu     sync.Mutex
 	state  State
@@ -28,10 +29,15 @@ type State string
 // The states of a partition.
 const (
 	Starting State = "starting" // its position is not known yet
-	Flowing  State = "flowing"  // consuming, or idle at the end
+	Flowing  State = "flowing"  // consuming
+	Idle     State = "idle"     // at the end, and nothing has come for idleAfter
+	Paused   State = "paused"   // more is fetched than can be written now; it goes on by itself
 	Retrying State = "retrying" // backing off
 	Stopped  State = "stopped"  // needs a person
 )
+
+// idleAfter is how long nothing may come before a partition is called idle.
+const idleAfter = 10 * time.Second
 
 func (s *status) claimed(pos projection.Position) {
 	s.position.Store(pos.Next)

@@ -3,7 +3,6 @@ package consumer
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -265,43 +264,6 @@ func (w *worker) lag(end int64, now time.Time) (int64, time.Duration) {
 		oldest = s.lagging.Load()
 	}
 	return records, max(0, now.Sub(time.UnixMilli(oldest)))
-}
-
-// PartitionStatus is one assigned partition, for people. End is -1 when unknown.
-type PartitionStatus struct {
-	Partition     int32
-	State         State
-	Since         time.Time
-	Reason        string
-	Position, End int64
-	Claimed       bool // Position is known
-	LagSeconds    float64
-}
-
-// Status lists the assigned partitions in order.
-func (c *Consumer) Status() []PartitionStatus {
-	partitions := c.assignment()
-	slices.Sort(partitions)
-	list := make([]PartitionStatus, 0, len(partitions))
-	for _, p := range partitions {
-		if w := c.worker(p); w != nil {
-			list = append(list, w.describe())
-		}
-	}
-	return list
-}
-
-func (w *worker) describe() PartitionStatus {
-	s := &w.status
-	s.mu.Lock()
-	d := PartitionStatus{Partition: w.partition, State: s.state, Since: s.since, Reason: s.reason}
-	s.mu.Unlock()
-	d.Position, d.End, d.Claimed = s.position.Load(), s.end.Load(), s.fence.Load() > 0
-	if d.Claimed && d.End >= 0 {
-		_, age := w.lag(d.End, time.Now())
-		d.LagSeconds = age.Seconds()
-	}
-	return d
 }
 
 // topicInfo caches what Kafka says of the topic: a rebalance makes many workers
