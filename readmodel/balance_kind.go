@@ -53,6 +53,9 @@ func (BalanceKind) Tasks(cfg RunConfig) []Task {
 	}}}
 }
 
+// Reports implements Kind.
+func (BalanceKind) Reports() Reports { return Reports{Parked: true} }
+
 // Letters implements Kind.
 func (BalanceKind) Letters(cfg RepairConfig) Letters { return balanceLetters{NewRepair(cfg)} }
 

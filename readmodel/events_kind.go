@@ -22,6 +22,8 @@ type EventKind struct {
 	Recent func(RunConfig) Recent
 	// Beside are the tasks that run beside the consuming; nil: none.
 	Beside func(RunConfig) []Task
+	// Told is what those tasks report; see Kind.Reports.
+	Told Reports
 	// Doubts answers, for an event that failed at some time and cannot be found in the
 	// table, why it may have been taken in all the same; empty when that cannot be.
 	// nil: what is not in the table was not taken in.
@@ -69,6 +71,9 @@ func (k EventKind) Tasks(cfg RunConfig) []Task {
 	}
 	return k.Beside(cfg)
 }
+
+// Reports implements Kind.
+func (k EventKind) Reports() Reports { return k.Told }
 
 // Letters implements Kind.
 func (k EventKind) Letters(cfg RepairConfig) Letters {

@@ -27,6 +27,8 @@ type Kind interface {
 	Open(cfg RunConfig) func(Partition) Projection
 	// Tasks are what runs beside the consuming.
 	Tasks(cfg RunConfig) []Task
+	// Reports is what of the Observer the projection reports again and again.
+	Reports() Reports
 	// Letters deals with the projection's dead letters.
 	Letters(cfg RepairConfig) Letters
 }
@@ -65,6 +67,12 @@ type Observer interface {
 	DedupHit(n int)
 	DedupMiss(n int)
 	DedupError(n int)
+}
+
+// Reports is what there is to know of a projection beside its partitions.
+type Reports struct {
+	Parked bool // what waits behind holes
+	Inbox  bool // the rows of the inbox
 }
 
 // Task is a piece of work that is done again and again beside the consuming. What

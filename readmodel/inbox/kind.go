@@ -22,6 +22,7 @@ func Kind(name, ready string, add Add) readmodel.EventKind {
 			return table{&guard{inbox: marks, partition: p}, add}
 		},
 		Beside: marks.Tasks,
+		Told:   readmodel.Reports{Inbox: true},
 		Doubts: marks.Doubts,
 	}
 }
