@@ -52,6 +52,15 @@ test-kafka: ## Run the broker tests on a real Apache Kafka, fetched by Maven (ne
 test-deploy: ## Run the tests of deploy/ against the tools that will read it (needs Prometheus)
 	$(GO) test -tags deploy -count=1 $(TESTFLAGS) ./deploy/...
 
+.PHONY: test-page
+test-page: ## Run the tests of the status page in a real browser (needs Chromium)
+	$(GO) test -tags chromium -count=1 $(TESTFLAGS) ./internal/telemetry
+
+.PHONY: page-pictures
+page-pictures: ## Take pictures of the status page into bin/pages, to look at (needs Chromium)
+	mkdir -p bin/pages
+	$(GO) test -tags chromium -count=1 -run '^TestPageInABrowser$$' ./internal/telemetry -args -screenshots $(CURDIR)/bin/pages
+
 .PHONY: alerts
 alerts: ## Make deploy/monitoring/prometheusrule.yaml from alerts.yaml
 	$(GO) test ./deploy -count=1 -run '^TestPrometheusRuleIsTheAlertsFile$$' -update
@@ -104,7 +113,7 @@ fmt-check: ## Fail when a file is not formatted by gofmt
 .PHONY: vet
 vet: ## Run go vet, on the files behind build tags too
 	$(GO) vet $(PKGS)
-	$(GO) vet -tags kafka,deploy,faults,soak,failpoints $(PKGS)
+	$(GO) vet -tags kafka,deploy,faults,soak,failpoints,chromium $(PKGS)
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Run golangci-lint (builds it the first time: some minutes)

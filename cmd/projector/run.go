@@ -120,6 +120,7 @@ type process struct {
 	registry  *telemetry.Registry
 	metrics   *telemetry.Metrics
 	server    *telemetry.Server
+	history   *telemetry.History
 	consumer  *consumer.Consumer
 	retry     retry.Policy
 	group     string
@@ -160,8 +161,10 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 	telemetry.RegisterHealth(registry, p.health)
 	telemetry.RegisterPool(registry, pool)
 	p.metrics.Declare(c.Topic, classNames())
+	letters := telemetry.NewLetters()
 	if p.publisher, err = dlq.NewPublisher(dlq.PublisherConfig{
 		Topic: c.dlqTopic(), Stamp: dlq.Stamp{Group: c.group(), Projection: c.Projection}, Client: client, Logger: log,
+		Published: letterBook(letters),
 	}); err != nil {
 		return nil, err
 	}
@@ -198,7 +201,7 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 	if err != nil {
 		return nil, err
 	}
-	p.server = telemetry.NewServer(c.Listen, registry, p.health, p.status(c), log)
+	p.server = p.pages(c, letters)
 	return p, nil
 }
 
@@ -244,14 +247,15 @@ func (p *process) project(ctx context.Context) error {
 		_ = p.server.Shutdown(ctx)
 	}()
 	p.log.Info("starting", slog.String("version", version), slog.String("http", p.server.Addr()))
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	go p.history.Run(watching)
 	if err := p.awaitSchema(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	}
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
 	for _, task := range p.tasks {
 		go p.keep(watching, task)
 	}

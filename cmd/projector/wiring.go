@@ -77,33 +77,3 @@ func (d sharedDatabase) Ready(ctx context.Context) error { return d.kind.Ready(c
 
 // Reset drops the connections.
 func (d sharedDatabase) Reset() { d.pool.Reset() }
-
-// status answers what the status page shows, from memory.
-func (p *process) status(c *runCmd) telemetry.StatusFunc {
-	started := time.Now()
-	return func() telemetry.Status {
-		s := telemetry.Status{
-			Version: version, Projection: c.Projection, Group: c.group(), Topic: c.Topic, DLQTopic: c.dlqTopic(),
-			StartedAt: started,
-		}
-		for _, d := range p.consumer.Status() {
-			s.Partitions = append(s.Partitions, telemetry.PartitionStatus{
-				Topic: c.Topic, Partition: d.Partition, State: telemetry.State(d.State), Since: &d.Since, Reason: d.Reason,
-			})
-			last := &s.Partitions[len(s.Partitions)-1]
-			if d.Claimed {
-				last.Position = &d.Position
-			}
-			if d.Claimed && d.End >= 0 {
-				records := max(0, d.End-d.Position)
-				last.End, last.LagRecords, last.LagSeconds = &d.End, &records, &d.LagSeconds
-			}
-		}
-		if parked := p.parked.Load(); parked != nil {
-			s.Parked = &telemetry.ParkedStatus{
-				Accounts: parked.Accounts, Events: parked.Events, OldestGapSeconds: parked.OldestGap.Seconds(),
-			}
-		}
-		return s
-	}
-}

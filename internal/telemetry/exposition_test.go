@@ -21,7 +21,7 @@ func TestEveryFamilyIsDeclaredFromTheStart(t *testing.T) {
 	NewMetrics(reg, "account_balance")
 	RegisterBuildInfo(reg, "v1")
 	RegisterHealth(reg, h)
-	r := get(t, NewServer("", reg, h, nil, quiet()), "/metrics")
+	r := get(t, NewServer("", reg, h, Page{}, quiet()), "/metrics")
 	if r.code != http.StatusOK {
 		t.Fatalf("status %d", r.code)
 	}
@@ -50,7 +50,7 @@ func countOf(lines []string, want string) int {
 func TestMetricsParseBeforeAndAfterTheFirstSamples(t *testing.T) {
 	reg := NewRegistry()
 	m := NewMetrics(reg, "account_balance")
-	s := NewServer("", reg, NewHealth(HealthConfig{}), nil, quiet())
+	s := NewServer("", reg, NewHealth(HealthConfig{}), Page{}, quiet())
 	parse := func() int {
 		parser := expfmt.NewTextParser(model.UTF8Validation)
 		families, err := parser.TextToMetricFamilies(strings.NewReader(get(t, s, "/metrics").body))
@@ -71,7 +71,7 @@ func TestMetricsParseBeforeAndAfterTheFirstSamples(t *testing.T) {
 func TestMetricsFilterByName(t *testing.T) {
 	reg := NewRegistry()
 	NewMetrics(reg, "p")
-	got := get(t, NewServer("", reg, NewHealth(HealthConfig{}), nil, quiet()), "/metrics?name[]=projector_lag_records").body
+	got := get(t, NewServer("", reg, NewHealth(HealthConfig{}), Page{}, quiet()), "/metrics?name[]=projector_lag_records").body
 	if strings.Count(got, "# TYPE") != 1 || !strings.Contains(got, "# TYPE projector_lag_records gauge\n") {
 		t.Errorf("got %s", got)
 	}
@@ -80,7 +80,7 @@ func TestMetricsFilterByName(t *testing.T) {
 func TestProtobufScrapeIsLeftAlone(t *testing.T) {
 	reg := NewRegistry()
 	NewMetrics(reg, "p")
-	r := get(t, NewServer("", reg, NewHealth(HealthConfig{}), nil, quiet()), "/metrics",
+	r := get(t, NewServer("", reg, NewHealth(HealthConfig{}), Page{}, quiet()), "/metrics",
 		"Accept", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")
 	decoder := expfmt.NewDecoder(strings.NewReader(r.body), expfmt.ResponseFormat(r.header))
 	if n := decodeAll(t, decoder); n < 20 {
@@ -107,7 +107,7 @@ func TestOneBrokenCollectorDoesNotCostTheScrape(t *testing.T) {
 	NewMetrics(reg, "p")
 	broken := prometheus.NewDesc("broken", "Fails.", nil, nil)
 	reg.MustRegister(brokenCollector{broken})
-	r := get(t, NewServer("", reg, NewHealth(HealthConfig{}), nil, quiet()), "/metrics")
+	r := get(t, NewServer("", reg, NewHealth(HealthConfig{}), Page{}, quiet()), "/metrics")
 	got := r.body
 	if r.code != http.StatusOK || !strings.Contains(got, "projector_healed_events_total") || !strings.Contains(got, "# TYPE projector_lag_records") {
 		t.Errorf("status %d", r.code)

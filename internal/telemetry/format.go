@@ -74,6 +74,35 @@ func formatAge(t time.Time) string {
 	return formatSeconds(max(time.Since(t), 0).Seconds())
 }
 
+// formatClock is the time of day, with the day when that is not today.
+func formatClock(t time.Time) string {
+	t, today := t.UTC(), time.Now().UTC()
+	if t.Format(time.DateOnly) == today.Format(time.DateOnly) {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
+}
+
 func formatTime(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
+}
+
+// formatRate is records a second, as exact as anyone reads it.
+func formatRate(v float64) string {
+	if v > 0 && v < 10 {
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return formatCount(int64(math.Round(v)))
+}
+
+// number is in JSON a number of at most two decimals, or null when it is NaN.
+type number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n number) MarshalJSON() ([]byte, error) {
+	f := float64(n)
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, math.Round(f*100)/100, 'f', -1, 64), nil
 }

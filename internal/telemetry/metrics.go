@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -57,6 +58,10 @@ type Metrics struct {
 	dedupErrors prometheus.Counter
 	inboxRows   prometheus.Gauge
 	inboxPruned prometheus.Counter
+
+	// The same once more for the status page, which reads them more cheaply here.
+	progressAt atomic.Int64 // Unix ms, 0: none yet
+	inbox      atomic.Int64 // rows + 1, 0: not counted yet
 }
 
 // NewMetrics registers every projector_* family with reg. It panics when they
@@ -133,6 +138,7 @@ func (m *Metrics) Healed(n int) { add(m.healed, n) }
 // Progress sets when a batch last became durable.
 func (m *Metrics) Progress(at time.Time) {
 	m.lastProgress.Set(float64(at.UnixMicro()) / 1e6)
+	m.progressAt.Store(at.UnixMilli())
 }
 
 // DedupHit counts n events the recent-event cache had seen.
@@ -145,7 +151,10 @@ func (m *Metrics) DedupMiss(n int) { add(m.dedupMisses, n) }
 func (m *Metrics) DedupError(n int) { add(m.dedupErrors, n) }
 
 // InboxRows sets the number of rows in the inbox table.
-func (m *Metrics) InboxRows(n int64) { m.inboxRows.Set(float64(n)) }
+func (m *Metrics) InboxRows(n int64) {
+	m.inboxRows.Set(float64(n))
+	m.inbox.Store(n + 1)
+}
 
 // InboxPruned counts n deleted inbox rows.
 func (m *Metrics) InboxPruned(n int64) { add(m.inboxPruned, n) }

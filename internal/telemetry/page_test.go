@@ -2,8 +2,10 @@ package telemetry
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,13 +16,13 @@ func exampleStatus() Status {
 	position, end, lag, seconds := int64(1_234_567), int64(1_234_600), int64(33), 75.0
 	return Status{
 		Version: "v1.2.3", Projection: "account_balance", Group: "account-balance-projector",
-		Topic: topic, DLQTopic: topic + ".dlq", StartedAt: since,
+		Topic: topic, DLQTopic: topic + ".dlq", StartedAt: since, LastProgressAt: &since,
 		Partitions: []PartitionStatus{
 			{Topic: topic, Partition: 0, Position: &position, End: &end, LagRecords: &lag, LagSeconds: &seconds, State: StateFlowing},
 			{Topic: topic, Partition: 1, State: StateStopped, Since: &since, Reason: `position <b>overtaken</b> by retention`},
 			{Topic: topic, Partition: 2, State: StateRetrying, Since: &since, Reason: "postgres: connection"},
 		},
-		Parked: &ParkedStatus{Accounts: 2, Events: 1234, OldestGapSeconds: 3700},
+		Parks: true, Parked: &ParkedStatus{Accounts: 2, Events: 1234, OldestGapSeconds: 3700},
 	}
 }
 
@@ -28,33 +30,116 @@ func TestStatusPageShowsWhatIsGoingOn(t *testing.T) {
 	h, _ := newTestHealth()
 	h.Started()
 	h.Fail("database", "<script>alert(1)</script>")
-	r := get(t, newTestServer(h, exampleStatus), "/")
+	letters := NewLetters()
+	letters.Published(DeadLetter{At: time.Now(), Class: "version_gap", DLQPartition: 3, DLQOffset: 17, Topic: topic, Partition: 5, Offset: 1_000_001})
+	s := NewServer("", NewRegistry(), h, Page{Status: exampleStatus, Letters: letters, History: pastOf(time.Now(), 10)}, quiet())
+	r := get(t, s, "/")
 	page := r.body
 	if r.code != http.StatusOK || !strings.HasPrefix(r.header.Get("Content-Type"), "text/html") {
 		t.Errorf("%d %v", r.code, r.header)
 	}
-	for _, want := range []string{
-		"Not ready", "database: &lt;script&gt;", "account-events/1", "1\u2009234\u2009567", "1\u2009234\u2009600",
-		"1 min 15 s", "flowing", "stopped for ", "retrying for ", "position &lt;b&gt;overtaken", "postgres: connection",
-		"1\u2009234<", "1 h 1 min", "v1.2.3", "account-balance-projector", "account-events.dlq",
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page does not say %q", want)
-		}
-	}
-	if strings.Contains(page, "<script") {
+	contains(t, text(page),
+		"Not ready database : &lt;script&gt;", "3 partitions: 1 stopped, 1 retrying, 1 flowing.",
+		"Lag, records 33 ", "Behind 1 min 15 s ", "Accounts waiting 2 ", "Events parked 1\u2009234 ", "Oldest gap 1 h 1 min ",
+		" 0 flowing 33 1 min 15 s 1\u2009234\u2009567 1\u2009234\u2009600 ",
+		" 1 stopped since 2026-01-01 00:00:00, ", "position &lt;b&gt;overtaken", " 2 retrying since 2026-01-01 00:00:00, ", "postgres: connection",
+		"1: 1 version_gap", " ago 3/17 account-events/5/1000001 ",
+		"version v1.2.3", "group account-balance-projector", "dead letters in account-events.dlq",
+		"applied 15\u2009000 ",
+	)
+	if strings.Contains(page, "<script>") {
 		t.Error("a reason is not escaped")
+	}
+}
+
+// text is what a page says, without its markup.
+func text(page string) string {
+	_, body, _ := strings.Cut(page, "<body>")
+	return strings.Join(strings.Split(spaces.ReplaceAllString(tags.ReplaceAllString(body, " "), " "), " ,"), ",")
+}
+
+var (
+	tags   = regexp.MustCompile(`<[^>]*>`)
+	spaces = regexp.MustCompile(`[ \n]+`)
+)
+
+func contains(t *testing.T, got string, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		if !strings.Contains(spaces.ReplaceAllString(strings.ReplaceAll(got, " .", "."), " "), want) {
+			t.Errorf("it does not say %q in\n%s", want, got)
+		}
 	}
 }
 
 func TestStatusPageWithoutAnythingKnown(t *testing.T) {
 	h, _ := newTestHealth()
 	h.Started()
-	page := get(t, newTestServer(h, nil), "/").body
-	for _, want := range []string{"<strong>Ready</strong>", "not known yet", "None assigned."} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page does not say %q", want)
+	contains(t, text(get(t, newTestServer(h, nil), "/").body),
+		" Ready ", "No partition is assigned to this instance.", "None assigned.", "not measured yet", "Last progress none yet",
+		"Dead letters since the start None.")
+}
+
+// Each projection has its own to tell: what it does not do must not stand there as
+// unknown.
+func TestStatusPageOfEachProjection(t *testing.T) {
+	uncounted := busy(4)
+	uncounted.status.Parked = nil
+	for _, c := range []struct {
+		name       string
+		scene      *scene
+		want, none []string
+	}{
+		{"account_balance", busy(4), []string{"Accounts waiting 17 "}, []string{"Inbox"}},
+		{"account_balance, not counted yet", uncounted, []string{"Accounts waiting, oldest gap not counted yet"}, []string{"Inbox"}},
+		{"account_statement", statementScene(), []string{"account_statement"}, []string{"Accounts waiting", "Oldest gap", "Inbox"}},
+		{"daily_turnover", turnoverScene(1_200_000), []string{"Inbox rows, estimated 1\u2009200\u2009000 "}, []string{"Accounts waiting", "Oldest gap"}},
+		{"daily_turnover, an empty inbox", turnoverScene(0), []string{"Inbox rows, estimated 0 "}, nil},
+		{"daily_turnover, not counted yet", turnoverScene(-1), []string{"Inbox rows, estimated not counted yet "}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			page := text(c.scene.body(t))
+			contains(t, page, c.want...)
+			for _, none := range c.none {
+				if strings.Contains(page, none) {
+					t.Errorf("it speaks of %q", none)
+				}
+			}
+		})
+	}
+}
+
+func TestStatusPageEscapesWhatComesFromOutside(t *testing.T) {
+	page := hostile().body(t)
+	for _, markup := range []string{"<script>", "<img", "onerror=alert(2)>\""} {
+		if strings.Contains(page, markup) {
+			t.Errorf("the page has %s", markup)
 		}
+	}
+	if n := strings.Count(page, "&lt;script&gt;"); n < 15 {
+		t.Errorf("only %d of the hostile texts are there", n)
+	}
+}
+
+// With very many partitions those that need somebody stand before the rest.
+func TestStatusPageOfManyPartitions(t *testing.T) {
+	s := busy(256)
+	for _, p := range []int{100, 200} {
+		s.status.Partitions[p].State = StateRetrying
+	}
+	s.status.Partitions[250].State = StateStopped
+	far := 1e6
+	s.status.Partitions[77].LagSeconds = &far
+	page := text(s.body(t))
+	contains(t, page, "256 partitions: 1 stopped, 2 retrying, 202 flowing, 51 idle.", "All 256 partitions")
+	first, all, _ := strings.Cut(page, "All 256 partitions")
+	_, first, _ = strings.Cut(first, "To look at first")
+	order := regexp.MustCompile(`(\d+) (stopped|retrying|flowing)`).FindAllStringSubmatch(first, -1)
+	if len(order) != partitionsFirst || order[0][1] != "250" || order[1][1] != "100" && order[1][1] != "200" || order[3][1] != "77" {
+		t.Errorf("first are %v", order)
+	}
+	if n := len(regexp.MustCompile(`(stopped|retrying|flowing|idle)`).FindAllString(all, -1)); n != 256 {
+		t.Errorf("%d partitions in all", n)
 	}
 }
 
@@ -63,20 +148,27 @@ func TestStatusPageNeedsNobodyElse(t *testing.T) {
 	h, _ := newTestHealth()
 	s := newTestServer(h, exampleStatus)
 	r := get(t, s, "/")
-	if csp := r.header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "style-src 'self'") {
+	if csp := r.header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "script-src 'self';") || !strings.Contains(csp, "style-src 'self';") || !strings.Contains(csp, "frame-ancestors 'none'") {
 		t.Errorf("policy %q", csp)
 	}
 	page := r.body
-	if strings.Contains(page, "://") || strings.Contains(page, "style=") || strings.Contains(page, "<style") {
-		t.Error("the page breaks its policy or asks another host")
+	for _, forbidden := range []string{"://", "style=", "<style", "<script>", " onclick=", "unsafe"} {
+		if strings.Contains(page+r.header.Get("Content-Security-Policy"), forbidden) {
+			t.Errorf("the page breaks its policy or asks another host: %s", forbidden)
+		}
 	}
-	links := regexp.MustCompile(`href="([^"]+)"`).FindAllStringSubmatch(page, -1)
+	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"} {
+		if got := r.header.Get(name); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	links := regexp.MustCompile(`(?:href|src)="([^"]+)"`).FindAllStringSubmatch(page, -1)
 	if len(links) == 0 {
 		t.Fatal("no links found")
 	}
 	h.Started()
 	for _, link := range links {
-		if r := get(t, s, "/"+link[1]); r.code != http.StatusOK {
+		if r := get(t, s, "/"+strings.TrimPrefix(link[1], "./")); r.code != http.StatusOK {
 			t.Errorf("%s answers %d", link[1], r.code)
 		}
 	}
@@ -85,39 +177,58 @@ func TestStatusPageNeedsNobodyElse(t *testing.T) {
 	}
 }
 
+// The names are public: docs/operations.md has them.
 func TestStatusJSON(t *testing.T) {
-	h, _ := newTestHealth()
-	r := get(t, newTestServer(h, exampleStatus), "/status.json")
-	var got struct {
-		Ready      bool
-		Reasons    []Reason
-		Projection string
-		Partitions []map[string]any
-		Parked     map[string]any
+	s := turnoverScene(7)
+	s.status.Partitions = append(s.status.Partitions, PartitionStatus{Topic: topic, Partition: 9, State: StateStarting})
+	s.health.Fail("postgres", "PostgreSQL: connect (08006)")
+	r := get(t, s.server(), "/status.json")
+	var got map[string]any
+	if err := json.Unmarshal([]byte(r.body), &got); err != nil || r.code != http.StatusOK {
+		t.Fatal(r.code, err)
 	}
-	if err := json.Unmarshal([]byte(r.body), &got); err != nil {
-		t.Fatal(err)
+	for at, want := range map[string]string{
+		"":           "dead_letters dlq_topic group inbox_rows lag_records lag_seconds last_progress_at parked partitions projection ready reasons records_per_second started_at topic version",
+		"partitions": "end lag_records lag_seconds partition position reason since state topic", "reasons": "condition reason since",
+		"dead_letters": "by_class recent total", "records_per_second": "applied dead_lettered duplicate ignored",
+	} {
+		if names := namesOf(got, at); names != want {
+			t.Errorf("%s: %s", at, names)
+		}
 	}
-	if r.code != http.StatusOK || got.Ready || len(got.Reasons) != 1 || got.Projection != "account_balance" || len(got.Partitions) != 3 {
-		t.Fatalf("%d %+v", r.code, got)
+	letter := got["dead_letters"].(map[string]any)["recent"].([]any)
+	if first := letter[0].(map[string]any); len(letter) != lettersKept || first["dlq_offset"] != 4026.0 || first["offset"] != 1_234_182.0 {
+		t.Errorf("%d letters, the newest %v", len(letter), letter[0])
 	}
-	if got.Partitions[0]["position"] != 1_234_567.0 || got.Partitions[0]["state"] != "flowing" {
-		t.Errorf("partition 0: %v", got.Partitions[0])
+	partitions := got["partitions"].([]any)
+	if p := partitions[1].(map[string]any); p["position"] != 1_244_567.0 || p["lag_records"] != 1.0 || p["state"] != "flowing" {
+		t.Errorf("partition 1: %v", p)
 	}
-	if v, there := got.Partitions[1]["lag_records"]; !there || v != nil {
-		t.Errorf("an unknown lag is %v, want null", v)
+	if p := partitions[4].(map[string]any); p["lag_records"] != nil || p["state"] != "starting" {
+		t.Errorf("an unknown lag is %v, want null", p["lag_records"])
 	}
-	if got.Parked["oldest_gap_seconds"] != 3700.0 {
-		t.Errorf("parked: %v", got.Parked)
+	if got["ready"] != false || got["parked"] != nil || got["inbox_rows"] != 7.0 || got["lag_records"] != 5.0 || got["lag_seconds"] != 1.0 {
+		t.Errorf("%v", got)
 	}
+}
+
+// namesOf are the sorted names of an object, or of the first of a list.
+func namesOf(doc map[string]any, at string) string {
+	if at != "" {
+		switch v := doc[at].(type) {
+		case []any:
+			doc = v[0].(map[string]any)
+		case map[string]any:
+			doc = v
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(doc)), " ")
 }
 
 func TestStatusJSONWithoutPartitionsIsAnEmptyList(t *testing.T) {
 	h, _ := newTestHealth()
 	got := get(t, newTestServer(h, nil), "/status.json").body
-	if !strings.Contains(got, `"partitions": []`) || !strings.Contains(got, `"parked": null`) {
-		t.Errorf("got %s", got)
-	}
+	contains(t, got, `"partitions": []`, `"parked": null`, `"recent": []`, `"by_class": {}`, `"records_per_second": null`, `"lag_records": null`)
 }
 
 func TestFormatSeconds(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -16,18 +17,48 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
+// uPlotVersion is that of the npm package uplot in page/assets, unaltered.
+const uPlotVersion = "1.6.32"
+
 // page is parsed once; a mistake in it fails every test and the first start.
 var page = template.Must(template.New("status.html").Funcs(template.FuncMap{
 	"count":   formatCount,
 	"seconds": formatSeconds,
 	"age":     formatAge,
 	"utc":     formatTime,
+	"rate":    formatRate,
+	"clock":   formatClock,
+	"classes": classCounts,
+	"uplot":   func() string { return uPlotVersion },
+	"labelled": func(label string, list []PartitionStatus) labelled {
+		return labelled{label, list}
+	},
 }).ParseFS(pageFiles, "page/status.html"))
+
+// Page is what the status page is made of beside health. What is nil is not shown.
+type Page struct {
+	Status  StatusFunc
+	History *History
+	Letters *Letters
+}
+
+func (p Page) withDefaults() Page {
+	if p.Status == nil {
+		p.Status = func() Status { return Status{} }
+	}
+	if p.History == nil {
+		p.History = NewHistory(nil)
+	}
+	if p.Letters == nil {
+		p.Letters = NewLetters()
+	}
+	return p
+}
 
 // pages are the handlers for probes and for people.
 type pages struct {
+	Page
 	health *Health
-	status StatusFunc
 	log    *slog.Logger
 }
 
@@ -43,10 +74,19 @@ func (p *pages) routes(metrics http.Handler) http.Handler {
 	mux.HandleFunc("GET /readyz", p.readyz)
 	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("GET /status.json", p.statusJSON)
+	mux.HandleFunc("GET /history.json", p.historyJSON)
 	mux.HandleFunc("GET /{$}", p.statusPage)
-	for _, name := range []string{"style.css", "icon.svg"} {
+	for _, name := range []string{"style.css", "status.js", "icon.svg"} {
 		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
 			http.ServeFileFS(w, r, assets, name)
+		})
+	}
+	for _, name := range []string{"uPlot.iife.min.js", "uPlot.min.css", "LICENSE"} {
+		path := "uplot/" + uPlotVersion + "/" + name
+		mux.HandleFunc("GET /"+path, func(w http.ResponseWriter, r *http.Request) {
+			// The version is in the path, so what stands there never changes.
+			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+			http.ServeFileFS(w, r, assets, path)
 		})
 	}
 	return mux
@@ -89,7 +129,11 @@ func wantsJSON(r *http.Request) bool {
 }
 
 func (p *pages) document() statusDocument {
-	doc := statusDocument{readiness: readinessOf(p.health), Status: p.status()}
+	doc := statusDocument{
+		readiness: readinessOf(p.health), Status: p.Status(),
+		RecordsPerSecond: p.History.latest(), DeadLetters: p.Letters.status(),
+	}
+	doc.LagRecords, doc.LagSeconds = doc.Lag()
 	if doc.Partitions == nil {
 		doc.Partitions = []PartitionStatus{} // an empty list, not null
 	}
@@ -100,9 +144,28 @@ func (p *pages) statusJSON(w http.ResponseWriter, _ *http.Request) {
 	p.json(w, http.StatusOK, p.document())
 }
 
+// historyJSON answers what the charts draw; with ?after=T only what came after T.
+func (p *pages) historyJSON(w http.ResponseWriter, r *http.Request) {
+	after := int64(0)
+	if text := r.URL.Query().Get("after"); text != "" {
+		var err error
+		if after, err = strconv.ParseInt(text, 10, 64); err != nil {
+			p.text(w, http.StatusBadRequest, "after: not a Unix time in milliseconds\n")
+			return
+		}
+	}
+	body, err := json.Marshal(p.History.since(after))
+	if err != nil {
+		p.log.Error("cannot encode the history", Err(err))
+		http.Error(w, "cannot encode the history", http.StatusInternalServerError)
+		return
+	}
+	p.write(w, http.StatusOK, "application/json", append(body, '\n'))
+}
+
 func (p *pages) statusPage(w http.ResponseWriter, _ *http.Request) {
 	var body bytes.Buffer // rendered whole, so that a failure is no half page
-	if err := page.Execute(&body, p.document()); err != nil {
+	if err := page.Execute(&body, viewOf(p.document())); err != nil {
 		p.log.Error("cannot render the status page", Err(err))
 		http.Error(w, "cannot render the status page", http.StatusInternalServerError)
 		return

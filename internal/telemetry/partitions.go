@@ -20,6 +20,7 @@ type partitionMetrics struct {
 	// mu also keeps a late Lag or Retrying from bringing a revoked gauge back.
 	mu   sync.Mutex
 	byID map[partitionID]*partition
+	all  Counts // of all partitions, for the status page
 }
 
 type partitionID struct {
@@ -111,6 +112,7 @@ func (m *partitionMetrics) consumed(id partitionID, outcome string, n int) {
 		p.outcomes[outcome] = c
 	}
 	add(c, n)
+	m.all.add(outcome, n)
 }
 
 func (m *partitionMetrics) setRetrying(id partitionID, on bool) {

@@ -12,7 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Server answers /livez, /readyz, /metrics, /status.json and the status page.
+// Server answers /livez, /readyz, /metrics, /status.json, /history.json and the
+// status page.
 // It only reads; it takes GET and HEAD and no body.
 type Server struct {
 	addr     string
@@ -24,12 +25,8 @@ type Server struct {
 
 // NewServer makes a server for addr (host:port; port 0 takes a free one). With
 // a *Registry as gatherer /metrics also declares families without samples.
-// status may be nil.
-func NewServer(addr string, gatherer prometheus.Gatherer, h *Health, status StatusFunc, log *slog.Logger) *Server {
-	if status == nil {
-		status = func() Status { return Status{} }
-	}
-	pages := &pages{health: h, status: status, log: log}
+func NewServer(addr string, gatherer prometheus.Gatherer, h *Health, page Page, log *slog.Logger) *Server {
+	pages := &pages{Page: page.withDefaults(), health: h, log: log}
 	return &Server{
 		addr:   addr,
 		log:    log,
@@ -90,12 +87,17 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
+// policy allows what the page needs from this server and nothing else: no inline
+// script or style, no other host, no frame.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
 // secureHeaders: everything a page needs comes from this server, nothing may
 // frame it, and no answer may be kept, because each is true only now.
 func secureHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
-		header.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		header.Set("Content-Security-Policy", policy)
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Referrer-Policy", "no-referrer")
 		header.Set("Cache-Control", "no-store")

@@ -37,7 +37,7 @@ func do(t *testing.T, s *Server, method, target string, header ...string) answer
 }
 
 func newTestServer(h *Health, status StatusFunc) *Server {
-	return NewServer("127.0.0.1:0", NewRegistry(), h, status, quiet())
+	return NewServer("127.0.0.1:0", NewRegistry(), h, Page{Status: status}, quiet())
 }
 
 func TestReadyz(t *testing.T) {
@@ -103,7 +103,7 @@ func TestOnlyReading(t *testing.T) {
 	h, _ := newTestHealth()
 	h.Started()
 	s := newTestServer(h, nil)
-	for _, path := range []string{"/", "/livez", "/readyz", "/metrics", "/status.json", "/style.css", "/icon.svg"} {
+	for _, path := range []string{"/", "/livez", "/readyz", "/metrics", "/status.json", "/history.json", "/style.css", "/status.js", "/icon.svg"} {
 		for method, want := range map[string]int{
 			http.MethodGet: http.StatusOK, http.MethodHead: http.StatusOK,
 			http.MethodPost: http.StatusMethodNotAllowed, http.MethodDelete: http.StatusMethodNotAllowed,
@@ -132,7 +132,7 @@ func TestServerOverTheNetwork(t *testing.T) {
 		t.Errorf("status %d", code)
 	}
 
-	second := NewServer(s.Addr(), NewRegistry(), h, nil, quiet())
+	second := NewServer(s.Addr(), NewRegistry(), h, Page{}, quiet())
 	if err := second.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "--listen") {
 		t.Errorf("a taken address: %v", err)
 	}

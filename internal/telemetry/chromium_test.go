@@ -1,0 +1,199 @@
+//go:build chromium
+
+package telemetry
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+//go:embed testdata/axe-core/4.14.1/axe.min.js
+var axe string
+
+// looks are the pages as people may see them.
+func looks() []struct {
+	name  string
+	scene *scene
+	look  look
+} {
+	noScript := desktop
+	noScript.noScript = true
+	return []struct {
+		name  string
+		scene *scene
+		look  look
+	}{
+		{"busy", busy(12), desktop},
+		{"busy-dark", busy(12), dark},
+		{"busy-phone", busy(12), phone},
+		{"troubled-dark-phone", troubled(12), darkPhone},
+		{"many", troubled(256), desktop},
+		{"many-phone", troubled(256), phone},
+		{"hostile", hostile(), desktop},
+		{"hostile-phone", hostile(), phone},
+		{"turnover", turnoverScene(1_200_000), desktop},
+		{"nothing", &scene{health: NewHealth(HealthConfig{})}, desktop},
+		{"no-script", troubled(12), noScript},
+	}
+}
+
+// TestPageInABrowser: whatever it shows and however it is looked at, the page keeps
+// its policy, asks nobody else, fits its window and can be read by everyone.
+func TestPageInABrowser(t *testing.T) {
+	for _, c := range looks() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := open(t, c.scene.server().http.Handler, c.look)
+			if !c.look.noScript {
+				b.await(`document.documentElement.classList.contains("live") && document.querySelectorAll("canvas").length === 3`)
+				if c.scene.history != nil {
+					b.await(drawn)
+				}
+			}
+			b.picture(c.name)
+			if c.look.noScript && (!strings.Contains(ask[string](b, `document.querySelector("noscript").innerText`), "Reload") || ask[int](b, `document.querySelectorAll("canvas").length`) > 0) {
+				t.Error("without JavaScript there is no way to see more, or there is a chart")
+			}
+			if over := ask[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
+				t.Errorf("the page is %d px wider than its window", over)
+			}
+			for _, problem := range b.heardOf() {
+				t.Error(problem)
+			}
+			b.do(call(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{}))
+			for _, violation := range violations(b) {
+				t.Error(violation)
+			}
+		})
+	}
+}
+
+// drawn is true when each chart has pixels of its line.
+const drawn = `[...document.querySelectorAll("canvas")].every((canvas) => {
+	const probe = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+	probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--applied").trim();
+	probe.fillRect(0, 0, 1, 1);
+	const [r, g, b] = probe.getImageData(0, 0, 1, 1).data;
+	probe.clearRect(0, 0, 1, 1);
+	probe.drawImage(canvas, 0, 0);
+	const seen = probe.getImageData(0, 0, canvas.width, canvas.height).data;
+	let n = 0;
+	for (let i = 0; i < seen.length; i += 4) n += seen[i] === r && seen[i + 1] === g && seen[i + 2] === b && seen[i + 3] === 255;
+	return n > 100;
+})`
+
+// violations asks axe-core, with all its rules of WCAG 2.2 A and AA and its best
+// practices.
+func violations(b *tab) []string {
+	b.t.Helper()
+	found := ask[string](b, axe+`;
+		axe.run(document, { resultTypes: ["violations"] }).then((result) => JSON.stringify(
+			result.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + v.help + " at " + n.target.join(" ") + ". " + n.failureSummary))))`)
+	var list []string
+	if err := json.Unmarshal([]byte(found), &list); err != nil {
+		b.t.Fatal(err)
+	}
+	return list
+}
+
+// The checks above must be able to fail.
+func TestTheBrowserNoticesABrokenPage(t *testing.T) {
+	t.Parallel()
+	inner := busy(3).server().http.Handler
+	broken := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inner.ServeHTTP(w, r)
+		if r.URL.Path == "/" {
+			_, _ = fmt.Fprint(w, `<script>alert(1)</script><img src="http://192.0.2.1/x.png"><p style="width:3000px">x</p><button></button>`)
+		}
+	})
+	b := open(t, broken, desktop)
+	b.await(`document.querySelectorAll("canvas").length === 3`)
+	all := strings.Join(append(b.heardOf(), violations(b)...), "\n")
+	for _, want := range []string{"script-src", "img-src", "style-src", "button-name", "image-alt"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("nobody noticed %s in\n%s", want, all)
+		}
+	}
+}
+
+// TestPageFollowsWhatHappens: an open page shows what changes without being loaded
+// again, keeps what the reader has opened, and says when nobody answers any more.
+func TestPageFollowsWhatHappens(t *testing.T) {
+	t.Parallel()
+	var now, gone atomic.Pointer[scene]
+	before, after := busy(40), troubled(40)
+	now.Store(before)
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if gone.Load() != nil {
+			panic(http.ErrAbortHandler)
+		}
+		now.Load().server().http.Handler.ServeHTTP(w, r)
+	})
+	b := open(t, handler, desktop)
+	b.await(drawn)
+	if got := ask[string](b, `document.querySelector("#state").textContent + document.title`); got != "Readyready · account_balance" {
+		t.Errorf("at first: %q", got)
+	}
+	ask[bool](b, `window.first = document.querySelector("main"), document.querySelector("details").open = true`)
+	now.Store(after)
+	b.await(`document.querySelector("#state").textContent === "Not ready" && document.title.startsWith("not ready")`)
+	if !ask[bool](b, `window.first === document.querySelector("main") && document.querySelector("details").open`) {
+		t.Error("the page was replaced as a whole")
+	}
+	if n := ask[int](b, `document.querySelectorAll(".banner li").length`); n != 2 {
+		t.Errorf("%d reasons", n)
+	}
+	gone.Store(after)
+	b.await(`!document.querySelector("#silence").hidden && document.querySelector("#silence").textContent.startsWith("No answer")`)
+	gone.Store(nil)
+	b.await(`document.querySelector("#silence").hidden`)
+}
+
+// TestPageByKeyboard: what can be done with the page can be done without a mouse, and
+// one sees where one is.
+func TestPageByKeyboard(t *testing.T) {
+	t.Parallel()
+	b := open(t, busy(40).server().http.Handler, desktop)
+	b.await(`!document.querySelector("#pause").hidden`)
+	var seen []string
+	for range 12 {
+		b.do(chromedp.KeyEvent("\t"))
+		seen = append(seen, ask[string](b, `(() => {
+			const e = document.activeElement;
+			return e === document.body ? "end" : e.textContent.trim() + (getComputedStyle(e).outlineStyle === "solid" ? "" : " (unseen)");
+		})()`))
+		if seen[len(seen)-1] == "end" {
+			break
+		}
+		switch seen[len(seen)-1] {
+		case "Pause updates", "All 40 partitions":
+			b.do(chromedp.KeyEvent(" "))
+		}
+	}
+	const want = "Pause updates, All 40 partitions, status.json, metrics, readyz, livez, licence of the charts, end"
+	if got := strings.Join(seen, ", "); got != want {
+		t.Errorf("the tab key leads to %s; want %s", got, want)
+	}
+	if !ask[bool](b, `document.querySelector("#pause").ariaPressed === "true" && document.querySelector("details").open`) {
+		t.Error("the space bar does nothing")
+	}
+}
+
+// TestChartsFollowTheColours of the system without being loaded again.
+func TestChartsFollowTheColours(t *testing.T) {
+	t.Parallel()
+	b := open(t, busy(3).server().http.Handler, desktop)
+	b.await(drawn)
+	b.do(call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}},
+	}))
+	b.await(drawn)
+}

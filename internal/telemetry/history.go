@@ -1,0 +1,155 @@
+package telemetry
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+)
+
+const (
+	// historyEvery is how often a sample is taken, and historyKept how many are
+	// kept: 15 minutes, in about 100 KB.
+	historyEvery = time.Second
+	historyKept  = 900
+	// rateSamples is over how many samples a rate is the mean: far behind, a flush
+	// follows only every few seconds.
+	rateSamples = 5
+)
+
+// Counts are the records of each outcome, over all partitions, since the start.
+type Counts struct {
+	Applied, Duplicate, Ignored, DeadLettered int64
+}
+
+// Sample is what the charts know of one moment. What is unknown is nil.
+type Sample struct {
+	At         time.Time
+	Records    Counts
+	LagRecords *int64
+	LagSeconds *float64
+}
+
+// Rates are records a second, by outcome.
+type Rates struct {
+	Applied      float64 `json:"applied"`
+	Duplicate    float64 `json:"duplicate"`
+	Ignored      float64 `json:"ignored"`
+	DeadLettered float64 `json:"dead_lettered"`
+}
+
+// History keeps the last minutes for the charts, so that a page has something to
+// show when it is opened. Its memory is fixed. It is safe for concurrent use.
+type History struct {
+	take func() Sample
+
+	mu    sync.Mutex
+	next  int // samples so far; the newest is at (next-1) % historyKept
+	ring  [historyKept]moment
+	rates [historyKept]Rates
+}
+
+// moment is a sample without pointers. Unknown lag is NaN.
+type moment struct {
+	at         int64 // Unix ms
+	records    Counts
+	lagRecords float64
+	lagSeconds float64
+}
+
+// NewHistory returns an empty history. take answers from memory.
+func NewHistory(take func() Sample) *History { return &History{take: take} }
+
+// Run takes a sample each second until ctx ends.
+func (h *History) Run(ctx context.Context) {
+	tick := time.NewTicker(historyEvery)
+	defer tick.Stop()
+	for {
+		h.sample()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (h *History) sample() {
+	s := h.take() // before the lock: a page must not wait for it
+	m := moment{at: s.At.UnixMilli(), records: s.Records, lagRecords: math.NaN(), lagSeconds: math.NaN()}
+	if s.LagRecords != nil {
+		m.lagRecords = float64(*s.LagRecords)
+	}
+	if s.LagSeconds != nil {
+		m.lagSeconds = *s.LagSeconds
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var rates Rates
+	if base := min(rateSamples, h.next); base > 0 {
+		rates = ratesBetween(h.ring[(h.next-base)%historyKept], m)
+	}
+	h.ring[h.next%historyKept], h.rates[h.next%historyKept] = m, rates
+	h.next++
+}
+
+func ratesBetween(before, now moment) Rates {
+	seconds := float64(now.at-before.at) / 1000
+	if seconds <= 0 { // the clock was set back
+		return Rates{}
+	}
+	rate := func(before, now int64) float64 { return max(0, float64(now-before)/seconds) }
+	return Rates{
+		Applied:      rate(before.records.Applied, now.records.Applied),
+		Duplicate:    rate(before.records.Duplicate, now.records.Duplicate),
+		Ignored:      rate(before.records.Ignored, now.records.Ignored),
+		DeadLettered: rate(before.records.DeadLettered, now.records.DeadLettered),
+	}
+}
+
+// latest are the newest rates; nil before there are two samples to compare.
+func (h *History) latest() *Rates {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.next < 2 {
+		return nil
+	}
+	rates := h.rates[(h.next-1)%historyKept]
+	return &rates
+}
+
+// series is /history.json: columns of equal length, the oldest first. Rates are
+// means of the last 5 s.
+type series struct {
+	At           []int64  `json:"at"` // Unix time in ms
+	Applied      []number `json:"applied_per_second"`
+	Duplicate    []number `json:"duplicate_per_second"`
+	Ignored      []number `json:"ignored_per_second"`
+	DeadLettered []number `json:"dead_lettered_per_second"`
+	LagRecords   []number `json:"lag_records"`
+	LagSeconds   []number `json:"lag_seconds"`
+}
+
+// since answers what was sampled after the time, in Unix ms.
+func (h *History) since(after int64) series {
+	s := series{
+		At: []int64{}, Applied: []number{}, Duplicate: []number{}, Ignored: []number{},
+		DeadLettered: []number{}, LagRecords: []number{}, LagSeconds: []number{},
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := max(0, h.next-historyKept); i < h.next; i++ {
+		m, r := &h.ring[i%historyKept], &h.rates[i%historyKept]
+		if m.at <= after {
+			continue
+		}
+		s.At = append(s.At, m.at)
+		s.Applied = append(s.Applied, number(r.Applied))
+		s.Duplicate = append(s.Duplicate, number(r.Duplicate))
+		s.Ignored = append(s.Ignored, number(r.Ignored))
+		s.DeadLettered = append(s.DeadLettered, number(r.DeadLettered))
+		s.LagRecords = append(s.LagRecords, number(m.lagRecords))
+		s.LagSeconds = append(s.LagSeconds, number(m.lagSeconds))
+	}
+	return s
+}

@@ -1,0 +1,177 @@
+package telemetry
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// steady is a history of n samples, a second apart, in which each second applies 10
+// records and counts lag 7.
+func steady(n int) *History {
+	at, applied, lag, seconds := time.Unix(1_000, 0), int64(0), int64(7), 0.5
+	h := NewHistory(func() Sample {
+		at, applied = at.Add(time.Second), applied+10
+		return Sample{At: at, Records: Counts{Applied: applied}, LagRecords: &lag, LagSeconds: &seconds}
+	})
+	for range n {
+		h.sample()
+	}
+	return h
+}
+
+func TestHistoryKeepsTheLastSamples(t *testing.T) {
+	if s := NewHistory(nil).since(0); len(s.At) != 0 || s.At == nil {
+		t.Errorf("an empty history: %+v", s)
+	}
+	for _, n := range []int{1, 2, historyKept - 1, historyKept, historyKept + 1, 3*historyKept + 17} {
+		s := steady(n).since(0)
+		if len(s.At) != min(n, historyKept) || s.At[len(s.At)-1] != int64(1_000+n)*1000 || !slices.IsSorted(s.At) {
+			t.Errorf("%d: %d samples up to %d", n, len(s.At), s.At[len(s.At)-1])
+		}
+		if last := s.Applied[len(s.Applied)-1]; n > 1 && last != 10 {
+			t.Errorf("%d: rate %v", n, last)
+		}
+		if s.LagRecords[0] != 7 || s.LagSeconds[0] != 0.5 {
+			t.Errorf("%d: lag %v, %v", n, s.LagRecords[0], s.LagSeconds[0])
+		}
+	}
+}
+
+func TestHistoryAnswersOnlyWhatIsNew(t *testing.T) {
+	h := steady(100)
+	all := h.since(0)
+	if rest := h.since(all.At[89]); !slices.Equal(rest.At, all.At[90:]) || len(rest.LagSeconds) != 10 {
+		t.Errorf("got %v", rest.At)
+	}
+	if rest := h.since(all.At[99]); len(rest.At) != 0 {
+		t.Errorf("got %v", rest.At)
+	}
+}
+
+func TestRatesAreMeansOfFiveSeconds(t *testing.T) {
+	at, counts, flushed := time.Unix(1_000, 0), Counts{}, []int64{0, 0, 50, 0, 0, 0, 0, 0, 0}
+	next := 0
+	h := NewHistory(func() Sample {
+		counts.Duplicate += flushed[next]
+		next++
+		at = at.Add(time.Second)
+		return Sample{At: at, Records: counts}
+	})
+	for range flushed {
+		h.sample()
+	}
+	want := []number{0, 0, 25, 50.0 / 3, 12.5, 10, 10, 0, 0}
+	if got := h.since(0).Duplicate; !slices.Equal(got, want) {
+		t.Errorf("rates %v, want %v", got, want)
+	}
+	if r := h.latest(); r == nil || r.Duplicate != 0 {
+		t.Errorf("the newest: %v", r)
+	}
+}
+
+// A clock that is set back and a process that stood still must not make a rate of
+// what never was.
+func TestRatesWhenTheClockJumps(t *testing.T) {
+	at, counts := time.Unix(1_000, 0), Counts{}
+	steps := []time.Duration{time.Second, -time.Hour, 0, 2 * time.Hour, time.Second}
+	h := NewHistory(func() Sample {
+		at = at.Add(steps[0])
+		steps = steps[1:]
+		counts.Applied += 100
+		return Sample{At: at, Records: counts}
+	})
+	for range 5 {
+		h.sample()
+	}
+	for _, rate := range h.since(-1 << 62).Applied {
+		if rate < 0 || rate > 100 {
+			t.Errorf("rate %v", rate)
+		}
+	}
+}
+
+func TestHistoryJSON(t *testing.T) {
+	h := NewHistory(func() Sample { return Sample{At: time.UnixMilli(1_700_000_000_123)} })
+	h.sample()
+	s := NewServer("", NewRegistry(), NewHealth(HealthConfig{}), Page{History: h}, quiet())
+	var got map[string][]any
+	if err := json.Unmarshal([]byte(get(t, s, "/history.json").body), &got); err != nil {
+		t.Fatal(err)
+	}
+	const want = "applied_per_second at dead_lettered_per_second duplicate_per_second ignored_per_second lag_records lag_seconds"
+	if names := strings.Join(slices.Sorted(maps.Keys(got)), " "); names != want {
+		t.Errorf("names %s", names)
+	}
+	if got["at"][0] != 1_700_000_000_123.0 || got["lag_records"][0] != nil || got["lag_seconds"][0] != nil {
+		t.Errorf("got %v; an unknown lag is null", got)
+	}
+	if body := get(t, s, "/history.json?after="+strconv.Itoa(1_700_000_000_123)).body; !strings.Contains(body, `"at":[]`) {
+		t.Errorf("nothing is new, but %s", body)
+	}
+	if r := get(t, s, "/history.json?after=now"); r.code != http.StatusBadRequest || !strings.HasPrefix(r.body, "after: ") {
+		t.Errorf("%d %s", r.code, r.body)
+	}
+}
+
+func TestLettersKeepTheLast(t *testing.T) {
+	l := NewLetters()
+	for i := range int64(lettersKept + 5) {
+		l.Published(DeadLetter{Class: "version_gap", Offset: i})
+	}
+	s := l.status()
+	if s.Total != lettersKept+5 || s.ByClass["version_gap"] != s.Total || len(s.Recent) != lettersKept ||
+		s.Recent[0].Offset != lettersKept+4 || s.Recent[lettersKept-1].Offset != 5 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestToldAnswersWhatMetricsWereTold(t *testing.T) {
+	m := NewMetrics(NewRegistry(), "daily_turnover")
+	if got := m.Told(); got.ProgressAt != nil || got.InboxRows != nil || got.Records != (Counts{}) {
+		t.Errorf("before anything: %+v", got)
+	}
+	for i, outcome := range Outcomes() {
+		m.Consumed(topic, 0, outcome, i+1)
+		m.Consumed(topic, 1, outcome, 10*(i+1))
+	}
+	m.Consumed(topic, 1, OutcomeApplied, -5)
+	at := time.UnixMilli(1_700_000_000_123)
+	m.Progress(at)
+	m.InboxRows(0)
+	got := m.Told()
+	if got.Records != (Counts{11, 22, 33, 44}) || !got.ProgressAt.Equal(at) || *got.InboxRows != 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// BenchmarkSample is what a second costs when nobody looks, beside the consumer's own
+// description of its partitions.
+func BenchmarkSample(b *testing.B) {
+	h := steady(historyKept)
+	b.ReportAllocs()
+	for b.Loop() {
+		h.sample()
+	}
+}
+
+// BenchmarkPage is what a look costs with very many partitions.
+func BenchmarkPage(b *testing.B) {
+	s := busy(256)
+	p := &pages{Page: s.page(), health: s.health, log: quiet()}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := page.Execute(discard{}, viewOf(p.document())); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
