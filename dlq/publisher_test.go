@@ -146,6 +146,43 @@ func TestDeliverReturnsWhenItsContextEnds(t *testing.T) {
 	assertPublishedOnce(t, cluster, 1)
 }
 
+// TestPublishedTellsEachLetterOnceByItsPlace, also those of a second attempt.
+func TestPublishedTellsEachLetterOnceByItsPlace(t *testing.T) {
+	cluster := newCluster(t, kfake.SeedTopics(3, deadTopic))
+	fault := cluster.Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.Produce}, Topic: deadTopic, Partitions: []int32{1}, Err: kerr.NotEnoughReplicas, Count: -1,
+		When: func(kmsg.Request) bool { return true },
+	})
+	p := newPublisher(t, cluster)
+	var mu sync.Mutex
+	told := map[int64][]Published{} // by source offset
+	p.cfg.Published = func(one Published) {
+		mu.Lock()
+		defer mu.Unlock()
+		told[one.Offset] = append(told[one.Offset], one)
+	}
+	at := time.Now()
+	d := NewDelivery(letters(40), at)
+	if err := p.Deliver(soon(t), d); err == nil {
+		t.Fatal("all were published")
+	}
+	fault.Remove()
+	deliverAtLast(t, p, d)
+	places := assertPublishedOnce(t, cluster, 40)
+	mu.Lock()
+	defer mu.Unlock()
+	for offset := range int64(40) {
+		entry := places[offset]
+		want := Published{
+			FailedAt: at, Class: event.VersionGap, DLQPartition: entry.DLQPartition, DLQOffset: entry.DLQOffset,
+			Topic: sourceTopic, Offset: offset,
+		}
+		if got := told[offset]; len(got) != 1 || got[0] != want {
+			t.Errorf("source offset %d: told %+v, want %+v once", offset, got, want)
+		}
+	}
+}
+
 // TestDeliverDoesNotDisturbOtherDeliveries ends one attempt while another waits
 // for the same partition.
 func TestDeliverDoesNotDisturbOtherDeliveries(t *testing.T) {

@@ -80,7 +80,7 @@ func (s *Status) Lag() (records *int64, seconds *float64) {
 	return records, seconds
 }
 
-// statusDocument is /status.json. Its names are stable; docs/operations.md has them.
+// statusDocument is /status.json. Its names are stable; docs/status-page.md has them.
 type statusDocument struct {
 	readiness
 	Status
