@@ -8,9 +8,9 @@ import (
 )
 
 // pages makes the server of health, metrics and the status page.
-func (p *process) pages(c *runCmd, letters *telemetry.Letters) *telemetry.Server {
+func (p *process) pages(c *runCmd) *telemetry.Server {
 	p.history = telemetry.NewHistory(func() telemetry.Sample { return p.sample(c.Topic) })
-	page := telemetry.Page{Status: p.status(c), History: p.history, Letters: letters}
+	page := telemetry.Page{Status: p.status(c), History: p.history, Letters: p.letters}
 	return telemetry.NewServer(c.Listen, p.registry, p.health, page, p.log)
 }
 

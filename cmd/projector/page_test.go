@@ -31,8 +31,8 @@ func TestPageOfARunningProcess(t *testing.T) {
 			s.projecting(c.projection)
 			s.produce(eventOf("a", 1, `"1"`), eventOf("secret-account", 3, `"4"`), "garbage", eventOf("a", 2, `"12.34"`))
 			var got statusJSON
-			http := s.running()
-			s.askUntil(http+"/status.json", &got, func() bool {
+			address := s.running()
+			s.askUntil(address+"/status.json", &got, func() bool {
 				return len(got.Partitions) == 1 && got.Partitions[0].Position == 4 && got.Partitions[0].End == 4 && got.Ready &&
 					got.parked() == c.parked && (got.InboxRows != nil) == c.inbox && got.RecordsPerSecond != nil && got.LastProgressAt != nil
 			})
@@ -48,7 +48,7 @@ func TestPageOfARunningProcess(t *testing.T) {
 			if got.DeadLetters.Total != c.letters {
 				t.Errorf("%d dead letters", got.DeadLetters.Total)
 			}
-			page, doc, history := fetch(t, http+"/"), fetch(t, http+"/status.json"), fetch(t, http+"/history.json")
+			page, doc, history := fetch(t, address+"/"), fetch(t, address+"/status.json"), fetch(t, address+"/history.json")
 			contains(t, page, c.projection, c.page, "malformed_payload", s.topic+"/0/2")
 			contains(t, history, `"lag_records":[`)
 			for _, text := range []string{"secret-account", "12.34", "garbage"} {
@@ -157,8 +157,8 @@ func fetch(t *testing.T, url string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
 	if err != nil || answer.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %d %v", url, answer.StatusCode, err)
 	}

@@ -121,6 +121,7 @@ type process struct {
 	metrics   *telemetry.Metrics
 	server    *telemetry.Server
 	history   *telemetry.History
+	letters   *telemetry.Letters
 	consumer  *consumer.Consumer
 	retry     retry.Policy
 	group     string
@@ -155,16 +156,13 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 		log: log, pool: pool, registry: registry, kind: kind, group: c.group(),
 		health:  telemetry.NewHealth(telemetry.HealthConfig{}),
 		metrics: telemetry.NewMetrics(registry, c.Projection),
+		letters: telemetry.NewLetters(),
 		retry:   retry.Policy{Initial: c.RetryInitial, Max: c.RetryMax, Attempt: attemptWithin},
 	}
-	telemetry.RegisterBuildInfo(registry, version)
-	telemetry.RegisterHealth(registry, p.health)
-	telemetry.RegisterPool(registry, pool)
-	p.metrics.Declare(c.Topic, classNames())
-	letters := telemetry.NewLetters()
+	p.register(c.Topic)
 	if p.publisher, err = dlq.NewPublisher(dlq.PublisherConfig{
 		Topic: c.dlqTopic(), Stamp: dlq.Stamp{Group: c.group(), Projection: c.Projection}, Client: client, Logger: log,
-		Published: letterBook(letters),
+		Published: letterBook(p.letters),
 	}); err != nil {
 		return nil, err
 	}
@@ -201,7 +199,7 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 	if err != nil {
 		return nil, err
 	}
-	p.server = p.pages(c, letters)
+	p.server = p.pages(c)
 	return p, nil
 }
 

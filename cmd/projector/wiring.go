@@ -34,6 +34,14 @@ func (u unready) Failing(err error, _ int, _, _ time.Duration) {
 // Recovered implements retry.Observer.
 func (u unready) Recovered(int, time.Duration) { u.p.health.OK(conditionSchema) }
 
+// register makes known to the registry what is there from the start.
+func (p *process) register(topic string) {
+	telemetry.RegisterBuildInfo(p.registry, version)
+	telemetry.RegisterHealth(p.registry, p.health)
+	telemetry.RegisterPool(p.registry, p.pool)
+	p.metrics.Declare(topic, classNames())
+}
+
 // deadLetters is the consumer's way to the DLQ topic.
 type deadLetters struct {
 	*dlq.Publisher
