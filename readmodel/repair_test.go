@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
+	"projector/errclass"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -179,7 +180,9 @@ func TestActionsAreAppendOnly(t *testing.T) {
 }
 
 // liveConsumer consumes records of one partition as a worker of the consumer does:
-// whatever fences it, it claims anew and judges again.
+// whatever fences it, it claims anew and judges again. So it does after a deadlock,
+// which PostgreSQL may find while a repair is at work that has begun before there was
+// a position to fence.
 type liveConsumer struct {
 	balance *readmodel.Balance
 	records []projection.Judgeable
@@ -208,7 +211,7 @@ func (c *liveConsumer) run(ctx context.Context) error {
 		}
 		next = pos.Next
 		err = c.session(ctx, &next)
-		if !errors.Is(err, projection.ErrFenced) && !errors.Is(err, projection.ErrStale) {
+		if !errors.Is(err, projection.ErrFenced) && !errors.Is(err, projection.ErrStale) && errclass.Postgres(err) != errclass.Retry {
 			return err
 		}
 	}

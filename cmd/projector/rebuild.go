@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -23,6 +24,7 @@ type rebuildCmd struct {
 	kafkaFlags
 	databaseFlags
 	groupFlags
+	memoryFlags
 	eventFlags
 	logFlags
 	outputFlags
@@ -48,6 +50,8 @@ func (c *rebuildCmd) Run(ctx context.Context, std *streams) (err error) {
 	}
 	defer pool.Close()
 	defer client.Close()
+	plan := planMemory(c.MemoryLimit)
+	plan.apply()
 	r := &rebuilding{cmd: c, std: std, format: format, pool: pool, source: newTopicSource(client, c.Topic)}
 	if err := r.prepare(ctx); err != nil {
 		return err
@@ -73,7 +77,7 @@ func openShadow(ctx context.Context, pool *pgxpool.Pool) (*readmodel.Shadow, err
 }
 
 func (c *rebuildCmd) validate() error {
-	if err := c.groupFlags.validate(); err != nil {
+	if err := cmp.Or(c.groupFlags.validate(), c.memoryFlags.validate()); err != nil {
 		return err
 	}
 	switch {
