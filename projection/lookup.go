@@ -54,12 +54,15 @@ func (f *Fold) get(id string) *account { return f.cache.get(id, f.cache.hash(id)
 // those of an earlier Find that have not been.
 func (f *Fold) Unread(ids []string) []string {
 	for _, a := range f.lookup.unread {
-		ids = append(ids, f.idOf(a))
+		if a.unread {
+			ids = append(ids, f.idOf(a))
+		}
 	}
 	return ids
 }
 
-// Learn takes in what the database knows of an account the fold does not know.
+// Learn takes in what the database knows of an account the fold does not know. It keeps
+// none of the texts.
 func (f *Fold) Learn(known Account) {
 	hash := f.cache.hash(known.ID)
 	a := f.cache.get(known.ID, hash)

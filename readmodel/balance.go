@@ -145,12 +145,9 @@ func (b *Balance) loadUnread(ctx context.Context) error {
 		return nil
 	}
 	slices.Sort(b.unread) // neighbours in the index are read together
-	known, err := LoadAccounts(ctx, b.cfg.Pool, b.unread, b.cfg.FirstVersion)
+	err := readAccounts(ctx, b.cfg.Pool, b.unread, b.cfg.FirstVersion, func(a *projection.Account) { b.fold.Learn(*a) })
 	if err != nil {
 		return err
-	}
-	for i := range known {
-		b.fold.Learn(known[i])
 	}
 	b.fold.LearnRest()
 	return nil

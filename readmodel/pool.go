@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -73,6 +74,8 @@ func (c *connector) refresh(_ context.Context, conn *pgx.ConnConfig) error {
 	return nil
 }
 
+var errTextOnly = errors.New("default_query_exec_mode: values are sent and read in binary; use cache_statement, cache_describe or describe_exec")
+
 // OpenPool prepares a connection pool. It does not connect: the error is about the
 // URL. An empty URL means the PG* environment variables.
 func OpenPool(ctx context.Context, url string, options ...ConnectOption) (*pgxpool.Pool, error) {
@@ -80,6 +83,9 @@ func OpenPool(ctx context.Context, url string, options ...ConnectOption) (*pgxpo
 	cfg, err := c.config()
 	if err != nil {
 		return nil, err
+	}
+	if mode := cfg.ConnConfig.DefaultQueryExecMode; mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeSimpleProtocol {
+		return nil, errTextOnly
 	}
 	cfg.BeforeConnect = c.refresh
 	for name, value := range sessionDefaults {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -157,13 +158,14 @@ func LoadStates(ctx context.Context, pool *pgxpool.Pool, ids []string) (map[stri
 	if err != nil {
 		return nil, fmt.Errorf("load accounts: %w", err)
 	}
-	accounts, err := pgx.CollectRows(rows, scanAccount)
+	states := make(map[string]projection.State, len(ids))
+	err = eachAccount(rows, func(a *projection.Account) {
+		s := a.State
+		s.LastEventID = strings.Clone(s.LastEventID)
+		states[strings.Clone(a.ID)] = s
+	})
 	if err != nil {
 		return nil, fmt.Errorf("load accounts: %w", err)
-	}
-	states := make(map[string]projection.State, len(accounts))
-	for i := range accounts {
-		states[accounts[i].ID] = accounts[i].State
 	}
 	return states, nil
 }
