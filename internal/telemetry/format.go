@@ -10,7 +10,7 @@ import (
 // unknown stands on the page for what is not known yet.
 const unknown = "–"
 
-// formatCount groups digits by three with a thin space: offsets are long.
+// formatCount groups digits by three with a narrow space that does not break: offsets are long.
 func formatCount(v any) string {
 	var n int64
 	switch v := v.(type) {
@@ -30,7 +30,7 @@ func formatCount(v any) string {
 		sign, digits = "−", digits[1:]
 	}
 	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "\u2009" + digits[i:]
+		digits = digits[:i] + "\u202f" + digits[i:]
 	}
 	return sign + digits
 }

@@ -40,12 +40,12 @@ func TestStatusPageShowsWhatIsGoingOn(t *testing.T) {
 	}
 	contains(t, text(page),
 		"Not ready database : &lt;script&gt;", "3 partitions: 1 stopped, 1 retrying, 1 flowing.",
-		"Lag, records 33 ", "Behind 1 min 15 s ", "Accounts waiting 2 ", "Events parked 1\u2009234 ", "Oldest gap 1 h 1 min ",
-		" 0 flowing 33 1 min 15 s 1\u2009234\u2009567 1\u2009234\u2009600 ",
+		"Lag, records 33 ", "Behind 1 min 15 s ", "Accounts waiting 2 ", "Events parked 1\u202f234 ", "Oldest gap 1 h 1 min ",
+		" 0 flowing 33 1 min 15 s 1\u202f234\u202f567 1\u202f234\u202f600 ",
 		" 1 stopped since 2026-01-01 00:00:00, ", "position &lt;b&gt;overtaken", " 2 retrying since 2026-01-01 00:00:00, ", "postgres: connection",
 		"1: 1 version_gap", " ago 3/17 account-events/5/1000001 ",
 		"version v1.2.3", "group account-balance-projector", "dead letters in account-events.dlq",
-		"applied 15\u2009000 ",
+		"applied 15\u202f000 ",
 	)
 	if strings.Contains(page, "<script>") {
 		t.Error("a reason is not escaped")
@@ -93,7 +93,7 @@ func TestStatusPageOfEachProjection(t *testing.T) {
 		{"account_balance", busy(4), []string{"Accounts waiting 17 "}, []string{"Inbox"}},
 		{"account_balance, not counted yet", uncounted, []string{"Accounts waiting, oldest gap not counted yet"}, []string{"Inbox"}},
 		{"account_statement", statementScene(), []string{"account_statement"}, []string{"Accounts waiting", "Oldest gap", "Inbox"}},
-		{"daily_turnover", turnoverScene(1_200_000), []string{"Inbox rows, estimated 1\u2009200\u2009000 "}, []string{"Accounts waiting", "Oldest gap"}},
+		{"daily_turnover", turnoverScene(1_200_000), []string{"Inbox rows, estimated 1\u202f200\u202f000 "}, []string{"Accounts waiting", "Oldest gap"}},
 		{"daily_turnover, an empty inbox", turnoverScene(0), []string{"Inbox rows, estimated 0 "}, nil},
 		{"daily_turnover, not counted yet", turnoverScene(-1), []string{"Inbox rows, estimated not counted yet "}, nil},
 	} {
@@ -244,8 +244,8 @@ func TestFormatSeconds(t *testing.T) {
 
 func TestFormatCount(t *testing.T) {
 	for n, want := range map[int64]string{
-		0: "0", 999: "999", 1000: "1\u2009000", 1_234_567: "1\u2009234\u2009567", -1: "−1", -1000: "−1\u2009000",
-		-9223372036854775808: "−9\u2009223\u2009372\u2009036\u2009854\u2009775\u2009808",
+		0: "0", 999: "999", 1000: "1\u202f000", 1_234_567: "1\u202f234\u202f567", -1: "−1", -1000: "−1\u202f000",
+		-9223372036854775808: "−9\u202f223\u202f372\u202f036\u202f854\u202f775\u202f808",
 	} {
 		if got := formatCount(n); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
