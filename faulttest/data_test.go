@@ -14,7 +14,6 @@ import (
 	"projector/e2e/stream"
 	"projector/e2e/wait"
 	"projector/faulttest/journal"
-	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
 )
 
@@ -137,7 +136,7 @@ func largeRecords(s *scene) (hits int) {
 // loudly; the others go on; memory stays bounded; a person can pass them over.
 func TestBatchesBeyondTheBound(t *testing.T) {
 	const size = 80 << 20
-	kafka := devtest.Kafka(t, devstack.KafkaOptions{Settings: map[string]string{"message.max.bytes": "100000000"}})
+	kafka := broker(t)
 	giant := append(bytes.Repeat([]byte(" "), size), `{"eventType":"`+stream.IgnoredType+`"}`...)
 	for name, codec := range map[string]kgo.CompressionCodec{
 		"decompression bomb":                kgo.GzipCompression(),

@@ -12,8 +12,6 @@ import (
 	"projector/e2e/oracle"
 	"projector/e2e/stream"
 	"projector/e2e/wait"
-	"projector/internal/devstack"
-	"projector/internal/devstack/devtest"
 )
 
 // TestHostileRecords sends random records through the whole path: a tenth of them
@@ -25,7 +23,7 @@ func TestHostileRecords(t *testing.T) {
 	if text := os.Getenv("PROJECTOR_HOSTILE_RECORDS"); text != "" {
 		total = must(strconv.Atoi(text))(t)
 	}
-	kafka := devtest.Kafka(t, devstack.KafkaOptions{})
+	kafka := broker(t)
 	s := newScene(t, kafka, setting{
 		partitions: 6, recovers: 4 * time.Minute,
 		flags: []string{"--currencies=EUR,USD,GBP,CHF,JPY,ISK,KWD,BHD,CLF"}, // those the oracle knows
@@ -34,7 +32,7 @@ func TestHostileRecords(t *testing.T) {
 	const chunk = 20_000
 	for sent := 0; sent < total; sent += chunk {
 		records := stream.Generate(stream.Options{
-			Seed: s.seed + uint64(sent), Records: min(chunk, total-sent), Partitions: 6, Accounts: 4000, Prefix: fmt.Sprint(sent, "-"), Rivals: true,
+			Seed: s.seed + uint64(sent), Records: min(chunk, total-sent), Partitions: 6, Accounts: 4000, Prefix: fmt.Sprint(sent, "-"), Scattered: true, Rivals: true,
 		})
 		for i := range records {
 			if s.rnd.IntN(10) == 0 {

@@ -13,10 +13,14 @@ import (
 	"testing"
 
 	"projector/e2e/process"
+	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
 )
 
 func TestMain(m *testing.M) {
+	if err := os.Setenv("PROJECTOR_TEST_KAFKA", "real"); err != nil {
+		panic(err)
+	}
 	devtest.Main(m, func(ctx context.Context, databaseURL string) error {
 		path, err := projector()
 		if err != nil {
@@ -28,6 +32,17 @@ func TestMain(m *testing.M) {
 		}
 		return nil
 	})
+}
+
+// broker is the one real broker that all tests share, which they may break as long as
+// they mend it.
+func broker(t testing.TB) *devstack.Kafka {
+	t.Helper()
+	kafka, own := devtest.Broker(t).(*devstack.Kafka)
+	if !own {
+		t.Fatal("PROJECTOR_TEST_BROKERS names brokers that are not ours to break: unset it")
+	}
+	return kafka
 }
 
 // projector is the program with its failpoints, built once.

@@ -12,7 +12,6 @@ import (
 
 	"projector/e2e/wait"
 	"projector/internal/devstack"
-	"projector/internal/devstack/devtest"
 )
 
 // TestSoak strikes faults drawn at random, several in one scene, scene after scene,
@@ -21,7 +20,7 @@ func TestSoak(t *testing.T) {
 	lasts := must(time.ParseDuration(os.Getenv("PROJECTOR_SOAK")))(t)
 	until := time.Now().Add(lasts)
 	first := seed(t)
-	kafka := devtest.Kafka(t, devstack.KafkaOptions{})
+	kafka := broker(t)
 	for round := uint64(0); round == 0 || time.Now().Before(until); round++ {
 		t.Setenv("PROJECTOR_TEST_SEED", fmt.Sprint(first+round))
 		if !t.Run(fmt.Sprint("round ", round), func(t *testing.T) { soakRound(t, kafka) }) {
@@ -57,7 +56,6 @@ func soakRound(t *testing.T, kafka *devstack.Kafka) {
 		if n == 0 {
 			t.Errorf("%s: its window was never hit", f.name)
 		}
-		s.healedAt = time.Time{}
 		hits, names = hits+n, names+"; "+f.name
 	}
 	struck := time.Since(began)

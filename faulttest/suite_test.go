@@ -72,7 +72,9 @@ func (f *fault) run(t *testing.T, brokers devtest.Cluster) {
 	began := time.Now()
 	hits := f.strike(s)
 	struck := time.Since(began)
-	s.healed()
+	if s.healedAt.IsZero() {
+		s.healed()
+	}
 	s.feed.finish()
 	wait.Until(t, s.setting.recovers, "lag 0 after the fault, unaided", s.arrived)
 	took := time.Since(s.healedAt)
@@ -82,12 +84,8 @@ func (f *fault) run(t *testing.T, brokers devtest.Cluster) {
 	s.exact(f.name, hits, struck, took)
 }
 
-// healed notes that from now on nothing is broken.
-func (s *scene) healed() {
-	if s.healedAt.IsZero() {
-		s.healedAt = time.Now()
-	}
-}
+// healed notes that from now on, as far as it goes, nothing is broken.
+func (s *scene) healed() { s.healedAt = time.Now() }
 
 // exact stops the replicas and has everything judged.
 func (s *scene) exact(name string, hits int, struck, took time.Duration) {

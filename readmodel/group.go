@@ -122,8 +122,7 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 	}
 	err = conn.Conn().SendBatch(ctx, b).Close()
 	if err == nil && moved == int64(len(members)) && upserted == int64(len(rows)) {
-		_, err = conn.Exec(ctx, "COMMIT")
-		return err
+		return commit(ctx, conn.Conn())
 	}
 	_, _ = conn.Exec(ctx, "ROLLBACK")
 	return errAlone

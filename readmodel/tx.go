@@ -60,8 +60,7 @@ func (tx *Tx) Send(ctx context.Context) error {
 // connection that cannot roll back is closed when it is released.
 func (tx *Tx) end(ctx context.Context, err error) error {
 	if err == nil {
-		_, err = tx.conn.Exec(ctx, "COMMIT")
-		return err
+		return commit(ctx, tx.conn)
 	}
 	_, _ = tx.conn.Exec(ctx, "ROLLBACK")
 	return err

@@ -69,14 +69,20 @@ func writeTx(ctx context.Context, conn *pgx.Conn, p Partition, pos projection.Po
 	case moved != 1:
 		err = projection.ErrFenced
 	case err == nil:
-		failpoint.Here(failpoint.BeforeCommit)
-		if _, err = conn.Exec(ctx, "COMMIT"); err == nil {
-			failpoint.Here(failpoint.AfterCommit)
-		}
-		return err
+		return commit(ctx, conn)
 	}
 	// Best effort: a connection that cannot roll back is closed on release.
 	_, _ = conn.Exec(ctx, "ROLLBACK")
+	return err
+}
+
+// commit ends a transaction that has done its work.
+func commit(ctx context.Context, conn *pgx.Conn) error {
+	failpoint.Here(failpoint.BeforeCommit)
+	_, err := conn.Exec(ctx, "COMMIT")
+	if err == nil {
+		failpoint.Here(failpoint.AfterCommit)
+	}
 	return err
 }
 

@@ -189,11 +189,13 @@ func sameBytes(want *oracle.Record, f *Found) string {
 
 func same(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
 
-// replays is the count that a record brought along.
+// replays is the count that a record brought along; what is no count is none.
 func replays(r *oracle.Record) string {
 	for _, h := range r.Headers {
 		if h.Key == own+"errors.replays" {
-			return string(h.Value)
+			if n, err := strconv.ParseUint(string(h.Value), 10, 31); err == nil {
+				return fmt.Sprint(n)
+			}
 		}
 	}
 	return "0"

@@ -42,6 +42,9 @@ type Options struct {
 	Partitions int32
 	Accounts   int
 	Prefix     string // of the accounts' names; default "acc-"
+	// Scattered names are so far apart that no broken record hits another account,
+	// which may be in another partition, where its order would be anybody's guess.
+	Scattered bool
 	// Clean leaves everything out but events in order and redeliveries.
 	Clean bool
 	// Rivals lets two events wait for one version. Which of them is applied depends
@@ -75,6 +78,11 @@ type generator struct {
 
 func (g *generator) newAccount(i int) *account {
 	id := fmt.Sprintf("%s%08d", cmp.Or(g.Prefix, "acc-"), i)
+	if g.Scattered {
+		far := fnv.New64a()
+		_, _ = far.Write([]byte(id))
+		id = fmt.Sprintf("acc-%016x", far.Sum64())
+	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id))
 	a := &account{

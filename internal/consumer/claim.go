@@ -23,7 +23,11 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	if err != nil {
 		return projection.Position{}, err
 	}
-	fence, err := w.confirm(kafka)
+	member := w.c.member() // asked first: of whoever is evicted after this, no commit counts
+	fence, err := w.confirm(kafka, member)
+	if errors.Is(err, errOtherMember) {
+		err = errRejudge
+	}
 	if err != nil {
 		return projection.Position{}, err
 	}
@@ -46,6 +50,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		return pos, w.halt(fmt.Sprintf("offsets %d to %d were removed by retention before they were consumed. "+
 			"See the runbook, \"position expired\"", pos.Next, topic.start-1))
 	}
+	w.c.committer.claimed(w.partition, member)
 	return pos, nil
 }
 
@@ -55,7 +60,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 // committed, when this member was evicted without knowing: its claim would take the
 // position back below what Kafka has. So Kafka is asked to take the same offset once
 // more, which it refuses to a member of the past.
-func (w *worker) confirm(kafka int64) (fence int64, err error) {
+func (w *worker) confirm(kafka int64, member string) (fence int64, err error) {
 	if kafka == projection.NoOffset {
 		return 0, nil
 	}
@@ -73,7 +78,7 @@ func (w *worker) confirm(kafka int64) (fence int64, err error) {
 		return stored.Fence, err
 	}
 	err = w.retry("kafka", "confirm the committed offset", func(ctx context.Context) error {
-		return w.c.committer.confirm(ctx, w.partition, kafka)
+		return w.c.committer.confirm(ctx, w.partition, member, kafka)
 	})
 	return stored.Fence, err
 }

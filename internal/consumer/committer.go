@@ -3,7 +3,6 @@ package consumer
 import (
 	"context"
 	"errors"
-	"maps"
 	"sync"
 	"time"
 
@@ -14,23 +13,31 @@ import (
 // commit can never overtake another, and it knows which partitions are owned: after
 // a cooperative rebalance a commit for a lost partition would be accepted, and
 // would take the group back.
+//
+// A partition is committed by the member that claimed it and no other. A member that
+// was evicted in the middle of a rebalance joins again under another id, without
+// being told to give anything up; others may have owned its partitions meanwhile. It
+// has to claim them anew.
 type committer struct {
-	commit   func(context.Context, map[int32]int64) error
+	commit   func(ctx context.Context, member string, offsets map[int32]int64) error
+	member   func() string         // the id Kafka knows this process by now
+	evicted  func(partition int32) // the partition was claimed under another id
 	failing  func(error)
 	interval time.Duration
 	timeout  time.Duration
 
-	mu     sync.Mutex // guards the maps
-	owned  map[int32]bool
-	marked map[int32]int64 // durable and not yet committed
-	busy   sync.Mutex      // held while a commit is under way
+	mu     sync.Mutex       // guards the maps
+	owned  map[int32]string // the id it was claimed under
+	marked map[int32]int64  // durable and not yet committed
+	busy   sync.Mutex       // held while a commit is under way
 }
 
-func newCommitter(commit func(context.Context, map[int32]int64) error, failing func(error)) *committer {
+func newCommitter(commit func(context.Context, string, map[int32]int64) error, failing func(error)) *committer {
 	return &committer{
 		commit: commit, failing: failing,
+		member: func() string { return "" }, evicted: func(int32) {},
 		interval: 500 * time.Millisecond, timeout: 5 * time.Second,
-		owned: map[int32]bool{}, marked: map[int32]int64{},
+		owned: map[int32]string{}, marked: map[int32]int64{},
 	}
 }
 
@@ -38,7 +45,18 @@ func newCommitter(commit func(context.Context, map[int32]int64) error, failing f
 func (c *committer) own(partition int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.owned[partition] = true
+	c.owned[partition] = ""
+}
+
+// claimed notes under which id the partition was claimed. What was marked before the
+// claim counts no more.
+func (c *committer) claimed(partition int32, member string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, owned := c.owned[partition]; owned {
+		c.owned[partition] = member
+		delete(c.marked, partition)
+	}
 }
 
 // disown commits what is marked for the partitions and accepts no more of them.
@@ -61,29 +79,32 @@ func (c *committer) disown(ctx context.Context, partitions []int32, lost bool) {
 func (c *committer) mark(partition int32, next int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.owned[partition] {
+	if _, owned := c.owned[partition]; owned {
 		c.marked[partition] = next
 	}
 }
 
 // confirm commits an offset that Kafka has already, which only a member of the
 // group's present generation can: whoever is not would act on what is long past.
-func (c *committer) confirm(ctx context.Context, partition int32, next int64) error {
+func (c *committer) confirm(ctx context.Context, partition int32, member string, next int64) error {
 	c.busy.Lock()
 	defer c.busy.Unlock()
 	c.mu.Lock()
-	owned := c.owned[partition]
+	_, owned := c.owned[partition]
 	c.mu.Unlock()
 	if !owned {
 		return errGivenUp
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	return c.commit(ctx, map[int32]int64{partition: next})
+	return c.commit(ctx, member, map[int32]int64{partition: next})
 }
 
 // errGivenUp says that the partition is no longer owned.
 var errGivenUp = errors.New("the partition was given up")
+
+// errOtherMember says that Kafka knows this process by another id than it did.
+var errOtherMember = errors.New("evicted from the group meanwhile")
 
 // run commits at a steady pace until ctx ends.
 func (c *committer) run(ctx context.Context) {
@@ -103,17 +124,18 @@ func (c *committer) run(ctx context.Context) {
 func (c *committer) flush(ctx context.Context) {
 	c.busy.Lock()
 	defer c.busy.Unlock()
-	c.mu.Lock()
-	batch := maps.Clone(c.marked)
-	clear(c.marked)
-	c.mu.Unlock()
+	member := c.member()
+	batch, others := c.take(member)
+	for _, p := range others {
+		c.evicted(p)
+	}
 	if len(batch) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	failpoint.Here(failpoint.BeforeOffsetCommit)
-	err := c.commit(ctx, batch)
+	err := c.commit(ctx, member, batch)
 	c.failing(err)
 	if err == nil {
 		failpoint.Here(failpoint.AfterOffsetCommit)
@@ -122,8 +144,30 @@ func (c *committer) flush(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for p, next := range batch {
-		if _, moved := c.marked[p]; !moved && c.owned[p] {
+		if id, owned := c.owned[p]; owned && id == member && c.unmarked(p) {
 			c.marked[p] = next
 		}
 	}
+}
+
+// take answers what is marked and was claimed under the id member, and the partitions
+// that have to be claimed anew.
+func (c *committer) take(member string) (batch map[int32]int64, others []int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	batch = map[int32]int64{}
+	for p, next := range c.marked {
+		if c.owned[p] == member {
+			batch[p] = next
+		} else {
+			others = append(others, p)
+		}
+	}
+	clear(c.marked)
+	return batch, others
+}
+
+func (c *committer) unmarked(partition int32) bool {
+	_, marked := c.marked[partition]
+	return !marked
 }

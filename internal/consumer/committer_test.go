@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"testing"
 )
 
@@ -14,7 +15,7 @@ type recorder struct {
 	during  func()
 }
 
-func (r *recorder) commit(_ context.Context, offsets map[int32]int64) error {
+func (r *recorder) commit(_ context.Context, _ string, offsets map[int32]int64) error {
 	if r.during != nil {
 		r.during()
 	}
@@ -94,12 +95,37 @@ func TestAFailureThatOutlivesTheOwnershipIsForgotten(t *testing.T) {
 
 func TestConfirmingIsForOwnersOnly(t *testing.T) {
 	c, r := newRecordedCommitter()
-	if err := c.confirm(t.Context(), 1, 7); err != nil {
+	if err := c.confirm(t.Context(), 1, "", 7); err != nil {
 		t.Fatal(err)
 	}
 	c.disown(t.Context(), []int32{1}, true)
-	if err := c.confirm(t.Context(), 1, 7); !errors.Is(err, errGivenUp) {
+	if err := c.confirm(t.Context(), 1, "", 7); !errors.Is(err, errGivenUp) {
 		t.Errorf("error %v, want errGivenUp", err)
 	}
 	wantCommits(t, r, map[int32]int64{1: 7})
+}
+
+// A member that was evicted and has joined again commits nothing that it claimed under
+// its former id, until it has claimed it anew.
+func TestAnEvictedMemberClaimsAnew(t *testing.T) {
+	c, r := newRecordedCommitter()
+	id, evicted := "first", []int32{}
+	c.member, c.evicted = func() string { return id }, func(p int32) { evicted = append(evicted, p) }
+	c.claimed(0, "first")
+	c.claimed(1, "first")
+	c.mark(0, 5)
+	c.flush(t.Context())
+	id = "second"
+	c.claimed(1, "second")
+	c.mark(0, 6)
+	c.mark(1, 3)
+	c.flush(t.Context())
+	wantCommits(t, r, map[int32]int64{0: 5}, map[int32]int64{1: 3})
+	if !slices.Equal(evicted, []int32{0}) {
+		t.Errorf("to be claimed anew: %v, want partition 0", evicted)
+	}
+	c.claimed(0, "second")
+	c.mark(0, 6)
+	c.flush(t.Context())
+	wantCommits(t, r, map[int32]int64{0: 5}, map[int32]int64{1: 3}, map[int32]int64{0: 6})
 }

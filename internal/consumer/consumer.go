@@ -49,6 +49,7 @@ func New(cfg Config) (*Consumer, error) {
 	cfg.SessionTimeout = cmp.Or(cfg.SessionTimeout, 30*time.Second)
 	c := &Consumer{cfg: cfg, workers: map[int32]*worker{}, logs: map[string]*retry.Throttled{}, ready: make(chan struct{})}
 	c.committer = newCommitter(c.commit, c.commitFailing)
+	c.committer.member, c.committer.evicted = c.member, c.evicted
 	c.shareMemoryAmong(1)
 	if err := kgo.ValidateOpts(c.options()...); err != nil {
 		return nil, fmt.Errorf("create the Kafka client: %w", err)
@@ -255,12 +256,25 @@ func (c *Consumer) throttled(dependency, what string) *retry.Throttled {
 	return t
 }
 
-func (c *Consumer) commit(ctx context.Context, offsets map[int32]int64) error {
+func (c *Consumer) commit(ctx context.Context, member string, offsets map[int32]int64) error {
 	commit := make(map[int32]kgo.EpochOffset, len(offsets))
 	for p, next := range offsets {
 		commit[p] = kgo.EpochOffset{Epoch: -1, Offset: next}
 	}
-	return c.commitSync(ctx, map[string]map[int32]kgo.EpochOffset{c.cfg.Topic: commit})
+	return c.commitSync(ctx, member, map[string]map[int32]kgo.EpochOffset{c.cfg.Topic: commit})
+}
+
+// member is the id the group knows this process by.
+func (c *Consumer) member() string {
+	id, _ := c.cl.GroupMetadata()
+	return id
+}
+
+// evicted makes the partition's worker claim it anew.
+func (c *Consumer) evicted(p int32) {
+	if w := c.worker(p); w != nil {
+		w.lookAgain()
+	}
 }
 
 // commitFailing is told the result of each commit. A commit that fails loses

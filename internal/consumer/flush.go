@@ -185,7 +185,7 @@ func (w *worker) retry(dependency, what string, fn func(context.Context) error) 
 // final reports whether repeating the same attempt is pointless.
 func final(err error) bool {
 	return errors.Is(err, projection.ErrFenced) || errors.Is(err, projection.ErrStale) ||
-		errors.Is(err, projection.ErrTopicRecreated) ||
+		errors.Is(err, projection.ErrTopicRecreated) || errors.Is(err, errOtherMember) ||
 		!isPublishError(err) && errclass.Postgres(err) == errclass.Isolate
 }
 
@@ -194,6 +194,7 @@ type retryObserver struct {
 	w          *worker
 	dependency string
 	log        *retry.Throttled
+	other      *retry.Throttled // of another dependency than its own, nil: none has failed
 	failing    bool
 }
 
@@ -209,7 +210,7 @@ func (o *retryObserver) Failing(err error, attempt int, since, next time.Duratio
 		dependency, class = "kafka", errclass.Kafka(err)
 	}
 	reason := dependency + ": " + errclass.Safe(err)
-	o.log.Failing(err, attempt, since, next)
+	o.of(dependency).Failing(err, attempt, since, next)
 	c.cfg.Observer.Retry(dependency, errclass.Reason(err))
 	c.cfg.Observer.Retrying(c.cfg.Topic, o.w.partition, true)
 	o.w.status.set(Retrying, reason)
@@ -223,9 +224,22 @@ func (o *retryObserver) Failing(err error, attempt int, since, next time.Duratio
 	}
 }
 
+// of is the log for a failure of the dependency: a flush may fail for the other one
+// too, when it publishes.
+func (o *retryObserver) of(dependency string) *retry.Throttled {
+	if dependency == o.dependency {
+		return o.log
+	}
+	o.other = o.w.c.throttled(dependency, "publish dead letters")
+	return o.other
+}
+
 // Recovered implements retry.Observer.
 func (o *retryObserver) Recovered(attempts int, after time.Duration) {
 	o.log.Recovered(attempts, after)
+	if o.other != nil {
+		o.other.Recovered(attempts, after)
+	}
 	o.w.calm()
 }
 

@@ -165,9 +165,16 @@ func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 	c.cfg.Health.FailAfter("fetch", "Kafka: "+errclass.Safe(err), grace)
 }
 
-// commitSync commits and answers the first error, of the request or of a partition.
-func (c *Consumer) commitSync(ctx context.Context, offsets map[string]map[int32]kgo.EpochOffset) error {
+// commitSync commits under the id member and no other, and answers the first error,
+// of the request or of a partition.
+func (c *Consumer) commitSync(ctx context.Context, member string, offsets map[string]map[int32]kgo.EpochOffset) error {
 	var result error
+	ctx = kgo.PreCommitFnContext(ctx, func(request *kmsg.OffsetCommitRequest) error {
+		if request.MemberID != member {
+			return errOtherMember
+		}
+		return nil
+	})
 	c.cl.CommitOffsetsSync(ctx, offsets, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
 		result = err
 		if err != nil {
