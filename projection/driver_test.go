@@ -69,7 +69,8 @@ func (s *store) write(t testing.TB, c *projection.Changes) {
 		if s.parked[id] == nil {
 			s.parked[id] = map[int64]projection.Parked{}
 		}
-		if _, taken := s.parked[id][v]; !taken {
+		before, taken := s.parked[id][v]
+		if !taken || before.Class != event.VersionGap && p.Class == event.VersionGap {
 			s.parked[id][v] = *p
 		}
 	}

@@ -73,11 +73,11 @@ func (f *Fold) settle(a *account) {
 	}
 	for {
 		next := a.version + 1
-		if h.next != 0 && h.next <= next {
+		p := h.pending[next]
+		if h.next != 0 && h.next <= next && (p == nil || !h.blocked(next)) {
 			f.startHealing(a, h)
 			return
 		}
-		p := h.pending[next]
 		if p == nil || !f.takeTurn(a, p) {
 			return
 		}
@@ -86,12 +86,17 @@ func (f *Fold) settle(a *account) {
 }
 
 func (f *Fold) startHealing(a *account, h *hold) {
-	blocked := h.next == a.version+1 && h.nextClass != event.VersionGap
-	if blocked || a.healing {
+	if h.blocked(a.version+1) || a.healing {
 		return
 	}
 	a.healing = true
 	f.healing = append(f.healing, a)
+}
+
+// blocked reports whether the event in the database whose turn it is at this version
+// cannot be applied. A pending one, if there is one, takes its place.
+func (h *hold) blocked(version int64) bool {
+	return h.next == version && h.nextClass != event.VersionGap
 }
 
 // takeTurn applies a parked event whose version is next, or dead-letters it as
