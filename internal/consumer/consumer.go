@@ -26,7 +26,8 @@ type Consumer struct {
 	adm       *kadm.Client
 	committer *committer
 	topic     topicInfo
-	ready     chan struct{} // closed when cl is set
+	ready     chan struct{}      // closed when cl is set
+	cutOff    context.CancelFunc // ends what cl has under way, and cl
 
 	mu      sync.Mutex
 	workers map[int32]*worker
@@ -99,10 +100,13 @@ func (c *Consumer) Run(ctx context.Context) error {
 	if err := c.awaitTopic(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
-	cl, err := kgo.NewClient(c.options()...)
+	life, cutOff := context.WithCancel(context.Background())
+	defer cutOff()
+	cl, err := kgo.NewClient(append(c.options(), kgo.WithContext(life))...)
 	if err != nil {
 		return fmt.Errorf("create the Kafka client: %w", err)
 	}
+	c.cutOff = cutOff
 	c.cl, c.adm = cl, kadm.NewClient(cl)
 	close(c.ready)
 	background, stop := context.WithCancel(context.Background())
@@ -126,7 +130,7 @@ func (c *Consumer) shutDown() {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), c.cfg.DrainWithin+2*time.Second, errors.New("shutting down"))
 	defer cancel()
 	c.release(ctx, c.assignment(), false)
-	c.cl.CloseAllowingRebalance()
+	c.leave()
 }
 
 // assigned starts a worker for each new partition. Nothing is fetched before the
