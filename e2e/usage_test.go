@@ -38,6 +38,7 @@ func TestWrongUsage(t *testing.T) {
 		"mechanism":               {nil, []string{"--sasl-mechanism=MD5", "--sasl-username=u", "--sasl-password=" + secret}, "--sasl-mechanism"},
 		"file that is not there":  {nil, []string{"--tls", "--tls-ca=/no/such/file"}, "--tls-ca"},
 		"certificate without TLS": {nil, []string{"--tls-cert=a", "--tls-key=b"}, "--tls"},
+		"address":                 {nil, []string{"--listen=8080"}, "--listen"},
 		"stray argument":          {nil, []string{"now"}, "now"},
 	}
 	for name, test := range tests {

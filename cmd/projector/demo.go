@@ -127,7 +127,7 @@ func (c *demoCmd) Run(ctx context.Context, io *streams) error {
 // that are not the demo's own every name is unique.
 func (d *demo) configure() error {
 	c := d.cmd
-	c.Brokers = slices.DeleteFunc(c.Brokers, func(b string) bool { return strings.TrimSpace(b) == "" })
+	c.Brokers = items(c.Brokers)
 	d.ownKafka, d.ownDatabase = len(c.Brokers) == 0, c.DatabaseURL == ""
 	d.run = &runCmd{}
 	if err := kong.ApplyDefaults(d.run); err != nil {

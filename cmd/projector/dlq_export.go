@@ -14,11 +14,14 @@ import (
 )
 
 type dlqExportCmd struct {
-	File string `required:"" type:"path" placeholder:"FILE" help:"File to write: JSON lines with the whole records. It must not exist."`
+	File string `default:"-" type:"path" placeholder:"FILE" help:"File to write: JSON lines with the whole records. It must not exist. Default -, standard output."`
 	dlqFlags
 	filterFlags
 	outputFlags
 }
+
+// stdio is the file name that means standard output.
+const stdio = "-"
 
 // exportDocument is what an export did, in JSON.
 type exportDocument struct {
@@ -26,7 +29,7 @@ type exportDocument struct {
 	File     string `json:"file"`
 }
 
-// Run exports dead letters.
+// Run exports dead letters. On standard output there is nothing but them.
 func (c *dlqExportCmd) Run(ctx context.Context, std *streams) (err error) {
 	chosen, err := c.selection(time.Now(), &c.groupFlags)
 	if err != nil {
@@ -37,25 +40,41 @@ func (c *dlqExportCmd) Run(ctx context.Context, std *streams) (err error) {
 		return err
 	}
 	defer tools.close()
-	file, err := os.OpenFile(c.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return usagef("--file: %s exists already, perhaps with corrections in it; name another", c.File)
-	}
-	if err != nil {
-		return usagef("--file: %w", err)
-	}
 	s := &scan{dlqTools: tools, selection: chosen, payload: true, progress: newProgress(std.err, "read")}
-	n, err := s.export(ctx, file)
-	s.progress.done()
-	if err = errors.Join(err, file.Close()); err != nil {
-		return errors.Join(err, os.Remove(c.File)) // half an export would be taken for a whole one
+	n, err := c.write(ctx, s, std)
+	if err != nil {
+		return err
 	}
 	s.warnForeign(std)
-	if c.json() {
+	if c.File != stdio && c.json() {
 		return printJSON(std.out, exportDocument{n, c.File})
 	}
-	_, err = fmt.Fprintf(std.out, "exported %d dead letters to %s\n", n, c.File)
+	said, where := std.out, c.File
+	if c.File == stdio {
+		said, where = std.err, "standard output"
+	}
+	_, err = fmt.Fprintf(said, "exported %d dead letters to %s\n", n, where)
 	return err
+}
+
+// write writes the dead letters to where they are to go and answers how many.
+func (c *dlqExportCmd) write(ctx context.Context, s *scan, std *streams) (int, error) {
+	defer s.progress.done()
+	if c.File == stdio {
+		return s.export(ctx, std.out)
+	}
+	file, err := os.OpenFile(c.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return 0, usagef("--file: %s exists already, perhaps with corrections in it; name another", c.File)
+	}
+	if err != nil {
+		return 0, usagef("--file: %w", err)
+	}
+	n, err := s.export(ctx, file)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return 0, errors.Join(err, os.Remove(c.File)) // half an export would be taken for a whole one
+	}
+	return n, nil
 }
 
 func (s *scan) export(ctx context.Context, w io.Writer) (int, error) {

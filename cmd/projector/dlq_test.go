@@ -121,6 +121,7 @@ func TestAPoisonEventIsCorrectedByFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	equal(t, s.must("dlq", "export", "--account=acc-b", "--output=json"), string(text)) // without a file, to standard output
 	edited := strings.Replace(string(text), `\"amount\":7.5`, `\"amount\":\"7.5\"`, 1)
 	if edited == string(text) {
 		t.Fatalf("nothing to correct in\n%s", text)

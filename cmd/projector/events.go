@@ -39,7 +39,7 @@ func (f *eventFlags) format() (event.Format, error) {
 		return nil, err
 	}
 	format, err := event.New(f.Format, event.Options{
-		FirstVersion: f.FirstVersion, Currencies: currencies, Ignore: f.IgnoreEventTypes, Mapping: names.Mapping,
+		FirstVersion: f.FirstVersion, Currencies: currencies, Ignore: items(f.IgnoreEventTypes), Mapping: names.Mapping,
 		Debezium: event.DebeziumOptions{
 			TypeHeader: f.DebeziumTypeHeader, VersionHeader: f.DebeziumVersionHeader, TimeHeader: f.DebeziumTimeHeader,
 			TimeUnit: unit,

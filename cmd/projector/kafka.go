@@ -31,8 +31,9 @@ func (f *kafkaFlags) client(log *slog.Logger) ([]kgo.Opt, error) {
 	if f.dlqTopic() == f.Topic {
 		return nil, usagef("--dlq-topic (KAFKA_DLQ_TOPIC): must differ from --topic")
 	}
+	brokers := items(f.Brokers)
 	opts := []kgo.Opt{
-		kgo.SeedBrokers(f.Brokers...),
+		kgo.SeedBrokers(brokers...),
 		kgo.ClientID("projector"),
 		kgo.SoftwareNameAndVersion("projector", softwareVersion()),
 		kgo.WithLogger(telemetry.KafkaLogger(log)),
@@ -42,7 +43,7 @@ func (f *kafkaFlags) client(log *slog.Logger) ([]kgo.Opt, error) {
 		return nil, err
 	}
 	opts = append(opts, secure...)
-	for _, broker := range f.Brokers {
+	for _, broker := range brokers {
 		if err := checkBroker(broker); err != nil {
 			return nil, err
 		}
@@ -51,6 +52,18 @@ func (f *kafkaFlags) client(log *slog.Logger) ([]kgo.Opt, error) {
 		return nil, usagef("--brokers (KAFKA_BROKERS): %s", err)
 	}
 	return opts, nil
+}
+
+// items are those of a list as people write it: with space around the commas, and one
+// behind the last.
+func items(list []string) []string {
+	var named []string
+	for _, item := range list {
+		if item = strings.TrimSpace(item); item != "" {
+			named = append(named, item)
+		}
+	}
+	return named
 }
 
 // checkBroker refuses what can never be reached: it would be retried for ever.

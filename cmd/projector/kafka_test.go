@@ -1,6 +1,12 @@
 package main
 
-import "testing"
+import (
+	"log/slog"
+	"slices"
+	"testing"
+
+	"projector/projection/event"
+)
 
 func TestCheckBroker(t *testing.T) {
 	for address, good := range map[string]bool{
@@ -11,5 +17,25 @@ func TestCheckBroker(t *testing.T) {
 		if err := checkBroker(address); (err == nil) != good {
 			t.Errorf("%q: %v", address, err)
 		}
+	}
+}
+
+func TestAListMayHaveSpaceAroundItsCommas(t *testing.T) {
+	if got := items([]string{" a:1", "b:2 ", "", " "}); !slices.Equal(got, []string{"a:1", "b:2"}) {
+		t.Errorf("%q", got)
+	}
+	f := kafkaFlags{Brokers: []string{"a:9092", " b:9092"}, Topic: "t"}
+	if _, err := f.client(slog.New(slog.DiscardHandler)); err != nil {
+		t.Error(err)
+	}
+	events := eventFlags{Format: "json", FirstVersion: 1, Currencies: "EUR, JPY", DebeziumTimeUnit: "rfc3339", IgnoreEventTypes: []string{"CardIssued", " CardLost"}}
+	format, err := events.format()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d event.Decoded
+	format.Decode(event.Message{Value: []byte(`{"eventId":"e","eventType":"CardLost","accountId":"a","version":1,"occurredAt":"2026-01-01T00:00:00Z"}`)}, &d)
+	if d.Fault != nil || d.Event.Type != event.Ignorable {
+		t.Errorf("type %v, fault %v", d.Event.Type, d.Fault)
 	}
 }

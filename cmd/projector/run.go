@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -231,7 +232,12 @@ func (p *process) run(ctx context.Context) error {
 
 // listen serves HTTP; from then on the server's address is known.
 func (p *process) listen(ctx context.Context) error {
-	if err := p.server.Start(ctx); err != nil {
+	err := p.server.Start(ctx)
+	var wrong *net.AddrError
+	switch {
+	case errors.As(err, &wrong):
+		return usagef("--listen (LISTEN_ADDR): is not HOST:PORT: %s", wrong.Err)
+	case err != nil:
 		return fmt.Errorf("--listen (LISTEN_ADDR): %w", err)
 	}
 	return nil
