@@ -40,6 +40,7 @@ func TestAlertsFireInARealOutage(t *testing.T) {
 	bank.credit(10)
 	watch.await("ready", projector.Answers("/readyz", 200, ""))
 	watch.expect("all is well")
+	watch.sees("projector_last_progress_timestamp_seconds > 0") // else it is not known how long nothing has moved
 
 	if err := cluster.Stop(t.Context(), devstack.Immediate); err != nil {
 		t.Fatal(err)

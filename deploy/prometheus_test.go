@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -131,6 +132,18 @@ func (p *prometheus) expect(when string, want ...string) {
 		got, err := p.firing()
 		if err != nil || !slices.Equal(got, want) {
 			return fmt.Sprintf("firing: %v, want %v (%v)", got, want, err)
+		}
+		return ""
+	})
+}
+
+// sees waits until a query has an answer.
+func (p *prometheus) sees(query string) {
+	p.t.Helper()
+	p.await(query, func() string {
+		var found struct{ Result []any }
+		if err := p.get("query?query="+url.QueryEscape(query), &found); err != nil || len(found.Result) == 0 {
+			return fmt.Sprintf("no answer (%v)", err)
 		}
 		return ""
 	})
