@@ -33,6 +33,8 @@ func TestWrongUsage(t *testing.T) {
 		"retry order":             {nil, []string{"--retry-initial=2m"}, "--retry-max"},
 		"level":                   {nil, []string{"--log-level=loud"}, "loud"},
 		"broker":                  {nil, []string{"--brokers=host:port"}, "--brokers"},
+		"topic":                   {nil, []string{"--topic=a b"}, "--topic"},
+		"DLQ topic":               {nil, []string{"--dlq-topic=a/b"}, "--dlq-topic"},
 		"DLQ is the topic":        {nil, []string{"--topic=a", "--dlq-topic=a"}, "--dlq-topic"},
 		"SASL without a password": {nil, []string{"--sasl-mechanism=PLAIN", "--sasl-username=u"}, "--sasl-password"},
 		"mechanism":               {nil, []string{"--sasl-mechanism=MD5", "--sasl-username=u", "--sasl-password=" + secret}, "--sasl-mechanism"},

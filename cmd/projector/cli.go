@@ -67,12 +67,18 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) (stat
 	if err != nil {
 		return report(stderr, err)
 	}
+	if err := forgetEmptyEnvironment(parser.Model); err != nil {
+		return report(stderr, err)
+	}
 	parsed, err := parser.Parse(args)
 	if exited >= 0 { // --help
 		return exited
 	}
 	if err != nil {
 		return report(stderr, usageError{err})
+	}
+	if err := refuseEmptyFilters(parsed); err != nil {
+		return report(stderr, err)
 	}
 	return report(stderr, parsed.Run())
 }

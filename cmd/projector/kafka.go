@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"log/slog"
 	"net"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -25,8 +26,11 @@ func (f *kafkaFlags) dlqTopic() string { return cmp.Or(f.DLQTopic, f.Topic+".dlq
 
 // client are the options of every Kafka client: seeds, security, logger.
 func (f *kafkaFlags) client(log *slog.Logger) ([]kgo.Opt, error) {
-	if f.Topic == "" {
-		return nil, usagef("--topic (KAFKA_TOPIC): must not be empty")
+	if err := checkTopic("--topic (KAFKA_TOPIC)", f.Topic); err != nil {
+		return nil, err
+	}
+	if err := checkTopic("--dlq-topic (KAFKA_DLQ_TOPIC)", f.dlqTopic()); err != nil {
+		return nil, err
 	}
 	if f.dlqTopic() == f.Topic {
 		return nil, usagef("--dlq-topic (KAFKA_DLQ_TOPIC): must differ from --topic")
@@ -64,6 +68,17 @@ func items(list []string) []string {
 		}
 	}
 	return named
+}
+
+// topicName is what Kafka allows as a topic's name.
+var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
+
+// checkTopic refuses a name that no topic can have: it would be waited for, for ever.
+func checkTopic(flag, name string) error {
+	if !topicName.MatchString(name) || name == "." || name == ".." {
+		return usagef("%s: %q is no topic's name; use up to 249 letters, digits, dots, underscores and hyphens", flag, name)
+	}
+	return nil
 }
 
 // checkBroker refuses what can never be reached: it would be retried for ever.
