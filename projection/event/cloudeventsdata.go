@@ -52,7 +52,7 @@ func mediaType(contentType []byte) []byte {
 // readStructuredData looks at what the structured form says of its data, and decodes
 // data that is written as bytes.
 func (f *cloudEventsFormat) readStructuredData(r *reading) {
-	data, encoded := r.found[FieldData], r.found[memberDataBase64]
+	data, encoded := &r.found[FieldData], &r.found[memberDataBase64]
 	places := &f.structured.places
 	isEncoded := !encoded.absent() && !encoded.isNull()
 	switch {
@@ -62,7 +62,7 @@ func (f *cloudEventsFormat) readStructuredData(r *reading) {
 		r.dataFault = malformed(places[memberDataBase64].name, "stands beside data, of which there can be one only")
 		return
 	}
-	if contentType := r.found[memberDataContentType]; !contentType.absent() && !contentType.isNull() {
+	if contentType := &r.found[memberDataContentType]; !contentType.absent() && !contentType.isNull() {
 		if !contentType.isString() || !isJSONType(r.text(contentType)) {
 			r.dataFault = malformed(places[memberDataContentType].name, reasonNotJSONType)
 			return
@@ -74,7 +74,7 @@ func (f *cloudEventsFormat) readStructuredData(r *reading) {
 }
 
 // readBase64 reads data as the value of binary mode is read.
-func (f *cloudEventsFormat) readBase64(r *reading, encoded jsonMember) {
+func (f *cloudEventsFormat) readBase64(r *reading, encoded *value) {
 	name := f.structured.places[memberDataBase64].name
 	if !encoded.isString() {
 		r.dataFault = malformed(name, reasonNotString)
@@ -85,8 +85,8 @@ func (f *cloudEventsFormat) readBase64(r *reading, encoded jsonMember) {
 		r.dataFault = malformed(name, "is not Base64")
 		return
 	}
-	if m := nullDocument(document); m != nil {
-		r.found[FieldData] = m
+	if isNullDocument(document) {
+		r.found[FieldData] = value{kind: null}
 		return
 	}
 	var found members
@@ -95,9 +95,9 @@ func (f *cloudEventsFormat) readBase64(r *reading, encoded jsonMember) {
 		r.dataFault.Field = name
 		return
 	}
-	for field, m := range found {
-		if !m.absent() {
-			r.found[field] = m
+	for field := range found {
+		if !found[field].absent() {
+			r.found[field] = found[field]
 		}
 	}
 }

@@ -22,15 +22,15 @@ func (r *reading) envelopeText(value []byte) (raw, text []byte, reason string) {
 	if err := r.scan(value, connectShape, &found); err != nil {
 		return nil, nil, "begins like an envelope with a schema and is not well-formed JSON"
 	}
-	switch m := found[memberPayload]; {
+	switch m := &found[memberPayload]; {
 	case m.absent():
 		return value, value, "" // it only looks like one
 	case m.isNull():
 		return nil, nil, reasonNull
 	case m.isString():
-		return m, r.text(m), ""
+		return m.raw, r.text(m), ""
 	case m.isNumber():
-		return m, m, ""
+		return m.raw, m.raw, ""
 	}
 	return nil, nil, "is an envelope with a schema whose payload is neither text nor a number"
 }
@@ -45,7 +45,7 @@ func (r *reading) connectDocument(value []byte) ([]byte, *Fault) {
 			return nil, syntaxFault(value, err)
 		}
 		if !found[memberPayload].absent() {
-			value = found[memberPayload]
+			value = found[memberPayload].raw
 		}
 	}
 	if trimmed := bytes.TrimLeft(value, whiteSpace); len(trimmed) == 0 || trimmed[0] != '"' {

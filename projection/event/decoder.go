@@ -14,6 +14,7 @@ type decoder struct {
 	types        typeNames
 	shape        *shape // of the JSON document
 	places       [memberCount]place
+	typed        bool       // the document follows a schema that has types of its own
 	number       numberRule // how a version may be written
 	numericTime  bool       // a time may be a number,
 	timeUnit     TimeUnit   // and means that
@@ -81,19 +82,16 @@ func (f *decoder) readDocument(r *reading, document []byte, field string) {
 // readDataDocument finds the members of a document that is data alone. One of null,
 // which some producers write when there is none, is no fault yet.
 func (f *decoder) readDataDocument(r *reading, document []byte, field string) {
-	if m := nullDocument(document); m != nil {
-		r.found[FieldData] = m
+	if isNullDocument(document) {
+		r.found[FieldData] = value{kind: null}
 		return
 	}
 	f.readDocument(r, document, field)
 }
 
-// nullDocument returns the null of a document that is JSON null, else nil.
-func nullDocument(document []byte) jsonMember {
-	if m := bytes.Trim(document, whiteSpace); string(m) == "null" {
-		return m
-	}
-	return nil
+// isNullDocument reports whether a document is JSON null.
+func isNullDocument(document []byte) bool {
+	return string(bytes.Trim(document, whiteSpace)) == "null"
 }
 
 // unreadable notes that nothing of the document can be believed.
@@ -175,25 +173,28 @@ func (f *decoder) readType(r *reading, ev *Event) *Fault {
 	return nil
 }
 
-// readVersion reads a version. In a document it is a JSON number, and an integer
-// also in its spelling, so neither 1.0 nor 1e0.
+// readVersion reads a version. In a document it is an integer: a JSON number also in
+// its spelling, so neither 1.0 nor 1e0.
 func (f *decoder) readVersion(r *reading) (int64, *Fault) {
-	p, m := &f.places[FieldVersion], r.found[FieldVersion]
-	text := []byte(m)
+	p, m := &f.places[FieldVersion], &r.found[FieldVersion]
+	var version int64
+	var reason string
 	switch {
-	case m.isNumber():
+	case m.kind == integer:
+		version, reason = m.n, versionReason(m.n, f.firstVersion)
+	case m.kind == fraction:
+		reason = reasonNotInteger
+	case m.kind == number:
+		version, reason = f.parseVersion(m.raw)
 	case f.number == numberOnly && !m.absent() && !m.isNull():
-		return 0, malformed(p.name, "is not a JSON number")
+		reason = f.notNumber()
 	default:
-		var fault *Fault
-		if _, text, fault = f.text(r, FieldVersion); fault != nil {
+		_, text, fault := f.text(r, FieldVersion)
+		if fault != nil {
 			return 0, fault
 		}
-		if !isInteger(text, f.number) {
-			return 0, malformed(p.name, reasonNotInteger)
-		}
+		version, reason = f.parseVersion(text)
 	}
-	version, reason := parseVersion(text, f.firstVersion)
 	if reason != "" {
 		return 0, malformed(p.name, reason)
 	}
@@ -202,6 +203,9 @@ func (f *decoder) readVersion(r *reading) (int64, *Fault) {
 
 // readOccurredAt sets the time of the event.
 func (f *decoder) readOccurredAt(r *reading, ev *Event) *Fault {
+	if m := &r.found[FieldOccurredAt]; m.kind == instant {
+		return f.keepTime(ev, m.n, timeReason(m.n))
+	}
 	_, text, fault := f.text(r, FieldOccurredAt)
 	if fault != nil {
 		return fault
@@ -215,6 +219,10 @@ func (f *decoder) readOccurredAt(r *reading, ev *Event) *Fault {
 	default:
 		reason = reasonNotTime
 	}
+	return f.keepTime(ev, micros, reason)
+}
+
+func (f *decoder) keepTime(ev *Event, micros int64, reason string) *Fault {
 	if reason != "" {
 		return malformed(f.places[FieldOccurredAt].name, reason)
 	}
@@ -226,7 +234,7 @@ func (f *decoder) readOccurredAt(r *reading, ev *Event) *Fault {
 // when that has none: no member, null or an empty string.
 func (f *decoder) readCorrelationID(r *reading, ev *Event) *Fault {
 	p := &f.places[FieldCorrelationID]
-	m := r.found[FieldCorrelationID]
+	m := &r.found[FieldCorrelationID]
 	if p.kind != inDocument || m.absent() || m.isNull() {
 		ev.CorrelationID = r.headerCorrelationID(p)
 		return nil

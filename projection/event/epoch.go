@@ -75,8 +75,17 @@ func (u TimeUnit) parse(text []byte) (micros int64, reason string) {
 		}
 	default:
 	}
-	if n < firstMicros || n > lastMicros {
-		return 0, reasonTimeRange
+	if reason := timeReason(n); reason != "" {
+		return 0, reason
 	}
 	return n, ""
+}
+
+// timeReason says whether a time in microseconds is none that RFC 3339 can write, ""
+// when it can.
+func timeReason(micros int64) string {
+	if micros < firstMicros || micros > lastMicros {
+		return reasonTimeRange
+	}
+	return ""
 }

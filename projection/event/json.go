@@ -16,7 +16,16 @@ func NewJSON(opts Options) Format {
 }
 
 func newJSON(opts Options) (Format, error) {
-	f, err := newDecoder(opts, &layout{
+	f, err := newDecoder(opts, contractLayout())
+	if err != nil {
+		return nil, err
+	}
+	return &jsonFormat{f}, nil
+}
+
+// contractLayout is where the contract's own format has the fields.
+func contractLayout() *layout {
+	return &layout{
 		places: [memberCount]place{
 			FieldEventID:       member("eventId"),
 			FieldEventType:     member("eventType"),
@@ -28,11 +37,7 @@ func newJSON(opts Options) (Format, error) {
 		data:   []string{"data"},
 		at:     func(path []string) (place, error) { return member(path...), nil },
 		quoted: true,
-	})
-	if err != nil {
-		return nil, err
 	}
-	return &jsonFormat{f}, nil
 }
 
 // Decode implements Format. What breaks the JSON grammar anywhere in the value

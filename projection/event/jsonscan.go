@@ -8,21 +8,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// jsonMember is the raw JSON text of one object member, a part of the document; it
-// is empty when the object lacks the member.
-type jsonMember []byte
-
-func (m jsonMember) absent() bool   { return len(m) == 0 }
-func (m jsonMember) isNull() bool   { return len(m) > 0 && m[0] == 'n' }
-func (m jsonMember) isString() bool { return len(m) > 0 && m[0] == '"' }
-func (m jsonMember) isObject() bool { return len(m) > 0 && m[0] == '{' }
-func (m jsonMember) isNumber() bool {
-	return len(m) > 0 && (m[0] == '-' || m[0] >= '0' && m[0] <= '9')
-}
-
-// members holds what was found of the members a shape looks for, unjudged.
-type members [memberCount]jsonMember
-
 // jsonScanner cuts a document into members in one pass over its tokens. The decoder
 // underneath refuses whatever breaks the grammar anywhere, nested members that are
 // ignored included. It is reused from message to message and serves one at a time.
@@ -72,7 +57,7 @@ func (s *jsonScanner) scanText(value []byte) ([]byte, error) {
 	if err := s.end(); err != nil {
 		return nil, err
 	}
-	return s.text(jsonMember(value[end-int64(len(raw)) : end])), nil
+	return s.unquote(value[end-int64(len(raw)) : end]), nil
 }
 
 func (s *jsonScanner) begin(value []byte) {
@@ -128,7 +113,7 @@ func (s *jsonScanner) scanObject(sh *shape, found *members) error {
 		if m != nil {
 			hint++
 		} else {
-			m, hint = sh.find(s.text(jsonMember(raw)), hint)
+			m, hint = sh.find(s.unquote(raw), hint)
 		}
 		switch {
 		case m == nil:
@@ -146,7 +131,7 @@ func (s *jsonScanner) scanObject(sh *shape, found *members) error {
 		return err
 	}
 	if sh.self != memberNone {
-		found[sh.self] = s.value[start:s.decoder.InputOffset()]
+		found[sh.self] = value{raw: s.value[start:s.decoder.InputOffset()], kind: object}
 	}
 	return nil
 }
@@ -160,20 +145,29 @@ func (s *jsonScanner) scanMember(field Field, found *members) error {
 	if field != memberNone {
 		// Cut from our own slice: the decoder's is promised for one step only.
 		end := s.decoder.InputOffset()
-		found[field] = s.value[end-int64(len(raw)) : end]
+		found[field] = jsonValue(s.value[end-int64(len(raw)) : end])
 	}
 	return nil
 }
 
-// text returns what a JSON string says, without quotes and escapes. It is valid
+// text returns what a value says that is a string. It is valid until the next call
+// of s.
+func (s *jsonScanner) text(v *value) []byte {
+	if v.kind == quoted {
+		return s.unquote(v.raw)
+	}
+	return v.raw
+}
+
+// unquote returns what a JSON string says, without quotes and escapes. It is valid
 // until the next call of s.
-func (s *jsonScanner) text(m jsonMember) []byte {
-	quoted := m[1 : len(m)-1]
-	if bytes.IndexByte(quoted, '\\') < 0 {
-		return quoted
+func (s *jsonScanner) unquote(raw []byte) []byte {
+	inner := raw[1 : len(raw)-1]
+	if bytes.IndexByte(inner, '\\') < 0 {
+		return inner
 	}
 	// No error: the scan has checked the string.
-	s.scratch, _ = jsontext.AppendUnquote(s.scratch[:0], []byte(m))
+	s.scratch, _ = jsontext.AppendUnquote(s.scratch[:0], raw)
 	return s.scratch
 }
 

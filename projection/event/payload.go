@@ -14,13 +14,13 @@ func (f *decoder) readData(r *reading, ev *Event) *Fault {
 	if !r.found[FieldCurrency].isString() { // only AccountClosed may go without
 		return nil
 	}
-	currency, fault := supportedCurrency(f.places[FieldCurrency].name, r.text(r.found[FieldCurrency]), f.currencies)
+	currency, fault := supportedCurrency(f.places[FieldCurrency].name, r.text(&r.found[FieldCurrency]), f.currencies)
 	if fault != nil {
 		return fault
 	}
 	var amount int64
 	if movesFunds {
-		amount, fault = validAmount(f.places[FieldAmount].name, r.text(r.found[FieldAmount]), currency)
+		amount, fault = validAmount(f.places[FieldAmount].name, r.text(&r.found[FieldAmount]), currency)
 		if fault != nil {
 			return fault
 		}
@@ -30,10 +30,10 @@ func (f *decoder) readData(r *reading, ev *Event) *Fault {
 }
 
 // dataShape checks that data, amount and currency are there as far as they are
-// needed, and of the right JSON type. An amount in a type that has none is an
+// needed, and of the right type. An amount in a type that has none is an
 // unknown field like any other.
 func (f *decoder) dataShape(found *members, needsAmount, needsCurrency bool) *Fault {
-	data, name := found[FieldData], f.places[FieldData].name
+	data, name := &found[FieldData], f.places[FieldData].name
 	switch {
 	case data.isObject():
 	case !needsCurrency && (data.absent() || data.isNull()):
@@ -46,29 +46,29 @@ func (f *decoder) dataShape(found *members, needsAmount, needsCurrency bool) *Fa
 		return malformed(name, "is not an object")
 	}
 	if needsAmount {
-		if fault := amountShape(f.places[FieldAmount].name, found[FieldAmount]); fault != nil {
+		if fault := amountShape(f.places[FieldAmount].name, &found[FieldAmount]); fault != nil {
 			return fault
 		}
 	}
-	return currencyShape(f.places[FieldCurrency].name, found[FieldCurrency], needsCurrency)
+	return currencyShape(f.places[FieldCurrency].name, &found[FieldCurrency], needsCurrency)
 }
 
-// amountShape refuses a JSON number too: it may have gone through a float.
-func amountShape(name string, m jsonMember) *Fault {
+// amountShape refuses a number too: it may have gone through a float.
+func amountShape(name string, m *value) *Fault {
 	switch {
 	case m.absent():
 		return malformed(name, reasonMissing)
 	case m.isNull():
 		return malformed(name, reasonNull)
 	case m.isNumber():
-		return malformed(name, "is a JSON number instead of a decimal string")
+		return malformed(name, "is a number instead of a decimal string")
 	case !m.isString():
 		return malformed(name, reasonNotString)
 	}
 	return nil
 }
 
-func currencyShape(name string, m jsonMember, needed bool) *Fault {
+func currencyShape(name string, m *value, needed bool) *Fault {
 	switch {
 	case !needed && (m.absent() || m.isNull()):
 		return nil

@@ -44,10 +44,26 @@ func hasNUL(text []byte) bool { return bytes.IndexByte(text, 0) >= 0 }
 type numberRule uint8
 
 const (
-	numberOnly   numberRule = iota // a JSON number in a document, plain digits elsewhere
+	numberOnly   numberRule = iota // a number in a document, plain digits elsewhere
 	numberOrText                   // in a document also as text
 	numberPadded                   // the same, and with leading zeros
 )
+
+// notNumber is what a fault says of a version that has to be a number and is none.
+func (f *decoder) notNumber() string {
+	if f.typed {
+		return reasonNotInteger
+	}
+	return "is not a JSON number"
+}
+
+// notString is what a fault says of a field that is not text.
+func (f *decoder) notString(field Field) string {
+	if f.typed && field == FieldOccurredAt {
+		return "is neither an RFC 3339 text nor a timestamp with a unit"
+	}
+	return reasonNotString
+}
 
 // isInteger reports whether a text is written as a JSON integer, or as one with
 // leading zeros where they are allowed.
@@ -64,19 +80,28 @@ func isInteger(text []byte, rule numberRule) bool {
 	return len(digits) > 0
 }
 
-// parseVersion reads a version from the text of an integer. The reason says which
-// rule it breaks, "" for none.
-func parseVersion(text []byte, first int64) (version int64, reason string) {
+// parseVersion reads a version from text. The reason says which rule it breaks, ""
+// for none.
+func (f *decoder) parseVersion(text []byte) (version int64, reason string) {
+	if !isInteger(text, f.number) {
+		return 0, reasonNotInteger
+	}
 	version, err := strconv.ParseInt(string(text), 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
 		return 0, "does not fit a 64-bit integer"
 	case err != nil:
 		return 0, reasonNotInteger
-	case version < first:
-		return 0, "is below the first version"
 	}
-	return version, ""
+	return version, versionReason(version, f.firstVersion)
+}
+
+// versionReason says whether a version is too small, "" when it is not.
+func versionReason(version, first int64) string {
+	if version < first {
+		return "is below the first version"
+	}
+	return ""
 }
 
 // supportedCurrency returns the currency that the text of a field names.

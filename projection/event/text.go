@@ -7,8 +7,8 @@ import "unicode/utf8"
 func (f *decoder) text(r *reading, field Field) (raw, text []byte, fault *Fault) {
 	p := &f.places[field]
 	if p.kind == inDocument {
-		if m := r.found[field]; m.isString() {
-			return m, r.text(m), nil
+		if m := &r.found[field]; m.isString() {
+			return m.raw, r.text(m), nil
 		}
 		return nil, nil, f.noDocumentText(r, field)
 	}
@@ -32,7 +32,7 @@ func (f *decoder) text(r *reading, field Field) (raw, text []byte, fault *Fault)
 // noDocumentText is the fault of a field that stands in the document and is no text
 // there.
 func (f *decoder) noDocumentText(r *reading, field Field) *Fault {
-	p, m := &f.places[field], r.found[field]
+	p, m := &f.places[field], &r.found[field]
 	switch {
 	case r.documentFault != nil:
 		return r.documentFault
@@ -41,7 +41,7 @@ func (f *decoder) noDocumentText(r *reading, field Field) *Fault {
 	case m.isNull():
 		return malformed(p.name, reasonNull)
 	}
-	return malformed(p.name, reasonNotString)
+	return malformed(p.name, f.notString(field))
 }
 
 // plainText returns what a header or a key says; reason is why it says nothing.

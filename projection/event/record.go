@@ -1,0 +1,168 @@
+package event
+
+import (
+	"math"
+	"strconv"
+	"sync"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// The names of the formats whose values follow a schema.
+const (
+	FormatAvro     = "avro"
+	FormatProtobuf = "protobuf"
+)
+
+// Records judges events whose values follow a schema, by the rules of all formats.
+// How a value is read depends on its schema and is a Reader's work.
+type Records struct {
+	decoder  *decoder
+	readings sync.Pool // of *recordReading
+}
+
+// NewRecords returns the judge of records that are laid out like the default format,
+// but for what the options' mapping moves.
+func NewRecords(opts Options) (*Records, error) {
+	f, err := newDecoder(opts, contractLayout())
+	if err != nil {
+		return nil, err
+	}
+	f.typed = true
+	return &Records{decoder: f, readings: sync.Pool{New: func() any { return new(recordReading) }}}, nil
+}
+
+// Branch is what to look for in one place of a value.
+type Branch struct {
+	// Field is what stands here, if Is.
+	Field Field
+	Is    bool
+	// Members are what to look for in it.
+	Members []Member
+}
+
+// Member is a name to look for in a record, and what to look for there.
+type Member struct {
+	Name string
+	Branch
+}
+
+// Tree is what to look for in a value.
+func (r *Records) Tree() Branch { return branchOf(r.decoder.shape.self, r.decoder.shape) }
+
+func branchOf(field Field, s *shape) Branch {
+	b := Branch{Field: field, Is: field != memberNone}
+	if s != nil {
+		for _, m := range s.members {
+			b.Members = append(b.Members, Member{m.name, branchOf(m.field, m.inner)})
+		}
+	}
+	return b
+}
+
+// Reader reads the values of one schema. It is safe for concurrent use.
+type Reader interface {
+	// Read sets what value holds of the fields. The reason says why value cannot be
+	// read, never with anything of it; it is "" when all of value was read.
+	Read(value []byte, found *Values) (reason string)
+}
+
+// Format returns the format of messages whose values r reads.
+func (r *Records) Format(reader Reader) Format { return &recordFormat{r, reader} }
+
+type recordFormat struct {
+	*Records
+	reader Reader
+}
+
+// recordReading is one message on its way to an event. It goes through an interface,
+// so it would not stay on the stack.
+type recordReading struct {
+	reading
+	values Values
+}
+
+// Decode implements Format.
+func (f *recordFormat) Decode(m Message, d *Decoded) {
+	*d = Decoded{}
+	if m.Value == nil {
+		d.Tombstone = true
+		return
+	}
+	r := f.readings.Get().(*recordReading) //nolint:forcetypeassert // the pool holds nothing else
+	r.reading = reading{jsonScanner: f.decoder.scanner(), message: m}
+	r.values = Values{found: &r.found, digits: r.values.digits[:0]}
+	reason := f.reader.Read(m.Value, &r.values)
+	if reason == "" && r.values.invalid {
+		reason = "the value contains text that is not UTF-8"
+	}
+	if reason != "" {
+		r.unreadable(malformed("", reason), "")
+	}
+	f.decoder.judge(&r.reading, d)
+	f.decoder.end(&r.reading)
+	f.readings.Put(r)
+}
+
+// Values is what a Reader finds in one value. A field that is not set is not there.
+type Values struct {
+	found   *members
+	digits  []byte // what found has of exact numbers is written here
+	invalid bool   // a text is not UTF-8
+}
+
+// Null notes that the field has no value.
+func (v *Values) Null(f Field) { v.found[f] = value{kind: null} }
+
+// Text sets a text. It must not change while the message is used.
+func (v *Values) Text(f Field, text string) {
+	v.invalid = v.invalid || !utf8.ValidString(text)
+	//nolint:gosec // G103: nobody writes to it
+	v.found[f] = value{kind: plain, raw: unsafe.Slice(unsafe.StringData(text), len(text))}
+}
+
+// Integer sets an integer.
+func (v *Values) Integer(f Field, n int64) { v.found[f] = value{kind: integer, n: n} }
+
+// Unsigned sets an integer that is not negative.
+func (v *Values) Unsigned(f Field, n uint64) {
+	if n <= math.MaxInt64 {
+		v.Integer(f, int64(n))
+		return
+	}
+	start := len(v.digits)
+	v.digits = strconv.AppendUint(v.digits, n, 10)
+	v.found[f] = value{kind: number, raw: v.digits[start:len(v.digits):len(v.digits)]}
+}
+
+// Fraction notes that the field is a number that may have gone through a float.
+func (v *Values) Fraction(f Field) { v.found[f] = value{kind: fraction} }
+
+// Instant sets a time in microseconds since the Unix epoch.
+func (v *Values) Instant(f Field, micros int64) { v.found[f] = value{kind: instant, n: micros} }
+
+// Object notes that the field is there and holds other values by name.
+func (v *Values) Object(f Field) { v.found[f] = value{kind: object} }
+
+// Other notes that the field is there and is none of the above.
+func (v *Values) Other(f Field) { v.found[f] = value{kind: anything} }
+
+// Decimal sets an exact number: a big-endian two's complement integer, without the
+// scale digits at its end that stand behind the point. Zeros there say nothing, for a
+// schema fixes the scale of all values.
+func (v *Values) Decimal(f Field, unscaled []byte, scale int) {
+	if len(unscaled) == 0 || scale < 0 {
+		v.Other(f)
+		return
+	}
+	start := len(v.digits)
+	var fits bool
+	if v.digits, fits = appendDecimal(v.digits, unscaled, scale); !fits {
+		v.found[f] = value{kind: plain, raw: tooLarge}
+		return
+	}
+	v.found[f] = value{kind: plain, raw: v.digits[start:len(v.digits):len(v.digits)]}
+}
+
+// tooLarge stands for numbers that are beyond all money.
+var tooLarge = []byte("100000000000000000000")
