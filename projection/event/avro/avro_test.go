@@ -1,0 +1,272 @@
+package avro_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	lib "github.com/twmb/avro"
+
+	"projector/projection/event"
+	"projector/projection/event/avro"
+)
+
+var options = event.Options{FirstVersion: 1}
+
+// envelope is a schema with types for version, occurredAt, data.amount and the type of
+// data itself, %s.
+func envelope(version, at, data string) string {
+	return fmt.Sprintf(`{"type":"record","name":"Event","namespace":"bank","fields":[
+		{"name":"eventId","type":{"type":"string","logicalType":"uuid"}},
+		{"name":"eventType","type":{"type":"enum","name":"Kind","symbols":["AccountOpened","FundsCredited"]}},
+		{"name":"accountId","type":"string"},{"name":"version","type":%s},{"name":"occurredAt","type":%s},
+		{"name":"extra","type":["null",{"type":"array","items":"bank.Kind"}],"default":null},{"name":"data","type":%s}]}`, version, at, data)
+}
+
+func record(amount string) string {
+	return `{"type":"record","name":"Data","fields":[{"name":"amount","type":` + amount + `},{"name":"currency","type":"string"}]}`
+}
+
+const (
+	long   = `"long"`
+	micros = `{"type":"long","logicalType":"timestamp-micros"}`
+)
+
+func format(t testing.TB, opts event.Options, schema string, references ...string) event.Format {
+	t.Helper()
+	records, err := event.NewRecords(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := records.Tree()
+	s, err := avro.Compile(schema, references, &tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records.Format(s)
+}
+
+func decode(f event.Format, value []byte) event.Decoded {
+	d := event.Decoded{Skip: true, Fault: &event.Fault{}}
+	f.Decode(event.Message{Value: value}, &d)
+	return d
+}
+
+// raw gives the bytes of a decimal or a time as they are on the wire.
+var raw = []lib.SchemaOpt{
+	lib.CustomType{LogicalType: "decimal"},
+	lib.CustomType{LogicalType: "timestamp-millis"},
+	lib.CustomType{LogicalType: "uuid"},
+	lib.CustomType{LogicalType: "timestamp-micros"},
+	lib.CustomType{LogicalType: "timestamp-nanos"},
+	lib.CustomType{LogicalType: "local-timestamp-micros"},
+}
+
+func encode(t testing.TB, schema string, changes map[string]any) []byte {
+	t.Helper()
+	all := map[string]any{
+		"eventId": "e-1", "eventType": "FundsCredited", "accountId": "acc-1", "version": int64(17), "occurredAt": int64(1_767_225_600_123_456),
+		"data": map[string]any{"amount": "10.25", "currency": "EUR"},
+	}
+	for name, v := range changes {
+		all[name] = v
+	}
+	value, err := lib.MustParse(schema, raw...).Encode(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+func data(amount any, currency string) map[string]any {
+	return map[string]any{"data": map[string]any{"amount": amount, "currency": currency}}
+}
+
+func TestAmounts(t *testing.T) {
+	decimal := func(scale int) string {
+		return fmt.Sprintf(`{"type":"bytes","logicalType":"decimal","precision":40,"scale":%d}`, scale)
+	}
+	fixed := `{"type":"fixed","name":"Money","size":9,"logicalType":"decimal","precision":18,"scale":2}`
+	for name, tt := range map[string]struct {
+		kind     string
+		amount   any
+		currency string
+		want     int64 // 0: a fault of class
+		class    event.Class
+	}{
+		"text":                      {`"string"`, "10.25", "EUR", 1025, ""},
+		"decimal":                   {decimal(2), []byte{0x04, 0x01}, "EUR", 1025, ""},
+		"decimal, sign extended":    {decimal(2), []byte{0, 0, 0, 0x04, 0x01}, "EUR", 1025, ""},
+		"decimal in a fixed":        {fixed, []byte{0, 0, 0, 0, 0, 0, 0, 4, 1}, "EUR", 1025, ""},
+		"decimal or null":           {`["null",` + decimal(2) + `]`, []byte{0x04, 0x01}, "EUR", 1025, ""},
+		"decimal without fraction":  {decimal(0), []byte{10}, "EUR", 1000, ""},
+		"decimal, smallest":         {decimal(2), []byte{1}, "EUR", 1, ""},
+		"zeros of the scale":        {decimal(4), []byte{0x01, 0x86, 0xa0}, "JPY", 10, ""},                               // 10.0000
+		"a long scale":              {decimal(18), append([]byte{1}, make([]byte, 8)...), "EUR", 0, event.InvalidAmount}, // 18.446…
+		"more digits than EUR has":  {decimal(3), []byte{0x27, 0x11}, "EUR", 0, event.InvalidAmount},                     // 10.001
+		"three digits, three in it": {decimal(3), []byte{0x27, 0x11}, "KWD", 10001, ""},
+		"negative":                  {decimal(2), []byte{0xff}, "EUR", 0, event.InvalidAmount},
+		"zero":                      {decimal(2), []byte{0}, "EUR", 0, event.InvalidAmount},
+		"largest":                   {decimal(2), []byte{0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, "EUR", math.MaxInt64, ""},
+		"too large":                 {decimal(2), []byte{0, 0x80, 0, 0, 0, 0, 0, 0, 0}, "EUR", 0, event.InvalidAmount},
+		"beyond all money":          {decimal(2), append([]byte{1}, make([]byte, 1000)...), "EUR", 0, event.InvalidAmount},
+		"no bytes":                  {decimal(2), []byte{}, "EUR", 0, event.MalformedPayload},
+		"bytes without a scale":     {`"bytes"`, []byte{0x04, 0x01}, "EUR", 0, event.MalformedPayload},
+		"double":                    {`"double"`, 10.25, "EUR", 0, event.MalformedPayload},
+		"float":                     {`"float"`, float32(10.25), "EUR", 0, event.MalformedPayload},
+		"long":                      {long, int64(1025), "EUR", 0, event.MalformedPayload},
+		"null":                      {`["null","string"]`, nil, "EUR", 0, event.MalformedPayload},
+		"text with an exponent":     {`"string"`, "1e3", "EUR", 0, event.InvalidAmount},
+		"other currency":            {`"string"`, "1", "XXX", 0, event.UnsupportedCurrency},
+	} {
+		schema := envelope(long, micros, record(tt.kind))
+		d := decode(format(t, options, schema), encode(t, schema, data(tt.amount, tt.currency)))
+		switch {
+		case d.Identity != event.Identified || d.Event.ID != "e-1" || d.Event.AccountID != "acc-1" || d.Event.Version != 17:
+			t.Errorf("%s: %+v, fault %v", name, d, d.Fault)
+		case tt.want == 0 && (d.Fault == nil || d.Fault.Class != tt.class):
+			t.Errorf("%s: %+v, fault %v, want class %s", name, d.Event, d.Fault, tt.class)
+		case tt.want != 0 && (d.Fault != nil || d.Event.Amount != tt.want || d.Event.Currency.Code() != tt.currency):
+			t.Errorf("%s: %+v, fault %v, want %d", name, d.Event, d.Fault, tt.want)
+		}
+	}
+}
+
+func TestVersions(t *testing.T) {
+	for _, tt := range []struct {
+		kind    string
+		version any
+		want    int64 // 0: malformed
+	}{
+		{long, int64(math.MaxInt64), math.MaxInt64},
+		{`"int"`, int32(5), 5},
+		{`["null","int"]`, int32(5), 5},
+		{`["null","int"]`, nil, 0},
+		{long, int64(0), 0},
+		{long, int64(-3), 0},
+		{`"double"`, 5.0, 0},
+		{`"float"`, float32(5), 0},
+		{`"string"`, "5", 0},
+		{micros, int64(5), 0},
+	} {
+		schema := envelope(tt.kind, micros, record(`"string"`))
+		d := decode(format(t, options, schema), encode(t, schema, map[string]any{"version": tt.version}))
+		good := d.Fault == nil && d.Event.Version == tt.want
+		malformed := d.Identity == event.Unidentified && d.Fault != nil && d.Fault.Class == event.MalformedPayload && d.Fault.Field == "version"
+		if tt.want != 0 && !good || tt.want == 0 && !malformed {
+			t.Errorf("%v as %s: %+v, fault %v", tt.version, tt.kind, d.Event, d.Fault)
+		}
+	}
+}
+
+func TestTimes(t *testing.T) {
+	want := time.Date(2026, 1, 1, 0, 0, 0, 123_456_000, time.UTC)
+	logical := func(name string) string { return `{"type":"long","logicalType":"` + name + `"}` }
+	for _, tt := range []struct {
+		kind string
+		at   any
+		want int64 // 0: malformed
+	}{
+		{logical("timestamp-micros"), want.UnixMicro(), want.UnixMicro()},
+		{logical("timestamp-millis"), want.UnixMilli(), want.UnixMilli() * 1000},
+		{logical("timestamp-nanos"), want.UnixNano() + 999, want.UnixMicro()},
+		{logical("timestamp-nanos"), int64(-1), -1},
+		{logical("timestamp-millis"), int64(math.MaxInt64), 0},
+		{logical("timestamp-millis"), int64(math.MinInt64), 0},
+		{logical("timestamp-micros"), int64(math.MinInt64), 0},
+		{logical("local-timestamp-micros"), want.UnixMicro(), 0},
+		{long, want.UnixMicro(), 0},
+		{`["null",` + micros + `]`, nil, 0},
+		{`["null",` + micros + `]`, want.UnixMicro(), want.UnixMicro()},
+		{`"string"`, "2026-01-01T01:00:00.123456+01:00", want.UnixMicro()},
+		{`"string"`, "2026-01-01", 0},
+	} {
+		schema := envelope(long, tt.kind, record(`"string"`))
+		d := decode(format(t, options, schema), encode(t, schema, map[string]any{"occurredAt": tt.at}))
+		good := d.Fault == nil && d.Event.OccurredAt == tt.want
+		malformed := d.Identity == event.Identified && d.Fault != nil && d.Fault.Class == event.MalformedPayload && d.Fault.Field == "occurredAt"
+		if tt.want != 0 && !good || tt.want == 0 && !malformed {
+			t.Errorf("%v as %s: %+v, fault %v", tt.at, tt.kind, d.Event, d.Fault)
+		}
+	}
+}
+
+// Broken values break nothing but themselves, and prove nothing of what was read.
+func TestBrokenValues(t *testing.T) {
+	schema := envelope(long, micros, record(`"string"`))
+	f, value := format(t, options, schema), encode(t, schema, nil)
+	for n := range value {
+		if d := decode(f, value[:n]); d.Identity != event.Unidentified || d.Fault == nil || d.Fault.Class != event.MalformedPayload {
+			t.Errorf("%d of %d bytes: %+v, fault %v", n, len(value), d, d.Fault)
+		}
+	}
+	if d := decode(f, append(value, 0)); d.Fault == nil || d.Identity != event.Unidentified {
+		t.Errorf("with a byte behind it: %+v", d)
+	}
+	broken := []byte(strings.Replace(string(value), "EUR", "E\xffR", 1))
+	if d := decode(f, broken); d.Fault == nil || d.Fault.Class != event.MalformedPayload || d.Identity != event.Unidentified {
+		t.Errorf("text that is not UTF-8: %+v, fault %v", d, d.Fault)
+	}
+	if d := decode(f, value); d.Fault != nil {
+		t.Errorf("the whole value: %v", d.Fault)
+	}
+}
+
+func TestReferencesAndMapping(t *testing.T) {
+	money := `{"type":"record","name":"Money","namespace":"common","fields":[{"name":"value","type":"string"},
+		{"name":"unit","type":{"type":"map","values":"string"}}]}`
+	header := `{"type":"record","name":"Header","namespace":"common","fields":[{"name":"seq","type":"int"},
+		{"name":"fee","type":["null","common.Money"]},{"name":"parent","type":["null","common.Header"]}]}`
+	schema := `{"type":"record","name":"Deposited","namespace":"bank","fields":[{"name":"meta","type":["common.Header","null"]},
+		{"name":"id","type":"string"},{"name":"name","type":"string"},{"name":"account","type":"string"},
+		{"name":"body","type":["null","string","common.Money"]},{"name":"at","type":` + micros + `}]}`
+	path := func(names ...string) event.Place { return event.Place{Path: names} }
+	f := format(t, event.Options{Mapping: event.Mapping{
+		Types: map[string]event.Type{"MoneyDeposited": event.FundsCredited},
+		Places: map[event.Field]event.Place{
+			event.FieldEventID: path("id"), event.FieldEventType: path("name"), event.FieldAccountID: path("account"),
+			event.FieldVersion: path("meta", "seq"), event.FieldOccurredAt: path("at"), event.FieldData: path("body"),
+			event.FieldAmount: path("value"), event.FieldCurrency: path("unit", "iso"),
+		},
+	}}, schema, money, header)
+	var cache lib.SchemaCache
+	for _, text := range []string{money, header} {
+		if _, err := cache.Parse(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writer, err := cache.Parse(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := writer.Encode(map[string]any{
+		"meta": map[string]any{"seq": int32(3), "fee": nil, "parent": map[string]any{"seq": int32(9), "fee": nil, "parent": nil}},
+		"id":   "e-1", "name": "MoneyDeposited", "account": "acc-1", "at": time.UnixMicro(5),
+		"body": map[string]any{"value": "10.25", "unit": map[string]any{"iso": "EUR"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := decode(f, value)
+	if e := d.Event; d.Fault != nil || e.Version != 3 || e.Amount != 1025 || e.OccurredAt != 5 || e.Type != event.FundsCredited {
+		t.Errorf("%+v, fault %v", d.Event, d.Fault)
+	}
+}
+
+func TestSchemasThatCannotBeUsed(t *testing.T) {
+	records, err := event.NewRecords(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := records.Tree()
+	for _, schema := range []string{``, `{`, `"string"`, `["null","string"]`, `{"type":"map","values":"string"}`, `{"type":"record","name":"A","fields":[{"name":"x","type":"B"}]}`} {
+		if _, err := avro.Compile(schema, nil, &tree); err == nil {
+			t.Errorf("%s is accepted", schema)
+		}
+	}
+	if _, err := avro.Compile(`{"type":"record","name":"A","fields":[]}`, []string{`nonsense`}, &tree); err == nil {
+		t.Error("a reference that is no schema is accepted")
+	}
+}

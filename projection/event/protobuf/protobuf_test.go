@@ -1,0 +1,245 @@
+package protobuf_test
+
+import (
+	"encoding/binary"
+	"math"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"projector/projection/event"
+	"projector/projection/event/protobuf"
+)
+
+const file = `syntax = "proto3";
+package bank;
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/wrappers.proto";
+import "confluent/type/decimal.proto";
+import "confluent/meta.proto";
+import "common/money.proto";
+
+enum Kind { KIND_UNKNOWN = 0; AccountOpened = 1; FundsCredited = 2; FundsDebited = 3; AccountClosed = 4; }
+
+message Event {
+  option (confluent.message_meta) = { doc: "an event" };
+  string event_id = 1;
+  Kind event_type = 2;
+  string accountId = 3;
+  oneof order { int64 version = 4; }
+  google.protobuf.Timestamp occurred_at = 5;
+  google.protobuf.StringValue correlation_id = 6;
+  Data data = 7;
+  message Data {
+    confluent.type.Decimal amount = 1;
+    string currency = 2;
+  }
+}
+
+message Plain {
+  string event_id = 1;
+  string event_type = 2;
+  string account_id = 3;
+  uint64 version = 4;
+  string occurred_at = 5;
+  string correlation_id = 6;
+  common.Money data = 7;
+}
+
+message Odd {
+  bytes event_id = 1;
+  repeated string event_type = 2;
+  google.protobuf.UInt64Value version = 4;
+  double occurred_at = 5;
+  map<string, string> data = 7;
+}
+`
+
+const money = `syntax = "proto2"; package common; message Money { optional string amount = 1; required string currency = 2; }`
+
+func format(t testing.TB, opts event.Options) event.Format {
+	t.Helper()
+	records, err := event.NewRecords(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := records.Tree()
+	s, err := protobuf.Compile(file, map[string]string{"common/money.proto": money}, &tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records.Format(s)
+}
+
+func decode(f event.Format, value []byte) event.Decoded {
+	d := event.Decoded{Skip: true, Fault: &event.Fault{}}
+	f.Decode(event.Message{Value: value}, &d)
+	return d
+}
+
+// path is a message's place in the file.
+func path(indexes ...int64) []byte {
+	b := binary.AppendVarint(nil, int64(len(indexes)))
+	for _, i := range indexes {
+		b = binary.AppendVarint(b, i)
+	}
+	return b
+}
+
+func text(b []byte, n protowire.Number, s string) []byte {
+	return protowire.AppendString(protowire.AppendTag(b, n, protowire.BytesType), s)
+}
+
+func number(b []byte, n protowire.Number, v int64) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, n, protowire.VarintType), uint64(v))
+}
+
+func message(b []byte, n protowire.Number, inner []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), inner)
+}
+
+var at = time.Date(2026, 1, 1, 0, 0, 0, 123_456_789, time.UTC)
+
+// credit is an Event, with what else is appended to it.
+func credit(more ...[]byte) []byte {
+	b := text(nil, 1, "e-1")
+	b = number(b, 2, 2)
+	b = text(b, 3, "acc-1")
+	b = number(b, 4, 17)
+	b = message(b, 5, number(number(nil, 1, at.Unix()), 2, int64(at.Nanosecond())))
+	b = message(b, 6, text(nil, 1, "c-1"))
+	b = message(b, 7, text(message(nil, 1, number(text(nil, 1, "\x04\x01"), 3, 2)), 2, "EUR"))
+	for _, m := range more {
+		b = append(b, m...)
+	}
+	return b
+}
+
+func plain(version int64, amount, currency string) []byte {
+	b := text(text(text(nil, 1, "e-1"), 2, "FundsCredited"), 3, "acc-1")
+	b = text(number(b, 4, version), 5, "2026-01-01T00:00:00.123456Z")
+	data := text(nil, 1, amount)
+	if currency != "" {
+		data = text(data, 2, currency)
+	}
+	return message(b, 7, data)
+}
+
+func TestEvents(t *testing.T) {
+	f := format(t, event.Options{FirstVersion: 1})
+	want := decode(f, append(path(), credit()...)).Event
+	if want.ID != "e-1" || want.AccountID != "acc-1" || want.CorrelationID != "c-1" || want.Version != 17 || want.Amount != 1025 ||
+		want.Currency.Code() != "EUR" || want.OccurredAt != at.UnixMicro() || want.TypeName != "FundsCredited" {
+		t.Fatalf("%+v", want)
+	}
+	for name, value := range map[string][]byte{
+		"index of the first message": append(path(0), credit()...),
+		"unknown fields":             append(path(), credit(number(nil, 100, 5), text(nil, 101, "x"))...),
+		"the last of a field counts": append(path(), append(text(nil, 1, "other"), credit()...)...),
+	} {
+		if d := decode(f, value); d.Fault != nil || d.Event != want {
+			t.Errorf("%s: %+v, fault %v", name, d.Event, d.Fault)
+		}
+	}
+	want.CorrelationID = ""
+	if d := decode(f, append(path(1), plain(17, "10.25", "EUR")...)); d.Fault != nil || d.Event != want {
+		t.Errorf("another message of the file: %+v, fault %v", d.Event, d.Fault)
+	}
+	closed := number(credit(), 2, 4)
+	if d := decode(f, append(path(), closed...)); d.Fault != nil || d.Event.Type != event.AccountClosed {
+		t.Errorf("closed: %+v, fault %v", d.Event, d.Fault)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	f := format(t, event.Options{FirstVersion: 1})
+	for name, tt := range map[string]struct {
+		value []byte
+		class event.Class
+		field string
+	}{
+		"empty":                         {nil, event.MalformedPayload, ""},
+		"no message of that index":      {append(path(3), credit()...), event.MalformedPayload, ""},
+		"negative index":                {append(path(-1), credit()...), event.MalformedPayload, ""},
+		"negative count":                {append(binary.AppendVarint(nil, -1), credit()...), event.MalformedPayload, ""},
+		"endless path":                  {binary.AppendVarint(nil, math.MaxInt64), event.MalformedPayload, ""},
+		"path into a message":           {path(0, 0), event.MalformedPayload, "eventId"}, // Event.Data
+		"path too deep":                 {append(path(0, 0, 0), credit()...), event.MalformedPayload, ""},
+		"cut":                           {append(path(), credit()[:40]...), event.MalformedPayload, ""},
+		"text that is not UTF-8":        {append(path(1), plain(17, "10.25", "\xff")...), event.MalformedPayload, ""},
+		"nothing set":                   {path(), event.MalformedPayload, "eventId"},
+		"first value of an enum":        {append(path(), number(credit(), 2, 0)...), event.MalformedPayload, "eventType"},
+		"unknown value of an enum":      {append(path(), number(credit(), 2, 9)...), event.MalformedPayload, "eventType"},
+		"version 0":                     {append(path(1), plain(0, "1", "EUR")...), event.MalformedPayload, "version"},
+		"version beyond 63 bits":        {append(path(1), plain(-1, "1", "EUR")...), event.MalformedPayload, "version"},
+		"nanos out of range":            {append(path(), credit(message(nil, 5, number(nil, 2, -1)))...), event.MalformedPayload, "occurredAt"},
+		"time out of range":             {append(path(), credit(message(nil, 5, number(nil, 1, math.MaxInt64)))...), event.MalformedPayload, "occurredAt"},
+		"no amount":                     {append(path(1), plain(17, "", "EUR")...), event.InvalidAmount, "data.amount"},
+		"no currency":                   {append(path(1), plain(17, "1", "")...), event.MalformedPayload, "data.currency"},
+		"negative decimal":              {append(path(), credit(message(nil, 7, message(nil, 1, text(nil, 1, "\xff"))))...), event.InvalidAmount, "data.amount"},
+		"negative scale":                {append(path(), credit(message(nil, 7, message(nil, 1, number(nil, 3, -1))))...), event.MalformedPayload, "data.amount"},
+		"bytes for an id":               {append(path(2), text(nil, 1, "e-1")...), event.MalformedPayload, "eventId"},
+		"another currency than any set": {append(path(1), plain(17, "1", "XXX")...), event.UnsupportedCurrency, "data.currency"},
+	} {
+		value := tt.value
+		if value == nil {
+			value = []byte{}
+		}
+		if d := decode(f, value); d.Fault == nil || d.Fault.Class != tt.class || d.Fault.Field != tt.field {
+			t.Errorf("%s: %+v, fault %v; want %s of %q", name, d.Event, d.Fault, tt.class, tt.field)
+		}
+	}
+}
+
+// A schema that takes the name of a well-known message is read as what it is.
+func TestFalseFriends(t *testing.T) {
+	records, err := event.NewRecords(event.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := records.Tree()
+	s, err := protobuf.Compile(`syntax = "proto2"; package google.protobuf;
+		message Event { optional Timestamp occurredAt = 1; optional StringValue eventId = 2; optional Int64Value version = 3; }
+		message Timestamp { optional string seconds = 1; } message StringValue { repeated string value = 1; } message Int64Value {}`, nil, &tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := message(message(message(path(), 1, nil), 2, nil), 3, nil)
+	if d := decode(records.Format(s), value); d.Fault == nil || d.Fault.Class != event.MalformedPayload {
+		t.Errorf("%+v, fault %v", d.Event, d.Fault)
+	}
+}
+
+func TestSchemasThatCannotBeUsed(t *testing.T) {
+	records, err := event.NewRecords(event.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := records.Tree()
+	for _, schema := range []string{`message`, `syntax = "proto3"; import "missing.proto";`, `syntax = "proto3"; message A { B b = 1; }`} {
+		if _, err := protobuf.Compile(schema, nil, &tree); err == nil {
+			t.Errorf("%s is accepted", schema)
+		}
+	}
+	s, err := protobuf.Compile(`syntax = "proto3";`, nil, &tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := decode(records.Format(s), path()); d.Fault == nil {
+		t.Errorf("a message of a file without messages: %+v", d)
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	f := format(b, event.Options{FirstVersion: 1})
+	m := event.Message{Value: append(path(), credit()...)}
+	b.ReportAllocs()
+	var d event.Decoded
+	for b.Loop() {
+		f.Decode(m, &d)
+	}
+	if d.Fault != nil {
+		b.Fatal(d.Fault)
+	}
+}
