@@ -1,4 +1,5 @@
-// Package errclass answers one question about an error of PostgreSQL or Kafka:
+// Package errclass answers one question about an error of PostgreSQL, Kafka
+// or a schema registry:
 // retry, isolate or dead-letter?
 //
 // The answer comes from typed errors, SQLSTATE and Kafka error codes, never

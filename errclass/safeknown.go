@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sr"
 )
 
 // knownText tells an error whose parts are known; sure is as in describe. ok is
@@ -44,6 +45,8 @@ func fieldsText(err error) (text string, ok bool) {
 	case pgx.ScanArgError:
 		// What lies below repeats the value.
 		return fmt.Sprintf("column %s cannot be read into what this build expects", e.FieldName), true
+	case *sr.ResponseError:
+		return registryText(e), true
 	case *net.DNSError:
 		return fmt.Sprintf("lookup %s: %s", safeName(e.Name), e.Err), true
 	case *kerr.Error, *kgo.ErrDataLoss, *kgo.ErrDecompressTooLarge, *kgo.ErrFirstReadEOF, *fs.PathError:
@@ -60,7 +63,7 @@ func fixedText(err error) (string, bool) {
 	if len(children(err)) > 0 {
 		return "", false
 	}
-	for _, j := range []judge{postgresNode, kafkaNode, networkNode} {
+	for _, j := range []judge{postgresNode, kafkaNode, registryNode, networkNode} {
 		if _, ok := j(err); ok {
 			return err.Error(), true
 		}

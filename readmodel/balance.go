@@ -19,7 +19,7 @@ const healPiece = 1000
 // BalanceConfig is what the account_balance projection needs.
 type BalanceConfig struct {
 	Pool         *pgxpool.Pool
-	Format       event.Format
+	Formats      event.Resolver
 	FirstVersion int64
 	ParkLimit    int64
 	CacheBytes   func() int // what a partition may remember of accounts, as of now
@@ -130,7 +130,7 @@ func (b *Balance) Heal(ctx context.Context, limit int) (bool, error) {
 
 func (b *Balance) heal(ctx context.Context, id string, room int) error {
 	n := min(room, healPiece)
-	parked, err := loadParked(ctx, b.cfg.Pool, b.cfg.Format, id, b.fold.Version(id), n)
+	parked, err := loadParked(ctx, b.cfg.Pool, b.cfg.Formats, id, b.fold.Version(id), n)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (BalanceKind) Ready(ctx context.Context, pool *pgxpool.Pool) error { return
 // Open implements Kind.
 func (BalanceKind) Open(cfg RunConfig) func(Partition) Projection {
 	balance := BalanceConfig{
-		Pool: cfg.Pool, Format: cfg.Format, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes,
+		Pool: cfg.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes,
 		Group: NewGroup(cfg.Pool),
 	}
 	return func(p Partition) Projection { return NewBalance(balance, p) }

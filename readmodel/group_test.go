@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection"
+	"projector/projection/event"
 	"projector/readmodel"
 )
 
@@ -21,7 +22,7 @@ func groupWorkers(t *testing.T, pool *pgxpool.Pool) []*worker {
 	for i := range workers {
 		w := newWorker(t, pool, readmodel.Partition{Group: "g", Topic: "events", Number: int32(i)})
 		w.Balance = readmodel.NewBalance(readmodel.BalanceConfig{
-			Pool: pool, Format: w.format, FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 }, Group: group,
+			Pool: pool, Formats: event.Always(w.format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 }, Group: group,
 		}, readmodel.Partition{Group: "g", Topic: "events", Number: int32(i)})
 		w.claim("me", projection.NoOffset)
 		w.judge(credit(account(i), 1, "1.00", "EUR"))

@@ -50,7 +50,7 @@ type Projection interface {
 // what it needs.
 type RunConfig struct {
 	Pool           *pgxpool.Pool
-	Format         event.Format
+	Formats        event.Resolver
 	FirstVersion   int64
 	ParkLimit      int64
 	CacheBytes     func() int // what a partition may remember between flushes, as of now

@@ -56,7 +56,7 @@ func newWorker(t *testing.T, pool *pgxpool.Pool, p readmodel.Partition) *worker 
 	return &worker{
 		t: t, format: format,
 		Balance: readmodel.NewBalance(readmodel.BalanceConfig{
-			Pool: pool, Format: format, FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 },
+			Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 },
 		}, p),
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // loadParked reads up to limit parked events of an account above a version, in
 // order, and decodes them anew.
-func loadParked(ctx context.Context, db querier, format event.Format, account string, above int64, limit int) ([]projection.Parked, error) {
+func loadParked(ctx context.Context, db querier, formats event.Resolver, account string, above int64, limit int) ([]projection.Parked, error) {
 	rows, err := db.Query(ctx, sql.Query("load_parked"), account, above, limit)
 	if err != nil {
 		return nil, fmt.Errorf("load parked events: %w", err)
@@ -31,17 +31,33 @@ func loadParked(ctx context.Context, db querier, format event.Format, account st
 			return p, err
 		}
 		r.Headers = unpackHeaders(headers)
-		format.Decode(r.Message, &p.Decoded)
-		if p.Decoded.Identity != event.Identified || p.Decoded.Event.Version != version {
-			// Parked by another format or configuration: it waits for an operator.
-			p.Decoded = unreadable(account, version)
-		}
+		p.Decoded.Event.Version = version
 		return p, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("load parked events: %w", err)
 	}
+	for i := range parked {
+		if err := decodeParked(ctx, formats, account, &parked[i]); err != nil {
+			return nil, err
+		}
+	}
 	return parked, nil
+}
+
+// decodeParked decodes an event that was parked at the version it has as yet.
+func decodeParked(ctx context.Context, formats event.Resolver, account string, p *projection.Parked) error {
+	format, err := formats.Resolve(ctx, p.Record.Message)
+	if err != nil {
+		return fmt.Errorf("read a parked event: %w", err)
+	}
+	version := p.Decoded.Event.Version
+	format.Decode(p.Record.Message, &p.Decoded)
+	if p.Decoded.Identity != event.Identified || p.Decoded.Event.Version != version {
+		// Parked by another format or configuration: it waits for an operator.
+		p.Decoded = unreadable(account, version)
+	}
+	return nil
 }
 
 // unreadable stands for a parked event that this configuration cannot read.

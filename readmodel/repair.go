@@ -33,7 +33,7 @@ const (
 // RepairConfig is what a Repair needs.
 type RepairConfig struct {
 	Pool         *pgxpool.Pool
-	Format       event.Format
+	Formats      event.Resolver
 	FirstVersion int64
 	// Rate bounds the records applied a second; 0: as fast as consumers allow.
 	Rate int

@@ -21,7 +21,7 @@ import (
 
 func newRepair(t *testing.T, pool *pgxpool.Pool, piece int) *readmodel.Repair {
 	t.Helper()
-	return readmodel.NewRepair(readmodel.RepairConfig{Pool: pool, Format: jsonFormat(t), FirstVersion: 1, Piece: piece})
+	return readmodel.NewRepair(readmodel.RepairConfig{Pool: pool, Formats: event.Always(jsonFormat(t)), FirstVersion: 1, Piece: piece})
 }
 
 // replayOf makes repair records of values, at the offsets given by their order.
@@ -190,7 +190,7 @@ type liveConsumer struct {
 
 func newLiveConsumer(pool *pgxpool.Pool, format event.Format, p readmodel.Partition, values []string) *liveConsumer {
 	c := &liveConsumer{balance: readmodel.NewBalance(readmodel.BalanceConfig{
-		Pool: pool, Format: format, FirstVersion: 1, ParkLimit: 8, CacheBytes: func() int { return 1 << 20 },
+		Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 8, CacheBytes: func() int { return 1 << 20 },
 	}, p)}
 	for i, value := range values {
 		j := projection.Judgeable{Record: projection.Record{

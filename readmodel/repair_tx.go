@@ -110,7 +110,7 @@ func (r *Repair) foldAll(ctx context.Context, db querier, runs []*Run, known map
 
 func (r *Repair) parkedOf(ctx context.Context, db querier, account string) parkedLoader {
 	return func(above int64, limit int) ([]projection.Parked, error) {
-		return loadParked(ctx, db, r.cfg.Format, account, above, limit)
+		return loadParked(ctx, db, r.cfg.Formats, account, above, limit)
 	}
 }
 

@@ -37,7 +37,7 @@ func (c *accountSkipCmd) Run(ctx context.Context, std *streams) error {
 	if c.Reason == "" {
 		return usagef("--reason: must not be empty")
 	}
-	format, err := c.format()
+	formats, err := c.formats()
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (c *accountSkipCmd) Run(ctx context.Context, std *streams) error {
 		return err
 	}
 	defer pool.Close()
-	repair := readmodel.NewRepair(readmodel.RepairConfig{Pool: pool, Format: format, FirstVersion: c.FirstVersion})
+	repair := readmodel.NewRepair(readmodel.RepairConfig{Pool: pool, Formats: formats, FirstVersion: c.FirstVersion})
 	skip := readmodel.Skip{AccountID: storable(c.ID), Version: c.Version, Actor: c.name(), Reason: storable(c.Reason)}
 	if !c.Yes {
 		if err := repair.PlanSkip(ctx, skip); err != nil {

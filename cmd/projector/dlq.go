@@ -127,13 +127,13 @@ func moment(flag, text string, now time.Time) (time.Time, error) {
 
 // dlqTools are what the dlq commands work with.
 type dlqTools struct {
-	flags  *dlqFlags
-	topic  string // of the dead letters
-	format event.Format
-	kind   readmodel.Kind
-	pool   *pgxpool.Pool
-	client *kgo.Client
-	reader *dlq.Reader
+	flags   *dlqFlags
+	topic   string // of the dead letters
+	formats event.Resolver
+	kind    readmodel.Kind
+	pool    *pgxpool.Pool
+	client  *kgo.Client
+	reader  *dlq.Reader
 }
 
 // open connects to both servers, or fails in time for a person who waits.
@@ -142,7 +142,7 @@ func (f *dlqFlags) open(ctx context.Context, std *streams) (*dlqTools, error) {
 	if err != nil {
 		return nil, err
 	}
-	format, err := f.format()
+	formats, err := f.formats()
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (f *dlqFlags) open(ctx context.Context, std *streams) (*dlqTools, error) {
 		return nil, err
 	}
 	return &dlqTools{
-		flags: f, topic: f.dlqTopic(), format: format, kind: kind, pool: pool,
+		flags: f, topic: f.dlqTopic(), formats: formats, kind: kind, pool: pool,
 		client: client, reader: dlq.NewReader(client, f.dlqTopic()),
 	}, nil
 }
@@ -185,7 +185,7 @@ func connect(ctx context.Context, db *databaseFlags, kafka *kafkaFlags, log *slo
 
 // letters deals with the dead letters of the chosen projection.
 func (t *dlqTools) letters(rate int) readmodel.Letters {
-	return t.kind.Letters(readmodel.RepairConfig{Pool: t.pool, Format: t.format, FirstVersion: t.flags.FirstVersion, Rate: rate})
+	return t.kind.Letters(readmodel.RepairConfig{Pool: t.pool, Formats: t.formats, FirstVersion: t.flags.FirstVersion, Rate: rate})
 }
 
 func (t *dlqTools) close() {

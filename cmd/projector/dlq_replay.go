@@ -151,7 +151,10 @@ func (r *replay) gatherFile(ctx context.Context) error {
 		if err != nil {
 			return usagef("--from-file: %s: %s", r.cmd.FromFile, err.Error())
 		}
-		d := r.take(exported.DLQTopic, exported.Entry, exported.Corrected)
+		d, err := r.take(ctx, exported.DLQTopic, exported.Entry, exported.Corrected)
+		if err != nil {
+			return err
+		}
 		if d == nil {
 			continue
 		}

@@ -60,7 +60,10 @@ func (s *scan) each(ctx context.Context, fn func(*deadLetter) error) error {
 			s.foreign++
 			continue
 		}
-		d := s.take(s.topic, entry, false)
+		d, err := s.take(ctx, s.topic, entry, false)
+		if err != nil {
+			return err
+		}
 		if d == nil {
 			continue
 		}
@@ -76,20 +79,25 @@ func (s *scan) each(ctx context.Context, fn func(*deadLetter) error) error {
 }
 
 // take decodes an entry, completes what can be read of it now, and keeps it if it
-// is chosen: without what nobody will look at.
-func (s *scan) take(dlqTopic string, entry dlq.Entry, corrected bool) *deadLetter {
+// is chosen, else answers nil: without what nobody will look at.
+func (s *scan) take(ctx context.Context, dlqTopic string, entry dlq.Entry, corrected bool) (*deadLetter, error) {
 	d := &deadLetter{dlqTopic: dlqTopic, entry: entry, corrected: corrected}
 	e := &d.entry
-	s.format.Decode(event.Message{Key: e.Key, Value: e.Value, Headers: e.Headers}, &d.decoded)
+	message := event.Message{Key: e.Key, Value: e.Value, Headers: e.Headers}
+	format, err := s.formats.Resolve(ctx, message)
+	if err != nil {
+		return nil, err
+	}
+	format.Decode(message, &d.decoded)
 	if account, version, known := e.Subject(&d.decoded); known && e.AccountID == "" {
 		e.AccountID, e.Received, e.EventID = account, &version, d.decoded.Event.ID
 	}
 	if of := s.filter.Projection; of != "" && of != e.Projection {
 		s.countOther(e.Projection)
-		return nil
+		return nil, nil
 	}
 	if !s.filter.Matches(e) {
-		return nil
+		return nil, nil
 	}
 	s.share(e)
 	if s.payload {
@@ -101,7 +109,7 @@ func (s *scan) take(dlqTopic string, entry dlq.Entry, corrected bool) *deadLette
 	} else {
 		e.Key, e.Value, e.Headers = nil, nil, nil
 	}
-	return d
+	return d, nil
 }
 
 // share makes the entry use one copy of texts that nearly all entries have: a

@@ -63,7 +63,10 @@ func (c *dlqShowCmd) Run(ctx context.Context, std *streams) error {
 		return refusef("topic %s partition %d offset %d is no dead letter: %s", tools.topic, partition, offset, err.Error())
 	}
 	s := &scan{dlqTools: tools, payload: true}
-	d := s.take(tools.topic, entry, false)
+	d, err := s.take(ctx, tools.topic, entry, false)
+	if err != nil {
+		return err
+	}
 	if own := kindNamed(entry.Projection); own != nil {
 		tools.kind = own // it was named by its place, so it is shown whosoever it is
 	}

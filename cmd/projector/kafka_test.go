@@ -29,11 +29,15 @@ func TestAListMayHaveSpaceAroundItsCommas(t *testing.T) {
 		t.Error(err)
 	}
 	events := eventFlags{Format: "json", FirstVersion: 1, Currencies: "EUR, JPY", DebeziumTimeUnit: "rfc3339", IgnoreEventTypes: []string{"CardIssued", " CardLost"}}
-	format, err := events.format()
+	formats, err := events.formats()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var d event.Decoded
+	format, err := formats.Resolve(t.Context(), event.Message{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	format.Decode(event.Message{Value: []byte(`{"eventId":"e","eventType":"CardLost","accountId":"a","version":1,"occurredAt":"2026-01-01T00:00:00Z"}`)}, &d)
 	if d.Fault != nil || d.Event.Type != event.Ignorable {
 		t.Errorf("type %v, fault %v", d.Event.Type, d.Fault)

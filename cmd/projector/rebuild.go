@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/rebuild"
+	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
 )
@@ -36,7 +37,7 @@ func (c *rebuildCmd) Run(ctx context.Context, std *streams) (err error) {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	format, err := c.format()
+	formats, err := c.formats()
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (c *rebuildCmd) Run(ctx context.Context, std *streams) (err error) {
 	defer client.Close()
 	plan := planMemory(c.MemoryLimit)
 	plan.apply()
-	r := &rebuilding{cmd: c, std: std, format: format, pool: pool, source: newTopicSource(client, c.Topic)}
+	r := &rebuilding{cmd: c, std: std, formats: formats, pool: pool, source: newTopicSource(client, c.Topic)}
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
@@ -94,15 +95,15 @@ func (c *rebuildCmd) validate() error {
 
 // rebuilding is one rebuild.
 type rebuilding struct {
-	cmd    *rebuildCmd
-	std    *streams
-	format event.Format
-	pool   *pgxpool.Pool
-	source *topicSource
-	topic  topicExtent // as it was at the start
-	shadow *readmodel.Shadow
-	build  *rebuild.Build
-	shown  *progress
+	cmd     *rebuildCmd
+	std     *streams
+	formats event.Resolver
+	pool    *pgxpool.Pool
+	source  *topicSource
+	topic   topicExtent // as it was at the start
+	shadow  *readmodel.Shadow
+	build   *rebuild.Build
+	shown   *progress
 }
 
 const (
@@ -163,12 +164,12 @@ func (r *rebuilding) begin(ctx context.Context) error {
 		return err
 	}
 	balances := readmodel.BalanceConfig{
-		Pool: r.shadow.Pool, Format: r.format, FirstVersion: r.cmd.FirstVersion, ParkLimit: rebuild.ParkLimit,
+		Pool: r.shadow.Pool, Formats: r.formats, FirstVersion: r.cmd.FirstVersion, ParkLimit: rebuild.ParkLimit,
 		CacheBytes: func() int { return rebuild.CacheBytes },
 	}
-	repair := readmodel.RepairConfig{Format: r.format, FirstVersion: r.cmd.FirstVersion}
+	repair := readmodel.RepairConfig{Formats: r.formats, FirstVersion: r.cmd.FirstVersion}
 	cfg := rebuild.Config{
-		Source: r.source, Format: r.format, Topic: r.cmd.Topic, TopicID: r.topic.id, Starts: r.topic.starts,
+		Source: r.source, Formats: r.formats, Topic: r.cmd.Topic, TopicID: r.topic.id, Starts: r.topic.starts,
 		Open: func(partition int32) rebuild.Projection {
 			return readmodel.NewBalance(balances, readmodel.Partition{Group: "rebuild", Topic: r.cmd.Topic, Number: partition})
 		},
@@ -256,29 +257,48 @@ func (r *rebuilding) lookAhead(ctx context.Context, report *readmodel.RebuildRep
 		return err
 	}
 	for number, end := range now.ends {
-		ids := map[string]struct{}{}
-		spare := func() error {
-			err := r.shadow.Spare(ctx, report, slices.Collect(maps.Keys(ids)))
-			clear(ids)
-			return err
-		}
-		for record, err := range r.source.Records(ctx, number, r.build.Next(number), end) {
-			if err != nil {
-				return err
-			}
-			var d event.Decoded
-			if r.format.Decode(record.Message, &d); d.Event.AccountID != "" {
-				ids[storable(strings.Clone(d.Event.AccountID))] = struct{}{}
-			}
-			if len(ids) >= spareAtOnce {
-				if err := spare(); err != nil {
-					return err
-				}
-			}
-		}
-		if err := spare(); err != nil {
+		if err := r.lookAheadIn(ctx, report, number, end); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// lookAheadIn does it for one partition.
+func (r *rebuilding) lookAheadIn(ctx context.Context, report *readmodel.RebuildReport, number int32, end int64) error {
+	ids := map[string]struct{}{}
+	spare := func() error {
+		err := r.shadow.Spare(ctx, report, slices.Collect(maps.Keys(ids)))
+		clear(ids)
+		return err
+	}
+	for record, err := range r.source.Records(ctx, number, r.build.Next(number), end) {
+		if err != nil {
+			return err
+		}
+		account, err := r.accountOf(ctx, &record)
+		if err != nil {
+			return err
+		}
+		if account != "" {
+			ids[storable(strings.Clone(account))] = struct{}{}
+		}
+		if len(ids) >= spareAtOnce {
+			if err := spare(); err != nil {
+				return err
+			}
+		}
+	}
+	return spare()
+}
+
+// accountOf reads which account a record is about, "" when it does not say.
+func (r *rebuilding) accountOf(ctx context.Context, record *projection.Record) (string, error) {
+	format, err := r.formats.Resolve(ctx, record.Message)
+	if err != nil {
+		return "", err
+	}
+	var d event.Decoded
+	format.Decode(record.Message, &d)
+	return d.Event.AccountID, nil
 }

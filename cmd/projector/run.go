@@ -140,7 +140,7 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 	if err != nil {
 		return nil, err
 	}
-	format, err := c.format()
+	formats, err := c.formats()
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 	plan := planMemory(c.MemoryLimit)
 	needs := acl.Needs{Topic: c.Topic, Group: c.group(), DLQ: c.dlqTopic(), Principal: c.principal()}
 	cfg := readmodel.RunConfig{
-		Pool: pool, Format: format, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit,
+		Pool: pool, Formats: formats, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit,
 		CacheBytes:     func() int { return plan.accountsShare(p.consumer.Partitions()) },
 		InboxRetention: c.InboxRetention, Observer: observer{p.metrics, p},
 	}
@@ -182,7 +182,7 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 	p.consumer, err = consumer.New(consumer.Config{
 		Client: client,
 		Member: []kgo.Opt{telemetry.KafkaHooks(registry, "consumer")},
-		Topic:  c.Topic, Group: c.group(), Owner: owner(), Format: format,
+		Topic:  c.Topic, Group: c.group(), Owner: owner(), Formats: formats,
 		Open: func(partition int32) consumer.Projection {
 			return open(readmodel.Partition{Projection: kind.Name(), Group: c.group(), Topic: c.Topic, Number: partition})
 		},

@@ -139,7 +139,10 @@ func (w *worker) waitToRejudge() bool {
 	if n := w.rejudged - rejudgeFreely; n < 10 {
 		wait = min(wait, cmp.Or(policy.Initial, retry.DefaultInitial)<<n)
 	}
-	o := &retryObserver{w: w, dependency: "postgres", log: w.c.throttled("postgres", "write a batch as it was judged")}
+	o := &retryObserver{
+		w: w, dependency: "postgres", condition: w.c.condition(w.partition),
+		log: w.c.throttled("postgres", "write a batch as it was judged"),
+	}
 	o.Failing(errors.New(w.why), w.rejudged, 0, wait) //nolint:err113 // the text of an error we know
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

@@ -95,7 +95,7 @@ type Config struct {
 	Topic       string
 	Group       string
 	Owner       string // unique to this process
-	Format      event.Format
+	Formats     event.Resolver
 	Open        func(partition int32) Projection
 	DeadLetters DeadLetters
 	Database    Database

@@ -216,6 +216,7 @@ func (c *Consumer) release(ctx context.Context, partitions []int32, lost bool) {
 		c.cfg.Observer.Revoked(c.cfg.Topic, p)
 		c.cfg.Health.OK(c.condition(p))
 		c.cfg.Health.OK(c.condition(p) + " leader")
+		c.cfg.Health.OK(c.condition(p) + schemaCondition)
 	}
 	c.shareMemoryAmong(len(c.workers))
 }

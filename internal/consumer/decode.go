@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -48,48 +47,90 @@ func (c *chunk) release() {
 	chunkPool.Put(c)
 }
 
-// decode turns the queue into chunks until ctx ends.
-func decode(ctx context.Context, q *queue, format event.Format, limit *atomic.Int64, chunks chan<- *chunk) {
+// decode turns the queue into chunks until the worker is to stop. What stands before a
+// record that cannot be read yet goes on meanwhile.
+func (w *worker) decode() {
 	var raw []*kgo.Record
 	for {
 		var epoch int
-		raw, epoch = q.take(raw[:0], int(limit.Load()))
-		var reason string
-		if len(raw) == 0 {
-			reason, epoch = q.takeBreak()
-		}
-		if len(raw) == 0 && reason == "" {
-			select {
-			case <-q.arrived:
-				continue
-			case <-ctx.Done():
+		raw, epoch = w.queue.take(raw[:0], int(w.c.chunkRecords.Load()))
+		if len(raw) > 0 {
+			if !w.decodeAll(raw, epoch) {
 				return
 			}
+			clear(raw)
+			continue
 		}
-		c := decodeChunk(raw, format)
-		c.epoch, c.broken = epoch, reason
-		clear(raw)
+		reason, epoch := w.queue.takeBreak()
+		if reason != "" {
+			c := newChunk()
+			c.epoch, c.broken = epoch, reason
+			if !w.hand(c) {
+				return
+			}
+			continue
+		}
 		select {
-		case chunks <- c:
-		case <-ctx.Done():
+		case <-w.queue.arrived:
+		case <-w.drain.Done():
 			return
 		}
 	}
 }
 
-func decodeChunk(raw []*kgo.Record, format event.Format) *chunk {
-	c := chunkPool.Get().(*chunk) //nolint:forcetypeassert // the pool holds nothing else
+// decodeAll hands on records of an epoch; false when the worker is to stop.
+func (w *worker) decodeAll(raw []*kgo.Record, epoch int) bool {
+	for len(raw) > 0 {
+		c, n, err := decodeChunk(w.drain, raw, w.c.cfg.Formats)
+		c.epoch = epoch
+		raw = raw[n:]
+		if n == 0 {
+			c.release()
+		} else if !w.hand(c) {
+			return false
+		}
+		if err != nil && !w.awaitFormat(raw[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// hand gives the worker a chunk; false when it is to stop.
+func (w *worker) hand(c *chunk) bool {
+	select {
+	case w.chunks <- c:
+		return true
+	case <-w.drain.Done():
+		return false
+	}
+}
+
+func newChunk() *chunk {
+	return chunkPool.Get().(*chunk) //nolint:forcetypeassert // the pool holds nothing else
+}
+
+// decodeChunk decodes records up to the first that cannot be read yet, and answers how
+// many.
+func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver) (c *chunk, n int, err error) {
+	c = newChunk()
 	c.records = slices.Grow(c.records, len(raw))
-	for _, r := range raw {
-		c.next = r.Offset + 1
+	for n, r := range raw {
 		if r.Attrs.IsControl() {
+			c.next = r.Offset + 1
 			continue
 		}
-		c.records = append(c.records, projection.Judgeable{Record: FromKafka(r)})
+		record := FromKafka(r)
+		format, err := formats.Resolve(ctx, record.Message)
+		if err != nil {
+			return c, n, err
+		}
+		c.next = r.Offset + 1
+		c.records = append(c.records, projection.Judgeable{Record: record})
 		j := &c.records[len(c.records)-1]
 		format.Decode(j.Record.Message, &j.Decoded)
 	}
-	return c
+	return c, len(raw), nil
 }
 
 // FromKafka is the record as projections know it.

@@ -163,7 +163,9 @@ func (w *worker) retry(dependency, what string, fn func(context.Context) error) 
 	policy := w.c.cfg.Retry
 	deadline := policy.Attempt
 	policy.Attempt = 0
-	obs := &retryObserver{w: w, dependency: dependency, log: w.c.throttled(dependency, what)}
+	obs := &retryObserver{
+		w: w, dependency: dependency, condition: w.c.condition(w.partition), log: w.c.throttled(dependency, what),
+	}
 	err := policy.Forever(w.drain, obs, func(context.Context) error {
 		ctx, cancel := context.WithTimeout(w.ctx, deadline)
 		defer cancel()
@@ -193,8 +195,10 @@ func final(err error) bool {
 type retryObserver struct {
 	w          *worker
 	dependency string
+	condition  string
 	log        *retry.Throttled
 	other      *retry.Throttled // of another dependency than its own, nil: none has failed
+	unread     bool             // what fails is the reading of records, beside the worker
 	failing    bool
 }
 
@@ -204,33 +208,43 @@ const stuckAfter = 10 * time.Second
 // Failing implements retry.Observer.
 func (o *retryObserver) Failing(err error, attempt int, since, next time.Duration) {
 	o.failing = true
-	c, dependency := o.w.c, o.dependency
+	c, dependency := o.w.c, dependencyOf(err, o.dependency)
 	class := errclass.Postgres(err)
-	if isPublishError(err) || dependency == "kafka" {
-		dependency, class = "kafka", errclass.Kafka(err)
+	switch dependency {
+	case "kafka":
+		class = errclass.Kafka(err)
+	case dependencyRegistry:
+		class = errclass.Registry(err)
 	}
 	reason := dependency + ": " + errclass.Safe(err)
 	o.of(dependency).Failing(err, attempt, since, next)
 	c.cfg.Observer.Retry(dependency, errclass.Reason(err))
 	c.cfg.Observer.Retrying(c.cfg.Topic, o.w.partition, true)
 	o.w.status.set(Retrying, reason)
+	if o.unread {
+		o.w.unread.Store(&reason)
+	}
 	grace := stuckAfter
 	if class == errclass.RetryLoud {
 		grace = 0
 	}
-	c.cfg.Health.FailAfter(c.condition(o.w.partition), reason, grace)
+	c.cfg.Health.FailAfter(o.condition, reason, grace)
 	if class == errclass.RetryReset {
 		c.cfg.Database.Reset()
 	}
 }
 
-// of is the log for a failure of the dependency: a flush may fail for the other one
-// too, when it publishes.
+// of is the log for a failure of the dependency: a flush may fail for Kafka too, when
+// it publishes, and healing for the schema registry.
 func (o *retryObserver) of(dependency string) *retry.Throttled {
 	if dependency == o.dependency {
 		return o.log
 	}
-	o.other = o.w.c.throttled(dependency, "publish dead letters")
+	what := "publish dead letters"
+	if dependency == dependencyRegistry {
+		what = "read parked events"
+	}
+	o.other = o.w.c.throttled(dependency, what)
 	return o.other
 }
 
@@ -240,12 +254,19 @@ func (o *retryObserver) Recovered(attempts int, after time.Duration) {
 	if o.other != nil {
 		o.other.Recovered(attempts, after)
 	}
-	o.w.calm()
+	if !o.unread { // awaitFormat does it
+		o.w.calm()
+	}
 }
 
-// calm takes back what a retry observer has told.
+// calm takes back what a retry observer has told, as far as the worker itself is
+// concerned: its records may still not be readable.
 func (w *worker) calm() {
-	w.c.cfg.Observer.Retrying(w.c.cfg.Topic, w.partition, false)
 	w.c.cfg.Health.OK(w.c.condition(w.partition))
+	if reason := w.unread.Load(); reason != nil {
+		w.status.set(Retrying, *reason)
+		return
+	}
+	w.c.cfg.Observer.Retrying(w.c.cfg.Topic, w.partition, false)
 	w.status.set(Flowing, "")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/internal/retry"
+	"projector/projection/event"
 )
 
 // A group that waits for a dead member keeps one that joins waiting. Told to stop, that
@@ -37,7 +38,7 @@ func TestStopDoesNotWaitForADeadMember(t *testing.T) {
 
 	s := pending(0)
 	c, err := New(Config{
-		Client: []kgo.Opt{seeds}, Topic: "t", Group: "g", Format: noFormat{},
+		Client: []kgo.Opt{seeds}, Topic: "t", Group: "g", Formats: event.Always(noFormat{}),
 		Open:        func(int32) Projection { return s },
 		DeadLetters: s, Database: s, Observer: quiet{}, Health: quiet{}, Log: slog.New(slog.DiscardHandler),
 		Retry: retry.Policy{Attempt: time.Second}, Limits: DefaultLimits(), DrainWithin: time.Second,

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/internal/retry"
+	"projector/projection/event"
 )
 
 // healthLog keeps what it is told, in order, in a channel that is read by the test.
@@ -65,7 +66,7 @@ func TestAMissingGrantStaysUnready(t *testing.T) {
 	})
 	h, s := &healthLog{}, pending(0)
 	c, err := New(Config{
-		Client: []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)}, Topic: "t", Group: "g", Format: noFormat{},
+		Client: []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)}, Topic: "t", Group: "g", Formats: event.Always(noFormat{}),
 		Open:        func(int32) Projection { return s },
 		DeadLetters: s, Database: s, Observer: quiet{}, Health: h, Log: slog.New(slog.DiscardHandler),
 		Retry: retry.Policy{Attempt: time.Second}, Limits: DefaultLimits(), DrainWithin: time.Second,

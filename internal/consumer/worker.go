@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"projector/dlq"
@@ -40,6 +41,7 @@ type worker struct {
 	committed chan int64    // Kafka's committed offset, once, when the group has told it
 	recheck   chan struct{} // the stored position is not what this worker knows
 	status    status
+	unread    atomic.Pointer[string] // why records cannot be read now; nil when they can
 
 	// Of the session, used by the worker's goroutine only.
 	epoch    int
@@ -78,7 +80,7 @@ func newWorker(c *Consumer, partition int32) *worker {
 // start runs the worker until it is stopped.
 func (w *worker) start() {
 	var running sync.WaitGroup
-	running.Go(func() { decode(w.drain, w.queue, w.c.cfg.Format, &w.c.chunkRecords, w.chunks) })
+	running.Go(w.decode)
 	running.Go(w.run)
 	go func() {
 		running.Wait()

@@ -232,7 +232,10 @@ func TestEveryFlushIsFollowedByHealing(t *testing.T) {
 		s := pending(0)
 		w := scripted(t, s)
 		w.limit, w.epoch = limit, 1
-		c := decodeChunk(records(0, 2), noFormat{})
+		c, _, err := decodeChunk(t.Context(), records(0, 2), event.Always(noFormat{}))
+		if err != nil {
+			t.Fatal(err)
+		}
 		c.epoch = 1
 		w.chunks <- c
 		ended := make(chan error)

@@ -66,7 +66,7 @@ func (p *partition) advance(ctx context.Context, end int64, observe func(int64))
 func passing(err error) bool {
 	class := errclass.Postgres(err)
 	return errors.Is(err, projection.ErrFenced) || errors.Is(err, projection.ErrStale) ||
-		class == errclass.Retry || class == errclass.RetryReset
+		class == errclass.Retry || class == errclass.RetryReset || errclass.Registry(err) == errclass.Retry
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -91,7 +91,9 @@ func (p *partition) session(ctx context.Context, end int64, observe func(int64))
 		if err != nil {
 			return err
 		}
-		p.take(&record)
+		if err := p.take(ctx, &record); err != nil {
+			return err
+		}
 		if len(p.records) == chunkRecords {
 			if err := p.judge(ctx); err != nil {
 				return err
@@ -127,21 +129,25 @@ func (p *partition) claim(ctx context.Context) error {
 }
 
 // take decodes a record and adds it to the chunk.
-func (p *partition) take(record *projection.Record) {
+func (p *partition) take(ctx context.Context, record *projection.Record) error {
+	format, err := p.build.cfg.Formats.Resolve(ctx, record.Message)
+	if err != nil {
+		return err
+	}
 	p.build.records.Add(1)
 	p.records = append(p.records, projection.Judgeable{Record: *record})
 	j := &p.records[len(p.records)-1]
-	p.build.cfg.Format.Decode(record.Message, &j.Decoded)
+	format.Decode(record.Message, &j.Decoded)
 	d := &j.Decoded
 	if r, replayed := p.replays[record.Offset]; replayed && reproducible(&r, d) {
 		delete(p.replays, record.Offset)
 	}
 	if d.Identity != event.Identified {
-		return
+		return nil
 	}
 	skips := p.build.skips[d.Event.AccountID]
 	if len(skips) == 0 {
-		return
+		return nil
 	}
 	p.waiting[skips[0].AccountID] = struct{}{}
 	for i := range skips {
@@ -149,6 +155,7 @@ func (p *partition) take(record *projection.Record) {
 			d.Fault = &event.Fault{Class: event.MalformedPayload, Reason: "this version was passed over on purpose"}
 		}
 	}
+	return nil
 }
 
 // reproducible reports whether the record, as the topic has it, can be what was applied.

@@ -49,9 +49,9 @@ type Replay struct {
 
 // Config is all a Build needs.
 type Config struct {
-	Source Source
-	Format event.Format
-	Open   func(partition int32) Projection
+	Source  Source
+	Formats event.Resolver
+	Open    func(partition int32) Projection
 	// PassOver passes over the version if it is the account's next one and, unless
 	// seen, if its event waits there; it answers whether the skip is done with.
 	PassOver func(ctx context.Context, s *Skip, seen bool) (bool, error)

@@ -1,0 +1,111 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"projector/projection/event"
+)
+
+// slowRegistry is a Resolver that knows nothing of records with a key until it is told.
+type slowRegistry struct {
+	asked chan struct{}
+	known chan struct{}
+}
+
+type awayError struct{}
+
+func (awayError) Error() string      { return "away" }
+func (awayError) Dependency() string { return "schema_registry" }
+
+func (r slowRegistry) Resolve(_ context.Context, m event.Message) (event.Format, error) {
+	if m.Key == nil {
+		return noFormat{}, nil
+	}
+	select {
+	case <-r.known:
+		return noFormat{}, nil
+	default:
+	}
+	select {
+	case r.asked <- struct{}{}:
+	default:
+	}
+	return nil, awayError{}
+}
+
+func (c *chunk) offsets() []int64 {
+	offsets := make([]int64, len(c.records))
+	for i := range c.records {
+		offsets[i] = c.records[i].Record.Offset
+	}
+	return offsets
+}
+
+// What stands before a record whose schema cannot be fetched goes on; the record waits,
+// and the partition says so, whatever its worker does meanwhile.
+func TestUnreadableRecordsWait(t *testing.T) {
+	h := &healthLog{}
+	w := scripted(t, pending(0))
+	w.c.cfg.Health = h
+	registry := slowRegistry{make(chan struct{}), make(chan struct{})}
+	w.c.cfg.Formats = registry
+	waiting := records(0, 5)
+	waiting[3].Key = []byte("new schema")
+	w.queue = endless()
+	w.queue.put(waiting, 5)
+	ended := make(chan struct{})
+	go func() { w.decode(); close(ended) }()
+
+	if c := <-w.chunks; len(c.offsets()) != 3 || c.next != 3 {
+		t.Errorf("first %v, next %d", c.offsets(), c.next)
+	}
+	for range 3 { // the second look comes after the first failure was told
+		<-registry.asked
+	}
+	w.calm()
+	if d := w.describe(time.Now()); d.State != Retrying || d.Reason == "" {
+		t.Errorf("while it waits: %s, %q", d.State, d.Reason)
+	}
+	close(registry.known)
+	if c := <-w.chunks; len(c.offsets()) != 2 || c.next != 5 {
+		t.Errorf("then %v, next %d", c.offsets(), c.next)
+	}
+	w.startStop()
+	<-ended
+	if d := w.describe(time.Now()); d.State != Flowing || h.count(0, "ok partition t/0 schema") != 1 {
+		t.Errorf("at last: %s, %q", d.State, h.told)
+	}
+}
+
+func TestAStopEndsTheWaitForASchema(t *testing.T) {
+	w := scripted(t, pending(0))
+	registry := slowRegistry{make(chan struct{}), make(chan struct{})}
+	w.c.cfg.Formats = registry
+	one := records(0, 1)
+	one[0].Key = []byte("new schema")
+	w.queue = endless()
+	w.queue.put(one, 1)
+	ended := make(chan struct{})
+	go func() { w.decode(); close(ended) }()
+	<-registry.asked
+	w.startStop()
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Fatal("still waiting")
+	}
+}
+
+// An error of a parked event's schema comes from the projection, and is not PostgreSQL's.
+func TestErrorsNameTheirDependency(t *testing.T) {
+	for want, err := range map[string]error{
+		"postgres": errors.New("anything"), "kafka": publishError{errors.New("anything")}, "schema_registry": errors.Join(errors.New("read"), awayError{}),
+	} {
+		if got := dependencyOf(err, "postgres"); got != want {
+			t.Errorf("%v: %s", err, got)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/sr"
+
+	"projector/internal/credential"
+)
+
+// Config says how to reach a registry.
+type Config struct {
+	URLs []string // of equal servers, asked in this order
+	// Username for basic authentication; empty: none.
+	Username string
+	// Password answers the password as it is now. It is asked for each request.
+	Password func() (string, error)
+	// TLS is for URLs that begin with https.
+	TLS credential.TLS
+}
+
+const (
+	requestWithin = 5 * time.Second
+	// answerBytes bounds an answer: no schema is that large.
+	answerBytes = 16 << 20
+	// maxReferences bounds what one schema may refer to, at all depths.
+	maxReferences = 1000
+	userAgent     = "projector"
+)
+
+// client asks a registry. It repeats nothing.
+type client struct{ sr *sr.Client }
+
+func newClient(cfg Config) (*client, error) {
+	transport := &http.Transport{
+		DialTLSContext: cfg.TLS.Dial, ResponseHeaderTimeout: requestWithin, IdleConnTimeout: time.Minute,
+	}
+	opts := []sr.ClientOpt{
+		sr.URLs(cfg.URLs...), sr.UserAgent(userAgent),
+		sr.HTTPClient(&http.Client{Transport: bounded{transport}, Timeout: requestWithin}),
+	}
+	if cfg.Username != "" {
+		opts = append(opts, sr.PreReq(func(req *http.Request) error {
+			password, err := cfg.Password()
+			if err != nil {
+				return err
+			}
+			req.SetBasicAuth(cfg.Username, password)
+			return nil
+		}))
+	}
+	cl, err := sr.NewClient(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("create the client of the schema registry: %w", err)
+	}
+	return &client{cl}, nil
+}
+
+// schema is a schema with all that it refers to, directly or not: those first that
+// others refer to.
+type schema struct {
+	kind       sr.SchemaType
+	text       string
+	references []reference
+}
+
+// reference is a schema under the name by which others refer to it.
+type reference struct{ name, text string }
+
+// errUnknownID is the registry's word that it has no schema of that id.
+var errUnknownID = errors.New("the schema registry has no schema of that id")
+
+// fetch asks for a schema by its id. errUnknownID is the registry's own word: a server
+// that answers 404 without the registry's code for it is none, or has another URL.
+func (c *client) fetch(ctx context.Context, id uint32) (schema, error) {
+	found, err := c.sr.SchemaByID(ctx, int(id))
+	if err != nil {
+		var answer *sr.ResponseError
+		if errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound && answer.ErrorCode == sr.ErrSchemaNotFound.Code {
+			return schema{}, errUnknownID
+		}
+		return schema{}, err
+	}
+	s := schema{kind: found.Type, text: found.Schema}
+	err = c.collect(ctx, found.References, &s, map[sr.SchemaReference]bool{})
+	return s, err
+}
+
+// collect appends what is referred to, each once. A reference stays when its subject
+// was deleted since.
+func (c *client) collect(ctx context.Context, references []sr.SchemaReference, s *schema, seen map[sr.SchemaReference]bool) error {
+	for _, r := range references {
+		if seen[r] {
+			continue
+		}
+		if seen[r] = true; len(seen) > maxReferences {
+			return fmt.Errorf("the schema refers to more than %d others", maxReferences)
+		}
+		found, err := c.sr.SchemaByVersion(sr.WithParams(ctx, sr.ShowDeleted), r.Subject, r.Version)
+		if err != nil {
+			return err
+		}
+		if err := c.collect(ctx, found.References, s, seen); err != nil {
+			return err
+		}
+		s.references = append(s.references, reference{r.Name, found.Schema.Schema})
+	}
+	return nil
+}
+
+// bounded is a transport whose answers end at a limit, with an error.
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
+	response, err := b.RoundTripper.RoundTrip(req)
+	if err == nil {
+		response.Body = &boundedBody{response.Body, answerBytes}
+	}
+	return response, err
+}
+
+type boundedBody struct {
+	io.ReadCloser
+	left int
+}
+
+var errTooLarge = fmt.Errorf("the answer is larger than %d MiB", answerBytes>>20)
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= n; b.left < 0 {
+		return n, errTooLarge
+	}
+	return n, err
+}

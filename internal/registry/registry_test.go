@@ -1,0 +1,270 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/twmb/avro"
+
+	"projector/errclass"
+	"projector/internal/credential"
+	"projector/internal/registry"
+	"projector/projection/event"
+)
+
+const opened = `{"type":"record","name":"Opened","namespace":"bank","fields":[{"name":"eventId","type":"string"},
+	{"name":"eventType","type":"string"},{"name":"accountId","type":"string"},{"name":"version","type":"long"},
+	{"name":"occurredAt","type":{"type":"long","logicalType":"timestamp-micros"}},{"name":"data","type":%s}]}`
+
+const money = `{"type":"record","name":"Money","namespace":"common","fields":[{"name":"currency","type":"common.Currency"}]}`
+
+const currency = `{"type":"enum","name":"Currency","namespace":"common","symbols":["USD","EUR"]}`
+
+func inline() string {
+	return strings.Replace(opened, "%s", strings.Replace(money, `"common.Currency"`, currency, 1), 1)
+}
+
+func openedEvent(t *testing.T, id uint32) event.Message {
+	t.Helper()
+	body, err := avro.MustParse(inline()).Encode(map[string]any{
+		"eventId": "e-1", "eventType": "AccountOpened", "accountId": "acc-1", "version": int64(1), "occurredAt": int64(5),
+		"data": map[string]any{"currency": "EUR"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return framed(id, body...)
+}
+
+func checkOpened(t *testing.T, d event.Decoded) {
+	t.Helper()
+	if d.Fault != nil || d.Event.ID != "e-1" || d.Event.Currency.Code() != "EUR" {
+		t.Errorf("%+v, fault %v", d.Event, d.Fault)
+	}
+}
+
+func checkMalformed(t *testing.T, d event.Decoded, says string) {
+	t.Helper()
+	if d.Fault == nil || d.Fault.Class != event.MalformedPayload || d.Identity != event.Unidentified || !strings.Contains(d.Fault.Error(), says) {
+		t.Errorf("%+v, fault %v; want malformed, %q", d.Event, d.Fault, says)
+	}
+}
+
+// A schema is asked for once, and known for as long as the registry is away.
+func TestSchemasAreKept(t *testing.T) {
+	s := newStub(t)
+	s.hold(byID(7), "", inline())
+	r := s.resolver(t, event.FormatAvro)
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() { checkOpened(t, resolve(t, r, openedEvent(t, 7))) })
+	}
+	all.Wait()
+	s.Close()
+	checkOpened(t, resolve(t, r, openedEvent(t, 7)))
+	if n := s.count(byID(7)); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+	if _, err := r.Resolve(t.Context(), openedEvent(t, 8)); err == nil {
+		t.Error("a schema that is not known is read while the registry is away")
+	}
+}
+
+func TestReferences(t *testing.T) {
+	s := newStub(t)
+	s.hold("/subjects/currency/versions/3", "AVRO", currency)
+	s.hold("/subjects/money/versions/2", "AVRO", money, reference("common.Currency", "currency", 3))
+	s.hold(byID(7), "AVRO", strings.Replace(opened, "%s", `"common.Money"`, 1),
+		reference("common.Money", "money", 2), reference("common.Currency", "currency", 3))
+	checkOpened(t, resolve(t, s.resolver(t, event.FormatAvro), openedEvent(t, 7)))
+	if n := s.count("/subjects/currency/versions/3"); n != 1 {
+		t.Errorf("a schema that two refer to was asked for %d times", n)
+	}
+
+	s.hold("/subjects/cur/versions/1", "PROTOBUF", `syntax = "proto3"; package common; enum Currency { NONE = 0; EUR = 1; }`)
+	s.hold("/subjects/data/versions/1", "PROTOBUF", `syntax = "proto3"; import "common/currency.proto"; message Data { common.Currency currency = 1; }`,
+		reference("common/currency.proto", "cur", 1))
+	s.hold(byID(9), "PROTOBUF", `syntax = "proto3"; import "data.proto"; message Opened { string eventId = 1; string eventType = 2;
+		string accountId = 3; int32 version = 4; string occurredAt = 5; Data data = 6; }`, reference("data.proto", "data", 1))
+	body := "\x00\x0a\x03e-1\x12\x0dAccountOpened\x1a\x05acc-1\x20\x01\x2a\x142026-01-01T00:00:00Z\x32\x02\x08\x01"
+	checkOpened(t, resolve(t, s.resolver(t, event.FormatProtobuf), framed(9, []byte(body)...)))
+}
+
+// What is wrong with the message or its schema for good is a fault; nothing else is.
+func TestFaultsOfMessages(t *testing.T) {
+	s := newStub(t)
+	s.hold(byID(1), "JSON", `{}`)
+	s.hold(byID(2), "AVRO", `{"type":"nonsense"}`)
+	s.hold(byID(3), "PROTOBUF", `syntax = "proto3";`)
+	s.hold(byID(4), "AVRO", `"string"`)
+	s.hold(byID(7), "AVRO", inline())
+	r := s.resolver(t, event.FormatAvro)
+	if d := resolve(t, r, event.Message{}); !d.Tombstone {
+		t.Errorf("no value: %+v", d)
+	}
+	for _, value := range []string{"", "\x00", "\x00\x00\x00\x00", `{"eventId":"e-1"}`, "\x01\x00\x00\x00\x07", "7777777"} {
+		checkMalformed(t, resolve(t, r, event.Message{Value: []byte(value)}), "zero byte")
+	}
+	checkMalformed(t, resolve(t, r, framed(1)), "type JSON")
+	checkMalformed(t, resolve(t, r, framed(2)), "cannot be used")
+	checkMalformed(t, resolve(t, r, framed(3)), "type PROTOBUF")
+	checkMalformed(t, resolve(t, r, framed(4)), "must be a record")
+	checkMalformed(t, resolve(t, r, framed(7)), "ends before")
+	checkMalformed(t, resolve(t, r, framed(7, 200, 1, 2, 3)), "")
+	checkOpened(t, resolve(t, r, openedEvent(t, 7)))
+}
+
+// An unknown id is asked for twice, for a replica may be behind; then for a while it is
+// known to be none, and ids of nonsense hold nobody up.
+func TestUnknownIDs(t *testing.T) {
+	s := newStub(t)
+	r := s.resolver(t, event.FormatAvro)
+	late := 0
+	s.mu.Lock()
+	s.seen = func(*http.Request) { // the registry learns of 6 while it is asked for
+		if late++; late == 1 {
+			s.hold(byID(6), "AVRO", inline())
+		}
+	}
+	s.mu.Unlock()
+	checkOpened(t, resolve(t, r, openedEvent(t, 6)))
+	for range 3 {
+		for id := range uint32(200) {
+			checkMalformed(t, resolve(t, r, framed(1000+id)), "has no schema")
+		}
+	}
+	if n := s.count(byID(1000)); n != 1 {
+		t.Errorf("an unknown id was asked for %d times", n)
+	}
+	if n := s.count(byID(6)); n != 2 {
+		t.Errorf("an id that became known was asked for %d times", n)
+	}
+}
+
+func TestTroubleIsNoFaultOfTheMessage(t *testing.T) {
+	large := strings.Repeat("x", 17<<20)
+	hangUp := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	tests := map[string]struct {
+		fault  http.HandlerFunc
+		class  errclass.Class
+		reason string
+		says   string
+	}{
+		"unavailable":        {status(http.StatusServiceUnavailable, "secret"), errclass.Retry, "http_503", "status 503"},
+		"error code":         {status(http.StatusInternalServerError, `{"error_code":50001,"message":"secret"}`), errclass.Retry, "http_500", "50001"},
+		"too many":           {status(http.StatusTooManyRequests, ""), errclass.Retry, "http_429", "429"},
+		"password":           {status(http.StatusUnauthorized, `{"error_code":40101}`), errclass.RetryLoud, "http_401", "user and the password"},
+		"permission":         {status(http.StatusForbidden, ""), errclass.RetryLoud, "http_403", "403"},
+		"no registry at all": {status(http.StatusNotFound, "<html>secret"), errclass.RetryLoud, "http_404", "look at the URL"},
+		"other path":         {status(http.StatusNotFound, `{"error_code":404}`), errclass.RetryLoud, "http_404", "look at the URL"},
+		"hangs up":           {hangUp, errclass.Retry, "eof", ""},
+		"no JSON":            {status(http.StatusOK, "<html>secret"), errclass.Unknown, "unknown", ""},
+		"too large":          {status(http.StatusOK, large), errclass.Unknown, "unknown", ""},
+	}
+	for name, tt := range tests {
+		s := newStub(t)
+		s.hold(byID(7), "AVRO", inline())
+		s.breakWith(tt.fault)
+		r := s.resolver(t, event.FormatAvro)
+		f, err := r.Resolve(t.Context(), framed(7))
+		var trouble *registry.Error
+		if !errors.As(err, &trouble) || f != nil {
+			t.Errorf("%s: %v, %v", name, f, err)
+			continue
+		}
+		safe := errclass.Safe(err)
+		if errclass.Registry(err) != tt.class || errclass.Reason(err) != tt.reason || !strings.Contains(safe, tt.says) ||
+			strings.Contains(safe, "secret") || trouble.Dependency() != registry.Dependency {
+			t.Errorf("%s: %s, %s: %s", name, errclass.Registry(err), errclass.Reason(err), safe)
+		}
+		s.breakWith(nil) // the same resolver goes on when the trouble is over
+		checkOpened(t, resolve(t, r, openedEvent(t, 7)))
+	}
+}
+
+func TestReferenceThatIsMissingIsTrouble(t *testing.T) {
+	s := newStub(t)
+	s.hold(byID(7), "AVRO", strings.Replace(opened, "%s", `"common.Money"`, 1), reference("common.Money", "money", 2))
+	r := s.resolver(t, event.FormatAvro)
+	_, err := r.Resolve(t.Context(), framed(7))
+	if errclass.Registry(err) != errclass.RetryLoud {
+		t.Errorf("%v", err)
+	}
+}
+
+// Who waits leaves when its time is up; the others go on.
+func TestResolveEndsWithItsContext(t *testing.T) {
+	s := newStub(t)
+	s.hold(byID(7), "AVRO", inline())
+	asked, release := make(chan struct{}), make(chan struct{})
+	s.mu.Lock()
+	s.seen = func(*http.Request) { close(asked); <-release }
+	s.mu.Unlock()
+	r := s.resolver(t, event.FormatAvro)
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() { _, err := r.Resolve(ctx, framed(7)); left <- err }()
+	<-asked
+	cancel()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("left with %v", err)
+	}
+	stayed := make(chan event.Decoded)
+	go func() { stayed <- resolve(t, r, openedEvent(t, 7)) }()
+	close(release)
+	checkOpened(t, <-stayed)
+}
+
+// The password is read for each request, and TLS trusts only what the file says.
+func TestCredentials(t *testing.T) {
+	s := newStub(t)
+	s.hold(byID(7), "AVRO", inline())
+	s.hold(byID(8), "AVRO", inline())
+	file := filepath.Join(t.TempDir(), "password")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.breakWith(nil)
+	var user, password string
+	s.mu.Lock()
+	s.seen = func(r *http.Request) { user, password, _ = r.BasicAuth() }
+	s.mu.Unlock()
+	r := s.resolver(t, event.FormatAvro, func(c *registry.Config) {
+		c.Username, c.Password = "u", func() (string, error) { return credential.Secret(file) }
+	})
+	if _, err := r.Resolve(t.Context(), framed(7)); errclass.Registry(err) != errclass.RetryLoud || errclass.Reason(err) != "file" {
+		t.Errorf("without a password: %v", err)
+	}
+	write("one\n")
+	checkOpened(t, resolve(t, r, openedEvent(t, 7)))
+	if user != "u" || password != "one" {
+		t.Errorf("%q, %q", user, password)
+	}
+	write("two\n")
+	checkOpened(t, resolve(t, r, openedEvent(t, 8)))
+	if password != "two" {
+		t.Errorf("after the change: %q", password)
+	}
+}
+
+func TestMappingErrors(t *testing.T) {
+	both := event.Place{Path: []string{"id"}}
+	_, err := registry.New(event.FormatAvro, event.Options{Mapping: event.Mapping{
+		Places: map[event.Field]event.Place{event.FieldEventID: both, event.FieldVersion: both},
+	}}, registry.Config{URLs: []string{"http://127.0.0.1:1"}})
+	var conflict *event.MappingError
+	if !errors.As(err, &conflict) {
+		t.Errorf("%v", err)
+	}
+	if _, err := registry.New(event.FormatJSON, event.Options{}, registry.Config{}); err == nil {
+		t.Error("json needs no registry")
+	}
+}

@@ -1,0 +1,161 @@
+package registry
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"projector/projection/event"
+)
+
+const (
+	// maxSchemas bounds what is kept. A topic has a schema for each change of its
+	// events; with more, some are fetched again.
+	maxSchemas = 1000
+	// fetchWithin bounds a fetch with all references.
+	fetchWithin = 15 * time.Second
+	// unknownFor is how long an id is taken for unknown without asking: values that
+	// are no events at all may name any id, many times.
+	unknownFor = 10 * time.Second
+	// confirmAfter is when an unknown id is asked for once more: a registry's replica
+	// may be behind the one at which the producer has registered its schema. It is done
+	// at most every confirmEvery, so that values with random ids hold nobody up.
+	confirmAfter = time.Second
+	confirmEvery = 10 * time.Second
+)
+
+// Resolver is the event.Resolver of one format. It is safe for concurrent use.
+type Resolver struct {
+	records  *event.Records
+	wanted   event.Branch
+	compiler compiler
+	client   *client
+	flights  singleflight.Group
+	known    atomic.Pointer[map[uint32]known]
+	noHeader event.Format
+
+	mu        sync.Mutex // held to change known
+	confirmed time.Time  // when an id was confirmed last
+}
+
+// known is what is known of an id.
+type known struct {
+	format event.Format
+	until  time.Time // zero: for ever
+}
+
+// New returns the Resolver of the format of that name, one of Formats. Nothing is
+// connected to yet. An *event.MappingError is about the mapping in the options.
+func New(format string, opts event.Options, cfg Config) (*Resolver, error) {
+	c, ok := compilers[format]
+	if !ok {
+		return nil, fmt.Errorf("format %q needs no schema registry", format)
+	}
+	records, err := event.NewRecords(opts)
+	if err != nil {
+		return nil, err
+	}
+	cl, err := newClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	r := &Resolver{records: records, wanted: records.Tree(), compiler: c, client: cl}
+	r.noHeader = records.Format(unreadable("the value does not begin with a zero byte and the id of a schema"))
+	r.known.Store(&map[uint32]known{})
+	return r, nil
+}
+
+// Resolve implements event.Resolver. Its errors are *Error, or the cause of ctx.
+func (r *Resolver) Resolve(ctx context.Context, m event.Message) (event.Format, error) {
+	if len(m.Value) < headerLen || m.Value[0] != 0 {
+		return r.noHeader, nil // it knows a tombstone, too
+	}
+	id := binary.BigEndian.Uint32(m.Value[1:headerLen])
+	if k, ok := (*r.known.Load())[id]; ok && (k.until.IsZero() || time.Now().Before(k.until)) {
+		return k.format, nil
+	}
+	// The fetch is for all who wait for it, so it does not end with the first of them.
+	flight := r.flights.DoChan(strconv.FormatUint(uint64(id), 10), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchWithin)
+		defer cancel()
+		return r.fetch(ctx, id)
+	})
+	select {
+	case result := <-flight:
+		format, _ := result.Val.(event.Format)
+		return format, result.Err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// fetch asks the registry for a schema and keeps the answer.
+func (r *Resolver) fetch(ctx context.Context, id uint32) (event.Format, error) {
+	s, err := r.client.fetch(ctx, id)
+	if errors.Is(err, errUnknownID) && r.mayConfirm() {
+		timer := time.NewTimer(confirmAfter)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			s, err = r.client.fetch(ctx, id)
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	switch {
+	case errors.Is(err, errUnknownID):
+		format := r.records.Format(unreadable(fmt.Sprintf("the schema registry has no schema %d", id)))
+		r.keep(id, known{format, time.Now().Add(unknownFor)})
+		return format, nil
+	case err != nil:
+		return nil, &Error{fmt.Errorf("schema %d: %w", id, err)}
+	}
+	format := r.records.Format(r.compiler.reader(id, &s, &r.wanted))
+	r.keep(id, known{format: format})
+	return format, nil
+}
+
+// mayConfirm reports whether it is time to ask a second time for an unknown id.
+func (r *Resolver) mayConfirm() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now(); now.Sub(r.confirmed) >= confirmEvery {
+		r.confirmed = now
+		return true
+	}
+	return false
+}
+
+// keep makes room and notes what is known of an id. Readers look at the map without a
+// lock, so it is never changed but replaced.
+func (r *Resolver) keep(id uint32, k known) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := maps.Clone(*r.known.Load())
+	if len(next) >= maxSchemas {
+		evict(next)
+	}
+	next[id] = k
+	r.known.Store(&next)
+}
+
+// evict forgets ids that were unknown, else any one.
+func evict(all map[uint32]known) {
+	before := len(all)
+	maps.DeleteFunc(all, func(_ uint32, k known) bool { return !k.until.IsZero() })
+	if len(all) < before {
+		return
+	}
+	for id := range all {
+		delete(all, id)
+		return
+	}
+}

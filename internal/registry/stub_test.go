@@ -1,0 +1,125 @@
+package registry_test
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"projector/internal/registry"
+	"projector/projection/event"
+)
+
+// stub is a registry whose answers are written down.
+type stub struct {
+	*httptest.Server
+	mu      sync.Mutex
+	schemas map[string]object   // by path, what is answered
+	fault   http.HandlerFunc    // answers instead, if set
+	asked   map[string]int      // by path
+	seen    func(*http.Request) // of each request, if set
+}
+
+func newStub(t *testing.T) *stub {
+	t.Helper()
+	s := &stub{schemas: map[string]object{}, asked: map[string]int{}}
+	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *stub) serve(w http.ResponseWriter, r *http.Request) {
+	path := strings.TrimPrefix(r.URL.Path, "/api")
+	s.mu.Lock()
+	s.asked[path]++
+	answer, known := s.schemas[path]
+	fault, seen := s.fault, s.seen
+	s.mu.Unlock()
+	if seen != nil {
+		seen(r)
+	}
+	switch {
+	case fault != nil:
+		fault(w, r)
+	case known:
+		text, err := json.Marshal(answer)
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		_, _ = w.Write(text)
+	default:
+		status(http.StatusNotFound, `{"error_code":40403,"message":"secret"}`)(w, r)
+	}
+}
+
+// status answers with a status and a body.
+func status(code int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(code)
+		_, _ = w.Write([]byte(body))
+	}
+}
+
+func (s *stub) breakWith(fault http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = fault
+}
+
+func (s *stub) count(path string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[path]
+}
+
+type object = map[string]any
+
+func reference(name, subject string, version int) object {
+	return object{"name": name, "subject": subject, "version": version}
+}
+
+// hold makes the stub have a schema under an id, or a subject and a version.
+func (s *stub) hold(path, kind, text string, references ...object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	answer := object{"schema": text, "references": references}
+	if kind != "" {
+		answer["schemaType"] = kind
+	}
+	s.schemas[path] = answer
+}
+
+func byID(id int) string { return fmt.Sprintf("/schemas/ids/%d", id) }
+
+// resolver is one that asks the stub.
+func (s *stub) resolver(t *testing.T, format string, edit ...func(*registry.Config)) *registry.Resolver {
+	t.Helper()
+	cfg := registry.Config{URLs: []string{s.URL + "/api"}}
+	for _, e := range edit {
+		e(&cfg)
+	}
+	r, err := registry.New(format, event.Options{FirstVersion: 1}, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func framed(id uint32, body ...byte) event.Message {
+	return event.Message{Value: append(binary.BigEndian.AppendUint32([]byte{0}, id), body...)}
+}
+
+func resolve(t *testing.T, r *registry.Resolver, m event.Message) event.Decoded {
+	t.Helper()
+	f, err := r.Resolve(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d event.Decoded
+	f.Decode(m, &d)
+	return d
+}
