@@ -86,7 +86,7 @@ func (f *cloudEventsFormat) readBase64(r *reading, encoded *value) {
 		return
 	}
 	if isNullDocument(document) {
-		r.found[FieldData] = value{kind: null}
+		r.found[FieldData] = value{raw: jsonNull}
 		return
 	}
 	var found members

@@ -2,6 +2,7 @@ package event
 
 import (
 	"bytes"
+	"strconv"
 	"sync"
 )
 
@@ -83,7 +84,7 @@ func (f *decoder) readDocument(r *reading, document []byte, field string) {
 // which some producers write when there is none, is no fault yet.
 func (f *decoder) readDataDocument(r *reading, document []byte, field string) {
 	if isNullDocument(document) {
-		r.found[FieldData] = value{kind: null}
+		r.found[FieldData] = value{raw: jsonNull}
 		return
 	}
 	f.readDocument(r, document, field)
@@ -180,11 +181,7 @@ func (f *decoder) readVersion(r *reading) (int64, *Fault) {
 	var version int64
 	var reason string
 	switch {
-	case m.kind == integer:
-		version, reason = m.n, versionReason(m.n, f.firstVersion)
-	case m.kind == fraction:
-		reason = reasonNotInteger
-	case m.kind == number:
+	case m.isNumber():
 		version, reason = f.parseVersion(m.raw)
 	case f.number == numberOnly && !m.absent() && !m.isNull():
 		reason = f.notNumber()
@@ -204,7 +201,8 @@ func (f *decoder) readVersion(r *reading) (int64, *Fault) {
 // readOccurredAt sets the time of the event.
 func (f *decoder) readOccurredAt(r *reading, ev *Event) *Fault {
 	if m := &r.found[FieldOccurredAt]; m.kind == instant {
-		return f.keepTime(ev, m.n, timeReason(m.n))
+		micros, _ := strconv.ParseInt(string(m.raw), 10, 64) // as Values has written it
+		return f.keepTime(ev, micros, timeReason(micros))
 	}
 	_, text, fault := f.text(r, FieldOccurredAt)
 	if fault != nil {

@@ -131,7 +131,7 @@ func (s *jsonScanner) scanObject(sh *shape, found *members) error {
 		return err
 	}
 	if sh.self != memberNone {
-		found[sh.self] = value{raw: s.value[start:s.decoder.InputOffset()], kind: object}
+		found[sh.self] = value{raw: s.value[start:s.decoder.InputOffset()]}
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (s *jsonScanner) scanMember(field Field, found *members) error {
 	if field != memberNone {
 		// Cut from our own slice: the decoder's is promised for one step only.
 		end := s.decoder.InputOffset()
-		found[field] = jsonValue(s.value[end-int64(len(raw)) : end])
+		found[field] = value{raw: s.value[end-int64(len(raw)) : end]}
 	}
 	return nil
 }
@@ -153,10 +153,10 @@ func (s *jsonScanner) scanMember(field Field, found *members) error {
 // text returns what a value says that is a string. It is valid until the next call
 // of s.
 func (s *jsonScanner) text(v *value) []byte {
-	if v.kind == quoted {
-		return s.unquote(v.raw)
+	if v.kind == plain {
+		return v.raw
 	}
-	return v.raw
+	return s.unquote(v.raw)
 }
 
 // unquote returns what a JSON string says, without quotes and escapes. It is valid

@@ -1,7 +1,6 @@
 package event
 
 import (
-	"math"
 	"strconv"
 	"sync"
 	"unicode/utf8"
@@ -111,41 +110,57 @@ type Values struct {
 	invalid bool   // a text is not UTF-8
 }
 
+// The JSON that is judged like what was found.
+var (
+	jsonNull     = []byte("null")
+	jsonEmpty    = []byte(`""`)
+	jsonFraction = []byte("0.5")
+	jsonObject   = []byte("{}")
+	jsonOther    = []byte("[]")
+)
+
 // Null notes that the field has no value.
-func (v *Values) Null(f Field) { v.found[f] = value{kind: null} }
+func (v *Values) Null(f Field) { v.found[f] = value{raw: jsonNull} }
 
 // Text sets a text. It must not change while the message is used.
 func (v *Values) Text(f Field, text string) {
+	if text == "" {
+		v.found[f] = value{raw: jsonEmpty}
+		return
+	}
 	v.invalid = v.invalid || !utf8.ValidString(text)
 	//nolint:gosec // G103: nobody writes to it
 	v.found[f] = value{kind: plain, raw: unsafe.Slice(unsafe.StringData(text), len(text))}
 }
 
 // Integer sets an integer.
-func (v *Values) Integer(f Field, n int64) { v.found[f] = value{kind: integer, n: n} }
+func (v *Values) Integer(f Field, n int64) {
+	start := len(v.digits)
+	v.digits = strconv.AppendInt(v.digits, n, 10)
+	v.found[f] = value{raw: v.written(start)}
+}
 
 // Unsigned sets an integer that is not negative.
 func (v *Values) Unsigned(f Field, n uint64) {
-	if n <= math.MaxInt64 {
-		v.Integer(f, int64(n))
-		return
-	}
 	start := len(v.digits)
 	v.digits = strconv.AppendUint(v.digits, n, 10)
-	v.found[f] = value{kind: number, raw: v.digits[start:len(v.digits):len(v.digits)]}
+	v.found[f] = value{raw: v.written(start)}
 }
 
 // Fraction notes that the field is a number that may have gone through a float.
-func (v *Values) Fraction(f Field) { v.found[f] = value{kind: fraction} }
+func (v *Values) Fraction(f Field) { v.found[f] = value{raw: jsonFraction} }
 
 // Instant sets a time in microseconds since the Unix epoch.
-func (v *Values) Instant(f Field, micros int64) { v.found[f] = value{kind: instant, n: micros} }
+func (v *Values) Instant(f Field, micros int64) {
+	v.Integer(f, micros)
+	v.found[f].kind = instant
+}
 
 // Object notes that the field is there and holds other values by name.
-func (v *Values) Object(f Field) { v.found[f] = value{kind: object} }
+func (v *Values) Object(f Field) { v.found[f] = value{raw: jsonObject} }
 
 // Other notes that the field is there and is none of the above.
-func (v *Values) Other(f Field) { v.found[f] = value{kind: anything} }
+func (v *Values) Other(f Field) { v.found[f] = value{raw: jsonOther} }
 
 // Decimal sets an exact number: a big-endian two's complement integer, without the
 // scale digits at its end that stand behind the point. Zeros there say nothing, for a
@@ -161,8 +176,11 @@ func (v *Values) Decimal(f Field, unscaled []byte, scale int) {
 		v.found[f] = value{kind: plain, raw: tooLarge}
 		return
 	}
-	v.found[f] = value{kind: plain, raw: v.digits[start:len(v.digits):len(v.digits)]}
+	v.found[f] = value{kind: plain, raw: v.written(start)}
 }
+
+// written are the digits from start on.
+func (v *Values) written(start int) []byte { return v.digits[start:len(v.digits):len(v.digits)] }
 
 // tooLarge stands for numbers that are beyond all money.
 var tooLarge = []byte("100000000000000000000")

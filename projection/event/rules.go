@@ -92,16 +92,10 @@ func (f *decoder) parseVersion(text []byte) (version int64, reason string) {
 		return 0, "does not fit a 64-bit integer"
 	case err != nil:
 		return 0, reasonNotInteger
+	case version < f.firstVersion:
+		return 0, "is below the first version"
 	}
-	return version, versionReason(version, f.firstVersion)
-}
-
-// versionReason says whether a version is too small, "" when it is not.
-func versionReason(version, first int64) string {
-	if version < first {
-		return "is below the first version"
-	}
-	return ""
+	return version, ""
 }
 
 // supportedCurrency returns the currency that the text of a field names.
