@@ -46,7 +46,7 @@ test-race: ## Run all tests under the race detector (needs a C compiler)
 
 .PHONY: test-kafka
 test-kafka: ## Run the broker tests on a real Apache Kafka, fetched by Maven (needs Java 17+)
-	PROJECTOR_TEST_KAFKA=real $(GO) test -tags kafka -count=1 $(TESTFLAGS) ./internal/devstack/... ./e2e/...
+	PROJECTOR_TEST_KAFKA=real $(GO) test -tags kafka -count=1 -timeout 20m $(TESTFLAGS) ./internal/devstack/... ./e2e/...
 
 .PHONY: test-deploy
 test-deploy: ## Run the tests of deploy/ against the tools that will read it (needs Prometheus)
