@@ -202,41 +202,27 @@ func (f *Fold) letter(rec Record, d *event.Decoded, a *account, v Verdict) {
 	}
 }
 
-// park keeps the event for when its turn comes. Of two that wait for one version the
-// first stays; one that waits takes the place of one that cannot be applied.
+// park keeps the event for when its turn comes. Of two events for one version
+// the first stays.
 func (f *Fold) park(a *account, rec Record, d *event.Decoded, class event.Class) {
 	version, h := d.Event.Version, f.holdOf(a)
-	place := h.at(version)
-	if place != "" && (place == event.VersionGap || class != event.VersionGap) {
+	if h.pending[version] != nil || h.next == version {
 		return
 	}
-	if place == "" {
-		if h.parked >= f.opts.ParkLimit {
-			h.overflowed = true
-			f.touch(a)
-			f.changes.Overflows = append(f.changes.Overflows,
-				Overflow{AccountID: f.idOf(a), Version: version, Expected: a.version + 1})
-			return
-		}
-		h.parked++
+	if h.parked >= f.opts.ParkLimit {
+		h.overflowed = true
+		f.touch(a)
+		f.changes.Overflows = append(f.changes.Overflows,
+			Overflow{AccountID: f.idOf(a), Version: version, Expected: a.version + 1})
+		return
 	}
 	if h.pending == nil {
 		h.pending = map[int64]*Parked{}
 	}
+	h.parked++
 	h.pending[version] = &Parked{Record: rec, Decoded: *d, Class: class, Expected: a.version + 1}
 	f.changes.Bytes += parkedBytes
 	f.touch(a)
-}
-
-// at is the class of what is known to be parked at a version, empty for nothing.
-func (h *hold) at(version int64) event.Class {
-	if p := h.pending[version]; p != nil {
-		return p.Class
-	}
-	if h.next == version {
-		return h.nextClass
-	}
-	return ""
 }
 
 func (f *Fold) advance(a *account, next State) {

@@ -129,34 +129,6 @@ func TestAnyDeliveryEndsLikeOneCleanPass(t *testing.T) {
 	})
 }
 
-func TestAPoisonEventTakesNoPlaceFromItsCorrection(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		stream := validStream(rt)
-		want := cleanPass(stream)
-		arriving := stream
-		for _, d := range stream {
-			if rapid.IntRange(0, 2).Draw(rt, "poison") == 0 {
-				arriving = append(arriving[:len(arriving):len(arriving)], faulty(otherID(d), event.InvalidAmount))
-			}
-		}
-		// Nothing comes again but each account's first event, which has a new process
-		// look at the account: what was not parked stays out.
-		arriving = rapid.Permutation(arriving).Draw(rt, "order")
-		for _, d := range stream {
-			if d.Event.Version == 1 {
-				arriving = append(arriving, d)
-			}
-		}
-		db := newStore()
-		run(t, rt, db, arriving, projection.FoldOptions{FirstVersion: 1, ParkLimit: 1000, CacheBytes: 1 << 20})
-		for id, state := range want {
-			if db.rows[id] != state {
-				rt.Fatalf("account %s: %+v, want %+v", id, db.rows[id], state)
-			}
-		}
-	})
-}
-
 func TestAGapIsNeverApplied(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		stream := validStream(rt)

@@ -73,11 +73,11 @@ func (f *Fold) settle(a *account) {
 	}
 	for {
 		next := a.version + 1
-		p := h.pending[next]
-		if h.next != 0 && h.next <= next && (p == nil || !h.blocked(next)) {
+		if h.next != 0 && h.next <= next {
 			f.startHealing(a, h)
 			return
 		}
+		p := h.pending[next]
 		if p == nil || !f.takeTurn(a, p) {
 			return
 		}
@@ -86,17 +86,12 @@ func (f *Fold) settle(a *account) {
 }
 
 func (f *Fold) startHealing(a *account, h *hold) {
-	if h.blocked(a.version+1) || a.healing {
+	blocked := h.next == a.version+1 && h.nextClass != event.VersionGap
+	if blocked || a.healing {
 		return
 	}
 	a.healing = true
 	f.healing = append(f.healing, a)
-}
-
-// blocked reports whether the event in the database whose turn it is at this version
-// cannot be applied. A pending one, if there is one, takes its place.
-func (h *hold) blocked(version int64) bool {
-	return h.next == version && h.nextClass != event.VersionGap
 }
 
 // takeTurn applies a parked event whose version is next, or dead-letters it as

@@ -115,28 +115,6 @@ func TestHolesParkAndHeal(t *testing.T) {
 	}
 }
 
-// A poison event that is known of a version does not wait for its turn: a right one
-// that does takes its place, and what comes after that changes nothing.
-func TestACorrectionIsParkedOverPoison(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
-	w.claim("me", projection.NoOffset)
-	for _, value := range []string{
-		credit("a", 1, "1", "EUR"), credit("a", 3, "poison", "EUR"), credit("a", 4, "poison", "EUR"), credit("a", 5, "16", "EUR"),
-		credit("a", 3, "4", "EUR"), credit("a", 4, "8", "EUR"), credit("a", 4, "poison", "EUR"), credit("a", 4, "99", "EUR"),
-	} {
-		w.judge(value)
-		w.mustFlush()
-	}
-	expect(t, current(t, pool, "a"), "EUR 1.00 1 open a-1 true 2")
-	w.judge(credit("a", 2, "2", "EUR"))
-	if _, err := w.Heal(t.Context(), 1000); err != nil {
-		t.Fatal(err)
-	}
-	w.mustFlush()
-	expect(t, current(t, pool, "a"), "EUR 31.00 5 open a-5 false -")
-}
-
 func TestInterruptedHealingGoesOnAfterAClaim(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
