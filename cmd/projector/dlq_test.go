@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -71,13 +72,16 @@ func TestListShowsHowDeadLettersStand(t *testing.T) {
 		"acc-a 3 resolved, acc-a 4 resolved, acc-a 6 waiting")
 }
 
+var clockTime = regexp.MustCompile(`T[0-9:.]+Z`)
+
 func TestShowMasksUnlessAsked(t *testing.T) {
 	s := newStage(t)
 	s.holes()
 	text := s.must("dlq", "show", "0/0")
 	contains(t, text, "version_gap", "__projector.errors.class", "acc-a-3", "FundsCredited", "waits for version 2", "***")
+	untimed := clockTime.ReplaceAllString(text, "") // 20:29:04.00 is not an amount
 	for _, secret := range []string{"4.00", `"4"`, "10.25"} {
-		if strings.Contains(text, secret) {
+		if strings.Contains(untimed, secret) {
 			t.Errorf("%s is shown\n%s", secret, text)
 		}
 	}
