@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -89,6 +90,10 @@ const (
 	// no pointers, so a collection costs little: at 30 it took 1 to 2 % more CPU than at
 	// Go's 100.
 	gcPercent = 30
+	// floor is a heap that is never used, and so never resident: while little is in use,
+	// the collector counts it in and waits for 10 MiB of garbage. Without it a steady
+	// 1,000 events/s took 16 to 17 % of a core, with collections as rare as this 12 to 13.
+	floor = 32 << 20
 )
 
 func planMemory(limit byteSize) memoryPlan {
@@ -103,14 +108,17 @@ func planMemory(limit byteSize) memoryPlan {
 }
 
 // apply makes the garbage collector keep to the plan, unless GOMEMLIMIT and GOGC say
-// otherwise.
-func (p *memoryPlan) apply() {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(p.heap)
-	}
+// otherwise, until release is called.
+func (p *memoryPlan) apply() (release func()) {
+	var unused []byte
 	if os.Getenv("GOGC") == "" {
+		unused = make([]byte, floor)
 		debug.SetGCPercent(gcPercent)
 	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(p.heap + int64(len(unused)))
+	}
+	return func() { runtime.KeepAlive(unused) }
 }
 
 // limits are those of the consumer, narrowed by what the projection wants. A batch of

@@ -25,7 +25,7 @@ func TestTheSharesFitTheLimit(t *testing.T) {
 	for limit := leastMemory; limit <= 16<<30; limit *= 2 {
 		p := planMemory(limit)
 		used := p.accounts + 2*p.queued + p.pending + 2*p.fetch
-		if most := (int64(used)*(100+gcPercent)/100 + outsideHeap); most > int64(limit) {
+		if most := int64(used)*(100+gcPercent)/100 + floor*gcPercent/100 + outsideHeap; most > int64(limit) {
 			t.Errorf("%s: %d bytes may be used", limit, most)
 		}
 		if share := p.accountsShare(256); 256*share > max(p.accounts, 256*leastShare) {

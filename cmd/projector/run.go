@@ -107,7 +107,8 @@ func (c *runCmd) Run(ctx context.Context, io *streams) error {
 	}
 	defer p.close()
 	plan := planMemory(c.MemoryLimit)
-	plan.apply()
+	release := plan.apply()
+	defer release()
 	return p.run(ctx)
 }
 

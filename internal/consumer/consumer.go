@@ -58,6 +58,12 @@ func New(cfg Config) (*Consumer, error) {
 	return c, nil
 }
 
+// fetchBeat is how long a broker lets records come together, unless there are many:
+// one fetch, one wake-up of a worker and one transaction for many events, see
+// docs/decisions/0014. A partition that is sought or resumed, or whose broker's turn
+// comes after that of idle ones, is fetched when the requests under way return.
+const fetchBeat = 10 * time.Millisecond
+
 // options are those of the client that is the group's member.
 func (c *Consumer) options() []kgo.Opt {
 	return append(slices.Concat(c.cfg.Client, c.cfg.Member),
@@ -83,10 +89,9 @@ func (c *Consumer) options() []kgo.Opt {
 		// larger when decompressed: beyond this it is refused before it is in memory.
 		kgo.MaxDecompressBatchBytes(c.cfg.Limits.BatchBytes),
 		kgo.BrokerMaxReadBytes(int32(max(c.cfg.Limits.BatchBytes, c.cfg.Limits.FetchBytes)+1<<20)), //nolint:gosec // G115: checked to be far below 2 GiB
-		// A partition that is sought or resumed is fetched when the request under way at
-		// its broker returns: with the client's 5 s it would stand still that long
-		// beside idle ones.
-		kgo.FetchMaxWait(100*time.Millisecond),
+		// Near the end of the topic a broker answers in beats: see fetchBeat.
+		kgo.FetchMinBytes(32<<10),
+		kgo.FetchMaxWait(fetchBeat),
 		kgo.SessionTimeout(c.cfg.SessionTimeout),
 		kgo.HeartbeatInterval(c.cfg.SessionTimeout/10),
 		kgo.RebalanceTimeout(60*time.Second),

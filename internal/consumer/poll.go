@@ -19,14 +19,6 @@ const (
 	// seekRetry is how soon a seek is tried again that the client did not take,
 	// because the assignment is still under way in it.
 	seekRetry = 20 * time.Millisecond
-
-	// fewRecords or less in a poll mean that the consumer is near the end of the topic.
-	fewRecords = 256
-	// gatherFor is how long it then lets records come together before the next poll,
-	// and gatherRest how long that poll waits for those that meanwhile came together
-	// at the broker: the client has fetched before, and fetches again when polled.
-	gatherFor  = 4 * time.Millisecond
-	gatherRest = 2 * time.Millisecond
 )
 
 // seek asks the poller to read a partition from an offset on.
@@ -48,45 +40,15 @@ func (c *Consumer) seek(w *worker, offset int64, epoch int) {
 }
 
 // poll hands records to the workers until ctx ends. It never waits for a worker.
-//
-// Near the end of the topic it polls in beats of some milliseconds: one fetch, one
-// wake-up of a worker and one transaction for many events; readmodel.Group says what
-// that saved. A record that comes after a pause is handed over at once.
 func (c *Consumer) poll(ctx context.Context) {
-	var gathered bool
 	for ctx.Err() == nil {
 		pollCtx, cancel := c.beginPoll(ctx)
 		fetches := c.cl.PollRecords(pollCtx, pollRecords)
 		cancel()
-		few := fetches.NumRecords() <= fewRecords
-		if gathered && few {
-			fetches = append(fetches, c.pollRest(ctx)...)
-		}
 		c.cfg.Health.Beat()
-		fetches.EachPartition(c.dispatch) // first: a partition may have records and an error behind them
 		fetches.EachError(c.fetchFailed)
+		fetches.EachPartition(c.dispatch)
 		c.cl.AllowRebalance()
-		if gathered = few && fetches.NumRecords() > 0; gathered {
-			pause(ctx, gatherFor)
-		}
-	}
-}
-
-// pollRest polls briefly for more. It makes no seeks: what was polled before is not
-// handed out yet.
-func (c *Consumer) pollRest(ctx context.Context) kgo.Fetches {
-	pollCtx, cancel := context.WithTimeout(ctx, gatherRest)
-	defer cancel()
-	return c.cl.PollRecords(pollCtx, pollRecords)
-}
-
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 
