@@ -58,11 +58,14 @@ func New(cfg Config) (*Consumer, error) {
 	return c, nil
 }
 
-// fetchBeat is how long a broker lets records come together, unless there are many:
-// one fetch, one wake-up of a worker and one transaction for many events, see
-// docs/decisions/0014. A partition that is sought or resumed, or whose broker's turn
+// Near the end of the topic a broker lets records come together until there are
+// fetchBeat bytes, a dozen events, or fetchWait has passed: one fetch, one wake-up of a
+// worker and one transaction for many events. docs/decisions/0011 has the figures. A partition that is sought or resumed, or whose broker's turn
 // comes after that of idle ones, is fetched when the requests under way return.
-const fetchBeat = 10 * time.Millisecond
+const (
+	fetchBeat = 3 << 10
+	fetchWait = 10 * time.Millisecond // the client's least
+)
 
 // options are those of the client that is the group's member.
 func (c *Consumer) options() []kgo.Opt {
@@ -89,9 +92,8 @@ func (c *Consumer) options() []kgo.Opt {
 		// larger when decompressed: beyond this it is refused before it is in memory.
 		kgo.MaxDecompressBatchBytes(c.cfg.Limits.BatchBytes),
 		kgo.BrokerMaxReadBytes(int32(max(c.cfg.Limits.BatchBytes, c.cfg.Limits.FetchBytes)+1<<20)), //nolint:gosec // G115: checked to be far below 2 GiB
-		// Near the end of the topic a broker answers in beats: see fetchBeat.
-		kgo.FetchMinBytes(32<<10),
-		kgo.FetchMaxWait(fetchBeat),
+		kgo.FetchMinBytes(fetchBeat),
+		kgo.FetchMaxWait(fetchWait),
 		kgo.SessionTimeout(c.cfg.SessionTimeout),
 		kgo.HeartbeatInterval(c.cfg.SessionTimeout/10),
 		kgo.RebalanceTimeout(60*time.Second),

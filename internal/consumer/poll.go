@@ -46,8 +46,8 @@ func (c *Consumer) poll(ctx context.Context) {
 		fetches := c.cl.PollRecords(pollCtx, pollRecords)
 		cancel()
 		c.cfg.Health.Beat()
+		fetches.EachPartition(c.dispatch) // first: a partition may have records and an error behind them
 		fetches.EachError(c.fetchFailed)
-		fetches.EachPartition(c.dispatch)
 		c.cl.AllowRebalance()
 	}
 }
