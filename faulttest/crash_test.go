@@ -25,6 +25,7 @@ func crashes() []fault {
 		}},
 		{name: "frozen past the session, thawed", quick: true, strike: frozenReplica, setting: setting{during: 12 * time.Second}},
 		{name: "frozen in mid-transaction, thawed", strike: frozenInTransaction, setting: setting{replicas: 1, during: 12 * time.Second}},
+		{name: "stopped while a join waits for a frozen member", quick: true, strike: stoppedWhileJoining, setting: setting{replicas: 1, session: "8s"}},
 		{name: "replicas 1→5→1, everything twice", strike: replicasComeAndGo, setting: setting{
 			replicas: 1, partitions: 6, again: true, records: 12_000, during: lasting(40*time.Second, 10*time.Second),
 		}},
@@ -128,6 +129,25 @@ func frozenInTransaction(s *scene) int {
 	s.await("all partitions move", s.moves(0, 1, 2, 3))
 	frozen.Signal(syscall.SIGCONT)
 	return frozen.hit()
+}
+
+// stoppedWhileJoining stops a replica that waits to be let into the group, which
+// waits for a member that does not answer.
+func stoppedWhileJoining(s *scene) int {
+	frozen := s.replicas[0]
+	frozen.Signal(syscall.SIGSTOP)
+	joining := s.launch("")
+	s.await("the group waits", func() string {
+		groups, err := s.admin.DescribeGroups(s.t.Context(), s.reader.Group)
+		if state := groups[s.reader.Group].State; err != nil || state != "PreparingRebalance" {
+			return fmt.Sprintf("%s, error %v", state, err)
+		}
+		return ""
+	})
+	joining.Terminate()
+	s.remove(joining)
+	frozen.Signal(syscall.SIGCONT)
+	return 1
 }
 
 // replicasComeAndGo scales out and in, as an eager autoscaler does.

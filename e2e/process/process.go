@@ -154,7 +154,13 @@ func (p *Process) Exit(limit time.Duration) int {
 	case <-p.ended:
 		return p.cmd.ProcessState.ExitCode()
 	case <-timer.C:
-		p.t.Fatalf("the program has not ended within %s", limit)
+		p.Signal(syscall.SIGQUIT) // Go's runtime tells what every goroutine waits for
+		p.Signal(syscall.SIGCONT) // also when it is frozen
+		select {
+		case <-p.ended:
+		case <-time.After(5 * time.Second):
+		}
+		p.t.Fatalf("the program has not ended within %s:\n%s", limit, p.Log())
 		return -1
 	}
 }
