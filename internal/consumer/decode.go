@@ -40,10 +40,10 @@ type chunk struct {
 
 var chunkPool = sync.Pool{New: func() any { return new(chunk) }}
 
-// release gives the chunk back. Its records must not be used any more.
+// release gives the chunk back, as good as new. Its records must not be used any more.
 func (c *chunk) release() {
 	clear(c.records)
-	c.records = c.records[:0]
+	*c = chunk{records: c.records[:0]}
 	chunkPool.Put(c)
 }
 

@@ -109,3 +109,19 @@ func TestErrorsNameTheirDependency(t *testing.T) {
 		}
 	}
 }
+
+// Chunks go from hand to hand among partitions: what made one partition stop must not
+// stop the next that gets its chunk.
+func TestAChunkIsGivenBackAsGoodAsNew(t *testing.T) {
+	w := scripted(t, pending(0))
+	w.epoch = 2
+	stale, fresh := &chunk{epoch: 1, next: 7, broken: "the topic was recreated"}, &chunk{epoch: 2}
+	w.chunks <- stale
+	w.chunks <- fresh
+	if c, err := w.nextChunk(false); c != fresh || err != nil {
+		t.Fatalf("got %v, %v", c, err)
+	}
+	if stale.broken != "" || stale.next != 0 || stale.epoch != 0 {
+		t.Errorf("given back with %+v", stale)
+	}
+}
