@@ -33,6 +33,8 @@ func (h *healthLog) Fail(condition, _ string) { h.note("fail " + condition) }
 func (h *healthLog) FailAfter(condition, _ string, grace time.Duration) {
 	if grace == 0 {
 		h.note("fail " + condition)
+	} else {
+		h.note("soon " + condition)
 	}
 }
 func (h *healthLog) OK(condition string) { h.note("ok " + condition) }

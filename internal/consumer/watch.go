@@ -3,11 +3,9 @@ package consumer
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/errclass"
@@ -84,9 +82,12 @@ func (c *Consumer) explain(err error) error {
 }
 
 // watchLeaders says which of the assigned partitions nobody leads: the client waits
-// for a leader without a word.
+// for a leader without a word. A partition that is given up meanwhile must not be left
+// with the condition, which nobody would take back.
 func (c *Consumer) watchLeaders(topic kadm.TopicDetail) {
-	for _, p := range c.assignment() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p := range c.workers {
 		condition := c.condition(p) + " leader"
 		if err := topic.Partitions[p].Err; err != nil {
 			c.cfg.Health.FailAfter(condition, "Kafka: "+errclass.Safe(err), stuckAfter)
@@ -221,10 +222,8 @@ func (w *worker) lookAgain() {
 // watchLag asks the brokers for the ends of the partitions.
 func (c *Consumer) watchLag(ctx context.Context) {
 	every(ctx, lagEvery, lagEvery, func(ctx context.Context) {
-		ends, err := c.adm.ListCommittedOffsets(ctx, c.cfg.Topic)
-		if err != nil {
-			return // watchKafka tells
-		}
+		// With an error, what is missing stays as it was; watchKafka tells.
+		ends, _ := c.adm.ListCommittedOffsets(ctx, c.cfg.Topic)
 		for _, p := range c.assignment() {
 			w := c.worker(p)
 			end, known := ends.Lookup(c.cfg.Topic, p)
@@ -264,46 +263,4 @@ func (w *worker) lag(end int64, now time.Time) (int64, time.Duration) {
 		oldest = s.lagging.Load()
 	}
 	return records, max(0, now.Sub(time.UnixMilli(oldest)))
-}
-
-// topicInfo caches what Kafka says of the topic: a rebalance makes many workers
-// ask at once.
-type topicInfo struct {
-	mu     sync.Mutex
-	asked  time.Time
-	id     string
-	starts kadm.ListedOffsets
-}
-
-// partitionInfo is what Kafka says of a partition: the topic's id and the first offset.
-type partitionInfo struct {
-	id    string
-	start int64
-}
-
-func (c *Consumer) partitionInfo(ctx context.Context, p int32) (partitionInfo, error) {
-	t := &c.topic
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, watchWithin) // the others wait for the lock
-	defer cancel()
-	if time.Since(t.asked) > time.Second {
-		topics, err := c.adm.ListTopics(ctx, c.cfg.Topic)
-		if err != nil {
-			return partitionInfo{}, err
-		}
-		if err := topics[c.cfg.Topic].Err; err != nil {
-			return partitionInfo{}, err
-		}
-		if t.starts, err = c.adm.ListStartOffsets(ctx, c.cfg.Topic); err != nil {
-			return partitionInfo{}, err
-		}
-		t.id, t.asked = topics[c.cfg.Topic].ID.String(), time.Now()
-	}
-	start, known := t.starts.Lookup(c.cfg.Topic, p)
-	if !known {
-		t.asked = time.Time{}
-		return partitionInfo{}, kerr.UnknownTopicOrPartition
-	}
-	return partitionInfo{t.id, start.Offset}, start.Err
 }

@@ -1,0 +1,99 @@
+package consumer
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"projector/internal/retry"
+	"projector/projection/event"
+)
+
+// A partition that nobody leads makes the instance unready and holds up no other; when
+// it has a leader again, it goes on by itself.
+func TestAPartitionWithoutALeader(t *testing.T) {
+	t.Parallel()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	seeds := kgo.SeedBrokers(cluster.ListenAddrs()...)
+	produceToEach(t, seeds, 2)
+	leaderless := cluster.Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.Metadata}, Topic: "t", Partitions: []int32{1}, Err: kerr.LeaderNotAvailable, Count: -1,
+	})
+
+	h, s := &healthLog{}, pending(0)
+	c, err := New(Config{
+		Client: []kgo.Opt{seeds, kgo.MetadataMinAge(50 * time.Millisecond)}, Topic: "t", Group: "g", Formats: event.Always(noFormat{}),
+		Open:        func(int32) Projection { return pending(0) },
+		DeadLetters: s, Database: s, Observer: quiet{}, Health: h, Log: slog.New(slog.DiscardHandler),
+		Retry: retry.Policy{Initial: 50 * time.Millisecond, Attempt: 10 * time.Second}, Limits: DefaultLimits(), DrainWithin: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	done := make(chan error)
+	go func() { done <- c.Run(ctx) }()
+	await := func(what string, holds func() bool) {
+		t.Helper()
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for !holds() {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				t.Fatalf("%s: never; %+v", what, c.Status())
+			}
+		}
+	}
+	await("the other partition is consumed", func() bool { return consumed(c, 0) })
+	await("the instance is unready", func() bool { return h.count(0, "soon partition t/1 leader") > 0 })
+	if consumed(c, 1) {
+		t.Error("consumed a partition without a leader")
+	}
+	h.mu.Lock()
+	mended := len(h.told)
+	h.mu.Unlock()
+	leaderless.Remove()
+	await("it has a leader again", func() bool { return h.count(mended, "ok partition t/1 leader") > 0 })
+	await("it is consumed", func() bool { return consumed(c, 1) })
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// consumed reports whether the only record of a partition is durable.
+func consumed(c *Consumer, partition int32) bool {
+	for _, p := range c.Status() {
+		if p.Partition == partition {
+			return p.Position == 1
+		}
+	}
+	return false
+}
+
+// produceToEach produces a record to each of the partitions.
+func produceToEach(t *testing.T, seeds kgo.Opt, partitions int32) {
+	t.Helper()
+	cl, err := kgo.NewClient(seeds, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	for p := range partitions {
+		if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: "t", Partition: p, Value: []byte("v")}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
