@@ -164,9 +164,10 @@ func (v *Values) Other(f Field) { v.found[f] = value{raw: jsonOther} }
 
 // Decimal sets an exact number: a big-endian two's complement integer, without the
 // scale digits at its end that stand behind the point. Zeros there say nothing, for a
-// schema fixes the scale of all values.
+// schema fixes the scale of all values. Only an amount is one: an id that is written as
+// a number is no text, and its digits do not outlive the message.
 func (v *Values) Decimal(f Field, unscaled []byte, scale int) {
-	if len(unscaled) == 0 || scale < 0 {
+	if f != FieldAmount || len(unscaled) == 0 || scale < 0 {
 		v.Other(f)
 		return
 	}

@@ -270,3 +270,19 @@ func TestSchemasThatCannotBeUsed(t *testing.T) {
 		t.Error("a reference that is no schema is accepted")
 	}
 }
+
+// An id that is written as a number is no text, as in JSON; its digits do not outlive
+// the message.
+func TestADecimalIsNoID(t *testing.T) {
+	const number = `{"type":"bytes","logicalType":"decimal","precision":20,"scale":0}`
+	for _, field := range []string{"accountId", "eventId"} {
+		schema := envelope(long, micros, record(`"string"`))
+		for _, text := range []string{`"string"`, `{"type":"string","logicalType":"uuid"}`} {
+			schema = strings.Replace(schema, `{"name":"`+field+`","type":`+text+`}`, `{"name":"`+field+`","type":`+number+`}`, 1)
+		}
+		d := decode(format(t, options, schema), encode(t, schema, map[string]any{field: []byte{1, 0}}))
+		if d.Identity != event.Unidentified || d.Fault == nil || d.Fault.Class != event.MalformedPayload || d.Fault.Field != field {
+			t.Errorf("%s: %+v, %v", field, d.Event, d.Fault)
+		}
+	}
+}
