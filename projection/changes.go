@@ -151,6 +151,10 @@ func (f *Fold) Flushed() {
 	}
 	clear(f.dirty)
 	f.dirty = f.dirty[:0]
+	for _, p := range f.answered {
+		delete(f.rejected, p)
+	}
+	f.answered = f.answered[:0]
 	f.changes = Changes{changed: f.changes.changed[:0], Parks: f.changes.Parks[:0], Passed: f.changes.Passed[:0]}
 	f.forgetUnread()
 	if f.cache.hot.bytes() > f.opts.CacheBytes/4 && len(f.healing) == 0 {

@@ -55,7 +55,8 @@ type Fold struct {
 	dirty    []*account
 	healing  []*account
 	changes  Changes
-	rejected map[Place]string // what PostgreSQL has refused, and why
+	rejected map[Place]string // what PostgreSQL has refused, and why, until that is durable
+	answered []Place          // of them, those that were judged since the last flush
 	sole     Place
 	lookup   lookup
 }
@@ -101,6 +102,7 @@ func (f *Fold) Reset() {
 	f.holds = map[*account]*hold{}
 	f.dirty, f.healing = nil, nil
 	f.changes = Changes{}
+	f.answered = nil
 	f.lookup = lookup{}
 }
 
@@ -146,13 +148,18 @@ func (f *Fold) judgeRecord(a *account, r *Judgeable, judgedBefore bool) {
 func (f *Fold) judge(a *account, rec *Record, d *event.Decoded, judgedBefore bool) (State, Verdict) {
 	state := f.cache.hot.state(a)
 	next, v := state.Judge(d, judgedBefore)
-	if next.Version == state.Version || len(f.rejected) == 0 {
+	if len(f.rejected) == 0 {
 		return next, v
 	}
-	if reason, refused := f.rejected[rec.Place()]; refused {
-		return state, deadLettered(event.RejectedByDatabase, reason)
+	reason, refused := f.rejected[rec.Place()]
+	if !refused {
+		return next, v
 	}
-	return next, v
+	f.answered = append(f.answered, rec.Place())
+	if next.Version == state.Version {
+		return next, v
+	}
+	return state, deadLettered(event.RejectedByDatabase, reason)
 }
 
 // conclude counts the verdict and, for a dead letter, keeps the letter and parks
@@ -196,10 +203,7 @@ func (f *Fold) letter(rec Record, d *event.Decoded, a *account, v Verdict) {
 		}
 	}
 	f.changes.Letters = append(f.changes.Letters, l)
-	f.changes.Bytes += parkedBytes + len(rec.Value) + len(rec.Key)
-	for _, h := range rec.Headers {
-		f.changes.Bytes += len(h.Key) + len(h.Value) + 40
-	}
+	f.changes.Bytes += parkedBytes + rec.Bytes()
 }
 
 // park keeps the event for when its turn comes. Of two events for one version

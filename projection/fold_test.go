@@ -163,3 +163,36 @@ func TestSkipOnlyTheNextVersion(t *testing.T) {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// What PostgreSQL has refused is remembered until its dead letter is durable, and no
+// longer: with a constraint in its way, a topic may hold any number of such events.
+func TestWhatWasRefusedIsForgottenWhenThatIsDurable(t *testing.T) {
+	refused := []event.Class{event.RejectedByDatabase}
+	d := newTestDriver(t, 10)
+	place := projection.Place{}
+	if !d.fold.Reject(place, "refused") {
+		t.Fatal("known before it was refused")
+	}
+	d.fold.Reset()
+	if d.fold.Reject(place, "refused") {
+		t.Error("forgotten before it was judged")
+	}
+	if got := d.feed(credited("a", 1, 5)); !slices.Equal(got, refused) {
+		t.Errorf("dead letters %v", got)
+	}
+	if !d.fold.Reject(place, "refused") {
+		t.Error("still remembered")
+	}
+
+	// The same of one that is refused when its turn comes.
+	d = newTestDriver(t, 10)
+	d.feed(credited("a", 1, 5), credited("a", 3, 7))
+	place.Offset = 1
+	d.fold.Reject(place, "refused")
+	if got := d.feed(credited("a", 2, 6)); !slices.Equal(got, refused) {
+		t.Errorf("dead letters %v", got)
+	}
+	if !d.fold.Reject(place, "refused") {
+		t.Error("still remembered when its turn has come")
+	}
+}

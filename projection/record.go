@@ -14,6 +14,16 @@ type Record struct {
 	Replays int
 }
 
+// Bytes is about how much memory key, value and headers take.
+func (r *Record) Bytes() int {
+	const header = 40
+	n := len(r.Key) + len(r.Value)
+	for i := range r.Headers {
+		n += header + len(r.Headers[i].Key) + len(r.Headers[i].Value)
+	}
+	return n
+}
+
 // DeadLetter is a record that will not be applied now, and why.
 type DeadLetter struct {
 	Record  Record
