@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	entryBytes  = 300 // an entry without its payload
+	entryBytes  = 300 // an entry without its record
 	letterBytes = 600
 	// staysCareful is for how many flushes every event is looked up after a conflict:
 	// where there is one, there are more.
@@ -57,7 +57,7 @@ func (e *Events) mustLookUp(r *projection.Judgeable) bool {
 func (e *Events) judge(r *projection.Judgeable, found map[Key]string) {
 	d := &r.Decoded
 	e.changes.Records++
-	e.changes.Bytes += entryBytes + len(r.Record.Value)
+	e.changes.Bytes += entryBytes + r.Record.Bytes() // an event's texts are parts of them
 	e.sole = r.Record.Place()
 	switch {
 	case d.Tombstone, d.Skip:
@@ -152,7 +152,7 @@ func (e *Events) letterAbsent(r *projection.Judgeable, key Key, class event.Clas
 
 func (e *Events) letter(r *projection.Judgeable, class event.Class, message string) {
 	e.changes.Outcomes[projection.DeadLettered]++
-	e.changes.Bytes += letterBytes + len(r.Record.Value)
+	e.changes.Bytes += letterBytes + r.Record.Bytes()
 	e.letters.list = append(e.letters.list, projection.NewDeadLetter(r.Record, &r.Decoded, class, message))
 }
 

@@ -13,6 +13,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/statement"
 )
 
 // counted is an Observer that keeps what it is told.
@@ -160,5 +161,27 @@ func same(t *testing.T, what, got, want string) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s:\n got %s\nwant %s", what, got, want)
+	}
+}
+
+// Texts of an event are parts of its record, so all of the record is in memory until the
+// flush: the bound on what is pending must know its key and headers too.
+func TestPendingCountsKeyAndHeaders(t *testing.T) {
+	pool := openPool(t)
+	const large = 1 << 20
+	for name, value := range map[string]string{
+		"good": eventAs("e-1", "FundsCredited", "a", 1, noon, eur("1")), "unreadable": "{", "malformed": eventAs("e-2", "FundsCredited", "a", 2, noon, "{}"),
+	} {
+		f := newFeeder(t, pool, statement.Kind(), partition)
+		records := []projection.Judgeable{{Record: projection.Record{Message: event.Message{
+			Key: make([]byte, large), Value: []byte(value), Headers: []event.Header{{Key: "h", Value: make([]byte, large)}},
+		}}}}
+		f.format.Decode(records[0].Record.Message, &records[0].Decoded)
+		if _, err := f.Judge(t.Context(), records, 10); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Pending().Bytes; got < 2*large {
+			t.Errorf("%s: %d bytes are pending, of a record of %d", name, got, 2*large)
+		}
 	}
 }
