@@ -13,7 +13,7 @@ import (
 	"projector/sql"
 )
 
-// healPiece is how many parked events are read and applied at a time.
+// healPiece is how many parked events are read and applied at a time, at most.
 const healPiece = 1000
 
 // BalanceConfig is what the account_balance projection needs.
@@ -129,12 +129,11 @@ func (b *Balance) Heal(ctx context.Context, limit int) (bool, error) {
 }
 
 func (b *Balance) heal(ctx context.Context, id string, room int) error {
-	n := min(room, healPiece)
-	parked, err := loadParked(ctx, b.cfg.Pool, b.cfg.Formats, id, b.fold.Version(id), n)
+	parked, more, err := loadParked(ctx, b.cfg.Pool, b.cfg.Formats, id, b.fold.Version(id), min(room, healPiece))
 	if err != nil {
 		return err
 	}
-	b.fold.Heal(id, parked, len(parked) == n)
+	b.fold.Heal(id, parked, more)
 	return nil
 }
 

@@ -3,6 +3,8 @@ package readmodel_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -254,4 +256,38 @@ func TestAFencedWriterNeedsNoSecondConnection(t *testing.T) {
 	if err := w.Write(ctx, 5, &changes); !errors.Is(err, projection.ErrFenced) || ctx.Err() != nil {
 		t.Errorf("error %v, context %v", err, ctx.Err())
 	}
+}
+
+// Parked events may be as large as a record may be: what is read of them at a time is
+// bounded by their bytes as well.
+func TestLargeParkedEventsHealInPieces(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	padding := strings.Repeat("x", 400_000)
+	for _, account := range []string{"a", "b"} {
+		w.judge(credit(account, 1, "1", "EUR"))
+		for version := 3; version <= 7; version++ {
+			w.judge(strings.Replace(credit(account, version, "1", "EUR"), "{", `{"note":"`+padding+`",`, 1))
+		}
+	}
+	w.mustFlush()
+	w.judge(credit("a", 2, "1", "EUR"))
+	w.mustFlush()
+	var pieces []int
+	for more := true; more; {
+		var err error
+		if more, err = w.Heal(t.Context(), 1000); err != nil {
+			t.Fatal(err)
+		}
+		pieces = append(pieces, w.Pending().Events)
+		w.mustFlush()
+	}
+	expect(t, fmt.Sprint(pieces), "[3 2]")
+	expect(t, current(t, pool, "a"), "EUR 7.00 7 open a-7 false -")
+
+	if err := newRepair(t, pool, 0).Apply(t.Context(), readmodel.Runs(replayOf(w.format, credit("b", 2, "1", "EUR"))), nil); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, current(t, pool, "b"), "EUR 7.00 7 open b-7 false -")
 }

@@ -11,14 +11,21 @@ import (
 	"projector/sql"
 )
 
+// healBytes bounds what is read of parked events at a time: they may be as large as a
+// record may be. The first is read whatever its size.
+const healBytes = 1 << 20
+
 // loadParked reads up to limit parked events of an account above a version, in
-// order, and decodes them anew.
-func loadParked(ctx context.Context, db querier, formats event.Resolver, account string, above int64, limit int) ([]projection.Parked, error) {
-	rows, err := db.Query(ctx, sql.Query("load_parked"), account, above, limit)
+// order, and decodes them anew. more: there may be further ones behind them.
+func loadParked(
+	ctx context.Context, db querier, formats event.Resolver, account string, above int64, limit int,
+) (parked []projection.Parked, more bool, err error) {
+	rows, err := db.Query(ctx, sql.Query("load_parked"), account, above, limit, healBytes)
 	if err != nil {
-		return nil, fmt.Errorf("load parked events: %w", err)
+		return nil, false, fmt.Errorf("load parked events: %w", err)
 	}
-	parked, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (projection.Parked, error) {
+	var events int
+	parked, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (projection.Parked, error) {
 		var (
 			p       projection.Parked
 			version int64
@@ -26,7 +33,7 @@ func loadParked(ctx context.Context, db querier, formats event.Resolver, account
 			r       = &p.Record
 		)
 		err := row.Scan(&version, &p.Class, &p.Expected, &r.Topic, &r.Partition, &r.Offset, &r.Timestamp, &r.Replays,
-			&r.Key, &r.Value, &headers)
+			&r.Key, &r.Value, &headers, &events)
 		if err != nil {
 			return p, err
 		}
@@ -35,14 +42,14 @@ func loadParked(ctx context.Context, db querier, formats event.Resolver, account
 		return p, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("load parked events: %w", err)
+		return nil, false, fmt.Errorf("load parked events: %w", err)
 	}
 	for i := range parked {
 		if err := decodeParked(ctx, formats, account, &parked[i]); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	return parked, nil
+	return parked, events == limit || events > len(parked), nil
 }
 
 // decodeParked decodes an event that was parked at the version it has as yet.

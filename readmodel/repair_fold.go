@@ -23,8 +23,9 @@ type repairFold struct {
 	last func(reason string) bool
 }
 
-// parkedLoader reads parked events of the fold's account above a version.
-type parkedLoader func(above int64, limit int) ([]projection.Parked, error)
+// parkedLoader reads parked events of the fold's account above a version, in order.
+// more: there may be further ones behind them.
+type parkedLoader func(above int64, limit int) (parked []projection.Parked, more bool, err error)
 
 func newRepairFold(run *Run, known projection.Account, load parkedLoader) *repairFold {
 	return &repairFold{run: run, known: known, state: known.State, load: load, more: known.Parked > 0, next: run.next}
@@ -103,8 +104,7 @@ func (f *repairFold) heal() error {
 }
 
 func (f *repairFold) read() (err error) {
-	f.parked, err = f.load(f.state.Version, healPiece)
-	f.more = len(f.parked) == healPiece
+	f.parked, f.more, err = f.load(f.state.Version, healPiece)
 	return err
 }
 

@@ -137,7 +137,7 @@ func (r *Repair) judgeSkip(ctx context.Context, tx pgx.Tx, s Skip) (projection.A
 	if err != nil || h.class != event.VersionGap {
 		return known, h, err
 	}
-	parked, err := loadParked(ctx, tx, r.cfg.Formats, s.AccountID, s.Version-1, 1)
+	parked, _, err := loadParked(ctx, tx, r.cfg.Formats, s.AccountID, s.Version-1, 1)
 	if err != nil || len(parked) == 0 {
 		return known, h, err
 	}

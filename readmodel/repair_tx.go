@@ -109,7 +109,7 @@ func (r *Repair) foldAll(ctx context.Context, db querier, runs []*Run, known map
 }
 
 func (r *Repair) parkedOf(ctx context.Context, db querier, account string) parkedLoader {
-	return func(above int64, limit int) ([]projection.Parked, error) {
+	return func(above int64, limit int) ([]projection.Parked, bool, error) {
 		return loadParked(ctx, db, r.cfg.Formats, account, above, limit)
 	}
 }

@@ -1,6 +1,12 @@
--- The account's parked events above a version, in order.
-SELECT version, class, expected_version, topic, partition, "offset", record_timestamp, replays, key, value, headers
-FROM parked_event
-WHERE account_id = $1 AND version > $2
-ORDER BY version
-LIMIT $3;
+-- The account's parked events above a version, in order, and no more of them behind
+-- those that take so many bytes together; how many there would be without that.
+SELECT version, class, expected_version, topic, partition, "offset", record_timestamp, replays, key, value, headers, events
+FROM (
+    SELECT p.*,
+           count(*) OVER () AS events,
+           sum(coalesce(octet_length(p.key), 0) + coalesce(octet_length(p.value), 0) + octet_length(array_send(p.headers)))
+               OVER (ORDER BY p.version ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+    FROM (SELECT * FROM parked_event WHERE account_id = $1 AND version > $2 ORDER BY version LIMIT $3) AS p
+) AS measured
+WHERE coalesce(before, 0) < $4
+ORDER BY version;
