@@ -115,7 +115,7 @@ func standing(partitions []consumer.PartitionStatus, ends map[int32]int64) (idle
 			continue
 		}
 		left -= int(min(p.Position, ends[p.Partition]))
-		if p.Position < ends[p.Partition] || p.State != consumer.Flowing {
+		if p.Position < ends[p.Partition] || !p.State.Working() {
 			idle = false
 		}
 	}
@@ -159,7 +159,7 @@ func whatIsBehind(partitions []consumer.PartitionStatus, ends map[int32]int64) s
 	}
 	var list []string
 	for _, p := range partitions {
-		if p.Claimed && p.Position >= ends[p.Partition] && p.State == consumer.Flowing {
+		if p.Claimed && p.Position >= ends[p.Partition] && p.State.Working() {
 			continue
 		}
 		text := fmt.Sprintf("partition %d is at %d of %d, %s", p.Partition, p.Position, ends[p.Partition], p.State)

@@ -36,6 +36,9 @@ const (
 	Stopped  State = "stopped"  // needs a person
 )
 
+// Working reports whether the partition needs nobody's attention.
+func (s State) Working() bool { return s == Flowing || s == Idle || s == Paused }
+
 // idleAfter is how long nothing may come before a partition is called idle.
 const idleAfter = 10 * time.Second
 
