@@ -30,6 +30,7 @@ const (
 var (
 	errNoData    = errors.New("the broker answers without data")
 	errThrottled = errors.New("the broker throttles this client")
+	errCutBack   = errors.New("the log ends before this offset now: it was cut back")
 )
 
 // fetcher fetches one range of a partition, answer by answer, from its leader.
@@ -47,7 +48,8 @@ type fetcher struct {
 //
 // A broker that goes on answering without data has none up to the end of the
 // span: the rest was compacted away, or the log was cut back. One such answer
-// proves nothing: a new leader may not know yet how far its log is committed.
+// proves nothing: a new leader may not know yet how far its log is committed. Nor do
+// many when the log is known to be longer.
 func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -57,7 +59,7 @@ func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
 		if errors.Is(err, errNoData) {
 			empty++
 		}
-		if empty == emptyAnswers {
+		if empty == emptyAnswers && !f.span.full {
 			f.span.next = f.span.end
 			return nil, nil
 		}
@@ -122,6 +124,9 @@ func (f *fetcher) skipToStart(ctx context.Context) error {
 	}
 	start, known := starts[f.span.partition]
 	if !known || start.Offset <= f.span.next {
+		if f.span.full {
+			return errCutBack
+		}
 		f.span.next = f.span.end
 		return nil
 	}

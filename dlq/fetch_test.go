@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -191,5 +192,33 @@ func TestReaderTouchesNoGroup(t *testing.T) {
 	groups, err := kadm.NewClient(newClient(t, cluster)).ListGroups(soon(t))
 	if err != nil || len(groups) != 0 {
 		t.Errorf("groups %v, %v", groups, err)
+	}
+}
+
+// TestRangeOfAFullLog: to a rebuild, what was consumed and is not answered is not gone.
+func TestRangeOfAFullLog(t *testing.T) {
+	cluster := newCluster(t, kfake.SeedTopics(2, deadTopic))
+	fill(t, cluster, 2, 20)
+	answerEmpty(cluster, 0)
+	r := newReader(t, cluster)
+	for name, c := range map[string]struct {
+		span  Span
+		fails bool
+	}{
+		"no data":                 {Span{Partition: 0, To: 10}, false},
+		"no data of a full log":   {Span{Partition: 0, To: 10, Full: true}, true},
+		"cut back":                {Span{Partition: 1, From: 15, To: 20}, false},
+		"cut back, of a full log": {Span{Partition: 1, From: 15, To: 20, Full: true}, true},
+		"a full log":              {Span{Partition: 1, To: 10, Full: true}, false},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		var got error
+		for _, err := range r.Range(ctx, c.span, nil) {
+			got = err
+		}
+		cancel()
+		if (got != nil) != c.fails {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

@@ -13,6 +13,9 @@ import (
 type Span struct {
 	Partition int32
 	From, To  int64
+	// Full: the log has been as long as this, so that brokers which say it ends before
+	// are wrong. That is an error then, and not the end.
+	Full bool
 }
 
 // Range streams the committed records of a stretch, in offset order, and holds one
@@ -30,7 +33,7 @@ func (r *Reader) Range(ctx context.Context, span Span, passed func(next int64)) 
 		if passed != nil {
 			progress.report = func(p Progress) { passed(next + p.Done) }
 		}
-		r.readRange(ctx, offsetRange{partition: span.Partition, next: span.From, end: span.To}, progress, yield)
+		r.readRange(ctx, offsetRange{partition: span.Partition, next: span.From, end: span.To, full: span.Full}, progress, yield)
 	}
 }
 

@@ -100,6 +100,7 @@ func (r *Reader) rangeRecords(ctx context.Context, span offsetRange) iter.Seq2[*
 type offsetRange struct {
 	partition int32
 	next, end int64
+	full      bool // see Span
 }
 
 // ranges lists what there is to read, by partition. The end is the last stable
@@ -119,7 +120,7 @@ func (r *Reader) ranges(ctx context.Context, only []int32) ([]offsetRange, error
 		if !known || only != nil && !slices.Contains(only, partition) {
 			continue
 		}
-		ranges = append(ranges, offsetRange{partition, start.Offset, max(start.Offset, end.Offset)})
+		ranges = append(ranges, offsetRange{partition: partition, next: start.Offset, end: max(start.Offset, end.Offset)})
 	}
 	slices.SortFunc(ranges, func(a, b offsetRange) int { return int(a.partition) - int(b.partition) })
 	return ranges, nil

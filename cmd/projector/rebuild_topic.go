@@ -28,10 +28,11 @@ func newTopicSource(client *kgo.Client, topic string) *topicSource {
 	return &topicSource{adm: kadm.NewClient(client), reader: dlq.NewReader(client, topic), topic: topic}
 }
 
-// Records implements rebuild.Source.
+// Records implements rebuild.Source. What was consumed, or is listed, must be there: an
+// account whose events are not found would be taken for one that never was.
 func (s *topicSource) Records(ctx context.Context, partition int32, from, to int64) iter.Seq2[projection.Record, error] {
 	return func(yield func(projection.Record, error) bool) {
-		for r, err := range s.reader.Range(ctx, dlq.Span{Partition: partition, From: from, To: to}, nil) {
+		for r, err := range s.reader.Range(ctx, dlq.Span{Partition: partition, From: from, To: to, Full: true}, nil) {
 			var record projection.Record
 			if err == nil {
 				record = consumer.FromKafka(r)

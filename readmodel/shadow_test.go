@@ -1,0 +1,104 @@
+package readmodel_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection"
+	"projector/readmodel"
+)
+
+// openShadow makes a shadow into which the values were read.
+func openShadow(t *testing.T, pool *pgxpool.Pool, values ...string) *readmodel.Shadow {
+	t.Helper()
+	s, err := readmodel.OpenShadow(t.Context(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.WithoutCancel(t.Context())
+	t.Cleanup(func() {
+		if err := s.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	w := newWorker(t, s.Pool, readmodel.Partition{Group: "rebuild", Topic: "events"})
+	w.claim("rebuild", projection.NoOffset)
+	w.judge(values...)
+	w.mustFlush()
+	return s
+}
+
+// upToDate is for a shadow that has all there is.
+func upToDate(context.Context, []readmodel.TopicPosition) error { return nil }
+
+// Between the comparison and the swap an account may be repaired, or written by somebody
+// else: what was found wrong is then something else, and is left alone.
+func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	values := []string{credit("wrong", 1, "1", "EUR"), credit("gone", 1, "1", "EUR"), credit("moved", 1, "1", "EUR"), credit("back", 1, "1", "EUR")}
+	w.judge(values...)
+	w.mustFlush()
+	exec := func(statement string) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`UPDATE account_balance SET balance = 99.00 WHERE account_id IN ('wrong', 'gone', 'moved')`)
+	exec(`DELETE FROM account_balance WHERE account_id = 'back'`)
+	exec(`INSERT INTO account_balance (account_id, currency, balance, version) VALUES ('phantom', 'EUR', 1.00, 5), ('ghost', 'EUR', 1.00, 5)`)
+
+	s := openShadow(t, pool, values...)
+	report, err := s.Compare(t.Context(), readmodel.CompareOptions{Topic: "events", ParkLimit: 100, List: 10}, upToDate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Different != 6 || report.Unknown != 2 {
+		t.Fatalf("%+v", report)
+	}
+	repaired := newRepair(t, pool, 0)
+	if err := repaired.Apply(t.Context(), readmodel.Runs(replayOf(w.format, credit("moved", 2, "5", "EUR"), credit("ghost", 6, "1", "EUR"))), nil); err != nil {
+		t.Fatal(err)
+	}
+	exec(`DELETE FROM account_balance WHERE account_id = 'gone'`)
+	exec(`INSERT INTO account_balance (account_id, currency, balance, version) VALUES ('back', 'EUR', 8.00, 2)`)
+
+	swapped, err := s.Swap(t.Context(), readmodel.SwapOptions{Topic: "events", ParkLimit: 100, Actor: "me"}, upToDate)
+	if err != nil || swapped != 3 {
+		t.Errorf("%d accounts were swapped, %v", swapped, err)
+	}
+	expect(t, strings.ReplaceAll(lines(t, pool, `SELECT concat_ws(' ', account_id, balance, version) FROM account_balance ORDER BY account_id COLLATE "C"`), "\n", ", "),
+		"back 8.00 2, ghost 2.00 6, gone 1.00 1, moved 104.00 2, wrong 1.00 1")
+	expect(t, strings.ReplaceAll(lines(t, pool, `SELECT concat_ws(' ', account_id, result) FROM dlq_action WHERE action = 'rebuild' ORDER BY account_id`), "\n", ", "),
+		"gone replaced, phantom removed, wrong replaced")
+
+	// Whoever remembers the balances as they were before the swap writes nothing.
+	w.judge(credit("wrong", 2, "1", "EUR"))
+	if _, err := w.flush(); err == nil {
+		t.Error("a consumer went on with what it remembered")
+	}
+}
+
+// A shadow that is not where it was brought to has lost something: then nothing is swapped.
+func TestAShadowThatIsBehindIsNotSwapped(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	values := []string{credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR")}
+	w.judge(values...)
+	w.mustFlush()
+	s := openShadow(t, pool, values[0])
+	_, err := s.Compare(t.Context(), readmodel.CompareOptions{Topic: "events", ParkLimit: 100}, upToDate)
+	if err == nil {
+		t.Error("compared with less than there is")
+	}
+	if _, err = s.Swap(t.Context(), readmodel.SwapOptions{Topic: "events", ParkLimit: 100}, upToDate); err == nil {
+		t.Error("swapped with less than there is")
+	}
+	expect(t, current(t, pool, "a"), "EUR 2.00 2 open a-2 false -")
+}
