@@ -89,6 +89,18 @@ type Exported struct {
 	DLQTopic string
 	// Corrected: key, value or headers are not those of the dead letter any more.
 	Corrected bool
+
+	account  string // as the dead letter had it
+	expected *int64
+}
+
+// ExpectedOf is the version that was expected of the account when the event failed; nil
+// when that is not known, as of an account that a correction has put in another's place.
+func (e *Exported) ExpectedOf(account string) *int64 {
+	if account != e.account {
+		return nil
+	}
+	return e.expected
 }
 
 // maxLine bounds a line of an export.
@@ -135,7 +147,7 @@ func parseExported(text []byte) (Exported, error) {
 		Topic: line.Topic, Partition: line.Partition, Offset: line.Offset, Timestamp: line.Timestamp,
 		FailedAt: failedAt, Replays: line.Replays,
 		Group: line.Group, Projection: line.Projection, Truncated: line.Truncated,
-	}}
+	}, account: line.AccountID, expected: line.Expected}
 	if err := line.readMessage(&e.Entry); err != nil {
 		return Exported{}, err
 	}

@@ -69,7 +69,7 @@ func TestExportIsReadBackAsItWas(t *testing.T) {
 
 func TestCorrectionsAreNoticed(t *testing.T) {
 	entry := Entry{
-		Class: event.InvalidAmount, Message: "m", Topic: "t", AccountID: "acc", Received: new(int64(3)), Truncated: true,
+		Class: event.InvalidAmount, Message: "m", Topic: "t", AccountID: "acc", Expected: new(int64(2)), Received: new(int64(3)), Truncated: true,
 		Key: []byte("acc"), Value: []byte(`{"a":1}`), Headers: []event.Header{{Key: "version", Value: []byte("3")}},
 	}
 	var file bytes.Buffer
@@ -116,6 +116,9 @@ func TestCorrectionsAreNoticed(t *testing.T) {
 			}
 			if e.Truncated == c.corrected || (e.AccountID == "") != c.corrected {
 				t.Errorf("truncated %t, account %q: a corrected record is whole and speaks for itself", e.Truncated, e.AccountID)
+			}
+			if expected := e.ExpectedOf("acc"); expected == nil || *expected != 2 || e.ExpectedOf("other") != nil {
+				t.Errorf("expected of its account %v, of another %v", expected, e.ExpectedOf("other"))
 			}
 		})
 	}

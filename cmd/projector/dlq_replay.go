@@ -158,6 +158,7 @@ func (r *replay) gatherFile(ctx context.Context) error {
 		if d == nil {
 			continue
 		}
+		d.entry.Expected = exported.ExpectedOf(d.entry.AccountID)
 		if len(chunk) > 0 && (len(chunk) >= scanRecords || chunk[0].dlqTopic != d.dlqTopic) {
 			if err := r.hand(ctx, chunk, r.keep); err != nil {
 				return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -120,7 +121,11 @@ func (r *replay) producer() (*kgo.Client, error) {
 	)...)
 }
 
+// publishChunk ends what it has begun, also when ctx ends: what is in the topic has to be
+// in the audit trail.
 func (r *replay) publishChunk(ctx context.Context, client *kgo.Client, chunk []*replayItem) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishWithin+oneShotWithin)
+	defer cancel()
 	flights := make([]chan error, len(chunk))
 	for i, item := range chunk {
 		record, ok := r.record(item)
@@ -149,10 +154,7 @@ func (r *replay) publishChunk(ctx context.Context, client *kgo.Client, chunk []*
 		}
 		actions = append(actions, action)
 	}
-	if err := readmodel.RecordActions(ctx, r.pool, actions); err != nil {
-		return err
-	}
-	return failure
+	return errors.Join(failure, readmodel.RecordActions(ctx, r.pool, actions))
 }
 
 // record is what is published of an item; false when it is not published, with the

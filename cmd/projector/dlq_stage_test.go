@@ -32,7 +32,13 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{t: t, url: devtest.Database(t), addrs: devtest.Broker(t).Addrs()}
+	return stageOn(t, devtest.Broker(t).Addrs())
+}
+
+// stageOn is a stage on given brokers.
+func stageOn(t *testing.T, brokers []string) *stage {
+	t.Helper()
+	s := &stage{t: t, url: devtest.Database(t), addrs: brokers}
 	s.topic = devtest.Topic(t, s.addrs, 1)
 	var err error
 	if s.pool, err = readmodel.OpenPool(t.Context(), s.url); err != nil {

@@ -1,11 +1,19 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
 )
 
 // holes produces what leaves dead letters of many kinds: a gap in acc-a, a poison
@@ -135,7 +143,8 @@ func TestAPoisonEventIsCorrectedByFile(t *testing.T) {
 	}
 
 	replay := []string{"dlq", "replay", "--from-file=" + file}
-	equal(t, pick(s.lines(replay...), "account_id", "received_version", "status", "plan"), "acc-b 1 ready will_apply, acc-b 2 waiting will_apply")
+	equal(t, pick(s.lines(replay...), "account_id", "expected_version", "received_version", "status", "plan"),
+		"acc-b 1 1 ready will_apply, acc-b 1 2 waiting will_apply")
 	contains(t, s.must(replay...), "2 will_apply; nothing was changed")
 	contains(t, s.must("account", "show", "acc-b"), "first version is missing")
 
@@ -248,4 +257,28 @@ func TestOneShotsFailWhenAServerIsAway(t *testing.T) {
 	gone = *s
 	gone.addrs = []string{"127.0.0.1:1"}
 	contains(t, gone.refused(exitFailed, "dlq", "list"), "reach Kafka")
+}
+
+// What was published before an interrupt is in the topic, so it is in the audit trail.
+func TestAnInterruptedReplayToATopicIsOnRecord(t *testing.T) {
+	fake := devtest.Fake(t, devstack.FakeOptions{})
+	s := stageOn(t, fake.Addrs())
+	s.holes()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var taken atomic.Int32
+	fake.Cluster.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		taken.Add(1)
+		interrupt() // while the record is on its way: it is taken all the same
+		return nil, nil, false
+	})
+	args := s.servers([]string{"dlq", "replay", "--to-topic=" + s.topic, "--account=acc-b", "--limit=1", "--yes"})
+	status := execute(ctx, args, &bytes.Buffer{}, &bytes.Buffer{})
+	var recorded int32
+	if err := s.pool.QueryRow(t.Context(), "SELECT count(*) FROM dlq_action WHERE result = 'published'").Scan(&recorded); err != nil {
+		t.Fatal(err)
+	}
+	if taken.Load() != 1 || recorded != 1 {
+		t.Errorf("status %d: %d records were taken, %d are on record", status, taken.Load(), recorded)
+	}
 }
