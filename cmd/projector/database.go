@@ -36,15 +36,23 @@ func (f *databaseFlags) connect() ([]readmodel.ConnectOption, error) {
 	if f.DatabasePasswordFile == "" {
 		return nil, nil
 	}
-	if u, err := url.Parse(f.DatabaseURL); err == nil {
-		if _, set := u.User.Password(); set || u.Query().Has("password") {
-			return nil, usagef("%s: --database-url (DATABASE_URL) holds a password too; take it out of there", passwordFileFlag)
-		}
+	if holdsPassword(f.DatabaseURL) {
+		return nil, usagef("%s: --database-url (DATABASE_URL) holds a password too; take it out of there", passwordFileFlag)
 	}
 	if _, err := f.password(); err != nil {
 		return nil, usageError{err}
 	}
 	return []readmodel.ConnectOption{readmodel.WithPassword(f.password)}, nil
+}
+
+// holdsPassword reports whether a PostgreSQL URL has a password in it.
+func holdsPassword(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil {
+		return false
+	}
+	_, set := u.User.Password()
+	return set || u.Query().Has("password")
 }
 
 // password is the password as it is now.

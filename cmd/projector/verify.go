@@ -14,14 +14,15 @@ import (
 )
 
 type verifyCmd struct {
-	Ledger       string `env:"LEDGER" type:"path" placeholder:"FILE" group:"Ledger" help:"The ledger as CSV, with the header account_id,version,balance; - for standard input."`
-	LedgerURL    string `name:"ledger-url" env:"LEDGER_URL" placeholder:"URL" group:"Ledger" help:"The ledger's PostgreSQL, e.g. postgres://auditor@ledger:5432/core."`
-	LedgerQuery  string `env:"LEDGER_QUERY" placeholder:"SQL" group:"Ledger" help:"What to ask it: a query with the columns account_id, version and balance."`
-	LedgerAt     string `env:"LEDGER_AT" placeholder:"TIME" group:"Ledger" help:"When the ledger was read: RFC 3339, or an age such as 1h. An account unknown to it that was written since counts as ahead. Default: with --ledger-url the time of the query, with --ledger none."`
-	Sample       int    `placeholder:"N" help:"Compare only so many accounts of the ledger, drawn at random. Accounts unknown to the ledger are not looked for."`
-	Limit        int    `default:"1000" placeholder:"N" help:"List at most so many differences; all are counted (default 1000)."`
-	ShowBalances bool   `help:"Show balances, which are masked otherwise."`
-	SortMemory   int    `default:"64" placeholder:"MB" help:"Memory to sort the ledger in; the rest is sorted in temporary files (default 64)."`
+	Ledger             string `env:"LEDGER" type:"path" placeholder:"FILE" group:"Ledger" help:"The ledger as CSV, with the header account_id,version,balance; - for standard input."`
+	LedgerURL          string `name:"ledger-url" env:"LEDGER_URL" placeholder:"URL" group:"Ledger" help:"The ledger's PostgreSQL, e.g. postgres://auditor@ledger:5432/core."`
+	LedgerPasswordFile string `env:"LEDGER_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Ledger" help:"File that holds its password, instead of the URL."`
+	LedgerQuery        string `env:"LEDGER_QUERY" placeholder:"SQL" group:"Ledger" help:"What to ask it: a query with the columns account_id, version and balance."`
+	LedgerAt           string `env:"LEDGER_AT" placeholder:"TIME" group:"Ledger" help:"When the ledger was read: RFC 3339, or an age such as 1h. An account unknown to it that was written since counts as ahead. Default: with --ledger-url the time of the query, with --ledger none."`
+	Sample             int    `placeholder:"N" help:"Compare only so many accounts of the ledger, drawn at random. Accounts unknown to the ledger are not looked for."`
+	Limit              int    `default:"1000" placeholder:"N" help:"List at most so many differences; all are counted (default 1000)."`
+	ShowBalances       bool   `help:"Show balances, which are masked otherwise."`
+	SortMemory         int    `default:"64" placeholder:"MB" help:"Memory to sort the ledger in; the rest is sorted in temporary files (default 64)."`
 	databaseFlags
 	outputFlags
 }
@@ -84,6 +85,10 @@ func (c *verifyCmd) validate() error {
 			"\"SELECT account_id, version, balance FROM account\"")
 	case c.LedgerURL == "" && c.LedgerQuery != "":
 		return usagef("--ledger-query (LEDGER_QUERY): needs --ledger-url")
+	case c.LedgerURL == "" && c.LedgerPasswordFile != "":
+		return usagef("%s: needs --ledger-url", ledgerPasswordFileFlag)
+	case c.LedgerPasswordFile != "" && holdsPassword(c.LedgerURL):
+		return usagef("%s: --ledger-url (LEDGER_URL) holds a password too; take it out of there", ledgerPasswordFileFlag)
 	case c.Sample < 0:
 		return usagef("--sample (PROJECTOR_SAMPLE): must not be negative")
 	case c.Limit < 0:

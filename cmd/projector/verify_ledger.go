@@ -29,7 +29,7 @@ type ledgerSource interface {
 // openLedger opens the ledger that the flags name.
 func (c *verifyCmd) openLedger(ctx context.Context) (ledgerSource, error) {
 	if c.LedgerURL != "" {
-		return connectLedger(ctx, c.LedgerURL, c.LedgerQuery)
+		return c.connectLedger(ctx)
 	}
 	if c.Ledger == "-" {
 		return &ledgerFile{name: "standard input", file: io.NopCloser(os.Stdin)}, nil
@@ -95,10 +95,17 @@ type ledgerQuery struct {
 	query string
 }
 
-func connectLedger(ctx context.Context, url, query string) (*ledgerQuery, error) {
-	cfg, err := pgx.ParseConfig(url)
+const ledgerPasswordFileFlag = "--ledger-password-file (LEDGER_PASSWORD_FILE)"
+
+func (c *verifyCmd) connectLedger(ctx context.Context) (*ledgerQuery, error) {
+	cfg, err := pgx.ParseConfig(c.LedgerURL)
 	if err != nil {
 		return nil, usagef("--ledger-url (LEDGER_URL): %s", errclass.Safe(err))
+	}
+	if c.LedgerPasswordFile != "" {
+		if cfg.Password, err = fromFile(ledgerPasswordFileFlag, c.LedgerPasswordFile); err != nil {
+			return nil, usageError{err}
+		}
 	}
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 5 * time.Second
@@ -107,7 +114,7 @@ func connectLedger(ctx context.Context, url, query string) (*ledgerQuery, error)
 	if err != nil {
 		return nil, fmt.Errorf("reach the ledger: %w", err)
 	}
-	return &ledgerQuery{conn, query}, nil
+	return &ledgerQuery{conn, c.LedgerQuery}, nil
 }
 
 // each streams the answer, which is one snapshot of the ledger, as text: whatever the

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"projector/internal/devstack"
 )
@@ -171,4 +174,55 @@ func TestVerifyWritesNothing(t *testing.T) {
 	s.refused(exitFailed, "verify", "--ledger-url="+s.url, "--ledger-query=INSERT INTO ledger VALUES ('a', 1, 1) RETURNING *")
 	s.refused(exitFailed, "verify", "--ledger-url="+url, "--ledger-query=q")
 	contains(t, s.must("verify", "--ledger-url="+s.url, "--ledger-query=TABLE ledger"), "0 accounts checked")
+}
+
+// The password comes from the file, and from nowhere else at once.
+func TestVerifyTakesTheLedgersPasswordFromAFile(t *testing.T) {
+	s := newStage(t)
+	file := s.file("s3cr3t horse\n")
+	given := make(chan string, 1)
+	url := passwordTaker(t, given)
+	said := s.refused(exitFailed, "verify", "--ledger-url="+url, "--ledger-query=q", "--ledger-password-file="+file)
+	contains(t, said, "reach the ledger", "28P01")
+	equal(t, <-given, "s3cr3t horse")
+	for want, args := range map[string][]string{
+		"holds a password too": {"--ledger-url=postgres://u:p@h/db", "--ledger-query=q", "--ledger-password-file=" + file},
+		"needs --ledger-url":   {"--ledger=a", "--ledger-password-file=" + file},
+		"no such file":         {"--ledger-url=" + url, "--ledger-query=q", "--ledger-password-file=" + file + "x"},
+	} {
+		contains(t, s.refused(exitUsage, append([]string{"verify"}, args...)...), "--ledger-password-file (LEDGER_PASSWORD_FILE)", want)
+	}
+}
+
+// passwordTaker is a PostgreSQL that asks for a password in clear text, hands it on and
+// refuses it.
+func passwordTaker(t *testing.T, given chan<- string) (url string) {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		backend := pgproto3.NewBackend(conn, conn)
+		if _, err := backend.ReceiveStartupMessage(); err != nil {
+			return
+		}
+		backend.Send(&pgproto3.AuthenticationCleartextPassword{})
+		if backend.Flush() != nil || backend.SetAuthType(pgproto3.AuthTypeCleartextPassword) != nil {
+			return
+		}
+		message, err := backend.Receive()
+		if password, is := message.(*pgproto3.PasswordMessage); err == nil && is {
+			given <- password.Password
+		}
+		backend.Send(&pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "28P01", Message: "no"})
+		_ = backend.Flush()
+	}()
+	return "postgres://auditor@" + listener.Addr().String() + "/core?sslmode=disable"
 }
