@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 
 	"github.com/alecthomas/kong"
 
@@ -83,6 +84,10 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) (stat
 	return report(stderr, parsed.Run())
 }
 
+// typedPassword finds the password in a connection string. Wrong usage is answered with
+// what was typed, and that may be one in the wrong place.
+var typedPassword = regexp.MustCompile(`(:)[^\s:/"@][^\s"]*(@)|(password=)[^\s"&]+`)
+
 // report prints an error as one line and answers the exit status.
 func report(stderr io.Writer, err error) int {
 	var usage usageError
@@ -90,7 +95,7 @@ func report(stderr io.Writer, err error) int {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &usage):
-		_, _ = fmt.Fprintf(stderr, "projector: %s\n", usage.Error())
+		_, _ = fmt.Fprintf(stderr, "projector: %s\n", typedPassword.ReplaceAllString(usage.Error(), "${1}${3}***${2}"))
 		return exitUsage
 	default:
 		_, _ = fmt.Fprintf(stderr, "projector: %s\n", errclass.Safe(err))
