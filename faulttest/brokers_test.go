@@ -25,6 +25,7 @@ func brokenBroker(kafka *devstack.Kafka) []fault {
 	return []fault{{
 		name: "broker kill -9, restarted", quick: true, setting: setting{during: 12 * time.Second},
 		strike: func(s *scene) (hits int) {
+			s.uncounted = true // an eviction may hit a flush whose COMMIT nobody then asks about
 			for range scaled(2, 1) {
 				check(s.t, kafka.Kill(1))
 				s.pause(s.between(time.Second, 3*time.Second))
@@ -52,9 +53,6 @@ func (s *scene) moved() func() string {
 // TestThreeBrokers has three brokers killed and restarted one after the other, under
 // a DLQ topic that takes writes from all of them or none.
 func TestThreeBrokers(t *testing.T) {
-	if quick {
-		return // three brokers need more memory than a small CI machine has to spare
-	}
 	kafka := devtest.Kafka(t, devstack.KafkaOptions{Brokers: 3})
 	run(t, kafka, []fault{{
 		name: "brokers kill -9 in turn; DLQ below min.insync.replicas",
@@ -63,6 +61,7 @@ func TestThreeBrokers(t *testing.T) {
 			dlqConfig: map[string]*string{"min.insync.replicas": new("3")},
 		},
 		strike: func(s *scene) (hits int) {
+			s.uncounted = true
 			for id := 1; id <= 3; id++ {
 				before := s.lines("publish dead letters", "not acknowledged")
 				check(s.t, kafka.Kill(id))
@@ -129,11 +128,11 @@ func TestScriptedBroker(t *testing.T) {
 // commitsAnsweredWithErrors has the broker apply OffsetCommit and answer that it has
 // not; of the others it applies none and says so.
 func commitsAnsweredWithErrors(fake *devstack.Fake) fault {
-	return fault{name: "OffsetCommit applied and answered with an error", quick: true, strike: func(s *scene) int {
+	return fault{name: "OffsetCommit applied and answered with an error", strike: func(s *scene) int {
 		applied := fake.Cluster.Fault(kfake.Fault{
 			Keys: []kmsg.Key{kmsg.OffsetCommit}, Group: s.reader.Group, Err: kerr.RequestTimedOut, Count: -1,
 		})
-		s.pause(lasting(8*time.Second, 3*time.Second))
+		s.pause(8 * time.Second)
 		s.launch("") // whoever joins fetches offsets that were refused
 		s.await("progress", s.moved())
 		hits := applied.Hits()
@@ -156,9 +155,9 @@ func commitsAnsweredWithErrors(fake *devstack.Fake) fault {
 // coordinator every two seconds.
 func leadersMoved(fake *devstack.Fake) fault {
 	return fault{
-		name: "leaders and coordinators moved every 2 s", quick: true, setting: setting{during: 12 * time.Second},
+		name: "leaders and coordinators moved every 2 s", setting: setting{during: 12 * time.Second},
 		strike: func(s *scene) (hits int) {
-			for i := range scaled(6, 2) {
+			for i := range 6 {
 				coordinator, leader := fake.Cluster.CoordinatorFor(s.reader.Group), fake.Cluster.LeaderFor(s.reader.Topic, 0)
 				for fake.Cluster.CoordinatorFor(s.reader.Group) == coordinator {
 					fake.Cluster.RehashCoordinators()
@@ -237,7 +236,7 @@ func produces(request kmsg.Request, topic string, id [16]byte) bool {
 func dlqMissing(fake *devstack.Fake) fault {
 	set := poisoned
 	set.replicas = -1
-	return fault{name: "DLQ missing, and nobody may create it", quick: true, setting: set, strike: func(s *scene) int {
+	return fault{name: "DLQ missing, and nobody may create it", setting: set, strike: func(s *scene) int {
 		refused := fake.Cluster.Fault(kfake.Fault{
 			Keys: []kmsg.Key{kmsg.CreateTopics}, Topic: s.dlq, Err: kerr.TopicAuthorizationFailed, Count: -1,
 		})

@@ -19,7 +19,7 @@ import (
 // diskFull fills the disk that the database is on, and empties it again. Where this
 // process may not mount a small disk, PostgreSQL is told to say that it is full.
 func diskFull() fault {
-	return fault{name: "disk full", quick: true, setting: setting{during: 10 * time.Second}, strike: func(s *scene) int {
+	return fault{name: "disk full", setting: setting{during: 10 * time.Second}, strike: func(s *scene) int {
 		fill, empty := s.smallDisk()
 		fill()
 		s.await("retries", s.retries("postgres", "53100", 0))
@@ -27,7 +27,7 @@ func diskFull() fault {
 			wait.Until(s.t, 15*time.Second, "unready", r.Answers("/readyz", 503, "53100"))
 			break // the other may be lucky and find room in its pages
 		}
-		s.pause(lasting(5*time.Second, time.Second))
+		s.pause(5 * time.Second)
 		hits := s.retried("postgres", "53100")
 		empty()
 		return hits

@@ -56,6 +56,7 @@ func (s *scene) password() string {
 // remove takes a replica that has ended out of the scene.
 func (s *scene) remove(r *replica) {
 	s.replicas = slices.DeleteFunc(s.replicas, func(one *replica) bool { return one == r })
+	s.uncounted = true
 }
 
 // kill ends a replica as kill -9 does.
@@ -64,6 +65,15 @@ func (s *scene) kill(r *replica) {
 	r.Kill()
 	s.remove(r)
 }
+
+// freeze stops a replica as a hypervisor does, until thaw.
+func (s *scene) freeze(r *replica) {
+	s.t.Helper()
+	r.Signal(syscall.SIGSTOP)
+	s.uncounted = true
+}
+
+func (r *replica) thaw() { r.Signal(syscall.SIGCONT) }
 
 // dies waits for the replica's failpoint to kill it and answers how often it was hit.
 func (s *scene) dies(r *replica) int {

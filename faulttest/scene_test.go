@@ -56,6 +56,10 @@ type scene struct {
 	replicas []*replica
 	watch    *watcher
 	healedAt time.Time
+	// uncounted: no counters of the present replicas tell what became of each record.
+	// One of them was killed or frozen, or the database knows less than they had
+	// counted, or somebody passed records over.
+	uncounted bool
 }
 
 // setting is how a scene differs from the usual one. Zero values are the usual.
@@ -168,7 +172,7 @@ func (s *scene) use(database string) {
 func (s *scene) moveTo(p *devstack.Postgres) {
 	s.t.Helper()
 	u := must(url.Parse(s.url))(s.t)
-	s.cluster = p
+	s.cluster, s.uncounted = p, true
 	s.use(p.DatabaseURL(strings.TrimPrefix(u.Path, "/")))
 	s.watch.follow(s.db)
 	s.proxy.SwitchTo(p.Addr())

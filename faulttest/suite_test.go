@@ -87,10 +87,13 @@ func (f *fault) run(t *testing.T, brokers devtest.Cluster) {
 // healed notes that from now on, as far as it goes, nothing is broken.
 func (s *scene) healed() { s.healedAt = time.Now() }
 
-// exact stops the replicas and has everything judged.
-func (s *scene) exact(name string, hits int, struck, took time.Duration) {
+// exact has everything judged, more strictly if asked to, and stops the replicas.
+func (s *scene) exact(name string, hits int, struck, took time.Duration, stricter ...string) {
 	s.t.Helper()
-	verdict := s.judge("--wait=30s")
+	verdict := s.judge(append([]string{"--wait=30s"}, stricter...)...)
+	if !s.uncounted {
+		s.accounted(verdict.Outcomes)
+	}
 	s.terminate()
 	if committed, positions := must(s.reader.Committed(s.t.Context(), s.admin))(s.t), s.positions(); fmt.Sprint(committed) != fmt.Sprint(positions) {
 		s.t.Errorf("at rest Kafka has %v and the database %v", committed, positions)

@@ -1,0 +1,56 @@
+//go:build faults
+
+package faulttest
+
+import (
+	"fmt"
+	"time"
+
+	"projector/e2e/oracle"
+	"projector/e2e/wait"
+)
+
+// accounted expects the replicas' own counters to say, by partition, what the oracle
+// says became of the records, and to add up to all of them: consumed = applied +
+// duplicate + ignored + dead-lettered.
+func (s *scene) accounted(want map[int32]*oracle.Outcomes) {
+	s.t.Helper()
+	ends := s.ends()
+	wait.Until(s.t, 10*time.Second, "every record is counted once", func() string {
+		got := s.counted()
+		for p, end := range ends {
+			o := got[p]
+			if all := o.Applied + o.Duplicate + o.Ignored + o.DeadLettered; int64(all) != end {
+				return fmt.Sprintf("partition %d: %d counted of %d: %+v", p, all, end, o)
+			}
+		}
+		for p, o := range want {
+			if got[p] != *o {
+				return fmt.Sprintf("partition %d: %+v, want %+v", p, got[p], *o)
+			}
+		}
+		return ""
+	})
+}
+
+// counted adds up what the replicas' metrics say, by partition.
+func (s *scene) counted() map[int32]oracle.Outcomes {
+	s.t.Helper()
+	total := map[int32]oracle.Outcomes{}
+	for _, r := range s.replicas {
+		samples := r.Metrics()
+		for p := range s.setting.partitions {
+			of := func(outcome string) int {
+				return int(samples[fmt.Sprintf(`projector_records_total{outcome=%q,partition="%d",projection=%q,topic=%q}`,
+					outcome, p, s.reader.Projection, s.reader.Topic)])
+			}
+			o := total[p]
+			o.Applied += of("applied")
+			o.Duplicate += of("duplicate")
+			o.Ignored += of("ignored")
+			o.DeadLettered += of("dead_lettered")
+			total[p] = o
+		}
+	}
+	return total
+}
