@@ -7,11 +7,12 @@ FUZZTIME          ?= 30s
 SOAK              ?= 1h
 GOLANGCI_VERSION  ?= v2.15.0
 VERSION           ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT            ?= $(shell git rev-parse HEAD 2>/dev/null)
 
 # -buildvcs=false: the version is stamped below, and Go's own stamp fails in a
 # checkout that belongs to another user.
 BUILDFLAGS        ?= -trimpath -buildvcs=false
-LDFLAGS           ?= -X main.version=$(VERSION)
+LDFLAGS           ?= -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
 BIN               := bin/projector
 TOOLS             := $(CURDIR)/bin/.tools

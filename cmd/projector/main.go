@@ -9,9 +9,6 @@ import (
 	"syscall"
 )
 
-// version is stamped at build time.
-var version = "dev"
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once

@@ -36,7 +36,7 @@ func (u unready) Recovered(int, time.Duration) { u.p.health.OK(conditionSchema) 
 
 // register makes known to the registry what is there from the start.
 func (p *process) register(topic string) {
-	telemetry.RegisterBuildInfo(p.registry, version)
+	telemetry.RegisterBuildInfo(p.registry, version, builtFrom())
 	telemetry.RegisterHealth(p.registry, p.health)
 	telemetry.RegisterPool(p.registry, p.pool)
 	p.metrics.Declare(topic, classNames())

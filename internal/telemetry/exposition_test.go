@@ -19,7 +19,7 @@ func TestEveryFamilyIsDeclaredFromTheStart(t *testing.T) {
 	reg := NewRegistry()
 	h := NewHealth(HealthConfig{})
 	NewMetrics(reg, "account_balance")
-	RegisterBuildInfo(reg, "v1")
+	RegisterBuildInfo(reg, "v1", "")
 	RegisterHealth(reg, h)
 	r := get(t, NewServer("", reg, h, Page{}, quiet()), "/metrics")
 	if r.code != http.StatusOK {

@@ -40,7 +40,7 @@ var contract = []contractFamily{
 	{"projector_inbox_rows", dto.MetricType_GAUGE, "projection"},
 	{"projector_inbox_pruned_total", dto.MetricType_COUNTER, "projection"},
 	{"projector_park_overflow_total", dto.MetricType_COUNTER, "projection"},
-	{"projector_build_info", dto.MetricType_GAUGE, "version, goversion"},
+	{"projector_build_info", dto.MetricType_GAUGE, "version, revision, goversion"},
 	{"projector_ready", dto.MetricType_GAUGE, ""},
 }
 
@@ -68,7 +68,7 @@ func labelNames(m *dto.Metric) []string {
 func TestEveryFamilyHasTheTypeAndLabelsOfTheContract(t *testing.T) {
 	reg := NewRegistry()
 	m := NewMetrics(reg, "account_balance")
-	RegisterBuildInfo(reg, "v1.2.3")
+	RegisterBuildInfo(reg, "v1.2.3", "c851867")
 	RegisterHealth(reg, NewHealth(HealthConfig{}))
 	m.Declare(topic, []string{"version_gap"})
 	m.Retry(DependencyKafka, "timeout")

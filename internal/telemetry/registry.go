@@ -108,12 +108,12 @@ func vectorType(c prometheus.Collector) string {
 }
 
 // RegisterBuildInfo exposes projector_build_info, always 1, with the version of
-// the program and of Go.
-func RegisterBuildInfo(reg prometheus.Registerer, version string) {
+// the program, the commit it was built from (may be empty) and the version of Go.
+func RegisterBuildInfo(reg prometheus.Registerer, version, revision string) {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "projector_build_info",
 		Help:        "Always 1; the labels name the running build.",
-		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
+		ConstLabels: prometheus.Labels{"version": version, "revision": revision, "goversion": runtime.Version()},
 	})
 	info.Set(1)
 	reg.MustRegister(info)

@@ -114,8 +114,8 @@ func TestReadyGaugeFollowsHealth(t *testing.T) {
 
 func TestBuildInfoNamesTheVersion(t *testing.T) {
 	reg := NewRegistry()
-	RegisterBuildInfo(reg, "v1.2.3")
-	if got := gather(t, reg)["projector_build_info"].String(); !strings.Contains(got, "v1.2.3") {
+	RegisterBuildInfo(reg, "v1.2.3", "c851867")
+	if got := gather(t, reg)["projector_build_info"].String(); !strings.Contains(got, "v1.2.3") || !strings.Contains(got, "c851867") {
 		t.Errorf("build info %s", got)
 	}
 }
