@@ -66,6 +66,10 @@ page-pictures: ## Take pictures of the status page into bin/pages, to look at (n
 alerts: ## Make deploy/monitoring/prometheusrule.yaml from alerts.yaml
 	$(GO) test ./deploy -count=1 -run '^TestPrometheusRuleIsTheAlertsFile$$' -update
 
+.PHONY: docs-cli
+docs-cli: ## Make docs/cli.md from the commands
+	$(GO) test ./cmd/projector -count=1 -run '^TestReferenceIsCurrent$$' -update
+
 .PHONY: test-faults
 test-faults: ## Break real servers under the program, every fault there is (15 minutes)
 	$(GO) test -tags faults -count=1 -timeout 20m -v $(TESTFLAGS) ./faulttest/...

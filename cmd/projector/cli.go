@@ -39,7 +39,9 @@ type cli struct {
 	Inbox   inboxCmd   `cmd:"" help:"Look after the markers of messages taken in."`
 	Rebuild rebuildCmd `cmd:"" help:"Build the balances again from the first record beside the live ones, compare them, and put them in their place."`
 	Migrate migrateCmd `cmd:"" help:"Bring the database schema up to date. Safe to run from many places at once."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+
+	Completion completionCmd `cmd:"" help:"Print a script that completes commands, flags and values in a shell."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
 }
 
 // streams is where a command writes: results to out, logs and progress to err.
@@ -52,21 +54,30 @@ const description = `Projects account events from Kafka into account balances, s
 
 Every flag has an environment variable; a flag beats it. Exit status: 0 done, or stopped by a signal while running on; 1 failed or interrupted; 2 wrong usage or configuration.`
 
-// execute runs one command and answers the exit status.
-func execute(ctx context.Context, args []string, stdout, stderr io.Writer) (status int) {
-	var c cli
-	std := &streams{out: stdout, err: stderr}
-	exited := -1
-	parser, err := kong.New(&c,
+// newParser makes the parser of the command line.
+func newParser(options ...kong.Option) (*kong.Kong, error) {
+	return kong.New(new(cli), append([]kong.Option{
 		kong.Name("projector"), kong.Description(description), kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.DefaultEnvars("PROJECTOR"), // of flags whose field names none
+		kong.PostBuild(addManual),
+	}, options...)...)
+}
+
+// execute runs one command and answers the exit status.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) (status int) {
+	std := &streams{out: stdout, err: stderr}
+	exited := -1
+	parser, err := newParser(
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exited = code }),
-		kong.DefaultEnvars("PROJECTOR"), // of flags whose field names none
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std),
 	)
 	if err != nil {
 		return report(stderr, err)
+	}
+	if len(args) > 0 && args[0] == completionRequest {
+		return report(stderr, printSuggestions(stdout, suggest(parser.Model, args[1:])))
 	}
 	if err := forgetEmptyEnvironment(parser.Model); err != nil {
 		return report(stderr, err)

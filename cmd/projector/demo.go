@@ -92,7 +92,7 @@ func (c *demoCmd) Run(ctx context.Context, io *streams) error {
 		return err
 	}
 	bar := newProgressBar(io.err)
-	log, err := telemetry.NewLogger(bar, bar.terminal, c.LogLevel, c.LogFormat)
+	log, err := telemetry.NewLogger(bar, isTerminal(io.err), c.LogLevel, c.LogFormat)
 	if err != nil {
 		return usageError{err}
 	}

@@ -3,36 +3,24 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strconv"
+
+	"projector/internal/telemetry"
 )
 
 // page is what the demo prints for people: aligned, and coloured on a terminal.
 // What cannot be written is lost: there is nobody to tell.
 type page struct {
-	w      io.Writer
-	before func() // makes room: the progress bar may stand where the page goes on
-	colour bool
+	w       io.Writer
+	before  func() // makes room: the progress bar may stand where the page goes on
+	colours bool
 }
 
 func newPage(w io.Writer, before func()) *page {
-	return &page{w: w, before: before, colour: isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+	return &page{w: w, before: before, colours: telemetry.Colours(isTerminal(w))}
 }
 
-// The colours, as the terminal's own numbers.
-const (
-	bold  = "1"
-	dim   = "2"
-	red   = "31"
-	green = "32"
-)
-
-func (p *page) paint(colour, text string) string {
-	if !p.colour {
-		return text
-	}
-	return "\x1b[" + colour + "m" + text + "\x1b[0m"
-}
+func (p *page) paint(colour, text string) string { return painted(p.colours, colour, text) }
 
 func (p *page) printf(format string, args ...any) {
 	p.before()

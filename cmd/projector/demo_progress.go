@@ -3,24 +3,15 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/term"
 )
-
-// isTerminal reports whether somebody looks at w.
-func isTerminal(w io.Writer) bool {
-	file, isFile := w.(*os.File)
-	return isFile && term.IsTerminal(int(file.Fd()))
-}
 
 // progressBar shows how far a step is: a bar on a terminal, else a line every few
 // seconds. Log lines go through it, so that they do not end up in the bar.
 type progressBar struct {
-	terminal bool
+	bar bool
 
 	mu    sync.Mutex
 	w     io.Writer
@@ -31,7 +22,7 @@ type progressBar struct {
 	ended bool
 }
 
-func newProgressBar(w io.Writer) *progressBar { return &progressBar{w: w, terminal: isTerminal(w)} }
+func newProgressBar(w io.Writer) *progressBar { return &progressBar{w: w, bar: movesCursor(w)} }
 
 const (
 	barEvery  = 100 * time.Millisecond
@@ -45,14 +36,14 @@ func (b *progressBar) show(label string, done, total int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now, every := time.Now(), lineEvery
-	if b.terminal {
+	if b.bar {
 		every = barEvery
 	}
 	begins := b.label != label
 	if begins {
 		b.label, b.since, b.last = label, now, now
 	}
-	if !begins && now.Sub(b.last) < every || begins && !b.terminal {
+	if !begins && now.Sub(b.last) < every || begins && !b.bar {
 		return
 	}
 	b.last = now
@@ -60,7 +51,7 @@ func (b *progressBar) show(label string, done, total int) {
 	if total > 0 {
 		text = fmt.Sprintf("%s %s of %s, %s/s", label, grouped(done), grouped(total), rate(done, now.Sub(b.since)))
 	}
-	if !b.terminal {
+	if !b.bar {
 		_, _ = fmt.Fprintln(b.w, text)
 		return
 	}

@@ -74,8 +74,7 @@ func TestDeployWithAMisspeltFlagWouldBeFound(t *testing.T) {
 
 func parserOf(t *testing.T) *kong.Kong {
 	t.Helper()
-	parser, err := kong.New(new(cli), kong.Name("projector"), kong.DefaultEnvars("PROJECTOR"),
-		kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
+	parser, err := newParser(kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func (c *lagCmd) print(std *streams, view *lagView, partitions []partitionLag) e
 		}
 		return lines.flush()
 	}
-	if _, isTerminal := terminalWidth(std.out); c.Watch && isTerminal {
+	if c.Watch && movesCursor(std.out) {
 		_, _ = fmt.Fprint(std.out, "\x1b[H\x1b[2J") // from the top of an empty screen
 	}
 	return c.printTable(std, partitions)

@@ -3,9 +3,6 @@ package main
 import (
 	"io"
 	"log/slog"
-	"os"
-
-	"golang.org/x/term"
 
 	"projector/internal/telemetry"
 )
@@ -17,8 +14,7 @@ type logFlags struct {
 }
 
 func (f *logFlags) logger(w io.Writer) (*slog.Logger, error) {
-	file, isFile := w.(*os.File)
-	log, err := telemetry.NewLogger(w, isFile && term.IsTerminal(int(file.Fd())), f.LogLevel, f.LogFormat)
+	log, err := telemetry.NewLogger(w, isTerminal(w), f.LogLevel, f.LogFormat)
 	if err != nil {
 		return nil, usageError{err}
 	}

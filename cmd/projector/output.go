@@ -5,15 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/term"
-
 	"projector/errclass"
+	"projector/internal/telemetry"
 )
 
 // outputFlags say how results are printed.
@@ -81,7 +79,8 @@ func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 type table struct {
 	out     *bufio.Writer
 	columns []column
-	limit   int // characters of a row; 0: as many as it takes
+	limit   int  // characters of a row; 0: as many as it takes
+	colours bool // the header stands out
 }
 
 // column is one column of a table. The last one has no width.
@@ -100,7 +99,7 @@ const (
 // newTable makes a table for w: what does not fit a column is cut on a terminal only.
 // The column called flexible takes what the terminal has to spare.
 func newTable(w io.Writer, flexible string, columns ...column) *table {
-	t := &table{out: bufio.NewWriter(w), columns: columns}
+	t := &table{out: bufio.NewWriter(w), columns: columns, colours: telemetry.Colours(isTerminal(w))}
 	if width, isTerminal := terminalWidth(w); isTerminal {
 		t.limit = max(width, narrowest)
 		t.widen(flexible)
@@ -127,10 +126,17 @@ func (t *table) header() {
 	for i, c := range t.columns {
 		names[i] = c.name
 	}
-	t.row(names...)
+	t.out.WriteString(painted(t.colours, bold, t.line(names)))
+	t.out.WriteByte('\n')
 }
 
 func (t *table) row(cells ...string) {
+	t.out.WriteString(t.line(cells))
+	t.out.WriteByte('\n')
+}
+
+// line is a row as text.
+func (t *table) line(cells []string) string {
 	var line strings.Builder
 	for i, cell := range cells {
 		c := t.columns[i]
@@ -152,24 +158,10 @@ func (t *table) row(cells ...string) {
 	if t.limit > 0 {
 		text = clipped(text, t.limit)
 	}
-	t.out.WriteString(text)
-	t.out.WriteByte('\n')
+	return text
 }
 
 func (t *table) flush() error { return t.out.Flush() }
-
-// terminalWidth is how wide a terminal is, if w is one.
-func terminalWidth(w io.Writer) (int, bool) {
-	file, isFile := w.(*os.File)
-	if !isFile || !term.IsTerminal(int(file.Fd())) {
-		return 0, false
-	}
-	width, _, err := term.GetSize(int(file.Fd()))
-	if err != nil {
-		return 0, true
-	}
-	return width, true
-}
 
 // printable replaces what could move a terminal's cursor: ids are the producer's.
 func printable(text string) string {
@@ -230,8 +222,7 @@ const (
 )
 
 func newProgress(w io.Writer, what string) *progress {
-	_, isTerminal := terminalWidth(w)
-	return &progress{out: w, what: what, terminal: isTerminal, last: time.Now()}
+	return &progress{out: w, what: what, terminal: movesCursor(w), last: time.Now()}
 }
 
 func (p *progress) update(done, total int64) {

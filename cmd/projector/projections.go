@@ -33,17 +33,22 @@ func (f *groupFlags) kind() (readmodel.Kind, error) {
 	if k := kindNamed(f.Projection); k != nil {
 		return k, nil
 	}
+	return nil, usagef("--projection (PROJECTION): %q is unknown; use %s", f.Projection, strings.Join(projectionNames(), ", "))
+}
+
+// projectionNames are the names of the projections.
+func projectionNames() []string {
 	var names []string
 	for _, k := range kinds() {
 		names = append(names, k.Name())
 	}
-	return nil, usagef("--projection (PROJECTION): %q is unknown; use %s", f.Projection, strings.Join(names, ", "))
+	return names
 }
 
 // balanceFlags are those of commands that are about accounts, whose state only the
 // projection account_balance keeps.
 type balanceFlags struct {
-	Projection string `env:"PROJECTION" default:"account_balance" group:"Projection" help:"Only account_balance knows accounts and gaps (default account_balance)."`
+	Projection string `env:"PROJECTION" default:"account_balance" only:"account_balance" group:"Projection" help:"Only account_balance knows accounts and gaps (default account_balance)."`
 }
 
 func (f *balanceFlags) validate() error {

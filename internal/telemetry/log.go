@@ -14,9 +14,8 @@ import (
 // NewLogger returns the program's logger.
 //
 // level is debug, info, warn or error ("" is info); format is text or json (""
-// is text on a terminal, else json). Text has colours only on a terminal, and
-// none when NO_COLOR is set. An unknown name is an error that names the flag
-// and what it takes.
+// is text on a terminal, else json). Text has the colours that Colours allows.
+// An unknown name is an error that names the flag and what it takes.
 func NewLogger(w io.Writer, isTerminal bool, level, format string) (*slog.Logger, error) {
 	lvl, err := parseLevel(level)
 	if err != nil {
@@ -38,6 +37,12 @@ func NewLogger(w io.Writer, isTerminal bool, level, format string) (*slog.Logger
 	}
 }
 
+// Colours reports whether text may be coloured: on a terminal, unless NO_COLOR is
+// set to anything (https://no-color.org) or the terminal says that it is dumb.
+func Colours(isTerminal bool) bool {
+	return isTerminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
 func parseLevel(name string) (slog.Level, error) {
 	switch strings.ToLower(name) {
 	case "debug":
@@ -56,7 +61,7 @@ func parseLevel(name string) (slog.Level, error) {
 func textHandler(w io.Writer, isTerminal bool, level slog.Level) slog.Handler {
 	opts := &tint.Options{
 		Level:      level,
-		NoColor:    !isTerminal || os.Getenv("NO_COLOR") != "",
+		NoColor:    !Colours(isTerminal),
 		TimeFormat: "2006-01-02T15:04:05.000Z07:00",
 	}
 	if isTerminal {

@@ -16,19 +16,23 @@ func TestLogFormats(t *testing.T) {
 		terminal bool
 		format   string
 		noColor  string
+		term     string
 		json     bool
 		colour   bool
 	}{
-		{"default on a terminal", true, "", "", false, true},
-		{"default elsewhere", false, "", "", true, false},
-		{"text elsewhere has no colours", false, "text", "", false, false},
-		{"NO_COLOR on a terminal", true, "text", "1", false, false},
-		{"json on a terminal", true, "json", "", true, false},
-		{"upper case", true, "JSON", "", true, false},
+		{"default on a terminal", true, "", "", "xterm", false, true},
+		{"default elsewhere", false, "", "", "xterm", true, false},
+		{"text elsewhere has no colours", false, "text", "", "xterm", false, false},
+		{"NO_COLOR on a terminal", true, "text", "1", "xterm", false, false},
+		{"NO_COLOR that says nothing", true, "text", "", "xterm", false, true},
+		{"a dumb terminal", true, "", "", "dumb", false, false},
+		{"json on a terminal", true, "json", "", "xterm", true, false},
+		{"upper case", true, "JSON", "", "xterm", true, false},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Setenv("NO_COLOR", tc.noColor)
+			t.Setenv("TERM", tc.term)
 			var out bytes.Buffer
 			log, err := NewLogger(&out, tc.terminal, "info", tc.format)
 			if err != nil {

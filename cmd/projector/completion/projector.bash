@@ -1,0 +1,41 @@
+# Completes the commands, flags and values of projector in bash 3.2 or newer.
+# The program itself knows them; this script asks it.
+
+_projector() {
+  local word last i before='' words=()
+  COMPREPLY=()
+
+  # Bash takes --flag=value apart at "=", which the program wants in one piece.
+  for ((i = 1; i <= COMP_CWORD; i++)); do
+    word=${COMP_WORDS[i]}
+    last=''
+    ((${#words[@]} > 0)) && last=${words[${#words[@]} - 1]}
+    if [[ $word == '=' && $last == --* && $last != *=* ]] || [[ $last == --*= && $COMP_WORDBREAKS == *=* ]]; then
+      words[${#words[@]} - 1]=$last$word
+    else
+      words+=("$word")
+    fi
+  done
+
+  # It replaces only what stands behind the "=".
+  last=${words[${#words[@]} - 1]}
+  [[ $last == --*=* && $COMP_WORDBREAKS == *=* ]] && before=${last%%=*}=
+
+  while IFS=$'\t' read -r word _; do
+    if [[ $word == ':files' ]]; then
+      # Readline knows names of files best, but only while it completes, and from 4.0.
+      compopt -o default 2>/dev/null ||
+        while IFS= read -r word; do COMPREPLY+=("$word"); done < <(compgen -f -- "${last#"$before"}")
+    else
+      COMPREPLY+=("${word#"$before"}")
+    fi
+  done < <("${COMP_WORDS[0]/#\~/$HOME}" __complete "${words[@]}" 2>/dev/null)
+
+  # A flag that takes a value is not at its end.
+  if ((${#COMPREPLY[@]} == 1)) && [[ ${COMPREPLY[0]} == *= ]]; then
+    compopt -o nospace 2>/dev/null
+  fi
+  return 0
+}
+
+complete -F _projector projector

@@ -1,0 +1,38 @@
+#compdef projector
+# Completes the commands, flags and values of projector in zsh.
+# The program itself knows them; this script asks it.
+compdef _projector projector
+
+_projector() {
+  local program=${~${(Q)words[1]}} line text about
+  local -a whole unfinished
+
+  for line in "${(@f)$("$program" __complete "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)}"; do
+    text=${line%%$'\t'*}
+    about=${line#*$'\t'}
+    if [[ $text == ':files' ]]; then
+      compset -P '--[^=]#='
+      _files
+      return
+    fi
+    [[ -n $text ]] || continue
+    text=${text//:/\\:}
+    [[ -n $about && $about != $line ]] && text+=:$about
+    if [[ ${text%%:*} == *= ]]; then
+      unfinished+=("$text")
+    else
+      whole+=("$text")
+    fi
+  done
+
+  # A flag that takes a value is not at its end.
+  local -i found=1
+  ((${#unfinished})) && _describe -t flags 'flag' unfinished -S '' && found=0
+  ((${#whole})) && _describe -t words 'word' whole && found=0
+  return found
+}
+
+# Loaded by name from a folder of fpath, the file is the function at its first call.
+if [[ ${funcstack[1]} == _projector ]]; then
+  _projector "$@"
+fi
