@@ -44,3 +44,17 @@ func Query(name string) string {
 	}
 	return string(text)
 }
+
+// Names maps the text of each query to its name.
+func Names() map[string]string {
+	files, err := queries.ReadDir("queries")
+	if err != nil {
+		panic(fmt.Sprintf("sql: %v", err)) // they are part of the program
+	}
+	names := make(map[string]string, len(files))
+	for _, file := range files {
+		name := strings.TrimSuffix(file.Name(), ".sql")
+		names[Query(name)] = name
+	}
+	return names
+}

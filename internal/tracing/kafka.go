@@ -1,0 +1,113 @@
+package tracing
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/plugin/kotel"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"projector/errclass"
+)
+
+var w3c = propagation.TraceContext{}
+
+// traceparent is the header by which W3C Trace Context names the caller's span:
+// version, trace, span and flags, in hex with hyphens between them. A version yet to
+// come may append more.
+const (
+	traceparent       = "traceparent"
+	traceparentLength = 55
+	flagsAt           = 53
+	sampledFlag       = 1
+)
+
+// decision reports what a record's producer has decided, if it has. A header that
+// cannot be read decides nothing. Most records have none or one that says no: they
+// cost a look and no memory.
+func decision(headers []kgo.RecordHeader) (sampled, decided bool) {
+	for i := range headers {
+		if headers[i].Key != traceparent {
+			continue
+		}
+		value := headers[i].Value
+		if len(value) < traceparentLength {
+			return false, false
+		}
+		var flags [1]byte
+		if _, err := hex.Decode(flags[:], value[flagsAt:traceparentLength]); err != nil {
+			return false, false
+		}
+		if flags[0]&sampledFlag == 0 {
+			return false, true
+		}
+		valid := parent(context.Background(), headers).IsSampled()
+		return valid, valid
+	}
+	return false, false
+}
+
+// parent is the producer's span.
+func parent(ctx context.Context, headers []kgo.RecordHeader) trace.SpanContext {
+	return trace.SpanContextFromContext(withParent(ctx, headers))
+}
+
+func withParent(ctx context.Context, headers []kgo.RecordHeader) context.Context {
+	return w3c.Extract(ctx, kotel.NewRecordCarrier(&kgo.Record{Headers: headers}))
+}
+
+// consuming begins the span of a record while it waits in the client. A record that is
+// followed is told by its Context from then on; all others have none.
+type consuming struct{ t *Tracing }
+
+// OnFetchRecordBuffered implements kgo.HookFetchRecordBuffered.
+func (h consuming) OnFetchRecordBuffered(r *kgo.Record) {
+	if !r.Attrs.IsControl() && h.t.begins(r.Headers) {
+		h.t.consumed.OnFetchRecordBuffered(r)
+	}
+}
+
+// OnFetchRecordUnbuffered implements kgo.HookFetchRecordUnbuffered.
+func (h consuming) OnFetchRecordUnbuffered(r *kgo.Record, _ bool) {
+	if r.Context != nil {
+		h.t.end(trace.SpanFromContext(r.Context))
+	}
+}
+
+// publishing has a dead letter's publishing in the trace of its record.
+type publishing struct{ t *Tracing }
+
+// OnProduceRecordBuffered implements kgo.HookProduceRecordBuffered.
+func (h publishing) OnProduceRecordBuffered(r *kgo.Record) {
+	if sampled, _ := decision(r.Headers); sampled && h.t.takeRoom() {
+		r.Context = withParent(r.Context, r.Headers)
+		h.t.published.OnProduceRecordBuffered(r)
+	}
+}
+
+// OnProduceRecordUnbuffered implements kgo.HookProduceRecordUnbuffered.
+func (h publishing) OnProduceRecordUnbuffered(r *kgo.Record, err error) {
+	if recording(r.Context) {
+		h.t.published.OnProduceRecordUnbuffered(r, safe(err))
+		h.t.live.Add(-1)
+	}
+}
+
+// recording reports whether there is a span to add to.
+func recording(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
+
+// withoutKey keeps the record's key out of the spans.
+func withoutKey(*kgo.Record) (string, error) { return "", errNoKey }
+
+var errNoKey = errors.New("keys are not told")
+
+// safe is err with a text that carries no row, no payload and no password.
+func safe(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(errclass.Safe(err))
+}

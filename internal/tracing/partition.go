@@ -1,0 +1,158 @@
+package tracing
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"projector/errclass"
+	"projector/projection"
+	"projector/projection/event"
+)
+
+// mostLinks bounds how many records a flush's span names; every followed record names
+// its flush in any case.
+const mostLinks = 128
+
+// Partition follows the records of one partition from judging to the transaction they
+// end in. One goroutine uses it, but for Pick.
+type Partition struct {
+	t          *Tracing
+	attributes []attribute.KeyValue // of each flush
+	followed   []followed           // judged and not durable, by offset
+	flush      trace.Span           // under way; nil: none that has a followed record
+	doing      trace.Span           // what the statements to come are for; nil: nothing that is followed
+}
+
+// followed is a record on its way.
+type followed struct {
+	offset int64
+	span   trace.Span
+}
+
+// Pick appends those of the records that are followed.
+func (*Partition) Pick(picked, records []*kgo.Record) []*kgo.Record {
+	for _, r := range records {
+		if r.Context != nil {
+			picked = append(picked, r)
+		}
+	}
+	return picked
+}
+
+// Judging begins the spans of records that are judged now. What is read for the chunk
+// they are in is told of the first.
+func (p *Partition) Judging(picked []*kgo.Record) {
+	p.doing = nil
+	for _, r := range picked {
+		if !p.t.takeRoom() {
+			return
+		}
+		_, span := p.t.consumed.WithProcessSpan(r)
+		p.followed = append(p.followed, followed{r.Offset, span})
+		if p.doing == nil {
+			p.doing = span
+		}
+	}
+}
+
+// Flushing begins the span of the flush of everything before next, if a followed
+// record is in it.
+func (p *Partition) Flushing(next int64) {
+	p.doing = nil
+	in := p.before(next)
+	if len(in) == 0 {
+		return
+	}
+	links := make([]trace.Link, 0, min(len(in), mostLinks))
+	for _, f := range in[:cap(links)] {
+		links = append(links, trace.Link{SpanContext: f.span.SpanContext()})
+	}
+	_, p.flush = p.t.tracer.Start(context.Background(), p.t.cfg.Projection+" flush",
+		trace.WithLinks(links...), trace.WithAttributes(p.attributes...))
+	p.doing = p.flush
+}
+
+// before are the followed records before next.
+func (p *Partition) before(next int64) []followed {
+	n := 0
+	for n < len(p.followed) && p.followed[n].offset < next {
+		n++
+	}
+	return p.followed[:n]
+}
+
+// Context is ctx with the span of what is being done.
+func (p *Partition) Context(ctx context.Context) context.Context {
+	if p.doing == nil {
+		return ctx
+	}
+	return trace.ContextWithSpan(ctx, p.doing)
+}
+
+// Flushed ends the spans of what has become durable.
+func (p *Partition) Flushed(next int64, c *projection.Changes) {
+	if p.flush == nil {
+		return
+	}
+	in := p.before(next)
+	link := trace.Link{SpanContext: p.flush.SpanContext()}
+	classes := classesOf(in, c.Letters)
+	for _, f := range in {
+		f.span.AddLink(link)
+		if class, dead := classes[f.offset]; dead {
+			f.span.SetAttributes(attribute.String("projector.class", string(class)))
+			f.span.SetStatus(codes.Error, "dead-lettered as "+string(class))
+		}
+		p.t.end(f.span)
+	}
+	p.forget(len(in))
+	p.flush.SetAttributes(
+		attribute.Int("messaging.batch.message_count", c.Records),
+		attribute.Int("projector.dead_letters", len(c.Letters)),
+		attribute.Int("projector.followed", len(in)),
+	)
+	p.flush.End()
+	p.flush, p.doing = nil, nil
+}
+
+// classesOf tells which of the records are dead letters.
+func classesOf(in []followed, letters []projection.DeadLetter) map[int64]event.Class {
+	if len(in) == 0 || len(letters) == 0 {
+		return nil
+	}
+	classes := make(map[int64]event.Class, len(in))
+	first, last := in[0].offset, in[len(in)-1].offset
+	for i := range letters {
+		if at := letters[i].Record.Offset; at >= first && at <= last {
+			classes[at] = letters[i].Class
+		}
+	}
+	return classes
+}
+
+// forget takes the first n of the followed records away.
+func (p *Partition) forget(n int) {
+	kept := copy(p.followed, p.followed[n:])
+	clear(p.followed[kept:])
+	p.followed = p.followed[:kept]
+}
+
+// Dropped ends the spans of what is given up: its records will be read again, and get
+// new ones.
+func (p *Partition) Dropped(reason error) {
+	text := errclass.Safe(reason)
+	for _, f := range p.followed {
+		f.span.AddEvent("read again", trace.WithAttributes(attribute.String("reason", text)))
+		p.t.end(f.span)
+	}
+	p.forget(len(p.followed))
+	if p.flush != nil {
+		p.flush.SetStatus(codes.Error, text)
+		p.flush.End()
+	}
+	p.flush, p.doing = nil, nil
+}

@@ -1,0 +1,168 @@
+package tracing
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+
+	"github.com/exaring/otelpgx"
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/plugin/kotel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"projector/internal/retry"
+	"projector/sql"
+)
+
+// Config is what Tracing needs.
+type Config struct {
+	Settings
+	Topic      string
+	Group      string
+	Projection string
+	Version    string // of the program
+	// Spans counts what became of spans; it must be cheap and safe for concurrent use.
+	Spans func(Result, int)
+	Log   *slog.Logger
+}
+
+// Result is what became of a span.
+type Result string
+
+// The results. Dropped spans are those that were not begun, or not sent, because too
+// many were under way.
+const (
+	Exported Result = "exported"
+	Failed   Result = "failed"
+	Dropped  Result = "dropped"
+)
+
+// Results lists every result.
+func Results() []Result { return []Result{Exported, Failed, Dropped} }
+
+// mostLive is how many spans of records may be under way at once, about 2 KB each.
+const mostLive = 1024
+
+// Tracing is the tracing of one process. Its methods are safe for concurrent use.
+type Tracing struct {
+	cfg       Config
+	provider  *sdk.TracerProvider
+	tracer    trace.Tracer
+	consumed  *kotel.Tracer
+	published *kotel.Tracer
+	waiting   atomic.Int64 // spans that have ended and not left
+	live      atomic.Int64 // spans of records that have not ended
+}
+
+// New prepares tracing and connects to nothing. It sets no global of OpenTelemetry's:
+// whoever is to be traced is handed what it needs.
+func New(ctx context.Context, cfg Config) (*Tracing, error) {
+	sender, err := otlptracehttp.New(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("make the OTLP exporter: %w", err)
+	}
+	described, err := describe(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tracing{cfg: cfg}
+	outage := retry.Throttle(cfg.Log, nil, "export spans", "projector.dependency", "otlp")
+	t.provider = sdk.NewTracerProvider(
+		sdk.WithResource(described),
+		// Only what is to be followed is begun, so all of it is recorded; what has a
+		// parent goes by it.
+		sdk.WithSampler(sdk.ParentBased(sdk.AlwaysSample())),
+		sdk.WithSpanProcessor(newQueue(t, &sending{SpanExporter: sender, t: t, outage: outage})),
+	)
+	t.tracer = t.provider.Tracer("projector", trace.WithInstrumentationVersion(cfg.Version))
+	t.consumed = kotel.NewTracer(kotel.TracerProvider(t.provider), kotel.TracerPropagator(w3c),
+		kotel.KeyFormatter(withoutKey), kotel.ConsumerGroup(cfg.Group))
+	// It puts nothing on the records it publishes: a dead letter keeps its headers byte
+	// for byte, the producer's traceparent among them.
+	t.published = kotel.NewTracer(kotel.TracerProvider(t.provider), kotel.TracerPropagator(propagation.NewCompositeTextMapPropagator()),
+		kotel.KeyFormatter(withoutKey))
+	return t, nil
+}
+
+// describe is what is said of this process with every span; the environment's
+// OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES come last and so win.
+func describe(ctx context.Context, cfg Config) (*resource.Resource, error) {
+	r, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
+		attribute.String("service.name", "projector"),
+		attribute.String("service.version", cfg.Version),
+	), resource.WithFromEnv())
+	if err != nil {
+		return nil, errors.New("OTEL_RESOURCE_ATTRIBUTES: is not a list of key=value, separated by commas")
+	}
+	return r, nil
+}
+
+// Shutdown sends what waits, for as long as ctx allows.
+func (t *Tracing) Shutdown(ctx context.Context) { _ = t.provider.Shutdown(ctx) } // what cannot be sent is given up
+
+// Consuming are the hooks of the client that consumes.
+func (t *Tracing) Consuming() kgo.Hook { return consuming{t} }
+
+// Publishing are the hooks of the client that publishes dead letters.
+func (t *Tracing) Publishing() kgo.Hook { return publishing{t} }
+
+// Database traces the statements that serve followed records.
+func (t *Tracing) Database() pgx.QueryTracer {
+	names := sql.Names()
+	return database{otelpgx.NewTracer(
+		otelpgx.WithTracerProvider(t.provider), otelpgx.WithMeterProvider(noop.NewMeterProvider()),
+		otelpgx.WithSpanNameCtxFunc(func(_ context.Context, text string) string {
+			return cmp.Or(names[text], strings.ToUpper(text)) // the others are BEGIN, COMMIT and ROLLBACK
+		}),
+	)}
+}
+
+// Partition follows the records of one partition.
+func (t *Tracing) Partition(number int32) *Partition {
+	return &Partition{t: t, attributes: []attribute.KeyValue{
+		attribute.String("messaging.system", "kafka"),
+		attribute.String("messaging.destination.name", t.cfg.Topic),
+		attribute.String("messaging.destination.partition.id", fmt.Sprint(number)),
+		attribute.String("messaging.consumer.group.name", t.cfg.Group),
+	}}
+}
+
+// begins reports whether a record with these headers is to be followed, and takes the
+// room for its span.
+func (t *Tracing) begins(headers []kgo.RecordHeader) bool {
+	sampled, decided := decision(headers)
+	if !decided {
+		sampled = t.cfg.Ratio > 0 && rand.Float64() < t.cfg.Ratio //nolint:gosec // G404: a sample, no secret
+	}
+	return sampled && t.takeRoom()
+}
+
+// takeRoom takes the room for the span of a record, if there is any.
+func (t *Tracing) takeRoom() bool {
+	if t.waiting.Load() < mostWaiting {
+		if t.live.Add(1) <= mostLive {
+			return true
+		}
+		t.live.Add(-1)
+	}
+	t.cfg.Spans(Dropped, 1)
+	return false
+}
+
+// end ends the span of a record.
+func (t *Tracing) end(span trace.Span) {
+	span.End()
+	t.live.Add(-1)
+}

@@ -1,0 +1,400 @@
+package tracing_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/twmb/franz-go/pkg/kgo"
+	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"projector/internal/devstack/devtest"
+	"projector/internal/tracing"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/sql"
+)
+
+const (
+	traceID  = "4bf92f3577b34da6a3ce929d0e0e4736"
+	parentID = "00f067aa0ba902b7"
+	sampled  = "00-" + traceID + "-" + parentID + "-01"
+)
+
+// secret stands in keys, values and messages of PostgreSQL: never in a span.
+const secret = "1234567.89"
+
+// counts are what became of spans.
+type counts struct {
+	mu sync.Mutex
+	of map[tracing.Result]int
+}
+
+func (c *counts) add(r tracing.Result, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = map[tracing.Result]int{}
+	}
+	c.of[r] += n
+}
+
+func (c *counts) get(r tracing.Result) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.of[r]
+}
+
+// start makes a tracing that sends to url.
+func start(t testing.TB, url string, ratio float64, log *slog.Logger) (*tracing.Tracing, *counts) {
+	t.Helper()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+	counted := &counts{}
+	tr, err := tracing.New(t.Context(), tracing.Config{
+		Settings: tracing.Settings{Ratio: ratio}, Topic: "account-events", Group: "g", Projection: "account_balance",
+		Version: "v1", Spans: counted.add, Log: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr, counted
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// end shuts down within a time that is ample where something answers.
+func end(tr *tracing.Tracing) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	tr.Shutdown(ctx)
+}
+
+// record has headers of alternating names and values.
+func record(offset int64, headers ...string) *kgo.Record {
+	r := &kgo.Record{Topic: "account-events", Partition: 3, Offset: offset, Key: []byte("key-" + secret), Value: []byte(secret)}
+	for pair := range slices.Chunk(headers, 2) {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: pair[0], Value: []byte(pair[1])})
+	}
+	return r
+}
+
+// fetch has records pass through the hooks of the client that consumes.
+func fetch(tr *tracing.Tracing, records ...*kgo.Record) []*kgo.Record {
+	hook := tr.Consuming()
+	for _, r := range records {
+		hook.(kgo.HookFetchRecordBuffered).OnFetchRecordBuffered(r)
+	}
+	for _, r := range records {
+		hook.(kgo.HookFetchRecordUnbuffered).OnFetchRecordUnbuffered(r, true)
+	}
+	return records
+}
+
+func TestTheProducerDecidesWhichRecordsAreFollowed(t *testing.T) {
+	for name, c := range map[string]struct {
+		headers []string
+		ratio   float64
+		want    bool
+	}{
+		"sampled":                    {[]string{"source", "core", "traceparent", sampled}, 0, true},
+		"not sampled":                {[]string{"traceparent", sampled[:53] + "00"}, 1, false},
+		"other flags only":           {[]string{"traceparent", sampled[:53] + "02"}, 1, false},
+		"the first counts":           {[]string{"traceparent", sampled[:53] + "00", "traceparent", sampled}, 1, false},
+		"a version to come":          {[]string{"traceparent", "01" + sampled[2:] + "-more"}, 0, true},
+		"nothing, ratio 0":           {nil, 0, false},
+		"nothing, ratio 1":           {[]string{"tracestate", "a=b"}, 1, true},
+		"not readable, ratio 0":      {[]string{"traceparent", "00-" + strings.Repeat("0", 32) + sampled[35:]}, 0, false},
+		"not readable, ratio 1":      {[]string{"traceparent", sampled[:53] + "zz"}, 1, true},
+		"too short, ratio 0":         {[]string{"traceparent", "01"}, 0, false},
+		"empty, ratio 1":             {[]string{"traceparent", ""}, 1, true},
+		"upper case is another name": {[]string{"Traceparent", sampled}, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr, _ := start(t, devtest.Spans(t).URL, c.ratio, quiet)
+			defer end(tr)
+			records := fetch(tr, record(7, c.headers...))
+			if got := len(tr.Partition(3).Pick(nil, records)) == 1; got != c.want {
+				t.Errorf("followed: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// The end of a transaction is a record too, with a key and a value that are no event's.
+func TestControlRecordsAreNotFollowed(t *testing.T) {
+	tr, _ := start(t, devtest.Spans(t).URL, 1, quiet)
+	defer end(tr)
+	marker := record(1)
+	marker.Attrs = kgo.NewRecordAttrs(kgo.RecordAttrsOpts{Control: true})
+	if fetch(tr, marker); marker.Context != nil {
+		t.Error("followed")
+	}
+}
+
+func TestARecordIsFollowedToItsTransaction(t *testing.T) {
+	received := devtest.Spans(t)
+	tr, counted := start(t, received.URL, 0, quiet)
+	records := fetch(tr, record(10), record(11, "traceparent", sampled, "tracestate", "vendor=x"), record(12, "traceparent", sampled), record(13, "traceparent", sampled))
+	p, db := tr.Partition(3), tr.Database().(interface {
+		pgx.QueryTracer
+		pgx.BatchTracer
+	})
+	statement := func(sql string, err error) {
+		ctx := db.TraceQueryStart(p.Context(t.Context()), nil, pgx.TraceQueryStartData{SQL: sql, Args: []any{secret}})
+		db.TraceQueryEnd(ctx, nil, pgx.TraceQueryEndData{Err: err})
+	}
+	statement(sql.Query("position_load"), nil)
+	p.Judging(p.Pick(nil, records))
+	statement(sql.Query("load_accounts"), nil)
+	p.Flushing(13) // the last one is of the next flush
+	ctx := db.TraceBatchStart(p.Context(t.Context()), nil, pgx.TraceBatchStartData{Batch: &pgx.Batch{}})
+	db.TraceBatchQuery(ctx, nil, pgx.TraceBatchQueryData{SQL: sql.Query("position_move"), Args: []any{secret}})
+	refused := &pgconn.PgError{Severity: "ERROR", Code: "22P02", Message: "invalid input syntax: " + secret, Detail: secret}
+	db.TraceBatchEnd(ctx, nil, pgx.TraceBatchEndData{Err: refused})
+	statement("COMMIT", nil)
+	p.Flushed(13, &projection.Changes{Records: 3, Letters: []projection.DeadLetter{{
+		Class: event.VersionGap, Record: projection.Record{Offset: 12}, Message: secret,
+	}}})
+	statement(sql.Query("position_load"), nil)
+	p.Dropped(errors.New("drained"))
+	end(tr)
+
+	flush := one(t, received.Named("account_balance flush"))
+	if hex.EncodeToString(flush.GetTraceId()) == traceID || len(flush.GetParentSpanId()) > 0 {
+		t.Error("the flush is in the trace of one of its records")
+	}
+	process := received.Named("account-events process")
+	if len(process) != 3 {
+		t.Fatalf("%d records followed, want 3", len(process))
+	}
+	slices.SortFunc(process, func(a, b *otlp.Span) int {
+		return int(number(a, "messaging.kafka.message.offset") - number(b, "messaging.kafka.message.offset"))
+	})
+	var links [][]byte
+	for _, l := range flush.GetLinks() {
+		links = append(links, l.GetSpanId())
+	}
+	for i, s := range process {
+		if hex.EncodeToString(s.GetTraceId()) != traceID {
+			t.Errorf("record %d is in trace %x", i, s.GetTraceId())
+		}
+		in := slices.ContainsFunc(links, func(id []byte) bool { return bytes.Equal(id, s.GetSpanId()) })
+		back := len(s.GetLinks()) == 1 && bytes.Equal(s.GetLinks()[0].GetSpanId(), flush.GetSpanId())
+		if want := i < 2; in != want || back != want {
+			t.Errorf("record %d: linked by the flush %v, links to it %v; want %v", i, in, back, want)
+		}
+	}
+	if process[1].GetStatus().GetCode() != otlp.Status_STATUS_CODE_ERROR || process[0].GetStatus().GetCode() == otlp.Status_STATUS_CODE_ERROR {
+		t.Error("the dead letter is not told from the others")
+	}
+	if e := process[2].GetEvents(); len(e) != 1 || e[0].GetName() != "read again" {
+		t.Errorf("events of the record that was given up: %v", e)
+	}
+	receive := received.Named("account-events receive")
+	if len(receive) != 3 || hex.EncodeToString(receive[0].GetParentSpanId()) != parentID || receive[0].GetTraceState() != "vendor=x" {
+		t.Errorf("the producer's span is not the parent: %v", receive)
+	}
+	for name, parent := range map[string]*otlp.Span{"batch start": flush, "COMMIT": flush, "load_accounts": process[0]} {
+		if s := one(t, received.Named(name)); !bytes.Equal(s.GetParentSpanId(), parent.GetSpanId()) {
+			t.Errorf("%s is not part of %s", name, parent.GetName())
+		}
+	}
+	if s := one(t, received.Named("batch start")); !strings.Contains(s.String(), "22P02") {
+		t.Errorf("the SQLSTATE is missing: %v", s)
+	}
+	if bytes.Contains(received.Raw(), []byte(secret)) {
+		t.Error("a span tells a key, a value or a parameter")
+	}
+	if n := len(received.All()); counted.get(tracing.Exported) != n || counted.get(tracing.Dropped)+counted.get(tracing.Failed) != 0 {
+		t.Errorf("%v counted, %d spans arrived", counted.of, n)
+	}
+}
+
+func TestADeadLetterIsPublishedAsItIs(t *testing.T) {
+	received := devtest.Spans(t)
+	tr, _ := start(t, received.URL, 1, quiet)
+	hook := tr.Publishing()
+	publish := func(r *kgo.Record, err error) *kgo.Record {
+		r.Topic, r.Context = "account-events.dlq", t.Context()
+		hook.(kgo.HookProduceRecordBuffered).OnProduceRecordBuffered(r)
+		hook.(kgo.HookProduceRecordUnbuffered).OnProduceRecordUnbuffered(r, err)
+		return r
+	}
+	followed := publish(record(1, "traceparent", sampled, "tracestate", "vendor=x"), errors.New("refused: "+secret))
+	other := publish(record(2, "source", "core"), nil)
+	end(tr)
+	if got := followed.Headers; len(got) != 2 || string(got[0].Value) != sampled || string(got[1].Value) != "vendor=x" {
+		t.Errorf("headers %v", got)
+	}
+	if len(other.Headers) != 1 {
+		t.Errorf("headers %v", other.Headers)
+	}
+	s := one(t, received.All())
+	if s.GetName() != "account-events.dlq publish" || hex.EncodeToString(s.GetTraceId()) != traceID || hex.EncodeToString(s.GetParentSpanId()) != parentID {
+		t.Errorf("span %v", s)
+	}
+	if bytes.Contains(received.Raw(), []byte(secret)) {
+		t.Error("a span tells a key, a value or an error's text")
+	}
+}
+
+func TestAFlushThatIsGivenUpEnds(t *testing.T) {
+	received := devtest.Spans(t)
+	tr, _ := start(t, received.URL, 0, quiet)
+	p := tr.Partition(0)
+	p.Judging(p.Pick(nil, fetch(tr, record(1, "traceparent", sampled))))
+	p.Flushing(2)
+	p.Dropped(projection.ErrFenced)
+	p.Flushed(9, &projection.Changes{}) // of what was not followed
+	end(tr)
+	if s := one(t, received.Named("account_balance flush")); s.GetStatus().GetCode() != otlp.Status_STATUS_CODE_ERROR {
+		t.Errorf("status %v", s.GetStatus())
+	}
+	if n := len(received.All()); n != 3 {
+		t.Errorf("%d spans, want receive, process and flush", n)
+	}
+}
+
+func TestFlushOfManyNamesSome(t *testing.T) {
+	received := devtest.Spans(t)
+	tr, _ := start(t, received.URL, 1, quiet)
+	p := tr.Partition(0)
+	for offset := range int64(300) {
+		p.Judging(p.Pick(nil, fetch(tr, record(offset))))
+	}
+	p.Flushing(300)
+	p.Flushed(300, &projection.Changes{Records: 300})
+	end(tr)
+	if n := len(one(t, received.Named("account_balance flush")).GetLinks()); n != 128 {
+		t.Errorf("%d links, want 128", n)
+	}
+	for _, s := range received.Named("account-events process") {
+		if len(s.GetLinks()) != 1 {
+			t.Fatal("a record does not name its flush")
+		}
+	}
+}
+
+// TestNoReceiver: spans that nobody takes are few, and hold up nobody.
+func TestNoReceiver(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = gone.Close()
+	const records = 20_000
+	for name, address := range map[string]net.Addr{"silent": listener.Addr(), "gone": gone.Addr()} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			tr, counted := start(t, "http://"+address.String(), 1, slog.New(slog.NewJSONHandler(&log, nil)))
+			p := tr.Partition(0)
+			for offset := range int64(records) {
+				p.Judging(p.Pick(nil, fetch(tr, record(offset))))
+			}
+			p.Flushing(records)
+			p.Flushed(records, &projection.Changes{Records: records})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			tr.Shutdown(ctx)
+			if counted.get(tracing.Dropped) == 0 || counted.get(tracing.Exported) != 0 {
+				t.Errorf("counted %v", counted.of)
+			}
+			if name == "gone" && strings.Count(log.String(), "\n") != 1 {
+				t.Errorf("the log has not one line: %s", log.String())
+			}
+		})
+	}
+}
+
+func TestSettings(t *testing.T) {
+	for name, c := range map[string]struct {
+		env   map[string]string
+		ratio float64
+		wrong string
+	}{
+		"none":          {nil, 0, ""},
+		"a share":       {map[string]string{"OTEL_TRACES_SAMPLER_ARG": "0.25"}, 0.25, ""},
+		"all":           {map[string]string{"OTEL_TRACES_SAMPLER": "parentbased_always_on"}, 1, ""},
+		"none on top":   {map[string]string{"OTEL_TRACES_SAMPLER": "parentbased_always_off", "OTEL_TRACES_SAMPLER_ARG": "1"}, 0, ""},
+		"empty":         {map[string]string{"OTEL_TRACES_SAMPLER": "", "OTEL_TRACES_SAMPLER_ARG": "", "OTEL_EXPORTER_OTLP_ENDPOINT": ""}, 0, ""},
+		"endpoint":      {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "https://collector:4318/otlp"}, 0, ""},
+		"other sampler": {map[string]string{"OTEL_TRACES_SAMPLER": "always_on"}, 0, "OTEL_TRACES_SAMPLER"},
+		"no share":      {map[string]string{"OTEL_TRACES_SAMPLER_ARG": "NaN"}, 0, "OTEL_TRACES_SAMPLER_ARG"},
+		"too much":      {map[string]string{"OTEL_TRACES_SAMPLER_ARG": "1.5"}, 0, "OTEL_TRACES_SAMPLER_ARG"},
+		"grpc":          {map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, 0, "OTEL_EXPORTER_OTLP_PROTOCOL"},
+		"json":          {map[string]string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/json"}, 0, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"},
+		"no scheme":     {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318"}, 0, "OTEL_EXPORTER_OTLP_ENDPOINT"},
+		"no URL":        {map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://user:hunter2@%zz"}, 0, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for name, value := range c.env {
+				t.Setenv(name, value)
+			}
+			got, err := tracing.ReadSettings()
+			switch {
+			case c.wrong == "" && (err != nil || got.Ratio != c.ratio):
+				t.Errorf("%v, %v; want ratio %v", got, err, c.ratio)
+			case c.wrong != "" && (err == nil || !strings.HasPrefix(err.Error(), c.wrong+": ")):
+				t.Errorf("error %v does not name %s", err, c.wrong)
+			case err != nil && strings.Contains(err.Error(), "hunter2"):
+				t.Error("the error tells a password")
+			}
+		})
+	}
+}
+
+func one(t testing.TB, spans []*otlp.Span) *otlp.Span {
+	t.Helper()
+	if len(spans) != 1 {
+		t.Fatalf("%d spans, want 1: %v", len(spans), spans)
+	}
+	return spans[0]
+}
+
+func number(s *otlp.Span, key string) int64 {
+	for _, a := range s.GetAttributes() {
+		if a.GetKey() == key {
+			return a.GetValue().GetIntValue()
+		}
+	}
+	return -1
+}
+
+// again makes the record as it is when it has just been fetched.
+func again(r *kgo.Record) { r.Context = nil }
+
+// BenchmarkFetched is what tracing adds to each record that is not followed, and to one
+// that is.
+func BenchmarkFetched(b *testing.B) {
+	for name, headers := range map[string][]string{
+		"none": nil, "unsampled": {"source", "core", "traceparent", sampled[:53] + "00"}, "sampled": {"source", "core", "traceparent", sampled},
+	} {
+		b.Run(name, func(b *testing.B) {
+			received := devtest.Spans(b)
+			tr, _ := start(b, received.URL, 0, quiet)
+			defer end(tr)
+			r, hook := record(1, headers...), tr.Consuming()
+			b.ReportAllocs()
+			for b.Loop() {
+				again(r)
+				hook.(kgo.HookFetchRecordBuffered).OnFetchRecordBuffered(r)
+				hook.(kgo.HookFetchRecordUnbuffered).OnFetchRecordUnbuffered(r, true)
+			}
+		})
+	}
+}
