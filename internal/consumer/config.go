@@ -101,6 +101,7 @@ type Config struct {
 	Database    Database
 	Access      Access // nil: nobody asks
 	Observer    Observer
+	Trace       func(partition int32) Trace // nil: no record is followed
 	Health      Health
 	Log         *slog.Logger
 	Retry       retry.Policy // its Attempt is one attempt's deadline

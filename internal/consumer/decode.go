@@ -33,6 +33,7 @@ const (
 // control records, which carry no event, move it too.
 type chunk struct {
 	records []projection.Judgeable
+	traced  []*kgo.Record // those of the records that are followed, see Trace
 	next    int64
 	epoch   int
 	broken  string // why nothing follows; then there are no records
@@ -43,7 +44,8 @@ var chunkPool = sync.Pool{New: func() any { return new(chunk) }}
 // release gives the chunk back, as good as new. Its records must not be used any more.
 func (c *chunk) release() {
 	clear(c.records)
-	*c = chunk{records: c.records[:0]}
+	clear(c.traced)
+	*c = chunk{records: c.records[:0], traced: c.traced[:0]}
 	chunkPool.Put(c)
 }
 
@@ -83,6 +85,7 @@ func (w *worker) decodeAll(raw []*kgo.Record, epoch int) bool {
 	for len(raw) > 0 {
 		c, n, err := decodeChunk(w.drain, raw, w.c.cfg.Formats)
 		c.epoch = epoch
+		c.traced = w.trace.Pick(c.traced, raw[:n])
 		raw = raw[n:]
 		if n == 0 {
 			c.release()

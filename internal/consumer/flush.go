@@ -21,6 +21,7 @@ func (w *worker) flush() error {
 	}
 	changes := *w.proj.Changes() // a copy: a written projection has no changes left
 	w.address(&changes)
+	w.trace.Flushing(w.next)
 	start := time.Now()
 	err := w.retry("postgres", "write a batch", func(ctx context.Context) error {
 		return w.flushOnce(ctx, &changes)
@@ -34,10 +35,11 @@ func (w *worker) flushLast() {
 	if w.flushedAll() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(w.ctx, w.c.cfg.DrainWithin)
-	defer cancel()
 	changes := *w.proj.Changes()
 	w.address(&changes)
+	w.trace.Flushing(w.next)
+	ctx, cancel := context.WithTimeout(w.trace.Context(w.ctx), w.c.cfg.DrainWithin)
+	defer cancel()
 	start := time.Now()
 	err := w.flushOnce(ctx, &changes)
 	if err == nil {
@@ -100,6 +102,7 @@ func (w *worker) flushed(c *projection.Changes, start time.Time, err error) erro
 	}
 	w.rejudged = 0
 	w.report(c, time.Since(start))
+	w.trace.Flushed(w.next, c)
 	w.since = time.Time{}
 	if w.delivery != nil {
 		w.delivery = w.delivery.Done(w.next)
@@ -167,7 +170,7 @@ func (w *worker) retry(dependency, what string, fn func(context.Context) error) 
 		w: w, dependency: dependency, condition: w.c.condition(w.partition), log: w.c.throttled(dependency, what),
 	}
 	err := policy.Forever(w.drain, obs, func(context.Context) error {
-		ctx, cancel := context.WithTimeout(w.ctx, deadline)
+		ctx, cancel := context.WithTimeout(w.trace.Context(w.ctx), deadline)
 		defer cancel()
 		err := fn(ctx)
 		if err != nil && final(err) {

@@ -29,6 +29,7 @@ type worker struct {
 	partition int32
 	log       *slog.Logger
 	proj      Projection
+	trace     Trace
 	queue     *queue
 	chunks    chan *chunk
 
@@ -60,6 +61,7 @@ func newWorker(c *Consumer, partition int32) *worker {
 		c: c, partition: partition,
 		log:       c.partitionLog(partition),
 		proj:      c.cfg.Open(partition),
+		trace:     c.trace(partition),
 		chunks:    make(chan *chunk, chunksAhead),
 		done:      make(chan struct{}),
 		committed: make(chan int64, 1),
@@ -154,6 +156,7 @@ func (w *worker) session(kafka int64) error {
 	if errors.Is(err, errDrained) {
 		w.flushLast()
 	}
+	w.trace.Dropped(err)
 	return err
 }
 
@@ -220,6 +223,7 @@ func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 // judge folds a chunk, flushing in between when the limit of pending events is
 // reached.
 func (w *worker) judge(c *chunk) error {
+	w.trace.Judging(c.traced)
 	rest := c.records
 	for len(rest) > 0 {
 		if w.since.IsZero() {

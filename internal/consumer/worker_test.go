@@ -30,6 +30,7 @@ type script struct {
 	verify  []error
 	reject  bool
 	heals   atomic.Int32
+	context func(context.Context) // looks at that of Judge and Write, if set
 }
 
 func (s *script) call(name string) { s.calls = append(s.calls, name) }
@@ -48,7 +49,10 @@ func (s *script) Claim(context.Context, projection.Claim) (projection.Position, 
 	return projection.Position{Fence: 1}, nil
 }
 
-func (s *script) Judge(_ context.Context, records []projection.Judgeable, limit int) (int, error) {
+func (s *script) Judge(ctx context.Context, records []projection.Judgeable, limit int) (int, error) {
+	if s.context != nil {
+		s.context(ctx)
+	}
 	n := min(len(records), limit-s.pending)
 	s.pending += n
 	return n, nil
@@ -71,7 +75,10 @@ func (s *script) Verify(context.Context, *projection.Changes) error {
 	return take(&s.verify)
 }
 
-func (s *script) Write(context.Context, int64, *projection.Changes) error {
+func (s *script) Write(ctx context.Context, _ int64, _ *projection.Changes) error {
+	if s.context != nil {
+		s.context(ctx)
+	}
 	s.call("write")
 	err := take(&s.write)
 	if err == nil {
@@ -122,7 +129,7 @@ type noWait struct{}
 func (noWait) Now() time.Time                       { return time.Unix(0, 0) }
 func (noWait) Sleep(context.Context, time.Duration) {}
 
-func scripted(t *testing.T, s *script) *worker {
+func scripted(t testing.TB, s *script) *worker {
 	t.Helper()
 	c, err := New(Config{
 		Client: []kgo.Opt{kgo.SeedBrokers("127.0.0.1:1")}, Topic: "t", Group: "g",

@@ -1,0 +1,171 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/projection"
+	"projector/projection/event"
+)
+
+// follower is a Trace that follows the records with a key and keeps what it is told.
+type follower struct{ told []string }
+
+func (f *follower) say(format string, args ...any) {
+	f.told = append(f.told, fmt.Sprintf(format, args...))
+}
+
+func (*follower) Pick(picked, records []*kgo.Record) []*kgo.Record {
+	for _, r := range records {
+		if r.Key != nil {
+			picked = append(picked, r)
+		}
+	}
+	return picked
+}
+
+func (f *follower) Judging(picked []*kgo.Record) {
+	for _, r := range picked {
+		f.say("judging %d", r.Offset)
+	}
+}
+
+type followed struct{}
+
+func (f *follower) Context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, followed{}, true)
+}
+
+func (f *follower) Flushing(next int64) { f.say("flushing to %d", next) }
+
+func (f *follower) Flushed(next int64, c *projection.Changes) {
+	f.say("flushed to %d: %d", next, c.Records)
+}
+
+func (f *follower) Dropped(reason error) { f.say("dropped: %v", reason) }
+
+// traced is a worker whose records are followed.
+func traced(t testing.TB, s *script) (*worker, *follower) {
+	t.Helper()
+	w, f := scripted(t, s), &follower{}
+	w.trace, w.epoch = f, 1
+	return w, f
+}
+
+// judgeChunk decodes records as the worker's decoder does, and judges them.
+func (w *worker) judgeChunk(t testing.TB, raw []*kgo.Record) error {
+	t.Helper()
+	w.c.cfg.Formats = event.Always(noFormat{})
+	if !w.decodeAll(raw, w.epoch) {
+		t.Fatal("not decoded")
+	}
+	c := <-w.chunks
+	defer c.release()
+	return w.judge(c)
+}
+
+func TestRecordsAreFollowedThroughTheirFlush(t *testing.T) {
+	s := pending(0)
+	s.context = func(ctx context.Context) {
+		if ctx.Value(followed{}) == nil {
+			t.Error("reading or writing is not told whom it is for")
+		}
+	}
+	w, f := traced(t, s)
+	raw := records(0, 5)
+	raw[1].Key, raw[4].Key = []byte("a"), []byte("b")
+	if err := w.judgeChunk(t, raw); err != nil {
+		t.Fatal(err)
+	}
+	outage := errors.New("connection reset")
+	s.write = []error{outage, outage}
+	if err := w.flush(); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"judging 1", "judging 4", "flushing to 5", "flushed to 5: 5"}; !slices.Equal(f.told, want) {
+		t.Errorf("%q, want %q: one flush, however often it is tried", f.told, want)
+	}
+}
+
+func TestALargeChunkIsFollowedThroughItsFlushes(t *testing.T) {
+	w, f := traced(t, pending(0))
+	w.limit, w.c.cfg.Limits.FlushEvents = 2, 2
+	raw := records(0, 5)
+	raw[4].Key = []byte("a")
+	if err := w.judgeChunk(t, raw); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"judging 4", "flushing to 2", "flushed to 2: 2", "flushing to 4", "flushed to 4: 2"}; !slices.Equal(f.told, want) {
+		t.Errorf("%q, want %q", f.told, want)
+	}
+}
+
+func TestWhatIsGivenUpIsFollowedNoLonger(t *testing.T) {
+	s := pending(0)
+	s.write = []error{projection.ErrFenced}
+	w, f := traced(t, s)
+	client, err := kgo.NewClient(w.c.cfg.Client...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	w.c.cl = client
+	w.c.topic.asked = time.Now().Add(time.Hour) // Kafka was asked already
+	w.c.topic.starts = kadm.ListedOffsets{"t": {0: {Topic: "t"}}}
+	w.c.cfg.Formats = event.Always(noFormat{})
+	raw := records(0, 1)
+	raw[0].Key = []byte("a")
+	if !w.decodeAll(raw, w.epoch+1) {
+		t.Fatal("not decoded")
+	}
+	if err := w.session(projection.NoOffset); !errors.Is(err, errRejudge) {
+		t.Fatal(err)
+	}
+	if want := []string{"judging 0", "flushing to 1", "dropped: " + errRejudge.Error()}; !slices.Equal(f.told, want) {
+		t.Errorf("%q, want %q", f.told, want)
+	}
+}
+
+// TestNotFollowingCostsNothing: what is called for every chunk and every flush must not
+// allocate when tracing is off.
+func TestNotFollowingCostsNothing(t *testing.T) {
+	w := scripted(t, pending(0))
+	raw, c := records(0, 5), &projection.Changes{}
+	var picked []*kgo.Record
+	if n := testing.AllocsPerRun(100, func() {
+		picked = w.trace.Pick(picked, raw)
+		w.trace.Judging(picked)
+		w.trace.Flushing(5)
+		if w.trace.Context(w.ctx) != w.ctx {
+			t.Error("another context")
+		}
+		w.trace.Flushed(5, c)
+		w.trace.Dropped(errDrained)
+	}); n != 0 || picked != nil {
+		t.Errorf("%v allocations, picked %v", n, picked)
+	}
+}
+
+// BenchmarkChunk takes records from the queue to the judge, whose work is left out.
+func BenchmarkChunk(b *testing.B) {
+	w := scripted(b, pending(0))
+	w.limit = 1 << 40
+	raw := records(0, 512)
+	w.c.cfg.Formats = event.Always(noFormat{})
+	b.ReportAllocs()
+	for b.Loop() {
+		w.decodeAll(raw, w.epoch)
+		c := <-w.chunks
+		if err := w.judge(c); err != nil {
+			b.Fatal(err)
+		}
+		c.release()
+	}
+}
