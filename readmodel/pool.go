@@ -34,15 +34,21 @@ var sessionDefaults = map[string]string{
 type connector struct {
 	url      string
 	password func() (string, error)
+	tracer   pgx.QueryTracer // nil: none
 }
 
-// ConnectOption is something about a connection that does not stand in its URL.
+// ConnectOption is something about connections that does not stand in their URL.
 type ConnectOption func(*connector)
 
 // WithPassword asks for the password before each new connection, so that it may
 // change. An error of it is an error of the connection.
 func WithPassword(password func() (string, error)) ConnectOption {
 	return func(c *connector) { c.password = password }
+}
+
+// WithTracer has a tracer told of each statement, and of what else it has methods for.
+func WithTracer(tracer pgx.QueryTracer) ConnectOption {
+	return func(c *connector) { c.tracer = tracer }
 }
 
 func newConnector(url string, options []ConnectOption) *connector {
@@ -88,6 +94,7 @@ func OpenPool(ctx context.Context, url string, options ...ConnectOption) (*pgxpo
 		return nil, errTextOnly
 	}
 	cfg.BeforeConnect = c.refresh
+	cfg.ConnConfig.Tracer = c.tracer
 	for name, value := range sessionDefaults {
 		if _, set := cfg.ConnConfig.RuntimeParams[name]; !set {
 			cfg.ConnConfig.RuntimeParams[name] = value

@@ -17,12 +17,12 @@ type databaseFlags struct {
 	DatabasePasswordFile string `env:"DATABASE_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"PostgreSQL" help:"File that holds the password, instead of the URL."`
 }
 
-func (f *databaseFlags) pool(ctx context.Context) (*pgxpool.Pool, error) {
+func (f *databaseFlags) pool(ctx context.Context, more ...readmodel.ConnectOption) (*pgxpool.Pool, error) {
 	options, err := f.connect()
 	if err != nil {
 		return nil, err
 	}
-	pool, err := readmodel.OpenPool(ctx, f.DatabaseURL, options...)
+	pool, err := readmodel.OpenPool(ctx, f.DatabaseURL, append(options, more...)...)
 	if err != nil {
 		return nil, badDatabaseURL(err)
 	}

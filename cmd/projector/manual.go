@@ -58,6 +58,7 @@ var manual = map[string]manualPage{
 			},
 			{"Straight from Debezium's outbox router", "projector run --topic=account.events --format=debezium-outbox"},
 			{"Avro, by a schema registry", "projector run --format=avro --schema-registry-url=https://registry:8081"},
+			{"With the way of single records told to a collector", "OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 projector run --tracing=otlp"},
 		},
 	},
 	"demo": {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"projector/internal/consumer"
 	"projector/internal/retry"
 	"projector/internal/telemetry"
+	"projector/internal/tracing"
 	"projector/projection/event"
 	"projector/readmodel"
 )
@@ -76,12 +78,16 @@ type runCmd struct {
 	projectFlags
 	eventFlags
 	memoryFlags
+	tracingFlags
 	logFlags
 	Listen string `env:"LISTEN_ADDR" default:":8080" placeholder:"ADDR" group:"HTTP" help:"Health, metrics and status page (default :8080)."`
 }
 
 func (c *runCmd) validate() error {
 	if err := c.projectFlags.validate(); err != nil {
+		return err
+	}
+	if err := c.tracingFlags.validate(); err != nil {
 		return err
 	}
 	return c.memoryFlags.validate()
@@ -129,6 +135,7 @@ type process struct {
 	group     string
 	kind      readmodel.Kind
 	tasks     []readmodel.Task
+	tracing   *tracing.Tracing                        // nil: off
 	parked    atomic.Pointer[readmodel.ParkedSummary] // as last counted
 }
 
@@ -149,32 +156,29 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 	if err != nil {
 		return nil, err
 	}
-	pool, err := c.pool(ctx)
-	if err != nil {
-		return nil, err
-	}
 	registry := telemetry.NewRegistry()
 	p := &process{
-		log: log, pool: pool, registry: registry, kind: kind, group: c.group(),
+		log: log, registry: registry, kind: kind, group: c.group(),
 		health:  telemetry.NewHealth(telemetry.HealthConfig{}),
 		metrics: telemetry.NewMetrics(registry, c.Projection),
 		letters: telemetry.NewLetters(),
 		retry:   retry.Policy{Initial: c.RetryInitial, Max: c.RetryMax, Attempt: attemptWithin},
 	}
-	p.register(c.Topic)
-	if p.publisher, err = dlq.NewPublisher(dlq.PublisherConfig{
-		Topic: c.dlqTopic(), Stamp: dlq.Stamp{Group: c.group(), Projection: c.Projection}, Client: client, Logger: log,
-		Published: letterBook(p.letters),
-	}); err != nil {
+	traced, err := p.trace(ctx, c)
+	if err != nil {
 		return nil, err
 	}
-	if p.admin, err = kgo.NewClient(client...); err != nil {
-		return nil, fmt.Errorf("create the Kafka client: %w", err)
+	if p.pool, err = c.pool(ctx, traced.database...); err != nil {
+		return nil, err
+	}
+	p.register(c.Topic)
+	if err := p.clients(c, client, traced); err != nil {
+		return nil, err
 	}
 	plan := planMemory(c.MemoryLimit)
 	needs := acl.Needs{Topic: c.Topic, Group: c.group(), DLQ: c.dlqTopic(), Principal: c.principal()}
 	cfg := readmodel.RunConfig{
-		Pool: pool, Formats: formats, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit,
+		Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit,
 		CacheBytes:     func() int { return plan.accountsShare(p.consumer.Partitions()) },
 		InboxRetention: c.InboxRetention, Observer: observer{p.metrics, p},
 	}
@@ -182,14 +186,15 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 	open := kind.Open(cfg)
 	p.consumer, err = consumer.New(consumer.Config{
 		Client: client,
-		Member: []kgo.Opt{telemetry.KafkaHooks(registry, "consumer")},
+		Member: []kgo.Opt{telemetry.KafkaHooks(registry, "consumer"), kgo.WithHooks(traced.consuming...)},
+		Trace:  traced.partition,
 		Topic:  c.Topic, Group: c.group(), Owner: owner(), Formats: formats,
 		Open: func(partition int32) consumer.Projection {
 			return open(readmodel.Partition{Projection: kind.Name(), Group: c.group(), Topic: c.Topic, Number: partition})
 		},
 		DeadLetters:    deadLetters{p.publisher, p.admin, needs},
 		Access:         kafkaAccess{needs, p.admin},
-		Database:       sharedDatabase{pool, kind, c.group(), c.Topic},
+		Database:       sharedDatabase{p.pool, kind, c.group(), c.Topic},
 		Observer:       p.metrics,
 		Health:         p.health,
 		Log:            log,
@@ -203,6 +208,21 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 	}
 	p.server = p.pages(c)
 	return p, nil
+}
+
+// clients makes the Kafka clients beside the group's member.
+func (p *process) clients(c *runCmd, options []kgo.Opt, traced traced) (err error) {
+	p.publisher, err = dlq.NewPublisher(dlq.PublisherConfig{
+		Topic: c.dlqTopic(), Stamp: dlq.Stamp{Group: c.group(), Projection: c.Projection}, Client: options, Logger: p.log,
+		Published: letterBook(p.letters), Hooks: traced.publishing,
+	})
+	if err != nil {
+		return err
+	}
+	if p.admin, err = kgo.NewClient(options...); err != nil {
+		return fmt.Errorf("create the Kafka client: %w", err)
+	}
+	return nil
 }
 
 // owner names this process, uniquely.
@@ -244,12 +264,15 @@ func (p *process) listen(ctx context.Context) error {
 	return nil
 }
 
-// project waits for the schema and consumes until ctx ends; then HTTP ends too.
+// project waits for the schema and consumes until ctx ends; then HTTP and tracing end too.
 func (p *process) project(ctx context.Context) error {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
+		var ending sync.WaitGroup
+		ending.Go(func() { p.endTracing(ctx) })
 		_ = p.server.Shutdown(ctx)
+		ending.Wait()
 	}()
 	p.log.Info("starting", slog.String("version", version), slog.String("http", p.server.Addr()))
 	watching, stop := context.WithCancel(ctx)

@@ -42,6 +42,7 @@ type Metrics struct {
 
 	deadLetters  *prometheus.CounterVec // topic, class
 	retries      *prometheus.CounterVec // dependency, reason
+	spans        *prometheus.CounterVec // result
 	parkOverflow prometheus.Counter
 
 	batchDuration prometheus.Histogram
@@ -76,6 +77,7 @@ func NewMetrics(reg prometheus.Registerer, projection string) *Metrics {
 
 		deadLetters:  f.counterVec("projector_dead_letters_total", "Records published to the DLQ topic, by class.", "topic", "class"),
 		retries:      unlabelled.counterVec("projector_retries_total", "Attempts that failed for a passing reason and were retried.", "dependency", "reason"),
+		spans:        unlabelled.counterVec("projector_trace_spans_total", "Spans of tracing: exported, failed to be, or dropped because too many were under way.", "result"),
 		parkOverflow: f.counter("projector_park_overflow_total", "Gap events beyond --park-limit: dead-lettered, not parked; replay them once the hole is filled."),
 
 		batchDuration: f.histogram("projector_batch_duration_seconds", "Time of a flush: dead letters, transaction, retries included.", durationBuckets),
@@ -112,6 +114,9 @@ func (m *Metrics) DeadLettered(topic, class string, n int) {
 // ParkOverflow counts n gap events that were not parked because their account
 // has reached the park limit.
 func (m *Metrics) ParkOverflow(n int) { add(m.parkOverflow, n) }
+
+// Spans counts n spans by what became of them; of 0 it makes the series.
+func (m *Metrics) Spans(result string, n int) { add(m.spans.WithLabelValues(result), n) }
 
 // Batch observes one durable batch.
 func (m *Metrics) Batch(d time.Duration, records int) {

@@ -40,6 +40,7 @@ var contract = []contractFamily{
 	{"projector_inbox_rows", dto.MetricType_GAUGE, "projection"},
 	{"projector_inbox_pruned_total", dto.MetricType_COUNTER, "projection"},
 	{"projector_park_overflow_total", dto.MetricType_COUNTER, "projection"},
+	{"projector_trace_spans_total", dto.MetricType_COUNTER, "result"},
 	{"projector_build_info", dto.MetricType_GAUGE, "version, revision, goversion"},
 	{"projector_ready", dto.MetricType_GAUGE, ""},
 }
@@ -72,6 +73,7 @@ func TestEveryFamilyHasTheTypeAndLabelsOfTheContract(t *testing.T) {
 	RegisterHealth(reg, NewHealth(HealthConfig{}))
 	m.Declare(topic, []string{"version_gap"})
 	m.Retry(DependencyKafka, "timeout")
+	m.Spans("exported", 1)
 	m.Assigned(topic, 3)
 	m.Lag(topic, 3, 0, 0)
 
