@@ -14,7 +14,7 @@ import (
 // records without a decision of their producer are followed, is for OpenTelemetry's own
 // variables to say.
 type tracingFlags struct {
-	Tracing string `env:"TRACING" default:"off" placeholder:"off|otlp" group:"Tracing" help:"otlp: follow the records whose header traceparent asks for it, and a share OTEL_TRACES_SAMPLER_ARG of the others, and send the spans to OTEL_EXPORTER_OTLP_ENDPOINT (default off)."`
+	Tracing string `env:"TRACING" default:"off" placeholder:"EXPORTER" group:"Tracing" help:"off, or otlp: follow the records whose header traceparent asks for it, and a share OTEL_TRACES_SAMPLER_ARG of the others, and send the spans to OTEL_EXPORTER_OTLP_ENDPOINT (default off)."`
 }
 
 const (
