@@ -17,7 +17,7 @@ package errclass
 type Class uint8
 
 const (
-	// Unknown: retry and alarm. Nobody has decided about this error yet.
+	// Unknown: retry. Nobody has decided about this error yet: a developer has to.
 	Unknown Class = iota
 	// Isolate: PostgreSQL refused the data (SQLSTATE 22*, 23*). Halve the batch
 	// until the one record is found and dead-letter that one.
@@ -30,7 +30,7 @@ const (
 	// RetryLoud: retry and be unready. It takes a person: a grant, a migration,
 	// credentials, a certificate, a topic.
 	RetryLoud
-	// Bug: retry and alarm. The request itself is wrong, which is our doing.
+	// Bug: retry. The request itself is wrong, which is our doing.
 	Bug
 )
 
@@ -51,14 +51,6 @@ func (c Class) String() string {
 	}
 	return names[Unknown]
 }
-
-// Retryable reports whether the attempt is to be repeated as it is. True for
-// every class but Isolate.
-func (c Class) Retryable() bool { return c != Isolate }
-
-// Alarm reports whether a developer has to look: nobody foresaw this error, or
-// it is our own mistake.
-func (c Class) Alarm() bool { return c == Unknown || c == Bug }
 
 // Unready reports whether the instance must say at once that it is not ready.
 // Other retries make it unready only when they last.

@@ -15,22 +15,22 @@ import (
 
 func TestLabelsAreStable(t *testing.T) {
 	want := []struct {
-		class                     errclass.Class
-		label                     string
-		retryable, alarm, unready bool
+		class   errclass.Class
+		label   string
+		unready bool
 	}{
-		{errclass.Unknown, "unknown", true, true, false},
-		{errclass.Isolate, "isolate", false, false, false},
-		{errclass.Retry, "retry", true, false, false},
-		{errclass.RetryReset, "retry_reset", true, false, false},
-		{errclass.RetryLoud, "retry_loud", true, false, true},
-		{errclass.Bug, "bug", true, true, false},
-		{errclass.Class(200), "unknown", true, false, false},
+		{errclass.Unknown, "unknown", false},
+		{errclass.Isolate, "isolate", false},
+		{errclass.Retry, "retry", false},
+		{errclass.RetryReset, "retry_reset", false},
+		{errclass.RetryLoud, "retry_loud", true},
+		{errclass.Bug, "bug", false},
+		{errclass.Class(200), "unknown", false},
 	}
 	for _, w := range want {
 		c := w.class
-		if c.String() != w.label || c.Retryable() != w.retryable || c.Alarm() != w.alarm || c.Unready() != w.unready {
-			t.Errorf("%v: retryable %v, alarm %v, unready %v; want %+v", c, c.Retryable(), c.Alarm(), c.Unready(), w)
+		if c.String() != w.label || c.Unready() != w.unready {
+			t.Errorf("%v: unready %v; want %+v", c, c.Unready(), w)
 		}
 	}
 }

@@ -60,8 +60,9 @@ func New(cfg Config) (*Consumer, error) {
 
 // Near the end of the topic a broker lets records come together until there are
 // fetchBeat bytes, a dozen events, or fetchWait has passed: one fetch, one wake-up of a
-// worker and one transaction for many events. docs/decisions/0011 has the figures. A partition that is sought or resumed, or whose broker's turn
-// comes after that of idle ones, is fetched when the requests under way return.
+// worker and one transaction for many events. docs/decisions/0011 has the figures. A
+// partition that is sought or resumed, or whose broker's turn comes after that of idle
+// ones, is fetched when the requests under way return.
 const (
 	fetchBeat = 3 << 10
 	fetchWait = 10 * time.Millisecond // the client's least

@@ -38,7 +38,7 @@ func TestLogFormats(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			log.Warn("batch written", KeyAttempt, 3)
+			log.Warn("batch written", KeySuppressed, 3)
 			if got := json.Valid(out.Bytes()); got != tc.json {
 				t.Errorf("JSON is %v in %q", got, out.String())
 			}
@@ -88,14 +88,13 @@ func TestJSONAttributes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log.Info("retrying", Partition(topic, 3), slog.Int64(KeyOffset, 17), slog.Duration(KeyDelay, 1500*time.Millisecond), Err(errors.New("refused")), Err(nil))
+	log.Info("retrying", slog.Int64(KeyOffset, 17), slog.Duration("next", 1500*time.Millisecond), Err(errors.New("refused")), Err(nil))
 	var got map[string]any
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]any{
-		"messaging.destination.name": topic, "messaging.destination.partition.id": "3",
-		"messaging.kafka.offset": 17.0, KeyDelay: "1.5s",
+		"messaging.kafka.offset": 17.0, "next": "1.5s",
 	} {
 		if got[key] != want {
 			t.Errorf("%s is %v, want %v", key, got[key], want)
@@ -103,17 +102,5 @@ func TestJSONAttributes(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), `"exception.message":"refused"`) {
 		t.Errorf("the error is missing in %s", out.String())
-	}
-}
-
-func TestTextNamesThePartition(t *testing.T) {
-	var out bytes.Buffer
-	log, err := NewLogger(&out, false, "", "text")
-	if err != nil {
-		t.Fatal(err)
-	}
-	log.Info("assigned", Partition(topic, 3))
-	if !strings.Contains(out.String(), "messaging.destination.name=account-events messaging.destination.partition.id=3") {
-		t.Errorf("got %s", out.String())
 	}
 }
