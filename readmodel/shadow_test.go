@@ -77,6 +77,10 @@ func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 	expect(t, strings.ReplaceAll(lines(t, pool, `SELECT concat_ws(' ', account_id, result) FROM dlq_action WHERE action = 'rebuild' ORDER BY account_id`), "\n", ", "),
 		"gone replaced, phantom removed, wrong replaced")
 
+	// A reply to COMMIT that was lost has the swap done once more.
+	if again, err := s.Swap(t.Context(), readmodel.SwapOptions{Topic: "events", ParkLimit: 100, Actor: "me"}, upToDate); err != nil || again != swapped {
+		t.Errorf("repeated: %d accounts, %v", again, err)
+	}
 	// Whoever remembers the balances as they were before the swap writes nothing.
 	w.judge(credit("wrong", 2, "1", "EUR"))
 	if _, err := w.flush(); err == nil {
