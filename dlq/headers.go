@@ -124,10 +124,9 @@ func identity(letter projection.DeadLetter) (headers []kgo.RecordHeader) {
 		}
 	}
 	add(letter.AccountID != "", text(HeaderAccountID, letter.AccountID))
-	// A projection that looks at no version leaves the expected one 0; a gap is always
-	// judged against one, and that may be 0 when versions start there.
-	expected := letter.Identified && (letter.Expected != 0 || letter.Class == event.VersionGap)
-	add(expected, number(HeaderExpectedVersion, letter.Expected))
+	if letter.Expected != nil {
+		add(true, number(HeaderExpectedVersion, *letter.Expected))
+	}
 	add(letter.Identified || letter.Received != 0, number(HeaderReceivedVersion, letter.Received))
 	add(letter.EventID != "", text(HeaderEventID, letter.EventID))
 	add(letter.CorrelationID != "", text(HeaderCorrelationID, letter.CorrelationID))

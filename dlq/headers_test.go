@@ -30,7 +30,7 @@ func gapLetter() projection.DeadLetter {
 			Topic: "account-events", Partition: 7, Offset: 1234, Timestamp: 1767225600123, Replays: 2,
 		},
 		Class: event.VersionGap, Message: "version 9 arrived, 5 is missing",
-		Identified: true, AccountID: "acc-1", EventID: "e-9", CorrelationID: "c-1", Received: 9, Expected: 5,
+		Identified: true, AccountID: "acc-1", EventID: "e-9", CorrelationID: "c-1", Received: 9, Expected: new(int64(5)),
 	}
 }
 
@@ -83,20 +83,20 @@ func TestIdentityHeadersOnlyWhereKnown(t *testing.T) {
 		{"all known", func(*projection.DeadLetter) {}, identity},
 		{
 			"nothing could be read", func(l *projection.DeadLetter) {
-				l.Identified, l.AccountID, l.EventID, l.CorrelationID, l.Received, l.Expected = false, "", "", "", 0, 0
+				l.Identified, l.AccountID, l.EventID, l.CorrelationID, l.Received, l.Expected = false, "", "", "", 0, nil
 			}, nil,
 		},
 		{
 			"the account could be read, the version not", func(l *projection.DeadLetter) {
-				l.Identified, l.EventID, l.Received, l.Expected = false, "", 0, 0
+				l.Identified, l.EventID, l.Received, l.Expected = false, "", 0, nil
 			}, []string{HeaderAccountID, HeaderCorrelationID},
 		},
 		{"no correlation", func(l *projection.DeadLetter) { l.CorrelationID = "" }, identity[:4]},
 		{
-			"no expected version", func(l *projection.DeadLetter) { l.Expected, l.Class = 0, event.InvalidAmount },
+			"no expected version", func(l *projection.DeadLetter) { l.Expected, l.Class = nil, event.InvalidAmount },
 			[]string{HeaderAccountID, HeaderReceivedVersion, HeaderEventID, HeaderCorrelationID},
 		},
-		{"a gap at version 0", func(l *projection.DeadLetter) { l.Expected = 0 }, identity},
+		{"poison at version 0", func(l *projection.DeadLetter) { l.Expected, l.Class = new(int64(0)), event.InvalidAmount }, identity},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

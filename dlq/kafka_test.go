@@ -72,7 +72,7 @@ func letters(n int) []projection.DeadLetter {
 				Message: event.Message{Key: []byte(account), Value: []byte("value of " + account)},
 				Topic:   sourceTopic, Offset: int64(i), Timestamp: 1767225600123,
 			},
-			Class: event.VersionGap, Message: "gap", Identified: true, AccountID: account, EventID: "e", Received: 9, Expected: 5,
+			Class: event.VersionGap, Message: "gap", Identified: true, AccountID: account, EventID: "e", Received: 9, Expected: new(int64(5)),
 		}
 	}
 	return all

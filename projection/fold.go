@@ -22,8 +22,8 @@ type Account struct {
 	ID     string
 	Exists bool // it has a balance row
 	State  State
-	// Parked counts the account's parked events above State.Version; NextParked is
-	// the lowest of their versions (0: none) and NextClass its class.
+	// Parked counts the account's parked events above State.Version; when there are any,
+	// NextParked is the lowest of their versions and NextClass its class.
 	Parked     int64
 	NextParked int64
 	NextClass  event.Class
@@ -74,7 +74,8 @@ func (r *Record) Place() Place { return Place{r.Topic, r.Partition, r.Offset} }
 // hold is what few accounts have: parked events.
 type hold struct {
 	parked     int64 // see Account
-	next       int64
+	waits      bool  // something is parked in the database:
+	next       int64 // see Account
 	nextClass  event.Class
 	overflowed bool
 	pending    map[int64]*Parked // parked by this fold and not yet written, by version
@@ -195,7 +196,7 @@ func (f *Fold) letter(rec Record, d *event.Decoded, a *account, v Verdict) {
 		AccountID: d.Event.AccountID, EventID: d.Event.ID, CorrelationID: d.Event.CorrelationID, Received: d.Event.Version,
 	}
 	if a != nil {
-		l.Identified, l.Expected = true, a.version+1
+		l.Identified, l.Expected = true, new(a.version+1)
 		if !a.lettered {
 			a.lettered = true
 			f.changes.Bases = append(f.changes.Bases, Base{AccountID: f.idOf(a), Exists: a.exists, Version: a.base})
@@ -210,7 +211,7 @@ func (f *Fold) letter(rec Record, d *event.Decoded, a *account, v Verdict) {
 // the first stays.
 func (f *Fold) park(a *account, rec Record, d *event.Decoded, class event.Class) {
 	version, h := d.Event.Version, f.holdOf(a)
-	if h.pending[version] != nil || h.next == version {
+	if h.pending[version] != nil || h.waits && h.next == version {
 		return
 	}
 	if h.parked >= f.opts.ParkLimit {

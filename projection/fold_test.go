@@ -101,7 +101,7 @@ func TestLetterNamesWhatIsKnown(t *testing.T) {
 	gap := with(credited("a", 7, 1), func(e *event.Event) { e.CorrelationID = "c-1" })
 	d.feed(credited("a", 1, 5), gap)
 	l := d.letters[0]
-	if l.AccountID != "a" || l.EventID != "a/7" || l.Received != 7 || l.Expected != 2 || l.CorrelationID != "c-1" {
+	if l.AccountID != "a" || l.EventID != "a/7" || l.Received != 7 || l.Expected == nil || *l.Expected != 2 || l.CorrelationID != "c-1" {
 		t.Errorf("letter %+v", l)
 	}
 }
@@ -194,5 +194,32 @@ func TestWhatWasRefusedIsForgottenWhenThatIsDurable(t *testing.T) {
 	}
 	if !d.fold.Reject(place, "refused") {
 		t.Error("still remembered when its turn has come")
+	}
+}
+
+// Versions may begin at 0: an event that is parked there is one like any other.
+func TestAnEventParkedAtVersion0(t *testing.T) {
+	fold := projection.NewFold(projection.FoldOptions{ParkLimit: 10, CacheBytes: 1 << 20})
+	judge := func(d event.Decoded) {
+		t.Helper()
+		records := []projection.Judgeable{{Decoded: d}}
+		fold.Find(records)
+		if len(fold.Unread(nil)) > 0 {
+			fold.Learn(projection.Account{
+				ID: "a", State: projection.NewState(0), Parked: 2, NextParked: 0, NextClass: event.InvalidAmount,
+			})
+		}
+		fold.LearnRest()
+		if !fold.JudgeFound(0, &records[0], false) {
+			t.Fatal("not judged")
+		}
+	}
+	judge(faulty(credited("a", 0, 5), event.InvalidAmount))
+	if l := fold.Changes().Letters; len(l) != 1 || l[0].Expected == nil || *l[0].Expected != 0 {
+		t.Errorf("letters %+v", l)
+	}
+	judge(credited("a", 0, 5)) // corrected: what waits behind it comes next
+	if got := fold.Healing(); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("healing %v", got)
 	}
 }

@@ -31,7 +31,7 @@ func (f *Fold) IsHealing(id string) bool {
 func (f *Fold) Heal(id string, parked []Parked, more bool) {
 	a := f.get(id)
 	h := f.holdOf(a)
-	h.next, h.nextClass = 0, ""
+	h.waits = false
 	for i := range parked {
 		if !f.healWith(a, &parked[i]) {
 			more = false
@@ -69,7 +69,7 @@ func (f *Fold) healWith(a *account, p *Parked) bool {
 		return true
 	}
 	h := f.holdOf(a)
-	h.next, h.nextClass = version, p.Class
+	h.waits, h.next, h.nextClass = true, version, p.Class
 	if p.Class != class {
 		f.changes.Reclassed = append(f.changes.Reclassed, Reclassed{AccountID: f.idOf(a), Version: version, Class: p.Class})
 	}
@@ -85,7 +85,7 @@ func (f *Fold) settle(a *account) {
 	}
 	for {
 		next := a.version + 1
-		if h.next != 0 && h.next <= next {
+		if h.waits && h.next <= next {
 			f.startHealing(a, h)
 			return
 		}

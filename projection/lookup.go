@@ -75,7 +75,8 @@ func (f *Fold) Learn(known Account) {
 	if known.Parked > 0 || known.Overflowed {
 		a.held = true
 		*f.holdOf(a) = hold{
-			parked: known.Parked, next: known.NextParked, nextClass: known.NextClass, overflowed: known.Overflowed,
+			parked: known.Parked, waits: known.Parked > 0, next: known.NextParked, nextClass: known.NextClass,
+			overflowed: known.Overflowed,
 		}
 		f.settle(a)
 	}

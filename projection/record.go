@@ -30,15 +30,14 @@ type DeadLetter struct {
 	Class   event.Class
 	Message string // the reason, without amounts and payload text
 
-	// Identified: account, event id and version could be read, so Received and
-	// Expected are known. Otherwise each of the texts is set that could be read, and
-	// Received when it is not 0.
+	// Identified: account, event id and version could be read. Otherwise each of the
+	// texts is set that could be read, and Received when it is not 0.
 	Identified    bool
 	AccountID     string
 	EventID       string
 	CorrelationID string
-	Received      int64 // the event's version
-	Expected      int64 // the account's version + 1
+	Received      int64  // the event's version
+	Expected      *int64 // the account's version + 1; nil: not known, or no version is looked at
 }
 
 // Judgeable is a record with what its format made of it.

@@ -23,7 +23,7 @@ func (s *stage) deadLetters(n int) {
 	for i := range n {
 		account := fmt.Sprintf("acc-%06d", i)
 		letter := projection.DeadLetter{
-			Class: event.VersionGap, Message: "gap", AccountID: account, EventID: account + "-2", Received: 2, Expected: 1,
+			Class: event.VersionGap, Message: "gap", AccountID: account, EventID: account + "-2", Received: 2,
 			Record: projection.Record{
 				Topic: s.topic, Offset: int64(i), Message: event.Message{Key: []byte(account), Value: []byte(eventOf(account, 2, `"1"`))},
 			},
