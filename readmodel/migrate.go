@@ -34,6 +34,9 @@ func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migra
 	}
 	db := stdlib.OpenDB(*cfg.ConnConfig, stdlib.OptionBeforeConnect(c.refresh))
 	defer func() { _ = db.Close() }()
+	if err := checkEncoding(ctx, db); err != nil {
+		return nil, err
+	}
 	provider, err := newProvider(db)
 	if err != nil {
 		return nil, err
@@ -50,6 +53,30 @@ func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migra
 		return done, fmt.Errorf("grant the roles of sql/roles.sql what they need: %w", err)
 	}
 	return done, nil
+}
+
+// EncodingError says that the database cannot hold every text: an account whose id it
+// cannot hold could not even be looked up.
+type EncodingError struct{ Have string }
+
+// Error implements error and names the remedy.
+func (e *EncodingError) Error() string {
+	return fmt.Sprintf("the database's encoding is %s and must be UTF8: create one with TEMPLATE template0 ENCODING 'UTF8'", e.Have)
+}
+
+// SafeText vouches for the text: it holds no data.
+func (e *EncodingError) SafeText() string { return e.Error() }
+
+func checkEncoding(ctx context.Context, db *sql.DB) error {
+	var have string
+	if err := db.QueryRowContext(ctx, projectorsql.Query("server_encoding")).Scan(&have); err != nil {
+		return fmt.Errorf("ask for the database's encoding: %w", err)
+	}
+	switch have {
+	case "UTF8", "SQL_ASCII": // the latter takes every byte as it is
+		return nil
+	}
+	return &EncodingError{have}
 }
 
 func newProvider(db *sql.DB) (*goose.Provider, error) {

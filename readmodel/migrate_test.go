@@ -1,0 +1,34 @@
+package readmodel_test
+
+import (
+	"errors"
+	"testing"
+
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+	"projector/readmodel"
+)
+
+// In a database of another encoding one account id is enough to stop a partition for ever.
+func TestMigrateRefusesAnEncodingThatCannotHoldEveryText(t *testing.T) {
+	url := devtest.Database(t)
+	pool, err := readmodel.OpenPool(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	const name = "in_latin1"
+	if _, err := pool.Exec(t.Context(), "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = pool.Exec(t.Context(), "DROP DATABASE "+name) }()
+	latin, err := devstack.WithDatabase(url, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := readmodel.Migrate(t.Context(), latin)
+	var wrong *readmodel.EncodingError
+	if !errors.As(err, &wrong) || wrong.Have != "LATIN1" || len(done) > 0 {
+		t.Errorf("%d migrations, %v", len(done), err)
+	}
+}
