@@ -9,6 +9,7 @@ import (
 	"io"
 	"os/exec"
 	"runtime"
+	"sync"
 )
 
 // A limit is measured in a process of its own. It prepares, says "ready", waits for
@@ -84,7 +85,7 @@ func (s *stack) limit(ctx context.Context, m *meter, args ...string) (run Run, e
 		_ = stdoutWriter.CloseWithError(io.ErrUnexpectedEOF)
 		ended <- err
 	}()
-	m.subject = c.pid()
+	m.subjects = []int{c.pid()}
 	out := bufio.NewReader(stdout)
 	if _, err = out.ReadString('\n'); err == nil { // ready
 		m.begin()
@@ -107,17 +108,35 @@ func (s *stack) limit(ctx context.Context, m *meter, args ...string) (run Run, e
 	return run, err
 }
 
-// tail keeps the end of a program's output, for when it fails.
-type tail struct{ text []byte }
+// tail keeps the end of a program's output, for when it fails, and its beginning.
+type tail struct {
+	mu         sync.Mutex
+	head, text []byte
+}
+
+// keepOutput is how much of either is kept.
+const keepOutput = 4 << 10
 
 // Write implements io.Writer.
 func (t *tail) Write(p []byte) (int, error) {
-	const keep = 4 << 10
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.head = append(t.head, p[:min(len(p), keepOutput-len(t.head))]...)
 	t.text = append(t.text, p...)
-	if len(t.text) > keep {
-		t.text = append(t.text[:0], t.text[len(t.text)-keep:]...)
+	if len(t.text) > keepOutput {
+		t.text = append(t.text[:0], t.text[len(t.text)-keepOutput:]...)
 	}
 	return len(p), nil
 }
 
-func (t *tail) String() string { return string(t.text) }
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
+}
+
+func (t *tail) beginning() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.head)
+}

@@ -19,14 +19,30 @@ type prepared struct {
 	fake  *devstack.Fake
 	// full is a template that holds all accounts; projected holds what the topic says.
 	full, projected database
+	shared          bool // the topic is another workload's
+}
+
+// sharing is w over the topic of one that was prepared before, nil when there is none.
+func sharing(all []*prepared, w workload) *prepared {
+	for _, p := range all {
+		if w.stream != "" && p.stream == w.stream {
+			l := *p.loaded
+			l.workload = w
+			return &prepared{loaded: &l, shared: true}
+		}
+	}
+	return nil
 }
 
 func (b *bench) measureGroup(ctx context.Context, group []workload) ([]Run, error) {
 	var all []*prepared
 	for _, w := range group {
-		p, err := b.prepare(ctx, w)
-		if err != nil {
-			return nil, err
+		p := sharing(all, w)
+		if p == nil {
+			var err error
+			if p, err = b.prepare(ctx, w); err != nil {
+				return nil, err
+			}
 		}
 		all = append(all, p)
 	}
@@ -170,7 +186,7 @@ func (b *bench) tidy(ctx context.Context, all []*prepared) error {
 				err = errors.Join(err, b.drop(ctx, d))
 			}
 		}
-		if p.loaded != nil && p.fingerprint != "" {
+		if p.loaded != nil && p.fingerprint != "" && !p.shared {
 			err = errors.Join(err, b.removeTopic(ctx, p.topic()))
 		}
 	}

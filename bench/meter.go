@@ -18,10 +18,10 @@ type cpuUse struct {
 
 // meter reads CPU at the beginning and the end of a run.
 type meter struct {
-	subject  int // process id; 0 before it is started
-	postgres int // postmaster
-	watcher  int // process id of the session that watches; 0: none
-	broker   int // process id; 0: in this process
+	subjects []int // process ids; none before they are started
+	postgres int   // postmaster
+	watcher  int   // process id of the session that watches; 0: none
+	broker   int   // process id; 0: in this process
 
 	began  time.Time
 	before cpuUse
@@ -62,8 +62,8 @@ func disturbedFrom(wall float64) float64 { return 0.04*float64(runtime.NumCPU())
 // read answers absolute values; Other is the watching session.
 func (m *meter) read() cpuUse {
 	var u cpuUse
-	if m.subject != 0 {
-		u.Subject = processCPU(m.subject)
+	for _, pid := range m.subjects {
+		u.Subject += processCPU(pid)
 	}
 	if m.watcher != 0 {
 		u.Other = processCPU(m.watcher)

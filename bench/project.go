@@ -158,18 +158,21 @@ func (s *stack) catchUp(ctx context.Context, l *loaded, d database, group string
 	m.watcher = w.pid()
 	m.begin()
 	start := time.Now()
-	p, err := s.startProjector(l, group, d)
+	f, err := s.startFleet(l, group, d)
 	if err != nil {
 		return run, err
 	}
-	m.subject = p.pid()
-	t, err := follow(ctx, w, p, l.events)
+	m.subjects = f.pids()
+	t, err := follow(ctx, w, f, l.events)
 	if err == nil {
 		run = t.result(start, l.events)
 		run.CPU, run.Disturbed = m.end()
-		_, run.PeakMiB = memory(p.pid())
+		_, run.PeakMiB = f.memory()
 	}
-	took, stopErr := p.stop()
+	if err == nil && l.replicas > 0 {
+		run.Shares, run.Connections, err = f.account(ctx, w, l.events)
+	}
+	took, stopErr := f.stop()
 	if err := errors.Join(err, stopErr); err != nil {
 		return run, err
 	}
@@ -184,7 +187,7 @@ func (s *stack) catchUp(ctx context.Context, l *loaded, d database, group string
 }
 
 // follow watches until all events are durable.
-func follow(ctx context.Context, w *watcher, p *program, events int) (*trace, error) {
+func follow(ctx context.Context, w *watcher, f fleet, events int) (*trace, error) {
 	t := &trace{}
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
@@ -194,16 +197,16 @@ func follow(ctx context.Context, w *watcher, p *program, events int) (*trace, er
 			return nil, err
 		}
 		if i%memoryEvery == 0 || n >= events {
-			t.resident, _ = memory(p.pid())
+			t.resident, _ = f.memory()
 		}
 		t.add(time.Now(), n)
 		switch {
 		case n >= events:
 			return t, nil
 		case time.Since(t.moved()) > stuckAfter:
-			return nil, fmt.Errorf("%d of %d events durable and no more for %s: %s", n, events, stuckAfter, p.output)
+			return nil, fmt.Errorf("%d of %d events durable and no more for %s: %s", n, events, stuckAfter, f)
 		}
-		if err := p.alive(); err != nil {
+		if err := f.alive(); err != nil {
 			return nil, err
 		}
 		select {

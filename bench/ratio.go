@@ -8,6 +8,7 @@ type measure func(*Run) float64
 func eventsPerSecond(r *Run) float64       { return r.rate() }
 func windowEventsPerSecond(r *Run) float64 { return r.windowRate() }
 func peakMemory(r *Run) float64            { return r.PeakMiB }
+func cpuAnEvent(r *Run) float64            { return r.cpuAnEvent() }
 
 // comparison is one ratio that matters: a by b, of the same round.
 type comparison struct {
@@ -38,6 +39,9 @@ var comparisons = []comparison{
 	{"partitions: 1 by 8", "partitions-1", subjectProjector, "partitions-8", subjectProjector, eventsPerSecond, 0, false},
 	{"partitions: 64 by 8", "partitions-64", subjectProjector, "partitions-8", subjectProjector, eventsPerSecond, 0, false},
 	{"partitions: 256 by 8", "partitions-256", subjectProjector, "partitions-8", subjectProjector, eventsPerSecond, 0, false},
+	{"replicas: 2 by 1", "replicas-2", subjectProjector, "replicas-1", subjectProjector, eventsPerSecond, 0, false},
+	{"replicas: 4 by 1", "replicas-4", subjectProjector, "replicas-1", subjectProjector, eventsPerSecond, 0, false},
+	{"replicas: 4 by 1, CPU an event", "replicas-4", subjectProjector, "replicas-1", subjectProjector, cpuAnEvent, 0, false},
 	{"W1L: spring-batch, events/s from the first row", "peers-W1L", subjectProjector, "peers-W1L", subjectPeer, windowEventsPerSecond, 3, false},
 	{"W1L: spring-batch, events/s from process start", "peers-W1L", subjectProjector, "peers-W1L", subjectPeer, eventsPerSecond, 0, false},
 	{"W1L: spring-batch, peak memory", "peers-W1L", subjectProjector, "peers-W1L", subjectPeer, peakMemory, 0.25, true},

@@ -17,6 +17,7 @@ func render(r *results) string {
 	renderLatency(&b, r)
 	renderRuns(&b, r)
 	renderQuarters(&b, r)
+	renderReplicas(&b, r)
 	return b.String()
 }
 
@@ -169,7 +170,7 @@ func renderSubject(b *strings.Builder, runs []Run) {
 		median(func(r *Run) float64 { return r.CPU.Subject }),
 		median(func(r *Run) float64 { return r.CPU.Postgres }),
 		median(func(r *Run) float64 { return r.CPU.Broker }),
-		median(func(r *Run) float64 { return 1e6 * (r.CPU.Subject + r.CPU.Postgres) / float64(r.Events) }),
+		1e6*median(cpuAnEvent),
 		foldText(counted), state)
 }
 
@@ -202,6 +203,32 @@ func renderQuarters(b *strings.Builder, r *results) {
 			fmt.Fprintf(b, "| %s, %.0f MiB ", thousands(q.Rate), q.MaxMiB)
 		}
 		fmt.Fprintf(b, "| %.0f |\n", runs[i].PeakMiB)
+	}
+	b.WriteString("\n")
+}
+
+// renderReplicas shows who has done what.
+func renderReplicas(b *strings.Builder, r *results) {
+	var rows []*Run
+	for i := range r.Runs {
+		if len(r.Runs[i].Shares) > 0 {
+			rows = append(rows, &r.Runs[i])
+		}
+	}
+	if len(rows) == 0 {
+		return
+	}
+	slices.SortStableFunc(rows, func(x, y *Run) int { return cmp.Compare(len(x.Shares), len(y.Shares)) })
+	b.WriteString("### Replicas of one consumer group\n\n" +
+		"| replicas | round | events/s | share of the records of each, % | connections to PostgreSQL | largest peak MiB | disturbed |\n" +
+		"|---|---|---|---|---|---|---|\n")
+	for _, run := range rows {
+		disturbed := ""
+		if run.Disturbed {
+			disturbed = "yes"
+		}
+		fmt.Fprintf(b, "| %d | %d | %s | %s | %d | %.0f | %s |\n", len(run.Shares), run.Round, thousands(run.rate()),
+			run.sharesText(), run.Connections, run.PeakMiB, disturbed)
 	}
 	b.WriteString("\n")
 }

@@ -92,6 +92,44 @@ func TestATraceIsCutByEvents(t *testing.T) {
 	}
 }
 
+func TestReplicasAreShownWithTheirShares(t *testing.T) {
+	one, four := run("replicas-1", subjectProjector, 1, 10, false), run("replicas-4", subjectProjector, 1, 20, true)
+	one.Shares, one.CPU = []float64{1}, cpuUse{Subject: 2, Postgres: 2}
+	four.Shares, four.CPU, four.Connections = []float64{0.5, 0.25, 0.15, 0.1}, cpuUse{Subject: 3, Postgres: 2}, 12
+	text := render(&results{Runs: []Run{four, one}})
+	for _, want := range []string{
+		"| replicas: 4 by 1 |  | 0.50 | **0.50** |", "| replicas: 4 by 1, CPU an event |  | 1.25 | **1.25** |",
+		"| 1 | 1 | 10 | 100.0 | 0 | 0 |  |\n| 4 | 1 | 5 | 50.0 · 25.0 · 15.0 · 10.0 | 12 | 0 | yes |",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("not in the document: %s\n%s", want, text)
+		}
+	}
+}
+
+func TestRecordsAreSummedUpOverPartitionsAndOutcomes(t *testing.T) {
+	const page = "# TYPE projector_records_total counter\n" +
+		`projector_records_total{outcome="applied",partition="0",projection="p",topic="t"} 1.2e+06` + "\n" +
+		`projector_records_total{outcome="duplicate",partition="0",projection="p",topic="t"} 30` + "\n" +
+		`projector_records_total{outcome="applied",partition="7",projection="p",topic="t"} 4` + "\n" +
+		`projector_dead_letters_total{class="version_gap",projection="p",topic="t"} 7` + "\n"
+	if n, err := recordsTotal(page); err != nil || n != 1_200_034 {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+func TestWorkloadsOfOneStreamReadOneTopic(t *testing.T) {
+	one, two := replicated(1), replicated(2)
+	all := []*prepared{{loaded: &loaded{workload: one, fingerprint: "x"}}}
+	p := sharing(all, two)
+	if p == nil || p.topic() != one.topic() || p.replicas != 2 || p.fingerprint != "x" || all[0].replicas != 1 {
+		t.Fatalf("%+v", p)
+	}
+	if sharing(all, partitioned(8)) != nil {
+		t.Error("another topic is shared")
+	}
+}
+
 func TestWrongUsageIsTold(t *testing.T) {
 	for _, args := range [][]string{{"--only=nothing"}, {"--scale=0"}, {"peers", "--dir=" + t.TempDir()}} {
 		var stderr bytes.Buffer

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -19,8 +20,8 @@ type Run struct {
 	Commit    string
 	Seconds   float64 // from process start (limits: from the first fetch or statement) to the end
 	Events    int
-	CPU       cpuUse
-	PeakMiB   float64 `json:",omitempty"`
+	CPU       cpuUse  // of all replicas together
+	PeakMiB   float64 `json:",omitempty"` // of the largest replica
 	Disturbed bool    `json:",omitempty"`
 	Problem   string  `json:",omitempty"` // what was wrong with the final state
 
@@ -31,6 +32,10 @@ type Run struct {
 	StopSeconds   float64   `json:",omitempty"` // from SIGTERM to the exit
 	Quarters      []quarter `json:",omitempty"`
 	Latency       *latency  `json:",omitempty"`
+
+	// Of several replicas only.
+	Shares      []float64 `json:",omitempty"` // of the records, a replica each, the largest first
+	Connections int       `json:",omitempty"` // to PostgreSQL in the end, of all replicas
 }
 
 // quarter is a quarter of a catch-up, by events.
@@ -48,6 +53,23 @@ type latency struct {
 
 // rate is events/s from the start of the process.
 func (r *Run) rate() float64 { return perSecond(float64(r.Events), r.Seconds) }
+
+// cpuAnEvent is what subject and PostgreSQL spend on an event, in seconds.
+func (r *Run) cpuAnEvent() float64 {
+	if r.Events == 0 {
+		return 0
+	}
+	return (r.CPU.Subject + r.CPU.Postgres) / float64(r.Events)
+}
+
+// sharesText is each replica's share of the records, in percent.
+func (r *Run) sharesText() string {
+	texts := make([]string, len(r.Shares))
+	for i, share := range r.Shares {
+		texts[i] = fmt.Sprintf("%.1f", 100*share)
+	}
+	return strings.Join(texts, " · ")
+}
 
 // windowRate is events/s from the first commit; of a limit the same as rate.
 func (r *Run) windowRate() float64 {

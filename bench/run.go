@@ -15,7 +15,7 @@ const documentPath = "docs/performance.md"
 
 // runCmd runs workloads.
 type runCmd struct {
-	Only      []string      `placeholder:"GROUP" help:"Groups of workloads to run: uniform, duplicates, hot, cold, steady, memory, cost, statement, turnover, partitions (default all)."`
+	Only      []string      `placeholder:"GROUP" help:"Groups of workloads to run: uniform, duplicates, hot, cold, steady, memory, cost, statement, turnover, partitions, replicas (default all)."`
 	Scale     float64       `default:"1" help:"Size of the workloads; 0.2 makes a quick run. Other than 1 is printed and not written down, unless --document is given."`
 	Rounds    int           `default:"3" help:"Turns of all subjects of a group (default 3)."`
 	Projector string        `default:"bin/projector" placeholder:"FILE" help:"The binary to measure (default bin/projector)."`
@@ -111,6 +111,9 @@ func (b *bench) progress(r *Run) {
 		r.PeakMiB, r.CPU.Subject, r.CPU.Postgres, r.CPU.Broker, r.CPU.Other)
 	if r.RowsWritten > 0 {
 		line += fmt.Sprintf(", %.2f events a row", float64(r.Events)/float64(r.RowsWritten))
+	}
+	if len(r.Shares) > 0 {
+		line += fmt.Sprintf(", each %s %% of the records, %d connections", r.sharesText(), r.Connections)
 	}
 	if r.Disturbed {
 		line += " (disturbed)"

@@ -82,7 +82,7 @@ func (s *stack) steady(ctx context.Context, l *loaded, d database, group string,
 	if err != nil {
 		return run, err
 	}
-	m.watcher, m.subject = w.pid(), p.pid()
+	m.watcher, m.subjects = w.pid(), []int{p.pid()}
 	err = awaitClaims(ctx, w, p, int(l.partitions))
 	if err == nil {
 		run, l.fingerprint, err = s.drip(ctx, l, w, p, m)

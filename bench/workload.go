@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,6 +50,11 @@ type workload struct {
 	again    bool
 	subjects []subject
 	least    int // events, however small the scale
+	// replicas are started together, in one consumer group; 0: one, and nobody asks
+	// who has done what.
+	replicas int
+	// stream: the workloads that name the same one read one topic.
+	stream string
 	// turn tells topics of the same workload apart, when each run has its own.
 	turn int
 }
@@ -109,6 +115,7 @@ var workloads = []workload{
 		projection: turnover.Name, subjects: []subject{subjectRaw, subjectProjector},
 	},
 	partitioned(1), partitioned(8), partitioned(64), partitioned(256),
+	replicated(1), replicated(2), replicated(4),
 }
 
 func partitioned(n int32) workload {
@@ -119,12 +126,20 @@ func partitioned(n int32) workload {
 	}
 }
 
+func replicated(n int) workload {
+	return workload{
+		name: fmt.Sprintf("replicas-%d", n), group: "replicas", accounts: 400_000, events: 2 * million, partitions: 8,
+		about:    fmt.Sprintf("uniform, %d of 8 partitions an instance", 8/n),
+		subjects: []subject{subjectProjector}, replicas: n, stream: "replicas",
+	}
+}
+
 // topic is where the workload's events are.
 func (w *workload) topic() string {
 	if w.turn > 0 {
 		return fmt.Sprintf("bench-%s-%d", w.name, w.turn)
 	}
-	return "bench-" + w.name
+	return "bench-" + cmp.Or(w.stream, w.name)
 }
 
 // firstVersion is the version of an account's first event in the topic.

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// fleet is the replicas of one consumer group.
+type fleet []*program
+
+// startFleet starts as many replicas as the workload wants, one after the other
+// without waiting for any.
+func (s *stack) startFleet(l *loaded, group string, d database) (fleet, error) {
+	var f fleet
+	for range max(1, l.replicas) {
+		p, err := s.startProjector(l, group, d)
+		if err != nil {
+			_, stopErr := f.stop()
+			return nil, errors.Join(err, stopErr)
+		}
+		f = append(f, p)
+	}
+	return f, nil
+}
+
+func (f fleet) pids() []int {
+	pids := make([]int, len(f))
+	for i, p := range f {
+		pids[i] = p.pid()
+	}
+	return pids
+}
+
+// memory is the largest replica's, since each has a limit of its own.
+func (f fleet) memory() (now, peak float64) {
+	for _, p := range f {
+		n, high := memory(p.pid())
+		now, peak = max(now, n), max(peak, high)
+	}
+	return now, peak
+}
+
+// alive answers an error when a replica has ended by itself.
+func (f fleet) alive() error {
+	for _, p := range f {
+		if err := p.alive(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stop ends all replicas at once and answers how long the last one took.
+func (f fleet) stop() (longest time.Duration, err error) {
+	took, failures := make([]time.Duration, len(f)), make([]error, len(f))
+	var stopping sync.WaitGroup
+	for i, p := range f {
+		stopping.Go(func() { took[i], failures[i] = p.stop() })
+	}
+	stopping.Wait()
+	if len(f) > 0 {
+		longest = slices.Max(took)
+	}
+	return longest, errors.Join(failures...)
+}
+
+// String is the end of what each has said.
+func (f fleet) String() string {
+	outputs := make([]string, len(f))
+	for i, p := range f {
+		outputs[i] = p.output.String()
+	}
+	return strings.Join(outputs, "\n--\n")
+}
+
+// accountWithin is how long the replicas may take to count what is durable.
+const accountWithin = 5 * time.Second
+
+// account answers each replica's share of the records, the largest first, and how many
+// connections all of them hold. Each counts a record when it is durable. A sum that is
+// not the number of events is an error: work would have been lost, or done twice.
+func (f fleet) account(ctx context.Context, w *watcher, events int) (shares []float64, connections int, err error) {
+	if connections, err = w.connections(ctx); err != nil {
+		return nil, 0, err
+	}
+	for end := time.Now().Add(accountWithin); ; {
+		sum := 0
+		shares = shares[:0]
+		for _, p := range f {
+			n, err := p.consumed(ctx)
+			if err != nil {
+				return nil, 0, err
+			}
+			sum += n
+			shares = append(shares, float64(n)/float64(events))
+		}
+		if sum == events {
+			slices.SortFunc(shares, func(a, b float64) int { return cmp.Compare(b, a) })
+			return shares, connections, nil
+		}
+		if time.Now().After(end) || !pause(ctx, watchEvery) {
+			return nil, 0, fmt.Errorf("the replicas have counted %d records of %d", sum, events)
+		}
+	}
+}
+
+// connections counts the sessions of projectors.
+func (w *watcher) connections(ctx context.Context) (n int, err error) {
+	err = w.conn.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name = 'projector'`).Scan(&n)
+	return n, err
+}
+
+var (
+	listens  = regexp.MustCompile(`"http":"([^"]+)"`)
+	recorded = regexp.MustCompile(`(?m)^projector_records_total\{.*\} (\S+)$`)
+)
+
+// consumed is how many records the replica has made durable, by its metrics.
+func (p *program) consumed(ctx context.Context) (int, error) {
+	address := listens.FindStringSubmatch(p.output.beginning())
+	if address == nil {
+		return 0, errors.New("the projector has not said where it listens: " + p.output.String())
+	}
+	ctx, cancel := context.WithTimeout(ctx, accountWithin)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address[1]+"/metrics", http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	page, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return 0, err
+	}
+	return recordsTotal(string(page))
+}
+
+// recordsTotal sums up the records of a page of metrics, of all partitions and outcomes.
+func recordsTotal(page string) (int, error) {
+	sum := 0.0
+	for _, sample := range recorded.FindAllStringSubmatch(page, -1) {
+		n, err := strconv.ParseFloat(sample[1], 64)
+		if err != nil {
+			return 0, fmt.Errorf("metrics: %w", err)
+		}
+		sum += n
+	}
+	return int(sum), nil
+}
