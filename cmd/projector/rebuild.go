@@ -177,6 +177,9 @@ func (r *rebuilding) begin(ctx context.Context) error {
 			return r.shadow.PassOver(ctx, repair, &readmodel.AuditedEvent{AccountID: s.AccountID, Version: s.Version, Place: s.Place}, seen)
 		},
 	}
+	cfg.Stranded = func(ctx context.Context, partitions []int32) ([]int32, error) {
+		return readmodel.LoadStranded(ctx, r.shadow.Pool, r.cmd.Topic, partitions, 0)
+	}
 	for _, s := range skips {
 		cfg.Skips = append(cfg.Skips, rebuild.Skip{AccountID: s.AccountID, Version: s.Version, Place: s.Place})
 	}

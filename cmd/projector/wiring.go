@@ -80,6 +80,18 @@ func (d sharedDatabase) Positions(ctx context.Context) ([]projection.StoredPosit
 	return readmodel.LoadPositions(ctx, d.pool, d.group, d.topic)
 }
 
+// strandedAfter is how long an account may stand still before what waits for it counts
+// as forgotten.
+const strandedAfter = 5 * time.Second
+
+// Stranded names the partitions that hold parked events which could be applied.
+func (d sharedDatabase) Stranded(ctx context.Context, partitions []int32) ([]int32, error) {
+	if !d.kind.Reports().Parked {
+		return nil, nil
+	}
+	return readmodel.LoadStranded(ctx, d.pool, d.topic, partitions, strandedAfter)
+}
+
 // Ready fails when the database cannot be reached or cannot be written.
 func (d sharedDatabase) Ready(ctx context.Context) error { return d.kind.Ready(ctx, d.pool) }
 

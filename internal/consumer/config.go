@@ -48,6 +48,9 @@ type DeadLetters interface {
 type Database interface {
 	// Positions reads the stored positions of the group's topic.
 	Positions(context.Context) ([]projection.StoredPosition, error)
+	// Stranded names those of the partitions that hold parked events whose turn has
+	// come, and that nobody is applying.
+	Stranded(ctx context.Context, partitions []int32) ([]int32, error)
 	// Ready fails when the database cannot be reached or cannot be written.
 	Ready(context.Context) error
 	// Reset drops the connections, which may lead to a server that is no longer primary.

@@ -120,7 +120,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	background, stop := context.WithCancel(context.Background())
 	var tasks sync.WaitGroup
 	for _, task := range []func(context.Context){
-		c.committer.run, c.watchPositions, c.watchLag, c.watchKafka, c.watchAccess, c.watchDatabase, c.ensureDLQ,
+		c.committer.run, c.watchPositions, c.watchStranded, c.watchLag, c.watchKafka, c.watchAccess, c.watchDatabase, c.ensureDLQ,
 	} {
 		tasks.Go(func() { task(background) })
 	}

@@ -3,7 +3,9 @@ package rebuild
 import (
 	"context"
 	"iter"
+	"maps"
 	"math"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -55,6 +57,8 @@ type Config struct {
 	// PassOver passes over the version if it is the account's next one and, unless
 	// seen, if its event waits there; it answers whether the skip is done with.
 	PassOver func(ctx context.Context, s *Skip, seen bool) (bool, error)
+	// Stranded names those of the partitions that hold parked events whose turn has come.
+	Stranded func(ctx context.Context, partitions []int32) ([]int32, error)
 	Topic    string
 	TopicID  string
 	Starts   map[int32]int64 // the first offset of each partition
@@ -108,12 +112,32 @@ func New(cfg Config) *Build {
 // nil, is told how many offsets have been passed since the beginning; it is called by
 // several goroutines.
 func (b *Build) Advance(ctx context.Context, ends map[int32]int64, observe func(passed int64)) error {
-	group, ctx := errgroup.WithContext(ctx)
+	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for number, end := range ends {
-		group.Go(func() error { return b.partitions[number].advance(ctx, end, observe) })
+		group.Go(func() error { return b.partitions[number].advance(reading, end, observe) })
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return b.settle(ctx, ends)
+}
+
+// settle applies what was parked because its predecessor, in another partition, was
+// read later.
+func (b *Build) settle(ctx context.Context, ends map[int32]int64) error {
+	stranded, err := b.cfg.Stranded(ctx, slices.Sorted(maps.Keys(ends)))
+	if err != nil {
+		return err
+	}
+	for _, number := range stranded {
+		p := b.partitions[number]
+		p.claimed = false
+		if err := p.advance(ctx, ends[number], nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Records is how many records were read, those read again included.

@@ -1,0 +1,34 @@
+package consumer
+
+import (
+	"context"
+	"time"
+)
+
+// strandedEvery is how often parked events are looked for that could be applied and
+// are not.
+const strandedEvery = 10 * time.Second
+
+// watchStranded has partitions claimed anew that hold parked events whose turn has come.
+// A worker heals an account when it applies the version before; it does not know what
+// the worker of another partition has parked since it read the account. That happens
+// only when an account's events are in several partitions: after partitions were added,
+// or when a producer does not key them by account.
+func (c *Consumer) watchStranded(ctx context.Context) {
+	every(ctx, strandedEvery, watchWithin, func(look context.Context) {
+		assigned := c.assignment()
+		if len(assigned) == 0 {
+			return
+		}
+		stranded, err := c.cfg.Database.Stranded(look, assigned)
+		if err != nil {
+			return // watchDatabase tells
+		}
+		for _, p := range stranded {
+			if w := c.worker(p); w != nil && w.status.fence.Load() > 0 {
+				w.log.Info("parked events wait although their turn has come: claiming the partition anew")
+				w.lookAgain()
+			}
+		}
+	})
+}
