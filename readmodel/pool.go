@@ -7,13 +7,19 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// maxConns bounds the connections of one process. Partitions share them: a
-// transaction is short, and more of them at once than PostgreSQL has cores to
-// serve only adds contention.
-const maxConns = 10
+const (
+	// maxConns bounds the connections of one process, unless the URL does by
+	// pool_max_conns. Partitions share them: a transaction is short, and more of them at
+	// once than PostgreSQL has cores to serve only adds contention.
+	maxConns = 10
+	// leastConns is what a rebuild needs: it holds one for as long as it lasts, compares
+	// in a transaction on another, and writes down what it finds on a third.
+	leastConns = 4
+)
 
 // sessionDefaults are set on every connection unless the URL says otherwise. They
 // keep a server-side session from outliving the attempt it was made for: a process
@@ -80,7 +86,26 @@ func (c *connector) refresh(_ context.Context, conn *pgx.ConnConfig) error {
 	return nil
 }
 
-var errTextOnly = errors.New("default_query_exec_mode: values are sent and read in binary; use cache_statement, cache_describe or describe_exec")
+// bound is how many connections there may be: what the URL says, and has been parsed to.
+func (c *connector) bound(parsed int32) (int32, error) {
+	settings, err := pgconn.ParseConfig(c.url)
+	if err != nil {
+		return 0, err
+	}
+	switch _, named := settings.RuntimeParams["pool_max_conns"]; {
+	case !named:
+		return maxConns, nil
+	case parsed < leastConns:
+		return 0, errTooFewConns
+	default:
+		return parsed, nil
+	}
+}
+
+var (
+	errTooFewConns = errors.New("pool_max_conns: fewer than four connections are too few for repairs and rebuilds")
+	errTextOnly    = errors.New("default_query_exec_mode: values are sent and read in binary; use cache_statement, cache_describe or describe_exec")
+)
 
 // OpenPool prepares a connection pool. It does not connect: the error is about the
 // URL. An empty URL means the PG* environment variables.
@@ -105,7 +130,9 @@ func OpenPool(ctx context.Context, url string, options ...ConnectOption) (*pgxpo
 	}
 	// A frozen backend must not hold up the one who asks for a connection.
 	cfg.PingTimeout = 500 * time.Millisecond
-	cfg.MaxConns = maxConns
+	if cfg.MaxConns, err = c.bound(cfg.MaxConns); err != nil {
+		return nil, err
+	}
 	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		registerColumns(conn.TypeMap())
 		return nil
