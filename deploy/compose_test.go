@@ -5,6 +5,7 @@ package deploy_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,6 +24,8 @@ func TestComposeIsValid(t *testing.T) {
 			ReadOnly bool     `yaml:"read_only"`
 			CapDrop  []string `yaml:"cap_drop"`
 			User     string
+			Memory   string            `yaml:"mem_limit"`
+			Env      map[string]string `yaml:"environment"`
 			Ports    []struct {
 				HostIP string `yaml:"host_ip"`
 			}
@@ -48,6 +51,9 @@ func TestComposeIsValid(t *testing.T) {
 		s := model.Services[name]
 		if !s.ReadOnly || s.User != "65532:65532" || strings.Join(s.CapDrop, "") != "ALL" {
 			t.Errorf("%s has more rights than in Kubernetes", name)
+		}
+		if s.Memory != strconv.Itoa(512<<20) || s.Env["MEMORY_LIMIT"] != "512MiB" {
+			t.Errorf("%s may take %s bytes and is told %s", name, s.Memory, s.Env["MEMORY_LIMIT"])
 		}
 	}
 }

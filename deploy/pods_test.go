@@ -225,6 +225,24 @@ func TestProjectorPods(t *testing.T) {
 	}
 }
 
+// TestMemoryFollowsTheLimit: what the program holds follows from MEMORY_LIMIT, so a
+// number beside the container's limit would be forgotten when that is changed.
+func TestMemoryFollowsTheLimit(t *testing.T) {
+	const limit = "map[resourceFieldRef:map[resource:limits.memory]]"
+	for _, overlay := range overlays(t) {
+		for _, o := range objects(t, overlay) {
+			for _, template := range o.pods() {
+				for _, c := range template.Spec.Containers {
+					at := slices.IndexFunc(c.Env, func(v variable) bool { return v.Name == "MEMORY_LIMIT" })
+					if at < 0 || fmt.Sprint(c.Env[at].ValueFrom) != limit {
+						t.Errorf("%s: %s %s: MEMORY_LIMIT is not the container's", overlay, o.Kind, o.Metadata.Name)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestSelectorsMeetTheirPods: a selector that selects nothing, or everything, is valid.
 func TestSelectorsMeetTheirPods(t *testing.T) {
 	for _, overlay := range overlays(t) {
