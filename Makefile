@@ -49,6 +49,10 @@ test-race: ## Run all tests under the race detector (needs a C compiler)
 test-kafka: ## Run the broker tests on a real Apache Kafka, fetched by Maven (needs Java 17+)
 	PROJECTOR_TEST_KAFKA=real $(GO) test -tags kafka -count=1 -timeout 20m $(TESTFLAGS) ./internal/devstack/... ./e2e/...
 
+.PHONY: test-pgbouncer
+test-pgbouncer: ## Run the program through PgBouncer in transaction mode (needs pgbouncer)
+	$(GO) test -tags pgbouncer -count=1 -run '^TestThroughPgBouncer$$' $(TESTFLAGS) ./e2e
+
 .PHONY: test-deploy
 test-deploy: ## Run the tests of deploy/ against the tools that will read it (needs Prometheus)
 	$(GO) test -tags deploy -count=1 $(TESTFLAGS) ./deploy/...
