@@ -3,7 +3,6 @@ package protobuf
 import (
 	"context"
 	_ "embed" // for the files that registries take for granted
-	"strings"
 
 	"github.com/bufbuild/protocompile"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -60,7 +59,7 @@ func Compile(schema string, imports map[string]string, wanted *event.Branch) (*S
 		if !known {
 			return protocompile.SearchResult{}, protoregistry.NotFound
 		}
-		return protocompile.SearchResult{Source: strings.NewReader(text)}, nil
+		return source(path, text)
 	}
 	compiler := protocompile.Compiler{
 		Resolver: protocompile.WithStandardImports(protocompile.ResolverFunc(find)), MaxParallelism: 1,
