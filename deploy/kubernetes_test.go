@@ -32,6 +32,22 @@ func TestManifestsAreValid(t *testing.T) {
 	}
 }
 
+// TestDatabaseProvesItself looks at all connections to PostgreSQL but those of minimal,
+// which is for trying out.
+func TestDatabaseProvesItself(t *testing.T) {
+	const verified = "sslmode=verify-full&sslrootcert=/etc/projector/trust/"
+	for _, overlay := range overlays(t) {
+		for _, line := range regexp.MustCompile("DATABASE_URL: .*").FindAllString(build(t, overlay), -1) {
+			if filepath.Base(overlay) != "minimal" && !strings.Contains(line, verified) {
+				t.Errorf("%s: %s", overlay, line)
+			}
+		}
+	}
+	if !strings.Contains(build(t, "kubernetes/overlays/production"), verified) {
+		t.Error("production names no database")
+	}
+}
+
 // TestDocumentedOverlayIsValid builds the example of docs/deploy.md.
 func TestDocumentedOverlayIsValid(t *testing.T) {
 	const checkout = "../projector/deploy/kubernetes/overlays/production"

@@ -242,7 +242,7 @@ func (r *roles) refusals() {
 		reader.may("SELECT FROM "+table, open[table])
 		reader.may("DELETE FROM "+table, false)
 	}
-	for _, view := range []string{"account_balance_current", "account_hold"} {
+	for _, view := range []string{"account_balance_current", "account_hold", "account_statement_missing"} {
 		reader.may("SELECT FROM "+view, true)
 	}
 }
