@@ -11,11 +11,13 @@ import (
 	"path/filepath"
 )
 
-// What StartKafka and StartConnect run. Debezium is built for a range of Kafka
-// versions; Connect and the broker are of one version here.
+// What StartKafka, StartConnect and StartRegistry run. Debezium is built for a range of
+// Kafka versions; Connect and the broker are of one version here. Newer versions of the
+// registry need Java 21.
 const (
 	KafkaVersion    = "4.3.0"
 	DebeziumVersion = "3.7.0.Final"
+	RegistryVersion = "3.0.9"
 )
 
 //go:embed kafka.pom.xml
@@ -23,6 +25,9 @@ var kafkaPOM []byte
 
 //go:embed connect.pom.xml
 var connectPOM []byte
+
+//go:embed registry.pom.xml
+var registryPOM []byte
 
 // FetchKafka returns the folder that holds Kafka's jars, about 44 MB in the
 // user's cache. On first use it collects them by mvn, which needs a registry of
@@ -36,6 +41,12 @@ func FetchKafka(ctx context.Context) (string, error) {
 // FetchKafka does.
 func FetchConnect(ctx context.Context) (string, error) {
 	return fetchJars(ctx, "connect-"+KafkaVersion+"-debezium-"+DebeziumVersion, connectPOM)
+}
+
+// FetchRegistry returns the folder that holds Apicurio Registry, about 120 MB in the
+// user's cache, fetched as FetchKafka does.
+func FetchRegistry(ctx context.Context) (string, error) {
+	return fetchJars(ctx, "apicurio-registry-"+RegistryVersion, registryPOM)
 }
 
 // fetchJars collects what pom depends on, once for each name.
@@ -67,7 +78,7 @@ func collectJars(ctx context.Context, pom []byte, lib string) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, mvn, "--batch-mode", "--quiet", "--file", file,
-		"-Dkafka.version="+KafkaVersion, "-Ddebezium.version="+DebeziumVersion, "-Dlib="+lib, "package")
+		"-Dkafka.version="+KafkaVersion, "-Ddebezium.version="+DebeziumVersion, "-Dregistry.version="+RegistryVersion, "-Dlib="+lib, "package")
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("mvn: %w: %s", err, bytes.TrimSpace(output))

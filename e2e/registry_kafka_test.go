@@ -1,0 +1,113 @@
+//go:build kafka
+
+package e2e_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"projector/e2e/judge"
+	"projector/e2e/stream"
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+)
+
+// registered is a real schema registry, and what two kinds of producers have given it.
+type registered struct {
+	*devstack.Registry
+	maps, records avroWriter
+	proto         protoWriter
+}
+
+// TestRealSchemaRegistry reads streams whose schemas refer to others out of a real
+// registry. All are registered at first: what is read last shows that it has kept them.
+func TestRealSchemaRegistry(t *testing.T) {
+	t.Parallel()
+	registry := devtest.Registry(t)
+	store := newSchemaStore(t, registry.URL())
+	r := registered{registry, mapWriter(store), recordWriter(store), newProtoWriter(store)}
+	t.Run("avro, and the registry is away for a while", r.away)
+	t.Run("protobuf, and ids of no schema", r.unknown)
+}
+
+// away has a stream change its schema on one partition while the registry is stopped:
+// that partition waits, the others go on, nothing is dead-lettered that would not be,
+// and all comes right by itself.
+func (r *registered) away(t *testing.T) {
+	w := newWorld(t, 3)
+	records := stream.Generate(stream.Options{Seed: seed(t), Records: scaled(6_000), Partitions: w.partitions, Accounts: 200, Rivals: true})
+	middle := len(records) / 2
+	first, plainFirst := dialect{write: r.maps.write}.speak(records[:middle])
+	second, plainSecond := dialect{write: func(record *stream.Record, n int, fields map[string]any) {
+		if record.Partition == 2 {
+			r.records.write(record, n, fields)
+		} else {
+			r.maps.write(record, n, fields)
+		}
+	}}.speak(records[middle:])
+
+	p := w.start("--format=avro", "--schema-registry-url="+r.URL())
+	w.produce(first)
+	await(t, "the first half", w.arrived)
+	if err := r.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.produce(second)
+	await(t, "partitions whose schema is known", func() string { return w.arrivedAt(0, 1) })
+	within(t, 15*time.Second, "unreadiness", p.answers("/readyz", 503, "schema_registry"))
+	if w.arrivedAt(2) == "" {
+		t.Error("partition 2 went on without its schema")
+	}
+	env := []string{
+		"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0], "KAFKA_TOPIC=" + w.topic, "EVENT_FORMAT=avro",
+		"SCHEMA_REGISTRY_URL=" + r.URL(), "IGNORE_EVENT_TYPES=" + stream.IgnoredType,
+	}
+	if status, _, errOut := once(t, env, "dlq", "list", "--output=json"); status != 1 || !strings.Contains(errOut, "schema registry") {
+		t.Errorf("dlq list without the registry: status %d\n%s", status, errOut)
+	}
+	if err := r.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o := w.judgedAs(slices.Concat(plainFirst, plainSecond))
+	w.exact(o, judge.ExactlyOnce)
+	w.conserved(p, o)
+	await(t, "readiness", p.answers("/readyz", 200, ""))
+	if status, out, errOut := once(t, env, "dlq", "list", "--output=json"); status != 0 || strings.Count(out, "\n") != len(o.Letters) {
+		t.Errorf("dlq list: status %d, %d of %d dead letters\n%s", status, strings.Count(out, "\n"), len(o.Letters), errOut)
+	}
+	p.terminate()
+	w.atRest()
+}
+
+// arrivedAt says which of the partitions has not been read to its end.
+func (w *world) arrivedAt(partitions ...int32) string {
+	ends, positions := w.ends(w.topic), w.positions()
+	for _, partition := range partitions {
+		if positions[partition] < ends[partition] {
+			return "a partition is behind"
+		}
+	}
+	return ""
+}
+
+// unknown reads messages of a file that imports another one. Values with ids of no
+// schema, and values without one, are dead letters.
+func (r *registered) unknown(t *testing.T) {
+	w := newWorld(t, 2)
+	spoken, plain := dialect{write: r.proto.write}.speak(stream.Generate(stream.Options{
+		Seed: seed(t), Records: scaled(3_000), Partitions: w.partitions, Accounts: 100, Rivals: true,
+	}))
+	for i, value := range []string{"\x00\x00\x00\xff\xff\x00", "\x00\x01", "{}", "\x01\x00\x00\x00\x01\x00"} {
+		spoken = append(spoken, stream.Record{Key: []byte("junk"), Value: []byte(value), Partition: int32(i) % 2})
+		plain = append(plain, stream.Record{Key: []byte("junk"), Value: []byte("no event"), Partition: int32(i) % 2})
+	}
+	w.produce(spoken)
+	o := w.judgedAs(plain)
+	p := w.start("--format=protobuf", "--schema-registry-url="+r.URL())
+	w.exact(o, judge.ExactlyOnce)
+	w.conserved(p, o)
+	p.terminate()
+	w.atRest()
+}

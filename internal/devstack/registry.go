@@ -1,0 +1,140 @@
+package devstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+)
+
+// Registry is an Apicurio Registry, with Confluent's API among others. It may be
+// stopped and started again with the schemas it had, which Close removes. Safe for
+// concurrent use.
+type Registry struct {
+	dir       string
+	java, lib string
+	port      int
+
+	mu     sync.Mutex
+	server *process
+}
+
+// StartRegistry starts a registry and returns when it answers. The first call on a
+// machine fetches it. ctx limits the start only; end the registry by Close.
+func StartRegistry(ctx context.Context) (*Registry, error) {
+	r, err := newRegistry(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("start the schema registry: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit) // not for the fetching, which depends on the line
+	defer cancel()
+	if err := retryStart(ctx, r.startOnNewPort); err != nil {
+		return nil, errors.Join(fmt.Errorf("start the schema registry: %w", err), r.Close(ctx))
+	}
+	return r, nil
+}
+
+func newRegistry(ctx context.Context) (*Registry, error) {
+	java, err := findJava()
+	if err != nil {
+		return nil, err
+	}
+	lib, err := FetchRegistry(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "projector-registry-")
+	if err != nil {
+		return nil, err
+	}
+	return &Registry{dir: dir, java: java, lib: lib}, nil
+}
+
+func (r *Registry) startOnNewPort(ctx context.Context) error {
+	ports, err := freePorts(1)
+	if err != nil {
+		return err
+	}
+	r.port = ports[0]
+	return r.Start(ctx)
+}
+
+// URL is where Confluent's API is.
+func (r *Registry) URL() string { return "http://" + address(r.port) + "/apis/ccompat/v7" }
+
+// Start starts a registry that was stopped, with the schemas it had, and returns when
+// it answers. A running one is left alone.
+func (r *Registry) Start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.server.running() {
+		return nil
+	}
+	server, err := startProcess(r.command(), syscall.SIGKILL, io.Discard)
+	if err != nil {
+		return err
+	}
+	r.server = server
+	if err := server.await(ctx, r.answers); err != nil {
+		server.kill()
+		return err
+	}
+	return nil
+}
+
+func (r *Registry) command() *exec.Cmd {
+	cmd := exec.CommandContext(context.Background(), r.java,
+		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m",
+		"-jar", filepath.Join(r.lib, "apicurio-registry-app-"+RegistryVersion+"-runner.jar"))
+	cmd.Dir = r.dir
+	cmd.Env = append(os.Environ(),
+		"QUARKUS_HTTP_HOST="+localhost, "QUARKUS_HTTP_PORT="+strconv.Itoa(r.port), "QUARKUS_LOG_LEVEL=WARN",
+		"APICURIO_STORAGE_KIND=sql", "APICURIO_STORAGE_SQL_KIND=h2",
+		"APICURIO_DATASOURCE_URL=jdbc:h2:file:"+filepath.Join(r.dir, "schemas"))
+	return cmd
+}
+
+func (r *Registry) answers(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL()+"/subjects", http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the schema registry answers %s", response.Status)
+	}
+	return nil
+}
+
+// Stop shuts the registry down. One that takes too long is killed.
+func (r *Registry) Stop(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, stopGrace)
+	defer cancel()
+	if err := r.server.stop(ctx, syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop the schema registry: %w", err)
+	}
+	return nil
+}
+
+// Close ends the registry for good and removes its schemas.
+func (r *Registry) Close(context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.server.kill()
+	return os.RemoveAll(r.dir)
+}
