@@ -69,16 +69,23 @@ func Compile(schema string, imports map[string]string, wanted *event.Branch) (*S
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{newMessages(files[0].Messages(), wanted)}, nil
+	counted := counting{mapEntries: len(decoded(schema)) > 0, wanted: wanted}
+	return &Schema{counted.messages(files[0].Messages())}, nil
 }
 
-// newMessages keeps the order of the file, in which values name their message. What
-// the compiler makes of a map field is not counted: nobody has declared it.
-func newMessages(declared protoreflect.MessageDescriptors, wanted *event.Branch) []*message {
+// counting is how the messages of a file are numbered. What the compiler makes of a map
+// field counts for those who have a compiled file, and for nobody who has the text.
+type counting struct {
+	mapEntries bool
+	wanted     *event.Branch
+}
+
+// messages keeps the order of the file, in which values name their message.
+func (c counting) messages(declared protoreflect.MessageDescriptors) []*message {
 	var all []*message
 	for i := range declared.Len() {
-		if d := declared.Get(i); !d.IsMapEntry() {
-			all = append(all, &message{d, newFields(d, wanted), wanted, newMessages(d.Messages(), wanted)})
+		if d := declared.Get(i); c.mapEntries || !d.IsMapEntry() {
+			all = append(all, &message{d, newFields(d, c.wanted), c.wanted, c.messages(d.Messages())})
 		}
 	}
 	return all

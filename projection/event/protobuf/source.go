@@ -17,6 +17,9 @@ import (
 func source(path, text string) (protocompile.SearchResult, error) {
 	compiled := decoded(text)
 	if len(compiled) == 0 {
+		// What stands for a map in compiled files, Confluent's registry wrote into texts
+		// until 2024, though nobody may. It is a repeated message without it.
+		text = strings.ReplaceAll(text, "option map_entry = true;", "")
 		return protocompile.SearchResult{Source: strings.NewReader(text)}, nil
 	}
 	var file descriptorpb.FileDescriptorProto

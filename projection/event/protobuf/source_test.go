@@ -90,6 +90,41 @@ func TestCompiledFiles(t *testing.T) {
 	}
 }
 
+// Values name their message by its place, and a map field makes a message that is in some
+// files and not in others.
+func TestMapsAmongTheMessages(t *testing.T) {
+	records, err := event.NewRecords(event.Options{FirstVersion: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := records.Tree()
+	const (
+		nested  = `message Event { string event_id = 1; string event_type = 2; string account_id = 3; int64 version = 4; string occurred_at = 5; }`
+		asMap   = `syntax = "proto3"; message Bank { map<string, string> tags = 1; ` + nested + ` }`
+		written = `syntax = "proto3"; message Bank { repeated .Bank.TagsEntry tags = 1;
+			message TagsEntry { option map_entry = true; string key = 1; string value = 2; } ` + nested + ` }`
+	)
+	body := text(text(text(nil, 1, "e-1"), 2, "AccountClosed"), 3, "acc-1")
+	body = text(number(body, 4, 17), 5, "2026-01-01T00:00:00Z")
+	for name, tt := range map[string]struct {
+		schema string
+		place  []byte
+	}{
+		"a text with a map":             {asMap, path(0, 0)},
+		"a text with its entry":         {written, path(0, 1)},
+		"a compiled file with an entry": {compiled(t, "bank.proto", map[string]string{"bank.proto": asMap}), path(0, 1)},
+	} {
+		s, err := protobuf.Compile(tt.schema, nil, &tree)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if d := decode(records.Format(s), append(tt.place, body...)); d.Fault != nil || d.Event.ID != "e-1" || d.Event.Version != 17 {
+			t.Errorf("%s: %+v, fault %v", name, d.Event, d.Fault)
+		}
+	}
+}
+
 func TestCompiledFilesThatCannotBeUsed(t *testing.T) {
 	records, err := event.NewRecords(event.Options{})
 	if err != nil {
