@@ -43,33 +43,22 @@ func (c *dlqDiscardCmd) Run(ctx context.Context, std *streams) error {
 	defer tools.close()
 	s := &scan{dlqTools: tools, selection: chosen, progress: newProgress(std.err, "read")}
 	list := newLetterList(std.out, c.json())
-	var waiting []readmodel.Action
-	flush := func() error {
-		if len(waiting) == 0 {
-			return nil
+	var chosenNow []*deadLetter
+	err = s.each(ctx, func(d *deadLetter) (err error) {
+		if chosenNow = append(chosenNow, d); len(chosenNow) == scanRecords {
+			err = c.discard(ctx, tools, list, chosenNow)
+			chosenNow = chosenNow[:0]
 		}
-		ctx, cancel := context.WithTimeout(ctx, oneShotWithin)
-		defer cancel()
-		err := readmodel.RecordActions(ctx, tools.pool, waiting)
-		waiting = waiting[:0]
 		return err
-	}
-	err = s.each(ctx, func(d *deadLetter) error {
-		if c.Yes {
-			waiting = append(waiting, c.action(d))
-		}
-		if len(waiting) >= scanRecords {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-		return c.print(list, d)
 	})
 	s.progress.done()
 	if err == nil {
-		err = flush()
+		err = c.discard(ctx, tools, list, chosenNow)
 	}
 	if err != nil {
+		if list.n > 0 { // what was done has to be said
+			_ = list.end("")
+		}
 		return err
 	}
 	s.warnForeign(std)
@@ -77,6 +66,27 @@ func (c *dlqDiscardCmd) Run(ctx context.Context, std *streams) error {
 		return err
 	}
 	return c.summarize(std, list.n)
+}
+
+// discard records that dead letters are discarded, if that is wanted, and then says so.
+func (c *dlqDiscardCmd) discard(ctx context.Context, tools *dlqTools, list *letterList, letters []*deadLetter) error {
+	if c.Yes {
+		actions := make([]readmodel.Action, len(letters))
+		for i, d := range letters {
+			actions[i] = c.action(d)
+		}
+		ctx, cancel := context.WithTimeout(ctx, oneShotWithin)
+		defer cancel()
+		if err := readmodel.RecordActions(ctx, tools.pool, actions); err != nil {
+			return err
+		}
+	}
+	for _, d := range letters {
+		if err := c.print(list, d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *dlqDiscardCmd) action(d *deadLetter) readmodel.Action {

@@ -231,6 +231,22 @@ func TestDiscardIsOnRecordAndUndoesNothing(t *testing.T) {
 	equal(t, record, "discard acc-a 1 version_conflict 0 6 auditor known discarded "+s.topic+" 7")
 }
 
+// What could not be recorded was not discarded, and is not said to be.
+func TestADiscardThatCannotBeRecordedIsNone(t *testing.T) {
+	s := newStage(t)
+	for version := 2; version < 22; version++ { // more than is printed at a time
+		s.produce(eventOf("acc", version, `"1"`))
+	}
+	s.consuming(nil)
+	s.exec(`ALTER TABLE dlq_action ADD CONSTRAINT closed CHECK (action <> 'discard')`)
+	for _, output := range []string{"json", "text"} {
+		status, out, _ := s.command("dlq", "discard", "--reason=known", "--yes", "--output="+output)
+		if status != exitFailed || out != "" {
+			t.Errorf("status %d, and said:\n%s", status, out)
+		}
+	}
+}
+
 func TestAccountSkip(t *testing.T) {
 	s := newStage(t)
 	s.holes()
