@@ -12,6 +12,9 @@ COMMIT            ?= $(shell git rev-parse HEAD 2>/dev/null)
 # -buildvcs=false: the version is stamped below, and Go's own stamp fails in a
 # checkout that belongs to another user.
 BUILDFLAGS        ?= -trimpath -buildvcs=false
+# What processor time goes into, for the compiler: a tenth less of it, for a build of
+# some minutes. So images and releases are built with it, and others are not.
+PROFILE           := $(CURDIR)/bench/projector.pgo
 LDFLAGS           ?= -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
 BIN               := bin/projector
@@ -28,6 +31,10 @@ help: ## Show this help
 .PHONY: build
 build: ## Build bin/projector, one static binary
 	CGO_ENABLED=0 $(GO) build $(BUILDFLAGS) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/projector
+
+.PHONY: build-optimized
+build-optimized: ## Build bin/projector as images and releases have it (minutes)
+	$(MAKE) build BUILDFLAGS='$(BUILDFLAGS) -pgo=$(PROFILE)'
 
 .PHONY: demo
 demo: build ## Run the whole system on this machine (ARGS=--stay keeps it running)
@@ -99,12 +106,21 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	test $$found = 1 || { echo "no fuzz target in $(PKGS)" >&2; exit 1; }
 
 .PHONY: bench
-bench: build ## Measure against the limits, real servers (ARGS='--only hot --scale 0.2')
+bench: build-optimized ## Measure against the limits, real servers (ARGS='--only hot --scale 0.2')
 	$(GO) run -buildvcs=false ./bench run --projector=$(BIN) $(ARGS)
 
 .PHONY: bench-peers
-bench-peers: build ## Measure beside spring-batch, whose harness is in PEERS_DIR
+bench-peers: build-optimized ## Measure beside spring-batch, whose harness is in PEERS_DIR
 	$(GO) run -buildvcs=false ./bench peers --projector=$(BIN) $(ARGS)
+
+.PHONY: bench-profile
+bench-profile: ## Make bench/projector.pgo anew, from what bench runs
+	rm -rf bin/profiles && mkdir -p bin/profiles
+	$(MAKE) build BUILDFLAGS='$(BUILDFLAGS) -tags profile' BIN=bin/projector-profile
+	PROJECTOR_PROFILES=$(CURDIR)/bin/profiles $(GO) run -buildvcs=false ./bench run --projector=bin/projector-profile \
+	  --only uniform,duplicates,hot,steady --scale 0.4 --rounds 1
+	find bin/profiles -size 0 -delete # of other commands
+	$(GO) tool pprof -proto bin/profiles/*.pprof >$(PROFILE)
 
 .PHONY: bench-micro
 bench-micro: ## Benchmarks of decode, fold and write, 6 runs each, for benchstat
@@ -122,7 +138,7 @@ fmt-check: ## Fail when a file is not formatted by gofmt
 .PHONY: vet
 vet: ## Run go vet, on the files behind build tags too
 	$(GO) vet $(PKGS)
-	$(GO) vet -tags kafka,deploy,faults,soak,failpoints,chromium $(PKGS)
+	$(GO) vet -tags kafka,deploy,profile,faults,soak,failpoints,chromium $(PKGS)
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Run golangci-lint (builds it the first time: some minutes)
