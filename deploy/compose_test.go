@@ -5,7 +5,6 @@ package deploy_test
 import (
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -52,8 +51,8 @@ func TestComposeIsValid(t *testing.T) {
 		if !s.ReadOnly || s.User != "65532:65532" || strings.Join(s.CapDrop, "") != "ALL" {
 			t.Errorf("%s has more rights than in Kubernetes", name)
 		}
-		if s.Memory != strconv.Itoa(512<<20) || s.Env["MEMORY_LIMIT"] != "512MiB" {
-			t.Errorf("%s may take %s bytes and is told %s", name, s.Memory, s.Env["MEMORY_LIMIT"])
+		if s.Memory != "512m" || s.Env["MEMORY_LIMIT"] != "512MiB" {
+			t.Errorf("%s may take %s and is told %s", name, s.Memory, s.Env["MEMORY_LIMIT"])
 		}
 	}
 }
