@@ -37,6 +37,7 @@ var choices = map[string]func() []string{
 	},
 	"log-level":  func() []string { return []string{"debug", "info", "warn", "error"} },
 	"log-format": func() []string { return []string{"text", "json"} },
+	"tracing":    func() []string { return []string{tracingOff, tracingOTLP} },
 	"sasl-mechanism": func() []string {
 		return []string{mechanismPlain, mechanismScram256, mechanismScram512, mechanismOAuth}
 	},
