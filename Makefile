@@ -36,6 +36,10 @@ build: ## Build bin/projector, one static binary
 build-optimized: ## Build bin/projector as images and releases have it (minutes)
 	$(MAKE) build BUILDFLAGS='$(BUILDFLAGS) -pgo=$(PROFILE)'
 
+.PHONY: release
+release: ## Build the release of a tagged commit into dist/ (VERSION=v1.2.3, ARGS=-snapshot)
+	$(GO) run -buildvcs=false ./cmd/release $(if $(filter file,$(origin VERSION)),,-version=$(VERSION)) $(ARGS)
+
 .PHONY: demo
 demo: build ## Run the whole system on this machine (ARGS=--stay keeps it running)
 	$(BIN) demo $(ARGS)
@@ -155,5 +159,5 @@ tidy-check: ## Fail when go.mod or go.sum is not tidy or a module was altered
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin
+	rm -rf bin dist
 	$(GO) clean -testcache

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// file is one file of an archive.
+type file struct {
+	name       string
+	content    []byte
+	executable bool
+}
+
+// pack makes a compressed archive of files in one folder. Order, owner, rights and times
+// are fixed, so the same files make the same bytes.
+func pack(folder string, at time.Time, files []file) ([]byte, error) {
+	var packed bytes.Buffer
+	compressed, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	archive := tar.NewWriter(compressed)
+	for _, f := range slices.SortedFunc(slices.Values(files), func(a, b file) int { return cmp.Compare(a.name, b.name) }) {
+		mode := int64(0o644)
+		if f.executable {
+			mode = 0o755
+		}
+		header := tar.Header{
+			Typeflag: tar.TypeReg, Name: folder + "/" + f.name, Mode: mode, Size: int64(len(f.content)),
+			ModTime: at, Format: tar.FormatUSTAR,
+		}
+		if err := archive.WriteHeader(&header); err != nil {
+			return nil, err
+		}
+		if _, err := archive.Write(f.content); err != nil {
+			return nil, err
+		}
+	}
+	if err := archive.Close(); err != nil {
+		return nil, err
+	}
+	if err := compressed.Close(); err != nil {
+		return nil, err
+	}
+	return packed.Bytes(), nil
+}
+
+// sumsFile is what `sha256sum -c` reads.
+const sumsFile = "SHA256SUMS"
+
+// writeSums writes the checksums of all files of a folder into it.
+func writeSums(folder string) error {
+	entries, err := os.ReadDir(folder) // sorted
+	if err != nil {
+		return err
+	}
+	var sums strings.Builder
+	for _, entry := range entries {
+		content, err := os.ReadFile(filepath.Join(folder, entry.Name())) //nolint:gosec // G304: a folder of ours
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), entry.Name())
+	}
+	return publish(filepath.Join(folder, sumsFile), []byte(sums.String()))
+}
+
+// publish writes a file for everybody to read.
+func publish(path string, content []byte) error {
+	return os.WriteFile(path, content, 0o644) //nolint:gosec // G306: what is released is for everybody
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// platform is what a binary is for.
+type platform struct{ os, arch string }
+
+// platforms are those that are released.
+var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
+
+// build is one release in the making.
+type build struct {
+	tree     tree
+	version  string
+	bin      string // folder of the binaries
+	out      string // folder of what is released
+	progress io.Writer
+}
+
+// name is the name of all that is made for a platform.
+func (b *build) name(p platform) string {
+	return fmt.Sprintf("projector_%s_%s_%s", b.version[1:], p.os, p.arch)
+}
+
+func (b *build) all(ctx context.Context) error {
+	for _, folder := range []string{b.bin, b.out} {
+		if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // G301: what is released is for everybody
+			return err
+		}
+	}
+	_, _ = fmt.Fprintf(b.progress, "projector %s, commit %s of %s, %s\n", b.version, b.tree.commit, b.tree.at, runtime.Version())
+	for _, p := range platforms {
+		if err := b.platform(ctx, p); err != nil {
+			return fmt.Errorf("%s/%s: %w", p.os, p.arch, err)
+		}
+	}
+	return writeSums(b.out)
+}
+
+// platform makes the archive and the bill of materials of one platform.
+func (b *build) platform(ctx context.Context, p platform) error {
+	binary := filepath.Join(b.bin, b.name(p))
+	if err := b.compile(ctx, p, binary); err != nil {
+		return err
+	}
+	modules, err := b.check(ctx, p, binary)
+	if err != nil {
+		return err
+	}
+	program, err := os.ReadFile(binary) //nolint:gosec // G304: just built
+	if err != nil {
+		return err
+	}
+	vendored, err := readVendored(".")
+	if err != nil {
+		return err
+	}
+	bill, err := b.materials(p, program, modules, vendored)
+	if err != nil {
+		return err
+	}
+	if err := publish(filepath.Join(b.out, b.name(p)+".cdx.json"), bill); err != nil {
+		return err
+	}
+	licences, err := collectLicences(ctx, modules, vendored)
+	if err != nil {
+		return err
+	}
+	files := []file{{name: "THIRD_PARTY_LICENSES", content: licences}}
+	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
+		content, err := os.ReadFile(name) //nolint:gosec // G304: named above
+		if err != nil {
+			return err
+		}
+		files = append(files, file{name: name, content: content})
+	}
+	files = append(files, file{name: "projector", content: program, executable: true})
+	packed, err := pack(b.name(p), b.tree.at, files)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(b.progress, "%s: program %x, %d modules\n", b.name(p), sha256.Sum256(program), len(modules))
+	return publish(filepath.Join(b.out, b.name(p)+".tar.gz"), packed)
+}
+
+// profile is what the compiler optimizes by, as in make build-optimized.
+const profile = "bench/projector.pgo"
+
+// compile builds the program. What would make a difference between two machines is set:
+// how far the processor is used, flags from the environment, paths, the id of the build.
+// It is not stripped: govulncheck and debuggers read the symbols.
+func (b *build) compile(ctx context.Context, p platform, binary string) error {
+	stamp := fmt.Sprintf("-buildid= -X main.version=%s -X main.commit=%s", b.version, b.tree.commit)
+	_, err := output(ctx, ".", []string{
+		"GOOS=" + p.os, "GOARCH=" + p.arch, "GOAMD64=v1", "GOARM64=v8.0", "CGO_ENABLED=0", "GOFLAGS=-mod=readonly",
+	}, "go", "build", "-trimpath", "-buildvcs=false", "-pgo="+profile, "-ldflags", stamp, "-o", binary, "./cmd/projector")
+	return err
+}
+
+// check looks whether the binary is what it is to be, and answers the modules in it.
+func (b *build) check(ctx context.Context, p platform, binary string) ([]module, error) {
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		return nil, err
+	}
+	built := map[string]string{}
+	for _, s := range info.Settings {
+		built[s.Key] = s.Value
+	}
+	for key, want := range map[string]string{"GOOS": p.os, "GOARCH": p.arch, "CGO_ENABLED": "0", "-trimpath": "true"} {
+		if built[key] != want {
+			return nil, fmt.Errorf("the binary was built with %s=%s, want %s", key, built[key], want)
+		}
+	}
+	if p.os == runtime.GOOS && p.arch == runtime.GOARCH {
+		said, err := output(ctx, ".", nil, binary, "version")
+		if err != nil {
+			return nil, err
+		}
+		if !strings.Contains(said, b.version) || !strings.Contains(said, b.tree.commit[:12]) {
+			return nil, fmt.Errorf("the binary calls itself %q", said)
+		}
+	}
+	var modules []module
+	for _, m := range info.Deps {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		modules = append(modules, module{m.Path, m.Version, m.Sum})
+	}
+	return modules, nil
+}

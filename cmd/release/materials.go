@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// The parts of a CycloneDX 1.6 document that a bill of materials has here.
+type (
+	bill struct {
+		Schema       string       `json:"$schema"`
+		Format       string       `json:"bomFormat"`
+		Spec         string       `json:"specVersion"`
+		Serial       string       `json:"serialNumber"`
+		Version      int          `json:"version"` // of the document
+		Metadata     metadata     `json:"metadata"`
+		Components   []component  `json:"components"`
+		Dependencies []dependency `json:"dependencies"`
+	}
+	metadata struct {
+		Timestamp string    `json:"timestamp"`
+		Tools     tools     `json:"tools"`
+		Component component `json:"component"`
+	}
+	tools struct {
+		Components []component `json:"components"`
+	}
+	component struct {
+		Type       string     `json:"type"`
+		Ref        string     `json:"bom-ref,omitempty"`
+		Name       string     `json:"name"`
+		Version    string     `json:"version,omitempty"`
+		Hashes     []hash     `json:"hashes,omitempty"`
+		PURL       string     `json:"purl,omitempty"`
+		Properties []property `json:"properties,omitempty"`
+	}
+	hash struct {
+		Algorithm string `json:"alg"`
+		Content   string `json:"content"`
+	}
+	property struct {
+		Name  string `json:"name"`
+		Value string `json:"value"`
+	}
+	dependency struct {
+		Ref  string   `json:"ref"`
+		Uses []string `json:"dependsOn,omitempty"`
+	}
+)
+
+// materials is the bill of materials of a program: the modules Go has noted in it, Go's
+// own library, and what others wrote that is embedded. Its serial number follows from the
+// program and its time is that of the commit, so that it is the same each time.
+func (b *build) materials(p platform, program []byte, modules []module, vendored []vendor) ([]byte, error) {
+	sum := sha256.Sum256(program)
+	self := component{
+		Type: "application", Ref: "projector", Name: "projector", Version: b.version,
+		Hashes: []hash{{"SHA-256", fmt.Sprintf("%x", sum)}},
+		Properties: []property{
+			{"commit", b.tree.commit}, {"GOOS", p.os}, {"GOARCH", p.arch},
+		},
+	}
+	parts := []component{library("std", runtime.Version(), "pkg:golang/std@"+strings.TrimPrefix(runtime.Version(), "go"))}
+	for _, m := range modules {
+		part := library(m.path, m.version, "pkg:golang/"+m.path+"@"+strings.ReplaceAll(m.version, "+", "%2B"))
+		part.Properties = []property{{"go.sum", m.sum}}
+		parts = append(parts, part)
+	}
+	for _, v := range vendored {
+		parts = append(parts, library(v.name, v.version, "pkg:npm/"+v.name+"@"+v.version))
+	}
+	uses, all := dependency{Ref: self.Ref}, []dependency{}
+	for i := range parts {
+		uses.Uses = append(uses.Uses, parts[i].Ref)
+		all = append(all, dependency{Ref: parts[i].Ref})
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(bill{
+		Schema: "http://cyclonedx.org/schema/bom-1.6.schema.json", Format: "CycloneDX", Spec: "1.6",
+		Serial: "urn:uuid:" + serial(sum), Version: 1,
+		Metadata: metadata{
+			Timestamp: b.tree.at.Format(time.RFC3339),
+			Tools:     tools{[]component{{Type: "application", Name: "projector/cmd/release", Version: b.version}}},
+			Component: self,
+		},
+		Components: parts, Dependencies: append([]dependency{uses}, all...),
+	})
+	return text.Bytes(), err
+}
+
+func library(name, version, purl string) component {
+	return component{Type: "library", Ref: purl, Name: name, Version: version, PURL: purl}
+}
+
+// serial is a UUID that follows from a checksum: version 8, which is for makers' own ways.
+func serial(sum [sha256.Size]byte) string {
+	sum[6] = sum[6]&0x0f | 0x80
+	sum[8] = sum[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+}
