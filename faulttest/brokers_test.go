@@ -23,7 +23,7 @@ import (
 // brokenBroker are faults of the one broker there is.
 func brokenBroker(kafka *devstack.Kafka) []fault {
 	return []fault{{
-		name: "broker kill -9, restarted", quick: true, setting: setting{during: 12 * time.Second},
+		name: "broker kill -9, restarted", quick: true,
 		strike: func(s *scene) (hits int) {
 			s.uncounted = true // an eviction may hit a flush whose COMMIT nobody then asks about
 			for range scaled(2, 1) {
@@ -155,7 +155,7 @@ func commitsAnsweredWithErrors(fake *devstack.Fake) fault {
 // coordinator every two seconds.
 func leadersMoved(fake *devstack.Fake) fault {
 	return fault{
-		name: "leaders and coordinators moved every 2 s", setting: setting{during: 12 * time.Second},
+		name: "leaders and coordinators moved every 2 s",
 		strike: func(s *scene) (hits int) {
 			for i := range 6 {
 				coordinator, leader := fake.Cluster.CoordinatorFor(s.reader.Group), fake.Cluster.LeaderFor(s.reader.Topic, 0)
@@ -179,7 +179,7 @@ func leadersMoved(fake *devstack.Fake) fault {
 }
 
 // poisoned has dead letters in partition 0 only, so that the others must go on.
-var poisoned = setting{clean: true, during: 10 * time.Second}
+var poisoned = setting{clean: true}
 
 // othersFlow expects partition 0 to stand and all others to move.
 func (s *scene) othersFlow() {

@@ -22,8 +22,8 @@ func crashes() []fault {
 			replicas: 3, partitions: 6, session: "1s",
 			records: scaled(40_000, 10_000), during: lasting(100*time.Second, 20*time.Second),
 		}},
-		{name: "frozen past the session, thawed", quick: true, strike: frozenReplica, setting: setting{during: 12 * time.Second}},
-		{name: "frozen in mid-transaction, thawed", strike: frozenInTransaction, setting: setting{replicas: 1, during: 12 * time.Second}},
+		{name: "frozen past the session, thawed", quick: true, strike: frozenReplica},
+		{name: "frozen in mid-transaction, thawed", strike: frozenInTransaction, setting: setting{replicas: 1}},
 		{name: "stopped while a join waits for a frozen member", strike: stoppedWhileJoining, setting: setting{replicas: 1, session: "8s"}},
 		{name: "replicas 1→5→1, everything twice", strike: replicasComeAndGo, setting: setting{
 			replicas: 1, partitions: 6, again: true, records: 12_000, during: 40 * time.Second,
@@ -32,7 +32,7 @@ func crashes() []fault {
 }
 
 // alone has no replica but those that the fault starts.
-var alone = setting{replicas: -1, during: 12 * time.Second}
+var alone = setting{replicas: -1, during: 30 * time.Second}
 
 // killAt kills replica after replica at a line, each at one of its first n passes,
 // then leaves a healthy one.

@@ -19,7 +19,7 @@ import (
 // diskFull fills the disk that the database is on, and empties it again. Where this
 // process may not mount a small disk, PostgreSQL is told to say that it is full.
 func diskFull() fault {
-	return fault{name: "disk full", setting: setting{during: 10 * time.Second}, strike: func(s *scene) int {
+	return fault{name: "disk full", strike: func(s *scene) int {
 		fill, empty := s.smallDisk()
 		fill()
 		s.await("retries", s.retries("postgres", "53100", 0))

@@ -19,15 +19,15 @@ import (
 func outages() []fault {
 	return []fault{
 		{name: "reply to COMMIT lost", quick: true, strike: repliesLost},
-		{name: "PostgreSQL stopped immediately, restarted", quick: true, strike: postgresCrashes},
-		{name: "all backends frozen", strike: backendsFrozen, setting: setting{during: 15 * time.Second}},
+		{name: "PostgreSQL stopped immediately, restarted", quick: true, strike: postgresCrashes, setting: setting{during: 30 * time.Second}},
+		{name: "all backends frozen", strike: backendsFrozen},
 		{name: "read-only for a while", strike: readOnly},
-		{name: "row lock held while a member joins", strike: rowLocked, setting: setting{replicas: 1, during: 12 * time.Second}},
-		{name: "slow by latency and bandwidth", strike: slowLine, setting: setting{during: 20 * time.Second}},
+		{name: "row lock held while a member joins", strike: rowLocked, setting: setting{replicas: 1}},
+		{name: "slow by latency and bandwidth", strike: slowLine},
 		{name: "role loses UPDATE", strike: grantLost},
 		diskFull(),
-		{name: "standby promoted that lacks the last commits", quick: true, strike: standbyPromoted, setting: setting{during: 20 * time.Second}},
-		{name: "restored from an older backup", strike: backupRestored, setting: setting{during: 20 * time.Second}},
+		{name: "standby promoted that lacks the last commits", quick: true, strike: standbyPromoted},
+		{name: "restored from an older backup", strike: backupRestored},
 	}
 }
 

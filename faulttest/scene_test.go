@@ -66,7 +66,7 @@ type scene struct {
 type setting struct {
 	partitions int32
 	records    int           // of the stream
-	during     time.Duration // how long the stream lasts, if it is not hurried
+	during     time.Duration // how long the stream lasts, if it is not hurried: longer than the fault; default 20 s
 	replicas   int           // at the start; -1: none
 	clean      bool          // no poison in the stream but in partition 0
 	again      bool          // the stream is full of duplicates
@@ -93,7 +93,7 @@ func (s setting) withDefaults() setting {
 		s.partitions = 4
 	}
 	if s.during == 0 {
-		s.during = 8 * time.Second
+		s.during = 20 * time.Second
 	}
 	if s.session == "" {
 		s.session = "3s"
