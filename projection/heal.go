@@ -60,8 +60,9 @@ func (f *Fold) healed(a *account) {
 
 // healWith applies one parked event; false when it does not fit or cannot be applied.
 func (f *Fold) healWith(a *account, p *Parked) bool {
-	f.settle(a)
 	version, class := p.Decoded.Event.Version, p.Class
+	f.yield(a, version)
+	f.settle(a)
 	if version <= a.version {
 		return true
 	}
@@ -74,6 +75,15 @@ func (f *Fold) healWith(a *account, p *Parked) bool {
 		f.changes.Reclassed = append(f.changes.Reclassed, Reclassed{AccountID: f.idOf(a), Version: version, Class: p.Class})
 	}
 	return false
+}
+
+// yield gives up the pending parked event of a version that the database holds too: of
+// two parked for one version the first stays.
+func (f *Fold) yield(a *account, version int64) {
+	if h := f.holdOf(a); h.pending[version] != nil {
+		delete(h.pending, version)
+		h.parked--
+	}
 }
 
 // settle applies the pending parked events that fit, and notes the account as
