@@ -19,10 +19,7 @@ func (w *worker) flush() error {
 	if w.flushedAll() {
 		return nil
 	}
-	changes := *w.proj.Changes() // a copy: a written projection has no changes left
-	w.address(&changes)
-	w.trace.Flushing(w.next)
-	start := time.Now()
+	changes, start := w.beginFlush(), time.Now()
 	err := w.retry("postgres", "write a batch", func(ctx context.Context) error {
 		return w.flushOnce(ctx, &changes)
 	})
@@ -35,12 +32,9 @@ func (w *worker) flushLast() {
 	if w.flushedAll() {
 		return
 	}
-	changes := *w.proj.Changes()
-	w.address(&changes)
-	w.trace.Flushing(w.next)
+	changes, start := w.beginFlush(), time.Now()
 	ctx, cancel := context.WithTimeout(w.trace.Context(w.ctx), w.c.cfg.DrainWithin)
 	defer cancel()
-	start := time.Now()
 	err := w.flushOnce(ctx, &changes)
 	if err == nil {
 		err = w.flushed(&changes, start, nil)
@@ -48,6 +42,15 @@ func (w *worker) flushLast() {
 	if err != nil {
 		w.log.Warn("stopped with records not written: they will be read again", "reason", errclass.Safe(err))
 	}
+}
+
+// beginFlush answers what is to be made durable, with its dead letters addressed. It is
+// a copy: a written projection has no changes left.
+func (w *worker) beginFlush() projection.Changes {
+	changes := *w.proj.Changes()
+	w.address(&changes)
+	w.trace.Flushing(w.next)
+	return changes
 }
 
 // flushedAll reports that everything judged is durable, the position too.
