@@ -2,7 +2,6 @@ package consumer
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/internal/retry"
-	"projector/projection/event"
 )
 
 // A partition that nobody leads makes the instance unready and holds up no other; when
@@ -31,15 +29,11 @@ func TestAPartitionWithoutALeader(t *testing.T) {
 	})
 
 	h, s := &healthLog{}, pending(0)
-	c, err := New(Config{
-		Client: []kgo.Opt{seeds, kgo.MetadataMinAge(50 * time.Millisecond)}, Topic: "t", Group: "g", Formats: event.Always(noFormat{}),
-		Open:        func(int32) Projection { return pending(0) },
-		DeadLetters: s, Database: s, Observer: quiet{}, Health: h, Log: slog.New(slog.DiscardHandler),
-		Retry: retry.Policy{Initial: 50 * time.Millisecond, Attempt: 10 * time.Second}, Limits: DefaultLimits(), DrainWithin: time.Second,
+	c := scriptedConsumer(t, s, func(cfg *Config) {
+		cfg.Client, cfg.Health = []kgo.Opt{seeds, kgo.MetadataMinAge(50 * time.Millisecond)}, h
+		cfg.Open = func(int32) Projection { return pending(0) }
+		cfg.Retry = retry.Policy{Initial: 50 * time.Millisecond, Attempt: 10 * time.Second}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	done := make(chan error)

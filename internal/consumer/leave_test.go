@@ -2,7 +2,6 @@ package consumer
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -10,9 +9,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-
-	"projector/internal/retry"
-	"projector/projection/event"
 )
 
 // A group that waits for a dead member keeps one that joins waiting. Told to stop, that
@@ -37,16 +33,9 @@ func TestStopDoesNotWaitForADeadMember(t *testing.T) {
 	<-joins
 
 	s := pending(0)
-	c, err := New(Config{
-		Client: []kgo.Opt{seeds}, Topic: "t", Group: "g", Formats: event.Always(noFormat{}),
-		Open:        func(int32) Projection { return s },
-		DeadLetters: s, Database: s, Observer: quiet{}, Health: quiet{}, Log: slog.New(slog.DiscardHandler),
-		Retry: retry.Policy{Attempt: time.Second}, Limits: DefaultLimits(), DrainWithin: time.Second,
-		SessionTimeout: 4 * time.Minute,
+	c := scriptedConsumer(t, s, func(cfg *Config) {
+		cfg.Client, cfg.SessionTimeout = []kgo.Opt{seeds}, 4*time.Minute
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()

@@ -2,7 +2,6 @@ package consumer
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -11,9 +10,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-
-	"projector/internal/retry"
-	"projector/projection/event"
 )
 
 // healthLog keeps what it is told, in order, in a channel that is read by the test.
@@ -67,15 +63,9 @@ func TestAMissingGrantStaysUnready(t *testing.T) {
 		return resp, nil, true
 	})
 	h, s := &healthLog{}, pending(0)
-	c, err := New(Config{
-		Client: []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)}, Topic: "t", Group: "g", Formats: event.Always(noFormat{}),
-		Open:        func(int32) Projection { return s },
-		DeadLetters: s, Database: s, Observer: quiet{}, Health: h, Log: slog.New(slog.DiscardHandler),
-		Retry: retry.Policy{Attempt: time.Second}, Limits: DefaultLimits(), DrainWithin: time.Second,
+	c := scriptedConsumer(t, s, func(cfg *Config) {
+		cfg.Client, cfg.Health = []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)}, h
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	done := make(chan error)

@@ -130,18 +130,30 @@ type noWait struct{}
 func (noWait) Now() time.Time                       { return time.Unix(0, 0) }
 func (noWait) Sleep(context.Context, time.Duration) {}
 
-func scripted(t testing.TB, s *script) *worker {
+// scriptedConsumer consumes into a script, at brokers and with what else a test sets.
+func scriptedConsumer(t testing.TB, s *script, set func(*Config)) *Consumer {
 	t.Helper()
-	c, err := New(Config{
-		Client: []kgo.Opt{kgo.SeedBrokers("127.0.0.1:1")}, Topic: "t", Group: "g",
+	cfg := Config{
+		Topic: "t", Group: "g", Formats: event.Always(noFormat{}),
 		Open:        func(int32) Projection { return s },
 		DeadLetters: s, Database: s, Observer: quiet{}, Health: quiet{},
 		Log:   slog.New(slog.DiscardHandler),
-		Retry: retry.Policy{Attempt: time.Minute, Clock: noWait{}}, Limits: DefaultLimits(), DrainWithin: time.Second,
-	})
+		Retry: retry.Policy{Attempt: time.Second}, Limits: DefaultLimits(), DrainWithin: time.Second,
+	}
+	set(&cfg)
+	c, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+func scripted(t testing.TB, s *script) *worker {
+	t.Helper()
+	c := scriptedConsumer(t, s, func(cfg *Config) {
+		cfg.Client = []kgo.Opt{kgo.SeedBrokers("127.0.0.1:1")}
+		cfg.Retry = retry.Policy{Attempt: time.Minute, Clock: noWait{}}
+	})
 	w := newWorker(c, 0)
 	t.Cleanup(func() { w.cancel(nil) })
 	return w
