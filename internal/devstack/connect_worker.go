@@ -99,12 +99,7 @@ func (f connectorFailure) Error() string {
 // connectorState returns nil when a connector and all its tasks run, a
 // connectorFailure when one of them has failed.
 func (c *Connect) connectorState(ctx context.Context, name string) error {
-	status := "http://" + address(c.port) + "/connectors/" + url.PathEscape(name) + "/status"
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, status, http.NoBody)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := get(ctx, "http://"+address(c.port)+"/connectors/"+url.PathEscape(name)+"/status")
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,11 @@
 package devstack
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"strconv"
 )
 
@@ -41,3 +43,12 @@ func freePorts(n int) ([]int, error) {
 }
 
 func address(port int) string { return net.JoinHostPort(localhost, strconv.Itoa(port)) }
+
+// get asks an HTTP server on this machine. The caller closes the answer's body.
+func get(ctx context.Context, url string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	return http.DefaultClient.Do(request)
+}

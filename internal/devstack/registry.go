@@ -104,11 +104,7 @@ func (r *Registry) command() *exec.Cmd {
 }
 
 func (r *Registry) answers(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL()+"/subjects", http.NoBody)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := get(ctx, r.URL()+"/subjects")
 	if err != nil {
 		return err
 	}
