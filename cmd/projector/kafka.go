@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -24,6 +25,10 @@ type kafkaFlags struct {
 // dlqTopic is the DLQ topic's name.
 func (f *kafkaFlags) dlqTopic() string { return cmp.Or(f.DLQTopic, f.Topic+".dlq") }
 
+// metadataAge is how soon a client may ask again who leads a partition. At its default,
+// 5 s, each change of a leader, and each new DLQ topic, holds events up for as long.
+const metadataAge = 500 * time.Millisecond
+
 // client are the options of every Kafka client: seeds, security, logger.
 func (f *kafkaFlags) client(log *slog.Logger) ([]kgo.Opt, error) {
 	if err := checkTopic("--topic (KAFKA_TOPIC)", f.Topic); err != nil {
@@ -40,6 +45,7 @@ func (f *kafkaFlags) client(log *slog.Logger) ([]kgo.Opt, error) {
 		kgo.SeedBrokers(brokers...),
 		kgo.ClientID("projector"),
 		kgo.SoftwareNameAndVersion("projector", softwareVersion()),
+		kgo.MetadataMinAge(metadataAge),
 		kgo.WithLogger(telemetry.KafkaLogger(log)),
 	}
 	secure, err := f.options(log)
