@@ -132,6 +132,9 @@ func (f *Fold) Pending() Pending {
 	}
 }
 
+// Duplicates is how many of the pending records are duplicates.
+func (f *Fold) Duplicates() int { return f.changes.Outcomes[Duplicate] }
+
 // Sole is the event that was folded last: when Pending says one event, that one.
 func (f *Fold) Sole() Place { return f.sole }
 

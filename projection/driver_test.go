@@ -45,6 +45,15 @@ func (s *store) above(id string, version int64, n int) []projection.Parked {
 	return list[:min(n, len(list))]
 }
 
+// floors are those of as many accounts as there is room for.
+func (s *store) floors(limit int) *projection.Floors {
+	f := projection.NewFloors(limit)
+	for id, row := range s.rows {
+		f.Add(id, row.Version, row.LastEventID)
+	}
+	return f
+}
+
 // write does what readmodel does in one transaction.
 func (s *store) write(t testing.TB, c *projection.Changes) {
 	t.Helper()

@@ -59,6 +59,7 @@ type Fold struct {
 	answered []Place          // of them, those that were judged since the last flush
 	sole     Place
 	lookup   lookup
+	floors   *Floors
 }
 
 // Place names a record: where it stood.
@@ -96,6 +97,15 @@ func NewFold(opts FoldOptions) *Fold {
 // SetCacheBytes changes the size of all accounts in memory.
 func (f *Fold) SetCacheBytes(n int) { f.opts.CacheBytes = n }
 
+// UseFloors has duplicates recognised by floors, which were read since the last Reset; nil:
+// no longer. They take the place of the accounts that have not been touched for longest.
+func (f *Fold) UseFloors(floors *Floors) {
+	f.floors = floors
+	if floors != nil {
+		f.cache.cold = newTable(f.cache.hot.seed)
+	}
+}
+
 // Reset forgets what is pending and what was learnt. Refused records are
 // remembered, so that they are judged as refused when they come again.
 func (f *Fold) Reset() {
@@ -105,6 +115,7 @@ func (f *Fold) Reset() {
 	f.changes = Changes{}
 	f.answered = nil
 	f.lookup = lookup{}
+	f.floors = nil
 }
 
 // Reject makes the record be dead-lettered as refused by the database when it is

@@ -93,6 +93,8 @@ func run(tb testing.TB, t *rapid.T, db *store, arriving []event.Decoded, opts pr
 		case 2: // the process dies and another one starts at the last flush
 			d.flush()
 			d.fold.Reset()
+		case 3: // all accounts are read, as they are in the database now
+			d.fold.UseFloors(db.floors(rapid.IntRange(0, 1<<20).Draw(t, "bytes of floors")))
 		}
 	}
 	d.settle()

@@ -1,11 +1,16 @@
 package projection
 
-import "projector/projection/event"
+import (
+	"slices"
+
+	"projector/projection/event"
+)
 
 // lookup finds the accounts of many records at once.
 type lookup struct {
 	found  []*account // by index of the record; nil where it names no account
 	hashes []uint64
+	floors []floorID  // by index of the record; empty while there are no floors
 	unread []*account // found, and not learnt yet
 	warmed int64      // keeps table.warm from being left out
 }
@@ -19,20 +24,47 @@ type lookup struct {
 func (f *Fold) Find(records []Judgeable) {
 	l := &f.lookup
 	l.found, l.hashes = l.found[:0], l.hashes[:0]
+	f.findApplied(records)
 	for i := range records {
 		var hash uint64
-		if d := &records[i].Decoded; d.Identity == event.Identified {
+		if d := &records[i].Decoded; d.Identity == event.Identified && l.found[i] != &passed {
 			hash = f.cache.hash(d.Event.AccountID)
 		}
 		l.hashes = append(l.hashes, hash)
 	}
 	l.warmed += f.cache.hot.warm(l.hashes) + f.cache.cold.warm(l.hashes)
 	for i := range records {
-		var a *account
-		if d := &records[i].Decoded; d.Identity == event.Identified {
-			a = f.find(d.Event.AccountID, l.hashes[i])
+		if d := &records[i].Decoded; d.Identity == event.Identified && l.found[i] != &passed {
+			l.found[i] = f.find(d.Event.AccountID, l.hashes[i])
 		}
-		l.found = append(l.found, a)
+	}
+}
+
+// passed stands for any account whose floor an event does not get over.
+var passed account
+
+// findApplied makes a place in found for each record, and finds the events that have
+// been applied by the floors.
+func (f *Fold) findApplied(records []Judgeable) {
+	l := &f.lookup
+	l.found = slices.Grow(l.found, len(records))[:len(records)]
+	clear(l.found)
+	if f.floors == nil || len(f.rejected) > 0 { // what was refused is counted where it is judged
+		return
+	}
+	l.floors = l.floors[:0]
+	for i := range records {
+		var id floorID
+		if d := &records[i].Decoded; d.Identity == event.Identified && !d.Tombstone && !d.Skip {
+			id = f.floors.idOf(d.Event.AccountID)
+		}
+		l.floors = append(l.floors, id)
+	}
+	l.warmed += f.floors.warm(l.floors)
+	for i, id := range l.floors {
+		if id[0] != 0 && f.floors.applied(id, &records[i].Decoded.Event) {
+			l.found[i] = &passed
+		}
 	}
 }
 
@@ -125,6 +157,11 @@ func (f *Fold) JudgeFound(i int, r *Judgeable, judgedBefore bool) bool {
 	a := f.lookup.found[i]
 	switch {
 	case a == nil:
+	case a == &passed:
+		f.changes.Records++
+		f.changes.Outcomes[Duplicate]++
+		f.sole = r.Record.Place()
+		return true
 	case a.unread:
 		panic("projection: judged a record of an account that has not been learnt")
 	case a.healing:

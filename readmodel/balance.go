@@ -22,8 +22,9 @@ type BalanceConfig struct {
 	Formats      event.Resolver
 	FirstVersion int64
 	ParkLimit    int64
-	CacheBytes   func() int // what a partition may remember of accounts, as of now
-	Group        *Group     // writes small flushes of several partitions together; nil: each alone
+	CacheBytes   func() int   // what a partition may remember of accounts, as of now
+	Group        *Group       // writes small flushes of several partitions together; nil: each alone
+	Floors       *FloorReader // knows duplicates in great numbers; nil: each account is looked up
 }
 
 // Balance is the account_balance projection of one partition: the pure fold with
@@ -35,6 +36,10 @@ type Balance struct {
 	fold      *projection.Fold
 	unread    []string
 	failed    bool // the last write: the next one must not hold up others
+
+	claimed    uint64 // by the clock of the floors
+	redelivery redelivery
+	floors     *floorsReading // nil while none are in use
 }
 
 // NewBalance prepares the projection of one partition; Claim comes first.
@@ -58,6 +63,8 @@ func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 	}
 	b.position = pos
 	b.fold.Reset()
+	b.claimed, b.floors = b.cfg.Floors.now(), nil
+	b.redelivery = redelivery{ignored: b.cfg.Floors == nil}
 	if _, err := b.cfg.Pool.Exec(ctx, sql.Query("clear_passed"), b.partition.Topic, b.partition.Number); err != nil {
 		return projection.Position{}, fmt.Errorf("clear parked events: %w", err)
 	}
@@ -81,6 +88,16 @@ func (b *Balance) Judge(ctx context.Context, records []projection.Judgeable, lim
 	if err := b.loadUnread(ctx); err != nil {
 		return 0, err
 	}
+	before := b.fold.Duplicates()
+	n, err := b.judgeFound(ctx, records, limit)
+	if b.redelivery.judged(n, b.fold.Duplicates()-before, len(b.unread)) {
+		b.switchFloors(ctx)
+	}
+	return n, err
+}
+
+// judgeFound is Judge behind the looking up.
+func (b *Balance) judgeFound(ctx context.Context, records []projection.Judgeable, limit int) (int, error) {
 	for i := range records {
 		r := &records[i]
 		before := r.Record.Offset < b.position.JudgedUntil
@@ -96,6 +113,37 @@ func (b *Balance) Judge(ctx context.Context, records []projection.Judgeable, lim
 		}
 	}
 	return len(records), nil
+}
+
+// switchFloors reads the floors of all accounts, or does without them.
+func (b *Balance) switchFloors(ctx context.Context) {
+	b.floors = nil
+	if b.redelivery.in {
+		if reading := b.cfg.Floors.since(ctx, b.claimed); reading.floors != nil {
+			b.floors = reading
+		} else {
+			b.redelivery = redelivery{ignored: true} // until the next claim
+		}
+	}
+	b.useFloors()
+}
+
+// useFloors hands the floors to the fold, with what they leave of the memory.
+func (b *Balance) useFloors() {
+	if b.floors == nil {
+		b.fold.UseFloors(nil)
+	} else {
+		b.fold.UseFloors(b.floors.floors)
+	}
+	b.fold.SetCacheBytes(b.cacheBytes())
+}
+
+// cacheBytes is what the fold may remember of accounts: floors take half.
+func (b *Balance) cacheBytes() int {
+	if b.floors != nil {
+		return b.cfg.CacheBytes() / 2
+	}
+	return b.cfg.CacheBytes()
 }
 
 // healFirst heals an account whose record comes next; false when the limit of
@@ -204,7 +252,7 @@ func (b *Balance) Write(ctx context.Context, next int64, c *projection.Changes) 
 	}
 	b.position.Next = next
 	b.position.JudgedUntil = max(b.position.JudgedUntil, next)
-	b.fold.SetCacheBytes(b.cfg.CacheBytes())
+	b.fold.SetCacheBytes(b.cacheBytes())
 	b.fold.Flushed()
 	return nil
 }

@@ -36,6 +36,9 @@ func (BalanceKind) Open(cfg RunConfig) func(Partition) Projection {
 		Pool: cfg.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes,
 		Group: NewGroup(cfg.Pool),
 	}
+	if cfg.FloorBytes > 0 {
+		balance.Floors = NewFloorReader(cfg.Pool, cfg.FloorBytes)
+	}
 	return func(p Partition) Projection { return NewBalance(balance, p) }
 }
 

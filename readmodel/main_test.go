@@ -75,6 +75,18 @@ func (w *worker) claim(owner string, committed int64) projection.Position {
 // judge judges values at the offsets that follow, without writing.
 func (w *worker) judge(values ...string) {
 	w.t.Helper()
+	records := w.records(values...)
+	for len(records) > 0 {
+		n, err := w.Judge(w.t.Context(), records, 1000)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		records = records[n:]
+	}
+}
+
+// records are decoded, at the offsets that follow.
+func (w *worker) records(values ...string) []projection.Judgeable {
 	var records []projection.Judgeable
 	for _, value := range values {
 		j := projection.Judgeable{Record: projection.Record{
@@ -85,13 +97,7 @@ func (w *worker) judge(values ...string) {
 		records = append(records, j)
 		w.next++
 	}
-	for len(records) > 0 {
-		n, err := w.Judge(w.t.Context(), records, 1000)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		records = records[n:]
-	}
+	return records
 }
 
 // flush verifies and writes, and answers what was written.
