@@ -51,11 +51,19 @@ func (e *SkipRefused) Error() string {
 // heals what waits behind it. A *SkipRefused means that nothing was changed; it is
 // recorded, too.
 func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
-	var done Skipped
+	var (
+		done    Skipped
+		written string // the transaction that passes over the version, when it may have been committed
+	)
 	err := r.patiently(ctx, func(attempt context.Context) error {
-		return r.inTx(attempt, func(tx pgx.Tx) (err error) {
-			done, err = r.skip(attempt, tx, s)
+		if committed, err := r.committed(attempt, written); committed || err != nil {
 			return err
+		}
+		return r.inTx(attempt, func(tx pgx.Tx) (err error) {
+			if done, err = r.skip(attempt, tx, s); err != nil {
+				return err
+			}
+			return tx.QueryRow(attempt, sql.Query("transaction_id")).Scan(&written)
 		})
 	})
 	var refused *SkipRefused
@@ -67,6 +75,20 @@ func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 	}
 	err = r.Apply(ctx, []*Run{NewRun(s.AccountID)}, func(step Step) { done.Healed += step.Healed })
 	return done, err
+}
+
+// committed reports whether a transaction whose COMMIT was not answered has been
+// committed all the same. What is still under way is to be asked again.
+func (r *Repair) committed(ctx context.Context, transaction string) (bool, error) {
+	if transaction == "" {
+		return false, nil
+	}
+	var status string
+	err := r.cfg.Pool.QueryRow(ctx, sql.Query("transaction_status"), transaction).Scan(&status)
+	if err == nil && status == "in progress" {
+		err = fmt.Errorf("the transaction is still being committed: %w", projection.ErrStale)
+	}
+	return status == "committed", err
 }
 
 // PlanSkip answers a *SkipRefused if a Skip would now.

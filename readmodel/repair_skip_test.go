@@ -1,11 +1,16 @@
 package readmodel_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/readmodel"
 )
@@ -60,6 +65,101 @@ func TestSkipPassesOverExactlyTheExpectedVersion(t *testing.T) {
 	}
 	if n := count(t, pool, "SELECT count(*) FROM dlq_action WHERE action = 'skip' AND result = 'skipped'"); n != 3 {
 		t.Errorf("%d skips on record, want 3", n)
+	}
+}
+
+// TestASkipWhoseCommitIsNotAnswered loses what PostgreSQL says to COMMIT: the version
+// has been passed over, and to say that this was refused would be wrong.
+func TestASkipWhoseCommitIsNotAnswered(t *testing.T) {
+	database := devtest.Database(t)
+	pool, err := readmodel.OpenPool(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	w.judge(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
+	w.mustFlush()
+
+	deaf, err := readmodel.OpenPool(t.Context(), losingCommit(t, database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(deaf.Close)
+	done, err := newRepair(t, deaf, 0).Skip(t.Context(), skipOf("a", 2))
+	if err != nil || done.Healed != 1 {
+		t.Errorf("healed %d, error %v", done.Healed, err)
+	}
+	expect(t, current(t, pool, "a"), "EUR 5.00 3 open a-3 false -")
+	if n := count(t, pool, "SELECT count(*) FROM dlq_action"); n != 1 {
+		t.Errorf("%d actions on record, want 1", n)
+	}
+}
+
+// losingCommit is the URL of a proxy that loses PostgreSQL's answer to the first COMMIT
+// and the connection with it.
+func losingCommit(t *testing.T, databaseURL string) string {
+	t.Helper()
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := u.Host
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	var lost atomic.Bool
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go loseCommit(client, server, &lost)
+		}
+	}()
+	u.Host = listener.Addr().String()
+	return u.String()
+}
+
+// loseCommit passes on what client and server say, up to the first COMMIT's answer.
+func loseCommit(client net.Conn, server string, lost *atomic.Bool) {
+	closeBoth := func(a, b net.Conn) { _, _ = a.Close(), b.Close() }
+	upstream, err := net.Dial("tcp", server)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	defer closeBoth(client, upstream)
+	var deaf atomic.Bool // to what the server says
+	go func() {
+		defer closeBoth(client, upstream)
+		answer := make([]byte, 1<<16)
+		for {
+			n, err := upstream.Read(answer)
+			if err != nil || deaf.Load() {
+				return
+			}
+			if _, err := client.Write(answer[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	said := make([]byte, 1<<16)
+	for {
+		n, err := client.Read(said)
+		if err != nil {
+			return
+		}
+		if bytes.Contains(said[:n], []byte("Q\x00\x00\x00\x0bcommit\x00")) && lost.CompareAndSwap(false, true) {
+			deaf.Store(true)
+		}
+		if _, err := upstream.Write(said[:n]); err != nil {
+			return
+		}
 	}
 }
 
