@@ -97,7 +97,8 @@ type driver struct {
 	t       testing.TB
 	db      *store
 	fold    *projection.Fold
-	piece   int // parked events healed at a time
+	floors  *projection.Floors // nil: each account is looked up
+	piece   int                // parked events healed at a time
 	letters []projection.DeadLetter
 	counts  map[projection.Outcome]int
 	healed  int
@@ -111,7 +112,7 @@ func newDriver(t testing.TB, db *store, opts projection.FoldOptions, piece int) 
 func (d *driver) judge(rec projection.Record, decoded event.Decoded) {
 	d.t.Helper()
 	records := []projection.Judgeable{{Record: rec, Decoded: decoded}}
-	d.fold.Find(records)
+	d.fold.Find(records, d.floors)
 	for _, id := range d.fold.Unread(nil) {
 		if known := d.db.account(id); known.Exists || known.Parked > 0 || known.Overflowed {
 			d.fold.Learn(known)

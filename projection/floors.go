@@ -51,6 +51,9 @@ func NewFloors(limit int) *Floors {
 	return &Floors{limit: limit, id: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, event: maphash.MakeSeed()}
 }
 
+// Room is how many accounts there is memory for, at most.
+func (f *Floors) Room() int { return f.limit / floorSlotBytes }
+
 // Add takes in an account at the version it has in the database; once each. It answers
 // false when there is no room for it.
 func (f *Floors) Add(id string, version int64, lastEventID string) bool {

@@ -38,7 +38,7 @@ func TestFloorsChangeNoVerdict(t *testing.T) {
 				plain.flush()
 				floored.flush()
 			case 1:
-				floored.fold.UseFloors(floored.db.floors(1 << 20))
+				floored.floors = floored.db.floors(1 << 20)
 			case 2:
 				place := projection.Place{Offset: int64(i + 1)}
 				plain.fold.Reject(place, "refused")
@@ -78,14 +78,13 @@ func TestFloorsSaveTheLookUp(t *testing.T) {
 		}
 	}
 	fold := projection.NewFold(projection.FoldOptions{FirstVersion: 1, CacheBytes: 1 << 20})
-	fold.UseFloors(floors)
 	records := make([]projection.Judgeable, 0, 2*accounts)
 	for i := range accounts {
 		old, last := credited(account(i), 6, 1), credited(account(i), 7, 1)
 		old.Event.ID, last.Event.ID = "event-6", "event-7"
 		records = append(records, projection.Judgeable{Decoded: old}, projection.Judgeable{Decoded: last})
 	}
-	fold.Find(records)
+	fold.Find(records, floors)
 	if unread := fold.Unread(nil); len(unread) > 0 {
 		t.Errorf("%d accounts have to be read to know duplicates", len(unread))
 	}
@@ -96,17 +95,58 @@ func TestFloorsSaveTheLookUp(t *testing.T) {
 		t.Errorf("%d of %d are duplicates", n, len(records))
 	}
 
-	floors.Add("passed over", 7, "") // by a repair, and with it the event
-	another, next := credited("passed over", 7, 1), credited("passed over", 8, 1)
 	fold.Find([]projection.Judgeable{
-		{Decoded: credited(account(1), 8, 1)},
-		{Decoded: credited(account(2), 7, 1)},
-		{Decoded: credited("acc-new", 1, 1)},
-		{Decoded: another},
-		{Decoded: next},
-	})
-	if unread, want := fold.Unread(nil), []string{account(1), account(2), "acc-new", "passed over"}; !slices.Equal(unread, want) {
+		{Decoded: credited(account(1), 8, 1)}, {Decoded: credited(account(2), 7, 1)}, {Decoded: credited("acc-new", 1, 1)},
+	}, floors)
+	if unread, want := fold.Unread(nil), []string{account(1), account(2), "acc-new"}; !slices.Equal(unread, want) {
 		t.Errorf("%v have to be read, want %v", unread, want)
+	}
+}
+
+// TestAFloorWithoutItsEvent is what a repair leaves that passed over a version nobody knew.
+func TestAFloorWithoutItsEvent(t *testing.T) {
+	floors := projection.NewFloors(1 << 20)
+	floors.Add("a", 7, "")
+	for version, unread := range map[int64]int{6: 0, 7: 0, 8: 1} {
+		fold := projection.NewFold(projection.FoldOptions{FirstVersion: 1, CacheBytes: 1 << 20})
+		fold.Find([]projection.Judgeable{{Decoded: credited("a", version, 1)}}, floors)
+		if got := len(fold.Unread(nil)); got != unread {
+			t.Errorf("version %d: %d accounts have to be read, want %d", version, got, unread)
+		}
+	}
+}
+
+// TestLessMemoryForgetsAtOnce has a fold remember in two turns, and then takes room away.
+func TestLessMemoryForgetsAtOnce(t *testing.T) {
+	fold := projection.NewFold(projection.FoldOptions{FirstVersion: 1, CacheBytes: 1 << 20})
+	find := func(from, to int) {
+		var records []projection.Judgeable
+		for i := from; i < to; i++ {
+			records = append(records, projection.Judgeable{Decoded: credited(account(i), 1, 1)})
+		}
+		fold.Find(records, nil)
+		fold.LearnRest()
+		for i := range records {
+			fold.JudgeFound(i, &records[i], false)
+		}
+	}
+	flush := func() {
+		fold.Changes()
+		fold.Flushed()
+	}
+	find(0, 3000) // enough for a turn
+	flush()
+	find(3000, 3010)
+	flush()
+	if !fold.Knows(account(1)) { // and touched with that
+		t.Fatal("nothing is remembered")
+	}
+	fold.SetCacheBytes(128 << 10)
+	if fold.Knows(account(2)) {
+		t.Error("what was not touched is still in memory")
+	}
+	if !fold.Knows(account(1)) || !fold.Knows(account(3005)) {
+		t.Error("what was touched is forgotten")
 	}
 }
 

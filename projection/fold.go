@@ -59,7 +59,6 @@ type Fold struct {
 	answered []Place          // of them, those that were judged since the last flush
 	sole     Place
 	lookup   lookup
-	floors   *Floors
 }
 
 // Place names a record: where it stood.
@@ -94,16 +93,13 @@ func NewFold(opts FoldOptions) *Fold {
 	return f
 }
 
-// SetCacheBytes changes the size of all accounts in memory.
-func (f *Fold) SetCacheBytes(n int) { f.opts.CacheBytes = n }
-
-// UseFloors has duplicates recognised by floors, which were read since the last Reset; nil:
-// no longer. They take the place of the accounts that have not been touched for longest.
-func (f *Fold) UseFloors(floors *Floors) {
-	f.floors = floors
-	if floors != nil {
+// SetCacheBytes changes the size of all accounts in memory. Where they take more now,
+// those that have not been touched since the last turn are forgotten at once.
+func (f *Fold) SetCacheBytes(n int) {
+	if n < f.opts.CacheBytes && f.cache.hot.bytes()+f.cache.cold.bytes() > n {
 		f.cache.cold = newTable(f.cache.hot.seed)
 	}
+	f.opts.CacheBytes = n
 }
 
 // Reset forgets what is pending and what was learnt. Refused records are
@@ -115,7 +111,6 @@ func (f *Fold) Reset() {
 	f.changes = Changes{}
 	f.answered = nil
 	f.lookup = lookup{}
-	f.floors = nil
 }
 
 // Reject makes the record be dead-lettered as refused by the database when it is

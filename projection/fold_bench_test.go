@@ -44,13 +44,13 @@ func benchmarkFold(b *testing.B, accounts int, pick func(int) int) {
 				d.Event.ID, d.Event.AccountID, d.Event.Version = events[n], ids[n], versions[n]
 				chunk[k].Decoded = d
 			}
-			f.Find(chunk)
+			f.Find(chunk, nil)
 		}
 		f.JudgeFound(at, &chunk[at], false)
 		if i%flushEvery == flushEvery-1 {
 			f.Changes()
 			f.Flushed()
-			f.Find(chunk)
+			f.Find(chunk, nil)
 		}
 	}
 	if c := f.Changes(); c.Outcomes[projection.Applied] != c.Records {

@@ -94,7 +94,7 @@ func run(tb testing.TB, t *rapid.T, db *store, arriving []event.Decoded, opts pr
 			d.flush()
 			d.fold.Reset()
 		case 3: // all accounts are read, as they are in the database now
-			d.fold.UseFloors(db.floors(rapid.IntRange(0, 1<<20).Draw(t, "bytes of floors")))
+			d.floors = db.floors(rapid.IntRange(0, 1<<20).Draw(t, "bytes of floors"))
 		}
 	}
 	d.settle()

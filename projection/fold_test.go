@@ -203,7 +203,7 @@ func TestAnEventParkedAtVersion0(t *testing.T) {
 	judge := func(d event.Decoded) {
 		t.Helper()
 		records := []projection.Judgeable{{Decoded: d}}
-		fold.Find(records)
+		fold.Find(records, nil)
 		if len(fold.Unread(nil)) > 0 {
 			fold.Learn(projection.Account{
 				ID: "a", State: projection.NewState(0), Parked: 2, NextParked: 0, NextClass: event.InvalidAmount,

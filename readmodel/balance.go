@@ -39,7 +39,6 @@ type Balance struct {
 
 	claimed    uint64 // by the clock of the floors
 	redelivery redelivery
-	floors     *floorsReading // nil while none are in use
 }
 
 // NewBalance prepares the projection of one partition; Claim comes first.
@@ -63,8 +62,7 @@ func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 	}
 	b.position = pos
 	b.fold.Reset()
-	b.claimed, b.floors = b.cfg.Floors.now(), nil
-	b.redelivery = redelivery{ignored: b.cfg.Floors == nil}
+	b.claimed, b.redelivery = b.cfg.Floors.now(), redelivery{}
 	if _, err := b.cfg.Pool.Exec(ctx, sql.Query("clear_passed"), b.partition.Topic, b.partition.Number); err != nil {
 		return projection.Position{}, fmt.Errorf("clear parked events: %w", err)
 	}
@@ -84,15 +82,17 @@ func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 func (b *Balance) Judge(ctx context.Context, records []projection.Judgeable, limit int) (int, error) {
 	room := limit - b.fold.Pending().Events
 	records = records[:min(len(records), max(1, room))]
-	b.fold.Find(records)
+	var floors *projection.Floors
+	if b.redelivery.in {
+		floors = b.cfg.Floors.since(ctx, b.claimed)
+	}
+	b.fold.Find(records, floors)
 	if err := b.loadUnread(ctx); err != nil {
 		return 0, err
 	}
 	before := b.fold.Duplicates()
 	n, err := b.judgeFound(ctx, records, limit)
-	if b.redelivery.judged(n, b.fold.Duplicates()-before, len(b.unread)) {
-		b.switchFloors(ctx)
-	}
+	b.redelivery.judged(n, b.fold.Duplicates()-before, len(b.unread))
 	return n, err
 }
 
@@ -115,32 +115,9 @@ func (b *Balance) judgeFound(ctx context.Context, records []projection.Judgeable
 	return len(records), nil
 }
 
-// switchFloors reads the floors of all accounts, or does without them.
-func (b *Balance) switchFloors(ctx context.Context) {
-	b.floors = nil
-	if b.redelivery.in {
-		if reading := b.cfg.Floors.since(ctx, b.claimed); reading.floors != nil {
-			b.floors = reading
-		} else {
-			b.redelivery = redelivery{ignored: true} // until the next claim
-		}
-	}
-	b.useFloors()
-}
-
-// useFloors hands the floors to the fold, with what they leave of the memory.
-func (b *Balance) useFloors() {
-	if b.floors == nil {
-		b.fold.UseFloors(nil)
-	} else {
-		b.fold.UseFloors(b.floors.floors)
-	}
-	b.fold.SetCacheBytes(b.cacheBytes())
-}
-
 // cacheBytes is what the fold may remember of accounts: floors take half.
 func (b *Balance) cacheBytes() int {
-	if b.floors != nil {
+	if b.cfg.Floors.held() {
 		return b.cfg.CacheBytes() / 2
 	}
 	return b.cfg.CacheBytes()

@@ -7,42 +7,63 @@ import (
 	"fmt"
 	"sync"
 	"time"
-	"weak"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection"
 	"projector/sql"
 )
 
-// readFloorsWithin is how long reading all balance rows may take: a million take one second.
-const readFloorsWithin = 5 * time.Second
+const (
+	// readFloorsWithin is how long reading all accounts may take: a million take half
+	// a second.
+	readFloorsWithin = 5 * time.Second
+	// awaitFloors is how long a partition stands still for a reading. What takes longer
+	// it picks up later; a rebalance must not wait.
+	awaitFloors = time.Second
+	// readFloorsAgain is how long there is no other try after one that failed.
+	readFloorsAgain = 5 * time.Minute
+	// keepFloors is how long floors are kept that nobody asks for.
+	keepFloors = 10 * time.Second
+)
 
 // FloorReader reads the whole of account_balance for partitions that are delivered what
-// they have had before: looking up each account by its key costs PostgreSQL thirty
-// times as much. All partitions of a process share one reading. It only saves work:
-// what cannot be read in time and in memory is looked up as before. See
+// they have had before: to look up each account by its key costs PostgreSQL twenty
+// times as much. All partitions of a process share one reading, and there is never more
+// than one. It only saves work: while there are no floors, accounts are looked up. See
 // docs/decisions/0019.
 type FloorReader struct {
 	pool  *pgxpool.Pool
 	limit int // bytes
 
-	mu     sync.Mutex
-	clock  uint64                      // counts claims and readings
-	latest weak.Pointer[floorsReading] // kept by those who use it
+	mu        sync.Mutex
+	clock     uint64         // counts claims and readings
+	current   *floorsReading // under way, or what it has read; nil: none
+	asked     time.Time      // when somebody asked for floors last
+	notBefore time.Time      // no reading begins
 }
 
-// floorsReading is one reading of all accounts.
+// floorsReading is a reading of all accounts. What began after a partition's claim is
+// good for that partition.
 type floorsReading struct {
 	began  uint64
-	floors *projection.Floors // nil when they could not be had
-	done   chan struct{}      // closed when they are set
-	cancel context.CancelFunc
-	waits  int
+	done   chan struct{}
+	floors *projection.Floors // when done; nil when they could not be had
 }
 
-// NewFloorReader prepares the reading of at most limit bytes of floors; 0: none is read.
+// ended reports that the reading is done.
+func (f *floorsReading) ended() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// NewFloorReader prepares the reading of at most limit bytes of floors.
 func NewFloorReader(pool *pgxpool.Pool, limit int) *FloorReader {
 	return &FloorReader{pool: pool, limit: limit}
 }
@@ -58,59 +79,107 @@ func (r *FloorReader) now() uint64 {
 	return r.clock
 }
 
-// since waits for a reading begun after the moment. Its floors are nil when they are not
-// to be had.
-func (r *FloorReader) since(ctx context.Context, moment uint64) *floorsReading {
-	reading := r.join(moment)
-	defer r.leave(reading)
-	select {
-	case <-reading.done:
-		return reading
-	case <-ctx.Done():
-		return &floorsReading{}
+// held reports that floors take up memory.
+func (r *FloorReader) held() bool {
+	if r == nil {
+		return false
 	}
-}
-
-// join begins a reading unless there is one that will do.
-func (r *FloorReader) join(moment uint64) *floorsReading {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	reading := r.latest.Value()
-	if reading == nil || reading.began <= moment {
-		ctx, cancel := context.WithTimeout(context.Background(), readFloorsWithin)
-		r.clock++
-		reading = &floorsReading{began: r.clock, done: make(chan struct{}), cancel: cancel}
-		r.latest = weak.Make(reading)
-		go func() {
-			defer close(reading.done)
-			if floors, err := readFloors(ctx, r.pool, r.limit); err == nil {
-				reading.floors = floors
-			}
-		}()
-	}
-	reading.waits++
-	return reading
+	return r.current != nil
 }
 
-// leave ends a reading that nobody waits for any more.
-func (r *FloorReader) leave(reading *floorsReading) {
+// since answers floors whose reading began after the moment, nil while there are none.
+// Ask again for each use: who keeps them keeps their memory.
+func (r *FloorReader) since(ctx context.Context, moment uint64) *projection.Floors {
+	if r == nil {
+		return nil
+	}
+	reading := r.reading(moment)
+	if reading == nil {
+		return nil
+	}
+	if !reading.ended() {
+		patience := time.NewTimer(awaitFloors)
+		defer patience.Stop()
+		select {
+		case <-reading.done:
+		case <-patience.C:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return reading.floors
+}
+
+// reading answers a reading begun after the moment, and begins one where that is due.
+func (r *FloorReader) reading(moment uint64) *floorsReading {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if reading.waits--; reading.waits == 0 {
-		reading.cancel()
+	r.asked = time.Now()
+	switch c := r.current; {
+	case c != nil && c.began > moment:
+		return c
+	case c != nil && !c.ended(), r.asked.Before(r.notBefore):
+		return nil
 	}
+	r.clock++
+	r.current = &floorsReading{began: r.clock, done: make(chan struct{})} // the older one's memory is free
+	go r.read(r.current)
+	return r.current
 }
 
-var errTooManyAccounts = errors.New("more accounts than there is memory for")
-
-func readFloors(ctx context.Context, db querier, limit int) (*projection.Floors, error) {
-	rows, err := db.Query(ctx, sql.Query("load_floors"))
+// read reads, and keeps what it has read as long as it is asked for.
+func (r *FloorReader) read(reading *floorsReading) {
+	ctx, cancel := context.WithTimeout(context.Background(), readFloorsWithin)
+	defer cancel()
+	floors, err := readFloors(ctx, r.pool, r.limit)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer close(reading.done)
 	if err != nil {
-		return nil, fmt.Errorf("read all accounts: %w", err)
+		r.current, r.notBefore = nil, time.Now().Add(readFloorsAgain)
+		return
 	}
+	reading.floors = floors
+	time.AfterFunc(keepFloors, func() { r.dropUnused(reading) })
+}
+
+// dropUnused gives up floors that nobody has asked for, or looks again later.
+func (r *FloorReader) dropUnused(reading *floorsReading) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch unused := time.Since(r.asked); {
+	case r.current != reading:
+	case unused >= keepFloors:
+		r.current = nil
+	default:
+		time.AfterFunc(keepFloors-unused, func() { r.dropUnused(reading) })
+	}
+}
+
+var (
+	errManyAccounts = errors.New("more accounts than there is memory for")
+	errFloorFormat  = errors.New("account_balance: a column arrived in an unexpected format")
+)
+
+// readFloors reads the floors of all accounts, in one snapshot.
+func readFloors(ctx context.Context, pool *pgxpool.Pool, limit int) (*projection.Floors, error) {
 	floors := projection.NewFloors(limit)
-	row := floorRow{floors}
-	if _, err = pgx.ForEachRow(rows, []any{row}, func() error { return nil }); err != nil {
+	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, sql.Query("floors_session")); err != nil {
+			return err
+		}
+		// One row more than there is room for tells that they are too many.
+		rows, err := tx.Query(ctx, sql.Query("load_floors"), floors.Room()+1)
+		if err != nil {
+			return err
+		}
+		_, err = pgx.ForEachRow(rows, []any{floorRow{floors}}, func() error { return nil })
+		return err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("read all accounts: %w", err)
 	}
 	return floors, nil
@@ -122,12 +191,12 @@ type floorRow struct{ floors *projection.Floors }
 // ScanRow implements pgx.RowScanner.
 func (r floorRow) ScanRow(rows pgx.Rows) error {
 	row := rows.RawValues()
-	if len(row[1]) != 8 {
-		return errors.New("account_balance.version: arrived with an unexpected length")
+	if rows.FieldDescriptions()[1].Format != pgtype.BinaryFormatCode || len(row[1]) != 8 {
+		return errFloorFormat
 	}
 	version := int64(binary.BigEndian.Uint64(row[1])) //nolint:gosec // G115: the same bits
 	if !r.floors.Add(viewOf(row[0]), version, viewOf(row[2])) {
-		return errTooManyAccounts
+		return errManyAccounts
 	}
 	return nil
 }
@@ -136,37 +205,35 @@ func (r floorRow) ScanRow(rows pgx.Rows) error {
 // this is over.
 type redelivery struct {
 	in      bool
-	against int  // what speaks against in, without anything for it in between
-	ignored bool // nothing is to be had that would help
+	against int // what speaks against in, without anything for it in between
 }
 
 const (
 	// redeliveredAfter is how many accounts are looked up for duplicates alone before
-	// all are read at once: eight partitions have spent by then what that costs.
+	// all are read at once: eight partitions have spent a quarter by then of what it costs
+	// to read a million.
 	redeliveredAfter = 1024
-	// freshAfter is how many records that are no duplicates end it.
+	// freshAfter is how many records that are mostly no duplicates end it.
 	freshAfter = 8192
 )
 
-// judged takes note of judged records and of the accounts that were looked up for them,
-// and reports whether in has changed.
-func (r *redelivery) judged(records, duplicates, lookedUp int) (changed bool) {
-	mostly := 10*duplicates >= 9*records
-	switch {
-	case r.ignored:
-		return false
+// judged takes note of judged records and of the accounts that were looked up for them.
+func (r *redelivery) judged(records, duplicates, lookedUp int) {
+	if records == 0 {
+		return
+	}
+	over := freshAfter
+	switch mostly := 10*duplicates >= 9*records; {
 	case mostly == r.in:
 		r.against = 0
-		return false
+		return
 	case r.in:
 		r.against += records
-		changed = r.against >= freshAfter
 	default:
 		r.against += lookedUp
-		changed = r.against >= redeliveredAfter
+		over = redeliveredAfter
 	}
-	if changed {
+	if r.against >= over {
 		*r = redelivery{in: !r.in}
 	}
-	return changed
 }

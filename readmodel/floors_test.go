@@ -59,57 +59,65 @@ func openCounted(t *testing.T) (*pgxpool.Pool, *lookUps) {
 const flooredAccounts = 4000
 
 // firstEvents are the first events of many accounts.
-func firstEvents(amount string) []string {
+func firstEvents() []string {
 	values := make([]string, flooredAccounts)
 	for i := range values {
-		values[i] = credit(fmt.Sprintf("acc-%04d", i), 1, amount, "EUR")
+		values[i] = credit(fmt.Sprintf("acc-%04d", i), 1, "1", "EUR")
 	}
 	return values
 }
 
-// flooredWorker is a worker that may read all accounts at once.
-func flooredWorker(t *testing.T, pool *pgxpool.Pool, floors *readmodel.FloorReader, p readmodel.Partition) *worker {
+// deliverOnce has the events applied, and answers partitions of another group, which
+// will be delivered them again. What they remember is less than all accounts.
+func deliverOnce(t *testing.T, pool *pgxpool.Pool, events []string, floors *readmodel.FloorReader) (again [2]*worker) {
 	t.Helper()
-	format := jsonFormat(t)
-	return &worker{t: t, format: format, Balance: readmodel.NewBalance(readmodel.BalanceConfig{
-		Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 },
-		Floors: floors,
-	}, p)}
-}
-
-// expectDuplicates judges what has been applied already.
-func expectDuplicates(t *testing.T, w *worker, values []string) {
-	t.Helper()
-	w.judge(values...)
-	if changes := w.mustFlush(); changes.Outcomes[projection.Duplicate] != len(values) {
-		t.Errorf("outcomes %v of %d duplicates", changes.Outcomes, len(values))
-	}
-}
-
-func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
-	pool, asked := openCounted(t)
-	events := firstEvents("1")
 	first := newWorker(t, pool, partition)
 	first.claim("me", projection.NoOffset)
 	first.judge(events...)
 	first.mustFlush()
-
-	floors := readmodel.NewFloorReader(pool, 1<<20)
-	var again [2]*worker
+	format := jsonFormat(t)
 	for i := range again {
-		again[i] = flooredWorker(t, pool, floors, readmodel.Partition{Group: "another", Topic: "events", Number: int32(i)})
+		again[i] = &worker{t: t, format: format, Balance: readmodel.NewBalance(readmodel.BalanceConfig{
+			Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 64 << 10 },
+			Floors: floors,
+		}, readmodel.Partition{Group: "another", Topic: "events", Number: int32(i)})}
 		again[i].claim("other", projection.NoOffset)
 	}
-	asked.accounts.Store(0)
-	expectDuplicates(t, again[0], events)
-	expectDuplicates(t, again[1], events)
-	if n := asked.accounts.Load(); n > 2*2048 {
-		t.Errorf("%d accounts were looked up for duplicates of %d", n, flooredAccounts)
+	return again
+}
+
+// expectDuplicates judges what has been applied already.
+func expectDuplicates(t *testing.T, w *worker, events []string) {
+	t.Helper()
+	w.judge(events...)
+	if changes := w.mustFlush(); changes.Outcomes[projection.Duplicate] != len(events) {
+		t.Fatalf("outcomes %v of %d duplicates", changes.Outcomes, len(events))
+	}
+}
+
+// awaitFloors delivers the events again and again, until no account is looked up.
+func (l *lookUps) awaitFloors(t *testing.T, w *worker, events []string) {
+	t.Helper()
+	for range 100 {
+		l.accounts.Store(0)
+		expectDuplicates(t, w, events)
+		if l.accounts.Load() == 0 {
+			return
+		}
+	}
+	t.Fatalf("%d accounts were looked up once more for duplicates", l.accounts.Load())
+}
+
+func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
+	pool, asked := openCounted(t)
+	events := firstEvents()
+	again := deliverOnce(t, pool, events, readmodel.NewFloorReader(pool, 1<<20))
+	for _, w := range again {
+		asked.awaitFloors(t, w, events)
 	}
 	if n := asked.floors.Load(); n != 1 {
 		t.Errorf("all accounts were read %d times", n)
 	}
-
 	again[0].judge(credit("acc-0007", 2, "5", "EUR"), credit("acc-0008", 1, "1", "EUR"), credit("new", 1, "5", "EUR"))
 	changes := again[0].mustFlush()
 	if changes.Outcomes[projection.Applied] != 2 || changes.Outcomes[projection.Duplicate] != 1 {
@@ -118,93 +126,76 @@ func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
 	expect(t, current(t, pool, "acc-0007"), "EUR 6.00 2 open acc-0007-2 false -")
 }
 
-// TestFloorsAreOfTheClaim restores the database to what it was at first: what was read
-// of it before must not be taken for what it holds, whoever read it.
+// TestFloorsAreOfTheClaim restores the database to less and less: what was read of it
+// before a claim must not be taken for what it holds, whoever read it.
 func TestFloorsAreOfTheClaim(t *testing.T) {
 	pool, asked := openCounted(t)
-	events := firstEvents("1")
-	floors := readmodel.NewFloorReader(pool, 1<<20)
-	first := newWorker(t, pool, partition)
-	first.claim("me", projection.NoOffset)
-	first.judge(events...)
-	first.mustFlush()
-	var both [2]*worker
-	for i := range both {
-		both[i] = flooredWorker(t, pool, floors, readmodel.Partition{Group: "another", Topic: "events", Number: int32(i)})
-	}
-	both[0].claim("other", projection.NoOffset)
-	expectDuplicates(t, both[0], events)
-
-	if _, err := pool.Exec(t.Context(), `DELETE FROM account_balance WHERE account_id >= 'acc-2000'; DELETE FROM projector_position`); err != nil {
-		t.Fatal(err)
-	}
-	both[1].claim("other", projection.NoOffset)
-	both[1].judge(events...)
-	changes := both[1].mustFlush()
-	if got := changes.Outcomes[projection.Applied]; got != flooredAccounts-2000 {
-		t.Errorf("%d events were applied to a restored database, want %d", got, flooredAccounts-2000)
-	}
-	if n := asked.floors.Load(); n != 2 {
-		t.Errorf("all accounts were read %d times, want once for each claim", n)
-	}
-	if _, err := pool.Exec(t.Context(), `DELETE FROM account_balance WHERE account_id >= 'acc-3000'`); err != nil {
-		t.Fatal(err)
-	}
-	both[0].claim("other", projection.NoOffset)
-	both[0].judge(events...)
-	changes = both[0].mustFlush()
-	if got := changes.Outcomes[projection.Applied]; got != flooredAccounts-3000 {
-		t.Errorf("%d events were applied by one who had floors of before, want %d", got, flooredAccounts-3000)
+	events := firstEvents()
+	again := deliverOnce(t, pool, events, readmodel.NewFloorReader(pool, 1<<20))
+	for i, kept := range []int{3000, 2500, 2000, 1500} {
+		for _, w := range again {
+			asked.awaitFloors(t, w, events)
+		}
+		if _, err := pool.Exec(t.Context(), `DELETE FROM projector_position`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pool.Exec(t.Context(), `DELETE FROM account_balance WHERE account_id >= $1`, fmt.Sprintf("acc-%04d", kept)); err != nil {
+			t.Fatal(err)
+		}
+		one, other := again[i%2], again[1-i%2]
+		one.claim("other", projection.NoOffset)
+		one.judge(events...)
+		if n := one.mustFlush().Outcomes[projection.Applied]; n != flooredAccounts-kept {
+			t.Errorf("restored to %d accounts: %d events were applied, want %d", kept, n, flooredAccounts-kept)
+		}
+		other.claim("other", projection.NoOffset)
 	}
 }
 
 func TestAccountsWithoutRoomForFloorsAreLookedUp(t *testing.T) {
 	pool, asked := openCounted(t)
-	events := firstEvents("1")
-	first := newWorker(t, pool, partition)
-	first.claim("me", projection.NoOffset)
-	first.judge(events...)
-	first.mustFlush()
-	again := flooredWorker(t, pool, readmodel.NewFloorReader(pool, 1000), readmodel.Partition{Group: "another", Topic: "events"})
-	again.claim("other", projection.NoOffset)
+	events := firstEvents()
+	again := deliverOnce(t, pool, events, readmodel.NewFloorReader(pool, flooredAccounts/2*32))
 	asked.accounts.Store(0)
-	expectDuplicates(t, again, events)
-	if n := asked.accounts.Load(); n != flooredAccounts {
-		t.Errorf("%d accounts were looked up, want %d", n, flooredAccounts)
+	for _, w := range again {
+		expectDuplicates(t, w, events)
+	}
+	if n := asked.accounts.Load(); n != 2*flooredAccounts {
+		t.Errorf("%d accounts were looked up, want each", n)
 	}
 	if n := asked.floors.Load(); n != 1 {
-		t.Errorf("reading all accounts was tried %d times, want once a claim", n)
+		t.Errorf("to read all accounts was tried %d times", n)
 	}
 }
 
-// TestReadingFloorsEndsWithItsReader has a worker stop while all accounts are read.
-func TestReadingFloorsEndsWithItsReader(t *testing.T) {
+// TestOneReadingAtATime has the reading of one partition stand still while another
+// claims, for which it will be too old.
+func TestOneReadingAtATime(t *testing.T) {
 	pool, asked := openCounted(t)
-	events := firstEvents("1")
-	first := newWorker(t, pool, partition)
-	first.claim("me", projection.NoOffset)
-	first.judge(events...)
-	first.mustFlush()
-	again := flooredWorker(t, pool, readmodel.NewFloorReader(pool, 1<<20), readmodel.Partition{Group: "another", Topic: "events"})
-	again.claim("other", projection.NoOffset)
-
+	events := firstEvents()
+	again := deliverOnce(t, pool, events, readmodel.NewFloorReader(pool, 1<<20))
+	standing, release := context.WithCancel(t.Context())
+	defer release()
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	asked.reading = func(reading context.Context) {
-		stop()
-		<-reading.Done()
-		close(ended)
+	asked.reading = func(context.Context) {
+		stop() // who has begun it must not wait for it
+		<-standing.Done()
 	}
-	records := again.records(events...)
-	for len(records) > 0 && ctx.Err() == nil {
-		n, err := again.Judge(ctx, records[:min(512, len(records))], 1<<20)
-		if err != nil {
+	for records := again[0].records(events...); ctx.Err() == nil; {
+		n, err := again[0].Judge(ctx, records[:min(512, len(records))], 1<<20)
+		if err != nil && ctx.Err() == nil {
 			t.Fatal(err)
 		}
 		records = records[n:]
 	}
-	<-ended
-	if len(records) == 0 {
-		t.Error("all was judged before all accounts were read")
+	again[1].claim("other", projection.NoOffset)
+	expectDuplicates(t, again[1], events)
+	if n := asked.floors.Load(); n != 1 {
+		t.Errorf("%d readings at once", n)
+	}
+	release()
+	asked.awaitFloors(t, again[1], events)
+	if n := asked.floors.Load(); n != 2 {
+		t.Errorf("all accounts were read %d times, want once more for the later claim", n)
 	}
 }

@@ -54,7 +54,7 @@ type RunConfig struct {
 	FirstVersion   int64
 	ParkLimit      int64
 	CacheBytes     func() int // what a partition may remember between flushes, as of now
-	FloorBytes     int        // what all partitions may remember of accounts whose events come again; 0: nothing
+	FloorBytes     int        // what floors may take, out of half of the CacheBytes of all partitions; 0: none are read
 	InboxRetention time.Duration
 	Observer       Observer
 }

@@ -76,6 +76,7 @@ func (f *memoryFlags) validate() error {
 type memoryPlan struct {
 	heap     int64 // the garbage collector's soft limit
 	accounts int   // all accounts in memory
+	floors   int   // out of accounts, while a topic comes again: see readmodel.FloorReader
 	queued   int   // records fetched and not judged; twice that at worst
 	pending  int   // dead letters, parked events and rows to be written
 	fetch    int   // what one fetch of two may bring
@@ -100,6 +101,7 @@ func planMemory(limit byteSize) memoryPlan {
 	return memoryPlan{
 		heap:     int64(l - l/20), // a soft limit, and so with a margin
 		accounts: l / 4,
+		floors:   l / 8,
 		queued:   l / 20,
 		pending:  l / 12,
 		fetch:    l / 64,

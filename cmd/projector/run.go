@@ -180,7 +180,7 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 	cfg := readmodel.RunConfig{
 		Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit,
 		CacheBytes:     func() int { return plan.accountsShare(p.consumer.Partitions()) },
-		FloorBytes:     plan.accounts / 2,
+		FloorBytes:     plan.floors,
 		InboxRetention: c.InboxRetention, Observer: observer{p.metrics, p},
 	}
 	p.tasks = kind.Tasks(cfg)
