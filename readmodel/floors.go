@@ -210,9 +210,9 @@ type redelivery struct {
 
 const (
 	// redeliveredAfter is how many accounts are looked up for duplicates alone before
-	// all are read at once: eight partitions have spent a quarter by then of what it costs
+	// all are read at once: eight partitions have spent an eighth by then of what it costs
 	// to read a million.
-	redeliveredAfter = 1024
+	redeliveredAfter = 512
 	// freshAfter is how many records that are mostly no duplicates end it.
 	freshAfter = 8192
 )

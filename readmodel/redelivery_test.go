@@ -15,17 +15,17 @@ func TestRedeliveryIsNoticedAndItsEndToo(t *testing.T) {
 		chunks []chunk
 		in     bool
 	}{
-		{"too few accounts looked up", []chunk{{512, 512, 500, 2}}, false},
-		{"many", []chunk{{512, 512, 500, 3}}, true},
+		{"too few accounts looked up", []chunk{{512, 512, 500, 1}}, false},
+		{"many", []chunk{{512, 512, 500, 2}}, true},
 		{"duplicates of accounts in memory", []chunk{{512, 512, 0, 100}}, false},
-		{"a tenth is new", []chunk{{100, 90, 100, 11}}, true},
+		{"a tenth is new", []chunk{{100, 90, 100, 6}}, true},
 		{"more than a tenth is new", []chunk{{100, 89, 100, 100}}, false},
-		{"something new in between", []chunk{{512, 512, 500, 2}, {512, 0, 0, 1}, {512, 512, 500, 2}}, false},
+		{"something new in between", []chunk{{512, 512, 500, 1}, {512, 0, 0, 1}, {512, 512, 500, 1}}, false},
 		{"nothing judged", []chunk{{0, 0, 5000, 1}}, false},
-		{"a little new behind", []chunk{{512, 512, 512, 2}, {512, 0, 512, 15}}, true},
-		{"much new behind", []chunk{{512, 512, 512, 2}, {512, 0, 512, 16}}, false},
-		{"new ones with duplicates in between", []chunk{{512, 512, 512, 2}, {512, 0, 512, 15}, {512, 512, 0, 1}, {512, 0, 512, 15}}, true},
-		{"duplicates again", []chunk{{512, 512, 512, 2}, {512, 0, 512, 16}, {512, 512, 512, 2}}, true},
+		{"a little new behind", []chunk{{512, 512, 512, 1}, {512, 0, 512, 15}}, true},
+		{"much new behind", []chunk{{512, 512, 512, 1}, {512, 0, 512, 16}}, false},
+		{"new ones with duplicates in between", []chunk{{512, 512, 512, 1}, {512, 0, 512, 15}, {512, 512, 0, 1}, {512, 0, 512, 15}}, true},
+		{"duplicates again", []chunk{{512, 512, 512, 1}, {512, 0, 512, 16}, {512, 512, 512, 1}}, true},
 	}
 	for _, c := range cases {
 		var r redelivery
