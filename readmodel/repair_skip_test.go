@@ -1,15 +1,13 @@
 package readmodel_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"sync"
-	"sync/atomic"
 	"testing"
 
+	"projector/faulttest/pgproxy"
 	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/readmodel"
@@ -82,84 +80,29 @@ func TestASkipWhoseCommitIsNotAnswered(t *testing.T) {
 	w.judge(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
 	w.mustFlush()
 
-	deaf, err := readmodel.OpenPool(t.Context(), losingCommit(t, database))
+	through, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, err := pgproxy.Listen(through.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	proxy.LoseReplies(func() bool { return proxy.Lost() == 0 })
+	through.Host = proxy.Addr()
+	deaf, err := readmodel.OpenPool(t.Context(), through.String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(deaf.Close)
 	done, err := newRepair(t, deaf, 0).Skip(t.Context(), skipOf("a", 2))
-	if err != nil || done.Healed != 1 {
-		t.Errorf("healed %d, error %v", done.Healed, err)
+	if err != nil || done.Healed != 1 || proxy.Lost() != 1 {
+		t.Errorf("healed %d, error %v, %d replies lost", done.Healed, err, proxy.Lost())
 	}
 	expect(t, current(t, pool, "a"), "EUR 5.00 3 open a-3 false -")
 	if n := count(t, pool, "SELECT count(*) FROM dlq_action"); n != 1 {
 		t.Errorf("%d actions on record, want 1", n)
-	}
-}
-
-// losingCommit is the URL of a proxy that loses PostgreSQL's answer to the first COMMIT
-// and the connection with it.
-func losingCommit(t *testing.T, databaseURL string) string {
-	t.Helper()
-	u, err := url.Parse(databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := u.Host
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	var lost atomic.Bool
-	go func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go loseCommit(client, server, &lost)
-		}
-	}()
-	u.Host = listener.Addr().String()
-	return u.String()
-}
-
-// loseCommit passes on what client and server say, up to the first COMMIT's answer.
-func loseCommit(client net.Conn, server string, lost *atomic.Bool) {
-	closeBoth := func(a, b net.Conn) { _, _ = a.Close(), b.Close() }
-	upstream, err := net.Dial("tcp", server)
-	if err != nil {
-		_ = client.Close()
-		return
-	}
-	defer closeBoth(client, upstream)
-	var deaf atomic.Bool // to what the server says
-	go func() {
-		defer closeBoth(client, upstream)
-		answer := make([]byte, 1<<16)
-		for {
-			n, err := upstream.Read(answer)
-			if err != nil || deaf.Load() {
-				return
-			}
-			if _, err := client.Write(answer[:n]); err != nil {
-				return
-			}
-		}
-	}()
-	said := make([]byte, 1<<16)
-	for {
-		n, err := client.Read(said)
-		if err != nil {
-			return
-		}
-		if bytes.Contains(said[:n], []byte("Q\x00\x00\x00\x0bcommit\x00")) && lost.CompareAndSwap(false, true) {
-			deaf.Store(true)
-		}
-		if _, err := upstream.Write(said[:n]); err != nil {
-			return
-		}
 	}
 }
 
