@@ -133,14 +133,19 @@ func (f *Fold) holdOf(a *account) *hold {
 
 func (f *Fold) idOf(a *account) string { return f.cache.hot.idOf(a) }
 
-// judgeRecord judges a record of the account, nil when it names none. See State.Judge
+// judgeRecord judges a record of the account, nil when it names none, passed when it is
+// known to be applied. See State.Judge
 // for judgedBefore.
 func (f *Fold) judgeRecord(a *account, r *Judgeable, judgedBefore bool) {
 	f.changes.Records++
 	f.sole = r.Record.Place()
-	if a == nil {
+	switch a {
+	case nil:
 		_, v := State{}.Judge(&r.Decoded, judgedBefore)
 		f.conclude(&r.Record, &r.Decoded, nil, v)
+		return
+	case &passed:
+		f.conclude(&r.Record, &r.Decoded, nil, Verdict{Outcome: Duplicate})
 		return
 	}
 	next, v := f.judge(a, &r.Record, &r.Decoded, judgedBefore)

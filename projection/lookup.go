@@ -159,11 +159,6 @@ func (f *Fold) JudgeFound(i int, r *Judgeable, judgedBefore bool) bool {
 	a := f.lookup.found[i]
 	switch {
 	case a == nil:
-	case a == &passed:
-		f.changes.Records++
-		f.changes.Outcomes[Duplicate]++
-		f.sole = r.Record.Place()
-		return true
 	case a.unread:
 		panic("projection: judged a record of an account that has not been learnt")
 	case a.healing:
