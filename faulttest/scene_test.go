@@ -144,12 +144,13 @@ func (s *scene) startPostgres() {
 	devtest.Schema(s.t, database)
 	s.use(database)
 	s.audit()
-	s.proxy = must(pgproxy.Listen(s.cluster.Addr()))(s.t)
+	proxy, through, err := pgproxy.ListenBefore(database)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.proxy = proxy
 	s.t.Cleanup(func() { _ = s.proxy.Close() })
-	u := must(url.Parse(database))(s.t)
-	u.Host = s.proxy.Addr()
-	u.RawQuery += "&idle_in_transaction_session_timeout=3000&lock_timeout=1000" + s.setting.params
-	s.through = u.String()
+	s.through = through + "&idle_in_transaction_session_timeout=3000&lock_timeout=1000" + s.setting.params
 }
 
 func (s *scene) closeAtEnd(p *devstack.Postgres) {

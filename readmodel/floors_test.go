@@ -11,7 +11,6 @@ import (
 
 	"projector/internal/devstack/devtest"
 	"projector/projection"
-	"projector/projection/event"
 	"projector/readmodel"
 	"projector/sql"
 )
@@ -48,12 +47,7 @@ func (l *lookUps) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndDat
 func openCounted(t *testing.T) (*pgxpool.Pool, *lookUps) {
 	t.Helper()
 	asked := &lookUps{}
-	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t), readmodel.WithTracer(asked))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return pool, asked
+	return openPoolAt(t, devtest.Database(t), readmodel.WithTracer(asked)), asked
 }
 
 const flooredAccounts = 4000
@@ -75,12 +69,11 @@ func deliverOnce(t *testing.T, pool *pgxpool.Pool, events []string, floors *read
 	first.claim("me", projection.NoOffset)
 	first.judge(events...)
 	first.mustFlush()
-	format := jsonFormat(t)
 	for i := range again {
-		again[i] = &worker{t: t, format: format, Balance: readmodel.NewBalance(readmodel.BalanceConfig{
-			Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 64 << 10 },
-			Floors: floors,
-		}, readmodel.Partition{Group: "another", Topic: "events", Number: int32(i)})}
+		p := readmodel.Partition{Group: "another", Topic: "events", Number: int32(i)}
+		again[i] = newWorkerWith(t, pool, p, func(cfg *readmodel.BalanceConfig) {
+			cfg.CacheBytes, cfg.Floors = func() int { return 64 << 10 }, floors
+		})
 		again[i].claim("other", projection.NoOffset)
 	}
 	return again

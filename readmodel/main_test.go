@@ -23,7 +23,12 @@ func TestMain(m *testing.M) {
 // openPool opens a fresh, migrated database.
 func openPool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))
+	return openPoolAt(t, devtest.Database(t))
+}
+
+func openPoolAt(t testing.TB, url string, options ...readmodel.ConnectOption) *pgxpool.Pool {
+	t.Helper()
+	pool, err := readmodel.OpenPool(t.Context(), url, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,13 +57,17 @@ var partition = readmodel.Partition{Group: "g", Topic: "events", Number: 0}
 
 func newWorker(t *testing.T, pool *pgxpool.Pool, p readmodel.Partition) *worker {
 	t.Helper()
+	return newWorkerWith(t, pool, p, func(*readmodel.BalanceConfig) {})
+}
+
+func newWorkerWith(t *testing.T, pool *pgxpool.Pool, p readmodel.Partition, set func(*readmodel.BalanceConfig)) *worker {
+	t.Helper()
 	format := jsonFormat(t)
-	return &worker{
-		t: t, format: format,
-		Balance: readmodel.NewBalance(readmodel.BalanceConfig{
-			Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 },
-		}, p),
+	cfg := readmodel.BalanceConfig{
+		Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 },
 	}
+	set(&cfg)
+	return &worker{t: t, format: format, Balance: readmodel.NewBalance(cfg, p)}
 }
 
 // claim takes the partition over as owner.

@@ -3,7 +3,6 @@ package readmodel_test
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"sync"
 	"testing"
 
@@ -70,33 +69,19 @@ func TestSkipPassesOverExactlyTheExpectedVersion(t *testing.T) {
 // has been passed over, and to say that this was refused would be wrong.
 func TestASkipWhoseCommitIsNotAnswered(t *testing.T) {
 	database := devtest.Database(t)
-	pool, err := readmodel.OpenPool(t.Context(), database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
+	pool := openPoolAt(t, database)
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
 	w.judge(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
 	w.mustFlush()
 
-	through, err := url.Parse(database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy, err := pgproxy.Listen(through.Host)
+	proxy, through, err := pgproxy.ListenBefore(database)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = proxy.Close() })
 	proxy.LoseReplies(func() bool { return proxy.Lost() == 0 })
-	through.Host = proxy.Addr()
-	deaf, err := readmodel.OpenPool(t.Context(), through.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(deaf.Close)
-	done, err := newRepair(t, deaf, 0).Skip(t.Context(), skipOf("a", 2))
+	done, err := newRepair(t, openPoolAt(t, through), 0).Skip(t.Context(), skipOf("a", 2))
 	if err != nil || done.Healed != 1 || proxy.Lost() != 1 {
 		t.Errorf("healed %d, error %v, %d replies lost", done.Healed, err, proxy.Lost())
 	}

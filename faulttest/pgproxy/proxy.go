@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,6 +58,23 @@ func Listen(target string) (*Proxy, error) {
 	p.running.Go(p.accept)
 	return p, nil
 }
+
+// ListenBefore starts a proxy to the server of a database, and answers the database's
+// URL through the proxy.
+func ListenBefore(databaseURL string) (p *Proxy, through string, err error) {
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		return nil, "", errURL
+	}
+	if p, err = Listen(u.Host); err != nil {
+		return nil, "", err
+	}
+	u.Host = p.Addr()
+	return p, u.String(), nil
+}
+
+// errURL does not quote the URL, which has a password.
+var errURL = errors.New("pgproxy: the database's URL cannot be read")
 
 // Addr is where the proxy listens, host:port.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }

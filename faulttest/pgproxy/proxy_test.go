@@ -13,23 +13,19 @@ import (
 
 func TestMain(m *testing.M) { devtest.Main(m, nil) }
 
-// proxied is a database, a proxy in front of it, and a way to connect through it.
-func proxied(t *testing.T) (*pgproxy.Proxy, *url.URL, func() *pgx.Conn) {
+// proxied is a database, a proxy in front of it, its URL through the proxy, and a way to
+// connect by that.
+func proxied(t *testing.T) (p *pgproxy.Proxy, database, through string, connect func() *pgx.Conn) {
 	t.Helper()
-	u, err := url.Parse(devtest.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := pgproxy.Listen(u.Host)
+	database = devtest.Database(t)
+	p, through, err := pgproxy.ListenBefore(database)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
-	through := *u
-	through.Host = p.Addr()
-	return p, u, func() *pgx.Conn {
+	return p, database, through, func() *pgx.Conn {
 		t.Helper()
-		conn, err := pgx.Connect(t.Context(), through.String())
+		conn, err := pgx.Connect(t.Context(), through)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +35,7 @@ func proxied(t *testing.T) (*pgproxy.Proxy, *url.URL, func() *pgx.Conn) {
 }
 
 func TestALostReplyIsOfACommitThatTookPlace(t *testing.T) {
-	p, _, connect := proxied(t)
+	p, _, _, connect := proxied(t)
 	conn := connect()
 	if _, err := conn.Exec(t.Context(), "CREATE TABLE t (n int)"); err != nil {
 		t.Fatal(err)
@@ -60,7 +56,7 @@ func TestALostReplyIsOfACommitThatTookPlace(t *testing.T) {
 }
 
 func TestSlowAndRefused(t *testing.T) {
-	p, u, connect := proxied(t)
+	p, database, through, connect := proxied(t)
 	conn := connect()
 	p.Slow(time.Millisecond, 1<<20)
 	var text string
@@ -74,10 +70,12 @@ func TestSlowAndRefused(t *testing.T) {
 	if err := conn.Ping(t.Context()); err == nil {
 		t.Error("the connection is still there")
 	}
-	through := *u
-	through.Host = p.Addr()
-	if _, err := pgx.Connect(t.Context(), through.String()); err == nil {
+	if _, err := pgx.Connect(t.Context(), through); err == nil {
 		t.Error("a connection was let through")
+	}
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
 	}
 	p.SwitchTo(u.Host)
 	if err := connect().Ping(t.Context()); err != nil {
