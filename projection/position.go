@@ -30,6 +30,15 @@ type StoredPosition struct {
 	Owner     string
 }
 
+// NextOffset is where a partition goes on.
+type NextOffset struct {
+	Offset      int64
+	LeaderEpoch int32 // Kafka's, of the record before Offset; NoEpoch: not known
+}
+
+// NoEpoch stands for a leader epoch that is not known.
+const NoEpoch int32 = -1
+
 // NoOffset stands for an offset that is not known.
 const NoOffset int64 = -1
 

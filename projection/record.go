@@ -8,8 +8,11 @@ type Record struct {
 	event.Message
 	Topic     string
 	Partition int32
-	Offset    int64
-	Timestamp int64 // milliseconds since the Unix epoch
+	// LeaderEpoch is Kafka's count of the partition's leaders when the record was appended;
+	// NoEpoch: not known.
+	LeaderEpoch int32
+	Offset      int64
+	Timestamp   int64 // milliseconds since the Unix epoch
 	// Replays is how often the record has been replayed from the DLQ.
 	Replays int
 }
@@ -23,6 +26,9 @@ func (r *Record) Bytes() int {
 	}
 	return n
 }
+
+// Next is the offset behind the record.
+func (r *Record) Next() NextOffset { return NextOffset{r.Offset + 1, r.LeaderEpoch} }
 
 // DeadLetter is a record that will not be applied now, and why.
 type DeadLetter struct {

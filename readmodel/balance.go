@@ -218,7 +218,7 @@ func (b *Balance) Verify(ctx context.Context, c *projection.Changes) error {
 }
 
 // Write makes the changes durable and moves the position to next.
-func (b *Balance) Write(ctx context.Context, next int64, c *projection.Changes) error {
+func (b *Balance) Write(ctx context.Context, next projection.NextOffset, c *projection.Changes) error {
 	grouped := !b.failed && ctx.Err() == nil &&
 		b.cfg.Group.write(&member{partition: b.partition, position: b.position, next: next, changes: c})
 	if !grouped {
@@ -227,8 +227,8 @@ func (b *Balance) Write(ctx context.Context, next int64, c *projection.Changes) 
 			return err
 		}
 	}
-	b.position.Next = next
-	b.position.JudgedUntil = max(b.position.JudgedUntil, next)
+	b.position.Next = next.Offset
+	b.position.JudgedUntil = max(b.position.JudgedUntil, next.Offset)
 	b.fold.SetCacheBytes(b.cacheBytes())
 	b.fold.Flushed()
 	return nil

@@ -214,7 +214,7 @@ func TestAWrittenMoveIsRecognised(t *testing.T) {
 	changes := *w.Changes()
 	// The reply to COMMIT is lost: the same write comes again.
 	for range 2 {
-		if err := readmodel.Write(t.Context(), pool, partition, pos, w.next, &changes); err != nil {
+		if err := readmodel.Write(t.Context(), pool, partition, pos, at(w.next), &changes); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -253,7 +253,7 @@ func TestAFencedWriterNeedsNoSecondConnection(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	changes := *w.Changes()
-	if err := w.Write(ctx, 5, &changes); !errors.Is(err, projection.ErrFenced) || ctx.Err() != nil {
+	if err := w.Write(ctx, at(5), &changes); !errors.Is(err, projection.ErrFenced) || ctx.Err() != nil {
 		t.Errorf("error %v, context %v", err, ctx.Err())
 	}
 }

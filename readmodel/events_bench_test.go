@@ -62,7 +62,7 @@ func benchmarkEvents(b *testing.B, kind readmodel.EventKind, again, cached bool)
 			rest = rest[n:]
 		}
 		changes := *p.Changes()
-		if err := p.Write(b.Context(), next, &changes); err != nil {
+		if err := p.Write(b.Context(), at(next), &changes); err != nil {
 			b.Fatal(err)
 		}
 	}

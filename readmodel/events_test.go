@@ -97,7 +97,7 @@ func (f *feeder) flush() error {
 	if err := f.Verify(f.t.Context(), &changes); err != nil {
 		return err
 	}
-	if err := f.Write(f.t.Context(), f.next, &changes); err != nil {
+	if err := f.Write(f.t.Context(), at(f.next), &changes); err != nil {
 		return err
 	}
 	for _, o := range projection.Outcomes() {

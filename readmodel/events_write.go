@@ -16,7 +16,7 @@ import (
 // transaction, and corrects the outcomes by what was there already. ErrFenced and
 // ErrStale mean that nothing was written. When the reply to an earlier COMMIT of the
 // same move was lost, it finds the position where it was to go and answers nil.
-func (e *Events) Write(ctx context.Context, next int64, c *projection.Changes) error {
+func (e *Events) Write(ctx context.Context, next projection.NextOffset, c *projection.Changes) error {
 	conn, err := e.cfg.Pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("write: %w", err)
@@ -36,7 +36,7 @@ func (e *Events) Write(ctx context.Context, next int64, c *projection.Changes) e
 	return nil
 }
 
-func (e *Events) writeTx(ctx context.Context, conn *pgx.Conn, next int64) error {
+func (e *Events) writeTx(ctx context.Context, conn *pgx.Conn, next projection.NextOffset) error {
 	tx := begin(conn)
 	tx.move(e.cfg.Partition, e.position, next)
 	var err error
@@ -63,12 +63,12 @@ func (e *Events) correct(c *projection.Changes) {
 }
 
 // written takes note that everything pending is durable.
-func (e *Events) written(next int64) {
+func (e *Events) written(next projection.NextOffset) {
 	e.markSeen()
 	e.careful = max(0, e.careful-1)
-	maps.DeleteFunc(e.refused, func(p projection.Place, _ string) bool { return p.Offset < next })
-	e.position.Next = next
-	e.position.JudgedUntil = max(e.position.JudgedUntil, next)
+	maps.DeleteFunc(e.refused, func(p projection.Place, _ string) bool { return p.Offset < next.Offset })
+	e.position.Next = next.Offset
+	e.position.JudgedUntil = max(e.position.JudgedUntil, next.Offset)
 	e.reset()
 }
 

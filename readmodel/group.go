@@ -46,7 +46,7 @@ type Group struct {
 type member struct {
 	partition Partition
 	position  projection.Position
-	next      int64
+	next      projection.NextOffset
 	changes   *projection.Changes
 	done      chan error // errAlone or nil
 }
@@ -129,8 +129,8 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 }
 
 // queueMove adds the move of a position, and to moved whether it has moved.
-func queueMove(b *pgx.Batch, p Partition, pos projection.Position, next int64, moved *int64) {
-	b.Queue(sql.Query("position_move"), p.Group, p.Topic, p.Number, pos.Fence, pos.Next, next).
+func queueMove(b *pgx.Batch, p Partition, pos projection.Position, next projection.NextOffset, moved *int64) {
+	b.Queue(sql.Query("position_move"), p.Group, p.Topic, p.Number, pos.Fence, pos.Next, next.Offset).
 		Exec(func(tag pgconn.CommandTag) error { *moved += tag.RowsAffected(); return nil })
 }
 

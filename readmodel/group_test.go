@@ -39,7 +39,7 @@ func writeAtOnce(workers []*worker) []error {
 	var writing sync.WaitGroup
 	for i, w := range workers {
 		changes := *w.Changes()
-		writing.Go(func() { failures[i] = w.Write(w.t.Context(), w.next, &changes) })
+		writing.Go(func() { failures[i] = w.Write(w.t.Context(), at(w.next), &changes) })
 	}
 	writing.Wait()
 	return failures
@@ -112,7 +112,7 @@ func TestALockedAccountStopsItsPartitionOnly(t *testing.T) {
 	}
 	stuck := make(chan error)
 	changes := *workers[0].Changes()
-	go func() { stuck <- workers[0].Write(t.Context(), workers[0].next, &changes) }()
+	go func() { stuck <- workers[0].Write(t.Context(), at(workers[0].next), &changes) }()
 	for i, err := range writeAtOnce(workers[1:]) {
 		if err != nil {
 			t.Fatal(err)

@@ -42,7 +42,7 @@ type Projection interface {
 	Pending() projection.Pending
 	Changes() *projection.Changes
 	Verify(context.Context, *projection.Changes) error
-	Write(ctx context.Context, next int64, c *projection.Changes) error
+	Write(ctx context.Context, next projection.NextOffset, c *projection.Changes) error
 	Reject(reason string) bool
 }
 

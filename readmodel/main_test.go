@@ -116,9 +116,12 @@ func (w *worker) flush() (projection.Changes, error) {
 	if err := w.Verify(w.t.Context(), &changes); err != nil {
 		return changes, err
 	}
-	err := w.Write(w.t.Context(), w.next, &changes)
+	err := w.Write(w.t.Context(), at(w.next), &changes)
 	return changes, err
 }
+
+// at is an offset of a topic that has had one leader only.
+func at(offset int64) projection.NextOffset { return projection.NextOffset{Offset: offset} }
 
 func (w *worker) mustFlush() projection.Changes {
 	w.t.Helper()

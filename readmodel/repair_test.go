@@ -232,7 +232,7 @@ func (c *liveConsumer) session(ctx context.Context, next *int64) error {
 		if err := c.balance.Verify(ctx, &changes); err != nil {
 			return err
 		}
-		if err := c.balance.Write(ctx, *next+int64(n), &changes); err != nil {
+		if err := c.balance.Write(ctx, at(*next+int64(n)), &changes); err != nil {
 			return err
 		}
 		*next += int64(n)

@@ -119,7 +119,7 @@ func TestALostReplyToCommitCountsOnce(t *testing.T) {
 		}
 	}
 	changes := *f.Changes()
-	if err := f.Write(t.Context(), f.next, &changes); err != nil {
+	if err := f.Write(t.Context(), at(f.next), &changes); err != nil {
 		t.Fatal(err)
 	}
 	if got := changes.Outcomes[projection.Applied]; got != 1 {

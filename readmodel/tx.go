@@ -28,9 +28,9 @@ func begin(conn *pgx.Conn) *Tx {
 }
 
 // move queues the move of a position, from what its owner knows to next.
-func (tx *Tx) move(p Partition, pos projection.Position, next int64) {
+func (tx *Tx) move(p Partition, pos projection.Position, next projection.NextOffset) {
 	tx.moves = true
-	tx.Queue(sql.Query("position_move"), p.Group, p.Topic, p.Number, pos.Fence, pos.Next, next).
+	tx.Queue(sql.Query("position_move"), p.Group, p.Topic, p.Number, pos.Fence, pos.Next, next.Offset).
 		Exec(func(tag pgconn.CommandTag) error { tx.moved = tag.RowsAffected(); return nil })
 }
 

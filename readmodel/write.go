@@ -41,7 +41,7 @@ func Verify(ctx context.Context, db querier, bases []projection.Base) error {
 // one transaction of two round trips. ErrFenced and ErrStale mean that nothing was
 // written. When the reply to an earlier COMMIT of the same move was lost, it finds
 // the position where it was to go and answers nil.
-func Write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.Position, next int64, c *projection.Changes) error {
+func Write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.Position, next projection.NextOffset, c *projection.Changes) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("write: %w", err)
@@ -58,7 +58,7 @@ func Write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.
 	return nil
 }
 
-func writeTx(ctx context.Context, conn *pgx.Conn, p Partition, pos projection.Position, next int64, c *projection.Changes) error {
+func writeTx(ctx context.Context, conn *pgx.Conn, p Partition, pos projection.Position, next projection.NextOffset, c *projection.Changes) error {
 	var moved int64
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
@@ -156,8 +156,8 @@ func queueHolds(b *pgx.Batch, c *projection.Changes) {
 }
 
 // alreadyMoved reports whether the position is where this very writer was moving it.
-func alreadyMoved(ctx context.Context, db querier, p Partition, pos projection.Position, next int64) bool {
-	if next == pos.Next {
+func alreadyMoved(ctx context.Context, db querier, p Partition, pos projection.Position, next projection.NextOffset) bool {
+	if next.Offset == pos.Next {
 		return false
 	}
 	rows, err := LoadPositions(ctx, db, p.Group, p.Topic)
@@ -166,7 +166,7 @@ func alreadyMoved(ctx context.Context, db querier, p Partition, pos projection.P
 	}
 	for _, r := range rows {
 		if r.Partition == p.Number {
-			return r.Fence == pos.Fence && r.Next == next
+			return r.Fence == pos.Fence && r.Next == next.Offset
 		}
 	}
 	return false

@@ -46,7 +46,7 @@ func benchmarkWrite(b *testing.B, rows int) {
 			c.Rows[i].State.Balance += 100
 		}
 		next := pos.Next + int64(rows)
-		if err := readmodel.Write(b.Context(), pool, partition, pos, next, c); err != nil {
+		if err := readmodel.Write(b.Context(), pool, partition, pos, at(next), c); err != nil {
 			b.Fatal(err)
 		}
 		pos.Next = next

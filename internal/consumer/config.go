@@ -31,7 +31,7 @@ type Projection interface {
 	// Verify answers projection.ErrFenced or ErrStale unless the dead letters' verdicts hold.
 	Verify(context.Context, *projection.Changes) error
 	// Write makes the changes durable together with the position.
-	Write(ctx context.Context, next int64, c *projection.Changes) error
+	Write(ctx context.Context, next projection.NextOffset, c *projection.Changes) error
 	// Reject makes the only pending event be judged as refused by the database;
 	// false when it was judged so already.
 	Reject(reason string) bool

@@ -34,7 +34,7 @@ const (
 type chunk struct {
 	records []projection.Judgeable
 	traced  []*kgo.Record // those of the records that are followed, see Trace
-	next    int64
+	next    projection.NextOffset
 	epoch   int
 	broken  string // why nothing follows; then there are no records
 }
@@ -120,7 +120,7 @@ func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver)
 	c.records = slices.Grow(c.records, len(raw))
 	for n, r := range raw {
 		if r.Attrs.IsControl() {
-			c.next = r.Offset + 1
+			c.next = projection.NextOffset{Offset: r.Offset + 1, LeaderEpoch: r.LeaderEpoch}
 			continue
 		}
 		record := FromKafka(r)
@@ -128,7 +128,7 @@ func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver)
 		if err != nil {
 			return c, n, err
 		}
-		c.next = r.Offset + 1
+		c.next = record.Next()
 		c.records = append(c.records, projection.Judgeable{Record: record})
 		j := &c.records[len(c.records)-1]
 		format.Decode(j.Record.Message, &j.Decoded)
@@ -139,11 +139,12 @@ func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver)
 // FromKafka is the record as projections know it.
 func FromKafka(r *kgo.Record) projection.Record {
 	rec := projection.Record{
-		Message:   event.Message{Key: r.Key, Value: r.Value},
-		Topic:     r.Topic,
-		Partition: r.Partition,
-		Offset:    r.Offset,
-		Timestamp: r.Timestamp.UnixMilli(),
+		Message:     event.Message{Key: r.Key, Value: r.Value},
+		Topic:       r.Topic,
+		Partition:   r.Partition,
+		LeaderEpoch: r.LeaderEpoch,
+		Offset:      r.Offset,
+		Timestamp:   r.Timestamp.UnixMilli(),
 	}
 	if len(r.Headers) > 0 {
 		rec.Headers = make([]event.Header, len(r.Headers))

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"projector/projection"
 	"projector/projection/event"
 )
 
@@ -59,8 +60,8 @@ func TestUnreadableRecordsWait(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { w.decode(); close(ended) }()
 
-	if c := <-w.chunks; len(c.offsets()) != 3 || c.next != 3 {
-		t.Errorf("first %v, next %d", c.offsets(), c.next)
+	if c := <-w.chunks; len(c.offsets()) != 3 || c.next.Offset != 3 {
+		t.Errorf("first %v, next %d", c.offsets(), c.next.Offset)
 	}
 	for range 3 { // the second look comes after the first failure was told
 		<-registry.asked
@@ -70,8 +71,8 @@ func TestUnreadableRecordsWait(t *testing.T) {
 		t.Errorf("while it waits: %s, %q", d.State, d.Reason)
 	}
 	close(registry.known)
-	if c := <-w.chunks; len(c.offsets()) != 2 || c.next != 5 {
-		t.Errorf("then %v, next %d", c.offsets(), c.next)
+	if c := <-w.chunks; len(c.offsets()) != 2 || c.next.Offset != 5 {
+		t.Errorf("then %v, next %d", c.offsets(), c.next.Offset)
 	}
 	w.startStop()
 	<-ended
@@ -115,13 +116,13 @@ func TestErrorsNameTheirDependency(t *testing.T) {
 func TestAChunkIsGivenBackAsGoodAsNew(t *testing.T) {
 	w := scripted(t, pending(0))
 	w.epoch = 2
-	stale, fresh := &chunk{epoch: 1, next: 7, broken: "the topic was recreated"}, &chunk{epoch: 2}
+	stale, fresh := &chunk{epoch: 1, next: projection.NextOffset{Offset: 7}, broken: "the topic was recreated"}, &chunk{epoch: 2}
 	w.chunks <- stale
 	w.chunks <- fresh
 	if c, err := w.nextChunk(false); c != fresh || err != nil {
 		t.Fatalf("got %v, %v", c, err)
 	}
-	if stale.broken != "" || stale.next != 0 || stale.epoch != 0 {
+	if stale.broken != "" || stale.next.Offset != 0 || stale.epoch != 0 {
 		t.Errorf("given back with %+v", stale)
 	}
 }

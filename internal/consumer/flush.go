@@ -49,13 +49,13 @@ func (w *worker) flushLast() {
 func (w *worker) beginFlush() projection.Changes {
 	changes := *w.proj.Changes()
 	w.address(&changes)
-	w.trace.Flushing(w.next)
+	w.trace.Flushing(w.next.Offset)
 	return changes
 }
 
 // flushedAll reports that everything judged is durable, the position too.
 func (w *worker) flushedAll() bool {
-	return w.proj.Pending().Events == 0 && w.next == w.status.position.Load()
+	return w.proj.Pending().Events == 0 && w.next.Offset == w.status.position.Load()
 }
 
 // address prepares the dead letters for publishing. Those that were acknowledged
@@ -105,16 +105,16 @@ func (w *worker) flushed(c *projection.Changes, start time.Time, err error) erro
 	}
 	w.rejudged = 0
 	w.report(c, time.Since(start))
-	w.trace.Flushed(w.next, c)
+	w.trace.Flushed(w.next.Offset, c)
 	w.since = time.Time{}
 	if w.delivery != nil {
-		w.delivery = w.delivery.Done(w.next)
+		w.delivery = w.delivery.Done(w.next.Offset)
 	}
 	w.status.oldest.Store(0)
 	w.limit = min(2*w.limit, w.c.cfg.Limits.FlushEvents)
-	w.status.position.Store(w.next)
+	w.status.position.Store(w.next.Offset)
 	w.status.moved.Store(time.Now().UnixMilli())
-	w.c.committer.mark(w.partition, w.next)
+	w.c.committer.mark(w.partition, w.next.Offset)
 	return nil
 }
 

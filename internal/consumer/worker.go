@@ -46,8 +46,8 @@ type worker struct {
 
 	// Of the session, used by the worker's goroutine only.
 	epoch    int
-	next     int64 // behind the last record judged
-	limit    int   // events a flush; lowered to isolate a refused row
+	next     projection.NextOffset // behind the last record judged
+	limit    int                   // events a flush; lowered to isolate a refused row
 	since    time.Time
 	delivery *dlq.Delivery
 	rejudged int    // sessions since a flush succeeded, isolation aside
@@ -144,7 +144,7 @@ func (w *worker) session(kafka int64) error {
 		return err
 	}
 	w.epoch++
-	w.next, w.since = pos.Next, time.Time{}
+	w.next, w.since = projection.NextOffset{Offset: pos.Next, LeaderEpoch: projection.NoEpoch}, time.Time{}
 	w.status.claimed(pos)
 	w.status.oldest.Store(0)
 	w.c.committer.mark(w.partition, pos.Next)
@@ -237,7 +237,7 @@ func (w *worker) judge(c *chunk) error {
 			return err
 		})
 		if n > 0 {
-			w.next = rest[n-1].Record.Offset + 1
+			w.next = rest[n-1].Record.Next()
 		}
 		if err != nil {
 			return err
@@ -277,7 +277,7 @@ func (w *worker) flushDue() bool {
 		return false
 	}
 	p, l := w.proj.Pending(), &w.c.cfg.Limits
-	return len(w.chunks) == 0 && w.next >= w.queue.stableEnd() ||
+	return len(w.chunks) == 0 && w.next.Offset >= w.queue.stableEnd() ||
 		p.Full || p.Events >= w.limit || int64(p.Bytes) >= w.c.flushBytes.Load() ||
 		!w.since.IsZero() && time.Since(w.since) >= l.FlushAge
 }

@@ -75,7 +75,7 @@ func (s *script) Verify(context.Context, *projection.Changes) error {
 	return take(&s.verify)
 }
 
-func (s *script) Write(ctx context.Context, _ int64, _ *projection.Changes) error {
+func (s *script) Write(ctx context.Context, _ projection.NextOffset, _ *projection.Changes) error {
 	if s.context != nil {
 		s.context(ctx)
 	}
@@ -187,7 +187,7 @@ func TestFlushGoesOnlyOneWay(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := scripted(t, c.script)
-			w.next = 10
+			w.next.Offset = 10
 			if err := w.flush(); !errors.Is(err, c.result) {
 				t.Errorf("error %v, want %v", err, c.result)
 			}
@@ -219,7 +219,7 @@ func TestIsolationHalvesDownToOne(t *testing.T) {
 
 func TestARefusalThatStaysIsNotPassedOver(t *testing.T) {
 	w := scripted(t, &script{pending: 1, reject: true, write: []error{refusal("23514")}})
-	w.next = 1
+	w.next.Offset = 1
 	err := w.flush()
 	if err == nil || errors.Is(err, errRejudge) {
 		t.Errorf("error %v: an event that is refused even as a dead letter must stop the partition", err)
@@ -229,7 +229,7 @@ func TestARefusalThatStaysIsNotPassedOver(t *testing.T) {
 func TestAStopEndsTheWaiting(t *testing.T) {
 	s := pending(1)
 	w := scripted(t, s)
-	w.next = 1
+	w.next.Offset = 1
 	outage := errors.New("connection reset")
 	s.write = slices.Repeat([]error{outage}, 1000)
 	w.startStop()
@@ -276,7 +276,7 @@ func TestEveryFlushIsFollowedByHealing(t *testing.T) {
 func TestRejudgingInVainSlowsDown(t *testing.T) {
 	s := &script{write: slices.Repeat([]error{projection.ErrStale}, 5)}
 	w := scripted(t, s)
-	w.next = 1
+	w.next.Offset = 1
 	for i := range 5 {
 		s.pending = 1
 		if err := w.flush(); !errors.Is(err, errRejudge) {

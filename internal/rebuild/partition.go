@@ -104,7 +104,7 @@ func (p *partition) session(ctx context.Context, end int64, observe func(int64))
 	if err := p.judge(ctx); err != nil {
 		return err
 	}
-	if err := p.flush(ctx, end); err != nil {
+	if err := p.flush(ctx, at(end)); err != nil {
 		return err
 	}
 	p.tell(end, observe)
@@ -172,7 +172,7 @@ func (p *partition) judge(ctx context.Context) error {
 			return err
 		}
 		if n > 0 {
-			next := rest[n-1].Record.Offset + 1
+			next := rest[n-1].Record.Next()
 			if rest = rest[n:]; p.full() {
 				if err := p.flush(ctx, next); err != nil {
 					return err
@@ -181,7 +181,7 @@ func (p *partition) judge(ctx context.Context) error {
 			continue
 		}
 		// An account that has to heal first leaves no room for a record.
-		if err := p.flush(ctx, rest[0].Record.Offset); err != nil {
+		if err := p.flush(ctx, at(rest[0].Record.Offset)); err != nil {
 			return err
 		}
 	}
@@ -195,6 +195,11 @@ func (p *partition) empty() {
 	p.records = p.records[:0]
 }
 
+// at is an offset without the leader epoch before it.
+func at(offset int64) projection.NextOffset {
+	return projection.NextOffset{Offset: offset, LeaderEpoch: projection.NoEpoch}
+}
+
 func (p *partition) full() bool {
 	pending := p.proj.Pending()
 	return pending.Events >= p.limit || pending.Bytes >= flushBytes
@@ -202,7 +207,7 @@ func (p *partition) full() bool {
 
 // flush makes what is pending durable, heals what can heal, and passes over what is
 // to be passed over.
-func (p *partition) flush(ctx context.Context, next int64) error {
+func (p *partition) flush(ctx context.Context, next projection.NextOffset) error {
 	if err := p.write(ctx, next); err != nil {
 		return err
 	}
@@ -220,9 +225,9 @@ func (p *partition) flush(ctx context.Context, next int64) error {
 	return p.passOver(ctx)
 }
 
-func (p *partition) write(ctx context.Context, next int64) error {
+func (p *partition) write(ctx context.Context, next projection.NextOffset) error {
 	pending := p.proj.Pending().Events
-	if pending == 0 && next == p.next {
+	if pending == 0 && next.Offset == p.next {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, attemptWithin)
@@ -235,7 +240,7 @@ func (p *partition) write(ctx context.Context, next int64) error {
 	if err != nil {
 		return err
 	}
-	p.next, p.limit = next, min(2*p.limit, flushEvents)
+	p.next, p.limit = next.Offset, min(2*p.limit, flushEvents)
 	return nil
 }
 

@@ -21,7 +21,7 @@ type Projection interface {
 	Heal(ctx context.Context, limit int) (bool, error)
 	Pending() projection.Pending
 	Changes() *projection.Changes
-	Write(ctx context.Context, next int64, c *projection.Changes) error
+	Write(ctx context.Context, next projection.NextOffset, c *projection.Changes) error
 	Reject(reason string) bool
 }
 
