@@ -1,6 +1,10 @@
 package projection
 
-import "projector/projection/event"
+import (
+	"math"
+
+	"projector/projection/event"
+)
 
 // Record is one consumed Kafka record with the coordinates it stood at. Byte
 // slices are owned by the Record from its fetch on and never changed.
@@ -12,10 +16,18 @@ type Record struct {
 	// NoEpoch: not known.
 	LeaderEpoch int32
 	Offset      int64
-	Timestamp   int64 // milliseconds since the Unix epoch
+	Timestamp   int64 // milliseconds since the Unix epoch; see NoTimestamp and LastTimestamp
 	// Replays is how often the record has been replayed from the DLQ.
 	Replays int
 }
+
+const (
+	// NoTimestamp stands for the time of a record that has none, as in Kafka.
+	NoTimestamp = -1
+	// LastTimestamp, in the year 2262, stands for any time that lies beyond what the Kafka
+	// client can represent: a producer that takes nanoseconds for milliseconds, mostly.
+	LastTimestamp = math.MaxInt64 / 1_000_000
+)
 
 // Bytes is about how much memory key, value and headers take.
 func (r *Record) Bytes() int {

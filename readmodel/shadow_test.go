@@ -2,6 +2,7 @@ package readmodel_test
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 
@@ -105,4 +106,37 @@ func TestAShadowThatIsBehindIsNotSwapped(t *testing.T) {
 		t.Error("swapped with less than there is")
 	}
 	expect(t, current(t, pool, "a"), "EUR 2.00 2 open a-2 false -")
+}
+
+// What is parked waits since the time of its record, whatever that says: a time that
+// PostgreSQL has no date for must not keep a rebuild from ever being done (22008).
+func TestASwapParksWhateverTimeARecordHas(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	w.mustFlush()
+	s := openShadow(t, pool)
+	rebuilt := newWorker(t, s.Pool, readmodel.Partition{Group: "rebuild", Topic: "events"})
+	rebuilt.claim("rebuild", projection.NoOffset)
+	var records []projection.Judgeable
+	for i, ms := range []int64{1_700_000_000_000, 1_700_000_000_000_000_000, math.MaxInt64, math.MinInt64, projection.NoTimestamp, 0} {
+		records = append(records, rebuilt.records(credit("a", i+2, "1", "EUR"))...)
+		records[i].Record.Timestamp = ms
+	}
+	if n, err := rebuilt.Judge(t.Context(), records, 1000); err != nil || n != len(records) {
+		t.Fatal(n, err)
+	}
+	rebuilt.mustFlush()
+	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET next_offset = $1, judged_until = $1", rebuilt.next); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Compare(t.Context(), readmodel.CompareOptions{Topic: "events", ParkLimit: 3}, upToDate); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Swap(t.Context(), readmodel.SwapOptions{Topic: "events", ParkLimit: 3, Actor: "me"}, upToDate); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, lines(t, pool, `SELECT concat_ws(' ', version, CASE WHEN parked_at > now() - interval '1 hour' THEN 'now' ELSE extract(epoch FROM parked_at)::text END)
+		FROM parked_event ORDER BY version`), "2 1700000000.000000\n3 now\n4 now")
+	expect(t, lines(t, pool, `SELECT concat_ws(' ', events, since > now() - interval '1 hour') FROM park_overflow`), "3 t")
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"projector/dlq"
+	"projector/internal/consumer"
 	"projector/projection"
 	"projector/readmodel"
 )
@@ -135,7 +136,9 @@ func (v *lagView) findAge(ctx context.Context, p *partitionLag) error {
 	record, err := v.reader.First(within, dlq.Span{Partition: p.partition, From: p.next(), To: p.end})
 	switch {
 	case err == nil:
-		p.age = new(max(0, time.Since(record.Timestamp)))
+		if at := consumer.TimestampOf(record); at > 0 {
+			p.age = new(max(0, time.Since(time.UnixMilli(at))))
+		}
 	case errors.Is(err, dlq.ErrNoRecord): // markers of transactions only: nothing waits
 		p.age = new(time.Duration)
 	case within.Err() == nil || ctx.Err() != nil:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -136,6 +137,21 @@ func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver)
 	return c, len(raw), nil
 }
 
+// TimestampOf is the time of a record in milliseconds since the Unix epoch, see
+// projection.NoTimestamp and LastTimestamp. The client multiplies the milliseconds of
+// the wire by 1,000,000 to have nanoseconds, and that wraps around for what lies beyond
+// the year 2262 or before 1677. The original cannot be had then, but that it happened
+// shows, all but once in 15,625 times: what has wrapped is no whole number of milliseconds.
+func TimestampOf(r *kgo.Record) int64 {
+	switch {
+	case r.Timestamp.IsZero(): // the message format of Kafka 0.9 has no time
+		return projection.NoTimestamp
+	case r.Timestamp.Nanosecond()%int(time.Millisecond) != 0:
+		return projection.LastTimestamp
+	}
+	return r.Timestamp.UnixMilli()
+}
+
 // FromKafka is the record as projections know it.
 func FromKafka(r *kgo.Record) projection.Record {
 	rec := projection.Record{
@@ -144,7 +160,7 @@ func FromKafka(r *kgo.Record) projection.Record {
 		Partition:   r.Partition,
 		LeaderEpoch: r.LeaderEpoch,
 		Offset:      r.Offset,
-		Timestamp:   r.Timestamp.UnixMilli(),
+		Timestamp:   TimestampOf(r),
 	}
 	if len(r.Headers) > 0 {
 		rec.Headers = make([]event.Header, len(r.Headers))

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"projector/projection"
 	"projector/projection/event"
 )
@@ -124,5 +126,41 @@ func TestAChunkIsGivenBackAsGoodAsNew(t *testing.T) {
 	}
 	if stale.broken != "" || stale.next.Offset != 0 || stale.epoch != 0 {
 		t.Errorf("given back with %+v", stale)
+	}
+}
+
+// What the client makes of a time that it cannot represent is not taken for one.
+func TestTimestampOf(t *testing.T) {
+	wire := func(ms int64) time.Time { return time.Unix(0, ms*1e6) } // as the client has it
+	for name, c := range map[string]struct {
+		at   time.Time
+		want int64
+	}{
+		"usual":        {wire(1_700_000_000_123), 1_700_000_000_123},
+		"none":         {wire(-1), projection.NoTimestamp},
+		"no field":     {time.Time{}, projection.NoTimestamp},
+		"last":         {wire(projection.LastTimestamp), projection.LastTimestamp},
+		"beyond":       {wire(projection.LastTimestamp + 1), projection.LastTimestamp},
+		"microseconds": {wire(1_700_000_000_123_456), projection.LastTimestamp},
+		"nanoseconds":  {wire(1_700_000_000_123_456_789), projection.LastTimestamp},
+	} {
+		if got := TimestampOf(&kgo.Record{Timestamp: c.at}); got != c.want {
+			t.Errorf("%s: got %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// A time that is not known, or has not come yet, makes no lag of centuries: the lag is
+// then how long the partition has been seen behind.
+func TestLagOfAStrangeTimestamp(t *testing.T) {
+	now := time.Now()
+	for _, ms := range []int64{0, projection.NoTimestamp, projection.LastTimestamp} {
+		w := scripted(t, pending(0))
+		w.status.oldest.Store(ms)
+		w.status.lagging.Store(now.Add(-5 * time.Second).UnixMilli())
+		w.queue = endless()
+		if records, age := w.lag(3, now); records != 3 || age.Round(time.Second) != 5*time.Second {
+			t.Errorf("%d: %d records, %s", ms, records, age)
+		}
 	}
 }

@@ -148,14 +148,14 @@ func (q *queue) isPaused() bool {
 	return q.paused
 }
 
-// oldest is the timestamp of the first waiting record in ms, or 0.
+// oldest is the timestamp of the first waiting record in ms; 0 without one.
 func (q *queue) oldest() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.records) == 0 {
 		return 0
 	}
-	return q.records[0].Timestamp.UnixMilli()
+	return TimestampOf(q.records[0])
 }
 
 // recordBytes approximates what a fetched record holds in memory.

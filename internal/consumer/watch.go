@@ -259,7 +259,7 @@ func (w *worker) lag(end int64, now time.Time) (int64, time.Duration) {
 	if oldest == 0 {
 		oldest = w.queue.oldest()
 	}
-	if oldest == 0 {
+	if oldest <= 0 || oldest > now.UnixMilli() { // no record, or one whose time says nothing
 		oldest = s.lagging.Load()
 	}
 	return records, max(0, now.Sub(time.UnixMilli(oldest)))

@@ -1,7 +1,8 @@
--- Remembers what waits beyond the park limit.
+-- Remembers what waits beyond the park limit. For since see rebuild_parked_insert.
 INSERT INTO park_overflow (account_id, lowest_version, highest_version, events, expected_version, since)
 SELECT k.account_id, min(k.version), max(k.version), count(*), min(k.expected_version),
-       min(least(now(), to_timestamp(k.record_timestamp / 1000.0)))
+       min(CASE WHEN k.record_timestamp BETWEEN 1 AND extract(epoch FROM now()) * 1000
+                THEN to_timestamp(k.record_timestamp / 1000.0) ELSE now() END)
 FROM (
     SELECT p.account_id, p.version, p.expected_version, p.record_timestamp,
            row_number() OVER (PARTITION BY p.account_id ORDER BY p.topic, p.partition, p."offset") AS n
