@@ -1,6 +1,9 @@
 package projection
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // Why a flush was not written. Each means: read again and judge again.
 var (
@@ -15,19 +18,54 @@ var (
 // created again: its offsets mean nothing there.
 var ErrTopicRecreated = errors.New("the topic was recreated: the stored position belongs to the old one")
 
+// StoppedError says that a partition is stopped until a person sets its position.
+type StoppedError struct {
+	Reason   string
+	Position Position
+}
+
+// Error implements error.
+func (e *StoppedError) Error() string { return e.Reason }
+
+// SafeText vouches for the text: it holds no data.
+func (e *StoppedError) SafeText() string { return e.Reason }
+
 // Position is how far a partition is durable, as its owner knows it.
 type Position struct {
-	Next        int64 // the next offset to consume
-	JudgedUntil int64 // records below it have been judged once already
-	Fence       int64 // raised by each new owner and each repair
+	Next int64 // the next offset to consume
+	// LeaderEpoch is Kafka's, of the record before Next, or of a later one when the
+	// position was taken back; NoEpoch: not known.
+	LeaderEpoch int32
+	// JudgedUntil and JudgedEpoch are how far records have been processed at any time.
+	JudgedUntil int64
+	JudgedEpoch int32 // of the record before JudgedUntil; NoEpoch: not known
+	Fence       int64 // raised by each new owner
+}
+
+// Reprocessed reports whether a record was processed before.
+func (p *Position) Reprocessed(offset int64, leaderEpoch int32) bool {
+	return NextOffset{p.JudgedUntil, p.JudgedEpoch}.Behind(offset, leaderEpoch)
+}
+
+// Moved is the position when everything before next is durable.
+func (p *Position) Moved(next NextOffset) Position {
+	moved := *p
+	moved.Next, moved.LeaderEpoch = next.Offset, next.LeaderEpoch
+	// Below JudgedUntil a later epoch means that the log has lost its end since: what was
+	// processed there is no longer in it.
+	if next.Offset >= p.JudgedUntil || p.JudgedEpoch != NoEpoch && next.LeaderEpoch > p.JudgedEpoch {
+		moved.JudgedUntil, moved.JudgedEpoch = next.Offset, next.LeaderEpoch
+	}
+	return moved
 }
 
 // StoredPosition is a position as the database holds it.
 type StoredPosition struct {
 	Position
-	Partition int32
-	TopicID   string
-	Owner     string
+	Partition     int32
+	TopicID       string
+	Owner         string
+	StoppedReason string // why it is stopped until a person sets it; empty: it is not
 }
 
 // NextOffset is where a partition goes on.
@@ -36,11 +74,28 @@ type NextOffset struct {
 	LeaderEpoch int32 // Kafka's, of the record before Offset; NoEpoch: not known
 }
 
+// Behind reports whether a record lies before n in the log that n is of. One of a later
+// leader epoch does not: the log has lost its end since, and the record was appended in
+// the place of another.
+func (n NextOffset) Behind(offset int64, leaderEpoch int32) bool {
+	return offset < n.Offset && (n.LeaderEpoch == NoEpoch || leaderEpoch <= n.LeaderEpoch)
+}
+
 // NoEpoch stands for a leader epoch that is not known.
 const NoEpoch int32 = -1
 
 // NoOffset stands for an offset that is not known.
 const NoOffset int64 = -1
+
+// UnknownTopicIDs are the topic ids that name no topic: brokers before Kafka 2.8 have none, and
+// answer with the second, which is 16 zeros in base64.
+func UnknownTopicIDs() []string { return []string{"", "AAAAAAAAAAAAAAAAAAAAAA=="} }
+
+// SameTopic reports whether two topic ids may be of one topic: an id that is not known
+// may be any.
+func SameTopic(a, b string) bool {
+	return a == b || slices.Contains(UnknownTopicIDs(), a) || slices.Contains(UnknownTopicIDs(), b)
+}
 
 // Claim is what a would-be owner of a partition knows.
 type Claim struct {

@@ -100,7 +100,7 @@ func (b *Balance) Judge(ctx context.Context, records []projection.Judgeable, lim
 func (b *Balance) judgeFound(ctx context.Context, records []projection.Judgeable, limit int) (int, error) {
 	for i := range records {
 		r := &records[i]
-		before := r.Record.Offset < b.position.JudgedUntil
+		before := b.position.Reprocessed(r.Record.Offset, r.Record.LeaderEpoch)
 		if !b.fold.JudgeFound(i, r, before) {
 			ready, err := b.healFirst(ctx, r.Decoded.Event.AccountID, limit)
 			if err != nil || !ready {
@@ -227,8 +227,7 @@ func (b *Balance) Write(ctx context.Context, next projection.NextOffset, c *proj
 			return err
 		}
 	}
-	b.position.Next = next.Offset
-	b.position.JudgedUntil = max(b.position.JudgedUntil, next.Offset)
+	b.position = b.position.Moved(next)
 	b.fold.SetCacheBytes(b.cacheBytes())
 	b.fold.Flushed()
 	return nil

@@ -32,9 +32,9 @@ type Guarded interface {
 	EventTable
 	// Claimed is told when the partition was taken over, and where it goes on.
 	Claimed(ctx context.Context, db Querier, pos projection.Position) error
-	// Passed reports whether the record at an offset was taken in for certain,
-	// although the table may have forgotten it.
-	Passed(offset int64) bool
+	// Passed reports whether the entry was taken in for certain, although the table may
+	// have forgotten it.
+	Passed(entry *Entry) bool
 }
 
 // Querier is what reading needs: a pool, a connection or a transaction.
@@ -57,10 +57,11 @@ func (k Key) Compare(other Key) int {
 type Entry struct {
 	Event event.Event
 	Key   Key
-	// Offset of the record.
-	Offset int64
-	// Before: the record lies below the durable position, so it was judged once
-	// already, and another event in its place is history and no conflict.
+	// Offset and LeaderEpoch of the record.
+	Offset      int64
+	LeaderEpoch int32
+	// Before: the record was processed before, and another event in its place is history
+	// and no conflict.
 	Before bool
 	// Present is set by Write: the id of the event that stands at the key already;
 	// empty when this one was taken in.

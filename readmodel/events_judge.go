@@ -73,7 +73,9 @@ func (e *Events) judge(r *projection.Judgeable, found map[Key]string) {
 // one that is there already is a duplicate, or a conflict, whatever else is wrong
 // with it.
 func (e *Events) judgeEvent(r *projection.Judgeable, found map[Key]string) {
-	entry := Entry{Event: r.Decoded.Event, Offset: r.Record.Offset, Before: r.Record.Offset < e.position.JudgedUntil}
+	rec := &r.Record
+	entry := Entry{Event: r.Decoded.Event, Offset: rec.Offset, LeaderEpoch: rec.LeaderEpoch}
+	entry.Before = e.position.Reprocessed(rec.Offset, rec.LeaderEpoch)
 	entry.Key = e.cfg.Table.Key(&entry.Event)
 	lookedUp := e.mustLookUp(r)
 	if lookedUp {
@@ -88,7 +90,7 @@ func (e *Events) judgeEvent(r *projection.Judgeable, found map[Key]string) {
 		e.letterAbsent(r, entry.Key, r.Decoded.Fault.Class, r.Decoded.Fault.Error())
 	case refused:
 		e.letterAbsent(r, entry.Key, event.RejectedByDatabase, reason)
-	case e.guard != nil && e.guard.Passed(entry.Offset), e.seenLately(&entry):
+	case e.guard != nil && e.guard.Passed(&entry), e.seenLately(&entry):
 		e.changes.Outcomes[projection.Duplicate]++
 	default:
 		e.take(entry)

@@ -32,6 +32,7 @@ type feeder struct {
 	t      *testing.T
 	format event.Format
 	next   int64
+	epoch  int32 // of the partition's leader
 	counts map[string]int
 	faults []string // dead letters, as class and event id
 	told   *counted
@@ -73,7 +74,7 @@ func (f *feeder) judge(values ...string) {
 	f.t.Helper()
 	var records []projection.Judgeable
 	for _, value := range values {
-		j := projection.Judgeable{Record: projection.Record{Topic: "events", Offset: f.next, Message: event.Message{Value: []byte(value)}}}
+		j := projection.Judgeable{Record: projection.Record{Topic: "events", Offset: f.next, LeaderEpoch: f.epoch, Message: event.Message{Value: []byte(value)}}}
 		if value == "" {
 			j.Record.Value = nil
 		}
@@ -97,7 +98,7 @@ func (f *feeder) flush() error {
 	if err := f.Verify(f.t.Context(), &changes); err != nil {
 		return err
 	}
-	if err := f.Write(f.t.Context(), at(f.next), &changes); err != nil {
+	if err := f.Write(f.t.Context(), projection.NextOffset{Offset: f.next, LeaderEpoch: f.epoch}, &changes); err != nil {
 		return err
 	}
 	for _, o := range projection.Outcomes() {

@@ -67,8 +67,7 @@ func (e *Events) written(next projection.NextOffset) {
 	e.markSeen()
 	e.careful = max(0, e.careful-1)
 	maps.DeleteFunc(e.refused, func(p projection.Place, _ string) bool { return p.Offset < next.Offset })
-	e.position.Next = next.Offset
-	e.position.JudgedUntil = max(e.position.JudgedUntil, next.Offset)
+	e.position = e.position.Moved(next)
 	e.reset()
 }
 

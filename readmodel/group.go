@@ -130,7 +130,7 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 
 // queueMove adds the move of a position, and to moved whether it has moved.
 func queueMove(b *pgx.Batch, p Partition, pos projection.Position, next projection.NextOffset, moved *int64) {
-	b.Queue(sql.Query("position_move"), p.Group, p.Topic, p.Number, pos.Fence, pos.Next, next.Offset).
+	b.Queue(sql.Query("position_move"), moveArgs(p, pos, next)...).
 		Exec(func(tag pgconn.CommandTag) error { *moved += tag.RowsAffected(); return nil })
 }
 

@@ -51,6 +51,7 @@ type worker struct {
 	t      *testing.T
 	format event.Format
 	next   int64
+	epoch  int32 // of the partition's leader
 }
 
 var partition = readmodel.Partition{Group: "g", Topic: "events", Number: 0}
@@ -99,7 +100,7 @@ func (w *worker) records(values ...string) []projection.Judgeable {
 	var records []projection.Judgeable
 	for _, value := range values {
 		j := projection.Judgeable{Record: projection.Record{
-			Topic: "events", Offset: w.next, Timestamp: 1_700_000_000_000,
+			Topic: "events", Offset: w.next, LeaderEpoch: w.epoch, Timestamp: 1_700_000_000_000,
 			Message: event.Message{Key: []byte("k"), Value: []byte(value), Headers: []event.Header{{Key: "h", Value: nil}, {Key: "h", Value: []byte{}}}},
 		}}
 		w.format.Decode(j.Record.Message, &j.Decoded)
@@ -116,7 +117,7 @@ func (w *worker) flush() (projection.Changes, error) {
 	if err := w.Verify(w.t.Context(), &changes); err != nil {
 		return changes, err
 	}
-	err := w.Write(w.t.Context(), at(w.next), &changes)
+	err := w.Write(w.t.Context(), projection.NextOffset{Offset: w.next, LeaderEpoch: w.epoch}, &changes)
 	return changes, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -36,7 +37,8 @@ func (e *GroupTakenError) SafeText() string { return e.Error() }
 
 // ClaimPosition makes the caller the partition's owner and answers where to resume.
 // Whoever owned it before is fenced from then on. projection.ErrFenced means that it
-// was to be taken back to an offset of Kafka that is no longer true.
+// was to be taken back to an offset of Kafka that is no longer true, a
+// *projection.StoppedError that a person has to set it first.
 func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c projection.Claim) (projection.Position, error) {
 	var claimed projection.Position
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
@@ -45,32 +47,60 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 			return err
 		}
 		var (
-			stored projection.StoredPosition
-			runs   string
+			stored  projection.StoredPosition
+			stopped *string
+			runs    string
 		)
 		err = tx.QueryRow(ctx, sql.Query("position_lock"), p.Group, p.Topic, p.Number).
-			Scan(&stored.Next, &stored.JudgedUntil, &stored.TopicID, &stored.Owner, &stored.Fence, &runs)
+			Scan(&stored.Next, &stored.LeaderEpoch, &stored.JudgedUntil, &stored.JudgedEpoch,
+				&stored.TopicID, &stored.Owner, &stored.Fence, &stopped, &runs)
 		if err != nil {
 			return err
 		}
 		if runs != p.Projection {
 			return &GroupTakenError{Group: p.Group, By: runs, Wanted: p.Projection}
 		}
-		if stored.TopicID != c.TopicID {
+		if !projection.SameTopic(stored.TopicID, c.TopicID) {
 			return projection.ErrTopicRecreated
+		}
+		if stopped != nil {
+			return &projection.StoppedError{Reason: *stopped, Position: stored.Position}
 		}
 		next := c.Resume(stored.Next)
 		if next < stored.Next && c.Fence != 0 && c.Fence != stored.Fence {
 			return projection.ErrFenced
 		}
-		claimed = projection.Position{Next: next, JudgedUntil: stored.JudgedUntil}
-		return tx.QueryRow(ctx, sql.Query("position_claim"), p.Group, p.Topic, p.Number, claimed.Next, c.Owner, c.TopicID).
-			Scan(&claimed.Fence)
+		claimed = stored.Position
+		claimed.Next = next
+		return tx.QueryRow(ctx, sql.Query("position_claim"), p.Group, p.Topic, p.Number,
+			claimed.Next, claimed.LeaderEpoch, c.Owner, knownTopicID(c.TopicID, stored.TopicID)).Scan(&claimed.Fence)
 	})
 	if err != nil {
 		return projection.Position{}, fmt.Errorf("claim the position: %w", err)
 	}
 	return claimed, nil
+}
+
+// knownTopicID is what is known of a topic's id: brokers that know none take back no id,
+// and one that they have given the topic since is taken over.
+func knownTopicID(now, stored string) string {
+	if slices.Contains(projection.UnknownTopicIDs(), now) {
+		return stored
+	}
+	return now
+}
+
+// StopPosition stops the partition, for every owner and until a person sets its position,
+// if its owner is still the one of this fence; else it answers projection.ErrFenced.
+func StopPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, fence int64, reason string) error {
+	tag, err := pool.Exec(ctx, sql.Query("position_stop"), p.Group, p.Topic, p.Number, fence, reason)
+	if err != nil {
+		return fmt.Errorf("stop the partition: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return projection.ErrFenced
+	}
+	return nil
 }
 
 // CheckGroup answers a *GroupTakenError when the consumer group has run another
@@ -96,8 +126,15 @@ func LoadPositions(ctx context.Context, db querier, group, topic string) ([]proj
 		return nil, fmt.Errorf("load positions: %w", err)
 	}
 	positions, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (projection.StoredPosition, error) {
-		var r projection.StoredPosition
-		err := row.Scan(&r.Partition, &r.Next, &r.JudgedUntil, &r.TopicID, &r.Owner, &r.Fence)
+		var (
+			r       projection.StoredPosition
+			stopped *string
+		)
+		err := row.Scan(&r.Partition, &r.Next, &r.LeaderEpoch, &r.JudgedUntil, &r.JudgedEpoch,
+			&r.TopicID, &r.Owner, &r.Fence, &stopped)
+		if stopped != nil {
+			r.StoppedReason = *stopped
+		}
 		return r, err
 	})
 	if err != nil {
@@ -118,4 +155,13 @@ func verifyPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, pos pr
 		return projection.ErrFenced
 	}
 	return nil
+}
+
+// moveArgs are the arguments of position_move.
+func moveArgs(p Partition, pos projection.Position, next projection.NextOffset) []any {
+	moved := pos.Moved(next)
+	return []any{
+		p.Group, p.Topic, p.Number, pos.Fence, pos.Next,
+		moved.Next, moved.LeaderEpoch, moved.JudgedUntil, moved.JudgedEpoch,
+	}
 }

@@ -30,7 +30,7 @@ func begin(conn *pgx.Conn) *Tx {
 // move queues the move of a position, from what its owner knows to next.
 func (tx *Tx) move(p Partition, pos projection.Position, next projection.NextOffset) {
 	tx.moves = true
-	tx.Queue(sql.Query("position_move"), p.Group, p.Topic, p.Number, pos.Fence, pos.Next, next.Offset).
+	tx.Queue(sql.Query("position_move"), moveArgs(p, pos, next)...).
 		Exec(func(tag pgconn.CommandTag) error { tx.moved = tag.RowsAffected(); return nil })
 }
 

@@ -110,7 +110,7 @@ func (p *partitionLag) place(stored []projection.StoredPosition, topicID string)
 		if stored[i].Partition != p.partition {
 			continue
 		}
-		if p.recreated = stored[i].TopicID != topicID; !p.recreated {
+		if p.recreated = !projection.SameTopic(stored[i].TopicID, topicID); !p.recreated {
 			p.position = &stored[i].Next
 		}
 	}

@@ -235,7 +235,7 @@ func (r *rebuilding) ends(positions []readmodel.TopicPosition) (map[int32]int64,
 	for _, p := range positions {
 		start, known := r.topic.starts[p.Partition]
 		switch {
-		case p.TopicIDs[0] != r.topic.id || p.TopicIDs[1] != r.topic.id:
+		case !projection.SameTopic(p.TopicIDs[0], r.topic.id) || !projection.SameTopic(p.TopicIDs[1], r.topic.id):
 			return nil, refusef("partition %d: a stored position belongs to a topic of this name that was deleted; "+
 				"see the runbook, \"topic recreated\"", p.Partition)
 		case !known:

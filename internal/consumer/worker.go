@@ -144,7 +144,7 @@ func (w *worker) session(kafka int64) error {
 		return err
 	}
 	w.epoch++
-	w.next, w.since = projection.NextOffset{Offset: pos.Next, LeaderEpoch: projection.NoEpoch}, time.Time{}
+	w.next, w.since = projection.NextOffset{Offset: pos.Next, LeaderEpoch: pos.LeaderEpoch}, time.Time{}
 	w.status.claimed(pos)
 	w.status.oldest.Store(0)
 	w.c.committer.mark(w.partition, pos.Next)

@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,18 +13,18 @@ import (
 	"projector/sql"
 )
 
-// guard knows which records were taken in for certain, by their offsets, once markers
-// have been pruned: what any consumer group of the projection has judged, for all of
-// them write to the same table. It does its part of readmodel.Guarded. That of no
+// guard knows which records were taken in for certain, by their offsets and leader
+// epochs, once markers have been pruned: what any consumer group of the projection has
+// processed, for all of them write to the same table. It does its part of readmodel.Guarded. That of no
 // partition, for repairs, knows of no offset.
 //
 // While no marker ever was pruned it keeps out of the way, for then the markers tell
 // more: a record that was dead-lettered is taken in when it can be read now.
 type guard struct {
-	inbox       Inbox
-	partition   readmodel.Partition
-	judgedUntil int64
-	pruned      bool
+	inbox     Inbox
+	partition readmodel.Partition
+	processed []projection.NextOffset // of each group
+	pruned    bool
 }
 
 // Claimed implements readmodel.Guarded.
@@ -36,12 +37,19 @@ func (g *guard) Claimed(ctx context.Context, db readmodel.Querier, pos projectio
 	if err != nil {
 		return fmt.Errorf("ask what the inbox has forgotten: %w", err)
 	}
-	g.pruned, g.judgedUntil = a.until != nil, max(a.others, pos.JudgedUntil)
+	own := projection.NextOffset{Offset: pos.JudgedUntil, LeaderEpoch: pos.JudgedEpoch}
+	g.pruned, g.processed = a.until != nil, append(a.others(), own)
 	return nil
 }
 
 // Passed implements readmodel.Guarded.
-func (g *guard) Passed(offset int64) bool { return g.pruned && offset < g.judgedUntil }
+func (g *guard) Passed(entry *readmodel.Entry) bool { return g.pruned && isBehind(g.processed, entry) }
+
+func isBehind(processed []projection.NextOffset, entry *readmodel.Entry) bool {
+	return slices.ContainsFunc(processed, func(n projection.NextOffset) bool {
+		return n.Behind(entry.Offset, entry.LeaderEpoch)
+	})
+}
 
 // check asks within tx, behind what was queued, whether pruning or another group has
 // overtaken what this guard knows, and answers projection.ErrStale if an entry may
@@ -58,9 +66,9 @@ func (g *guard) check(ctx context.Context, tx *readmodel.Tx, entries []readmodel
 	if err := tx.Send(ctx); err != nil || now.until == nil {
 		return err
 	}
-	judged := max(now.others, g.judgedUntil)
+	processed := append(now.others(), g.processed...)
 	for i := range entries {
-		if entries[i].Offset < judged {
+		if isBehind(processed, &entries[i]) {
 			return projection.ErrStale
 		}
 	}
@@ -68,15 +76,24 @@ func (g *guard) check(ctx context.Context, tx *readmodel.Tx, entries []readmodel
 }
 
 func (g *guard) args() []any {
-	return []any{g.inbox.handler, g.partition.Topic, g.partition.Number, g.partition.Group}
+	return []any{g.inbox.handler, g.partition.Topic, g.partition.Number, g.partition.Group, projection.UnknownTopicIDs()}
 }
 
 type guardAnswer struct {
-	until  *time.Time
-	others int64
+	until   *time.Time
+	offsets []int64 // of other groups, and
+	epochs  []int32 // the leader epochs there
 }
 
 func scanGuard(row pgx.CollectableRow) (a guardAnswer, err error) {
-	err = row.Scan(&a.until, &a.others)
+	err = row.Scan(&a.until, &a.offsets, &a.epochs)
 	return a, err
+}
+
+func (a *guardAnswer) others() []projection.NextOffset {
+	others := make([]projection.NextOffset, len(a.offsets))
+	for i := range others {
+		others[i] = projection.NextOffset{Offset: a.offsets[i], LeaderEpoch: a.epochs[i]}
+	}
+	return others
 }

@@ -1,4 +1,7 @@
-SELECT next_offset, judged_until, topic_id, owner, fence, projection
+-- An epoch counts while it belongs to the offset beside it: migration 00005.
+SELECT next_offset, CASE WHEN leader_epoch_at = next_offset THEN leader_epoch ELSE -1 END,
+       judged_until, CASE WHEN judged_epoch_at = judged_until THEN judged_epoch ELSE -1 END,
+       topic_id, owner, fence, stopped_reason, projection
 FROM projector_position
 WHERE consumer_group = $1 AND topic = $2 AND partition = $3
 FOR UPDATE;

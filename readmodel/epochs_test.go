@@ -1,0 +1,181 @@
+package readmodel_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection"
+	"projector/readmodel"
+	"projector/readmodel/turnover"
+)
+
+func exec(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatalf("%v\n%s", err, sql)
+	}
+}
+
+// setBack takes the position back as a person does with SQL who knows of one column only.
+func setBack(t *testing.T, pool *pgxpool.Pool, offset int64) {
+	t.Helper()
+	exec(t, pool, "UPDATE projector_position SET next_offset = $1", offset)
+}
+
+func epochs(t *testing.T, pool *pgxpool.Pool) string {
+	t.Helper()
+	stored, err := readmodel.LoadPositions(t.Context(), pool, partition.Group, partition.Topic)
+	if err != nil || len(stored) != 1 {
+		t.Fatalf("%d positions, error %v", len(stored), err)
+	}
+	s := stored[0]
+	return fmt.Sprint(s.Next, s.LeaderEpoch, s.JudgedUntil, s.JudgedEpoch)
+}
+
+// After a log has lost its end, what is appended below the position is new: a later
+// leader epoch tells.
+func TestRecordsOfALaterEpochAreNoHistory(t *testing.T) {
+	cases := map[string]struct {
+		epoch int32 // of the records that come at the old offsets
+		want  string
+	}{
+		"redelivered":                {1, "0 6 0 0"},
+		"of before, redelivered":     {0, "0 6 0 0"},
+		"epoch not known":            {projection.NoEpoch, "0 6 0 0"},
+		"appended by a later leader": {2, "0 5 0 1"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			pool := openPool(t)
+			w := newWorker(t, pool, partition)
+			w.claim("me", projection.NoOffset)
+			w.epoch = 1
+			var values []string
+			for v := range 6 {
+				values = append(values, credit("a", v+1, "1.00", "EUR"))
+			}
+			w.judge(values...)
+			w.mustFlush()
+			setBack(t, pool, 0)
+			w.claim("me again", projection.NoOffset)
+			w.epoch = c.epoch
+			values[5] = strings.Replace(values[5], `"a-6"`, `"another"`, 1)
+			w.judge(values...)
+			changes := w.mustFlush()
+			same(t, "applied, duplicate, ignored, dead-lettered", fmt.Sprint(
+				changes.Outcomes[projection.Applied], changes.Outcomes[projection.Duplicate],
+				changes.Outcomes[projection.Ignored], changes.Outcomes[projection.DeadLettered]), c.want)
+		})
+	}
+}
+
+// An additive projection whose inbox has forgotten its markers knows by the leader epoch
+// what it has counted.
+func TestAPrunedInboxCountsWhatALaterLeaderAppends(t *testing.T) {
+	pool := openPool(t)
+	f := newFeeder(t, pool, turnover.Kind(), partition)
+	old := []string{
+		eventAs("1", "FundsCredited", "a", 1, noon, eur("1")),
+		eventAs("2", "FundsCredited", "a", 2, noon, eur("2")),
+		eventAs("3", "FundsCredited", "a", 3, noon, eur("4")),
+	}
+	f.feed(old...)
+	age(t, pool)
+	same(t, "before", turnoverOf(t, pool), "2026-01-01 EUR 7.00 0.00 3")
+
+	setBack(t, pool, 1) // the log ended there
+	f.claim(projection.NoOffset)
+	f.epoch = 1
+	f.feed(eventAs("new", "FundsCredited", "a", 2, noon, eur("100")))
+	same(t, "an event of 100 at an old offset", turnoverOf(t, pool), "2026-01-01 EUR 107.00 0.00 4")
+
+	f.claim(0) // the group's offsets were reset
+	f.epoch = 0
+	f.feed(old[0])
+	f.epoch = 1
+	f.feed(eventAs("new", "FundsCredited", "a", 2, noon, eur("100")))
+	same(t, "after a reset", turnoverOf(t, pool), "2026-01-01 EUR 107.00 0.00 4")
+
+	other := newFeeder(t, pool, turnover.Kind(), readmodel.Partition{Group: "other", Topic: "events"})
+	other.feed(old[0])
+	same(t, "by another group", turnoverOf(t, pool), "2026-01-01 EUR 107.00 0.00 4")
+	other.epoch = 2
+	other.feed(eventAs("newer", "FundsCredited", "a", 2, noon, eur("1000")))
+	same(t, "new to another group", turnoverOf(t, pool), "2026-01-01 EUR 1107.00 0.00 5")
+}
+
+// Whoever moves a position without knowing of epochs, an older version or a person,
+// leaves them unknown and not wrong.
+func TestAnEpochBelongsToItsOffset(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	same(t, "of a new group", epochs(t, pool), "0 -1 0 -1")
+	w.next, w.epoch = 6, 3
+	w.mustFlush()
+	same(t, "written", epochs(t, pool), "6 3 6 3")
+
+	if pos := w.claim("me", 4); pos.LeaderEpoch != 3 || pos.JudgedUntil != 6 || pos.JudgedEpoch != 3 {
+		t.Errorf("taken back: %+v, want the epoch as an upper limit", pos)
+	}
+	same(t, "taken back", epochs(t, pool), "4 3 6 3")
+	w.next = 5
+	w.mustFlush()
+	same(t, "on the way again", epochs(t, pool), "5 3 6 3")
+	w.next = 9
+	w.mustFlush()
+	same(t, "beyond", epochs(t, pool), "9 3 9 3")
+
+	setBack(t, pool, 7)
+	same(t, "set by hand", epochs(t, pool), "7 -1 9 3")
+	exec(t, pool, "UPDATE projector_position SET next_offset = 12, judged_until = greatest(judged_until, 12)")
+	same(t, "moved by an older version", epochs(t, pool), "12 -1 12 -1")
+	w.claim("me", projection.NoOffset)
+	w.next, w.epoch = 13, 5
+	w.mustFlush()
+	same(t, "known again", epochs(t, pool), "13 5 13 5")
+}
+
+func TestAStoppedPartitionStaysStopped(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	pos := w.claim("me", projection.NoOffset)
+	if err := readmodel.StopPosition(t.Context(), pool, partition, pos.Fence-1, "stale"); !errors.Is(err, projection.ErrFenced) {
+		t.Errorf("stopped by one who does not own it: %v, want ErrFenced", err)
+	}
+	for _, reason := range []string{"the first reason", "repeated, the reply was lost"} {
+		if err := readmodel.StopPosition(t.Context(), pool, partition, pos.Fence, reason); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		_, err := w.Claim(t.Context(), projection.Claim{Owner: "next", TopicID: "id", Committed: projection.NoOffset})
+		var stopped *projection.StoppedError
+		if !errors.As(err, &stopped) || stopped.Reason != "the first reason" || stopped.Position.Fence != pos.Fence {
+			t.Errorf("claimed: %v, %+v; want the first reason, and the row as it was", err, stopped)
+		}
+	}
+	exec(t, pool, "UPDATE projector_position SET stopped_reason = NULL")
+	w.claim("next", projection.NoOffset)
+}
+
+// Brokers that are upgraded give a topic an id that had none; during the upgrade some
+// answer without it.
+func TestAnUnknownTopicIDIsNoOther(t *testing.T) {
+	const none = "AAAAAAAAAAAAAAAAAAAAAA=="
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	for _, step := range []struct{ id, stored string }{{none, none}, {"", none}, {"real", "real"}, {none, "real"}, {"real", "real"}} {
+		if _, err := w.Claim(t.Context(), projection.Claim{Owner: "me", TopicID: step.id, Committed: projection.NoOffset}); err != nil {
+			t.Fatalf("brokers say %q: %v", step.id, err)
+		}
+		same(t, "stored when brokers say "+step.id, lines(t, pool, "SELECT topic_id FROM projector_position"), step.stored)
+	}
+	if _, err := w.Claim(t.Context(), projection.Claim{Owner: "me", TopicID: "another"}); !errors.Is(err, projection.ErrTopicRecreated) {
+		t.Errorf("error %v, want ErrTopicRecreated", err)
+	}
+}

@@ -1,0 +1,26 @@
+-- A position keeps the leader epoch of the record before it, and a partition whose log has
+-- lost its end stays stopped.
+
+-- +goose Up
+ALTER TABLE projector_position
+    ADD COLUMN leader_epoch    int    NOT NULL DEFAULT -1,
+    ADD COLUMN leader_epoch_at bigint NOT NULL DEFAULT -1,
+    ADD COLUMN judged_epoch    int    NOT NULL DEFAULT -1,
+    ADD COLUMN judged_epoch_at bigint NOT NULL DEFAULT -1,
+    ADD COLUMN stopped_reason  text;
+
+COMMENT ON COLUMN projector_position.leader_epoch IS 'Kafka''s leader epoch of the record before next_offset, or of a later one where the position was taken back; -1: not known.';
+COMMENT ON COLUMN projector_position.leader_epoch_at IS 'The next_offset to which leader_epoch belongs. Where they differ, somebody who does not know of epochs has moved the position, a person or an older version, and the epoch is not known.';
+COMMENT ON COLUMN projector_position.judged_until IS 'How far records have been processed at any time: one below it, of no higher leader epoch than judged_epoch, has been processed before.';
+COMMENT ON COLUMN projector_position.judged_epoch IS 'Kafka''s leader epoch of the record before judged_until; -1: not known.';
+COMMENT ON COLUMN projector_position.judged_epoch_at IS 'The judged_until to which judged_epoch belongs; see leader_epoch_at.';
+COMMENT ON COLUMN projector_position.stopped_reason IS 'Why the partition is stopped until a person sets its position; null: it is not.';
+
+-- +goose Down
+ALTER TABLE projector_position
+    DROP COLUMN leader_epoch,
+    DROP COLUMN leader_epoch_at,
+    DROP COLUMN judged_epoch,
+    DROP COLUMN judged_epoch_at,
+    DROP COLUMN stopped_reason;
+COMMENT ON COLUMN projector_position.judged_until IS 'The highest next_offset there ever was: records below it have been judged once already.';
