@@ -51,3 +51,49 @@ func TestRefusedRowIsIsolated(t *testing.T) {
 	p.terminate()
 	w.atRest()
 }
+
+// TestARowTooLargeForAnIndexIsIsolated: somebody has put an index on a column that one
+// event fills beyond what an index takes (SQLSTATE 54000). That event alone is
+// dead-lettered, whatever else is in its batch.
+func TestARowTooLargeForAnIndexIsIsolated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.exec(`CREATE INDEX correlated ON account_statement (correlation_id)`)
+	rng := random(seed(t))
+	large := make([]byte, 6000)
+	for i := range large {
+		large[i] = byte('a' + rng.IntN(26)) // does not compress
+	}
+	var records []stream.Record
+	for v := 1; v <= 500; v++ {
+		correlation := fmt.Sprint("c-", v)
+		if v == 250 {
+			correlation = string(large)
+		}
+		records = append(records, stream.Record{Key: []byte("acc-1"), Value: fmt.Appendf(nil,
+			`{"eventId":"e-%d","eventType":"FundsCredited","accountId":"acc-1","version":%d,"occurredAt":"2026-01-01T00:00:00Z",`+
+				`"correlationId":%q,"data":{"amount":"1.00","currency":"EUR"}}`, v, v, correlation)})
+	}
+	w.produce(records)
+	p := w.start("--projection=account_statement")
+	await(t, "all but one entry", func() string {
+		var entries, large int
+		err := w.db.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE version = 250) FROM account_statement`).Scan(&entries, &large)
+		if err != nil || entries != 499 || large != 0 {
+			return fmt.Sprintf("%d entries, %d of the large event, error %v", entries, large, err)
+		}
+		return ""
+	})
+	await(t, "the dead letter", func() string {
+		for _, r := range w.read(w.dlq) {
+			for _, h := range r.Headers {
+				if h.Key == "__projector.errors.class" && string(h.Value) == "rejected_by_database" {
+					return ""
+				}
+			}
+		}
+		return "none yet"
+	})
+	await(t, "ready", p.answers("/readyz", 200, ""))
+	p.terminate()
+}

@@ -6,6 +6,7 @@ var sqlstates = map[string]Class{
 	"25006": RetryReset, // read_only_sql_transaction: a failover, the old primary is a standby now
 	"25P03": Retry,      // idle_in_transaction_session_timeout: this process was frozen
 	"25P04": Retry,      // transaction_timeout
+	"54000": Isolate,    // program_limit_exceeded: an index row too large, of one event
 	"55000": RetryLoud,  // object_not_in_prerequisite_state: the database takes no connections
 	"55P02": RetryLoud,  // cant_change_runtime_param: wrong connection options
 	"55P04": Bug,        // unsafe_new_enum_value_usage
