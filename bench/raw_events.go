@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	_ "embed"
 	"math/big"
 	"slices"
 	"strings"
@@ -14,14 +15,18 @@ import (
 	"projector/sql"
 )
 
+// upsertBalance is the ruler that must not move: the upsert the projector had at first.
+//
+//go:embed upsert_balance.sql
+var upsertBalance string
+
 // rawBalances lays events out as upserts of their account's state.
 func rawBalances(w *workload) [][]*pgx.Batch {
-	upsert := sql.Query("upsert_balance")
 	lanes := make([][]*pgx.Batch, rawLanes)
 	for i, batches := range rawBatches(w) {
 		for _, args := range batches {
 			b := &pgx.Batch{}
-			b.Queue(upsert, args...)
+			b.Queue(upsertBalance, args...)
 			lanes[i] = append(lanes[i], b)
 		}
 	}

@@ -76,7 +76,7 @@ func TestARecordIsTracedFromItsProducerToTheTransaction(t *testing.T) {
 		}
 		return "no such flush"
 	})
-	for _, statement := range []string{"pool.acquire", "BEGIN", "position_move", "upsert_balance", "COMMIT"} {
+	for _, statement := range []string{"pool.acquire", "BEGIN", "position_move", "insert_balance", "COMMIT"} {
 		await(t, "the flush's "+statement, func() string {
 			for _, s := range spans.Named(statement) {
 				if bytes.Equal(s.GetTraceId(), flush.GetTraceId()) {

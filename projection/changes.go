@@ -19,6 +19,7 @@ type Changes struct {
 
 	Letters []DeadLetter // to be published before anything is written
 	Bases   []Base       // what the letters' verdicts rest on
+	Held    []Base       // of them, the accounts that get no row
 
 	Rows      []Row     // new states, where they were not gathered by a fold; see RowChunks
 	Parks     []*Parked // events to park, sorted by account id and version
@@ -45,7 +46,7 @@ func (c *Changes) RowChunks(size int) iter.Seq[[]Row] {
 		for accounts := range slices.Chunk(c.changed, size) {
 			rows = rows[:0]
 			for _, a := range accounts {
-				rows = append(rows, Row{AccountID: c.table.idOf(a), State: c.table.state(a)})
+				rows = append(rows, Row{AccountID: c.table.idOf(a), State: c.table.state(a), Base: a.base, Exists: a.exists})
 			}
 			if !yield(rows) {
 				return
@@ -62,10 +63,13 @@ type Base struct {
 	Version   int64
 }
 
-// Row is an account's new state.
+// Row is an account's new state, and what it was made of: it may be written over
+// nothing else.
 type Row struct {
 	AccountID string
 	State     State
+	Base      int64 // the version in the database; only when Exists
+	Exists    bool  // the account has a balance row
 }
 
 // Reclassed is a parked event that could not be applied when its turn came.
@@ -91,7 +95,7 @@ type Passed struct {
 // Changes gathers what is pending. The answer is valid until the fold is used again.
 func (f *Fold) Changes() *Changes {
 	c := &f.changes
-	c.table, c.changed, c.Parks, c.Passed = f.cache.hot, c.changed[:0], c.Parks[:0], c.Passed[:0]
+	c.table, c.changed, c.Parks, c.Passed, c.Held = f.cache.hot, c.changed[:0], c.Parks[:0], c.Passed[:0], c.Held[:0]
 	slices.SortFunc(f.dirty, func(a, b *account) int { return strings.Compare(f.idOf(a), f.idOf(b)) })
 	for _, a := range f.dirty {
 		if h := f.holds[a]; h != nil {
@@ -102,6 +106,9 @@ func (f *Fold) Changes() *Changes {
 			}
 		}
 		if a.version == a.base {
+			if a.lettered {
+				c.Held = append(c.Held, f.baseOf(a))
+			}
 			continue
 		}
 		c.changed = append(c.changed, a)
@@ -114,6 +121,11 @@ func (f *Fold) Changes() *Changes {
 		return cmp.Or(strings.Compare(x.AccountID, y.AccountID), cmp.Compare(x.Version, y.Version))
 	})
 	return c
+}
+
+// baseOf is what the database has of the account.
+func (f *Fold) baseOf(a *account) Base {
+	return Base{AccountID: f.idOf(a), Exists: a.exists, Version: a.base}
 }
 
 // Pending tells how much waits to be flushed.
@@ -158,7 +170,9 @@ func (f *Fold) Flushed() {
 		delete(f.rejected, p)
 	}
 	f.answered = f.answered[:0]
-	f.changes = Changes{changed: f.changes.changed[:0], Parks: f.changes.Parks[:0], Passed: f.changes.Passed[:0]}
+	f.changes = Changes{
+		changed: f.changes.changed[:0], Parks: f.changes.Parks[:0], Passed: f.changes.Passed[:0], Held: f.changes.Held[:0],
+	}
 	f.forgetUnread()
 	if f.cache.hot.bytes() > f.opts.CacheBytes/4 && len(f.healing) == 0 {
 		f.cache.turn() // so that the next flush can be as deep

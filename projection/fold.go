@@ -210,7 +210,7 @@ func (f *Fold) letter(rec Record, d *event.Decoded, a *account, v Verdict) {
 		l.Identified, l.Expected = true, new(a.version+1)
 		if !a.lettered {
 			a.lettered = true
-			f.changes.Bases = append(f.changes.Bases, Base{AccountID: f.idOf(a), Exists: a.exists, Version: a.base})
+			f.changes.Bases = append(f.changes.Bases, f.baseOf(a))
 			f.touch(a)
 		}
 	}
@@ -225,7 +225,7 @@ func (f *Fold) park(a *account, rec Record, d *event.Decoded, class event.Class)
 	if h.pending[version] != nil || h.waits && h.next == version {
 		return
 	}
-	if h.parked >= f.opts.ParkLimit {
+	if expected := version == a.version+1; h.parked >= f.opts.ParkLimit && !expected { // the hole itself is always kept
 		h.overflowed = true
 		f.touch(a)
 		f.changes.Overflows = append(f.changes.Overflows,

@@ -16,6 +16,13 @@ func (f *Fold) Healing() []string {
 	return ids
 }
 
+// FoundHealing reports whether the account of the i-th of the records given to Find must
+// heal.
+func (f *Fold) FoundHealing(i int) bool {
+	a := f.lookup.found[i]
+	return a != nil && a.healing
+}
+
 // IsHealing reports whether the account must heal before it can be judged.
 func (f *Fold) IsHealing(id string) bool {
 	if len(f.healing) == 0 {

@@ -11,9 +11,10 @@ import (
 	"projector/sql"
 )
 
-// querier is what reading needs: a pool or a transaction.
+// querier is what reading needs: a pool, a connection or a transaction.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 

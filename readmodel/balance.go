@@ -13,7 +13,8 @@ import (
 	"projector/sql"
 )
 
-// healPiece is how many parked events are read and applied at a time, at most.
+// healPiece is how many parked events are read and applied at a time, at most. A queue
+// that is no longer is applied in the transaction that fills the hole before it.
 const healPiece = 1000
 
 // BalanceConfig is what the account_balance projection needs.
@@ -108,6 +109,11 @@ func (b *Balance) judgeFound(ctx context.Context, records []projection.Judgeable
 			}
 			b.fold.JudgeFound(i, r, before)
 		}
+		if limit > 1 && b.fold.FoundHealing(i) {
+			if err := b.healShortQueue(ctx, r.Decoded.Event.AccountID); err != nil {
+				return i + 1, err
+			}
+		}
 		if b.fold.Pending().Events >= limit {
 			return i + 1, nil
 		}
@@ -136,6 +142,19 @@ func (b *Balance) healFirst(ctx context.Context, id string, limit int) (bool, er
 		}
 	}
 	return true, nil
+}
+
+// healShortQueue applies what waits behind a hole that was filled just now, one piece of
+// it at most: readers see the events of a short queue together with the one they waited for.
+func (b *Balance) healShortQueue(ctx context.Context, id string) error {
+	for room := healPiece; room > 0 && b.fold.IsHealing(id); {
+		before := b.fold.Pending().Events
+		if err := b.heal(ctx, id, room); err != nil {
+			return err
+		}
+		room -= b.fold.Pending().Events - before
+	}
+	return nil
 }
 
 // Heal applies a bounded piece of what waits in the database for accounts whose

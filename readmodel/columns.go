@@ -9,7 +9,7 @@ import (
 	"projector/projection"
 )
 
-// balanceColumns lays rows out as the arrays that upsert_balance.sql unnests.
+// balanceColumns lays rows out as the arrays that insert_balance.sql unnests.
 //
 // They are encoded here and not by pgx, which takes each element through interfaces
 // and reflection: BenchmarkColumns went from 910 to 230 ns a row, and from 7
@@ -48,6 +48,15 @@ func balanceColumns(rows []projection.Row) []any {
 		ids.behind += len(c.wire)
 	}
 	return args
+}
+
+// baseColumn is the array of the versions that rows are written over.
+func baseColumn(rows []projection.Row) *column {
+	bases := newColumn(pgtype.Int8OID, len(rows), 8)
+	for i := range rows {
+		bases.int8(rows[i].Base)
+	}
+	return bases
 }
 
 // postgresEpoch is where PostgreSQL's times begin, 2000-01-01, in microseconds of ours.

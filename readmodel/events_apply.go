@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"projector/errclass"
 	"projector/projection"
 	"projector/projection/event"
@@ -42,7 +40,7 @@ func (l *eventLetters) Apply(ctx context.Context, records []*RepairRecord, obser
 // applySome applies records in one transaction, or in several when PostgreSQL refuses
 // one of them: then that one is found, and recorded as refused for a reason.
 func (l *eventLetters) applySome(ctx context.Context, records []*RepairRecord, refused string) error {
-	err := persistently(ctx, func(ctx context.Context) error { return l.transact(ctx, records, refused) })
+	err := l.transact(ctx, records, refused)
 	if err == nil || errclass.Postgres(err) != errclass.Isolate || refused != "" {
 		return err
 	}
@@ -57,28 +55,19 @@ func (l *eventLetters) applySome(ctx context.Context, records []*RepairRecord, r
 }
 
 func (l *eventLetters) transact(ctx context.Context, records []*RepairRecord, refused string) error {
-	attempt, cancel := context.WithTimeout(ctx, repairAttempt)
-	defer cancel()
-	conn, err := l.cfg.Pool.Acquire(attempt)
-	if err != nil {
-		return fmt.Errorf("repair: %w", err)
-	}
-	defer conn.Release()
-	tx := begin(conn.Conn())
-	err = tx.Send(attempt)
 	var verdicts []projection.Verdict
-	if err == nil {
-		verdicts, err = l.fold(attempt, tx, conn.Conn(), records, refused)
-	}
-	if err == nil {
+	err := transactOnce(ctx, l.cfg.Pool, func(attempt context.Context, tx *Tx) (err error) {
+		if verdicts, err = l.fold(attempt, tx, records, refused); err != nil {
+			return err
+		}
 		actions := make([]Action, len(records))
 		for i, rec := range records {
 			actions[i] = rec.Action.with(verdicts[i])
 		}
-		queueActions(tx.queued, actions)
-		err = tx.Send(attempt)
-	}
-	if err = tx.end(attempt, err); err != nil {
+		queueActions(tx, actions)
+		return tx.Send(attempt)
+	})
+	if err != nil {
 		return fmt.Errorf("repair: %w", err)
 	}
 	for i, rec := range records {
@@ -87,9 +76,9 @@ func (l *eventLetters) transact(ctx context.Context, records []*RepairRecord, re
 	return nil
 }
 
-// fold writes what can be taken in and answers the records' verdicts.
-func (l *eventLetters) fold(ctx context.Context, tx *Tx, conn *pgx.Conn, records []*RepairRecord, refused string) ([]projection.Verdict, error) {
-	verdicts, err := l.judge(ctx, conn, records)
+// fold writes what can be taken in and returns the records' verdicts.
+func (l *eventLetters) fold(ctx context.Context, tx *Tx, records []*RepairRecord, refused string) ([]projection.Verdict, error) {
+	verdicts, err := l.judge(ctx, tx, records)
 	if err != nil {
 		return nil, err
 	}

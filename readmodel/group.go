@@ -9,12 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection"
-	"projector/sql"
 )
 
 const (
@@ -57,7 +54,7 @@ func NewGroup(pool *pgxpool.Pool) *Group { return &Group{pool: pool} }
 // write writes m together with others, or answers false when it has to be written alone.
 func (g *Group) write(m *member) bool {
 	c := m.changes
-	if g == nil || c.NumRows() > groupRows || len(c.Parks)+len(c.Reclassed)+len(c.Overflows)+len(c.Passed) > 0 {
+	if g == nil || c.NumRows() > groupRows || len(c.Held)+len(c.Parks)+len(c.Reclassed)+len(c.Overflows)+len(c.Passed) > 0 {
 		return false
 	}
 	m.done = make(chan error, 1)
@@ -105,37 +102,18 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 	}
 	defer conn.Release() // a connection that is still in a transaction is closed by it
 	slices.SortFunc(members, func(a, b *member) int { return cmp.Compare(a.partition.Number, b.partition.Number) })
-	b := &pgx.Batch{}
-	b.Queue("BEGIN")
-	b.Queue(groupLocks)
-	var moved, upserted int64
+	tx := begin(conn.Conn())
+	tx.Queue(groupLocks)
 	var rows []projection.Row
 	for _, m := range members {
-		queueMove(b, m.partition, m.position, m.next, &moved)
+		tx.move(m.partition, m.position, m.next)
 		for chunk := range m.changes.RowChunks(groupRows) {
 			rows = append(rows, chunk...)
 		}
 	}
-	if len(rows) > 0 {
-		slices.SortFunc(rows, func(a, b projection.Row) int { return strings.Compare(a.AccountID, b.AccountID) })
-		queueUpsert(b, rows, &upserted)
+	slices.SortFunc(rows, func(a, b projection.Row) int { return strings.Compare(a.AccountID, b.AccountID) })
+	if tx.end(ctx, writeChanges(ctx, tx, &projection.Changes{Rows: rows})) != nil {
+		return errAlone
 	}
-	err = conn.Conn().SendBatch(ctx, b).Close()
-	if err == nil && moved == int64(len(members)) && upserted == int64(len(rows)) {
-		return commit(ctx, conn.Conn())
-	}
-	_, _ = conn.Exec(ctx, "ROLLBACK")
-	return errAlone
-}
-
-// queueMove adds the move of a position, and to moved whether it has moved.
-func queueMove(b *pgx.Batch, p Partition, pos projection.Position, next projection.NextOffset, moved *int64) {
-	b.Queue(sql.Query("position_move"), moveArgs(p, pos, next)...).
-		Exec(func(tag pgconn.CommandTag) error { *moved += tag.RowsAffected(); return nil })
-}
-
-// queueUpsert adds the upsert of rows, and to upserted how many were written.
-func queueUpsert(b *pgx.Batch, rows []projection.Row, upserted *int64) {
-	b.Queue(sql.Query("upsert_balance"), balanceColumns(rows)...).
-		Exec(func(tag pgconn.CommandTag) error { *upserted += tag.RowsAffected(); return nil })
+	return nil
 }

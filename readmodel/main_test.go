@@ -95,6 +95,14 @@ func (w *worker) judge(values ...string) {
 	}
 }
 
+// judgeAlone judges one event, as when the flush may take in no other.
+func (w *worker) judgeAlone(value string) {
+	w.t.Helper()
+	if n, err := w.Judge(w.t.Context(), w.records(value), 1); n != 1 || err != nil {
+		w.t.Fatalf("judged %d, error %v", n, err)
+	}
+}
+
 // records are decoded, at the offsets that follow.
 func (w *worker) records(values ...string) []projection.Judgeable {
 	var records []projection.Judgeable

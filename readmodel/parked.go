@@ -76,12 +76,12 @@ func unreadable(account string, version int64) event.Decoded {
 	}
 }
 
-// queueParked adds the inserts of parked events to a batch.
-func queueParked(b *pgx.Batch, parks []*projection.Parked) {
+// queueParked adds the inserts of parked events.
+func queueParked(tx *Tx, parks []*projection.Parked) {
 	insert := sql.Query("park")
 	for _, p := range parks {
 		ev, r := &p.Decoded.Event, &p.Record
-		b.Queue(insert, ev.AccountID, ev.Version, string(p.Class), ev.ID, p.Expected,
+		tx.Queue(insert, ev.AccountID, ev.Version, string(p.Class), ev.ID, p.Expected,
 			r.Topic, r.Partition, r.Offset, r.Timestamp, r.Replays, r.Key, r.Value, packHeaders(r.Headers))
 	}
 }

@@ -41,7 +41,7 @@ func (e *GroupTakenError) SafeText() string { return e.Error() }
 // *projection.StoppedError that a person has to set it first.
 func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c projection.Claim) (projection.Position, error) {
 	var claimed projection.Position
-	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, sql.Query("position_insert"), p.Group, p.Topic, p.Number, c.LogStart, c.TopicID, c.Owner, p.Projection)
 		if err != nil {
 			return err

@@ -47,6 +47,8 @@ func checkReady(ctx context.Context, pool *pgxpool.Pool, query string) error {
 // SQLSTATEs that are asked for here.
 const (
 	insufficientPrivilege = "42501"
+	invalidParameterValue = "22023"
+	queryCanceled         = "57014"
 	undefinedTable        = "42P01"
 )
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -16,10 +17,9 @@ import (
 )
 
 const (
-	// repairRuns is how many accounts one transaction of a repair touches: few
-	// transactions, because each makes the consumers of its partitions read again.
+	// repairRuns is how many accounts one transaction of a repair locks.
 	repairRuns = 100
-	// repairEvents is how many events it judges: none may hold its locks for long.
+	// repairEvents is how many events it decides: none may hold its locks for long.
 	repairEvents = 2000
 	// repairAttempt is the deadline of one transaction.
 	repairAttempt = 10 * time.Second
@@ -44,11 +44,11 @@ type RepairConfig struct {
 // Repair applies records to the balances directly, by the same rules as a
 // consumer and beside running consumers: in any order, repeatedly, interrupted.
 //
-// A transaction raises the fence of the positions concerned, then locks the
-// accounts, and only then reads what it judges on. Consumers lock in the same
-// order, and one that finds its fence raised forgets what it remembered. A repair
-// publishes nothing: a parked event that cannot be applied when its turn comes is
-// left to the consumer, which dead-letters it.
+// A transaction locks the accounts, and only then reads what it decides on. A consumer
+// whose changes were made of an account as it was before writes none of them: each
+// write compares the version it was made of. Consumers that have nothing pending on
+// these accounts go on. A repair publishes nothing: a parked event that cannot be
+// applied when its turn comes is left to the consumer, which dead-letters it.
 //
 // A Repair is safe for concurrent use; a Run is not.
 type Repair struct{ cfg RepairConfig }
@@ -56,21 +56,12 @@ type Repair struct{ cfg RepairConfig }
 // NewRepair returns a Repair.
 func NewRepair(cfg RepairConfig) *Repair { return &Repair{cfg: cfg} }
 
-// SourcePartition names a partition of a source topic.
-type SourcePartition struct {
-	Topic  string
-	Number int32
-}
-
 // RepairRecord is one record to judge again. Its event is identified.
 type RepairRecord struct {
 	projection.Judgeable
 	// JudgedBefore: as for State.Judge. False for a record that was corrected.
 	JudgedBefore bool
-	// Elsewhere: the account may be consumed from another partition than the
-	// record's, because somebody has changed the record.
-	Elsewhere bool
-	FailedAt  time.Time // when it was dead-lettered
+	FailedAt     time.Time // when it was dead-lettered
 	// Action is recorded with the record's effect as its result.
 	Action Action
 	// Verdict is set when Judged: by Apply when it is durable, by Plan as it would be.
@@ -96,8 +87,8 @@ func NewRun(account string) *Run { return &Run{AccountID: account} }
 // Done reports whether there is nothing left to do.
 func (r *Run) Done() bool { return r.done }
 
-// Runs groups records by account, in the order in which a repair disturbs each
-// partition for the shortest time. Records of one version keep their order.
+// Runs groups records by account, those of one partition together. Records of one
+// version keep their order.
 func Runs(records []*RepairRecord) []*Run {
 	byAccount := map[string]*Run{}
 	var runs []*Run
@@ -160,17 +151,22 @@ type Step struct {
 // and tells observe, which may be nil, of each. What was committed before an error
 // stays; to go on, apply the same records again.
 func (r *Repair) Apply(ctx context.Context, runs []*Run, observe func(Step)) error {
-	budget := cmp.Or(r.cfg.Piece, repairEvents)
+	most := cmp.Or(r.cfg.Piece, repairEvents)
 	if r.cfg.Rate > 0 {
-		budget = min(budget, r.cfg.Rate)
+		most = min(most, r.cfg.Rate)
 	}
+	size := most // of a transaction: smaller after each that failed
 	for rest := slices.Clone(runs); len(rest) > 0; {
 		start := time.Now()
-		batch := rest[:min(len(rest), repairRuns, budget)]
-		step, err := r.persist(ctx, batch, budget)
+		folds, err := r.transact(ctx, rest[:min(len(rest), repairRuns, size)], size)
 		if err != nil {
-			return err
+			if !smallerHelps(err) || size == 1 && !refuse(folds, err) {
+				return fmt.Errorf("repair: %w", err)
+			}
+			size = max(1, size/8)
+			continue
 		}
+		step := settle(folds)
 		if observe != nil {
 			observe(step)
 		}
@@ -178,8 +174,32 @@ func (r *Repair) Apply(ctx context.Context, runs []*Run, observe func(Step)) err
 		if err := r.yield(ctx, step, time.Since(start), len(rest) > 0); err != nil {
 			return err
 		}
+		size = min(2*size, most)
 	}
 	return nil
+}
+
+// smallerHelps reports whether a transaction may succeed with fewer events: one of them
+// is refused, or all of them together take too long.
+func smallerHelps(err error) bool {
+	return errclass.Postgres(err) == errclass.Isolate || errors.Is(err, context.DeadlineExceeded) || hasCode(err, queryCanceled)
+}
+
+// refuse notes that PostgreSQL refuses the one event that was folded; false when that is
+// not so, or was noted before.
+func refuse(folds []*repairFold, err error) bool {
+	return errclass.Postgres(err) == errclass.Isolate && len(folds) == 1 && folds[0].last != nil &&
+		folds[0].last("PostgreSQL refused the row: "+errclass.Safe(err))
+}
+
+// settle takes note that what was folded is durable.
+func settle(folds []*repairFold) (step Step) {
+	for _, f := range folds {
+		f.settle()
+		step.Records += len(f.verdicts)
+		step.Healed += f.healed
+	}
+	return step
 }
 
 // yield lets consumers make progress for at least as long as they were kept from it.
@@ -194,13 +214,13 @@ func (r *Repair) yield(ctx context.Context, step Step, took time.Duration, more 
 	return wait(ctx, pause)
 }
 
-// persist runs a transaction and repeats it while its failure may be a passing one.
-func (r *Repair) persist(ctx context.Context, runs []*Run, budget int) (step Step, err error) {
-	err = persistently(ctx, func(ctx context.Context) (err error) {
-		step, err = r.transact(ctx, runs, budget)
-		return err
+// patiently is persistently with a deadline for each try.
+func patiently(ctx context.Context, fn func(context.Context) error) error {
+	return persistently(ctx, func(ctx context.Context) error {
+		attempt, cancel := context.WithTimeout(ctx, repairAttempt)
+		defer cancel()
+		return fn(attempt)
 	})
-	return step, err
 }
 
 // persistently repeats fn while its failure may be a passing one, for a while.

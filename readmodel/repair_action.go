@@ -68,11 +68,10 @@ func (a Action) with(v projection.Verdict) Action {
 // RecordActions records actions that change no account, all or none of them.
 func RecordActions(ctx context.Context, pool *pgxpool.Pool, actions []Action) error {
 	const chunk = 5000
-	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+	err := transactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
 		for piece := range slices.Chunk(actions, chunk) {
-			b := &pgx.Batch{}
-			queueActions(b, piece)
-			if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			queueActions(tx, piece)
+			if err := tx.Send(ctx); err != nil {
 				return err
 			}
 		}
@@ -85,7 +84,7 @@ func RecordActions(ctx context.Context, pool *pgxpool.Pool, actions []Action) er
 }
 
 // queueActions adds the insert of actions, laid out as action_insert.sql unnests them.
-func queueActions(b *pgx.Batch, actions []Action) {
+func queueActions(tx *Tx, actions []Action) {
 	n := len(actions)
 	if n == 0 {
 		return
@@ -105,7 +104,7 @@ func queueActions(b *pgx.Batch, actions []Action) {
 		dlqTopics[i], dlqPartitions[i], dlqOffsets[i] = a.DLQTopic, a.DLQPartition, a.DLQOffset
 		classes[i], actors[i], reasons[i], results[i] = string(a.Class), a.Actor, a.Reason, a.Result
 	}
-	b.Queue(sql.Query("action_insert"), kinds, accounts, versions, topics, partitions, offsets,
+	tx.Queue(sql.Query("action_insert"), kinds, accounts, versions, topics, partitions, offsets,
 		dlqTopics, dlqPartitions, dlqOffsets, classes, actors, reasons, results)
 }
 

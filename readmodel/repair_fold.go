@@ -43,6 +43,20 @@ func (f *repairFold) fold(budget *int) error {
 	return nil
 }
 
+// finishShortQueue heals what is parked behind a hole that a record has filled just now,
+// when that is little: readers then see it with the record.
+func (f *repairFold) finishShortQueue() error {
+	if len(f.verdicts) == 0 || f.known.Parked > healPiece {
+		return nil
+	}
+	for f.mayHeal() {
+		if err := f.heal(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // idle reports whether nothing is left to do.
 func (f *repairFold) idle() bool { return f.next == len(f.run.records) && !f.mayHeal() }
 
@@ -119,7 +133,9 @@ func (f *repairFold) changes(c *projection.Changes) {
 	if f.state.Version == f.known.State.Version {
 		return
 	}
-	c.Rows = append(c.Rows, projection.Row{AccountID: f.run.AccountID, State: f.state})
+	c.Rows = append(c.Rows, projection.Row{
+		AccountID: f.run.AccountID, State: f.state, Base: f.known.State.Version, Exists: f.known.Exists,
+	})
 	if f.known.Parked > 0 || f.known.Overflowed {
 		c.Passed = append(c.Passed, projection.Passed{AccountID: f.run.AccountID, Version: f.state.Version})
 	}

@@ -51,20 +51,10 @@ func (e *SkipRefused) Error() string {
 // heals what waits behind it. A *SkipRefused means that nothing was changed; it is
 // recorded, too.
 func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
-	var (
-		done    Skipped
-		written string // the transaction that passes over the version, when it may have been committed
-	)
-	err := r.patiently(ctx, func(attempt context.Context) error {
-		if committed, err := r.committed(attempt, written); committed || err != nil {
-			return err
-		}
-		return r.inTx(attempt, func(tx pgx.Tx) (err error) {
-			if done, err = r.skip(attempt, tx, s); err != nil {
-				return err
-			}
-			return tx.QueryRow(attempt, sql.Query("transaction_id")).Scan(&written)
-		})
+	var done Skipped
+	err := transactOnce(ctx, r.cfg.Pool, func(attempt context.Context, tx *Tx) (err error) {
+		done, err = r.skip(attempt, tx, s)
+		return err
 	})
 	var refused *SkipRefused
 	switch {
@@ -77,36 +67,11 @@ func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 	return done, err
 }
 
-// committed reports whether a transaction whose COMMIT was not answered has been
-// committed all the same. What is still under way is to be asked again.
-func (r *Repair) committed(ctx context.Context, transaction string) (bool, error) {
-	if transaction == "" {
-		return false, nil
-	}
-	var status string
-	err := r.cfg.Pool.QueryRow(ctx, sql.Query("transaction_status"), transaction).Scan(&status)
-	if err == nil && status == "in progress" {
-		err = fmt.Errorf("the transaction is still being committed: %w", projection.ErrStale)
-	}
-	return status == "committed", err
-}
-
-// PlanSkip answers a *SkipRefused if a Skip would now.
+// PlanSkip returns a *SkipRefused if a Skip would now.
 func (r *Repair) PlanSkip(ctx context.Context, s Skip) error {
-	return r.patiently(ctx, func(attempt context.Context) error {
-		return pgx.BeginFunc(attempt, r.cfg.Pool, func(tx pgx.Tx) error {
-			_, _, err := r.judgeSkip(attempt, tx, s)
-			return err
-		})
-	})
-}
-
-// patiently repeats an attempt while its failure may be a passing one.
-func (r *Repair) patiently(ctx context.Context, fn func(context.Context) error) error {
-	return persistently(ctx, func(ctx context.Context) error {
-		attempt, cancel := context.WithTimeout(ctx, repairAttempt)
-		defer cancel()
-		return fn(attempt)
+	return patiently(ctx, func(attempt context.Context) error {
+		_, _, err := r.judgeSkip(attempt, r.cfg.Pool, s)
+		return err
 	})
 }
 
@@ -117,7 +82,7 @@ type hole struct {
 	place   projection.Place
 }
 
-func (r *Repair) skip(ctx context.Context, tx pgx.Tx, s Skip) (Skipped, error) {
+func (r *Repair) skip(ctx context.Context, tx *Tx, s Skip) (Skipped, error) {
 	if _, err := r.lock(ctx, tx, []*Run{NewRun(s.AccountID)}); err != nil {
 		return Skipped{}, err
 	}
@@ -142,8 +107,8 @@ func (r *Repair) skip(ctx context.Context, tx pgx.Tx, s Skip) (Skipped, error) {
 }
 
 // judgeSkip reads the account and refuses what must not be passed over.
-func (r *Repair) judgeSkip(ctx context.Context, tx pgx.Tx, s Skip) (projection.Account, hole, error) {
-	accounts, err := r.knownAccounts(ctx, tx, []string{s.AccountID})
+func (r *Repair) judgeSkip(ctx context.Context, db querier, s Skip) (projection.Account, hole, error) {
+	accounts, err := r.knownAccounts(ctx, db, []string{s.AccountID})
 	if err != nil {
 		return projection.Account{}, hole{}, err
 	}
@@ -155,11 +120,11 @@ func (r *Repair) judgeSkip(ctx context.Context, tx pgx.Tx, s Skip) (projection.A
 	if _, fits := known.State.Skip(s.Version, ""); !fits {
 		return known, hole{}, refused
 	}
-	h, err := loadHole(ctx, tx, s)
+	h, err := loadHole(ctx, db, s)
 	if err != nil || h.class != event.VersionGap {
 		return known, h, err
 	}
-	parked, _, err := loadParked(ctx, tx, r.cfg.Formats, s.AccountID, s.Version-1, 1)
+	parked, _, err := loadParked(ctx, db, r.cfg.Formats, s.AccountID, s.Version-1, 1)
 	if err != nil || len(parked) == 0 {
 		return known, h, err
 	}
@@ -170,8 +135,8 @@ func (r *Repair) judgeSkip(ctx context.Context, tx pgx.Tx, s Skip) (projection.A
 	return known, h, nil
 }
 
-func loadHole(ctx context.Context, tx pgx.Tx, s Skip) (h hole, err error) {
-	err = tx.QueryRow(ctx, sql.Query("parked_at"), s.AccountID, s.Version).
+func loadHole(ctx context.Context, db querier, s Skip) (h hole, err error) {
+	err = db.QueryRow(ctx, sql.Query("parked_at"), s.AccountID, s.Version).
 		Scan(&h.class, &h.eventID, &h.place.Topic, &h.place.Partition, &h.place.Offset)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return hole{}, nil

@@ -6,19 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
-	"projector/errclass"
 	"projector/projection"
 	"projector/sql"
 )
 
-// transact folds the runs and writes what came of them, in one transaction.
-func (r *Repair) transact(ctx context.Context, runs []*Run, budget int) (Step, error) {
-	attempt, cancel := context.WithTimeout(ctx, repairAttempt)
-	defer cancel()
-	var folds []*repairFold
-	err := r.inTx(attempt, func(tx pgx.Tx) error {
+// transact folds the runs and writes the results, in one transaction. The folds are
+// those of the last try, also with an error.
+func (r *Repair) transact(ctx context.Context, runs []*Run, budget int) (folds []*repairFold, err error) {
+	err = transactOnce(ctx, r.cfg.Pool, func(attempt context.Context, tx *Tx) error {
 		known, err := r.lock(attempt, tx, runs)
 		if err != nil {
 			return err
@@ -28,51 +23,16 @@ func (r *Repair) transact(ctx context.Context, runs []*Run, budget int) (Step, e
 		}
 		return r.write(attempt, tx, folds)
 	})
-	if err != nil && errclass.Postgres(err) == errclass.Isolate {
-		return r.isolate(ctx, runs, folds, budget, err)
-	}
-	if err != nil {
-		return Step{}, fmt.Errorf("repair: %w", err)
-	}
-	var step Step
-	for _, f := range folds {
-		f.settle()
-		step.Records += len(f.verdicts)
-		step.Healed += f.healed
-	}
-	return step, nil
+	return folds, err
 }
 
-// inTx runs fn in a transaction whose every statement sees what was committed
-// before it, whatever the server's default.
-func (r *Repair) inTx(ctx context.Context, fn func(pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, r.cfg.Pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, fn)
-}
-
-// isolate finds the event that PostgreSQL refuses: half as many accounts, then
-// half as many events a transaction until it is alone.
-func (r *Repair) isolate(ctx context.Context, runs []*Run, folds []*repairFold, budget int, cause error) (Step, error) {
-	switch {
-	case len(runs) > 1:
-		return r.transact(ctx, runs[:len(runs)/2], budget)
-	case budget > 1:
-		return r.transact(ctx, runs, budget/2)
-	case len(folds) == 0 || folds[0].last == nil || !folds[0].last("PostgreSQL refused the row: "+errclass.Safe(cause)):
-		return Step{}, fmt.Errorf("repair: %w", cause)
-	}
-	return r.transact(ctx, runs, budget)
-}
-
-// lock keeps everybody else from the accounts and answers what the database knows
-// of them. See Repair for the order.
-func (r *Repair) lock(ctx context.Context, tx pgx.Tx, runs []*Run) (map[string]projection.Account, error) {
+// lock keeps everybody else from the accounts and returns what the database knows
+// of them.
+func (r *Repair) lock(ctx context.Context, tx *Tx, runs []*Run) (map[string]projection.Account, error) {
 	ids := accountIDs(runs)
-	topics, partitions := concerned(runs)
-	b := &pgx.Batch{}
-	b.Queue(sql.Query("repair_fence"), topics, partitions)
-	b.Queue(sql.Query("repair_lock_absent"), ids)
-	b.Queue(sql.Query("repair_lock_accounts"), ids)
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+	tx.Queue(sql.Query("repair_lock_absent"), ids)
+	tx.Queue(sql.Query("repair_lock_accounts"), ids)
+	if err := tx.Send(ctx); err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
 	return r.knownAccounts(ctx, tx, ids)
@@ -95,15 +55,22 @@ func (r *Repair) knownAccounts(ctx context.Context, db querier, ids []string) (m
 
 func (r *Repair) foldAll(ctx context.Context, db querier, runs []*Run, known map[string]projection.Account, budget int) ([]*repairFold, error) {
 	folds := make([]*repairFold, 0, len(runs))
+	alone := budget == 1
 	for _, run := range runs {
-		if budget == 0 {
+		if budget <= 0 {
 			break
 		}
 		f := newRepairFold(run, known[run.AccountID], r.parkedOf(ctx, db, run.AccountID))
-		if err := f.fold(&budget); err != nil {
-			return nil, err
-		}
 		folds = append(folds, f)
+		if err := f.fold(&budget); err != nil {
+			return folds, err
+		}
+		if alone {
+			continue
+		}
+		if err := f.finishShortQueue(); err != nil {
+			return folds, err
+		}
 	}
 	return folds, nil
 }
@@ -115,7 +82,7 @@ func (r *Repair) parkedOf(ctx context.Context, db querier, account string) parke
 }
 
 // write writes what the folds have changed and records what was done.
-func (r *Repair) write(ctx context.Context, tx pgx.Tx, folds []*repairFold) error {
+func (r *Repair) write(ctx context.Context, tx *Tx, folds []*repairFold) error {
 	var (
 		changes projection.Changes
 		actions []Action
@@ -129,11 +96,10 @@ func (r *Repair) write(ctx context.Context, tx pgx.Tx, folds []*repairFold) erro
 	return writeRepair(ctx, tx, &changes, actions)
 }
 
-func writeRepair(ctx context.Context, tx pgx.Tx, c *projection.Changes, actions []Action) error {
+func writeRepair(ctx context.Context, tx *Tx, c *projection.Changes, actions []Action) error {
 	slices.SortFunc(c.Rows, func(a, b projection.Row) int { return strings.Compare(a.AccountID, b.AccountID) })
-	b := &pgx.Batch{}
-	queueActions(b, actions)
-	if err := sendChanges(ctx, tx, b, c); err != nil {
+	queueActions(tx, actions)
+	if err := writeChanges(ctx, tx, c); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	return nil
@@ -179,27 +145,4 @@ func accountIDs(runs []*Run) []string {
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)
-}
-
-// concerned lists the partitions whose consumers may remember the runs' accounts;
-// none stands for all, when that is not known.
-func concerned(runs []*Run) (topics []string, numbers []int32) {
-	topics, numbers = []string{}, []int32{}
-	seen := map[SourcePartition]bool{}
-	for _, run := range runs {
-		if len(run.records) == 0 {
-			return []string{}, []int32{}
-		}
-		for _, rec := range run.records {
-			p := SourcePartition{rec.Record.Topic, rec.Record.Partition}
-			if rec.Elsewhere {
-				return []string{}, []int32{}
-			}
-			if !seen[p] {
-				seen[p] = true
-				topics, numbers = append(topics, p.Topic), append(numbers, p.Number)
-			}
-		}
-	}
-	return topics, numbers
 }

@@ -167,11 +167,9 @@ func audited(ctx context.Context, pool *pgxpool.Pool, query string, into func(*A
 func (s *Shadow) PassOver(ctx context.Context, cfg RepairConfig, e *AuditedEvent, seen bool) (passed bool, err error) {
 	cfg.Pool = s.Pool
 	r := NewRepair(cfg)
-	err = r.patiently(ctx, func(attempt context.Context) error {
-		return r.inTx(attempt, func(tx pgx.Tx) (err error) {
-			passed, err = r.passOver(attempt, tx, e, seen)
-			return err
-		})
+	err = transactOnce(ctx, s.Pool, func(attempt context.Context, tx *Tx) (err error) {
+		passed, err = r.passOver(attempt, tx, e, seen)
+		return err
 	})
 	if err != nil {
 		return false, fmt.Errorf("pass over: %w", err)
@@ -179,7 +177,7 @@ func (s *Shadow) PassOver(ctx context.Context, cfg RepairConfig, e *AuditedEvent
 	return passed, nil
 }
 
-func (r *Repair) passOver(ctx context.Context, tx pgx.Tx, e *AuditedEvent, seen bool) (bool, error) {
+func (r *Repair) passOver(ctx context.Context, tx *Tx, e *AuditedEvent, seen bool) (bool, error) {
 	accounts, err := r.knownAccounts(ctx, tx, []string{e.AccountID})
 	if err != nil {
 		return false, err

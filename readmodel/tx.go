@@ -2,36 +2,41 @@ package readmodel
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/internal/failpoint"
 	"projector/projection"
 	"projector/sql"
 )
 
 // Tx is a transaction whose statements are queued and sent together, so that a
-// flush costs few round trips. Its first statement may move a partition's position:
-// then nothing counts unless that row moved.
+// flush costs few round trips. Each statement sees what was committed before it,
+// whatever isolation level the server has for its default. Its first statements may
+// move the positions of partitions: then nothing counts unless every one has moved.
 type Tx struct {
 	conn   *pgx.Conn
 	queued *pgx.Batch
-	moves  bool
-	moved  int64 // position rows
+	moves  int64 // positions that are to move
+	moved  int64 // those that have
 }
 
 // begin queues the begin of a transaction.
 func begin(conn *pgx.Conn) *Tx {
 	tx := &Tx{conn: conn, queued: &pgx.Batch{}}
-	tx.Queue("BEGIN")
+	tx.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 	return tx
 }
 
 // move queues the move of a position, from what its owner knows to next.
 func (tx *Tx) move(p Partition, pos projection.Position, next projection.NextOffset) {
-	tx.moves = true
+	tx.moves++
 	tx.Queue(sql.Query("position_move"), moveArgs(p, pos, next)...).
-		Exec(func(tag pgconn.CommandTag) error { tx.moved = tag.RowsAffected(); return nil })
+		Exec(func(tag pgconn.CommandTag) error { tx.moved += tag.RowsAffected(); return nil })
 }
 
 // Queue adds a statement to what the next Send sends.
@@ -39,7 +44,7 @@ func (tx *Tx) Queue(statement string, args ...any) *pgx.QueuedQuery {
 	return tx.queued.Queue(statement, args...)
 }
 
-// Send sends what is queued, in one round trip. projection.ErrFenced means that the
+// Send sends what is queued, in one round trip. projection.ErrFenced means that a
 // position was not where its owner knew it to be.
 func (tx *Tx) Send(ctx context.Context) error {
 	if tx.queued.Len() == 0 {
@@ -50,18 +55,141 @@ func (tx *Tx) Send(ctx context.Context) error {
 	if err := tx.conn.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}
-	if tx.moves && tx.moved != 1 {
+	if tx.moved != tx.moves {
 		return projection.ErrFenced
 	}
 	return nil
+}
+
+// Query reads within the transaction. Nothing may be queued.
+func (tx *Tx) Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error) {
+	return tx.conn.Query(ctx, statement, args...)
+}
+
+// QueryRow reads a row within the transaction. Nothing may be queued.
+func (tx *Tx) QueryRow(ctx context.Context, statement string, args ...any) pgx.Row {
+	return tx.conn.QueryRow(ctx, statement, args...)
+}
+
+// SendBatch sends a batch within the transaction. Nothing may be queued.
+func (tx *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	return tx.conn.SendBatch(ctx, b)
 }
 
 // end commits when err is nil, else rolls back, as well as that can be done: a
 // connection that cannot roll back is closed when it is released.
 func (tx *Tx) end(ctx context.Context, err error) error {
 	if err == nil {
-		return commit(ctx, tx.conn)
+		return tx.commit(ctx)
 	}
 	_, _ = tx.conn.Exec(ctx, "ROLLBACK")
 	return err
+}
+
+// commit ends a transaction that has done its work. PostgreSQL reports the COMMIT of
+// a transaction that has failed as ROLLBACK and without an error.
+func (tx *Tx) commit(ctx context.Context) error {
+	failpoint.Here(failpoint.BeforeCommit)
+	tag, err := tx.conn.Exec(ctx, "COMMIT")
+	if err == nil && tag.String() != "COMMIT" {
+		err = pgx.ErrTxCommitRollback
+	}
+	if err == nil {
+		failpoint.Here(failpoint.AfterCommit)
+	}
+	return err
+}
+
+// transact runs fn in a transaction, which is rolled back when fn returns an error.
+func transact(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release() // a connection that is still in a transaction is closed by it
+	tx := begin(conn.Conn())
+	if err = tx.Send(ctx); err == nil {
+		err = fn(tx)
+	}
+	if err == nil {
+		err = tx.Send(ctx)
+	}
+	return tx.end(ctx, err)
+}
+
+// CommitUnknownError says that the reply to a COMMIT was lost, and that PostgreSQL
+// could not be asked since whether the transaction was committed.
+type CommitUnknownError struct {
+	Transaction string // PostgreSQL's id of it
+	Cause       error
+}
+
+// Error implements error and names the remedy.
+func (e *CommitUnknownError) Error() string { return e.SafeText() + ": " + e.Cause.Error() }
+
+// Unwrap implements the interface of package errors.
+func (e *CommitUnknownError) Unwrap() error { return e.Cause }
+
+// SafeText implements errclass.Describer.
+func (e *CommitUnknownError) SafeText() string {
+	return "the reply to COMMIT was lost and PostgreSQL cannot be asked what became of transaction " + e.Transaction +
+		": run the command again when it can be reached. What was committed is then found to be done already"
+}
+
+// transactOnce is transact, tried again for a while when its failure may be a passing
+// one, and carried out once at most: where the reply to COMMIT was lost, PostgreSQL is
+// asked what became of the transaction. What fn has left behind is that of its last run.
+func transactOnce(ctx context.Context, pool *pgxpool.Pool, fn func(context.Context, *Tx) error) error {
+	unanswered := "" // the transaction whose COMMIT was not answered
+	err := patiently(ctx, func(attempt context.Context) error {
+		committed, err := wasCommitted(attempt, pool, unanswered)
+		if committed || err != nil {
+			return err
+		}
+		unanswered = ""
+		err = transact(attempt, pool, func(tx *Tx) error {
+			if err := fn(attempt, tx); err != nil {
+				return err
+			}
+			id := ""
+			tx.Queue(sql.Query("transaction_id")).QueryRow(func(row pgx.Row) error { return row.Scan(&id) })
+			if err := tx.Send(attempt); err != nil {
+				return err
+			}
+			unanswered = id
+			return nil
+		})
+		if answered(err) {
+			unanswered = ""
+		}
+		return err
+	})
+	if err != nil && unanswered != "" {
+		return &CommitUnknownError{Transaction: unanswered, Cause: err}
+	}
+	return err
+}
+
+// answered reports whether an error is the server's word that nothing was committed.
+// One that ends the session may come while the transaction is being committed.
+func answered(err error) bool {
+	var e *pgconn.PgError
+	return errors.Is(err, pgx.ErrTxCommitRollback) || errors.As(err, &e) && e.SeverityUnlocalized == "ERROR"
+}
+
+// wasCommitted reports whether a transaction whose COMMIT was not answered has been
+// committed all the same. What is still under way is to be asked again.
+func wasCommitted(ctx context.Context, pool *pgxpool.Pool, transaction string) (bool, error) {
+	if transaction == "" {
+		return false, nil
+	}
+	var status string
+	err := pool.QueryRow(ctx, sql.Query("transaction_status"), transaction).Scan(&status)
+	switch {
+	case hasCode(err, invalidParameterValue): // in the future: this server has lost it, after a failover
+		return false, nil
+	case err == nil && status == "in progress":
+		err = fmt.Errorf("the transaction is still being committed: %w", projection.ErrStale)
+	}
+	return status == "committed", err
 }

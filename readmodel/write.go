@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"projector/internal/failpoint"
 	"projector/projection"
 	"projector/sql"
 )
@@ -48,7 +48,9 @@ func Write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.
 	}
 	defer conn.Release() // a connection that is still in a transaction is closed by it
 	// On this connection only: all others may be waiting for the same lock.
-	err = writeTx(ctx, conn.Conn(), p, pos, next, c)
+	tx := begin(conn.Conn())
+	tx.move(p, pos, next)
+	err = tx.end(ctx, writeChanges(ctx, tx, c))
 	if errors.Is(err, projection.ErrFenced) && alreadyMoved(ctx, conn.Conn(), p, pos, next) {
 		return nil
 	}
@@ -58,92 +60,121 @@ func Write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.
 	return nil
 }
 
-func writeTx(ctx context.Context, conn *pgx.Conn, p Partition, pos projection.Position, next projection.NextOffset, c *projection.Changes) error {
-	var moved int64
-	b := &pgx.Batch{}
-	b.Queue("BEGIN")
-	queueMove(b, p, pos, next, &moved)
-	err := sendChanges(ctx, conn, b, c)
-	switch {
-	case err != nil && !errors.Is(err, projection.ErrStale):
-	case moved != 1:
-		err = projection.ErrFenced
-	case err == nil:
-		return commit(ctx, conn)
-	}
-	// Best effort: a connection that cannot roll back is closed on release.
-	_, _ = conn.Exec(ctx, "ROLLBACK")
-	return err
-}
-
-// commit ends a transaction that has done its work.
-func commit(ctx context.Context, conn *pgx.Conn) error {
-	failpoint.Here(failpoint.BeforeCommit)
-	_, err := conn.Exec(ctx, "COMMIT")
-	if err == nil {
-		failpoint.Here(failpoint.AfterCommit)
-	}
-	return err
-}
-
-// session is what writing needs: a connection or a transaction.
-type session interface {
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
-}
-
-// upsertSlice is how many rows one statement upserts. PostgreSQL keeps what it
+// upsertSlice is how many rows one statement writes. PostgreSQL keeps what it
 // unnests in work_mem, by default 4 MB, and beyond that in a file.
 const upsertSlice = 8192
 
-// sendChanges sends the writes of a flush or a repair behind what is queued already.
-// projection.ErrStale means that a row was not written because it is beyond the
-// version it was to get.
-func sendChanges(ctx context.Context, db session, b *pgx.Batch, c *projection.Changes) error {
-	var upserted int64
-	send := func() error {
-		err := db.SendBatch(ctx, b).Close()
-		b = &pgx.Batch{}
+// writeChanges sends the writes of a flush or a repair behind what is queued already.
+// projection.ErrStale means that an account is not at the version its changes were
+// made of.
+//
+// Rows are locked first and in the order of their accounts, as everywhere. The accounts
+// that are held and get no row come behind them, so they are never waited for.
+func writeChanges(ctx context.Context, tx *Tx, c *projection.Changes) error {
+	rows, written, held := 0, int64(0), int64(0)
+	for chunk := range c.RowChunks(upsertSlice) {
+		if rows > 0 {
+			if err := tx.Send(ctx); err != nil {
+				return err
+			}
+			if written != int64(rows) {
+				return projection.ErrStale
+			}
+		}
+		queueRows(tx, chunk, &written)
+		rows += len(chunk)
+	}
+	queueHeld(tx, c.Held, &held)
+	queueParking(tx, c)
+	if err := tx.Send(ctx); err != nil {
 		return err
 	}
-	parks := true // behind the first rows, for accounts are locked first, as in repairs
-	for rows := range c.RowChunks(upsertSlice) {
-		queueUpsert(b, rows, &upserted)
-		if parks {
-			queueHolds(b, c)
-			parks = false
-		}
-		if err := send(); err != nil {
-			return err
-		}
-	}
-	if parks {
-		queueHolds(b, c)
-	}
-	if b.Len() > 0 {
-		if err := send(); err != nil {
-			return err
-		}
-	}
-	if upserted != int64(c.NumRows()) {
+	if written != int64(rows) || held != int64(len(c.Held)) {
 		return projection.ErrStale
 	}
 	return nil
 }
 
-// queueHolds adds what concerns parked events.
-func queueHolds(b *pgx.Batch, c *projection.Changes) {
+// queueRows adds the write of rows, and to written how many were written.
+func queueRows(tx *Tx, rows []projection.Row, written *int64) {
+	count := func(tag pgconn.CommandTag) error { *written += tag.RowsAffected(); return nil }
+	known, fresh := splitRows(rows)
+	if len(known) > 0 {
+		tx.Queue(sql.Query("update_balance"), append(balanceColumns(known), baseColumn(known))...).Exec(count)
+	}
+	if len(fresh) > 0 {
+		tx.Queue(sql.Query("insert_balance"), balanceColumns(fresh)...).Exec(count)
+	}
+}
+
+// splitRows tells accounts that have a row from those that have none yet, in order.
+func splitRows(rows []projection.Row) (known, fresh []projection.Row) {
+	n := 0
+	for i := range rows {
+		if rows[i].Exists {
+			n++
+		}
+	}
+	switch n {
+	case len(rows):
+		return rows, nil
+	case 0:
+		return nil, rows
+	}
+	known, fresh = make([]projection.Row, 0, n), make([]projection.Row, 0, len(rows)-n)
+	for i := range rows {
+		if rows[i].Exists {
+			known = append(known, rows[i])
+		} else {
+			fresh = append(fresh, rows[i])
+		}
+	}
+	return known, fresh
+}
+
+// queueHeld adds the check of accounts of which something is parked and that get no
+// row, and to held how many are as they were when that was decided.
+func queueHeld(tx *Tx, held []projection.Base, as *int64) {
+	count := func(row pgx.Row) error {
+		var n int64
+		err := row.Scan(&n)
+		*as += n
+		return err
+	}
+	for piece := range slices.Chunk(held, upsertSlice) {
+		var (
+			known, absent []string
+			versions      []int64
+		)
+		for i := range piece {
+			if piece[i].Exists {
+				known, versions = append(known, piece[i].AccountID), append(versions, piece[i].Version)
+			} else {
+				absent = append(absent, piece[i].AccountID)
+			}
+		}
+		if len(known) > 0 {
+			tx.Queue(sql.Query("hold_known"), known, versions).QueryRow(count)
+		}
+		if len(absent) > 0 {
+			tx.Queue(sql.Query("hold_absent"), absent).QueryRow(count)
+		}
+	}
+}
+
+// queueParking adds what concerns parked events.
+func queueParking(tx *Tx, c *projection.Changes) {
 	if len(c.Passed) > 0 {
 		ids, versions := make([]string, len(c.Passed)), make([]int64, len(c.Passed))
 		for i, p := range c.Passed {
 			ids[i], versions[i] = p.AccountID, p.Version
 		}
-		b.Queue(sql.Query("clear_parked"), ids, versions)
-		b.Queue(sql.Query("clear_overflow"), ids, versions)
+		tx.Queue(sql.Query("clear_parked"), ids, versions)
+		tx.Queue(sql.Query("clear_overflow"), ids, versions)
 	}
-	queueParked(b, c.Parks)
+	queueParked(tx, c.Parks)
 	for _, r := range c.Reclassed {
-		b.Queue(sql.Query("reclass_parked"), r.AccountID, r.Version, string(r.Class))
+		tx.Queue(sql.Query("reclass_parked"), r.AccountID, r.Version, string(r.Class))
 	}
 	if len(c.Overflows) > 0 {
 		ids := make([]string, len(c.Overflows))
@@ -151,7 +182,7 @@ func queueHolds(b *pgx.Batch, c *projection.Changes) {
 		for i, o := range c.Overflows {
 			ids[i], versions[i], expected[i] = o.AccountID, o.Version, o.Expected
 		}
-		b.Queue(sql.Query("overflow"), ids, versions, expected)
+		tx.Queue(sql.Query("overflow"), ids, versions, expected)
 	}
 }
 

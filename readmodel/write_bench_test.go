@@ -42,6 +42,7 @@ func benchmarkWrite(b *testing.B, rows int) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for i := range c.Rows {
+			c.Rows[i].Base, c.Rows[i].Exists = c.Rows[i].State.Version, pos.Next > 0
 			c.Rows[i].State.Version++
 			c.Rows[i].State.Balance += 100
 		}

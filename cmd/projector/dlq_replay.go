@@ -253,7 +253,6 @@ func (i *replayItem) record(actor string) *readmodel.RepairRecord {
 			},
 		},
 		JudgedBefore: !i.corrected,
-		Elsewhere:    i.corrected,
 		FailedAt:     e.FailedAt,
 		Action:       i.action(readmodel.ActionReplay, actor),
 	}

@@ -8,7 +8,7 @@
 //	  │  └─ account-events process ◀──links──▶ account_balance flush
 //	  │     └─ batch start                     ├─ pool.acquire
 //	  │        └─ load_accounts                ├─ batch start
-//	  └─ account-events.dlq publish            │  └─ BEGIN, position_move, upsert_balance
+//	  └─ account-events.dlq publish            │  └─ BEGIN, position_move, insert_balance
 //	                                           └─ COMMIT
 //
 // A statement is named after its file in sql/queries.

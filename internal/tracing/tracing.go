@@ -124,7 +124,8 @@ func (t *Tracing) Database() pgx.QueryTracer {
 	return database{otelpgx.NewTracer(
 		otelpgx.WithTracerProvider(t.provider), otelpgx.WithMeterProvider(noop.NewMeterProvider()),
 		otelpgx.WithSpanNameCtxFunc(func(_ context.Context, text string) string {
-			return cmp.Or(names[text], strings.ToUpper(text)) // the others are BEGIN, COMMIT and ROLLBACK
+			first, _, _ := strings.Cut(text, " ") // the others are BEGIN with its level, COMMIT and ROLLBACK
+			return cmp.Or(names[text], strings.ToUpper(first))
 		}),
 	)}
 }

@@ -63,7 +63,7 @@ func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Dur
 
 // pruneSome deletes one piece; 0 when there is nothing to delete, or another is at it.
 func (i Inbox) pruneSome(ctx context.Context, pool *pgxpool.Pool, cutoff time.Time) (deleted int64, err error) {
-	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		var mine bool
 		if err := tx.QueryRow(ctx, sql.Query("inbox_prune_lock"), i.handler).Scan(&mine); err != nil || !mine {
 			return err

@@ -1,0 +1,142 @@
+package readmodel_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"projector/projection"
+	"projector/readmodel"
+)
+
+// inPartition is the same topic's partition of a number.
+func inPartition(n int32) readmodel.Partition {
+	p := partition
+	p.Number = n
+	return p
+}
+
+// TestTwoPartitionsOfOneAccount: events of one account in two partitions, both decided
+// on version 1. The one that writes later must not write over the other's event.
+func TestTwoPartitionsOfOneAccount(t *testing.T) {
+	pool := openPool(t)
+	a, b := newWorker(t, pool, inPartition(0)), newWorker(t, pool, inPartition(1))
+	a.claim("me", projection.NoOffset)
+	b.claim("me", projection.NoOffset)
+	a.judge(credit("x", 1, "1", "EUR"))
+	a.mustFlush()
+	a.judge(credit("x", 2, "10", "EUR"))
+	b.judge(credit("x", 2, "2", "EUR"), credit("x", 3, "4", "EUR")) // another event of version 2
+	a.mustFlush()
+	if _, err := b.flush(); !errors.Is(err, projection.ErrStale) {
+		t.Fatalf("error %v, want ErrStale: 10 of version 2 would be lost", err)
+	}
+	b.claim("me", 0)
+	b.judge(credit("x", 2, "2", "EUR"), credit("x", 3, "4", "EUR"))
+	b.mustFlush()
+	expect(t, current(t, pool, "x"), "EUR 15.00 3 open x-3 false -")
+}
+
+// TestTwoPartitionsOfANewAccount: the same where the account has no row yet.
+func TestTwoPartitionsOfANewAccount(t *testing.T) {
+	pool := openPool(t)
+	a, b := newWorker(t, pool, inPartition(0)), newWorker(t, pool, inPartition(1))
+	a.claim("me", projection.NoOffset)
+	b.claim("me", projection.NoOffset)
+	a.judge(credit("x", 1, "10", "EUR"))
+	b.judge(credit("x", 1, "2", "EUR"), credit("x", 2, "4", "EUR"))
+	a.mustFlush()
+	if _, err := b.flush(); !errors.Is(err, projection.ErrStale) {
+		t.Fatalf("error %v, want ErrStale", err)
+	}
+}
+
+// TestARepairLeavesOtherAccountsAlone: a consumer that has nothing pending on the
+// repaired account writes what it has, and its position moves.
+func TestARepairLeavesOtherAccountsAlone(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	w.judge(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("b", 1, "1", "EUR"))
+	w.mustFlush()
+	w.judge(credit("b", 2, "2", "EUR"), credit("c", 5, "2", "EUR"))
+	corrected := replayOf(w.format, credit("a", 2, "100", "EUR"))
+	corrected[0].JudgedBefore = false
+	if err := newRepair(t, pool, 0).Apply(t.Context(), readmodel.Runs(corrected), nil); err != nil {
+		t.Fatal(err)
+	}
+	w.mustFlush()
+	expect(t, current(t, pool, "a"), "EUR 105.00 3 open a-3 false -")
+	expect(t, current(t, pool, "b"), "EUR 3.00 2 open b-2 false -")
+}
+
+// TestAParkedEventRestsOnItsAccount: an event is not parked as a gap when a repair has
+// brought its account up to it after its dead letter was checked.
+func TestAParkedEventRestsOnItsAccount(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	w.judge(credit("a", 1, "1", "EUR"))
+	w.mustFlush()
+	w.judge(credit("a", 3, "4", "EUR"))
+	changes := *w.Changes()
+	if err := w.Verify(t.Context(), &changes); err != nil {
+		t.Fatal(err)
+	}
+	if err := newRepair(t, pool, 0).Apply(t.Context(), readmodel.Runs(replayOf(w.format, credit("a", 2, "2", "EUR"))), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(t.Context(), projection.NextOffset{Offset: w.next}, &changes); !errors.Is(err, projection.ErrStale) {
+		t.Fatalf("error %v, want ErrStale", err)
+	}
+	if n := count(t, pool, "SELECT count(*) FROM parked_event"); n != 0 {
+		t.Errorf("%d events are parked", n)
+	}
+}
+
+// TestAShortQueueIsSeenWithTheEventItWaitedFor: the flush that fills the hole has all
+// that is parked behind it, or the next limit of events.
+func TestAShortQueueIsSeenWithTheEventItWaitedFor(t *testing.T) {
+	for _, parked := range []int{3, 1000, 1500} {
+		t.Run(fmt.Sprint(parked), func(t *testing.T) {
+			pool := openPool(t)
+			w := newWorkerWith(t, pool, partition, func(cfg *readmodel.BalanceConfig) { cfg.ParkLimit = 2000 })
+			w.claim("me", projection.NoOffset)
+			for v := 2; v <= parked+1; v++ {
+				w.judge(credit("a", v, "1", "EUR"))
+			}
+			w.mustFlush()
+			n, err := w.Judge(t.Context(), w.records(credit("a", 1, "1", "EUR")), 10) // fewer than wait
+			if err != nil || n != 1 {
+				t.Fatalf("%d records, error %v", n, err)
+			}
+			w.mustFlush()
+			version := min(parked, 1000) + 1
+			stale := "false -"
+			if parked > 1000 {
+				stale = fmt.Sprintf("true %d", version+1)
+			}
+			expect(t, current(t, pool, "a"), fmt.Sprintf("EUR %d.00 %d open a-%d %s", version, version, version, stale))
+		})
+	}
+}
+
+// TestTheHoleItselfIsParkedAtTheLimit: what `gaps` shows and `account skip` passes over
+// is the event that is the hole, however much is parked behind it.
+func TestTheHoleItselfIsParkedAtTheLimit(t *testing.T) {
+	pool := openPool(t)
+	w := newWorkerWith(t, pool, partition, func(cfg *readmodel.BalanceConfig) { cfg.ParkLimit = 2 })
+	w.claim("me", projection.NoOffset)
+	poison := `{"eventId":"p-2","eventType":"FundsCredited","accountId":"a","version":2,"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":1,"currency":"EUR"}}`
+	w.judge(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 5, "1", "EUR"), poison)
+	w.mustFlush()
+	for hold, err := range readmodel.Gaps(t.Context(), pool) {
+		if err != nil || hold.Expected != 2 || hold.Class != "malformed_payload" && hold.Class != "invalid_amount" {
+			t.Errorf("gap %+v, error %v; want the poison event as the hole", hold, err)
+		}
+	}
+	done, err := newRepair(t, pool, 0).Skip(t.Context(), skipOf("a", 2))
+	if err != nil || done.EventID != "p-2" {
+		t.Errorf("skipped %+v, error %v; want the id of the event that was passed over", done, err)
+	}
+}
