@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -35,11 +36,13 @@ var (
 
 // fetcher fetches one range of a partition, answer by answer, from its leader.
 type fetcher struct {
-	reader  *Reader
-	span    offsetRange // what is left
-	leader  int32
-	topicID kadm.TopicID
-	located bool
+	reader *Reader
+	span   offsetRange // what is left
+	// patience is how long a leader is looked for.
+	patience  time.Duration
+	partition kadm.PartitionDetail // as the brokers have told last
+	topicID   kadm.TopicID
+	located   bool
 }
 
 // fetch returns the next records, possibly none, and moves span.next behind all
@@ -53,7 +56,7 @@ type fetcher struct {
 func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	empty := 0
+	began, empty := time.Now(), 0
 	for {
 		records, err := f.fetchOnce(ctx)
 		if errors.Is(err, errNoData) {
@@ -63,7 +66,7 @@ func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
 			f.span.next = f.span.end
 			return nil, nil
 		}
-		if err == nil || !passing(err) {
+		if err == nil || !passing(err) || time.Since(began) >= f.patience && leaderless(err) {
 			return records, err
 		}
 		f.located = false
@@ -93,7 +96,13 @@ func (f *fetcher) fetchOnce(ctx context.Context) ([]*kgo.Record, error) {
 
 // passing reports that another broker, or the same a little later, may answer.
 func passing(err error) bool {
-	return errors.Is(err, errNoData) || errors.Is(err, errThrottled) || kerr.IsRetriable(err) || kgo.IsRetryableBrokerErr(err)
+	return errors.Is(err, errNoData) || errors.Is(err, errThrottled) || leaderless(err)
+}
+
+// leaderless reports that the partition's leader is away, or is one no more.
+func leaderless(err error) bool {
+	var unreachable *net.OpError // the client leaves it to its user to ask another broker
+	return kerr.IsRetriable(err) || kgo.IsRetryableBrokerErr(err) || errors.As(err, &unreachable)
 }
 
 // take decodes an answer.
@@ -123,6 +132,9 @@ func (f *fetcher) skipToStart(ctx context.Context) error {
 		return err
 	}
 	start, known := starts[f.span.partition]
+	if start.Err != nil {
+		return start.Err
+	}
 	if !known || start.Offset <= f.span.next {
 		if f.span.full {
 			return errCutBack
@@ -147,10 +159,14 @@ func (f *fetcher) locate(ctx context.Context) error {
 	if !exists || !known {
 		return errors.New("the partition was deleted while it was read")
 	}
-	if partition.Err != nil {
+	f.partition = partition
+	switch {
+	case partition.Err != nil:
 		return partition.Err
+	case partition.Leader < 0:
+		return kerr.LeaderNotAvailable
 	}
-	f.leader, f.topicID, f.located = partition.Leader, detail.ID, true
+	f.topicID, f.located = detail.ID, true
 	return nil
 }
 
@@ -171,7 +187,7 @@ func (f *fetcher) request(ctx context.Context) (*kmsg.FetchResponseTopicPartitio
 	request.MaxBytes = fetchBytes
 	request.Topics = []kmsg.FetchRequestTopic{topic}
 
-	response, err := request.RequestWith(ctx, f.reader.client.Broker(int(f.leader)))
+	response, err := request.RequestWith(ctx, f.reader.client.Broker(int(f.partition.Leader)))
 	if err != nil {
 		return nil, err
 	}

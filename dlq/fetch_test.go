@@ -160,6 +160,55 @@ func TestReaderFollowsTheLeader(t *testing.T) {
 	}
 }
 
+// TestReaderLeavesPartitionsThatLoseTheirLeader: the others are read, and only the first is
+// waited for.
+func TestReaderLeavesPartitionsThatLoseTheirLeader(t *testing.T) {
+	cluster := newCluster(t, kfake.SeedTopics(4, deadTopic))
+	fill(t, cluster, 4, 40)
+	r := newReader(t, cluster)
+	r.patience = 100 * time.Millisecond
+	asked := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Metadata}, Topic: deadTopic, Count: -1, Observe: true})
+	var lost, tries []int32
+	got, away := map[int32]int{}, false
+	for record, err := range r.Records(soon(t), Scope{}) {
+		var partition *PartitionError
+		switch {
+		case errors.As(err, &partition):
+			lost, tries = append(lost, partition.Partition), append(tries, int32(asked.Hits()))
+		case err != nil:
+			t.Fatal(err)
+		default:
+			got[record.Partition]++
+		}
+		if !away { // partition 0 is being read
+			away = true
+			loseLeader(cluster, 1)
+			loseLeader(cluster, 2)
+		}
+	}
+	if got[0] != 10 || got[1] != 0 || got[2] != 0 || got[3] != 10 || !slices.Equal(lost, []int32{1, 2}) {
+		t.Fatalf("read %v, lost %v", got, lost)
+	}
+	if first, second := tries[0], tries[1]-tries[0]; first < 5 || second > 2 {
+		t.Errorf("asked %d times who leads the first of them, %d times of the second", first, second)
+	}
+	if _, err := r.ReadAt(soon(t), 3, 4); err != nil {
+		t.Errorf("another partition: %v", err)
+	}
+	_, err := r.ReadAt(soon(t), 2, 4)
+	if partition := (*PartitionError)(nil); !errors.As(err, &partition) || !errors.Is(err, kerr.LeaderNotAvailable) {
+		t.Errorf("a partition without a leader: %v", err)
+	}
+}
+
+// loseLeader has the brokers say that nobody leads a partition.
+func loseLeader(cluster *kfake.Cluster, partition int32) *kfake.FaultHandle {
+	return cluster.Fault(kfake.Fault{
+		Keys:  []kmsg.Key{kmsg.Metadata, kmsg.ListOffsets, kmsg.Fetch},
+		Topic: deadTopic, Partitions: []int32{partition}, Err: kerr.LeaderNotAvailable, Count: -1,
+	})
+}
+
 func TestReaderErrors(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
 	fill(t, cluster, 1, 3)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -19,16 +18,17 @@ var ErrNoRecord = errors.New("no record there")
 
 // Reader reads a DLQ topic. It keeps no state between calls.
 type Reader struct {
-	client *kgo.Client
-	adm    *kadm.Client
-	topic  string
-	pause  time.Duration // between two tries
+	client   *kgo.Client
+	adm      *kadm.Client
+	topic    string
+	pause    time.Duration // between two tries
+	patience time.Duration // with a partition whose leader is away
 }
 
 // NewReader reads topic through client, which needs neither consumer nor group
 // options. The caller keeps and closes the client.
 func NewReader(client *kgo.Client, topic string) *Reader {
-	return &Reader{client: client, adm: kadm.NewClient(client), topic: topic, pause: defaultPause}
+	return &Reader{client: client, adm: kadm.NewClient(client), topic: topic, pause: defaultPause, patience: answerTimeout}
 }
 
 // Scope says what to read.
@@ -48,17 +48,24 @@ type Progress struct {
 // Records streams the committed records of the topic, one partition after the
 // other, each in offset order, from its first to its last stable offset as they
 // stood when the iteration began. It holds one fetch at a time. A topic that
-// does not exist is an empty one. An error ends the iteration; it comes with a
-// nil record.
+// does not exist is an empty one. An error comes with a nil record. It ends the
+// iteration unless it is a *PartitionError: the partition is left there, and the
+// iteration goes on with the next one. Partitions that cannot be read from the start
+// come before all records.
 //
 // A record shares memory with those fetched beside it: what is kept should be
 // copied.
 func (r *Reader) Records(ctx context.Context, scope Scope) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
-		ranges, err := r.ranges(ctx, scope.Partitions)
+		ranges, lost, err := r.ranges(ctx, scope.Partitions)
 		if err != nil {
 			yield(nil, err)
 			return
+		}
+		for _, err := range lost {
+			if !yield(nil, err) {
+				return
+			}
 		}
 		progress := &tally{report: scope.Progress}
 		for _, span := range ranges {
@@ -72,10 +79,14 @@ func (r *Reader) Records(ctx context.Context, scope Scope) iter.Seq2[*kgo.Record
 	}
 }
 
-// ReadAt returns the record at one place, or ErrNoRecord.
+// ReadAt returns the record at one place, ErrNoRecord, or a *PartitionError when its
+// partition cannot be read.
 func (r *Reader) ReadAt(ctx context.Context, partition int32, offset int64) (*kgo.Record, error) {
-	ranges, err := r.ranges(ctx, []int32{partition})
+	ranges, lost, err := r.ranges(ctx, []int32{partition})
 	if err != nil {
+		return nil, err
+	}
+	for _, err := range lost {
 		return nil, err
 	}
 	for _, span := range ranges {
@@ -103,46 +114,22 @@ type offsetRange struct {
 	full      bool // see Span
 }
 
-// ranges lists what there is to read, by partition. The end is the last stable
-// offset: behind it a transaction is open, and waiting for it may take for ever.
-func (r *Reader) ranges(ctx context.Context, only []int32) ([]offsetRange, error) {
-	starts, err := r.listed(ctx, r.adm.ListStartOffsets)
+// ranges lists what there is to read, by partition, and which partitions cannot be read.
+func (r *Reader) ranges(ctx context.Context, only []int32) (ranges []offsetRange, lost []*PartitionError, err error) {
+	all, _, err := r.Extents(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	ends, err := r.listed(ctx, r.adm.ListCommittedOffsets)
-	if err != nil {
-		return nil, err
-	}
-	var ranges []offsetRange
-	for partition, start := range starts {
-		end, known := ends[partition]
-		if !known || only != nil && !slices.Contains(only, partition) {
-			continue
+	for _, e := range all.Partitions {
+		switch {
+		case only != nil && !slices.Contains(only, e.Partition):
+		case e.Err != nil:
+			lost = append(lost, e.Err)
+		default:
+			ranges = append(ranges, offsetRange{partition: e.Partition, next: e.Start, end: e.End})
 		}
-		ranges = append(ranges, offsetRange{partition: partition, next: start.Offset, end: max(start.Offset, end.Offset)})
 	}
-	slices.SortFunc(ranges, func(a, b offsetRange) int { return int(a.partition) - int(b.partition) })
-	return ranges, nil
-}
-
-type lister func(context.Context, ...string) (kadm.ListedOffsets, error)
-
-// listed returns offsets by partition; none for a topic that does not exist.
-func (r *Reader) listed(ctx context.Context, list lister) (map[int32]kadm.ListedOffset, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	all, err := list(ctx, r.topic)
-	if err == nil {
-		err = all.Error()
-	}
-	if errors.Is(err, kerr.UnknownTopicOrPartition) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list offsets of topic %q: %w", r.topic, r.explain(err))
-	}
-	return all[r.topic], nil
+	return ranges, lost, nil
 }
 
 // explain names the grant that a reader lacks.
@@ -155,13 +142,17 @@ func (r *Reader) explain(err error) error {
 
 // readRange yields the records of one range and reports whether to go on.
 func (r *Reader) readRange(ctx context.Context, span offsetRange, progress *tally, yield func(*kgo.Record, error) bool) bool {
-	f := fetcher{reader: r, span: span}
+	f := fetcher{reader: r, span: span, patience: r.patience, partition: kadm.PartitionDetail{Leader: -1}}
+	if progress.lost {
+		f.patience = 0
+	}
 	for f.span.next < f.span.end {
 		before := f.span.next
 		records, err := f.fetch(ctx)
 		if err != nil {
-			yield(nil, fmt.Errorf("read topic %q partition %d at offset %d: %w", r.topic, span.partition, before, r.explain(err)))
-			return false
+			others, err := f.failure(ctx, before, err)
+			progress.lost = true
+			return yield(nil, err) && others
 		}
 		for _, record := range records {
 			if record.Offset < span.end && !yield(record, nil) {
@@ -173,10 +164,24 @@ func (r *Reader) readRange(ctx context.Context, span offsetRange, progress *tall
 	return true
 }
 
-// tally adds up progress.
+// failure is what a failed fetch means; others says whether other partitions may be read
+// all the same.
+func (f *fetcher) failure(ctx context.Context, at int64, err error) (others bool, failure error) {
+	ended := ctx.Err() != nil
+	if unauthorized(err) || ended && errors.Is(err, ctx.Err()) {
+		return false, fmt.Errorf("read topic %q partition %d at offset %d: %w", f.reader.topic, f.span.partition, at, f.reader.explain(err))
+	}
+	return !ended, f.reader.unreadable(f.partition, f.span.partition, err)
+}
+
+// tally adds up progress over the partitions that are read one after the other.
 type tally struct {
 	done, total int64
 	report      func(Progress)
+	// lost: a partition could not be read to its end. The first one that has lost its
+	// leader is waited for, as in any election. Then the next ones have had that time too:
+	// a broker leads many, and nobody waits for each of them in turn.
+	lost bool
 }
 
 func (t *tally) add(offsets int64) {
