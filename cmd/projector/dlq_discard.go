@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -41,13 +42,13 @@ func (c *dlqDiscardCmd) Run(ctx context.Context, std *streams) error {
 		return err
 	}
 	defer tools.close()
-	s := &scan{dlqTools: tools, selection: chosen, progress: newProgress(std.err, "read")}
+	s := &scan{dlqTools: tools, selection: chosen, whole: c.Yes, progress: newProgress(std.err, "read")}
 	list := newLetterList(std.out, c.json())
 	var chosenNow []*deadLetter
 	err = s.each(ctx, func(d *deadLetter) (err error) {
 		if chosenNow = append(chosenNow, d); len(chosenNow) == scanRecords {
 			err = c.discard(ctx, tools, list, chosenNow)
-			chosenNow = chosenNow[:0]
+			chosenNow, s.changed = chosenNow[:0], true
 		}
 		return err
 	})
@@ -61,11 +62,10 @@ func (c *dlqDiscardCmd) Run(ctx context.Context, std *streams) error {
 		}
 		return err
 	}
-	s.warnForeign(std)
-	if err := list.end("nothing to discard\n"); err != nil {
+	if err := list.end(s.nothing("nothing to discard\n")); err != nil {
 		return err
 	}
-	return c.summarize(std, list.n)
+	return errors.Join(c.summarize(std, list.n), s.finish(std))
 }
 
 // discard records that dead letters are discarded, if that is wanted, and then says so.

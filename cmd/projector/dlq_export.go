@@ -45,7 +45,10 @@ func (c *dlqExportCmd) Run(ctx context.Context, std *streams) (err error) {
 	if err != nil {
 		return err
 	}
-	s.warnForeign(std)
+	return errors.Join(c.report(std, n), s.finish(std))
+}
+
+func (c *dlqExportCmd) report(std *streams, n int) error {
 	if c.File != stdio && c.json() {
 		return printJSON(std.out, exportDocument{n, c.File})
 	}
@@ -53,7 +56,7 @@ func (c *dlqExportCmd) Run(ctx context.Context, std *streams) (err error) {
 	if c.File == stdio {
 		said, where = std.err, "standard output"
 	}
-	_, err = fmt.Fprintf(said, "exported %d dead letters to %s\n", n, where)
+	_, err := fmt.Fprintf(said, "exported %d dead letters to %s\n", n, where)
 	return err
 }
 

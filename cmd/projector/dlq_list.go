@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -61,8 +62,15 @@ func (c *dlqListCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return err
 	}
-	s.warnForeign(std)
-	return list.end("no dead letters\n")
+	return errors.Join(list.end(s.nothing("no dead letters\n")), s.finish(std))
+}
+
+// nothing is what is said when there was nothing: not when it is not known.
+func (s *scan) nothing(text string) string {
+	if len(s.unread.lost) > 0 {
+		return ""
+	}
+	return text
 }
 
 // letterList prints dead letters as they come.

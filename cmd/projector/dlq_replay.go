@@ -58,7 +58,7 @@ func (c *dlqReplayCmd) Run(ctx context.Context, std *streams) error {
 	defer tools.close()
 	r := &replay{
 		cmd: c, std: std,
-		scan:    scan{dlqTools: tools, selection: chosen, payload: true, progress: newProgress(std.err, "read")},
+		scan:    scan{dlqTools: tools, selection: chosen, payload: true, whole: c.Yes, progress: newProgress(std.err, "read")},
 		letters: tools.letters(c.Rate),
 	}
 	return r.run(ctx)
@@ -111,6 +111,9 @@ func (r *replay) run(ctx context.Context) error {
 	if printErr := r.print(); err == nil {
 		err = printErr
 	}
+	if lost := r.finish(r.std); err == nil {
+		err = lost
+	}
 	return err
 }
 
@@ -120,9 +123,7 @@ func (r *replay) gather(ctx context.Context) error {
 	if r.cmd.FromFile != "" {
 		return r.gatherFile(ctx)
 	}
-	err := r.each(ctx, r.keep)
-	r.warnForeign(r.std)
-	return err
+	return r.each(ctx, r.keep)
 }
 
 // keep keeps a dead letter; of one that is passed not its payload, which nobody needs.

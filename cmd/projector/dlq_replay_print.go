@@ -96,7 +96,7 @@ func (r *replay) summary() string {
 			parts = append(parts, strconv.Itoa(counts[name])+" "+name)
 		}
 	}
-	text := cmp.Or(strings.Join(parts, ", "), "nothing to replay")
+	text := cmp.Or(strings.Join(parts, ", "), r.nothing("nothing to replay"), "nothing to replay in the other partitions")
 	if !r.cmd.Yes && len(r.items) > 0 {
 		text += "; nothing was changed, add --yes to do it"
 	}

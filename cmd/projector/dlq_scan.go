@@ -41,17 +41,30 @@ type deadLetter struct {
 type scan struct {
 	*dlqTools
 	selection
-	payload  bool // keep key, value and headers
+	payload bool // keep key, value and headers
+	// whole: what is chosen is acted upon, so a partition that cannot be read ends the scan.
+	whole    bool
+	changed  bool // something has been acted upon already
+	unread   unread
 	progress *progress
 	foreign  int            // records that are no dead letters
 	others   map[string]int // dead letters of other projections
 	names    map[string]string
 }
 
-// each calls fn with every chosen dead letter of the topic, in the topic's order.
+// each calls fn with every chosen dead letter of the topic, in the topic's order. Partitions
+// that cannot be read are kept in unread.
 func (s *scan) each(ctx context.Context, fn func(*deadLetter) error) error {
 	chunk, size := []*deadLetter{}, 0
 	for record, err := range s.records(ctx) {
+		var lost *dlq.PartitionError
+		if errors.As(err, &lost) && !s.whole {
+			s.unread.add(lost)
+			continue
+		}
+		if lost != nil {
+			return s.refuse(ctx, lost)
+		}
 		if err != nil {
 			return err
 		}
@@ -152,8 +165,11 @@ func (s *scan) places(ctx context.Context) iter.Seq2[*kgo.Record, error] {
 				if errors.Is(err, dlq.ErrNoRecord) {
 					continue
 				}
-				if !yield(record, err) || err != nil {
+				if !yield(record, err) {
 					return
+				}
+				if err != nil {
+					break // of this partition; whoever cannot go on has said so
 				}
 			}
 		}
@@ -233,12 +249,15 @@ func (s *scan) countOther(name string) {
 	s.others[strings.Clone(name)]++
 }
 
-// warnForeign tells of records that are no dead letters, or not of this projection.
-func (s *scan) warnForeign(std *streams) {
+// finish tells of records that are no dead letters, or not of this projection, and of
+// partitions that could not be read: then it answers an incompleteError.
+func (s *scan) finish(std *streams) error {
 	if s.foreign > 0 {
 		_, _ = fmt.Fprintf(std.err, "%d records of topic %s are no dead letters and were passed over\n", s.foreign, s.topic)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.others)) {
 		_, _ = fmt.Fprintf(std.err, "%d dead letters are of projection %s, see --projection\n", s.others[name], printable(name))
 	}
+	s.unread.topic = s.topic
+	return s.unread.explain(std.err)
 }

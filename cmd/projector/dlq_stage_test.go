@@ -35,11 +35,17 @@ func newStage(t *testing.T) *stage {
 	return stageOn(t, devtest.Broker(t).Addrs())
 }
 
-// stageOn is a stage on given brokers.
+// stageOn is a stage on given brokers, its topic of one partition.
 func stageOn(t *testing.T, brokers []string) *stage {
 	t.Helper()
+	return stageOf(t, brokers, 1)
+}
+
+// stageOf is a stage on given brokers, its topic of so many partitions.
+func stageOf(t *testing.T, brokers []string, partitions int32) *stage {
+	t.Helper()
 	s := &stage{t: t, url: devtest.Database(t), addrs: brokers}
-	s.topic = devtest.Topic(t, s.addrs, 1)
+	s.topic = devtest.Topic(t, s.addrs, partitions)
 	var err error
 	if s.pool, err = readmodel.OpenPool(t.Context(), s.url); err != nil {
 		t.Fatal(err)
@@ -164,7 +170,7 @@ func (s *stage) consuming(do func()) {
 	go func() {
 		ended <- execute(ctx, s.servers([]string{"run", "--listen=127.0.0.1:0"}), &bytes.Buffer{}, &stderr)
 	}()
-	s.await("SELECT coalesce(max(next_offset), 0) = $1 FROM projector_position WHERE projection = $2",
+	s.await("SELECT coalesce(sum(next_offset), 0) = $1 FROM projector_position WHERE projection = $2",
 		s.produced, cmp.Or(os.Getenv("PROJECTION"), readmodel.BalanceName))
 	if do != nil {
 		do()

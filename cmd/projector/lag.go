@@ -25,8 +25,8 @@ type lagDocument struct {
 	Topic      string   `json:"topic"`
 	Partition  int32    `json:"partition"`
 	Position   *int64   `json:"position"`
-	End        int64    `json:"end"`
-	LagRecords int64    `json:"lag_records"`
+	End        *int64   `json:"end"`
+	LagRecords *int64   `json:"lag_records"`
 	LagSeconds *float64 `json:"lag_seconds"`
 }
 
@@ -48,10 +48,12 @@ func (c *lagCmd) Run(ctx context.Context, std *streams) error {
 	defer pool.Close()
 	defer client.Close()
 	view := newLagView(pool, client, c.group(), c.Topic)
-	if err := c.look(within, std, view); err != nil || !c.Watch {
+	err = c.look(within, std, view)
+	var some incompleteError
+	if !c.Watch || err != nil && !errors.As(err, &some) {
 		return err
 	}
-	return c.watch(ctx, std, view)
+	return c.watch(ctx, std, view, err)
 }
 
 func (c *lagCmd) validate() error {
@@ -62,18 +64,21 @@ func (c *lagCmd) validate() error {
 }
 
 // watch looks again and again. A look that fails is told and the next one tried:
-// the outage is what somebody is watching.
-func (c *lagCmd) watch(ctx context.Context, std *streams, view *lagView) error {
+// the outage is what somebody is watching. err is that of the look before.
+func (c *lagCmd) watch(ctx context.Context, std *streams, view *lagView, err error) error {
 	tick := time.NewTicker(c.Interval)
 	defer tick.Stop()
 	for {
+		if err != nil {
+			_, _ = fmt.Fprintf(std.err, "projector: %s\n", errclass.Safe(err))
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return nil // the usual way to end it
 		}
 		within, cancel := context.WithTimeout(ctx, oneShotWithin)
-		err := c.look(within, std, view)
+		err = c.look(within, std, view)
 		cancel()
 		var wrote outputError
 		switch {
@@ -81,8 +86,6 @@ func (c *lagCmd) watch(ctx context.Context, std *streams, view *lagView) error {
 			return nil
 		case errors.As(err, &wrote):
 			return err
-		case err != nil:
-			_, _ = fmt.Fprintf(std.err, "projector: %s\n", errclass.Safe(err))
 		}
 	}
 }
@@ -92,7 +95,8 @@ type outputError struct{ error }
 
 func (e outputError) Unwrap() error { return e.error }
 
-// look reads the lag and prints it.
+// look reads the lag and prints it. It answers an incompleteError when not all of it is
+// known.
 func (c *lagCmd) look(ctx context.Context, std *streams, view *lagView) error {
 	partitions, err := view.read(ctx)
 	if err != nil {
@@ -101,10 +105,14 @@ func (c *lagCmd) look(ctx context.Context, std *streams, view *lagView) error {
 	if err := c.print(std, view, partitions); err != nil {
 		return outputError{err}
 	}
-	return nil
+	lost := view.unread(partitions)
+	return lost.explain(std.err)
 }
 
 func (c *lagCmd) print(std *streams, view *lagView, partitions []partitionLag) error {
+	if !c.json() && c.Watch && movesCursor(std.out) {
+		_, _ = fmt.Fprint(std.out, "\x1b[H\x1b[2J") // from the top of an empty screen
+	}
 	for _, remark := range view.remarks(partitions) {
 		_, _ = fmt.Fprintln(std.err, remark)
 	}
@@ -117,9 +125,6 @@ func (c *lagCmd) print(std *streams, view *lagView, partitions []partitionLag) e
 		}
 		return lines.flush()
 	}
-	if c.Watch && movesCursor(std.out) {
-		_, _ = fmt.Fprint(std.out, "\x1b[H\x1b[2J") // from the top of an empty screen
-	}
 	return c.printTable(std, partitions)
 }
 
@@ -128,29 +133,38 @@ func (c *lagCmd) printTable(std *streams, partitions []partitionLag) error {
 	t := newTable(std.out, "", column{name: "PARTITION", width: 9, right: true}, number("POSITION"), number("END"),
 		number("RECORDS"), column{name: "BEHIND", width: 8, right: true})
 	t.header()
-	var (
-		records int64
-		age     = new(time.Duration)
-	)
+	records, age := new(int64), new(time.Duration)
 	for i := range partitions {
 		p := &partitions[i]
-		t.row(strconv.Itoa(int(p.partition)), versionText(p.position), strconv.FormatInt(p.end, 10),
-			strconv.FormatInt(p.records, 10), lagText(p.age))
-		records += p.records
-		if p.age == nil || age == nil {
-			age = nil
-		} else {
-			age = new(max(*age, *p.age))
-		}
+		t.row(strconv.Itoa(int(p.partition)), versionText(p.position), offsetText(p.end), offsetText(p.records), lagText(p.age))
+		records = together(records, p.records, func(a, b int64) int64 { return a + b })
+		age = together(age, p.age, func(a, b time.Duration) time.Duration { return max(a, b) })
 	}
-	t.row("total", "", "", strconv.FormatInt(records, 10), lagText(age))
+	t.row("total", "", "", offsetText(records), lagText(age))
 	return t.flush()
 }
 
-// lagText is an age; a dash when it is not known.
+// together is not known when one of both is not.
+func together[T any](a, b *T, do func(a, b T) T) *T {
+	if a == nil || b == nil {
+		return nil
+	}
+	return new(do(*a, *b))
+}
+
+// notKnown is what a table has in the place of what Kafka could not be asked for.
+const notKnown = "?"
+
+func offsetText(offset *int64) string {
+	if offset == nil {
+		return notKnown
+	}
+	return strconv.FormatInt(*offset, 10)
+}
+
 func lagText(age *time.Duration) string {
 	if age == nil {
-		return "-"
+		return notKnown
 	}
 	return ageText(*age)
 }

@@ -1,17 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
@@ -25,35 +21,37 @@ import (
 // database and the ends in Kafka.
 type lagView struct {
 	pool         *pgxpool.Pool
-	adm          *kadm.Client
 	reader       *dlq.Reader
 	group, topic string
 }
 
 func newLagView(pool *pgxpool.Pool, client *kgo.Client, group, topic string) *lagView {
-	return &lagView{pool: pool, adm: kadm.NewClient(client), reader: dlq.NewReader(client, topic), group: group, topic: topic}
+	return &lagView{pool: pool, reader: dlq.NewReader(client, topic), group: group, topic: topic}
 }
 
 // partitionLag is how far one partition is behind.
 type partitionLag struct {
 	partition int32
-	position  *int64 // the next record to project; nil: none is stored
-	recreated bool   // a position is stored, of another topic of this name
-	start     int64  // the first offset there is
-	end       int64  // behind the last committed record
-	records   int64
+	position  *int64         // the next record to project; nil: none is stored
+	recreated bool           // a position is stored, of another topic of this name
+	start     int64          // the first offset there is; 0 when end is not known
+	end       *int64         // behind the last committed record; nil: not known
+	records   *int64         // from the position to the end; nil: not known
 	age       *time.Duration // of the oldest record not projected; nil: not known
+	// unread is why something is not known; nil when nobody is to blame.
+	unread *dlq.PartitionError
 }
 
 const (
 	// agesAtOnce is how many partitions are asked for their oldest record at a time.
 	agesAtOnce = 8
-	// ageWithin bounds the search for it: a long stretch of aborted transactions may
-	// lie before it, and the rest must not wait for that.
-	ageWithin = 10 * time.Second
+	// agesWithin bounds the search for all of them: a long stretch of aborted transactions
+	// may lie before one, and the rest must not wait for that.
+	agesWithin = 10 * time.Second
 )
 
-// read reads the lag of all partitions, in order.
+// read reads the lag of all partitions, in order. Of one that Kafka cannot be asked for it
+// has the position.
 func (v *lagView) read(ctx context.Context) ([]partitionLag, error) {
 	// The positions first: they only grow, so none can be beyond its end.
 	stored, err := readmodel.LoadPositions(ctx, v.pool, v.group, v.topic)
@@ -64,42 +62,37 @@ func (v *lagView) read(ctx context.Context) ([]partitionLag, error) {
 	if err != nil {
 		return nil, err
 	}
-	ages, searching := errgroup.WithContext(ctx)
+	within, cancel := context.WithTimeout(ctx, agesWithin)
+	defer cancel()
+	ages, searching := errgroup.WithContext(within)
 	ages.SetLimit(agesAtOnce)
 	for i := range partitions {
 		ages.Go(func() error { return v.findAge(searching, &partitions[i]) })
 	}
-	return partitions, ages.Wait()
+	if err := ages.Wait(); err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
+		return nil, err
+	}
+	return partitions, nil
 }
 
 // ends lists the partitions with their positions and ends.
 func (v *lagView) ends(ctx context.Context, stored []projection.StoredPosition) ([]partitionLag, error) {
-	topics, err := v.adm.ListTopics(ctx, v.topic)
+	extents, exists, err := v.reader.Extents(ctx)
 	if err != nil {
 		return nil, err
 	}
-	topic := topics[v.topic]
-	if errors.Is(topic.Err, kerr.UnknownTopicOrPartition) {
+	if !exists {
 		return nil, refusef("topic %q does not exist", v.topic)
 	}
-	if topic.Err != nil {
-		return nil, fmt.Errorf("topic %q: %w", v.topic, topic.Err)
+	partitions := make([]partitionLag, len(extents.Partitions))
+	for i, e := range extents.Partitions {
+		p := partitionLag{partition: e.Partition, unread: e.Err}
+		p.place(stored, extents.TopicID)
+		if e.Err == nil {
+			p.reaches(e.Start, e.End)
+		}
+		partitions[i] = p
 	}
-	starts, err := v.adm.ListStartOffsets(ctx, v.topic)
-	if err := cmp.Or(err, starts.Error()); err != nil {
-		return nil, fmt.Errorf("list the first offsets of topic %q: %w", v.topic, err)
-	}
-	ends, err := v.adm.ListCommittedOffsets(ctx, v.topic)
-	if err := cmp.Or(err, ends.Error()); err != nil {
-		return nil, fmt.Errorf("list the ends of topic %q: %w", v.topic, err)
-	}
-	var partitions []partitionLag
-	for number, end := range ends[v.topic] {
-		p := partitionLag{partition: number, start: starts[v.topic][number].Offset, end: end.Offset}
-		p.place(stored, topic.ID.String())
-		partitions = append(partitions, p)
-	}
-	slices.SortFunc(partitions, func(a, b partitionLag) int { return int(a.partition - b.partition) })
 	return partitions, nil
 }
 
@@ -114,7 +107,12 @@ func (p *partitionLag) place(stored []projection.StoredPosition, topicID string)
 			p.position = &stored[i].Next
 		}
 	}
-	p.records = max(0, p.end-p.next())
+}
+
+// reaches takes note of how far the partition's log reaches.
+func (p *partitionLag) reaches(start, end int64) {
+	p.start, p.end = start, &end
+	p.records = new(max(0, end-p.next()))
 }
 
 // next is the first record that is not projected.
@@ -127,13 +125,14 @@ func (p *partitionLag) next() int64 {
 
 // findAge sets the age of the oldest record that is not projected.
 func (v *lagView) findAge(ctx context.Context, p *partitionLag) error {
-	if p.records == 0 {
+	if p.end == nil {
+		return nil
+	}
+	if *p.records == 0 {
 		p.age = new(time.Duration)
 		return nil
 	}
-	within, cancel := context.WithTimeout(ctx, ageWithin)
-	defer cancel()
-	record, err := v.reader.First(within, dlq.Span{Partition: p.partition, From: p.next(), To: p.end})
+	record, err := v.reader.First(ctx, dlq.Span{Partition: p.partition, From: p.next(), To: *p.end})
 	switch {
 	case err == nil:
 		if at := consumer.TimestampOf(record); at > 0 {
@@ -141,7 +140,8 @@ func (v *lagView) findAge(ctx context.Context, p *partitionLag) error {
 		}
 	case errors.Is(err, dlq.ErrNoRecord): // markers of transactions only: nothing waits
 		p.age = new(time.Duration)
-	case within.Err() == nil || ctx.Err() != nil:
+	case errors.As(err, &p.unread): // it has lost its leader since
+	default:
 		return err
 	}
 	return nil
@@ -167,6 +167,17 @@ func (v *lagView) remarks(partitions []partitionLag) []string {
 		remarks = append(remarks, fmt.Sprintf("group %s has no position in topic %s: nothing of it is projected yet", v.group, v.topic))
 	}
 	return remarks
+}
+
+// unread are the partitions that Kafka could not be asked for.
+func (v *lagView) unread(partitions []partitionLag) unread {
+	u := unread{topic: v.topic}
+	for i := range partitions {
+		if lost := partitions[i].unread; lost != nil {
+			u.add(lost)
+		}
+	}
+	return u
 }
 
 func (p *partitionLag) document(topic string) lagDocument {

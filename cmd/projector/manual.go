@@ -74,6 +74,7 @@ var manual = map[string]manualPage{
 	"dlq list": {
 		about: "Reads the DLQ topic from its beginning and holds each letter against the read model: open (somebody has to act), ready " +
 			"(would apply now), waiting (behind a hole), resolved (passed), discarded. A DLQ topic that does not exist is an empty one.",
+		status: "1 also when a partition of the DLQ topic cannot be read; the dead letters of the others are listed.",
 		examples: []example{
 			{"What somebody must look at", "projector dlq list --status=open --since=24h"},
 			{"All of one account", "projector dlq list --account=acc-00000042"},
@@ -90,7 +91,8 @@ var manual = map[string]manualPage{
 		},
 	},
 	"dlq export": {
-		about: "Writes whole records, payload included: treat the file as you treat the topic. An existing file is not overwritten.",
+		about:  "Writes whole records, payload included: treat the file as you treat the topic. An existing file is not overwritten.",
+		status: "1 also when a partition of the DLQ topic cannot be read; the dead letters of the others are exported.",
 		examples: []example{
 			{"What is open, to correct it", "projector dlq export --status=open --file=letters.jsonl"},
 			{"To standard output", "projector dlq export --class=malformed_payload --since=7d > letters.jsonl"},
@@ -99,6 +101,7 @@ var manual = map[string]manualPage{
 	"dlq replay": {
 		about: "Judges each letter as its event would be judged now and, with --yes, applies those that fit, in the order of account " +
 			"and version, beside running consumers. Without --yes it prints the plan and changes nothing. Each repair is audited in dlq_action.",
+		status: "1 also when a partition of the DLQ topic cannot be read: nothing is changed then, unless --dlq-partition names others.",
 		examples: []example{
 			{"What would become of an account's letters", "projector dlq replay --account=acc-00000042"},
 			{"Do it", "projector dlq replay --account=acc-00000042 --yes"},
@@ -112,6 +115,7 @@ var manual = map[string]manualPage{
 	"dlq discard": {
 		about: "Discarded letters are no longer listed as open, and are replayed only when they are asked for. The letters stay in the " +
 			"topic; who discarded them and why stays in dlq_action. Without --yes it only lists them.",
+		status: "1 also when a partition of the DLQ topic cannot be read: nothing is changed then, unless --dlq-partition names others.",
 		examples: []example{
 			{"What would be discarded", "projector dlq discard --class=unknown_event_type --until=30d --reason='test events of March'"},
 			{"One letter, for good", "projector dlq discard --dlq-partition=3 --dlq-offset=1042 --reason='see INC-1234' --yes"},
@@ -144,7 +148,8 @@ var manual = map[string]manualPage{
 	},
 	"lag": {
 		about: "Compares the stored positions with the ends of the partitions; it needs Kafka and the database only, no running " +
-			"instance. RECORDS is what is not projected yet, BEHIND the age of the oldest of it.",
+			"instance. RECORDS is what is not projected yet, BEHIND the age of the oldest of it; a question mark is what Kafka could not be asked for.",
+		status: "1 also when a partition has no leader; the others are shown. --watch shows them and goes on.",
 		examples: []example{
 			{"Once", "projector lag"},
 			{"Watch it shrink", "projector lag --watch --interval=5s"},
