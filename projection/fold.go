@@ -159,19 +159,22 @@ func (f *Fold) judgeRecord(a *account, r *Judgeable, judgedBefore bool) {
 // judge is State.Judge, unless PostgreSQL has refused what it would write.
 func (f *Fold) judge(a *account, rec *Record, d *event.Decoded, judgedBefore bool) (State, Verdict) {
 	state := f.cache.hot.state(a)
-	next, v := state.Judge(d, judgedBefore)
+	if reason := f.refusal(rec.Place()); reason != "" {
+		return state.JudgeRefused(d, judgedBefore, reason)
+	}
+	return state.Judge(d, judgedBefore)
+}
+
+// refusal is why PostgreSQL has refused a record that is judged now; empty: it has not.
+func (f *Fold) refusal(p Place) string {
 	if len(f.rejected) == 0 {
-		return next, v
+		return ""
 	}
-	reason, refused := f.rejected[rec.Place()]
-	if !refused {
-		return next, v
+	reason, refused := f.rejected[p]
+	if refused {
+		f.answered = append(f.answered, p)
 	}
-	f.answered = append(f.answered, rec.Place())
-	if next.Version == state.Version {
-		return next, v
-	}
-	return state, deadLettered(event.RejectedByDatabase, reason)
+	return reason
 }
 
 // conclude counts the verdict and, for a dead letter, keeps the letter and parks

@@ -65,16 +65,16 @@ func (f *Fold) healed(a *account) {
 	f.healing = f.healing[:last]
 }
 
-// healWith applies one parked event; false when it does not fit or cannot be applied.
+// healWith looks at one parked event of the database; false when none behind it can be
+// applied.
 func (f *Fold) healWith(a *account, p *Parked) bool {
 	version, class := p.Decoded.Event.Version, p.Class
 	f.yield(a, version)
 	f.settle(a)
-	if version <= a.version {
+	switch f.takeTurn(a, p) {
+	case TurnOver, TurnTaken:
 		return true
-	}
-	if version == a.version+1 && f.takeTurn(a, p) {
-		return true
+	case TurnFailed, TurnWaits:
 	}
 	h := f.holdOf(a)
 	h.waits, h.next, h.nextClass = true, version, p.Class
@@ -107,7 +107,7 @@ func (f *Fold) settle(a *account) {
 			return
 		}
 		p := h.pending[next]
-		if p == nil || !f.takeTurn(a, p) {
+		if p == nil || f.takeTurn(a, p) != TurnTaken {
 			return
 		}
 		delete(h.pending, next)
@@ -123,22 +123,22 @@ func (f *Fold) startHealing(a *account, h *hold) {
 	f.healing = append(f.healing, a)
 }
 
-// takeTurn applies a parked event whose version is next, or dead-letters it as
-// the hole that it now is.
-func (f *Fold) takeTurn(a *account, p *Parked) bool {
-	if p.Class != event.VersionGap {
-		return false
-	}
-	f.sole = p.Record.Place()
-	next, v := f.judge(a, &p.Record, &p.Decoded, true)
-	if v.Outcome == DeadLettered {
+// takeTurn applies a parked event if its turn has come and it can be applied. One that
+// cannot is dead-lettered with the class that keeps it from that.
+func (f *Fold) takeTurn(a *account, p *Parked) Turn {
+	next, v, turn := f.cache.hot.state(a).Heal(p, f.refusal(p.Record.Place()))
+	switch turn {
+	case TurnTaken:
+		f.sole = p.Record.Place()
+		f.advance(a, next)
+		f.changes.Healed++
+		f.holdOf(a).parked--
+	case TurnFailed:
+		f.sole = p.Record.Place()
 		p.Class = v.Class
 		f.letter(p.Record, &p.Decoded, a, v)
 		f.changes.Turned++
-		return false
+	case TurnOver, TurnWaits:
 	}
-	f.advance(a, next)
-	f.changes.Healed++
-	f.holdOf(a).parked--
-	return true
+	return turn
 }

@@ -81,6 +81,16 @@ func (s State) Judge(d *event.Decoded, judgedBefore bool) (State, Verdict) {
 	return s.apply(ev)
 }
 
+// JudgeRefused is Judge for an event that PostgreSQL has refused to write, for the
+// reason given: what would change the state is dead-lettered instead.
+func (s State) JudgeRefused(d *event.Decoded, judgedBefore bool, reason string) (State, Verdict) {
+	next, v := s.Judge(d, judgedBefore)
+	if next.Version == s.Version {
+		return s, v
+	}
+	return s, deadLettered(event.RejectedByDatabase, reason)
+}
+
 // judgeApplied judges a version that has been applied already.
 func (s State) judgeApplied(ev *event.Event, judgedBefore bool) Verdict {
 	conflict := ev.Version == s.Version && s.LastEventID != "" && ev.ID != s.LastEventID
@@ -120,6 +130,37 @@ func (s State) apply(ev *event.Event) (State, Verdict) {
 	}
 	next.Balance = balance
 	return next, Verdict{Outcome: Applied}
+}
+
+// Turn is what becomes of a parked event when it is looked at.
+type Turn uint8
+
+// The turns of a parked event.
+const (
+	TurnOver   Turn = iota // its version has been applied: it is done with
+	TurnTaken              // it is applied
+	TurnFailed             // it cannot be applied, and is the gap itself from now on
+	TurnWaits              // it waits for an earlier version, or was the gap already
+)
+
+// Heal decides what becomes of a parked event. refusal is why PostgreSQL has refused to
+// write it, empty when it has not. The verdict says why a turn has failed.
+func (s State) Heal(p *Parked, refusal string) (State, Verdict, Turn) {
+	version := p.Decoded.Event.Version
+	switch {
+	case version <= s.Version:
+		return s, Verdict{}, TurnOver
+	case version > s.Version+1, p.Class != event.VersionGap:
+		return s, Verdict{}, TurnWaits
+	}
+	next, v := s.Judge(&p.Decoded, true)
+	if refusal != "" {
+		next, v = s.JudgeRefused(&p.Decoded, true, refusal)
+	}
+	if v.Outcome == DeadLettered {
+		return s, v, TurnFailed
+	}
+	return next, v, TurnTaken
 }
 
 // Skip passes over version on purpose, taking the passed-over event's id if it is

@@ -78,7 +78,7 @@ type Run struct {
 	done      bool
 	// What PostgreSQL has refused of this run, and why.
 	refused       map[*RepairRecord]string
-	refusedParked map[int64]bool
+	refusedParked map[int64]string
 }
 
 // NewRun returns a run that heals an account.

@@ -2,7 +2,6 @@ package readmodel
 
 import (
 	"projector/projection"
-	"projector/projection/event"
 )
 
 // repairFold folds one run over the account's state. It decides as a consumer
@@ -80,9 +79,8 @@ func (f *repairFold) judge() {
 	f.next++
 	f.last = func(reason string) bool { return f.run.refuse(rec, reason) }
 	next, v := f.state.Judge(&rec.Decoded, rec.JudgedBefore)
-	if reason, refused := f.run.refused[rec]; refused && next.Version != f.state.Version {
-		next = f.state
-		v = projection.Verdict{Outcome: projection.DeadLettered, Class: event.RejectedByDatabase, Message: reason}
+	if reason, refused := f.run.refused[rec]; refused {
+		next, v = f.state.JudgeRefused(&rec.Decoded, rec.JudgedBefore, reason)
 	}
 	f.verdicts = append(f.verdicts, v)
 	f.advance(next)
@@ -97,23 +95,18 @@ func (f *repairFold) heal() error {
 	}
 	p := &f.parked[0]
 	version := p.Decoded.Event.Version
-	switch {
-	case version <= f.state.Version: // a record has filled its place
+	next, _, turn := f.state.Heal(p, f.run.refusedParked[version])
+	switch turn {
+	case projection.TurnOver: // a record has filled its place
 		f.parked = f.parked[1:]
-		return nil
-	case version > f.state.Version+1, p.Class != event.VersionGap, f.run.refusedParked[version]:
+	case projection.TurnTaken:
+		f.last = func(reason string) bool { return f.run.refuseParked(version, reason) }
+		f.parked = f.parked[1:]
+		f.healed++
+		f.advance(next)
+	case projection.TurnFailed, projection.TurnWaits: // the consumer dead-letters what has failed
 		f.known.NextParked, f.stuck = version, true
-		return nil
 	}
-	next, v := f.state.Judge(&p.Decoded, true)
-	if v.Outcome == projection.DeadLettered {
-		f.stuck = true
-		return nil
-	}
-	f.last = func(string) bool { return f.run.refuseParked(version) }
-	f.parked = f.parked[1:]
-	f.healed++
-	f.advance(next)
 	return nil
 }
 
@@ -163,11 +156,11 @@ func (r *Run) refuse(rec *RepairRecord, reason string) bool {
 	return !again
 }
 
-func (r *Run) refuseParked(version int64) bool {
+func (r *Run) refuseParked(version int64, reason string) bool {
 	if r.refusedParked == nil {
-		r.refusedParked = map[int64]bool{}
+		r.refusedParked = map[int64]string{}
 	}
-	again := r.refusedParked[version]
-	r.refusedParked[version] = true
+	_, again := r.refusedParked[version]
+	r.refusedParked[version] = reason
 	return !again
 }
