@@ -113,18 +113,14 @@ func (s State) apply(ev *event.Event) (State, Verdict) {
 		}
 		next.Currency = ev.Currency
 	}
-	balance, fits := s.Balance, true
-	switch ev.Type {
-	case event.Unknown, event.Ignorable: // never gets here, and changes no money
-	case event.FundsCredited:
-		balance, fits = event.Add(s.Balance, ev.Amount)
-	case event.FundsDebited:
-		balance, fits = event.Sub(s.Balance, ev.Amount)
-	case event.AccountOpened:
+	switch ev.Type.Status() {
+	case event.Opened:
 		next.Closed = false
-	case event.AccountClosed:
+	case event.Closed:
 		next.Closed = true
+	case event.Unchanged:
 	}
+	balance, fits := event.Add(s.Balance, ev.Signed())
 	if !fits {
 		return s, deadLettered(event.BalanceOverflow, "the new balance does not fit 64-bit minor units")
 	}

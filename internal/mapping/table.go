@@ -11,20 +11,30 @@ import (
 // ignored is the meaning of an event type that only advances the version.
 const ignored = "ignored"
 
-// types are the meanings an event type can have.
-var types = map[string]event.Type{
-	"AccountOpened": event.AccountOpened, "FundsCredited": event.FundsCredited,
-	"FundsDebited": event.FundsDebited, "AccountClosed": event.AccountClosed,
-	ignored: event.Ignorable,
+// meanings are what an event type can be mapped to, by name.
+func meanings() map[string]event.Type {
+	known := map[string]event.Type{ignored: event.Ignorable}
+	for _, t := range event.NamedTypes() {
+		known[t.Name()] = t
+	}
+	return known
 }
 
 func (m *Mapping) addType(key, value *yaml.Node) error {
-	kind, known := types[value.Value]
+	kind, known := meanings()[value.Value]
 	if value.Kind != yaml.ScalarNode || !known {
-		return at(value.Line, "eventTypes: %s: must be AccountOpened, FundsCredited, FundsDebited, AccountClosed or %s", key.Value, ignored)
+		return at(value.Line, "eventTypes: %s: must be %s or %s", key.Value, typeList(), ignored)
 	}
 	m.Types[key.Value] = kind
 	return nil
+}
+
+func typeList() string {
+	var names []string
+	for _, t := range event.NamedTypes() {
+		names = append(names, t.Name())
+	}
+	return strings.Join(names, ", ")
 }
 
 func (m *Mapping) addField(key, value *yaml.Node) error {

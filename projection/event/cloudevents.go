@@ -137,7 +137,7 @@ func (f *cloudEventsFormat) decodeBinary(m *Message, contentType []byte, d *Deco
 func (f *cloudEventsFormat) needsNoData(r *reading) bool {
 	var ev Event
 	fault := f.binary.readType(r, &ev)
-	return fault == nil && r.envelopeFault == nil && (ev.Type == AccountClosed || ev.Type == Ignorable)
+	return fault == nil && r.envelopeFault == nil && ev.Type.meaning().dataOptional
 }
 
 // checkSpecVersion refuses what is no CloudEvent of a version whose attributes are known.

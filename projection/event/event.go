@@ -5,20 +5,6 @@
 // no I/O, no shared state.
 package event
 
-// Type is what an event says happened to an account.
-type Type uint8
-
-// The event types a projection knows. Ignorable stands for every type the
-// operator named in --ignore-event-types.
-const (
-	Unknown Type = iota
-	AccountOpened
-	FundsCredited
-	FundsDebited
-	AccountClosed
-	Ignorable
-)
-
 // Event is one decoded account event.
 type Event struct {
 	ID            string
@@ -31,6 +17,10 @@ type Event struct {
 	Amount        int64 // minor units of Currency, > 0; 0 when the type carries none
 	Currency      Currency
 }
+
+// Signed is what the event adds to the balance, in minor units of Currency; 0 when it
+// moves no money.
+func (e *Event) Signed() int64 { return int64(e.Type.meaning().money) * e.Amount }
 
 // Header is one Kafka record header. Value is nil when the header's value is null.
 type Header struct {

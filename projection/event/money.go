@@ -108,12 +108,3 @@ func Add(a, b int64) (sum int64, ok bool) {
 	}
 	return sum, true
 }
-
-// Sub returns a - b and whether the difference fits; one that does not is 0.
-func Sub(a, b int64) (difference int64, ok bool) {
-	difference = a - b
-	if (b > 0 && difference > a) || (b < 0 && difference < a) {
-		return 0, false
-	}
-	return difference, true
-}

@@ -6,12 +6,11 @@ func (f *decoder) readData(r *reading, ev *Event) *Fault {
 	if fault := firstFault(r.documentFault, r.dataFault); fault != nil {
 		return fault
 	}
-	movesFunds := ev.Type == FundsCredited || ev.Type == FundsDebited
-	needsCurrency := ev.Type != AccountClosed
-	if fault := f.dataShape(&r.found, movesFunds, needsCurrency); fault != nil {
+	movesMoney, needsCurrency := ev.Type.MovesMoney(), !ev.Type.meaning().dataOptional
+	if fault := f.dataShape(&r.found, movesMoney, needsCurrency); fault != nil {
 		return fault
 	}
-	if !r.found[FieldCurrency].isString() { // only AccountClosed may go without
+	if !r.found[FieldCurrency].isString() { // of a type that may go without
 		return nil
 	}
 	currency, fault := supportedCurrency(f.places[FieldCurrency].name, r.text(&r.found[FieldCurrency]), f.currencies)
@@ -19,7 +18,7 @@ func (f *decoder) readData(r *reading, ev *Event) *Fault {
 		return fault
 	}
 	var amount int64
-	if movesFunds {
+	if movesMoney {
 		amount, fault = validAmount(f.places[FieldAmount].name, r.text(&r.found[FieldAmount]), currency)
 		if fault != nil {
 			return fault

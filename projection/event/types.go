@@ -2,13 +2,73 @@ package event
 
 import "cmp"
 
-// The names of the event types, as they stand in a message.
+// Type is what an event says happened to an account.
+type Type uint8
+
+// The event types a projection knows. Ignorable stands for every type the
+// operator named in --ignore-event-types.
 const (
-	nameAccountOpened = "AccountOpened"
-	nameFundsCredited = "FundsCredited"
-	nameFundsDebited  = "FundsDebited"
-	nameAccountClosed = "AccountClosed"
+	Unknown Type = iota
+	AccountOpened
+	FundsCredited
+	FundsDebited
+	AccountClosed
+	Ignorable
+	numTypes
 )
+
+// meaning is all that tells one type from another.
+type meaning struct {
+	name         string // in a message, by the contract; empty: no message says so itself
+	money        int8   // the amount times this is added to the balance; 0: there is no amount
+	dataOptional bool   // the event may come without data, and so without a currency
+	status       Status // of the account from then on
+}
+
+// meanings says what each type means: a new type is one more line here.
+var meanings = [...]meaning{
+	Unknown:       {},
+	AccountOpened: {name: "AccountOpened", status: Opened},
+	FundsCredited: {name: "FundsCredited", money: +1},
+	FundsDebited:  {name: "FundsDebited", money: -1},
+	AccountClosed: {name: "AccountClosed", dataOptional: true, status: Closed},
+	Ignorable:     {dataOptional: true},
+}
+
+// It does not compile with a type that has no meaning.
+var _ = [1]struct{}{}[len(meanings)-int(numTypes)]
+
+// Status is what a type makes of an account's status.
+type Status uint8
+
+// The statuses.
+const (
+	Unchanged Status = iota
+	Opened
+	Closed
+)
+
+func (t Type) meaning() *meaning { return &meanings[t] }
+
+// Name is the type's name in a message, by the contract; empty for Unknown and Ignorable.
+func (t Type) Name() string { return t.meaning().name }
+
+// MovesMoney reports whether events of the type have an amount.
+func (t Type) MovesMoney() bool { return t.meaning().money != 0 }
+
+// Status is what the type makes of an account's status.
+func (t Type) Status() Status { return t.meaning().status }
+
+// NamedTypes are the types that messages name, in order.
+func NamedTypes() []Type {
+	var named []Type
+	for t := range numTypes {
+		if t.Name() != "" {
+			named = append(named, t)
+		}
+	}
+	return named
+}
 
 // typeNames maps the name of an event type to what it is.
 type typeNames map[string]namedType
@@ -22,19 +82,15 @@ type namedType struct {
 // with the ignorable ones laid over them: an operator may also choose to ignore a type
 // the projection knows.
 func newTypeNames(mapped map[string]Type, ignore []string) typeNames {
-	contract := map[Type]string{
-		AccountOpened: nameAccountOpened, FundsCredited: nameFundsCredited,
-		FundsDebited: nameFundsDebited, AccountClosed: nameAccountClosed,
-	}
 	names := typeNames{}
 	renamed := map[Type]bool{}
 	for theirs, kind := range mapped {
 		renamed[kind] = true
-		names[theirs] = namedType{cmp.Or(contract[kind], theirs), kind}
+		names[theirs] = namedType{cmp.Or(kind.Name(), theirs), kind}
 	}
-	for kind, name := range contract {
-		if _, taken := names[name]; !taken && !renamed[kind] {
-			names[name] = namedType{name, kind}
+	for _, kind := range NamedTypes() {
+		if _, taken := names[kind.Name()]; !taken && !renamed[kind] {
+			names[kind.Name()] = namedType{kind.Name(), kind}
 		}
 	}
 	for _, name := range ignore {

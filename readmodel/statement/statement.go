@@ -98,20 +98,8 @@ func columns(entries []readmodel.Entry) []any {
 	for i := range entries {
 		ev := &entries[i].Event
 		accounts[i], versions[i], ids[i], types[i] = ev.AccountID, ev.Version, ev.ID, ev.TypeName
-		minor[i], digits[i], currencies[i] = signed(ev), int16(ev.Currency.Digits()), ev.Currency.Code() //nolint:gosec // 0 to 4
+		minor[i], digits[i], currencies[i] = ev.Signed(), int16(ev.Currency.Digits()), ev.Currency.Code() //nolint:gosec // 0 to 4
 		times[i], correlations[i] = time.UnixMicro(ev.OccurredAt), ev.CorrelationID
 	}
 	return []any{accounts, versions, ids, types, minor, digits, currencies, times, correlations}
-}
-
-// signed is what the event moves, in minor units: 0 for none.
-func signed(ev *event.Event) int64 {
-	switch ev.Type {
-	case event.FundsCredited:
-		return ev.Amount
-	case event.FundsDebited:
-		return -ev.Amount
-	case event.Unknown, event.AccountOpened, event.AccountClosed, event.Ignorable:
-	}
-	return 0
 }

@@ -60,7 +60,7 @@ func dayOf(micros int64) int64 {
 
 // add counts a credit or a debit; of any other event there is nothing to count.
 func (s sums) add(ev *event.Event) {
-	if ev.Type != event.FundsCredited && ev.Type != event.FundsDebited {
+	if !ev.Type.MovesMoney() {
 		return
 	}
 	c := cell{dayOf(ev.OccurredAt), ev.Currency}
@@ -70,7 +70,7 @@ func (s sums) add(ev *event.Event) {
 		s[c] = t
 	}
 	t.events++
-	if ev.Type == event.FundsCredited {
+	if ev.Signed() > 0 {
 		t.credited.add(ev.Amount)
 	} else {
 		t.debited.add(ev.Amount)
