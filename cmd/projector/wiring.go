@@ -80,6 +80,12 @@ func (d sharedDatabase) Positions(ctx context.Context) ([]projection.StoredPosit
 	return readmodel.LoadPositions(ctx, d.pool, d.group, d.topic)
 }
 
+// Stop stops a partition until a person sets its position.
+func (d sharedDatabase) Stop(ctx context.Context, partition int32, fence int64, reason string) error {
+	p := readmodel.Partition{Projection: d.kind.Name(), Group: d.group, Topic: d.topic, Number: partition}
+	return readmodel.StopPosition(ctx, d.pool, p, fence, reason)
+}
+
 // strandedAfter is how long an account may stand still before what waits for it counts
 // as forgotten.
 const strandedAfter = 5 * time.Second

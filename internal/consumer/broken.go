@@ -1,41 +1,90 @@
 package consumer
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/projection"
 )
+
+// brokenOff is why nothing follows the records of a partition that were fetched.
+type brokenOff struct {
+	reason     string
+	outOfRange bool             // the log does not reach there: its start or its end is elsewhere
+	loss       *kgo.ErrDataLoss // the log has lost its end, says the client
+}
 
 // breakOff is called by the poller when Kafka refuses to serve the partition from
 // some offset on. What was fetched before it is still judged.
 func (w *worker) breakOff(err error) {
 	var (
-		reason string
+		broken brokenOff
 		large  *kgo.ErrDecompressTooLarge
 	)
 	switch {
 	case errors.Is(err, kerr.OffsetOutOfRange):
-		reason = fmt.Sprintf("offset %d is outside the partition's log: removed by retention before it was consumed, "+
-			"or the log was truncated. See the runbook, \"position expired\"", w.status.position.Load())
+		broken.outOfRange = true
+	case errors.As(err, &broken.loss):
 	case errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.InconsistentTopicID):
-		reason = "the topic was deleted, or deleted and created again. See the runbook, \"topic recreated\""
+		broken.reason = "the topic was deleted, or deleted and created again. See the runbook, \"topic recreated\""
 	case errors.As(err, &large):
-		reason = fmt.Sprintf("%s: offsets %d to %d. See the runbook, \"batch too large\"",
+		broken.reason = fmt.Sprintf("%s: offsets %d to %d. See the runbook, \"batch too large\"",
 			batchTooLarge{w.c.cfg.Limits.BatchBytes}, large.Offset, large.NextOffset-1)
 	default:
 		return
 	}
-	w.queue.breakOff(reason)
+	w.queue.breakOff(&broken)
 }
 
 // stopAtBreak writes what lies before the break and stops the partition.
-func (w *worker) stopAtBreak(reason string) error {
+func (w *worker) stopAtBreak(broken *brokenOff) error {
 	if err := w.flush(); err != nil {
 		return err
 	}
-	return w.halt(reason)
+	switch {
+	case broken.outOfRange:
+		return w.stopOutOfRange()
+	case broken.loss == nil:
+		return w.halt(broken.reason)
+	case w.next.Offset <= broken.loss.ResetTo: // nothing that was consumed is lost
+		return errRejudge
+	}
+	return w.stopForAll(lostReason(w.next, fmt.Sprintf("the records up to there are of leader epoch %d, which ends at %d",
+		broken.loss.ConsumedToEpoch, broken.loss.ResetTo)))
+}
+
+// stopOutOfRange stops a partition whose log does not reach to where it was to be read.
+// Producers may append beyond that at any time, so there is no waiting for a second answer.
+func (w *worker) stopOutOfRange() error {
+	var log partitionInfo
+	err := w.retry("kafka", "read the partition's offsets", func(ctx context.Context) (err error) {
+		log, err = w.c.partitionInfoSince(ctx, w.partition, time.Now())
+		return w.c.explain(err)
+	})
+	switch {
+	case err != nil:
+		return err
+	case !projection.SameTopic(log.id, w.topicID):
+		return errRejudge // the claim says so
+	case w.next.Offset < log.start:
+		return w.halt(expired(w.next.Offset, log.start))
+	}
+	found := fmt.Sprintf("the log ends at %d", log.end)
+	if log.end >= w.next.Offset {
+		found = "the log did not reach to there"
+	}
+	return w.stopForAll(lostReason(w.next, found))
+}
+
+// isStopped reports whether the partition is stopped until a person sets its position.
+func isStopped(err error) bool {
+	var stopped *projection.StoppedError
+	return errors.As(err, &stopped)
 }
 
 // batchTooLarge says that Kafka holds a batch of more than limit bytes.

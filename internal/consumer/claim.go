@@ -38,7 +38,11 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		})
 		return err
 	})
+	var stopped *projection.StoppedError
 	switch {
+	case errors.As(err, &stopped):
+		w.status.claimed(stopped.Position) // to be known when a person sets another
+		return pos, w.halt(stopped.Reason)
 	case errors.Is(err, projection.ErrTopicRecreated):
 		return pos, w.halt("the topic was deleted and created again: the stored position belongs to the old one. " +
 			"See the runbook, \"topic recreated\"")
@@ -46,12 +50,26 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		return pos, errRejudge // somebody else owned it since Kafka told its offset
 	case err != nil:
 		return pos, err
-	case pos.Next < topic.start:
-		return pos, w.halt(fmt.Sprintf("offsets %d to %d were removed by retention before they were consumed. "+
-			"See the runbook, \"position expired\"", pos.Next, topic.start-1))
 	}
+	w.status.claimed(pos)
+	if pos.Next < topic.start {
+		return pos, w.halt(expired(pos.Next, topic.start))
+	}
+	next := projection.NextOffset{Offset: pos.Next, LeaderEpoch: pos.LeaderEpoch}
+	if lost, err := w.lostEnd(next, topic); err != nil {
+		return pos, err
+	} else if lost != "" {
+		return pos, w.stopForAll(lost)
+	}
+	w.topicID = topic.id
 	w.c.committer.claimed(w.partition, member)
 	return pos, nil
+}
+
+// expired says that retention has overtaken the position.
+func expired(next, start int64) string {
+	return fmt.Sprintf("offsets %d to %d were removed by retention before they were consumed. "+
+		"See the runbook, \"position expired\"", next, start-1)
 }
 
 // confirm makes sure of Kafka's offset when the position is to be taken back to it,

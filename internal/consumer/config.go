@@ -48,6 +48,9 @@ type DeadLetters interface {
 type Database interface {
 	// Positions reads the stored positions of the group's topic.
 	Positions(context.Context) ([]projection.StoredPosition, error)
+	// Stop stops a partition for every owner, until a person sets its position, if fence is
+	// still its own; else it answers projection.ErrFenced.
+	Stop(ctx context.Context, partition int32, fence int64, reason string) error
 	// Stranded names those of the partitions that hold parked events whose turn has
 	// come, and that nobody is applying.
 	Stranded(ctx context.Context, partitions []int32) ([]int32, error)

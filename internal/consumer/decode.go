@@ -37,7 +37,7 @@ type chunk struct {
 	traced  []*kgo.Record // those of the records that are followed, see Trace
 	next    projection.NextOffset
 	epoch   int
-	broken  string // why nothing follows; then there are no records
+	broken  *brokenOff // why nothing follows; then there are no records
 }
 
 var chunkPool = sync.Pool{New: func() any { return new(chunk) }}
@@ -64,10 +64,10 @@ func (w *worker) decode() {
 			clear(raw)
 			continue
 		}
-		reason, epoch := w.queue.takeBreak()
-		if reason != "" {
+		broken, epoch := w.queue.takeBreak()
+		if broken != nil {
 			c := newChunk()
-			c.epoch, c.broken = epoch, reason
+			c.epoch, c.broken = epoch, broken
 			if !w.hand(c) {
 				return
 			}

@@ -118,13 +118,13 @@ func TestErrorsNameTheirDependency(t *testing.T) {
 func TestAChunkIsGivenBackAsGoodAsNew(t *testing.T) {
 	w := scripted(t, pending(0))
 	w.epoch = 2
-	stale, fresh := &chunk{epoch: 1, next: projection.NextOffset{Offset: 7}, broken: "the topic was recreated"}, &chunk{epoch: 2}
+	stale, fresh := &chunk{epoch: 1, next: projection.NextOffset{Offset: 7}, broken: &brokenOff{reason: "the topic was recreated"}}, &chunk{epoch: 2}
 	w.chunks <- stale
 	w.chunks <- fresh
 	if c, err := w.nextChunk(false); c != fresh || err != nil {
 		t.Fatalf("got %v, %v", c, err)
 	}
-	if stale.broken != "" || stale.next.Offset != 0 || stale.epoch != 0 {
+	if stale.broken != nil || stale.next.Offset != 0 || stale.epoch != 0 {
 		t.Errorf("given back with %+v", stale)
 	}
 }

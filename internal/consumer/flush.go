@@ -193,7 +193,7 @@ func (w *worker) retry(dependency, what string, fn func(context.Context) error) 
 // final reports whether repeating the same attempt is pointless.
 func final(err error) bool {
 	return errors.Is(err, projection.ErrFenced) || errors.Is(err, projection.ErrStale) ||
-		errors.Is(err, projection.ErrTopicRecreated) || errors.Is(err, errOtherMember) ||
+		errors.Is(err, projection.ErrTopicRecreated) || errors.Is(err, errOtherMember) || isStopped(err) ||
 		!isPublishError(err) && errclass.Postgres(err) == errclass.Isolate
 }
 

@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -10,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/errclass"
+	"projector/projection"
 )
 
 const (
@@ -23,17 +25,17 @@ const (
 
 // seek asks the poller to read a partition from an offset on.
 type seek struct {
-	w      *worker
-	offset int64
-	epoch  int
+	w     *worker
+	next  projection.NextOffset
+	epoch int
 }
 
-// seek makes the poller restart the worker's queue at offset. Only the poller
+// seek makes the poller restart the worker's queue at an offset. Only the poller
 // moves the client's offsets: what it hands over afterwards belongs to the epoch.
-func (c *Consumer) seek(w *worker, offset int64, epoch int) {
+func (c *Consumer) seek(w *worker, next projection.NextOffset, epoch int) {
 	c.seeksMu.Lock()
 	defer c.seeksMu.Unlock()
-	c.seeks = append(c.seeks, seek{w, offset, epoch})
+	c.seeks = append(c.seeks, seek{w, next, epoch})
 	if c.interrupt != nil {
 		c.interrupt()
 	}
@@ -46,7 +48,8 @@ func (c *Consumer) poll(ctx context.Context) {
 		fetches := c.cl.PollRecords(pollCtx, pollRecords)
 		cancel()
 		c.cfg.Health.Beat()
-		fetches.EachPartition(c.dispatch) // first: a partition may have records and an error behind them
+		fetches.EachError(c.dataLost)     // first: what comes with it may be from behind the loss
+		fetches.EachPartition(c.dispatch) // then: a partition may have records and an error behind them
 		fetches.EachError(c.fetchFailed)
 		c.cl.AllowRebalance()
 	}
@@ -56,15 +59,9 @@ func (c *Consumer) poll(ctx context.Context) {
 func (c *Consumer) beginPoll(ctx context.Context) (context.Context, context.CancelFunc) {
 	c.seeksMu.Lock()
 	defer c.seeksMu.Unlock()
-	var later []seek
-	for _, s := range c.seeks {
-		if !c.makeSeek(s) {
-			later = append(later, s)
-		}
-	}
-	c.seeks = later
+	c.seeks = c.makeSeeks(c.seeks)
 	within := pollWithin
-	if len(later) > 0 {
+	if len(c.seeks) > 0 {
 		within = seekRetry
 	}
 	pollCtx, cancel := context.WithTimeout(ctx, within)
@@ -72,19 +69,37 @@ func (c *Consumer) beginPoll(ctx context.Context) (context.Context, context.Canc
 	return pollCtx, cancel
 }
 
-// makeSeek reports false when the client does not know the partition yet.
-func (c *Consumer) makeSeek(s seek) bool {
-	if c.worker(s.w.partition) != s.w {
-		return true // revoked meanwhile
+// makeSeeks answers those that the client did not take, because it does not know the
+// partition yet.
+func (c *Consumer) makeSeeks(seeks []seek) (later []seek) {
+	seeks = slices.DeleteFunc(seeks, func(s seek) bool { return c.worker(s.w.partition) != s.w }) // revoked meanwhile
+	if len(seeks) == 0 {
+		return nil
 	}
-	topic, p := c.cfg.Topic, s.w.partition
-	c.cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{topic: {p: {Epoch: -1, Offset: s.offset}}})
-	if at, known := c.cl.CommittedOffsets()[topic][p]; !known || at.Offset != s.offset {
-		return false
+	// The client does nothing where an offset and its epoch are those that it has handed
+	// over last. It may fetch from elsewhere all the same, or not at all: after a loss of
+	// data it resets itself, and a batch that is too large stops it.
+	first, then := map[int32]kgo.EpochOffset{}, map[int32]kgo.EpochOffset{}
+	for _, s := range seeks {
+		first[s.w.partition] = kgo.EpochOffset{Epoch: noSuchEpoch, Offset: s.next.Offset}
+		then[s.w.partition] = kgo.EpochOffset{Epoch: s.next.LeaderEpoch, Offset: s.next.Offset}
 	}
-	s.w.queue.restart(s.epoch)
-	return true
+	topic := c.cfg.Topic
+	c.cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{topic: first})
+	c.cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{topic: then})
+	taken := c.cl.CommittedOffsets()[topic]
+	for _, s := range seeks {
+		if at, known := taken[s.w.partition]; known && at.Offset == s.next.Offset {
+			s.w.queue.restart(s.epoch)
+		} else {
+			later = append(later, s)
+		}
+	}
+	return later
 }
+
+// noSuchEpoch is neither the epoch of a record nor the client's word for none.
+const noSuchEpoch = -2
 
 // dispatch hands a partition's records to its worker.
 func (c *Consumer) dispatch(ftp kgo.FetchTopicPartition) {
@@ -103,9 +118,20 @@ func (c *Consumer) resume(p int32) {
 	c.cl.ResumeFetchPartitions(map[string][]int32{c.cfg.Topic: {p}})
 }
 
+// dataLost ends what is read of a partition whose log has lost its end: the client goes
+// on by itself, from where it has found the new end.
+func (c *Consumer) dataLost(_ string, p int32, err error) {
+	var loss *kgo.ErrDataLoss
+	if w := c.worker(p); w != nil && errors.As(err, &loss) {
+		w.breakOff(err)
+	}
+}
+
 // fetchFailed tells of an error the client does not get over by itself.
 func (c *Consumer) fetchFailed(topic string, p int32, err error) {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kgo.ErrClientClosed) {
+	var loss *kgo.ErrDataLoss
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kgo.ErrClientClosed) ||
+		errors.As(err, &loss) { // dataLost has told its worker
 		return
 	}
 	if topic == "" && p < 0 {

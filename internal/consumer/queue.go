@@ -16,8 +16,9 @@ type queue struct {
 	epoch   int
 	paused  bool
 	closed  bool
-	broken  string // why nothing follows the records, "": something may
-	end     int64  // last stable offset as of the newest fetch
+	broken  *brokenOff // why nothing follows the records; nil: something may, or it was taken
+	ended   bool       // nothing follows the records, until it is restarted
+	end     int64      // last stable offset as of the newest fetch
 	arrived chan struct{}
 	room    room
 }
@@ -39,7 +40,7 @@ func newQueue(r room) *queue {
 func (q *queue) put(records []*kgo.Record, end int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed {
+	if q.closed || q.ended {
 		return
 	}
 	q.end = max(q.end, end)
@@ -83,25 +84,28 @@ func (q *queue) take(into []*kgo.Record, limit int) ([]*kgo.Record, int) {
 	return into, q.epoch
 }
 
-// breakOff says that nothing follows, and why.
-func (q *queue) breakOff(reason string) {
+// breakOff says that nothing follows, and why. What is put all the same is dropped.
+func (q *queue) breakOff(broken *brokenOff) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.broken = reason
+	if q.ended {
+		return
+	}
+	q.broken, q.ended = broken, true
 	q.wake()
 }
 
 // takeBreak answers, once, why nothing follows when all records have been taken,
-// with the epoch it belongs to; else "".
-func (q *queue) takeBreak() (string, int) {
+// with the epoch it belongs to; else nil.
+func (q *queue) takeBreak() (*brokenOff, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.records) > 0 {
-		return "", q.epoch
+		return nil, q.epoch
 	}
-	reason := q.broken
-	q.broken = ""
-	return reason, q.epoch
+	broken := q.broken
+	q.broken = nil
+	return broken, q.epoch
 }
 
 // wake tells the decoder that there is something to take.
@@ -117,7 +121,7 @@ func (q *queue) restart(epoch int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.drop()
-	q.epoch, q.paused, q.broken = epoch, false, ""
+	q.epoch, q.paused, q.broken, q.ended = epoch, false, nil, false
 	q.room.resume()
 }
 

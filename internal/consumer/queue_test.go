@@ -120,21 +120,25 @@ func TestLargeRecordsMakeSmallChunks(t *testing.T) {
 
 func TestABreakComesBehindTheRecords(t *testing.T) {
 	q := endless()
-	q.breakOff("of before the seek")
+	q.breakOff(&brokenOff{reason: "of before the seek"})
 	q.restart(2)
-	if reason, _ := q.takeBreak(); reason != "" {
-		t.Errorf("%q outlived a restart", reason)
+	if broken, _ := q.takeBreak(); broken != nil {
+		t.Errorf("%+v outlived a restart", broken)
 	}
 	q.put(records(0, 3), 3)
-	q.breakOff("too large")
-	if reason, _ := q.takeBreak(); reason != "" {
-		t.Errorf("%q overtook the records before it", reason)
+	q.breakOff(&brokenOff{reason: "too large"})
+	if broken, _ := q.takeBreak(); broken != nil {
+		t.Errorf("%+v overtook the records before it", broken)
 	}
 	q.take(nil, 10)
-	if reason, epoch := q.takeBreak(); reason != "too large" || epoch != 2 {
-		t.Errorf("%q of epoch %d", reason, epoch)
+	if broken, epoch := q.takeBreak(); broken == nil || broken.reason != "too large" || epoch != 2 {
+		t.Errorf("%+v of epoch %d", broken, epoch)
 	}
-	if reason, _ := q.takeBreak(); reason != "" {
-		t.Errorf("%q twice", reason)
+	if broken, _ := q.takeBreak(); broken != nil {
+		t.Errorf("%+v twice", broken)
+	}
+	q.put(records(0, 3), 3) // from behind a loss of data
+	if got, _ := q.take(nil, 10); len(got) != 0 {
+		t.Errorf("%d records came behind the break", len(got))
 	}
 }

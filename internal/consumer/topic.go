@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -8,54 +9,109 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+
+	"projector/errclass"
+	"projector/projection"
 )
 
 // topicInfo caches what Kafka says of the topic: a rebalance makes many workers
 // ask at once.
 type topicInfo struct {
 	mu      sync.Mutex
-	asked   time.Time
+	asked   time.Time // not later than the answers
 	id      string
 	starts  kadm.ListedOffsets
+	ends    kadm.ListedOffsets
 	missing error // why some of them are not known
 }
 
-// partitionInfo is what Kafka says of a partition: the topic's id and the first offset.
+// partitionInfo is what Kafka says of a partition: the topic's id, the first offset and
+// the one behind the last record, committed or not.
 type partitionInfo struct {
-	id    string
-	start int64
+	id         string
+	start, end int64
+	epoch      int32 // the leader epoch that the log is in; projection.NoEpoch: not known
 }
+
+// infoAge is how old an answer may be where nothing depends on it being newer.
+const infoAge = time.Second
 
 // partitionInfo asks for all partitions at once. One that has no leader, or whose leader
 // is away, is an error of its own and not of the others.
 func (c *Consumer) partitionInfo(ctx context.Context, p int32) (partitionInfo, error) {
+	return c.partitionInfoSince(ctx, p, time.Now().Add(-infoAge))
+}
+
+// partitionInfoSince answers nothing that was asked before since.
+func (c *Consumer) partitionInfoSince(ctx context.Context, p int32, since time.Time) (partitionInfo, error) {
 	t := &c.topic
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, watchWithin) // the others wait for the lock
 	defer cancel()
-	if time.Since(t.asked) > time.Second {
-		topics, err := c.adm.ListTopics(ctx, c.cfg.Topic)
-		if err != nil {
+	if t.asked.Before(since) {
+		if err := t.ask(ctx, c.adm, c.cfg.Topic); err != nil {
 			return partitionInfo{}, err
 		}
-		if err := topics[c.cfg.Topic].Err; err != nil {
-			return partitionInfo{}, err
-		}
-		t.starts, t.missing = c.adm.ListStartOffsets(ctx, c.cfg.Topic)
-		var some *kadm.ShardErrors
-		if t.missing != nil && (!errors.As(t.missing, &some) || some.AllFailed) {
-			return partitionInfo{}, t.missing
-		}
-		t.id, t.asked = topics[c.cfg.Topic].ID.String(), time.Now()
 	}
-	start, known := t.starts.Lookup(c.cfg.Topic, p)
+	start, startKnown := t.starts.Lookup(c.cfg.Topic, p)
+	end, endKnown := t.ends.Lookup(c.cfg.Topic, p)
 	switch {
-	case known:
-		return partitionInfo{t.id, start.Offset}, start.Err
+	case startKnown && endKnown:
+		return partitionInfo{t.id, start.Offset, end.Offset, end.LeaderEpoch}, cmp.Or(start.Err, end.Err)
 	case t.missing != nil:
 		return partitionInfo{}, t.missing
 	}
 	t.asked = time.Time{} // made since
 	return partitionInfo{}, kerr.UnknownTopicOrPartition
+}
+
+// ask has all answers be as of now.
+func (t *topicInfo) ask(ctx context.Context, adm *kadm.Client, topic string) error {
+	now := time.Now()
+	topics, err := adm.ListTopics(ctx, topic)
+	if err == nil {
+		err = topics[topic].Err
+	}
+	if err != nil {
+		return err
+	}
+	starts, noStarts := adm.ListStartOffsets(ctx, topic)
+	if allMissing(noStarts) {
+		return noStarts
+	}
+	ends, noEnds := adm.ListEndOffsets(ctx, topic)
+	if allMissing(noEnds) {
+		return noEnds
+	}
+	t.asked, t.id, t.starts, t.ends, t.missing = now, topics[topic].ID.String(), starts, ends, cmp.Or(noStarts, noEnds)
+	return nil
+}
+
+// allMissing reports whether err means that nothing was answered.
+func allMissing(err error) bool {
+	var some *kadm.ShardErrors
+	return err != nil && (!errors.As(err, &some) || some.AllFailed)
+}
+
+// epochEnd asks where the records of a leader epoch end, and with them those of all
+// before it; projection.NoOffset when that cannot be told. An error may pass.
+func (c *Consumer) epochEnd(ctx context.Context, p, epoch int32) (int64, error) {
+	var request kadm.OffsetForLeaderEpochRequest
+	request.Add(c.cfg.Topic, p, epoch)
+	ends, err := c.adm.OffsetForLeaderEpoch(ctx, request)
+	end, answered := ends[c.cfg.Topic][p]
+	switch {
+	case answered:
+		err = end.Err
+	case err == nil:
+		err = kerr.UnknownTopicOrPartition
+	}
+	switch {
+	case err == nil && end.EndOffset >= 0:
+		return end.EndOffset, nil
+	case err == nil, errclass.Kafka(err) != errclass.Retry && ctx.Err() == nil:
+		return projection.NoOffset, nil // an epoch, or a question, that the broker does not know
+	}
+	return 0, err
 }

@@ -119,6 +119,7 @@ func TestWhatIsGivenUpIsFollowedNoLonger(t *testing.T) {
 	w.c.cl = client
 	w.c.topic.asked = time.Now().Add(time.Hour) // Kafka was asked already
 	w.c.topic.starts = kadm.ListedOffsets{"t": {0: {Topic: "t"}}}
+	w.c.topic.ends = w.c.topic.starts
 	w.c.cfg.Formats = event.Always(noFormat{})
 	raw := records(0, 1)
 	raw[0].Key = []byte("a")

@@ -46,6 +46,7 @@ type worker struct {
 
 	// Of the session, used by the worker's goroutine only.
 	epoch    int
+	topicID  string
 	next     projection.NextOffset // behind the last record judged
 	limit    int                   // events a flush; lowered to isolate a refused row
 	since    time.Time
@@ -145,10 +146,9 @@ func (w *worker) session(kafka int64) error {
 	}
 	w.epoch++
 	w.next, w.since = projection.NextOffset{Offset: pos.Next, LeaderEpoch: pos.LeaderEpoch}, time.Time{}
-	w.status.claimed(pos)
 	w.status.oldest.Store(0)
 	w.c.committer.mark(w.partition, pos.Next)
-	w.c.seek(w, pos.Next, w.epoch)
+	w.c.seek(w, w.next, w.epoch)
 	if w.rejudged < rejudgeFreely {
 		w.calm()
 	}
@@ -171,7 +171,7 @@ func (w *worker) consume() error {
 		if err != nil {
 			return err
 		}
-		if c != nil && c.broken != "" {
+		if c != nil && c.broken != nil {
 			return w.stopAtBreak(c.broken)
 		}
 		if c != nil {

@@ -99,6 +99,7 @@ func (s *script) Deliver(_ context.Context, _ *dlq.Delivery) error {
 
 func (s *script) EnsureTopic(context.Context) error                              { return nil }
 func (s *script) Positions(context.Context) ([]projection.StoredPosition, error) { return nil, nil }
+func (s *script) Stop(context.Context, int32, int64, string) error               { s.call("stop"); return nil }
 func (s *script) Stranded(context.Context, []int32) ([]int32, error)             { return nil, nil }
 func (s *script) Ready(context.Context) error                                    { return nil }
 func (s *script) Reset()                                                         { s.call("reset") }

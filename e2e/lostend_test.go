@@ -1,0 +1,199 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"projector/e2e/stream"
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+)
+
+// disk is a broker that is stopped, and started again on the same port with another log
+// on its disk.
+type disk struct {
+	t       *testing.T
+	options devstack.FakeOptions
+	fake    *devstack.Fake // nil while it is stopped
+	addrs   []string
+	older   string // a copy of partition 0
+}
+
+func newDisk(t *testing.T) *disk {
+	t.Helper()
+	d := &disk{t: t, options: devstack.FakeOptions{Dir: t.TempDir()}, older: filepath.Join(t.TempDir(), "older")}
+	d.start()
+	d.addrs = d.fake.Addrs()
+	t.Cleanup(d.stop)
+	return d
+}
+
+func (d *disk) start() {
+	d.t.Helper()
+	options := d.options
+	if len(d.addrs) > 0 {
+		_, port, err := net.SplitHostPort(d.addrs[0])
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		options.More = append(options.More, kfake.Ports(must(strconv.Atoi(port))(d.t)))
+	}
+	d.fake = must(devstack.StartFake(d.t.Context(), options))(d.t)
+}
+
+func (d *disk) stop() {
+	if d.fake != nil {
+		_ = d.fake.Close(d.t.Context())
+		d.fake = nil
+	}
+}
+
+// beside starts the broker for a moment where nobody looks for it.
+func (d *disk) beside(change func(*devstack.Fake)) {
+	d.t.Helper()
+	fake := must(devstack.StartFake(d.t.Context(), d.options))(d.t)
+	defer func() { _ = fake.Close(d.t.Context()) }()
+	change(fake)
+}
+
+// keep copies the log of a topic's partition 0 as it is.
+func (d *disk) keep(topic string) {
+	d.t.Helper()
+	d.stop()
+	if err := devstack.ReplaceDir(d.older, d.options.LogDir(topic, 0)); err != nil {
+		d.t.Fatal(err)
+	}
+	d.start()
+}
+
+// putBack stops the broker and has the log that was kept in place of the present one.
+func (d *disk) putBack(topic string) {
+	d.t.Helper()
+	d.stop()
+	if err := devstack.ReplaceDir(d.options.LogDir(topic, 0), d.older); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// euros are n credits of 1.00 to an account, from version 1 on.
+func euros(partition int32, account string, n int) []stream.Record {
+	records := make([]stream.Record, n)
+	for i := range records {
+		records[i] = stream.Record{Partition: partition, Key: []byte(account), Value: fmt.Appendf(nil,
+			`{"eventId":"%[1]s-%[2]d","eventType":"FundsCredited","accountId":"%[1]s","version":%[2]d,`+
+				`"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":"1.00","currency":"EUR"}}`, account, i+1)}
+	}
+	return records
+}
+
+// newLostEnd makes a world in which partition 0 held two records when it was copied, and
+// six when the projector had consumed it.
+func newLostEnd(t *testing.T) (*world, *disk, *program) {
+	t.Helper()
+	d := newDisk(t)
+	w := newWorldOn(t, d.addrs, devtest.Database(t), 2)
+	w.produce(euros(0, "a", 2))
+	d.keep(w.topic)
+	w.produce(euros(0, "lost", 4))
+	w.produce(euros(1, "c", 3))
+	p := w.start()
+	await(t, "all consumed", w.arrived)
+	return w, d, p
+}
+
+// writtenOn appends to partition 0 beyond the projector's position, under a new leader.
+func (w *world) writtenOn(d *disk) {
+	w.t.Helper()
+	d.beside(func(fake *devstack.Fake) {
+		if err := fake.Cluster.MoveTopicPartition(w.topic, 0, 0); err != nil {
+			w.t.Fatal(err)
+		}
+		there := *w
+		there.addrs = fake.Addrs()
+		there.produce(euros(0, "b", 6))
+	})
+}
+
+// standsAt expects partition 0 to stand at an offset, loudly, while partition 1 goes on.
+func (w *world) standsAt(p *program, position int64, round int) {
+	w.t.Helper()
+	await(w.t, "a loud line", p.logged(`"level":"ERROR"`, "partition stopped", "lost its end"))
+	await(w.t, "unready with the reason", p.answers("/readyz", 503, "log lost its end"))
+	w.produce(euros(1, fmt.Sprint("c", round), 2))
+	await(w.t, "the other partition goes on", func() string {
+		if at, ends := w.positions(), w.ends(w.topic); at[1] != ends[1] {
+			return fmt.Sprintf("positions %v, ends %v", at, ends)
+		}
+		return ""
+	})
+	if at := w.positions(); at[0] != position {
+		w.t.Errorf("partition 0 went on from %d to %d as if nothing were lost", position, at[0])
+	}
+}
+
+// TestLogLostItsEnd has a partition of six records, all consumed, end at two, and be
+// written on from there to eight. Nothing may pass over the new records from two to six.
+func TestLogLostItsEnd(t *testing.T) {
+	cases := map[string]func(*world, *disk, *program){
+		// The fetch at six is refused.
+		"under a running instance": func(w *world, d *disk, p *program) {
+			d.putBack(w.topic)
+			d.start()
+			w.standsAt(p, 6, 0)
+			w.produce(euros(0, "b", 6))
+			p.terminate()
+		},
+		// The client finds out by the leader epoch.
+		"under a running instance, written on": func(w *world, d *disk, p *program) {
+			d.putBack(w.topic)
+			w.writtenOn(d)
+			d.start()
+			w.standsAt(p, 6, 0)
+			p.terminate()
+		},
+		// Only the leader epoch of the position tells.
+		"while nothing ran, written on": func(w *world, d *disk, p *program) {
+			p.terminate()
+			d.putBack(w.topic)
+			w.writtenOn(d)
+			d.start()
+		},
+		"while nothing ran": func(w *world, d *disk, p *program) {
+			p.terminate()
+			d.putBack(w.topic)
+			d.start()
+			p = w.start()
+			w.standsAt(p, 6, 0)
+			p.terminate()
+			w.produce(euros(0, "b", 6))
+		},
+	}
+	for name, lose := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, d, p := newLostEnd(t)
+			lose(w, d, p)
+			w.mendedByAPerson(w.start())
+		})
+	}
+}
+
+// mendedByAPerson expects partition 0 to stand still until somebody has it go on at two,
+// where the log ended, and then everything to be consumed that was appended since.
+func (w *world) mendedByAPerson(p *program) {
+	w.t.Helper()
+	w.standsAt(p, 6, 1)
+	w.exec("UPDATE projector_position SET next_offset = 2, judged_until = 2, stopped_reason = NULL WHERE consumer_group = $1 AND partition = 0", w.group)
+	await(w.t, "all consumed", w.arrived)
+	await(w.t, "ready", p.answers("/readyz", 200, ""))
+	if b := w.rows()["b"]; b.Version != 6 || b.Stale {
+		w.t.Errorf("what was appended: %+v, want version 6", b)
+	}
+	p.terminate()
+	w.atRest()
+}

@@ -1,0 +1,64 @@
+package e2e_test
+
+import (
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kversion"
+
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+)
+
+// TestTopicGainsAnID upgrades brokers that knew no topic ids: the topic is the same.
+func TestTopicGainsAnID(t *testing.T) {
+	t.Parallel()
+	d := &disk{t: t, options: devstack.FakeOptions{Dir: t.TempDir()}}
+	d.options.More = []kfake.Opt{kfake.MaxVersions(kversion.V2_7_0())}
+	d.start()
+	d.addrs = d.fake.Addrs()
+	t.Cleanup(d.stop)
+	w := newWorldOn(t, d.addrs, devtest.Database(t), 1)
+	w.produce(euros(0, "a", 3))
+	p := w.start()
+	await(t, "all consumed", w.arrived)
+	p.terminate()
+	const none = "AAAAAAAAAAAAAAAAAAAAAA=="
+	if id := w.topicID(); id != none {
+		t.Fatalf("the topic's id is %s without the upgrade", id)
+	}
+
+	d.stop()
+	d.options.More = nil
+	d.start()
+	w.produce(euros(0, "b", 3))
+	if status, stdout, stderr := w.command("lag"); status != 0 {
+		t.Errorf("lag: %d: %s%s", status, stdout, stderr)
+	}
+	p = w.start()
+	await(t, "all consumed", w.arrived)
+	await(t, "ready", p.answers("/readyz", 200, ""))
+	if id := w.topicID(); id == none {
+		t.Error("the topic's id was not taken over")
+	}
+	if status, stdout, stderr := w.command("rebuild"); status != 0 {
+		t.Errorf("rebuild: %d: %s%s", status, stdout, stderr)
+	}
+	p.terminate()
+	w.atRest()
+}
+
+func (w *world) topicID() (id string) {
+	w.t.Helper()
+	if err := w.db.QueryRow(w.t.Context(), "SELECT topic_id FROM projector_position").Scan(&id); err != nil {
+		w.t.Fatal(err)
+	}
+	return id
+}
+
+// command runs another command than run in this world.
+func (w *world) command(name string, args ...string) (status int, stdout, stderr string) {
+	w.t.Helper()
+	return once(w.t, []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0]},
+		append([]string{name, "--topic=" + w.topic, "--group=" + w.group}, args...)...)
+}

@@ -1,0 +1,136 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"projector/projection"
+)
+
+// A log loses its end when a replica that lacks it becomes the leader (an unclean leader
+// election), or when a broker comes back with an older disk. Its offsets are then given
+// to other records. A position behind the end would pass over those, so the partition
+// stops for every owner, and stays stopped until a person sets the position.
+
+// logEnd is where a partition's log ends, as its leader says.
+type logEnd struct {
+	offset   int64 // behind the last record
+	epoch    int32 // the leader's; projection.NoEpoch: not known
+	epochEnd int64 // behind the last record of the position's leader epoch; projection.NoOffset: not known
+}
+
+// contradicts answers why a log that ends so cannot be the one that was consumed up to
+// next; "" if it can.
+func (e logEnd) contradicts(next projection.NextOffset) string {
+	switch {
+	case next.Offset > e.offset:
+		return fmt.Sprintf("the log ends at %d", e.offset)
+	case e.epochEnd != projection.NoOffset && e.epochEnd < next.Offset:
+		return fmt.Sprintf("the records up to there are of leader epoch %d, which ends at %d", next.LeaderEpoch, e.epochEnd)
+	case e.behind(next):
+		return fmt.Sprintf("the records up to there are of leader epoch %d, and the leader is of epoch %d", next.LeaderEpoch, e.epoch)
+	}
+	return ""
+}
+
+// behind reports whether the leader is of an earlier epoch than what was consumed. It is
+// one that does not know yet that it has been replaced, or has lost more than records.
+func (e logEnd) behind(next projection.NextOffset) bool {
+	return e.epoch != projection.NoEpoch && e.epoch < next.LeaderEpoch
+}
+
+// believed reports whether what contradicts a position is believed, some time after it was
+// said first.
+func (e logEnd) believed(next projection.NextOffset, after time.Duration) bool {
+	return !e.behind(next) || after >= lostBehind
+}
+
+// lostReason is what is said of a log that has lost its end, and kept with the position.
+func lostReason(next projection.NextOffset, found string) string {
+	return fmt.Sprintf("the log has lost its end: the position is %d, and %s. It stays stopped until a person sets the position. "+
+		"See the runbook, \"log lost its end\"", next.Offset, found)
+}
+
+const (
+	// lostAsks is how often the brokers have to say that a log has lost its end before it
+	// is believed, and lostPause the time in between: they may be about to change the leader.
+	lostAsks  = 4
+	lostPause = 300 * time.Millisecond
+	// lostBehind is how long an earlier leader is not believed: longer than the brokers
+	// take to find out that one of them is dead, and to tell each other.
+	lostBehind = 20 * time.Second
+)
+
+// lostEnd compares a position with the log and answers why it has lost its end; "": it
+// has not.
+func (w *worker) lostEnd(next projection.NextOffset, log partitionInfo) (reason string, err error) {
+	if next.Offset <= log.end && (next.LeaderEpoch == projection.NoEpoch || next.LeaderEpoch == log.epoch) {
+		return "", nil // an epoch that lasts ends where the log ends
+	}
+	began := time.Now()
+	err = w.retry("kafka", "compare the position with the log", func(ctx context.Context) (err error) {
+		reason, err = w.askForEnd(ctx, next, log, began)
+		return w.c.explain(err)
+	})
+	return reason, err
+}
+
+// askForEnd asks until one answer is good, or all were bad. What is known already may do
+// for the first.
+func (w *worker) askForEnd(ctx context.Context, next projection.NextOffset, log partitionInfo, began time.Time) (reason string, err error) {
+	for asked := range lostAsks {
+		if asked > 0 && !pause(ctx, lostPause) {
+			return "", context.Cause(ctx)
+		}
+		if asked > 0 || next.Offset > log.end {
+			if log, err = w.c.partitionInfoSince(ctx, w.partition, time.Now()); err != nil {
+				return "", err
+			}
+		}
+		end := logEnd{offset: log.end, epoch: log.epoch, epochEnd: projection.NoOffset}
+		if next.LeaderEpoch != projection.NoEpoch {
+			if end.epochEnd, err = w.c.epochEnd(ctx, w.partition, next.LeaderEpoch); err != nil {
+				return "", err
+			}
+		}
+		found := end.contradicts(next)
+		if found == "" {
+			return "", nil
+		}
+		reason = lostReason(next, found)
+		if last := asked == lostAsks-1; last && !end.believed(next, time.Since(began)) {
+			return "", fmt.Errorf("%w: %s", kerr.UnknownLeaderEpoch, found)
+		}
+	}
+	return reason, nil
+}
+
+// pause waits; false when ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// stopForAll stops the partition for every owner until a person sets the position.
+func (w *worker) stopForAll(reason string) error {
+	err := w.retry("postgres", "stop the partition", func(ctx context.Context) error {
+		return w.c.cfg.Database.Stop(ctx, w.partition, w.status.fence.Load(), reason)
+	})
+	switch {
+	case errors.Is(err, projection.ErrFenced):
+		return errRejudge
+	case err != nil:
+		return err
+	}
+	return w.halt(reason)
+}

@@ -1,0 +1,106 @@
+package consumer
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"projector/internal/retry"
+	"projector/projection"
+)
+
+func TestWhatContradictsAPosition(t *testing.T) {
+	const none, unknown = projection.NoOffset, projection.NoEpoch
+	cases := map[string]struct {
+		next projection.NextOffset
+		end  logEnd
+		want string // part of it
+		soon bool   // it is believed at once
+	}{
+		"at the end":                        {projection.NextOffset{Offset: 6, LeaderEpoch: 1}, logEnd{6, 1, 6}, "", true},
+		"before the end":                    {projection.NextOffset{Offset: 6, LeaderEpoch: 1}, logEnd{9, 1, 9}, "", true},
+		"at the end of its epoch":           {projection.NextOffset{Offset: 6, LeaderEpoch: 1}, logEnd{9, 2, 6}, "", true},
+		"taken back, so of an upper limit":  {projection.NextOffset{Offset: 3, LeaderEpoch: 1}, logEnd{9, 2, 6}, "", true},
+		"a log without epochs":              {projection.NextOffset{Offset: 6, LeaderEpoch: unknown}, logEnd{9, unknown, none}, "", true},
+		"brokers that do not know of them":  {projection.NextOffset{Offset: 6, LeaderEpoch: 1}, logEnd{9, unknown, none}, "", true},
+		"an epoch the leader has forgotten": {projection.NextOffset{Offset: 6, LeaderEpoch: 1}, logEnd{9, 3, none}, "", true},
+
+		"cut off":                         {projection.NextOffset{Offset: 6, LeaderEpoch: 1}, logEnd{2, 1, 2}, "the log ends at 2", true},
+		"cut off, without epochs":         {projection.NextOffset{Offset: 6, LeaderEpoch: unknown}, logEnd{2, unknown, none}, "the log ends at 2", true},
+		"cut off and written on":          {projection.NextOffset{Offset: 6, LeaderEpoch: 1}, logEnd{9, 2, 2}, "epoch 1, which ends at 2", true},
+		"by one who may not be leader":    {projection.NextOffset{Offset: 6, LeaderEpoch: 3}, logEnd{2, 2, none}, "the log ends at 2", false},
+		"by one whose epoch is earlier":   {projection.NextOffset{Offset: 6, LeaderEpoch: 3}, logEnd{9, 2, none}, "the leader is of epoch 2", false},
+		"cut off by a leader without any": {projection.NextOffset{Offset: 6, LeaderEpoch: 3}, logEnd{2, unknown, none}, "the log ends at 2", true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			found := c.end.contradicts(c.next)
+			if found == "" != (c.want == "") || !strings.Contains(found, c.want) {
+				t.Errorf("%q, want %q", found, c.want)
+			}
+			if soon := c.end.believed(c.next, 0); soon != c.soon || !c.end.believed(c.next, time.Minute) {
+				t.Errorf("believed at once: %t, want %t; and after a minute in any case", soon, c.soon)
+			}
+		})
+	}
+}
+
+// A leader that does not know that it has been replaced answers with the end it knows.
+func TestAnEarlierLeaderIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	seeds := kgo.SeedBrokers(cluster.ListenAddrs()...)
+	if err := cluster.MoveTopicPartition("t", 0, 0); err != nil { // epoch 1
+		t.Fatal(err)
+	}
+	for range 6 {
+		produceToEach(t, seeds, 1)
+	}
+	var earlier atomic.Int32
+	earlier.Store(lostAsks + 1)
+	cluster.ControlKey(int16(kmsg.ListOffsets), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		req := kreq.(*kmsg.ListOffsetsRequest)
+		if req.Topics[0].Partitions[0].Timestamp != -1 || earlier.Add(-1) < 0 {
+			return nil, nil, false
+		}
+		partition := kmsg.NewListOffsetsResponseTopicPartition()
+		partition.Offset, partition.LeaderEpoch = 2, 0
+		topic := kmsg.NewListOffsetsResponseTopic()
+		topic.Topic, topic.Partitions = "t", append(topic.Partitions, partition)
+		resp := req.ResponseKind().(*kmsg.ListOffsetsResponse)
+		resp.Topics = append(resp.Topics, topic)
+		return resp, nil, true
+	})
+	w := newWorker(scriptedConsumer(t, pending(0), func(cfg *Config) {
+		cfg.Client = []kgo.Opt{seeds}
+		cfg.Retry = retry.Policy{Initial: 50 * time.Millisecond, Attempt: 10 * time.Second}
+	}), 0)
+	defer w.cancel(nil)
+	cl, err := kgo.NewClient(seeds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	w.c.cl, w.c.adm = cl, kadm.NewClient(cl)
+
+	lost, err := w.lostEnd(projection.NextOffset{Offset: 6, LeaderEpoch: 1}, partitionInfo{end: 2})
+	if lost != "" || err != nil || earlier.Load() >= 0 {
+		t.Errorf("%q, %v, after %d answers of the earlier leader", lost, err, lostAsks+1-earlier.Load())
+	}
+	// The present leader is believed.
+	lost, err = w.lostEnd(projection.NextOffset{Offset: 7, LeaderEpoch: 1}, partitionInfo{end: 6, epoch: 1})
+	if !strings.Contains(lost, "the position is 7, and the log ends at 6") || err != nil {
+		t.Errorf("%q, %v", lost, err)
+	}
+}
