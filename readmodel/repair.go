@@ -39,6 +39,9 @@ type RepairConfig struct {
 	Rate int
 	// Piece bounds the events one transaction judges; 0: 2,000.
 	Piece int
+	// Ends tells whether anything waits for the consumers, which Apply then lets go on
+	// between its transactions; nil: it rests as long as it works.
+	Ends Ends
 }
 
 // Repair applies records to the balances directly, by the same rules as a
@@ -156,6 +159,7 @@ func (r *Repair) Apply(ctx context.Context, runs []*Run, observe func(Step)) err
 		most = min(most, r.cfg.Rate)
 	}
 	size := most // of a transaction: smaller after each that failed
+	consumers := resting{pool: r.cfg.Pool, ends: r.cfg.Ends}
 	for rest := slices.Clone(runs); len(rest) > 0; {
 		start := time.Now()
 		folds, err := r.transact(ctx, rest[:min(len(rest), repairRuns, size)], size)
@@ -171,7 +175,10 @@ func (r *Repair) Apply(ctx context.Context, runs []*Run, observe func(Step)) err
 			observe(step)
 		}
 		rest = slices.DeleteFunc(rest, (*Run).Done)
-		if err := r.yield(ctx, step, time.Since(start), len(rest) > 0); err != nil {
+		if len(rest) == 0 {
+			return ctx.Err()
+		}
+		if err := consumers.rest(ctx, r.pause(step, time.Since(start))); err != nil {
 			return err
 		}
 		size = min(2*size, most)
@@ -202,16 +209,14 @@ func settle(folds []*repairFold) (step Step) {
 	return step
 }
 
-// yield lets consumers make progress for at least as long as they were kept from it.
-func (r *Repair) yield(ctx context.Context, step Step, took time.Duration, more bool) error {
-	if !more {
-		return ctx.Err()
-	}
+// pause is how long a repair rests at least after a transaction: as long as it took, so
+// that consumers have half of the time.
+func (r *Repair) pause(step Step, took time.Duration) time.Duration {
 	pause := max(took, repairPause)
 	if r.cfg.Rate > 0 {
 		pause = max(pause, time.Duration(step.Records)*time.Second/time.Duration(r.cfg.Rate)-took)
 	}
-	return wait(ctx, pause)
+	return pause
 }
 
 // patiently is persistently with a deadline for each try.

@@ -185,7 +185,29 @@ func connect(ctx context.Context, db *databaseFlags, kafka *kafkaFlags, log *slo
 
 // letters deals with the dead letters of the chosen projection.
 func (t *dlqTools) letters(rate int) readmodel.Letters {
-	return t.kind.Letters(readmodel.RepairConfig{Pool: t.pool, Formats: t.formats, FirstVersion: t.flags.FirstVersion, Rate: rate})
+	return t.kind.Letters(readmodel.RepairConfig{
+		Pool: t.pool, Formats: t.formats, FirstVersion: t.flags.FirstVersion, Rate: rate, Ends: t.ends,
+	})
+}
+
+// endsWithin bounds the question for the ends of a topic, between two pieces of a repair.
+const endsWithin = 2 * time.Second
+
+// ends are the ends of a topic's partitions, as far as they can be had in time.
+func (t *dlqTools) ends(ctx context.Context, topic string) map[int32]int64 {
+	ctx, cancel := context.WithTimeout(ctx, endsWithin)
+	defer cancel()
+	extents, _, err := dlq.NewReader(t.client, topic).Extents(ctx)
+	if err != nil {
+		return nil
+	}
+	ends := map[int32]int64{}
+	for _, e := range extents.Partitions {
+		if e.Err == nil {
+			ends[e.Partition] = e.End
+		}
+	}
+	return ends
 }
 
 func (t *dlqTools) close() {

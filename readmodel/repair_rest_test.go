@@ -1,0 +1,55 @@
+package readmodel_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// TestARepairLetsConsumersGoOn: between two of its transactions a repair waits until a
+// consumer that has something to do has done some of it, however slow that is. It waits
+// for none that is at the end, and not for ever.
+func TestARepairLetsConsumersGoOn(t *testing.T) {
+	pool := openPool(t)
+	for _, p := range []int32{0, 1} { // the second one is at its end
+		if _, err := readmodel.ClaimPosition(t.Context(), pool, inPartition(p), projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var consumer sync.WaitGroup
+	consumer.Go(func() {
+		for ctx.Err() == nil {
+			select {
+			case <-time.After(100 * time.Millisecond): // much longer than the repair's transaction
+			case <-ctx.Done():
+			}
+			_, _ = pool.Exec(ctx, "UPDATE projector_position SET next_offset = next_offset + 1 WHERE partition = 0")
+		}
+	})
+	format := jsonFormat(t)
+	repair := readmodel.NewRepair(readmodel.RepairConfig{
+		Pool: pool, Formats: event.Always(format), FirstVersion: 1, Piece: 1,
+		Ends: func(context.Context, string) map[int32]int64 { return map[int32]int64{0: 1000, 1: 0} },
+	})
+	var at []int
+	records := replayOf(format, credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"))
+	err := repair.Apply(t.Context(), readmodel.Runs(records), func(readmodel.Step) {
+		at = append(at, count(t, pool, "SELECT next_offset FROM projector_position WHERE partition = 0"))
+	})
+	stop()
+	consumer.Wait()
+	if err != nil || len(at) != 4 {
+		t.Fatalf("%d transactions, error %v", len(at), err)
+	}
+	for i := 1; i < len(at); i++ {
+		if at[i] <= at[i-1] {
+			t.Errorf("the consumer was at %v: it did not move between two transactions", at)
+		}
+	}
+}
