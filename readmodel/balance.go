@@ -17,6 +17,13 @@ import (
 // that is no longer is applied in the transaction that fills the hole before it.
 const healPiece = 1000
 
+// healGlance is how many are read first where the next event of the account waits for
+// them. Often a hole is followed by the next one, and what is behind that is read in vain.
+const healGlance = 8
+
+// healMore is how many are read behind a piece that was all applied.
+func healMore(piece int) int { return min(4*piece, healPiece) }
+
 // BalanceConfig is what the account_balance projection needs.
 type BalanceConfig struct {
 	Pool         *pgxpool.Pool
@@ -132,12 +139,12 @@ func (b *Balance) cacheBytes() int {
 // healFirst heals an account whose record comes next; false when the limit of
 // pending events is reached before that.
 func (b *Balance) healFirst(ctx context.Context, id string, limit int) (bool, error) {
-	for b.fold.IsHealing(id) {
+	for piece := healGlance; b.fold.IsHealing(id); piece = healMore(piece) {
 		room := limit - b.fold.Pending().Events
 		if room <= 0 {
 			return false, nil
 		}
-		if err := b.heal(ctx, id, room); err != nil {
+		if err := b.heal(ctx, id, min(room, piece)); err != nil {
 			return false, err
 		}
 	}
@@ -147,9 +154,10 @@ func (b *Balance) healFirst(ctx context.Context, id string, limit int) (bool, er
 // healShortQueue applies what waits behind a hole that was filled just now, one piece of
 // it at most: readers see the events of a short queue together with the one they waited for.
 func (b *Balance) healShortQueue(ctx context.Context, id string) error {
-	for room := healPiece; room > 0 && b.fold.IsHealing(id); {
+	room := healPiece
+	for piece := healGlance; room > 0 && b.fold.IsHealing(id); piece = healMore(piece) {
 		before := b.fold.Pending().Events
-		if err := b.heal(ctx, id, room); err != nil {
+		if err := b.heal(ctx, id, min(room, piece)); err != nil {
 			return err
 		}
 		room -= b.fold.Pending().Events - before

@@ -1,0 +1,49 @@
+package readmodel_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// tally counts the events that are read.
+type tally struct {
+	event.Resolver
+	n int
+}
+
+func (c *tally) Resolve(ctx context.Context, m event.Message) (event.Format, error) {
+	c.n++
+	return c.Resolver.Resolve(ctx, m)
+}
+
+// TestManyHolesOfOneAccount: every other event comes late. Each of them heals the one
+// behind it, and is not held up by reading all that wait for others.
+func TestManyHolesOfOneAccount(t *testing.T) {
+	const holes = 500
+	read := &tally{}
+	pool := openPool(t)
+	w := newWorkerWith(t, pool, partition, func(cfg *readmodel.BalanceConfig) {
+		cfg.ParkLimit = holes
+		read.Resolver = cfg.Formats
+		cfg.Formats = read
+	})
+	w.claim("me", projection.NoOffset)
+	var early, late []string
+	for v := 1; v <= 2*holes; v += 2 {
+		late = append(late, credit("a", v, "1", "EUR"))
+		early = append(early, credit("a", v+1, "1", "EUR"))
+	}
+	w.judge(early...)
+	w.mustFlush()
+	w.judge(late...)
+	w.mustFlush()
+	expect(t, current(t, pool, "a"), fmt.Sprintf("EUR %d.00 %d open a-%d false -", 2*holes, 2*holes, 2*holes))
+	if read.n > 20*holes {
+		t.Errorf("read %d parked events to apply %d", read.n, holes)
+	}
+}
