@@ -70,6 +70,9 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		if next < stored.Next && c.Fence != 0 && c.Fence != stored.Fence {
 			return projection.ErrFenced
 		}
+		if err := rememberSource(ctx, tx, p, c.TopicID); err != nil {
+			return err
+		}
 		claimed = stored.Position
 		claimed.Next = next
 		return tx.QueryRow(ctx, sql.Query("position_claim"), p.Group, p.Topic, p.Number,

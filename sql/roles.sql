@@ -41,6 +41,7 @@ BEGIN
             -- projector_runtime: `run`. It cannot delete a balance, a statement or a position.
             ('projector_runtime', 'account_balance', 'SELECT INSERT UPDATE'),
             ('projector_runtime', 'projector_position', 'SELECT INSERT UPDATE'),
+            ('projector_runtime', 'projector_source', 'SELECT INSERT'),
             ('projector_runtime', 'parked_event', 'SELECT INSERT UPDATE DELETE'),
             ('projector_runtime', 'park_overflow', 'SELECT INSERT UPDATE DELETE'),
             ('projector_runtime', 'account_hold', 'SELECT'),

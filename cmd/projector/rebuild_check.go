@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"projector/projection"
 	"projector/readmodel"
 )
 
@@ -38,7 +39,28 @@ func (r *rebuilding) prepare(ctx context.Context) error {
 	if _, err := r.ends(positions); err != nil {
 		return err
 	}
+	if err := r.checkSources(ctx); err != nil {
+		return err
+	}
 	return r.checkDatabase(ctx)
+}
+
+// checkSources refuses a topic that the balances did not come from, as far as that was
+// ever noted, and whatever the positions say now.
+func (r *rebuilding) checkSources(ctx context.Context) error {
+	ids, err := readmodel.LoadSourceIDs(ctx, r.pool, readmodel.BalanceName, r.cmd.Topic)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if !projection.SameTopic(id, r.topic.id) {
+			return refusef("balances come from another topic of this name, which was deleted (id %[2]s; now it is %[3]s): what only the "+
+				"deleted one knew would be taken for wrong. If topic %[1]s has every event from the first one on, say so: "+
+				"DELETE FROM projector_source WHERE projection = '%[4]s' AND topic = '%[1]s' AND topic_id = '%[2]s'; "+
+				"see the runbook, \"topic recreated\"", r.cmd.Topic, id, r.topic.id, readmodel.BalanceName)
+		}
+	}
+	return nil
 }
 
 // checkTopic refuses a topic that has lost records, unless that is known.
@@ -69,6 +91,9 @@ func (r *rebuilding) stillWhole(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if now.id != r.topic.id {
+		return refusef("topic %s was deleted and created again while it was read", r.cmd.Topic)
+	}
 	for number, start := range now.starts {
 		if start > r.topic.starts[number] && !r.cmd.Partial {
 			return refusef("partition %d of topic %s begins at offset %d now: records were removed while they were read", number, r.cmd.Topic, start)
@@ -84,7 +109,7 @@ func (r *rebuilding) checkDatabase(ctx context.Context) error {
 	}
 	if len(others) > 0 && !r.cmd.Partial {
 		return refusef("balances come from topic %s, too, and which account is from where cannot be told: --partial removes none. "+
-			"If that topic is history, delete its rows in projector_position", others[0])
+			"If that topic is history, delete its rows in projector_position and projector_source", others[0])
 	}
 	dependents, err := readmodel.LoadDependents(ctx, r.pool)
 	if err != nil {

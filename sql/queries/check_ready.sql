@@ -6,6 +6,7 @@ UNION ALL
 SELECT needed.privilege || ' on ' || needed.relation
 FROM (VALUES ('account_balance', 'SELECT'), ('account_balance', 'INSERT'), ('account_balance', 'UPDATE'),
              ('projector_position', 'SELECT'), ('projector_position', 'INSERT'), ('projector_position', 'UPDATE'),
+             ('projector_source', 'SELECT'), ('projector_source', 'INSERT'),
              ('parked_event', 'SELECT'), ('parked_event', 'INSERT'), ('parked_event', 'UPDATE'), ('parked_event', 'DELETE'),
              ('park_overflow', 'SELECT'), ('park_overflow', 'INSERT'), ('park_overflow', 'UPDATE'), ('park_overflow', 'DELETE'),
              ('account_hold', 'SELECT')

@@ -1,2 +1,5 @@
 -- Other topics from which balances may have come.
-SELECT DISTINCT topic FROM projector_position WHERE topic <> $1 AND projection = 'account_balance' ORDER BY topic;
+SELECT topic FROM projector_position WHERE topic <> $1 AND projection = 'account_balance'
+UNION
+SELECT topic FROM projector_source WHERE topic <> $1 AND projection = 'account_balance'
+ORDER BY topic;

@@ -5,6 +5,7 @@ DROP SCHEMA IF EXISTS projector_rebuild CASCADE;
 CREATE SCHEMA projector_rebuild;
 CREATE UNLOGGED TABLE projector_rebuild.account_balance (LIKE account_balance INCLUDING ALL);
 CREATE UNLOGGED TABLE projector_rebuild.projector_position (LIKE projector_position INCLUDING ALL);
+CREATE UNLOGGED TABLE projector_rebuild.projector_source (LIKE projector_source INCLUDING ALL);
 CREATE UNLOGGED TABLE projector_rebuild.parked_event (LIKE parked_event INCLUDING ALL);
 CREATE UNLOGGED TABLE projector_rebuild.park_overflow (LIKE park_overflow INCLUDING ALL);
 -- What is to be changed, and what has been.

@@ -5,7 +5,8 @@ WHERE pg_is_in_recovery() OR current_setting('transaction_read_only')::bool
 UNION ALL
 SELECT needed.privilege || ' on ' || needed.relation
 FROM (VALUES ('account_statement', 'SELECT'), ('account_statement', 'INSERT'),
-             ('projector_position', 'SELECT'), ('projector_position', 'INSERT'), ('projector_position', 'UPDATE')
+             ('projector_position', 'SELECT'), ('projector_position', 'INSERT'), ('projector_position', 'UPDATE'),
+             ('projector_source', 'SELECT'), ('projector_source', 'INSERT')
      ) AS needed (relation, privilege)
 WHERE NOT has_table_privilege(needed.relation, needed.privilege)
 UNION ALL

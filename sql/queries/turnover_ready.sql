@@ -7,7 +7,8 @@ SELECT needed.privilege || ' on ' || needed.relation
 FROM (VALUES ('daily_turnover', 'SELECT'), ('daily_turnover', 'INSERT'), ('daily_turnover', 'UPDATE'),
              ('inbox', 'SELECT'), ('inbox', 'INSERT'), ('inbox', 'DELETE'),
              ('inbox_pruned', 'SELECT'), ('inbox_pruned', 'INSERT'), ('inbox_pruned', 'UPDATE'),
-             ('projector_position', 'SELECT'), ('projector_position', 'INSERT'), ('projector_position', 'UPDATE')
+             ('projector_position', 'SELECT'), ('projector_position', 'INSERT'), ('projector_position', 'UPDATE'),
+             ('projector_source', 'SELECT'), ('projector_source', 'INSERT')
      ) AS needed (relation, privilege)
 WHERE NOT has_table_privilege(needed.relation, needed.privilege)
 UNION ALL

@@ -1,0 +1,23 @@
+-- Which topics a projection's rows have come from, by Kafka's ids: positions may be deleted
+-- or set back by hand, and the rows are still from where they were.
+
+-- +goose Up
+CREATE TABLE projector_source (
+    projection text        NOT NULL,
+    topic      text        NOT NULL,
+    topic_id   text        NOT NULL,
+    first_seen timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (projection, topic, topic_id)
+);
+
+COMMENT ON TABLE projector_source IS 'Topics that a projection''s rows have come from. A rebuild refuses to compare them with another.';
+COMMENT ON COLUMN projector_source.topic_id IS 'Kafka''s id of the topic: a recreated one has another. Brokers older than 2.8 have none, and then there is no row.';
+
+-- 16 zeros in base64 stand for no id.
+INSERT INTO projector_source (projection, topic, topic_id)
+SELECT DISTINCT projection, topic, topic_id
+FROM projector_position
+WHERE topic_id NOT IN ('', 'AAAAAAAAAAAAAAAAAAAAAA==');
+
+-- +goose Down
+DROP TABLE projector_source;
