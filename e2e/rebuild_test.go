@@ -72,7 +72,7 @@ func TestRebuildBesideALiveConsumer(t *testing.T) {
 		}
 		return ""
 	})
-	done := w.rebuild("--yes")
+	done := w.rebuild("--yes", "--remove", "--max-differences=100000")
 	if done.Changed == 0 || done.Result == nil {
 		t.Errorf("nothing was rebuilt: %+v", done)
 	}

@@ -26,6 +26,9 @@ type Shadow struct {
 	// Pool sees the shadow's tables by the names of the live ones: what is opened on it
 	// writes there.
 	Pool *pgxpool.Pool
+
+	swaps   int     // the number of the last transaction that was to change live accounts
+	swapped Swapped // by all of them
 }
 
 // OpenShadow makes an empty shadow; it needs the right to create a schema. What an

@@ -5,54 +5,11 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"projector/sql"
 )
-
-// RebuildKind says in what way a live account is not what was rebuilt. Its names are
-// public surface.
-type RebuildKind string
-
-// The kinds of differences. Of the last two the live account is left alone.
-const (
-	RebuildDifferent RebuildKind = "different" // its balance, version or state
-	RebuildMissing   RebuildKind = "missing"   // the live tables lack it
-	RebuildUnknown   RebuildKind = "unknown"   // the topic has no event of it
-	RebuildHold      RebuildKind = "hold"      // what waits behind its hole
-	RebuildAhead     RebuildKind = "ahead"     // it is beyond what the topic gives
-	RebuildCorrected RebuildKind = "corrected" // somebody has applied a corrected event
-)
-
-// changes reports whether the live account is to be replaced.
-func (k RebuildKind) changes() bool { return k != RebuildAhead && k != RebuildCorrected }
-
-// RebuildDifference is one account that differs. A nil version: there is no row.
-type RebuildDifference struct {
-	AccountID        string
-	Kind             RebuildKind
-	Version, Rebuilt *int64
-}
-
-// RebuildReport is what a comparison has found. Checked is the sum of the other counts.
-type RebuildReport struct {
-	Checked, Matched, Different, LeftAlone int64
-	Unknown                                int64               // of those that differ
-	Differences                            []RebuildDifference // the first of them
-}
-
-// spare takes accounts for ahead that were taken for unknown.
-func (r *RebuildReport) spare(ids []string) {
-	n := int64(len(ids))
-	r.Different, r.Unknown, r.LeftAlone = r.Different-n, r.Unknown-n, r.LeftAlone+n
-	for i := range r.Differences {
-		if d := &r.Differences[i]; d.Kind == RebuildUnknown && slices.Contains(ids, d.AccountID) {
-			d.Kind = RebuildAhead
-		}
-	}
-}
 
 // Spare leaves those of the given accounts alone that Compare has found unknown: they
 // have events further on in the topic, so the live tables have been there.
@@ -61,19 +18,41 @@ func (s *Shadow) Spare(ctx context.Context, r *RebuildReport, ids []string) erro
 	if err != nil {
 		return fmt.Errorf("compare: %w", err)
 	}
-	spared, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
+	spared := map[string]RebuildKind{}
+	var id string
+	if _, err := pgx.ForEachRow(rows, []any{&id}, func() error { spared[id] = RebuildUnknown; return nil }); err != nil {
 		return fmt.Errorf("compare: %w", err)
 	}
-	r.spare(spared)
+	r.become(RebuildAhead, spared)
+	return nil
+}
+
+// Moved takes into the report which accounts a swap has left because others have written
+// them since they were compared.
+func (s *Shadow) Moved(ctx context.Context, r *RebuildReport, removing bool) error {
+	rows, err := s.Pool.Query(ctx, sql.Query("swap_left"), removing)
+	if err != nil {
+		return fmt.Errorf("swap: %w", err)
+	}
+	left := map[string]RebuildKind{}
+	var (
+		id   string
+		kind RebuildKind
+	)
+	if _, err := pgx.ForEachRow(rows, []any{&id, &kind}, func() error { left[id] = kind; return nil }); err != nil {
+		return fmt.Errorf("swap: %w", err)
+	}
+	r.become(RebuildMoved, left)
 	return nil
 }
 
 // CompareOptions say what to make of what differs.
 type CompareOptions struct {
-	Topic     string
-	Corrected map[string]bool // accounts that the topic alone cannot rebuild
-	Partial   bool            // the topic has lost records: what it does not know is left alone
+	Topic string
+	// Corrected names the accounts that the topic alone cannot rebuild; nil: none. It is
+	// asked when the shadow is where it is to be.
+	Corrected func() map[string]bool
+	Partial   bool // the topic has lost records: what it does not know is left alone
 	ParkLimit int64
 	List      int // at most so many differences
 }
@@ -81,8 +60,8 @@ type CompareOptions struct {
 // Compare compares the live tables, as they are at one moment, with the shadow, which
 // catchUp has to bring exactly to the positions they are at then. What is to be
 // changed is noted in the shadow for Swap.
-func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp func(context.Context, []TopicPosition) error) (RebuildReport, error) {
-	c := &shadowComparison{shadow: s, opts: opts}
+func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp CatchUp) (RebuildReport, error) {
+	c := &shadowComparison{shadow: s, opts: opts, report: RebuildReport{Kinds: map[RebuildKind]int64{}}}
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err := pgx.BeginTxFunc(ctx, s.live, options, func(live pgx.Tx) error {
 		if _, err := live.Exec(ctx, sql.Query("rebuild_session")); err != nil {
@@ -92,17 +71,14 @@ func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp func(
 		if err != nil {
 			return err
 		}
-		if err := catchUp(ctx, positions); err != nil {
+		if err := catchUp(ctx, positions, false); err != nil {
 			return err
 		}
+		if opts.Corrected != nil {
+			c.corrected = opts.Corrected()
+		}
 		return pgx.BeginTxFunc(ctx, s.Pool, options, func(rebuilt pgx.Tx) error {
-			if _, err := rebuilt.Exec(ctx, sql.Query("rebuild_session")); err != nil {
-				return err
-			}
-			if err := s.checkPositions(ctx, rebuilt, opts.Topic, positions); err != nil {
-				return err
-			}
-			return c.run(ctx, live, rebuilt)
+			return c.runAt(ctx, live, rebuilt, positions)
 		})
 	})
 	if err == nil {
@@ -123,32 +99,25 @@ type ShadowLostError struct{ Partition int32 }
 // Error implements error.
 func (e *ShadowLostError) Error() string {
 	return fmt.Sprintf("the tables of the rebuild are not where they were brought to in partition %d: "+
-		"did PostgreSQL crash, or is somebody else using them? Nothing was changed; run it again", e.Partition)
+		"did PostgreSQL crash, or is somebody else using them? Run it again", e.Partition)
 }
 
 // SafeText implements errclass.Describer.
 func (e *ShadowLostError) SafeText() string { return e.Error() }
 
-// checkPositions fails unless the shadow is exactly at the positions.
-func (s *Shadow) checkPositions(ctx context.Context, db querier, topic string, want []TopicPosition) error {
+// loadPositions reads where the shadow is, by partition.
+func (s *Shadow) loadPositions(ctx context.Context, db querier, topic string) (map[int32]int64, error) {
 	rows, err := db.Query(ctx, sql.Query("shadow_positions"), topic)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	have := map[int32]int64{}
+	at := map[int32]int64{}
 	var (
 		partition int32
 		next      int64
 	)
-	if _, err := pgx.ForEachRow(rows, []any{&partition, &next}, func() error { have[partition] = next; return nil }); err != nil {
-		return err
-	}
-	for _, p := range want {
-		if at, known := have[p.Partition]; !known || at != p.Next {
-			return &ShadowLostError{p.Partition}
-		}
-	}
-	return nil
+	_, err = pgx.ForEachRow(rows, []any{&partition, &next}, func() error { at[partition] = next; return nil })
+	return at, err
 }
 
 // shadowRow is an account in the live tables or in the shadow's.
@@ -184,10 +153,28 @@ func shadowRows(ctx context.Context, tx pgx.Tx, parkLimit int64) iter.Seq2[*shad
 
 // shadowComparison merges the two, which are in one order.
 type shadowComparison struct {
-	shadow *Shadow
-	opts   CompareOptions
-	report RebuildReport
-	noted  []RebuildDifference
+	shadow    *Shadow
+	opts      CompareOptions
+	corrected map[string]bool
+	report    RebuildReport
+	noted     []RebuildDifference
+}
+
+// runAt compares the two when the shadow is exactly at the positions.
+func (c *shadowComparison) runAt(ctx context.Context, live, rebuilt pgx.Tx, positions []TopicPosition) error {
+	if _, err := rebuilt.Exec(ctx, sql.Query("rebuild_session")); err != nil {
+		return err
+	}
+	at, err := c.shadow.loadPositions(ctx, rebuilt, c.opts.Topic)
+	if err != nil {
+		return err
+	}
+	for _, p := range positions {
+		if next, known := at[p.Partition]; !known || next != p.Next {
+			return &ShadowLostError{p.Partition}
+		}
+	}
+	return c.run(ctx, live, rebuilt)
 }
 
 func (c *shadowComparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
@@ -241,7 +228,7 @@ func (s *shadowSide) advance() (err error) {
 // take compares one account; either may be nil, not both.
 func (c *shadowComparison) take(ctx context.Context, live, rebuilt *shadowRow) error {
 	c.report.Checked++
-	kind := c.opts.judge(live, rebuilt)
+	kind := c.judge(live, rebuilt)
 	if kind == "" {
 		c.report.Matched++
 		return nil
@@ -256,13 +243,9 @@ func (c *shadowComparison) take(ctx context.Context, live, rebuilt *shadowRow) e
 	if len(c.report.Differences) < c.opts.List {
 		c.report.Differences = append(c.report.Differences, d)
 	}
+	c.report.Kinds[kind]++
 	if !kind.changes() {
-		c.report.LeftAlone++
 		return nil
-	}
-	c.report.Different++
-	if kind == RebuildUnknown {
-		c.report.Unknown++
 	}
 	c.noted = append(c.noted, d)
 	const chunk = 10_000
@@ -270,14 +253,14 @@ func (c *shadowComparison) take(ctx context.Context, live, rebuilt *shadowRow) e
 }
 
 // judge tells in what way an account differs, "" when it does not.
-func (o *CompareOptions) judge(live, rebuilt *shadowRow) RebuildKind {
+func (c *shadowComparison) judge(live, rebuilt *shadowRow) RebuildKind {
 	switch {
 	case live != nil && rebuilt != nil && live.exists == rebuilt.exists && live.version == rebuilt.version &&
 		live.content == rebuilt.content && live.hold == rebuilt.hold:
 		return ""
-	case live != nil && o.Corrected[live.id]:
+	case live != nil && c.corrected[live.id]:
 		return RebuildCorrected
-	case rebuilt == nil && o.Partial:
+	case rebuilt == nil && c.opts.Partial:
 		return RebuildAhead
 	case rebuilt == nil:
 		return RebuildUnknown

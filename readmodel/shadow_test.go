@@ -2,9 +2,11 @@ package readmodel_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -33,7 +35,7 @@ func openShadow(t *testing.T, pool *pgxpool.Pool, values ...string) *readmodel.S
 }
 
 // upToDate is for a shadow that has all there is.
-func upToDate(context.Context, []readmodel.TopicPosition) error { return nil }
+func upToDate(context.Context, []readmodel.TopicPosition, bool) error { return nil }
 
 // Between the comparison and the swap an account may be repaired, or written by somebody
 // else: what was found wrong is then something else, and is left alone.
@@ -59,7 +61,7 @@ func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report.Different != 6 || report.Unknown != 2 {
+	if report.Different() != 6 || report.Kinds[readmodel.RebuildUnknown] != 2 {
 		t.Fatalf("%+v", report)
 	}
 	repaired := newRepair(t, pool, 0)
@@ -69,19 +71,24 @@ func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 	exec(`DELETE FROM account_balance WHERE account_id = 'gone'`)
 	exec(`INSERT INTO account_balance (account_id, currency, balance, version) VALUES ('back', 'EUR', 8.00, 2)`)
 
-	swapped, err := s.Swap(t.Context(), readmodel.SwapOptions{Topic: "events", ParkLimit: 100, Actor: "me"}, upToDate)
-	if err != nil || swapped != 3 {
-		t.Errorf("%d accounts were swapped, %v", swapped, err)
+	swap := readmodel.SwapOptions{Topic: "events", ParkLimit: 100, Actor: "me", Remove: true}
+	swapped, err := s.Swap(t.Context(), swap, upToDate)
+	if err != nil || swapped != (readmodel.Swapped{Replaced: 2, Removed: 1, Left: 3}) {
+		t.Errorf("%+v, %v", swapped, err)
+	}
+	if err := s.Moved(t.Context(), &report, true); err != nil || report.Kinds[readmodel.RebuildMoved] != 3 || report.Different() != 3 {
+		t.Errorf("%+v, %v", report, err)
 	}
 	expect(t, strings.ReplaceAll(lines(t, pool, `SELECT concat_ws(' ', account_id, balance, version) FROM account_balance ORDER BY account_id COLLATE "C"`), "\n", ", "),
 		"back 8.00 2, ghost 2.00 6, gone 1.00 1, moved 104.00 2, wrong 1.00 1")
 	expect(t, strings.ReplaceAll(lines(t, pool, `SELECT concat_ws(' ', account_id, result) FROM dlq_action WHERE action = 'rebuild' ORDER BY account_id`), "\n", ", "),
 		"gone replaced, phantom removed, wrong replaced")
 
-	// A reply to COMMIT that was lost has the swap done once more.
-	if again, err := s.Swap(t.Context(), readmodel.SwapOptions{Topic: "events", ParkLimit: 100, Actor: "me"}, upToDate); err != nil || again != swapped {
-		t.Errorf("repeated: %d accounts, %v", again, err)
+	// Done once more it does nothing.
+	if again, err := s.Swap(t.Context(), swap, upToDate); err != nil || again != swapped {
+		t.Errorf("repeated: %+v, %v", again, err)
 	}
+	expect(t, lines(t, pool, `SELECT count(*) FROM dlq_action WHERE action = 'rebuild'`), "3")
 	// Whoever remembers the balances as they were before the swap writes nothing.
 	w.judge(credit("wrong", 2, "1", "EUR"))
 	if _, err := w.flush(); err == nil {
@@ -139,4 +146,47 @@ func TestASwapParksWhateverTimeARecordHas(t *testing.T) {
 	expect(t, lines(t, pool, `SELECT concat_ws(' ', version, CASE WHEN parked_at > now() - interval '1 hour' THEN 'now' ELSE extract(epoch FROM parked_at)::text END)
 		FROM parked_event ORDER BY version`), "2 1700000000.000000\n3 now\n4 now")
 	expect(t, lines(t, pool, `SELECT concat_ws(' ', events, since > now() - interval '1 hour') FROM park_overflow`), "3 t")
+}
+
+// A swap that cannot go on ends within its time, by the server's doing when this process
+// does nothing any more, and changes nothing.
+func TestASwapIsEndedByTheServer(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	values := []string{credit("wrong", 1, "1", "EUR")}
+	w.judge(values...)
+	w.mustFlush()
+	if _, err := pool.Exec(t.Context(), `UPDATE account_balance SET balance = 99.00`); err != nil {
+		t.Fatal(err)
+	}
+	s := openShadow(t, pool, values...)
+	if _, err := s.Compare(t.Context(), readmodel.CompareOptions{Topic: "events", ParkLimit: 100}, upToDate); err != nil {
+		t.Fatal(err)
+	}
+	locked, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := locked.Exec(t.Context(), "LOCK TABLE dlq_action IN SHARE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	const within = 4 * time.Second
+	began := time.Now()
+	_, err = s.Swap(t.Context(), readmodel.SwapOptions{Topic: "events", ParkLimit: 100, Actor: "me", Within: within}, upToDate)
+	var given *readmodel.SwapGivenUpError
+	if !errors.As(err, &given) || !strings.Contains(given.SafeText(), "nothing was changed") {
+		t.Errorf("%v", err)
+	}
+	if took := time.Since(began); took < within/2 || took > 2*within {
+		t.Errorf("given up after %s, not within %s", took, within)
+	}
+	// The locks are gone: a consumer goes on.
+	w.judge(credit("wrong", 2, "1", "EUR"))
+	w.mustFlush()
+	if err := locked.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, current(t, pool, "wrong"), "EUR 2.00 2 open wrong-2 false -")
+	expect(t, lines(t, pool, `SELECT count(*) FROM dlq_action`), "0")
 }

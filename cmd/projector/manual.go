@@ -179,11 +179,14 @@ var manual = map[string]manualPage{
 	},
 	"rebuild": {
 		about: "Reads the topic from its first record into tables beside the live ones while consumers go on, compares, and with --yes " +
-			"replaces the accounts that differ. Without --yes it changes nothing. Skips and replays that were done before are done again.",
-		status: "0 also when accounts differ and --yes was not given; 1 also when the topic has lost its first records (see --partial).",
+			"replaces the accounts that differ. Without --yes it changes nothing. Skips and replays that were done before are done again. " +
+			"Consumers wait for the swap, which ends within 30 s or changes nothing.",
+		status: "0 also when accounts differ and --yes was not given, or are left alone; 1 also when the topic has lost its first records " +
+			"(see --partial), is not the one the balances came from, or more accounts would change than --max-differences.",
 		examples: []example{
 			{"Are the balances what the events come to?", "projector rebuild"},
 			{"Put the rebuilt ones in place of those that differ", "projector rebuild --yes"},
+			{"All of them, and take out what the topic has no event of", "projector rebuild --yes --max-differences=5000 --remove"},
 			{"After retention has removed the first records", "projector rebuild --partial --output=json"},
 		},
 	},

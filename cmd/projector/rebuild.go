@@ -18,6 +18,8 @@ import (
 
 type rebuildCmd struct {
 	Yes       bool  `help:"Do it. Without it, only compare."`
+	Remove    bool  `help:"With --yes, also remove the accounts the topic has no event of. Without it they stay and are listed."`
+	MaxDiff   int64 `name:"max-differences" env:"PROJECTOR_MAX_DIFFERENCES" default:"100" placeholder:"N" help:"With --yes, change nothing and end with 1 when more accounts would change (default 100)."`
 	Partial   bool  `help:"Go on although the topic has lost its first records: rebuild only accounts whose every event is there, and remove none."`
 	Limit     int   `default:"1000" placeholder:"N" help:"List at most so many differences; all are counted (default 1000)."`
 	ParkLimit int64 `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events kept in the database behind a hole, an account (default 10000)."`
@@ -89,6 +91,10 @@ func (c *rebuildCmd) validate() error {
 		return usagef("--limit (PROJECTOR_LIMIT): must not be negative")
 	case c.ParkLimit < 0:
 		return usagef("--park-limit (PARK_LIMIT): must not be negative")
+	case c.MaxDiff < 0:
+		return usagef("--max-differences (PROJECTOR_MAX_DIFFERENCES): must not be negative")
+	case c.Remove && c.Partial:
+		return usagef("--remove (PROJECTOR_REMOVE): with --partial nothing is removed, for a topic that has lost records does not know which accounts there are")
 	}
 	return nil
 }
@@ -124,11 +130,8 @@ func (r *rebuilding) run(ctx context.Context) error {
 	if err := r.approach(ctx); err != nil {
 		return err
 	}
-	if err := r.stillWhole(ctx); err != nil {
-		return err
-	}
 	report, err := r.shadow.Compare(ctx, readmodel.CompareOptions{
-		Topic: r.cmd.Topic, Corrected: r.build.Corrected(), Partial: r.cmd.Partial,
+		Topic: r.cmd.Topic, Corrected: r.build.Corrected, Partial: r.cmd.Partial,
 		ParkLimit: r.cmd.ParkLimit, List: r.cmd.Limit,
 	}, r.catchUp)
 	if err == nil {
@@ -137,20 +140,15 @@ func (r *rebuilding) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var changed *int64
-	if r.cmd.Yes {
-		changed = new(int64)
-		if report.Different > 0 {
-			*changed, err = r.shadow.Swap(ctx, readmodel.SwapOptions{
-				Topic: r.cmd.Topic, ParkLimit: r.cmd.ParkLimit, Actor: r.cmd.name(),
-			}, r.catchUp)
-		}
-		if err != nil {
+	var changed *readmodel.Swapped
+	refused := r.tooMany(&report)
+	if r.cmd.Yes && refused == nil {
+		if changed, err = r.swap(ctx, &report); err != nil {
 			return err
 		}
 	}
 	r.shown.done()
-	return r.cmd.print(r.std, r.build.Records(), &report, changed)
+	return cmp.Or(r.cmd.print(r.std, r.build.Records(), &report, changed), refused)
 }
 
 // begin prepares the build of every partition.
@@ -212,21 +210,17 @@ func (r *rebuilding) approach(ctx context.Context) error {
 	return nil // the consumers are as fast as this: the rest is read while they wait
 }
 
-// catchUp brings the build exactly to the positions.
-func (r *rebuilding) catchUp(ctx context.Context, positions []readmodel.TopicPosition) error {
-	ends, err := r.ends(positions)
-	if err != nil {
-		return err
-	}
-	return r.advance(ctx, ends)
-}
-
+// advance brings the build to offsets, and makes sure that nothing was missing on the way.
 func (r *rebuilding) advance(ctx context.Context, ends map[int32]int64) error {
 	total := int64(0)
 	for number, end := range ends {
 		total += end - r.topic.starts[number]
 	}
-	return r.build.Advance(ctx, ends, func(passed int64) { r.shown.update(passed, max(passed, total)) })
+	err := r.build.Advance(ctx, ends, func(passed int64) { r.shown.update(passed, max(passed, total)) })
+	if err != nil {
+		return err
+	}
+	return r.stillWhole(ctx)
 }
 
 // ends are the offsets to rebuild up to, by partition; it refuses what cannot be right.
@@ -252,7 +246,7 @@ func (r *rebuilding) ends(positions []readmodel.TopicPosition) (map[int32]int64,
 // lookAhead spares the accounts that seem unknown because the consumers have not come
 // to their events yet, or not again: their positions may have been deleted.
 func (r *rebuilding) lookAhead(ctx context.Context, report *readmodel.RebuildReport) error {
-	if report.Unknown == 0 {
+	if report.Kinds[readmodel.RebuildUnknown] == 0 {
 		return nil
 	}
 	now, err := r.source.extent(ctx)

@@ -82,11 +82,11 @@ func TestRebuildMendsWhatIsWrong(t *testing.T) {
 	equal(t, pick([]map[string]any{plan}, "records", "checked", "matched", "different", "left_alone", "changed", "result"), "15 9 2 7 0 0 null")
 	equal(t, s.projected(), wrong)
 	table := s.must("rebuild", "--limit=2")
-	contains(t, table, "9 accounts compared: 2 are right, 7 are not", "b-balance", "would replace 7 accounts; nothing was changed")
+	contains(t, table, "9 accounts compared: 2 are right, 7 are not", "b-balance", "would replace 6 accounts; nothing was changed")
 	equal(t, s.projected(), wrong)
 
-	done := s.rebuildJSON("--yes", "--actor=night shift")
-	equal(t, pick([]map[string]any{done}, "different", "changed", "result"), "7 7 rebuilt")
+	done := s.rebuildJSON("--yes", "--remove", "--actor=night shift")
+	equal(t, pick([]map[string]any{done}, "different", "changed", "replaced", "removed", "result"), "7 7 6 1 rebuilt")
 	equal(t, s.projected(), right)
 	s.clean("--yes")
 
@@ -183,7 +183,7 @@ func TestRebuildSparesWhatComesLaterInTheTopic(t *testing.T) {
 	s.exec(`INSERT INTO account_balance (account_id, currency, balance, version) VALUES ('phantom', 'EUR', 1, 1)`)
 	right := s.projected()
 	s.exec(`UPDATE projector_position SET next_offset = 1, judged_until = 1`)
-	d := s.rebuildJSON("--yes")
+	d := s.rebuildJSON("--yes", "--remove")
 	equal(t, kindsOf(d), "b ahead 2 null, phantom unknown 1 null")
 	equal(t, pick([]map[string]any{d}, "matched", "different", "left_alone", "changed"), "1 1 1 1")
 	equal(t, s.projected(), strings.Replace(right, "\n(phantom,EUR,1,1,open,,)", "", 1))

@@ -3,4 +3,5 @@
 SELECT partition, max(greatest(next_offset, judged_until)), min(topic_id), max(topic_id)
 FROM projector_position
 WHERE topic = $1 AND projection = 'account_balance'
-GROUP BY partition;
+GROUP BY partition
+ORDER BY partition;

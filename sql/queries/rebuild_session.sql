@@ -1,4 +1,5 @@
--- A transaction that compares or replaces everything takes as long as it takes, waits
--- for Kafka in between, and is served by no index.
+-- A transaction that compares everything takes as long as it takes, waits for Kafka in
+-- between, and is served by no index. It holds no lock that others wait for, but a snapshot
+-- for which vacuum waits.
 SELECT set_config('statement_timeout', '0', true), set_config('enable_seqscan', 'on', true),
-       set_config('idle_in_transaction_session_timeout', '0', true), set_config('lock_timeout', '30s', true);
+       set_config('idle_in_transaction_session_timeout', '10min', true), set_config('lock_timeout', '30s', true);

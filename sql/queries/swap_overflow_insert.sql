@@ -1,4 +1,4 @@
--- Remembers what waits beyond the park limit. For since see rebuild_parked_insert.
+-- Remembers what waits beyond the park limit. See swap_parked_insert.
 INSERT INTO park_overflow (account_id, lowest_version, highest_version, events, expected_version, since)
 SELECT k.account_id, min(k.version), max(k.version), count(*), min(k.expected_version),
        min(CASE WHEN k.record_timestamp BETWEEN 1 AND extract(epoch FROM now()) * 1000
@@ -6,9 +6,11 @@ SELECT k.account_id, min(k.version), max(k.version), count(*), min(k.expected_ve
 FROM (
     SELECT p.account_id, p.version, p.expected_version, p.record_timestamp,
            row_number() OVER (PARTITION BY p.account_id ORDER BY p.topic, p.partition, p."offset") AS n
-    FROM projector_rebuild.settled d
-    JOIN projector_rebuild.parked_event p ON p.account_id = d.account_id AND (d.version IS NULL OR p.version > d.version)
+    FROM projector_rebuild.difference d
+    JOIN projector_rebuild.parked_event p ON p.account_id = d.account_id AND (d.rebuilt IS NULL OR p.version > d.rebuilt)
+    JOIN unnest($3::int4[], $4::int8[]) AS l (partition, next_offset) ON l.partition = p.partition AND p."offset" < l.next_offset
+    WHERE d.swap = $1
 ) AS k
-WHERE k.n > $1
+WHERE k.n > $2
 GROUP BY k.account_id
 ORDER BY k.account_id;

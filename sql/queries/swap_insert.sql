@@ -4,8 +4,8 @@ INSERT INTO account_balance AS t
 SELECT s.account_id, s.currency, s.balance, s.version, s.status, s.last_event_id, s.last_event_at, now()
 FROM projector_rebuild.difference d
 JOIN projector_rebuild.account_balance s ON s.account_id = d.account_id
-WHERE d.kind <> 'unknown'
-ORDER BY s.account_id
+WHERE d.swap = $1
+ORDER BY s.account_id COLLATE "C"
 ON CONFLICT (account_id) DO UPDATE
 SET currency      = EXCLUDED.currency,
     balance       = EXCLUDED.balance,

@@ -1,0 +1,168 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// swapHoldsLocks is how long a swap may hold its locks, by the contract.
+const swapHoldsLocks = 30 * time.Second
+
+// TestAFrozenRebuildGivesUp stops the process of a rebuild when its transaction has
+// written everything but is not committed: it must not keep consumers from writing, no
+// reader may see anything of it, and continued it must say what has become of it.
+func TestAFrozenRebuildGivesUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	var records []*kgo.Record
+	for n := range 20 {
+		records = append(records, credits(fmt.Sprintf("a-%02d", n), 1, 2)...)
+	}
+	w.append(records...)
+	p := w.start()
+	await(t, "every record consumed", w.arrived)
+	right := w.pictured(t.Context())
+	w.exec(`UPDATE account_balance SET balance = balance + 1 WHERE account_id < 'a-05'`)
+	w.exec(`DELETE FROM account_balance WHERE account_id >= 'a-15'`)
+	wrong := w.pictured(t.Context())
+	mixed := w.watch(right, wrong)
+
+	before := w.snapshot()
+
+	release := w.lockAudit()
+	frozen := launch(t, nil, []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0]},
+		"rebuild", "--topic="+w.topic, "--group="+w.group, "--yes", "--output=json")
+	await(t, "the swap is at its last statement", w.waitingToAudit)
+	frozen.Signal(syscall.SIGSTOP)
+	stopped := time.Now()
+	release()
+	w.append(credit("b", 1))
+	within(t, swapHoldsLocks, "the consumer writes again", w.reads("b", "1 0.01 false"))
+	t.Logf("the consumer wrote again %s after the rebuild was stopped", time.Since(stopped).Round(time.Millisecond))
+	if now := w.pictured(t.Context()); now != wrong {
+		t.Errorf("a rebuild that was given up has changed the balances:\n%s\nwere\n%s", now, wrong)
+	}
+
+	frozen.Signal(syscall.SIGCONT)
+	if status := frozen.exit(swapHoldsLocks); status != 1 {
+		t.Errorf("exit status %d, want 1", status)
+	}
+	await(t, "a message that names what happened", frozen.logged("the swap was given up", "nothing was changed"))
+	if now := w.pictured(t.Context()); now != wrong {
+		t.Errorf("continued, it has changed the balances:\n%s\nwere\n%s", now, wrong)
+	}
+	if again := w.rebuild("--yes"); again.Changed != 10 {
+		t.Errorf("repeated: %+v", again)
+	}
+	if now := w.pictured(t.Context()); now != right {
+		t.Errorf("repeated:\n%s\nwant\n%s", now, right)
+	}
+	if seen := before(); seen != wrong {
+		t.Errorf("a snapshot of before the swap sees\n%s", seen)
+	}
+	for _, seen := range mixed() {
+		t.Errorf("a reader has seen\n%s", seen)
+	}
+	await(t, "ready", p.answers("/readyz", 200, ""))
+	p.terminate()
+	w.atRest()
+}
+
+// pictured is what one statement sees of the accounts whose names begin with a.
+func (w *world) pictured(ctx context.Context) (all string) {
+	w.t.Helper()
+	all, err := w.picture(ctx, w.db)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return all
+}
+
+func (w *world) picture(ctx context.Context, db interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+},
+) (all string, err error) {
+	err = db.QueryRow(ctx, `SELECT coalesce(string_agg(concat_ws(' ', account_id, version, balance), ', ' ORDER BY account_id), 'nothing')
+		FROM account_balance WHERE account_id LIKE 'a%'`).Scan(&all)
+	return all, err
+}
+
+// watch reads the accounts all the time, until the function it returns is called: that
+// answers what was seen that is none of the given.
+func (w *world) watch(allowed ...string) (stop func() []string) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	seen := make(chan []string, 1)
+	go func() {
+		var others []string
+		for ctx.Err() == nil {
+			all, err := w.picture(ctx, w.db)
+			if err == nil && !slices.Contains(allowed, all) && !slices.Contains(others, all) {
+				others = append(others, all)
+			}
+			pause(ctx, 5*time.Millisecond)
+		}
+		seen <- others
+	}()
+	return func() []string { cancel(); return <-seen }
+}
+
+// snapshot begins to read as a backup does; the function it returns answers what is seen.
+func (w *world) snapshot() (look func() string) {
+	w.t.Helper()
+	tx, err := w.db.BeginTx(w.t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := tx.Exec(w.t.Context(), "SELECT count(*) FROM account_balance"); err != nil {
+		w.t.Fatal(err)
+	}
+	return func() string {
+		w.t.Helper()
+		defer func() { _ = tx.Rollback(w.t.Context()) }()
+		all, err := w.picture(w.t.Context(), tx)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return all
+	}
+}
+
+// lockAudit keeps everybody from writing the audit trail, until the function it returns
+// is called.
+func (w *world) lockAudit() (release func()) {
+	w.t.Helper()
+	tx, err := w.db.BeginTx(w.t.Context(), pgx.TxOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := tx.Exec(w.t.Context(), "LOCK TABLE dlq_action IN SHARE MODE"); err != nil {
+		w.t.Fatal(err)
+	}
+	return func() {
+		w.t.Helper()
+		if err := tx.Rollback(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// waitingToAudit is a check for await: somebody waits to write the audit trail.
+func (w *world) waitingToAudit() string {
+	var waiting int
+	err := w.db.QueryRow(w.t.Context(), `SELECT count(*) FROM pg_locks
+		WHERE relation = 'dlq_action'::regclass AND NOT granted`).Scan(&waiting)
+	if err != nil {
+		return err.Error()
+	}
+	if waiting == 0 {
+		return "nobody"
+	}
+	return ""
+}

@@ -1,0 +1,14 @@
+-- Raises the fence of every consumer of balances: what they are writing is finished first,
+-- and what they remember they forget. They lock their position before any account, so a
+-- swap does, too; in one order, so that two writers cannot deadlock.
+WITH concerned AS MATERIALIZED (
+    SELECT consumer_group, topic, partition
+    FROM projector_position
+    WHERE projection = 'account_balance'
+    ORDER BY consumer_group, topic, partition
+    FOR UPDATE
+)
+UPDATE projector_position p
+SET fence = p.fence + 1, updated_at = now()
+FROM concerned c
+WHERE p.consumer_group = c.consumer_group AND p.topic = c.topic AND p.partition = c.partition;
