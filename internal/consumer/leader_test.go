@@ -91,3 +91,50 @@ func produceToEach(t *testing.T, seeds kgo.Opt, partitions int32) {
 		}
 	}
 }
+
+// A leader that is frozen answers nothing, and for some seconds the brokers still name it.
+// What the other leaders answer counts meanwhile.
+func TestALeaderThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(2, "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	sound := cluster.CoordinatorFor("g") // of the group: only the partition's leader is away
+	frozen := 1 - sound
+	if err := cluster.MoveTopicPartition("t", 0, sound); err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.MoveTopicPartition("t", 1, frozen); err != nil {
+		t.Fatal(err)
+	}
+	seeds := kgo.SeedBrokers(cluster.ListenAddrs()[sound])
+	produceToEach(t, seeds, 2)
+	cluster.ControlKey(int16(kmsg.ListOffsets), func(kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		return nil, nil, cluster.CurrentNode() == frozen
+	})
+	c := scriptedConsumer(t, pending(0), func(cfg *Config) {
+		cfg.Client, cfg.Health = []kgo.Opt{seeds, kgo.MetadataMinAge(50 * time.Millisecond)}, &healthLog{}
+		cfg.Open = func(int32) Projection { return pending(0) }
+		cfg.Retry = retry.Policy{Initial: 50 * time.Millisecond, Attempt: 10 * time.Second}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	done := make(chan error)
+	go func() { done <- c.Run(ctx) }()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !consumed(c, 0) && ctx.Err() == nil {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Errorf("the partition whose leader answers is not consumed: %+v", c.Status())
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}

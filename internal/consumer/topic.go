@@ -76,12 +76,20 @@ func (t *topicInfo) ask(ctx context.Context, adm *kadm.Client, topic string) err
 	if err != nil {
 		return err
 	}
-	starts, noStarts := adm.ListStartOffsets(ctx, topic)
-	if allMissing(noStarts) {
+	// At once: a leader that does not answer takes all the time there is, and must not take
+	// that of the others.
+	var (
+		starts, ends     kadm.ListedOffsets
+		noStarts, noEnds error
+		both             sync.WaitGroup
+	)
+	both.Go(func() { starts, noStarts = adm.ListStartOffsets(ctx, topic) })
+	both.Go(func() { ends, noEnds = adm.ListEndOffsets(ctx, topic) })
+	both.Wait()
+	switch {
+	case allMissing(noStarts):
 		return noStarts
-	}
-	ends, noEnds := adm.ListEndOffsets(ctx, topic)
-	if allMissing(noEnds) {
+	case allMissing(noEnds):
 		return noEnds
 	}
 	t.asked, t.id, t.starts, t.ends, t.missing = now, topics[topic].ID.String(), starts, ends, cmp.Or(noStarts, noEnds)
