@@ -39,8 +39,8 @@ type RepairConfig struct {
 	Rate int
 	// Piece bounds the events one transaction judges; 0: 2,000.
 	Piece int
-	// Ends tells whether anything waits for the consumers, which Apply then lets go on
-	// between its transactions; nil: it rests as long as it works.
+	// Ends tells whether anything waits for a consumer that was overtaken, which Apply then
+	// lets go on before its next transaction; nil: it only rests as long as it works.
 	Ends Ends
 }
 
@@ -160,6 +160,9 @@ func (r *Repair) Apply(ctx context.Context, runs []*Run, observe func(Step)) err
 	}
 	size := most // of a transaction: smaller after each that failed
 	consumers := resting{pool: r.cfg.Pool, ends: r.cfg.Ends}
+	if err := consumers.begin(ctx); err != nil {
+		return fmt.Errorf("repair: %w", err)
+	}
 	for rest := slices.Clone(runs); len(rest) > 0; {
 		start := time.Now()
 		folds, err := r.transact(ctx, rest[:min(len(rest), repairRuns, size)], size)

@@ -27,40 +27,40 @@ type partitionOf struct {
 	number       int32
 }
 
+// progress is where a consumer is. It claims its partition anew when a repair has
+// overtaken it, which raises the fence.
+type progress struct{ fence, next int64 }
+
 // resting lets consumers go on between the transactions of a repair. A consumer whose
-// changes a repair has overtaken has to read and decide again, which may take longer than
-// the repair's transaction did: the repair waits until each that has something to do has
-// done some of it.
+// changes the repair has overtaken reads and decides again, which may take longer than the
+// repair's transaction did. If it were overtaken again and again it would stand still.
 type resting struct {
-	pool  querier
-	ends  Ends                  // nil: nobody waits
-	stuck map[partitionOf]int64 // did not move within the time from this offset
+	pool querier
+	ends Ends // nil: nobody knows whether a consumer has anything to do, and none is waited for
+	seen map[partitionOf]progress
 }
 
-// rest waits at least for pause, and then for the consumers, as long as they can be hoped
-// for.
+// begin notes where the consumers are.
+func (r *resting) begin(ctx context.Context) (err error) {
+	if r.ends != nil {
+		r.seen, err = r.look(ctx)
+	}
+	return err
+}
+
+// rest waits for pause, and then until each consumer that was overtaken has made
+// progress, as long as that can be hoped for.
 func (r *resting) rest(ctx context.Context, pause time.Duration) error {
-	if r.ends == nil { // nobody knows whether a consumer has anything to do
-		return wait(ctx, pause)
-	}
-	before, err := r.positions(ctx)
-	if err != nil {
-		return err
-	}
-	if err := wait(ctx, pause); err != nil {
+	if err := wait(ctx, pause); err != nil || r.ends == nil {
 		return err
 	}
 	for deadline := time.Now().Add(progressWithin); ; {
-		now, err := r.positions(ctx)
+		now, err := r.look(ctx)
 		if err != nil {
 			return err
 		}
-		r.forgetMoved(ctx, before, now)
-		if len(before) == 0 {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			r.stuck = before
+		if !r.overtaken(ctx, now) || time.Now().After(deadline) {
+			r.seen = now
 			return nil
 		}
 		if err := wait(ctx, progressEvery); err != nil {
@@ -69,43 +69,42 @@ func (r *resting) rest(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// forgetMoved takes those positions out of before that have moved, are at the end, or
-// were not moving anyway.
-func (r *resting) forgetMoved(ctx context.Context, before, now map[partitionOf]int64) {
+// overtaken reports whether a consumer has claimed its partition anew and not moved since,
+// although something waits for it.
+func (r *resting) overtaken(ctx context.Context, now map[partitionOf]progress) bool {
 	ends := map[string]map[int32]int64{}
-	for p, offset := range before {
-		next, exists := now[p]
-		stuckAt, stuck := r.stuck[p]
-		if !exists || next != offset || stuck && stuckAt == offset {
-			delete(before, p)
+	for p, before := range r.seen {
+		at, exists := now[p]
+		if !exists || at.fence == before.fence || at.next != before.next {
 			continue
 		}
 		if ends[p.topic] == nil {
 			ends[p.topic] = r.ends(ctx, p.topic)
 		}
-		if end, known := ends[p.topic][p.number]; !known || next >= end {
-			delete(before, p)
+		if end, known := ends[p.topic][p.number]; known && at.next < end {
+			return true
 		}
 	}
+	return false
 }
 
-func (r *resting) positions(ctx context.Context) (map[partitionOf]int64, error) {
-	positions := map[partitionOf]int64{}
+func (r *resting) look(ctx context.Context) (map[partitionOf]progress, error) {
+	consumers := map[partitionOf]progress{}
 	err := patiently(ctx, func(ctx context.Context) error {
-		clear(positions)
+		clear(consumers)
 		rows, err := r.pool.Query(ctx, sql.Query("repair_progress"))
 		if err != nil {
 			return err
 		}
 		var (
-			p    partitionOf
-			next int64
+			p  partitionOf
+			at progress
 		)
-		_, err = pgx.ForEachRow(rows, []any{&p.group, &p.topic, &p.number, &next}, func() error {
-			positions[p] = next
+		_, err = pgx.ForEachRow(rows, []any{&p.group, &p.topic, &p.number, &at.fence, &at.next}, func() error {
+			consumers[p] = at
 			return nil
 		})
 		return err
 	})
-	return positions, err
+	return consumers, err
 }
