@@ -3,6 +3,8 @@
 package faulttest
 
 import (
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,20 +17,32 @@ type feed struct {
 	t     testing.TB
 	hurry chan struct{}
 	done  chan error
+	gate  sync.Mutex // held while records are on their way, or while none may be sent
 }
 
 const feedEvery = 25 * time.Millisecond
 
 // startFeed begins to produce the scene's stream.
 func (s *scene) startFeed() {
-	s.feed = &feed{t: s.t, hurry: make(chan struct{}), done: make(chan error, 1)}
 	records := s.records()
-	chunk := max(1, len(records)/max(1, int(s.setting.during/feedEvery)))
+	chunk := chunkOf(records, s.setting.during)
 	if s.setting.again {
 		records = doubled(records, chunk)
 		chunk *= 2
 	}
-	go s.feed.run(s.producer, records, chunk)
+	s.feed = s.feedBeside(records, chunk)
+}
+
+// chunkOf is how many records a tick sends if all are to take that long.
+func chunkOf(records []stream.Record, during time.Duration) int {
+	return max(1, len(records)/max(1, int(during/feedEvery)))
+}
+
+// feedBeside begins to produce more records, beside the scene's stream.
+func (s *scene) feedBeside(records []stream.Record, chunk int) *feed {
+	f := &feed{t: s.t, hurry: make(chan struct{}), done: make(chan error, 1)}
+	go f.run(s.producer, records, chunk)
+	return f
 }
 
 // doubled sends each piece of a stream again behind itself.
@@ -53,7 +67,10 @@ func (f *feed) run(to *journal.Producer, rest []stream.Record, chunk int) {
 			return
 		}
 		n := min(chunk, len(rest))
-		if err := to.Send(f.t.Context(), rest[:n]); err != nil {
+		f.gate.Lock()
+		err := to.Send(f.t.Context(), rest[:n])
+		f.gate.Unlock()
+		if err != nil {
 			f.done <- err
 			return
 		}
@@ -62,6 +79,11 @@ func (f *feed) run(to *journal.Producer, rest []stream.Record, chunk int) {
 	f.done <- nil
 }
 
+// hold stops the feed, with all it has sent acknowledged, until release.
+func (f *feed) hold() { f.gate.Lock() }
+
+func (f *feed) release() { f.gate.Unlock() }
+
 // finish sends what is left at once and waits until it is acknowledged.
 func (f *feed) finish() {
 	f.t.Helper()
@@ -69,4 +91,33 @@ func (f *feed) finish() {
 	if err := <-f.done; err != nil {
 		f.t.Fatalf("feed: %v", err)
 	}
+}
+
+// newcomers are accounts with one event each, spread over the partitions.
+func (s *scene) newcomers(n int) []stream.Record {
+	prefix := fmt.Sprintf("new-%x-", s.rnd.Uint32())
+	records := make([]stream.Record, n)
+	for i := range records {
+		id := fmt.Sprint(prefix, i)
+		records[i] = stream.Record{
+			Partition: int32(i) % s.setting.partitions, Key: []byte(id), Value: []byte(event(id, 1, "FundsCredited", good)),
+		}
+	}
+	return records
+}
+
+// sendAndAwait produces records and waits until they are consumed.
+func (s *scene) sendAndAwait(records []stream.Record) {
+	s.t.Helper()
+	check(s.t, s.producer.Send(s.t.Context(), records))
+	ends := s.ends()
+	s.await("what was sent is consumed", func() string {
+		positions := s.positions()
+		for p, end := range ends {
+			if positions[p] < end {
+				return fmt.Sprintf("partition %d is at %d of %d", p, positions[p], end)
+			}
+		}
+		return ""
+	})
 }

@@ -80,8 +80,9 @@ func (s *scene) ownedByAll() string {
 // mixable are the faults that a scene survives in any order: those that need a scene
 // of their own are left to the other tests.
 func mixable(kafka *devstack.Kafka) []fault {
-	own := []string{"frozen past the session, thawed", "frozen in mid-transaction, thawed", "role loses UPDATE", "row lock held while a member joins"}
-	return slices.DeleteFunc(slices.Concat(crashes(), outages(), brokenBroker(kafka)), func(f fault) bool {
-		return slices.Contains(own, f.name)
-	})
+	own := []string{
+		"frozen past the session, thawed", "frozen in mid-transaction, thawed", "role loses UPDATE", "row lock held while a member joins",
+	}
+	all := slices.Concat(crashes(), outages(), rebuilding(), lostEnds(kafka), brokenBroker(kafka))
+	return slices.DeleteFunc(all, func(f fault) bool { return slices.Contains(own, f.name) })
 }

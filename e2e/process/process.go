@@ -25,6 +25,8 @@ type Binary struct {
 	Path string
 	// Secrets and payload that must never be in a log.
 	Secrets []string
+	// Stdout takes what is written to stdout; nil: it is part of the log.
+	Stdout io.Writer
 }
 
 // Process is one running projector.
@@ -63,6 +65,9 @@ func (b Binary) Launch(t testing.TB, env []string, args ...string) *Process {
 	p := &Process{t: t, cmd: b.command(t, env, args...), secrets: b.Secrets, ended: make(chan struct{})}
 	read, write := io.Pipe()
 	p.cmd.Stderr, p.cmd.Stdout = write, write
+	if b.Stdout != nil {
+		p.cmd.Stdout = b.Stdout
+	}
 	p.cmd.SysProcAttr = dieWithParent()
 	started := make(chan error)
 	go func() {

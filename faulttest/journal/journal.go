@@ -19,7 +19,8 @@ import (
 	"projector/e2e/stream"
 )
 
-// Producer produces to one topic. Send may be called from one goroutine at a time.
+// Producer produces to one topic. Safe for concurrent use: the records of one Send
+// keep their order.
 type Producer struct {
 	topic  string
 	client *kgo.Client

@@ -1,0 +1,27 @@
+//go:build faults
+
+package faulttest
+
+import (
+	"bytes"
+	"strings"
+
+	"projector/e2e/process"
+	"projector/e2e/stream"
+)
+
+// command is a command of the program, run beside the replicas as a person does.
+type command struct {
+	*process.Process
+	out *bytes.Buffer // stdout, once it has ended
+}
+
+func (s *scene) command(args ...string) *command {
+	s.t.Helper()
+	c := &command{out: &bytes.Buffer{}}
+	binary := process.Binary{Path: must(projector())(s.t), Secrets: []string{s.password(), stream.Marker}, Stdout: c.out}
+	env := []string{"DATABASE_URL=" + s.url, "KAFKA_BROKERS=" + strings.Join(s.addrs, ",")}
+	c.Process = binary.Launch(s.t, env, append(args, "--topic="+s.reader.Topic, "--group="+s.reader.Group,
+		"--ignore-event-types="+stream.IgnoredType, "--output=json")...)
+	return c
+}

@@ -1,0 +1,125 @@
+//go:build faults
+
+package faulttest
+
+import (
+	"syscall"
+	"time"
+
+	"projector/e2e/wait"
+)
+
+const (
+	// swapLimit is how long a rebuild may keep consumers from their positions.
+	swapLimit = 30 * time.Second
+	// swapGrace is for the consumers to notice that it does so no longer.
+	swapGrace = 10 * time.Second
+	// spoilt is how many accounts are wrong: fewer than a rebuild asks about.
+	spoilt = 50
+	// swapping is the application name of the sessions of the rebuild.
+	swapping = "rebuild-to-be-frozen"
+)
+
+// rebuilding are faults of a rebuild beside its consumers.
+func rebuilding() []fault {
+	return []fault{{name: "rebuild frozen in its swap", strike: rebuildFrozen, setting: setting{during: 80 * time.Second}}}
+}
+
+// rebuildFrozen stops a rebuild in the middle of its swap, as a hypervisor does, while
+// it holds locks. The consumers must go on before it does.
+func rebuildFrozen(s *scene) (hits int) {
+	s.uncounted = true // some flush will not know what became of its COMMIT
+	s.linger()
+	for range 5 {
+		s.spoil()
+		before := s.rebuilt()
+		rebuild := s.beginRebuild("&application_name=" + swapping)
+		s.await("the rebuild is in the middle of its swap", func() string {
+			select {
+			case <-rebuild.Ended():
+				s.t.Fatalf("the rebuild ended before it could be stopped: %s%s", rebuild.Log(), rebuild.out)
+			default:
+			}
+			return s.count(swaps, 1)()
+		})
+		rebuild.Signal(syscall.SIGSTOP)
+		began := time.Now()
+		s.await("nothing is executed for the rebuild", s.count(swaps+" AND state = 'active'", 0))
+		if s.count(swaps, 1)() == "" {
+			hits++
+			s.goOnBeside(began)
+		}
+		rebuild.Signal(syscall.SIGCONT)
+		status := rebuild.Exit(2 * time.Minute)
+		if done := s.rebuilt() - before; done != 0 && done != spoilt || (status == 0) != (done == spoilt) {
+			s.t.Errorf("the rebuild that was stopped exits with %d and has replaced %d accounts of %d: %s", status, done, spoilt, rebuild.Log())
+		}
+		if hits > 0 {
+			s.t.Logf("thawed, it exits with %d: %s", status, rebuild.Log())
+			break
+		}
+	}
+	s.exec("DROP TRIGGER linger ON account_balance; DROP FUNCTION linger()")
+	again := s.beginRebuild("")
+	if status := again.Exit(2 * time.Minute); status != 0 {
+		s.t.Errorf("the next rebuild exits with %d: %s", status, again.Log())
+	}
+	return hits
+}
+
+// swaps counts the rebuild's sessions that are in a transaction that writes balances.
+const swaps = `SELECT count(*) FROM pg_stat_activity a
+	WHERE application_name = '` + swapping + `' AND EXISTS (
+		SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.granted
+		AND l.relation = 'public.account_balance'::regclass AND l.mode = 'RowExclusiveLock')`
+
+// linger makes the swap take a second or two, so that it can be stopped in the middle.
+func (s *scene) linger() {
+	s.t.Helper()
+	s.exec(`CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN PERFORM pg_sleep(0.02); RETURN coalesce(NEW, OLD); END $$;
+		CREATE TRIGGER linger BEFORE INSERT OR UPDATE OR DELETE ON account_balance
+		FOR EACH ROW WHEN (current_setting('application_name') = '` + swapping + `') EXECUTE FUNCTION linger();`)
+}
+
+// spoil makes some accounts wrong that have no further events.
+func (s *scene) spoil() {
+	s.t.Helper()
+	accounts := s.newcomers(spoilt)
+	s.sendAndAwait(accounts)
+	ids := make([]string, len(accounts))
+	for i := range accounts {
+		ids[i] = string(accounts[i].Key)
+	}
+	s.exec("ALTER TABLE account_balance DISABLE TRIGGER a_version_audit")
+	s.exec("UPDATE account_balance SET balance = balance + 1 WHERE account_id = ANY ($1)", ids)
+	s.exec("ALTER TABLE account_balance ENABLE TRIGGER a_version_audit")
+}
+
+// rebuilt is how many accounts rebuilds have replaced.
+func (s *scene) rebuilt() (n int) {
+	s.t.Helper()
+	check(s.t, s.db.QueryRow(s.t.Context(), "SELECT count(*) FROM dlq_action WHERE action = 'rebuild'").Scan(&n))
+	return n
+}
+
+func (s *scene) beginRebuild(params string) *command {
+	s.t.Helper()
+	url := s.url
+	defer func() { s.url = url }()
+	s.url += params
+	return s.command("rebuild", "--yes")
+}
+
+// goOnBeside expects every partition to move although the rebuild does not.
+func (s *scene) goOnBeside(stopped time.Time) {
+	s.t.Helper()
+	every := make([]int32, s.setting.partitions)
+	for p := range every {
+		every[p] = int32(p)
+	}
+	moves := s.moves(every...)
+	check(s.t, s.producer.Send(s.t.Context(), s.newcomers(10*len(every))))
+	wait.Until(s.t, swapLimit+swapGrace-time.Since(stopped), "every partition moves beside a frozen rebuild", moves)
+	s.t.Logf("every partition has moved %s after the rebuild was stopped", time.Since(stopped).Round(100*time.Millisecond))
+}
