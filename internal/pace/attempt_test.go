@@ -1,0 +1,91 @@
+package pace_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"projector/errclass"
+	"projector/internal/pace"
+)
+
+// answers waits and is answered, again and again, then waits for the end of its context.
+func answers(ctx context.Context, every time.Duration, times int) error {
+	for range times {
+		select {
+		case <-time.After(every):
+			pace.Answered(ctx, 10)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestSilenceEndsAnAttemptAndWorkDoesNot(t *testing.T) {
+	const limit = 30 * time.Second
+	for _, c := range []struct {
+		every time.Duration
+		times int
+		ends  time.Duration
+		done  int
+	}{
+		{0, 0, limit, 0},
+		{29 * time.Second, 10, 290*time.Second + limit, 100},
+		{31 * time.Second, 10, limit, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a := pace.Begin(t.Context(), limit)
+			err := a.End(fmt.Errorf("write: %w", answers(a.Context(), c.every, c.times)))
+			if a.Took() != c.ends || a.Done() != c.done {
+				t.Errorf("answered each %s: ended after %s with %d done, want %s with %d", c.every, a.Took(), a.Done(), c.ends, c.done)
+			}
+			if errclass.Postgres(err) != errclass.Retry || errclass.Reason(err) != "timeout" || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("error %v is %s, %s, want a time-out", err, errclass.Postgres(err), errclass.Reason(err))
+			}
+			if text := errclass.Safe(err); text != "no answer for 30s" {
+				t.Errorf("it reads %q", text)
+			}
+		})
+	}
+}
+
+func TestTheCallersEndIsNoSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		a := pace.Begin(ctx, time.Minute)
+		if err := a.End(answers(a.Context(), time.Hour, 1)); err != context.DeadlineExceeded || a.Took() != time.Second { //nolint:errorlint // as it is
+			t.Errorf("%v after %s", err, a.Took())
+		}
+	})
+}
+
+func TestWithoutLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		a := pace.Begin(ctx, 0)
+		if err := a.End(answers(a.Context(), time.Minute, 1)); !errors.Is(err, context.DeadlineExceeded) || a.Took() != time.Hour || a.Done() != 10 {
+			t.Errorf("%v after %s, %d done", err, a.Took(), a.Done())
+		}
+	})
+}
+
+func TestWhatSucceedsIsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := pace.Begin(t.Context(), time.Second)
+		<-time.After(time.Minute) // it was too late to notice
+		if err := a.End(nil); err != nil {
+			t.Error(err)
+		}
+		if a.Context().Err() == nil {
+			t.Error("its context goes on")
+		}
+	})
+	pace.Answered(t.Context(), 1) // nobody's attempt
+}

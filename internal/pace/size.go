@@ -1,0 +1,63 @@
+// Package pace says how much one write takes in (Size), and when an attempt that hears
+// nothing any more is given up (Attempt): so that some progress is made whatever the
+// database can bear. See docs/decisions/0020.
+package pace
+
+import "time"
+
+// shrink is how much smaller the next write is after one that failed. From the largest
+// write there is to a single event takes seven.
+const shrink = 8
+
+// Size is how much the next write may take in, so that it lasts about as long as it
+// should:
+//
+//	quick ─────────────► twice as much
+//	longer than wanted ► what fits into the time, at the pace that was measured
+//	failed ────────────► an eighth, at least 1
+//
+// After any failed write the next one is smaller, down to a single event or row. A Size
+// is a value without clock or lock; NewSize makes one.
+type Size struct {
+	limit, most int
+	target      time.Duration
+}
+
+// NewSize returns a Size that begins at first, never exceeds most, and aims at writes that
+// take no longer than target.
+func NewSize(first, most int, target time.Duration) Size {
+	return Size{limit: max(1, min(first, most)), most: max(1, most), target: target}
+}
+
+// Limit is how much the next write may take in, at least 1.
+func (s *Size) Limit() int { return s.limit }
+
+// Wrote takes note of a write of n that has succeeded. Less than the limit proves less:
+// the limit becomes at most twice what was written.
+func (s *Size) Wrote(n int, took time.Duration) {
+	switch {
+	case n <= 0:
+	case took > s.target:
+		s.limit = max(1, min(s.most, s.fitting(n, took)))
+	case 2*took <= s.target:
+		s.limit = max(s.limit, min(2*n, s.most))
+	}
+}
+
+// Failed takes note of a write of n that was not made. done of them had been written
+// within took when it ended, as far as that is known; 0: it is not.
+func (s *Size) Failed(n, done int, took time.Duration) {
+	if n <= 0 {
+		return
+	}
+	limit := min(s.limit, n/shrink)
+	if done > 0 {
+		limit = min(limit, s.fitting(done, took))
+	}
+	s.limit = max(1, limit)
+}
+
+// fitting is how much can be written in the time wanted, where n took so long.
+func (s *Size) fitting(n int, took time.Duration) int {
+	return int(float64(n) * float64(s.target) / float64(max(took, 1)))
+}
