@@ -34,11 +34,8 @@ func (p *process) keep(ctx context.Context, task readmodel.Task) {
 		within, cancel := context.WithTimeout(ctx, cmp.Or(task.Within, task.Every))
 		err := task.Run(within)
 		cancel()
-		switch {
-		case err == nil:
-			log.Recovered(1, 0)
-		case ctx.Err() == nil:
-			log.Failing(err, 1, 0, task.Every)
+		if ctx.Err() == nil {
+			log.Note(err, task.Every)
 		}
 		select {
 		case <-tick.C:

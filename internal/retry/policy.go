@@ -39,27 +39,26 @@ type Policy struct {
 // of ctx comes first, is no failure of the dependency and is not observed. obs
 // may be nil.
 func (p Policy) Forever(ctx context.Context, obs Observer, fn func(ctx context.Context) error) error {
-	clock := clockOr(p.Clock)
-	o := outage{clock: clock, observer: obs}
-	waits := p.waits()
+	o := p.Outage(obs)
 	for ctx.Err() == nil {
 		err := p.try(ctx, fn)
 		var stop *backoff.PermanentError
 		switch {
 		case err == nil:
-			o.over()
+			o.Over()
 			return nil
 		case errors.As(err, &stop):
 			return stop.Err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		}
-		next := waits()
-		o.goesOn(err, next)
-		clock.Sleep(ctx, next)
+		p.Sleep(ctx, o.Failed(err))
 	}
 	return context.Cause(ctx)
 }
+
+// Sleep waits for d, or until ctx ends, by the policy's clock.
+func (p Policy) Sleep(ctx context.Context, d time.Duration) { clockOr(p.Clock).Sleep(ctx, d) }
 
 // try runs one attempt under its own deadline.
 func (p Policy) try(ctx context.Context, fn func(context.Context) error) error {

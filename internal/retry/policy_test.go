@@ -143,6 +143,37 @@ func TestObserverHearsOutageAndRecovery(t *testing.T) {
 	}
 }
 
+// TestAnOutageOfOnesOwn is one whose attempts differ: the waits grow from failure to
+// failure, whatever is done in between, until it is over.
+func TestAnOutageOfOnesOwn(t *testing.T) {
+	clock, seen := newManualClock(), &recorder{}
+	o := retry.Policy{Initial: time.Second, Clock: clock}.Outage(seen)
+	o.Over()
+	for range 2 {
+		var last time.Duration
+		for i := range 5 {
+			if lasts := o.Lasts(); lasts != (i > 0) {
+				t.Errorf("before failure %d: lasts %t", i+1, lasts)
+			}
+			wait := o.Failed(errDown)
+			if i == 0 && wait > 1250*time.Millisecond || wait < last {
+				t.Errorf("wait %d is %s, behind %s", i+1, wait, last)
+			}
+			clock.Sleep(t.Context(), 10*time.Second)
+			last = wait
+		}
+		o.Over()
+		if seen.recovered != 6 || seen.after != 50*time.Second || o.Lasts() {
+			t.Errorf("recovered at attempt %d after %s", seen.recovered, seen.after)
+		}
+		*seen = recorder{}
+	}
+	o.Over()
+	if seen.recovered != 0 {
+		t.Error("recovered from nothing")
+	}
+}
+
 func TestSuccessAtOnceIsNotObserved(t *testing.T) {
 	var seen recorder
 	if err := (retry.Policy{}).Forever(context.Background(), &seen, failTimes(0)); err != nil {

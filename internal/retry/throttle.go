@@ -40,6 +40,10 @@ type Throttled struct {
 	reasons map[string]bool // told in this outage
 	failing bool            // a failure was noted that no recovery has answered
 	told    bool            // and it was logged
+
+	// What Note counts.
+	failures int
+	since    time.Time // of the first of them
 }
 
 // Throttle returns an observer that logs what is being retried ("write batch").
@@ -72,6 +76,28 @@ func (t *Throttled) Recovered(attempts int, after time.Duration) {
 	t.mu.Unlock()
 	if told {
 		t.log.Info("recovered", "attempts", attempts, "after", after.Round(time.Millisecond))
+	}
+}
+
+// Note is for what is done again and again at a pace of its own, where nobody counts
+// the attempts: err is what came of it this time, nil when it succeeded, and next is
+// when it will be done again.
+func (t *Throttled) Note(err error, next time.Duration) {
+	now := t.now()
+	t.mu.Lock()
+	if t.failures == 0 {
+		t.since = now
+	}
+	t.failures++
+	attempts, since := t.failures, now.Sub(t.since)
+	if err == nil {
+		t.failures = 0
+	}
+	t.mu.Unlock()
+	if err == nil {
+		t.Recovered(attempts, since)
+	} else {
+		t.Failing(err, attempts, since, next)
 	}
 }
 

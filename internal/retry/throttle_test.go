@@ -156,6 +156,34 @@ func TestSuccessesBeforeAnyFailure(t *testing.T) {
 	}
 }
 
+// TestWhatIsDoneAtAPaceIsCounted: a look every 3 s at a database that is away for 39 s.
+func TestWhatIsDoneAtAPaceIsCounted(t *testing.T) {
+	clock, out := newManualClock(), &logged{}
+	look := retry.Throttle(out.logger(), clock, "check")
+	look.Note(nil, 3*time.Second)
+	for range 2 {
+		for range 13 {
+			look.Note(errDown, 3*time.Second)
+			clock.Sleep(context.Background(), 3*time.Second)
+		}
+		look.Note(nil, 3*time.Second)
+		look.Note(nil, 3*time.Second)
+		clock.Sleep(context.Background(), time.Hour)
+	}
+	lines := out.lines(t)
+	if count(lines, "recovered") != 2 {
+		t.Fatalf("lines: %v", lines)
+	}
+	for _, l := range lines {
+		if l["msg"] == "recovered" && (l["attempts"] != 14.0 || l["after"] != float64(39*time.Second)) {
+			t.Errorf("%v, want the 14th attempt after 39 s", l)
+		}
+		if l["msg"] != "recovered" && (l["attempt"] == 1.0) != (l["since"] == 0.0) {
+			t.Errorf("%v", l)
+		}
+	}
+}
+
 func TestOutageLeftByCancelDoesNotHideTheNext(t *testing.T) {
 	clock, out := newManualClock(), &logged{}
 	obs := retry.Throttle(out.logger(), clock, "write batch")

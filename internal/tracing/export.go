@@ -2,7 +2,6 @@ package tracing
 
 import (
 	"context"
-	"time"
 
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 
@@ -43,16 +42,14 @@ type sending struct {
 
 // ExportSpans implements sdk.SpanExporter.
 func (s *sending) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
-	start := time.Now()
 	err := s.SpanExporter.ExportSpans(ctx, spans)
 	s.t.waiting.Add(-int64(len(spans)))
 	if err != nil {
 		s.t.cfg.Spans(Failed, len(spans))
-		s.outage.Failing(err, 1, time.Since(start), 0)
-		return nil
+	} else {
+		s.t.cfg.Spans(Exported, len(spans))
 	}
-	s.t.cfg.Spans(Exported, len(spans))
-	s.outage.Recovered(1, 0)
+	s.outage.Note(err, 0)
 	return nil
 }
 
