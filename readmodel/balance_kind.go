@@ -37,7 +37,7 @@ func (BalanceKind) Open(cfg RunConfig) func(Partition) Projection {
 		Group: NewGroup(cfg.Pool),
 	}
 	if cfg.FloorBytes > 0 {
-		balance.Floors = NewFloorReader(cfg.Pool, cfg.FloorBytes)
+		balance.Floors = NewFloorReader(FloorConfig{Pool: cfg.Pool, Bytes: cfg.FloorBytes, Ends: cfg.Ends, Log: cfg.Log})
 	}
 	return func(p Partition) Projection { return NewBalance(balance, p) }
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/errclass"
 	"projector/projection"
 	"projector/sql"
 )
@@ -35,8 +37,7 @@ const (
 // than one. It only saves work: while there are no floors, accounts are looked up. See
 // docs/decisions/0019.
 type FloorReader struct {
-	pool  *pgxpool.Pool
-	limit int // bytes
+	cfg FloorConfig
 
 	mu        sync.Mutex
 	clock     uint64         // counts claims and readings
@@ -63,9 +64,24 @@ func (f *floorsReading) ended() bool {
 	}
 }
 
-// NewFloorReader prepares the reading of at most limit bytes of floors.
-func NewFloorReader(pool *pgxpool.Pool, limit int) *FloorReader {
-	return &FloorReader{pool: pool, limit: limit}
+// FloorConfig is what a FloorReader needs.
+type FloorConfig struct {
+	Pool  *pgxpool.Pool
+	Bytes int // that floors may take
+	// Ends, when done, ends a reading: no exit waits for one. nil: never.
+	Ends context.Context
+	Log  *slog.Logger // nil: none
+}
+
+// NewFloorReader prepares the reading of floors.
+func NewFloorReader(cfg FloorConfig) *FloorReader {
+	if cfg.Ends == nil {
+		cfg.Ends = context.Background()
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &FloorReader{cfg: cfg}
 }
 
 // now is a moment that lies before all readings begun later.
@@ -132,9 +148,14 @@ func (r *FloorReader) reading(moment uint64) *floorsReading {
 
 // read reads, and keeps what it has read as long as it is asked for.
 func (r *FloorReader) read(reading *floorsReading) {
-	ctx, cancel := context.WithTimeout(context.Background(), readFloorsWithin)
+	ctx, cancel := context.WithTimeout(r.cfg.Ends, readFloorsWithin)
 	defer cancel()
-	floors, err := readFloors(ctx, r.pool, r.limit)
+	floors, err := readFloors(ctx, r.cfg.Pool, r.cfg.Bytes)
+	if err != nil && r.cfg.Ends.Err() == nil {
+		// It is no failure: where there are more accounts than memory, this is how it goes on.
+		r.cfg.Log.Info("the versions of all accounts could not be read at once: each account is looked up",
+			slog.String("reason", errclass.Safe(err)), slog.Duration("next_try_in", readFloorsAgain))
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer close(reading.done)

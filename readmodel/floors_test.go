@@ -1,8 +1,12 @@
 package readmodel_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -104,7 +108,7 @@ func (l *lookUps) awaitFloors(t *testing.T, w *worker, events []string) {
 func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
 	pool, asked := openCounted(t)
 	events := firstEvents()
-	again := deliverOnce(t, pool, events, readmodel.NewFloorReader(pool, 1<<20))
+	again := deliverOnce(t, pool, events, readmodel.NewFloorReader(readmodel.FloorConfig{Pool: pool, Bytes: 1 << 20}))
 	for _, w := range again {
 		asked.awaitFloors(t, w, events)
 	}
@@ -124,7 +128,7 @@ func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
 func TestFloorsAreOfTheClaim(t *testing.T) {
 	pool, asked := openCounted(t)
 	events := firstEvents()
-	again := deliverOnce(t, pool, events, readmodel.NewFloorReader(pool, 1<<20))
+	again := deliverOnce(t, pool, events, readmodel.NewFloorReader(readmodel.FloorConfig{Pool: pool, Bytes: 1 << 20}))
 	for i, kept := range []int{3000, 2500, 2000, 1500} {
 		for _, w := range again {
 			asked.awaitFloors(t, w, events)
@@ -148,7 +152,7 @@ func TestFloorsAreOfTheClaim(t *testing.T) {
 func TestAccountsWithoutRoomForFloorsAreLookedUp(t *testing.T) {
 	pool, asked := openCounted(t)
 	events := firstEvents()
-	again := deliverOnce(t, pool, events, readmodel.NewFloorReader(pool, flooredAccounts/2*32))
+	again := deliverOnce(t, pool, events, readmodel.NewFloorReader(readmodel.FloorConfig{Pool: pool, Bytes: flooredAccounts / 2 * 32}))
 	asked.accounts.Store(0)
 	for _, w := range again {
 		expectDuplicates(t, w, events)
@@ -166,7 +170,7 @@ func TestAccountsWithoutRoomForFloorsAreLookedUp(t *testing.T) {
 func TestOneReadingAtATime(t *testing.T) {
 	pool, asked := openCounted(t)
 	events := firstEvents()
-	again := deliverOnce(t, pool, events, readmodel.NewFloorReader(pool, 1<<20))
+	again := deliverOnce(t, pool, events, readmodel.NewFloorReader(readmodel.FloorConfig{Pool: pool, Bytes: 1 << 20}))
 	standing, release := context.WithCancel(t.Context())
 	defer release()
 	ctx, stop := context.WithCancel(t.Context())
@@ -186,9 +190,69 @@ func TestOneReadingAtATime(t *testing.T) {
 	if n := asked.floors.Load(); n != 1 {
 		t.Errorf("%d readings at once", n)
 	}
-	release()
-	asked.awaitFloors(t, again[1], events)
+	release() // it ends in a moment
+	for range 100 {
+		if expectDuplicates(t, again[1], events); asked.floors.Load() > 1 {
+			break
+		}
+	}
 	if n := asked.floors.Load(); n != 2 {
 		t.Errorf("all accounts were read %d times, want once more for the later claim", n)
 	}
+}
+
+// TestAReadingEndsWithTheProcess has the reading of all accounts stand still until its
+// context ends, which must be that of the process and not only its own deadline.
+func TestAReadingEndsWithTheProcess(t *testing.T) {
+	pool, asked := openCounted(t)
+	events := firstEvents()
+	life, stop := context.WithCancel(t.Context())
+	defer stop()
+	var log bytes.Buffer
+	again := deliverOnce(t, pool, events, readmodel.NewFloorReader(readmodel.FloorConfig{
+		Pool: pool, Bytes: 1 << 20, Ends: life, Log: slog.New(slog.NewJSONHandler(&log, nil)),
+	}))
+	why := make(chan error, 1)
+	asked.reading = func(ctx context.Context) {
+		stop()
+		<-ctx.Done()
+		why <- ctx.Err()
+	}
+	expectDuplicates(t, again[0], events)
+	if err := <-why; !errors.Is(err, context.Canceled) {
+		t.Errorf("the reading ended by %v, want that the process is told to stop", err)
+	}
+	pool.Close() // waits for the reading's connection
+	if log.Len() > 0 {
+		t.Errorf("a stop is no failure: %s", &log)
+	}
+}
+
+// TestAReadingThatFailsIsLogged, once, with the reason.
+func TestAReadingThatFailsIsLogged(t *testing.T) {
+	pool, _ := openCounted(t)
+	events := firstEvents()
+	log := make(logLines, 10)
+	again := deliverOnce(t, pool, events, readmodel.NewFloorReader(readmodel.FloorConfig{
+		Pool: pool, Bytes: flooredAccounts / 2 * 32, Log: slog.New(slog.NewJSONHandler(log, nil)),
+	}))
+	for range 3 {
+		for _, w := range again {
+			expectDuplicates(t, w, events)
+		}
+	}
+	if line := <-log; !strings.Contains(line, "more accounts than there is memory for") {
+		t.Errorf("the log has %s", line)
+	}
+	if len(log) > 0 {
+		t.Errorf("one reading has failed, and then the log has %s", <-log)
+	}
+}
+
+// logLines is a log's writer.
+type logLines chan string
+
+func (l logLines) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
 }

@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -57,6 +58,9 @@ type RunConfig struct {
 	FloorBytes     int        // what floors may take, out of half of the CacheBytes of all partitions; 0: none are read
 	InboxRetention time.Duration
 	Observer       Observer
+	// Ends is done when the process is told to stop: what only saves work ends with it.
+	Ends context.Context
+	Log  *slog.Logger
 }
 
 // Observer counts what only projections know of. Its methods must be safe for

@@ -97,8 +97,13 @@ const (
 	// attemptWithin is the deadline of one attempt at the database or the DLQ. A
 	// statement that waits for a lock gives up before.
 	attemptWithin = 30 * time.Second
-	// drainWithin leaves room to commit within the 10 s a stop may take.
+	// A stop may take 10 s, whatever hangs: this long what is pending is flushed, and
+	// about 3 s take the last commit and leaving the group.
 	drainWithin = 5 * time.Second
+	// endWithin is how long HTTP and tracing may take behind that.
+	endWithin = 700 * time.Millisecond
+	// partWithin is for the connections at last.
+	partWithin = 300 * time.Millisecond
 )
 
 // Run consumes until ctx ends.
@@ -182,6 +187,7 @@ func (c *runCmd) build(ctx context.Context, log *slog.Logger) (*process, error) 
 		CacheBytes:     func() int { return plan.accountsShare(p.consumer.Partitions()) },
 		FloorBytes:     plan.floors,
 		InboxRetention: c.InboxRetention, Observer: observer{p.metrics, p},
+		Ends: ctx, Log: log,
 	}
 	p.tasks = kind.Tasks(cfg)
 	open := kind.Open(cfg)
@@ -268,7 +274,7 @@ func (p *process) listen(ctx context.Context) error {
 // project waits for the schema and consumes until ctx ends; then HTTP and tracing end too.
 func (p *process) project(ctx context.Context) error {
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), endWithin)
 		defer cancel()
 		var ending sync.WaitGroup
 		ending.Go(func() { p.endTracing(ctx) })
@@ -319,10 +325,4 @@ func (p *process) awaitSchema(ctx context.Context) error {
 		p.health.OK(conditionSchema)
 	}
 	return err
-}
-
-func (p *process) close() {
-	p.publisher.Close()
-	p.admin.Close()
-	p.pool.Close()
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -103,3 +104,21 @@ func (d sharedDatabase) Ready(ctx context.Context) error { return d.kind.Ready(c
 
 // Reset drops the connections.
 func (d sharedDatabase) Reset() { d.pool.Reset() }
+
+// close says good-bye to the servers. One that does not answer is not waited for: the
+// pool alone would wait 15 s.
+func (p *process) close() {
+	var closing sync.WaitGroup
+	closing.Go(p.publisher.Close)
+	closing.Go(p.admin.Close)
+	closing.Go(p.pool.Close)
+	closed := make(chan struct{})
+	go func() {
+		closing.Wait()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(partWithin):
+	}
+}
