@@ -40,7 +40,12 @@ type Position struct {
 	JudgedUntil int64
 	JudgedEpoch int32 // of the record before JudgedUntil; NoEpoch: not known
 	Fence       int64 // raised by each new owner
+	// Found is how the row stood when the claim that answers this position found it.
+	Found Stood
 }
+
+// Stood is how a position row stood at a moment: at this offset, under this fence.
+type Stood struct{ Next, Fence int64 }
 
 // Reprocessed reports whether a record was processed before.
 func (p *Position) Reprocessed(offset int64, leaderEpoch int32) bool {

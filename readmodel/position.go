@@ -74,7 +74,7 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 			return err
 		}
 		claimed = stored.Position
-		claimed.Next = next
+		claimed.Next, claimed.Found = next, projection.Stood{Next: stored.Next, Fence: stored.Fence}
 		return tx.QueryRow(ctx, sql.Query("position_claim"), p.Group, p.Topic, p.Number,
 			claimed.Next, claimed.LeaderEpoch, c.Owner, knownTopicID(c.TopicID, stored.TopicID)).Scan(&claimed.Fence)
 	})

@@ -46,9 +46,8 @@ func (p *process) partitions(topic string) []telemetry.PartitionStatus {
 		if d.Claimed {
 			s.Position = &d.Position
 		}
-		if d.Claimed && d.End >= 0 {
-			records := d.End - d.Position
-			s.End, s.LagRecords, s.LagSeconds = &d.End, &records, &d.LagSeconds
+		if d.LagKnown {
+			s.End, s.LagRecords, s.LagSeconds = &d.End, &d.LagRecords, &d.LagSeconds
 		}
 	}
 	return list

@@ -1,7 +1,6 @@
 package consumer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
-	"projector/internal/retry"
 	"projector/projection"
 )
 
@@ -23,6 +21,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	if err != nil {
 		return projection.Position{}, err
 	}
+	w.status.log(topic)
 	member := w.c.member() // asked first: of whoever is evicted after this, no commit counts
 	fence, err := w.confirm(kafka, member)
 	if errors.Is(err, errOtherMember) {
@@ -41,9 +40,12 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	var stopped *projection.StoppedError
 	switch {
 	case errors.As(err, &stopped):
-		w.status.claimed(stopped.Position) // to be known when a person sets another
+		w.settle(stood(stopped.Position))
+		w.claimed(stopped.Position) // to be known when a person sets another
 		return pos, w.halt(stopped.Reason)
 	case errors.Is(err, projection.ErrTopicRecreated):
+		w.status.noPosition()
+		w.reportLag()
 		return pos, w.halt("the topic was deleted and created again: the stored position belongs to the old one. " +
 			"See the runbook, \"topic recreated\"")
 	case errors.Is(err, projection.ErrFenced):
@@ -51,7 +53,9 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	case err != nil:
 		return pos, err
 	}
-	w.status.claimed(pos)
+	w.logRewind(kafka, pos)
+	w.settle(pos.Found)
+	w.claimed(pos)
 	if pos.Next < topic.start {
 		return pos, w.halt(expired(pos.Next, topic.start))
 	}
@@ -132,40 +136,6 @@ func (w *worker) awaitRepair() bool {
 	case <-timer.C:
 		return true
 	case <-w.recheck:
-		return true
-	case <-w.drain.Done():
-		return false
-	}
-}
-
-// rejudgeFreely is how often in a row a batch is judged again at once. A repair or
-// a change of owners needs one or two; more means that something keeps rows from
-// being written as they are sent.
-const rejudgeFreely = 3
-
-// waitToRejudge waits before judging again without progress, ever longer, and says
-// so; false when the worker is to stop.
-func (w *worker) waitToRejudge() bool {
-	if w.rejudged < rejudgeFreely {
-		if w.rejudged > 0 {
-			w.log.Info("judging again", "reason", w.why)
-		}
-		return true
-	}
-	policy := w.c.cfg.Retry
-	wait := cmp.Or(policy.Max, retry.DefaultMax)
-	if n := w.rejudged - rejudgeFreely; n < 10 {
-		wait = min(wait, cmp.Or(policy.Initial, retry.DefaultInitial)<<n)
-	}
-	o := &retryObserver{
-		w: w, dependency: "postgres", condition: w.c.condition(w.partition),
-		log: w.c.throttled("postgres", "write a batch as it was judged"),
-	}
-	o.Failing(errors.New(w.why), w.rejudged, 0, wait) //nolint:err113 // the text of an error we know
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
 		return true
 	case <-w.drain.Done():
 		return false

@@ -293,11 +293,9 @@ func (c *Consumer) evicted(p int32) {
 // commitFailing is told the result of each commit. A commit that fails loses
 // nothing: it is repeated, and the position row is the one that counts.
 func (c *Consumer) commitFailing(err error) {
-	if err == nil {
-		c.throttled("kafka", "commit offsets").Recovered(1, 0)
-		return
+	if err != nil {
+		err = c.explain(err)
+		c.cfg.Observer.Retry("kafka", errclass.Reason(err))
 	}
-	err = c.explain(err)
-	c.cfg.Observer.Retry("kafka", errclass.Reason(err))
-	c.throttled("kafka", "commit offsets").Failing(err, 1, 0, c.committer.interval)
+	c.throttled("kafka", "commit offsets").Note(err, c.committer.interval)
 }

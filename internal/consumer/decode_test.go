@@ -68,7 +68,7 @@ func TestUnreadableRecordsWait(t *testing.T) {
 	for range 3 { // the second look comes after the first failure was told
 		<-registry.asked
 	}
-	w.calm()
+	w.passed(notAnswered)
 	if d := w.describe(time.Now()); d.State != Retrying || d.Reason == "" {
 		t.Errorf("while it waits: %s, %q", d.State, d.Reason)
 	}
@@ -105,7 +105,7 @@ func TestAStopEndsTheWaitForASchema(t *testing.T) {
 // An error of a parked event's schema comes from the projection, and is not PostgreSQL's.
 func TestErrorsNameTheirDependency(t *testing.T) {
 	for want, err := range map[string]error{
-		"postgres": errors.New("anything"), "kafka": publishError{errors.New("anything")}, "schema_registry": errors.Join(errors.New("read"), awayError{}),
+		"postgres": errors.New("anything"), "schema_registry": errors.Join(errors.New("read"), awayError{}),
 	} {
 		if got := dependencyOf(err, "postgres"); got != want {
 			t.Errorf("%v: %s", err, got)
@@ -159,7 +159,9 @@ func TestLagOfAStrangeTimestamp(t *testing.T) {
 		w.status.oldest.Store(ms)
 		w.status.lagging.Store(now.Add(-5 * time.Second).UnixMilli())
 		w.queue = endless()
-		if records, age := w.lag(3, now); records != 3 || age.Round(time.Second) != 5*time.Second {
+		w.status.first.Store(0)
+		w.status.end.Store(3)
+		if records, age, _ := w.lag(now); records != 3 || age.Round(time.Second) != 5*time.Second {
 			t.Errorf("%d: %d records, %s", ms, records, age)
 		}
 	}

@@ -13,6 +13,8 @@ type PartitionStatus struct {
 	Reason        string
 	Position, End int64
 	Claimed       bool // Position is known
+	LagKnown      bool
+	LagRecords    int64
 	LagSeconds    float64
 }
 
@@ -36,9 +38,10 @@ func (w *worker) describe(now time.Time) PartitionStatus {
 	d := PartitionStatus{Partition: w.partition, State: s.state, Since: s.since, Reason: s.reason}
 	s.mu.Unlock()
 	d.Position, d.End, d.Claimed = s.position.Load(), s.end.Load(), s.fence.Load() > 0
+	var age time.Duration
+	d.LagRecords, age, d.LagKnown = w.lag(now)
+	d.LagSeconds = age.Seconds()
 	if d.Claimed && d.End >= 0 {
-		_, age := w.lag(d.End, now)
-		d.LagSeconds = age.Seconds()
 		d.End = max(d.End, d.Position) // the end was asked for some seconds ago
 	}
 	if d.State == Flowing {

@@ -9,48 +9,71 @@ import (
 	"projector/dlq"
 	"projector/errclass"
 	"projector/internal/failpoint"
+	"projector/internal/pace"
 	"projector/internal/retry"
 	"projector/projection"
 )
 
+// flush is what is made durable together.
+type flush struct {
+	next    projection.NextOffset
+	events  int
+	changes projection.Changes // a copy: a written projection has no changes left
+	begun   time.Time
+
+	// Of its last attempt to write.
+	took time.Duration
+	done int // events written when it ended, as far as known
+}
+
 // flush makes what is pending durable: dead letters first, then one transaction,
-// then the committer is told.
+// then the committer is told. A write that fails is not repeated as it is: what is
+// pending is given up, and read again in smaller pieces.
 func (w *worker) flush() error {
 	if w.flushedAll() {
 		return nil
 	}
-	changes, start := w.beginFlush(), time.Now()
-	err := w.retry("postgres", "write a batch", func(ctx context.Context) error {
-		return w.flushOnce(ctx, &changes)
-	})
-	return w.flushed(&changes, start, err)
+	f := w.beginFlush()
+	err := w.publish(f)
+	if err == nil {
+		err = w.write(f)
+	}
+	if err != nil {
+		return w.flushFailed(f, err)
+	}
+	w.flushed(f)
+	return nil
 }
 
-// flushLast flushes once, without retry, because the worker is to stop. What
-// cannot be flushed will be read again by the next owner.
+// flushLast flushes once, because the worker is to stop. What cannot be flushed will be
+// read again by the next owner.
 func (w *worker) flushLast() {
 	if w.flushedAll() {
 		return
 	}
-	changes, start := w.beginFlush(), time.Now()
+	f := w.beginFlush()
 	ctx, cancel := context.WithTimeout(w.trace.Context(w.ctx), w.c.cfg.DrainWithin)
 	defer cancel()
-	err := w.flushOnce(ctx, &changes)
+	err := w.publishOnce(ctx, f)
 	if err == nil {
-		err = w.flushed(&changes, start, nil)
+		err = w.proj.Write(ctx, f.next, &f.changes)
+	}
+	if errors.Is(err, projection.ErrFenced) && w.wasWritten(ctx) {
+		return
 	}
 	if err != nil {
 		w.log.Warn("stopped with records not written: they will be read again", "reason", errclass.Safe(err))
+		return
 	}
+	w.flushed(f)
 }
 
-// beginFlush answers what is to be made durable, with its dead letters addressed. It is
-// a copy: a written projection has no changes left.
-func (w *worker) beginFlush() projection.Changes {
-	changes := *w.proj.Changes()
-	w.address(&changes)
-	w.trace.Flushing(w.next.Offset)
-	return changes
+// beginFlush returns what is to be made durable, with its dead letters addressed.
+func (w *worker) beginFlush() *flush {
+	f := &flush{next: w.next, events: w.proj.Pending().Events, changes: *w.proj.Changes(), begun: time.Now()}
+	w.address(&f.changes)
+	w.trace.Flushing(f.next.Offset)
+	return f
 }
 
 // flushedAll reports that everything judged is durable, the position too.
@@ -70,69 +93,131 @@ func (w *worker) address(c *projection.Changes) {
 	}
 }
 
-// flushOnce is one attempt. Every step of it can be repeated.
-func (w *worker) flushOnce(ctx context.Context, c *projection.Changes) error {
-	if w.delivery != nil && w.delivery.Pending() > 0 {
-		if err := w.proj.Verify(ctx, c); err != nil {
-			return err
-		}
-		if err := w.c.cfg.DeadLetters.Deliver(ctx, w.delivery); err != nil {
-			if kafkaUnknownTopic(err) {
-				err = errors.Join(err, w.c.cfg.DeadLetters.EnsureTopic(ctx))
-			}
-			return publishError{err}
-		}
+// publish publishes the flush's dead letters. It is repeated as it is: what is
+// acknowledged is remembered, so that each attempt has less to do.
+func (w *worker) publish(f *flush) error {
+	if w.delivery == nil || w.delivery.Pending() == 0 {
+		return nil
+	}
+	return w.retry("kafka", "publish dead letters", func(ctx context.Context) error {
+		return w.publishOnce(ctx, f)
+	})
+}
+
+func (w *worker) publishOnce(ctx context.Context, f *flush) error {
+	if w.delivery == nil || w.delivery.Pending() == 0 {
+		return nil
+	}
+	if err := w.proj.Verify(ctx, &f.changes); err != nil {
+		return retry.Stop(err) // PostgreSQL's, as if the write had failed
+	}
+	err := w.c.cfg.DeadLetters.Deliver(ctx, w.delivery)
+	if kafkaUnknownTopic(err) {
+		err = errors.Join(err, w.c.cfg.DeadLetters.EnsureTopic(ctx))
+	}
+	if err == nil {
 		failpoint.Here(failpoint.DLQAcknowledged)
 	}
-	return w.proj.Write(ctx, w.next, c)
+	return err
 }
 
-// flushed takes note of a flush that succeeded, or decides how to go on after one
-// that must not be repeated as it is.
-func (w *worker) flushed(c *projection.Changes, start time.Time, err error) error {
+// write makes one attempt. It may take as long as it is answered now and then, but with
+// more than one event no longer than without any answer: then less is written at a time.
+func (w *worker) write(f *flush) error {
+	if w.drain.Err() != nil {
+		return errDrained // flushLast has a time of its own
+	}
+	patience := w.c.cfg.Retry.Attempt
+	attempt := pace.Begin(w.trace.Context(w.ctx), patience)
+	ctx := attempt.Context()
+	if f.events > 1 && patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
+	err := attempt.End(w.proj.Write(ctx, f.next, &f.changes))
+	f.took = attempt.Took()
+	if rows := f.changes.NumRows(); err != nil && rows > 0 {
+		f.done = int(int64(f.events) * int64(attempt.Done()) / int64(rows))
+	}
+	if err != nil {
+		w.unsettled = &unsettled{
+			flush: flush{next: f.next, changes: summary(&f.changes), begun: f.begun},
+			from:  projection.Stood{Next: w.status.position.Load(), Fence: w.status.fence.Load()}, reason: err,
+		}
+	}
+	return err
+}
+
+// flushFailed decides how to go on after a flush that must not be repeated as it is.
+func (w *worker) flushFailed(f *flush, err error) error {
+	if w.drain.Err() != nil && !final(err) {
+		return errDrained
+	}
+	w.size.Failed(f.events, f.done, f.took)
 	switch {
-	case err == nil:
-	case errors.Is(err, projection.ErrFenced), errors.Is(err, projection.ErrStale):
-		w.rejudged, w.why = w.rejudged+1, err.Error()
-		return errRejudge
-	case errclass.Postgres(err) == errclass.Isolate && !isPublishError(err):
-		return w.isolate(err)
+	case refused(err):
+		return w.isolate(f, err)
+	case (errors.Is(err, projection.ErrFenced) || errors.Is(err, projection.ErrStale)) && w.overtaken+1 < overtakenFreely:
+		w.overtaken++
+		w.log.Info("deciding again", "reason", err.Error())
 	default:
-		return err
+		w.overtaken++
+		w.pause = w.writing().Failed(err)
 	}
-	if w.rejudged >= rejudgeFreely {
-		w.calm()
-	}
-	w.rejudged = 0
-	w.report(c, time.Since(start))
-	w.trace.Flushed(w.next.Offset, c)
-	w.since = time.Time{}
-	if w.delivery != nil {
-		w.delivery = w.delivery.Done(w.next.Offset)
-	}
-	w.status.oldest.Store(0)
-	w.limit = min(2*w.limit, w.c.cfg.Limits.FlushEvents)
-	w.status.position.Store(w.next.Offset)
-	w.status.moved.Store(time.Now().UnixMilli())
-	w.c.committer.mark(w.partition, w.next.Offset)
-	return nil
+	return errRejudge
 }
 
-// isolate narrows the search for the event that PostgreSQL refuses: half as many
-// events a flush until it is alone, then it is judged as refused.
-func (w *worker) isolate(err error) error {
-	events := w.proj.Pending().Events
-	if events > 1 {
-		w.limit = max(1, events/2)
-		w.log.Debug("PostgreSQL refused a batch, halving it", "reason", errclass.Safe(err), "events", events)
+// overtakenFreely is how often in a row records are decided again at once. A repair or
+// a change of owners needs one or two; more means that something keeps rows from
+// being written as they are sent.
+const overtakenFreely = 3
+
+// writing are the flushes that have failed since the last that succeeded.
+func (w *worker) writing() *retry.Outage {
+	if w.outage == nil {
+		w.outage = w.c.cfg.Retry.Outage(&retryObserver{w: w, obstacle: notWritten, dependency: "postgres", operation: "write a batch"})
+	}
+	return w.outage
+}
+
+// isolate narrows the search for the event that PostgreSQL refuses, with less events a
+// flush until it is alone. Then it is judged as refused.
+func (w *worker) isolate(f *flush, err error) error {
+	if f.events > 1 {
+		w.log.Debug("PostgreSQL refused a batch, trying a part of it", "reason", errclass.Safe(err), "events", f.events)
 		return errRejudge
 	}
 	w.log.Warn("PostgreSQL refuses an event, dead-lettering it", "reason", errclass.Safe(err))
-	w.limit = 1
 	if !w.proj.Reject("PostgreSQL refused the row: " + errclass.Safe(err)) {
 		return fmt.Errorf("an event judged as refused is still refused: %w", err)
 	}
 	return errRejudge
+}
+
+// flushed takes note of a flush that succeeded.
+func (w *worker) flushed(f *flush) {
+	w.unsettled = nil
+	w.size.Wrote(f.events, f.took)
+	w.flushTook = f.took
+	w.durable(f)
+	w.since = time.Time{}
+	w.status.oldest.Store(0)
+	w.status.position.Store(f.next.Offset)
+	w.status.moved.Store(time.Now().UnixMilli())
+	w.c.committer.mark(w.partition, f.next.Offset)
+	w.reportLag()
+}
+
+// durable reports what has become durable, and ends an outage.
+func (w *worker) durable(f *flush) {
+	w.overtaken = 0
+	w.report(&f.changes, time.Since(f.begun))
+	w.trace.Flushed(f.next.Offset, &f.changes)
+	if w.delivery != nil {
+		w.delivery = w.delivery.Done(f.next.Offset)
+	}
+	w.writing().Over()
 }
 
 // report counts what a flush has made durable.
@@ -150,129 +235,4 @@ func (w *worker) report(c *projection.Changes, took time.Duration) {
 	obs.ParkOverflow(len(c.Overflows))
 	obs.Batch(took, c.Records)
 	obs.Progress(time.Now())
-}
-
-// publishError marks an error of Kafka, so that it is not taken for one of PostgreSQL.
-type publishError struct{ error }
-
-func (e publishError) Unwrap() error { return e.error }
-
-func isPublishError(err error) bool {
-	var p publishError
-	return errors.As(err, &p)
-}
-
-// retry runs fn for ever, each attempt with its own deadline, until it succeeds,
-// must not be repeated, or the worker is to stop. A stop ends the waiting at once,
-// an attempt under way only when the worker's time is up.
-func (w *worker) retry(dependency, what string, fn func(context.Context) error) error {
-	policy := w.c.cfg.Retry
-	deadline := policy.Attempt
-	policy.Attempt = 0
-	obs := &retryObserver{
-		w: w, dependency: dependency, condition: w.c.condition(w.partition), log: w.c.throttled(dependency, what),
-	}
-	err := policy.Forever(w.drain, obs, func(context.Context) error {
-		ctx, cancel := context.WithTimeout(w.trace.Context(w.ctx), deadline)
-		defer cancel()
-		err := fn(ctx)
-		if err != nil && final(err) {
-			return retry.Stop(err)
-		}
-		return err
-	})
-	if err != nil && obs.failing {
-		w.calm()
-	}
-	if w.drain.Err() != nil && err != nil && !final(err) {
-		return errDrained
-	}
-	return err
-}
-
-// final reports whether repeating the same attempt is pointless.
-func final(err error) bool {
-	return errors.Is(err, projection.ErrFenced) || errors.Is(err, projection.ErrStale) ||
-		errors.Is(err, projection.ErrTopicRecreated) || errors.Is(err, errOtherMember) || isStopped(err) ||
-		!isPublishError(err) && errclass.Postgres(err) == errclass.Isolate
-}
-
-// retryObserver tells metrics, health, status and log that a worker is retrying.
-type retryObserver struct {
-	w          *worker
-	dependency string
-	condition  string
-	log        *retry.Throttled
-	other      *retry.Throttled // of another dependency than its own, nil: none has failed
-	unread     bool             // what fails is the reading of records, beside the worker
-	failing    bool
-}
-
-// stuckAfter is how long a partition may retry before the instance is unready.
-const stuckAfter = 10 * time.Second
-
-// Failing implements retry.Observer.
-func (o *retryObserver) Failing(err error, attempt int, since, next time.Duration) {
-	o.failing = true
-	c, dependency := o.w.c, dependencyOf(err, o.dependency)
-	class := errclass.Postgres(err)
-	switch dependency {
-	case "kafka":
-		class = errclass.Kafka(err)
-	case dependencyRegistry:
-		class = errclass.Registry(err)
-	}
-	reason := dependency + ": " + errclass.Safe(err)
-	o.of(dependency).Failing(err, attempt, since, next)
-	c.cfg.Observer.Retry(dependency, errclass.Reason(err))
-	c.cfg.Observer.Retrying(c.cfg.Topic, o.w.partition, true)
-	o.w.status.set(Retrying, reason)
-	if o.unread {
-		o.w.unread.Store(&reason)
-	}
-	grace := stuckAfter
-	if class == errclass.RetryLoud {
-		grace = 0
-	}
-	c.cfg.Health.FailAfter(o.condition, reason, grace)
-	if class == errclass.RetryReset {
-		c.cfg.Database.Reset()
-	}
-}
-
-// of is the log for a failure of the dependency: a flush may fail for Kafka too, when
-// it publishes, and healing for the schema registry.
-func (o *retryObserver) of(dependency string) *retry.Throttled {
-	if dependency == o.dependency {
-		return o.log
-	}
-	what := "publish dead letters"
-	if dependency == dependencyRegistry {
-		what = "read parked events"
-	}
-	o.other = o.w.c.throttled(dependency, what)
-	return o.other
-}
-
-// Recovered implements retry.Observer.
-func (o *retryObserver) Recovered(attempts int, after time.Duration) {
-	o.log.Recovered(attempts, after)
-	if o.other != nil {
-		o.other.Recovered(attempts, after)
-	}
-	if !o.unread { // awaitFormat does it
-		o.w.calm()
-	}
-}
-
-// calm takes back what a retry observer has told, as far as the worker itself is
-// concerned: its records may still not be readable.
-func (w *worker) calm() {
-	w.c.cfg.Health.OK(w.c.condition(w.partition))
-	if reason := w.unread.Load(); reason != nil {
-		w.status.set(Retrying, *reason)
-		return
-	}
-	w.c.cfg.Observer.Retrying(w.c.cfg.Topic, w.partition, false)
-	w.status.set(Flowing, "")
 }

@@ -144,7 +144,7 @@ func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 	}
 	err = c.explain(err)
 	c.cfg.Observer.Retry("kafka", errclass.Reason(err))
-	c.throttled("kafka", "fetch records").Failing(err, 1, 0, pollWithin)
+	c.throttled("kafka", "fetch records").Note(err, pollWithin)
 	c.fetchFailedAt.Store(time.Now().UnixNano())
 	grace := stuckAfter
 	if errclass.Kafka(err).Unready() {

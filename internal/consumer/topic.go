@@ -22,7 +22,8 @@ type topicInfo struct {
 	id      string
 	starts  kadm.ListedOffsets
 	ends    kadm.ListedOffsets
-	missing error // why some of them are not known
+	stable  kadm.ListedOffsets // the ends of what is committed, as far as they are known
+	missing error              // why some starts and ends are not known
 }
 
 // partitionInfo is what Kafka says of a partition: the topic's id, the first offset and
@@ -31,6 +32,7 @@ type partitionInfo struct {
 	id         string
 	start, end int64
 	epoch      int32 // the leader epoch that the log is in; projection.NoEpoch: not known
+	stable     int64 // the end of what is committed; projection.NoOffset: not known
 }
 
 // infoAge is how old an answer may be where nothing depends on it being newer.
@@ -58,7 +60,11 @@ func (c *Consumer) partitionInfoSince(ctx context.Context, p int32, since time.T
 	end, endKnown := t.ends.Lookup(c.cfg.Topic, p)
 	switch {
 	case startKnown && endKnown:
-		return partitionInfo{t.id, start.Offset, end.Offset, end.LeaderEpoch}, cmp.Or(start.Err, end.Err)
+		stable := projection.NoOffset
+		if s, known := t.stable.Lookup(c.cfg.Topic, p); known && s.Err == nil {
+			stable = s.Offset
+		}
+		return partitionInfo{t.id, start.Offset, end.Offset, end.LeaderEpoch, stable}, cmp.Or(start.Err, end.Err)
 	case t.missing != nil:
 		return partitionInfo{}, t.missing
 	}
@@ -92,6 +98,7 @@ func (t *topicInfo) ask(ctx context.Context, adm *kadm.Client, topic string) err
 	case allMissing(noEnds):
 		return noEnds
 	}
+	t.stable, _ = adm.ListCommittedOffsets(ctx, topic) // watchLag asks again
 	t.asked, t.id, t.starts, t.ends, t.missing = now, topics[topic].ID.String(), starts, ends, cmp.Or(noStarts, noEnds)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"projector/internal/pace"
 	"projector/projection"
 	"projector/projection/event"
 )
@@ -84,19 +85,46 @@ func TestRecordsAreFollowedThroughTheirFlush(t *testing.T) {
 	if err := w.judgeChunk(t, raw); err != nil {
 		t.Fatal(err)
 	}
-	outage := errors.New("connection reset")
-	s.write = []error{outage, outage}
 	if err := w.flush(); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"judging 1", "judging 4", "flushing to 5", "flushed to 5: 5"}; !slices.Equal(f.told, want) {
-		t.Errorf("%q, want %q: one flush, however often it is tried", f.told, want)
+		t.Errorf("%q, want %q", f.told, want)
+	}
+}
+
+// TestAFollowedFlushWhoseAnswerWasLost ends as it did in the database.
+func TestAFollowedFlushWhoseAnswerWasLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		row  projection.Stood
+		want string
+	}{
+		"written":     {projection.Stood{Next: 5, Fence: 7}, "flushed to 5: 5"},
+		"not written": {projection.Stood{Next: 0, Fence: 7}, ""},
+	} {
+		s := pending(0)
+		s.write = []error{errLost}
+		w, f := traced(t, s)
+		w.status.claimed(projection.Position{Fence: 7})
+		raw := records(0, 5)
+		raw[4].Key = []byte("b")
+		if err := w.judgeChunk(t, raw); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.flush(); !errors.Is(err, errRejudge) {
+			t.Fatal(err)
+		}
+		w.settle(c.row)
+		want := slices.DeleteFunc([]string{"judging 4", "flushing to 5", c.want, "dropped: " + errLost.Error()}, func(s string) bool { return s == "" })
+		if !slices.Equal(f.told, want) {
+			t.Errorf("%s: %q, want %q", name, f.told, want)
+		}
 	}
 }
 
 func TestALargeChunkIsFollowedThroughItsFlushes(t *testing.T) {
 	w, f := traced(t, pending(0))
-	w.limit, w.c.cfg.Limits.FlushEvents = 2, 2
+	w.size = pace.NewSize(2, 2, time.Hour)
 	raw := records(0, 5)
 	raw[4].Key = []byte("a")
 	if err := w.judgeChunk(t, raw); err != nil {
@@ -129,7 +157,8 @@ func TestWhatIsGivenUpIsFollowedNoLonger(t *testing.T) {
 	if err := w.session(projection.NoOffset); !errors.Is(err, errRejudge) {
 		t.Fatal(err)
 	}
-	if want := []string{"judging 0", "flushing to 1", "dropped: " + errRejudge.Error()}; !slices.Equal(f.told, want) {
+	w.settle(projection.Stood{}) // as the next claim does
+	if want := []string{"judging 0", "flushing to 1", "dropped: " + projection.ErrFenced.Error()}; !slices.Equal(f.told, want) {
 		t.Errorf("%q, want %q", f.told, want)
 	}
 }
@@ -157,7 +186,7 @@ func TestNotFollowingCostsNothing(t *testing.T) {
 // BenchmarkChunk takes records from the queue to the judge, whose work is left out.
 func BenchmarkChunk(b *testing.B) {
 	w := scripted(b, pending(0))
-	w.limit = 1 << 40
+	w.size = pace.NewSize(1<<40, 1<<40, time.Hour)
 	raw := records(0, 512)
 	w.c.cfg.Formats = event.Always(noFormat{})
 	b.ReportAllocs()

@@ -55,6 +55,7 @@ func (c *Consumer) watchKafka(ctx context.Context) {
 		c.tell(ctx, "kafka", "Kafka: ", err)
 		if err == nil && time.Since(time.Unix(0, c.fetchFailedAt.Load())) > stuckAfter {
 			c.cfg.Health.OK("fetch")
+			c.throttled("kafka", "fetch records").Note(nil, 0)
 		}
 	})
 }
@@ -156,10 +157,10 @@ func (c *Consumer) tell(ctx context.Context, condition, prefix string, err error
 	case ctx.Err() != nil:
 	case err == nil:
 		c.cfg.Health.OK(condition)
-		c.throttled(checked(condition)).Recovered(1, 0)
+		c.throttled(checked(condition)).Note(nil, watchEvery)
 	default:
 		c.cfg.Health.Fail(condition, prefix+errclass.Safe(err))
-		c.throttled(checked(condition)).Failing(err, 1, 0, watchEvery)
+		c.throttled(checked(condition)).Note(err, watchEvery)
 	}
 }
 
@@ -217,50 +218,4 @@ func (w *worker) lookAgain() {
 	case w.recheck <- struct{}{}:
 	default:
 	}
-}
-
-// watchLag asks the brokers for the ends of the partitions.
-func (c *Consumer) watchLag(ctx context.Context) {
-	every(ctx, lagEvery, lagEvery, func(ctx context.Context) {
-		// With an error, what is missing stays as it was; watchKafka tells.
-		ends, _ := c.adm.ListCommittedOffsets(ctx, c.cfg.Topic)
-		for _, p := range c.assignment() {
-			w := c.worker(p)
-			end, known := ends.Lookup(c.cfg.Topic, p)
-			if w == nil || !known || end.Err != nil {
-				continue
-			}
-			if w.status.fence.Load() == 0 { // no position yet: all of the partition is lag
-				info, err := c.partitionInfo(ctx, p)
-				if err != nil {
-					continue
-				}
-				w.status.position.CompareAndSwap(0, info.start)
-			}
-			records, age := w.lag(end.Offset, time.Now())
-			c.cfg.Observer.Lag(c.cfg.Topic, p, records, age.Seconds())
-		}
-	})
-}
-
-// lag is how many records the partition is behind, and the age of the oldest
-// record that is fetched and not durable; when none is, for how long the partition
-// has been seen behind.
-func (w *worker) lag(end int64, now time.Time) (int64, time.Duration) {
-	s := &w.status
-	s.end.Store(end)
-	records := max(0, end-s.position.Load())
-	if records == 0 {
-		s.lagging.Store(0)
-		return 0, 0
-	}
-	s.lagging.CompareAndSwap(0, now.UnixMilli())
-	oldest := s.oldest.Load()
-	if oldest == 0 {
-		oldest = w.queue.oldest()
-	}
-	if oldest <= 0 || oldest > now.UnixMilli() { // no record, or one whose time says nothing
-		oldest = s.lagging.Load()
-	}
-	return records, max(0, now.Sub(time.UnixMilli(oldest)))
 }

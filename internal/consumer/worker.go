@@ -5,11 +5,12 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"projector/dlq"
 	"projector/errclass"
+	"projector/internal/pace"
+	"projector/internal/retry"
 	"projector/projection"
 )
 
@@ -42,20 +43,36 @@ type worker struct {
 	committed chan int64    // Kafka's committed offset, once, when the group has told it
 	recheck   chan struct{} // the stored position is not what this worker knows
 	status    status
-	unread    atomic.Pointer[string] // why records cannot be read now; nil when they can
+
+	// Of all sessions, used by the worker's goroutine only.
+	size      pace.Size     // events a flush
+	flushTook time.Duration // the last that succeeded
+	outage    *retry.Outage // see writing
+	pause     time.Duration // before the next session
+	overtaken int           // sessions that ended because the database had moved on, since a flush succeeded
+	unsettled *unsettled    // the last write, when it failed; nil: its outcome is known
 
 	// Of the session, used by the worker's goroutine only.
 	epoch    int
 	topicID  string
 	next     projection.NextOffset // behind the last record judged
-	limit    int                   // events a flush; lowered to isolate a refused row
 	since    time.Time
 	delivery *dlq.Delivery
-	rejudged int    // sessions since a flush succeeded, isolation aside
-	why      string // the last of them ended
 	halted   string // why it was stopped last
 	haltTold time.Time
 }
+
+const (
+	// firstFlush is how many events a new worker's first flush takes in. It doubles from
+	// flush to flush, so that a database that is slow shows it on little work.
+	firstFlush = 1024
+	// flushWithin is how long a flush is to take: a position that stands still for longer
+	// cannot be told from one that is stuck.
+	flushWithin = 4 * time.Second
+	// leastGathering is how long a partition that is far behind gathers events for a
+	// flush at least, however long the last one took.
+	leastGathering = time.Second
+)
 
 func newWorker(c *Consumer, partition int32) *worker {
 	w := &worker{
@@ -67,7 +84,7 @@ func newWorker(c *Consumer, partition int32) *worker {
 		done:      make(chan struct{}),
 		committed: make(chan int64, 1),
 		recheck:   make(chan struct{}, 1),
-		limit:     c.cfg.Limits.FlushEvents,
+		size:      pace.NewSize(firstFlush, c.cfg.Limits.FlushEvents, flushWithin),
 	}
 	w.queue = newQueue(room{
 		held: &c.queued, tooBig: c.tooBig,
@@ -76,6 +93,7 @@ func newWorker(c *Consumer, partition int32) *worker {
 	w.ctx, w.cancel = context.WithCancelCause(context.Background())
 	w.drain, w.startStop = context.WithCancel(w.ctx)
 	w.status.end.Store(-1)
+	w.status.first.Store(-1)
 	w.status.set(Starting, "")
 	return w
 }
@@ -107,6 +125,7 @@ func (w *worker) stop(ctx context.Context) {
 
 // run goes from session to session.
 func (w *worker) run() {
+	defer w.trace.Dropped(errDrained) // what is not settled
 	var kafka int64
 	select {
 	case kafka = <-w.committed:
@@ -118,9 +137,8 @@ func (w *worker) run() {
 		switch {
 		case errors.Is(err, errRejudge):
 			kafka = projection.NoOffset // the stored position is the truth now
-			if !w.waitToRejudge() {
-				return
-			}
+			w.c.cfg.Retry.Sleep(w.drain, w.pause)
+			w.pause = 0
 		case errors.Is(err, errDrained):
 			return
 		case errors.Is(err, errHalted):
@@ -149,14 +167,14 @@ func (w *worker) session(kafka int64) error {
 	w.status.oldest.Store(0)
 	w.c.committer.mark(w.partition, pos.Next)
 	w.c.seek(w, w.next, w.epoch)
-	if w.rejudged < rejudgeFreely {
-		w.calm()
-	}
+	w.passed(notAnswered) // it may have been stopped before
 	err = w.consume()
 	if errors.Is(err, errDrained) {
 		w.flushLast()
 	}
-	w.trace.Dropped(err)
+	if w.unsettled == nil {
+		w.trace.Dropped(err)
+	}
 	return err
 }
 
@@ -196,7 +214,7 @@ func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 	if urgent || w.proj.Pending().Events > 0 {
 		wait := time.Duration(0)
 		if !urgent {
-			wait = max(0, w.c.cfg.Limits.FlushAge-time.Since(w.since))
+			wait = max(0, w.gathering()-time.Since(w.since))
 		}
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
@@ -230,10 +248,12 @@ func (w *worker) judge(c *chunk) error {
 			w.since = time.Now()
 			w.status.oldest.Store(rest[0].Record.Timestamp)
 		}
-		n := 0
+		n, ask := 0, len(rest)
 		err := w.retry("postgres", "read accounts", func(ctx context.Context) error {
-			judged, err := w.proj.Judge(ctx, rest[n:], w.limit)
-			n += judged
+			judged, err := w.proj.Judge(ctx, rest[n:min(n+ask, len(rest))], w.size.Limit())
+			if n += judged; err != nil {
+				ask = max(1, ask/2) // for fewer accounts at a time
+			}
 			return err
 		})
 		if n > 0 {
@@ -242,7 +262,7 @@ func (w *worker) judge(c *chunk) error {
 		if err != nil {
 			return err
 		}
-		if rest = rest[n:]; len(rest) > 0 || w.proj.Pending().Events >= w.limit {
+		if rest = rest[n:]; len(rest) > 0 || w.proj.Pending().Events >= w.size.Limit() {
 			if err := w.flush(); err != nil {
 				return err
 			}
@@ -260,8 +280,11 @@ func (w *worker) heal() (bool, error) {
 		return false, nil
 	}
 	var more bool
+	limit := w.size.Limit()
 	err := w.retry("postgres", "heal accounts", func(ctx context.Context) (err error) {
-		more, err = w.proj.Heal(ctx, w.limit)
+		if more, err = w.proj.Heal(ctx, limit); err != nil {
+			limit = max(1, limit/2)
+		}
 		return err
 	})
 	if err != nil || w.proj.Pending().Events == 0 {
@@ -276,8 +299,15 @@ func (w *worker) flushDue() bool {
 	if w.flushedAll() {
 		return false
 	}
-	p, l := w.proj.Pending(), &w.c.cfg.Limits
+	p := w.proj.Pending()
 	return len(w.chunks) == 0 && w.next.Offset >= w.queue.stableEnd() ||
-		p.Full || p.Events >= w.limit || int64(p.Bytes) >= w.c.flushBytes.Load() ||
-		!w.since.IsZero() && time.Since(w.since) >= l.FlushAge
+		p.Full || p.Events >= w.size.Limit() || int64(p.Bytes) >= w.c.flushBytes.Load() ||
+		!w.since.IsZero() && time.Since(w.since) >= w.gathering()
+}
+
+// gathering is how long events are gathered for a flush when far behind. What the last
+// flush took is part of it, so that the position moves every few seconds.
+func (w *worker) gathering() time.Duration {
+	age := w.c.cfg.Limits.FlushAge
+	return max(min(age, leastGathering), age-w.flushTook)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/dlq"
+	"projector/internal/pace"
 	"projector/internal/retry"
 	"projector/projection"
 	"projector/projection/event"
@@ -22,15 +23,16 @@ import (
 // script is a Projection, DeadLetters, Observer and Health whose answers are
 // written down beforehand and whose calls are kept.
 type script struct {
-	calls   []string
-	pending int
-	letters []projection.DeadLetter
-	write   []error // answers of Write, in turn; then nil
-	deliver []error
-	verify  []error
-	reject  bool
-	heals   atomic.Int32
-	context func(context.Context) // looks at that of Judge and Write, if set
+	calls     []string
+	pending   int
+	letters   []projection.DeadLetter
+	write     []error // answers of Write, in turn; then nil
+	deliver   []error
+	verify    []error
+	reject    bool
+	positions []projection.StoredPosition
+	heals     atomic.Int32
+	context   func(context.Context) // looks at that of Judge and Write, if set
 }
 
 func (s *script) call(name string) { s.calls = append(s.calls, name) }
@@ -67,7 +69,9 @@ func (s *script) Heal(context.Context, int) (bool, error) {
 func (s *script) Pending() projection.Pending { return projection.Pending{Events: s.pending} }
 
 func (s *script) Changes() *projection.Changes {
-	return &projection.Changes{Records: s.pending, Letters: s.letters}
+	c := &projection.Changes{Records: s.pending, Letters: s.letters}
+	c.Outcomes[projection.Applied] = s.pending
+	return c
 }
 
 func (s *script) Verify(context.Context, *projection.Changes) error {
@@ -97,12 +101,14 @@ func (s *script) Deliver(_ context.Context, _ *dlq.Delivery) error {
 	return take(&s.deliver)
 }
 
-func (s *script) EnsureTopic(context.Context) error                              { return nil }
-func (s *script) Positions(context.Context) ([]projection.StoredPosition, error) { return nil, nil }
-func (s *script) Stop(context.Context, int32, int64, string) error               { s.call("stop"); return nil }
-func (s *script) Stranded(context.Context, []int32) ([]int32, error)             { return nil, nil }
-func (s *script) Ready(context.Context) error                                    { return nil }
-func (s *script) Reset()                                                         { s.call("reset") }
+func (s *script) EnsureTopic(context.Context) error { return nil }
+func (s *script) Positions(context.Context) ([]projection.StoredPosition, error) {
+	return s.positions, nil
+}
+func (s *script) Stop(context.Context, int32, int64, string) error   { s.call("stop"); return nil }
+func (s *script) Stranded(context.Context, []int32) ([]int32, error) { return nil, nil }
+func (s *script) Ready(context.Context) error                        { return nil }
+func (s *script) Reset()                                             { s.call("reset") }
 
 // quiet is an Observer and a Health that keep nothing.
 type quiet struct{}
@@ -178,8 +184,9 @@ func TestFlushGoesOnlyOneWay(t *testing.T) {
 		"nothing dead":                {pending(3), []string{"write"}, nil},
 		"dead letters first":          {pending(3, letter), []string{"verify", "deliver", "write"}, nil},
 		"not written until delivered": {&script{pending: 1, letters: []projection.DeadLetter{letter}, deliver: []error{outage, outage}}, []string{"verify", "deliver", "verify", "deliver", "verify", "deliver", "write"}, nil},
-		"database away":               {&script{pending: 1, write: []error{outage, refusal("57P01"), refusal("40001")}}, []string{"write", "write", "write", "write"}, nil},
-		"read-only after a failover":  {&script{pending: 1, write: []error{refusal("25006")}}, []string{"write", "reset", "write"}, nil},
+		"database away":               {&script{pending: 1, write: []error{refusal("57P01")}}, []string{"write"}, errRejudge},
+		"read-only after a failover":  {&script{pending: 1, write: []error{refusal("25006")}}, []string{"write", "reset"}, errRejudge},
+		"away before the publishing":  {&script{pending: 1, letters: []projection.DeadLetter{letter}, verify: []error{refusal("57P01")}}, []string{"verify"}, errRejudge},
 		"fenced":                      {&script{pending: 1, write: []error{projection.ErrFenced}}, []string{"write"}, errRejudge},
 		"verdict on old state":        {&script{pending: 1, letters: []projection.DeadLetter{letter}, verify: []error{projection.ErrStale}}, []string{"verify"}, errRejudge},
 		"one row refused of many":     {&script{pending: 8, write: []error{refusal("23514")}}, []string{"write"}, errRejudge},
@@ -199,21 +206,24 @@ func TestFlushGoesOnlyOneWay(t *testing.T) {
 	}
 }
 
-func TestIsolationHalvesDownToOne(t *testing.T) {
+func TestARefusedEventIsSoonAlone(t *testing.T) {
 	w := scripted(t, pending(0))
 	s := w.proj.(*script)
 	var limits []int
-	for s.pending = 9; ; s.pending = w.limit {
+	for s.pending = 1000; ; s.pending = w.size.Limit() {
 		s.write = []error{refusal("23514")}
 		if err := w.flush(); !errors.Is(err, errRejudge) {
 			t.Fatal(err)
 		}
-		limits = append(limits, w.limit)
+		limits = append(limits, w.size.Limit())
+		if w.pause > 0 {
+			t.Errorf("waits for %s before it goes on searching", w.pause)
+		}
 		if slices.Contains(s.calls, "reject") {
 			break
 		}
 	}
-	if !slices.Equal(limits, []int{4, 2, 1, 1}) {
+	if !slices.Equal(limits, []int{125, 15, 1, 1}) {
 		t.Errorf("limits %v", limits)
 	}
 }
@@ -252,7 +262,7 @@ func TestEveryFlushIsFollowedByHealing(t *testing.T) {
 	for _, limit := range []int{100, 2} {
 		s := pending(0)
 		w := scripted(t, s)
-		w.limit, w.epoch = limit, 1
+		w.size, w.epoch = pace.NewSize(limit, limit, time.Hour), 1
 		c, _, err := decodeChunk(t.Context(), records(0, 2), event.Always(noFormat{}))
 		if err != nil {
 			t.Fatal(err)
@@ -274,7 +284,7 @@ func TestEveryFlushIsFollowedByHealing(t *testing.T) {
 	}
 }
 
-func TestRejudgingInVainSlowsDown(t *testing.T) {
+func TestDecidingInVainSlowsDown(t *testing.T) {
 	s := &script{write: slices.Repeat([]error{projection.ErrStale}, 5)}
 	w := scripted(t, s)
 	w.next.Offset = 1
@@ -283,18 +293,12 @@ func TestRejudgingInVainSlowsDown(t *testing.T) {
 		if err := w.flush(); !errors.Is(err, errRejudge) {
 			t.Fatal(err)
 		}
-		if retrying := i+1 >= rejudgeFreely; retrying {
-			w.startStop() // ends the waiting
-			if w.waitToRejudge() {
-				t.Fatalf("judged again at once after %d times in vain", i+1)
+		if i+1 < overtakenFreely {
+			if w.pause > 0 || w.status.state == Retrying {
+				t.Errorf("waits %s after %d times already, %s", w.pause, i+1, w.status.state)
 			}
-			if w.status.state != Retrying {
-				t.Errorf("state %s", w.status.state)
-			}
-			return
-		}
-		if !w.waitToRejudge() {
-			t.Fatalf("waits after %d times already", i+1)
+		} else if w.pause == 0 || w.status.state != Retrying {
+			t.Errorf("decides again at once after %d times in vain, %s", i+1, w.status.state)
 		}
 	}
 }

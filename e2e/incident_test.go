@@ -1,0 +1,231 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"projector/e2e/stream"
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+)
+
+// line is what is looked at of a line of the log.
+type line struct {
+	Level, Msg, Operation, After, Reason string
+	Attempts                             int
+	From, To                             int64
+	Partition                            string `json:"messaging.destination.partition.id"`
+}
+
+// linesWith are the lines of the log with a message.
+func (p *program) linesWith(message string) (found []line) {
+	p.t.Helper()
+	for _, text := range p.lines() {
+		var l line
+		if json.Unmarshal([]byte(text), &l) == nil && l.Msg == message {
+			found = append(found, l)
+		}
+	}
+	return found
+}
+
+// TestRecoveredTellsTheTruth reads what the log says of an outage behind it.
+func TestRecoveredTellsTheTruth(t *testing.T) {
+	t.Parallel()
+	const outage = 8 * time.Second
+	cluster, url := ownPostgres(t)
+	w := newWorldOn(t, devtest.Broker(t).Addrs(), url, 2)
+	p := w.start()
+	w.produce(w.few())
+	await(t, "every record consumed", w.arrived)
+	if err := cluster.Stop(t.Context(), devstack.Immediate); err != nil {
+		t.Fatal(err)
+	}
+	w.produce(w.few())
+	pause(t.Context(), outage)
+	if err := cluster.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "every record consumed", w.arrived)
+	await(t, "ready", p.answers("/readyz", 200, ""))
+	for _, operation := range []string{"check", "read accounts", "count parked events"} {
+		await(t, "recovered: "+operation, p.logged(`"msg":"recovered"`, operation))
+	}
+	for _, l := range p.linesWith("recovered") {
+		if after, err := time.ParseDuration(l.After); err != nil || after < outage/4 || l.Attempts < 2 {
+			t.Errorf("%s: recovered at attempt %d after %s, of an outage of %s", l.Operation, l.Attempts, l.After, outage)
+		}
+	}
+	p.terminate()
+}
+
+// lags are what there is to read of a partition's lag: on the status page, in the
+// metric and by the command. What one of them does not know is "-".
+func (w *world) lags(p *program, partition int32) (page, metric, command string) {
+	w.t.Helper()
+	page, metric, command = "-", "-", "-"
+	var status struct {
+		Partitions []struct {
+			Partition int32  `json:"partition"`
+			Lag       *int64 `json:"lag_records"`
+		} `json:"partitions"`
+	}
+	if _, body := p.get("/status.json"); json.Unmarshal([]byte(body), &status) == nil {
+		for _, s := range status.Partitions {
+			if s.Partition == partition && s.Lag != nil {
+				page = fmt.Sprint(*s.Lag)
+			}
+		}
+	}
+	if lag, known := p.metrics()[w.lagSample(partition)]; known {
+		metric = fmt.Sprint(int64(lag))
+	}
+	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0]}
+	_, stdout, _ := once(w.t, env, "lag", "--topic="+w.topic, "--group="+w.group, "--output=json")
+	for text := range strings.Lines(stdout) {
+		var l struct {
+			Partition int32 `json:"partition"`
+			Lag       int64 `json:"lag_records"`
+		}
+		if json.Unmarshal([]byte(text), &l) == nil && l.Partition == partition {
+			command = fmt.Sprint(l.Lag)
+		}
+	}
+	return page, metric, command
+}
+
+func (w *world) lagSample(partition int32) string {
+	return fmt.Sprintf(`projector_lag_records{partition="%d",projection="account_balance",topic=%q}`, partition, w.topic)
+}
+
+// TestLagAgreesOfAStoppedPartition: somebody who works on a stopped partition reads the
+// same everywhere, whoever stopped it and whether before or behind a restart.
+func TestLagAgreesOfAStoppedPartition(t *testing.T) {
+	cases := map[string]func(*testing.T, *world){
+		"position expired": func(t *testing.T, w *world) {
+			t.Helper()
+			offsets := kadm.Offsets{}
+			offsets.AddOffset(w.topic, 0, w.positions()[0]+5, -1)
+			w.produce(stream.Generate(stream.Options{Seed: seed(t), Records: 300, Partitions: 1, Accounts: 30}))
+			if _, err := w.admin.DeleteRecords(t.Context(), offsets); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"topic recreated": func(t *testing.T, w *world) {
+			t.Helper()
+			if _, err := w.admin.DeleteTopic(t.Context(), w.topic); err != nil {
+				t.Fatal(err)
+			}
+			await(t, "the topic is gone", w.topicHas(0))
+			w.createTopic(t, w.topic, 1, nil)
+			await(t, "the topic is there", w.topicHas(1))
+			w.produce(stream.Generate(stream.Options{Seed: seed(t), Records: 300, Partitions: 1, Accounts: 30}))
+		},
+	}
+	for name, happen := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 1)
+			w.produce(stream.Generate(stream.Options{Seed: seed(t), Records: 50, Partitions: 1, Accounts: 10}))
+			p := w.start()
+			await(t, "every record consumed", w.arrived)
+			if name == "position expired" { // while nobody looks, or it would have been consumed
+				p.terminate()
+				happen(t, w)
+				p = w.start()
+			} else {
+				happen(t, w)
+			}
+			for _, moment := range []string{"when it happens", "behind a restart"} {
+				await(t, "stopped", p.logged("partition stopped"))
+				await(t, "one lag, "+moment, func() string {
+					page, metric, command := w.lags(p, 0)
+					if page != metric || metric != command || command == "-" || command == "0" {
+						return fmt.Sprintf("page %s, metric %s, command %s", page, metric, command)
+					}
+					return ""
+				})
+				p.terminate()
+				if moment == "when it happens" {
+					p = w.start()
+				}
+			}
+		})
+	}
+}
+
+// TestLagIsThereAsSoonAsAPartitionIsClaimed: an autoscaler reads the gauge of a new
+// instance at once.
+func TestLagIsThereAsSoonAsAPartitionIsClaimed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.produce(w.few())
+	p := w.start()
+	await(t, "claimed", func() string {
+		if w.positions()[0] == 0 {
+			return "no position has moved"
+		}
+		return ""
+	})
+	if _, known := p.metrics()[w.lagSample(0)]; !known {
+		t.Error("the partition is claimed, its records are consumed, and there is no projector_lag_records")
+	}
+	p.terminate()
+}
+
+// TestARewindIsLogged takes a position back in the three ways there are, and expects a
+// line each time that says from where, to where, and why.
+func TestARewindIsLogged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.produce(w.few())
+	p := w.start()
+	await(t, "every record consumed", w.arrived)
+	p.terminate()
+	end := w.positions()[0]
+	rewound := func(p *program, why string, from, to int64) {
+		t.Helper()
+		await(t, "a line of the rewind", func() string {
+			for _, l := range p.linesWith("the position was taken back") {
+				if l.Partition == "0" && l.From == from && l.To == to && strings.Contains(l.Reason, why) {
+					return ""
+				}
+			}
+			return fmt.Sprintf("%+v", p.linesWith("the position was taken back"))
+		})
+		await(t, "every record consumed again", w.arrived)
+	}
+
+	// Somebody resets the offsets of the group.
+	offsets := kadm.Offsets{}
+	offsets.AddOffset(w.topic, 0, end-10, -1)
+	if _, err := w.admin.CommitOffsets(t.Context(), w.group, offsets); err != nil {
+		t.Fatal(err)
+	}
+	p = w.start()
+	rewound(p, "Kafka", end, end-10)
+
+	// A backup is restored under the running program, and then under none.
+	w.exec("UPDATE projector_position SET next_offset = $1, fence = fence + 7 WHERE consumer_group = $2", end-20, w.group)
+	rewound(p, "restored", end, end-20)
+	if n := len(p.linesWith("the position was taken back")); n != 2 {
+		t.Errorf("%d lines of two rewinds", n)
+	}
+	p.terminate()
+	w.exec("UPDATE projector_position SET next_offset = $1 WHERE consumer_group = $2", end-30, w.group)
+	p = w.start()
+	rewound(p, "restored", end, end-30)
+	p.terminate()
+	w.atRest()
+	again := w.start()
+	await(t, "ready", again.answers("/readyz", 200, ""))
+	again.terminate()
+	if l := again.linesWith("the position was taken back"); len(l) > 0 {
+		t.Errorf("nothing was taken back: %+v", l)
+	}
+}
