@@ -129,16 +129,8 @@ func (c *Consumer) Run(ctx context.Context) error {
 	c.cfg.Health.Stopping()
 	c.shutDown()
 	stop()
-	tasks.Wait()
+	patiently(tasks.Wait, abandonAfter)
 	return nil
-}
-
-// shutDown drains all workers, commits and leaves the group.
-func (c *Consumer) shutDown() {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), c.cfg.DrainWithin+2*time.Second, errors.New("shutting down"))
-	defer cancel()
-	c.release(ctx, c.assignment(), false)
-	c.leave()
 }
 
 // assigned starts a worker for each new partition. Nothing is fetched before the

@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -12,9 +13,42 @@ import (
 	"projector/errclass"
 )
 
-// leaveWithin is how long the member may take to leave the group, and then how long
-// leaving it without the member may take.
-const leaveWithin = 2 * time.Second
+// A stop may take 10 s, of which DrainWithin is for flushing and these for the rest.
+// The client's calls may outlast their contexts, when a broker is silent: so each step
+// is waited for, and then the next one comes all the same. What is abandoned can do
+// nothing any more: its contexts have ended, or the client is cut off.
+const (
+	// lastCommitWithin is how long the last commit may take.
+	lastCommitWithin = time.Second
+	// leaveWithin is how long the member may take to leave the group, and then how long
+	// leaving it without the member may take.
+	leaveWithin = time.Second
+	// abandonAfter is how long the end of tasks is waited for whose contexts have ended.
+	abandonAfter = 200 * time.Millisecond
+)
+
+// patiently calls fn and returns when it has, or when its time is up.
+func patiently(fn func(), within time.Duration) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		fn()
+	}()
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	}
+}
+
+// shutDown drains all workers, commits and leaves the group.
+func (c *Consumer) shutDown() {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), c.cfg.DrainWithin, errors.New("shutting down"))
+	defer cancel()
+	patiently(func() { c.release(ctx, c.assignment(), false) }, c.cfg.DrainWithin+lastCommitWithin)
+	c.leave()
+}
 
 // leave leaves the group and closes the client.
 //
@@ -36,13 +70,21 @@ func (c *Consumer) leave() {
 	}
 	member, _ := c.cl.GroupMetadata()
 	c.cutOff()
-	<-left
+	patiently(func() { <-left }, abandonAfter)
 	if member == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
 	defer cancel()
-	if err := c.leaveFor(ctx, member); err != nil {
+	failed := make(chan error, 1)
+	go func() { failed <- c.leaveFor(ctx, member) }()
+	var err error
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
 		c.cfg.Log.Warn("left the group without being able to say so: it waits for this member's session to end",
 			slog.Duration("session_timeout", c.cfg.SessionTimeout), slog.String("error", errclass.Safe(err)))
 	}

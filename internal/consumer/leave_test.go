@@ -2,6 +2,9 @@ package consumer
 
 import (
 	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,4 +79,61 @@ func leaveADeadMember(t *testing.T, seeds kgo.Opt) {
 	<-assigned
 	die()
 	cl.Close()
+}
+
+// A stop may take 10 s, whatever hangs: here PostgreSQL in the middle of a flush, a commit
+// that was under way before, and then all brokers.
+func TestStopIsInTimeWhateverHangs(t *testing.T) {
+	t.Parallel()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	var silent atomic.Bool
+	cluster.Control(func(req kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		return nil, nil, silent.Load() || req.Key() == int16(kmsg.OffsetCommit)
+	})
+	seeds := kgo.SeedBrokers(cluster.ListenAddrs()...)
+	client, err := kgo.NewClient(seeds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "t"}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+
+	s := pending(0)
+	s.write = slices.Repeat([]error{context.DeadlineExceeded}, 100)
+	writing, once := make(chan struct{}), sync.Once{}
+	s.context = func(ctx context.Context) {
+		if s.pending > 0 {
+			once.Do(func() { close(writing) })
+			<-ctx.Done()
+		}
+	}
+	c := scriptedConsumer(t, s, func(cfg *Config) {
+		cfg.Client, cfg.DrainWithin, cfg.Retry.Attempt = []kgo.Opt{seeds}, 5*time.Second, 30*time.Second
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	<-writing
+	silent.Store(true)
+	stop()
+	began := time.Now()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("has not stopped")
+	}
+	t.Logf("stopped within %s", time.Since(began).Round(time.Millisecond))
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("the stop took %s", took)
+	}
 }
