@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/errclass"
+	"projector/internal/pace"
 	"projector/projection"
 	"projector/projection/event"
 )
@@ -172,6 +173,9 @@ func waitAll(ctx context.Context, items []*item) error {
 	var first error
 	for _, it := range items {
 		err := it.wait(ctx)
+		if err == nil {
+			pace.Answered(ctx, 1)
+		}
 		if first == nil {
 			first = err
 		}

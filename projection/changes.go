@@ -35,18 +35,20 @@ type Changes struct {
 func (c *Changes) NumRows() int { return len(c.Rows) + len(c.changed) }
 
 // RowChunks gives the new states of accounts out, one an account and sorted by
-// account id, size at a time. A chunk is valid until the next one: a flush of half a
-// million accounts would need 40 MB to have its rows all at once.
-func (c *Changes) RowChunks(size int) iter.Seq[[]Row] {
-	if c.table == nil {
-		return slices.Chunk(c.Rows, size)
-	}
+// account id, as many at a time as size says then. A chunk is valid until the next one:
+// a flush of half a million accounts would need 40 MB to have its rows all at once.
+func (c *Changes) RowChunks(size func() int) iter.Seq[[]Row] {
 	return func(yield func([]Row) bool) {
-		rows := make([]Row, 0, min(size, len(c.changed)))
-		for accounts := range slices.Chunk(c.changed, size) {
-			rows = rows[:0]
-			for _, a := range accounts {
-				rows = append(rows, Row{AccountID: c.table.idOf(a), State: c.table.state(a), Base: a.base, Exists: a.exists})
+		var rows []Row
+		for from, all := 0, c.NumRows(); from < all; from += len(rows) {
+			n := min(max(1, size()), all-from)
+			if c.table == nil {
+				rows = c.Rows[from : from+n]
+			} else {
+				rows = slices.Grow(rows[:0], n)
+				for _, a := range c.changed[from : from+n] {
+					rows = append(rows, Row{AccountID: c.table.idOf(a), State: c.table.state(a), Base: a.base, Exists: a.exists})
+				}
 			}
 			if !yield(rows) {
 				return

@@ -57,7 +57,7 @@ func (s *store) floors(limit int) *projection.Floors {
 // write does what readmodel does in one transaction.
 func (s *store) write(t testing.TB, c *projection.Changes) {
 	t.Helper()
-	for rows := range c.RowChunks(3) {
+	for rows := range c.RowChunks(func() int { return 3 }) {
 		for _, r := range rows {
 			if before, exists := s.rows[r.AccountID]; exists && before.Version >= r.State.Version {
 				t.Fatalf("account %s: version %d would be written over %d", r.AccountID, r.State.Version, before.Version)

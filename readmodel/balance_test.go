@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/faulttest/pgproxy"
 	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/projection/event"
@@ -201,19 +202,37 @@ func TestRowAdvancedByAnotherIsNotWrittenOver(t *testing.T) {
 	}
 }
 
-func TestAWrittenMoveIsRecognised(t *testing.T) {
-	pool := openPool(t)
-	w := newWorker(t, pool, partition)
+// losing is a pool to the database whose first reply to COMMIT is lost.
+func losing(t *testing.T, database string) *pgxpool.Pool {
+	t.Helper()
+	proxy, through, err := pgproxy.ListenBefore(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	pool := openPoolAt(t, through)
+	begun := false // the claim has a COMMIT too
+	proxy.LoseReplies(func() bool {
+		lose := begun && proxy.Lost() == 0
+		begun = true
+		return lose
+	})
+	return pool
+}
+
+// TestAClaimTellsWhatBecameOfACommit loses the reply to it.
+func TestAClaimTellsWhatBecameOfACommit(t *testing.T) {
+	w := newWorker(t, losing(t, devtest.Database(t)), partition)
 	pos := w.claim("me", projection.NoOffset)
 	w.judge(credit("a", 1, "1", "EUR"))
-	changes := *w.Changes()
-	// The reply to COMMIT is lost: the same write comes again.
-	for range 2 {
-		if err := readmodel.Write(t.Context(), pool, partition, pos, at(w.next), &changes); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := w.flush(); err == nil {
+		t.Fatal("the reply to COMMIT was to be lost")
 	}
-	expect(t, current(t, pool, "a"), "EUR 1.00 1 open a-1 false -")
+	next := w.next
+	again := w.claim("me", projection.NoOffset)
+	if want := (projection.Stood{Next: next, Fence: pos.Fence}); again.Found != want || again.Next != next {
+		t.Errorf("the claim found %+v and goes on at %d, want %+v", again.Found, again.Next, want)
+	}
 }
 
 func TestVersionNeverDecreasesWhoeverWrites(t *testing.T) {

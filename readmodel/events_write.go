@@ -2,7 +2,6 @@ package readmodel
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,8 +13,8 @@ import (
 
 // Write makes the changes durable and moves the position to next, in one
 // transaction, and corrects the outcomes by what was there already. ErrFenced and
-// ErrStale mean that nothing was written. When the reply to an earlier COMMIT of the
-// same move was lost, it finds the position where it was to go and answers nil.
+// ErrStale mean that nothing was written; behind any other error the COMMIT may have
+// taken place, with these outcomes, which the next claim tells.
 func (e *Events) Write(ctx context.Context, next projection.NextOffset, c *projection.Changes) error {
 	conn, err := e.cfg.Pool.Acquire(ctx)
 	if err != nil {
@@ -24,19 +23,14 @@ func (e *Events) Write(ctx context.Context, next projection.NextOffset, c *proje
 	defer conn.Release()
 	// Stable: of two events with one key the first counts.
 	slices.SortStableFunc(e.entries, func(a, b Entry) int { return a.Key.Compare(b.Key) })
-	err = e.writeTx(ctx, conn.Conn(), next)
-	if errors.Is(err, projection.ErrFenced) && alreadyMoved(ctx, conn.Conn(), e.cfg.Partition, e.position, next) {
-		err = nil
-	}
-	if err != nil {
+	if err := e.writeTx(ctx, conn.Conn(), next, c); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
-	e.correct(c)
 	e.written(next)
 	return nil
 }
 
-func (e *Events) writeTx(ctx context.Context, conn *pgx.Conn, next projection.NextOffset) error {
+func (e *Events) writeTx(ctx context.Context, conn *pgx.Conn, next projection.NextOffset, c *projection.Changes) error {
 	tx := begin(conn)
 	tx.move(e.cfg.Partition, e.position, next)
 	var err error
@@ -48,6 +42,9 @@ func (e *Events) writeTx(ctx context.Context, conn *pgx.Conn, next projection.Ne
 	}
 	if err == nil && slices.ContainsFunc(e.entries, func(entry Entry) bool { return entry.Present != "" && entry.conflicts() }) {
 		e.careful, err = staysCareful, projection.ErrStale
+	}
+	if err == nil {
+		e.correct(c) // before the COMMIT, whose answer may be lost
 	}
 	return tx.end(ctx, err)
 }

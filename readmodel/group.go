@@ -107,7 +107,7 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 	var rows []projection.Row
 	for _, m := range members {
 		tx.move(m.partition, m.position, m.next)
-		for chunk := range m.changes.RowChunks(groupRows) {
+		for chunk := range m.changes.RowChunks(func() int { return groupRows }) {
 			rows = append(rows, chunk...)
 		}
 	}

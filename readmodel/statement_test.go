@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/errclass"
+	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/readmodel"
 	"projector/readmodel/statement"
@@ -104,26 +105,20 @@ func TestStatementIsWrittenByItsOwnerOnly(t *testing.T) {
 	same(t, "outcomes", owner.outcomes(), "1 0 0 0")
 }
 
-func TestALostReplyToCommitCountsOnce(t *testing.T) {
-	pool := openPool(t)
-	f := newFeeder(t, pool, statement.Kind(), partition)
-	value := eventAs("e1", "FundsCredited", "a", 1, noon, eur("1"))
-	f.judge(value)
-	// What the lost COMMIT has done: the row, and the position under the same fence.
-	for _, sql := range []string{
-		`INSERT INTO account_statement VALUES ('a', 1, 'e1', 'FundsCredited', 1.00, 'EUR', now(), NULL)`,
-		`UPDATE projector_position SET next_offset = 1, judged_until = 1`,
-	} {
-		if _, err := pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
+// TestOutcomesAreKnownBeforeTheCommit: when its reply is lost, they are what will be
+// counted if it took place.
+func TestOutcomesAreKnownBeforeTheCommit(t *testing.T) {
+	database := devtest.Database(t)
+	newFeeder(t, openPoolAt(t, database), statement.Kind(), readmodel.Partition{Group: "another", Topic: "events"}).
+		feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
+	f := newFeeder(t, losing(t, database), statement.Kind(), partition)
+	f.judge(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")), eventAs("e2", "FundsCredited", "a", 2, noon, eur("1")))
 	changes := *f.Changes()
-	if err := f.Write(t.Context(), at(f.next), &changes); err != nil {
-		t.Fatal(err)
+	if err := f.Write(t.Context(), at(f.next), &changes); err == nil {
+		t.Fatal("the reply to COMMIT was to be lost")
 	}
-	if got := changes.Outcomes[projection.Applied]; got != 1 {
-		t.Errorf("applied %d, want 1", got)
+	if applied, duplicate := changes.Outcomes[projection.Applied], changes.Outcomes[projection.Duplicate]; applied != 1 || duplicate != 1 {
+		t.Errorf("applied %d, duplicate %d, want 1 of each", applied, duplicate)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/failpoint"
+	"projector/internal/pace"
 	"projector/projection"
 	"projector/sql"
 )
@@ -55,6 +56,7 @@ func (tx *Tx) Send(ctx context.Context) error {
 	if err := tx.conn.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}
+	pace.Answered(ctx, 0)
 	if tx.moved != tx.moves {
 		return projection.ErrFenced
 	}

@@ -2,14 +2,15 @@ package readmodel
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/internal/pace"
 	"projector/projection"
 	"projector/sql"
 )
@@ -39,30 +40,31 @@ func Verify(ctx context.Context, db querier, bases []projection.Base) error {
 
 // Write makes the changes durable and moves the partition's position to next, in
 // one transaction of two round trips. ErrFenced and ErrStale mean that nothing was
-// written. When the reply to an earlier COMMIT of the same move was lost, it finds
-// the position where it was to go and answers nil.
+// written; behind any other error the COMMIT may have taken place, which the next claim
+// tells.
 func Write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.Position, next projection.NextOffset, c *projection.Changes) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	defer conn.Release() // a connection that is still in a transaction is closed by it
-	// On this connection only: all others may be waiting for the same lock.
 	tx := begin(conn.Conn())
 	tx.move(p, pos, next)
-	err = tx.end(ctx, writeChanges(ctx, tx, c))
-	if errors.Is(err, projection.ErrFenced) && alreadyMoved(ctx, conn.Conn(), p, pos, next) {
-		return nil
-	}
-	if err != nil {
+	if err := tx.end(ctx, writeChanges(ctx, tx, c)); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	return nil
 }
 
-// upsertSlice is how many rows one statement writes. PostgreSQL keeps what it
-// unnests in work_mem, by default 4 MB, and beyond that in a file.
-const upsertSlice = 8192
+const (
+	// upsertSlice is how many rows one statement writes at most. PostgreSQL keeps what
+	// it unnests in work_mem, by default 4 MB, and beyond that in a file.
+	upsertSlice = 8192
+	// firstSlice is how many the first statement of a flush writes, and sliceWithin how
+	// long one is to take: a server that is slow shows it, and that it is alive.
+	firstSlice  = 1024
+	sliceWithin = time.Second
+)
 
 // writeChanges sends the writes of a flush or a repair behind what is queued already.
 // projection.ErrStale means that an account is not at the version its changes were
@@ -72,17 +74,21 @@ const upsertSlice = 8192
 // that are held and get no row come behind them, so they are never waited for.
 func writeChanges(ctx context.Context, tx *Tx, c *projection.Changes) error {
 	rows, written, held := 0, int64(0), int64(0)
-	for chunk := range c.RowChunks(upsertSlice) {
-		if rows > 0 {
-			if err := tx.Send(ctx); err != nil {
-				return err
-			}
-			if written != int64(rows) {
-				return projection.ErrStale
-			}
-		}
+	slice := pace.NewSize(firstSlice, upsertSlice, sliceWithin)
+	for chunk := range c.RowChunks(slice.Limit) {
 		queueRows(tx, chunk, &written)
-		rows += len(chunk)
+		if rows += len(chunk); rows == c.NumRows() {
+			break // it goes with what follows
+		}
+		begun := time.Now()
+		if err := tx.Send(ctx); err != nil {
+			return err
+		}
+		if written != int64(rows) {
+			return projection.ErrStale
+		}
+		pace.Answered(ctx, len(chunk))
+		slice.Wrote(len(chunk), time.Since(begun))
 	}
 	queueHeld(tx, c.Held, &held)
 	queueParking(tx, c)
@@ -184,21 +190,4 @@ func queueParking(tx *Tx, c *projection.Changes) {
 		}
 		tx.Queue(sql.Query("overflow"), ids, versions, expected)
 	}
-}
-
-// alreadyMoved reports whether the position is where this very writer was moving it.
-func alreadyMoved(ctx context.Context, db querier, p Partition, pos projection.Position, next projection.NextOffset) bool {
-	if next.Offset == pos.Next {
-		return false
-	}
-	rows, err := LoadPositions(ctx, db, p.Group, p.Topic)
-	if err != nil {
-		return false
-	}
-	for _, r := range rows {
-		if r.Partition == p.Number {
-			return r.Fence == pos.Fence && r.Next == next.Offset
-		}
-	}
-	return false
 }

@@ -32,7 +32,7 @@ func (s *slow) Changes() *projection.Changes {
 }
 
 func (s *slow) Write(ctx context.Context, _ projection.NextOffset, c *projection.Changes) error {
-	for rows := range c.RowChunks(1024) {
+	for rows := range c.RowChunks(func() int { return 1024 }) {
 		select {
 		case <-time.After(time.Duration(len(rows)) * time.Second / time.Duration(s.perSecond)):
 			pace.Answered(ctx, len(rows))
