@@ -40,8 +40,9 @@ type Position struct {
 	JudgedUntil int64
 	JudgedEpoch int32 // of the record before JudgedUntil; NoEpoch: not known
 	Fence       int64 // raised by each new owner
-	// Found is how the row stood when the claim that answers this position found it.
-	Found Stood
+	// Found is how the row stood when the claim that answers this position found it; nil
+	// when it did not come to that.
+	Found *Stood
 }
 
 // Stood is how a position row stood at a moment: at this offset, under this fence.

@@ -62,25 +62,26 @@ func NewBalance(cfg BalanceConfig, p Partition) *Balance {
 }
 
 // Claim takes the partition over, forgets all that was learnt or pending, and
-// finds the accounts whose healing was interrupted. It answers where to resume.
+// finds the accounts whose healing was interrupted. It answers where to resume; with an
+// error, how it has found the row, if it has.
 func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Position, error) {
 	pos, err := ClaimPosition(ctx, b.cfg.Pool, b.partition, c)
 	if err != nil {
-		return projection.Position{}, err
+		return pos, err
 	}
 	b.position = pos
 	b.fold.Reset()
 	b.claimed, b.redelivery = b.cfg.Floors.now(), redelivery{}
 	if _, err := b.cfg.Pool.Exec(ctx, sql.Query("clear_passed"), b.partition.Topic, b.partition.Number); err != nil {
-		return projection.Position{}, fmt.Errorf("clear parked events: %w", err)
+		return pos, fmt.Errorf("clear parked events: %w", err)
 	}
 	rows, err := b.cfg.Pool.Query(ctx, sql.Query("load_healable"), b.partition.Topic, b.partition.Number)
 	if err != nil {
-		return projection.Position{}, fmt.Errorf("find accounts to heal: %w", err)
+		return pos, fmt.Errorf("find accounts to heal: %w", err)
 	}
 	healable, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return projection.Position{}, fmt.Errorf("find accounts to heal: %w", err)
+		return pos, fmt.Errorf("find accounts to heal: %w", err)
 	}
 	return pos, b.load(ctx, healable)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -202,35 +203,40 @@ func TestRowAdvancedByAnotherIsNotWrittenOver(t *testing.T) {
 	}
 }
 
-// losing is a pool to the database whose first reply to COMMIT is lost.
-func losing(t *testing.T, database string) *pgxpool.Pool {
+// losing is a pool to the database that loses replies to COMMIT while lose is set.
+func losing(t *testing.T, database string) (pool *pgxpool.Pool, lose *atomic.Bool) {
 	t.Helper()
 	proxy, through, err := pgproxy.ListenBefore(database)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = proxy.Close() })
-	pool := openPoolAt(t, through)
-	begun := false // the claim has a COMMIT too
-	proxy.LoseReplies(func() bool {
-		lose := begun && proxy.Lost() == 0
-		begun = true
-		return lose
-	})
-	return pool
+	lose = &atomic.Bool{}
+	proxy.LoseReplies(lose.Load)
+	return openPoolAt(t, through), lose
 }
 
-// TestAClaimTellsWhatBecameOfACommit loses the reply to it.
+// TestAClaimTellsWhatBecameOfACommit loses the reply to it, and then those of claims,
+// which tell it all the same.
 func TestAClaimTellsWhatBecameOfACommit(t *testing.T) {
-	w := newWorker(t, losing(t, devtest.Database(t)), partition)
+	pool, lose := losing(t, devtest.Database(t))
+	w := newWorker(t, pool, partition)
 	pos := w.claim("me", projection.NoOffset)
 	w.judge(credit("a", 1, "1", "EUR"))
+	lose.Store(true)
 	if _, err := w.flush(); err == nil {
 		t.Fatal("the reply to COMMIT was to be lost")
 	}
-	next := w.next
-	again := w.claim("me", projection.NoOffset)
-	if want := (projection.Stood{Next: next, Fence: pos.Fence}); again.Found != want || again.Next != next {
+	want := projection.Stood{Next: w.next, Fence: pos.Fence}
+	for range 2 {
+		again, err := w.Claim(t.Context(), projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset})
+		if err == nil || again.Found == nil || *again.Found != want {
+			t.Fatalf("the claim found %+v, want %+v; error %v", again.Found, want, err)
+		}
+		want.Fence++ // by the claim
+	}
+	lose.Store(false)
+	if again := w.claim("me", projection.NoOffset); *again.Found != want || again.Next != want.Next {
 		t.Errorf("the claim found %+v and goes on at %d, want %+v", again.Found, again.Next, want)
 	}
 }

@@ -132,7 +132,7 @@ var _ Projection = (*Events)(nil)
 func (e *Events) Claim(ctx context.Context, c projection.Claim) (projection.Position, error) {
 	pos, err := ClaimPosition(ctx, e.cfg.Pool, e.cfg.Partition, c)
 	if err != nil {
-		return projection.Position{}, err
+		return pos, err
 	}
 	e.position = pos
 	e.reset()

@@ -38,7 +38,8 @@ func (e *GroupTakenError) SafeText() string { return e.Error() }
 // ClaimPosition makes the caller the partition's owner and answers where to resume.
 // Whoever owned it before is fenced from then on. projection.ErrFenced means that it
 // was to be taken back to an offset of Kafka that is no longer true, a
-// *projection.StoppedError that a person has to set it first.
+// *projection.StoppedError that a person has to set it first. How the row was found is
+// known with an error, too, unless it is none of these and came before that.
 func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c projection.Claim) (projection.Position, error) {
 	var claimed projection.Position
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
@@ -57,6 +58,7 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		if err != nil {
 			return err
 		}
+		claimed.Found = &projection.Stood{Next: stored.Next, Fence: stored.Fence}
 		if runs != p.Projection {
 			return &GroupTakenError{Group: p.Group, By: runs, Wanted: p.Projection}
 		}
@@ -73,13 +75,14 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		if err := rememberSource(ctx, tx, p, c.TopicID); err != nil {
 			return err
 		}
+		stored.Position.Found = claimed.Found
 		claimed = stored.Position
-		claimed.Next, claimed.Found = next, projection.Stood{Next: stored.Next, Fence: stored.Fence}
+		claimed.Next = next
 		return tx.QueryRow(ctx, sql.Query("position_claim"), p.Group, p.Topic, p.Number,
 			claimed.Next, claimed.LeaderEpoch, c.Owner, knownTopicID(c.TopicID, stored.TopicID)).Scan(&claimed.Fence)
 	})
 	if err != nil {
-		return projection.Position{}, fmt.Errorf("claim the position: %w", err)
+		return projection.Position{Found: claimed.Found}, fmt.Errorf("claim the position: %w", err)
 	}
 	return claimed, nil
 }

@@ -111,9 +111,11 @@ func TestOutcomesAreKnownBeforeTheCommit(t *testing.T) {
 	database := devtest.Database(t)
 	newFeeder(t, openPoolAt(t, database), statement.Kind(), readmodel.Partition{Group: "another", Topic: "events"}).
 		feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
-	f := newFeeder(t, losing(t, database), statement.Kind(), partition)
+	pool, lose := losing(t, database)
+	f := newFeeder(t, pool, statement.Kind(), partition)
 	f.judge(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")), eventAs("e2", "FundsCredited", "a", 2, noon, eur("1")))
 	changes := *f.Changes()
+	lose.Store(true)
 	if err := f.Write(t.Context(), at(f.next), &changes); err == nil {
 		t.Fatal("the reply to COMMIT was to be lost")
 	}

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,17 +31,22 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	if err != nil {
 		return projection.Position{}, err
 	}
-	var pos projection.Position
+	var (
+		pos   projection.Position
+		found *projection.Stood
+	)
 	err = w.retry("postgres", "claim the position", func(ctx context.Context) (err error) {
 		pos, err = w.proj.Claim(ctx, projection.Claim{
 			Owner: w.c.cfg.Owner, TopicID: topic.id, LogStart: topic.start, Committed: kafka, Fence: fence,
 		})
+		if found = cmp.Or(found, pos.Found); found != nil { // the first: the others may be this claim's own work
+			w.settle(*found)
+		}
 		return err
 	})
 	var stopped *projection.StoppedError
 	switch {
 	case errors.As(err, &stopped):
-		w.settle(stood(stopped.Position))
 		w.claimed(stopped.Position) // to be known when a person sets another
 		return pos, w.halt(stopped.Reason)
 	case errors.Is(err, projection.ErrTopicRecreated):
@@ -53,8 +59,9 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	case err != nil:
 		return pos, err
 	}
-	w.logRewind(kafka, pos)
-	w.settle(pos.Found)
+	if found != nil {
+		w.logRewind(kafka, *found, pos)
+	}
 	w.claimed(pos)
 	if pos.Next < topic.start {
 		return pos, w.halt(expired(pos.Next, topic.start))

@@ -70,17 +70,17 @@ func (w *worker) lag(now time.Time) (records int64, age time.Duration, known boo
 
 // logRewind says when a claim has taken the position back, or found it taken back, and
 // why: records are read again that were durable before.
-func (w *worker) logRewind(kafka int64, pos projection.Position) {
+func (w *worker) logRewind(kafka int64, found projection.Stood, pos projection.Position) {
 	from, reason := projection.NoOffset, ""
 	switch known := w.status.position.Load(); {
-	case w.status.fence.Load() > 0 && pos.Found.Next < known:
+	case w.status.fence.Load() > 0 && found.Next < known:
 		from, reason = known, "the stored position is behind what was durable: the database was restored, or the position was set back"
-	case kafka > pos.Found.Next && pos.Found.Fence == 0:
+	case kafka > found.Next && found.Fence == 0:
 		from, reason = kafka, "the database has no position, although Kafka has a committed offset: it is another one, or was restored"
-	case kafka > pos.Found.Next:
+	case kafka > found.Next:
 		from, reason = kafka, "the stored position is behind Kafka's committed offset: the database was restored, or the position was set back"
-	case pos.Next < pos.Found.Next:
-		from, reason = pos.Found.Next, "Kafka's committed offset is lower than the stored position"
+	case pos.Next < found.Next:
+		from, reason = found.Next, "Kafka's committed offset is lower than the stored position"
 	}
 	if pos.Next < from {
 		w.log.Warn("the position was taken back", slog.Int64("from", from), slog.Int64("to", pos.Next), slog.String("reason", reason))

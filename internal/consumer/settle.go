@@ -33,8 +33,8 @@ func (u *unsettled) wasDone(row projection.Stood) bool {
 }
 
 // settle finds out what became of a write that has failed, from how a claim has found
-// the position row: it has waited for the row, so no COMMIT is under way any more. What
-// is durable is counted, once.
+// the position row, whatever then became of the claim: it has waited for the row, so no
+// COMMIT is under way any more. What is durable is counted, once.
 func (w *worker) settle(row projection.Stood) {
 	u := w.unsettled
 	if u == nil {

@@ -48,7 +48,7 @@ func take(answers *[]error) error {
 
 func (s *script) Claim(context.Context, projection.Claim) (projection.Position, error) {
 	s.call("claim")
-	return projection.Position{Fence: 1}, nil
+	return projection.Position{Fence: 1, Found: &projection.Stood{}}, nil
 }
 
 func (s *script) Judge(ctx context.Context, records []projection.Judgeable, limit int) (int, error) {
