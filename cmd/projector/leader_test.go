@@ -138,6 +138,24 @@ func TestLagNamesAPartitionWithoutALeader(t *testing.T) {
 	equal(t, pick(s.lag(), lagFields...), "0 1 2 1, 1 1 2 1, 2 1 2 1")
 }
 
+// A rebuild needs all partitions: it waits for a leader that is being elected, and says
+// which partition has none.
+func TestRebuildNamesAPartitionWithoutALeader(t *testing.T) {
+	t.Parallel()
+	s := newLeaderStage(t)
+	s.events(1)
+	s.consuming(nil)
+	back := s.loseLeader(s.topic)
+	began := time.Now()
+	contains(t, s.refused(exitFailed, "rebuild"), "partition 1 of topic "+s.topic, "LEADER_NOT_AVAILABLE", "bring back")
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	elected := time.AfterFunc(time.Second, back)
+	defer elected.Stop()
+	contains(t, s.must("rebuild"), "3 are right")
+}
+
 // squeezed has one space between words.
 func squeezed(table string) string {
 	var lines []string

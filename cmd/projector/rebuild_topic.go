@@ -1,15 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/dlq"
@@ -51,30 +49,44 @@ type topicExtent struct {
 	ends   map[int32]int64 // last stable offsets
 }
 
+// extent asks how far the topic reaches. A rebuild needs all of it, and what it has read by
+// then is worth some patience: partitions without a leader are mostly being given one.
 func (s *topicSource) extent(ctx context.Context) (topicExtent, error) {
+	for deadline := time.Now().Add(leaderWithin); ; {
+		e, err := s.askExtent(ctx)
+		var unread *dlq.PartitionError
+		if !errors.As(err, &unread) || time.Now().After(deadline) {
+			return e, err
+		}
+		select {
+		case <-time.After(leaderEvery):
+		case <-ctx.Done():
+			return e, err
+		}
+	}
+}
+
+const (
+	leaderWithin = 10 * time.Second
+	leaderEvery  = 500 * time.Millisecond
+)
+
+func (s *topicSource) askExtent(ctx context.Context) (topicExtent, error) {
 	e := topicExtent{starts: map[int32]int64{}, ends: map[int32]int64{}}
-	topics, err := s.adm.ListTopics(ctx, s.topic)
+	all, exists, err := s.reader.Extents(ctx)
 	if err != nil {
 		return e, err
 	}
-	topic := topics[s.topic]
-	if errors.Is(topic.Err, kerr.UnknownTopicOrPartition) {
+	if !exists {
 		return e, refusef("topic %q does not exist", s.topic)
 	}
-	if topic.Err != nil {
-		return e, fmt.Errorf("topic %q: %w", s.topic, topic.Err)
+	e.id = all.TopicID
+	for _, p := range all.Partitions {
+		if p.Err != nil {
+			return e, p.Err
+		}
+		e.starts[p.Partition], e.ends[p.Partition] = p.Start, p.End
 	}
-	e.id = topic.ID.String()
-	starts, err := s.adm.ListStartOffsets(ctx, s.topic)
-	if err := cmp.Or(err, starts.Error()); err != nil {
-		return e, fmt.Errorf("list the first offsets of topic %q: %w", s.topic, err)
-	}
-	ends, err := s.adm.ListCommittedOffsets(ctx, s.topic)
-	if err := cmp.Or(err, ends.Error()); err != nil {
-		return e, fmt.Errorf("list the ends of topic %q: %w", s.topic, err)
-	}
-	starts.Each(func(o kadm.ListedOffset) { e.starts[o.Partition] = o.Offset })
-	ends.Each(func(o kadm.ListedOffset) { e.ends[o.Partition] = o.Offset })
 	return e, nil
 }
 
