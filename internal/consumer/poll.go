@@ -35,6 +35,9 @@ type seek struct {
 func (c *Consumer) seek(w *worker, next projection.NextOffset, epoch int) {
 	c.seeksMu.Lock()
 	defer c.seeksMu.Unlock()
+	// A worker that has claimed again means its last claim only: an older seek that is made
+	// after it would leave the queue in an epoch whose records nobody takes.
+	c.seeks = slices.DeleteFunc(c.seeks, func(s seek) bool { return s.w == w })
 	c.seeks = append(c.seeks, seek{w, next, epoch})
 	if c.interrupt != nil {
 		c.interrupt()

@@ -1,0 +1,20 @@
+package consumer
+
+import (
+	"testing"
+
+	"projector/projection"
+)
+
+// TestOnlyTheLastSeekCounts: a worker that claims its partition twice before the poller
+// turns must not be sought to where it was to go on at first.
+func TestOnlyTheLastSeekCounts(t *testing.T) {
+	c := &Consumer{}
+	one, other := &worker{}, &worker{}
+	c.seek(one, projection.NextOffset{Offset: 10}, 1)
+	c.seek(other, projection.NextOffset{Offset: 5}, 1)
+	c.seek(one, projection.NextOffset{Offset: 12}, 2)
+	if len(c.seeks) != 2 || c.seeks[0].w != other || c.seeks[1] != (seek{one, projection.NextOffset{Offset: 12}, 2}) {
+		t.Errorf("seeks %+v", c.seeks)
+	}
+}
