@@ -1,6 +1,7 @@
 package readmodel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,7 @@ type SwapOptions struct {
 	Remove    bool          // also take out the accounts the topic has no event of
 	Partial   bool          // the balances may come from other topics as well
 	Within    time.Duration // for how long one transaction may hold its locks; 0: 30 s
+	Rest      time.Duration // for consumers, between two of them; 0: half a second
 }
 
 // Swapped is how many accounts have been changed since the shadow was opened, and how
@@ -72,9 +74,7 @@ func (e *SwapGivenUpError) SafeText() string { return e.Error() }
 // round, or have been repaired since they were compared, are left alone. After an error
 // all rounds but the last one stand.
 func (s *Shadow) Swap(ctx context.Context, opts SwapOptions, catchUp CatchUp) (Swapped, error) {
-	if opts.Within == 0 {
-		opts.Within = swapWithin
-	}
+	opts.Within = cmp.Or(opts.Within, swapWithin)
 	for round := 1; ; round++ {
 		began := time.Now()
 		again, err := s.swapRound(ctx, opts, round > 1, catchUp)
@@ -84,7 +84,7 @@ func (s *Shadow) Swap(ctx context.Context, opts SwapOptions, catchUp CatchUp) (S
 		if !again || round == swapRounds {
 			return s.swapped, nil
 		}
-		if err := wait(ctx, max(swapRest, time.Since(began))); err != nil {
+		if err := wait(ctx, max(cmp.Or(opts.Rest, swapRest), time.Since(began))); err != nil {
 			return s.swapped, err
 		}
 	}
