@@ -97,3 +97,38 @@ func TestARowTooLargeForAnIndexIsIsolated(t *testing.T) {
 	await(t, "ready", p.answers("/readyz", 200, ""))
 	p.terminate()
 }
+
+// TestARefusedRowInAShortQueue: PostgreSQL refuses one of the events that wait behind a
+// hole, and that are applied together with the event that fills it.
+func TestARefusedRowInAShortQueue(t *testing.T) {
+	t.Parallel()
+	const last, refused = 300, 150
+	w := newWorld(t, 1)
+	w.exec(fmt.Sprintf(`ALTER TABLE account_balance ADD CONSTRAINT bank_rule CHECK (version < %d)`, refused))
+	record := func(v int) stream.Record {
+		return stream.Record{Key: []byte("acc-1"), Value: fmt.Appendf(nil,
+			`{"eventId":"e-%d","eventType":"FundsCredited","accountId":"acc-1","version":%d,"occurredAt":"2026-01-01T00:00:00Z",`+
+				`"data":{"amount":"1.00","currency":"EUR"}}`, v, v)}
+	}
+	var waiting []stream.Record
+	for v := 2; v <= last; v++ {
+		waiting = append(waiting, record(v))
+	}
+	count := func(want int, query string) func() string {
+		return func() string {
+			var n int
+			if err := w.db.QueryRow(t.Context(), query).Scan(&n); err != nil || n != want {
+				return fmt.Sprintf("%d, want %d, error %v", n, want, err)
+			}
+			return ""
+		}
+	}
+	p := w.start()
+	w.produce(waiting)
+	await(t, "all wait", count(last-1, "SELECT count(*) FROM parked_event"))
+	w.produce([]stream.Record{record(1)})
+	await(t, "all before the refused one are applied", count(1, fmt.Sprintf("SELECT count(*) FROM account_balance WHERE version = %d", refused-1)))
+	await(t, "the refused one is the gap", count(1, fmt.Sprintf(
+		"SELECT count(*) FROM account_hold WHERE class = 'rejected_by_database' AND expected_version = %d", refused)))
+	p.terminate()
+}

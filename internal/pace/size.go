@@ -50,7 +50,7 @@ func (s *Size) Failed(n, done int, took time.Duration) {
 	if n <= 0 {
 		return
 	}
-	limit := min(s.limit, n/shrink)
+	limit := min(s.limit, n) / shrink // n is more where what belongs together was not divided
 	if done > 0 {
 		limit = min(limit, s.fitting(done, took))
 	}

@@ -40,7 +40,7 @@ func TestASizeFollowsWhatTheDatabaseCanBear(t *testing.T) {
 		"nothing written":             {[]step{{took: time.Hour}}, first},
 		"failed, then quick":          {[]step{{failed: true, n: 800, took: 1}, {n: 100, took: 1}}, 200},
 		"failed, then little":         {[]step{{failed: true, n: 800, took: 1}, {n: 2, took: 1}}, 100},
-		"failed behind the limit":     {[]step{{failed: true, n: 800, took: 1}, {failed: true, n: 8000, took: 1}}, 100},
+		"failed beyond the limit":     {[]step{{failed: true, n: 800, took: 1}, {failed: true, n: 8000, took: 1}}, 12},
 		"within no time":              {[]step{{failed: true, n: 800, done: 800}}, 100},
 		"failed again and again":      {[]step{{failed: true, n: 60}, {failed: true, n: 7}, {failed: true, n: 1}}, 1},
 		"longer than wanted, at most": {[]step{{n: 10 * most, took: target + 1}}, most},
@@ -107,4 +107,16 @@ func TestItSettlesWithinTheTarget(t *testing.T) {
 			t.Errorf("writes of %d take %v", s.Limit(), took)
 		}
 	})
+}
+
+// TestWhatBelongsTogetherIsDividedInTheEnd: a write may be of more than its limit, where
+// what belongs together was not divided. The next limit is smaller all the same.
+func TestWhatBelongsTogetherIsDividedInTheEnd(t *testing.T) {
+	s := pace.NewSize(1024, 500_000, 4*time.Second)
+	for range 5 {
+		s.Failed(1001, 0, time.Second)
+	}
+	if s.Limit() != 1 {
+		t.Errorf("limit %d after five failures, want 1", s.Limit())
+	}
 }
