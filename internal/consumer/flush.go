@@ -155,6 +155,7 @@ func (w *worker) flushFailed(f *flush, err error) error {
 		return errDrained
 	}
 	w.size.Failed(f.events, f.done, f.took)
+	w.failedTo = max(w.failedTo, f.next.Offset, w.status.position.Load()+1) // healing moves no offset
 	switch {
 	case refused(err):
 		return w.isolate(f, err)
@@ -218,6 +219,7 @@ func (w *worker) durable(f *flush) {
 		w.delivery = w.delivery.Done(f.next.Offset)
 	}
 	w.writing().Over()
+	w.failedTo = 0
 }
 
 // report counts what a flush has made durable.

@@ -48,6 +48,7 @@ type worker struct {
 	size      pace.Size     // events a flush
 	flushTook time.Duration // the last that succeeded
 	outage    *retry.Outage // see writing
+	failedTo  int64         // what the flushes of the outage were to make durable lies before
 	pause     time.Duration // before the next session
 	overtaken int           // sessions that ended because the database had moved on, since a flush succeeded
 	unsettled *unsettled    // the last write, when it failed; nil: its outcome is known
@@ -167,7 +168,11 @@ func (w *worker) session(kafka int64) error {
 	w.status.oldest.Store(0)
 	w.c.committer.mark(w.partition, pos.Next)
 	w.c.seek(w, w.next, w.epoch)
-	w.passed(notAnswered) // it may have been stopped before
+	w.passed(notAnswered)       // it may have been stopped before
+	if pos.Next >= w.failedTo { // nothing that failed is left to write: somebody has moved the position
+		w.failedTo = 0
+		w.writing().Over()
+	}
 	err = w.consume()
 	if errors.Is(err, errDrained) {
 		w.flushLast()
