@@ -114,6 +114,21 @@ func LoadDependents(ctx context.Context, pool *pgxpool.Pool) ([]string, error) {
 	return texts(ctx, pool, "rebuild_dependents")
 }
 
+// ShadowRoom is what a shadow takes.
+type ShadowRoom struct {
+	Bytes   int64 // as much as the live tables, about
+	Allowed bool  // its schema may be made
+}
+
+// LoadShadowRoom looks whether there can be a shadow. How much room a server has left, it
+// does not tell.
+func LoadShadowRoom(ctx context.Context, pool *pgxpool.Pool) (room ShadowRoom, err error) {
+	if err := pool.QueryRow(ctx, sql.Query("shadow_room")).Scan(&room.Bytes, &room.Allowed); err != nil {
+		return room, fmt.Errorf("prepare the rebuild: %w", err)
+	}
+	return room, nil
+}
+
 func texts(ctx context.Context, pool *pgxpool.Pool, query string, args ...any) ([]string, error) {
 	rows, err := pool.Query(ctx, sql.Query(query), args...)
 	if err != nil {

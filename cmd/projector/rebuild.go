@@ -4,20 +4,17 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/rebuild"
-	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
 )
 
 type rebuildCmd struct {
 	Yes       bool  `help:"Do it. Without it, only compare."`
+	Check     bool  `help:"Only look whether a rebuild can end well, and read no record; end with 1 when it cannot."`
 	Remove    bool  `help:"With --yes, also remove the accounts the topic has no event of. Without it they stay and are listed."`
 	MaxDiff   int64 `name:"max-differences" env:"PROJECTOR_MAX_DIFFERENCES" default:"100" placeholder:"N" help:"With --yes, change nothing and end with 1 when more accounts would change (default 100)."`
 	Partial   bool  `help:"Go on although the topic has lost its first records: rebuild only accounts whose every event is there, and remove none."`
@@ -53,12 +50,15 @@ func (c *rebuildCmd) Run(ctx context.Context, std *streams) (err error) {
 	}
 	defer pool.Close()
 	defer client.Close()
-	plan := planMemory(c.MemoryLimit)
-	plan.apply()
 	r := &rebuilding{cmd: c, std: std, formats: formats, pool: pool, source: newTopicSource(client, c.Topic)}
+	if c.Check {
+		return r.look(ctx)
+	}
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
+	plan := planMemory(c.MemoryLimit)
+	plan.apply()
 	if r.shadow, err = openShadow(ctx, pool); err != nil {
 		return err
 	}
@@ -93,6 +93,8 @@ func (c *rebuildCmd) validate() error {
 		return usagef("--park-limit (PARK_LIMIT): must not be negative")
 	case c.MaxDiff < 0:
 		return usagef("--max-differences (PROJECTOR_MAX_DIFFERENCES): must not be negative")
+	case c.Check && (c.Yes || c.Partial || c.Remove):
+		return usagef("--check (PROJECTOR_CHECK): only looks whether all balances can be rebuilt, so it goes without --yes, --partial and --remove")
 	case c.Remove && c.Partial:
 		return usagef("--remove (PROJECTOR_REMOVE): with --partial nothing is removed, for a topic that has lost records does not know which accounts there are")
 	}
@@ -107,6 +109,8 @@ type rebuilding struct {
 	pool    *pgxpool.Pool
 	source  *topicSource
 	topic   topicExtent // as it was at the start
+	policy  string      // its cleanup.policy; "": not known
+	needs   int64       // bytes in the database, about
 	shadow  *readmodel.Shadow
 	build   *rebuild.Build
 	shown   *progress
@@ -117,8 +121,6 @@ const (
 	nearEnough = 10_000
 	// roundsAtMost bounds how often it tries to come that near.
 	roundsAtMost = 20
-	// spareAtOnce is how many accounts are looked up at a time that have later events.
-	spareAtOnce = 5000
 )
 
 func (r *rebuilding) run(ctx context.Context) error {
@@ -227,75 +229,10 @@ func (r *rebuilding) advance(ctx context.Context, ends map[int32]int64) error {
 func (r *rebuilding) ends(positions []readmodel.TopicPosition) (map[int32]int64, error) {
 	ends := map[int32]int64{}
 	for _, p := range positions {
-		start, known := r.topic.starts[p.Partition]
-		switch {
-		case !projection.SameTopic(p.TopicIDs[0], r.topic.id) || !projection.SameTopic(p.TopicIDs[1], r.topic.id):
-			return nil, refusef("partition %d: a stored position belongs to a topic of this name that was deleted; "+
-				"see the runbook, \"topic recreated\"", p.Partition)
-		case !known:
-			return nil, refusef("partition %d: there is a position and no such partition", p.Partition)
-		case p.Next < start:
-			return nil, refusef("partition %d: offsets %d to %d were removed by retention before they were consumed; "+
-				"see the runbook, \"position expired\"", p.Partition, p.Next, start-1)
+		if text := r.topic.misplaced(p); text != "" {
+			return nil, refusal{text}
 		}
 		ends[p.Partition] = p.Next
 	}
 	return ends, nil
-}
-
-// lookAhead spares the accounts that seem unknown because the consumers have not come
-// to their events yet, or not again: their positions may have been deleted.
-func (r *rebuilding) lookAhead(ctx context.Context, report *readmodel.RebuildReport) error {
-	if report.Kinds[readmodel.RebuildUnknown] == 0 {
-		return nil
-	}
-	now, err := r.source.extent(ctx)
-	if err != nil {
-		return err
-	}
-	for number, end := range now.ends {
-		if err := r.lookAheadIn(ctx, report, number, end); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// lookAheadIn does it for one partition.
-func (r *rebuilding) lookAheadIn(ctx context.Context, report *readmodel.RebuildReport, number int32, end int64) error {
-	ids := map[string]struct{}{}
-	spare := func() error {
-		err := r.shadow.Spare(ctx, report, slices.Collect(maps.Keys(ids)))
-		clear(ids)
-		return err
-	}
-	for record, err := range r.source.Records(ctx, number, r.build.Next(number), end) {
-		if err != nil {
-			return err
-		}
-		account, err := r.accountOf(ctx, &record)
-		if err != nil {
-			return err
-		}
-		if account != "" {
-			ids[storable(strings.Clone(account))] = struct{}{}
-		}
-		if len(ids) >= spareAtOnce {
-			if err := spare(); err != nil {
-				return err
-			}
-		}
-	}
-	return spare()
-}
-
-// accountOf reads which account a record is about, "" when it does not say.
-func (r *rebuilding) accountOf(ctx context.Context, record *projection.Record) (string, error) {
-	format, err := r.formats.Resolve(ctx, record.Message)
-	if err != nil {
-		return "", err
-	}
-	var d event.Decoded
-	format.Decode(record.Message, &d)
-	return d.Event.AccountID, nil
 }

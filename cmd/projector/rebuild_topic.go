@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -90,23 +89,23 @@ func (s *topicSource) askExtent(ctx context.Context) (topicExtent, error) {
 	return e, nil
 }
 
-// compacted reports whether the topic keeps only the last record of a key.
-func (s *topicSource) compacted(ctx context.Context) (bool, error) {
+// cleanupPolicy is what the topic does with old records.
+func (s *topicSource) cleanupPolicy(ctx context.Context) (string, error) {
 	configs, err := s.adm.DescribeTopicConfigs(ctx, s.topic)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	config, err := configs.On(s.topic, nil)
 	if err == nil {
 		err = config.Err
 	}
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	for _, c := range config.Configs {
 		if c.Key == "cleanup.policy" {
-			return strings.Contains(c.MaybeValue(), "compact"), nil
+			return c.MaybeValue(), nil
 		}
 	}
-	return false, nil
+	return "", nil
 }
