@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -134,8 +135,9 @@ func (r *Reader) ranges(ctx context.Context, only []int32) (ranges []offsetRange
 
 // explain names the grant that a reader lacks.
 func (r *Reader) explain(err error) error {
-	if unauthorized(err) {
-		return fmt.Errorf("missing ACL: READ on topic %s: %w", r.topic, err)
+	var refused *kerr.Error
+	if unauthorized(err) && errors.As(err, &refused) {
+		return fmt.Errorf("missing ACL: READ on topic %s: %w", r.topic, refused)
 	}
 	return err
 }

@@ -133,8 +133,12 @@ func TestALeaderThatDoesNotAnswer(t *testing.T) {
 			t.Errorf("the partition whose leader answers is not consumed: %+v", c.Status())
 		}
 	}
+	stopped := time.Now()
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
+	}
+	if took := time.Since(stopped); took > 10*time.Second {
+		t.Errorf("the stop took %s", took)
 	}
 }
