@@ -86,11 +86,11 @@ docs-cli: ## Make docs/cli.md from the commands
 	$(GO) test ./cmd/projector -count=1 -run '^TestReferenceIsCurrent$$' -update
 
 .PHONY: test-faults
-test-faults: ## Break real servers under the program, every fault there is (15 minutes)
-	$(GO) test -tags faults -count=1 -timeout 20m -v $(TESTFLAGS) ./faulttest/...
+test-faults: ## Break real servers under the program, every fault there is (20 minutes)
+	$(GO) test -tags faults -count=1 -timeout 40m -v $(TESTFLAGS) ./faulttest/...
 
 .PHONY: test-faults-quick
-test-faults-quick: ## The faults that CI strikes (2 minutes)
+test-faults-quick: ## The faults that CI strikes (3 minutes)
 	PROJECTOR_FAULTS=quick $(GO) test -tags faults -count=1 -timeout 10m -run '^(TestFaults|TestHostileRecords)$$' $(TESTFLAGS) ./faulttest/
 
 .PHONY: soak

@@ -65,6 +65,8 @@ func (s *scene) logLosesItsEnd(kafka *devstack.Kafka, running bool) int {
 	s.appendBeyond(partition, at-end)
 	if running {
 		s.stands(partition, at)
+		s.pause(tempted)
+		s.stands(partition, at)
 		s.endAll()
 	}
 	s.launch("")
@@ -130,8 +132,6 @@ func (s *scene) appendBeyond(partition int32, lost int64) {
 func (s *scene) stands(partition int32, at int64) {
 	s.t.Helper()
 	check(s.t, s.producer.Send(s.t.Context(), s.newcomers(int(s.setting.partitions)*10)))
-	s.stopped(partition, at)
-	s.pause(tempted)
 	s.stopped(partition, at)
 }
 

@@ -24,6 +24,7 @@ func outages() []fault {
 		{name: "read-only for a while", strike: readOnly},
 		{name: "row lock held while a member joins", strike: rowLocked, setting: setting{replicas: 1}},
 		{name: "slow by latency and bandwidth", strike: slowLine},
+		{name: "100 rows a second", quick: true, strike: databaseCrawls, setting: setting{during: time.Minute}},
 		{name: "role loses UPDATE", strike: grantLost},
 		diskFull(),
 		{name: "standby promoted that lacks the last commits", quick: true, strike: standbyPromoted},

@@ -82,7 +82,8 @@ func (s *scene) ownedByAll() string {
 func mixable(kafka *devstack.Kafka) []fault {
 	own := []string{
 		"frozen past the session, thawed", "frozen in mid-transaction, thawed", "role loses UPDATE", "row lock held while a member joins",
+		"dlq replay of many accounts, under load",
 	}
-	all := slices.Concat(crashes(), outages(), rebuilding(), lostEnds(kafka), brokenBroker(kafka))
+	all := slices.Concat(crashes(), outages(), replays(), rebuilding(), lostEnds(kafka), brokenBroker(kafka))
 	return slices.DeleteFunc(all, func(f fault) bool { return slices.Contains(own, f.name) })
 }

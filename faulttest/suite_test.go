@@ -28,8 +28,20 @@ type fault struct {
 	strike func(*scene) int
 }
 
-// quick asks for the subset that CI runs.
-var quick = os.Getenv("PROJECTOR_FAULTS") == "quick"
+// quick asks for the subset that CI runs, large for sizes that take too long for each run
+// of the suite.
+var (
+	quick = os.Getenv("PROJECTOR_FAULTS") == "quick"
+	large = os.Getenv("PROJECTOR_FAULTS") == "large"
+)
+
+// sized is how much of something there is by what is asked for.
+func sized(ifLarge, full, inCI int) int {
+	if large {
+		return ifLarge
+	}
+	return scaled(full, inCI)
+}
 
 // scaled is how much of something a run of this length has.
 func scaled(full, inCI int) int {

@@ -93,15 +93,6 @@ func (w *worker) address(c *projection.Changes) {
 	}
 }
 
-// forgetLetters forgets which dead letters were acknowledged of flushes that failed,
-// once everything they held is durable and nothing is left to heal: an event that was
-// parked may have been among them, whose offset is of long ago.
-func (w *worker) forgetLetters() {
-	if w.delivery != nil && w.status.position.Load() >= w.failedTo {
-		w.delivery = nil
-	}
-}
-
 // publish publishes the flush's dead letters. It is repeated as it is: what is
 // acknowledged is remembered, so that each attempt has less to do.
 func (w *worker) publish(f *flush) error {
@@ -225,9 +216,10 @@ func (w *worker) durable(f *flush) {
 	w.report(&f.changes, time.Since(f.begun))
 	w.trace.Flushed(f.next.Offset, &f.changes)
 	if w.delivery != nil {
-		w.delivery = w.delivery.Done()
+		w.delivery = w.delivery.Done(f.next.Offset)
 	}
 	w.writing().Over()
+	w.failedTo = 0
 }
 
 // report counts what a flush has made durable.

@@ -85,22 +85,21 @@ func (t *topicInfo) ask(ctx context.Context, adm *kadm.Client, topic string) err
 	// At once: a leader that does not answer takes all the time there is, and must not take
 	// that of the others.
 	var (
-		starts, ends, stable kadm.ListedOffsets
-		noStarts, noEnds     error
-		all                  sync.WaitGroup
+		starts, ends     kadm.ListedOffsets
+		noStarts, noEnds error
+		both             sync.WaitGroup
 	)
-	all.Go(func() { starts, noStarts = adm.ListStartOffsets(ctx, topic) })
-	all.Go(func() { ends, noEnds = adm.ListEndOffsets(ctx, topic) })
-	all.Go(func() { stable, _ = adm.ListCommittedOffsets(ctx, topic) }) // watchLag asks again
-	all.Wait()
+	both.Go(func() { starts, noStarts = adm.ListStartOffsets(ctx, topic) })
+	both.Go(func() { ends, noEnds = adm.ListEndOffsets(ctx, topic) })
+	both.Wait()
 	switch {
 	case allMissing(noStarts):
 		return noStarts
 	case allMissing(noEnds):
 		return noEnds
 	}
-	t.asked, t.id, t.missing = now, topics[topic].ID.String(), cmp.Or(noStarts, noEnds)
-	t.starts, t.ends, t.stable = starts, ends, stable
+	t.stable, _ = adm.ListCommittedOffsets(ctx, topic) // watchLag asks again
+	t.asked, t.id, t.starts, t.ends, t.missing = now, topics[topic].ID.String(), starts, ends, cmp.Or(noStarts, noEnds)
 	return nil
 }
 

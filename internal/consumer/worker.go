@@ -48,7 +48,7 @@ type worker struct {
 	size      pace.Size     // events a flush
 	flushTook time.Duration // the last that succeeded
 	outage    *retry.Outage // see writing
-	failedTo  int64         // what the flushes that have failed were to make durable lies before
+	failedTo  int64         // what the flushes of the outage were to make durable lies before
 	pause     time.Duration // before the next session
 	overtaken int           // sessions that ended because the database had moved on, since a flush succeeded
 	unsettled *unsettled    // the last write, when it failed; nil: its outcome is known
@@ -292,12 +292,8 @@ func (w *worker) heal() (bool, error) {
 		}
 		return err
 	})
-	if err != nil {
+	if err != nil || w.proj.Pending().Events == 0 {
 		return false, err
-	}
-	if w.proj.Pending().Events == 0 {
-		w.forgetLetters()
-		return false, nil
 	}
 	return more, w.flush()
 }

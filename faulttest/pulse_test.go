@@ -1,0 +1,159 @@
+//go:build faults
+
+package faulttest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"projector/e2e/judge"
+)
+
+// pulse looks from outside whether every partition that has records moves, and whether
+// the replicas are ready.
+type pulse struct {
+	s        *scene
+	replicas []*replica
+	stop     context.CancelFunc
+	ended    sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	at      map[int32]int64
+	since   map[int32]time.Time     // of the last move, or of the last time nothing was waiting
+	longest map[int32]time.Duration // for which a partition with records waiting stood
+	moves   map[int32]int
+	blind   time.Duration // the longest time between two looks
+	looked  time.Time
+	unready []string
+}
+
+const pulseEvery = 100 * time.Millisecond
+
+// startPulse begins to look. A partition that has not moved yet stands since now.
+func (s *scene) startPulse() *pulse {
+	s.t.Helper()
+	ctx, stop := context.WithCancel(s.t.Context())
+	p := &pulse{
+		s: s, stop: stop, replicas: append([]*replica(nil), s.replicas...), looked: time.Now(),
+		at: map[int32]int64{}, since: map[int32]time.Time{}, longest: map[int32]time.Duration{}, moves: map[int32]int{},
+	}
+	for partition := range s.setting.partitions {
+		p.since[partition] = p.looked
+	}
+	for partition, next := range s.positions() {
+		p.at[partition] = next
+	}
+	p.ended.Go(func() { p.run(ctx) })
+	s.t.Cleanup(p.end)
+	return p
+}
+
+func (p *pulse) end() {
+	p.stop()
+	p.ended.Wait()
+}
+
+func (p *pulse) run(ctx context.Context) {
+	tick := time.NewTicker(pulseEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		p.look(ctx)
+		p.knock()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// look asks Kafka first: what a partition has consumed since can only hide nothing.
+func (p *pulse) look(ctx context.Context) {
+	ends, err := judge.Ends(ctx, p.s.admin, p.s.reader.Topic)
+	if err != nil {
+		return // seen in blind, if it lasts
+	}
+	positions, err := p.s.reader.Positions(ctx, p.s.db)
+	if err != nil {
+		return
+	}
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.blind, p.looked = max(p.blind, now.Sub(p.looked)), now
+	for partition, end := range ends {
+		next := positions[partition]
+		p.longest[partition] = max(p.longest[partition], now.Sub(p.since[partition]))
+		if next != p.at[partition] {
+			p.moves[partition]++
+		}
+		if next != p.at[partition] || next >= end {
+			p.since[partition] = now
+		}
+		p.at[partition] = next
+	}
+}
+
+// knock asks the replicas whether they are ready.
+func (p *pulse) knock() {
+	for i, r := range p.replicas {
+		if status, body := r.Get("/readyz"); status != 200 {
+			p.mu.Lock()
+			p.unready = append(p.unready, fmt.Sprintf("replica %d: %d %s", i, status, body))
+			p.mu.Unlock()
+		}
+	}
+}
+
+// movedTimes is a check: every partition has moved so often. It fails the test as soon
+// as one has stood for longer than limit.
+func (p *pulse) movedTimes(n int, limit time.Duration) func() string {
+	return func() string {
+		p.keptUp(limit)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for partition := range p.s.setting.partitions {
+			if p.moves[partition] < n {
+				return fmt.Sprintf("partition %d has moved %d times, waiting for %d", partition, p.moves[partition], n)
+			}
+		}
+		return ""
+	}
+}
+
+// keptUp ends the test if a partition stood for longer than limit, as exactly as the
+// looks can tell.
+func (p *pulse) keptUp(limit time.Duration) {
+	p.s.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for partition, stood := range p.longest {
+		if stood > limit+p.blind {
+			p.s.t.Fatalf("partition %d stood for %s with records waiting, at %d; allowed are %s (the looks were at most %s apart)",
+				partition, stood.Round(time.Millisecond), p.at[partition], limit, p.blind.Round(time.Millisecond))
+		}
+	}
+}
+
+// steady ends the looking and expects that no partition stood for longer than limit and
+// that every replica was ready all the time.
+func (p *pulse) steady(limit time.Duration) {
+	p.s.t.Helper()
+	p.end()
+	p.s.t.Logf("longest standstill by partition %v, looks at most %s apart", p.longest, p.blind)
+	if len(p.unready) > 0 {
+		p.s.t.Errorf("unready %d times, first %s", len(p.unready), p.unready[0])
+	}
+	p.keptUp(limit)
+}
+
+// all adds up how often the partitions have moved.
+func (p *pulse) all() (moves int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range p.moves {
+		moves += n
+	}
+	return moves
+}

@@ -1,0 +1,153 @@
+//go:build faults
+
+package faulttest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"projector/e2e/stream"
+	"projector/e2e/wait"
+)
+
+// A repair may keep a partition from its records for so long.
+const repairLimit = 5 * time.Second
+
+// unparked is a scene whose replicas keep no event that comes too early: it is in the
+// DLQ only, and when its predecessor has come it waits for somebody to replay it. The
+// oracle lets it heal by itself: it is judged when the replay is through.
+var unparked = setting{
+	clean: true, flags: []string{"--park-limit=0"},
+	records: scaled(15_000, 4000), during: lasting(time.Minute, 16*time.Second),
+}
+
+// replays are faults of the program's own making: it repairs what it has dead-lettered
+// while events arrive.
+func replays() []fault {
+	return []fault{
+		{name: "dlq replay of many accounts, under load", quick: true, setting: unparked, strike: replayMany},
+		{name: "dlq replay of a long queue, under load", strike: replayLongQueue},
+	}
+}
+
+// early are accounts with three events, of which the third comes before the second.
+// Three of four are in partition 0.
+func (s *scene) early(accounts int) (names []string, records []stream.Record) {
+	prefix := fmt.Sprintf("early-%x-", s.rnd.Uint32())
+	for i := range accounts {
+		id := fmt.Sprint(prefix, i)
+		names = append(names, id)
+		for _, version := range []int{1, 3, 2} {
+			records = append(records, s.credit(mostly0(i), id, version))
+		}
+	}
+	return names, records
+}
+
+// mostly0 is the partition of an account: 0 for three of four.
+func mostly0(i int) int {
+	if i%4 > 0 {
+		return 0
+	}
+	return i / 4
+}
+
+func (s *scene) credit(number int, account string, version int) stream.Record {
+	return stream.Record{
+		Partition: int32(number) % s.setting.partitions, Key: []byte(account), Value: []byte(event(account, version, "FundsCredited", good)),
+	}
+}
+
+// replayed waits for a replay's end and answers how many dead letters it has applied.
+func (s *scene) replayed(replay *command) int {
+	s.t.Helper()
+	if status := replay.Exit(5 * time.Minute); status != 0 {
+		s.t.Fatalf("dlq replay exits with %d: %s", status, replay.Log())
+	}
+	return strings.Count(replay.out.String(), `"result":"applied"`)
+}
+
+// replayMany replays the dead letters of many accounts while events arrive, of these
+// accounts too: of some the consumer applies the event before the replay comes to it.
+// The consumers are further away from the database than the replay, which thus is done
+// with a piece sooner than they are with theirs, however slow the machine.
+func replayMany(s *scene) int {
+	s.uncounted = true // an event may have been dead-lettered and applied
+	names, records := s.early(sized(40_000, 10_000, 3000))
+	s.sendAndAwait(records)
+	s.ready()
+	var same []stream.Record
+	for _, i := range s.rnd.Perm(len(names)) {
+		same = append(same, s.credit(mostly0(i), names[i], 3), s.credit(mostly0(i), names[i], 4))
+	}
+	s.proxy.Slow(5*time.Millisecond, 64<<20)
+	p := s.startPulse()
+	replay := s.command("dlq", "replay", "--yes")
+	const aSecond = int(time.Second / feedEvery)
+	beside := s.feedBeside(same, 240/aSecond)
+	applied := s.replayed(replay)
+	p.steady(repairLimit)
+	s.proxy.Slow(0, 0)
+	beside.finish()
+	return applied
+}
+
+// replayLongQueue replays the one missing event of an account with ten thousand parked
+// behind it, which are dead letters to be replayed too.
+func replayLongQueue(s *scene) (applied int) {
+	const parked = 10_000
+	s.uncounted = true
+	s.proxy.Slow(5*time.Millisecond, 64<<20)
+	for i := range 2 {
+		account := fmt.Sprintf("queue-%x", s.rnd.Uint32())
+		records := []stream.Record{s.credit(i, account, 1)}
+		for version := range parked {
+			records = append(records, s.credit(i, account, 4+version))
+		}
+		s.sendAndAwait(append(records, s.credit(i, account, 3), s.credit(i, account, 2)))
+		s.ready()
+		p := s.startPulse()
+		applied += s.replayed(s.command("dlq", "replay", "--yes", "--account="+account))
+		p.steady(repairLimit)
+	}
+	s.proxy.Slow(0, 0)
+	return applied
+}
+
+// laggingLimit is as long for a consumer that is behind: it writes every four seconds
+// only, without a repair too.
+const laggingLimit = 2 * repairLimit
+
+// TestReplayBesideALaggingConsumer replays slowly while a consumer has far to go.
+func TestReplayBesideALaggingConsumer(t *testing.T) {
+	set := unparked
+	set.partitions, set.recovers = 1, time.Minute
+	s := newScene(t, broker(t), set)
+	s.uncounted = true
+	s.startWatch()
+	r := s.launch("")
+	_, records := s.early(4000)
+	s.sendAndAwait(records)
+	r.Terminate()
+	s.remove(r)
+	check(t, s.producer.Send(t.Context(), stream.Generate(stream.Options{
+		Seed: s.seed, Records: sized(500_000, 200_000, 0), Partitions: s.setting.partitions, Accounts: 20_000, Clean: true,
+	})))
+	began := time.Now()
+	replay := s.command("dlq", "replay", "--yes", "--rate=100")
+	s.await("the replay is under way", s.count("SELECT least(count(*), 1) FROM dlq_action", 1))
+	s.proxy.Slow(100*time.Millisecond, 64<<20)
+	moves := s.moves(0)
+	s.launch("")
+	wait.Until(t, 20*time.Second, "the consumer moves beside the replay", moves)
+	p := s.startPulse()
+	applied := s.replayed(replay)
+	p.steady(laggingLimit)
+	s.proxy.Slow(0, 0)
+	struck := time.Since(began)
+	s.healed()
+	wait.Until(t, s.setting.recovers, "lag 0 after the replay", s.arrived)
+	s.exact(t.Name(), applied, struck, time.Since(s.healedAt))
+}

@@ -1,0 +1,93 @@
+//go:build faults
+
+package faulttest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"projector/e2e/wait"
+)
+
+// Whatever the database can bear, some of it must become durable this often.
+const slowLimit = 90 * time.Second
+
+// crawl makes each row of a balance take at least so long to write; 0 ends that, at
+// once for statements that are under way too.
+func (s *scene) crawl(row time.Duration) {
+	s.t.Helper()
+	if row == 0 {
+		s.exec("UPDATE slowness SET seconds = 0")
+		s.exec("DROP TRIGGER crawl ON account_balance; DROP FUNCTION crawl(); DROP TABLE slowness")
+		return
+	}
+	s.exec(fmt.Sprintf(`CREATE TABLE slowness AS SELECT %f::float8 AS seconds;
+		CREATE FUNCTION crawl() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+		BEGIN PERFORM pg_sleep(seconds) FROM public.slowness; RETURN NEW; END $$;
+		CREATE TRIGGER crawl BEFORE INSERT OR UPDATE ON account_balance FOR EACH ROW EXECUTE FUNCTION crawl();`, row.Seconds()))
+}
+
+// databaseCrawls slows the database down to 100 rows a second and partition in the
+// middle of a fast run, while far more is waiting than it writes within the time that
+// one write is given.
+func databaseCrawls(s *scene) int {
+	began := time.Now()
+	s.crawl(10 * time.Millisecond)
+	s.feed.hold()
+	front := s.ends()
+	check(s.t, s.producer.Send(s.t.Context(), s.newcomers(int(s.setting.partitions)*scaled(6000, 3300))))
+	s.feed.release()
+	p := s.startPulse()
+	wait.Until(s.t, 2*slowLimit, "a part of what is waiting is durable in every partition", func() string {
+		p.keptUp(slowLimit)
+		return s.beyond(front)()
+	})
+	s.pause(lasting(40*time.Second, 0) - time.Since(began))
+	s.crawl(0)
+	p.end()
+	s.healed()
+	return p.all()
+}
+
+// beyond is a check: every position is.
+func (s *scene) beyond(offsets map[int32]int64) func() string {
+	return func() string {
+		now := s.positions()
+		for p, o := range offsets {
+			if now[p] <= o {
+				return fmt.Sprintf("partition %d stands at %d of at least %d", p, now[p], o)
+			}
+		}
+		return ""
+	}
+}
+
+// TestSlowDatabase has 120,000 new accounts waiting for a database that takes 900 rows
+// a second in all, or 100.
+func TestSlowDatabase(t *testing.T) {
+	kafka := broker(t)
+	for _, rate := range []int{900, 100} {
+		t.Run(fmt.Sprint(rate, " rows a second"), func(t *testing.T) {
+			t.Parallel() // most of it is waiting
+			s := newScene(t, kafka, setting{partitions: 3, replicas: 1})
+			s.startWatch()
+			s.crawl(time.Second * time.Duration(s.setting.partitions) / time.Duration(rate))
+			check(t, s.producer.Send(t.Context(), s.newcomers(120_000)))
+			began := time.Now()
+			s.launch("")
+			p := s.startPulse()
+			wait.Until(t, 4*slowLimit, "every partition goes on moving", p.movedTimes(3, slowLimit))
+			waiting := sum(s.ends()) - sum(s.positions())
+			s.crawl(0)
+			p.end()
+			struck := time.Since(began)
+			s.healed()
+			wait.Until(t, s.setting.recovers, "lag 0 on the fast database", s.arrived)
+			if waiting == 0 {
+				t.Error("the database was slow, but not for long enough: this proves nothing")
+			}
+			s.exact(t.Name(), p.all(), struck, time.Since(s.healedAt))
+		})
+	}
+}
