@@ -75,7 +75,7 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		if err := rememberSource(ctx, tx, p, c.TopicID); err != nil {
 			return err
 		}
-		stored.Position.Found = claimed.Found
+		stored.Found = claimed.Found
 		claimed = stored.Position
 		claimed.Next = next
 		return tx.QueryRow(ctx, sql.Query("position_claim"), p.Group, p.Topic, p.Number,
