@@ -188,7 +188,8 @@ func TestLogLostItsEnd(t *testing.T) {
 func (w *world) mendedByAPerson(p *program) {
 	w.t.Helper()
 	w.standsAt(p, 6, 1)
-	w.exec("UPDATE projector_position SET next_offset = 2, judged_until = 2, stopped_reason = NULL WHERE consumer_group = $1 AND partition = 0", w.group)
+	w.set(1, "--skip-unread", "--partition=0", "--offset=8", "--reason=test", "--yes")
+	w.set(0, "", "--partition=0", "--offset=2", "--reason=test", "--yes")
 	await(w.t, "all consumed", w.arrived)
 	await(w.t, "ready", p.answers("/readyz", 200, ""))
 	if b := w.rows()["b"]; b.Version != 6 || b.Stale {

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,10 +37,14 @@ func TestTopicRecreated(t *testing.T) {
 	again.terminate()
 
 	// What the runbook says: with everything stopped, begin at the new first record.
-	if _, err := w.admin.DeleteGroups(t.Context(), w.group); err != nil {
-		t.Fatal(err)
+	for _, s := range w.standings() {
+		if s.State != "stopped" || s.Reason == nil || !strings.Contains(*s.Reason, "topic recreated") {
+			t.Errorf("%+v", s)
+		}
 	}
-	w.exec("DELETE FROM projector_position WHERE consumer_group = $1 AND topic = $2", w.group, w.topic)
+	w.set(1, "--new-topic", "--all", "--start", "--reason=recreated", "--yes")
+	w.set(1, "--skip-unread", "--all", "--end", "--new-topic", "--reason=recreated", "--yes")
+	w.set(0, "", "--all", "--start", "--new-topic", "--reason=recreated", "--yes")
 	mended := w.start()
 	await(t, "every record of the new topic consumed", w.arrived)
 	await(t, "ready", mended.answers("/readyz", 200, ""))
@@ -113,7 +118,7 @@ func TestPositionExpired(t *testing.T) {
 	}
 
 	// An operator accepts the loss: the partition goes on without a restart.
-	w.exec("UPDATE projector_position SET next_offset = $1 WHERE consumer_group = $2 AND partition = 0", cut, w.group)
+	w.set(0, "", "--partition=0", "--start", "--reason=retention", "--yes")
 	await(t, "every record consumed that is left", w.arrived)
 	within(t, 15*time.Second, "ready", p.answers("/readyz", 200, ""))
 	p.terminate()

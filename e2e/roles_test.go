@@ -163,6 +163,8 @@ func TestRoles(t *testing.T) {
 		{"dlq", "replay", topic, "--yes"},
 		{"account", "skip", account, fmt.Sprintf("--version=%d", version), "--reason=test", "--yes"},
 		{"lag", topic, group},
+		{"position", topic, group},
+		{"position", "set", topic, group, "--all", "--end", "--reason=test", "--yes"},
 		{"inbox", "prune"},
 	} {
 		if status, stderr := r.as("bank_operator", args...); status != 0 {

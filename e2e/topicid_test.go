@@ -1,6 +1,8 @@
 package e2e_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -59,6 +61,10 @@ func (w *world) topicID() (id string) {
 // command runs another command than run in this world.
 func (w *world) command(name string, args ...string) (status int, stdout, stderr string) {
 	w.t.Helper()
+	var group []string
+	if !strings.Contains(strings.Join(args, " "), "--group=") {
+		group = append(group, "--group="+w.group)
+	}
 	return once(w.t, []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0]},
-		append([]string{name, "--topic=" + w.topic, "--group=" + w.group}, args...)...)
+		slices.Concat([]string{name}, args, []string{"--topic=" + w.topic}, group)...)
 }

@@ -39,7 +39,9 @@ type Position struct {
 	// JudgedUntil and JudgedEpoch are how far records have been processed at any time.
 	JudgedUntil int64
 	JudgedEpoch int32 // of the record before JudgedUntil; NoEpoch: not known
-	Fence       int64 // raised by each new owner
+	Fence       int64 // raised by each new owner, and when a person sets the position
+	// SetByHand: a person has set the position, and Kafka's committed offset is of before.
+	SetByHand bool
 	// Found is how the row stood when the claim that answers this position found it; nil
 	// when it did not come to that.
 	Found *Stood
@@ -72,6 +74,9 @@ type StoredPosition struct {
 	TopicID       string
 	Owner         string
 	StoppedReason string // why it is stopped until a person sets it; empty: it is not
+	StoppedEnd    int64  // then, up to where the log still was what had been consumed; NoOffset: not known
+	HaltedReason  string // why its owner does not go on, which tries again by itself; empty: it does
+	Projection    string // the group's
 }
 
 // NextOffset is where a partition goes on.

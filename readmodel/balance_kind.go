@@ -62,6 +62,9 @@ func (BalanceKind) Reports() Reports { return Reports{Parked: true} }
 // Letters implements Kind.
 func (BalanceKind) Letters(cfg RepairConfig) Letters { return balanceLetters{NewRepair(cfg)} }
 
+// Memory implements Kind: an account's version tells.
+func (BalanceKind) Memory() Memory { return nil }
+
 // balanceLetters deals with the dead letters of account_balance.
 type balanceLetters struct{ *Repair }
 

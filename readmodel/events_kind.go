@@ -28,6 +28,8 @@ type EventKind struct {
 	// table, why it may have been taken in all the same; empty when that cannot be.
 	// nil: what is not in the table was not taken in.
 	Doubts func(ctx context.Context, db Querier) (func(failedAt time.Time) string, error)
+	// Remembers is Kind.Memory.
+	Remembers Memory
 }
 
 var _ Kind = EventKind{}
@@ -79,3 +81,6 @@ func (k EventKind) Reports() Reports { return k.Told }
 func (k EventKind) Letters(cfg RepairConfig) Letters {
 	return &eventLetters{kind: k, cfg: cfg, table: k.Tables(Partition{Projection: k.Label})}
 }
+
+// Memory implements Kind.
+func (k EventKind) Memory() Memory { return k.Remembers }

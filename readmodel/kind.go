@@ -32,6 +32,18 @@ type Kind interface {
 	Reports() Reports
 	// Letters deals with the projection's dead letters.
 	Letters(cfg RepairConfig) Letters
+	// Memory is what keeps an event from being taken in twice; nil: the projection's own
+	// table does, for ever.
+	Memory() Memory
+}
+
+// Memory knows which events a projection has taken in, and forgets them with time.
+type Memory interface {
+	// Forgets reports whether anything was forgotten yet.
+	Forgets(ctx context.Context, db Querier) (bool, error)
+	// Remembered answers which of the events, by their ids, are remembered now and for an
+	// hour to come.
+	Remembered(ctx context.Context, db Querier, ids []string) ([]string, error)
 }
 
 // Projection is what the records of one partition are turned into. One goroutine at

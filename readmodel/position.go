@@ -47,26 +47,19 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		if err != nil {
 			return err
 		}
-		var (
-			stored  projection.StoredPosition
-			stopped *string
-			runs    string
-		)
-		err = tx.QueryRow(ctx, sql.Query("position_lock"), p.Group, p.Topic, p.Number).
-			Scan(&stored.Next, &stored.LeaderEpoch, &stored.JudgedUntil, &stored.JudgedEpoch,
-				&stored.TopicID, &stored.Owner, &stored.Fence, &stopped, &runs)
+		stored, err := lockPosition(ctx, tx, p)
 		if err != nil {
 			return err
 		}
 		claimed.Found = &projection.Stood{Next: stored.Next, Fence: stored.Fence}
-		if runs != p.Projection {
-			return &GroupTakenError{Group: p.Group, By: runs, Wanted: p.Projection}
-		}
 		if !projection.SameTopic(stored.TopicID, c.TopicID) {
 			return projection.ErrTopicRecreated
 		}
-		if stopped != nil {
-			return &projection.StoppedError{Reason: *stopped, Position: stored.Position}
+		if stored.StoppedReason != "" {
+			return &projection.StoppedError{Reason: stored.StoppedReason, Position: stored.Position}
+		}
+		if stored.SetByHand {
+			c.Committed = projection.NoOffset
 		}
 		next := c.Resume(stored.Next)
 		if next < stored.Next && c.Fence != 0 && c.Fence != stored.Fence {
@@ -75,9 +68,9 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		if err := rememberSource(ctx, tx, p, c.TopicID); err != nil {
 			return err
 		}
-		stored.Found = claimed.Found
+		found := claimed.Found
 		claimed = stored.Position
-		claimed.Next = next
+		claimed.Next, claimed.Found = next, found
 		return tx.QueryRow(ctx, sql.Query("position_claim"), p.Group, p.Topic, p.Number,
 			claimed.Next, claimed.LeaderEpoch, c.Owner, knownTopicID(c.TopicID, stored.TopicID)).Scan(&claimed.Fence)
 	})
@@ -96,12 +89,50 @@ func knownTopicID(now, stored string) string {
 	return now
 }
 
-// StopPosition stops the partition, for every owner and until a person sets its position,
-// if its owner is still the one of this fence; else it answers projection.ErrFenced.
-func StopPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, fence int64, reason string) error {
-	tag, err := pool.Exec(ctx, sql.Query("position_stop"), p.Group, p.Topic, p.Number, fence, reason)
+// lockPosition reads a partition's position and locks it.
+func lockPosition(ctx context.Context, db querier, p Partition) (projection.StoredPosition, error) {
+	rows, err := db.Query(ctx, sql.Query("position_lock"), p.Group, p.Topic, p.Number)
 	if err != nil {
-		return fmt.Errorf("stop the partition: %w", err)
+		return projection.StoredPosition{}, err
+	}
+	stored, err := pgx.CollectExactlyOneRow(rows, scanPosition)
+	if err == nil && stored.Projection != p.Projection {
+		err = &GroupTakenError{Group: p.Group, By: stored.Projection, Wanted: p.Projection}
+	}
+	return stored, err
+}
+
+// scanPosition scans the columns of position_load and position_lock.
+func scanPosition(row pgx.CollectableRow) (s projection.StoredPosition, err error) {
+	err = row.Scan(&s.Partition, &s.Next, &s.LeaderEpoch, &s.JudgedUntil, &s.JudgedEpoch, &s.TopicID, &s.Owner, &s.Fence,
+		&s.StoppedReason, &s.StoppedEnd, &s.HaltedReason, &s.SetByHand, &s.Projection)
+	return s, err
+}
+
+// StopPosition stops the partition, for every owner and until a person sets its position,
+// if its owner is still the one of this fence; else it answers projection.ErrFenced. end is
+// up to where the log still is what was consumed, projection.NoOffset if that is not known.
+func StopPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, fence, end int64, reason string) error {
+	return underFence(ctx, pool, "position_stop", p, fence, reason, end)
+}
+
+// HaltPosition notes for people why the partition's owner, the one of this fence, does not
+// go on. It stops nobody.
+func HaltPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, fence int64, reason string) error {
+	return underFence(ctx, pool, "position_halt", p, fence, reason)
+}
+
+// SettlePosition notes that Kafka's committed offset has been brought to where a person has
+// set the position.
+func SettlePosition(ctx context.Context, pool *pgxpool.Pool, p Partition, fence int64) error {
+	return underFence(ctx, pool, "position_settle", p, fence)
+}
+
+// underFence changes a position row; projection.ErrFenced if the fence is another.
+func underFence(ctx context.Context, pool *pgxpool.Pool, query string, p Partition, fence int64, more ...any) error {
+	tag, err := pool.Exec(ctx, sql.Query(query), append([]any{p.Group, p.Topic, p.Number, fence}, more...)...)
+	if err != nil {
+		return fmt.Errorf("%s: %w", query, err)
 	}
 	if tag.RowsAffected() == 0 {
 		return projection.ErrFenced
@@ -131,18 +162,7 @@ func LoadPositions(ctx context.Context, db querier, group, topic string) ([]proj
 	if err != nil {
 		return nil, fmt.Errorf("load positions: %w", err)
 	}
-	positions, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (projection.StoredPosition, error) {
-		var (
-			r       projection.StoredPosition
-			stopped *string
-		)
-		err := row.Scan(&r.Partition, &r.Next, &r.LeaderEpoch, &r.JudgedUntil, &r.JudgedEpoch,
-			&r.TopicID, &r.Owner, &r.Fence, &stopped)
-		if stopped != nil {
-			r.StoppedReason = *stopped
-		}
-		return r, err
-	})
+	positions, err := pgx.CollectRows(rows, scanPosition)
 	if err != nil {
 		return nil, fmt.Errorf("load positions: %w", err)
 	}

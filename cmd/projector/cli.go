@@ -29,16 +29,17 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 // cli is the command line.
 type cli struct {
-	Run     runCmd     `cmd:"" help:"Consume account events and keep the read model right, until stopped."`
-	Demo    demoCmd    `cmd:"" help:"Show the whole system on this machine, with nothing to set up."`
-	DLQ     dlqCmd     `cmd:"" name:"dlq" help:"Look at dead letters, and deal with them."`
-	Account accountCmd `cmd:"" help:"Look at one account, or pass over one of its versions."`
-	Gaps    gapsCmd    `cmd:"" help:"List the accounts that wait for a missing or corrected event."`
-	Lag     lagCmd     `cmd:"" help:"Show how far the read model is behind the topic, from outside the running process."`
-	Verify  verifyCmd  `cmd:"" help:"Compare the read model with an authoritative ledger; exit status 1 when they differ."`
-	Inbox   inboxCmd   `cmd:"" help:"Look after the markers of messages taken in."`
-	Rebuild rebuildCmd `cmd:"" help:"Build the balances again from the first record beside the live ones, compare them, and put them in their place."`
-	Migrate migrateCmd `cmd:"" help:"Bring the database schema up to date. Safe to run from many places at once."`
+	Run      runCmd      `cmd:"" help:"Consume account events and keep the read model right, until stopped."`
+	Demo     demoCmd     `cmd:"" help:"Show the whole system on this machine, with nothing to set up."`
+	DLQ      dlqCmd      `cmd:"" name:"dlq" help:"Look at dead letters, and deal with them."`
+	Account  accountCmd  `cmd:"" help:"Look at one account, or pass over one of its versions."`
+	Gaps     gapsCmd     `cmd:"" help:"List the accounts that wait for a missing or corrected event."`
+	Position positionCmd `cmd:"" help:"Show where every partition stands, or set where one goes on."`
+	Lag      lagCmd      `cmd:"" help:"Show how far the read model is behind the topic, from outside the running process."`
+	Verify   verifyCmd   `cmd:"" help:"Compare the read model with an authoritative ledger; exit status 1 when they differ."`
+	Inbox    inboxCmd    `cmd:"" help:"Look after the markers of messages taken in."`
+	Rebuild  rebuildCmd  `cmd:"" help:"Build the balances again from the first record beside the live ones, compare them, and put them in their place."`
+	Migrate  migrateCmd  `cmd:"" help:"Bring the database schema up to date. Safe to run from many places at once."`
 
 	Completion completionCmd `cmd:"" help:"Print a script that completes commands, flags and values in a shell."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
@@ -52,7 +53,7 @@ type streams struct {
 
 const description = `Projects account events from Kafka into account balances, statements and turnovers in PostgreSQL: each event once, in order, whatever is delivered twice, late or broken.
 
-Every flag has an environment variable; a flag beats it. Exit status: 0 done, or stopped by a signal while running on; 1 failed or interrupted; 2 wrong usage or configuration.`
+Every flag but --yes and --reason has an environment variable; a flag beats it. Exit status: 0 done, or stopped by a signal while running on; 1 failed or interrupted; 2 wrong usage or configuration.`
 
 // newParser makes the parser of the command line.
 func newParser(options ...kong.Option) (*kong.Kong, error) {
@@ -60,8 +61,22 @@ func newParser(options ...kong.Option) (*kong.Kong, error) {
 		kong.Name("projector"), kong.Description(description), kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.DefaultEnvars("PROJECTOR"), // of flags whose field names none
+		kong.PostBuild(typedOnly),
 		kong.PostBuild(addManual),
 	}, options...)...)
+}
+
+// typedOnly takes the environment variables from the flags that somebody has to mean each
+// time: a variable that was left set would agree to whatever comes next.
+func typedOnly(k *kong.Kong) error {
+	for _, node := range k.Model.Leaves(false) {
+		for _, flag := range node.Flags {
+			if flag.Name == "yes" || flag.Name == "reason" {
+				flag.Envs, flag.Tag.Envs = nil, nil
+			}
+		}
+	}
+	return nil
 }
 
 // execute runs one command and answers the exit status.

@@ -38,6 +38,7 @@ type partitionLag struct {
 	end       *int64         // behind the last committed record; nil: not known
 	records   *int64         // from the position to the end; nil: not known
 	age       *time.Duration // of the oldest record not projected; nil: not known
+	waits     bool           // there is such a record
 	// unread is why something is not known; nil when nobody is to blame.
 	unread *dlq.PartitionError
 }
@@ -58,6 +59,11 @@ func (v *lagView) read(ctx context.Context) ([]partitionLag, error) {
 	if err != nil {
 		return nil, err
 	}
+	return v.readWith(ctx, stored)
+}
+
+// readWith is read with positions that were stored a moment ago.
+func (v *lagView) readWith(ctx context.Context, stored []projection.StoredPosition) ([]partitionLag, error) {
 	partitions, err := v.ends(ctx, stored)
 	if err != nil {
 		return nil, err
@@ -135,6 +141,7 @@ func (v *lagView) findAge(ctx context.Context, p *partitionLag) error {
 	record, err := v.reader.First(ctx, dlq.Span{Partition: p.partition, From: p.next(), To: *p.end})
 	switch {
 	case err == nil:
+		p.waits = true
 		if at := consumer.TimestampOf(record); at > 0 {
 			p.age = new(max(0, time.Since(time.UnixMilli(at))))
 		}

@@ -146,6 +146,30 @@ var manual = map[string]manualPage{
 			{"Gaps older than an hour", "projector gaps --output=json | jq -c 'select(.age_seconds > 3600)'"},
 		},
 	},
+	"position list": {
+		about: "Needs Kafka and the database only, no running process. Where a partition has no position, none of it has been read. " +
+			"MARGIN is how many offsets behind the position the log begins, LASTS how long it takes until retention removes the " +
+			"first record that was not read: a dash when there is none, or no limit by time. A partition is stopped when its owner " +
+			"has given it up; the reason stands below.",
+		status: "1 also when a partition of the topic cannot be asked for; the others are shown.",
+		examples: []example{
+			{"Where everything stands", "projector position"},
+			{"What is stopped, and why", "projector position --output=json | jq -c 'select(.state == \"stopped\") | {partition, reason}'"},
+			{"Of another projection", "projector position --projection=daily_turnover"},
+		},
+	},
+	"position set": {
+		about: "For a partition that only a person can help: running consumers go on there within 10 s, others when they start. " +
+			"What was applied already is skipped. Without --yes it only says what it would do. Audited in dlq_action.",
+		status: "1 also when it is refused: the offset is outside the log, records would be passed over unread, the topic is another " +
+			"one, or a projection of sums would count again what its inbox has forgotten. Nothing is changed then, of no partition.",
+		examples: []example{
+			{"What it would come to", "projector position set --partition=3 --start --reason='removed by retention, INC-1234'"},
+			{"Do it", "projector position set --partition=3 --start --reason='removed by retention, INC-1234' --yes"},
+			{"Only if it has not moved since it was looked at", "projector position set --partition=3 --offset=120 --expect=180 --reason=INC-1234 --yes"},
+			{"Everything since yesterday once more", "projector position set --all --time=24h --reason='look again' --yes"},
+		},
+	},
 	"lag": {
 		about: "Compares the stored positions with the ends of the partitions; it needs Kafka and the database only, no running " +
 			"instance. RECORDS is what is not projected yet, BEHIND the age of the oldest of it; a question mark is what Kafka could not be asked for.",

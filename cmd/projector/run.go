@@ -232,13 +232,13 @@ func (p *process) clients(c *runCmd, options []kgo.Opt, traced traced) (err erro
 	return nil
 }
 
-// owner names this process, uniquely.
+// owner names this process, uniquely: in a container its number is mostly 1.
 func owner() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	return host + "/" + rand.Text()[:8]
+	return fmt.Sprintf("%s/%d-%s", host, os.Getpid(), rand.Text()[:8])
 }
 
 func classNames() []string {

@@ -82,9 +82,22 @@ func (d sharedDatabase) Positions(ctx context.Context) ([]projection.StoredPosit
 }
 
 // Stop stops a partition until a person sets its position.
-func (d sharedDatabase) Stop(ctx context.Context, partition int32, fence int64, reason string) error {
-	p := readmodel.Partition{Projection: d.kind.Name(), Group: d.group, Topic: d.topic, Number: partition}
-	return readmodel.StopPosition(ctx, d.pool, p, fence, reason)
+func (d sharedDatabase) Stop(ctx context.Context, partition int32, fence, end int64, reason string) error {
+	return readmodel.StopPosition(ctx, d.pool, d.partition(partition), fence, end, reason)
+}
+
+// Halt notes why a partition stands still.
+func (d sharedDatabase) Halt(ctx context.Context, partition int32, fence int64, reason string) error {
+	return readmodel.HaltPosition(ctx, d.pool, d.partition(partition), fence, reason)
+}
+
+// Settle notes that Kafka's committed offset is where a person has set the position.
+func (d sharedDatabase) Settle(ctx context.Context, partition int32, fence int64) error {
+	return readmodel.SettlePosition(ctx, d.pool, d.partition(partition), fence)
+}
+
+func (d sharedDatabase) partition(number int32) readmodel.Partition {
+	return readmodel.Partition{Projection: d.kind.Name(), Group: d.group, Topic: d.topic, Number: number}
 }
 
 // strandedAfter is how long an account may stand still before what waits for it counts

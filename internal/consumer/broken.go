@@ -54,8 +54,7 @@ func (w *worker) stopAtBreak(broken *brokenOff) error {
 	case w.next.Offset <= broken.loss.ResetTo: // nothing that was consumed is lost
 		return errRejudge
 	}
-	return w.stopForAll(lostReason(w.next, fmt.Sprintf("the records up to there are of leader epoch %d, which ends at %d",
-		broken.loss.ConsumedToEpoch, broken.loss.ResetTo)))
+	return w.stopForAll(w.next.Offset, lostBehind(broken.loss.ConsumedToEpoch, broken.loss.ResetTo))
 }
 
 // stopOutOfRange stops a partition whose log does not reach to where it was to be read.
@@ -74,11 +73,19 @@ func (w *worker) stopOutOfRange() error {
 	case w.next.Offset < log.start:
 		return w.halt(expired(w.next.Offset, log.start))
 	}
-	found := fmt.Sprintf("the log ends at %d", log.end)
-	if log.end >= w.next.Offset {
-		found = "the log did not reach to there"
+	end := logEnd{offset: log.end, epoch: log.epoch, epochEnd: projection.NoOffset}
+	if w.next.LeaderEpoch != projection.NoEpoch {
+		ctx, cancel := context.WithTimeout(w.ctx, watchWithin)
+		defer cancel()
+		if asked, err := w.c.epochEnd(ctx, w.partition, w.next.LeaderEpoch); err == nil {
+			end.epochEnd = asked
+		}
 	}
-	return w.stopForAll(lostReason(w.next, found))
+	lost := end.contradicts(w.next)
+	if lost.found == "" {
+		lost.found = "the log did not reach to there"
+	}
+	return w.stopForAll(w.next.Offset, lost)
 }
 
 // isStopped reports whether the partition is stopped until a person sets its position.

@@ -48,7 +48,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	switch {
 	case errors.As(err, &stopped):
 		w.claimed(stopped.Position) // to be known when a person sets another
-		return pos, w.halt(stopped.Reason)
+		return pos, w.standStill(stopped.Reason)
 	case errors.Is(err, projection.ErrTopicRecreated):
 		w.status.noPosition()
 		w.reportLag()
@@ -69,8 +69,11 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	next := projection.NextOffset{Offset: pos.Next, LeaderEpoch: pos.LeaderEpoch}
 	if lost, err := w.lostEnd(next, topic); err != nil {
 		return pos, err
-	} else if lost != "" {
-		return pos, w.stopForAll(lost)
+	} else if lost.found != "" {
+		return pos, w.stopForAll(pos.Next, lost)
+	}
+	if err := w.commitSet(pos, member); err != nil {
+		return pos, err
 	}
 	w.topicID = topic.id
 	w.c.committer.claimed(w.partition, member)
@@ -112,12 +115,45 @@ func (w *worker) confirm(kafka int64, member string) (fence int64, err error) {
 	return stored.Fence, err
 }
 
+// commitSet brings Kafka's committed offset to where a person has set the position. Until then
+// it is of before, and does not count.
+func (w *worker) commitSet(pos projection.Position, member string) error {
+	if !pos.SetByHand {
+		return nil
+	}
+	w.log.Info("going on where the position was set", "offset", pos.Next)
+	err := w.retry("kafka", "commit the position that was set", func(ctx context.Context) error {
+		return w.c.committer.confirm(ctx, w.partition, member, pos.Next)
+	})
+	if err == nil {
+		err = w.retry("postgres", "note the commit of the position that was set", func(ctx context.Context) error {
+			return w.c.cfg.Database.Settle(ctx, w.partition, pos.Fence)
+		})
+	}
+	if errors.Is(err, errOtherMember) || errors.Is(err, projection.ErrFenced) {
+		return errRejudge
+	}
+	return err
+}
+
 // noFence is the fence of a row that does not exist.
 const noFence = -1
 
 // halt stops the partition loudly: it stays assigned, unready and unread until a
 // person has mended what is wrong.
 func (w *worker) halt(reason string) error {
+	// For whoever asks the database. The log and /readyz say so too, so it may fail.
+	ctx, cancel := context.WithTimeout(w.ctx, noteWithin)
+	defer cancel()
+	_ = w.c.cfg.Database.Halt(ctx, w.partition, w.status.fence.Load(), reason)
+	return w.standStill(reason)
+}
+
+// noteWithin is how long it may take to note in the database why a partition stands still.
+const noteWithin = 2 * time.Second
+
+// standStill is halt for a reason that the database knows.
+func (w *worker) standStill(reason string) error {
 	w.c.pause(w.partition)
 	w.status.set(Stopped, reason)
 	w.c.cfg.Health.Fail(w.c.condition(w.partition), reason)

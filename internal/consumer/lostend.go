@@ -23,18 +23,29 @@ type logEnd struct {
 	epochEnd int64 // behind the last record of the position's leader epoch; projection.NoOffset: not known
 }
 
-// contradicts answers why a log that ends so cannot be the one that was consumed up to
-// next; "" if it can.
-func (e logEnd) contradicts(next projection.NextOffset) string {
+// loss is what has become of the end of a log.
+type loss struct {
+	at    int64  // up to where the log still is what was consumed; projection.NoOffset: not known
+	found string // how it was found; empty: nothing is lost
+}
+
+// contradicts answers why a log that ends so cannot be the one that was consumed up to next.
+func (e logEnd) contradicts(next projection.NextOffset) loss {
 	switch {
-	case next.Offset > e.offset:
-		return fmt.Sprintf("the log ends at %d", e.offset)
-	case e.epochEnd != projection.NoOffset && e.epochEnd < next.Offset:
-		return fmt.Sprintf("the records up to there are of leader epoch %d, which ends at %d", next.LeaderEpoch, e.epochEnd)
+	case e.epochEnd != projection.NoOffset && e.epochEnd < min(next.Offset, e.offset):
+		return lostBehind(next.LeaderEpoch, e.epochEnd)
+	case e.offset < next.Offset:
+		return loss{e.offset, fmt.Sprintf("the log ends at %d", e.offset)}
 	case e.behind(next):
-		return fmt.Sprintf("the records up to there are of leader epoch %d, and the leader is of epoch %d", next.LeaderEpoch, e.epoch)
+		return loss{projection.NoOffset, fmt.Sprintf("the records up to there are of leader epoch %d, and the leader is of epoch %d",
+			next.LeaderEpoch, e.epoch)}
 	}
-	return ""
+	return loss{at: projection.NoOffset}
+}
+
+// lostBehind is a loss of what stood behind the last record that is left of a leader epoch.
+func lostBehind(epoch int32, end int64) loss {
+	return loss{end, fmt.Sprintf("the records up to there are of leader epoch %d, which ends at %d", epoch, end)}
 }
 
 // behind reports whether the leader is of an earlier epoch than what was consumed. It is
@@ -46,13 +57,7 @@ func (e logEnd) behind(next projection.NextOffset) bool {
 // believed reports whether what contradicts a position is believed, some time after it was
 // said first.
 func (e logEnd) believed(next projection.NextOffset, after time.Duration) bool {
-	return !e.behind(next) || after >= lostBehind
-}
-
-// lostReason is what is said of a log that has lost its end, and kept with the position.
-func lostReason(next projection.NextOffset, found string) string {
-	return fmt.Sprintf("the log has lost its end: the position is %d, and %s. It stays stopped until a person sets the position. "+
-		"See the runbook, \"log lost its end\"", next.Offset, found)
+	return !e.behind(next) || after >= behindFor
 }
 
 const (
@@ -60,53 +65,50 @@ const (
 	// is believed, and lostPause the time in between: they may be about to change the leader.
 	lostAsks  = 4
 	lostPause = 300 * time.Millisecond
-	// lostBehind is how long an earlier leader is not believed: longer than the brokers
-	// take to find out that one of them is dead, and to tell each other.
-	lostBehind = 20 * time.Second
+	// behindFor is how long an earlier leader is not believed: longer than the brokers take
+	// to find out that one of them is dead, and to tell each other.
+	behindFor = 20 * time.Second
 )
 
-// lostEnd compares a position with the log and answers why it has lost its end; "": it
-// has not.
-func (w *worker) lostEnd(next projection.NextOffset, log partitionInfo) (reason string, err error) {
+// lostEnd compares a position with the log.
+func (w *worker) lostEnd(next projection.NextOffset, log partitionInfo) (lost loss, err error) {
 	if next.Offset <= log.end && (next.LeaderEpoch == projection.NoEpoch || next.LeaderEpoch == log.epoch) {
-		return "", nil // an epoch that lasts ends where the log ends
+		return lost, nil // an epoch that lasts ends where the log ends
 	}
 	began := time.Now()
 	err = w.retry("kafka", "compare the position with the log", func(ctx context.Context) (err error) {
-		reason, err = w.askForEnd(ctx, next, log, began)
+		lost, err = w.askForEnd(ctx, next, log, began)
 		return w.c.explain(err)
 	})
-	return reason, err
+	return lost, err
 }
 
 // askForEnd asks until one answer is good, or all were bad. What is known already may do
 // for the first.
-func (w *worker) askForEnd(ctx context.Context, next projection.NextOffset, log partitionInfo, began time.Time) (reason string, err error) {
+func (w *worker) askForEnd(ctx context.Context, next projection.NextOffset, log partitionInfo, began time.Time) (lost loss, err error) {
 	for asked := range lostAsks {
 		if asked > 0 && !pause(ctx, lostPause) {
-			return "", context.Cause(ctx)
+			return loss{}, context.Cause(ctx)
 		}
 		if asked > 0 || next.Offset > log.end {
 			if log, err = w.c.partitionInfoSince(ctx, w.partition, time.Now()); err != nil {
-				return "", err
+				return loss{}, err
 			}
 		}
 		end := logEnd{offset: log.end, epoch: log.epoch, epochEnd: projection.NoOffset}
 		if next.LeaderEpoch != projection.NoEpoch {
 			if end.epochEnd, err = w.c.epochEnd(ctx, w.partition, next.LeaderEpoch); err != nil {
-				return "", err
+				return loss{}, err
 			}
 		}
-		found := end.contradicts(next)
-		if found == "" {
-			return "", nil
+		if lost = end.contradicts(next); lost.found == "" {
+			return lost, nil
 		}
-		reason = lostReason(next, found)
 		if last := asked == lostAsks-1; last && !end.believed(next, time.Since(began)) {
-			return "", fmt.Errorf("%w: %s", kerr.UnknownLeaderEpoch, found)
+			return loss{}, fmt.Errorf("%w: %s", kerr.UnknownLeaderEpoch, lost.found)
 		}
 	}
-	return reason, nil
+	return lost, nil
 }
 
 // pause waits; false when ctx ended first.
@@ -121,10 +123,13 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// stopForAll stops the partition for every owner until a person sets the position.
-func (w *worker) stopForAll(reason string) error {
+// stopForAll stops a partition whose log has lost its end, for every owner and until a
+// person sets the position.
+func (w *worker) stopForAll(position int64, lost loss) error {
+	reason := fmt.Sprintf("the log has lost its end: the position is %d, and %s. It stays stopped until a person sets the position. "+
+		"See the runbook, \"log lost its end\"", position, lost.found)
 	err := w.retry("postgres", "stop the partition", func(ctx context.Context) error {
-		return w.c.cfg.Database.Stop(ctx, w.partition, w.status.fence.Load(), reason)
+		return w.c.cfg.Database.Stop(ctx, w.partition, w.status.fence.Load(), lost.at, reason)
 	})
 	switch {
 	case errors.Is(err, projection.ErrFenced):
@@ -132,5 +137,5 @@ func (w *worker) stopForAll(reason string) error {
 	case err != nil:
 		return err
 	}
-	return w.halt(reason)
+	return w.standStill(reason)
 }

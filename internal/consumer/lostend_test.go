@@ -40,9 +40,9 @@ func TestWhatContradictsAPosition(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			found := c.end.contradicts(c.next)
-			if found == "" != (c.want == "") || !strings.Contains(found, c.want) {
-				t.Errorf("%q, want %q", found, c.want)
+			lost := c.end.contradicts(c.next)
+			if lost.found == "" != (c.want == "") || !strings.Contains(lost.found, c.want) {
+				t.Errorf("%q, want %q", lost.found, c.want)
 			}
 			if soon := c.end.believed(c.next, 0); soon != c.soon || !c.end.believed(c.next, time.Minute) {
 				t.Errorf("believed at once: %t, want %t; and after a minute in any case", soon, c.soon)
@@ -95,12 +95,12 @@ func TestAnEarlierLeaderIsAskedAgain(t *testing.T) {
 	w.c.cl, w.c.adm = cl, kadm.NewClient(cl)
 
 	lost, err := w.lostEnd(projection.NextOffset{Offset: 6, LeaderEpoch: 1}, partitionInfo{end: 2})
-	if lost != "" || err != nil || earlier.Load() >= 0 {
-		t.Errorf("%q, %v, after %d answers of the earlier leader", lost, err, lostAsks+1-earlier.Load())
+	if lost.found != "" || err != nil || earlier.Load() >= 0 {
+		t.Errorf("%q, %v, after %d answers of the earlier leader", lost.found, err, lostAsks+1-earlier.Load())
 	}
 	// The present leader is believed.
 	lost, err = w.lostEnd(projection.NextOffset{Offset: 7, LeaderEpoch: 1}, partitionInfo{end: 6, epoch: 1})
-	if !strings.Contains(lost, "the position is 7, and the log ends at 6") || err != nil {
-		t.Errorf("%q, %v", lost, err)
+	if lost != (loss{6, "the log ends at 6"}) || err != nil {
+		t.Errorf("%+v, %v", lost, err)
 	}
 }

@@ -105,10 +105,13 @@ func (s *script) EnsureTopic(context.Context) error { return nil }
 func (s *script) Positions(context.Context) ([]projection.StoredPosition, error) {
 	return s.positions, nil
 }
-func (s *script) Stop(context.Context, int32, int64, string) error   { s.call("stop"); return nil }
-func (s *script) Stranded(context.Context, []int32) ([]int32, error) { return nil, nil }
-func (s *script) Ready(context.Context) error                        { return nil }
-func (s *script) Reset()                                             { s.call("reset") }
+
+func (s *script) Stop(context.Context, int32, int64, int64, string) error { s.call("stop"); return nil }
+func (s *script) Halt(context.Context, int32, int64, string) error        { return nil }
+func (s *script) Settle(context.Context, int32, int64) error              { return nil }
+func (s *script) Stranded(context.Context, []int32) ([]int32, error)      { return nil, nil }
+func (s *script) Ready(context.Context) error                             { return nil }
+func (s *script) Reset()                                                  { s.call("reset") }
 
 // quiet is an Observer and a Health that keep nothing.
 type quiet struct{}

@@ -68,7 +68,11 @@ func (m *Marked) Each(fn func(n int, fresh bool)) {
 
 // Find answers which of the messages are marked.
 func (i Inbox) Find(ctx context.Context, db readmodel.Querier, ids []string) ([]string, error) {
-	rows, err := db.Query(ctx, sql.Query("inbox_find"), i.handler, ids)
+	return i.find(ctx, db, "inbox_find", ids)
+}
+
+func (i Inbox) find(ctx context.Context, db readmodel.Querier, query string, ids []string) ([]string, error) {
+	rows, err := db.Query(ctx, sql.Query(query), i.handler, ids)
 	if err != nil {
 		return nil, fmt.Errorf("look into the inbox: %w", err)
 	}
@@ -94,6 +98,19 @@ func (i Inbox) PrunedUntil(ctx context.Context, db readmodel.Querier) (time.Time
 		return time.Time{}, nil
 	}
 	return *until, nil
+}
+
+var _ readmodel.Memory = Inbox{}
+
+// Forgets implements readmodel.Memory.
+func (i Inbox) Forgets(ctx context.Context, db readmodel.Querier) (bool, error) {
+	until, err := i.PrunedUntil(ctx, db)
+	return !until.IsZero(), err
+}
+
+// Remembered implements readmodel.Memory.
+func (i Inbox) Remembered(ctx context.Context, db readmodel.Querier, ids []string) ([]string, error) {
+	return i.find(ctx, db, "inbox_remembers", ids)
 }
 
 // Doubts answers why an event without a marker may have been taken in all the same:

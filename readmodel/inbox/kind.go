@@ -24,6 +24,8 @@ func Kind(name, ready string, add Add) readmodel.EventKind {
 		Beside: marks.Tasks,
 		Told:   readmodel.Reports{Inbox: true},
 		Doubts: marks.Doubts,
+
+		Remembers: marks,
 	}
 }
 

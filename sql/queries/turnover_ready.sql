@@ -20,5 +20,6 @@ SELECT NULL WHERE EXISTS (SELECT handler, until FROM inbox_pruned WHERE false)
 UNION ALL
 SELECT NULL WHERE EXISTS (
     SELECT consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence, updated_at, projection,
-           leader_epoch, leader_epoch_at, judged_epoch, judged_epoch_at, stopped_reason
+           leader_epoch, leader_epoch_at, judged_epoch, judged_epoch_at, stopped_reason, stopped_end,
+           halted_reason, halted_fence, set_by_hand
     FROM projector_position WHERE false);

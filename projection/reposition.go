@@ -1,0 +1,81 @@
+package projection
+
+import "fmt"
+
+// Reposition is what a person wants of a partition's position.
+type Reposition struct {
+	To         int64
+	Expect     *int64 // where it has to be now; nil: anywhere
+	SkipUnread bool
+	NewTopic   bool
+}
+
+// Log is a partition's log as it is now.
+type Log struct {
+	TopicID string
+	Start   int64 // the first offset
+	End     int64 // behind the last committed record
+	// EpochEnd and JudgedEnd are where the records end of the leader epochs that the position
+	// knows, its own and that of JudgedUntil; NoOffset: not known.
+	EpochEnd, JudgedEnd int64
+}
+
+// Repositioned is what setting a position comes to.
+type Repositioned struct {
+	From          *int64 // nil: there was none
+	To            int64
+	UnreadSkipped int64 // offsets of the log that have not been read and will not be
+	// Repeated is up to where records behind To have been processed before and come again.
+	Repeated int64
+}
+
+// RefusedPositionError says why a position is not set.
+type RefusedPositionError struct{ Reason string }
+
+// Error implements error.
+func (e *RefusedPositionError) Error() string { return e.Reason }
+
+// SafeText vouches for the text: it holds no data.
+func (e *RefusedPositionError) SafeText() string { return e.Reason }
+
+// Plan returns what setting the position comes to, or a *RefusedPositionError. stored is the
+// position as it is, nil when there is none.
+func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error) {
+	plan := Repositioned{To: r.To, Repeated: r.To}
+	read := log.Start
+	if stored != nil {
+		plan.From = &stored.Next
+		if SameTopic(stored.TopicID, log.TopicID) {
+			read = stored.within(stored.Next, log.EpochEnd, log)
+			plan.Repeated = max(r.To, stored.within(max(stored.Next, stored.JudgedUntil), log.JudgedEnd, log))
+		} else if !r.NewTopic {
+			return plan, refuse("the stored position belongs to another topic of this name, which was deleted: --new-topic sets it in the one there is now")
+		}
+	}
+	plan.UnreadSkipped = max(0, r.To-max(read, log.Start))
+	switch {
+	case r.Expect != nil && plan.From == nil:
+		return plan, refuse("there is no position, and --expect says %d", *r.Expect)
+	case r.Expect != nil && *r.Expect != *plan.From:
+		return plan, refuse("the position is %d, and --expect says %d: it has moved, look at it again", *plan.From, *r.Expect)
+	case r.To < log.Start || r.To > log.End:
+		return plan, refuse("%d is outside the log, which goes from %d to %d", r.To, log.Start, log.End)
+	case plan.UnreadSkipped > 0 && !r.SkipUnread:
+		return plan, refuse("%d offsets from %d on have not been read: --skip-unread passes over them", plan.UnreadSkipped, max(read, log.Start))
+	}
+	return plan, nil
+}
+
+// within is an offset, or where the log ceases before it to be the one that was consumed.
+func (s *StoredPosition) within(offset, epochEnd int64, log Log) int64 {
+	for _, end := range []int64{epochEnd, s.StoppedEnd} {
+		if end != NoOffset {
+			offset = min(offset, end)
+		}
+	}
+	return min(offset, log.End)
+}
+
+func refuse(format string, args ...any) error {
+	return &RefusedPositionError{fmt.Sprintf(format, args...)}
+}

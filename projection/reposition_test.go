@@ -1,0 +1,81 @@
+package projection_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"projector/projection"
+)
+
+func TestWhatSettingAPositionComesTo(t *testing.T) {
+	const unknown = projection.NoOffset
+	log := projection.Log{TopicID: "id", Start: 2, End: 10, EpochEnd: unknown, JudgedEnd: unknown}
+	at := func(next, judgedUntil int64) *projection.StoredPosition {
+		return &projection.StoredPosition{
+			Position: projection.Position{Next: next, JudgedUntil: judgedUntil}, TopicID: "id", StoppedEnd: unknown,
+		}
+	}
+	with := func(s *projection.StoredPosition, set func(*projection.StoredPosition)) *projection.StoredPosition {
+		set(s)
+		return s
+	}
+	lost := log
+	lost.EpochEnd, lost.JudgedEnd = 4, 4
+	upgraded := log
+	upgraded.TopicID = "AAAAAAAAAAAAAAAAAAAAAA=="
+	cases := map[string]struct {
+		want     projection.Reposition
+		stored   *projection.StoredPosition
+		log      projection.Log
+		unread   int64
+		repeated int64
+		refused  string
+	}{
+		"back":                    {projection.Reposition{To: 3}, at(6, 6), log, 0, 6, ""},
+		"back, of one taken back": {projection.Reposition{To: 3}, at(6, 8), log, 0, 8, ""},
+		"where it is":             {projection.Reposition{To: 6}, at(6, 6), log, 0, 6, ""},
+		"as expected":             {projection.Reposition{To: 3, Expect: new(int64(6))}, at(6, 6), log, 0, 6, ""},
+		"moved since":             {projection.Reposition{To: 3, Expect: new(int64(5))}, at(6, 6), log, 0, 6, "the position is 6, and --expect says 5"},
+		"expected, and none":      {projection.Reposition{To: 2, Expect: new(int64(5))}, nil, log, 0, 2, "there is no position"},
+		"forth":                   {projection.Reposition{To: 9}, at(6, 6), log, 3, 9, "3 offsets from 6 on have not been read: --skip-unread"},
+		"forth, on purpose":       {projection.Reposition{To: 9, SkipUnread: true}, at(6, 6), log, 3, 9, ""},
+		"what retention took":     {projection.Reposition{To: 2}, at(0, 0), log, 0, 2, ""},
+		"more than that":          {projection.Reposition{To: 3}, at(0, 0), log, 1, 3, "1 offsets from 2 on"},
+		"before the log":          {projection.Reposition{To: 1}, at(6, 6), log, 0, 6, "1 is outside the log, which goes from 2 to 10"},
+		"behind the log":          {projection.Reposition{To: 11, SkipUnread: true}, at(6, 6), log, 5, 11, "outside the log"},
+		"a new group":             {projection.Reposition{To: 2}, nil, log, 0, 2, ""},
+		"a new group, at the end": {projection.Reposition{To: 10}, nil, log, 8, 10, "8 offsets from 2 on"},
+
+		"lost from 4 on, there":     {projection.Reposition{To: 4}, at(6, 6), lost, 0, 4, ""},
+		"lost from 4 on, as it was": {projection.Reposition{To: 6}, at(6, 6), lost, 2, 6, "2 offsets from 4 on"},
+		"lost from 4 on, and back":  {projection.Reposition{To: 3}, at(6, 6), lost, 0, 4, ""},
+		"stopped where 4 was left": {
+			projection.Reposition{To: 6}, with(at(6, 6), func(s *projection.StoredPosition) { s.StoppedEnd = 4 }), log, 2, 6, "2 offsets from 4 on",
+		},
+		"beyond the end": {projection.Reposition{To: 10}, at(20, 20), log, 0, 10, ""},
+
+		"another topic":           {projection.Reposition{To: 2}, with(at(6, 6), func(s *projection.StoredPosition) { s.TopicID = "old" }), log, 0, 2, "--new-topic"},
+		"another, on purpose":     {projection.Reposition{To: 2, NewTopic: true}, with(at(6, 6), func(s *projection.StoredPosition) { s.TopicID = "old" }), log, 0, 2, ""},
+		"another, not all of it":  {projection.Reposition{To: 6, NewTopic: true}, with(at(6, 6), func(s *projection.StoredPosition) { s.TopicID = "old" }), log, 4, 6, "4 offsets from 2 on"},
+		"the brokers know no ids": {projection.Reposition{To: 3}, at(6, 6), upgraded, 0, 6, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			plan, err := c.want.Plan(c.stored, c.log)
+			var refused *projection.RefusedPositionError
+			switch {
+			case c.refused == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case c.refused != "" && (!errors.As(err, &refused) || !strings.Contains(refused.Reason, c.refused)):
+				t.Errorf("error %v, want %q", err, c.refused)
+			}
+			if plan.UnreadSkipped != c.unread || plan.Repeated != c.repeated && c.refused == "" {
+				t.Errorf("unread %d, repeated until %d; want %d and %d", plan.UnreadSkipped, plan.Repeated, c.unread, c.repeated)
+			}
+			if (plan.From == nil) != (c.stored == nil) {
+				t.Errorf("from %v", plan.From)
+			}
+		})
+	}
+}

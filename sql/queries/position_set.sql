@@ -1,0 +1,7 @@
+-- Sets a position as a person wants it, in the topic that is there now. What was stopped
+-- goes on, and what comes from there on is new.
+UPDATE projector_position
+SET next_offset = $4, leader_epoch = -1, leader_epoch_at = -1,
+    judged_until = $4, judged_epoch = -1, judged_epoch_at = -1, topic_id = $5,
+    stopped_reason = NULL, stopped_end = NULL, set_by_hand = true, fence = fence + 1, updated_at = now()
+WHERE consumer_group = $1 AND topic = $2 AND partition = $3;
