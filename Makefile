@@ -83,7 +83,7 @@ alerts: ## Make deploy/monitoring/prometheusrule.yaml from alerts.yaml
 
 .PHONY: docs-cli
 docs-cli: ## Make docs/cli.md from the commands
-	$(GO) test ./cmd/projector -count=1 -run '^TestReferenceIsCurrent$$' -update
+	$(GO) test ./internal/cli -count=1 -run '^TestReferenceIsCurrent$$' -update
 
 .PHONY: test-faults
 test-faults: ## Break real servers under the program, every fault there is (20 minutes)

@@ -1,5 +1,5 @@
 // Command projector keeps account balances in PostgreSQL right, from account
-// events in Kafka.
+// events in Kafka. The command line is internal/cli.
 package main
 
 import (
@@ -7,10 +7,19 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"projector/internal/cli"
+	"projector/internal/cli/build"
+)
+
+// What is stamped at build time, by `make build` and `make release`.
+var (
+	version = "dev"
+	commit  = "" // the full id, when it is known
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(cli.Main(ctx, os.Args[1:], os.Stdout, os.Stderr, build.Info{Version: version, Commit: commit}))
 }

@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/dlq"
+	"projector/internal/bank"
+)
+
+// findings is what the check has found.
+type findings struct {
+	accounts  []string // what differs, an account each
+	checked   int
+	letters   []string // what is missing or too many in the DLQ, a record each
+	classes   map[string]int
+	repeats   int // dead letters published more than once, which is allowed
+	counted   counted
+	outcomes  []string // what was counted otherwise than the ledger did
+	stale     []staleAccount
+	recounted int // records that Kafka delivered again, which is allowed
+}
+
+func (f *findings) matched() bool { return len(f.accounts)+len(f.letters)+len(f.outcomes) == 0 }
+
+// staleAccount is an account that waits. Version is nil when it has no balance.
+type staleAccount struct {
+	ID      string
+	Version *int64
+	Waits   int64
+	Class   string
+	Events  int64
+}
+
+// check compares the read model, the dead letters and the counters with the ledger.
+func (d *demo) check(ctx context.Context) (*findings, error) {
+	d.bar.show("checking", 0, 0)
+	f := &findings{classes: map[string]int{}}
+	for _, look := range []func(context.Context, *findings) error{d.checkAccounts, d.checkLetters, d.checkOutcomes, d.findStale} {
+		if err := look(ctx, f); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+const readBalances = `
+SELECT account_id, coalesce(currency::text, ''), coalesce(balance::text, ''), coalesce(version, 0),
+       coalesce(status, ''), coalesce(last_event_id, ''), last_event_at, stale, coalesce(waiting_for_version, 0)
+FROM account_balance_current
+WHERE starts_with(account_id, $1)
+ORDER BY account_id COLLATE "C"`
+
+// shown is an account as account_balance_current shows it.
+type shown struct {
+	bank.Account
+	status string
+	at     *time.Time
+	stale  bool
+}
+
+// checkAccounts compares every account with the ledger's.
+func (d *demo) checkAccounts(ctx context.Context, f *findings) error {
+	rows, err := d.pool.Query(ctx, readBalances, d.accountPrefix)
+	if err != nil {
+		return fmt.Errorf("read the balances: %w", err)
+	}
+	have := map[string]shown{}
+	var s shown
+	_, err = pgx.ForEachRow(rows, []any{
+		&s.ID, &s.Currency, &s.Balance, &s.Version, &s.status, &s.LastEventID, &s.at, &s.stale, &s.WaitsFor,
+	}, func() error {
+		have[s.ID] = s
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the balances: %w", err)
+	}
+	for _, want := range d.ledger.Accounts() {
+		f.checked++
+		got, shows := have[want.ID]
+		delete(have, want.ID)
+		if what := difference(got, shows, want); what != "" {
+			f.accounts = append(f.accounts, want.ID+": "+what)
+		}
+	}
+	for id := range have {
+		f.accounts = append(f.accounts, id+": is unknown to the ledger")
+	}
+	slices.Sort(f.accounts)
+	return nil
+}
+
+// difference names what is not as the ledger has it, "" for nothing. It never
+// tells an amount.
+func difference(got shown, shows bool, want bank.Account) string {
+	switch {
+	case !shows:
+		return "is missing"
+	case got.stale != (want.WaitsFor > 0):
+		return fmt.Sprintf("stale is %t", got.stale)
+	case got.WaitsFor != want.WaitsFor:
+		return fmt.Sprintf("waits for version %d, not %d", got.WaitsFor, want.WaitsFor)
+	case got.Version != want.Version:
+		return fmt.Sprintf("version is %d, not %d", got.Version, want.Version)
+	case !want.HasBalance:
+		if got.Balance != "" || got.status != "" {
+			return "has a balance without an event"
+		}
+		return ""
+	case got.Currency != want.Currency:
+		return fmt.Sprintf("currency is %q, not %q", got.Currency, want.Currency)
+	case got.Balance != want.Balance:
+		return "balance differs"
+	case (got.status == "closed") != want.Closed:
+		return fmt.Sprintf("status is %q", got.status)
+	case got.LastEventID != want.LastEventID:
+		return "last_event_id differs"
+	case got.at == nil || !got.at.Equal(want.LastEventAt):
+		return "last_event_at differs"
+	}
+	return ""
+}
+
+// letterAt is a dead letter by the place of its original.
+type letterAt struct {
+	place
+	class string
+}
+
+// checkLetters compares the DLQ topic with the ledger's dead letters.
+func (d *demo) checkLetters(ctx context.Context, f *findings) error {
+	have := map[letterAt]bool{}
+	for record, err := range dlq.NewReader(d.kafka, d.run.dlqTopic()).Records(ctx, dlq.Scope{}) {
+		if err != nil {
+			return err
+		}
+		entry, err := dlq.Parse(record)
+		if err != nil {
+			return fmt.Errorf("read a dead letter: %w", err)
+		}
+		if entry.Topic != d.run.Topic {
+			continue
+		}
+		l := letterAt{place{entry.Partition, entry.Offset}, string(entry.Class)}
+		if have[l] {
+			f.repeats++
+			continue
+		}
+		have[l] = true
+		f.classes[l.class]++
+	}
+	var missing, extra []letterAt
+	for _, want := range d.ledger.Letters() {
+		l := letterAt{d.places[want.Record], want.Class}
+		if !have[l] {
+			missing = append(missing, l)
+		}
+		delete(have, l)
+	}
+	for l := range have {
+		extra = append(extra, l)
+	}
+	f.letters = slices.Concat(d.describe(missing, "is missing"), d.describe(extra, "is not expected"))
+	return nil
+}
+
+func (d *demo) describe(list []letterAt, what string) []string {
+	slices.SortFunc(list, func(a, b letterAt) int {
+		return cmp.Or(cmp.Compare(a.partition, b.partition), cmp.Compare(a.offset, b.offset), cmp.Compare(a.class, b.class))
+	})
+	texts := make([]string, len(list))
+	for i, l := range list {
+		texts[i] = fmt.Sprintf("%s/%d/%d as %s %s", d.run.Topic, l.partition, l.offset, l.class, what)
+	}
+	return texts
+}
+
+const readStale = `
+SELECT h.account_id, b.version, h.expected_version, h.class, h.waiting_events
+FROM account_hold h
+LEFT JOIN account_balance b ON b.account_id = h.account_id
+WHERE starts_with(h.account_id, $1)
+ORDER BY h.account_id COLLATE "C"`
+
+// findStale lists the accounts that wait.
+func (d *demo) findStale(ctx context.Context, f *findings) error {
+	rows, err := d.pool.Query(ctx, readStale, d.accountPrefix)
+	if err == nil {
+		f.stale, err = pgx.CollectRows(rows, pgx.RowToStructByPos[staleAccount])
+	}
+	if err != nil {
+		return fmt.Errorf("read the stale accounts: %w", err)
+	}
+	return nil
+}

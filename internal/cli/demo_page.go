@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"projector/internal/telemetry"
+)
+
+// page is what the demo prints for people: aligned, and coloured on a terminal.
+// What cannot be written is lost: there is nobody to tell.
+type page struct {
+	w       io.Writer
+	before  func() // makes room: the progress bar may stand where the page goes on
+	colours bool
+}
+
+func newPage(w io.Writer, before func()) *page {
+	return &page{w: w, before: before, colours: telemetry.Colours(isTerminal(w))}
+}
+
+func (p *page) paint(colour, text string) string { return painted(p.colours, colour, text) }
+
+func (p *page) printf(format string, args ...any) {
+	p.before()
+	_, _ = fmt.Fprintf(p.w, format, args...)
+}
+
+// title begins the page or a part of it.
+func (p *page) title(text string) { p.printf("%s\n", p.paint(bold, text)) }
+
+// part begins a part of the page.
+func (p *page) part(text string) {
+	p.printf("\n")
+	p.title(text)
+}
+
+// fact is a line with a name and what there is to say.
+func (p *page) fact(name, text string) { p.printf("  %-12s %s\n", name, text) }
+
+// count is a line with a name and a number.
+func (p *page) count(name string, n int, remark string) {
+	if remark != "" {
+		remark = p.paint(dim, "  "+remark)
+	}
+	p.printf("  %-22s %10s%s\n", name, grouped(n), remark)
+}
+
+// maxFaults is how many differences are told one by one.
+const maxFaults = 10
+
+// verdict is a line that says whether something is right, and what is not.
+func (p *page) verdict(right string, faults []string) {
+	if len(faults) == 0 {
+		p.printf("  %s  %s\n", p.paint(green, "ok"), right)
+		return
+	}
+	p.printf("  %s  %s: %s differ\n", p.paint(red, "NO"), right, grouped(len(faults)))
+	for _, fault := range faults[:min(maxFaults, len(faults))] {
+		p.printf("      %s\n", fault)
+	}
+	if more := len(faults) - maxFaults; more > 0 {
+		p.printf("      … and %s more\n", grouped(more))
+	}
+}
+
+// grouped is a number with its thousands set apart: 1,234,567.
+func grouped(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"projector/internal/telemetry"
+	"projector/projection/event"
+)
+
+// report prints what the demo has found.
+func (d *demo) report(f *findings) {
+	p := d.page
+	p.part("Throughput")
+	p.fact("events/s", fmt.Sprintf("%s (%s records in %s, %s)", p.paint(bold, rate(len(d.places), d.took)),
+		grouped(len(d.places)), d.took.Round(time.Millisecond), d.sharing()))
+	p.part("Outcomes")
+	for _, outcome := range telemetry.Outcomes() {
+		p.count(outcome, f.counted.outcomes[outcome], d.remark(outcome, f))
+	}
+	p.part("Dead letters by class")
+	for _, class := range event.Classes() {
+		remark := ""
+		if class == event.RejectedByDatabase && !d.ownDatabase {
+			remark = "left out on a database that is not the demo's"
+		}
+		p.count(string(class), f.classes[string(class)], remark)
+	}
+	d.reportStale(f.stale)
+	p.part("Check against an independent ledger")
+	p.verdict(grouped(f.checked)+" accounts: balance, version, status and what they wait for", f.accounts)
+	p.verdict(grouped(len(d.ledger.Letters()))+" dead letters: each record with its class, no other", f.letters)
+	p.verdict(grouped(len(d.places))+" records: one outcome each", f.outcomes)
+	if left := d.leftovers(); len(left) > 0 {
+		p.part("Left on your servers")
+		for _, what := range left {
+			p.printf("  %s\n", what)
+		}
+	}
+	p.part("What to type next")
+	for _, h := range d.next() {
+		p.printf("  %s\n    %s\n", p.paint(dim, "# "+h.why), h.command)
+	}
+}
+
+// sharing says what has to share this machine while it is measured.
+func (d *demo) sharing() string {
+	var here []string
+	if d.ownKafka {
+		here = append(here, "the broker")
+	}
+	if d.ownDatabase {
+		here = append(here, "PostgreSQL")
+	}
+	if len(here) == 0 {
+		return "on your servers"
+	}
+	return strings.Join(here, " and ") + " on the same machine"
+}
+
+// remark says what the number alone does not.
+func (d *demo) remark(outcome string, f *findings) string {
+	switch {
+	case outcome == telemetry.OutcomeApplied:
+		return fmt.Sprintf("and %s that waited behind a hole which was filled", grouped(f.counted.healed))
+	case outcome == telemetry.OutcomeDuplicate && f.recounted > 0:
+		return fmt.Sprintf("%s records came again from Kafka", grouped(f.recounted))
+	case outcome == telemetry.OutcomeDeadLettered:
+		return d.remarkOnLetters(f)
+	}
+	return ""
+}
+
+// remarkOnLetters says why there are more dead letters than dead-lettered records.
+func (d *demo) remarkOnLetters(f *findings) string {
+	var remarks []string
+	if again := len(d.ledger.Letters()) - d.ledger.Outcomes[telemetry.OutcomeDeadLettered]; again > 0 {
+		remarks = append(remarks, fmt.Sprintf("%s that waited in vain has a second class", grouped(again)))
+	}
+	if f.repeats > 0 {
+		remarks = append(remarks, fmt.Sprintf("%s were published once more", grouped(f.repeats)))
+	}
+	return strings.Join(remarks, ", ")
+}
+
+// maxStale is how many stale accounts are listed.
+const maxStale = 20
+
+// reportStale lists the accounts that wait, and for what.
+func (d *demo) reportStale(stale []staleAccount) {
+	p := d.page
+	p.part("Stale accounts: " + grouped(len(stale)))
+	if len(stale) == 0 {
+		return
+	}
+	width := len(slices.MaxFunc(stale, func(a, b staleAccount) int { return len(a.ID) - len(b.ID) }).ID)
+	p.printf("%s\n", p.paint(dim, fmt.Sprintf("  %-*s %9s %12s %9s  %s", width, "account", "version", "waits for", "waiting", "because of")))
+	for _, s := range stale[:min(maxStale, len(stale))] {
+		version := "-"
+		if s.Version != nil {
+			version = strconv.FormatInt(*s.Version, 10)
+		}
+		p.printf("  %-*s %9s %12d %9d  %s\n", width, s.ID, version, s.Waits, s.Events, s.Class)
+	}
+	if more := len(stale) - maxStale; more > 0 {
+		p.printf("  … and %s more\n", grouped(more))
+	}
+}

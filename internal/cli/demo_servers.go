@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/internal/bank"
+	"projector/internal/devstack"
+	"projector/readmodel"
+)
+
+// demoAccounts begins every name the demo uses on servers that are not its own.
+const demoAccounts = "demo-"
+
+// startKafka starts a broker in this process, unless there are brokers to use.
+func (d *demo) startKafka(ctx context.Context) error {
+	if d.ownKafka {
+		fake, err := devstack.StartFake(ctx, devstack.FakeOptions{})
+		if err != nil {
+			return err
+		}
+		d.close.add(fake.Close)
+		d.run.Brokers = fake.Addrs()
+	}
+	opts, err := d.run.client(d.log)
+	if err != nil {
+		return err
+	}
+	d.kafka, err = kgo.NewClient(append(opts, kgo.RecordDeliveryTimeout(oneShotWithin))...)
+	if err != nil {
+		return fmt.Errorf("make the Kafka client: %w", err)
+	}
+	d.close.add(func(context.Context) error { d.kafka.Close(); return nil })
+	ctx, cancel := context.WithTimeout(ctx, oneShotWithin)
+	defer cancel()
+	if err := d.kafka.Ping(ctx); err != nil {
+		return fmt.Errorf("reach Kafka: %w", err)
+	}
+	what := "yours, " + strings.Join(d.run.Brokers, ",")
+	if d.ownKafka {
+		what = "in this process, " + strings.Join(d.run.Brokers, ",")
+	}
+	d.page.fact("Kafka", what)
+	return nil
+}
+
+// startDatabase starts a PostgreSQL, unless there is one to use.
+func (d *demo) startDatabase(ctx context.Context) error {
+	what := "yours"
+	if d.ownDatabase {
+		d.bar.show("starting PostgreSQL (downloaded once where none is installed)", 0, 0)
+		server, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{})
+		if err != nil {
+			return err
+		}
+		d.close.add(server.Close)
+		d.run.DatabaseURL, what = server.URL(), "its own, in a temporary folder"
+	}
+	var err error
+	if d.pool, err = d.run.pool(ctx); err != nil {
+		return err
+	}
+	d.close.add(func(context.Context) error { d.pool.Close(); return nil })
+	ctx, cancel := context.WithTimeout(ctx, oneShotWithin)
+	defer cancel()
+	var version string
+	if err := d.pool.QueryRow(ctx, "SELECT current_setting('server_version')").Scan(&version); err != nil {
+		return fmt.Errorf("reach PostgreSQL: %w", err)
+	}
+	version, _, _ = strings.Cut(version, " ")
+	d.page.fact("PostgreSQL", version+", "+what)
+	return nil
+}
+
+// prepareDatabase migrates, but no schema that somebody works with.
+func (d *demo) prepareDatabase(ctx context.Context) error {
+	if !d.ownDatabase {
+		if err := d.refuseForeign(ctx); err != nil {
+			return err
+		}
+	}
+	if _, err := readmodel.Migrate(ctx, d.run.DatabaseURL); err != nil {
+		return err
+	}
+	if !d.ownDatabase {
+		d.page.fact("", "the class rejected_by_database is left out: for it a table would have to refuse rows")
+		return nil
+	}
+	if _, err := d.pool.Exec(ctx, "ALTER TABLE account_balance ADD CONSTRAINT demo_refuses_currency CHECK (currency <> '"+
+		bank.RefusedCurrency+"')"); err != nil {
+		return fmt.Errorf("add the demo's constraint: %w", err)
+	}
+	d.page.fact("", "with a CHECK of the demo's own that refuses currency "+bank.RefusedCurrency+", for rejected_by_database")
+	return nil
+}
+
+// refuseForeign answers a usage error when the schema holds accounts that are no demo's.
+func (d *demo) refuseForeign(ctx context.Context) error {
+	const anyForeign = "SELECT account_id FROM account_balance_current WHERE NOT starts_with(account_id, $1) LIMIT 1"
+	var id string
+	err := d.pool.QueryRow(ctx, anyForeign, demoAccounts).Scan(&id)
+	var pgErr *pgconn.PgError
+	switch {
+	case err == nil:
+		return usagef("--database-url (DATABASE_URL): the schema holds accounts that are not the demo's: give an empty database")
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case errors.As(err, &pgErr) && pgErr.Code == "42P01": // undefined_table: not migrated yet
+		return nil
+	default:
+		return fmt.Errorf("look for accounts: %w", err)
+	}
+}
+
+// prepareTopic creates the topic, or makes sure that the one there is empty.
+func (d *demo) prepareTopic(ctx context.Context) error {
+	admin, topic := kadm.NewClient(d.kafka), d.run.Topic
+	_, err := admin.CreateTopic(ctx, d.cmd.Partitions, -1, nil, topic)
+	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+		return fmt.Errorf("--topic (KAFKA_TOPIC): create %q: %w", topic, err)
+	}
+	if err == nil {
+		return nil
+	}
+	starts, err := admin.ListStartOffsets(ctx, topic)
+	if err != nil {
+		return fmt.Errorf("look into topic %q: %w", topic, err)
+	}
+	ends, err := d.ends(ctx)
+	if err != nil {
+		return err
+	}
+	for partition, end := range ends {
+		if start, known := starts.Lookup(topic, partition); !known || start.Err != nil || start.Offset != end {
+			return usagef("--topic (KAFKA_TOPIC): %q holds records: name an empty topic, or one that does not exist", topic)
+		}
+	}
+	return nil
+}
+
+// ends are the offsets behind the last record of each partition.
+func (d *demo) ends(ctx context.Context) (map[int32]int64, error) {
+	listed, err := kadm.NewClient(d.kafka).ListCommittedOffsets(ctx, d.run.Topic)
+	if err == nil {
+		err = listed.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the ends of topic %q: %w", d.run.Topic, err)
+	}
+	ends := map[int32]int64{}
+	for partition, end := range listed[d.run.Topic] {
+		ends[partition] = end.Offset
+	}
+	return ends, nil
+}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"projector/internal/devstack/devtest"
+	"projector/readmodel"
+)
+
+const documents = "../../docs"
+
+// typed finds what somebody who reads a document will type: a line of a block, or a word
+// between backquotes that is a whole command.
+var typed = regexp.MustCompile("(?m)^projector .*$|`projector [^`]*`")
+
+// places stand for what the reader puts there.
+var places = strings.NewReplacer(" ID", " acc-42", "P/O", "3/1042", "FILE.csv", "ledger.csv", `"`, "'")
+
+// TestCommandsOfTheDocumentsAreUnderstood: the program takes every command of the
+// documents as it stands there, apart from those that leave something out.
+func TestCommandsOfTheDocumentsAreUnderstood(t *testing.T) {
+	found := map[string]string{}
+	paths, err := filepath.Glob(documents + "/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(paths, "../../README.md") {
+		if filepath.Base(path) == "cli.md" { // is made from the commands
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range typed.FindAllString(string(text), -1) {
+			line, _, _ = strings.Cut(strings.Trim(line, "`"), " #")
+			if !strings.Contains(line, "…") {
+				found[places.Replace(strings.TrimSpace(line))] = filepath.Base(path)
+			}
+		}
+	}
+	if len(found) < 25 {
+		t.Fatalf("only %d commands in the documents", len(found))
+	}
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"poison.jsonl", "letters.jsonl"} { // kong looks for them
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for line, path := range found {
+		if _, err := parserOf(t).Parse(argumentsOf(t, line)); err != nil {
+			t.Errorf("%s: %s: %v", path, line, err)
+		}
+	}
+}
+
+var (
+	statements  = regexp.MustCompile("(?s)```sql\n(.*?)```")
+	placeholder = regexp.MustCompile(`<[a-z ]+>`)
+)
+
+// TestStatementsOfTheRunbookRun: the schema takes every statement of the runbook.
+func TestStatementsOfTheRunbookRun(t *testing.T) {
+	text, err := os.ReadFile(documents + "/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	blocks := statements.FindAllStringSubmatch(string(text), -1)
+	if len(blocks) < 4 {
+		t.Fatalf("only %d blocks of statements in the runbook", len(blocks))
+	}
+	for _, block := range blocks {
+		if _, err := pool.Exec(t.Context(), placeholder.ReplaceAllString(block[1], "0")); err != nil {
+			t.Errorf("%v\n%s", err, block[1])
+		}
+	}
+}

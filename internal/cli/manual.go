@@ -1,0 +1,243 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// manualPage is what --help and docs/cli.md say of a command beside its one line of
+// help and its flags.
+type manualPage struct {
+	about    string // sentences
+	status   string // what its exit statuses mean beyond those of every command
+	examples []example
+}
+
+// example is a command line, and what it is for.
+type example struct{ purpose, line string }
+
+// addManual gives each command its page.
+func addManual(k *kong.Kong) error {
+	for _, node := range k.Model.Leaves(false) {
+		node.Detail = manual[node.Path()].detail()
+	}
+	return nil
+}
+
+// detail is the page in the form of a Go doc comment, which kong wants.
+func (p manualPage) detail() string {
+	var text strings.Builder
+	text.WriteString(p.about)
+	if p.status != "" {
+		text.WriteString("\n\nExit status: " + p.status)
+	}
+	text.WriteString("\n\nExamples:\n")
+	for _, e := range p.examples {
+		text.WriteString("\n\t# " + e.purpose + "\n\t" + e.line + "\n")
+	}
+	return text.String()
+}
+
+// manual has the pages by the path of the command.
+var manual = map[string]manualPage{
+	"run": {
+		about: "Reads the topic as a member of a consumer group and writes one projection. Start as many instances as there are " +
+			"partitions: they share them. A database or broker that cannot be reached is waited for, for ever and also at the " +
+			"start; /readyz on --listen says what is wrong. A first SIGTERM or Ctrl-C finishes and commits what is at hand, a second one ends at once.",
+		status: "0 stopped by a signal; 1 the schema is missing or older than the program (run migrate), or a port is taken.",
+		examples: []example{
+			{
+				"Balances, from your own servers",
+				"projector run --brokers=kafka-1:9092,kafka-2:9092 --database-url=postgres://projector@db:5432/bank",
+			},
+			{"Statements beside them, as a consumer group of their own", "projector run --projection=account_statement --listen=:8081"},
+			{
+				"With TLS, a user, and passwords in files that may change",
+				"projector run --tls --sasl-mechanism=SCRAM-SHA-512 --sasl-username=projector --sasl-password-file=/run/secrets/kafka --database-password-file=/run/secrets/database",
+			},
+			{"Straight from Debezium's outbox router", "projector run --topic=account.events --format=debezium-outbox"},
+			{"Avro, by a schema registry", "projector run --format=avro --schema-registry-url=https://registry:8081"},
+			{"With the way of single records told to a collector", "OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 projector run --tracing=otlp"},
+		},
+	},
+	"demo": {
+		about: "Starts a broker in this process and a PostgreSQL of its own, unless --brokers or --database-url names yours; produces " +
+			"a stream with every kind of mishap in it, projects it, and compares balances and dead letters with its own ledger.",
+		status: "0 everything is as the ledger says; 1 something differs, or the demo was interrupted before the check.",
+		examples: []example{
+			{"The whole system, with nothing to set up", "projector demo"},
+			{"Keep it running afterwards, to look at its page", "projector demo --stay --listen=127.0.0.1:8080"},
+			{"A small stream, another one than usual", "projector demo --accounts=50 --events=2000 --partitions=3 --seed=7"},
+		},
+	},
+	"dlq list": {
+		about: "Reads the DLQ topic from its beginning and holds each letter against the read model: open (somebody has to act), ready " +
+			"(would apply now), waiting (behind a hole), resolved (passed), discarded. A DLQ topic that does not exist is an empty one.",
+		status: "1 also when a partition of the DLQ topic cannot be read; the dead letters of the others are listed.",
+		examples: []example{
+			{"What somebody must look at", "projector dlq list --status=open --since=24h"},
+			{"All of one account", "projector dlq list --account=acc-00000042"},
+			{"How many of each class", "projector dlq list --output=json | jq -r .class | sort | uniq -c"},
+		},
+	},
+	"dlq show": {
+		about: "Names the letter by its partition and offset in the DLQ topic, as list prints them. Amounts and payload are masked " +
+			"unless they are asked for.",
+		status: "1 also when there is no such record, or it is no dead letter.",
+		examples: []example{
+			{"The letter at offset 1042 of partition 3", "projector dlq show 3/1042"},
+			{"With its payload, for a program", "projector dlq show 3/1042 --show-payload --output=json"},
+		},
+	},
+	"dlq export": {
+		about:  "Writes whole records, payload included: treat the file as you treat the topic. An existing file is not overwritten.",
+		status: "1 also when a partition of the DLQ topic cannot be read; the dead letters of the others are exported.",
+		examples: []example{
+			{"What is open, to correct it", "projector dlq export --status=open --file=letters.jsonl"},
+			{"To standard output", "projector dlq export --class=malformed_payload --since=7d > letters.jsonl"},
+		},
+	},
+	"dlq replay": {
+		about: "Judges each letter as its event would be judged now and, with --yes, applies those that fit, in the order of account " +
+			"and version, beside running consumers. Without --yes it prints the plan and changes nothing. Each repair is audited in dlq_action.",
+		status: "1 also when a partition of the DLQ topic cannot be read: nothing is changed then, unless --dlq-partition names others.",
+		examples: []example{
+			{"What would become of an account's letters", "projector dlq replay --account=acc-00000042"},
+			{"Do it", "projector dlq replay --account=acc-00000042 --yes"},
+			{"From a file that was exported and corrected", "projector dlq replay --from-file=letters.jsonl --yes"},
+			{
+				"Through Kafka again, slowly, when a producer's bug is mended by a mapping",
+				"projector dlq replay --class=malformed_payload --to-topic=account-events --rate=100 --yes",
+			},
+		},
+	},
+	"dlq discard": {
+		about: "Discarded letters are no longer listed as open, and are replayed only when they are asked for. The letters stay in the " +
+			"topic; who discarded them and why stays in dlq_action. Without --yes it only lists them.",
+		status: "1 also when a partition of the DLQ topic cannot be read: nothing is changed then, unless --dlq-partition names others.",
+		examples: []example{
+			{"What would be discarded", "projector dlq discard --class=unknown_event_type --until=30d --reason='test events of March'"},
+			{"One letter, for good", "projector dlq discard --dlq-partition=3 --dlq-offset=1042 --reason='see INC-1234' --yes"},
+		},
+	},
+	"account show": {
+		about:  "Shows balance, version and, while the account waits, the version it waits for, why, and what waits behind it.",
+		status: "1 also when no event of the account has been applied or parked.",
+		examples: []example{
+			{"For people", "projector account show acc-00000042"},
+			{"Its missing version, for a script", "projector account show acc-00000042 --output=json | jq .waiting_for_version"},
+		},
+	},
+	"account skip": {
+		about: "For an event that will never come right: the version counts as passed without changing the balance, and what waits " +
+			"behind it is applied. The balance then lacks that event: correct it in the ledger. Without --yes it only says what it " +
+			"would do. Audited in dlq_action.",
+		status: "1 also when the account does not wait for this version; nothing is changed then.",
+		examples: []example{
+			{"What would be done", "projector account skip acc-00000042 --version=18 --reason='lost by the producer, INC-1234'"},
+			{"Do it", "projector account skip acc-00000042 --version=18 --reason='lost by the producer, INC-1234' --yes"},
+		},
+	},
+	"gaps": {
+		about: "One row an account, the oldest gap first: the version it waits for, the class that made the hole, how many events wait.",
+		examples: []example{
+			{"Who waits for what", "projector gaps"},
+			{"Gaps older than an hour", "projector gaps --output=json | jq -c 'select(.age_seconds > 3600)'"},
+		},
+	},
+	"position list": {
+		about: "Needs Kafka and the database only, no running process. Where a partition has no position, none of it has been read. " +
+			"MARGIN is how many offsets behind the position the log begins, LASTS how long it takes until retention removes the " +
+			"first record that was not read: a dash when there is none, or no limit by time. A partition is stopped when its owner " +
+			"has given it up; the reason stands below.",
+		status: "1 also when a partition of the topic cannot be asked for; the others are shown.",
+		examples: []example{
+			{"Where everything stands", "projector position"},
+			{"What is stopped, and why", "projector position --output=json | jq -c 'select(.state == \"stopped\") | {partition, reason}'"},
+			{"Of another projection", "projector position --projection=daily_turnover"},
+		},
+	},
+	"position set": {
+		about: "For a partition that only a person can help: running consumers go on there within 10 s, others when they start. " +
+			"What was applied already is skipped. Without --yes it only says what it would do. Audited in dlq_action.",
+		status: "1 also when it is refused: the offset is outside the log, records would be passed over unread, the topic is another " +
+			"one, or a projection of sums would count again what its inbox has forgotten. Nothing is changed then, of no partition.",
+		examples: []example{
+			{"What it would come to", "projector position set --partition=3 --start --reason='removed by retention, INC-1234'"},
+			{"Do it", "projector position set --partition=3 --start --reason='removed by retention, INC-1234' --yes"},
+			{"Only if it has not moved since it was looked at", "projector position set --partition=3 --offset=120 --expect=180 --reason=INC-1234 --yes"},
+			{"Everything since yesterday once more", "projector position set --all --time=24h --reason='look again' --yes"},
+		},
+	},
+	"lag": {
+		about: "Compares the stored positions with the ends of the partitions; it needs Kafka and the database only, no running " +
+			"instance. RECORDS is what is not projected yet, BEHIND the age of the oldest of it; a question mark is what Kafka could not be asked for.",
+		status: "1 also when a partition has no leader; the others are shown. --watch shows them and goes on.",
+		examples: []example{
+			{"Once", "projector lag"},
+			{"Watch it shrink", "projector lag --watch --interval=5s"},
+			{"Of another projection, for a program", "projector lag --projection=daily_turnover --output=json"},
+		},
+	},
+	"verify": {
+		about: "Compares each account at equal versions. Accounts that are behind or ahead of the ledger's version are counted apart: " +
+			"they are no differences. Balances are masked unless --show-balances asks for them.",
+		status: "0 nothing differs; 1 also when an account differs, is missing, or is unknown to the ledger.",
+		examples: []example{
+			{"Against a file with account_id,version,balance", "projector verify --ledger=ledger.csv"},
+			{
+				"Against the core's own database",
+				"projector verify --ledger-url=postgres://auditor@ledger:5432/core --ledger-query='SELECT account_id, version, balance FROM account'",
+			},
+			{"A quick look at a thousand accounts", "projector verify --ledger=ledger.csv --sample=1000 --output=json"},
+		},
+	},
+	"inbox prune": {
+		about: "The projection daily_turnover marks each event it has taken in; a marker older than the longest time after which an " +
+			"event may be delivered again is of no use. Deletes in small transactions, beside running consumers.",
+		examples: []example{
+			{"With the retention of the environment", "projector inbox prune"},
+			{"Keep three days", "projector inbox prune --retention=72h --output=json"},
+		},
+	},
+	"rebuild": {
+		about: "Reads the topic from its first record into tables beside the live ones while consumers go on, compares, and with --yes " +
+			"replaces the accounts that differ. Without --yes it changes nothing. Skips and replays that were done before are done again. " +
+			"Consumers wait for the swap, which ends within 30 s or changes nothing.",
+		status: "0 also when accounts differ and --yes was not given, or are left alone; 1 also when the topic has lost its first records " +
+			"(see --partial), is not the one the balances came from, or more accounts would change than --max-differences; with --check " +
+			"1 when it cannot end well.",
+		examples: []example{
+			{"Can they be rebuilt at all? Is quickly answered", "projector rebuild --check"},
+			{"Are the balances what the events come to?", "projector rebuild"},
+			{"Put the rebuilt ones in place of those that differ", "projector rebuild --yes"},
+			{"All of them, and take out what the topic has no event of", "projector rebuild --yes --max-differences=5000 --remove"},
+			{"After retention has removed the first records", "projector rebuild --partial --output=json"},
+		},
+	},
+	"migrate": {
+		about: "Applies the migrations that are missing, one at a time and under a lock, and repeats the grants. Run it as the role " +
+			"that owns the schema, before a new version of run.",
+		examples: []example{
+			{"The database of DATABASE_URL", "projector migrate"},
+			{"As the owner, its password in a file", "projector migrate --database-url=postgres://owner@db:5432/bank --database-password-file=/run/secrets/owner"},
+		},
+	},
+	"completion": {
+		about: "The script asks the program at each press of Tab, so it stays right when the program is replaced.",
+		examples: []example{
+			{"bash, in this shell only", "source <(projector completion bash)"},
+			{"bash, for good (with the package bash-completion)", "projector completion bash > ~/.local/share/bash-completion/completions/projector"},
+			{"zsh, for good; the folder has to be in fpath before compinit", "projector completion zsh > ~/.zfunc/_projector"},
+			{"fish, for good", "projector completion fish > ~/.config/fish/completions/projector.fish"},
+		},
+	},
+	"version": {
+		about: "The version, the commit it was built from, and the Go it was built with. The metric projector_build_info has the same.",
+		examples: []example{
+			{"For people", "projector version"},
+			{"The version alone", "projector version --output=json | jq -r .version"},
+		},
+	},
+}

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestEachCommandHasExamples: there is a page with examples for each command and none
+// for anything else, and the program understands each line of them.
+func TestEachCommandHasExamples(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("letters.jsonl", nil, 0o600); err != nil { // kong looks for it
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, leaf := range parserOf(t).Model.Leaves(false) {
+		paths = append(paths, leaf.Path())
+		page := manual[leaf.Path()]
+		if page.about == "" || len(page.examples) < 2 {
+			t.Errorf("%s: its page lacks what it is about, or examples", leaf.Path())
+		}
+		for _, e := range page.examples {
+			args := argumentsOf(t, e.line)
+			if parsed, err := parserOf(t).Parse(args); err != nil {
+				t.Errorf("%s: %v", e.line, err)
+			} else if !strings.HasPrefix(parsed.Command(), leaf.Path()) {
+				t.Errorf("%s stands on the page of %s", e.line, leaf.Path())
+			}
+		}
+	}
+	for path := range manual {
+		if !slices.Contains(paths, path) {
+			t.Errorf("there is a page for %q, which is no command", path)
+		}
+	}
+}
+
+// argumentsOf are the arguments of the program in a line for a shell.
+func argumentsOf(t *testing.T, line string) []string {
+	t.Helper()
+	_, line, found := strings.Cut(line, "projector ")
+	if !found {
+		line = ""
+	}
+	var (
+		args   []string
+		word   strings.Builder
+		quoted bool
+	)
+	for _, r := range line + " " {
+		switch {
+		case r == '\'':
+			quoted = !quoted
+		case quoted:
+			word.WriteRune(r)
+		case strings.ContainsRune("|>)", r):
+			if word.Len() > 0 {
+				args = append(args, word.String())
+			}
+			return args
+		case r != ' ':
+			word.WriteRune(r)
+		case word.Len() > 0:
+			args = append(args, word.String())
+			word.Reset()
+		}
+	}
+	if quoted || len(args) == 0 && strings.TrimSpace(line) != "" {
+		t.Fatalf("%s: cannot be taken apart", line)
+	}
+	return args
+}
+
+func TestHelpShowsExamples(t *testing.T) {
+	for path, page := range manual {
+		var out, errOut bytes.Buffer
+		status := execute(t.Context(), append(strings.Fields(path), "--help"), &out, &errOut)
+		if status != exitOK || errOut.Len() > 0 {
+			t.Errorf("%s --help: exit status %d, %s", path, status, errOut.String())
+		}
+		for _, e := range page.examples {
+			if !strings.Contains(out.String(), "    "+e.line+"\n") {
+				t.Errorf("%s --help does not show %q:\n%s", path, e.line, out.String())
+			}
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+var update = flag.Bool("update", false, "write docs/cli.md instead of comparing it")
+
+// TestReferenceIsCurrent: docs/cli.md is made from the commands.
+func TestReferenceIsCurrent(t *testing.T) {
+	path := filepath.Join("..", "..", "docs", "cli.md")
+	want := newReference(parserOf(t).Model).page()
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Error("docs/cli.md is not what the commands say: run make docs-cli")
+	}
+}
+
+// TestReferenceIsWhole looks for what each flag has to have, in a page made by other code.
+func TestReferenceIsWhole(t *testing.T) {
+	page := newReference(parserOf(t).Model).page()
+	for path, list := range flags(t) {
+		for _, f := range list {
+			if f.Name == "help" {
+				continue
+			}
+			row := regexp.MustCompile("(?m)^\\| `--" + f.Name + "(=[^`]*)?` \\| " + variablesOf(f) + " \\|.*$").FindString(page)
+			if row == "" {
+				t.Errorf("%s: no row for --%s (%s)", path, f.Name, variablesOf(f))
+			}
+		}
+	}
+}
+
+// reference makes the page. Groups of flags that several commands have in the same way
+// stand once, behind the commands.
+type reference struct {
+	app    *kong.Application
+	shared []flagTable
+	text   strings.Builder
+}
+
+// flagTable is a group of flags of a command, written as a table.
+type flagTable struct{ title, rows string }
+
+func newReference(app *kong.Application) *reference {
+	r := &reference{app: app}
+	uses := map[flagTable]int{}
+	var seen []flagTable
+	for _, leaf := range app.Leaves(true) {
+		for _, table := range tablesOf(leaf) {
+			if uses[table]++; uses[table] == 1 {
+				seen = append(seen, table)
+			}
+		}
+	}
+	for _, table := range seen {
+		other := func(o flagTable) bool { return o.title == table.title && uses[o] > uses[table] }
+		if uses[table] > 1 && table.title != "" && !slices.ContainsFunc(seen, other) {
+			r.shared = append(r.shared, table)
+		}
+	}
+	return r
+}
+
+func (r *reference) page() string {
+	r.write(`<!-- Made from the commands by make docs-cli; a test keeps the two the same. -->
+# Command line
+
+%s
+
+An environment variable that is empty counts as none. Colours are for terminals only; `+"`NO_COLOR`"+` and `+"`TERM=dumb`"+` turn them off. Results go to standard output, logs and progress to standard error. `+"`projector COMMAND --help`"+` shows what stands here.
+
+| command | does |
+|---|---|
+`, r.app.Help)
+	for _, leaf := range r.app.Leaves(true) {
+		r.write("| [`projector %s`](#projector-%s) | %s |\n", leaf.Path(), strings.ReplaceAll(leaf.Path(), " ", "-"), leaf.Help)
+	}
+	for _, leaf := range r.app.Leaves(true) {
+		r.command(leaf)
+	}
+	r.write("\n## Shared flags\n")
+	for _, table := range r.shared {
+		r.write("\n### %s flags\n\n%s", table.title, table.rows)
+	}
+	return r.text.String()
+}
+
+func (r *reference) write(format string, args ...any) { fmt.Fprintf(&r.text, format, args...) }
+
+func (r *reference) command(leaf *kong.Node) {
+	page := manual[leaf.Path()]
+	r.write("\n## projector %s\n\n%s\n\n```\nprojector %s\n```\n\n%s\n", leaf.Path(), leaf.Help, leaf.Summary(), page.about)
+	if page.status != "" {
+		r.write("\nExit status: %s\n", page.status)
+	}
+	for _, arg := range leaf.Positional {
+		r.write("\n`%s`: %s\n", arg.Summary(), arg.Help)
+	}
+	var links []string
+	for _, table := range tablesOf(leaf) {
+		if slices.Contains(r.shared, table) {
+			links = append(links, fmt.Sprintf("[%s](#%s-flags)", table.title, strings.ToLower(strings.ReplaceAll(table.title, " ", "-"))))
+			continue
+		}
+		if table.title != "" {
+			r.write("\n%s:\n", table.title)
+		}
+		r.write("\n%s", table.rows)
+	}
+	if len(links) > 0 {
+		r.write("\nAnd the flags for %s.\n", strings.Join(links, ", "))
+	}
+	r.write("\n```\n")
+	for i, e := range page.examples {
+		if i > 0 {
+			r.write("\n")
+		}
+		r.write("# %s\n%s\n", e.purpose, e.line)
+	}
+	r.write("```\n")
+}
+
+// tablesOf are the groups of a command's flags, in the order of --help.
+func tablesOf(leaf *kong.Node) []flagTable {
+	var tables []flagTable
+	for _, level := range leaf.AllFlags(true) {
+		for _, f := range level {
+			if f.Name == "help" {
+				continue
+			}
+			title := ""
+			if f.Group != nil {
+				title = f.Group.Title
+			}
+			i := slices.IndexFunc(tables, func(t flagTable) bool { return t.title == title })
+			if i < 0 {
+				i = len(tables)
+				tables = append(tables, flagTable{title: title, rows: "| flag | variable | default | |\n|---|---|---|---|\n"})
+			}
+			tables[i].rows += row(f)
+		}
+	}
+	slices.SortStableFunc(tables, func(a, b flagTable) int { // the command's own come first
+		return cmp.Compare(min(1, len(a.title)), min(1, len(b.title)))
+	})
+	return tables
+}
+
+// told is the default as the help of a flag ends with it.
+var told = regexp.MustCompile(` \(default [^()]*\)`)
+
+func row(f *kong.Flag) string {
+	written := "--" + f.Name
+	if !f.IsBool() {
+		placeholder := f.PlaceHolder
+		if placeholder == "" {
+			placeholder = strings.ToUpper(f.Name)
+		}
+		written += "=" + placeholder
+	}
+	standard := ""
+	switch {
+	case f.Required:
+		standard = "required"
+	case f.HasDefault:
+		standard = "`" + f.Default + "`"
+	}
+	help := f.Help
+	if f.HasDefault {
+		help = told.ReplaceAllString(help, "")
+	}
+	if values := choicesOf(f.Value); len(values) > 1 && !strings.Contains(help, values[0]) {
+		help += " One of " + strings.Join(values, ", ") + "."
+	}
+	cells := []string{"`" + written + "`", variablesOf(f), standard, strings.ReplaceAll(help, "|", "\\|")}
+	return "| " + strings.Join(cells, " | ") + " |\n"
+}
+
+// variablesOf names the environment variables of a flag.
+func variablesOf(f *kong.Flag) string {
+	if len(f.Envs) == 0 {
+		return "typed only"
+	}
+	return "`" + strings.Join(f.Envs, "`, `") + "`"
+}

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"runtime"
+	"testing"
+
+	"projector/internal/cli/build"
+)
+
+func TestVersionForPeople(t *testing.T) {
+	const id = "c85186712abcdef0123456789abcdef012345678"
+	built := runtime.Version() + ", " + runtime.GOOS + "/" + runtime.GOARCH
+	for c, want := range map[string]string{
+		id:   "projector v1.2.3 (commit c85186712abc, " + built + ")\n",
+		"c8": "projector v1.2.3 (commit c8, " + built + ")\n",
+	} {
+		var out, errOut bytes.Buffer
+		if status := Main(t.Context(), []string{"version"}, &out, &errOut, build.Info{Version: "v1.2.3", Commit: c}); status != exitOK || out.String() != want {
+			t.Errorf("exit status %d, %q, want %q", status, out.String(), want)
+		}
+	}
+}
+
+func TestVersionForPrograms(t *testing.T) {
+	built := build.Info{Version: "v1.2.3", Commit: "c85186712abcdef0123456789abcdef012345678"}
+	var out, errOut bytes.Buffer
+	if status := Main(t.Context(), []string{"version", "--output=json"}, &out, &errOut, built); status != exitOK {
+		t.Fatalf("exit status %d, %s", status, errOut.String())
+	}
+	var got versionDocument
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Version != "v1.2.3" || got.Commit == nil || *got.Commit != built.Commit || got.GoVersion != runtime.Version() ||
+		got.OS != runtime.GOOS || got.Arch != runtime.GOARCH {
+		t.Errorf("got %s", out.String())
+	}
+}
