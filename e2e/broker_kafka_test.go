@@ -8,9 +8,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"projector/e2e/stream"
 	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
 )
 
 // TestDeadLettersRefusedByCompaction has a real broker refuse a dead letter without
@@ -33,7 +33,7 @@ func TestBrokerKilledInMidStream(t *testing.T) {
 	w := newWorldOn(t, kafka.Addrs(), devtest.Database(t), 4)
 	w.slowWrites(10 * time.Millisecond)
 	total := scaled(20_000)
-	finish := w.feed(stream.Generate(stream.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 400}), total/200, 25*time.Millisecond)
+	finish := w.feed(testbank.Generate(testbank.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 400}), total/200, 25*time.Millisecond)
 	p := w.start()
 	await(t, "the middle of the stream", w.passed(int64(total/3)))
 	before := len(p.lines())
@@ -63,7 +63,7 @@ func TestSurvivorTakesOver(t *testing.T) {
 	w := newWorld(t, 4)
 	w.slowWrites(5 * time.Millisecond)
 	total := scaled(20_000)
-	finish := w.feed(stream.Generate(stream.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 400}), total/200, 25*time.Millisecond)
+	finish := w.feed(testbank.Generate(testbank.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 400}), total/200, 25*time.Millisecond)
 	a := w.start()
 	await(t, "one", w.passed(int64(total/10)))
 	b := w.start()

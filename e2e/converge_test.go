@@ -5,22 +5,21 @@ import (
 	"maps"
 	"testing"
 
-	"projector/e2e/judge"
-	"projector/e2e/oracle"
-	"projector/e2e/stream"
+	"projector/internal/testbank"
+	"projector/internal/testbank/compare"
 )
 
 // judged is an oracle that has seen the topic as it is now.
-func (w *world) judged() *oracle.Oracle {
+func (w *world) judged() *testbank.Oracle {
 	w.t.Helper()
-	o := oracle.New(stream.IgnoredType)
-	o.Judge(w.read(w.topic))
+	o := testbank.New(testbank.IgnoredType)
+	o.Decide(w.read(w.topic))
 	return o
 }
 
 // exact waits until everything is consumed and expects the read model and the DLQ
 // to be the oracle's.
-func (w *world) exact(o *oracle.Oracle, allow judge.Repeats) {
+func (w *world) exact(o *testbank.Oracle, allow compare.Repeats) {
 	w.t.Helper()
 	await(w.t, "every record consumed", w.arrived)
 	await(w.t, "the read model is the oracle's", func() string { return w.differences(o) })
@@ -31,13 +30,11 @@ func (w *world) exact(o *oracle.Oracle, allow judge.Repeats) {
 
 // conserved expects every consumed record to have had exactly one outcome, by
 // partition, and the other counters to agree with the oracle.
-func (w *world) conserved(p *program, o *oracle.Oracle) {
+func (w *world) conserved(p *program, o *testbank.Oracle) {
 	w.t.Helper()
 	got := p.metrics()
 	for partition, n := range o.Outcomes {
-		for outcome, want := range map[string]int{
-			"applied": n.Applied, "duplicate": n.Duplicate, "ignored": n.Ignored, "dead_lettered": n.DeadLettered,
-		} {
+		for outcome, want := range n.ByName() {
 			name := fmt.Sprintf(`projector_records_total{outcome=%q,partition="%d",projection="account_balance",topic=%q}`, outcome, partition, w.topic)
 			if got[name] != float64(want) {
 				w.t.Errorf("%s: got %v, want %d", name, got[name], want)
@@ -45,7 +42,7 @@ func (w *world) conserved(p *program, o *oracle.Oracle) {
 		}
 	}
 	classes := map[string]int{}
-	for _, l := range o.Letters {
+	for _, l := range o.DeadLetters {
 		classes[l.Class]++
 	}
 	for class, want := range classes {
@@ -69,7 +66,7 @@ func (w *world) atRest() {
 
 func TestMixedStreamConverges(t *testing.T) {
 	w := newWorld(t, 6)
-	w.produce(stream.Generate(stream.Options{
+	w.produce(testbank.Generate(testbank.Options{
 		Seed: seed(t), Records: scaled(50_000), Partitions: w.partitions, Accounts: scaled(2500), Rivals: true, Transactions: true,
 	}))
 	o := w.judged()
@@ -83,7 +80,7 @@ func TestMixedStreamConverges(t *testing.T) {
 
 func TestWholeTopicRedelivered(t *testing.T) {
 	w := newWorld(t, 3)
-	w.produce(stream.Generate(stream.Options{
+	w.produce(testbank.Generate(testbank.Options{
 		Seed: seed(t), Records: scaled(12_000), Partitions: w.partitions, Accounts: 300, Transactions: true,
 	}))
 	o := w.judged()
@@ -91,10 +88,10 @@ func TestWholeTopicRedelivered(t *testing.T) {
 	w.exact(o, exactlyOnce)
 	first.terminate()
 
-	before, sent := w.physical(), len(o.Letters)
-	o.Judge(w.read(w.topic))
-	again := &oracle.Oracle{}
-	again.Letters = o.Letters[sent:]
+	before, sent := w.physical(), len(o.DeadLetters)
+	o.Decide(w.read(w.topic))
+	again := &testbank.Oracle{}
+	again.DeadLetters = o.DeadLetters[sent:]
 	w.group += "-again"
 	second := w.start()
 	await(t, "every record consumed again", w.arrived)

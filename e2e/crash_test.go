@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"projector/e2e/stream"
+	"projector/internal/testbank"
 )
 
 // passed is a check for await: the positions add up to at least n records.
@@ -27,7 +27,7 @@ func TestKilledInMidStream(t *testing.T) {
 	w.slowWrites(10 * time.Millisecond)
 	n := seed(t)
 	total := scaled(20_000)
-	records := stream.Generate(stream.Options{Seed: n, Records: total, Partitions: w.partitions, Accounts: 400})
+	records := testbank.Generate(testbank.Options{Seed: n, Records: total, Partitions: w.partitions, Accounts: 400})
 	held := total / 10 // records that come behind the last kill: each is in mid-stream
 	finish := w.feed(records[:total-held], total/200, 25*time.Millisecond)
 	rnd := random(n)
@@ -61,7 +61,7 @@ func TestTerminatedUnderLoad(t *testing.T) {
 	w.slowWrites(10 * time.Millisecond)
 	total := scaled(20_000)
 	part := total / (stops + 1)
-	records := stream.Generate(stream.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 400})
+	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 400})
 	for i := range stops {
 		finish := w.feed(records[i*part:(i+1)*part], part/50, 25*time.Millisecond)
 		p := w.start()

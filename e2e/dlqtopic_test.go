@@ -13,11 +13,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"projector/e2e/judge"
-	"projector/e2e/oracle"
-	"projector/e2e/stream"
 	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
+	"projector/internal/testbank/compare"
 )
 
 // TestLargeDeadLetterIsCut has a record that fits the source and not the DLQ.
@@ -27,9 +26,9 @@ func TestLargeDeadLetterIsCut(t *testing.T) {
 	w.createTopic(t, w.dlq, 1, map[string]*string{"max.message.bytes": new("20000")})
 	large := make([]byte, 60_000)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(large)
-	small := []stream.Record{
+	small := []testbank.Record{
 		{Key: []byte("a"), Value: []byte("poison before")},
-		{Key: []byte("b"), Value: large, Headers: []stream.Header{{Key: "kept", Value: []byte("x")}, {Key: "null"}}},
+		{Key: []byte("b"), Value: large, Headers: []testbank.Header{{Key: "kept", Value: []byte("x")}, {Key: "null"}}},
 		{Key: []byte("c"), Value: []byte("poison behind")},
 	}
 	w.produce(small)
@@ -42,7 +41,7 @@ func TestLargeDeadLetterIsCut(t *testing.T) {
 		t.Fatalf("%d dead letters, want %d", len(letters), len(small))
 	}
 	for i := range letters {
-		l, f := &o.Letters[i], judge.Split(letters[i])
+		l, f := &o.DeadLetters[i], compare.Split(letters[i])
 		if f.Added["errors.offset"] != fmt.Sprint(i) {
 			t.Fatalf("dead letter %d is of offset %s", i, f.Added["errors.offset"])
 		}
@@ -55,7 +54,7 @@ func TestLargeDeadLetterIsCut(t *testing.T) {
 			delete(f.Added, "errors.value_bytes")
 			l.Record.Value = nil
 		}
-		if wrong := w.reader().Letter(l, &f, false); wrong != "" {
+		if wrong := w.reader().DeadLetter(l, &f, false); wrong != "" {
 			t.Errorf("dead letter %d: %s", i, wrong)
 		}
 	}
@@ -76,11 +75,11 @@ func TestDeadLettersRefused(t *testing.T) {
 // cannot be written, until mend is called.
 func (w *world) stopsAtDeadLetter(mend func()) {
 	w.t.Helper()
-	records := stream.Generate(stream.Options{Seed: seed(w.t), Records: 3000, Partitions: w.partitions, Accounts: 100, Clean: true})
-	poison := stream.Record{Partition: 0, Value: []byte("poison " + stream.Marker)}
+	records := testbank.Generate(testbank.Options{Seed: seed(w.t), Records: 3000, Partitions: w.partitions, Accounts: 100, Clean: true})
+	poison := testbank.Record{Partition: 0, Value: []byte("poison " + testbank.Marker)}
 	w.produce(slices.Insert(records, len(records)/2, poison))
 	all, ends := w.read(w.topic), w.ends(w.topic)
-	at := all[slices.IndexFunc(all, func(r oracle.Record) bool { return bytes.Equal(r.Value, poison.Value) })].Offset
+	at := all[slices.IndexFunc(all, func(r testbank.Record) bool { return bytes.Equal(r.Value, poison.Value) })].Offset
 
 	p := w.start()
 	await(w.t, "the other partitions at their ends", func() string {
@@ -95,8 +94,8 @@ func (w *world) stopsAtDeadLetter(mend func()) {
 	if stopped > at {
 		w.t.Errorf("partition 0 is at %d, beyond the dead letter at %d", stopped, at)
 	}
-	before := oracle.New(stream.IgnoredType)
-	before.Judge(slices.DeleteFunc(slices.Clone(all), func(r oracle.Record) bool { return r.Partition == 0 && r.Offset >= stopped }))
+	before := testbank.New(testbank.IgnoredType)
+	before.Decide(slices.DeleteFunc(slices.Clone(all), func(r testbank.Record) bool { return r.Partition == 0 && r.Offset >= stopped }))
 	if wrong := w.differences(before); wrong != "" {
 		w.t.Errorf("something is written beyond the dead letter: %s", wrong)
 	}

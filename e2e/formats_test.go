@@ -9,16 +9,15 @@ import (
 	"strconv"
 	"testing"
 
-	"projector/e2e/judge"
-	"projector/e2e/oracle"
-	"projector/e2e/stream"
+	"projector/internal/testbank"
+	"projector/internal/testbank/compare"
 )
 
 // dialect writes an event of the default format in another one. The record comes
 // with key and headers; fields are text, but for a number of a version and for data.
 type dialect struct {
 	flags []string
-	write func(r *stream.Record, n int, fields map[string]any)
+	write func(r *testbank.Record, n int, fields map[string]any)
 }
 
 func text(v any) []byte {
@@ -38,18 +37,18 @@ func plain(v any) []byte {
 }
 
 // prepend puts headers before those that are there: of a name the first counts.
-func prepend(r *stream.Record, fields map[string]any, names ...string) {
-	var headers []stream.Header
+func prepend(r *testbank.Record, fields map[string]any, names ...string) {
+	var headers []testbank.Header
 	for pair := range slices.Chunk(names, 2) {
 		if v, there := fields[pair[0]]; there {
-			headers = append(headers, stream.Header{Key: pair[1], Value: plain(v)})
+			headers = append(headers, testbank.Header{Key: pair[1], Value: plain(v)})
 		}
 	}
 	r.Headers = append(headers, r.Headers...)
 }
 
 // debezium writes the payload as an object, or as JsonConverter does.
-func debezium(r *stream.Record, n int, fields map[string]any) {
+func debezium(r *testbank.Record, n int, fields map[string]any) {
 	prepend(r, fields, "eventId", "id", "eventType", "eventType", "version", "sequence", "occurredAt", "occurredAt", "correlationId", "correlationId")
 	r.Key, r.Value = nil, text(fields["data"])
 	account, there := fields["accountId"]
@@ -65,7 +64,7 @@ func debezium(r *stream.Record, n int, fields map[string]any) {
 }
 
 // cloudEvent writes structured and binary events by turns.
-func cloudEvent(r *stream.Record, n int, fields map[string]any) {
+func cloudEvent(r *testbank.Record, n int, fields map[string]any) {
 	if n%2 == 0 {
 		value := map[string]any{"specversion": "1.0", "source": "/bank"}
 		for ours, theirs := range map[string]string{
@@ -86,7 +85,7 @@ func cloudEvent(r *stream.Record, n int, fields map[string]any) {
 	prepend(r, fields, "eventId", "ce_id", "eventType", "ce_type", "accountId", "ce_subject", "version", "ce_sequence",
 		"occurredAt", "ce_time", "correlationId", "ce_correlationid", "specversion", "ce_specversion", "type", "content-type")
 	r.Value = text(fields["data"])
-	if _, there := fields["data"]; !there && (fields["eventType"] == "AccountClosed" || fields["eventType"] == stream.IgnoredType) {
+	if _, there := fields["data"]; !there && (fields["eventType"] == "AccountClosed" || fields["eventType"] == testbank.IgnoredType) {
 		r.Value = nil // no data is no value
 	}
 }
@@ -104,7 +103,7 @@ fields:
 `
 
 // renamed writes what otherNames describes.
-func renamed(r *stream.Record, _ int, fields map[string]any) {
+func renamed(r *testbank.Record, _ int, fields map[string]any) {
 	meta := map[string]any{}
 	value := map[string]any{"meta": meta}
 	for _, name := range []string{"eventType", "occurredAt"} {
@@ -164,7 +163,7 @@ func expressible(value []byte) (fields map[string]any) {
 
 // speak turns a stream into a dialect. The second result is what the oracle reads
 // instead of each record.
-func (d dialect) speak(records []stream.Record) (spoken, plain []stream.Record) {
+func (d dialect) speak(records []testbank.Record) (spoken, plain []testbank.Record) {
 	for n, r := range records {
 		said := r
 		if r.Value != nil {
@@ -182,32 +181,29 @@ func (d dialect) speak(records []stream.Record) (spoken, plain []stream.Record) 
 
 // judgedAs is an oracle that has seen the plain records in the places of those that
 // stand in the topic.
-func (w *world) judgedAs(records []stream.Record) *oracle.Oracle {
+func (w *world) judgedAs(records []testbank.Record) *testbank.Oracle {
 	w.t.Helper()
-	queues := map[int32][]stream.Record{}
+	queues := map[int32][]testbank.Record{}
 	for _, r := range records {
 		queues[r.Partition] = append(queues[r.Partition], r)
 	}
-	actual := map[string]*oracle.Record{}
-	place := func(r *oracle.Record) string {
+	actual := map[string]*testbank.Record{}
+	place := func(r *testbank.Record) string {
 		return strconv.Itoa(int(r.Partition)) + "/" + strconv.FormatInt(r.Offset, 10)
 	}
-	var plain []oracle.Record
+	var plain []testbank.Record
 	for _, r := range w.read(w.topic) {
 		actual[place(&r)] = &r
 		said := queues[r.Partition][0]
 		queues[r.Partition] = queues[r.Partition][1:]
 		p := r
-		p.Value, p.Headers = said.Value, nil
-		for _, h := range said.Headers {
-			p.Headers = append(p.Headers, oracle.Header(h))
-		}
+		p.Value, p.Headers = said.Value, said.Headers
 		plain = append(plain, p)
 	}
-	o := oracle.New(stream.IgnoredType)
-	o.Judge(plain)
-	for i := range o.Letters {
-		o.Letters[i].Record = actual[place(o.Letters[i].Record)]
+	o := testbank.New(testbank.IgnoredType)
+	o.Decide(plain)
+	for i := range o.DeadLetters {
+		o.DeadLetters[i].Record = actual[place(o.DeadLetters[i].Record)]
 	}
 	return o
 }
@@ -226,13 +222,13 @@ func TestStreamInEveryFormat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, 3)
-			spoken, plain := d.speak(stream.Generate(stream.Options{
+			spoken, plain := d.speak(testbank.Generate(testbank.Options{
 				Seed: seed(t), Records: scaled(10_000), Partitions: w.partitions, Accounts: 300, Rivals: true,
 			}))
 			w.produce(spoken)
 			o := w.judgedAs(plain)
 			p := w.start(d.flags...)
-			w.exact(o, judge.ExactlyOnce)
+			w.exact(o, compare.ExactlyOnce)
 			w.conserved(p, o)
 			p.terminate()
 			w.atRest()
@@ -246,14 +242,14 @@ func TestRepairsHonourTheFormat(t *testing.T) {
 	w := newWorld(t, 1)
 	p := w.start("--format=debezium-outbox")
 	for version := 1; version <= 4; version++ {
-		r := stream.Record{}
+		r := testbank.Record{}
 		fields := expressible(credit("acc", version).Value)
 		if version == 2 {
 			fields["occurredAt"] = "1795261827475594" // a column without time zone, and no --debezium-time-unit
 		}
 		debezium(&r, version, fields)
 		r.Headers[2].Key = "version"
-		w.produce([]stream.Record{r})
+		w.produce([]testbank.Record{r})
 	}
 	await(t, "the hole", w.reads("acc", "1 0.01 true 2"))
 	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0], "KAFKA_TOPIC=" + w.topic, "EVENT_FORMAT=debezium-outbox"}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"projector/e2e/stream"
 	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
 )
 
 // line is what is looked at of a line of the log.
@@ -111,7 +111,7 @@ func TestLagAgreesOfAStoppedPartition(t *testing.T) {
 			t.Helper()
 			offsets := kadm.Offsets{}
 			offsets.AddOffset(w.topic, 0, w.positions()[0]+5, -1)
-			w.produce(stream.Generate(stream.Options{Seed: seed(t), Records: 300, Partitions: 1, Accounts: 30}))
+			w.produce(testbank.Generate(testbank.Options{Seed: seed(t), Records: 300, Partitions: 1, Accounts: 30}))
 			if _, err := w.admin.DeleteRecords(t.Context(), offsets); err != nil {
 				t.Fatal(err)
 			}
@@ -124,14 +124,14 @@ func TestLagAgreesOfAStoppedPartition(t *testing.T) {
 			await(t, "the topic is gone", w.topicHas(0))
 			w.createTopic(t, w.topic, 1, nil)
 			await(t, "the topic is there", w.topicHas(1))
-			w.produce(stream.Generate(stream.Options{Seed: seed(t), Records: 300, Partitions: 1, Accounts: 30}))
+			w.produce(testbank.Generate(testbank.Options{Seed: seed(t), Records: 300, Partitions: 1, Accounts: 30}))
 		},
 	}
 	for name, happen := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, 1)
-			w.produce(stream.Generate(stream.Options{Seed: seed(t), Records: 50, Partitions: 1, Accounts: 10}))
+			w.produce(testbank.Generate(testbank.Options{Seed: seed(t), Records: 50, Partitions: 1, Accounts: 10}))
 			p := w.start()
 			await(t, "every record consumed", w.arrived)
 			if name == "position expired" { // while nobody looks, or it would have been consumed

@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"projector/e2e/oracle"
-	"projector/e2e/stream"
+	"projector/internal/testbank"
 )
 
 // TestRefusedRowIsIsolated has PostgreSQL refuse one state of one account in the
@@ -16,13 +15,13 @@ func TestRefusedRowIsIsolated(t *testing.T) {
 	const account, version = "acc-00000007", 9
 	w := newWorld(t, 2)
 	w.exec(fmt.Sprintf(`ALTER TABLE account_balance ADD CONSTRAINT bank_rule CHECK (account_id <> '%s' OR version < %d)`, account, version))
-	w.produce(stream.Generate(stream.Options{Seed: seed(t), Records: scaled(10_000), Partitions: w.partitions, Accounts: 60, Clean: true}))
+	w.produce(testbank.Generate(testbank.Options{Seed: seed(t), Records: scaled(10_000), Partitions: w.partitions, Accounts: 60, Clean: true}))
 	ends := w.ends(w.topic)
-	o := oracle.New(stream.IgnoredType)
+	o := testbank.New(testbank.IgnoredType)
 	o.Refuse = func(a string, v int64) bool { return a == account && v >= version }
-	o.Judge(w.read(w.topic))
+	o.Decide(w.read(w.topic))
 	classes := map[string]int{}
-	for _, l := range o.Letters {
+	for _, l := range o.DeadLetters {
 		classes[l.Class]++
 	}
 	if classes["rejected_by_database"] == 0 || classes["version_gap"] == 0 {
@@ -39,14 +38,14 @@ func TestRefusedRowIsIsolated(t *testing.T) {
 
 	// The rule is lifted and the event sent again: all that waits behind it heals.
 	w.exec(`ALTER TABLE account_balance DROP CONSTRAINT bank_rule`)
-	for i := range o.Letters {
-		if l := &o.Letters[i]; l.Class == "rejected_by_database" {
-			w.produce([]stream.Record{{Partition: l.Record.Partition, Key: l.Record.Key, Value: l.Record.Value}})
+	for i := range o.DeadLetters {
+		if l := &o.DeadLetters[i]; l.Class == "rejected_by_database" {
+			w.produce([]testbank.Record{{Partition: l.Record.Partition, Key: l.Record.Key, Value: l.Record.Value}})
 			break
 		}
 	}
 	o.Refuse = nil
-	o.Judge(behind(w.read(w.topic), ends))
+	o.Decide(behind(w.read(w.topic), ends))
 	w.exact(o, exactlyOnce)
 	p.terminate()
 	w.atRest()
@@ -64,13 +63,13 @@ func TestARowTooLargeForAnIndexIsIsolated(t *testing.T) {
 	for i := range large {
 		large[i] = byte('a' + rng.IntN(26)) // does not compress
 	}
-	var records []stream.Record
+	var records []testbank.Record
 	for v := 1; v <= 500; v++ {
 		correlation := fmt.Sprint("c-", v)
 		if v == 250 {
 			correlation = string(large)
 		}
-		records = append(records, stream.Record{Key: []byte("acc-1"), Value: fmt.Appendf(nil,
+		records = append(records, testbank.Record{Key: []byte("acc-1"), Value: fmt.Appendf(nil,
 			`{"eventId":"e-%d","eventType":"FundsCredited","accountId":"acc-1","version":%d,"occurredAt":"2026-01-01T00:00:00Z",`+
 				`"correlationId":%q,"data":{"amount":"1.00","currency":"EUR"}}`, v, v, correlation)})
 	}
@@ -105,12 +104,12 @@ func TestARefusedRowInAShortQueue(t *testing.T) {
 	const last, refused = 300, 150
 	w := newWorld(t, 1)
 	w.exec(fmt.Sprintf(`ALTER TABLE account_balance ADD CONSTRAINT bank_rule CHECK (version < %d)`, refused))
-	record := func(v int) stream.Record {
-		return stream.Record{Key: []byte("acc-1"), Value: fmt.Appendf(nil,
+	record := func(v int) testbank.Record {
+		return testbank.Record{Key: []byte("acc-1"), Value: fmt.Appendf(nil,
 			`{"eventId":"e-%d","eventType":"FundsCredited","accountId":"acc-1","version":%d,"occurredAt":"2026-01-01T00:00:00Z",`+
 				`"data":{"amount":"1.00","currency":"EUR"}}`, v, v)}
 	}
-	var waiting []stream.Record
+	var waiting []testbank.Record
 	for v := 2; v <= last; v++ {
 		waiting = append(waiting, record(v))
 	}
@@ -126,7 +125,7 @@ func TestARefusedRowInAShortQueue(t *testing.T) {
 	p := w.start()
 	w.produce(waiting)
 	await(t, "all wait", count(last-1, "SELECT count(*) FROM parked_event"))
-	w.produce([]stream.Record{record(1)})
+	w.produce([]testbank.Record{record(1)})
 	await(t, "all before the refused one are applied", count(1, fmt.Sprintf("SELECT count(*) FROM account_balance WHERE version = %d", refused-1)))
 	await(t, "the refused one is the gap", count(1, fmt.Sprintf(
 		"SELECT count(*) FROM account_hold WHERE class = 'rejected_by_database' AND expected_version = %d", refused)))

@@ -11,20 +11,19 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"projector/e2e/judge"
-	"projector/e2e/oracle"
-	"projector/e2e/stream"
+	"projector/internal/testbank"
+	"projector/internal/testbank/compare"
 )
 
 // produce puts records into the topic, in order, transactions as transactions.
-func (w *world) produce(records []stream.Record) {
+func (w *world) produce(records []testbank.Record) {
 	w.t.Helper()
 	if err := w.tryProduce(w.t.Context(), records); err != nil {
 		w.t.Fatalf("produce: %v", err)
 	}
 }
 
-func (w *world) tryProduce(ctx context.Context, records []stream.Record) error {
+func (w *world) tryProduce(ctx context.Context, records []testbank.Record) error {
 	plain, err := kgo.NewClient(w.producer()...)
 	if err != nil {
 		return err
@@ -32,7 +31,7 @@ func (w *world) tryProduce(ctx context.Context, records []stream.Record) error {
 	defer plain.Close()
 	for len(records) > 0 {
 		transaction := records[0].Transaction
-		n := slices.IndexFunc(records, func(r stream.Record) bool { return r.Transaction != transaction })
+		n := slices.IndexFunc(records, func(r testbank.Record) bool { return r.Transaction != transaction })
 		if n < 0 {
 			n = len(records)
 		}
@@ -57,7 +56,7 @@ func (w *world) producer() []kgo.Opt {
 }
 
 // send produces records and waits until all are acknowledged.
-func (w *world) send(ctx context.Context, client *kgo.Client, records []stream.Record) error {
+func (w *world) send(ctx context.Context, client *kgo.Client, records []testbank.Record) error {
 	failed := make(chan error, len(records))
 	for _, r := range records {
 		record := &kgo.Record{Topic: w.topic, Partition: r.Partition, Key: r.Key, Value: r.Value}
@@ -79,7 +78,7 @@ func (w *world) send(ctx context.Context, client *kgo.Client, records []stream.R
 	return err
 }
 
-func (w *world) transact(ctx context.Context, records []stream.Record) error {
+func (w *world) transact(ctx context.Context, records []testbank.Record) error {
 	id := kgo.TransactionalID(fmt.Sprintf("%s-%d", w.topic, records[0].Transaction))
 	client, err := kgo.NewClient(append(w.producer(), id)...)
 	if err != nil {
@@ -100,7 +99,7 @@ func (w *world) transact(ctx context.Context, records []stream.Record) error {
 
 // feed produces records a few at a time while the test goes on. The function it
 // returns waits for the end of it.
-func (w *world) feed(records []stream.Record, chunk int, every time.Duration) (finish func()) {
+func (w *world) feed(records []testbank.Record, chunk int, every time.Duration) (finish func()) {
 	failed := make(chan error, 1)
 	go func() {
 		tick := time.NewTicker(every)
@@ -128,18 +127,18 @@ func (w *world) feed(records []stream.Record, chunk int, every time.Duration) (f
 // ends are the ends of a topic's partitions; none when there is no such topic.
 func (w *world) ends(topic string) map[int32]int64 {
 	w.t.Helper()
-	return must(judge.Ends(w.t.Context(), w.admin, topic))(w.t)
+	return must(compare.Ends(w.t.Context(), w.admin, topic))(w.t)
 }
 
 // read answers all committed records of a topic, as its partitions hold them.
-func (w *world) read(topic string) []oracle.Record {
+func (w *world) read(topic string) []testbank.Record {
 	w.t.Helper()
-	return must(judge.ReadTopic(w.t.Context(), topic, kgo.SeedBrokers(w.addrs...)))(w.t)
+	return must(compare.ReadTopic(w.t.Context(), topic, kgo.SeedBrokers(w.addrs...)))(w.t)
 }
 
 // behind are the records at or behind the given ends.
-func behind(records []oracle.Record, ends map[int32]int64) []oracle.Record {
-	return slices.DeleteFunc(records, func(r oracle.Record) bool { return r.Offset < ends[r.Partition] })
+func behind(records []testbank.Record, ends map[int32]int64) []testbank.Record {
+	return slices.DeleteFunc(records, func(r testbank.Record) bool { return r.Offset < ends[r.Partition] })
 }
 
 // committed are the group's offsets in Kafka.

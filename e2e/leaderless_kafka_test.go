@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"projector/e2e/stream"
 	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
 )
 
 // TestCommandsDuringAnOutageOfOneBroker has topics without replicas on three brokers and
@@ -31,10 +31,10 @@ func TestCommandsDuringAnOutageOfOneBroker(t *testing.T) {
 		}
 	}
 	await(t, "both topics have leaders", w.led(3, w.topic, w.dlq))
-	var records []stream.Record
+	var records []testbank.Record
 	for i := range letters {
-		records = append(records, stream.Record{
-			Partition: int32(i % partitions), Key: fmt.Appendf(nil, "key-%d", i), Value: []byte("poison " + stream.Marker),
+		records = append(records, testbank.Record{
+			Partition: int32(i % partitions), Key: fmt.Appendf(nil, "key-%d", i), Value: []byte("poison " + testbank.Marker),
 		})
 	}
 	w.produce(records)

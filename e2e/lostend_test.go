@@ -9,9 +9,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
-	"projector/e2e/stream"
 	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
 )
 
 // disk is a broker that is stopped, and started again on the same port with another log
@@ -81,10 +81,10 @@ func (d *disk) putBack(topic string) {
 }
 
 // euros are n credits of 1.00 to an account, from version 1 on.
-func euros(partition int32, account string, n int) []stream.Record {
-	records := make([]stream.Record, n)
+func euros(partition int32, account string, n int) []testbank.Record {
+	records := make([]testbank.Record, n)
 	for i := range records {
-		records[i] = stream.Record{Partition: partition, Key: []byte(account), Value: fmt.Appendf(nil,
+		records[i] = testbank.Record{Partition: partition, Key: []byte(account), Value: fmt.Appendf(nil,
 			`{"eventId":"%[1]s-%[2]d","eventType":"FundsCredited","accountId":"%[1]s","version":%[2]d,`+
 				`"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":"1.00","currency":"EUR"}}`, account, i+1)}
 	}

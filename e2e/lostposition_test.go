@@ -9,7 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"projector/e2e/stream"
+	"projector/internal/testbank"
 )
 
 // TestTopicRecreated has the topic deleted and created again under a running
@@ -129,7 +129,7 @@ func TestPositionExpired(t *testing.T) {
 func TestNewGroupBeginsAtTheFirstRecord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
-	w.produce(stream.Generate(stream.Options{Seed: seed(t), Records: 300, Partitions: 1, Accounts: 30, Clean: true}))
+	w.produce(testbank.Generate(testbank.Options{Seed: seed(t), Records: 300, Partitions: 1, Accounts: 30, Clean: true}))
 	offsets := kadm.Offsets{}
 	offsets.AddOffset(w.topic, 0, 100, -1)
 	if _, err := w.admin.DeleteRecords(t.Context(), offsets); err != nil {

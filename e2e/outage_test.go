@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"projector/e2e/stream"
 	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
 )
 
 // ownPostgres is a cluster for the test alone with a migrated database on it.
@@ -42,7 +42,7 @@ func TestPostgresCrashesInMidStream(t *testing.T) {
 	w := newWorldOn(t, devtest.Broker(t).Addrs(), url, 4)
 	w.slowWrites(10 * time.Millisecond)
 	total := scaled(20_000)
-	records := stream.Generate(stream.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 400})
+	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 400})
 	first := w.feed(records[:total*2/3], total/200, 25*time.Millisecond)
 	p := w.start()
 	await(t, "ready", p.answers("/readyz", 200, ""))

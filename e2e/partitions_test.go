@@ -6,7 +6,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"projector/e2e/stream"
+	"projector/internal/testbank"
 )
 
 // grow adds partitions to the topic.
@@ -86,9 +86,9 @@ func TestPartitionsAreAdded(t *testing.T) {
 // at sends records to one partition, whatever their keys.
 func (w *world) at(partition int32, records ...*kgo.Record) {
 	w.t.Helper()
-	var list []stream.Record
+	var list []testbank.Record
 	for _, r := range records {
-		list = append(list, stream.Record{Partition: partition, Key: r.Key, Value: r.Value})
+		list = append(list, testbank.Record{Partition: partition, Key: r.Key, Value: r.Value})
 	}
 	w.produce(list)
 }
@@ -132,11 +132,11 @@ func TestEventsScatteredOverPartitions(t *testing.T) {
 	const versions = 40
 	w := newWorld(t, 4)
 	rnd := random(seed(t))
-	var records []stream.Record
+	var records []testbank.Record
 	for v := 1; v <= versions; v++ {
 		for a := range 50 {
 			r := credit(fmt.Sprintf("scattered-%02d", a), v)
-			records = append(records, stream.Record{Partition: int32(rnd.IntN(4)), Value: r.Value})
+			records = append(records, testbank.Record{Partition: int32(rnd.IntN(4)), Value: r.Value})
 		}
 	}
 	w.produce(records[:len(records)/2])

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"projector/e2e/stream"
+	"projector/internal/testbank"
 )
 
 // sessionSettings are what the projector asks for when it connects. PgBouncer passes
@@ -97,7 +97,7 @@ func TestThroughPgBouncer(t *testing.T) {
 	w := newWorld(t, 6)
 	pooled := w.pooled(connections)
 	total := scaled(30_000)
-	records := stream.Generate(stream.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 1500, Rivals: true})
+	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 1500, Rivals: true})
 	w.produce(records[:total/2])
 	a, b := w.startOn(pooled), w.startOn(pooled)
 	await(t, "half way", w.passed(int64(total/4)))

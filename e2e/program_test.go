@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"projector/e2e/process"
-	"projector/e2e/stream"
+	"projector/internal/testbank"
 )
 
 // program is one running projector.
@@ -21,7 +21,7 @@ func built(t testing.TB, secrets ...string) process.Binary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return process.Binary{Path: path, Secrets: append(secrets, stream.Marker)}
+	return process.Binary{Path: path, Secrets: append(secrets, testbank.Marker)}
 }
 
 func launch(t testing.TB, secrets, env []string, args ...string) *program {

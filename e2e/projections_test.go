@@ -11,27 +11,27 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"projector/e2e/journal"
+	"projector/internal/testbank"
 )
 
 // book is how a projection's table is read and what it must hold.
 type book struct {
 	projection string
-	query      string // key and row, as the journal writes them
-	want       func([]journal.Fact) map[string]string
+	query      string // key and row, as testbank writes them
+	want       func([]testbank.Record) map[string]string
 }
 
 var books = []book{
 	{"account_statement", `SELECT account_id || ' ' || version,
 		concat_ws(' ', event_id, event_type, coalesce(amount::text, '-'), currency,
 			to_char(occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), coalesce(correlation_id, '-'))
-		FROM account_statement`, journal.Statement},
-	{"daily_turnover", `SELECT day || ' ' || currency, concat_ws(' ', credited, debited, events) FROM daily_turnover`, journal.Turnover},
+		FROM account_statement`, testbank.Statement},
+	{"daily_turnover", `SELECT day || ' ' || currency, concat_ws(' ', credited, debited, events) FROM daily_turnover`, testbank.Turnover},
 }
 
-// differs is a check for await: the table holds what the producer's book says.
-func (w *world) differs(b book, facts []journal.Fact) func() string {
-	want := b.want(facts)
+// differs is a check for await: the table holds what the records come to.
+func (w *world) differs(b book, records []testbank.Record) func() string {
+	want := b.want(records)
 	return func() string {
 		rows, err := w.db.Query(w.t.Context(), b.query)
 		if err != nil {
@@ -90,18 +90,18 @@ func (p *program) consumed(n int64) func() string {
 	}
 }
 
-// TestProjectionsEqualTheProducersJournal delivers a producer's book with copies and
-// ranges of copies, to replicas that come, go and are killed, then reads everything
+// TestProjectionsEqualTheOracle delivers a stream with copies and ranges of copies, to replicas that come, go and are killed, then reads everything
 // again, as the same group and as another.
-func TestProjectionsEqualTheProducersJournal(t *testing.T) {
+func TestProjectionsEqualTheOracle(t *testing.T) {
 	for _, b := range books {
 		t.Run(b.projection, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, 4)
 			w.slowWrites(5 * time.Millisecond)
 			n := seed(t)
-			facts := journal.Write(n, scaled(15_000), 500)
-			records := journal.Deliver(n, facts, w.partitions)
+			records := testbank.Generate(testbank.Options{
+				Seed: n, Records: scaled(24_000), Partitions: w.partitions, Accounts: 500, Clean: true, Ranges: true,
+			})
 			total := int64(len(records))
 			finish := w.feed(records, len(records)/300, 25*time.Millisecond)
 			choose := "--projection=" + b.projection
@@ -119,7 +119,7 @@ func TestProjectionsEqualTheProducersJournal(t *testing.T) {
 			second.terminate()
 			finish()
 			await(t, "every record consumed", w.arrived)
-			await(t, "the table is the journal's", w.differs(b, facts))
+			await(t, "the table is the oracle's", w.differs(b, records))
 			third.terminate()
 			w.atRest()
 
@@ -132,7 +132,7 @@ func TestProjectionsEqualTheProducersJournal(t *testing.T) {
 			await(t, "ready", beside.Answers("/readyz", 200, ""))
 			again.terminate()
 			beside.terminate()
-			if wrong := w.differs(b, facts)(); wrong != "" {
+			if wrong := w.differs(b, records)(); wrong != "" {
 				t.Error(wrong)
 			}
 		})

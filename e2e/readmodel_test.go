@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"projector/e2e/judge"
-	"projector/e2e/oracle"
+	"projector/internal/testbank"
+	"projector/internal/testbank/compare"
 )
 
 // positions are the group's rows in projector_position.
@@ -34,13 +34,13 @@ func (w *world) arrived() string {
 }
 
 // rows is the read model as people see it.
-func (w *world) rows() map[string]oracle.Row {
+func (w *world) rows() map[string]testbank.Row {
 	w.t.Helper()
-	return must(judge.Rows(w.t.Context(), w.db))(w.t)
+	return must(compare.Rows(w.t.Context(), w.db, ""))(w.t)
 }
 
 // differences is a check for await: the read model is the oracle's.
-func (w *world) differences(o *oracle.Oracle) string { return judge.Differences(w.rows(), o) }
+func (w *world) differences(o *testbank.Oracle) string { return compare.Differences(w.rows(), o) }
 
 // physical is where and by whom each row of account_balance was written.
 func (w *world) physical() map[string]string {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"projector/e2e/stream"
+	"projector/internal/testbank"
 )
 
 // rebuilt is what `rebuild` says.
@@ -20,7 +20,7 @@ func (w *world) rebuild(more ...string) rebuilt {
 	w.t.Helper()
 	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0]}
 	args := append([]string{
-		"rebuild", "--topic=" + w.topic, "--group=" + w.group, "--ignore-event-types=" + stream.IgnoredType, "--output=json",
+		"rebuild", "--topic=" + w.topic, "--group=" + w.group, "--ignore-event-types=" + testbank.IgnoredType, "--output=json",
 	}, more...)
 	status, stdout, stderr := once(w.t, env, args...)
 	if status != 0 {
@@ -39,7 +39,7 @@ func TestRebuildBesideALiveConsumer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4)
 	w.audit()
-	records := stream.Generate(stream.Options{
+	records := testbank.Generate(testbank.Options{
 		Seed: seed(t), Records: scaled(30_000), Partitions: w.partitions, Accounts: scaled(1500),
 	})
 	half, rest := len(records)/2, len(records)*9/10

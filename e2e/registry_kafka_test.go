@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"projector/e2e/judge"
-	"projector/e2e/stream"
 	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
+	"projector/internal/testbank/compare"
 )
 
 // registered is a real schema registry, and what two kinds of producers have given it.
@@ -37,10 +37,10 @@ func TestRealSchemaRegistry(t *testing.T) {
 // and all comes right by itself.
 func (r *registered) away(t *testing.T) {
 	w := newWorld(t, 3)
-	records := stream.Generate(stream.Options{Seed: seed(t), Records: scaled(6_000), Partitions: w.partitions, Accounts: 200, Rivals: true})
+	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: scaled(6_000), Partitions: w.partitions, Accounts: 200, Rivals: true})
 	middle := len(records) / 2
 	first, plainFirst := dialect{write: r.maps.write}.speak(records[:middle])
-	second, plainSecond := dialect{write: func(record *stream.Record, n int, fields map[string]any) {
+	second, plainSecond := dialect{write: func(record *testbank.Record, n int, fields map[string]any) {
 		if record.Partition == 2 {
 			r.records.write(record, n, fields)
 		} else {
@@ -62,7 +62,7 @@ func (r *registered) away(t *testing.T) {
 	}
 	env := []string{
 		"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0], "KAFKA_TOPIC=" + w.topic, "EVENT_FORMAT=avro",
-		"SCHEMA_REGISTRY_URL=" + r.URL(), "IGNORE_EVENT_TYPES=" + stream.IgnoredType,
+		"SCHEMA_REGISTRY_URL=" + r.URL(), "IGNORE_EVENT_TYPES=" + testbank.IgnoredType,
 	}
 	if status, _, errOut := once(t, env, "dlq", "list", "--output=json"); status != 1 || !strings.Contains(errOut, "schema registry") {
 		t.Errorf("dlq list without the registry: status %d\n%s", status, errOut)
@@ -71,11 +71,11 @@ func (r *registered) away(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := w.judgedAs(slices.Concat(plainFirst, plainSecond))
-	w.exact(o, judge.ExactlyOnce)
+	w.exact(o, compare.ExactlyOnce)
 	w.conserved(p, o)
 	await(t, "readiness", p.answers("/readyz", 200, ""))
-	if status, out, errOut := once(t, env, "dlq", "list", "--output=json"); status != 0 || strings.Count(out, "\n") != len(o.Letters) {
-		t.Errorf("dlq list: status %d, %d of %d dead letters\n%s", status, strings.Count(out, "\n"), len(o.Letters), errOut)
+	if status, out, errOut := once(t, env, "dlq", "list", "--output=json"); status != 0 || strings.Count(out, "\n") != len(o.DeadLetters) {
+		t.Errorf("dlq list: status %d, %d of %d dead letters\n%s", status, strings.Count(out, "\n"), len(o.DeadLetters), errOut)
 	}
 	p.terminate()
 	w.atRest()
@@ -96,17 +96,17 @@ func (w *world) arrivedAt(partitions ...int32) string {
 // schema, and values without one, are dead letters.
 func (r *registered) unknown(t *testing.T) {
 	w := newWorld(t, 2)
-	spoken, plain := dialect{write: r.proto.write}.speak(stream.Generate(stream.Options{
+	spoken, plain := dialect{write: r.proto.write}.speak(testbank.Generate(testbank.Options{
 		Seed: seed(t), Records: scaled(3_000), Partitions: w.partitions, Accounts: 100, Rivals: true,
 	}))
 	for i, value := range []string{"\x00\x00\x00\xff\xff\x00", "\x00\x01", "{}", "\x01\x00\x00\x00\x01\x00"} {
-		spoken = append(spoken, stream.Record{Key: []byte("junk"), Value: []byte(value), Partition: int32(i) % 2})
-		plain = append(plain, stream.Record{Key: []byte("junk"), Value: []byte("no event"), Partition: int32(i) % 2})
+		spoken = append(spoken, testbank.Record{Key: []byte("junk"), Value: []byte(value), Partition: int32(i) % 2})
+		plain = append(plain, testbank.Record{Key: []byte("junk"), Value: []byte("no event"), Partition: int32(i) % 2})
 	}
 	w.produce(spoken)
 	o := w.judgedAs(plain)
 	p := w.start("--format=protobuf", "--schema-registry-url="+r.URL())
-	w.exact(o, judge.ExactlyOnce)
+	w.exact(o, compare.ExactlyOnce)
 	w.conserved(p, o)
 	p.terminate()
 	w.atRest()

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"projector/e2e/stream"
+	"projector/internal/testbank"
 )
 
 // TestReplicasComeAndGo moves partitions between up to three instances while
@@ -15,7 +15,7 @@ func TestReplicasComeAndGo(t *testing.T) {
 	w.audit()
 	w.slowWrites(5 * time.Millisecond)
 	total := scaled(20_000)
-	finish := w.feed(stream.Generate(stream.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 400}), total/400, 25*time.Millisecond)
+	finish := w.feed(testbank.Generate(testbank.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 400}), total/400, 25*time.Millisecond)
 	a := w.start()
 	await(t, "the first alone", w.passed(int64(total/10)))
 	b := w.start()

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"projector/e2e/stream"
+	"projector/internal/testbank"
 )
 
 var tables = []string{"account_balance", "projector_position", "parked_event", "park_overflow"}
@@ -64,7 +64,7 @@ func TestOlderBackupRestored(t *testing.T) {
 			w := newWorld(t, 4)
 			w.slowWrites(5 * time.Millisecond)
 			total := scaled(12_000)
-			finish := w.feed(stream.Generate(stream.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 300}), total/150, 25*time.Millisecond)
+			finish := w.feed(testbank.Generate(testbank.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 300}), total/150, 25*time.Millisecond)
 			p := w.start()
 			await(t, "the time of the backup", w.passed(int64(total/4)))
 			w.backup()

@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"projector/e2e/stream"
 	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
 )
 
 // rolesPassword is that of every user of newRoles.
@@ -172,7 +172,7 @@ func TestRoles(t *testing.T) {
 		}
 	}
 	r.exec("UPDATE account_balance SET balance = balance + 1")
-	rebuild := []string{"rebuild", topic, group, "--ignore-event-types=" + stream.IgnoredType, "--yes"}
+	rebuild := []string{"rebuild", topic, group, "--ignore-event-types=" + testbank.IgnoredType, "--yes"}
 	if status, stderr := r.as("bank_operator", rebuild...); status != 1 || !strings.Contains(stderr, "42501") {
 		t.Errorf("operator: rebuild: exit status %d: %s", status, stderr)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"projector/e2e/stream"
+	"projector/internal/testbank"
 )
 
 // schemaStore registers schemas as producers do.
@@ -115,7 +115,7 @@ func dataOf(fields map[string]any) map[string]any {
 	return map[string]any{"amount": typed(data["amount"]), "currency": typed(data["currency"])}
 }
 
-func (w avroWriter) write(r *stream.Record, n int, fields map[string]any) {
+func (w avroWriter) write(r *testbank.Record, n int, fields map[string]any) {
 	record := map[string]any{}
 	for _, name := range []string{"eventId", "eventType", "accountId", "version", "occurredAt", "correlationId"} {
 		record[name] = typed(fields[name])
@@ -180,7 +180,7 @@ func newProtoWriter(s *schemaStore) protoWriter {
 	}})}
 }
 
-func (w protoWriter) write(r *stream.Record, _ int, fields map[string]any) {
+func (w protoWriter) write(r *testbank.Record, _ int, fields map[string]any) {
 	var body []byte
 	add := func(n protowire.Number, v any) {
 		if text, is := v.(string); is {

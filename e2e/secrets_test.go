@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"projector/e2e/stream"
 	"projector/internal/devstack"
+	"projector/internal/testbank"
 )
 
 // secretFolder is a mounted secret as Kubernetes keeps it: the files are symlinks into
@@ -76,7 +76,7 @@ func issue(t testing.TB, authority *devstack.Authority, name string, hosts ...st
 }
 
 // opened is the first event of an account.
-func opened(account string) stream.Record {
-	return stream.Record{Key: []byte(account), Value: fmt.Appendf(nil, `{"eventId":"open-%[1]s","eventType":"AccountOpened",`+
+func opened(account string) testbank.Record {
+	return testbank.Record{Key: []byte(account), Value: fmt.Appendf(nil, `{"eventId":"open-%[1]s","eventType":"AccountOpened",`+
 		`"accountId":%[1]q,"version":1,"occurredAt":"2026-01-01T00:00:00Z","data":{"currency":"EUR"}}`, account)}
 }

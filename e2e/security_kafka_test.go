@@ -11,9 +11,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"projector/e2e/stream"
 	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
 )
 
 // secured is a world on a cluster that asks who is there.
@@ -218,7 +218,7 @@ func (s *secured) rotation(p *program) {
 	const renewed = "renewed-horse-battery"
 	s.setPassword(renewed)
 	await(s.t, "refused", p.answers("/readyz", 503, "SASL_AUTHENTICATION_FAILED"))
-	s.produce([]stream.Record{opened("rotated")})
+	s.produce([]testbank.Record{opened("rotated")})
 	s.files.swap(map[string]string{"scram": renewed})
 	s.exact(s.judged(), exactlyOnce)
 	await(s.t, "ready with all permissions and the new password", p.answers("/readyz", 200, ""))

@@ -10,15 +10,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"projector/e2e/stream"
 	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
 )
 
 // few is a stream for tests that are about something else.
-func (w *world) few() []stream.Record {
+func (w *world) few() []testbank.Record {
 	w.t.Helper()
-	return stream.Generate(stream.Options{Seed: seed(w.t), Records: 400, Partitions: w.partitions, Accounts: 40})
+	return testbank.Generate(testbank.Options{Seed: seed(w.t), Records: 400, Partitions: w.partitions, Accounts: 40})
 }
 
 // waits expects the program to stay alive and unready, and to say why.
@@ -109,7 +109,7 @@ func TestMissingGrants(t *testing.T) {
 	w.exec("REVOKE UPDATE ON account_balance FROM " + quoted(role))
 	within(t, 10*time.Second, "an idle instance without a grant is unready", p.answers("/readyz", 503, "account_balance"))
 	sent := w.ends(w.topic)
-	w.produce([]stream.Record{{Key: []byte("new"), Value: []byte(`{"eventId":"e","eventType":"AccountOpened","accountId":"new","version":1,"occurredAt":"2026-01-01T00:00:00Z","data":{"currency":"EUR"}}`)}})
+	w.produce([]testbank.Record{{Key: []byte("new"), Value: []byte(`{"eventId":"e","eventType":"AccountOpened","accountId":"new","version":1,"occurredAt":"2026-01-01T00:00:00Z","data":{"currency":"EUR"}}`)}})
 	await(t, "the record is retried", w.retrying(p))
 	if at := w.positions(); at[0] != sent[0] {
 		t.Errorf("position %v has passed what was not written", at)

@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"projector/e2e/judge"
+	"projector/internal/testbank/compare"
 )
 
 // TestTimestampsBeyondTheCalendar sends what a producer sends that takes nanoseconds
@@ -43,7 +43,7 @@ func TestTimestampsBeyondTheCalendar(t *testing.T) {
 	await(t, "every record consumed", w.arrived)
 	p.terminate()
 	for _, letter := range w.read(w.dlq) {
-		f := judge.Split(letter)
+		f := compare.Split(letter)
 		if got := f.Added["errors.timestamp"]; got != want[f.Added["errors.account_id"]] {
 			t.Errorf("%s: the dead letter says %s, want %s", f.Added["errors.account_id"], got, want[f.Added["errors.account_id"]])
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 
-	"projector/e2e/stream"
 	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
 )
 
 // startTraced runs a projector that sends spans to url, with more of the environment.
@@ -129,7 +129,7 @@ func (w *world) letterHeaders(t testing.TB) []kgo.RecordHeader {
 // the read model and the dead letters are the oracle's, to the byte.
 func TestTracingChangesNothing(t *testing.T) {
 	w, spans := newWorld(t, 3), devtest.Spans(t)
-	w.produce(stream.Generate(stream.Options{
+	w.produce(testbank.Generate(testbank.Options{
 		Seed: seed(t), Records: scaled(15_000), Partitions: w.partitions, Accounts: 500, Rivals: true, Transactions: true,
 	}))
 	o := w.judged()
@@ -141,7 +141,7 @@ func TestTracingChangesNothing(t *testing.T) {
 	if len(spans.Raw()) == 0 { // of which spans there is no room for, nobody knows
 		t.Error("nothing was traced")
 	}
-	if bytes.Contains(spans.Raw(), []byte(stream.Marker)) {
+	if bytes.Contains(spans.Raw(), []byte(testbank.Marker)) {
 		t.Error("a span tells a payload")
 	}
 }
@@ -157,7 +157,7 @@ func TestReceiverOfSpansAway(t *testing.T) {
 	for name, address := range map[string]string{"gone": "127.0.0.1:1", "silent": silent.Addr().String()} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 3)
-			w.produce(stream.Generate(stream.Options{Seed: seed(t), Records: 3000, Partitions: w.partitions, Accounts: 100}))
+			w.produce(testbank.Generate(testbank.Options{Seed: seed(t), Records: 3000, Partitions: w.partitions, Accounts: 100}))
 			o := w.judged()
 			p := w.startTraced("http://"+address, "TRACING=otlp", "OTEL_TRACES_SAMPLER=parentbased_always_on")
 			w.exact(o, exactlyOnce)

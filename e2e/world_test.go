@@ -12,8 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"projector/e2e/stream"
 	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
 )
 
 // world is what one test has to itself: a topic, a group, a database.
@@ -70,7 +70,7 @@ func (w *world) client(opts ...kgo.Opt) *kgo.Client {
 func (w *world) flags(more ...string) []string {
 	return append([]string{
 		"run", "--topic=" + w.topic, "--group=" + w.group, "--listen=127.0.0.1:0", "--log-format=json",
-		"--retry-initial=200ms", "--retry-max=2s", "--ignore-event-types=" + stream.IgnoredType,
+		"--retry-initial=200ms", "--retry-max=2s", "--ignore-event-types=" + testbank.IgnoredType,
 	}, more...)
 }
 

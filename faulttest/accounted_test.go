@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	"projector/e2e/oracle"
 	"projector/e2e/wait"
+	"projector/internal/testbank"
 )
 
 // accounted expects the replicas' own counters to say, by partition, what the oracle
 // says became of the records, and to add up to all of them: consumed = applied +
 // duplicate + ignored + dead-lettered.
-func (s *scene) accounted(want map[int32]*oracle.Outcomes) {
+func (s *scene) accounted(want map[int32]*testbank.Outcomes) {
 	s.t.Helper()
 	ends := s.ends()
 	wait.Until(s.t, 10*time.Second, "every record is counted once", func() string {
@@ -34,9 +34,9 @@ func (s *scene) accounted(want map[int32]*oracle.Outcomes) {
 }
 
 // counted adds up what the replicas' metrics say, by partition.
-func (s *scene) counted() map[int32]oracle.Outcomes {
+func (s *scene) counted() map[int32]testbank.Outcomes {
 	s.t.Helper()
-	total := map[int32]oracle.Outcomes{}
+	total := map[int32]testbank.Outcomes{}
 	for _, r := range s.replicas {
 		samples := r.Metrics()
 		for p := range s.setting.partitions {

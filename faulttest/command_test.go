@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"projector/e2e/process"
-	"projector/e2e/stream"
+	"projector/internal/testbank"
 )
 
 // command is a command of the program, run beside the replicas as a person does.
@@ -19,9 +19,9 @@ type command struct {
 func (s *scene) command(args ...string) *command {
 	s.t.Helper()
 	c := &command{out: &bytes.Buffer{}}
-	binary := process.Binary{Path: must(projector())(s.t), Secrets: []string{s.password(), stream.Marker}, Stdout: c.out}
+	binary := process.Binary{Path: must(projector())(s.t), Secrets: []string{s.password(), testbank.Marker}, Stdout: c.out}
 	env := []string{"DATABASE_URL=" + s.url, "KAFKA_BROKERS=" + strings.Join(s.addrs, ",")}
 	c.Process = binary.Launch(s.t, env, append(args, "--topic="+s.reader.Topic, "--group="+s.reader.Group,
-		"--ignore-event-types="+stream.IgnoredType, "--output=json")...)
+		"--ignore-event-types="+testbank.IgnoredType, "--output=json")...)
 	return c
 }

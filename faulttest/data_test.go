@@ -10,11 +10,10 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"projector/e2e/oracle"
-	"projector/e2e/stream"
 	"projector/e2e/wait"
 	"projector/faulttest/journal"
 	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
 )
 
 // badData are records that are hard to swallow.
@@ -60,9 +59,9 @@ func poisonPlaced(s *scene) (hits int) {
 	const accounts = 40
 	s.producer = s.another(kgo.ProducerLinger(50 * time.Millisecond)) // a batch for each Send
 	send := func(values []string) {
-		records := make([]stream.Record, len(values))
+		records := make([]testbank.Record, len(values))
 		for i, v := range values {
-			records[i] = stream.Record{Key: fmt.Appendf(nil, "a%d", i), Value: []byte(v)}
+			records[i] = testbank.Record{Key: fmt.Appendf(nil, "a%d", i), Value: []byte(v)}
 		}
 		check(s.t, s.producer.Send(s.t.Context(), records))
 		s.await("the batch is consumed", s.arrived)
@@ -117,9 +116,9 @@ func largeRecords(s *scene) (hits int) {
 	note := func(value string) []byte {
 		return bytes.Replace([]byte(value), []byte(`"data"`), fmt.Appendf(nil, `"note":%q,"data"`, filler), 1)
 	}
-	var records []stream.Record
+	var records []testbank.Record
 	add := func(value []byte) {
-		records = append(records, stream.Record{Partition: int32(len(records) % 2), Key: []byte("large"), Value: value})
+		records = append(records, testbank.Record{Partition: int32(len(records) % 2), Key: []byte("large"), Value: value})
 		hits++
 	}
 	for i := range 12 {
@@ -137,7 +136,7 @@ func largeRecords(s *scene) (hits int) {
 func TestBatchesBeyondTheBound(t *testing.T) {
 	const size = 80 << 20
 	kafka := broker(t)
-	giant := append(bytes.Repeat([]byte(" "), size), `{"eventType":"`+stream.IgnoredType+`"}`...)
+	giant := append(bytes.Repeat([]byte(" "), size), `{"eventType":"`+testbank.IgnoredType+`"}`...)
 	for name, codec := range map[string]kgo.CompressionCodec{
 		"decompression bomb":                kgo.GzipCompression(),
 		"record beyond the client's limits": kgo.NoCompression(),
@@ -160,8 +159,8 @@ func beyondTheBound(t *testing.T, kafka devtest.Cluster, name string, giant []by
 	record := &kgo.Record{Topic: s.reader.Topic, Partition: 1, Value: giant}
 	check(t, client.ProduceSync(t.Context(), record).FirstErr())
 	// The oracle need not read it to know that it means nothing.
-	check(t, s.producer.Note(&oracle.Record{
-		Partition: 1, Offset: record.Offset, Timestamp: record.Timestamp.UnixMilli(), Value: []byte(`{"eventType":"` + stream.IgnoredType + `"}`),
+	check(t, s.producer.Note(&testbank.Record{
+		Partition: 1, Offset: record.Offset, Timestamp: record.Timestamp.UnixMilli(), Value: []byte(`{"eventType":"` + testbank.IgnoredType + `"}`),
 	}))
 	began := time.Now()
 	wait.Until(t, 30*time.Second, "unready with the reason", r.Answers("/readyz", 503, "--max-batch-bytes"))

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"projector/e2e/stream"
 	"projector/faulttest/journal"
+	"projector/internal/testbank"
 )
 
 // feed produces a stream at a steady pace while something happens to its consumers.
@@ -34,19 +34,19 @@ func (s *scene) startFeed() {
 }
 
 // chunkOf is how many records a tick sends if all are to take that long.
-func chunkOf(records []stream.Record, during time.Duration) int {
+func chunkOf(records []testbank.Record, during time.Duration) int {
 	return max(1, len(records)/max(1, int(during/feedEvery)))
 }
 
 // feedBeside begins to produce more records, beside the scene's stream.
-func (s *scene) feedBeside(records []stream.Record, chunk int) *feed {
+func (s *scene) feedBeside(records []testbank.Record, chunk int) *feed {
 	f := &feed{t: s.t, hurry: make(chan struct{}), done: make(chan error, 1)}
 	go f.run(s.producer, records, chunk)
 	return f
 }
 
 // doubled sends each piece of a stream again behind itself.
-func doubled(records []stream.Record, chunk int) (twice []stream.Record) {
+func doubled(records []testbank.Record, chunk int) (twice []testbank.Record) {
 	for i := 0; i < len(records); i += chunk {
 		piece := records[i:min(i+chunk, len(records))]
 		twice = append(append(twice, piece...), piece...)
@@ -54,7 +54,7 @@ func doubled(records []stream.Record, chunk int) (twice []stream.Record) {
 	return twice
 }
 
-func (f *feed) run(to *journal.Producer, rest []stream.Record, chunk int) {
+func (f *feed) run(to *journal.Producer, rest []testbank.Record, chunk int) {
 	tick := time.NewTicker(feedEvery)
 	defer tick.Stop()
 	for len(rest) > 0 {
@@ -94,12 +94,12 @@ func (f *feed) finish() {
 }
 
 // newcomers are accounts with one event each, spread over the partitions.
-func (s *scene) newcomers(n int) []stream.Record {
+func (s *scene) newcomers(n int) []testbank.Record {
 	prefix := fmt.Sprintf("new-%x-", s.rnd.Uint32())
-	records := make([]stream.Record, n)
+	records := make([]testbank.Record, n)
 	for i := range records {
 		id := fmt.Sprint(prefix, i)
-		records[i] = stream.Record{
+		records[i] = testbank.Record{
 			Partition: int32(i) % s.setting.partitions, Key: []byte(id), Value: []byte(event(id, 1, "FundsCredited", good)),
 		}
 	}
@@ -107,7 +107,7 @@ func (s *scene) newcomers(n int) []stream.Record {
 }
 
 // sendAndAwait produces records and waits until they are consumed.
-func (s *scene) sendAndAwait(records []stream.Record) {
+func (s *scene) sendAndAwait(records []testbank.Record) {
 	s.t.Helper()
 	check(s.t, s.producer.Send(s.t.Context(), records))
 	ends := s.ends()

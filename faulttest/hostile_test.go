@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"projector/e2e/stream"
 	"projector/e2e/wait"
+	"projector/internal/testbank"
 )
 
 // TestHostileRecords sends random records through the whole path: a tenth of them
@@ -31,12 +31,12 @@ func TestHostileRecords(t *testing.T) {
 	const chunk = 20_000
 	broken := 0
 	for sent := 0; sent < total; sent += chunk {
-		records := stream.Generate(stream.Options{
+		records := testbank.Generate(testbank.Options{
 			Seed: s.seed + uint64(sent), Records: min(chunk, total-sent), Partitions: 6, Accounts: 4000, Prefix: fmt.Sprint(sent, "-"), Scattered: true, Rivals: true,
 		})
 		for i := range records {
 			if s.rnd.IntN(10) == 0 {
-				stream.Break(s.rnd, &records[i])
+				testbank.Break(s.rnd, &records[i])
 				broken++
 			}
 		}

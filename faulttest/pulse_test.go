@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"projector/e2e/judge"
+	"projector/internal/testbank/compare"
 )
 
 // pulse looks from outside whether every partition that has records moves, and whether
@@ -70,7 +70,7 @@ func (p *pulse) run(ctx context.Context) {
 
 // look asks Kafka first: what a partition has consumed since can only hide nothing.
 func (p *pulse) look(ctx context.Context) {
-	ends, err := judge.Ends(ctx, p.s.admin, p.s.reader.Topic)
+	ends, err := compare.Ends(ctx, p.s.admin, p.s.reader.Topic)
 	if err != nil {
 		return // seen in blind, if it lasts
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"projector/e2e/stream"
 	"projector/e2e/wait"
+	"projector/internal/testbank"
 )
 
 // A repair may keep a partition from its records for so long.
@@ -34,7 +34,7 @@ func replays() []fault {
 
 // early are accounts with three events, of which the third comes before the second.
 // Three of four are in partition 0.
-func (s *scene) early(accounts int) (names []string, records []stream.Record) {
+func (s *scene) early(accounts int) (names []string, records []testbank.Record) {
 	prefix := fmt.Sprintf("early-%x-", s.rnd.Uint32())
 	for i := range accounts {
 		id := fmt.Sprint(prefix, i)
@@ -54,8 +54,8 @@ func mostly0(i int) int {
 	return i / 4
 }
 
-func (s *scene) credit(number int, account string, version int) stream.Record {
-	return stream.Record{
+func (s *scene) credit(number int, account string, version int) testbank.Record {
+	return testbank.Record{
 		Partition: int32(number) % s.setting.partitions, Key: []byte(account), Value: []byte(event(account, version, "FundsCredited", good)),
 	}
 }
@@ -78,7 +78,7 @@ func replayMany(s *scene) int {
 	names, records := s.early(sized(40_000, 10_000, 3000))
 	s.sendAndAwait(records)
 	s.ready()
-	var same []stream.Record
+	var same []testbank.Record
 	for _, i := range s.rnd.Perm(len(names)) {
 		same = append(same, s.credit(mostly0(i), names[i], 3), s.credit(mostly0(i), names[i], 4))
 	}
@@ -102,7 +102,7 @@ func replayLongQueue(s *scene) (applied int) {
 	s.proxy.Slow(5*time.Millisecond, 64<<20)
 	for i := range 2 {
 		account := fmt.Sprintf("queue-%x", s.rnd.Uint32())
-		records := []stream.Record{s.credit(i, account, 1)}
+		records := []testbank.Record{s.credit(i, account, 1)}
 		for version := range parked {
 			records = append(records, s.credit(i, account, 4+version))
 		}
@@ -132,7 +132,7 @@ func TestReplayBesideALaggingConsumer(t *testing.T) {
 	s.sendAndAwait(records)
 	r.Terminate()
 	s.remove(r)
-	check(t, s.producer.Send(t.Context(), stream.Generate(stream.Options{
+	check(t, s.producer.Send(t.Context(), testbank.Generate(testbank.Options{
 		Seed: s.seed, Records: sized(500_000, 200_000, 0), Partitions: s.setting.partitions, Accounts: 20_000, Clean: true,
 	})))
 	began := time.Now()

@@ -17,7 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/e2e/process"
-	"projector/e2e/stream"
+	"projector/internal/testbank"
 )
 
 // replica is one running projector.
@@ -29,7 +29,7 @@ type replica struct {
 // launch runs one more replica, with failpoints armed if any are given.
 func (s *scene) launch(failpoints string, more ...string) *replica {
 	s.t.Helper()
-	binary := process.Binary{Path: must(projector())(s.t), Secrets: []string{s.password(), stream.Marker}}
+	binary := process.Binary{Path: must(projector())(s.t), Secrets: []string{s.password(), testbank.Marker}}
 	r := &replica{hits: filepath.Join(s.t.TempDir(), "hits")}
 	env := []string{
 		"DATABASE_URL=" + s.through, "KAFKA_BROKERS=" + strings.Join(s.addrs, ","),
@@ -37,7 +37,7 @@ func (s *scene) launch(failpoints string, more ...string) *replica {
 	}
 	flags := slices.Concat([]string{
 		"run", "--topic=" + s.reader.Topic, "--group=" + s.reader.Group, "--listen=127.0.0.1:0", "--log-format=json",
-		"--retry-initial=100ms", "--retry-max=2s", "--ignore-event-types=" + stream.IgnoredType,
+		"--retry-initial=100ms", "--retry-max=2s", "--ignore-event-types=" + testbank.IgnoredType,
 		"--session-timeout=" + s.setting.session,
 	}, s.setting.flags, more)
 	r.Process = binary.Launch(s.t, env, flags...)

@@ -9,9 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"projector/e2e/oracle"
-	"projector/e2e/stream"
 	"projector/e2e/wait"
+	"projector/internal/testbank"
 )
 
 // TestRetentionOvertakes has Kafka delete records that nobody has consumed yet. Their
@@ -57,12 +56,12 @@ func (s *scene) produceTheLost(partition int32, n int) (end int64) {
 	defer client.Close()
 	batch := make([]*kgo.Record, n)
 	for i := range batch {
-		batch[i] = &kgo.Record{Topic: s.reader.Topic, Partition: partition, Value: []byte("lost " + stream.Marker)}
+		batch[i] = &kgo.Record{Topic: s.reader.Topic, Partition: partition, Value: []byte("lost " + testbank.Marker)}
 	}
 	check(s.t, client.ProduceSync(s.t.Context(), batch...).FirstErr())
 	for _, r := range batch {
-		check(s.t, s.producer.Note(&oracle.Record{
-			Partition: partition, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Value: []byte(`{"eventType":"` + stream.IgnoredType + `"}`),
+		check(s.t, s.producer.Note(&testbank.Record{
+			Partition: partition, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Value: []byte(`{"eventType":"` + testbank.IgnoredType + `"}`),
 		}))
 	}
 	return batch[n-1].Offset + 1

@@ -19,13 +19,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"projector/e2e/judge"
-	"projector/e2e/stream"
 	"projector/e2e/wait"
 	"projector/faulttest/journal"
 	"projector/faulttest/pgproxy"
 	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
+	"projector/internal/testbank/compare"
 )
 
 // patience is how long anything may take that is not timed by a fault itself.
@@ -39,7 +39,7 @@ type scene struct {
 	setting setting
 
 	addrs  []string
-	reader judge.Reader
+	reader compare.Reader
 	dlq    string
 	admin  *kadm.Client
 	kafka  *kgo.Client
@@ -117,7 +117,7 @@ func newScene(t testing.TB, brokers devtest.Cluster, set setting) *scene {
 	t.Cleanup(s.kafka.Close)
 	s.admin = kadm.NewClient(s.kafka)
 	topic := devtest.Topic(t, s.addrs, s.setting.partitions)
-	s.reader = judge.Reader{Topic: topic, Group: topic + "-group", Projection: "account_balance"}
+	s.reader = compare.Reader{Topic: topic, Group: topic + "-group", Projection: "account_balance"}
 	s.dlq = topic + ".dlq"
 	for name, value := range s.setting.topic {
 		_, err := s.admin.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: name, Value: value}}, topic)
@@ -209,7 +209,7 @@ func (s *scene) positions() map[int32]int64 {
 
 func (s *scene) ends() map[int32]int64 {
 	s.t.Helper()
-	return must(judge.Ends(s.t.Context(), s.admin, s.reader.Topic))(s.t)
+	return must(compare.Ends(s.t.Context(), s.admin, s.reader.Topic))(s.t)
 }
 
 // arrived is a check: every partition is consumed to its end.
@@ -284,17 +284,17 @@ func seed(t testing.TB) uint64 {
 }
 
 // records is the scene's stream.
-func (s *scene) records() []stream.Record {
-	records := stream.Generate(stream.Options{
+func (s *scene) records() []testbank.Record {
+	records := testbank.Generate(testbank.Options{
 		Seed: s.seed, Records: s.setting.records, Partitions: s.setting.partitions, Accounts: max(40, s.setting.records/50), Clean: s.setting.clean,
 	})
 	if !s.setting.clean {
 		return records
 	}
-	var mixed []stream.Record
+	var mixed []testbank.Record
 	for i, r := range records {
 		if mixed = append(mixed, r); i%50 == 10 {
-			mixed = append(mixed, stream.Record{Partition: 0, Key: []byte("nobody"), Value: []byte("poison " + stream.Marker)})
+			mixed = append(mixed, testbank.Record{Partition: 0, Key: []byte("nobody"), Value: []byte("poison " + testbank.Marker)})
 		}
 	}
 	return mixed

@@ -12,10 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"projector/e2e/oracle"
-	"projector/e2e/stream"
 	"projector/e2e/wait"
 	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
 )
 
 // fault is something that breaks in the middle of a stream.
@@ -162,11 +161,11 @@ func report(f figure) {
 
 // verdict is what the oracle prints.
 type verdict struct {
-	Records  int                        `json:"records"`
-	Letters  int                        `json:"dead_letters"`
-	Repeats  int                        `json:"repeated_dead_letters"`
-	Outcomes map[int32]*oracle.Outcomes `json:"outcomes"`
-	Wrong    []string                   `json:"wrong"`
+	Records  int                          `json:"records"`
+	Letters  int                          `json:"dead_letters"`
+	Repeats  int                          `json:"repeated_dead_letters"`
+	Outcomes map[int32]*testbank.Outcomes `json:"outcomes"`
+	Wrong    []string                     `json:"wrong"`
 }
 
 // judge asks the oracle.
@@ -176,7 +175,7 @@ func (s *scene) judge(more ...string) verdict {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, must(theOracle())(s.t), append([]string{
 		"--journal=" + s.path, "--database-url=" + s.url, "--brokers=" + strings.Join(s.addrs, ","), "--topic=" + s.reader.Topic,
-		"--group=" + s.reader.Group, "--dlq-topic=" + s.dlq, "--ignore-event-types=" + stream.IgnoredType, "--audited",
+		"--group=" + s.reader.Group, "--dlq-topic=" + s.dlq, "--ignore-event-types=" + testbank.IgnoredType, "--audited",
 	}, more...)...)
 	var complaint strings.Builder
 	cmd.Stderr = &complaint

@@ -12,13 +12,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"projector/e2e/judge"
+	"projector/internal/testbank/compare"
 )
 
 // watcher looks all the time whether an offset is committed that is not durable, and
 // how much memory the replicas take.
 type watcher struct {
-	reader judge.Reader
+	reader compare.Reader
 	admin  *kadm.Client
 	stop   context.CancelFunc
 	ended  sync.WaitGroup

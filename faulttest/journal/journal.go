@@ -15,8 +15,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"projector/e2e/oracle"
-	"projector/e2e/stream"
+	"projector/internal/testbank"
+	"projector/internal/testbank/compare"
 )
 
 // Producer produces to one topic. Safe for concurrent use: the records of one Send
@@ -51,7 +51,7 @@ func Open(path, topic string, seeds []string, more ...kgo.Opt) (*Producer, error
 
 // Send produces records in order and returns when all are acknowledged and in the
 // journal.
-func (p *Producer) Send(ctx context.Context, records []stream.Record) error {
+func (p *Producer) Send(ctx context.Context, records []testbank.Record) error {
 	for i := range records {
 		r := &records[i]
 		record := &kgo.Record{Topic: p.topic, Partition: r.Partition, Key: r.Key, Value: r.Value}
@@ -76,17 +76,11 @@ func (p *Producer) acknowledged(r *kgo.Record, err error) {
 		p.err = errors.Join(p.err, fmt.Errorf("produce: %w", err))
 		return
 	}
-	entry := oracle.Record{
-		Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,
-	}
-	for _, h := range r.Headers {
-		entry.Headers = append(entry.Headers, oracle.Header{Key: h.Key, Value: h.Value})
-	}
-	p.err = errors.Join(p.err, p.write(&entry))
+	p.err = errors.Join(p.err, p.write(new(compare.FromKafka(r))))
 	p.sent.Add(1)
 }
 
-func (p *Producer) write(entry *oracle.Record) error {
+func (p *Producer) write(entry *testbank.Record) error {
 	line, err := json.Marshal(lineOf(entry))
 	if err != nil {
 		return err
@@ -96,7 +90,7 @@ func (p *Producer) write(entry *oracle.Record) error {
 }
 
 // Note writes down a record that somebody else has produced.
-func (p *Producer) Note(entry *oracle.Record) error {
+func (p *Producer) Note(entry *testbank.Record) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return errors.Join(p.write(entry), p.to.Flush())
@@ -124,7 +118,7 @@ type line struct {
 	Headers   [][]byte `json:"h,omitempty"` // key and value in turn
 }
 
-func lineOf(r *oracle.Record) line {
+func lineOf(r *testbank.Record) line {
 	l := line{Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp, Key: r.Key, Value: r.Value}
 	for _, h := range r.Headers {
 		l.Headers = append(l.Headers, []byte(h.Key), h.Value)
@@ -132,22 +126,22 @@ func lineOf(r *oracle.Record) line {
 	return l
 }
 
-func (l line) record() oracle.Record {
-	r := oracle.Record{Partition: l.Partition, Offset: l.Offset, Timestamp: l.Timestamp, Key: l.Key, Value: l.Value}
+func (l line) record() testbank.Record {
+	r := testbank.Record{Partition: l.Partition, Offset: l.Offset, Timestamp: l.Timestamp, Key: l.Key, Value: l.Value}
 	for i := 0; i+1 < len(l.Headers); i += 2 {
-		r.Headers = append(r.Headers, oracle.Header{Key: string(l.Headers[i]), Value: l.Headers[i+1]})
+		r.Headers = append(r.Headers, testbank.Header{Key: string(l.Headers[i]), Value: l.Headers[i+1]})
 	}
 	return r
 }
 
 // Read answers what a journal has, in the order of the acknowledgements.
-func Read(path string) ([]oracle.Record, error) {
+func Read(path string) ([]testbank.Record, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
 	defer func() { _ = file.Close() }()
-	var records []oracle.Record
+	var records []testbank.Record
 	dec := json.NewDecoder(bufio.NewReaderSize(file, 1<<20))
 	for {
 		var l line
@@ -164,7 +158,7 @@ func Read(path string) ([]oracle.Record, error) {
 
 // Complete answers "" when the journal has every offset of every partition below
 // its end, once.
-func Complete(records []oracle.Record, ends map[int32]int64) string {
+func Complete(records []testbank.Record, ends map[int32]int64) string {
 	seen := map[int32]map[int64]bool{}
 	for i := range records {
 		r := &records[i]

@@ -4,10 +4,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"projector/e2e/stream"
 	"projector/faulttest/journal"
 	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
 )
 
 func TestMain(m *testing.M) { devtest.Main(m, nil) }
@@ -16,9 +16,9 @@ func TestJournalIsWhatTheBrokerHas(t *testing.T) {
 	fake := devtest.Fake(t, devstack.FakeOptions{})
 	topic := devtest.Topic(t, fake.Addrs(), 2)
 	path := filepath.Join(t.TempDir(), "journal")
-	sent := []stream.Record{
+	sent := []testbank.Record{
 		{Partition: 0, Key: []byte("k"), Value: nil},
-		{Partition: 1, Key: nil, Value: []byte{}, Headers: []stream.Header{{Key: "\xff not UTF-8"}, {Key: "bytes", Value: []byte{0xff, 0}}}},
+		{Partition: 1, Key: nil, Value: []byte{}, Headers: []testbank.Header{{Key: "\xff not UTF-8"}, {Key: "bytes", Value: []byte{0xff, 0}}}},
 		{Partition: 0, Key: []byte{}, Value: []byte("second")},
 	}
 	for range 2 { // the second goes on with the first one's journal

@@ -21,27 +21,27 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"projector/e2e/judge"
-	"projector/e2e/oracle"
 	"projector/faulttest/journal"
+	"projector/internal/testbank"
+	"projector/internal/testbank/compare"
 )
 
 // report is what is printed.
 type report struct {
-	Records  int                        `json:"records"`
-	Accounts int                        `json:"accounts"`
-	Letters  int                        `json:"dead_letters"`
-	Repeats  int                        `json:"repeated_dead_letters"`
-	Healed   int                        `json:"healed"`
-	Outcomes map[int32]*oracle.Outcomes `json:"outcomes"`
-	Wrong    []string                   `json:"wrong"`
+	Records  int                          `json:"records"`
+	Accounts int                          `json:"accounts"`
+	Letters  int                          `json:"dead_letters"`
+	Repeats  int                          `json:"repeated_dead_letters"`
+	Healed   int                          `json:"healed"`
+	Outcomes map[int32]*testbank.Outcomes `json:"outcomes"`
+	Wrong    []string                     `json:"wrong"`
 }
 
 // court is what the oracle is asked about.
 type court struct {
 	journal, database, brokers, dlq, ignore string
 
-	reader  judge.Reader
+	reader  compare.Reader
 	once    bool
 	audited bool
 	wait    time.Duration
@@ -86,13 +86,13 @@ func (c *court) judge(ctx context.Context) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := oracle.New(strings.FieldsFunc(c.ignore, func(r rune) bool { return r == ',' })...)
-	o.Judge(records)
+	o := testbank.New(strings.FieldsFunc(c.ignore, func(r rune) bool { return r == ',' })...)
+	o.Decide(records)
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for until := time.Now().Add(c.wait); ; <-tick.C {
 		found := &report{
-			Records: len(records), Accounts: len(o.Rows()), Letters: len(o.Letters), Healed: o.Healed, Outcomes: o.Outcomes,
+			Records: len(records), Accounts: len(o.Rows()), Letters: len(o.DeadLetters), Healed: o.Healed, Outcomes: o.Outcomes,
 			Wrong: []string{},
 		}
 		if err := c.compare(ctx, records, o, found); err != nil {
@@ -104,7 +104,7 @@ func (c *court) judge(ctx context.Context) (*report, error) {
 	}
 }
 
-func (c *court) compare(ctx context.Context, records []oracle.Record, o *oracle.Oracle, found *report) error {
+func (c *court) compare(ctx context.Context, records []testbank.Record, o *testbank.Oracle, found *report) error {
 	seeds := kgo.SeedBrokers(strings.Split(c.brokers, ",")...)
 	client, err := kgo.NewClient(seeds)
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *court) compare(ctx context.Context, records []oracle.Record, o *oracle.
 		}
 	}
 	admin := kadm.NewClient(client)
-	ends, err := judge.Ends(ctx, admin, c.reader.Topic)
+	ends, err := compare.Ends(ctx, admin, c.reader.Topic)
 	if err != nil {
 		return err
 	}
@@ -133,17 +133,17 @@ func (c *court) compare(ctx context.Context, records []oracle.Record, o *oracle.
 		return err
 	}
 	say(wrong)
-	rows, err := judge.Rows(ctx, conn)
+	rows, err := compare.Rows(ctx, conn, "")
 	if err != nil {
 		return err
 	}
-	say(judge.Differences(rows, o))
-	letters, err := judge.ReadTopic(ctx, c.dlq, seeds)
+	say(compare.Differences(rows, o))
+	letters, err := compare.ReadTopic(ctx, c.dlq, seeds)
 	if err != nil {
 		return err
 	}
-	found.Repeats = len(letters) - len(o.Letters)
-	say(c.reader.DeadLetters(letters, o, judge.Repeats(!c.once)))
+	found.Repeats = len(letters) - len(o.DeadLetters)
+	say(c.reader.DeadLetters(letters, o, compare.Repeats(!c.once)))
 	if !c.audited {
 		return nil
 	}

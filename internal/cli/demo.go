@@ -15,9 +15,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"projector/internal/bank"
 	"projector/internal/cli/build"
 	"projector/internal/telemetry"
+	"projector/internal/testbank"
 	"projector/projection/event"
 	"projector/readmodel"
 )
@@ -49,12 +49,12 @@ const (
 
 func (c *demoCmd) validate() error {
 	switch {
-	case c.Accounts < bank.MinAccounts:
-		return usagef("--accounts (DEMO_ACCOUNTS): must be at least %d, one for each thing that can go wrong", bank.MinAccounts)
+	case c.Accounts < testbank.MinAccounts:
+		return usagef("--accounts (DEMO_ACCOUNTS): must be at least %d, one for each thing that can go wrong", testbank.MinAccounts)
 	case c.Events > maxDemoEvents:
 		return usagef("--events (DEMO_EVENTS): must be at most %d", maxDemoEvents)
-	case c.Events/bank.MinEventsPerAccount < c.Accounts:
-		return usagef("--events (DEMO_EVENTS): must be at least %d for each of %d accounts", bank.MinEventsPerAccount, c.Accounts)
+	case c.Events/testbank.MinEventsPerAccount < c.Accounts:
+		return usagef("--events (DEMO_EVENTS): must be at least %d for each of %d accounts", testbank.MinEventsPerAccount, c.Accounts)
 	case c.Partitions < 1 || c.Partitions > maxDemoPartitions:
 		return usagef("--partitions (DEMO_PARTITIONS): must be 1 to %d", maxDemoPartitions)
 	}
@@ -76,8 +76,8 @@ type demo struct {
 	kafka                 *kgo.Client
 	pool                  *pgxpool.Pool
 
-	ledger  *bank.Ledger
-	places  []place // where each record of the stream stands
+	ledger  *testbank.Oracle
+	records int // of the stream
 	process *process
 	took    time.Duration
 

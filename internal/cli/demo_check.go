@@ -5,12 +5,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"projector/dlq"
-	"projector/internal/bank"
+	"projector/internal/testbank"
+	"projector/internal/testbank/compare"
 )
 
 // findings is what the check has found.
@@ -49,44 +49,19 @@ func (d *demo) check(ctx context.Context) (*findings, error) {
 	return f, nil
 }
 
-const readBalances = `
-SELECT account_id, coalesce(currency::text, ''), coalesce(balance::text, ''), coalesce(version, 0),
-       coalesce(status, ''), coalesce(last_event_id, ''), last_event_at, stale, coalesce(waiting_for_version, 0)
-FROM account_balance_current
-WHERE starts_with(account_id, $1)
-ORDER BY account_id COLLATE "C"`
-
-// shown is an account as account_balance_current shows it.
-type shown struct {
-	bank.Account
-	status string
-	at     *time.Time
-	stale  bool
-}
-
 // checkAccounts compares every account with the ledger's.
 func (d *demo) checkAccounts(ctx context.Context, f *findings) error {
-	rows, err := d.pool.Query(ctx, readBalances, d.accountPrefix)
+	have, err := compare.Rows(ctx, d.pool, d.accountPrefix)
 	if err != nil {
-		return fmt.Errorf("read the balances: %w", err)
+		return err
 	}
-	have := map[string]shown{}
-	var s shown
-	_, err = pgx.ForEachRow(rows, []any{
-		&s.ID, &s.Currency, &s.Balance, &s.Version, &s.status, &s.LastEventID, &s.at, &s.stale, &s.WaitsFor,
-	}, func() error {
-		have[s.ID] = s
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("read the balances: %w", err)
-	}
-	for _, want := range d.ledger.Accounts() {
-		f.checked++
-		got, shows := have[want.ID]
-		delete(have, want.ID)
-		if what := difference(got, shows, want); what != "" {
-			f.accounts = append(f.accounts, want.ID+": "+what)
+	rows := d.ledger.Rows()
+	f.checked = len(rows)
+	for id, want := range rows {
+		got, shows := have[id]
+		delete(have, id)
+		if what := difference(&got, shows, &want); what != "" {
+			f.accounts = append(f.accounts, id+": "+what)
 		}
 	}
 	for id := range have {
@@ -98,18 +73,18 @@ func (d *demo) checkAccounts(ctx context.Context, f *findings) error {
 
 // difference names what is not as the ledger has it, "" for nothing. It never
 // tells an amount.
-func difference(got shown, shows bool, want bank.Account) string {
+func difference(got *testbank.Row, shows bool, want *testbank.Row) string {
 	switch {
 	case !shows:
 		return "is missing"
-	case got.stale != (want.WaitsFor > 0):
-		return fmt.Sprintf("stale is %t", got.stale)
-	case got.WaitsFor != want.WaitsFor:
-		return fmt.Sprintf("waits for version %d, not %d", got.WaitsFor, want.WaitsFor)
+	case got.Stale != want.Stale:
+		return fmt.Sprintf("stale is %t", got.Stale)
+	case got.WaitingFor != want.WaitingFor:
+		return fmt.Sprintf("waits for version %d, not %d", got.WaitingFor, want.WaitingFor)
 	case got.Version != want.Version:
 		return fmt.Sprintf("version is %d, not %d", got.Version, want.Version)
-	case !want.HasBalance:
-		if got.Balance != "" || got.status != "" {
+	case !want.Exists:
+		if got.Exists || got.Status != "" {
 			return "has a balance without an event"
 		}
 		return ""
@@ -117,11 +92,11 @@ func difference(got shown, shows bool, want bank.Account) string {
 		return fmt.Sprintf("currency is %q, not %q", got.Currency, want.Currency)
 	case got.Balance != want.Balance:
 		return "balance differs"
-	case (got.status == "closed") != want.Closed:
-		return fmt.Sprintf("status is %q", got.status)
+	case got.Status != want.Status:
+		return fmt.Sprintf("status is %q", got.Status)
 	case got.LastEventID != want.LastEventID:
 		return "last_event_id differs"
-	case got.at == nil || !got.at.Equal(want.LastEventAt):
+	case !got.LastEventAt.Equal(want.LastEventAt):
 		return "last_event_at differs"
 	}
 	return ""
@@ -129,8 +104,9 @@ func difference(got shown, shows bool, want bank.Account) string {
 
 // letterAt is a dead letter by the place of its original.
 type letterAt struct {
-	place
-	class string
+	partition int32
+	offset    int64
+	class     string
 }
 
 // checkLetters compares the DLQ topic with the ledger's dead letters.
@@ -147,7 +123,7 @@ func (d *demo) checkLetters(ctx context.Context, f *findings) error {
 		if entry.Topic != d.run.Topic {
 			continue
 		}
-		l := letterAt{place{entry.Partition, entry.Offset}, string(entry.Class)}
+		l := letterAt{entry.Partition, entry.Offset, string(entry.Class)}
 		if have[l] {
 			f.repeats++
 			continue
@@ -156,8 +132,9 @@ func (d *demo) checkLetters(ctx context.Context, f *findings) error {
 		f.classes[l.class]++
 	}
 	var missing, extra []letterAt
-	for _, want := range d.ledger.Letters() {
-		l := letterAt{d.places[want.Record], want.Class}
+	for i := range d.ledger.DeadLetters {
+		want := &d.ledger.DeadLetters[i]
+		l := letterAt{want.Record.Partition, want.Record.Offset, want.Class}
 		if !have[l] {
 			missing = append(missing, l)
 		}

@@ -66,10 +66,10 @@ func (d *demo) converge(ctx context.Context) error {
 			started = time.Now()
 		}
 		idle, behind := standing(partitions, ends)
-		if consumed := len(d.places) - behind; consumed > furthest {
+		if consumed := d.records - behind; consumed > furthest {
 			furthest, moved = consumed, time.Now()
 		}
-		d.bar.show("consuming", furthest, len(d.places))
+		d.bar.show("consuming", furthest, d.records)
 		if idle {
 			converged, err := d.converged(ctx, ends)
 			if err != nil {

@@ -8,45 +8,45 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"projector/internal/bank"
+	"projector/internal/testbank"
 )
 
-// place is where a record stands in the topic.
-type place struct {
-	partition int32
-	offset    int64
-}
-
-// produce makes the stream, writes it into the ledger and produces all of it. The
-// stream is let go then: what is measured later is the projector.
+// produce makes the stream, produces all of it and has the ledger decide what it comes
+// to. The stream is let go then: what is measured later is the projector.
 func (d *demo) produce(ctx context.Context) error {
 	d.bar.show("making up events", 0, 0)
-	stream := bank.NewStream(bank.Options{
+	stream := testbank.NewShowcase(testbank.ShowcaseOptions{
 		Accounts: d.cmd.Accounts, Events: d.cmd.Events, Seed: d.cmd.Seed, Prefix: d.accountPrefix, Refused: d.ownDatabase,
 	})
-	d.ledger = bank.NewLedger()
-	for i := range stream.Records {
-		d.ledger.Deliver(i, stream.Records[i].Value)
-	}
-	d.places = make([]place, len(stream.Records))
+	d.records = len(stream.Records)
 	d.page.fact("Stream", fmt.Sprintf("%s records of %s accounts in %d currencies, %s of them delivered twice; seed %d",
-		grouped(len(stream.Records)), grouped(d.cmd.Accounts), stream.Currencies, grouped(stream.Redelivered), d.cmd.Seed))
-	return d.send(ctx, stream.Records)
+		grouped(d.records), grouped(d.cmd.Accounts), stream.Currencies, grouped(stream.Redelivered), d.cmd.Seed))
+	if err := d.send(ctx, stream.Records); err != nil {
+		return err
+	}
+	d.ledger = testbank.New()
+	if d.ownDatabase {
+		d.ledger.RefuseCurrency = testbank.RefusedCurrency
+	}
+	d.ledger.Decide(stream.Records)
+	return nil
 }
 
-// send produces the records and returns when all are acknowledged.
-func (d *demo) send(ctx context.Context, records []bank.Record) error {
+// send produces the records, returns when all are acknowledged and notes in each where
+// it stands.
+func (d *demo) send(ctx context.Context, records []testbank.Record) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var acknowledged atomic.Int64
 	for i := range records {
-		r := &kgo.Record{Topic: d.run.Topic, Key: records[i].Key, Value: records[i].Value}
+		to := &records[i]
+		r := &kgo.Record{Topic: d.run.Topic, Key: to.Key, Value: to.Value}
 		d.kafka.Produce(ctx, r, func(r *kgo.Record, err error) {
 			if err != nil {
 				cancel(err)
 				return
 			}
-			d.places[i] = place{r.Partition, r.Offset}
+			to.Partition, to.Offset = r.Partition, r.Offset
 			acknowledged.Add(1)
 		})
 		if i%1000 == 0 {

@@ -15,8 +15,8 @@ import (
 func (d *demo) report(f *findings) {
 	p := d.page
 	p.part("Throughput")
-	p.fact("events/s", fmt.Sprintf("%s (%s records in %s, %s)", p.paint(bold, rate(len(d.places), d.took)),
-		grouped(len(d.places)), d.took.Round(time.Millisecond), d.sharing()))
+	p.fact("events/s", fmt.Sprintf("%s (%s records in %s, %s)", p.paint(bold, rate(d.records, d.took)),
+		grouped(d.records), d.took.Round(time.Millisecond), d.sharing()))
 	p.part("Outcomes")
 	for _, outcome := range telemetry.Outcomes() {
 		p.count(outcome, f.counted.outcomes[outcome], d.remark(outcome, f))
@@ -32,8 +32,8 @@ func (d *demo) report(f *findings) {
 	d.reportStale(f.stale)
 	p.part("Check against an independent ledger")
 	p.verdict(grouped(f.checked)+" accounts: balance, version, status and what they wait for", f.accounts)
-	p.verdict(grouped(len(d.ledger.Letters()))+" dead letters: each record with its class, no other", f.letters)
-	p.verdict(grouped(len(d.places))+" records: one outcome each", f.outcomes)
+	p.verdict(grouped(len(d.ledger.DeadLetters))+" dead letters: each record with its class, no other", f.letters)
+	p.verdict(grouped(d.records)+" records: one outcome each", f.outcomes)
 	if left := d.leftovers(); len(left) > 0 {
 		p.part("Left on your servers")
 		for _, what := range left {
@@ -77,7 +77,7 @@ func (d *demo) remark(outcome string, f *findings) string {
 // remarkOnLetters says why there are more dead letters than dead-lettered records.
 func (d *demo) remarkOnLetters(f *findings) string {
 	var remarks []string
-	if again := len(d.ledger.Letters()) - d.ledger.Outcomes[telemetry.OutcomeDeadLettered]; again > 0 {
+	if again := len(d.ledger.DeadLetters) - d.expected()[telemetry.OutcomeDeadLettered]; again > 0 {
 		remarks = append(remarks, fmt.Sprintf("%s that waited in vain has a second class", grouped(again)))
 	}
 	if f.repeats > 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"projector/internal/bank"
 	"projector/internal/devstack"
+	"projector/internal/testbank"
 	"projector/readmodel"
 )
 
@@ -95,10 +95,10 @@ func (d *demo) prepareDatabase(ctx context.Context) error {
 		return nil
 	}
 	if _, err := d.pool.Exec(ctx, "ALTER TABLE account_balance ADD CONSTRAINT demo_refuses_currency CHECK (currency <> '"+
-		bank.RefusedCurrency+"')"); err != nil {
+		testbank.RefusedCurrency+"')"); err != nil {
 		return fmt.Errorf("add the demo's constraint: %w", err)
 	}
-	d.page.fact("", "with a CHECK of the demo's own that refuses currency "+bank.RefusedCurrency+", for rejected_by_database")
+	d.page.fact("", "with a CHECK of the demo's own that refuses currency "+testbank.RefusedCurrency+", for rejected_by_database")
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package oracle
+package testbank
 
 import (
 	"bytes"
@@ -12,31 +12,27 @@ import (
 	"unicode/utf8"
 )
 
-// event is what a record says.
-type event struct {
+// decoded is the meaning of one record: nothing (tombstone, skip), an event, or a
+// class of fault. Identified says that id, account and version can be trusted.
+type decoded struct {
+	tombstone, skip, identified bool
+
 	id, account, correlation, kind string
 
 	version  int64
 	at       time.Time
 	amount   *big.Int // minor units, nil without
 	currency string   // "" without
-}
-
-// decoded is the meaning of one record: nothing (tombstone, skip), an event, or a
-// class of fault. Identified says that id, account and version can be trusted.
-type decoded struct {
-	event
-	tombstone, skip, identified bool
 
 	class string
 }
 
 const malformed = "malformed_payload"
 
-// Read answers what a record by itself is: whether account and version can be read,
+// Classify tells what a record by itself is: whether account and version can be read,
 // whether it is ignored whatever the account's state, and the class of what is wrong
 // with it.
-func (o *Oracle) Read(r *Record) (identified, ignored bool, class string) {
+func (o *Oracle) Classify(r *Record) (identified, ignored bool, class string) {
 	d := o.decode(r)
 	return d.identified, d.tombstone || d.skip, d.class
 }
@@ -61,7 +57,7 @@ func (o *Oracle) decode(r *Record) decoded {
 		}
 		return d
 	}
-	d.class = d.judgeRest(fields, ignorable)
+	d.class = d.readRest(fields, ignorable)
 	return d
 }
 
@@ -74,8 +70,8 @@ func (d *decoded) identify(fields map[string]any, first int64) {
 	d.identified = okID && okAccount && err == nil && version >= first
 }
 
-// judgeRest reads what is not identity and answers the class of what is wrong.
-func (d *decoded) judgeRest(fields map[string]any, ignorable bool) string {
+// readRest reads what is not identity and answers the class of what is wrong.
+func (d *decoded) readRest(fields map[string]any, ignorable bool) string {
 	at, ok := instant(fields["occurredAt"])
 	_, isText := fields["eventType"].(string)
 	if d.at = at; !ok || !isText || !optionalText(fields["correlationId"]) {
@@ -248,4 +244,29 @@ func loneSurrogate(value []byte) bool {
 		}
 	}
 	return false
+}
+
+// digits are the decimals of the currencies a stream may use. Every other code is
+// unsupported as far as the oracle goes, so streams keep to these and to codes that
+// do not exist.
+var digits = map[string]int{"EUR": 2, "USD": 2, "GBP": 2, "CHF": 2, "JPY": 0, "ISK": 0, "KWD": 3, "BHD": 3, "CLF": 4, RefusedCurrency: 2}
+
+var decimal = regexp.MustCompile(`^(0|[1-9]\d*)(?:\.(\d+))?$`)
+
+// minorUnits reads a decimal; nil when it breaks a rule.
+func minorUnits(text string, decimals int) *big.Int {
+	parts := decimal.FindStringSubmatch(text)
+	if len(parts) == 0 || len(parts[2]) > decimals {
+		return nil
+	}
+	minor, _ := new(big.Int).SetString(parts[1]+parts[2]+strings.Repeat("0", decimals-len(parts[2])), 10)
+	if minor.Sign() <= 0 || !minor.IsInt64() {
+		return nil
+	}
+	return minor
+}
+
+// decimalText writes minor units as PostgreSQL writes a numeric of that scale.
+func decimalText(minor *big.Int, decimals int) string {
+	return new(big.Rat).SetFrac(minor, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)).FloatString(decimals)
 }

@@ -1,8 +1,4 @@
-// Package stream makes streams of account events as a bank's topic would hold
-// them after some bad years: redelivered, reordered and missing events, poison of
-// every class, tombstones, and whatever headers and keys producers come up with.
-// The same options make the same stream.
-package stream
+package testbank
 
 import (
 	"cmp"
@@ -16,24 +12,6 @@ const Marker = "PAYLOAD-OF-A-CUSTOMER"
 
 // IgnoredType is an event type to be named in --ignore-event-types.
 const IgnoredType = "AccountRenamed"
-
-// Header is one record header; a nil value is null, an empty one empty.
-type Header struct {
-	Key   string
-	Value []byte
-}
-
-// Record is to be produced to a partition. Records of one account stay in one
-// partition and in order.
-type Record struct {
-	Partition int32
-	Key       []byte
-	Value     []byte
-	Headers   []Header
-	// Transaction groups records that are produced in one transaction; 0: in none.
-	Transaction int
-	Abort       bool // the transaction is to be aborted
-}
 
 // Options say what a stream holds.
 type Options struct {
@@ -50,13 +28,16 @@ type Options struct {
 	// Rivals lets two events wait for one version. Which of them is applied depends
 	// on how often each is delivered, so it is left out where faults redeliver.
 	Rivals bool
+	// Ranges sends, now and then, a whole range of a partition again, as a producer does
+	// that has lost its own position, and tombstones.
+	Ranges bool
 	// Transactions wraps some runs of records in transactions and adds aborted ones.
 	Transactions bool
 }
 
 // Generate makes the stream, in the order in which it is to be produced.
 func Generate(o Options) []Record {
-	g := &generator{Options: o, rnd: rand.New(rand.NewPCG(o.Seed, 1))}
+	g := newGenerator(o)
 	for i := range o.Accounts {
 		g.accounts = append(g.accounts, g.newAccount(i))
 	}
@@ -66,14 +47,25 @@ func Generate(o Options) []Record {
 	return g.out
 }
 
+// generator makes one stream. All its chance comes from one seeded source, drawn from
+// in a fixed order.
 type generator struct {
 	Options
+	happen      func(a *account, version int64) (kind string, data map[string]any)
+	tidy        bool // no headers, the account as key, nothing but what an event needs
 	rnd         *rand.Rand
 	accounts    []*account
 	out         []Record
 	ids         int
 	transaction int
-	left        int // records left in the present run of records
+	sent        [][]Record // by partition, for Ranges
+	left        int        // records left in the present run of records
+}
+
+func newGenerator(o Options) *generator {
+	g := &generator{Options: o, rnd: rand.New(rand.NewPCG(o.Seed, 1))} //nolint:gosec // G404: nothing here is secret, and it must be repeatable
+	g.happen = g.anything
+	return g
 }
 
 func (g *generator) newAccount(i int) *account {
@@ -87,7 +79,7 @@ func (g *generator) newAccount(i int) *account {
 	_, _ = h.Write([]byte(id))
 	a := &account{
 		id: id, next: 1, key: []byte(id),
-		partition: int32(h.Sum32() % uint32(g.Partitions)),
+		partition: int32(h.Sum32() % uint32(g.Partitions)), //nolint:gosec // G115: both fit 31 bits
 		currency:  pick(g, "EUR", "EUR", "EUR", "USD", "GBP", "CHF", "JPY", "ISK", "KWD", "BHD", "CLF"),
 	}
 	if g.Clean {
@@ -119,6 +111,28 @@ func (g *generator) step() {
 	r.Transaction = g.transaction
 	a.remember(r)
 	g.out = append(g.out, r)
+	if g.Ranges {
+		g.sendAgain(r)
+	}
+}
+
+// sendAgain sends some of what was sent to the record's partition once more, or a
+// tombstone, or mostly nothing.
+func (g *generator) sendAgain(r Record) {
+	if g.sent == nil {
+		g.sent = make([][]Record, g.Partitions)
+	}
+	g.sent[r.Partition] = append(g.sent[r.Partition], r)
+	before := g.sent[r.Partition]
+	switch n := g.rnd.IntN(1000); {
+	case n < 50:
+		g.out = append(g.out, before[g.rnd.IntN(len(before))])
+	case n < 60:
+		from := g.rnd.IntN(len(before))
+		g.out = append(g.out, before[from:min(len(before), from+1+g.rnd.IntN(150))]...)
+	case n < 65:
+		g.out = append(g.out, Record{Partition: r.Partition, Key: r.Key})
+	}
 }
 
 // beginRun ends the present run of records and begins one inside or outside a

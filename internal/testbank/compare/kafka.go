@@ -1,4 +1,7 @@
-package judge
+// Package compare holds what a projector has left behind, in PostgreSQL, in the DLQ
+// topic and in Kafka's committed offsets, against what the oracle says it must be.
+// Like the oracle it shares no code with the projector.
+package compare
 
 import (
 	"context"
@@ -7,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"projector/e2e/oracle"
+	"projector/internal/testbank"
 )
 
 // Ends are the ends of a topic's partitions; none when there is no such topic.
@@ -50,9 +53,9 @@ func (w Reader) Committed(ctx context.Context, admin *kadm.Client) (map[int32]in
 	return committed, nil
 }
 
-// ReadTopic answers all committed records of a topic, as its partitions hold them.
+// ReadTopic returns all committed records of a topic, as its partitions hold them.
 // opts are those to reach the brokers.
-func ReadTopic(ctx context.Context, topic string, opts ...kgo.Opt) ([]oracle.Record, error) {
+func ReadTopic(ctx context.Context, topic string, opts ...kgo.Opt) ([]testbank.Record, error) {
 	plain, err := kgo.NewClient(opts...)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", topic, err)
@@ -82,7 +85,7 @@ func ReadTopic(ctx context.Context, topic string, opts ...kgo.Opt) ([]oracle.Rec
 		return nil, fmt.Errorf("read %s: %w", topic, err)
 	}
 	defer client.Close()
-	var records []oracle.Record
+	var records []testbank.Record
 	for len(from) > 0 {
 		fetches := client.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
@@ -90,7 +93,7 @@ func ReadTopic(ctx context.Context, topic string, opts ...kgo.Opt) ([]oracle.Rec
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			if !r.Attrs.IsControl() && r.Offset < ends[r.Partition] {
-				records = append(records, fromKafka(r))
+				records = append(records, FromKafka(r))
 			}
 			if r.Offset+1 >= ends[r.Partition] {
 				delete(from, r.Partition)
@@ -100,12 +103,13 @@ func ReadTopic(ctx context.Context, topic string, opts ...kgo.Opt) ([]oracle.Rec
 	return records, nil
 }
 
-func fromKafka(r *kgo.Record) oracle.Record {
-	record := oracle.Record{
+// FromKafka is a record as the oracle takes it.
+func FromKafka(r *kgo.Record) testbank.Record {
+	record := testbank.Record{
 		Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,
 	}
 	for _, h := range r.Headers {
-		record.Headers = append(record.Headers, oracle.Header{Key: h.Key, Value: h.Value})
+		record.Headers = append(record.Headers, testbank.Header{Key: h.Key, Value: h.Value})
 	}
 	return record
 }

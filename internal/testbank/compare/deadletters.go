@@ -1,4 +1,4 @@
-package judge
+package compare
 
 import (
 	"bytes"
@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"projector/e2e/oracle"
-	"projector/e2e/stream"
+	"projector/internal/testbank"
 )
 
 const own = "__projector."
@@ -17,8 +16,8 @@ const own = "__projector."
 // Reader is as whom the projector under test reads: its dead letters say so.
 type Reader struct{ Topic, Group, Projection string }
 
-// letterID names a dead letter: where its record stood, and its class.
-type letterID struct {
+// deadLetterID names a dead letter: where its record stood, and its class.
+type deadLetterID struct {
 	group     string
 	partition int32
 	offset    int64
@@ -27,42 +26,42 @@ type letterID struct {
 
 // Found is a record of the DLQ topic.
 type Found struct {
-	Record oracle.Record
+	Record testbank.Record
 	Added  map[string]string // by key, without __projector.
-	Kept   []oracle.Header
+	Kept   []testbank.Header
 }
 
 // Repeats says how often a dead letter may be in the DLQ.
 type Repeats bool
 
-// ExactlyOnce and Repeated: a fault makes some records be judged again.
+// ExactlyOnce and Repeated: a fault makes some records be processed again.
 const (
 	ExactlyOnce Repeats = false
 	Repeated    Repeats = true
 )
 
-// DeadLetters answers "" when the records of the DLQ topic are the oracle's letters
+// DeadLetters returns "" when the records of the DLQ topic are the oracle's letters
 // and no others, else what is wrong.
-func (w Reader) DeadLetters(dlq []oracle.Record, o *oracle.Oracle, allow Repeats) string {
-	got := map[letterID][]Found{}
+func (w Reader) DeadLetters(dlq []testbank.Record, o *testbank.Oracle, allow Repeats) string {
+	got := map[deadLetterID][]Found{}
 	for _, r := range dlq {
 		f := Split(r)
-		id := letterID{f.Added["errors.group"], number(f, "errors.partition"), int64(number(f, "errors.offset")), f.Added["errors.class"]}
+		id := deadLetterID{f.Added["errors.group"], number(f, "errors.partition"), int64(number(f, "errors.offset")), f.Added["errors.class"]}
 		if id.group == w.Group {
 			got[id] = append(got[id], f)
 		}
 	}
 	var wrong []string
-	for i := range o.Letters {
-		l := &o.Letters[i]
-		id := letterID{w.Group, l.Record.Partition, l.Record.Offset, l.Class}
+	for i := range o.DeadLetters {
+		l := &o.DeadLetters[i]
+		id := deadLetterID{w.Group, l.Record.Partition, l.Record.Offset, l.Class}
 		all := got[id]
 		delete(got, id)
 		if len(all) == 0 || len(all) > 1 && allow == ExactlyOnce {
 			wrong = append(wrong, fmt.Sprintf("%+v: %d times in the DLQ", id, len(all)))
 			continue
 		}
-		if reason := w.judgeRepeats(l, all); reason != "" {
+		if reason := w.compareRepeats(l, all); reason != "" {
 			wrong = append(wrong, fmt.Sprintf("%+v: %s", id, reason))
 		}
 	}
@@ -73,7 +72,7 @@ func (w Reader) DeadLetters(dlq []oracle.Record, o *oracle.Oracle, allow Repeats
 		return ""
 	}
 	return fmt.Sprintf("%d of %d dead letters are wrong, the first of them:\n%s",
-		len(wrong), len(o.Letters), strings.Join(wrong[:min(8, len(wrong))], "\n"))
+		len(wrong), len(o.DeadLetters), strings.Join(wrong[:min(8, len(wrong))], "\n"))
 }
 
 // number reads an added header; what cannot be read matches no letter.
@@ -86,7 +85,7 @@ func number(f Found, key string) int32 {
 }
 
 // Split tells the headers that were added from the original's.
-func Split(r oracle.Record) Found {
+func Split(r testbank.Record) Found {
 	f := Found{Record: r, Added: map[string]string{}}
 	for _, h := range r.Headers {
 		name, isOwn := strings.CutPrefix(h.Key, own)
@@ -102,23 +101,23 @@ func Split(r oracle.Record) Found {
 	return f
 }
 
-// judgeRepeats expects one of the records to be the letter, and the others to be
+// compareRepeats expects one of the records to be the letter, and the others to be
 // the same but for an expected version that has risen since.
-func (w Reader) judgeRepeats(l *oracle.Letter, all []Found) string {
+func (w Reader) compareRepeats(l *testbank.DeadLetter, all []Found) string {
 	first := slices.IndexFunc(all, func(f Found) bool {
 		return !l.Identified || f.Added["errors.expected_version"] == fmt.Sprint(l.Expected)
 	})
 	for i := range all {
-		if reason := w.Letter(l, &all[i], first >= 0 && i != first); reason != "" {
+		if reason := w.DeadLetter(l, &all[i], first >= 0 && i != first); reason != "" {
 			return reason
 		}
 	}
 	return ""
 }
 
-// Letter compares one record of the DLQ with what it must be. Of a repeat the
+// DeadLetter compares one record of the DLQ with what it must be. Of a repeat the
 // expected version is not looked at.
-func (w Reader) Letter(l *oracle.Letter, f *Found, repeat bool) string {
+func (w Reader) DeadLetter(l *testbank.DeadLetter, f *Found, repeat bool) string {
 	if reason := sameBytes(l.Record, f); reason != "" {
 		return reason
 	}
@@ -142,15 +141,15 @@ func (w Reader) Letter(l *oracle.Letter, f *Found, repeat bool) string {
 			return fmt.Sprintf("header %s: got %q, want %q", key, f.Added[key], value)
 		}
 	}
-	return judgeFreeHeaders(l, f, want)
+	return compareFreeHeaders(l, f, want)
 }
 
-// judgeFreeHeaders looks at the headers whose text is not prescribed.
-func judgeFreeHeaders(l *oracle.Letter, f *Found, want map[string]string) string {
+// compareFreeHeaders looks at the headers whose text is not prescribed.
+func compareFreeHeaders(l *testbank.DeadLetter, f *Found, want map[string]string) string {
 	for key, value := range f.Added {
 		switch key {
 		case "errors.message":
-			if value == "" || strings.Contains(value, stream.Marker) {
+			if value == "" || strings.Contains(value, testbank.Marker) {
 				return fmt.Sprintf("header %s: %q", key, value)
 			}
 		case "errors.failed_at":
@@ -175,13 +174,13 @@ func judgeFreeHeaders(l *oracle.Letter, f *Found, want map[string]string) string
 }
 
 // sameBytes compares what must be kept byte for byte; null is not empty.
-func sameBytes(want *oracle.Record, f *Found) string {
+func sameBytes(want *testbank.Record, f *Found) string {
 	got := f.Record
 	if !same(got.Key, want.Key) || !same(got.Value, want.Value) {
 		return fmt.Sprintf("key or value differ: key %q, want %q", got.Key, want.Key)
 	}
-	kept := slices.DeleteFunc(slices.Clone(want.Headers), func(h oracle.Header) bool { return strings.HasPrefix(h.Key, own) })
-	if !slices.EqualFunc(f.Kept, kept, func(a, b oracle.Header) bool { return a.Key == b.Key && same(a.Value, b.Value) }) {
+	kept := slices.DeleteFunc(slices.Clone(want.Headers), func(h testbank.Header) bool { return strings.HasPrefix(h.Key, own) })
+	if !slices.EqualFunc(f.Kept, kept, func(a, b testbank.Header) bool { return a.Key == b.Key && same(a.Value, b.Value) }) {
 		return fmt.Sprintf("headers: got %q, want %q", f.Kept, kept)
 	}
 	return ""
@@ -190,7 +189,7 @@ func sameBytes(want *oracle.Record, f *Found) string {
 func same(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
 
 // replays is the count that a record brought along; what is no count is none.
-func replays(r *oracle.Record) string {
+func replays(r *testbank.Record) string {
 	for _, h := range r.Headers {
 		if h.Key == own+"errors.replays" {
 			if n, err := strconv.ParseUint(string(h.Value), 10, 31); err == nil {

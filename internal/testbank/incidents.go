@@ -1,4 +1,4 @@
-package stream
+package testbank
 
 // account is one account's producer: what it will send next, and what it has sent.
 type account struct {
@@ -6,6 +6,7 @@ type account struct {
 	partition int32
 	key       []byte
 	currency  string
+	events    int // of its whole life, in a showcase; else 0
 
 	next   int64 // version of the next good event
 	stuck  int   // events sent behind a hole that stays
@@ -45,6 +46,7 @@ func (g *generator) write(a *account) {
 		g.corrected(a)
 	case n < 955:
 		g.failsAtItsTurn(a)
+		a.plan(g.record(a, g.event(a, a.next-2))) // the right one
 	case n < 965:
 		g.conflict(a)
 	case n < 985:
@@ -52,7 +54,7 @@ func (g *generator) write(a *account) {
 	case n < 988:
 		g.overflow(a)
 	case n < 990:
-		g.late(a)
+		g.late(a, 5+g.rnd.IntN(60))
 	case n < 993 && g.Rivals:
 		g.rivals(a)
 	case n < 996:
@@ -85,11 +87,11 @@ func (g *generator) shuffled(a *account, n int) {
 	g.rnd.Shuffle(n, func(i, j int) { events[i], events[j] = events[j], events[i] })
 }
 
-// late sends many events before the one they all wait for.
-func (g *generator) late(a *account) {
+// late sends some events before the one they all wait for.
+func (g *generator) late(a *account, before int) {
 	first := g.record(a, g.event(a, a.next))
 	a.next++
-	for range 5 + g.rnd.IntN(60) {
+	for range before {
 		g.good(a)
 	}
 	a.plan(first)
@@ -117,16 +119,15 @@ func (g *generator) corrected(a *account) {
 }
 
 // failsAtItsTurn sends an event that fits nothing before the one it waits for; it
-// is dead-lettered a second time when its turn comes, and corrected then.
+// is dead-lettered a second time when its turn comes, and the gap is there from then on.
 func (g *generator) failsAtItsTurn(a *account) {
 	if a.next == 1 {
 		g.good(a)
 	}
 	first := g.event(a, a.next)
-	wrong := g.event(a, a.next+1)
-	wrong.Kind, wrong.Data = "FundsCredited", g.money(other(a.currency))
-	right, behind := g.event(a, a.next+1), g.event(a, a.next+2)
-	a.plan(g.record(a, wrong), g.record(a, behind), g.record(a, first), g.record(a, right))
+	wrong := g.poisoned(a, a.next+1, wrongCurrency)
+	behind := g.event(a, a.next+2)
+	a.plan(g.record(a, wrong), g.record(a, behind), g.record(a, first))
 	a.next += 3
 }
 

@@ -1,4 +1,4 @@
-package judge
+package compare
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"projector/e2e/oracle"
+	"projector/internal/testbank"
 )
 
 // Querier is a connection, a pool or a transaction.
@@ -36,19 +36,21 @@ func (w Reader) Positions(ctx context.Context, db Querier) (map[int32]int64, err
 	return positions, nil
 }
 
-// Rows is the read model as people see it, by account.
-func Rows(ctx context.Context, db Querier) (map[string]oracle.Row, error) {
+// Rows is the read model as people see it, by account, of the accounts whose ids begin
+// with a prefix.
+func Rows(ctx context.Context, db Querier, prefix string) (map[string]testbank.Row, error) {
 	rows, err := db.Query(ctx, `
 		SELECT account_id, balance IS NOT NULL, coalesce(currency, ''), coalesce(balance::text, ''), coalesce(version, 0),
 		       coalesce(status, ''), coalesce(last_event_id, ''), last_event_at, stale, coalesce(waiting_for_version, 0)
-		FROM account_balance_current`)
+		FROM account_balance_current
+		WHERE starts_with(account_id, $1)`, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("read model: %w", err)
 	}
-	found := map[string]oracle.Row{}
+	found := map[string]testbank.Row{}
 	var (
 		id string
-		r  oracle.Row
+		r  testbank.Row
 		at *time.Time
 	)
 	into := []any{&id, &r.Exists, &r.Currency, &r.Balance, &r.Version, &r.Status, &r.LastEventID, &at, &r.Stale, &r.WaitingFor}
@@ -66,8 +68,8 @@ func Rows(ctx context.Context, db Querier) (map[string]oracle.Row, error) {
 	return found, nil
 }
 
-// Differences answers "" when the rows are the oracle's, else what is wrong.
-func Differences(got map[string]oracle.Row, o *oracle.Oracle) string {
+// Differences returns "" when the rows are the oracle's, else what is wrong.
+func Differences(got map[string]testbank.Row, o *testbank.Oracle) string {
 	want := o.Rows()
 	var lines []string
 	for _, id := range slices.Sorted(maps.Keys(want)) {
