@@ -23,10 +23,14 @@ func diskFull() fault {
 		fill, empty := s.smallDisk()
 		fill()
 		s.await("retries", s.retries("postgres", "53100", 0))
-		for _, r := range s.replicas {
-			wait.Until(s.t, 15*time.Second, "unready", r.Answers("/readyz", 503, "53100"))
-			break // the other may be lucky and find room in its pages
-		}
+		wait.Until(s.t, 30*time.Second, "unready", func() (state string) {
+			for _, r := range s.replicas { // one may be lucky and find room in its pages
+				if state = r.Answers("/readyz", 503, "53100")(); state == "" {
+					return ""
+				}
+			}
+			return state
+		})
 		s.pause(5 * time.Second)
 		hits := s.retried("postgres", "53100")
 		empty()
@@ -53,14 +57,18 @@ func (s *scene) smallDisk() (fill, empty func()) {
 	})
 	s.moveToDisk(dir)
 	filler := filepath.Join(dir, "filler")
-	return func() { s.fillUp(filler) }, func() { check(s.t, os.Remove(filler)) }
+	return func() { s.fillUp(filler) }, func() {
+		check(s.t, os.Remove(filler))
+		s.move("pg_default") // whatever strikes next finds a database as any other
+		s.exec("DROP TABLESPACE small")
+	}
 }
 
 // moveToDisk moves the database's files, under everybody's feet.
 func (s *scene) moveToDisk(dir string) {
 	s.t.Helper()
-	var data, name string
-	check(s.t, s.db.QueryRow(s.t.Context(), "SELECT current_setting('data_directory'), current_database()").Scan(&data, &name))
+	var data string
+	check(s.t, s.db.QueryRow(s.t.Context(), "SELECT current_setting('data_directory')").Scan(&data))
 	own := must(os.Stat(data))(s.t).Sys().(*syscall.Stat_t)
 	space := filepath.Join(dir, "tablespace")
 	check(s.t, os.Mkdir(space, 0o700))
@@ -70,14 +78,23 @@ func (s *scene) moveToDisk(dir string) {
 			check(s.t, os.Chmod(parent, info.Mode()|0o001))
 		}
 	}
+	s.exec(fmt.Sprintf("CREATE TABLESPACE small LOCATION '%s'", space))
+	s.move("small")
+	s.await("progress on the small disk", s.moved())
+}
+
+// move moves the database's files to a tablespace.
+func (s *scene) move(tablespace string) {
+	s.t.Helper()
+	var name string
+	check(s.t, s.db.QueryRow(s.t.Context(), "SELECT current_database()").Scan(&name))
 	admin := must(pgx.Connect(s.t.Context(), s.cluster.URL()))(s.t)
 	defer func() { _ = admin.Close(s.t.Context()) }()
 	quoted := pgx.Identifier{name}.Sanitize()
 	for _, statement := range []string{
-		fmt.Sprintf("CREATE TABLESPACE small LOCATION '%s'", space),
 		"ALTER DATABASE " + quoted + " ALLOW_CONNECTIONS false",
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" + name + "'",
-		"ALTER DATABASE " + quoted + " SET TABLESPACE small",
+		"ALTER DATABASE " + quoted + " SET TABLESPACE " + tablespace,
 		"ALTER DATABASE " + quoted + " ALLOW_CONNECTIONS true",
 	} {
 		_, err := admin.Exec(s.t.Context(), statement)
@@ -85,7 +102,6 @@ func (s *scene) moveToDisk(dir string) {
 	}
 	s.use(s.url)
 	s.watch.follow(s.db)
-	s.await("progress on the small disk", s.moved())
 }
 
 // fillUp leaves no byte on the disk.
