@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/e2e/process"
+	"projector/e2e/wait"
 	"projector/internal/testbank"
 )
 
@@ -43,6 +44,8 @@ func (s *scene) launch(failpoints string, more ...string) *replica {
 	r.Process = binary.Launch(s.t, env, flags...)
 	s.replicas = append(s.replicas, r)
 	s.watch.add(r.PID())
+	// A SIGTERM before the program has begun ends any program, and tells nothing.
+	wait.Until(s.t, 30*time.Second, "the program has started", r.Logged(`"msg":"starting"`))
 	return r
 }
 
