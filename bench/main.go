@@ -25,7 +25,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -80,4 +83,123 @@ func fail(std *streams, err error, status int) int {
 	}
 	_, _ = fmt.Fprintf(std.err, "bench: %v\n", err)
 	return status
+}
+
+// documentPath is where the results stand for people.
+const documentPath = "docs/performance.md"
+
+// runCmd runs workloads.
+type runCmd struct {
+	Only      []string      `placeholder:"GROUP" help:"Groups of workloads to run: uniform, duplicates, hot, cold, steady, memory, cost, statement, turnover, partitions, replicas (default all)."`
+	Scale     float64       `default:"1" help:"Size of the workloads; 0.2 makes a quick run. Other than 1 is printed and not written down, unless --document is given."`
+	Rounds    int           `default:"3" help:"Turns of all subjects of a group (default 3)."`
+	Projector string        `default:"bin/projector" placeholder:"FILE" help:"The binary to measure (default bin/projector)."`
+	Quiet     time.Duration `default:"15s" help:"How long to wait for an idle machine before a run (default 15s)."`
+	Document  string        `placeholder:"FILE" help:"Document to write the results to (default docs/performance.md at scale 1)."`
+}
+
+// Run measures and reports.
+func (c *runCmd) Run(ctx context.Context, std *streams) error {
+	if c.Scale <= 0 || c.Rounds < 1 {
+		return errors.New("--scale and --rounds must be positive")
+	}
+	chosen, err := selected(c.Only, c.Scale)
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	s, err := startStack(ctx, c.Projector, self)
+	if err != nil {
+		return err
+	}
+	b := &bench{stack: s, runCmd: c, std: std, commit: commit(ctx)}
+	err = b.measure(ctx, chosen)
+	return errors.Join(err, s.close())
+}
+
+// bench is one call of run.
+type bench struct {
+	*stack
+	*runCmd
+	std    *streams
+	commit string
+	groups int // names given
+}
+
+// measure runs group after group and keeps what there is after each.
+func (b *bench) measure(ctx context.Context, chosen [][]workload) error {
+	now := results{Machine: describeMachine(b.version)}
+	for _, group := range chosen {
+		runs, err := b.measureGroup(ctx, group)
+		if err != nil {
+			return fmt.Errorf("%s: %w", group[0].group, err)
+		}
+		now.Runs = append(now.Runs, runs...)
+		if err := b.keep(now.Machine, runs); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprint(b.std.out, render(&now))
+	return errors.Join(err, wrongRuns(&now))
+}
+
+// keep writes runs down, if they are to be.
+func (b *bench) keep(m machine, runs []Run) error {
+	document := b.Document
+	if document == "" && b.Scale == 1 {
+		document = documentPath
+	}
+	if document == "" {
+		return nil
+	}
+	return keepRuns(document, m, runs)
+}
+
+// wrongRuns fails a bench whose projector was fast and wrong.
+func wrongRuns(r *results) error {
+	for i := range r.Runs {
+		if problem := r.Runs[i].Problem; problem != "" {
+			return fmt.Errorf("%s, %s: %s", r.Runs[i].Workload, r.Runs[i].Subject, problem)
+		}
+	}
+	return nil
+}
+
+func (b *bench) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(b.std.err, format+"\n", args...)
+}
+
+// progress tells of a run that is done.
+func (b *bench) progress(r *Run) {
+	line := fmt.Sprintf("%-14s %-10s round %d: %9s events/s", r.Workload, r.Subject, r.Round, thousands(r.rate()))
+	if r.WindowEvents > 0 {
+		line += fmt.Sprintf(", %s from the first commit", thousands(r.windowRate()))
+	}
+	if r.Latency != nil {
+		line = fmt.Sprintf("%-14s %-10s round %d: p50 %.1f ms, p99 %.1f ms, max %.1f ms, %.0f %% of a core",
+			r.Workload, r.Subject, r.Round, r.Latency.P50, r.Latency.P99, r.Latency.Max, 100*r.Latency.Core)
+	}
+	line += fmt.Sprintf(", peak %.0f MiB, CPU %.1f + PostgreSQL %.1f + broker %.1f s, others %.1f s",
+		r.PeakMiB, r.CPU.Subject, r.CPU.Postgres, r.CPU.Broker, r.CPU.Other)
+	if r.RowsWritten > 0 {
+		line += fmt.Sprintf(", %.2f events a row", float64(r.Events)/float64(r.RowsWritten))
+	}
+	if len(r.Shares) > 0 {
+		line += fmt.Sprintf(", each %s %% of the records, %d connections", r.sharesText(), r.Connections)
+	}
+	if r.Disturbed {
+		line += " (disturbed)"
+	}
+	if r.Problem != "" {
+		line += " WRONG: " + r.Problem
+	}
+	b.say("%s", line)
+}
+
+// resultsPath is the file beside a document that keeps its runs.
+func resultsPath(document string) string {
+	return strings.TrimSuffix(document, filepath.Ext(document)) + ".json"
 }

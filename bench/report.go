@@ -2,10 +2,19 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
 	"os"
+	"slices"
 	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/readmodel/statement"
+	"projector/readmodel/turnover"
 )
 
 // What stands between these marks in the document is written by this program.
@@ -67,4 +76,198 @@ func splice(text, measured string) (string, error) {
 		return "", fmt.Errorf("the marks %s and %s are missing", markBegin, markEnd)
 	}
 	return before + markBegin + "\n\n" + strings.TrimSpace(measured) + "\n\n" + markEnd + after, nil
+}
+
+// Run is one run of one subject over one workload.
+type Run struct {
+	Workload  string
+	Subject   subject
+	Round     int
+	When      time.Time
+	Scale     float64
+	Commit    string
+	Seconds   float64 // from process start (limits: from the first fetch or statement) to the end
+	Events    int
+	CPU       cpuUse  // of all replicas together
+	PeakMiB   float64 `json:",omitempty"` // of the largest replica
+	Disturbed bool    `json:",omitempty"`
+	Problem   string  `json:",omitempty"` // what was wrong with the final state
+
+	// Of the projector and the peers only.
+	WindowSeconds float64   `json:",omitempty"` // from the first commit seen to the end
+	WindowEvents  int       `json:",omitempty"` // durable within it
+	RowsWritten   int64     `json:",omitempty"` // inserted and updated in account_balance
+	StopSeconds   float64   `json:",omitempty"` // from SIGTERM to the exit
+	Quarters      []quarter `json:",omitempty"`
+	Latency       *latency  `json:",omitempty"`
+
+	// Of several replicas only.
+	Shares      []float64 `json:",omitempty"` // of the records, a replica each, the largest first
+	Connections int       `json:",omitempty"` // to PostgreSQL in the end, of all replicas
+}
+
+// quarter is a quarter of a catch-up, by events.
+type quarter struct {
+	Rate   float64 // events/s
+	MaxMiB float64 // highest resident set seen
+}
+
+// latency is from produce acknowledged to committed row, in milliseconds, and the
+// share of one core the projector used meanwhile.
+type latency struct {
+	P50, P99, Max float64
+	Core          float64
+}
+
+// rate is events/s from the start of the process.
+func (r *Run) rate() float64 { return perSecond(float64(r.Events), r.Seconds) }
+
+// cpuAnEvent is what subject and PostgreSQL spend on an event, in seconds.
+func (r *Run) cpuAnEvent() float64 {
+	if r.Events == 0 {
+		return 0
+	}
+	return (r.CPU.Subject + r.CPU.Postgres) / float64(r.Events)
+}
+
+// sharesText is each replica's share of the records, in percent.
+func (r *Run) sharesText() string {
+	texts := make([]string, len(r.Shares))
+	for i, share := range r.Shares {
+		texts[i] = fmt.Sprintf("%.1f", 100*share)
+	}
+	return strings.Join(texts, " · ")
+}
+
+// windowRate is events/s from the first commit; of a limit the same as rate.
+func (r *Run) windowRate() float64 {
+	if r.WindowEvents == 0 {
+		return r.rate()
+	}
+	return perSecond(float64(r.WindowEvents), r.WindowSeconds)
+}
+
+func perSecond(n, seconds float64) float64 {
+	if seconds <= 0 {
+		return 0
+	}
+	return n / seconds
+}
+
+// results are all that is known of one machine.
+type results struct {
+	Machine machine
+	Runs    []Run
+}
+
+// readResults reads a file that need not exist.
+func readResults(path string) (results, error) {
+	var r results
+	text, err := os.ReadFile(path) //nolint:gosec // G304: the operator's choice
+	if errors.Is(err, os.ErrNotExist) {
+		return r, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		return r, fmt.Errorf("results: %w", err)
+	}
+	return r, nil
+}
+
+// replace takes in new runs. Those of the same workloads go, and those of another
+// machine.
+func (r *results) replace(m machine, runs []Run) {
+	if !r.Machine.same(m) {
+		r.Runs = nil
+	}
+	r.Machine = m
+	r.Runs = slices.DeleteFunc(r.Runs, func(old Run) bool {
+		return slices.ContainsFunc(runs, func(fresh Run) bool { return fresh.Workload == old.Workload })
+	})
+	r.Runs = append(r.Runs, runs...)
+}
+
+func (r *results) write(path string) error {
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644) //nolint:gosec // G306: part of the documentation
+}
+
+// of answers the runs of a subject over a workload.
+func (r *results) of(name string, s subject) []Run {
+	var runs []Run
+	for _, run := range r.Runs {
+		if run.Workload == name && run.Subject == s {
+			runs = append(runs, run)
+		}
+	}
+	return runs
+}
+
+// table is what a workload's events end up in.
+type table struct {
+	relation string
+	// fingerprint sums up the final state, so that what stands in another's place
+	// shows, too; want is what it must answer.
+	fingerprint string
+	want        func(w *workload, g *generator) string
+	// raw lays the events out as the projector's own statements, a batch a
+	// transaction, one list a connection.
+	raw func(w *workload) [][]*pgx.Batch
+}
+
+// tables are those of the projections that are measured.
+var tables = map[string]table{
+	"": {"account_balance", fingerprintQuery, func(_ *workload, g *generator) string { return g.fingerprint() }, rawBalances},
+	statement.Name: {"account_statement", `
+		SELECT concat_ws(' ', count(*), sum(version * n), coalesce(sum(cents), 0), coalesce(sum(cents * version * n), 0))
+		FROM (SELECT version::numeric AS version, trunc(amount * 100) AS cents, substr(account_id, 5)::numeric AS n
+		      FROM account_statement) AS entries`, wantStatement, rawStatements},
+	turnover.Name: {"inbox", `SELECT concat_ws(' ', day, trunc(credited * 100), trunc(debited * 100), events,
+		(SELECT count(*) FROM inbox)) FROM daily_turnover`, wantTurnover, rawTurnover},
+}
+
+// table is where the workload's events end up.
+func (w *workload) table() table { return tables[w.projection] }
+
+// eachChange makes the workload's events anew.
+func (w *workload) eachChange(fn func(*change)) {
+	g := newGenerator(w)
+	var c change
+	for range w.events {
+		g.next(&c)
+		fn(&c)
+	}
+}
+
+func wantStatement(w *workload, _ *generator) string {
+	var versions, cents, weighted, term, factor big.Int
+	w.eachChange(func(c *change) {
+		factor.SetInt64(int64(c.version) * int64(c.account))
+		versions.Add(&versions, &factor)
+		term.SetInt64(c.cents)
+		cents.Add(&cents, &term)
+		weighted.Add(&weighted, term.Mul(&term, &factor))
+	})
+	return fmt.Sprint(w.events, " ", &versions, " ", &cents, " ", &weighted)
+}
+
+// wantTurnover is one line: all events of a workload are of one day, in one currency.
+func wantTurnover(w *workload, _ *generator) string {
+	var credited, debited, events int64
+	w.eachChange(func(c *change) {
+		switch {
+		case c.cents > 0:
+			credited += c.cents
+			events++
+		case c.cents < 0:
+			debited -= c.cents
+			events++
+		}
+	})
+	return fmt.Sprint(epoch.Format("2006-01-02"), " ", credited, " ", debited, " ", events, " ", w.events)
 }

@@ -1,7 +1,35 @@
+// Package dlq is the dead letter: its headers, publishing it, reading it back.
+//
+// A dead letter is the consumed record as it was, key, value and headers byte
+// for byte, with headers of ours under the prefix "__projector.errors." that
+// say what is wrong with it and where it stood. Headers of ours from an earlier
+// round are replaced, so a record that is replayed a hundred times carries them
+// once, and a count.
+//
+// # Publishing
+//
+// A Publisher makes one attempt per call and retries nothing for long: the
+// worker of a partition retries for ever, with backoff, and knows why. What has
+// been acknowledged by all in-sync replicas is remembered in the Delivery, so a
+// retry sends the rest only. Nothing but a record's size ever changes what is
+// published: a record the broker refuses as too large is tried alone, then
+// without its value, then without its headers, then without its key, so that no
+// record can block its partition for ever.
+//
+// # Reading
+//
+// A Reader streams the topic from its first to its last stable offset as they
+// stood at the start. It joins no consumer group and commits nothing. It fetches
+// by hand, one partition after the other, because only then the position is
+// known behind control records and compacted ones, where a consumer would wait
+// for a record that never comes.
 package dlq
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -153,4 +181,82 @@ func clip(message string) string {
 		end--
 	}
 	return message[:end] + ellipsis
+}
+
+// Cut is how much of the original had to be left out of a dead letter because
+// the whole was too large for the topic. Each step leaves out one part more.
+type Cut uint8
+
+// The steps of cutting, in order.
+const (
+	Whole          Cut = iota
+	WithoutValue       // the value is replaced by its digest and length
+	WithoutHeaders     // the original's headers are replaced by their count, too
+	WithoutKey         // the key is replaced by its digest and length, too
+)
+
+// maxIdentityBytes bounds the ids that stay on a record without headers. The
+// contract bounds account and event ids to 200 bytes; a correlation id is the
+// producer's, and one larger than this would keep the record too large for ever.
+const maxIdentityBytes = 1024
+
+// Record returns the dead letter to publish to topic. Key and value are the
+// original's: nil stays nil, empty stays empty. They are shared, not copied.
+func Record(letter projection.DeadLetter, stamp Stamp, topic string, failedAt time.Time) *kgo.Record {
+	return &kgo.Record{
+		Topic:   topic,
+		Key:     letter.Record.Key,
+		Value:   letter.Record.Value,
+		Headers: Headers(letter, stamp, failedAt),
+	}
+}
+
+// Truncated returns the dead letter with what cut names left out. A part the
+// original does not have is not marked as left out: nothing of it was lost.
+func Truncated(letter projection.DeadLetter, stamp Stamp, topic string, failedAt time.Time, cut Cut) *kgo.Record {
+	record := Record(letter, stamp, topic, failedAt)
+	if cut >= WithoutHeaders {
+		dropHeaders(record, letter, stamp, failedAt)
+	}
+	if cut >= WithoutValue && record.Value != nil {
+		record.Headers = append(record.Headers, digest(HeaderValueSHA256, HeaderValueBytes, record.Value)...)
+		record.Value = nil
+	}
+	if cut >= WithoutKey && record.Key != nil {
+		record.Headers = append(record.Headers, digest(HeaderKeySHA256, HeaderKeyBytes, record.Key)...)
+		record.Key = nil
+	}
+	return record
+}
+
+func dropHeaders(record *kgo.Record, letter projection.DeadLetter, stamp Stamp, failedAt time.Time) {
+	own := ownHeaders(letter, stamp, failedAt)
+	dropped := len(record.Headers) - len(own)
+	own = slices.DeleteFunc(own, func(h kgo.RecordHeader) bool { return len(h.Value) > maxIdentityBytes })
+	if dropped > 0 {
+		own = append(own, number(HeaderHeadersDropped, int64(dropped)))
+	}
+	record.Headers = own
+}
+
+func digest(sumKey, bytesKey string, dropped []byte) []kgo.RecordHeader {
+	sum := sha256.Sum256(dropped)
+	return []kgo.RecordHeader{
+		text(sumKey, hex.EncodeToString(sum[:])),
+		number(bytesKey, int64(len(dropped))),
+	}
+}
+
+// String says what is left out.
+func (c Cut) String() string {
+	switch c {
+	case Whole:
+		return "nothing"
+	case WithoutValue:
+		return "value"
+	case WithoutHeaders:
+		return "value, headers"
+	default:
+		return "value, headers, key"
+	}
 }

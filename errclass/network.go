@@ -8,8 +8,12 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
+	"strconv"
 	"syscall"
+
+	"github.com/twmb/franz-go/pkg/sr"
 )
 
 // networkNode judges what PostgreSQL and Kafka have in common: contexts,
@@ -95,4 +99,25 @@ func timeoutOr(e interface{ Timeout() bool }, reason string) string {
 		return "timeout"
 	}
 	return reason
+}
+
+// Registry decides about an error of a schema registry's client, wrapped in any depth.
+// It never answers Isolate: what a registry refuses says nothing about the event.
+// Contexts are treated as in Postgres. A nil error is Unknown.
+func Registry(err error) Class { return worst(err, registryNode, networkNode).class }
+
+// registryNode judges what a registry answers. A 404 that got here is no word about a
+// schema but the answer of a server at a wrong URL.
+func registryNode(node error) (finding, bool) {
+	e, ok := node.(*sr.ResponseError) //nolint:errorlint // one node is meant, not its chain
+	if !ok {
+		return finding{}, false
+	}
+	f := finding{class: Retry, reason: "http_" + strconv.Itoa(e.StatusCode)}
+	switch {
+	case e.StatusCode == http.StatusRequestTimeout, e.StatusCode == http.StatusTooManyRequests:
+	case e.StatusCode < http.StatusInternalServerError:
+		f.class = RetryLoud // credentials, a permission, the URL
+	}
+	return f, true
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
 )
 
 // oldestPostgres is the first major version the read model supports.
@@ -99,4 +103,116 @@ func usablePostgres(ctx context.Context, dir string) error {
 		return fmt.Errorf("%s holds PostgreSQL %d, which is older than %d", dir, major, oldestPostgres)
 	}
 	return nil
+}
+
+// downloadVersion is the PostgreSQL that is downloaded where none is installed.
+const downloadVersion = embeddedpostgres.V17
+
+// downloadPostgres returns the folder of servers in the cache, downloading them
+// on first use.
+func downloadPostgres() (string, error) {
+	root, err := binariesRoot()
+	if err != nil {
+		return "", err
+	}
+	dir, err := cached(root, "postgresql-"+string(downloadVersion), fetchPostgres)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "bin"), nil
+}
+
+// binariesRoot is the cache folder for servers that run as serverAccount. The
+// cache of root is closed to other users, so root keeps them in the system's.
+func binariesRoot() (string, error) {
+	if os.Geteuid() == 0 {
+		return "/var/cache/projector", nil
+	}
+	return cacheRoot()
+}
+
+// fetchPostgres downloads the servers and unpacks them into dir. The library has
+// no call for just that: its Start downloads and unpacks before it looks at the
+// data folder. Given one that claims to hold a cluster and does not, it goes no
+// further. So its error counts only when the servers are not there.
+func fetchPostgres(dir string) error {
+	scratch, err := os.MkdirTemp("", "projector-download-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(scratch) }()
+	data := filepath.Join(scratch, "data")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return err
+	}
+	major := digits.FindString(string(downloadVersion))
+	if err := os.WriteFile(filepath.Join(data, "PG_VERSION"), []byte(major+"\n"), 0o600); err != nil {
+		return err
+	}
+	ports, err := freePorts(1)
+	if err != nil {
+		return err
+	}
+	err = embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
+		Version(downloadVersion).
+		Port(uint32(ports[0])).
+		CachePath(filepath.Join(scratch, "archive")).
+		RuntimePath(filepath.Join(scratch, "runtime")).
+		DataPath(data).
+		BinariesPath(dir).
+		Logger(io.Discard)).Start()
+	for _, name := range []string{"initdb", "postgres"} {
+		if !isProgram(filepath.Join(dir, "bin", name)) {
+			return fmt.Errorf("download of PostgreSQL %s: %w", downloadVersion, err)
+		}
+	}
+	return nil
+}
+
+// cached returns folder name below root, which fill makes on first use. It is
+// filled under another name and renamed when complete: whoever finds it finds
+// all of it, and of two processes that fill it at once one discards its copy.
+func cached(root, name string, fill func(dir string) error) (string, error) {
+	final := filepath.Join(root, name)
+	if _, err := os.Stat(final); err == nil {
+		return final, nil
+	}
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return "", fmt.Errorf("cache folder: %w", err)
+	}
+	partial, err := os.MkdirTemp(root, name+".partial-")
+	if err != nil {
+		return "", fmt.Errorf("cache folder: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(partial) }() // gone already after the rename
+	if err := fill(partial); err != nil {
+		return "", err
+	}
+	if err := os.Chmod(partial, 0o755); err != nil {
+		return "", fmt.Errorf("cache folder: %w", err)
+	}
+	if err := os.Rename(partial, final); err != nil && !isDir(final) {
+		return "", fmt.Errorf("cache folder: %w", err)
+	}
+	return final, nil
+}
+
+// cacheRoot is the projector's folder in the user's cache directory.
+func cacheRoot() (string, error) {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no cache folder, set XDG_CACHE_HOME: %w", err)
+	}
+	return filepath.Join(base, "projector"), nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// isProgram reports whether path is a file that somebody may execute.
+func isProgram(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != fs.FileMode(0)
 }

@@ -5,8 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
 	"os/exec"
 	"runtime"
+	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -142,4 +148,78 @@ func retryStart(ctx context.Context, start func(context.Context) error) error {
 			return err
 		}
 	}
+}
+
+// tailBytes is how much of a server's last output an error quotes.
+const tailBytes = 4 << 10
+
+// tail keeps the end of what is written to it. Safe for concurrent use.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+// Write implements io.Writer.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, p...)
+	if extra := len(t.buf) - tailBytes; extra > 0 {
+		t.buf = append(t.buf[:0], t.buf[extra:]...)
+	}
+	return len(p), nil
+}
+
+// String returns what is kept.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if text := strings.TrimSpace(string(t.buf)); text != "" {
+		return text
+	}
+	return "(no output)"
+}
+
+// The kernel takes ports for outgoing connections from 32768 up (Linux) or
+// 49152 up (macOS). A server that is stopped for a while must find its port
+// again, so its port comes from below.
+const (
+	firstPort = 15000
+	lastPort  = 32000
+)
+
+const localhost = "127.0.0.1"
+
+// freePorts returns n different ports on 127.0.0.1 that nobody listens on now.
+func freePorts(n int) ([]int, error) {
+	var held []net.Listener // until all are found, so that no port comes twice
+	defer func() {
+		for _, listener := range held {
+			_ = listener.Close()
+		}
+	}()
+	ports := make([]int, 0, n)
+	for range 100 * n {
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		listener, err := net.Listen("tcp", address(port))
+		if err != nil {
+			continue
+		}
+		held = append(held, listener)
+		if ports = append(ports, port); len(ports) == n {
+			return ports, nil
+		}
+	}
+	return nil, fmt.Errorf("no free port on %s between %d and %d", localhost, firstPort, lastPort)
+}
+
+func address(port int) string { return net.JoinHostPort(localhost, strconv.Itoa(port)) }
+
+// get asks an HTTP server on this machine. The caller closes the answer's body.
+func get(ctx context.Context, url string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	return http.DefaultClient.Do(request)
 }

@@ -1,6 +1,12 @@
 package ledger
 
-import "fmt"
+import (
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
 
 // Kind says in what way an account differs. Its names are public surface.
 type Kind string
@@ -151,4 +157,22 @@ func (c *Comparison) differs(d Difference) {
 		d.Version = new(*d.Version)
 	}
 	c.report.Differences = append(c.report.Differences, d)
+}
+
+// Sample draws n of the entries at random, all with the same chance, and answers them
+// by account id. It reads all entries, so that nothing wrong with one passes unseen.
+func Sample(entries iter.Seq2[Entry, error], n int, random *rand.Rand) ([]Entry, error) {
+	drawn, seen := make([]Entry, 0, min(n, 1<<16)), 0
+	for entry, err := range entries {
+		if err != nil {
+			return nil, err
+		}
+		if seen++; len(drawn) < n {
+			drawn = append(drawn, entry)
+		} else if at := random.IntN(seen); at < n {
+			drawn[at] = entry
+		}
+	}
+	slices.SortFunc(drawn, func(a, b Entry) int { return strings.Compare(a.AccountID, b.AccountID) })
+	return drawn, nil
 }

@@ -5,6 +5,13 @@
 // no I/O, no shared state.
 package event
 
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // Event is one decoded account event.
 type Event struct {
 	ID            string
@@ -71,3 +78,106 @@ type Format interface {
 	// a string longer than the message clones it.
 	Decode(m Message, d *Decoded)
 }
+
+// Class names why a record was dead-lettered. The names are public surface: DLQ
+// header, metric label, filter of the dlq commands.
+type Class string
+
+// The classes, in the order of the contract.
+const (
+	MalformedPayload    Class = "malformed_payload"
+	UnknownEventType    Class = "unknown_event_type"
+	InvalidAmount       Class = "invalid_amount"
+	UnsupportedCurrency Class = "unsupported_currency"
+	CurrencyMismatch    Class = "currency_mismatch"
+	VersionGap          Class = "version_gap"
+	VersionConflict     Class = "version_conflict"
+	BalanceOverflow     Class = "balance_overflow"
+	RejectedByDatabase  Class = "rejected_by_database"
+)
+
+// Classes lists every class, for metrics that are declared from the start and
+// for validating filters.
+func Classes() []Class {
+	return []Class{
+		MalformedPayload, UnknownEventType, InvalidAmount, UnsupportedCurrency, CurrencyMismatch,
+		VersionGap, VersionConflict, BalanceOverflow, RejectedByDatabase,
+	}
+}
+
+// Fault is why a message cannot be applied. Its text names the field and the
+// rule and never the value: no amounts, no payload.
+type Fault struct {
+	Class  Class
+	Field  string // JSON path or header, e.g. "data.amount"; empty when the whole value is meant
+	Reason string
+}
+
+// Error implements error.
+func (f *Fault) Error() string {
+	if f.Field == "" {
+		return f.Reason
+	}
+	return f.Field + ": " + f.Reason
+}
+
+// Options are the rules of section "Events" that an operator can set.
+type Options struct {
+	// FirstVersion is the smallest version an event may have. It is taken as it
+	// is: 0 means that versions start at 0.
+	FirstVersion int64
+	// Currencies are the accepted ones; the zero value accepts all.
+	Currencies CurrencySet
+	// Ignore names event types that only advance an account's version.
+	Ignore []string
+	// Mapping is how other people's events are read.
+	Mapping Mapping
+	// Debezium is for the format debezium-outbox only.
+	Debezium DebeziumOptions
+}
+
+// FormatJSON is the name of the default format.
+const FormatJSON = "json"
+
+// formats are the wire formats by the name an operator chooses them by.
+var formats = map[string]func(Options) (Format, error){
+	FormatJSON:        newJSON,
+	FormatDebezium:    newDebezium,
+	FormatCloudEvents: newCloudEvents,
+}
+
+// Formats lists the names New knows, in alphabetical order.
+func Formats() []string {
+	names := make([]string, 0, len(formats))
+	for name := range formats {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// New returns the wire format of that name. The error of an unknown name lists the
+// known ones.
+func New(name string, opts Options) (Format, error) {
+	newFormat, ok := formats[name]
+	if !ok {
+		return nil, fmt.Errorf("unknown event format %q (known: %s)", name, strings.Join(Formats(), ", "))
+	}
+	return newFormat(opts)
+}
+
+// Resolver finds the format that reads a message. For most formats it is always the
+// same; where a message names its schema, that may have to be fetched.
+type Resolver interface {
+	// Resolve returns the format of a message. An error says nothing about the
+	// message, only that it cannot be read yet: it is to be tried again, for ever.
+	Resolve(ctx context.Context, m Message) (Format, error)
+}
+
+// Always is the Resolver of messages that have one format.
+func Always(f Format) Resolver { return always{f} }
+
+type always struct{ format Format }
+
+// Resolve implements Resolver.
+func (a always) Resolve(context.Context, Message) (Format, error) { return a.format, nil }

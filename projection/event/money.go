@@ -1,8 +1,12 @@
 package event
 
 import (
+	_ "embed" // for the ISO 4217 table
 	"errors"
+	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -107,4 +111,180 @@ func Add(a, b int64) (sum int64, ok bool) {
 		return 0, false
 	}
 	return sum, true
+}
+
+// Currency is an ISO 4217 currency: its alphabetic code and how many decimals its
+// minor unit has. It is a small comparable value; the zero value means none.
+type Currency struct {
+	code   [3]byte
+	digits uint8
+}
+
+// Code returns the alphabetic code, "EUR", or "" for the zero value.
+func (c Currency) Code() string {
+	if c.IsZero() {
+		return ""
+	}
+	return string(c.code[:])
+}
+
+// Digits returns the number of decimals of an amount in this currency: 2 for EUR,
+// 0 for JPY and for the zero value.
+func (c Currency) Digits() int { return int(c.digits) }
+
+// IsZero reports whether c is no currency.
+func (c Currency) IsZero() bool { return c == Currency{} }
+
+// String returns the code.
+func (c Currency) String() string { return c.Code() }
+
+// CurrencyByCode finds an active ISO 4217 currency with minor units by its
+// alphabetic code, which is case-sensitive.
+func CurrencyByCode(code string) (Currency, bool) {
+	c, ok := iso4217[code]
+	return c, ok
+}
+
+//go:embed iso4217.tsv
+var iso4217TSV string
+
+// iso4217 maps an alphabetic code to its currency. It is never written after
+// start. The table is our own because golang.org/x/text/currency has other
+// decimals than ISO 4217 for many currencies and misses some.
+var iso4217 = mustReadISO4217(iso4217TSV)
+
+// mustReadISO4217 reads lines of code, numeric code, minor units and name. It
+// panics on a malformed line: the table is part of the program.
+func mustReadISO4217(tsv string) map[string]Currency {
+	table := make(map[string]Currency)
+	for line := range strings.Lines(tsv) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		fields := strings.Split(line, "\t")
+		if len(fields) != 4 || len(fields[0]) != 3 {
+			panic("event: malformed line in iso4217.tsv: " + line)
+		}
+		digits, err := strconv.ParseUint(fields[2], 10, 8)
+		if err != nil {
+			panic("event: malformed minor units in iso4217.tsv: " + line)
+		}
+		table[fields[0]] = Currency{code: [3]byte([]byte(fields[0])), digits: uint8(digits)}
+	}
+	return table
+}
+
+// CurrencySet is the set of currencies a projection accepts. The zero value
+// accepts every active ISO 4217 currency with minor units.
+type CurrencySet struct {
+	only map[string]Currency // nil: all
+}
+
+// ParseCurrencies reads "all" or a comma-separated list of alphabetic codes, for
+// example "EUR,USD". Its error names the code that is not known.
+func ParseCurrencies(list string) (CurrencySet, error) {
+	if strings.TrimSpace(list) == "all" {
+		return CurrencySet{}, nil
+	}
+	only := make(map[string]Currency)
+	for item := range strings.SplitSeq(list, ",") {
+		code := strings.TrimSpace(item)
+		c, ok := CurrencyByCode(code)
+		if !ok {
+			return CurrencySet{}, fmt.Errorf(
+				"currency %q is not an active ISO 4217 alphabetic code with minor units (want all, or a list such as EUR,USD)", code)
+		}
+		only[code] = c
+	}
+	return CurrencySet{only: only}, nil
+}
+
+// Lookup returns the currency of an alphabetic code, if the set has it.
+func (s CurrencySet) Lookup(code string) (Currency, bool) {
+	if s.only == nil {
+		return CurrencyByCode(code)
+	}
+	c, ok := s.only[code]
+	return c, ok
+}
+
+// String returns what ParseCurrencies reads: "all", or the codes in order.
+func (s CurrencySet) String() string {
+	if s.only == nil {
+		return "all"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(s.only)), ",")
+}
+
+const (
+	// maxUnscaled bounds the bytes of an exact number: 2^255 has 77 digits, more than
+	// any database's money. Without a bound, a long one would cost its length squared.
+	maxUnscaled = 32
+	maxScale    = 76
+)
+
+// appendDecimal writes a big-endian two's complement integer with a point before its
+// last scale digits, without zeros at the end of the fraction. It reports false for a
+// number that is beyond all money.
+func appendDecimal(dst, unscaled []byte, scale int) (_ []byte, fits bool) {
+	if len(unscaled) > maxUnscaled || scale > maxScale {
+		return dst, false
+	}
+	var buffer [maxUnscaled]byte
+	magnitude := buffer[:copy(buffer[:], unscaled)]
+	if magnitude[0] >= 0x80 {
+		negate(magnitude)
+		dst = append(dst, '-')
+	}
+	start := len(dst)
+	for digits := 0; digits <= scale || !isZero(magnitude); digits++ {
+		if digits == scale && scale > 0 {
+			dst = append(dst, '.')
+		}
+		dst = append(dst, '0'+divideBy10(magnitude))
+	}
+	slices.Reverse(dst[start:])
+	if scale > 0 {
+		for dst[len(dst)-1] == '0' {
+			dst = dst[:len(dst)-1]
+		}
+		if dst[len(dst)-1] == '.' {
+			dst = dst[:len(dst)-1]
+		}
+	}
+	return dst, true
+}
+
+// negate changes the sign of a two's complement integer in place; of the smallest one
+// it leaves the magnitude.
+func negate(n []byte) {
+	carry := true
+	for i := len(n) - 1; i >= 0; i-- {
+		n[i] = ^n[i]
+		if carry {
+			n[i]++
+			carry = n[i] == 0
+		}
+	}
+}
+
+// divideBy10 divides a big-endian number in place and returns the remainder.
+func divideBy10(n []byte) (remainder byte) {
+	rest := uint16(0)
+	for i, b := range n {
+		rest = rest<<8 | uint16(b)
+		n[i] = byte(rest / 10) //nolint:gosec // G115: rest is below 10 * 256
+		rest %= 10
+	}
+	return byte(rest)
+}
+
+func isZero(n []byte) bool {
+	for _, b := range n {
+		if b != 0 {
+			return false
+		}
+	}
+	return true
 }

@@ -1,9 +1,17 @@
 package devtest
 
 import (
+	"context"
+	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/internal/devstack"
 )
@@ -71,4 +79,97 @@ func Kafka(t testing.TB, options devstack.KafkaOptions) *devstack.Kafka {
 	}
 	process.closeWith(t, kafka.Close)
 	return kafka
+}
+
+const (
+	topicLimit = 30 * time.Second
+	// nameRunes of a test's name go into the names of its topics: enough to
+	// recognise it by.
+	nameRunes = 60
+)
+
+var notInTopic = regexp.MustCompile(`[^a-zA-Z0-9.-]+`)
+
+// Topic makes a topic with a name nobody else uses and returns the name. It has
+// as many replicas as the cluster makes by default, and leaders when Topic
+// returns. On a cluster given by the
+// environment it is deleted when the test ends.
+func Topic(t testing.TB, addrs []string, partitions int32) string {
+	t.Helper()
+	name := notInTopic.ReplaceAllString(t.Name(), "-")
+	name = uniqueName(strings.ToLower(name[:min(len(name), nameRunes)]))
+	name = strings.ReplaceAll(name, "_", "-") // Kafka warns of names that mix "_" and "."
+	if err := administer(addrs, func(ctx context.Context, admin *kadm.Client) error {
+		if _, err := admin.CreateTopic(ctx, partitions, -1, nil, name); err != nil {
+			return err
+		}
+		return awaitLeaders(ctx, admin, name, int(partitions))
+	}); err != nil {
+		t.Fatalf("devtest: create topic %s: %v", name, err)
+	}
+	if slices.Equal(addrs, foreignBrokers()) {
+		t.Cleanup(func() { deleteTopic(t, addrs, name) })
+	}
+	return name
+}
+
+// awaitLeaders returns when the brokers name a leader for every partition: a
+// real Kafka answers CreateTopics before all brokers have heard of the topic.
+func awaitLeaders(ctx context.Context, admin *kadm.Client, name string, partitions int) error {
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		metadata, err := admin.Metadata(ctx, name)
+		if err == nil && len(led(metadata.Topics[name].Partitions)) == partitions {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("partitions without a leader: %w", ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}
+
+func led(partitions kadm.PartitionDetails) []int32 {
+	var ids []int32
+	for id, partition := range partitions {
+		if partition.Err == nil && partition.Leader >= 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func deleteTopic(t testing.TB, addrs []string, name string) {
+	t.Helper()
+	if err := administer(addrs, func(ctx context.Context, admin *kadm.Client) error {
+		_, err := admin.DeleteTopic(ctx, name)
+		return err
+	}); err != nil {
+		t.Errorf("devtest: delete topic %s: %v", name, err)
+	}
+}
+
+func administer(addrs []string, do func(context.Context, *kadm.Client) error) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(addrs...))
+	if err != nil {
+		return fmt.Errorf("kafka client: %w", err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), topicLimit)
+	defer cancel()
+	return do(ctx, kadm.NewClient(client))
+}
+
+// Registry returns a real schema registry for this test alone, to stop and start. It
+// takes seconds and 250 MB.
+func Registry(t testing.TB) *devstack.Registry {
+	t.Helper()
+	registry, err := devstack.StartRegistry(t.Context())
+	if err != nil {
+		t.Fatalf("devtest: %v", err)
+	}
+	process.closeWith(t, registry.Close)
+	return registry
 }
