@@ -57,6 +57,9 @@ func soakRound(t *testing.T, kafka *devstack.Kafka) {
 			s.remove(r)
 		}
 		s.await("every partition has an owner", s.ownedByAll)
+		for _, r := range s.replicas {
+			wait.Until(t, 30*time.Second, "ready", r.Answers("/readyz", 200, ""))
+		}
 		n := f.strike(s)
 		if n == 0 {
 			t.Errorf("%s: its window was never hit", f.name)
