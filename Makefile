@@ -14,7 +14,7 @@ COMMIT            ?= $(shell git rev-parse HEAD 2>/dev/null)
 BUILDFLAGS        ?= -trimpath -buildvcs=false
 # What processor time goes into, for the compiler: a tenth less of it, for a build of
 # some minutes. So images and releases are built with it, and others are not.
-PROFILE           := $(CURDIR)/bench/projector.pgo
+PROFILE           := $(CURDIR)/tools/bench/projector.pgo
 LDFLAGS           ?= -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
 BIN               := bin/projector
@@ -38,7 +38,7 @@ build-optimized: ## Build bin/projector as images and releases have it (minutes)
 
 .PHONY: release
 release: ## Build the release of a tagged commit into dist/ (VERSION=v1.2.3, ARGS=-snapshot)
-	$(GO) run -buildvcs=false ./cmd/release $(if $(filter file,$(origin VERSION)),,-version=$(VERSION)) $(ARGS)
+	$(GO) run -buildvcs=false ./tools/release $(if $(filter file,$(origin VERSION)),,-version=$(VERSION)) $(ARGS)
 
 .PHONY: demo
 demo: build ## Run the whole system on this machine (ARGS=--stay keeps it running)
@@ -46,7 +46,7 @@ demo: build ## Run the whole system on this machine (ARGS=--stay keeps it runnin
 
 .PHONY: demo-debezium
 demo-debezium: build ## Run a bank, Debezium, Kafka and the projector (needs Java 17+ and Maven)
-	$(GO) run -buildvcs=false ./cmd/debezium-demo --projector=$(BIN) $(ARGS)
+	$(GO) run -buildvcs=false ./tools/debezium-demo --projector=$(BIN) $(ARGS)
 
 .PHONY: test
 test: ## Run all tests; uses local PostgreSQL binaries, else downloads them once
@@ -111,17 +111,17 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 
 .PHONY: bench
 bench: build-optimized ## Measure against the limits, real servers (ARGS='--only hot --scale 0.2')
-	$(GO) run -buildvcs=false ./bench run --projector=$(BIN) $(ARGS)
+	$(GO) run -buildvcs=false ./tools/bench run --projector=$(BIN) $(ARGS)
 
 .PHONY: bench-peers
 bench-peers: build-optimized ## Measure beside spring-batch, whose harness is in PEERS_DIR
-	$(GO) run -buildvcs=false ./bench peers --projector=$(BIN) $(ARGS)
+	$(GO) run -buildvcs=false ./tools/bench peers --projector=$(BIN) $(ARGS)
 
 .PHONY: bench-profile
-bench-profile: ## Make bench/projector.pgo anew, from what bench runs
+bench-profile: ## Make tools/bench/projector.pgo anew, from what bench runs
 	rm -rf bin/profiles && mkdir -p bin/profiles
 	$(MAKE) build BUILDFLAGS='$(BUILDFLAGS) -tags profile' BIN=bin/projector-profile
-	PROJECTOR_PROFILES=$(CURDIR)/bin/profiles $(GO) run -buildvcs=false ./bench run --projector=bin/projector-profile \
+	PROJECTOR_PROFILES=$(CURDIR)/bin/profiles $(GO) run -buildvcs=false ./tools/bench run --projector=bin/projector-profile \
 	  --only uniform,duplicates,hot,steady --scale 0.4 --rounds 1
 	find bin/profiles -size 0 -delete # of other commands
 	$(GO) tool pprof -proto bin/profiles/*.pprof >$(PROFILE)

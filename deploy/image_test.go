@@ -74,7 +74,7 @@ func imageBinary(t *testing.T, step, version string) string {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", step)
 	cmd.Dir = folder
 	// Optimizing takes minutes; it needs no more than its profile.
-	if _, err := os.Stat(filepath.Join(folder, "bench", "projector.pgo")); err != nil {
+	if _, err := os.Stat(filepath.Join(folder, "tools", "bench", "projector.pgo")); err != nil {
 		t.Error(err)
 	}
 	cmd.Env = append(os.Environ(), "BUILD=build", "VERSION="+version, "TARGETOS=", "TARGETARCH=", "GOFLAGS=", "MAKEFLAGS=")

@@ -5,7 +5,7 @@ package e2e_test
 import (
 	"testing"
 
-	"projector/internal/outboxdemo"
+	"projector/tools/debezium-demo/outbox"
 )
 
 // TestDebeziumPublishesAgainAndTheBooksAgree has banks move money, the real Debezium
@@ -15,7 +15,7 @@ func TestDebeziumPublishesAgainAndTheBooksAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := outboxdemo.Play(t.Context(), outboxdemo.Options{
+	report, err := outbox.Play(t.Context(), outbox.Options{
 		Projector: path, Accounts: 60, Clients: 4, Rate: 100, Unwritten: 150,
 		Log: t.Output(), Say: func(what string) { t.Log(what) },
 	})

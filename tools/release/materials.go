@@ -88,7 +88,7 @@ func (b *build) materials(p platform, program []byte, modules []module, vendored
 		Serial: "urn:uuid:" + serial(sum), Version: 1,
 		Metadata: metadata{
 			Timestamp: b.tree.at.Format(time.RFC3339),
-			Tools:     tools{[]component{{Type: "application", Name: "projector/cmd/release", Version: b.version}}},
+			Tools:     tools{[]component{{Type: "application", Name: "projector/tools/release", Version: b.version}}},
 			Component: self,
 		},
 		Components: parts, Dependencies: append([]dependency{uses}, all...),

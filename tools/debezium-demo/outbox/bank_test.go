@@ -8,7 +8,7 @@ import (
 
 	"projector/deploy/debezium"
 	"projector/internal/devstack/devtest"
-	"projector/internal/outbox"
+	"projector/tools/debezium-demo/outbox"
 )
 
 func TestMain(m *testing.M) { devtest.Main(m, nil) }
@@ -36,7 +36,7 @@ func TestTheOutboxTellsWhatTheBooksSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	bank, err := outbox.New(t.Context(), pool, debezium.Outbox)
+	bank, err := outbox.NewBank(t.Context(), pool, debezium.Outbox)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"projector/internal/outboxdemo"
+	"projector/tools/debezium-demo/outbox"
 )
 
 func main() {
@@ -28,7 +28,7 @@ func main() {
 // run answers the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	began := time.Now()
-	options := outboxdemo.Options{Say: func(what string) {
+	options := outbox.Options{Say: func(what string) {
 		_, _ = fmt.Fprintf(stdout, "%6.1f s  %s\n", time.Since(began).Seconds(), what)
 	}}
 	verbose, err := parse(args, stderr, &options)
@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case verbose:
 		options.Log = stderr
 	}
-	report, err := outboxdemo.Play(ctx, options)
+	report, err := outbox.Play(ctx, options)
 	if err == nil {
 		err = show(stdout, report)
 	}
@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-func parse(args []string, stderr io.Writer, o *outboxdemo.Options) (verbose bool, err error) {
+func parse(args []string, stderr io.Writer, o *outbox.Options) (verbose bool, err error) {
 	flags := flag.NewFlagSet("debezium-demo", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.Projector, "projector", "bin/projector", "the program to run")
@@ -71,7 +71,7 @@ func parse(args []string, stderr io.Writer, o *outboxdemo.Options) (verbose bool
 }
 
 // show prints the results. The error says what is not as it should be.
-func show(w io.Writer, report *outboxdemo.Report) error {
+func show(w io.Writer, report *outbox.Report) error {
 	var wrong error
 	for _, r := range report.Results {
 		_, _ = fmt.Fprintf(w, "\n%s (%s)\n  events in the outbox   %7d\n  records in the topic   %7d, so %d were redelivered\n"+

@@ -1,12 +1,3 @@
-// Package outbox is a pretended bank that keeps its books in PostgreSQL and tells of
-// every entry by a row in an outbox table, written in the same transaction. Debezium
-// makes events of those rows; what the projector makes of the events must equal the
-// books. The package shares no code with the projector.
-//
-// Money is moved by many clients at once. A transaction updates the rows of its
-// accounts in the order of their ids, which is what keeps clients from waiting for
-// each other in a circle, and what makes the versions of an account appear in the
-// log in their order.
 package outbox
 
 import (
@@ -48,7 +39,15 @@ var currencies = []struct {
 // MinAccounts are needed before a bank can Work: one in each currency.
 const MinAccounts = 4
 
-// Bank is one bank. Safe for concurrent use.
+// Bank is a pretended bank that keeps its books in PostgreSQL and tells of every entry
+// by a row in an outbox table, written in the same transaction. Debezium makes events of
+// those rows; what the projector makes of the events must equal the books, and so no
+// other generator and no other oracle would do. Safe for concurrent use.
+//
+// Money is moved by many clients at once. A transaction updates the rows of its
+// accounts in the order of their ids, which is what keeps clients from waiting for
+// each other in a circle, and what makes the versions of an account appear in the
+// log in their order.
 type Bank struct {
 	pool    *pgxpool.Pool
 	numbers atomic.Int64 // accounts numbered so far
@@ -62,8 +61,8 @@ type Account struct {
 	Status                string
 }
 
-// New makes the bank's tables: its books, and the outbox by the given SQL.
-func New(ctx context.Context, pool *pgxpool.Pool, outboxSQL string) (*Bank, error) {
+// NewBank makes the bank's tables: its books, and the outbox by the given SQL.
+func NewBank(ctx context.Context, pool *pgxpool.Pool, outboxSQL string) (*Bank, error) {
 	for _, sql := range []string{ledgerSQL, outboxSQL} {
 		if _, err := pool.Exec(ctx, sql); err != nil {
 			return nil, fmt.Errorf("make the bank's tables: %w", err)

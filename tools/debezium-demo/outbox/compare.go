@@ -1,4 +1,4 @@
-package outboxdemo
+package outbox
 
 import (
 	"cmp"
@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"projector/internal/outbox"
 )
 
 // arrivalLimit is how long the last event may take from the outbox to the read model.
@@ -107,7 +105,7 @@ func (p *pipeline) compare(ctx context.Context, result *Result) error {
 	if err != nil {
 		return fmt.Errorf("read the balances of %s: %w", p.topic, err)
 	}
-	shown, err := pgx.CollectRows(rows, pgx.RowToStructByPos[outbox.Account])
+	shown, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Account])
 	if err != nil {
 		return fmt.Errorf("read the balances of %s: %w", p.topic, err)
 	}
@@ -127,7 +125,7 @@ func (p *pipeline) compare(ctx context.Context, result *Result) error {
 }
 
 // difference names what is not as in the books, "" for nothing. It tells no amount.
-func difference(got, want outbox.Account, known bool) string {
+func difference(got, want Account, known bool) string {
 	switch {
 	case !known:
 		return "is unknown to the bank"

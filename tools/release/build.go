@@ -94,7 +94,7 @@ func (b *build) platform(ctx context.Context, p platform) error {
 }
 
 // profile is what the compiler optimizes by, as in make build-optimized.
-const profile = "bench/projector.pgo"
+const profile = "tools/bench/projector.pgo"
 
 // compile builds the program. What would make a difference between two machines is set:
 // how far the processor is used, flags from the environment, paths, the id of the build.

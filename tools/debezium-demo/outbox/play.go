@@ -1,4 +1,4 @@
-// Package outboxdemo runs the whole way from a bank's outbox to the read model, with
+// Package outbox runs the whole way from a bank's outbox to the read model, with
 // the real Debezium on it, and checks what comes out:
 //
 //	bank's database ──▶ Debezium in Kafka Connect ──▶ Kafka ──▶ projector ──▶ read model
@@ -10,8 +10,10 @@
 // every account of the read model must equal the bank's own books, in balance and
 // version, `projector verify` must find the same, and no event may be dead-lettered.
 //
+// The package shares no code with the projector.
+//
 // `make demo-debezium` and a test in e2e run it.
-package outboxdemo
+package outbox
 
 import (
 	"context"
@@ -20,8 +22,6 @@ import (
 	"io"
 	"slices"
 	"time"
-
-	"projector/internal/outbox"
 )
 
 // Options of a run. All are needed but Log and Say.
@@ -46,8 +46,8 @@ func (o *Options) Validate() error {
 	switch {
 	case o.Projector == "":
 		return errors.New("projector: the path of the program is needed")
-	case o.Accounts < outbox.MinAccounts:
-		return fmt.Errorf("accounts: must be at least %d", outbox.MinAccounts)
+	case o.Accounts < MinAccounts:
+		return fmt.Errorf("accounts: must be at least %d", MinAccounts)
 	case o.Clients < 1:
 		return errors.New("clients: must be at least 1")
 	case o.Rate < 1:
