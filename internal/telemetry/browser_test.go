@@ -4,7 +4,7 @@ package telemetry
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"net/http"
@@ -16,37 +16,22 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/runtime"
-	"github.com/chromedp/chromedp"
 )
 
 var screenshots = flag.String("screenshots", "", "folder for pictures of the pages, to look at")
 
 // chromium is one browser for all tests of the package.
-var chromium context.Context
+var chromium *browser
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	options := chromedp.DefaultExecAllocatorOptions[:]
-	options = append(options, chromedp.DisableGPU) // there is none: what would stand in for it costs more
-	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // its sandbox refuses root
-	}
-	allocated, end := chromedp.NewExecAllocator(context.Background(), options...)
-	started, stop := chromedp.NewContext(allocated)
-	if err := chromedp.Do(started); err != nil {
+	var err error
+	if chromium, err = startBrowser(); err != nil {
 		fmt.Fprintln(os.Stderr, "start Chromium (Debian's package chromium has it):", err)
 		os.Exit(1)
 	}
-	chromium = started //nolint:fatcontext // one browser for all tests, each in a context of its own
 	code := m.Run()
-	stop()
-	end()
+	chromium.close()
 	os.Exit(code)
 }
 
@@ -68,91 +53,144 @@ var (
 
 // tab is one tab that has opened the page of a server.
 type tab struct {
-	t   *testing.T
-	ctx context.Context
-	url string
+	t       *testing.T
+	ctx     context.Context
+	url     string
+	session string
+	scripts bool // may run: a promise is only awaited then
 
 	mu       sync.Mutex
 	problems []string // errors, violations of the policy, and what was asked of others
+	loaded   chan struct{}
 }
+
+// args are the parameters of a command of the Chrome DevTools Protocol.
+type args map[string]any
 
 // open opens a page and waits until it is loaded.
 func open(t *testing.T, handler http.Handler, l look) *tab {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	ctx, cancel := chromedp.NewContext(chromium, chromedp.WithNewBrowserContext())
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
-	b := &tab{t: t, ctx: ctx, url: server.URL + "/"}
-	b.do() // makes the tab, which must not end with the context of what is done in it
-	b.ctx, cancel = context.WithTimeout(ctx, 30*time.Second)
-	t.Cleanup(cancel)
-	if err := chromedp.Listen(b.ctx, b.heard); err != nil {
-		t.Fatal(err)
+	b := &tab{t: t, ctx: ctx, url: server.URL + "/", loaded: make(chan struct{}, 1)}
+	var made struct{ BrowserContextID, TargetID, SessionID string }
+	b.call("Target.createBrowserContext", nil, &made)
+	b.call("Target.createTarget", args{"url": "about:blank", "browserContextId": made.BrowserContextID}, &made)
+	b.call("Target.attachToTarget", args{"targetId": made.TargetID, "flatten": true}, &made)
+	b.session = made.SessionID
+	chromium.listen(b.session, b.heard)
+	t.Cleanup(func() { // also when the time is up
+		_ = chromium.call(context.Background(), "", "Target.disposeBrowserContext", args{"browserContextId": made.BrowserContextID}, nil)
+	})
+	for _, domain := range []string{"Page", "Runtime", "Log", "Network"} {
+		b.call(domain+".enable", nil, nil)
 	}
-	var viewport []chromedp.EmulateViewportOption
-	if l.phone {
-		viewport = append(viewport, chromedp.EmulateMobile, chromedp.EmulateTouch, chromedp.EmulateScale(2))
-	}
-	scheme := "light"
+	scheme, scale := "light", 1
 	if l.dark {
 		scheme = "dark"
 	}
-	b.do(
-		chromedp.EmulateViewport(l.width, l.height, viewport...),
-		call(log.Enable, cdp.Empty{}), call(network.Enable, network.EnableParams{}),
-		call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-		}),
-		call(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: l.noScript}),
-		chromedp.Navigate(b.url),
-	)
+	if l.phone {
+		scale = 2
+		b.call("Emulation.setTouchEmulationEnabled", args{"enabled": true}, nil)
+	}
+	b.call("Emulation.setDeviceMetricsOverride", args{"width": l.width, "height": l.height, "deviceScaleFactor": scale, "mobile": l.phone}, nil)
+	b.prefer(scheme)
+	b.allowScripts(!l.noScript)
+	b.call("Page.navigate", args{"url": b.url}, nil)
+	select {
+	case <-b.loaded:
+	case <-ctx.Done():
+		t.Fatal("the page is not loaded")
+	}
 	return b
 }
 
-func call[P, R any](command cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
-	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-		_, err := cdp.Call(ctx, target, command, params)
-		return err
-	})
+// call sends a command to the tab, or to the browser while there is none.
+func (b *tab) call(method string, params args, result any) {
+	b.t.Helper()
+	if err := chromium.call(b.ctx, b.session, method, params, result); err != nil {
+		b.t.Fatalf("%s: %v", method, err)
+	}
 }
 
-func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+// prefer makes the system's colours light or dark.
+func (b *tab) prefer(scheme string) {
 	b.t.Helper()
-	if err := chromedp.Do(b.ctx, steps...); err != nil {
-		b.t.Fatal(err)
-	}
+	b.call("Emulation.setEmulatedMedia", args{"features": []args{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+}
+
+func (b *tab) allowScripts(allow bool) {
+	b.t.Helper()
+	b.scripts = allow
+	b.call("Emulation.setScriptExecutionDisabled", args{"value": !allow}, nil)
+}
+
+// press presses a key and lets it go.
+func (b *tab) press(key, code string, number int, text string) {
+	b.t.Helper()
+	down := args{"type": "keyDown", "key": key, "code": code, "windowsVirtualKeyCode": number, "text": text}
+	b.call("Input.dispatchKeyEvent", down, nil)
+	b.call("Input.dispatchKeyEvent", args{"type": "keyUp", "key": key, "code": code, "windowsVirtualKeyCode": number}, nil)
 }
 
 // ask evaluates an expression in the page.
 func ask[T any](b *tab, expression string) T {
 	b.t.Helper()
-	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
-	if err != nil {
-		b.t.Fatalf("%.200s: %v", expression, err)
+	var answer struct {
+		Result           struct{ Value T }
+		ExceptionDetails *struct{ Text string }
 	}
-	return v
+	b.call("Runtime.evaluate", args{"expression": expression, "awaitPromise": b.scripts, "returnByValue": true}, &answer)
+	if answer.ExceptionDetails != nil {
+		b.t.Fatalf("%.200s: %s", expression, answer.ExceptionDetails.Text)
+	}
+	return answer.Result.Value
 }
 
 // await waits until an expression is true in the page.
 func (b *tab) await(expression string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(15*time.Second))); err != nil {
-		b.t.Fatalf("waiting for %s: %v", expression, err)
+	limit := time.NewTimer(15 * time.Second)
+	defer limit.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !ask[bool](b, "Boolean("+expression+")") {
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			b.t.Fatalf("waiting for %s", expression)
+		}
 	}
 }
 
 // heard takes note of what must not happen in a page.
-func (b *tab) heard(event any) {
+func (b *tab) heard(method string, params json.RawMessage) {
+	var e struct {
+		Entry            struct{ Level, Source, Text, URL string }
+		Type             string
+		ExceptionDetails struct{ Text string }
+		Request          struct{ URL string }
+	}
+	if err := json.Unmarshal(params, &e); err != nil && method != "Page.loadEventFired" {
+		return // an event of another shape
+	}
 	var problem string
-	switch e := event.(type) {
-	case *log.EventEntryAdded:
+	switch method {
+	case "Page.loadEventFired":
+		select {
+		case b.loaded <- struct{}{}:
+		default:
+		}
+		return
+	case "Log.entryAdded":
 		problem = fmt.Sprint(e.Entry.Level, " ", e.Entry.Source, ": ", e.Entry.Text, " ", e.Entry.URL)
-	case *runtime.EventConsoleAPICalled:
-		problem = fmt.Sprint("console.", e.Type)
-	case *runtime.EventExceptionThrown:
-		problem = fmt.Sprint("exception: ", e.ExceptionDetails.Text)
-	case *network.EventRequestWillBeSent:
+	case "Runtime.consoleAPICalled":
+		problem = "console." + e.Type
+	case "Runtime.exceptionThrown":
+		problem = "exception: " + e.ExceptionDetails.Text
+	case "Network.requestWillBeSent":
 		if strings.HasPrefix(e.Request.URL, b.url) {
 			return
 		}
@@ -172,21 +210,17 @@ func (b *tab) heardOf() []string {
 	return slices.Clone(b.problems)
 }
 
-// picture keeps a screenshot of the whole page when the flag asks for it.
+// picture keeps screenshots of the window and of the whole page when the flag asks for it.
 func (b *tab) picture(name string) {
 	b.t.Helper()
 	if *screenshots == "" {
 		return
 	}
-	first, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-	if err == nil {
-		err = os.WriteFile(filepath.Join(*screenshots, name+"-top.png"), first, 0o600)
-	}
-	png, wholeErr := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-	if err = errors.Join(err, wholeErr); err == nil {
-		err = os.WriteFile(filepath.Join(*screenshots, name+".png"), png, 0o600)
-	}
-	if err != nil {
-		b.t.Error(err)
+	for ending, whole := range map[string]bool{"-top.png": false, ".png": true} {
+		var shot struct{ Data []byte } // base64, as encoding/json reads bytes
+		b.call("Page.captureScreenshot", args{"captureBeyondViewport": whole}, &shot)
+		if err := os.WriteFile(filepath.Join(*screenshots, name+ending), shot.Data, 0o600); err != nil {
+			b.t.Error(err)
+		}
 	}
 }

@@ -10,9 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/chromedp"
 )
 
 //go:embed testdata/axe-core/4.14.1/axe.min.js
@@ -68,7 +65,7 @@ func TestPageInABrowser(t *testing.T) {
 			for _, problem := range b.heardOf() {
 				t.Error(problem)
 			}
-			b.do(call(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{}))
+			b.allowScripts(true)
 			for _, violation := range violations(b) {
 				t.Error(violation)
 			}
@@ -165,7 +162,7 @@ func TestPageByKeyboard(t *testing.T) {
 	b.await(`!document.querySelector("#pause").hidden`)
 	var seen []string
 	for range 12 {
-		b.do(chromedp.KeyEvent("\t"))
+		b.press("Tab", "Tab", 9, "")
 		seen = append(seen, ask[string](b, `(() => {
 			const e = document.activeElement;
 			return e === document.body ? "end" : e.textContent.trim() + (getComputedStyle(e).outlineStyle === "solid" ? "" : " (unseen)");
@@ -175,7 +172,7 @@ func TestPageByKeyboard(t *testing.T) {
 		}
 		switch seen[len(seen)-1] {
 		case "Pause updates", "All 40 partitions":
-			b.do(chromedp.KeyEvent(" "))
+			b.press(" ", "Space", 32, " ")
 		}
 	}
 	const want = "Pause updates, All 40 partitions, status.json, metrics, readyz, livez, licence of the charts, end"
@@ -192,8 +189,6 @@ func TestChartsFollowTheColours(t *testing.T) {
 	t.Parallel()
 	b := open(t, busy(3).server().http.Handler, desktop)
 	b.await(drawn)
-	b.do(call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}},
-	}))
+	b.prefer("dark")
 	b.await(drawn)
 }

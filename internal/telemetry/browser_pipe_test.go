@@ -1,0 +1,170 @@
+//go:build chromium
+
+package telemetry
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+)
+
+// browser is a Chromium that is spoken to over a pair of pipes: commands and events of
+// the Chrome DevTools Protocol, each a JSON document that a zero byte ends.
+type browser struct {
+	cmd     *exec.Cmd
+	profile string
+	to      io.WriteCloser
+	from    io.ReadCloser
+
+	mu       sync.Mutex // guards what follows, and writing
+	last     int
+	answers  map[int]chan message
+	sessions map[string]func(method string, params json.RawMessage)
+	gone     error
+}
+
+// message is a command, its answer or an event.
+type message struct {
+	ID        int             `json:"id,omitempty"`
+	SessionID string          `json:"sessionId,omitempty"`
+	Method    string          `json:"method,omitempty"`
+	Params    json.RawMessage `json:"params,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	Error     *struct {
+		Message string `json:"message"`
+	} `json:"error,omitempty"`
+}
+
+func startBrowser() (*browser, error) {
+	profile, err := os.MkdirTemp("", "chromium-")
+	if err != nil {
+		return nil, err
+	}
+	flags := []string{
+		"--headless", "--remote-debugging-pipe", "--user-data-dir=" + profile, "--no-first-run", "--disable-extensions",
+		"--disable-background-networking", "--disable-dev-shm-usage",
+		"--disable-gpu", // there is none: what would stand in for it costs more
+	}
+	if os.Geteuid() == 0 {
+		flags = append(flags, "--no-sandbox") // its sandbox refuses root
+	}
+	theirIn, to, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	from, theirOut, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	b := &browser{
+		cmd: exec.CommandContext(context.Background(), "chromium", flags...), profile: profile, to: to, from: from,
+		answers: map[int]chan message{}, sessions: map[string]func(string, json.RawMessage){},
+	}
+	b.cmd.ExtraFiles = []*os.File{theirIn, theirOut} // 3 and 4, where it looks for them
+	err = b.cmd.Start()
+	_, _ = theirIn.Close(), theirOut.Close()
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(profile))
+	}
+	go b.read()
+	err = b.call(context.Background(), "", "Browser.getVersion", nil, nil)
+	return b, err
+}
+
+// close ends the browser.
+func (b *browser) close() {
+	_ = b.call(context.Background(), "", "Browser.close", nil, nil)
+	_ = b.cmd.Wait()
+	_ = os.RemoveAll(b.profile)
+}
+
+// read hands on what the browser says until it ends.
+func (b *browser) read() {
+	from := bufio.NewReader(b.from)
+	for {
+		text, err := from.ReadBytes(0)
+		var m message
+		if err == nil {
+			err = json.Unmarshal(bytes.TrimSuffix(text, []byte{0}), &m)
+		}
+		b.mu.Lock()
+		if err != nil {
+			b.gone = errors.Join(errors.New("the browser has ended"), err)
+			for id, answer := range b.answers {
+				close(answer)
+				delete(b.answers, id)
+			}
+			b.mu.Unlock()
+			return
+		}
+		answer, heard := b.answers[m.ID], b.sessions[m.SessionID]
+		delete(b.answers, m.ID)
+		b.mu.Unlock()
+		switch {
+		case answer != nil:
+			answer <- m
+		case m.Method != "" && heard != nil:
+			heard(m.Method, m.Params)
+		}
+	}
+}
+
+// listen hands the events of a session to a function, which must not wait for answers.
+func (b *browser) listen(session string, heard func(method string, params json.RawMessage)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sessions[session] = heard
+}
+
+// call sends a command to a session, or to the browser itself, and waits for the answer.
+func (b *browser) call(ctx context.Context, session, method string, params, result any) error {
+	text, err := json.Marshal(params)
+	if err != nil {
+		return err
+	}
+	if params == nil || string(text) == "null" {
+		text = []byte("{}")
+	}
+	answer, err := b.send(message{SessionID: session, Method: method, Params: text})
+	if err != nil {
+		return err
+	}
+	select {
+	case m, there := <-answer:
+		switch {
+		case !there:
+			return b.gone
+		case m.Error != nil:
+			return errors.New(m.Error.Message)
+		case result == nil:
+			return nil
+		}
+		return json.Unmarshal(m.Result, result)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (b *browser) send(m message) (<-chan message, error) {
+	answer := make(chan message, 1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.gone != nil {
+		return nil, b.gone
+	}
+	b.last++
+	m.ID = b.last
+	text, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	b.answers[m.ID] = answer
+	_, err = b.to.Write(append(text, 0))
+	return answer, err
+}
