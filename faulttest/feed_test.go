@@ -84,6 +84,9 @@ func (f *feed) hold() { f.gate.Lock() }
 
 func (f *feed) release() { f.gate.Unlock() }
 
+// ended reports whether everything has been sent.
+func (f *feed) ended() bool { return len(f.done) > 0 }
+
 // finish sends what is left at once and waits until it is acknowledged.
 func (f *feed) finish() {
 	f.t.Helper()

@@ -34,7 +34,7 @@ func soakRound(t *testing.T, kafka *devstack.Kafka) {
 	t.Helper()
 	const strikes = 6
 	s := newScene(t, kafka, setting{
-		replicas: 3, partitions: 6, records: 60_000, during: 3 * time.Minute, recovers: 2 * time.Minute,
+		replicas: 3, partitions: 6, records: 120_000, during: 6 * time.Minute, recovers: 2 * time.Minute,
 	})
 	s.startWatch()
 	s.startFeed()
@@ -46,6 +46,9 @@ func soakRound(t *testing.T, kafka *devstack.Kafka) {
 	draw := rand.New(rand.NewPCG(s.seed, 5))
 	faults := mixable(kafka)
 	for range strikes {
+		if s.feed.ended() { // nothing could be struck any more
+			break
+		}
 		f := faults[draw.IntN(len(faults))]
 		t.Logf("striking: %s", f.name)
 		for len(s.replicas) < 3 {
