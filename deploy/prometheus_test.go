@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"projector/e2e/wait"
 )
 
 // prometheus is a real one, with the alerts of this folder on a shorter clock.
@@ -152,19 +154,5 @@ func (p *prometheus) sees(query string) {
 // await polls until check answers "".
 func (p *prometheus) await(what string, check func() string) {
 	p.t.Helper()
-	deadline := time.NewTimer(90 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		state := check()
-		if state == "" {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			p.t.Fatalf("not in time: %s\n%s", what, state)
-		}
-	}
+	wait.Until(p.t, 90*time.Second, what, check)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/errclass"
+	"projector/internal/pace"
 )
 
 const (
@@ -74,7 +75,7 @@ func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
 			return records, err
 		}
 		f.located = false
-		if pause(ctx, f.reader.pause) != nil {
+		if pace.Sleep(ctx, f.reader.pause) != nil {
 			return nil, err
 		}
 	}
@@ -219,17 +220,6 @@ func (f *fetcher) answer(response *kmsg.FetchResponse) (*kmsg.FetchResponseTopic
 		return nil, errThrottled
 	}
 	return nil, fmt.Errorf("the answer to a fetch does not name partition %d", f.span.partition)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // errNotAnswered is why the offsets of a partition are not known that its leader was asked

@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"projector/internal/pace"
 	"projector/readmodel"
 )
 
@@ -91,14 +92,7 @@ func (r *replay) pace(ctx context.Context, done, n int) error {
 	if r.cmd.Rate == 0 || done == 0 {
 		return ctx.Err()
 	}
-	timer := time.NewTimer(time.Duration(n) * time.Second / time.Duration(r.cmd.Rate))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return pace.Sleep(ctx, time.Duration(n)*time.Second/time.Duration(r.cmd.Rate))
 }
 
 // producer is a client that keeps the order of an account's records.

@@ -8,6 +8,18 @@ import (
 	"time"
 )
 
+// Sleep waits for d. When ctx ends first it returns why.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // Attempt is one attempt at something that asks a server several times. It bounds
 // silence and not work: whatever is answered on the way (a statement, an
 // acknowledgement) gives the attempt its whole time again.

@@ -16,6 +16,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/internal/pace"
 )
 
 // fleet is the replicas of one consumer group.
@@ -111,7 +113,7 @@ func (f fleet) account(ctx context.Context, w *watcher, events int) (shares []fl
 			slices.SortFunc(shares, func(a, b float64) int { return cmp.Compare(b, a) })
 			return shares, connections, nil
 		}
-		if time.Now().After(end) || !pause(ctx, watchEvery) {
+		if time.Now().After(end) || pace.Sleep(ctx, watchEvery) != nil {
 			return nil, 0, fmt.Errorf("the replicas have counted %d records of %d", sum, events)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"projector/internal/devstack"
+	"projector/internal/pace"
 )
 
 // prepared is a workload with all that its runs need.
@@ -274,20 +275,8 @@ func machineBusy() float64 {
 func awaitQuiet(ctx context.Context, limit time.Duration) {
 	for end := time.Now().Add(limit); time.Now().Before(end); {
 		before := machineBusy()
-		if !pause(ctx, time.Second) || machineBusy()-before < 0.1 {
+		if pace.Sleep(ctx, time.Second) != nil || machineBusy()-before < 0.1 {
 			return
 		}
-	}
-}
-
-// pause waits; false when ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"projector/internal/pace"
 	"projector/readmodel"
 )
 
@@ -78,7 +79,7 @@ func (w *watcher) rowsWritten(ctx context.Context) (n int64, err error) {
 		var others int
 		err = w.conn.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
 			AND backend_type = 'client backend' AND pid <> pg_backend_pid()`).Scan(&others)
-		if err != nil || others == 0 || !pause(ctx, watchEvery) {
+		if err != nil || others == 0 || pace.Sleep(ctx, watchEvery) != nil {
 			break
 		}
 	}

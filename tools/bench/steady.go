@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/internal/pace"
 )
 
 const (
@@ -105,7 +107,7 @@ func awaitClaims(ctx context.Context, w *watcher, p *program, partitions int) er
 		if err := p.alive(); err != nil {
 			return err
 		}
-		if !pause(ctx, watchEvery) {
+		if pace.Sleep(ctx, watchEvery) != nil {
 			return ctx.Err()
 		}
 	}
