@@ -1,3 +1,16 @@
+// Package registry finds the schemas of messages in a schema registry, by the id that
+// each value begins with (Confluent's wire format: a zero byte, four bytes of id).
+//
+//	value ──id──▶ known? ──yes──▶ the schema's format
+//	                │ no
+//	                ▼
+//	             fetch, with references ──▶ compile ──▶ keep
+//	                │            │             └ cannot be used: kept as malformed
+//	                │            └ no such id: malformed, for some seconds
+//	                └ anything else: an error, to be tried again
+//
+// A schema never changes under its id, so it is fetched once and kept, as long as there
+// is room. While the registry is away, messages of known schemas are read on.
 package registry
 
 import (
@@ -10,6 +23,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/sr"
 
+	"projector/errclass"
 	"projector/internal/credential"
 )
 
@@ -140,3 +154,22 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// Dependency is the name of the registry in metrics and logs.
+const Dependency = "schema_registry"
+
+// Error says that the registry could not be asked, or did not answer as one does. It
+// passes, by itself or when somebody mends it.
+type Error struct{ err error }
+
+// Error implements error.
+func (e *Error) Error() string { return "schema registry: " + e.err.Error() }
+
+// Unwrap returns the client's error.
+func (e *Error) Unwrap() error { return e.err }
+
+// SafeText implements errclass.Describer.
+func (e *Error) SafeText() string { return "schema registry: " + errclass.Safe(e.err) }
+
+// Dependency names what is failing.
+func (*Error) Dependency() string { return Dependency }

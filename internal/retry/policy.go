@@ -1,3 +1,18 @@
+// Package retry repeats what a dependency refused, for ever: 1 s, ×2, jitter,
+// a cap, no end. An outage of PostgreSQL or Kafka is waited out; it never turns
+// into a dead letter.
+//
+//	attempt ──ok──────────────► nil
+//	   │ └─Stop(err)──────────► err
+//	   │ └─ctx ended──────────► cause of ctx
+//	 error
+//	   ▼
+//	Observer.Failing, wait ──ctx ended──► cause of ctx
+//	   │
+//	   └──► attempt
+//
+// Every attempt has a deadline of its own. Its passing is a failure like any
+// other: only the end of the caller's context ends the loop.
 package retry
 
 import (
@@ -95,3 +110,63 @@ func orDefault(d, fallback time.Duration) time.Duration {
 // Stop marks err as one that no retry will mend: Forever returns it as it was,
 // without what has been wrapped around the mark. Stop(nil) is nil: success.
 func Stop(err error) error { return backoff.Permanent(err) }
+
+// Clock is the time a Policy goes by, for tests that do not wait.
+type Clock interface {
+	Now() time.Time
+	// Sleep waits for d, or until ctx ends.
+	Sleep(ctx context.Context, d time.Duration)
+}
+
+func clockOr(c Clock) Clock {
+	if c == nil {
+		return systemClock{}
+	}
+	return c
+}
+
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
+
+func (systemClock) Sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// Observer hears how an operation fares: metrics, health, log. It is called
+// from the goroutine that retries and must not block.
+//
+// When the loop ends without success (Stop, end of ctx) nothing is called:
+// whoever shows a state must clear it after Forever has returned.
+type Observer interface {
+	// Failing is called after every failed attempt. attempt counts from 1; since
+	// is the time from the first failure to this one, 0 at first; next is the
+	// wait that follows.
+	Failing(err error, attempt int, since, next time.Duration)
+	// Recovered is called when an attempt succeeds after at least one failure.
+	// attempts counts the successful one; after is the time from the first
+	// failure to now.
+	Recovered(attempts int, after time.Duration)
+}
+
+// Tee passes everything on to several observers, in order.
+func Tee(observers ...Observer) Observer { return tee(observers) }
+
+type tee []Observer
+
+func (t tee) Failing(err error, attempt int, since, next time.Duration) {
+	for _, o := range t {
+		o.Failing(err, attempt, since, next)
+	}
+}
+
+func (t tee) Recovered(attempts int, after time.Duration) {
+	for _, o := range t {
+		o.Recovered(attempts, after)
+	}
+}

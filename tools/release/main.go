@@ -6,15 +6,21 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -87,4 +93,86 @@ func release(ctx context.Context, o *options, progress io.Writer) (err error) {
 	}
 	_, err = fmt.Fprintf(progress, "released into %s\n", final)
 	return err
+}
+
+// tree is the checkout that is released.
+type tree struct {
+	commit  string    // full id
+	at      time.Time // of the commit: every file of the release has it
+	tags    []string  // of the commit, those that are versions
+	changed int       // files that are not as they were committed, new ones too
+}
+
+// semantic is a version as https://semver.org has it, with the v of Go and git.
+var semantic = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?$`)
+
+// readTree asks git about the checkout in folder.
+func readTree(ctx context.Context, folder string) (tree, error) {
+	var (
+		t     tree
+		wrong error
+	)
+	git := func(args ...string) string {
+		out, err := output(ctx, folder, nil, "git", args...)
+		wrong = errors.Join(wrong, err)
+		return strings.TrimSpace(out)
+	}
+	t.commit = git("rev-parse", "HEAD")
+	seconds := git("log", "-1", "--format=%ct")
+	for tag := range strings.Lines(git("tag", "--points-at", "HEAD")) {
+		if tag = strings.TrimSpace(tag); semantic.MatchString(tag) {
+			t.tags = append(t.tags, tag)
+		}
+	}
+	for range strings.Lines(git("status", "--porcelain")) {
+		t.changed++
+	}
+	if wrong != nil {
+		return t, wrong
+	}
+	unix, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return t, fmt.Errorf("git names no time of the commit: %w", err)
+	}
+	t.at = time.Unix(unix, 0).UTC()
+	return t, nil
+}
+
+// version is the version to release, or why there must be no release.
+func (t *tree) version(o *options, changelog string) (string, error) {
+	version := o.version
+	switch {
+	case t.changed > 0 && !o.snapshot:
+		return "", fmt.Errorf("files that are not as they were committed: %d; commit them, or build a snapshot (make release ARGS=-snapshot)", t.changed)
+	case version == "" && len(t.tags) == 1:
+		version = t.tags[0]
+	case version == "" && len(t.tags) > 1:
+		return "", fmt.Errorf("the commit has several tags, %s: choose one (make release ARGS=-version=%s)", strings.Join(t.tags, ", "), t.tags[0])
+	case version == "" && o.snapshot:
+		version = "v0.0.0-snapshot." + t.commit[:12]
+	case version == "":
+		return "", errors.New("the commit has no tag such as v1.2.3: tag it, name a version (make release ARGS=-version=v1.2.3), " +
+			"or build a snapshot (make release ARGS=-snapshot)")
+	}
+	if !semantic.MatchString(version) {
+		return "", fmt.Errorf("%q is no version such as v1.2.3 or v1.2.3-rc.1", version)
+	}
+	if heading := "\n## [" + version[1:] + "]"; !o.snapshot && !strings.Contains(changelog, heading) {
+		return "", fmt.Errorf("CHANGELOG.md has no part %q: say there what this version brings", heading[1:])
+	}
+	return version, nil
+}
+
+// output runs a program and answers what it writes; its error has what it complained of.
+func output(ctx context.Context, folder string, env []string, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // G204: its callers name git, go and what they built
+	cmd.Dir = folder
+	cmd.Env = append(cmd.Environ(), env...)
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, complaint.String())
+	}
+	return string(out), nil
 }

@@ -1,3 +1,13 @@
+// Package credential reads what proves who we are to a server, and who the server is
+// to us: passwords, tokens, certificates and keys that live in files.
+//
+// Files change while the program runs: Kubernetes renews a mounted secret by
+// swapping a symlink. Nothing is cached and nothing is watched. Each new connection
+// reads its files, so the next one after a change has the new secret, and a file
+// that cannot be read for a while fails that connection and not the program.
+//
+// Errors are *fs.PathError, whatever is wrong with a file. They name the file and
+// never tell what is in it.
 package credential
 
 import (
@@ -8,8 +18,24 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"strings"
 	"time"
 )
+
+var errEmpty = errors.New("the file is empty")
+
+// Secret is the text of a file without the line ends behind it: a password or a token.
+func Secret(path string) (string, error) {
+	text, err := os.ReadFile(path) //nolint:gosec // G304: the operator says which file
+	if err != nil {
+		return "", err
+	}
+	secret := strings.TrimRight(string(text), "\r\n")
+	if secret == "" {
+		return "", &fs.PathError{Op: "read", Path: path, Err: errEmpty}
+	}
+	return secret, nil
+}
 
 // TLS says how to make TLS connections. The zero value is good: the system's CAs, no
 // client certificate, and the server's name is the host that is dialled.
