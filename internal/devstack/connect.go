@@ -77,7 +77,7 @@ func newConnect(ctx context.Context, options ConnectOptions) (*Connect, error) {
 	if err != nil {
 		return nil, err
 	}
-	lib, err := FetchConnect(ctx)
+	lib, err := fetchConnect(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 const (
 	KafkaVersion    = "4.3.0"
 	DebeziumVersion = "3.7.0.Final"
-	RegistryVersion = "3.0.9"
+	registryVersion = "3.0.9"
 )
 
 //go:embed kafka.pom.xml
@@ -31,24 +31,24 @@ var connectPOM []byte
 //go:embed registry.pom.xml
 var registryPOM []byte
 
-// FetchKafka returns the folder that holds Kafka's jars, about 44 MB in the
+// fetchKafka returns the folder that holds Kafka's jars, about 44 MB in the
 // user's cache. On first use it collects them by mvn, which needs a registry of
 // Maven artifacts.
-func FetchKafka(ctx context.Context) (string, error) {
+func fetchKafka(ctx context.Context) (string, error) {
 	return fetchJars(ctx, "kafka-"+KafkaVersion, kafkaPOM)
 }
 
-// FetchConnect returns the folder that holds the jars of Kafka Connect and of
+// fetchConnect returns the folder that holds the jars of Kafka Connect and of
 // Debezium's PostgreSQL connector, about 39 MB in the user's cache, fetched as
-// FetchKafka does.
-func FetchConnect(ctx context.Context) (string, error) {
+// fetchKafka does.
+func fetchConnect(ctx context.Context) (string, error) {
 	return fetchJars(ctx, "connect-"+KafkaVersion+"-debezium-"+DebeziumVersion, connectPOM)
 }
 
-// FetchRegistry returns the folder that holds Apicurio Registry, about 120 MB in the
-// user's cache, fetched as FetchKafka does.
-func FetchRegistry(ctx context.Context) (string, error) {
-	return fetchJars(ctx, "apicurio-registry-"+RegistryVersion, registryPOM)
+// fetchRegistry returns the folder that holds Apicurio Registry, about 120 MB in the
+// user's cache, fetched as fetchKafka does.
+func fetchRegistry(ctx context.Context) (string, error) {
+	return fetchJars(ctx, "apicurio-registry-"+registryVersion, registryPOM)
 }
 
 // fetchJars collects what pom depends on, once for each name.
@@ -80,7 +80,7 @@ func collectJars(ctx context.Context, pom []byte, lib string) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, mvn, "--batch-mode", "--quiet", "--file", file,
-		"-Dkafka.version="+KafkaVersion, "-Ddebezium.version="+DebeziumVersion, "-Dregistry.version="+RegistryVersion, "-Dlib="+lib, "package")
+		"-Dkafka.version="+KafkaVersion, "-Ddebezium.version="+DebeziumVersion, "-Dregistry.version="+registryVersion, "-Dlib="+lib, "package")
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("mvn: %w: %s", err, bytes.TrimSpace(output))

@@ -88,7 +88,7 @@ func newKafka(ctx context.Context, options KafkaOptions) (*Kafka, error) {
 	if err != nil {
 		return nil, err
 	}
-	lib, err := FetchKafka(ctx)
+	lib, err := fetchKafka(ctx)
 	if err != nil {
 		return nil, err
 	}

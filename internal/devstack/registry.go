@@ -46,7 +46,7 @@ func newRegistry(ctx context.Context) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	lib, err := FetchRegistry(ctx)
+	lib, err := fetchRegistry(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (r *Registry) Start(ctx context.Context) error {
 func (r *Registry) command() *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), r.java,
 		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m",
-		"-jar", filepath.Join(r.lib, "apicurio-registry-app-"+RegistryVersion+"-runner.jar"))
+		"-jar", filepath.Join(r.lib, "apicurio-registry-app-"+registryVersion+"-runner.jar"))
 	cmd.Dir = r.dir
 	cmd.Env = append(os.Environ(),
 		"QUARKUS_HTTP_HOST="+localhost, "QUARKUS_HTTP_PORT="+strconv.Itoa(r.port), "QUARKUS_LOG_LEVEL=WARN",

@@ -32,8 +32,8 @@ const (
 
 // Defaults of a Policy's zero fields, as in --retry-initial and --retry-max.
 const (
-	DefaultInitial = time.Second
-	DefaultMax     = time.Minute
+	defaultInitial = time.Second
+	defaultMax     = time.Minute
 )
 
 // Policy says how long to wait between attempts and how long one may take. The
@@ -88,7 +88,7 @@ func (p Policy) try(ctx context.Context, fn func(context.Context) error) error {
 // waits returns the sequence of waits. The library caps a wait before jitter,
 // so its cap is set lower by the jitter, and Max is never exceeded.
 func (p Policy) waits() func() time.Duration {
-	initial, longest := orDefault(p.Initial, DefaultInitial), orDefault(p.Max, DefaultMax)
+	initial, longest := orDefault(p.Initial, defaultInitial), orDefault(p.Max, defaultMax)
 	capped := time.Duration(float64(longest) / (1 + jitter))
 	b := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(min(initial, capped)),

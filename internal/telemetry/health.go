@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// DefaultStallAfter is how long the poll loop may stand still before a restart
+// defaultStallAfter is how long the poll loop may stand still before a restart
 // is thought to help. A poll returns within seconds even on an idle topic and
 // with every dependency down.
-const DefaultStallAfter = 2 * time.Minute
+const defaultStallAfter = 2 * time.Minute
 
 // HealthConfig configures Health; its zero value is ready for use.
 type HealthConfig struct {
 	Clock      func() time.Time // default time.Now
-	StallAfter time.Duration    // default DefaultStallAfter
+	StallAfter time.Duration    // default defaultStallAfter
 }
 
 // Health holds the named conditions that make an instance unready, and the
@@ -69,7 +69,7 @@ func NewHealth(cfg HealthConfig) *Health {
 	now := cfg.Clock()
 	return &Health{
 		clock:      cfg.Clock,
-		stallAfter: cmp.Or(cfg.StallAfter, DefaultStallAfter),
+		stallAfter: cmp.Or(cfg.StallAfter, defaultStallAfter),
 		born:       now,
 		since:      now,
 		conditions: make(map[string]condition),

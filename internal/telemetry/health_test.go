@@ -138,10 +138,10 @@ func TestLiveness(t *testing.T) {
 		{"beating", func(h *Health, c *fakeClock) {
 			for range 10 {
 				h.Beat()
-				c.Advance(DefaultStallAfter)
+				c.Advance(defaultStallAfter)
 			}
 		}, true},
-		{"stalled", func(h *Health, c *fakeClock) { h.Beat(); c.Advance(DefaultStallAfter + time.Second) }, false},
+		{"stalled", func(h *Health, c *fakeClock) { h.Beat(); c.Advance(defaultStallAfter + time.Second) }, false},
 		{"moving again", func(h *Health, c *fakeClock) { h.Beat(); c.Advance(time.Hour); h.Beat() }, true},
 		{"stopping", func(h *Health, c *fakeClock) { h.Beat(); h.Stopping(); c.Advance(time.Hour) }, true},
 	}

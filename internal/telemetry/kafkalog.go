@@ -56,7 +56,7 @@ func (l *kafkaLogger) Log(level kgo.LogLevel, msg string, keyvals ...any) {
 			return
 		}
 		if suppressed > 0 {
-			attrs = append(attrs, slog.Int(KeySuppressed, suppressed))
+			attrs = append(attrs, slog.Int(keySuppressed, suppressed))
 		}
 	}
 	l.log.LogAttrs(ctx, lvl, "kafka client: "+msg, attrs...)
@@ -78,12 +78,12 @@ func slogLevel(level kgo.LogLevel) slog.Level {
 // kafkaKeys maps the client's keys to the names of the conventions; others get
 // the prefix "kafka.".
 var kafkaKeys = map[string]string{
-	"topic":     KeyTopic,
-	"partition": KeyPartition,
-	"offset":    KeyOffset,
-	"group":     KeyGroup,
-	"addr":      KeyServerAddress,
-	"err":       KeyErrorMessage,
+	"topic":     keyTopic,
+	"partition": keyPartition,
+	"offset":    keyOffset,
+	"group":     keyGroup,
+	"addr":      keyServerAddress,
+	"err":       keyErrorMessage,
 }
 
 func kafkaAttrs(keyvals []any) []slog.Attr {
@@ -100,7 +100,7 @@ func kafkaAttrs(keyvals []any) []slog.Attr {
 }
 
 func kafkaValue(key string, v any) slog.Value {
-	if key == KeyPartition { // a string by convention
+	if key == keyPartition { // a string by convention
 		return slog.StringValue(fmt.Sprint(v))
 	}
 	switch v := v.(type) {
@@ -121,9 +121,9 @@ func throttleKey(msg string, attrs []slog.Attr) string {
 	b.WriteString(msg)
 	for _, a := range attrs {
 		switch a.Key {
-		case KeyTopic:
+		case keyTopic:
 			b.WriteString("|" + a.Value.String())
-		case KeyErrorMessage:
+		case keyErrorMessage:
 			b.WriteString("|" + strings.Map(withoutDigits, a.Value.String()))
 		}
 	}

@@ -66,8 +66,8 @@ func TestKafkaKeysGetTheNamesOfTheConventions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]any{
-		"msg": "kafka client: unable to commit", KeyGroup: "g", KeyTopic: topic, KeyPartition: "3",
-		"kafka.broker": "seed_0", KeyErrorMessage: "x", "kafka.took": "1s",
+		"msg": "kafka client: unable to commit", keyGroup: "g", keyTopic: topic, keyPartition: "3",
+		"kafka.broker": "seed_0", keyErrorMessage: "x", "kafka.took": "1s",
 	} {
 		if got[key] != want {
 			t.Errorf("%s is %v, want %v", key, got[key], want)
@@ -91,7 +91,7 @@ func TestAnOutageOfTheClusterFitsOnOneScreen(t *testing.T) {
 	if got := lines(out); got != 4 {
 		t.Errorf("%d lines, want 2 of each:\n%s", got, out)
 	}
-	if !strings.Contains(out.String(), `"`+KeySuppressed+`":99`) {
+	if !strings.Contains(out.String(), `"`+keySuppressed+`":99`) {
 		t.Errorf("what was held back is not counted:\n%s", out)
 	}
 }

@@ -84,27 +84,27 @@ func readableDuration(_ []string, a slog.Attr) slog.Attr {
 // the thing, it is used, with its type: a partition id is a string there, an
 // offset a number.
 const (
-	KeyTopic         = "messaging.destination.name"
-	KeyPartition     = "messaging.destination.partition.id" // string
-	KeyOffset        = "messaging.kafka.offset"             // int64
-	KeyGroup         = "messaging.consumer.group.name"
-	KeyServerAddress = "server.address"
-	KeyErrorMessage  = "exception.message" // without amounts, payload and credentials
+	keyTopic         = "messaging.destination.name"
+	keyPartition     = "messaging.destination.partition.id" // string
+	keyOffset        = "messaging.kafka.offset"             // int64
+	keyGroup         = "messaging.consumer.group.name"
+	keyServerAddress = "server.address"
+	keyErrorMessage  = "exception.message" // without amounts, payload and credentials
 )
 
 // Attribute keys of the projector's own, where the conventions have none.
 const (
 	KeyDependency = "projector.dependency"
-	KeySuppressed = "projector.log.suppressed" // equal lines not written since the last one
+	keySuppressed = "projector.log.suppressed" // equal lines not written since the last one
 )
 
 // Err is the attribute of an error's text. The caller sees to it that the text
 // carries no row, payload or connection string.
 func Err(err error) slog.Attr {
 	if err == nil {
-		return slog.String(KeyErrorMessage, "")
+		return slog.String(keyErrorMessage, "")
 	}
-	return slog.String(KeyErrorMessage, err.Error())
+	return slog.String(keyErrorMessage, err.Error())
 }
 
 const (

@@ -38,7 +38,7 @@ func TestLogFormats(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			log.Warn("batch written", KeySuppressed, 3)
+			log.Warn("batch written", keySuppressed, 3)
 			if got := json.Valid(out.Bytes()); got != tc.json {
 				t.Errorf("JSON is %v in %q", got, out.String())
 			}
@@ -88,7 +88,7 @@ func TestJSONAttributes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log.Info("retrying", slog.Int64(KeyOffset, 17), slog.Duration("next", 1500*time.Millisecond), Err(errors.New("refused")), Err(nil))
+	log.Info("retrying", slog.Int64(keyOffset, 17), slog.Duration("next", 1500*time.Millisecond), Err(errors.New("refused")), Err(nil))
 	var got map[string]any
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatal(err)
