@@ -3,54 +3,41 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"regexp"
+	"os"
 
 	"github.com/alecthomas/kong"
 
-	"projector/errclass"
+	"projector/internal/cli/account"
 	"projector/internal/cli/build"
+	"projector/internal/cli/database"
+	"projector/internal/cli/demo"
+	"projector/internal/cli/dlq"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+	"projector/internal/cli/parse"
+	"projector/internal/cli/position"
+	"projector/internal/cli/rebuild"
+	"projector/internal/cli/run"
+	"projector/internal/cli/verify"
 )
-
-// Exit statuses of the contract.
-const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
-)
-
-// usageError is a wrong flag, environment variable or file: exit status 2.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-// usagef names what is wrong and the remedy.
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // commands is the command line.
 type commands struct {
-	Run      runCmd      `cmd:"" help:"Consume account events and keep the read model right, until stopped."`
-	Demo     demoCmd     `cmd:"" help:"Show the whole system on this machine, with nothing to set up."`
-	DLQ      dlqCmd      `cmd:"" name:"dlq" help:"Look at dead letters, and deal with them."`
-	Account  accountCmd  `cmd:"" help:"Look at one account, or pass over one of its versions."`
-	Gaps     gapsCmd     `cmd:"" help:"List the accounts that wait for a missing or corrected event."`
-	Position positionCmd `cmd:"" help:"Show where every partition stands, or set where one goes on."`
-	Lag      lagCmd      `cmd:"" help:"Show how far the read model is behind the topic, from outside the running process."`
-	Verify   verifyCmd   `cmd:"" help:"Compare the read model with an authoritative ledger; exit status 1 when they differ."`
-	Inbox    inboxCmd    `cmd:"" help:"Look after the markers of messages taken in."`
-	Rebuild  rebuildCmd  `cmd:"" help:"Build the balances again from the first record beside the live ones, compare them, and put them in their place."`
-	Migrate  migrateCmd  `cmd:"" help:"Bring the database schema up to date. Safe to run from many places at once."`
+	Run      run.Cmd             `cmd:"" help:"Consume account events and keep the read model right, until stopped."`
+	Demo     demo.Cmd            `cmd:"" help:"Show the whole system on this machine, with nothing to set up."`
+	DLQ      dlq.Cmd             `cmd:"" name:"dlq" help:"Look at dead letters, and deal with them."`
+	Account  account.Cmd         `cmd:"" help:"Look at one account, or pass over one of its versions."`
+	Gaps     account.GapsCmd     `cmd:"" help:"List the accounts that wait for a missing or corrected event."`
+	Position position.Cmd        `cmd:"" help:"Show where every partition stands, or set where one goes on."`
+	Lag      position.LagCmd     `cmd:"" help:"Show how far the read model is behind the topic, from outside the running process."`
+	Verify   verify.Cmd          `cmd:"" help:"Compare the read model with an authoritative ledger; exit status 1 when they differ."`
+	Inbox    database.InboxCmd   `cmd:"" help:"Look after the markers of messages taken in."`
+	Rebuild  rebuild.Cmd         `cmd:"" help:"Build the balances again from the first record beside the live ones, compare them, and put them in their place."`
+	Migrate  database.MigrateCmd `cmd:"" help:"Bring the database schema up to date. Safe to run from many places at once."`
 
 	Completion completionCmd `cmd:"" help:"Print a script that completes commands, flags and values in a shell."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
-}
-
-// streams is where a command writes: results to out, logs and progress to err.
-type streams struct {
-	out io.Writer
-	err io.Writer
 }
 
 const description = `Projects account events from Kafka into account balances, statements and turnovers in PostgreSQL: each event once, in order, whatever is delivered twice, late or broken.
@@ -84,7 +71,7 @@ func typedOnly(k *kong.Kong) error {
 
 // Main runs one command and answers the exit status.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer, built build.Info) (status int) {
-	std := &streams{out: stdout, err: stderr}
+	std := &output.Streams{Out: stdout, Err: stderr}
 	exited := -1
 	parser, err := newParser(built,
 		kong.Writers(stdout, stderr),
@@ -92,42 +79,71 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer, built bu
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std),
 	)
 	if err != nil {
-		return report(stderr, err)
+		return exit.Report(stderr, err)
 	}
 	if len(args) > 0 && args[0] == completionRequest {
-		return report(stderr, printSuggestions(stdout, suggest(parser.Model, args[1:])))
+		return exit.Report(stderr, printSuggestions(stdout, suggest(parser.Model, args[1:])))
 	}
 	if err := forgetEmptyEnvironment(parser.Model); err != nil {
-		return report(stderr, err)
+		return exit.Report(stderr, err)
 	}
 	parsed, err := parser.Parse(args)
 	if exited >= 0 { // --help
 		return exited
 	}
 	if err != nil {
-		return report(stderr, usageError{err})
+		return exit.Report(stderr, exit.WrongUsage(err))
 	}
 	if err := refuseEmptyFilters(parsed); err != nil {
-		return report(stderr, err)
+		return exit.Report(stderr, err)
 	}
-	return report(stderr, parsed.Run())
+	return exit.Report(stderr, parsed.Run())
 }
 
-// typedPassword finds the password in a connection string. Wrong usage is answered with
-// what was typed, and that may be one in the wrong place.
-var typedPassword = regexp.MustCompile(`(:)[^\s:/"@][^\s"]*(@)|(password=)[^\s"&]+`)
+// forgetEmptyEnvironment makes an empty variable of a flag the same as none: Compose
+// and Kubernetes set those that have no value.
+func forgetEmptyEnvironment(app *kong.Application) error {
+	return kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
+		flag, isFlag := node.(*kong.Flag)
+		if !isFlag {
+			return next(nil)
+		}
+		for _, name := range flag.Envs {
+			if value, set := os.LookupEnv(name); set && value == "" {
+				if err := os.Unsetenv(name); err != nil {
+					return err
+				}
+			}
+		}
+		return next(nil)
+	})
+}
 
-// report prints an error as one line and answers the exit status.
-func report(stderr io.Writer, err error) int {
-	var usage usageError
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.As(err, &usage):
-		_, _ = fmt.Fprintf(stderr, "projector: %s\n", typedPassword.ReplaceAllString(usage.Error(), "${1}${3}***${2}"))
-		return exitUsage
+// refuseEmptyFilters refuses a filter that was given without a value, as by an unset
+// variable of a script: without it, a repair would be of everything.
+func refuseEmptyFilters(parsed *kong.Context) error {
+	for _, step := range parsed.Path {
+		if f := step.Flag; f != nil && f.Group != nil && f.Group.Key == filterGroup && isEmpty(f) {
+			return exit.Usagef("--%s: is empty; give it a value or leave it out", f.Name)
+		}
+	}
+	return nil
+}
+
+// filterGroup is the group of the flags that choose what a command works on.
+const filterGroup = "Filter"
+
+func isEmpty(f *kong.Flag) bool {
+	switch value := f.Target.Interface().(type) {
+	case string:
+		return value == ""
+	case []string:
+		return len(parse.Items(value)) == 0
+	case []int32:
+		return len(value) == 0
+	case []int64:
+		return len(value) == 0
 	default:
-		_, _ = fmt.Fprintf(stderr, "projector: %s\n", errclass.Safe(err))
-		return exitFailed
+		return false
 	}
 }

@@ -2,8 +2,16 @@ package cli
 
 import (
 	"bytes"
+	"context"
+	"io"
+	"os"
 	"strings"
 	"testing"
+
+	"projector/internal/cli/build"
+	"projector/internal/cli/exit"
+	"projector/internal/devstack/devtest"
+	"projector/readmodel"
 )
 
 // A connection string is easily typed where none belongs; it is told without its password.
@@ -15,13 +23,63 @@ func TestWrongUsageRepeatsNoPassword(t *testing.T) {
 		{"lag", "--brokers=app:hun@ter2@kafka:9092"},
 	} {
 		var stderr bytes.Buffer
-		if status := execute(t.Context(), args, &bytes.Buffer{}, &stderr); status != exitUsage {
+		if status := execute(t.Context(), args, &bytes.Buffer{}, &stderr); status != exit.Usage {
 			t.Errorf("%v: status %d", args, status)
 		}
 		if said := stderr.String(); strings.Contains(said, "hun") || strings.Contains(said, "ter2") {
 			t.Errorf("%v: %s", args, said)
 		}
 	}
-	contains(t, typedPassword.ReplaceAllString(`"h:port:1" is not HOST:PORT; postgres://u@h:5432/b`, "${1}${3}***${2}"),
-		`"h:port:1" is not HOST:PORT; postgres://u@h:5432/b`)
+}
+
+// asProgram is the variable that makes this test binary the program itself, for what
+// has to run it as a process of its own.
+const asProgram = "PROJECTOR_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Exit(execute(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	}
+	devtest.Main(m, func(ctx context.Context, databaseURL string) error {
+		_, err := readmodel.Migrate(ctx, databaseURL)
+		return err
+	})
+}
+
+// execute runs one command line, as main does.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return Main(ctx, args, stdout, stderr, build.Info{Version: "dev"})
+}
+
+// Without its value a filter would let a repair be of everything.
+func TestEmptyFiltersAreRefused(t *testing.T) {
+	for _, args := range [][]string{
+		{"dlq", "discard", "--reason=x", "--class=", "--yes"},
+		{"dlq", "replay", "--account=", "--yes"},
+		{"dlq", "replay", "--status", "", "--yes"},
+		{"dlq", "list", "--since="},
+		{"dlq", "export", "--partition="},
+		{"dlq", "list", "--dlq-offset="},
+	} {
+		var out, errOut bytes.Buffer
+		if status := execute(t.Context(), args, &out, &errOut); status != exit.Usage || !strings.HasPrefix(errOut.String(), "projector: --") {
+			t.Errorf("%q: exit status %d, want %d and the flag's name:\n%s", args, status, exit.Usage, errOut.String())
+		}
+	}
+}
+
+// With a wrong mechanism named last, the run ends with what is wrong by then: were an
+// empty variable a value, it would have ended with that.
+func TestEmptyEnvironmentIsNone(t *testing.T) {
+	for _, name := range []string{
+		"KAFKA_BROKERS", "KAFKA_TOPIC", "PROJECTION", "KAFKA_GROUP", "EVENT_FORMAT", "KAFKA_TLS", "FIRST_VERSION",
+		"CURRENCIES", "PARK_LIMIT", "RETRY_INITIAL", "RETRY_MAX", "LOG_LEVEL", "LOG_FORMAT", "LISTEN_ADDR",
+	} {
+		t.Setenv(name, "")
+	}
+	var out, errOut bytes.Buffer
+	status := execute(t.Context(), []string{"run", "--sasl-mechanism=MD5"}, &out, &errOut)
+	if status != exit.Usage || !strings.Contains(errOut.String(), "--sasl-mechanism") {
+		t.Errorf("exit status %d:\n%s", status, errOut.String())
+	}
 }

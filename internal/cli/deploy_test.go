@@ -178,7 +178,7 @@ func (d *deployment) take(file string, object map[string]any) {
 	name, _ := object["name"].(string)
 	image, _ := object["image"].(string)
 	if oursImage.MatchString(image) {
-		args := append(texts(object["args"]), texts(object["command"])...)
+		args := append(textsOf(object["args"]), textsOf(object["command"])...)
 		if len(args) > 0 {
 			d.commands[file] = append(d.commands[file], args)
 		}
@@ -192,7 +192,7 @@ func (d *deployment) take(file string, object map[string]any) {
 		d.set(file, name, object["value"])
 	}
 	if oursObject.MatchString(name) {
-		for _, literal := range texts(object["literals"]) {
+		for _, literal := range textsOf(object["literals"]) {
 			name, value, _ := strings.Cut(literal, "=")
 			d.set(file, name, value)
 		}
@@ -207,7 +207,7 @@ func (d *deployment) set(file, name string, value any) {
 	}
 }
 
-func texts(node any) []string {
+func textsOf(node any) []string {
 	items, _ := node.([]any)
 	var all []string
 	for _, item := range items {

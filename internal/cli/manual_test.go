@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"projector/internal/cli/exit"
 )
 
 // TestEachCommandHasExamples: there is a page with examples for each command and none
@@ -78,7 +80,7 @@ func TestHelpShowsExamples(t *testing.T) {
 	for path, page := range manual {
 		var out, errOut bytes.Buffer
 		status := execute(t.Context(), append(strings.Fields(path), "--help"), &out, &errOut)
-		if status != exitOK || errOut.Len() > 0 {
+		if status != exit.OK || errOut.Len() > 0 {
 			t.Errorf("%s --help: exit status %d, %s", path, status, errOut.String())
 		}
 		for _, e := range page.examples {

@@ -5,10 +5,11 @@ import (
 	"runtime"
 
 	"projector/internal/cli/build"
+	"projector/internal/cli/output"
 )
 
 type versionCmd struct {
-	outputFlags
+	output.Flags
 }
 
 // versionDocument is the version in JSON.
@@ -21,16 +22,16 @@ type versionDocument struct {
 }
 
 // Run prints the version.
-func (c *versionCmd) Run(std *streams, built build.Info) error {
+func (c *versionCmd) Run(std *output.Streams, built build.Info) error {
 	from := built.From()
-	if c.json() {
-		return printJSON(std.out, versionDocument{
-			Version: built.Version, Commit: orNull(from), GoVersion: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+	if c.JSON() {
+		return output.PrintJSON(std.Out, versionDocument{
+			Version: built.Version, Commit: output.OrNull(from), GoVersion: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
 		})
 	}
 	if from != "" {
 		from = "commit " + from[:min(12, len(from))] + ", "
 	}
-	_, err := fmt.Fprintf(std.out, "projector %s (%s%s, %s/%s)\n", built.Version, from, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(std.Out, "projector %s (%s%s, %s/%s)\n", built.Version, from, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }

@@ -1,0 +1,170 @@
+// Package account has the commands about single accounts: account and gaps.
+package account
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"projector/internal/cli/accountview"
+	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+	"projector/internal/cli/projections"
+	"projector/readmodel"
+)
+
+// GapsCmd is the command gaps.
+type GapsCmd struct {
+	projections.BalanceFlags
+	connect.DatabaseFlags
+	output.Flags
+}
+
+// gapDocument is a gap in JSON.
+type gapDocument struct {
+	AccountID       string  `json:"account_id"`
+	ExpectedVersion int64   `json:"expected_version"`
+	ReceivedVersion int64   `json:"received_version"`
+	Class           string  `json:"class"`
+	WaitingEvents   int64   `json:"waiting_events"`
+	Since           string  `json:"since"`
+	AgeSeconds      float64 `json:"age_seconds"`
+}
+
+// Run lists the gaps, the oldest first.
+func (c *GapsCmd) Run(ctx context.Context, std *output.Streams) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	pool, err := connect.ReadModel(ctx, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	lines := output.NewJSONLines(std.Out)
+	t := output.NewTable(std.Out, "ACCOUNT", output.Column{Name: "ACCOUNT", Width: 20}, output.Column{Name: "EXPECTED", Width: 10, Right: true},
+		output.Column{Name: "RECEIVED", Width: 10, Right: true}, output.Column{Name: "CLASS", Width: 20},
+		output.Column{Name: "WAITING", Width: 7, Right: true}, output.Column{Name: "AGE", Width: 6})
+	n := 0
+	for gap, err := range readmodel.Gaps(ctx, pool) {
+		if err != nil {
+			return err
+		}
+		if n++; n == 1 && !c.JSON() {
+			t.Header()
+		}
+		if err := c.print(lines, t, gap); err != nil {
+			return err
+		}
+	}
+	if n == 0 && !c.JSON() {
+		_, err := fmt.Fprintln(std.Out, "no account waits for an event")
+		return err
+	}
+	if c.JSON() {
+		return lines.Flush()
+	}
+	return t.Flush()
+}
+
+func (c *GapsCmd) print(lines *output.JSONLines, t *output.Table, gap readmodel.Hold) error {
+	if c.JSON() {
+		return lines.Write(gapDocument{
+			AccountID: gap.AccountID, ExpectedVersion: gap.Expected, ReceivedVersion: gap.Received, Class: string(gap.Class),
+			WaitingEvents: gap.Waiting, Since: output.TimeText(gap.Since),
+			AgeSeconds: math.Round(float64(gap.Age)/float64(time.Millisecond)) / 1000,
+		})
+	}
+	t.Row(gap.AccountID, strconv.FormatInt(gap.Expected, 10), strconv.FormatInt(gap.Received, 10), string(gap.Class),
+		strconv.FormatInt(gap.Waiting, 10), output.AgeText(gap.Age))
+	return nil
+}
+
+// Cmd are the commands about one account.
+type Cmd struct {
+	Show accountShowCmd `cmd:"" help:"Show an account: its state, its hole and the events that wait behind it."`
+	Skip accountSkipCmd `cmd:"" help:"Pass over one version of an account on purpose: only the one it waits for."`
+}
+
+type accountShowCmd struct {
+	ID string `arg:"" help:"The account."`
+	projections.BalanceFlags
+	connect.DatabaseFlags
+	output.Flags
+}
+
+// accountDocument is an account in JSON.
+type accountDocument struct {
+	AccountID         string           `json:"account_id"`
+	Currency          *string          `json:"currency"`
+	Balance           *json.Number     `json:"balance"`
+	Version           *int64           `json:"version"`
+	Status            *string          `json:"status"`
+	Stale             bool             `json:"stale"`
+	WaitingForVersion *int64           `json:"waiting_for_version"`
+	LastEventID       *string          `json:"last_event_id"`
+	LastEventAt       *string          `json:"last_event_at"`
+	Parked            []parkedDocument `json:"parked"`
+}
+
+type parkedDocument struct {
+	Version   int64  `json:"version"`
+	Class     string `json:"class"`
+	EventID   string `json:"event_id"`
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Offset    int64  `json:"offset"`
+}
+
+// Run shows an account.
+func (c *accountShowCmd) Run(ctx context.Context, std *output.Streams) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	pool, err := connect.ReadModel(ctx, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	defer cancel()
+	view, err := readmodel.ShowAccount(ctx, pool, connect.Storable(c.ID))
+	if errors.Is(err, readmodel.ErrUnknownAccount) {
+		return exit.Refusef("account %q is unknown: no event of it has been applied or parked", c.ID)
+	}
+	if err != nil {
+		return err
+	}
+	if c.JSON() {
+		return output.PrintJSON(std.Out, describeAccount(&view))
+	}
+	return accountview.Print(std.Out, &view)
+}
+
+func describeAccount(view *readmodel.AccountView) accountDocument {
+	d := accountDocument{AccountID: view.ID, Parked: []parkedDocument{}}
+	if b := view.Balance; b != nil {
+		balance := json.Number(b.Balance) // with exactly the digits it has in the database
+		d.Currency, d.Balance, d.Version, d.Status = output.OrNull(b.Currency), &balance, &b.Version, &b.Status
+		d.LastEventID, d.LastEventAt = output.OrNull(b.LastEventID), timeOrNull(b.LastEventAt)
+	}
+	if view.Hold != nil {
+		d.Stale, d.WaitingForVersion = true, &view.Hold.Expected
+	}
+	for _, p := range view.Parked {
+		d.Parked = append(d.Parked, parkedDocument{p.Version, string(p.Class), p.EventID, p.Topic, p.Partition, p.Offset})
+	}
+	return d
+}
+
+func timeOrNull(t *time.Time) *string {
+	if t == nil {
+		return nil
+	}
+	return new(output.TimeText(*t))
+}

@@ -1,0 +1,67 @@
+// Package accountview prints the state of one account for people.
+package accountview
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+
+	"projector/internal/cli/output"
+	"projector/readmodel"
+)
+
+// shownParked is how many parked events are printed for people; JSON has them all.
+const shownParked = 20
+
+// Print prints an account for people.
+func Print(w io.Writer, view *readmodel.AccountView) error {
+	out := bufio.NewWriter(w)
+	field := func(name, text string) { _, _ = fmt.Fprintf(out, "%-14s %s\n", name, output.Printable(text)) }
+	field("account", view.ID)
+	if b := view.Balance; b != nil {
+		field("balance", b.Balance+" "+output.OrDash(b.Currency))
+		field("version", strconv.FormatInt(b.Version, 10))
+		field("status", b.Status)
+		field("last event", output.OrDash(b.LastEventID))
+		if b.LastEventAt != nil {
+			field("last event at", output.TimeText(*b.LastEventAt))
+		}
+	} else {
+		field("balance", "- (its first version is missing)")
+	}
+	printHold(field, view.Hold)
+	if len(view.Parked) > 0 {
+		if err := printParked(out, view.Parked); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+func printHold(field func(name, text string), h *readmodel.Hold) {
+	if h == nil {
+		field("stale", "no")
+		return
+	}
+	field("stale", fmt.Sprintf("yes: waits for version %d (%s), since %s", h.Expected, h.Class, output.TimeText(h.Since)))
+	field("waiting events", strconv.FormatInt(h.Waiting, 10))
+	if h.Beyond > 0 {
+		field("", fmt.Sprintf("%d of them are beyond the park limit and in the DLQ only: "+
+			"replay them with `projector dlq replay --account ID` when the hole is filled", h.Beyond))
+	}
+}
+
+func printParked(w io.Writer, parked []readmodel.ParkedView) error {
+	t := output.NewTable(w, "EVENT", output.Column{Name: "VERSION", Width: 8}, output.Column{Name: "CLASS", Width: 20},
+		output.Column{Name: "RECORD", Width: 24}, output.Column{Name: "EVENT"})
+	t.Header()
+	for _, p := range parked[:min(len(parked), shownParked)] {
+		t.Row(strconv.FormatInt(p.Version, 10), string(p.Class),
+			fmt.Sprintf("%s %d/%d", p.Topic, p.Partition, p.Offset), p.EventID)
+	}
+	if more := len(parked) - shownParked; more > 0 {
+		t.Row(fmt.Sprintf("… and %d more", more))
+	}
+	return t.Flush()
+}

@@ -1,0 +1,118 @@
+package clitest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"projector/dlq"
+	"projector/internal/cli/exit"
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// LeaderStage is a stage whose partitions can lose their leaders. Partition 1 does.
+type LeaderStage struct {
+	*Stage
+	Fake *devstack.Fake
+}
+
+const StagePartitions = 3
+
+// NewLeaderStage makes a stage on a broker of its own.
+func NewLeaderStage(t *testing.T) LeaderStage {
+	t.Helper()
+	fake := devtest.Fake(t, devstack.FakeOptions{})
+	return LeaderStage{stageOf(t, fake.Addrs(), StagePartitions), fake}
+}
+
+// LoseLeader has the brokers say that nobody leads partition 1 of a topic, until back is
+// called.
+func (s LeaderStage) LoseLeader(topic string) (back func()) {
+	return s.Fake.Cluster.Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.Metadata}, Topic: topic, Partitions: []int32{1}, Err: kerr.LeaderNotAvailable, Count: -1,
+	}).Remove
+}
+
+// produceToEach produces one record to each partition of a topic.
+func (s LeaderStage) produceToEach(record func(partition int32) *kgo.Record) {
+	s.T.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(s.Addrs...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	defer client.Close()
+	for p := range int32(StagePartitions) {
+		r := record(p)
+		r.Partition = p
+		if err := client.ProduceSync(s.T.Context(), r).FirstErr(); err != nil {
+			s.T.Fatal(err)
+		}
+	}
+}
+
+// Events produces the same version of another account to each partition.
+func (s LeaderStage) Events(version int) {
+	s.T.Helper()
+	s.produceToEach(func(p int32) *kgo.Record {
+		return &kgo.Record{Topic: s.Topic, Value: []byte(EventOf(fmt.Sprintf("acc-%d", p), version, `"1"`))}
+	})
+	s.Produced += StagePartitions
+}
+
+// Letters puts a dead letter of another account into each partition of the DLQ topic:
+// first events that were poison once and would be applied now.
+func (s LeaderStage) Letters() {
+	s.T.Helper()
+	if _, err := kadm.NewClient(s.Client).CreateTopic(s.T.Context(), StagePartitions, -1, nil, s.Topic+".dlq"); err != nil {
+		s.T.Fatal(err)
+	}
+	s.produceToEach(func(p int32) *kgo.Record {
+		account := fmt.Sprintf("acc-%d", p)
+		return dlq.Record(projection.DeadLetter{
+			Class: event.MalformedPayload, Message: "bad", AccountID: account, EventID: account + "-1", Received: 1,
+			Record: projection.Record{
+				Topic: s.Topic, Offset: int64(p), Message: event.Message{Key: []byte(account), Value: []byte(EventOf(account, 1, `"1"`))},
+			},
+		}, dlq.Stamp{Group: "g", Projection: readmodel.BalanceName}, s.Topic+".dlq", time.Now())
+	})
+}
+
+// Some runs a command that has to fail, although it reports something, and returns the
+// JSON lines it printed and what it said.
+func (s LeaderStage) Some(args ...string) (lines []map[string]any, said string) {
+	s.T.Helper()
+	began := time.Now()
+	status, out, errOut := s.Command(append(args, "--output=json")...)
+	if took := time.Since(began); status != exit.Failed || took > 30*time.Second {
+		s.T.Fatalf("%v: status %d after %v\n%s%s", args, status, took, out, errOut)
+	}
+	for line := range strings.Lines(out) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			s.T.Fatalf("%v: %v\n%s", args, err, line)
+		}
+		lines = append(lines, m)
+	}
+	return lines, errOut
+}
+
+// Squeezed has one space between words.
+func Squeezed(table string) string {
+	var lines []string
+	for line := range strings.Lines(table) {
+		lines = append(lines, strings.Join(strings.Fields(line), " "))
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,295 @@
+// Package clitest runs commands against a broker and a database of their own, for tests.
+// They call it from package NAME_test: it has all commands in it.
+package clitest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/internal/cli"
+	"projector/internal/cli/build"
+	"projector/internal/cli/exit"
+	"projector/internal/devstack/devtest"
+	"projector/readmodel"
+)
+
+// Stage is a topic, a database and the commands between them.
+type Stage struct {
+	T        *testing.T
+	URL      string
+	Addrs    []string
+	Topic    string
+	Pool     *pgxpool.Pool
+	Client   *kgo.Client
+	Produced int
+}
+
+// NewStage makes a stage, its topic of one partition.
+func NewStage(t *testing.T) *Stage {
+	t.Helper()
+	return StageOn(t, devtest.Broker(t).Addrs())
+}
+
+// StageOn is a stage on given brokers, its topic of one partition.
+func StageOn(t *testing.T, brokers []string) *Stage {
+	t.Helper()
+	return stageOf(t, brokers, 1)
+}
+
+// stageOf is a stage on given brokers, its topic of so many partitions.
+func stageOf(t *testing.T, brokers []string, partitions int32) *Stage {
+	t.Helper()
+	s := &Stage{T: t, URL: devtest.Database(t), Addrs: brokers}
+	s.Topic = devtest.Topic(t, s.Addrs, partitions)
+	var err error
+	if s.Pool, err = readmodel.OpenPool(t.Context(), s.URL); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Pool.Close)
+	if s.Client, err = kgo.NewClient(kgo.SeedBrokers(s.Addrs...)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Client.Close)
+	return s
+}
+
+// Servers are the flags that lead a command to the stage.
+func (s *Stage) Servers(args []string) []string {
+	flags := []string{"--database-url=" + s.URL}
+	if slices.Contains([]string{"run", "dlq", "lag", "rebuild"}, args[0]) {
+		flags = append(flags, "--brokers="+strings.Join(s.Addrs, ","), "--topic="+s.Topic, "--log-level=error")
+	}
+	return append(args, flags...)
+}
+
+// Command runs a command and returns exit status, stdout and stderr.
+func (s *Stage) Command(args ...string) (status int, out, errOut string) {
+	s.T.Helper()
+	var stdout, stderr bytes.Buffer
+	status = Execute(s.T.Context(), s.Servers(args), &stdout, &stderr)
+	return status, stdout.String(), stderr.String()
+}
+
+// Must runs a command that has to succeed and returns what it printed.
+func (s *Stage) Must(args ...string) string {
+	s.T.Helper()
+	status, out, errOut := s.Command(args...)
+	if status != exit.OK {
+		s.T.Fatalf("%v: status %d\n%s%s", args, status, out, errOut)
+	}
+	return out
+}
+
+// Refused runs a command that has to fail with a status and returns what it said.
+func (s *Stage) Refused(want int, args ...string) string {
+	s.T.Helper()
+	status, out, errOut := s.Command(args...)
+	if status != want {
+		s.T.Fatalf("%v: status %d, want %d\n%s%s", args, status, want, out, errOut)
+	}
+	return errOut
+}
+
+// Lines runs a command and reads the JSON lines it prints.
+func (s *Stage) Lines(args ...string) []map[string]any {
+	s.T.Helper()
+	var all []map[string]any
+	for line := range strings.Lines(s.Must(append(args, "--output=json")...)) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			s.T.Fatalf("%v: %v\n%s", args, err, line)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// Pick gives the named fields of each line as text, the lines apart by a comma.
+func Pick(lines []map[string]any, fields ...string) string {
+	var all []string
+	for _, line := range lines {
+		var some []string
+		for _, f := range fields {
+			text := fmt.Sprint(line[f])
+			if line[f] == nil {
+				text = "null"
+			}
+			some = append(some, text)
+		}
+		all = append(all, strings.Join(some, " "))
+	}
+	return strings.Join(all, ", ")
+}
+
+// Keys are the members of the JSON object in text, in their order.
+func Keys(t *testing.T, text string) string {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(text))
+	var names []string
+	if _, err := decoder.Token(); err != nil {
+		t.Fatal(err)
+	}
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name.(string))
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// Produce appends records to the source topic.
+func (s *Stage) Produce(values ...string) {
+	s.T.Helper()
+	for _, v := range values {
+		if err := s.Client.ProduceSync(s.T.Context(), &kgo.Record{Topic: s.Topic, Key: []byte("k"), Value: []byte(v)}).FirstErr(); err != nil {
+			s.T.Fatal(err)
+		}
+		s.Produced++
+	}
+}
+
+// Consuming runs a consumer until all that is produced is durable and do, which
+// may be nil, has returned; then stops it.
+func (s *Stage) Consuming(do func()) {
+	s.T.Helper()
+	ctx, stop := context.WithCancel(s.T.Context())
+	defer stop()
+	ended := make(chan int, 1)
+	var stderr bytes.Buffer
+	go func() {
+		ended <- Execute(ctx, s.Servers([]string{"run", "--listen=127.0.0.1:0"}), &bytes.Buffer{}, &stderr)
+	}()
+	s.Await("SELECT coalesce(sum(next_offset), 0) = $1 FROM projector_position WHERE projection = $2",
+		s.Produced, cmp.Or(os.Getenv("PROJECTION"), readmodel.BalanceName))
+	if do != nil {
+		do()
+	}
+	stop()
+	if status := <-ended; status != exit.OK {
+		s.T.Fatalf("run: status %d\n%s", status, stderr.String())
+	}
+}
+
+// Await waits until a query answers true.
+func (s *Stage) Await(query string, args ...any) {
+	s.T.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	ctx, cancel := context.WithTimeout(s.T.Context(), time.Minute)
+	defer cancel()
+	for holds := false; !holds; {
+		if err := s.Pool.QueryRow(ctx, query, args...).Scan(&holds); err != nil {
+			s.T.Fatalf("waiting for %s: %v", query, err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// EventOf is an event; amount is JSON.
+func EventOf(account string, version int, amount string) string {
+	return fmt.Sprintf(`{"eventId":"%s-%d","eventType":"FundsCredited","accountId":%q,"version":%d,`+
+		`"occurredAt":"2026-01-01T00:00:00.5Z","data":{"amount":%s,"currency":"EUR"}}`, account, version, account, version, amount)
+}
+
+// Equal compares texts.
+func Equal(t *testing.T, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// Contains looks for parts in a text.
+func Contains(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is missing in\n%s", part, text)
+		}
+	}
+}
+
+// Execute runs one command line, as main does, and answers the exit status.
+func Execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return cli.Main(ctx, args, stdout, stderr, build.Info{Version: "dev"})
+}
+
+// RunTests is TestMain of a package whose tests run commands.
+func RunTests(m *testing.M) {
+	devtest.Main(m, func(ctx context.Context, databaseURL string) error {
+		_, err := readmodel.Migrate(ctx, databaseURL)
+		return err
+	})
+}
+
+// Holes produces what leaves dead letters of many kinds: a gap in acc-a, a poison
+// first event of acc-b, something unreadable, and a conflict.
+func (s *Stage) Holes() {
+	s.T.Helper()
+	s.Produce(
+		EventOf("acc-a", 1, `"10.25"`), EventOf("acc-a", 3, `"4"`), EventOf("acc-a", 4, `"8"`), EventOf("acc-a", 6, `"32"`),
+		EventOf("acc-b", 1, `7.5`), EventOf("acc-b", 2, `"1"`),
+		`secret`,
+		strings.Replace(EventOf("acc-a", 1, `"1"`), "acc-a-1", "another", 1),
+	)
+	s.Consuming(nil)
+}
+
+const (
+	ListKeys = "dlq_partition dlq_offset class status account_id event_id expected_version received_version " +
+		"topic partition offset failed_at replays message"
+	statusFields = "account_id received_version status"
+)
+
+// Statuses is how dead letters are listed.
+func Statuses(lines []map[string]any) string { return Pick(lines, strings.Fields(statusFields)...) }
+
+// DeleteRecords removes what lies before an offset, as retention does.
+func (s *Stage) DeleteRecords(before int64) {
+	s.T.Helper()
+	offsets := kadm.Offsets{}
+	offsets.AddOffset(s.Topic, 0, before, -1)
+	answer, err := kadm.NewClient(s.Client).DeleteRecords(s.T.Context(), offsets)
+	if err == nil {
+		err = answer.Error()
+	}
+	if err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+// Exec runs a statement.
+func (s *Stage) Exec(sql string, args ...any) {
+	s.T.Helper()
+	if _, err := s.Pool.Exec(s.T.Context(), sql, args...); err != nil {
+		s.T.Fatalf("%v\n%s", err, sql)
+	}
+}
+
+// Projecting makes the stage run another projection from here on.
+func (s *Stage) Projecting(name string) {
+	s.T.Helper()
+	s.T.Setenv("PROJECTION", name)
+}

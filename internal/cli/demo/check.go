@@ -1,0 +1,238 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/dlq"
+	"projector/internal/telemetry"
+	"projector/internal/testbank"
+	"projector/internal/testbank/compare"
+)
+
+// findings is what the check has found.
+type findings struct {
+	accounts  []string // what differs, an account each
+	checked   int
+	letters   []string // what is missing or too many in the DLQ, a record each
+	classes   map[string]int
+	repeats   int // dead letters published more than once, which is allowed
+	counted   counted
+	outcomes  []string // what was counted otherwise than the ledger did
+	stale     []staleAccount
+	recounted int // records that Kafka delivered again, which is allowed
+}
+
+func (f *findings) matched() bool { return len(f.accounts)+len(f.letters)+len(f.outcomes) == 0 }
+
+// staleAccount is an account that waits. Version is nil when it has no balance.
+type staleAccount struct {
+	ID      string
+	Version *int64
+	Waits   int64
+	Class   string
+	Events  int64
+}
+
+// check compares the read model, the dead letters and the counters with the ledger.
+func (d *demo) check(ctx context.Context) (*findings, error) {
+	d.bar.show("checking", 0, 0)
+	f := &findings{classes: map[string]int{}}
+	for _, look := range []func(context.Context, *findings) error{d.checkAccounts, d.checkLetters, d.checkOutcomes, d.findStale} {
+		if err := look(ctx, f); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// checkAccounts compares every account with the ledger's.
+func (d *demo) checkAccounts(ctx context.Context, f *findings) error {
+	have, err := compare.Rows(ctx, d.pool, d.accountPrefix)
+	if err != nil {
+		return err
+	}
+	rows := d.ledger.Rows()
+	f.checked = len(rows)
+	for id, want := range rows {
+		got, shows := have[id]
+		delete(have, id)
+		if what := difference(&got, shows, &want); what != "" {
+			f.accounts = append(f.accounts, id+": "+what)
+		}
+	}
+	for id := range have {
+		f.accounts = append(f.accounts, id+": is unknown to the ledger")
+	}
+	slices.Sort(f.accounts)
+	return nil
+}
+
+// difference names what is not as the ledger has it, "" for nothing. It never
+// tells an amount.
+func difference(got *testbank.Row, shows bool, want *testbank.Row) string {
+	switch {
+	case !shows:
+		return "is missing"
+	case got.Stale != want.Stale:
+		return fmt.Sprintf("stale is %t", got.Stale)
+	case got.WaitingFor != want.WaitingFor:
+		return fmt.Sprintf("waits for version %d, not %d", got.WaitingFor, want.WaitingFor)
+	case got.Version != want.Version:
+		return fmt.Sprintf("version is %d, not %d", got.Version, want.Version)
+	case !want.Exists:
+		if got.Exists || got.Status != "" {
+			return "has a balance without an event"
+		}
+		return ""
+	case got.Currency != want.Currency:
+		return fmt.Sprintf("currency is %q, not %q", got.Currency, want.Currency)
+	case got.Balance != want.Balance:
+		return "balance differs"
+	case got.Status != want.Status:
+		return fmt.Sprintf("status is %q", got.Status)
+	case got.LastEventID != want.LastEventID:
+		return "last_event_id differs"
+	case !got.LastEventAt.Equal(want.LastEventAt):
+		return "last_event_at differs"
+	}
+	return ""
+}
+
+// letterAt is a dead letter by the place of its original.
+type letterAt struct {
+	partition int32
+	offset    int64
+	class     string
+}
+
+// checkLetters compares the DLQ topic with the ledger's dead letters.
+func (d *demo) checkLetters(ctx context.Context, f *findings) error {
+	have := map[letterAt]bool{}
+	for record, err := range dlq.NewReader(d.kafka, d.run.DeadLetterTopic()).Records(ctx, dlq.Scope{}) {
+		if err != nil {
+			return err
+		}
+		entry, err := dlq.Parse(record)
+		if err != nil {
+			return fmt.Errorf("read a dead letter: %w", err)
+		}
+		if entry.Topic != d.run.Topic {
+			continue
+		}
+		l := letterAt{entry.Partition, entry.Offset, string(entry.Class)}
+		if have[l] {
+			f.repeats++
+			continue
+		}
+		have[l] = true
+		f.classes[l.class]++
+	}
+	var missing, extra []letterAt
+	for i := range d.ledger.DeadLetters {
+		want := &d.ledger.DeadLetters[i]
+		l := letterAt{want.Record.Partition, want.Record.Offset, want.Class}
+		if !have[l] {
+			missing = append(missing, l)
+		}
+		delete(have, l)
+	}
+	for l := range have {
+		extra = append(extra, l)
+	}
+	f.letters = slices.Concat(d.describe(missing, "is missing"), d.describe(extra, "is not expected"))
+	return nil
+}
+
+func (d *demo) describe(list []letterAt, what string) []string {
+	slices.SortFunc(list, func(a, b letterAt) int {
+		return cmp.Or(cmp.Compare(a.partition, b.partition), cmp.Compare(a.offset, b.offset), cmp.Compare(a.class, b.class))
+	})
+	texts := make([]string, len(list))
+	for i, l := range list {
+		texts[i] = fmt.Sprintf("%s/%d/%d as %s %s", d.run.Topic, l.partition, l.offset, l.class, what)
+	}
+	return texts
+}
+
+const readStale = `
+SELECT h.account_id, b.version, h.expected_version, h.class, h.waiting_events
+FROM account_hold h
+LEFT JOIN account_balance b ON b.account_id = h.account_id
+WHERE starts_with(h.account_id, $1)
+ORDER BY h.account_id COLLATE "C"`
+
+// findStale lists the accounts that wait.
+func (d *demo) findStale(ctx context.Context, f *findings) error {
+	rows, err := d.pool.Query(ctx, readStale, d.accountPrefix)
+	if err == nil {
+		f.stale, err = pgx.CollectRows(rows, pgx.RowToStructByPos[staleAccount])
+	}
+	if err != nil {
+		return fmt.Errorf("read the stale accounts: %w", err)
+	}
+	return nil
+}
+
+// counted is what the projector says of itself, by its metrics.
+type counted struct {
+	outcomes map[string]int
+	healed   int
+}
+
+func (c counted) records() int {
+	n := 0
+	for _, of := range c.outcomes {
+		n += of
+	}
+	return n
+}
+
+// checkOutcomes compares the outcomes the projector has counted with the ledger's.
+// When Kafka has delivered records again, as it may, there are more of them.
+func (d *demo) checkOutcomes(_ context.Context, f *findings) error {
+	families, err := d.process.Metrics()
+	if err != nil {
+		return fmt.Errorf("read the metrics: %w", err)
+	}
+	f.counted.outcomes = map[string]int{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			switch family.GetName() {
+			case "projector_records_total":
+				for _, label := range metric.GetLabel() {
+					if label.GetName() == "outcome" {
+						f.counted.outcomes[label.GetValue()] += int(metric.GetCounter().GetValue())
+					}
+				}
+			case "projector_healed_events_total":
+				f.counted.healed += int(metric.GetCounter().GetValue())
+			}
+		}
+	}
+	if f.recounted = f.counted.records() - d.records; f.recounted > 0 {
+		return nil
+	}
+	all := d.expected()
+	for _, outcome := range telemetry.Outcomes() {
+		if got, want := f.counted.outcomes[outcome], all[outcome]; got != want {
+			f.outcomes = append(f.outcomes, fmt.Sprintf("%s: counted %d, not %d", outcome, got, want))
+		}
+	}
+	return nil
+}
+
+// expected is how many records the ledger says come to each outcome.
+func (d *demo) expected() map[string]int {
+	all := map[string]int{}
+	for _, of := range d.ledger.Outcomes {
+		for outcome, n := range of.ByName() {
+			all[outcome] += n
+		}
+	}
+	return all
+}

@@ -1,0 +1,57 @@
+package demo
+
+import (
+	"bytes"
+	"testing"
+
+	"projector/internal/consumer"
+	"projector/internal/devstack/devtest"
+)
+
+// A partition that has reached its end is called idle when the others take their time.
+func TestAPartitionThatIsIdleHasConverged(t *testing.T) {
+	ends := map[int32]int64{0: 10, 1: 20}
+	for state, want := range map[consumer.State]bool{
+		consumer.Flowing: true, consumer.Idle: true, consumer.Paused: true,
+		consumer.Starting: false, consumer.Retrying: false, consumer.Stopped: false,
+	} {
+		idle, behind := standing([]consumer.PartitionStatus{
+			{Partition: 0, State: state, Position: 10, Claimed: true},
+			{Partition: 1, State: consumer.Flowing, Position: 20, Claimed: true},
+		}, ends)
+		if idle != want || behind != 0 {
+			t.Errorf("%s: converged %t, %d behind", state, idle, behind)
+		}
+	}
+}
+
+func TestWhatOfTheDemoATerminalShows(t *testing.T) {
+	tests := map[string]struct {
+		term, noColor string
+		colours, bar  bool
+	}{
+		"a terminal":             {"xterm-256color", "", true, true},
+		"one without colours":    {"xterm-256color", "1", false, true},
+		"one that is dumb":       {"dumb", "", false, false},
+		"one of an unknown kind": {"", "", true, true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TERM", tt.term)
+			t.Setenv("NO_COLOR", tt.noColor)
+			tty := devtest.Terminal(t)
+			if got := newPage(tty, func() {}).colours; got != tt.colours {
+				t.Errorf("the page has colours: %v", got)
+			}
+			if got := newProgressBar(tty).bar; got != tt.bar {
+				t.Errorf("a bar is drawn: %v", got)
+			}
+		})
+	}
+	t.Setenv("TERM", "xterm-256color")
+	t.Setenv("NO_COLOR", "")
+	var out bytes.Buffer
+	if newPage(&out, func() {}).colours || newProgressBar(&out).bar {
+		t.Error("a file is taken for a terminal")
+	}
+}

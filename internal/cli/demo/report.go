@@ -1,0 +1,182 @@
+package demo
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"projector/internal/cli/output"
+	"projector/internal/telemetry"
+	"projector/projection/event"
+)
+
+// hint is a command line worth typing, and why.
+type hint struct{ why, command string }
+
+// next is what to type after the demo. What is not up any more is not suggested.
+func (d *demo) next() []hint {
+	if !d.cmd.Stay {
+		hints := []hint{
+			{"the same, kept up to look around in", "projector demo --stay"},
+			{"the same on your servers", "projector demo --brokers HOST:PORT --database-url postgres://USER@HOST/EMPTY_DATABASE"},
+			{"your own events", "projector migrate && projector run --help"},
+		}
+		if !d.ownDatabase {
+			hints = append([]hint{d.lookAtStale()}, hints...)
+		}
+		return hints
+	}
+	http := "http://" + d.process.Addr()
+	return []hint{
+		{"the status page, for a browser", http + "/"},
+		{"is it ready?", "curl -i " + http + "/readyz"},
+		{"what it counts", "curl -s " + http + "/metrics | grep ^projector_"},
+		d.lookAtStale(),
+		{"the holes they wait at", "projector gaps --database-url " + d.databaseArgument()},
+		{"the dead letters, and how they stand now", "projector dlq list " + d.connection()},
+		{"what a replay of them would do", "projector dlq replay --class version_gap --limit 20 " + d.connection()},
+		{"a second instance, which takes over half of the partitions", d.secondInstance()},
+		{"to end all this", "Ctrl-C"},
+	}
+}
+
+func (d *demo) lookAtStale() hint {
+	why := "the accounts that wait"
+	if !d.ownDatabase {
+		why += " (with your --database-url as DATABASE_URL)"
+	}
+	return hint{why, `psql ` + d.databaseArgument() +
+		` -c "SELECT * FROM account_balance_current WHERE stale AND account_id LIKE '` + d.accountPrefix + `%'"`}
+}
+
+// leftovers is what the demo leaves on servers that are not its own.
+func (d *demo) leftovers() []string {
+	var left []string
+	if !d.ownKafka {
+		left = append(left, "topics "+d.run.Topic+" and "+d.run.DeadLetterTopic()+", consumer group "+d.run.GroupName())
+	}
+	if !d.ownDatabase {
+		left = append(left, "the schema, with accounts "+d.accountPrefix+"* and the positions of consumer group "+d.run.GroupName())
+	}
+	return left
+}
+
+func (d *demo) secondInstance() string {
+	return "projector run --listen :0 --group " + d.run.GroupName() + " " + d.connection()
+}
+
+// connection are the flags that lead to the demo's servers and topic.
+func (d *demo) connection() string {
+	return "--brokers " + strings.Join(d.run.Brokers, ",") + " --topic " + d.run.Topic +
+		" --database-url " + d.databaseArgument()
+}
+
+// databaseArgument addresses the database. The password in it is that of the
+// demo's own throwaway server; an URL that was given is not repeated.
+func (d *demo) databaseArgument() string {
+	if d.ownDatabase {
+		return "'" + d.run.DatabaseURL + "'"
+	}
+	return `"$DATABASE_URL"`
+}
+
+// report prints what the demo has found.
+func (d *demo) report(f *findings) {
+	p := d.page
+	p.part("Throughput")
+	p.fact("events/s", fmt.Sprintf("%s (%s records in %s, %s)", p.paint(output.Bold, rate(d.records, d.took)),
+		grouped(d.records), d.took.Round(time.Millisecond), d.sharing()))
+	p.part("Outcomes")
+	for _, outcome := range telemetry.Outcomes() {
+		p.count(outcome, f.counted.outcomes[outcome], d.remark(outcome, f))
+	}
+	p.part("Dead letters by class")
+	for _, class := range event.Classes() {
+		remark := ""
+		if class == event.RejectedByDatabase && !d.ownDatabase {
+			remark = "left out on a database that is not the demo's"
+		}
+		p.count(string(class), f.classes[string(class)], remark)
+	}
+	d.reportStale(f.stale)
+	p.part("Check against an independent ledger")
+	p.verdict(grouped(f.checked)+" accounts: balance, version, status and what they wait for", f.accounts)
+	p.verdict(grouped(len(d.ledger.DeadLetters))+" dead letters: each record with its class, no other", f.letters)
+	p.verdict(grouped(d.records)+" records: one outcome each", f.outcomes)
+	if left := d.leftovers(); len(left) > 0 {
+		p.part("Left on your servers")
+		for _, what := range left {
+			p.printf("  %s\n", what)
+		}
+	}
+	p.part("What to type next")
+	for _, h := range d.next() {
+		p.printf("  %s\n    %s\n", p.paint(output.Dim, "# "+h.why), h.command)
+	}
+}
+
+// sharing says what has to share this machine while it is measured.
+func (d *demo) sharing() string {
+	var here []string
+	if d.ownKafka {
+		here = append(here, "the broker")
+	}
+	if d.ownDatabase {
+		here = append(here, "PostgreSQL")
+	}
+	if len(here) == 0 {
+		return "on your servers"
+	}
+	return strings.Join(here, " and ") + " on the same machine"
+}
+
+// remark says what the number alone does not.
+func (d *demo) remark(outcome string, f *findings) string {
+	switch {
+	case outcome == telemetry.OutcomeApplied:
+		return fmt.Sprintf("and %s that waited behind a hole which was filled", grouped(f.counted.healed))
+	case outcome == telemetry.OutcomeDuplicate && f.recounted > 0:
+		return fmt.Sprintf("%s records came again from Kafka", grouped(f.recounted))
+	case outcome == telemetry.OutcomeDeadLettered:
+		return d.remarkOnLetters(f)
+	}
+	return ""
+}
+
+// remarkOnLetters says why there are more dead letters than dead-lettered records.
+func (d *demo) remarkOnLetters(f *findings) string {
+	var remarks []string
+	if again := len(d.ledger.DeadLetters) - d.expected()[telemetry.OutcomeDeadLettered]; again > 0 {
+		remarks = append(remarks, fmt.Sprintf("%s that waited in vain has a second class", grouped(again)))
+	}
+	if f.repeats > 0 {
+		remarks = append(remarks, fmt.Sprintf("%s were published once more", grouped(f.repeats)))
+	}
+	return strings.Join(remarks, ", ")
+}
+
+// maxStale is how many stale accounts are listed.
+const maxStale = 20
+
+// reportStale lists the accounts that wait, and for what.
+func (d *demo) reportStale(stale []staleAccount) {
+	p := d.page
+	p.part("Stale accounts: " + grouped(len(stale)))
+	if len(stale) == 0 {
+		return
+	}
+	width := len(slices.MaxFunc(stale, func(a, b staleAccount) int { return len(a.ID) - len(b.ID) }).ID)
+	p.printf("%s\n", p.paint(output.Dim, fmt.Sprintf("  %-*s %9s %12s %9s  %s", width, "account", "version", "waits for", "waiting", "because of")))
+	for _, s := range stale[:min(maxStale, len(stale))] {
+		version := "-"
+		if s.Version != nil {
+			version = strconv.FormatInt(*s.Version, 10)
+		}
+		p.printf("  %-*s %9s %12d %9d  %s\n", width, s.ID, version, s.Waits, s.Events, s.Class)
+	}
+	if more := len(stale) - maxStale; more > 0 {
+		p.printf("  … and %s more\n", grouped(more))
+	}
+}

@@ -1,0 +1,223 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
+	"projector/internal/devstack"
+	"projector/internal/testbank"
+	"projector/readmodel"
+)
+
+// produce makes the stream, produces all of it and has the ledger decide what it comes
+// to. The stream is let go then: what is measured later is the projector.
+func (d *demo) produce(ctx context.Context) error {
+	d.bar.show("making up events", 0, 0)
+	stream := testbank.NewShowcase(testbank.ShowcaseOptions{
+		Accounts: d.cmd.Accounts, Events: d.cmd.Events, Seed: d.cmd.Seed, Prefix: d.accountPrefix, Refused: d.ownDatabase,
+	})
+	d.records = len(stream.Records)
+	d.page.fact("Stream", fmt.Sprintf("%s records of %s accounts in %d currencies, %s of them delivered twice; seed %d",
+		grouped(d.records), grouped(d.cmd.Accounts), stream.Currencies, grouped(stream.Redelivered), d.cmd.Seed))
+	if err := d.send(ctx, stream.Records); err != nil {
+		return err
+	}
+	d.ledger = testbank.New()
+	if d.ownDatabase {
+		d.ledger.RefuseCurrency = testbank.RefusedCurrency
+	}
+	d.ledger.Decide(stream.Records)
+	return nil
+}
+
+// send produces the records, returns when all are acknowledged and notes in each where
+// it stands.
+func (d *demo) send(ctx context.Context, records []testbank.Record) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var acknowledged atomic.Int64
+	for i := range records {
+		to := &records[i]
+		r := &kgo.Record{Topic: d.run.Topic, Key: to.Key, Value: to.Value}
+		d.kafka.Produce(ctx, r, func(r *kgo.Record, err error) {
+			if err != nil {
+				cancel(err)
+				return
+			}
+			to.Partition, to.Offset = r.Partition, r.Offset
+			acknowledged.Add(1)
+		})
+		if i%1000 == 0 {
+			d.bar.show("producing", int(acknowledged.Load()), len(records))
+		}
+	}
+	if err := d.kafka.Flush(ctx); err != nil || int(acknowledged.Load()) < len(records) {
+		return fmt.Errorf("produce the stream: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+// rate is events a second, as text.
+func rate(n int, took time.Duration) string {
+	if took <= 0 {
+		return "-"
+	}
+	return grouped(int(float64(n) / took.Seconds()))
+}
+
+// demoAccounts begins every name the demo uses on servers that are not its own.
+const demoAccounts = "demo-"
+
+// startKafka starts a broker in this process, unless there are brokers to use.
+func (d *demo) startKafka(ctx context.Context) error {
+	if d.ownKafka {
+		fake, err := devstack.StartFake(ctx, devstack.FakeOptions{})
+		if err != nil {
+			return err
+		}
+		d.close.add(fake.Close)
+		d.run.Brokers = fake.Addrs()
+	}
+	opts, err := d.run.Client(d.log)
+	if err != nil {
+		return err
+	}
+	d.kafka, err = kgo.NewClient(append(opts, kgo.RecordDeliveryTimeout(connect.OneShotWithin))...)
+	if err != nil {
+		return fmt.Errorf("make the Kafka client: %w", err)
+	}
+	d.close.add(func(context.Context) error { d.kafka.Close(); return nil })
+	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	defer cancel()
+	if err := d.kafka.Ping(ctx); err != nil {
+		return fmt.Errorf("reach Kafka: %w", err)
+	}
+	what := "yours, " + strings.Join(d.run.Brokers, ",")
+	if d.ownKafka {
+		what = "in this process, " + strings.Join(d.run.Brokers, ",")
+	}
+	d.page.fact("Kafka", what)
+	return nil
+}
+
+// startDatabase starts a PostgreSQL, unless there is one to use.
+func (d *demo) startDatabase(ctx context.Context) error {
+	what := "yours"
+	if d.ownDatabase {
+		d.bar.show("starting PostgreSQL (downloaded once where none is installed)", 0, 0)
+		server, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{})
+		if err != nil {
+			return err
+		}
+		d.close.add(server.Close)
+		d.run.DatabaseURL, what = server.URL(), "its own, in a temporary folder"
+	}
+	var err error
+	if d.pool, err = d.run.Pool(ctx); err != nil {
+		return err
+	}
+	d.close.add(func(context.Context) error { d.pool.Close(); return nil })
+	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	defer cancel()
+	var version string
+	if err := d.pool.QueryRow(ctx, "SELECT current_setting('server_version')").Scan(&version); err != nil {
+		return fmt.Errorf("reach PostgreSQL: %w", err)
+	}
+	version, _, _ = strings.Cut(version, " ")
+	d.page.fact("PostgreSQL", version+", "+what)
+	return nil
+}
+
+// prepareDatabase migrates, but no schema that somebody works with.
+func (d *demo) prepareDatabase(ctx context.Context) error {
+	if !d.ownDatabase {
+		if err := d.refuseForeign(ctx); err != nil {
+			return err
+		}
+	}
+	if _, err := readmodel.Migrate(ctx, d.run.DatabaseURL); err != nil {
+		return err
+	}
+	if !d.ownDatabase {
+		d.page.fact("", "the class rejected_by_database is left out: for it a table would have to refuse rows")
+		return nil
+	}
+	if _, err := d.pool.Exec(ctx, "ALTER TABLE account_balance ADD CONSTRAINT demo_refuses_currency CHECK (currency <> '"+
+		testbank.RefusedCurrency+"')"); err != nil {
+		return fmt.Errorf("add the demo's constraint: %w", err)
+	}
+	d.page.fact("", "with a CHECK of the demo's own that refuses currency "+testbank.RefusedCurrency+", for rejected_by_database")
+	return nil
+}
+
+// refuseForeign answers a usage error when the schema holds accounts that are no demo's.
+func (d *demo) refuseForeign(ctx context.Context) error {
+	const anyForeign = "SELECT account_id FROM account_balance_current WHERE NOT starts_with(account_id, $1) LIMIT 1"
+	var id string
+	err := d.pool.QueryRow(ctx, anyForeign, demoAccounts).Scan(&id)
+	var pgErr *pgconn.PgError
+	switch {
+	case err == nil:
+		return exit.Usagef("--database-url (DATABASE_URL): the schema holds accounts that are not the demo's: give an empty database")
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case errors.As(err, &pgErr) && pgErr.Code == "42P01": // undefined_table: not migrated yet
+		return nil
+	default:
+		return fmt.Errorf("look for accounts: %w", err)
+	}
+}
+
+// prepareTopic creates the topic, or makes sure that the one there is empty.
+func (d *demo) prepareTopic(ctx context.Context) error {
+	admin, topic := kadm.NewClient(d.kafka), d.run.Topic
+	_, err := admin.CreateTopic(ctx, d.cmd.Partitions, -1, nil, topic)
+	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+		return fmt.Errorf("--topic (KAFKA_TOPIC): create %q: %w", topic, err)
+	}
+	if err == nil {
+		return nil
+	}
+	starts, err := admin.ListStartOffsets(ctx, topic)
+	if err != nil {
+		return fmt.Errorf("look into topic %q: %w", topic, err)
+	}
+	ends, err := d.ends(ctx)
+	if err != nil {
+		return err
+	}
+	for partition, end := range ends {
+		if start, known := starts.Lookup(topic, partition); !known || start.Err != nil || start.Offset != end {
+			return exit.Usagef("--topic (KAFKA_TOPIC): %q holds records: name an empty topic, or one that does not exist", topic)
+		}
+	}
+	return nil
+}
+
+// ends are the offsets behind the last record of each partition.
+func (d *demo) ends(ctx context.Context) (map[int32]int64, error) {
+	listed, err := kadm.NewClient(d.kafka).ListCommittedOffsets(ctx, d.run.Topic)
+	if err == nil {
+		err = listed.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the ends of topic %q: %w", d.run.Topic, err)
+	}
+	ends := map[int32]int64{}
+	for partition, end := range listed[d.run.Topic] {
+		ends[partition] = end.Offset
+	}
+	return ends, nil
+}

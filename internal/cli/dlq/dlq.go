@@ -1,0 +1,173 @@
+// Package dlq has the commands about dead letters.
+package dlq
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/dlq"
+	"projector/internal/cli/connect"
+	"projector/internal/cli/events"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+	"projector/internal/cli/parse"
+	"projector/internal/cli/projections"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// Cmd are the commands about dead letters.
+type Cmd struct {
+	List    dlqListCmd    `cmd:"" help:"List dead letters and how they stand to the read model now."`
+	Show    dlqShowCmd    `cmd:"" help:"Show one dead letter: headers, event, why, and its account's state."`
+	Export  dlqExportCmd  `cmd:"" help:"Write dead letters to a file, to be corrected and replayed from there."`
+	Replay  dlqReplayCmd  `cmd:"" help:"Apply dead letters to the database, or publish them again with --to-topic."`
+	Discard dlqDiscardCmd `cmd:"" help:"Note that nothing is to be done about dead letters."`
+}
+
+// TopicFlags are what every dlq command needs to look. A DLQ topic may be shared by
+// several projections and groups: only letters of the chosen projection count and,
+// when a group is given, of that group.
+type TopicFlags struct {
+	connect.KafkaFlags
+	connect.DatabaseFlags
+	projections.GroupFlags
+	events.EventFlags
+	output.LogFlags
+}
+
+// filterFlags choose dead letters.
+type filterFlags struct {
+	Class        []string `placeholder:"CLASS" group:"Filter" help:"Class, or several, separated by commas."`
+	Account      string   `placeholder:"ID" group:"Filter" help:"Account."`
+	Status       []string `placeholder:"STATUS" group:"Filter" help:"open, ready, waiting, resolved, discarded, or several."`
+	Since        string   `placeholder:"TIME" group:"Filter" help:"Failed at or after: RFC 3339, or an age such as 24h."`
+	Until        string   `placeholder:"TIME" group:"Filter" help:"Failed at or before: RFC 3339, or an age such as 1h."`
+	Partition    []int32  `placeholder:"N" group:"Filter" help:"Partition of the source topic."`
+	Offset       []int64  `placeholder:"N" group:"Filter" help:"Offset in the source topic."`
+	DLQPartition []int32  `name:"dlq-partition" placeholder:"N" group:"Filter" help:"Partition of the DLQ topic."`
+	DLQOffset    []int64  `name:"dlq-offset" placeholder:"N" group:"Filter" help:"Offset in the DLQ topic."`
+}
+
+// selection is what the filter flags choose.
+type selection struct {
+	filter   dlq.Filter
+	statuses []dlq.Status // nil: all
+}
+
+func (f *filterFlags) selection(now time.Time, of *projections.GroupFlags) (selection, error) {
+	s := selection{filter: dlq.Filter{
+		Projection: of.Projection, Group: of.Group,
+		Account:    f.Account,
+		Partitions: f.Partition, Offsets: f.Offset,
+		DLQPartitions: f.DLQPartition, DLQOffsets: f.DLQOffset,
+	}}
+	for _, name := range f.Class {
+		class := event.Class(strings.TrimSpace(name))
+		if !slices.Contains(event.Classes(), class) {
+			return s, exit.Usagef("--class: %q is unknown; use %s", name, strings.Join(parse.Texts(event.Classes()), ", "))
+		}
+		s.filter.Classes = append(s.filter.Classes, class)
+	}
+	for _, name := range f.Status {
+		status := dlq.Status(strings.TrimSpace(name))
+		if !slices.Contains(dlq.Statuses(), status) {
+			return s, exit.Usagef("--status: %q is unknown; use %s", name, strings.Join(parse.Texts(dlq.Statuses()), ", "))
+		}
+		s.statuses = append(s.statuses, status)
+	}
+	var err error
+	if s.filter.Since, err = parse.Moment("--since", f.Since, now); err != nil {
+		return s, err
+	}
+	s.filter.Until, err = parse.Moment("--until", f.Until, now)
+	return s, err
+}
+
+// includes reports whether the status is chosen.
+func (s *selection) includes(status dlq.Status) bool {
+	return s.statuses == nil || slices.Contains(s.statuses, status)
+}
+
+// unlessChosen narrows the statuses, unless some were named.
+func (s *selection) unlessChosen(statuses ...dlq.Status) {
+	if s.statuses == nil {
+		s.statuses = statuses
+	}
+}
+
+// Tools are what the dlq commands work with.
+type Tools struct {
+	flags   *TopicFlags
+	topic   string // of the dead letters
+	formats event.Resolver
+	kind    readmodel.Kind
+	pool    *pgxpool.Pool
+	client  *kgo.Client
+	reader  *dlq.Reader
+}
+
+// Open connects to both servers, or fails in time for a person who waits.
+func (f *TopicFlags) Open(ctx context.Context, std *output.Streams) (*Tools, error) {
+	log, err := f.Logger(std.Err)
+	if err != nil {
+		return nil, err
+	}
+	formats, err := f.Formats()
+	if err != nil {
+		return nil, err
+	}
+	kind, err := f.Kind()
+	if err != nil {
+		return nil, err
+	}
+	pool, client, err := connect.Both(ctx, &f.DatabaseFlags, &f.KafkaFlags, log)
+	if err != nil {
+		return nil, err
+	}
+	return &Tools{
+		flags: f, topic: f.DeadLetterTopic(), formats: formats, kind: kind, pool: pool,
+		client: client, reader: dlq.NewReader(client, f.DeadLetterTopic()),
+	}, nil
+}
+
+// letters deals with the dead letters of the chosen projection.
+func (t *Tools) letters(rate int) readmodel.Letters {
+	return t.kind.Letters(readmodel.RepairConfig{
+		Pool: t.pool, Formats: t.formats, FirstVersion: t.flags.FirstVersion, Rate: rate, Ends: t.ends,
+	})
+}
+
+// endsWithin bounds the question for the ends of a topic, between two pieces of a repair.
+const endsWithin = 2 * time.Second
+
+// ends are the ends of a topic's partitions, as far as they can be had in time.
+func (t *Tools) ends(ctx context.Context, topic string) map[int32]int64 {
+	ctx, cancel := context.WithTimeout(ctx, endsWithin)
+	defer cancel()
+	extents, _, err := dlq.NewReader(t.client, topic).Extents(ctx)
+	if err != nil {
+		return nil
+	}
+	ends := map[int32]int64{}
+	for _, e := range extents.Partitions {
+		if e.Err == nil {
+			ends[e.Partition] = e.End
+		}
+	}
+	return ends
+}
+
+// Close ends the connections.
+func (t *Tools) Close() {
+	t.client.Close()
+	t.pool.Close()
+}
+
+// Choices are the values to choose from, by the flag's name.
+var Choices = map[string][]string{"class": parse.Texts(event.Classes()), "status": parse.Texts(dlq.Statuses())}

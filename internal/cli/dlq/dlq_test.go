@@ -1,0 +1,243 @@
+package dlq_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"projector/internal/cli/clitest"
+	"projector/internal/cli/exit"
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+)
+
+func TestListShowsHowDeadLettersStand(t *testing.T) {
+	s := clitest.NewStage(t)
+	if out := s.Must("dlq", "list"); out != "no dead letters\n" {
+		t.Errorf("without a DLQ topic: %q", out)
+	}
+	s.Holes()
+
+	clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list")),
+		"acc-a 3 waiting, acc-a 4 waiting, acc-a 6 waiting, acc-b 1 open, acc-b 2 waiting, null null open, acc-a 1 open")
+	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "list", "--class=malformed_payload"), "class", "expected_version", "event_id", "topic", "offset", "replays"),
+		"malformed_payload 1 acc-b-1 "+s.Topic+" 4 0, malformed_payload null null "+s.Topic+" 6 0")
+	first, _, _ := strings.Cut(s.Must("dlq", "list", "--output=json"), "\n")
+	clitest.Equal(t, clitest.Keys(t, first), clitest.ListKeys)
+
+	for filter, want := range map[string]string{
+		"--account=acc-b":                            "acc-b 1 open, acc-b 2 waiting",
+		"--status=open":                              "acc-b 1 open, null null open, acc-a 1 open",
+		"--class=version_gap,version_conflict":       "acc-a 3 waiting, acc-a 4 waiting, acc-a 6 waiting, acc-b 2 waiting, acc-a 1 open",
+		"--offset=2":                                 "acc-a 4 waiting",
+		"--partition=7":                              "",
+		"--dlq-offset=0 --dlq-partition=0":           "acc-a 3 waiting",
+		"--dlq-offset=99 --dlq-partition=0,5":        "",
+		"--since=1h --until=2999-01-01T00:00:00Z":    "acc-a 3 waiting, acc-a 4 waiting, acc-a 6 waiting, acc-b 1 open, acc-b 2 waiting, null null open, acc-a 1 open",
+		"--until=1h":                                 "",
+		"--account=acc-a --class=version_gap":        "acc-a 3 waiting, acc-a 4 waiting, acc-a 6 waiting",
+		"--status=ready,resolved --status=discarded": "",
+	} {
+		clitest.Equal(t, clitest.Statuses(s.Lines(append([]string{"dlq", "list"}, strings.Fields(filter)...)...)), want)
+	}
+	table := s.Must("dlq", "list")
+	clitest.Contains(t, table, "STATUS", "acc-a", "version_gap", "0/3", "open")
+	for line := range strings.Lines(table) {
+		if len([]rune(line)) > 81 {
+			t.Errorf("line of %d characters: %s", len(line), line)
+		}
+	}
+
+	s.Produce(clitest.EventOf("acc-a", 2, `"2"`)) // the producer fills the hole late; nobody types anything
+	s.Consuming(func() { s.Await("SELECT version = 4 FROM account_balance WHERE account_id = 'acc-a'") })
+	clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list", "--account=acc-a", "--class=version_gap")),
+		"acc-a 3 resolved, acc-a 4 resolved, acc-a 6 waiting")
+}
+
+var clockTime = regexp.MustCompile(`T[0-9:.]+Z`)
+
+func TestShowMasksUnlessAsked(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Holes()
+	text := s.Must("dlq", "show", "0/0")
+	clitest.Contains(t, text, "version_gap", "__projector.errors.class", "acc-a-3", "FundsCredited", "waits for version 2", "***")
+	untimed := clockTime.ReplaceAllString(text, "") // 20:29:04.00 is not an amount
+	for _, secret := range []string{"4.00", `"4"`, "10.25"} {
+		if strings.Contains(untimed, secret) {
+			t.Errorf("%s is shown\n%s", secret, text)
+		}
+	}
+	clitest.Contains(t, s.Must("dlq", "show", "0/0", "--show-payload"), "4.00", "10.25", `"amount":"4"`)
+	clitest.Equal(t, clitest.Keys(t, s.Must("dlq", "show", "0/0", "--output=json")), clitest.ListKeys+" headers key")
+	clitest.Equal(t, clitest.Keys(t, s.Must("dlq", "show", "0/0", "--output=json", "--show-payload")), clitest.ListKeys+" headers key value")
+	clitest.Contains(t, s.Must("dlq", "show", "0/5"), "cannot be applied")
+	clitest.Contains(t, s.Refused(exit.Failed, "dlq", "show", "0/99"), "no record at partition 0, offset 99")
+	clitest.Contains(t, s.Refused(exit.Usage, "dlq", "show", "x"), "partition/offset")
+}
+
+func TestAPoisonEventIsCorrectedByFile(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Holes()
+	file := filepath.Join(t.TempDir(), "dead.jsonl")
+	clitest.Contains(t, s.Must("dlq", "export", "--file="+file, "--account=acc-b"), "exported 2 dead letters")
+	clitest.Contains(t, s.Refused(exit.Usage, "dlq", "export", "--file="+file), "exists already")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clitest.Equal(t, s.Must("dlq", "export", "--account=acc-b", "--output=json"), string(text)) // without a file, to standard output
+	edited := strings.Replace(string(text), `\"amount\":7.5`, `\"amount\":\"7.5\"`, 1)
+	if edited == string(text) {
+		t.Fatalf("nothing to correct in\n%s", text)
+	}
+	if err := os.WriteFile(file, []byte(edited), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	replay := []string{"dlq", "replay", "--from-file=" + file}
+	clitest.Equal(t, clitest.Pick(s.Lines(replay...), "account_id", "expected_version", "received_version", "status", "plan"),
+		"acc-b 1 1 ready will_apply, acc-b 1 2 waiting will_apply")
+	clitest.Contains(t, s.Must(replay...), "2 will_apply; nothing was changed")
+	clitest.Contains(t, s.Must("account", "show", "acc-b"), "first version is missing")
+
+	clitest.Equal(t, clitest.Pick(s.Lines(append(replay, "--yes")...), "plan", "result"), "will_apply applied, will_apply applied")
+	clitest.Contains(t, s.Must("account", "show", "acc-b", "--output=json"), `"balance":8.50,"version":2`, `"stale":false`, `"parked":[]`)
+	clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list", "--account=acc-b")), "acc-b 1 resolved, acc-b 2 resolved")
+	clitest.Equal(t, clitest.Pick(s.Lines(append(replay, "--yes")...), "plan", "result"), "duplicate duplicate, duplicate duplicate")
+
+	if err := os.WriteFile(file, []byte(edited+`{"topic":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Contains(t, s.Refused(exit.Usage, replay...), "line 3")
+}
+
+func TestReplayPlansAndApplies(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Holes()
+	const plan = "null null poison, acc-a 1 poison, acc-a 3 waiting, acc-a 4 waiting, acc-a 6 waiting, acc-b 1 poison, acc-b 2 waiting"
+	lines := s.Lines("dlq", "replay")
+	clitest.Equal(t, clitest.Pick(lines, "account_id", "received_version", "plan"), plan)
+	first, _, _ := strings.Cut(s.Must("dlq", "replay", "--output=json"), "\n")
+	clitest.Equal(t, clitest.Keys(t, first), clitest.ListKeys+" plan")
+	first, _, _ = strings.Cut(s.Must("dlq", "replay", "--output=json", "--yes", "--limit=1"), "\n")
+	clitest.Equal(t, clitest.Keys(t, first), clitest.ListKeys+" plan result")
+
+	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--yes"), "result"), "poison, poison, waiting, waiting, waiting, poison, waiting")
+	s.Must("account", "skip", "acc-a", "--version=2", "--reason=lost", "--yes")
+	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--account=acc-a", "--yes"), "received_version", "result"),
+		"1 poison, 3 duplicate, 4 duplicate, 6 waiting")
+	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "list", "--account=acc-a", "--dlq-offset=2"), "replays"), "2")
+	clitest.Contains(t, s.Must("dlq", "replay", "--account=acc-a", "--yes", "--max-replays=2"), "refused")
+	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--limit=2"), "plan"), "poison, poison")
+	clitest.Contains(t, s.Refused(exit.Usage, "dlq", "replay", "--class=nonsense"), "nonsense")
+	clitest.Contains(t, s.Refused(exit.Usage, "dlq", "list", "--since=yesterday"), "--since")
+}
+
+func TestReplayFillsAHoleTheConsumerCouldNot(t *testing.T) {
+	s := clitest.NewStage(t)
+	// Beyond the park limit events are in the DLQ only.
+	s.Produce(clitest.EventOf("acc", 2, `"2"`), clitest.EventOf("acc", 3, `"4"`), clitest.EventOf("acc", 4, `"8"`), clitest.EventOf("acc", 5, `"16"`))
+	t.Setenv("PARK_LIMIT", "2")
+	s.Consuming(nil)
+	clitest.Contains(t, s.Must("account", "show", "acc"), "2 of them are beyond the park limit")
+	s.Produce(clitest.EventOf("acc", 1, `"1"`))
+	s.Consuming(func() {
+		s.Await("SELECT coalesce(max(version) = 3, false) FROM account_balance")
+		clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list")), "acc 2 resolved, acc 3 resolved, acc 4 ready, acc 5 waiting")
+		clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--yes"), "plan", "result"),
+			"duplicate duplicate, duplicate duplicate, will_apply applied, will_apply applied")
+	})
+	clitest.Contains(t, s.Must("account", "show", "acc", "--output=json"), `"balance":31.00,"version":5`, `"stale":false`)
+}
+
+func TestReplayToATopicRaisesTheCount(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Holes()
+	s.Must("migrate")
+	args := []string{"dlq", "replay", "--to-topic=" + s.Topic, "--account=acc-b"}
+	clitest.Equal(t, clitest.Pick(s.Lines(append(args, "--yes")...), "result"), "published, published")
+	s.Produced += 2
+	s.Consuming(nil)
+	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "list", "--account=acc-b"), "received_version", "offset", "replays"),
+		"1 4 1, 2 5 1, 1 8 1, 2 9 1")
+	clitest.Contains(t, s.Must(append(args, "--yes", "--max-replays=1")...), "refused")
+	clitest.Contains(t, s.Refused(exit.Usage, "dlq", "replay", "--to-topic="+s.Topic+".dlq"), "must not be the DLQ topic")
+}
+
+func TestDiscardIsOnRecordAndUndoesNothing(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Holes()
+	args := []string{"dlq", "discard", "--reason=known", "--class=version_conflict"}
+	clitest.Contains(t, s.Must(args...), "1 dead letters would be discarded; nothing was changed")
+	clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list", "--status=discarded")), "")
+	clitest.Equal(t, clitest.Pick(s.Lines(append(args, "--yes", "--actor=auditor")...), "status", "result"), "discarded discarded")
+	clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list", "--status=discarded")), "acc-a 1 discarded")
+	clitest.Contains(t, s.Must(args...), "nothing to discard")
+	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--class=version_conflict"), "plan"), "")
+	s.Refused(exit.Usage, "dlq", "discard", "--yes")
+	var record string
+	err := s.Pool.QueryRow(t.Context(), `SELECT concat_ws(' ', action, account_id, version, class, dlq_partition, dlq_offset, actor, reason, result, topic, "offset") FROM dlq_action`).Scan(&record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clitest.Equal(t, record, "discard acc-a 1 version_conflict 0 6 auditor known discarded "+s.Topic+" 7")
+}
+
+// What could not be recorded was not discarded, and is not said to be.
+func TestADiscardThatCannotBeRecordedIsNone(t *testing.T) {
+	s := clitest.NewStage(t)
+	for version := 2; version < 22; version++ { // more than is printed at a time
+		s.Produce(clitest.EventOf("acc", version, `"1"`))
+	}
+	s.Consuming(nil)
+	s.Exec(`ALTER TABLE dlq_action ADD CONSTRAINT closed CHECK (action <> 'discard')`)
+	for _, output := range []string{"json", "text"} {
+		status, out, _ := s.Command("dlq", "discard", "--reason=known", "--yes", "--output="+output)
+		if status != exit.Failed || out != "" {
+			t.Errorf("status %d, and said:\n%s", status, out)
+		}
+	}
+}
+
+func TestOneShotsFailWhenAServerIsAway(t *testing.T) {
+	s := clitest.NewStage(t)
+	gone := *s
+	gone.URL = "postgres://nobody@127.0.0.1:1/none"
+	for _, args := range [][]string{{"dlq", "list"}, {"account", "show", "a"}, {"gaps"}} {
+		clitest.Contains(t, gone.Refused(exit.Failed, args...), "reach PostgreSQL")
+	}
+	gone = *s
+	gone.Addrs = []string{"127.0.0.1:1"}
+	clitest.Contains(t, gone.Refused(exit.Failed, "dlq", "list"), "reach Kafka")
+}
+
+// What was published before an interrupt is in the topic, so it is in the audit trail.
+func TestAnInterruptedReplayToATopicIsOnRecord(t *testing.T) {
+	fake := devtest.Fake(t, devstack.FakeOptions{})
+	s := clitest.StageOn(t, fake.Addrs())
+	s.Holes()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var taken atomic.Int32
+	fake.Cluster.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		taken.Add(1)
+		interrupt() // while the record is on its way: it is taken all the same
+		return nil, nil, false
+	})
+	args := s.Servers([]string{"dlq", "replay", "--to-topic=" + s.Topic, "--account=acc-b", "--limit=1", "--yes"})
+	status := clitest.Execute(ctx, args, &bytes.Buffer{}, &bytes.Buffer{})
+	var recorded int32
+	if err := s.Pool.QueryRow(t.Context(), "SELECT count(*) FROM dlq_action WHERE result = 'published'").Scan(&recorded); err != nil {
+		t.Fatal(err)
+	}
+	if taken.Load() != 1 || recorded != 1 {
+		t.Errorf("status %d: %d records were taken, %d are on record", status, taken.Load(), recorded)
+	}
+}

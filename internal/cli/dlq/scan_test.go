@@ -1,0 +1,83 @@
+package dlq_test
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	letters "projector/dlq"
+	"projector/internal/cli/clitest"
+	"projector/internal/cli/dlq"
+	"projector/internal/cli/output"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// manyLetters produces n dead letters of as many accounts to the DLQ topic.
+func manyLetters(s *clitest.Stage, n int) {
+	s.T.Helper()
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range n {
+		account := fmt.Sprintf("acc-%06d", i)
+		letter := projection.DeadLetter{
+			Class: event.VersionGap, Message: "gap", AccountID: account, EventID: account + "-2", Received: 2,
+			Record: projection.Record{
+				Topic: s.Topic, Offset: int64(i), Message: event.Message{Key: []byte(account), Value: []byte(clitest.EventOf(account, 2, `"1"`))},
+			},
+		}
+		s.Client.Produce(s.T.Context(), letters.Record(letter, letters.Stamp{Group: "g", Projection: readmodel.BalanceName}, s.Topic+".dlq", at), func(_ *kgo.Record, err error) {
+			if err != nil {
+				s.T.Error(err)
+			}
+		})
+	}
+	if err := s.Client.Flush(s.T.Context()); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+func TestAListOfManyIsStreamed(t *testing.T) {
+	s := clitest.NewStage(t)
+	if _, err := kadm.NewClient(s.Client).CreateTopic(t.Context(), 1, -1, nil, s.Topic+".dlq"); err != nil {
+		t.Fatal(err)
+	}
+	const n = 2*dlq.ScanRecords + 10
+	manyLetters(s, n)
+	// Somebody else's record, at the very end.
+	if err := s.Client.ProduceSync(t.Context(), &kgo.Record{Topic: s.Topic + ".dlq", Value: []byte("?")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(s.Must("dlq", "list", "--output=json"), "\n"); got != n {
+		t.Errorf("%d lines, want %d", got, n)
+	}
+
+	flags := &dlq.TopicFlags{}
+	flags.Brokers, flags.Topic, flags.DatabaseURL = s.Addrs, s.Topic, s.URL
+	flags.Projection = readmodel.BalanceName
+	flags.Format, flags.FirstVersion, flags.Currencies, flags.LogLevel = event.FormatJSON, 1, "all", "error"
+	flags.DebeziumTimeUnit = event.RFC3339.String()
+	tools, err := flags.Open(t.Context(), &output.Streams{Out: io.Discard, Err: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tools.Close()
+	look, handed := &dlq.Scan{Tools: tools}, 0
+	err = look.Each(t.Context(), func(d *dlq.DeadLetter) error {
+		if handed++; handed == dlq.ScanRecords && look.Foreign != 0 {
+			t.Error("the end of the topic was read before the first chunk was handed on")
+		}
+		if d.Entry.Value != nil {
+			t.Fatal("a list keeps payloads")
+		}
+		return nil
+	})
+	if err != nil || handed != n || look.Foreign != 1 {
+		t.Errorf("handed on %d, foreign %d, error %v", handed, look.Foreign, err)
+	}
+}

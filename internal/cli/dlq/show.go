@@ -1,0 +1,212 @@
+package dlq
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/dlq"
+	"projector/internal/cli/accountview"
+	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+	"projector/internal/cli/projections"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+type dlqShowCmd struct {
+	Place       string `arg:"" name:"p/o" help:"Partition and offset in the DLQ topic, e.g. 3/1042."`
+	ShowPayload bool   `help:"Show the value and amounts, which are masked otherwise."`
+	TopicFlags
+	output.Flags
+}
+
+// shownDocument is one dead letter in JSON with all it carries.
+type shownDocument struct {
+	letterDocument
+	Headers     []headerDocument `json:"headers"`
+	Key         *string          `json:"key"`
+	KeyBase64   *string          `json:"key_base64,omitempty"`
+	Value       *string          `json:"value,omitempty"`
+	ValueBase64 *string          `json:"value_base64,omitempty"`
+}
+
+type headerDocument struct {
+	Key         string  `json:"key"`
+	Value       *string `json:"value"`
+	ValueBase64 *string `json:"value_base64,omitempty"`
+}
+
+// Run shows one dead letter.
+func (c *dlqShowCmd) Run(ctx context.Context, std *output.Streams) error {
+	partition, offset, err := parsePlace(c.Place)
+	if err != nil {
+		return err
+	}
+	tools, err := c.Open(ctx, std)
+	if err != nil {
+		return err
+	}
+	defer tools.Close()
+	record, err := tools.reader.ReadAt(ctx, partition, offset)
+	if errors.Is(err, dlq.ErrNoRecord) {
+		return exit.Refusef("topic %s has no record at partition %d, offset %d", tools.topic, partition, offset)
+	}
+	if err != nil {
+		return err
+	}
+	entry, err := dlq.Parse(record)
+	if err != nil {
+		return exit.Refusef("topic %s partition %d offset %d is no dead letter: %s", tools.topic, partition, offset, err.Error())
+	}
+	s := &Scan{Tools: tools, payload: true}
+	d, err := s.take(ctx, tools.topic, entry, false)
+	if err != nil {
+		return err
+	}
+	if own := projections.KindNamed(entry.Projection); own != nil {
+		tools.kind = own // it was named by its place, so it is shown whosoever it is
+	}
+	if err := tools.assess(ctx, tools.letters(0), []*DeadLetter{d}); err != nil {
+		return err
+	}
+	if c.JSON() {
+		return output.PrintJSON(std.Out, c.describe(record, d))
+	}
+	return c.print(ctx, std.Out, tools, record, d)
+}
+
+func parsePlace(text string) (partition int32, offset int64, err error) {
+	before, after, found := strings.Cut(text, "/")
+	p, errPartition := strconv.ParseInt(before, 10, 32)
+	offset, errOffset := strconv.ParseInt(after, 10, 64)
+	if !found || errPartition != nil || errOffset != nil || p < 0 || offset < 0 {
+		return 0, 0, exit.Usagef("%q: want partition/offset in the DLQ topic, e.g. 3/1042", text)
+	}
+	return int32(p), offset, nil
+}
+
+func (c *dlqShowCmd) describe(record *kgo.Record, d *DeadLetter) shownDocument {
+	doc := shownDocument{letterDocument: d.document(), Headers: []headerDocument{}}
+	doc.Key, doc.KeyBase64 = dlq.TextOrBase64(record.Key)
+	if c.ShowPayload {
+		doc.Value, doc.ValueBase64 = dlq.TextOrBase64(record.Value)
+	}
+	for _, h := range record.Headers {
+		out := headerDocument{Key: h.Key}
+		out.Value, out.ValueBase64 = dlq.TextOrBase64(h.Value)
+		doc.Headers = append(doc.Headers, out)
+	}
+	return doc
+}
+
+// print shows a dead letter to people.
+func (c *dlqShowCmd) print(ctx context.Context, w io.Writer, tools *Tools, record *kgo.Record, d *DeadLetter) error {
+	out := bufio.NewWriter(w)
+	field := func(name, text string) {
+		_, _ = fmt.Fprintf(out, "  %-16s %s\n", output.Printable(name), output.Printable(text))
+	}
+	e := &d.Entry
+	_, _ = fmt.Fprintf(out, "dead letter %s of %s\n", output.PlaceText(e.DLQPartition, e.DLQOffset), tools.topic)
+	field("status", string(d.status))
+	field("class", string(e.Class))
+	field("why", e.Message)
+	field("source", fmt.Sprintf("%s %s, record of %s", e.Topic, output.PlaceText(e.Partition, e.Offset), output.TimeText(time.UnixMilli(e.Timestamp))))
+	field("failed at", output.TimeText(e.FailedAt))
+	field("expected version", output.VersionText(e.Expected))
+	field("received version", output.VersionText(e.Received))
+	field("replays", strconv.Itoa(d.replays))
+	c.printEvent(out, field, d)
+	_, _ = fmt.Fprintln(out, "headers")
+	for _, h := range record.Headers {
+		field(h.Key, bytesText(h.Value))
+	}
+	_, _ = fmt.Fprintln(out, "record")
+	field("key", bytesText(record.Key))
+	if c.ShowPayload {
+		field("value", bytesText(record.Value))
+	} else {
+		field("value", fmt.Sprintf("%d bytes (see --show-payload)", len(record.Value)))
+	}
+	if err := c.printState(ctx, out, tools, d); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+func (c *dlqShowCmd) printEvent(out io.Writer, field func(name, text string), d *DeadLetter) {
+	_, _ = fmt.Fprintln(out, "event")
+	ev := &d.decoded.Event
+	field("account", output.OrDash(d.Entry.AccountID))
+	field("event id", output.OrDash(d.Entry.EventID))
+	field("correlation id", output.OrDash(ev.CorrelationID))
+	switch fault := d.decoded.Fault; {
+	case d.Entry.Truncated:
+		field("cannot be read", dlq.ErrTruncated.Error())
+	case d.decoded.Tombstone || d.decoded.Skip:
+		field("has no effect", "no value, or a type to ignore")
+	case fault != nil:
+		field("cannot be applied", string(fault.Class)+": "+fault.Error())
+	default:
+		field("type", ev.TypeName)
+		field("version", strconv.FormatInt(ev.Version, 10))
+		field("occurred at", output.TimeText(time.UnixMicro(ev.OccurredAt)))
+		field("currency", output.OrDash(ev.Currency.Code()))
+		field("amount", c.amountText(ev))
+	}
+}
+
+func (c *dlqShowCmd) amountText(ev *event.Event) string {
+	switch {
+	case ev.Amount == 0:
+		return "-"
+	case c.ShowPayload:
+		return event.FormatAmount(ev.Amount, ev.Currency)
+	default:
+		return "*** (see --show-payload)"
+	}
+}
+
+// printState shows the account as it is now, without its balance unless asked for.
+func (c *dlqShowCmd) printState(ctx context.Context, out io.Writer, tools *Tools, d *DeadLetter) error {
+	account, _, known := d.Entry.Subject(&d.decoded)
+	if !known || tools.kind.Name() != readmodel.BalanceName {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	defer cancel()
+	_, _ = fmt.Fprintln(out, "account now")
+	view, err := readmodel.ShowAccount(ctx, tools.pool, connect.Storable(account))
+	if errors.Is(err, readmodel.ErrUnknownAccount) {
+		_, _ = fmt.Fprintln(out, "  no event of it has been applied or parked")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if view.Balance != nil && !c.ShowPayload {
+		view.Balance.Balance = "***"
+	}
+	return accountview.Print(out, &view)
+}
+
+// bytesText shows bytes to people.
+func bytesText(b []byte) string {
+	text, encoded := dlq.TextOrBase64(b)
+	switch {
+	case text != nil:
+		return *text
+	case encoded != nil:
+		return "base64:" + *encoded
+	default:
+		return "null"
+	}
+}

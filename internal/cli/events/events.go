@@ -1,0 +1,191 @@
+// Package events has the flags that say how events look: format, mapping, schema registry.
+package events
+
+import (
+	"errors"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/parse"
+	"projector/internal/credential"
+	"projector/internal/mapping"
+	"projector/internal/registry"
+	"projector/projection/event"
+)
+
+// EventFlags say how events look and which are expected.
+type EventFlags struct {
+	Format           string   `env:"EVENT_FORMAT" default:"json" group:"Events" help:"Wire format: json, debezium-outbox, cloudevents, avro or protobuf (default json)."`
+	FirstVersion     int64    `env:"FIRST_VERSION" default:"1" placeholder:"N" group:"Events" help:"Version of an account's first event (default 1)."`
+	Currencies       string   `env:"CURRENCIES" default:"all" placeholder:"CODES" group:"Events" help:"Accepted ISO 4217 codes, separated by commas (default all)."`
+	IgnoreEventTypes []string `env:"IGNORE_EVENT_TYPES" placeholder:"TYPE" group:"Events" help:"Event types that only advance an account's version."`
+	Mapping          string   `env:"EVENT_MAPPING" placeholder:"FILE" group:"Events" help:"YAML or JSON file that says how event types and fields are named and where they stand; see docs/formats.md."`
+
+	DebeziumTypeHeader    string `env:"DEBEZIUM_TYPE_HEADER" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the event type (default eventType)."`
+	DebeziumVersionHeader string `env:"DEBEZIUM_VERSION_HEADER" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the version (default version)."`
+	DebeziumTimeHeader    string `env:"DEBEZIUM_TIME_HEADER" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the time (default occurredAt)."`
+	DebeziumTimeUnit      string `env:"DEBEZIUM_TIME_UNIT" default:"rfc3339" placeholder:"UNIT" group:"Events" help:"With debezium-outbox, what a time is that arrives as a number, since 1970: ms, us or ns; rfc3339 refuses numbers (default rfc3339)."`
+
+	schemaRegistryFlags
+}
+
+// Formats are how events are read. Nothing is connected to yet.
+func (f *EventFlags) Formats() (event.Resolver, error) {
+	opts, names, err := f.options()
+	if err != nil {
+		return nil, err
+	}
+	formats, err := f.resolver(opts)
+	var conflict *event.MappingError
+	if errors.As(err, &conflict) {
+		return nil, exit.Usagef("--mapping (EVENT_MAPPING): %s: %w", f.Mapping, names.Locate(err))
+	}
+	return formats, err
+}
+
+func (f *EventFlags) resolver(opts event.Options) (event.Resolver, error) {
+	if slices.Contains(registry.Formats(), f.Format) {
+		cfg, err := f.registry(f.Format)
+		if err != nil {
+			return nil, err
+		}
+		return registry.New(f.Format, opts, cfg)
+	}
+	known := slices.Sorted(slices.Values(slices.Concat(event.Formats(), registry.Formats())))
+	if !slices.Contains(known, f.Format) {
+		return nil, exit.Usagef("--format (EVENT_FORMAT): unknown event format %q (known: %s)", f.Format, strings.Join(known, ", "))
+	}
+	format, err := event.New(f.Format, opts)
+	if err != nil {
+		return nil, err
+	}
+	return event.Always(format), nil
+}
+
+// options are those of every format, with the mapping they have.
+func (f *EventFlags) options() (event.Options, *mapping.Mapping, error) {
+	currencies, err := event.ParseCurrencies(f.Currencies)
+	if err != nil {
+		return event.Options{}, nil, exit.Usagef("--currencies (CURRENCIES): %w", err)
+	}
+	if f.FirstVersion < 0 {
+		return event.Options{}, nil, exit.Usagef("--first-version (FIRST_VERSION): must not be negative")
+	}
+	unit, err := event.ParseTimeUnit(f.DebeziumTimeUnit)
+	if err != nil {
+		return event.Options{}, nil, exit.Usagef("--debezium-time-unit (DEBEZIUM_TIME_UNIT): %w", err)
+	}
+	names, err := f.mapping()
+	if err != nil {
+		return event.Options{}, nil, err
+	}
+	return event.Options{
+		FirstVersion: f.FirstVersion, Currencies: currencies, Ignore: parse.Items(f.IgnoreEventTypes), Mapping: names.Mapping,
+		Debezium: event.DebeziumOptions{
+			TypeHeader: f.DebeziumTypeHeader, VersionHeader: f.DebeziumVersionHeader, TimeHeader: f.DebeziumTimeHeader,
+			TimeUnit: unit,
+		},
+	}, names, nil
+}
+
+// mapping reads the file of that name; without one, the names are the contract's.
+func (f *EventFlags) mapping() (*mapping.Mapping, error) {
+	if f.Mapping == "" {
+		return &mapping.Mapping{}, nil
+	}
+	text, err := os.ReadFile(f.Mapping)
+	if err != nil {
+		return nil, exit.Usagef("--mapping (EVENT_MAPPING): %w", err)
+	}
+	names, err := mapping.Parse(text)
+	if err != nil {
+		return nil, exit.Usagef("--mapping (EVENT_MAPPING): %s: %w", f.Mapping, err)
+	}
+	return names, nil
+}
+
+// Choices are the values to choose from, by the flag's name.
+var Choices = map[string][]string{
+	"format": append(event.Formats(), registry.Formats()...),
+	"debezium-time-unit": {
+		event.RFC3339.String(), event.Milliseconds.String(), event.Microseconds.String(), event.Nanoseconds.String(),
+	},
+}
+
+// schemaRegistryFlags say where schemas are, and who asks for them. Files are read
+// again when they are needed.
+type schemaRegistryFlags struct {
+	SchemaRegistryURL          []string `name:"schema-registry-url" env:"SCHEMA_REGISTRY_URL" placeholder:"URL" group:"Schema registry" help:"With avro and protobuf, the schema registry; several equal ones separated by commas."`
+	SchemaRegistryCA           string   `name:"schema-registry-ca" env:"SCHEMA_REGISTRY_CA" type:"path" placeholder:"FILE" group:"Schema registry" help:"CA certificates (PEM) for https; default the system's."`
+	SchemaRegistryUsername     string   `name:"schema-registry-username" env:"SCHEMA_REGISTRY_USERNAME" placeholder:"NAME" group:"Schema registry" help:"User name."`
+	SchemaRegistryPassword     string   `name:"schema-registry-password" env:"SCHEMA_REGISTRY_PASSWORD" placeholder:"SECRET" group:"Schema registry" help:"Password; better given by file."`
+	SchemaRegistryPasswordFile string   `name:"schema-registry-password-file" env:"SCHEMA_REGISTRY_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Schema registry" help:"File that holds the password."`
+}
+
+const flagRegistryURL = "--schema-registry-url (SCHEMA_REGISTRY_URL)"
+
+// registry is how to reach it, for a format that needs one. A file that cannot be read
+// now is an error; one that cannot be read later fails a request, which is tried again.
+func (f *schemaRegistryFlags) registry(format string) (registry.Config, error) {
+	urls := parse.Items(f.SchemaRegistryURL)
+	if len(urls) == 0 {
+		return registry.Config{}, exit.Usagef("%s: is needed for --format=%s", flagRegistryURL, format)
+	}
+	for _, text := range urls {
+		if err := checkRegistryURL(text); err != nil {
+			return registry.Config{}, err
+		}
+	}
+	transport := credential.TLS{CA: f.SchemaRegistryCA}
+	if _, err := transport.Config(); err != nil {
+		return registry.Config{}, exit.Usagef("--schema-registry-ca (SCHEMA_REGISTRY_CA): %w", err)
+	}
+	if err := f.checkCredentials(); err != nil {
+		return registry.Config{}, err
+	}
+	return registry.Config{
+		URLs: urls, Username: f.SchemaRegistryUsername, Password: f.registryPassword, TLS: transport,
+	}, nil
+}
+
+// checkRegistryURL never repeats the URL: it may hold a password.
+func checkRegistryURL(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "":
+		return exit.Usagef("%s: must be a URL such as https://registry:8081", flagRegistryURL)
+	case u.User != nil:
+		return exit.Usagef("%s: must not hold a user or a password; give --schema-registry-username and --schema-registry-password-file", flagRegistryURL)
+	case u.RawQuery != "" || u.Fragment != "":
+		return exit.Usagef("%s: must not have a query or a fragment", flagRegistryURL)
+	}
+	return nil
+}
+
+func (f *schemaRegistryFlags) checkCredentials() error {
+	given := f.SchemaRegistryPassword != "" || f.SchemaRegistryPasswordFile != ""
+	switch {
+	case f.SchemaRegistryPassword != "" && f.SchemaRegistryPasswordFile != "":
+		return exit.Usagef("--schema-registry-password and --schema-registry-password-file " +
+			"(SCHEMA_REGISTRY_PASSWORD, SCHEMA_REGISTRY_PASSWORD_FILE): give one of them")
+	case given != (f.SchemaRegistryUsername != ""):
+		return exit.Usagef("--schema-registry-username and --schema-registry-password-file " +
+			"(SCHEMA_REGISTRY_USERNAME, SCHEMA_REGISTRY_PASSWORD_FILE): give both or none")
+	}
+	if _, err := f.registryPassword(); err != nil {
+		return exit.WrongUsage(err)
+	}
+	return nil
+}
+
+// registryPassword is the password as it is now.
+func (f *schemaRegistryFlags) registryPassword() (string, error) {
+	if f.SchemaRegistryPasswordFile == "" {
+		return f.SchemaRegistryPassword, nil
+	}
+	return connect.FromFile("--schema-registry-password-file (SCHEMA_REGISTRY_PASSWORD_FILE)", f.SchemaRegistryPasswordFile)
+}

@@ -1,0 +1,74 @@
+package events
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"projector/internal/cli/exit"
+	"projector/projection/event"
+)
+
+func TestSchemaRegistryFlags(t *testing.T) {
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	with := func(edit func(*schemaRegistryFlags)) schemaRegistryFlags {
+		f := schemaRegistryFlags{SchemaRegistryURL: []string{"https://a:8081", " http://b/apis/ccompat/v7 "}}
+		edit(&f)
+		return f
+	}
+	for name, tt := range map[string]struct {
+		flags schemaRegistryFlags
+		says  string // "": good
+	}{
+		"two":       {with(func(*schemaRegistryFlags) {}), ""},
+		"user":      {with(func(f *schemaRegistryFlags) { f.SchemaRegistryUsername, f.SchemaRegistryPasswordFile = "u", password }), ""},
+		"none":      {with(func(f *schemaRegistryFlags) { f.SchemaRegistryURL = nil }), "is needed for --format=avro"},
+		"no scheme": {with(func(f *schemaRegistryFlags) { f.SchemaRegistryURL = []string{"registry:8081"} }), "--schema-registry-url"},
+		"password in the URL": {
+			with(func(f *schemaRegistryFlags) { f.SchemaRegistryURL = []string{"https://u:hunter2@a"} }), "--schema-registry-username",
+		},
+		"unreadable URL": {with(func(f *schemaRegistryFlags) { f.SchemaRegistryURL = []string{"https://u:hunter2@a:%%"} }), "must be a URL"},
+		"query":          {with(func(f *schemaRegistryFlags) { f.SchemaRegistryURL = []string{"https://a?x=hunter2"} }), "query"},
+		"user alone":     {with(func(f *schemaRegistryFlags) { f.SchemaRegistryUsername = "u" }), "give both or none"},
+		"password alone": {with(func(f *schemaRegistryFlags) { f.SchemaRegistryPassword = "hunter2" }), "give both or none"},
+		"both passwords": {with(func(f *schemaRegistryFlags) {
+			f.SchemaRegistryUsername, f.SchemaRegistryPassword, f.SchemaRegistryPasswordFile = "u", "hunter2", password
+		}), "give one of them"},
+		"no such file": {with(func(f *schemaRegistryFlags) {
+			f.SchemaRegistryUsername, f.SchemaRegistryPasswordFile = "u", password+"x"
+		}), "--schema-registry-password-file"},
+		"no such CA": {with(func(f *schemaRegistryFlags) { f.SchemaRegistryCA = password + "x" }), "--schema-registry-ca"},
+	} {
+		_, err := tt.flags.registry("avro")
+		var usage exit.UsageError
+		switch {
+		case tt.says == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case tt.says == "":
+		case !errors.As(err, &usage) || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "hunter2"):
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestEventTypesMayHaveSpaceAroundTheirCommas(t *testing.T) {
+	f := EventFlags{Format: "json", FirstVersion: 1, Currencies: "EUR, JPY", DebeziumTimeUnit: "rfc3339", IgnoreEventTypes: []string{"CardIssued", " CardLost"}}
+	formats, err := f.Formats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d event.Decoded
+	format, err := formats.Resolve(t.Context(), event.Message{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	format.Decode(event.Message{Value: []byte(`{"eventId":"e","eventType":"CardLost","accountId":"a","version":1,"occurredAt":"2026-01-01T00:00:00Z"}`)}, &d)
+	if d.Fault != nil || d.Event.Type != event.Ignorable {
+		t.Errorf("type %v, fault %v", d.Event.Type, d.Fault)
+	}
+}

@@ -1,0 +1,67 @@
+// Package exit says how a command ends: the exit statuses, and the errors that lead to them.
+package exit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+
+	"projector/errclass"
+)
+
+// Exit statuses of the contract.
+const (
+	OK     = 0
+	Failed = 1
+	Usage  = 2
+)
+
+// UsageError is a wrong flag, environment variable or file: exit status 2.
+type UsageError struct{ error }
+
+// Unwrap implements the interface of package errors.
+func (e UsageError) Unwrap() error { return e.error }
+
+// WrongUsage makes a usage error of one that names what is wrong and the remedy.
+func WrongUsage(err error) error { return UsageError{err} }
+
+// Usagef names what is wrong and the remedy.
+func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
+
+// typedPassword finds the password in a connection string. Wrong usage is answered with
+// what was typed, and that may be one in the wrong place.
+var typedPassword = regexp.MustCompile(`(:)[^\s:/"@][^\s"]*(@)|(password=)[^\s"&]+`)
+
+// Report prints an error as one line and answers the exit status.
+func Report(stderr io.Writer, err error) int {
+	var usage UsageError
+	switch {
+	case err == nil:
+		return OK
+	case errors.As(err, &usage):
+		_, _ = fmt.Fprintf(stderr, "projector: %s\n", typedPassword.ReplaceAllString(usage.Error(), "${1}${3}***${2}"))
+		return Usage
+	default:
+		_, _ = fmt.Fprintf(stderr, "projector: %s\n", errclass.Safe(err))
+		return Failed
+	}
+}
+
+// Refusal is a failure whose text is ours: it names accounts and versions, and
+// carries no amount and no payload.
+type Refusal struct{ Text string }
+
+// Error implements error.
+func (e Refusal) Error() string { return e.Text }
+
+// SafeText implements errclass.Describer.
+func (e Refusal) SafeText() string { return e.Text }
+
+var _ errclass.Describer = Refusal{}
+
+// Refuse makes a failure of text that may be shown.
+func Refuse(text string) Refusal { return Refusal{text} }
+
+// Refusef makes a failure of text that may be shown.
+func Refusef(format string, args ...any) error { return Refuse(fmt.Sprintf(format, args...)) }

@@ -1,0 +1,76 @@
+// Package output is how commands print: tables, JSON, progress, logs.
+package output
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"log/slog"
+
+	"projector/internal/cli/exit"
+	"projector/internal/telemetry"
+)
+
+// Flags say how results are printed.
+type Flags struct {
+	Output string `default:"text" enum:"text,json" placeholder:"FORMAT" help:"text or json (default text)."`
+}
+
+// JSON reports whether the result is for a program.
+func (f *Flags) JSON() bool { return f.Output == "json" }
+
+// JSONLines writes one JSON document a line.
+type JSONLines struct {
+	buffered *bufio.Writer
+	encoder  *json.Encoder
+}
+
+// NewJSONLines writes to w.
+func NewJSONLines(w io.Writer) *JSONLines {
+	buffered := bufio.NewWriter(w)
+	encoder := json.NewEncoder(buffered)
+	encoder.SetEscapeHTML(false)
+	return &JSONLines{buffered, encoder}
+}
+
+// Write writes a document.
+func (l *JSONLines) Write(document any) error { return l.encoder.Encode(document) }
+
+// Flush writes what is left.
+func (l *JSONLines) Flush() error { return l.buffered.Flush() }
+
+// PrintJSON writes one JSON document.
+func PrintJSON(w io.Writer, document any) error {
+	lines := NewJSONLines(w)
+	if err := lines.Write(document); err != nil {
+		return err
+	}
+	return lines.Flush()
+}
+
+// LogFlags say what is logged and how.
+type LogFlags struct {
+	LogLevel  string `env:"LOG_LEVEL" default:"info" placeholder:"LEVEL" group:"Log" help:"debug, info, warn or error (default info)."`
+	LogFormat string `env:"LOG_FORMAT" placeholder:"FORMAT" group:"Log" help:"text or json; default text on a terminal, else json."`
+}
+
+// Logger makes the logger, which writes to w.
+func (f *LogFlags) Logger(w io.Writer) (*slog.Logger, error) {
+	log, err := telemetry.NewLogger(w, IsTerminal(w), f.LogLevel, f.LogFormat)
+	if err != nil {
+		return nil, exit.WrongUsage(err)
+	}
+	return log, nil
+}
+
+// LogChoices are the values to choose from, by the flag's name.
+var LogChoices = map[string][]string{
+	"log-level":  {"debug", "info", "warn", "error"},
+	"log-format": {"text", "json"},
+}
+
+// Streams is where a command writes: results to out, logs and progress to err.
+type Streams struct {
+	Out io.Writer
+	Err io.Writer
+}

@@ -1,0 +1,92 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// IsTerminal reports whether somebody looks at w.
+func IsTerminal(w io.Writer) bool {
+	file, isFile := w.(*os.File)
+	return isFile && term.IsTerminal(int(file.Fd()))
+}
+
+// MovesCursor reports whether w is a terminal on which a line can be written over.
+func MovesCursor(w io.Writer) bool { return IsTerminal(w) && os.Getenv("TERM") != "dumb" }
+
+// terminalWidth is how wide a terminal is, if w is one; 0 when it does not say.
+func terminalWidth(w io.Writer) (int, bool) {
+	file, isFile := w.(*os.File)
+	if !isFile || !IsTerminal(w) {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0, true
+	}
+	return width, true
+}
+
+// The colours, as the terminal's own numbers.
+const (
+	Bold  = "1"
+	Dim   = "2"
+	Red   = "31"
+	Green = "32"
+)
+
+// Painted is text in a colour, or as it is where there are to be none.
+func Painted(colours bool, colour, text string) string {
+	if !colours {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// Progress says on stderr how far a long command is: on a terminal in one line
+// that is written over, else a line every few seconds.
+type Progress struct {
+	out      io.Writer
+	what     string
+	terminal bool
+	last     time.Time
+	shown    bool
+}
+
+const (
+	progressOnTerminal = 200 * time.Millisecond
+	progressInLog      = 5 * time.Second
+)
+
+// NewProgress says on w how far what is.
+func NewProgress(w io.Writer, what string) *Progress {
+	return &Progress{out: w, what: what, terminal: MovesCursor(w), last: time.Now()}
+}
+
+// Update says how far it is, if it is time to. A total of 0 is not known.
+func (p *Progress) Update(done, total int64) {
+	every, end := progressInLog, "\n"
+	if p.terminal {
+		every, end = progressOnTerminal, "\r"
+	}
+	if time.Since(p.last) < every {
+		return
+	}
+	p.last, p.shown = time.Now(), true
+	if total > 0 {
+		_, _ = fmt.Fprintf(p.out, "%s: %d of %d (%d %%)%s", p.what, done, total, 100*done/total, end)
+	} else {
+		_, _ = fmt.Fprintf(p.out, "%s: %d%s", p.what, done, end)
+	}
+}
+
+// Done clears the terminal's line.
+func (p *Progress) Done() {
+	if p.terminal && p.shown {
+		_, _ = fmt.Fprint(p.out, "\r\x1b[K")
+	}
+}

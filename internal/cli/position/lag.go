@@ -1,0 +1,166 @@
+package position
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"projector/errclass"
+	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+	"projector/internal/cli/projections"
+	"projector/internal/cli/unread"
+)
+
+// LagCmd is the command lag.
+type LagCmd struct {
+	Watch    bool          `help:"Look again and again until Ctrl-C."`
+	Interval time.Duration `default:"2s" placeholder:"DURATION" help:"Time between two looks of --watch (default 2s)."`
+	connect.KafkaFlags
+	connect.DatabaseFlags
+	projections.GroupFlags
+	output.LogFlags
+	output.Flags
+}
+
+// lagDocument is the lag of one partition in JSON.
+type lagDocument struct {
+	Topic      string   `json:"topic"`
+	Partition  int32    `json:"partition"`
+	Position   *int64   `json:"position"`
+	End        *int64   `json:"end"`
+	LagRecords *int64   `json:"lag_records"`
+	LagSeconds *float64 `json:"lag_seconds"`
+}
+
+// Run shows the lag once, or until it is stopped.
+func (c *LagCmd) Run(ctx context.Context, std *output.Streams) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	log, err := c.Logger(std.Err)
+	if err != nil {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	defer cancel()
+	pool, client, err := connect.Both(within, &c.DatabaseFlags, &c.KafkaFlags, log)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	defer client.Close()
+	view := newLagView(pool, client, c.GroupName(), c.Topic)
+	err = c.look(within, std, view)
+	var some unread.Error
+	if !c.Watch || err != nil && !errors.As(err, &some) {
+		return err
+	}
+	return c.watch(ctx, std, view, err)
+}
+
+func (c *LagCmd) validate() error {
+	if c.Interval <= 0 {
+		return exit.Usagef("--interval (PROJECTOR_INTERVAL): must be more than 0")
+	}
+	return c.Check()
+}
+
+// watch looks again and again. A look that fails is told and the next one tried:
+// the outage is what somebody is watching. err is that of the look before.
+func (c *LagCmd) watch(ctx context.Context, std *output.Streams, view *lagView, err error) error {
+	tick := time.NewTicker(c.Interval)
+	defer tick.Stop()
+	for {
+		if err != nil {
+			_, _ = fmt.Fprintf(std.Err, "projector: %s\n", errclass.Safe(err))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil // the usual way to end it
+		}
+		within, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+		err = c.look(within, std, view)
+		cancel()
+		var wrote outputError
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &wrote):
+			return err
+		}
+	}
+}
+
+// outputError says that a result could not be written: nobody reads it any more.
+type outputError struct{ error }
+
+func (e outputError) Unwrap() error { return e.error }
+
+// look reads the lag and prints it. It answers an incompleteError when not all of it is
+// known.
+func (c *LagCmd) look(ctx context.Context, std *output.Streams, view *lagView) error {
+	partitions, err := view.read(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.print(std, view, partitions); err != nil {
+		return outputError{err}
+	}
+	lost := view.unread(partitions)
+	return lost.Explain(std.Err)
+}
+
+func (c *LagCmd) print(std *output.Streams, view *lagView, partitions []partitionLag) error {
+	if !c.JSON() && c.Watch && output.MovesCursor(std.Out) {
+		_, _ = fmt.Fprint(std.Out, "\x1b[H\x1b[2J") // from the top of an empty screen
+	}
+	for _, remark := range view.remarks(partitions) {
+		_, _ = fmt.Fprintln(std.Err, remark)
+	}
+	if c.JSON() {
+		lines := output.NewJSONLines(std.Out)
+		for i := range partitions {
+			if err := lines.Write(partitions[i].document(c.Topic)); err != nil {
+				return err
+			}
+		}
+		return lines.Flush()
+	}
+	return c.printTable(std, partitions)
+}
+
+func (c *LagCmd) printTable(std *output.Streams, partitions []partitionLag) error {
+	number := func(name string) output.Column { return output.Column{Name: name, Width: 12, Right: true} }
+	t := output.NewTable(std.Out, "", output.Column{Name: "PARTITION", Width: 9, Right: true}, number("POSITION"), number("END"),
+		number("RECORDS"), output.Column{Name: "BEHIND", Width: 8, Right: true})
+	t.Header()
+	records, age := new(int64), new(time.Duration)
+	for i := range partitions {
+		p := &partitions[i]
+		t.Row(strconv.Itoa(int(p.partition)), output.VersionText(p.position), output.OffsetText(p.end), output.OffsetText(p.records), lagText(p.age))
+		records = together(records, p.records, func(a, b int64) int64 { return a + b })
+		age = together(age, p.age, func(a, b time.Duration) time.Duration { return max(a, b) })
+	}
+	t.Row("total", "", "", output.OffsetText(records), lagText(age))
+	return t.Flush()
+}
+
+// together is not known when one of both is not.
+func together[T any](a, b *T, do func(a, b T) T) *T {
+	if a == nil || b == nil {
+		return nil
+	}
+	return new(do(*a, *b))
+}
+
+func lagText(age *time.Duration) string {
+	if age == nil {
+		return output.NotKnown
+	}
+	return output.AgeText(*age)
+}

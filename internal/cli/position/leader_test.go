@@ -1,0 +1,74 @@
+package position_test
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"projector/internal/cli/clitest"
+	"projector/internal/cli/exit"
+)
+
+func TestLagNamesAPartitionWithoutALeader(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewLeaderStage(t)
+	s.Events(1)
+	s.Consuming(nil)
+	s.Events(2)
+	back := s.LoseLeader(s.Topic)
+
+	lines, said := s.Some("lag")
+	clitest.Equal(t, clitest.Pick(lines, lagFields...), "0 1 2 1, 1 1 null null, 2 1 2 1")
+	if len(lines) != clitest.StagePartitions || lines[1]["lag_seconds"] != nil {
+		t.Errorf("the partition without a leader: %v", lines)
+	}
+	clitest.Contains(t, said, "partition 1 of topic "+s.Topic, "LEADER_NOT_AVAILABLE", "bring back")
+	if strings.Contains(said, "partition 0") || strings.Contains(said, "retention") {
+		t.Errorf("it says of others what is not so:\n%s", said)
+	}
+	status, table, said := s.Command("lag")
+	clitest.Contains(t, said, "partition 1 of topic "+s.Topic)
+	for _, row := range []string{"0 1 2 1", "1 1 ? ? ?", "2 1 2 1", "total ? ?"} {
+		if !strings.Contains(clitest.Squeezed(table), "\n"+row) {
+			t.Errorf("status %d, and no row %q in\n%s", status, row, table)
+		}
+	}
+	back()
+	clitest.Equal(t, clitest.Pick(lag(s.Stage), lagFields...), "0 1 2 1, 1 1 2 1, 2 1 2 1")
+}
+
+// Who watches an outage wants to see it through.
+func TestLagIsWatchedThroughAnOutage(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewLeaderStage(t)
+	s.Events(1)
+	s.LoseLeader(s.Topic)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out := &stopAfter{lines: 3 * clitest.StagePartitions, stop: stop}
+	var stderr bytes.Buffer
+	args := s.Servers([]string{"lag", "--watch", "--interval=10ms", "--output=json"})
+	if status := clitest.Execute(ctx, args, out, &stderr); status != exit.OK || out.seen < 3*clitest.StagePartitions {
+		t.Errorf("status %d after %d lines", status, out.seen)
+	}
+	clitest.Contains(t, stderr.String(), "partition 1 of topic "+s.Topic)
+}
+
+// A leader that is named and has not taken over: every answer for the partition is a
+// refusal, for longer than anybody waits.
+func TestLagDoesNotWaitForAPartition(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewLeaderStage(t)
+	s.Events(1)
+	s.Fake.Cluster.Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.ListOffsets}, Topic: s.Topic, Partitions: []int32{1}, Err: kerr.NotLeaderForPartition, Count: -1,
+	})
+	lines, said := s.Some("lag")
+	clitest.Equal(t, clitest.Pick(lines, lagFields...), "0 null 1 1, 1 null null null, 2 null 1 1")
+	clitest.Contains(t, said, "partition 1 of topic "+s.Topic, "NOT_LEADER_FOR_PARTITION")
+}

@@ -1,0 +1,112 @@
+package position
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"projector/dlq"
+	"projector/internal/cli/output"
+	"projector/internal/consumer"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// checkMemory refuses to have records come again that the projection would count twice.
+func (s *positionSetter) checkMemory(ctx context.Context, std *output.Streams, sets []readmodel.PositionSet, plans []projection.Repositioned) error {
+	kind, err := s.cmd.Kind()
+	if err != nil {
+		return err
+	}
+	memory := kind.Memory()
+	if memory == nil {
+		return nil
+	}
+	if forgets, err := memory.Forgets(ctx, s.pool); err != nil || !forgets {
+		return err
+	}
+	check := &memoryCheck{positionSetter: s, memory: memory, shown: output.NewProgress(std.Err, "checked against the inbox")}
+	defer check.shown.Done()
+	for i, plan := range plans {
+		span := dlq.Span{Partition: sets[i].Partition, From: plan.To, To: plan.Repeated}
+		if err := check.span(ctx, span); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// memoryCheck looks for events that were taken in and are no longer remembered.
+type memoryCheck struct {
+	*positionSetter
+	memory  readmodel.Memory
+	shown   *output.Progress
+	read    int64
+	ids     []string
+	offsets []int64
+	last    int64 // offset of the last that is not remembered
+}
+
+// memoryPiece is how many events are looked for at a time.
+const memoryPiece = 5000
+
+// span refuses a stretch of records that would come again.
+func (m *memoryCheck) span(ctx context.Context, span dlq.Span) error {
+	m.last = projection.NoOffset
+	if span.From >= span.To {
+		return nil
+	}
+	for record, err := range m.reader.Range(ctx, span, nil) {
+		if err != nil {
+			return err
+		}
+		if err := m.add(ctx, record.Offset, consumer.FromKafka(record).Message); err != nil {
+			return err
+		}
+	}
+	if err := m.look(ctx); err != nil {
+		return err
+	}
+	if m.last == projection.NoOffset {
+		return nil
+	}
+	return &projection.RefusedPositionError{Reason: fmt.Sprintf(
+		"partition %d: the inbox no longer remembers all that %s has counted from %d to %d, which would be counted twice; it does from %d on",
+		span.Partition, m.of.Projection, span.From, m.last, m.last+1)}
+}
+
+// add takes an event that would be taken in.
+func (m *memoryCheck) add(ctx context.Context, offset int64, message event.Message) error {
+	format, err := m.formats.Resolve(ctx, message)
+	if err != nil {
+		return err
+	}
+	var d event.Decoded
+	format.Decode(message, &d)
+	m.read++
+	if d.Identity == event.Identified && d.Fault == nil && !d.Tombstone && !d.Skip {
+		m.ids, m.offsets = append(m.ids, d.Event.ID), append(m.offsets, offset)
+	}
+	if len(m.ids) < memoryPiece {
+		return nil
+	}
+	return m.look(ctx)
+}
+
+// look asks for the events that were added.
+func (m *memoryCheck) look(ctx context.Context) error {
+	known, err := m.memory.Remembered(ctx, m.pool, m.ids)
+	if err != nil {
+		return err
+	}
+	slices.Sort(known)
+	for i, id := range m.ids {
+		if _, remembered := slices.BinarySearch(known, id); !remembered {
+			m.last = m.offsets[i]
+		}
+	}
+	m.ids, m.offsets = m.ids[:0], m.offsets[:0]
+	m.shown.Update(m.read, 0)
+	return nil
+}

@@ -1,0 +1,283 @@
+package position
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"projector/dlq"
+	"projector/internal/cli/connect"
+	"projector/internal/cli/events"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+	"projector/internal/cli/parse"
+	"projector/internal/cli/projections"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+type positionSetCmd struct {
+	Partition *int32 `placeholder:"N" group:"Target" help:"One partition."`
+	All       bool   `group:"Target" help:"All partitions."`
+
+	Offset *int64 `placeholder:"N" group:"Target" help:"Go on at this offset."`
+	Time   string `placeholder:"TIME" group:"Target" help:"Go on at the first record of this time or later: RFC 3339, or an age such as 24h."`
+	Start  bool   `group:"Target" help:"Go on at the first offset there is."`
+	End    bool   `group:"Target" help:"Go on at the end."`
+
+	Expect     *int64 `placeholder:"N" help:"Refuse when the position is another now."`
+	SkipUnread bool   `help:"Pass over records that have not been read."`
+	NewTopic   bool   `help:"Set it in the topic that is there now, although the position belongs to another of this name."`
+	Reason     string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
+	Yes        bool   `help:"Do it. Without it, only say what would be done."`
+	connect.ActorFlags
+	connect.KafkaFlags
+	connect.DatabaseFlags
+	projections.GroupFlags
+	events.EventFlags
+	output.LogFlags
+	output.Flags
+}
+
+// setDocument is what became, or would become, of a position, in JSON.
+type setDocument struct {
+	Topic         string  `json:"topic"`
+	Partition     int32   `json:"partition"`
+	From          *int64  `json:"from"`
+	To            int64   `json:"to"`
+	UnreadSkipped int64   `json:"unread_skipped"`
+	Result        *string `json:"result"`
+}
+
+// resultSet says that a position was set.
+const resultSet = "set"
+
+// Run sets positions.
+func (c *positionSetCmd) Run(ctx context.Context, std *output.Streams) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	log, err := c.Logger(std.Err)
+	if err != nil {
+		return err
+	}
+	formats, err := c.Formats()
+	if err != nil {
+		return err
+	}
+	pool, client, err := connect.Both(ctx, &c.DatabaseFlags, &c.KafkaFlags, log)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	defer client.Close()
+	s := &positionSetter{
+		cmd: c, pool: pool, adm: kadm.NewClient(client), reader: dlq.NewReader(client, c.Topic), formats: formats,
+		of: readmodel.Partition{Projection: c.Projection, Group: c.GroupName(), Topic: c.Topic},
+	}
+	plans, sets, err := s.run(ctx, std)
+	var refused *projection.RefusedPositionError
+	if errors.As(err, &refused) {
+		return exit.Refuse(refused.Reason + "; nothing was changed")
+	}
+	if err != nil {
+		return err
+	}
+	return c.print(std, sets, plans)
+}
+
+func (c *positionSetCmd) validate() error {
+	targets := 0
+	for _, given := range []bool{c.Offset != nil, c.Time != "", c.Start, c.End} {
+		if given {
+			targets++
+		}
+	}
+	switch {
+	case c.Reason == "":
+		return exit.Usagef("--reason: must not be empty")
+	case c.All == (c.Partition != nil):
+		return exit.Usagef("give one of --partition=N and --all")
+	case c.Partition != nil && *c.Partition < 0:
+		return exit.Usagef("--partition: must not be less than 0")
+	case targets != 1:
+		return exit.Usagef("give one of --offset, --time, --start and --end")
+	case c.All && c.Expect != nil:
+		return exit.Usagef("--expect: needs --partition=N, every partition has a position of its own")
+	}
+	return c.Check()
+}
+
+func (c *positionSetCmd) print(std *output.Streams, sets []readmodel.PositionSet, plans []projection.Repositioned) error {
+	lines := output.NewJSONLines(std.Out)
+	for i, plan := range plans {
+		d := setDocument{Topic: c.Topic, Partition: sets[i].Partition, From: plan.From, To: plan.To, UnreadSkipped: plan.UnreadSkipped}
+		if c.Yes {
+			d.Result = output.OrNull(resultSet)
+		}
+		var err error
+		if c.JSON() {
+			err = lines.Write(d)
+		} else {
+			_, err = fmt.Fprintf(std.Out, "partition %d: %s from %s to %d%s\n", d.Partition, c.done(), output.VersionText(d.From), d.To, skippedText(d.UnreadSkipped))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !c.Yes && !c.JSON() {
+		if _, err := fmt.Fprintln(std.Out, "nothing was changed, add --yes to do it"); err != nil {
+			return err
+		}
+	}
+	return lines.Flush()
+}
+
+func (c *positionSetCmd) done() string {
+	if c.Yes {
+		return resultSet
+	}
+	return "would be set"
+}
+
+func skippedText(unread int64) string {
+	if unread == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", passing over %d offsets that have not been read", unread)
+}
+
+// positionSetter sets positions.
+type positionSetter struct {
+	cmd     *positionSetCmd
+	pool    *pgxpool.Pool
+	adm     *kadm.Client
+	reader  *dlq.Reader
+	formats event.Resolver
+	of      readmodel.Partition
+}
+
+// run sets the positions or, without --yes, only plans it.
+func (s *positionSetter) run(ctx context.Context, std *output.Streams) ([]projection.Repositioned, []readmodel.PositionSet, error) {
+	asking, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	defer cancel()
+	sets, err := s.sets(asking)
+	if err != nil {
+		return nil, nil, err
+	}
+	plans, err := readmodel.PlanPositions(asking, s.pool, s.of, sets)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.checkMemory(ctx, std, sets, plans); err != nil { // takes as long as there is to read
+		return nil, nil, err
+	}
+	if s.cmd.Yes {
+		plans, err = readmodel.SetPositions(ctx, s.pool, s.of, sets, s.cmd.ActorName(), connect.Storable(s.cmd.Reason))
+	}
+	return plans, sets, err
+}
+
+// sets says what is wanted of each of the partitions, in order.
+func (s *positionSetter) sets(ctx context.Context) ([]readmodel.PositionSet, error) {
+	extents, exists, err := s.reader.Extents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !exists {
+		return nil, exit.Refusef("topic %q does not exist", s.of.Topic)
+	}
+	var sets []readmodel.PositionSet
+	for _, e := range extents.Partitions {
+		if !s.cmd.All && e.Partition != *s.cmd.Partition {
+			continue
+		}
+		if e.Err != nil {
+			return nil, e.Err
+		}
+		log := projection.Log{
+			TopicID: extents.TopicID, Start: e.Start, End: e.End,
+			EpochEnd: projection.NoOffset, JudgedEnd: projection.NoOffset,
+		}
+		want := projection.Reposition{Expect: s.cmd.Expect, SkipUnread: s.cmd.SkipUnread, NewTopic: s.cmd.NewTopic}
+		sets = append(sets, readmodel.PositionSet{Partition: e.Partition, Want: want, Log: log})
+	}
+	if len(sets) == 0 {
+		return nil, exit.Refusef("topic %q has no partition %d", s.of.Topic, *s.cmd.Partition)
+	}
+	if err := s.aim(ctx, sets); err != nil {
+		return nil, err
+	}
+	return sets, s.askEpochs(ctx, sets)
+}
+
+// aim sets where the partitions are to go on.
+func (s *positionSetter) aim(ctx context.Context, sets []readmodel.PositionSet) error {
+	var at kadm.ListedOffsets
+	if s.cmd.Time != "" {
+		since, err := parse.Moment("--time", s.cmd.Time, time.Now())
+		if err != nil {
+			return err
+		}
+		if at, err = s.adm.ListOffsetsAfterMilli(ctx, since.UnixMilli(), s.of.Topic); err == nil {
+			err = at.Error()
+		}
+		if err != nil {
+			return fmt.Errorf("look for the first records of a time: %w", err)
+		}
+	}
+	for i := range sets {
+		set := &sets[i]
+		switch {
+		case s.cmd.Start:
+			set.Want.To = set.Log.Start
+		case s.cmd.End:
+			set.Want.To = set.Log.End
+		case s.cmd.Offset != nil:
+			set.Want.To = *s.cmd.Offset
+		default:
+			found, _ := at.Lookup(s.of.Topic, set.Partition)
+			set.Want.To = min(max(found.Offset, set.Log.Start), set.Log.End)
+		}
+	}
+	return nil
+}
+
+// askEpochs asks up to where the logs still are those of the stored positions. What the
+// brokers do not say is not known.
+func (s *positionSetter) askEpochs(ctx context.Context, sets []readmodel.PositionSet) error {
+	stored, err := readmodel.LoadPositions(ctx, s.pool, s.of.Group, s.of.Topic)
+	if err != nil {
+		return err
+	}
+	own, judged := kadm.OffsetForLeaderEpochRequest{}, kadm.OffsetForLeaderEpochRequest{}
+	for _, p := range stored {
+		if p.LeaderEpoch != projection.NoEpoch {
+			own.Add(s.of.Topic, p.Partition, p.LeaderEpoch)
+		}
+		if p.JudgedEpoch != projection.NoEpoch {
+			judged.Add(s.of.Topic, p.Partition, p.JudgedEpoch)
+		}
+	}
+	ownEnds, _ := s.adm.OffsetForLeaderEpoch(ctx, own)
+	judgedEnds, _ := s.adm.OffsetForLeaderEpoch(ctx, judged)
+	for i := range sets {
+		set := &sets[i]
+		set.Log.EpochEnd = epochEnd(ownEnds[s.of.Topic], set.Partition)
+		set.Log.JudgedEnd = epochEnd(judgedEnds[s.of.Topic], set.Partition)
+	}
+	return nil
+}
+
+func epochEnd(ends map[int32]kadm.OffsetForLeaderEpoch, partition int32) int64 {
+	end, answered := ends[partition]
+	if !answered || end.Err != nil || end.EndOffset < 0 {
+		return projection.NoOffset
+	}
+	return end.EndOffset
+}

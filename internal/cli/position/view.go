@@ -1,0 +1,156 @@
+package position
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/errclass"
+	"projector/projection"
+	"projector/readmodel"
+)
+
+// States of a partition, as the database and Kafka have them. Their names are public
+// surface.
+const (
+	stateRunning = "running" // also while nobody owns it
+	stateStopped = "stopped" // an owner gave it up
+)
+
+// positionView sees from outside where the partitions of one group stand.
+type positionView struct {
+	lag     *lagView
+	pool    *pgxpool.Pool
+	adm     *kadm.Client
+	remarks []string // what could not be found out, and why
+}
+
+func newPositionView(pool *pgxpool.Pool, client *kgo.Client, group, topic string) *positionView {
+	return &positionView{lag: newLagView(pool, client, group, topic), pool: pool, adm: kadm.NewClient(client)}
+}
+
+// partitionPosition is where one partition stands.
+type partitionPosition struct {
+	partitionLag
+	state  string
+	reason string         // why it does not go on
+	owner  string         // who goes on; empty: nobody, or not known
+	margin *time.Duration // until retention takes the first unread record; nil: never, or not known
+}
+
+// read reads where the partitions stand, in order.
+func (v *positionView) read(ctx context.Context) ([]partitionPosition, error) {
+	stored, err := readmodel.LoadPositions(ctx, v.pool, v.lag.group, v.lag.topic)
+	if err != nil {
+		return nil, err
+	}
+	lags, err := v.lag.readWith(ctx, stored)
+	if err != nil {
+		return nil, err
+	}
+	retention, assigned := v.retention(ctx), v.assigned(ctx)
+	partitions := make([]partitionPosition, len(lags))
+	for i := range lags {
+		p := partitionPosition{partitionLag: lags[i], state: stateRunning, margin: marginOf(retention, &lags[i])}
+		at := slices.IndexFunc(stored, func(s projection.StoredPosition) bool { return s.Partition == p.partition })
+		if at >= 0 {
+			p.stand(&stored[at], assigned[p.partition])
+		}
+		partitions[i] = p
+	}
+	return partitions, nil
+}
+
+// stand takes note of what is stored of the partition, which a member of the group has or
+// has not.
+func (p *partitionPosition) stand(stored *projection.StoredPosition, assigned bool) {
+	if assigned {
+		p.owner = stored.Owner
+	}
+	switch {
+	case p.recreated:
+		p.reason = "the stored position belongs to a topic of this name that was deleted. See the runbook, \"topic recreated\""
+	case stored.StoppedReason != "":
+		p.reason = stored.StoppedReason
+	case p.end != nil && stored.Next < p.start:
+		p.reason = fmt.Sprintf("offsets %d to %d were removed by retention before they were consumed. See the runbook, \"position expired\"",
+			stored.Next, p.start-1)
+	default:
+		p.reason = stored.HaltedReason
+	}
+	if p.reason != "" {
+		p.state = stateStopped
+	}
+}
+
+// retention is how long the topic keeps a record; nil: no limit by time, or not known.
+func (v *positionView) retention(ctx context.Context) *time.Duration {
+	configs, err := v.adm.DescribeTopicConfigs(ctx, v.lag.topic)
+	var config kadm.ResourceConfig
+	if err == nil {
+		config, err = configs.On(v.lag.topic, nil)
+	}
+	if err == nil {
+		err = config.Err
+	}
+	if err != nil {
+		v.remark("how long the topic keeps records", "DESCRIBE_CONFIGS on topic "+v.lag.topic, err)
+		return nil
+	}
+	values := map[string]string{}
+	for _, c := range config.Configs {
+		values[c.Key] = c.MaybeValue()
+	}
+	ms, err := strconv.ParseInt(values["retention.ms"], 10, 64)
+	if err != nil || ms < 0 || !strings.Contains(values["cleanup.policy"], "delete") {
+		return nil
+	}
+	return new(time.Duration(min(ms, int64(longest/time.Millisecond))) * time.Millisecond)
+}
+
+// longest is the longest time there is.
+const longest time.Duration = 1<<63 - 1
+
+// assigned are the partitions that a member of the group has now.
+func (v *positionView) assigned(ctx context.Context) map[int32]bool {
+	groups, err := v.adm.DescribeGroups(ctx, v.lag.group)
+	group := groups[v.lag.group]
+	if err == nil {
+		err = group.Err
+	}
+	if err != nil {
+		v.remark("who owns the partitions", "DESCRIBE on group "+v.lag.group, err)
+		return nil
+	}
+	assigned := map[int32]bool{}
+	for _, member := range group.Members {
+		consumer, is := member.Assigned.AsConsumer()
+		if !is {
+			continue
+		}
+		for _, topic := range consumer.Topics {
+			for _, p := range topic.Partitions {
+				if topic.Topic == v.lag.topic {
+					assigned[p] = true
+				}
+			}
+		}
+	}
+	return assigned
+}
+
+// remark says what is not known, and which permission would help.
+func (v *positionView) remark(what, permission string, err error) {
+	text := errclass.Safe(err)
+	if errclass.Kafka(err).Unready() {
+		text = "missing ACL: " + permission + ": " + text
+	}
+	v.remarks = append(v.remarks, what+" is not known: "+text)
+}

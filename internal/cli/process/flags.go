@@ -1,0 +1,161 @@
+package process
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/internal/acl"
+	"projector/internal/cli/build"
+	"projector/internal/cli/connect"
+	"projector/internal/cli/events"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/memory"
+	"projector/internal/cli/output"
+	"projector/internal/cli/parse"
+	"projector/internal/cli/projections"
+	"projector/internal/consumer"
+	"projector/internal/retry"
+	"projector/internal/telemetry"
+	"projector/readmodel"
+)
+
+// projectFlags say what is projected, and as whom.
+type projectFlags struct {
+	projections.GroupFlags
+	ParkLimit      int64         `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events kept in the database behind a hole, an account (default 10000)."`
+	RetryInitial   time.Duration `env:"RETRY_INITIAL" default:"1s" placeholder:"DURATION" group:"Projection" help:"First wait after a transient error (default 1s)."`
+	SessionTimeout time.Duration `env:"KAFKA_SESSION_TIMEOUT" default:"30s" placeholder:"DURATION" group:"Projection" help:"How soon the partitions of an instance that died are taken over (default 30s)."`
+	MaxBatchBytes  int           `env:"MAX_BATCH_BYTES" default:"67108864" placeholder:"BYTES" group:"Projection" help:"Largest batch of records, decompressed, that is taken; a larger one stops its partition (default 64 MiB)."`
+	RetryMax       time.Duration `env:"RETRY_MAX" default:"60s" placeholder:"DURATION" group:"Projection" help:"Longest wait (default 60s)."`
+	InboxRetention time.Duration `env:"INBOX_RETENTION" default:"168h" placeholder:"DURATION" group:"Projection" help:"How long an additive projection remembers the events it has taken in (default 168h)."`
+}
+
+func (f *projectFlags) validate() error {
+	if err := f.Check(); err != nil {
+		return err
+	}
+	switch {
+	case f.ParkLimit < 0:
+		return exit.Usagef("--park-limit (PARK_LIMIT): must not be negative")
+	case f.SessionTimeout < time.Second:
+		return exit.Usagef("--session-timeout (KAFKA_SESSION_TIMEOUT): must be at least 1s, and within what the brokers allow")
+	case f.MaxBatchBytes < 1<<20 || f.MaxBatchBytes > 1<<29:
+		return exit.Usagef("--max-batch-bytes (MAX_BATCH_BYTES): must be from 1 MiB to 512 MiB")
+	case f.RetryInitial <= 0:
+		return exit.Usagef("--retry-initial (RETRY_INITIAL): must be more than 0")
+	case f.RetryMax < f.RetryInitial:
+		return exit.Usagef("--retry-max (RETRY_MAX): must not be less than --retry-initial")
+	}
+	return parse.Retention("--inbox-retention", f.InboxRetention)
+}
+
+// Flags configure a process.
+type Flags struct {
+	connect.KafkaFlags
+	connect.DatabaseFlags
+	projectFlags
+	events.EventFlags
+	memory.LimitFlags
+	tracingFlags
+	output.LogFlags
+	Listen string `env:"LISTEN_ADDR" default:":8080" placeholder:"ADDR" group:"HTTP" help:"Health, metrics and status page (default :8080)."`
+}
+
+func (c *Flags) validate() error {
+	if err := c.projectFlags.validate(); err != nil {
+		return err
+	}
+	if err := c.tracingFlags.validate(); err != nil {
+		return err
+	}
+	return c.LimitFlags.Check()
+}
+
+const (
+	// attemptWithin is the deadline of one attempt at the database or the DLQ. A
+	// statement that waits for a lock gives up before.
+	attemptWithin = 30 * time.Second
+	// A stop may take 10 s, whatever hangs: this long what is pending is flushed, and
+	// about 3 s take the last commit and leaving the group.
+	drainWithin = 5 * time.Second
+	// endWithin is how long HTTP and tracing may take behind that.
+	endWithin = 700 * time.Millisecond
+	// partWithin is for the connections at last.
+	partWithin = 300 * time.Millisecond
+)
+
+// Build wires a process from the flags. Nothing is connected to yet.
+func (c *Flags) Build(ctx context.Context, log *slog.Logger, built build.Info) (*Process, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	kind, err := c.Kind()
+	if err != nil {
+		return nil, err
+	}
+	formats, err := c.Formats()
+	if err != nil {
+		return nil, err
+	}
+	client, err := c.Client(log)
+	if err != nil {
+		return nil, err
+	}
+	registry := telemetry.NewRegistry()
+	p := &Process{
+		log: log, built: built, registry: registry, kind: kind, group: c.GroupName(),
+		health:  telemetry.NewHealth(telemetry.HealthConfig{}),
+		metrics: telemetry.NewMetrics(registry, c.Projection),
+		letters: telemetry.NewLetters(),
+		retry:   retry.Policy{Initial: c.RetryInitial, Max: c.RetryMax, Attempt: attemptWithin},
+	}
+	traced, err := p.trace(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if p.pool, err = c.Pool(ctx, traced.database...); err != nil {
+		return nil, err
+	}
+	p.register(c.Topic)
+	if err := p.clients(c, client, traced); err != nil {
+		return nil, err
+	}
+	plan := memory.Share(c.MemoryLimit)
+	needs := acl.Needs{Topic: c.Topic, Group: c.GroupName(), DLQ: c.DeadLetterTopic(), Principal: c.Principal()}
+	cfg := readmodel.RunConfig{
+		Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit,
+		CacheBytes:     func() int { return plan.AccountsShare(p.consumer.Partitions()) },
+		FloorBytes:     plan.Floors,
+		InboxRetention: c.InboxRetention, Observer: observer{p.metrics, p},
+		Ends: ctx, Log: log,
+	}
+	p.tasks = kind.Tasks(cfg)
+	open := kind.Open(cfg)
+	p.consumer, err = consumer.New(consumer.Config{
+		Client: client,
+		Member: []kgo.Opt{telemetry.KafkaHooks(registry, "consumer"), kgo.WithHooks(traced.consuming...)},
+		Trace:  traced.partition,
+		Topic:  c.Topic, Group: c.GroupName(), Owner: owner(), Formats: formats,
+		Open: func(partition int32) consumer.Projection {
+			return open(readmodel.Partition{Projection: kind.Name(), Group: c.GroupName(), Topic: c.Topic, Number: partition})
+		},
+		DeadLetters:    deadLetters{p.publisher, p.admin, needs},
+		Access:         kafkaAccess{needs, p.admin},
+		Database:       sharedDatabase{p.pool, kind, c.GroupName(), c.Topic},
+		Observer:       p.metrics,
+		Health:         p.health,
+		Log:            log,
+		Retry:          p.retry,
+		Limits:         plan.Limits(kind, c.MaxBatchBytes),
+		SessionTimeout: c.SessionTimeout,
+		DrainWithin:    drainWithin,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.server = p.pages(c)
+	return p, nil
+}

@@ -1,0 +1,153 @@
+package process
+
+import (
+	"context"
+	"time"
+
+	client_model "github.com/prometheus/client_model/go"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/dlq"
+	"projector/internal/cli/exit"
+	"projector/internal/consumer"
+	"projector/internal/telemetry"
+	"projector/internal/tracing"
+	"projector/readmodel"
+)
+
+// pages makes the server of health, metrics and the status page.
+func (p *Process) pages(c *Flags) *telemetry.Server {
+	p.history = telemetry.NewHistory(func() telemetry.Sample { return p.sample(c.Topic) })
+	page := telemetry.Page{Status: p.status(c), History: p.history, Letters: p.letters}
+	return telemetry.NewServer(c.Listen, p.registry, p.health, page, p.log)
+}
+
+// status answers what the status page shows, from memory.
+func (p *Process) status(c *Flags) telemetry.StatusFunc {
+	started := time.Now()
+	reports := p.kind.Reports()
+	return func() telemetry.Status {
+		told := p.metrics.Told()
+		s := telemetry.Status{
+			Version: p.built.Version, Projection: c.Projection, Group: c.GroupName(), Topic: c.Topic, DLQTopic: c.DeadLetterTopic(),
+			StartedAt: started, LastProgressAt: told.ProgressAt, Partitions: p.partitions(c.Topic),
+			Parks: reports.Parked, Marks: reports.Inbox, InboxRows: told.InboxRows,
+		}
+		if parked := p.parked.Load(); parked != nil {
+			s.Parked = &telemetry.ParkedStatus{
+				Accounts: parked.Accounts, Events: parked.Events, OldestGapSeconds: parked.OldestGap.Seconds(),
+			}
+		}
+		return s
+	}
+}
+
+// partitions are those of this instance, as the consumer describes them.
+func (p *Process) partitions(topic string) []telemetry.PartitionStatus {
+	described := p.PartitionStatus()
+	list := make([]telemetry.PartitionStatus, len(described))
+	for i := range described {
+		d, s := &described[i], &list[i]
+		*s = telemetry.PartitionStatus{
+			Topic: topic, Partition: d.Partition, State: telemetry.State(d.State), Since: &d.Since, Reason: d.Reason,
+		}
+		if d.Claimed {
+			s.Position = &d.Position
+		}
+		if d.LagKnown {
+			s.End, s.LagRecords, s.LagSeconds = &d.End, &d.LagRecords, &d.LagSeconds
+		}
+	}
+	return list
+}
+
+// sample is what the charts of the status page know of this moment.
+func (p *Process) sample(topic string) telemetry.Sample {
+	s := telemetry.Status{Partitions: p.partitions(topic)}
+	records, seconds := s.Lag()
+	return telemetry.Sample{At: time.Now(), Records: p.metrics.Told().Records, LagRecords: records, LagSeconds: seconds}
+}
+
+// letterBook makes the page show the letters the publisher has published.
+func letterBook(letters *telemetry.Letters) func(dlq.Published) {
+	return func(l dlq.Published) {
+		letters.Published(telemetry.DeadLetter{
+			At: l.FailedAt, Class: string(l.Class), DLQPartition: l.DLQPartition, DLQOffset: l.DLQOffset,
+			Topic: l.Topic, Partition: l.Partition, Offset: l.Offset,
+		})
+	}
+}
+
+// Addr is where HTTP is served, once it is.
+func (p *Process) Addr() string { return p.server.Addr() }
+
+// PartitionStatus describes the partitions of this instance.
+func (p *Process) PartitionStatus() []consumer.PartitionStatus { return p.consumer.Status() }
+
+// Metrics reads what the process counts.
+func (p *Process) Metrics() ([]*client_model.MetricFamily, error) { return p.registry.Gather() }
+
+// tracingFlags say whether single records are followed. Where the spans go, and how many
+// records without a decision of their producer are followed, is for OpenTelemetry's own
+// variables to say.
+type tracingFlags struct {
+	Tracing string `env:"TRACING" default:"off" placeholder:"EXPORTER" group:"Tracing" help:"off, or otlp: follow the records whose header traceparent asks for it, and a share OTEL_TRACES_SAMPLER_ARG of the others, and send the spans to OTEL_EXPORTER_OTLP_ENDPOINT (default off)."`
+}
+
+const (
+	tracingOff  = "off"
+	tracingOTLP = "otlp"
+)
+
+func (f *tracingFlags) validate() error {
+	if f.Tracing != tracingOff && f.Tracing != tracingOTLP {
+		return exit.Usagef("--tracing (TRACING): %q is unknown; use %s or %s", f.Tracing, tracingOff, tracingOTLP)
+	}
+	return nil
+}
+
+// traced is where tracing is put into a process; empty when it is off.
+type traced struct {
+	database   []readmodel.ConnectOption
+	consuming  []kgo.Hook
+	publishing []kgo.Hook
+	partition  func(int32) consumer.Trace
+}
+
+// trace prepares tracing, if it is on.
+func (p *Process) trace(ctx context.Context, c *Flags) (traced, error) {
+	for _, result := range tracing.Results() {
+		p.metrics.Spans(string(result), 0)
+	}
+	if c.Tracing != tracingOTLP {
+		return traced{}, nil
+	}
+	settings, err := tracing.ReadSettings()
+	if err != nil {
+		return traced{}, exit.WrongUsage(err)
+	}
+	t, err := tracing.New(ctx, tracing.Config{
+		Settings: settings, Topic: c.Topic, Group: c.GroupName(), Projection: c.Projection, Version: p.built.Version, Log: p.log,
+		Spans: func(result tracing.Result, n int) { p.metrics.Spans(string(result), n) },
+	})
+	if err != nil {
+		return traced{}, exit.WrongUsage(err)
+	}
+	p.tracing = t
+	return traced{
+		database:   []readmodel.ConnectOption{readmodel.WithTracer(t.Database())},
+		consuming:  []kgo.Hook{t.Consuming()},
+		publishing: []kgo.Hook{t.Publishing()},
+		partition:  func(number int32) consumer.Trace { return t.Partition(number) },
+	}, nil
+}
+
+// endTracing sends what spans there are, for as long as ctx allows.
+func (p *Process) endTracing(ctx context.Context) {
+	if p.tracing != nil {
+		p.tracing.Shutdown(ctx)
+	}
+}
+
+// Choices are the values to choose from, by the flag's name.
+var Choices = map[string][]string{"tracing": {tracingOff, tracingOTLP}}

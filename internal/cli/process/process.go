@@ -1,0 +1,186 @@
+// Package process wires a projector from its flags, as `projector run` and the demo run it.
+package process
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/dlq"
+	"projector/internal/cli/build"
+	"projector/internal/cli/exit"
+	"projector/internal/consumer"
+	"projector/internal/retry"
+	"projector/internal/telemetry"
+	"projector/internal/tracing"
+	"projector/readmodel"
+)
+
+// Process is one running projector.
+type Process struct {
+	built     build.Info
+	log       *slog.Logger
+	pool      *pgxpool.Pool
+	publisher *dlq.Publisher
+	admin     *kgo.Client
+	health    *telemetry.Health
+	registry  *telemetry.Registry
+	metrics   *telemetry.Metrics
+	server    *telemetry.Server
+	history   *telemetry.History
+	letters   *telemetry.Letters
+	consumer  *consumer.Consumer
+	retry     retry.Policy
+	group     string
+	kind      readmodel.Kind
+	tasks     []readmodel.Task
+	tracing   *tracing.Tracing                        // nil: off
+	parked    atomic.Pointer[readmodel.ParkedSummary] // as last counted
+}
+
+// clients makes the Kafka clients beside the group's member.
+func (p *Process) clients(c *Flags, options []kgo.Opt, traced traced) (err error) {
+	p.publisher, err = dlq.NewPublisher(dlq.PublisherConfig{
+		Topic: c.DeadLetterTopic(), Stamp: dlq.Stamp{Group: c.GroupName(), Projection: c.Projection}, Client: options, Logger: p.log,
+		Published: letterBook(p.letters), Hooks: traced.publishing,
+	})
+	if err != nil {
+		return err
+	}
+	if p.admin, err = kgo.NewClient(options...); err != nil {
+		return fmt.Errorf("create the Kafka client: %w", err)
+	}
+	return nil
+}
+
+// owner names this process, uniquely: in a container its number is mostly 1.
+func owner() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s/%d-%s", host, os.Getpid(), rand.Text()[:8])
+}
+
+// Run serves HTTP, waits for the schema, and consumes until ctx ends.
+func (p *Process) Run(ctx context.Context) error {
+	if err := p.Listen(ctx); err != nil {
+		return err
+	}
+	return p.Project(ctx)
+}
+
+// Listen serves HTTP; from then on the server's address is known.
+func (p *Process) Listen(ctx context.Context) error {
+	err := p.server.Start(ctx)
+	var wrong *net.AddrError
+	switch {
+	case errors.As(err, &wrong):
+		return exit.Usagef("--listen (LISTEN_ADDR): is not HOST:PORT: %s", wrong.Err)
+	case err != nil:
+		return fmt.Errorf("--listen (LISTEN_ADDR): %w", err)
+	}
+	return nil
+}
+
+// Project waits for the schema and consumes until ctx ends; then HTTP and tracing end too.
+func (p *Process) Project(ctx context.Context) error {
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), endWithin)
+		defer cancel()
+		var ending sync.WaitGroup
+		ending.Go(func() { p.endTracing(ctx) })
+		_ = p.server.Shutdown(ctx)
+		ending.Wait()
+	}()
+	p.log.Info("starting", slog.String("version", p.built.Version), slog.String("http", p.server.Addr()))
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	go p.history.Run(watching)
+	if err := p.awaitSchema(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	for _, task := range p.tasks {
+		go p.keep(watching, task)
+	}
+	if err := p.consumer.Run(ctx); err != nil {
+		return err
+	}
+	p.log.Info("stopped")
+	return nil
+}
+
+// awaitSchema waits for the database, for ever, and fails when it answers that the
+// schema is missing or too old, or that the consumer group is another projection's.
+func (p *Process) awaitSchema(ctx context.Context) error {
+	log := retry.Throttle(p.log, nil, "check the schema", telemetry.KeyDependency, "postgres")
+	err := p.retry.Forever(ctx, retry.Tee(log, unready{p}), func(ctx context.Context) error {
+		err := readmodel.CheckSchema(ctx, p.pool)
+		var schema *readmodel.SchemaError
+		if errors.As(err, &schema) {
+			return retry.Stop(schema)
+		}
+		if err != nil {
+			return err
+		}
+		err = readmodel.CheckGroup(ctx, p.pool, p.group, p.kind.Name())
+		var taken *readmodel.GroupTakenError
+		if errors.As(err, &taken) {
+			return retry.Stop(exit.WrongUsage(taken))
+		}
+		return err
+	})
+	if err == nil {
+		p.health.OK(conditionSchema)
+	}
+	return err
+}
+
+// observer is what projections tell beside what the consumer does.
+type observer struct {
+	*telemetry.Metrics
+	p *Process
+}
+
+var _ readmodel.Observer = observer{}
+
+// Parked counts what waits behind holes, for the status page too.
+func (o observer) Parked(accounts, events int64, oldestGap time.Duration) {
+	o.Metrics.Parked(accounts, events, oldestGap)
+	o.p.parked.Store(&readmodel.ParkedSummary{Accounts: accounts, Events: events, OldestGap: oldestGap})
+}
+
+// keep does a task at once and then at its pace until ctx ends. What fails is told
+// and done the next time.
+func (p *Process) keep(ctx context.Context, task readmodel.Task) {
+	tick := time.NewTicker(task.Every)
+	defer tick.Stop()
+	log := retry.Throttle(p.log, nil, task.Name, telemetry.KeyDependency, telemetry.DependencyPostgres)
+	for {
+		within, cancel := context.WithTimeout(ctx, cmp.Or(task.Within, task.Every))
+		err := task.Run(within)
+		cancel()
+		if ctx.Err() == nil {
+			log.Note(err, task.Every)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

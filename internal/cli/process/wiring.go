@@ -1,0 +1,139 @@
+package process
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/dlq"
+	"projector/errclass"
+	"projector/internal/acl"
+	"projector/internal/cli/parse"
+	"projector/internal/telemetry"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// conditionSchema is why the process is unready while it waits for the database.
+const conditionSchema = "schema"
+
+// unready makes health and metrics follow the retries at the start.
+type unready struct{ p *Process }
+
+// Failing implements retry.Observer.
+func (u unready) Failing(err error, _ int, _, _ time.Duration) {
+	u.p.metrics.Retry(telemetry.DependencyPostgres, errclass.Reason(err))
+	u.p.health.Fail(conditionSchema, "PostgreSQL: "+errclass.Safe(err))
+	if errclass.Postgres(err) == errclass.RetryReset {
+		u.p.pool.Reset()
+	}
+}
+
+// Recovered implements retry.Observer.
+func (u unready) Recovered(int, time.Duration) { u.p.health.OK(conditionSchema) }
+
+// register makes known to the registry what is there from the start.
+func (p *Process) register(topic string) {
+	telemetry.RegisterBuildInfo(p.registry, p.built.Version, p.built.From())
+	telemetry.RegisterHealth(p.registry, p.health)
+	telemetry.RegisterPool(p.registry, p.pool)
+	p.metrics.Declare(topic, parse.Texts(event.Classes()))
+}
+
+// deadLetters is the consumer's way to the DLQ topic.
+type deadLetters struct {
+	*dlq.Publisher
+	admin *kgo.Client
+	needs acl.Needs
+}
+
+// Deliver publishes, and names a permission that is missing for it.
+func (d deadLetters) Deliver(ctx context.Context, letters *dlq.Delivery) error {
+	return d.needs.Publishing(d.Publisher.Deliver(ctx, letters))
+}
+
+// EnsureTopic creates the DLQ topic when it is missing.
+func (d deadLetters) EnsureTopic(ctx context.Context) error {
+	return dlq.EnsureTopic(ctx, kadm.NewClient(d.admin), d.needs.DLQ, d.needs.Topic)
+}
+
+// kafkaAccess is what the brokers have to allow.
+type kafkaAccess struct {
+	acl.Needs
+	client *kgo.Client
+}
+
+// Check asks the brokers what is missing.
+func (a kafkaAccess) Check(ctx context.Context) error { return a.Needs.Check(ctx, a.client) }
+
+// sharedDatabase is what the consumer needs of the database beside the projection.
+type sharedDatabase struct {
+	pool         *pgxpool.Pool
+	kind         readmodel.Kind
+	group, topic string
+}
+
+// Positions reads the stored positions.
+func (d sharedDatabase) Positions(ctx context.Context) ([]projection.StoredPosition, error) {
+	return readmodel.LoadPositions(ctx, d.pool, d.group, d.topic)
+}
+
+// Stop stops a partition until a person sets its position.
+func (d sharedDatabase) Stop(ctx context.Context, partition int32, fence, end int64, reason string) error {
+	return readmodel.StopPosition(ctx, d.pool, d.partition(partition), fence, end, reason)
+}
+
+// Halt notes why a partition stands still.
+func (d sharedDatabase) Halt(ctx context.Context, partition int32, fence int64, reason string) error {
+	return readmodel.HaltPosition(ctx, d.pool, d.partition(partition), fence, reason)
+}
+
+// Settle notes that Kafka's committed offset is where a person has set the position.
+func (d sharedDatabase) Settle(ctx context.Context, partition int32, fence int64) error {
+	return readmodel.SettlePosition(ctx, d.pool, d.partition(partition), fence)
+}
+
+func (d sharedDatabase) partition(number int32) readmodel.Partition {
+	return readmodel.Partition{Projection: d.kind.Name(), Group: d.group, Topic: d.topic, Number: number}
+}
+
+// strandedAfter is how long an account may stand still before what waits for it counts
+// as forgotten.
+const strandedAfter = 5 * time.Second
+
+// Stranded names the partitions that hold parked events which could be applied.
+func (d sharedDatabase) Stranded(ctx context.Context, partitions []int32) ([]int32, error) {
+	if !d.kind.Reports().Parked {
+		return nil, nil
+	}
+	return readmodel.LoadStranded(ctx, d.pool, d.topic, partitions, strandedAfter)
+}
+
+// Ready fails when the database cannot be reached or cannot be written.
+func (d sharedDatabase) Ready(ctx context.Context) error { return d.kind.Ready(ctx, d.pool) }
+
+// Reset drops the connections.
+func (d sharedDatabase) Reset() { d.pool.Reset() }
+
+// Close says good-bye to the servers. One that does not answer is not waited for: the
+// pool alone would wait 15 s.
+func (p *Process) Close() {
+	var closing sync.WaitGroup
+	closing.Go(p.publisher.Close)
+	closing.Go(p.admin.Close)
+	closing.Go(p.pool.Close)
+	closed := make(chan struct{})
+	go func() {
+		closing.Wait()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(partWithin):
+	}
+}

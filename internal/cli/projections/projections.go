@@ -1,0 +1,84 @@
+// Package projections lists the projections, and has the flags that choose one.
+package projections
+
+import (
+	"cmp"
+	"strings"
+
+	"projector/internal/cli/exit"
+	"projector/readmodel"
+	"projector/readmodel/statement"
+	"projector/readmodel/turnover"
+)
+
+// Kinds are the projections there are. docs/adding-a-projection.md tells how to add
+// one: its package, and its line here.
+func Kinds() []readmodel.Kind {
+	return []readmodel.Kind{
+		readmodel.BalanceKind{},
+		statement.Kind(),
+		turnover.Kind(),
+	}
+}
+
+// KindNamed finds a projection; nil when there is none of that name.
+func KindNamed(name string) readmodel.Kind {
+	for _, k := range Kinds() {
+		if k.Name() == name {
+			return k
+		}
+	}
+	return nil
+}
+
+// GroupFlags say which projection is meant, and as which consumer group.
+type GroupFlags struct {
+	Projection string `env:"PROJECTION" default:"account_balance" group:"Projection" help:"What to project (default account_balance)."`
+	Group      string `env:"KAFKA_GROUP" placeholder:"NAME" group:"Projection" help:"Consumer group; default the projection's name with -projector behind it."`
+}
+
+// Kind is the chosen projection.
+func (f *GroupFlags) Kind() (readmodel.Kind, error) {
+	if k := KindNamed(f.Projection); k != nil {
+		return k, nil
+	}
+	return nil, exit.Usagef("--projection (PROJECTION): %q is unknown; use %s", f.Projection, strings.Join(projectionNames(), ", "))
+}
+
+// projectionNames are the names of the projections.
+func projectionNames() []string {
+	var names []string
+	for _, k := range Kinds() {
+		names = append(names, k.Name())
+	}
+	return names
+}
+
+// BalanceFlags are those of commands that are about accounts, whose state only the
+// projection account_balance keeps.
+type BalanceFlags struct {
+	Projection string `env:"PROJECTION" default:"account_balance" only:"account_balance" group:"Projection" help:"Only account_balance knows accounts and gaps (default account_balance)."`
+}
+
+// Check refuses other projections.
+func (f *BalanceFlags) Check() error {
+	if f.Projection != readmodel.BalanceName {
+		return exit.Usagef("--projection (PROJECTION): this command is about accounts and gaps, which only account_balance has; "+
+			"%s has none: use --projection=%s", f.Projection, readmodel.BalanceName)
+	}
+	return nil
+}
+
+// Choices are the values to choose from, by the flag's name.
+var Choices = map[string][]string{"projection": projectionNames()}
+
+// GroupName is the consumer group.
+func (f *GroupFlags) GroupName() string {
+	return cmp.Or(f.Group, strings.ReplaceAll(f.Projection, "_", "-")+"-projector")
+}
+
+// Check refuses a projection that is unknown.
+func (f *GroupFlags) Check() error {
+	_, err := f.Kind()
+	return err
+}

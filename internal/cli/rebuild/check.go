@@ -1,0 +1,255 @@
+package rebuild
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"projector/errclass"
+	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+	"projector/projection"
+	"projector/readmodel"
+)
+
+// rebuildCheckDocument says in JSON whether a rebuild can end well.
+type rebuildCheckDocument struct {
+	Topic      string                    `json:"topic"`
+	Complete   bool                      `json:"complete"`
+	Reasons    []string                  `json:"reasons"`
+	Partitions []rebuildCheckedPartition `json:"partitions"`
+}
+
+type rebuildCheckedPartition struct {
+	Partition     int32   `json:"partition"`
+	LogStart      int64   `json:"log_start"`
+	End           int64   `json:"end"`
+	CleanupPolicy *string `json:"cleanup_policy"`
+}
+
+// look only looks whether a rebuild can end well.
+func (r *rebuilding) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	defer cancel()
+	reasons, err := r.obstacles(ctx)
+	if err != nil {
+		return err
+	}
+	d := rebuildCheckDocument{
+		Topic: r.cmd.Topic, Complete: len(reasons) == 0, Reasons: append([]string{}, reasons...), Partitions: []rebuildCheckedPartition{},
+	}
+	for _, number := range slices.Sorted(maps.Keys(r.topic.starts)) {
+		d.Partitions = append(d.Partitions, rebuildCheckedPartition{
+			Partition: number, LogStart: r.topic.starts[number], End: r.topic.ends[number], CleanupPolicy: output.OrNull(r.policy),
+		})
+	}
+	if err := r.printCheck(&d); err != nil {
+		return err
+	}
+	switch len(reasons) {
+	case 0:
+		return nil
+	case 1:
+		return exit.Refusef("a rebuild cannot end well: %s", reasons[0])
+	default:
+		return exit.Refusef("a rebuild cannot end well, for %d reasons; the first: %s", len(reasons), reasons[0])
+	}
+}
+
+func (r *rebuilding) printCheck(d *rebuildCheckDocument) error {
+	if r.cmd.JSON() {
+		return output.PrintJSON(r.std.Out, d)
+	}
+	t := output.NewTable(r.std.Out, "POLICY", output.Column{Name: "PARTITION", Width: 9, Right: true}, output.Column{Name: "LOG START", Width: 12, Right: true},
+		output.Column{Name: "END", Width: 12, Right: true}, output.Column{Name: "POLICY", Width: 14})
+	t.Header()
+	for _, p := range d.Partitions {
+		policy := "-"
+		if p.CleanupPolicy != nil {
+			policy = *p.CleanupPolicy
+		}
+		t.Row(strconv.Itoa(int(p.Partition)), strconv.FormatInt(p.LogStart, 10), strconv.FormatInt(p.End, 10), policy)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, reason := range d.Reasons {
+		if _, err := fmt.Fprintln(r.std.Out, reason); err != nil {
+			return err
+		}
+	}
+	if !d.Complete {
+		return nil
+	}
+	_, err := fmt.Fprintf(r.std.Out, "all balances can be rebuilt from topic %s; the database needs room for about %d MiB more meanwhile, "+
+		"which is not checked\n", d.Topic, r.needs>>20+1)
+	return err
+}
+
+// prepare looks at the topic and the database, and refuses what cannot end well.
+func (r *rebuilding) prepare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	defer cancel()
+	obstacles, err := r.obstacles(ctx)
+	if err == nil && len(obstacles) > 0 {
+		err = exit.Refuse(obstacles[0])
+	}
+	return err
+}
+
+// obstacles are the reasons for which a rebuild cannot end well, the most important first.
+func (r *rebuilding) obstacles(ctx context.Context) ([]string, error) {
+	// The positions first: they only grow, and never beyond the end.
+	positions, err := readmodel.LoadTopicPositions(ctx, r.pool, r.cmd.Topic)
+	if err != nil {
+		return nil, err
+	}
+	if r.topic, err = r.source.extent(ctx); err != nil {
+		var refused exit.Refusal
+		if errors.As(err, &refused) {
+			return []string{refused.Text}, nil
+		}
+		return nil, err
+	}
+	var all []string
+	for _, look := range []func(context.Context) ([]string, error){
+		r.obstaclesOfGroup, r.obstaclesOfTopic,
+		func(context.Context) ([]string, error) { return r.obstaclesOfPositions(positions), nil },
+		r.obstaclesOfSources, r.obstaclesOfDatabase,
+	} {
+		some, err := look(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+func (r *rebuilding) obstaclesOfGroup(ctx context.Context) ([]string, error) {
+	stored, err := readmodel.LoadPositions(ctx, r.pool, r.cmd.GroupName(), r.cmd.Topic)
+	if err != nil || len(stored) > 0 {
+		return nil, err
+	}
+	return []string{fmt.Sprintf("group %s has no position in topic %s: nothing of it is projected yet, so there is nothing to rebuild",
+		r.cmd.GroupName(), r.cmd.Topic)}, nil
+}
+
+// obstaclesOfTopic are for a topic that has lost records, unless that is known.
+func (r *rebuilding) obstaclesOfTopic(ctx context.Context) (all []string, err error) {
+	const remedy = "a rebuild from what is left would be wrong; --partial rebuilds the accounts of which every event is there"
+	for _, number := range slices.Sorted(maps.Keys(r.topic.starts)) {
+		if start := r.topic.starts[number]; start > 0 {
+			all = append(all, fmt.Sprintf("partition %d of topic %s begins at offset %d: earlier records were removed; %s", number, r.cmd.Topic, start, remedy))
+		}
+	}
+	if r.policy, err = r.source.cleanupPolicy(ctx); err != nil {
+		_, _ = fmt.Fprintf(r.std.Err, "whether topic %s is compacted cannot be seen, and must not be: %s\n", r.cmd.Topic, errclass.Safe(err))
+	}
+	if strings.Contains(r.policy, "compact") {
+		all = append(all, fmt.Sprintf("topic %s is compacted, so it loses events; %s", r.cmd.Topic, remedy))
+	}
+	if r.cmd.Partial {
+		return nil, nil
+	}
+	return all, nil
+}
+
+func (r *rebuilding) obstaclesOfPositions(positions []readmodel.TopicPosition) (all []string) {
+	for _, p := range positions {
+		if end, known := r.topic.ends[p.Partition]; known && p.Next > end {
+			all = append(all, fmt.Sprintf("partition %d: the position %d lies beyond the topic's end at %d: the topic was truncated, so it cannot "+
+				"have all that was projected", p.Partition, p.Next, end))
+		}
+	}
+	for _, p := range positions {
+		if text := r.topic.misplaced(p); text != "" {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// misplaced says why the topic cannot be read up to a position; "": it can.
+func (e *topicExtent) misplaced(p readmodel.TopicPosition) string {
+	start, known := e.starts[p.Partition]
+	switch {
+	case !projection.SameTopic(p.TopicIDs[0], e.id) || !projection.SameTopic(p.TopicIDs[1], e.id):
+		return fmt.Sprintf("partition %d: a stored position belongs to a topic of this name that was deleted; "+
+			"see the runbook, \"topic recreated\"", p.Partition)
+	case !known:
+		return fmt.Sprintf("partition %d: there is a position and no such partition", p.Partition)
+	case p.Next < start:
+		return fmt.Sprintf("partition %d: offsets %d to %d were removed by retention before they were consumed; "+
+			"see the runbook, \"position expired\"", p.Partition, p.Next, start-1)
+	}
+	return ""
+}
+
+// obstaclesOfSources are for a topic that the balances did not come from, as far as that
+// was ever noted, and whatever the positions say now.
+func (r *rebuilding) obstaclesOfSources(ctx context.Context) (all []string, err error) {
+	ids, err := readmodel.LoadSourceIDs(ctx, r.pool, readmodel.BalanceName, r.cmd.Topic)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if !projection.SameTopic(id, r.topic.id) {
+			all = append(all, fmt.Sprintf("balances come from another topic of this name, which was deleted (id %[2]s; now it is %[3]s): what only the "+
+				"deleted one knew would be taken for wrong. If topic %[1]s has every event from the first one on, say so: "+
+				"DELETE FROM projector_source WHERE projection = '%[4]s' AND topic = '%[1]s' AND topic_id = '%[2]s'; "+
+				"see the runbook, \"topic recreated\"", r.cmd.Topic, id, r.topic.id, readmodel.BalanceName))
+		}
+	}
+	return all, nil
+}
+
+func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err error) {
+	others, err := readmodel.LoadOtherTopics(ctx, r.pool, r.cmd.Topic)
+	if err != nil {
+		return nil, err
+	}
+	if len(others) > 0 && !r.cmd.Partial {
+		all = append(all, fmt.Sprintf("balances come from topic %s, too, and which account is from where cannot be told: --partial removes none. "+
+			"If that topic is history, delete its rows in projector_position and projector_source", others[0]))
+	}
+	dependents, err := readmodel.LoadDependents(ctx, r.pool)
+	if err != nil {
+		return nil, err
+	}
+	if len(dependents) > 0 {
+		all = append(all, fmt.Sprintf("table %s has a foreign key to account_balance that deletes or changes its rows when a balance is replaced; "+
+			"make it NO ACTION DEFERRABLE INITIALLY DEFERRED, or drop it", dependents[0]))
+	}
+	room, err := readmodel.LoadShadowRoom(ctx, r.pool)
+	if err != nil {
+		return nil, err
+	}
+	if r.needs = room.Bytes; !room.Allowed {
+		all = append(all, "missing privileges: CREATE on the database (SQLSTATE 42501): a rebuild has its tables in a schema of its own; "+
+			"run it as the role that migrates")
+	}
+	return all, nil
+}
+
+// stillWhole refuses when records were removed while they were read.
+func (r *rebuilding) stillWhole(ctx context.Context) error {
+	now, err := r.source.extent(ctx)
+	if err != nil {
+		return err
+	}
+	if !projection.SameTopic(now.id, r.topic.id) {
+		return exit.Refusef("topic %s was deleted and created again while it was read", r.cmd.Topic)
+	}
+	for number, start := range now.starts {
+		if start > r.topic.starts[number] && !r.cmd.Partial {
+			return exit.Refusef("partition %d of topic %s begins at offset %d now: records were removed while they were read", number, r.cmd.Topic, start)
+		}
+	}
+	return nil
+}

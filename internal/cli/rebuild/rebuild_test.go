@@ -1,0 +1,298 @@
+package rebuild_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"projector/internal/cli/clitest"
+	"projector/internal/cli/exit"
+)
+
+// projected is all that is projected of accounts, without when it was written.
+func projected(s *clitest.Stage) string {
+	s.T.Helper()
+	var text string
+	err := s.Pool.QueryRow(s.T.Context(), `SELECT concat_ws(E'\n',
+		(SELECT string_agg(ROW (account_id, currency, balance, version, status, last_event_id, last_event_at)::text, E'\n' ORDER BY account_id)
+		 FROM account_balance),
+		(SELECT string_agg(ROW (account_id, version, class, event_id, topic, partition, "offset", value)::text, E'\n' ORDER BY account_id, version)
+		 FROM parked_event),
+		(SELECT string_agg(ROW (account_id, lowest_version, highest_version, events)::text, E'\n' ORDER BY account_id) FROM park_overflow))`).Scan(&text)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return text
+}
+
+func rebuildJSON(s *clitest.Stage, args ...string) map[string]any {
+	s.T.Helper()
+	lines := s.Lines(append([]string{"rebuild"}, args...)...)
+	if len(lines) != 1 {
+		s.T.Fatalf("%d documents", len(lines))
+	}
+	return lines[0]
+}
+
+// kindsOf are the accounts that differ and how, in the order of the list.
+func kindsOf(document map[string]any) string {
+	var all []map[string]any
+	for _, d := range document["differences"].([]any) {
+		all = append(all, d.(map[string]any))
+	}
+	return clitest.Pick(all, "account_id", "kind", "version", "rebuilt_version")
+}
+
+// clean expects a rebuild to find nothing, and to leave nothing behind.
+func clean(s *clitest.Stage, args ...string) {
+	s.T.Helper()
+	if d := rebuildJSON(s, args...); d["different"] != 0.0 || d["left_alone"] != 0.0 {
+		s.T.Errorf("the rebuilt balances are not the live ones: %v", d)
+	}
+	var left int
+	if err := s.Pool.QueryRow(s.T.Context(), "SELECT count(*) FROM pg_namespace WHERE nspname = 'projector_rebuild'").Scan(&left); err != nil || left != 0 {
+		s.T.Errorf("%d schemas are left, %v", left, err)
+	}
+}
+
+func TestRebuildMendsWhatIsWrong(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(
+		clitest.EventOf("a-good", 1, `"1"`), clitest.EventOf("b-balance", 1, `"2.50"`), clitest.EventOf("c-gone", 1, `"3"`), clitest.EventOf("d-behind", 1, `"4"`),
+		clitest.EventOf("d-behind", 2, `"4"`), clitest.EventOf("e-held", 1, `"5"`), clitest.EventOf("e-held", 3, `"5"`), clitest.EventOf("e-held", 4, `"5"`),
+		clitest.EventOf("f-headless", 2, `"6"`), clitest.EventOf("g-poison", 1, `7`), clitest.EventOf("g-poison", 2, `"7"`), clitest.EventOf("h-status", 1, `"8"`),
+		"secret", clitest.EventOf("a-good", 2, `"0.25"`), clitest.EventOf("a-good", 2, `"0.25"`),
+	)
+	s.Consuming(nil)
+	right := projected(s)
+	clean(s)
+	clitest.Equal(t, projected(s), right)
+
+	s.Exec(`UPDATE account_balance SET balance = balance + 1 WHERE account_id = 'b-balance'`)
+	s.Exec(`UPDATE account_balance SET status = 'closed', last_event_id = 'x' WHERE account_id = 'h-status'`)
+	s.Exec(`DELETE FROM account_balance WHERE account_id IN ('c-gone', 'd-behind')`)
+	s.Exec(`INSERT INTO account_balance (account_id, currency, balance, version) VALUES ('d-behind', 'EUR', 4.00, 1), ('z-phantom', 'EUR', 99.00, 5)`)
+	s.Exec(`DELETE FROM parked_event WHERE account_id = 'e-held' AND version = 4`)
+	s.Exec(`INSERT INTO park_overflow (account_id, lowest_version, highest_version, events, expected_version) VALUES ('f-headless', 7, 9, 3, 1)`)
+	wrong := projected(s)
+
+	plan := rebuildJSON(s)
+	clitest.Equal(t, kindsOf(plan), "b-balance different 1 1, c-gone missing null 1, d-behind different 1 2, e-held hold 1 1, "+
+		"f-headless hold null null, h-status different 1 1, z-phantom unknown 5 null")
+	clitest.Equal(t, clitest.Pick([]map[string]any{plan}, "records", "checked", "matched", "different", "left_alone", "changed", "result"), "15 9 2 7 0 0 null")
+	clitest.Equal(t, projected(s), wrong)
+	table := s.Must("rebuild", "--limit=2")
+	clitest.Contains(t, table, "9 accounts compared: 2 are right, 7 are not", "b-balance", "would replace 6 accounts; nothing was changed")
+	clitest.Equal(t, projected(s), wrong)
+
+	done := rebuildJSON(s, "--yes", "--remove", "--actor=night shift")
+	clitest.Equal(t, clitest.Pick([]map[string]any{done}, "different", "changed", "replaced", "removed", "result"), "7 7 6 1 rebuilt")
+	clitest.Equal(t, projected(s), right)
+	clean(s, "--yes")
+
+	var audit string
+	if err := s.Pool.QueryRow(t.Context(), `SELECT string_agg(concat_ws(' ', action, account_id, coalesce(version::text, '-'), reason, result, actor), ', ' ORDER BY account_id)
+		FROM dlq_action`).Scan(&audit); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Contains(t, audit, "rebuild b-balance 1 different replaced night shift", "rebuild z-phantom - unknown removed", "rebuild d-behind 2 different")
+
+	// Consumers go on from what was rebuilt.
+	s.Produce(clitest.EventOf("b-balance", 2, `"1"`), clitest.EventOf("c-gone", 2, `"1"`), clitest.EventOf("e-held", 2, `"5"`))
+	s.Consuming(nil)
+	clean(s)
+}
+
+// What people have decided about versions is decided again.
+func TestRebuildHonoursSkips(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(
+		clitest.EventOf("known", 1, `"1"`), clitest.EventOf("known", 2, `2`), clitest.EventOf("known", 3, `"4"`),
+		clitest.EventOf("absent", 1, `"1"`), clitest.EventOf("absent", 3, `"4"`),
+		clitest.EventOf("last", 1, `"1"`), clitest.EventOf("last", 2, `2`),
+		clitest.EventOf("headless", 2, `"2"`),
+		clitest.EventOf("twice", 1, `"1"`), clitest.EventOf("twice", 2, `1`), clitest.EventOf("twice", 4, `"8"`),
+	)
+	s.Consuming(nil)
+	for _, skip := range []string{"known 2", "absent 2", "last 2", "headless 1", "twice 2", "twice 3"} {
+		account, version, _ := strings.Cut(skip, " ")
+		s.Must("account", "skip", account, "--version="+version, "--reason=voided", "--yes")
+	}
+	// The events come after all: what was passed over stays passed over.
+	s.Produce(clitest.EventOf("known", 2, `"2"`), clitest.EventOf("absent", 2, `"2"`), clitest.EventOf("last", 2, `"2"`), clitest.EventOf("headless", 1, `"1"`),
+		clitest.EventOf("twice", 3, `"4"`), clitest.EventOf("twice", 5, `"16"`))
+	s.Consuming(nil)
+	right := projected(s)
+	clitest.Contains(t, right, "(known,EUR,5.00,3", "(absent,EUR,5.00,3", "(last,EUR,1.00,2", "(headless,EUR,2.00,2", "(twice,EUR,25.00,5")
+	clean(s)
+	s.Exec(`DELETE FROM account_balance`)
+	if d := rebuildJSON(s, "--yes"); d["changed"] != 5.0 {
+		t.Errorf("%v", d)
+	}
+	clitest.Equal(t, projected(s), right)
+}
+
+// A corrected event is in the database only: the topic cannot give it back.
+func TestRebuildLeavesCorrectionsAlone(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("mended", 1, `"1"`), clitest.EventOf("mended", 2, `2`), clitest.EventOf("mended", 3, `"4"`),
+		clitest.EventOf("overtaken", 1, `"1"`), clitest.EventOf("overtaken", 2, `2`))
+	s.Consuming(nil)
+	file := filepath.Join(t.TempDir(), "dead.jsonl")
+	s.Must("dlq", "export", "--status=open", "--file="+file)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	corrected := strings.ReplaceAll(string(text), `\"amount\":2,`, `\"amount\":\"2\",`)
+	if err := os.WriteFile(file, []byte(corrected), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Must("dlq", "replay", "--from-file="+file, "--yes")
+	s.Produce(clitest.EventOf("overtaken", 2, `"3"`)) // a duplicate of what was corrected, with another amount
+	s.Consuming(nil)
+	right := projected(s)
+	clitest.Contains(t, right, "(mended,EUR,7.00,3", "(overtaken,EUR,3.00,2")
+	d := rebuildJSON(s, "--yes")
+	clitest.Equal(t, kindsOf(d), "mended corrected 3 1, overtaken corrected 2 2")
+	clitest.Equal(t, clitest.Pick([]map[string]any{d}, "different", "left_alone", "changed"), "0 2 0")
+	clitest.Equal(t, projected(s), right)
+}
+
+func TestRebuildOfATopicThatHasLostRecords(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("old", 1, `"1"`), clitest.EventOf("lost", 1, `"1"`), clitest.EventOf("old", 2, `"1"`), clitest.EventOf("new", 1, `"1"`), clitest.EventOf("new", 2, `"1"`))
+	s.Consuming(nil)
+	right := projected(s)
+	s.DeleteRecords(2)
+	said := s.Refused(exit.Failed, "rebuild", "--yes")
+	clitest.Contains(t, said, "partition 0", "begins at offset 2", "--partial")
+
+	s.Exec(`UPDATE account_balance SET balance = 99 WHERE account_id = 'new'`)
+	d := rebuildJSON(s, "--yes", "--partial")
+	clitest.Equal(t, kindsOf(d), "lost ahead 1 null, new different 2 2, old ahead 2 null")
+	clitest.Equal(t, projected(s), right)
+}
+
+// Positions that were deleted, as the runbook has it for a recreated topic, are behind
+// the live rows for a while.
+func TestRebuildSparesWhatComesLaterInTheTopic(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("b", 1, `"1"`), clitest.EventOf("b", 2, `"1"`))
+	s.Consuming(nil)
+	s.Exec(`INSERT INTO account_balance (account_id, currency, balance, version) VALUES ('phantom', 'EUR', 1, 1)`)
+	right := projected(s)
+	s.Exec(`UPDATE projector_position SET next_offset = 1, judged_until = 1`)
+	d := rebuildJSON(s, "--yes", "--remove")
+	clitest.Equal(t, kindsOf(d), "b ahead 2 null, phantom unknown 1 null")
+	clitest.Equal(t, clitest.Pick([]map[string]any{d}, "matched", "different", "left_alone", "changed"), "1 1 1 1")
+	clitest.Equal(t, projected(s), strings.Replace(right, "\n(phantom,EUR,1,1,open,,)", "", 1))
+}
+
+func TestRebuildJudgesAsTheDatabaseDoes(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Exec(`ALTER TABLE account_balance ADD CONSTRAINT small CHECK (balance < 100)`)
+	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("big", 1, `"1"`), clitest.EventOf("big", 2, `"1000"`), clitest.EventOf("big", 3, `"1"`), clitest.EventOf("b", 1, `"1"`))
+	s.Consuming(nil)
+	clitest.Contains(t, projected(s), "rejected_by_database")
+	clean(s)
+}
+
+func TestRebuildBeyondTheParkLimit(t *testing.T) {
+	s := clitest.NewStage(t)
+	t.Setenv("PARK_LIMIT", "2")
+	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 3, `"1"`), clitest.EventOf("a", 4, `"1"`), clitest.EventOf("a", 5, `"1"`), clitest.EventOf("a", 7, `"1"`))
+	s.Consuming(nil)
+	right := projected(s)
+	clitest.Contains(t, right, "(a,5,7,2)")
+	clean(s)
+	s.Exec(`DELETE FROM account_balance`)
+	s.Exec(`DELETE FROM parked_event`)
+	s.Exec(`DELETE FROM park_overflow`)
+	rebuildJSON(s, "--yes")
+	clitest.Equal(t, projected(s), right)
+}
+
+func TestRebuildRefusesWhatCannotEndWell(t *testing.T) {
+	s := clitest.NewStage(t)
+	clitest.Contains(t, s.Refused(exit.Failed, "rebuild"), "no position")
+	s.Produce(clitest.EventOf("a", 1, `"1"`))
+	s.Consuming(nil)
+
+	s.Exec(`CREATE TABLE note (account_id text REFERENCES account_balance ON DELETE CASCADE)`)
+	clitest.Contains(t, s.Refused(exit.Failed, "rebuild"), "table note", "foreign key")
+	s.Exec(`DROP TABLE note`)
+
+	s.Exec(`CREATE TABLE other AS SELECT * FROM projector_position`)
+	s.Exec(`UPDATE other SET topic = 'elsewhere'`)
+	s.Exec(`INSERT INTO projector_position SELECT * FROM other`)
+	clitest.Contains(t, s.Refused(exit.Failed, "rebuild"), "topic elsewhere")
+	s.Exec(`DELETE FROM projector_position WHERE topic = 'elsewhere'`)
+
+	s.Exec(`UPDATE projector_position SET judged_until = 7`)
+	clitest.Contains(t, s.Refused(exit.Failed, "rebuild"), "beyond the topic's end")
+	s.Exec(`UPDATE projector_position SET judged_until = 1, topic_id = 'old'`)
+	clitest.Contains(t, s.Refused(exit.Failed, "rebuild"), "topic recreated")
+
+	for _, args := range [][]string{{"--projection=daily_turnover"}, {"--limit=-1"}, {"--park-limit=-1"}} {
+		clitest.Contains(t, s.Refused(exit.Usage, append([]string{"rebuild"}, args...)...), strings.SplitN(args[0], "=", 2)[0])
+	}
+}
+
+// A rebuild that was killed leaves its tables, and the next one takes them away; while
+// one is under way, there is no second.
+func TestRebuildIsAlone(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 1, `"1"`))
+	s.Consuming(nil)
+	s.Exec(`CREATE SCHEMA projector_rebuild; CREATE TABLE projector_rebuild.account_balance (leftover int)`)
+	clean(s)
+
+	conn, err := s.Pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(t.Context(), `SELECT pg_advisory_lock(hashtextextended('projector rebuild ' || current_database(), 7215))`); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Contains(t, s.Refused(exit.Failed, "rebuild"), "another rebuild")
+}
+
+func TestAnInterruptedRebuildChangesNothing(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 1, `"1"`))
+	s.Consuming(nil)
+	s.Exec(`UPDATE account_balance SET balance = 99`)
+	wrong := projected(s)
+	// The position is held by somebody: the swap waits, and is interrupted.
+	tx, err := s.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "SELECT FROM projector_position FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- clitest.Execute(ctx, s.Servers([]string{"rebuild", "--yes"}), &bytes.Buffer{}, &bytes.Buffer{})
+	}()
+	s.Await("SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
+	interrupt()
+	if status := <-ended; status != exit.Failed {
+		t.Errorf("status %d", status)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Equal(t, projected(s), wrong)
+	if d := rebuildJSON(s, "--yes"); d["changed"] != 1.0 {
+		t.Errorf("%v", d)
+	}
+	clean(s)
+}

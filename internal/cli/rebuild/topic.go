@@ -1,0 +1,178 @@
+package rebuild
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/dlq"
+	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
+	"projector/internal/consumer"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// spareAtOnce is how many accounts are looked up at a time that have later events.
+const spareAtOnce = 5000
+
+// lookAhead spares the accounts that seem unknown because the consumers have not come
+// to their events yet, or not again: their positions may have been deleted.
+func (r *rebuilding) lookAhead(ctx context.Context, report *readmodel.RebuildReport) error {
+	if report.Kinds[readmodel.RebuildUnknown] == 0 {
+		return nil
+	}
+	now, err := r.source.extent(ctx)
+	if err != nil {
+		return err
+	}
+	for number, end := range now.ends {
+		if err := r.lookAheadIn(ctx, report, number, end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookAheadIn does it for one partition.
+func (r *rebuilding) lookAheadIn(ctx context.Context, report *readmodel.RebuildReport, number int32, end int64) error {
+	ids := map[string]struct{}{}
+	spare := func() error {
+		err := r.shadow.Spare(ctx, report, slices.Collect(maps.Keys(ids)))
+		clear(ids)
+		return err
+	}
+	for record, err := range r.source.Records(ctx, number, r.build.Next(number), end) {
+		if err != nil {
+			return err
+		}
+		account, err := r.accountOf(ctx, &record)
+		if err != nil {
+			return err
+		}
+		if account != "" {
+			ids[connect.Storable(strings.Clone(account))] = struct{}{}
+		}
+		if len(ids) >= spareAtOnce {
+			if err := spare(); err != nil {
+				return err
+			}
+		}
+	}
+	return spare()
+}
+
+// accountOf reads which account a record is about, "" when it does not say.
+func (r *rebuilding) accountOf(ctx context.Context, record *projection.Record) (string, error) {
+	format, err := r.formats.Resolve(ctx, record.Message)
+	if err != nil {
+		return "", err
+	}
+	var d event.Decoded
+	format.Decode(record.Message, &d)
+	return d.Event.AccountID, nil
+}
+
+// topicSource reads the topic of the events.
+type topicSource struct {
+	adm    *kadm.Client
+	reader *dlq.Reader
+	topic  string
+}
+
+func newTopicSource(client *kgo.Client, topic string) *topicSource {
+	return &topicSource{adm: kadm.NewClient(client), reader: dlq.NewReader(client, topic), topic: topic}
+}
+
+// Records implements rebuild.Source. What was consumed, or is listed, must be there: an
+// account whose events are not found would be taken for one that never was.
+func (s *topicSource) Records(ctx context.Context, partition int32, from, to int64) iter.Seq2[projection.Record, error] {
+	return func(yield func(projection.Record, error) bool) {
+		for r, err := range s.reader.Range(ctx, dlq.Span{Partition: partition, From: from, To: to, Full: true}, nil) {
+			var record projection.Record
+			if err == nil {
+				record = consumer.FromKafka(r)
+			}
+			if !yield(record, err) {
+				return
+			}
+		}
+	}
+}
+
+// topicExtent is what there is of a topic.
+type topicExtent struct {
+	id     string
+	starts map[int32]int64 // first offsets
+	ends   map[int32]int64 // last stable offsets
+}
+
+// extent asks how far the topic reaches. A rebuild needs all of it, and what it has read by
+// then is worth some patience: partitions without a leader are mostly being given one.
+func (s *topicSource) extent(ctx context.Context) (topicExtent, error) {
+	for deadline := time.Now().Add(leaderWithin); ; {
+		e, err := s.askExtent(ctx)
+		var unread *dlq.PartitionError
+		if !errors.As(err, &unread) || time.Now().After(deadline) {
+			return e, err
+		}
+		select {
+		case <-time.After(leaderEvery):
+		case <-ctx.Done():
+			return e, err
+		}
+	}
+}
+
+const (
+	leaderWithin = 10 * time.Second
+	leaderEvery  = 500 * time.Millisecond
+)
+
+func (s *topicSource) askExtent(ctx context.Context) (topicExtent, error) {
+	e := topicExtent{starts: map[int32]int64{}, ends: map[int32]int64{}}
+	all, exists, err := s.reader.Extents(ctx)
+	if err != nil {
+		return e, err
+	}
+	if !exists {
+		return e, exit.Refusef("topic %q does not exist", s.topic)
+	}
+	e.id = all.TopicID
+	for _, p := range all.Partitions {
+		if p.Err != nil {
+			return e, p.Err
+		}
+		e.starts[p.Partition], e.ends[p.Partition] = p.Start, p.End
+	}
+	return e, nil
+}
+
+// cleanupPolicy is what the topic does with old records.
+func (s *topicSource) cleanupPolicy(ctx context.Context) (string, error) {
+	configs, err := s.adm.DescribeTopicConfigs(ctx, s.topic)
+	if err != nil {
+		return "", err
+	}
+	config, err := configs.On(s.topic, nil)
+	if err == nil {
+		err = config.Err
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, c := range config.Configs {
+		if c.Key == "cleanup.policy" {
+			return c.MaybeValue(), nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,33 @@
+// Package run has the command run.
+package run
+
+import (
+	"context"
+
+	"projector/internal/cli/build"
+	"projector/internal/cli/memory"
+	"projector/internal/cli/output"
+	"projector/internal/cli/process"
+)
+
+// Cmd is the command run.
+type Cmd struct {
+	process.Flags
+}
+
+// Run consumes until ctx ends.
+func (c *Cmd) Run(ctx context.Context, io *output.Streams, built build.Info) error {
+	log, err := c.Logger(io.Err)
+	if err != nil {
+		return err
+	}
+	p, err := c.Build(ctx, log, built)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	plan := memory.Share(c.MemoryLimit)
+	release := plan.Apply()
+	defer release()
+	return p.Run(ctx)
+}

@@ -1,0 +1,76 @@
+// Package unread tells of the partitions of a topic that could not be read, while others could.
+package unread
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"projector/dlq"
+	"projector/internal/cli/exit"
+)
+
+// Partitions are the partitions of a topic that could not be read, while others could.
+type Partitions struct {
+	Topic string
+	Lost  []*dlq.PartitionError
+}
+
+// Add adds a partition, once.
+func (u *Partitions) Add(lost *dlq.PartitionError) {
+	known := slices.ContainsFunc(u.Lost, func(e *dlq.PartitionError) bool { return e.Partition == lost.Partition })
+	if !known {
+		u.Lost = append(u.Lost, lost)
+	}
+}
+
+// Error ends a command that has reported what there is of the other partitions.
+type Error struct{ exit.Refusal }
+
+// Explain says why each partition could not be read, those with the same reason in one
+// line, and returns the error to end with; nil when all were read.
+func (u *Partitions) Explain(w io.Writer) error {
+	if len(u.Lost) == 0 {
+		return nil
+	}
+	var reasons []string
+	by := map[string][]int32{}
+	for _, e := range u.Lost {
+		reason := e.Reason()
+		if by[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		by[reason] = append(by[reason], e.Partition)
+	}
+	for _, reason := range reasons {
+		_, _ = fmt.Fprintf(w, "%s of topic %s: %s\n", partitionsText(by[reason]), u.Topic, reason)
+	}
+	return Error{exit.Refuse(fmt.Sprintf("the result is incomplete: %s of topic %s could not be read", u.names(), u.Topic))}
+}
+
+// names names the partitions.
+func (u *Partitions) names() string {
+	numbers := make([]int32, len(u.Lost))
+	for i, e := range u.Lost {
+		numbers[i] = e.Partition
+	}
+	return partitionsText(numbers)
+}
+
+func partitionsText(numbers []int32) string {
+	if len(numbers) == 1 {
+		return "partition " + NumbersText(numbers)
+	}
+	return "partitions " + NumbersText(numbers)
+}
+
+// NumbersText is a list as flags take it.
+func NumbersText(numbers []int32) string {
+	texts := make([]string, len(numbers))
+	for i, n := range numbers {
+		texts[i] = strconv.Itoa(int(n))
+	}
+	return strings.Join(texts, ",")
+}

@@ -1,0 +1,189 @@
+// Package verify has the command verify.
+package verify
+
+import (
+	"context"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+	"projector/internal/cli/parse"
+	"projector/internal/ledger"
+	"projector/readmodel"
+)
+
+// Cmd is the command verify.
+type Cmd struct {
+	Ledger             string `env:"LEDGER" type:"path" placeholder:"FILE" group:"Ledger" help:"The ledger as CSV, with the header account_id,version,balance; - for standard input."`
+	LedgerURL          string `name:"ledger-url" env:"LEDGER_URL" placeholder:"URL" group:"Ledger" help:"The ledger's PostgreSQL, e.g. postgres://auditor@ledger:5432/core."`
+	LedgerPasswordFile string `env:"LEDGER_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Ledger" help:"File that holds the password of the ledger's PostgreSQL, instead of its URL."`
+	LedgerQuery        string `env:"LEDGER_QUERY" placeholder:"SQL" group:"Ledger" help:"What to ask it: a query with the columns account_id, version and balance."`
+	LedgerAt           string `env:"LEDGER_AT" placeholder:"TIME" group:"Ledger" help:"When the ledger was read: RFC 3339, or an age such as 1h. An account unknown to it that was written since counts as ahead. Default: with --ledger-url the time of the query, with --ledger none."`
+	Sample             int    `placeholder:"N" help:"Compare only so many accounts of the ledger, drawn at random. Accounts unknown to the ledger are not looked for."`
+	Limit              int    `default:"1000" placeholder:"N" help:"List at most so many differences; all are counted (default 1000)."`
+	ShowBalances       bool   `help:"Show balances, which are masked otherwise."`
+	SortMemory         int    `default:"64" placeholder:"MB" help:"Memory to sort the ledger in; the rest is sorted in temporary files (default 64)."`
+	connect.DatabaseFlags
+	output.Flags
+}
+
+// sampleChunk is how many accounts of a sample are looked up at once.
+const sampleChunk = 5000
+
+// Run compares the read model with the ledger.
+func (c *Cmd) Run(ctx context.Context, std *output.Streams) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	reachable, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	defer cancel()
+	pool, err := connect.ReadModel(reachable, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	source, err := c.openLedger(reachable)
+	if err != nil {
+		return err
+	}
+	defer source.close()
+	since, err := c.since(ctx, pool)
+	if err != nil {
+		return err
+	}
+	sorter := ledger.NewSorter(c.SortMemory<<20, "")
+	defer func() { _ = sorter.Close() }() // files that are gone already
+	read := output.NewProgress(std.Err, "ledger read")
+	entries, err := sortLedger(ctx, source, sorter, read)
+	read.Done()
+	if err != nil {
+		return err
+	}
+	compared := output.NewProgress(std.Err, "compared")
+	report, err := c.compare(ctx, pool, source, sorter, since, func(n int64) { compared.Update(n, max(n, entries)) })
+	compared.Done()
+	if err != nil {
+		return err
+	}
+	if err := c.print(std, &report); err != nil {
+		return err
+	}
+	if report.Different > 0 {
+		return exit.Refusef("%d of %d accounts differ from the ledger", report.Different, report.Checked)
+	}
+	return nil
+}
+
+func (c *Cmd) validate() error {
+	switch {
+	case c.Ledger == "" && c.LedgerURL == "":
+		return exit.Usagef("--ledger or --ledger-url (LEDGER, LEDGER_URL): say what to compare with")
+	case c.Ledger != "" && c.LedgerURL != "":
+		return exit.Usagef("--ledger and --ledger-url (LEDGER, LEDGER_URL): give only one of them")
+	case c.LedgerURL != "" && c.LedgerQuery == "":
+		return exit.Usagef("--ledger-query (LEDGER_QUERY): is needed with --ledger-url, e.g. " +
+			"\"SELECT account_id, version, balance FROM account\"")
+	case c.LedgerURL == "" && c.LedgerQuery != "":
+		return exit.Usagef("--ledger-query (LEDGER_QUERY): needs --ledger-url")
+	case c.LedgerURL == "" && c.LedgerPasswordFile != "":
+		return exit.Usagef("%s: needs --ledger-url", ledgerPasswordFileFlag)
+	case c.LedgerPasswordFile != "" && connect.HoldsPassword(c.LedgerURL):
+		return exit.Usagef("%s: --ledger-url (LEDGER_URL) holds a password too; take it out of there", ledgerPasswordFileFlag)
+	case c.Sample < 0:
+		return exit.Usagef("--sample (PROJECTOR_SAMPLE): must not be negative")
+	case c.Limit < 0:
+		return exit.Usagef("--limit (PROJECTOR_LIMIT): must not be negative")
+	case c.SortMemory < 1 || c.SortMemory > 1<<20:
+		return exit.Usagef("--sort-memory (PROJECTOR_SORT_MEMORY): must be between 1 and 1048576 MB")
+	}
+	_, err := parse.Moment("--ledger-at", c.LedgerAt, time.Now())
+	return err
+}
+
+// since is the moment as of which the ledger is read, by the read model's clock; nil
+// when it is not known.
+func (c *Cmd) since(ctx context.Context, pool *pgxpool.Pool) (*time.Time, error) {
+	if c.LedgerAt == "" && c.LedgerURL == "" {
+		return nil, nil
+	}
+	now, err := readmodel.Clock(ctx, pool)
+	if err != nil || c.LedgerAt == "" {
+		return &now, err
+	}
+	at, err := parse.Moment("--ledger-at", c.LedgerAt, now)
+	return &at, err
+}
+
+// sortLedger reads all of the ledger, before the read model: what is written
+// meanwhile is ahead of it then, and nothing is behind that had been projected.
+func sortLedger(ctx context.Context, source ledgerSource, sorter *ledger.Sorter, shown *output.Progress) (n int64, err error) {
+	err = source.each(ctx, func(e ledger.Entry) error {
+		n++
+		shown.Update(n, 0)
+		return sorter.Add(e)
+	})
+	return n, err
+}
+
+// compare holds the read model, as it is at one moment, against the ledger.
+func (c *Cmd) compare(
+	ctx context.Context, pool *pgxpool.Pool, source ledgerSource, sorter *ledger.Sorter, since *time.Time, shown func(int64),
+) (report ledger.Report, err error) {
+	entries := source.named(sorter.Sorted())
+	var drawn []ledger.Entry
+	if c.Sample > 0 {
+		if drawn, err = ledger.Sample(entries, c.Sample, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))); err != nil { //nolint:gosec // G404: no secret
+			return report, err
+		}
+		entries = sequence(drawn)
+	}
+	next, stop := iter.Pull2(entries)
+	defer stop()
+	comparison, err := ledger.NewComparison(next, c.Limit)
+	if err != nil {
+		return report, err
+	}
+	take := func(a *readmodel.SnapshotAccount) error {
+		shown(comparison.Checked())
+		return comparison.Take(&ledger.Account{ID: a.ID, Exists: a.Exists, Version: a.Version, Balance: a.Balance, Since: a.Since})
+	}
+	err = readmodel.ReadSnapshot(ctx, pool, func(s *readmodel.Snapshot) error {
+		if c.Sample == 0 {
+			return s.Accounts(ctx, since, take)
+		}
+		for chunk := range slices.Chunk(drawn, sampleChunk) {
+			if err := s.Some(ctx, accountsOf(chunk), take); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return report, err
+	}
+	return comparison.End()
+}
+
+func sequence(entries []ledger.Entry) iter.Seq2[ledger.Entry, error] {
+	return func(yield func(ledger.Entry, error) bool) {
+		for _, e := range entries {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func accountsOf(entries []ledger.Entry) []string {
+	ids := make([]string, len(entries))
+	for i := range entries {
+		ids[i] = entries[i].AccountID
+	}
+	return ids
+}
