@@ -133,7 +133,7 @@ func (c *accountShowCmd) Run(ctx context.Context, std *output.Streams) error {
 	defer pool.Close()
 	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
-	view, err := readmodel.ShowAccount(ctx, pool, connect.Storable(c.ID))
+	view, err := readmodel.ShowAccount(ctx, pool, readmodel.Storable(c.ID))
 	if errors.Is(err, readmodel.ErrUnknownAccount) {
 		return exit.Refusef("account %q is unknown: no event of it has been applied or parked", c.ID)
 	}

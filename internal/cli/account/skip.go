@@ -52,7 +52,7 @@ func (c *accountSkipCmd) Run(ctx context.Context, std *output.Streams) error {
 	}
 	defer pool.Close()
 	repair := readmodel.NewRepair(readmodel.RepairConfig{Pool: pool, Formats: formats, FirstVersion: c.FirstVersion})
-	skip := readmodel.Skip{AccountID: connect.Storable(c.ID), Version: c.Version, Actor: c.ActorName(), Reason: connect.Storable(c.Reason)}
+	skip := readmodel.Skip{AccountID: readmodel.Storable(c.ID), Version: c.Version, Actor: c.ActorName(), Reason: readmodel.Storable(c.Reason)}
 	if !c.Yes {
 		if err := repair.PlanSkip(ctx, skip); err != nil {
 			return skipFailure(err)

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"os/user"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -131,7 +130,7 @@ type ActorFlags struct {
 // ActorName is who is at work.
 func (f *ActorFlags) ActorName() string {
 	if f.Actor != "" {
-		return Storable(f.Actor)
+		return readmodel.Storable(f.Actor)
 	}
 	name := "unknown"
 	if u, err := user.Current(); err == nil {
@@ -141,12 +140,7 @@ func (f *ActorFlags) ActorName() string {
 	if err != nil {
 		host = "unknown"
 	}
-	return Storable(name + "@" + host)
-}
-
-// Storable is text that PostgreSQL takes.
-func Storable(text string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+	return readmodel.Storable(name + "@" + host)
 }
 
 // OneShotWithin is how long a one-shot command tries to reach a server.

@@ -10,15 +10,15 @@ import (
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
-	"projector/projection/event"
+	"projector/internal/replay"
 	"projector/readmodel"
 )
 
-type dlqDiscardCmd struct {
+type discardCmd struct {
 	Reason string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
 	Yes    bool   `help:"Do it. Without it, only list what would be discarded."`
 	connect.ActorFlags
-	TopicFlags
+	topicFlags
 	filterFlags
 	output.Flags
 }
@@ -31,7 +31,7 @@ type discardDocument struct {
 
 // Run discards dead letters: unless the status is chosen, those that still ask
 // for something to be done.
-func (c *dlqDiscardCmd) Run(ctx context.Context, std *output.Streams) error {
+func (c *discardCmd) Run(ctx context.Context, std *output.Streams) error {
 	if c.Reason == "" {
 		return exit.Usagef("--reason: must not be empty")
 	}
@@ -39,25 +39,26 @@ func (c *dlqDiscardCmd) Run(ctx context.Context, std *output.Streams) error {
 	if err != nil {
 		return err
 	}
-	chosen.unlessChosen(dlq.Open, dlq.Ready, dlq.Waiting)
-	tools, err := c.Open(ctx, std)
+	unlessChosen(&chosen, dlq.Open, dlq.Ready, dlq.Waiting)
+	opened, err := c.open(ctx, std)
 	if err != nil {
 		return err
 	}
-	defer tools.Close()
-	s := &Scan{Tools: tools, selection: chosen, whole: c.Yes, progress: output.NewProgress(std.Err, "read")}
+	defer opened.close()
+	s, changed := opened.scan(std, chosen, c.Yes), false
 	list := newLetterList(std.Out, c.JSON())
-	var chosenNow []*DeadLetter
-	err = s.Each(ctx, func(d *DeadLetter) (err error) {
-		if chosenNow = append(chosenNow, d); len(chosenNow) == ScanRecords {
-			err = c.discard(ctx, tools, list, chosenNow)
-			chosenNow, s.changed = chosenNow[:0], true
+	var chosenNow []*replay.DeadLetter
+	err = s.Each(ctx, func(d *replay.DeadLetter) (err error) {
+		if chosenNow = append(chosenNow, d); len(chosenNow) == replay.ChunkRecords {
+			err = c.discard(ctx, opened, list, chosenNow)
+			chosenNow, changed = chosenNow[:0], true
 		}
 		return err
 	})
-	s.progress.Done()
+	s.shown.Done()
+	err = refused(err, changed)
 	if err == nil {
-		err = c.discard(ctx, tools, list, chosenNow)
+		err = c.discard(ctx, opened, list, chosenNow)
 	}
 	if err != nil {
 		if list.n > 0 { // what was done has to be said
@@ -72,7 +73,7 @@ func (c *dlqDiscardCmd) Run(ctx context.Context, std *output.Streams) error {
 }
 
 // discard records that dead letters are discarded, if that is wanted, and then says so.
-func (c *dlqDiscardCmd) discard(ctx context.Context, tools *Tools, list *letterList, letters []*DeadLetter) error {
+func (c *discardCmd) discard(ctx context.Context, opened *tools, list *letterList, letters []*replay.DeadLetter) error {
 	if c.Yes {
 		actions := make([]readmodel.Action, len(letters))
 		for i, d := range letters {
@@ -80,7 +81,7 @@ func (c *dlqDiscardCmd) discard(ctx context.Context, tools *Tools, list *letterL
 		}
 		ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 		defer cancel()
-		if err := readmodel.RecordActions(ctx, tools.pool, actions); err != nil {
+		if err := readmodel.RecordActions(ctx, opened.pool, actions); err != nil {
 			return err
 		}
 	}
@@ -92,25 +93,25 @@ func (c *dlqDiscardCmd) discard(ctx context.Context, tools *Tools, list *letterL
 	return nil
 }
 
-func (c *dlqDiscardCmd) action(d *DeadLetter) readmodel.Action {
-	a := d.action(readmodel.ActionDiscard, c.ActorName())
-	a.Reason, a.Result = connect.Storable(c.Reason), readmodel.ResultDiscarded
+func (c *discardCmd) action(d *replay.DeadLetter) readmodel.Action {
+	a := d.Action(readmodel.ActionDiscard, c.ActorName())
+	a.Reason, a.Result = readmodel.Storable(c.Reason), readmodel.ResultDiscarded
 	return a
 }
 
-func (c *dlqDiscardCmd) print(list *letterList, d *DeadLetter) error {
+func (c *discardCmd) print(list *letterList, d *replay.DeadLetter) error {
 	if !c.Yes {
 		return list.print(d)
 	}
-	d.status = dlq.Discarded
+	d.Status = dlq.Discarded
 	if !c.JSON() {
 		return list.print(d)
 	}
 	list.n++
-	return list.lines.Write(discardDocument{d.document(), output.OrNull(readmodel.ResultDiscarded)})
+	return list.lines.Write(discardDocument{document(d), output.OrNull(readmodel.ResultDiscarded)})
 }
 
-func (c *dlqDiscardCmd) summarize(std *output.Streams, n int) error {
+func (c *discardCmd) summarize(std *output.Streams, n int) error {
 	out := std.Out
 	if c.JSON() {
 		out = std.Err
@@ -122,15 +123,4 @@ func (c *dlqDiscardCmd) summarize(std *output.Streams, n int) error {
 		_, err = fmt.Fprintf(out, "%d dead letters would be discarded; nothing was changed, add --yes to do it\n", n)
 	}
 	return err
-}
-
-// action is what is recorded of something done about the dead letter.
-func (d *DeadLetter) action(kind readmodel.ActionKind, actor string) readmodel.Action {
-	e := &d.Entry
-	return readmodel.Action{
-		Kind: kind, AccountID: connect.Storable(e.AccountID), Version: e.Received,
-		Topic: connect.Storable(e.Topic), Partition: e.Partition, Offset: e.Offset,
-		DLQTopic: d.dlqTopic, DLQPartition: e.DLQPartition, DLQOffset: e.DLQOffset,
-		Class: event.Class(connect.Storable(string(e.Class))), Actor: actor,
-	}
 }

@@ -17,23 +17,24 @@ import (
 	"projector/internal/cli/output"
 	"projector/internal/cli/parse"
 	"projector/internal/cli/projections"
+	"projector/internal/replay"
 	"projector/projection/event"
 	"projector/readmodel"
 )
 
 // Cmd are the commands about dead letters.
 type Cmd struct {
-	List    dlqListCmd    `cmd:"" help:"List dead letters and how they stand to the read model now."`
-	Show    dlqShowCmd    `cmd:"" help:"Show one dead letter: headers, event, why, and its account's state."`
-	Export  dlqExportCmd  `cmd:"" help:"Write dead letters to a file, to be corrected and replayed from there."`
-	Replay  dlqReplayCmd  `cmd:"" help:"Apply dead letters to the database, or publish them again with --to-topic."`
-	Discard dlqDiscardCmd `cmd:"" help:"Note that nothing is to be done about dead letters."`
+	List    listCmd    `cmd:"" help:"List dead letters and how they stand to the read model now."`
+	Show    showCmd    `cmd:"" help:"Show one dead letter: headers, event, why, and its account's state."`
+	Export  exportCmd  `cmd:"" help:"Write dead letters to a file, to be corrected and replayed from there."`
+	Replay  replayCmd  `cmd:"" help:"Apply dead letters to the database, or publish them again with --to-topic."`
+	Discard discardCmd `cmd:"" help:"Note that nothing is to be done about dead letters."`
 }
 
-// TopicFlags are what every dlq command needs to look. A DLQ topic may be shared by
+// topicFlags are what every dlq command needs to look. A DLQ topic may be shared by
 // several projections and groups: only letters of the chosen projection count and,
 // when a group is given, of that group.
-type TopicFlags struct {
+type topicFlags struct {
 	connect.KafkaFlags
 	connect.DatabaseFlags
 	projections.GroupFlags
@@ -54,14 +55,9 @@ type filterFlags struct {
 	DLQOffset    []int64  `name:"dlq-offset" placeholder:"N" group:"Filter" help:"Offset in the DLQ topic."`
 }
 
-// selection is what the filter flags choose.
-type selection struct {
-	filter   dlq.Filter
-	statuses []dlq.Status // nil: all
-}
-
-func (f *filterFlags) selection(now time.Time, of *projections.GroupFlags) (selection, error) {
-	s := selection{filter: dlq.Filter{
+// selection is what the flags choose.
+func (f *filterFlags) selection(now time.Time, of *projections.GroupFlags) (replay.Selection, error) {
+	s := replay.Selection{Filter: dlq.Filter{
 		Projection: of.Projection, Group: of.Group,
 		Account:    f.Account,
 		Partitions: f.Partition, Offsets: f.Offset,
@@ -72,38 +68,33 @@ func (f *filterFlags) selection(now time.Time, of *projections.GroupFlags) (sele
 		if !slices.Contains(event.Classes(), class) {
 			return s, exit.Usagef("--class: %q is unknown; use %s", name, strings.Join(parse.Texts(event.Classes()), ", "))
 		}
-		s.filter.Classes = append(s.filter.Classes, class)
+		s.Filter.Classes = append(s.Filter.Classes, class)
 	}
 	for _, name := range f.Status {
 		status := dlq.Status(strings.TrimSpace(name))
 		if !slices.Contains(dlq.Statuses(), status) {
 			return s, exit.Usagef("--status: %q is unknown; use %s", name, strings.Join(parse.Texts(dlq.Statuses()), ", "))
 		}
-		s.statuses = append(s.statuses, status)
+		s.Statuses = append(s.Statuses, status)
 	}
 	var err error
-	if s.filter.Since, err = parse.Moment("--since", f.Since, now); err != nil {
+	if s.Filter.Since, err = parse.Moment("--since", f.Since, now); err != nil {
 		return s, err
 	}
-	s.filter.Until, err = parse.Moment("--until", f.Until, now)
+	s.Filter.Until, err = parse.Moment("--until", f.Until, now)
 	return s, err
 }
 
-// includes reports whether the status is chosen.
-func (s *selection) includes(status dlq.Status) bool {
-	return s.statuses == nil || slices.Contains(s.statuses, status)
-}
-
 // unlessChosen narrows the statuses, unless some were named.
-func (s *selection) unlessChosen(statuses ...dlq.Status) {
-	if s.statuses == nil {
-		s.statuses = statuses
+func unlessChosen(s *replay.Selection, statuses ...dlq.Status) {
+	if s.Statuses == nil {
+		s.Statuses = statuses
 	}
 }
 
-// Tools are what the dlq commands work with.
-type Tools struct {
-	flags   *TopicFlags
+// tools are what the dlq commands work with.
+type tools struct {
+	flags   *topicFlags
 	topic   string // of the dead letters
 	formats event.Resolver
 	kind    readmodel.Kind
@@ -112,8 +103,8 @@ type Tools struct {
 	reader  *dlq.Reader
 }
 
-// Open connects to both servers, or fails in time for a person who waits.
-func (f *TopicFlags) Open(ctx context.Context, std *output.Streams) (*Tools, error) {
+// open connects to both servers, or fails in time for a person who waits.
+func (f *topicFlags) open(ctx context.Context, std *output.Streams) (*tools, error) {
 	log, err := f.Logger(std.Err)
 	if err != nil {
 		return nil, err
@@ -130,24 +121,25 @@ func (f *TopicFlags) Open(ctx context.Context, std *output.Streams) (*Tools, err
 	if err != nil {
 		return nil, err
 	}
-	return &Tools{
+	return &tools{
 		flags: f, topic: f.DeadLetterTopic(), formats: formats, kind: kind, pool: pool,
 		client: client, reader: dlq.NewReader(client, f.DeadLetterTopic()),
 	}, nil
 }
 
-// letters deals with the dead letters of the chosen projection.
-func (t *Tools) letters(rate int) readmodel.Letters {
-	return t.kind.Letters(readmodel.RepairConfig{
+// store deals with the dead letters of the chosen projection.
+func (t *tools) store(rate int) replay.Store {
+	letters := t.kind.Letters(readmodel.RepairConfig{
 		Pool: t.pool, Formats: t.formats, FirstVersion: t.flags.FirstVersion, Rate: rate, Ends: t.ends,
 	})
+	return replay.Database(t.pool, letters)
 }
 
 // endsWithin bounds the question for the ends of a topic, between two pieces of a repair.
 const endsWithin = 2 * time.Second
 
 // ends are the ends of a topic's partitions, as far as they can be had in time.
-func (t *Tools) ends(ctx context.Context, topic string) map[int32]int64 {
+func (t *tools) ends(ctx context.Context, topic string) map[int32]int64 {
 	ctx, cancel := context.WithTimeout(ctx, endsWithin)
 	defer cancel()
 	extents, _, err := dlq.NewReader(t.client, topic).Extents(ctx)
@@ -163,8 +155,8 @@ func (t *Tools) ends(ctx context.Context, topic string) map[int32]int64 {
 	return ends
 }
 
-// Close ends the connections.
-func (t *Tools) Close() {
+// close ends the connections.
+func (t *tools) close() {
 	t.client.Close()
 	t.pool.Close()
 }

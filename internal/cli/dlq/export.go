@@ -1,20 +1,24 @@
 package dlq
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"time"
 
+	"projector/dlq"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
+	"projector/internal/replay"
 )
 
-type dlqExportCmd struct {
+type exportCmd struct {
 	File string `default:"-" type:"path" placeholder:"FILE" help:"File to write: JSON lines with the whole records. It must not exist. Default -, standard output."`
-	TopicFlags
+	topicFlags
 	filterFlags
 	output.Flags
 }
@@ -29,17 +33,18 @@ type exportDocument struct {
 }
 
 // Run exports dead letters. On standard output there is nothing but them.
-func (c *dlqExportCmd) Run(ctx context.Context, std *output.Streams) (err error) {
+func (c *exportCmd) Run(ctx context.Context, std *output.Streams) (err error) {
 	chosen, err := c.selection(time.Now(), &c.GroupFlags)
 	if err != nil {
 		return err
 	}
-	tools, err := c.Open(ctx, std)
+	opened, err := c.open(ctx, std)
 	if err != nil {
 		return err
 	}
-	defer tools.Close()
-	s := &Scan{Tools: tools, selection: chosen, payload: true, progress: output.NewProgress(std.Err, "read")}
+	defer opened.close()
+	s := opened.scan(std, chosen, false)
+	s.Payload = true
 	n, err := c.write(ctx, s, std)
 	if err != nil {
 		return err
@@ -47,7 +52,7 @@ func (c *dlqExportCmd) Run(ctx context.Context, std *output.Streams) (err error)
 	return errors.Join(c.report(std, n), s.finish(std))
 }
 
-func (c *dlqExportCmd) report(std *output.Streams, n int) error {
+func (c *exportCmd) report(std *output.Streams, n int) error {
 	if c.File != stdio && c.JSON() {
 		return output.PrintJSON(std.Out, exportDocument{n, c.File})
 	}
@@ -60,8 +65,8 @@ func (c *dlqExportCmd) report(std *output.Streams, n int) error {
 }
 
 // write writes the dead letters to where they are to go and answers how many.
-func (c *dlqExportCmd) write(ctx context.Context, s *Scan, std *output.Streams) (int, error) {
-	defer s.progress.Done()
+func (c *exportCmd) write(ctx context.Context, s *scan, std *output.Streams) (int, error) {
+	defer s.shown.Done()
 	if c.File == stdio {
 		return s.export(ctx, std.Out)
 	}
@@ -77,4 +82,17 @@ func (c *dlqExportCmd) write(ctx context.Context, s *Scan, std *output.Streams) 
 		return 0, errors.Join(err, os.Remove(c.File)) // half an export would be taken for a whole one
 	}
 	return n, nil
+}
+
+// export writes what is chosen and answers how much it was.
+func (s *scan) export(ctx context.Context, w io.Writer) (int, error) {
+	out, n := bufio.NewWriter(w), 0
+	err := s.Each(ctx, func(d *replay.DeadLetter) error {
+		n++
+		return dlq.Export(out, s.Topic, &d.Entry)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, out.Flush()
 }

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"projector/internal/cli/output"
+	"projector/internal/replay"
 )
 
-type dlqListCmd struct {
-	TopicFlags
+type listCmd struct {
+	topicFlags
 	filterFlags
 	output.Flags
 }
@@ -34,32 +35,32 @@ type letterDocument struct {
 	Message         string  `json:"message"`
 }
 
-func (d *DeadLetter) document() letterDocument {
+func document(d *replay.DeadLetter) letterDocument {
 	e := &d.Entry
 	return letterDocument{
-		DLQPartition: e.DLQPartition, DLQOffset: e.DLQOffset, Class: string(e.Class), Status: string(d.status),
+		DLQPartition: e.DLQPartition, DLQOffset: e.DLQOffset, Class: string(e.Class), Status: string(d.Status),
 		AccountID: output.OrNull(e.AccountID), EventID: output.OrNull(e.EventID),
 		ExpectedVersion: e.Expected, ReceivedVersion: e.Received,
 		Topic: e.Topic, Partition: e.Partition, Offset: e.Offset,
-		FailedAt: output.TimeText(e.FailedAt), Replays: d.replays, Message: e.Message,
+		FailedAt: output.TimeText(e.FailedAt), Replays: d.Replays, Message: e.Message,
 	}
 }
 
 // Run lists dead letters.
-func (c *dlqListCmd) Run(ctx context.Context, std *output.Streams) error {
+func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
 	chosen, err := c.selection(time.Now(), &c.GroupFlags)
 	if err != nil {
 		return err
 	}
-	tools, err := c.Open(ctx, std)
+	opened, err := c.open(ctx, std)
 	if err != nil {
 		return err
 	}
-	defer tools.Close()
-	s := &Scan{Tools: tools, selection: chosen, progress: output.NewProgress(std.Err, "read")}
+	defer opened.close()
+	s := opened.scan(std, chosen, false)
 	list := newLetterList(std.Out, c.JSON())
 	err = s.Each(ctx, list.print)
-	s.progress.Done()
+	s.shown.Done()
 	if err != nil {
 		return err
 	}
@@ -85,16 +86,16 @@ func newLetterList(w io.Writer, asJSON bool) *letterList {
 	}
 }
 
-func (l *letterList) print(d *DeadLetter) error {
+func (l *letterList) print(d *replay.DeadLetter) error {
 	l.n++
 	if l.asJSON {
-		return l.lines.Write(d.document())
+		return l.lines.Write(document(d))
 	}
 	if l.n == 1 {
 		l.table.Header()
 	}
 	e := &d.Entry
-	l.table.Row(output.PlaceText(e.DLQPartition, e.DLQOffset), string(d.status), string(e.Class), output.OrDash(e.AccountID),
+	l.table.Row(placeOf(e), string(d.Status), string(e.Class), output.OrDash(e.AccountID),
 		output.VersionText(e.Received), output.AgeText(l.now.Sub(e.FailedAt)))
 	return nil
 }

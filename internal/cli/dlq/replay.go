@@ -3,8 +3,10 @@ package dlq
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"os"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,12 +14,11 @@ import (
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
-	"projector/projection"
-	"projector/projection/event"
+	"projector/internal/replay"
 	"projector/readmodel"
 )
 
-type dlqReplayCmd struct {
+type replayCmd struct {
 	Yes        bool   `help:"Do it. Without it, only print the plan."`
 	FromFile   string `type:"existingfile" placeholder:"FILE" help:"Replay what export wrote and somebody has corrected, instead of the topic's records."`
 	ToTopic    string `placeholder:"TOPIC" help:"Publish the records again to this topic, as they are, instead of applying them."`
@@ -25,239 +26,188 @@ type dlqReplayCmd struct {
 	Limit      int    `placeholder:"N" help:"At most so many records, in the order of account and version."`
 	MaxReplays int    `default:"10" placeholder:"N" help:"Refuse records that have been replayed so often (default 10)."`
 	connect.ActorFlags
-	TopicFlags
+	topicFlags
 	filterFlags
 	output.Flags
 }
 
-// Plans of the contract: what a replay would do.
-const (
-	planApply     = "will_apply"
-	planDuplicate = string(readmodel.EffectDuplicate)
-	planWaiting   = string(readmodel.EffectWaiting)
-	planPoison    = string(readmodel.EffectPoison)
-)
-
-// replayItem is one dead letter to replay.
-type replayItem struct {
-	*DeadLetter
-	plan   string
-	result string // empty: nothing was done
-	why    string // of a plan or result that is none of the record's own doing
-	// repair is nil for what is not judged: its plan is fixed.
-	repair *readmodel.RepairRecord
-}
-
-// Run replays dead letters.
-func (c *dlqReplayCmd) Run(ctx context.Context, std *output.Streams) error {
+// Run replays dead letters: it reads those that are chosen, plans, and with --yes does it.
+func (c *replayCmd) Run(ctx context.Context, std *output.Streams) error {
 	chosen, err := c.validate()
 	if err != nil {
 		return err
 	}
-	tools, err := c.Open(ctx, std)
+	opened, err := c.open(ctx, std)
 	if err != nil {
 		return err
 	}
-	defer tools.Close()
-	r := &replay{
-		cmd: c, std: std,
-		Scan:    Scan{Tools: tools, selection: chosen, payload: true, whole: c.Yes, progress: output.NewProgress(std.Err, "read")},
-		letters: tools.letters(c.Rate),
+	defer opened.close()
+	r := &replay.Replay{
+		Store: opened.store(c.Rate), Actor: c.ActorName(), MaxReplays: c.MaxReplays, Limit: c.Limit, ToTopic: c.ToTopic, Rate: c.Rate,
 	}
-	return r.run(ctx)
-}
-
-func (c *dlqReplayCmd) validate() (selection, error) {
-	switch {
-	case c.Rate < 0:
-		return selection{}, exit.Usagef("--rate: must not be negative")
-	case c.Limit < 0:
-		return selection{}, exit.Usagef("--limit: must not be negative")
-	case c.MaxReplays < 0:
-		return selection{}, exit.Usagef("--max-replays: must not be negative")
-	case c.ToTopic != "" && c.ToTopic == c.DeadLetterTopic():
-		return selection{}, exit.Usagef("--to-topic: must not be the DLQ topic")
-	}
-	chosen, err := c.selection(time.Now(), &c.GroupFlags)
-	// What was discarded is replayed only if it is asked for by that name.
-	chosen.unlessChosen(dlq.Open, dlq.Ready, dlq.Waiting, dlq.Resolved)
-	return chosen, err
-}
-
-// replay is one run of `dlq replay`.
-type replay struct {
-	cmd *dlqReplayCmd
-	std *output.Streams
-	Scan
-	letters readmodel.Letters
-	items   []*replayItem
-	judged  []*readmodel.RepairRecord // what is to be judged of the items
-}
-
-func (r *replay) run(ctx context.Context) error {
-	if err := r.gather(ctx); err != nil {
+	s := opened.scan(std, chosen, c.Yes)
+	s.Payload = true
+	if err := c.gather(ctx, s, r); err != nil {
 		return err
 	}
-	r.order()
-	if err := r.makePlan(ctx); err != nil {
+	if err := r.Plan(ctx); err != nil {
 		return err
 	}
-	var err error
-	switch {
-	case !r.cmd.Yes:
-	case r.cmd.ToTopic != "":
-		err = r.publish(ctx)
-	default:
-		err = r.apply(ctx)
+	if c.Yes {
+		err = c.do(ctx, std, r)
 	}
 	// After an error too: what was done has to be said.
-	if printErr := r.print(); err == nil {
+	if printErr := c.print(std, s, r); err == nil {
 		err = printErr
 	}
-	if lost := r.finish(r.std); err == nil {
+	if lost := s.finish(std); err == nil {
 		err = lost
 	}
 	return err
 }
 
-// gather reads the dead letters that are chosen.
-func (r *replay) gather(ctx context.Context) error {
-	defer r.progress.Done()
-	if r.cmd.FromFile != "" {
-		return r.gatherFile(ctx)
+func (c *replayCmd) validate() (replay.Selection, error) {
+	switch {
+	case c.Rate < 0:
+		return replay.Selection{}, exit.Usagef("--rate: must not be negative")
+	case c.Limit < 0:
+		return replay.Selection{}, exit.Usagef("--limit: must not be negative")
+	case c.MaxReplays < 0:
+		return replay.Selection{}, exit.Usagef("--max-replays: must not be negative")
+	case c.ToTopic != "" && c.ToTopic == c.DeadLetterTopic():
+		return replay.Selection{}, exit.Usagef("--to-topic: must not be the DLQ topic")
 	}
-	return r.Each(ctx, r.keep)
+	chosen, err := c.selection(time.Now(), &c.GroupFlags)
+	// What was discarded is replayed only if it is asked for by that name.
+	unlessChosen(&chosen, dlq.Open, dlq.Ready, dlq.Waiting, dlq.Resolved)
+	return chosen, err
 }
 
-// keep keeps a dead letter; of one that is passed not its payload, which nobody needs.
-func (r *replay) keep(d *DeadLetter) error {
-	if d.status == dlq.Resolved && r.cmd.ToTopic == "" {
-		d.Entry.Key, d.Entry.Value, d.Entry.Headers = nil, nil, nil
+// gather reads the dead letters that are chosen, of the topic or of an export.
+func (c *replayCmd) gather(ctx context.Context, s *scan, r *replay.Replay) error {
+	defer s.shown.Done()
+	if c.FromFile == "" {
+		return refused(s.Each(ctx, r.Add), false)
 	}
-	d.Entry.EventID = cmp.Or(d.decoded.Event.ID, d.Entry.EventID) // one copy of it
-	d.Entry.AccountID = cmp.Or(d.decoded.Event.AccountID, d.Entry.AccountID)
-	r.items = append(r.items, &replayItem{DeadLetter: d})
-	if limit := r.cmd.Limit; limit > 0 && len(r.items) >= 2*limit+ScanRecords {
-		r.order() // with a limit a million dead letters need no room
-	}
-	return nil
-}
-
-// gatherFile reads the dead letters of an export.
-func (r *replay) gatherFile(ctx context.Context) error {
-	file, err := os.Open(r.cmd.FromFile)
+	file, err := os.Open(c.FromFile)
 	if err != nil {
 		return exit.Usagef("--from-file: %w", err)
 	}
 	defer func() { _ = file.Close() }()
-	var chunk []*DeadLetter
-	for exported, err := range dlq.ReadExport(file) {
-		if err != nil {
-			return exit.Usagef("--from-file: %s: %s", r.cmd.FromFile, err.Error())
-		}
-		d, err := r.take(ctx, exported.DLQTopic, exported.Entry, exported.Corrected)
-		if err != nil {
-			return err
-		}
-		if d == nil {
-			continue
-		}
-		d.Entry.Expected = exported.ExpectedOf(d.Entry.AccountID)
-		if len(chunk) > 0 && (len(chunk) >= ScanRecords || chunk[0].dlqTopic != d.dlqTopic) {
-			if err := r.hand(ctx, chunk, r.keep); err != nil {
-				return err
-			}
-			chunk = chunk[:0]
-		}
-		chunk = append(chunk, d)
+	err = s.EachOfFile(ctx, file, r.Add)
+	var unreadable *replay.ExportError
+	if errors.As(err, &unreadable) {
+		return exit.Usagef("--from-file: %s: %s", c.FromFile, unreadable.Err.Error())
 	}
-	return r.hand(ctx, chunk, r.keep)
+	return err
 }
 
-// order sorts by account and version, and keeps the first that are allowed.
-func (r *replay) order() {
-	slices.SortStableFunc(r.items, func(a, b *replayItem) int {
-		x, y := &a.Entry, &b.Entry
-		return cmp.Or(strings.Compare(x.AccountID, y.AccountID), compareVersions(x.Received, y.Received),
-			cmp.Compare(x.DLQPartition, y.DLQPartition), cmp.Compare(x.DLQOffset, y.DLQOffset))
-	})
-	if r.cmd.Limit > 0 && len(r.items) > r.cmd.Limit {
-		clear(r.items[r.cmd.Limit:])
-		r.items = r.items[:r.cmd.Limit]
+// do does what was planned.
+func (c *replayCmd) do(ctx context.Context, std *output.Streams, r *replay.Replay) error {
+	if c.ToTopic == "" {
+		shown := output.NewProgress(std.Err, "replayed")
+		defer shown.Done()
+		return r.Apply(ctx, shown.Update)
 	}
-}
-
-// compareVersions sorts unknown versions first.
-func compareVersions(a, b *int64) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil:
-		return -1
-	case b == nil:
-		return 1
-	default:
-		return cmp.Compare(*a, *b)
-	}
-}
-
-// makePlan judges what can be judged and fixes the plan of the rest.
-func (r *replay) makePlan(ctx context.Context) error {
-	for _, item := range r.items {
-		if item.fix(r.cmd.MaxReplays); item.plan != "" {
-			continue
-		}
-		item.repair = item.record(r.cmd.ActorName())
-		r.judged = append(r.judged, item.repair)
-	}
-	if err := r.letters.Plan(ctx, r.judged); err != nil {
+	log, err := c.Logger(std.Err)
+	if err != nil {
 		return err
 	}
-	for _, item := range r.items {
-		if item.repair == nil {
-			continue
-		}
-		item.plan = string(readmodel.EffectOf(item.repair.Verdict))
-		if item.plan == string(readmodel.EffectApplied) {
-			item.plan = planApply
-		}
+	options, err := c.Client(log)
+	if err != nil {
+		return err
 	}
-	return nil
+	producer, err := replay.NewProducer(options...)
+	if err != nil {
+		return err
+	}
+	defer producer.Close()
+	shown := output.NewProgress(std.Err, "published")
+	defer shown.Done()
+	return r.Publish(ctx, producer, shown.Update)
 }
 
-// fix sets the plan of a dead letter that is not judged.
-func (i *replayItem) fix(maxReplays int) {
-	e, d := &i.Entry, &i.decoded
-	conflict := e.Class == event.VersionConflict && !i.corrected
-	switch {
-	case i.status == dlq.Resolved && d.Identity != event.Identified:
-		i.plan = planDuplicate
-	case e.Truncated:
-		i.plan, i.why = planPoison, dlq.ErrTruncated.Error()
-	case d.Identity != event.Identified && d.Fault != nil:
-		i.plan, i.why = planPoison, d.Fault.Error()
-	case d.Identity != event.Identified:
-		i.plan, i.why = planPoison, "there is no event in it"
-	case conflict:
-		i.plan, i.why = planPoison, "another event was applied at this version"
-	case i.replays >= maxReplays && i.status != dlq.Resolved:
-		i.plan, i.result, i.why = planPoison, readmodel.ResultRefused, "it has been replayed too often, see --max-replays"
-	}
+// replayDocument is a dead letter with what a replay would do, or did.
+type replayDocument struct {
+	letterDocument
+	Plan   string  `json:"plan"`
+	Result *string `json:"result,omitempty"`
 }
 
-// record is what a repair needs of a dead letter.
-func (i *replayItem) record(actor string) *readmodel.RepairRecord {
-	e := &i.Entry
-	return &readmodel.RepairRecord{
-		Judgeable: projection.Judgeable{
-			Decoded: i.decoded,
-			Record: projection.Record{
-				Message: event.Message{Key: e.Key, Value: e.Value, Headers: e.Headers},
-				Topic:   e.Topic, Partition: e.Partition, Offset: e.Offset, Timestamp: e.Timestamp, Replays: i.replays + 1,
-			},
-		},
-		JudgedBefore: !i.corrected,
-		FailedAt:     e.FailedAt,
-		Action:       i.action(readmodel.ActionReplay, actor),
+// notDone is the result of what a replay did not come to.
+const notDone = "not_done"
+
+// print prints the plan and, when it was carried out, the results.
+func (c *replayCmd) print(std *output.Streams, s *scan, r *replay.Replay) error {
+	if c.JSON() {
+		return c.printLines(std, r.Items)
 	}
+	if err := c.printTable(std, r.Items); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(std.Out, c.summary(s, r.Items))
+	return err
+}
+
+func (c *replayCmd) printLines(std *output.Streams, items []*replay.Item) error {
+	lines := output.NewJSONLines(std.Out)
+	for _, item := range items {
+		d := replayDocument{letterDocument: document(item.DeadLetter), Plan: item.Plan}
+		if c.Yes {
+			d.Result = output.OrNull(cmp.Or(item.Result, notDone))
+		}
+		d.Message = item.Reason()
+		if err := lines.Write(d); err != nil {
+			return err
+		}
+	}
+	return lines.Flush()
+}
+
+func (c *replayCmd) printTable(std *output.Streams, items []*replay.Item) error {
+	name := "PLAN"
+	if c.Yes {
+		name = "RESULT"
+	}
+	t := output.NewTable(std.Out, "ACCOUNT", output.Column{Name: name, Width: 10}, output.Column{Name: "ACCOUNT", Width: 14},
+		output.Column{Name: "VERSION", Width: 7, Right: true}, output.Column{Name: "CLASS", Width: 20}, output.Column{Name: "DLQ", Width: 9},
+		output.Column{Name: "WHY", Width: 30})
+	for i, item := range items {
+		if i == 0 {
+			t.Header()
+		}
+		e := &item.Entry
+		t.Row(c.outcome(item), output.OrDash(e.AccountID), output.VersionText(e.Received), string(e.Class), placeOf(e), item.Reason())
+	}
+	return t.Flush()
+}
+
+// outcome is the plan or, with --yes, what became of it.
+func (c *replayCmd) outcome(item *replay.Item) string {
+	if c.Yes {
+		return cmp.Or(item.Result, notDone)
+	}
+	return item.Plan
+}
+
+// summary counts the plans or the results.
+func (c *replayCmd) summary(s *scan, items []*replay.Item) string {
+	counts := map[string]int{}
+	for _, item := range items {
+		counts[c.outcome(item)]++
+	}
+	var parts []string
+	for _, name := range []string{
+		replay.PlanApply, string(readmodel.EffectApplied), readmodel.ResultPublished, replay.PlanDuplicate, replay.PlanWaiting,
+		replay.PlanPoison, readmodel.ResultRefused, notDone,
+	} {
+		if counts[name] > 0 {
+			parts = append(parts, strconv.Itoa(counts[name])+" "+name)
+		}
+	}
+	text := cmp.Or(strings.Join(parts, ", "), s.nothing("nothing to replay"), "nothing to replay in the other partitions")
+	if !c.Yes && len(items) > 0 {
+		text += "; nothing was changed, add --yes to do it"
+	}
+	return text
 }

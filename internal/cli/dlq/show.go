@@ -18,14 +18,15 @@ import (
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
+	"projector/internal/replay"
 	"projector/projection/event"
 	"projector/readmodel"
 )
 
-type dlqShowCmd struct {
+type showCmd struct {
 	Place       string `arg:"" name:"p/o" help:"Partition and offset in the DLQ topic, e.g. 3/1042."`
 	ShowPayload bool   `help:"Show the value and amounts, which are masked otherwise."`
-	TopicFlags
+	topicFlags
 	output.Flags
 }
 
@@ -46,42 +47,43 @@ type headerDocument struct {
 }
 
 // Run shows one dead letter.
-func (c *dlqShowCmd) Run(ctx context.Context, std *output.Streams) error {
+func (c *showCmd) Run(ctx context.Context, std *output.Streams) error {
 	partition, offset, err := parsePlace(c.Place)
 	if err != nil {
 		return err
 	}
-	tools, err := c.Open(ctx, std)
+	opened, err := c.open(ctx, std)
 	if err != nil {
 		return err
 	}
-	defer tools.Close()
-	record, err := tools.reader.ReadAt(ctx, partition, offset)
+	defer opened.close()
+	record, err := opened.reader.ReadAt(ctx, partition, offset)
 	if errors.Is(err, dlq.ErrNoRecord) {
-		return exit.Refusef("topic %s has no record at partition %d, offset %d", tools.topic, partition, offset)
+		return exit.Refusef("topic %s has no record at partition %d, offset %d", opened.topic, partition, offset)
 	}
 	if err != nil {
 		return err
 	}
 	entry, err := dlq.Parse(record)
 	if err != nil {
-		return exit.Refusef("topic %s partition %d offset %d is no dead letter: %s", tools.topic, partition, offset, err.Error())
+		return exit.Refusef("topic %s partition %d offset %d is no dead letter: %s", opened.topic, partition, offset, err.Error())
 	}
-	s := &Scan{Tools: tools, payload: true}
-	d, err := s.take(ctx, tools.topic, entry, false)
+	s := opened.scan(std, replay.Selection{}, false)
+	s.Payload = true
+	d, err := s.Take(ctx, opened.topic, entry)
 	if err != nil {
 		return err
 	}
 	if own := projections.KindNamed(entry.Projection); own != nil {
-		tools.kind = own // it was named by its place, so it is shown whosoever it is
+		opened.kind = own // it was named by its place, so it is shown whosoever it is
 	}
-	if err := tools.assess(ctx, tools.letters(0), []*DeadLetter{d}); err != nil {
+	if err := replay.Assess(ctx, opened.store(0), []*replay.DeadLetter{d}); err != nil {
 		return err
 	}
 	if c.JSON() {
 		return output.PrintJSON(std.Out, c.describe(record, d))
 	}
-	return c.print(ctx, std.Out, tools, record, d)
+	return c.print(ctx, std.Out, opened, record, d)
 }
 
 func parsePlace(text string) (partition int32, offset int64, err error) {
@@ -94,8 +96,8 @@ func parsePlace(text string) (partition int32, offset int64, err error) {
 	return int32(p), offset, nil
 }
 
-func (c *dlqShowCmd) describe(record *kgo.Record, d *DeadLetter) shownDocument {
-	doc := shownDocument{letterDocument: d.document(), Headers: []headerDocument{}}
+func (c *showCmd) describe(record *kgo.Record, d *replay.DeadLetter) shownDocument {
+	doc := shownDocument{letterDocument: document(d), Headers: []headerDocument{}}
 	doc.Key, doc.KeyBase64 = dlq.TextOrBase64(record.Key)
 	if c.ShowPayload {
 		doc.Value, doc.ValueBase64 = dlq.TextOrBase64(record.Value)
@@ -109,21 +111,21 @@ func (c *dlqShowCmd) describe(record *kgo.Record, d *DeadLetter) shownDocument {
 }
 
 // print shows a dead letter to people.
-func (c *dlqShowCmd) print(ctx context.Context, w io.Writer, tools *Tools, record *kgo.Record, d *DeadLetter) error {
+func (c *showCmd) print(ctx context.Context, w io.Writer, opened *tools, record *kgo.Record, d *replay.DeadLetter) error {
 	out := bufio.NewWriter(w)
 	field := func(name, text string) {
 		_, _ = fmt.Fprintf(out, "  %-16s %s\n", output.Printable(name), output.Printable(text))
 	}
 	e := &d.Entry
-	_, _ = fmt.Fprintf(out, "dead letter %s of %s\n", output.PlaceText(e.DLQPartition, e.DLQOffset), tools.topic)
-	field("status", string(d.status))
+	_, _ = fmt.Fprintf(out, "dead letter %s of %s\n", placeOf(e), opened.topic)
+	field("status", string(d.Status))
 	field("class", string(e.Class))
 	field("why", e.Message)
 	field("source", fmt.Sprintf("%s %s, record of %s", e.Topic, output.PlaceText(e.Partition, e.Offset), output.TimeText(time.UnixMilli(e.Timestamp))))
 	field("failed at", output.TimeText(e.FailedAt))
 	field("expected version", output.VersionText(e.Expected))
 	field("received version", output.VersionText(e.Received))
-	field("replays", strconv.Itoa(d.replays))
+	field("replays", strconv.Itoa(d.Replays))
 	c.printEvent(out, field, d)
 	_, _ = fmt.Fprintln(out, "headers")
 	for _, h := range record.Headers {
@@ -136,22 +138,22 @@ func (c *dlqShowCmd) print(ctx context.Context, w io.Writer, tools *Tools, recor
 	} else {
 		field("value", fmt.Sprintf("%d bytes (see --show-payload)", len(record.Value)))
 	}
-	if err := c.printState(ctx, out, tools, d); err != nil {
+	if err := c.printState(ctx, out, opened, d); err != nil {
 		return err
 	}
 	return out.Flush()
 }
 
-func (c *dlqShowCmd) printEvent(out io.Writer, field func(name, text string), d *DeadLetter) {
+func (c *showCmd) printEvent(out io.Writer, field func(name, text string), d *replay.DeadLetter) {
 	_, _ = fmt.Fprintln(out, "event")
-	ev := &d.decoded.Event
+	ev := &d.Decoded.Event
 	field("account", output.OrDash(d.Entry.AccountID))
 	field("event id", output.OrDash(d.Entry.EventID))
 	field("correlation id", output.OrDash(ev.CorrelationID))
-	switch fault := d.decoded.Fault; {
+	switch fault := d.Decoded.Fault; {
 	case d.Entry.Truncated:
 		field("cannot be read", dlq.ErrTruncated.Error())
-	case d.decoded.Tombstone || d.decoded.Skip:
+	case d.Decoded.Tombstone || d.Decoded.Skip:
 		field("has no effect", "no value, or a type to ignore")
 	case fault != nil:
 		field("cannot be applied", string(fault.Class)+": "+fault.Error())
@@ -164,7 +166,7 @@ func (c *dlqShowCmd) printEvent(out io.Writer, field func(name, text string), d 
 	}
 }
 
-func (c *dlqShowCmd) amountText(ev *event.Event) string {
+func (c *showCmd) amountText(ev *event.Event) string {
 	switch {
 	case ev.Amount == 0:
 		return "-"
@@ -176,15 +178,15 @@ func (c *dlqShowCmd) amountText(ev *event.Event) string {
 }
 
 // printState shows the account as it is now, without its balance unless asked for.
-func (c *dlqShowCmd) printState(ctx context.Context, out io.Writer, tools *Tools, d *DeadLetter) error {
-	account, _, known := d.Entry.Subject(&d.decoded)
-	if !known || tools.kind.Name() != readmodel.BalanceName {
+func (c *showCmd) printState(ctx context.Context, out io.Writer, opened *tools, d *replay.DeadLetter) error {
+	account, _, known := d.Entry.Subject(&d.Decoded)
+	if !known || opened.kind.Name() != readmodel.BalanceName {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
 	_, _ = fmt.Fprintln(out, "account now")
-	view, err := readmodel.ShowAccount(ctx, tools.pool, connect.Storable(account))
+	view, err := readmodel.ShowAccount(ctx, opened.pool, readmodel.Storable(account))
 	if errors.Is(err, readmodel.ErrUnknownAccount) {
 		_, _ = fmt.Fprintln(out, "  no event of it has been applied or parked")
 		return nil

@@ -178,7 +178,7 @@ func (s *positionSetter) run(ctx context.Context, std *output.Streams) ([]projec
 		return nil, nil, err
 	}
 	if s.cmd.Yes {
-		plans, err = readmodel.SetPositions(ctx, s.pool, s.of, sets, s.cmd.ActorName(), connect.Storable(s.cmd.Reason))
+		plans, err = readmodel.SetPositions(ctx, s.pool, s.of, sets, s.cmd.ActorName(), readmodel.Storable(s.cmd.Reason))
 	}
 	return plans, sets, err
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/dlq"
-	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
 	"projector/internal/consumer"
 	"projector/projection"
@@ -59,7 +58,7 @@ func (r *rebuilding) lookAheadIn(ctx context.Context, report *readmodel.RebuildR
 			return err
 		}
 		if account != "" {
-			ids[connect.Storable(strings.Clone(account))] = struct{}{}
+			ids[readmodel.Storable(strings.Clone(account))] = struct{}{}
 		}
 		if len(ids) >= spareAtOnce {
 			if err := spare(); err != nil {

@@ -1,0 +1,163 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/internal/pace"
+	"projector/readmodel"
+)
+
+// Apply applies what was planned to the database and sets the results, also when it
+// fails: what was committed before stays. shown, which may be nil, is told how far it is.
+func (r *Replay) Apply(ctx context.Context, shown func(done, total int64)) error {
+	if err := r.recordFixed(ctx); err != nil {
+		return err
+	}
+	done := int64(0)
+	err := r.Store.Apply(ctx, r.judged, func(step readmodel.Step) {
+		done += int64(step.Records)
+		if shown != nil {
+			shown(done, int64(len(r.Items)))
+		}
+	})
+	for _, item := range r.Items {
+		if item.repair != nil && item.repair.Judged {
+			item.Result = string(readmodel.EffectOf(item.repair.Verdict))
+		}
+	}
+	return err
+}
+
+// recordFixed records what was asked for and not even tried.
+func (r *Replay) recordFixed(ctx context.Context) error {
+	var actions []readmodel.Action
+	for _, item := range r.Items {
+		if item.repair != nil {
+			continue
+		}
+		if item.Result == "" {
+			item.Result = item.Plan
+		}
+		actions = append(actions, r.done(item))
+	}
+	return r.Store.Record(ctx, actions)
+}
+
+// done is the action of an item that was not judged.
+func (r *Replay) done(item *Item) readmodel.Action {
+	a := item.Action(readmodel.ActionReplay, r.Actor)
+	a.Result, a.Reason = item.Result, item.why
+	return a
+}
+
+const (
+	// publishAtOnce is how many records are on their way to a topic at once.
+	publishAtOnce = 500
+	// publishWithin bounds how long one may take.
+	publishWithin = 20 * time.Second
+)
+
+// Producer publishes records in the order in which it is given them.
+type Producer interface {
+	Produce(ctx context.Context, record *kgo.Record, promise func(*kgo.Record, error))
+}
+
+// NewProducer is a client that keeps the order of an account's records.
+func NewProducer(options ...kgo.Opt) (*kgo.Client, error) {
+	return kgo.NewClient(append(slices.Clip(options),
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.DisableIdempotentWrite(), // needs a further grant on old brokers; the read model takes a copy for a duplicate
+		kgo.MaxProduceRequestsInflightPerBroker(1),
+		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
+		kgo.RecordDeliveryTimeout(publishWithin),
+		kgo.ProducerLinger(0),
+	)...)
+}
+
+// Publish publishes the raw records to ToTopic, in order, and records it. shown, which may
+// be nil, is told how far it is.
+func (r *Replay) Publish(ctx context.Context, producer Producer, shown func(done, total int64)) error {
+	size := publishAtOnce
+	if r.Rate > 0 {
+		size = min(size, r.Rate)
+	}
+	done := 0
+	for chunk := range slices.Chunk(r.Items, size) {
+		if err := r.pace(ctx, done, len(chunk)); err != nil {
+			return err
+		}
+		if err := r.publish(ctx, producer, chunk); err != nil {
+			return err
+		}
+		if done += len(chunk); shown != nil {
+			shown(int64(done), int64(len(r.Items)))
+		}
+	}
+	return nil
+}
+
+// pace waits for as long as the rate asks between chunks.
+func (r *Replay) pace(ctx context.Context, done, n int) error {
+	if r.Rate == 0 || done == 0 {
+		return ctx.Err()
+	}
+	return pace.Sleep(ctx, time.Duration(n)*time.Second/time.Duration(r.Rate))
+}
+
+// publish ends what it has begun, also when ctx ends: what is in the topic has to be in the
+// audit trail.
+func (r *Replay) publish(ctx context.Context, producer Producer, chunk []*Item) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishWithin+askWithin)
+	defer cancel()
+	flights := make([]chan error, len(chunk))
+	for i, item := range chunk {
+		record, ok := r.republished(item)
+		if !ok {
+			continue
+		}
+		flight := make(chan error, 1)
+		flights[i] = flight
+		producer.Produce(ctx, record, func(_ *kgo.Record, err error) { flight <- err })
+	}
+	var (
+		actions []readmodel.Action
+		failure error
+	)
+	for i, item := range chunk {
+		if flights[i] != nil {
+			if err := <-flights[i]; err != nil {
+				failure = fmt.Errorf("publish to topic %q: %w", r.ToTopic, err)
+				continue
+			}
+			item.Result = readmodel.ResultPublished
+		}
+		action := r.done(item)
+		if item.Result == readmodel.ResultPublished {
+			action.Reason = "to topic " + r.ToTopic
+		}
+		actions = append(actions, action)
+	}
+	return errors.Join(failure, r.Store.Record(ctx, actions))
+}
+
+// republished is what is published of an item; false when it is not published, with the
+// reason noted.
+func (r *Replay) republished(item *Item) (*kgo.Record, bool) {
+	if item.Result == readmodel.ResultRefused {
+		return nil, false
+	}
+	entry := item.Entry
+	entry.Replays = item.Replays // those to the database count as well
+	record, err := entry.Republish(r.ToTopic)
+	if err != nil {
+		item.Result, item.why = PlanPoison, err.Error()
+		return nil, false
+	}
+	return record, true
+}

@@ -1,0 +1,119 @@
+// Package replay reads the dead letters of a topic, asks how each stands to the read model
+// now, plans what a replay of them would do, and does it. It joins the DLQ topic and the
+// database, which do not know each other; it knows no command line.
+package replay
+
+import (
+	"cmp"
+	"context"
+	"iter"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/dlq"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// DeadLetter is a record of a DLQ topic and how it stands to the read model.
+type DeadLetter struct {
+	DLQTopic string
+	Entry    dlq.Entry
+	Decoded  event.Decoded // what its value decodes to now
+	Status   dlq.Status
+	Replays  int // by way of a topic, and to the database
+	// Corrected: it was read from a file in which somebody has changed it.
+	Corrected bool
+}
+
+// Source is a DLQ topic, as dlq.Reader reads it.
+type Source interface {
+	Records(ctx context.Context, scope dlq.Scope) iter.Seq2[*kgo.Record, error]
+	ReadAt(ctx context.Context, partition int32, offset int64) (*kgo.Record, error)
+	Extents(ctx context.Context) (all dlq.Extents, exists bool, err error)
+}
+
+// Store is what a replay needs of the read model, of one projection.
+type Store interface {
+	readmodel.Letters
+	// History reads what was done about records of a DLQ topic, see readmodel.LoadHistory.
+	History(ctx context.Context, dlqTopic string, places []readmodel.DeadLetterPlace) (map[[2]int64]readmodel.DeadLetterHistory, error)
+	// Record records actions that change no account, all or none of them.
+	Record(ctx context.Context, actions []readmodel.Action) error
+}
+
+// Database is the store in PostgreSQL.
+func Database(pool *pgxpool.Pool, letters readmodel.Letters) Store { return database{letters, pool} }
+
+type database struct {
+	readmodel.Letters
+	pool *pgxpool.Pool
+}
+
+// History implements Store.
+func (d database) History(
+	ctx context.Context, dlqTopic string, places []readmodel.DeadLetterPlace,
+) (map[[2]int64]readmodel.DeadLetterHistory, error) {
+	return readmodel.LoadHistory(ctx, d.pool, dlqTopic, places)
+}
+
+// Record implements Store.
+func (d database) Record(ctx context.Context, actions []readmodel.Action) error {
+	return readmodel.RecordActions(ctx, d.pool, actions)
+}
+
+// Action is what is recorded of something done about the dead letter.
+func (d *DeadLetter) Action(kind readmodel.ActionKind, actor string) readmodel.Action {
+	e := &d.Entry
+	return readmodel.Action{
+		Kind: kind, AccountID: readmodel.Storable(e.AccountID), Version: e.Received,
+		Topic: readmodel.Storable(e.Topic), Partition: e.Partition, Offset: e.Offset,
+		DLQTopic: d.DLQTopic, DLQPartition: e.DLQPartition, DLQOffset: e.DLQOffset,
+		Class: event.Class(readmodel.Storable(string(e.Class))), Actor: actor,
+	}
+}
+
+// subject is the event the dead letter is about; its ids are empty when they are not
+// known.
+func (d *DeadLetter) subject() readmodel.Subject {
+	account, version, _ := d.Entry.Subject(&d.Decoded)
+	return readmodel.Subject{
+		AccountID: account, Version: version, EventID: cmp.Or(d.Decoded.Event.ID, d.Entry.EventID),
+		FailedAt: d.Entry.FailedAt, Decoded: &d.Decoded,
+	}
+}
+
+// Assess gives each its status. All of a chunk are of one DLQ topic and one projection.
+func Assess(ctx context.Context, store Store, chunk []*DeadLetter) error {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	subjects := make([]readmodel.Subject, len(chunk))
+	places := make([]readmodel.DeadLetterPlace, len(chunk))
+	for i, d := range chunk {
+		e := &d.Entry
+		places[i] = readmodel.DeadLetterPlace{
+			Partition: e.DLQPartition, Offset: e.DLQOffset,
+			Original: projection.Place{Topic: readmodel.Storable(e.Topic), Partition: e.Partition, Offset: e.Offset},
+		}
+		subjects[i] = d.subject()
+	}
+	standings, err := store.Standings(ctx, subjects)
+	if err != nil {
+		return err
+	}
+	history, err := store.History(ctx, chunk[0].DLQTopic, places)
+	if err != nil {
+		return err
+	}
+	for i, d := range chunk {
+		done := history[[2]int64{int64(d.Entry.DLQPartition), d.Entry.DLQOffset}]
+		d.Replays = d.Entry.Replays + done.Replays
+		d.Status = dlq.Discarded
+		if !done.Discarded || d.Corrected {
+			d.Status = d.Entry.StatusOf(&d.Decoded, standings[i])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"projector/dlq"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// Plans of the contract: what a replay would do.
+const (
+	PlanApply     = "will_apply"
+	PlanDuplicate = string(readmodel.EffectDuplicate)
+	PlanWaiting   = string(readmodel.EffectWaiting)
+	PlanPoison    = string(readmodel.EffectPoison)
+)
+
+// Item is one dead letter to replay.
+type Item struct {
+	*DeadLetter
+	Plan   string
+	Result string // empty: nothing was done
+	why    string // of a plan or result that is none of the record's own doing
+	// repair is nil for what is not judged: its plan is fixed.
+	repair *readmodel.RepairRecord
+}
+
+// Reason is why the record is, or stays, a dead letter.
+func (i *Item) Reason() string {
+	switch {
+	case i.why != "":
+		return i.why
+	case i.repair != nil && i.repair.Verdict.Message != "":
+		return i.repair.Verdict.Message
+	default:
+		return i.Entry.Message
+	}
+}
+
+// Replay plans what to do with dead letters, and does it.
+type Replay struct {
+	Store      Store
+	Actor      string // for the audit trail
+	MaxReplays int    // what has been replayed so often is refused
+	Limit      int    // keep only so many, in the order of account and version; 0: all
+	ToTopic    string // publish them again to this topic; empty: apply them
+	Rate       int    // publish at most so many a second; 0: as many as it takes
+
+	Items  []*Item
+	judged []*readmodel.RepairRecord // what is to be judged of the items
+}
+
+// Add takes a dead letter; of one that is passed not its payload, which nobody needs.
+func (r *Replay) Add(d *DeadLetter) error {
+	if d.Status == dlq.Resolved && r.ToTopic == "" {
+		d.Entry.Key, d.Entry.Value, d.Entry.Headers = nil, nil, nil
+	}
+	d.Entry.EventID = cmp.Or(d.Decoded.Event.ID, d.Entry.EventID) // one copy of it
+	d.Entry.AccountID = cmp.Or(d.Decoded.Event.AccountID, d.Entry.AccountID)
+	r.Items = append(r.Items, &Item{DeadLetter: d})
+	if r.Limit > 0 && len(r.Items) >= 2*r.Limit+ChunkRecords {
+		r.order() // with a limit a million dead letters need no room
+	}
+	return nil
+}
+
+// order sorts by account and version, and keeps the first that are allowed.
+func (r *Replay) order() {
+	slices.SortStableFunc(r.Items, func(a, b *Item) int {
+		x, y := &a.Entry, &b.Entry
+		return cmp.Or(strings.Compare(x.AccountID, y.AccountID), compareVersions(x.Received, y.Received),
+			cmp.Compare(x.DLQPartition, y.DLQPartition), cmp.Compare(x.DLQOffset, y.DLQOffset))
+	})
+	if r.Limit > 0 && len(r.Items) > r.Limit {
+		clear(r.Items[r.Limit:])
+		r.Items = r.Items[:r.Limit]
+	}
+}
+
+// compareVersions sorts unknown versions first.
+func compareVersions(a, b *int64) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return -1
+	case b == nil:
+		return 1
+	default:
+		return cmp.Compare(*a, *b)
+	}
+}
+
+// Plan puts the items in order, judges what can be judged and fixes the plan of the rest.
+// It changes nothing.
+func (r *Replay) Plan(ctx context.Context) error {
+	r.order()
+	for _, item := range r.Items {
+		if item.fix(r.MaxReplays); item.Plan != "" {
+			continue
+		}
+		item.repair = item.record(r.Actor)
+		r.judged = append(r.judged, item.repair)
+	}
+	if err := r.Store.Plan(ctx, r.judged); err != nil {
+		return err
+	}
+	for _, item := range r.Items {
+		if item.repair == nil {
+			continue
+		}
+		item.Plan = string(readmodel.EffectOf(item.repair.Verdict))
+		if item.Plan == string(readmodel.EffectApplied) {
+			item.Plan = PlanApply
+		}
+	}
+	return nil
+}
+
+// fix sets the plan of a dead letter that is not judged.
+func (i *Item) fix(maxReplays int) {
+	e, d := &i.Entry, &i.Decoded
+	conflict := e.Class == event.VersionConflict && !i.Corrected
+	switch {
+	case i.Status == dlq.Resolved && d.Identity != event.Identified:
+		i.Plan = PlanDuplicate
+	case e.Truncated:
+		i.Plan, i.why = PlanPoison, dlq.ErrTruncated.Error()
+	case d.Identity != event.Identified && d.Fault != nil:
+		i.Plan, i.why = PlanPoison, d.Fault.Error()
+	case d.Identity != event.Identified:
+		i.Plan, i.why = PlanPoison, "there is no event in it"
+	case conflict:
+		i.Plan, i.why = PlanPoison, "another event was applied at this version"
+	case i.Replays >= maxReplays && i.Status != dlq.Resolved:
+		i.Plan, i.Result, i.why = PlanPoison, readmodel.ResultRefused, "it has been replayed too often, see --max-replays"
+	}
+}
+
+// record is what a repair needs of a dead letter.
+func (i *Item) record(actor string) *readmodel.RepairRecord {
+	e := &i.Entry
+	return &readmodel.RepairRecord{
+		Judgeable: projection.Judgeable{
+			Decoded: i.Decoded,
+			Record: projection.Record{
+				Message: event.Message{Key: e.Key, Value: e.Value, Headers: e.Headers},
+				Topic:   e.Topic, Partition: e.Partition, Offset: e.Offset, Timestamp: e.Timestamp, Replays: i.Replays + 1,
+			},
+		},
+		JudgedBefore: !i.Corrected,
+		FailedAt:     e.FailedAt,
+		Action:       i.Action(readmodel.ActionReplay, actor),
+	}
+}

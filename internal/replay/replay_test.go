@@ -1,0 +1,338 @@
+package replay_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/dlq"
+	"projector/internal/replay"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+const (
+	topic    = "events"
+	dlqTopic = "events.dlq"
+)
+
+// source is a DLQ topic in memory. A partition of lost cannot be read.
+type source struct {
+	records []*kgo.Record
+	lost    map[int32]bool
+	read    int
+}
+
+func (s *source) Records(context.Context, dlq.Scope) iter.Seq2[*kgo.Record, error] {
+	return func(yield func(*kgo.Record, error) bool) {
+		for partition := range s.lost {
+			if !yield(nil, &dlq.PartitionError{Topic: dlqTopic, Partition: partition, Err: errors.New("no leader")}) {
+				return
+			}
+		}
+		for _, r := range s.records {
+			if s.read++; !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *source) ReadAt(_ context.Context, partition int32, offset int64) (*kgo.Record, error) {
+	for _, r := range s.records {
+		if r.Partition == partition && r.Offset == offset {
+			return r, nil
+		}
+	}
+	return nil, dlq.ErrNoRecord
+}
+
+func (s *source) Extents(context.Context) (dlq.Extents, bool, error) {
+	all := dlq.Extents{}
+	for partition := range int32(3) {
+		e := dlq.Extent{Partition: partition}
+		if s.lost[partition] {
+			e.Err = &dlq.PartitionError{Topic: dlqTopic, Partition: partition, Err: errors.New("no leader")}
+		}
+		all.Partitions = append(all.Partitions, e)
+	}
+	return all, true, nil
+}
+
+// store is a read model in which accounts wait for the next of the versions it has.
+type store struct {
+	versions map[string]int64
+	history  map[[2]int64]readmodel.DeadLetterHistory
+	actions  []readmodel.Action
+	applied  []string
+	fails    error // of what changes something
+}
+
+func (s *store) Standings(_ context.Context, subjects []readmodel.Subject) ([]projection.Standing, error) {
+	standings := make([]projection.Standing, len(subjects))
+	for i, of := range subjects {
+		standings[i].Passed = of.Version <= s.versions[of.AccountID]
+	}
+	return standings, nil
+}
+
+func (s *store) judge(r *readmodel.RepairRecord) {
+	have := s.versions[r.Decoded.Event.AccountID]
+	switch version := r.Decoded.Event.Version; {
+	case version <= have:
+		r.Verdict.Outcome = projection.Duplicate
+	case version == have+1:
+		r.Verdict.Outcome = projection.Applied
+		s.versions[r.Decoded.Event.AccountID] = version
+	default:
+		r.Verdict = projection.Verdict{Outcome: projection.DeadLettered, Class: event.VersionGap}
+	}
+	r.Judged = true
+}
+
+func (s *store) Plan(_ context.Context, records []*readmodel.RepairRecord) error {
+	before := s.versions
+	s.versions = maps.Clone(before)
+	for _, r := range records {
+		s.judge(r)
+		r.Judged = false
+	}
+	s.versions = before
+	return nil
+}
+
+func (s *store) Apply(_ context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error {
+	for i, r := range records {
+		if s.fails != nil && i > 0 {
+			return s.fails
+		}
+		s.judge(r)
+		s.applied = append(s.applied, fmt.Sprintf("%s %d", r.Decoded.Event.AccountID, r.Decoded.Event.Version))
+		observe(readmodel.Step{Records: 1})
+	}
+	return nil
+}
+
+func (s *store) History(context.Context, string, []readmodel.DeadLetterPlace) (map[[2]int64]readmodel.DeadLetterHistory, error) {
+	return s.history, nil
+}
+
+func (s *store) Record(_ context.Context, actions []readmodel.Action) error {
+	s.actions = append(s.actions, actions...)
+	return s.fails
+}
+
+func eventOf(account string, version int) string {
+	return fmt.Sprintf(`{"eventId":"%s-%d","eventType":"FundsCredited","accountId":%q,"version":%d,`+
+		`"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":"1.00","currency":"EUR"}}`, account, version, account, version)
+}
+
+// letter is a dead letter of a version of an account, as it stands in the DLQ topic.
+func letter(class event.Class, account string, version int, offset int64, value string) *kgo.Record {
+	r := dlq.Record(projection.DeadLetter{
+		Class: class, Message: "why", AccountID: account, EventID: fmt.Sprintf("%s-%d", account, version), Received: int64(version),
+		Record: projection.Record{Topic: topic, Offset: offset, Message: event.Message{Key: []byte(account), Value: []byte(value)}},
+	}, dlq.Stamp{Group: "g", Projection: readmodel.BalanceName}, dlqTopic, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	r.Offset = offset
+	return r
+}
+
+func gap(account string, version int, offset int64) *kgo.Record {
+	return letter(event.VersionGap, account, version, offset, eventOf(account, version))
+}
+
+func formats(t *testing.T) event.Resolver {
+	t.Helper()
+	currencies, err := event.ParseCurrencies("all")
+	if err != nil {
+		t.Fatal(err)
+	}
+	format, err := event.New(event.FormatJSON, event.Options{FirstVersion: 1, Currencies: currencies})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return event.Always(format)
+}
+
+func scanOf(t *testing.T, from *source, in *store) *replay.Scan {
+	t.Helper()
+	return &replay.Scan{Topic: dlqTopic, Source: from, Store: in, Formats: formats(t), Payload: true}
+}
+
+// planned reads the dead letters and plans their replay.
+func planned(t *testing.T, r *replay.Replay, from *source, in *store) *replay.Replay {
+	t.Helper()
+	r.Store, r.Actor = in, "me"
+	if r.MaxReplays == 0 {
+		r.MaxReplays = 10
+	}
+	if err := scanOf(t, from, in).Each(t.Context(), r.Add); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Plan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// told is what is planned and done, an item each.
+func told(r *replay.Replay) string {
+	var all []string
+	for _, item := range r.Items {
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %d %s %s", item.Entry.AccountID, *item.Entry.Received, item.Plan, item.Result)))
+	}
+	return strings.Join(all, ", ")
+}
+
+func equal(t *testing.T, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestAScanHandsOnInChunks(t *testing.T) {
+	from := &source{}
+	const n = 2*replay.ChunkRecords + 10
+	for i := range n {
+		from.records = append(from.records, gap(fmt.Sprintf("acc-%06d", i), 2, int64(i)))
+	}
+	from.records = append(from.records, &kgo.Record{Topic: dlqTopic, Value: []byte("?"), Offset: n}) // somebody else's, at the very end
+	s, handed := scanOf(t, from, &store{}), 0
+	s.Payload = false
+	err := s.Each(t.Context(), func(d *replay.DeadLetter) error {
+		if handed++; handed == replay.ChunkRecords && from.read != replay.ChunkRecords {
+			t.Errorf("%d were read before the first chunk was handed on", from.read)
+		}
+		if d.Entry.Value != nil {
+			t.Fatal("a list keeps payloads")
+		}
+		return nil
+	})
+	if err != nil || handed != n || s.Foreign != 1 {
+		t.Errorf("handed on %d, foreign %d, error %v", handed, s.Foreign, err)
+	}
+}
+
+func TestAScanOfWhatCannotBeReadWhole(t *testing.T) {
+	from := &source{records: []*kgo.Record{gap("a", 1, 0)}, lost: map[int32]bool{1: true}}
+	s := scanOf(t, from, &store{})
+	count := func(*replay.DeadLetter) error { return nil }
+	var incomplete *replay.IncompleteError
+	if err := s.Each(t.Context(), count); !errors.As(err, &incomplete) || incomplete.Lost.Partition != 1 || !slices.Equal(incomplete.Others, []int32{0, 2}) {
+		t.Errorf("%v", err)
+	}
+	var lost []int32
+	s.Lost = func(e *dlq.PartitionError) { lost = append(lost, e.Partition) }
+	n := 0
+	if err := s.Each(t.Context(), func(*replay.DeadLetter) error { n++; return nil }); err != nil || n != 1 || !slices.Equal(lost, []int32{1}) {
+		t.Errorf("%d, lost %v, %v", n, lost, err)
+	}
+}
+
+func TestAPlanIsInTheOrderOfAccountsAndVersions(t *testing.T) {
+	in := &store{versions: map[string]int64{"a": 1, "b": 5}}
+	from := &source{records: []*kgo.Record{
+		gap("b", 4, 0), gap("a", 3, 1), letter(event.MalformedPayload, "c", 1, 2, "garbage"), gap("a", 2, 3), gap("d", 7, 4),
+	}}
+	r := planned(t, &replay.Replay{}, from, in)
+	equal(t, told(r), "a 2 will_apply, a 3 will_apply, b 4 duplicate, c 1 poison, d 7 waiting")
+	if len(in.actions)+len(in.applied) > 0 {
+		t.Error("a plan changes something")
+	}
+	if err := r.Apply(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, told(r), "a 2 will_apply applied, a 3 will_apply applied, b 4 duplicate duplicate, c 1 poison poison, d 7 waiting waiting")
+	if len(in.actions) != 1 || in.actions[0].AccountID != "c" || in.actions[0].Actor != "me" || in.actions[0].Result != replay.PlanPoison {
+		t.Errorf("recorded of what was not tried: %+v", in.actions)
+	}
+	limited := planned(t, &replay.Replay{Limit: 1}, from, &store{versions: map[string]int64{"a": 1}})
+	equal(t, told(limited), "a 2 will_apply")
+}
+
+func TestWhatWasReplayedTooOftenIsRefused(t *testing.T) {
+	in := &store{versions: map[string]int64{"a": 1}, history: map[[2]int64]readmodel.DeadLetterHistory{{0, 3}: {Replays: 2}}}
+	r := planned(t, &replay.Replay{MaxReplays: 2}, &source{records: []*kgo.Record{gap("a", 2, 3)}}, in)
+	equal(t, told(r), "a 2 poison refused")
+	equal(t, r.Items[0].Reason(), "it has been replayed too often, see --max-replays")
+}
+
+// What was committed before an error is known as done, the rest is not.
+func TestAnApplyThatFailsSaysWhatWasDone(t *testing.T) {
+	in := &store{versions: map[string]int64{}}
+	r := planned(t, &replay.Replay{}, &source{records: []*kgo.Record{gap("a", 1, 0), gap("b", 1, 1)}}, in)
+	in.fails = errors.New("the database is away")
+	_ = r.Apply(t.Context(), nil)
+	in.fails = nil
+	if err := r.Apply(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, strings.Join(in.applied, ", "), "a 1, b 1")
+}
+
+// producer takes records, and fails those of a key.
+type producer struct {
+	values []string
+	fails  string
+}
+
+func (p *producer) Produce(_ context.Context, r *kgo.Record, promise func(*kgo.Record, error)) {
+	if string(r.Key) == p.fails {
+		promise(r, errors.New("away"))
+		return
+	}
+	p.values = append(p.values, string(r.Value))
+	promise(r, nil)
+}
+
+func TestWhatIsPublishedIsOnRecord(t *testing.T) {
+	in, to := &store{versions: map[string]int64{}}, &producer{fails: "b"}
+	from := &source{records: []*kgo.Record{gap("c", 1, 2), gap("a", 2, 0), gap("b", 1, 1)}}
+	r := planned(t, &replay.Replay{ToTopic: "again"}, from, in)
+	err := r.Publish(t.Context(), to, nil)
+	if err == nil || !strings.Contains(err.Error(), `publish to topic "again"`) {
+		t.Errorf("%v", err)
+	}
+	equal(t, told(r), "a 2 waiting published, b 1 will_apply, c 1 will_apply published")
+	equal(t, strings.Join(to.values, " "), eventOf("a", 2)+" "+eventOf("c", 1))
+	var recorded []string
+	for _, a := range in.actions {
+		recorded = append(recorded, a.AccountID+" "+a.Result+" "+a.Reason)
+	}
+	equal(t, strings.Join(recorded, ", "), "a published to topic again, c published to topic again")
+}
+
+func TestAnExportIsReadBack(t *testing.T) {
+	var file bytes.Buffer
+	in := &store{versions: map[string]int64{"a": 1}}
+	err := scanOf(t, &source{records: []*kgo.Record{gap("a", 2, 0), gap("a", 3, 1)}}, in).Each(t.Context(), func(d *replay.DeadLetter) error {
+		return dlq.Export(&file, dlqTopic, &d.Entry)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &replay.Replay{Store: in, MaxReplays: 10}
+	s := scanOf(t, nil, in)
+	if err := s.EachOfFile(t.Context(), bytes.NewReader(file.Bytes()), r.Add); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Plan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, told(r), "a 2 will_apply, a 3 will_apply")
+	var unreadable *replay.ExportError
+	if err := s.EachOfFile(t.Context(), strings.NewReader("garbage"), r.Add); !errors.As(err, &unreadable) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,274 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/dlq"
+	"projector/projection/event"
+)
+
+// A scan looks up its records in the read model a chunk at a time, bounded by
+// their number and by their size.
+const (
+	ChunkRecords = 5000
+	chunkBytes   = 16 << 20
+)
+
+// askWithin bounds one question to the read model.
+const askWithin = 25 * time.Second
+
+// Selection chooses dead letters.
+type Selection struct {
+	Filter   dlq.Filter
+	Statuses []dlq.Status // nil: all
+}
+
+func (s *Selection) includes(status dlq.Status) bool {
+	return s.Statuses == nil || slices.Contains(s.Statuses, status)
+}
+
+// Scan streams dead letters.
+type Scan struct {
+	Topic   string // of the dead letters
+	Source  Source
+	Store   Store
+	Formats event.Resolver
+	Selection
+	Payload bool // keep key, value and headers
+	// Lost is told of each partition that cannot be read. Nil: what is chosen is acted upon,
+	// so such a partition ends the scan with an IncompleteError.
+	Lost     func(*dlq.PartitionError)
+	Progress func(done, total int64) // offsets of the topic; may be nil
+
+	Foreign int            // records that are no dead letters
+	Others  map[string]int // dead letters of other projections, by their name
+	names   map[string]string
+}
+
+// IncompleteError says that not all of what is chosen could be read.
+type IncompleteError struct {
+	Lost   *dlq.PartitionError
+	Others []int32 // partitions that are chosen and can be read
+}
+
+// Error implements error.
+func (e *IncompleteError) Error() string { return e.Lost.Error() }
+
+// Unwrap implements the interface of package errors.
+func (e *IncompleteError) Unwrap() error { return e.Lost }
+
+// Each calls fn with every chosen dead letter of the topic, in the topic's order.
+func (s *Scan) Each(ctx context.Context, fn func(*DeadLetter) error) error {
+	chunk, size := []*DeadLetter{}, 0
+	for record, err := range s.records(ctx) {
+		var lost *dlq.PartitionError
+		if errors.As(err, &lost) {
+			if s.Lost == nil {
+				return &IncompleteError{lost, s.readable(ctx, lost.Partition)}
+			}
+			s.Lost(lost)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		entry, err := dlq.Parse(record)
+		if err != nil {
+			s.Foreign++
+			continue
+		}
+		d, err := s.Take(ctx, s.Topic, entry)
+		if err != nil {
+			return err
+		}
+		if d == nil {
+			continue
+		}
+		chunk, size = append(chunk, d), size+len(d.Entry.Value)
+		if len(chunk) >= ChunkRecords || size >= chunkBytes {
+			if err := s.hand(ctx, chunk, fn); err != nil {
+				return err
+			}
+			chunk, size = chunk[:0], 0
+		}
+	}
+	return s.hand(ctx, chunk, fn)
+}
+
+// EachOfFile calls fn with every chosen dead letter of an export. What the file has that
+// cannot be read ends it with an ExportError.
+func (s *Scan) EachOfFile(ctx context.Context, file io.Reader, fn func(*DeadLetter) error) error {
+	var chunk []*DeadLetter
+	for exported, err := range dlq.ReadExport(file) {
+		if err != nil {
+			return &ExportError{err}
+		}
+		d, err := s.Take(ctx, exported.DLQTopic, exported.Entry)
+		if err != nil {
+			return err
+		}
+		if d == nil {
+			continue
+		}
+		d.Corrected = exported.Corrected
+		d.Entry.Expected = exported.ExpectedOf(d.Entry.AccountID)
+		if len(chunk) > 0 && (len(chunk) >= ChunkRecords || chunk[0].DLQTopic != d.DLQTopic) {
+			if err := s.hand(ctx, chunk, fn); err != nil {
+				return err
+			}
+			chunk = chunk[:0]
+		}
+		chunk = append(chunk, d)
+	}
+	return s.hand(ctx, chunk, fn)
+}
+
+// ExportError says what of an export cannot be read.
+type ExportError struct{ Err error }
+
+// Error implements error.
+func (e *ExportError) Error() string { return fmt.Sprintf("read the export: %v", e.Err) }
+
+// Unwrap implements the interface of package errors.
+func (e *ExportError) Unwrap() error { return e.Err }
+
+// Take decodes an entry, completes what can be read of it now, and keeps it if it
+// is chosen, else answers nil: without what nobody will look at.
+func (s *Scan) Take(ctx context.Context, dlqTopic string, entry dlq.Entry) (*DeadLetter, error) {
+	d := &DeadLetter{DLQTopic: dlqTopic, Entry: entry}
+	e := &d.Entry
+	message := event.Message{Key: e.Key, Value: e.Value, Headers: e.Headers}
+	format, err := s.Formats.Resolve(ctx, message)
+	if err != nil {
+		return nil, err
+	}
+	format.Decode(message, &d.Decoded)
+	if account, version, known := e.Subject(&d.Decoded); known && e.AccountID == "" {
+		e.AccountID, e.Received, e.EventID = account, &version, d.Decoded.Event.ID
+	}
+	if of := s.Filter.Projection; of != "" && of != e.Projection {
+		s.countOther(e.Projection)
+		return nil, nil
+	}
+	if !s.Filter.Matches(e) {
+		return nil, nil
+	}
+	s.share(e)
+	if s.Payload {
+		e.Key, e.Value = bytes.Clone(e.Key), bytes.Clone(e.Value)
+		e.Headers = slices.Clone(e.Headers)
+		for i := range e.Headers {
+			e.Headers[i].Value = bytes.Clone(e.Headers[i].Value)
+		}
+	} else {
+		e.Key, e.Value, e.Headers = nil, nil, nil
+	}
+	return d, nil
+}
+
+// share makes the entry use one copy of texts that nearly all entries have: a
+// replay holds many entries at once.
+func (s *Scan) share(e *dlq.Entry) {
+	const enough = 1000 // different ones; more are no names
+	if s.names == nil {
+		s.names = map[string]string{}
+	}
+	one := func(text string) string {
+		if known, found := s.names[text]; found {
+			return known
+		}
+		if len(s.names) < enough {
+			s.names[text] = text
+		}
+		return text
+	}
+	e.Class, e.Message, e.Topic = event.Class(one(string(e.Class))), one(e.Message), one(e.Topic)
+	e.Group, e.Projection = one(e.Group), one(e.Projection)
+}
+
+func (s *Scan) countOther(name string) {
+	if s.Others == nil {
+		s.Others = map[string]int{}
+	}
+	const enough = 100 // different ones; more are no names
+	if _, known := s.Others[name]; !known && len(s.Others) >= enough {
+		name = "…"
+	}
+	s.Others[strings.Clone(name)]++
+}
+
+// records streams the topic, or only the places that were named.
+func (s *Scan) records(ctx context.Context) iter.Seq2[*kgo.Record, error] {
+	if len(s.Filter.DLQPartitions) > 0 && len(s.Filter.DLQOffsets) > 0 {
+		return s.places(ctx)
+	}
+	scope := dlq.Scope{Partitions: s.Filter.DLQPartitions}
+	if s.Progress != nil {
+		scope.Progress = func(p dlq.Progress) { s.Progress(p.Done, p.Total) }
+	}
+	return s.Source.Records(ctx, scope)
+}
+
+func (s *Scan) places(ctx context.Context) iter.Seq2[*kgo.Record, error] {
+	return func(yield func(*kgo.Record, error) bool) {
+		for _, partition := range s.Filter.DLQPartitions {
+			for _, offset := range s.Filter.DLQOffsets {
+				record, err := s.Source.ReadAt(ctx, partition, offset)
+				if errors.Is(err, dlq.ErrNoRecord) {
+					continue
+				}
+				if !yield(record, err) {
+					return
+				}
+				if err != nil {
+					break // of this partition; whoever cannot go on has said so
+				}
+			}
+		}
+	}
+}
+
+// hand completes a chunk from the read model and hands on what is chosen of it.
+func (s *Scan) hand(ctx context.Context, chunk []*DeadLetter, fn func(*DeadLetter) error) error {
+	if len(chunk) == 0 {
+		return nil
+	}
+	if err := Assess(ctx, s.Store, chunk); err != nil {
+		return err
+	}
+	for _, d := range chunk {
+		if !s.includes(d.Status) {
+			continue
+		}
+		if err := fn(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readable are the partitions that are chosen and can be read.
+func (s *Scan) readable(ctx context.Context, without int32) []int32 {
+	all, _, err := s.Source.Extents(ctx)
+	if err != nil {
+		return nil
+	}
+	var others []int32
+	for _, e := range all.Partitions {
+		chosen := len(s.Filter.DLQPartitions) == 0 || slices.Contains(s.Filter.DLQPartitions, e.Partition)
+		if chosen && e.Err == nil && e.Partition != without {
+			others = append(others, e.Partition)
+		}
+	}
+	return others
+}
