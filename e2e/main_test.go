@@ -2,9 +2,7 @@ package e2e_test
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -13,19 +11,7 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-func TestMain(m *testing.M) {
-	devtest.Main(m, func(ctx context.Context, databaseURL string) error {
-		path, err := binary()
-		if err != nil {
-			return err
-		}
-		out, err := exec.CommandContext(ctx, path, "migrate", "--database-url="+databaseURL).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("projector migrate: %w: %s", err, out)
-		}
-		return nil
-	})
-}
+func TestMain(m *testing.M) { devtest.Main(m, process.Migrate(binary)) }
 
 // binary builds the program once, with the race detector when the tests have it. It
 // is put beside the test binary, which go test removes with its folder.

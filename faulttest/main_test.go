@@ -4,10 +4,7 @@ package faulttest
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -21,17 +18,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("PROJECTOR_TEST_KAFKA", "real"); err != nil {
 		panic(err)
 	}
-	devtest.Main(m, func(ctx context.Context, databaseURL string) error {
-		path, err := projector()
-		if err != nil {
-			return err
-		}
-		out, err := exec.CommandContext(ctx, path, "migrate", "--database-url="+databaseURL).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("projector migrate: %w: %s", err, out)
-		}
-		return nil
-	})
+	devtest.Main(m, process.Migrate(projector))
 }
 
 // broker is the one real broker that all tests share, which they may break as long as
@@ -60,11 +47,7 @@ var theOracle = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out, err := exec.CommandContext(context.Background(), "go", "build", "-buildvcs=false", "-o", path, "projector/faulttest/oracle").CombinedOutput()
-	if err != nil {
-		return "", errors.Join(err, errors.New(string(out)))
-	}
-	return path, nil
+	return path, process.BuildCommand(context.Background(), "projector/faulttest/oracle", path)
 })
 
 // beside is a path beside the test binary, which go test removes with its folder.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -43,11 +44,31 @@ type Process struct {
 
 // Build builds the projector to path with further arguments of go build.
 func Build(ctx context.Context, path string, more ...string) error {
+	return BuildCommand(ctx, "projector/cmd/projector", path, more...)
+}
+
+// BuildCommand builds a command to path.
+func BuildCommand(ctx context.Context, command, path string, more ...string) error {
 	args := append([]string{"build", "-buildvcs=false", "-o", path}, more...)
-	if out, err := exec.CommandContext(ctx, "go", append(args, "projector/cmd/projector")...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "go", append(args, command)...).CombinedOutput(); err != nil {
 		return errors.Join(err, errors.New(string(out)))
 	}
 	return nil
+}
+
+// Migrate migrates a database with a built projector, for devtest.Main.
+func Migrate(build func() (string, error)) func(ctx context.Context, databaseURL string) error {
+	return func(ctx context.Context, databaseURL string) error {
+		path, err := build()
+		if err != nil {
+			return err
+		}
+		out, err := exec.CommandContext(ctx, path, "migrate", "--database-url="+databaseURL).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("projector migrate: %w: %s", err, out)
+		}
+		return nil
+	}
 }
 
 // command prepares the program with nothing but the given environment.
