@@ -1,6 +1,6 @@
 // Command oracle judges what a projector has left behind: it reads the producer's
 // journal, applies each event by itself with a decoder and a money of its own
-// (e2e/oracle), and compares with PostgreSQL, the DLQ topic and Kafka's committed
+// (internal/testbank), and compares with PostgreSQL, the DLQ topic and Kafka's committed
 // offsets. It shares no code with the projector.
 //
 // It prints one JSON document and ends with 0 when everything is as it must be, 1
