@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -46,43 +45,37 @@ func (c *GapsCmd) Run(ctx context.Context, std *output.Streams) error {
 		return err
 	}
 	defer pool.Close()
-	lines := output.NewJSONLines(std.Out)
-	t := output.NewTable(std.Out, "ACCOUNT", output.Column{Name: "ACCOUNT", Width: 20}, output.Column{Name: "EXPECTED", Width: 10, Right: true},
-		output.Column{Name: "RECEIVED", Width: 10, Right: true}, output.Column{Name: "CLASS", Width: 20},
-		output.Column{Name: "WAITING", Width: 7, Right: true}, output.Column{Name: "AGE", Width: 6})
-	n := 0
+	rows := c.Rows(std.Out, "ACCOUNT", output.Left("ACCOUNT", 20), output.Right("EXPECTED", 10),
+		output.Right("RECEIVED", 10), output.Left("CLASS", 20),
+		output.Right("WAITING", 7), output.Left("AGE", 6))
 	for gap, err := range readmodel.Gaps(ctx, pool) {
 		if err != nil {
 			return err
 		}
-		if n++; n == 1 && !c.JSON() {
-			t.Header()
-		}
-		if err := c.print(lines, t, gap); err != nil {
+		if err := rows.Add(gapRow(gap)); err != nil {
 			return err
 		}
 	}
-	if n == 0 && !c.JSON() {
-		_, err := fmt.Fprintln(std.Out, "no account waits for an event")
-		return err
-	}
-	if c.JSON() {
-		return lines.Flush()
-	}
-	return t.Flush()
+	return rows.End("no account waits for an event")
 }
 
-func (c *GapsCmd) print(lines *output.JSONLines, t *output.Table, gap readmodel.Hold) error {
-	if c.JSON() {
-		return lines.Write(gapDocument{
-			AccountID: gap.AccountID, ExpectedVersion: gap.Expected, ReceivedVersion: gap.Received, Class: string(gap.Class),
-			WaitingEvents: gap.Waiting, Since: output.TimeText(gap.Since),
-			AgeSeconds: math.Round(float64(gap.Age)/float64(time.Millisecond)) / 1000,
-		})
+type gapRow readmodel.Hold
+
+// Document implements output.Row.
+func (r gapRow) Document() any {
+	return gapDocument{
+		AccountID: r.AccountID, ExpectedVersion: r.Expected, ReceivedVersion: r.Received, Class: string(r.Class),
+		WaitingEvents: r.Waiting, Since: output.TimeText(r.Since),
+		AgeSeconds: math.Round(float64(r.Age)/float64(time.Millisecond)) / 1000,
 	}
-	t.Row(gap.AccountID, strconv.FormatInt(gap.Expected, 10), strconv.FormatInt(gap.Received, 10), string(gap.Class),
-		strconv.FormatInt(gap.Waiting, 10), output.AgeText(gap.Age))
-	return nil
+}
+
+// Cells implements output.Row.
+func (r gapRow) Cells() []string {
+	return []string{
+		r.AccountID, strconv.FormatInt(r.Expected, 10), strconv.FormatInt(r.Received, 10), string(r.Class),
+		strconv.FormatInt(r.Waiting, 10), output.AgeText(r.Age),
+	}
 }
 
 // Cmd are the commands about one account.

@@ -53,8 +53,8 @@ func printHold(field func(name, text string), h *readmodel.Hold) {
 }
 
 func printParked(w io.Writer, parked []readmodel.ParkedView) error {
-	t := output.NewTable(w, "EVENT", output.Column{Name: "VERSION", Width: 8}, output.Column{Name: "CLASS", Width: 20},
-		output.Column{Name: "RECORD", Width: 24}, output.Column{Name: "EVENT"})
+	t := output.NewTable(w, "EVENT", output.Left("VERSION", 8), output.Left("CLASS", 20),
+		output.Left("RECORD", 24), output.Left("EVENT", 0))
 	t.Header()
 	for _, p := range parked[:min(len(parked), shownParked)] {
 		t.Row(strconv.FormatInt(p.Version, 10), string(p.Class),

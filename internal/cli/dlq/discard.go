@@ -46,11 +46,11 @@ func (c *discardCmd) Run(ctx context.Context, std *output.Streams) error {
 	}
 	defer opened.close()
 	s, changed := opened.scan(std, chosen, c.Yes), false
-	list := newLetterList(std.Out, c.JSON())
+	rows := letterRows(std, &c.Flags)
 	var chosenNow []*replay.DeadLetter
 	err = s.Each(ctx, func(d *replay.DeadLetter) (err error) {
 		if chosenNow = append(chosenNow, d); len(chosenNow) == replay.ChunkRecords {
-			err = c.discard(ctx, opened, list, chosenNow)
+			err = c.discard(ctx, opened, rows, chosenNow)
 			chosenNow, changed = chosenNow[:0], true
 		}
 		return err
@@ -58,22 +58,22 @@ func (c *discardCmd) Run(ctx context.Context, std *output.Streams) error {
 	s.shown.Done()
 	err = refused(err, changed)
 	if err == nil {
-		err = c.discard(ctx, opened, list, chosenNow)
+		err = c.discard(ctx, opened, rows, chosenNow)
 	}
 	if err != nil {
-		if list.n > 0 { // what was done has to be said
-			_ = list.end("")
+		if rows.Len() > 0 { // what was done has to be said
+			_ = rows.End("")
 		}
 		return err
 	}
-	if err := list.end(s.nothing("nothing to discard\n")); err != nil {
+	if err := rows.End(s.nothing("nothing to discard")); err != nil {
 		return err
 	}
-	return errors.Join(c.summarize(std, list.n), s.finish(std))
+	return errors.Join(c.summarize(std, rows.Len()), s.finish(std))
 }
 
 // discard records that dead letters are discarded, if that is wanted, and then says so.
-func (c *discardCmd) discard(ctx context.Context, opened *tools, list *letterList, letters []*replay.DeadLetter) error {
+func (c *discardCmd) discard(ctx context.Context, opened *tools, rows *output.Rows, letters []*replay.DeadLetter) error {
 	if c.Yes {
 		actions := make([]readmodel.Action, len(letters))
 		for i, d := range letters {
@@ -85,8 +85,12 @@ func (c *discardCmd) discard(ctx context.Context, opened *tools, list *letterLis
 			return err
 		}
 	}
+	now := time.Now()
 	for _, d := range letters {
-		if err := c.print(list, d); err != nil {
+		if c.Yes {
+			d.Status = dlq.Discarded
+		}
+		if err := rows.Add(discardRow{letterRow{d, now}, c.Yes}); err != nil {
 			return err
 		}
 	}
@@ -99,16 +103,18 @@ func (c *discardCmd) action(d *replay.DeadLetter) readmodel.Action {
 	return a
 }
 
-func (c *discardCmd) print(list *letterList, d *replay.DeadLetter) error {
-	if !c.Yes {
-		return list.print(d)
+// discardRow is a dead letter that is, or would be, discarded.
+type discardRow struct {
+	letterRow
+	done bool
+}
+
+// Document implements output.Row.
+func (r discardRow) Document() any {
+	if !r.done {
+		return r.letterRow.Document()
 	}
-	d.Status = dlq.Discarded
-	if !c.JSON() {
-		return list.print(d)
-	}
-	list.n++
-	return list.lines.Write(discardDocument{document(d), output.OrNull(readmodel.ResultDiscarded)})
+	return discardDocument{document(r.DeadLetter), output.OrNull(readmodel.ResultDiscarded)}
 }
 
 func (c *discardCmd) summarize(std *output.Streams, n int) error {

@@ -3,8 +3,6 @@ package dlq
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"time"
 
 	"projector/internal/cli/output"
@@ -58,56 +56,35 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
 	}
 	defer opened.close()
 	s := opened.scan(std, chosen, false)
-	list := newLetterList(std.Out, c.JSON())
-	err = s.Each(ctx, list.print)
+	rows, now := letterRows(std, &c.Flags), time.Now()
+	err = s.Each(ctx, func(d *replay.DeadLetter) error { return rows.Add(letterRow{d, now}) })
 	s.shown.Done()
 	if err != nil {
 		return err
 	}
-	return errors.Join(list.end(s.nothing("no dead letters\n")), s.finish(std))
+	return errors.Join(rows.End(s.nothing("no dead letters")), s.finish(std))
 }
 
-// letterList prints dead letters as they come.
-type letterList struct {
-	out    io.Writer
-	asJSON bool
-	lines  *output.JSONLines
-	table  *output.Table
-	now    time.Time
-	n      int
+func letterRows(std *output.Streams, how *output.Flags) *output.Rows {
+	return how.Rows(std.Out, "ACCOUNT", output.Left("DLQ", 9), output.Left("STATUS", 9),
+		output.Left("CLASS", 20), output.Left("ACCOUNT", 14),
+		output.Right("VERSION", 7), output.Left("AGE", 7))
 }
 
-func newLetterList(w io.Writer, asJSON bool) *letterList {
-	return &letterList{
-		out: w, asJSON: asJSON, lines: output.NewJSONLines(w), now: time.Now(),
-		table: output.NewTable(w, "ACCOUNT", output.Column{Name: "DLQ", Width: 9}, output.Column{Name: "STATUS", Width: 9},
-			output.Column{Name: "CLASS", Width: 20}, output.Column{Name: "ACCOUNT", Width: 14},
-			output.Column{Name: "VERSION", Width: 7, Right: true}, output.Column{Name: "AGE", Width: 7}),
-	}
+// letterRow is a dead letter in a list.
+type letterRow struct {
+	*replay.DeadLetter
+	now time.Time
 }
 
-func (l *letterList) print(d *replay.DeadLetter) error {
-	l.n++
-	if l.asJSON {
-		return l.lines.Write(document(d))
-	}
-	if l.n == 1 {
-		l.table.Header()
-	}
-	e := &d.Entry
-	l.table.Row(placeOf(e), string(d.Status), string(e.Class), output.OrDash(e.AccountID),
-		output.VersionText(e.Received), output.AgeText(l.now.Sub(e.FailedAt)))
-	return nil
-}
+// Document implements output.Row.
+func (r letterRow) Document() any { return document(r.DeadLetter) }
 
-// end finishes the list; nothing is what is said when there was none.
-func (l *letterList) end(nothing string) error {
-	if l.asJSON {
-		return l.lines.Flush()
+// Cells implements output.Row.
+func (r letterRow) Cells() []string {
+	e := &r.Entry
+	return []string{
+		placeOf(e), string(r.Status), string(e.Class), output.OrDash(e.AccountID),
+		output.VersionText(e.Received), output.AgeText(r.now.Sub(e.FailedAt)),
 	}
-	if l.n == 0 {
-		_, err := fmt.Fprint(l.out, nothing)
-		return err
-	}
-	return l.table.Flush()
 }

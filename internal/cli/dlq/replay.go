@@ -139,62 +139,61 @@ const notDone = "not_done"
 
 // print prints the plan and, when it was carried out, the results.
 func (c *replayCmd) print(std *output.Streams, s *scan, r *replay.Replay) error {
-	if c.JSON() {
-		return c.printLines(std, r.Items)
+	name := "PLAN"
+	if c.Yes {
+		name = "RESULT"
 	}
-	if err := c.printTable(std, r.Items); err != nil {
+	rows := c.Rows(std.Out, "ACCOUNT", output.Left(name, 10), output.Left("ACCOUNT", 14),
+		output.Right("VERSION", 7), output.Left("CLASS", 20), output.Left("DLQ", 9),
+		output.Left("WHY", 30))
+	for _, item := range r.Items {
+		if err := rows.Add(replayRow{item, c.Yes}); err != nil {
+			return err
+		}
+	}
+	if err := rows.End(""); err != nil || c.JSON() {
 		return err
 	}
 	_, err := fmt.Fprintln(std.Out, c.summary(s, r.Items))
 	return err
 }
 
-func (c *replayCmd) printLines(std *output.Streams, items []*replay.Item) error {
-	lines := output.NewJSONLines(std.Out)
-	for _, item := range items {
-		d := replayDocument{letterDocument: document(item.DeadLetter), Plan: item.Plan}
-		if c.Yes {
-			d.Result = output.OrNull(cmp.Or(item.Result, notDone))
-		}
-		d.Message = item.Reason()
-		if err := lines.Write(d); err != nil {
-			return err
-		}
-	}
-	return lines.Flush()
+// replayRow is a dead letter with its plan or, when that was carried out, with what became
+// of it.
+type replayRow struct {
+	*replay.Item
+	done bool
 }
 
-func (c *replayCmd) printTable(std *output.Streams, items []*replay.Item) error {
-	name := "PLAN"
-	if c.Yes {
-		name = "RESULT"
+// outcome is the plan, or what became of it.
+func (r replayRow) outcome() string {
+	if r.done {
+		return cmp.Or(r.Result, notDone)
 	}
-	t := output.NewTable(std.Out, "ACCOUNT", output.Column{Name: name, Width: 10}, output.Column{Name: "ACCOUNT", Width: 14},
-		output.Column{Name: "VERSION", Width: 7, Right: true}, output.Column{Name: "CLASS", Width: 20}, output.Column{Name: "DLQ", Width: 9},
-		output.Column{Name: "WHY", Width: 30})
-	for i, item := range items {
-		if i == 0 {
-			t.Header()
-		}
-		e := &item.Entry
-		t.Row(c.outcome(item), output.OrDash(e.AccountID), output.VersionText(e.Received), string(e.Class), placeOf(e), item.Reason())
-	}
-	return t.Flush()
+	return r.Plan
 }
 
-// outcome is the plan or, with --yes, what became of it.
-func (c *replayCmd) outcome(item *replay.Item) string {
-	if c.Yes {
-		return cmp.Or(item.Result, notDone)
+// Document implements output.Row.
+func (r replayRow) Document() any {
+	d := replayDocument{letterDocument: document(r.DeadLetter), Plan: r.Plan}
+	if r.done {
+		d.Result = output.OrNull(r.outcome())
 	}
-	return item.Plan
+	d.Message = r.Reason()
+	return d
+}
+
+// Cells implements output.Row.
+func (r replayRow) Cells() []string {
+	e := &r.Entry
+	return []string{r.outcome(), output.OrDash(e.AccountID), output.VersionText(e.Received), string(e.Class), placeOf(e), r.Reason()}
 }
 
 // summary counts the plans or the results.
 func (c *replayCmd) summary(s *scan, items []*replay.Item) string {
 	counts := map[string]int{}
 	for _, item := range items {
-		counts[c.outcome(item)]++
+		counts[replayRow{item, c.Yes}.outcome()]++
 	}
 	var parts []string
 	for _, name := range []string{

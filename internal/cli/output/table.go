@@ -52,6 +52,12 @@ type Column struct {
 	Right bool // aligned
 }
 
+// Left is a column that is aligned left. The last one needs no width.
+func Left(name string, width int) Column { return Column{Name: name, Width: width} }
+
+// Right is a column that is aligned right.
+func Right(name string, width int) Column { return Column{Name: name, Width: width, Right: true} }
+
 const (
 	// narrowest is the terminal a table is still made for.
 	narrowest = 80

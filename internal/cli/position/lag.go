@@ -122,32 +122,36 @@ func (c *LagCmd) print(std *output.Streams, view *lagView, partitions []partitio
 	for _, remark := range view.remarks(partitions) {
 		_, _ = fmt.Fprintln(std.Err, remark)
 	}
-	if c.JSON() {
-		lines := output.NewJSONLines(std.Out)
-		for i := range partitions {
-			if err := lines.Write(partitions[i].document(c.Topic)); err != nil {
-				return err
-			}
-		}
-		return lines.Flush()
-	}
-	return c.printTable(std, partitions)
-}
-
-func (c *LagCmd) printTable(std *output.Streams, partitions []partitionLag) error {
-	number := func(name string) output.Column { return output.Column{Name: name, Width: 12, Right: true} }
-	t := output.NewTable(std.Out, "", output.Column{Name: "PARTITION", Width: 9, Right: true}, number("POSITION"), number("END"),
-		number("RECORDS"), output.Column{Name: "BEHIND", Width: 8, Right: true})
-	t.Header()
+	number := func(name string) output.Column { return output.Right(name, 12) }
+	rows := c.Rows(std.Out, "", output.Right("PARTITION", 9), number("POSITION"), number("END"),
+		number("RECORDS"), output.Right("BEHIND", 8))
 	records, age := new(int64), new(time.Duration)
 	for i := range partitions {
 		p := &partitions[i]
-		t.Row(strconv.Itoa(int(p.partition)), output.VersionText(p.position), output.OffsetText(p.end), output.OffsetText(p.records), lagText(p.age))
+		if err := rows.Add(lagRow{p, c.Topic}); err != nil {
+			return err
+		}
 		records = together(records, p.records, func(a, b int64) int64 { return a + b })
 		age = together(age, p.age, func(a, b time.Duration) time.Duration { return max(a, b) })
 	}
-	t.Row("total", "", "", output.OffsetText(records), lagText(age))
-	return t.Flush()
+	rows.Total("total", "", "", output.OffsetText(records), lagText(age))
+	return rows.End("")
+}
+
+// lagRow is the lag of one partition.
+type lagRow struct {
+	*partitionLag
+	topic string
+}
+
+// Document implements output.Row.
+func (r lagRow) Document() any { return r.document(r.topic) }
+
+// Cells implements output.Row.
+func (r lagRow) Cells() []string {
+	return []string{
+		strconv.Itoa(int(r.partition)), output.VersionText(r.position), output.OffsetText(r.end), output.OffsetText(r.records), lagText(r.age),
+	}
 }
 
 // together is not known when one of both is not.

@@ -75,27 +75,16 @@ func (c *positionListCmd) Run(ctx context.Context, std *output.Streams) error {
 }
 
 func (c *positionListCmd) print(std *output.Streams, partitions []partitionPosition) error {
-	if c.JSON() {
-		lines := output.NewJSONLines(std.Out)
-		for i := range partitions {
-			if err := lines.Write(partitions[i].document(c.Topic)); err != nil {
-				return err
-			}
-		}
-		return lines.Flush()
-	}
-	number := func(name string) output.Column { return output.Column{Name: name, Width: 10, Right: true} }
-	t := output.NewTable(std.Out, "OWNER", output.Column{Name: "PARTITION", Width: 9, Right: true}, number("POSITION"), number("LOG START"),
-		number("END"), number("MARGIN"), output.Column{Name: "LASTS", Width: 7, Right: true}, output.Column{Name: "STATE", Width: 7},
-		output.Column{Name: "OWNER", Width: 20})
-	t.Header()
+	number := func(name string) output.Column { return output.Right(name, 10) }
+	rows := c.Rows(std.Out, "OWNER", output.Right("PARTITION", 9), number("POSITION"), number("LOG START"),
+		number("END"), number("MARGIN"), output.Right("LASTS", 7), output.Left("STATE", 7),
+		output.Left("OWNER", 20))
 	for i := range partitions {
-		p := &partitions[i]
-		d := p.document(c.Topic)
-		t.Row(strconv.Itoa(int(p.partition)), output.VersionText(d.Position), output.OffsetText(d.LogStart), output.OffsetText(d.End),
-			output.VersionText(d.MarginRecords), p.lasts(), d.State, output.OrDash(p.owner))
+		if err := rows.Add(positionRow{&partitions[i], c.Topic}); err != nil {
+			return err
+		}
 	}
-	if err := t.Flush(); err != nil {
+	if err := rows.End(""); err != nil || c.JSON() {
 		return err
 	}
 	for i := range partitions {
@@ -106,6 +95,24 @@ func (c *positionListCmd) print(std *output.Streams, partitions []partitionPosit
 		}
 	}
 	return nil
+}
+
+// positionRow is where one partition stands.
+type positionRow struct {
+	*partitionPosition
+	topic string
+}
+
+// Document implements output.Row.
+func (r positionRow) Document() any { return r.document(r.topic) }
+
+// Cells implements output.Row.
+func (r positionRow) Cells() []string {
+	d := r.document(r.topic)
+	return []string{
+		strconv.Itoa(int(r.partition)), output.VersionText(d.Position), output.OffsetText(d.LogStart), output.OffsetText(d.End),
+		output.VersionText(d.MarginRecords), r.lasts(), d.State, output.OrDash(r.owner),
+	}
 }
 
 // lasts is the margin as time.

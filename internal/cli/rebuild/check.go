@@ -65,8 +65,8 @@ func (r *rebuilding) printCheck(d *rebuildCheckDocument) error {
 	if r.cmd.JSON() {
 		return output.PrintJSON(r.std.Out, d)
 	}
-	t := output.NewTable(r.std.Out, "POLICY", output.Column{Name: "PARTITION", Width: 9, Right: true}, output.Column{Name: "LOG START", Width: 12, Right: true},
-		output.Column{Name: "END", Width: 12, Right: true}, output.Column{Name: "POLICY", Width: 14})
+	t := output.NewTable(r.std.Out, "POLICY", output.Right("PARTITION", 9), output.Right("LOG START", 12),
+		output.Right("END", 12), output.Left("POLICY", 14))
 	t.Header()
 	for _, p := range d.Partitions {
 		policy := "-"

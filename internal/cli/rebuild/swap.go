@@ -151,8 +151,8 @@ func printDifferences(std *output.Streams, records int64, r *readmodel.RebuildRe
 	if err != nil || len(r.Differences) == 0 {
 		return err
 	}
-	t := output.NewTable(std.Out, "ACCOUNT", output.Column{Name: "ACCOUNT", Width: 20}, output.Column{Name: "KIND", Width: 9},
-		output.Column{Name: "VERSION", Width: 10, Right: true}, output.Column{Name: "REBUILT", Width: 10, Right: true})
+	t := output.NewTable(std.Out, "ACCOUNT", output.Left("ACCOUNT", 20), output.Left("KIND", 9),
+		output.Right("VERSION", 10), output.Right("REBUILT", 10))
 	t.Header()
 	for i := range r.Differences {
 		d := &r.Differences[i]

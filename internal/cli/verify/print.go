@@ -45,9 +45,9 @@ func (c *Cmd) print(std *output.Streams, r *ledger.Report) error {
 		return err
 	}
 	number := func(name string, width int) output.Column {
-		return output.Column{Name: name, Width: width, Right: true}
+		return output.Right(name, width)
 	}
-	t := output.NewTable(std.Out, "ACCOUNT", output.Column{Name: "ACCOUNT", Width: 20}, output.Column{Name: "KIND", Width: 9},
+	t := output.NewTable(std.Out, "ACCOUNT", output.Left("ACCOUNT", 20), output.Left("KIND", 9),
 		number("LEDGER VERSION", 14), number("VERSION", 8), number("LEDGER BALANCE", 14), number("BALANCE", 14))
 	t.Header()
 	for i := range r.Differences {
