@@ -17,67 +17,6 @@ import (
 	"projector/readmodel"
 )
 
-// GapsCmd is the command gaps.
-type GapsCmd struct {
-	projections.BalanceFlags
-	connect.DatabaseFlags
-	output.Flags
-}
-
-// gapDocument is a gap in JSON.
-type gapDocument struct {
-	AccountID       string  `json:"account_id"`
-	ExpectedVersion int64   `json:"expected_version"`
-	ReceivedVersion int64   `json:"received_version"`
-	Class           string  `json:"class"`
-	WaitingEvents   int64   `json:"waiting_events"`
-	Since           string  `json:"since"`
-	AgeSeconds      float64 `json:"age_seconds"`
-}
-
-// Run lists the gaps, the oldest first.
-func (c *GapsCmd) Run(ctx context.Context, std *output.Streams) error {
-	if err := c.Check(); err != nil {
-		return err
-	}
-	pool, err := connect.ReadModel(ctx, &c.DatabaseFlags)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	rows := c.Rows(std.Out, "ACCOUNT", output.Left("ACCOUNT", 20), output.Right("EXPECTED", 10),
-		output.Right("RECEIVED", 10), output.Left("CLASS", 20),
-		output.Right("WAITING", 7), output.Left("AGE", 6))
-	for gap, err := range readmodel.Gaps(ctx, pool) {
-		if err != nil {
-			return err
-		}
-		if err := rows.Add(gapRow(gap)); err != nil {
-			return err
-		}
-	}
-	return rows.End("no account waits for an event")
-}
-
-type gapRow readmodel.Hold
-
-// Document implements output.Row.
-func (r gapRow) Document() any {
-	return gapDocument{
-		AccountID: r.AccountID, ExpectedVersion: r.Expected, ReceivedVersion: r.Received, Class: string(r.Class),
-		WaitingEvents: r.Waiting, Since: output.TimeText(r.Since),
-		AgeSeconds: math.Round(float64(r.Age)/float64(time.Millisecond)) / 1000,
-	}
-}
-
-// Cells implements output.Row.
-func (r gapRow) Cells() []string {
-	return []string{
-		r.AccountID, strconv.FormatInt(r.Expected, 10), strconv.FormatInt(r.Received, 10), string(r.Class),
-		strconv.FormatInt(r.Waiting, 10), output.AgeText(r.Age),
-	}
-}
-
 // Cmd are the commands about one account.
 type Cmd struct {
 	Show accountShowCmd `cmd:"" help:"Show an account: its state, its hole and the events that wait behind it."`
@@ -160,4 +99,65 @@ func timeOrNull(t *time.Time) *string {
 		return nil
 	}
 	return new(output.TimeText(*t))
+}
+
+// GapsCmd is the command gaps.
+type GapsCmd struct {
+	projections.BalanceFlags
+	connect.DatabaseFlags
+	output.Flags
+}
+
+// gapDocument is a gap in JSON.
+type gapDocument struct {
+	AccountID       string  `json:"account_id"`
+	ExpectedVersion int64   `json:"expected_version"`
+	ReceivedVersion int64   `json:"received_version"`
+	Class           string  `json:"class"`
+	WaitingEvents   int64   `json:"waiting_events"`
+	Since           string  `json:"since"`
+	AgeSeconds      float64 `json:"age_seconds"`
+}
+
+// Run lists the gaps, the oldest first.
+func (c *GapsCmd) Run(ctx context.Context, std *output.Streams) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	pool, err := connect.ReadModel(ctx, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	rows := c.Rows(std.Out, "ACCOUNT", output.Left("ACCOUNT", 20), output.Right("EXPECTED", 10),
+		output.Right("RECEIVED", 10), output.Left("CLASS", 20),
+		output.Right("WAITING", 7), output.Left("AGE", 6))
+	for gap, err := range readmodel.Gaps(ctx, pool) {
+		if err != nil {
+			return err
+		}
+		if err := rows.Add(gapRow(gap)); err != nil {
+			return err
+		}
+	}
+	return rows.End("no account waits for an event")
+}
+
+type gapRow readmodel.Hold
+
+// Document implements output.Row.
+func (r gapRow) Document() any {
+	return gapDocument{
+		AccountID: r.AccountID, ExpectedVersion: r.Expected, ReceivedVersion: r.Received, Class: string(r.Class),
+		WaitingEvents: r.Waiting, Since: output.TimeText(r.Since),
+		AgeSeconds: math.Round(float64(r.Age)/float64(time.Millisecond)) / 1000,
+	}
+}
+
+// Cells implements output.Row.
+func (r gapRow) Cells() []string {
+	return []string{
+		r.AccountID, strconv.FormatInt(r.Expected, 10), strconv.FormatInt(r.Received, 10), string(r.Class),
+		strconv.FormatInt(r.Waiting, 10), output.AgeText(r.Age),
+	}
 }

@@ -56,6 +56,11 @@ func (f *DatabaseFlags) ConnectOptions() ([]readmodel.ConnectOption, error) {
 	return []readmodel.ConnectOption{readmodel.WithPassword(f.password)}, nil
 }
 
+// password is the password as it is now.
+func (f *DatabaseFlags) password() (string, error) {
+	return FromFile(passwordFileFlag, f.DatabasePasswordFile)
+}
+
 // HoldsPassword reports whether a PostgreSQL URL has a password in it.
 func HoldsPassword(text string) bool {
 	u, err := url.Parse(text)
@@ -66,14 +71,35 @@ func HoldsPassword(text string) bool {
 	return set || u.Query().Has("password")
 }
 
-// password is the password as it is now.
-func (f *DatabaseFlags) password() (string, error) {
-	return FromFile(passwordFileFlag, f.DatabasePasswordFile)
-}
-
 // BadDatabaseURL names the flag; errclass sees to it that no password is printed.
 func BadDatabaseURL(err error) error {
 	return exit.Usagef("--database-url (DATABASE_URL): %s", errclass.Safe(err))
+}
+
+// OneShotWithin is how long a one-shot command tries to reach a server.
+const OneShotWithin = 25 * time.Second
+
+// ReadModel connects to the read model, or fails in time for a person who waits.
+func ReadModel(ctx context.Context, f *DatabaseFlags) (*pgxpool.Pool, error) {
+	pool, err := f.Pool(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, OneShotWithin)
+	defer cancel()
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("reach PostgreSQL: %w", err)
+	}
+	if err := readmodel.CheckSchema(ctx, pool); err != nil {
+		pool.Close()
+		var schema *readmodel.SchemaError
+		if errors.As(err, &schema) {
+			return nil, exit.Refuse(schema.Error())
+		}
+		return nil, err
+	}
+	return pool, nil
 }
 
 // Both connects to both servers, or fails in time for a person who waits.
@@ -99,29 +125,6 @@ func Both(ctx context.Context, db *DatabaseFlags, kafka *KafkaFlags, log *slog.L
 	return nil, nil, fmt.Errorf("reach Kafka: %w", err)
 }
 
-// ReadModel connects to the read model, or fails in time for a person who waits.
-func ReadModel(ctx context.Context, f *DatabaseFlags) (*pgxpool.Pool, error) {
-	pool, err := f.Pool(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, OneShotWithin)
-	defer cancel()
-	if err := pool.Ping(ctx); err != nil {
-		pool.Close()
-		return nil, fmt.Errorf("reach PostgreSQL: %w", err)
-	}
-	if err := readmodel.CheckSchema(ctx, pool); err != nil {
-		pool.Close()
-		var schema *readmodel.SchemaError
-		if errors.As(err, &schema) {
-			return nil, exit.Refuse(schema.Error())
-		}
-		return nil, err
-	}
-	return pool, nil
-}
-
 // ActorFlags say who is at work.
 type ActorFlags struct {
 	Actor string `placeholder:"NAME" help:"Who does this, for the audit trail; default user@host."`
@@ -142,6 +145,3 @@ func (f *ActorFlags) ActorName() string {
 	}
 	return readmodel.Storable(name + "@" + host)
 }
-
-// OneShotWithin is how long a one-shot command tries to reach a server.
-const OneShotWithin = 25 * time.Second

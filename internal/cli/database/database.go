@@ -16,6 +16,42 @@ import (
 	"projector/readmodel/inbox"
 )
 
+// MigrateCmd is the command migrate.
+type MigrateCmd struct {
+	connect.DatabaseFlags
+}
+
+// Run migrates and says what it did.
+func (c *MigrateCmd) Run(ctx context.Context, io *output.Streams) error {
+	pool, err := c.Pool(ctx)
+	if err != nil {
+		return err
+	}
+	reachable, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	err = pool.Ping(reachable)
+	cancel()
+	pool.Close()
+	if err != nil {
+		return fmt.Errorf("reach PostgreSQL: %w", err)
+	}
+	options, err := c.ConnectOptions()
+	if err != nil {
+		return err
+	}
+	done, err := readmodel.Migrate(ctx, c.DatabaseURL, options...)
+	var malformed *pgconn.ParseConfigError
+	if errors.As(err, &malformed) {
+		return connect.BadDatabaseURL(err)
+	}
+	for _, m := range done {
+		_, _ = fmt.Fprintf(io.Out, "applied %s\n", m.Name)
+	}
+	if err == nil && len(done) == 0 {
+		_, _ = fmt.Fprintln(io.Out, "the schema is up to date")
+	}
+	return err
+}
+
 // InboxCmd are the commands about the markers of messages taken in.
 type InboxCmd struct {
 	Prune inboxPruneCmd `cmd:"" help:"Delete markers that are older than the retention. A running projector does so by itself."`
@@ -56,41 +92,5 @@ func (c *inboxPruneCmd) Run(ctx context.Context, std *output.Streams) error {
 		return output.PrintJSON(std.Out, done)
 	}
 	_, err = fmt.Fprintf(std.Out, "deleted %d markers\n", done.Deleted)
-	return err
-}
-
-// MigrateCmd is the command migrate.
-type MigrateCmd struct {
-	connect.DatabaseFlags
-}
-
-// Run migrates and says what it did.
-func (c *MigrateCmd) Run(ctx context.Context, io *output.Streams) error {
-	pool, err := c.Pool(ctx)
-	if err != nil {
-		return err
-	}
-	reachable, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
-	err = pool.Ping(reachable)
-	cancel()
-	pool.Close()
-	if err != nil {
-		return fmt.Errorf("reach PostgreSQL: %w", err)
-	}
-	options, err := c.ConnectOptions()
-	if err != nil {
-		return err
-	}
-	done, err := readmodel.Migrate(ctx, c.DatabaseURL, options...)
-	var malformed *pgconn.ParseConfigError
-	if errors.As(err, &malformed) {
-		return connect.BadDatabaseURL(err)
-	}
-	for _, m := range done {
-		_, _ = fmt.Fprintf(io.Out, "applied %s\n", m.Name)
-	}
-	if err == nil && len(done) == 0 {
-		_, _ = fmt.Fprintln(io.Out, "the schema is up to date")
-	}
 	return err
 }

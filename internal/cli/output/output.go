@@ -11,6 +11,12 @@ import (
 	"projector/internal/telemetry"
 )
 
+// Streams is where a command writes: results to out, logs and progress to err.
+type Streams struct {
+	Out io.Writer
+	Err io.Writer
+}
+
 // Flags say how results are printed.
 type Flags struct {
 	Output string `default:"text" enum:"text,json" placeholder:"FORMAT" help:"text or json (default text)."`
@@ -67,10 +73,4 @@ func (f *LogFlags) Logger(w io.Writer) (*slog.Logger, error) {
 var LogChoices = map[string][]string{
 	"log-level":  {"debug", "info", "warn", "error"},
 	"log-format": {"text", "json"},
-}
-
-// Streams is where a command writes: results to out, logs and progress to err.
-type Streams struct {
-	Out io.Writer
-	Err io.Writer
 }

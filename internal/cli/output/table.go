@@ -13,29 +13,6 @@ import (
 	"projector/internal/telemetry"
 )
 
-// NotKnown is what a table has in the place of what Kafka could not be asked for.
-const NotKnown = "?"
-
-// OffsetText is an offset, or that it is not known.
-func OffsetText(offset *int64) string {
-	if offset == nil {
-		return NotKnown
-	}
-	return strconv.FormatInt(*offset, 10)
-}
-
-// OrNull is nil, in JSON null, for what is not known.
-func OrNull(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
-// TimeText writes a time as RFC 3339 in UTC. Years beyond 9999, which an event may
-// reach by its offset, have more digits.
-func TimeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
-
 // Table prints rows of columns with fixed widths, so that a million of them need
 // no second look.
 type Table struct {
@@ -151,6 +128,28 @@ func clipped(text string, width int) string {
 	return string([]rune(text)[:width-1]) + "…"
 }
 
+// NotKnown is what a table has in the place of what Kafka could not be asked for.
+const NotKnown = "?"
+
+// OffsetText is an offset, or that it is not known.
+func OffsetText(offset *int64) string {
+	if offset == nil {
+		return NotKnown
+	}
+	return strconv.FormatInt(*offset, 10)
+}
+
+// VersionText is a version or a position, or a dash.
+func VersionText(version *int64) string {
+	if version == nil {
+		return "-"
+	}
+	return strconv.FormatInt(*version, 10)
+}
+
+// PlaceText is the place of a record.
+func PlaceText(partition int32, offset int64) string { return fmt.Sprintf("%d/%d", partition, offset) }
+
 // OrDash is what a table shows of what is not known.
 func OrDash(text string) string {
 	if text == "" {
@@ -158,6 +157,18 @@ func OrDash(text string) string {
 	}
 	return text
 }
+
+// OrNull is nil, in JSON null, for what is not known.
+func OrNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// TimeText writes a time as RFC 3339 in UTC. Years beyond 9999, which an event may
+// reach by its offset, have more digits.
+func TimeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // AgeText is a duration in its two largest units.
 func AgeText(d time.Duration) string {
@@ -175,15 +186,4 @@ func AgeText(d time.Duration) string {
 	default:
 		return fmt.Sprintf("%dd", int(d/day))
 	}
-}
-
-// PlaceText is the place of a record.
-func PlaceText(partition int32, offset int64) string { return fmt.Sprintf("%d/%d", partition, offset) }
-
-// VersionText is a version or a position, or a dash.
-func VersionText(version *int64) string {
-	if version == nil {
-		return "-"
-	}
-	return strconv.FormatInt(*version, 10)
 }

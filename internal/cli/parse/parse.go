@@ -11,6 +11,18 @@ import (
 	"projector/internal/cli/exit"
 )
 
+// Items are those of a list as people write it: with space around the commas, and one
+// behind the last.
+func Items(list []string) []string {
+	var named []string
+	for _, item := range list {
+		if item = strings.TrimSpace(item); item != "" {
+			named = append(named, item)
+		}
+	}
+	return named
+}
+
 // Texts are names as plain text.
 func Texts[T ~string](names []T) []string {
 	plain := make([]string, len(names))
@@ -46,18 +58,6 @@ func Retention(flag string, d time.Duration) error {
 		return exit.Usagef("%s (INBOX_RETENTION): must be more than 0", flag)
 	}
 	return nil
-}
-
-// Items are those of a list as people write it: with space around the commas, and one
-// behind the last.
-func Items(list []string) []string {
-	var named []string
-	for _, item := range list {
-		if item = strings.TrimSpace(item); item != "" {
-			named = append(named, item)
-		}
-	}
-	return named
 }
 
 // Size is a number of bytes, written as 536870912, 512MiB, 512Mi or 0.5GiB.
