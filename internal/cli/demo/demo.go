@@ -92,8 +92,8 @@ type demo struct {
 	endedWith error         // to be read after that
 }
 
-// ErrDemoFailed says that the demo has found, and printed, a difference.
-var ErrDemoFailed = errors.New("the read model or the dead letters are not what the ledger says")
+// ErrFailed says that the demo has found, and printed, a difference.
+var ErrFailed = errors.New("the read model or the dead letters are not what the ledger says")
 
 // Run shows the whole system at work, and checks it.
 func (c *Cmd) Run(ctx context.Context, io *output.Streams, built build.Info) error {
@@ -127,7 +127,7 @@ func (c *Cmd) Run(ctx context.Context, io *output.Streams, built build.Info) err
 	case err != nil:
 		return err
 	case !*matched:
-		return ErrDemoFailed
+		return ErrFailed
 	}
 	return nil
 }

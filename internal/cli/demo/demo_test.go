@@ -110,7 +110,7 @@ CREATE TRIGGER sabotage BEFORE INSERT OR UPDATE ON account_balance
 	if !regexp.MustCompile(`(?m)^  NO  50 accounts.*: 1 differ\n      demo-[a-z0-9]+-00000013: balance differs$`).MatchString(out) {
 		t.Errorf("the page does not name the account:\n%s", out)
 	}
-	if want := "projector: " + demo.ErrDemoFailed.Error(); !strings.Contains(errOut, want) {
+	if want := "projector: " + demo.ErrFailed.Error(); !strings.Contains(errOut, want) {
 		t.Errorf("stderr is %q, want %q in it", errOut, want)
 	}
 }
