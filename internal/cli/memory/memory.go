@@ -20,8 +20,8 @@ type LimitFlags struct {
 // leastMemory is what the program needs to work at all.
 const leastMemory parse.Size = 96 << 20
 
-// Check refuses a limit the program cannot work in.
-func (f *LimitFlags) Check() error {
+// CheckLimit refuses a limit the program cannot work in.
+func (f *LimitFlags) CheckLimit() error {
 	if f.MemoryLimit < leastMemory {
 		return exit.Usagef("--memory-limit (MEMORY_LIMIT): must be at least %s", leastMemory)
 	}

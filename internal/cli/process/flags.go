@@ -71,7 +71,7 @@ func (c *Flags) validate() error {
 	if err := c.tracingFlags.validate(); err != nil {
 		return err
 	}
-	return c.LimitFlags.Check()
+	return c.CheckLimit()
 }
 
 const (

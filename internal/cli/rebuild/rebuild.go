@@ -88,7 +88,7 @@ func openShadow(ctx context.Context, pool *pgxpool.Pool) (*readmodel.Shadow, err
 }
 
 func (c *Cmd) validate() error {
-	if err := cmp.Or(c.GroupFlags.Check(), c.LimitFlags.Check()); err != nil {
+	if err := cmp.Or(c.GroupFlags.Check(), c.CheckLimit()); err != nil {
 		return err
 	}
 	switch {

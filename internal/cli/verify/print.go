@@ -44,11 +44,8 @@ func (c *Cmd) print(std *output.Streams, r *ledger.Report) error {
 	if err != nil || len(r.Differences) == 0 {
 		return err
 	}
-	number := func(name string, width int) output.Column {
-		return output.Right(name, width)
-	}
 	t := output.NewTable(std.Out, "ACCOUNT", output.Left("ACCOUNT", 20), output.Left("KIND", 9),
-		number("LEDGER VERSION", 14), number("VERSION", 8), number("LEDGER BALANCE", 14), number("BALANCE", 14))
+		output.Right("LEDGER VERSION", 14), output.Right("VERSION", 8), output.Right("LEDGER BALANCE", 14), output.Right("BALANCE", 14))
 	t.Header()
 	for i := range r.Differences {
 		d := &r.Differences[i]
