@@ -2,7 +2,6 @@ package dlq
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -55,10 +54,10 @@ func (d *Delivery) Rejudged(letters []projection.DeadLetter, failedAt time.Time)
 	return next
 }
 
-// Done returns what is left to remember when the batch is durable up to the offset
-// next: letters of an earlier judging that come again. It is nil when there are none.
-func (d *Delivery) Done(next int64) *Delivery {
-	maps.DeleteFunc(d.aside, func(id letterID, _ *item) bool { return id.offset < next })
+// Done returns what is left to remember when the batch is durable: letters of an earlier
+// judging that may come again. It is nil when there are none. The caller knows when they
+// cannot come any more; their offsets do not tell, for an event may have been parked.
+func (d *Delivery) Done() *Delivery {
 	if len(d.aside) == 0 {
 		return nil
 	}

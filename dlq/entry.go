@@ -209,7 +209,7 @@ func (e *Entry) Subject(d *event.Decoded) (account string, version int64, ok boo
 // A conflict stays open until it is discarded: its version is passed by nature,
 // and it was not this event that was applied. What PostgreSQL has refused stays
 // open while its turn is: whether it would be applied now, only a replay can tell.
-func (e *Entry) StatusOf(d *event.Decoded, s projection.Standing) Status {
+func (e *Entry) StatusOf(d *event.Decoded, s projection.ReplayStatus) Status {
 	_, _, known := e.Subject(d)
 	switch {
 	case !known || e.Class == event.VersionConflict:
@@ -220,7 +220,7 @@ func (e *Entry) StatusOf(d *event.Decoded, s projection.Standing) Status {
 		return Waiting
 	case e.Truncated || d.Identity != event.Identified || e.Class == event.RejectedByDatabase:
 		return Open
-	case s.Verdict.Outcome == projection.DeadLettered:
+	case s.Decision.Outcome == projection.DeadLettered:
 		return Open
 	}
 	return Ready

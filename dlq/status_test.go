@@ -11,8 +11,8 @@ import (
 func TestStatusOf(t *testing.T) {
 	eur, _ := event.CurrencyByCode("EUR")
 	usd, _ := event.CurrencyByCode("USD")
-	known := projection.State{Version: 5, Balance: 100, Currency: eur, LastEventID: "e-5"}
-	unknown := projection.NewState(1)
+	known := projection.Account{Version: 5, Balance: 100, Currency: eur, LastEventID: "e-5"}
+	unknown := projection.NewAccount(1)
 	credit := func(version int64) event.Decoded {
 		return event.Decoded{Identity: event.Identified, Event: event.Event{
 			ID: "e", AccountID: "acc", Version: version, Type: event.FundsCredited, Amount: 1, Currency: eur,
@@ -28,7 +28,7 @@ func TestStatusOf(t *testing.T) {
 	cases := map[string]struct {
 		class   event.Class
 		decoded event.Decoded
-		account projection.State
+		account projection.Account
 		header  int64 // received version when it failed; 0: not known
 		cut     bool
 		want    Status
@@ -46,7 +46,7 @@ func TestStatusOf(t *testing.T) {
 		"poison, behind a hole":          {class: event.InvalidAmount, decoded: broken(9), account: known, want: Waiting},
 		"poison, supported meanwhile":    {class: event.UnsupportedCurrency, decoded: credit(6), account: known, want: Ready},
 		"mismatch, still":                {class: event.CurrencyMismatch, decoded: dollars, account: known, want: Open},
-		"mismatch, passed":               {class: event.CurrencyMismatch, decoded: dollars, account: projection.State{Version: 6}, want: Resolved},
+		"mismatch, passed":               {class: event.CurrencyMismatch, decoded: dollars, account: projection.Account{Version: 6}, want: Resolved},
 		"conflict":                       {class: event.VersionConflict, decoded: credit(5), account: known, want: Open},
 		"conflict, long passed":          {class: event.VersionConflict, decoded: credit(2), account: known, want: Open},
 		"refused by the database":        {class: event.RejectedByDatabase, decoded: credit(6), account: known, want: Open},
@@ -62,7 +62,7 @@ func TestStatusOf(t *testing.T) {
 				e.AccountID, e.EventID, e.Received = "acc", "e", &c.header
 			}
 			_, version, _ := e.Subject(&c.decoded)
-			if got := e.StatusOf(&c.decoded, c.account.StandingTo(version, &c.decoded)); got != c.want {
+			if got := e.StatusOf(&c.decoded, c.account.ReplayStatusOf(version, &c.decoded)); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})

@@ -106,7 +106,7 @@ func TestMissingGrants(t *testing.T) {
 	w.grant(role)
 	w.exact(w.judged(), exactlyOnce)
 	await(t, "ready", p.answers("/readyz", 200, ""))
-	w.exec("REVOKE UPDATE ON account_balance FROM " + quoted(role))
+	w.exec("REVOKE INSERT, UPDATE ON account_balance FROM " + quoted(role))
 	within(t, 10*time.Second, "an idle instance without a grant is unready", p.answers("/readyz", 503, "account_balance"))
 	sent := w.ends(w.topic)
 	w.produce([]testbank.Record{{Key: []byte("new"), Value: []byte(`{"eventId":"e","eventType":"AccountOpened","accountId":"new","version":1,"occurredAt":"2026-01-01T00:00:00Z","data":{"currency":"EUR"}}`)}})

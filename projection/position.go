@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Why a flush was not written. Each means: read again and judge again.
+// Why a flush was not written. Each means: read again and decide again.
 var (
 	// ErrFenced says that the position row is not where this writer left it: another
 	// owner, a repair, or a restored database.
 	ErrFenced = errors.New("the position row has moved: another owner, a repair or a restored database")
-	// ErrStale says that an account is not at the version a verdict rests on.
+	// ErrStale says that an account is not at the version a decision rests on.
 	ErrStale = errors.New("an account was advanced by another writer")
 )
 
@@ -36,10 +36,10 @@ type Position struct {
 	// LeaderEpoch is Kafka's, of the record before Next, or of a later one when the
 	// position was taken back; NoEpoch: not known.
 	LeaderEpoch int32
-	// JudgedUntil and JudgedEpoch are how far records have been processed at any time.
-	JudgedUntil int64
-	JudgedEpoch int32 // of the record before JudgedUntil; NoEpoch: not known
-	Fence       int64 // raised by each new owner, and when a person sets the position
+	// ProcessedUntil and ProcessedEpoch are how far records have been processed at any time.
+	ProcessedUntil int64
+	ProcessedEpoch int32 // of the record before ProcessedUntil; NoEpoch: not known
+	Fence          int64 // raised by each new owner, and when a person sets the position
 	// SetByHand: a person has set the position, and Kafka's committed offset is of before.
 	SetByHand bool
 	// Found is how the row stood when the claim that answers this position found it; nil
@@ -47,22 +47,36 @@ type Position struct {
 	Found *Stood
 }
 
+// NextOffset is where the partition goes on.
+func (p *Position) NextOffset() NextOffset { return NextOffset{p.Next, p.LeaderEpoch} }
+
+// Stood is how the position's row stands.
+func (p *Position) Stood() Stood { return Stood{p.Next, p.Fence} }
+
 // Stood is how a position row stood at a moment: at this offset, under this fence.
 type Stood struct{ Next, Fence int64 }
 
 // Reprocessed reports whether a record was processed before.
 func (p *Position) Reprocessed(offset int64, leaderEpoch int32) bool {
-	return NextOffset{p.JudgedUntil, p.JudgedEpoch}.Behind(offset, leaderEpoch)
+	return NextOffset{p.ProcessedUntil, p.ProcessedEpoch}.Behind(offset, leaderEpoch)
+}
+
+// MarkReprocessed marks the records that were processed before.
+func (p *Position) MarkReprocessed(records []DecodedRecord) {
+	for i := range records {
+		r := &records[i]
+		r.Reprocessed = p.Reprocessed(r.Record.Offset, r.Record.LeaderEpoch)
+	}
 }
 
 // Moved is the position when everything before next is durable.
 func (p *Position) Moved(next NextOffset) Position {
 	moved := *p
 	moved.Next, moved.LeaderEpoch = next.Offset, next.LeaderEpoch
-	// Below JudgedUntil a later epoch means that the log has lost its end since: what was
+	// Below ProcessedUntil a later epoch means that the log has lost its end since: what was
 	// processed there is no longer in it.
-	if next.Offset >= p.JudgedUntil || p.JudgedEpoch != NoEpoch && next.LeaderEpoch > p.JudgedEpoch {
-		moved.JudgedUntil, moved.JudgedEpoch = next.Offset, next.LeaderEpoch
+	if next.Offset >= p.ProcessedUntil || p.ProcessedEpoch != NoEpoch && next.LeaderEpoch > p.ProcessedEpoch {
+		moved.ProcessedUntil, moved.ProcessedEpoch = next.Offset, next.LeaderEpoch
 	}
 	return moved
 }

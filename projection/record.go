@@ -1,7 +1,10 @@
 package projection
 
 import (
+	"bytes"
 	"math"
+	"slices"
+	"strings"
 
 	"projector/projection/event"
 )
@@ -28,6 +31,16 @@ const (
 	// client can represent: a producer that takes nanoseconds for milliseconds, mostly.
 	LastTimestamp = math.MaxInt64 / 1_000_000
 )
+
+// RecordRef names a record: where it stood.
+type RecordRef struct {
+	Topic     string
+	Partition int32
+	Offset    int64
+}
+
+// Ref is where the record stood.
+func (r *Record) Ref() RecordRef { return RecordRef{r.Topic, r.Partition, r.Offset} }
 
 // Bytes is about how much memory key, value and headers take.
 func (r *Record) Bytes() int {
@@ -58,8 +71,35 @@ type DeadLetter struct {
 	Expected      *int64 // the account's version + 1; nil: not known, or no version is looked at
 }
 
-// Judgeable is a record with what its format made of it.
-type Judgeable struct {
+// NewDeadLetter is the dead letter of a record. It holds nothing of the fetch the record
+// came in.
+func NewDeadLetter(rec Record, d *event.Decoded, class event.Class, message string) DeadLetter {
+	rec, kept := Keep(rec, d)
+	ev := &kept.Event
+	return DeadLetter{
+		Record: rec, Class: class, Message: message, Identified: d.Identity == event.Identified,
+		AccountID: ev.AccountID, EventID: ev.ID, CorrelationID: ev.CorrelationID, Received: ev.Version,
+	}
+}
+
+// Keep copies a record that outlives its fetch: as it is, it would hold the memory of the
+// whole of it.
+func Keep(rec Record, d *event.Decoded) (Record, event.Decoded) {
+	rec.Key, rec.Value, rec.Headers = bytes.Clone(rec.Key), bytes.Clone(rec.Value), slices.Clone(rec.Headers)
+	for i := range rec.Headers {
+		rec.Headers[i].Value = bytes.Clone(rec.Headers[i].Value)
+	}
+	kept := *d
+	ev := &kept.Event
+	ev.ID, ev.AccountID, ev.CorrelationID = strings.Clone(ev.ID), strings.Clone(ev.AccountID), strings.Clone(ev.CorrelationID)
+	return rec, kept
+}
+
+// DecodedRecord is a record with what its format made of it.
+type DecodedRecord struct {
 	Record  Record
 	Decoded event.Decoded
+	// Reprocessed: the record was processed before, or one that stood in its place; see
+	// Account.Apply.
+	Reprocessed bool
 }

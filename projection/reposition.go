@@ -15,9 +15,9 @@ type Log struct {
 	TopicID string
 	Start   int64 // the first offset
 	End     int64 // behind the last committed record
-	// EpochEnd and JudgedEnd are where the records end of the leader epochs that the position
-	// knows, its own and that of JudgedUntil; NoOffset: not known.
-	EpochEnd, JudgedEnd int64
+	// EpochEnd and ProcessedEnd are where the records end of the leader epochs that the position
+	// knows, its own and that of ProcessedUntil; NoOffset: not known.
+	EpochEnd, ProcessedEnd int64
 }
 
 // Repositioned is what setting a position comes to.
@@ -47,7 +47,7 @@ func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error)
 		plan.From = &stored.Next
 		if SameTopic(stored.TopicID, log.TopicID) {
 			read = stored.within(stored.Next, log.EpochEnd, log)
-			plan.Repeated = max(r.To, stored.within(max(stored.Next, stored.JudgedUntil), log.JudgedEnd, log))
+			plan.Repeated = max(r.To, stored.within(max(stored.Next, stored.ProcessedUntil), log.ProcessedEnd, log))
 		} else if !r.NewTopic {
 			return plan, refuse("the stored position belongs to another topic of this name, which was deleted: --new-topic sets it in the one there is now")
 		}

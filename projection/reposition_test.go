@@ -10,10 +10,10 @@ import (
 
 func TestWhatSettingAPositionComesTo(t *testing.T) {
 	const unknown = projection.NoOffset
-	log := projection.Log{TopicID: "id", Start: 2, End: 10, EpochEnd: unknown, JudgedEnd: unknown}
-	at := func(next, judgedUntil int64) *projection.StoredPosition {
+	log := projection.Log{TopicID: "id", Start: 2, End: 10, EpochEnd: unknown, ProcessedEnd: unknown}
+	at := func(next, processedUntil int64) *projection.StoredPosition {
 		return &projection.StoredPosition{
-			Position: projection.Position{Next: next, JudgedUntil: judgedUntil}, TopicID: "id", StoppedEnd: unknown,
+			Position: projection.Position{Next: next, ProcessedUntil: processedUntil}, TopicID: "id", StoppedEnd: unknown,
 		}
 	}
 	with := func(s *projection.StoredPosition, set func(*projection.StoredPosition)) *projection.StoredPosition {
@@ -21,7 +21,7 @@ func TestWhatSettingAPositionComesTo(t *testing.T) {
 		return s
 	}
 	lost := log
-	lost.EpochEnd, lost.JudgedEnd = 4, 4
+	lost.EpochEnd, lost.ProcessedEnd = 4, 4
 	upgraded := log
 	upgraded.TopicID = "AAAAAAAAAAAAAAAAAAAAAA=="
 	cases := map[string]struct {

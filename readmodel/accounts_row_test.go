@@ -70,12 +70,12 @@ func BenchmarkAccountRow(b *testing.B) {
 		encoded(b, pgtype.TimestamptzOID, time.Unix(1_767_225_600, 0)),
 	}
 	euro, _ := event.CurrencyByCode("EUR")
-	want := projection.State{
+	want := projection.Account{
 		Version: 17, Balance: 1_234_567_89, Currency: euro, LastEventID: string(row[5]), LastEventAt: 1_767_225_600_000_000,
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if a, err := accountRow(row); err != nil || a.State != want {
+		if a, err := accountRow(row); err != nil || a.Account != want {
 			b.Fatal(a, err)
 		}
 	}

@@ -51,8 +51,8 @@ func TestStateReadBackGoesOnExactly(t *testing.T) {
 	w.judge(credit("a", 2, "0.75", "EUR"), credit("a", 1, "10.25", "EUR"), credit("m", 2, "0.01", "EUR"))
 	changes := w.mustFlush()
 	expect(t, current(t, pool, "a"), "EUR 11.00 2 open a-2 false -")
-	if len(changes.Letters) != 1 || changes.Letters[0].Class != event.BalanceOverflow {
-		t.Errorf("letters %+v, want an overflow", changes.Letters)
+	if len(changes.DeadLetters) != 1 || changes.DeadLetters[0].Class != event.BalanceOverflow {
+		t.Errorf("letters %+v, want an overflow", changes.DeadLetters)
 	}
 	if changes.Outcomes[projection.Duplicate] != 1 {
 		t.Errorf("outcomes %v, want one duplicate", changes.Outcomes)
@@ -99,7 +99,7 @@ func TestHolesParkAndHeal(t *testing.T) {
 	if healed := w.mustFlush().Healed; healed != 1 {
 		t.Errorf("healed %d, want 1", healed)
 	}
-	if more, err := w.Heal(t.Context(), 1000); err != nil || more {
+	if more, err := w.heal(1000); err != nil || more {
 		t.Fatalf("more %t, error %v", more, err)
 	}
 	expect(t, current(t, pool, "a"), "EUR 7.00 3 open a-3 true 4")
@@ -127,7 +127,7 @@ func TestInterruptedHealingGoesOnAfterAClaim(t *testing.T) {
 	w.claim("successor", w.next)
 	for more := true; more; {
 		var err error
-		if more, err = w.Heal(t.Context(), 3); err != nil {
+		if more, err = w.heal(3); err != nil {
 			t.Fatal(err)
 		}
 		if n := w.mustFlush().Healed; n > 3 {
@@ -148,7 +148,7 @@ func TestParkLimitIsSaid(t *testing.T) {
 	w.mustFlush()
 	w.judge(credit("a", 2, "1", "EUR"))
 	w.mustFlush()
-	if _, err := w.Heal(t.Context(), 1000); err != nil {
+	if _, err := w.heal(1000); err != nil {
 		t.Fatal(err)
 	}
 	w.mustFlush()
@@ -272,8 +272,7 @@ func TestAFencedWriterNeedsNoSecondConnection(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	changes := *w.Changes()
-	if err := w.Write(ctx, at(5), &changes); !errors.Is(err, projection.ErrFenced) || ctx.Err() != nil {
+	if _, err := w.Flush(ctx, at(5)); !errors.Is(err, projection.ErrFenced) || ctx.Err() != nil {
 		t.Errorf("error %v, context %v", err, ctx.Err())
 	}
 }
@@ -297,7 +296,7 @@ func TestLargeParkedEventsHealInPieces(t *testing.T) {
 	var pieces []int
 	for more := true; more; {
 		var err error
-		if more, err = w.Heal(t.Context(), 1000); err != nil {
+		if more, err = w.heal(1000); err != nil {
 			t.Fatal(err)
 		}
 		pieces = append(pieces, w.Pending().Events)
@@ -306,7 +305,7 @@ func TestLargeParkedEventsHealInPieces(t *testing.T) {
 	expect(t, fmt.Sprint(pieces), "[3 2]")
 	expect(t, current(t, pool, "a"), "EUR 7.00 7 open a-7 false -")
 
-	if err := newRepair(t, pool, 0).Apply(t.Context(), readmodel.Runs(replayOf(w.format, credit("b", 2, "1", "EUR"))), nil); err != nil {
+	if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.format, credit("b", 2, "1", "EUR")), nil); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, current(t, pool, "b"), "EUR 7.00 7 open b-7 false -")

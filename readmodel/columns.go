@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"projector/projection"
+	"projector/readmodel/accounts"
 )
 
 // balanceColumns lays rows out as the arrays that insert_balance.sql unnests.
@@ -14,7 +15,7 @@ import (
 // They are encoded here and not by pgx, which takes each element through interfaces
 // and reflection: BenchmarkColumns went from 910 to 230 ns a row, and from 7
 // allocations a row to a few for all.
-func balanceColumns(rows []projection.Row) []any {
+func balanceColumns(rows []accounts.Row) []any {
 	n := len(rows)
 	var (
 		ids        = newColumn(pgtype.TextOID, n, 16)
@@ -27,7 +28,7 @@ func balanceColumns(rows []projection.Row) []any {
 		times      = newColumn(pgtype.TimestamptzOID, n, 8)
 	)
 	for i := range rows {
-		s := &rows[i].State
+		s := &rows[i].Account
 		ids.text(rows[i].AccountID)
 		currencies.text(s.Currency.Code())
 		minor.int8(s.Balance)
@@ -50,13 +51,13 @@ func balanceColumns(rows []projection.Row) []any {
 	return args
 }
 
-// baseColumn is the array of the versions that rows are written over.
-func baseColumn(rows []projection.Row) *column {
-	bases := newColumn(pgtype.Int8OID, len(rows), 8)
+// expectedColumn is the array of the versions that rows are written over.
+func expectedColumn(rows []accounts.Row) *column {
+	expected := newColumn(pgtype.Int8OID, len(rows), 8)
 	for i := range rows {
-		bases.int8(rows[i].Base)
+		expected.int8(rows[i].Expected)
 	}
-	return bases
+	return expected
 }
 
 // postgresEpoch is where PostgreSQL's times begin, 2000-01-01, in microseconds of ours.

@@ -10,6 +10,7 @@ import (
 
 	"projector/projection"
 	"projector/projection/event"
+	"projector/readmodel/accounts"
 )
 
 var columnOIDs = []uint32{
@@ -18,13 +19,13 @@ var columnOIDs = []uint32{
 }
 
 // slicesOf are the rows as pgx takes them.
-func slicesOf(rows []projection.Row) []any {
+func slicesOf(rows []accounts.Row) []any {
 	n := len(rows)
 	ids, currencies, events := make([]string, n), make([]string, n), make([]string, n)
 	minor, versions, digits := make([]int64, n), make([]int64, n), make([]int16, n)
 	closed, times := make([]bool, n), make([]*time.Time, n)
 	for i, r := range rows {
-		s := r.State
+		s := r.Account
 		ids[i], currencies[i], events[i] = r.AccountID, s.Currency.Code(), s.LastEventID
 		minor[i], versions[i], closed[i], digits[i] = s.Balance, s.Version, s.Closed, int16(s.Currency.Digits())
 		if s.LastEventAt != projection.NoTime {
@@ -37,8 +38,8 @@ func slicesOf(rows []projection.Row) []any {
 
 func TestColumnsAreWhatPgxWouldSend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rows := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) projection.Row {
-			s := projection.State{
+		rows := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) accounts.Row {
+			s := projection.Account{
 				Version: rapid.Int64().Draw(t, "version"), Balance: rapid.Int64().Draw(t, "balance"), Closed: rapid.Bool().Draw(t, "closed"),
 				LastEventID: rapid.StringN(0, 200, 200).Draw(t, "event"), LastEventAt: projection.NoTime,
 			}
@@ -46,7 +47,7 @@ func TestColumnsAreWhatPgxWouldSend(t *testing.T) {
 			if rapid.Bool().Draw(t, "dated") {
 				s.LastEventAt = rapid.Int64Range(-62_135_596_800_000_000, 253_402_300_799_999_999).Draw(t, "time")
 			}
-			return projection.Row{AccountID: rapid.StringN(1, 50, 200).Draw(t, "id"), State: s}
+			return accounts.Row{AccountID: rapid.StringN(1, 50, 200).Draw(t, "id"), Account: s}
 		}), 1, 20).Draw(t, "rows")
 		types := pgtype.NewMap()
 		for i, want := range slicesOf(rows) {
@@ -64,13 +65,13 @@ func TestColumnsAreWhatPgxWouldSend(t *testing.T) {
 // BenchmarkColumns encodes a slice of rows as an upsert sends it, with pgx and without.
 func BenchmarkColumns(b *testing.B) {
 	euro, _ := event.CurrencyByCode("EUR")
-	rows := make([]projection.Row, upsertSlice)
+	rows := make([]accounts.Row, upsertSlice)
 	for i := range rows {
-		rows[i] = projection.Row{AccountID: "acc-00000042", State: projection.State{
+		rows[i] = accounts.Row{AccountID: "acc-00000042", Account: projection.Account{
 			Currency: euro, LastEventID: "7f9c24e8-3b12-4d0f-9c7e-2f1f00000042", LastEventAt: 1_767_225_600_000_000,
 		}}
 	}
-	for name, columns := range map[string]func([]projection.Row) []any{"pgx": slicesOf, "own": balanceColumns} {
+	for name, columns := range map[string]func([]accounts.Row) []any{"pgx": slicesOf, "own": balanceColumns} {
 		b.Run(name, func(b *testing.B) {
 			types := pgtype.NewMap()
 			registerColumns(types)

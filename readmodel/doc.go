@@ -8,5 +8,5 @@
 // consumer makes the consumer forget what it remembers.
 //
 // Errors of this package are projection.ErrFenced and projection.ErrStale, which
-// mean "read again and judge again", or what PostgreSQL said, for errclass.
+// mean "read again and decide again", or what PostgreSQL said, for errclass.
 package readmodel

@@ -33,7 +33,7 @@ func epochs(t *testing.T, pool *pgxpool.Pool) string {
 		t.Fatalf("%d positions, error %v", len(stored), err)
 	}
 	s := stored[0]
-	return fmt.Sprint(s.Next, s.LeaderEpoch, s.JudgedUntil, s.JudgedEpoch)
+	return fmt.Sprint(s.Next, s.LeaderEpoch, s.ProcessedUntil, s.ProcessedEpoch)
 }
 
 // After a log has lost its end, what is appended below the position is new: a later
@@ -77,7 +77,7 @@ func TestRecordsOfALaterEpochAreNoHistory(t *testing.T) {
 // what it has counted.
 func TestAPrunedInboxCountsWhatALaterLeaderAppends(t *testing.T) {
 	pool := openPool(t)
-	f := newFeeder(t, pool, turnover.Kind(), partition)
+	f := newFeeder(t, pool, turnover.Definition(), partition)
 	old := []string{
 		eventAs("1", "FundsCredited", "a", 1, noon, eur("1")),
 		eventAs("2", "FundsCredited", "a", 2, noon, eur("2")),
@@ -100,7 +100,7 @@ func TestAPrunedInboxCountsWhatALaterLeaderAppends(t *testing.T) {
 	f.feed(eventAs("new", "FundsCredited", "a", 2, noon, eur("100")))
 	same(t, "after a reset", turnoverOf(t, pool), "2026-01-01 EUR 107.00 0.00 4")
 
-	other := newFeeder(t, pool, turnover.Kind(), readmodel.Partition{Group: "other", Topic: "events"})
+	other := newFeeder(t, pool, turnover.Definition(), readmodel.Partition{Group: "other", Topic: "events"})
 	other.feed(old[0])
 	same(t, "by another group", turnoverOf(t, pool), "2026-01-01 EUR 107.00 0.00 4")
 	other.epoch = 2
@@ -119,7 +119,7 @@ func TestAnEpochBelongsToItsOffset(t *testing.T) {
 	w.mustFlush()
 	same(t, "written", epochs(t, pool), "6 3 6 3")
 
-	if pos := w.claim("me", 4); pos.LeaderEpoch != 3 || pos.JudgedUntil != 6 || pos.JudgedEpoch != 3 {
+	if pos := w.claim("me", 4); pos.LeaderEpoch != 3 || pos.ProcessedUntil != 6 || pos.ProcessedEpoch != 3 {
 		t.Errorf("taken back: %+v, want the epoch as an upper limit", pos)
 	}
 	same(t, "taken back", epochs(t, pool), "4 3 6 3")

@@ -15,18 +15,18 @@ import (
 // BenchmarkEvents takes batches of events in, new ones and such as were taken in
 // before, with and without the recent-event cache.
 func BenchmarkEvents(b *testing.B) {
-	for _, kind := range []readmodel.Kind{statement.Kind(), turnover.Kind()} {
+	for _, kind := range []readmodel.Definition{statement.Definition(), turnover.Definition()} {
 		for _, again := range []bool{false, true} {
 			for _, cached := range []bool{false, true} {
 				b.Run(fmt.Sprintf("%s/again=%t/cached=%t", kind.Name(), again, cached), func(b *testing.B) {
-					benchmarkEvents(b, kind.(readmodel.EventKind), again, cached)
+					benchmarkEvents(b, kind.(readmodel.AppendDefinition), again, cached)
 				})
 			}
 		}
 	}
 }
 
-func benchmarkEvents(b *testing.B, kind readmodel.EventKind, again, cached bool) {
+func benchmarkEvents(b *testing.B, kind readmodel.AppendDefinition, again, cached bool) {
 	b.Helper()
 	const batch = readmodel.DefaultFlush
 	kind.Recent = nil
@@ -43,7 +43,7 @@ func benchmarkEvents(b *testing.B, kind readmodel.EventKind, again, cached bool)
 	next, made := pos.Next, 0
 	format := jsonFormat(b)
 	flush := func(first int) {
-		records := make([]projection.Judgeable, batch)
+		records := make([]projection.DecodedRecord, batch)
 		for i := range records {
 			n := first + i
 			id := fmt.Sprintf("%08x-0000-4000-8000-%012x", uint32(n*2654435761), n)
@@ -55,14 +55,13 @@ func benchmarkEvents(b *testing.B, kind readmodel.EventKind, again, cached bool)
 		b.StartTimer()
 		defer b.StopTimer()
 		for rest := records; len(rest) > 0; {
-			n, err := p.Judge(b.Context(), rest, batch)
+			n, err := p.Fold(b.Context(), rest, batch)
 			if err != nil {
 				b.Fatal(err)
 			}
 			rest = rest[n:]
 		}
-		changes := *p.Changes()
-		if err := p.Write(b.Context(), at(next), &changes); err != nil {
+		if _, err := p.Flush(b.Context(), at(next)); err != nil {
 			b.Fatal(err)
 		}
 	}

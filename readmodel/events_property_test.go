@@ -30,10 +30,10 @@ func (d delivered) value(prefix string) string {
 
 // model takes records in one at a time, by the rules of the contract.
 type model struct {
-	taken       map[string]string // event ids by key
-	judgedUntil int
-	counts      [4]int // as projection.Outcomes
-	byVersion   bool
+	taken          map[string]string // event ids by key
+	processedUntil int
+	counts         [4]int // as projection.Outcomes
+	byVersion      bool
 }
 
 func (m *model) deliver(offset int, d delivered) {
@@ -43,7 +43,7 @@ func (m *model) deliver(offset int, d delivered) {
 	}
 	stands, there := m.taken[key]
 	switch {
-	case there && stands != id && offset >= m.judgedUntil, !there && d.poison:
+	case there && stands != id && offset >= m.processedUntil, !there && d.poison:
 		m.counts[projection.DeadLettered]++
 	case there:
 		m.counts[projection.Duplicate]++
@@ -57,7 +57,7 @@ func (m *model) deliver(offset int, d delivered) {
 // it is read again, rows and outcomes are those of one record at a time.
 func TestBatchingChangesNothing(t *testing.T) {
 	pool, run := openPool(t), 0
-	for _, kind := range []readmodel.Kind{statement.Kind(), turnover.Kind()} {
+	for _, kind := range []readmodel.Definition{statement.Definition(), turnover.Definition()} {
 		t.Run(kind.Name(), rapid.MakeCheck(func(rt *rapid.T) {
 			run++
 			batchingChangesNothing(t, rt, pool, kind, fmt.Sprint("r", run))
@@ -65,7 +65,7 @@ func TestBatchingChangesNothing(t *testing.T) {
 	}
 }
 
-func batchingChangesNothing(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, kind readmodel.Kind, prefix string) {
+func batchingChangesNothing(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, kind readmodel.Definition, prefix string) {
 	t.Helper()
 	topic := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) delivered {
 		return delivered{
@@ -85,7 +85,7 @@ func batchingChangesNothing(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, kind 
 			}
 			f.feed(values...)
 			next += n
-			m.judgedUntil = max(m.judgedUntil, next)
+			m.processedUntil = max(m.processedUntil, next)
 		}
 		f.claim(0)
 	}
@@ -108,7 +108,7 @@ func batchingChangesNothing(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, kind 
 }
 
 // find reads what a run has taken in, by the model's keys.
-func find(t *testing.T, pool *pgxpool.Pool, kind readmodel.Kind, prefix string) (map[string]string, error) {
+func find(t *testing.T, pool *pgxpool.Pool, kind readmodel.Definition, prefix string) (map[string]string, error) {
 	t.Helper()
 	query := `SELECT right(account_id, 1) || '/' || version, split_part(event_id, '-', 2) FROM account_statement WHERE account_id LIKE $1 || '-%'`
 	if kind.Name() == turnover.Name {

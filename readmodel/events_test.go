@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -28,7 +29,7 @@ func (c *counted) DedupError(n int)                 { c.errors += n }
 
 // feeder is a partition's projection of any kind, fed by hand.
 type feeder struct {
-	readmodel.Projection
+	session.Projection
 	t      *testing.T
 	format event.Format
 	next   int64
@@ -40,15 +41,15 @@ type feeder struct {
 
 // newFeeder feeds a projection without its recent-event cache, so that PostgreSQL is
 // asked.
-func newFeeder(t *testing.T, pool *pgxpool.Pool, kind readmodel.Kind, p readmodel.Partition) *feeder {
+func newFeeder(t *testing.T, pool *pgxpool.Pool, kind readmodel.Definition, p readmodel.Partition) *feeder {
 	t.Helper()
-	k := kind.(readmodel.EventKind)
+	k := kind.(readmodel.AppendDefinition)
 	k.Recent = nil
 	return feederOf(t, pool, k, p)
 }
 
 // feederOf feeds a projection as it is.
-func feederOf(t *testing.T, pool *pgxpool.Pool, kind readmodel.Kind, p readmodel.Partition) *feeder {
+func feederOf(t *testing.T, pool *pgxpool.Pool, kind readmodel.Definition, p readmodel.Partition) *feeder {
 	t.Helper()
 	told := &counted{}
 	open := kind.Open(readmodel.RunConfig{
@@ -72,9 +73,9 @@ func (f *feeder) claim(committed int64) {
 // judge judges values at the offsets that follow.
 func (f *feeder) judge(values ...string) {
 	f.t.Helper()
-	var records []projection.Judgeable
+	var records []projection.DecodedRecord
 	for _, value := range values {
-		j := projection.Judgeable{Record: projection.Record{Topic: "events", Offset: f.next, LeaderEpoch: f.epoch, Message: event.Message{Value: []byte(value)}}}
+		j := projection.DecodedRecord{Record: projection.Record{Topic: "events", Offset: f.next, LeaderEpoch: f.epoch, Message: event.Message{Value: []byte(value)}}}
 		if value == "" {
 			j.Record.Value = nil
 		}
@@ -83,7 +84,7 @@ func (f *feeder) judge(values ...string) {
 		f.next++
 	}
 	for len(records) > 0 {
-		n, err := f.Judge(f.t.Context(), records, 1000)
+		n, err := f.Fold(f.t.Context(), records, 1000)
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -94,18 +95,18 @@ func (f *feeder) judge(values ...string) {
 // flush verifies and writes, and counts what came of it.
 func (f *feeder) flush() error {
 	f.t.Helper()
-	changes := *f.Changes()
-	if err := f.Verify(f.t.Context(), &changes); err != nil {
+	if err := f.Verify(f.t.Context()); err != nil {
 		return err
 	}
-	if err := f.Write(f.t.Context(), projection.NextOffset{Offset: f.next, LeaderEpoch: f.epoch}, &changes); err != nil {
+	changes, err := f.Flush(f.t.Context(), projection.NextOffset{Offset: f.next, LeaderEpoch: f.epoch})
+	if err != nil {
 		return err
 	}
 	for _, o := range projection.Outcomes() {
 		f.counts[o.String()] += changes.Outcomes[o]
 	}
-	for i := range changes.Letters {
-		f.faults = append(f.faults, string(changes.Letters[i].Class)+" "+changes.Letters[i].EventID)
+	for i := range changes.DeadLetters {
+		f.faults = append(f.faults, string(changes.DeadLetters[i].Class)+" "+changes.DeadLetters[i].EventID)
 	}
 	return nil
 }
@@ -173,12 +174,12 @@ func TestPendingCountsKeyAndHeaders(t *testing.T) {
 	for name, value := range map[string]string{
 		"good": eventAs("e-1", "FundsCredited", "a", 1, noon, eur("1")), "unreadable": "{", "malformed": eventAs("e-2", "FundsCredited", "a", 2, noon, "{}"),
 	} {
-		f := newFeeder(t, pool, statement.Kind(), partition)
-		records := []projection.Judgeable{{Record: projection.Record{Message: event.Message{
+		f := newFeeder(t, pool, statement.Definition(), partition)
+		records := []projection.DecodedRecord{{Record: projection.Record{Message: event.Message{
 			Key: make([]byte, large), Value: []byte(value), Headers: []event.Header{{Key: "h", Value: make([]byte, large)}},
 		}}}}
 		f.format.Decode(records[0].Record.Message, &records[0].Decoded)
-		if _, err := f.Judge(t.Context(), records, 10); err != nil {
+		if _, err := f.Fold(t.Context(), records, 10); err != nil {
 			t.Fatal(err)
 		}
 		if got := f.Pending().Bytes; got < 2*large {

@@ -15,8 +15,8 @@ import (
 )
 
 // Kind is the projection account_activity: how many events each account has had.
-func Kind() readmodel.Kind {
-	return inbox.Kind("account_activity", ready, add)
+func Kind() readmodel.Definition {
+	return inbox.Define("account_activity", ready, add)
 }
 
 const ready = `SELECT p || ' on account_activity' FROM unnest('{SELECT,INSERT,UPDATE}'::text[]) AS p
@@ -43,8 +43,8 @@ func add(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error
 }
 
 func ExampleKind() {
-	kinds := []readmodel.Kind{
-		readmodel.BalanceKind{},
+	kinds := []readmodel.Definition{
+		readmodel.BalanceDefinition{},
 		Kind(), // the new line
 	}
 	for _, k := range kinds {

@@ -38,8 +38,7 @@ func writeAtOnce(workers []*worker) []error {
 	failures := make([]error, len(workers))
 	var writing sync.WaitGroup
 	for i, w := range workers {
-		changes := *w.Changes()
-		writing.Go(func() { failures[i] = w.Write(w.t.Context(), at(w.next), &changes) })
+		writing.Go(func() { _, failures[i] = w.Flush(w.t.Context(), at(w.next)) })
 	}
 	writing.Wait()
 	return failures
@@ -111,8 +110,10 @@ func TestALockedAccountStopsItsPartitionOnly(t *testing.T) {
 		w.judge(credit(account(i), 2, "1.00", "EUR"))
 	}
 	stuck := make(chan error)
-	changes := *workers[0].Changes()
-	go func() { stuck <- workers[0].Write(t.Context(), at(workers[0].next), &changes) }()
+	go func() {
+		_, err := workers[0].Flush(t.Context(), at(workers[0].next))
+		stuck <- err
+	}()
 	for i, err := range writeAtOnce(workers[1:]) {
 		if err != nil {
 			t.Fatal(err)

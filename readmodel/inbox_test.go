@@ -69,7 +69,7 @@ func TestOnlyOnePrunesAtATime(t *testing.T) {
 func TestPruningBesideWriters(t *testing.T) {
 	pool := openPool(t)
 	markers(t, pool, turnover.Name, 20_000, 8*24*time.Hour)
-	f := newFeeder(t, pool, turnover.Kind(), partition)
+	f := newFeeder(t, pool, turnover.Definition(), partition)
 	var pruning sync.WaitGroup
 	pruning.Go(func() {
 		if err := inbox.Of(turnover.Name).Prune(context.WithoutCancel(t.Context()), pool, inbox.Retention, nil); err != nil {
@@ -99,7 +99,7 @@ func TestTheInboxIsLookedAfterBesideTheConsuming(t *testing.T) {
 	markers(t, pool, turnover.Name, 7, time.Minute)
 	told := &pruned{}
 	cfg := readmodel.RunConfig{Pool: pool, InboxRetention: time.Hour, Observer: told}
-	for _, task := range turnover.Kind().Tasks(cfg) {
+	for _, task := range turnover.Definition().Tasks(cfg) {
 		if err := task.Run(t.Context()); err != nil {
 			t.Errorf("%s: %v", task.Name, err)
 		}

@@ -87,7 +87,7 @@ func (w *worker) judge(values ...string) {
 	w.t.Helper()
 	records := w.records(values...)
 	for len(records) > 0 {
-		n, err := w.Judge(w.t.Context(), records, 1000)
+		n, err := w.Fold(w.t.Context(), records, 1000)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -98,16 +98,16 @@ func (w *worker) judge(values ...string) {
 // judgeAlone judges one event, as when the flush may take in no other.
 func (w *worker) judgeAlone(value string) {
 	w.t.Helper()
-	if n, err := w.Judge(w.t.Context(), w.records(value), 1); n != 1 || err != nil {
+	if n, err := w.Fold(w.t.Context(), w.records(value), 1); n != 1 || err != nil {
 		w.t.Fatalf("judged %d, error %v", n, err)
 	}
 }
 
 // records are decoded, at the offsets that follow.
-func (w *worker) records(values ...string) []projection.Judgeable {
-	var records []projection.Judgeable
+func (w *worker) records(values ...string) []projection.DecodedRecord {
+	var records []projection.DecodedRecord
 	for _, value := range values {
-		j := projection.Judgeable{Record: projection.Record{
+		j := projection.DecodedRecord{Record: projection.Record{
 			Topic: "events", Offset: w.next, LeaderEpoch: w.epoch, Timestamp: 1_700_000_000_000,
 			Message: event.Message{Key: []byte("k"), Value: []byte(value), Headers: []event.Header{{Key: "h", Value: nil}, {Key: "h", Value: []byte{}}}},
 		}}
@@ -118,21 +118,25 @@ func (w *worker) records(values ...string) []projection.Judgeable {
 	return records
 }
 
-// flush verifies and writes, and answers what was written.
-func (w *worker) flush() (projection.Changes, error) {
+// heal folds a piece of what is parked, and reports whether there is more of it.
+func (w *worker) heal(limit int) (bool, error) {
+	_, err := w.Fold(w.t.Context(), nil, limit)
+	return w.Pending().Healing, err
+}
+
+// flush verifies and writes, and returns what was written.
+func (w *worker) flush() (projection.Flushed, error) {
 	w.t.Helper()
-	changes := *w.Changes()
-	if err := w.Verify(w.t.Context(), &changes); err != nil {
-		return changes, err
+	if err := w.Verify(w.t.Context()); err != nil {
+		return projection.Flushed{}, err
 	}
-	err := w.Write(w.t.Context(), projection.NextOffset{Offset: w.next, LeaderEpoch: w.epoch}, &changes)
-	return changes, err
+	return w.Flush(w.t.Context(), projection.NextOffset{Offset: w.next, LeaderEpoch: w.epoch})
 }
 
 // at is an offset of a topic that has had one leader only.
 func at(offset int64) projection.NextOffset { return projection.NextOffset{Offset: offset} }
 
-func (w *worker) mustFlush() projection.Changes {
+func (w *worker) mustFlush() projection.Flushed {
 	w.t.Helper()
 	changes, err := w.flush()
 	if err != nil {

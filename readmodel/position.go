@@ -1,12 +1,14 @@
 package readmodel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection"
@@ -35,7 +37,7 @@ func (e *GroupTakenError) Error() string {
 // SafeText vouches for the text: it holds no data.
 func (e *GroupTakenError) SafeText() string { return e.Error() }
 
-// ClaimPosition makes the caller the partition's owner and answers where to resume.
+// ClaimPosition makes the caller the partition's owner and returns  to resume.
 // Whoever owned it before is fenced from then on. projection.ErrFenced means that it
 // was to be taken back to an offset of Kafka that is no longer true, a
 // *projection.StoppedError that a person has to set it first. How the row was found is
@@ -104,13 +106,13 @@ func lockPosition(ctx context.Context, db querier, p Partition) (projection.Stor
 
 // scanPosition scans the columns of position_load and position_lock.
 func scanPosition(row pgx.CollectableRow) (s projection.StoredPosition, err error) {
-	err = row.Scan(&s.Partition, &s.Next, &s.LeaderEpoch, &s.JudgedUntil, &s.JudgedEpoch, &s.TopicID, &s.Owner, &s.Fence,
+	err = row.Scan(&s.Partition, &s.Next, &s.LeaderEpoch, &s.ProcessedUntil, &s.ProcessedEpoch, &s.TopicID, &s.Owner, &s.Fence,
 		&s.StoppedReason, &s.StoppedEnd, &s.HaltedReason, &s.SetByHand, &s.Projection)
 	return s, err
 }
 
 // StopPosition stops the partition, for every owner and until a person sets its position,
-// if its owner is still the one of this fence; else it answers projection.ErrFenced. end is
+// if its owner is still the one of this fence; else it returns .ErrFenced. end is
 // up to where the log still is what was consumed, projection.NoOffset if that is not known.
 func StopPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, fence, end int64, reason string) error {
 	return underFence(ctx, pool, "position_stop", p, fence, reason, end)
@@ -140,7 +142,7 @@ func underFence(ctx context.Context, pool *pgxpool.Pool, query string, p Partiti
 	return nil
 }
 
-// CheckGroup answers a *GroupTakenError when the consumer group has run another
+// CheckGroup returns  *GroupTakenError when the consumer group has run another
 // projection in this database.
 func CheckGroup(ctx context.Context, pool *pgxpool.Pool, group, wanted string) error {
 	var runs string
@@ -169,7 +171,7 @@ func LoadPositions(ctx context.Context, db querier, group, topic string) ([]proj
 	return positions, nil
 }
 
-// verifyPosition answers projection.ErrFenced unless the position is where its
+// verifyPosition returns .ErrFenced unless the position is where its
 // owner knows it to be.
 func verifyPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.Position) error {
 	var held bool
@@ -188,6 +190,132 @@ func moveArgs(p Partition, pos projection.Position, next projection.NextOffset) 
 	moved := pos.Moved(next)
 	return []any{
 		p.Group, p.Topic, p.Number, pos.Fence, pos.Next,
-		moved.Next, moved.LeaderEpoch, moved.JudgedUntil, moved.JudgedEpoch,
+		moved.Next, moved.LeaderEpoch, moved.ProcessedUntil, moved.ProcessedEpoch,
 	}
+}
+
+// ActionPositionSet is the action of a person who sets a position. Its result says from
+// where.
+const ActionPositionSet ActionKind = "position_set"
+
+// PositionSet is a partition's position as a person wants it, and the partition's log.
+type PositionSet struct {
+	Partition int32
+	Want      projection.Reposition
+	Log       projection.Log
+}
+
+// PlanPositions returns what SetPositions would do now.
+func PlanPositions(ctx context.Context, pool *pgxpool.Pool, of Partition, sets []PositionSet) ([]projection.Repositioned, error) {
+	if err := CheckGroup(ctx, pool, of.Group, of.Projection); err != nil {
+		return nil, err
+	}
+	stored, err := LoadPositions(ctx, pool, of.Group, of.Topic)
+	if err != nil {
+		return nil, err
+	}
+	plans := make([]projection.Repositioned, len(sets))
+	for i := range sets {
+		at := slices.IndexFunc(stored, func(s projection.StoredPosition) bool { return s.Partition == sets[i].Partition })
+		var known *projection.StoredPosition
+		if at >= 0 {
+			known = &stored[at]
+		}
+		if plans[i], err = sets[i].plan(known); err != nil {
+			return nil, err
+		}
+	}
+	return plans, nil
+}
+
+func (s *PositionSet) plan(stored *projection.StoredPosition) (projection.Repositioned, error) {
+	plan, err := s.Want.Plan(stored, s.Log)
+	var refused *projection.RefusedPositionError
+	if errors.As(err, &refused) {
+		err = &projection.RefusedPositionError{Reason: fmt.Sprintf("partition %d: %s", s.Partition, refused.Reason)}
+	}
+	return plan, err
+}
+
+// SetPositions sets positions of a group's topic, all of them or none, raises their fences
+// and records who did it and why. A *projection.RefusedPositionError means that one of them
+// is not to be set so.
+func SetPositions(ctx context.Context, pool *pgxpool.Pool, of Partition, sets []PositionSet, actor, reason string) ([]projection.Repositioned, error) {
+	slices.SortFunc(sets, func(a, b PositionSet) int { return cmp.Compare(a.Partition, b.Partition) }) // as everybody locks them
+	var plans []projection.Repositioned
+	err := transactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
+		plans = plans[:0]
+		actions := make([]Action, len(sets))
+		for i := range sets {
+			of.Number = sets[i].Partition
+			plan, err := setPosition(ctx, tx, of, &sets[i])
+			if err != nil {
+				return err
+			}
+			plans = append(plans, plan)
+			actions[i] = Action{
+				Kind: ActionPositionSet, Topic: of.Topic, Partition: of.Number, Offset: plan.To,
+				Actor: actor, Reason: reason, Result: cameFrom(plan),
+			}
+		}
+		queueActions(tx, actions)
+		return tx.Send(ctx)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set positions: %w", err)
+	}
+	return plans, nil
+}
+
+// setPosition locks a position, or makes it, and sets it as it is to be.
+func setPosition(ctx context.Context, tx *Tx, p Partition, set *PositionSet) (projection.Repositioned, error) {
+	var inserted int64
+	tx.Queue(sql.Query("position_insert"), p.Group, p.Topic, p.Number, set.Log.Start, set.Log.TopicID, "", p.Projection).
+		Exec(func(tag pgconn.CommandTag) error { inserted = tag.RowsAffected(); return nil })
+	if err := tx.Send(ctx); err != nil {
+		return projection.Repositioned{}, err
+	}
+	stored, err := lockPosition(ctx, tx, p)
+	if err != nil {
+		return projection.Repositioned{}, err
+	}
+	known := &stored
+	if inserted > 0 {
+		known = nil
+	}
+	plan, err := set.plan(known)
+	if err != nil {
+		return plan, err
+	}
+	tx.Queue(sql.Query("position_set"), p.Group, p.Topic, p.Number, plan.To, knownTopicID(set.Log.TopicID, stored.TopicID))
+	return plan, tx.Send(ctx)
+}
+
+// cameFrom is what the audit trail says of where a position was.
+func cameFrom(plan projection.Repositioned) string {
+	if plan.From == nil {
+		return "from none"
+	}
+	return fmt.Sprintf("from %d", *plan.From)
+}
+
+// rememberSource notes that rows of the projection come from the topic of this id. What is
+// noted outlives the position, which may be deleted or set by hand.
+func rememberSource(ctx context.Context, tx pgx.Tx, p Partition, topicID string) error {
+	_, err := tx.Exec(ctx, sql.Query("source_remember"), p.Projection, p.Topic, topicID)
+	return err
+}
+
+// LoadSourceIDs reads the ids, as Kafka has them, under which a projection has ever taken
+// in a topic. Where brokers have no ids, there is none.
+func LoadSourceIDs(ctx context.Context, db querier, projection, topic string) ([]string, error) {
+	rows, err := db.Query(ctx, sql.Query("source_ids"), projection, topic)
+	if err != nil {
+		return nil, fmt.Errorf("load the sources: %w", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("load the sources: %w", err)
+	}
+	return ids, nil
 }

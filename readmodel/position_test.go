@@ -31,8 +31,8 @@ func TestResumeAtTheLesser(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if pos.Next != c.want || pos.JudgedUntil != c.stored {
-				t.Errorf("resume at %d, judged until %d; want %d and %d", pos.Next, pos.JudgedUntil, c.want, c.stored)
+			if pos.Next != c.want || pos.ProcessedUntil != c.stored {
+				t.Errorf("resume at %d, judged until %d; want %d and %d", pos.Next, pos.ProcessedUntil, c.want, c.stored)
 			}
 		})
 	}

@@ -55,12 +55,12 @@ func TestTheRecentEventCacheDecidesNothing(t *testing.T) {
 		"none": "false false false", "sound": "true true false",
 		"always error": "false false true",
 	}
-	for _, kind := range []readmodel.Kind{statement.Kind(), turnover.Kind()} {
+	for _, kind := range []readmodel.Definition{statement.Definition(), turnover.Definition()} {
 		want := ""
 		for name, with := range caches() {
 			t.Run(kind.Name()+", "+name, func(t *testing.T) {
 				pool := openPool(t)
-				k := kind.(readmodel.EventKind)
+				k := kind.(readmodel.AppendDefinition)
 				k.Recent = with
 				f := feederOf(t, pool, k, partition)
 				for i, batch := range deliveries {
@@ -86,7 +86,7 @@ func TestTheRecentEventCacheDecidesNothing(t *testing.T) {
 // not committed is not seen.
 func TestTheRecentEventCacheIsFilledByCommitsOnly(t *testing.T) {
 	pool := openPool(t)
-	k := turnover.Kind().(readmodel.EventKind)
+	k := turnover.Definition().(readmodel.AppendDefinition)
 	k.Recent = caches()["sound"]
 	f := feederOf(t, pool, k, partition)
 	value := eventAs("e", "FundsCredited", "a", 1, noon, eur("1"))

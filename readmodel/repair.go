@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -12,13 +13,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/errclass"
+	"projector/internal/pace"
 	"projector/projection"
 	"projector/projection/event"
+	"projector/readmodel/accounts"
 )
 
 const (
-	// repairRuns is how many accounts one transaction of a repair locks.
-	repairRuns = 100
+	// repairAccounts is how many accounts one transaction of a repair locks.
+	repairAccounts = 100
 	// repairEvents is how many events it decides: none may hold its locks for long.
 	repairEvents = 2000
 	// repairAttempt is the deadline of one transaction.
@@ -37,7 +40,7 @@ type RepairConfig struct {
 	FirstVersion int64
 	// Rate bounds the records applied a second; 0: as fast as consumers allow.
 	Rate int
-	// Piece bounds the events one transaction judges; 0: 2,000.
+	// Piece bounds the events one transaction decides about; 0: 2,000.
 	Piece int
 	// Ends tells whether anything waits for a consumer that was overtaken, which Apply then
 	// lets go on before its next transaction; nil: it only rests as long as it works.
@@ -51,74 +54,27 @@ type RepairConfig struct {
 // whose changes were made of an account as it was before writes none of them: each
 // write compares the version it was made of. Consumers that have nothing pending on
 // these accounts go on. A repair publishes nothing: a parked event that cannot be
-// applied when its turn comes is left to the consumer, which dead-letters it.
+// applied is left to the consumer, which dead-letters it.
 //
-// A Repair is safe for concurrent use; a Run is not.
+// A Repair is safe for concurrent use; a RepairRecord is not.
 type Repair struct{ cfg RepairConfig }
 
 // NewRepair returns a Repair.
 func NewRepair(cfg RepairConfig) *Repair { return &Repair{cfg: cfg} }
 
-// RepairRecord is one record to judge again. Its event is identified.
+// RepairRecord is one record to decide about again. Its event is identified. Reprocessed is
+// false for a record that was corrected.
 type RepairRecord struct {
-	projection.Judgeable
-	// JudgedBefore: as for State.Judge. False for a record that was corrected.
-	JudgedBefore bool
-	FailedAt     time.Time // when it was dead-lettered
+	projection.DecodedRecord
+	FailedAt time.Time // when it was dead-lettered
 	// Action is recorded with the record's effect as its result.
 	Action Action
-	// Verdict is set when Judged: by Apply when it is durable, by Plan as it would be.
-	Verdict projection.Verdict
-	Judged  bool
+	// Decision is set when Decided: by Apply when it is durable, by Plan as it would be.
+	Decision projection.Decision
+	Decided  bool
 }
 
-// Run is what a repair does to one account: its records in the order of their
-// versions, and the parked events that then fit. Without records it heals only.
-type Run struct {
-	AccountID string
-	records   []*RepairRecord
-	next      int // the first record not judged
-	done      bool
-	// What PostgreSQL has refused of this run, and why.
-	refused       map[*RepairRecord]string
-	refusedParked map[int64]string
-}
-
-// NewRun returns a run that heals an account.
-func NewRun(account string) *Run { return &Run{AccountID: account} }
-
-// Done reports whether there is nothing left to do.
-func (r *Run) Done() bool { return r.done }
-
-// Runs groups records by account, those of one partition together. Records of one
-// version keep their order.
-func Runs(records []*RepairRecord) []*Run {
-	byAccount := map[string]*Run{}
-	var runs []*Run
-	for _, rec := range records {
-		id := rec.Decoded.Event.AccountID
-		run := byAccount[id]
-		if run == nil {
-			run = NewRun(id)
-			byAccount[id] = run
-			runs = append(runs, run)
-		}
-		run.records = append(run.records, rec)
-	}
-	for _, run := range runs {
-		slices.SortStableFunc(run.records, func(a, b *RepairRecord) int {
-			return cmp.Compare(a.Decoded.Event.Version, b.Decoded.Event.Version)
-		})
-	}
-	slices.SortFunc(runs, func(a, b *Run) int {
-		x, y := &a.records[0].Record, &b.records[0].Record
-		return cmp.Or(strings.Compare(x.Topic, y.Topic), cmp.Compare(x.Partition, y.Partition),
-			strings.Compare(a.AccountID, b.AccountID))
-	})
-	return runs
-}
-
-// Effect is what a verdict means for a record that is replayed. Its names are
+// Effect is what a decision means for a record that is replayed. Its names are
 // public surface.
 type Effect string
 
@@ -130,8 +86,8 @@ const (
 	EffectPoison    Effect = "poison"    // it cannot be applied as it is
 )
 
-// EffectOf tells what a verdict means.
-func EffectOf(v projection.Verdict) Effect {
+// EffectOf tells what a decision means.
+func EffectOf(v projection.Decision) Effect {
 	switch {
 	case v.Outcome == projection.Duplicate:
 		return EffectDuplicate
@@ -146,80 +102,156 @@ func EffectOf(v projection.Verdict) Effect {
 
 // Step is what one transaction of a repair has made durable.
 type Step struct {
-	Records int // judged
+	Records int // decided about
 	Healed  int // parked events applied
 }
 
-// Apply applies the runs, in transactions of bounded size with rests in between,
-// and tells observe, which may be nil, of each. What was committed before an error
-// stays; to go on, apply the same records again.
-func (r *Repair) Apply(ctx context.Context, runs []*Run, observe func(Step)) error {
-	most := cmp.Or(r.cfg.Piece, repairEvents)
-	if r.cfg.Rate > 0 {
-		most = min(most, r.cfg.Rate)
+// Plan tells by each record's Decision what Apply would do with it now, and changes
+// nothing.
+func (r *Repair) Plan(ctx context.Context, records []*RepairRecord) error {
+	records = inOrder(records)
+	store := r.storeOf(r.cfg.Pool)
+	fold := accounts.NewFold(accounts.Options{FirstVersion: r.cfg.FirstVersion, Replay: true}, &store)
+	for piece := range slices.Chunk(records, planPiece) {
+		if err := planSome(ctx, fold, piece); err != nil {
+			return fmt.Errorf("plan: %w", err)
+		}
 	}
-	size := most // of a transaction: smaller after each that failed
-	consumers := resting{pool: r.cfg.Pool, ends: r.cfg.Ends}
-	if err := consumers.begin(ctx); err != nil {
-		return fmt.Errorf("repair: %w", err)
-	}
-	for rest := slices.Clone(runs); len(rest) > 0; {
-		start := time.Now()
-		folds, err := r.transact(ctx, rest[:min(len(rest), repairRuns, size)], size)
-		if err != nil {
-			if !smallerHelps(err) || size == 1 && !refuse(folds, err) {
-				return fmt.Errorf("repair: %w", err)
-			}
-			size = max(1, size/8)
-			continue
-		}
-		step := settle(folds)
-		if observe != nil {
-			observe(step)
-		}
-		rest = slices.DeleteFunc(rest, (*Run).Done)
-		if len(rest) == 0 {
-			return ctx.Err()
-		}
-		if err := consumers.rest(ctx, r.pause(step, time.Since(start))); err != nil {
-			return err
-		}
-		size = min(2*size, most)
+	for i, decision := range fold.Changes().Decisions {
+		records[i].Decision = decision
 	}
 	return nil
 }
 
-// smallerHelps reports whether a transaction may succeed with fewer events: one of them
-// is refused, or all of them together take too long.
-func smallerHelps(err error) bool {
-	return errclass.Postgres(err) == errclass.Isolate || errors.Is(err, context.DeadlineExceeded) || hasCode(err, queryCanceled)
+func planSome(ctx context.Context, fold *accounts.Fold, records []*RepairRecord) error {
+	ctx, cancel := context.WithTimeout(ctx, repairAttempt)
+	defer cancel()
+	_, err := fold.Apply(ctx, decoded(records), math.MaxInt)
+	return err
 }
 
-// refuse notes that PostgreSQL refuses the one event that was folded; false when that is
-// not so, or was noted before.
-func refuse(folds []*repairFold, err error) bool {
-	return errclass.Postgres(err) == errclass.Isolate && len(folds) == 1 && folds[0].last != nil &&
-		folds[0].last("PostgreSQL refused the row: "+errclass.Safe(err))
+// Apply applies the records, in transactions of bounded size with rests in between,
+// and tells observe, which may be nil, of each. What was committed before an error
+// stays; to go on, apply the same records again.
+func (r *Repair) Apply(ctx context.Context, records []*RepairRecord, observe func(Step)) error {
+	return r.run(ctx, &replay{repair: r, records: inOrder(records)}, observe)
 }
 
-// settle takes note that what was folded is durable.
-func settle(folds []*repairFold) (step Step) {
-	for _, f := range folds {
-		f.settle()
-		step.Records += len(f.verdicts)
-		step.Healed += f.healed
+// run carries a replay out.
+func (r *Repair) run(ctx context.Context, p *replay, observe func(Step)) error {
+	p.store = r.storeOf(nil)
+	p.fold = accounts.NewFold(accounts.Options{FirstVersion: r.cfg.FirstVersion, Replay: true}, &p.store)
+	consumers := resting{pool: r.cfg.Pool, ends: r.cfg.Ends}
+	if err := consumers.begin(ctx); err != nil {
+		return fmt.Errorf("repair: %w", err)
 	}
-	return step
+	return inPieces(ctx, r.cfg, p, func(step Step, took time.Duration, more bool) error {
+		if observe != nil {
+			observe(step)
+		}
+		if !more {
+			return ctx.Err()
+		}
+		return consumers.rest(ctx, r.pause(step, took))
+	})
 }
 
 // pause is how long a repair rests at least after a transaction: as long as it took, so
 // that consumers have half of the time.
 func (r *Repair) pause(step Step, took time.Duration) time.Duration {
-	pause := max(took, repairPause)
-	if r.cfg.Rate > 0 {
-		pause = max(pause, time.Duration(step.Records)*time.Second/time.Duration(r.cfg.Rate)-took)
+	return max(took, repairPause, r.cfg.spread(step.Records)-took)
+}
+
+// spread is how long so many records take by the rate; 0 without one.
+func (cfg *RepairConfig) spread(records int) time.Duration {
+	if cfg.Rate == 0 {
+		return 0
 	}
-	return pause
+	return time.Duration(records) * time.Second / time.Duration(cfg.Rate)
+}
+
+// inOrder sorts records by partition and account, and those of one account by version, so
+// that a transaction locks few of them. Records of one version keep their order.
+func inOrder(records []*RepairRecord) []*RepairRecord {
+	first := map[string]*projection.Record{} // of each account: all of its records stand with it
+	for _, rec := range records {
+		if id := rec.Decoded.Event.AccountID; first[id] == nil {
+			first[id] = &rec.Record
+		}
+	}
+	sorted := slices.Clone(records)
+	slices.SortStableFunc(sorted, func(a, b *RepairRecord) int {
+		x, y := &a.Decoded.Event, &b.Decoded.Event
+		p, q := first[x.AccountID], first[y.AccountID]
+		return cmp.Or(strings.Compare(p.Topic, q.Topic), cmp.Compare(p.Partition, q.Partition),
+			strings.Compare(x.AccountID, y.AccountID), cmp.Compare(x.Version, y.Version))
+	})
+	return sorted
+}
+
+func decoded(records []*RepairRecord) []projection.DecodedRecord {
+	list := make([]projection.DecodedRecord, len(records))
+	for i, rec := range records {
+		list[i] = rec.DecodedRecord
+	}
+	return list
+}
+
+// accountsOf lists the accounts of the records, in order.
+func accountsOf(records []*RepairRecord) []string {
+	ids := make([]string, len(records))
+	for i, rec := range records {
+		ids[i] = rec.Decoded.Event.AccountID
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+func (r *Repair) storeOf(db querier) accountStore {
+	return accountStore{db: db, formats: r.cfg.Formats, firstVersion: r.cfg.FirstVersion}
+}
+
+// pieces is work that is done in transactions of bounded size.
+type pieces interface {
+	// do makes at most limit events durable, and reports whether there are more.
+	do(ctx context.Context, limit int) (step Step, more bool, err error)
+	// refuse notes that PostgreSQL refuses the one event that was done last; false when that
+	// was noted before, or there is none.
+	refuse(reason string) bool
+}
+
+// inPieces does all of the work, and less of it at a time after a failure: one of the
+// events is refused, or all of them together take too long. rest comes after each piece.
+func inPieces(ctx context.Context, cfg RepairConfig, work pieces, rest func(step Step, took time.Duration, more bool) error) error {
+	most := cmp.Or(cfg.Piece, repairEvents)
+	if cfg.Rate > 0 {
+		most = min(most, cfg.Rate)
+	}
+	size := pace.NewSize(most, most, repairAttempt/2)
+	for more := true; more; {
+		var (
+			step  Step
+			err   error
+			start = time.Now()
+			limit = size.Limit()
+		)
+		if step, more, err = work.do(ctx, limit); err != nil {
+			refused := errclass.Postgres(err) == errclass.Isolate
+			smaller := refused || errors.Is(err, context.DeadlineExceeded) || hasCode(err, queryCanceled)
+			alone := limit == 1
+			if !smaller || alone && !refused || alone && !work.refuse("PostgreSQL refused the row: "+errclass.Safe(err)) {
+				return fmt.Errorf("repair: %w", err)
+			}
+			size.Failed(limit, 0, time.Since(start))
+			more = true
+			continue
+		}
+		size.Wrote(limit, time.Since(start))
+		if err := rest(step, time.Since(start), more); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // patiently is persistently with a deadline for each try.

@@ -40,7 +40,7 @@ func TestARepairLetsConsumersGoOn(t *testing.T) {
 	})
 	var at []int
 	records := replayOf(format, credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"))
-	err := repair.Apply(t.Context(), readmodel.Runs(records), func(readmodel.Step) {
+	err := repair.Apply(t.Context(), records, func(readmodel.Step) {
 		at = append(at, count(t, pool, "SELECT next_offset FROM projector_position WHERE partition = 0"))
 	})
 	stop()

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"projector/projection"
 	"projector/projection/event"
+	"projector/readmodel/accounts"
 	"projector/sql"
 )
 
@@ -63,14 +65,15 @@ func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 	case err != nil:
 		return Skipped{}, fmt.Errorf("skip: %w", err)
 	}
-	err = r.Apply(ctx, []*Run{NewRun(s.AccountID)}, func(step Step) { done.Healed += step.Healed })
+	rest := &replay{repair: r, healing: []string{s.AccountID}}
+	err = r.run(ctx, rest, func(step Step) { done.Healed += step.Healed })
 	return done, err
 }
 
 // PlanSkip returns a *SkipRefused if a Skip would now.
 func (r *Repair) PlanSkip(ctx context.Context, s Skip) error {
 	return patiently(ctx, func(attempt context.Context) error {
-		_, _, err := r.judgeSkip(attempt, r.cfg.Pool, s)
+		_, err := r.decideSkip(attempt, r.cfg.Pool, s)
 		return err
 	})
 }
@@ -79,60 +82,74 @@ func (r *Repair) PlanSkip(ctx context.Context, s Skip) error {
 type hole struct {
 	class   event.Class
 	eventID string
-	place   projection.Place
+	place   projection.RecordRef
 }
 
 func (r *Repair) skip(ctx context.Context, tx *Tx, s Skip) (Skipped, error) {
-	if _, err := r.lock(ctx, tx, []*Run{NewRun(s.AccountID)}); err != nil {
+	if err := lockAccounts(ctx, tx, []string{s.AccountID}); err != nil {
 		return Skipped{}, err
 	}
-	known, h, err := r.judgeSkip(ctx, tx, s)
+	h, err := r.decideSkip(ctx, tx, s)
 	if err != nil {
 		return Skipped{}, err
 	}
-	f := newRepairFold(NewRun(s.AccountID), known, r.parkedOf(ctx, tx, s.AccountID))
-	f.state, _ = f.state.Skip(s.Version, h.eventID)
-	budget := healPiece
-	if err := f.fold(&budget); err != nil {
-		return Skipped{}, err
-	}
-	var changes projection.Changes
-	f.changes(&changes)
 	action := s.action(ResultSkipped)
 	action.Class, action.Topic, action.Partition, action.Offset = h.class, h.place.Topic, h.place.Partition, h.place.Offset
-	if err := writeRepair(ctx, tx, &changes, []Action{action}); err != nil {
-		return Skipped{}, err
-	}
-	return Skipped{EventID: h.eventID, Healed: f.healed}, nil
+	healed, err := r.passOver(ctx, tx, s, h.eventID, []Action{action})
+	return Skipped{EventID: h.eventID, Healed: healed}, err
 }
 
-// judgeSkip reads the account and refuses what must not be passed over.
-func (r *Repair) judgeSkip(ctx context.Context, db querier, s Skip) (projection.Account, hole, error) {
-	accounts, err := r.knownAccounts(ctx, db, []string{s.AccountID})
+// passOver passes over the account's next version and heals what is parked behind it, a
+// piece at most. It returns how many events that were.
+func (r *Repair) passOver(ctx context.Context, tx *Tx, s Skip, eventID string, actions []Action) (healed int, err error) {
+	fold := accounts.NewFold(accounts.Options{FirstVersion: r.cfg.FirstVersion, Replay: true}, r.storeOf(tx))
+	if err := fold.Read(ctx, []string{s.AccountID}); err != nil {
+		return 0, err
+	}
+	fold.Skip(s.AccountID, s.Version, eventID)
+	if err := fold.Heal(ctx, accounts.HealPiece); err != nil {
+		return 0, err
+	}
+	changes := fold.Changes()
+	return changes.Healed, writeRepair(ctx, tx, changes, actions)
+}
+
+// known is what the database knows of an account.
+func (r *Repair) known(ctx context.Context, db querier, id string) (projection.StoredAccount, error) {
+	known := projection.StoredAccount{ID: id, Account: projection.NewAccount(r.cfg.FirstVersion)}
+	err := r.storeOf(db).Accounts(ctx, []string{id}, func(a *projection.StoredAccount) {
+		known = *a
+		known.ID, known.Account.LastEventID = id, strings.Clone(a.Account.LastEventID)
+	})
+	return known, err
+}
+
+// decideSkip reads the account and refuses what must not be passed over.
+func (r *Repair) decideSkip(ctx context.Context, db querier, s Skip) (hole, error) {
+	known, err := r.known(ctx, db, s.AccountID)
 	if err != nil {
-		return projection.Account{}, hole{}, err
+		return hole{}, err
 	}
-	known := accounts[s.AccountID]
-	refused := &SkipRefused{AccountID: s.AccountID, Version: s.Version, Expected: known.State.Version + 1}
+	refused := &SkipRefused{AccountID: s.AccountID, Version: s.Version, Expected: known.Account.Version + 1}
 	if refused.Unknown = !known.Exists && known.Parked == 0 && !known.Overflowed; refused.Unknown {
-		return known, hole{}, refused
+		return hole{}, refused
 	}
-	if _, fits := known.State.Skip(s.Version, ""); !fits {
-		return known, hole{}, refused
+	if _, fits := known.Account.Skip(s.Version, ""); !fits {
+		return hole{}, refused
 	}
 	h, err := loadHole(ctx, db, s)
 	if err != nil || h.class != event.VersionGap {
-		return known, h, err
+		return h, err
 	}
 	parked, _, err := loadParked(ctx, db, r.cfg.Formats, s.AccountID, s.Version-1, 1)
 	if err != nil || len(parked) == 0 {
-		return known, h, err
+		return h, err
 	}
-	if _, v := known.State.Judge(&parked[0].Decoded, true); v.Outcome != projection.DeadLettered {
+	if _, v := known.Account.Apply(&parked[0].Decoded, true); v.Outcome != projection.DeadLettered {
 		refused.Applies = true
-		return known, h, refused
+		return h, refused
 	}
-	return known, h, nil
+	return h, nil
 }
 
 func loadHole(ctx context.Context, db querier, s Skip) (h hole, err error) {

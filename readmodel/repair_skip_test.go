@@ -181,7 +181,7 @@ func TestManyParkedEventsHealInPieces(t *testing.T) {
 	}
 	w.mustFlush()
 	steps, healed := 0, 0
-	err := newRepair(t, pool, 100).Apply(t.Context(), readmodel.Runs(replayOf(w.format, credit("a", 1, "1", "EUR"))),
+	err := newRepair(t, pool, 100).Apply(t.Context(), replayOf(w.format, credit("a", 1, "1", "EUR")),
 		func(s readmodel.Step) {
 			steps++
 			if healed += s.Healed; s.Healed > 100 {
@@ -236,7 +236,7 @@ func TestRepairsOfOneNewAccountTakeTurns(t *testing.T) {
 			}
 		})
 		race.Go(func() {
-			if err := newRepair(t, pool, 0).Apply(t.Context(), readmodel.Runs(records), nil); err != nil {
+			if err := newRepair(t, pool, 0).Apply(t.Context(), records, nil); err != nil {
 				t.Errorf("replay: %v", err)
 			}
 		})

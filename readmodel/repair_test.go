@@ -28,7 +28,8 @@ func newRepair(t *testing.T, pool *pgxpool.Pool, piece int) *readmodel.Repair {
 func replayOf(format event.Format, values ...string) []*readmodel.RepairRecord {
 	var records []*readmodel.RepairRecord
 	for i, value := range values {
-		r := &readmodel.RepairRecord{JudgedBefore: true}
+		r := &readmodel.RepairRecord{}
+		r.Reprocessed = true
 		r.Record = projection.Record{Topic: "events", Offset: int64(i), Message: event.Message{Value: []byte(value)}}
 		format.Decode(r.Record.Message, &r.Decoded)
 		r.Action = readmodel.Action{
@@ -43,7 +44,7 @@ func replayOf(format event.Format, values ...string) []*readmodel.RepairRecord {
 func effects(records []*readmodel.RepairRecord) string {
 	var names []string
 	for _, r := range records {
-		names = append(names, string(readmodel.EffectOf(r.Verdict)))
+		names = append(names, string(readmodel.EffectOf(r.Decision)))
 	}
 	return strings.Join(names, " ")
 }
@@ -68,8 +69,7 @@ func TestReplayDoesWhatItPlans(t *testing.T) {
 	}
 	const want = "applied applied applied duplicate waiting poison waiting"
 	repair, records := newRepair(t, pool, 0), replayOf(w.format, values...)
-	runs := readmodel.Runs(records)
-	if err := repair.Plan(t.Context(), runs); err != nil {
+	if err := repair.Plan(t.Context(), records); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, effects(records), want)
@@ -78,7 +78,7 @@ func TestReplayDoesWhatItPlans(t *testing.T) {
 		t.Errorf("a plan left %d actions", n)
 	}
 
-	if err := repair.Apply(t.Context(), runs, nil); err != nil {
+	if err := repair.Apply(t.Context(), records, nil); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, effects(records), want)
@@ -89,7 +89,7 @@ func TestReplayDoesWhatItPlans(t *testing.T) {
 	}
 
 	again := replayOf(w.format, values...)
-	if err := repair.Apply(t.Context(), readmodel.Runs(again), nil); err != nil {
+	if err := repair.Apply(t.Context(), again, nil); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, effects(again), "duplicate duplicate duplicate duplicate waiting poison waiting")
@@ -105,21 +105,21 @@ func TestAParkedEventThatCannotBeAppliedIsLeftToTheConsumer(t *testing.T) {
 	w.claim("me", projection.NoOffset)
 	w.judge(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "USD"), credit("a", 4, "8", "EUR"))
 	w.mustFlush()
-	if err := newRepair(t, pool, 0).Apply(t.Context(), readmodel.Runs(replayOf(w.format, credit("a", 1, "1", "EUR"))), nil); err != nil {
+	if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.format, credit("a", 1, "1", "EUR")), nil); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, current(t, pool, "a"), "EUR 3.00 2 open a-2 true 3")
-	overdue, err := readmodel.LoadStranded(t.Context(), pool, partition.Topic, []int32{partition.Number}, 0)
+	overdue, err := readmodel.LoadOverdue(t.Context(), pool, partition.Topic, []int32{partition.Number}, 0)
 	if err != nil || len(overdue) != 1 {
 		t.Errorf("partitions %v, error %v: the consumer is not told", overdue, err)
 	}
 	w.claim("me", w.next)
-	if _, err := w.Heal(t.Context(), 1000); err != nil {
+	if _, err := w.heal(1000); err != nil {
 		t.Fatal(err)
 	}
 	changes := w.mustFlush()
-	if len(changes.Letters) != 1 || changes.Letters[0].Class != event.CurrencyMismatch {
-		t.Errorf("letters %+v, want the mismatch", changes.Letters)
+	if len(changes.DeadLetters) != 1 || changes.DeadLetters[0].Class != event.CurrencyMismatch {
+		t.Errorf("letters %+v, want the mismatch", changes.DeadLetters)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestAConsumerNeverWritesOverARepair(t *testing.T) {
 	w.mustFlush()
 	w.judge(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "EUR")) // judged on version 1, not yet written
 	corrected := replayOf(w.format, credit("a", 2, "100", "EUR"))
-	if err := newRepair(t, pool, 0).Apply(t.Context(), readmodel.Runs(corrected), nil); err != nil {
+	if err := newRepair(t, pool, 0).Apply(t.Context(), corrected, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.flush(); !errors.Is(err, projection.ErrStale) {
@@ -154,13 +154,13 @@ func TestWhatPostgresRefusesIsFoundAndTheRestGoesOn(t *testing.T) {
 	}
 	values = append(values, credit("acc-07", 2, "99", "EUR"), credit("acc-07", 3, "1", "EUR"))
 	records := replayOf(jsonFormat(t), values...)
-	if err := newRepair(t, pool, 0).Apply(t.Context(), readmodel.Runs(records), nil); err != nil {
+	if err := newRepair(t, pool, 0).Apply(t.Context(), records, nil); err != nil {
 		t.Fatal(err)
 	}
-	if v := records[20].Verdict; v.Class != event.RejectedByDatabase {
+	if v := records[20].Decision; v.Class != event.RejectedByDatabase {
 		t.Errorf("verdict %+v, want a refusal", v)
 	}
-	if e := readmodel.EffectOf(records[21].Verdict); e != readmodel.EffectWaiting {
+	if e := readmodel.EffectOf(records[21].Decision); e != readmodel.EffectWaiting {
 		t.Errorf("behind the refused one: %s", e)
 	}
 	if n := count(t, pool, "SELECT count(*) FROM account_balance WHERE version = 1 AND balance = 1"); n != 20 {
@@ -184,7 +184,7 @@ func TestActionsAreAppendOnly(t *testing.T) {
 // whatever fences it or makes its changes stale, it claims anew and judges again.
 type liveConsumer struct {
 	balance *readmodel.Balance
-	records []projection.Judgeable
+	records []projection.DecodedRecord
 }
 
 func newLiveConsumer(pool *pgxpool.Pool, format event.Format, p readmodel.Partition, values []string) *liveConsumer {
@@ -192,7 +192,7 @@ func newLiveConsumer(pool *pgxpool.Pool, format event.Format, p readmodel.Partit
 		Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 8, CacheBytes: func() int { return 1 << 20 },
 	}, p)}
 	for i, value := range values {
-		j := projection.Judgeable{Record: projection.Record{
+		j := projection.DecodedRecord{Record: projection.Record{
 			Topic: p.Topic, Partition: p.Number, Offset: int64(i), Message: event.Message{Value: []byte(value)},
 		}}
 		format.Decode(j.Record.Message, &j.Decoded)
@@ -219,19 +219,18 @@ func (c *liveConsumer) run(ctx context.Context) error {
 func (c *liveConsumer) session(ctx context.Context, next *int64) error {
 	const pieceSize = 3
 	for more := true; more || *next < int64(len(c.records)); {
-		var err error
-		if more, err = c.balance.Heal(ctx, pieceSize); err != nil {
+		if _, err := c.balance.Fold(ctx, nil, pieceSize); err != nil {
 			return err
 		}
-		n, err := c.balance.Judge(ctx, c.records[*next:min(*next+pieceSize, int64(len(c.records)))], pieceSize)
+		more = c.balance.Pending().Healing
+		n, err := c.balance.Fold(ctx, c.records[*next:min(*next+pieceSize, int64(len(c.records)))], pieceSize)
 		if err != nil {
 			return err
 		}
-		changes := *c.balance.Changes()
-		if err := c.balance.Verify(ctx, &changes); err != nil {
+		if err := c.balance.Verify(ctx); err != nil {
 			return err
 		}
-		if err := c.balance.Write(ctx, at(*next+int64(n)), &changes); err != nil {
+		if _, err := c.balance.Flush(ctx, at(*next+int64(n))); err != nil {
 			return err
 		}
 		*next += int64(n)
@@ -290,7 +289,7 @@ func TestReplaysBesideALiveConsumerAreExact(t *testing.T) {
 			for _, r := range records {
 				r.Record.Partition = p.Number
 			}
-			err := newRepair(t, pool, piece).Apply(ctx, readmodel.Runs(records), func(readmodel.Step) {
+			err := newRepair(t, pool, piece).Apply(ctx, records, func(readmodel.Step) {
 				if stopAfter--; stopAfter == 0 {
 					cancel() // as if it were killed between two transactions
 				}

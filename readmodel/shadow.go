@@ -144,9 +144,9 @@ func texts(ctx context.Context, pool *pgxpool.Pool, query string, args ...any) (
 // AuditedEvent is an event about which people have done something.
 type AuditedEvent struct {
 	AccountID string
-	Version   int64            // 0: not asked for
-	Class     string           // of the dead letter; empty: not asked for, or none
-	Place     projection.Place // without a topic: not known
+	Version   int64                // 0: not asked for
+	Class     string               // of the dead letter; empty: not asked for, or none
+	Place     projection.RecordRef // without a topic: not known
 }
 
 // LoadSkips lists the versions that were passed over on purpose, by account and version.
@@ -186,7 +186,7 @@ func (s *Shadow) PassOver(ctx context.Context, cfg RepairConfig, e *AuditedEvent
 	cfg.Pool = s.Pool
 	r := NewRepair(cfg)
 	err = transactOnce(ctx, s.Pool, func(attempt context.Context, tx *Tx) (err error) {
-		passed, err = r.passOver(attempt, tx, e, seen)
+		passed, err = r.passOverAgain(attempt, tx, e, seen)
 		return err
 	})
 	if err != nil {
@@ -195,19 +195,19 @@ func (s *Shadow) PassOver(ctx context.Context, cfg RepairConfig, e *AuditedEvent
 	return passed, nil
 }
 
-func (r *Repair) passOver(ctx context.Context, tx *Tx, e *AuditedEvent, seen bool) (bool, error) {
-	accounts, err := r.knownAccounts(ctx, tx, []string{e.AccountID})
+func (r *Repair) passOverAgain(ctx context.Context, tx *Tx, e *AuditedEvent, seen bool) (bool, error) {
+	known, err := r.known(ctx, tx, e.AccountID)
 	if err != nil {
 		return false, err
 	}
-	known := accounts[e.AccountID]
-	if known.State.Version >= e.Version {
+	if known.Account.Version >= e.Version {
 		return true, nil
 	}
-	if known.State.Version+1 != e.Version || !known.Exists && known.Parked == 0 {
+	if known.Account.Version+1 != e.Version || !known.Exists && known.Parked == 0 {
 		return false, nil
 	}
-	h, err := loadHole(ctx, tx, Skip{AccountID: e.AccountID, Version: e.Version})
+	s := Skip{AccountID: e.AccountID, Version: e.Version}
+	h, err := loadHole(ctx, tx, s)
 	if err != nil || h.class == "" && !seen {
 		return false, err
 	}
@@ -215,13 +215,75 @@ func (r *Repair) passOver(ctx context.Context, tx *Tx, e *AuditedEvent, seen boo
 	if e.Place.Topic != "" {
 		eventID = h.eventID
 	}
-	f := newRepairFold(NewRun(e.AccountID), known, r.parkedOf(ctx, tx, e.AccountID))
-	f.state, _ = f.state.Skip(e.Version, eventID)
-	budget := healPiece
-	if err := f.fold(&budget); err != nil {
-		return false, err
+	_, err = r.passOver(ctx, tx, s, eventID, nil)
+	return true, err
+}
+
+// RebuildKind says in what way a live account is not what was rebuilt. Its names are
+// public surface.
+type RebuildKind string
+
+// The kinds of differences. Of the last three the live account is left alone.
+const (
+	RebuildDifferent RebuildKind = "different" // its balance, version or state
+	RebuildMissing   RebuildKind = "missing"   // the live tables lack it
+	RebuildUnknown   RebuildKind = "unknown"   // the topic has no event of it
+	RebuildHold      RebuildKind = "hold"      // what waits behind its hole
+	RebuildAhead     RebuildKind = "ahead"     // it is beyond what the topic gives
+	RebuildCorrected RebuildKind = "corrected" // somebody has applied a corrected event
+	RebuildMoved     RebuildKind = "moved"     // it was written by others since it was compared
+)
+
+// RebuildKinds lists all kinds.
+func RebuildKinds() []RebuildKind {
+	return []RebuildKind{
+		RebuildDifferent, RebuildMissing, RebuildUnknown, RebuildHold, RebuildAhead, RebuildCorrected, RebuildMoved,
 	}
-	var changes projection.Changes
-	f.changes(&changes)
-	return true, writeRepair(ctx, tx, &changes, nil)
+}
+
+// changes reports whether the live account is to be replaced or removed.
+func (k RebuildKind) changes() bool {
+	return k != RebuildAhead && k != RebuildCorrected && k != RebuildMoved
+}
+
+// RebuildDifference is one account that differs. A nil version: there is no row.
+type RebuildDifference struct {
+	AccountID        string
+	Kind             RebuildKind
+	Version, Rebuilt *int64
+}
+
+// RebuildReport is what a comparison has found.
+type RebuildReport struct {
+	Checked, Matched int64
+	Kinds            map[RebuildKind]int64 // of those that do not match
+	Differences      []RebuildDifference   // the first of them
+}
+
+// Different is how many accounts are not right, of those that are not left alone.
+func (r *RebuildReport) Different() int64 { return r.count(true) }
+
+// LeftAlone is how many accounts differ and are not touched.
+func (r *RebuildReport) LeftAlone() int64 { return r.count(false) }
+
+func (r *RebuildReport) count(changes bool) (n int64) {
+	for kind, of := range r.Kinds {
+		if kind.changes() == changes {
+			n += of
+		}
+	}
+	return n
+}
+
+// become takes accounts for another kind than they were taken for.
+func (r *RebuildReport) become(kind RebuildKind, was map[string]RebuildKind) {
+	for _, k := range was {
+		r.Kinds[k]--
+		r.Kinds[kind]++
+	}
+	for i := range r.Differences {
+		if d := &r.Differences[i]; was[d.AccountID] != "" {
+			d.Kind = kind
+		}
+	}
 }

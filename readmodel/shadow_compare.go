@@ -228,7 +228,7 @@ func (s *shadowSide) advance() (err error) {
 // take compares one account; either may be nil, not both.
 func (c *shadowComparison) take(ctx context.Context, live, rebuilt *shadowRow) error {
 	c.report.Checked++
-	kind := c.judge(live, rebuilt)
+	kind := c.differs(live, rebuilt)
 	if kind == "" {
 		c.report.Matched++
 		return nil
@@ -252,8 +252,8 @@ func (c *shadowComparison) take(ctx context.Context, live, rebuilt *shadowRow) e
 	return c.note(ctx, chunk)
 }
 
-// judge tells in what way an account differs, "" when it does not.
-func (c *shadowComparison) judge(live, rebuilt *shadowRow) RebuildKind {
+// differs tells in what way an account differs, "" when it does not.
+func (c *shadowComparison) differs(live, rebuilt *shadowRow) RebuildKind {
 	switch {
 	case live != nil && rebuilt != nil && live.exists == rebuilt.exists && live.version == rebuilt.version &&
 		live.content == rebuilt.content && live.hold == rebuilt.hold:

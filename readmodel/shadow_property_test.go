@@ -55,7 +55,7 @@ func (r *reader) try(offset int64) error {
 		records[i].Record.Partition = r.number
 	}
 	for len(records) > 0 {
-		n, err := r.Judge(r.t.Context(), records, 1000)
+		n, err := r.Fold(r.t.Context(), records, 1000)
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func (r *reader) try(offset int64) error {
 	}
 	for more := true; more; {
 		var err error
-		if more, err = r.Heal(r.t.Context(), 1000); err != nil {
+		if more, err = r.heal(1000); err != nil {
 			return err
 		}
 		if r.Pending().Events > 0 {
@@ -82,8 +82,8 @@ func (r *reader) try(offset int64) error {
 
 func (r *reader) write() error {
 	changes, err := r.flush()
-	for i := range changes.Letters {
-		r.letters = append(r.letters, changes.Letters[i].EventID+" "+string(changes.Letters[i].Class))
+	for i := range changes.DeadLetters {
+		r.letters = append(r.letters, changes.DeadLetters[i].EventID+" "+string(changes.DeadLetters[i].Class))
 	}
 	return err
 }

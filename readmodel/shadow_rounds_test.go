@@ -172,7 +172,7 @@ func TestASwapLeavesAloneWhatIsRepairedMeanwhile(t *testing.T) {
 		credit("a", 1, "1", "EUR"), credit("a", 2, "none", "EUR"), credit("a", 2, "3", "EUR"))
 	corrected := replayOf(r.live.format, credit("a", 2, "2", "EUR"))
 	corrected[0].Action.Class = event.MalformedPayload
-	if err := newRepair(t, r.pool, 0).Apply(t.Context(), readmodel.Runs(corrected), nil); err != nil {
+	if err := newRepair(t, r.pool, 0).Apply(t.Context(), corrected, nil); err != nil {
 		t.Fatal(err)
 	}
 	r.live.claim("me", projection.NoOffset)

@@ -65,7 +65,7 @@ func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 		t.Fatalf("%+v", report)
 	}
 	repaired := newRepair(t, pool, 0)
-	if err := repaired.Apply(t.Context(), readmodel.Runs(replayOf(w.format, credit("moved", 2, "5", "EUR"), credit("ghost", 6, "1", "EUR"))), nil); err != nil {
+	if err := repaired.Apply(t.Context(), replayOf(w.format, credit("moved", 2, "5", "EUR"), credit("ghost", 6, "1", "EUR")), nil); err != nil {
 		t.Fatal(err)
 	}
 	exec(`DELETE FROM account_balance WHERE account_id = 'gone'`)
@@ -125,12 +125,12 @@ func TestASwapParksWhateverTimeARecordHas(t *testing.T) {
 	s := openShadow(t, pool)
 	rebuilt := newWorker(t, s.Pool, readmodel.Partition{Group: "rebuild", Topic: "events"})
 	rebuilt.claim("rebuild", projection.NoOffset)
-	var records []projection.Judgeable
+	var records []projection.DecodedRecord
 	for i, ms := range []int64{1_700_000_000_000, 1_700_000_000_000_000_000, math.MaxInt64, math.MinInt64, projection.NoTimestamp, 0} {
 		records = append(records, rebuilt.records(credit("a", i+2, "1", "EUR"))...)
 		records[i].Record.Timestamp = ms
 	}
-	if n, err := rebuilt.Judge(t.Context(), records, 1000); err != nil || n != len(records) {
+	if n, err := rebuilt.Fold(t.Context(), records, 1000); err != nil || n != len(records) {
 		t.Fatal(n, err)
 	}
 	rebuilt.mustFlush()

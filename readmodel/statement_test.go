@@ -24,7 +24,7 @@ func statementOf(t *testing.T, pool *pgxpool.Pool) string {
 
 func TestStatementHasOneRowAnEvent(t *testing.T) {
 	pool := openPool(t)
-	f := newFeeder(t, pool, statement.Kind(), partition)
+	f := newFeeder(t, pool, statement.Definition(), partition)
 	f.feed(
 		eventAs("e4", "AccountClosed", "a", 4, noon, "{}"), // whatever the order
 		eventAs("e1", "AccountOpened", "a", 1, "2026-01-01T00:00:00.1234567+01:00", `{"currency":"EUR"}`),
@@ -46,7 +46,7 @@ func TestStatementHasOneRowAnEvent(t *testing.T) {
 
 func TestStatementTellsDuplicatesFromConflicts(t *testing.T) {
 	pool := openPool(t)
-	f := newFeeder(t, pool, statement.Kind(), partition)
+	f := newFeeder(t, pool, statement.Definition(), partition)
 	first := eventAs("e1", "FundsCredited", "a", 1, noon, eur("1"))
 	f.feed(first, eventAs("e2", "FundsCredited", "a", 2, noon, eur("2")))
 	before := lines(t, pool, "SELECT ctid::text || xmin::text FROM account_statement")
@@ -64,7 +64,7 @@ func TestStatementTellsDuplicatesFromConflicts(t *testing.T) {
 
 func TestStatementTellsThemApartWithinABatch(t *testing.T) {
 	pool := openPool(t)
-	f := newFeeder(t, pool, statement.Kind(), partition)
+	f := newFeeder(t, pool, statement.Definition(), partition)
 	f.feed(
 		eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")),
 		eventAs("other", "FundsCredited", "a", 1, noon, eur("9")),
@@ -80,7 +80,7 @@ func TestStatementTellsThemApartWithinABatch(t *testing.T) {
 
 func TestStatementOfARangeReadAgain(t *testing.T) {
 	pool := openPool(t)
-	f := newFeeder(t, pool, statement.Kind(), partition)
+	f := newFeeder(t, pool, statement.Definition(), partition)
 	values := []string{
 		eventAs("poison", "FundsCredited", "a", 1, noon, eur("0")),
 		eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")),
@@ -96,7 +96,7 @@ func TestStatementOfARangeReadAgain(t *testing.T) {
 
 func TestStatementIsWrittenByItsOwnerOnly(t *testing.T) {
 	pool := openPool(t)
-	stale, owner := newFeeder(t, pool, statement.Kind(), partition), newFeeder(t, pool, statement.Kind(), partition)
+	stale, owner := newFeeder(t, pool, statement.Definition(), partition), newFeeder(t, pool, statement.Definition(), partition)
 	stale.judge(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
 	if err := stale.flush(); err == nil {
 		t.Error("a fenced owner has written")
@@ -109,14 +109,14 @@ func TestStatementIsWrittenByItsOwnerOnly(t *testing.T) {
 // counted if it took place.
 func TestOutcomesAreKnownBeforeTheCommit(t *testing.T) {
 	database := devtest.Database(t)
-	newFeeder(t, openPoolAt(t, database), statement.Kind(), readmodel.Partition{Group: "another", Topic: "events"}).
+	newFeeder(t, openPoolAt(t, database), statement.Definition(), readmodel.Partition{Group: "another", Topic: "events"}).
 		feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
 	pool, lose := losing(t, database)
-	f := newFeeder(t, pool, statement.Kind(), partition)
+	f := newFeeder(t, pool, statement.Definition(), partition)
 	f.judge(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")), eventAs("e2", "FundsCredited", "a", 2, noon, eur("1")))
-	changes := *f.Changes()
 	lose.Store(true)
-	if err := f.Write(t.Context(), at(f.next), &changes); err == nil {
+	changes, err := f.Flush(t.Context(), at(f.next))
+	if err == nil {
 		t.Fatal("the reply to COMMIT was to be lost")
 	}
 	if applied, duplicate := changes.Outcomes[projection.Applied], changes.Outcomes[projection.Duplicate]; applied != 1 || duplicate != 1 {
@@ -128,10 +128,10 @@ func TestOutcomesAreKnownBeforeTheCommit(t *testing.T) {
 // between the judging of the broken one and its publishing.
 func TestALetterIsJudgedAgainWhenItsPlaceIsTaken(t *testing.T) {
 	pool := openPool(t)
-	f := newFeeder(t, pool, statement.Kind(), partition)
+	f := newFeeder(t, pool, statement.Definition(), partition)
 	poison := eventAs("e1", "FundsCredited", "a", 1, noon, eur("x"))
 	f.judge(poison)
-	other := newFeeder(t, pool, statement.Kind(), readmodel.Partition{Group: "another", Topic: "events"})
+	other := newFeeder(t, pool, statement.Definition(), readmodel.Partition{Group: "another", Topic: "events"})
 	other.feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
 	if err := f.flush(); !errors.Is(err, projection.ErrStale) {
 		t.Fatalf("error %v, want ErrStale", err)
@@ -148,13 +148,13 @@ func TestARefusedRowIsFoundAlone(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), "ALTER TABLE account_statement ADD CHECK (amount <> 13)"); err != nil {
 		t.Fatal(err)
 	}
-	f := newFeeder(t, pool, statement.Kind(), partition)
+	f := newFeeder(t, pool, statement.Definition(), partition)
 	f.judge(eventAs("e1", "FundsCredited", "a", 1, noon, eur("13")))
 	err := f.flush()
 	if errclass.Postgres(err) != errclass.Isolate || f.Pending().Events != 1 {
 		t.Fatalf("error %v with %d events pending", err, f.Pending().Events)
 	}
-	if !f.Reject("refused") {
+	if !f.Refuse("refused") {
 		t.Error("was not refused before")
 	}
 	f.claim(projection.NoOffset)
@@ -170,7 +170,7 @@ func TestARowThatIsSuppressedIsNoDuplicate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFeeder(t, pool, statement.Kind(), partition)
+	f := newFeeder(t, pool, statement.Definition(), partition)
 	f.judge(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
 	if err := f.flush(); !errors.Is(err, readmodel.ErrSuppressed) {
 		t.Errorf("error %v, want ErrSuppressed", err)
@@ -179,7 +179,7 @@ func TestARowThatIsSuppressedIsNoDuplicate(t *testing.T) {
 
 func TestABalanceAsOfAVersionOrATime(t *testing.T) {
 	pool := openPool(t)
-	f := newFeeder(t, pool, statement.Kind(), partition)
+	f := newFeeder(t, pool, statement.Definition(), partition)
 	f.feed(
 		eventAs("e1", "AccountOpened", "a", 1, "2026-01-01T00:00:00Z", `{"currency":"EUR"}`),
 		eventAs("e2", "FundsCredited", "a", 2, "2026-01-02T00:00:00Z", eur("10")),

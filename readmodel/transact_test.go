@@ -24,7 +24,7 @@ func TestAReplayWhoseCommitIsNotAnswered(t *testing.T) {
 	t.Cleanup(func() { _ = proxy.Close() })
 	proxy.LoseReplies(func() bool { return proxy.Lost() == 0 })
 	records := replayOf(jsonFormat(t), credit("a", 1, "1", "EUR"), credit("a", 2, "2", "EUR"))
-	if err := newRepair(t, openPoolAt(t, through), 0).Apply(t.Context(), readmodel.Runs(records), nil); err != nil {
+	if err := newRepair(t, openPoolAt(t, through), 0).Apply(t.Context(), records, nil); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, effects(records), "applied applied")
@@ -46,7 +46,7 @@ func TestACommitNobodyCanAskAbout(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	proxy.LoseReplies(func() bool { cancel(); return true })
-	err = newRepair(t, openPoolAt(t, through), 0).Apply(ctx, readmodel.Runs(replayOf(jsonFormat(t), credit("a", 1, "1", "EUR"))), nil)
+	err = newRepair(t, openPoolAt(t, through), 0).Apply(ctx, replayOf(jsonFormat(t), credit("a", 1, "1", "EUR")), nil)
 	var unknown *readmodel.CommitUnknownError
 	if !errors.As(err, &unknown) || unknown.Transaction == "" || !strings.Contains(err.Error(), "run the command again") {
 		t.Errorf("error %v, want a CommitUnknownError", err)
@@ -71,7 +71,7 @@ func TestTheDefaultIsolationLevelDoesNotMatter(t *testing.T) {
 	w.claim("me", projection.NoOffset)
 	w.judge(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
 	w.mustFlush()
-	if err := newRepair(t, pool, 0).Apply(t.Context(), readmodel.Runs(replayOf(w.format, credit("a", 2, "2", "EUR"))), nil); err != nil {
+	if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.format, credit("a", 2, "2", "EUR")), nil); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, current(t, pool, "a"), "EUR 7.00 3 open a-3 false -")
@@ -101,7 +101,7 @@ func TestARepairLocksAccountsInTheOrderOfBytes(t *testing.T) {
 	repaired := make(chan error, 1)
 	go func() {
 		records := replayOf(w.format, credit("a", 2, "1", "EUR"), credit("B", 2, "1", "EUR"))
-		repaired <- newRepair(t, pool, 0).Apply(t.Context(), readmodel.Runs(records), nil)
+		repaired <- newRepair(t, pool, 0).Apply(t.Context(), records, nil)
 	}()
 	for count(t, pool, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 0 {
 		if t.Context().Err() != nil {

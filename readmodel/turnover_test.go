@@ -22,7 +22,7 @@ func turnoverOf(t *testing.T, pool *pgxpool.Pool) string {
 
 func TestTurnoverIsOfTheEventsUTCDay(t *testing.T) {
 	pool := openPool(t)
-	f := newFeeder(t, pool, turnover.Kind(), partition)
+	f := newFeeder(t, pool, turnover.Definition(), partition)
 	f.feed(
 		eventAs("o", "AccountOpened", "a", 1, noon, `{"currency":"EUR"}`),
 		eventAs("1", "FundsCredited", "a", 2, "2026-01-01T23:59:59.999999999Z", eur("10.5")),
@@ -46,7 +46,7 @@ func TestTurnoverIsOfTheEventsUTCDay(t *testing.T) {
 
 func TestTurnoverBeyond64Bits(t *testing.T) {
 	pool := openPool(t)
-	f := newFeeder(t, pool, turnover.Kind(), partition)
+	f := newFeeder(t, pool, turnover.Definition(), partition)
 	for n := range 2 {
 		f.feed(eventAs(fmt.Sprint("a", n), "FundsCredited", "a", 1, noon, `{"amount":"9223372036854775807","currency":"JPY"}`),
 			eventAs(fmt.Sprint("b", n), "FundsCredited", "a", 1, noon, `{"amount":"9223372036854775807","currency":"JPY"}`))
@@ -66,7 +66,7 @@ func TestConcurrentRedeliveriesCountOnce(t *testing.T) {
 	applied := make([]int, groups)
 	var all sync.WaitGroup
 	for g := range groups {
-		f := newFeeder(t, pool, turnover.Kind(), readmodel.Partition{Group: fmt.Sprint("g", g), Topic: "events"})
+		f := newFeeder(t, pool, turnover.Definition(), readmodel.Partition{Group: fmt.Sprint("g", g), Topic: "events"})
 		all.Go(func() {
 			for rest := values; len(rest) > 0; {
 				batch := slices.Clone(rest[:min(len(rest), 80+g)])
@@ -104,7 +104,7 @@ func age(t *testing.T, pool *pgxpool.Pool) (deleted int64) {
 
 func TestBeyondTheWindowThePositionTells(t *testing.T) {
 	pool := openPool(t)
-	f := newFeeder(t, pool, turnover.Kind(), partition)
+	f := newFeeder(t, pool, turnover.Definition(), partition)
 	values := []string{
 		eventAs("1", "FundsCredited", "a", 1, noon, eur("1")),
 		eventAs("2", "FundsCredited", "a", 2, noon, eur("2")),
@@ -121,7 +121,7 @@ func TestBeyondTheWindowThePositionTells(t *testing.T) {
 	same(t, "after a reset", turnoverOf(t, pool), once)
 	same(t, "outcomes", f.outcomes(), "2 2 0 2")
 
-	other := newFeeder(t, pool, turnover.Kind(), readmodel.Partition{Group: "renamed", Topic: "events"})
+	other := newFeeder(t, pool, turnover.Definition(), readmodel.Partition{Group: "renamed", Topic: "events"})
 	other.feed(values...)
 	same(t, "by another group", turnoverOf(t, pool), once)
 	other.feed(eventAs("3", "FundsCredited", "a", 3, noon, eur("4")))
@@ -143,7 +143,7 @@ func TestBeyondTheWindowThePositionTells(t *testing.T) {
 
 func TestWithinTheWindowTheMarkersTell(t *testing.T) {
 	pool := openPool(t)
-	f := newFeeder(t, pool, turnover.Kind(), partition)
+	f := newFeeder(t, pool, turnover.Definition(), partition)
 	value := eventAs("1", "FundsCredited", "a", 1, noon, eur("1"))
 	f.feed(value)
 	// A rebuild by hand: the tables are emptied and the offsets reset.
@@ -159,7 +159,7 @@ func TestWithinTheWindowTheMarkersTell(t *testing.T) {
 // its write.
 func TestPruningUnderAReader(t *testing.T) {
 	pool := openPool(t)
-	f := newFeeder(t, pool, turnover.Kind(), partition)
+	f := newFeeder(t, pool, turnover.Definition(), partition)
 	value := eventAs("1", "FundsCredited", "a", 1, noon, eur("1"))
 	f.feed(value)
 	f.claim(0)

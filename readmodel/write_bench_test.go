@@ -8,6 +8,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/accounts"
 )
 
 // BenchmarkWrite makes a flush of sorted rows durable in a real PostgreSQL, one flush
@@ -33,18 +34,18 @@ func benchmarkWrite(b *testing.B, rows int) {
 		b.Fatal(err)
 	}
 	euro, _ := event.CurrencyByCode("EUR")
-	c := &projection.Changes{Rows: make([]projection.Row, rows)}
+	c := &accounts.Changes{Rows: make([]accounts.Row, rows)}
 	for i := range c.Rows {
-		c.Rows[i] = projection.Row{AccountID: fmt.Sprintf("acc-%08d", i), State: projection.State{
+		c.Rows[i] = accounts.Row{AccountID: fmt.Sprintf("acc-%08d", i), Account: projection.Account{
 			Currency: euro, LastEventID: fmt.Sprintf("7f9c24e8-3b12-4d0f-9c7e-2f1f%08d", i), LastEventAt: 1_767_225_600_000_000,
 		}}
 	}
 	b.ReportAllocs()
 	for b.Loop() {
 		for i := range c.Rows {
-			c.Rows[i].Base, c.Rows[i].Exists = c.Rows[i].State.Version, pos.Next > 0
-			c.Rows[i].State.Version++
-			c.Rows[i].State.Balance += 100
+			c.Rows[i].Expected, c.Rows[i].Exists = c.Rows[i].Account.Version, pos.Next > 0
+			c.Rows[i].Account.Version++
+			c.Rows[i].Account.Balance += 100
 		}
 		next := pos.Next + int64(rows)
 		if err := readmodel.Write(b.Context(), pool, partition, pos, at(next), c); err != nil {

@@ -61,8 +61,8 @@ func TestARepairLeavesOtherAccountsAlone(t *testing.T) {
 	w.mustFlush()
 	w.judge(credit("b", 2, "2", "EUR"), credit("c", 5, "2", "EUR"))
 	corrected := replayOf(w.format, credit("a", 2, "100", "EUR"))
-	corrected[0].JudgedBefore = false
-	if err := newRepair(t, pool, 0).Apply(t.Context(), readmodel.Runs(corrected), nil); err != nil {
+	corrected[0].Reprocessed = false
+	if err := newRepair(t, pool, 0).Apply(t.Context(), corrected, nil); err != nil {
 		t.Fatal(err)
 	}
 	w.mustFlush()
@@ -79,14 +79,13 @@ func TestAParkedEventRestsOnItsAccount(t *testing.T) {
 	w.judge(credit("a", 1, "1", "EUR"))
 	w.mustFlush()
 	w.judge(credit("a", 3, "4", "EUR"))
-	changes := *w.Changes()
-	if err := w.Verify(t.Context(), &changes); err != nil {
+	if err := w.Verify(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := newRepair(t, pool, 0).Apply(t.Context(), readmodel.Runs(replayOf(w.format, credit("a", 2, "2", "EUR"))), nil); err != nil {
+	if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.format, credit("a", 2, "2", "EUR")), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Write(t.Context(), projection.NextOffset{Offset: w.next}, &changes); !errors.Is(err, projection.ErrStale) {
+	if _, err := w.Flush(t.Context(), projection.NextOffset{Offset: w.next}); !errors.Is(err, projection.ErrStale) {
 		t.Fatalf("error %v, want ErrStale", err)
 	}
 	if n := count(t, pool, "SELECT count(*) FROM parked_event"); n != 0 {
@@ -106,7 +105,7 @@ func TestAShortQueueIsSeenWithTheEventItWaitedFor(t *testing.T) {
 				w.judge(credit("a", v, "1", "EUR"))
 			}
 			w.mustFlush()
-			n, err := w.Judge(t.Context(), w.records(credit("a", 1, "1", "EUR")), 10) // fewer than wait
+			n, err := w.Fold(t.Context(), w.records(credit("a", 1, "1", "EUR")), 10) // fewer than wait
 			if err != nil || n != 1 {
 				t.Fatalf("%d records, error %v", n, err)
 			}

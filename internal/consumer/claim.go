@@ -9,10 +9,11 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"projector/internal/session"
 	"projector/projection"
 )
 
-// claim takes the partition over in the database and answers where to resume.
+// claim takes the partition over in the database and returns  to resume.
 func (w *worker) claim(kafka int64) (projection.Position, error) {
 	var topic partitionInfo
 	err := w.retry("kafka", "read the partition's offsets", func(ctx context.Context) (err error) {
@@ -26,7 +27,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	member := w.c.member() // asked first: of whoever is evicted after this, no commit counts
 	fence, err := w.confirm(kafka, member)
 	if errors.Is(err, errOtherMember) {
-		err = errRejudge
+		err = session.ErrAgain
 	}
 	if err != nil {
 		return projection.Position{}, err
@@ -36,12 +37,10 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		found *projection.Stood
 	)
 	err = w.retry("postgres", "claim the position", func(ctx context.Context) (err error) {
-		pos, err = w.proj.Claim(ctx, projection.Claim{
+		pos, err = w.session.Claim(ctx, projection.Claim{
 			Owner: w.c.cfg.Owner, TopicID: topic.id, LogStart: topic.start, Committed: kafka, Fence: fence,
 		})
-		if found = cmp.Or(found, pos.Found); found != nil { // the first: the others may be this claim's own work
-			w.settle(*found)
-		}
+		found = cmp.Or(found, pos.Found) // the first: the others may be this claim's own work
 		return err
 	})
 	var stopped *projection.StoppedError
@@ -55,7 +54,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		return pos, w.halt("the topic was deleted and created again: the stored position belongs to the old one. " +
 			"See the runbook, \"topic recreated\"")
 	case errors.Is(err, projection.ErrFenced):
-		return pos, errRejudge // somebody else owned it since Kafka told its offset
+		return pos, session.ErrAgain // somebody else owned it since Kafka told its offset
 	case err != nil:
 		return pos, err
 	}
@@ -87,7 +86,7 @@ func expired(next, start int64) string {
 }
 
 // confirm makes sure of Kafka's offset when the position is to be taken back to it,
-// and answers the fence under which that may be done. The offset was read when the
+// and returns  fence under which that may be done. The offset was read when the
 // partition was assigned. Until the claim others may have owned it, moved it and
 // committed, when this member was evicted without knowing: its claim would take the
 // position back below what Kafka has. So Kafka is asked to take the same offset once
@@ -131,7 +130,7 @@ func (w *worker) commitSet(pos projection.Position, member string) error {
 		})
 	}
 	if errors.Is(err, errOtherMember) || errors.Is(err, projection.ErrFenced) {
-		return errRejudge
+		return session.ErrAgain
 	}
 	return err
 }

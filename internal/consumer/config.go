@@ -9,33 +9,10 @@ import (
 
 	"projector/dlq"
 	"projector/internal/retry"
+	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
 )
-
-// Projection is what one partition's records are turned into. One goroutine at a
-// time uses it.
-type Projection interface {
-	// Claim takes the partition over and forgets all that was pending.
-	Claim(context.Context, projection.Claim) (projection.Position, error)
-	// Judge folds records in order until limit events are pending and answers how
-	// many it judged; after an error it is called again with the rest.
-	Judge(ctx context.Context, records []projection.Judgeable, limit int) (int, error)
-	// Heal folds a bounded piece of what waits in the database and reports whether
-	// more of it waits.
-	Heal(ctx context.Context, limit int) (bool, error)
-	// Pending tells how much waits to be flushed.
-	Pending() projection.Pending
-	// Changes is what a flush publishes and writes.
-	Changes() *projection.Changes
-	// Verify answers projection.ErrFenced or ErrStale unless the dead letters' verdicts hold.
-	Verify(context.Context, *projection.Changes) error
-	// Write makes the changes durable together with the position.
-	Write(ctx context.Context, next projection.NextOffset, c *projection.Changes) error
-	// Reject makes the only pending event be judged as refused by the database;
-	// false when it was judged so already.
-	Reject(reason string) bool
-}
 
 // DeadLetters publishes. One call is one attempt; what is acknowledged stays so.
 type DeadLetters interface {
@@ -56,9 +33,9 @@ type Database interface {
 	Halt(ctx context.Context, partition int32, fence int64, reason string) error
 	// Settle notes that Kafka's committed offset is where a person has set the position.
 	Settle(ctx context.Context, partition int32, fence int64) error
-	// Stranded names those of the partitions that hold parked events whose turn has
+	// Overdue names those of the partitions that hold parked events whose turn has
 	// come, and that nobody is applying.
-	Stranded(ctx context.Context, partitions []int32) ([]int32, error)
+	Overdue(ctx context.Context, partitions []int32) ([]int32, error)
 	// Ready fails when the database cannot be reached or cannot be written.
 	Ready(context.Context) error
 	// Reset drops the connections, which may lead to a server that is no longer primary.
@@ -107,7 +84,7 @@ type Config struct {
 	Group       string
 	Owner       string // unique to this process
 	Formats     event.Resolver
-	Open        func(partition int32) Projection
+	Open        func(partition int32) session.Projection
 	DeadLetters DeadLetters
 	Database    Database
 	Access      Access // nil: nobody asks
@@ -126,7 +103,7 @@ type Config struct {
 type Limits struct {
 	BatchBytes  int           // largest batch of records, decompressed: it is in memory as a whole
 	FetchBytes  int           // what one fetch may bring, before decompression; two may be under way
-	QueueBytes  int           // records fetched and not yet judged, all partitions together; twice that at worst
+	QueueBytes  int           // records fetched and not yet folded, all partitions together; twice that at worst
 	FlushEvents int           // a flush at the latest after this many events of a partition
 	FlushBytes  int           // … or when its share of these bytes is pending, accounts aside
 	FlushAge    time.Duration // … or this long after the first, when far behind
@@ -143,3 +120,44 @@ func DefaultLimits() Limits {
 		FlushAge:    4 * time.Second,
 	}
 }
+
+// Trace follows single records of a partition to the transaction they end in. The
+// worker's goroutine calls it, but for Pick. Its methods must not wait and cannot
+// fail: a record is projected whether or not it is followed.
+type Trace interface {
+	// Pick appends those of the records that are followed. The decoder calls it.
+	Pick(picked, records []*kgo.Record) []*kgo.Record
+	// Folding begins to follow what was picked of the chunk that is folded next.
+	Folding(picked []*kgo.Record)
+	// Flushing is told, once a flush, that what stands before next is to be made durable.
+	Flushing(next int64)
+	// Context is ctx with what the worker is about to do on behalf of followed records.
+	Context(ctx context.Context) context.Context
+	// Flushed is told what has become durable: everything before next.
+	Flushed(next int64, c *projection.Flushed)
+	// Dropped is told that what is not durable is given up, and why: it will be read again.
+	Dropped(reason error)
+}
+
+// trace is what follows the records of a partition.
+func (c *Consumer) trace(partition int32) Trace {
+	if c.cfg.Trace == nil {
+		return untraced{}
+	}
+	return c.cfg.Trace(partition)
+}
+
+// untraced follows nothing.
+type untraced struct{}
+
+func (untraced) Pick(picked, _ []*kgo.Record) []*kgo.Record { return picked }
+
+func (untraced) Folding([]*kgo.Record) {}
+
+func (untraced) Flushing(int64) {}
+
+func (untraced) Context(ctx context.Context) context.Context { return ctx }
+
+func (untraced) Flushed(int64, *projection.Flushed) {}
+
+func (untraced) Dropped(error) {}

@@ -38,7 +38,7 @@ type Consumer struct {
 	fetchFailedAt atomic.Int64 // when the client last told of an error, ns
 	partitions    atomic.Int64 // assigned
 	flushBytes    atomic.Int64 // what may be pending of one partition
-	chunkRecords  atomic.Int64 // how many records are decoded and judged at a time
+	chunkRecords  atomic.Int64 // how many records are decoded and folded at a time
 
 	seeksMu   sync.Mutex
 	seeks     []seek
@@ -120,7 +120,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	background, stop := context.WithCancel(context.Background())
 	var tasks sync.WaitGroup
 	for _, task := range []func(context.Context){
-		c.committer.run, c.watchPositions, c.watchStranded, c.watchLag, c.watchKafka, c.watchAccess, c.watchDatabase, c.ensureDLQ,
+		c.committer.run, c.watchPositions, c.watchOverdue, c.watchLag, c.watchKafka, c.watchAccess, c.watchDatabase, c.ensureDLQ,
 	} {
 		tasks.Go(func() { task(background) })
 	}

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// mostChunk is how many records are decoded and judged at a time: enough to make
+	// mostChunk is how many records are decoded and folded at a time: enough to make
 	// one query for their accounts worth its round trip. With many partitions there are
 	// fewer of them in a chunk, so that all chunks together take chunkMemory.
 	mostChunk   = 512
 	leastChunk  = 64
 	chunkMemory = 16 << 20
 	// chunksHeld is how many chunks a partition has at once, at most.
-	chunksHeld     = chunksAhead + 2
-	judgeableBytes = int(unsafe.Sizeof(projection.Judgeable{}))
+	chunksHeld   = chunksAhead + 2
+	decodedBytes = int(unsafe.Sizeof(projection.DecodedRecord{}))
 	// chunkBytes bounds a chunk of large records.
 	chunkBytes = 1 << 20
 	// chunksAhead is how many decoded chunks may wait while the worker flushes.
@@ -33,7 +33,7 @@ const (
 // chunk is a run of decoded records, in order. next is the offset behind it:
 // control records, which carry no event, move it too.
 type chunk struct {
-	records []projection.Judgeable
+	records []projection.DecodedRecord
 	traced  []*kgo.Record // those of the records that are followed, see Trace
 	next    projection.NextOffset
 	epoch   int
@@ -114,7 +114,7 @@ func newChunk() *chunk {
 	return chunkPool.Get().(*chunk) //nolint:forcetypeassert // the pool holds nothing else
 }
 
-// decodeChunk decodes records up to the first that cannot be read yet, and answers how
+// decodeChunk decodes records up to the first that cannot be read yet, and returns
 // many.
 func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver) (c *chunk, n int, err error) {
 	c = newChunk()
@@ -130,7 +130,7 @@ func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver)
 			return c, n, err
 		}
 		c.next = record.Next()
-		c.records = append(c.records, projection.Judgeable{Record: record})
+		c.records = append(c.records, projection.DecodedRecord{Record: record})
 		j := &c.records[len(c.records)-1]
 		format.Decode(j.Record.Message, &j.Decoded)
 	}

@@ -12,9 +12,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/dlq"
 	"projector/internal/pace"
 	"projector/internal/retry"
+	"projector/internal/session"
 	"projector/projection"
+	"projector/projection/event"
 )
 
 var errLost = errors.New("connection reset")
@@ -27,22 +33,21 @@ type slow struct {
 	waiting   int
 }
 
-func (s *slow) Changes() *projection.Changes {
-	return &projection.Changes{Records: s.pending, Rows: make([]projection.Row, s.pending)}
-}
-
-func (s *slow) Write(ctx context.Context, _ projection.NextOffset, c *projection.Changes) error {
-	for rows := range c.RowChunks(func() int { return 1024 }) {
+func (s *slow) Flush(ctx context.Context, _ projection.NextOffset) (projection.Flushed, error) {
+	pace.Expect(ctx, s.pending)
+	for left := s.pending; left > 0; {
+		rows := min(left, 1024)
 		select {
-		case <-time.After(time.Duration(len(rows)) * time.Second / time.Duration(s.perSecond)):
-			pace.Answered(ctx, len(rows))
+		case <-time.After(time.Duration(rows) * time.Second / time.Duration(s.perSecond)):
+			pace.Answered(ctx, rows)
 		case <-ctx.Done():
-			return ctx.Err()
+			return projection.Flushed{}, ctx.Err()
 		}
+		left -= rows
 	}
 	s.waiting -= s.pending
 	s.pending = 0
-	return nil
+	return projection.Flushed{}, nil
 }
 
 // TestSlowDatabasesGetProgress has 120,000 new accounts written to databases that are
@@ -69,32 +74,34 @@ func TestSlowDatabasesGetProgress(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &slow{perSecond: c.perSecond, waiting: 120_000}
 				consumer := scriptedConsumer(t, &s.script, func(cfg *Config) {
-					cfg.Open = func(int32) Projection { return s }
+					cfg.Open = func(int32) session.Projection { return s }
 					cfg.Retry = retry.Policy{Attempt: patience}
 				})
 				w := newWorker(consumer, 0)
 				defer w.cancel(nil)
 				if c.grown {
-					w.size = pace.NewSize(s.waiting, s.waiting, flushWithin)
+					w.session = session.New(s, w, session.Limits{
+						FirstEvents: s.waiting, Events: s.waiting, Within: flushWithin, Silence: patience, Freely: overtakenFreely,
+					})
 				}
 				began := time.Now()
-				moved, longest := began, time.Duration(0)
+				moved, longest, durable := began, time.Duration(0), int64(0)
 				for s.waiting > 119_000 || (s.waiting > 0 && c.perSecond > 100) {
-					s.pending = min(w.size.Limit(), s.waiting)
-					w.next.Offset += int64(s.pending)
-					switch err := w.flush(); {
+					s.pending = min(w.fits(&s.script), s.waiting)
+					w.session.Skip(projection.NextOffset{Offset: durable + int64(s.pending)})
+					switch err := w.session.Flush(w.context()); {
 					case err == nil && moved.Equal(began):
 						if took := time.Since(began); took > c.first {
 							t.Errorf("first progress after %s, want it within %s", took, c.first)
 						}
-						moved = time.Now()
+						moved, durable = time.Now(), w.session.Next().Offset
 					case err == nil:
+						durable = w.session.Next().Offset
 						longest = max(longest, time.Since(moved))
 						moved = time.Now()
-					case !errors.Is(err, errRejudge):
+					case !errors.Is(err, session.ErrAgain):
 						t.Fatal(err)
 					default:
-						w.next.Offset = w.status.position.Load()
 						w.c.cfg.Retry.Sleep(w.drain, w.pause)
 					}
 					if time.Since(began) > 10*time.Minute {
@@ -128,8 +135,10 @@ func listened(t *testing.T, s *script, policy retry.Policy) (*worker, *told) {
 		cfg.Log = slog.New(slog.NewJSONHandler(&o.log, nil))
 	}), 0)
 	t.Cleanup(func() { w.cancel(nil) })
-	w.status.claimed(projection.Position{Fence: 7})
-	w.next.Offset = 5
+	pos := projection.Position{Fence: 7}
+	w.status.claimed(pos)
+	w.session.Begin(pos)
+	w.session.Skip(projection.NextOffset{Offset: 5})
 	return w, o
 }
 
@@ -164,7 +173,7 @@ func TestAnOutageLastsUntilAFlushSucceeds(t *testing.T) {
 		var waits []time.Duration
 		for range 4 {
 			s.pending = 3
-			if err := w.flush(); !errors.Is(err, errRejudge) {
+			if err := w.session.Flush(w.context()); !errors.Is(err, session.ErrAgain) {
 				t.Fatal(err)
 			}
 			waits = append(waits, w.pause)
@@ -189,7 +198,7 @@ func TestAnOutageLastsUntilAFlushSucceeds(t *testing.T) {
 		}
 		outage := time.Since(began).Round(time.Millisecond)
 		s.pending = 3
-		if err := w.flush(); err != nil {
+		if err := w.session.Flush(w.context()); err != nil {
 			t.Fatal(err)
 		}
 		if o.retrying || w.status.state != Flowing || o.count(0, "ok partition t/0") != 1 {
@@ -216,11 +225,15 @@ func TestALostAnswerToCommitCountsOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &script{pending: 3, write: []error{errLost}}
 			w, o := listened(t, s, retry.Policy{Clock: noWait{}})
-			if err := w.flush(); !errors.Is(err, errRejudge) {
+			if err := w.session.Flush(w.context()); !errors.Is(err, session.ErrAgain) {
 				t.Fatal(err)
 			}
-			w.settle(c.row)
-			w.settle(c.row)
+			s.found = &c.row
+			for range 2 {
+				if _, err := w.session.Claim(t.Context(), projection.Claim{}); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if n := o.consumed["applied"]; n != c.want {
 				t.Errorf("%d records counted, want %d", n, c.want)
 			}
@@ -231,6 +244,49 @@ func TestALostAnswerToCommitCountsOnce(t *testing.T) {
 	}
 }
 
+// existing publishes to a topic that is there.
+type existing struct{ *dlq.Publisher }
+
+func (existing) EnsureTopic(context.Context) error { return nil }
+
+// TestADeadLetterOfAHealingIsSentOnce: it is of a record that was parked long before, so what
+// lies before the position says nothing of it.
+func TestADeadLetterOfAHealingIsSentOnce(t *testing.T) {
+	healing := projection.DeadLetter{Record: projection.Record{Topic: "t", Offset: 3}, Class: event.CurrencyMismatch, AccountID: "a"}
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t.dlq"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	published := 0
+	publisher, err := dlq.NewPublisher(dlq.PublisherConfig{
+		Topic: "t.dlq", Client: []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)},
+		Published: func(dlq.Published) { published++ },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer publisher.Close()
+	s := &script{write: []error{errLost}}
+	w, _ := listened(t, s, retry.Policy{Attempt: 10 * time.Second, Clock: noWait{}})
+	w.c.cfg.DeadLetters = existing{publisher}
+	flush := func(next int64, want error, sent int, letters ...projection.DeadLetter) {
+		t.Helper()
+		s.pending, s.letters = 3, letters
+		w.session.Skip(projection.NextOffset{Offset: next})
+		if err := w.session.Flush(w.context()); !errors.Is(err, want) {
+			t.Fatalf("flush to %d: %v", next, err)
+		}
+		if published != sent {
+			t.Fatalf("flush to %d: sent %d times, want %d", next, published, sent)
+		}
+	}
+	flush(20, session.ErrAgain, 1, healing)
+	flush(10, nil, 1) // less at a time: the event it heals behind comes later
+	flush(20, nil, 1, healing)
+	flush(30, nil, 2, healing) // another time
+}
+
 // TestAStopBehindALostAnswer: the last flush finds that the position has moved already,
 // by the very write whose answer was lost. So Kafka's offset may follow it.
 func TestAStopBehindALostAnswer(t *testing.T) {
@@ -239,7 +295,7 @@ func TestAStopBehindALostAnswer(t *testing.T) {
 	w.c.committer.own(0)
 	s.positions = []projection.StoredPosition{{Position: projection.Position{Next: 5, Fence: 7}}}
 	s.context = func(context.Context) { w.startStop() }
-	if err := w.flush(); !errors.Is(err, errDrained) {
+	if err := w.session.Flush(w.context()); !errors.Is(err, errDrained) {
 		t.Fatal(err)
 	}
 	w.flushLast()
@@ -253,16 +309,16 @@ func TestAStopBehindALostAnswer(t *testing.T) {
 func TestReadingAsksForLessAfterAFailure(t *testing.T) {
 	s := &reluctant{most: 3}
 	w := newWorker(scriptedConsumer(t, &s.script, func(cfg *Config) {
-		cfg.Open = func(int32) Projection { return s }
+		cfg.Open = func(int32) session.Projection { return s }
 		cfg.Retry = retry.Policy{Clock: noWait{}}
 	}), 0)
 	defer w.cancel(nil)
 	w.epoch = 1
-	if err := w.judgeChunk(t, records(0, 100)); err != nil {
+	if err := w.foldChunk(t, records(0, 100)); err != nil {
 		t.Fatal(err)
 	}
-	if s.judged != 100 || w.next.Offset != 100 {
-		t.Errorf("%d records judged, next %d", s.judged, w.next.Offset)
+	if s.judged != 100 || w.session.Next().Offset != 100 {
+		t.Errorf("%d records judged, next %d", s.judged, w.session.Next().Offset)
 	}
 }
 
@@ -272,7 +328,7 @@ type reluctant struct {
 	most, judged int
 }
 
-func (r *reluctant) Judge(_ context.Context, records []projection.Judgeable, _ int) (int, error) {
+func (r *reluctant) Fold(_ context.Context, records []projection.DecodedRecord, _ int) (int, error) {
 	if len(records) > r.most {
 		return 0, context.DeadlineExceeded
 	}

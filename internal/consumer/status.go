@@ -1,6 +1,9 @@
 package consumer
 
 import (
+	"context"
+	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +16,6 @@ type status struct {
 	position atomic.Int64 // durable; known when there is a fence
 	fence    atomic.Int64 // 0: the position is not known, or means nothing
 	first    atomic.Int64 // the first offset there is, -1: not known
-	oldest   atomic.Int64 // timestamp in ms of the first record pending, 0: none
 	lagging  atomic.Int64 // since when the partition has been seen behind, ms, 0: is not
 	end      atomic.Int64 // as last asked of the broker, -1: not yet
 	moved    atomic.Int64 // when the position last moved, ms, 0: not yet
@@ -81,4 +83,140 @@ func (s *status) change(state State, reason string) {
 		s.since = time.Now()
 	}
 	s.state, s.reason = state, reason
+}
+
+// PartitionStatus is one assigned partition, for people. End is -1 when unknown.
+type PartitionStatus struct {
+	Partition     int32
+	State         State
+	Since         time.Time // of Flowing, Idle and Paused together
+	Reason        string
+	Position, End int64
+	Claimed       bool // Position is known
+	LagKnown      bool
+	LagRecords    int64
+	LagSeconds    float64
+}
+
+// Status lists the assigned partitions in order. It waits for nothing.
+func (c *Consumer) Status() []PartitionStatus {
+	partitions := c.assignment()
+	slices.Sort(partitions)
+	now := time.Now()
+	list := make([]PartitionStatus, 0, len(partitions))
+	for _, p := range partitions {
+		if w := c.worker(p); w != nil {
+			list = append(list, w.describe(now))
+		}
+	}
+	return list
+}
+
+func (w *worker) describe(now time.Time) PartitionStatus {
+	s := &w.status
+	s.mu.Lock()
+	d := PartitionStatus{Partition: w.partition, State: s.state, Since: s.since, Reason: s.reason}
+	s.mu.Unlock()
+	d.Position, d.End, d.Claimed = s.position.Load(), s.end.Load(), s.fence.Load() > 0
+	var age time.Duration
+	d.LagRecords, age, d.LagKnown = w.lag(now)
+	d.LagSeconds = age.Seconds()
+	if d.Claimed && d.End >= 0 {
+		d.End = max(d.End, d.Position) // the end was asked for some seconds ago
+	}
+	if d.State == Flowing {
+		d.State = w.pace(d, now)
+	}
+	return d
+}
+
+// pace tells apart what a partition does that flows.
+func (w *worker) pace(d PartitionStatus, now time.Time) State {
+	switch {
+	case w.queue.isPaused():
+		return Paused
+	case d.End == d.Position && now.Sub(time.UnixMilli(w.status.moved.Load())) > idleAfter:
+		return Idle
+	default:
+		return Flowing
+	}
+}
+
+// watchLag asks the brokers for the ends of the partitions.
+func (c *Consumer) watchLag(ctx context.Context) {
+	every(ctx, lagEvery, lagEvery, func(ctx context.Context) {
+		// With an error, what is missing stays as it was; watchKafka tells.
+		ends, _ := c.adm.ListCommittedOffsets(ctx, c.cfg.Topic)
+		for _, p := range c.assignment() {
+			w := c.worker(p)
+			end, known := ends.Lookup(c.cfg.Topic, p)
+			if w == nil || !known || end.Err != nil {
+				continue
+			}
+			w.status.end.Store(end.Offset)
+			if w.status.fence.Load() == 0 {
+				if info, err := c.partitionInfo(ctx, p); err == nil {
+					w.status.first.Store(info.start)
+				}
+			}
+			w.reportLag()
+		}
+	})
+}
+
+// claimed takes note of the position.
+func (w *worker) claimed(pos projection.Position) {
+	w.status.claimed(pos)
+	w.reportLag()
+}
+
+// reportLag sets the gauges, once enough is known.
+func (w *worker) reportLag() {
+	if records, age, known := w.lag(time.Now()); known {
+		w.c.cfg.Observer.Lag(w.c.cfg.Topic, w.partition, records, age.Seconds())
+	}
+}
+
+// lag is how many records the partition is behind, all there are when it has no
+// position, and the age of the oldest record that is fetched and not durable; when none
+// is, for how long the partition has been seen behind. The status page, the metric and
+// the command show the same.
+func (w *worker) lag(now time.Time) (records int64, age time.Duration, known bool) {
+	s := &w.status
+	end, from := s.end.Load(), s.from()
+	if end < 0 || from < 0 {
+		return 0, 0, false
+	}
+	if records = end - from; records <= 0 {
+		s.lagging.Store(0)
+		return 0, 0, true
+	}
+	s.lagging.CompareAndSwap(0, now.UnixMilli())
+	oldest := w.session.Oldest()
+	if oldest == 0 {
+		oldest = w.queue.oldest()
+	}
+	if oldest <= 0 || oldest > now.UnixMilli() { // no record, or one whose time says nothing
+		oldest = s.lagging.Load()
+	}
+	return records, max(0, now.Sub(time.UnixMilli(oldest))), true
+}
+
+// logRewind says when a claim has taken the position back, or found it taken back, and
+// why: records are read again that were durable before.
+func (w *worker) logRewind(kafka int64, found projection.Stood, pos projection.Position) {
+	from, reason := projection.NoOffset, ""
+	switch known := w.status.position.Load(); {
+	case w.status.fence.Load() > 0 && found.Next < known:
+		from, reason = known, "the stored position is behind what was durable: the database was restored, or the position was set back"
+	case kafka > found.Next && found.Fence == 0:
+		from, reason = kafka, "the database has no position, although Kafka has a committed offset: it is another one, or was restored"
+	case kafka > found.Next:
+		from, reason = kafka, "the stored position is behind Kafka's committed offset: the database was restored, or the position was set back"
+	case pos.Next < found.Next:
+		from, reason = found.Next, "Kafka's committed offset is lower than the stored position"
+	}
+	if pos.Next < from {
+		w.log.Warn("the position was taken back", slog.Int64("from", from), slog.Int64("to", pos.Next), slog.String("reason", reason))
+	}
 }

@@ -85,21 +85,22 @@ func (t *topicInfo) ask(ctx context.Context, adm *kadm.Client, topic string) err
 	// At once: a leader that does not answer takes all the time there is, and must not take
 	// that of the others.
 	var (
-		starts, ends     kadm.ListedOffsets
-		noStarts, noEnds error
-		both             sync.WaitGroup
+		starts, ends, stable kadm.ListedOffsets
+		noStarts, noEnds     error
+		all                  sync.WaitGroup
 	)
-	both.Go(func() { starts, noStarts = adm.ListStartOffsets(ctx, topic) })
-	both.Go(func() { ends, noEnds = adm.ListEndOffsets(ctx, topic) })
-	both.Wait()
+	all.Go(func() { starts, noStarts = adm.ListStartOffsets(ctx, topic) })
+	all.Go(func() { ends, noEnds = adm.ListEndOffsets(ctx, topic) })
+	all.Go(func() { stable, _ = adm.ListCommittedOffsets(ctx, topic) }) // watchLag asks again
+	all.Wait()
 	switch {
 	case allMissing(noStarts):
 		return noStarts
 	case allMissing(noEnds):
 		return noEnds
 	}
-	t.stable, _ = adm.ListCommittedOffsets(ctx, topic) // watchLag asks again
-	t.asked, t.id, t.starts, t.ends, t.missing = now, topics[topic].ID.String(), starts, ends, cmp.Or(noStarts, noEnds)
+	t.asked, t.id, t.missing = now, topics[topic].ID.String(), cmp.Or(noStarts, noEnds)
+	t.starts, t.ends, t.stable = starts, ends, stable
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"projector/internal/pace"
+	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
 )
@@ -32,9 +32,9 @@ func (*follower) Pick(picked, records []*kgo.Record) []*kgo.Record {
 	return picked
 }
 
-func (f *follower) Judging(picked []*kgo.Record) {
+func (f *follower) Folding(picked []*kgo.Record) {
 	for _, r := range picked {
-		f.say("judging %d", r.Offset)
+		f.say("folding %d", r.Offset)
 	}
 }
 
@@ -46,7 +46,7 @@ func (f *follower) Context(ctx context.Context) context.Context {
 
 func (f *follower) Flushing(next int64) { f.say("flushing to %d", next) }
 
-func (f *follower) Flushed(next int64, c *projection.Changes) {
+func (f *follower) Flushed(next int64, c *projection.Flushed) {
 	f.say("flushed to %d: %d", next, c.Records)
 }
 
@@ -60,8 +60,8 @@ func traced(t testing.TB, s *script) (*worker, *follower) {
 	return w, f
 }
 
-// judgeChunk decodes records as the worker's decoder does, and judges them.
-func (w *worker) judgeChunk(t testing.TB, raw []*kgo.Record) error {
+// foldChunk decodes records as the worker's decoder does, and judges them.
+func (w *worker) foldChunk(t testing.TB, raw []*kgo.Record) error {
 	t.Helper()
 	w.c.cfg.Formats = event.Always(noFormat{})
 	if !w.decodeAll(raw, w.epoch) {
@@ -69,7 +69,7 @@ func (w *worker) judgeChunk(t testing.TB, raw []*kgo.Record) error {
 	}
 	c := <-w.chunks
 	defer c.release()
-	return w.judge(c)
+	return w.takeInChunk(c)
 }
 
 func TestRecordsAreFollowedThroughTheirFlush(t *testing.T) {
@@ -82,13 +82,13 @@ func TestRecordsAreFollowedThroughTheirFlush(t *testing.T) {
 	w, f := traced(t, s)
 	raw := records(0, 5)
 	raw[1].Key, raw[4].Key = []byte("a"), []byte("b")
-	if err := w.judgeChunk(t, raw); err != nil {
+	if err := w.foldChunk(t, raw); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.flush(); err != nil {
+	if err := w.session.Flush(w.context()); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"judging 1", "judging 4", "flushing to 5", "flushed to 5: 5"}; !slices.Equal(f.told, want) {
+	if want := []string{"folding 1", "folding 4", "flushing to 5", "flushed to 5: 5"}; !slices.Equal(f.told, want) {
 		t.Errorf("%q, want %q", f.told, want)
 	}
 }
@@ -105,17 +105,20 @@ func TestAFollowedFlushWhoseAnswerWasLost(t *testing.T) {
 		s := pending(0)
 		s.write = []error{errLost}
 		w, f := traced(t, s)
-		w.status.claimed(projection.Position{Fence: 7})
+		w.session.Begin(projection.Position{Fence: 7})
 		raw := records(0, 5)
 		raw[4].Key = []byte("b")
-		if err := w.judgeChunk(t, raw); err != nil {
+		if err := w.foldChunk(t, raw); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.flush(); !errors.Is(err, errRejudge) {
+		if err := w.session.Flush(w.context()); !errors.Is(err, session.ErrAgain) {
 			t.Fatal(err)
 		}
-		w.settle(c.row)
-		want := slices.DeleteFunc([]string{"judging 4", "flushing to 5", c.want, "dropped: " + errLost.Error()}, func(s string) bool { return s == "" })
+		s.found = &c.row
+		if _, err := w.session.Claim(t.Context(), projection.Claim{}); err != nil {
+			t.Fatal(err)
+		}
+		want := slices.DeleteFunc([]string{"folding 4", "flushing to 5", c.want, "dropped: " + errLost.Error()}, func(s string) bool { return s == "" })
 		if !slices.Equal(f.told, want) {
 			t.Errorf("%s: %q, want %q", name, f.told, want)
 		}
@@ -123,14 +126,15 @@ func TestAFollowedFlushWhoseAnswerWasLost(t *testing.T) {
 }
 
 func TestALargeChunkIsFollowedThroughItsFlushes(t *testing.T) {
-	w, f := traced(t, pending(0))
-	w.size = pace.NewSize(2, 2, time.Hour)
+	s := pending(0)
+	w, f := traced(t, s)
+	w.flushing(2, s)
 	raw := records(0, 5)
 	raw[4].Key = []byte("a")
-	if err := w.judgeChunk(t, raw); err != nil {
+	if err := w.foldChunk(t, raw); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"judging 4", "flushing to 2", "flushed to 2: 2", "flushing to 4", "flushed to 4: 2"}; !slices.Equal(f.told, want) {
+	if want := []string{"folding 4", "flushing to 2", "flushed to 2: 2", "flushing to 4", "flushed to 4: 2"}; !slices.Equal(f.told, want) {
 		t.Errorf("%q, want %q", f.told, want)
 	}
 }
@@ -154,11 +158,13 @@ func TestWhatIsGivenUpIsFollowedNoLonger(t *testing.T) {
 	if !w.decodeAll(raw, w.epoch+1) {
 		t.Fatal("not decoded")
 	}
-	if err := w.session(projection.NoOffset); !errors.Is(err, errRejudge) {
+	if err := w.consume(projection.NoOffset); !errors.Is(err, session.ErrAgain) {
 		t.Fatal(err)
 	}
-	w.settle(projection.Stood{}) // as the next claim does
-	if want := []string{"judging 0", "flushing to 1", "dropped: " + projection.ErrFenced.Error()}; !slices.Equal(f.told, want) {
+	if _, err := w.session.Claim(t.Context(), projection.Claim{}); err != nil { // the next one
+		t.Fatal(err)
+	}
+	if want := []string{"folding 0", "flushing to 1", "dropped: " + projection.ErrFenced.Error()}; !slices.Equal(f.told, want) {
 		t.Errorf("%q, want %q", f.told, want)
 	}
 }
@@ -167,11 +173,11 @@ func TestWhatIsGivenUpIsFollowedNoLonger(t *testing.T) {
 // allocate when tracing is off.
 func TestNotFollowingCostsNothing(t *testing.T) {
 	w := scripted(t, pending(0))
-	raw, c := records(0, 5), &projection.Changes{}
+	raw, c := records(0, 5), &projection.Flushed{}
 	var picked []*kgo.Record
 	if n := testing.AllocsPerRun(100, func() {
 		picked = w.trace.Pick(picked, raw)
-		w.trace.Judging(picked)
+		w.trace.Folding(picked)
 		w.trace.Flushing(5)
 		if w.trace.Context(w.ctx) != w.ctx {
 			t.Error("another context")
@@ -185,15 +191,16 @@ func TestNotFollowingCostsNothing(t *testing.T) {
 
 // BenchmarkChunk takes records from the queue to the judge, whose work is left out.
 func BenchmarkChunk(b *testing.B) {
-	w := scripted(b, pending(0))
-	w.size = pace.NewSize(1<<40, 1<<40, time.Hour)
+	s := pending(0)
+	w := scripted(b, s)
+	w.flushing(1<<40, s)
 	raw := records(0, 512)
 	w.c.cfg.Formats = event.Always(noFormat{})
 	b.ReportAllocs()
 	for b.Loop() {
 		w.decodeAll(raw, w.epoch)
 		c := <-w.chunks
-		if err := w.judge(c); err != nil {
+		if err := w.takeInChunk(c); err != nil {
 			b.Fatal(err)
 		}
 		c.release()

@@ -219,3 +219,37 @@ func (w *worker) lookAgain() {
 	default:
 	}
 }
+
+// overdueEvery is how often parked events are looked for that could be applied and
+// are not.
+const overdueEvery = 10 * time.Second
+
+// overdueShare bounds what looking costs where very many events are parked: so many
+// times as long as a look took, there is no other.
+const overdueShare = 50
+
+// watchOverdue has partitions claimed anew that hold parked events whose turn has come.
+// A worker heals an account when it applies the version before; it does not know what
+// the worker of another partition has parked since it read the account. That happens
+// only when an account's events are in several partitions: after partitions were added,
+// or when a producer does not key them by account.
+func (c *Consumer) watchOverdue(ctx context.Context) {
+	var rest time.Time
+	every(ctx, overdueEvery, watchWithin, func(look context.Context) {
+		assigned, start := c.assignment(), time.Now()
+		if len(assigned) == 0 || start.Before(rest) {
+			return
+		}
+		overdue, err := c.cfg.Database.Overdue(look, assigned)
+		rest = start.Add(overdueShare * time.Since(start))
+		if err != nil {
+			return // watchDatabase tells
+		}
+		for _, p := range overdue {
+			if w := c.worker(p); w != nil && w.status.fence.Load() > 0 {
+				w.log.Info("parked events wait although their turn has come: claiming the partition anew")
+				w.lookAgain()
+			}
+		}
+	})
+}

@@ -9,14 +9,10 @@ import (
 
 	"projector/dlq"
 	"projector/errclass"
-	"projector/internal/pace"
 	"projector/internal/retry"
+	"projector/internal/session"
 	"projector/projection"
 )
-
-// errRejudge ends a session: what is pending is dropped, the partition is claimed
-// anew and its records are read again from the durable position.
-var errRejudge = errors.New("judge again from the durable position")
 
 // errHalted ends a session that only a person can help.
 var errHalted = errors.New("partition stopped")
@@ -29,7 +25,7 @@ type worker struct {
 	c         *Consumer
 	partition int32
 	log       *slog.Logger
-	proj      Projection
+	session   *session.Session
 	trace     Trace
 	queue     *queue
 	chunks    chan *chunk
@@ -44,23 +40,16 @@ type worker struct {
 	recheck   chan struct{} // the stored position is not what this worker knows
 	status    status
 
-	// Of all sessions, used by the worker's goroutine only.
-	size      pace.Size     // events a flush
-	flushTook time.Duration // the last that succeeded
-	outage    *retry.Outage // see writing
-	failedTo  int64         // what the flushes of the outage were to make durable lies before
-	pause     time.Duration // before the next session
-	overtaken int           // sessions that ended because the database had moved on, since a flush succeeded
-	unsettled *unsettled    // the last write, when it failed; nil: its outcome is known
-
-	// Of the session, used by the worker's goroutine only.
-	epoch    int
-	topicID  string
-	next     projection.NextOffset // behind the last record judged
-	since    time.Time
-	delivery *dlq.Delivery
-	halted   string // why it was stopped last
-	haltTold time.Time
+	// Used by the worker's goroutine only.
+	outage      *retry.Outage // see writing
+	pause       time.Duration // before the partition is claimed again
+	epoch       int           // of what is fetched since the last claim
+	topicID     string
+	delivery    *dlq.Delivery
+	deliveredTo int64  // up to where everything was to be durable with what the delivery remembers
+	last        bool   // there is time for one attempt to publish
+	halted      string // why it was stopped last
+	haltTold    time.Time
 }
 
 const (
@@ -73,20 +62,24 @@ const (
 	// leastGathering is how long a partition that is far behind gathers events for a
 	// flush at least, however long the last one took.
 	leastGathering = time.Second
+	// overtakenFreely is how often in a row records are decided again without a wait.
+	overtakenFreely = 3
 )
 
 func newWorker(c *Consumer, partition int32) *worker {
 	w := &worker{
 		c: c, partition: partition,
 		log:       c.partitionLog(partition),
-		proj:      c.cfg.Open(partition),
 		trace:     c.trace(partition),
 		chunks:    make(chan *chunk, chunksAhead),
 		done:      make(chan struct{}),
 		committed: make(chan int64, 1),
 		recheck:   make(chan struct{}, 1),
-		size:      pace.NewSize(firstFlush, c.cfg.Limits.FlushEvents, flushWithin),
 	}
+	w.session = session.New(c.cfg.Open(partition), w, session.Limits{
+		FirstEvents: firstFlush, Events: c.cfg.Limits.FlushEvents, Within: flushWithin, Silence: c.cfg.Retry.Attempt,
+		Freely: overtakenFreely,
+	})
 	w.queue = newQueue(room{
 		held: &c.queued, tooBig: c.tooBig,
 		pause: func() { c.pause(partition) }, resume: func() { c.resume(partition) },
@@ -124,7 +117,7 @@ func (w *worker) stop(ctx context.Context) {
 	}
 }
 
-// run goes from session to session.
+// run claims and consumes, again and again.
 func (w *worker) run() {
 	defer w.trace.Dropped(errDrained) // what is not settled
 	var kafka int64
@@ -134,9 +127,9 @@ func (w *worker) run() {
 		return
 	}
 	for w.drain.Err() == nil {
-		err := w.session(kafka)
+		err := w.consume(kafka)
 		switch {
-		case errors.Is(err, errRejudge):
+		case errors.Is(err, session.ErrAgain):
 			kafka = projection.NoOffset // the stored position is the truth now
 			w.c.cfg.Retry.Sleep(w.drain, w.pause)
 			w.pause = 0
@@ -156,37 +149,32 @@ func (w *worker) run() {
 	}
 }
 
-// session claims the partition and consumes it until something makes what it
-// knows worthless.
-func (w *worker) session(kafka int64) error {
+// consume claims the partition and consumes it until something makes what it knows
+// worthless.
+func (w *worker) consume(kafka int64) error {
 	pos, err := w.claim(kafka)
 	if err != nil {
 		return err
 	}
 	w.epoch++
-	w.next, w.since = projection.NextOffset{Offset: pos.Next, LeaderEpoch: pos.LeaderEpoch}, time.Time{}
-	w.status.oldest.Store(0)
 	w.c.committer.mark(w.partition, pos.Next)
-	w.c.seek(w, w.next, w.epoch)
-	w.passed(notAnswered)       // it may have been stopped before
-	if pos.Next >= w.failedTo { // nothing that failed is left to write: somebody has moved the position
-		w.failedTo = 0
-		w.writing().Over()
-	}
-	err = w.consume()
+	w.c.seek(w, pos.NextOffset(), w.epoch)
+	w.passed(notAnswered) // it may have been stopped before
+	w.session.Begin(pos)
+	err = w.takeIn()
 	if errors.Is(err, errDrained) {
 		w.flushLast()
 	}
-	if w.unsettled == nil {
+	if w.session.Settled() {
 		w.trace.Dropped(err)
 	}
 	return err
 }
 
-// consume judges and flushes until it is drained or has to judge again.
-func (w *worker) consume() error {
+// takeIn folds and flushes until it is drained or has to decide again.
+func (w *worker) takeIn() error {
 	for {
-		more, err := w.heal()
+		more, err := w.session.Heal(w.context())
 		if err != nil {
 			return err
 		}
@@ -198,28 +186,41 @@ func (w *worker) consume() error {
 			return w.stopAtBreak(c.broken)
 		}
 		if c != nil {
-			err = w.judge(c)
+			err := w.takeInChunk(c)
 			c.release()
 			if err != nil {
 				return err
 			}
 		}
 		if c == nil || w.flushDue() {
-			if err := w.flush(); err != nil {
+			if err := w.session.Flush(w.context()); err != nil {
 				return err
 			}
 		}
 	}
 }
 
+// takeInChunk folds the records of a chunk, and flushes when that is due in between.
+func (w *worker) takeInChunk(c *chunk) error {
+	w.trace.Folding(c.traced)
+	if err := w.session.Fold(w.context(), c.records); err != nil {
+		return err
+	}
+	w.session.Skip(c.next)
+	return nil
+}
+
+// context is that of what is done for the records that are taken in.
+func (w *worker) context() context.Context { return w.trace.Context(w.ctx) }
+
 // nextChunk waits for a chunk: for ever when nothing is pending, else until the
-// flush is due, which it says by answering nil. urgent does not wait.
+// flush is due, which it says by returning nil. urgent does not wait.
 func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 	var due <-chan time.Time
-	if urgent || w.proj.Pending().Events > 0 {
+	if urgent || w.session.Pending().Events > 0 {
 		wait := time.Duration(0)
 		if !urgent {
-			wait = max(0, w.gathering()-time.Since(w.since))
+			wait = max(0, w.gathering()-time.Since(w.session.Since()))
 		}
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
@@ -236,83 +237,28 @@ func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 		case <-due:
 			return nil, nil
 		case <-w.recheck:
-			return nil, errRejudge
+			return nil, session.ErrAgain
 		case <-w.drain.Done():
 			return nil, errDrained
 		}
 	}
 }
 
-// judge folds a chunk, flushing in between when the limit of pending events is
-// reached.
-func (w *worker) judge(c *chunk) error {
-	w.trace.Judging(c.traced)
-	rest := c.records
-	for len(rest) > 0 {
-		if w.since.IsZero() {
-			w.since = time.Now()
-			w.status.oldest.Store(rest[0].Record.Timestamp)
-		}
-		n, ask := 0, len(rest)
-		err := w.retry("postgres", "read accounts", func(ctx context.Context) error {
-			judged, err := w.proj.Judge(ctx, rest[n:min(n+ask, len(rest))], w.size.Limit())
-			if n += judged; err != nil {
-				ask = max(1, ask/2) // for fewer accounts at a time
-			}
-			return err
-		})
-		if n > 0 {
-			w.next = rest[n-1].Record.Next()
-		}
-		if err != nil {
-			return err
-		}
-		if rest = rest[n:]; len(rest) > 0 || w.proj.Pending().Events >= w.size.Limit() {
-			if err := w.flush(); err != nil {
-				return err
-			}
-		}
-	}
-	w.next = c.next
-	return nil
-}
-
-// heal applies and flushes a piece of what waits for accounts whose hole has been
-// filled, and reports whether more of it waits. It leaves that while records are
-// pending: their flush comes first.
-func (w *worker) heal() (bool, error) {
-	if w.proj.Pending().Events > 0 {
-		return false, nil
-	}
-	var more bool
-	limit := w.size.Limit()
-	err := w.retry("postgres", "heal accounts", func(ctx context.Context) (err error) {
-		if more, err = w.proj.Heal(ctx, limit); err != nil {
-			limit = max(1, limit/2)
-		}
-		return err
-	})
-	if err != nil || w.proj.Pending().Events == 0 {
-		return false, err
-	}
-	return more, w.flush()
-}
-
 // flushDue decides whether to write now or to fold more first: at the end of the
 // partition at once, behind it when enough has been gathered.
 func (w *worker) flushDue() bool {
-	if w.flushedAll() {
+	if w.session.Durable() {
 		return false
 	}
-	p := w.proj.Pending()
-	return len(w.chunks) == 0 && w.next.Offset >= w.queue.stableEnd() ||
-		p.Full || p.Events >= w.size.Limit() || int64(p.Bytes) >= w.c.flushBytes.Load() ||
-		!w.since.IsZero() && time.Since(w.since) >= w.gathering()
+	p, since := w.session.Pending(), w.session.Since()
+	return len(w.chunks) == 0 && w.session.Next().Offset >= w.queue.stableEnd() ||
+		p.Full || w.session.Full() || int64(p.Bytes) >= w.c.flushBytes.Load() ||
+		!since.IsZero() && time.Since(since) >= w.gathering()
 }
 
 // gathering is how long events are gathered for a flush when far behind. What the last
 // flush took is part of it, so that the position moves every few seconds.
 func (w *worker) gathering() time.Duration {
 	age := w.c.cfg.Limits.FlushAge
-	return max(min(age, leastGathering), age-w.flushTook)
+	return max(min(age, leastGathering), age-w.session.Took())
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/dlq"
-	"projector/internal/pace"
 	"projector/internal/retry"
+	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
 )
@@ -29,7 +29,9 @@ type script struct {
 	write     []error // answers of Write, in turn; then nil
 	deliver   []error
 	verify    []error
-	reject    bool
+	healed    bool              // nothing is left to heal
+	refused   bool              // was the event before
+	found     *projection.Stood // by Claim
 	positions []projection.StoredPosition
 	heals     atomic.Int32
 	context   func(context.Context) // looks at that of Judge and Write, if set
@@ -48,52 +50,61 @@ func take(answers *[]error) error {
 
 func (s *script) Claim(context.Context, projection.Claim) (projection.Position, error) {
 	s.call("claim")
-	return projection.Position{Fence: 1, Found: &projection.Stood{}}, nil
+	found := &projection.Stood{}
+	if s.found != nil {
+		found = s.found
+	}
+	return projection.Position{Fence: 1, Found: found}, nil
 }
 
-func (s *script) Judge(ctx context.Context, records []projection.Judgeable, limit int) (int, error) {
+func (s *script) Fold(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
 	if s.context != nil {
 		s.context(ctx)
+	}
+	if len(records) == 0 {
+		s.call("heal")
+		s.heals.Add(1)
+		return 0, nil
 	}
 	n := min(len(records), limit-s.pending)
 	s.pending += n
 	return n, nil
 }
 
-func (s *script) Heal(context.Context, int) (bool, error) {
-	s.call("heal")
-	s.heals.Add(1)
-	return false, nil
+func (s *script) Pending() projection.Pending {
+	return projection.Pending{Events: s.pending, Healing: true}
 }
 
-func (s *script) Pending() projection.Pending { return projection.Pending{Events: s.pending} }
+func (s *script) DeadLetters() []projection.DeadLetter { return s.letters }
 
-func (s *script) Changes() *projection.Changes {
-	c := &projection.Changes{Records: s.pending, Letters: s.letters}
-	c.Outcomes[projection.Applied] = s.pending
-	return c
-}
-
-func (s *script) Verify(context.Context, *projection.Changes) error {
+func (s *script) Verify(context.Context) error {
 	s.call("verify")
 	return take(&s.verify)
 }
 
-func (s *script) Write(ctx context.Context, _ projection.NextOffset, _ *projection.Changes) error {
+func (s *script) Flush(ctx context.Context, _ projection.NextOffset) (projection.Flushed, error) {
 	if s.context != nil {
 		s.context(ctx)
 	}
 	s.call("write")
-	err := take(&s.write)
+	err, result := take(&s.write), projection.Flushed{Records: s.pending, DeadLetters: s.letters}
+	result.Outcomes[projection.Applied] = s.pending
 	if err == nil {
 		s.pending = 0
 	}
-	return err
+	return result, err
 }
 
-func (s *script) Reject(string) bool {
-	s.call("reject")
-	return !s.reject
+func (s *script) Refuse(string) bool {
+	s.call("refuse")
+	return !s.refused
+}
+
+// flushing bounds a session to n events a flush.
+func (w *worker) flushing(n int, proj session.Projection) {
+	w.session = session.New(proj, w, session.Limits{
+		FirstEvents: n, Events: n, Within: time.Hour, Silence: w.c.cfg.Retry.Attempt, Freely: overtakenFreely,
+	})
 }
 
 func (s *script) Deliver(_ context.Context, _ *dlq.Delivery) error {
@@ -109,7 +120,7 @@ func (s *script) Positions(context.Context) ([]projection.StoredPosition, error)
 func (s *script) Stop(context.Context, int32, int64, int64, string) error { s.call("stop"); return nil }
 func (s *script) Halt(context.Context, int32, int64, string) error        { return nil }
 func (s *script) Settle(context.Context, int32, int64) error              { return nil }
-func (s *script) Stranded(context.Context, []int32) ([]int32, error)      { return nil, nil }
+func (s *script) Overdue(context.Context, []int32) ([]int32, error)       { return nil, nil }
 func (s *script) Ready(context.Context) error                             { return nil }
 func (s *script) Reset()                                                  { s.call("reset") }
 
@@ -145,7 +156,7 @@ func scriptedConsumer(t testing.TB, s *script, set func(*Config)) *Consumer {
 	t.Helper()
 	cfg := Config{
 		Topic: "t", Group: "g", Formats: event.Always(noFormat{}),
-		Open:        func(int32) Projection { return s },
+		Open:        func(int32) session.Projection { return s },
 		DeadLetters: s, Database: s, Observer: quiet{}, Health: quiet{},
 		Log:   slog.New(slog.DiscardHandler),
 		Retry: retry.Policy{Attempt: time.Second}, Limits: DefaultLimits(), DrainWithin: time.Second,
@@ -187,19 +198,19 @@ func TestFlushGoesOnlyOneWay(t *testing.T) {
 		"nothing dead":                {pending(3), []string{"write"}, nil},
 		"dead letters first":          {pending(3, letter), []string{"verify", "deliver", "write"}, nil},
 		"not written until delivered": {&script{pending: 1, letters: []projection.DeadLetter{letter}, deliver: []error{outage, outage}}, []string{"verify", "deliver", "verify", "deliver", "verify", "deliver", "write"}, nil},
-		"database away":               {&script{pending: 1, write: []error{refusal("57P01")}}, []string{"write"}, errRejudge},
-		"read-only after a failover":  {&script{pending: 1, write: []error{refusal("25006")}}, []string{"write", "reset"}, errRejudge},
-		"away before the publishing":  {&script{pending: 1, letters: []projection.DeadLetter{letter}, verify: []error{refusal("57P01")}}, []string{"verify"}, errRejudge},
-		"fenced":                      {&script{pending: 1, write: []error{projection.ErrFenced}}, []string{"write"}, errRejudge},
-		"verdict on old state":        {&script{pending: 1, letters: []projection.DeadLetter{letter}, verify: []error{projection.ErrStale}}, []string{"verify"}, errRejudge},
-		"one row refused of many":     {&script{pending: 8, write: []error{refusal("23514")}}, []string{"write"}, errRejudge},
-		"the refused one, alone":      {&script{pending: 1, write: []error{refusal("22003")}}, []string{"write", "reject"}, errRejudge},
+		"database away":               {&script{pending: 1, write: []error{refusal("57P01")}}, []string{"write"}, session.ErrAgain},
+		"read-only after a failover":  {&script{pending: 1, write: []error{refusal("25006")}}, []string{"write", "reset"}, session.ErrAgain},
+		"away before the publishing":  {&script{pending: 1, letters: []projection.DeadLetter{letter}, verify: []error{refusal("57P01")}}, []string{"verify"}, session.ErrAgain},
+		"fenced":                      {&script{pending: 1, write: []error{projection.ErrFenced}}, []string{"write"}, session.ErrAgain},
+		"verdict on old state":        {&script{pending: 1, letters: []projection.DeadLetter{letter}, verify: []error{projection.ErrStale}}, []string{"verify"}, session.ErrAgain},
+		"one row refused of many":     {&script{pending: 8, write: []error{refusal("23514")}}, []string{"write"}, session.ErrAgain},
+		"the refused one, alone":      {&script{pending: 1, write: []error{refusal("22003")}}, []string{"write", "refuse"}, session.ErrAgain},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := scripted(t, c.script)
-			w.next.Offset = 10
-			if err := w.flush(); !errors.Is(err, c.result) {
+			w.session.Skip(projection.NextOffset{Offset: 10})
+			if err := w.session.Flush(w.context()); !errors.Is(err, c.result) {
 				t.Errorf("error %v, want %v", err, c.result)
 			}
 			if !slices.Equal(c.script.calls, c.want) {
@@ -210,19 +221,21 @@ func TestFlushGoesOnlyOneWay(t *testing.T) {
 }
 
 func TestARefusedEventIsSoonAlone(t *testing.T) {
-	w := scripted(t, pending(0))
-	s := w.proj.(*script)
+	s := pending(0)
+	w := scripted(t, s)
+	w.session.Skip(projection.NextOffset{Offset: 1})
 	var limits []int
-	for s.pending = 1000; ; s.pending = w.size.Limit() {
+	for limit := 1000; ; limit = w.fits(s) {
+		s.pending = limit
 		s.write = []error{refusal("23514")}
-		if err := w.flush(); !errors.Is(err, errRejudge) {
+		if err := w.session.Flush(w.context()); !errors.Is(err, session.ErrAgain) {
 			t.Fatal(err)
 		}
-		limits = append(limits, w.size.Limit())
+		limits = append(limits, w.fits(s))
 		if w.pause > 0 {
 			t.Errorf("waits for %s before it goes on searching", w.pause)
 		}
-		if slices.Contains(s.calls, "reject") {
+		if slices.Contains(s.calls, "refuse") {
 			break
 		}
 	}
@@ -231,11 +244,18 @@ func TestARefusedEventIsSoonAlone(t *testing.T) {
 	}
 }
 
+// fits is how many events the next flush may take in.
+func (w *worker) fits(s *script) int {
+	for s.pending = 1; !w.session.Full(); s.pending++ { //nolint:revive // empty-block: counts
+	}
+	return s.pending
+}
+
 func TestARefusalThatStaysIsNotPassedOver(t *testing.T) {
-	w := scripted(t, &script{pending: 1, reject: true, write: []error{refusal("23514")}})
-	w.next.Offset = 1
-	err := w.flush()
-	if err == nil || errors.Is(err, errRejudge) {
+	w := scripted(t, &script{pending: 1, refused: true, write: []error{refusal("23514")}})
+	w.session.Skip(projection.NextOffset{Offset: 1})
+	err := w.session.Flush(w.context())
+	if err == nil || errors.Is(err, session.ErrAgain) {
 		t.Errorf("error %v: an event that is refused even as a dead letter must stop the partition", err)
 	}
 }
@@ -243,11 +263,11 @@ func TestARefusalThatStaysIsNotPassedOver(t *testing.T) {
 func TestAStopEndsTheWaiting(t *testing.T) {
 	s := pending(1)
 	w := scripted(t, s)
-	w.next.Offset = 1
+	w.session.Skip(projection.NextOffset{Offset: 1})
 	outage := errors.New("connection reset")
 	s.write = slices.Repeat([]error{outage}, 1000)
 	w.startStop()
-	if err := w.flush(); !errors.Is(err, errDrained) {
+	if err := w.session.Flush(w.context()); !errors.Is(err, errDrained) {
 		t.Errorf("error %v, want errDrained", err)
 	}
 	if len(s.calls) > 1 {
@@ -265,7 +285,8 @@ func TestEveryFlushIsFollowedByHealing(t *testing.T) {
 	for _, limit := range []int{100, 2} {
 		s := pending(0)
 		w := scripted(t, s)
-		w.size, w.epoch = pace.NewSize(limit, limit, time.Hour), 1
+		w.flushing(limit, s)
+		w.epoch = 1
 		c, _, err := decodeChunk(t.Context(), records(0, 2), event.Always(noFormat{}))
 		if err != nil {
 			t.Fatal(err)
@@ -273,7 +294,7 @@ func TestEveryFlushIsFollowedByHealing(t *testing.T) {
 		c.epoch = 1
 		w.chunks <- c
 		ended := make(chan error)
-		go func() { ended <- w.consume() }()
+		go func() { ended <- w.takeIn() }()
 		for deadline := time.Now().Add(10 * time.Second); s.heals.Load() < 2 && time.Now().Before(deadline); {
 			runtime.Gosched()
 		}
@@ -290,10 +311,10 @@ func TestEveryFlushIsFollowedByHealing(t *testing.T) {
 func TestDecidingInVainSlowsDown(t *testing.T) {
 	s := &script{write: slices.Repeat([]error{projection.ErrStale}, 5)}
 	w := scripted(t, s)
-	w.next.Offset = 1
+	w.session.Skip(projection.NextOffset{Offset: 1})
 	for i := range 5 {
 		s.pending = 1
-		if err := w.flush(); !errors.Is(err, errRejudge) {
+		if err := w.session.Flush(w.context()); !errors.Is(err, session.ErrAgain) {
 			t.Fatal(err)
 		}
 		if i+1 < overtakenFreely {

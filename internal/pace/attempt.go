@@ -33,6 +33,7 @@ type Attempt struct {
 	timer   *time.Timer // nil: silence has no limit
 	begun   time.Time
 	done    atomic.Int64
+	all     atomic.Int64
 }
 
 // attemptKey finds the Attempt in its context.
@@ -69,8 +70,21 @@ func Answered(ctx context.Context, n int) {
 	}
 }
 
-// Done is how much has been answered.
-func (a *Attempt) Done() int { return int(a.done.Load()) }
+// Expect says, to the attempt the context belongs to, how much is to be answered in all.
+func Expect(ctx context.Context, all int) {
+	if a, _ := ctx.Value(attemptKey{}).(*Attempt); a != nil {
+		a.all.Store(int64(all))
+	}
+}
+
+// Done is how much of n has been answered, going by what was expected; 0 when nothing was.
+func (a *Attempt) Done(n int) int {
+	all := a.all.Load()
+	if all == 0 {
+		return 0
+	}
+	return int(int64(n) * a.done.Load() / all)
+}
 
 // Took is how long the attempt has lasted.
 func (a *Attempt) Took() time.Duration { return time.Since(a.begun) }

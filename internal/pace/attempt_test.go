@@ -40,9 +40,10 @@ func TestSilenceEndsAnAttemptAndWorkDoesNot(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			a := pace.Begin(t.Context(), limit)
+			pace.Expect(a.Context(), 200)
 			err := a.End(fmt.Errorf("write: %w", answers(a.Context(), c.every, c.times)))
-			if a.Took() != c.ends || a.Done() != c.done {
-				t.Errorf("answered each %s: ended after %s with %d done, want %s with %d", c.every, a.Took(), a.Done(), c.ends, c.done)
+			if a.Took() != c.ends || a.Done(200) != c.done {
+				t.Errorf("answered each %s: ended after %s with %d done, want %s with %d", c.every, a.Took(), a.Done(200), c.ends, c.done)
 			}
 			if errclass.Postgres(err) != errclass.Retry || errclass.Reason(err) != "timeout" || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("error %v is %s, %s, want a time-out", err, errclass.Postgres(err), errclass.Reason(err))
@@ -70,8 +71,8 @@ func TestWithoutLimit(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		a := pace.Begin(ctx, 0)
-		if err := a.End(answers(a.Context(), time.Minute, 1)); !errors.Is(err, context.DeadlineExceeded) || a.Took() != time.Hour || a.Done() != 10 {
-			t.Errorf("%v after %s, %d done", err, a.Took(), a.Done())
+		if err := a.End(answers(a.Context(), time.Minute, 1)); !errors.Is(err, context.DeadlineExceeded) || a.Took() != time.Hour || a.Done(10) != 0 {
+			t.Errorf("%v after %s, %d done", err, a.Took(), a.Done(10))
 		}
 	})
 }

@@ -1,11 +1,11 @@
 // Package rebuild reads a topic again from its first records into a projection that
-// stands beside the live one, by the same judgement, up to given offsets.
+// stands beside the live one, by the same rules, up to given offsets.
 //
-//	source ──records──▶ decode ──▶ Projection: judge … write (no dead letters)
+//	source ──records──▶ decode ──▶ Projection: fold … write (no dead letters)
 //	                                   │
 //	                                   └── versions passed over on purpose
 //
 // What people have done since is done again: a version that was passed over is never
 // applied, whatever the topic has for it, and is passed over when its turn comes.
-// Dead letters are judged and parked but not published: they have been.
+// Dead letters are decided and parked but not published: they have been.
 package rebuild

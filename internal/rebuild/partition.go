@@ -7,28 +7,24 @@ import (
 	"time"
 
 	"projector/errclass"
+	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
 )
 
 // partition rebuilds one partition. One goroutine at a time uses it.
 type partition struct {
-	build  *Build
-	number int32
-	proj   Projection
+	build   *Build
+	number  int32
+	session *session.Session
 
 	claimed  bool
 	next     int64 // durable
 	furthest int64 // how far it has been read at any time
-	limit    int   // events a transaction; lowered to isolate a refused row
-	records  []projection.Judgeable
+	records  []projection.DecodedRecord
 	waiting  map[string]struct{} // accounts seen that have versions to pass over
 	replays  map[int64]Replay    // by offset, those not found to be as the topic has them
 }
-
-// errAgain ends a session: what is pending is dropped, and the records are read again
-// from the durable position.
-var errAgain = errors.New("read again from the durable position")
 
 const (
 	// attempts without progress are made before giving up.
@@ -44,8 +40,12 @@ const (
 func (p *partition) advance(ctx context.Context, end int64, observe func(int64)) error {
 	for failed := 0; p.next < end || !p.claimed; {
 		before := p.next
-		err := p.session(ctx, end, observe)
-		if err == nil || errors.Is(err, errAgain) {
+		err := p.read(ctx, end, observe)
+		if errors.Is(err, session.ErrAgain) {
+			p.claimed = false
+			continue
+		}
+		if err == nil {
 			continue
 		}
 		if p.next > before {
@@ -80,9 +80,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// session reads and writes until the end, or until something makes what is pending
+// read reads and writes until the end, or until something makes what is pending
 // worthless.
-func (p *partition) session(ctx context.Context, end int64, observe func(int64)) error {
+func (p *partition) read(ctx context.Context, end int64, observe func(int64)) error {
 	if err := p.claim(ctx); err != nil {
 		return err
 	}
@@ -95,16 +95,17 @@ func (p *partition) session(ctx context.Context, end int64, observe func(int64))
 			return err
 		}
 		if len(p.records) == chunkRecords {
-			if err := p.judge(ctx); err != nil {
+			if err := p.fold(ctx); err != nil {
 				return err
 			}
 			p.tell(record.Offset+1, observe)
 		}
 	}
-	if err := p.judge(ctx); err != nil {
+	if err := p.fold(ctx); err != nil {
 		return err
 	}
-	if err := p.flush(ctx, at(end)); err != nil {
+	p.session.Skip(projection.NextOffset{Offset: end, LeaderEpoch: projection.NoEpoch})
+	if err := p.flush(ctx); err != nil {
 		return err
 	}
 	p.tell(end, observe)
@@ -118,12 +119,13 @@ func (p *partition) claim(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, attemptWithin)
 	defer cancel()
-	position, err := p.proj.Claim(ctx, projection.Claim{
+	position, err := p.session.Claim(ctx, projection.Claim{
 		Owner: "rebuild", TopicID: p.build.cfg.TopicID, LogStart: p.build.cfg.Starts[p.number], Committed: projection.NoOffset,
 	})
 	if err != nil {
 		return err
 	}
+	p.session.Begin(position)
 	p.next, p.claimed = position.Next, true
 	return nil
 }
@@ -135,7 +137,7 @@ func (p *partition) take(ctx context.Context, record *projection.Record) error {
 		return err
 	}
 	p.build.records.Add(1)
-	p.records = append(p.records, projection.Judgeable{Record: *record})
+	p.records = append(p.records, projection.DecodedRecord{Record: *record})
 	j := &p.records[len(p.records)-1]
 	format.Decode(record.Message, &j.Decoded)
 	d := &j.Decoded
@@ -164,29 +166,17 @@ func reproducible(r *Replay, d *event.Decoded) bool {
 		r.Class != event.CurrencyMismatch && r.Class != event.BalanceOverflow
 }
 
-// judge folds the chunk, and writes when enough has been folded.
-func (p *partition) judge(ctx context.Context) error {
-	for rest := p.records; len(rest) > 0; {
-		n, err := p.proj.Judge(ctx, rest, p.limit)
-		if err != nil {
-			return err
-		}
-		if n > 0 {
-			next := rest[n-1].Record.Next()
-			if rest = rest[n:]; p.full() {
-				if err := p.flush(ctx, next); err != nil {
-					return err
-				}
-			}
-			continue
-		}
-		// An account that has to heal first leaves no room for a record.
-		if err := p.flush(ctx, at(rest[0].Record.Offset)); err != nil {
-			return err
-		}
+// fold folds the chunk, and writes when enough has been folded.
+func (p *partition) fold(ctx context.Context) error {
+	before := p.next
+	if err := p.session.Fold(ctx, p.records); err != nil {
+		return err
 	}
 	p.empty()
-	return nil
+	if p.next == before && p.session.Pending().Bytes < flushBytes {
+		return nil
+	}
+	return p.flush(ctx)
 }
 
 // empty drops the chunk.
@@ -195,68 +185,55 @@ func (p *partition) empty() {
 	p.records = p.records[:0]
 }
 
-// at is an offset without the leader epoch before it.
-func at(offset int64) projection.NextOffset {
-	return projection.NextOffset{Offset: offset, LeaderEpoch: projection.NoEpoch}
-}
-
-func (p *partition) full() bool {
-	pending := p.proj.Pending()
-	return pending.Events >= p.limit || pending.Bytes >= flushBytes
-}
-
 // flush makes what is pending durable, heals what can heal, and passes over what is
 // to be passed over.
-func (p *partition) flush(ctx context.Context, next projection.NextOffset) error {
-	if err := p.write(ctx, next); err != nil {
+func (p *partition) flush(ctx context.Context) error {
+	if err := p.session.Flush(ctx); err != nil {
 		return err
 	}
 	for more := true; more; {
 		var err error
-		if more, err = p.proj.Heal(ctx, p.limit); err != nil {
+		if more, err = p.session.Heal(ctx); err != nil {
 			return err
-		}
-		if p.proj.Pending().Events > 0 {
-			if err := p.write(ctx, next); err != nil {
-				return err
-			}
 		}
 	}
 	return p.passOver(ctx)
 }
 
-func (p *partition) write(ctx context.Context, next projection.NextOffset) error {
-	pending := p.proj.Pending().Events
-	if pending == 0 && next.Offset == p.next {
-		return nil
-	}
+var _ session.Driver = (*partition)(nil)
+
+// Read implements session.Driver: what fails is tried again from the durable position.
+func (*partition) Read(ctx context.Context, _ string, fn func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptWithin)
 	defer cancel()
-	changes := *p.proj.Changes()
-	err := p.proj.Write(ctx, next, &changes)
-	if err != nil && errclass.Postgres(err) == errclass.Isolate {
-		return p.isolate(err, pending)
-	}
-	if err != nil {
-		return err
-	}
-	p.next, p.limit = next.Offset, min(2*p.limit, flushEvents)
+	return fn(ctx)
+}
+
+// Publish implements session.Driver: the dead letters have been published.
+func (*partition) Publish(context.Context, int64, []projection.DeadLetter, func(context.Context) error) error {
 	return nil
 }
 
-// isolate finds the event that PostgreSQL refuses, as a consumer does.
-func (p *partition) isolate(err error, pending int) error {
-	p.claimed = false
-	if pending > 1 {
-		p.limit = max(1, pending/2)
-		return errAgain
-	}
-	p.limit = 1
-	if !p.proj.Reject("PostgreSQL refused the row: " + errclass.Safe(err)) {
-		return fmt.Errorf("an event judged as refused is still refused: %w", err)
-	}
-	return errAgain
-}
+// Flushing implements session.Driver.
+func (*partition) Flushing(ctx context.Context, _ int64) context.Context { return ctx }
+
+// Flushed implements session.Driver.
+func (p *partition) Flushed(r session.Report) { p.next = r.Next.Offset }
+
+// Refused implements session.Driver.
+func (*partition) Refused(string, int) {}
+
+// Overtaken implements session.Driver.
+func (*partition) Overtaken(error) {}
+
+// Failed implements session.Driver.
+func (*partition) Failed(err error) error { return err }
+
+// Recovered implements session.Driver.
+func (*partition) Recovered() {}
+
+// Dropped implements session.Driver.
+func (*partition) Dropped(error) {}
 
 // passOver passes over the versions whose turn has come, of the accounts seen.
 func (p *partition) passOver(ctx context.Context) error {

@@ -10,20 +10,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
 )
-
-// Projection is what one partition's records are turned into; see internal/consumer.
-type Projection interface {
-	Claim(context.Context, projection.Claim) (projection.Position, error)
-	Judge(ctx context.Context, records []projection.Judgeable, limit int) (int, error)
-	Heal(ctx context.Context, limit int) (bool, error)
-	Pending() projection.Pending
-	Changes() *projection.Changes
-	Write(ctx context.Context, next projection.NextOffset, c *projection.Changes) error
-	Reject(reason string) bool
-}
 
 // Source streams the committed records of a stretch of a partition, from is part of
 // it and to is not. An error ends the iteration.
@@ -36,7 +26,7 @@ type Skip struct {
 	AccountID string
 	Version   int64
 	// Place is where its event stood when it was known; without a topic it was not.
-	Place projection.Place
+	Place projection.RecordRef
 }
 
 // Known reports whether the event that was passed over was known.
@@ -46,30 +36,30 @@ func (s *Skip) Known() bool { return s.Place.Topic != "" }
 type Replay struct {
 	AccountID string
 	Class     event.Class // of the dead letter
-	Place     projection.Place
+	Place     projection.RecordRef
 }
 
 // Config is all a Build needs.
 type Config struct {
 	Source  Source
 	Formats event.Resolver
-	Open    func(partition int32) Projection
+	Open    func(partition int32) session.Projection
 	// PassOver passes over the version if it is the account's next one and, unless
-	// seen, if its event waits there; it answers whether the skip is done with.
+	// seen, if its event waits there; it returns  the skip is done with.
 	PassOver func(ctx context.Context, s *Skip, seen bool) (bool, error)
-	// Stranded names those of the partitions that hold parked events whose turn has come.
-	Stranded func(ctx context.Context, partitions []int32) ([]int32, error)
-	Topic    string
-	TopicID  string
-	Starts   map[int32]int64 // the first offset of each partition
-	Skips    []Skip
-	Replays  []Replay
+	// Overdue names those of the partitions that hold parked events whose turn has come.
+	Overdue func(ctx context.Context, partitions []int32) ([]int32, error)
+	Topic   string
+	TopicID string
+	Starts  map[int32]int64 // the first offset of each partition
+	Skips   []Skip
+	Replays []Replay
 }
 
 const (
 	// atOnce is how many partitions are read at a time.
 	atOnce = 4
-	// chunkRecords is how many records are judged at a time.
+	// chunkRecords is how many records are folded at a time.
 	chunkRecords = 512
 	// flushEvents and flushBytes bound one transaction, and with it the memory.
 	flushEvents = 200_000
@@ -95,10 +85,14 @@ func New(cfg Config) *Build {
 		b.skips[s.AccountID] = append(b.skips[s.AccountID], s)
 	}
 	for number, start := range cfg.Starts {
-		b.partitions[number] = &partition{
-			build: b, number: number, proj: cfg.Open(number), next: start, furthest: start, limit: flushEvents,
+		p := &partition{
+			build: b, number: number, next: start, furthest: start,
 			waiting: map[string]struct{}{}, replays: map[int64]Replay{},
 		}
+		p.session = session.New(cfg.Open(number), p, session.Limits{
+			FirstEvents: flushEvents, Events: flushEvents, Within: attemptWithin, Silence: attemptWithin,
+		})
+		b.partitions[number] = p
 	}
 	for _, r := range cfg.Replays {
 		if p := b.partitions[r.Place.Partition]; p != nil && r.Place.Topic == cfg.Topic {
@@ -126,11 +120,11 @@ func (b *Build) Advance(ctx context.Context, ends map[int32]int64, observe func(
 // settle applies what was parked because its predecessor, in another partition, was
 // read later.
 func (b *Build) settle(ctx context.Context, ends map[int32]int64) error {
-	stranded, err := b.cfg.Stranded(ctx, slices.Sorted(maps.Keys(ends)))
+	overdue, err := b.cfg.Overdue(ctx, slices.Sorted(maps.Keys(ends)))
 	if err != nil {
 		return err
 	}
-	for _, number := range stranded {
+	for _, number := range overdue {
 		p := b.partitions[number]
 		p.claimed = false
 		if err := p.advance(ctx, ends[number], nil); err != nil {
@@ -162,7 +156,7 @@ func (b *Build) Next(partition int32) int64 {
 // Corrected are the accounts to which a dead letter was applied that the topic does not
 // have in a form that can be applied: the topic alone cannot rebuild them.
 func (b *Build) Corrected() map[string]bool {
-	places := map[projection.Place]bool{}
+	places := map[projection.RecordRef]bool{}
 	for _, p := range b.partitions {
 		for _, r := range p.replays {
 			places[r.Place] = true

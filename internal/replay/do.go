@@ -27,8 +27,8 @@ func (r *Replay) Apply(ctx context.Context, shown func(done, total int64)) error
 		}
 	})
 	for _, item := range r.Items {
-		if item.repair != nil && item.repair.Judged {
-			item.Result = string(readmodel.EffectOf(item.repair.Verdict))
+		if item.repair != nil && item.repair.Decided {
+			item.Result = string(readmodel.EffectOf(item.repair.Decision))
 		}
 	}
 	return err

@@ -37,7 +37,7 @@ type Source interface {
 
 // Store is what a replay needs of the read model, of one projection.
 type Store interface {
-	readmodel.Letters
+	readmodel.Replayer
 	// History reads what was done about records of a DLQ topic, see readmodel.LoadHistory.
 	History(ctx context.Context, dlqTopic string, places []readmodel.DeadLetterPlace) (map[[2]int64]readmodel.DeadLetterHistory, error)
 	// Record records actions that change no account, all or none of them.
@@ -45,10 +45,10 @@ type Store interface {
 }
 
 // Database is the store in PostgreSQL.
-func Database(pool *pgxpool.Pool, letters readmodel.Letters) Store { return database{letters, pool} }
+func Database(pool *pgxpool.Pool, letters readmodel.Replayer) Store { return database{letters, pool} }
 
 type database struct {
-	readmodel.Letters
+	readmodel.Replayer
 	pool *pgxpool.Pool
 }
 
@@ -95,11 +95,11 @@ func Assess(ctx context.Context, store Store, chunk []*DeadLetter) error {
 		e := &d.Entry
 		places[i] = readmodel.DeadLetterPlace{
 			Partition: e.DLQPartition, Offset: e.DLQOffset,
-			Original: projection.Place{Topic: readmodel.Storable(e.Topic), Partition: e.Partition, Offset: e.Offset},
+			Original: projection.RecordRef{Topic: readmodel.Storable(e.Topic), Partition: e.Partition, Offset: e.Offset},
 		}
 		subjects[i] = d.subject()
 	}
-	standings, err := store.Standings(ctx, subjects)
+	statuses, err := store.ReplayStatuses(ctx, subjects)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func Assess(ctx context.Context, store Store, chunk []*DeadLetter) error {
 		d.Replays = d.Entry.Replays + done.Replays
 		d.Status = dlq.Discarded
 		if !done.Discarded || d.Corrected {
-			d.Status = d.Entry.StatusOf(&d.Decoded, standings[i])
+			d.Status = d.Entry.StatusOf(&d.Decoded, statuses[i])
 		}
 	}
 	return nil

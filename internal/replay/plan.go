@@ -35,8 +35,8 @@ func (i *Item) Reason() string {
 	switch {
 	case i.why != "":
 		return i.why
-	case i.repair != nil && i.repair.Verdict.Message != "":
-		return i.repair.Verdict.Message
+	case i.repair != nil && i.repair.Decision.Message != "":
+		return i.repair.Decision.Message
 	default:
 		return i.Entry.Message
 	}
@@ -114,7 +114,7 @@ func (r *Replay) Plan(ctx context.Context) error {
 		if item.repair == nil {
 			continue
 		}
-		item.Plan = string(readmodel.EffectOf(item.repair.Verdict))
+		item.Plan = string(readmodel.EffectOf(item.repair.Decision))
 		if item.Plan == string(readmodel.EffectApplied) {
 			item.Plan = PlanApply
 		}
@@ -146,15 +146,14 @@ func (i *Item) fix(maxReplays int) {
 func (i *Item) record(actor string) *readmodel.RepairRecord {
 	e := &i.Entry
 	return &readmodel.RepairRecord{
-		Judgeable: projection.Judgeable{
-			Decoded: i.Decoded,
+		DecodedRecord: projection.DecodedRecord{
+			Decoded: i.Decoded, Reprocessed: !i.Corrected,
 			Record: projection.Record{
 				Message: event.Message{Key: e.Key, Value: e.Value, Headers: e.Headers},
 				Topic:   e.Topic, Partition: e.Partition, Offset: e.Offset, Timestamp: e.Timestamp, Replays: i.Replays + 1,
 			},
 		},
-		JudgedBefore: !i.Corrected,
-		FailedAt:     e.FailedAt,
-		Action:       i.Action(readmodel.ActionReplay, actor),
+		FailedAt: e.FailedAt,
+		Action:   i.Action(readmodel.ActionReplay, actor),
 	}
 }

@@ -78,26 +78,26 @@ type store struct {
 	fails    error // of what changes something
 }
 
-func (s *store) Standings(_ context.Context, subjects []readmodel.Subject) ([]projection.Standing, error) {
-	standings := make([]projection.Standing, len(subjects))
+func (s *store) ReplayStatuses(_ context.Context, subjects []readmodel.Subject) ([]projection.ReplayStatus, error) {
+	statuses := make([]projection.ReplayStatus, len(subjects))
 	for i, of := range subjects {
-		standings[i].Passed = of.Version <= s.versions[of.AccountID]
+		statuses[i].Passed = of.Version <= s.versions[of.AccountID]
 	}
-	return standings, nil
+	return statuses, nil
 }
 
 func (s *store) judge(r *readmodel.RepairRecord) {
 	have := s.versions[r.Decoded.Event.AccountID]
 	switch version := r.Decoded.Event.Version; {
 	case version <= have:
-		r.Verdict.Outcome = projection.Duplicate
+		r.Decision.Outcome = projection.Duplicate
 	case version == have+1:
-		r.Verdict.Outcome = projection.Applied
+		r.Decision.Outcome = projection.Applied
 		s.versions[r.Decoded.Event.AccountID] = version
 	default:
-		r.Verdict = projection.Verdict{Outcome: projection.DeadLettered, Class: event.VersionGap}
+		r.Decision = projection.Decision{Outcome: projection.DeadLettered, Class: event.VersionGap}
 	}
-	r.Judged = true
+	r.Decided = true
 }
 
 func (s *store) Plan(_ context.Context, records []*readmodel.RepairRecord) error {
@@ -105,7 +105,7 @@ func (s *store) Plan(_ context.Context, records []*readmodel.RepairRecord) error
 	s.versions = maps.Clone(before)
 	for _, r := range records {
 		s.judge(r)
-		r.Judged = false
+		r.Decided = false
 	}
 	s.versions = before
 	return nil

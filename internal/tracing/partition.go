@@ -43,9 +43,9 @@ func (*Partition) Pick(picked, records []*kgo.Record) []*kgo.Record {
 	return picked
 }
 
-// Judging begins the spans of records that are judged now. What is read for the chunk
+// Folding begins the spans of records that are folded now. What is read for the chunk
 // they are in is told of the first.
-func (p *Partition) Judging(picked []*kgo.Record) {
+func (p *Partition) Folding(picked []*kgo.Record) {
 	p.doing = nil
 	for _, r := range picked {
 		if !p.t.takeRoom() {
@@ -94,13 +94,13 @@ func (p *Partition) Context(ctx context.Context) context.Context {
 }
 
 // Flushed ends the spans of what has become durable.
-func (p *Partition) Flushed(next int64, c *projection.Changes) {
+func (p *Partition) Flushed(next int64, c *projection.Flushed) {
 	if p.flush == nil {
 		return
 	}
 	in := p.before(next)
 	link := trace.Link{SpanContext: p.flush.SpanContext()}
-	classes := classesOf(in, c.Letters)
+	classes := classesOf(in, c.DeadLetters)
 	for _, f := range in {
 		f.span.AddLink(link)
 		if class, dead := classes[f.offset]; dead {
@@ -112,7 +112,7 @@ func (p *Partition) Flushed(next int64, c *projection.Changes) {
 	p.forget(len(in))
 	p.flush.SetAttributes(
 		attribute.Int("messaging.batch.message_count", c.Records),
-		attribute.Int("projector.dead_letters", len(c.Letters)),
+		attribute.Int("projector.dead_letters", len(c.DeadLetters)),
 		attribute.Int("projector.followed", len(in)),
 	)
 	p.flush.End()

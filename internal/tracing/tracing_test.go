@@ -154,7 +154,7 @@ func TestARecordIsFollowedToItsTransaction(t *testing.T) {
 		db.TraceQueryEnd(ctx, nil, pgx.TraceQueryEndData{Err: err})
 	}
 	statement(sql.Query("position_load"), nil)
-	p.Judging(p.Pick(nil, records))
+	p.Folding(p.Pick(nil, records))
 	statement(sql.Query("load_accounts"), nil)
 	p.Flushing(13) // the last one is of the next flush
 	ctx := db.TraceBatchStart(p.Context(t.Context()), nil, pgx.TraceBatchStartData{Batch: &pgx.Batch{}})
@@ -162,7 +162,7 @@ func TestARecordIsFollowedToItsTransaction(t *testing.T) {
 	refused := &pgconn.PgError{Severity: "ERROR", Code: "22P02", Message: "invalid input syntax: " + secret, Detail: secret}
 	db.TraceBatchEnd(ctx, nil, pgx.TraceBatchEndData{Err: refused})
 	statement("COMMIT", nil)
-	p.Flushed(13, &projection.Changes{Records: 3, Letters: []projection.DeadLetter{{
+	p.Flushed(13, &projection.Flushed{Records: 3, DeadLetters: []projection.DeadLetter{{
 		Class: event.VersionGap, Record: projection.Record{Offset: 12}, Message: secret,
 	}}})
 	statement(sql.Query("position_load"), nil)
@@ -252,10 +252,10 @@ func TestAFlushThatIsGivenUpEnds(t *testing.T) {
 	received := devtest.Spans(t)
 	tr, _ := start(t, received.URL, 0, quiet)
 	p := tr.Partition(0)
-	p.Judging(p.Pick(nil, fetch(tr, record(1, "traceparent", sampled))))
+	p.Folding(p.Pick(nil, fetch(tr, record(1, "traceparent", sampled))))
 	p.Flushing(2)
 	p.Dropped(projection.ErrFenced)
-	p.Flushed(9, &projection.Changes{}) // of what was not followed
+	p.Flushed(9, &projection.Flushed{}) // of what was not followed
 	end(tr)
 	if s := one(t, received.Named("account_balance flush")); s.GetStatus().GetCode() != otlp.Status_STATUS_CODE_ERROR {
 		t.Errorf("status %v", s.GetStatus())
@@ -270,10 +270,10 @@ func TestFlushOfManyNamesSome(t *testing.T) {
 	tr, _ := start(t, received.URL, 1, quiet)
 	p := tr.Partition(0)
 	for offset := range int64(300) {
-		p.Judging(p.Pick(nil, fetch(tr, record(offset))))
+		p.Folding(p.Pick(nil, fetch(tr, record(offset))))
 	}
 	p.Flushing(300)
-	p.Flushed(300, &projection.Changes{Records: 300})
+	p.Flushed(300, &projection.Flushed{Records: 300})
 	end(tr)
 	if n := len(one(t, received.Named("account_balance flush")).GetLinks()); n != 128 {
 		t.Errorf("%d links, want 128", n)
@@ -304,10 +304,10 @@ func TestNoReceiver(t *testing.T) {
 			tr, counted := start(t, "http://"+address.String(), 1, slog.New(slog.NewJSONHandler(&log, nil)))
 			p := tr.Partition(0)
 			for offset := range int64(records) {
-				p.Judging(p.Pick(nil, fetch(tr, record(offset))))
+				p.Folding(p.Pick(nil, fetch(tr, record(offset))))
 			}
 			p.Flushing(records)
-			p.Flushed(records, &projection.Changes{Records: records})
+			p.Flushed(records, &projection.Flushed{Records: records})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			tr.Shutdown(ctx)

@@ -37,7 +37,7 @@ func (g *guard) Claimed(ctx context.Context, db readmodel.Querier, pos projectio
 	if err != nil {
 		return fmt.Errorf("ask what the inbox has forgotten: %w", err)
 	}
-	own := projection.NextOffset{Offset: pos.JudgedUntil, LeaderEpoch: pos.JudgedEpoch}
+	own := projection.NextOffset{Offset: pos.ProcessedUntil, LeaderEpoch: pos.ProcessedEpoch}
 	g.pruned, g.processed = a.until != nil, append(a.others(), own)
 	return nil
 }
@@ -52,7 +52,7 @@ func isBehind(processed []projection.NextOffset, entry *readmodel.Entry) bool {
 }
 
 // check asks within tx, behind what was queued, whether pruning or another group has
-// overtaken what this guard knows, and answers projection.ErrStale if an entry may
+// overtaken what this guard knows, and returns .ErrStale if an entry may
 // have been taken in before although it has no marker. It sends what was queued.
 func (g *guard) check(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
 	if g.partition.Group == "" {

@@ -11,14 +11,14 @@ import (
 // entries whose Present is empty. It sends what it queues.
 type Add func(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error
 
-// Kind is a projection whose table holds sums, made safe by an inbox under the
-// projection's name. ready is the query of readmodel.EventKind.
-func Kind(name, ready string, add Add) readmodel.EventKind {
+// Define defines a projection whose table holds sums, made safe by an inbox under the
+// projection's name. ready is the query of readmodel.AppendDefinition.
+func Define(name, ready string, add Add) readmodel.AppendDefinition {
 	marks := Of(name)
-	return readmodel.EventKind{
+	return readmodel.AppendDefinition{
 		Label:      name,
 		ReadyQuery: ready,
-		Tables: func(p readmodel.Partition) readmodel.EventTable {
+		Tables: func(p readmodel.Partition) readmodel.Table {
 			return table{&guard{inbox: marks, partition: p}, add}
 		},
 		Beside: marks.Tasks,
@@ -37,10 +37,10 @@ type table struct {
 
 var _ readmodel.Guarded = table{}
 
-// Key implements readmodel.EventTable.
+// Key implements readmodel.Table.
 func (table) Key(ev *event.Event) readmodel.Key { return readmodel.Key{Text: ev.ID} }
 
-// Find implements readmodel.EventTable.
+// Find implements readmodel.Table.
 func (t table) Find(ctx context.Context, db readmodel.Querier, keys []readmodel.Key) (map[readmodel.Key]string, error) {
 	ids := make([]string, len(keys))
 	for i, k := range keys {
@@ -57,7 +57,7 @@ func (t table) Find(ctx context.Context, db readmodel.Querier, keys []readmodel.
 	return found, nil
 }
 
-// Write implements readmodel.EventTable: the entries are marked, and those that were
+// Write implements readmodel.Table: the entries are marked, and those that were
 // not marked before are added.
 func (t table) Write(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
 	ids := make([]string, len(entries))

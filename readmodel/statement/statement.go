@@ -21,24 +21,24 @@ import (
 // Name is the name of the projection.
 const Name = "account_statement"
 
-// Kind is the projection.
-func Kind() readmodel.Kind {
-	return readmodel.EventKind{
+// Definition is the projection.
+func Definition() readmodel.Definition {
+	return readmodel.AppendDefinition{
 		Label:      Name,
 		ReadyQuery: sql.Query("statement_ready"),
-		Tables:     func(readmodel.Partition) readmodel.EventTable { return table{} },
+		Tables:     func(readmodel.Partition) readmodel.Table { return table{} },
 		Recent:     recent.Of,
 	}
 }
 
 type table struct{}
 
-// Key implements readmodel.EventTable.
+// Key implements readmodel.Table.
 func (table) Key(ev *event.Event) readmodel.Key {
 	return readmodel.Key{Text: ev.AccountID, Number: ev.Version}
 }
 
-// Find implements readmodel.EventTable.
+// Find implements readmodel.Table.
 func (table) Find(ctx context.Context, db readmodel.Querier, keys []readmodel.Key) (map[readmodel.Key]string, error) {
 	accounts, versions := make([]string, len(keys)), make([]int64, len(keys))
 	for i, k := range keys {
@@ -67,7 +67,7 @@ func (table) Find(ctx context.Context, db readmodel.Querier, keys []readmodel.Ke
 // in work_mem, by default 4 MB, and beyond that in a file.
 const sliceRows = 8192
 
-// Write implements readmodel.EventTable.
+// Write implements readmodel.Table.
 func (table) Write(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
 	var inserted int64
 	for piece := range slices.Chunk(entries, sliceRows) {

@@ -17,8 +17,8 @@ import (
 // Name is the name of the projection, and its name as a handler in the inbox.
 const Name = "daily_turnover"
 
-// Kind is the projection.
-func Kind() readmodel.Kind { return inbox.Kind(Name, sql.Query("turnover_ready"), add) }
+// Definition is the projection.
+func Definition() readmodel.Definition { return inbox.Define(Name, sql.Query("turnover_ready"), add) }
 
 // add adds credits and debits to their days. An account that is opened or closed
 // moves no money: its event is marked and adds nothing.

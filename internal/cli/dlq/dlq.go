@@ -97,7 +97,7 @@ type tools struct {
 	flags   *topicFlags
 	topic   string // of the dead letters
 	formats event.Resolver
-	kind    readmodel.Kind
+	kind    readmodel.Definition
 	pool    *pgxpool.Pool
 	client  *kgo.Client
 	reader  *dlq.Reader
@@ -129,7 +129,7 @@ func (f *topicFlags) open(ctx context.Context, std *output.Streams) (*tools, err
 
 // store deals with the dead letters of the chosen projection.
 func (t *tools) store(rate int) replay.Store {
-	letters := t.kind.Letters(readmodel.RepairConfig{
+	letters := t.kind.Replayer(readmodel.RepairConfig{
 		Pool: t.pool, Formats: t.formats, FirstVersion: t.flags.FirstVersion, Rate: rate, Ends: t.ends,
 	})
 	return replay.Database(t.pool, letters)

@@ -83,7 +83,7 @@ func (p *Plan) Apply() (release func()) {
 
 // Limits are those of the consumer, narrowed by what the projection wants. A batch of
 // batchBytes, by --max-batch-bytes, comes on top, for it is in memory as a whole.
-func (p *Plan) Limits(kind readmodel.Kind, batchBytes int) consumer.Limits {
+func (p *Plan) Limits(kind readmodel.Definition, batchBytes int) consumer.Limits {
 	l := consumer.DefaultLimits()
 	l.BatchBytes = batchBytes
 	l.QueueBytes, l.FlushBytes, l.FetchBytes = p.queued, p.pending, p.fetch

@@ -202,7 +202,7 @@ func (s *positionSetter) sets(ctx context.Context) ([]readmodel.PositionSet, err
 		}
 		log := projection.Log{
 			TopicID: extents.TopicID, Start: e.Start, End: e.End,
-			EpochEnd: projection.NoOffset, JudgedEnd: projection.NoOffset,
+			EpochEnd: projection.NoOffset, ProcessedEnd: projection.NoOffset,
 		}
 		want := projection.Reposition{Expect: s.cmd.Expect, SkipUnread: s.cmd.SkipUnread, NewTopic: s.cmd.NewTopic}
 		sets = append(sets, readmodel.PositionSet{Partition: e.Partition, Want: want, Log: log})
@@ -260,8 +260,8 @@ func (s *positionSetter) askEpochs(ctx context.Context, sets []readmodel.Positio
 		if p.LeaderEpoch != projection.NoEpoch {
 			own.Add(s.of.Topic, p.Partition, p.LeaderEpoch)
 		}
-		if p.JudgedEpoch != projection.NoEpoch {
-			judged.Add(s.of.Topic, p.Partition, p.JudgedEpoch)
+		if p.ProcessedEpoch != projection.NoEpoch {
+			judged.Add(s.of.Topic, p.Partition, p.ProcessedEpoch)
 		}
 	}
 	ownEnds, _ := s.adm.OffsetForLeaderEpoch(ctx, own)
@@ -269,7 +269,7 @@ func (s *positionSetter) askEpochs(ctx context.Context, sets []readmodel.Positio
 	for i := range sets {
 		set := &sets[i]
 		set.Log.EpochEnd = epochEnd(ownEnds[s.of.Topic], set.Partition)
-		set.Log.JudgedEnd = epochEnd(judgedEnds[s.of.Topic], set.Partition)
+		set.Log.ProcessedEnd = epochEnd(judgedEnds[s.of.Topic], set.Partition)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"projector/internal/cli/projections"
 	"projector/internal/consumer"
 	"projector/internal/retry"
+	"projector/internal/session"
 	"projector/internal/telemetry"
 	"projector/readmodel"
 )
@@ -128,7 +129,7 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built build.Info) (
 	cfg := readmodel.RunConfig{
 		Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit,
 		CacheBytes:     func() int { return plan.AccountsShare(p.consumer.Partitions()) },
-		FloorBytes:     plan.Floors,
+		IndexBytes:     plan.Floors,
 		InboxRetention: c.InboxRetention, Observer: observer{p.metrics, p},
 		Ends: ctx, Log: log,
 	}
@@ -139,7 +140,7 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built build.Info) (
 		Member: []kgo.Opt{telemetry.KafkaHooks(registry, "consumer"), kgo.WithHooks(traced.consuming...)},
 		Trace:  traced.partition,
 		Topic:  c.Topic, Group: c.GroupName(), Owner: owner(), Formats: formats,
-		Open: func(partition int32) consumer.Projection {
+		Open: func(partition int32) session.Projection {
 			return open(readmodel.Partition{Projection: kind.Name(), Group: c.GroupName(), Topic: c.Topic, Number: partition})
 		},
 		DeadLetters:    deadLetters{p.publisher, p.admin, needs},

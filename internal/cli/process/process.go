@@ -43,7 +43,7 @@ type Process struct {
 	consumer  *consumer.Consumer
 	retry     retry.Policy
 	group     string
-	kind      readmodel.Kind
+	kind      readmodel.Definition
 	tasks     []readmodel.Task
 	tracing   *tracing.Tracing                        // nil: off
 	parked    atomic.Pointer[readmodel.ParkedSummary] // as last counted

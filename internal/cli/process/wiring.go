@@ -74,7 +74,7 @@ func (a kafkaAccess) Check(ctx context.Context) error { return a.Needs.Check(ctx
 // sharedDatabase is what the consumer needs of the database beside the projection.
 type sharedDatabase struct {
 	pool         *pgxpool.Pool
-	kind         readmodel.Kind
+	kind         readmodel.Definition
 	group, topic string
 }
 
@@ -106,12 +106,12 @@ func (d sharedDatabase) partition(number int32) readmodel.Partition {
 // as forgotten.
 const strandedAfter = 5 * time.Second
 
-// Stranded names the partitions that hold parked events which could be applied.
-func (d sharedDatabase) Stranded(ctx context.Context, partitions []int32) ([]int32, error) {
+// Overdue names the partitions that hold parked events which could be applied.
+func (d sharedDatabase) Overdue(ctx context.Context, partitions []int32) ([]int32, error) {
 	if !d.kind.Reports().Parked {
 		return nil, nil
 	}
-	return readmodel.LoadStranded(ctx, d.pool, d.topic, partitions, strandedAfter)
+	return readmodel.LoadOverdue(ctx, d.pool, d.topic, partitions, strandedAfter)
 }
 
 // Ready fails when the database cannot be reached or cannot be written.

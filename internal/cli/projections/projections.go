@@ -13,16 +13,16 @@ import (
 
 // Kinds are the projections there are. docs/adding-a-projection.md tells how to add
 // one: its package, and its line here.
-func Kinds() []readmodel.Kind {
-	return []readmodel.Kind{
-		readmodel.BalanceKind{},
-		statement.Kind(),
-		turnover.Kind(),
+func Kinds() []readmodel.Definition {
+	return []readmodel.Definition{
+		readmodel.BalanceDefinition{},
+		statement.Definition(),
+		turnover.Definition(),
 	}
 }
 
 // KindNamed finds a projection; nil when there is none of that name.
-func KindNamed(name string) readmodel.Kind {
+func KindNamed(name string) readmodel.Definition {
 	for _, k := range Kinds() {
 		if k.Name() == name {
 			return k
@@ -38,7 +38,7 @@ type GroupFlags struct {
 }
 
 // Kind is the chosen projection.
-func (f *GroupFlags) Kind() (readmodel.Kind, error) {
+func (f *GroupFlags) Kind() (readmodel.Definition, error) {
 	if k := KindNamed(f.Projection); k != nil {
 		return k, nil
 	}

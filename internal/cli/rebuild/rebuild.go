@@ -15,6 +15,7 @@ import (
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
 	"projector/internal/rebuild"
+	"projector/internal/session"
 	"projector/projection/event"
 	"projector/readmodel"
 )
@@ -178,15 +179,15 @@ func (r *rebuilding) begin(ctx context.Context) error {
 	repair := readmodel.RepairConfig{Formats: r.formats, FirstVersion: r.cmd.FirstVersion}
 	cfg := rebuild.Config{
 		Source: r.source, Formats: r.formats, Topic: r.cmd.Topic, TopicID: r.topic.id, Starts: r.topic.starts,
-		Open: func(partition int32) rebuild.Projection {
+		Open: func(partition int32) session.Projection {
 			return readmodel.NewBalance(balances, readmodel.Partition{Group: "rebuild", Topic: r.cmd.Topic, Number: partition})
 		},
 		PassOver: func(ctx context.Context, s *rebuild.Skip, seen bool) (bool, error) {
 			return r.shadow.PassOver(ctx, repair, &readmodel.AuditedEvent{AccountID: s.AccountID, Version: s.Version, Place: s.Place}, seen)
 		},
 	}
-	cfg.Stranded = func(ctx context.Context, partitions []int32) ([]int32, error) {
-		return readmodel.LoadStranded(ctx, r.shadow.Pool, r.cmd.Topic, partitions, 0)
+	cfg.Overdue = func(ctx context.Context, partitions []int32) ([]int32, error) {
+		return readmodel.LoadOverdue(ctx, r.shadow.Pool, r.cmd.Topic, partitions, 0)
 	}
 	for _, s := range skips {
 		cfg.Skips = append(cfg.Skips, rebuild.Skip{AccountID: s.AccountID, Version: s.Version, Place: s.Place})

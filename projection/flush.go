@@ -1,0 +1,20 @@
+package projection
+
+// Pending is what waits to be flushed.
+type Pending struct {
+	Events int  // records folded and parked events applied or dead-lettered
+	Bytes  int  // approximate memory held, without the accounts
+	Full   bool // the accounts take the memory they may: a flush frees some
+	// Healing: an account has a next event that is parked in the database, and more can be
+	// folded without a record.
+	Healing bool
+}
+
+// Flushed is what a flush has made durable.
+type Flushed struct {
+	Records     int // consumed
+	Outcomes    OutcomeCounts
+	Healed      int          // parked events applied
+	Overflows   int          // gap events beyond the park limit
+	DeadLetters []DeadLetter // published before
+}

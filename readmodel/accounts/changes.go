@@ -1,0 +1,156 @@
+package accounts
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+
+	"projector/projection"
+	"projector/projection/event"
+)
+
+// Changes is what a fold has gathered since it was last flushed.
+type Changes struct {
+	Records    int // consumed records decided about
+	Outcomes   projection.OutcomeCounts
+	Healed     int                   // parked events applied
+	HealFailed int                   // parked events dead-lettered when they were the next
+	Bytes      int                   // approximate memory held
+	Decisions  []projection.Decision // about each record, in a replay
+
+	DeadLetters []projection.DeadLetter // to be published before anything is written
+	DecidedOn   []ExpectedVersion       // what the decisions about them rest on
+	Unwritten   []ExpectedVersion       // of them, the accounts that get no row
+
+	Rows      []Row                // new accounts, where they were not gathered by a fold; see RowChunks
+	Parks     []*projection.Parked // events to park, sorted by account id and version
+	Reclassed []Reclassed
+	Overflows []Overflow
+	Pruned    []PrunedThrough
+
+	table   *table // of a fold
+	changed []*account
+}
+
+// ExpectedVersion is the version that a decision takes the database to have. Exists is
+// false when it takes it to have no row.
+type ExpectedVersion struct {
+	AccountID string
+	Exists    bool
+	Version   int64
+}
+
+// Row is what an account's row is to be, and the version it was made of: it may be
+// written over nothing else.
+type Row struct {
+	AccountID string
+	Account   projection.Account
+	Expected  int64 // the version in the database; only when Exists
+	Exists    bool  // the account has a balance row
+}
+
+// Reclassed is a parked event that could not be applied when it was the next one.
+type Reclassed struct {
+	AccountID string
+	Version   int64
+	Class     event.Class
+}
+
+// Overflow is a gap event beyond the park limit: it is in the DLQ only.
+type Overflow struct {
+	AccountID string
+	Version   int64
+	Expected  int64
+}
+
+// PrunedThrough says up to which version an account's parked events are done with.
+type PrunedThrough struct {
+	AccountID string
+	Version   int64
+}
+
+// NumRows is how many rows are to be written.
+func (c *Changes) NumRows() int { return len(c.Rows) + len(c.changed) }
+
+// RowChunks gives the rows out, one an account and sorted by account id, as many at a
+// time as size says then. A chunk is valid until the next one: a flush of half a million
+// accounts would need 40 MB to have its rows all at once.
+func (c *Changes) RowChunks(size func() int) iter.Seq[[]Row] {
+	return func(yield func([]Row) bool) {
+		var rows []Row
+		for from, all := 0, c.NumRows(); from < all; from += len(rows) {
+			n := min(max(1, size()), all-from)
+			if c.table == nil {
+				rows = c.Rows[from : from+n]
+			} else {
+				rows = slices.Grow(rows[:0], n)
+				for _, a := range c.changed[from : from+n] {
+					rows = append(rows, Row{AccountID: c.table.idOf(a), Account: c.table.state(a), Expected: a.stored, Exists: a.exists})
+				}
+			}
+			if !yield(rows) {
+				return
+			}
+		}
+	}
+}
+
+// emptied is no changes, with the memory of these to gather the next in.
+func (c *Changes) emptied() Changes {
+	return Changes{changed: c.changed[:0], Parks: c.Parks[:0], Pruned: c.Pruned[:0], Unwritten: c.Unwritten[:0]}
+}
+
+// Changes gathers what is pending. The result is valid until the fold is used again.
+func (f *Fold) Changes() *Changes {
+	c := &f.changes
+	c.table, c.changed, c.Parks, c.Pruned, c.Unwritten = f.cache.hot, c.changed[:0], c.Parks[:0], c.Pruned[:0], c.Unwritten[:0]
+	slices.SortFunc(f.dirty, func(a, b *account) int { return strings.Compare(f.idOf(a), f.idOf(b)) })
+	for _, a := range f.dirty {
+		if q := f.queues[a]; q != nil {
+			for version, p := range q.pending {
+				if version > a.version {
+					c.Parks = append(c.Parks, p)
+				}
+			}
+		}
+		if a.version == a.stored {
+			if a.decidedOn {
+				c.Unwritten = append(c.Unwritten, f.expected(a))
+			}
+			continue
+		}
+		c.changed = append(c.changed, a)
+		if a.hasParked {
+			c.Pruned = append(c.Pruned, PrunedThrough{AccountID: f.idOf(a), Version: a.version})
+		}
+	}
+	slices.SortFunc(c.Parks, func(a, b *projection.Parked) int {
+		x, y := &a.Decoded.Event, &b.Decoded.Event
+		return cmp.Or(strings.Compare(x.AccountID, y.AccountID), cmp.Compare(x.Version, y.Version))
+	})
+	return c
+}
+
+// expected is what the database has of the account.
+func (f *Fold) expected(a *account) ExpectedVersion {
+	return ExpectedVersion{AccountID: f.idOf(a), Exists: a.exists, Version: a.stored}
+}
+
+// Pending tells how much waits to be flushed.
+func (f *Fold) Pending() projection.Pending {
+	return projection.Pending{
+		Events: f.changes.Records + f.changes.Healed + f.changes.HealFailed,
+		Bytes:  f.changes.Bytes,
+		Full:   f.cache.hot.bytes() > f.opts.CacheBytes/2,
+
+		Healing: len(f.healing) > 0,
+	}
+}
+
+// Flushed is what is durable when the changes are written.
+func (c *Changes) Flushed() projection.Flushed {
+	return projection.Flushed{
+		Records: c.Records, Outcomes: c.Outcomes, Healed: c.Healed, Overflows: len(c.Overflows), DeadLetters: c.DeadLetters,
+	}
+}

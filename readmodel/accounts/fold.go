@@ -1,0 +1,331 @@
+package accounts
+
+import (
+	"context"
+	"strings"
+
+	"projector/projection"
+	"projector/projection/event"
+)
+
+// Store reads what the database knows of accounts.
+type Store interface {
+	// Accounts hands what is known of the accounts to learn; its texts are valid until learn
+	// returns. Accounts of which nothing is known are left out.
+	Accounts(ctx context.Context, ids []string, learn func(*projection.StoredAccount)) error
+	// Parked reads up to limit parked events of an account above a version, in the order of
+	// their versions. more: there may be further ones behind them.
+	Parked(ctx context.Context, id string, above int64, limit int) (parked []projection.Parked, more bool, err error)
+	// Versions is the index of all accounts, read after the last Reset; nil: there is none now.
+	Versions(ctx context.Context) *VersionIndex
+}
+
+// Options bound a Fold.
+type Options struct {
+	FirstVersion int64
+	ParkLimit    int64 // parked events an account
+	// CacheBytes is the size of all accounts in memory: half of it for those touched
+	// since the last turn, changed or not, see Pending.Full and SetCacheBytes.
+	CacheBytes int
+	// Replay: what cannot be applied is neither dead-lettered nor parked, and
+	// Changes.Decisions has the decision about each record.
+	Replay bool
+}
+
+// Fold folds records over the accounts they touch and gathers what has to be written and
+// dead-lettered. Its driver has it Apply records and Heal, writes the Changes, and then says
+// Flushed, or Reset when the database turned out to be elsewhere.
+//
+// A Fold is not safe for concurrent use.
+type Fold struct {
+	opts  Options
+	store Store
+
+	cache   cache
+	queues  map[*account]*queue
+	dirty   []*account
+	healing []*account
+	changes Changes
+	last    eventRef // decided about
+
+	refused        map[eventRef]string // what PostgreSQL has refused, and why, until that is durable
+	refusedDecided []eventRef          // of them, those decided about since the last flush
+
+	lookup     lookup
+	unreadIDs  []string
+	redelivery redelivery
+}
+
+// eventRef names an event by where its record stood, and by its id for those of which
+// that is not known.
+type eventRef struct {
+	record projection.RecordRef
+	id     string
+}
+
+// queue is what is parked of an account.
+type queue struct {
+	parked     int64 // see projection.StoredAccount
+	waits      bool  // something is parked in the database:
+	next       int64 // see projection.StoredAccount
+	nextClass  event.Class
+	overflowed bool
+	pending    map[int64]*projection.Parked // parked by this fold and not yet written, by version
+}
+
+const (
+	dirtyBytes  = 2 * 8 // pointers to a changed account
+	parkedBytes = 400   // a parked event or dead letter without its payload
+)
+
+// NewFold returns an empty fold.
+func NewFold(opts Options, store Store) *Fold {
+	f := &Fold{opts: opts, store: store, refused: map[eventRef]string{}}
+	f.Reset()
+	return f
+}
+
+// SetCacheBytes changes the size of all accounts in memory. Where they take more now,
+// those that have not been touched since the last turn are forgotten at once.
+func (f *Fold) SetCacheBytes(n int) {
+	if n < f.opts.CacheBytes && f.cache.hot.bytes()+f.cache.cold.bytes() > n {
+		f.cache.cold = newTable(f.cache.hot.seed)
+	}
+	f.opts.CacheBytes = n
+}
+
+// Reset forgets what is pending and what was learnt. Refused events are remembered, so
+// that they are dead-lettered when they come again.
+func (f *Fold) Reset() {
+	f.cache = newCache()
+	f.queues = map[*account]*queue{}
+	f.dirty, f.healing = nil, nil
+	f.changes = Changes{}
+	f.refusedDecided, f.last = nil, eventRef{}
+	f.lookup, f.redelivery = lookup{}, redelivery{}
+}
+
+// Refuse notes that PostgreSQL refuses the event that was decided about last: it is
+// dead-lettered when it comes again. It returns false when it was refused before, or when
+// nothing was decided.
+func (f *Fold) Refuse(reason string) bool {
+	ref := f.last
+	if ref == (eventRef{}) {
+		return false
+	}
+	ref.id = strings.Clone(ref.id)
+	_, again := f.refused[ref]
+	f.refused[ref] = reason
+	return !again
+}
+
+// Apply folds records in order until all are folded or limit events are pending, and
+// returns how many it has folded. After an error, go on with the rest.
+func (f *Fold) Apply(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
+	records = records[:min(len(records), max(1, limit-f.Pending().Events))]
+	var versions *VersionIndex
+	if f.redelivery.in {
+		versions = f.store.Versions(ctx)
+	}
+	f.find(records, versions)
+	if err := f.readUnread(ctx); err != nil {
+		return 0, err
+	}
+	duplicates := f.changes.Outcomes[projection.Duplicate]
+	n, err := f.applyFound(ctx, records, limit)
+	f.redelivery.applied(n, f.changes.Outcomes[projection.Duplicate]-duplicates, len(f.unreadIDs))
+	return n, err
+}
+
+// applyFound is Apply behind the look-up of the accounts.
+func (f *Fold) applyFound(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
+	for i := range records {
+		a := f.lookup.found[i]
+		if a != nil && a.healing {
+			if ready, err := f.healBefore(ctx, a, records[i].Decoded.Event.Version, limit); err != nil || !ready {
+				return i, err
+			}
+		}
+		f.applyRecord(a, &records[i])
+		if a != nil && a.healing && limit > 1 && !f.opts.Replay {
+			if err := f.healUpTo(ctx, a, HealPiece); err != nil {
+				return i + 1, err
+			}
+		}
+		if f.Pending().Events >= limit {
+			return i + 1, nil
+		}
+	}
+	return len(records), nil
+}
+
+// applyRecord decides about a record of the account: nil when it names none, applied when
+// it is known to have been applied.
+func (f *Fold) applyRecord(a *account, r *projection.DecodedRecord) {
+	f.changes.Records++
+	f.last = eventRef{r.Record.Ref(), r.Decoded.Event.ID}
+	switch a {
+	case nil:
+		_, decision := projection.Account{}.Apply(&r.Decoded, r.Reprocessed)
+		f.conclude(r, nil, decision)
+		return
+	case &applied:
+		f.conclude(r, nil, projection.Decision{Outcome: projection.Duplicate})
+		return
+	}
+	next, decision := f.decide(a, r)
+	if next.Version != a.version {
+		f.advance(a, next)
+	}
+	f.conclude(r, a, decision)
+	f.settle(a)
+}
+
+// decide is Account.Apply, unless PostgreSQL has refused what it would write.
+func (f *Fold) decide(a *account, r *projection.DecodedRecord) (projection.Account, projection.Decision) {
+	account := f.cache.hot.state(a)
+	if reason := f.refusal(f.last); reason != "" {
+		return account.ApplyRefused(&r.Decoded, r.Reprocessed, reason)
+	}
+	return account.Apply(&r.Decoded, r.Reprocessed)
+}
+
+// refusal is why PostgreSQL has refused an event that is decided about now; empty: it has
+// not.
+func (f *Fold) refusal(ref eventRef) string {
+	if len(f.refused) == 0 {
+		return ""
+	}
+	reason, refused := f.refused[ref]
+	if refused {
+		f.refusedDecided = append(f.refusedDecided, ref)
+	}
+	return reason
+}
+
+// conclude counts the decision and, for a dead letter, keeps it and parks the event.
+func (f *Fold) conclude(r *projection.DecodedRecord, a *account, decision projection.Decision) {
+	f.changes.Outcomes[decision.Outcome]++
+	if f.opts.Replay {
+		f.changes.Decisions = append(f.changes.Decisions, decision)
+		return
+	}
+	if decision.Outcome != projection.DeadLettered {
+		return
+	}
+	rec, kept := projection.Keep(r.Record, &r.Decoded)
+	f.deadLetter(rec, &kept, a, decision)
+	if a != nil && decision.Class != event.VersionConflict {
+		f.park(a, rec, &kept, decision.Class)
+	}
+}
+
+func (f *Fold) deadLetter(rec projection.Record, d *event.Decoded, a *account, decision projection.Decision) {
+	l := projection.DeadLetter{
+		Record: rec, Class: decision.Class, Message: decision.Message,
+		AccountID: d.Event.AccountID, EventID: d.Event.ID, CorrelationID: d.Event.CorrelationID, Received: d.Event.Version,
+	}
+	if a != nil {
+		l.Identified, l.Expected = true, new(a.version+1)
+		if !a.decidedOn {
+			a.decidedOn = true
+			f.changes.DecidedOn = append(f.changes.DecidedOn, f.expected(a))
+			f.touch(a)
+		}
+	}
+	f.changes.DeadLetters = append(f.changes.DeadLetters, l)
+	f.changes.Bytes += parkedBytes + rec.Bytes()
+}
+
+// park keeps the event until it is the account's next. Of two events for one version
+// the first stays.
+func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class event.Class) {
+	version, q := d.Event.Version, f.queueOf(a)
+	if q.pending[version] != nil || q.waits && q.next == version {
+		return
+	}
+	if isGap := version == a.version+1; q.parked >= f.opts.ParkLimit && !isGap { // the gap itself is always kept
+		q.overflowed = true
+		f.touch(a)
+		f.changes.Overflows = append(f.changes.Overflows,
+			Overflow{AccountID: f.idOf(a), Version: version, Expected: a.version + 1})
+		return
+	}
+	if q.pending == nil {
+		q.pending = map[int64]*projection.Parked{}
+	}
+	q.parked++
+	q.pending[version] = &projection.Parked{Record: rec, Decoded: *d, Class: class, Expected: a.version + 1}
+	f.changes.Bytes += parkedBytes
+	f.touch(a)
+}
+
+// Skip passes over a version of an account the fold knows, see Read, and of which nothing
+// is pending. It returns false unless the version is the account's next one.
+func (f *Fold) Skip(id string, version int64, eventID string) bool {
+	a := f.get(id)
+	next, done := f.cache.hot.state(a).Skip(version, eventID)
+	if !done {
+		return false
+	}
+	f.advance(a, next)
+	f.settle(a)
+	return true
+}
+
+func (f *Fold) advance(a *account, next projection.Account) {
+	f.cache.hot.set(a, next)
+	f.touch(a)
+}
+
+func (f *Fold) touch(a *account) {
+	if !a.dirty {
+		a.dirty = true
+		f.dirty = append(f.dirty, a)
+		f.changes.Bytes += dirtyBytes
+	}
+}
+
+// queueOf is the account's queue, made when it has none.
+func (f *Fold) queueOf(a *account) *queue {
+	q := f.queues[a]
+	if q == nil {
+		q = &queue{}
+		f.queues[a] = q
+	}
+	return q
+}
+
+func (f *Fold) idOf(a *account) string { return f.cache.hot.idOf(a) }
+
+// get returns the account if it has a place in memory, unread or not.
+func (f *Fold) get(id string) *account { return f.cache.get(id, f.cache.hash(id)) }
+
+// Flushed takes note that the changes are durable. Accounts with parked events
+// are forgotten, so that what the database has of them is read afresh.
+func (f *Fold) Flushed() {
+	for _, a := range f.dirty {
+		a.exists = a.exists || a.version != a.stored
+		a.stored, a.dirty, a.decidedOn = a.version, false, false
+		if q := f.queues[a]; q != nil {
+			a.hasParked = a.hasParked || len(q.pending) > 0 || q.overflowed
+			q.pending = nil
+		}
+		if a.hasParked && !a.healing {
+			f.cache.hot.drop(a)
+			delete(f.queues, a)
+		}
+	}
+	clear(f.dirty)
+	f.dirty = f.dirty[:0]
+	for _, ref := range f.refusedDecided {
+		delete(f.refused, ref)
+	}
+	f.refusedDecided = f.refusedDecided[:0]
+	f.changes = f.changes.emptied()
+	f.dropUnread()
+	if f.cache.hot.bytes() > f.opts.CacheBytes/4 && len(f.healing) == 0 {
+		f.cache.turn()  // so that the next flush can be as deep
+		clear(f.queues) // of accounts that have healed: those that have parked events are forgotten above
+	}
+}

@@ -1,0 +1,64 @@
+package accounts_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel/accounts"
+)
+
+// BenchmarkFold judges decoded events, one an iteration, and flushes every 100,000:
+// what a worker does between decoding and writing. Accounts are known from the start.
+func BenchmarkFold(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(rng, 1.1, 1, 999)
+	b.Run("uniform", func(b *testing.B) { benchmarkFold(b, 125_000, rng.IntN) })
+	b.Run("hot", func(b *testing.B) { benchmarkFold(b, 1000, func(int) int { return int(zipf.Uint64()) }) })
+}
+
+func benchmarkFold(b *testing.B, many int, pick func(int) int) {
+	b.Helper()
+	const flushEvery = 100_000
+	f := accounts.NewFold(accounts.Options{FirstVersion: 1, CacheBytes: 1 << 30}, newStore())
+	ids, events, versions := make([]string, many), make([]string, many), make([]int64, many)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("acc-%08d", i)
+		events[i] = fmt.Sprintf("7f9c24e8-3b12-4d0f-9c7e-2f1f%08d", i)
+	}
+	if err := f.Read(b.Context(), ids); err != nil {
+		b.Fatal(err)
+	}
+	order := make([]int, 1<<20)
+	for i := range order {
+		order[i] = pick(many)
+	}
+	d := event.Decoded{Identity: event.Identified, Event: event.Event{Type: event.FundsCredited, Amount: 1, Currency: euro}}
+	chunk := make([]projection.DecodedRecord, 512)
+	b.ReportAllocs()
+	for i, pending := 0, 0; b.Loop(); i++ {
+		if i%len(chunk) != 0 { // an event an iteration, in chunks
+			continue
+		}
+		for k := range chunk {
+			n := order[(i+k)%len(order)]
+			versions[n]++
+			d.Event.ID, d.Event.AccountID, d.Event.Version = events[n], ids[n], versions[n]
+			chunk[k].Decoded = d
+		}
+		if _, err := f.Apply(b.Context(), chunk, math.MaxInt); err != nil {
+			b.Fatal(err)
+		}
+		if pending += len(chunk); pending >= flushEvery {
+			pending = 0
+			f.Changes()
+			f.Flushed()
+		}
+	}
+	if c := f.Changes(); c.Outcomes[projection.Applied] != c.Records {
+		b.Fatalf("outcomes %v of %d records", c.Outcomes, c.Records)
+	}
+}

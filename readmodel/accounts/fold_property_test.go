@@ -1,0 +1,178 @@
+package accounts_test
+
+import (
+	"fmt"
+	"math/big"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel/accounts"
+)
+
+var (
+	euro, _ = event.CurrencyByCode("EUR")
+	yen, _  = event.CurrencyByCode("JPY")
+)
+
+func credited(account string, version, amount int64) event.Decoded {
+	return event.Decoded{Identity: event.Identified, Event: event.Event{
+		ID: fmt.Sprintf("%s/%d", account, version), AccountID: account, Version: version,
+		Type: event.FundsCredited, Amount: amount, Currency: euro, OccurredAt: version,
+	}}
+}
+
+func faulty(d event.Decoded, class event.Class) event.Decoded {
+	d.Fault = &event.Fault{Class: class, Reason: "broken on purpose"}
+	return d
+}
+
+// validStream draws the complete history of a few accounts, each in version order,
+// interleaved.
+func validStream(t *rapid.T) []event.Decoded {
+	var stream []event.Decoded
+	next := map[string]int64{}
+	for range rapid.IntRange(1, 80).Draw(t, "events") {
+		account := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "account")
+		next[account]++
+		d := credited(account, next[account], rapid.Int64Range(1, 1000).Draw(t, "amount"))
+		if rapid.Bool().Draw(t, "debit") {
+			d.Event.Type = event.FundsDebited
+		}
+		stream = append(stream, d)
+	}
+	return stream
+}
+
+// cleanPass is what the history amounts to, without the code under test.
+func cleanPass(stream []event.Decoded) map[string]projection.Account {
+	balances, states := map[string]*big.Int{}, map[string]projection.Account{}
+	for _, d := range stream {
+		ev := d.Event
+		if balances[ev.AccountID] == nil {
+			balances[ev.AccountID] = new(big.Int)
+		}
+		amount := big.NewInt(ev.Amount)
+		if ev.Type == event.FundsDebited {
+			amount.Neg(amount)
+		}
+		balances[ev.AccountID].Add(balances[ev.AccountID], amount)
+		states[ev.AccountID] = projection.Account{
+			Version: ev.Version, Balance: balances[ev.AccountID].Int64(), Currency: euro,
+			LastEventID: ev.ID, LastEventAt: ev.OccurredAt,
+		}
+	}
+	return states
+}
+
+// deliveries draws an order in which the stream might arrive: whole ranges replayed
+// any number of times, neighbours reordered, and at last one clean pass.
+func deliveries(t *rapid.T, stream []event.Decoded) []event.Decoded {
+	var arriving []event.Decoded
+	for range rapid.IntRange(0, 6).Draw(t, "replays") {
+		from := rapid.IntRange(0, len(stream)-1).Draw(t, "from")
+		to := rapid.IntRange(from, len(stream)).Draw(t, "to")
+		part := append([]event.Decoded(nil), stream[from:to]...)
+		if rapid.Bool().Draw(t, "shuffled") {
+			part = rapid.Permutation(part).Draw(t, "order")
+		}
+		arriving = append(arriving, part...)
+	}
+	return append(arriving, stream...)
+}
+
+func run(tb testing.TB, t *rapid.T, db *store, arriving []event.Decoded, opts accounts.Options) *driver {
+	tb.Helper()
+	d := newDriver(tb, db, opts, rapid.IntRange(1, 4).Draw(t, "piece"))
+	for i, decoded := range arriving {
+		d.apply(projection.Record{Offset: int64(i)}, decoded)
+		switch rapid.IntRange(0, 9).Draw(t, "then") {
+		case 0, 1:
+			d.flush()
+		case 2: // the process dies and another one starts at the last flush
+			d.flush()
+			d.fold.Reset()
+		case 3: // all accounts are read, as they are in the database now
+			db.versions = db.index(rapid.IntRange(0, 1<<20).Draw(t, "bytes of the index"))
+		}
+	}
+	d.settle()
+	return d
+}
+
+func TestAnyDeliveryEndsLikeOneCleanPass(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		stream := validStream(rt)
+		want := cleanPass(stream)
+		db := newStore()
+		opts := accounts.Options{
+			FirstVersion: 1,
+			ParkLimit:    rapid.SampledFrom([]int64{1000, 3, 0}).Draw(rt, "park limit"),
+			CacheBytes:   rapid.SampledFrom([]int{1 << 20, 0}).Draw(rt, "cache"),
+		}
+		d := run(t, rt, db, deliveries(rt, stream), opts)
+		for id, state := range want {
+			if db.rows[id] != state {
+				rt.Fatalf("account %s: %+v, want %+v", id, db.rows[id], state)
+			}
+			if left := db.above(id, 0, 1000); len(left) > 0 {
+				rt.Fatalf("account %s is at its last version and %d events are still parked", id, len(left))
+			}
+		}
+		if len(db.rows) != len(want) {
+			rt.Fatalf("%d accounts, want %d", len(db.rows), len(want))
+		}
+		for _, l := range d.letters {
+			if l.Class != event.VersionGap {
+				rt.Fatalf("a valid stream gave a dead letter of class %s", l.Class)
+			}
+		}
+	})
+}
+
+func TestAGapIsNeverApplied(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		stream := validStream(rt)
+		hole := rapid.IntRange(0, len(stream)-1).Draw(rt, "hole")
+		missing := stream[hole].Event
+		var rest []event.Decoded
+		for _, d := range deliveries(rt, stream) {
+			if d.Event.ID != missing.ID {
+				rest = append(rest, d)
+			}
+		}
+		db := newStore()
+		run(t, rt, db, rest, accounts.Options{FirstVersion: 1, ParkLimit: 1000, CacheBytes: 1 << 20})
+		row, exists := db.rows[missing.AccountID]
+		if missing.Version == 1 && exists {
+			rt.Fatalf("account %s has a row though its first event never came", missing.AccountID)
+		}
+		if missing.Version > 1 && row.Version != missing.Version-1 {
+			rt.Fatalf("account %s is at %d, its event %d never came", missing.AccountID, row.Version, missing.Version)
+		}
+	})
+}
+
+func TestConservation(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		arriving := deliveries(rt, validStream(rt))
+		for i := range arriving {
+			if rapid.IntRange(0, 9).Draw(rt, "poison") == 0 {
+				arriving[i] = faulty(arriving[i], event.InvalidAmount)
+			}
+		}
+		d := run(t, rt, newStore(), arriving, accounts.Options{FirstVersion: 1, ParkLimit: 1000, CacheBytes: 1 << 20})
+		total := 0
+		for _, n := range d.counts {
+			total += n
+		}
+		if total != len(arriving) {
+			rt.Fatalf("%d outcomes for %d records", total, len(arriving))
+		}
+		if len(d.letters) < d.counts[projection.DeadLettered] {
+			rt.Fatalf("%d dead-lettered records, %d letters", d.counts[projection.DeadLettered], len(d.letters))
+		}
+	})
+}

@@ -1,0 +1,216 @@
+package accounts_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel/accounts"
+)
+
+func newTestDriver(t *testing.T, parkLimit int64) *driver {
+	t.Helper()
+	return newDriver(t, newStore(), accounts.Options{FirstVersion: 1, ParkLimit: parkLimit, CacheBytes: 1 << 20}, 2)
+}
+
+// feed judges the messages at offsets 0, 1, … and answers the letters' classes.
+func (d *driver) feed(messages ...event.Decoded) []event.Class {
+	d.t.Helper()
+	before := len(d.letters)
+	for i, m := range messages {
+		d.apply(projection.Record{Offset: int64(i)}, m)
+	}
+	d.settle()
+	var classes []event.Class
+	for _, l := range d.letters[before:] {
+		classes = append(classes, l.Class)
+	}
+	return classes
+}
+
+func with(d event.Decoded, change func(*event.Event)) event.Decoded {
+	change(&d.Event)
+	return d
+}
+
+func TestVerdicts(t *testing.T) {
+	inYen := func(version int64) event.Decoded {
+		return with(credited("a", version, 1), func(e *event.Event) { e.Currency = yen })
+	}
+	otherID := func(d event.Decoded) event.Decoded {
+		return with(d, func(e *event.Event) { e.ID = "other" })
+	}
+	ofType := func(version int64, kind event.Type) event.Decoded {
+		return with(credited("a", version, 0), func(e *event.Event) { e.Type, e.Currency = kind, event.Currency{} })
+	}
+	unread := event.Decoded{Fault: &event.Fault{Class: event.MalformedPayload, Reason: "not JSON"}}
+	cases := map[string]struct {
+		feed    []event.Decoded
+		letters []event.Class
+		version int64
+		balance int64
+	}{
+		"in order":                      {[]event.Decoded{credited("a", 1, 5), credited("a", 2, 6)}, nil, 2, 11},
+		"redelivered":                   {[]event.Decoded{credited("a", 1, 5), credited("a", 1, 5)}, nil, 1, 5},
+		"late":                          {[]event.Decoded{credited("a", 1, 5), credited("a", 3, 1), credited("a", 2, 6)}, []event.Class{event.VersionGap}, 3, 12},
+		"conflict":                      {[]event.Decoded{credited("a", 1, 5), otherID(credited("a", 1, 9))}, []event.Class{event.VersionConflict}, 1, 5},
+		"older version, other id":       {[]event.Decoded{credited("a", 1, 5), credited("a", 2, 5), otherID(credited("a", 1, 9))}, nil, 2, 10},
+		"mismatch is the hole":          {[]event.Decoded{credited("a", 1, 5), inYen(2), credited("a", 3, 1)}, []event.Class{event.CurrencyMismatch, event.VersionGap}, 1, 5},
+		"poison, then the right one":    {[]event.Decoded{credited("a", 1, 5), faulty(credited("a", 2, 6), event.InvalidAmount), credited("a", 3, 1), credited("a", 2, 6)}, []event.Class{event.InvalidAmount, event.VersionGap}, 3, 12},
+		"parked, fails at its turn":     {[]event.Decoded{credited("a", 1, 5), inYen(3), credited("a", 4, 1), credited("a", 2, 6)}, []event.Class{event.VersionGap, event.VersionGap, event.CurrencyMismatch}, 2, 11},
+		"poison ahead stops healing":    {[]event.Decoded{credited("a", 1, 5), faulty(credited("a", 3, 1), event.UnknownEventType), credited("a", 4, 1), credited("a", 2, 6)}, []event.Class{event.UnknownEventType, event.VersionGap}, 2, 11},
+		"first of two parked stays":     {[]event.Decoded{credited("a", 1, 5), credited("a", 3, 1), otherID(credited("a", 3, 100)), credited("a", 2, 6)}, []event.Class{event.VersionGap, event.VersionGap}, 3, 12},
+		"poison of an applied version":  {[]event.Decoded{credited("a", 1, 5), faulty(credited("a", 1, 5), event.MalformedPayload)}, nil, 1, 5},
+		"overflow":                      {[]event.Decoded{credited("a", 1, math.MaxInt64), credited("a", 2, 1)}, []event.Class{event.BalanceOverflow}, 1, math.MaxInt64},
+		"unreadable holds nobody":       {[]event.Decoded{credited("a", 1, 5), unread, credited("a", 2, 1)}, []event.Class{event.MalformedPayload}, 2, 6},
+		"tombstone":                     {[]event.Decoded{credited("a", 1, 5), {Tombstone: true}, credited("a", 2, 1)}, nil, 2, 6},
+		"ignorable advances":            {[]event.Decoded{credited("a", 1, 5), ofType(2, event.Ignorable), credited("a", 3, 1)}, nil, 3, 6},
+		"closed without currency":       {[]event.Decoded{ofType(1, event.AccountClosed), credited("a", 2, 1)}, nil, 2, 1},
+		"currency fixed by first money": {[]event.Decoded{ofType(1, event.AccountOpened), credited("a", 2, 1), inYen(3)}, []event.Class{event.CurrencyMismatch}, 2, 1},
+		"last version there is":         {[]event.Decoded{credited("a", math.MaxInt64, 1)}, []event.Class{event.VersionGap}, 0, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := newTestDriver(t, 1000)
+			if got := d.feed(c.feed...); !slices.Equal(got, c.letters) {
+				t.Errorf("dead letters %v, want %v", got, c.letters)
+			}
+			if row := d.db.rows["a"]; row.Version != c.version || row.Balance != c.balance {
+				t.Errorf("version %d and balance %d, want %d and %d", row.Version, row.Balance, c.version, c.balance)
+			}
+		})
+	}
+}
+
+func TestOpenedAfterClosingOpensAgain(t *testing.T) {
+	d := newTestDriver(t, 1000)
+	kinds := []event.Type{event.AccountOpened, event.AccountClosed, event.FundsCredited, event.AccountOpened}
+	want := []bool{false, true, true, false}
+	for i, kind := range kinds {
+		m := with(credited("a", int64(i+1), 1), func(e *event.Event) { e.Type = kind })
+		d.feed(m)
+		if got := d.db.rows["a"].Closed; got != want[i] {
+			t.Errorf("after event %d closed is %t, want %t", i+1, got, want[i])
+		}
+	}
+}
+
+func TestLetterNamesWhatIsKnown(t *testing.T) {
+	d := newTestDriver(t, 1000)
+	gap := with(credited("a", 7, 1), func(e *event.Event) { e.CorrelationID = "c-1" })
+	d.feed(credited("a", 1, 5), gap)
+	l := d.letters[0]
+	if l.AccountID != "a" || l.EventID != "a/7" || l.Received != 7 || l.Expected == nil || *l.Expected != 2 || l.CorrelationID != "c-1" {
+		t.Errorf("letter %+v", l)
+	}
+}
+
+func TestParkLimitOverflows(t *testing.T) {
+	d := newTestDriver(t, 2)
+	d.feed(credited("a", 1, 1), credited("a", 3, 1), credited("a", 4, 1), credited("a", 5, 1))
+	if n := len(d.db.parked["a"]); n != 2 || !d.db.over["a"] {
+		t.Errorf("%d parked, overflowed %t; want 2 parked and the account marked", n, d.db.over["a"])
+	}
+	d.feed(credited("a", 2, 1))
+	if v := d.db.rows["a"].Version; v != 4 {
+		t.Errorf("healed to version %d, want 4: the fifth is in the DLQ only", v)
+	}
+}
+
+// refuse has PostgreSQL refuse an event that is folded as a record, and forgets it.
+func (d *driver) refuse(rec projection.Record, decoded event.Decoded) bool {
+	d.t.Helper()
+	d.apply(rec, decoded)
+	defer d.fold.Reset()
+	return d.fold.Refuse("refused: 23514")
+}
+
+func TestARefusedRecordIsDeadLettered(t *testing.T) {
+	d := newTestDriver(t, 1000)
+	rec := projection.Record{Topic: "t", Offset: 9}
+	if !d.refuse(rec, credited("a", 1, 5)) {
+		t.Fatal("refused before")
+	}
+	if d.refuse(rec, credited("a", 1, 5)) {
+		t.Fatal("a second refusal must be noticed")
+	}
+	d.apply(rec, credited("a", 1, 5))
+	d.settle()
+	if len(d.letters) != 1 || d.letters[0].Class != event.RejectedByDatabase || d.letters[0].Message != "refused: 23514" {
+		t.Errorf("letters %+v", d.letters)
+	}
+	if len(d.db.rows) != 0 {
+		t.Error("a refused event was applied")
+	}
+	if d.fold.Reset(); d.fold.Refuse("refused: 23514") {
+		t.Error("nothing was folded, and something is refused")
+	}
+}
+
+// What PostgreSQL has refused is remembered until its dead letter is durable, and no
+// longer: with a constraint in its way, a topic may hold any number of such events.
+func TestWhatWasRefusedIsForgottenWhenThatIsDurable(t *testing.T) {
+	refused := []event.Class{event.RejectedByDatabase}
+	d := newTestDriver(t, 10)
+	d.refuse(projection.Record{}, credited("a", 1, 5))
+	if got := d.feed(credited("a", 1, 5)); !slices.Equal(got, refused) {
+		t.Errorf("dead letters %v", got)
+	}
+	if !d.refuse(projection.Record{}, credited("a", 1, 5)) {
+		t.Error("still remembered")
+	}
+
+	// The same of one that is refused when it heals: it was parked at offset 1.
+	d = newTestDriver(t, 10)
+	d.feed(credited("a", 1, 5), credited("a", 3, 7))
+	d.apply(projection.Record{Offset: 2}, credited("a", 2, 6))
+	d.fold.Refuse("refused")
+	d.fold.Reset()
+	if got := d.feed(credited("a", 2, 6)); !slices.Equal(got, refused) {
+		t.Errorf("dead letters %v", got)
+	}
+	d = d.again()
+	d.apply(projection.Record{Offset: 9}, credited("a", 3, 8))
+	if d.db.rows["a"].Version != 2 {
+		t.Errorf("version %d", d.db.rows["a"].Version)
+	}
+}
+
+// again is a driver that has remembered nothing.
+func (d *driver) again() *driver {
+	return newDriver(d.t, d.db, accounts.Options{FirstVersion: 1, ParkLimit: 10, CacheBytes: 1 << 20}, d.db.piece)
+}
+
+// Versions may begin at 0: an event that is parked there is one like any other.
+func TestAnEventParkedAtVersion0(t *testing.T) {
+	db := newStore()
+	db.first = 0
+	db.parked["a"] = map[int64]projection.Parked{
+		0: {Decoded: faulty(credited("a", 0, 5), event.InvalidAmount), Class: event.InvalidAmount},
+		1: {Decoded: credited("a", 1, 7), Class: event.VersionGap},
+	}
+	d := newDriver(t, db, accounts.Options{ParkLimit: 10, CacheBytes: 1 << 20}, 10)
+	d.apply(projection.Record{}, faulty(credited("a", 0, 5), event.InvalidAmount))
+	if l := d.fold.Changes().DeadLetters; len(l) != 1 || l[0].Expected == nil || *l[0].Expected != 0 {
+		t.Errorf("letters %+v", l)
+	}
+	d.apply(projection.Record{Offset: 1}, credited("a", 0, 5)) // corrected: what waits behind it comes next
+	d.settle()
+	if a := db.rows["a"]; a.Version != 1 || a.Balance != 12 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// The rival of an event that waits in the database comes in the same flush as the one
+// both wait for, and another event makes the account heal before that flush.
+func TestOfTwoParkedForOneVersionTheFirstStays(t *testing.T) {
+	d := newDriver(t, newStore(), accounts.Options{FirstVersion: 1, ParkLimit: 10, CacheBytes: 1 << 20}, 10)
+	d.feed(credited("a", 1, 5), faulty(credited("a", 2, 6), event.InvalidAmount), credited("a", 3, 10), credited("a", 5, 1))
+	rival := with(credited("a", 3, 99), func(e *event.Event) { e.ID = "rival" })
+	d.feed(rival, credited("a", 2, 6), credited("a", 2, 6))
+	if a := d.db.account("a"); a.Account.Version != 3 || a.Account.Balance != 21 || a.Parked != 1 || a.NextParked != 5 {
+		t.Errorf("%+v", a)
+	}
+}

@@ -1,0 +1,212 @@
+package accounts
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"projector/projection"
+	"projector/projection/event"
+)
+
+// HealPiece is how many parked events are read and applied at a time, at most. A queue
+// that is no longer is applied in the transaction that fills the gap before it.
+const HealPiece = 1000
+
+// healGlance is how many are read first where the next event of the account waits for
+// them. Often a gap is followed by the next one, and what is behind that is read in vain.
+const healGlance = 8
+
+// healMore is how many are read behind a piece that was all applied.
+func healMore(piece int) int { return min(4*piece, HealPiece) }
+
+// Healing are the accounts whose next event is parked in the database and not applied yet.
+func (f *Fold) Healing() []string {
+	ids := make([]string, len(f.healing))
+	for i, a := range f.healing {
+		ids[i] = f.idOf(a)
+	}
+	return ids
+}
+
+// Heal applies parked events of the accounts whose gap has been filled, until limit events
+// or HealPiece of them are pending.
+func (f *Fold) Heal(ctx context.Context, limit int) error {
+	for _, a := range slices.Clone(f.healing) {
+		room := min(limit, HealPiece) - f.Pending().Events
+		if room <= 0 {
+			break
+		}
+		if err := f.heal(ctx, a, room, math.MaxInt64); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// HealShortQueues applies what is parked behind the gaps that were filled just now, a piece
+// of each queue; of those that are longer, only until limit events are pending.
+func (f *Fold) HealShortQueues(ctx context.Context, limit int) error {
+	for _, a := range slices.Clone(f.healing) {
+		room := HealPiece
+		if long := f.queues[a].parked > HealPiece; long {
+			room = limit - f.Pending().Events
+		}
+		if err := f.healUpTo(ctx, a, room); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// healBefore heals an account whose record of a version comes next; false when limit
+// events are pending before that is done.
+func (f *Fold) healBefore(ctx context.Context, a *account, version int64, limit int) (bool, error) {
+	before := int64(math.MaxInt64)
+	if f.opts.Replay { // the record comes before what is parked in its place: it may be corrected
+		before = version
+	}
+	for piece := healGlance; a.healing && a.version < before-1; piece = healMore(piece) {
+		room := limit - f.Pending().Events
+		if room <= 0 {
+			return false, nil
+		}
+		if err := f.heal(ctx, a, min(room, piece), before); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// healUpTo applies up to room events of what is parked behind a gap that was filled just now:
+// readers see the events of a short queue together with the one they waited for.
+func (f *Fold) healUpTo(ctx context.Context, a *account, room int) error {
+	for piece := healGlance; room > 0 && a.healing; piece = healMore(piece) {
+		pending := f.Pending().Events
+		if err := f.heal(ctx, a, min(room, piece), math.MaxInt64); err != nil {
+			return err
+		}
+		room -= f.Pending().Events - pending
+	}
+	return nil
+}
+
+// heal reads up to room parked events of the account and applies those that fit, of
+// versions before the given one.
+func (f *Fold) heal(ctx context.Context, a *account, room int, before int64) error {
+	parked, more, err := f.store.Parked(ctx, f.idOf(a), a.version, min(room, HealPiece))
+	if err != nil {
+		return err
+	}
+	f.queueOf(a).waits = false
+	for i := range parked {
+		if !f.healWith(a, &parked[i], before) {
+			more = false
+			break
+		}
+	}
+	if more {
+		return nil
+	}
+	a.healing = false
+	f.healed(a)
+	f.settle(a)
+	return nil
+}
+
+// healed takes an account off the list. They heal in its order, so the account stands
+// near the start: a gap in every account is no work that grows with its square.
+func (f *Fold) healed(a *account) {
+	at, last := slices.Index(f.healing, a), len(f.healing)-1
+	if at < 0 {
+		return
+	}
+	f.healing[at] = f.healing[last]
+	f.healing[last] = nil
+	f.healing = f.healing[:last]
+}
+
+// healWith looks at one parked event of the database; false when none behind it can be
+// applied now.
+func (f *Fold) healWith(a *account, p *projection.Parked, before int64) bool {
+	version, class := p.Decoded.Event.Version, p.Class
+	f.yield(a, version)
+	f.settle(a)
+	if version < before {
+		switch f.healNext(a, p) {
+		case projection.HealPassed, projection.HealApplied:
+			return true
+		case projection.HealFailed, projection.HealWaits:
+		}
+	}
+	q := f.queueOf(a)
+	q.waits, q.next, q.nextClass = true, version, p.Class
+	if p.Class != class && !f.opts.Replay {
+		f.changes.Reclassed = append(f.changes.Reclassed, Reclassed{AccountID: f.idOf(a), Version: version, Class: p.Class})
+	}
+	return false
+}
+
+// yield gives up the pending parked event of a version that the database has too: of
+// two parked for one version the first stays.
+func (f *Fold) yield(a *account, version int64) {
+	if q := f.queueOf(a); q.pending[version] != nil {
+		delete(q.pending, version)
+		q.parked--
+	}
+}
+
+// settle applies the pending parked events that fit, and notes the account as
+// healing when the next one that fits waits in the database.
+func (f *Fold) settle(a *account) {
+	q := f.queues[a]
+	if q == nil {
+		return
+	}
+	for {
+		next := a.version + 1
+		if q.waits && q.next <= next {
+			f.startHealing(a, q)
+			return
+		}
+		p := q.pending[next]
+		if p == nil || f.healNext(a, p) != projection.HealApplied {
+			return
+		}
+		delete(q.pending, next)
+	}
+}
+
+func (f *Fold) startHealing(a *account, q *queue) {
+	blocked := q.next == a.version+1 && q.nextClass != event.VersionGap
+	if blocked || a.healing {
+		return
+	}
+	a.healing = true
+	f.healing = append(f.healing, a)
+}
+
+// healNext applies a parked event if it is the account's next one and can be applied. One
+// that cannot takes the class that keeps it from that, and is dead-lettered with it; in a
+// replay the consumer does that.
+func (f *Fold) healNext(a *account, p *projection.Parked) projection.HealResult {
+	ref := eventRef{p.Record.Ref(), p.Decoded.Event.ID}
+	next, decision, result := f.cache.hot.state(a).Heal(p, f.refusal(ref))
+	switch result {
+	case projection.HealApplied:
+		f.last = ref
+		f.advance(a, next)
+		f.changes.Healed++
+		f.queueOf(a).parked--
+	case projection.HealFailed:
+		p.Class = decision.Class
+		if f.opts.Replay {
+			break
+		}
+		f.last = ref
+		f.deadLetter(p.Record, &p.Decoded, a, decision)
+		f.changes.HealFailed++
+	case projection.HealPassed, projection.HealWaits:
+	}
+	return result
+}

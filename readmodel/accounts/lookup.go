@@ -1,0 +1,142 @@
+package accounts
+
+import (
+	"context"
+	"slices"
+
+	"projector/projection"
+	"projector/projection/event"
+)
+
+// lookup finds the accounts of many records at once.
+type lookup struct {
+	found  []*account // by index of the record; nil where it names no account
+	hashes []uint64
+	index  []idHash   // by index of the record; empty while there is no VersionIndex
+	unread []*account // found, and not read yet
+	warmed int64      // keeps table.warm from being left out
+}
+
+// applied stands for any account of an event that the VersionIndex knows to be applied.
+var applied account
+
+// find looks up the accounts of records. Where one is not known it is made unread.
+//
+// Each account is looked up once an event, and the memory of a whole run is asked for
+// at once: BenchmarkFold/uniform went from 4.7 to 1.6 µs an event, medians of 5 turns
+// on a busy machine.
+func (f *Fold) find(records []projection.DecodedRecord, versions *VersionIndex) {
+	l := &f.lookup
+	l.found, l.hashes = l.found[:0], l.hashes[:0]
+	f.findApplied(records, versions)
+	for i := range records {
+		var hash uint64
+		if d := &records[i].Decoded; d.Identity == event.Identified && l.found[i] != &applied {
+			hash = f.cache.hash(d.Event.AccountID)
+		}
+		l.hashes = append(l.hashes, hash)
+	}
+	l.warmed += f.cache.hot.warm(l.hashes) + f.cache.cold.warm(l.hashes)
+	for i := range records {
+		if d := &records[i].Decoded; d.Identity == event.Identified && l.found[i] != &applied {
+			l.found[i] = f.findOne(d.Event.AccountID, l.hashes[i])
+		}
+	}
+}
+
+// findApplied makes a place in found for each record, and finds the events that the
+// index knows to have been applied.
+func (f *Fold) findApplied(records []projection.DecodedRecord, versions *VersionIndex) {
+	l := &f.lookup
+	l.found = slices.Grow(l.found, len(records))[:len(records)]
+	clear(l.found)
+	if versions == nil || len(f.refused) > 0 { // what was refused is counted where it is decided
+		return
+	}
+	l.index = l.index[:0]
+	for i := range records {
+		var id idHash
+		if d := &records[i].Decoded; d.Identity == event.Identified && !d.Tombstone && !d.Skip {
+			id = versions.idOf(d.Event.AccountID)
+		}
+		l.index = append(l.index, id)
+	}
+	l.warmed += versions.warm(l.index)
+	for i, id := range l.index {
+		if id[0] != 0 && versions.applied(id, &records[i].Decoded.Event) {
+			l.found[i] = &applied
+		}
+	}
+}
+
+func (f *Fold) findOne(id string, hash uint64) *account {
+	a := f.cache.get(id, hash)
+	if a == nil {
+		a = f.cache.hot.add(id, hash)
+		a.unread = true
+		f.lookup.unread = append(f.lookup.unread, a)
+	}
+	return a
+}
+
+// Read has the fold know the accounts. Those whose next event is parked then heal.
+func (f *Fold) Read(ctx context.Context, ids []string) error {
+	for _, id := range ids {
+		f.findOne(id, f.cache.hash(id))
+	}
+	return f.readUnread(ctx)
+}
+
+// readUnread reads the accounts that were found and are not known: those of an earlier
+// look-up too whose reading has failed.
+func (f *Fold) readUnread(ctx context.Context) error {
+	f.unreadIDs = f.unreadIDs[:0]
+	for _, a := range f.lookup.unread {
+		if a.unread {
+			f.unreadIDs = append(f.unreadIDs, f.idOf(a))
+		}
+	}
+	if len(f.unreadIDs) == 0 {
+		return nil
+	}
+	slices.Sort(f.unreadIDs) // neighbours in the database's index are read together
+	if err := f.store.Accounts(ctx, f.unreadIDs, f.learn); err != nil {
+		return err
+	}
+	fresh := projection.NewAccount(f.opts.FirstVersion)
+	for _, a := range f.lookup.unread { // of what is left the database knows nothing
+		if a.unread {
+			a.unread = false
+			f.cache.hot.set(a, fresh)
+			a.stored = fresh.Version
+		}
+	}
+	f.lookup.unread = f.lookup.unread[:0]
+	return nil
+}
+
+// learn takes in what the database knows of an account. It keeps none of the texts.
+func (f *Fold) learn(known *projection.StoredAccount) {
+	a := f.get(known.ID)
+	a.unread = false
+	f.cache.hot.set(a, known.Account)
+	a.stored, a.exists = known.Account.Version, known.Exists
+	if known.Parked > 0 || known.Overflowed {
+		a.hasParked = true
+		*f.queueOf(a) = queue{
+			parked: known.Parked, waits: known.Parked > 0, next: known.NextParked, nextClass: known.NextClass,
+			overflowed: known.Overflowed,
+		}
+		f.settle(a)
+	}
+}
+
+// dropUnread gives up the places of what could not be read.
+func (f *Fold) dropUnread() {
+	for _, a := range f.lookup.unread {
+		if a.unread {
+			f.cache.hot.drop(a)
+		}
+	}
+	f.lookup.unread = f.lookup.unread[:0]
+}

@@ -1,0 +1,275 @@
+package readmodel
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/pace"
+	"projector/internal/session"
+	"projector/projection"
+	"projector/projection/event"
+)
+
+// Table is where a projection keeps events each of which stands for itself:
+// none has to wait for another. It says how an event is told apart and how it is
+// written; AppendProjection does all the rest. It is used by one goroutine at a time.
+type Table interface {
+	// Key tells the event apart in the table.
+	Key(ev *event.Event) Key
+	// Find returns  events, by their ids, stand at the given keys. Keys at which
+	// none does are left out.
+	Find(ctx context.Context, db Querier, keys []Key) (map[Key]string, error)
+	// Write takes the entries in, within tx and in their order, which is that of
+	// their keys; of those with one key the first counts. It sets each entry's
+	// Present. The transaction is committed by the caller, or repeated.
+	Write(ctx context.Context, tx *Tx, entries []Entry) error
+}
+
+// Guarded is a Table that forgets with time which events it has.
+type Guarded interface {
+	Table
+	// Claimed is told when the partition was taken over, and where it goes on.
+	Claimed(ctx context.Context, db Querier, pos projection.Position) error
+	// Passed reports whether the entry was taken in for certain, although the table may
+	// have forgotten it.
+	Passed(entry *Entry) bool
+}
+
+// Querier is what reading needs: a pool, a connection or a transaction.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// Key tells events apart in a table: an account and a version, or an event id.
+type Key struct {
+	Text   string
+	Number int64
+}
+
+// Compare is the order in which rows are locked.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(strings.Compare(k.Text, other.Text), cmp.Compare(k.Number, other.Number))
+}
+
+// Entry is an event on its way into a table.
+type Entry struct {
+	Event event.Event
+	Key   Key
+	// Offset and LeaderEpoch of the record.
+	Offset      int64
+	LeaderEpoch int32
+	// Before: the record was processed before, and another event in its place is history
+	// and no conflict.
+	Before bool
+	// Present is set by Write: the id of the event that stands at the key already;
+	// empty when this one was taken in.
+	Present string
+}
+
+// Recent remembers events that were taken in lately. It may forget, and it may fail:
+// it saves work and decides nothing. It must never claim to have seen what was not
+// marked since it was cleared.
+type Recent interface {
+	Check(Seen) (bool, error)
+	Mark([]Seen) error
+	Clear()
+}
+
+// Seen is an event at its key.
+type Seen struct {
+	Key     Key
+	EventID string
+}
+
+// AppendConfig is what Events needs.
+type AppendConfig struct {
+	Pool      *pgxpool.Pool
+	Partition Partition
+	Table     Table
+	Recent    Recent // nil: none
+	Observer  Observer
+}
+
+// AppendProjection is the projection of one partition into an Table.
+//
+// Events are written first and decided about by what PostgreSQL says: a key that is taken
+// by the same event makes a duplicate. Only when one is taken by another event, a
+// conflict, which has to be dead-lettered before anything is written, is the batch
+// given up and decided about again, and then with a look at the table first.
+type AppendProjection struct {
+	cfg      AppendConfig
+	guard    Guarded // nil: the table forgets nothing
+	position projection.Position
+
+	entries []Entry
+	byKey   map[Key]string // event ids of the entries; nil while nobody has asked
+	letters deadLetters
+	taken   projection.Flushed // as far as it can be told before the write
+	bytes   int
+
+	careful int // flushes for which every event is looked up first
+	refused map[projection.RecordRef]string
+	sole    projection.RecordRef
+}
+
+// deadLetters are those pending, and what the decisions about them rest on.
+type deadLetters struct {
+	list   []projection.DeadLetter
+	absent []Key // nothing stood there
+}
+
+// NewAppendProjection prepares the projection of one partition; Claim comes first.
+func NewAppendProjection(cfg AppendConfig) *AppendProjection {
+	e := &AppendProjection{cfg: cfg, refused: map[projection.RecordRef]string{}}
+	e.guard, _ = cfg.Table.(Guarded)
+	return e
+}
+
+var _ session.Projection = (*AppendProjection)(nil)
+
+// Claim implements session.Projection.
+func (e *AppendProjection) Claim(ctx context.Context, c projection.Claim) (projection.Position, error) {
+	pos, err := ClaimPosition(ctx, e.cfg.Pool, e.cfg.Partition, c)
+	if err != nil {
+		return pos, err
+	}
+	e.position = pos
+	e.reset()
+	if e.cfg.Recent != nil {
+		e.cfg.Recent.Clear() // the database may be another, or an older one
+	}
+	if e.guard != nil {
+		err = e.guard.Claimed(ctx, e.cfg.Pool, pos)
+	}
+	return pos, err
+}
+
+func (e *AppendProjection) reset() {
+	clear(e.entries)
+	e.entries, e.byKey = e.entries[:0], nil
+	e.letters = deadLetters{}
+	e.taken, e.bytes = projection.Flushed{}, 0
+}
+
+// Pending implements session.Projection.
+func (e *AppendProjection) Pending() projection.Pending {
+	return projection.Pending{Events: e.taken.Records, Bytes: e.bytes}
+}
+
+// DeadLetters implements session.Projection.
+func (e *AppendProjection) DeadLetters() []projection.DeadLetter { return e.letters.list }
+
+// Refuse implements session.Projection.
+func (e *AppendProjection) Refuse(reason string) bool {
+	_, again := e.refused[e.sole]
+	e.refused[e.sole] = reason
+	return !again
+}
+
+// Verify implements session.Projection.
+func (e *AppendProjection) Verify(ctx context.Context) error {
+	if err := verifyPosition(ctx, e.cfg.Pool, e.cfg.Partition, e.position); err != nil {
+		return err
+	}
+	if len(e.letters.absent) == 0 {
+		return nil
+	}
+	found, err := e.cfg.Table.Find(ctx, e.cfg.Pool, e.letters.absent)
+	if err == nil && len(found) > 0 {
+		err = projection.ErrStale
+	}
+	return err
+}
+
+// ErrSuppressed says that a row was written and is not there.
+var ErrSuppressed error = suppressed{}
+
+type suppressed struct{}
+
+// Error implements error.
+func (suppressed) Error() string {
+	return "a row that was written is not there: is a trigger keeping rows from being written?"
+}
+
+// SafeText vouches for the text: it holds no data.
+func (s suppressed) SafeText() string { return s.Error() }
+
+// Flush implements session.Projection. It corrects the outcomes by what was there already.
+func (e *AppendProjection) Flush(ctx context.Context, next projection.NextOffset) (projection.Flushed, error) {
+	flushed := e.taken
+	flushed.DeadLetters = e.letters.list
+	pace.Expect(ctx, len(e.entries))
+	conn, err := e.cfg.Pool.Acquire(ctx)
+	if err != nil {
+		return flushed, fmt.Errorf("write: %w", err)
+	}
+	defer conn.Release()
+	// Stable: of two events with one key the first counts.
+	slices.SortStableFunc(e.entries, func(a, b Entry) int { return a.Key.Compare(b.Key) })
+	if err := e.writeTx(ctx, conn.Conn(), next, &flushed.Outcomes); err != nil {
+		return flushed, fmt.Errorf("write: %w", err)
+	}
+	e.written(next)
+	return flushed, nil
+}
+
+func (e *AppendProjection) writeTx(ctx context.Context, conn *pgx.Conn, next projection.NextOffset, outcomes *projection.OutcomeCounts) error {
+	tx := begin(conn)
+	tx.move(e.cfg.Partition, e.position, next)
+	var err error
+	if len(e.entries) > 0 {
+		err = e.cfg.Table.Write(ctx, tx, e.entries)
+	}
+	if err == nil {
+		err = tx.Send(ctx)
+	}
+	if err == nil && slices.ContainsFunc(e.entries, func(entry Entry) bool { return entry.Present != "" && entry.conflicts() }) {
+		e.careful, err = staysCareful, projection.ErrStale
+	}
+	if err == nil {
+		e.correct(outcomes) // before the COMMIT, whose answer may be lost
+	}
+	return tx.end(ctx, err)
+}
+
+// correct counts what turned out to be there already.
+func (e *AppendProjection) correct(outcomes *projection.OutcomeCounts) {
+	for i := range e.entries {
+		if e.entries[i].Present != "" {
+			outcomes[takenAs(&e.entries[i].Event)]--
+			outcomes[projection.Duplicate]++
+		}
+	}
+}
+
+// written takes note that everything pending is durable.
+func (e *AppendProjection) written(next projection.NextOffset) {
+	e.markSeen()
+	e.careful = max(0, e.careful-1)
+	maps.DeleteFunc(e.refused, func(p projection.RecordRef, _ string) bool { return p.Offset < next.Offset })
+	e.position = e.position.Moved(next)
+	e.reset()
+}
+
+// markSeen tells the recent-event cache what is durable now.
+func (e *AppendProjection) markSeen() {
+	if e.cfg.Recent == nil || len(e.entries) == 0 {
+		return
+	}
+	seen := make([]Seen, 0, len(e.entries))
+	for i := range e.entries {
+		if entry := &e.entries[i]; entry.Present == "" || entry.Present == entry.Event.ID {
+			seen = append(seen, Seen{entry.Key, entry.Event.ID})
+		}
+	}
+	if e.cfg.Recent.Mark(seen) != nil {
+		e.cfg.Observer.DedupError(1)
+	}
+}

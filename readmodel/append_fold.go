@@ -1,0 +1,176 @@
+package readmodel
+
+import (
+	"context"
+
+	"projector/projection"
+	"projector/projection/event"
+)
+
+const (
+	entryBytes  = 300 // an entry without its record
+	letterBytes = 600
+	// staysCareful is for how many flushes every event is looked up after a conflict:
+	// where there is one, there are more.
+	staysCareful = 64
+)
+
+const conflictMessage = "another event stands at this version"
+
+// Fold implements session.Projection. Nothing ever waits to be healed.
+func (e *AppendProjection) Fold(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
+	n := min(len(records), max(0, limit-e.taken.Records))
+	e.position.MarkReprocessed(records[:n])
+	found, err := e.lookUp(ctx, records[:n])
+	if err != nil {
+		return 0, err
+	}
+	for i := range records[:n] {
+		e.decide(&records[i], found)
+	}
+	return n, nil
+}
+
+// lookUp asks the table for the events that cannot be left to the write: those that
+// would be dead-lettered, unless they are there already.
+func (e *AppendProjection) lookUp(ctx context.Context, records []projection.DecodedRecord) (map[Key]string, error) {
+	var keys []Key
+	for i := range records {
+		if d := &records[i].Decoded; d.Identity == event.Identified && e.mustLookUp(&records[i]) {
+			keys = append(keys, e.cfg.Table.Key(&d.Event))
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	return e.cfg.Table.Find(ctx, e.cfg.Pool, keys)
+}
+
+func (e *AppendProjection) mustLookUp(r *projection.DecodedRecord) bool {
+	if r.Decoded.Fault != nil || e.careful > 0 {
+		return true
+	}
+	_, refused := e.refused[r.Record.Ref()]
+	return refused
+}
+
+func (e *AppendProjection) decide(r *projection.DecodedRecord, found map[Key]string) {
+	d := &r.Decoded
+	e.taken.Records++
+	e.bytes += entryBytes + r.Record.Bytes() // an event's texts are parts of them
+	e.sole = r.Record.Ref()
+	switch {
+	case d.Tombstone, d.Skip:
+		e.taken.Outcomes[projection.Ignored]++
+	case d.Identity == event.Unidentified:
+		e.letter(r, d.Fault.Class, d.Fault.Error())
+	default:
+		e.decideEvent(r, found)
+	}
+}
+
+// decideEvent decides about an event that can be told apart, in the order of the contract:
+// one that is there already is a duplicate, or a conflict, whatever else is wrong
+// with it.
+func (e *AppendProjection) decideEvent(r *projection.DecodedRecord, found map[Key]string) {
+	rec := &r.Record
+	entry := Entry{Event: r.Decoded.Event, Offset: rec.Offset, LeaderEpoch: rec.LeaderEpoch, Before: r.Reprocessed}
+	entry.Key = e.cfg.Table.Key(&entry.Event)
+	lookedUp := e.mustLookUp(r)
+	if lookedUp {
+		if id, present := e.present(entry.Key, found); present {
+			entry.Present = id
+			e.decidePresent(r, &entry)
+			return
+		}
+	}
+	switch reason, refused := e.refused[r.Record.Ref()]; {
+	case r.Decoded.Fault != nil:
+		e.letterAbsent(r, entry.Key, r.Decoded.Fault.Class, r.Decoded.Fault.Error())
+	case refused:
+		e.letterAbsent(r, entry.Key, event.RejectedByDatabase, reason)
+	case e.guard != nil && e.guard.Passed(&entry), e.seenLately(&entry):
+		e.taken.Outcomes[projection.Duplicate]++
+	default:
+		e.take(entry)
+	}
+}
+
+// present returns  event stands at a key, in the table or among the pending ones.
+func (e *AppendProjection) present(key Key, found map[Key]string) (id string, present bool) {
+	if id, present = found[key]; present {
+		return id, true
+	}
+	if e.byKey == nil {
+		e.byKey = make(map[Key]string, len(e.entries))
+		for i := range e.entries {
+			e.keep(&e.entries[i])
+		}
+	}
+	id, present = e.byKey[key]
+	return id, present
+}
+
+// keep remembers the entry's key; of several entries with one key the first.
+func (e *AppendProjection) keep(entry *Entry) {
+	if _, taken := e.byKey[entry.Key]; !taken {
+		e.byKey[entry.Key] = entry.Event.ID
+	}
+}
+
+func (e *AppendProjection) decidePresent(r *projection.DecodedRecord, entry *Entry) {
+	if !entry.conflicts() {
+		e.taken.Outcomes[projection.Duplicate]++
+		return
+	}
+	e.careful = staysCareful
+	e.letter(r, event.VersionConflict, conflictMessage)
+}
+
+// conflicts reports whether another event stands in the entry's place.
+func (e *Entry) conflicts() bool { return e.Present != e.Event.ID && !e.Before }
+
+func (e *AppendProjection) take(entry Entry) {
+	e.entries = append(e.entries, entry)
+	if e.byKey != nil {
+		e.keep(&entry)
+	}
+	e.taken.Outcomes[takenAs(&entry.Event)]++
+}
+
+// takenAs is the outcome of an event that is taken in.
+func takenAs(ev *event.Event) projection.Outcome {
+	if ev.Type == event.Ignorable {
+		return projection.Ignored
+	}
+	return projection.Applied
+}
+
+func (e *AppendProjection) letterAbsent(r *projection.DecodedRecord, key Key, class event.Class, message string) {
+	e.letters.absent = append(e.letters.absent, key)
+	e.letter(r, class, message)
+}
+
+func (e *AppendProjection) letter(r *projection.DecodedRecord, class event.Class, message string) {
+	e.taken.Outcomes[projection.DeadLettered]++
+	e.bytes += letterBytes + r.Record.Bytes()
+	e.letters.list = append(e.letters.list, projection.NewDeadLetter(r.Record, &r.Decoded, class, message))
+}
+
+// seenLately asks the recent-event cache. What it cannot answer is processed in full.
+func (e *AppendProjection) seenLately(entry *Entry) bool {
+	if e.cfg.Recent == nil {
+		return false
+	}
+	seen, err := e.cfg.Recent.Check(Seen{entry.Key, entry.Event.ID})
+	switch {
+	case err != nil:
+		e.cfg.Observer.DedupError(1)
+		return false
+	case seen:
+		e.cfg.Observer.DedupHit(1)
+	default:
+		e.cfg.Observer.DedupMiss(1)
+	}
+	return seen
+}

@@ -1,0 +1,237 @@
+package readmodel
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"projector/projection"
+	"projector/projection/event"
+)
+
+// appendReplayer deals with the dead letters of an AppendDefinition. Its transactions need no
+// fence: which event stands at a key is decided by the table, whoever writes.
+type appendReplayer struct {
+	kind  AppendDefinition
+	cfg   RepairConfig
+	table Table
+}
+
+var _ Replayer = (*appendReplayer)(nil)
+
+// planPiece is how many events are looked up at a time.
+const planPiece = 5000
+
+// ReplayStatuses implements Replayer.
+func (l *appendReplayer) ReplayStatuses(ctx context.Context, subjects []Subject) ([]projection.ReplayStatus, error) {
+	keys := make([]Key, len(subjects))
+	for i, s := range subjects {
+		keys[i] = l.table.Key(&event.Event{ID: s.EventID, AccountID: s.AccountID, Version: s.Version})
+	}
+	found, err := l.find(ctx, l.cfg.Pool, keys)
+	if err != nil {
+		return nil, err
+	}
+	doubt, err := l.doubts(ctx, l.cfg.Pool)
+	if err != nil {
+		return nil, err
+	}
+	statuses := make([]projection.ReplayStatus, len(subjects))
+	for i := range subjects {
+		s := &subjects[i]
+		if _, present := found[keys[i]]; present {
+			statuses[i].Passed = true
+			continue
+		}
+		statuses[i].Decision = decideAbsent(s.Decoded, doubt(s.FailedAt))
+	}
+	return statuses, nil
+}
+
+// find leaves out what PostgreSQL cannot hold: it knows nothing of it.
+func (l *appendReplayer) find(ctx context.Context, db Querier, keys []Key) (map[Key]string, error) {
+	asked := slices.DeleteFunc(slices.Clone(keys), func(k Key) bool { return !storable(k.Text) })
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	return l.table.Find(ctx, db, asked)
+}
+
+// doubts never returns  nil function without an error.
+func (l *appendReplayer) doubts(ctx context.Context, db Querier) (func(time.Time) string, error) {
+	if l.kind.Doubts == nil {
+		return func(time.Time) string { return "" }, nil
+	}
+	return l.kind.Doubts(ctx, db)
+}
+
+// decideAbsent decides about an event that cannot be found in the table.
+func decideAbsent(d *event.Decoded, doubt string) projection.Decision {
+	switch {
+	case d.Fault != nil:
+		return projection.Decision{Outcome: projection.DeadLettered, Class: d.Fault.Class, Message: d.Fault.Error()}
+	case doubt != "":
+		return projection.Decision{Outcome: projection.DeadLettered, Class: event.VersionConflict, Message: doubt}
+	default:
+		return projection.Decision{Outcome: takenAs(&d.Event)}
+	}
+}
+
+// decidePresent decides about an event at whose key one stands already.
+func decidePresent(entry *Entry) projection.Decision {
+	if entry.conflicts() {
+		return projection.Decision{Outcome: projection.DeadLettered, Class: event.VersionConflict, Message: conflictMessage}
+	}
+	return projection.Decision{Outcome: projection.Duplicate}
+}
+
+// Plan implements Replayer.
+func (l *appendReplayer) Plan(ctx context.Context, records []*RepairRecord) error {
+	taken := map[Key]string{}
+	for piece := range slices.Chunk(records, planPiece) {
+		attempt, cancel := context.WithTimeout(ctx, repairAttempt)
+		decided, err := l.decide(attempt, l.cfg.Pool, piece)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("plan: %w", err)
+		}
+		for i, rec := range piece {
+			entry := l.entry(rec)
+			if id, before := taken[entry.Key]; before && decided[i].Outcome != projection.DeadLettered {
+				entry.Present = id
+				decided[i] = decidePresent(&entry)
+			}
+			if decided[i].Outcome == projection.Applied || decided[i].Outcome == projection.Ignored {
+				taken[entry.Key] = entry.Event.ID
+			}
+			rec.Decision = decided[i]
+		}
+	}
+	return nil
+}
+
+// decide decides about records by what is in the table now.
+func (l *appendReplayer) decide(ctx context.Context, db Querier, records []*RepairRecord) ([]projection.Decision, error) {
+	keys := make([]Key, len(records))
+	for i, rec := range records {
+		keys[i] = l.table.Key(&rec.Decoded.Event)
+	}
+	found, err := l.find(ctx, db, keys)
+	if err != nil {
+		return nil, err
+	}
+	doubt, err := l.doubts(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	decisions := make([]projection.Decision, len(records))
+	for i, rec := range records {
+		entry := l.entry(rec)
+		if id, present := found[keys[i]]; present {
+			entry.Present = id
+			decisions[i] = decidePresent(&entry)
+			continue
+		}
+		decisions[i] = decideAbsent(&rec.Decoded, doubt(rec.FailedAt))
+	}
+	return decisions, nil
+}
+
+func (l *appendReplayer) entry(rec *RepairRecord) Entry {
+	ev := &rec.Decoded.Event
+	return Entry{Event: *ev, Key: l.table.Key(ev), Offset: rec.Record.Offset, Before: rec.Reprocessed}
+}
+
+// Apply implements Replayer.
+func (l *appendReplayer) Apply(ctx context.Context, records []*RepairRecord, observe func(Step)) error {
+	work := &takingIn{letters: l, records: records, refused: map[*RepairRecord]string{}}
+	return inPieces(ctx, l.cfg, work, func(step Step, took time.Duration, more bool) error {
+		if observe != nil {
+			observe(step)
+		}
+		if !more {
+			return ctx.Err()
+		}
+		return wait(ctx, l.cfg.spread(step.Records)-took)
+	})
+}
+
+// takingIn is the records that are left to take in.
+type takingIn struct {
+	letters *appendReplayer
+	records []*RepairRecord
+	refused map[*RepairRecord]string // why PostgreSQL refuses them
+}
+
+// do implements pieces.
+func (w *takingIn) do(ctx context.Context, limit int) (Step, bool, error) {
+	records := w.records[:min(limit, len(w.records))]
+	var decisions []projection.Decision
+	err := transactOnce(ctx, w.letters.cfg.Pool, func(attempt context.Context, tx *Tx) (err error) {
+		if decisions, err = w.letters.fold(attempt, tx, records, w.refused); err != nil {
+			return err
+		}
+		actions := make([]Action, len(records))
+		for i, rec := range records {
+			actions[i] = rec.Action.with(decisions[i])
+		}
+		queueActions(tx, actions)
+		return tx.Send(attempt)
+	})
+	if err != nil {
+		return Step{}, true, err
+	}
+	for i, rec := range records {
+		rec.Decision, rec.Decided = decisions[i], true
+	}
+	w.records = w.records[len(records):]
+	return Step{Records: len(records)}, len(w.records) > 0, nil
+}
+
+// refuse implements pieces: the one record that was tried is the first.
+func (w *takingIn) refuse(reason string) bool {
+	rec := w.records[0]
+	_, again := w.refused[rec]
+	w.refused[rec] = reason
+	return !again
+}
+
+// fold writes what can be taken in and returns the decisions about the records.
+func (l *appendReplayer) fold(ctx context.Context, tx *Tx, records []*RepairRecord, refused map[*RepairRecord]string) ([]projection.Decision, error) {
+	decisions, err := l.decide(ctx, tx, records)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		entries []Entry
+		of      []int // of which record
+	)
+	for i, v := range decisions {
+		switch {
+		case v.Outcome != projection.Applied && v.Outcome != projection.Ignored:
+		case refused[records[i]] != "":
+			decisions[i] = projection.Decision{Outcome: projection.DeadLettered, Class: event.RejectedByDatabase, Message: refused[records[i]]}
+		default:
+			of = append(of, i)
+		}
+	}
+	slices.SortStableFunc(of, func(a, b int) int {
+		return l.table.Key(&records[a].Decoded.Event).Compare(l.table.Key(&records[b].Decoded.Event))
+	})
+	for _, i := range of {
+		entries = append(entries, l.entry(records[i]))
+	}
+	if len(entries) == 0 {
+		return decisions, nil
+	}
+	if err := l.table.Write(ctx, tx, entries); err != nil {
+		return nil, err
+	}
+	for n, i := range of {
+		if entries[n].Present != "" {
+			decisions[i] = decidePresent(&entries[n])
+		}
+	}
+	return decisions, tx.Send(ctx)
+}

@@ -1,0 +1,170 @@
+package readmodel
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/sql"
+)
+
+// ActionKind is what a person did. Its names are public surface.
+type ActionKind string
+
+// The kinds of actions.
+const (
+	ActionReplay  ActionKind = "replay"
+	ActionDiscard ActionKind = "discard"
+	ActionSkip    ActionKind = "skip"
+)
+
+// Results of actions that are no Effect. Their names are public surface.
+const (
+	ResultDiscarded = "discarded"
+	ResultSkipped   = "skipped"
+	ResultRefused   = "refused"
+	ResultPublished = "published"
+)
+
+// Action is one row of dlq_action: what was done about which record, by whom and
+// why, and what came of it. Empty texts and nil are what is not known.
+type Action struct {
+	Kind      ActionKind
+	AccountID string
+	Version   *int64 // of the event
+
+	// The place of the original in its source topic; no Topic: not known.
+	Topic     string
+	Partition int32
+	Offset    int64
+
+	// The place of the dead letter; no DLQTopic: none.
+	DLQTopic     string
+	DLQPartition int32
+	DLQOffset    int64
+
+	Class  event.Class
+	Actor  string
+	Reason string
+	Result string
+}
+
+// with is the action with the effect of a replay.
+func (a Action) with(v projection.Decision) Action {
+	a.Result = string(EffectOf(v))
+	if v.Outcome == projection.DeadLettered {
+		a.Class = v.Class
+		a.Reason = v.Message
+	}
+	return a
+}
+
+// RecordActions records actions that change no account, all or none of them.
+func RecordActions(ctx context.Context, pool *pgxpool.Pool, actions []Action) error {
+	const chunk = 5000
+	err := transactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
+		for piece := range slices.Chunk(actions, chunk) {
+			queueActions(tx, piece)
+			if err := tx.Send(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("record actions: %w", err)
+	}
+	return nil
+}
+
+// queueActions adds the insert of actions, laid out as action_insert.sql unnests them.
+func queueActions(tx *Tx, actions []Action) {
+	n := len(actions)
+	if n == 0 {
+		return
+	}
+	var (
+		kinds, accounts, classes, actors = make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+		topics, dlqTopics                = make([]string, n), make([]string, n)
+		reasons, results                 = make([]string, n), make([]string, n)
+		partitions, dlqPartitions        = make([]int32, n), make([]int32, n)
+		offsets, dlqOffsets              = make([]int64, n), make([]int64, n)
+		versions                         = make([]*int64, n)
+	)
+	for i := range actions {
+		a := &actions[i]
+		kinds[i], accounts[i], versions[i] = string(a.Kind), a.AccountID, a.Version
+		topics[i], partitions[i], offsets[i] = a.Topic, a.Partition, a.Offset
+		dlqTopics[i], dlqPartitions[i], dlqOffsets[i] = a.DLQTopic, a.DLQPartition, a.DLQOffset
+		classes[i], actors[i], reasons[i], results[i] = string(a.Class), a.Actor, a.Reason, a.Result
+	}
+	tx.Queue(sql.Query("action_insert"), kinds, accounts, versions, topics, partitions, offsets,
+		dlqTopics, dlqPartitions, dlqOffsets, classes, actors, reasons, results)
+}
+
+// DeadLetterPlace names a record of a DLQ topic and the original it holds.
+type DeadLetterPlace struct {
+	Partition int32
+	Offset    int64
+	Original  projection.RecordRef
+}
+
+// DeadLetterHistory is what people have done about a dead letter.
+type DeadLetterHistory struct {
+	Discarded bool
+	Replays   int // to the database
+}
+
+// LoadHistory reads what was done about records of a DLQ topic. Those about which
+// nothing was done are left out. The keys are partition and offset in that topic.
+func LoadHistory(ctx context.Context, pool *pgxpool.Pool, dlqTopic string, places []DeadLetterPlace) (map[[2]int64]DeadLetterHistory, error) {
+	n := len(places)
+	partitions, offsets := make([]int32, n), make([]int64, n)
+	topics, sources, at := make([]string, n), make([]int32, n), make([]int64, n)
+	for i, p := range places {
+		partitions[i], offsets[i] = p.Partition, p.Offset
+		topics[i], sources[i], at[i] = p.Original.Topic, p.Original.Partition, p.Original.Offset
+	}
+	rows, err := pool.Query(ctx, sql.Query("action_history"), dlqTopic, partitions, offsets, topics, sources, at)
+	if err != nil {
+		return nil, fmt.Errorf("load actions: %w", err)
+	}
+	history := map[[2]int64]DeadLetterHistory{}
+	var (
+		key  [2]int64
+		done DeadLetterHistory
+	)
+	_, err = pgx.ForEachRow(rows, []any{&key[0], &key[1], &done.Discarded, &done.Replays}, func() error {
+		history[key] = done
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load actions: %w", err)
+	}
+	return history, nil
+}
+
+// LoadStates reads the states of the given accounts. Those without a balance row
+// are left out.
+func LoadStates(ctx context.Context, pool *pgxpool.Pool, ids []string) (map[string]projection.Account, error) {
+	rows, err := pool.Query(ctx, sql.Query("load_accounts"), ids)
+	if err != nil {
+		return nil, fmt.Errorf("load accounts: %w", err)
+	}
+	states := make(map[string]projection.Account, len(ids))
+	err = eachAccount(rows, func(a *projection.StoredAccount) {
+		s := a.Account
+		s.LastEventID = strings.Clone(s.LastEventID)
+		states[strings.Clone(a.ID)] = s
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load accounts: %w", err)
+	}
+	return states, nil
+}

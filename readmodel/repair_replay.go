@@ -1,0 +1,212 @@
+package readmodel
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/readmodel/accounts"
+	"projector/sql"
+)
+
+// replay is the records that a repair has left to apply, and the accounts that have left
+// to heal.
+type replay struct {
+	repair  *Repair
+	records []*RepairRecord
+	healing []string
+
+	store accountStore // within the transaction
+	fold  *accounts.Fold
+}
+
+// do implements pieces: one transaction locks the accounts, and decides and writes under
+// the locks.
+func (p *replay) do(ctx context.Context, limit int) (step Step, more bool, err error) {
+	var (
+		next    int
+		changes *accounts.Changes
+	)
+	err = transactOnce(ctx, p.repair.cfg.Pool, func(attempt context.Context, tx *Tx) (err error) {
+		p.store.db = tx
+		next, err = p.decide(attempt, tx, limit)
+		if err != nil {
+			return err
+		}
+		changes = p.fold.Changes()
+		actions := make([]Action, next)
+		for i, decision := range changes.Decisions {
+			actions[i] = p.records[i].Action.with(decision)
+		}
+		return writeRepair(attempt, tx, changes, actions)
+	})
+	if err != nil {
+		return Step{}, true, err
+	}
+	for i, decision := range changes.Decisions {
+		p.records[i].Decision, p.records[i].Decided = decision, true
+	}
+	p.records, p.healing = p.records[next:], p.fold.Healing()
+	return Step{Records: next, Healed: changes.Healed}, len(p.records) > 0 || len(p.healing) > 0, nil
+}
+
+// decide locks accounts and folds what is left of them, up to limit events, and returns how
+// many records it has decided about.
+func (p *replay) decide(ctx context.Context, tx *Tx, limit int) (int, error) {
+	p.fold.Reset()
+	records := p.next(limit)
+	ids := append(accountsOf(records), p.healing...)
+	slices.Sort(ids)
+	if err := lockAccounts(ctx, tx, slices.Compact(ids)); err != nil {
+		return 0, err
+	}
+	if err := p.fold.Read(ctx, p.healing); err != nil {
+		return 0, err
+	}
+	if err := p.fold.Heal(ctx, limit); err != nil || p.fold.Pending().Events >= limit {
+		return 0, err
+	}
+	next, err := p.fold.Apply(ctx, decoded(records), limit)
+	if err != nil || limit == 1 {
+		return next, err
+	}
+	return next, p.fold.HealShortQueues(ctx, limit)
+}
+
+// next are up to limit records, of few accounts.
+func (p *replay) next(limit int) []*RepairRecord {
+	met, last := 0, ""
+	for i, rec := range p.records {
+		if id := rec.Decoded.Event.AccountID; i == 0 || id != last {
+			met, last = met+1, id
+		}
+		if i == limit || met > repairAccounts {
+			return p.records[:i]
+		}
+	}
+	return p.records
+}
+
+// refuse implements pieces.
+func (p *replay) refuse(reason string) bool { return p.fold.Refuse(reason) }
+
+// lockAccounts keeps everybody else from the accounts, whose ids are in order.
+func lockAccounts(ctx context.Context, tx *Tx, ids []string) error {
+	tx.Queue(sql.Query("repair_lock_absent"), ids)
+	tx.Queue(sql.Query("repair_lock_accounts"), ids)
+	if err := tx.Send(ctx); err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	return nil
+}
+
+func writeRepair(ctx context.Context, tx *Tx, c *accounts.Changes, actions []Action) error {
+	queueActions(tx, actions)
+	if err := writeChanges(ctx, tx, c); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}
+
+// Ends returns the ends of a topic's partitions, as far as they can be had. It is asked
+// between the transactions of a repair, so it must not take long.
+type Ends func(ctx context.Context, topic string) map[int32]int64
+
+const (
+	// progressWithin is how long a repair waits, between two of its transactions, for a
+	// consumer to make progress.
+	progressWithin = 4 * time.Second
+	// progressEvery is how often it looks.
+	progressEvery = 25 * time.Millisecond
+)
+
+// partitionOf names a partition as a consumer group reads it.
+type partitionOf struct {
+	group, topic string
+	number       int32
+}
+
+// progress is where a consumer is. It claims its partition anew when a repair has
+// overtaken it, which raises the fence.
+type progress struct{ fence, next int64 }
+
+// resting lets consumers go on between the transactions of a repair. A consumer whose
+// changes the repair has overtaken reads and decides again, which may take longer than the
+// repair's transaction did. If it were overtaken again and again it would stand still.
+type resting struct {
+	pool querier
+	ends Ends // nil: nobody knows whether a consumer has anything to do, and none is waited for
+	seen map[partitionOf]progress
+}
+
+// begin notes where the consumers are.
+func (r *resting) begin(ctx context.Context) (err error) {
+	if r.ends != nil {
+		r.seen, err = r.look(ctx)
+	}
+	return err
+}
+
+// rest waits for pause, and then until each consumer that was overtaken has made
+// progress, as long as that can be hoped for.
+func (r *resting) rest(ctx context.Context, pause time.Duration) error {
+	if err := wait(ctx, pause); err != nil || r.ends == nil {
+		return err
+	}
+	for deadline := time.Now().Add(progressWithin); ; {
+		now, err := r.look(ctx)
+		if err != nil {
+			return err
+		}
+		if !r.overtaken(ctx, now) || time.Now().After(deadline) {
+			r.seen = now
+			return nil
+		}
+		if err := wait(ctx, progressEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// overtaken reports whether a consumer has claimed its partition anew and not moved since,
+// although something waits for it.
+func (r *resting) overtaken(ctx context.Context, now map[partitionOf]progress) bool {
+	ends := map[string]map[int32]int64{}
+	for p, before := range r.seen {
+		at, exists := now[p]
+		if !exists || at.fence == before.fence || at.next != before.next {
+			continue
+		}
+		if ends[p.topic] == nil {
+			ends[p.topic] = r.ends(ctx, p.topic)
+		}
+		if end, known := ends[p.topic][p.number]; known && at.next < end {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *resting) look(ctx context.Context) (map[partitionOf]progress, error) {
+	consumers := map[partitionOf]progress{}
+	err := patiently(ctx, func(ctx context.Context) error {
+		clear(consumers)
+		rows, err := r.pool.Query(ctx, sql.Query("repair_progress"))
+		if err != nil {
+			return err
+		}
+		var (
+			p  partitionOf
+			at progress
+		)
+		_, err = pgx.ForEachRow(rows, []any{&p.group, &p.topic, &p.number, &at.fence, &at.next}, func() error {
+			consumers[p] = at
+			return nil
+		})
+		return err
+	})
+	return consumers, err
+}

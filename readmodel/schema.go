@@ -1,0 +1,243 @@
+package readmodel
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	projectorsql "projector/sql"
+)
+
+// schemaTable is where goose keeps the schema's version.
+const schemaTable = "projector_schema_version"
+
+// Migrated is one applied migration.
+type Migrated struct {
+	Version int64
+	Name    string
+}
+
+// Migrate brings the schema up to date, and grants what the roles of sql/roles.sql
+// need of it, if there are any. Many processes may call it at once: they
+// take turns by an advisory lock.
+func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migrated, error) {
+	c := newConnector(url, options)
+	cfg, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	db := stdlib.OpenDB(*cfg.ConnConfig, stdlib.OptionBeforeConnect(c.refresh))
+	defer func() { _ = db.Close() }()
+	if err := checkEncoding(ctx, db); err != nil {
+		return nil, err
+	}
+	provider, err := newProvider(db)
+	if err != nil {
+		return nil, err
+	}
+	results, err := provider.Up(ctx)
+	done := make([]Migrated, 0, len(results))
+	for _, r := range results {
+		done = append(done, Migrated{Version: r.Source.Version, Name: r.Source.Path})
+	}
+	if err != nil {
+		return done, fmt.Errorf("migrate: %w", err)
+	}
+	if _, err := db.ExecContext(ctx, projectorsql.Grants()); err != nil {
+		return done, fmt.Errorf("grant the roles of sql/roles.sql what they need: %w", err)
+	}
+	return done, nil
+}
+
+// EncodingError says that the database cannot hold every text: an account whose id it
+// cannot hold could not even be looked up.
+type EncodingError struct{ Have string }
+
+// Error implements error and names the remedy.
+func (e *EncodingError) Error() string {
+	return fmt.Sprintf("the database's encoding is %s and must be UTF8: create one with TEMPLATE template0 ENCODING 'UTF8'", e.Have)
+}
+
+// SafeText vouches for the text: it holds no data.
+func (e *EncodingError) SafeText() string { return e.Error() }
+
+func checkEncoding(ctx context.Context, db *sql.DB) error {
+	var have string
+	if err := db.QueryRowContext(ctx, projectorsql.Query("server_encoding")).Scan(&have); err != nil {
+		return fmt.Errorf("ask for the database's encoding: %w", err)
+	}
+	switch have {
+	case "UTF8", "SQL_ASCII": // the latter takes every byte as it is
+		return nil
+	}
+	return &EncodingError{have}
+}
+
+func newProvider(db *sql.DB) (*goose.Provider, error) {
+	migrations, err := fs.Sub(projectorsql.Migrations, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	// Tried every second for ten minutes: the others' migrations may take a while.
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 600))
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(goose.DialectPostgres, db, migrations,
+		goose.WithTableName(schemaTable), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
+}
+
+// SchemaError says that the schema is not what this program needs.
+type SchemaError struct {
+	Have, Want int64 // versions; Have 0: no schema at all
+}
+
+// Error implements error and names the remedy.
+func (e *SchemaError) Error() string {
+	if e.Have == 0 {
+		return "the database has no projector schema: run `projector migrate` first"
+	}
+	return fmt.Sprintf("the database schema is at version %d and this program needs %d: run `projector migrate` first",
+		e.Have, e.Want)
+}
+
+// SafeText vouches for the text: it holds no data.
+func (e *SchemaError) SafeText() string { return e.Error() }
+
+// CheckSchema returns  *SchemaError when the schema is missing or older than this
+// program needs. A newer one is accepted: during a rolling deploy it is migrated first.
+func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
+	want, err := wantedVersion()
+	if err != nil {
+		return err
+	}
+	var have int64
+	err = pool.QueryRow(ctx, projectorsql.Query("schema_version")).Scan(&have)
+	switch {
+	case hasCode(err, insufficientPrivilege):
+		return fmt.Errorf("missing privileges: SELECT on projector_schema_version: %w", err)
+	case hasCode(err, undefinedTable):
+		if err := checkVisible(ctx, pool); err != nil {
+			return err
+		}
+	case err != nil:
+		return fmt.Errorf("read the schema version: %w", err)
+	}
+	if have < want {
+		return &SchemaError{Have: have, Want: want}
+	}
+	return nil
+}
+
+// wantedVersion is the version of the newest embedded migration.
+func wantedVersion() (int64, error) {
+	files, err := fs.Glob(projectorsql.Migrations, "migrations/*.sql")
+	if err != nil {
+		return 0, err
+	}
+	var newest int64
+	for _, file := range files {
+		v, err := goose.NumericComponent(file)
+		if err != nil {
+			return 0, err
+		}
+		newest = max(newest, v)
+	}
+	return newest, nil
+}
+
+// CheckReady fails when the database cannot be reached, cannot be written, lacks a
+// grant the balances need, or when their schema changed under the program.
+func CheckReady(ctx context.Context, pool *pgxpool.Pool) error {
+	return checkReady(ctx, pool, projectorsql.Query("check_ready"))
+}
+
+// checkReady runs a query that returns  is missing, one a row.
+func checkReady(ctx context.Context, pool *pgxpool.Pool, query string) error {
+	// Planned anew each time: a plan kept from before would not notice a dropped table.
+	rows, err := pool.Query(ctx, query, pgx.QueryExecModeExec)
+	if err != nil {
+		return fmt.Errorf("check the database: %w", err)
+	}
+	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if hasCode(err, undefinedTable) {
+		err = cmp.Or(checkVisible(ctx, pool), err)
+	}
+	if err != nil {
+		return fmt.Errorf("check the database: %w", err)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if missing[0] == readOnly {
+		return &pgconn.PgError{Severity: "ERROR", Code: "25006", Message: "the server is read-only: a standby, or a failover is under way"}
+	}
+	return missingPrivileges(strings.Join(missing, ", "))
+}
+
+// SQLSTATEs that are asked for here.
+const (
+	insufficientPrivilege = "42501"
+	invalidParameterValue = "22023"
+	queryCanceled         = "57014"
+	undefinedTable        = "42P01"
+)
+
+func hasCode(err error, code string) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == code
+}
+
+// missingPrivileges is what PostgreSQL would say, with all that is missing at once.
+func missingPrivileges(what string) error {
+	return &pgconn.PgError{Severity: "ERROR", Code: insufficientPrivilege, Message: "missing privileges: " + what}
+}
+
+// checkVisible tells a schema that may not be used, whose tables PostgreSQL calls
+// undefined, from one that is not there.
+func checkVisible(ctx context.Context, pool *pgxpool.Pool) error {
+	var hidden string
+	err := pool.QueryRow(ctx, projectorsql.Query("hidden_schema")).Scan(&hidden)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for the schema: %w", err)
+	}
+	return missingPrivileges("USAGE on schema " + hidden)
+}
+
+// readOnly is what such a query answers, before anything else, of a server that takes no writes.
+const readOnly = "read-only"
+
+// ParkedSummary counts what waits behind holes.
+type ParkedSummary struct {
+	Accounts  int64
+	Events    int64
+	OldestGap time.Duration
+}
+
+// CountParked counts what waits behind holes.
+func CountParked(ctx context.Context, pool *pgxpool.Pool) (ParkedSummary, error) {
+	var (
+		s       ParkedSummary
+		seconds float64
+	)
+	if err := pool.QueryRow(ctx, projectorsql.Query("parked_summary")).Scan(&s.Accounts, &s.Events, &seconds); err != nil {
+		return s, fmt.Errorf("count parked events: %w", err)
+	}
+	s.OldestGap = time.Duration(seconds * float64(time.Second))
+	return s, nil
+}

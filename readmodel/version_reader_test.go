@@ -1,0 +1,258 @@
+package readmodel_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/devstack/devtest"
+	"projector/projection"
+	"projector/readmodel"
+	"projector/sql"
+)
+
+// lookUps counts what is asked of account_balance.
+type lookUps struct {
+	accounts, indexes atomic.Int64
+	reading           func(context.Context) // is called before all accounts are read
+}
+
+func (l *lookUps) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	if q.SQL == sql.Query("load_index") {
+		l.indexes.Add(1)
+		if l.reading != nil {
+			l.reading(ctx)
+		}
+	}
+	return ctx
+}
+func (l *lookUps) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (l *lookUps) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return ctx
+}
+
+func (l *lookUps) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
+	if q.SQL == sql.Query("load_accounts") {
+		l.accounts.Add(int64(len(q.Args[0].([]string))))
+	}
+}
+func (l *lookUps) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+// openCounted is openPool with its look-ups counted.
+func openCounted(t *testing.T) (*pgxpool.Pool, *lookUps) {
+	t.Helper()
+	asked := &lookUps{}
+	return openPoolAt(t, devtest.Database(t), readmodel.WithTracer(asked)), asked
+}
+
+const indexedAccounts = 4000
+
+// firstEvents are the first events of many accounts.
+func firstEvents() []string {
+	values := make([]string, indexedAccounts)
+	for i := range values {
+		values[i] = credit(fmt.Sprintf("acc-%04d", i), 1, "1", "EUR")
+	}
+	return values
+}
+
+// deliverOnce has the events applied, and answers partitions of another group, which
+// will be delivered them again. What they remember is less than all accounts.
+func deliverOnce(t *testing.T, pool *pgxpool.Pool, events []string, versions *readmodel.VersionReader) (again [2]*worker) {
+	t.Helper()
+	first := newWorker(t, pool, partition)
+	first.claim("me", projection.NoOffset)
+	first.judge(events...)
+	first.mustFlush()
+	for i := range again {
+		p := readmodel.Partition{Group: "another", Topic: "events", Number: int32(i)}
+		again[i] = newWorkerWith(t, pool, p, func(cfg *readmodel.BalanceConfig) {
+			cfg.CacheBytes, cfg.Versions = func() int { return 64 << 10 }, versions
+		})
+		again[i].claim("other", projection.NoOffset)
+	}
+	return again
+}
+
+// expectDuplicates judges what has been applied already.
+func expectDuplicates(t *testing.T, w *worker, events []string) {
+	t.Helper()
+	w.judge(events...)
+	if changes := w.mustFlush(); changes.Outcomes[projection.Duplicate] != len(events) {
+		t.Fatalf("outcomes %v of %d duplicates", changes.Outcomes, len(events))
+	}
+}
+
+// awaitIndex delivers the events again and again, until no account is looked up.
+func (l *lookUps) awaitIndex(t *testing.T, w *worker, events []string) {
+	t.Helper()
+	for range 100 {
+		l.accounts.Store(0)
+		expectDuplicates(t, w, events)
+		if l.accounts.Load() == 0 {
+			return
+		}
+	}
+	t.Fatalf("%d accounts were looked up once more for duplicates", l.accounts.Load())
+}
+
+func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
+	pool, asked := openCounted(t)
+	events := firstEvents()
+	again := deliverOnce(t, pool, events, readmodel.NewVersionReader(readmodel.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
+	for _, w := range again {
+		asked.awaitIndex(t, w, events)
+	}
+	if n := asked.indexes.Load(); n != 1 {
+		t.Errorf("all accounts were read %d times", n)
+	}
+	again[0].judge(credit("acc-0007", 2, "5", "EUR"), credit("acc-0008", 1, "1", "EUR"), credit("new", 1, "5", "EUR"))
+	changes := again[0].mustFlush()
+	if changes.Outcomes[projection.Applied] != 2 || changes.Outcomes[projection.Duplicate] != 1 {
+		t.Errorf("outcomes %v of two new events and a duplicate", changes.Outcomes)
+	}
+	expect(t, current(t, pool, "acc-0007"), "EUR 6.00 2 open acc-0007-2 false -")
+}
+
+// TestAnIndexIsOfTheClaim restores the database to less and less: what was read of it
+// before a claim must not be taken for what it holds, whoever read it.
+func TestAnIndexIsOfTheClaim(t *testing.T) {
+	pool, asked := openCounted(t)
+	events := firstEvents()
+	again := deliverOnce(t, pool, events, readmodel.NewVersionReader(readmodel.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
+	for i, kept := range []int{3000, 2500, 2000, 1500} {
+		for _, w := range again {
+			asked.awaitIndex(t, w, events)
+		}
+		if _, err := pool.Exec(t.Context(), `DELETE FROM projector_position`); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pool.Exec(t.Context(), `DELETE FROM account_balance WHERE account_id >= $1`, fmt.Sprintf("acc-%04d", kept)); err != nil {
+			t.Fatal(err)
+		}
+		one, other := again[i%2], again[1-i%2]
+		one.claim("other", projection.NoOffset)
+		one.judge(events...)
+		if n := one.mustFlush().Outcomes[projection.Applied]; n != indexedAccounts-kept {
+			t.Errorf("restored to %d accounts: %d events were applied, want %d", kept, n, indexedAccounts-kept)
+		}
+		other.claim("other", projection.NoOffset)
+	}
+}
+
+func TestAccountsWithoutRoomForAnIndexAreLookedUp(t *testing.T) {
+	pool, asked := openCounted(t)
+	events := firstEvents()
+	again := deliverOnce(t, pool, events, readmodel.NewVersionReader(readmodel.VersionReaderConfig{Pool: pool, Bytes: indexedAccounts / 2 * 32}))
+	asked.accounts.Store(0)
+	for _, w := range again {
+		expectDuplicates(t, w, events)
+	}
+	if n := asked.accounts.Load(); n != 2*indexedAccounts {
+		t.Errorf("%d accounts were looked up, want each", n)
+	}
+	if n := asked.indexes.Load(); n != 1 {
+		t.Errorf("to read all accounts was tried %d times", n)
+	}
+}
+
+// TestOneReadingAtATime has the reading of one partition stand still while another
+// claims, for which it will be too old.
+func TestOneReadingAtATime(t *testing.T) {
+	pool, asked := openCounted(t)
+	events := firstEvents()
+	again := deliverOnce(t, pool, events, readmodel.NewVersionReader(readmodel.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
+	standing, release := context.WithCancel(t.Context())
+	defer release()
+	ctx, stop := context.WithCancel(t.Context())
+	asked.reading = func(context.Context) {
+		stop() // who has begun it must not wait for it
+		<-standing.Done()
+	}
+	for records := again[0].records(events...); ctx.Err() == nil; {
+		n, err := again[0].Fold(ctx, records[:min(512, len(records))], 1<<20)
+		if err != nil && ctx.Err() == nil {
+			t.Fatal(err)
+		}
+		records = records[n:]
+	}
+	again[1].claim("other", projection.NoOffset)
+	expectDuplicates(t, again[1], events)
+	if n := asked.indexes.Load(); n != 1 {
+		t.Errorf("%d readings at once", n)
+	}
+	release() // it ends in a moment
+	for range 100 {
+		if expectDuplicates(t, again[1], events); asked.indexes.Load() > 1 {
+			break
+		}
+	}
+	if n := asked.indexes.Load(); n != 2 {
+		t.Errorf("all accounts were read %d times, want once more for the later claim", n)
+	}
+}
+
+// TestAReadingEndsWithTheProcess has the reading of all accounts stand still until its
+// context ends, which must be that of the process and not only its own deadline.
+func TestAReadingEndsWithTheProcess(t *testing.T) {
+	pool, asked := openCounted(t)
+	events := firstEvents()
+	life, stop := context.WithCancel(t.Context())
+	defer stop()
+	var log bytes.Buffer
+	again := deliverOnce(t, pool, events, readmodel.NewVersionReader(readmodel.VersionReaderConfig{
+		Pool: pool, Bytes: 1 << 20, Ends: life, Log: slog.New(slog.NewJSONHandler(&log, nil)),
+	}))
+	why := make(chan error, 1)
+	asked.reading = func(ctx context.Context) {
+		stop()
+		<-ctx.Done()
+		why <- ctx.Err()
+	}
+	expectDuplicates(t, again[0], events)
+	if err := <-why; !errors.Is(err, context.Canceled) {
+		t.Errorf("the reading ended by %v, want that the process is told to stop", err)
+	}
+	pool.Close() // waits for the reading's connection
+	if log.Len() > 0 {
+		t.Errorf("a stop is no failure: %s", &log)
+	}
+}
+
+// TestAReadingThatFailsIsLogged, once, with the reason.
+func TestAReadingThatFailsIsLogged(t *testing.T) {
+	pool, _ := openCounted(t)
+	events := firstEvents()
+	log := make(logLines, 10)
+	again := deliverOnce(t, pool, events, readmodel.NewVersionReader(readmodel.VersionReaderConfig{
+		Pool: pool, Bytes: indexedAccounts / 2 * 32, Log: slog.New(slog.NewJSONHandler(log, nil)),
+	}))
+	for range 3 {
+		for _, w := range again {
+			expectDuplicates(t, w, events)
+		}
+	}
+	if line := <-log; !strings.Contains(line, "more accounts than there is memory for") {
+		t.Errorf("the log has %s", line)
+	}
+	if len(log) > 0 {
+		t.Errorf("one reading has failed, and then the log has %s", <-log)
+	}
+}
+
+// logLines is a log's writer.
+type logLines chan string
+
+func (l logLines) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
+}
