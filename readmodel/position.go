@@ -308,8 +308,8 @@ func rememberSource(ctx context.Context, tx pgx.Tx, p Partition, topicID string)
 
 // LoadSourceIDs reads the ids, as Kafka has them, under which a projection has ever taken
 // in a topic. Where brokers have no ids, there is none.
-func LoadSourceIDs(ctx context.Context, db querier, projection, topic string) ([]string, error) {
-	rows, err := db.Query(ctx, sql.Query("source_ids"), projection, topic)
+func LoadSourceIDs(ctx context.Context, db querier, name, topic string) ([]string, error) {
+	rows, err := db.Query(ctx, sql.Query("source_ids"), name, topic)
 	if err != nil {
 		return nil, fmt.Errorf("load the sources: %w", err)
 	}

@@ -29,7 +29,6 @@ type script struct {
 	write     []error // answers of Write, in turn; then nil
 	deliver   []error
 	verify    []error
-	healed    bool              // nothing is left to heal
 	refused   bool              // was the event before
 	found     *projection.Stood // by Claim
 	positions []projection.StoredPosition
