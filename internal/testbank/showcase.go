@@ -101,7 +101,7 @@ func NewShowcase(o ShowcaseOptions) *Showcase {
 	unlucky := g.rnd.Perm(o.Accounts)[:len(incidents)+2]
 	sizes := g.lifeSizes(o.Events, unlucky)
 	s, currencies := &Showcase{Records: make([]Record, 0, o.Events+o.Events/10)}, map[string]bool{}
-	lives, order := make([][]Record, o.Accounts), make([]int32, 0, o.Events+o.Events/10)
+	lives, sure, order := make([][]Record, o.Accounts), false, make([]int32, 0, o.Events+o.Events/10)
 	for i := range lives {
 		a := g.newAccount(i + 1)
 		a.events = sizes[i]
@@ -113,6 +113,9 @@ func NewShowcase(o ShowcaseOptions) *Showcase {
 		currencies[a.currency] = true
 		g.live(a, which)
 		lives[i] = g.twice(a.script, again)
+		if which < 0 && !sure { // chance may want none of an account that is sound
+			lives[i], sure = append(lives[i], lives[i][0]), true
+		}
 		s.Redelivered += len(lives[i]) - len(a.script)
 		for range lives[i] {
 			order = append(order, int32(i))
