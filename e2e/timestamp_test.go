@@ -9,11 +9,26 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/internal/testbank/compare"
 )
+
+// takesAnyTime has the topic take records of any time, as brokers before 3.6 did, and keep
+// them.
+func (w *world) takesAnyTime() {
+	w.t.Helper()
+	configs := map[string]string{
+		"retention.ms": "-1", "message.timestamp.after.max.ms": fmt.Sprint(int64(math.MaxInt64)),
+	}
+	for name, value := range configs {
+		if _, err := w.admin.AlterTopicConfigs(w.t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: name, Value: &value}}, w.topic); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
 
 // TestTimestampsBeyondTheCalendar sends what a producer sends that takes nanoseconds
 // for milliseconds, and worse. The client cannot tell such a time; nothing may be
@@ -34,6 +49,7 @@ func TestTimestampsBeyondTheCalendar(t *testing.T) {
 		{"usual", 1_700_000_000_123, "1700000000123"},
 	}
 	w := newWorld(t, 1)
+	w.takesAnyTime()
 	p := w.start()
 	want := map[string]string{}
 	for _, c := range cases {
