@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net"
 	"slices"
 	"strconv"
 	"sync"
@@ -62,6 +63,9 @@ func EnsureTopic(ctx context.Context, adm *kadm.Client, dlqTopic, sourceTopic st
 // describeTopic returns what the brokers know of topic and whether it exists.
 func describeTopic(ctx context.Context, adm *kadm.Client, topic string) (kadm.TopicDetail, bool, error) {
 	details, err := adm.ListTopics(ctx, topic)
+	if timedOut(err) && ctx.Err() == nil { // a broker that is frozen was asked: now another is
+		details, err = adm.ListTopics(ctx, topic)
+	}
 	detail := details[topic]
 	if err == nil {
 		err = detail.Err
@@ -75,6 +79,13 @@ func describeTopic(ctx context.Context, adm *kadm.Client, topic string) (kadm.To
 		return kadm.TopicDetail{}, false, fmt.Errorf("describe topic %q: %w", topic, err)
 	}
 	return detail, true, nil
+}
+
+// timedOut reports whether a broker could not be reached in time. The client does not ask
+// another one then.
+func timedOut(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) && network.Timeout()
 }
 
 func createLike(ctx context.Context, adm *kadm.Client, dlqTopic string, source kadm.TopicDetail) error {
