@@ -3,6 +3,8 @@
 package e2e_test
 
 import (
+	"fmt"
+	"maps"
 	"path/filepath"
 	"testing"
 
@@ -50,6 +52,12 @@ func TestRealLogLostItsEnd(t *testing.T) {
 			w.produce(euros(1, "c", 3))
 			p := w.start()
 			await(t, "all consumed", w.arrived)
+			await(t, "and committed to Kafka, or all of it is consumed again", func() string {
+				if committed, ends := w.committed(), w.ends(w.topic); !maps.Equal(committed, ends) {
+					return fmt.Sprintf("committed %v of %v", committed, ends)
+				}
+				return ""
+			})
 			if !running {
 				p.terminate()
 			}
