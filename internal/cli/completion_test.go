@@ -36,7 +36,7 @@ func TestSuggestions(t *testing.T) {
 	tests := map[string]struct{ line, want string }{
 		"commands":                        {"v", "verify version"},
 		"no hidden word":                  {"_", ""},
-		"commands below a command":        {"dlq ", "list show export replay discard"},
+		"commands below a command":        {"dlq ", "list summary show export replay discard"},
 		"one of them":                     {"dlq re", "replay"},
 		"flags":                           {"gaps --o", "--output="},
 		"a flag without a value":          {"dlq replay --y", "--yes"},
@@ -187,7 +187,7 @@ COMP_AT=-1
 `
 	tests := []struct{ line, want string }{
 		{`press projector v`, "verify|version"},
-		{`press projector dlq ""`, "list|show|export|replay|discard"},
+		{`press projector dlq ""`, "list|summary|show|export|replay|discard"},
 		{`press projector dlq list --sta`, "--status="},
 		{`press projector dlq list --status =`, "open|ready|waiting|resolved|discarded"},
 		{`press projector dlq list --status = re`, "ready|resolved"},

@@ -71,6 +71,17 @@ var manual = map[string]manualPage{
 			{"A small stream, another one than usual", "projector demo --accounts=50 --events=2000 --partitions=3 --seed=7"},
 		},
 	},
+	"dlq summary": {
+		about: "Reads the DLQ topic as dlq list does and counts: a row for each class and status, the largest first. FIRST and LAST are how " +
+			"long ago the first and the last of them failed; EXAMPLE is the place of the first, for dlq show. ACCOUNTS counts different " +
+			"accounts, as far as they can be read. A DLQ topic that does not exist is an empty one.",
+		status: "1 also when a partition of the DLQ topic cannot be read; the dead letters of the others are counted.",
+		examples: []example{
+			{"What kinds of trouble there are", "projector dlq summary"},
+			{"What has come since the deploy and is not settled", "projector dlq summary --since=1h --status=open,ready,waiting"},
+			{"An example of each class, for a program", "projector dlq summary --output=json | jq -r '[.class, .example] | @tsv'"},
+		},
+	},
 	"dlq list": {
 		about: "Reads the DLQ topic from its beginning and holds each letter against the read model: open (somebody has to act), ready " +
 			"(would apply now), waiting (behind a hole), resolved (passed), discarded. A DLQ topic that does not exist is an empty one.",
@@ -78,7 +89,7 @@ var manual = map[string]manualPage{
 		examples: []example{
 			{"What somebody must look at", "projector dlq list --status=open --since=24h"},
 			{"All of one account", "projector dlq list --account=acc-00000042"},
-			{"How many of each class", "projector dlq list --output=json | jq -r .class | sort | uniq -c"},
+			{"One class, for a program", "projector dlq list --class=invalid_amount --output=json"},
 		},
 	},
 	"dlq show": {

@@ -25,6 +25,7 @@ import (
 // Cmd are the commands about dead letters.
 type Cmd struct {
 	List    listCmd    `cmd:"" help:"List dead letters and how they stand to the read model now."`
+	Summary summaryCmd `cmd:"" help:"Count dead letters by class and status, with one of each to look at."`
 	Show    showCmd    `cmd:"" help:"Show one dead letter: headers, event, why, and its account's state."`
 	Export  exportCmd  `cmd:"" help:"Write dead letters to a file, to be corrected and replayed from there."`
 	Replay  replayCmd  `cmd:"" help:"Apply dead letters to the database, or publish them again with --to-topic."`

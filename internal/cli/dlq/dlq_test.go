@@ -61,6 +61,41 @@ func TestListShowsHowDeadLettersStand(t *testing.T) {
 		"acc-a 3 resolved, acc-a 4 resolved, acc-a 6 waiting")
 }
 
+func TestSummaryCountsByClassAndStatus(t *testing.T) {
+	s := clitest.NewStage(t)
+	clitest.Equal(t, s.Must("dlq", "summary"), "no dead letters\n") // there is no DLQ topic
+	clitest.Equal(t, s.Must("dlq", "summary", "--output=json"), "")
+	s.Holes()
+
+	sums := s.Lines("dlq", "summary")
+	clitest.Equal(t, clitest.Pick(sums, "class", "status", "records", "accounts"),
+		"version_gap waiting 4 2, malformed_payload open 2 1, version_conflict open 1 1")
+	first, _, _ := strings.Cut(s.Must("dlq", "summary", "--output=json"), "\n")
+	clitest.Equal(t, clitest.Keys(t, first), "class status records accounts first_failed_at last_failed_at example")
+	for _, sum := range sums {
+		one := s.Lines("dlq", "list", "--class="+sum["class"].(string), "--status="+sum["status"].(string))
+		clitest.Equal(t, clitest.Pick([]map[string]any{sum}, "first_failed_at"), clitest.Pick(one[:1], "failed_at"))
+		clitest.Equal(t, clitest.Pick([]map[string]any{sum}, "last_failed_at"), clitest.Pick(one[len(one)-1:], "failed_at"))
+		clitest.Contains(t, s.Must("dlq", "show", sum["example"].(string)), sum["class"].(string), sum["first_failed_at"].(string))
+	}
+	const fields = "class status records"
+	for filter, want := range map[string]string{
+		"--account=acc-b":                "malformed_payload open 1, version_gap waiting 1",
+		"--status=waiting":               "version_gap waiting 4",
+		"--until=1h":                     "",
+		"--dlq-partition=0 --offset=2,3": "version_gap waiting 2",
+	} {
+		clitest.Equal(t, clitest.Pick(s.Lines(append([]string{"dlq", "summary"}, strings.Fields(filter)...)...), strings.Fields(fields)...), want)
+	}
+	table := s.Must("dlq", "summary")
+	clitest.Contains(t, table, "EXAMPLE", "ACCOUNTS", "total", "0/0")
+	for line := range strings.Lines(table) {
+		if len([]rune(line)) > 81 {
+			t.Errorf("line of %d characters: %s", len(line), line)
+		}
+	}
+}
+
 var clockTime = regexp.MustCompile(`T[0-9:.]+Z`)
 
 func TestShowMasksUnlessAsked(t *testing.T) {

@@ -31,6 +31,10 @@ func TestDeadLettersOfTheOtherPartitions(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(lines, "dlq_partition", "account_id"), "0 acc-0")
 	clitest.Contains(t, said, named...)
 
+	lines, said = s.Some("dlq", "summary")
+	clitest.Equal(t, clitest.Pick(lines, "class", "status", "records"), "malformed_payload ready 2")
+	clitest.Contains(t, said, named...)
+
 	lines, said = s.Some("dlq", "export")
 	clitest.Equal(t, clitest.Pick(lines, "dlq_partition"), "0, 2")
 	clitest.Contains(t, said, named...)

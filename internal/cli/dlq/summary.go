@@ -1,0 +1,148 @@
+package dlq
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"hash/maphash"
+	"slices"
+	"strconv"
+	"time"
+
+	"projector/dlq"
+	"projector/internal/cli/output"
+	"projector/internal/replay"
+)
+
+type summaryCmd struct {
+	topicFlags
+	filterFlags
+	output.Flags
+}
+
+// summaryDocument is what dead letters of one class and status have in common, in JSON.
+type summaryDocument struct {
+	Class         string `json:"class"`
+	Status        string `json:"status"`
+	Records       int64  `json:"records"`
+	Accounts      int64  `json:"accounts"` // different ones, as far as the account is known
+	FirstFailedAt string `json:"first_failed_at"`
+	LastFailedAt  string `json:"last_failed_at"`
+	Example       string `json:"example"` // for dlq show: the one that failed first
+}
+
+// Run counts dead letters by class and status.
+func (c *summaryCmd) Run(ctx context.Context, std *output.Streams) error {
+	chosen, err := c.selection(time.Now(), &c.GroupFlags)
+	if err != nil {
+		return err
+	}
+	opened, err := c.open(ctx, std)
+	if err != nil {
+		return err
+	}
+	defer opened.close()
+	s, sums := opened.scan(std, chosen, false), newSummary()
+	err = s.Each(ctx, func(d *replay.DeadLetter) error {
+		sums.add(d)
+		return nil
+	})
+	s.shown.Done()
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.print(std, s, sums), s.finish(std))
+}
+
+func (c *summaryCmd) print(std *output.Streams, s *scan, sums *summary) error {
+	rows := c.Rows(std.Out, "CLASS", output.Left("CLASS", 20), output.Left("STATUS", 9), output.Right("RECORDS", 8),
+		output.Right("ACCOUNTS", 8), output.Left("FIRST", 7), output.Left("LAST", 7), output.Left("EXAMPLE", 9))
+	total, now := int64(0), time.Now()
+	for _, g := range sums.sorted() {
+		if err := rows.Add(summaryRow{g, now}); err != nil {
+			return err
+		}
+		total += g.records
+	}
+	if rows.Len() > 1 {
+		rows.Total("total", "", strconv.FormatInt(total, 10))
+	}
+	return rows.End(s.nothing("no dead letters"))
+}
+
+// summary counts dead letters. Of an account it keeps 8 bytes for each class and status that
+// it has letters of, and of a letter nothing.
+type summary struct {
+	groups map[groupKey]*group
+	seed   maphash.Seed
+}
+
+func newSummary() *summary { return &summary{map[groupKey]*group{}, maphash.MakeSeed()} }
+
+type groupKey struct {
+	class  string
+	status dlq.Status
+}
+
+// group is what the dead letters of one class and status come to.
+type group struct {
+	groupKey
+	records     int64
+	accounts    map[uint64]struct{} // by a hash of 64 bits
+	first, last time.Time
+	example     string // the place of the first
+}
+
+// add counts a dead letter.
+func (s *summary) add(d *replay.DeadLetter) {
+	e := &d.Entry
+	key := groupKey{string(e.Class), d.Status}
+	g := s.groups[key]
+	if g == nil {
+		g = &group{groupKey: key, accounts: map[uint64]struct{}{}}
+		s.groups[key] = g
+	}
+	if g.records++; g.records == 1 || e.FailedAt.Before(g.first) {
+		g.first, g.example = e.FailedAt, placeOf(e)
+	}
+	if g.records == 1 || e.FailedAt.After(g.last) {
+		g.last = e.FailedAt
+	}
+	if e.AccountID != "" {
+		g.accounts[maphash.String(s.seed, e.AccountID)] = struct{}{}
+	}
+}
+
+// sorted are the groups, the largest first.
+func (s *summary) sorted() []*group {
+	groups := make([]*group, 0, len(s.groups))
+	for _, g := range s.groups {
+		groups = append(groups, g)
+	}
+	slices.SortFunc(groups, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(b.records, a.records), cmp.Compare(a.class, b.class), cmp.Compare(a.status, b.status))
+	})
+	return groups
+}
+
+// summaryRow is a group in a list.
+type summaryRow struct {
+	*group
+	now time.Time
+}
+
+// Document implements output.Row.
+func (r summaryRow) Document() any {
+	return summaryDocument{
+		Class: r.class, Status: string(r.status), Records: r.records, Accounts: int64(len(r.accounts)),
+		FirstFailedAt: output.TimeText(r.first), LastFailedAt: output.TimeText(r.last), Example: r.example,
+	}
+}
+
+// Cells implements output.Row.
+func (r summaryRow) Cells() []string {
+	return []string{
+		r.class, string(r.status), strconv.FormatInt(r.records, 10), strconv.Itoa(len(r.accounts)),
+		output.AgeText(r.now.Sub(r.first)), output.AgeText(r.now.Sub(r.last)), r.example,
+	}
+}
