@@ -3,7 +3,9 @@ package dlq
 import (
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -147,4 +149,30 @@ func TestReadAt(t *testing.T) {
 			t.Errorf("%v: %v", place, err)
 		}
 	}
+}
+
+// TestExtentsBesideFrozenBrokers has two of three seeds that take connections and answer
+// nothing. Which is asked first is the client's choice, so several clients ask.
+func TestExtentsBesideFrozenBrokers(t *testing.T) {
+	cluster := newCluster(t, kfake.SeedTopics(2, deadTopic))
+	seeds := cluster.ListenAddrs()
+	for range 2 {
+		frozen, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { frozen.Close() })
+		seeds = append(seeds, frozen.Addr().String())
+	}
+	var clients sync.WaitGroup
+	for range 4 {
+		reader := NewReader(newClient(t, cluster, kgo.SeedBrokers(seeds...)), deadTopic)
+		clients.Go(func() {
+			all, exists, err := reader.Extents(soon(t))
+			if err != nil || !exists || len(all.Partitions) != 2 {
+				t.Errorf("%+v, exists %t: %v", all, exists, err)
+			}
+		})
+	}
+	clients.Wait()
 }

@@ -62,10 +62,9 @@ func EnsureTopic(ctx context.Context, adm *kadm.Client, dlqTopic, sourceTopic st
 
 // describeTopic returns what the brokers know of topic and whether it exists.
 func describeTopic(ctx context.Context, adm *kadm.Client, topic string) (kadm.TopicDetail, bool, error) {
-	details, err := adm.ListTopics(ctx, topic)
-	if timedOut(err) && ctx.Err() == nil { // a broker that is frozen was asked: now another is
-		details, err = adm.ListTopics(ctx, topic)
-	}
+	details, err := firstAnswer(ctx, func(ctx context.Context) (kadm.TopicDetails, error) {
+		return adm.ListTopics(ctx, topic)
+	})
 	detail := details[topic]
 	if err == nil {
 		err = detail.Err
@@ -81,8 +80,45 @@ func describeTopic(ctx context.Context, adm *kadm.Client, topic string) (kadm.To
 	return detail, true, nil
 }
 
-// timedOut reports whether a broker could not be reached in time. The client does not ask
-// another one then.
+const (
+	askAnother = time.Second // a broker that is well has answered by then
+	askAtMost  = 6
+)
+
+// firstAnswer asks, and asks again beside that while nothing is answered: each question goes
+// to the next broker. A frozen one takes a connection and keeps it, and the client waits for
+// that one alone.
+func firstAnswer[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, askAtMost)
+	again := time.NewTicker(askAnother)
+	defer again.Stop()
+	asked, waited := 0, 0
+	for {
+		if asked < askAtMost {
+			asked++
+			go func() {
+				value, err := ask(ctx)
+				answers <- answer{value, err}
+			}()
+		}
+		select {
+		case a := <-answers:
+			waited++
+			if !timedOut(a.err) || ctx.Err() != nil || waited == askAtMost {
+				return a.value, a.err
+			}
+		case <-again.C:
+		}
+	}
+}
+
+// timedOut reports whether a broker could not be reached in time.
 func timedOut(err error) bool {
 	var network net.Error
 	return errors.As(err, &network) && network.Timeout()
