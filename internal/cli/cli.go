@@ -14,6 +14,7 @@ import (
 	"projector/internal/cli/demo"
 	"projector/internal/cli/dlq"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/inspect"
 	"projector/internal/cli/output"
 	"projector/internal/cli/parse"
 	"projector/internal/cli/position"
@@ -26,6 +27,7 @@ import (
 type commands struct {
 	Run      run.Cmd             `cmd:"" help:"Consume account events and keep the read model right, until stopped."`
 	Demo     demo.Cmd            `cmd:"" help:"Show the whole system on this machine, with nothing to set up."`
+	Inspect  inspect.Cmd         `cmd:"" help:"Show what the first records of the topic are read as. Writes nothing, joins no group."`
 	DLQ      dlq.Cmd             `cmd:"" name:"dlq" help:"Look at dead letters, and deal with them."`
 	Account  account.Cmd         `cmd:"" help:"Look at one account, or pass over one of its versions."`
 	Gaps     account.GapsCmd     `cmd:"" help:"List the accounts that wait for a missing or corrected event."`

@@ -82,6 +82,20 @@ var manual = map[string]manualPage{
 			{"An example of each class, for a program", "projector dlq summary --output=json | jq -r '[.class, .example] | @tsv'"},
 		},
 	},
+	"inspect": {
+		about: "For the question why nothing arrives: reads records as run would with the same flags, and says of each what it is: an event, " +
+			"a tombstone, ignored, or the class of the dead letter it would become, and why. Needs Kafka only, and the schema registry where " +
+			"a format does; joins no group and writes nothing. Whether versions follow each other is not looked at. Without --partition the " +
+			"records come from all partitions in equal parts, because each producer may write to its own.",
+		status: "0 whatever the records are, also when there are none: stderr says so; 1 also when the topic, the partition or the offset does " +
+			"not exist, or a partition cannot be read.",
+		examples: []example{
+			{"The first ten", "projector inspect"},
+			{"As another format", "projector inspect --topic=account.events --format=debezium-outbox"},
+			{"One record, with its payload", "projector inspect --partition=3 --offset=1042 --limit=1 --show-payload"},
+			{"What a mapping makes of a thousand, by class", "projector inspect --limit=1000 --mapping=names.yaml --output=json | jq -r .class | sort | uniq -c"},
+		},
+	},
 	"dlq list": {
 		about: "Reads the DLQ topic from its beginning and holds each letter against the read model: open (somebody has to act), ready " +
 			"(would apply now), waiting (behind a hole), resolved (passed), discarded. A DLQ topic that does not exist is an empty one.",

@@ -165,12 +165,14 @@ func (f *decoder) readID(r *reading, field Field) (string, *Fault) {
 
 // readType sets the type; one that is neither known nor ignorable is no fault yet.
 func (f *decoder) readType(r *reading, ev *Event) *Fault {
-	_, text, fault := f.text(r, FieldEventType)
+	raw, text, fault := f.text(r, FieldEventType)
 	if fault != nil {
 		return fault
 	}
 	named := f.types.resolve(text)
-	ev.Type, ev.TypeName = named.kind, named.name
+	if ev.Type, ev.TypeName = named.kind, named.name; ev.Type == Unknown {
+		ev.TypeName = keep(raw, text)
+	}
 	return nil
 }
 

@@ -17,7 +17,7 @@ type Event struct {
 	ID            string
 	AccountID     string
 	CorrelationID string // empty when neither payload nor header carries one
-	TypeName      string // the contract's name, of an Ignorable as it arrived; empty for one that is Unknown
+	TypeName      string // the contract's name; of an Ignorable and of one that is Unknown as it arrived
 	Type          Type
 	Version       int64
 	OccurredAt    int64 // microseconds since the Unix epoch, UTC

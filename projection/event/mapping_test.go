@@ -120,7 +120,7 @@ func TestMappedTypes(t *testing.T) {
 		"AccountOpened":  {event.AccountOpened, "AccountOpened"}, // not renamed
 		"CardIssued":     {event.Ignorable, "CardIssued"},
 		"AccountRenamed": {event.Ignorable, "AccountRenamed"}, // by the flag
-		"FundsCredited":  {event.Unknown, ""},                 // has other names now
+		"FundsCredited":  {event.Unknown, "FundsCredited"},    // has other names now
 	} {
 		d := decode(f, change("eventType", jsonText(name)))
 		if d.Event.Type != want.kind || d.Event.TypeName != want.name || (d.Fault != nil) != (want.kind == event.Unknown) {

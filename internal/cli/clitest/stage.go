@@ -68,8 +68,11 @@ func stageOf(t *testing.T, brokers []string, partitions int32) *Stage {
 
 // Servers are the flags that lead a command to the stage.
 func (s *Stage) Servers(args []string) []string {
-	flags := []string{"--database-url=" + s.URL}
-	if slices.Contains([]string{"run", "dlq", "lag", "rebuild"}, args[0]) {
+	var flags []string
+	if args[0] != "inspect" {
+		flags = append(flags, "--database-url="+s.URL)
+	}
+	if slices.Contains([]string{"run", "dlq", "lag", "rebuild", "inspect", "position"}, args[0]) {
 		flags = append(flags, "--brokers="+strings.Join(s.Addrs, ","), "--topic="+s.Topic, "--log-level=error")
 	}
 	return append(args, flags...)

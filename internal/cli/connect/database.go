@@ -89,7 +89,7 @@ func ReadModel(ctx context.Context, f *DatabaseFlags) (*pgxpool.Pool, error) {
 	defer cancel()
 	if err := pool.Ping(ctx); err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("reach PostgreSQL: %w", err)
+		return nil, fmt.Errorf("reach PostgreSQL by --database-url (DATABASE_URL): %w", err)
 	}
 	if err := readmodel.CheckSchema(ctx, pool); err != nil {
 		pool.Close()
@@ -114,15 +114,12 @@ func Both(ctx context.Context, db *DatabaseFlags, kafka *KafkaFlags, log *slog.L
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err := kgo.NewClient(opts...)
-	if err == nil {
-		if err = client.Ping(reachable); err == nil {
-			return pool, client, nil
-		}
-		client.Close()
+	client, err := Kafka(reachable, opts)
+	if err != nil {
+		pool.Close()
+		return nil, nil, err
 	}
-	pool.Close()
-	return nil, nil, fmt.Errorf("reach Kafka: %w", err)
+	return pool, client, nil
 }
 
 // ActorFlags say who is at work.

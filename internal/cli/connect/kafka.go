@@ -2,6 +2,8 @@ package connect
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"regexp"
@@ -72,6 +74,18 @@ func (f *KafkaFlags) Client(log *slog.Logger) ([]kgo.Opt, error) {
 		return nil, exit.Usagef("--brokers (KAFKA_BROKERS): %s", err)
 	}
 	return opts, nil
+}
+
+// Kafka connects to the brokers with the options of Client, or fails when ctx ends.
+func Kafka(ctx context.Context, options []kgo.Opt) (*kgo.Client, error) {
+	client, err := kgo.NewClient(options...)
+	if err == nil {
+		if err = client.Ping(ctx); err == nil {
+			return client, nil
+		}
+		client.Close()
+	}
+	return nil, fmt.Errorf("reach Kafka by --brokers (KAFKA_BROKERS): %w", err)
 }
 
 // topicName is what Kafka allows as a topic's name.

@@ -1,0 +1,74 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+
+	"projector/internal/cli/events"
+	"projector/projection/event"
+)
+
+// advice looks whether records that the chosen format does not read could be read otherwise.
+type advice struct {
+	others []other
+	faults int
+	framed int // records that begin as those do whose schema is in a registry
+}
+
+// other is another format, with the same flags beside it.
+type other struct {
+	name   string
+	format event.Format
+	reads  int
+}
+
+func newAdvice(ctx context.Context, flags *events.EventFlags) *advice {
+	a := &advice{}
+	for _, name := range event.Formats() {
+		as := *flags
+		as.Format = name
+		formats, err := as.Formats()
+		if name == flags.Format || err != nil { // the mapping does not fit it
+			continue
+		}
+		if format, err := formats.Resolve(ctx, event.Message{}); err == nil { // it is always the same
+			a.others = append(a.others, other{name: name, format: format})
+		}
+	}
+	return a
+}
+
+// look takes note of a record.
+func (a *advice) look(d *decoded) {
+	if d.Fault == nil {
+		return
+	}
+	a.faults++
+	if value := d.record.Value; len(value) > 5 && value[0] == 0 {
+		a.framed++
+	}
+	for i := range a.others {
+		var read event.Decoded
+		if a.others[i].format.Decode(messageOf(d.record), &read); read.Fault == nil {
+			a.others[i].reads++
+		}
+	}
+}
+
+// lines say what to try when none of the records is an event.
+func (a *advice) lines(read int) []string {
+	if read > 0 || a.faults == 0 {
+		return nil
+	}
+	var lines []string
+	for _, o := range a.others {
+		if o.reads > 0 {
+			lines = append(lines, fmt.Sprintf("--format=%s reads %d of these %d", o.name, o.reads, a.faults))
+		}
+	}
+	if a.framed > 0 {
+		lines = append(lines, fmt.Sprintf("%d begin with a zero byte, as values do whose schema is in a registry: "+
+			"--format=avro or protobuf, with --schema-registry-url", a.framed))
+	}
+	return lines
+}

@@ -1,0 +1,183 @@
+// Package inspect has the command that shows what the first records of a topic decode to.
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/dlq"
+	"projector/errclass"
+	"projector/internal/cli/connect"
+	"projector/internal/cli/events"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+	"projector/internal/cli/unread"
+	"projector/internal/pace"
+	"projector/internal/registry"
+	"projector/projection/event"
+)
+
+// Cmd is the command inspect.
+type Cmd struct {
+	Partition   *int32 `placeholder:"N" help:"Partition to read; default some records of each."`
+	Offset      *int64 `placeholder:"N" help:"Offset to begin at, in --partition; default the first there is."`
+	Limit       int64  `default:"10" placeholder:"N" help:"How many records (default 10)."`
+	ShowPayload bool   `help:"Show keys, headers, values and amounts, which are masked otherwise."`
+	connect.KafkaFlags
+	events.EventFlags
+	output.LogFlags
+	output.Flags
+}
+
+// Run reads records and shows what they decode to. It joins no group and writes nothing.
+func (c *Cmd) Run(ctx context.Context, std *output.Streams) error {
+	switch {
+	case c.Limit < 1:
+		return exit.Usagef("--limit: must be at least 1")
+	case c.Partition != nil && *c.Partition < 0:
+		return exit.Usagef("--partition: must not be negative")
+	case c.Offset != nil && *c.Offset < 0:
+		return exit.Usagef("--offset: must not be negative")
+	}
+	log, err := c.Logger(std.Err)
+	if err != nil {
+		return err
+	}
+	formats, err := c.Formats()
+	if err != nil {
+		return err
+	}
+	options, err := c.Client(log)
+	if err != nil {
+		return err
+	}
+	waiting := pace.Begin(ctx, connect.OneShotWithin)
+	return waiting.End(c.inspect(waiting.Context(), std, formats, options))
+}
+
+func (c *Cmd) inspect(ctx context.Context, std *output.Streams, formats event.Resolver, options []kgo.Opt) error {
+	client, err := connect.Kafka(ctx, options)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	reader := dlq.NewReader(client, c.Topic) // reads any topic
+	lost := unread.Partitions{Topic: c.Topic}
+	spans, err := c.spans(ctx, std, reader, &lost)
+	if err != nil {
+		return err
+	}
+	shown := c.printer(ctx, std)
+	err = each(ctx, reader, spans, c.Limit, func(record *kgo.Record) error {
+		d := decoded{record: record}
+		message := messageOf(record)
+		format, err := formats.Resolve(ctx, message)
+		if err != nil {
+			return refusedBy(err)
+		}
+		format.Decode(message, &d.Decoded)
+		pace.Answered(ctx, 1)
+		return shown.add(&d)
+	}, lost.Add)
+	if err != nil {
+		return errors.Join(shown.rows.End(""), err)
+	}
+	return errors.Join(shown.end(), lost.Explain(std.Err))
+}
+
+// refusedBy names the flags that lead to the schema registry.
+func refusedBy(err error) error {
+	var asked *registry.Error
+	if errors.As(err, &asked) {
+		return exit.Refusef("%s; look at --schema-registry-url (SCHEMA_REGISTRY_URL), and at the user and the CA beside it", errclass.Safe(err))
+	}
+	return err
+}
+
+// spans are the stretches to read. What is empty is said.
+func (c *Cmd) spans(ctx context.Context, std *output.Streams, reader *dlq.Reader, lost *unread.Partitions) ([]dlq.Span, error) {
+	extents, exists, err := reader.Extents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !exists {
+		return nil, exit.Refusef("--topic (KAFKA_TOPIC): topic %q does not exist on these brokers; look at the name and at --brokers "+
+			"(KAFKA_BROKERS), or create it", c.Topic)
+	}
+	chosen, err := c.choose(extents.Partitions)
+	if err != nil {
+		return nil, err
+	}
+	var spans []dlq.Span
+	for _, e := range chosen {
+		if e.Err != nil {
+			lost.Add(e.Err)
+			continue
+		}
+		from, err := c.from(e)
+		if err != nil {
+			return nil, err
+		}
+		if from < e.End {
+			spans = append(spans, dlq.Span{Partition: e.Partition, From: from, To: e.End})
+		}
+	}
+	if len(spans) == 0 && len(lost.Lost) == 0 {
+		_, err = fmt.Fprintln(std.Err, c.emptiness(chosen))
+	}
+	return spans, err
+}
+
+// choose are the partitions to read from.
+func (c *Cmd) choose(all []dlq.Extent) ([]dlq.Extent, error) {
+	switch {
+	case c.Partition == nil && c.Offset != nil && len(all) > 1:
+		return nil, exit.Usagef("--offset: topic %s has %d partitions; name one with --partition", c.Topic, len(all))
+	case c.Partition == nil:
+		return all, nil
+	}
+	for i := range all {
+		if all[i].Partition == *c.Partition {
+			return all[i : i+1], nil
+		}
+	}
+	return nil, exit.Refusef("--partition: topic %s has no partition %d; it has %d, from 0 on", c.Topic, *c.Partition, len(all))
+}
+
+// from is where to begin in a partition.
+func (c *Cmd) from(e dlq.Extent) (int64, error) {
+	switch {
+	case c.Offset == nil:
+		return e.Start, nil
+	case *c.Offset < e.Start:
+		return 0, exit.Refusef("--offset: %d is no more in partition %d of topic %s: retention has removed what lies before %d; "+
+			"give one from %d to %d, or none", *c.Offset, e.Partition, c.Topic, e.Start, e.Start, e.End)
+	case *c.Offset > e.End:
+		return 0, exit.Refusef("--offset: %d is beyond the end of partition %d of topic %s, which is %d; give one from %d to %d, or none",
+			*c.Offset, e.Partition, c.Topic, e.End, e.Start, e.End)
+	default:
+		return *c.Offset, nil
+	}
+}
+
+// emptiness says that there is nothing to read, and what that may come from.
+func (c *Cmd) emptiness(chosen []dlq.Extent) string {
+	if len(chosen) != 1 {
+		return fmt.Sprintf("topic %s is empty: none of its %d partitions holds a record. Is it the topic, and are these the brokers, "+
+			"that the producer writes to? --topic (KAFKA_TOPIC), --brokers (KAFKA_BROKERS)", c.Topic, len(chosen))
+	}
+	e := chosen[0]
+	switch {
+	case c.Offset != nil && *c.Offset > e.Start:
+		return fmt.Sprintf("partition %d of topic %s ends at offset %d: nothing stands there yet; give a lower --offset", e.Partition, c.Topic, e.End)
+	case e.Start > 0:
+		return fmt.Sprintf("partition %d of topic %s is empty: retention has removed all records before offset %d, and none has come since",
+			e.Partition, c.Topic, e.Start)
+	default:
+		return fmt.Sprintf("partition %d of topic %s is empty: no record was ever committed to it. Without --partition all are read; "+
+			"a producer that sets keys may write to others", e.Partition, c.Topic)
+	}
+}

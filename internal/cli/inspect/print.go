@@ -1,0 +1,198 @@
+package inspect
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"projector/dlq"
+	"projector/internal/cli/output"
+	"projector/projection/event"
+)
+
+// recordDocument is what a record was decoded to, in JSON.
+type recordDocument struct {
+	Topic     string  `json:"topic"`
+	Partition int32   `json:"partition"`
+	Offset    int64   `json:"offset"`
+	AccountID *string `json:"account_id"`
+	Version   *int64  `json:"version"`
+	EventID   *string `json:"event_id"`
+	EventType *string `json:"event_type"`
+	Class     *string `json:"class"` // of the dead letter it would be
+	Message   *string `json:"message"`
+}
+
+// payloadDocument is the same with the record's own bytes.
+type payloadDocument struct {
+	recordDocument
+	Headers     []headerDocument `json:"headers"`
+	Key         *string          `json:"key"`
+	KeyBase64   *string          `json:"key_base64,omitempty"`
+	Value       *string          `json:"value"`
+	ValueBase64 *string          `json:"value_base64,omitempty"`
+}
+
+type headerDocument struct {
+	Key         string  `json:"key"`
+	Value       *string `json:"value"`
+	ValueBase64 *string `json:"value_base64,omitempty"`
+}
+
+// printer prints records as they come and, for people, what they come to.
+type printer struct {
+	c      *Cmd
+	out    io.Writer
+	rows   *output.Rows
+	counts map[string]int
+	why    []string // each reason once, with its class and where it was first seen
+	seen   map[string]bool
+	advice *advice
+}
+
+func (c *Cmd) printer(ctx context.Context, std *output.Streams) *printer {
+	rows := c.Rows(std.Out, "ACCOUNT", output.Left("PLACE", 10), output.Left("ACCOUNT", 14), output.Right("VERSION", 7),
+		output.Left("TYPE", 14), output.Left("OUTCOME", 20))
+	return &printer{c: c, out: std.Out, rows: rows, counts: map[string]int{}, seen: map[string]bool{}, advice: newAdvice(ctx, &c.EventFlags)}
+}
+
+// mostReasons is how many reasons are told: more are a list of their own.
+const mostReasons = 10
+
+// add prints a record.
+func (p *printer) add(d *decoded) error {
+	outcome := d.outcome()
+	p.counts[outcome]++
+	p.advice.look(d)
+	if reason := outcome + ": " + d.message(); outcome != isEvent && !p.seen[reason] && len(p.why) < mostReasons {
+		p.seen[reason] = true
+		p.why = append(p.why, fmt.Sprintf("%s (first at %s)", reason, placeOf(d)))
+	}
+	if p.c.ShowPayload && !p.c.JSON() {
+		return p.whole(d)
+	}
+	return p.rows.Add(recordRow{d, p.c.ShowPayload})
+}
+
+// end prints what all of it comes to.
+func (p *printer) end() error {
+	if err := p.rows.End(""); err != nil || p.c.JSON() || len(p.counts) == 0 {
+		return err
+	}
+	out := bufio.NewWriter(p.out)
+	_, _ = fmt.Fprintf(out, "\nread with --format=%s: %s\n", p.c.Format, countsText(p.counts))
+	for _, why := range p.why {
+		_, _ = fmt.Fprintln(out, output.Printable(why))
+	}
+	for _, line := range p.advice.lines(p.counts[isEvent]) {
+		_, _ = fmt.Fprintln(out, line)
+	}
+	return out.Flush()
+}
+
+func countsText(counts map[string]int) string {
+	var parts []string
+	for _, name := range append([]string{isEvent, isIgnored, isTombstone}, classNames()...) {
+		if n := counts[name]; n > 0 {
+			parts = append(parts, strconv.Itoa(n)+" "+name)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func classNames() []string {
+	classes := event.Classes()
+	names := make([]string, len(classes))
+	for i, c := range classes {
+		names[i] = string(c)
+	}
+	return names
+}
+
+// recordRow is a record in a list.
+type recordRow struct {
+	*decoded
+	payload bool
+}
+
+// Document implements output.Row.
+func (r recordRow) Document() any {
+	record, ev := r.record, &r.Event
+	doc := recordDocument{
+		Topic: record.Topic, Partition: record.Partition, Offset: record.Offset,
+		AccountID: output.OrNull(ev.AccountID), Version: r.version(), EventID: output.OrNull(ev.ID),
+		EventType: output.OrNull(ev.TypeName), Message: output.OrNull(r.message()),
+	}
+	if r.Fault != nil {
+		doc.Class = output.OrNull(string(r.Fault.Class))
+	}
+	if !r.payload {
+		return doc
+	}
+	whole := payloadDocument{recordDocument: doc, Headers: []headerDocument{}}
+	whole.Key, whole.KeyBase64 = dlq.TextOrBase64(record.Key)
+	whole.Value, whole.ValueBase64 = dlq.TextOrBase64(record.Value)
+	for _, h := range record.Headers {
+		out := headerDocument{Key: h.Key}
+		out.Value, out.ValueBase64 = dlq.TextOrBase64(h.Value)
+		whole.Headers = append(whole.Headers, out)
+	}
+	return whole
+}
+
+// Cells implements output.Row.
+func (r recordRow) Cells() []string {
+	ev := &r.Event
+	return []string{
+		placeOf(r.decoded), output.OrDash(ev.AccountID), output.VersionText(r.version()), output.OrDash(ev.TypeName), r.outcome(),
+	}
+}
+
+func placeOf(d *decoded) string { return output.PlaceText(d.record.Partition, d.record.Offset) }
+
+// whole prints a record with all it carries.
+func (p *printer) whole(d *decoded) error {
+	out := bufio.NewWriter(p.out)
+	field := func(name, text string) {
+		_, _ = fmt.Fprintf(out, "  %-14s %s\n", output.Printable(name), output.Printable(text))
+	}
+	ev := &d.Event
+	_, _ = fmt.Fprintf(out, "record %s of %s\n", placeOf(d), output.TimeText(d.record.Timestamp))
+	field("outcome", d.outcome())
+	if why := d.message(); why != "" {
+		field("why", why)
+	}
+	field("account", output.OrDash(ev.AccountID))
+	field("version", output.VersionText(d.version()))
+	field("event id", output.OrDash(ev.ID))
+	field("type", output.OrDash(ev.TypeName))
+	if d.Fault == nil && ev.OccurredAt != 0 {
+		field("occurred at", output.TimeText(time.UnixMicro(ev.OccurredAt)))
+	}
+	if ev.Amount != 0 {
+		field("amount", event.FormatAmount(ev.Amount, ev.Currency)+" "+ev.Currency.Code())
+	}
+	for _, h := range d.record.Headers {
+		field("header "+h.Key, bytesText(h.Value))
+	}
+	field("key", bytesText(d.record.Key))
+	field("value", bytesText(d.record.Value))
+	return out.Flush()
+}
+
+// bytesText shows bytes to people.
+func bytesText(b []byte) string {
+	text, encoded := dlq.TextOrBase64(b)
+	switch {
+	case text != nil:
+		return *text
+	case encoded != nil:
+		return "base64:" + *encoded
+	default:
+		return "null"
+	}
+}

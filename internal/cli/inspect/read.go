@@ -1,0 +1,165 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/dlq"
+	"projector/projection/event"
+)
+
+// each hands over the first records of the stretches, at most limit in all: as many of each
+// stretch as of any other, as far as it has them. What is wrong with the events of one
+// producer is then seen whichever partitions it writes to. It holds one fetch at a time.
+// lost is told of a partition that cannot be read to its end.
+func each(
+	ctx context.Context, reader *dlq.Reader, spans []dlq.Span, limit int64,
+	fn func(*kgo.Record) error, lost func(*dlq.PartitionError),
+) error {
+	for left := limit; left > 0; {
+		shares := share(lengths(spans), left)
+		if len(shares) == 0 {
+			return nil
+		}
+		var open []dlq.Span // where more may come from than was expected
+		for i := range spans {
+			n, err := some(ctx, reader, &spans[i], shares[i], fn)
+			left -= n
+			var gone *dlq.PartitionError
+			switch {
+			case errors.As(err, &gone):
+				lost(gone)
+				continue
+			case err != nil:
+				return err
+			}
+			if spans[i].From < spans[i].To {
+				open = append(open, spans[i])
+			}
+		}
+		spans = open
+	}
+	return nil
+}
+
+// some hands over at most limit records of a stretch, and moves its begin behind them.
+func some(ctx context.Context, reader *dlq.Reader, span *dlq.Span, limit int64, fn func(*kgo.Record) error) (n int64, err error) {
+	if limit == 0 {
+		return 0, nil
+	}
+	for record, err := range reader.Range(ctx, *span, nil) {
+		if err == nil {
+			err = fn(record)
+		}
+		if err != nil {
+			return n, err
+		}
+		span.From = record.Offset + 1
+		if n++; n == limit {
+			return n, nil
+		}
+	}
+	span.From = span.To
+	return n, nil
+}
+
+func lengths(spans []dlq.Span) []int64 {
+	all := make([]int64, len(spans))
+	for i, s := range spans {
+		all[i] = s.To - s.From
+	}
+	return all
+}
+
+// share gives each of some stores an equal part of n, as far as it holds that much; what is
+// left over goes to the first ones. It returns nothing when there is nothing in them.
+func share(stores []int64, n int64) []int64 {
+	shares := make([]int64, len(stores))
+	for given := true; given && n > 0; {
+		given = false
+		open := int64(0)
+		for i := range stores {
+			if shares[i] < stores[i] {
+				open++
+			}
+		}
+		if open == 0 {
+			break
+		}
+		each := max(1, n/open)
+		for i := range stores {
+			part := min(each, stores[i]-shares[i], n)
+			shares[i], n = shares[i]+part, n-part
+			given = given || part > 0
+		}
+	}
+	for _, s := range shares {
+		if s > 0 {
+			return shares
+		}
+	}
+	return nil
+}
+
+// messageOf is what a format sees of a record.
+func messageOf(record *kgo.Record) event.Message {
+	headers := make([]event.Header, len(record.Headers))
+	for i, h := range record.Headers {
+		headers[i] = event.Header{Key: h.Key, Value: h.Value}
+	}
+	return event.Message{Key: record.Key, Value: record.Value, Headers: headers}
+}
+
+// decoded is a record and what it was decoded to.
+type decoded struct {
+	record *kgo.Record
+	event.Decoded
+}
+
+// What a record is when it is no dead letter.
+const (
+	isEvent     = "event"
+	isTombstone = "tombstone"
+	isIgnored   = "ignored"
+)
+
+// outcome is what the record is taken for: the class of the dead letter it would be, or that
+// it is none.
+func (d *decoded) outcome() string {
+	switch {
+	case d.Fault != nil:
+		return string(d.Fault.Class)
+	case d.Tombstone:
+		return isTombstone
+	case d.Skip || d.Event.Type == event.Ignorable:
+		return isIgnored
+	default:
+		return isEvent
+	}
+}
+
+// message is why; empty when there is nothing to explain.
+func (d *decoded) message() string {
+	switch {
+	case d.Fault != nil:
+		return d.Fault.Error()
+	case d.Tombstone:
+		return "has no value (a tombstone): it is skipped"
+	case d.Skip:
+		return "its type is in --ignore-event-types, and its ids or its version cannot be read: it has no effect"
+	case d.Event.Type == event.Ignorable:
+		return "its type is in --ignore-event-types: it only advances the version"
+	default:
+		return ""
+	}
+}
+
+// version is the event's version; nil when it cannot be read.
+func (d *decoded) version() *int64 {
+	if d.Identity != event.Identified && d.Event.Version == 0 {
+		return nil
+	}
+	return &d.Event.Version
+}
