@@ -161,7 +161,7 @@ func TestExtentsBesideFrozenBrokers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { frozen.Close() })
+		t.Cleanup(func() { _ = frozen.Close() })
 		seeds = append(seeds, frozen.Addr().String())
 	}
 	var clients sync.WaitGroup
