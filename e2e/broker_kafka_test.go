@@ -29,6 +29,7 @@ func TestDeadLettersRefusedByCompaction(t *testing.T) {
 
 // TestBrokerKilledInMidStream kills the only broker and starts it again.
 func TestBrokerKilledInMidStream(t *testing.T) {
+	t.Parallel()
 	kafka := devtest.Kafka(t, devstack.KafkaOptions{})
 	w := newWorldOn(t, kafka.Addrs(), devtest.Database(t), 4)
 	w.slowWrites(10 * time.Millisecond)
@@ -60,6 +61,7 @@ func TestBrokerKilledInMidStream(t *testing.T) {
 // TestSurvivorTakesOver kills one of two instances and waits for its session to run
 // out, which takes half a minute.
 func TestSurvivorTakesOver(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 4)
 	w.slowWrites(5 * time.Millisecond)
 	total := scaled(20_000)

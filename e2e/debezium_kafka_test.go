@@ -11,6 +11,7 @@ import (
 // TestDebeziumPublishesAgainAndTheBooksAgree has banks move money, the real Debezium
 // publish their outboxes, and Kafka Connect killed twice while they do.
 func TestDebeziumPublishesAgainAndTheBooksAgree(t *testing.T) {
+	t.Parallel()
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)

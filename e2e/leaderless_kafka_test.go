@@ -20,6 +20,7 @@ import (
 // freezes and kills one. What the other two have is reported, within the time of a command,
 // while the cluster still takes the dead one for the leader, and when it knows better.
 func TestCommandsDuringAnOutageOfOneBroker(t *testing.T) {
+	t.Parallel()
 	const partitions, letters = 3, 60
 	kafka := devtest.Kafka(t, devstack.KafkaOptions{Brokers: 3})
 	w := newWorldOn(t, kafka.Addrs(), devtest.Database(t), 0)

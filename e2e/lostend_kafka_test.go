@@ -40,6 +40,7 @@ func (d *realDisk) copyLog(topic string, back bool) {
 // TestRealLogLostItsEnd is TestLogLostItsEnd on a real broker, which is stopped, given an
 // older copy of a partition, and written on.
 func TestRealLogLostItsEnd(t *testing.T) {
+	t.Parallel()
 	cases := map[string]bool{"under a running instance": true, "while nothing ran": false}
 	for name, running := range cases {
 		t.Run(name, func(t *testing.T) {

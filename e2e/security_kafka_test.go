@@ -128,6 +128,7 @@ func (s *secured) scram() []string {
 // TestSecuredCluster goes through a cluster with TLS, SASL and ACLs: every way to
 // prove who one is, every permission that may be missing, and a password that changes.
 func TestSecuredCluster(t *testing.T) {
+	t.Parallel()
 	s := newSecured(t)
 	t.Run("ways in", s.waysIn)
 	p := s.permissions()
