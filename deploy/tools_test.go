@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// The tools that judge the manifests, and the modules that carry the definitions of
+// The tools that check the manifests, and the modules that carry the definitions of
 // the objects Kubernetes does not have itself. Each is fetched once, by version.
 const (
 	kubectlValidate = "sigs.k8s.io/kubectl-validate@v0.0.4"

@@ -17,8 +17,8 @@ import (
 // time may use it.
 type Delivery struct {
 	items []*item
-	// aside are letters of an earlier judging that are not of this batch: a batch
-	// that is judged again may be cut smaller.
+	// aside are dead letters of an earlier decision that are not of this batch: a batch
+	// that is decided again may be cut smaller.
 	aside map[letterID]*item
 }
 
@@ -31,11 +31,11 @@ func NewDelivery(letters []projection.DeadLetter, failedAt time.Time) *Delivery 
 	return d
 }
 
-// Rejudged returns the delivery of the same batch, or of a part of it, after it was
-// judged again. A letter that was there before, of the same record with the same
+// DecidedAgain returns the delivery of the same batch, or of a part of it, after it was
+// decided again. A letter that was there before, of the same record with the same
 // class, keeps what is known of it: acknowledged it is not sent again, on its way it
 // is waited for. The old delivery must not be used any more.
-func (d *Delivery) Rejudged(letters []projection.DeadLetter, failedAt time.Time) *Delivery {
+func (d *Delivery) DecidedAgain(letters []projection.DeadLetter, failedAt time.Time) *Delivery {
 	next := NewDelivery(letters, failedAt)
 	next.aside = d.aside
 	for _, it := range d.items {
@@ -55,7 +55,7 @@ func (d *Delivery) Rejudged(letters []projection.DeadLetter, failedAt time.Time)
 }
 
 // Done returns what is left to remember when the batch is durable: letters of an earlier
-// judging that may come again. It is nil when there are none. The caller knows when they
+// decision that may come again. It is nil when there are none. The caller knows when they
 // cannot come any more; their offsets do not tell, for an event may have been parked.
 func (d *Delivery) Done() *Delivery {
 	if len(d.aside) == 0 {

@@ -134,7 +134,7 @@ func (e *Entry) readCut(own *fields) {
 	}
 }
 
-// Replay returns the original at its source coordinates, to be judged once more:
+// Replay returns the original at its source coordinates, to be decided once more:
 // its count of replays is one higher. It returns ErrTruncated when a part of it
 // is lost.
 func (e Entry) Replay() (projection.Record, error) {

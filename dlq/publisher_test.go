@@ -214,7 +214,7 @@ func TestDeliverDoesNotDisturbOtherDeliveries(t *testing.T) {
 	}
 }
 
-func TestRejudgedKeepsWhatIsAcknowledged(t *testing.T) {
+func TestDecidedAgainKeepsWhatIsAcknowledged(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
 	p, all := newPublisher(t, cluster), letters(4)
 	d := NewDelivery(all[:3], time.Now())
@@ -223,7 +223,7 @@ func TestRejudgedKeepsWhatIsAcknowledged(t *testing.T) {
 	}
 	other := all[1]
 	other.Class = event.RejectedByDatabase
-	d = d.Rejudged([]projection.DeadLetter{all[0], other, all[3]}, time.Now())
+	d = d.DecidedAgain([]projection.DeadLetter{all[0], other, all[3]}, time.Now())
 	if d.Len() != 3 || d.Pending() != 2 {
 		t.Fatalf("%d of %d pending", d.Pending(), d.Len())
 	}
@@ -236,18 +236,18 @@ func TestRejudgedKeepsWhatIsAcknowledged(t *testing.T) {
 	}
 }
 
-// A refused row is sought by judging ever smaller parts of the batch.
+// A refused row is sought by deciding ever smaller parts of the batch.
 func TestASmallerBatchForgetsNothing(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
 	p, all := newPublisher(t, cluster), letters(4)
 	d := NewDelivery(all, time.Now())
 	for _, part := range [][]projection.DeadLetter{all, all[:2], all[:1]} {
-		d = d.Rejudged(part, time.Now())
+		d = d.DecidedAgain(part, time.Now())
 		if err := p.Deliver(soon(t), d); err != nil {
 			t.Fatal(err)
 		}
 	}
-	d = d.Done().Rejudged(all[1:], time.Now())
+	d = d.Done().DecidedAgain(all[1:], time.Now())
 	if d.Pending() != 0 {
 		t.Errorf("%d would be published again", d.Pending())
 	}

@@ -111,7 +111,7 @@ func TestHeadersNeverPileUp(t *testing.T) {
 	})
 }
 
-// again sends an entry round: judged directly, or by way of the source topic.
+// again sends an entry round: decided directly, or by way of the source topic.
 func again(t *rapid.T, entry Entry) projection.Record {
 	record, err := entry.Replay()
 	if err != nil {

@@ -19,7 +19,7 @@ func (w *world) passed(n int64) func() string {
 }
 
 // TestKilledInMidStream kills the projector again and again, at moments that fall
-// anywhere between judging, publishing, writing and committing.
+// anywhere between deciding, publishing, writing and committing.
 func TestKilledInMidStream(t *testing.T) {
 	t.Parallel()
 	const kills = 5

@@ -27,21 +27,21 @@ const (
 	// RetryReset: retry on fresh connections (Pool.Reset): the pool is connected
 	// to a server that has become read-only or has forgotten its statements.
 	RetryReset
-	// RetryLoud: retry and be unready. It takes a person: a grant, a migration,
+	// RetryUnready: retry and be unready. It takes a person: a grant, a migration,
 	// credentials, a certificate, a topic.
-	RetryLoud
+	RetryUnready
 	// Bug: retry. The request itself is wrong, which is our doing.
 	Bug
 )
 
 // names are public surface: labels in logs and metrics.
 var names = [...]string{
-	Unknown:    "unknown",
-	Isolate:    "isolate",
-	Retry:      "retry",
-	RetryReset: "retry_reset",
-	RetryLoud:  "retry_loud",
-	Bug:        "bug",
+	Unknown:      "unknown",
+	Isolate:      "isolate",
+	Retry:        "retry",
+	RetryReset:   "retry_reset",
+	RetryUnready: "retry_loud",
+	Bug:          "bug",
 }
 
 // String returns the stable label text of c.
@@ -54,7 +54,7 @@ func (c Class) String() string {
 
 // Unready reports whether the instance must say at once that it is not ready.
 // Other retries make it unready only when they last.
-func (c Class) Unready() bool { return c == RetryLoud }
+func (c Class) Unready() bool { return c == RetryUnready }
 
 // Reason returns a short label for metrics and logs, from a bounded set: a
 // SQLSTATE ("57P01"), a Kafka error name ("NOT_ENOUGH_REPLICAS"), an HTTP status
@@ -77,33 +77,33 @@ type finding struct {
 	vague bool
 }
 
-// judge decides about one node of an error tree, without looking below it. ok
+// classifier decides about one node of an error tree, without looking below it. ok
 // is false when the node says nothing and its children are to be asked.
-type judge func(node error) (f finding, ok bool)
+type classifier func(node error) (f finding, ok bool)
 
 // undecided is the finding for a tree in which no node says anything.
 var undecided = finding{class: Unknown, reason: "unknown"}
 
 // worst walks the tree of err from the outside in and returns the finding of
 // the highest class, among equals the first that is not vague.
-func worst(err error, judges ...judge) finding {
-	if f, ok := search(err, judges); ok {
+func worst(err error, classify ...classifier) finding {
+	if f, ok := search(err, classify); ok {
 		return f
 	}
 	return undecided
 }
 
-func search(node error, judges []judge) (best finding, found bool) {
+func search(node error, classify []classifier) (best finding, found bool) {
 	if node == nil {
 		return finding{}, false
 	}
-	for _, j := range judges {
-		if f, ok := j(node); ok {
+	for _, c := range classify {
+		if f, ok := c(node); ok {
 			return f, true
 		}
 	}
 	for _, child := range children(node) {
-		f, ok := search(child, judges)
+		f, ok := search(child, classify)
 		if ok && (!found || f.outranks(best)) {
 			best, found = f, true
 		}

@@ -23,7 +23,7 @@ func TestLabelsAreStable(t *testing.T) {
 		{errclass.Isolate, "isolate", false},
 		{errclass.Retry, "retry", false},
 		{errclass.RetryReset, "retry_reset", false},
-		{errclass.RetryLoud, "retry_loud", true},
+		{errclass.RetryUnready, "retry_loud", true},
 		{errclass.Bug, "bug", false},
 		{errclass.Class(200), "unknown", false},
 	}
@@ -35,7 +35,7 @@ func TestLabelsAreStable(t *testing.T) {
 	}
 }
 
-// TestEverySQLState judges every error code of PostgreSQL by the decision that
+// TestEverySQLState classifies every error code of PostgreSQL by the decision that
 // stands in testdata/sqlstates.txt.
 func TestEverySQLState(t *testing.T) {
 	list, err := os.ReadFile("testdata/sqlstates.txt")
@@ -106,33 +106,33 @@ func TestOddSQLStatesAreUnknown(t *testing.T) {
 // not simply the protocol's word.
 var kafkaDecisions = map[string]errclass.Class{
 	"UNKNOWN_SERVER_ERROR":         errclass.Unknown,
-	"OFFSET_OUT_OF_RANGE":          errclass.RetryLoud,
+	"OFFSET_OUT_OF_RANGE":          errclass.RetryUnready,
 	"CORRUPT_MESSAGE":              errclass.Retry,
-	"UNKNOWN_TOPIC_OR_PARTITION":   errclass.RetryLoud,
+	"UNKNOWN_TOPIC_OR_PARTITION":   errclass.RetryUnready,
 	"LEADER_NOT_AVAILABLE":         errclass.Retry,
 	"NOT_LEADER_FOR_PARTITION":     errclass.Retry,
 	"REQUEST_TIMED_OUT":            errclass.Retry,
-	"MESSAGE_TOO_LARGE":            errclass.RetryLoud,
+	"MESSAGE_TOO_LARGE":            errclass.RetryUnready,
 	"COORDINATOR_NOT_AVAILABLE":    errclass.Retry,
-	"INVALID_TOPIC_EXCEPTION":      errclass.RetryLoud,
+	"INVALID_TOPIC_EXCEPTION":      errclass.RetryUnready,
 	"NOT_ENOUGH_REPLICAS":          errclass.Retry,
 	"ILLEGAL_GENERATION":           errclass.Retry,
 	"UNKNOWN_MEMBER_ID":            errclass.Retry,
 	"REBALANCE_IN_PROGRESS":        errclass.Retry,
-	"TOPIC_AUTHORIZATION_FAILED":   errclass.RetryLoud,
-	"GROUP_AUTHORIZATION_FAILED":   errclass.RetryLoud,
-	"CLUSTER_AUTHORIZATION_FAILED": errclass.RetryLoud,
-	"UNSUPPORTED_SASL_MECHANISM":   errclass.RetryLoud,
-	"ILLEGAL_SASL_STATE":           errclass.RetryLoud,
-	"SASL_AUTHENTICATION_FAILED":   errclass.RetryLoud,
-	"POLICY_VIOLATION":             errclass.RetryLoud,
+	"TOPIC_AUTHORIZATION_FAILED":   errclass.RetryUnready,
+	"GROUP_AUTHORIZATION_FAILED":   errclass.RetryUnready,
+	"CLUSTER_AUTHORIZATION_FAILED": errclass.RetryUnready,
+	"UNSUPPORTED_SASL_MECHANISM":   errclass.RetryUnready,
+	"ILLEGAL_SASL_STATE":           errclass.RetryUnready,
+	"SASL_AUTHENTICATION_FAILED":   errclass.RetryUnready,
+	"POLICY_VIOLATION":             errclass.RetryUnready,
 	"INVALID_REQUEST":              errclass.Bug,
 	"KAFKA_STORAGE_ERROR":          errclass.Retry,
-	"UNKNOWN_TOPIC_ID":             errclass.RetryLoud,
-	"INCONSISTENT_TOPIC_ID":        errclass.RetryLoud,
-	"FENCED_INSTANCE_ID":           errclass.RetryLoud,
+	"UNKNOWN_TOPIC_ID":             errclass.RetryUnready,
+	"INCONSISTENT_TOPIC_ID":        errclass.RetryUnready,
+	"FENCED_INSTANCE_ID":           errclass.RetryUnready,
 	"THROTTLING_QUOTA_EXCEEDED":    errclass.Retry,
-	"INVALID_RECORD":               errclass.RetryLoud,
+	"INVALID_RECORD":               errclass.RetryUnready,
 }
 
 func TestEveryKafkaCode(t *testing.T) {

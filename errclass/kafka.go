@@ -21,18 +21,18 @@ func TooLarge(err error) bool {
 	return errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.RecordListTooLarge)
 }
 
-// kafkaNode judges the errors of kerr and kgo.
+// kafkaNode classifies the errors of kerr and kgo.
 func kafkaNode(node error) (finding, bool) {
 	switch e := node.(type) { //nolint:errorlint // one node is meant, not its chain
 	case *kerr.Error:
 		return finding{class: kafkaCode(e), reason: kafkaReason(e)}, true
 	case *kgo.ErrDataLoss:
-		return finding{class: RetryLoud, reason: "data_loss"}, true
+		return finding{class: RetryUnready, reason: "data_loss"}, true
 	case *kgo.ErrDecompressTooLarge:
-		return finding{class: RetryLoud, reason: "decompress"}, true
+		return finding{class: RetryUnready, reason: "decompress"}, true
 	case *kgo.ErrFirstReadEOF:
 		// The broker hung up on the first bytes: TLS or SASL set on one side only.
-		return finding{class: RetryLoud, reason: "first_read_eof"}, true
+		return finding{class: RetryUnready, reason: "first_read_eof"}, true
 	}
 	return kafkaSentinel(node)
 }
@@ -51,7 +51,7 @@ func kafkaSentinel(node error) (finding, bool) {
 	case kgo.ErrClientClosed:
 		return finding{class: Retry, reason: "closed"}, true
 	case kgo.ErrMaxDecompress:
-		return finding{class: RetryLoud, reason: "decompress"}, true
+		return finding{class: RetryUnready, reason: "decompress"}, true
 	}
 	// Unexported errors of the client (a broker that left, an unknown controller)
 	// are known by what the client itself would do. Only leaves are asked, so that
@@ -149,52 +149,52 @@ var kafkaCodes = map[int16]Class{
 
 	// It takes a person: an ACL, credentials, a topic, a setting, a broker version.
 	// A lost position (OFFSET_OUT_OF_RANGE) and a recreated topic are among them.
-	kerr.OffsetOutOfRange.Code:                   RetryLoud,
-	kerr.UnknownTopicOrPartition.Code:            RetryLoud,
-	kerr.MessageTooLarge.Code:                    RetryLoud,
-	kerr.InvalidTopicException.Code:              RetryLoud,
-	kerr.RecordListTooLarge.Code:                 RetryLoud,
-	kerr.InconsistentGroupProtocol.Code:          RetryLoud,
-	kerr.InvalidGroupID.Code:                     RetryLoud,
-	kerr.InvalidSessionTimeout.Code:              RetryLoud,
-	kerr.TopicAuthorizationFailed.Code:           RetryLoud,
-	kerr.GroupAuthorizationFailed.Code:           RetryLoud,
-	kerr.ClusterAuthorizationFailed.Code:         RetryLoud,
-	kerr.InvalidTimestamp.Code:                   RetryLoud,
-	kerr.UnsupportedSaslMechanism.Code:           RetryLoud,
-	kerr.IllegalSaslState.Code:                   RetryLoud,
-	kerr.UnsupportedVersion.Code:                 RetryLoud,
-	kerr.InvalidPartitions.Code:                  RetryLoud,
-	kerr.InvalidReplicationFactor.Code:           RetryLoud,
-	kerr.InvalidReplicaAssignment.Code:           RetryLoud,
-	kerr.InvalidConfig.Code:                      RetryLoud,
-	kerr.UnsupportedForMessageFormat.Code:        RetryLoud,
-	kerr.PolicyViolation.Code:                    RetryLoud,
-	kerr.TransactionalIDAuthorizationFailed.Code: RetryLoud,
-	kerr.SecurityDisabled.Code:                   RetryLoud,
-	kerr.LogDirNotFound.Code:                     RetryLoud,
-	kerr.SaslAuthenticationFailed.Code:           RetryLoud,
-	kerr.DelegationTokenAuthDisabled.Code:        RetryLoud,
-	kerr.DelegationTokenNotFound.Code:            RetryLoud,
-	kerr.DelegationTokenOwnerMismatch.Code:       RetryLoud,
-	kerr.DelegationTokenRequestNotAllowed.Code:   RetryLoud,
-	kerr.DelegationTokenAuthorizationFailed.Code: RetryLoud,
-	kerr.DelegationTokenExpired.Code:             RetryLoud,
-	kerr.InvalidPrincipalType.Code:               RetryLoud,
-	kerr.TopicDeletionDisabled.Code:              RetryLoud,
-	kerr.UnsupportedCompressionType.Code:         RetryLoud,
-	kerr.GroupMaxSizeReached.Code:                RetryLoud,
-	kerr.FencedInstanceID.Code:                   RetryLoud,
-	kerr.InvalidRecord.Code:                      RetryLoud,
-	kerr.ResourceNotFound.Code:                   RetryLoud,
-	kerr.UnacceptableCredential.Code:             RetryLoud,
-	kerr.PrincipalDeserializationFailure.Code:    RetryLoud,
-	kerr.UnknownTopicID.Code:                     RetryLoud,
-	kerr.InconsistentTopicID.Code:                RetryLoud,
-	kerr.InconsistentClusterID.Code:              RetryLoud,
-	kerr.UnsupportedAssignor.Code:                RetryLoud,
-	kerr.MismatchedEndpointType.Code:             RetryLoud,
-	kerr.UnsupportedEndpointType.Code:            RetryLoud,
+	kerr.OffsetOutOfRange.Code:                   RetryUnready,
+	kerr.UnknownTopicOrPartition.Code:            RetryUnready,
+	kerr.MessageTooLarge.Code:                    RetryUnready,
+	kerr.InvalidTopicException.Code:              RetryUnready,
+	kerr.RecordListTooLarge.Code:                 RetryUnready,
+	kerr.InconsistentGroupProtocol.Code:          RetryUnready,
+	kerr.InvalidGroupID.Code:                     RetryUnready,
+	kerr.InvalidSessionTimeout.Code:              RetryUnready,
+	kerr.TopicAuthorizationFailed.Code:           RetryUnready,
+	kerr.GroupAuthorizationFailed.Code:           RetryUnready,
+	kerr.ClusterAuthorizationFailed.Code:         RetryUnready,
+	kerr.InvalidTimestamp.Code:                   RetryUnready,
+	kerr.UnsupportedSaslMechanism.Code:           RetryUnready,
+	kerr.IllegalSaslState.Code:                   RetryUnready,
+	kerr.UnsupportedVersion.Code:                 RetryUnready,
+	kerr.InvalidPartitions.Code:                  RetryUnready,
+	kerr.InvalidReplicationFactor.Code:           RetryUnready,
+	kerr.InvalidReplicaAssignment.Code:           RetryUnready,
+	kerr.InvalidConfig.Code:                      RetryUnready,
+	kerr.UnsupportedForMessageFormat.Code:        RetryUnready,
+	kerr.PolicyViolation.Code:                    RetryUnready,
+	kerr.TransactionalIDAuthorizationFailed.Code: RetryUnready,
+	kerr.SecurityDisabled.Code:                   RetryUnready,
+	kerr.LogDirNotFound.Code:                     RetryUnready,
+	kerr.SaslAuthenticationFailed.Code:           RetryUnready,
+	kerr.DelegationTokenAuthDisabled.Code:        RetryUnready,
+	kerr.DelegationTokenNotFound.Code:            RetryUnready,
+	kerr.DelegationTokenOwnerMismatch.Code:       RetryUnready,
+	kerr.DelegationTokenRequestNotAllowed.Code:   RetryUnready,
+	kerr.DelegationTokenAuthorizationFailed.Code: RetryUnready,
+	kerr.DelegationTokenExpired.Code:             RetryUnready,
+	kerr.InvalidPrincipalType.Code:               RetryUnready,
+	kerr.TopicDeletionDisabled.Code:              RetryUnready,
+	kerr.UnsupportedCompressionType.Code:         RetryUnready,
+	kerr.GroupMaxSizeReached.Code:                RetryUnready,
+	kerr.FencedInstanceID.Code:                   RetryUnready,
+	kerr.InvalidRecord.Code:                      RetryUnready,
+	kerr.ResourceNotFound.Code:                   RetryUnready,
+	kerr.UnacceptableCredential.Code:             RetryUnready,
+	kerr.PrincipalDeserializationFailure.Code:    RetryUnready,
+	kerr.UnknownTopicID.Code:                     RetryUnready,
+	kerr.InconsistentTopicID.Code:                RetryUnready,
+	kerr.InconsistentClusterID.Code:              RetryUnready,
+	kerr.UnsupportedAssignor.Code:                RetryUnready,
+	kerr.MismatchedEndpointType.Code:             RetryUnready,
+	kerr.UnsupportedEndpointType.Code:            RetryUnready,
 
 	// Requests we must not send.
 	kerr.InvalidFetchSize.Code:          Bug,

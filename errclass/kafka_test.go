@@ -40,7 +40,7 @@ func publish(t *testing.T, addrs []string, topic string, size int, options ...kg
 	}
 }
 
-func judgeKafka(t *testing.T, err error, want verdict) {
+func checkKafka(t *testing.T, err error, want classified) {
 	t.Helper()
 	if err == nil {
 		t.Fatal("no error")
@@ -67,18 +67,18 @@ func TestPublishingFails(t *testing.T) {
 		name  string
 		addrs []string
 		topic string
-		want  verdict
+		want  classified
 	}{
-		{"no topic", broker, "missing", verdict{errclass.RetryLoud, "UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC"}},
-		{"nobody there", []string{"127.0.0.1:1"}, "events", verdict{errclass.Retry, "connect", "connection refused"}},
+		{"no topic", broker, "missing", classified{errclass.RetryUnready, "UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC"}},
+		{"nobody there", []string{"127.0.0.1:1"}, "events", classified{errclass.Retry, "connect", "connection refused"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			judgeKafka(t, publish(t, c.addrs, c.topic, 100), c.want)
+			checkKafka(t, publish(t, c.addrs, c.topic, 100), c.want)
 		})
 	}
 	t.Run("too large", func(t *testing.T) {
 		err := publish(t, broker, "events", 100_000, kgo.ProducerBatchCompression(kgo.NoCompression()))
-		judgeKafka(t, err, verdict{errclass.RetryLoud, "MESSAGE_TOO_LARGE", "MESSAGE_TOO_LARGE"})
+		checkKafka(t, err, classified{errclass.RetryUnready, "MESSAGE_TOO_LARGE", "MESSAGE_TOO_LARGE"})
 		if !errclass.TooLarge(err) {
 			t.Error("not told as too large")
 		}
@@ -94,5 +94,5 @@ func TestLoginMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	judgeKafka(t, client.Ping(t.Context()), verdict{errclass.RetryLoud, "first_read_eof", "is SASL missing?"})
+	checkKafka(t, client.Ping(t.Context()), classified{errclass.RetryUnready, "first_read_eof", "is SASL missing?"})
 }

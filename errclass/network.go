@@ -16,7 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 )
 
-// networkNode judges what PostgreSQL and Kafka have in common: contexts,
+// networkNode classifies what PostgreSQL and Kafka have in common: contexts,
 // sockets, name resolution and TLS.
 func networkNode(node error) (finding, bool) {
 	switch node {
@@ -28,7 +28,7 @@ func networkNode(node error) (finding, bool) {
 		return finding{class: Retry, reason: "closed"}, true
 	}
 	if isTLS(node) {
-		return finding{class: RetryLoud, reason: "tls"}, true
+		return finding{class: RetryUnready, reason: "tls"}, true
 	}
 	switch e := node.(type) { //nolint:errorlint // one node is meant, not its chain
 	case *net.OpError:
@@ -37,7 +37,7 @@ func networkNode(node error) (finding, bool) {
 		return finding{class: Retry, reason: timeoutOr(e, "resolve")}, true
 	case *fs.PathError:
 		// A certificate or key file that is missing or may not be read.
-		return finding{class: RetryLoud, reason: "file"}, true
+		return finding{class: RetryUnready, reason: "file"}, true
 	case *os.SyscallError:
 		return finding{class: Retry, reason: timeoutOr(e, "network")}, true
 	case syscall.Errno:
@@ -59,9 +59,9 @@ func isAlert(e *net.OpError) bool {
 // socketFinding decides about an operation on a socket.
 func socketFinding(e *net.OpError) finding {
 	if isAlert(e) {
-		return finding{class: RetryLoud, reason: "tls"}
+		return finding{class: RetryUnready, reason: "tls"}
 	}
-	if f, ok := search(e.Err, []judge{tlsNode}); ok {
+	if f, ok := search(e.Err, []classifier{tlsNode}); ok {
 		return f
 	}
 	var dns *net.DNSError
@@ -78,7 +78,7 @@ func socketFinding(e *net.OpError) finding {
 }
 
 func tlsNode(node error) (finding, bool) {
-	return finding{class: RetryLoud, reason: "tls"}, isTLS(node)
+	return finding{class: RetryUnready, reason: "tls"}, isTLS(node)
 }
 
 // isTLS reports whether node says that no trusted connection can be made: it
@@ -106,7 +106,7 @@ func timeoutOr(e interface{ Timeout() bool }, reason string) string {
 // Contexts are treated as in Postgres. A nil error is Unknown.
 func Registry(err error) Class { return worst(err, registryNode, networkNode).class }
 
-// registryNode judges what a registry answers. A 404 that got here is no word about a
+// registryNode classifies what a registry answers. A 404 that got here is no word about a
 // schema but the answer of a server at a wrong URL.
 func registryNode(node error) (finding, bool) {
 	e, ok := node.(*sr.ResponseError) //nolint:errorlint // one node is meant, not its chain
@@ -117,7 +117,7 @@ func registryNode(node error) (finding, bool) {
 	switch {
 	case e.StatusCode == http.StatusRequestTimeout, e.StatusCode == http.StatusTooManyRequests:
 	case e.StatusCode < http.StatusInternalServerError:
-		f.class = RetryLoud // credentials, a permission, the URL
+		f.class = RetryUnready // credentials, a permission, the URL
 	}
 	return f, true
 }

@@ -20,7 +20,7 @@ func Postgres(err error) Class {
 	return worst(err, postgresNode, networkNode).class
 }
 
-// postgresNode judges the errors of pgx, pgconn and pgxpool.
+// postgresNode classifies the errors of pgx, pgconn and pgxpool.
 func postgresNode(node error) (finding, bool) {
 	switch e := node.(type) { //nolint:errorlint // one node is meant, not its chain
 	case *pgconn.PgError:
@@ -28,10 +28,10 @@ func postgresNode(node error) (finding, bool) {
 	case *pgconn.ConnectError:
 		return connectFinding(e), true
 	case *pgconn.ParseConfigError:
-		return finding{class: RetryLoud, reason: "config"}, true
+		return finding{class: RetryUnready, reason: "config"}, true
 	case pgx.ScanArgError:
 		// Never row by row: the columns are not what this build expects.
-		return finding{class: RetryLoud, reason: "scan"}, true
+		return finding{class: RetryUnready, reason: "scan"}, true
 	}
 	switch node {
 	case pgconn.ErrConnClosed, puddle.ErrClosedPool:
@@ -52,7 +52,7 @@ func postgresNode(node error) (finding, bool) {
 func statementClass(e *pgconn.PgError) Class {
 	c := sqlstateClass(e.Code)
 	if c == Isolate && endsSession(e) {
-		return RetryLoud
+		return RetryUnready
 	}
 	return c
 }
@@ -69,12 +69,12 @@ func endsSession(e *pgconn.PgError) bool {
 // blame here: 22023 is a wrong connection option. What gives no sign of its
 // own is an outage.
 func connectFinding(e *pgconn.ConnectError) finding {
-	f, ok := search(errors.Unwrap(e), []judge{postgresNode, networkNode})
+	f, ok := search(errors.Unwrap(e), []classifier{postgresNode, networkNode})
 	switch {
 	case !ok:
 		return finding{class: Retry, reason: "connect"}
 	case f.class == Isolate:
-		return finding{class: RetryLoud, reason: f.reason}
+		return finding{class: RetryUnready, reason: f.reason}
 	default:
 		return f
 	}
@@ -83,13 +83,13 @@ func connectFinding(e *pgconn.ConnectError) finding {
 // sqlstates decides about single SQLSTATEs that differ from their class.
 // Source: PostgreSQL, Appendix A, "PostgreSQL Error Codes".
 var sqlstates = map[string]Class{
-	"25006": RetryReset, // read_only_sql_transaction: a failover, the old primary is a standby now
-	"25P03": Retry,      // idle_in_transaction_session_timeout: this process was frozen
-	"25P04": Retry,      // transaction_timeout
-	"54000": Isolate,    // program_limit_exceeded: an index row too large, of one event
-	"55000": RetryLoud,  // object_not_in_prerequisite_state: the database takes no connections
-	"55P02": RetryLoud,  // cant_change_runtime_param: wrong connection options
-	"55P04": Bug,        // unsafe_new_enum_value_usage
+	"25006": RetryReset,   // read_only_sql_transaction: a failover, the old primary is a standby now
+	"25P03": Retry,        // idle_in_transaction_session_timeout: this process was frozen
+	"25P04": Retry,        // transaction_timeout
+	"54000": Isolate,      // program_limit_exceeded: an index row too large, of one event
+	"55000": RetryUnready, // object_not_in_prerequisite_state: the database takes no connections
+	"55P02": RetryUnready, // cant_change_runtime_param: wrong connection options
+	"55P04": Bug,          // unsafe_new_enum_value_usage
 }
 
 // sqlstateClasses decides by the first two characters. What is missing here is
@@ -97,33 +97,33 @@ var sqlstates = map[string]Class{
 // (an exception raised by somebody's trigger), 38*, 39*, HV* (foreign code)
 // and XX* (corruption).
 var sqlstateClasses = map[string]Class{
-	"03": Bug,        // SQL statement not yet complete
-	"08": Retry,      // connection exception
-	"0A": RetryReset, // feature not supported: "cached plan must not change result type" after a migration
-	"0B": Bug,        // invalid transaction initiation
-	"0L": RetryLoud,  // invalid grantor
-	"0P": RetryLoud,  // invalid role specification
-	"21": Bug,        // cardinality violation: the same key twice in one upsert
-	"22": Isolate,    // data exception
-	"23": Isolate,    // integrity constraint violation
-	"24": Bug,        // invalid cursor state
-	"25": Bug,        // invalid transaction state; 25P02: we went on after a failed statement
-	"26": RetryReset, // invalid SQL statement name: a pooler or failover lost our prepared statement
-	"28": RetryLoud,  // invalid authorization specification
-	"2D": Bug,        // invalid transaction termination
-	"34": Bug,        // invalid cursor name
-	"3B": Bug,        // savepoint exception
-	"3D": RetryLoud,  // invalid catalog name: no such database
-	"3F": RetryLoud,  // invalid schema name
-	"40": Retry,      // transaction rollback: serialization failure, deadlock
-	"42": RetryLoud,  // syntax error or access rule violation: a grant, a migration
-	"53": Retry,      // insufficient resources: disk, memory, connections
-	"54": Bug,        // program limit exceeded
-	"55": Retry,      // object not in prerequisite state: lock not available
-	"57": Retry,      // operator intervention: shutdown, cancel, starting up
-	"58": Retry,      // system error: I/O
-	"72": Retry,      // snapshot too old
-	"F0": RetryLoud,  // configuration file error
+	"03": Bug,          // SQL statement not yet complete
+	"08": Retry,        // connection exception
+	"0A": RetryReset,   // feature not supported: "cached plan must not change result type" after a migration
+	"0B": Bug,          // invalid transaction initiation
+	"0L": RetryUnready, // invalid grantor
+	"0P": RetryUnready, // invalid role specification
+	"21": Bug,          // cardinality violation: the same key twice in one upsert
+	"22": Isolate,      // data exception
+	"23": Isolate,      // integrity constraint violation
+	"24": Bug,          // invalid cursor state
+	"25": Bug,          // invalid transaction state; 25P02: we went on after a failed statement
+	"26": RetryReset,   // invalid SQL statement name: a pooler or failover lost our prepared statement
+	"28": RetryUnready, // invalid authorization specification
+	"2D": Bug,          // invalid transaction termination
+	"34": Bug,          // invalid cursor name
+	"3B": Bug,          // savepoint exception
+	"3D": RetryUnready, // invalid catalog name: no such database
+	"3F": RetryUnready, // invalid schema name
+	"40": Retry,        // transaction rollback: serialization failure, deadlock
+	"42": RetryUnready, // syntax error or access rule violation: a grant, a migration
+	"53": Retry,        // insufficient resources: disk, memory, connections
+	"54": Bug,          // program limit exceeded
+	"55": Retry,        // object not in prerequisite state: lock not available
+	"57": Retry,        // operator intervention: shutdown, cancel, starting up
+	"58": Retry,        // system error: I/O
+	"72": Retry,        // snapshot too old
+	"F0": RetryUnready, // configuration file error
 }
 
 // sqlstateClass decides about one SQLSTATE.

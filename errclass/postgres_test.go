@@ -19,15 +19,15 @@ import (
 
 func TestMain(m *testing.M) { devtest.Main(m, nil) }
 
-// verdict is what this package says about an error.
-type verdict struct {
+// classified is what this package says about an error.
+type classified struct {
 	class        errclass.Class
 	reason, says string // says is a part of Safe's text
 }
 
-// judgePostgres compares what is said about err with want, and sees to it that
+// checkPostgres compares what is said about err with want, and sees to it that
 // the secret value of these tests and passwords are not repeated.
-func judgePostgres(t *testing.T, err error, want verdict) {
+func checkPostgres(t *testing.T, err error, want classified) {
 	t.Helper()
 	if err == nil {
 		t.Fatal("no error")
@@ -86,34 +86,34 @@ func TestStatementsPostgresRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name, setting, statement string
 		args                     []any
-		want                     verdict
+		want                     classified
 	}{
-		{"unique", "", insert, []any{"acc-4711", "1"}, verdict{errclass.Isolate, "23505", "constraint ledger_pkey"}},
-		{"check", "", insert, []any{"x", "4711.00"}, verdict{errclass.Isolate, "23514", "constraint ledger_balance_check"}},
-		{"overflow", "", insert, []any{"x", "47114711471147.00"}, verdict{errclass.Isolate, "22003", "ERROR 22003"}},
-		{"NUL", "", insert, []any{"4711\x00", "1"}, verdict{errclass.Isolate, "22021", "ERROR 22021"}},
-		{"not UTF-8", "", insert, []any{"4711\xff", "1"}, verdict{errclass.Isolate, "22021", "ERROR 22021"}},
-		{"not a number", "", "SELECT $1::text::bigint", []any{"4711x"}, verdict{errclass.Isolate, "22P02", "ERROR 22P02"}},
+		{"unique", "", insert, []any{"acc-4711", "1"}, classified{errclass.Isolate, "23505", "constraint ledger_pkey"}},
+		{"check", "", insert, []any{"x", "4711.00"}, classified{errclass.Isolate, "23514", "constraint ledger_balance_check"}},
+		{"overflow", "", insert, []any{"x", "47114711471147.00"}, classified{errclass.Isolate, "22003", "ERROR 22003"}},
+		{"NUL", "", insert, []any{"4711\x00", "1"}, classified{errclass.Isolate, "22021", "ERROR 22021"}},
+		{"not UTF-8", "", insert, []any{"4711\xff", "1"}, classified{errclass.Isolate, "22021", "ERROR 22021"}},
+		{"not a number", "", "SELECT $1::text::bigint", []any{"4711x"}, classified{errclass.Isolate, "22P02", "ERROR 22P02"}},
 		{"twice in one upsert", "", `INSERT INTO ledger VALUES ('4711', 1), ('4711', 2)
-			ON CONFLICT (id) DO UPDATE SET balance = EXCLUDED.balance`, nil, verdict{errclass.Bug, "21000", "ERROR 21000"}},
-		{"trigger", "", "SELECT shout()", nil, verdict{errclass.Unknown, "P0001", "ERROR P0001"}},
+			ON CONFLICT (id) DO UPDATE SET balance = EXCLUDED.balance`, nil, classified{errclass.Bug, "21000", "ERROR 21000"}},
+		{"trigger", "", "SELECT shout()", nil, classified{errclass.Unknown, "P0001", "ERROR P0001"}},
 		{
 			"no table", "", "SELECT 1 FROM account_balance", nil,
-			verdict{errclass.RetryLoud, "42P01", `relation "account_balance" does not exist`},
+			classified{errclass.RetryUnready, "42P01", `relation "account_balance" does not exist`},
 		},
 		{
 			"no grant", "SET ROLE " + role, insert,
 			[]any{"x", "1"},
-			verdict{errclass.RetryLoud, "42501", "permission denied for table ledger"},
+			classified{errclass.RetryUnready, "42501", "permission denied for table ledger"},
 		},
 		{
 			"statement timeout", "SET statement_timeout = 20", "SELECT pg_sleep(60)", nil,
-			verdict{errclass.Retry, "57014", "statement timeout"},
+			classified{errclass.Retry, "57014", "statement timeout"},
 		},
 		{
 			"read-only", "SET default_transaction_read_only = on", insert,
 			[]any{"x", "1"},
-			verdict{errclass.RetryReset, "25006", "read-only transaction"},
+			classified{errclass.RetryReset, "25006", "read-only transaction"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestStatementsPostgresRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := conn.Exec(t.Context(), c.statement, c.args...)
-			judgePostgres(t, err, c.want)
+			checkPostgres(t, err, c.want)
 			if _, err := conn.Exec(t.Context(), "RESET ALL; RESET ROLE"); err != nil {
 				t.Fatal(err)
 			}
@@ -138,15 +138,15 @@ func TestStatementAfterAFailedOneIsOurBug(t *testing.T) {
 		t.Fatal("divided by zero")
 	}
 	_, err = tx.Exec(t.Context(), "SELECT 1")
-	judgePostgres(t, err, verdict{errclass.Bug, "25P02", "aborted"})
-	judgePostgres(t, tx.Commit(t.Context()), verdict{errclass.Bug, "commit_rollback", "rollback"})
+	checkPostgres(t, err, classified{errclass.Bug, "25P02", "aborted"})
+	checkPostgres(t, tx.Commit(t.Context()), classified{errclass.Bug, "commit_rollback", "rollback"})
 }
 
 func TestUnreadableColumn(t *testing.T) {
 	conn := connect(t, devtest.Database(t))
 	var version int16
 	err := conn.QueryRow(t.Context(), "SELECT 47114711::bigint AS version").Scan(&version)
-	judgePostgres(t, err, verdict{errclass.RetryLoud, "scan", "column version"})
+	checkPostgres(t, err, classified{errclass.RetryUnready, "scan", "column version"})
 }
 
 func TestPlanOfBeforeAMigration(t *testing.T) {
@@ -166,7 +166,7 @@ func TestPlanOfBeforeAMigration(t *testing.T) {
 	if err := exec(other, "ALTER TABLE balance ADD version bigint"); err != nil {
 		t.Fatal(err)
 	}
-	judgePostgres(t, exec(conn, query, 1), verdict{errclass.RetryReset, "0A000", "cached plan"})
+	checkPostgres(t, exec(conn, query, 1), classified{errclass.RetryReset, "0A000", "cached plan"})
 	if err := exec(conn, query, 1); err != nil {
 		t.Errorf("the retry failed: %v", err)
 	}
@@ -205,35 +205,35 @@ func TestConnectionsPostgresRefuses(t *testing.T) {
 	t.Run("one connection too many", func(t *testing.T) {
 		held := connect(t, at(t, base, "app", "hunter2", "", ""))
 		_, err := pgx.Connect(t.Context(), at(t, base, "app", "hunter2", "", ""))
-		judgePostgres(t, err, verdict{errclass.Retry, "53300", "too many connections"})
+		checkPostgres(t, err, classified{errclass.Retry, "53300", "too many connections"})
 		if err := held.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	})
 	for _, c := range []struct {
 		name, url string
-		want      verdict
+		want      classified
 	}{
-		{"password", at(t, base, "app", "hunter2x", "", ""), verdict{errclass.RetryLoud, "28P01", "user=app"}},
-		{"role", at(t, base, "nobody", "hunter2", "", ""), verdict{errclass.RetryLoud, "28P01", `"nobody"`}},
-		{"login", at(t, base, "nologin", "hunter2", "", ""), verdict{errclass.RetryLoud, "28000", "not permitted to log in"}},
-		{"database", at(t, base, "", "", "bank", ""), verdict{errclass.RetryLoud, "3D000", "database=bank"}},
-		{"connect grant", at(t, base, "app", "hunter2", "closed", ""), verdict{errclass.RetryLoud, "42501", "permission denied"}},
-		{"database closed", at(t, base, "", "", "frozen", ""), verdict{errclass.RetryLoud, "55000", "not currently accepting"}},
+		{"password", at(t, base, "app", "hunter2x", "", ""), classified{errclass.RetryUnready, "28P01", "user=app"}},
+		{"role", at(t, base, "nobody", "hunter2", "", ""), classified{errclass.RetryUnready, "28P01", `"nobody"`}},
+		{"login", at(t, base, "nologin", "hunter2", "", ""), classified{errclass.RetryUnready, "28000", "not permitted to log in"}},
+		{"database", at(t, base, "", "", "bank", ""), classified{errclass.RetryUnready, "3D000", "database=bank"}},
+		{"connect grant", at(t, base, "app", "hunter2", "closed", ""), classified{errclass.RetryUnready, "42501", "permission denied"}},
+		{"database closed", at(t, base, "", "", "frozen", ""), classified{errclass.RetryUnready, "55000", "not currently accepting"}},
 		// 22023 when connecting blames the settings, not a record.
-		{"option", at(t, base, "", "", "", "work_mem=hunter2"), verdict{errclass.RetryLoud, "22023", "cannot connect"}},
+		{"option", at(t, base, "", "", "", "work_mem=hunter2"), classified{errclass.RetryUnready, "22023", "cannot connect"}},
 		{
 			"standby wanted", at(t, base, "", "", "", "target_session_attrs=standby"),
-			verdict{errclass.Retry, "not_preferred", "standby"},
+			classified{errclass.Retry, "not_preferred", "standby"},
 		},
 		{
 			"TLS wanted", strings.Replace(base, "sslmode=disable", "sslmode=require", 1),
-			verdict{errclass.Retry, "connect", "host=127.0.0.1"},
+			classified{errclass.Retry, "connect", "host=127.0.0.1"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := pgx.Connect(t.Context(), c.url)
-			judgePostgres(t, err, c.want)
+			checkPostgres(t, err, c.want)
 		})
 	}
 }
@@ -247,25 +247,25 @@ func TestOutages(t *testing.T) {
 	t.Cleanup(pool.Close)
 
 	t.Run("killed backend", func(t *testing.T) {
-		judgePostgres(t, terminated(t, server), verdict{errclass.Retry, "57P01", "terminating connection"})
+		checkPostgres(t, terminated(t, server), classified{errclass.Retry, "57P01", "terminating connection"})
 	})
 	t.Run("attempt deadline", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		_, err := pool.Exec(ctx, "SELECT pg_sleep(60)")
-		judgePostgres(t, err, verdict{errclass.Retry, "timeout", "deadline exceeded"})
+		checkPostgres(t, err, classified{errclass.Retry, "timeout", "deadline exceeded"})
 	})
 	t.Run("stopped", func(t *testing.T) {
 		if err := server.Stop(t.Context(), devstack.Immediate); err != nil {
 			t.Fatal(err)
 		}
 		_, err := pgx.Connect(t.Context(), server.URL())
-		judgePostgres(t, err, verdict{errclass.Retry, "connect", "connection refused"})
+		checkPostgres(t, err, classified{errclass.Retry, "connect", "connection refused"})
 	})
 	t.Run("closed pool", func(t *testing.T) {
 		pool.Close()
 		_, err := pool.Exec(t.Context(), "SELECT 1")
-		judgePostgres(t, err, verdict{errclass.Retry, "closed", "closed pool"})
+		checkPostgres(t, err, classified{errclass.Retry, "closed", "closed pool"})
 	})
 }
 
@@ -298,7 +298,7 @@ func TestHangingUp(t *testing.T) {
 		}
 	}()
 	_, err = pgx.Connect(t.Context(), "postgres://app:hunter2@"+listener.Addr().String()+"/bank?sslmode=disable")
-	judgePostgres(t, err, verdict{errclass.Retry, "eof", "EOF"})
+	checkPostgres(t, err, classified{errclass.Retry, "eof", "EOF"})
 }
 
 // TestMistypedURL: a password that is not percent-encoded leaves its tail in

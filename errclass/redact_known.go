@@ -65,8 +65,8 @@ func fixedText(err error) (string, bool) {
 	if len(children(err)) > 0 {
 		return "", false
 	}
-	for _, j := range []judge{postgresNode, kafkaNode, registryNode, networkNode} {
-		if _, ok := j(err); ok {
+	for _, classify := range []classifier{postgresNode, kafkaNode, registryNode, networkNode} {
+		if _, ok := classify(err); ok {
 			return err.Error(), true
 		}
 	}

@@ -4,7 +4,7 @@
 // A scene is a topic, a database and some replicas of the program. A producer feeds
 // it and keeps a journal (package journal); a fault is struck in the middle of the
 // stream and healed; then everything must come right by itself: the oracle, a
-// separate program, judges by the journal what is in PostgreSQL, in the DLQ and in
+// separate program, checks by the journal what is in PostgreSQL, in the DLQ and in
 // Kafka, the audit trigger must have seen no version that did not rise, and the
 // watcher, which looks all the time, no committed offset beyond what was durable and
 // no process beyond its memory. Each fault counts how often its window was hit; a

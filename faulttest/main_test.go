@@ -41,7 +41,7 @@ var projector = sync.OnceValues(func() (string, error) {
 	return path, process.Build(context.Background(), path, "-tags=failpoints")
 })
 
-// theOracle is the program that judges, built once.
+// theOracle is the program that checks, built once.
 var theOracle = sync.OnceValues(func() (string, error) {
 	path, err := beside("oracle")
 	if err != nil {

@@ -17,7 +17,7 @@ const repairLimit = 5 * time.Second
 
 // unparked is a scene whose replicas keep no event that comes too early: it is in the
 // DLQ only, and when its predecessor has come it waits for somebody to replay it. The
-// oracle lets it heal by itself: it is judged when the replay is through.
+// oracle lets it heal by itself: it is checked when the replay is through.
 var unparked = setting{
 	clean: true, flags: []string{"--park-limit=0"},
 	records: scaled(15_000, 4000), during: lasting(time.Minute, 16*time.Second),

@@ -98,19 +98,19 @@ func (f *fault) run(t *testing.T, brokers devtest.Cluster) {
 // healed notes that from now on, as far as it goes, nothing is broken.
 func (s *scene) healed() { s.healedAt = time.Now() }
 
-// exact has everything judged, more strictly if asked to, and stops the replicas.
+// exact has everything checked, more strictly if asked to, and stops the replicas.
 func (s *scene) exact(name string, hits int, struck, took time.Duration, stricter ...string) {
 	s.t.Helper()
-	verdict := s.judge(append([]string{"--wait=30s"}, stricter...)...)
+	findings := s.check(append([]string{"--wait=30s"}, stricter...)...)
 	if !s.uncounted {
-		s.accounted(verdict.Outcomes)
+		s.accounted(findings.Outcomes)
 	}
 	s.terminate()
 	if committed, positions := must(s.reader.Committed(s.t.Context(), s.admin))(s.t), s.positions(); fmt.Sprint(committed) != fmt.Sprint(positions) {
 		s.t.Errorf("at rest Kafka has %v and the database %v", committed, positions)
 	}
 	s.watch.end()
-	looks, memory, violations := s.watch.verdict()
+	looks, memory, violations := s.watch.findings()
 	if looks == 0 {
 		s.t.Error("the watcher has never seen anything")
 	}
@@ -122,7 +122,7 @@ func (s *scene) exact(name string, hits int, struck, took time.Duration, stricte
 	}
 	report(figure{
 		Fault: name, Hits: hits, Struck: struck.Round(100 * time.Millisecond).String(), Lag0: took.Round(100 * time.Millisecond).String(),
-		Records: verdict.Records, Letters: verdict.Letters, Repeats: verdict.Repeats, Looks: looks, MiB: memory >> 20, Seed: s.seed,
+		Records: findings.Records, Letters: findings.Letters, Repeats: findings.Repeats, Looks: looks, MiB: memory >> 20, Seed: s.seed,
 	})
 }
 
@@ -159,8 +159,8 @@ func report(f figure) {
 	_, _ = fmt.Fprintln(file, string(line))
 }
 
-// verdict is what the oracle prints.
-type verdict struct {
+// findings is what the oracle prints.
+type findings struct {
 	Records  int                          `json:"records"`
 	Letters  int                          `json:"dead_letters"`
 	Repeats  int                          `json:"repeated_dead_letters"`
@@ -168,8 +168,8 @@ type verdict struct {
 	Wrong    []string                     `json:"wrong"`
 }
 
-// judge asks the oracle.
-func (s *scene) judge(more ...string) verdict {
+// check asks the oracle.
+func (s *scene) check(more ...string) findings {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute)
 	defer cancel()
@@ -180,7 +180,7 @@ func (s *scene) judge(more ...string) verdict {
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
 	out, _ := cmd.Output() // what counts is what it prints
-	var v verdict
+	var v findings
 	if err := json.Unmarshal(out, &v); err != nil {
 		s.t.Fatalf("the oracle found nothing out: %v: %s", err, complaint.String())
 	}

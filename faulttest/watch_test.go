@@ -118,8 +118,8 @@ func (w *watcher) pardon(on bool) {
 	w.pardoned = on
 }
 
-// verdict is what the watcher has seen.
-func (w *watcher) verdict() (looks int, memory int64, violations []string) {
+// findings are what the watcher has seen.
+func (w *watcher) findings() (looks int, memory int64, violations []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.looks, w.memory, w.violations

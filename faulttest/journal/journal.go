@@ -1,5 +1,5 @@
 // Package journal produces records and keeps a journal of what the brokers have
-// taken, and where: what the oracle judges by, without asking the topic.
+// taken, and where: what the oracle checks by, without asking the topic.
 package journal
 
 import (

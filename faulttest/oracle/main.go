@@ -1,4 +1,4 @@
-// Command oracle judges what a projector has left behind: it reads the producer's
+// Command oracle checks what a projector has left behind: it reads the producer's
 // journal, applies each event by itself with a decoder and a money of its own
 // (internal/testbank), and compares with PostgreSQL, the DLQ topic and Kafka's committed
 // offsets. It shares no code with the projector.
@@ -63,7 +63,7 @@ func run() int {
 	flag.BoolVar(&c.audited, "audited", false, "the schema has the trigger of package audit")
 	flag.DurationVar(&c.wait, "wait", 0, "how long what is wrong may take to come right")
 	flag.Parse()
-	found, err := c.judge(context.Background())
+	found, err := c.check(context.Background())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "oracle:", err)
 		return 2
@@ -79,9 +79,9 @@ func run() int {
 	return 0
 }
 
-// judge applies the journal once, and compares until nothing is wrong or the time
+// check applies the journal once, and compares until nothing is wrong or the time
 // is up.
-func (c *court) judge(ctx context.Context) (*report, error) {
+func (c *court) check(ctx context.Context) (*report, error) {
 	records, err := journal.Read(c.journal)
 	if err != nil {
 		return nil, err

@@ -95,7 +95,7 @@ func TestCheck(t *testing.T) {
 			got := ""
 			if err := needs.Check(ctx, client); err != nil {
 				got = err.Error()
-				if errclass.Kafka(err) != errclass.RetryLoud || !strings.Contains(errclass.Safe(err), "missing ACL") {
+				if errclass.Kafka(err) != errclass.RetryUnready || !strings.Contains(errclass.Safe(err), "missing ACL") {
 					t.Errorf("class %s, text %q", errclass.Kafka(err), errclass.Safe(err))
 				}
 			}

@@ -30,7 +30,7 @@ func (w *worker) Publish(ctx context.Context, next int64, letters []projection.D
 	case w.delivery == nil:
 		w.delivery = dlq.NewDelivery(letters, time.Now())
 	default:
-		w.delivery = w.delivery.Rejudged(letters, time.Now())
+		w.delivery = w.delivery.DecidedAgain(letters, time.Now())
 	}
 	w.deliveredTo = max(w.deliveredTo, next)
 	publish := func(ctx context.Context) error { return w.publish(ctx, verify) }

@@ -317,22 +317,22 @@ func TestReadingAsksForLessAfterAFailure(t *testing.T) {
 	if err := w.foldChunk(t, records(0, 100)); err != nil {
 		t.Fatal(err)
 	}
-	if s.judged != 100 || w.session.Next().Offset != 100 {
-		t.Errorf("%d records judged, next %d", s.judged, w.session.Next().Offset)
+	if s.decided != 100 || w.session.Next().Offset != 100 {
+		t.Errorf("%d records decided, next %d", s.decided, w.session.Next().Offset)
 	}
 }
 
 // reluctant is a Projection that can be asked for few records at a time.
 type reluctant struct {
 	script
-	most, judged int
+	most, decided int
 }
 
 func (r *reluctant) Fold(_ context.Context, records []projection.DecodedRecord, _ int) (int, error) {
 	if len(records) > r.most {
 		return 0, context.DeadlineExceeded
 	}
-	r.judged += len(records)
+	r.decided += len(records)
 	r.pending += len(records)
 	return len(records), nil
 }

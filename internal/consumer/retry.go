@@ -162,7 +162,7 @@ func (o *retryObserver) Failing(err error, attempt int, since, next time.Duratio
 	o.log(dependency).Failing(err, attempt, since, next)
 	c.cfg.Observer.Retry(dependency, errclass.Reason(err))
 	grace := stuckAfter
-	if class == errclass.RetryLoud {
+	if class == errclass.RetryUnready {
 		grace = 0
 	}
 	o.w.obstructed(o.obstacle, dependency+": "+errclass.Safe(err), grace)

@@ -60,7 +60,7 @@ func traced(t testing.TB, s *script) (*worker, *follower) {
 	return w, f
 }
 
-// foldChunk decodes records as the worker's decoder does, and judges them.
+// foldChunk decodes records as the worker's decoder does, and decides about them.
 func (w *worker) foldChunk(t testing.TB, raw []*kgo.Record) error {
 	t.Helper()
 	w.c.cfg.Formats = event.Always(noFormat{})
@@ -189,7 +189,7 @@ func TestNotFollowingCostsNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkChunk takes records from the queue to the judge, whose work is left out.
+// BenchmarkChunk takes records from the queue to the decision, which is left out.
 func BenchmarkChunk(b *testing.B) {
 	s := pending(0)
 	w := scripted(b, s)

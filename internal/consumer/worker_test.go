@@ -33,7 +33,7 @@ type script struct {
 	found     *projection.Stood // by Claim
 	positions []projection.StoredPosition
 	heals     atomic.Int32
-	context   func(context.Context) // looks at that of Judge and Write, if set
+	context   func(context.Context) // looks at that of Fold and Flush, if set
 }
 
 func (s *script) call(name string) { s.calls = append(s.calls, name) }
@@ -201,7 +201,7 @@ func TestFlushGoesOnlyOneWay(t *testing.T) {
 		"read-only after a failover":  {&script{pending: 1, write: []error{refusal("25006")}}, []string{"write", "reset"}, session.ErrAgain},
 		"away before the publishing":  {&script{pending: 1, letters: []projection.DeadLetter{letter}, verify: []error{refusal("57P01")}}, []string{"verify"}, session.ErrAgain},
 		"fenced":                      {&script{pending: 1, write: []error{projection.ErrFenced}}, []string{"write"}, session.ErrAgain},
-		"verdict on old state":        {&script{pending: 1, letters: []projection.DeadLetter{letter}, verify: []error{projection.ErrStale}}, []string{"verify"}, session.ErrAgain},
+		"decision on old state":       {&script{pending: 1, letters: []projection.DeadLetter{letter}, verify: []error{projection.ErrStale}}, []string{"verify"}, session.ErrAgain},
 		"one row refused of many":     {&script{pending: 8, write: []error{refusal("23514")}}, []string{"write"}, session.ErrAgain},
 		"the refused one, alone":      {&script{pending: 1, write: []error{refusal("22003")}}, []string{"write", "refuse"}, session.ErrAgain},
 	}

@@ -46,7 +46,7 @@ func Parse(text []byte) (*Mapping, error) {
 		return nil, at(max(second.Line, 1), "a second document follows the first")
 	}
 	m := &Mapping{
-		Mapping: event.Mapping{Types: map[string]event.Type{}, Places: map[event.Field]event.Place{}},
+		Mapping: event.Mapping{Types: map[string]event.Type{}, Fields: map[event.Field]event.FieldPath{}},
 		lines:   map[event.Field]int{},
 	}
 	err := eachMember(document.Content[0], "the file", func(key, value *yaml.Node) error {
@@ -153,11 +153,11 @@ func (m *Mapping) addField(key, value *yaml.Node) error {
 		if field.String() != key.Value {
 			continue
 		}
-		place, err := readPlace(key.Value, value)
+		place, err := readPath(key.Value, value)
 		if err != nil {
 			return err
 		}
-		m.Places[field], m.lines[field] = place, key.Line
+		m.Fields[field], m.lines[field] = place, key.Line
 		return nil
 	}
 	return at(key.Line, "fields: %q is unknown; use %s", key.Value, fieldList())
@@ -171,24 +171,24 @@ func fieldList() string {
 	return strings.Join(names, ", ")
 }
 
-// readPlace reads where a field stands: a path as text or as a list of names, or a
+// readPath reads where a field stands: a path as text or as a list of names, or a
 // table that names a header or the key. The path of data may be empty.
-func readPlace(field string, n *yaml.Node) (event.Place, error) {
+func readPath(field string, n *yaml.Node) (event.FieldPath, error) {
 	switch {
 	case isText(n):
-		return event.Place{Path: strings.Split(n.Value, ".")}, nil
+		return event.FieldPath{Path: strings.Split(n.Value, ".")}, nil
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!str" && field == event.FieldData.String():
-		return event.Place{}, nil
+		return event.FieldPath{}, nil
 	case n.Kind == yaml.SequenceNode:
 		return readNames(field, n)
 	case n.Kind == yaml.MappingNode:
 		return readSource(field, n)
 	}
-	return event.Place{}, at(n.Line, "fields: %s: must be a path such as meta.seq, a list of names, {header: NAME} or {key: true}", field)
+	return event.FieldPath{}, at(n.Line, "fields: %s: must be a path such as meta.seq, a list of names, {header: NAME} or {key: true}", field)
 }
 
-func readNames(field string, n *yaml.Node) (event.Place, error) {
-	var p event.Place
+func readNames(field string, n *yaml.Node) (event.FieldPath, error) {
+	var p event.FieldPath
 	for _, name := range n.Content {
 		if !isText(name) {
 			return p, at(name.Line, "fields: %s: a name in the list must be text", field)
@@ -198,8 +198,8 @@ func readNames(field string, n *yaml.Node) (event.Place, error) {
 	return p, nil
 }
 
-func readSource(field string, n *yaml.Node) (event.Place, error) {
-	var p event.Place
+func readSource(field string, n *yaml.Node) (event.FieldPath, error) {
+	var p event.FieldPath
 	err := eachMember(n, "fields: "+field, func(key, value *yaml.Node) error {
 		switch {
 		case key.Value == "header" && isText(value):

@@ -31,7 +31,7 @@ func TestParse(t *testing.T) {
 			"MoneyDeposited": event.FundsCredited, "InterestPaid": event.FundsCredited,
 			"MoneyWithdrawn": event.FundsDebited, "CardIssued": event.Ignorable,
 		},
-		Places: map[event.Field]event.Place{
+		Fields: map[event.Field]event.FieldPath{
 			event.FieldVersion:       {Path: []string{"meta", "seq"}},
 			event.FieldAccountID:     {Key: true},
 			event.FieldCorrelationID: {Header: "x-trace-id"},

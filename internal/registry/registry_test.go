@@ -159,10 +159,10 @@ func TestTroubleIsNoFaultOfTheMessage(t *testing.T) {
 		"unavailable":        {status(http.StatusServiceUnavailable, "secret"), errclass.Retry, "http_503", "status 503"},
 		"error code":         {status(http.StatusInternalServerError, `{"error_code":50001,"message":"secret"}`), errclass.Retry, "http_500", "50001"},
 		"too many":           {status(http.StatusTooManyRequests, ""), errclass.Retry, "http_429", "429"},
-		"password":           {status(http.StatusUnauthorized, `{"error_code":40101}`), errclass.RetryLoud, "http_401", "user and the password"},
-		"permission":         {status(http.StatusForbidden, ""), errclass.RetryLoud, "http_403", "403"},
-		"no registry at all": {status(http.StatusNotFound, "<html>secret"), errclass.RetryLoud, "http_404", "look at the URL"},
-		"other path":         {status(http.StatusNotFound, `{"error_code":404}`), errclass.RetryLoud, "http_404", "look at the URL"},
+		"password":           {status(http.StatusUnauthorized, `{"error_code":40101}`), errclass.RetryUnready, "http_401", "user and the password"},
+		"permission":         {status(http.StatusForbidden, ""), errclass.RetryUnready, "http_403", "403"},
+		"no registry at all": {status(http.StatusNotFound, "<html>secret"), errclass.RetryUnready, "http_404", "look at the URL"},
+		"other path":         {status(http.StatusNotFound, `{"error_code":404}`), errclass.RetryUnready, "http_404", "look at the URL"},
 		"hangs up":           {hangUp, errclass.Retry, "eof", ""},
 		"no JSON":            {status(http.StatusOK, "<html>secret"), errclass.Unknown, "unknown", ""},
 		"too large":          {status(http.StatusOK, large), errclass.Unknown, "unknown", ""},
@@ -193,7 +193,7 @@ func TestReferenceThatIsMissingIsTrouble(t *testing.T) {
 	s.hold(byID(7), "AVRO", strings.Replace(opened, "%s", `"common.Money"`, 1), reference("common.Money", "money", 2))
 	r := s.resolver(t, event.FormatAvro)
 	_, err := r.Resolve(t.Context(), framed(7))
-	if errclass.Registry(err) != errclass.RetryLoud {
+	if errclass.Registry(err) != errclass.RetryUnready {
 		t.Errorf("%v", err)
 	}
 }
@@ -240,7 +240,7 @@ func TestCredentials(t *testing.T) {
 	r := s.resolver(t, event.FormatAvro, func(c *registry.Config) {
 		c.Username, c.Password = "u", func() (string, error) { return credential.Secret(file) }
 	})
-	if _, err := r.Resolve(t.Context(), framed(7)); errclass.Registry(err) != errclass.RetryLoud || errclass.Reason(err) != "file" {
+	if _, err := r.Resolve(t.Context(), framed(7)); errclass.Registry(err) != errclass.RetryUnready || errclass.Reason(err) != "file" {
 		t.Errorf("without a password: %v", err)
 	}
 	write("one\n")
@@ -256,9 +256,9 @@ func TestCredentials(t *testing.T) {
 }
 
 func TestMappingErrors(t *testing.T) {
-	both := event.Place{Path: []string{"id"}}
+	both := event.FieldPath{Path: []string{"id"}}
 	_, err := registry.New(event.FormatAvro, event.Options{Mapping: event.Mapping{
-		Places: map[event.Field]event.Place{event.FieldEventID: both, event.FieldVersion: both},
+		Fields: map[event.Field]event.FieldPath{event.FieldEventID: both, event.FieldVersion: both},
 	}}, registry.Config{URLs: []string{"http://127.0.0.1:1"}})
 	var conflict *event.MappingError
 	if !errors.As(err, &conflict) {

@@ -20,7 +20,7 @@ func (r *Replay) Apply(ctx context.Context, shown func(done, total int64)) error
 		return err
 	}
 	done := int64(0)
-	err := r.Store.Apply(ctx, r.judged, func(step readmodel.Step) {
+	err := r.Store.Apply(ctx, r.repairs, func(step readmodel.Step) {
 		done += int64(step.Records)
 		if shown != nil {
 			shown(done, int64(len(r.Items)))
@@ -49,7 +49,7 @@ func (r *Replay) recordFixed(ctx context.Context) error {
 	return r.Store.Record(ctx, actions)
 }
 
-// done is the action of an item that was not judged.
+// done is the action of an item that was not decided.
 func (r *Replay) done(item *Item) readmodel.Action {
 	a := item.Action(readmodel.ActionReplay, r.Actor)
 	a.Result, a.Reason = item.Result, item.why

@@ -26,7 +26,7 @@ type Item struct {
 	Plan   string
 	Result string // empty: nothing was done
 	why    string // of a plan or result that is none of the record's own doing
-	// repair is nil for what is not judged: its plan is fixed.
+	// repair is nil for what is not decided: its plan is fixed.
 	repair *readmodel.RepairRecord
 }
 
@@ -51,8 +51,8 @@ type Replay struct {
 	ToTopic    string // publish them again to this topic; empty: apply them
 	Rate       int    // publish at most so many a second; 0: as many as it takes
 
-	Items  []*Item
-	judged []*readmodel.RepairRecord // what is to be judged of the items
+	Items   []*Item
+	repairs []*readmodel.RepairRecord // of the items that can be decided
 }
 
 // Add takes a dead letter; of one that is passed not its payload, which nobody needs.
@@ -96,7 +96,7 @@ func compareVersions(a, b *int64) int {
 	}
 }
 
-// Plan puts the items in order, judges what can be judged and fixes the plan of the rest.
+// Plan puts the items in order, decides what can be decided and fixes the plan of the rest.
 // It changes nothing.
 func (r *Replay) Plan(ctx context.Context) error {
 	r.order()
@@ -105,9 +105,9 @@ func (r *Replay) Plan(ctx context.Context) error {
 			continue
 		}
 		item.repair = item.record(r.Actor)
-		r.judged = append(r.judged, item.repair)
+		r.repairs = append(r.repairs, item.repair)
 	}
-	if err := r.Store.Plan(ctx, r.judged); err != nil {
+	if err := r.Store.Plan(ctx, r.repairs); err != nil {
 		return err
 	}
 	for _, item := range r.Items {
@@ -122,7 +122,7 @@ func (r *Replay) Plan(ctx context.Context) error {
 	return nil
 }
 
-// fix sets the plan of a dead letter that is not judged.
+// fix sets the plan of a dead letter that is not decided.
 func (i *Item) fix(maxReplays int) {
 	e, d := &i.Entry, &i.Decoded
 	conflict := e.Class == event.VersionConflict && !i.Corrected

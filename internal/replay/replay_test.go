@@ -86,7 +86,7 @@ func (s *store) ReplayStatuses(_ context.Context, subjects []readmodel.Subject) 
 	return statuses, nil
 }
 
-func (s *store) judge(r *readmodel.RepairRecord) {
+func (s *store) decide(r *readmodel.RepairRecord) {
 	have := s.versions[r.Decoded.Event.AccountID]
 	switch version := r.Decoded.Event.Version; {
 	case version <= have:
@@ -104,7 +104,7 @@ func (s *store) Plan(_ context.Context, records []*readmodel.RepairRecord) error
 	before := s.versions
 	s.versions = maps.Clone(before)
 	for _, r := range records {
-		s.judge(r)
+		s.decide(r)
 		r.Decided = false
 	}
 	s.versions = before
@@ -116,7 +116,7 @@ func (s *store) Apply(_ context.Context, records []*readmodel.RepairRecord, obse
 		if s.fails != nil && i > 0 {
 			return s.fails
 		}
-		s.judge(r)
+		s.decide(r)
 		s.applied = append(s.applied, fmt.Sprintf("%s %d", r.Decoded.Event.AccountID, r.Decoded.Event.Version))
 		observe(readmodel.Step{Records: 1})
 	}

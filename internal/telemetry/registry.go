@@ -179,7 +179,7 @@ func metricsHandler(g prometheus.Gatherer, log *slog.Logger) http.Handler {
 		DisableCompression: true,
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// What is declared must be judged against this very scrape: a family
+		// What is declared must be checked against this very scrape: a family
 		// may have had its first sample a moment later.
 		var gathered []*dto.MetricFamily
 		once := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {

@@ -17,12 +17,12 @@ import (
 // its flush in any case.
 const mostLinks = 128
 
-// Partition follows the records of one partition from judging to the transaction they
+// Partition follows the records of one partition from the decision to the transaction they
 // end in. One goroutine uses it, but for Pick.
 type Partition struct {
 	t          *Tracing
 	attributes []attribute.KeyValue // of each flush
-	followed   []followed           // judged and not durable, by offset
+	followed   []followed           // decided and not durable, by offset
 	flush      trace.Span           // under way; nil: none that has a followed record
 	doing      trace.Span           // what the statements to come are for; nil: nothing that is followed
 }

@@ -65,7 +65,7 @@ func belowData(path []string) bool { return len(path) > 0 && path[0] == nameData
 
 // newCloudEventsMode returns the decoder of one mode, in which at is where things stand.
 func newCloudEventsMode(opts Options, at func([]string) (place, error)) (*decoder, error) {
-	if data, moved := opts.Mapping.Places[FieldData]; moved && !belowData(data.Path) {
+	if data, moved := opts.Mapping.Fields[FieldData]; moved && !belowData(data.Path) {
 		return nil, &MappingError{FieldData, "must be the CloudEvent's data, or stand below it"}
 	}
 	l := &layout{data: []string{nameData}, at: at}
@@ -112,7 +112,7 @@ func (f *cloudEventsFormat) decodeStructured(m *Message, contentType []byte, d *
 	}
 	f.structured.checkSpecVersion(r)
 	f.readStructuredData(r)
-	f.structured.judge(r, d)
+	f.structured.validate(r, d)
 	f.structured.end(r)
 }
 
@@ -133,7 +133,7 @@ func (f *cloudEventsFormat) decodeBinary(m *Message, contentType []byte, d *Deco
 	default:
 		f.binary.readDataDocument(r, m.Value, nameData)
 	}
-	f.binary.judge(r, d)
+	f.binary.validate(r, d)
 	f.binary.end(r)
 }
 

@@ -34,7 +34,7 @@ func newDebezium(opts Options) (Format, error) {
 	for field, flag := range map[Field]string{
 		FieldEventType: o.TypeHeader, FieldVersion: o.VersionHeader, FieldOccurredAt: o.TimeHeader,
 	} {
-		if _, mapped := opts.Mapping.Places[field]; mapped && flag != "" {
+		if _, mapped := opts.Mapping.Fields[field]; mapped && flag != "" {
 			return nil, &MappingError{field, "a flag names its header (" + flag + "); leave one of the two out"}
 		}
 	}
@@ -90,7 +90,7 @@ func (f *debeziumFormat) Decode(m Message, d *Decoded) {
 	}
 	r := &reading{jsonScanner: f.scanner(), message: m}
 	f.readPayload(r)
-	f.judge(r, d)
+	f.validate(r, d)
 	f.end(r)
 }
 

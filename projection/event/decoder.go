@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// decoder is what all formats share: it knows where each field stands and judges
+// decoder is what all formats share: it knows where each field stands and validates
 // them by one set of rules. A format sets it up and, for each message, says where
 // the JSON document is. It is safe for concurrent use.
 type decoder struct {
@@ -40,7 +40,7 @@ func newDecoder(opts Options, l *layout) (*decoder, error) {
 	for _, moved := range []bool{false, true} {
 		for field := range memberCount {
 			p := &f.places[field]
-			if _, is := opts.Mapping.Places[field]; is != moved || p.kind != inDocument {
+			if _, is := opts.Mapping.Fields[field]; is != moved || p.kind != inDocument {
 				continue
 			}
 			if err := f.shape.add(field, p.path); err != nil {
@@ -102,9 +102,9 @@ func (r *reading) unreadable(fault *Fault, field string) {
 	r.documentFault = fault
 }
 
-// judge checks the fields in the order of the contract: identity first, because a
+// validate checks the fields in the order of the contract: identity first, because a
 // duplicate is decided on it whatever else is wrong, then the envelope, then data.
-func (f *decoder) judge(r *reading, d *Decoded) {
+func (f *decoder) validate(r *reading, d *Decoded) {
 	correlationFault := f.readCorrelationID(r, &d.Event)
 	identityFault := f.readIdentity(r, &d.Event)
 	typeFault := f.readType(r, &d.Event)

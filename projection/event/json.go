@@ -62,7 +62,7 @@ func (f *jsonFormat) Decode(m Message, d *Decoded) {
 	}
 	r := &reading{jsonScanner: f.scanner(), message: m}
 	f.readDocument(r, m.Value, "")
-	f.judge(r, d)
+	f.validate(r, d)
 	f.end(r)
 }
 

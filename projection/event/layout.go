@@ -94,9 +94,9 @@ func (p *place) reasonMissing() string {
 	return reasonMissing
 }
 
-// Place is where a field of an event stands. Exactly one of its fields is set; the
+// FieldPath is where a field of an event stands. Exactly one of its fields is set; the
 // place of FieldData may also be empty, which is the document itself.
-type Place struct {
+type FieldPath struct {
 	// Path leads to a member of the JSON document, outermost name first. The paths
 	// of FieldAmount and FieldCurrency begin in the object that is FieldData.
 	Path   []string
@@ -110,8 +110,8 @@ type Mapping struct {
 	// advances the version. The name the contract has for a type counts only when
 	// the mapping gives that type no name.
 	Types map[string]Type
-	// Places says where fields stand; what is not in it stands where the format has it.
-	Places map[Field]Place
+	// Fields says where fields stand; what is not in it stands where the format has it.
+	Fields map[Field]FieldPath
 }
 
 // MappingError is a place in a mapping that the format cannot have.
@@ -136,7 +136,7 @@ type layout struct {
 // apply lets a mapping move fields.
 func (l *layout) apply(m Mapping) error {
 	for _, field := range Fields() {
-		p, moved := m.Places[field]
+		p, moved := m.Fields[field]
 		if !moved {
 			continue
 		}
@@ -151,13 +151,13 @@ func (l *layout) apply(m Mapping) error {
 		}
 	}
 	data := l.data
-	if p, moved := m.Places[FieldData]; moved {
+	if p, moved := m.Fields[FieldData]; moved {
 		data = p.Path
 	}
 	within := map[Field][]string{FieldData: nil, FieldAmount: {"amount"}, FieldCurrency: {"currency"}}
 	for field := FieldData; field <= FieldCurrency; field++ {
 		path := within[field]
-		if p, moved := m.Places[field]; moved && field != FieldData {
+		if p, moved := m.Fields[field]; moved && field != FieldData {
 			path = p.Path
 		}
 		var err error
@@ -169,7 +169,7 @@ func (l *layout) apply(m Mapping) error {
 }
 
 // place is where a mapping says that a field stands.
-func (l *layout) place(p Place) (place, error) {
+func (l *layout) place(p FieldPath) (place, error) {
 	switch {
 	case p.Key:
 		return place{kind: inKey, quoted: l.quoted, name: nameKey}, nil
@@ -180,7 +180,7 @@ func (l *layout) place(p Place) (place, error) {
 }
 
 // validate checks that a place is one place, and one where the field can stand.
-func (p Place) validate(field Field) error {
+func (p FieldPath) validate(field Field) error {
 	inDocumentOnly := field == FieldData || field == FieldAmount || field == FieldCurrency
 	switch {
 	case inDocumentOnly && (p.Key || p.Header != ""):

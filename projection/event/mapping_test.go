@@ -6,10 +6,10 @@ import (
 	"projector/projection/event"
 )
 
-func path(names ...string) event.Place { return event.Place{Path: names} }
+func path(names ...string) event.FieldPath { return event.FieldPath{Path: names} }
 
-func mapped(places map[event.Field]event.Place, types map[string]event.Type) func(*event.Options) {
-	return func(o *event.Options) { o.Mapping = event.Mapping{Places: places, Types: types} }
+func mapped(places map[event.Field]event.FieldPath, types map[string]event.Type) func(*event.Options) {
+	return func(o *event.Options) { o.Mapping = event.Mapping{Fields: places, Types: types} }
 }
 
 // theirTypes are the names of another team.
@@ -24,12 +24,12 @@ func TestMappedPlaces(t *testing.T) {
 	}
 	tests := []struct {
 		name, format string
-		places       map[event.Field]event.Place
+		places       map[event.Field]event.FieldPath
 		message      event.Message
 	}{
 		{
 			"nested and renamed", event.FormatJSON,
-			map[event.Field]event.Place{
+			map[event.Field]event.FieldPath{
 				event.FieldEventID: path("meta", "id"), event.FieldVersion: path("meta", "seq"), event.FieldEventType: path("name"),
 				event.FieldOccurredAt: path("meta", "at"), event.FieldCorrelationID: path("meta", "trace"), event.FieldAccountID: path("account"),
 				event.FieldData: path("body", "money"), event.FieldAmount: path("the.value"), event.FieldCurrency: path("unit", "iso"),
@@ -39,13 +39,13 @@ func TestMappedPlaces(t *testing.T) {
 		},
 		{
 			"flat", event.FormatJSON,
-			map[event.Field]event.Place{event.FieldVersion: path("seq"), event.FieldData: {}},
+			map[event.Field]event.FieldPath{event.FieldVersion: path("seq"), event.FieldData: {}},
 			event.Message{Value: []byte(`{"eventId":"e-1","eventType":"MoneyDeposited","accountId":"acc-1","seq":17,"correlationId":"c-1",` +
 				`"occurredAt":"2026-01-01T00:00:00.123Z","amount":"10.25","currency":"EUR"}`)},
 		},
 		{
 			"headers and key", event.FormatJSON,
-			map[event.Field]event.Place{
+			map[event.Field]event.FieldPath{
 				event.FieldVersion: {Header: "seq"}, event.FieldAccountID: {Key: true}, event.FieldEventType: {Header: "type"},
 				event.FieldCorrelationID: {Header: "x-trace"}, event.FieldEventID: {Header: "id"}, event.FieldOccurredAt: {Header: "at"},
 			},
@@ -63,7 +63,7 @@ func TestMappedPlaces(t *testing.T) {
 		},
 		{
 			"outbox, version in the payload", event.FormatDebezium,
-			map[event.Field]event.Place{
+			map[event.Field]event.FieldPath{
 				event.FieldVersion: path("seq"), event.FieldData: path("money"), event.FieldCorrelationID: path("trace"),
 			},
 			routed(value(jsonText(`{"seq":17,"money":{"amount":"10.25","currency":"EUR"},"trace":"c-1"}`)), header("id", "e-1"),
@@ -71,19 +71,19 @@ func TestMappedPlaces(t *testing.T) {
 		},
 		{
 			"structured, other attributes", event.FormatCloudEvents,
-			map[event.Field]event.Place{
+			map[event.Field]event.FieldPath{
 				event.FieldVersion: path("seqno"), event.FieldAccountID: path("data", "account"), event.FieldData: path("data", "money"),
 			},
 			structured("type", `"MoneyDeposited"`, "seqno", `"17"`, "subject", "", "data", `{"account":"acc-1","money":{"amount":"10.25","currency":"EUR"}}`),
 		},
 		{
 			"structured in Base64", event.FormatCloudEvents,
-			map[event.Field]event.Place{event.FieldVersion: path("data", "seq")},
+			map[event.Field]event.FieldPath{event.FieldVersion: path("data", "seq")},
 			structured("type", `"MoneyDeposited"`, "sequence", "", "data", "", "data_base64", encoded(`{"amount":"10.25","currency":"EUR","seq":17}`)),
 		},
 		{
 			"binary, other attributes", event.FormatCloudEvents,
-			map[event.Field]event.Place{
+			map[event.Field]event.FieldPath{
 				event.FieldVersion: path("seqno"), event.FieldAccountID: path("data", "account"), event.FieldData: path("data", "money"),
 			},
 			binary("type", `"MoneyDeposited"`, "seqno", `"17"`, "subject", "", "data", `{"account":"acc-1","money":{"amount":"10.25","currency":"EUR"}}`),
@@ -132,7 +132,7 @@ func TestMappedTypes(t *testing.T) {
 // A fault names what the producer calls the field.
 func TestMappedFaultsNameTheirFields(t *testing.T) {
 	opts := options
-	mapped(map[event.Field]event.Place{
+	mapped(map[event.Field]event.FieldPath{
 		event.FieldVersion: path("meta", "seq"), event.FieldData: path("body"), event.FieldAmount: path("value"), event.FieldEventID: {Header: "id"},
 	}, nil)(&opts)
 	f, err := event.New(event.FormatJSON, opts)

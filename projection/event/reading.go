@@ -11,9 +11,9 @@ const (
 	instant                  // as microseconds since the Unix epoch, UTC
 )
 
-// value is what was found in a place of a document, unjudged. It is empty when the
+// value is what was found in a place of a document, not validated. It is empty when the
 // place is not there. What is no JSON and has no type of its own here is written as the
-// JSON that is judged alike.
+// JSON that is validated alike.
 type value struct {
 	raw  []byte
 	kind valueKind
@@ -104,7 +104,7 @@ func (r *reading) plainText(value []byte, quoted bool) (raw, text []byte, reason
 	return value, value, ""
 }
 
-// readData judges data by what the event's type needs of it: first its shape, then
+// readData validates data by what the event's type needs of it: first its shape, then
 // the currency, then the amount, which has no meaning without one.
 func (f *decoder) readData(r *reading, ev *Event) *Fault {
 	if fault := firstFault(r.documentFault, r.dataFault); fault != nil {

@@ -13,14 +13,14 @@ const (
 	FormatProtobuf = "protobuf"
 )
 
-// Records judges events whose values follow a schema, by the rules of all formats.
+// Records validates events whose values follow a schema, by the rules of all formats.
 // How a value is read depends on its schema and is a Reader's work.
 type Records struct {
 	decoder  *decoder
 	readings sync.Pool // of *recordReading
 }
 
-// NewRecords returns the judge of records that are laid out like the default format,
+// NewRecords returns the validation of records that are laid out like the default format,
 // but for what the options' mapping moves.
 func NewRecords(opts Options) (*Records, error) {
 	f, err := newDecoder(opts, contractLayout())
@@ -98,7 +98,7 @@ func (f *recordFormat) Decode(m Message, d *Decoded) {
 	if reason != "" {
 		r.unreadable(malformed("", reason), "")
 	}
-	f.decoder.judge(&r.reading, d)
+	f.decoder.validate(&r.reading, d)
 	f.decoder.end(&r.reading)
 	f.readings.Put(r)
 }
@@ -110,7 +110,7 @@ type Values struct {
 	invalid bool   // a text is not UTF-8
 }
 
-// The JSON that is judged like what was found.
+// The JSON that is validated like what was found.
 var (
 	jsonNull     = []byte("null")
 	jsonEmpty    = []byte(`""`)

@@ -103,14 +103,14 @@ func (p *parts) asAvro(t *rapid.T, schema *avrolib.Schema) event.Message {
 
 func TestAvroAgrees(t *testing.T) {
 	asJSON := event.NewJSON(options)
-	judge, tree := records(t, options)
+	valid, tree := records(t, options)
 	for i, text := range avroSchemas {
 		writer := avrolib.MustParse(text)
 		reader, err := avro.Compile(text, nil, &tree)
 		if err != nil {
 			t.Fatal(err)
 		}
-		format := judge.Format(reader)
+		format := valid.Format(reader)
 		rapid.Check(t, func(t *rapid.T) {
 			p := drawParts(t)
 			isObject := strings.HasPrefix(p.data, "{") || p.data == "null"
@@ -194,7 +194,7 @@ func snake(name string) string {
 
 func TestProtobufAgrees(t *testing.T) {
 	asJSON := event.NewJSON(options)
-	judge, tree := records(t, options)
+	valid, tree := records(t, options)
 	formats := map[string]event.Format{}
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawParts(t)
@@ -207,7 +207,7 @@ func TestProtobufAgrees(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v in\n%s", err, file)
 			}
-			formats[file] = judge.Format(reader)
+			formats[file] = valid.Format(reader)
 		}
 		want := decodeMessage(asJSON, p.asJSON())
 		sameOutcome(t, p, event.FormatProtobuf, want, decodeMessage(formats[file], message))

@@ -11,7 +11,7 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// BenchmarkFold judges decoded events, one an iteration, and flushes every 100,000:
+// BenchmarkFold decides about decoded events, one an iteration, and flushes every 100,000:
 // what a worker does between decoding and writing. Accounts are known from the start.
 func BenchmarkFold(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -15,7 +15,7 @@ func newTestDriver(t *testing.T, parkLimit int64) *driver {
 	return newDriver(t, newStore(), accounts.Options{FirstVersion: 1, ParkLimit: parkLimit, CacheBytes: 1 << 20}, 2)
 }
 
-// feed judges the messages at offsets 0, 1, … and answers the letters' classes.
+// feed decides about the messages at offsets 0, 1, … and answers the letters' classes.
 func (d *driver) feed(messages ...event.Decoded) []event.Class {
 	d.t.Helper()
 	before := len(d.letters)
@@ -35,7 +35,7 @@ func with(d event.Decoded, change func(*event.Event)) event.Decoded {
 	return d
 }
 
-func TestVerdicts(t *testing.T) {
+func TestDecisions(t *testing.T) {
 	inYen := func(version int64) event.Decoded {
 		return with(credited("a", version, 1), func(e *event.Event) { e.Currency = yen })
 	}

@@ -115,7 +115,7 @@ func (c *comparison) values(r *results) (clean, disturbed []float64) {
 	return clean, disturbed
 }
 
-// reached judges the median.
+// reached compares the median.
 func (r *ratio) reached() string {
 	switch {
 	case r.limit == 0:

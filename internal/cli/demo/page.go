@@ -54,8 +54,8 @@ func (p *page) count(name string, n int, remark string) {
 // maxFaults is how many differences are told one by one.
 const maxFaults = 10
 
-// verdict is a line that says whether something is right, and what is not.
-func (p *page) verdict(right string, faults []string) {
+// finding is a line that says whether something is right, and what is not.
+func (p *page) finding(right string, faults []string) {
 	if len(faults) == 0 {
 		p.printf("  %s  %s\n", p.paint(output.Green, "ok"), right)
 		return

@@ -32,9 +32,9 @@ func (d *demo) report(f *findings) {
 	}
 	d.reportStale(f.stale)
 	p.part("Check against an independent ledger")
-	p.verdict(grouped(f.checked)+" accounts: balance, version, status and what they wait for", f.accounts)
-	p.verdict(grouped(len(d.ledger.DeadLetters))+" dead letters: each record with its class, no other", f.letters)
-	p.verdict(grouped(d.records)+" records: one outcome each", f.outcomes)
+	p.finding(grouped(f.checked)+" accounts: balance, version, status and what they wait for", f.accounts)
+	p.finding(grouped(len(d.ledger.DeadLetters))+" dead letters: each record with its class, no other", f.letters)
+	p.finding(grouped(d.records)+" records: one outcome each", f.outcomes)
 	if left := d.leftovers(); len(left) > 0 {
 		p.part("Left on your servers")
 		for _, what := range left {

@@ -35,7 +35,7 @@ type Plan struct {
 	heap     int64 // the garbage collector's soft limit
 	accounts int   // all accounts in memory
 	Floors   int   // out of accounts, while a topic comes again: see readmodel.FloorReader
-	queued   int   // records fetched and not judged; twice that at worst
+	queued   int   // records fetched and not decided; twice that at worst
 	pending  int   // dead letters, parked events and rows to be written
 	fetch    int   // what one fetch of two may bring
 }

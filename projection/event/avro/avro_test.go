@@ -222,10 +222,10 @@ func TestReferencesAndMapping(t *testing.T) {
 	schema := `{"type":"record","name":"Deposited","namespace":"bank","fields":[{"name":"meta","type":["common.Header","null"]},
 		{"name":"id","type":"string"},{"name":"name","type":"string"},{"name":"account","type":"string"},
 		{"name":"body","type":["null","string","common.Money"]},{"name":"at","type":` + micros + `}]}`
-	path := func(names ...string) event.Place { return event.Place{Path: names} }
+	path := func(names ...string) event.FieldPath { return event.FieldPath{Path: names} }
 	f := format(t, event.Options{Mapping: event.Mapping{
 		Types: map[string]event.Type{"MoneyDeposited": event.FundsCredited},
-		Places: map[event.Field]event.Place{
+		Fields: map[event.Field]event.FieldPath{
 			event.FieldEventID: path("id"), event.FieldEventType: path("name"), event.FieldAccountID: path("account"),
 			event.FieldVersion: path("meta", "seq"), event.FieldOccurredAt: path("at"), event.FieldData: path("body"),
 			event.FieldAmount: path("value"), event.FieldCurrency: path("unit", "iso"),

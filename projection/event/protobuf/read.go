@@ -19,7 +19,7 @@ func (s *Schema) Read(value []byte, found *event.Values) (reason string) {
 		return reason
 	}
 	decoded := dynamicpb.NewMessage(m.descriptor)
-	// What is missing is for the rules of events to judge.
+	// What is missing is for the rules of events to refuse.
 	options := proto.UnmarshalOptions{AllowPartial: true, DiscardUnknown: true}
 	if err := options.Unmarshal(body, decoded); err != nil {
 		return "the value does not follow its schema"

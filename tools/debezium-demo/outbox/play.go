@@ -101,7 +101,7 @@ func (r Result) Check() error {
 const closeWithin = 30 * time.Second
 
 // Play runs it all once. An error means that it did not come to an end; what came out
-// is in the report, for Result.Check to judge.
+// is in the report, for Result.Check to compare.
 func Play(ctx context.Context, options Options) (report *Report, err error) {
 	if err := options.Validate(); err != nil {
 		return nil, err
