@@ -15,7 +15,7 @@ func TestStatusOf(t *testing.T) {
 	unknown := projection.NewAccount(1)
 	credit := func(version int64) event.Decoded {
 		return event.Decoded{Identity: event.Identified, Event: event.Event{
-			ID: "e", AccountID: "acc", Version: version, Type: event.FundsCredited, Amount: 1, Currency: eur,
+			ID: "e", AccountID: "acc", Version: version, Type: event.TypeNamed("FundsCredited"), Amount: 1, Currency: eur,
 		}}
 	}
 	broken := func(version int64) event.Decoded {

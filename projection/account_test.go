@@ -77,7 +77,7 @@ var (
 func credited(account string, version, amount int64) event.Decoded {
 	return event.Decoded{Identity: event.Identified, Event: event.Event{
 		ID: fmt.Sprintf("%s/%d", account, version), AccountID: account, Version: version,
-		Type: event.FundsCredited, Amount: amount, Currency: euro, OccurredAt: version,
+		Type: event.TypeNamed("FundsCredited"), Amount: amount, Currency: euro, OccurredAt: version,
 	}}
 }
 

@@ -23,7 +23,7 @@ import (
 type Table interface {
 	// Key tells the event apart in the table.
 	Key(ev *event.Event) Key
-	// Find returns  events, by their ids, stand at the given keys. Keys at which
+	// Find returns the ids of the events that stand at the given keys. Keys at which
 	// none does are left out.
 	Find(ctx context.Context, db Querier, keys []Key) (map[Key]string, error)
 	// Write takes the entries in, within tx and in their order, which is that of
@@ -88,7 +88,7 @@ type Seen struct {
 	EventID string
 }
 
-// AppendConfig is what Events needs.
+// AppendConfig is what an AppendProjection needs.
 type AppendConfig struct {
 	Pool      *pgxpool.Pool
 	Partition Partition
@@ -97,7 +97,7 @@ type AppendConfig struct {
 	Observer  Observer
 }
 
-// AppendProjection is the projection of one partition into an Table.
+// AppendProjection is the projection of one partition into a Table.
 //
 // Events are written first and decided about by what PostgreSQL says: a key that is taken
 // by the same event makes a duplicate. Only when one is taken by another event, a

@@ -96,7 +96,7 @@ func (e *AppendProjection) decideEvent(r *projection.DecodedRecord, found map[Ke
 	}
 }
 
-// present returns  event stands at a key, in the table or among the pending ones.
+// present returns the id of the event that stands at a key, in the table or among the pending ones.
 func (e *AppendProjection) present(key Key, found map[Key]string) (id string, present bool) {
 	if id, present = found[key]; present {
 		return id, true

@@ -58,7 +58,7 @@ func (l *appendReplayer) find(ctx context.Context, db Querier, keys []Key) (map[
 	return l.table.Find(ctx, db, asked)
 }
 
-// doubts never returns  nil function without an error.
+// doubts returns a function unless it returns an error.
 func (l *appendReplayer) doubts(ctx context.Context, db Querier) (func(time.Time) string, error) {
 	if l.kind.Doubts == nil {
 		return func(time.Time) string { return "" }, nil

@@ -42,7 +42,7 @@ type Definition interface {
 type Memory interface {
 	// Forgets reports whether anything was forgotten yet.
 	Forgets(ctx context.Context, db Querier) (bool, error)
-	// Remembered returns  of the events, by their ids, are remembered now and for an
+	// Remembered returns which of the events, by their ids, are remembered now and for an
 	// hour to come.
 	Remembered(ctx context.Context, db Querier, ids []string) ([]string, error)
 }
@@ -111,11 +111,11 @@ type Replayer interface {
 	Apply(ctx context.Context, records []*RepairRecord, observe func(Step)) error
 }
 
-// AppendDefinition is a projection whose events each stand for themselves. Label and Ready
+// AppendDefinition is a projection whose events each stand for themselves. Label, ReadyQuery
 // and Tables are what one has to say; the rest may be left out.
 type AppendDefinition struct {
 	Label string // see Definition.Name
-	// ReadyQuery returns  the database lacks, one a row.
+	// ReadyQuery returns what the database lacks, one item per row.
 	ReadyQuery string
 	// Tables makes the table of one partition. No partition, for repairs, is the zero
 	// one but for its projection.

@@ -37,7 +37,7 @@ func (e *GroupTakenError) Error() string {
 // SafeText vouches for the text: it holds no data.
 func (e *GroupTakenError) SafeText() string { return e.Error() }
 
-// ClaimPosition makes the caller the partition's owner and returns  to resume.
+// ClaimPosition makes the caller the partition's owner and returns where to resume.
 // Whoever owned it before is fenced from then on. projection.ErrFenced means that it
 // was to be taken back to an offset of Kafka that is no longer true, a
 // *projection.StoppedError that a person has to set it first. How the row was found is
@@ -112,7 +112,7 @@ func scanPosition(row pgx.CollectableRow) (s projection.StoredPosition, err erro
 }
 
 // StopPosition stops the partition, for every owner and until a person sets its position,
-// if its owner is still the one of this fence; else it returns .ErrFenced. end is
+// if its owner is still the one of this fence; else it returns projection.ErrFenced. end is
 // up to where the log still is what was consumed, projection.NoOffset if that is not known.
 func StopPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, fence, end int64, reason string) error {
 	return underFence(ctx, pool, "position_stop", p, fence, reason, end)
@@ -142,7 +142,7 @@ func underFence(ctx context.Context, pool *pgxpool.Pool, query string, p Partiti
 	return nil
 }
 
-// CheckGroup returns  *GroupTakenError when the consumer group has run another
+// CheckGroup returns a *GroupTakenError when the consumer group has run another
 // projection in this database.
 func CheckGroup(ctx context.Context, pool *pgxpool.Pool, group, wanted string) error {
 	var runs string
@@ -171,7 +171,7 @@ func LoadPositions(ctx context.Context, db querier, group, topic string) ([]proj
 	return positions, nil
 }
 
-// verifyPosition returns .ErrFenced unless the position is where its
+// verifyPosition returns projection.ErrFenced unless the position is where its
 // owner knows it to be.
 func verifyPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.Position) error {
 	var held bool

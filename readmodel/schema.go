@@ -116,7 +116,7 @@ func (e *SchemaError) Error() string {
 // SafeText vouches for the text: it holds no data.
 func (e *SchemaError) SafeText() string { return e.Error() }
 
-// CheckSchema returns  *SchemaError when the schema is missing or older than this
+// CheckSchema returns a *SchemaError when the schema is missing or older than this
 // program needs. A newer one is accepted: during a rolling deploy it is migrated first.
 func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	want, err := wantedVersion()
@@ -164,7 +164,7 @@ func CheckReady(ctx context.Context, pool *pgxpool.Pool) error {
 	return checkReady(ctx, pool, projectorsql.Query("check_ready"))
 }
 
-// checkReady runs a query that returns  is missing, one a row.
+// checkReady runs a query that returns what is missing, one finding per row.
 func checkReady(ctx context.Context, pool *pgxpool.Pool, query string) error {
 	// Planned anew each time: a plan kept from before would not notice a dropped table.
 	rows, err := pool.Query(ctx, query, pgx.QueryExecModeExec)

@@ -90,7 +90,7 @@ func (s *Shadow) Swap(ctx context.Context, opts SwapOptions, catchUp CatchUp) (S
 	}
 }
 
-// swapRound changes what can be changed, and returns  another round may do more.
+// swapRound changes what can be changed, and returns whether another round may do more.
 func (s *Shadow) swapRound(ctx context.Context, opts SwapOptions, ahead bool, catchUp CatchUp) (again bool, err error) {
 	if _, err := s.live.Exec(ctx, sql.Query("swap_look")); err != nil {
 		return false, err
@@ -157,7 +157,7 @@ func (w *swapWork) try(ctx context.Context) error {
 	return err
 }
 
-// transact is one try until a deadline. It returns  transaction's id, too, when its
+// transact is one try until a deadline. It returns the transaction's id, too, when its
 // COMMIT may have been sent and was not answered.
 func (w *swapWork) transact(ctx context.Context, deadline time.Time) (unanswered string, err error) {
 	ctx, cancel := context.WithDeadline(ctx, deadline)
@@ -233,7 +233,7 @@ func (t *swapTx) run(ctx context.Context) error {
 	return t.audit(ctx)
 }
 
-// positions returns  the live tables are, which they cannot leave any more.
+// positions returns where the live tables are, which they cannot leave any more.
 func (t *swapTx) positions(ctx context.Context) ([]TopicPosition, error) {
 	w := t.work
 	if err := t.limited(ctx); err != nil {

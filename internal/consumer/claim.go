@@ -13,7 +13,7 @@ import (
 	"projector/projection"
 )
 
-// claim takes the partition over in the database and returns  to resume.
+// claim takes the partition over in the database and returns where to resume.
 func (w *worker) claim(kafka int64) (projection.Position, error) {
 	var topic partitionInfo
 	err := w.retry("kafka", "read the partition's offsets", func(ctx context.Context) (err error) {
@@ -86,7 +86,7 @@ func expired(next, start int64) string {
 }
 
 // confirm makes sure of Kafka's offset when the position is to be taken back to it,
-// and returns  fence under which that may be done. The offset was read when the
+// and returns the fence under which that may be done. The offset was read when the
 // partition was assigned. Until the claim others may have owned it, moved it and
 // committed, when this member was evicted without knowing: its claim would take the
 // position back below what Kafka has. So Kafka is asked to take the same offset once

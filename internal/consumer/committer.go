@@ -156,7 +156,7 @@ func (c *committer) flush(ctx context.Context) {
 	}
 }
 
-// take returns  is marked and was claimed under the id member, and the partitions
+// take returns what is marked and was claimed under the id member, and the partitions
 // that have to be claimed anew.
 func (c *committer) take(member string) (batch map[int32]int64, others []int32) {
 	c.mu.Lock()

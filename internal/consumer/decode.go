@@ -115,7 +115,7 @@ func newChunk() *chunk {
 }
 
 // decodeChunk decodes records up to the first that cannot be read yet, and returns
-// many.
+// how many those are.
 func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver) (c *chunk, n int, err error) {
 	c = newChunk()
 	c.records = slices.Grow(c.records, len(raw))

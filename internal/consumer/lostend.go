@@ -31,7 +31,7 @@ type loss struct {
 	found string // how it was found; empty: nothing is lost
 }
 
-// contradicts returns  a log that ends so cannot be the one that was consumed up to next.
+// contradicts returns why a log that ends so cannot be the one that was consumed up to next.
 func (e logEnd) contradicts(next projection.NextOffset) loss {
 	switch {
 	case e.epochEnd != projection.NoOffset && e.epochEnd < min(next.Offset, e.offset):

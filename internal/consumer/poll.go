@@ -58,7 +58,7 @@ func (c *Consumer) poll(ctx context.Context) {
 	}
 }
 
-// beginPoll makes the seeks that are asked for and returns  context of the next poll.
+// beginPoll makes the seeks that are asked for and returns the context of the next poll.
 func (c *Consumer) beginPoll(ctx context.Context) (context.Context, context.CancelFunc) {
 	c.seeksMu.Lock()
 	defer c.seeksMu.Unlock()
@@ -156,7 +156,7 @@ func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 	c.cfg.Health.FailAfter("fetch", "Kafka: "+errclass.Safe(err), grace)
 }
 
-// commitSync commits under the id member and no other, and returns  first error,
+// commitSync commits under the id member and no other, and returns the first error,
 // of the request or of a partition.
 func (c *Consumer) commitSync(ctx context.Context, member string, offsets map[string]map[int32]kgo.EpochOffset) error {
 	var result error

@@ -63,7 +63,7 @@ const (
 	// flush at least, however long the last one took.
 	leastGathering = time.Second
 	// overtakenFreely is how often in a row records are decided again without a wait.
-	overtakenFreely = 3
+	overtakenFreely = 2
 )
 
 func newWorker(c *Consumer, partition int32) *worker {

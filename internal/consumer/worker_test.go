@@ -316,7 +316,7 @@ func TestDecidingInVainSlowsDown(t *testing.T) {
 		if err := w.session.Flush(w.context()); !errors.Is(err, session.ErrAgain) {
 			t.Fatal(err)
 		}
-		if i+1 < overtakenFreely {
+		if i < overtakenFreely {
 			if w.pause > 0 || w.status.state == Retrying {
 				t.Errorf("waits %s after %d times already, %s", w.pause, i+1, w.status.state)
 			}

@@ -122,18 +122,12 @@ func isText(n *yaml.Node) bool {
 // ignored is the meaning of an event type that only advances the version.
 const ignored = "ignored"
 
-// meanings are what an event type can be mapped to, by name.
-func meanings() map[string]event.Type {
-	known := map[string]event.Type{ignored: event.Ignorable}
-	for _, t := range event.NamedTypes() {
-		known[t.Name()] = t
-	}
-	return known
-}
-
 func (m *Mapping) addType(key, value *yaml.Node) error {
-	kind, known := meanings()[value.Value]
-	if value.Kind != yaml.ScalarNode || !known {
+	kind := event.TypeNamed(value.Value)
+	if value.Value == ignored {
+		kind = event.Ignorable
+	}
+	if value.Kind != yaml.ScalarNode || kind == event.Unknown {
 		return at(value.Line, "eventTypes: %s: must be %s or %s", key.Value, typeList(), ignored)
 	}
 	m.Types[key.Value] = kind

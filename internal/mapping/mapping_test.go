@@ -28,8 +28,8 @@ fields:
 func TestParse(t *testing.T) {
 	want := event.Mapping{
 		Types: map[string]event.Type{
-			"MoneyDeposited": event.FundsCredited, "InterestPaid": event.FundsCredited,
-			"MoneyWithdrawn": event.FundsDebited, "CardIssued": event.Ignorable,
+			"MoneyDeposited": event.TypeNamed("FundsCredited"), "InterestPaid": event.TypeNamed("FundsCredited"),
+			"MoneyWithdrawn": event.TypeNamed("FundsDebited"), "CardIssued": event.Ignorable,
 		},
 		Fields: map[event.Field]event.FieldPath{
 			event.FieldVersion:       {Path: []string{"meta", "seq"}},

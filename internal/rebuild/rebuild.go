@@ -45,7 +45,7 @@ type Config struct {
 	Formats event.Resolver
 	Open    func(partition int32) session.Projection
 	// PassOver passes over the version if it is the account's next one and, unless
-	// seen, if its event waits there; it returns  the skip is done with.
+	// seen, if its event waits there; it returns whether the skip is done with.
 	PassOver func(ctx context.Context, s *Skip, seen bool) (bool, error)
 	// Overdue names those of the partitions that hold parked events whose turn has come.
 	Overdue func(ctx context.Context, partitions []int32) ([]int32, error)

@@ -45,8 +45,9 @@ type Projection interface {
 	// letters hold.
 	Verify(context.Context) error
 	// Flush makes what is pending durable, and the position next. projection.ErrFenced and
-	// ErrStale mean that nothing was written; behind any other error the COMMIT may have
-	// taken place, with this result, which the next claim tells. It reports to package pace
+	// ErrStale mean that this call wrote nothing (ErrFenced also when a write before it, whose
+	// reply was lost, has moved the position); behind any other error the COMMIT may have
+	// taken place, with this result, which the next claim shows. It reports to package pace
 	// what is answered.
 	Flush(ctx context.Context, next projection.NextOffset) (projection.Flushed, error)
 	// Refuse has the event that was folded last dead-lettered as refused by the database
@@ -110,7 +111,7 @@ type Session struct {
 	size      pace.Size     // events a flush
 	took      time.Duration // by the last write that succeeded
 	failedTo  int64         // what the flushes that failed were to make durable lies before; 0: none has
-	overtaken int           // flushes that failed because somebody else had written first, since one succeeded
+	overtaken int           // flushes that failed, but for refused rows, since one succeeded
 	unsettled *unsettled    // the last write, when it failed; nil: its outcome is known
 
 	durable projection.Stood
@@ -314,7 +315,7 @@ func (s *Session) failed(f *flush, err error) error {
 	if refused(err) {
 		return s.isolate(f, err)
 	}
-	if s.overtaken++; Final(err) && s.overtaken < s.limits.Freely {
+	if s.overtaken++; Final(err) && s.overtaken <= s.limits.Freely {
 		s.driver.Overtaken(err)
 		return ErrAgain
 	}

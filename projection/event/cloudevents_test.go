@@ -90,7 +90,7 @@ func encoded(data string) string {
 
 func TestCloudEventsBothModes(t *testing.T) {
 	want := event.Event{
-		ID: "e-1", AccountID: "acc-1", CorrelationID: "c-1", TypeName: "FundsCredited", Type: event.FundsCredited,
+		ID: "e-1", AccountID: "acc-1", CorrelationID: "c-1", TypeName: "FundsCredited", Type: event.TypeNamed("FundsCredited"),
 		Version: 17, OccurredAt: micros, Amount: 1025, Currency: currency(t, "EUR"),
 	}
 	const data = `{"amount":"10.25","currency":"EUR"}`

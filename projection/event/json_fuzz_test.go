@@ -146,12 +146,12 @@ func checkTime(t *testing.T, text string, got int64) {
 
 func checkMoney(t *testing.T, raw json.RawMessage, e event.Event) {
 	t.Helper()
-	switch e.Type {
-	case event.Ignorable, event.AccountClosed, event.AccountOpened:
-		if e.Amount != 0 || (e.Type == event.Ignorable && !e.Currency.IsZero()) || (e.Type == event.AccountOpened && e.Currency.IsZero()) {
+	switch name := e.Type.Name(); name {
+	case "", "AccountClosed", "AccountOpened":
+		if e.Amount != 0 || (e.Type == event.Ignorable && !e.Currency.IsZero()) || (name == "AccountOpened" && e.Currency.IsZero()) {
 			t.Fatalf("%s with %+v", e.TypeName, e)
 		}
-	case event.FundsCredited, event.FundsDebited:
+	case "FundsCredited", "FundsDebited":
 		want := minorUnits(text(t, object(t, raw)["amount"]), e.Currency.Digits())
 		if e.Amount <= 0 || e.Currency.IsZero() || want == nil || !want.IsInt64() || want.Int64() != e.Amount {
 			t.Fatalf("amount %d %s, by math/big %v", e.Amount, e.Currency, want)

@@ -50,7 +50,7 @@ var (
 func TestJSONWholeEvents(t *testing.T) {
 	eur := currency(t, "EUR")
 	whole := event.Event{
-		ID: "e-1", AccountID: "acc-1", CorrelationID: "c-1", TypeName: "FundsCredited", Type: event.FundsCredited,
+		ID: "e-1", AccountID: "acc-1", CorrelationID: "c-1", TypeName: "FundsCredited", Type: event.TypeNamed("FundsCredited"),
 		Version: 17, OccurredAt: micros, Amount: 1025, Currency: eur,
 	}
 	with := func(edit func(*event.Event)) event.Event {
@@ -61,7 +61,7 @@ func TestJSONWholeEvents(t *testing.T) {
 	typed := func(typ event.Type, name string, c event.Currency) event.Event {
 		return with(func(e *event.Event) { e.Type, e.TypeName, e.Amount, e.Currency = typ, name, 0, c })
 	}
-	closed := typed(event.AccountClosed, "AccountClosed", event.Currency{})
+	closed := typed(event.TypeNamed("AccountClosed"), "AccountClosed", event.Currency{})
 	id200 := strings.Repeat("é", 100) // 200 bytes
 	tests := []struct {
 		name, value string
@@ -69,15 +69,15 @@ func TestJSONWholeEvents(t *testing.T) {
 	}{
 		{"credit", change(), whole},
 		{"debit", change("eventType", `"FundsDebited"`), with(func(e *event.Event) {
-			e.Type, e.TypeName = event.FundsDebited, "FundsDebited"
+			e.Type, e.TypeName = event.TypeNamed("FundsDebited"), "FundsDebited"
 		})},
-		{"opened", change("eventType", `"AccountOpened"`, "data", `{"currency":"EUR"}`), typed(event.AccountOpened, "AccountOpened", eur)},
-		{"opened, amount is an unknown field", change("eventType", `"AccountOpened"`, "data", `{"currency":"EUR","amount":5}`), typed(event.AccountOpened, "AccountOpened", eur)},
+		{"opened", change("eventType", `"AccountOpened"`, "data", `{"currency":"EUR"}`), typed(event.TypeNamed("AccountOpened"), "AccountOpened", eur)},
+		{"opened, amount is an unknown field", change("eventType", `"AccountOpened"`, "data", `{"currency":"EUR","amount":5}`), typed(event.TypeNamed("AccountOpened"), "AccountOpened", eur)},
 		{"closed without data", change("eventType", `"AccountClosed"`, "data", ""), closed},
 		{"closed with null data", change("eventType", `"AccountClosed"`, "data", "null"), closed},
 		{"closed with empty data", change("eventType", `"AccountClosed"`, "data", "{}"), closed},
 		{"closed with null currency", change("eventType", `"AccountClosed"`, "data", `{"currency":null}`), closed},
-		{"closed with currency", change("eventType", `"AccountClosed"`, "data", `{"currency":"EUR"}`), typed(event.AccountClosed, "AccountClosed", eur)},
+		{"closed with currency", change("eventType", `"AccountClosed"`, "data", `{"currency":"EUR"}`), typed(event.TypeNamed("AccountClosed"), "AccountClosed", eur)},
 		{"ignorable", change("eventType", `"AccountRenamed"`), typed(event.Ignorable, "AccountRenamed", event.Currency{})},
 		{"ignorable, data not looked at", change("eventType", `"AccountRenamed"`, "data", `{"amount":0,"currency":7}`), typed(event.Ignorable, "AccountRenamed", event.Currency{})},
 		{"ids of 200 bytes", change("eventId", `"`+id200+`"`, "accountId", `"`+id200+`"`), with(func(e *event.Event) { e.ID, e.AccountID = id200, id200 })},

@@ -14,12 +14,12 @@ func mapped(places map[event.Field]event.FieldPath, types map[string]event.Type)
 
 // theirTypes are the names of another team.
 var theirTypes = map[string]event.Type{
-	"MoneyDeposited": event.FundsCredited, "InterestPaid": event.FundsCredited, "MoneyWithdrawn": event.FundsDebited, "CardIssued": event.Ignorable,
+	"MoneyDeposited": event.TypeNamed("FundsCredited"), "InterestPaid": event.TypeNamed("FundsCredited"), "MoneyWithdrawn": event.TypeNamed("FundsDebited"), "CardIssued": event.Ignorable,
 }
 
 func TestMappedPlaces(t *testing.T) {
 	want := event.Event{
-		ID: "e-1", AccountID: "acc-1", CorrelationID: "c-1", TypeName: "FundsCredited", Type: event.FundsCredited,
+		ID: "e-1", AccountID: "acc-1", CorrelationID: "c-1", TypeName: "FundsCredited", Type: event.TypeNamed("FundsCredited"),
 		Version: 17, OccurredAt: micros, Amount: 1025, Currency: currency(t, "EUR"),
 	}
 	tests := []struct {
@@ -114,10 +114,10 @@ func TestMappedTypes(t *testing.T) {
 		kind event.Type
 		name string
 	}{
-		"MoneyDeposited": {event.FundsCredited, "FundsCredited"},
-		"InterestPaid":   {event.FundsCredited, "FundsCredited"},
-		"MoneyWithdrawn": {event.FundsDebited, "FundsDebited"},
-		"AccountOpened":  {event.AccountOpened, "AccountOpened"}, // not renamed
+		"MoneyDeposited": {event.TypeNamed("FundsCredited"), "FundsCredited"},
+		"InterestPaid":   {event.TypeNamed("FundsCredited"), "FundsCredited"},
+		"MoneyWithdrawn": {event.TypeNamed("FundsDebited"), "FundsDebited"},
+		"AccountOpened":  {event.TypeNamed("AccountOpened"), "AccountOpened"}, // not renamed
 		"CardIssued":     {event.Ignorable, "CardIssued"},
 		"AccountRenamed": {event.Ignorable, "AccountRenamed"}, // by the flag
 		"FundsCredited":  {event.Unknown, "FundsCredited"},    // has other names now

@@ -43,7 +43,7 @@ func readRecords(t testing.TB, folder string) map[string]event.Message {
 func TestRecordsOfRealProducers(t *testing.T) {
 	want := event.Event{
 		ID: "7f9c24e8-3b12-4d0f-9c7e-2f1f6a1b2c3d", AccountID: "acc-1", CorrelationID: "c-1",
-		TypeName: "FundsCredited", Type: event.FundsCredited, Version: 2,
+		TypeName: "FundsCredited", Type: event.TypeNamed("FundsCredited"), Version: 2,
 		OccurredAt: time.Date(2026, 11, 21, 11, 50, 27, 475_594_000, time.UTC).UnixMicro(),
 		Amount:     1025, Currency: currency(t, "EUR"),
 	}

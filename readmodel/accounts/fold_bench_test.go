@@ -36,7 +36,7 @@ func benchmarkFold(b *testing.B, many int, pick func(int) int) {
 	for i := range order {
 		order[i] = pick(many)
 	}
-	d := event.Decoded{Identity: event.Identified, Event: event.Event{Type: event.FundsCredited, Amount: 1, Currency: euro}}
+	d := event.Decoded{Identity: event.Identified, Event: event.Event{Type: event.TypeNamed("FundsCredited"), Amount: 1, Currency: euro}}
 	chunk := make([]projection.DecodedRecord, 512)
 	b.ReportAllocs()
 	for i, pending := 0, 0; b.Loop(); i++ {

@@ -20,7 +20,7 @@ var (
 func credited(account string, version, amount int64) event.Decoded {
 	return event.Decoded{Identity: event.Identified, Event: event.Event{
 		ID: fmt.Sprintf("%s/%d", account, version), AccountID: account, Version: version,
-		Type: event.FundsCredited, Amount: amount, Currency: euro, OccurredAt: version,
+		Type: event.TypeNamed("FundsCredited"), Amount: amount, Currency: euro, OccurredAt: version,
 	}}
 }
 
@@ -39,7 +39,7 @@ func validStream(t *rapid.T) []event.Decoded {
 		next[account]++
 		d := credited(account, next[account], rapid.Int64Range(1, 1000).Draw(t, "amount"))
 		if rapid.Bool().Draw(t, "debit") {
-			d.Event.Type = event.FundsDebited
+			d.Event.Type = event.TypeNamed("FundsDebited")
 		}
 		stream = append(stream, d)
 	}
@@ -55,7 +55,7 @@ func cleanPass(stream []event.Decoded) map[string]projection.Account {
 			balances[ev.AccountID] = new(big.Int)
 		}
 		amount := big.NewInt(ev.Amount)
-		if ev.Type == event.FundsDebited {
+		if ev.Type == event.TypeNamed("FundsDebited") {
 			amount.Neg(amount)
 		}
 		balances[ev.AccountID].Add(balances[ev.AccountID], amount)

@@ -60,6 +60,7 @@ func TestDecisions(t *testing.T) {
 		"mismatch is the hole":          {[]event.Decoded{credited("a", 1, 5), inYen(2), credited("a", 3, 1)}, []event.Class{event.CurrencyMismatch, event.VersionGap}, 1, 5},
 		"poison, then the right one":    {[]event.Decoded{credited("a", 1, 5), faulty(credited("a", 2, 6), event.InvalidAmount), credited("a", 3, 1), credited("a", 2, 6)}, []event.Class{event.InvalidAmount, event.VersionGap}, 3, 12},
 		"parked, fails at its turn":     {[]event.Decoded{credited("a", 1, 5), inYen(3), credited("a", 4, 1), credited("a", 2, 6)}, []event.Class{event.VersionGap, event.VersionGap, event.CurrencyMismatch}, 2, 11},
+		"parked, overflows at its turn": {[]event.Decoded{credited("a", 1, math.MaxInt64-6), credited("a", 3, 1), credited("a", 2, 6)}, []event.Class{event.VersionGap, event.BalanceOverflow}, 2, math.MaxInt64},
 		"poison ahead stops healing":    {[]event.Decoded{credited("a", 1, 5), faulty(credited("a", 3, 1), event.UnknownEventType), credited("a", 4, 1), credited("a", 2, 6)}, []event.Class{event.UnknownEventType, event.VersionGap}, 2, 11},
 		"first of two parked stays":     {[]event.Decoded{credited("a", 1, 5), credited("a", 3, 1), otherID(credited("a", 3, 100)), credited("a", 2, 6)}, []event.Class{event.VersionGap, event.VersionGap}, 3, 12},
 		"poison of an applied version":  {[]event.Decoded{credited("a", 1, 5), faulty(credited("a", 1, 5), event.MalformedPayload)}, nil, 1, 5},
@@ -67,8 +68,8 @@ func TestDecisions(t *testing.T) {
 		"unreadable holds nobody":       {[]event.Decoded{credited("a", 1, 5), unread, credited("a", 2, 1)}, []event.Class{event.MalformedPayload}, 2, 6},
 		"tombstone":                     {[]event.Decoded{credited("a", 1, 5), {Tombstone: true}, credited("a", 2, 1)}, nil, 2, 6},
 		"ignorable advances":            {[]event.Decoded{credited("a", 1, 5), ofType(2, event.Ignorable), credited("a", 3, 1)}, nil, 3, 6},
-		"closed without currency":       {[]event.Decoded{ofType(1, event.AccountClosed), credited("a", 2, 1)}, nil, 2, 1},
-		"currency fixed by first money": {[]event.Decoded{ofType(1, event.AccountOpened), credited("a", 2, 1), inYen(3)}, []event.Class{event.CurrencyMismatch}, 2, 1},
+		"closed without currency":       {[]event.Decoded{ofType(1, event.TypeNamed("AccountClosed")), credited("a", 2, 1)}, nil, 2, 1},
+		"currency fixed by first money": {[]event.Decoded{ofType(1, event.TypeNamed("AccountOpened")), credited("a", 2, 1), inYen(3)}, []event.Class{event.CurrencyMismatch}, 2, 1},
 		"last version there is":         {[]event.Decoded{credited("a", math.MaxInt64, 1)}, []event.Class{event.VersionGap}, 0, 0},
 	}
 	for name, c := range cases {
@@ -86,7 +87,7 @@ func TestDecisions(t *testing.T) {
 
 func TestOpenedAfterClosingOpensAgain(t *testing.T) {
 	d := newTestDriver(t, 1000)
-	kinds := []event.Type{event.AccountOpened, event.AccountClosed, event.FundsCredited, event.AccountOpened}
+	kinds := []event.Type{event.TypeNamed("AccountOpened"), event.TypeNamed("AccountClosed"), event.TypeNamed("FundsCredited"), event.TypeNamed("AccountOpened")}
 	want := []bool{false, true, true, false}
 	for i, kind := range kinds {
 		m := with(credited("a", int64(i+1), 1), func(e *event.Event) { e.Type = kind })

@@ -52,7 +52,7 @@ func isBehind(processed []projection.NextOffset, entry *readmodel.Entry) bool {
 }
 
 // check asks within tx, behind what was queued, whether pruning or another group has
-// overtaken what this guard knows, and returns .ErrStale if an entry may
+// overtaken what this guard knows, and returns projection.ErrStale if an entry may
 // have been taken in before although it has no marker. It sends what was queued.
 func (g *guard) check(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
 	if g.partition.Group == "" {

@@ -66,7 +66,7 @@ func (m *Marked) Each(fn func(n int, fresh bool)) {
 	}
 }
 
-// Find returns  of the messages are marked.
+// Find returns which of the messages are marked.
 func (i Inbox) Find(ctx context.Context, db readmodel.Querier, ids []string) ([]string, error) {
 	return i.find(ctx, db, "inbox_find", ids)
 }
@@ -113,7 +113,7 @@ func (i Inbox) Remembered(ctx context.Context, db readmodel.Querier, ids []strin
 	return i.find(ctx, db, "inbox_remembers", ids)
 }
 
-// Doubts returns  an event without a marker may have been taken in all the same:
+// Doubts returns a function that says why an event without a marker may have been taken in all the same:
 // when it failed before markers were pruned, its marker may have been among them.
 func (i Inbox) Doubts(ctx context.Context, db readmodel.Querier) (func(failedAt time.Time) string, error) {
 	until, err := i.PrunedUntil(ctx, db)

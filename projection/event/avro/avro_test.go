@@ -224,7 +224,7 @@ func TestReferencesAndMapping(t *testing.T) {
 		{"name":"body","type":["null","string","common.Money"]},{"name":"at","type":` + micros + `}]}`
 	path := func(names ...string) event.FieldPath { return event.FieldPath{Path: names} }
 	f := format(t, event.Options{Mapping: event.Mapping{
-		Types: map[string]event.Type{"MoneyDeposited": event.FundsCredited},
+		Types: map[string]event.Type{"MoneyDeposited": event.TypeNamed("FundsCredited")},
 		Fields: map[event.Field]event.FieldPath{
 			event.FieldEventID: path("id"), event.FieldEventType: path("name"), event.FieldAccountID: path("account"),
 			event.FieldVersion: path("meta", "seq"), event.FieldOccurredAt: path("at"), event.FieldData: path("body"),
@@ -250,7 +250,7 @@ func TestReferencesAndMapping(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := decode(f, value)
-	if e := d.Event; d.Fault != nil || e.Version != 3 || e.Amount != 1025 || e.OccurredAt != 5 || e.Type != event.FundsCredited {
+	if e := d.Event; d.Fault != nil || e.Version != 3 || e.Amount != 1025 || e.OccurredAt != 5 || e.Type != event.TypeNamed("FundsCredited") {
 		t.Errorf("%+v, fault %v", d.Event, d.Fault)
 	}
 }

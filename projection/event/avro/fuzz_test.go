@@ -51,7 +51,7 @@ func checkWhole(t *testing.T, e event.Event, all map[string]any) {
 	if at, _ := all["occurredAt"].(time.Time); e.TypeName != all["eventType"] || e.OccurredAt != at.UnixMicro() {
 		t.Fatalf("%+v of %v", e, all)
 	}
-	if e.Type != event.FundsCredited && e.Type != event.FundsDebited {
+	if e.Type != event.TypeNamed("FundsCredited") && e.Type != event.TypeNamed("FundsDebited") {
 		return
 	}
 	data, _ := all["data"].(map[string]any)

@@ -147,7 +147,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("another message of the file: %+v, fault %v", d.Event, d.Fault)
 	}
 	closed := number(credit(), 2, 4)
-	if d := decode(f, append(path(), closed...)); d.Fault != nil || d.Event.Type != event.AccountClosed {
+	if d := decode(f, append(path(), closed...)); d.Fault != nil || d.Event.Type != event.TypeNamed("AccountClosed") {
 		t.Errorf("closed: %+v, fault %v", d.Event, d.Fault)
 	}
 }
