@@ -23,6 +23,8 @@ const (
 	// headers, which compress well and take many times that in memory. A single
 	// larger record still comes.
 	fetchBytes = 1 << 20
+	// fewBytes is the same where only the first records are wanted.
+	fewBytes = 16 << 10
 	// answerTimeout bounds the wait for one answer, tries included: a tool that
 	// reads must fail, not hang.
 	answerTimeout = 20 * time.Second
@@ -180,6 +182,9 @@ func (f *fetcher) request(ctx context.Context) (*kmsg.FetchResponseTopicPartitio
 	partition.Partition = f.span.partition
 	partition.FetchOffset = f.span.next
 	partition.PartitionMaxBytes = fetchBytes
+	if f.span.few {
+		partition.PartitionMaxBytes = fewBytes
+	}
 
 	topic := kmsg.NewFetchRequestTopic()
 	topic.Topic, topic.TopicID = f.reader.topic, f.topicID // which one is sent depends on the version

@@ -113,6 +113,7 @@ type offsetRange struct {
 	partition int32
 	next, end int64
 	full      bool // see Span
+	few       bool // only the first records are wanted
 }
 
 // ranges lists what there is to read, by partition, and which partitions cannot be read.
@@ -224,7 +225,8 @@ func (r *Reader) Range(ctx context.Context, span Span, passed func(next int64)) 
 
 // First is the first committed record of a stretch, or ErrNoRecord.
 func (r *Reader) First(ctx context.Context, span Span) (*kgo.Record, error) {
-	for record, err := range r.Range(ctx, span, nil) {
+	one := offsetRange{partition: span.Partition, next: span.From, end: span.To, full: span.Full, few: true}
+	for record, err := range r.rangeRecords(ctx, one) {
 		return record, err
 	}
 	return nil, fmt.Errorf("topic %q partition %d offsets %d to %d: %w", r.topic, span.Partition, span.From, span.To-1, ErrNoRecord)

@@ -174,7 +174,7 @@ func (BalanceDefinition) Tasks(cfg RunConfig) []Task {
 	return []Task{{Name: "count parked events", Every: countParkedEvery, Run: func(ctx context.Context) error {
 		parked, err := CountParked(ctx, cfg.Pool)
 		if err == nil {
-			cfg.Observer.Parked(parked.Accounts, parked.Events, parked.OldestGap)
+			cfg.Observer.Parked(parked)
 		}
 		return err
 	}}}

@@ -66,7 +66,7 @@ type RunConfig struct {
 // Observer counts what only projections know of. Its methods must be safe for
 // concurrent use.
 type Observer interface {
-	Parked(accounts, events int64, oldestGap time.Duration)
+	Parked(ParkedSummary)
 	InboxRows(n int64)
 	InboxPruned(n int64)
 	DedupHit(n int)

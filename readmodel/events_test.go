@@ -20,12 +20,12 @@ import (
 // counted is an Observer that keeps what it is told.
 type counted struct{ hits, misses, errors int }
 
-func (*counted) Parked(int64, int64, time.Duration) {}
-func (*counted) InboxRows(int64)                    {}
-func (*counted) InboxPruned(int64)                  {}
-func (c *counted) DedupHit(n int)                   { c.hits += n }
-func (c *counted) DedupMiss(n int)                  { c.misses += n }
-func (c *counted) DedupError(n int)                 { c.errors += n }
+func (*counted) Parked(readmodel.ParkedSummary) {}
+func (*counted) InboxRows(int64)                {}
+func (*counted) InboxPruned(int64)              {}
+func (c *counted) DedupHit(n int)               { c.hits += n }
+func (c *counted) DedupMiss(n int)              { c.misses += n }
+func (c *counted) DedupError(n int)             { c.errors += n }
 
 // feeder is a partition's projection of any kind, fed by hand.
 type feeder struct {

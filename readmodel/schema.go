@@ -227,17 +227,29 @@ type ParkedSummary struct {
 	Accounts  int64
 	Events    int64
 	OldestGap time.Duration
+	ByClass   map[string]int64 // accounts by the class of what made the hole
 }
 
 // CountParked counts what waits behind holes.
 func CountParked(ctx context.Context, pool *pgxpool.Pool) (ParkedSummary, error) {
-	var (
-		s       ParkedSummary
-		seconds float64
-	)
-	if err := pool.QueryRow(ctx, projectorsql.Query("parked_summary")).Scan(&s.Accounts, &s.Events, &seconds); err != nil {
+	s := ParkedSummary{ByClass: map[string]int64{}}
+	rows, err := pool.Query(ctx, projectorsql.Query("parked_summary"))
+	if err != nil {
 		return s, fmt.Errorf("count parked events: %w", err)
 	}
-	s.OldestGap = time.Duration(seconds * float64(time.Second))
+	var (
+		class            string
+		accounts, events int64
+		seconds          float64
+	)
+	_, err = pgx.ForEachRow(rows, []any{&class, &accounts, &events, &seconds}, func() error {
+		s.ByClass[class] = accounts
+		s.Accounts, s.Events = s.Accounts+accounts, s.Events+events
+		s.OldestGap = max(s.OldestGap, time.Duration(seconds*float64(time.Second)))
+		return nil
+	})
+	if err != nil {
+		return s, fmt.Errorf("count parked events: %w", err)
+	}
 	return s, nil
 }

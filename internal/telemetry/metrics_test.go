@@ -30,6 +30,9 @@ var contract = []contractFamily{
 	{"projector_retrying", dto.MetricType_GAUGE, "topic, partition, projection"},
 	{"projector_lag_records", dto.MetricType_GAUGE, "topic, partition, projection"},
 	{"projector_lag_seconds", dto.MetricType_GAUGE, "topic, partition, projection"},
+	{"projector_retention_margin_records", dto.MetricType_GAUGE, "topic, partition, projection"},
+	{"projector_retention_margin_seconds", dto.MetricType_GAUGE, "topic, partition, projection"},
+	{"projector_dlq_retention_seconds", dto.MetricType_GAUGE, "projection"},
 	{"projector_parked_accounts", dto.MetricType_GAUGE, "projection"},
 	{"projector_parked_events", dto.MetricType_GAUGE, "projection"},
 	{"projector_oldest_gap_seconds", dto.MetricType_GAUGE, "projection"},
@@ -77,6 +80,8 @@ func TestEveryFamilyHasTheTypeAndLabelsOfTheContract(t *testing.T) {
 	m.Spans("exported", 1)
 	m.Assigned(topic, 3)
 	m.Lag(topic, 3, 0, 0)
+	m.Margin(topic, 3, Margin{new(int64(1)), new(time.Second)})
+	m.DLQRetention(new(time.Second))
 
 	families := gather(t, reg)
 	for _, want := range contract {

@@ -35,7 +35,7 @@ func busy(partitions int) *scene {
 		status: Status{
 			Version: "v1.2.3", Projection: "account_balance", Group: "account-balance-projector",
 			Topic: "account-events", DLQTopic: "account-events.dlq", StartedAt: *ago(50 * time.Hour), LastProgressAt: ago(time.Second),
-			Parks: true, Parked: &ParkedStatus{Accounts: 17, Events: 1234, OldestGapSeconds: 3700},
+			Parks: true, Parked: &ParkedStatus{Accounts: 17, Events: 1234, OldestGapSeconds: 3700, ByClass: map[string]int64{"version_gap": 11, "invalid_amount": 5, "rejected_by_database": 1}},
 		},
 	}
 	s.health.Started()
@@ -48,6 +48,11 @@ func busy(partitions int) *scene {
 		}
 		end := position + lag
 		p.End, p.LagRecords, p.LagSeconds = &end, &lag, &seconds
+		margin := position - int64(1000*i)
+		if p.MarginRecords = &margin; lag > 0 {
+			left := 500_000 - 40_000*seconds
+			p.MarginSeconds = &left
+		}
 		s.status.Partitions = append(s.status.Partitions, p)
 	}
 	classes := event.Classes()
@@ -89,11 +94,12 @@ func hostile() *scene {
 	markup := `<script>alert(1)</script><img src=http://192.0.2.1/x onerror=alert(2)>"'&` + strings.Repeat("W", 200)
 	s.status.Projection, s.status.Group, s.status.Topic, s.status.DLQTopic, s.status.Version = markup, markup, markup, markup, markup
 	s.health.Fail(markup, markup)
+	s.status.Parked.ByClass[markup] = math.MaxInt64
 	for i := range s.status.Partitions {
 		p := &s.status.Partitions[i]
 		p.Topic, p.Reason = markup, markup
 		huge, ages := int64(math.MaxInt64), 9.9e9
-		p.Position, p.End, p.LagRecords, p.LagSeconds = &huge, &huge, &huge, &ages
+		p.Position, p.End, p.LagRecords, p.LagSeconds, p.MarginRecords, p.MarginSeconds = &huge, &huge, &huge, &ages, &huge, &ages
 	}
 	s.letters.Published(DeadLetter{At: time.Now(), Class: markup, Topic: markup, Partition: math.MaxInt32, Offset: math.MaxInt64, DLQOffset: math.MaxInt64})
 	return s

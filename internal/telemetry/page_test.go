@@ -14,15 +14,16 @@ import (
 func exampleStatus() Status {
 	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	position, end, lag, seconds := int64(1_234_567), int64(1_234_600), int64(33), 75.0
+	margin, left, longer := int64(900_000), 7200.0, 9000.0
 	return Status{
 		Version: "v1.2.3", Projection: "account_balance", Group: "account-balance-projector",
 		Topic: topic, DLQTopic: topic + ".dlq", StartedAt: since, LastProgressAt: &since,
 		Partitions: []PartitionStatus{
-			{Topic: topic, Partition: 0, Position: &position, End: &end, LagRecords: &lag, LagSeconds: &seconds, State: StateFlowing},
-			{Topic: topic, Partition: 1, State: StateStopped, Since: &since, Reason: `position <b>overtaken</b> by retention`},
+			{Topic: topic, Partition: 0, Position: &position, End: &end, LagRecords: &lag, LagSeconds: &seconds, MarginRecords: &margin, MarginSeconds: &longer, State: StateFlowing},
+			{Topic: topic, Partition: 1, State: StateStopped, Since: &since, Reason: `position <b>overtaken</b> by retention`, MarginSeconds: &left},
 			{Topic: topic, Partition: 2, State: StateRetrying, Since: &since, Reason: "postgres: connection"},
 		},
-		Parks: true, Parked: &ParkedStatus{Accounts: 2, Events: 1234, OldestGapSeconds: 3700},
+		Parks: true, Parked: &ParkedStatus{Accounts: 2, Events: 1234, OldestGapSeconds: 3700, ByClass: map[string]int64{"version_gap": 1, "invalid_amount": 1}},
 	}
 }
 
@@ -41,7 +42,8 @@ func TestStatusPageShowsWhatIsGoingOn(t *testing.T) {
 	contains(t, text(page),
 		"Not ready database : &lt;script&gt;", "3 partitions: 1 stopped, 1 retrying, 1 flowing.",
 		"Lag, records 33 ", "Behind 1 min 15 s ", "Accounts waiting 2 ", "Events parked 1\u202f234 ", "Oldest gap 1 h 1 min ",
-		" 0 flowing 33 1 min 15 s 1\u202f234\u202f567 1\u202f234\u202f600 ",
+		" 0 flowing 33 1 min 15 s 1\u202f234\u202f567 1\u202f234\u202f600 900\u202f000 lasts 2 h 30 min ",
+		"Retention takes unread records in 2 h 0 min ", "Root causes: 1 invalid_amount, 1 version_gap.",
 		" 1 stopped since 2026-01-01 00:00:00, ", "position &lt;b&gt;overtaken", " 2 retrying since 2026-01-01 00:00:00, ", "postgres: connection",
 		"1: 1 version_gap", " ago 3/17 account-events/5/1000001 ",
 		"version v1.2.3", "group account-balance-projector", "dead letters in account-events.dlq",
@@ -188,8 +190,8 @@ func TestStatusJSON(t *testing.T) {
 		t.Fatal(r.code, err)
 	}
 	for at, want := range map[string]string{
-		"":           "dead_letters dlq_topic group inbox_rows lag_records lag_seconds last_progress_at parked partitions projection ready reasons records_per_second started_at topic version",
-		"partitions": "end lag_records lag_seconds partition position reason since state topic", "reasons": "condition reason since",
+		"":           "dead_letters dlq_topic group inbox_rows lag_records lag_seconds last_progress_at margin_seconds parked partitions projection ready reasons records_per_second started_at topic version",
+		"partitions": "end lag_records lag_seconds margin_records margin_seconds partition position reason since state topic", "reasons": "condition reason since",
 		"dead_letters": "by_class recent total", "records_per_second": "applied dead_lettered duplicate ignored",
 	} {
 		if names := namesOf(got, at); names != want {

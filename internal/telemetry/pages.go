@@ -136,6 +136,7 @@ func (p *pages) document() statusDocument {
 		RecordsPerSecond: p.History.latest(), DeadLetters: p.Letters.status(),
 	}
 	doc.LagRecords, doc.LagSeconds = doc.Lag()
+	doc.MarginSeconds = doc.Margin()
 	if doc.Partitions == nil {
 		doc.Partitions = []PartitionStatus{} // an empty list, not null
 	}

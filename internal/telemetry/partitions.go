@@ -17,6 +17,7 @@ type partitionMetrics struct {
 	retrying   *prometheus.GaugeVec   // topic, partition
 	lagRecords *prometheus.GaugeVec
 	lagSeconds *prometheus.GaugeVec
+	margins    marginMetrics
 
 	// mu also keeps a late Lag or Retrying from bringing a revoked gauge back.
 	mu   sync.Mutex
@@ -47,6 +48,7 @@ func newPartitionMetrics(f factory) *partitionMetrics {
 		retrying:   f.gaugeVec("projector_retrying", "1 while the partition backs off after a failed attempt, else 0.", "topic", "partition"),
 		lagRecords: f.gaugeVec("projector_lag_records", "Records between the durable position and the end of the partition.", "topic", "partition"),
 		lagSeconds: f.gaugeVec("projector_lag_seconds", "Age of the first record not yet durable; 0 without lag.", "topic", "partition"),
+		margins:    newMarginMetrics(f),
 		byID:       make(map[partitionID]*partition),
 	}
 }
@@ -99,6 +101,7 @@ func (m *partitionMetrics) revoke(id partitionID) {
 	for _, vec := range []*prometheus.GaugeVec{m.retrying, m.lagRecords, m.lagSeconds} {
 		vec.DeleteLabelValues(id.topic, p.label)
 	}
+	m.margins.forget(id.topic, p.label)
 	p.assigned = false
 	p.retrying, p.lagRecords, p.lagSeconds = nil, nil, nil
 }

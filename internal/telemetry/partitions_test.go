@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/common/expfmt"
 )
@@ -35,11 +36,13 @@ func TestRevocationRemovesGaugesAndKeepsCounters(t *testing.T) {
 		m.Assigned(topic, partition)
 		m.Retrying(topic, partition, true)
 		m.Lag(topic, partition, 12, 3.5)
+		m.Margin(topic, partition, Margin{new(int64(40)), new(time.Hour)})
 		m.Consumed(topic, partition, OutcomeIgnored, 4)
 	}
 	m.Revoked(topic, 1)
 	// What still arrives from the worker must not bring the gauges back.
 	m.Lag(topic, 1, 99, 99)
+	m.Margin(topic, 1, Margin{new(int64(1)), new(time.Second)})
 	m.Retrying(topic, 1, true)
 	m.Consumed(topic, 1, OutcomeIgnored, 1)
 	m.Revoked(topic, 7) // never assigned
@@ -51,11 +54,17 @@ projector_lag_records{partition="0",projection="p",topic="account-events"} 12
 # HELP projector_lag_seconds Age of the first record not yet durable; 0 without lag.
 # TYPE projector_lag_seconds gauge
 projector_lag_seconds{partition="0",projection="p",topic="account-events"} 3.5
+# HELP projector_retention_margin_records Offsets from the start of the partition's log to the position; below 0 retention has overtaken it.
+# TYPE projector_retention_margin_records gauge
+projector_retention_margin_records{partition="0",projection="p",topic="account-events"} 40
+# HELP projector_retention_margin_seconds Time until retention takes the first unread record, at the earliest; absent without one, or without a limit by time.
+# TYPE projector_retention_margin_seconds gauge
+projector_retention_margin_seconds{partition="0",projection="p",topic="account-events"} 3600
 # HELP projector_retrying 1 while the partition backs off after a failed attempt, else 0.
 # TYPE projector_retrying gauge
 projector_retrying{partition="0",projection="p",topic="account-events"} 1
 `
-	names := []string{"projector_lag_records", "projector_lag_seconds", "projector_retrying"}
+	names := []string{"projector_lag_records", "projector_lag_seconds", "projector_retention_margin_records", "projector_retention_margin_seconds", "projector_retrying"}
 	expect(t, reg, gauges, names...)
 	if got := valueOf(t, m.partitions.records.WithLabelValues(topic, "1", OutcomeIgnored)); got != 5 {
 		t.Errorf("the counter of a revoked partition is %v, want 5", got)
@@ -123,4 +132,23 @@ func BenchmarkConsumed(b *testing.B) {
 	for b.Loop() {
 		m.Consumed(topic, 3, OutcomeApplied, 100)
 	}
+}
+
+// Without a limit or an unread record there is no sample: 0 would be an alarm.
+func TestWhatIsNotKnownOfRetentionHasNoSample(t *testing.T) {
+	reg := NewRegistry()
+	m := NewMetrics(reg, "p")
+	m.Assigned(topic, 0)
+	names := []string{"projector_retention_margin_records", "projector_retention_margin_seconds", "projector_dlq_retention_seconds"}
+	expect(t, reg, "", names...)
+	m.Margin(topic, 0, Margin{new(int64(0)), new(time.Minute)})
+	m.DLQRetention(new(time.Hour))
+	expect(t, reg, `
+# HELP projector_dlq_retention_seconds How long the DLQ topic keeps a record; absent without a limit by time, and while there is no such topic.
+# TYPE projector_dlq_retention_seconds gauge
+projector_dlq_retention_seconds{projection="p"} 3600
+`, "projector_dlq_retention_seconds")
+	m.Margin(topic, 0, Margin{})
+	m.DLQRetention(nil)
+	expect(t, reg, "", names...)
 }

@@ -44,15 +44,19 @@ type Status struct {
 
 // PartitionStatus is one assigned partition.
 type PartitionStatus struct {
-	Topic      string     `json:"topic"`
-	Partition  int32      `json:"partition"`
-	Position   *int64     `json:"position"` // next offset to be applied, durable
-	End        *int64     `json:"end"`      // offset after the last committed record, as of the last 5 s
-	LagRecords *int64     `json:"lag_records"`
-	LagSeconds *float64   `json:"lag_seconds"`
-	State      State      `json:"state"`
-	Since      *time.Time `json:"since"`  // when the state began; flowing, idle and paused count as one
-	Reason     string     `json:"reason"` // why it retries or has stopped; one line
+	Topic      string   `json:"topic"`
+	Partition  int32    `json:"partition"`
+	Position   *int64   `json:"position"` // next offset to be applied, durable
+	End        *int64   `json:"end"`      // offset after the last committed record, as of the last 5 s
+	LagRecords *int64   `json:"lag_records"`
+	LagSeconds *float64 `json:"lag_seconds"`
+	// How far retention is from what was not read, as Margin has it, as of the last 10 s.
+	MarginRecords *int64   `json:"margin_records"`
+	MarginSeconds *float64 `json:"margin_seconds"`
+
+	State  State      `json:"state"`
+	Since  *time.Time `json:"since"`  // when the state began; flowing, idle and paused count as one
+	Reason string     `json:"reason"` // why it retries or has stopped; one line
 }
 
 // ParkedStatus is what waits behind holes.
@@ -60,6 +64,8 @@ type ParkedStatus struct {
 	Accounts         int64   `json:"accounts"`
 	Events           int64   `json:"events"`
 	OldestGapSeconds float64 `json:"oldest_gap_seconds"` // 0 without a hole
+	// ByClass are the accounts by the class of what they wait for: the root causes.
+	ByClass map[string]int64 `json:"by_class"`
 }
 
 // StatusFunc answers from memory: it is called for every page view, also while
@@ -85,12 +91,24 @@ func (s *Status) Lag() (records *int64, seconds *float64) {
 	return records, seconds
 }
 
+// Margin is how long until retention takes the first unread record of all; nil: of none.
+func (s *Status) Margin() *float64 {
+	var least *float64
+	for i := range s.Partitions {
+		if left := s.Partitions[i].MarginSeconds; left != nil && (least == nil || *left < *least) {
+			least = left
+		}
+	}
+	return least
+}
+
 // statusDocument is /status.json. Its names are stable; docs/status-page.md has them.
 type statusDocument struct {
 	readiness
 	Status
 	LagRecords       *int64            `json:"lag_records"`
 	LagSeconds       *float64          `json:"lag_seconds"`
+	MarginSeconds    *float64          `json:"margin_seconds"`
 	RecordsPerSecond *Rates            `json:"records_per_second"`
 	DeadLetters      DeadLettersStatus `json:"dead_letters"`
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"projector/internal/cli/connect"
+	"projector/internal/cli/margin"
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
 )
@@ -151,8 +152,8 @@ func lags(partitions []partitionPosition) []partitionLag {
 
 // marginOf is how long the first unread record, of an age, is safe from retention.
 func marginOf(retention *time.Duration, p *partitionLag) *time.Duration {
-	if retention == nil || p.age == nil || !p.waits {
+	if !p.waits {
 		return nil
 	}
-	return new(max(0, *retention-*p.age))
+	return margin.Left(retention, p.age)
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -13,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/errclass"
+	"projector/internal/cli/margin"
 	"projector/projection"
 	"projector/readmodel"
 )
@@ -92,31 +91,12 @@ func (p *partitionPosition) stand(stored *projection.StoredPosition, assigned bo
 
 // retention is how long the topic keeps a record; nil: no limit by time, or not known.
 func (v *positionView) retention(ctx context.Context) *time.Duration {
-	configs, err := v.adm.DescribeTopicConfigs(ctx, v.lag.topic)
-	var config kadm.ResourceConfig
-	if err == nil {
-		config, err = configs.On(v.lag.topic, nil)
-	}
-	if err == nil {
-		err = config.Err
-	}
+	retention, err := margin.Retention(ctx, v.adm, v.lag.topic)
 	if err != nil {
 		v.remark("how long the topic keeps records", "DESCRIBE_CONFIGS on topic "+v.lag.topic, err)
-		return nil
 	}
-	values := map[string]string{}
-	for _, c := range config.Configs {
-		values[c.Key] = c.MaybeValue()
-	}
-	ms, err := strconv.ParseInt(values["retention.ms"], 10, 64)
-	if err != nil || ms < 0 || !strings.Contains(values["cleanup.policy"], "delete") {
-		return nil
-	}
-	return new(time.Duration(min(ms, int64(longest/time.Millisecond))) * time.Millisecond)
+	return retention
 }
-
-// longest is the longest time there is.
-const longest time.Duration = 1<<63 - 1
 
 // assigned are the partitions that a member of the group has now.
 func (v *positionView) assigned(ctx context.Context) map[int32]bool {

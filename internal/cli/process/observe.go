@@ -36,6 +36,7 @@ func (p *Process) status(c *Flags) telemetry.StatusFunc {
 		if parked := p.parked.Load(); parked != nil {
 			s.Parked = &telemetry.ParkedStatus{
 				Accounts: parked.Accounts, Events: parked.Events, OldestGapSeconds: parked.OldestGap.Seconds(),
+				ByClass: parked.ByClass,
 			}
 		}
 		return s
@@ -45,7 +46,7 @@ func (p *Process) status(c *Flags) telemetry.StatusFunc {
 // partitions are those of this instance, as the consumer describes them.
 func (p *Process) partitions(topic string) []telemetry.PartitionStatus {
 	described := p.PartitionStatus()
-	list := make([]telemetry.PartitionStatus, len(described))
+	list, margins := make([]telemetry.PartitionStatus, len(described)), p.margins.Load()
 	for i := range described {
 		d, s := &described[i], &list[i]
 		*s = telemetry.PartitionStatus{
@@ -56,6 +57,13 @@ func (p *Process) partitions(topic string) []telemetry.PartitionStatus {
 		}
 		if d.LagKnown {
 			s.End, s.LagRecords, s.LagSeconds = &d.End, &d.LagRecords, &d.LagSeconds
+		}
+		if margins != nil {
+			m := (*margins)[d.Partition]
+			s.MarginRecords = m.Records
+			if m.Left != nil {
+				s.MarginSeconds = new(m.Left.Seconds())
+			}
 		}
 	}
 	return list

@@ -26,7 +26,7 @@ func TestPageOfARunningProcess(t *testing.T) {
 		letters                        int
 		inbox                          bool
 	}{
-		{"account_balance", "1 account, 1 event", "Accounts waiting", "Inbox", 2, false},
+		{"account_balance", "1 account, 1 event, map[version_gap:1]", "Accounts waiting", "Inbox", 2, false},
 		{"account_statement", "nothing", "account-statement-projector", "Accounts waiting", 1, false},
 		{"daily_turnover", "nothing", "Inbox rows", "Accounts waiting", 1, true},
 	} {
@@ -73,10 +73,16 @@ type statusJSON struct {
 	LastProgressAt   *time.Time     `json:"last_progress_at"`
 	RecordsPerSecond map[string]any `json:"records_per_second"`
 	InboxRows        *int64         `json:"inbox_rows"`
-	Parked           *struct{ Accounts, Events int }
-	Partitions       []struct {
+	MarginSeconds    *float64       `json:"margin_seconds"`
+	Parked           *struct {
+		Accounts, Events int
+		ByClass          map[string]int `json:"by_class"`
+	}
+	Partitions []struct {
 		Position, End int64
-		Lag           *int64 `json:"lag_records"`
+		MarginRecords *int64   `json:"margin_records"`
+		MarginSeconds *float64 `json:"margin_seconds"`
+		Lag           *int64   `json:"lag_records"`
 		State         string
 	}
 	DeadLetters struct {
@@ -94,7 +100,7 @@ func (s *statusJSON) parked() string {
 	if s.Parked == nil {
 		return "nothing"
 	}
-	return fmt.Sprintf("%d account, %d event", s.Parked.Accounts, s.Parked.Events)
+	return fmt.Sprintf("%d account, %d event, %v", s.Parked.Accounts, s.Parked.Events, s.Parked.ByClass)
 }
 
 // running starts a process as `run` does and answers its URL.

@@ -45,8 +45,10 @@ type Process struct {
 	group     string
 	kind      readmodel.Definition
 	tasks     []readmodel.Task
+	retention *retention
 	tracing   *tracing.Tracing                        // nil: off
 	parked    atomic.Pointer[readmodel.ParkedSummary] // as last counted
+	margins   atomic.Pointer[margins]                 // as last looked at
 }
 
 // clients makes the Kafka clients beside the group's member.
@@ -117,6 +119,7 @@ func (p *Process) Project(ctx context.Context) error {
 	for _, task := range p.tasks {
 		go p.keep(watching, task)
 	}
+	go p.retention.watch(watching)
 	if err := p.consumer.Run(ctx); err != nil {
 		return err
 	}
@@ -159,9 +162,9 @@ type observer struct {
 var _ readmodel.Observer = observer{}
 
 // Parked counts what waits behind holes, for the status page too.
-func (o observer) Parked(accounts, events int64, oldestGap time.Duration) {
-	o.Metrics.Parked(accounts, events, oldestGap)
-	o.p.parked.Store(&readmodel.ParkedSummary{Accounts: accounts, Events: events, OldestGap: oldestGap})
+func (o observer) Parked(s readmodel.ParkedSummary) {
+	o.Metrics.Parked(s.Accounts, s.Events, s.OldestGap)
+	o.p.parked.Store(&s)
 }
 
 // keep does a task at once and then at its pace until ctx ends. What fails is told

@@ -1,0 +1,47 @@
+// Package margin says how far retention is from what has not been read.
+package margin
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+)
+
+// Retention is how long a topic keeps its records; nil: it has no limit by time.
+func Retention(ctx context.Context, adm *kadm.Client, topic string) (*time.Duration, error) {
+	configs, err := adm.DescribeTopicConfigs(ctx, topic)
+	var config kadm.ResourceConfig
+	if err == nil {
+		config, err = configs.On(topic, nil)
+	}
+	if err == nil {
+		err = config.Err
+	}
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]string{}
+	for _, c := range config.Configs {
+		values[c.Key] = c.MaybeValue()
+	}
+	ms, unlimited := strconv.ParseInt(values["retention.ms"], 10, 64)
+	if unlimited != nil || ms < 0 || !strings.Contains(values["cleanup.policy"], "delete") {
+		return nil, nil
+	}
+	return new(time.Duration(min(ms, int64(longest/time.Millisecond))) * time.Millisecond), nil
+}
+
+// longest is the longest time there is.
+const longest time.Duration = 1<<63 - 1
+
+// Left is how long a record of an age is safe from retention, at least: a segment goes when
+// its last record is old enough. It is nil when there is no limit, or the age is not known.
+func Left(retention, age *time.Duration) *time.Duration {
+	if retention == nil || age == nil {
+		return nil
+	}
+	return new(max(0, *retention-*age))
+}

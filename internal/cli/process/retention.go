@@ -1,0 +1,139 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"golang.org/x/sync/errgroup"
+
+	"projector/dlq"
+	"projector/errclass"
+	"projector/internal/cli/margin"
+	"projector/internal/consumer"
+	"projector/internal/telemetry"
+)
+
+// margins are how far retention is from what was not read, by partition.
+type margins map[int32]telemetry.Margin
+
+// retention watches how far retention is from what the partitions of this instance have not
+// read, and how long dead letters are kept. Nothing waits for it.
+type retention struct {
+	p          *Process
+	reader     *dlq.Reader // of the source topic
+	adm        *kadm.Client
+	topic, dlq string
+	refused    bool // it was said that the brokers do not tell
+}
+
+func newRetention(p *Process, topic, deadLetters string) *retention {
+	return &retention{p: p, reader: dlq.NewReader(p.admin, topic), adm: kadm.NewClient(p.admin), topic: topic, dlq: deadLetters}
+}
+
+const (
+	retentionEvery  = 10 * time.Second
+	retentionWithin = 8 * time.Second
+	// assignedEvery is how soon a partition is measured that has come to this instance.
+	assignedEvery = time.Second
+	// recordsAtOnce is how many partitions are asked for their first unread record at a time.
+	recordsAtOnce = 8
+)
+
+// watch looks again and again until ctx ends.
+func (r *retention) watch(ctx context.Context) {
+	tick := time.NewTicker(assignedEvery)
+	defer tick.Stop()
+	var looked time.Time
+	for {
+		if time.Since(looked) > retentionEvery || r.unmeasured() {
+			within, cancel := context.WithTimeout(ctx, retentionWithin)
+			r.look(within)
+			cancel()
+			looked = time.Now()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// unmeasured reports whether a partition was claimed since the last look.
+func (r *retention) unmeasured() bool {
+	known := r.p.margins.Load()
+	if known == nil {
+		return false
+	}
+	return slices.ContainsFunc(r.p.PartitionStatus(), func(p consumer.PartitionStatus) bool {
+		return p.Claimed && (*known)[p.Partition].Records == nil
+	})
+}
+
+// look measures once. What cannot be had is not known; that the brokers cannot be reached,
+// the consumer tells.
+func (r *retention) look(ctx context.Context) {
+	kept, err := margin.Retention(ctx, r.adm, r.dlq)
+	r.refusal(r.dlq, err)
+	r.p.metrics.DLQRetention(kept)
+	kept, err = margin.Retention(ctx, r.adm, r.topic)
+	r.refusal(r.topic, err)
+	extents, _, err := r.reader.Extents(ctx)
+	if err != nil {
+		return
+	}
+	var asking errgroup.Group
+	asking.SetLimit(recordsAtOnce)
+	partitions := r.p.PartitionStatus()
+	found := make([]telemetry.Margin, len(partitions))
+	for i := range partitions {
+		asking.Go(func() error {
+			found[i] = r.measure(ctx, &partitions[i], extents.Partitions, kept)
+			return nil
+		})
+	}
+	_ = asking.Wait()
+	all := margins{}
+	for i := range partitions {
+		all[partitions[i].Partition] = found[i]
+		r.p.metrics.Margin(r.topic, partitions[i].Partition, found[i])
+	}
+	r.p.margins.Store(&all)
+}
+
+// measure is the margin of one partition.
+func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, extents []dlq.Extent, kept *time.Duration) telemetry.Margin {
+	for _, e := range extents {
+		if e.Partition != p.Partition || e.Err != nil || !p.Claimed {
+			continue
+		}
+		m := telemetry.Margin{Records: new(p.Position - e.Start)}
+		if kept == nil || e.End <= p.Position {
+			return m
+		}
+		record, err := r.reader.First(ctx, dlq.Span{Partition: p.Partition, From: p.Position, To: e.End})
+		if err != nil { // dlq.ErrNoRecord: there are markers of transactions only
+			return m
+		}
+		if at := consumer.TimestampOf(record); at > 0 {
+			m.Left = margin.Left(kept, new(max(0, time.Since(time.UnixMilli(at)))))
+		}
+		return m
+	}
+	return telemetry.Margin{}
+}
+
+// refusal says once that the brokers do not tell how long a topic keeps records.
+func (r *retention) refusal(topic string, err error) {
+	var none *kadm.AuthError
+	if r.refused || err == nil || !errclass.Kafka(err).Unready() && !errors.As(err, &none) {
+		return
+	}
+	r.refused = true
+	r.p.log.Warn("it is not known how long a topic keeps its records: missing ACL: DESCRIBE_CONFIGS on the topic",
+		slog.String("topic", topic), telemetry.Err(err))
+}
