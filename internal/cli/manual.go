@@ -215,6 +215,7 @@ var manual = map[string]manualPage{
 				"Against the core's own database",
 				"projector verify --ledger-url=postgres://auditor@ledger:5432/core --ledger-query='SELECT account_id, version, balance FROM account'",
 			},
+			{"After a loss: the accounts that lack events", "projector verify --ledger=ledger.csv --list-behind --output=json | jq -c '.differences[]'"},
 			{"A quick look at a thousand accounts", "projector verify --ledger=ledger.csv --sample=1000 --output=json"},
 		},
 	},

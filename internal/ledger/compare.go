@@ -16,6 +16,7 @@ const (
 	Different Kind = "different" // the balances differ at one version
 	Missing   Kind = "missing"   // the read model does not know it
 	Unknown   Kind = "unknown"   // the ledger does not know it
+	Behind    Kind = "behind"    // no difference: it is at a lower version than the ledger's
 )
 
 // Account is one account as the read model has it.
@@ -47,6 +48,10 @@ type Report struct {
 // Comparison compares two streams of accounts, each by account id in the order of
 // bytes: the ledger's, which it pulls, and the read model's, which is pushed into it.
 type Comparison struct {
+	// ListBehind has the accounts that are behind among the Differences. They are not counted
+	// as different.
+	ListBehind bool
+
 	next   func() (Entry, error, bool)
 	limit  int
 	entry  Entry
@@ -111,16 +116,25 @@ func (c *Comparison) compare(a *Account) {
 	switch balance, isNumber := Canonical(a.Balance); {
 	case !a.Exists, a.Version < c.entry.Version:
 		r.Behind++
+		if c.ListBehind {
+			c.list(c.of(a, Behind))
+		}
 	case a.Version > c.entry.Version:
 		r.Ahead++
 	case isNumber && balance == c.entry.Balance:
 		r.Matched++
 	default:
-		c.differs(Difference{
-			AccountID: a.ID, Kind: Different, LedgerVersion: &c.entry.Version, Version: &a.Version,
-			LedgerBalance: c.entry.Balance, Balance: a.Balance,
-		})
+		c.differs(c.of(a, Different))
 	}
+}
+
+// of is the difference of an account that both know.
+func (c *Comparison) of(a *Account, kind Kind) Difference {
+	d := Difference{AccountID: a.ID, Kind: kind, LedgerVersion: &c.entry.Version, LedgerBalance: c.entry.Balance}
+	if a.Exists {
+		d.Version, d.Balance = &a.Version, a.Balance
+	}
+	return d
 }
 
 func (c *Comparison) missing() {
@@ -147,6 +161,10 @@ func (c *Comparison) unknown(a *Account) {
 
 func (c *Comparison) differs(d Difference) {
 	c.report.Different++
+	c.list(d)
+}
+
+func (c *Comparison) list(d Difference) {
 	if len(c.report.Differences) >= c.limit {
 		return
 	}

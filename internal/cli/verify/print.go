@@ -33,7 +33,11 @@ type shownDifference struct {
 }
 
 func (c *Cmd) print(std *output.Streams, r *ledger.Report) error {
-	if rest := r.Different - int64(len(r.Differences)); rest > 0 {
+	listed := r.Different
+	if c.ListBehind {
+		listed += r.Behind
+	}
+	if rest := listed - int64(len(r.Differences)); rest > 0 {
 		_, _ = fmt.Fprintf(std.Err, "%d more differences are not listed, see --limit\n", rest)
 	}
 	if c.JSON() {

@@ -27,6 +27,7 @@ type Cmd struct {
 	LedgerAt           string `env:"LEDGER_AT" placeholder:"TIME" group:"Ledger" help:"When the ledger was read: RFC 3339, or an age such as 1h. An account unknown to it that was written since counts as ahead. Default: with --ledger-url the time of the query, with --ledger none."`
 	Sample             int    `placeholder:"N" help:"Compare only so many accounts of the ledger, drawn at random. Accounts unknown to the ledger are not looked for."`
 	Limit              int    `default:"1000" placeholder:"N" help:"List at most so many differences; all are counted (default 1000)."`
+	ListBehind         bool   `help:"List the accounts that are behind the ledger, too: after a loss that was accepted, those that lack events."`
 	ShowBalances       bool   `help:"Show balances, which are masked otherwise."`
 	SortMemory         int    `default:"64" placeholder:"MB" help:"Memory to sort the ledger in; the rest is sorted in temporary files (default 64)."`
 	connect.DatabaseFlags
@@ -149,6 +150,7 @@ func (c *Cmd) compare(
 	if err != nil {
 		return report, err
 	}
+	comparison.ListBehind = c.ListBehind
 	take := func(a *readmodel.SnapshotAccount) error {
 		shown(comparison.Checked())
 		return comparison.Take(&ledger.Account{ID: a.ID, Exists: a.Exists, Version: a.Version, Balance: a.Balance, Since: a.Since})

@@ -63,6 +63,14 @@ func TestVerifyFindsWhatDiffers(t *testing.T) {
 		clitest.Contains(t, errOut, "3 of 10 accounts differ")
 	}
 
+	// After a loss those that are behind are what is looked for; they are no differences.
+	status, out, _ := s.Command("verify", "--output=json", "--list-behind", "--ledger="+file)
+	clitest.Contains(t, out, "{"+verifyCounts+",", `{"account_id":"behind","kind":"behind","ledger_version":2,"version":1}`,
+		`{"account_id":"held","kind":"behind","ledger_version":3,"version":null}`)
+	if status != exit.Failed || strings.Count(out, `"kind"`) != 5 {
+		t.Errorf("status %d\n%s", status, out)
+	}
+
 	_, table, _ := s.Command("verify", "--ledger="+file)
 	clitest.Contains(t, table, "10 accounts checked: 4 matched, 2 behind, 1 ahead, 3 different", "changed", "***")
 	for _, secret := range []string{"4.10", "4.01", "7.77"} {
@@ -72,7 +80,7 @@ func TestVerifyFindsWhatDiffers(t *testing.T) {
 	}
 	_, table, _ = s.Command("verify", "--ledger="+file, "--show-balances")
 	clitest.Contains(t, table, "4.10", "4.01", "7.77")
-	_, out, _ := s.Command("verify", "--ledger="+file, "--show-balances", "--output=json")
+	_, out, _ = s.Command("verify", "--ledger="+file, "--show-balances", "--output=json")
 	clitest.Contains(t, out, `"ledger_version":1,"version":1,"ledger_balance":4.01,"balance":4.10}`,
 		`"version":null,"ledger_balance":7.77,"balance":null}`)
 	_, out, errOut := s.Command("verify", "--ledger="+file, "--limit=1", "--output=json")
