@@ -8,6 +8,8 @@ type Pending struct {
 	// Healing: an account has a next event that is parked in the database, and more can be
 	// folded without a record.
 	Healing bool
+	// Open: the breaker has opened. What is pending is the last to be flushed.
+	Open bool
 }
 
 // Flushed is what a flush has made durable.

@@ -18,8 +18,21 @@ var (
 // created again: its offsets mean nothing there.
 var ErrTopicRecreated = errors.New("the topic was recreated: the stored position belongs to the old one")
 
-// StoppedError says that a partition is stopped until a person sets its position.
+// Standing is whether a partition goes on, for every owner and until a person changes that.
+// Its names are public surface.
+type Standing string
+
+// Whether a partition goes on.
+const (
+	StandingRunning Standing = "running"
+	StandingStopped Standing = "stopped"      // until its position is set
+	StandingBreaker Standing = "breaker_open" // until it is resumed
+	StandingPaused  Standing = "paused"       // until it is resumed
+)
+
+// StoppedError says that a partition stands still until a person changes that.
 type StoppedError struct {
+	Standing Standing
 	Reason   string
 	Position Position
 }
@@ -42,6 +55,8 @@ type Position struct {
 	Fence          int64 // raised by each new owner, and when a person sets the position
 	// SetByHand: a person has set the position, and Kafka's committed offset is of before.
 	SetByHand bool
+	// Breaker is what was counted up to here.
+	Breaker BreakerState
 	// Found is how the row stood when the claim that answers this position found it; nil
 	// when it did not come to that.
 	Found *Stood
@@ -90,6 +105,7 @@ type StoredPosition struct {
 	StoppedReason string // why it is stopped until a person sets it; empty: it is not
 	StoppedEnd    int64  // then, up to where the log still was what had been consumed; NoOffset: not known
 	HaltedReason  string // why its owner does not go on, which tries again by itself; empty: it does
+	PausedReason  string // who has paused it and why; empty: nobody has
 	Projection    string // the group's
 }
 

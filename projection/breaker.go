@@ -1,0 +1,190 @@
+package projection
+
+import (
+	"fmt"
+	"math"
+
+	"projector/projection/event"
+)
+
+// BreakerRule says what is a storm of dead letters.
+type BreakerRule struct {
+	Window int     // how many records count: the last; at most MaxBreakerWindow
+	Share  float64 // of root dead letters in a full window; 0: no storm ever is
+}
+
+// MaxBreakerWindow bounds what a partition keeps in its position's row.
+const MaxBreakerWindow = 100_000
+
+// roots is how many root dead letters a full window has in a storm.
+func (r BreakerRule) roots() int {
+	const rounding = 1e-9 // 0.07 of 100 is 7
+	return max(1, int(math.Ceil(r.Share*float64(r.Window)-rounding)))
+}
+
+// BreakerState is what the position's row keeps of a breaker.
+type BreakerState struct {
+	Window  string // the records that count, as bytes; empty: none
+	Through int64  // records below this offset do not count
+	Reason  string // why it is open; empty: it is not
+}
+
+// Breaker finds out that what comes is a storm: a deployment gone wrong and no bad events.
+// It counts the records of one partition, from when it was claimed on. A root dead letter
+// is any but the version_gap of an account that waits already. Neither duplicates,
+// tombstones nor the others of version_gap count.
+//
+// Records that come again, after a restart, are in the window already. So they have a
+// window of their own, which is empty with each claim, and in which duplicates count:
+// else the few dead letters between them would be a storm. It is there for positions
+// that were set back: those may come again as something else.
+//
+// The zero pointer is a breaker that is off.
+type Breaker struct {
+	rule      BreakerRule
+	partition int32
+	through   int64
+	at        int64 // the offset of the last record
+	window    window
+	again     window // of records that come again
+	reason    string
+}
+
+// NewBreaker returns the breaker of a partition that was claimed, nil when it is off.
+func NewBreaker(rule BreakerRule, partition int32, pos *Position) *Breaker {
+	if rule.Share <= 0 || rule.Window <= 0 {
+		return nil
+	}
+	return &Breaker{
+		rule: rule, partition: partition, through: pos.Breaker.Through, at: pos.Next,
+		window: decodeWindow(pos.Breaker.Window, rule.Window), again: newWindow(rule.Window),
+	}
+}
+
+// Clone is a breaker that goes on by itself.
+func (b *Breaker) Clone() *Breaker {
+	if b == nil {
+		return nil
+	}
+	c := *b
+	c.window, c.again = b.window.clone(), b.again.clone()
+	return &c
+}
+
+// Open reports whether it has opened: nothing may be taken in behind that.
+func (b *Breaker) Open() bool { return b != nil && b.reason != "" }
+
+// State is what the position's row is to keep, given what it keeps.
+func (b *Breaker) State(stored BreakerState) BreakerState {
+	if b == nil {
+		return BreakerState{Through: stored.Through}
+	}
+	return BreakerState{Window: b.window.encode(), Through: b.through, Reason: b.reason}
+}
+
+// Near reports whether it may open with so many more root dead letters.
+func (b *Breaker) Near(roots int) bool {
+	return b != nil && roots > 0 && b.window.roots+roots >= b.rule.roots()
+}
+
+// Empty reports whether no root dead letter is in the window: then only how many records
+// come counts, and not in which order.
+func (b *Breaker) Empty() bool { return b.window.roots == 0 }
+
+// Passed counts a record that was not dead-lettered.
+func (b *Breaker) Passed(r *DecodedRecord, outcome Outcome) {
+	if b == nil || r.Decoded.Tombstone {
+		return
+	}
+	switch {
+	case r.Reprocessed:
+		b.at = r.Record.Offset
+		if b.at >= b.through {
+			b.again.sound(1)
+		}
+	case outcome != Duplicate:
+		b.Sound(r.Record.Offset, 1)
+	}
+}
+
+// Sound counts n records, up to the one at the offset, that were not dead-lettered and are
+// no duplicates.
+func (b *Breaker) Sound(offset int64, n int) {
+	if b.at = offset; offset >= b.through {
+		b.window.sound(n)
+	}
+}
+
+// DeadLettered counts a dead letter. waits: its account waited already for an event that is
+// missing.
+func (b *Breaker) DeadLettered(r *DecodedRecord, decision Decision, waits bool) {
+	if b == nil {
+		return
+	}
+	b.at = r.Record.Offset
+	if decision.Class == event.VersionGap && waits {
+		return
+	}
+	if r.Reprocessed {
+		b.root(&b.again, decision)
+	} else {
+		b.root(&b.window, decision)
+	}
+}
+
+// Root counts a root dead letter at an offset.
+func (b *Breaker) Root(offset int64, decision Decision) {
+	b.at = offset
+	b.root(&b.window, decision)
+}
+
+// HealFailed counts a parked event that cannot be applied now that its turn has come.
+func (b *Breaker) HealFailed(decision Decision) {
+	if b != nil {
+		b.root(&b.window, decision)
+	}
+}
+
+// root counts a root dead letter and opens when it is one too many.
+func (b *Breaker) root(w *window, decision Decision) {
+	if b.at < b.through {
+		return
+	}
+	w.root(decision.Class)
+	if w.full() && w.roots >= b.rule.roots() && b.reason == "" {
+		b.reason = b.explain(w, decision)
+	}
+}
+
+// explain says why the breaker is open and what to do.
+func (b *Breaker) explain(w *window, last Decision) string {
+	class, n := w.most()
+	example := ""
+	if last.Class == class && last.Message != "" {
+		example = " (" + last.Message + ")"
+	}
+	return fmt.Sprintf("the breaker is open: %d of the last %d records are dead letters (share %.2g, --breaker-share is %g), "+
+		"%d of them %s%s. %s, then type: projector resume --partition=%d --reason=TEXT --yes. See the runbook, \"breaker open\"",
+		w.roots, len(w.slots), float64(w.roots)/float64(len(w.slots)), b.rule.Share, n, class, example, remedy(class), b.partition)
+}
+
+// remedy says what to look at when most records are of a class.
+func remedy(class event.Class) string {
+	switch class {
+	case event.MalformedPayload:
+		return "Are --topic and --format those of the producers? Set them right"
+	case event.UnknownEventType:
+		return "Name the types in --mapping or --ignore-event-types"
+	case event.UnsupportedCurrency:
+		return "Name the currencies in --currencies"
+	case event.InvalidAmount:
+		return "Have the producers send amounts as text, or --mapping read them"
+	case event.VersionGap:
+		return "Accounts lack their first events: has the topic lost its beginning? Bring them in"
+	case event.VersionConflict, event.CurrencyMismatch, event.BalanceOverflow:
+		return "Is it the topic that the read model comes from? Have the producers looked at"
+	case event.RejectedByDatabase:
+		return "Change the table so that it takes the rows"
+	}
+	return "Look at what the producers send"
+}

@@ -1,0 +1,212 @@
+package projection_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"projector/projection"
+	"projector/projection/event"
+)
+
+// delivery is a record as a breaker is told of it.
+type delivery struct {
+	class     event.Class // of a dead letter
+	waits     bool
+	duplicate bool
+	tombstone bool
+}
+
+func (d delivery) counts() bool {
+	return !d.duplicate && !d.tombstone && (d.class != event.VersionGap || !d.waits)
+}
+
+func deliveries() *rapid.Generator[delivery] {
+	return rapid.Custom(func(t *rapid.T) delivery {
+		switch rapid.IntRange(0, 8).Draw(t, "kind") {
+		case 0, 1, 2:
+			return delivery{class: rapid.SampledFrom(event.Classes()).Draw(t, "class"), waits: rapid.Bool().Draw(t, "waits")}
+		case 3:
+			return delivery{duplicate: true}
+		case 4:
+			return delivery{tombstone: true}
+		}
+		return delivery{}
+	})
+}
+
+func tell(b *projection.Breaker, d delivery, offset int64, reprocessed bool) {
+	r := projection.DecodedRecord{Record: projection.Record{Offset: offset}, Reprocessed: reprocessed}
+	r.Decoded.Tombstone = d.tombstone
+	switch {
+	case d.class != "":
+		b.DeadLettered(&r, projection.Decision{Outcome: projection.DeadLettered, Class: d.class, Message: "why"}, d.waits)
+	case d.tombstone:
+		b.Passed(&r, projection.Ignored)
+	case d.duplicate:
+		b.Passed(&r, projection.Duplicate)
+	default:
+		b.Passed(&r, projection.Applied)
+	}
+}
+
+// opensAt is where a breaker has to open, by a list of all that counts; -1: nowhere.
+func opensAt(stream []delivery, rule projection.BreakerRule, through int64) int {
+	var roots []bool
+	for offset, d := range stream {
+		if int64(offset) < through || !d.counts() {
+			continue
+		}
+		roots = append(roots, d.class != "")
+		if d.class == "" || len(roots) < rule.Window {
+			continue
+		}
+		n := 0
+		for _, root := range roots[len(roots)-rule.Window:] {
+			if root {
+				n++
+			}
+		}
+		if float64(n) >= rule.Share*float64(rule.Window)-1e-9 {
+			return offset
+		}
+	}
+	return -1
+}
+
+// TestBreakerOpensWhereAListSays: however often what is not durable is decided again, and
+// wherever records come again after a restart, it opens at the same record.
+func TestBreakerOpensWhereAListSays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rule := projection.BreakerRule{Window: rapid.IntRange(1, 12).Draw(t, "window"), Share: float64(rapid.IntRange(1, 20).Draw(t, "share")) / 20}
+		stream := rapid.SliceOfN(deliveries(), 0, 80).Draw(t, "stream")
+		through := int64(rapid.IntRange(0, 20).Draw(t, "through"))
+		want := opensAt(stream, rule, through)
+		position := projection.Position{Breaker: projection.BreakerState{Through: through}}
+		b := projection.NewBreaker(rule, 3, &position)
+		for offset := 0; offset < len(stream); offset++ {
+			tell(b, stream[offset], int64(offset), false)
+			if open := b.Open(); open != (offset == want) {
+				t.Fatalf("open: %v at offset %d, want it at %d", open, offset, want)
+			}
+			if b.Open() {
+				return
+			}
+			switch rapid.IntRange(0, 5).Draw(t, "then") {
+			case 0: // durable
+				position.Next = int64(offset) + 1
+				position.Breaker = b.State(position.Breaker)
+			case 1: // given up, perhaps by a restart
+				b, offset = projection.NewBreaker(rule, 3, &position), int(position.Next)-1
+			}
+		}
+		if want >= 0 {
+			t.Fatalf("not open, want it at %d", want)
+		}
+	})
+}
+
+// TestBreakerStateSurvivesAnotherWindow: with a smaller one the last records count.
+func TestBreakerStateSurvivesAnotherWindow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		stream := rapid.SliceOfN(deliveries(), 0, 60).Draw(t, "stream")
+		before, after := rapid.IntRange(1, 30).Draw(t, "before"), rapid.IntRange(1, 30).Draw(t, "after")
+		never := func(n int) projection.BreakerRule { return projection.BreakerRule{Window: n, Share: 1} }
+		var from projection.Position
+		b, small := projection.NewBreaker(never(before), 0, &from), projection.NewBreaker(never(min(before, after)), 0, &from)
+		for offset, d := range stream {
+			tell(b, d, int64(offset), false)
+			tell(small, d, int64(offset), false)
+		}
+		state := b.State(projection.BreakerState{})
+		got := projection.NewBreaker(never(after), 0, &projection.Position{Breaker: state}).State(projection.BreakerState{})
+		if want := small.State(projection.BreakerState{}); got.Window != want.Window {
+			t.Fatalf("%x became %x, want %x", state.Window, got.Window, want.Window)
+		}
+	})
+}
+
+// TestBreakerIgnoresWhatItCannotRead: a damaged row stops nobody.
+func TestBreakerIgnoresWhatItCannotRead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := string(rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "text"))
+		b := projection.NewBreaker(projection.BreakerRule{Window: 5, Share: 1}, 0, &projection.Position{Breaker: projection.BreakerState{Window: text}})
+		if b.Open() {
+			t.Fatal("open")
+		}
+	})
+}
+
+// TestBreakerOfRecordsThatComeAgain: what a restart reads again was counted, and duplicates
+// make up most of it. A position that was set back far may come as a storm all the same.
+func TestBreakerOfRecordsThatComeAgain(t *testing.T) {
+	rule := projection.BreakerRule{Window: 10, Share: 0.5}
+	b := projection.NewBreaker(rule, 0, &projection.Position{Next: 0})
+	for offset := range int64(100) { // 1 of 5 was a dead letter, the others were applied
+		d := delivery{duplicate: true}
+		if offset%5 == 0 {
+			d = delivery{class: event.MalformedPayload}
+		}
+		tell(b, d, offset, true)
+	}
+	if b.Open() || b.State(projection.BreakerState{}).Window != "\x00" {
+		t.Errorf("open %v, counted %x: what comes again counts no second time", b.Open(), b.State(projection.BreakerState{}).Window)
+	}
+	for offset := range int64(10) {
+		tell(b, delivery{class: event.MalformedPayload}, 100+offset, true)
+	}
+	if !b.Open() {
+		t.Error("not open in a storm of records that come again")
+	}
+}
+
+func TestBreakerSaysWhatToDo(t *testing.T) {
+	b := projection.NewBreaker(projection.BreakerRule{Window: 4, Share: 0.7}, 7, &projection.Position{})
+	for offset, d := range []delivery{{}, {class: event.InvalidAmount}, {class: event.MalformedPayload}, {class: event.MalformedPayload}} {
+		tell(b, d, int64(offset), false)
+	}
+	reason := b.State(projection.BreakerState{}).Reason
+	for _, want := range []string{"3 of the last 4", "--breaker-share is 0.7", "2 of them malformed_payload (why)", "--format", "projector resume --partition=7", `"breaker open"`} {
+		if !strings.Contains(reason, want) {
+			t.Errorf("%q is missing in: %s", want, reason)
+		}
+	}
+	for _, class := range event.Classes() {
+		one := projection.NewBreaker(projection.BreakerRule{Window: 1, Share: 1}, 0, &projection.Position{})
+		tell(one, delivery{class: class}, 0, false)
+		if reason := one.State(projection.BreakerState{}).Reason; !strings.Contains(reason, string(class)) || len(reason) > 500 {
+			t.Errorf("%s: %d bytes: %s", class, len(reason), reason)
+		}
+	}
+}
+
+func TestBreakerIsOff(t *testing.T) {
+	for _, rule := range []projection.BreakerRule{{}, {Window: 10}, {Share: 1}} {
+		b := projection.NewBreaker(rule, 0, &projection.Position{})
+		for offset := range int64(50) {
+			tell(b, delivery{class: event.MalformedPayload}, offset, false)
+		}
+		if b.Open() || b.Near(1000) || b.Clone().Open() {
+			t.Errorf("%+v: open", rule)
+		}
+		if state := b.State(projection.BreakerState{Window: "old", Through: 7}); state != (projection.BreakerState{Through: 7}) {
+			t.Errorf("%+v: keeps %+v", rule, state)
+		}
+	}
+}
+
+// BenchmarkBreaker counts sound records, as nearly all are.
+func BenchmarkBreaker(b *testing.B) {
+	for _, rule := range []projection.BreakerRule{{}, {Window: 1000, Share: 0.5}} {
+		b.Run(fmt.Sprint("share=", rule.Share), func(b *testing.B) {
+			breaker := projection.NewBreaker(rule, 0, &projection.Position{})
+			var r projection.DecodedRecord
+			for b.Loop() {
+				r.Record.Offset++
+				breaker.Passed(&r, projection.Applied)
+			}
+		})
+	}
+}

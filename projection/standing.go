@@ -1,0 +1,47 @@
+package projection
+
+// StandingChange is what a person changes of whether a partition goes on.
+type StandingChange struct {
+	// Pause is who pauses it and why; empty: it is resumed.
+	Pause string
+	// Through is, when it is resumed, up to where records do not count for the breaker; nil:
+	// as it was.
+	Through *int64
+}
+
+// Of is the position with the change.
+func (c *StandingChange) Of(stored StoredPosition) StoredPosition {
+	if c.Pause != "" {
+		stored.PausedReason = c.Pause
+		return stored
+	}
+	stored.PausedReason = ""
+	stored.Breaker.Window, stored.Breaker.Reason = "", ""
+	if c.Through != nil {
+		stored.Breaker.Through = *c.Through
+	}
+	return stored
+}
+
+// Standing is what the partition does as far as people have to say; StandingRunning: it
+// goes on.
+func (s *StoredPosition) Standing() Standing {
+	if stopped := s.Stands(); stopped != nil {
+		return stopped.Standing
+	}
+	return StandingRunning
+}
+
+// Stands says why the partition stands still until a person changes that; nil: it does not.
+// Of several reasons the one that takes most to be changed.
+func (s *StoredPosition) Stands() *StoppedError {
+	switch {
+	case s.StoppedReason != "":
+		return &StoppedError{Standing: StandingStopped, Reason: s.StoppedReason, Position: s.Position}
+	case s.Breaker.Reason != "":
+		return &StoppedError{Standing: StandingBreaker, Reason: s.Breaker.Reason, Position: s.Position}
+	case s.PausedReason != "":
+		return &StoppedError{Standing: StandingPaused, Reason: s.PausedReason, Position: s.Position}
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package projection
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"projector/projection/event"
+)
+
+// window holds the last records of a partition that count, as a ring: of each the class
+// of its root dead letter, or that it is none.
+type window struct {
+	slots  []uint8 // 0: no root dead letter; else a class, see slotOf
+	next   int     // the slot that is written next: of a full window the oldest
+	filled int
+	roots  int
+}
+
+func newWindow(size int) window { return window{slots: make([]uint8, size)} }
+
+func (w *window) full() bool { return w.filled == len(w.slots) }
+
+// sound adds records that are no root dead letters.
+func (w *window) sound(n int) {
+	for ; n > 0 && w.roots > 0; n-- {
+		w.add(0)
+	}
+	w.filled = min(len(w.slots), w.filled+n) // a ring without roots is the same wherever it begins
+}
+
+// root adds a root dead letter.
+func (w *window) root(class event.Class) { w.add(slotOf(class)) }
+
+func (w *window) add(slot uint8) {
+	if w.slots[w.next] != 0 {
+		w.roots--
+	}
+	if slot != 0 {
+		w.roots++
+	}
+	w.slots[w.next] = slot
+	if w.next++; w.next == len(w.slots) {
+		w.next = 0
+	}
+	w.filled = min(len(w.slots), w.filled+1)
+}
+
+// most is the class that most of the root dead letters are of, and how many are.
+func (w *window) most() (event.Class, int) {
+	var counts [256]int
+	for _, slot := range w.slots {
+		counts[slot]++
+	}
+	counts[0] = 0
+	most := 0
+	for slot, n := range &counts {
+		if n > counts[most] {
+			most = slot
+		}
+	}
+	return classOf(uint8(most)), counts[most]
+}
+
+// encode is the window as text of bytes: how many records it holds, and of each root dead
+// letter, from the oldest on, how many records lie between it and the one before, and its
+// class. That of a partition without dead letters is 1 or 2 bytes.
+func (w *window) encode() string {
+	text := binary.AppendUvarint(nil, uint64(w.filled)) //nolint:gosec // G115: not negative
+	sound := uint64(0)
+	for i, left := w.filled, w.roots; left > 0; i-- {
+		slot := w.slots[(w.next-i+len(w.slots))%len(w.slots)]
+		if slot == 0 {
+			sound++
+			continue
+		}
+		text = append(binary.AppendUvarint(text, sound), slot)
+		sound = 0
+		left--
+	}
+	return string(text)
+}
+
+// decodeWindow reads a window, of the latest records as many as fit. One that cannot be
+// read is empty.
+func decodeWindow(text string, size int) window {
+	in := strings.NewReader(text)
+	filled, err := binary.ReadUvarint(in)
+	if err != nil || filled > MaxBreakerWindow {
+		return newWindow(size)
+	}
+	w, rest := newWindow(size), int(filled)
+	for in.Len() > 0 {
+		sound, err := binary.ReadUvarint(in)
+		slot, noClass := in.ReadByte()
+		if err != nil || noClass != nil || slot == 0 || sound >= uint64(rest) {
+			return newWindow(size)
+		}
+		w.sound(int(sound)) //nolint:gosec // G115: less than rest
+		w.add(slot)
+		rest -= int(sound) + 1 //nolint:gosec // G115: less than rest
+	}
+	w.sound(rest)
+	return w
+}
+
+func (w *window) clone() window {
+	c := *w
+	c.slots = slices.Clone(w.slots)
+	return c
+}
+
+// slotOf is a class as a window holds it. It is stored, so a class keeps its place in
+// event.Classes.
+func slotOf(class event.Class) uint8 {
+	return uint8(slices.Index(event.Classes(), class) + 2) //nolint:gosec // G115: there are few; 1 is one that is not known
+}
+
+func classOf(slot uint8) event.Class {
+	if at := int(slot) - 2; at >= 0 && at < len(event.Classes()) {
+		return event.Classes()[at]
+	}
+	return "unknown"
+}
