@@ -171,7 +171,10 @@ func (s *Session) Durable() bool {
 }
 
 // Full reports that as much is pending as a flush may take in.
-func (s *Session) Full() bool { return s.proj.Pending().Events >= s.size.Limit() }
+func (s *Session) Full() bool {
+	p := s.proj.Pending()
+	return p.Events >= s.size.Limit() || p.Open
+}
 
 // Pending tells how much waits to be flushed.
 func (s *Session) Pending() projection.Pending { return s.proj.Pending() }
@@ -240,8 +243,10 @@ type flush struct {
 	done   int // events written when it ended, as far as known
 }
 
-// Flush makes what is pending durable. ErrAgain means that it has failed.
+// Flush makes what is pending durable. ErrAgain means that it has failed, or that the breaker
+// has opened, which the claim tells.
 func (s *Session) Flush(ctx context.Context) error {
+	open := s.proj.Pending().Open
 	if s.Durable() {
 		return nil
 	}
@@ -254,6 +259,9 @@ func (s *Session) Flush(ctx context.Context) error {
 		return s.failed(f, err)
 	}
 	s.flushed(f)
+	if open {
+		return ErrAgain
+	}
 	return nil
 }
 
@@ -326,6 +334,9 @@ func (s *Session) failed(f *flush, err error) error {
 // flush until it is alone.
 func (s *Session) isolate(f *flush, err error) error {
 	reason := errclass.Safe(err)
+	if remedy := errclass.Remedy(err); remedy != "" {
+		reason += ": " + remedy
+	}
 	s.driver.Refused(reason, f.events)
 	if f.events == 1 && !s.proj.Refuse("PostgreSQL refused the row: "+reason) {
 		return fmt.Errorf("an event that was to be dead-lettered as refused is refused again: %w", err)
