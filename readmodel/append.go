@@ -15,6 +15,7 @@ import (
 	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
+	"projector/sql"
 )
 
 // Table is where a projection keeps events each of which stands for itself:
@@ -95,6 +96,7 @@ type AppendConfig struct {
 	Table     Table
 	Recent    Recent // nil: none
 	Observer  Observer
+	Breaker   projection.BreakerRule
 }
 
 // AppendProjection is the projection of one partition into a Table.
@@ -111,6 +113,7 @@ type AppendProjection struct {
 	entries []Entry
 	byKey   map[Key]string // event ids of the entries; nil while nobody has asked
 	letters deadLetters
+	counted counted
 	taken   projection.Flushed // as far as it can be told before the write
 	bytes   int
 
@@ -142,6 +145,7 @@ func (e *AppendProjection) Claim(ctx context.Context, c projection.Claim) (proje
 	}
 	e.position = pos
 	e.reset()
+	e.counted = counted{breaker: projection.NewBreaker(e.cfg.Breaker, e.cfg.Partition.Number, &pos)}
 	if e.cfg.Recent != nil {
 		e.cfg.Recent.Clear() // the database may be another, or an older one
 	}
@@ -160,7 +164,7 @@ func (e *AppendProjection) reset() {
 
 // Pending implements session.Projection.
 func (e *AppendProjection) Pending() projection.Pending {
-	return projection.Pending{Events: e.taken.Records, Bytes: e.bytes}
+	return projection.Pending{Events: e.taken.Records, Bytes: e.bytes, Open: e.counted.breaker.Open()}
 }
 
 // DeadLetters implements session.Projection.
@@ -213,16 +217,19 @@ func (e *AppendProjection) Flush(ctx context.Context, next projection.NextOffset
 	defer conn.Release()
 	// Stable: of two events with one key the first counts.
 	slices.SortStableFunc(e.entries, func(a, b Entry) int { return a.Key.Compare(b.Key) })
-	if err := e.writeTx(ctx, conn.Conn(), next, &flushed.Outcomes); err != nil {
+	moved := e.position.Moved(next)
+	if err := e.writeTx(ctx, conn.Conn(), &moved, &flushed.Outcomes); err != nil {
 		return flushed, fmt.Errorf("write: %w", err)
 	}
-	e.written(next)
+	e.written(moved)
 	return flushed, nil
 }
 
-func (e *AppendProjection) writeTx(ctx context.Context, conn *pgx.Conn, next projection.NextOffset, outcomes *projection.OutcomeCounts) error {
+// writeTx writes all that is pending, and sets what moved is to keep of the breaker.
+func (e *AppendProjection) writeTx(ctx context.Context, conn *pgx.Conn, moved *projection.Position, outcomes *projection.OutcomeCounts) error {
 	tx := begin(conn)
-	tx.move(e.cfg.Partition, e.position, next)
+	moved.Breaker = e.counted.settled(e.entries).State(e.position.Breaker)
+	tx.move(e.cfg.Partition, e.position, *moved)
 	var err error
 	if len(e.entries) > 0 {
 		err = e.cfg.Table.Write(ctx, tx, e.entries)
@@ -235,8 +242,23 @@ func (e *AppendProjection) writeTx(ctx context.Context, conn *pgx.Conn, next pro
 	}
 	if err == nil {
 		e.correct(outcomes) // before the COMMIT, whose answer may be lost
+		err = e.recount(ctx, tx, moved)
 	}
 	return tx.end(ctx, err)
+}
+
+// recount has the position keep what counts for the breaker, now that it is known what was
+// there already.
+func (e *AppendProjection) recount(ctx context.Context, tx *Tx, moved *projection.Position) error {
+	e.counted.breaker = e.counted.settled(e.entries)
+	state := e.counted.breaker.State(e.position.Breaker)
+	if state == moved.Breaker {
+		return nil
+	}
+	moved.Breaker = state
+	p := &e.cfg.Partition
+	tx.Queue(sql.Query("position_count"), p.Group, p.Topic, p.Number, []byte(state.Window))
+	return tx.Send(ctx)
 }
 
 // correct counts what turned out to be there already.
@@ -250,11 +272,12 @@ func (e *AppendProjection) correct(outcomes *projection.OutcomeCounts) {
 }
 
 // written takes note that everything pending is durable.
-func (e *AppendProjection) written(next projection.NextOffset) {
+func (e *AppendProjection) written(moved projection.Position) {
 	e.markSeen()
 	e.careful = max(0, e.careful-1)
-	maps.DeleteFunc(e.refused, func(p projection.RecordRef, _ string) bool { return p.Offset < next.Offset })
-	e.position = e.position.Moved(next)
+	maps.DeleteFunc(e.refused, func(p projection.RecordRef, _ string) bool { return p.Offset < moved.Next })
+	e.position = moved
+	e.counted = counted{breaker: e.counted.breaker}
 	e.reset()
 }
 

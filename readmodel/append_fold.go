@@ -21,14 +21,32 @@ const conflictMessage = "another event stands at this version"
 func (e *AppendProjection) Fold(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
 	n := min(len(records), max(0, limit-e.taken.Records))
 	e.position.MarkReprocessed(records[:n])
+	if !e.counted.prepare(e.suspects(records[:n])) {
+		return 0, nil
+	}
 	found, err := e.lookUp(ctx, records[:n])
 	if err != nil {
 		return 0, err
 	}
 	for i := range records[:n] {
-		e.decide(&records[i], found)
+		if e.decide(&records[i], found); e.counted.breaker.Open() {
+			return i + 1, nil
+		}
 	}
 	return n, nil
+}
+
+// suspects is how many of the records may be dead-lettered.
+func (e *AppendProjection) suspects(records []projection.DecodedRecord) (n int) {
+	if e.careful > 0 {
+		return len(records)
+	}
+	for i := range records {
+		if e.mustLookUp(&records[i]) {
+			n++
+		}
+	}
+	return n
 }
 
 // lookUp asks the table for the events that cannot be left to the write: those that
@@ -47,7 +65,7 @@ func (e *AppendProjection) lookUp(ctx context.Context, records []projection.Deco
 }
 
 func (e *AppendProjection) mustLookUp(r *projection.DecodedRecord) bool {
-	if r.Decoded.Fault != nil || e.careful > 0 {
+	if r.Decoded.Fault != nil || e.careful > 0 || e.counted.exact {
 		return true
 	}
 	_, refused := e.refused[r.Record.Ref()]
@@ -62,6 +80,7 @@ func (e *AppendProjection) decide(r *projection.DecodedRecord, found map[Key]str
 	switch {
 	case d.Tombstone, d.Skip:
 		e.taken.Outcomes[projection.Ignored]++
+		e.counted.passed(r, projection.Ignored)
 	case d.Identity == event.Unidentified:
 		e.letter(r, d.Fault.Class, d.Fault.Error())
 	default:
@@ -91,8 +110,10 @@ func (e *AppendProjection) decideEvent(r *projection.DecodedRecord, found map[Ke
 		e.letterAbsent(r, entry.Key, event.RejectedByDatabase, reason)
 	case e.guard != nil && e.guard.Passed(&entry), e.seenLately(&entry):
 		e.taken.Outcomes[projection.Duplicate]++
+		e.counted.passed(r, projection.Duplicate)
 	default:
 		e.take(entry)
+		e.counted.taken(r)
 	}
 }
 
@@ -121,6 +142,7 @@ func (e *AppendProjection) keep(entry *Entry) {
 func (e *AppendProjection) decidePresent(r *projection.DecodedRecord, entry *Entry) {
 	if !entry.conflicts() {
 		e.taken.Outcomes[projection.Duplicate]++
+		e.counted.passed(r, projection.Duplicate)
 		return
 	}
 	e.careful = staysCareful
@@ -154,6 +176,7 @@ func (e *AppendProjection) letterAbsent(r *projection.DecodedRecord, key Key, cl
 func (e *AppendProjection) letter(r *projection.DecodedRecord, class event.Class, message string) {
 	e.taken.Outcomes[projection.DeadLettered]++
 	e.bytes += letterBytes + r.Record.Bytes()
+	e.counted.deadLettered(r, projection.Decision{Outcome: projection.DeadLettered, Class: class, Message: message})
 	e.letters.list = append(e.letters.list, projection.NewDeadLetter(r.Record, &r.Decoded, class, message))
 }
 

@@ -24,7 +24,8 @@ type BalanceConfig struct {
 	Formats      event.Resolver
 	FirstVersion int64
 	ParkLimit    int64
-	CacheBytes   func() int     // what a partition may remember of accounts, as of now
+	CacheBytes   func() int // what a partition may remember of accounts, as of now
+	Breaker      projection.BreakerRule
 	Group        *Group         // writes small flushes of several partitions together; nil: each alone
 	Versions     *VersionReader // knows duplicates in great numbers; nil: each account is looked up
 }
@@ -36,6 +37,7 @@ type Balance struct {
 	partition Partition
 	position  projection.Position
 	fold      *accounts.Fold
+	breaker   *projection.Breaker
 	failed    bool   // the last write: the next one must not hold up others
 	claimed   uint64 // by the clock of the version reader
 }
@@ -69,6 +71,8 @@ func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 	}
 	b.position = pos
 	b.fold.Reset()
+	b.breaker = projection.NewBreaker(b.cfg.Breaker, b.partition.Number, &pos)
+	b.fold.CountedBy(b.breaker)
 	b.claimed = b.cfg.Versions.now()
 	if _, err := b.cfg.Pool.Exec(ctx, sql.Query("clear_passed"), b.partition.Topic, b.partition.Number); err != nil {
 		return pos, fmt.Errorf("clear parked events: %w", err)
@@ -120,15 +124,17 @@ func (b *Balance) Flush(ctx context.Context, next projection.NextOffset) (projec
 	changes := b.fold.Changes()
 	pace.Expect(ctx, changes.NumRows())
 	flushed := changes.Flushed()
+	moved := b.position.Moved(next)
+	moved.Breaker = b.breaker.State(b.position.Breaker)
 	grouped := !b.failed && ctx.Err() == nil &&
-		b.cfg.Group.write(&member{partition: b.partition, position: b.position, next: next, changes: changes})
+		b.cfg.Group.write(&member{partition: b.partition, position: b.position, moved: moved, changes: changes})
 	if !grouped {
-		err := write(ctx, b.cfg.Pool, b.partition, b.position, next, changes)
+		err := write(ctx, b.cfg.Pool, b.partition, b.position, moved, changes)
 		if b.failed = err != nil; b.failed {
 			return flushed, err
 		}
 	}
-	b.position = b.position.Moved(next)
+	b.position = moved
 	b.fold.SetCacheBytes(b.cacheBytes())
 	b.fold.Flushed()
 	return flushed, nil
@@ -158,7 +164,7 @@ func (BalanceDefinition) Ready(ctx context.Context, pool *pgxpool.Pool) error {
 func (BalanceDefinition) Open(cfg RunConfig) func(Partition) session.Projection {
 	balance := BalanceConfig{
 		Pool: cfg.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes,
-		Group: NewGroup(cfg.Pool),
+		Breaker: cfg.Breaker, Group: NewGroup(cfg.Pool),
 	}
 	if cfg.IndexBytes > 0 {
 		balance.Versions = NewVersionReader(VersionReaderConfig{Pool: cfg.Pool, Bytes: cfg.IndexBytes, Ends: cfg.Ends, Log: cfg.Log})

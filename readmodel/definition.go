@@ -54,6 +54,7 @@ type RunConfig struct {
 	Formats        event.Resolver
 	FirstVersion   int64
 	ParkLimit      int64
+	Breaker        projection.BreakerRule
 	CacheBytes     func() int // what a partition may remember between flushes, as of now
 	IndexBytes     int        // what a version index may take, out of half of the CacheBytes of all partitions; 0: none is read
 	InboxRetention time.Duration
@@ -162,7 +163,7 @@ func (k AppendDefinition) Ready(ctx context.Context, pool *pgxpool.Pool) error {
 func (k AppendDefinition) Open(cfg RunConfig) func(Partition) session.Projection {
 	return func(p Partition) session.Projection {
 		p.Projection = k.Label
-		events := AppendConfig{Pool: cfg.Pool, Partition: p, Table: k.Tables(p), Observer: cfg.Observer}
+		events := AppendConfig{Pool: cfg.Pool, Partition: p, Table: k.Tables(p), Observer: cfg.Observer, Breaker: cfg.Breaker}
 		if k.Recent != nil {
 			events.Recent = k.Recent(cfg)
 		}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection"
@@ -40,7 +39,7 @@ func (e *GroupTakenError) SafeText() string { return e.Error() }
 // ClaimPosition makes the caller the partition's owner and returns where to resume.
 // Whoever owned it before is fenced from then on. projection.ErrFenced means that it
 // was to be taken back to an offset of Kafka that is no longer true, a
-// *projection.StoppedError that a person has to set it first. How the row was found is
+// *projection.StoppedError that a person has to set or resume it first. How the row was found is
 // known with an error, too, unless it is none of these and came before that.
 func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c projection.Claim) (projection.Position, error) {
 	var claimed projection.Position
@@ -57,8 +56,8 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		if !projection.SameTopic(stored.TopicID, c.TopicID) {
 			return projection.ErrTopicRecreated
 		}
-		if stored.StoppedReason != "" {
-			return &projection.StoppedError{Reason: stored.StoppedReason, Position: stored.Position}
+		if stopped := stored.Stands(); stopped != nil {
+			return stopped
 		}
 		if stored.SetByHand {
 			c.Committed = projection.NoOffset
@@ -106,8 +105,11 @@ func lockPosition(ctx context.Context, db querier, p Partition) (projection.Stor
 
 // scanPosition scans the columns of position_load and position_lock.
 func scanPosition(row pgx.CollectableRow) (s projection.StoredPosition, err error) {
+	var window []byte
 	err = row.Scan(&s.Partition, &s.Next, &s.LeaderEpoch, &s.ProcessedUntil, &s.ProcessedEpoch, &s.TopicID, &s.Owner, &s.Fence,
-		&s.StoppedReason, &s.StoppedEnd, &s.HaltedReason, &s.SetByHand, &s.Projection)
+		&s.StoppedReason, &s.StoppedEnd, &s.HaltedReason, &s.SetByHand,
+		&window, &s.Breaker.Through, &s.Breaker.Reason, &s.PausedReason, &s.Projection)
+	s.Breaker.Window = string(window)
 	return s, err
 }
 
@@ -186,11 +188,11 @@ func verifyPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, pos pr
 }
 
 // moveArgs are the arguments of position_move.
-func moveArgs(p Partition, pos projection.Position, next projection.NextOffset) []any {
-	moved := pos.Moved(next)
+func moveArgs(p Partition, pos, moved projection.Position) []any {
 	return []any{
 		p.Group, p.Topic, p.Number, pos.Fence, pos.Next,
 		moved.Next, moved.LeaderEpoch, moved.ProcessedUntil, moved.ProcessedEpoch,
+		[]byte(moved.Breaker.Window), moved.Breaker.Reason,
 	}
 }
 
@@ -269,18 +271,12 @@ func SetPositions(ctx context.Context, pool *pgxpool.Pool, of Partition, sets []
 
 // setPosition locks a position, or makes it, and sets it as it is to be.
 func setPosition(ctx context.Context, tx *Tx, p Partition, set *PositionSet) (projection.Repositioned, error) {
-	var inserted int64
-	tx.Queue(sql.Query("position_insert"), p.Group, p.Topic, p.Number, set.Log.Start, set.Log.TopicID, "", p.Projection).
-		Exec(func(tag pgconn.CommandTag) error { inserted = tag.RowsAffected(); return nil })
-	if err := tx.Send(ctx); err != nil {
-		return projection.Repositioned{}, err
-	}
-	stored, err := lockPosition(ctx, tx, p)
+	stored, inserted, err := positionOf(ctx, tx, p, set.Log.Start, set.Log.TopicID)
 	if err != nil {
 		return projection.Repositioned{}, err
 	}
 	known := &stored
-	if inserted > 0 {
+	if inserted {
 		known = nil
 	}
 	plan, err := set.plan(known)

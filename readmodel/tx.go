@@ -33,10 +33,10 @@ func begin(conn *pgx.Conn) *Tx {
 	return tx
 }
 
-// move queues the move of a position, from what its owner knows to next.
-func (tx *Tx) move(p Partition, pos projection.Position, next projection.NextOffset) {
+// move queues the move of a position, from what its owner knows.
+func (tx *Tx) move(p Partition, pos, moved projection.Position) {
 	tx.moves++
-	tx.Queue(sql.Query("position_move"), moveArgs(p, pos, next)...).
+	tx.Queue(sql.Query("position_move"), moveArgs(p, pos, moved)...).
 		Exec(func(tag pgconn.CommandTag) error { tx.moved += tag.RowsAffected(); return nil })
 }
 

@@ -43,18 +43,18 @@ func verifyVersions(ctx context.Context, db querier, expected []accounts.Expecte
 	return nil
 }
 
-// write makes the changes durable and moves the partition's position to next, in
+// write makes the changes durable and moves the partition's position from pos, in
 // one transaction of two round trips. ErrFenced and ErrStale mean that nothing was
 // written; behind any other error the COMMIT may have taken place, which the next claim
 // tells.
-func write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.Position, next projection.NextOffset, c *accounts.Changes) error {
+func write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos, moved projection.Position, c *accounts.Changes) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	defer conn.Release() // a connection that is still in a transaction is closed by it
 	tx := begin(conn.Conn())
-	tx.move(p, pos, next)
+	tx.move(p, pos, moved)
 	if err := tx.end(ctx, writeChanges(ctx, tx, c)); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
@@ -227,7 +227,7 @@ type Group struct {
 type member struct {
 	partition Partition
 	position  projection.Position
-	next      projection.NextOffset
+	moved     projection.Position
 	changes   *accounts.Changes
 	done      chan error // errAlone or nil
 }
@@ -290,7 +290,7 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 	tx.Queue(groupLocks)
 	var rows []accounts.Row
 	for _, m := range members {
-		tx.move(m.partition, m.position, m.next)
+		tx.move(m.partition, m.position, m.moved)
 		for chunk := range m.changes.RowChunks(func() int { return groupRows }) {
 			rows = append(rows, chunk...)
 		}

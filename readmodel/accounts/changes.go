@@ -145,6 +145,7 @@ func (f *Fold) Pending() projection.Pending {
 		Full:   f.cache.hot.bytes() > f.opts.CacheBytes/2,
 
 		Healing: len(f.healing) > 0,
+		Open:    f.breaker.Open(),
 	}
 }
 

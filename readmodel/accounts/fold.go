@@ -46,7 +46,8 @@ type Fold struct {
 	dirty   []*account
 	healing []*account
 	changes Changes
-	last    eventRef // decided about
+	last    eventRef            // decided about
+	breaker *projection.Breaker // nil: off
 
 	refused        map[eventRef]string // what PostgreSQL has refused, and why, until that is durable
 	refusedDecided []eventRef          // of them, those decided about since the last flush
@@ -71,6 +72,20 @@ type queue struct {
 	nextClass  event.Class
 	overflowed bool
 	pending    map[int64]*projection.Parked // parked by this fold and not yet written, by version
+}
+
+// waits reports whether the account waits for an event that is missing.
+func (f *Fold) waits(a *account) bool {
+	q := f.queues[a]
+	if a == nil || q == nil {
+		return false
+	}
+	for version := range q.pending {
+		if version > a.version {
+			return true
+		}
+	}
+	return q.waits || q.overflowed
 }
 
 const (
@@ -105,6 +120,10 @@ func (f *Fold) Reset() {
 	f.lookup, f.redelivery = lookup{}, redelivery{}
 }
 
+// CountedBy has the breaker count what is folded from here on. When it has opened, nothing
+// is folded any more.
+func (f *Fold) CountedBy(breaker *projection.Breaker) { f.breaker = breaker }
+
 // Refuse notes that PostgreSQL refuses the event that was decided about last: it is
 // dead-lettered when it comes again. It returns false when it was refused before, or when
 // nothing was decided.
@@ -119,9 +138,12 @@ func (f *Fold) Refuse(reason string) bool {
 	return !again
 }
 
-// Apply folds records in order until all are folded or limit events are pending, and
-// returns how many it has folded. After an error, go on with the rest.
+// Apply folds records in order until all are folded, limit events are pending or the breaker
+// opens, and returns how many it has folded. After an error, go on with the rest.
 func (f *Fold) Apply(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
+	if f.breaker.Open() {
+		return 0, nil
+	}
 	records = records[:min(len(records), max(1, limit-f.Pending().Events))]
 	var versions *VersionIndex
 	if f.redelivery.in {
@@ -142,7 +164,7 @@ func (f *Fold) applyFound(ctx context.Context, records []projection.DecodedRecor
 	for i := range records {
 		a := f.lookup.found[i]
 		if a != nil && a.healing {
-			if ready, err := f.healBefore(ctx, a, records[i].Decoded.Event.Version, limit); err != nil || !ready {
+			if ready, err := f.healBefore(ctx, a, records[i].Decoded.Event.Version, limit); err != nil || !ready || f.breaker.Open() {
 				return i, err
 			}
 		}
@@ -152,7 +174,7 @@ func (f *Fold) applyFound(ctx context.Context, records []projection.DecodedRecor
 				return i + 1, err
 			}
 		}
-		if f.Pending().Events >= limit {
+		if f.Pending().Events >= limit || f.breaker.Open() {
 			return i + 1, nil
 		}
 	}
@@ -211,8 +233,10 @@ func (f *Fold) conclude(r *projection.DecodedRecord, a *account, decision projec
 		return
 	}
 	if decision.Outcome != projection.DeadLettered {
+		f.breaker.Passed(r, decision.Outcome)
 		return
 	}
+	f.breaker.DeadLettered(r, decision, f.waits(a))
 	rec, kept := projection.Keep(r.Record, &r.Decoded)
 	f.deadLetter(rec, &kept, a, decision)
 	if a != nil && decision.Class != event.VersionConflict {

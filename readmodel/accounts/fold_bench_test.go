@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"projector/projection"
 	"projector/projection/event"
@@ -18,6 +19,58 @@ func BenchmarkFold(b *testing.B) {
 	zipf := rand.NewZipf(rng, 1.1, 1, 999)
 	b.Run("uniform", func(b *testing.B) { benchmarkFold(b, 125_000, rng.IntN) })
 	b.Run("hot", func(b *testing.B) { benchmarkFold(b, 1000, func(int) int { return int(zipf.Uint64()) }) })
+}
+
+// BenchmarkFoldWithBreaker folds the same events with a breaker and without, in turns of
+// 100,000, and reports by how much it is slower.
+func BenchmarkFoldWithBreaker(b *testing.B) {
+	const many, turn = 125_000, 512 * 200
+	var folds [2]*accounts.Fold
+	ids, events := make([]string, many), make([]string, many)
+	for i := range ids {
+		ids[i], events[i] = fmt.Sprintf("acc-%08d", i), fmt.Sprintf("7f9c24e8-3b12-4d0f-9c7e-2f1f%08d", i)
+	}
+	for i := range folds {
+		folds[i] = accounts.NewFold(accounts.Options{FirstVersion: 1, CacheBytes: 1 << 30}, newStore())
+		if err := folds[i].Read(b.Context(), ids); err != nil {
+			b.Fatal(err)
+		}
+	}
+	breaker := projection.NewBreaker(projection.BreakerRule{Window: 1000, Share: 0.5}, 0, &projection.Position{})
+	folds[1].CountedBy(breaker)
+	rng, versions := rand.New(rand.NewPCG(1, 2)), make([]int64, many)
+	d := event.Decoded{Identity: event.Identified, Event: event.Event{Type: event.FundsCredited, Amount: 1, Currency: euro}}
+	chunk := make([]projection.DecodedRecord, 512)
+	var took [2]time.Duration
+	for n := 0; b.Loop(); n++ {
+		for done := 0; done < turn; done += len(chunk) {
+			for k := range chunk {
+				n := rng.IntN(many)
+				versions[n]++
+				d.Event.ID, d.Event.AccountID, d.Event.Version = events[n], ids[n], versions[n]
+				chunk[k].Decoded = d
+			}
+			for i := range folds {
+				which := (i + n + done/len(chunk)) % 2 // each comes first as often as the other
+				began := time.Now()
+				if _, err := folds[which].Apply(b.Context(), chunk, math.MaxInt); err != nil {
+					b.Fatal(err)
+				}
+				took[which] += time.Since(began)
+			}
+		}
+		for i, f := range folds {
+			began := time.Now()
+			f.Changes()
+			if i == 1 {
+				breaker.State(projection.BreakerState{})
+			}
+			f.Flushed()
+			took[i] += time.Since(began)
+		}
+	}
+	b.ReportMetric(float64(took[0])/float64(took[1]), "of-the-speed-without")
+	b.ReportMetric(float64(took[1].Nanoseconds())/float64(b.N*turn), "ns/event")
 }
 
 func benchmarkFold(b *testing.B, many int, pick func(int) int) {

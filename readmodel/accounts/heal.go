@@ -34,7 +34,7 @@ func (f *Fold) Healing() []string {
 func (f *Fold) Heal(ctx context.Context, limit int) error {
 	for _, a := range slices.Clone(f.healing) {
 		room := min(limit, HealPiece) - f.Pending().Events
-		if room <= 0 {
+		if room <= 0 || f.breaker.Open() {
 			break
 		}
 		if err := f.heal(ctx, a, room, math.MaxInt64); err != nil {
@@ -206,6 +206,7 @@ func (f *Fold) healNext(a *account, p *projection.Parked) projection.HealResult 
 		f.last = ref
 		f.deadLetter(p.Record, &p.Decoded, a, decision)
 		f.changes.HealFailed++
+		f.breaker.HealFailed(decision)
 	case projection.HealPassed, projection.HealWaits:
 	}
 	return result

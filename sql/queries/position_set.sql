@@ -3,5 +3,6 @@
 UPDATE projector_position
 SET next_offset = $4, leader_epoch = -1, leader_epoch_at = -1,
     judged_until = $4, judged_epoch = -1, judged_epoch_at = -1, topic_id = $5,
+    breaker_through = CASE WHEN topic_id = $5 THEN breaker_through END,
     stopped_reason = NULL, stopped_end = NULL, set_by_hand = true, fence = fence + 1, updated_at = now()
 WHERE consumer_group = $1 AND topic = $2 AND partition = $3;
