@@ -32,6 +32,8 @@ type commands struct {
 	Account  account.Cmd         `cmd:"" help:"Look at one account, or pass over one of its versions."`
 	Gaps     account.GapsCmd     `cmd:"" help:"List the accounts that wait for a missing or corrected event."`
 	Position position.Cmd        `cmd:"" help:"Show where every partition stands, or set where one goes on."`
+	Pause    position.PauseCmd   `cmd:"" help:"Have partitions stand still until they are resumed."`
+	Resume   position.ResumeCmd  `cmd:"" help:"Have partitions go on that were paused, or stopped by a storm of dead letters."`
 	Lag      position.LagCmd     `cmd:"" help:"Show how far the read model is behind the topic, from outside the running process."`
 	Verify   verify.Cmd          `cmd:"" help:"Compare the read model with an authoritative ledger; exit status 1 when they differ."`
 	Inbox    database.InboxCmd   `cmd:"" help:"Look after the markers of messages taken in."`

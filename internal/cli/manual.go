@@ -195,6 +195,25 @@ var manual = map[string]manualPage{
 			{"Everything since yesterday once more", "projector position set --all --time=24h --reason='look again' --yes"},
 		},
 	},
+	"pause": {
+		about: "Kept in the database: running consumers obey within 5 s, and so does whoever owns the partition later, until resume. " +
+			"A paused partition does not make an instance unready. Without --yes it only says what it would do. Audited in dlq_action.",
+		status: "1 also when the topic does not have the partition.",
+		examples: []example{
+			{"While a table is altered", "projector pause --all --reason='new column, INC-1234' --yes"},
+			{"One partition", "projector pause --partition=3 --reason=INC-1234 --yes"},
+		},
+	},
+	"resume": {
+		about: "Ends a pause, and closes the breaker of a partition that a storm of dead letters has stopped; what it has counted is " +
+			"forgotten. Running consumers go on within 5 s. Without --yes it only says what it would do. Audited in dlq_action.",
+		status: "1 also when the topic does not have the partition.",
+		examples: []example{
+			{"Behind a breaker, when what was wrong is right again", "projector resume --partition=3 --reason='format set right, INC-1234' --yes"},
+			{"Accept all dead letters before an offset", "projector resume --partition=3 --through=120000 --reason=INC-1234 --yes"},
+			{"Behind a pause", "projector resume --all --reason='column is there, INC-1234' --yes"},
+		},
+	},
 	"lag": {
 		about: "Compares the stored positions with the ends of the partitions; it needs Kafka and the database only, no running " +
 			"instance. RECORDS is what is not projected yet, BEHIND the age of the oldest of it; a question mark is what Kafka could not be asked for.",

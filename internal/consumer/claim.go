@@ -47,7 +47,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	switch {
 	case errors.As(err, &stopped):
 		w.claimed(stopped.Position) // to be known when a person sets another
-		return pos, w.standStill(stopped.Reason)
+		return pos, w.stand(stateOf(stopped.Standing), stopped.Reason)
 	case errors.Is(err, projection.ErrTopicRecreated):
 		w.status.noPosition()
 		w.reportLag()
@@ -145,22 +145,54 @@ func (w *worker) halt(reason string) error {
 	ctx, cancel := context.WithTimeout(w.ctx, noteWithin)
 	defer cancel()
 	_ = w.c.cfg.Database.Halt(ctx, w.partition, w.status.fence.Load(), reason)
-	return w.standStill(reason)
+	return w.stand(Stopped, reason)
 }
 
 // noteWithin is how long it may take to note in the database why a partition stands still.
 const noteWithin = 2 * time.Second
 
-// standStill is halt for a reason that the database knows.
-func (w *worker) standStill(reason string) error {
+// stand is halt for a reason that the database knows. One that a person has paused is as a
+// person wants it.
+func (w *worker) stand(state State, reason string) error {
 	w.c.pause(w.partition)
-	w.status.set(Stopped, reason)
-	w.c.cfg.Health.Fail(w.c.condition(w.partition), reason)
-	if reason != w.halted || time.Since(w.haltTold) > tellAgain {
+	w.status.set(state, reason)
+	w.c.cfg.Observer.Standing(w.c.cfg.Topic, w.partition, state == BreakerOpen, state == Paused)
+	if state == Paused {
+		w.c.cfg.Health.OK(w.c.condition(w.partition))
+	} else {
+		w.c.cfg.Health.Fail(w.c.condition(w.partition), reason)
+	}
+	if reason != w.halted || state != Paused && time.Since(w.haltTold) > tellAgain {
 		w.halted, w.haltTold = reason, time.Now()
-		w.log.Error("partition stopped", "reason", reason)
+		if state == Paused {
+			w.log.Info("partition paused", "reason", reason)
+		} else {
+			w.log.Error("partition stopped", "reason", reason)
+		}
 	}
 	return errHalted
+}
+
+// goesOn takes note that the partition does not stand still, or no more.
+func (w *worker) goesOn() {
+	w.passed(notAnswered)
+	w.c.cfg.Observer.Standing(w.c.cfg.Topic, w.partition, false, false)
+	if w.halted != "" {
+		w.halted = ""
+		w.log.Info("partition goes on")
+	}
+}
+
+// stateOf is the state of a partition that stands still.
+func stateOf(s projection.Standing) State {
+	switch s {
+	case projection.StandingPaused:
+		return Paused
+	case projection.StandingBreaker:
+		return BreakerOpen
+	case projection.StandingStopped, projection.StandingRunning:
+	}
+	return Stopped
 }
 
 // tellAgain is how often the log says that a partition is still stopped.

@@ -60,6 +60,7 @@ type Observer interface {
 	Batch(d time.Duration, records int)
 	Retry(dependency, reason string)
 	Retrying(topic string, partition int32, on bool)
+	Standing(topic string, partition int32, breakerOpen, paused bool)
 	Lag(topic string, partition int32, records int64, seconds float64)
 	Healed(n int)
 	ParkOverflow(n int)

@@ -32,6 +32,7 @@ type Consumer struct {
 	mu      sync.Mutex
 	workers map[int32]*worker
 	logs    map[string]*retry.Throttled
+	letters deadLetterLog
 
 	queued        atomic.Int64 // bytes in all queues
 	queueShare    atomic.Int64 // what one partition's queue may hold in any case
@@ -121,6 +122,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	var tasks sync.WaitGroup
 	for _, task := range []func(context.Context){
 		c.committer.run, c.watchPositions, c.watchOverdue, c.watchLag, c.watchKafka, c.watchAccess, c.watchDatabase, c.ensureDLQ,
+		c.tellDeadLetters,
 	} {
 		tasks.Go(func() { task(background) })
 	}
@@ -130,6 +132,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	c.shutDown()
 	stop()
 	patiently(tasks.Wait, abandonAfter)
+	c.letters.tell(c.cfg.Log, time.Now(), 0)
 	return nil
 }
 

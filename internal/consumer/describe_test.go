@@ -27,7 +27,7 @@ func TestDescribeTellsWhatAPartitionDoes(t *testing.T) {
 		"beyond the end as last asked": {Flowing, 60, 50, time.Second, false, Flowing, 60},
 		"idle":                         {Flowing, 50, 50, time.Minute, false, Idle, 50},
 		"idle from the start":          {Flowing, 50, 50, 0, false, Idle, 50},
-		"paused":                       {Flowing, 10, 50, time.Second, true, Paused, 50},
+		"throttled":                    {Flowing, 10, 50, time.Second, true, Throttled, 50},
 		"retrying, its queue full":     {Retrying, 10, 50, time.Second, true, Retrying, 50},
 		"stopped at the end":           {Stopped, 50, 50, time.Hour, false, Stopped, 50},
 	} {

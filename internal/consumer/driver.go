@@ -81,6 +81,7 @@ func (w *worker) Flushed(r session.Report) {
 	for i := range r.DeadLetters {
 		obs.DeadLettered(topic, string(r.DeadLetters[i].Class), 1)
 	}
+	w.c.letters.add(w.c.cfg.Log, r.DeadLetters, time.Now())
 	obs.Healed(r.Healed)
 	obs.ParkOverflow(r.Overflows)
 	obs.Batch(r.Took, r.Records)
@@ -112,11 +113,8 @@ func (w *worker) delivered(next int64) {
 
 // Refused implements session.Driver.
 func (w *worker) Refused(reason string, events int) {
-	if events > 1 {
-		w.log.Debug("PostgreSQL refused a batch, trying a part of it", "reason", reason, "events", events)
-		return
-	}
-	w.log.Warn("PostgreSQL refuses an event, dead-lettering it", "reason", reason)
+	// The line about its class tells of the dead letter.
+	w.log.Debug("PostgreSQL refused a batch, trying a part of it, or dead-lettering it", "reason", reason, "events", events)
 }
 
 // Overtaken implements session.Driver.

@@ -139,7 +139,7 @@ func (w *worker) stopForAll(position int64, lost loss) error {
 	case err != nil:
 		return err
 	}
-	return w.standStill(reason)
+	return w.stand(Stopped, reason)
 }
 
 // brokenOff is why nothing follows the records of a partition that were fetched.

@@ -32,16 +32,21 @@ type State string
 
 // The states of a partition.
 const (
-	Starting State = "starting" // its position is not known yet
-	Flowing  State = "flowing"  // consuming
-	Idle     State = "idle"     // at the end, and nothing has come for idleAfter
-	Paused   State = "paused"   // more is fetched than can be written now; it goes on by itself
-	Retrying State = "retrying" // backing off
-	Stopped  State = "stopped"  // needs a person
+	Starting    State = "starting"     // its position is not known yet
+	Flowing     State = "flowing"      // consuming
+	Idle        State = "idle"         // at the end, and nothing has come for idleAfter
+	Throttled   State = "throttled"    // more is fetched than can be written now; it goes on by itself
+	Retrying    State = "retrying"     // backing off
+	Paused      State = "paused"       // by a person, until one resumes it
+	BreakerOpen State = "breaker_open" // dead letters came in a storm; until a person resumes it
+	Stopped     State = "stopped"      // needs a person
 )
 
 // Working reports whether the partition needs nobody's attention.
-func (s State) Working() bool { return s == Flowing || s == Idle || s == Paused }
+func (s State) Working() bool { return s == Flowing || s == Idle || s == Throttled }
+
+// stands reports whether the partition waits for a person.
+func (s State) stands() bool { return s == Paused || s == BreakerOpen || s == Stopped }
 
 // idleAfter is how long nothing may come before a partition is called idle.
 const idleAfter = 10 * time.Second
@@ -77,6 +82,13 @@ func (s *status) set(state State, reason string) {
 	s.change(state, reason)
 }
 
+// stands reports whether the partition waits for a person.
+func (s *status) stands() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.stands()
+}
+
 // change is set, under the lock.
 func (s *status) change(state State, reason string) {
 	if s.state != state {
@@ -89,7 +101,7 @@ func (s *status) change(state State, reason string) {
 type PartitionStatus struct {
 	Partition     int32
 	State         State
-	Since         time.Time // of Flowing, Idle and Paused together
+	Since         time.Time // of Flowing, Idle and Throttled together
 	Reason        string
 	Position, End int64
 	Claimed       bool // Position is known
@@ -134,7 +146,7 @@ func (w *worker) describe(now time.Time) PartitionStatus {
 func (w *worker) pace(d PartitionStatus, now time.Time) State {
 	switch {
 	case w.queue.isPaused():
-		return Paused
+		return Throttled
 	case d.End == d.Position && now.Sub(time.UnixMilli(w.status.moved.Load())) > idleAfter:
 		return Idle
 	default:

@@ -18,6 +18,8 @@ const (
 	watchEvery  = 3 * time.Second
 	watchWithin = 4 * time.Second
 	lagEvery    = 5 * time.Second
+	// positionsEvery is for what people do to positions: a pause is obeyed within 5 s.
+	positionsEvery = 2 * time.Second
 )
 
 // every calls look at once and then at a steady pace until ctx ends. A look has a
@@ -179,7 +181,7 @@ func checked(condition string) (dependency, what string) {
 // watchPositions makes workers read again whose stored position is not what they
 // know: after a repair or the restore of an older backup, also when nothing arrives.
 func (c *Consumer) watchPositions(ctx context.Context) {
-	every(ctx, watchEvery, watchWithin, func(ctx context.Context) {
+	every(ctx, positionsEvery, watchWithin, func(ctx context.Context) {
 		before := c.knownPositions()
 		if len(before) == 0 {
 			return
@@ -246,7 +248,7 @@ func (c *Consumer) watchOverdue(ctx context.Context) {
 			return // watchDatabase tells
 		}
 		for _, p := range overdue {
-			if w := c.worker(p); w != nil && w.status.fence.Load() > 0 {
+			if w := c.worker(p); w != nil && w.status.fence.Load() > 0 && !w.status.stands() {
 				w.log.Info("parked events wait although their turn has come: claiming the partition anew")
 				w.lookAgain()
 			}

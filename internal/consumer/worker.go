@@ -159,7 +159,7 @@ func (w *worker) consume(kafka int64) error {
 	w.epoch++
 	w.c.committer.mark(w.partition, pos.Next)
 	w.c.seek(w, pos.NextOffset(), w.epoch)
-	w.passed(notAnswered) // it may have been stopped before
+	w.goesOn()
 	w.session.Begin(pos)
 	err = w.takeIn()
 	if errors.Is(err, errDrained) {

@@ -133,6 +133,7 @@ func (quiet) DeadLettered(string, string, int)        {}
 func (quiet) Batch(time.Duration, int)                {}
 func (quiet) Retry(string, string)                    {}
 func (quiet) Retrying(string, int32, bool)            {}
+func (quiet) Standing(string, int32, bool, bool)      {}
 func (quiet) Lag(string, int32, int64, float64)       {}
 func (quiet) Healed(int)                              {}
 func (quiet) ParkOverflow(int)                        {}

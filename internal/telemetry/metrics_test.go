@@ -28,6 +28,8 @@ var contract = []contractFamily{
 	{"projector_batch_records", dto.MetricType_HISTOGRAM, "projection"},
 	{"projector_retries_total", dto.MetricType_COUNTER, "dependency, reason"},
 	{"projector_retrying", dto.MetricType_GAUGE, "topic, partition, projection"},
+	{"projector_breaker_open", dto.MetricType_GAUGE, "topic, partition, projection"},
+	{"projector_paused", dto.MetricType_GAUGE, "topic, partition, projection"},
 	{"projector_lag_records", dto.MetricType_GAUGE, "topic, partition, projection"},
 	{"projector_lag_seconds", dto.MetricType_GAUGE, "topic, partition, projection"},
 	{"projector_retention_margin_records", dto.MetricType_GAUGE, "topic, partition, projection"},

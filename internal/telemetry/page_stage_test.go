@@ -79,7 +79,7 @@ func troubled(partitions int) *scene {
 		case 6:
 			*p = PartitionStatus{Topic: p.Topic, Partition: p.Partition, State: StateStarting, Since: &since}
 		case 7:
-			p.State = StatePaused
+			p.State = StateThrottled
 		}
 	}
 	s.health.Fail("postgres", "PostgreSQL: connect (08006)")

@@ -276,7 +276,9 @@ func foremost(all []PartitionStatus) []PartitionStatus {
 // urgency orders states: the lower, the sooner somebody should look. An unknown
 // state comes first.
 func urgency(s State) int {
-	return slices.Index([]State{StateStopped, StateRetrying, StateStarting, StateFlowing, StatePaused, StateIdle}, s)
+	return slices.Index([]State{
+		StateStopped, StateBreakerOpen, StateRetrying, StateStarting, StatePaused, StateFlowing, StateThrottled, StateIdle,
+	}, s)
 }
 
 func value[N int64 | float64](p *N) N {

@@ -15,6 +15,8 @@ import (
 type partitionMetrics struct {
 	records    *prometheus.CounterVec // topic, partition, outcome
 	retrying   *prometheus.GaugeVec   // topic, partition
+	breaker    *prometheus.GaugeVec
+	paused     *prometheus.GaugeVec
 	lagRecords *prometheus.GaugeVec
 	lagSeconds *prometheus.GaugeVec
 	margins    marginMetrics
@@ -38,6 +40,8 @@ type partition struct {
 	outcomes map[string]prometheus.Counter
 
 	retrying   prometheus.Gauge
+	breaker    prometheus.Gauge
+	paused     prometheus.Gauge
 	lagRecords prometheus.Gauge // nil until lag is first known: 0 would be a lie
 	lagSeconds prometheus.Gauge
 }
@@ -46,6 +50,8 @@ func newPartitionMetrics(f factory) *partitionMetrics {
 	return &partitionMetrics{
 		records:    f.counterVec("projector_records_total", "Consumed records by outcome: applied, duplicate, ignored, dead_lettered.", "topic", "partition", "outcome"),
 		retrying:   f.gaugeVec("projector_retrying", "1 while the partition backs off after a failed attempt, else 0.", "topic", "partition"),
+		breaker:    f.gaugeVec("projector_breaker_open", "1 while the partition stands still after a storm of dead letters, until projector resume, else 0.", "topic", "partition"),
+		paused:     f.gaugeVec("projector_paused", "1 while the partition is paused by projector pause, else 0.", "topic", "partition"),
 		lagRecords: f.gaugeVec("projector_lag_records", "Records between the durable position and the end of the partition.", "topic", "partition"),
 		lagSeconds: f.gaugeVec("projector_lag_seconds", "Age of the first record not yet durable; 0 without lag.", "topic", "partition"),
 		margins:    newMarginMetrics(f),
@@ -54,7 +60,7 @@ func newPartitionMetrics(f factory) *partitionMetrics {
 }
 
 // Assigned creates the counters of a partition at 0 for all outcomes, and its
-// retrying gauge. The lag gauges follow with the first call of Lag.
+// gauges of what keeps it from going on. The lag gauges follow with the first call of Lag.
 func (m *Metrics) Assigned(topic string, partition int32) {
 	m.partitions.assign(partitionID{topic, partition})
 }
@@ -76,6 +82,12 @@ func (m *Metrics) Retrying(topic string, partition int32, on bool) {
 	m.partitions.setRetrying(partitionID{topic, partition}, on)
 }
 
+// Standing says whether the partition stands still because its breaker is open, or because
+// a person has paused it. Without an assignment it is without effect.
+func (m *Metrics) Standing(topic string, partition int32, breakerOpen, paused bool) {
+	m.partitions.setStanding(partitionID{topic, partition}, breakerOpen, paused)
+}
+
 // Lag sets how far the partition is behind, in records and in seconds. Without
 // an assignment it is without effect.
 func (m *Metrics) Lag(topic string, partition int32, records int64, seconds float64) {
@@ -89,6 +101,10 @@ func (m *partitionMetrics) assign(id partitionID) {
 	p.assigned = true
 	p.retrying = m.retrying.WithLabelValues(id.topic, p.label)
 	p.retrying.Set(0)
+	p.breaker = m.breaker.WithLabelValues(id.topic, p.label)
+	p.breaker.Set(0)
+	p.paused = m.paused.WithLabelValues(id.topic, p.label)
+	p.paused.Set(0)
 }
 
 func (m *partitionMetrics) revoke(id partitionID) {
@@ -98,12 +114,12 @@ func (m *partitionMetrics) revoke(id partitionID) {
 	if !ok {
 		return
 	}
-	for _, vec := range []*prometheus.GaugeVec{m.retrying, m.lagRecords, m.lagSeconds} {
+	for _, vec := range []*prometheus.GaugeVec{m.retrying, m.breaker, m.paused, m.lagRecords, m.lagSeconds} {
 		vec.DeleteLabelValues(id.topic, p.label)
 	}
 	m.margins.forget(id.topic, p.label)
 	p.assigned = false
-	p.retrying, p.lagRecords, p.lagSeconds = nil, nil, nil
+	p.retrying, p.breaker, p.paused, p.lagRecords, p.lagSeconds = nil, nil, nil, nil, nil
 }
 
 func (m *partitionMetrics) consumed(id partitionID, outcome string, n int) {
@@ -126,11 +142,25 @@ func (m *partitionMetrics) setRetrying(id partitionID, on bool) {
 	if !ok || !p.assigned {
 		return
 	}
-	if on {
-		p.retrying.Set(1)
-	} else {
-		p.retrying.Set(0)
+	p.retrying.Set(oneIf(on))
+}
+
+func (m *partitionMetrics) setStanding(id partitionID, breakerOpen, paused bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, ok := m.byID[id]
+	if !ok || !p.assigned {
+		return
 	}
+	p.breaker.Set(oneIf(breakerOpen))
+	p.paused.Set(oneIf(paused))
+}
+
+func oneIf(on bool) float64 {
+	if on {
+		return 1
+	}
+	return 0
 }
 
 func (m *partitionMetrics) setLag(id partitionID, records int64, seconds float64) {

@@ -26,7 +26,13 @@ projector_records_total{outcome="ignored",partition="3",projection="account_bala
 # HELP projector_retrying 1 while the partition backs off after a failed attempt, else 0.
 # TYPE projector_retrying gauge
 projector_retrying{partition="3",projection="account_balance",topic="account-events"} 0
-`, "projector_records_total", "projector_retrying", "projector_lag_records", "projector_lag_seconds")
+# HELP projector_breaker_open 1 while the partition stands still after a storm of dead letters, until projector resume, else 0.
+# TYPE projector_breaker_open gauge
+projector_breaker_open{partition="3",projection="account_balance",topic="account-events"} 0
+# HELP projector_paused 1 while the partition is paused by projector pause, else 0.
+# TYPE projector_paused gauge
+projector_paused{partition="3",projection="account_balance",topic="account-events"} 0
+`, "projector_records_total", "projector_retrying", "projector_breaker_open", "projector_paused", "projector_lag_records", "projector_lag_seconds")
 }
 
 func TestRevocationRemovesGaugesAndKeepsCounters(t *testing.T) {
@@ -35,6 +41,7 @@ func TestRevocationRemovesGaugesAndKeepsCounters(t *testing.T) {
 	for _, partition := range []int32{0, 1} {
 		m.Assigned(topic, partition)
 		m.Retrying(topic, partition, true)
+		m.Standing(topic, partition, true, true)
 		m.Lag(topic, partition, 12, 3.5)
 		m.Margin(topic, partition, Margin{new(int64(40)), new(time.Hour)})
 		m.Consumed(topic, partition, OutcomeIgnored, 4)
@@ -44,6 +51,7 @@ func TestRevocationRemovesGaugesAndKeepsCounters(t *testing.T) {
 	m.Lag(topic, 1, 99, 99)
 	m.Margin(topic, 1, Margin{new(int64(1)), new(time.Second)})
 	m.Retrying(topic, 1, true)
+	m.Standing(topic, 1, true, true)
 	m.Consumed(topic, 1, OutcomeIgnored, 1)
 	m.Revoked(topic, 7) // never assigned
 
@@ -63,8 +71,14 @@ projector_retention_margin_seconds{partition="0",projection="p",topic="account-e
 # HELP projector_retrying 1 while the partition backs off after a failed attempt, else 0.
 # TYPE projector_retrying gauge
 projector_retrying{partition="0",projection="p",topic="account-events"} 1
+# HELP projector_breaker_open 1 while the partition stands still after a storm of dead letters, until projector resume, else 0.
+# TYPE projector_breaker_open gauge
+projector_breaker_open{partition="0",projection="p",topic="account-events"} 1
+# HELP projector_paused 1 while the partition is paused by projector pause, else 0.
+# TYPE projector_paused gauge
+projector_paused{partition="0",projection="p",topic="account-events"} 1
 `
-	names := []string{"projector_lag_records", "projector_lag_seconds", "projector_retention_margin_records", "projector_retention_margin_seconds", "projector_retrying"}
+	names := []string{"projector_lag_records", "projector_lag_seconds", "projector_retention_margin_records", "projector_retention_margin_seconds", "projector_retrying", "projector_breaker_open", "projector_paused"}
 	expect(t, reg, gauges, names...)
 	if got := valueOf(t, m.partitions.records.WithLabelValues(topic, "1", OutcomeIgnored)); got != 5 {
 		t.Errorf("the counter of a revoked partition is %v, want 5", got)

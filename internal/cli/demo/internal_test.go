@@ -12,7 +12,7 @@ import (
 func TestAPartitionThatIsIdleHasConverged(t *testing.T) {
 	ends := map[int32]int64{0: 10, 1: 20}
 	for state, want := range map[consumer.State]bool{
-		consumer.Flowing: true, consumer.Idle: true, consumer.Paused: true,
+		consumer.Flowing: true, consumer.Idle: true, consumer.Throttled: true,
 		consumer.Starting: false, consumer.Retrying: false, consumer.Stopped: false,
 	} {
 		idle, behind := standing([]consumer.PartitionStatus{

@@ -78,7 +78,7 @@ func (c *positionListCmd) Run(ctx context.Context, std *output.Streams) error {
 func (c *positionListCmd) print(std *output.Streams, partitions []partitionPosition) error {
 	number := func(name string) output.Column { return output.Right(name, 10) }
 	rows := c.Rows(std.Out, "OWNER", output.Right("PARTITION", 9), number("POSITION"), number("LOG START"),
-		number("END"), number("MARGIN"), output.Right("LASTS", 7), output.Left("STATE", 7),
+		number("END"), number("MARGIN"), output.Right("LASTS", 7), output.Left("STATE", 12),
 		output.Left("OWNER", 20))
 	for i := range partitions {
 		if err := rows.Add(positionRow{&partitions[i], c.Topic}); err != nil {
@@ -127,7 +127,7 @@ func (p *partitionPosition) lasts() string {
 func (p *partitionPosition) document(topic string) positionDocument {
 	d := positionDocument{
 		Topic: topic, Partition: p.partition, Position: p.position, End: p.end, LagRecords: p.records,
-		State: p.state, Reason: output.OrNull(p.reason), Owner: output.OrNull(p.owner),
+		State: string(p.state), Reason: output.OrNull(p.reason), Owner: output.OrNull(p.owner),
 	}
 	if p.end != nil {
 		d.LogStart = &p.start

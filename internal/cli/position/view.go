@@ -16,13 +16,6 @@ import (
 	"projector/readmodel"
 )
 
-// States of a partition, as the database and Kafka have them. Their names are public
-// surface.
-const (
-	stateRunning = "running" // also while nobody owns it
-	stateStopped = "stopped" // an owner gave it up
-)
-
 // positionView sees from outside where the partitions of one group stand.
 type positionView struct {
 	lag     *lagView
@@ -38,10 +31,10 @@ func newPositionView(pool *pgxpool.Pool, client *kgo.Client, group, topic string
 // partitionPosition is where one partition stands.
 type partitionPosition struct {
 	partitionLag
-	state  string
-	reason string         // why it does not go on
-	owner  string         // who goes on; empty: nobody, or not known
-	margin *time.Duration // until retention takes the first unread record; nil: never, or not known
+	state  projection.Standing // running also while nobody owns it, stopped also by its owner alone
+	reason string              // why it does not go on
+	owner  string              // who goes on; empty: nobody, or not known
+	margin *time.Duration      // until retention takes the first unread record; nil: never, or not known
 }
 
 // read reads where the partitions stand, in order.
@@ -57,7 +50,7 @@ func (v *positionView) read(ctx context.Context) ([]partitionPosition, error) {
 	retention, assigned := v.retention(ctx), v.assigned(ctx)
 	partitions := make([]partitionPosition, len(lags))
 	for i := range lags {
-		p := partitionPosition{partitionLag: lags[i], state: stateRunning, margin: marginOf(retention, &lags[i])}
+		p := partitionPosition{partitionLag: lags[i], state: projection.StandingRunning, margin: marginOf(retention, &lags[i])}
 		at := slices.IndexFunc(stored, func(s projection.StoredPosition) bool { return s.Partition == p.partition })
 		if at >= 0 {
 			p.stand(&stored[at], assigned[p.partition])
@@ -73,19 +66,19 @@ func (p *partitionPosition) stand(stored *projection.StoredPosition, assigned bo
 	if assigned {
 		p.owner = stored.Owner
 	}
-	switch {
+	p.state = projection.StandingStopped
+	switch stopped := stored.Stands(); {
 	case p.recreated:
 		p.reason = "the stored position belongs to a topic of this name that was deleted. See the runbook, \"topic recreated\""
-	case stored.StoppedReason != "":
-		p.reason = stored.StoppedReason
+	case stopped != nil:
+		p.state, p.reason = stopped.Standing, stopped.Reason
 	case p.end != nil && stored.Next < p.start:
 		p.reason = fmt.Sprintf("offsets %d to %d were removed by retention before they were consumed. See the runbook, \"position expired\"",
 			stored.Next, p.start-1)
-	default:
+	case stored.HaltedReason != "":
 		p.reason = stored.HaltedReason
-	}
-	if p.reason != "" {
-		p.state = stateStopped
+	default:
+		p.state = projection.StandingRunning
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"projector/internal/retry"
 	"projector/internal/session"
 	"projector/internal/telemetry"
+	"projector/projection"
 	"projector/readmodel"
 )
 
@@ -27,6 +28,8 @@ import (
 type projectFlags struct {
 	projections.GroupFlags
 	ParkLimit      int64         `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events kept in the database behind a hole, an account (default 10000)."`
+	BreakerWindow  int           `env:"BREAKER_WINDOW" default:"1000" placeholder:"N" group:"Projection" help:"Records of a partition of which --breaker-share is taken: the last (default 1000)."`
+	BreakerShare   float64       `env:"BREAKER_SHARE" default:"0.5" placeholder:"SHARE" group:"Projection" help:"Share of dead letters that stops a partition until projector resume, from 0 to 1; 0: none does (default 0.5)."`
 	RetryInitial   time.Duration `env:"RETRY_INITIAL" default:"1s" placeholder:"DURATION" group:"Projection" help:"First wait after a transient error (default 1s)."`
 	SessionTimeout time.Duration `env:"KAFKA_SESSION_TIMEOUT" default:"30s" placeholder:"DURATION" group:"Projection" help:"How soon the partitions of an instance that died are taken over (default 30s)."`
 	MaxBatchBytes  int           `env:"MAX_BATCH_BYTES" default:"67108864" placeholder:"BYTES" group:"Projection" help:"Largest batch of records, decompressed, that is taken; a larger one stops its partition (default 64 MiB)."`
@@ -41,6 +44,10 @@ func (f *projectFlags) validate() error {
 	switch {
 	case f.ParkLimit < 0:
 		return exit.Usagef("--park-limit (PARK_LIMIT): must not be negative")
+	case f.BreakerWindow < 1 || f.BreakerWindow > projection.MaxBreakerWindow:
+		return exit.Usagef("--breaker-window (BREAKER_WINDOW): must be from 1 to %d records; --breaker-share=0 turns the breaker off", projection.MaxBreakerWindow)
+	case !(f.BreakerShare >= 0 && f.BreakerShare <= 1): // nor NaN
+		return exit.Usagef("--breaker-share (BREAKER_SHARE): must be from 0, which turns the breaker off, to 1")
 	case f.SessionTimeout < time.Second:
 		return exit.Usagef("--session-timeout (KAFKA_SESSION_TIMEOUT): must be at least 1s, and within what the brokers allow")
 	case f.MaxBatchBytes < 1<<20 || f.MaxBatchBytes > 1<<29:
@@ -128,6 +135,7 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built build.Info) (
 	needs := acl.Needs{Topic: c.Topic, Group: c.GroupName(), DLQ: c.DeadLetterTopic(), Principal: c.Principal()}
 	cfg := readmodel.RunConfig{
 		Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit,
+		Breaker:        projection.BreakerRule{Window: c.BreakerWindow, Share: c.BreakerShare},
 		CacheBytes:     func() int { return plan.AccountsShare(p.consumer.Partitions()) },
 		IndexBytes:     plan.Floors,
 		InboxRetention: c.InboxRetention, Observer: observer{p.metrics, p},
