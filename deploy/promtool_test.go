@@ -64,6 +64,8 @@ func TestChangedAlertsFailTheirTests(t *testing.T) {
 		"< 86400":                     "< 8640",
 		"> 0.75":                      "> 1.75",
 		"margin_records[6h])) < 0":    "margin_records[6h])) > 0",
+		"(projector_breaker_open) ==": "(projector_breaker_open) !=",
+		"(projector_paused) == 1":     "(projector_paused) == 2",
 		"increase(projector_records_": "rate(projector_lag_",
 		"> 10000":                     "> 1000000",
 		`class="version_gap"`:         `class="version_gaps"`,

@@ -39,7 +39,7 @@ func BenchmarkFoldWithBreaker(b *testing.B) {
 	breaker := projection.NewBreaker(projection.BreakerRule{Window: 1000, Share: 0.5}, 0, &projection.Position{})
 	folds[1].CountedBy(breaker)
 	rng, versions := rand.New(rand.NewPCG(1, 2)), make([]int64, many)
-	d := event.Decoded{Identity: event.Identified, Event: event.Event{Type: event.FundsCredited, Amount: 1, Currency: euro}}
+	d := event.Decoded{Identity: event.Identified, Event: event.Event{Type: event.TypeNamed("FundsCredited"), Amount: 1, Currency: euro}}
 	chunk := make([]projection.DecodedRecord, 512)
 	var took [2]time.Duration
 	for n := 0; b.Loop(); n++ {
