@@ -195,6 +195,11 @@ func (BalanceDefinition) Replayer(cfg RepairConfig) Replayer { return balanceRep
 // Memory implements Definition: an account's version tells.
 func (BalanceDefinition) Memory() Memory { return nil }
 
+// Rebuilds implements Definition. Accounts are compared as a whole, by Shadow.
+func (BalanceDefinition) Rebuilds() []RebuildTable {
+	return []RebuildTable{{Name: BalanceName}, {Name: "parked_event"}}
+}
+
 // balanceReplayer deals with the dead letters of account_balance.
 type balanceReplayer struct{ *Repair }
 

@@ -36,6 +36,8 @@ type Definition interface {
 	// Memory is what keeps an event from being taken in twice; nil: the projection's own
 	// table does, for ever.
 	Memory() Memory
+	// Rebuilds are the tables that a rebuild compares and puts right; none: it is refused.
+	Rebuilds() []RebuildTable
 }
 
 // Memory knows which events a projection has taken in, and forgets them with time.
@@ -135,6 +137,8 @@ type AppendDefinition struct {
 	Doubts func(ctx context.Context, db Querier) (func(failedAt time.Time) string, error)
 	// Remembers is Definition.Memory.
 	Remembers Memory
+	// RebuildTables is Definition.Rebuilds.
+	RebuildTables []RebuildTable
 }
 
 var _ Definition = AppendDefinition{}
@@ -189,3 +193,6 @@ func (k AppendDefinition) Replayer(cfg RepairConfig) Replayer {
 
 // Memory implements Definition.
 func (k AppendDefinition) Memory() Memory { return k.Remembers }
+
+// Rebuilds implements Definition.
+func (k AppendDefinition) Rebuilds() []RebuildTable { return k.RebuildTables }

@@ -1,7 +1,6 @@
 package readmodel
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -49,37 +48,41 @@ func (s *Shadow) Moved(ctx context.Context, r *RebuildReport, removing bool) err
 // CompareOptions say what to make of what differs.
 type CompareOptions struct {
 	Topic string
-	// Corrected names the accounts that the topic alone cannot rebuild; nil: none. It is
-	// asked when the shadow is where it is to be.
-	Corrected func() map[string]bool
-	Partial   bool // the topic has lost records: what it does not know is left alone
-	ParkLimit int64
-	List      int // at most so many differences
+	// Corrections are the dead letters that people have applied; nil: none. It is asked when
+	// the rebuilt tables are where they are to be.
+	Corrections func() []Correction
+	Partial     bool // the topic has lost records: what it does not know is left alone
+	ParkLimit   int64
+	List        int // at most so many differences
+}
+
+func (o *CompareOptions) corrections() []Correction {
+	if o.Corrections == nil {
+		return nil
+	}
+	return o.Corrections()
+}
+
+// Correction is a dead letter that somebody has applied to the database.
+type Correction struct {
+	AccountID string
+	Version   int64
+	EventID   string // empty: not known
+	Given     bool   // the topic gives it in a form that can be applied, too
 }
 
 // Compare compares the live tables, as they are at one moment, with the shadow, which
 // catchUp has to bring exactly to the positions they are at then. What is to be
 // changed is noted in the shadow for Swap.
 func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp CatchUp) (RebuildReport, error) {
-	c := &shadowComparison{shadow: s, opts: opts, report: RebuildReport{Kinds: map[RebuildKind]int64{}}}
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	err := pgx.BeginTxFunc(ctx, s.live, options, func(live pgx.Tx) error {
-		if _, err := live.Exec(ctx, sql.Query("rebuild_session")); err != nil {
-			return err
+	c := &shadowComparison{shadow: s, opts: opts, corrected: map[string]bool{}, report: RebuildReport{Kinds: map[RebuildKind]int64{}}}
+	err := s.compared(ctx, BalanceName, opts.Topic, catchUp, func(live, rebuilt pgx.Tx) error {
+		for _, x := range opts.corrections() {
+			if !x.Given {
+				c.corrected[x.AccountID] = true
+			}
 		}
-		positions, err := LoadTopicPositions(ctx, live, opts.Topic)
-		if err != nil {
-			return err
-		}
-		if err := catchUp(ctx, positions, false); err != nil {
-			return err
-		}
-		if opts.Corrected != nil {
-			c.corrected = opts.Corrected()
-		}
-		return pgx.BeginTxFunc(ctx, s.Pool, options, func(rebuilt pgx.Tx) error {
-			return c.runAt(ctx, live, rebuilt, positions)
-		})
+		return c.run(ctx, live, rebuilt)
 	})
 	if err == nil {
 		err = c.note(ctx, 0)
@@ -91,33 +94,6 @@ func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp Catch
 		return c.report, fmt.Errorf("compare: %w", err)
 	}
 	return c.report, nil
-}
-
-// ShadowLostError says that the shadow is not where it was brought to.
-type ShadowLostError struct{ Partition int32 }
-
-// Error implements error.
-func (e *ShadowLostError) Error() string {
-	return fmt.Sprintf("the tables of the rebuild are not where they were brought to in partition %d: "+
-		"did PostgreSQL crash, or is somebody else using them? Run it again", e.Partition)
-}
-
-// SafeText implements errclass.Describer.
-func (e *ShadowLostError) SafeText() string { return e.Error() }
-
-// loadPositions reads where the shadow is, by partition.
-func (s *Shadow) loadPositions(ctx context.Context, db querier, topic string) (map[int32]int64, error) {
-	rows, err := db.Query(ctx, sql.Query("shadow_positions"), topic)
-	if err != nil {
-		return nil, err
-	}
-	at := map[int32]int64{}
-	var (
-		partition int32
-		next      int64
-	)
-	_, err = pgx.ForEachRow(rows, []any{&partition, &next}, func() error { at[partition] = next; return nil })
-	return at, err
 }
 
 // shadowRow is an account in the live tables or in the shadow's.
@@ -160,68 +136,37 @@ type shadowComparison struct {
 	noted     []RebuildDifference
 }
 
-// runAt compares the two when the shadow is exactly at the positions.
-func (c *shadowComparison) runAt(ctx context.Context, live, rebuilt pgx.Tx, positions []TopicPosition) error {
-	if _, err := rebuilt.Exec(ctx, sql.Query("rebuild_session")); err != nil {
-		return err
-	}
-	at, err := c.shadow.loadPositions(ctx, rebuilt, c.opts.Topic)
+func (c *shadowComparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
+	return merged(shadowRows(ctx, live, c.opts.ParkLimit), shadowRows(ctx, rebuilt, c.opts.ParkLimit),
+		func(r *shadowRow) string { return r.id }, func(a, b *shadowRow) error { return c.take(ctx, a, b) })
+}
+
+// merged calls take for each id of two streams that are in the order of their ids; of an id
+// that only one of them has the other is nil.
+func merged[T any](as, bs iter.Seq2[*T, error], id func(*T) string, take func(a, b *T) error) error {
+	nextA, stopA := iter.Pull2(as)
+	defer stopA()
+	nextB, stopB := iter.Pull2(bs)
+	defer stopB()
+	a, err, _ := nextA()
 	if err != nil {
 		return err
 	}
-	for _, p := range positions {
-		if next, known := at[p.Partition]; !known || next != p.Next {
-			return &ShadowLostError{p.Partition}
-		}
-	}
-	return c.run(ctx, live, rebuilt)
-}
-
-func (c *shadowComparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
-	a, stopLive := newShadowSide(shadowRows(ctx, live, c.opts.ParkLimit))
-	defer stopLive()
-	b, stopRebuilt := newShadowSide(shadowRows(ctx, rebuilt, c.opts.ParkLimit))
-	defer stopRebuilt()
-	if err := cmp.Or(a.advance(), b.advance()); err != nil {
-		return err
-	}
-	for a.row != nil || b.row != nil {
-		x, y := a.row, b.row
-		if x != nil && y != nil && x.id < y.id {
+	b, err, _ := nextB()
+	for err == nil && (a != nil || b != nil) {
+		x, y := a, b
+		if x != nil && y != nil && id(x) < id(y) {
 			y = nil
-		} else if x != nil && y != nil && y.id < x.id {
+		} else if x != nil && y != nil && id(y) < id(x) {
 			x = nil
 		}
-		if err := c.take(ctx, x, y); err != nil {
-			return err
+		if err = take(x, y); err == nil && x != nil {
+			a, err, _ = nextA()
 		}
-		if x != nil {
-			if err := a.advance(); err != nil {
-				return err
-			}
-		}
-		if y != nil {
-			if err := b.advance(); err != nil {
-				return err
-			}
+		if err == nil && y != nil {
+			b, err, _ = nextB()
 		}
 	}
-	return nil
-}
-
-// shadowSide is one of the two streams that are merged, at its next row; nil: it has ended.
-type shadowSide struct {
-	row  *shadowRow
-	next func() (*shadowRow, error, bool)
-}
-
-func newShadowSide(rows iter.Seq2[*shadowRow, error]) (side *shadowSide, stop func()) {
-	next, stop := iter.Pull2(rows)
-	return &shadowSide{next: next}, stop
-}
-
-func (s *shadowSide) advance() (err error) {
-	s.row, err, _ = s.next()
 	return err
 }
 
@@ -235,10 +180,10 @@ func (c *shadowComparison) take(ctx context.Context, live, rebuilt *shadowRow) e
 	}
 	d := RebuildDifference{Kind: kind}
 	if live != nil {
-		d.AccountID, d.Version = live.id, live.versionOrNil()
+		d.ID, d.Version = live.id, live.versionOrNil()
 	}
 	if rebuilt != nil {
-		d.AccountID, d.Rebuilt = rebuilt.id, rebuilt.versionOrNil()
+		d.ID, d.Rebuilt = rebuilt.id, rebuilt.versionOrNil()
 	}
 	if len(c.report.Differences) < c.opts.List {
 		c.report.Differences = append(c.report.Differences, d)
@@ -292,7 +237,7 @@ func (c *shadowComparison) note(ctx context.Context, atLeast int) error {
 	_, err := c.shadow.Pool.CopyFrom(ctx, pgx.Identifier{shadowSchema, "difference"}, []string{"account_id", "kind", "version"},
 		pgx.CopyFromSlice(len(c.noted), func(i int) ([]any, error) {
 			d := &c.noted[i]
-			return []any{d.AccountID, string(d.Kind), d.Version}, nil
+			return []any{d.ID, string(d.Kind), d.Version}, nil
 		}))
 	c.noted = c.noted[:0]
 	return err

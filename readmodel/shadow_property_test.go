@@ -217,7 +217,7 @@ func swapBesideConsumers(t *testing.T, rt *rapid.T, pool, clean *pgxpool.Pool) {
 	var left []string
 	for _, d := range report.Differences {
 		if slices.Contains([]readmodel.RebuildKind{readmodel.RebuildAhead, readmodel.RebuildMoved}, d.Kind) {
-			left = append(left, d.AccountID)
+			left = append(left, d.ID)
 		}
 	}
 	for _, account := range []string{"a", "b", "c", "d", "e", "f", "phantom"} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"projector/errclass"
@@ -23,7 +24,7 @@ type partition struct {
 	furthest int64 // how far it has been read at any time
 	records  []projection.DecodedRecord
 	waiting  map[string]struct{} // accounts seen that have versions to pass over
-	replays  map[int64]Replay    // by offset, those not found to be as the topic has them
+	replays  map[int64]*Replay   // by offset
 }
 
 const (
@@ -141,8 +142,8 @@ func (p *partition) take(ctx context.Context, record *projection.Record) error {
 	j := &p.records[len(p.records)-1]
 	format.Decode(record.Message, &j.Decoded)
 	d := &j.Decoded
-	if r, replayed := p.replays[record.Offset]; replayed && reproducible(&r, d) {
-		delete(p.replays, record.Offset)
+	if r := p.replays[record.Offset]; r != nil && d.Identity == event.Identified {
+		r.EventID, r.Given = strings.Clone(d.Event.ID), reproducible(r, d)
 	}
 	if d.Identity != event.Identified {
 		return nil
@@ -162,7 +163,7 @@ func (p *partition) take(ctx context.Context, record *projection.Record) error {
 
 // reproducible reports whether the record, as the topic has it, can be what was applied.
 func reproducible(r *Replay, d *event.Decoded) bool {
-	return d.Identity == event.Identified && d.Fault == nil && d.Event.AccountID == r.AccountID &&
+	return d.Fault == nil && d.Event.AccountID == r.AccountID &&
 		r.Class != event.CurrencyMismatch && r.Class != event.BalanceOverflow
 }
 
@@ -209,8 +210,14 @@ func (*partition) Read(ctx context.Context, _ string, fn func(context.Context) e
 	return fn(ctx)
 }
 
-// Publish implements session.Driver: the dead letters have been published.
-func (*partition) Publish(context.Context, int64, []projection.DeadLetter, func(context.Context) error) error {
+// Publish implements session.Driver: the dead letters have been published. What PostgreSQL
+// refuses is not given by the topic, although it can be read.
+func (p *partition) Publish(_ context.Context, _ int64, letters []projection.DeadLetter, _ func(context.Context) error) error {
+	for i := range letters {
+		if r := p.replays[letters[i].Record.Offset]; r != nil && letters[i].Class == event.RejectedByDatabase {
+			r.Given = false
+		}
+	}
 	return nil
 }
 

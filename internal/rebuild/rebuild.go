@@ -35,8 +35,14 @@ func (s *Skip) Known() bool { return s.Place.Topic != "" }
 // Replay is a dead letter that was applied to the database directly.
 type Replay struct {
 	AccountID string
+	Version   int64
 	Class     event.Class // of the dead letter
 	Place     projection.RecordRef
+
+	// Found out by reading the topic: the event's id, and whether the topic gives it in a form
+	// that can be applied.
+	EventID string
+	Given   bool
 }
 
 // Config is all a Build needs.
@@ -73,6 +79,7 @@ const CacheBytes = 16 << 20
 type Build struct {
 	cfg        Config
 	partitions map[int32]*partition
+	replays    []*Replay
 	skips      map[string][]Skip // by account, ascending
 	passed     atomic.Int64
 	records    atomic.Int64
@@ -87,16 +94,22 @@ func New(cfg Config) *Build {
 	for number, start := range cfg.Starts {
 		p := &partition{
 			build: b, number: number, next: start, furthest: start,
-			waiting: map[string]struct{}{}, replays: map[int64]Replay{},
+			waiting: map[string]struct{}{}, replays: map[int64]*Replay{},
 		}
 		p.session = session.New(cfg.Open(number), p, session.Limits{
 			FirstEvents: flushEvents, Events: flushEvents, Within: attemptWithin, Silence: attemptWithin,
 		})
 		b.partitions[number] = p
 	}
+	places := map[projection.RecordRef]*Replay{}
 	for _, r := range cfg.Replays {
+		one := places[r.Place]
+		if one == nil {
+			one = &r
+			places[r.Place], b.replays = one, append(b.replays, one)
+		}
 		if p := b.partitions[r.Place.Partition]; p != nil && r.Place.Topic == cfg.Topic {
-			p.replays[r.Place.Offset] = r
+			p.replays[r.Place.Offset] = one
 		}
 	}
 	return b
@@ -153,23 +166,8 @@ func (b *Build) Next(partition int32) int64 {
 	return 0 // made since
 }
 
-// Corrected are the accounts to which a dead letter was applied that the topic does not
-// have in a form that can be applied: the topic alone cannot rebuild them.
-func (b *Build) Corrected() map[string]bool {
-	places := map[projection.RecordRef]bool{}
-	for _, p := range b.partitions {
-		for _, r := range p.replays {
-			places[r.Place] = true
-		}
-	}
-	corrected := map[string]bool{}
-	for _, r := range b.cfg.Replays {
-		if places[r.Place] || r.Place.Topic != b.cfg.Topic || b.partitions[r.Place.Partition] == nil {
-			corrected[r.AccountID] = true
-		}
-	}
-	return corrected
-}
+// Replays are those of the Config, a place once, with what was found out about them.
+func (b *Build) Replays() []*Replay { return b.replays }
 
 // ParkLimit parks every event behind a hole: those beyond the live limit are cut off
 // when they are compared.

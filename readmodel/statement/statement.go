@@ -28,6 +28,8 @@ func Definition() readmodel.Definition {
 		ReadyQuery: sql.Query("statement_ready"),
 		Tables:     func(readmodel.Partition) readmodel.Table { return table{} },
 		Recent:     recent.Of,
+
+		RebuildTables: []readmodel.RebuildTable{{Name: Name}},
 	}
 }
 

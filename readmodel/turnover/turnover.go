@@ -18,7 +18,11 @@ import (
 const Name = "daily_turnover"
 
 // Definition is the projection.
-func Definition() readmodel.Definition { return inbox.Define(Name, sql.Query("turnover_ready"), add) }
+func Definition() readmodel.Definition {
+	d := inbox.Define(Name, sql.Query("turnover_ready"), add)
+	d.RebuildTables = []readmodel.RebuildTable{{Name: Name, Sums: []string{"credited", "debited", "events"}, Counts: "events"}}
+	return d
+}
 
 // add adds credits and debits to their days. An account that is opened or closed
 // moves no money: its event is marked and adds nothing.

@@ -1,7 +1,7 @@
--- Up to where the live balances have taken in a topic, by partition: the furthest that
--- any consumer group has been. A group that was rewound has still been there.
+-- Up to where the live rows of a projection have taken in a topic, by partition: the
+-- furthest that any consumer group has been. A group that was rewound has still been there.
 SELECT partition, max(greatest(next_offset, judged_until)), min(topic_id), max(topic_id)
 FROM projector_position
-WHERE topic = $1 AND projection = 'account_balance'
+WHERE projection = $1 AND topic = $2
 GROUP BY partition
 ORDER BY partition;

@@ -1,5 +1,5 @@
 -- Dead letters that somebody has applied and that were more than early.
-SELECT account_id, class, topic, partition, "offset"
+SELECT account_id, coalesce(version, 0), class, topic, partition, "offset"
 FROM dlq_action
 WHERE action = 'replay' AND result = 'applied' AND class IS DISTINCT FROM 'version_gap'
   AND account_id IS NOT NULL AND topic IS NOT NULL;

@@ -1,5 +1,5 @@
--- Other topics from which balances may have come.
-SELECT topic FROM projector_position WHERE topic <> $1 AND projection = 'account_balance'
+-- Other topics from which rows of a projection may have come.
+SELECT topic FROM projector_position WHERE projection = $1 AND topic <> $2
 UNION
-SELECT topic FROM projector_source WHERE topic <> $1 AND projection = 'account_balance'
+SELECT topic FROM projector_source WHERE projection = $1 AND topic <> $2
 ORDER BY topic;

@@ -1,24 +1,7 @@
--- The tables of a rebuild, beside the live ones and like them. They are not logged: a
--- crash of the server empties them, and the rebuild is repeated. What an earlier one
--- that was killed has left goes first.
+-- The schema of a rebuild, beside the live tables: what every projection needs there. Its
+-- tables are not logged: a crash of the server empties them, and the rebuild is repeated.
+-- What an earlier one that was killed has left goes first.
 DROP SCHEMA IF EXISTS projector_rebuild CASCADE;
 CREATE SCHEMA projector_rebuild;
-CREATE UNLOGGED TABLE projector_rebuild.account_balance (LIKE account_balance INCLUDING ALL);
 CREATE UNLOGGED TABLE projector_rebuild.projector_position (LIKE projector_position INCLUDING ALL);
 CREATE UNLOGGED TABLE projector_rebuild.projector_source (LIKE projector_source INCLUDING ALL);
-CREATE UNLOGGED TABLE projector_rebuild.parked_event (LIKE parked_event INCLUDING ALL);
-CREATE UNLOGGED TABLE projector_rebuild.park_overflow (LIKE park_overflow INCLUDING ALL);
--- What is to be changed. The live version when it was compared; how many events waited
--- beyond the park limit when that was last looked at; the number of the transaction that
--- has changed it, and the version it has since.
-CREATE UNLOGGED TABLE projector_rebuild.difference (
-    account_id text PRIMARY KEY,
-    kind       text NOT NULL,
-    version    bigint,
-    overflowed bigint,
-    swap       int,
-    rebuilt    bigint
-);
--- The repairs that are done again. What people do from now on is not.
-CREATE UNLOGGED TABLE projector_rebuild.known_action AS
-SELECT id FROM dlq_action WHERE action IN ('skip', 'replay');

@@ -1,10 +1,10 @@
--- Raises the fence of every consumer of balances: what they are writing is finished first,
--- and what they remember they forget. They lock their position before any account, so a
+-- Raises the fence of every consumer of the projection: what they are writing is finished first,
+-- and what they remember they forget. They lock their position before any row, so a
 -- swap does, too; in one order, so that two writers cannot deadlock.
 WITH concerned AS MATERIALIZED (
     SELECT consumer_group, topic, partition
     FROM projector_position
-    WHERE projection = 'account_balance'
+    WHERE projection = $1
     ORDER BY consumer_group, topic, partition
     FOR UPDATE
 )

@@ -31,7 +31,7 @@ func (r *rebuilding) prepare(ctx context.Context) error {
 // obstacles are the reasons for which a rebuild cannot end well, the most important first.
 func (r *rebuilding) obstacles(ctx context.Context) ([]string, error) {
 	// The positions first: they only grow, and never beyond the end.
-	positions, err := readmodel.LoadTopicPositions(ctx, r.pool, r.cmd.Topic)
+	positions, err := readmodel.LoadTopicPositions(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,10 @@ func (r *rebuilding) obstaclesOfGroup(ctx context.Context) ([]string, error) {
 
 // obstaclesOfTopic are for a topic that has lost records, unless that is known.
 func (r *rebuilding) obstaclesOfTopic(ctx context.Context) (all []string, err error) {
-	const remedy = "a rebuild from what is left would be wrong; --partial rebuilds the accounts of which every event is there"
+	remedy := "a rebuild from what is left would be wrong"
+	if !sums(r.kind) {
+		remedy += "; --partial rebuilds the " + r.of() + " of which every event is there"
+	}
 	for _, number := range slices.Sorted(maps.Keys(r.topic.starts)) {
 		if start := r.topic.starts[number]; start > 0 {
 			all = append(all, fmt.Sprintf("partition %d of topic %s begins at offset %d: earlier records were removed; %s", number, r.cmd.Topic, start, remedy))
@@ -117,42 +120,60 @@ func (e *topicExtent) misplaced(p readmodel.TopicPosition) string {
 	return ""
 }
 
-// obstaclesOfSources are for a topic that the balances did not come from, as far as that
+// of is what is compared.
+func (r *rebuilding) of() string {
+	if r.kind.Name() == readmodel.BalanceName {
+		return "accounts"
+	}
+	return "rows"
+}
+
+// obstaclesOfSources are for a topic that the rows did not come from, as far as that
 // was ever noted, and whatever the positions say now.
 func (r *rebuilding) obstaclesOfSources(ctx context.Context) (all []string, err error) {
-	ids, err := readmodel.LoadSourceIDs(ctx, r.pool, readmodel.BalanceName, r.cmd.Topic)
+	ids, err := readmodel.LoadSourceIDs(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
 		if !projection.SameTopic(id, r.topic.id) {
-			all = append(all, fmt.Sprintf("balances come from another topic of this name, which was deleted (id %[2]s; now it is %[3]s): what only the "+
+			all = append(all, fmt.Sprintf("rows of %[4]s come from another topic of this name, which was deleted (id %[2]s; now it is %[3]s): what only the "+
 				"deleted one knew would be taken for wrong. If topic %[1]s has every event from the first one on, say so: "+
 				"DELETE FROM projector_source WHERE projection = '%[4]s' AND topic = '%[1]s' AND topic_id = '%[2]s'; "+
-				"see the runbook, \"topic recreated\"", r.cmd.Topic, id, r.topic.id, readmodel.BalanceName))
+				"see the runbook, \"topic recreated\"", r.cmd.Topic, id, r.topic.id, r.kind.Name()))
 		}
 	}
 	return all, nil
 }
 
 func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err error) {
-	others, err := readmodel.LoadOtherTopics(ctx, r.pool, r.cmd.Topic)
+	others, err := readmodel.LoadOtherTopics(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
 	if err != nil {
 		return nil, err
 	}
 	if len(others) > 0 && !r.cmd.Partial {
-		all = append(all, fmt.Sprintf("balances come from topic %s, too, and which account is from where cannot be told: --partial removes none. "+
-			"If that topic is history, delete its rows in projector_position and projector_source", others[0]))
+		text := fmt.Sprintf("rows of %s come from topic %s, too, and which is from where cannot be told", r.kind.Name(), others[0])
+		if !sums(r.kind) {
+			text += ": --partial removes none"
+		}
+		all = append(all, text+". If that topic is history, delete its rows in projector_position and projector_source")
 	}
-	dependents, err := readmodel.LoadDependents(ctx, r.pool)
+	tables := []string{}
+	for _, t := range r.kind.Rebuilds() {
+		tables = append(tables, t.Name)
+	}
+	dependents, err := readmodel.LoadDependents(ctx, r.pool, tables)
 	if err != nil {
 		return nil, err
 	}
 	if len(dependents) > 0 {
-		all = append(all, fmt.Sprintf("table %s has a foreign key to account_balance that deletes or changes its rows when a balance is replaced; "+
-			"make it NO ACTION DEFERRABLE INITIALLY DEFERRED, or drop it", dependents[0]))
+		all = append(all, fmt.Sprintf("table %s has a foreign key to %s that deletes or changes its rows when one is replaced; "+
+			"make it NO ACTION DEFERRABLE INITIALLY DEFERRED, or drop it", dependents[0], r.kind.Name()))
 	}
-	room, err := readmodel.LoadShadowRoom(ctx, r.pool)
+	if r.kind.Memory() != nil {
+		tables = append(tables, "inbox")
+	}
+	room, err := readmodel.LoadShadowRoom(ctx, r.pool, tables)
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +270,15 @@ func (r *rebuilding) printCheck(d *rebuildCheckDocument) error {
 	if !d.Complete {
 		return nil
 	}
-	_, err := fmt.Fprintf(r.std.Out, "all balances can be rebuilt from topic %s; the database needs room for about %d MiB more meanwhile, "+
-		"which is not checked\n", d.Topic, r.needs>>20+1)
+	_, err := fmt.Fprintf(r.std.Out, "all %s can be rebuilt from topic %s; the database needs room for about %d MiB more meanwhile, "+
+		"which is not checked\n", what(r.kind), d.Topic, r.needs>>20+1)
 	return err
+}
+
+// what is rebuilt, in words.
+func what(kind readmodel.Definition) string {
+	if kind.Name() == readmodel.BalanceName {
+		return "balances"
+	}
+	return "rows of " + kind.Name()
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -15,7 +16,6 @@ import (
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
 	"projector/internal/rebuild"
-	"projector/internal/session"
 	"projector/projection/event"
 	"projector/readmodel"
 )
@@ -24,9 +24,9 @@ import (
 type Cmd struct {
 	Yes       bool  `help:"Do it. Without it, only compare."`
 	Check     bool  `help:"Only look whether a rebuild can end well, and read no record; end with 1 when it cannot."`
-	Remove    bool  `help:"With --yes, also remove the accounts the topic has no event of. Without it they stay and are listed."`
-	MaxDiff   int64 `name:"max-differences" env:"PROJECTOR_MAX_DIFFERENCES" default:"100" placeholder:"N" help:"With --yes, change nothing and end with 1 when more accounts would change (default 100)."`
-	Partial   bool  `help:"Go on although the topic has lost its first records: rebuild only accounts whose every event is there, and remove none."`
+	Remove    bool  `help:"With --yes, also remove the accounts, or rows, the topic has no event of. Without it they stay and are listed."`
+	MaxDiff   int64 `name:"max-differences" env:"PROJECTOR_MAX_DIFFERENCES" default:"100" placeholder:"N" help:"With --yes, change nothing and end with 1 when more accounts would change, or rows of daily_turnover (default 100)."`
+	Partial   bool  `help:"Go on although the topic has lost its first records: rebuild only accounts, or rows of account_statement, whose every event is there, and remove none."`
 	Limit     int   `default:"1000" placeholder:"N" help:"List at most so many differences; all are counted (default 1000)."`
 	ParkLimit int64 `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events kept in the database behind a hole, an account (default 10000)."`
 	connect.ActorFlags
@@ -39,8 +39,8 @@ type Cmd struct {
 	output.Flags
 }
 
-// Run rebuilds the balances beside the live ones, compares them and, if it is wanted,
-// puts them in their place.
+// Run rebuilds the projection beside the live one, compares the two and, if it is wanted,
+// puts right what differs.
 func (c *Cmd) Run(ctx context.Context, std *output.Streams) (err error) {
 	if err := c.validate(); err != nil {
 		return err
@@ -59,7 +59,11 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams) (err error) {
 	}
 	defer pool.Close()
 	defer client.Close()
-	r := &rebuilding{cmd: c, std: std, formats: formats, pool: pool, source: newTopicSource(client, c.Topic)}
+	kind, err := c.Kind()
+	if err != nil {
+		return err
+	}
+	r := &rebuilding{cmd: c, kind: kind, std: std, formats: formats, pool: pool, source: newTopicSource(client, c.Topic)}
 	if c.Check {
 		return r.look(ctx)
 	}
@@ -68,34 +72,28 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams) (err error) {
 	}
 	plan := memory.Share(c.MemoryLimit)
 	plan.Apply()
-	if r.shadow, err = openShadow(ctx, pool); err != nil {
+	if err := r.open(ctx); err != nil {
 		return err
 	}
 	defer func() {
 		// Also when ctx has ended: nothing must stay behind.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connect.OneShotWithin)
 		defer cancel()
-		err = errors.Join(err, r.shadow.Close(ctx))
+		err = errors.Join(err, r.beside.Close(ctx))
 	}()
 	return r.run(ctx)
 }
 
-func openShadow(ctx context.Context, pool *pgxpool.Pool) (*readmodel.Shadow, error) {
-	shadow, err := readmodel.OpenShadow(ctx, pool)
-	if errors.Is(err, readmodel.ErrRebuilding) {
-		return nil, exit.Refuse(err.Error())
-	}
-	return shadow, err
-}
-
 func (c *Cmd) validate() error {
-	if err := cmp.Or(c.GroupFlags.Check(), c.CheckLimit()); err != nil {
+	kind, err := c.Kind()
+	if err := cmp.Or(err, c.CheckLimit()); err != nil {
 		return err
 	}
 	switch {
-	case c.Projection != readmodel.BalanceName:
-		return exit.Usagef("--projection (PROJECTION): only %s can be rebuilt beside its consumers; to build %s again, see the "+
-			"runbook, \"Building a projection again\"", readmodel.BalanceName, c.Projection)
+	case len(kind.Rebuilds()) == 0:
+		return exit.Usagef("--projection (PROJECTION): %s cannot be rebuilt, for it does not say which tables it has", kind.Name())
+	case c.Partial && sums(kind):
+		return exit.Usagef("--partial (PROJECTOR_PARTIAL): %s adds up all events, so it cannot be rebuilt from a part of them", kind.Name())
 	case c.Limit < 0:
 		return exit.Usagef("--limit (PROJECTOR_LIMIT): must not be negative")
 	case c.ParkLimit < 0:
@@ -103,16 +101,22 @@ func (c *Cmd) validate() error {
 	case c.MaxDiff < 0:
 		return exit.Usagef("--max-differences (PROJECTOR_MAX_DIFFERENCES): must not be negative")
 	case c.Check && (c.Yes || c.Partial || c.Remove):
-		return exit.Usagef("--check (PROJECTOR_CHECK): only looks whether all balances can be rebuilt, so it goes without --yes, --partial and --remove")
+		return exit.Usagef("--check (PROJECTOR_CHECK): only looks whether all can be rebuilt, so it goes without --yes, --partial and --remove")
 	case c.Remove && c.Partial:
-		return exit.Usagef("--remove (PROJECTOR_REMOVE): with --partial nothing is removed, for a topic that has lost records does not know which accounts there are")
+		return exit.Usagef("--remove (PROJECTOR_REMOVE): with --partial nothing is removed, for a topic that has lost records does not know what there is")
 	}
 	return nil
+}
+
+// sums reports whether some table of a projection adds up events.
+func sums(kind readmodel.Definition) bool {
+	return slices.ContainsFunc(kind.Rebuilds(), func(t readmodel.RebuildTable) bool { return len(t.Sums) > 0 })
 }
 
 // rebuilding is one rebuild.
 type rebuilding struct {
 	cmd     *Cmd
+	kind    readmodel.Definition
 	std     *output.Streams
 	formats event.Resolver
 	pool    *pgxpool.Pool
@@ -120,7 +124,7 @@ type rebuilding struct {
 	topic   topicExtent // as it was at the start
 	policy  string      // its cleanup.policy; "": not known
 	needs   int64       // bytes in the database, about
-	shadow  *readmodel.Shadow
+	beside  beside
 	build   *rebuild.Build
 	shown   *output.Progress
 }
@@ -141,68 +145,69 @@ func (r *rebuilding) run(ctx context.Context) error {
 	if err := r.approach(ctx); err != nil {
 		return err
 	}
-	report, err := r.shadow.Compare(ctx, readmodel.CompareOptions{
-		Topic: r.cmd.Topic, Corrected: r.build.Corrected, Partial: r.cmd.Partial,
-		ParkLimit: r.cmd.ParkLimit, List: r.cmd.Limit,
-	}, r.catchUp)
-	if err == nil {
-		err = r.lookAhead(ctx, &report)
-	}
+	report, err := r.compare(ctx)
 	if err != nil {
 		return err
 	}
 	var changed *readmodel.Swapped
-	refused := r.tooMany(&report)
+	refused, err := r.tooMany(ctx, &report)
+	if err != nil {
+		return err
+	}
 	if r.cmd.Yes && refused == nil {
 		if changed, err = r.swap(ctx, &report); err != nil {
 			return err
 		}
 	}
 	r.shown.Done()
-	return cmp.Or(r.cmd.print(r.std, r.build.Records(), &report, changed), refused)
+	return cmp.Or(r.print(&report, changed), refused)
 }
 
 // begin prepares the build of every partition.
 func (r *rebuilding) begin(ctx context.Context) error {
-	skips, err := readmodel.LoadSkips(ctx, r.pool)
-	if err != nil {
-		return err
-	}
 	replays, err := readmodel.LoadReplays(ctx, r.pool)
 	if err != nil {
 		return err
 	}
-	balances := readmodel.BalanceConfig{
-		Pool: r.shadow.Pool, Formats: r.formats, FirstVersion: r.cmd.FirstVersion, ParkLimit: rebuild.ParkLimit,
-		CacheBytes: func() int { return rebuild.CacheBytes },
-	}
-	repair := readmodel.RepairConfig{Formats: r.formats, FirstVersion: r.cmd.FirstVersion}
 	cfg := rebuild.Config{
 		Source: r.source, Formats: r.formats, Topic: r.cmd.Topic, TopicID: r.topic.id, Starts: r.topic.starts,
-		Open: func(partition int32) session.Projection {
-			return readmodel.NewBalance(balances, readmodel.Partition{Group: "rebuild", Topic: r.cmd.Topic, Number: partition})
-		},
-		PassOver: func(ctx context.Context, s *rebuild.Skip, seen bool) (bool, error) {
-			return r.shadow.PassOver(ctx, repair, &readmodel.AuditedEvent{AccountID: s.AccountID, Version: s.Version, Place: s.Place}, seen)
-		},
-	}
-	cfg.Overdue = func(ctx context.Context, partitions []int32) ([]int32, error) {
-		return readmodel.LoadOverdue(ctx, r.shadow.Pool, r.cmd.Topic, partitions, 0)
-	}
-	for _, s := range skips {
-		cfg.Skips = append(cfg.Skips, rebuild.Skip{AccountID: s.AccountID, Version: s.Version, Place: s.Place})
 	}
 	for _, a := range replays {
-		cfg.Replays = append(cfg.Replays, rebuild.Replay{AccountID: a.AccountID, Class: event.Class(a.Class), Place: a.Place})
+		cfg.Replays = append(cfg.Replays, rebuild.Replay{AccountID: a.AccountID, Version: a.Version, Class: event.Class(a.Class), Place: a.Place})
+	}
+	if err := r.beside.prepare(ctx, &cfg); err != nil {
+		return err
 	}
 	r.build = rebuild.New(cfg)
 	return nil
 }
 
-// approach reads until the build is near to where the live balances are.
+// compare compares what was rebuilt with the live tables.
+func (r *rebuilding) compare(ctx context.Context) (readmodel.RebuildReport, error) {
+	report, err := r.beside.Compare(ctx, readmodel.CompareOptions{
+		Topic: r.cmd.Topic, Corrections: r.corrections, Partial: r.cmd.Partial,
+		ParkLimit: r.cmd.ParkLimit, List: r.cmd.Limit,
+	}, r.catchUp)
+	if err == nil {
+		err = r.beside.lookAhead(ctx, &report)
+	}
+	return report, err
+}
+
+// corrections are the dead letters that people have applied.
+func (r *rebuilding) corrections() []readmodel.Correction {
+	replays := r.build.Replays()
+	all := make([]readmodel.Correction, len(replays))
+	for i, x := range replays {
+		all[i] = readmodel.Correction{AccountID: x.AccountID, Version: x.Version, EventID: x.EventID, Given: x.Given}
+	}
+	return all
+}
+
+// approach reads until the build is near to where the live rows are.
 func (r *rebuilding) approach(ctx context.Context) error {
 	for range roundsAtMost {
-		positions, err := readmodel.LoadTopicPositions(ctx, r.pool, r.cmd.Topic)
+		positions, err := readmodel.LoadTopicPositions(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
 		if err != nil {
 			return err
 		}

@@ -237,7 +237,7 @@ func TestRebuildRefusesWhatCannotEndWell(t *testing.T) {
 	s.Exec(`UPDATE projector_position SET judged_until = 1, topic_id = 'old'`)
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild"), "topic recreated")
 
-	for _, args := range [][]string{{"--projection=daily_turnover"}, {"--limit=-1"}, {"--park-limit=-1"}} {
+	for _, args := range [][]string{{"--projection=nothing"}, {"--limit=-1"}, {"--park-limit=-1"}} {
 		clitest.Contains(t, s.Refused(exit.Usage, append([]string{"rebuild"}, args...)...), strings.SplitN(args[0], "=", 2)[0])
 	}
 }

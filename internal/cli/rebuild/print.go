@@ -1,0 +1,149 @@
+package rebuild
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"projector/internal/cli/output"
+	"projector/readmodel"
+)
+
+// rebuildDocument is the outcome of a rebuild in JSON.
+type rebuildDocument struct {
+	Projection  string                          `json:"projection"`
+	Records     int64                           `json:"records"`
+	Checked     int64                           `json:"checked"`
+	Matched     int64                           `json:"matched"`
+	Different   int64                           `json:"different"`
+	LeftAlone   int64                           `json:"left_alone"`
+	Kinds       map[readmodel.RebuildKind]int64 `json:"kinds"`
+	Markers     int64                           `json:"markers"` // missing in the inbox
+	Differences []json.RawMessage               `json:"differences"`
+	Changed     int64                           `json:"changed"` // replaced and removed
+	Replaced    int64                           `json:"replaced"`
+	Removed     int64                           `json:"removed"`
+	Result      *string                         `json:"result"`
+}
+
+type accountDifference struct {
+	AccountID      string                `json:"account_id"`
+	Kind           readmodel.RebuildKind `json:"kind"`
+	Version        *int64                `json:"version"`
+	RebuiltVersion *int64                `json:"rebuilt_version"`
+}
+
+// resultRebuilt is the result of a rebuild that was done.
+const resultRebuilt = "rebuilt"
+
+// print says what was found and done; a nil changed means that nothing was to be done.
+func (r *rebuilding) print(report *readmodel.RebuildReport, changed *readmodel.Swapped) error {
+	if rest := report.Different() + report.LeftAlone() - int64(len(report.Differences)); rest > 0 {
+		_, _ = fmt.Fprintf(r.std.Err, "%d more differences are not listed, see --limit\n", rest)
+	}
+	if r.cmd.JSON() {
+		d, err := r.document(report, changed)
+		if err != nil {
+			return err
+		}
+		return output.PrintJSON(r.std.Out, d)
+	}
+	if err := r.printDifferences(report); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(r.std.Out, r.outcome(report, changed))
+	return err
+}
+
+// outcome is what was done, or would be, in words.
+func (r *rebuilding) outcome(report *readmodel.RebuildReport, changed *readmodel.Swapped) string {
+	unknown, of, remedy := report.Kinds[readmodel.RebuildUnknown], r.of(), ", add --yes to do it"
+	if r.cmd.Yes {
+		remedy = ""
+	}
+	var text string
+	switch {
+	case changed != nil:
+		text = fmt.Sprintf("%d %s were replaced and %d removed", changed.Replaced, of, changed.Removed)
+	case report.Different() == 0 && report.Markers == 0:
+		return "there is nothing to change"
+	case r.cmd.Remove:
+		text = fmt.Sprintf("would replace %d %s and remove %d; nothing was changed%s", report.Different()-unknown, of, unknown, remedy)
+	default:
+		text = fmt.Sprintf("would replace %d %s; nothing was changed%s", report.Different()-unknown, of, remedy)
+	}
+	if changed != nil && changed.Markers > 0 {
+		text += fmt.Sprintf("\n%d events were marked in the inbox, so that none is counted again", changed.Markers)
+	} else if changed == nil && report.Markers > 0 {
+		text += fmt.Sprintf("\nwould mark %d events in the inbox, so that none is counted again", report.Markers)
+	}
+	if moved := report.Kinds[readmodel.RebuildMoved]; moved > 0 {
+		text += fmt.Sprintf("\n%d %s were written by others meanwhile and left alone: run it again, if need be while the consumers are stopped", moved, of)
+	}
+	if unknown > 0 && !r.cmd.Remove {
+		text += fmt.Sprintf("\n%d %s the topic has no event of stay as they are: --remove removes them", unknown, of)
+	}
+	return text
+}
+
+func (r *rebuilding) document(report *readmodel.RebuildReport, changed *readmodel.Swapped) (rebuildDocument, error) {
+	d := rebuildDocument{
+		Projection: r.kind.Name(), Records: r.build.Records(), Checked: report.Checked, Matched: report.Matched,
+		Different: report.Different(), LeftAlone: report.LeftAlone(), Markers: report.Markers,
+		Kinds: map[readmodel.RebuildKind]int64{}, Differences: []json.RawMessage{},
+	}
+	for _, kind := range readmodel.RebuildKinds() {
+		d.Kinds[kind] = report.Kinds[kind]
+	}
+	for i := range report.Differences {
+		one, err := differenceDocument(&report.Differences[i])
+		if err != nil {
+			return d, err
+		}
+		d.Differences = append(d.Differences, one)
+	}
+	if changed != nil {
+		d.Replaced, d.Removed, d.Result = changed.Replaced, changed.Removed, output.OrNull(resultRebuilt)
+		d.Changed = d.Replaced + d.Removed
+	}
+	return d, nil
+}
+
+// differenceDocument is an account that differs, or the key of a row that does, and how.
+func differenceDocument(x *readmodel.RebuildDifference) (json.RawMessage, error) {
+	if x.Key == nil {
+		return json.Marshal(accountDifference{x.ID, x.Kind, x.Version, x.Rebuilt})
+	}
+	kind, err := json.Marshal(x.Kind)
+	return append(bytes.TrimSuffix(bytes.Clone(x.Key), []byte("}")), `,"kind":`+string(kind)+"}"...), err
+}
+
+func (r *rebuilding) printDifferences(report *readmodel.RebuildReport) error {
+	_, err := fmt.Fprintf(r.std.Out, "%d records read, %d %s compared: %d are right, %d are not, %d were left alone\n",
+		r.build.Records(), report.Checked, r.of(), report.Matched, report.Different(), report.LeftAlone())
+	if err != nil || len(report.Differences) == 0 {
+		return err
+	}
+	if report.Differences[0].Key != nil {
+		return r.printRows(report)
+	}
+	t := output.NewTable(r.std.Out, "ACCOUNT", output.Left("ACCOUNT", 20), output.Left("KIND", 9),
+		output.Right("VERSION", 10), output.Right("REBUILT", 10))
+	t.Header()
+	for i := range report.Differences {
+		d := &report.Differences[i]
+		t.Row(d.ID, string(d.Kind), output.VersionText(d.Version), output.VersionText(d.Rebuilt))
+	}
+	return t.Flush()
+}
+
+func (r *rebuilding) printRows(report *readmodel.RebuildReport) error {
+	t := output.NewTable(r.std.Out, "ROW", output.Left("KIND", 9), output.Left("ROW", 40))
+	t.Header()
+	for i := range report.Differences {
+		d := &report.Differences[i]
+		t.Row(string(d.Kind), strings.Trim(d.ID, "()"))
+	}
+	return t.Flush()
+}

@@ -1,0 +1,203 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/sql"
+)
+
+// shadowSchema is where a rebuild has its tables.
+const shadowSchema = "projector_rebuild"
+
+// ErrRebuilding says that another rebuild is under way.
+var ErrRebuilding = errors.New("another rebuild of this database is under way")
+
+// beside is the schema of a rebuild: tables like the live ones, to be filled from the
+// first record and compared.
+type beside struct {
+	live *pgxpool.Pool
+	lock *pgxpool.Conn
+	// Pool sees the tables of the rebuild by the names of the live ones: what is opened on
+	// it writes there.
+	Pool *pgxpool.Pool
+}
+
+// openBeside makes the schema, which needs the right to create one, and has create fill it.
+// What an earlier rebuild has left is dropped. ErrRebuilding means that one is in use.
+func openBeside(ctx context.Context, live *pgxpool.Pool, create func(context.Context, *pgxpool.Conn) error) (*beside, error) {
+	lock, err := live.Acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the rebuild: %w", err)
+	}
+	b := &beside{live: live, lock: lock}
+	var free bool
+	if err := lock.QueryRow(ctx, sql.Query("shadow_lock")).Scan(&free); err != nil {
+		lock.Release()
+		return nil, fmt.Errorf("prepare the rebuild: %w", err)
+	}
+	if !free {
+		lock.Release()
+		return nil, ErrRebuilding
+	}
+	if _, err = lock.Exec(ctx, sql.Query("shadow_create")); err == nil {
+		err = create(ctx, lock)
+	}
+	if err == nil {
+		b.Pool, err = shadowPool(ctx, live)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("prepare the rebuild: %w", err), b.Close(ctx))
+	}
+	return b, nil
+}
+
+func shadowPool(ctx context.Context, live *pgxpool.Pool) (*pgxpool.Pool, error) {
+	cfg := live.Config()
+	cfg.ConnConfig.RuntimeParams["search_path"] = shadowSchema
+	cfg.MinConns, cfg.MinIdleConns = 0, 0
+	return pgxpool.NewWithConfig(ctx, cfg)
+}
+
+// Close drops the schema.
+func (b *beside) Close(ctx context.Context) error {
+	if b.Pool != nil {
+		b.Pool.Close()
+	}
+	_, err := b.lock.Exec(ctx, sql.Query("shadow_drop"))
+	if _, unlockErr := b.lock.Exec(ctx, sql.Query("shadow_unlock")); unlockErr != nil {
+		_ = b.lock.Conn().Close(ctx) // the lock goes with the session
+	}
+	b.lock.Release()
+	if err != nil {
+		return fmt.Errorf("drop the tables of the rebuild: %w", err)
+	}
+	return nil
+}
+
+// loadPositions reads up to where the projection is rebuilt, by partition.
+func (b *beside) loadPositions(ctx context.Context, db querier, topic string) (map[int32]int64, error) {
+	rows, err := db.Query(ctx, sql.Query("shadow_positions"), topic)
+	if err != nil {
+		return nil, err
+	}
+	at := map[int32]int64{}
+	var (
+		partition int32
+		next      int64
+	)
+	_, err = pgx.ForEachRow(rows, []any{&partition, &next}, func() error { at[partition] = next; return nil })
+	return at, err
+}
+
+// compared runs fn with a snapshot of the live tables and one of the rebuilt ones, which
+// catchUp has to bring exactly to the positions of the first.
+func (b *beside) compared(ctx context.Context, projection, topic string, catchUp CatchUp, fn func(live, rebuilt pgx.Tx) error) error {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return pgx.BeginTxFunc(ctx, b.live, options, func(live pgx.Tx) error {
+		if _, err := live.Exec(ctx, sql.Query("rebuild_session")); err != nil {
+			return err
+		}
+		positions, err := LoadTopicPositions(ctx, live, projection, topic)
+		if err != nil {
+			return err
+		}
+		if err := catchUp(ctx, positions, false); err != nil {
+			return err
+		}
+		return pgx.BeginTxFunc(ctx, b.Pool, options, func(rebuilt pgx.Tx) error {
+			if _, err := rebuilt.Exec(ctx, sql.Query("rebuild_session")); err != nil {
+				return err
+			}
+			at, err := b.loadPositions(ctx, rebuilt, topic)
+			if err != nil {
+				return err
+			}
+			for _, p := range positions {
+				if next, known := at[p.Partition]; !known || next != p.Next {
+					return &ShadowLostError{p.Partition}
+				}
+			}
+			return fn(live, rebuilt)
+		})
+	})
+}
+
+// ShadowLostError says that the tables of a rebuild are not where they were brought to.
+type ShadowLostError struct{ Partition int32 }
+
+// Error implements error.
+func (e *ShadowLostError) Error() string {
+	return fmt.Sprintf("the tables of the rebuild are not where they were brought to in partition %d: "+
+		"did PostgreSQL crash, or is somebody else using them? Run it again", e.Partition)
+}
+
+// SafeText implements errclass.Describer.
+func (e *ShadowLostError) SafeText() string { return e.Error() }
+
+// TopicPosition is up to where the live rows have taken in a partition.
+type TopicPosition struct {
+	Partition int32
+	Next      int64
+	TopicIDs  [2]string // the lowest and the highest of the consumer groups'
+}
+
+// LoadTopicPositions reads up to where the live rows of a projection have taken in a
+// topic, whichever consumer group has.
+func LoadTopicPositions(ctx context.Context, db querier, projection, topic string) ([]TopicPosition, error) {
+	rows, err := db.Query(ctx, sql.Query("rebuild_positions"), projection, topic)
+	if err != nil {
+		return nil, fmt.Errorf("load positions: %w", err)
+	}
+	positions, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p TopicPosition, err error) {
+		err = row.Scan(&p.Partition, &p.Next, &p.TopicIDs[0], &p.TopicIDs[1])
+		return p, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load positions: %w", err)
+	}
+	return positions, nil
+}
+
+// LoadOtherTopics names topics other than this one that rows of a projection have come
+// from.
+func LoadOtherTopics(ctx context.Context, pool *pgxpool.Pool, projection, topic string) ([]string, error) {
+	return texts(ctx, pool, "rebuild_sources", projection, topic)
+}
+
+// LoadDependents names tables whose rows would change with a row that is replaced or
+// removed.
+func LoadDependents(ctx context.Context, pool *pgxpool.Pool, tables []string) ([]string, error) {
+	return texts(ctx, pool, "rebuild_dependents", tables)
+}
+
+// ShadowRoom is what the tables of a rebuild take.
+type ShadowRoom struct {
+	Bytes   int64 // as much as the live tables, about
+	Allowed bool  // the schema may be made
+}
+
+// LoadShadowRoom looks whether there can be tables like these. How much room a server has
+// left, it does not tell.
+func LoadShadowRoom(ctx context.Context, pool *pgxpool.Pool, tables []string) (room ShadowRoom, err error) {
+	if err := pool.QueryRow(ctx, sql.Query("shadow_room"), tables).Scan(&room.Bytes, &room.Allowed); err != nil {
+		return room, fmt.Errorf("prepare the rebuild: %w", err)
+	}
+	return room, nil
+}
+
+func texts(ctx context.Context, pool *pgxpool.Pool, query string, args ...any) ([]string, error) {
+	rows, err := pool.Query(ctx, sql.Query(query), args...)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the rebuild: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("prepare the rebuild: %w", err)
+	}
+	return list, nil
+}

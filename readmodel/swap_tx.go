@@ -1,0 +1,198 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/errclass"
+	"projector/sql"
+)
+
+// swapWithin is how long a swap holds its locks at most, whatever becomes of this process.
+const swapWithin = 30 * time.Second
+
+// SwapGivenUpError says that a swap has not ended within its time. Nothing of it is done.
+type SwapGivenUpError struct {
+	After  time.Duration
+	Within time.Duration
+	Cause  string
+}
+
+// Error implements error and names the remedy.
+func (e *SwapGivenUpError) Error() string {
+	return fmt.Sprintf("the swap was given up after %s, for it keeps others from writing and may do so for %s (%s). Of it nothing was changed. "+
+		"Was this process stopped, or does somebody hold a lock? Then run it again; if there is too much to change, stop the "+
+		"consumers and build the projection again (runbook)", e.After.Round(time.Second), e.Within, e.Cause)
+}
+
+// SafeText vouches for the text: it holds no data.
+func (e *SwapGivenUpError) SafeText() string { return e.Error() }
+
+// errNothingFits ends a transaction that would change nothing: consumers must not forget
+// what they remember because of it.
+var errNothingFits = errors.New("nothing can be changed now")
+
+// swapTx is the transaction of a swap, from when it locks what others need.
+type swapTx struct {
+	tx       *Tx
+	within   time.Duration
+	locks    bool // it has begun to lock, and has to end at the deadline
+	deadline time.Time
+}
+
+// boundedSwap runs what locks within a transaction that holds its locks for no longer
+// than it may: the server itself ends it when this process does not go on. before, which
+// may be nil, comes first in the transaction, and locks nothing that consumers need. A
+// failure that came at once may be tried again; one that came late has kept others waiting,
+// and that is enough.
+func boundedSwap(ctx context.Context, live *pgxpool.Pool, within time.Duration,
+	before func(context.Context, *Tx) error, locks func(context.Context, *swapTx) error,
+) error {
+	return persistently(ctx, func(ctx context.Context) error {
+		t := &swapTx{within: within}
+		unanswered, err := t.transact(ctx, live, before, locks)
+		if errors.Is(err, errNothingFits) {
+			return nil
+		}
+		if unanswered != "" {
+			committed, unknown := waitCommitted(ctx, live, unanswered)
+			if unknown != nil {
+				return &CommitUnknownError{Transaction: unanswered, Cause: unknown}
+			}
+			if committed {
+				return nil
+			}
+		}
+		if after := within - time.Until(t.deadline); err != nil && t.locks && ctx.Err() == nil && after >= t.idle() {
+			return &SwapGivenUpError{After: after, Within: within, Cause: errclass.Safe(err)}
+		}
+		return err
+	})
+}
+
+// transact is one try. It returns the transaction's id, too, when its COMMIT may have been
+// sent and was not answered.
+func (t *swapTx) transact(ctx context.Context, live *pgxpool.Pool,
+	before func(context.Context, *Tx) error, locks func(context.Context, *swapTx) error,
+) (unanswered string, err error) {
+	bounded, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var late *time.Timer
+	err = transact(bounded, live, func(tx *Tx) error {
+		t.tx = tx
+		if before != nil {
+			tx.Queue(sql.Query("swap_limits"), "0", milliseconds(t.idle()))
+			if err := before(ctx, tx); err != nil {
+				return err
+			}
+		}
+		t.locks, t.deadline = true, time.Now().Add(t.within)
+		late = time.AfterFunc(t.within, cancel)
+		if err := locks(bounded, t); err != nil {
+			return err
+		}
+		return tx.QueryRow(bounded, sql.Query("transaction_id")).Scan(&unanswered)
+	})
+	if late != nil && !late.Stop() && err != nil && ctx.Err() == nil {
+		return unanswered, context.DeadlineExceeded
+	}
+	if err == nil || answered(err) {
+		unanswered = ""
+	}
+	return unanswered, err
+}
+
+// waitCommitted asks what became of a transaction until there is an answer, for a while.
+func waitCommitted(ctx context.Context, live *pgxpool.Pool, transaction string) (committed bool, err error) {
+	err = persistently(ctx, func(ctx context.Context) error {
+		committed, err = wasCommitted(ctx, live, transaction)
+		return err
+	})
+	return committed, err
+}
+
+// idle is how long the session may do nothing between two statements: this process is
+// stopped then, or cut off.
+func (t *swapTx) idle() time.Duration { return t.within / 10 }
+
+func (t *swapTx) exec(ctx context.Context, query string, args ...any) (rows int64, err error) {
+	return t.execText(ctx, sql.Query(query), args...)
+}
+
+func (t *swapTx) execText(ctx context.Context, statement string, args ...any) (rows int64, err error) {
+	if err := t.limit(); err != nil {
+		return 0, err
+	}
+	t.tx.Queue(statement, args...).
+		Exec(func(tag pgconn.CommandTag) error { rows = tag.RowsAffected(); return nil })
+	err = t.tx.Send(ctx)
+	return rows, err
+}
+
+// row runs a statement that answers one row.
+func (t *swapTx) row(ctx context.Context, statement string, args []any, into ...any) error {
+	if err := t.limit(); err != nil {
+		return err
+	}
+	t.tx.Queue(statement, args...).QueryRow(func(row pgx.Row) error { return row.Scan(into...) })
+	return t.tx.Send(ctx)
+}
+
+// limit has the server end the transaction at its deadline, whatever becomes of this
+// process: the session may be idle before the next statement and after it, and the
+// statement may take the rest. It is sent together with the statement.
+func (t *swapTx) limit() error {
+	idle := t.idle()
+	rest := time.Until(t.deadline) - 2*idle
+	if rest < time.Millisecond {
+		return context.DeadlineExceeded
+	}
+	t.tx.Queue(sql.Query("swap_limits"), milliseconds(rest), milliseconds(idle))
+	return nil
+}
+
+// limited is limit for a statement that is not sent together with it.
+func (t *swapTx) limited(ctx context.Context) error {
+	if err := t.limit(); err != nil {
+		return err
+	}
+	return t.tx.Send(ctx)
+}
+
+// fence raises the fences of the consumers of a projection, and returns where the live
+// rows are, which they cannot leave any more. reached is where the rebuilt tables are at
+// least.
+func (t *swapTx) fence(ctx context.Context, b *beside, projection, topic string, reached []TopicPosition) ([]TopicPosition, error) {
+	if _, err := t.exec(ctx, "swap_fence", projection); err != nil {
+		return nil, err
+	}
+	if err := t.limited(ctx); err != nil {
+		return nil, err
+	}
+	positions, err := LoadTopicPositions(ctx, t.tx, projection, topic)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.limited(ctx); err != nil {
+		return nil, err
+	}
+	at, err := b.loadPositions(ctx, t.tx, topic)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range reached {
+		if next, known := at[p.Partition]; !known || next < p.Next {
+			return nil, &ShadowLostError{p.Partition}
+		}
+	}
+	return positions, nil
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

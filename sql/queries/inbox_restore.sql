@@ -1,0 +1,7 @@
+-- Marks events that are counted and were not marked.
+INSERT INTO inbox (message_id, handler)
+SELECT d.message_id, $1
+FROM projector_rebuild.difference_inbox d
+WHERE d._kind = 'missing'
+ORDER BY d.message_id COLLATE "C"
+ON CONFLICT (message_id, handler) DO NOTHING;

@@ -1,0 +1,1 @@
+ANALYZE projector_rebuild.{table}, projector_rebuild.{difference};

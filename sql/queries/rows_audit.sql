@@ -1,0 +1,7 @@
+-- Records each row that was replaced or removed, and why.
+INSERT INTO dlq_action (action, account_id, version, actor, reason, result)
+SELECT 'rebuild', {account}, {version}, $1, $2 || ' ' || ROW ({key_d})::text || ': ' || d._kind,
+       CASE WHEN d._kind = 'unknown' THEN 'removed' ELSE 'replaced' END
+FROM projector_rebuild.{difference} d
+WHERE d._chosen
+ORDER BY {key_order};
