@@ -37,12 +37,15 @@ var spoilings = map[string]spoiling{
 		(SELECT count(*) FROM account_statement WHERE event_id = 'spoilt') AS spoilt,
 		(SELECT count(*) FROM account_statement WHERE account_id = 'phantom') AS phantoms) AS now`},
 	"daily_turnover": {[]string{
-		`UPDATE daily_turnover SET credited = credited - 1000000000000, events = events + 3 WHERE currency IN ('EUR', 'USD')`,
+		`CREATE TABLE spoilt AS SELECT day, currency FROM daily_turnover WHERE currency IN ('EUR', 'USD')`,
+		`UPDATE daily_turnover t SET credited = credited - 1000000000000, events = events + 3
+		 FROM spoilt g WHERE g.day = t.day AND g.currency = t.currency`,
 		`INSERT INTO daily_turnover SELECT date '1999-01-01' + n, 'EUR', 1.00, 0.00, 1 FROM generate_series(1, 20) n`,
-	}, `SELECT CASE WHEN rows = 0 THEN 'nothing' WHEN spoilt = rows AND phantoms = 20 THEN 'wrong'
-		WHEN spoilt = 0 AND phantoms = 0 THEN 'right' ELSE concat_ws(' ', rows, spoilt, phantoms) END
-	 FROM (SELECT count(*) FILTER (WHERE day >= '2000-01-01' AND currency = 'EUR') AS rows,
-		count(*) FILTER (WHERE day >= '2000-01-01' AND currency = 'EUR' AND credited < 0) AS spoilt,
+	}, `SELECT CASE WHEN spoilt = (SELECT count(*) FROM spoilt) AND phantoms = 20 THEN 'wrong'
+		WHEN spoilt = 0 AND rows >= (SELECT count(*) FROM spoilt) AND phantoms = 0 THEN 'right'
+		ELSE concat_ws(' ', rows, spoilt, phantoms) END
+	 FROM (SELECT count(*) FILTER (WHERE day >= '2000-01-01') AS rows,
+		count(*) FILTER (WHERE day >= '2000-01-01' AND credited < 0) AS spoilt,
 		count(*) FILTER (WHERE day < '2000-01-01') AS phantoms FROM daily_turnover) AS now`},
 }
 

@@ -248,16 +248,17 @@ var manual = map[string]manualPage{
 	},
 	"rebuild": {
 		about: "Reads the topic from its first record into tables beside the live ones while consumers go on, compares, and with --yes " +
-			"replaces the accounts that differ. Without --yes it changes nothing. Skips and replays that were done before are done again. " +
+			"replaces the accounts, or rows, that differ. Without --yes it changes nothing. Skips and replays that were done before are done again. " +
 			"Consumers wait for the swap, which ends within 30 s or changes nothing.",
-		status: "0 also when accounts differ and --yes was not given, or are left alone; 1 also when the topic has lost its first records " +
-			"(see --partial), is not the one the balances came from, or more accounts would change than --max-differences; with --check " +
+		status: "0 also when some differ and --yes was not given, or are left alone; 1 also when the topic has lost its first records " +
+			"(see --partial), is not the one the rows came from, or more would change than --max-differences; with --check " +
 			"1 when it cannot end well.",
 		examples: []example{
 			{"Can they be rebuilt at all? Is quickly answered", "projector rebuild --check"},
 			{"Are the balances what the events come to?", "projector rebuild"},
 			{"Put the rebuilt ones in place of those that differ", "projector rebuild --yes"},
 			{"All of them, and take out what the topic has no event of", "projector rebuild --yes --max-differences=5000 --remove"},
+			{"The turnover by day and currency", "projector rebuild --projection=daily_turnover --yes"},
 			{"After retention has removed the first records", "projector rebuild --partial --output=json"},
 		},
 	},
