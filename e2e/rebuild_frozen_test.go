@@ -153,11 +153,13 @@ func (w *world) lockAudit() (release func()) {
 	}
 }
 
-// waitingToAudit is a check for await: somebody waits to write the audit trail.
+// waitingToAudit is a check for await: somebody waits to write the audit trail. The databases
+// of other tests have a table of the same number.
 func (w *world) waitingToAudit() string {
 	var waiting int
 	err := w.db.QueryRow(w.t.Context(), `SELECT count(*) FROM pg_locks
-		WHERE relation = 'dlq_action'::regclass AND NOT granted`).Scan(&waiting)
+		WHERE relation = 'dlq_action'::regclass AND NOT granted
+		  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&waiting)
 	if err != nil {
 		return err.Error()
 	}
