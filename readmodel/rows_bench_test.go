@@ -47,7 +47,7 @@ func BenchmarkCompareRows(b *testing.B) {
 			b.Fatalf("%+v, %v", swapped, err)
 		}
 		b.ReportMetric(compared.Seconds(), "compare-s")
-		b.ReportMetric((time.Since(began) - compared).Seconds()*1000, "swap-ms")
+		b.ReportMetric((time.Since(began)-compared).Seconds()*1000, "swap-ms")
 		exec(`DELETE FROM projector_rebuild.difference_account_statement`)
 	}
 }
