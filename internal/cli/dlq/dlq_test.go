@@ -3,9 +3,12 @@ package dlq_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -94,6 +97,57 @@ func TestSummaryCountsByClassAndStatus(t *testing.T) {
 			t.Errorf("line of %d characters: %s", len(line), line)
 		}
 	}
+}
+
+// The recipe of the runbook for very many dead letters, with jq's work done here: export by
+// class, correct the text and drop the base64, look at the plan, publish part by part.
+func TestFloatsAreCorrectedInBulkThroughTheTopic(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	const accounts = 30
+	for version := 1; version <= 4; version++ {
+		for a := range accounts {
+			amount := fmt.Sprintf("%d.%02d", 10+a, a)
+			if version%2 == 1 {
+				amount = strconv.Quote(amount)
+			}
+			s.Produce(clitest.EventOf(fmt.Sprint("acc-", a), version, amount))
+		}
+	}
+	s.Consuming(nil)
+	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "summary", "--status=open,waiting"), "class", "status", "records"),
+		"malformed_payload open 30, malformed_payload waiting 30, version_gap waiting 30")
+
+	var parts [2]strings.Builder
+	for i, line := range strings.Split(strings.TrimSpace(s.Must("dlq", "export", "--class=malformed_payload", "--status=open,waiting")), "\n") {
+		var letter map[string]any
+		if err := json.Unmarshal([]byte(line), &letter); err != nil {
+			t.Fatal(err)
+		}
+		clitest.Contains(t, letter["message"].(string), "data.amount: is a number")
+		letter["value"] = regexp.MustCompile(`"amount":([0-9.]+)`).ReplaceAllString(letter["value"].(string), `"amount":"$1"`)
+		letter["value_base64"] = nil
+		corrected, err := json.Marshal(letter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts[i/accounts].WriteString(string(corrected) + "\n")
+	}
+	for i := range parts {
+		file := filepath.Join(t.TempDir(), fmt.Sprint("part-", i))
+		if err := os.WriteFile(file, []byte(parts[i].String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			clitest.Contains(t, s.Must("dlq", "replay", "--from-file="+file), "30 will_apply; nothing was changed")
+		}
+		clitest.Contains(t, s.Must("dlq", "replay", "--from-file="+file, "--to-topic="+s.Topic, "--yes"), "30 published")
+		s.Produced += accounts
+	}
+	s.Consuming(nil)
+	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "summary"), "class", "status", "records"),
+		"malformed_payload resolved 60, version_gap resolved 30")
+	clitest.Contains(t, s.Must("account", "show", "acc-7", "--output=json"), `"balance":68.28,"version":4`, `"stale":false`)
 }
 
 var clockTime = regexp.MustCompile(`T[0-9:.]+Z`)
