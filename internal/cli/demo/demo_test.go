@@ -3,10 +3,13 @@ package demo_test
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -59,17 +62,75 @@ func TestDemoOnItsOwnServers(t *testing.T) {
 		`rejected_by_database +1\n`,
 		`Stale accounts: 11\n`,
 		`ok  50 accounts`, `ok  [0-9]+ dead letters`, `ok  2,[0-9]{3} records`,
-		`projector demo --stay`,
+		` demo --stay\n`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("the page does not match %s:\n%s", want, out)
 		}
 	}
+	next(t, out)
 	if strings.Contains(out, "\x1b") || strings.Contains(errOut, "\x1b") {
 		t.Error("colours without a terminal")
 	}
 	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// next are the lines that the page says to type.
+func next(t *testing.T, page string) []string {
+	t.Helper()
+	_, rest, found := strings.Cut(page, "What to type next")
+	if !found {
+		t.Fatalf("nothing to type in\n%s", page)
+	}
+	var lines []string
+	for line := range strings.Lines(rest) {
+		if len([]rune(line)) > 81 {
+			t.Errorf("a line of %d characters: %s", len([]rune(line)), line)
+		}
+		if command, is := strings.CutPrefix(line, "    "); is {
+			lines = append(lines, strings.TrimSpace(command))
+		}
+	}
+	return lines
+}
+
+// TestWhatToTypeNextHeals types the demo's own lines into a shell: two accounts that waited
+// wait no more.
+func TestWhatToTypeNextHeals(t *testing.T) {
+	withoutServers(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	stayed, ended := make(chan struct{}), make(chan int, 1)
+	out := &stopAt{text: "Ctrl-C", stop: sync.OnceFunc(func() { close(stayed) })}
+	go func() {
+		ended <- clitest.Execute(ctx, append([]string{"demo", "--stay"}, small...), out, io.Discard)
+	}()
+	select {
+	case <-stayed:
+	case status := <-ended:
+		t.Fatalf("status %d\n%s", status, out.String())
+	}
+	script := "set -e\n"
+	for _, line := range next(t, out.String()) {
+		if !strings.HasPrefix(line, "http") && !strings.HasPrefix(line, "curl") && !strings.HasSuffix(line, " run --listen :0") && line != "Ctrl-C" {
+			script += line + "\n"
+		}
+	}
+	if strings.Count(script, "127.0.0.1") != 2 {
+		t.Errorf("addresses are there more than once:\n%s", script)
+	}
+	shell := exec.CommandContext(t.Context(), "bash", "-c", script)
+	shell.Env = append(os.Environ(), actAsProjector+"=1")
+	said, err := shell.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s\n%s", err, script, said)
+	}
+	clitest.Contains(t, string(said), "10 event", "passed over version", "ALTER TABLE", "1 applied")
+	stop()
+	if status := <-ended; status != exit.OK {
+		t.Errorf("status %d", status)
 	}
 }
 

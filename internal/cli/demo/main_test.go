@@ -1,9 +1,19 @@
 package demo_test
 
 import (
+	"context"
+	"os"
 	"testing"
 
 	"projector/internal/cli/clitest"
 )
 
-func TestMain(m *testing.M) { clitest.RunTests(m) }
+// actAsProjector is the variable that makes this test the program itself.
+const actAsProjector = "TEST_ACTS_AS_PROJECTOR"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(actAsProjector) != "" {
+		os.Exit(clitest.Execute(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	}
+	clitest.RunTests(m)
+}

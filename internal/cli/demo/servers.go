@@ -84,6 +84,9 @@ func (d *demo) startDatabase(ctx context.Context) error {
 	return nil
 }
 
+// refusal is the demo's own constraint, which makes PostgreSQL refuse a row.
+const refusal = "demo_refuses_currency"
+
 // prepareDatabase migrates, but no schema that somebody works with.
 func (d *demo) prepareDatabase(ctx context.Context) error {
 	if !d.ownDatabase {
@@ -98,7 +101,7 @@ func (d *demo) prepareDatabase(ctx context.Context) error {
 		d.page.fact("", "the class rejected_by_database is left out: for it a table would have to refuse rows")
 		return nil
 	}
-	if _, err := d.pool.Exec(ctx, "ALTER TABLE account_balance ADD CONSTRAINT demo_refuses_currency CHECK (currency <> '"+
+	if _, err := d.pool.Exec(ctx, "ALTER TABLE account_balance ADD CONSTRAINT "+refusal+" CHECK (currency <> '"+
 		testbank.RefusedCurrency+"')"); err != nil {
 		return fmt.Errorf("add the demo's constraint: %w", err)
 	}

@@ -1,0 +1,146 @@
+package demo
+
+import (
+	"cmp"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"projector/internal/cli/output"
+	"projector/projection/event"
+)
+
+// hint is what is worth typing, and why.
+type hint struct {
+	why   string
+	lines []string
+}
+
+// reportNext says what to type next. What is not up any more is not suggested.
+func (d *demo) reportNext(stale []staleAccount) {
+	p, title, hints := d.page, "What to type next", d.afterwards()
+	if d.cmd.Stay {
+		title, hints = "What to type next, in another terminal", d.meanwhile(stale)
+	}
+	p.part(title)
+	for _, h := range hints {
+		p.printf("  %s\n", p.paint(output.Dim, "# "+h.why))
+		for _, line := range h.lines {
+			p.printf("    %s\n", line)
+		}
+	}
+}
+
+// afterwards is what to type when the demo has ended, as it was typed itself.
+func (d *demo) afterwards() []hint {
+	program := typed()
+	return []hint{
+		{"the same, kept up to look around in and to heal what is stale", []string{program + " demo --stay"}},
+		{"the same on your servers (an empty database)", []string{
+			"export KAFKA_BROKERS=HOST:PORT DATABASE_URL=postgres://USER@HOST/DATABASE", program + " demo",
+		}},
+		{"your own events: what are they read as?", []string{program + " inspect --brokers HOST:PORT --topic TOPIC"}},
+		{"then into tables", []string{program + " migrate", program + " run --help"}},
+	}
+}
+
+// typed is how the program was called, with a path below here as the shell wants it.
+func typed() string {
+	name := os.Args[0]
+	if here, err := os.Getwd(); err == nil && filepath.IsAbs(name) {
+		if below, err := filepath.Rel(here, name); err == nil && filepath.IsLocal(below) {
+			return "." + string(filepath.Separator) + below
+		}
+	}
+	return name
+}
+
+// meanwhile is what to type while the demo stays: exports once, then what they lead to.
+func (d *demo) meanwhile(stale []staleAccount) []hint {
+	http := "http://" + d.process.Addr()
+	program, folder := installed()
+	hints := []hint{
+		{"once: where everything is", d.exports(folder)},
+		{"the status page, for a browser", []string{http + "/"}},
+		{"is it ready? what does it count?", []string{"curl -i " + http + "/readyz", "curl -s " + http + "/metrics | grep ^projector_"}},
+		{"what the records are read as, what was dead-lettered, and who waits", []string{
+			program + " inspect", program + " dlq summary", program + " gaps",
+		}},
+	}
+	hints = append(hints, d.healing(program, stale)...)
+	return append(hints,
+		hint{"a second instance, which takes over half of the partitions", []string{program + " run --listen :0"}},
+		hint{"to end all this, here", []string{"Ctrl-C"}})
+}
+
+// healing is how accounts that wait are healed: of one the missing event is passed over, of
+// another the cause is removed and its event replayed.
+func (d *demo) healing(program string, stale []staleAccount) []hint {
+	var hints []hint
+	if s := waitsFor(stale, event.VersionGap); s != nil {
+		hints = append(hints, hint{"heal an account: its event is lost, so pass over that", []string{
+			program + " account show " + s.ID,
+			program + " account skip " + s.ID + " --version=" + strconv.FormatInt(s.Waits, 10) + " --reason=lost --yes",
+		}})
+	}
+	if s := waitsFor(stale, event.RejectedByDatabase); s != nil && d.ownDatabase {
+		hints = append(hints, hint{"heal another: remove what refused its event, then replay that", []string{
+			"psql -c 'ALTER TABLE account_balance DROP CONSTRAINT " + refusal + "'",
+			program + " dlq replay --class=" + string(event.RejectedByDatabase) + " --yes",
+			program + " account show " + s.ID,
+		}})
+	}
+	return hints
+}
+
+// waitsFor is an account that waits for an event of a class; nil when there is none.
+func waitsFor(stale []staleAccount, class event.Class) *staleAccount {
+	at := slices.IndexFunc(stale, func(s staleAccount) bool { return s.Class == string(class) })
+	if at < 0 {
+		return nil
+	}
+	return &stale[at]
+}
+
+// exports are the lines that lead a shell to the demo's servers and to this program. The
+// password in them is that of the demo's own throwaway server; a URL that was given is not
+// repeated.
+func (d *demo) exports(folder string) []string {
+	lines := []string{"export KAFKA_BROKERS=" + strings.Join(d.run.Brokers, ","), "export KAFKA_TOPIC=" + d.run.Topic}
+	if d.run.Group != "" {
+		lines = append(lines, "export KAFKA_GROUP="+d.run.Group)
+	}
+	if u, err := url.Parse(d.run.DatabaseURL); d.ownDatabase && err == nil {
+		password, _ := u.User.Password()
+		lines = append(lines,
+			"export PGHOST="+u.Hostname()+" PGPORT="+u.Port()+" PGUSER="+u.User.Username(),
+			"export PGPASSWORD="+password,
+			"export PGDATABASE="+strings.TrimPrefix(u.Path, "/")+" PGSSLMODE="+cmp.Or(u.Query().Get("sslmode"), "prefer"))
+	} else {
+		lines = append(lines, "export DATABASE_URL=…    # as you gave it")
+	}
+	if folder != "" {
+		lines = append(lines, `export PATH="`+folder+`:$PATH"`)
+	}
+	return lines
+}
+
+// installed is this program's name, and the folder it is in when a shell does not find it by
+// the name alone.
+func installed() (name, folder string) {
+	own, err := os.Executable()
+	if err != nil {
+		return "projector", ""
+	}
+	name = filepath.Base(own)
+	if found, err := exec.LookPath(name); err == nil {
+		if found, err = filepath.EvalSymlinks(found); err == nil && found == own {
+			return name, ""
+		}
+	}
+	return name, filepath.Dir(own)
+}
