@@ -114,12 +114,12 @@ func newRowTable(t RebuildTable, from, difference string, columns []rowColumn) *
 		"{set_added}", each(rest, "{c} = t.{c} + EXCLUDED.{c}", ", "),
 		"{set_subtracted}", each(rest, "{c} = (t.{c} - "+was+")::{type}", ", "),
 		"{all_zero}", cmp.Or(each(rest, "t.{c} = 0", " AND "), "true"),
-		"{fit}", fit, "{counted}", counted(key), "{account}", auditColumn(key, "account_id", "text"), "{version}", auditColumn(key, "version", "bigint"),
+		"{fit}", fit, "{counted}", countedBy(key), "{account}", auditColumn(key, "account_id", "text"), "{version}", auditColumn(key, "version", "bigint"),
 	)}
 }
 
-// counted is what --max-differences counts: accounts, or rows where they are of none.
-func counted(key []rowColumn) string {
+// countedBy is what --max-differences counts: accounts, or rows where they are of none.
+func countedBy(key []rowColumn) string {
 	if ofAccounts(key) {
 		return "DISTINCT account_id"
 	}
