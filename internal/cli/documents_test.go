@@ -59,6 +59,17 @@ func TestCommandsOfTheDocumentsAreUnderstood(t *testing.T) {
 	}
 }
 
+// TestRunbookChangesNothingBySQL: whatever an operator has to change, a command changes.
+func TestRunbookChangesNothingBySQL(t *testing.T) {
+	text, err := os.ReadFile(documents + "/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range regexp.MustCompile(`(?m)\b(UPDATE|DELETE FROM|TRUNCATE|INSERT INTO|ALTER TABLE)\b.*$`).FindAllString(string(text), -1) {
+		t.Errorf("the runbook has %s", statement)
+	}
+}
+
 var (
 	statements  = regexp.MustCompile("(?s)```sql\n(.*?)```")
 	placeholder = regexp.MustCompile(`<[a-z ]+>`)

@@ -65,7 +65,7 @@ func busy(partitions int) *scene {
 	return s
 }
 
-// troubled is busy in an outage of the database, with a partition that needs a person.
+// troubled is busy in an outage of the database, with partitions that need a person.
 func troubled(partitions int) *scene {
 	s := busy(partitions)
 	since := time.Now().Add(-95 * time.Second)
@@ -74,6 +74,10 @@ func troubled(partitions int) *scene {
 		switch i % 8 {
 		case 1, 2:
 			p.State, p.Since, p.Reason = StateRetrying, &since, "postgres: connect (08006)"
+		case 3:
+			p.State, p.Since, p.Reason = StateBreakerOpen, &since, "the breaker is open: 501 of the last 1000 records are dead letters, most of them malformed_payload: look at --topic, --format and --mapping, then projector resume"
+		case 4:
+			p.State, p.Since, p.Reason = StatePaused, &since, "paused by ada@bank: new column, INC-1234"
 		case 5:
 			p.State, p.Since, p.Reason = StateStopped, &since, `offsets 1234567 to 1240000 were removed by retention before they were consumed. See the runbook, "position expired"`
 		case 6:

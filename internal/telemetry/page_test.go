@@ -74,6 +74,12 @@ func contains(t *testing.T, got string, wants ...string) {
 	}
 }
 
+// What waits for a person is said with the reason, and comes before what goes on.
+func TestStatusPageShowsBreakerAndPauses(t *testing.T) {
+	contains(t, text(troubled(8).body(t)), "8 partitions: 1 stopped, 1 breaker_open, 2 retrying, 1 starting, 1 paused,",
+		" 3 breaker_open since ", "501 of the last 1000 records are dead letters", " 4 paused since ", "new column, INC-1234")
+}
+
 func TestStatusPageWithoutAnythingKnown(t *testing.T) {
 	h, _ := newTestHealth()
 	h.Started()
