@@ -16,7 +16,9 @@ import (
 
 // Kind is the projection account_activity: how many events each account has had.
 func Kind() readmodel.Definition {
-	return inbox.Define("account_activity", ready, add)
+	kind := inbox.Define("account_activity", ready, add)
+	kind.RebuildTables = []readmodel.RebuildTable{{Name: "account_activity", Sums: []string{"events"}, Counts: "events"}}
+	return kind
 }
 
 const ready = `SELECT p || ' on account_activity' FROM unnest('{SELECT,INSERT,UPDATE}'::text[]) AS p
@@ -80,7 +82,17 @@ func TestTheWorkedExample(t *testing.T) {
 	f.feed(values...)
 	f.claim(0)
 	f.feed(values...)
-	same(t, "table", lines(t, pool, "SELECT account_id || ' ' || events FROM account_activity ORDER BY 1"), "a 2\nb 1")
+	const table = "SELECT account_id || ' ' || events FROM account_activity ORDER BY 1"
+	same(t, "table", lines(t, pool, table), "a 2\nb 1")
+	if _, err := pool.Exec(t.Context(), "UPDATE account_activity SET events = 9 WHERE account_id = 'a'"); err != nil {
+		t.Fatal(err)
+	}
+	s := openRowShadow(t, pool, Kind(), values)
+	if report := s.compare(); report.Different() != 1 {
+		t.Errorf("%+v", report)
+	}
+	s.swap(false)
+	same(t, "table, rebuilt", lines(t, pool, table), "a 2\nb 1")
 	same(t, "outcomes", f.outcomes(), "3 5 0 2")
 }
 
