@@ -28,8 +28,8 @@ type SwapGivenUpError struct {
 // Error implements error and names the remedy.
 func (e *SwapGivenUpError) Error() string {
 	return fmt.Sprintf("the swap was given up after %s, for it keeps others from writing and may do so for %s (%s). Of it nothing was changed. "+
-		"Was this process stopped, or does somebody hold a lock? Then run it again; if there is too much to change, stop the "+
-		"consumers and build the projection again (runbook)", e.After.Round(time.Second), e.Within, e.Cause)
+		"Was this process stopped, or does somebody hold a lock? Then run it again; if there is too much to change, build the "+
+		"projection beside this one (runbook, \"beginning anew\")", e.After.Round(time.Second), e.Within, e.Cause)
 }
 
 // SafeText vouches for the text: it holds no data.

@@ -137,10 +137,8 @@ func (r *rebuilding) obstaclesOfSources(ctx context.Context) (all []string, err 
 	}
 	for _, id := range ids {
 		if !projection.SameTopic(id, r.topic.id) {
-			all = append(all, fmt.Sprintf("rows of %[4]s come from another topic of this name, which was deleted (id %[2]s; now it is %[3]s): what only the "+
-				"deleted one knew would be taken for wrong. If topic %[1]s has every event from the first one on, say so: "+
-				"DELETE FROM projector_source WHERE projection = '%[4]s' AND topic = '%[1]s' AND topic_id = '%[2]s'; "+
-				"see the runbook, \"topic recreated\"", r.cmd.Topic, id, r.topic.id, r.kind.Name()))
+			all = append(all, fmt.Sprintf("rows of %s come from another topic of this name, which was deleted (projector_source has its id %s; now it is %s): "+
+				"what only the deleted one knew would be taken for wrong; see the runbook, \"topic recreated\"", r.kind.Name(), id, r.topic.id))
 		}
 	}
 	return all, nil
@@ -156,7 +154,7 @@ func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err
 		if !sums(r.kind) {
 			text += ": --partial removes none"
 		}
-		all = append(all, text+". If that topic is history, delete its rows in projector_position and projector_source")
+		all = append(all, text+" (projector_source). If that topic is history, see the runbook, \"beginning anew\"")
 	}
 	tables := []string{}
 	for _, t := range r.kind.Rebuilds() {

@@ -50,7 +50,7 @@ func TestRebuildRefusesATopicThatTheRowsDidNotComeFrom(t *testing.T) {
 	s.Consuming(nil)
 	right := projected(s)
 
-	const remedy = "DELETE FROM projector_source"
+	const remedy = "topic recreated"
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--yes"), "another topic of this name", remedy)
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--yes", "--remove"), remedy)
 	clitest.Equal(t, projected(s), right)
