@@ -27,11 +27,16 @@ func Retention(ctx context.Context, adm *kadm.Client, topic string) (*time.Durat
 	for _, c := range config.Configs {
 		values[c.Key] = c.MaybeValue()
 	}
-	ms, unlimited := strconv.ParseInt(values["retention.ms"], 10, 64)
-	if unlimited != nil || ms < 0 || !strings.Contains(values["cleanup.policy"], "delete") {
-		return nil, nil
+	return limitOf(values), nil
+}
+
+// limitOf is the limit by time that a topic's settings come to; nil: there is none.
+func limitOf(values map[string]string) *time.Duration {
+	ms, err := strconv.ParseInt(values["retention.ms"], 10, 64)
+	if err != nil || ms < 0 || !strings.Contains(values["cleanup.policy"], "delete") {
+		return nil
 	}
-	return new(time.Duration(min(ms, int64(longest/time.Millisecond))) * time.Millisecond), nil
+	return new(time.Duration(min(ms, int64(longest/time.Millisecond))) * time.Millisecond)
 }
 
 // longest is the longest time there is.

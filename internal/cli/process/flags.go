@@ -165,7 +165,6 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built build.Info) (
 	if err != nil {
 		return nil, err
 	}
-	p.retention = newRetention(p, c.Topic, c.DeadLetterTopic())
 	p.server = p.pages(c)
 	return p, nil
 }

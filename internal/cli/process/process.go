@@ -63,6 +63,7 @@ func (p *Process) clients(c *Flags, options []kgo.Opt, traced traced) (err error
 	if p.admin, err = kgo.NewClient(options...); err != nil {
 		return fmt.Errorf("create the Kafka client: %w", err)
 	}
+	p.retention = newRetention(p, c.Topic, c.DeadLetterTopic())
 	return nil
 }
 
