@@ -96,6 +96,10 @@ func (b *Breaker) Passed(r *DecodedRecord, outcome Outcome) {
 	if b == nil || r.Decoded.Tombstone {
 		return
 	}
+	if outcome == Applied && !r.Reprocessed && b.window.roots == 0 && b.window.full() { // as nearly all are
+		b.at = r.Record.Offset
+		return
+	}
 	switch {
 	case r.Reprocessed:
 		b.at = r.Record.Offset
@@ -172,7 +176,7 @@ func (b *Breaker) explain(w *window, last Decision) string {
 func remedy(class event.Class) string {
 	switch class {
 	case event.MalformedPayload:
-		return "Are --topic and --format those of the producers? Set them right"
+		return "Are --topic and --format those of the producers, and has the schema registry its schemas? Set that right"
 	case event.UnknownEventType:
 		return "Name the types in --mapping or --ignore-event-types"
 	case event.UnsupportedCurrency:

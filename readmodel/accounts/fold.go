@@ -174,7 +174,7 @@ func (f *Fold) applyFound(ctx context.Context, records []projection.DecodedRecor
 				return i + 1, err
 			}
 		}
-		if f.Pending().Events >= limit || f.breaker.Open() {
+		if p := f.Pending(); p.Events >= limit || p.Open {
 			return i + 1, nil
 		}
 	}
