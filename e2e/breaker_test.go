@@ -3,6 +3,8 @@ package e2e_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -175,6 +177,11 @@ func TestBreakerLetsOthersGoOn(t *testing.T) {
 		t.Errorf("%d dead letters of the partition that stopped, want 100", n)
 	}
 
+	// A rebuild reads all of it and is not stopped.
+	if status, _, stderr := w.command("rebuild"); status != 0 {
+		t.Errorf("rebuild: exit status %d: %s", status, stderr)
+	}
+
 	// The storm is accepted up to an offset, and counted behind it.
 	w.stands("resume", "--partition=1", "--through=450", "--reason=accepted", "--yes")
 	await(t, "what is accepted", w.durable(1, 500))
@@ -262,6 +269,32 @@ func TestBreakerAtAConstraint(t *testing.T) {
 	p.terminate()
 }
 
+// TestBreakerAtAnEmptyRegistry: a registry that somebody has emptied knows no schema.
+func TestBreakerAtAnEmptyRegistry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	registry := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+		out.Header().Set("Content-Type", "application/vnd.schemaregistry.v1+json")
+		out.WriteHeader(http.StatusNotFound)
+		_, _ = out.Write([]byte(`{"error_code":40403,"message":"Schema not found"}`))
+	}))
+	defer registry.Close()
+	records := make([]testbank.Record, 500)
+	for i := range records {
+		records[i] = testbank.Record{Key: []byte("a"), Value: []byte{0, 0, 0, 0, byte(i % 3), 2, 4}} // of schema 0, 1 or 2
+	}
+	w.produce(records)
+	p := w.start("--format=avro", "--schema-registry-url="+registry.URL, "--breaker-window=100")
+	w.breakerOpens(p, 0, event.MalformedPayload)
+	if _, reason := p.get("/readyz"); !strings.Contains(reason, "registry") {
+		t.Errorf("/readyz does not name the registry: %s", reason)
+	}
+	if n := w.ends(w.dlq)[0]; n != 100 {
+		t.Errorf("%d dead letters, want 100", n)
+	}
+	p.terminate()
+}
+
 // TestPause pauses partitions, before they are consumed at all and while they are.
 func TestPause(t *testing.T) {
 	t.Parallel()
@@ -298,6 +331,9 @@ func TestPause(t *testing.T) {
 	}
 	if c := w.versionOf("c"); c != 0 {
 		t.Errorf("applied while paused: version %d", c)
+	}
+	if status, _, stderr := w.command("rebuild"); status != 0 {
+		t.Errorf("rebuild while paused: exit status %d: %s", status, stderr)
 	}
 	w.stands("resume", "--all", "--reason=done", "--yes")
 	await(t, "goes on", w.arrived)

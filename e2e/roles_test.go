@@ -165,6 +165,8 @@ func TestRoles(t *testing.T) {
 		{"lag", topic, group},
 		{"position", topic, group},
 		{"position", "set", topic, group, "--all", "--end", "--reason=test", "--yes"},
+		{"pause", topic, group, "--all", "--reason=test", "--yes"},
+		{"resume", topic, group, "--all", "--through=5", "--reason=test", "--yes"},
 		{"inbox", "prune"},
 	} {
 		if status, stderr := r.as("bank_operator", args...); status != 0 {
