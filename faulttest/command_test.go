@@ -21,7 +21,10 @@ func (s *scene) command(args ...string) *command {
 	c := &command{out: &bytes.Buffer{}}
 	binary := process.Binary{Path: must(projector())(s.t), Secrets: []string{s.password(), testbank.Marker}, Stdout: c.out}
 	env := []string{"DATABASE_URL=" + s.url, "KAFKA_BROKERS=" + strings.Join(s.addrs, ",")}
-	c.Process = binary.Launch(s.t, env, append(args, "--topic="+s.reader.Topic, "--group="+s.reader.Group,
-		"--ignore-event-types="+testbank.IgnoredType, "--output=json")...)
+	flags := []string{"--topic=" + s.reader.Topic, "--group=" + s.reader.Group, "--output=json"}
+	if args[0] != "resume" { // it reads no event
+		flags = append(flags, "--ignore-event-types="+testbank.IgnoredType)
+	}
+	c.Process = binary.Launch(s.t, env, append(args, flags...)...)
 	return c
 }
