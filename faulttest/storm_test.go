@@ -5,6 +5,7 @@ package faulttest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func TestStorm(t *testing.T) {
 				Seed: s.seed, Records: s.setting.records, Partitions: 2, Accounts: 2000, Clean: true,
 			})))
 			s.exec(storm.strike)
-			flags := append(storm.flags, fmt.Sprint("--breaker-window=", window))
+			flags := slices.Concat(storm.flags, []string{fmt.Sprint("--breaker-window=", window)})
 			hits := 0
 			for _, point := range []string{failpoint.DLQAcknowledged, failpoint.BeforeCommit, failpoint.AfterCommit} {
 				hits += s.dies(s.launch(point+"=kill@1", flags...))
