@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"projector/internal/pace"
 	"projector/projection"
 	"projector/projection/event"
 )
@@ -153,7 +154,7 @@ func (l *appendReplayer) Apply(ctx context.Context, records []*RepairRecord, obs
 		if !more {
 			return ctx.Err()
 		}
-		return wait(ctx, l.cfg.spread(step.Records)-took)
+		return pace.Sleep(ctx, l.cfg.spread(step.Records)-took)
 	})
 }
 

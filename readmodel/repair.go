@@ -271,7 +271,7 @@ func persistently(ctx context.Context, fn func(context.Context) error) error {
 		if err == nil || ctx.Err() != nil || !passing(err) || time.Now().Add(pause).After(giveUp) {
 			return err
 		}
-		if err := wait(ctx, pause); err != nil {
+		if err := pace.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
@@ -284,15 +284,4 @@ func passing(err error) bool {
 	}
 	class := errclass.Postgres(err)
 	return class == errclass.Retry || class == errclass.RetryReset
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"projector/internal/pace"
 	"projector/readmodel/accounts"
 	"projector/sql"
 )
@@ -153,7 +154,7 @@ func (r *resting) begin(ctx context.Context) (err error) {
 // rest waits for pause, and then until each consumer that was overtaken has made
 // progress, as long as that can be hoped for.
 func (r *resting) rest(ctx context.Context, pause time.Duration) error {
-	if err := wait(ctx, pause); err != nil || r.ends == nil {
+	if err := pace.Sleep(ctx, pause); err != nil || r.ends == nil {
 		return err
 	}
 	for deadline := time.Now().Add(progressWithin); ; {
@@ -165,7 +166,7 @@ func (r *resting) rest(ctx context.Context, pause time.Duration) error {
 			r.seen = now
 			return nil
 		}
-		if err := wait(ctx, progressEvery); err != nil {
+		if err := pace.Sleep(ctx, progressEvery); err != nil {
 			return err
 		}
 	}

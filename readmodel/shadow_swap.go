@@ -62,7 +62,7 @@ func (s *Shadow) Swap(ctx context.Context, opts SwapOptions, catchUp CatchUp) (S
 		if !again || round == swapRounds {
 			return s.swapped, nil
 		}
-		if err := wait(ctx, max(cmp.Or(opts.Rest, swapRest), time.Since(began))); err != nil {
+		if err := pace.Sleep(ctx, max(cmp.Or(opts.Rest, swapRest), time.Since(began))); err != nil {
 			return s.swapped, err
 		}
 	}

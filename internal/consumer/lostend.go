@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"projector/internal/pace"
 	"projector/internal/session"
 	"projector/projection"
 )
@@ -89,7 +90,7 @@ func (w *worker) lostEnd(next projection.NextOffset, log partitionInfo) (lost lo
 // for the first.
 func (w *worker) askForEnd(ctx context.Context, next projection.NextOffset, log partitionInfo, began time.Time) (lost loss, err error) {
 	for asked := range lostAsks {
-		if asked > 0 && !pause(ctx, lostPause) {
+		if asked > 0 && pace.Sleep(ctx, lostPause) != nil {
 			return loss{}, context.Cause(ctx)
 		}
 		if asked > 0 || next.Offset > log.end {
@@ -111,18 +112,6 @@ func (w *worker) askForEnd(ctx context.Context, next projection.NextOffset, log 
 		}
 	}
 	return lost, nil
-}
-
-// pause waits; false when ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // stopForAll stops a partition whose log has lost its end, for every owner and until a

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"projector/errclass"
+	"projector/internal/pace"
 	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
@@ -56,7 +57,7 @@ func (p *partition) advance(ctx context.Context, end int64, observe func(int64))
 			return fmt.Errorf("partition %d at offset %d: %w", p.number, p.next, err)
 		}
 		p.claimed = false
-		if err := pause(ctx, firstPause<<failed); err != nil {
+		if err := pace.Sleep(ctx, firstPause<<failed); err != nil {
 			return err
 		}
 	}
@@ -68,17 +69,6 @@ func passing(err error) bool {
 	class := errclass.Postgres(err)
 	return errors.Is(err, projection.ErrFenced) || errors.Is(err, projection.ErrStale) ||
 		class == errclass.Retry || class == errclass.RetryReset || errclass.Registry(err) == errclass.Retry
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // read reads and writes until the end, or until something makes what is pending

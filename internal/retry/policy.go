@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+
+	"projector/internal/pace"
 )
 
 const (
@@ -129,14 +131,7 @@ type systemClock struct{}
 
 func (systemClock) Now() time.Time { return time.Now() }
 
-func (systemClock) Sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
+func (systemClock) Sleep(ctx context.Context, d time.Duration) { _ = pace.Sleep(ctx, d) }
 
 // Observer hears how an operation fares: metrics, health, log. It is called
 // from the goroutine that retries and must not block.

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/internal/pace"
 	"projector/readmodel"
 	"projector/sql"
 )
@@ -51,12 +52,8 @@ func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Dur
 		if deleted < pruneRows {
 			return nil
 		}
-		timer := time.NewTimer(time.Since(start))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return fmt.Errorf("prune the inbox: %w", context.Cause(ctx))
+		if err := pace.Sleep(ctx, time.Since(start)); err != nil {
+			return fmt.Errorf("prune the inbox: %w", err)
 		}
 	}
 }
