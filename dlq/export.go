@@ -20,8 +20,8 @@ import (
 )
 
 // exported is one line of an export: a dead letter in JSON, for a person or a
-// script to correct. The key and each header stand there as text when they are
-// UTF-8, else in base64; null is null. The value stands there both ways.
+// script to correct. Key, value and each header stand there as text when they are
+// UTF-8, else in base64; null is null.
 type exported struct {
 	DLQTopic     string      `json:"dlq_topic"`
 	DLQPartition int32       `json:"dlq_partition"`
@@ -45,7 +45,7 @@ type exported struct {
 	Key         *string          `json:"key"`
 	KeyBase64   *string          `json:"key_base64,omitempty"`
 	Value       *string          `json:"value"`
-	ValueBase64 *string          `json:"value_base64"`
+	ValueBase64 *string          `json:"value_base64,omitempty"`
 	Headers     []exportedHeader `json:"headers"`
 	// SHA256 is the digest of key, value and headers as they were: what differs from
 	// it was corrected.
@@ -71,9 +71,6 @@ func Export(w io.Writer, dlqTopic string, e *Entry) error {
 	}
 	line.Key, line.KeyBase64 = TextOrBase64(e.Key)
 	line.Value, line.ValueBase64 = TextOrBase64(e.Value)
-	if line.ValueBase64 == nil && e.Value != nil {
-		line.ValueBase64 = new(base64.StdEncoding.EncodeToString(e.Value))
-	}
 	for _, h := range e.Headers {
 		out := exportedHeader{Key: validKey(h.Key)}
 		out.Value, out.ValueBase64 = TextOrBase64(h.Value)
@@ -88,17 +85,44 @@ func Export(w io.Writer, dlqTopic string, e *Entry) error {
 type Exported struct {
 	Entry
 	DLQTopic string
+	Line     int // of the file, from 1
 	// Corrected: key, value or headers are not those of the dead letter any more.
 	Corrected bool
+	// Original is the event the dead letter is about, as far as the line says so.
+	Original Identity
 
-	account  string // as the dead letter had it
 	expected *int64
+}
+
+// Identity says which event a dead letter is about; empty and nil are what is not known.
+type Identity struct {
+	AccountID string
+	EventID   string
+	Version   *int64
+}
+
+// Identity is the event the entry is about.
+func (e *Entry) Identity() Identity { return Identity{e.AccountID, e.EventID, e.Received} }
+
+// Contradicts names the field in which an event is another one than i; empty when it is
+// the same, as far as is known.
+func (i Identity) Contradicts(ev *event.Event) string {
+	switch {
+	case i.AccountID != "" && i.AccountID != ev.AccountID:
+		return "accountId"
+	case i.EventID != "" && i.EventID != ev.ID:
+		return "eventId"
+	case i.Version != nil && *i.Version != ev.Version:
+		return "version"
+	default:
+		return ""
+	}
 }
 
 // ExpectedOf is the version that was expected of the account when the event failed; nil
 // when that is not known, as of an account that a correction has put in another's place.
 func (e *Exported) ExpectedOf(account string) *int64 {
-	if account != e.account {
+	if account != e.Original.AccountID {
 		return nil
 	}
 	return e.expected
@@ -118,6 +142,7 @@ func ReadExport(r io.Reader) iter.Seq2[Exported, error] {
 				yield(Exported{}, fmt.Errorf("line %d: %w", lines.number, err))
 				return
 			}
+			e.Line = lines.number
 			if !yield(e, nil) {
 				return
 			}
@@ -148,7 +173,8 @@ func parseExported(text []byte) (Exported, error) {
 		Topic: line.Topic, Partition: line.Partition, Offset: line.Offset, Timestamp: line.Timestamp,
 		FailedAt: failedAt, Replays: line.Replays,
 		Group: line.Group, Projection: line.Projection, Truncated: line.Truncated,
-	}, account: line.AccountID, expected: line.Expected}
+	}, expected: line.Expected}
+	e.Original = e.Identity()
 	if err := line.readMessage(&e.Entry); err != nil {
 		return Exported{}, err
 	}
@@ -172,20 +198,28 @@ func (l *exported) readMessage(e *Entry) (err error) {
 		}
 		e.Headers = append(e.Headers, event.Header{Key: h.Key, Value: value})
 	}
-	binaryForm, err := fromTextOrBase64("value", nil, l.ValueBase64)
+	if e.Value, err = fromTextOrBase64("value", l.Value, l.ValueBase64); err != nil {
+		return err
+	}
+	if l.Value == nil || l.ValueBase64 == nil {
+		return nil
+	}
+	other, err := fromTextOrBase64("value", nil, l.ValueBase64)
 	if err != nil {
 		return err
 	}
-	e.Value = binaryForm
-	if l.Value == nil {
-		return nil
-	}
-	// Of two forms that differ, the one that is not the original's was corrected; in
-	// doubt the text, which is what a person edits.
-	if text := []byte(*l.Value); digestOf(e.Key, text, e.Headers) != l.SHA256 || binaryForm == nil {
-		e.Value = text
+	if !bytes.Equal(e.Value, other) {
+		return &AmbiguousValueError{}
 	}
 	return nil
+}
+
+// AmbiguousValueError says that value and value_base64 of a line are not the same.
+type AmbiguousValueError struct{}
+
+// Error implements error.
+func (*AmbiguousValueError) Error() string {
+	return "value and value_base64 say different things: take out the one that was not corrected"
 }
 
 // TextOrBase64 gives bytes the form in which JSON can carry them: as text where they

@@ -96,10 +96,9 @@ func TestCorrectionsAreNoticed(t *testing.T) {
 	}{
 		"nothing":          {func(map[string]any) {}, `{"a":1}`, false},
 		"text":             {func(m map[string]any) { m["value"] = `{"a":2}` }, `{"a":2}`, true},
-		"base64":           {func(m map[string]any) { m["value_base64"] = corrected }, `{"a":2}`, true},
 		"base64 only":      {func(m map[string]any) { m["value_base64"] = corrected; delete(m, "value") }, `{"a":2}`, true},
 		"text only":        {func(m map[string]any) { m["value"] = `{"a":2}`; delete(m, "value_base64") }, `{"a":2}`, true},
-		"both, text wins":  {func(m map[string]any) { m["value"] = `{"a":3}`; m["value_base64"] = corrected }, `{"a":3}`, true},
+		"both alike":       {func(m map[string]any) { m["value"] = `{"a":2}`; m["value_base64"] = corrected }, `{"a":2}`, true},
 		"key":              {func(m map[string]any) { m["key"] = "other" }, `{"a":1}`, true},
 		"header":           {func(m map[string]any) { m["headers"].([]any)[0].(map[string]any)["value"] = "4" }, `{"a":1}`, true},
 		"message, no part": {func(m map[string]any) { m["message"] = "seen" }, `{"a":1}`, false},
@@ -135,7 +134,8 @@ func TestWhatIsWrongInAFileIsNamedAndNotRepeated(t *testing.T) {
 		"cut off":       {good[:40], "line 2"},
 		"another field": {strings.Replace(good, `"value"`, `"secret"`, 1), "another name"},
 		"kind":          {strings.Replace(good, `"offset":0`, `"offset":"secret"`, 1), "offset"},
-		"base64":        {strings.Replace(good, `"c2VjcmV0"`, `"?secret?"`, 1), "value_base64"},
+		"base64":        {strings.Replace(good, `"value":"secret"`, `"value":null,"value_base64":"?secret?"`, 1), "value_base64"},
+		"two values":    {strings.Replace(good, `"value":"secret"`, `"value":"secret","value_base64":"YQ=="`, 1), "value and value_base64"},
 		"no export":     {`{"topic":"secret"}`, "sha256"},
 		"time":          {strings.Replace(good, `"0001-01-01T00:00:00Z"`, `"secret"`, 1), "failed_at"},
 	}

@@ -53,6 +53,11 @@ type Action struct {
 	Actor  string
 	Reason string
 	Result string
+
+	// Of a replay: digests of the value, as it was replayed and as the dead letter has it.
+	Altered        bool
+	ValueSHA256    string
+	OriginalSHA256 string
 }
 
 // with is the action with the effect of a replay.
@@ -60,7 +65,19 @@ func (a Action) with(v projection.Decision) Action {
 	a.Result = string(EffectOf(v))
 	if v.Outcome == projection.DeadLettered {
 		a.Class = v.Class
-		a.Reason = v.Message
+		return a.Because(v.Message)
+	}
+	return a
+}
+
+// Because is the action with a reason that is not the actor's behind the actor's own.
+func (a Action) Because(why string) Action {
+	switch {
+	case why == "":
+	case a.Reason == "":
+		a.Reason = why
+	default:
+		a.Reason += "; " + why
 	}
 	return a
 }
@@ -96,6 +113,8 @@ func queueActions(tx *Tx, actions []Action) {
 		partitions, dlqPartitions        = make([]int32, n), make([]int32, n)
 		offsets, dlqOffsets              = make([]int64, n), make([]int64, n)
 		versions                         = make([]*int64, n)
+		altered                          = make([]bool, n)
+		values, originals                = make([]string, n), make([]string, n)
 	)
 	for i := range actions {
 		a := &actions[i]
@@ -103,9 +122,10 @@ func queueActions(tx *Tx, actions []Action) {
 		topics[i], partitions[i], offsets[i] = a.Topic, a.Partition, a.Offset
 		dlqTopics[i], dlqPartitions[i], dlqOffsets[i] = a.DLQTopic, a.DLQPartition, a.DLQOffset
 		classes[i], actors[i], reasons[i], results[i] = string(a.Class), a.Actor, a.Reason, a.Result
+		altered[i], values[i], originals[i] = a.Altered, a.ValueSHA256, a.OriginalSHA256
 	}
 	tx.Queue(sql.Query("action_insert"), kinds, accounts, versions, topics, partitions, offsets,
-		dlqTopics, dlqPartitions, dlqOffsets, classes, actors, reasons, results)
+		dlqTopics, dlqPartitions, dlqOffsets, classes, actors, reasons, results, altered, values, originals)
 }
 
 // DeadLetterPlace names a record of a DLQ topic and the original it holds.

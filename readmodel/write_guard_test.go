@@ -139,3 +139,21 @@ func TestTheHoleItselfIsParkedAtTheLimit(t *testing.T) {
 		t.Errorf("skipped %+v, error %v; want the id of the event that was passed over", done, err)
 	}
 }
+
+// TestAPositionThatWasTakenBackIsNotMoved: a backup of the database may have the owner's
+// own fence and an earlier position. What was read since then is not in it.
+func TestAPositionThatWasTakenBackIsNotMoved(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, inPartition(0))
+	w.claim("me", projection.NoOffset)
+	w.judge(credit("a", 1, "1", "EUR"), credit("b", 1, "1", "EUR"))
+	w.mustFlush()
+	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET next_offset = next_offset - 1"); err != nil {
+		t.Fatal(err)
+	}
+	w.judge(credit("a", 2, "2", "EUR"))
+	if _, err := w.flush(); !errors.Is(err, projection.ErrFenced) {
+		t.Errorf("error %v, want ErrFenced: what the backup lacks would be passed over", err)
+	}
+	expect(t, current(t, pool, "a"), "EUR 1.00 1 open a-1 false -")
+}

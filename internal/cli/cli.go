@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"projector/internal/cli/account"
+	"projector/internal/cli/audit"
 	"projector/internal/cli/build"
 	"projector/internal/cli/database"
 	"projector/internal/cli/demo"
@@ -36,6 +37,7 @@ type commands struct {
 	Resume   position.ResumeCmd  `cmd:"" help:"Have partitions go on that were paused, or stopped by a storm of dead letters."`
 	Lag      position.LagCmd     `cmd:"" help:"Show how far the read model is behind the topic, from outside the running process."`
 	Verify   verify.Cmd          `cmd:"" help:"Compare the read model with an authoritative ledger; exit status 1 when they differ."`
+	Audit    audit.Cmd           `cmd:"" help:"List what people have done, or look whether the record of it was altered."`
 	Inbox    database.InboxCmd   `cmd:"" help:"Look after the markers of messages taken in."`
 	Rebuild  rebuild.Cmd         `cmd:"" help:"Build the balances again from the first record beside the live ones, compare them, and put them in their place."`
 	Migrate  database.MigrateCmd `cmd:"" help:"Bring the database schema up to date. Safe to run from many places at once."`

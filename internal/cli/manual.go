@@ -130,7 +130,7 @@ var manual = map[string]manualPage{
 		examples: []example{
 			{"What would become of an account's letters", "projector dlq replay --account=acc-00000042"},
 			{"Do it", "projector dlq replay --account=acc-00000042 --yes"},
-			{"From a file that was exported and corrected", "projector dlq replay --from-file=letters.jsonl --yes"},
+			{"From a file that was exported and corrected", "projector dlq replay --from-file=letters.jsonl --reason=INC-1234 --yes"},
 			{
 				"Through Kafka again, slowly, when a producer's bug is mended by a mapping",
 				"projector dlq replay --class=malformed_payload --to-topic=account-events --rate=100 --yes",
@@ -236,6 +236,25 @@ var manual = map[string]manualPage{
 			},
 			{"After a loss: the accounts that lack events", "projector verify --ledger=ledger.csv --list-behind --output=json | jq -c '.differences[]'"},
 			{"A quick look at a thousand accounts", "projector verify --ledger=ledger.csv --sample=1000 --output=json"},
+		},
+	},
+	"audit list": {
+		about: "The audit trail is the table dlq_action: replays, discards, skips, rebuilds and set positions, with who asked for them " +
+			"(ACTOR), as which user of the database, and why. A replay of an altered value has the SHA-256 of both values.",
+		examples: []example{
+			{"All of today", "projector audit --since=24h"},
+			{"One account, for an auditor", "projector audit --account=acc-00000042 --output=json"},
+			{"What was replayed with another value than it was dead-lettered with", "projector audit --action=replay --output=json | jq -c 'select(.altered)'"},
+		},
+	},
+	"audit verify": {
+		about: "Computes the hash of each row again, of the row and the hash before it. A row that was changed or taken out shows at " +
+			"the next one. Rows taken out at the end leave no trace in the chain: note the head it prints in another place, and give " +
+			"it to a later run.",
+		status: "1 also when a row was changed or taken out, or the expected head is not in the chain.",
+		examples: []example{
+			{"Look, and print the head", "projector audit verify"},
+			{"Nothing was removed since the head was noted", "projector audit verify --expect-head=3a5e1f0c9d2b4a6788e0c1d2f3a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6"},
 		},
 	},
 	"inbox prune": {

@@ -51,9 +51,9 @@ func (r *Replay) recordFixed(ctx context.Context) error {
 
 // done is the action of an item that was not decided.
 func (r *Replay) done(item *Item) readmodel.Action {
-	a := item.Action(readmodel.ActionReplay, r.Actor)
-	a.Result, a.Reason = item.Result, item.why
-	return a
+	a := item.replayed(r)
+	a.Result = item.Result
+	return a.Because(item.why)
 }
 
 const (
@@ -139,7 +139,7 @@ func (r *Replay) publish(ctx context.Context, producer Producer, chunk []*Item) 
 		}
 		action := r.done(item)
 		if item.Result == readmodel.ResultPublished {
-			action.Reason = "to topic " + r.ToTopic
+			action = action.Because("to topic " + r.ToTopic)
 		}
 		actions = append(actions, action)
 	}

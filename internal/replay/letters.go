@@ -6,6 +6,8 @@ package replay
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"iter"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -26,6 +28,10 @@ type DeadLetter struct {
 	Replays  int // by way of a topic, and to the database
 	// Corrected: it was read from a file in which somebody has changed it.
 	Corrected bool
+
+	// Of one that was read from a file, SHA-256 in hex: of its value, and of the value the
+	// dead letter has in the topic; empty when the topic does not have it any more.
+	Value, Original string
 }
 
 // Source is a DLQ topic, as dlq.Reader reads it.
@@ -73,6 +79,23 @@ func (d *DeadLetter) Action(kind readmodel.ActionKind, actor string) readmodel.A
 		DLQTopic: d.DLQTopic, DLQPartition: e.DLQPartition, DLQOffset: e.DLQOffset,
 		Class: event.Class(readmodel.Storable(string(e.Class))), Actor: actor,
 	}
+}
+
+// replayed is the action of a replay: with what was altered, and why.
+func (i *Item) replayed(r *Replay) readmodel.Action {
+	a := i.Action(readmodel.ActionReplay, r.Actor)
+	a.Reason = r.Reason
+	if value := i.Entry.Value; value != nil && i.Value == "" {
+		i.Value, i.Original = digest(value), digest(value)
+	}
+	a.ValueSHA256, a.OriginalSHA256 = i.Value, i.Original
+	a.Altered = i.Original != "" && i.Value != i.Original || i.Original == "" && i.Corrected
+	return a
+}
+
+func digest(value []byte) string {
+	sum := sha256.Sum256(value)
+	return hex.EncodeToString(sum[:])
 }
 
 // subject is the event the dead letter is about; its ids are empty when they are not

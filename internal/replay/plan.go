@@ -30,22 +30,39 @@ type Item struct {
 	repair *readmodel.RepairRecord
 }
 
-// Reason is why the record is, or stays, a dead letter.
+// Reason is why the plan is what it is: what holds now, whatever was wrong with the event
+// when it was dead-lettered.
 func (i *Item) Reason() string {
 	switch {
 	case i.why != "":
 		return i.why
 	case i.repair != nil && i.repair.Decision.Message != "":
 		return i.repair.Decision.Message
+	case i.Plan == PlanDuplicate:
+		return "the read model has this version"
 	default:
-		return i.Entry.Message
+		return ""
 	}
+}
+
+// Failed counts the items that were to be applied or published and were not.
+func (r *Replay) Failed() int {
+	failed := 0
+	for _, item := range r.Items {
+		switch item.Result {
+		case string(readmodel.EffectApplied), string(readmodel.EffectDuplicate), readmodel.ResultPublished:
+		default:
+			failed++
+		}
+	}
+	return failed
 }
 
 // Replay plans what to do with dead letters, and does it.
 type Replay struct {
 	Store      Store
 	Actor      string // for the audit trail
+	Reason     string // why, in the words of the actor
 	MaxReplays int    // what has been replayed so often is refused
 	Limit      int    // keep only so many, in the order of account and version; 0: all
 	ToTopic    string // publish them again to this topic; empty: apply them
@@ -104,7 +121,7 @@ func (r *Replay) Plan(ctx context.Context) error {
 		if item.fix(r.MaxReplays); item.Plan != "" {
 			continue
 		}
-		item.repair = item.record(r.Actor)
+		item.repair = item.record(r)
 		r.repairs = append(r.repairs, item.repair)
 	}
 	if err := r.Store.Plan(ctx, r.repairs); err != nil {
@@ -143,7 +160,7 @@ func (i *Item) fix(maxReplays int) {
 }
 
 // record is what a repair needs of a dead letter.
-func (i *Item) record(actor string) *readmodel.RepairRecord {
+func (i *Item) record(r *Replay) *readmodel.RepairRecord {
 	e := &i.Entry
 	return &readmodel.RepairRecord{
 		DecodedRecord: projection.DecodedRecord{
@@ -154,6 +171,6 @@ func (i *Item) record(actor string) *readmodel.RepairRecord {
 			},
 		},
 		FailedAt: e.FailedAt,
-		Action:   i.Action(readmodel.ActionReplay, actor),
+		Action:   i.replayed(r),
 	}
 }

@@ -316,14 +316,15 @@ func TestWhatIsPublishedIsOnRecord(t *testing.T) {
 func TestAnExportIsReadBack(t *testing.T) {
 	var file bytes.Buffer
 	in := &store{versions: map[string]int64{"a": 1}}
-	err := scanOf(t, &source{records: []*kgo.Record{gap("a", 2, 0), gap("a", 3, 1)}}, in).Each(t.Context(), func(d *replay.DeadLetter) error {
+	from := &source{records: []*kgo.Record{gap("a", 2, 0), gap("a", 3, 1)}}
+	err := scanOf(t, from, in).Each(t.Context(), func(d *replay.DeadLetter) error {
 		return dlq.Export(&file, dlqTopic, &d.Entry)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &replay.Replay{Store: in, MaxReplays: 10}
-	s := scanOf(t, nil, in)
+	s := scanOf(t, from, in)
 	if err := s.EachOfFile(t.Context(), bytes.NewReader(file.Bytes()), r.Add); err != nil {
 		t.Fatal(err)
 	}

@@ -108,10 +108,21 @@ func (s *Scan) Each(ctx context.Context, fn func(*DeadLetter) error) error {
 // EachOfFile calls fn with every chosen dead letter of an export. What the file has that
 // cannot be read ends it with an ExportError.
 func (s *Scan) EachOfFile(ctx context.Context, file io.Reader, fn func(*DeadLetter) error) error {
-	var chunk []*DeadLetter
+	var (
+		chunk []*DeadLetter
+		lines originals
+	)
 	for exported, err := range dlq.ReadExport(file) {
+		var ambiguous *dlq.AmbiguousValueError
+		if errors.As(err, &ambiguous) {
+			return &RefusedExportError{err.Error()}
+		}
 		if err != nil {
 			return &ExportError{err}
+		}
+		if of := s.Filter.Projection; of != "" && of != exported.Projection {
+			return refusedLine(exported.Line, "is a dead letter of projection %s and not of %s: replay it with --projection=%[1]s",
+				exported.Projection, of)
 		}
 		d, err := s.Take(ctx, exported.DLQTopic, exported.Entry)
 		if err != nil {
@@ -121,6 +132,9 @@ func (s *Scan) EachOfFile(ctx context.Context, file io.Reader, fn func(*DeadLett
 			continue
 		}
 		d.Corrected = exported.Corrected
+		if err := lines.add(exported.Line, exported.Original, d); err != nil {
+			return err
+		}
 		d.Entry.Expected = exported.ExpectedOf(d.Entry.AccountID)
 		if len(chunk) > 0 && (len(chunk) >= ChunkRecords || chunk[0].DLQTopic != d.DLQTopic) {
 			if err := s.hand(ctx, chunk, fn); err != nil {
@@ -130,7 +144,10 @@ func (s *Scan) EachOfFile(ctx context.Context, file io.Reader, fn func(*DeadLett
 		}
 		chunk = append(chunk, d)
 	}
-	return s.hand(ctx, chunk, fn)
+	if err := s.hand(ctx, chunk, fn); err != nil {
+		return err
+	}
+	return lines.compare(ctx, s)
 }
 
 // ExportError says what of an export cannot be read.

@@ -1,7 +1,6 @@
 package clitest
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/dlq"
-	"projector/internal/cli/exit"
 	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
 	"projector/projection"
@@ -87,25 +85,6 @@ func (s LeaderStage) Letters() {
 			},
 		}, dlq.Stamp{Group: "g", Projection: readmodel.BalanceName}, s.Topic+".dlq", time.Now())
 	})
-}
-
-// Some runs a command that has to fail, although it reports something, and returns the
-// JSON lines it printed and what it said.
-func (s LeaderStage) Some(args ...string) (lines []map[string]any, said string) {
-	s.T.Helper()
-	began := time.Now()
-	status, out, errOut := s.Command(append(args, "--output=json")...)
-	if took := time.Since(began); status != exit.Failed || took > 30*time.Second {
-		s.T.Fatalf("%v: status %d after %v\n%s%s", args, status, took, out, errOut)
-	}
-	for line := range strings.Lines(out) {
-		var m map[string]any
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			s.T.Fatalf("%v: %v\n%s", args, err, line)
-		}
-		lines = append(lines, m)
-	}
-	return lines, errOut
 }
 
 // Squeezed has one space between words.

@@ -109,8 +109,25 @@ func (s *Stage) Refused(want int, args ...string) string {
 // Lines runs a command and reads the JSON lines it prints.
 func (s *Stage) Lines(args ...string) []map[string]any {
 	s.T.Helper()
-	var all []map[string]any
-	for line := range strings.Lines(s.Must(append(args, "--output=json")...)) {
+	return s.parse(args, s.Must(append(args, "--output=json")...))
+}
+
+// Some runs a command that has to fail, although it reports something, and returns the
+// JSON lines it printed and what it said.
+func (s *Stage) Some(args ...string) (lines []map[string]any, said string) {
+	s.T.Helper()
+	began := time.Now()
+	status, out, errOut := s.Command(append(args, "--output=json")...)
+	if took := time.Since(began); status != exit.Failed || took > 30*time.Second {
+		s.T.Fatalf("%v: status %d after %v\n%s%s", args, status, took, out, errOut)
+	}
+	return s.parse(args, out), errOut
+}
+
+// parse reads JSON lines.
+func (s *Stage) parse(args []string, out string) (all []map[string]any) {
+	s.T.Helper()
+	for line := range strings.Lines(out) {
 		var m map[string]any
 		if err := json.Unmarshal([]byte(line), &m); err != nil {
 			s.T.Fatalf("%v: %v\n%s", args, err, line)

@@ -190,7 +190,7 @@ func TestAPoisonEventIsCorrectedByFile(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	replay := []string{"dlq", "replay", "--from-file=" + file}
+	replay := []string{"dlq", "replay", "--from-file=" + file, "--reason=INC-1"}
 	clitest.Equal(t, clitest.Pick(s.Lines(replay...), "account_id", "expected_version", "received_version", "status", "plan"),
 		"acc-b 1 1 ready will_apply, acc-b 1 2 waiting will_apply")
 	clitest.Contains(t, s.Must(replay...), "2 will_apply; nothing was changed")
@@ -200,6 +200,31 @@ func TestAPoisonEventIsCorrectedByFile(t *testing.T) {
 	clitest.Contains(t, s.Must("account", "show", "acc-b", "--output=json"), `"balance":8.50,"version":2`, `"stale":false`, `"parked":[]`)
 	clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list", "--account=acc-b")), "acc-b 1 resolved, acc-b 2 resolved")
 	clitest.Equal(t, clitest.Pick(s.Lines(append(replay, "--yes")...), "plan", "result"), "duplicate duplicate, duplicate duplicate")
+
+	// What was replayed is on record, with who, why and what was altered.
+	trail := s.Lines("audit", "--account=acc-b", "--action=replay")
+	clitest.Equal(t, clitest.Pick(trail, "version", "reason", "result", "altered"),
+		"1 INC-1 applied true, 2 INC-1 applied false, 1 INC-1 duplicate true, 2 INC-1 duplicate false")
+	first, second := trail[0], trail[1]
+	if first["value_sha256"] == first["original_sha256"] || second["value_sha256"] != second["original_sha256"] || first["db_user"] == nil {
+		t.Errorf("digests and user of %v and %v", first, second)
+	}
+
+	// A correction keeps the event: another id, account or version refuses the whole file.
+	for from, to := range map[string]string{
+		`\"acc-b\"`: `\"acc-z\"`, `\"version\":2`: `\"version\":7`, `acc-b-2\"`: `acc-b-2x\"`,
+		"acc-b-2": "acc-b-2x", // also where the line says which event it is
+	} {
+		other := strings.ReplaceAll(edited, from, to)
+		if other == edited {
+			t.Fatalf("%s is not in\n%s", from, edited)
+		}
+		if err := os.WriteFile(file, []byte(other), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		clitest.Contains(t, s.Refused(exit.Failed, append(replay, "--yes")...), "line ", "keeps accountId, eventId and version", "nothing was replayed")
+	}
+	clitest.Contains(t, s.Refused(exit.Usage, "dlq", "replay", "--from-file="+file), "--reason")
 
 	if err := os.WriteFile(file, []byte(edited+`{"topic":`), 0o600); err != nil {
 		t.Fatal(err)
@@ -215,15 +240,19 @@ func TestReplayPlansAndApplies(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(lines, "account_id", "received_version", "plan"), plan)
 	first, _, _ := strings.Cut(s.Must("dlq", "replay", "--output=json"), "\n")
 	clitest.Equal(t, clitest.Keys(t, first), clitest.ListKeys+" plan")
-	first, _, _ = strings.Cut(s.Must("dlq", "replay", "--output=json", "--yes", "--limit=1"), "\n")
-	clitest.Equal(t, clitest.Keys(t, first), clitest.ListKeys+" plan result")
+	lines, said := s.Some("dlq", "replay", "--yes", "--limit=1")
+	clitest.Equal(t, clitest.Pick(lines, "plan", "result"), "poison poison")
+	clitest.Contains(t, said, "1 of 1 records could not be applied")
 
-	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--yes"), "result"), "poison, poison, waiting, waiting, waiting, poison, waiting")
+	lines, said = s.Some("dlq", "replay", "--yes")
+	clitest.Equal(t, clitest.Pick(lines, "result"), "poison, poison, waiting, waiting, waiting, poison, waiting")
+	clitest.Contains(t, said, "7 of 7 records could not be applied")
 	s.Must("account", "skip", "acc-a", "--version=2", "--reason=lost", "--yes")
-	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--account=acc-a", "--yes"), "received_version", "result"),
-		"1 poison, 3 duplicate, 4 duplicate, 6 waiting")
+	lines, _ = s.Some("dlq", "replay", "--account=acc-a", "--yes")
+	clitest.Equal(t, clitest.Pick(lines, "received_version", "result"), "1 poison, 3 duplicate, 4 duplicate, 6 waiting")
 	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "list", "--account=acc-a", "--dlq-offset=2"), "replays"), "2")
-	clitest.Contains(t, s.Must("dlq", "replay", "--account=acc-a", "--yes", "--max-replays=2"), "refused")
+	lines, _ = s.Some("dlq", "replay", "--account=acc-a", "--yes", "--max-replays=2")
+	clitest.Contains(t, clitest.Pick(lines, "result"), "refused")
 	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--limit=2"), "plan"), "poison, poison")
 	clitest.Contains(t, s.Refused(exit.Usage, "dlq", "replay", "--class=nonsense"), "nonsense")
 	clitest.Contains(t, s.Refused(exit.Usage, "dlq", "list", "--since=yesterday"), "--since")
@@ -256,7 +285,8 @@ func TestReplayToATopicRaisesTheCount(t *testing.T) {
 	s.Consuming(nil)
 	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "list", "--account=acc-b"), "received_version", "offset", "replays"),
 		"1 4 1, 2 5 1, 1 8 1, 2 9 1")
-	clitest.Contains(t, s.Must(append(args, "--yes", "--max-replays=1")...), "refused")
+	lines, _ := s.Some(append(args, "--yes", "--max-replays=1")...)
+	clitest.Contains(t, clitest.Pick(lines, "result"), "refused")
 	clitest.Contains(t, s.Refused(exit.Usage, "dlq", "replay", "--to-topic="+s.Topic+".dlq"), "must not be the DLQ topic")
 }
 

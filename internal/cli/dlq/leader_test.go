@@ -44,7 +44,7 @@ func TestDeadLettersOfTheOtherPartitions(t *testing.T) {
 	if err != nil || strings.Count(string(text), "\n") != 2 {
 		t.Errorf("exported %d dead letters, %v", strings.Count(string(text), "\n"), err)
 	}
-	clitest.Contains(t, s.Must("dlq", "replay", "--from-file="+file), "2 will_apply")
+	clitest.Contains(t, s.Must("dlq", "replay", "--from-file="+file, "--reason=INC-1"), "2 will_apply")
 
 	clitest.Contains(t, s.Must("dlq", "show", "2/0"), "acc-2-1")
 	clitest.Contains(t, s.Refused(exit.Failed, "dlq", "show", "1/0"), named...)

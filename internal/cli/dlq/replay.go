@@ -22,6 +22,7 @@ type replayCmd struct {
 	Yes        bool   `help:"Do it. Without it, only print the plan."`
 	FromFile   string `type:"existingfile" placeholder:"FILE" help:"Replay what export wrote and somebody has corrected, instead of the topic's records."`
 	ToTopic    string `placeholder:"TOPIC" help:"Publish the records again to this topic, as they are, instead of applying them."`
+	Reason     string `placeholder:"TEXT" help:"Why, for the audit trail; required with --from-file."`
 	Rate       int    `placeholder:"N" help:"At most so many records a second."`
 	Limit      int    `placeholder:"N" help:"At most so many records, in the order of account and version."`
 	MaxReplays int    `default:"10" placeholder:"N" help:"Refuse records that have been replayed so often (default 10)."`
@@ -43,7 +44,7 @@ func (c *replayCmd) Run(ctx context.Context, std *output.Streams) error {
 	}
 	defer opened.close()
 	r := &replay.Replay{
-		Store: opened.store(c.Rate), Actor: c.ActorName(), MaxReplays: c.MaxReplays, Limit: c.Limit, ToTopic: c.ToTopic, Rate: c.Rate,
+		Store: opened.store(c.Rate), Actor: c.ActorName(), Reason: readmodel.Storable(c.Reason), MaxReplays: c.MaxReplays, Limit: c.Limit, ToTopic: c.ToTopic, Rate: c.Rate,
 	}
 	s := opened.scan(std, chosen, c.Yes)
 	s.Payload = true
@@ -63,11 +64,16 @@ func (c *replayCmd) Run(ctx context.Context, std *output.Streams) error {
 	if lost := s.finish(std); err == nil {
 		err = lost
 	}
+	if failed := r.Failed(); err == nil && c.Yes && failed > 0 {
+		err = exit.Refusef("%d of %d records could not be applied", failed, len(r.Items))
+	}
 	return err
 }
 
 func (c *replayCmd) validate() (replay.Selection, error) {
 	switch {
+	case c.FromFile != "" && c.Reason == "":
+		return replay.Selection{}, exit.Usagef("--reason: is required with --from-file: say why the events were corrected")
 	case c.Rate < 0:
 		return replay.Selection{}, exit.Usagef("--rate: must not be negative")
 	case c.Limit < 0:
@@ -95,7 +101,13 @@ func (c *replayCmd) gather(ctx context.Context, s *scan, r *replay.Replay) error
 	}
 	defer func() { _ = file.Close() }()
 	err = s.EachOfFile(ctx, file, r.Add)
-	var unreadable *replay.ExportError
+	var (
+		unreadable *replay.ExportError
+		refusal    *replay.RefusedExportError
+	)
+	if errors.As(err, &refusal) {
+		return exit.Refusef("--from-file: %s: %s; nothing was replayed", c.FromFile, refusal.Reason)
+	}
 	if errors.As(err, &unreadable) {
 		return exit.Usagef("--from-file: %s: %s", c.FromFile, unreadable.Err.Error())
 	}
@@ -186,7 +198,7 @@ func (r replayRow) Document() any {
 // Cells implements output.Row.
 func (r replayRow) Cells() []string {
 	e := &r.Entry
-	return []string{r.outcome(), output.OrDash(e.AccountID), output.VersionText(e.Received), string(e.Class), placeOf(e), r.Reason()}
+	return []string{r.outcome(), output.OrDash(e.AccountID), output.VersionText(e.Received), string(e.Class), placeOf(e), output.OrDash(r.Reason())}
 }
 
 // summary counts the plans or the results.

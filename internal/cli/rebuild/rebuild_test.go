@@ -151,7 +151,7 @@ func TestRebuildLeavesCorrectionsAlone(t *testing.T) {
 	if err := os.WriteFile(file, []byte(corrected), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.Must("dlq", "replay", "--from-file="+file, "--yes")
+	s.Must("dlq", "replay", "--from-file="+file, "--reason=INC-1", "--yes")
 	s.Produce(clitest.EventOf("overtaken", 2, `"3"`)) // a duplicate of what was corrected, with another amount
 	s.Consuming(nil)
 	right := projected(s)

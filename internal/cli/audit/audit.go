@@ -1,0 +1,180 @@
+// Package audit has the commands about the audit trail: what people have done, and whether
+// anybody has altered the record of it.
+package audit
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+	"projector/internal/cli/parse"
+	"projector/readmodel"
+)
+
+// Cmd are the commands about the audit trail.
+type Cmd struct {
+	List   listCmd   `cmd:"" default:"withargs" help:"List what people have done."`
+	Verify verifyCmd `cmd:"" help:"Look whether a row of the audit trail was changed or taken out."`
+}
+
+type listCmd struct {
+	Account   string `group:"Filter" placeholder:"ID" help:"Only what was done about this account."`
+	Action    string `group:"Filter" placeholder:"ACTION" help:"Only such actions: replay, discard, skip, rebuild, position_set, …"`
+	ActorName string `group:"Filter" name:"actor" placeholder:"NAME" help:"Only what this actor did."`
+	Since     string `group:"Filter" placeholder:"WHEN" help:"Only what was done since then: a time (RFC 3339), or an age such as 24h."`
+	Until     string `group:"Filter" placeholder:"WHEN" help:"Only what was done before then: a time (RFC 3339), or an age such as 24h."`
+	connect.DatabaseFlags
+	output.Flags
+}
+
+// Run lists the audit trail, oldest first.
+func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
+	now := time.Now()
+	filter := readmodel.AuditFilter{AccountID: c.Account, Action: c.Action, Actor: c.ActorName}
+	var err error
+	if filter.Since, err = parse.Moment("--since", c.Since, now); err != nil {
+		return err
+	}
+	if filter.Until, err = parse.Moment("--until", c.Until, now); err != nil {
+		return err
+	}
+	pool, err := connect.ReadModel(ctx, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	rows := c.Rows(std.Out, "REASON", output.Left("AT", 20), output.Left("ACTION", 12), output.Left("ACCOUNT", 14),
+		output.Right("VERSION", 7), output.Left("RESULT", 9), output.Left("ACTOR", 12), output.Left("REASON", 20))
+	err = readmodel.AuditTrail(ctx, pool, filter, func(r *readmodel.AuditRow) error { return rows.Add(row{r}) })
+	if err != nil {
+		return err
+	}
+	return rows.End("nothing was done")
+}
+
+// document is a row of the audit trail in JSON.
+type document struct {
+	ID             int64   `json:"id"`
+	At             string  `json:"at"`
+	Action         string  `json:"action"`
+	AccountID      *string `json:"account_id"`
+	Version        *int64  `json:"version"`
+	Class          *string `json:"class"`
+	Actor          string  `json:"actor"`
+	DBUser         *string `json:"db_user"`
+	Reason         *string `json:"reason"`
+	Result         string  `json:"result"`
+	Altered        bool    `json:"altered"`
+	ValueSHA256    *string `json:"value_sha256"`
+	OriginalSHA256 *string `json:"original_sha256"`
+	ApprovedBy     *string `json:"approved_by"`
+	Hash           *string `json:"hash"`
+}
+
+type row struct{ *readmodel.AuditRow }
+
+// Document implements output.Row.
+func (r row) Document() any {
+	return document{
+		ID: r.ID, At: output.TimeText(r.At), Action: r.Action, AccountID: r.AccountID, Version: r.Version, Class: r.Class,
+		Actor: r.Actor, DBUser: r.DBUser, Reason: r.Reason, Result: r.Result, Altered: r.Altered,
+		ValueSHA256: r.ValueSHA256, OriginalSHA256: r.OriginalSHA256, ApprovedBy: r.ApprovedBy, Hash: r.Hash,
+	}
+}
+
+// Cells implements output.Row.
+func (r row) Cells() []string {
+	result := r.Result
+	if r.Altered {
+		result += ", altered"
+	}
+	return []string{
+		r.At.UTC().Format("2006-01-02T15:04:05Z"), r.Action, textOrDash(r.AccountID), output.VersionText(r.Version), result, r.Actor,
+		textOrDash(r.Reason),
+	}
+}
+
+func textOrDash(text *string) string {
+	if text == nil {
+		return "-"
+	}
+	return output.OrDash(*text)
+}
+
+type verifyCmd struct {
+	ExpectHead string `placeholder:"HASH" help:"A hash that was noted earlier: exit status 1 unless it is still in the chain."`
+	connect.DatabaseFlags
+	output.Flags
+}
+
+var sha256Text = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// verifyDocument is the result of audit verify in JSON.
+type verifyDocument struct {
+	Rows     int64             `json:"rows"`
+	Head     *string           `json:"head"`
+	OK       bool              `json:"ok"`
+	Findings []findingDocument `json:"findings"`
+}
+
+type findingDocument struct {
+	ID   *int64 `json:"id"`
+	What string `json:"what"`
+}
+
+// Run computes the chain of hashes again.
+func (c *verifyCmd) Run(ctx context.Context, std *output.Streams) error {
+	if c.ExpectHead != "" && !sha256Text.MatchString(c.ExpectHead) {
+		return exit.Usagef("--expect-head: must be a hash as audit verify prints it, 64 digits of 0-9 and a-f")
+	}
+	pool, err := connect.ReadModel(ctx, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	report, err := readmodel.VerifyAudit(ctx, pool, c.ExpectHead)
+	if err != nil {
+		return err
+	}
+	doc := verifyDocument{Rows: report.Rows, Head: output.OrNull(report.Head), Findings: []findingDocument{}}
+	for _, f := range report.Findings {
+		doc.Findings = append(doc.Findings, findingDocument{&f.ID, f.What})
+	}
+	if c.ExpectHead != "" && !report.Expected {
+		doc.Findings = append(doc.Findings, findingDocument{nil, "the expected head is not in the chain: rows at its end are missing or were changed"})
+	}
+	doc.OK = len(doc.Findings) == 0
+	if err := c.print(std, &doc); err != nil {
+		return err
+	}
+	if !doc.OK {
+		return exit.Refusef("the audit trail is not what was recorded: %d findings", len(doc.Findings))
+	}
+	return nil
+}
+
+func (c *verifyCmd) print(std *output.Streams, doc *verifyDocument) error {
+	if c.JSON() {
+		return output.PrintJSON(std.Out, doc)
+	}
+	for _, f := range doc.Findings {
+		place := "the end"
+		if f.ID != nil {
+			place = "row " + strconv.FormatInt(*f.ID, 10)
+		}
+		if _, err := fmt.Fprintf(std.Out, "%s: %s\n", place, f.What); err != nil {
+			return err
+		}
+	}
+	head := "none"
+	if doc.Head != nil {
+		head = *doc.Head
+	}
+	_, err := fmt.Fprintf(std.Out, "rows %d, head %s\n", doc.Rows, head)
+	return err
+}

@@ -1,0 +1,152 @@
+package readmodel
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/sql"
+)
+
+// AuditRow is a row of dlq_action as it is shown. Nil is what is not known.
+type AuditRow struct {
+	ID             int64
+	At             time.Time
+	Action         string
+	AccountID      *string
+	Version        *int64
+	Class          *string
+	Actor          string
+	DBUser         *string // of the connection, whoever the actor says to be
+	Reason         *string
+	Result         string
+	Altered        bool // the value that was replayed is not the dead letter's
+	ValueSHA256    *string
+	OriginalSHA256 *string
+	ApprovedBy     *string
+	Hash           *string
+}
+
+// AuditFilter chooses rows of the audit trail; zero values choose all.
+type AuditFilter struct {
+	AccountID, Action, Actor string
+	Since, Until             time.Time
+}
+
+// AuditTrail calls fn with each chosen row, oldest first.
+func AuditTrail(ctx context.Context, pool *pgxpool.Pool, f AuditFilter, fn func(*AuditRow) error) error {
+	rows, err := pool.Query(ctx, sql.Query("audit_list"), f.AccountID, f.Action, f.Actor, timeOrNull(f.Since), timeOrNull(f.Until))
+	if err != nil {
+		return fmt.Errorf("read the audit trail: %w", err)
+	}
+	var row AuditRow
+	_, err = pgx.ForEachRow(rows, []any{
+		&row.ID, &row.At, &row.Action, &row.AccountID, &row.Version, &row.Class, &row.Actor, &row.DBUser, &row.Reason, &row.Result,
+		&row.Altered, &row.ValueSHA256, &row.OriginalSHA256, &row.ApprovedBy, &row.Hash,
+	}, func() error { return fn(&row) })
+	if err != nil {
+		return fmt.Errorf("read the audit trail: %w", err)
+	}
+	return nil
+}
+
+func timeOrNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// AuditFinding is what is wrong at a place of the audit trail's chain.
+type AuditFinding struct {
+	ID   int64 // of the row at which it shows
+	What string
+}
+
+// AuditReport is what a check of the chain of hashes has found.
+type AuditReport struct {
+	Rows     int64
+	Head     string // hash of the last row; empty: there is no row
+	Expected bool   // one of the hashes is the expected one
+	Findings []AuditFinding
+}
+
+// VerifyAudit computes the hashes of the audit trail again, here and not in PostgreSQL,
+// and says where they differ. expected is a hash that was noted at an earlier time: rows
+// that were removed at the end, with all later ones, are known only by it.
+func VerifyAudit(ctx context.Context, pool *pgxpool.Pool, expected string) (AuditReport, error) {
+	var (
+		report AuditReport
+		id     int64
+		chain  *int64
+		hash   *string
+		fields []*string
+		last   = auditLink{}
+	)
+	rows, err := pool.Query(ctx, sql.Query("audit_chain"))
+	if err != nil {
+		return report, fmt.Errorf("read the audit trail: %w", err)
+	}
+	_, err = pgx.ForEachRow(rows, []any{&id, &chain, &hash, &fields}, func() error {
+		report.Rows++
+		if chain == nil || hash == nil {
+			report.Findings = append(report.Findings, AuditFinding{id, "the row is not in the chain of hashes"})
+			return nil
+		}
+		what := last.check(*chain, *hash, fields)
+		if what != "" {
+			report.Findings = append(report.Findings, AuditFinding{id, what})
+		}
+		last = auditLink{*chain, *hash}
+		report.Expected = report.Expected || *hash == expected
+		return nil
+	})
+	if err != nil {
+		return report, fmt.Errorf("read the audit trail: %w", err)
+	}
+	report.Head = last.hash
+	return report, nil
+}
+
+// auditLink is a place in the chain and its hash.
+type auditLink struct {
+	place int64
+	hash  string
+}
+
+// check says what is wrong with the row that follows; empty: nothing.
+func (l auditLink) check(place int64, hash string, fields []*string) string {
+	switch missing := place - l.place - 1; {
+	case missing > 0:
+		return fmt.Sprintf("%d rows before it are missing", missing)
+	case hash != auditHash(l.hash, fields):
+		return "the row, or the one before it, was changed"
+	default:
+		return ""
+	}
+}
+
+// auditHash is what dlq_action_hash computes in PostgreSQL.
+func auditHash(before string, fields []*string) string {
+	var text strings.Builder
+	text.WriteString(before + "\n")
+	for i, f := range fields {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		if f == nil {
+			text.WriteByte('-')
+			continue
+		}
+		text.WriteString(strconv.Itoa(len(*f)) + ":" + *f)
+	}
+	sum := sha256.Sum256([]byte(text.String()))
+	return hex.EncodeToString(sum[:])
+}

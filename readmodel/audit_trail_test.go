@@ -1,0 +1,125 @@
+package readmodel_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+func recorded(t *testing.T, pool *pgxpool.Pool, accounts ...string) {
+	t.Helper()
+	actions := make([]readmodel.Action, len(accounts))
+	for i, account := range accounts {
+		actions[i] = readmodel.Action{
+			Kind: readmodel.ActionDiscard, AccountID: account, Class: event.VersionGap, Actor: "me", Reason: "ä; 1:2,-", Result: readmodel.ResultDiscarded,
+		}
+	}
+	if err := readmodel.RecordActions(t.Context(), pool, actions); err != nil {
+		t.Error(err)
+	}
+}
+
+func audited(t *testing.T, pool *pgxpool.Pool, expected string) readmodel.AuditReport {
+	t.Helper()
+	report, err := readmodel.VerifyAudit(t.Context(), pool, expected)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// TestTheAuditTrailIsOneChain has several writers at once, each with several rows in a
+// transaction, one of them rolled back.
+func TestTheAuditTrailIsOneChain(t *testing.T) {
+	pool := openPool(t)
+	if r := audited(t, pool, ""); r.Rows != 0 || r.Head != "" || len(r.Findings) > 0 {
+		t.Errorf("an empty trail: %+v", r)
+	}
+	const writers, rounds = 4, 10
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			for i := range rounds {
+				recorded(t, pool, fmt.Sprint("a", w), fmt.Sprint("b", i), "")
+			}
+		})
+	}
+	all.Go(func() {
+		tx, err := pool.Begin(t.Context())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if _, err := tx.Exec(t.Context(), `INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped')`); err != nil {
+			t.Error(err)
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	all.Wait()
+	report := audited(t, pool, "")
+	if report.Rows != 3*writers*rounds || len(report.Findings) > 0 || report.Head == "" {
+		t.Errorf("%+v", report)
+	}
+	recorded(t, pool, "later")
+	if later := audited(t, pool, report.Head); !later.Expected || later.Head == report.Head {
+		t.Errorf("a head of before is not in the chain that went on: %+v", later)
+	}
+}
+
+func TestAnAlteredAuditTrailIsFound(t *testing.T) {
+	for name, c := range map[string]struct{ as, want string }{
+		"changed":          {`UPDATE dlq_action SET reason = 'other' WHERE id = 2`, "2 the row, or the one before it, was changed"},
+		"hash too":         {`UPDATE dlq_action SET actor = 'you' WHERE id = 2; UPDATE dlq_action a SET hash = dlq_action_hash((SELECT hash FROM dlq_action WHERE id = 1), a) WHERE id = 2`, "3 the row, or the one before it, was changed"},
+		"taken out":        {`DELETE FROM dlq_action WHERE id = 2`, "3 1 rows before it are missing"},
+		"taken from chain": {`UPDATE dlq_action SET chain = NULL WHERE id = 2`, "3 1 rows before it are missing; 2 the row is not in the chain of hashes"},
+		"last one":         {`DELETE FROM dlq_action WHERE id = 3`, "head"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := openPool(t)
+			recorded(t, pool, "a", "b", "c")
+			head := audited(t, pool, "").Head
+			for _, statement := range []string{"ALTER TABLE dlq_action DISABLE TRIGGER USER", c.as} {
+				if _, err := pool.Exec(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			report := audited(t, pool, head)
+			var got []string
+			for _, f := range report.Findings {
+				got = append(got, fmt.Sprint(f.ID, " ", f.What))
+			}
+			if !report.Expected && c.want == "head" {
+				got = append(got, "head")
+			}
+			if strings.Join(got, "; ") != c.want {
+				t.Errorf("found %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestNobodyWritesInAnothersName: what the database itself records cannot be sent along.
+func TestNobodyWritesInAnothersName(t *testing.T) {
+	pool := openPool(t)
+	_, err := pool.Exec(t.Context(), `INSERT INTO dlq_action (action, actor, result, db_user, chain, hash) VALUES ('skip', 'me', 'skipped', 'somebody', 77, 'x')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, pool, "SELECT count(*) FROM dlq_action WHERE db_user = session_user AND chain = 1 AND length(hash) = 64"); n != 1 {
+		t.Error("the row says what was sent along")
+	}
+	for _, rewrite := range []string{"UPDATE dlq_action SET hash = NULL, chain = NULL", "UPDATE dlq_action SET db_user = 'x'"} {
+		if _, err := pool.Exec(t.Context(), rewrite); err == nil {
+			t.Errorf("%s: done", rewrite)
+		}
+	}
+}

@@ -1,0 +1,9 @@
+-- The whole audit trail in the order of its chain, each field as the text that is hashed;
+-- rows outside the chain come last.
+SELECT id, chain, hash,
+       ARRAY[id::text, action, account_id, version::text, topic, partition::text, "offset"::text,
+             dlq_topic, dlq_partition::text, dlq_offset::text, class, actor, db_user, reason, result,
+             altered::text, value_sha256, original_sha256, approved_by, approval_reason,
+             to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')]
+FROM dlq_action
+ORDER BY chain NULLS LAST, id;
