@@ -45,19 +45,6 @@ func (i *Item) Reason() string {
 	}
 }
 
-// Failed counts the items that were to be applied or published and were not.
-func (r *Replay) Failed() int {
-	failed := 0
-	for _, item := range r.Items {
-		switch item.Result {
-		case string(readmodel.EffectApplied), string(readmodel.EffectDuplicate), readmodel.ResultPublished:
-		default:
-			failed++
-		}
-	}
-	return failed
-}
-
 // Replay plans what to do with dead letters, and does it.
 type Replay struct {
 	Store      Store
@@ -70,6 +57,19 @@ type Replay struct {
 
 	Items   []*Item
 	repairs []*readmodel.RepairRecord // of the items that can be decided
+}
+
+// Failed counts the items that were to be applied or published and were not.
+func (r *Replay) Failed() int {
+	failed := 0
+	for _, item := range r.Items {
+		switch item.Result {
+		case string(readmodel.EffectApplied), string(readmodel.EffectDuplicate), readmodel.ResultPublished:
+		default:
+			failed++
+		}
+	}
+	return failed
 }
 
 // Add takes a dead letter; of one that is passed not its payload, which nobody needs.

@@ -113,16 +113,8 @@ func (s *Scan) EachOfFile(ctx context.Context, file io.Reader, fn func(*DeadLett
 		lines originals
 	)
 	for exported, err := range dlq.ReadExport(file) {
-		var ambiguous *dlq.AmbiguousValueError
-		if errors.As(err, &ambiguous) {
-			return &RefusedExportError{err.Error()}
-		}
-		if err != nil {
-			return &ExportError{err}
-		}
-		if of := s.Filter.Projection; of != "" && of != exported.Projection {
-			return refusedLine(exported.Line, "is a dead letter of projection %s and not of %s: replay it with --projection=%[1]s",
-				exported.Projection, of)
+		if err := s.refuses(&exported, err); err != nil {
+			return err
 		}
 		d, err := s.Take(ctx, exported.DLQTopic, exported.Entry)
 		if err != nil {
@@ -148,6 +140,22 @@ func (s *Scan) EachOfFile(ctx context.Context, file io.Reader, fn func(*DeadLett
 		return err
 	}
 	return lines.compare(ctx, s)
+}
+
+// refuses returns why a line of an export, or what could not be read of it, ends the scan.
+func (s *Scan) refuses(line *dlq.Exported, err error) error {
+	var ambiguous *dlq.AmbiguousValueError
+	of := s.Filter.Projection
+	switch {
+	case errors.As(err, &ambiguous):
+		return &RefusedExportError{err.Error()}
+	case err != nil:
+		return &ExportError{err}
+	case of != "" && of != line.Projection:
+		return refusedLine(line.Line, "is a dead letter of projection %s and not of %s: replay it with --projection=%[1]s", line.Projection, of)
+	default:
+		return nil
+	}
 }
 
 // ExportError says what of an export cannot be read.
