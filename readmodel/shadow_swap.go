@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"projector/internal/pace"
 	"projector/projection"
 	"projector/sql"
 )

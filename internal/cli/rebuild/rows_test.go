@@ -211,7 +211,7 @@ func TestRebuildLeavesCorrectedRowsAlone(t *testing.T) {
 			if err := os.WriteFile(file, bytes.ReplaceAll(text, []byte(`\"amount\":2,`), []byte(`\"amount\":\"2\",`)), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			s.Must("dlq", "replay", "--from-file="+file, "--yes")
+			s.Must("dlq", "replay", "--from-file="+file, "--reason=INC-1", "--yes")
 			right := rowsOf(s, name)
 			d := rebuildJSON(s, "--yes", "--remove")
 			fields := strings.Fields(damagedRows[name].counts)
