@@ -240,6 +240,21 @@ func TestRebuildOfRowsRefusesWhatCannotEndWell(t *testing.T) {
 	}
 }
 
+// Of a topic that has lost records, rows whose event is there can be put right.
+func TestRebuildOfAPartOfAStatement(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Projecting("account_statement")
+	s.Produce(clitest.EventOf("old", 1, `"1"`), clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 2, `"1"`))
+	s.Consuming(nil)
+	right := rowsOf(s, "account_statement")
+	s.DeleteRecords(1)
+	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--yes"), "begins at offset 1", "--partial rebuilds the rows")
+	s.Exec(`UPDATE account_statement SET amount = 9 WHERE version = 2`)
+	d := rebuildJSON(s, "--yes", "--partial")
+	clitest.Equal(t, clitest.Pick(differencesOf(d), "account_id", "version", "kind"), "a 2 different, old 1 ahead")
+	clitest.Equal(t, rowsOf(s, "account_statement"), right)
+}
+
 // A swap that has to wait for somebody's lock changes nothing until it is through.
 func TestAnInterruptedRebuildOfRowsChangesNothing(t *testing.T) {
 	for name, damage := range damagedRows {
