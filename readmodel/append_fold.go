@@ -21,6 +21,7 @@ const conflictMessage = "another event stands at this version"
 func (e *AppendProjection) Fold(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
 	n := min(len(records), max(0, limit-e.taken.Records))
 	e.position.MarkReprocessed(records[:n])
+	e.counted.exact = false // it was so for the records before
 	if !e.counted.prepare(e.suspects(records[:n])) {
 		return 0, nil
 	}
@@ -67,6 +68,9 @@ func (e *AppendProjection) lookUp(ctx context.Context, records []projection.Deco
 func (e *AppendProjection) mustLookUp(r *projection.DecodedRecord) bool {
 	if r.Decoded.Fault != nil || e.careful > 0 || e.counted.exact {
 		return true
+	}
+	if len(e.refused) == 0 {
+		return false
 	}
 	_, refused := e.refused[r.Record.Ref()]
 	return refused
