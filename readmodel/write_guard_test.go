@@ -152,7 +152,7 @@ func TestAPositionThatWasTakenBackIsNotMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.judge(credit("a", 2, "2", "EUR"))
-	if _, err := w.flush(); !errors.Is(err, projection.ErrFenced) {
+	if _, err := w.Flush(t.Context(), at(w.next)); !errors.Is(err, projection.ErrFenced) {
 		t.Errorf("error %v, want ErrFenced: what the backup lacks would be passed over", err)
 	}
 	expect(t, current(t, pool, "a"), "EUR 1.00 1 open a-1 false -")

@@ -52,7 +52,7 @@ func (b *bench) measureGroup(ctx context.Context, group []workload) ([]Run, erro
 	var runs []Run
 	for round := range b.Rounds {
 		for _, p := range all {
-			for _, s := range p.subjects {
+			for _, s := range b.subjectsOf(p) {
 				run, err := b.one(ctx, p, s)
 				if err != nil {
 					return nil, fmt.Errorf("%s: %w", s, err)
@@ -65,6 +65,17 @@ func (b *bench) measureGroup(ctx context.Context, group []workload) ([]Run, erro
 		}
 	}
 	return runs, b.tidy(ctx, all)
+}
+
+// subjectsOf are who runs over a workload.
+func (b *bench) subjectsOf(p *prepared) []subject {
+	all := slices.Clone(p.subjects)
+	if b.Beside != "" && p.own() != "" {
+		all = append(all, subjectOther)
+	}
+	return slices.DeleteFunc(all, func(s subject) bool {
+		return len(b.Subjects) > 0 && !slices.Contains(b.Subjects, string(s))
+	})
 }
 
 // prepare loads the topic and makes the templates.
@@ -121,6 +132,11 @@ func (b *bench) one(ctx context.Context, p *prepared, s subject) (Run, error) {
 		l = p.kfake
 	}
 	m := b.meter(l.broker)
+	if s == subjectOther {
+		ours := b.stack.projector
+		defer func() { b.stack.projector = ours }()
+		b.stack.projector, s = b.Beside, l.own()
+	}
 	if s == subjectDecode {
 		awaitQuiet(ctx, b.Quiet)
 		return b.limit(ctx, m, "decode", "--brokers="+strings.Join(l.broker.addrs, ","), "--topic="+l.topic(),

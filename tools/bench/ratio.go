@@ -13,6 +13,21 @@ func windowEventsPerSecond(r *Run) float64 { return r.windowRate() }
 func peakMemory(r *Run) float64            { return r.PeakMiB }
 func cpuAnEvent(r *Run) float64            { return r.cpuAnEvent() }
 
+// Of a run at a steady load, 0 of another one.
+func coreShare(r *Run) float64 {
+	if r.Latency == nil {
+		return 0
+	}
+	return r.Latency.Core
+}
+
+func medianLatency(r *Run) float64 {
+	if r.Latency == nil {
+		return 0
+	}
+	return r.Latency.P50
+}
+
 // comparison is one ratio that matters: a by b, of the same round.
 type comparison struct {
 	what     string
@@ -81,10 +96,29 @@ type ratio struct {
 	all       bool
 }
 
+// besides are the comparisons with another binary of the projector: how fast, and at what
+// memory.
+func besides() []comparison {
+	var all []comparison
+	for _, w := range workloads {
+		switch w.own() {
+		case subjectProjector:
+			all = append(all,
+				comparison{w.name + ": the other binary", w.name, subjectProjector, w.name, subjectOther, eventsPerSecond, 0, false},
+				comparison{w.name + ": the other binary, peak memory", w.name, subjectProjector, w.name, subjectOther, peakMemory, 0, true})
+		case subjectSteady:
+			all = append(all,
+				comparison{w.name + ": the other binary, CPU", w.name, subjectSteady, w.name, subjectOther, coreShare, 0, true},
+				comparison{w.name + ": the other binary, p50", w.name, subjectSteady, w.name, subjectOther, medianLatency, 0, true})
+		}
+	}
+	return all
+}
+
 // ratiosOf compares within each round: A by B of the same turn.
 func ratiosOf(r *results) []ratio {
 	var found []ratio
-	for _, c := range comparisons {
+	for _, c := range slices.Concat(comparisons, besides()) {
 		x := ratio{comparison: c}
 		clean, disturbed := c.values(r)
 		x.spread, x.disturbed = spreadOf(clean), len(disturbed)

@@ -20,6 +20,7 @@ const (
 	subjectKfake     subject = "kfake"
 	subjectSteady    subject = "steady"
 	subjectPeer      subject = "spring-batch"
+	subjectOther     subject = "other" // another binary of the projector, --beside
 )
 
 // shape is how events are spread over accounts.
@@ -57,6 +58,16 @@ type workload struct {
 	stream string
 	// turn tells topics of the same workload apart, when each run has its own.
 	turn int
+}
+
+// own is what of the subjects the projector itself is; empty: it is none of them.
+func (w *workload) own() subject {
+	for _, s := range w.subjects {
+		if s == subjectProjector || s == subjectSteady {
+			return s
+		}
+	}
+	return ""
 }
 
 const million = 1_000_000

@@ -22,6 +22,7 @@ import (
 )
 
 func TestListShowsHowDeadLettersStand(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	if out := s.Must("dlq", "list"); out != "no dead letters\n" {
 		t.Errorf("without a DLQ topic: %q", out)
@@ -65,6 +66,7 @@ func TestListShowsHowDeadLettersStand(t *testing.T) {
 }
 
 func TestSummaryCountsByClassAndStatus(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	clitest.Equal(t, s.Must("dlq", "summary"), "no dead letters\n") // there is no DLQ topic
 	clitest.Equal(t, s.Must("dlq", "summary", "--output=json"), "")
@@ -152,6 +154,7 @@ func TestFloatsAreCorrectedInBulkThroughTheTopic(t *testing.T) {
 var clockTime = regexp.MustCompile(`T[0-9:.]+Z`)
 
 func TestShowMasksUnlessAsked(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	s.Holes()
 	text := s.Must("dlq", "show", "0/0")
@@ -171,6 +174,7 @@ func TestShowMasksUnlessAsked(t *testing.T) {
 }
 
 func TestAPoisonEventIsCorrectedByFile(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	s.Holes()
 	file := filepath.Join(t.TempDir(), "dead.jsonl")
@@ -232,6 +236,7 @@ func TestAPoisonEventIsCorrectedByFile(t *testing.T) {
 }
 
 func TestReplayPlansAndApplies(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	s.Holes()
 	const plan = "null null poison, acc-a 1 poison, acc-a 3 waiting, acc-a 4 waiting, acc-a 6 waiting, acc-b 1 poison, acc-b 2 waiting"
@@ -275,6 +280,7 @@ func TestReplayFillsAHoleTheConsumerCouldNot(t *testing.T) {
 }
 
 func TestReplayToATopicRaisesTheCount(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	s.Holes()
 	s.Must("migrate")
@@ -290,6 +296,7 @@ func TestReplayToATopicRaisesTheCount(t *testing.T) {
 }
 
 func TestDiscardIsOnRecordAndUndoesNothing(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	s.Holes()
 	args := []string{"dlq", "discard", "--reason=known", "--class=version_conflict"}
@@ -310,6 +317,7 @@ func TestDiscardIsOnRecordAndUndoesNothing(t *testing.T) {
 
 // What could not be recorded was not discarded, and is not said to be.
 func TestADiscardThatCannotBeRecordedIsNone(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	for version := 2; version < 22; version++ { // more than is printed at a time
 		s.Produce(clitest.EventOf("acc", version, `"1"`))
@@ -325,6 +333,7 @@ func TestADiscardThatCannotBeRecordedIsNone(t *testing.T) {
 }
 
 func TestOneShotsFailWhenAServerIsAway(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	gone := *s
 	gone.URL = "postgres://nobody@127.0.0.1:1/none"
@@ -338,6 +347,7 @@ func TestOneShotsFailWhenAServerIsAway(t *testing.T) {
 
 // What was published before an interrupt is in the topic, so it is in the audit trail.
 func TestAnInterruptedReplayToATopicIsOnRecord(t *testing.T) {
+	t.Parallel()
 	fake := devtest.Fake(t, devstack.FakeOptions{})
 	s := clitest.StageOn(t, fake.Addrs())
 	s.Holes()

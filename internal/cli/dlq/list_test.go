@@ -41,6 +41,7 @@ func manyLetters(s *clitest.Stage, n int) {
 }
 
 func TestAListOfManyIsWhole(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	if _, err := kadm.NewClient(s.Client).CreateTopic(t.Context(), 1, -1, nil, s.Topic+".dlq"); err != nil {
 		t.Fatal(err)

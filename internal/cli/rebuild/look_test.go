@@ -24,6 +24,7 @@ func checked(s *clitest.Stage, args ...string) (status int, document map[string]
 }
 
 func TestRebuildCheckLooksOnly(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	status, d := checked(s)
 	if status != exit.Failed || d["complete"] != false {
@@ -64,6 +65,7 @@ func TestRebuildCheckLooksOnly(t *testing.T) {
 }
 
 func TestRebuildCheckOfATopicThatIsNotThere(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	s.Topic += "-missing"
 	status, d := checked(s)

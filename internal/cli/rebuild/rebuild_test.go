@@ -59,6 +59,7 @@ func clean(s *clitest.Stage, args ...string) {
 }
 
 func TestRebuildMendsWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	s.Produce(
 		clitest.EventOf("a-good", 1, `"1"`), clitest.EventOf("b-balance", 1, `"2.50"`), clitest.EventOf("c-gone", 1, `"3"`), clitest.EventOf("d-behind", 1, `"4"`),
@@ -108,6 +109,7 @@ func TestRebuildMendsWhatIsWrong(t *testing.T) {
 
 // What people have decided about versions is decided again.
 func TestRebuildHonoursSkips(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	s.Produce(
 		clitest.EventOf("known", 1, `"1"`), clitest.EventOf("known", 2, `2`), clitest.EventOf("known", 3, `"4"`),
@@ -137,6 +139,7 @@ func TestRebuildHonoursSkips(t *testing.T) {
 
 // A corrected event is in the database only: the topic cannot give it back.
 func TestRebuildLeavesCorrectionsAlone(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("mended", 1, `"1"`), clitest.EventOf("mended", 2, `2`), clitest.EventOf("mended", 3, `"4"`),
 		clitest.EventOf("overtaken", 1, `"1"`), clitest.EventOf("overtaken", 2, `2`))
@@ -163,6 +166,7 @@ func TestRebuildLeavesCorrectionsAlone(t *testing.T) {
 }
 
 func TestRebuildOfATopicThatHasLostRecords(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("old", 1, `"1"`), clitest.EventOf("lost", 1, `"1"`), clitest.EventOf("old", 2, `"1"`), clitest.EventOf("new", 1, `"1"`), clitest.EventOf("new", 2, `"1"`))
 	s.Consuming(nil)
@@ -180,6 +184,7 @@ func TestRebuildOfATopicThatHasLostRecords(t *testing.T) {
 // Positions that were deleted, as the runbook has it for a recreated topic, are behind
 // the live rows for a while.
 func TestRebuildSparesWhatComesLaterInTheTopic(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("b", 1, `"1"`), clitest.EventOf("b", 2, `"1"`))
 	s.Consuming(nil)
@@ -193,6 +198,7 @@ func TestRebuildSparesWhatComesLaterInTheTopic(t *testing.T) {
 }
 
 func TestRebuildJudgesAsTheDatabaseDoes(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	s.Exec(`ALTER TABLE account_balance ADD CONSTRAINT small CHECK (balance < 100)`)
 	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("big", 1, `"1"`), clitest.EventOf("big", 2, `"1000"`), clitest.EventOf("big", 3, `"1"`), clitest.EventOf("b", 1, `"1"`))
@@ -217,6 +223,7 @@ func TestRebuildBeyondTheParkLimit(t *testing.T) {
 }
 
 func TestRebuildRefusesWhatCannotEndWell(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild"), "no position")
 	s.Produce(clitest.EventOf("a", 1, `"1"`))
@@ -245,6 +252,7 @@ func TestRebuildRefusesWhatCannotEndWell(t *testing.T) {
 // A rebuild that was killed leaves its tables, and the next one takes them away; while
 // one is under way, there is no second.
 func TestRebuildIsAlone(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 1, `"1"`))
 	s.Consuming(nil)
@@ -263,6 +271,7 @@ func TestRebuildIsAlone(t *testing.T) {
 }
 
 func TestAnInterruptedRebuildChangesNothing(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 1, `"1"`))
 	s.Consuming(nil)

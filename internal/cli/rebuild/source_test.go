@@ -38,6 +38,7 @@ func recreate(s *clitest.Stage) {
 // After "topic recreated" the topic does not have the history of most accounts. That is
 // no reason to remove them.
 func TestRebuildRefusesATopicThatTheRowsDidNotComeFrom(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	for n := range 8 {
 		s.Produce(clitest.EventOf(fmt.Sprintf("acc-%d", n), 1, `"1"`))
@@ -68,6 +69,7 @@ func TestRebuildRefusesATopicThatTheRowsDidNotComeFrom(t *testing.T) {
 
 // Rows that came from a topic of another name stay known, too.
 func TestRebuildRemembersOtherTopics(t *testing.T) {
+	t.Parallel()
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 1, `"1"`))
 	s.Consuming(nil)
