@@ -1,0 +1,30 @@
+package readmodel
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/internal/devstack/devtest"
+)
+
+// TestACommitThatRollsBackIsNone: PostgreSQL answers the COMMIT of a transaction that has
+// failed with ROLLBACK, and with no error.
+func TestACommitThatRollsBackIsNone(t *testing.T) {
+	conn, err := pgx.Connect(t.Context(), devtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	tx := begin(conn)
+	if err := tx.Send(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), "SELECT 1/0"); err == nil {
+		t.Fatal("the transaction has not failed")
+	}
+	if err := tx.commit(t.Context()); !errors.Is(err, pgx.ErrTxCommitRollback) {
+		t.Errorf("error %v, want that it was rolled back", err)
+	}
+}
