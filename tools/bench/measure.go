@@ -133,9 +133,9 @@ func (b *bench) one(ctx context.Context, p *prepared, s subject) (Run, error) {
 	}
 	m := b.meter(l.broker)
 	if s == subjectOther {
-		ours := b.stack.projector
-		defer func() { b.stack.projector = ours }()
-		b.stack.projector, s = b.Beside, l.own()
+		ours := b.projector
+		defer func() { b.projector = ours }()
+		b.projector, s = b.Beside, l.own()
 	}
 	if s == subjectDecode {
 		awaitQuiet(ctx, b.Quiet)

@@ -101,16 +101,15 @@ type ratio struct {
 func besides() []comparison {
 	var all []comparison
 	for _, w := range workloads {
-		switch w.own() {
-		case subjectProjector:
-			all = append(all,
-				comparison{w.name + ": the other binary", w.name, subjectProjector, w.name, subjectOther, eventsPerSecond, 0, false},
-				comparison{w.name + ": the other binary, peak memory", w.name, subjectProjector, w.name, subjectOther, peakMemory, 0, true})
-		case subjectSteady:
+		if w.own() == subjectSteady {
 			all = append(all,
 				comparison{w.name + ": the other binary, CPU", w.name, subjectSteady, w.name, subjectOther, coreShare, 0, true},
 				comparison{w.name + ": the other binary, p50", w.name, subjectSteady, w.name, subjectOther, medianLatency, 0, true})
+			continue
 		}
+		all = append(all,
+			comparison{w.name + ": the other binary", w.name, subjectProjector, w.name, subjectOther, eventsPerSecond, 0, false},
+			comparison{w.name + ": the other binary, peak memory", w.name, subjectProjector, w.name, subjectOther, peakMemory, 0, true})
 	}
 	return all
 }
