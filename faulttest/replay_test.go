@@ -63,10 +63,12 @@ func (s *scene) credit(number int, account string, version int) testbank.Record 
 // replayed waits for a replay's end and answers how many dead letters it has applied.
 func (s *scene) replayed(replay *command) int {
 	s.t.Helper()
-	if status := replay.Exit(5 * time.Minute); status != 0 {
+	// The poison of the scene stays: a replay that leaves it ends with 1.
+	status, out := replay.Exit(5*time.Minute), replay.out.String()
+	if status != 0 && (status != 1 || !strings.Contains(out, `"result":"poison"`) || strings.Contains(out, `"result":"not_done"`)) {
 		s.t.Fatalf("dlq replay exits with %d: %s", status, replay.Log())
 	}
-	return strings.Count(replay.out.String(), `"result":"applied"`)
+	return strings.Count(out, `"result":"applied"`)
 }
 
 // replayMany replays the dead letters of many accounts while events arrive, of these
