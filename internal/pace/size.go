@@ -9,10 +9,16 @@ import "time"
 // write there is to a single event takes seven.
 const shrink = 8
 
+// How much larger it is after a quick one: at first, and since one has failed.
+const (
+	ramp    = 8
+	careful = 2
+)
+
 // Size is how much the next write may take in, so that it lasts about as long as it
 // should:
 //
-//	quick ─────────────► twice as much
+//	quick ─────────────► eight times as much, since a failure twice
 //	longer than wanted ► what fits into the time, at the pace that was measured
 //	failed ────────────► an eighth, at least 1
 //
@@ -21,6 +27,7 @@ const shrink = 8
 type Size struct {
 	limit, most int
 	target      time.Duration
+	failed      bool // since the limit was the most there may be
 }
 
 // NewSize returns a Size that begins at first, never exceeds most, and aims at writes that
@@ -32,16 +39,22 @@ func NewSize(first, most int, target time.Duration) Size {
 // Limit is how much the next write may take in, at least 1.
 func (s *Size) Limit() int { return s.limit }
 
-// Wrote takes note of a write of n that has succeeded. Less than the limit proves less:
-// the limit becomes at most twice what was written.
+// Wrote takes note of a write of n that has succeeded. Less than the limit proves less: the
+// limit becomes at most eight times what was written, since a failure twice, and no more
+// than can be written in half of the time wanted.
 func (s *Size) Wrote(n int, took time.Duration) {
 	switch {
 	case n <= 0:
 	case took > s.target:
 		s.limit = max(1, min(s.most, s.fitting(n, took)))
 	case 2*took <= s.target:
-		s.limit = max(s.limit, min(2*n, s.most))
+		grow := ramp
+		if s.failed {
+			grow = careful
+		}
+		s.limit = max(s.limit, min(grow*n, s.fitting(n, took)/2, s.most))
 	}
+	s.failed = s.failed && s.limit < s.most
 }
 
 // Failed takes note of a write of n that was not made. done of them had been written
@@ -50,6 +63,7 @@ func (s *Size) Failed(n, done int, took time.Duration) {
 	if n <= 0 {
 		return
 	}
+	s.failed = true
 	limit := min(s.limit, n) / shrink // n is more where what belongs together was not divided
 	if done > 0 {
 		limit = min(limit, s.fitting(done, took))
