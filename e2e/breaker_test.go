@@ -263,7 +263,7 @@ func TestBreakerAtAConstraint(t *testing.T) {
 	if status, _, stderr := w.command("dlq", "replay", "--class=rejected_by_database", "--yes"); status != 0 {
 		t.Fatalf("dlq replay: exit status %d: %s", status, stderr)
 	}
-	if wrong := w.differences(w.judged()); wrong != "" {
+	if wrong := w.differences(w.oracle()); wrong != "" {
 		t.Error(wrong)
 	}
 	p.terminate()

@@ -49,7 +49,7 @@ func TestBrokerKilledInMidStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	finish()
-	w.exact(w.judged(), repeated)
+	w.exact(w.oracle(), repeated)
 	await(t, "ready again", p.answers("/readyz", 200, ""))
 	if lines := len(p.lines()) - before; lines >= 60 {
 		t.Errorf("the outage took %d lines of log", lines)
@@ -73,7 +73,7 @@ func TestSurvivorTakesOver(t *testing.T) {
 	await(t, "two", w.passed(int64(total/4)))
 	a.kill()
 	finish()
-	w.exact(w.judged(), repeated)
+	w.exact(w.oracle(), repeated)
 	b.terminate()
 	w.atRest()
 }

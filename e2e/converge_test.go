@@ -9,8 +9,8 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// judged is an oracle that has seen the topic as it is now.
-func (w *world) judged() *testbank.Oracle {
+// oracle is an oracle that has seen the topic as it is now.
+func (w *world) oracle() *testbank.Oracle {
 	w.t.Helper()
 	o := testbank.New(testbank.IgnoredType)
 	o.Decide(w.read(w.topic))
@@ -69,7 +69,7 @@ func TestMixedStreamConverges(t *testing.T) {
 	w.produce(testbank.Generate(testbank.Options{
 		Seed: seed(t), Records: scaled(50_000), Partitions: w.partitions, Accounts: scaled(2500), Rivals: true, Transactions: true,
 	}))
-	o := w.judged()
+	o := w.oracle()
 	p := w.start()
 	w.exact(o, exactlyOnce)
 	await(t, "ready", p.answers("/readyz", 200, ""))
@@ -83,7 +83,7 @@ func TestWholeTopicRedelivered(t *testing.T) {
 	w.produce(testbank.Generate(testbank.Options{
 		Seed: seed(t), Records: scaled(12_000), Partitions: w.partitions, Accounts: 300, Transactions: true,
 	}))
-	o := w.judged()
+	o := w.oracle()
 	first := w.start()
 	w.exact(o, exactlyOnce)
 	first.terminate()

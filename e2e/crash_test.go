@@ -48,7 +48,7 @@ func TestKilledInMidStream(t *testing.T) {
 	finish()
 	w.produce(records[total-held:])
 	last := w.start()
-	w.exact(w.judged(), repeated)
+	w.exact(w.oracle(), repeated)
 	last.terminate()
 	w.atRest()
 }
@@ -72,7 +72,7 @@ func TestTerminatedUnderLoad(t *testing.T) {
 	}
 	last := w.start()
 	w.produce(records[stops*part:])
-	w.exact(w.judged(), exactlyOnce)
+	w.exact(w.oracle(), exactlyOnce)
 	last.terminate()
 	w.atRest()
 }

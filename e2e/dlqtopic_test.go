@@ -32,7 +32,7 @@ func TestLargeDeadLetterIsCut(t *testing.T) {
 		{Key: []byte("c"), Value: []byte("poison behind")},
 	}
 	w.produce(small)
-	o := w.judged()
+	o := w.oracle()
 	p := w.start()
 	await(t, "every record consumed", w.arrived)
 	p.terminate()
@@ -100,7 +100,7 @@ func (w *world) stopsAtDeadLetter(mend func()) {
 		w.t.Errorf("something is written beyond the dead letter: %s", wrong)
 	}
 	mend()
-	w.exact(w.judged(), exactlyOnce)
+	w.exact(w.oracle(), exactlyOnce)
 	await(w.t, "ready", p.answers("/readyz", 200, ""))
 	p.terminate()
 	w.atRest()

@@ -179,9 +179,9 @@ func (d dialect) speak(records []testbank.Record) (spoken, plain []testbank.Reco
 	return spoken, plain
 }
 
-// judgedAs is an oracle that has seen the plain records in the places of those that
+// oracleOf is an oracle that has seen the plain records in the places of those that
 // stand in the topic.
-func (w *world) judgedAs(records []testbank.Record) *testbank.Oracle {
+func (w *world) oracleOf(records []testbank.Record) *testbank.Oracle {
 	w.t.Helper()
 	queues := map[int32][]testbank.Record{}
 	for _, r := range records {
@@ -226,7 +226,7 @@ func TestStreamInEveryFormat(t *testing.T) {
 				Seed: seed(t), Records: scaled(10_000), Partitions: w.partitions, Accounts: 300, Rivals: true,
 			}))
 			w.produce(spoken)
-			o := w.judgedAs(plain)
+			o := w.oracleOf(plain)
 			p := w.start(d.flags...)
 			w.exact(o, compare.ExactlyOnce)
 			w.conserved(p, o)

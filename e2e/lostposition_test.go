@@ -18,7 +18,7 @@ func TestTopicRecreated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
 	w.produce(w.few())
-	o := w.judged()
+	o := w.oracle()
 	p := w.start()
 	w.exact(o, exactlyOnce)
 	written := w.physical()
@@ -136,7 +136,7 @@ func TestNewGroupBeginsAtTheFirstRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := w.start()
-	w.exact(w.judged(), exactlyOnce)
+	w.exact(w.oracle(), exactlyOnce)
 	p.terminate()
 	w.atRest()
 }

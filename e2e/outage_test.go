@@ -64,7 +64,7 @@ func TestPostgresCrashesInMidStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	second()
-	w.exact(w.judged(), exactlyOnce)
+	w.exact(w.oracle(), exactlyOnce)
 	await(t, "ready again", p.answers("/readyz", 200, ""))
 	if lines := len(p.lines()) - before; lines >= 40 {
 		t.Errorf("the outage took %d lines of log", lines)

@@ -105,7 +105,7 @@ func TestThroughPgBouncer(t *testing.T) {
 	w.evict()
 	finish := w.feed(records[total/2:], total/100, 5*time.Millisecond)
 	finish()
-	o := w.judged()
+	o := w.oracle()
 	w.exact(o, repeated)
 	await(t, "ready", b.answers("/readyz", 200, ""))
 	var sessions int

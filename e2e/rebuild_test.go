@@ -79,7 +79,7 @@ func TestRebuildBesideALiveConsumer(t *testing.T) {
 	finish()
 	w.produce(records[rest:]) // the consumer goes on from what was rebuilt
 	await(t, "every record consumed", w.arrived)
-	o := w.judged()
+	o := w.oracle()
 	await(t, "the read model is the oracle's", func() string { return w.differences(o) })
 	if again := w.rebuild(); again.Different != 0 || again.LeftAlone != 0 || again.Checked == 0 {
 		t.Errorf("rebuilt again, it differs: %+v", again)

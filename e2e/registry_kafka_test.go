@@ -70,7 +70,7 @@ func (r *registered) away(t *testing.T) {
 	if err := r.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	o := w.judgedAs(slices.Concat(plainFirst, plainSecond))
+	o := w.oracleOf(slices.Concat(plainFirst, plainSecond))
 	w.exact(o, compare.ExactlyOnce)
 	w.conserved(p, o)
 	await(t, "readiness", p.answers("/readyz", 200, ""))
@@ -104,7 +104,7 @@ func (r *registered) unknown(t *testing.T) {
 		plain = append(plain, testbank.Record{Key: []byte("junk"), Value: []byte("no event"), Partition: int32(i) % 2})
 	}
 	w.produce(spoken)
-	o := w.judgedAs(plain)
+	o := w.oracleOf(plain)
 	p := w.start("--format=protobuf", "--schema-registry-url="+r.URL())
 	w.exact(o, compare.ExactlyOnce)
 	w.conserved(p, o)

@@ -31,7 +31,7 @@ func TestReplicasComeAndGo(t *testing.T) {
 	d := w.start()
 	await(t, "another has partitions", d.logged("partitions assigned"))
 	finish()
-	o := w.judged()
+	o := w.oracle()
 	w.exact(o, repeated)
 	c.terminate()
 	d.terminate()

@@ -81,7 +81,7 @@ func TestOlderBackupRestored(t *testing.T) {
 			if busy {
 				finish()
 			}
-			w.exact(w.judged(), repeated)
+			w.exact(w.oracle(), repeated)
 			await(t, "ready", p.answers("/readyz", 200, ""))
 			p.terminate()
 			w.atRest()

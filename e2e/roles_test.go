@@ -138,7 +138,7 @@ func TestRoles(t *testing.T) {
 
 	r.produce(r.few())
 	p := launch(t, []string{rolesPassword}, r.connection("bank_app"), r.flags()...)
-	r.exact(r.judged(), exactlyOnce)
+	r.exact(r.oracle(), exactlyOnce)
 	await(t, "ready", p.answers("/readyz", 200, ""))
 	p.terminate()
 	r.atRest()
@@ -208,7 +208,7 @@ func (r *roles) filled(table string) func() string {
 func (r *roles) balances() (wrong int) {
 	r.t.Helper()
 	rows := r.rows()
-	for id, want := range r.judged().Rows() {
+	for id, want := range r.oracle().Rows() {
 		if got := rows[id]; !want.Stale && got.Balance != want.Balance {
 			wrong++
 		}
@@ -265,7 +265,7 @@ func TestMissingSchemaPrivilege(t *testing.T) {
 	p := w.startOn(databaseURL)
 	p.waits("USAGE on schema public")
 	w.exec("GRANT USAGE ON SCHEMA public TO " + quoted(role))
-	w.exact(w.judged(), exactlyOnce)
+	w.exact(w.oracle(), exactlyOnce)
 	await(t, "ready", p.answers("/readyz", 200, ""))
 	w.exec("REVOKE USAGE ON SCHEMA public FROM " + quoted(role))
 	await(t, "unready again", p.answers("/readyz", 503, "USAGE on schema public"))
@@ -282,7 +282,7 @@ func TestDatabaseSecretsChange(t *testing.T) {
 	}
 	p := launch(t, []string{rolesPassword, renewed}, r.connection("bank_app"), r.flags()...)
 	r.produce(r.few())
-	r.exact(r.judged(), exactlyOnce)
+	r.exact(r.oracle(), exactlyOnce)
 	await(t, "ready", p.answers("/readyz", 200, ""))
 
 	authority := newAuthority(t)
@@ -306,7 +306,7 @@ func TestDatabaseSecretsChange(t *testing.T) {
 	}
 	await(t, "the new password is accepted", p.answers("/readyz", 200, ""))
 	r.produce(r.few())
-	r.exact(r.judged(), exactlyOnce)
+	r.exact(r.oracle(), exactlyOnce)
 	p.terminate()
 	r.atRest()
 }

@@ -201,7 +201,7 @@ func (s *secured) permissions() *program {
 		await(s.t, "a line of the log", p.logged("missing ACL: "+permission.String()))
 		s.allow(user, permission)
 	}
-	s.exact(s.judged(), exactlyOnce)
+	s.exact(s.oracle(), exactlyOnce)
 	for _, permission := range needed {
 		s.revoke(user, permission)
 		within(s.t, 10*time.Second, "an idle instance without "+permission.String(),
@@ -209,7 +209,7 @@ func (s *secured) permissions() *program {
 		s.allow(user, permission)
 	}
 	s.produce(records[len(records)/2:])
-	s.exact(s.judged(), exactlyOnce)
+	s.exact(s.oracle(), exactlyOnce)
 	return p
 }
 
@@ -221,6 +221,6 @@ func (s *secured) rotation(p *program) {
 	await(s.t, "refused", p.answers("/readyz", 503, "SASL_AUTHENTICATION_FAILED"))
 	s.produce([]testbank.Record{opened("rotated")})
 	s.files.swap(map[string]string{"scram": renewed})
-	s.exact(s.judged(), exactlyOnce)
+	s.exact(s.oracle(), exactlyOnce)
 	await(s.t, "ready with all permissions and the new password", p.answers("/readyz", 200, ""))
 }

@@ -44,7 +44,7 @@ func TestDatabaseDownAtStart(t *testing.T) {
 	if err := cluster.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.exact(w.judged(), exactlyOnce)
+	w.exact(w.oracle(), exactlyOnce)
 	await(t, "ready", p.answers("/readyz", 200, ""))
 	p.terminate()
 	w.atRest()
@@ -92,7 +92,7 @@ func TestRefusedCredentialsAtStart(t *testing.T) {
 	p := w.startOn(databaseURL)
 	p.waits("28P01")
 	w.exec(fmt.Sprintf("ALTER ROLE %s PASSWORD 'correct-horse'", quoted(role)))
-	w.exact(w.judged(), exactlyOnce)
+	w.exact(w.oracle(), exactlyOnce)
 	await(t, "ready", p.answers("/readyz", 200, ""))
 }
 
@@ -104,7 +104,7 @@ func TestMissingGrants(t *testing.T) {
 	p := w.startOn(databaseURL)
 	p.waits("42501")
 	w.grant(role)
-	w.exact(w.judged(), exactlyOnce)
+	w.exact(w.oracle(), exactlyOnce)
 	await(t, "ready", p.answers("/readyz", 200, ""))
 	w.exec("REVOKE INSERT, UPDATE ON account_balance FROM " + quoted(role))
 	within(t, 10*time.Second, "an idle instance without a grant is unready", p.answers("/readyz", 503, "account_balance"))
@@ -115,7 +115,7 @@ func TestMissingGrants(t *testing.T) {
 		t.Errorf("position %v has passed what was not written", at)
 	}
 	w.grant(role)
-	w.exact(w.judged(), exactlyOnce)
+	w.exact(w.oracle(), exactlyOnce)
 	await(t, "ready again", p.answers("/readyz", 200, ""))
 }
 
@@ -149,7 +149,7 @@ func TestTopicMissingAtStart(t *testing.T) {
 	p.waits(w.topic)
 	w.createTopic(t, w.topic, w.partitions, nil)
 	w.produce(w.few())
-	w.exact(w.judged(), exactlyOnce)
+	w.exact(w.oracle(), exactlyOnce)
 	await(t, "ready", p.answers("/readyz", 200, ""))
 	p.terminate()
 	w.atRest()

@@ -132,7 +132,7 @@ func TestTracingChangesNothing(t *testing.T) {
 	w.produce(testbank.Generate(testbank.Options{
 		Seed: seed(t), Records: scaled(15_000), Partitions: w.partitions, Accounts: 500, Rivals: true, Transactions: true,
 	}))
-	o := w.judged()
+	o := w.oracle()
 	p := w.startTraced(spans.URL, "TRACING=otlp", "OTEL_TRACES_SAMPLER=parentbased_always_on")
 	w.exact(o, exactlyOnce)
 	w.conserved(p, o)
@@ -158,7 +158,7 @@ func TestReceiverOfSpansAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 3)
 			w.produce(testbank.Generate(testbank.Options{Seed: seed(t), Records: 3000, Partitions: w.partitions, Accounts: 100}))
-			o := w.judged()
+			o := w.oracle()
 			p := w.startTraced("http://"+address, "TRACING=otlp", "OTEL_TRACES_SAMPLER=parentbased_always_on")
 			w.exact(o, exactlyOnce)
 			await(t, "ready", p.answers("/readyz", 200, ""))

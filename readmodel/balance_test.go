@@ -29,7 +29,7 @@ func TestBalanceHasTheCurrencysDecimals(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
-	w.judge(credit("e", 1, "10.5", "EUR"), credit("j", 1, "1050", "JPY"), credit("k", 1, "0.125", "KWD"),
+	w.fold(credit("e", 1, "10.5", "EUR"), credit("j", 1, "1050", "JPY"), credit("k", 1, "0.125", "KWD"),
 		credit("c", 1, "1.5", "CLF"), credit("m", 1, "92233720368547758.07", "EUR"),
 		`{"eventId":"n-1","eventType":"AccountClosed","accountId":"n","version":1,"occurredAt":"2026-01-01T00:00:00Z"}`)
 	w.mustFlush()
@@ -45,10 +45,10 @@ func TestStateReadBackGoesOnExactly(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
-	w.judge(credit("a", 1, "10.25", "EUR"), credit("m", 1, "92233720368547758.07", "EUR"))
+	w.fold(credit("a", 1, "10.25", "EUR"), credit("m", 1, "92233720368547758.07", "EUR"))
 	w.mustFlush()
 	w.claim("me again", w.next) // forgets what it remembered
-	w.judge(credit("a", 2, "0.75", "EUR"), credit("a", 1, "10.25", "EUR"), credit("m", 2, "0.01", "EUR"))
+	w.fold(credit("a", 2, "0.75", "EUR"), credit("a", 1, "10.25", "EUR"), credit("m", 2, "0.01", "EUR"))
 	changes := w.mustFlush()
 	expect(t, current(t, pool, "a"), "EUR 11.00 2 open a-2 false -")
 	if len(changes.DeadLetters) != 1 || changes.DeadLetters[0].Class != event.BalanceOverflow {
@@ -64,7 +64,7 @@ func TestDuplicatesWriteNoRow(t *testing.T) {
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
 	events := []string{credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"), credit("b", 1, "1", "EUR")}
-	w.judge(events...)
+	w.fold(events...)
 	w.mustFlush()
 	trace := func() (line string) {
 		const q = `SELECT string_agg(concat_ws(' ', account_id, ctid, xmin), ',' ORDER BY account_id) FROM account_balance`
@@ -76,7 +76,7 @@ func TestDuplicatesWriteNoRow(t *testing.T) {
 	before := trace()
 	other := newWorker(t, pool, readmodel.Partition{Group: "another", Topic: "events"})
 	other.claim("other", projection.NoOffset)
-	other.judge(events...)
+	other.fold(events...)
 	changes := other.mustFlush()
 	if changes.Outcomes[projection.Duplicate] != len(events) {
 		t.Errorf("outcomes %v, want duplicates only", changes.Outcomes)
@@ -88,14 +88,14 @@ func TestHolesParkAndHeal(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
-	w.judge(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("z", 2, "1", "EUR"))
+	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("z", 2, "1", "EUR"))
 	w.mustFlush()
 	expect(t, current(t, pool, "a"), "EUR 1.00 1 open a-1 true 2")
 	expect(t, current(t, pool, "z"), "- - - - - true 1")
 
-	w.judge(credit("a", 5, "16", "EUR"))
+	w.fold(credit("a", 5, "16", "EUR"))
 	w.mustFlush()
-	w.judge(credit("a", 2, "2", "EUR"))
+	w.fold(credit("a", 2, "2", "EUR"))
 	if healed := w.mustFlush().Healed; healed != 1 {
 		t.Errorf("healed %d, want 1", healed)
 	}
@@ -104,7 +104,7 @@ func TestHolesParkAndHeal(t *testing.T) {
 	}
 	expect(t, current(t, pool, "a"), "EUR 7.00 3 open a-3 true 4")
 
-	w.judge(credit("z", 1, "1", "EUR"), credit("a", 4, "8", "EUR"), credit("a", 6, "32", "EUR"))
+	w.fold(credit("z", 1, "1", "EUR"), credit("a", 4, "8", "EUR"), credit("a", 6, "32", "EUR"))
 	w.mustFlush()
 	expect(t, current(t, pool, "a"), "EUR 63.00 6 open a-6 false -")
 	expect(t, current(t, pool, "z"), "EUR 2.00 2 open z-2 false -")
@@ -119,10 +119,10 @@ func TestInterruptedHealingGoesOnAfterAClaim(t *testing.T) {
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
 	for v := 2; v <= 9; v++ {
-		w.judge(credit("a", v, "1", "EUR"))
+		w.fold(credit("a", v, "1", "EUR"))
 	}
 	w.mustFlush()
-	w.judgeAlone(credit("a", 1, "1", "EUR"))
+	w.foldAlone(credit("a", 1, "1", "EUR"))
 	w.mustFlush() // the process dies before it has healed
 	w.claim("successor", w.next)
 	for more := true; more; {
@@ -141,12 +141,12 @@ func TestParkLimitIsSaid(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
-	w.judge(credit("a", 1, "1", "EUR"))
+	w.fold(credit("a", 1, "1", "EUR"))
 	for v := 3; v <= 110; v++ {
-		w.judge(credit("a", v, "1", "EUR"))
+		w.fold(credit("a", v, "1", "EUR"))
 	}
 	w.mustFlush()
-	w.judge(credit("a", 2, "1", "EUR"))
+	w.fold(credit("a", 2, "1", "EUR"))
 	w.mustFlush()
 	if _, err := w.heal(1000); err != nil {
 		t.Fatal(err)
@@ -160,32 +160,32 @@ func TestStaleOwnerWritesNothing(t *testing.T) {
 	pool := openPool(t)
 	old, successor := newWorker(t, pool, partition), newWorker(t, pool, partition)
 	old.claim("old", projection.NoOffset)
-	old.judge(credit("a", 1, "1", "EUR"))
+	old.fold(credit("a", 1, "1", "EUR"))
 	successor.claim("successor", projection.NoOffset)
 	if _, err := old.flush(); !errors.Is(err, projection.ErrFenced) {
 		t.Fatalf("error %v, want ErrFenced", err)
 	}
-	successor.judge(credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"))
+	successor.fold(credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"))
 	successor.mustFlush()
 	expect(t, current(t, pool, "a"), "EUR 2.00 2 open a-2 false -")
 }
 
-func TestVerdictOnOldStateIsNoticed(t *testing.T) {
+func TestDecisionOnOldStateIsNoticed(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
-	w.judge(credit("a", 1, "1", "EUR"))
+	w.fold(credit("a", 1, "1", "EUR"))
 	w.mustFlush()
 	other := newWorker(t, pool, readmodel.Partition{Group: "another", Topic: "events"})
 	other.claim("other", projection.NoOffset)
-	other.judge(credit("a", 2, "1", "EUR"))
+	other.fold(credit("a", 2, "1", "EUR"))
 	other.mustFlush()
-	w.judge(credit("a", 3, "1", "EUR")) // a gap, for one who still believes in version 1
+	w.fold(credit("a", 3, "1", "EUR")) // a gap, for one who still believes in version 1
 	if _, err := w.flush(); !errors.Is(err, projection.ErrStale) {
 		t.Fatalf("error %v, want ErrStale", err)
 	}
 	w.claim("me", w.next-1)
-	w.judge(credit("a", 3, "1", "EUR"))
+	w.fold(credit("a", 3, "1", "EUR"))
 	w.mustFlush()
 	expect(t, current(t, pool, "a"), "EUR 3.00 3 open a-3 false -")
 }
@@ -194,7 +194,7 @@ func TestRowAdvancedByAnotherIsNotWrittenOver(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
-	w.judge(credit("a", 1, "1", "EUR"))
+	w.fold(credit("a", 1, "1", "EUR"))
 	if _, err := pool.Exec(t.Context(), `INSERT INTO account_balance (account_id, balance, version) VALUES ('a', 7, 1)`); err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestAClaimTellsWhatBecameOfACommit(t *testing.T) {
 	pool, lose := losing(t, devtest.Database(t))
 	w := newWorker(t, pool, partition)
 	pos := w.claim("me", projection.NoOffset)
-	w.judge(credit("a", 1, "1", "EUR"))
+	w.fold(credit("a", 1, "1", "EUR"))
 	lose.Store(true)
 	if _, err := w.flush(); err == nil {
 		t.Fatal("the reply to COMMIT was to be lost")
@@ -245,7 +245,7 @@ func TestVersionNeverDecreasesWhoeverWrites(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
-	w.judge(credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"))
+	w.fold(credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"))
 	w.mustFlush()
 	if _, err := pool.Exec(t.Context(), "UPDATE account_balance SET version = 1 WHERE account_id = 'a'"); err == nil {
 		t.Error("a lower version was written by hand")
@@ -285,13 +285,13 @@ func TestLargeParkedEventsHealInPieces(t *testing.T) {
 	w.claim("me", projection.NoOffset)
 	padding := strings.Repeat("x", 400_000)
 	for _, account := range []string{"a", "b"} {
-		w.judge(credit(account, 1, "1", "EUR"))
+		w.fold(credit(account, 1, "1", "EUR"))
 		for version := 3; version <= 7; version++ {
-			w.judge(strings.Replace(credit(account, version, "1", "EUR"), "{", `{"note":"`+padding+`",`, 1))
+			w.fold(strings.Replace(credit(account, version, "1", "EUR"), "{", `{"note":"`+padding+`",`, 1))
 		}
 	}
 	w.mustFlush()
-	w.judgeAlone(credit("a", 2, "1", "EUR"))
+	w.foldAlone(credit("a", 2, "1", "EUR"))
 	w.mustFlush()
 	var pieces []int
 	for more := true; more; {

@@ -58,13 +58,13 @@ func TestRecordsOfALaterEpochAreNoHistory(t *testing.T) {
 			for v := range 6 {
 				values = append(values, credit("a", v+1, "1.00", "EUR"))
 			}
-			w.judge(values...)
+			w.fold(values...)
 			w.mustFlush()
 			setBack(t, pool, 0)
 			w.claim("me again", projection.NoOffset)
 			w.epoch = c.epoch
 			values[5] = strings.Replace(values[5], `"a-6"`, `"another"`, 1)
-			w.judge(values...)
+			w.fold(values...)
 			changes := w.mustFlush()
 			same(t, "applied, duplicate, ignored, dead-lettered", fmt.Sprint(
 				changes.Outcomes[projection.Applied], changes.Outcomes[projection.Duplicate],

@@ -70,8 +70,8 @@ func (f *feeder) claim(committed int64) {
 	f.next = pos.Next
 }
 
-// judge judges values at the offsets that follow.
-func (f *feeder) judge(values ...string) {
+// fold folds values at the offsets that follow.
+func (f *feeder) fold(values ...string) {
 	f.t.Helper()
 	var records []projection.DecodedRecord
 	for _, value := range values {
@@ -111,12 +111,12 @@ func (f *feeder) flush() error {
 	return nil
 }
 
-// feed judges and flushes. As the consumer does, it goes back to the durable position
-// when the batch has to be judged again.
+// feed folds and flushes. As the consumer does, it goes back to the durable position
+// when the batch has to be decided again.
 func (f *feeder) feed(values ...string) {
 	f.t.Helper()
 	for tries := 0; ; tries++ {
-		f.judge(values...)
+		f.fold(values...)
 		err := f.flush()
 		if err == nil {
 			return

@@ -14,7 +14,7 @@ import (
 )
 
 // groupWorkers are workers of neighbouring partitions that write together. Each has
-// judged one event.
+// folded one event.
 func groupWorkers(t *testing.T, pool *pgxpool.Pool) []*worker {
 	t.Helper()
 	group := readmodel.NewGroup(pool)
@@ -25,7 +25,7 @@ func groupWorkers(t *testing.T, pool *pgxpool.Pool) []*worker {
 			Pool: pool, Formats: event.Always(w.format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 }, Group: group,
 		}, readmodel.Partition{Group: "g", Topic: "events", Number: int32(i)})
 		w.claim("me", projection.NoOffset)
-		w.judge(credit(account(i), 1, "1.00", "EUR"))
+		w.fold(credit(account(i), 1, "1.00", "EUR"))
 		workers[i] = w
 	}
 	return workers
@@ -53,7 +53,7 @@ func TestWhatIsWrittenTogetherIsWritten(t *testing.T) {
 				t.Fatal(err)
 			}
 			expect(t, current(t, pool, account(i)), fmt.Sprintf("EUR %d.00 %d open a%d-%d false -", version-1, version-1, i, version-1))
-			workers[i].judge(credit(account(i), version, "1.00", "EUR"))
+			workers[i].fold(credit(account(i), version, "1.00", "EUR"))
 		}
 	}
 	positions, err := readmodel.LoadPositions(t.Context(), pool, "g", "events")
@@ -107,7 +107,7 @@ func TestALockedAccountStopsItsPartitionOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, w := range workers {
-		w.judge(credit(account(i), 2, "1.00", "EUR"))
+		w.fold(credit(account(i), 2, "1.00", "EUR"))
 	}
 	stuck := make(chan error)
 	go func() {

@@ -38,9 +38,9 @@ func TestManyHolesOfOneAccount(t *testing.T) {
 		late = append(late, credit("a", v, "1", "EUR"))
 		early = append(early, credit("a", v+1, "1", "EUR"))
 	}
-	w.judge(early...)
+	w.fold(early...)
 	w.mustFlush()
-	w.judge(late...)
+	w.fold(late...)
 	w.mustFlush()
 	expect(t, current(t, pool, "a"), fmt.Sprintf("EUR %d.00 %d open a-%d false -", 2*holes, 2*holes, 2*holes))
 	if read.n > 20*holes {

@@ -82,8 +82,8 @@ func (w *worker) claim(owner string, committed int64) projection.Position {
 	return pos
 }
 
-// judge judges values at the offsets that follow, without writing.
-func (w *worker) judge(values ...string) {
+// fold folds values at the offsets that follow, without writing.
+func (w *worker) fold(values ...string) {
 	w.t.Helper()
 	records := w.records(values...)
 	for len(records) > 0 {
@@ -95,11 +95,11 @@ func (w *worker) judge(values ...string) {
 	}
 }
 
-// judgeAlone judges one event, as when the flush may take in no other.
-func (w *worker) judgeAlone(value string) {
+// foldAlone folds one event, as when the flush may take in no other.
+func (w *worker) foldAlone(value string) {
 	w.t.Helper()
 	if n, err := w.Fold(w.t.Context(), w.records(value), 1); n != 1 || err != nil {
-		w.t.Fatalf("judged %d, error %v", n, err)
+		w.t.Fatalf("folded %d, error %v", n, err)
 	}
 }
 

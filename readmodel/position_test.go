@@ -32,7 +32,7 @@ func TestResumeAtTheLesser(t *testing.T) {
 				t.Fatal(err)
 			}
 			if pos.Next != c.want || pos.ProcessedUntil != c.stored {
-				t.Errorf("resume at %d, judged until %d; want %d and %d", pos.Next, pos.ProcessedUntil, c.want, c.stored)
+				t.Errorf("resume at %d, processed until %d; want %d and %d", pos.Next, pos.ProcessedUntil, c.want, c.stored)
 			}
 		})
 	}

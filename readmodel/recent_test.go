@@ -90,7 +90,7 @@ func TestTheRecentEventCacheIsFilledByCommitsOnly(t *testing.T) {
 	k.Recent = caches()["sound"]
 	f := feederOf(t, pool, k, partition)
 	value := eventAs("e", "FundsCredited", "a", 1, noon, eur("1"))
-	f.judge(value)
+	f.fold(value)
 	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET fence = fence + 1"); err != nil {
 		t.Fatal(err)
 	}

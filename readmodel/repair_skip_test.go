@@ -21,7 +21,7 @@ func TestSkipPassesOverExactlyTheExpectedVersion(t *testing.T) {
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
 	const poison = `{"eventId":"p-3","eventType":"FundsCredited","accountId":"p","version":%d,"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":1,"currency":"EUR"}}`
-	w.judge(
+	w.fold(
 		credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("a", 4, "8", "EUR"), credit("a", 6, "32", "EUR"),
 		fmt.Sprintf(poison, 1), credit("p", 2, "2", "EUR"),
 		credit("new", 2, "2", "EUR"),
@@ -72,7 +72,7 @@ func TestASkipWhoseCommitIsNotAnswered(t *testing.T) {
 	pool := openPoolAt(t, database)
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
-	w.judge(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
+	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
 	w.mustFlush()
 
 	proxy, through, err := pgproxy.ListenBefore(database)
@@ -95,7 +95,7 @@ func TestAnAccountMayBeSkippedFromItsVeryFirstVersion(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
-	w.judge(credit("a", 3, "4", "EUR"))
+	w.fold(credit("a", 3, "4", "EUR"))
 	w.mustFlush()
 	repair := newRepair(t, pool, 0)
 	if _, err := repair.Skip(t.Context(), skipOf("a", 1)); err != nil {
@@ -113,7 +113,7 @@ func TestASkippedEventIsADuplicateWhenItComes(t *testing.T) {
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
 	const poison = `{"eventId":"a-2","eventType":"FundsCredited","accountId":"a","version":2,"occurredAt":"2026-01-01T00:00:00Z","data":{}}`
-	w.judge(credit("a", 1, "1", "EUR"), poison, credit("b", 1, "1", "EUR"), credit("b", 3, "1", "EUR"))
+	w.fold(credit("a", 1, "1", "EUR"), poison, credit("b", 1, "1", "EUR"), credit("b", 3, "1", "EUR"))
 	w.mustFlush()
 	repair := newRepair(t, pool, 0)
 	if done, err := repair.Skip(t.Context(), skipOf("a", 2)); err != nil || done.EventID != "a-2" {
@@ -123,7 +123,7 @@ func TestASkippedEventIsADuplicateWhenItComes(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.claim("me", w.next)
-	w.judge(poison, credit("b", 2, "1", "EUR"))
+	w.fold(poison, credit("b", 2, "1", "EUR"))
 	if o := w.mustFlush().Outcomes; o[projection.Duplicate] != 2 {
 		t.Errorf("outcomes %v, want two duplicates", o)
 	}
@@ -177,7 +177,7 @@ func TestManyParkedEventsHealInPieces(t *testing.T) {
 	w := newWorkerWith(t, pool, partition, func(cfg *readmodel.BalanceConfig) { cfg.ParkLimit = 2000 })
 	w.claim("me", projection.NoOffset)
 	for v := 2; v <= 1090; v++ { // more than a short queue
-		w.judge(credit("a", v, "1", "EUR"))
+		w.fold(credit("a", v, "1", "EUR"))
 	}
 	w.mustFlush()
 	steps, healed := 0, 0
@@ -198,9 +198,9 @@ func TestAConsumerNeverWritesOverASkip(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
-	w.judge(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
+	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
 	w.mustFlush()
-	w.judge(credit("a", 2, "2", "EUR")) // the real event has come and is not yet written
+	w.fold(credit("a", 2, "2", "EUR")) // the real event has come and is not yet written
 	if _, err := newRepair(t, pool, 0).Skip(t.Context(), skipOf("a", 2)); err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestAConsumerNeverWritesOverASkip(t *testing.T) {
 		t.Fatalf("error %v, want ErrStale", err)
 	}
 	w.claim("me", w.next-1)
-	w.judge(credit("a", 2, "2", "EUR"))
+	w.fold(credit("a", 2, "2", "EUR"))
 	if o := w.mustFlush().Outcomes; o[projection.Duplicate] != 1 {
 		t.Errorf("outcomes %v, want a duplicate", o)
 	}

@@ -61,7 +61,7 @@ func TestReplayDoesWhatItPlans(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
-	w.judge(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("a", 6, "32", "EUR"), credit("b", 1, "1", "EUR"))
+	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("a", 6, "32", "EUR"), credit("b", 1, "1", "EUR"))
 	w.mustFlush()
 	values := []string{
 		credit("a", 5, "16", "EUR"), credit("a", 2, "2", "EUR"), credit("a", 4, "8", "EUR"), credit("a", 1, "1", "EUR"),
@@ -103,7 +103,7 @@ func TestAParkedEventThatCannotBeAppliedIsLeftToTheConsumer(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
-	w.judge(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "USD"), credit("a", 4, "8", "EUR"))
+	w.fold(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "USD"), credit("a", 4, "8", "EUR"))
 	w.mustFlush()
 	if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.format, credit("a", 1, "1", "EUR")), nil); err != nil {
 		t.Fatal(err)
@@ -127,9 +127,9 @@ func TestAConsumerNeverWritesOverARepair(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
-	w.judge(credit("a", 1, "1", "EUR"))
+	w.fold(credit("a", 1, "1", "EUR"))
 	w.mustFlush()
-	w.judge(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "EUR")) // judged on version 1, not yet written
+	w.fold(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "EUR")) // decided on version 1, not yet written
 	corrected := replayOf(w.format, credit("a", 2, "100", "EUR"))
 	if err := newRepair(t, pool, 0).Apply(t.Context(), corrected, nil); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestAConsumerNeverWritesOverARepair(t *testing.T) {
 		t.Fatalf("error %v, want ErrStale", err)
 	}
 	w.claim("me", w.next-2)
-	w.judge(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "EUR"))
+	w.fold(credit("a", 2, "2", "EUR"), credit("a", 3, "4", "EUR"))
 	w.mustFlush()
 	expect(t, current(t, pool, "a"), "EUR 105.00 3 open a-3 false -")
 }
@@ -158,7 +158,7 @@ func TestWhatPostgresRefusesIsFoundAndTheRestGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v := records[20].Decision; v.Class != event.RejectedByDatabase {
-		t.Errorf("verdict %+v, want a refusal", v)
+		t.Errorf("decision %+v, want a refusal", v)
 	}
 	if e := readmodel.EffectOf(records[21].Decision); e != readmodel.EffectWaiting {
 		t.Errorf("behind the refused one: %s", e)
@@ -181,7 +181,7 @@ func TestActionsAreAppendOnly(t *testing.T) {
 }
 
 // liveConsumer consumes records of one partition as a worker of the consumer does:
-// whatever fences it or makes its changes stale, it claims anew and judges again.
+// whatever fences it or makes its changes stale, it claims anew and decides again.
 type liveConsumer struct {
 	balance *readmodel.Balance
 	records []projection.DecodedRecord

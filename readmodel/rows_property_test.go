@@ -135,7 +135,7 @@ func rowsBesideConsumers(t *testing.T, rt *rapid.T, kind readmodel.Definition, p
 	until := func(end int) {
 		t.Helper()
 		for tries := 0; at < end; tries++ {
-			live.judge(topic[at:end]...)
+			live.fold(topic[at:end]...)
 			if err := live.flush(); err == nil {
 				at = end
 				return

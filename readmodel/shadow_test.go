@@ -29,7 +29,7 @@ func openShadow(t *testing.T, pool *pgxpool.Pool, values ...string) *readmodel.S
 	})
 	w := newWorker(t, s.Pool, readmodel.Partition{Group: "rebuild", Topic: "events"})
 	w.claim("rebuild", projection.NoOffset)
-	w.judge(values...)
+	w.fold(values...)
 	w.mustFlush()
 	return s
 }
@@ -44,7 +44,7 @@ func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
 	values := []string{credit("wrong", 1, "1", "EUR"), credit("gone", 1, "1", "EUR"), credit("moved", 1, "1", "EUR"), credit("back", 1, "1", "EUR")}
-	w.judge(values...)
+	w.fold(values...)
 	w.mustFlush()
 	exec := func(statement string) {
 		t.Helper()
@@ -90,7 +90,7 @@ func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 	}
 	expect(t, lines(t, pool, `SELECT count(*) FROM dlq_action WHERE action = 'rebuild'`), "3")
 	// Whoever remembers the balances as they were before the swap writes nothing.
-	w.judge(credit("wrong", 2, "1", "EUR"))
+	w.fold(credit("wrong", 2, "1", "EUR"))
 	if _, err := w.flush(); err == nil {
 		t.Error("a consumer went on with what it remembered")
 	}
@@ -102,7 +102,7 @@ func TestAShadowThatIsBehindIsNotSwapped(t *testing.T) {
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
 	values := []string{credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR")}
-	w.judge(values...)
+	w.fold(values...)
 	w.mustFlush()
 	s := openShadow(t, pool, values[0])
 	_, err := s.Compare(t.Context(), readmodel.CompareOptions{Topic: "events", ParkLimit: 100}, upToDate)
@@ -155,7 +155,7 @@ func TestASwapIsEndedByTheServer(t *testing.T) {
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
 	values := []string{credit("wrong", 1, "1", "EUR")}
-	w.judge(values...)
+	w.fold(values...)
 	w.mustFlush()
 	if _, err := pool.Exec(t.Context(), `UPDATE account_balance SET balance = 99.00`); err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestASwapIsEndedByTheServer(t *testing.T) {
 		t.Errorf("given up after %s, not within %s", took, within)
 	}
 	// The locks are gone: a consumer goes on.
-	w.judge(credit("wrong", 2, "1", "EUR"))
+	w.fold(credit("wrong", 2, "1", "EUR"))
 	w.mustFlush()
 	if err := locked.Rollback(t.Context()); err != nil {
 		t.Fatal(err)

@@ -89,7 +89,7 @@ func TestStatementOfARangeReadAgain(t *testing.T) {
 	f.feed(values...)
 	f.claim(0) // somebody has reset the group's offsets
 	f.feed(values...)
-	// The poison event was judged before; what stands in its place is no conflict.
+	// The poison event was processed before; what stands in its place is no conflict.
 	same(t, "outcomes", f.outcomes(), "2 3 0 1")
 	same(t, "letters", f.letters(), "invalid_amount poison")
 }
@@ -97,7 +97,7 @@ func TestStatementOfARangeReadAgain(t *testing.T) {
 func TestStatementIsWrittenByItsOwnerOnly(t *testing.T) {
 	pool := openPool(t)
 	stale, owner := newFeeder(t, pool, statement.Definition(), partition), newFeeder(t, pool, statement.Definition(), partition)
-	stale.judge(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
+	stale.fold(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
 	if err := stale.flush(); err == nil {
 		t.Error("a fenced owner has written")
 	}
@@ -113,7 +113,7 @@ func TestOutcomesAreKnownBeforeTheCommit(t *testing.T) {
 		feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
 	pool, lose := losing(t, database)
 	f := newFeeder(t, pool, statement.Definition(), partition)
-	f.judge(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")), eventAs("e2", "FundsCredited", "a", 2, noon, eur("1")))
+	f.fold(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")), eventAs("e2", "FundsCredited", "a", 2, noon, eur("1")))
 	lose.Store(true)
 	changes, err := f.Flush(t.Context(), at(f.next))
 	if err == nil {
@@ -124,13 +124,13 @@ func TestOutcomesAreKnownBeforeTheCommit(t *testing.T) {
 	}
 }
 
-// TestALetterIsJudgedAgainWhenItsPlaceIsTaken: somebody replays the corrected event
-// between the judging of the broken one and its publishing.
-func TestALetterIsJudgedAgainWhenItsPlaceIsTaken(t *testing.T) {
+// TestADeadLetterIsDecidedAgainWhenItsPlaceIsTaken: somebody replays the corrected event
+// between the decision about the broken one and its publishing.
+func TestADeadLetterIsDecidedAgainWhenItsPlaceIsTaken(t *testing.T) {
 	pool := openPool(t)
 	f := newFeeder(t, pool, statement.Definition(), partition)
 	poison := eventAs("e1", "FundsCredited", "a", 1, noon, eur("x"))
-	f.judge(poison)
+	f.fold(poison)
 	other := newFeeder(t, pool, statement.Definition(), readmodel.Partition{Group: "another", Topic: "events"})
 	other.feed(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
 	if err := f.flush(); !errors.Is(err, projection.ErrStale) {
@@ -149,7 +149,7 @@ func TestARefusedRowIsFoundAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := newFeeder(t, pool, statement.Definition(), partition)
-	f.judge(eventAs("e1", "FundsCredited", "a", 1, noon, eur("13")))
+	f.fold(eventAs("e1", "FundsCredited", "a", 1, noon, eur("13")))
 	err := f.flush()
 	if errclass.Postgres(err) != errclass.Isolate || f.Pending().Events != 1 {
 		t.Fatalf("error %v with %d events pending", err, f.Pending().Events)
@@ -171,7 +171,7 @@ func TestARowThatIsSuppressedIsNoDuplicate(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := newFeeder(t, pool, statement.Definition(), partition)
-	f.judge(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
+	f.fold(eventAs("e1", "FundsCredited", "a", 1, noon, eur("1")))
 	if err := f.flush(); !errors.Is(err, readmodel.ErrSuppressed) {
 		t.Errorf("error %v, want ErrSuppressed", err)
 	}

@@ -69,7 +69,7 @@ func TestTheDefaultIsolationLevelDoesNotMatter(t *testing.T) {
 	}
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
-	w.judge(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
+	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"))
 	w.mustFlush()
 	if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.format, credit("a", 2, "2", "EUR")), nil); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestARepairLocksAccountsInTheOrderOfBytes(t *testing.T) {
 	}
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
-	w.judge(credit("B", 1, "1", "EUR"), credit("a", 1, "1", "EUR"))
+	w.fold(credit("B", 1, "1", "EUR"), credit("a", 1, "1", "EUR"))
 	w.mustFlush()
 	holder, err := pool.Begin(t.Context())
 	if err != nil {

@@ -163,7 +163,7 @@ func TestPruningUnderAReader(t *testing.T) {
 	value := eventAs("1", "FundsCredited", "a", 1, noon, eur("1"))
 	f.feed(value)
 	f.claim(0)
-	f.judge(value)
+	f.fold(value)
 	age(t, pool)
 	if err := f.flush(); err == nil {
 		t.Error("an event whose marker was pruned meanwhile was taken in again")

@@ -71,7 +71,7 @@ func deliverOnce(t *testing.T, pool *pgxpool.Pool, events []string, versions *re
 	t.Helper()
 	first := newWorker(t, pool, partition)
 	first.claim("me", projection.NoOffset)
-	first.judge(events...)
+	first.fold(events...)
 	first.mustFlush()
 	for i := range again {
 		p := readmodel.Partition{Group: "another", Topic: "events", Number: int32(i)}
@@ -83,10 +83,10 @@ func deliverOnce(t *testing.T, pool *pgxpool.Pool, events []string, versions *re
 	return again
 }
 
-// expectDuplicates judges what has been applied already.
+// expectDuplicates folds what has been applied already.
 func expectDuplicates(t *testing.T, w *worker, events []string) {
 	t.Helper()
-	w.judge(events...)
+	w.fold(events...)
 	if changes := w.mustFlush(); changes.Outcomes[projection.Duplicate] != len(events) {
 		t.Fatalf("outcomes %v of %d duplicates", changes.Outcomes, len(events))
 	}
@@ -115,7 +115,7 @@ func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
 	if n := asked.indexes.Load(); n != 1 {
 		t.Errorf("all accounts were read %d times", n)
 	}
-	again[0].judge(credit("acc-0007", 2, "5", "EUR"), credit("acc-0008", 1, "1", "EUR"), credit("new", 1, "5", "EUR"))
+	again[0].fold(credit("acc-0007", 2, "5", "EUR"), credit("acc-0008", 1, "1", "EUR"), credit("new", 1, "5", "EUR"))
 	changes := again[0].mustFlush()
 	if changes.Outcomes[projection.Applied] != 2 || changes.Outcomes[projection.Duplicate] != 1 {
 		t.Errorf("outcomes %v of two new events and a duplicate", changes.Outcomes)
@@ -141,7 +141,7 @@ func TestAnIndexIsOfTheClaim(t *testing.T) {
 		}
 		one, other := again[i%2], again[1-i%2]
 		one.claim("other", projection.NoOffset)
-		one.judge(events...)
+		one.fold(events...)
 		if n := one.mustFlush().Outcomes[projection.Applied]; n != indexedAccounts-kept {
 			t.Errorf("restored to %d accounts: %d events were applied, want %d", kept, n, indexedAccounts-kept)
 		}

@@ -23,16 +23,16 @@ func TestTwoPartitionsOfOneAccount(t *testing.T) {
 	a, b := newWorker(t, pool, inPartition(0)), newWorker(t, pool, inPartition(1))
 	a.claim("me", projection.NoOffset)
 	b.claim("me", projection.NoOffset)
-	a.judge(credit("x", 1, "1", "EUR"))
+	a.fold(credit("x", 1, "1", "EUR"))
 	a.mustFlush()
-	a.judge(credit("x", 2, "10", "EUR"))
-	b.judge(credit("x", 2, "2", "EUR"), credit("x", 3, "4", "EUR")) // another event of version 2
+	a.fold(credit("x", 2, "10", "EUR"))
+	b.fold(credit("x", 2, "2", "EUR"), credit("x", 3, "4", "EUR")) // another event of version 2
 	a.mustFlush()
 	if _, err := b.flush(); !errors.Is(err, projection.ErrStale) {
 		t.Fatalf("error %v, want ErrStale: 10 of version 2 would be lost", err)
 	}
 	b.claim("me", 0)
-	b.judge(credit("x", 2, "2", "EUR"), credit("x", 3, "4", "EUR"))
+	b.fold(credit("x", 2, "2", "EUR"), credit("x", 3, "4", "EUR"))
 	b.mustFlush()
 	expect(t, current(t, pool, "x"), "EUR 15.00 3 open x-3 false -")
 }
@@ -43,8 +43,8 @@ func TestTwoPartitionsOfANewAccount(t *testing.T) {
 	a, b := newWorker(t, pool, inPartition(0)), newWorker(t, pool, inPartition(1))
 	a.claim("me", projection.NoOffset)
 	b.claim("me", projection.NoOffset)
-	a.judge(credit("x", 1, "10", "EUR"))
-	b.judge(credit("x", 1, "2", "EUR"), credit("x", 2, "4", "EUR"))
+	a.fold(credit("x", 1, "10", "EUR"))
+	b.fold(credit("x", 1, "2", "EUR"), credit("x", 2, "4", "EUR"))
 	a.mustFlush()
 	if _, err := b.flush(); !errors.Is(err, projection.ErrStale) {
 		t.Fatalf("error %v, want ErrStale", err)
@@ -57,9 +57,9 @@ func TestARepairLeavesOtherAccountsAlone(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
-	w.judge(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("b", 1, "1", "EUR"))
+	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "4", "EUR"), credit("b", 1, "1", "EUR"))
 	w.mustFlush()
-	w.judge(credit("b", 2, "2", "EUR"), credit("c", 5, "2", "EUR"))
+	w.fold(credit("b", 2, "2", "EUR"), credit("c", 5, "2", "EUR"))
 	corrected := replayOf(w.format, credit("a", 2, "100", "EUR"))
 	corrected[0].Reprocessed = false
 	if err := newRepair(t, pool, 0).Apply(t.Context(), corrected, nil); err != nil {
@@ -76,9 +76,9 @@ func TestAParkedEventRestsOnItsAccount(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, partition)
 	w.claim("me", projection.NoOffset)
-	w.judge(credit("a", 1, "1", "EUR"))
+	w.fold(credit("a", 1, "1", "EUR"))
 	w.mustFlush()
-	w.judge(credit("a", 3, "4", "EUR"))
+	w.fold(credit("a", 3, "4", "EUR"))
 	if err := w.Verify(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestAShortQueueIsSeenWithTheEventItWaitedFor(t *testing.T) {
 			w := newWorkerWith(t, pool, partition, func(cfg *readmodel.BalanceConfig) { cfg.ParkLimit = 2000 })
 			w.claim("me", projection.NoOffset)
 			for v := 2; v <= parked+1; v++ {
-				w.judge(credit("a", v, "1", "EUR"))
+				w.fold(credit("a", v, "1", "EUR"))
 			}
 			w.mustFlush()
 			n, err := w.Fold(t.Context(), w.records(credit("a", 1, "1", "EUR")), 10) // fewer than wait
@@ -127,7 +127,7 @@ func TestTheHoleItselfIsParkedAtTheLimit(t *testing.T) {
 	w := newWorkerWith(t, pool, partition, func(cfg *readmodel.BalanceConfig) { cfg.ParkLimit = 2 })
 	w.claim("me", projection.NoOffset)
 	poison := `{"eventId":"p-2","eventType":"FundsCredited","accountId":"a","version":2,"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":1,"currency":"EUR"}}`
-	w.judge(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 5, "1", "EUR"), poison)
+	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 5, "1", "EUR"), poison)
 	w.mustFlush()
 	for hold, err := range readmodel.Gaps(t.Context(), pool) {
 		if err != nil || hold.Expected != 2 || hold.Class != "malformed_payload" && hold.Class != "invalid_amount" {
@@ -146,12 +146,12 @@ func TestAPositionThatWasTakenBackIsNotMoved(t *testing.T) {
 	pool := openPool(t)
 	w := newWorker(t, pool, inPartition(0))
 	w.claim("me", projection.NoOffset)
-	w.judge(credit("a", 1, "1", "EUR"), credit("b", 1, "1", "EUR"))
+	w.fold(credit("a", 1, "1", "EUR"), credit("b", 1, "1", "EUR"))
 	w.mustFlush()
 	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET next_offset = next_offset - 1"); err != nil {
 		t.Fatal(err)
 	}
-	w.judge(credit("a", 2, "2", "EUR"))
+	w.fold(credit("a", 2, "2", "EUR"))
 	if _, err := w.Flush(t.Context(), at(w.next)); !errors.Is(err, projection.ErrFenced) {
 		t.Errorf("error %v, want ErrFenced: what the backup lacks would be passed over", err)
 	}

@@ -255,21 +255,21 @@ func (s *positionSetter) askEpochs(ctx context.Context, sets []readmodel.Positio
 	if err != nil {
 		return err
 	}
-	own, judged := kadm.OffsetForLeaderEpochRequest{}, kadm.OffsetForLeaderEpochRequest{}
+	own, processed := kadm.OffsetForLeaderEpochRequest{}, kadm.OffsetForLeaderEpochRequest{}
 	for _, p := range stored {
 		if p.LeaderEpoch != projection.NoEpoch {
 			own.Add(s.of.Topic, p.Partition, p.LeaderEpoch)
 		}
 		if p.ProcessedEpoch != projection.NoEpoch {
-			judged.Add(s.of.Topic, p.Partition, p.ProcessedEpoch)
+			processed.Add(s.of.Topic, p.Partition, p.ProcessedEpoch)
 		}
 	}
 	ownEnds, _ := s.adm.OffsetForLeaderEpoch(ctx, own)
-	judgedEnds, _ := s.adm.OffsetForLeaderEpoch(ctx, judged)
+	processedEnds, _ := s.adm.OffsetForLeaderEpoch(ctx, processed)
 	for i := range sets {
 		set := &sets[i]
 		set.Log.EpochEnd = epochEnd(ownEnds[s.of.Topic], set.Partition)
-		set.Log.ProcessedEnd = epochEnd(judgedEnds[s.of.Topic], set.Partition)
+		set.Log.ProcessedEnd = epochEnd(processedEnds[s.of.Topic], set.Partition)
 	}
 	return nil
 }

@@ -197,7 +197,7 @@ func TestRebuildSparesWhatComesLaterInTheTopic(t *testing.T) {
 	clitest.Equal(t, projected(s), strings.Replace(right, "\n(phantom,EUR,1,1,open,,)", "", 1))
 }
 
-func TestRebuildJudgesAsTheDatabaseDoes(t *testing.T) {
+func TestRebuildDecidesAsTheDatabaseDoes(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
 	s.Exec(`ALTER TABLE account_balance ADD CONSTRAINT small CHECK (balance < 100)`)
