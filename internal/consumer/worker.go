@@ -119,7 +119,7 @@ func (w *worker) stop(ctx context.Context) {
 
 // run claims and consumes, again and again.
 func (w *worker) run() {
-	defer w.trace.Dropped(errDrained) // what is not settled
+	defer w.trace.Dropped(errDrained) // what may not be durable
 	var kafka int64
 	select {
 	case kafka = <-w.committed:
@@ -165,7 +165,7 @@ func (w *worker) consume(kafka int64) error {
 	if errors.Is(err, errDrained) {
 		w.flushLast()
 	}
-	if w.session.Settled() {
+	if w.session.OutcomeKnown() {
 		w.trace.Dropped(err)
 	}
 	return err
