@@ -22,7 +22,7 @@ type Delivery struct {
 	aside map[letterID]*item
 }
 
-// NewDelivery holds letters for publishing. failedAt is written to each.
+// NewDelivery holds dead letters for publishing. failedAt is written to each.
 func NewDelivery(letters []projection.DeadLetter, failedAt time.Time) *Delivery {
 	d := &Delivery{items: make([]*item, len(letters)), aside: map[letterID]*item{}}
 	for i, letter := range letters {
@@ -32,7 +32,7 @@ func NewDelivery(letters []projection.DeadLetter, failedAt time.Time) *Delivery 
 }
 
 // DecidedAgain returns the delivery of the same batch, or of a part of it, after it was
-// decided again. A letter that was there before, of the same record with the same
+// decided again. A dead letter that was there before, of the same record with the same
 // class, keeps what is known of it: acknowledged it is not sent again, on its way it
 // is waited for. The old delivery must not be used any more.
 func (d *Delivery) DecidedAgain(letters []projection.DeadLetter, failedAt time.Time) *Delivery {
@@ -54,7 +54,7 @@ func (d *Delivery) DecidedAgain(letters []projection.DeadLetter, failedAt time.T
 	return next
 }
 
-// Done returns what is left to remember when the batch is durable: letters of an earlier
+// Done returns what is left to remember when the batch is durable: dead letters of an earlier
 // decision that may come again. It is nil when there are none. The caller knows when they
 // cannot come any more; their offsets do not tell, for an event may have been parked.
 func (d *Delivery) Done() *Delivery {
@@ -64,14 +64,14 @@ func (d *Delivery) Done() *Delivery {
 	return &Delivery{aside: d.aside}
 }
 
-// Len returns how many letters there are, acknowledged or not.
+// Len returns how many dead letters there are, acknowledged or not.
 func (d *Delivery) Len() int { return len(d.items) }
 
-// Pending returns how many letters have not been acknowledged yet.
+// Pending returns how many dead letters have not been acknowledged yet.
 func (d *Delivery) Pending() int {
 	n := 0
 	for _, it := range d.items {
-		_ = it.settle() // the attempt that finds it again tells why
+		_ = it.collect() // the attempt that finds it again tells why
 		if !it.acked {
 			n++
 		}
@@ -79,7 +79,7 @@ func (d *Delivery) Pending() int {
 	return n
 }
 
-// letterID tells letters apart: a record may be dead-lettered once a class.
+// letterID tells dead letters apart: a record may be dead-lettered once a class.
 type letterID struct {
 	topic     string
 	partition int32
@@ -92,7 +92,7 @@ func idOf(letter projection.DeadLetter) letterID {
 	return letterID{r.Topic, r.Partition, r.Offset, letter.Class}
 }
 
-// item is one letter on its way.
+// item is one dead letter on its way.
 type item struct {
 	letter   projection.DeadLetter
 	failedAt time.Time
@@ -132,17 +132,17 @@ func (it *item) wait(ctx context.Context) error {
 	}
 	select {
 	case <-it.flight.done:
-		return it.settle()
+		return it.collect()
 	case <-ctx.Done():
-		if err := it.settle(); err != nil || it.flight == nil {
+		if err := it.collect(); err != nil || it.flight == nil {
 			return err // both at once: an acknowledgement counts
 		}
 		return context.Cause(ctx)
 	}
 }
 
-// settle takes the outcome of a flight that has ended, without blocking.
-func (it *item) settle() error {
+// collect takes the outcome of a flight that has ended, without blocking.
+func (it *item) collect() error {
 	if it.flight == nil {
 		return nil
 	}

@@ -86,8 +86,8 @@ type Stamp struct {
 
 // Headers returns the headers of the dead letter: the original's in their order,
 // byte for byte (a null value stays null, an empty one empty) without those
-// under OwnPrefix, then ours. Identity headers are there only when the letter
-// has an account. Header values are shared with the letter's record.
+// under OwnPrefix, then ours. Identity headers are there only when the dead letter
+// has an account. Header values are shared with the dead letter's record.
 func Headers(letter projection.DeadLetter, stamp Stamp, failedAt time.Time) []kgo.RecordHeader {
 	kept := originals(letter.Record.Headers)
 	return append(kept, ownHeaders(letter, stamp, failedAt)...)

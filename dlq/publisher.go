@@ -21,7 +21,7 @@ const (
 	// attempt: enough for a leader that moved. All longer patience is the
 	// caller's, who backs off, counts and says why.
 	quickRetries = 3
-	// maxBuffered is out of reach on purpose: a letter is buffered at most once,
+	// maxBuffered is out of reach on purpose: a dead letter is buffered at most once,
 	// its bytes are held by its batch anyway, and a full buffer would let one
 	// stuck partition stop the others.
 	maxBuffered = 1 << 24
@@ -36,16 +36,16 @@ type PublisherConfig struct {
 	Client []kgo.Opt
 	// Hooks observe the client that publishes, e.g. for metrics.
 	Hooks []kgo.Hook
-	// Timeout bounds how long one attempt may keep a letter; it is noticed when
+	// Timeout bounds how long one attempt may keep a dead letter; it is noticed when
 	// the request in flight ends. 0: 10 s. At least 1 s.
 	Timeout time.Duration
-	// Published is told of each letter the brokers have acknowledged. It is called on
+	// Published is told of each dead letter the brokers have acknowledged. It is called on
 	// the client's goroutine, so it must not wait. nil: nobody is.
 	Published func(Published)
 	Logger    *slog.Logger // nil: none
 }
 
-// Published is where an acknowledged letter stands and where its record came from.
+// Published is where an acknowledged dead letter stands and where its record came from.
 type Published struct {
 	FailedAt     time.Time
 	Class        event.Class
@@ -98,13 +98,13 @@ func (p *Publisher) options() []kgo.Opt {
 		kgo.RecordDeliveryTimeout(p.cfg.Timeout),
 		kgo.ProduceRequestTimeout(p.cfg.Timeout),
 		kgo.MaxBufferedRecords(maxBuffered),
-		// An account's letters stay together and in order; null keys are spread.
+		// An account's dead letters stay together and in order; null keys are spread.
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
 	)
 }
 
 // Close ends the clients. It is to be called after the last Deliver has
-// returned. Letters that are not acknowledged by then are not
+// returned. Dead letters that are not acknowledged by then are not
 // known to be published.
 func (p *Publisher) Close() {
 	p.client.Close()
@@ -114,10 +114,10 @@ func (p *Publisher) Close() {
 // Deliver makes one attempt to publish what of d has not been acknowledged, and
 // returns nil when all of d has. Otherwise it returns the first error, and the
 // caller tries again with the same Delivery. When ctx ends it returns at once;
-// letters that are on their way then still count when they arrive, and are not
+// dead letters that are on their way then still count when they arrive, and are not
 // sent twice.
 //
-// A letter that is too large for the topic is cut and published within the call.
+// A dead letter that is too large for the topic is cut and published within the call.
 func (p *Publisher) Deliver(ctx context.Context, d *Delivery) error {
 	if err := p.attempt(ctx, d.items); err != nil {
 		return fmt.Errorf("publish dead letters to %q: %d of %d not acknowledged: %w",
@@ -145,7 +145,7 @@ func (p *Publisher) attempt(ctx context.Context, items []*item) error {
 // launch sends what is idle. Items known to be too large wait for their turn.
 func (p *Publisher) launch(items []*item) {
 	for _, it := range items {
-		_ = it.settle() // why an earlier attempt failed was told by that attempt, or is about to be found again
+		_ = it.collect() // why an earlier attempt failed was told by that attempt, or is about to be found again
 		if it.idle() && !it.refused {
 			p.launchOne(p.client, it)
 		}
@@ -188,9 +188,9 @@ const maxLargeBytes = 100 << 20
 // partition, so most of these may well fit: they are tried in ever smaller
 // groups, and only what is refused alone is cut.
 //
-// It uses a client of its own, ended afterwards: no letter of another batch gets
+// It uses a client of its own, ended afterwards: no dead letter of another batch gets
 // into its requests, and the limit of the other client can stay at the usual
-// batch size. Large letters are rare enough to pay for a connection.
+// batch size. Large dead letters are rare enough to pay for a connection.
 func (p *Publisher) deliverLarge(ctx context.Context, items []*item) error {
 	if len(items) == 0 {
 		return nil
@@ -211,7 +211,7 @@ func (p *Publisher) deliverLarge(ctx context.Context, items []*item) error {
 	for _, it := range items {
 		// What is still on its way ends with the client; the next attempt sends
 		// it again and does not wait for it.
-		_ = it.settle()
+		_ = it.collect()
 		it.flight = nil
 	}
 	return err
@@ -247,7 +247,7 @@ func (p *Publisher) deliverGroup(ctx context.Context, client *kgo.Client, items 
 	return p.halve(ctx, client, items)
 }
 
-// deliverAlone publishes one letter in a batch of its own, and cuts it further
+// deliverAlone publishes one dead letter in a batch of its own, and cuts it further
 // each time it is refused.
 func (p *Publisher) deliverAlone(ctx context.Context, client *kgo.Client, it *item) error {
 	for {

@@ -146,8 +146,8 @@ func TestDeliverReturnsWhenItsContextEnds(t *testing.T) {
 	assertPublishedOnce(t, cluster, 1)
 }
 
-// TestPublishedTellsEachLetterOnceByItsPlace, also those of a second attempt.
-func TestPublishedTellsEachLetterOnceByItsPlace(t *testing.T) {
+// TestPublishedNamesEachDeadLetterOnceByItsPlace, also those of a second attempt.
+func TestPublishedNamesEachDeadLetterOnceByItsPlace(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(3, deadTopic))
 	fault := cluster.Fault(kfake.Fault{
 		Keys: []kmsg.Key{kmsg.Produce}, Topic: deadTopic, Partitions: []int32{1}, Err: kerr.NotEnoughReplicas, Count: -1,

@@ -59,7 +59,7 @@ func soakRound(t *testing.T, kafka *devstack.Kafka) {
 			r.Terminate()
 			s.remove(r)
 		}
-		s.await("the group has nobody but the replicas", s.settled)
+		s.await("the group has nobody but the replicas", s.onlyReplicas)
 		s.await("every partition has an owner", s.ownedByAll)
 		for _, r := range s.replicas {
 			wait.Until(t, 30*time.Second, "ready", r.Answers("/readyz", 200, ""))
@@ -77,8 +77,8 @@ func soakRound(t *testing.T, kafka *devstack.Kafka) {
 	s.exact("soak"+names, hits, struck, time.Since(s.healedAt))
 }
 
-// settled is a check: no member that was killed holds the group up any more.
-func (s *scene) settled() string {
+// onlyReplicas is a check: no member that was killed holds the group up any more.
+func (s *scene) onlyReplicas() string {
 	groups, err := s.admin.DescribeGroups(s.t.Context(), s.reader.Group)
 	if group := groups[s.reader.Group]; err != nil || group.State != "Stable" || len(group.Members) != len(s.replicas) {
 		return fmt.Sprintf("%s with %d members, error %v", group.State, len(group.Members), err)

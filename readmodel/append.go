@@ -228,7 +228,7 @@ func (e *AppendProjection) Flush(ctx context.Context, next projection.NextOffset
 // writeTx writes all that is pending, and sets what moved is to keep of the breaker.
 func (e *AppendProjection) writeTx(ctx context.Context, conn *pgx.Conn, moved *projection.Position, outcomes *projection.OutcomeCounts) error {
 	tx := begin(conn)
-	moved.Breaker = e.counted.settled(e.entries).State(e.position.Breaker)
+	moved.Breaker = e.counted.afterWriting(e.entries).State(e.position.Breaker)
 	tx.move(e.cfg.Partition, e.position, *moved)
 	var err error
 	if len(e.entries) > 0 {
@@ -250,7 +250,7 @@ func (e *AppendProjection) writeTx(ctx context.Context, conn *pgx.Conn, moved *p
 // recount has the position keep what counts for the breaker, now that it is known what was
 // there already.
 func (e *AppendProjection) recount(ctx context.Context, tx *Tx, moved *projection.Position) error {
-	e.counted.breaker = e.counted.settled(e.entries)
+	e.counted.breaker = e.counted.afterWriting(e.entries)
 	state := e.counted.breaker.State(e.position.Breaker)
 	if state == moved.Breaker {
 		return nil

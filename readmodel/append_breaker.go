@@ -70,8 +70,8 @@ func (c *counted) deadLettered(r *projection.DecodedRecord, decision projection.
 	}
 }
 
-// settled is the breaker when the entries are written, but for those that were there already.
-func (c *counted) settled(entries []Entry) *projection.Breaker {
+// afterWriting is the breaker when the entries are written, but for those that were there already.
+func (c *counted) afterWriting(entries []Entry) *projection.Breaker {
 	if c.breaker == nil || !c.blind && len(c.later) == 0 {
 		return c.breaker
 	}

@@ -36,7 +36,7 @@ func TestEventsAreLookedUpWhereTheBreakerMayOpen(t *testing.T) {
 		{0, 20, 0},
 	} {
 		if chunk.poison+chunk.good == 0 {
-			e.counted.breaker, e.counted.later, e.counted.roots, e.counted.blind = e.counted.settled(e.entries), nil, 0, false
+			e.counted.breaker, e.counted.later, e.counted.roots, e.counted.blind = e.counted.afterWriting(e.entries), nil, 0, false
 			e.reset()
 			continue
 		}

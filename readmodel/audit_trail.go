@@ -72,10 +72,10 @@ type AuditFinding struct {
 
 // AuditReport is what a check of the chain of hashes has found.
 type AuditReport struct {
-	Rows     int64
-	Head     string // hash of the last row; empty: there is no row
-	Expected bool   // one of the hashes is the expected one
-	Findings []AuditFinding
+	Rows      int64
+	Head      string // hash of the last row; empty: there is no row
+	HeadFound bool   // one of the hashes is the expected head
+	Findings  []AuditFinding
 }
 
 // VerifyAudit computes the hashes of the audit trail again, here and not in PostgreSQL,
@@ -105,7 +105,7 @@ func VerifyAudit(ctx context.Context, pool *pgxpool.Pool, expected string) (Audi
 			report.Findings = append(report.Findings, AuditFinding{id, what})
 		}
 		last = auditLink{*chain, *hash}
-		report.Expected = report.Expected || *hash == expected
+		report.HeadFound = report.HeadFound || *hash == expected
 		return nil
 	})
 	if err != nil {

@@ -69,7 +69,7 @@ func TestTheAuditTrailIsOneChain(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 	recorded(t, pool, "later")
-	if later := audited(t, pool, report.Head); !later.Expected || later.Head == report.Head {
+	if later := audited(t, pool, report.Head); !later.HeadFound || later.Head == report.Head {
 		t.Errorf("a head of before is not in the chain that went on: %+v", later)
 	}
 }
@@ -97,7 +97,7 @@ func TestAnAlteredAuditTrailIsFound(t *testing.T) {
 			for _, f := range report.Findings {
 				got = append(got, fmt.Sprint(f.ID, " ", f.What))
 			}
-			if !report.Expected && c.want == "head" {
+			if !report.HeadFound && c.want == "head" {
 				got = append(got, "head")
 			}
 			if strings.Join(got, "; ") != c.want {

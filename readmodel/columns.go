@@ -51,13 +51,13 @@ func balanceColumns(rows []accounts.Row) []any {
 	return args
 }
 
-// expectedColumn is the array of the versions that rows are written over.
-func expectedColumn(rows []accounts.Row) *column {
-	expected := newColumn(pgtype.Int8OID, len(rows), 8)
+// storedColumn is the array of the versions that rows are written over.
+func storedColumn(rows []accounts.Row) *column {
+	stored := newColumn(pgtype.Int8OID, len(rows), 8)
 	for i := range rows {
-		expected.int8(rows[i].Expected)
+		stored.int8(rows[i].Stored)
 	}
-	return expected
+	return stored
 }
 
 // postgresEpoch is where PostgreSQL's times begin, 2000-01-01, in microseconds of ours.

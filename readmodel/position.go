@@ -126,10 +126,10 @@ func HaltPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, fence in
 	return underFence(ctx, pool, "position_halt", p, fence, reason)
 }
 
-// SettlePosition notes that Kafka's committed offset has been brought to where a person has
+// PositionCommitted notes that Kafka's committed offset has been brought to where a person has
 // set the position.
-func SettlePosition(ctx context.Context, pool *pgxpool.Pool, p Partition, fence int64) error {
-	return underFence(ctx, pool, "position_settle", p, fence)
+func PositionCommitted(ctx context.Context, pool *pgxpool.Pool, p Partition, fence int64) error {
+	return underFence(ctx, pool, "position_committed", p, fence)
 }
 
 // underFence changes a position row; projection.ErrFenced if the fence is another.

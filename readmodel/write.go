@@ -22,19 +22,19 @@ import (
 
 // verifyVersions returns projection.ErrStale unless the accounts are at the versions that
 // decisions rest on.
-func verifyVersions(ctx context.Context, db querier, expected []accounts.ExpectedVersion) error {
-	if len(expected) == 0 {
+func verifyVersions(ctx context.Context, db querier, stored []accounts.StoredVersion) error {
+	if len(stored) == 0 {
 		return nil
 	}
-	ids := make([]string, len(expected))
-	for i, b := range expected {
+	ids := make([]string, len(stored))
+	for i, b := range stored {
 		ids[i] = b.AccountID
 	}
 	versions, err := loadVersions(ctx, db, ids)
 	if err != nil {
 		return err
 	}
-	for _, b := range expected {
+	for _, b := range stored {
 		version, exists := versions[b.AccountID]
 		if exists != b.Exists || (exists && version != b.Version) {
 			return projection.ErrStale
@@ -111,7 +111,7 @@ func queueRows(tx *Tx, rows []accounts.Row, written *int64) {
 	count := func(tag pgconn.CommandTag) error { *written += tag.RowsAffected(); return nil }
 	known, fresh := splitRows(rows)
 	if len(known) > 0 {
-		tx.Queue(sql.Query("update_balance"), append(balanceColumns(known), expectedColumn(known))...).Exec(count)
+		tx.Queue(sql.Query("update_balance"), append(balanceColumns(known), storedColumn(known))...).Exec(count)
 	}
 	if len(fresh) > 0 {
 		tx.Queue(sql.Query("insert_balance"), balanceColumns(fresh)...).Exec(count)
@@ -145,7 +145,7 @@ func splitRows(rows []accounts.Row) (known, fresh []accounts.Row) {
 
 // queueHeld adds the check of accounts of which something is parked and that get no
 // row, and to held how many are as they were when that was decided.
-func queueHeld(tx *Tx, held []accounts.ExpectedVersion, as *int64) {
+func queueHeld(tx *Tx, held []accounts.StoredVersion, as *int64) {
 	count := func(row pgx.Row) error {
 		var n int64
 		err := row.Scan(&n)

@@ -43,7 +43,7 @@ func benchmarkWrite(b *testing.B, rows int) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for i := range c.Rows {
-			c.Rows[i].Expected, c.Rows[i].Exists = c.Rows[i].Account.Version, pos.Next > 0
+			c.Rows[i].Stored, c.Rows[i].Exists = c.Rows[i].Account.Version, pos.Next > 0
 			c.Rows[i].Account.Version++
 			c.Rows[i].Account.Balance += 100
 		}

@@ -47,7 +47,7 @@ func TestCommandsOfTheDocumentsAreUnderstood(t *testing.T) {
 		t.Fatalf("only %d commands in the documents", len(found))
 	}
 	t.Chdir(t.TempDir())
-	for _, name := range []string{"poison.jsonl", "letters.jsonl", "corrected.jsonl"} { // kong looks for them
+	for _, name := range []string{"poison.jsonl", "dead-letters.jsonl", "corrected.jsonl"} { // kong looks for them
 		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

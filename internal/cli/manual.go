@@ -78,7 +78,7 @@ var manual = map[string]manualPage{
 		status: "1 also when a partition of the DLQ topic cannot be read; the dead letters of the others are counted.",
 		examples: []example{
 			{"What kinds of trouble there are", "projector dlq summary"},
-			{"What has come since the deploy and is not settled", "projector dlq summary --since=1h --status=open,ready,waiting"},
+			{"What has come since the deploy and is not resolved", "projector dlq summary --since=1h --status=open,ready,waiting"},
 			{"An example of each class, for a program", "projector dlq summary --output=json | jq -r '[.class, .example] | @tsv'"},
 		},
 	},
@@ -97,7 +97,7 @@ var manual = map[string]manualPage{
 		},
 	},
 	"dlq list": {
-		about: "Reads the DLQ topic from its beginning and holds each letter against the read model: open (somebody has to act), ready " +
+		about: "Reads the DLQ topic from its beginning and holds each dead letter against the read model: open (somebody has to act), ready " +
 			"(would apply now), waiting (behind a hole), resolved (passed), discarded. A DLQ topic that does not exist is an empty one.",
 		status: "1 also when a partition of the DLQ topic cannot be read; the dead letters of the others are listed.",
 		examples: []example{
@@ -107,11 +107,11 @@ var manual = map[string]manualPage{
 		},
 	},
 	"dlq show": {
-		about: "Names the letter by its partition and offset in the DLQ topic, as list prints them. Amounts and payload are masked " +
+		about: "Names the dead letter by its partition and offset in the DLQ topic, as list prints them. Amounts and payload are masked " +
 			"unless they are asked for.",
 		status: "1 also when there is no such record, or it is no dead letter.",
 		examples: []example{
-			{"The letter at offset 1042 of partition 3", "projector dlq show 3/1042"},
+			{"The dead letter at offset 1042 of partition 3", "projector dlq show 3/1042"},
 			{"With its payload, for a program", "projector dlq show 3/1042 --show-payload --output=json"},
 		},
 	},
@@ -119,18 +119,18 @@ var manual = map[string]manualPage{
 		about:  "Writes whole records, payload included: treat the file as you treat the topic. An existing file is not overwritten.",
 		status: "1 also when a partition of the DLQ topic cannot be read; the dead letters of the others are exported.",
 		examples: []example{
-			{"What is open, to correct it", "projector dlq export --status=open --file=letters.jsonl"},
-			{"To standard output", "projector dlq export --class=malformed_payload --since=7d > letters.jsonl"},
+			{"What is open, to correct it", "projector dlq export --status=open --file=dead-letters.jsonl"},
+			{"To standard output", "projector dlq export --class=malformed_payload --since=7d > dead-letters.jsonl"},
 		},
 	},
 	"dlq replay": {
-		about: "Judges each letter as its event would be judged now and, with --yes, applies those that fit, in the order of account " +
+		about: "Decides about each dead letter as about an event that comes now and, with --yes, applies those that fit, in the order of account " +
 			"and version, beside running consumers. Without --yes it prints the plan and changes nothing. Each repair is audited in dlq_action.",
 		status: "1 also when a partition of the DLQ topic cannot be read: nothing is changed then, unless --dlq-partition names others.",
 		examples: []example{
-			{"What would become of an account's letters", "projector dlq replay --account=acc-00000042"},
+			{"What would become of an account's dead letters", "projector dlq replay --account=acc-00000042"},
 			{"Do it", "projector dlq replay --account=acc-00000042 --yes"},
-			{"From a file that was exported and corrected", "projector dlq replay --from-file=letters.jsonl --reason=INC-1234 --yes"},
+			{"From a file that was exported and corrected", "projector dlq replay --from-file=dead-letters.jsonl --reason=INC-1234 --yes"},
 			{
 				"Through Kafka again, slowly, when a producer's bug is mended by a mapping",
 				"projector dlq replay --class=malformed_payload --to-topic=account-events --rate=100 --yes",
@@ -138,12 +138,12 @@ var manual = map[string]manualPage{
 		},
 	},
 	"dlq discard": {
-		about: "Discarded letters are no longer listed as open, and are replayed only when they are asked for. The letters stay in the " +
+		about: "Discarded dead letters are no longer listed as open, and are replayed only when they are asked for. They stay in the " +
 			"topic; who discarded them and why stays in dlq_action. Without --yes it only lists them.",
 		status: "1 also when a partition of the DLQ topic cannot be read: nothing is changed then, unless --dlq-partition names others.",
 		examples: []example{
 			{"What would be discarded", "projector dlq discard --class=unknown_event_type --until=30d --reason='test events of March'"},
-			{"One letter, for good", "projector dlq discard --dlq-partition=3 --dlq-offset=1042 --reason='see INC-1234' --yes"},
+			{"One dead letter, for good", "projector dlq discard --dlq-partition=3 --dlq-offset=1042 --reason='see INC-1234' --yes"},
 		},
 	},
 	"account show": {

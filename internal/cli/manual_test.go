@@ -14,7 +14,7 @@ import (
 // for anything else, and the program understands each line of them.
 func TestEachCommandHasExamples(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("letters.jsonl", nil, 0o600); err != nil { // kong looks for it
+	if err := os.WriteFile("dead-letters.jsonl", nil, 0o600); err != nil { // kong looks for it
 		t.Fatal(err)
 	}
 	var paths []string

@@ -126,7 +126,7 @@ func (w *worker) commitSet(pos projection.Position, member string) error {
 	})
 	if err == nil {
 		err = w.retry("postgres", "note the commit of the position that was set", func(ctx context.Context) error {
-			return w.c.cfg.Database.Settle(ctx, w.partition, pos.Fence)
+			return w.c.cfg.Database.PositionCommitted(ctx, w.partition, pos.Fence)
 		})
 	}
 	if errors.Is(err, errOtherMember) || errors.Is(err, projection.ErrFenced) {

@@ -27,12 +27,12 @@ type Database interface {
 	Positions(context.Context) ([]projection.StoredPosition, error)
 	// Stop stops a partition for every owner, until a person sets its position. end is up to
 	// where the log still is what was consumed, projection.NoOffset if that is not known. It
-	// answers, as do Halt and Settle, projection.ErrFenced if fence is not the partition's.
+	// answers, as do Halt and PositionCommitted, projection.ErrFenced if fence is not the partition's.
 	Stop(ctx context.Context, partition int32, fence, end int64, reason string) error
 	// Halt notes for people why a partition stands still.
 	Halt(ctx context.Context, partition int32, fence int64, reason string) error
-	// Settle notes that Kafka's committed offset is where a person has set the position.
-	Settle(ctx context.Context, partition int32, fence int64) error
+	// PositionCommitted notes that Kafka's committed offset is where a person has set the position.
+	PositionCommitted(ctx context.Context, partition int32, fence int64) error
 	// Overdue names those of the partitions that hold parked events whose turn has
 	// come, and that nobody is applying.
 	Overdue(ctx context.Context, partitions []int32) ([]int32, error)

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// tellLettersEvery is how often the log tells of the dead letters of a class, at most.
-	tellLettersEvery = time.Minute
+	// tellDeadLettersEvery is how often the log tells of the dead letters of a class, at most.
+	tellDeadLettersEvery = time.Minute
 	// lettersEvery is how often it is looked whether there are any to be told of.
 	lettersEvery = 5 * time.Second
 )
@@ -52,7 +52,7 @@ func (l *deadLetterLog) add(log *slog.Logger, letters []projection.DeadLetter, n
 		u.last, u.why = d.Record.Ref(), d.Message
 	}
 	l.mu.Unlock()
-	l.tell(log, now, tellLettersEvery)
+	l.tell(log, now, tellDeadLettersEvery)
 }
 
 // tell tells of the classes that were told of so long ago.
@@ -73,5 +73,5 @@ func (l *deadLetterLog) tell(log *slog.Logger, now time.Time, ago time.Duration)
 // tellDeadLetters tells of the dead letters that came since a line about their class, and
 // in the end of all.
 func (c *Consumer) tellDeadLetters(ctx context.Context) {
-	every(ctx, lettersEvery, lettersEvery, func(context.Context) { c.letters.tell(c.cfg.Log, time.Now(), tellLettersEvery) })
+	every(ctx, lettersEvery, lettersEvery, func(context.Context) { c.letters.tell(c.cfg.Log, time.Now(), tellDeadLettersEvery) })
 }

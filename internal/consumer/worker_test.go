@@ -118,7 +118,7 @@ func (s *script) Positions(context.Context) ([]projection.StoredPosition, error)
 
 func (s *script) Stop(context.Context, int32, int64, int64, string) error { s.call("stop"); return nil }
 func (s *script) Halt(context.Context, int32, int64, string) error        { return nil }
-func (s *script) Settle(context.Context, int32, int64) error              { return nil }
+func (s *script) PositionCommitted(context.Context, int32, int64) error   { return nil }
 func (s *script) Overdue(context.Context, []int32) ([]int32, error)       { return nil, nil }
 func (s *script) Ready(context.Context) error                             { return nil }
 func (s *script) Reset()                                                  { s.call("reset") }

@@ -127,12 +127,12 @@ func (b *Build) Advance(ctx context.Context, ends map[int32]int64, observe func(
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return b.settle(ctx, ends)
+	return b.healOverdue(ctx, ends)
 }
 
-// settle applies what was parked because its predecessor, in another partition, was
+// healOverdue applies what was parked because its predecessor, in another partition, was
 // read later.
-func (b *Build) settle(ctx context.Context, ends map[int32]int64) error {
+func (b *Build) healOverdue(ctx context.Context, ends map[int32]int64) error {
 	overdue, err := b.cfg.Overdue(ctx, slices.Sorted(maps.Keys(ends)))
 	if err != nil {
 		return err

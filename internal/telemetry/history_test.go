@@ -119,8 +119,8 @@ func TestHistoryJSON(t *testing.T) {
 	}
 }
 
-func TestLettersKeepTheLast(t *testing.T) {
-	l := NewLetters()
+func TestLastDeadLettersKeepsTheLast(t *testing.T) {
+	l := NewLastDeadLetters()
 	for i := range int64(lettersKept + 5) {
 		l.Published(DeadLetter{Class: "version_gap", Offset: i})
 	}

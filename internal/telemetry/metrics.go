@@ -208,9 +208,9 @@ func register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 // lettersKept is how many dead letters are remembered: what a person reads.
 const lettersKept = 20
 
-// Letters remembers the dead letters that were published last. It is safe for
+// LastDeadLetters remembers the dead letters that were published last. It is safe for
 // concurrent use.
-type Letters struct {
+type LastDeadLetters struct {
 	mu      sync.Mutex
 	total   int64
 	byClass map[string]int64
@@ -236,11 +236,11 @@ type DeadLettersStatus struct {
 	Recent  []DeadLetter     `json:"recent"` // the newest first, at most 20
 }
 
-// NewLetters returns one that has seen nothing.
-func NewLetters() *Letters { return &Letters{byClass: map[string]int64{}} }
+// NewLastDeadLetters returns one that has seen nothing.
+func NewLastDeadLetters() *LastDeadLetters { return &LastDeadLetters{byClass: map[string]int64{}} }
 
 // Published takes note of one dead letter. It does not wait.
-func (l *Letters) Published(d DeadLetter) {
+func (l *LastDeadLetters) Published(d DeadLetter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last[l.total%lettersKept] = d
@@ -248,7 +248,7 @@ func (l *Letters) Published(d DeadLetter) {
 	l.byClass[d.Class]++
 }
 
-func (l *Letters) status() DeadLettersStatus {
+func (l *LastDeadLetters) status() DeadLettersStatus {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := DeadLettersStatus{Total: l.total, ByClass: maps.Clone(l.byClass), Recent: []DeadLetter{}}

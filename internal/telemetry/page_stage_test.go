@@ -15,11 +15,11 @@ type scene struct {
 	health  *Health
 	status  Status
 	history *History
-	letters *Letters
+	letters *LastDeadLetters
 }
 
 func (s *scene) page() Page {
-	return Page{Status: func() Status { return s.status }, History: s.history, Letters: s.letters}
+	return Page{Status: func() Status { return s.status }, History: s.history, DeadLetters: s.letters}
 }
 
 func (s *scene) server() *Server {
@@ -31,7 +31,7 @@ func busy(partitions int) *scene {
 	now := time.Now()
 	ago := func(d time.Duration) *time.Time { at := now.Add(-d); return &at }
 	s := &scene{
-		health: NewHealth(HealthConfig{}), letters: NewLetters(), history: pastOf(now, 600),
+		health: NewHealth(HealthConfig{}), letters: NewLastDeadLetters(), history: pastOf(now, 600),
 		status: Status{
 			Version: "v1.2.3", Projection: "account_balance", Group: "account-balance-projector",
 			Topic: "account-events", DLQTopic: "account-events.dlq", StartedAt: *ago(50 * time.Hour), LastProgressAt: ago(time.Second),

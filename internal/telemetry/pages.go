@@ -39,9 +39,9 @@ var page = template.Must(template.New("status.html").Funcs(template.FuncMap{
 
 // Page is what the status page is made of beside health. What is nil is not shown.
 type Page struct {
-	Status  StatusFunc
-	History *History
-	Letters *Letters
+	Status      StatusFunc
+	History     *History
+	DeadLetters *LastDeadLetters
 }
 
 func (p Page) withDefaults() Page {
@@ -51,8 +51,8 @@ func (p Page) withDefaults() Page {
 	if p.History == nil {
 		p.History = NewHistory(nil)
 	}
-	if p.Letters == nil {
-		p.Letters = NewLetters()
+	if p.DeadLetters == nil {
+		p.DeadLetters = NewLastDeadLetters()
 	}
 	return p
 }
@@ -133,7 +133,7 @@ func wantsJSON(r *http.Request) bool {
 func (p *pages) document() statusDocument {
 	doc := statusDocument{
 		readiness: readinessOf(p.health), Status: p.Status(),
-		RecordsPerSecond: p.History.latest(), DeadLetters: p.Letters.status(),
+		RecordsPerSecond: p.History.latest(), DeadLetters: p.DeadLetters.status(),
 	}
 	doc.LagRecords, doc.LagSeconds = doc.Lag()
 	doc.MarginSeconds = doc.Margin()

@@ -20,8 +20,8 @@ type Changes struct {
 	Decisions  []projection.Decision // about each record, in a replay
 
 	DeadLetters []projection.DeadLetter // to be published before anything is written
-	DecidedOn   []ExpectedVersion       // what the decisions about them rest on
-	Unwritten   []ExpectedVersion       // of them, the accounts that get no row
+	DecidedOn   []StoredVersion         // what the decisions about them rest on
+	Unwritten   []StoredVersion         // of them, the accounts that get no row
 
 	Rows      []Row                // new accounts, where they were not gathered by a fold; see RowChunks
 	Parks     []*projection.Parked // events to park, sorted by account id and version
@@ -33,9 +33,9 @@ type Changes struct {
 	changed []*account
 }
 
-// ExpectedVersion is the version that a decision takes the database to have. Exists is
+// StoredVersion is the version that a decision takes the database to have. Exists is
 // false when it takes it to have no row.
-type ExpectedVersion struct {
+type StoredVersion struct {
 	AccountID string
 	Exists    bool
 	Version   int64
@@ -46,7 +46,7 @@ type ExpectedVersion struct {
 type Row struct {
 	AccountID string
 	Account   projection.Account
-	Expected  int64 // the version in the database; only when Exists
+	Stored    int64 // the version in the database; only when Exists
 	Exists    bool  // the account has a balance row
 }
 
@@ -86,7 +86,7 @@ func (c *Changes) RowChunks(size func() int) iter.Seq[[]Row] {
 			} else {
 				rows = slices.Grow(rows[:0], n)
 				for _, a := range c.changed[from : from+n] {
-					rows = append(rows, Row{AccountID: c.table.idOf(a), Account: c.table.state(a), Expected: a.stored, Exists: a.exists})
+					rows = append(rows, Row{AccountID: c.table.idOf(a), Account: c.table.state(a), Stored: a.stored, Exists: a.exists})
 				}
 			}
 			if !yield(rows) {
@@ -116,7 +116,7 @@ func (f *Fold) Changes() *Changes {
 		}
 		if a.version == a.stored {
 			if a.decidedOn {
-				c.Unwritten = append(c.Unwritten, f.expected(a))
+				c.Unwritten = append(c.Unwritten, f.storedVersion(a))
 			}
 			continue
 		}
@@ -132,9 +132,9 @@ func (f *Fold) Changes() *Changes {
 	return c
 }
 
-// expected is what the database has of the account.
-func (f *Fold) expected(a *account) ExpectedVersion {
-	return ExpectedVersion{AccountID: f.idOf(a), Exists: a.exists, Version: a.stored}
+// storedVersion is what the database has of the account.
+func (f *Fold) storedVersion(a *account) StoredVersion {
+	return StoredVersion{AccountID: f.idOf(a), Exists: a.exists, Version: a.stored}
 }
 
 // Pending tells how much waits to be flushed.

@@ -162,8 +162,8 @@ func (d *driver) flush() {
 	d.fold.Flushed()
 }
 
-// settle heals what is left and flushes.
-func (d *driver) settle() {
+// healAll heals what is left and flushes.
+func (d *driver) healAll() {
 	d.t.Helper()
 	d.flush()
 	for d.fold.Pending().Healing {

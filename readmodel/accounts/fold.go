@@ -200,7 +200,7 @@ func (f *Fold) applyRecord(a *account, r *projection.DecodedRecord) {
 		f.advance(a, next)
 	}
 	f.conclude(r, a, decision)
-	f.settle(a)
+	f.applyFitting(a)
 }
 
 // decide is Account.Apply, unless PostgreSQL has refused what it would write.
@@ -253,7 +253,7 @@ func (f *Fold) deadLetter(rec projection.Record, d *event.Decoded, a *account, d
 		l.Identified, l.Expected = true, new(a.version+1)
 		if !a.decidedOn {
 			a.decidedOn = true
-			f.changes.DecidedOn = append(f.changes.DecidedOn, f.expected(a))
+			f.changes.DecidedOn = append(f.changes.DecidedOn, f.storedVersion(a))
 			f.touch(a)
 		}
 	}
@@ -293,7 +293,7 @@ func (f *Fold) Skip(id string, version int64, eventID string) bool {
 		return false
 	}
 	f.advance(a, next)
-	f.settle(a)
+	f.applyFitting(a)
 	return true
 }
 

@@ -98,7 +98,7 @@ func run(tb testing.TB, t *rapid.T, db *store, arriving []event.Decoded, opts ac
 			db.versions = db.index(rapid.IntRange(0, 1<<20).Draw(t, "bytes of the index"))
 		}
 	}
-	d.settle()
+	d.healAll()
 	return d
 }
 

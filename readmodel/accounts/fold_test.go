@@ -15,14 +15,14 @@ func newTestDriver(t *testing.T, parkLimit int64) *driver {
 	return newDriver(t, newStore(), accounts.Options{FirstVersion: 1, ParkLimit: parkLimit, CacheBytes: 1 << 20}, 2)
 }
 
-// feed decides about the messages at offsets 0, 1, … and answers the letters' classes.
+// feed decides about the messages at offsets 0, 1, … and answers the dead letters' classes.
 func (d *driver) feed(messages ...event.Decoded) []event.Class {
 	d.t.Helper()
 	before := len(d.letters)
 	for i, m := range messages {
 		d.apply(projection.Record{Offset: int64(i)}, m)
 	}
-	d.settle()
+	d.healAll()
 	var classes []event.Class
 	for _, l := range d.letters[before:] {
 		classes = append(classes, l.Class)
@@ -98,7 +98,7 @@ func TestOpenedAfterClosingOpensAgain(t *testing.T) {
 	}
 }
 
-func TestLetterNamesWhatIsKnown(t *testing.T) {
+func TestDeadLetterNamesWhatIsKnown(t *testing.T) {
 	d := newTestDriver(t, 1000)
 	gap := with(credited("a", 7, 1), func(e *event.Event) { e.CorrelationID = "c-1" })
 	d.feed(credited("a", 1, 5), gap)
@@ -138,7 +138,7 @@ func TestARefusedRecordIsDeadLettered(t *testing.T) {
 		t.Fatal("a second refusal must be noticed")
 	}
 	d.apply(rec, credited("a", 1, 5))
-	d.settle()
+	d.healAll()
 	if len(d.letters) != 1 || d.letters[0].Class != event.RejectedByDatabase || d.letters[0].Message != "refused: 23514" {
 		t.Errorf("letters %+v", d.letters)
 	}
@@ -198,7 +198,7 @@ func TestAnEventParkedAtVersion0(t *testing.T) {
 		t.Errorf("letters %+v", l)
 	}
 	d.apply(projection.Record{Offset: 1}, credited("a", 0, 5)) // corrected: what waits behind it comes next
-	d.settle()
+	d.healAll()
 	if a := db.rows["a"]; a.Version != 1 || a.Balance != 12 {
 		t.Errorf("%+v", a)
 	}

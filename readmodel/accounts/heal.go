@@ -110,7 +110,7 @@ func (f *Fold) heal(ctx context.Context, a *account, room int, before int64) err
 	}
 	a.healing = false
 	f.healed(a)
-	f.settle(a)
+	f.applyFitting(a)
 	return nil
 }
 
@@ -131,7 +131,7 @@ func (f *Fold) healed(a *account) {
 func (f *Fold) healWith(a *account, p *projection.Parked, before int64) bool {
 	version, class := p.Decoded.Event.Version, p.Class
 	f.yield(a, version)
-	f.settle(a)
+	f.applyFitting(a)
 	if version < before {
 		switch f.healNext(a, p) {
 		case projection.HealPassed, projection.HealApplied:
@@ -156,9 +156,9 @@ func (f *Fold) yield(a *account, version int64) {
 	}
 }
 
-// settle applies the pending parked events that fit, and notes the account as
+// applyFitting applies the pending parked events that fit, and notes the account as
 // healing when the next one that fits waits in the database.
-func (f *Fold) settle(a *account) {
+func (f *Fold) applyFitting(a *account) {
 	q := f.queues[a]
 	if q == nil {
 		return

@@ -127,7 +127,7 @@ func (f *Fold) learn(known *projection.StoredAccount) {
 			parked: known.Parked, waits: known.Parked > 0, next: known.NextParked, nextClass: known.NextClass,
 			overflowed: known.Overflowed,
 		}
-		f.settle(a)
+		f.applyFitting(a)
 	}
 }
 

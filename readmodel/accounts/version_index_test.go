@@ -47,8 +47,8 @@ func TestAnIndexChangesNoDecision(t *testing.T) {
 				}
 			}
 		}
-		plain.settle()
-		indexed.settle()
+		plain.healAll()
+		indexed.healAll()
 		if got, want := fmt.Sprint(indexed.counts), fmt.Sprint(plain.counts); got != want {
 			rt.Fatalf("outcomes %s, without an index %s", got, want)
 		}

@@ -85,7 +85,7 @@ func (table) Write(ctx context.Context, tx *readmodel.Tx, entries []readmodel.En
 	if inserted == int64(len(entries)) {
 		return nil
 	}
-	return settle(ctx, tx, entries)
+	return findPresent(ctx, tx, entries)
 }
 
 // columns lays entries out as the arrays that statement_insert.sql unnests.

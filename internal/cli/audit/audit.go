@@ -145,7 +145,7 @@ func (c *verifyCmd) Run(ctx context.Context, std *output.Streams) error {
 	for _, f := range report.Findings {
 		doc.Findings = append(doc.Findings, findingDocument{&f.ID, f.What})
 	}
-	if c.ExpectHead != "" && !report.Expected {
+	if c.ExpectHead != "" && !report.HeadFound {
 		doc.Findings = append(doc.Findings, findingDocument{nil, "the expected head is not in the chain: rows at its end are missing or were changed"})
 	}
 	doc.OK = len(doc.Findings) == 0

@@ -69,9 +69,9 @@ func (s LeaderStage) Events(version int) {
 	s.Produced += StagePartitions
 }
 
-// Letters puts a dead letter of another account into each partition of the DLQ topic:
+// DeadLetters puts a dead letter of another account into each partition of the DLQ topic:
 // first events that were poison once and would be applied now.
-func (s LeaderStage) Letters() {
+func (s LeaderStage) DeadLetters() {
 	s.T.Helper()
 	if _, err := kadm.NewClient(s.Client).CreateTopic(s.T.Context(), StagePartitions, -1, nil, s.Topic+".dlq"); err != nil {
 		s.T.Fatal(err)

@@ -33,7 +33,7 @@ type Cmd struct {
 }
 
 // topicFlags are what every dlq command needs to look. A DLQ topic may be shared by
-// several projections and groups: only letters of the chosen projection count and,
+// several projections and groups: only dead letters of the chosen projection count and,
 // when a group is given, of that group.
 type topicFlags struct {
 	connect.KafkaFlags

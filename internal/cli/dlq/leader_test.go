@@ -13,7 +13,7 @@ import (
 func TestDeadLettersOfTheOtherPartitions(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewLeaderStage(t)
-	s.Letters()
+	s.DeadLetters()
 	back := s.LoseLeader(s.Topic + ".dlq")
 	const others = "0 acc-0 ready, 2 acc-2 ready"
 	named := []string{"partition 1 of topic " + s.Topic + ".dlq", "LEADER_NOT_AVAILABLE", "bring back"}
@@ -56,7 +56,7 @@ func TestDeadLettersOfTheOtherPartitions(t *testing.T) {
 func TestRepairsOfAnIncompleteSelectionAreRefused(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewLeaderStage(t)
-	s.Letters()
+	s.DeadLetters()
 	s.LoseLeader(s.Topic + ".dlq")
 	for _, args := range [][]string{{"dlq", "replay"}, {"dlq", "discard", "--reason=known"}} {
 		lines, said := s.Some(args...)

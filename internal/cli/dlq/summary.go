@@ -71,7 +71,7 @@ func (c *summaryCmd) print(std *output.Streams, s *scan, sums *summary) error {
 }
 
 // summary counts dead letters. Of an account it keeps 8 bytes for each class and status that
-// it has letters of, and of a letter nothing.
+// it has dead letters of, and of a dead letter nothing.
 type summary struct {
 	groups map[groupKey]*group
 	seed   maphash.Seed

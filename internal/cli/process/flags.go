@@ -117,7 +117,7 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built build.Info) (
 		log: log, built: built, registry: registry, kind: kind, group: c.GroupName(),
 		health:  telemetry.NewHealth(telemetry.HealthConfig{}),
 		metrics: telemetry.NewMetrics(registry, c.Projection),
-		letters: telemetry.NewLetters(),
+		letters: telemetry.NewLastDeadLetters(),
 		retry:   retry.Policy{Initial: c.RetryInitial, Max: c.RetryMax, Attempt: attemptWithin},
 	}
 	traced, err := p.trace(ctx, c)

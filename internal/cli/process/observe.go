@@ -18,7 +18,7 @@ import (
 // pages makes the server of health, metrics and the status page.
 func (p *Process) pages(c *Flags) *telemetry.Server {
 	p.history = telemetry.NewHistory(func() telemetry.Sample { return p.sample(c.Topic) })
-	page := telemetry.Page{Status: p.status(c), History: p.history, Letters: p.letters}
+	page := telemetry.Page{Status: p.status(c), History: p.history, DeadLetters: p.letters}
 	return telemetry.NewServer(c.Listen, p.registry, p.health, page, p.log)
 }
 
@@ -76,8 +76,8 @@ func (p *Process) sample(topic string) telemetry.Sample {
 	return telemetry.Sample{At: time.Now(), Records: p.metrics.Told().Records, LagRecords: records, LagSeconds: seconds}
 }
 
-// letterBook makes the page show the letters the publisher has published.
-func letterBook(letters *telemetry.Letters) func(dlq.Published) {
+// letterBook makes the page show the dead letters the publisher has published.
+func letterBook(letters *telemetry.LastDeadLetters) func(dlq.Published) {
 	return func(l dlq.Published) {
 		letters.Published(telemetry.DeadLetter{
 			At: l.FailedAt, Class: string(l.Class), DLQPartition: l.DLQPartition, DLQOffset: l.DLQOffset,

@@ -39,7 +39,7 @@ type Process struct {
 	metrics   *telemetry.Metrics
 	server    *telemetry.Server
 	history   *telemetry.History
-	letters   *telemetry.Letters
+	letters   *telemetry.LastDeadLetters
 	consumer  *consumer.Consumer
 	retry     retry.Policy
 	group     string

@@ -93,9 +93,9 @@ func (d sharedDatabase) Halt(ctx context.Context, partition int32, fence int64, 
 	return readmodel.HaltPosition(ctx, d.pool, d.partition(partition), fence, reason)
 }
 
-// Settle notes that Kafka's committed offset is where a person has set the position.
-func (d sharedDatabase) Settle(ctx context.Context, partition int32, fence int64) error {
-	return readmodel.SettlePosition(ctx, d.pool, d.partition(partition), fence)
+// PositionCommitted notes that Kafka's committed offset is where a person has set the position.
+func (d sharedDatabase) PositionCommitted(ctx context.Context, partition int32, fence int64) error {
+	return readmodel.PositionCommitted(ctx, d.pool, d.partition(partition), fence)
 }
 
 func (d sharedDatabase) partition(number int32) readmodel.Partition {

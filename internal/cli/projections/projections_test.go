@@ -8,7 +8,7 @@ import (
 	"projector/internal/cli/exit"
 )
 
-func TestEachProjectionHasItsOwnPositionsAndLetters(t *testing.T) {
+func TestEachProjectionHasItsOwnPositionsAndDeadLetters(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(
 		clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 3, `"4"`), // a gap for the balance only
@@ -42,7 +42,7 @@ func TestEachProjectionHasItsOwnPositionsAndLetters(t *testing.T) {
 	clitest.Equal(t, positions, "account-balance-projector account_balance 6, account-statement-projector account_statement 6, daily-turnover-projector daily_turnover 6")
 }
 
-func TestLettersOfAnEventProjectionAreReplayed(t *testing.T) {
+func TestDeadLettersOfAnEventProjectionAreReplayed(t *testing.T) {
 	for _, name := range []string{"account_statement", "daily_turnover"} {
 		t.Run(name, func(t *testing.T) {
 			s := clitest.NewStage(t)
@@ -76,7 +76,7 @@ func TestLettersOfAnEventProjectionAreReplayed(t *testing.T) {
 	}
 }
 
-func TestALetterOlderThanTheInboxRemembersIsNotCounted(t *testing.T) {
+func TestADeadLetterOlderThanTheInboxRemembersIsNotCounted(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Projecting("daily_turnover")
 	t.Setenv("CURRENCIES", "EUR")

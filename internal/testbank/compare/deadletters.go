@@ -40,7 +40,7 @@ const (
 	Repeated    Repeats = true
 )
 
-// DeadLetters returns "" when the records of the DLQ topic are the oracle's letters
+// DeadLetters returns "" when the records of the DLQ topic are the oracle's dead letters
 // and no others, else what is wrong.
 func (w Reader) DeadLetters(dlq []testbank.Record, o *testbank.Oracle, allow Repeats) string {
 	got := map[deadLetterID][]Found{}
@@ -75,7 +75,7 @@ func (w Reader) DeadLetters(dlq []testbank.Record, o *testbank.Oracle, allow Rep
 		len(wrong), len(o.DeadLetters), strings.Join(wrong[:min(8, len(wrong))], "\n"))
 }
 
-// number reads an added header; what cannot be read matches no letter.
+// number reads an added header; what cannot be read matches no dead letter.
 func number(f Found, key string) int32 {
 	n, err := strconv.ParseInt(f.Added[key], 10, 32)
 	if err != nil {
@@ -101,7 +101,7 @@ func Split(r testbank.Record) Found {
 	return f
 }
 
-// compareRepeats expects one of the records to be the letter, and the others to be
+// compareRepeats expects one of the records to be the dead letter, and the others to be
 // the same but for an expected version that has risen since.
 func (w Reader) compareRepeats(l *testbank.DeadLetter, all []Found) string {
 	first := slices.IndexFunc(all, func(f Found) bool {

@@ -10,9 +10,9 @@ import (
 	"projector/sql"
 )
 
-// settle finds out which entries were not inserted, and what stands in their place.
+// findPresent finds out which entries were not inserted, and what stands in their place.
 // It runs only when there are any.
-func settle(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
+func findPresent(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
 	found, first := 0, 0
 	for piece := range slices.Chunk(entries, sliceRows) {
 		accounts, versions := make([]string, len(piece)), make([]int64, len(piece))
@@ -20,8 +20,8 @@ func settle(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) er
 			accounts[i], versions[i] = piece[i].Key.Text, piece[i].Key.Number
 		}
 		from := first
-		tx.Queue(sql.Query("statement_settle"), accounts, versions).Query(func(rows pgx.Rows) error {
-			n, err := readSettled(rows, entries, from)
+		tx.Queue(sql.Query("statement_present"), accounts, versions).Query(func(rows pgx.Rows) error {
+			n, err := readPresent(rows, entries, from)
 			found += n
 			return err
 		})
@@ -36,11 +36,11 @@ func settle(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) er
 	return nil
 }
 
-// readSettled reads what stands at the keys of the entries from a place on. A row of
+// readPresent reads what stands at the keys of the entries from a place on. A row of
 // this very transaction is the first entry's that has its key; those behind it with
 // the same key were delivered twice at once. Transaction ids come round again, so a
 // row counts as ours only when it holds what we sent.
-func readSettled(rows pgx.Rows, entries []readmodel.Entry, from int) (n int, err error) {
+func readPresent(rows pgx.Rows, entries []readmodel.Entry, from int) (n int, err error) {
 	var (
 		place int64
 		id    string
