@@ -53,15 +53,12 @@ type worker struct {
 }
 
 const (
-	// firstFlush is how many events a new worker's first flush takes in. It doubles from
-	// flush to flush, so that a database that is slow shows it on little work.
-	firstFlush = 1024
+	// firstFlush is how many events a new worker's first flush takes in. The next may take
+	// in more, so that a database that is slow shows it on less work.
+	firstFlush = 128 << 10
 	// flushWithin is how long a flush is to take: a position that stands still for longer
 	// cannot be told from one that is stuck.
-	flushWithin = 4 * time.Second
-	// leastGathering is how long a partition that is far behind gathers events for a
-	// flush at least, however long the last one took.
-	leastGathering = time.Second
+	flushWithin = 10 * time.Second
 	// overtakenFreely is how often in a row records are decided again without a wait.
 	overtakenFreely = 2
 )
@@ -220,7 +217,7 @@ func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 	if urgent || w.session.Pending().Events > 0 {
 		wait := time.Duration(0)
 		if !urgent {
-			wait = max(0, w.gathering()-time.Since(w.session.Since()))
+			wait = max(0, w.c.cfg.Limits.FlushAge-time.Since(w.session.Since()))
 		}
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
@@ -253,12 +250,5 @@ func (w *worker) flushDue() bool {
 	p, since := w.session.Pending(), w.session.Since()
 	return len(w.chunks) == 0 && w.session.Next().Offset >= w.queue.stableEnd() ||
 		p.Full || w.session.Full() || int64(p.Bytes) >= w.c.flushBytes.Load() ||
-		!since.IsZero() && time.Since(since) >= w.gathering()
-}
-
-// gathering is how long events are gathered for a flush when far behind. What the last
-// flush took is part of it, so that the position moves every few seconds.
-func (w *worker) gathering() time.Duration {
-	age := w.c.cfg.Limits.FlushAge
-	return max(min(age, leastGathering), age-w.session.Took())
+		!since.IsZero() && time.Since(since) >= w.c.cfg.Limits.FlushAge
 }

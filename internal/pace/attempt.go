@@ -22,7 +22,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 
 // Attempt is one attempt at something that asks a server several times. It bounds
 // silence and not work: whatever is answered on the way (a statement, an
-// acknowledgement) gives the attempt its whole time again.
+// acknowledgement) gives the attempt its whole time again. Bound bounds the work too.
 //
 //	a := pace.Begin(ctx, 30*time.Second)
 //	err := a.End(write(a.Context())) // write calls pace.Answered(ctx, rows) now and then
@@ -30,7 +30,8 @@ type Attempt struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	silence time.Duration
-	timer   *time.Timer // nil: silence has no limit
+	timer   *time.Timer   // nil: silence has no limit
+	bound   time.Duration // of all of it; 0: however long
 	begun   time.Time
 	done    atomic.Int64
 	all     atomic.Int64
@@ -39,8 +40,9 @@ type Attempt struct {
 // attemptKey finds the Attempt in its context.
 type attemptKey struct{}
 
-// errSilent is why an attempt's context has ended.
-var errSilent = errors.New("nothing was answered")
+// foreseen is which part of its bound an attempt lasts at least, before it is given up
+// for what is still ahead of it.
+const foreseen = 6
 
 // Begin starts an attempt whose context ends with ctx, or when nothing has been answered
 // for as long as silence; 0: however long.
@@ -49,13 +51,34 @@ func Begin(ctx context.Context, silence time.Duration) *Attempt {
 	ctx, a.cancel = context.WithCancelCause(ctx)
 	a.ctx = context.WithValue(ctx, attemptKey{}, a)
 	if silence > 0 {
-		a.timer = time.AfterFunc(silence, func() { a.cancel(errSilent) })
+		a.timer = time.AfterFunc(silence, func() { a.cancel(a.timeout()) })
 	}
 	return a
 }
 
 // Context is the attempt's.
 func (a *Attempt) Context() context.Context { return a.ctx }
+
+// Bound has the attempt end within bound in all, and before that as soon as what was
+// answered shows that all that is expected takes longer. It is no less than the silence
+// allowed, and said before anything is answered.
+func (a *Attempt) Bound(bound time.Duration) { a.bound = bound }
+
+func (a *Attempt) timeout() error {
+	if a.bound > 0 && a.Took() >= a.bound && a.done.Load() > 0 {
+		return &TimeoutError{fmt.Sprintf("not done within %s", a.bound)}
+	}
+	return &TimeoutError{fmt.Sprintf("no answer for %s", a.silence)}
+}
+
+// tooSlow reports whether all that is expected takes longer than it may.
+func (a *Attempt) tooSlow() bool {
+	took, done := a.Took(), a.done.Load()
+	if a.bound == 0 || took < a.bound/foreseen {
+		return false
+	}
+	return done > 0 && float64(took)/float64(done)*float64(a.all.Load()) > float64(a.bound)
+}
 
 // Answered is a sign of life in the attempt the context belongs to, if to any: n more
 // rows, or whatever is counted, are done. It is safe for concurrent use.
@@ -65,7 +88,13 @@ func Answered(ctx context.Context, n int) {
 		return
 	}
 	a.done.Add(int64(n))
-	if a.timer != nil && a.ctx.Err() == nil {
+	switch {
+	case a.ctx.Err() != nil:
+	case a.tooSlow():
+		a.cancel(&TimeoutError{fmt.Sprintf("more than can be done within %s", a.bound)})
+	case a.timer != nil && a.bound > 0:
+		a.timer.Reset(min(a.silence, a.bound-a.Took()))
+	case a.timer != nil:
 		a.timer.Reset(a.silence)
 	}
 }
@@ -89,35 +118,35 @@ func (a *Attempt) Done(n int) int {
 // Took is how long the attempt has lasted.
 func (a *Attempt) Took() time.Duration { return time.Since(a.begun) }
 
-// End ends the attempt and returns its error: err, or a SilentError where that is why
+// End ends the attempt and returns its error: err, or a TimeoutError where that is why
 // it failed. To a driver the end of a context is the same whatever the cause.
 func (a *Attempt) End(err error) error {
-	silent := errors.Is(context.Cause(a.ctx), errSilent)
+	var timeout *TimeoutError
+	gaveUp := errors.As(context.Cause(a.ctx), &timeout)
 	if a.timer != nil {
 		a.timer.Stop()
 	}
 	a.cancel(nil)
-	if err != nil && silent {
-		return &SilentError{a.silence}
+	if err != nil && gaveUp {
+		return timeout
 	}
 	return err
 }
 
-// SilentError says that an attempt was given up because nothing was answered. It is a
-// time-out, to errclass too.
-type SilentError struct{ For time.Duration }
+// TimeoutError says why an attempt was given up. It is a time-out, to errclass too.
+type TimeoutError struct{ reason string }
 
 // Error implements error.
-func (e *SilentError) Error() string { return fmt.Sprintf("no answer for %s", e.For) }
+func (e *TimeoutError) Error() string { return e.reason }
 
 // SafeText implements errclass.Describer.
-func (e *SilentError) SafeText() string { return e.Error() }
+func (e *TimeoutError) SafeText() string { return e.reason }
 
 // Timeout implements net.Error.
-func (*SilentError) Timeout() bool { return true }
+func (*TimeoutError) Timeout() bool { return true }
 
 // Temporary implements net.Error.
-func (*SilentError) Temporary() bool { return true }
+func (*TimeoutError) Temporary() bool { return true }
 
 // Is makes it a context.DeadlineExceeded.
-func (*SilentError) Is(target error) bool { return target == context.DeadlineExceeded }
+func (*TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }

@@ -55,6 +55,34 @@ func TestSilenceEndsAnAttemptAndWorkDoesNot(t *testing.T) {
 	}
 }
 
+func TestABoundedAttemptEndsAsSoonAsItIsForeseen(t *testing.T) {
+	const limit = 30 * time.Second
+	for _, c := range []struct {
+		every time.Duration
+		times int
+		ends  time.Duration
+		text  string
+	}{
+		{time.Second, 19, limit, "not done within 30s"}, // there was time for the last one too
+		{2 * time.Second, 20, 6 * time.Second, "more than can be done within 30s"},
+		{12 * time.Second, 20, 12 * time.Second, "more than can be done within 30s"},
+		{31 * time.Second, 20, limit, "no answer for 30s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a := pace.Begin(t.Context(), limit)
+			a.Bound(limit)
+			pace.Expect(a.Context(), 200)
+			err := a.End(answers(a.Context(), c.every, c.times))
+			if a.Took() != c.ends {
+				t.Errorf("answered each %s: ended after %s, want %s", c.every, a.Took(), c.ends)
+			}
+			if text := errclass.Safe(err); text != c.text {
+				t.Errorf("answered each %s: it reads %q, want %q", c.every, text, c.text)
+			}
+		})
+	}
+}
+
 func TestTheCallersEndIsNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

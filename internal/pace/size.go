@@ -9,16 +9,13 @@ import "time"
 // write there is to a single event takes seven.
 const shrink = 8
 
-// How much larger it is after a quick one: at first, and since one has failed.
-const (
-	ramp    = 8
-	careful = 2
-)
+// grow is how much larger it is after a quick one.
+const grow = 2
 
 // Size is how much the next write may take in, so that it lasts about as long as it
 // should:
 //
-//	quick ─────────────► eight times as much, since a failure twice
+//	quick ─────────────► twice as much
 //	longer than wanted ► what fits into the time, at the pace that was measured
 //	failed ────────────► an eighth, at least 1
 //
@@ -27,7 +24,6 @@ const (
 type Size struct {
 	limit, most int
 	target      time.Duration
-	failed      bool // since the limit was the most there may be
 }
 
 // NewSize returns a Size that begins at first, never exceeds most, and aims at writes that
@@ -40,21 +36,16 @@ func NewSize(first, most int, target time.Duration) Size {
 func (s *Size) Limit() int { return s.limit }
 
 // Wrote takes note of a write of n that has succeeded. Less than the limit proves less: the
-// limit becomes at most eight times what was written, since a failure twice, and no more
-// than can be written in half of the time wanted.
+// limit becomes at most twice what was written, and no more than can be written in half of
+// the time wanted.
 func (s *Size) Wrote(n int, took time.Duration) {
 	switch {
 	case n <= 0:
 	case took > s.target:
 		s.limit = max(1, min(s.most, s.fitting(n, took)))
 	case 2*took <= s.target:
-		grow := ramp
-		if s.failed {
-			grow = careful
-		}
 		s.limit = max(s.limit, min(grow*n, s.fitting(n, took)/2, s.most))
 	}
-	s.failed = s.failed && s.limit < s.most
 }
 
 // Failed takes note of a write of n that was not made. done of them had been written
@@ -63,7 +54,6 @@ func (s *Size) Failed(n, done int, took time.Duration) {
 	if n <= 0 {
 		return
 	}
-	s.failed = true
 	limit := min(s.limit, n) / shrink // n is more where what belongs together was not divided
 	if done > 0 {
 		limit = min(limit, s.fitting(done, took))

@@ -26,9 +26,8 @@ func TestASizeFollowsWhatTheDatabaseCanBear(t *testing.T) {
 		want  int
 	}{
 		"at the beginning":            {nil, first},
-		"quick":                       {[]step{{n: first, took: time.Millisecond}}, 8 * first},
-		"quick, at half the pace":     {[]step{{n: first, took: target / 4}}, 2 * first},
-		"quick, since a failure":      {[]step{{failed: true, n: first}, {n: first / 8, took: 1}}, first / 4},
+		"quick":                       {[]step{{n: first, took: time.Millisecond}}, 2 * first},
+		"quick, at a third":           {[]step{{n: first, took: target / 3}}, 3 * first / 2},
 		"quick, and not full":         {[]step{{n: 10, took: time.Millisecond}}, first},
 		"quick, up to the most":       {[]step{{n: 400_000, took: time.Second}}, most},
 		"as long as wanted":           {[]step{{n: first, took: 3 * time.Second}}, first},

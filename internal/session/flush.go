@@ -78,16 +78,14 @@ func (s *Session) publish(ctx context.Context, f *flush) error {
 }
 
 // write makes one attempt. It may take as long as it is answered now and then, but with
-// more than one event no longer than without any answer: then less is written at a time.
+// more than one event no longer in all than without any answer: then less is written at a
+// time.
 func (s *Session) write(ctx context.Context, f *flush) error {
 	attempt := pace.Begin(ctx, s.limits.Silence)
-	within := attempt.Context()
-	if f.events > 1 && s.limits.Silence > 0 {
-		var cancel context.CancelFunc
-		within, cancel = context.WithTimeout(within, s.limits.Silence)
-		defer cancel()
+	if f.events > 1 {
+		attempt.Bound(s.limits.Silence)
 	}
-	result, err := s.proj.Flush(within, f.next)
+	result, err := s.proj.Flush(attempt.Context(), f.next)
 	err = attempt.End(err)
 	f.result, f.took, f.done = result, attempt.Took(), attempt.Done(f.events)
 	if err != nil {
@@ -128,7 +126,6 @@ func (s *Session) isolate(f *flush, err error) error {
 func (s *Session) flushed(f *flush) {
 	s.unknown = nil
 	s.size.Wrote(f.events, f.took)
-	s.took = f.took
 	s.since = time.Time{}
 	s.oldest.Store(0)
 	s.durable.Next = f.next.Offset

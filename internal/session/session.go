@@ -107,7 +107,6 @@ type Session struct {
 	limits Limits
 
 	size      pace.Size     // events a flush
-	took      time.Duration // by the last write that succeeded
 	failedTo  int64         // what the flushes that failed were to make durable lies before; 0: none has
 	overtaken int           // flushes that failed, but for refused rows, since one succeeded
 	unknown   *unknownWrite // the last write, when it failed; nil: its outcome is known
@@ -156,9 +155,6 @@ func (s *Session) Since() time.Time { return s.since }
 // Oldest is the timestamp of the first pending record in ms, 0 without one. It is safe for
 // concurrent use.
 func (s *Session) Oldest() int64 { return s.oldest.Load() }
-
-// Took is how long the last write that succeeded has taken.
-func (s *Session) Took() time.Duration { return s.took }
 
 // Durable reports that everything folded is durable, the position too.
 func (s *Session) Durable() bool {
