@@ -18,6 +18,7 @@ import (
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
+	"projector/internal/cli/recordview"
 	"projector/internal/replay"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -33,16 +34,8 @@ type showCmd struct {
 // shownDocument is one dead letter in JSON with all it carries.
 type shownDocument struct {
 	letterDocument
-	Headers     []headerDocument `json:"headers"`
-	Key         *string          `json:"key"`
-	KeyBase64   *string          `json:"key_base64,omitempty"`
-	Value       *string          `json:"value,omitempty"`
-	ValueBase64 *string          `json:"value_base64,omitempty"`
-}
-
-type headerDocument struct {
-	Key         string  `json:"key"`
-	Value       *string `json:"value"`
+	recordview.Document
+	Value       *string `json:"value,omitempty"`
 	ValueBase64 *string `json:"value_base64,omitempty"`
 }
 
@@ -97,15 +90,9 @@ func parsePlace(text string) (partition int32, offset int64, err error) {
 }
 
 func (c *showCmd) describe(record *kgo.Record, d *replay.DeadLetter) shownDocument {
-	doc := shownDocument{letterDocument: document(d), Headers: []headerDocument{}}
-	doc.Key, doc.KeyBase64 = dlq.TextOrBase64(record.Key)
+	doc := shownDocument{letterDocument: document(d), Document: recordview.Of(record)}
 	if c.ShowPayload {
 		doc.Value, doc.ValueBase64 = dlq.TextOrBase64(record.Value)
-	}
-	for _, h := range record.Headers {
-		out := headerDocument{Key: h.Key}
-		out.Value, out.ValueBase64 = dlq.TextOrBase64(h.Value)
-		doc.Headers = append(doc.Headers, out)
 	}
 	return doc
 }
@@ -129,12 +116,12 @@ func (c *showCmd) print(ctx context.Context, w io.Writer, opened *tools, record 
 	c.printEvent(out, field, d)
 	_, _ = fmt.Fprintln(out, "headers")
 	for _, h := range record.Headers {
-		field(h.Key, bytesText(h.Value))
+		field(h.Key, recordview.Text(h.Value))
 	}
 	_, _ = fmt.Fprintln(out, "record")
-	field("key", bytesText(record.Key))
+	field("key", recordview.Text(record.Key))
 	if c.ShowPayload {
-		field("value", bytesText(record.Value))
+		field("value", recordview.Text(record.Value))
 	} else {
 		field("value", fmt.Sprintf("%d bytes (see --show-payload)", len(record.Value)))
 	}
@@ -198,17 +185,4 @@ func (c *showCmd) printState(ctx context.Context, out io.Writer, opened *tools, 
 		view.Balance.Balance = "***"
 	}
 	return accountview.Print(out, &view)
-}
-
-// bytesText shows bytes to people.
-func bytesText(b []byte) string {
-	text, encoded := dlq.TextOrBase64(b)
-	switch {
-	case text != nil:
-		return *text
-	case encoded != nil:
-		return "base64:" + *encoded
-	default:
-		return "null"
-	}
 }

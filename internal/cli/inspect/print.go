@@ -11,6 +11,7 @@ import (
 
 	"projector/dlq"
 	"projector/internal/cli/output"
+	"projector/internal/cli/recordview"
 	"projector/projection/event"
 )
 
@@ -30,15 +31,7 @@ type recordDocument struct {
 // payloadDocument is the same with the record's own bytes.
 type payloadDocument struct {
 	recordDocument
-	Headers     []headerDocument `json:"headers"`
-	Key         *string          `json:"key"`
-	KeyBase64   *string          `json:"key_base64,omitempty"`
-	Value       *string          `json:"value"`
-	ValueBase64 *string          `json:"value_base64,omitempty"`
-}
-
-type headerDocument struct {
-	Key         string  `json:"key"`
+	recordview.Document
 	Value       *string `json:"value"`
 	ValueBase64 *string `json:"value_base64,omitempty"`
 }
@@ -133,14 +126,8 @@ func (r recordRow) Document() any {
 	if !r.payload {
 		return doc
 	}
-	whole := payloadDocument{recordDocument: doc, Headers: []headerDocument{}}
-	whole.Key, whole.KeyBase64 = dlq.TextOrBase64(record.Key)
+	whole := payloadDocument{recordDocument: doc, Document: recordview.Of(record)}
 	whole.Value, whole.ValueBase64 = dlq.TextOrBase64(record.Value)
-	for _, h := range record.Headers {
-		out := headerDocument{Key: h.Key}
-		out.Value, out.ValueBase64 = dlq.TextOrBase64(h.Value)
-		whole.Headers = append(whole.Headers, out)
-	}
 	return whole
 }
 
@@ -177,22 +164,9 @@ func (p *printer) whole(d *decoded) error {
 		field("amount", event.FormatAmount(ev.Amount, ev.Currency)+" "+ev.Currency.Code())
 	}
 	for _, h := range d.record.Headers {
-		field("header "+h.Key, bytesText(h.Value))
+		field("header "+h.Key, recordview.Text(h.Value))
 	}
-	field("key", bytesText(d.record.Key))
-	field("value", bytesText(d.record.Value))
+	field("key", recordview.Text(d.record.Key))
+	field("value", recordview.Text(d.record.Value))
 	return out.Flush()
-}
-
-// bytesText shows bytes to people.
-func bytesText(b []byte) string {
-	text, encoded := dlq.TextOrBase64(b)
-	switch {
-	case text != nil:
-		return *text
-	case encoded != nil:
-		return "base64:" + *encoded
-	default:
-		return "null"
-	}
 }

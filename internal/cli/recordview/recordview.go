@@ -1,0 +1,47 @@
+// Package recordview shows a record of Kafka as it is, byte for byte.
+package recordview
+
+import (
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/dlq"
+)
+
+// Document is a record in JSON, but for its value, which not every command shows.
+type Document struct {
+	Headers   []Header `json:"headers"`
+	Key       *string  `json:"key"`
+	KeyBase64 *string  `json:"key_base64,omitempty"`
+}
+
+// Header is a header in JSON. A value that is no text is in base64.
+type Header struct {
+	Key         string  `json:"key"`
+	Value       *string `json:"value"`
+	ValueBase64 *string `json:"value_base64,omitempty"`
+}
+
+// Of is the document of a record.
+func Of(record *kgo.Record) Document {
+	doc := Document{Headers: []Header{}}
+	doc.Key, doc.KeyBase64 = dlq.TextOrBase64(record.Key)
+	for _, h := range record.Headers {
+		out := Header{Key: h.Key}
+		out.Value, out.ValueBase64 = dlq.TextOrBase64(h.Value)
+		doc.Headers = append(doc.Headers, out)
+	}
+	return doc
+}
+
+// Text shows bytes to people.
+func Text(b []byte) string {
+	text, encoded := dlq.TextOrBase64(b)
+	switch {
+	case text != nil:
+		return *text
+	case encoded != nil:
+		return "base64:" + *encoded
+	default:
+		return "null"
+	}
+}

@@ -1,0 +1,39 @@
+package recordview_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/internal/cli/clitest"
+	"projector/internal/cli/recordview"
+)
+
+// Every byte of a record is there, and null is told from empty.
+func TestARecordIsShownToTheByte(t *testing.T) {
+	t.Parallel()
+	type whole struct {
+		Before int `json:"before"`
+		recordview.Document
+		Value *string `json:"value"`
+	}
+	for _, c := range []struct {
+		record *kgo.Record
+		want   string
+	}{
+		{&kgo.Record{}, `{"before":1,"headers":[],"key":null,"value":null}`},
+		{
+			&kgo.Record{Key: []byte("k"), Headers: []kgo.RecordHeader{{Key: "a"}, {Key: "a", Value: []byte{}}, {Key: "b", Value: []byte{0xff}}}},
+			`{"before":1,"headers":[{"key":"a","value":null},{"key":"a","value":""},{"key":"b","value":null,"value_base64":"/w=="}],"key":"k","value":null}`,
+		},
+		{&kgo.Record{Key: []byte{0xff}}, `{"before":1,"headers":[],"key":null,"key_base64":"/w==","value":null}`},
+	} {
+		got, err := json.Marshal(whole{Before: 1, Document: recordview.Of(c.record)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clitest.Equal(t, string(got), c.want)
+	}
+	clitest.Equal(t, recordview.Text(nil)+" "+recordview.Text([]byte("x"))+" "+recordview.Text([]byte{0xff}), "null x base64:/w==")
+}
