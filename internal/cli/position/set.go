@@ -15,15 +15,13 @@ import (
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
 	"projector/internal/cli/parse"
-	"projector/internal/cli/projections"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
 )
 
 type positionSetCmd struct {
-	Partition *int32 `placeholder:"N" group:"Target" help:"One partition."`
-	All       bool   `group:"Target" help:"All partitions."`
+	changeFlags
 
 	Offset *int64 `placeholder:"N" group:"Target" help:"Go on at this offset."`
 	Time   string `placeholder:"TIME" group:"Target" help:"Go on at the first record of this time or later: RFC 3339, or an age such as 24h."`
@@ -33,15 +31,7 @@ type positionSetCmd struct {
 	Expect     *int64 `placeholder:"N" help:"Refuse when the position is another now."`
 	SkipUnread bool   `help:"Pass over records that have not been read."`
 	NewTopic   bool   `help:"Set it in the topic that is there now, although the position belongs to another of this name."`
-	Reason     string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
-	Yes        bool   `help:"Do it. Without it, only say what would be done."`
-	connect.ActorFlags
-	connect.KafkaFlags
-	connect.DatabaseFlags
-	projections.GroupFlags
 	events.EventFlags
-	output.LogFlags
-	output.Flags
 }
 
 // setDocument is what became, or would become, of a position, in JSON.
@@ -78,7 +68,7 @@ func (c *positionSetCmd) Run(ctx context.Context, std *output.Streams) error {
 	defer client.Close()
 	s := &positionSetter{
 		cmd: c, pool: pool, adm: kadm.NewClient(client), reader: dlq.NewReader(client, c.Topic), formats: formats,
-		of: readmodel.Partition{Projection: c.Projection, Group: c.GroupName(), Topic: c.Topic},
+		of: c.of(),
 	}
 	plans, sets, err := s.run(ctx, std)
 	var refused *projection.RefusedPositionError
@@ -88,7 +78,15 @@ func (c *positionSetCmd) Run(ctx context.Context, std *output.Streams) error {
 	if err != nil {
 		return err
 	}
-	return c.print(std, sets, plans)
+	return c.print(std, len(plans), func(i int) (document any, text string) {
+		plan := plans[i]
+		d := setDocument{Topic: c.Topic, Partition: sets[i].Partition, From: plan.From, To: plan.To, UnreadSkipped: plan.UnreadSkipped}
+		done := "would be set"
+		if c.Yes {
+			done, d.Result = resultSet, output.OrNull(resultSet)
+		}
+		return d, fmt.Sprintf("partition %d: %s from %s to %d%s", d.Partition, done, output.VersionText(d.From), d.To, skippedText(d.UnreadSkipped))
+	})
 }
 
 func (c *positionSetCmd) validate() error {
@@ -98,51 +96,16 @@ func (c *positionSetCmd) validate() error {
 			targets++
 		}
 	}
+	if err := c.changeFlags.validate(); err != nil {
+		return err
+	}
 	switch {
-	case c.Reason == "":
-		return exit.Usagef("--reason: must not be empty")
-	case c.All == (c.Partition != nil):
-		return exit.Usagef("give one of --partition=N and --all")
-	case c.Partition != nil && *c.Partition < 0:
-		return exit.Usagef("--partition: must not be less than 0")
 	case targets != 1:
 		return exit.Usagef("give one of --offset, --time, --start and --end")
 	case c.All && c.Expect != nil:
 		return exit.Usagef("--expect: needs --partition=N, every partition has a position of its own")
 	}
-	return c.Check()
-}
-
-func (c *positionSetCmd) print(std *output.Streams, sets []readmodel.PositionSet, plans []projection.Repositioned) error {
-	lines := output.NewJSONLines(std.Out)
-	for i, plan := range plans {
-		d := setDocument{Topic: c.Topic, Partition: sets[i].Partition, From: plan.From, To: plan.To, UnreadSkipped: plan.UnreadSkipped}
-		if c.Yes {
-			d.Result = output.OrNull(resultSet)
-		}
-		var err error
-		if c.JSON() {
-			err = lines.Write(d)
-		} else {
-			_, err = fmt.Fprintf(std.Out, "partition %d: %s from %s to %d%s\n", d.Partition, c.done(), output.VersionText(d.From), d.To, skippedText(d.UnreadSkipped))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if !c.Yes && !c.JSON() {
-		if _, err := fmt.Fprintln(std.Out, "nothing was changed, add --yes to do it"); err != nil {
-			return err
-		}
-	}
-	return lines.Flush()
-}
-
-func (c *positionSetCmd) done() string {
-	if c.Yes {
-		return resultSet
-	}
-	return "would be set"
+	return nil
 }
 
 func skippedText(unread int64) string {
@@ -185,30 +148,18 @@ func (s *positionSetter) run(ctx context.Context, std *output.Streams) ([]projec
 
 // sets says what is wanted of each of the partitions, in order.
 func (s *positionSetter) sets(ctx context.Context) ([]readmodel.PositionSet, error) {
-	extents, exists, err := s.reader.Extents(ctx)
+	extents, topicID, err := s.cmd.chosen(ctx, s.reader)
 	if err != nil {
 		return nil, err
 	}
-	if !exists {
-		return nil, exit.Refusef("topic %q does not exist", s.of.Topic)
-	}
 	var sets []readmodel.PositionSet
-	for _, e := range extents.Partitions {
-		if !s.cmd.All && e.Partition != *s.cmd.Partition {
-			continue
-		}
-		if e.Err != nil {
-			return nil, e.Err
-		}
+	for _, e := range extents {
 		log := projection.Log{
-			TopicID: extents.TopicID, Start: e.Start, End: e.End,
+			TopicID: topicID, Start: e.Start, End: e.End,
 			EpochEnd: projection.NoOffset, ProcessedEnd: projection.NoOffset,
 		}
 		want := projection.Reposition{Expect: s.cmd.Expect, SkipUnread: s.cmd.SkipUnread, NewTopic: s.cmd.NewTopic}
 		sets = append(sets, readmodel.PositionSet{Partition: e.Partition, Want: want, Log: log})
-	}
-	if len(sets) == 0 {
-		return nil, exit.Refusef("topic %q has no partition %d", s.of.Topic, *s.cmd.Partition)
 	}
 	if err := s.aim(ctx, sets); err != nil {
 		return nil, err

@@ -1,0 +1,91 @@
+package position
+
+import (
+	"context"
+	"fmt"
+
+	"projector/dlq"
+	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+	"projector/internal/cli/projections"
+	"projector/readmodel"
+)
+
+// changeFlags are those of the commands that change positions: which, why, and whether to.
+type changeFlags struct {
+	Partition *int32 `placeholder:"N" group:"Target" help:"One partition."`
+	All       bool   `group:"Target" help:"All partitions."`
+	Reason    string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
+	Yes       bool   `help:"Do it. Without it, only say what would be done."`
+	connect.ActorFlags
+	connect.KafkaFlags
+	connect.DatabaseFlags
+	projections.GroupFlags
+	output.LogFlags
+	output.Flags
+}
+
+func (f *changeFlags) validate() error {
+	switch {
+	case f.Reason == "":
+		return exit.Usagef("--reason: must not be empty")
+	case f.All == (f.Partition != nil):
+		return exit.Usagef("give one of --partition=N and --all")
+	case f.Partition != nil && *f.Partition < 0:
+		return exit.Usagef("--partition: must not be less than 0")
+	}
+	return f.Check()
+}
+
+// of is the topic as the group reads it.
+func (f *changeFlags) of() readmodel.Partition {
+	return readmodel.Partition{Projection: f.Projection, Group: f.GroupName(), Topic: f.Topic}
+}
+
+// chosen are the partitions that are meant, in order, and their topic's id.
+func (f *changeFlags) chosen(ctx context.Context, reader *dlq.Reader) (chosen []dlq.Extent, topicID string, err error) {
+	extents, exists, err := reader.Extents(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	if !exists {
+		return nil, "", exit.Refusef("topic %q does not exist", f.Topic)
+	}
+	for _, e := range extents.Partitions {
+		if !f.All && e.Partition != *f.Partition {
+			continue
+		}
+		if e.Err != nil {
+			return nil, "", e.Err
+		}
+		chosen = append(chosen, e)
+	}
+	if len(chosen) == 0 {
+		return nil, "", exit.Refusef("topic %q has no partition %d", f.Topic, *f.Partition)
+	}
+	return chosen, extents.TopicID, nil
+}
+
+// print prints what became, or would become, of each partition.
+func (f *changeFlags) print(std *output.Streams, n int, change func(i int) (document any, text string)) error {
+	lines := output.NewJSONLines(std.Out)
+	for i := range n {
+		document, text := change(i)
+		var err error
+		if f.JSON() {
+			err = lines.Write(document)
+		} else {
+			_, err = fmt.Fprintln(std.Out, text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !f.Yes && !f.JSON() {
+		if _, err := fmt.Fprintln(std.Out, "nothing was changed, add --yes to do it"); err != nil {
+			return err
+		}
+	}
+	return lines.Flush()
+}

@@ -1,0 +1,209 @@
+package readmodel
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection"
+	"projector/sql"
+)
+
+// The actions of people who change positions. The result of one that sets a position says
+// from where.
+const (
+	ActionPause       ActionKind = "pause"
+	ActionResume      ActionKind = "resume"
+	ActionPositionSet ActionKind = "position_set"
+)
+
+// PartitionLog is a partition and where its log is now.
+type PartitionLog struct {
+	Partition int32
+	TopicID   string
+	Start     int64
+}
+
+// PlanStandings returns what the partitions would do if ChangeStandings were called now, in
+// their order.
+func PlanStandings(
+	ctx context.Context, pool *pgxpool.Pool, of Partition, logs []PartitionLog, change projection.StandingChange,
+) ([]projection.Standing, error) {
+	known, err := knownPositions(ctx, pool, of)
+	if err != nil {
+		return nil, err
+	}
+	standings := make([]projection.Standing, len(logs))
+	for i := range logs {
+		var stored projection.StoredPosition // where there is none yet, it stands nowhere
+		if p := known[logs[i].Partition]; p != nil {
+			stored = *p
+		}
+		changed := change.Of(stored)
+		standings[i] = changed.Standing()
+	}
+	return standings, nil
+}
+
+// ChangeStandings pauses or resumes partitions of a group's topic, all of them or none,
+// raises their fences and records who did it and why. Where a partition has no position
+// yet, it gets one at the start of its log, as by its first owner. It returns what they do
+// then, in the order of their numbers.
+func ChangeStandings(
+	ctx context.Context, pool *pgxpool.Pool, of Partition, logs []PartitionLog, change projection.StandingChange, actor, reason string,
+) ([]projection.Standing, error) {
+	slices.SortFunc(logs, func(a, b PartitionLog) int { return cmp.Compare(a.Partition, b.Partition) }) // as everybody locks them
+	var standings []projection.Standing
+	err := transactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
+		standings = standings[:0]
+		actions := make([]Action, len(logs))
+		for i := range logs {
+			of.Number = logs[i].Partition
+			stored, _, err := positionOf(ctx, tx, of, logs[i].Start, logs[i].TopicID)
+			if err != nil {
+				return err
+			}
+			changed := change.Of(stored)
+			standings = append(standings, changed.Standing())
+			actions[i] = Action{
+				Kind: ActionResume, Topic: of.Topic, Partition: of.Number, Offset: stored.Next, Actor: actor, Reason: reason,
+				Result: fmt.Sprintf("from %s to %s", stored.Standing(), changed.Standing()),
+			}
+			if change.Pause != "" {
+				actions[i].Kind = ActionPause
+				tx.Queue(sql.Query("position_pause"), of.Group, of.Topic, of.Number, change.Pause)
+				continue
+			}
+			if change.Through != nil {
+				actions[i].Result += fmt.Sprintf(", through %d", *change.Through)
+			}
+			tx.Queue(sql.Query("position_resume"), of.Group, of.Topic, of.Number, change.Through)
+		}
+		queueActions(tx, actions)
+		return tx.Send(ctx)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("change what partitions do: %w", err)
+	}
+	return standings, nil
+}
+
+// PositionSet is a partition's position as a person wants it, and the partition's log.
+type PositionSet struct {
+	Partition int32
+	Want      projection.Reposition
+	Log       projection.Log
+}
+
+// PlanPositions returns what SetPositions would do now.
+func PlanPositions(ctx context.Context, pool *pgxpool.Pool, of Partition, sets []PositionSet) ([]projection.Repositioned, error) {
+	known, err := knownPositions(ctx, pool, of)
+	if err != nil {
+		return nil, err
+	}
+	plans := make([]projection.Repositioned, len(sets))
+	for i := range sets {
+		if plans[i], err = sets[i].plan(known[sets[i].Partition]); err != nil {
+			return nil, err
+		}
+	}
+	return plans, nil
+}
+
+func (s *PositionSet) plan(stored *projection.StoredPosition) (projection.Repositioned, error) {
+	plan, err := s.Want.Plan(stored, s.Log)
+	var refused *projection.RefusedPositionError
+	if errors.As(err, &refused) {
+		err = &projection.RefusedPositionError{Reason: fmt.Sprintf("partition %d: %s", s.Partition, refused.Reason)}
+	}
+	return plan, err
+}
+
+// SetPositions sets positions of a group's topic, all of them or none, raises their fences
+// and records who did it and why. A *projection.RefusedPositionError means that one of them
+// is not to be set so.
+func SetPositions(ctx context.Context, pool *pgxpool.Pool, of Partition, sets []PositionSet, actor, reason string) ([]projection.Repositioned, error) {
+	slices.SortFunc(sets, func(a, b PositionSet) int { return cmp.Compare(a.Partition, b.Partition) }) // as everybody locks them
+	var plans []projection.Repositioned
+	err := transactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
+		plans = plans[:0]
+		actions := make([]Action, len(sets))
+		for i := range sets {
+			of.Number = sets[i].Partition
+			plan, err := setPosition(ctx, tx, of, &sets[i])
+			if err != nil {
+				return err
+			}
+			plans = append(plans, plan)
+			actions[i] = Action{
+				Kind: ActionPositionSet, Topic: of.Topic, Partition: of.Number, Offset: plan.To,
+				Actor: actor, Reason: reason, Result: cameFrom(plan),
+			}
+		}
+		queueActions(tx, actions)
+		return tx.Send(ctx)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set positions: %w", err)
+	}
+	return plans, nil
+}
+
+// setPosition locks a position, or makes it, and sets it as it is to be.
+func setPosition(ctx context.Context, tx *Tx, p Partition, set *PositionSet) (projection.Repositioned, error) {
+	stored, inserted, err := positionOf(ctx, tx, p, set.Log.Start, set.Log.TopicID)
+	if err != nil {
+		return projection.Repositioned{}, err
+	}
+	known := &stored
+	if inserted {
+		known = nil
+	}
+	plan, err := set.plan(known)
+	if err != nil {
+		return plan, err
+	}
+	tx.Queue(sql.Query("position_set"), p.Group, p.Topic, p.Number, plan.To, knownTopicID(set.Log.TopicID, stored.TopicID))
+	return plan, tx.Send(ctx)
+}
+
+// cameFrom is what the audit trail says of where a position was.
+func cameFrom(plan projection.Repositioned) string {
+	if plan.From == nil {
+		return "from none"
+	}
+	return fmt.Sprintf("from %d", *plan.From)
+}
+
+// knownPositions are the stored positions of a group's topic by partition, if the group is
+// one of the projection.
+func knownPositions(ctx context.Context, pool *pgxpool.Pool, of Partition) (map[int32]*projection.StoredPosition, error) {
+	if err := CheckGroup(ctx, pool, of.Group, of.Projection); err != nil {
+		return nil, err
+	}
+	stored, err := LoadPositions(ctx, pool, of.Group, of.Topic)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[int32]*projection.StoredPosition, len(stored))
+	for i := range stored {
+		known[stored[i].Partition] = &stored[i]
+	}
+	return known, nil
+}
+
+// positionOf locks a position, or makes it.
+func positionOf(ctx context.Context, tx *Tx, p Partition, start int64, topicID string) (stored projection.StoredPosition, inserted bool, err error) {
+	tx.Queue(sql.Query("position_insert"), p.Group, p.Topic, p.Number, start, topicID, "", p.Projection).
+		Exec(func(tag pgconn.CommandTag) error { inserted = tag.RowsAffected() > 0; return nil })
+	if err := tx.Send(ctx); err != nil {
+		return projection.StoredPosition{}, false, err
+	}
+	stored, err = lockPosition(ctx, tx, p)
+	return stored, inserted, err
+}
