@@ -19,6 +19,11 @@ func (r *Replay) Apply(ctx context.Context, shown func(done, total int64)) error
 	if err := r.recordFixed(ctx); err != nil {
 		return err
 	}
+	for _, item := range r.Items {
+		if item.repair != nil {
+			item.repair.Action = item.replayed(r)
+		}
+	}
 	done := int64(0)
 	err := r.Store.Apply(ctx, r.repairs, func(step readmodel.Step) {
 		done += int64(step.Records)

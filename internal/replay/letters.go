@@ -85,11 +85,14 @@ func (d *DeadLetter) Action(kind readmodel.ActionKind, actor string) readmodel.A
 func (i *Item) replayed(r *Replay) readmodel.Action {
 	a := i.Action(readmodel.ActionReplay, r.Actor)
 	a.Reason = r.Reason
-	if value := i.Entry.Value; value != nil && i.Value == "" {
-		i.Value, i.Original = digest(value), digest(value)
+	switch value := i.Entry.Value; {
+	case i.Value != "": // it was read from a file
+		a.ValueSHA256, a.OriginalSHA256 = i.Value, i.Original
+		a.Altered = i.Original != "" && i.Value != i.Original || i.Original == "" && i.Corrected
+	case value != nil:
+		a.ValueSHA256 = digest(value)
+		a.OriginalSHA256 = a.ValueSHA256
 	}
-	a.ValueSHA256, a.OriginalSHA256 = i.Value, i.Original
-	a.Altered = i.Original != "" && i.Value != i.Original || i.Original == "" && i.Corrected
 	return a
 }
 

@@ -41,20 +41,17 @@ type original struct {
 }
 
 // add takes in a line. It is refused when it holds another event than it says itself.
-func (o *originals) add(line int, said dlq.Identity, d *DeadLetter) error {
+func (o originals) add(line int, said dlq.Identity, d *DeadLetter) error {
 	if err := sameEvent(line, said, d); err != nil {
 		return err
 	}
-	if *o == nil {
-		*o = originals{}
-	}
 	e := &d.Entry
 	place := dlqPlace{d.DLQTopic, e.DLQPartition, e.DLQOffset}
-	if first, twice := (*o)[place]; twice {
+	if first, twice := o[place]; twice {
 		return refusedLine(line, "is the dead letter of line %d once more", first.line)
 	}
-	d.Value = digest(e.Value)
-	(*o)[place] = original{line, d}
+	d.Value = digest(e.Value) // of one that is resolved the value is not kept
+	o[place] = original{line, d}
 	return nil
 }
 

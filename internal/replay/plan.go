@@ -121,7 +121,7 @@ func (r *Replay) Plan(ctx context.Context) error {
 		if item.fix(r.MaxReplays); item.Plan != "" {
 			continue
 		}
-		item.repair = item.record(r)
+		item.repair = item.record()
 		r.repairs = append(r.repairs, item.repair)
 	}
 	if err := r.Store.Plan(ctx, r.repairs); err != nil {
@@ -160,7 +160,7 @@ func (i *Item) fix(maxReplays int) {
 }
 
 // record is what a repair needs of a dead letter.
-func (i *Item) record(r *Replay) *readmodel.RepairRecord {
+func (i *Item) record() *readmodel.RepairRecord {
 	e := &i.Entry
 	return &readmodel.RepairRecord{
 		DecodedRecord: projection.DecodedRecord{
@@ -171,6 +171,5 @@ func (i *Item) record(r *Replay) *readmodel.RepairRecord {
 			},
 		},
 		FailedAt: e.FailedAt,
-		Action:   i.replayed(r),
 	}
 }

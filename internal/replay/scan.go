@@ -108,10 +108,8 @@ func (s *Scan) Each(ctx context.Context, fn func(*DeadLetter) error) error {
 // EachOfFile calls fn with every chosen dead letter of an export. What the file has that
 // cannot be read ends it with an ExportError.
 func (s *Scan) EachOfFile(ctx context.Context, file io.Reader, fn func(*DeadLetter) error) error {
-	var (
-		chunk []*DeadLetter
-		lines originals
-	)
+	var chunk []*DeadLetter
+	lines := originals{}
 	for exported, err := range dlq.ReadExport(file) {
 		if err := s.refuses(&exported, err); err != nil {
 			return err
