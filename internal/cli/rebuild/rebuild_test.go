@@ -12,20 +12,31 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// projected is all that is projected of accounts, without when it was written.
-func projected(s *clitest.Stage) string {
+// rowsOf are the rows of a projection, without when they were written.
+func rowsOf(s *clitest.Stage, name string) string {
 	s.T.Helper()
+	query := map[string]string{
+		"account_balance": `SELECT concat_ws(E'\n',
+			(SELECT string_agg(ROW (account_id, currency, balance, version, status, last_event_id, last_event_at)::text, E'\n' ORDER BY account_id)
+			 FROM account_balance),
+			(SELECT string_agg(ROW (account_id, version, class, event_id, topic, partition, "offset", value)::text, E'\n' ORDER BY account_id, version)
+			 FROM parked_event),
+			(SELECT string_agg(ROW (account_id, lowest_version, highest_version, events)::text, E'\n' ORDER BY account_id) FROM park_overflow))`,
+		"account_statement": `SELECT coalesce(string_agg(ROW (s.*)::text, E'\n' ORDER BY account_id COLLATE "C", version), '') FROM account_statement s`,
+		"daily_turnover":    `SELECT coalesce(string_agg(ROW (t.*)::text, E'\n' ORDER BY day, currency), '') FROM daily_turnover t`,
+		"inbox":             `SELECT coalesce(string_agg(message_id, ' ' ORDER BY message_id COLLATE "C"), '') FROM inbox`,
+	}[name]
 	var text string
-	err := s.Pool.QueryRow(s.T.Context(), `SELECT concat_ws(E'\n',
-		(SELECT string_agg(ROW (account_id, currency, balance, version, status, last_event_id, last_event_at)::text, E'\n' ORDER BY account_id)
-		 FROM account_balance),
-		(SELECT string_agg(ROW (account_id, version, class, event_id, topic, partition, "offset", value)::text, E'\n' ORDER BY account_id, version)
-		 FROM parked_event),
-		(SELECT string_agg(ROW (account_id, lowest_version, highest_version, events)::text, E'\n' ORDER BY account_id) FROM park_overflow))`).Scan(&text)
-	if err != nil {
+	if err := s.Pool.QueryRow(s.T.Context(), query).Scan(&text); err != nil {
 		s.T.Fatal(err)
 	}
 	return text
+}
+
+// projected is all that is projected of accounts.
+func projected(s *clitest.Stage) string {
+	s.T.Helper()
+	return rowsOf(s, "account_balance")
 }
 
 func rebuildJSON(s *clitest.Stage, args ...string) map[string]any {
@@ -37,13 +48,17 @@ func rebuildJSON(s *clitest.Stage, args ...string) map[string]any {
 	return lines[0]
 }
 
-// kindsOf are the accounts that differ and how, in the order of the list.
-func kindsOf(document map[string]any) string {
+func differencesOf(document map[string]any) []map[string]any {
 	var all []map[string]any
 	for _, d := range document["differences"].([]any) {
 		all = append(all, d.(map[string]any))
 	}
-	return clitest.Pick(all, "account_id", "kind", "version", "rebuilt_version")
+	return all
+}
+
+// kindsOf are the accounts that differ and how, in the order of the list.
+func kindsOf(document map[string]any) string {
+	return clitest.Pick(differencesOf(document), "account_id", "kind", "version", "rebuilt_version")
 }
 
 // clean expects a rebuild to find nothing, and to leave nothing behind.
@@ -137,6 +152,21 @@ func TestRebuildHonoursSkips(t *testing.T) {
 	clitest.Equal(t, projected(s), right)
 }
 
+// correctAmounts replays what was dead-lettered because its amount is the number 2.
+func correctAmounts(s *clitest.Stage) {
+	s.T.Helper()
+	file := filepath.Join(s.T.TempDir(), "dead.jsonl")
+	s.Must("dlq", "export", "--status=open", "--file="+file)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	if err := os.WriteFile(file, bytes.ReplaceAll(text, []byte(`\"amount\":2,`), []byte(`\"amount\":\"2\",`)), 0o600); err != nil {
+		s.T.Fatal(err)
+	}
+	s.Must("dlq", "replay", "--from-file="+file, "--reason=INC-1", "--yes")
+}
+
 // A corrected event is in the database only: the topic cannot give it back.
 func TestRebuildLeavesCorrectionsAlone(t *testing.T) {
 	t.Parallel()
@@ -144,17 +174,7 @@ func TestRebuildLeavesCorrectionsAlone(t *testing.T) {
 	s.Produce(clitest.EventOf("mended", 1, `"1"`), clitest.EventOf("mended", 2, `2`), clitest.EventOf("mended", 3, `"4"`),
 		clitest.EventOf("overtaken", 1, `"1"`), clitest.EventOf("overtaken", 2, `2`))
 	s.Consuming(nil)
-	file := filepath.Join(t.TempDir(), "dead.jsonl")
-	s.Must("dlq", "export", "--status=open", "--file="+file)
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	corrected := strings.ReplaceAll(string(text), `\"amount\":2,`, `\"amount\":\"2\",`)
-	if err := os.WriteFile(file, []byte(corrected), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s.Must("dlq", "replay", "--from-file="+file, "--reason=INC-1", "--yes")
+	correctAmounts(s)
 	s.Produce(clitest.EventOf("overtaken", 2, `"3"`)) // a duplicate of what was corrected, with another amount
 	s.Consuming(nil)
 	right := projected(s)
@@ -270,38 +290,53 @@ func TestRebuildIsAlone(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild"), "another rebuild")
 }
 
+// The swap waits for somebody's lock, and is interrupted.
 func TestAnInterruptedRebuildChangesNothing(t *testing.T) {
-	t.Parallel()
-	s := clitest.NewStage(t)
-	s.Produce(clitest.EventOf("a", 1, `"1"`))
-	s.Consuming(nil)
-	s.Exec(`UPDATE account_balance SET balance = 99`)
-	wrong := projected(s)
-	// The position is held by somebody: the swap waits, and is interrupted.
-	tx, err := s.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	for name, c := range map[string]struct {
+		damage []string
+		locked string
+	}{
+		"account_balance":   {[]string{`UPDATE account_balance SET balance = 99 WHERE account_id = 'a'`}, "projector_position"},
+		"account_statement": {damagedRows["account_statement"].statements[:2], "account_statement"},
+		"daily_turnover":    {damagedRows["daily_turnover"].statements[:2], "daily_turnover"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := clitest.NewStage(t)
+			s.Projecting(name)
+			produceDays(s)
+			s.Consuming(nil)
+			right := rowsOf(s, name)
+			for _, statement := range c.damage {
+				s.Exec(statement)
+			}
+			wrong := rowsOf(s, name)
+			tx, err := s.Pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.Exec(t.Context(), "SELECT FROM "+c.locked+" FOR UPDATE"); err != nil {
+				t.Fatal(err)
+			}
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			ended := make(chan int, 1)
+			go func() {
+				ended <- clitest.Execute(ctx, s.Servers([]string{"rebuild", "--yes"}), &bytes.Buffer{}, &bytes.Buffer{})
+			}()
+			s.Await("SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
+			interrupt()
+			if status := <-ended; status != exit.Failed {
+				t.Errorf("status %d", status)
+			}
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			clitest.Equal(t, rowsOf(s, name), wrong)
+			if d := rebuildJSON(s, "--yes"); d["changed"] != float64(len(c.damage)) {
+				t.Errorf("%v", d)
+			}
+			clitest.Equal(t, rowsOf(s, name), right)
+			clean(s)
+		})
 	}
-	if _, err := tx.Exec(t.Context(), "SELECT FROM projector_position FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
-	ctx, interrupt := context.WithCancel(t.Context())
-	defer interrupt()
-	ended := make(chan int, 1)
-	go func() {
-		ended <- clitest.Execute(ctx, s.Servers([]string{"rebuild", "--yes"}), &bytes.Buffer{}, &bytes.Buffer{})
-	}()
-	s.Await("SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
-	interrupt()
-	if status := <-ended; status != exit.Failed {
-		t.Errorf("status %d", status)
-	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	clitest.Equal(t, projected(s), wrong)
-	if d := rebuildJSON(s, "--yes"); d["changed"] != 1.0 {
-		t.Errorf("%v", d)
-	}
-	clean(s)
 }

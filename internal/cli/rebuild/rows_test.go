@@ -1,31 +1,12 @@
 package rebuild_test
 
 import (
-	"bytes"
-	"context"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"projector/internal/cli/clitest"
 	"projector/internal/cli/exit"
 )
-
-// rowsOf are the rows of a projection.
-func rowsOf(s *clitest.Stage, name string) string {
-	s.T.Helper()
-	query := map[string]string{
-		"account_statement": `SELECT coalesce(string_agg(ROW (s.*)::text, E'\n' ORDER BY account_id COLLATE "C", version), '') FROM account_statement s`,
-		"daily_turnover":    `SELECT coalesce(string_agg(ROW (t.*)::text, E'\n' ORDER BY day, currency), '') FROM daily_turnover t`,
-		"inbox":             `SELECT coalesce(string_agg(message_id, ' ' ORDER BY message_id COLLATE "C"), '') FROM inbox`,
-	}[name]
-	var text string
-	if err := s.Pool.QueryRow(s.T.Context(), query).Scan(&text); err != nil {
-		s.T.Fatal(err)
-	}
-	return text
-}
 
 // onDay is an event of another day and currency.
 func onDay(event, day, currency string) string {
@@ -114,14 +95,6 @@ func TestRebuildPutsRowsRight(t *testing.T) {
 	}
 }
 
-func differencesOf(document map[string]any) []map[string]any {
-	var all []map[string]any
-	for _, d := range document["differences"].([]any) {
-		all = append(all, d.(map[string]any))
-	}
-	return all
-}
-
 // What is counted is marked, or else it would be counted once more when it comes again.
 func TestRebuildOfTheTurnoverMarksWhatItCounts(t *testing.T) {
 	s := clitest.NewStage(t)
@@ -202,16 +175,7 @@ func TestRebuildLeavesCorrectedRowsAlone(t *testing.T) {
 			s.Projecting(name)
 			s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 2, `2`), onDay(clitest.EventOf("b", 1, `"4"`), "2026-01-02", "EUR"))
 			s.Consuming(nil)
-			file := filepath.Join(t.TempDir(), "dead.jsonl")
-			s.Must("dlq", "export", "--file="+file)
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, bytes.ReplaceAll(text, []byte(`\"amount\":2,`), []byte(`\"amount\":\"2\",`)), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			s.Must("dlq", "replay", "--from-file="+file, "--reason=INC-1", "--yes")
+			correctAmounts(s)
 			right := rowsOf(s, name)
 			d := rebuildJSON(s, "--yes", "--remove")
 			fields := strings.Fields(damagedRows[name].counts)
@@ -253,45 +217,4 @@ func TestRebuildOfAPartOfAStatement(t *testing.T) {
 	d := rebuildJSON(s, "--yes", "--partial")
 	clitest.Equal(t, clitest.Pick(differencesOf(d), "account_id", "version", "kind"), "a 2 different, old 1 ahead")
 	clitest.Equal(t, rowsOf(s, "account_statement"), right)
-}
-
-// A swap that has to wait for somebody's lock changes nothing until it is through.
-func TestAnInterruptedRebuildOfRowsChangesNothing(t *testing.T) {
-	for name, damage := range damagedRows {
-		t.Run(name, func(t *testing.T) {
-			s := clitest.NewStage(t)
-			s.Projecting(name)
-			produceDays(s)
-			s.Consuming(nil)
-			right := rowsOf(s, name)
-			for _, statement := range damage.statements[:2] {
-				s.Exec(statement)
-			}
-			wrong := rowsOf(s, name)
-			tx, err := s.Pool.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := tx.Exec(t.Context(), "SELECT FROM "+name+" FOR UPDATE"); err != nil {
-				t.Fatal(err)
-			}
-			ctx, interrupt := context.WithCancel(t.Context())
-			defer interrupt()
-			ended := make(chan int, 1)
-			go func() {
-				ended <- clitest.Execute(ctx, s.Servers([]string{"rebuild", "--yes"}), &bytes.Buffer{}, &bytes.Buffer{})
-			}()
-			s.Await("SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
-			interrupt()
-			if status := <-ended; status != exit.Failed {
-				t.Errorf("status %d", status)
-			}
-			if err := tx.Rollback(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			clitest.Equal(t, rowsOf(s, name), wrong)
-			rebuildJSON(s, "--yes")
-			clitest.Equal(t, rowsOf(s, name), right)
-		})
-	}
 }
