@@ -133,7 +133,7 @@ func TestLastDeadLettersKeepsTheLast(t *testing.T) {
 
 func TestToldAnswersWhatMetricsWereTold(t *testing.T) {
 	m := NewMetrics(NewRegistry(), "daily_turnover")
-	if got := m.Told(); got.ProgressAt != nil || got.InboxRows != nil || got.Records != (Counts{}) {
+	if got := m.Snapshot(); got.ProgressAt != nil || got.InboxRows != nil || got.Records != (Counts{}) {
 		t.Errorf("before anything: %+v", got)
 	}
 	for i, outcome := range Outcomes() {
@@ -144,7 +144,7 @@ func TestToldAnswersWhatMetricsWereTold(t *testing.T) {
 	at := time.UnixMilli(1_700_000_000_123)
 	m.Progress(at)
 	m.InboxRows(0)
-	got := m.Told()
+	got := m.Snapshot()
 	if got.Records != (Counts{11, 22, 33, 44}) || !got.ProgressAt.Equal(at) || *got.InboxRows != 0 {
 		t.Errorf("got %+v", got)
 	}

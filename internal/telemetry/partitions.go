@@ -196,16 +196,16 @@ func (m *partitionMetrics) get(id partitionID) *partition {
 	return p
 }
 
-// Told is what Metrics were told that the status page shows.
-type Told struct {
+// Snapshot is what the status page shows of Metrics.
+type Snapshot struct {
 	Records    Counts
 	ProgressAt *time.Time // nil before the first durable batch
 	InboxRows  *int64     // nil until they were counted
 }
 
-// Told answers without gathering the metrics.
-func (m *Metrics) Told() Told {
-	t := Told{Records: m.partitions.counts()}
+// Snapshot answers without gathering the metrics.
+func (m *Metrics) Snapshot() Snapshot {
+	t := Snapshot{Records: m.partitions.counts()}
 	if ms := m.progressAt.Load(); ms > 0 {
 		at := time.UnixMilli(ms)
 		t.ProgressAt = &at

@@ -32,12 +32,12 @@ func (f *LimitFlags) CheckLimit() error {
 // the shares are half of it, because the garbage collector needs room and because a
 // quarter of what comparable listeners take is enough to be several times as fast.
 type Plan struct {
-	heap     int64 // the garbage collector's soft limit
-	accounts int   // all accounts in memory
-	Floors   int   // out of accounts, while a topic comes again: see readmodel.FloorReader
-	queued   int   // records fetched and not decided; twice that at worst
-	pending  int   // dead letters, parked events and rows to be written
-	fetch    int   // what one fetch of two may bring
+	heap         int64 // the garbage collector's soft limit
+	accounts     int   // all accounts in memory
+	VersionIndex int   // out of accounts, while a topic comes again: see readmodel.VersionReader
+	queued       int   // records fetched and not decided; twice that at worst
+	pending      int   // dead letters, parked events and rows to be written
+	fetch        int   // what one fetch of two may bring
 }
 
 const (
@@ -58,12 +58,12 @@ const (
 func Share(limit parse.Size) Plan {
 	l := int(limit - outsideHeap)
 	return Plan{
-		heap:     int64(l - l/20), // a soft limit, and so with a margin
-		accounts: l / 4,
-		Floors:   l / 8,
-		queued:   l / 20,
-		pending:  l / 12,
-		fetch:    l / 64,
+		heap:         int64(l - l/20), // a soft limit, and so with a margin
+		accounts:     l / 4,
+		VersionIndex: l / 8,
+		queued:       l / 20,
+		pending:      l / 12,
+		fetch:        l / 64,
 	}
 }
 

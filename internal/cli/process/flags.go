@@ -5,9 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
-	"projector/internal/acl"
 	"projector/internal/cli/build"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
@@ -16,12 +13,9 @@ import (
 	"projector/internal/cli/output"
 	"projector/internal/cli/parse"
 	"projector/internal/cli/projections"
-	"projector/internal/consumer"
 	"projector/internal/retry"
-	"projector/internal/session"
 	"projector/internal/telemetry"
 	"projector/projection"
-	"projector/readmodel"
 )
 
 // projectFlags say what is projected, and as whom.
@@ -131,38 +125,7 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built build.Info) (
 	if err := p.clients(c, client, traced); err != nil {
 		return nil, err
 	}
-	plan := memory.Share(c.MemoryLimit)
-	needs := acl.Needs{Topic: c.Topic, Group: c.GroupName(), DLQ: c.DeadLetterTopic(), Principal: c.Principal()}
-	cfg := readmodel.RunConfig{
-		Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit,
-		Breaker:        projection.BreakerRule{Window: c.BreakerWindow, Share: c.BreakerShare},
-		CacheBytes:     func() int { return plan.AccountsShare(p.consumer.Partitions()) },
-		IndexBytes:     plan.Floors,
-		InboxRetention: c.InboxRetention, Observer: observer{p.metrics, p},
-		Ends: ctx, Log: log,
-	}
-	p.tasks = kind.Tasks(cfg)
-	open := kind.Open(cfg)
-	p.consumer, err = consumer.New(consumer.Config{
-		Client: client,
-		Member: []kgo.Opt{telemetry.KafkaHooks(registry, "consumer"), kgo.WithHooks(traced.consuming...)},
-		Trace:  traced.partition,
-		Topic:  c.Topic, Group: c.GroupName(), Owner: owner(), Formats: formats,
-		Open: func(partition int32) session.Projection {
-			return open(readmodel.Partition{Projection: kind.Name(), Group: c.GroupName(), Topic: c.Topic, Number: partition})
-		},
-		DeadLetters:    deadLetters{p.publisher, p.admin, needs},
-		Access:         kafkaAccess{needs, p.admin},
-		Database:       sharedDatabase{p.pool, kind, c.GroupName(), c.Topic},
-		Observer:       p.metrics,
-		Health:         p.health,
-		Log:            log,
-		Retry:          p.retry,
-		Limits:         plan.Limits(kind, c.MaxBatchBytes),
-		SessionTimeout: c.SessionTimeout,
-		DrainWithin:    drainWithin,
-	})
-	if err != nil {
+	if p.consumer, err = p.consuming(ctx, c, client, formats, traced); err != nil {
 		return nil, err
 	}
 	p.server = p.pages(c)

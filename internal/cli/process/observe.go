@@ -27,11 +27,11 @@ func (p *Process) status(c *Flags) telemetry.StatusFunc {
 	started := time.Now()
 	reports := p.kind.Reports()
 	return func() telemetry.Status {
-		told := p.metrics.Told()
+		now := p.metrics.Snapshot()
 		s := telemetry.Status{
 			Version: p.built.Version, Projection: c.Projection, Group: c.GroupName(), Topic: c.Topic, DLQTopic: c.DeadLetterTopic(),
-			StartedAt: started, LastProgressAt: told.ProgressAt, Partitions: p.partitions(c.Topic),
-			Parks: reports.Parked, Marks: reports.Inbox, InboxRows: told.InboxRows,
+			StartedAt: started, LastProgressAt: now.ProgressAt, Partitions: p.partitions(c.Topic),
+			Parks: reports.Parked, Marks: reports.Inbox, InboxRows: now.InboxRows,
 		}
 		if parked := p.parked.Load(); parked != nil {
 			s.Parked = &telemetry.ParkedStatus{
@@ -73,7 +73,7 @@ func (p *Process) partitions(topic string) []telemetry.PartitionStatus {
 func (p *Process) sample(topic string) telemetry.Sample {
 	s := telemetry.Status{Partitions: p.partitions(topic)}
 	records, seconds := s.Lag()
-	return telemetry.Sample{At: time.Now(), Records: p.metrics.Told().Records, LagRecords: records, LagSeconds: seconds}
+	return telemetry.Sample{At: time.Now(), Records: p.metrics.Snapshot().Records, LagRecords: records, LagSeconds: seconds}
 }
 
 // letterBook makes the page show the dead letters the publisher has published.

@@ -12,7 +12,10 @@ import (
 	"projector/dlq"
 	"projector/errclass"
 	"projector/internal/acl"
+	"projector/internal/cli/memory"
 	"projector/internal/cli/parse"
+	"projector/internal/consumer"
+	"projector/internal/session"
 	"projector/internal/telemetry"
 	"projector/projection"
 	"projector/projection/event"
@@ -43,6 +46,45 @@ func (p *Process) register(topic string) {
 	telemetry.RegisterHealth(p.registry, p.health)
 	telemetry.RegisterPool(p.registry, p.pool)
 	p.metrics.Declare(topic, parse.Texts(event.Classes()))
+}
+
+// consuming is the consumer with all it needs, and prepares the projection's tasks.
+func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, formats event.Resolver, traced traced) (*consumer.Consumer, error) {
+	plan := memory.Share(c.MemoryLimit)
+	running := p.running(ctx, c, formats, plan)
+	p.tasks = p.kind.Tasks(running)
+	open := p.kind.Open(running)
+	needs := acl.Needs{Topic: c.Topic, Group: p.group, DLQ: c.DeadLetterTopic(), Principal: c.Principal()}
+	database := sharedDatabase{p.pool, p.kind, p.group, c.Topic}
+	return consumer.New(consumer.Config{
+		Client: client,
+		Member: []kgo.Opt{telemetry.KafkaHooks(p.registry, "consumer"), kgo.WithHooks(traced.consuming...)},
+		Trace:  traced.partition,
+		Topic:  c.Topic, Group: p.group, Owner: owner(), Formats: formats,
+		Open:           func(number int32) session.Projection { return open(database.partition(number)) },
+		DeadLetters:    deadLetters{p.publisher, p.admin, needs},
+		Access:         kafkaAccess{needs, p.admin},
+		Database:       database,
+		Observer:       p.metrics,
+		Health:         p.health,
+		Log:            p.log,
+		Retry:          p.retry,
+		Limits:         plan.Limits(p.kind, c.MaxBatchBytes),
+		SessionTimeout: c.SessionTimeout,
+		DrainWithin:    drainWithin,
+	})
+}
+
+// running is what the projection needs to run.
+func (p *Process) running(ctx context.Context, c *Flags, formats event.Resolver, plan memory.Plan) readmodel.RunConfig {
+	return readmodel.RunConfig{
+		Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit,
+		Breaker:        projection.BreakerRule{Window: c.BreakerWindow, Share: c.BreakerShare},
+		CacheBytes:     func() int { return plan.AccountsShare(p.consumer.Partitions()) },
+		IndexBytes:     plan.VersionIndex,
+		InboxRetention: c.InboxRetention, Observer: observer{p.metrics, p},
+		Ends: ctx, Log: p.log,
+	}
 }
 
 // deadLetters is the consumer's way to the DLQ topic.
@@ -102,16 +144,16 @@ func (d sharedDatabase) partition(number int32) readmodel.Partition {
 	return readmodel.Partition{Projection: d.kind.Name(), Group: d.group, Topic: d.topic, Number: number}
 }
 
-// strandedAfter is how long an account may stand still before what waits for it counts
+// overdueAfter is how long an account may stand still before what waits for it counts
 // as forgotten.
-const strandedAfter = 5 * time.Second
+const overdueAfter = 5 * time.Second
 
 // Overdue names the partitions that hold parked events which could be applied.
 func (d sharedDatabase) Overdue(ctx context.Context, partitions []int32) ([]int32, error) {
 	if !d.kind.Reports().Parked {
 		return nil, nil
 	}
-	return readmodel.LoadOverdue(ctx, d.pool, d.topic, partitions, strandedAfter)
+	return readmodel.LoadOverdue(ctx, d.pool, d.topic, partitions, overdueAfter)
 }
 
 // Ready fails when the database cannot be reached or cannot be written.
