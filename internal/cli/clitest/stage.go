@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -124,58 +123,6 @@ func (s *Stage) Some(args ...string) (lines []map[string]any, said string) {
 	return s.parse(args, out), errOut
 }
 
-// parse reads JSON lines.
-func (s *Stage) parse(args []string, out string) (all []map[string]any) {
-	s.T.Helper()
-	for line := range strings.Lines(out) {
-		var m map[string]any
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			s.T.Fatalf("%v: %v\n%s", args, err, line)
-		}
-		all = append(all, m)
-	}
-	return all
-}
-
-// Pick gives the named fields of each line as text, the lines apart by a comma.
-func Pick(lines []map[string]any, fields ...string) string {
-	var all []string
-	for _, line := range lines {
-		var some []string
-		for _, f := range fields {
-			text := fmt.Sprint(line[f])
-			if line[f] == nil {
-				text = "null"
-			}
-			some = append(some, text)
-		}
-		all = append(all, strings.Join(some, " "))
-	}
-	return strings.Join(all, ", ")
-}
-
-// Keys are the members of the JSON object in text, in their order.
-func Keys(t *testing.T, text string) string {
-	t.Helper()
-	decoder := json.NewDecoder(strings.NewReader(text))
-	var names []string
-	if _, err := decoder.Token(); err != nil {
-		t.Fatal(err)
-	}
-	for decoder.More() {
-		name, err := decoder.Token()
-		if err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, name.(string))
-		var value json.RawMessage
-		if err := decoder.Decode(&value); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return strings.Join(names, " ")
-}
-
 // Produce appends records to the source topic.
 func (s *Stage) Produce(values ...string) {
 	s.T.Helper()
@@ -233,24 +180,6 @@ func EventOf(account string, version int, amount string) string {
 		`"occurredAt":"2026-01-01T00:00:00.5Z","data":{"amount":%s,"currency":"EUR"}}`, account, version, account, version, amount)
 }
 
-// Equal compares texts.
-func Equal(t *testing.T, got, want string) {
-	t.Helper()
-	if got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-}
-
-// Contains looks for parts in a text.
-func Contains(t *testing.T, text string, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			t.Errorf("%q is missing in\n%s", part, text)
-		}
-	}
-}
-
 // Execute runs one command line, as main does, and answers the exit status.
 func Execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return cli.Main(ctx, args, stdout, stderr, build.Info{Version: "dev"})
@@ -282,9 +211,6 @@ const (
 		"topic partition offset failed_at replays message"
 	statusFields = "account_id received_version status"
 )
-
-// Statuses is how dead letters are listed.
-func Statuses(lines []map[string]any) string { return Pick(lines, strings.Fields(statusFields)...) }
 
 // DeleteRecords removes what lies before an offset, as retention does.
 func (s *Stage) DeleteRecords(before int64) {

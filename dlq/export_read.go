@@ -1,0 +1,212 @@
+package dlq
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"projector/projection/event"
+)
+
+// Exported is an entry read back from an export.
+type Exported struct {
+	Entry
+	DLQTopic string
+	Line     int // of the file, from 1
+	// Corrected: key, value or headers are not those of the dead letter any more.
+	Corrected bool
+	// Original is the event the dead letter is about, as far as the line says so.
+	Original Identity
+
+	expected *int64
+}
+
+// Identity says which event a dead letter is about; empty and nil are what is not known.
+type Identity struct {
+	AccountID string
+	EventID   string
+	Version   *int64
+}
+
+// Identity is the event the entry is about.
+func (e *Entry) Identity() Identity { return Identity{e.AccountID, e.EventID, e.Received} }
+
+// Contradicts names the field in which an event is another one than i; empty when it is
+// the same, as far as is known.
+func (i Identity) Contradicts(ev *event.Event) string {
+	switch {
+	case i.AccountID != "" && i.AccountID != ev.AccountID:
+		return "accountId"
+	case i.EventID != "" && i.EventID != ev.ID:
+		return "eventId"
+	case i.Version != nil && *i.Version != ev.Version:
+		return "version"
+	default:
+		return ""
+	}
+}
+
+// ExpectedOf is the version that was expected of the account when the event failed; nil
+// when that is not known, as of an account that a correction has put in another's place.
+func (e *Exported) ExpectedOf(account string) *int64 {
+	if account != e.Original.AccountID {
+		return nil
+	}
+	return e.expected
+}
+
+// maxLine bounds a line of an export.
+const maxLine = 1 << 30
+
+// ReadExport reads back what Export wrote, as somebody may have corrected it. The
+// error names the line and the field and never repeats their text.
+func ReadExport(r io.Reader) iter.Seq2[Exported, error] {
+	return func(yield func(Exported, error) bool) {
+		lines := newLines(r)
+		for lines.next() {
+			e, err := parseExported(lines.text)
+			if err != nil {
+				yield(Exported{}, fmt.Errorf("line %d: %w", lines.number, err))
+				return
+			}
+			e.Line = lines.number
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if lines.err != nil {
+			yield(Exported{}, fmt.Errorf("line %d: %w", lines.number+1, lines.err))
+		}
+	}
+}
+
+func parseExported(text []byte) (Exported, error) {
+	var line exported
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&line); err != nil {
+		return Exported{}, safeJSONError(err)
+	}
+	if line.Topic == "" || line.SHA256 == "" {
+		return Exported{}, errors.New("is no line of an export: topic or sha256 is missing")
+	}
+	failedAt, err := time.Parse(time.RFC3339Nano, line.FailedAt)
+	if err != nil {
+		return Exported{}, errors.New("field failed_at: is not an RFC 3339 time")
+	}
+	e := Exported{DLQTopic: line.DLQTopic, Entry: Entry{
+		DLQPartition: line.DLQPartition, DLQOffset: line.DLQOffset, Class: line.Class, Message: line.Message,
+		AccountID: line.AccountID, EventID: line.EventID, Expected: line.Expected, Received: line.Received,
+		Topic: line.Topic, Partition: line.Partition, Offset: line.Offset, Timestamp: line.Timestamp,
+		FailedAt: failedAt, Replays: line.Replays,
+		Group: line.Group, Projection: line.Projection, Truncated: line.Truncated,
+	}, expected: line.Expected}
+	e.Original = e.Identity()
+	if err := line.readMessage(&e.Entry); err != nil {
+		return Exported{}, err
+	}
+	e.Corrected = digestOf(e.Key, e.Value, e.Headers) != line.SHA256
+	if e.Corrected {
+		// The message is whole again, and is about what it says itself.
+		e.Truncated, e.AccountID, e.EventID, e.Expected, e.Received = false, "", "", nil, nil
+	}
+	return e, nil
+}
+
+// readMessage reads key, headers and value.
+func (l *exported) readMessage(e *Entry) (err error) {
+	if e.Key, err = fromTextOrBase64("key", l.Key, l.KeyBase64); err != nil {
+		return err
+	}
+	for _, h := range l.Headers {
+		value, err := fromTextOrBase64("headers", h.Value, h.ValueBase64)
+		if err != nil {
+			return err
+		}
+		e.Headers = append(e.Headers, event.Header{Key: h.Key, Value: value})
+	}
+	if e.Value, err = fromTextOrBase64("value", l.Value, l.ValueBase64); err != nil {
+		return err
+	}
+	if l.Value == nil || l.ValueBase64 == nil {
+		return nil
+	}
+	other, err := fromTextOrBase64("value", nil, l.ValueBase64)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(e.Value, other) {
+		return &AmbiguousValueError{}
+	}
+	return nil
+}
+
+// AmbiguousValueError says that value and value_base64 of a line are not the same.
+type AmbiguousValueError struct{}
+
+// Error implements error.
+func (*AmbiguousValueError) Error() string {
+	return "value and value_base64 say different things: take out the one that was not corrected"
+}
+
+func fromTextOrBase64(field string, text, encoded *string) ([]byte, error) {
+	switch {
+	case text != nil:
+		return []byte(*text), nil
+	case encoded == nil:
+		return nil, nil
+	}
+	b, err := base64.StdEncoding.DecodeString(*encoded)
+	if err != nil {
+		return nil, fmt.Errorf("field %s_base64: is not base64", field)
+	}
+	return b, nil
+}
+
+// safeJSONError tells where JSON is wrong without its text.
+func safeJSONError(err error) error {
+	var kind *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &kind):
+		return fmt.Errorf("field %s: must not be a %s", kind.Field, kind.Value)
+	case errors.As(err, &syntax):
+		return fmt.Errorf("is not JSON, at byte %d", syntax.Offset)
+	default:
+		return errors.New("is no line of an export: it is cut off, or has a field of another name")
+	}
+}
+
+// lines reads a file line by line and passes over empty ones.
+type lines struct {
+	scanner *bufio.Scanner
+	number  int
+	text    []byte
+	err     error
+}
+
+func newLines(r io.Reader) *lines {
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 0, 64<<10), maxLine)
+	return &lines{scanner: s}
+}
+
+func (l *lines) next() bool {
+	for l.scanner.Scan() {
+		l.number++
+		if l.text = bytes.TrimSpace(l.scanner.Bytes()); len(l.text) > 0 {
+			return true
+		}
+	}
+	l.err = l.scanner.Err()
+	if errors.Is(l.err, bufio.ErrTooLong) {
+		l.err = errors.New("is too long")
+	}
+	return false
+}

@@ -1,0 +1,101 @@
+package accounts
+
+import (
+	"strings"
+
+	"projector/projection"
+	"projector/projection/event"
+)
+
+// eventRef names an event by where its record stood, and by its id for those of which
+// that is not known.
+type eventRef struct {
+	record projection.RecordRef
+	id     string
+}
+
+// Refuse notes that PostgreSQL refuses the event that was decided about last: it is
+// dead-lettered when it comes again. It returns false when it was refused before, or when
+// nothing was decided.
+func (f *Fold) Refuse(reason string) bool {
+	ref := f.last
+	if ref == (eventRef{}) {
+		return false
+	}
+	ref.id = strings.Clone(ref.id)
+	_, again := f.refused[ref]
+	f.refused[ref] = reason
+	return !again
+}
+
+// refusal is why PostgreSQL has refused an event that is decided about now; empty: it has
+// not.
+func (f *Fold) refusal(ref eventRef) string {
+	if len(f.refused) == 0 {
+		return ""
+	}
+	reason, refused := f.refused[ref]
+	if refused {
+		f.refusedDecided = append(f.refusedDecided, ref)
+	}
+	return reason
+}
+
+// conclude counts the decision and, for a dead letter, keeps it and parks the event.
+func (f *Fold) conclude(r *projection.DecodedRecord, a *account, decision projection.Decision) {
+	f.changes.Outcomes[decision.Outcome]++
+	if f.opts.Replay {
+		f.changes.Decisions = append(f.changes.Decisions, decision)
+		return
+	}
+	if decision.Outcome != projection.DeadLettered {
+		f.breaker.Passed(r, decision.Outcome)
+		return
+	}
+	f.breaker.DeadLettered(r, decision, f.waits(a))
+	rec, kept := projection.Keep(r.Record, &r.Decoded)
+	f.deadLetter(rec, &kept, a, decision)
+	if a != nil && decision.Class != event.VersionConflict {
+		f.park(a, rec, &kept, decision.Class)
+	}
+}
+
+func (f *Fold) deadLetter(rec projection.Record, d *event.Decoded, a *account, decision projection.Decision) {
+	l := projection.DeadLetter{
+		Record: rec, Class: decision.Class, Message: decision.Message,
+		AccountID: d.Event.AccountID, EventID: d.Event.ID, CorrelationID: d.Event.CorrelationID, Received: d.Event.Version,
+	}
+	if a != nil {
+		l.Identified, l.Expected = true, new(a.version+1)
+		if !a.decidedOn {
+			a.decidedOn = true
+			f.changes.DecidedOn = append(f.changes.DecidedOn, f.storedVersion(a))
+			f.touch(a)
+		}
+	}
+	f.changes.DeadLetters = append(f.changes.DeadLetters, l)
+	f.changes.Bytes += parkedBytes + rec.Bytes()
+}
+
+// park keeps the event until it is the account's next. Of two events for one version
+// the first stays.
+func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class event.Class) {
+	version, q := d.Event.Version, f.queueOf(a)
+	if q.pending[version] != nil || q.waits && q.next == version {
+		return
+	}
+	if isGap := version == a.version+1; q.parked >= f.opts.ParkLimit && !isGap { // the gap itself is always kept
+		q.overflowed = true
+		f.touch(a)
+		f.changes.Overflows = append(f.changes.Overflows,
+			Overflow{AccountID: f.idOf(a), Version: version, Expected: a.version + 1})
+		return
+	}
+	if q.pending == nil {
+		q.pending = map[int64]*projection.Parked{}
+	}
+	q.parked++
+	q.pending[version] = &projection.Parked{Record: rec, Decoded: *d, Class: class, Expected: a.version + 1}
+	f.changes.Bytes += parkedBytes
+	f.touch(a)
+}
