@@ -66,6 +66,8 @@ func TestChangedAlertsFailTheirTests(t *testing.T) {
 		"margin_records[6h])) < 0":    "margin_records[6h])) > 0",
 		"(projector_breaker_open) ==": "(projector_breaker_open) !=",
 		"(projector_paused) == 1":     "(projector_paused) == 2",
+		"(projector_paused[5m])":      "(projector_paused[1m])",
+		"for: 1h":                     "for: 30m",
 		"increase(projector_records_": "rate(projector_lag_",
 		"> 10000":                     "> 1000000",
 		`class="version_gap"`:         `class="version_gaps"`,
