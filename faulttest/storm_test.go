@@ -10,72 +10,73 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"projector/internal/failpoint"
 	"projector/internal/testbank"
 	"projector/internal/testbank/compare"
 )
 
+// stormWindow is the breaker's window in a storm.
+const stormWindow = 300
+
+// storm is a deployment gone wrong.
+type storm struct {
+	class string
+	// wrong and right are the flags while it lasts and behind it.
+	wrong, right []string
+	strike, heal func(*scene)
+	// write turns a stream into what producers send; nil: it is sent as it is.
+	write func([]testbank.Record) []testbank.Record
+}
+
+func storms(t *testing.T) map[string]storm {
+	t.Helper()
+	r := newRegistry(t)
+	avro := []string{"--format=avro", "--schema-registry-url=" + r.URL}
+	sql := func(statement string) func(*scene) { return func(s *scene) { s.exec(statement) } }
+	return map[string]storm{
+		"a wrong format": {class: "malformed_payload", wrong: []string{"--format=cloudevents"}},
+		"a column that refuses every row": {
+			class:  "rejected_by_database",
+			strike: sql("ALTER TABLE account_balance ADD COLUMN branch text NOT NULL"),
+			heal:   sql("ALTER TABLE account_balance ALTER COLUMN branch SET DEFAULT 'head'"),
+		},
+		"an emptied registry": {
+			class: "malformed_payload", wrong: avro, right: avro, write: r.write(t),
+			strike: func(*scene) { r.emptied.Store(true) },
+			heal:   func(*scene) { r.emptied.Store(false) },
+		},
+	}
+}
+
 // TestStorm has a deployment gone wrong dead-letter every record, and kills the program
 // while it does: each partition stops with a window of dead letters published, and comes
 // right when a person has set right what was wrong.
 func TestStorm(t *testing.T) {
-	const window = 300
 	kafka := broker(t)
-	for name, storm := range map[string]struct {
-		flags        []string
-		class        string
-		strike, heal string // SQL
-	}{
-		"a wrong format": {flags: []string{"--format=cloudevents"}, class: "malformed_payload"},
-		"a column that refuses every row": {
-			class:  "rejected_by_database",
-			strike: "ALTER TABLE account_balance ADD COLUMN branch text NOT NULL",
-			heal:   "ALTER TABLE account_balance ALTER COLUMN branch SET DEFAULT 'head'",
-		},
-	} {
+	for name, storm := range storms(t) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, kafka, setting{partitions: 2, replicas: -1, records: 6000, clean: true})
 			s.startWatch()
-			check(t, s.producer.Send(t.Context(), testbank.Generate(testbank.Options{
+			records := testbank.Generate(testbank.Options{
 				Seed: s.seed, Records: s.setting.records, Partitions: 2, Accounts: 2000, Clean: true,
-			})))
-			s.exec(storm.strike)
-			flags := slices.Concat(storm.flags, []string{fmt.Sprint("--breaker-window=", window)})
-			hits := 0
-			for _, point := range []string{failpoint.DLQAcknowledged, failpoint.BeforeCommit, failpoint.AfterCommit} {
-				hits += s.dies(s.launch(point+"=kill@1", flags...))
-				s.evict()
-			}
-			began := time.Now()
-			s.launch("", flags...)
-			s.await("every partition stops", func() string {
-				var open int32
-				check(t, s.db.QueryRow(t.Context(), "SELECT count(*) FROM projector_position WHERE breaker_reason LIKE '%'||$1||'%'", storm.class).Scan(&open))
-				if open != s.setting.partitions {
-					return fmt.Sprintf("%d of %d", open, s.setting.partitions)
-				}
-				return ""
 			})
-			if hits == 0 {
-				t.Error("nothing was killed: this proves nothing")
+			sent := records
+			if storm.write != nil {
+				sent = storm.write(records)
 			}
-			for partition, n := range s.lettersOf(storm.class) {
-				if n > window {
-					t.Errorf("%d records of partition %d were dead-lettered, want at most %d", n, partition, window)
-				}
-			}
-			s.terminate()
+			check(t, s.producer.Send(t.Context(), sent))
+			hits, began := storm.breaks(s)
 
-			s.exec(storm.heal)
+			if storm.heal != nil {
+				storm.heal(s)
+			}
 			s.does("position", "set", "--all", "--start", "--reason=storm", "--yes")
 			s.does("resume", "--all", "--reason=storm", "--yes")
-			s.launch("")
+			s.launch("", storm.right...)
 			s.healed()
 			s.await("all consumed", s.arrived)
 			o := testbank.New(testbank.IgnoredType)
-			o.Decide(must(compare.ReadTopic(t.Context(), s.reader.Topic, kgo.SeedBrokers(s.addrs...)))(t))
+			o.Decide(records)
 			s.await("the read model is the oracle's", func() string {
 				return compare.Differences(must(compare.Rows(t.Context(), s.db, ""))(t), o)
 			})
@@ -83,6 +84,40 @@ func TestStorm(t *testing.T) {
 			s.terminate()
 		})
 	}
+}
+
+// breaks has the storm come, kills the program in it, and waits until every partition has
+// stopped. It returns how often the program was killed, and when it was started last.
+func (storm *storm) breaks(s *scene) (hits int, began time.Time) {
+	s.t.Helper()
+	if storm.strike != nil {
+		storm.strike(s)
+	}
+	flags := slices.Concat(storm.wrong, []string{fmt.Sprint("--breaker-window=", stormWindow)})
+	for _, point := range []string{failpoint.DLQAcknowledged, failpoint.BeforeCommit, failpoint.AfterCommit} {
+		hits += s.dies(s.launch(point+"=kill@1", flags...))
+		s.evict()
+	}
+	began = time.Now()
+	s.launch("", flags...)
+	s.await("every partition stops", func() string {
+		var open int32
+		check(s.t, s.db.QueryRow(s.t.Context(), "SELECT count(*) FROM projector_position WHERE breaker_reason LIKE '%'||$1||'%'", storm.class).Scan(&open))
+		if open != s.setting.partitions {
+			return fmt.Sprintf("%d of %d", open, s.setting.partitions)
+		}
+		return ""
+	})
+	if hits == 0 {
+		s.t.Error("nothing was killed: this proves nothing")
+	}
+	for partition, n := range s.lettersOf(storm.class) {
+		if n > stormWindow {
+			s.t.Errorf("%d records of partition %d were dead-lettered, want at most %d", n, partition, stormWindow)
+		}
+	}
+	s.terminate()
+	return hits, began
 }
 
 // lettersOf is how many different records of each partition were dead-lettered with a class.
