@@ -104,7 +104,9 @@ func (s *statusJSON) parked() string {
 }
 
 // running starts a process as `run` does and answers its URL.
-func running(s *clitest.Stage) string {
+func running(s *clitest.Stage) string { return runningWith(s, slog.DiscardHandler) }
+
+func runningWith(s *clitest.Stage, log slog.Handler) string {
 	s.T.Helper()
 	var c process.Flags
 	parser, err := kong.New(&c, kong.Bind(build.Info{}), kong.Vars{"version": "test"})
@@ -114,7 +116,7 @@ func running(s *clitest.Stage) string {
 	if _, err := parser.Parse(s.Servers([]string{"run", "--listen=127.0.0.1:0"})[1:]); err != nil {
 		s.T.Fatal(err)
 	}
-	p, err := c.Build(s.T.Context(), slog.New(slog.DiscardHandler), build.Info{})
+	p, err := c.Build(s.T.Context(), slog.New(log), build.Info{})
 	if err != nil {
 		s.T.Fatal(err)
 	}

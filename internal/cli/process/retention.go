@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"golang.org/x/sync/errgroup"
 
 	"projector/dlq"
-	"projector/errclass"
 	"projector/internal/cli/margin"
 	"projector/internal/consumer"
 	"projector/internal/telemetry"
@@ -127,10 +127,10 @@ func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, ex
 	return telemetry.Margin{}
 }
 
-// refusal says once that the brokers do not tell how long a topic keeps records.
+// refusal says once that the brokers do not tell how long a topic keeps records. A topic that
+// is not there yet keeps none.
 func (r *retention) refusal(topic string, err error) {
-	var none *kadm.AuthError
-	if r.refused || err == nil || !errclass.Kafka(err).Unready() && !errors.As(err, &none) {
+	if r.refused || !errors.Is(err, kerr.TopicAuthorizationFailed) {
 		return
 	}
 	r.refused = true

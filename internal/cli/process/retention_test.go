@@ -2,14 +2,21 @@ package process_test
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/internal/cli/clitest"
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
 )
 
 // TestRetentionMargins: how far retention is from what was not read is on the status page
@@ -74,4 +81,110 @@ func TestRetentionMargins(t *testing.T) {
 	if metrics := fetch(t, address+"/metrics"); strings.Contains(metrics, "\nprojector_retention_margin_seconds") || strings.Contains(metrics, "\nprojector_dlq_retention_seconds") {
 		t.Error("of what has no limit, or of nothing unread, there is a sample")
 	}
+}
+
+// TestRetentionThatIsNotTold: without DESCRIBE_CONFIGS on the topic nobody knows how long it
+// keeps records. Nothing fails for that, and there is no figure. A DLQ topic that is not
+// there yet lacks no permission.
+func TestRetentionThatIsNotTold(t *testing.T) {
+	t.Parallel()
+	fake := devtest.Fake(t, devstack.FakeOptions{})
+	s := clitest.StageOn(t, fake.Addrs())
+	var mayCreate atomic.Bool
+	denyDescribeConfigs(fake, s.Topic)
+	denyCreateTopics(fake, &mayCreate)
+	s.Produce(clitest.EventOf("a", 1, `"1"`))
+	held, err := s.Pool.Begin(t.Context()) // what comes is not written
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = held.Rollback(t.Context()) }()
+	if _, err := held.Exec(t.Context(), "LOCK TABLE account_balance IN EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	var log lines
+	address := runningWith(s, slog.NewTextHandler(&log, nil))
+	var got statusJSON
+	askUntil(s, address+"/status.json", &got, func() bool {
+		return len(got.Partitions) == 1 && got.Partitions[0].MarginRecords != nil && log.with("how long a topic keeps") != nil
+	})
+	if told := log.with("how long a topic keeps"); len(told) != 1 || !strings.Contains(told[0], "topic="+s.Topic+" ") {
+		t.Errorf("the log tells %q", told)
+	}
+	mayCreate.Store(true)
+	askUntil(s, address+"/status.json", &got, func() bool { return got.Ready })
+	if lag := got.Partitions[0].Lag; lag == nil || *lag != 1 || got.Partitions[0].MarginSeconds != nil || got.MarginSeconds != nil {
+		t.Errorf("%+v", got.Partitions[0])
+	}
+	metrics := fetch(t, address+"/metrics")
+	clitest.Contains(t, metrics, "\nprojector_retention_margin_records{")
+	if strings.Contains(metrics, "\nprojector_retention_margin_seconds") {
+		t.Error("there is a sample of what is not known")
+	}
+	status, outside, said := s.Command("position", "--output=json")
+	clitest.Equal(t, fmt.Sprint(status), "0")
+	clitest.Contains(t, said, "missing ACL: DESCRIBE_CONFIGS on topic "+s.Topic)
+	clitest.Contains(t, outside, `"lag_records":1`, `"margin_seconds":null`)
+	if err := held.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	askUntil(s, address+"/status.json", &got, func() bool { return got.Partitions[0].Position == 1 && got.Ready })
+}
+
+// denyDescribeConfigs refuses to tell the settings of a topic.
+func denyDescribeConfigs(fake *devstack.Fake, topic string) {
+	fake.Cluster.ControlKey(int16(kmsg.DescribeConfigs), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		fake.Cluster.KeepControl()
+		describe := request.(*kmsg.DescribeConfigsRequest)
+		if describe.Resources[0].ResourceName != topic {
+			return nil, nil, false
+		}
+		response := describe.ResponseKind().(*kmsg.DescribeConfigsResponse)
+		resource := kmsg.NewDescribeConfigsResponseResource()
+		resource.ResourceType, resource.ResourceName = describe.Resources[0].ResourceType, topic
+		resource.ErrorCode = kerr.TopicAuthorizationFailed.Code
+		response.Resources = append(response.Resources, resource)
+		return response, nil, true
+	})
+}
+
+// denyCreateTopics refuses to create topics while nobody may.
+func denyCreateTopics(fake *devstack.Fake, may *atomic.Bool) {
+	fake.Cluster.ControlKey(int16(kmsg.CreateTopics), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		fake.Cluster.KeepControl()
+		create := request.(*kmsg.CreateTopicsRequest)
+		if may.Load() {
+			return nil, nil, false
+		}
+		response := create.ResponseKind().(*kmsg.CreateTopicsResponse)
+		topic := kmsg.NewCreateTopicsResponseTopic()
+		topic.Topic, topic.ErrorCode = create.Topics[0].Topic, kerr.TopicAuthorizationFailed.Code
+		response.Topics = append(response.Topics, topic)
+		return response, nil, true
+	})
+}
+
+// lines is a log that is looked into while it is written.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, string(p))
+	return len(p), nil
+}
+
+// with are the lines that hold a text.
+func (l *lines) with(text string) (found []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.all {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
 }
