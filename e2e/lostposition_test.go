@@ -125,6 +125,48 @@ func TestPositionExpired(t *testing.T) {
 	w.atRest()
 }
 
+// TestGapsOfALossAreExpected: behind records that retention removed every account is a gap
+// until the producer's outbox has sent them again. Who says up to where, as the runbook has
+// it, is not stopped by the breaker.
+func TestGapsOfALossAreExpected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	const accounts = 60
+	rounds := make([][]testbank.Record, 4) // version 1, 2, … of each account
+	for i := range accounts {
+		for v, r := range euros(0, fmt.Sprint("a", i), len(rounds)) {
+			rounds[v] = append(rounds[v], r)
+		}
+	}
+	w.produce(rounds[0])
+	p := w.start()
+	await(t, "the first versions", w.durable(0, accounts))
+	p.terminate()
+	for _, lost := range [][]testbank.Record{rounds[1], rounds[2], rounds[3], rounds[1]} {
+		w.produce(lost)
+	}
+	offsets := kadm.Offsets{}
+	offsets.AddOffset(w.topic, 0, 2*accounts, -1)
+	if _, err := w.admin.DeleteRecords(t.Context(), offsets); err != nil {
+		t.Fatal(err)
+	}
+	p = w.start("--breaker-window=20")
+	await(t, "unready with the reason", p.answers("/readyz", 503, "retention"))
+	resume := []string{"--partition=0", "--through=" + fmt.Sprint(5*accounts), "--reason=gaps of the loss"}
+	if _, would, _ := w.command("resume", resume...); !strings.Contains(would, "partition 0: would be resumed, records below 300 do not count for the breaker") {
+		t.Errorf("without --yes: %s", would)
+	}
+	w.stands("resume", append(resume, "--yes")...)
+	w.set(0, "", "--partition=0", "--start", "--reason=retention", "--yes")
+	await(t, "every record consumed that is left", w.arrived)
+	await(t, "ready", p.answers("/readyz", 200, ""))
+	right := w.line("SELECT count(*)::text FROM account_balance_current WHERE version = 4 AND balance = 4 AND NOT stale")
+	if letters := len(w.letterOffsets(0)); right != fmt.Sprint(accounts) || letters != 2*accounts {
+		t.Errorf("%s of %d accounts are right, %d dead letters, want %d", right, accounts, letters, 2*accounts)
+	}
+	p.terminate()
+}
+
 // TestNewGroupBeginsAtTheFirstRecord also when the first record is not at 0.
 func TestNewGroupBeginsAtTheFirstRecord(t *testing.T) {
 	t.Parallel()

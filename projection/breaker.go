@@ -184,7 +184,7 @@ func remedy(class event.Class) string {
 	case event.InvalidAmount:
 		return "Have the producers send amounts as text, or --mapping read them"
 	case event.VersionGap:
-		return "Accounts lack their first events: has the topic lost its beginning? Bring them in"
+		return "Events before these are missing: has the topic lost records? Bring them in (if they come behind these, type --through=END as well)"
 	case event.VersionConflict, event.CurrencyMismatch, event.BalanceOverflow:
 		return "Is it the topic that the read model comes from? Have the producers looked at"
 	case event.RejectedByDatabase:

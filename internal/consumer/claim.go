@@ -51,7 +51,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	case errors.Is(err, projection.ErrTopicRecreated):
 		w.status.noPosition()
 		w.reportLag()
-		return pos, w.halt("the topic was deleted and created again: the stored position belongs to the old one. " +
+		return pos, w.halt("the topic was deleted and created again, or is on another cluster: the stored position belongs to the old one. " +
 			"See the runbook, \"topic recreated\"")
 	case errors.Is(err, projection.ErrFenced):
 		return pos, session.ErrAgain // somebody else owned it since Kafka told its offset

@@ -165,7 +165,7 @@ func (v *lagView) remarks(partitions []partitionLag) []string {
 		stored = stored || p.position != nil || p.recreated
 		switch {
 		case p.recreated:
-			remarks = append(remarks, fmt.Sprintf("partition %d: the stored position belongs to a topic of this name that was deleted; "+
+			remarks = append(remarks, fmt.Sprintf("partition %d: the stored position belongs to another topic of this name (deleted, or of another cluster); "+
 				"see the runbook, \"topic recreated\"", p.partition))
 		case p.position != nil && *p.position < p.start:
 			remarks = append(remarks, fmt.Sprintf("partition %d: offsets %d to %d were removed by retention before they were consumed; "+

@@ -34,7 +34,11 @@ func (c *ResumeCmd) Run(ctx context.Context, std *output.Streams) error {
 	if c.Through != nil && *c.Through < 0 {
 		return exit.Usagef("--through: must not be less than 0")
 	}
-	return changeStandings(ctx, std, &c.changeFlags, projection.StandingChange{Through: c.Through}, "resumed")
+	done := "resumed"
+	if c.Through != nil {
+		done = fmt.Sprintf("resumed, records below %d do not count for the breaker", *c.Through)
+	}
+	return changeStandings(ctx, std, &c.changeFlags, projection.StandingChange{Through: c.Through}, done)
 }
 
 // changeStandings changes what the partitions do or, without --yes, says what they would do.

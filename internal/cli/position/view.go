@@ -69,7 +69,7 @@ func (p *partitionPosition) stand(stored *projection.StoredPosition, assigned bo
 	p.state = projection.StandingStopped
 	switch stopped := stored.Stands(); {
 	case p.recreated:
-		p.reason = "the stored position belongs to a topic of this name that was deleted. See the runbook, \"topic recreated\""
+		p.reason = "the stored position belongs to another topic of this name (deleted, or of another cluster). See the runbook, \"topic recreated\""
 	case stopped != nil:
 		p.state, p.reason = stopped.Standing, stopped.Reason
 	case p.end != nil && stored.Next < p.start:

@@ -109,7 +109,7 @@ func (e *topicExtent) misplaced(p readmodel.TopicPosition) string {
 	start, known := e.starts[p.Partition]
 	switch {
 	case !projection.SameTopic(p.TopicIDs[0], e.id) || !projection.SameTopic(p.TopicIDs[1], e.id):
-		return fmt.Sprintf("partition %d: a stored position belongs to a topic of this name that was deleted; "+
+		return fmt.Sprintf("partition %d: a stored position belongs to another topic of this name (deleted, or of another cluster); "+
 			"see the runbook, \"topic recreated\"", p.Partition)
 	case !known:
 		return fmt.Sprintf("partition %d: there is a position and no such partition", p.Partition)
