@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"time"
 
 	"projector/dlq"
 	"projector/internal/cli/exit"
@@ -18,9 +17,7 @@ import (
 
 type exportCmd struct {
 	File string `default:"-" type:"path" placeholder:"FILE" help:"File to write: JSON lines with the whole records. It must not exist. Default -, standard output."`
-	topicFlags
-	filterFlags
-	output.Flags
+	readFlags
 }
 
 // stdio is the file name that means standard output.
@@ -34,16 +31,11 @@ type exportDocument struct {
 
 // Run exports dead letters. On standard output there is nothing but them.
 func (c *exportCmd) Run(ctx context.Context, std *output.Streams) (err error) {
-	chosen, err := c.selection(time.Now(), &c.GroupFlags)
+	s, done, err := c.reading(ctx, std)
 	if err != nil {
 		return err
 	}
-	opened, err := c.open(ctx, std)
-	if err != nil {
-		return err
-	}
-	defer opened.close()
-	s := opened.scan(std, chosen, false)
+	defer done()
 	s.Payload = true
 	n, err := c.write(ctx, s, std)
 	if err != nil {

@@ -10,9 +10,7 @@ import (
 )
 
 type listCmd struct {
-	topicFlags
-	filterFlags
-	output.Flags
+	readFlags
 }
 
 // letterDocument is a dead letter in JSON.
@@ -46,16 +44,11 @@ func document(d *replay.DeadLetter) letterDocument {
 
 // Run lists dead letters.
 func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
-	chosen, err := c.selection(time.Now(), &c.GroupFlags)
+	s, done, err := c.reading(ctx, std)
 	if err != nil {
 		return err
 	}
-	opened, err := c.open(ctx, std)
-	if err != nil {
-		return err
-	}
-	defer opened.close()
-	s := opened.scan(std, chosen, false)
+	defer done()
 	rows, now := letterRows(std, &c.Flags), time.Now()
 	err = s.Each(ctx, func(d *replay.DeadLetter) error { return rows.Add(letterRow{d, now}) })
 	s.shown.Done()

@@ -1,10 +1,12 @@
 package dlq
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"projector/dlq"
 	"projector/internal/cli/exit"
@@ -18,6 +20,26 @@ type scan struct {
 	replay.Scan
 	unread unread.Partitions
 	shown  *output.Progress
+}
+
+// readFlags are those of the commands that read dead letters and change nothing.
+type readFlags struct {
+	topicFlags
+	filterFlags
+	output.Flags
+}
+
+// reading is a scan of what is chosen; done ends it.
+func (f *readFlags) reading(ctx context.Context, std *output.Streams) (s *scan, done func(), err error) {
+	chosen, err := f.selection(time.Now(), &f.GroupFlags)
+	if err != nil {
+		return nil, nil, err
+	}
+	opened, err := f.open(ctx, std)
+	if err != nil {
+		return nil, nil, err
+	}
+	return opened.scan(std, chosen, false), opened.close, nil
 }
 
 // scan reads what is chosen. whole: it is acted upon, so it must be known whole.

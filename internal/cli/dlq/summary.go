@@ -15,9 +15,7 @@ import (
 )
 
 type summaryCmd struct {
-	topicFlags
-	filterFlags
-	output.Flags
+	readFlags
 }
 
 // summaryDocument is what dead letters of one class and status have in common, in JSON.
@@ -33,16 +31,12 @@ type summaryDocument struct {
 
 // Run counts dead letters by class and status.
 func (c *summaryCmd) Run(ctx context.Context, std *output.Streams) error {
-	chosen, err := c.selection(time.Now(), &c.GroupFlags)
+	s, done, err := c.reading(ctx, std)
 	if err != nil {
 		return err
 	}
-	opened, err := c.open(ctx, std)
-	if err != nil {
-		return err
-	}
-	defer opened.close()
-	s, sums := opened.scan(std, chosen, false), newSummary()
+	defer done()
+	sums := newSummary()
 	err = s.Each(ctx, func(d *replay.DeadLetter) error {
 		sums.add(d)
 		return nil
