@@ -56,6 +56,7 @@ func (m *model) deliver(offset int, d delivered) {
 // TestBatchingChangesNothing: however a topic is cut into flushes, and from wherever
 // it is read again, rows and outcomes are those of one record at a time.
 func TestBatchingChangesNothing(t *testing.T) {
+	t.Parallel()
 	pool, run := openPool(t), 0
 	for _, kind := range []readmodel.Definition{statement.Definition(), turnover.Definition()} {
 		t.Run(kind.Name(), rapid.MakeCheck(func(rt *rapid.T) {

@@ -114,6 +114,7 @@ func TestSchemaErrorsNameTheRemedy(t *testing.T) {
 }
 
 func TestReadyNoticesGrantsAndColumns(t *testing.T) {
+	t.Parallel()
 	cases := map[string]string{
 		"grant":   "REVOKE UPDATE ON account_balance FROM plain",
 		"table":   "ALTER TABLE account_balance RENAME TO elsewhere",

@@ -240,6 +240,7 @@ func (c *liveConsumer) session(ctx context.Context, next *int64) error {
 }
 
 func TestReplaysBesideALiveConsumerAreExact(t *testing.T) {
+	t.Parallel()
 	pool, format, round := openPool(t), jsonFormat(t), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		round++

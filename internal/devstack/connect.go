@@ -212,7 +212,7 @@ func (c *Connect) workerProperties() []byte {
 
 func (c *Connect) command() *exec.Cmd {
 	args := []string{
-		"-cp", filepath.Join(c.lib, "*"), "-XX:+UseSerialGC", "-Xmx384m",
+		"-cp", filepath.Join(c.lib, "*"), "-XX:+UseSerialGC", quickStart, "-Xmx384m",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 		"org.apache.kafka.connect.cli.ConnectStandalone", c.workerFile(),
 	}

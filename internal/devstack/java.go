@@ -22,6 +22,10 @@ const (
 	registryVersion = "3.0.9"
 )
 
+// quickStart is an option of Java for servers that live for seconds or minutes: their start
+// takes less processor time, and hours of load would take more.
+const quickStart = "-XX:TieredStopAtLevel=1"
+
 //go:embed kafka.pom.xml
 var kafkaPOM []byte
 

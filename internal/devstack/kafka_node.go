@@ -67,8 +67,8 @@ func (k *Kafka) formatNode(ctx context.Context, node *kafkaNode, clusterID strin
 	if _, err := os.Stat(filepath.Join(node.dataDir(), "meta.properties")); err == nil {
 		return nil
 	}
-	output, err := k.javaCommand(ctx, "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool",
-		"format", "-t", clusterID, "-c", node.properties()).CombinedOutput()
+	output, err := k.javaCommand(ctx, "kafka.tools.StorageTool", "format",
+		"-t", clusterID, "-c", node.properties()).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("format storage of node %d: %w: %s", node.id, err, bytes.TrimSpace(output))
 	}
@@ -90,13 +90,16 @@ func (k *Kafka) clusterID() (string, error) {
 
 // javaCommand runs a class of Kafka with warnings on stderr, except those about
 // peers that are not up yet, of which every start has hundreds.
-func (k *Kafka) javaCommand(ctx context.Context, option, class string, args ...string) *exec.Cmd {
+func (k *Kafka) javaCommand(ctx context.Context, class string, args ...string) *exec.Cmd {
 	full := []string{
-		"-cp", filepath.Join(k.lib, "*"), "-XX:+UseSerialGC", option,
+		"-cp", filepath.Join(k.lib, "*"), "-XX:+UseSerialGC", "-Xmx512m",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-		"-Dorg.slf4j.simpleLogger.log.org.apache.kafka.clients.NetworkClient=error", class,
+		"-Dorg.slf4j.simpleLogger.log.org.apache.kafka.clients.NetworkClient=error",
 	}
-	cmd := exec.CommandContext(ctx, k.java, append(full, args...)...)
+	if !k.forLoad {
+		full = append(full, quickStart)
+	}
+	cmd := exec.CommandContext(ctx, k.java, append(append(full, class), args...)...)
 	cmd.Dir = k.dir
 	return cmd
 }
@@ -104,7 +107,7 @@ func (k *Kafka) javaCommand(ctx context.Context, option, class string, args ...s
 // launch starts the server of a node without waiting for it.
 func (k *Kafka) launch(node *kafkaNode) error {
 	server, err := startProcess(
-		k.javaCommand(context.Background(), "-Xmx512m", "kafka.Kafka", node.properties()), syscall.SIGKILL, k.log)
+		k.javaCommand(context.Background(), "kafka.Kafka", node.properties()), syscall.SIGKILL, k.log)
 	if err == nil {
 		node.server = server
 	}

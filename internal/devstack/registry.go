@@ -93,7 +93,7 @@ func (r *Registry) Start(ctx context.Context) error {
 
 func (r *Registry) command() *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), r.java,
-		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m",
+		"-XX:+UseSerialGC", quickStart, "-Xmx256m",
 		"-jar", filepath.Join(r.lib, "apicurio-registry-app-"+registryVersion+"-runner.jar"))
 	cmd.Dir = r.dir
 	cmd.Env = append(os.Environ(),

@@ -52,7 +52,7 @@ func startStack(ctx context.Context, projector, self string) (*stack, error) {
 	}
 	s := &stack{projector: binary, self: self}
 	s.kafka, err = devstack.StartKafka(ctx, devstack.KafkaOptions{
-		Settings: map[string]string{"log.retention.hours": "-1"},
+		Settings: map[string]string{"log.retention.hours": "-1"}, ForLoad: true,
 	})
 	if err == nil {
 		s.postgres, err = devstack.StartPostgres(ctx, devstack.PostgresOptions{Settings: postgresSettings})
