@@ -106,7 +106,6 @@ func (l *lookUps) awaitIndex(t *testing.T, w *worker, events []string) {
 }
 
 func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
-	t.Parallel()
 	pool, asked := openCounted(t)
 	events := firstEvents()
 	again := deliverOnce(t, pool, events, readmodel.NewVersionReader(readmodel.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
@@ -127,7 +126,6 @@ func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
 // TestAnIndexIsOfTheClaim restores the database to less and less: what was read of it
 // before a claim must not be taken for what it holds, whoever read it.
 func TestAnIndexIsOfTheClaim(t *testing.T) {
-	t.Parallel()
 	pool, asked := openCounted(t)
 	events := firstEvents()
 	again := deliverOnce(t, pool, events, readmodel.NewVersionReader(readmodel.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
@@ -152,7 +150,6 @@ func TestAnIndexIsOfTheClaim(t *testing.T) {
 }
 
 func TestAccountsWithoutRoomForAnIndexAreLookedUp(t *testing.T) {
-	t.Parallel()
 	pool, asked := openCounted(t)
 	events := firstEvents()
 	again := deliverOnce(t, pool, events, readmodel.NewVersionReader(readmodel.VersionReaderConfig{Pool: pool, Bytes: indexedAccounts / 2 * 32}))
@@ -171,7 +168,6 @@ func TestAccountsWithoutRoomForAnIndexAreLookedUp(t *testing.T) {
 // TestOneReadingAtATime has the reading of one partition stand still while another
 // claims, for which it will be too old.
 func TestOneReadingAtATime(t *testing.T) {
-	t.Parallel()
 	pool, asked := openCounted(t)
 	events := firstEvents()
 	again := deliverOnce(t, pool, events, readmodel.NewVersionReader(readmodel.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
@@ -208,7 +204,6 @@ func TestOneReadingAtATime(t *testing.T) {
 // TestAReadingEndsWithTheProcess has the reading of all accounts stand still until its
 // context ends, which must be that of the process and not only its own deadline.
 func TestAReadingEndsWithTheProcess(t *testing.T) {
-	t.Parallel()
 	pool, asked := openCounted(t)
 	events := firstEvents()
 	life, stop := context.WithCancel(t.Context())
@@ -235,7 +230,6 @@ func TestAReadingEndsWithTheProcess(t *testing.T) {
 
 // TestAReadingThatFailsIsLogged, once, with the reason.
 func TestAReadingThatFailsIsLogged(t *testing.T) {
-	t.Parallel()
 	pool, _ := openCounted(t)
 	events := firstEvents()
 	log := make(logLines, 10)
