@@ -63,9 +63,10 @@ func (k Key) Compare(other Key) int {
 type Entry struct {
 	Event event.Event
 	Key   Key
-	// Offset and LeaderEpoch of the record.
+	// Offset, LeaderEpoch and Partition of the record.
 	Offset      int64
 	LeaderEpoch int32
+	Partition   int32
 	// Before: the record was processed before, and another event in its place is history
 	// and no conflict.
 	Before bool

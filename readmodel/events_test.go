@@ -29,6 +29,7 @@ func (c *counted) DedupError(n int)             { c.errors += n }
 
 // feeder is a partition's projection of any kind, fed by hand.
 type feeder struct {
+	partition int32
 	session.Projection
 	t      *testing.T
 	format event.Format
@@ -55,7 +56,7 @@ func feederOf(t *testing.T, pool *pgxpool.Pool, kind readmodel.Definition, p rea
 	open := kind.Open(readmodel.RunConfig{
 		Pool: pool, FirstVersion: 1, InboxRetention: time.Hour, CacheBytes: func() int { return 1 << 20 }, Observer: told,
 	})
-	f := &feeder{t: t, told: told, format: jsonFormat(t), Projection: open(p), counts: map[string]int{}}
+	f := &feeder{t: t, told: told, partition: p.Number, format: jsonFormat(t), Projection: open(p), counts: map[string]int{}}
 	f.claim(projection.NoOffset)
 	return f
 }
@@ -75,7 +76,7 @@ func (f *feeder) fold(values ...string) {
 	f.t.Helper()
 	var records []projection.DecodedRecord
 	for _, value := range values {
-		j := projection.DecodedRecord{Record: projection.Record{Topic: "events", Offset: f.next, LeaderEpoch: f.epoch, Message: event.Message{Value: []byte(value)}}}
+		j := projection.DecodedRecord{Record: projection.Record{Topic: "events", Partition: f.partition, Offset: f.next, LeaderEpoch: f.epoch, Message: event.Message{Value: []byte(value)}}}
 		if value == "" {
 			j.Record.Value = nil
 		}

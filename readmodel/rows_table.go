@@ -22,6 +22,9 @@ type RebuildTable struct {
 	Sums []string
 	// Counts is the one of Sums that counts events.
 	Counts string
+	// Beside names columns that are written with a row and not compared: a row that differs
+	// in nothing else is right.
+	Beside []string
 }
 
 // rowColumn is a column of a table.
@@ -72,11 +75,13 @@ func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "'
 // newRowTable makes the replacements for the {names} in statements for any table. Rows are
 // read from from, d is what differs, s the rebuilt table, t the live one.
 func newRowTable(t RebuildTable, from, difference string, columns []rowColumn) *rowTable {
-	var key, rest []rowColumn
+	var key, rest, beside []rowColumn
 	for _, c := range columns {
 		switch {
 		case c.key:
 			key = append(key, c)
+		case slices.Contains(t.Beside, c.name):
+			beside = append(beside, c)
 		case len(t.Sums) == 0 || slices.Contains(t.Sums, c.name):
 			rest = append(rest, c)
 		}
@@ -95,6 +100,7 @@ func newRowTable(t RebuildTable, from, difference string, columns []rowColumn) *
 		}
 	}
 	all := append(slices.Clone(key), rest...)
+	written := append(slices.Clone(all), beside...)
 	fit := "d._digest IS NOT DISTINCT FROM (SELECT hashtextextended(ROW (" + each(all, "t.{c}", ", ") + ")::text, 1) FROM " +
 		from + " AS t WHERE (" + each(key, "t.{c}", ", ") + ") = (" + each(key, "d.{c}", ", ") + "))"
 	sums := "NULL::text"
@@ -107,8 +113,8 @@ func newRowTable(t RebuildTable, from, difference string, columns []rowColumn) *
 		"{table}", pgx.Identifier{t.Name}.Sanitize(), "{from}", from, "{difference}", pgx.Identifier{difference}.Sanitize(),
 		"{key}", each(key, "{c}", ", "), "{key_d}", each(key, "d.{c}", ", "), "{key_s}", each(key, "s.{c}", ", "), "{key_t}", each(key, "t.{c}", ", "),
 		"{key_object}", each(key, "{name}, {c}", ", "), "{key_order}", strings.Join(order, ", "),
-		"{all}", each(all, "{c}", ", "), "{all_s}", each(all, "s.{c}", ", "), "{sums}", each(rest, "{c}", ", "), "{sums_object}", sums,
-		"{set_rebuilt}", each(rest, "{c} = s.{c}", ", "),
+		"{all}", each(all, "{c}", ", "), "{written}", each(written, "{c}", ", "), "{written_s}", each(written, "s.{c}", ", "), "{sums}", each(rest, "{c}", ", "), "{sums_object}", sums,
+		"{set_rebuilt}", each(written[len(key):], "{c} = s.{c}", ", "),
 		"{set_corrected}", each(rest, "{c} = round(t.{c} + "+becomes+" - "+was+", scale("+becomes+"))::{type}", ", "),
 		"{sums_rebuilt}", each(rest, "("+becomes+")::{type}", ", "),
 		"{set_added}", each(rest, "{c} = t.{c} + EXCLUDED.{c}", ", "),

@@ -53,12 +53,19 @@ BEGIN
             -- projector_operator: the commands that look and repair. The trail can only grow.
             ('projector_operator', 'account_balance_current', 'SELECT'),
             ('projector_operator', 'dlq_action', 'SELECT INSERT'),
+            ('projector_operator', 'account_skipped', 'SELECT'),
+            ('projector_operator', 'account_statement_balance', 'SELECT'),
             -- projector_reader: whoever uses the read model. Of balances only what says when
-            -- it is stale.
+            -- it is stale, and of the rest what `account statement` needs.
             ('projector_reader', 'account_balance_current', 'SELECT'),
             ('projector_reader', 'account_hold', 'SELECT'),
             ('projector_reader', 'account_statement', 'SELECT'),
             ('projector_reader', 'account_statement_missing', 'SELECT'),
+            ('projector_reader', 'account_skipped', 'SELECT'),
+            ('projector_reader', 'account_statement_balance', 'SELECT'),
+            ('projector_reader', 'projector_position', 'SELECT'),
+            ('projector_reader', 'projector_source', 'SELECT'),
+            ('projector_reader', 'projector_schema_version', 'SELECT'),
             ('projector_reader', 'daily_turnover', 'SELECT')
         ) AS needed (grantee, relation, privileges)
         WHERE to_regrole(grantee) IS NOT NULL AND to_regclass(relation) IS NOT NULL

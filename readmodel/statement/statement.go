@@ -29,7 +29,8 @@ func Definition() readmodel.Definition {
 		Tables:     func(readmodel.Partition) readmodel.Table { return table{} },
 		Recent:     recent.Of,
 
-		RebuildTables: []readmodel.RebuildTable{{Name: Name}},
+		// Where an event stands is where it was first read, which is not the same each time.
+		RebuildTables: []readmodel.RebuildTable{{Name: Name, Beside: []string{"source_partition", "source_offset"}}},
 	}
 }
 
@@ -93,8 +94,8 @@ func columns(entries []readmodel.Entry) []any {
 	n := len(entries)
 	var (
 		accounts, ids, types, currencies, correlations = make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-		versions, minor                                = make([]int64, n), make([]int64, n)
-		digits                                         = make([]int16, n)
+		versions, minor, offsets                       = make([]int64, n), make([]int64, n), make([]int64, n)
+		digits, partitions                             = make([]int16, n), make([]int32, n)
 		times                                          = make([]time.Time, n)
 	)
 	for i := range entries {
@@ -102,6 +103,7 @@ func columns(entries []readmodel.Entry) []any {
 		accounts[i], versions[i], ids[i], types[i] = ev.AccountID, ev.Version, ev.ID, ev.TypeName
 		minor[i], digits[i], currencies[i] = ev.Signed(), int16(ev.Currency.Digits()), ev.Currency.Code() //nolint:gosec // 0 to 4
 		times[i], correlations[i] = time.UnixMicro(ev.OccurredAt), ev.CorrelationID
+		partitions[i], offsets[i] = entries[i].Partition, entries[i].Offset
 	}
-	return []any{accounts, versions, ids, types, minor, digits, currencies, times, correlations}
+	return []any{accounts, versions, ids, types, minor, digits, currencies, times, correlations, partitions, offsets}
 }

@@ -11,7 +11,8 @@ FROM (VALUES ('account_statement', 'SELECT'), ('account_statement', 'INSERT'),
 WHERE NOT has_table_privilege(needed.relation, needed.privilege)
 UNION ALL
 SELECT NULL WHERE EXISTS (
-    SELECT account_id, version, event_id, event_type, amount, currency, occurred_at, correlation_id
+    SELECT account_id, version, event_id, event_type, amount, currency, occurred_at, correlation_id,
+           source_partition, source_offset
     FROM account_statement WHERE false)
 UNION ALL
 SELECT NULL WHERE EXISTS (

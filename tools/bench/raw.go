@@ -217,14 +217,16 @@ func rawStatements(w *workload) [][]*pgx.Batch {
 			accounts, ids, kinds, currencies = make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 			versions, minor, digits          = make([]int64, n), make([]int64, n), make([]int16, n)
 			at                               = make([]time.Time, n)
+			partitions, offsets              = make([]int32, n), make([]int64, n)
 		)
 		for i := range changes {
 			c := &changes[i]
 			accounts[i], ids[i], kinds[i], currencies[i] = accountID(c.account), string(c.id[:]), c.kind(), "EUR"
 			versions[i], minor[i], digits[i], at[i] = int64(c.version), c.cents, 2, c.at
+			offsets[i] = int64(i)
 		}
 		b := &pgx.Batch{}
-		b.Queue(insert, accounts, versions, ids, kinds, minor, digits, currencies, at, ids)
+		b.Queue(insert, accounts, versions, ids, kinds, minor, digits, currencies, at, ids, partitions, offsets)
 		return b
 	})
 }
