@@ -159,6 +159,7 @@ func TestRoles(t *testing.T) {
 	for _, args := range [][]string{
 		{"gaps"},
 		{"account", "show", account},
+		{"account", "statement", account},
 		{"dlq", "list", topic},
 		{"account", "skip", account, fmt.Sprintf("--version=%d", version), "--reason=test", "--yes"},
 		{"lag", topic, group},
@@ -171,6 +172,9 @@ func TestRoles(t *testing.T) {
 		if status, stderr := r.as("bank_operator", args...); status != 0 {
 			t.Errorf("operator: %s: exit status %d: %s", strings.Join(args, " "), status, stderr)
 		}
+	}
+	if status, stderr := r.as("bank_reader", "account", "statement", account); status != 0 {
+		t.Errorf("reader: account statement: exit status %d: %s", status, stderr)
 	}
 	r.exec("UPDATE account_balance SET balance = balance + 1")
 	if status, stderr := r.as("bank_operator", "dlq", "replay", topic, "--yes"); status != 1 || !strings.Contains(stderr, "records could not be applied") {
@@ -243,12 +247,15 @@ func (r *roles) refusals() {
 		user.may("UPDATE dlq_action SET actor = 'nobody'", false)
 	}
 	app.may("SELECT FROM dlq_action", false)
-	open := map[string]bool{"account_statement": true, "daily_turnover": true}
+	open := map[string]bool{
+		"account_statement": true, "daily_turnover": true,
+		"projector_position": true, "projector_source": true, "projector_schema_version": true, // for `account statement`
+	}
 	for _, table := range tables {
 		reader.may("SELECT FROM "+table, open[table])
 		reader.may("DELETE FROM "+table, false)
 	}
-	for _, view := range []string{"account_balance_current", "account_hold", "account_statement_missing"} {
+	for _, view := range []string{"account_balance_current", "account_hold", "account_statement_missing", "account_skipped", "account_statement_balance"} {
 		reader.may("SELECT FROM "+view, true)
 	}
 }

@@ -154,6 +154,7 @@ var manual = map[string]manualPage{
 			{"Its missing version, for a script", "projector account show acc-00000042 --output=json | jq .waiting_for_version"},
 		},
 	},
+	"account statement": statementPage,
 	"account skip": {
 		about: "For an event that will never come right: the version counts as passed without changing the balance, and what waits " +
 			"behind it is applied. The balance then lacks that event: correct it in the ledger. Without --yes it only says what it " +

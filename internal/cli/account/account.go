@@ -19,8 +19,9 @@ import (
 
 // Cmd are the commands about one account.
 type Cmd struct {
-	Show accountShowCmd `cmd:"" help:"Show an account: its state, its hole and the events that wait behind it."`
-	Skip accountSkipCmd `cmd:"" help:"Pass over one version of an account on purpose: only the one it waits for."`
+	Show      accountShowCmd      `cmd:"" help:"Show an account: its state, its hole and the events that wait behind it."`
+	Statement accountStatementCmd `cmd:"" help:"Show what made an account's balance up: its events, with a running balance and where in Kafka each stands."`
+	Skip      accountSkipCmd      `cmd:"" help:"Pass over one version of an account on purpose: only the one it waits for."`
 }
 
 type accountShowCmd struct {

@@ -69,6 +69,20 @@ func (f *BalanceFlags) Check() error {
 	return nil
 }
 
+// StatementFlags are those of the command that shows a statement.
+type StatementFlags struct {
+	Projection string `env:"PROJECTION" default:"account_statement" only:"account_statement" group:"Projection" help:"Only account_statement has statements; account_balance, which it is held against, will do too (default account_statement)."`
+}
+
+// Check refuses other projections.
+func (f *StatementFlags) Check() error {
+	if f.Projection != statement.Name && f.Projection != readmodel.BalanceName {
+		return exit.Usagef("--projection (PROJECTION): this command is about statements, which only account_statement has; "+
+			"%s has none: use --projection=%s", f.Projection, statement.Name)
+	}
+	return nil
+}
+
 // Choices are the values to choose from, by the flag's name.
 var Choices = map[string][]string{"projection": projectionNames()}
 

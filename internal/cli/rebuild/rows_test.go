@@ -167,6 +167,22 @@ func TestRebuildSparesRowsThatComeLaterInTheTopic(t *testing.T) {
 	}
 }
 
+// Rows from before places were kept are right without one. What is put in or replaced has one.
+func TestRebuildLeavesRowsWithoutAPlaceAlone(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Projecting("account_statement")
+	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 2, `"2"`), clitest.EventOf("a", 3, `"3"`), clitest.EventOf("a", 4, `"4"`))
+	s.Consuming(nil)
+	s.Exec(`UPDATE account_statement SET source_partition = NULL, source_offset = NULL`)
+	s.Exec(`UPDATE account_statement SET source_partition = 7, source_offset = 7 WHERE version = 4`) // as it was delivered first
+	s.Must("rebuild", "--check")
+	s.Exec(`UPDATE account_statement SET amount = 9 WHERE version = 2`)
+	s.Exec(`DELETE FROM account_statement WHERE version = 3`)
+	clitest.Equal(t, clitest.Pick([]map[string]any{rebuildJSON(s, "--yes")}, "different", "replaced"), "2 2")
+	clitest.Equal(t, clitest.Pick(s.Lines("account", "statement", "a"), "version", "amount", "partition", "offset"),
+		"1 1 null null, 2 2 0 1, 3 3 0 2, 4 4 7 7")
+}
+
 // What people have corrected is in the database only.
 func TestRebuildLeavesCorrectedRowsAlone(t *testing.T) {
 	for name, want := range map[string]string{"account_statement": "a 2 corrected", "daily_turnover": "2026-01-01 EUR corrected"} {

@@ -1,0 +1,209 @@
+package account
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+	"projector/internal/cli/parse"
+	"projector/internal/cli/projections"
+	"projector/readmodel"
+	"projector/readmodel/statement"
+)
+
+type accountStatementCmd struct {
+	ID           string `arg:"" help:"The account."`
+	Since        string `group:"Filter" placeholder:"WHEN" help:"Only events that occurred since then: a time (RFC 3339), or an age such as 24h."`
+	Until        string `group:"Filter" placeholder:"WHEN" help:"Only events that occurred before then: a time (RFC 3339), or an age such as 24h."`
+	VersionFrom  *int64 `group:"Filter" placeholder:"N" help:"Only events from this version on."`
+	VersionTo    *int64 `group:"Filter" placeholder:"N" help:"Only events up to this version, it among them."`
+	FirstVersion int64  `env:"FIRST_VERSION" default:"1" placeholder:"N" group:"Events" help:"Version of an account's first event (default 1)."`
+	projections.StatementFlags
+	connect.DatabaseFlags
+	output.Flags
+}
+
+// statementDocument is an entry in JSON.
+type statementDocument struct {
+	Version        int64        `json:"version"`
+	EventID        string       `json:"event_id"`
+	EventType      string       `json:"event_type"`
+	Amount         *json.Number `json:"amount"`
+	Currency       *string      `json:"currency"`
+	RunningBalance *json.Number `json:"running_balance"`
+	OccurredAt     string       `json:"occurred_at"`
+	Topic          *string      `json:"topic"`
+	Partition      *int32       `json:"partition"`
+	Offset         *int64       `json:"offset"`
+}
+
+// Run shows a statement.
+func (c *accountStatementCmd) Run(ctx context.Context, std *output.Streams) error {
+	query, err := c.query()
+	if err != nil {
+		return err
+	}
+	pool, err := connect.ReadModel(ctx, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	rows := c.Rows(std.Out, "EVENT", output.Right("VERSION", 8), output.Left("OCCURRED", 20), output.Left("TYPE", 14), output.Right("AMOUNT", 14),
+		output.Right("BALANCE", 14), output.Left("CURRENCY", 8), output.Left("RECORD", 24), output.Left("EVENT", 12))
+	sum, err := statement.Account(ctx, pool, query, func(l *statement.Line) error { return rows.Add(statementRow{l}) })
+	if err != nil {
+		return c.failure(err)
+	}
+	if err := rows.End("no event of the account is in this range"); err != nil {
+		return err
+	}
+	c.explain(std.Err, &sum)
+	return nil
+}
+
+// query is what the flags ask for.
+func (c *accountStatementCmd) query() (statement.Query, error) {
+	q := statement.Query{AccountID: readmodel.Storable(c.ID), FirstVersion: c.FirstVersion, From: c.VersionFrom, To: c.VersionTo}
+	if err := c.Check(); err != nil {
+		return q, err
+	}
+	if c.VersionFrom != nil && c.VersionTo != nil && *c.VersionFrom > *c.VersionTo {
+		return q, exit.Usagef("--version-to: must not be less than --version-from")
+	}
+	now := time.Now()
+	var err error
+	if q.Since, err = parse.Moment("--since", c.Since, now); err == nil {
+		q.Until, err = parse.Moment("--until", c.Until, now)
+	}
+	return q, err
+}
+
+// failure puts into words why there is no statement.
+func (c *accountStatementCmd) failure(err error) error {
+	switch {
+	case errors.Is(err, readmodel.ErrUnknownAccount):
+		return exit.Refusef("account %q is unknown: no event of it is in the statement", c.ID)
+	case errors.Is(err, statement.ErrNeverRun):
+		return exit.Refusef("there is no statement of any account: nobody has run `projector run --projection=%s` on this database", statement.Name)
+	case errors.Is(err, statement.ErrNoEntry):
+		return exit.Refusef("account %q has a balance and nothing in the statement: %s", c.ID, c.remedy())
+	default:
+		return err
+	}
+}
+
+// remedy is where to look for entries that are not there.
+func (c *accountStatementCmd) remedy() string {
+	return fmt.Sprintf("see `projector lag --projection=%s`, and `projector dlq list --projection=%s --account=%s`", statement.Name, statement.Name, output.Printable(c.ID))
+}
+
+// explain says what the statement that was shown is worth.
+func (c *accountStatementCmd) explain(w io.Writer, sum *statement.Summary) {
+	say := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
+	if sum.Missing > 0 {
+		say("%d versions have no entry, the first of them %d (up to %d): from there on the running balance is unknown; %s",
+			sum.Missing, sum.First.From, sum.First.To, c.remedy())
+	}
+	if sum.Other != 0 {
+		say("version %d is in another currency than those before it, or its amount is no number: from there on the running balance is unknown", sum.Other)
+	}
+	if n := len(sum.Skipped); n > 0 && sum.Shown > 0 {
+		say("versions that were passed over on purpose and add nothing: %s; see `projector audit --action=skip --account=%s`", someVersions(sum.Skipped), output.Printable(c.ID))
+	}
+	switch b := sum.Balance; {
+	case sum.Behind:
+		say("the statement ends with version %d and the balance is at version %d: what is between is not in it; %s", sum.Through, *b, c.remedy())
+	case b != nil && sum.Last > *b:
+		say("the balance is at version %d: later entries are not in it yet; see `projector account show %s`", *b, output.Printable(c.ID))
+	}
+	if sum.Differs {
+		say("the statement does not add up to the balance, which is at version %d: `projector rebuild` says which of the two is wrong, "+
+			"with --projection=%s for the statement", *sum.Balance, statement.Name)
+	}
+	c.explainPlaces(say, sum)
+}
+
+func (c *accountStatementCmd) explainPlaces(say func(string, ...any), sum *statement.Summary) {
+	switch {
+	case sum.Shown == 0:
+	case len(sum.Topics) > 1:
+		say("entries have come from more than one topic (%s): which of them it was of each is not known", output.Printable(strings.Join(sum.Topics, ", ")))
+	case sum.Recreated:
+		say("the topic was recreated: an entry from before then stood in the topic that is gone")
+	}
+	if sum.Unplaced > 0 {
+		say("%d entries are from before their places were kept", sum.Unplaced)
+	}
+}
+
+// someVersions lists the first of them.
+func someVersions(versions []int64) string {
+	const most = 5
+	var texts []string
+	for _, v := range versions[:min(most, len(versions))] {
+		texts = append(texts, strconv.FormatInt(v, 10))
+	}
+	if more := len(versions) - most; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, ", ")
+}
+
+type statementRow struct{ *statement.Line }
+
+// Document implements output.Row.
+func (r statementRow) Document() any {
+	return statementDocument{
+		Version: r.Version, EventID: r.EventID, EventType: r.EventType, Amount: numberOrNull(r.Amount), Currency: r.Currency,
+		RunningBalance: numberOrNull(r.Running), OccurredAt: output.TimeText(r.OccurredAt),
+		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
+	}
+}
+
+// numberOrNull has exactly the digits of the text. What is no number, in a row somebody has
+// changed by hand, is not known.
+func numberOrNull(text *string) *json.Number {
+	if text == nil || strings.Trim(*text, "-0123456789.") != "" {
+		return nil
+	}
+	return new(json.Number(*text))
+}
+
+// Cells implements output.Row.
+func (r statementRow) Cells() []string {
+	running := "unknown"
+	if r.Running != nil {
+		running = *r.Running
+	}
+	return []string{
+		strconv.FormatInt(r.Version, 10), output.TimeText(r.OccurredAt), r.EventType, textOrDash(r.Amount), running, textOrDash(r.Currency),
+		r.place(), r.EventID,
+	}
+}
+
+// place is where in Kafka the event stands, as far as it is known.
+func (r statementRow) place() string {
+	if r.Partition == nil || r.Offset == nil {
+		return "-"
+	}
+	place := fmt.Sprintf("%d/%d", *r.Partition, *r.Offset)
+	if r.Topic != nil {
+		place = *r.Topic + " " + place
+	}
+	return place
+}
+
+func textOrDash(text *string) string {
+	if text == nil {
+		return "-"
+	}
+	return output.OrDash(*text)
+}
