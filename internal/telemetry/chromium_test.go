@@ -139,6 +139,9 @@ func TestPageFollowsWhatHappens(t *testing.T) {
 	if got := ask[string](b, `document.querySelector("#state").textContent + document.title`); got != "Readyready · account_balance" {
 		t.Errorf("at first: %q", got)
 	}
+	if n := ask[int](b, `document.querySelectorAll("td .breaker_open, td .paused").length`); n != 0 {
+		t.Errorf("%d partitions wait for a person already", n)
+	}
 	ask[bool](b, `window.first = document.querySelector("main"), document.querySelector("details").open = true`)
 	now.Store(after)
 	b.await(`document.querySelector("#state").textContent === "Not ready" && document.title.startsWith("not ready")`)
@@ -148,10 +151,29 @@ func TestPageFollowsWhatHappens(t *testing.T) {
 	if n := ask[int](b, `document.querySelectorAll(".banner li").length`); n != 2 {
 		t.Errorf("%d reasons", n)
 	}
+	for what, seen := range map[string]string{
+		"a breaker that is open, and why":   row(".breaker_open", "malformed_payload", "projector resume"),
+		"a pause, and whose it is":          row(".paused", "paused by ada@bank: new column, INC-1234"),
+		"the margin, and how long it lasts": row(".retrying", "lasts 5 d"),
+		"what the waiting accounts lack":    `document.querySelector(".roots").innerText.includes("11 version_gap, 5 invalid_amount, 1 rejected_by_database")`,
+	} {
+		if !ask[bool](b, seen) {
+			t.Error("the page does not show " + what)
+		}
+	}
 	gone.Store(after)
 	b.await(`!document.querySelector("#silence").hidden && document.querySelector("#silence").textContent.startsWith("No answer")`)
 	gone.Store(nil)
 	b.await(`document.querySelector("#silence").hidden`)
+}
+
+// row is true when a partition in a state is shown with texts.
+func row(state string, texts ...string) string {
+	shown := fmt.Sprintf("r.querySelector(%q)", "td "+state)
+	for _, text := range texts {
+		shown += fmt.Sprintf(" && r.innerText.includes(%q)", text)
+	}
+	return `[...document.querySelectorAll("tr")].some((r) => ` + shown + `)`
 }
 
 // TestPageByKeyboard: what can be done with the page can be done without a mouse, and
