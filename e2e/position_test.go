@@ -114,6 +114,10 @@ func TestPositions(t *testing.T) {
 			t.Errorf("partition %d: %+v; want an owner, and nothing that retention could take", s.Partition, s)
 		}
 	}
+	_, table, _ := w.command("position")
+	if lines := strings.Split(table, "\n"); len(lines[0]) > 80 || !strings.HasPrefix(lines[3], "owned by ") || !strings.HasSuffix(lines[3], ": 0, 1") {
+		t.Errorf("it does not fit a terminal, or does not say whose the partitions are:\n%s", table)
+	}
 	p.terminate()
 	w.produce(euros(0, "b", 3))
 	for _, s := range is("nothing runs", "5 of 0 to 8, lag 3, margin 5, running", "0 of 0 to 0, lag 0, margin 0, running") {

@@ -93,7 +93,7 @@ var manual = map[string]manualPage{
 			{"The first ten", "projector inspect"},
 			{"As another format", "projector inspect --topic=account.events --format=debezium-outbox"},
 			{"One record, with its payload", "projector inspect --partition=3 --offset=1042 --limit=1 --show-payload"},
-			{"What a mapping makes of a thousand, by class", "projector inspect --limit=1000 --mapping=names.yaml --output=json | jq -r .class | sort | uniq -c"},
+			{"What a mapping makes of a thousand, by class", "projector inspect --limit=1000 --mapping=names.yaml | tail"},
 		},
 	},
 	"dlq list": {
@@ -176,11 +176,12 @@ var manual = map[string]manualPage{
 		about: "Needs Kafka and the database only, no running process. Where a partition has no position, none of it has been read. " +
 			"MARGIN is how many offsets behind the position the log begins, LASTS how long it takes until retention removes the " +
 			"first record that was not read: a dash when there is none, or no limit by time. A partition is stopped when its owner " +
-			"has given it up; the reason stands below.",
+			"has given it up, until position set or what its reason names; paused or breaker_open until resume. The reasons " +
+			"stand below, and who owns which partitions.",
 		status: "1 also when a partition of the topic cannot be asked for; the others are shown.",
 		examples: []example{
 			{"Where everything stands", "projector position"},
-			{"What is stopped, and why", "projector position --output=json | jq -c 'select(.state == \"stopped\") | {partition, reason}'"},
+			{"What does not go on, for a program", "projector position --output=json | jq -c 'select(.state != \"running\")'"},
 			{"Of another projection", "projector position --projection=daily_turnover"},
 		},
 	},

@@ -4,8 +4,10 @@ package position
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"projector/internal/cli/connect"
@@ -77,9 +79,8 @@ func (c *positionListCmd) Run(ctx context.Context, std *output.Streams) error {
 
 func (c *positionListCmd) print(std *output.Streams, partitions []partitionPosition) error {
 	number := func(name string) output.Column { return output.Right(name, 10) }
-	rows := c.Rows(std.Out, "OWNER", output.Right("PARTITION", 9), number("POSITION"), number("LOG START"),
-		number("END"), number("MARGIN"), output.Right("LASTS", 7), output.Left("STATE", 12),
-		output.Left("OWNER", 20))
+	rows := c.Rows(std.Out, "", output.Right("PARTITION", 9), number("POSITION"), number("LOG START"),
+		number("END"), number("MARGIN"), output.Right("LASTS", 7), output.Left("STATE", 12))
 	for i := range partitions {
 		if err := rows.Add(positionRow{&partitions[i], c.Topic}); err != nil {
 			return err
@@ -93,6 +94,29 @@ func (c *positionListCmd) print(std *output.Streams, partitions []partitionPosit
 			if _, err := fmt.Fprintf(std.Out, "partition %d: %s\n", p.partition, p.reason); err != nil {
 				return err
 			}
+		}
+	}
+	return printOwners(std.Out, partitions)
+}
+
+// printOwners has a line for each owner, with its partitions: of any width, they would leave
+// a table no room.
+func printOwners(w io.Writer, partitions []partitionPosition) error {
+	var owners []string
+	owned := map[string][]string{}
+	for i := range partitions {
+		p := &partitions[i]
+		if p.owner == "" {
+			continue
+		}
+		if owned[p.owner] == nil {
+			owners = append(owners, p.owner)
+		}
+		owned[p.owner] = append(owned[p.owner], strconv.Itoa(int(p.partition)))
+	}
+	for _, owner := range owners {
+		if _, err := fmt.Fprintf(w, "owned by %s: %s\n", owner, strings.Join(owned[owner], ", ")); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -112,7 +136,7 @@ func (r positionRow) Cells() []string {
 	d := r.document(r.topic)
 	return []string{
 		strconv.Itoa(int(r.partition)), output.VersionText(d.Position), output.OffsetText(d.LogStart), output.OffsetText(d.End),
-		output.VersionText(d.MarginRecords), r.lasts(), d.State, output.OrDash(r.owner),
+		output.VersionText(d.MarginRecords), r.lasts(), d.State,
 	}
 }
 
