@@ -72,15 +72,18 @@ func TestChangedAlertsFailTheirTests(t *testing.T) {
 		"> 10000":                     "> 1000000",
 		`class="version_gap"`:         `class="version_gaps"`,
 	} {
-		changed := strings.Replace(alerts, from, to, 1)
-		if changed == alerts {
-			t.Errorf("no alert has %q", from)
-		}
-		folder := t.TempDir()
-		write(t, filepath.Join(folder, "alerts.yaml"), changed)
-		write(t, filepath.Join(folder, "alerts_test.yaml"), tests)
-		if _, err := run(t.Context(), folder, "promtool", "test", "rules", "alerts_test.yaml"); err == nil {
-			t.Errorf("with %q instead of %q all tests pass", to, from)
-		}
+		t.Run(from, func(t *testing.T) {
+			t.Parallel()
+			changed := strings.Replace(alerts, from, to, 1)
+			if changed == alerts {
+				t.Errorf("no alert has %q", from)
+			}
+			folder := t.TempDir()
+			write(t, filepath.Join(folder, "alerts.yaml"), changed)
+			write(t, filepath.Join(folder, "alerts_test.yaml"), tests)
+			if _, err := run(t.Context(), folder, "promtool", "test", "rules", "alerts_test.yaml"); err == nil {
+				t.Errorf("with %q instead of %q all tests pass", to, from)
+			}
+		})
 	}
 }
