@@ -110,6 +110,7 @@ func transact(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error) error
 	}
 	defer conn.Release() // a connection that is still in a transaction is closed by it
 	tx := begin(conn.Conn())
+	nameRequest(ctx, tx)
 	if err = tx.Send(ctx); err == nil {
 		err = fn(tx)
 	}

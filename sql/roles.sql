@@ -13,7 +13,7 @@ DO $roles$
 DECLARE
     wanted text;
 BEGIN
-    FOREACH wanted IN ARRAY ARRAY['projector_migrator', 'projector_runtime', 'projector_operator', 'projector_reader'] LOOP
+    FOREACH wanted IN ARRAY ARRAY['projector_migrator', 'projector_runtime', 'projector_operator', 'projector_approver', 'projector_reader'] LOOP
         IF to_regrole(wanted) IS NULL THEN
             EXECUTE format('CREATE ROLE %I NOLOGIN', wanted);
         END IF;
@@ -24,37 +24,55 @@ BEGIN
     EXECUTE format('GRANT CREATE ON DATABASE %I TO projector_migrator', current_database());
     -- Before PostgreSQL 15 everybody could create tables in "public".
     EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM PUBLIC', current_schema());
-    -- Who repairs does what a running projector does, and leaves a trace of it.
-    GRANT projector_runtime TO projector_operator;
+    -- An earlier version of this file made the operator a member of the runtime's role, which
+    -- no policy could have taken back: what it needs is granted to it below.
+    IF EXISTS (SELECT FROM pg_auth_members WHERE roleid = to_regrole('projector_runtime') AND member = to_regrole('projector_operator')) THEN
+        REVOKE projector_runtime FROM projector_operator;
+    END IF;
 END
 $roles$;
 
 -- Grants. From here on repeated by `projector migrate`.
 DO $grants$
 DECLARE
-    line   record;
-    wanted text;
+    line      record;
+    wanted    text;
+    four_eyes boolean := false;
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('projector grants')); -- one at a time, from many places
+    IF to_regclass('repair_policy') IS NOT NULL THEN
+        SELECT p.four_eyes INTO four_eyes FROM repair_policy p;
+    END IF;
     FOR line IN
-        SELECT * FROM (VALUES
+        WITH runtime (relation, privileges) AS (VALUES
             -- projector_runtime: `run`. It cannot delete a balance, a statement or a position.
-            ('projector_runtime', 'account_balance', 'SELECT INSERT UPDATE'),
-            ('projector_runtime', 'projector_position', 'SELECT INSERT UPDATE'),
-            ('projector_runtime', 'projector_source', 'SELECT INSERT'),
-            ('projector_runtime', 'parked_event', 'SELECT INSERT UPDATE DELETE'),
-            ('projector_runtime', 'park_overflow', 'SELECT INSERT UPDATE DELETE'),
-            ('projector_runtime', 'account_hold', 'SELECT'),
-            ('projector_runtime', 'projector_schema_version', 'SELECT'),
-            ('projector_runtime', 'account_statement', 'SELECT INSERT'),
-            ('projector_runtime', 'daily_turnover', 'SELECT INSERT UPDATE'),
-            ('projector_runtime', 'inbox', 'SELECT INSERT DELETE'),
-            ('projector_runtime', 'inbox_pruned', 'SELECT INSERT UPDATE'),
-            -- projector_operator: the commands that look and repair. The trail can only grow.
-            ('projector_operator', 'account_balance_current', 'SELECT'),
-            ('projector_operator', 'dlq_action', 'SELECT INSERT'),
-            ('projector_operator', 'account_skipped', 'SELECT'),
-            ('projector_operator', 'account_statement_balance', 'SELECT'),
+            ('account_balance', 'SELECT INSERT UPDATE'),
+            ('projector_position', 'SELECT INSERT UPDATE'),
+            ('projector_source', 'SELECT INSERT'),
+            ('parked_event', 'SELECT INSERT UPDATE DELETE'),
+            ('park_overflow', 'SELECT INSERT UPDATE DELETE'),
+            ('account_hold', 'SELECT'),
+            ('projector_schema_version', 'SELECT'),
+            ('account_statement', 'SELECT INSERT'),
+            ('daily_turnover', 'SELECT INSERT UPDATE'),
+            ('inbox', 'SELECT INSERT DELETE'),
+            ('inbox_pruned', 'SELECT INSERT UPDATE')
+        ), repairs (relation, privileges) AS (
+            -- The commands that look and repair: what a running projector may, and to add to
+            -- the trail, which can only grow.
+            SELECT relation, privileges FROM runtime
+            UNION ALL VALUES ('account_balance_current', 'SELECT'), ('account_statement_missing', 'SELECT'),
+                             ('account_skipped', 'SELECT'), ('account_statement_balance', 'SELECT'),
+                             ('dlq_action', 'SELECT INSERT'), ('repair_request', 'SELECT'), ('repair_policy', 'SELECT')
+        )
+        SELECT 'projector_runtime' AS grantee, relation, privileges FROM runtime
+        UNION ALL
+        -- projector_operator: may look and, unless four eyes are wanted, repair.
+        SELECT 'projector_operator', relation, privileges FROM repairs
+        UNION ALL
+        -- projector_approver: repairs what another has asked for.
+        SELECT 'projector_approver', relation, privileges FROM repairs
+        UNION ALL VALUES
             -- projector_reader: whoever uses the read model. Of balances only what says when
             -- it is stale, and of the rest what `account statement` needs.
             ('projector_reader', 'account_balance_current', 'SELECT'),
@@ -67,14 +85,29 @@ BEGIN
             ('projector_reader', 'projector_source', 'SELECT'),
             ('projector_reader', 'projector_schema_version', 'SELECT'),
             ('projector_reader', 'daily_turnover', 'SELECT')
-        ) AS needed (grantee, relation, privileges)
-        WHERE to_regrole(grantee) IS NOT NULL AND to_regclass(relation) IS NOT NULL
     LOOP
+        CONTINUE WHEN to_regrole(line.grantee) IS NULL OR to_regclass(line.relation) IS NULL;
         FOREACH wanted IN ARRAY string_to_array(line.privileges, ' ') LOOP
-            IF NOT has_table_privilege(line.grantee, line.relation, wanted) THEN
+            IF four_eyes AND line.grantee = 'projector_operator' AND wanted <> 'SELECT' THEN
+                EXECUTE format('REVOKE %s ON %s FROM %I', wanted, line.relation::regclass, line.grantee);
+            ELSIF NOT has_table_privilege(line.grantee, line.relation, wanted) THEN
                 EXECUTE format('GRANT %s ON %s TO %I', wanted, line.relation::regclass, line.grantee);
             END IF;
         END LOOP;
+    END LOOP;
+    -- Whoever asks for a repair says what and why; who it is, and whether it was approved, is
+    -- not his to say. An approver decides, and changes nothing else of a request.
+    FOR line IN
+        SELECT * FROM (VALUES
+            ('projector_operator', 'INSERT', 'action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor, reason'),
+            ('projector_approver', 'INSERT', 'action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor, reason'),
+            ('projector_approver', 'UPDATE', 'state, decision_reason')
+        ) AS needed (grantee, privilege, columns)
+        WHERE to_regrole(grantee) IS NOT NULL AND to_regclass('repair_request') IS NOT NULL
+    LOOP
+        IF NOT has_any_column_privilege(line.grantee, 'repair_request', line.privilege) THEN
+            EXECUTE format('GRANT %s (%s) ON repair_request TO %I', line.privilege, line.columns, line.grantee);
+        END IF;
     END LOOP;
 END
 $grants$;

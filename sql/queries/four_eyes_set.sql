@@ -1,0 +1,2 @@
+-- Sets whether a change needs two people, as the owner.
+UPDATE repair_policy SET four_eyes = $1;
