@@ -21,7 +21,7 @@ import (
 const rolesPassword = "roles-horse-battery"
 
 // roles is a world whose database is divided among users as docs/security.md says:
-// bank_migrate, bank_app, bank_operator and bank_reader.
+// bank_migrate, bank_app, bank_operator and bank_colleague, bank_approver and bank_reader.
 type roles struct {
 	*world
 	cluster *devstack.Postgres
@@ -46,7 +46,8 @@ func newRoles(t *testing.T) *roles {
 	r.rolesFile()
 	for user, role := range map[string]string{
 		"bank_migrate": "projector_migrator", "bank_app": "projector_runtime",
-		"bank_operator": "projector_operator", "bank_reader": "projector_reader",
+		"bank_operator": "projector_operator", "bank_colleague": "projector_operator",
+		"bank_approver": "projector_approver", "bank_reader": "projector_reader",
 	} {
 		r.exec(fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s' IN ROLE %s", user, rolesPassword, role))
 	}

@@ -3,6 +3,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 
@@ -15,11 +16,13 @@ import (
 	"projector/internal/cli/demo"
 	"projector/internal/cli/dlq"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/foureyes"
 	"projector/internal/cli/inspect"
 	"projector/internal/cli/output"
 	"projector/internal/cli/parse"
 	"projector/internal/cli/position"
 	"projector/internal/cli/rebuild"
+	"projector/internal/cli/request"
 	"projector/internal/cli/run"
 	"projector/internal/cli/verify"
 )
@@ -38,6 +41,9 @@ type commands struct {
 	Lag      position.LagCmd     `cmd:"" help:"Show how far the read model is behind the topic, from outside the running process."`
 	Verify   verify.Cmd          `cmd:"" help:"Compare the read model with an authoritative ledger; exit status 1 when they differ."`
 	Audit    audit.Cmd           `cmd:"" help:"List what people have done, or look whether the record of it was altered."`
+	Requests request.Cmd         `cmd:"" help:"List the changes that people have asked for while four eyes are on, or show one."`
+	Approve  request.ApproveCmd  `cmd:"" help:"Do what another login has requested, if it is still what would be done."`
+	Reject   request.RejectCmd   `cmd:"" help:"Close a request of which nothing is to be done."`
 	Inbox    database.InboxCmd   `cmd:"" help:"Look after the markers of messages taken in."`
 	Rebuild  rebuild.Cmd         `cmd:"" help:"Build the balances again from the first record beside the live ones, compare them, and put them in their place."`
 	Migrate  database.MigrateCmd `cmd:"" help:"Bring the database schema up to date. Safe to run from many places at once."`
@@ -78,12 +84,8 @@ func typedOnly(k *kong.Kong) error {
 // Main runs one command and answers the exit status.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer, built build.Info) (status int) {
 	std := &output.Streams{Out: stdout, Err: stderr}
-	exited := -1
-	parser, err := newParser(built,
-		kong.Writers(stdout, stderr),
-		kong.Exit(func(code int) { exited = code }),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std),
-	)
+	exited, gate := -1, new(foureyes.Gate)
+	parser, err := parserFor(built)(ctx, std, gate, kong.Exit(func(code int) { exited = code }))
 	if err != nil {
 		return exit.Report(stderr, err)
 	}
@@ -103,7 +105,23 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer, built bu
 	if err := refuseEmptyFilters(parsed); err != nil {
 		return exit.Report(stderr, err)
 	}
-	return exit.Report(stderr, parsed.Run())
+	gate.Typed(parsed, std)
+	err = parsed.Run()
+	if errors.Is(err, foureyes.ErrRequested) {
+		err = nil
+	}
+	return exit.Report(stderr, err)
+}
+
+// parserFor makes parsers of the command line for one run each, of what was typed and of
+// what was requested.
+func parserFor(built build.Info) foureyes.Parse {
+	return func(ctx context.Context, std *output.Streams, gate *foureyes.Gate, options ...kong.Option) (*kong.Kong, error) {
+		return newParser(built, append([]kong.Option{
+			kong.Writers(std.Out, std.Err), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std), kong.Bind(gate),
+			kong.Bind(parserFor(built)),
+		}, options...)...)
+	}
 }
 
 // forgetEmptyEnvironment makes an empty variable of a flag the same as none: Compose

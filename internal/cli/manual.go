@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -40,7 +41,17 @@ func (p manualPage) detail() string {
 }
 
 // manual has the pages by the path of the command.
-var manual = map[string]manualPage{
+var manual = joinPages(commandPages, trailPages)
+
+func joinPages(all ...map[string]manualPage) map[string]manualPage {
+	joined := map[string]manualPage{}
+	for _, pages := range all {
+		maps.Copy(joined, pages)
+	}
+	return joined
+}
+
+var commandPages = map[string]manualPage{
 	"run": {
 		about: "Reads the topic as a member of a consumer group and writes one projection. Start as many instances as there are " +
 			"partitions: they share them. A database or broker that cannot be reached is waited for, for ever and also at the " +
@@ -240,25 +251,6 @@ var manual = map[string]manualPage{
 			{"A quick look at a thousand accounts", "projector verify --ledger=ledger.csv --sample=1000 --output=json"},
 		},
 	},
-	"audit list": {
-		about: "The audit trail is the table dlq_action: replays, discards, skips, rebuilds and set positions, with who asked for them " +
-			"(ACTOR), as which user of the database, and why. A replay of an altered value has the SHA-256 of both values.",
-		examples: []example{
-			{"All of today", "projector audit --since=24h"},
-			{"One account, for an auditor", "projector audit --account=acc-00000042 --output=json"},
-			{"What was replayed with another value than it was dead-lettered with", "projector audit --action=replay --output=json | jq -c 'select(.altered)'"},
-		},
-	},
-	"audit verify": {
-		about: "Computes the hash of each row again, of the row and the hash before it. A row that was changed or taken out shows at " +
-			"the next one. Rows taken out at the end leave no trace in the chain: note the head it prints in another place, and give " +
-			"it to a later run.",
-		status: "1 also when a row was changed or taken out, or the expected head is not in the chain.",
-		examples: []example{
-			{"Look, and print the head", "projector audit verify"},
-			{"Nothing was removed since the head was noted", "projector audit verify --expect-head=3a5e1f0c9d2b4a6788e0c1d2f3a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6"},
-		},
-	},
 	"inbox prune": {
 		about: "The projection daily_turnover marks each event it has taken in; a marker older than the longest time after which an " +
 			"event may be delivered again is of no use. Deletes in small transactions, beside running consumers.",
@@ -285,9 +277,11 @@ var manual = map[string]manualPage{
 	},
 	"migrate": {
 		about: "Applies the migrations that are missing, one at a time and under a lock, and repeats the grants. Run it as the role " +
-			"that owns the schema, before a new version of run.",
+			"that owns the schema, before a new version of run. --four-eyes=on also takes from the operators' role what it could write with, " +
+			"and changes nothing when somebody of that role could write all the same.",
 		examples: []example{
 			{"The database of DATABASE_URL", "projector migrate"},
+			{"From now on two people for every repair; off ends it", "projector migrate --four-eyes=on"},
 			{"As the owner, its password in a file", "projector migrate --database-url=postgres://owner@db:5432/bank --database-password-file=/run/secrets/owner"},
 		},
 	},

@@ -96,6 +96,14 @@ func (i *Item) replayed(r *Replay) readmodel.Action {
 	return a
 }
 
+// Digest is SHA-256 of the value that is replayed, in hex; empty: there is none.
+func (i *Item) Digest() string {
+	if i.Value != "" || i.Entry.Value == nil {
+		return i.Value
+	}
+	return digest(i.Entry.Value)
+}
+
 func digest(value []byte) string {
 	sum := sha256.Sum256(value)
 	return hex.EncodeToString(sum[:])

@@ -8,6 +8,7 @@ import (
 	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/foureyes"
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
 	"projector/readmodel"
@@ -35,7 +36,7 @@ type skipDocument struct {
 }
 
 // Run passes over a version.
-func (c *accountSkipCmd) Run(ctx context.Context, std *output.Streams) error {
+func (c *accountSkipCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
@@ -58,6 +59,15 @@ func (c *accountSkipCmd) Run(ctx context.Context, std *output.Streams) error {
 			return skipFailure(err)
 		}
 		return c.print(std, skipDocument{AccountID: c.ID, Version: c.Version})
+	}
+	err = gate.Pass(ctx, pool, string(readmodel.ActionSkip), func(p *foureyes.Plan) error {
+		if err := repair.PlanSkip(ctx, skip); err != nil {
+			return skipFailure(err)
+		}
+		return p.Add(skipDocument{AccountID: c.ID, Version: c.Version})
+	})
+	if err != nil {
+		return err
 	}
 	done, err := repair.Skip(ctx, skip)
 	if err != nil {

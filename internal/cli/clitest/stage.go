@@ -71,7 +71,7 @@ func (s *Stage) Servers(args []string) []string {
 	if args[0] != "inspect" {
 		flags = append(flags, "--database-url="+s.URL)
 	}
-	if slices.Contains([]string{"run", "dlq", "lag", "rebuild", "inspect", "position"}, args[0]) {
+	if slices.Contains([]string{"run", "dlq", "lag", "rebuild", "inspect", "position", "pause", "resume", "approve"}, args[0]) {
 		flags = append(flags, "--brokers="+strings.Join(s.Addrs, ","), "--topic="+s.Topic, "--log-level=error")
 	}
 	return append(args, flags...)

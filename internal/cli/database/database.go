@@ -5,24 +5,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
 	"projector/internal/cli/parse"
 	"projector/readmodel"
 	"projector/readmodel/inbox"
 )
 
+// Choices are the values to choose from, by the flag's name.
+var Choices = map[string][]string{"four-eyes": {"on", "off"}}
+
 // MigrateCmd is the command migrate.
 type MigrateCmd struct {
+	FourEyes string `placeholder:"POLICY" help:"As the owner: on has every change by a command be requested by one login and approved by another, off ends that."`
+	connect.ActorFlags
 	connect.DatabaseFlags
 }
 
 // Run migrates and says what it did.
 func (c *MigrateCmd) Run(ctx context.Context, io *output.Streams) error {
+	if c.FourEyes != "" && !slices.Contains(Choices["four-eyes"], c.FourEyes) {
+		return exit.Usagef("--four-eyes (PROJECTOR_FOUR_EYES): %q is neither on nor off", c.FourEyes)
+	}
 	pool, err := c.Pool(ctx)
 	if err != nil {
 		return err
@@ -48,6 +58,27 @@ func (c *MigrateCmd) Run(ctx context.Context, io *output.Streams) error {
 	}
 	if err == nil && len(done) == 0 {
 		_, _ = fmt.Fprintln(io.Out, "the schema is up to date")
+	}
+	if err != nil || c.FourEyes == "" {
+		return err
+	}
+	return c.setFourEyes(ctx, io)
+}
+
+// setFourEyes turns the policy on or off.
+func (c *MigrateCmd) setFourEyes(ctx context.Context, io *output.Streams) error {
+	pool, err := c.Pool(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	err = readmodel.SetFourEyes(ctx, pool, c.FourEyes == "on", c.ActorName())
+	if errors.Is(err, readmodel.ErrNoOperators) {
+		_, _ = fmt.Fprintf(io.Err, "%s: only the program asks for a second person now; sql/roles.sql makes the roles by which PostgreSQL does\n", err)
+		err = nil
+	}
+	if err == nil {
+		_, _ = fmt.Fprintf(io.Out, "four eyes are %s\n", c.FourEyes)
 	}
 	return err
 }

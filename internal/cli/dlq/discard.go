@@ -9,6 +9,7 @@ import (
 	"projector/dlq"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/foureyes"
 	"projector/internal/cli/output"
 	"projector/internal/replay"
 	"projector/readmodel"
@@ -21,6 +22,8 @@ type discardCmd struct {
 	topicFlags
 	filterFlags
 	output.Flags
+
+	agreed map[string]bool // places of the dead letters that somebody has agreed to; nil: all
 }
 
 // discardDocument is a dead letter that was, or would be, discarded.
@@ -31,7 +34,7 @@ type discardDocument struct {
 
 // Run discards dead letters: unless the status is chosen, those that still ask
 // for something to be done.
-func (c *discardCmd) Run(ctx context.Context, std *output.Streams) error {
+func (c *discardCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
 	if c.Reason == "" {
 		return exit.Usagef("--reason: must not be empty")
 	}
@@ -45,10 +48,21 @@ func (c *discardCmd) Run(ctx context.Context, std *output.Streams) error {
 		return err
 	}
 	defer opened.close()
+	if c.Yes {
+		err := gate.Pass(ctx, opened.pool, string(readmodel.ActionDiscard), func(p *foureyes.Plan) error {
+			return refused(c.plan(ctx, opened.scan(std, chosen, true), p), false)
+		})
+		if err != nil {
+			return err
+		}
+	}
 	s, changed := opened.scan(std, chosen, c.Yes), false
 	rows := letterRows(std, &c.Flags)
 	var chosenNow []*replay.DeadLetter
 	err = s.Each(ctx, func(d *replay.DeadLetter) (err error) {
+		if c.agreed != nil && !c.agreed[placeOf(&d.Entry)] { // it came since
+			return nil
+		}
 		if chosenNow = append(chosenNow, d); len(chosenNow) == replay.ChunkRecords {
 			err = c.discard(ctx, opened, rows, chosenNow)
 			chosenNow, changed = chosenNow[:0], true
@@ -70,6 +84,16 @@ func (c *discardCmd) Run(ctx context.Context, std *output.Streams) error {
 		return err
 	}
 	return errors.Join(c.summarize(std, rows.Len()), s.finish(std))
+}
+
+// plan reads what would be discarded; nothing else will be.
+func (c *discardCmd) plan(ctx context.Context, s *scan, p *foureyes.Plan) error {
+	defer s.shown.Done()
+	c.agreed = map[string]bool{}
+	return s.Each(ctx, func(d *replay.DeadLetter) error {
+		c.agreed[placeOf(&d.Entry)] = true
+		return p.Add(document(d))
+	})
 }
 
 // discard records that dead letters are discarded, if that is wanted, and then says so.

@@ -13,6 +13,7 @@ import (
 	"projector/dlq"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/foureyes"
 	"projector/internal/cli/output"
 	"projector/internal/replay"
 	"projector/readmodel"
@@ -20,7 +21,7 @@ import (
 
 type replayCmd struct {
 	Yes        bool   `help:"Do it. Without it, only print the plan."`
-	FromFile   string `type:"existingfile" placeholder:"FILE" help:"Replay what export wrote and somebody has corrected, instead of the topic's records."`
+	FromFile   string `type:"existingfile" kept:"" placeholder:"FILE" help:"Replay what export wrote and somebody has corrected, instead of the topic's records."`
 	ToTopic    string `placeholder:"TOPIC" help:"Publish the records again to this topic, as they are, instead of applying them."`
 	Reason     string `placeholder:"TEXT" help:"Why, for the audit trail; required with --from-file."`
 	Rate       int    `placeholder:"N" help:"At most so many records a second."`
@@ -33,7 +34,7 @@ type replayCmd struct {
 }
 
 // Run replays dead letters: it reads those that are chosen, plans, and with --yes does it.
-func (c *replayCmd) Run(ctx context.Context, std *output.Streams) error {
+func (c *replayCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
 	chosen, err := c.validate()
 	if err != nil {
 		return err
@@ -55,6 +56,9 @@ func (c *replayCmd) Run(ctx context.Context, std *output.Streams) error {
 		return err
 	}
 	if c.Yes {
+		if err := gate.Pass(ctx, opened.pool, string(readmodel.ActionReplay), planned(r)); err != nil {
+			return err
+		}
 		err = c.do(ctx, std, r)
 	}
 	// After an error too: what was done has to be said.
@@ -68,6 +72,18 @@ func (c *replayCmd) Run(ctx context.Context, std *output.Streams) error {
 		err = exit.Refusef("%d of %d records could not be applied", failed, len(r.Items))
 	}
 	return err
+}
+
+// planned is what has to be the same when the replay is approved: the plan and the values.
+func planned(r *replay.Replay) func(*foureyes.Plan) error {
+	return func(p *foureyes.Plan) error {
+		for _, item := range r.Items {
+			if err := p.Add(replayRow{item, false}.Document(), item.Digest()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 func (c *replayCmd) validate() (replay.Selection, error) {

@@ -23,14 +23,14 @@ type EventFlags struct {
 	FirstVersion     int64    `env:"FIRST_VERSION" default:"1" placeholder:"N" group:"Events" help:"Version of an account's first event (default 1)."`
 	Currencies       string   `env:"CURRENCIES" default:"all" placeholder:"CODES" group:"Events" help:"Accepted ISO 4217 codes, separated by commas (default all)."`
 	IgnoreEventTypes []string `env:"IGNORE_EVENT_TYPES" placeholder:"TYPE" group:"Events" help:"Event types that only advance an account's version."`
-	Mapping          string   `env:"EVENT_MAPPING" placeholder:"FILE" group:"Events" help:"YAML or JSON file that says how event types and fields are named and where they stand; see docs/formats.md."`
+	Mapping          string   `env:"EVENT_MAPPING" kept:"" placeholder:"FILE" group:"Events" help:"YAML or JSON file that says how event types and fields are named and where they stand; see docs/formats.md."`
 
 	DebeziumTypeHeader    string `env:"DEBEZIUM_TYPE_HEADER" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the event type (default eventType)."`
 	DebeziumVersionHeader string `env:"DEBEZIUM_VERSION_HEADER" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the version (default version)."`
 	DebeziumTimeHeader    string `env:"DEBEZIUM_TIME_HEADER" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the time (default occurredAt)."`
 	DebeziumTimeUnit      string `env:"DEBEZIUM_TIME_UNIT" default:"rfc3339" placeholder:"UNIT" group:"Events" help:"With debezium-outbox, what a time is that arrives as a number, since 1970: ms, us or ns; rfc3339 refuses numbers (default rfc3339)."`
 
-	schemaRegistryFlags
+	RegistryFlags
 }
 
 // Formats are how events are read. Nothing is connected to yet.
@@ -116,9 +116,9 @@ var Choices = map[string][]string{
 	},
 }
 
-// schemaRegistryFlags say where schemas are, and who asks for them. Files are read
+// RegistryFlags say where schemas are, and who asks for them. Files are read
 // again when they are needed.
-type schemaRegistryFlags struct {
+type RegistryFlags struct {
 	SchemaRegistryURL          []string `name:"schema-registry-url" env:"SCHEMA_REGISTRY_URL" placeholder:"URL" group:"Schema registry" help:"With avro and protobuf, the schema registry; several equal ones separated by commas."`
 	SchemaRegistryCA           string   `name:"schema-registry-ca" env:"SCHEMA_REGISTRY_CA" type:"path" placeholder:"FILE" group:"Schema registry" help:"CA certificates (PEM) for https; default the system's."`
 	SchemaRegistryUsername     string   `name:"schema-registry-username" env:"SCHEMA_REGISTRY_USERNAME" placeholder:"NAME" group:"Schema registry" help:"User name."`
@@ -130,7 +130,7 @@ const flagRegistryURL = "--schema-registry-url (SCHEMA_REGISTRY_URL)"
 
 // registry is how to reach it, for a format that needs one. A file that cannot be read
 // now is an error; one that cannot be read later fails a request, which is tried again.
-func (f *schemaRegistryFlags) registry(format string) (registry.Config, error) {
+func (f *RegistryFlags) registry(format string) (registry.Config, error) {
 	urls := parse.Items(f.SchemaRegistryURL)
 	if len(urls) == 0 {
 		return registry.Config{}, exit.Usagef("%s: is needed for --format=%s", flagRegistryURL, format)
@@ -166,7 +166,7 @@ func checkRegistryURL(text string) error {
 	return nil
 }
 
-func (f *schemaRegistryFlags) checkCredentials() error {
+func (f *RegistryFlags) checkCredentials() error {
 	given := f.SchemaRegistryPassword != "" || f.SchemaRegistryPasswordFile != ""
 	switch {
 	case f.SchemaRegistryPassword != "" && f.SchemaRegistryPasswordFile != "":
@@ -183,7 +183,7 @@ func (f *schemaRegistryFlags) checkCredentials() error {
 }
 
 // registryPassword is the password as it is now.
-func (f *schemaRegistryFlags) registryPassword() (string, error) {
+func (f *RegistryFlags) registryPassword() (string, error) {
 	if f.SchemaRegistryPasswordFile == "" {
 		return f.SchemaRegistryPassword, nil
 	}

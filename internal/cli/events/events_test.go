@@ -16,33 +16,33 @@ func TestSchemaRegistryFlags(t *testing.T) {
 	if err := os.WriteFile(password, []byte("hunter2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	with := func(edit func(*schemaRegistryFlags)) schemaRegistryFlags {
-		f := schemaRegistryFlags{SchemaRegistryURL: []string{"https://a:8081", " http://b/apis/ccompat/v7 "}}
+	with := func(edit func(*RegistryFlags)) RegistryFlags {
+		f := RegistryFlags{SchemaRegistryURL: []string{"https://a:8081", " http://b/apis/ccompat/v7 "}}
 		edit(&f)
 		return f
 	}
 	for name, tt := range map[string]struct {
-		flags schemaRegistryFlags
+		flags RegistryFlags
 		says  string // "": good
 	}{
-		"two":       {with(func(*schemaRegistryFlags) {}), ""},
-		"user":      {with(func(f *schemaRegistryFlags) { f.SchemaRegistryUsername, f.SchemaRegistryPasswordFile = "u", password }), ""},
-		"none":      {with(func(f *schemaRegistryFlags) { f.SchemaRegistryURL = nil }), "is needed for --format=avro"},
-		"no scheme": {with(func(f *schemaRegistryFlags) { f.SchemaRegistryURL = []string{"registry:8081"} }), "--schema-registry-url"},
+		"two":       {with(func(*RegistryFlags) {}), ""},
+		"user":      {with(func(f *RegistryFlags) { f.SchemaRegistryUsername, f.SchemaRegistryPasswordFile = "u", password }), ""},
+		"none":      {with(func(f *RegistryFlags) { f.SchemaRegistryURL = nil }), "is needed for --format=avro"},
+		"no scheme": {with(func(f *RegistryFlags) { f.SchemaRegistryURL = []string{"registry:8081"} }), "--schema-registry-url"},
 		"password in the URL": {
-			with(func(f *schemaRegistryFlags) { f.SchemaRegistryURL = []string{"https://u:hunter2@a"} }), "--schema-registry-username",
+			with(func(f *RegistryFlags) { f.SchemaRegistryURL = []string{"https://u:hunter2@a"} }), "--schema-registry-username",
 		},
-		"unreadable URL": {with(func(f *schemaRegistryFlags) { f.SchemaRegistryURL = []string{"https://u:hunter2@a:%%"} }), "must be a URL"},
-		"query":          {with(func(f *schemaRegistryFlags) { f.SchemaRegistryURL = []string{"https://a?x=hunter2"} }), "query"},
-		"user alone":     {with(func(f *schemaRegistryFlags) { f.SchemaRegistryUsername = "u" }), "give both or none"},
-		"password alone": {with(func(f *schemaRegistryFlags) { f.SchemaRegistryPassword = "hunter2" }), "give both or none"},
-		"both passwords": {with(func(f *schemaRegistryFlags) {
+		"unreadable URL": {with(func(f *RegistryFlags) { f.SchemaRegistryURL = []string{"https://u:hunter2@a:%%"} }), "must be a URL"},
+		"query":          {with(func(f *RegistryFlags) { f.SchemaRegistryURL = []string{"https://a?x=hunter2"} }), "query"},
+		"user alone":     {with(func(f *RegistryFlags) { f.SchemaRegistryUsername = "u" }), "give both or none"},
+		"password alone": {with(func(f *RegistryFlags) { f.SchemaRegistryPassword = "hunter2" }), "give both or none"},
+		"both passwords": {with(func(f *RegistryFlags) {
 			f.SchemaRegistryUsername, f.SchemaRegistryPassword, f.SchemaRegistryPasswordFile = "u", "hunter2", password
 		}), "give one of them"},
-		"no such file": {with(func(f *schemaRegistryFlags) {
+		"no such file": {with(func(f *RegistryFlags) {
 			f.SchemaRegistryUsername, f.SchemaRegistryPasswordFile = "u", password+"x"
 		}), "--schema-registry-password-file"},
-		"no such CA": {with(func(f *schemaRegistryFlags) { f.SchemaRegistryCA = password + "x" }), "--schema-registry-ca"},
+		"no such CA": {with(func(f *RegistryFlags) { f.SchemaRegistryCA = password + "x" }), "--schema-registry-ca"},
 	} {
 		_, err := tt.flags.registry("avro")
 		var usage exit.UsageError

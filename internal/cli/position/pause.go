@@ -7,6 +7,7 @@ import (
 	"projector/dlq"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/foureyes"
 	"projector/internal/cli/output"
 	"projector/projection"
 	"projector/readmodel"
@@ -24,13 +25,13 @@ type ResumeCmd struct {
 }
 
 // Run pauses partitions.
-func (c *PauseCmd) Run(ctx context.Context, std *output.Streams) error {
+func (c *PauseCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
 	pause := fmt.Sprintf("paused by %s: %s", c.ActorName(), readmodel.Storable(c.Reason))
-	return changeStandings(ctx, std, &c.changeFlags, projection.StandingChange{Pause: pause}, "paused")
+	return changeStandings(ctx, std, gate, &c.changeFlags, projection.StandingChange{Pause: pause}, "paused")
 }
 
 // Run resumes partitions.
-func (c *ResumeCmd) Run(ctx context.Context, std *output.Streams) error {
+func (c *ResumeCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
 	if c.Through != nil && *c.Through < 0 {
 		return exit.Usagef("--through: must not be less than 0")
 	}
@@ -38,11 +39,13 @@ func (c *ResumeCmd) Run(ctx context.Context, std *output.Streams) error {
 	if c.Through != nil {
 		done = fmt.Sprintf("resumed, records below %d do not count for the breaker", *c.Through)
 	}
-	return changeStandings(ctx, std, &c.changeFlags, projection.StandingChange{Through: c.Through}, done)
+	return changeStandings(ctx, std, gate, &c.changeFlags, projection.StandingChange{Through: c.Through}, done)
 }
 
 // changeStandings changes what the partitions do or, without --yes, says what they would do.
-func changeStandings(ctx context.Context, std *output.Streams, f *changeFlags, change projection.StandingChange, done string) error {
+func changeStandings(
+	ctx context.Context, std *output.Streams, gate *foureyes.Gate, f *changeFlags, change projection.StandingChange, done string,
+) error {
 	if err := f.validate(); err != nil {
 		return err
 	}
@@ -66,15 +69,20 @@ func changeStandings(ctx context.Context, std *output.Streams, f *changeFlags, c
 	for i, e := range extents {
 		logs[i] = readmodel.PartitionLog{Partition: e.Partition, TopicID: topicID, Start: e.Start}
 	}
-	var standings []projection.Standing
-	if f.Yes {
-		standings, err = readmodel.ChangeStandings(ctx, pool, f.of(), logs, change, f.ActorName(), readmodel.Storable(f.Reason))
-	} else {
-		done = "would be " + done
-		standings, err = readmodel.PlanStandings(ctx, pool, f.of(), logs, change)
-	}
+	standings, err := readmodel.PlanStandings(ctx, pool, f.of(), logs, change)
 	if err != nil {
 		return err
+	}
+	if f.Yes {
+		if err := gate.Pass(ctx, pool, string(actionOf(change)), plannedStandings(f, logs, standings)); err != nil {
+			return err
+		}
+		standings, err = readmodel.ChangeStandings(ctx, pool, f.of(), logs, change, f.ActorName(), readmodel.Storable(f.Reason))
+		if err != nil {
+			return err
+		}
+	} else {
+		done = "would be " + done
 	}
 	return f.print(std, len(standings), func(i int) (document any, text string) {
 		d := standingDocument{f.Topic, logs[i].Partition, standings[i]}
@@ -87,6 +95,26 @@ type standingDocument struct {
 	Topic     string              `json:"topic"`
 	Partition int32               `json:"partition"`
 	State     projection.Standing `json:"state"`
+}
+
+// actionOf is what a change is called in the audit trail.
+func actionOf(change projection.StandingChange) readmodel.ActionKind {
+	if change.Pause != "" {
+		return readmodel.ActionPause
+	}
+	return readmodel.ActionResume
+}
+
+// plannedStandings has to be the same when it is approved.
+func plannedStandings(f *changeFlags, logs []readmodel.PartitionLog, standings []projection.Standing) func(*foureyes.Plan) error {
+	return func(p *foureyes.Plan) error {
+		for i, state := range standings {
+			if err := p.Add(standingDocument{f.Topic, logs[i].Partition, state}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // needs is what else a partition needs to go on.

@@ -13,6 +13,7 @@ import (
 	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/foureyes"
 	"projector/internal/cli/output"
 	"projector/internal/cli/parse"
 	"projector/projection"
@@ -48,7 +49,7 @@ type setDocument struct {
 const resultSet = "set"
 
 // Run sets positions.
-func (c *positionSetCmd) Run(ctx context.Context, std *output.Streams) error {
+func (c *positionSetCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (c *positionSetCmd) Run(ctx context.Context, std *output.Streams) error {
 	defer client.Close()
 	s := &positionSetter{
 		cmd: c, pool: pool, adm: kadm.NewClient(client), reader: dlq.NewReader(client, c.Topic), formats: formats,
-		of: c.of(),
+		of: c.of(), gate: gate,
 	}
 	plans, sets, err := s.run(ctx, std)
 	var refused *projection.RefusedPositionError
@@ -79,8 +80,7 @@ func (c *positionSetCmd) Run(ctx context.Context, std *output.Streams) error {
 		return err
 	}
 	return c.print(std, len(plans), func(i int) (document any, text string) {
-		plan := plans[i]
-		d := setDocument{Topic: c.Topic, Partition: sets[i].Partition, From: plan.From, To: plan.To, UnreadSkipped: plan.UnreadSkipped}
+		d := s.document(sets[i], plans[i])
 		done := "would be set"
 		if c.Yes {
 			done, d.Result = resultSet, output.OrNull(resultSet)
@@ -123,6 +123,24 @@ type positionSetter struct {
 	reader  *dlq.Reader
 	formats event.Resolver
 	of      readmodel.Partition
+	gate    *foureyes.Gate
+}
+
+// document is what becomes of a position, or would become.
+func (s *positionSetter) document(set readmodel.PositionSet, plan projection.Repositioned) setDocument {
+	return setDocument{Topic: s.of.Topic, Partition: set.Partition, From: plan.From, To: plan.To, UnreadSkipped: plan.UnreadSkipped}
+}
+
+// planned has to be the same when it is approved.
+func (s *positionSetter) planned(sets []readmodel.PositionSet, plans []projection.Repositioned) func(*foureyes.Plan) error {
+	return func(p *foureyes.Plan) error {
+		for i, plan := range plans {
+			if err := p.Add(s.document(sets[i], plan)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // run sets the positions or, without --yes, only plans it.
@@ -141,6 +159,9 @@ func (s *positionSetter) run(ctx context.Context, std *output.Streams) ([]projec
 		return nil, nil, err
 	}
 	if s.cmd.Yes {
+		if err := s.gate.Pass(ctx, s.pool, string(readmodel.ActionPositionSet), s.planned(sets, plans)); err != nil {
+			return nil, nil, err
+		}
 		plans, err = readmodel.SetPositions(ctx, s.pool, s.of, sets, s.cmd.ActorName(), readmodel.Storable(s.cmd.Reason))
 	}
 	return plans, sets, err

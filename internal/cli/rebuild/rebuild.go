@@ -12,6 +12,7 @@ import (
 	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/foureyes"
 	"projector/internal/cli/memory"
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
@@ -41,7 +42,7 @@ type Cmd struct {
 
 // Run rebuilds the projection beside the live one, compares the two and, if it is wanted,
 // puts right what differs.
-func (c *Cmd) Run(ctx context.Context, std *output.Streams) (err error) {
+func (c *Cmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) (err error) {
 	if err := c.validate(); err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams) (err error) {
 	if err != nil {
 		return err
 	}
-	r := &rebuilding{cmd: c, kind: kind, std: std, formats: formats, pool: pool, source: newTopicSource(client, c.Topic)}
+	r := &rebuilding{cmd: c, kind: kind, std: std, formats: formats, pool: pool, source: newTopicSource(client, c.Topic), gate: gate}
 	if c.Check {
 		return r.look(ctx)
 	}
@@ -127,6 +128,7 @@ type rebuilding struct {
 	beside  beside
 	build   *rebuild.Build
 	shown   *output.Progress
+	gate    *foureyes.Gate
 }
 
 const (
@@ -155,6 +157,9 @@ func (r *rebuilding) run(ctx context.Context) error {
 		return err
 	}
 	if r.cmd.Yes && refused == nil {
+		if err := r.gate.Pass(ctx, r.pool, "rebuild", r.plan(&report)); err != nil {
+			return err
+		}
 		if changed, err = r.swap(ctx, &report); err != nil {
 			return err
 		}

@@ -3,8 +3,10 @@ package rebuild
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"projector/internal/cli/exit"
+	"projector/internal/cli/foureyes"
 	"projector/readmodel"
 )
 
@@ -16,6 +18,36 @@ func (r *rebuilding) tooMany(ctx context.Context, report *readmodel.RebuildRepor
 	}
 	return exit.Refusef("%d %s would change and --max-differences (PROJECTOR_MAX_DIFFERENCES) is %d: nothing was changed; "+
 		"look at what differs before you allow more", would, of, r.cmd.MaxDiff), nil
+}
+
+// plan is what would be changed. What consumers go on to write is none of it.
+func (r *rebuilding) plan(report *readmodel.RebuildReport) func(*foureyes.Plan) error {
+	changing := []readmodel.RebuildKind{readmodel.RebuildDifferent, readmodel.RebuildMissing, readmodel.RebuildHold}
+	if r.cmd.Remove {
+		changing = append(changing, readmodel.RebuildUnknown)
+	}
+	return func(p *foureyes.Plan) error {
+		for _, kind := range changing {
+			if err := p.Note(kind, report.Kinds[kind]); err != nil {
+				return err
+			}
+		}
+		for i := range report.Differences {
+			d := &report.Differences[i]
+			if !slices.Contains(changing, d.Kind) {
+				continue
+			}
+			document, err := differenceDocument(d)
+			if err == nil {
+				err = p.Note(document)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		p.Count(r.cmd.wouldChange(report) + report.Markers)
+		return p.Note(report.Markers)
+	}
 }
 
 // wouldChange is how many would be replaced or removed.

@@ -1,0 +1,325 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"projector/internal/testbank"
+)
+
+// twoPeople is a world of roles with dead letters and holes in it, and four eyes on.
+func twoPeople(t *testing.T) (r *roles, account string, version int64) {
+	t.Helper()
+	r = newRoles(t)
+	r.mustAs("bank_migrate", "migrate", "--four-eyes=on")
+	r.produce(r.few())
+	p := launch(t, []string{rolesPassword}, r.connection("bank_app"), r.flags()...)
+	r.exact(r.oracle(), exactlyOnce)
+	p.terminate()
+	if err := r.db.QueryRow(t.Context(), "SELECT account_id, expected_version FROM account_hold ORDER BY 1 LIMIT 1").Scan(&account, &version); err != nil {
+		t.Fatal(err)
+	}
+	return r, account, version
+}
+
+// mustAs runs a command that has to succeed and returns what it printed.
+func (r *roles) mustAs(user string, args ...string) string {
+	r.t.Helper()
+	status, out, said := once(r.t, r.connection(user), args...)
+	if status != 0 {
+		r.t.Fatalf("%s: %s: exit status %d: %s", user, strings.Join(args, " "), status, said)
+	}
+	return strings.TrimSpace(out)
+}
+
+// refusedAs runs a command that has to fail, and expects a part of what it says.
+func (r *roles) refusedAs(user, why string, args ...string) {
+	r.t.Helper()
+	if status, said := r.as(user, args...); status != 1 || !strings.Contains(said, why) {
+		r.t.Errorf("%s: %s: exit status %d, want 1 and %q: %s", user, strings.Join(args, " "), status, why, said)
+	}
+}
+
+// TestFourEyesHoldAgainstAnOperator tries with an operator's password to change what only
+// two people may. docs/decisions/0030 lists the attempts and what stops each.
+func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
+	t.Parallel()
+	r, account, version := twoPeople(t)
+	skip := []string{"account", "skip", account, fmt.Sprintf("--version=%d", version), "--reason=lost", "--yes"}
+	id := r.mustAs("bank_operator", skip...)
+	before := r.snapshot()
+	operator := r.session("bank_operator")
+	for _, statement := range []string{
+		// 1 write what repairs write
+		"UPDATE account_balance SET balance = 1000000", "INSERT INTO account_balance DEFAULT VALUES", "SELECT FROM account_balance FOR UPDATE",
+		"UPDATE parked_event SET value = ''", "DELETE FROM park_overflow", "UPDATE projector_position SET next_offset = 0",
+		"INSERT INTO account_statement DEFAULT VALUES", "UPDATE daily_turnover SET credited = 0", "DELETE FROM inbox",
+		// 2 become somebody who may
+		"SET ROLE projector_runtime", "SET ROLE projector_approver", "SET ROLE projector_migrator", "SET ROLE bank_approver",
+		"SET SESSION AUTHORIZATION bank_approver", "GRANT projector_approver TO bank_operator", "ALTER ROLE bank_operator SUPERUSER",
+		"CREATE ROLE bank_mine LOGIN IN ROLE projector_approver",
+		// 3 ask as another, or for a request that is approved already
+		"INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor, requested_by) VALUES ('skip', '{}', '{}', '{}', '{}', '', 1, 'x', 'bank_colleague')",
+		"INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor, state) VALUES ('skip', '{}', '{}', '{}', '{}', '', 1, 'x', 'approved')",
+		"INSERT INTO repair_request (id, action) OVERRIDING SYSTEM VALUE VALUES (99, 'skip')",
+		// 4 change a request behind the approver's back
+		"UPDATE repair_request SET plan_sha256 = 'other'", "UPDATE repair_request SET arguments = '{rebuild,--remove=true}'",
+		"DELETE FROM repair_request", "TRUNCATE repair_request",
+		// 5 approve it oneself
+		"UPDATE repair_request SET state = 'approved', decision_reason = 'x'",
+		// 6 rewrite or forge the trail
+		"UPDATE dlq_action SET actor = 'nobody'", "DELETE FROM dlq_action",
+		"INSERT INTO dlq_action (action, actor, result, approved_by) VALUES ('skip', 'me', 'skipped', 'bank_approver')",
+		// 7 change the tables or what they are given by default
+		"ALTER TABLE account_balance ALTER balance SET DEFAULT 1000000", "ALTER TABLE account_balance DISABLE TRIGGER ALL",
+		"ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator GRANT ALL ON TABLES TO bank_operator",
+		"CREATE RULE mine AS ON SELECT TO account_balance DO INSTEAD NOTHING",
+		"CREATE TRIGGER mine BEFORE UPDATE ON account_balance EXECUTE FUNCTION dlq_action_stamp()",
+		// 8 by bulk
+		"TRUNCATE account_balance", "COPY account_balance FROM STDIN", "COPY account_balance FROM PROGRAM 'true'", "COPY (SELECT) TO PROGRAM 'true'",
+		"LOCK TABLE account_balance IN EXCLUSIVE MODE",
+		// 9 turn the policy or the triggers off
+		"UPDATE repair_policy SET four_eyes = false", "DROP TRIGGER decide ON repair_request", "SET session_replication_role = replica",
+		// 10 put something of one's own in the way of an approver: a schema of his name comes first in his search_path
+		"CREATE SCHEMA bank_approver", "CREATE TABLE public.repair_policy2 (i int)", "CREATE FUNCTION public.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+		"ALTER ROLE bank_approver SET search_path = pg_temp", "ALTER FUNCTION repair_request_decide() RESET search_path",
+	} {
+		operator.may(statement, false)
+	}
+	// 11 the functions themselves: called, and hung onto a table of one's own
+	operator.may("SELECT dlq_action_link()", false)
+	operator.may("CREATE TEMP TABLE mine (id bigint); CREATE TRIGGER t AFTER INSERT ON mine FOR EACH ROW EXECUTE FUNCTION dlq_action_link()", false)
+	// 12 tables and functions of one's own, which come first in one's own session
+	for _, statement := range []string{
+		"CREATE TEMP TABLE repair_policy AS SELECT false AS four_eyes",
+		"CREATE FUNCTION pg_temp.now() RETURNS timestamptz LANGUAGE sql AS $$ SELECT timestamptz '2000-01-01' $$",
+		"SET search_path = pg_temp, public",
+		"GRANT ALL ON public.account_balance TO bank_operator", // a warning: there is nothing of which he may give it
+		"INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor) VALUES ('skip', '{}', '{}', '{}', '{}', '', 1, 'x')",
+	} {
+		if _, err := operator.conn.Exec(t.Context(), statement); err != nil {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
+	operator.may("UPDATE public.account_balance SET balance = 0", false)
+	// 13 name an approved request, as the program does
+	if _, err := operator.conn.Exec(t.Context(), "SELECT set_config('projector.request', '1', false)"); err != nil {
+		t.Error(err)
+	}
+	operator.may("INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped')", false)
+	// 14 by the program
+	r.refusedAs("bank_operator", "another login has to approve it", "approve", id, "--reason=mine")
+	r.refusedAs("bank_colleague", "42501", "approve", id, "--reason=as a colleague")
+	r.refusedAs("bank_colleague", "42501", "reject", id, "--reason=as a colleague")
+	r.refusedAs("bank_operator", "42501", "migrate", "--four-eyes=off")
+	r.mustAs("bank_operator", "migrate") // repeats the grants, none of which it may give
+
+	if after := r.snapshot(); after != before {
+		t.Errorf("something was changed: %s, was %s", after, before)
+	}
+	if _, err := operator.conn.Exec(t.Context(), "SET search_path = public"); err != nil {
+		t.Error(err)
+	}
+	r.stamped("requested_by = 'bank_operator' AND state = 'open' AND at > now() - interval '1 hour'", 2)
+
+	// What was asked for is done by another, and only once.
+	r.mustAs("bank_approver", "approve", id, "--reason=checked")
+	r.stamped("decided_by = 'bank_approver' AND state = 'approved'", 1)
+	approver := r.session("bank_approver")
+	approver.may("UPDATE repair_request SET state = 'rejected', decision_reason = 'x' WHERE id = "+id, false)
+	approver.may("UPDATE repair_request SET arguments = '{}'", false)
+	approver.may("UPDATE repair_request SET state = 'approved', decision_reason = 'x', decided_by = 'bank_colleague' WHERE id > "+id, false)
+	approver.may("SELECT set_config('projector.request', '2', true); INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped')", false)
+	own := r.mustAs("bank_approver", "pause", "--all", "--topic="+r.topic, "--group="+r.group, "--reason=x", "--yes")
+	approver.may("UPDATE repair_request SET state = 'approved', decision_reason = 'x' WHERE id = "+own, false)
+}
+
+// snapshot is what nobody may change alone.
+func (r *roles) snapshot() (all string) {
+	r.t.Helper()
+	if err := r.db.QueryRow(r.t.Context(), `SELECT concat_ws(' ',
+		(SELECT md5(string_agg(b::text, ',' ORDER BY account_id)) FROM account_balance b), (SELECT md5(string_agg(p::text, ',' ORDER BY p::text)) FROM parked_event p),
+		(SELECT string_agg(next_offset::text, ',' ORDER BY partition) FROM projector_position), (SELECT count(*) FROM dlq_action),
+		(SELECT string_agg(state || plan_sha256, ',') FROM repair_request WHERE plan_sha256 <> ''), (SELECT four_eyes FROM repair_policy))`).Scan(&all); err != nil {
+		r.t.Fatal(err)
+	}
+	return all
+}
+
+// stamped counts requests.
+func (r *roles) stamped(condition string, want int) {
+	r.t.Helper()
+	var n int
+	if err := r.db.QueryRow(r.t.Context(), "SELECT count(*) FROM repair_request WHERE "+condition).Scan(&n); err != nil || n != want {
+		r.t.Errorf("%s: %d requests, want %d: %v", condition, n, want, err)
+	}
+}
+
+// TestFourEyesNeedOperatorsWhoCannotWrite: the policy is not turned on while it would mean
+// nothing.
+func TestFourEyesNeedOperatorsWhoCannotWrite(t *testing.T) {
+	t.Parallel()
+	r := newRoles(t)
+	r.mustAs("bank_migrate", "migrate")
+	on := []string{"migrate", "--four-eyes=on"}
+	r.exec("GRANT projector_runtime TO projector_operator") // as an earlier roles.sql did
+	r.refusedAs("bank_migrate", "projector_operator may write account_balance, ", on...)
+	r.stampedPolicy(false)
+	r.rolesFile() // takes that back
+	r.exec("GRANT projector_approver TO bank_colleague")
+	r.refusedAs("bank_migrate", "bank_colleague may write", on...)
+	r.exec("REVOKE projector_approver FROM bank_colleague; GRANT UPDATE (balance) ON account_balance TO PUBLIC")
+	r.refusedAs("bank_migrate", "may write account_balance", on...)
+	r.exec("REVOKE UPDATE (balance) ON account_balance FROM PUBLIC")
+	r.mustAs("bank_migrate", on...)
+	r.stampedPolicy(true)
+	operator := r.session("bank_operator")
+	for range 2 {
+		operator.may("UPDATE account_balance SET balance = 0", false)
+		r.mustAs("bank_migrate", "migrate")
+		r.rolesFile() // neither gives it back
+	}
+	r.mustAs("bank_migrate", "migrate", "--four-eyes=off")
+	operator.may("UPDATE account_balance SET balance = 0", true)
+}
+
+func (r *roles) stampedPolicy(want bool) {
+	r.t.Helper()
+	var on bool
+	if err := r.db.QueryRow(r.t.Context(), "SELECT four_eyes FROM repair_policy").Scan(&on); err != nil || on != want {
+		r.t.Errorf("four eyes are on: %v, want %v (%v)", on, want, err)
+	}
+}
+
+// typedCommand finds what an operator types: a line of a block, or a word between backquotes.
+var typedCommand = regexp.MustCompile("(?m)^(?:KAFKA_BROKERS=\\S+ )?projector .*$|`projector [^`]*`")
+
+// changing are the commands that want to be told --yes.
+var changing = regexp.MustCompile(`^(dlq (replay|discard)|account skip|position set|pause|resume) `)
+
+// others are for other roles, or leave something out.
+var others = regexp.MustCompile(`^($|run |rebuild|migrate|dlq replay$|verify$)`)
+
+// runbook are the commands of docs/operations.md, made to fit this world, one of each that
+// have the same flags. Those that make tables or a database are the owner's.
+func (r *roles) runbook(folder, account string, version int64, letter string) [][]string {
+	r.t.Helper()
+	text, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	fit := strings.NewReplacer(" ID", " "+account, "=ID", "="+account, "acc-42", account, "--version 18", fmt.Sprintf("--version %d", version),
+		"P/O", letter, "1/0", letter, "--partition=3", "--partition=1", " --watch", "", "account-events", r.topic, `"…"`, "x", `"`, "'",
+		"ledger.csv", folder+"/ledger.csv")
+	file, value := regexp.MustCompile(`[^ =]+\.jsonl`), regexp.MustCompile(`[ =][^- ].*`)
+	seen := map[string]bool{}
+	var all [][]string
+	for _, line := range typedCommand.FindAllString(string(text), -1) {
+		line, _, _ = strings.Cut(strings.Trim(line, "`"), " #")
+		line, _, _ = strings.Cut(line, " | ")
+		_, line, _ = strings.Cut(strings.TrimSpace(fit.Replace(line)), "projector ")
+		if strings.Contains(line, "…") || strings.Contains(line, "-url") || others.MatchString(line) {
+			continue
+		}
+		name := "letters"
+		if strings.HasPrefix(line, "dlq export") {
+			name = fmt.Sprint(len(all))
+		}
+		command, flags, _ := strings.Cut(line+" ", " --")
+		for _, flag := range strings.Split(flags, " --") {
+			if flag = value.ReplaceAllString(flag, ""); flag != "yes " {
+				command += " " + flag
+			}
+		}
+		if !seen[command] {
+			seen[command] = true
+			all = append(all, words(file.ReplaceAllString(line, folder+"/"+name+".jsonl")))
+		}
+	}
+	if len(all) < 30 {
+		r.t.Fatalf("only %d commands in the runbook", len(all))
+	}
+	return all
+}
+
+// words takes a line for a shell apart.
+func words(line string) []string {
+	var all []string
+	for i, part := range strings.Split(line, "'") {
+		switch {
+		case i%2 == 1 && len(all) > 0 && strings.HasSuffix(all[len(all)-1], "="):
+			all[len(all)-1] += part
+		case i%2 == 1:
+			all = append(all, part)
+		default:
+			all = append(all, strings.Fields(part)...)
+		}
+	}
+	return all
+}
+
+// TestTheRunbookNeedsNoOtherRole runs each command of docs/operations.md as an operator:
+// while four eyes are on, what changes something is a request that an approver approves;
+// while they are off, it is done.
+func TestTheRunbookNeedsNoOtherRole(t *testing.T) {
+	t.Parallel()
+	r, account, version := twoPeople(t)
+	folder := t.TempDir()
+	if err := os.WriteFile(folder+"/ledger.csv", []byte("account_id,version,balance\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.mustAs("bank_operator", "dlq", "export", "--topic="+r.topic, "--file="+folder+"/letters.jsonl")
+	listed := r.mustAs("bank_operator", "dlq", "list", "--topic="+r.topic, "--output=json")
+	place := regexp.MustCompile(`"dlq_partition":(\d+),"dlq_offset":(\d+)`).FindStringSubmatch(listed)
+	if place == nil {
+		t.Fatal("there is no dead letter")
+	}
+	commands := r.runbook(folder, account, version, place[1]+"/"+place[2])
+	suffices := func(user string, args ...string) {
+		env := append(r.connection(user), "KAFKA_TOPIC="+r.topic, "IGNORE_EVENT_TYPES="+testbank.IgnoredType)
+		if !strings.Contains(strings.Join(args, " "), "statement") { // that projection has a group of its own
+			env = append(env, "KAFKA_GROUP="+r.group)
+		}
+		status, _, said := once(t, env, args...)
+		if status == 2 || strings.Contains(said, "42501") || strings.Contains(said, "privilege") || strings.Contains(said, "permission denied") {
+			t.Errorf("%s: %s: exit status %d: %s", user, strings.Join(args, " "), status, said)
+		}
+	}
+	var changes [][]string
+	for _, args := range commands {
+		switch {
+		case changing.MatchString(strings.Join(args, " ") + " "):
+			args = append(slices.DeleteFunc(args, func(a string) bool { return a == "--yes" }), "--yes")
+			changes = append(changes, args)
+			suffices("bank_operator", args...)
+		case slices.Contains([]string{"approve", "reject", "inbox"}, args[0]): // the last deletes markers, as consumers do
+			suffices("bank_approver", args...)
+		default:
+			suffices("bank_operator", args...)
+		}
+	}
+	suffices("bank_operator", "requests")
+	r.stamped("requested_by <> 'bank_operator' OR decided_by = 'bank_operator'", 0)
+	var ids []string
+	err := r.db.QueryRow(t.Context(), `SELECT array_agg(id::text ORDER BY id)
+		FROM (SELECT DISTINCT ON (action, file_flags) id FROM repair_request ORDER BY action, file_flags, id) AS one`).Scan(&ids)
+	if err != nil || len(ids) < 6 {
+		t.Fatalf("%d kinds of requests: %v", len(ids), err)
+	}
+	for _, id := range ids {
+		suffices("bank_approver", "approve", id, "--reason=checked")
+	}
+	r.mustAs("bank_migrate", "migrate", "--four-eyes=off")
+	done := map[string]bool{}
+	for _, args := range changes {
+		if kind := args[0] + args[1] + fmt.Sprint(slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--from-file") })); !done[kind] {
+			done[kind] = true
+			suffices("bank_operator", args...)
+		}
+	}
+	suffices("bank_operator", "audit", "verify")
+}

@@ -1,0 +1,155 @@
+package foureyes
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+	"projector/readmodel"
+)
+
+// Parse makes the parser of the command line, reading results, and a gate for what it runs.
+type Parse func(ctx context.Context, std *output.Streams, gate *Gate, options ...kong.Option) (*kong.Kong, error)
+
+// Again runs the command of a request once more, with the servers of whoever does it.
+type Again struct {
+	ID      int64
+	Command readmodel.RequestedCommand
+	Servers *kong.Context // a command that was typed: its flags for servers count
+	Parse   Parse
+}
+
+// Plan shows what the command would do now.
+func (a *Again) Plan(ctx context.Context, std *output.Streams) error {
+	return a.run(ctx, std, new(Gate), nil)
+}
+
+// Approve does what was requested, if it is still what it would do.
+func (a *Again) Approve(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, reason string) error {
+	approving := &approval{id: a.ID, plan: a.Command.Plan, reason: reason}
+	err := a.run(readmodel.WithRequest(ctx, a.ID), std, &Gate{std: std, approving: approving}, []string{"--yes"})
+	var (
+		refusal exit.Refusal
+		usage   exit.UsageError
+	)
+	switch {
+	case approving.passed:
+		return err
+	case err == nil, errors.As(err, &refusal), errors.As(err, &usage):
+		return errors.Join(err, approving.refuse(ctx, pool, "it cannot be planned any more"))
+	default:
+		return err // servers that cannot be reached, for one: somebody may try again
+	}
+}
+
+func (a *Again) run(ctx context.Context, std *output.Streams, gate *Gate, more []string) error {
+	parser, err := a.Parse(ctx, std, gate, kong.PostBuild(typedOnly), kong.Exit(func(int) {}))
+	if err != nil {
+		return err
+	}
+	args, err := a.arguments(parser)
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp("", "projector-request-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	for _, f := range a.Command.Files {
+		path := filepath.Join(folder, filepath.Base(f.Name))
+		if err := os.WriteFile(path, f.Content, 0o600); err != nil {
+			return err
+		}
+		more = append(more, "--"+f.Flag+"="+path)
+	}
+	parsed, err := parser.Parse(joined(args, more))
+	if err != nil {
+		return exit.WrongUsage(err)
+	}
+	return parsed.Run()
+}
+
+// arguments are those of the request, if they are what the program itself would have kept,
+// and the servers of whoever runs them again. A request may have been made by hand: it names
+// no server, no file and no command that changes nothing.
+func (a *Again) arguments(parser *kong.Kong) ([]string, error) {
+	leaf, err := a.leaf(parser)
+	if err != nil {
+		return nil, err
+	}
+	for _, arg := range a.Command.Arguments {
+		if arg == "--" {
+			break
+		}
+		flag, isFlag := strings.CutPrefix(arg, "-")
+		if !isFlag {
+			continue
+		}
+		name, _, valued := strings.Cut(strings.TrimPrefix(flag, "-"), "=")
+		if f := flagNamed(leaf, name); !valued || !strings.HasPrefix(flag, "-") || f == nil || local(f) || kept(f) || f.Name == "yes" {
+			return nil, exit.Refusef("request %d was made by hand: %q has no place in it", a.ID, "--"+name)
+		}
+	}
+	for _, f := range a.Command.Files {
+		if named := flagNamed(leaf, f.Flag); named == nil || !kept(named) {
+			return nil, exit.Refusef("request %d was made by hand: --%s has no file", a.ID, f.Flag)
+		}
+	}
+	return joined(a.Command.Arguments, a.servers(leaf)), nil
+}
+
+// leaf is the command of the request: one that changes something.
+func (a *Again) leaf(parser *kong.Kong) (*kong.Node, error) {
+	for _, leaf := range parser.Model.Leaves(false) {
+		path := strings.Fields(leaf.Path())
+		if len(path) <= len(a.Command.Arguments) && strings.Join(path, " ") == strings.Join(a.Command.Arguments[:len(path)], " ") && Changes(leaf) {
+			return leaf, nil
+		}
+	}
+	return nil, exit.Refusef("request %d was made by hand, or by another version: its command changes nothing", a.ID)
+}
+
+// servers are the flags for servers that were typed now, as far as the command has them.
+func (a *Again) servers(leaf *kong.Node) []string {
+	var args []string
+	for _, level := range a.Servers.Selected().AllFlags(false) {
+		for _, f := range level {
+			if text := textOf(f); local(f) && f.Name != "output" && text != "" && text != f.Default && flagNamed(leaf, f.Name) != nil {
+				args = append(args, "--"+f.Name+"="+text)
+			}
+		}
+	}
+	return args
+}
+
+// joined puts flags before the arguments that are none.
+func joined(args, flags []string) []string {
+	for i, arg := range args {
+		if arg == "--" {
+			return append(append(append([]string{}, args[:i]...), flags...), args[i:]...)
+		}
+	}
+	return append(append([]string{}, args...), flags...)
+}
+
+// typedOnly takes the environment from what a request says: it was settled when it was made.
+func typedOnly(k *kong.Kong) error {
+	for _, leaf := range k.Model.Leaves(false) {
+		for _, level := range leaf.AllFlags(false) {
+			for _, f := range level {
+				if !local(f) {
+					f.Envs, f.Tag.Envs = nil, nil
+				}
+			}
+		}
+	}
+	return nil
+}

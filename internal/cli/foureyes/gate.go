@@ -1,0 +1,167 @@
+// Package foureyes stands between the plan of a command that changes something and its
+// doing. While four eyes are on, the plan becomes a request; approving a request is running
+// its command once more, through a gate that compares the plans.
+package foureyes
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+	"projector/readmodel"
+)
+
+// ErrRequested ends a command whose change was requested and not done.
+var ErrRequested = errors.New("the change was requested")
+
+// Plan is what a command would do, as a hash.
+type Plan struct {
+	sum     hash.Hash
+	encoder *json.Encoder
+	records int64
+}
+
+// newPlan begins the plan of an action, which has the name it has in the audit trail.
+func newPlan(action string) *Plan {
+	p := &Plan{sum: sha256.New()}
+	p.encoder = json.NewEncoder(p.sum)
+	_, _ = io.WriteString(p.sum, action+"\n")
+	return p
+}
+
+// Add adds a record that would be changed: what the command prints of it without --yes, and
+// whatever else has to be the same when it is approved.
+func (p *Plan) Add(documents ...any) error {
+	p.records++
+	return p.Note(documents...)
+}
+
+// Note adds what has to be the same and is no record.
+func (p *Plan) Note(documents ...any) error {
+	for _, d := range documents {
+		if err := p.encoder.Encode(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Count says how many records there are, where they are not added one by one.
+func (p *Plan) Count(records int64) { p.records = records }
+
+func (p *Plan) sha256() string { return hex.EncodeToString(p.sum.Sum(nil)) }
+
+// Gate is passed by every command that was told to change something, once it knows what.
+type Gate struct {
+	std     *output.Streams
+	json    bool
+	command *command // that was typed; nil: one that changes nothing
+	// Of a request that is being approved:
+	approving *approval
+}
+
+// approval is the doing of a request.
+type approval struct {
+	id     int64
+	plan   string // as it was when it was requested
+	reason string
+	passed bool // it was compared with the plan of now, and decided about
+}
+
+// Pass lets the change go on when nobody else has to agree, or has agreed to it. Else it
+// records a request and returns ErrRequested. plan is asked only for what would be done
+// when somebody has to agree.
+func (g *Gate) Pass(ctx context.Context, pool *pgxpool.Pool, action string, plan func(*Plan) error) error {
+	if g.approving == nil {
+		if on, err := readmodel.FourEyes(ctx, pool); err != nil || !on {
+			return err
+		}
+	}
+	p := newPlan(action)
+	if err := plan(p); err != nil {
+		return err
+	}
+	switch {
+	case g.approving != nil:
+		return g.approving.compare(ctx, pool, p)
+	case p.records == 0: // there is nothing to agree to
+		return nil
+	default:
+		return g.request(ctx, pool, action, p)
+	}
+}
+
+func (g *Gate) request(ctx context.Context, pool *pgxpool.Pool, action string, p *Plan) error {
+	asked, err := g.command.requested()
+	if err != nil {
+		return err
+	}
+	asked.Plan = p.sha256()
+	id, err := readmodel.AddRequest(ctx, pool, &readmodel.Request{
+		Action: action, Actor: g.command.actor, Reason: readmodel.Storable(g.command.reason), Records: p.records,
+	}, asked)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(g.std.Err, "four eyes are on: request %d was recorded, and nothing was changed. Another login approves it: projector approve %d --reason=TEXT\n", id, id)
+	made, err := readmodel.FindRequest(ctx, pool, id)
+	if err != nil {
+		return err
+	}
+	if g.json {
+		err = output.PrintJSON(g.std.Out, Describe(&made))
+	} else {
+		_, err = fmt.Fprintln(g.std.Out, id)
+	}
+	if err != nil {
+		return err
+	}
+	return ErrRequested
+}
+
+// compare refuses a plan that is not the one that was requested, and else approves it.
+func (a *approval) compare(ctx context.Context, pool *pgxpool.Pool, p *Plan) error {
+	a.passed = true
+	if p.sha256() != a.plan {
+		return a.refuse(ctx, pool, "the plan has changed since")
+	}
+	return readmodel.DecideRequest(ctx, pool, a.id, readmodel.RequestApproved, a.reason)
+}
+
+// refuse closes a request that cannot be done any more as it was requested.
+func (a *approval) refuse(ctx context.Context, pool *pgxpool.Pool, why string) error {
+	err := readmodel.DecideRequest(ctx, pool, a.id, readmodel.RequestRefused, a.reason+"; "+why)
+	if err != nil {
+		return err
+	}
+	return exit.Refusef("request %d is refused, for %s; nothing was changed. Look at what would be done now, and request it again", a.id, why)
+}
+
+// Document is a request in JSON.
+type Document struct {
+	ID          int64                  `json:"id"`
+	At          string                 `json:"at"`
+	Action      string                 `json:"action"`
+	RequestedBy string                 `json:"requested_by"`
+	Reason      *string                `json:"reason"`
+	Records     int64                  `json:"records"`
+	State       readmodel.RequestState `json:"state"`
+	DecidedBy   *string                `json:"decided_by"`
+}
+
+// Describe is a request as it is printed for programs.
+func Describe(r *readmodel.Request) Document {
+	return Document{
+		ID: r.ID, At: output.TimeText(r.At), Action: r.Action, RequestedBy: r.RequestedBy, Reason: output.OrNull(r.Reason),
+		Records: r.Records, State: r.State, DecidedBy: output.OrNull(r.DecidedBy),
+	}
+}

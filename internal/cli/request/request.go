@@ -1,0 +1,227 @@
+// Package request has the commands about requests: changes that one person has asked for
+// while four eyes were on, and that another approves or rejects.
+package request
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/cli/connect"
+	"projector/internal/cli/events"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/foureyes"
+	"projector/internal/cli/output"
+	"projector/internal/cli/parse"
+	"projector/readmodel"
+)
+
+// Choices are the values to choose from, by the flag's name.
+var Choices = map[string][]string{"state": parse.Texts(readmodel.RequestStates())}
+
+// Cmd are the commands that look at requests.
+type Cmd struct {
+	List listCmd `cmd:"" default:"withargs" help:"List what people have asked for."`
+	Show showCmd `cmd:"" help:"Show what a request asks for, and what would be done now."`
+}
+
+type listCmd struct {
+	State string `group:"Filter" placeholder:"STATE" help:"Only those that are open, approved, rejected or refused."`
+	connect.DatabaseFlags
+	output.Flags
+}
+
+// Run lists requests, oldest first.
+func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
+	state := readmodel.RequestState(c.State)
+	if states := readmodel.RequestStates(); state != "" && !slices.Contains(states, state) {
+		return exit.Usagef("--state: %q is unknown; use %s", c.State, strings.Join(parse.Texts(states), ", "))
+	}
+	pool, err := connect.ReadModel(ctx, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	defer cancel()
+	rows := c.Rows(std.Out, "REASON", output.Right("ID", 4), output.Left("AT", 20), output.Left("ACTION", 12),
+		output.Left("REQUESTED BY", 14), output.Right("RECORDS", 7), output.Left("STATE", 8), output.Left("DECIDED BY", 14), output.Left("REASON", 20))
+	if err := readmodel.Requests(ctx, pool, state, func(r *readmodel.Request) error { return rows.Add(row{r}) }); err != nil {
+		return err
+	}
+	return rows.End("nothing was requested")
+}
+
+type row struct{ *readmodel.Request }
+
+// Document implements output.Row.
+func (r row) Document() any { return foureyes.Describe(r.Request) }
+
+// Cells implements output.Row.
+func (r row) Cells() []string {
+	return []string{
+		strconv.FormatInt(r.ID, 10), r.At.UTC().Format(time.RFC3339), r.Action, r.RequestedBy, strconv.FormatInt(r.Records, 10),
+		string(r.State), output.OrDash(r.DecidedBy), output.OrDash(r.Reason),
+	}
+}
+
+// againFlags are what is needed to make the plan of a request again.
+type againFlags struct {
+	ID int64 `arg:"" help:"The number of the request."`
+	connect.KafkaFlags
+	connect.DatabaseFlags
+	events.RegistryFlags
+	output.LogFlags
+	output.Flags
+}
+
+// load reads an open request.
+func load(ctx context.Context, pool *pgxpool.Pool, id int64) (readmodel.Request, error) {
+	r, err := readmodel.FindRequest(ctx, pool, id)
+	switch {
+	case errors.Is(err, readmodel.ErrUnknownRequest):
+		return r, exit.Refusef("there is no request %d; projector requests lists them", id)
+	case err == nil && r.State != readmodel.RequestOpen:
+		return r, exit.Refusef("request %d is %s already, by %s", id, r.State, r.DecidedBy)
+	}
+	return r, err
+}
+
+// decided makes a lost race for a decision a failure of words of ours.
+func decided(err error) error {
+	var late *readmodel.RequestDecidedError
+	if errors.As(err, &late) {
+		return exit.Refuse(late.Error() + " already, by somebody else; nothing was changed")
+	}
+	return err
+}
+
+type showCmd struct{ againFlags }
+
+// Run shows the command of a request, and makes its plan again.
+func (c *showCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context, parser foureyes.Parse) error {
+	pool, err := connect.ReadModel(ctx, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	r, err := readmodel.FindRequest(ctx, pool, c.ID)
+	if errors.Is(err, readmodel.ErrUnknownRequest) {
+		return exit.Refusef("there is no request %d; projector requests lists them", c.ID)
+	}
+	if err != nil {
+		return err
+	}
+	command, _, err := readmodel.LoadCommand(ctx, pool, c.ID)
+	if err != nil {
+		return err
+	}
+	out := std.Out
+	if c.JSON() {
+		if err := output.PrintJSON(std.Out, foureyes.Describe(&r)); err != nil {
+			return err
+		}
+		out = std.Err
+	}
+	_, _ = fmt.Fprintf(out, "request %d of %s (%s), %s: %s\nprojector %s\n", r.ID, output.Printable(r.RequestedBy), output.Printable(r.Actor), r.State,
+		output.OrDash(r.Reason), printable(command.Arguments))
+	for _, f := range command.Files {
+		_, _ = fmt.Fprintf(out, "--%s: %s, %d bytes\n", f.Flag, output.Printable(f.Name), len(f.Content))
+	}
+	again := foureyes.Again{ID: c.ID, Command: command, Servers: typed, Parse: parser}
+	return again.Plan(ctx, &output.Streams{Out: out, Err: std.Err})
+}
+
+func printable(args []string) string {
+	words := make([]string, len(args))
+	for i, arg := range args {
+		if words[i] = output.Printable(arg); strings.ContainsAny(arg, " '\"$`\\") {
+			words[i] = "'" + strings.ReplaceAll(words[i], "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// ApproveCmd is the command approve.
+type ApproveCmd struct {
+	Reason string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
+	againFlags
+}
+
+// Run makes the plan of a request again, and does it when it is the same.
+func (c *ApproveCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context, parser foureyes.Parse) error {
+	if c.Reason == "" {
+		return exit.Usagef("--reason: must not be empty")
+	}
+	pool, err := connect.ReadModel(ctx, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	r, err := load(ctx, pool, c.ID)
+	if err != nil {
+		return err
+	}
+	command, login, err := readmodel.LoadCommand(ctx, pool, c.ID)
+	if err != nil {
+		return err
+	}
+	if login == r.RequestedBy {
+		return exit.Refusef("request %d was made by %s, so another login has to approve it", c.ID, login)
+	}
+	again := foureyes.Again{ID: c.ID, Command: command, Servers: typed, Parse: parser}
+	results := std
+	if c.JSON() {
+		results = &output.Streams{Out: std.Err, Err: std.Err}
+	}
+	if err := again.Approve(ctx, results, pool, readmodel.Storable(c.Reason)); err != nil {
+		return decided(err)
+	}
+	return printDecided(ctx, pool, std, &c.Flags, c.ID)
+}
+
+func printDecided(ctx context.Context, pool *pgxpool.Pool, std *output.Streams, f *output.Flags, id int64) error {
+	r, err := readmodel.FindRequest(ctx, pool, id)
+	if err != nil {
+		return err
+	}
+	if f.JSON() {
+		return output.PrintJSON(std.Out, foureyes.Describe(&r))
+	}
+	_, err = fmt.Fprintf(std.Out, "request %d of %s: %s\n", id, output.Printable(r.RequestedBy), r.State)
+	return err
+}
+
+// RejectCmd is the command reject.
+type RejectCmd struct {
+	ID     int64  `arg:"" help:"The number of the request."`
+	Reason string `required:"" placeholder:"TEXT" help:"Why not."`
+	connect.DatabaseFlags
+	output.Flags
+}
+
+// Run closes a request of which nothing is to be done.
+func (c *RejectCmd) Run(ctx context.Context, std *output.Streams) error {
+	if c.Reason == "" {
+		return exit.Usagef("--reason: must not be empty")
+	}
+	pool, err := connect.ReadModel(ctx, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if _, err := load(ctx, pool, c.ID); err != nil {
+		return err
+	}
+	if err := readmodel.DecideRequest(ctx, pool, c.ID, readmodel.RequestRejected, readmodel.Storable(c.Reason)); err != nil {
+		return decided(err)
+	}
+	return printDecided(ctx, pool, std, &c.Flags, c.ID)
+}

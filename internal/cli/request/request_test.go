@@ -1,0 +1,176 @@
+package request_test
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"projector/internal/cli/clitest"
+	"projector/internal/cli/exit"
+)
+
+const requestKeys = "id at action requested_by reason records state decided_by"
+
+// colleague is the stage as another login sees it, who may do everything here: what the
+// roles may is tested in e2e.
+func colleague(t *testing.T, s *clitest.Stage) *clitest.Stage {
+	t.Helper()
+	name := "eyes_" + s.Topic[strings.LastIndexAny(s.Topic, "-_.")+1:]
+	s.Exec(fmt.Sprintf("CREATE ROLE %q LOGIN SUPERUSER PASSWORD 'other'", name))
+	t.Cleanup(func() {
+		if _, err := s.Pool.Exec(t.Context(), fmt.Sprintf("DROP ROLE IF EXISTS %q", name)); err != nil && t.Context().Err() == nil {
+			t.Error(err)
+		}
+	})
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(name, "other")
+	other := *s
+	other.URL = u.String()
+	return &other
+}
+
+// requested runs a command and returns the number of the request it left.
+func requested(t *testing.T, s *clitest.Stage, args ...string) string {
+	t.Helper()
+	id := strings.TrimSpace(s.Must(append(args, "--yes")...))
+	if strings.Trim(id, "0123456789") != "" || id == "" {
+		t.Fatalf("%v printed %q, want the number of a request alone", args, id)
+	}
+	return id
+}
+
+func TestFourEyes(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Holes()
+	other := colleague(t, s)
+	clitest.Contains(t, s.Must("migrate", "--four-eyes=on"), "four eyes are on")
+
+	skip := []string{"account", "skip", "acc-a", "--version=2", "--reason=lost, INC-1", "--actor=ann"}
+	clitest.Contains(t, s.Must(skip...), "nothing was changed, add --yes")
+	id := requested(t, s, skip...)
+	clitest.Contains(t, s.Must("account", "show", "acc-a", "--output=json"), `"version":1,`)
+	listed := s.Lines("requests", "--state=open")
+	clitest.Equal(t, clitest.Pick(listed, "id", "action", "reason", "records", "state", "decided_by"), id+" skip lost, INC-1 1 open null")
+	clitest.Equal(t, clitest.Keys(t, s.Must("requests", "--output=json")), requestKeys)
+	clitest.Contains(t, s.Must("requests", "show", id), "account skip --version=2", "--actor=ann", "would pass over version 2")
+
+	clitest.Contains(t, s.Refused(exit.Failed, "approve", id, "--reason=mine"), "another login has to approve it")
+	s.Refused(exit.Usage, "approve", id)
+	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "passed over version 2", "approved")
+	clitest.Contains(t, s.Must("account", "show", "acc-a", "--output=json"), `"version":4,`)
+	trail := s.Lines("audit", "--action=skip")
+	clitest.Equal(t, clitest.Pick(trail, "actor", "reason"), "ann lost, INC-1")
+	if by := trail[0]["approved_by"]; by == nil || by != trail[0]["db_user"] || by == listed[0]["requested_by"] {
+		t.Errorf("approved by %v", by)
+	}
+	s.Await("SELECT approval_reason = 'checked' FROM dlq_action WHERE action = 'skip'")
+	clitest.Contains(t, other.Refused(exit.Failed, "approve", id, "--reason=twice"), "is approved already")
+
+	id = requested(t, s, "dlq", "discard", "--class=malformed_payload", "--reason=rubbish")
+	clitest.Equal(t, clitest.Keys(t, other.Must("reject", id, "--reason=no", "--output=json")), requestKeys)
+	clitest.Equal(t, clitest.Pick(s.Lines("requests", "--state=rejected"), "id", "action"), id+" discard")
+	clitest.Contains(t, other.Refused(exit.Failed, "approve", "77", "--reason=x"), "no request 77")
+
+	s.Must("migrate", "--four-eyes=off")
+	clitest.Contains(t, s.Must("dlq", "discard", "--class=malformed_payload", "--reason=rubbish", "--yes"), "discarded")
+	clitest.Equal(t, clitest.Pick(s.Lines("audit", "--action=four_eyes"), "result"), "on, off")
+}
+
+// TestChangedPlansAreRefused: what has become something else since is not done.
+func TestChangedPlansAreRefused(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Holes()
+	other := colleague(t, s)
+	s.Must("migrate", "--four-eyes=on")
+	skip := requested(t, s, "account", "skip", "acc-a", "--version=2", "--reason=lost")
+	replay := requested(t, s, "dlq", "replay", "--account=acc-a")
+	discard := requested(t, s, "dlq", "discard", "--since=24h", "--reason=all of them")
+	s.Produce(clitest.EventOf("acc-a", 2, `"1"`), `secret too`)
+	s.Consuming(nil)
+	for _, id := range []string{skip, replay, discard} {
+		clitest.Contains(t, other.Refused(exit.Failed, "approve", id, "--reason=x"), "request "+id+" is refused", "nothing was changed")
+	}
+	clitest.Equal(t, clitest.Pick(s.Lines("requests"), "action", "state"), "skip refused, replay refused, discard refused")
+	clitest.Equal(t, clitest.Pick(s.Lines("audit"), "action"), "four_eyes")
+}
+
+// TestAFileIsKeptWithItsRequest: the approver needs no file, and none that was changed since
+// is taken for it.
+func TestAFileIsKeptWithItsRequest(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Holes()
+	other := colleague(t, s)
+	s.Must("migrate", "--four-eyes=on")
+	file := filepath.Join(t.TempDir(), "poison.jsonl")
+	s.Must("dlq", "export", "--account=acc-b", "--class=malformed_payload", "--file="+file)
+	exported, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	corrected := strings.ReplaceAll(string(exported), `7.5`, `\"7.5\"`)
+	if err := os.WriteFile(file, []byte(corrected), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	id := requested(t, s, "dlq", "replay", "--from-file="+file, "--reason=INC-2")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	shown := append([]string{"requests", "show", id}, s.Servers([]string{"approve"})[1:]...)
+	clitest.Contains(t, s.Must(shown...), "--from-file: poison.jsonl", "1 will_apply")
+	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "1 applied")
+	trail := s.Lines("audit", "--account=acc-b")
+	clitest.Equal(t, clitest.Pick(trail, "reason", "altered"), "INC-2 true")
+	clitest.Contains(t, s.Must("account", "show", "acc-b", "--output=json"), `"balance":8.50`)
+}
+
+// TestEveryChangeIsRequested: all other commands that change something, each requested and
+// approved.
+func TestEveryChangeIsRequested(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Holes()
+	other := colleague(t, s)
+	s.Must("migrate", "--four-eyes=on")
+	s.Exec("UPDATE account_balance SET balance = 1 WHERE account_id = 'acc-a'")
+	for _, args := range [][]string{
+		{"rebuild"},
+		{"pause", "--partition=0", "--reason=x"},
+		{"resume", "--all", "--through=1", "--reason=x"},
+		{"position", "set", "--partition=0", "--start", "--reason=x"},
+		{"dlq", "replay", "--account=acc-b", "--to-topic=" + s.Topic},
+	} {
+		before := clitest.Pick(s.Lines("position"), "position", "state")
+		id := requested(t, s, args...)
+		clitest.Equal(t, clitest.Pick(s.Lines("position"), "position", "state"), before)
+		other.Must("approve", id, "--reason=checked")
+		s.Await("SELECT approved_by IS NOT NULL FROM dlq_action ORDER BY id DESC LIMIT 1")
+	}
+	clitest.Equal(t, clitest.Pick(s.Lines("requests"), "action", "records", "state"),
+		"rebuild 1 approved, pause 1 approved, resume 1 approved, position_set 1 approved, replay 2 approved")
+}
+
+// TestRequestsMadeByHandNameNoServer: whoever can insert a request can send the approver's
+// passwords nowhere, and read no file of the approver.
+func TestRequestsMadeByHandNameNoServer(t *testing.T) {
+	s := clitest.NewStage(t)
+	other := colleague(t, s)
+	for _, arguments := range []string{
+		`{dlq,replay,--brokers=evil:9092}`, `{pause,--all,--reason=x,--database-url=postgres://evil}`,
+		`{dlq,replay,--from-file=/etc/hostname,--reason=x}`, `{dlq,replay,--mapping=/etc/hostname}`, `{dlq,replay,--yes=true}`,
+		`{pause,--all,--reason=x,--sasl-username=me}`, `{pause,--all,--reason=x,--brokers,evil}`, `{migrate,--four-eyes=off}`, `{run}`, `{}`,
+	} {
+		var id int
+		err := s.Pool.QueryRow(t.Context(), `INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor)
+			VALUES ('replay', $1::text[], '{}', '{}', '{}', 'x', 1, 'me') RETURNING id`, arguments).Scan(&id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clitest.Contains(t, other.Refused(exit.Failed, "approve", fmt.Sprint(id), "--reason=x"), "was made by hand")
+		s.Await("SELECT state = 'refused' FROM repair_request WHERE id = $1", id)
+	}
+}
