@@ -53,9 +53,6 @@ type worker struct {
 }
 
 const (
-	// firstFlush is how many events a new worker's first flush takes in. The next may take
-	// in more, so that a database that is slow shows it on less work.
-	firstFlush = 128 << 10
 	// flushWithin is how long a flush is to take: a position that stands still for longer
 	// cannot be told from one that is stuck.
 	flushWithin = 10 * time.Second
@@ -74,7 +71,7 @@ func newWorker(c *Consumer, partition int32) *worker {
 		recheck:   make(chan struct{}, 1),
 	}
 	w.session = session.New(c.cfg.Open(partition), w, session.Limits{
-		FirstEvents: firstFlush, Events: c.cfg.Limits.FlushEvents, Within: flushWithin, Silence: c.cfg.Retry.Attempt,
+		Events: c.cfg.Limits.FlushEvents, Within: flushWithin, Silence: c.cfg.Retry.Attempt,
 		Freely: overtakenFreely,
 	})
 	w.queue = newQueue(room{

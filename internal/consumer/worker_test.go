@@ -102,7 +102,7 @@ func (s *script) Refuse(string) bool {
 // flushing bounds a session to n events a flush.
 func (w *worker) flushing(n int, proj session.Projection) {
 	w.session = session.New(proj, w, session.Limits{
-		FirstEvents: n, Events: n, Within: time.Hour, Silence: w.c.cfg.Retry.Attempt, Freely: overtakenFreely,
+		Events: n, Within: time.Hour, Silence: w.c.cfg.Retry.Attempt, Freely: overtakenFreely,
 	})
 }
 

@@ -97,7 +97,7 @@ func New(cfg Config) *Build {
 			waiting: map[string]struct{}{}, replays: map[int64]*Replay{},
 		}
 		p.session = session.New(cfg.Open(number), p, session.Limits{
-			FirstEvents: flushEvents, Events: flushEvents, Within: attemptWithin, Silence: attemptWithin,
+			Events: flushEvents, Within: attemptWithin, Silence: attemptWithin,
 		})
 		b.partitions[number] = p
 	}

@@ -89,9 +89,8 @@ type Report struct {
 
 // Limits bound a session's flushes.
 type Limits struct {
-	FirstEvents int           // events of the first flush
-	Events      int           // events of any flush
-	Within      time.Duration // how long one is to take
+	Events int           // events of any flush
+	Within time.Duration // how long one is to take
 	// Silence is how long a write may go without an answer; 0: however long.
 	Silence time.Duration
 	// Freely is how often in a row it is decided again at once when somebody else has
@@ -119,7 +118,7 @@ type Session struct {
 
 // New prepares a session; Claim and Begin come first.
 func New(proj Projection, driver Driver, limits Limits) *Session {
-	return &Session{proj: proj, driver: driver, limits: limits, size: pace.NewSize(limits.FirstEvents, limits.Events, limits.Within)}
+	return &Session{proj: proj, driver: driver, limits: limits, size: pace.NewSize(limits.Events, limits.Events, limits.Within)}
 }
 
 // Claim claims the projection, and finds out what became of a write that failed before: it
