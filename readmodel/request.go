@@ -230,8 +230,17 @@ func SetFourEyes(ctx context.Context, pool *pgxpool.Pool, on bool, actor string)
 	}
 }
 
-func refuseLeaks(ctx context.Context, tx *Tx) error {
-	rows, err := tx.Query(ctx, sql.Query("four_eyes_leaks"))
+// CheckFourEyes returns an OperatorWritesError when the policy is on and somebody has given
+// operators since what it had taken from them.
+func CheckFourEyes(ctx context.Context, pool *pgxpool.Pool) error {
+	if on, err := FourEyes(ctx, pool); err != nil || !on {
+		return err
+	}
+	return refuseLeaks(ctx, pool)
+}
+
+func refuseLeaks(ctx context.Context, db querier) error {
+	rows, err := db.Query(ctx, sql.Query("four_eyes_leaks"))
 	if err != nil {
 		return err
 	}

@@ -59,19 +59,27 @@ func (c *MigrateCmd) Run(ctx context.Context, io *output.Streams) error {
 	if err == nil && len(done) == 0 {
 		_, _ = fmt.Fprintln(io.Out, "the schema is up to date")
 	}
-	if err != nil || c.FourEyes == "" {
+	if err != nil {
 		return err
 	}
-	return c.setFourEyes(ctx, io)
+	return c.fourEyes(ctx, io)
 }
 
-// setFourEyes turns the policy on or off.
-func (c *MigrateCmd) setFourEyes(ctx context.Context, io *output.Streams) error {
+// fourEyes turns the policy on or off. When that is not wanted, it warns if the policy is on
+// and means nothing any more: whoever gave a role away may not have known.
+func (c *MigrateCmd) fourEyes(ctx context.Context, io *output.Streams) error {
 	pool, err := c.Pool(ctx)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
+	if c.FourEyes == "" {
+		var leak *readmodel.OperatorWritesError
+		if errors.As(readmodel.CheckFourEyes(ctx, pool), &leak) {
+			_, _ = fmt.Fprintf(io.Err, "four eyes are on, but %s\n", leak)
+		}
+		return nil
+	}
 	err = readmodel.SetFourEyes(ctx, pool, c.FourEyes == "on", c.ActorName())
 	if errors.Is(err, readmodel.ErrNoOperators) {
 		_, _ = fmt.Fprintf(io.Err, "%s: only the program asks for a second person now; sql/roles.sql makes the roles by which PostgreSQL does\n", err)
