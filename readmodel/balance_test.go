@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/faulttest/pgproxy"
@@ -309,4 +310,29 @@ func TestLargeParkedEventsHealInPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, current(t, pool, "b"), "EUR 7.00 7 open b-7 false -")
+}
+
+// TestAReaderOfABalanceReadsOneAccount: what a web page asks for is answered from the
+// index, however many accounts there are.
+func TestAReaderOfABalanceReadsOneAccount(t *testing.T) {
+	pool := openPool(t)
+	for _, statement := range []string{
+		`INSERT INTO account_balance (account_id, balance, version) SELECT 'acc-' || n, 0, 1 FROM generate_series(1, 20000) AS n`,
+		`ANALYZE account_balance`,
+	} {
+		if _, err := pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := pool.Query(t.Context(), `EXPLAIN SELECT * FROM account_balance_current WHERE account_id = 'acc-77'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := strings.Join(plan, "\n"); !strings.Contains(all, "Index") || strings.Contains(all, "Seq Scan on account_balance") {
+		t.Errorf("the plan reads all accounts:\n%s", all)
+	}
 }
