@@ -82,7 +82,7 @@ func TestTheDefaultIsolationLevelDoesNotMatter(t *testing.T) {
 func TestARepairLocksAccountsInTheOrderOfBytes(t *testing.T) {
 	pool := openPool(t)
 	if _, err := pool.Exec(t.Context(), `ALTER TABLE account_balance DROP CONSTRAINT account_balance_pkey;
-		DROP VIEW account_balance_current, account_hold;
+		DROP VIEW account_balance_current, account_hold, account_statement_balance;
 		ALTER TABLE account_balance ALTER account_id TYPE text COLLATE "en-x-icu", ADD PRIMARY KEY (account_id)`); err != nil {
 		t.Fatal(err)
 	}
