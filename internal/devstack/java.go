@@ -39,7 +39,7 @@ var registryPOM []byte
 // user's cache. On first use it collects them by mvn, which needs a registry of
 // Maven artifacts.
 func fetchKafka(ctx context.Context) (string, error) {
-	return fetchJars(ctx, "kafka-"+KafkaVersion, kafkaPOM)
+	return fetchJars(ctx, "kafka-"+KafkaVersion+"-with-tools", kafkaPOM)
 }
 
 // fetchConnect returns the folder that holds the jars of Kafka Connect and of

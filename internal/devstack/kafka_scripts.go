@@ -1,0 +1,41 @@
+package devstack
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// kafkaScripts are scripts of Kafka's distribution, by name, and the class each runs.
+var kafkaScripts = map[string]string{
+	"kafka-topics.sh":           "org.apache.kafka.tools.TopicCommand",
+	"kafka-console-producer.sh": "org.apache.kafka.tools.ConsoleProducer",
+}
+
+// WriteKafkaScripts makes the scripts that people create topics and produce records with, in
+// dir. The jars that Maven has hold what they run, but not the scripts. The first call on a
+// machine fetches the jars.
+func WriteKafkaScripts(ctx context.Context, dir string) error {
+	java, err := findJava()
+	if err != nil {
+		return err
+	}
+	lib, err := fetchKafka(ctx)
+	if err != nil {
+		return err
+	}
+	k := &Kafka{java: java, lib: lib}
+	for name, class := range kafkaScripts {
+		words := k.javaCommand(ctx, class).Args
+		for i, word := range words {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+		text := "#!/bin/sh\nexec " + strings.Join(words, " ") + " \"$@\"\n"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	return nil
+}
