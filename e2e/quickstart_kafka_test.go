@@ -1,0 +1,203 @@
+//go:build kafka
+
+package e2e_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+)
+
+// blockEnd is what the shell prints behind each block of the page.
+const blockEnd = "--- end of block"
+
+// TestQuickStart pastes the quick start of README.md into a shell, block by block, beside
+// servers that nothing was prepared on.
+func TestQuickStart(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Quick start")
+	section, _, _ = strings.Cut(section, "\n## ")
+	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(section, -1)
+	if len(blocks) != 7 {
+		t.Fatalf("the quick start has %d blocks for a shell, not 7", len(blocks))
+	}
+	s := newNewcomer(t)
+	var shown []string
+	for _, block := range blocks {
+		if strings.Contains(block[1], "account show") { // a person is slower than a transaction
+			s.await(len(shown))
+		}
+		shown = append(shown, s.paste(block[1]))
+	}
+	for block, want := range map[int]string{
+		4: `(?s)acc-00000042 \| EUR +\| +10\.25 \| +1 \| open +\| t +\| +2\n.*acc-00000042 +2 +3 +version_gap.*\nbalance +10\.25 EUR\n.*\n\d+/0 +waiting +version_gap +acc-00000042 +3`,
+		6: `(?s)\nbalance +108\.75 EUR\nversion +3\n.*\nstale +no\n`,
+	} {
+		if !regexp.MustCompile(want).MatchString(shown[block]) {
+			t.Errorf("block %d prints\n%s\nand not\n%s", block+1, shown[block], want)
+		}
+	}
+}
+
+// newcomer is a shell in a checkout of the repository, on a machine with a fresh
+// PostgreSQL and a Kafka.
+type newcomer struct {
+	t        testing.TB
+	in       io.Writer
+	out      *bufio.Reader
+	replacer *strings.Replacer // of the page's addresses by those of this machine
+	brokers  []string
+	database string // URL, as superuser
+}
+
+func newNewcomer(t *testing.T) *newcomer {
+	t.Helper()
+	cluster, kafka := devtest.Postgres(t), devtest.Broker(t).Addrs()[0]
+	home, listen := t.TempDir(), freeAddress(t)
+	topic := fmt.Sprintf("quickstart-%d", time.Now().UnixNano())
+	s := &newcomer{
+		t: t, brokers: []string{kafka}, database: cluster.DatabaseURL("bank"),
+		replacer: strings.NewReplacer("localhost:9092", kafka, "localhost:5432", cluster.Addr(), "localhost:8080", listen,
+			"KAFKA_TOPIC=account-events", "KAFKA_TOPIC="+topic),
+	}
+	admin, err := url.Parse(cluster.URL())
+	if err != nil {
+		t.Fatal("the database's URL cannot be read")
+	}
+	secret, _ := admin.User.Password()
+	s.checkout(home)
+	cmd := exec.CommandContext(t.Context(), "bash", "--norc", "-e")
+	cmd.Dir = home
+	cmd.Env = []string{
+		"PATH=" + filepath.Join(home, "path") + ":" + os.Getenv("PATH"), "HOME=" + home, "LC_ALL=C.UTF-8",
+		"KAFKA_GROUP=" + topic, "LISTEN_ADDR=" + listen,
+		"PGHOST=" + admin.Hostname(), "PGPORT=" + admin.Port(), "PGUSER=" + admin.User.Username(), "PGPASSWORD=" + secret,
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it leaves running ends with it
+	s.start(cmd)
+	return s
+}
+
+// checkout lays out what the page needs of the repository, built, and the programs it
+// calls that this machine has not, or not for these servers.
+func (s *newcomer) checkout(home string) {
+	s.t.Helper()
+	path, err := binary()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	root, err := filepath.Abs("..")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	programs := filepath.Join(home, "path")
+	for _, dir := range []string{filepath.Join(home, "bin"), programs} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{"bin/projector": path, "sql": filepath.Join(root, "sql")} {
+		if err := os.Symlink(target, filepath.Join(home, link)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	for name, script := range map[string]string{
+		"make": `test "$*" = build`,                                // the tests have built it
+		"sudo": `test "$1 $2" = "-u postgres"; shift 2; exec "$@"`, // by the environment
+	} {
+		if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh -e\n"+script+"\n"), 0o755); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if err := devstack.WriteKafkaScripts(s.t.Context(), programs); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *newcomer) start(cmd *exec.Cmd) {
+	s.t.Helper()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	})
+	s.in, s.out = in, bufio.NewReader(out)
+}
+
+// paste types a block and returns what it prints. A command that fails ends the test.
+func (s *newcomer) paste(block string) string {
+	s.t.Helper()
+	if _, err := io.WriteString(s.in, s.replacer.Replace(block)+"\necho '"+blockEnd+"'\n"); err != nil {
+		s.t.Fatal(err)
+	}
+	var printed strings.Builder
+	for {
+		line, err := s.out.ReadString('\n')
+		if err != nil {
+			s.t.Fatalf("a command fails:\n%s\n%s%s", block, printed.String(), line)
+		}
+		if line == blockEnd+"\n" {
+			return printed.String()
+		}
+		printed.WriteString(line)
+	}
+}
+
+// await waits until the events sent last have been seen: before block 4 the first has
+// waited for, before block 6 all are applied.
+func (s *newcomer) await(block int) {
+	s.t.Helper()
+	w := newWorldOn(s.t, s.brokers, s.database, 0)
+	want := map[int]string{4: "1 true", 6: "3 false"}[block]
+	await(s.t, "version and stale are "+want, func() string {
+		var got string
+		err := w.db.QueryRow(s.t.Context(), "SELECT coalesce(version, 0) || ' ' || stale FROM account_balance_current").Scan(&got)
+		if err != nil {
+			return err.Error()
+		}
+		if got != want {
+			return got
+		}
+		return ""
+	})
+}
+
+// freeAddress is a place to listen that was free a moment ago: the page names it before
+// the program has chosen one.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
