@@ -324,7 +324,7 @@ func TestAReaderOfABalanceReadsOneAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rows, err := pool.Query(t.Context(), `EXPLAIN SELECT * FROM account_balance_current WHERE account_id = 'acc-77'`)
+	rows, err := pool.Query(t.Context(), `EXPLAIN ANALYZE SELECT * FROM account_balance_current WHERE account_id = 'acc-77'`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,7 +332,7 @@ func TestAReaderOfABalanceReadsOneAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := strings.Join(plan, "\n"); !strings.Contains(all, "Index") || strings.Contains(all, "Seq Scan on account_balance") {
+	if all := strings.Join(plan, "\n"); !strings.Contains(all, "rows=1 ") || strings.Contains(all, "Rows Removed") {
 		t.Errorf("the plan reads all accounts:\n%s", all)
 	}
 }
