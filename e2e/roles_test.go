@@ -174,6 +174,10 @@ func TestRoles(t *testing.T) {
 			t.Errorf("operator: %s: exit status %d: %s", strings.Join(args, " "), status, stderr)
 		}
 	}
+	if status, stderr := r.as("bank_operator", "rebuild", topic, group); status != 1 ||
+		!strings.Contains(stderr, "give the role that migrates in --database-url (DATABASE_URL)") {
+		t.Errorf("operator: rebuild: exit status %d: %s", status, stderr)
+	}
 	if status, stderr := r.as("bank_reader", "account", "statement", account); status != 0 {
 		t.Errorf("reader: account statement: exit status %d: %s", status, stderr)
 	}

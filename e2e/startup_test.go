@@ -50,6 +50,18 @@ func TestDatabaseDownAtStart(t *testing.T) {
 	w.atRest()
 }
 
+// TestPlainJSONWithARegistryThatIsAway: the settings are wrong, not the events.
+func TestPlainJSONWithARegistryThatIsAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.produce(w.few())
+	p := w.start("--format=avro", "--schema-registry-url=http://127.0.0.1:1")
+	p.waits("is --format=json (EVENT_FORMAT) meant?")
+	if n := w.ends(w.topic + ".dlq")[0]; n != 0 {
+		t.Errorf("%d dead letters", n)
+	}
+}
+
 // role makes a role without any grants and answers the database's URL for it.
 func (w *world) role(secret string) (name, databaseURL string) {
 	w.t.Helper()

@@ -1,6 +1,9 @@
 package e2e_test
 
 import (
+	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -22,7 +25,7 @@ func TestWrongUsage(t *testing.T) {
 		"unit of time":            {nil, []string{"--debezium-time-unit=s"}, "--debezium-time-unit"},
 		"unknown currency":        {nil, []string{"--currencies=EUR,EURO"}, "EURO"},
 		"unknown projection":      {nil, []string{"--projection=balances"}, "--projection"},
-		"scheme of the URL":       {nil, []string{"--database-url=mysql://u:" + secret + "@h/db"}, "--database-url"},
+		"scheme of the URL":       {nil, []string{"--database-url=mysql://u:" + secret + "@h/db"}, "--database-url (DATABASE_URL): mysql:// is not PostgreSQL; give a URL such as postgres://"},
 		"port of the URL":         {nil, []string{"--database-url=postgres://u:" + secret + "@h:port/db"}, "--database-url"},
 		"URL that is none, env":   {[]string{"DATABASE_URL=postgres://u:" + secret + "@h:5432/db?sslmode=perhaps"}, nil, "DATABASE_URL"},
 		"escape in the URL":       {nil, []string{"--database-url=postgres://u:" + secret + "%zz@h:5432/db"}, "--database-url"},
@@ -67,6 +70,59 @@ func TestHelp(t *testing.T) {
 		if status, stdout, stderr := once(t, nil, args...); status != 0 || !strings.Contains(stdout, "Usage: projector") {
 			t.Errorf("%v: exit status %d\n%s%s", args, status, stdout, stderr)
 		}
+	}
+}
+
+// TestTheWrongServerIsNamed points each address at a server of another kind, or as nobody who
+// may: the last line names the flag and the remedy.
+func TestTheWrongServerIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	const secret = "s3cr3t-of-nobody"
+	role, stranger := w.role(secret)
+	database, err := url.Parse(w.url)
+	if err != nil {
+		t.Fatal("the database's URL cannot be read")
+	}
+	refused, err := url.Parse(stranger)
+	if err != nil {
+		t.Fatal("the database's URL cannot be read")
+	}
+	refused.User = url.UserPassword(role, secret+"x")
+	refused.RawQuery = "sslmode=prefer"
+	w.exec("CREATE SCHEMA fresh")
+	w.exec("GRANT USAGE ON SCHEMA fresh TO " + quoted(role))
+	mapping := filepath.Join(t.TempDir(), "mapping.yaml")
+	if err := os.WriteFile(mapping, []byte("eventTypes:\n  A: B\nfields:\n  sequence: s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	brokers, topic := "--brokers="+w.addrs[0], "--topic="+w.topic
+	for name, test := range map[string]struct {
+		status   int
+		database string
+		args     []string
+		want     []string
+	}{
+		"PostgreSQL's port": {1, w.url, []string{"lag", "--brokers=" + database.Host, topic}, []string{"PostgreSQL, not Kafka", "--brokers (KAFKA_BROKERS)"}},
+		"migrate without a grant": {1, stranger + "&search_path=fresh", []string{"migrate"}, []string{
+			"--database-url (DATABASE_URL)", "42501", "GRANT USAGE, CREATE ON SCHEMA fresh TO", role,
+		}},
+		"migrate as another than the owner": {1, stranger, []string{"migrate"}, []string{"--database-url (DATABASE_URL)", "42501", "owns the tables"}},
+		"wrong password":                    {1, refused.String(), []string{"gaps"}, []string{"--database-url (DATABASE_URL)", "28P01", "check the user and the password"}},
+		"all of a mapping":                  {2, w.url, []string{"inspect", brokers, topic, "--mapping=" + mapping}, []string{"--mapping (EVENT_MAPPING)", "line 2", "line 4"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status, _, stderr := once(t, []string{"DATABASE_URL=" + test.database}, test.args...)
+			if status != test.status || strings.Contains(stderr, secret) || strings.Contains(stderr, "refused TLS") {
+				t.Errorf("exit status %d, want %d:\n%s", status, test.status, stderr)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("does not say %q:\n%s", want, stderr)
+				}
+			}
+		})
 	}
 }
 

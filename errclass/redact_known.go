@@ -51,10 +51,12 @@ func fieldsText(err error) (text string, ok bool) {
 		return registryText(e), true
 	case *net.DNSError:
 		return fmt.Sprintf("lookup %s: %s", safeName(e.Name), e.Err), true
-	case *kerr.Error, *kgo.ErrDataLoss, *kgo.ErrDecompressTooLarge, *kgo.ErrFirstReadEOF, *fs.PathError:
+	case *kerr.Error:
+		return brokerText(e), true
+	case *kgo.ErrDataLoss, *kgo.ErrDecompressTooLarge, *kgo.ErrFirstReadEOF, *fs.PathError:
 		return e.Error(), true
 	}
-	return "", false
+	return notKafka(err)
 }
 
 // fixedText tells errors whose whole text is a constant of a library.
@@ -115,6 +117,9 @@ func serverText(e *pgconn.PgError) string {
 	if wellFormed(e.Code) && strings.Contains(messageClasses, " "+e.Code[:2]+" ") {
 		text += ": " + e.Message
 	}
+	if e.Code == "28P01" {
+		text += " (check the user and the password)"
+	}
 	var objects []string
 	for _, o := range []struct{ kind, name string }{
 		{"table", e.TableName},
@@ -137,6 +142,9 @@ func connectText(e *pgconn.ConnectError) (string, bool) {
 	why, sure := "no reason given", true
 	if below := errors.Unwrap(e); below != nil {
 		why, sure = describe(below)
+		if attempts := children(below); len(attempts) > 1 && !isFormatted(below) {
+			why, sure = joinedText(withoutTLSRefusals(attempts))
+		}
 	}
 	if e.Config == nil {
 		return "cannot connect to PostgreSQL: " + why, sure
@@ -158,6 +166,9 @@ func safeName(name string) string {
 // part of it. pgconn masks passwords by best effort only, and what lies below
 // (net/url) repeats the string.
 func parseConfigText(e *pgconn.ParseConfigError) string {
+	if other, ok := foreignScheme(e.ConnString); ok {
+		return fmt.Sprintf("%s:// is not PostgreSQL; give a URL such as postgres://user@host:5432/database", other)
+	}
 	text := "the PostgreSQL connection settings cannot be used"
 	if what := parseConfigComplaint(e); what != "" {
 		text += ": " + what
@@ -194,9 +205,9 @@ func registryText(e *sr.ResponseError) string {
 	}
 	switch e.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		text += " (look at the user and the password)"
+		text += " (check the user and the password)"
 	case http.StatusNotFound:
-		text += " (look at the URL: a registry that does not know a schema answers with error code 40403)"
+		text += " (check the URL: a registry that does not know a schema answers with error code 40403)"
 	}
 	return text
 }

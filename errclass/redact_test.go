@@ -88,6 +88,11 @@ func TestSafe(t *testing.T) {
 			"publish to account-events.dlq: " + kerr.TopicAuthorizationFailed.Error(),
 		},
 		{
+			"SASL on a plain listener", fmt.Errorf("reach: %w", kerr.IllegalSaslState),
+			"reach: " + kerr.IllegalSaslState.Error() + " (this listener takes no SASL: leave out --sasl-mechanism (KAFKA_SASL_MECHANISM), " +
+				"or give the port of a SASL listener in --brokers (KAFKA_BROKERS))",
+		},
+		{
 			"group", &kgo.ErrGroupSession{Err: kerr.InvalidGroupID},
 			"unable to join group session: " + kerr.InvalidGroupID.Error(),
 		},

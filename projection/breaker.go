@@ -176,7 +176,7 @@ func (b *Breaker) explain(w *window, last Decision) string {
 func remedy(class event.Class) string {
 	switch class {
 	case event.MalformedPayload:
-		return "Are --topic and --format those of the producers, and has the schema registry its schemas? Set that right"
+		return "Are --topic and --format those of the producers, and does the schema registry have its schemas? Correct the settings"
 	case event.UnknownEventType:
 		return "Name the types in --mapping or --ignore-event-types"
 	case event.UnsupportedCurrency:

@@ -53,12 +53,49 @@ func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migra
 		done = append(done, Migrated{Version: r.Source.Version, Name: r.Source.Path})
 	}
 	if err != nil {
-		return done, fmt.Errorf("migrate: %w", err)
+		return done, migrateError(ctx, db, err)
 	}
 	if _, err := db.ExecContext(ctx, projectorsql.Grants()); err != nil {
 		return done, fmt.Errorf("grant the roles of sql/roles.sql what they need: %w", err)
 	}
 	return done, nil
+}
+
+// migrateError names the grant where a missing one is what stopped a migration.
+func migrateError(ctx context.Context, db *sql.DB, err error) error {
+	if !hasCode(err, insufficientPrivilege) && !hasCode(err, noSchema) {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	var grant string
+	if asked := db.QueryRowContext(ctx, projectorsql.Query("migrate_grant")).Scan(&grant); asked != nil {
+		return fmt.Errorf("migrate: %w", errors.Join(err, asked))
+	}
+	return &PrivilegeError{Grant: grant, cause: err}
+}
+
+// PrivilegeError says that the role may not migrate.
+type PrivilegeError struct {
+	Grant string // the statement that lets it; empty: it is not the owner of the tables
+	cause error
+}
+
+// Error implements error.
+func (e *PrivilegeError) Error() string { return "migrate: " + e.cause.Error() }
+
+// Unwrap returns what PostgreSQL says.
+func (e *PrivilegeError) Unwrap() error { return e.cause }
+
+// SafeText names the remedy.
+func (e *PrivilegeError) SafeText() string {
+	var refused *pgconn.PgError
+	if !errors.As(e.cause, &refused) {
+		return "migrate: missing privileges"
+	}
+	text := "migrate as the role of --database-url (DATABASE_URL): " + refused.Code + ": " + refused.Message
+	if e.Grant == "" {
+		return text + "; migrate as the role that owns the tables: the one that migrated first"
+	}
+	return text + "; as a superuser or the owner of the database, type: " + e.Grant
 }
 
 // EncodingError says that the database cannot hold every text: an account whose id it
@@ -192,6 +229,7 @@ const (
 	insufficientPrivilege = "42501"
 	invalidParameterValue = "22023"
 	queryCanceled         = "57014"
+	noSchema              = "3F000" // no schema of search_path may be used
 	undefinedTable        = "42P01"
 )
 

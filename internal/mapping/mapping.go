@@ -31,7 +31,8 @@ type Mapping struct {
 	lines map[event.Field]int
 }
 
-// Parse reads a mapping. Its error begins with the line, "line 3: …".
+// Parse reads a mapping. Its error has a line of text for each mistake, which begins with the
+// line of the file, "line 3: …".
 func Parse(text []byte) (*Mapping, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document yaml.Node
@@ -64,8 +65,15 @@ func Parse(text []byte) (*Mapping, error) {
 	return m, nil
 }
 
-// Locate names the line that an error of event.New is about.
+// Locate names the lines that an error of event.New is about.
 func (m *Mapping) Locate(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var located []error
+		for _, one := range joined.Unwrap() {
+			located = append(located, m.Locate(one))
+		}
+		return errors.Join(located...)
+	}
 	var conflict *event.MappingError
 	if !errors.As(err, &conflict) {
 		return err
@@ -92,26 +100,28 @@ func syntaxError(err error) error {
 	return errors.New(text)
 }
 
-// eachMember calls read for every member of a table; name is what it is called.
+// eachMember calls read for every member of a table, and joins the errors; name is what the
+// table is called.
 func eachMember(table *yaml.Node, name string, read func(key, value *yaml.Node) error) error {
 	if table.Kind != yaml.MappingNode {
 		return at(table.Line, "%s is not a table of names and values", name)
 	}
 	lines := map[string]int{}
+	var mistakes []error
 	for i := 0; i+1 < len(table.Content); i += 2 {
 		key, value := table.Content[i], table.Content[i+1]
 		if key.Kind != yaml.ScalarNode || key.Value == "" || key.Tag == "!!merge" {
-			return at(key.Line, "%s: a name must be text", name)
+			mistakes = append(mistakes, at(key.Line, "%s: a name must be text", name))
+			continue
 		}
 		if first, twice := lines[key.Value]; twice {
-			return at(key.Line, "%s: %q is there twice, first in line %d", name, key.Value, first)
+			mistakes = append(mistakes, at(key.Line, "%s: %q is there twice, first in line %d", name, key.Value, first))
+			continue
 		}
 		lines[key.Value] = key.Line
-		if err := read(key, value); err != nil {
-			return err
-		}
+		mistakes = append(mistakes, read(key, value))
 	}
-	return nil
+	return errors.Join(mistakes...)
 }
 
 // isText reports whether a node is one text; a number is the text of its digits.

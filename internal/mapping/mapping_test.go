@@ -83,6 +83,10 @@ func TestParseNamesTheLine(t *testing.T) {
 		{"key: false", "fields:\n  accountId: {key: false}\n", []string{"line 2", "accountId"}},
 		{"list of lists", "fields:\n  amount:\n  - [a]\n", []string{"line 3", "amount"}},
 		{"alias", "fields:\n  eventId: &a id\n  version: *a\n", []string{"line 3", "version"}},
+		{
+			"several", "eventTypes:\n  A: B\n  C: D\nfields:\n  sequence: seq\n  version: {heder: seq}\nmore: 1\n",
+			[]string{"line 2: eventTypes: A", "\nline 3: eventTypes: C", "\nline 5: fields", "\nline 6: fields: version", "\nline 7: \"more\""},
+		},
 		{"two documents", "fields: {}\n---\nfields: {}\n", []string{"line 2", "second"}},
 	}
 	for _, tt := range tests {
@@ -115,6 +119,8 @@ func TestLocateNamesTheLineOfAConflict(t *testing.T) {
 		{"an attribute with a point", "cloudevents", "fields:\n  version: meta.seq\n", "line 2: version"},
 		{"an attribute that is known", "cloudevents", "fields:\n  version: specversion\n", "line 2: version"},
 		{"data that is an attribute", "cloudevents", "fields:\n  data: body\n", "line 2: data"},
+		{"several", "json", "fields:\n  amount: {header: a}\n  eventId: a..b\n", "line 3: eventId: the path \"a..b\" has an empty name\nline 2: amount"},
+		{"several in one place", "json", "fields:\n  eventId: a\n  version: a\n  accountId: a\n", "line 4: accountId: two fields are to be read from \"a\"\nline 3: version"},
 		{"flag and mapping", "debezium-outbox", "fields:\n  version: seq\n", "line 2: version"},
 	}
 	for _, tt := range tests {

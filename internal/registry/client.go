@@ -105,6 +105,17 @@ func (c *client) fetch(ctx context.Context, id uint32) (schema, error) {
 	return s, err
 }
 
+// ping asks whether the registry answers. An answer that refuses is one: what it is asked here
+// is not permitted everywhere.
+func (c *client) ping(ctx context.Context) error {
+	_, err := c.sr.SupportedTypes(ctx)
+	var answer *sr.ResponseError
+	if errors.As(err, &answer) && answer.StatusCode < http.StatusInternalServerError {
+		return nil
+	}
+	return err
+}
+
 // collect appends what is referred to, each once. A reference stays when its subject
 // was deleted since.
 func (c *client) collect(ctx context.Context, references []sr.SchemaReference, s *schema, seen map[sr.SchemaReference]bool) error {
@@ -158,18 +169,20 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 // Dependency is the name of the registry in metrics and logs.
 const Dependency = "schema_registry"
 
+const said = "schema registry, --schema-registry-url (SCHEMA_REGISTRY_URL): "
+
 // Error says that the registry could not be asked, or did not answer as one does. It
-// passes, by itself or when somebody mends it.
+// passes, by itself or when somebody fixes it.
 type Error struct{ err error }
 
 // Error implements error.
-func (e *Error) Error() string { return "schema registry: " + e.err.Error() }
+func (e *Error) Error() string { return said + e.err.Error() }
 
 // Unwrap returns the client's error.
 func (e *Error) Unwrap() error { return e.err }
 
 // SafeText implements errclass.Describer.
-func (e *Error) SafeText() string { return "schema registry: " + errclass.Safe(e.err) }
+func (e *Error) SafeText() string { return said + errclass.Safe(e.err) }
 
 // Dependency names what is failing.
 func (*Error) Dependency() string { return Dependency }

@@ -161,8 +161,8 @@ func TestTroubleIsNoFaultOfTheMessage(t *testing.T) {
 		"too many":           {status(http.StatusTooManyRequests, ""), errclass.Retry, "http_429", "429"},
 		"password":           {status(http.StatusUnauthorized, `{"error_code":40101}`), errclass.RetryUnready, "http_401", "user and the password"},
 		"permission":         {status(http.StatusForbidden, ""), errclass.RetryUnready, "http_403", "403"},
-		"no registry at all": {status(http.StatusNotFound, "<html>secret"), errclass.RetryUnready, "http_404", "look at the URL"},
-		"other path":         {status(http.StatusNotFound, `{"error_code":404}`), errclass.RetryUnready, "http_404", "look at the URL"},
+		"no registry at all": {status(http.StatusNotFound, "<html>secret"), errclass.RetryUnready, "http_404", "check the URL"},
+		"other path":         {status(http.StatusNotFound, `{"error_code":404}`), errclass.RetryUnready, "http_404", "check the URL"},
 		"hangs up":           {hangUp, errclass.Retry, "eof", ""},
 		"no JSON":            {status(http.StatusOK, "<html>secret"), errclass.Unknown, "unknown", ""},
 		"too large":          {status(http.StatusOK, large), errclass.Unknown, "unknown", ""},
@@ -186,6 +186,31 @@ func TestTroubleIsNoFaultOfTheMessage(t *testing.T) {
 		s.breakWith(nil) // the same resolver goes on when the trouble is over
 		checkOpened(t, resolve(t, r, openedEvent(t, 7)))
 	}
+}
+
+// A value that is not framed is no dead letter as long as the registry has not answered.
+func TestUnframedValuesWaitForTheFirstAnswer(t *testing.T) {
+	s := newStub(t)
+	r := s.resolver(t, event.FormatAvro)
+	plain := event.Message{Value: []byte(` {"eventId":"e-1"}`)}
+	s.breakWith(status(http.StatusServiceUnavailable, "secret"))
+	f, err := r.Resolve(t.Context(), plain)
+	var trouble *registry.Error
+	if !errors.As(err, &trouble) || f != nil {
+		t.Fatalf("%v, %v", f, err)
+	}
+	for _, says := range []string{"--schema-registry-url (SCHEMA_REGISTRY_URL)", "plain JSON", "--format=json (EVENT_FORMAT)", "503"} {
+		if got := errclass.Safe(err); !strings.Contains(got, says) {
+			t.Errorf("%q does not say %q", got, says)
+		}
+	}
+	if d := resolve(t, r, event.Message{}); !d.Tombstone {
+		t.Errorf("a tombstone waits: %+v", d)
+	}
+	s.breakWith(status(http.StatusForbidden, ""))
+	checkMalformed(t, resolve(t, r, plain), "plain JSON")
+	s.Close()
+	checkMalformed(t, resolve(t, r, plain), "plain JSON")
 }
 
 func TestReferenceThatIsMissingIsTrouble(t *testing.T) {

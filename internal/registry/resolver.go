@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -45,6 +46,8 @@ type Resolver struct {
 	known    atomic.Pointer[map[uint32]known]
 	noHeader event.Format
 
+	answered atomic.Bool // the registry has answered since the start
+
 	mu        sync.Mutex // held to change known
 	confirmed time.Time  // when an id was confirmed last
 }
@@ -71,7 +74,7 @@ func New(format string, opts event.Options, cfg Config) (*Resolver, error) {
 		return nil, err
 	}
 	r := &Resolver{records: records, wanted: records.Tree(), compiler: c, client: cl}
-	r.noHeader = records.Format(unreadable("the value does not begin with a zero byte and the id of a schema"))
+	r.noHeader = records.Format(unframed{})
 	r.known.Store(&map[uint32]known{})
 	return r, nil
 }
@@ -79,7 +82,10 @@ func New(format string, opts event.Options, cfg Config) (*Resolver, error) {
 // Resolve implements event.Resolver. Its errors are *Error, or the cause of ctx.
 func (r *Resolver) Resolve(ctx context.Context, m event.Message) (event.Format, error) {
 	if len(m.Value) < headerLen || m.Value[0] != 0 {
-		return r.noHeader, nil // it knows a tombstone, too
+		if err := r.awaitAnswer(ctx, m.Value); err != nil {
+			return nil, err
+		}
+		return r.noHeader, nil
 	}
 	id := binary.BigEndian.Uint32(m.Value[1:headerLen])
 	if k, ok := (*r.known.Load())[id]; ok && (k.until.IsZero() || time.Now().Before(k.until)) {
@@ -98,6 +104,25 @@ func (r *Resolver) Resolve(ctx context.Context, m event.Message) (event.Format, 
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// awaitAnswer returns an error until the registry has answered once: a value without a
+// header is no dead letter before that, for it may be the settings that are wrong. A
+// tombstone needs no registry.
+func (r *Resolver) awaitAnswer(ctx context.Context, value []byte) error {
+	if value == nil || r.answered.Load() {
+		return nil
+	}
+	within, cancel := context.WithTimeout(ctx, fetchWithin)
+	defer cancel()
+	if err := r.client.ping(within); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return &Error{fmt.Errorf("%s: %w", unframed{}.Read(value, nil), err)}
+	}
+	r.answered.Store(true)
+	return nil
 }
 
 // fetch asks the registry for a schema and keeps the answer.
@@ -220,6 +245,18 @@ type body struct{ event.Reader }
 // Read implements event.Reader.
 func (b body) Read(value []byte, found *event.Values) string {
 	return b.Reader.Read(value[headerLen:], found)
+}
+
+// unframed reads nothing: the value has no header.
+type unframed struct{}
+
+// Read implements event.Reader.
+func (unframed) Read(value []byte, _ *event.Values) string {
+	const reason = "the value does not begin with a zero byte and the id of a schema"
+	if text := bytes.TrimLeft(value, " \t\r\n"); len(text) > 0 && text[0] == '{' {
+		return reason + ", it looks like plain JSON: is --format=json (EVENT_FORMAT) meant?"
+	}
+	return reason
 }
 
 // unreadable reads nothing and says why.

@@ -2,6 +2,7 @@ package event
 
 import (
 	"bytes"
+	"errors"
 	"strconv"
 	"sync"
 )
@@ -36,6 +37,7 @@ func newDecoder(opts Options, l *layout) (*decoder, error) {
 		places:       l.places,
 		scanners:     sync.Pool{New: func() any { return new(jsonScanner) }},
 	}
+	var mistakes []error
 	// Those that were moved come last, so that a conflict is theirs.
 	for _, moved := range []bool{false, true} {
 		for field := range memberCount {
@@ -44,9 +46,12 @@ func newDecoder(opts Options, l *layout) (*decoder, error) {
 				continue
 			}
 			if err := f.shape.add(field, p.path); err != nil {
-				return nil, &MappingError{field, err.Error()}
+				mistakes = append(mistakes, &MappingError{field, err.Error()})
 			}
 		}
+	}
+	if len(mistakes) > 0 {
+		return nil, errors.Join(mistakes...)
 	}
 	return f, nil
 }

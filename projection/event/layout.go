@@ -133,22 +133,28 @@ type layout struct {
 	quoted bool
 }
 
-// apply lets a mapping move fields.
+// apply lets a mapping move fields. Its error joins a *MappingError for each field that cannot
+// be moved so.
 func (l *layout) apply(m Mapping) error {
+	var mistakes []error
 	for _, field := range Fields() {
 		p, moved := m.Fields[field]
 		if !moved {
 			continue
 		}
 		if err := p.validate(field); err != nil {
-			return &MappingError{field, err.Error()}
+			mistakes = append(mistakes, &MappingError{field, err.Error()})
+			continue
 		}
 		if field < FieldData {
 			var err error
 			if l.places[field], err = l.place(p); err != nil {
-				return &MappingError{field, err.Error()}
+				mistakes = append(mistakes, &MappingError{field, err.Error()})
 			}
 		}
+	}
+	if len(mistakes) > 0 {
+		return errors.Join(mistakes...)
 	}
 	data := l.data
 	if p, moved := m.Fields[FieldData]; moved {

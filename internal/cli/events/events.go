@@ -42,7 +42,7 @@ func (f *EventFlags) Formats() (event.Resolver, error) {
 	formats, err := f.resolver(opts)
 	var conflict *event.MappingError
 	if errors.As(err, &conflict) {
-		return nil, exit.Usagef("--mapping (EVENT_MAPPING): %s: %w", f.Mapping, names.Locate(err))
+		return nil, f.wrongMapping(names.Locate(err))
 	}
 	return formats, err
 }
@@ -103,9 +103,18 @@ func (f *EventFlags) mapping() (*mapping.Mapping, error) {
 	}
 	names, err := mapping.Parse(text)
 	if err != nil {
-		return nil, exit.Usagef("--mapping (EVENT_MAPPING): %s: %w", f.Mapping, err)
+		return nil, f.wrongMapping(err)
 	}
 	return names, nil
+}
+
+// wrongMapping names the flag and the file; several mistakes have a line each.
+func (f *EventFlags) wrongMapping(err error) error {
+	mistakes := strings.Split(err.Error(), "\n")
+	if len(mistakes) == 1 {
+		return exit.Usagef("--mapping (EVENT_MAPPING): %s: %w", f.Mapping, err)
+	}
+	return exit.Usagef("--mapping (EVENT_MAPPING): %s: %d mistakes\n  %s", f.Mapping, len(mistakes), strings.Join(mistakes, "\n  "))
 }
 
 // Choices are the values to choose from, by the flag's name.

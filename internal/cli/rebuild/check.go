@@ -176,8 +176,8 @@ func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err
 		return nil, err
 	}
 	if r.needs = room.Bytes; !room.Allowed {
-		all = append(all, "missing privileges: CREATE on the database (SQLSTATE 42501): a rebuild has its tables in a schema of its own; "+
-			"run it as the role that migrates")
+		all = append(all, "missing privileges: CREATE on the database (SQLSTATE 42501): a rebuild creates a schema of its own for its tables; "+
+			"give the role that migrates in --database-url (DATABASE_URL)")
 	}
 	return all, nil
 }

@@ -1,0 +1,71 @@
+package errclass
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/twmb/franz-go/pkg/kerr"
+)
+
+// brokerText is the text of a Kafka error code, with the setting to change where the code alone
+// does not say it.
+func brokerText(e *kerr.Error) string {
+	text := e.Error()
+	switch e.Code {
+	case kerr.IllegalSaslState.Code:
+		text += " (this listener takes no SASL: leave out --sasl-mechanism (KAFKA_SASL_MECHANISM), " +
+			"or give the port of a SASL listener in --brokers (KAFKA_BROKERS))"
+	case kerr.UnsupportedSaslMechanism.Code:
+		text += " (give a mechanism that this listener has in --sasl-mechanism (KAFKA_SASL_MECHANISM))"
+	}
+	return text
+}
+
+// notKafka recognizes the start of an answer that no broker gives. The Kafka client reads it
+// as the size of a response, and has only text for it.
+func notKafka(err error) (text string, ok bool) {
+	said, ok := strings.CutPrefix(err.Error(), "invalid large response size ")
+	if !ok {
+		return "", false
+	}
+	const port = "give the port of a Kafka listener in --brokers (KAFKA_BROKERS)"
+	switch {
+	case strings.HasPrefix(said, "1157627904 "): // 'E' and the length of a PostgreSQL error
+		return "the server at this address is PostgreSQL, not Kafka: " + port, true
+	case strings.Contains(said, "HTTP"):
+		return "the server at this address is an HTTP server, not Kafka: " + port, true
+	case strings.Contains(said, "tls alert"):
+		return "this listener expects TLS: give --tls (KAFKA_TLS), or the port of a plain listener in --brokers (KAFKA_BROKERS)", true
+	}
+	return "the answer is not that of a Kafka broker: " + port, true
+}
+
+// scheme is what a URL of something else begins with.
+var scheme = regexp.MustCompile(`^((?:jdbc:)?[a-z][a-z0-9+.-]{0,20})://`)
+
+// foreignScheme returns the scheme of a URL that is not PostgreSQL's.
+func foreignScheme(url string) (string, bool) {
+	found := scheme.FindStringSubmatch(strings.ToLower(strings.TrimSpace(url)))
+	if len(found) < 2 || found[1] == "postgres" || found[1] == "postgresql" {
+		return "", false
+	}
+	return found[1], true
+}
+
+// withoutTLSRefusals leaves out that the server has no TLS where it then answered without:
+// sslmode=prefer, the default, tries both, and only the answer says what is wrong.
+func withoutTLSRefusals(attempts []error) []error {
+	var answer *pgconn.PgError
+	if !errors.As(errors.Join(attempts...), &answer) {
+		return attempts
+	}
+	var kept []error
+	for _, err := range attempts {
+		if !strings.HasSuffix(err.Error(), "server refused TLS connection") {
+			kept = append(kept, err)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,7 @@
+-- The grant without which the current role cannot create the first table; empty when that is not
+-- what is missing.
+SELECT CASE
+    WHEN to_regclass('projector_schema_version') IS NOT NULL OR has_schema_privilege(current_schema(), 'CREATE')
+        THEN ''
+    ELSE format('GRANT USAGE, CREATE ON SCHEMA %I TO %I', COALESCE(current_schema(), 'public'), current_user)
+END;
