@@ -19,8 +19,8 @@ type discardCmd struct {
 	Reason string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
 	Yes    bool   `help:"Do it. Without it, only list what would be discarded."`
 	connect.ActorFlags
-	topicFlags
 	filterFlags
+	topicFlags
 	output.Flags
 
 	agreed map[string]bool // places of the dead letters that somebody has agreed to; nil: all

@@ -28,8 +28,8 @@ type replayCmd struct {
 	Limit      int    `placeholder:"N" help:"At most so many records, in the order of account and version."`
 	MaxReplays int    `default:"10" placeholder:"N" help:"Refuse records that have been replayed so often (default 10)."`
 	connect.ActorFlags
-	topicFlags
 	filterFlags
+	topicFlags
 	output.Flags
 }
 

@@ -24,8 +24,8 @@ type scan struct {
 
 // readFlags are those of the commands that read dead letters and change nothing.
 type readFlags struct {
+	filterFlags // first in the help: it is what they are looked for in
 	topicFlags
-	filterFlags
 	output.Flags
 }
 
