@@ -131,7 +131,7 @@ func (c *GapsCmd) Run(ctx context.Context, std *output.Streams) error {
 	}
 	defer pool.Close()
 	rows := c.Rows(std.Out, "ACCOUNT", output.Left("ACCOUNT", 20), output.Right("EXPECTED", 10),
-		output.Right("RECEIVED", 10), output.Left("CLASS", 20),
+		output.Right("RECEIVED", 10).Optional(), output.Left("CLASS", 20),
 		output.Right("WAITING", 7), output.Left("AGE", 6))
 	for gap, err := range readmodel.Gaps(ctx, pool) {
 		if err != nil {

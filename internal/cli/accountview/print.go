@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"projector/internal/cli/output"
 	"projector/readmodel"
@@ -31,12 +32,10 @@ func Print(w io.Writer, view *readmodel.AccountView) error {
 		field("balance", "- (its first version is missing)")
 	}
 	printHold(field, view.Hold)
-	if len(view.Parked) > 0 {
-		if err := printParked(out, view.Parked); err != nil {
-			return err
-		}
+	if err := out.Flush(); err != nil || len(view.Parked) == 0 {
+		return err
 	}
-	return out.Flush()
+	return printParked(w, view.Parked)
 }
 
 func printHold(field func(name, text string), h *readmodel.Hold) {
@@ -44,7 +43,7 @@ func printHold(field func(name, text string), h *readmodel.Hold) {
 		field("stale", "no")
 		return
 	}
-	field("stale", fmt.Sprintf("yes: waits for version %d (%s), since %s", h.Expected, h.Class, output.TimeText(h.Since)))
+	field("stale", fmt.Sprintf("yes: waits for version %d (%s), since %s", h.Expected, h.Class, output.TimeText(h.Since.Truncate(time.Second))))
 	field("waiting events", strconv.FormatInt(h.Waiting, 10))
 	if h.Beyond > 0 {
 		field("", fmt.Sprintf("%d of them are beyond the park limit and in the DLQ only: "+
@@ -54,7 +53,7 @@ func printHold(field func(name, text string), h *readmodel.Hold) {
 
 func printParked(w io.Writer, parked []readmodel.ParkedView) error {
 	t := output.NewTable(w, "EVENT", output.Left("VERSION", 8), output.Left("CLASS", 20),
-		output.Left("RECORD", 24), output.Left("EVENT", 0))
+		output.Left("RECORD", 24), output.Left("EVENT", 0).Optional())
 	t.Header()
 	for _, p := range parked[:min(len(parked), shownParked)] {
 		t.Row(strconv.FormatInt(p.Version, 10), string(p.Class),

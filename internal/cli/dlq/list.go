@@ -61,7 +61,7 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
 func letterRows(std *output.Streams, how *output.Flags) *output.Rows {
 	return how.Rows(std.Out, "ACCOUNT", output.Left("DLQ", 9), output.Left("STATUS", 9),
 		output.Left("CLASS", 20), output.Left("ACCOUNT", 14),
-		output.Right("VERSION", 7), output.Left("AGE", 7))
+		output.Right("VERSION", 7).Optional(), output.Left("AGE", 7))
 }
 
 // letterRow is a dead letter in a list.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"projector/internal/devstack/devtest"
 )
 
@@ -63,16 +65,77 @@ func TestOnlyTheHeaderOfATableStandsOut(t *testing.T) {
 }
 
 func TestATableFitsAndMovesNoCursor(t *testing.T) {
+	got := printed(t, 20, [][]string{{"a\x1b[2J\n", "7", "a text that is much too long for it"}},
+		Left("A", 5), Right("B", 5), Left("C", 0))
+	if want := "A       B  C\na\uFFFD[2J\uFFFD  7  a text t…\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// printed is a table as a terminal shows it.
+func printed(t interface{ Fatal(args ...any) }, limit int, rows [][]string, columns ...Column) string {
 	var out strings.Builder
-	table := NewTable(&out, "B", Column{Name: "A", Width: 5}, Column{Name: "B", Width: 5, Right: true}, Column{Name: "C"})
-	table.limit = 20
-	table.Row("a\x1b[2J\n", "7", "a text that is much too long for it")
+	table := NewTable(&out, columns[0].Name, columns...)
+	table.limit = limit
+	table.Header()
+	for _, row := range rows {
+		table.Row(row...)
+	}
 	if err := table.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := out.String(), "a\uFFFD[2…      7  a tex…\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+	return out.String()
+}
+
+// gapColumns are those of `gaps`.
+func gapColumns() []Column {
+	return []Column{
+		Left("ACCOUNT", 20), Right("EXPECTED", 10), Right("RECEIVED", 10).Optional(),
+		Left("CLASS", 20), Right("WAITING", 7), Left("AGE", 6),
 	}
+}
+
+func TestColumnsAreLeftOutBeforeAnIDIsCut(t *testing.T) {
+	const id, long = "7f9c2ba4-e88f-4a52-8c31-0d1b5c2f6a11", "an account whose id is as long as those who made it up liked it to be, and longer"
+	for _, test := range []struct{ id, class, shown, left string }{
+		{"acc-1", "version_gap", "acc-1", ""},
+		{id, "version_gap", id, "RECEIVED"},
+		{id, "rejected_by_database", id[:31] + "…", "RECEIVED"},
+		{long, "version_gap", long[:40] + "…", "RECEIVED"},
+	} {
+		got := printed(t, 80, [][]string{{test.id, "2", "3", test.class, "1", "9h17m"}}, gapColumns()...)
+		lines := strings.SplitAfter(got, "\n")
+		if !strings.HasPrefix(lines[1], test.shown+" ") || !strings.Contains(lines[1], "  "+test.class+" ") || !strings.HasSuffix(lines[1], "  9h17m\n") {
+			t.Errorf("%s %s: the row is\n%s", test.id, test.class, lines[1])
+		}
+		if noted := strings.Contains(got, "no room for "+test.left); noted != (test.left != "") || strings.Contains(lines[0], "RECEIVED") == noted {
+			t.Errorf("%s %s: wrong columns are left out:\n%s", test.id, test.class, got)
+		}
+	}
+}
+
+// TestColumnsStandStraight: whatever the ids are written in, the columns behind them begin
+// where the terminal shows that they do, and no row is wider than it.
+func TestColumnsStandStraight(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ids := rapid.SliceOfN(rapid.StringOf(rapid.SampledFrom([]rune("a7-é口座좌Ａé💶\n"))), 1, 4).Draw(t, "ids")
+		limit := rapid.IntRange(80, 120).Draw(t, "limit")
+		var rows [][]string
+		for _, id := range ids {
+			rows = append(rows, []string{id, "9223372036854775807", "17", "version_gap", "1", "9h17m"})
+		}
+		lines := strings.Split(strings.TrimSpace(printed(t, limit, rows, gapColumns()...)), "\n")
+		header, _, _ := strings.Cut(lines[0], "  CLASS")
+		for _, line := range lines[1:] {
+			if shownWidth(line) > limit {
+				t.Fatalf("%d wide: %s", shownWidth(line), line)
+			}
+			before, _, found := strings.Cut(line, "  version_gap")
+			if !strings.HasPrefix(line, "(") && (!found || shownWidth(before) != len(header)) {
+				t.Fatalf("not straight: %q below %q", line, lines[0])
+			}
+		}
+	})
 }
 
 func TestTimesBeyondTheYear9999AreWritten(t *testing.T) {

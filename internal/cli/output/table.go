@@ -13,20 +13,25 @@ import (
 	"projector/internal/telemetry"
 )
 
-// Table prints rows of columns with fixed widths, so that a million of them need
-// no second look.
+// Table prints rows of columns. On a terminal the first rows say how wide its columns are;
+// elsewhere the widths are fixed and nothing is cut.
 type Table struct {
-	out     *bufio.Writer
-	columns []Column
-	limit   int  // characters of a row; 0: as many as it takes
-	colours bool // the header stands out
+	out      *bufio.Writer
+	columns  []Column
+	flexible string
+	limit    int        // columns of the terminal; 0: no terminal
+	colours  bool       // the header stands out
+	pending  [][]string // rows of a terminal that have no layout yet, the header first
+	headed   bool       // pending has the header
+	layout   *layout    // nil: not decided, or no terminal
 }
 
 // Column is one column of a table. The last one has no width.
 type Column struct {
-	Name  string
-	Width int
-	Right bool // aligned
+	Name     string
+	Width    int
+	Right    bool // aligned: a number, which is never cut
+	optional bool
 }
 
 // Left is a column that is aligned left. The last one needs no width.
@@ -35,35 +40,28 @@ func Left(name string, width int) Column { return Column{Name: name, Width: widt
 // Right is a column that is aligned right.
 func Right(name string, width int) Column { return Column{Name: name, Width: width, Right: true} }
 
+// Optional is the column, to be left out of a terminal that is too narrow for all.
+func (c Column) Optional() Column {
+	c.optional = true
+	return c
+}
+
 const (
 	// narrowest is the terminal a table is still made for.
 	narrowest = 80
 	between   = "  "
+	// looked is how many rows a layout is made of.
+	looked = 500
 )
 
-// NewTable makes a table for w: what does not fit a column is cut on a terminal only.
+// NewTable makes a table for w: what does not fit is cut or left out on a terminal only.
 // The column called flexible takes what the terminal has to spare.
 func NewTable(w io.Writer, flexible string, columns ...Column) *Table {
-	t := &Table{out: bufio.NewWriter(w), columns: columns, colours: telemetry.Colours(IsTerminal(w))}
+	t := &Table{out: bufio.NewWriter(w), columns: columns, flexible: flexible, colours: telemetry.Colours(IsTerminal(w))}
 	if width, isTerminal := terminalWidth(w); isTerminal {
 		t.limit = max(width, narrowest)
-		t.widen(flexible)
 	}
 	return t
-}
-
-// widen gives the flexible column what the others leave.
-func (t *Table) widen(flexible string) {
-	used, found := 0, -1
-	for i, c := range t.columns {
-		used += c.Width + len(between)
-		if c.Name == flexible {
-			found = i
-		}
-	}
-	if spare := t.limit - used; found >= 0 && spare > 0 {
-		t.columns[found].Width += spare
-	}
 }
 
 // Header prints the names of the columns.
@@ -72,44 +70,73 @@ func (t *Table) Header() {
 	for i, c := range t.columns {
 		names[i] = c.Name
 	}
-	t.out.WriteString(Painted(t.colours, Bold, t.line(names)))
-	t.out.WriteByte('\n')
+	if t.limit > 0 && t.layout == nil {
+		t.headed = true
+		t.pending = append(t.pending, names)
+		return
+	}
+	t.print(names, true)
 }
 
 // Row prints a row.
 func (t *Table) Row(cells ...string) {
-	t.out.WriteString(t.line(cells))
+	row := make([]string, len(cells))
+	for i, cell := range cells {
+		row[i] = Printable(cell)
+	}
+	if t.limit > 0 && t.layout == nil {
+		if t.pending = append(t.pending, row); len(t.pending) > looked {
+			t.settle(true)
+		}
+		return
+	}
+	t.print(row, false)
+}
+
+// settle decides on a layout and prints what has waited for it.
+func (t *Table) settle(more bool) {
+	t.layout = fitted(t.columns, t.flexible, t.pending, t.limit, more)
+	for i, row := range t.pending {
+		t.print(row, i == 0 && t.headed)
+	}
+	t.pending = nil
+}
+
+func (t *Table) print(cells []string, header bool) {
+	t.out.WriteString(Painted(t.colours && header, Bold, t.line(cells)))
 	t.out.WriteByte('\n')
 }
 
 // line is a row as text.
 func (t *Table) line(cells []string) string {
-	var line strings.Builder
+	var shown []string
 	for i, cell := range cells {
-		c := t.columns[i]
-		cell = Printable(cell)
-		if t.limit > 0 && c.Width > 0 {
-			cell = clipped(cell, c.Width)
+		c, columns := t.columns[i], t.columns[i].Width
+		if t.layout != nil {
+			if t.layout.hidden[i] {
+				continue
+			}
+			if columns = t.layout.widths[i]; !c.Right {
+				cell = clipped(cell, columns)
+			}
 		}
-		padding := strings.Repeat(" ", max(0, c.Width-utf8.RuneCountInString(cell)))
-		if i > 0 {
-			line.WriteString(between)
-		}
-		if c.Right {
-			line.WriteString(padding + cell)
-		} else {
-			line.WriteString(cell + padding)
-		}
+		shown = append(shown, padded(cell, columns, c.Right))
 	}
-	text := strings.TrimRight(line.String(), " ")
-	if t.limit > 0 {
-		text = clipped(text, t.limit)
-	}
-	return text
+	return strings.TrimRight(strings.Join(shown, between), " ")
 }
 
 // Flush writes what is left.
-func (t *Table) Flush() error { return t.out.Flush() }
+func (t *Table) Flush() error {
+	if len(t.pending) > 0 {
+		t.settle(false)
+	}
+	if t.layout != nil {
+		if left := t.layout.left(); left != "" {
+			_, _ = fmt.Fprintf(t.out, "(%d columns have no room for %s)\n", t.limit, left)
+		}
+	}
+	return t.out.Flush()
+}
 
 // Printable replaces what could move a terminal's cursor: ids are the producer's.
 func Printable(text string) string {
@@ -119,13 +146,6 @@ func Printable(text string) string {
 		}
 		return r
 	}, text)
-}
-
-func clipped(text string, width int) string {
-	if utf8.RuneCountInString(text) <= width {
-		return text
-	}
-	return string([]rune(text)[:width-1]) + "…"
 }
 
 // NotKnown is what a table has in the place of what Kafka could not be asked for.

@@ -79,7 +79,7 @@ func (c *positionListCmd) Run(ctx context.Context, std *output.Streams) error {
 
 func (c *positionListCmd) print(std *output.Streams, partitions []partitionPosition) error {
 	number := func(name string) output.Column { return output.Right(name, 10) }
-	rows := c.Rows(std.Out, "", output.Right("PARTITION", 9), number("POSITION"), number("LOG START"),
+	rows := c.Rows(std.Out, "", output.Right("PARTITION", 9), number("POSITION"), number("LOG START").Optional(),
 		number("END"), number("MARGIN"), output.Right("LASTS", 7), output.Left("STATE", 12))
 	for i := range partitions {
 		if err := rows.Add(positionRow{&partitions[i], c.Topic}); err != nil {

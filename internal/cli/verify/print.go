@@ -49,7 +49,7 @@ func (c *Cmd) print(std *output.Streams, r *ledger.Report) error {
 		return err
 	}
 	t := output.NewTable(std.Out, "ACCOUNT", output.Left("ACCOUNT", 20), output.Left("KIND", 9),
-		output.Right("LEDGER VERSION", 14), output.Right("VERSION", 8), output.Right("LEDGER BALANCE", 14), output.Right("BALANCE", 14))
+		output.Right("LEDGER VERSION", 14), output.Right("VERSION", 8).Optional(), output.Right("LEDGER BALANCE", 14), output.Right("BALANCE", 14))
 	t.Header()
 	for i := range r.Differences {
 		d := &r.Differences[i]

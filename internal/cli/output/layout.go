@@ -1,0 +1,109 @@
+package output
+
+import (
+	"slices"
+	"strings"
+)
+
+const (
+	// id is what an id may take before columns are left out for it: a UUID.
+	id = 36
+	// least is left of a text that is cut.
+	least = 8
+)
+
+// layout says which columns a terminal shows and how wide.
+type layout struct {
+	columns  []Column
+	flexible string // the name of the column that takes what is to spare
+	widths   []int
+	hidden   []bool
+}
+
+// fitted lays out columns for rows in a terminal that is limit wide: first all as wide as
+// their cells, then without the columns that may be left out, the last one first, at last
+// with texts cut, the longest first. Numbers are never cut. more says that rows will follow.
+func fitted(columns []Column, flexible string, rows [][]string, limit int, more bool) *layout {
+	l := &layout{columns: columns, flexible: flexible, widths: make([]int, len(columns)), hidden: make([]bool, len(columns))}
+	needs := make([]int, len(columns)) // to show all of every cell
+	for i, c := range columns {
+		needs[i] = shownWidth(c.Name)
+		for _, row := range rows {
+			if i < len(row) {
+				needs[i] = max(needs[i], shownWidth(row[i]))
+			}
+		}
+		if l.widths[i] = needs[i]; !c.Right {
+			l.widths[i] = min(needs[i], max(id, c.Width, shownWidth(c.Name)))
+		}
+	}
+	for i := len(columns) - 1; i >= 0 && l.total() > limit; i-- {
+		l.hidden[i] = columns[i].optional
+	}
+	l.shrink(limit)
+	l.grow(limit, needs, more)
+	return l
+}
+
+// total is the width of a row.
+func (l *layout) total() int {
+	sum := -len(between)
+	for i, w := range l.widths {
+		if !l.hidden[i] {
+			sum += w + len(between)
+		}
+	}
+	return sum
+}
+
+// shrink takes from the widest text again and again, until a row fits or every text is short.
+func (l *layout) shrink(limit int) {
+	for l.total() > limit {
+		widest := -1
+		for i, c := range l.columns {
+			floor := max(least, shownWidth(c.Name))
+			if !l.hidden[i] && !c.Right && l.widths[i] > floor && (widest < 0 || l.widths[i] > l.widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		l.widths[widest]--
+	}
+}
+
+// grow gives what is to spare to cells that are cut, then to columns that are narrower than
+// usual, and for rows to come the rest to the flexible one.
+func (l *layout) grow(limit int, needs []int, more bool) {
+	for _, wanted := range [][]int{needs, l.usual()} {
+		for i := range l.columns {
+			if spare := limit - l.total(); !l.hidden[i] && spare > 0 {
+				l.widths[i] = max(l.widths[i], min(wanted[i], l.widths[i]+spare))
+			}
+		}
+	}
+	i := slices.IndexFunc(l.columns, func(c Column) bool { return c.Name == l.flexible })
+	if spare := limit - l.total(); more && i >= 0 && spare > 0 {
+		l.widths[i] += spare
+	}
+}
+
+func (l *layout) usual() []int {
+	widths := make([]int, len(l.columns))
+	for i, c := range l.columns {
+		widths[i] = c.Width
+	}
+	return widths
+}
+
+// left is the names of the columns that are not shown.
+func (l *layout) left() string {
+	var names []string
+	for i, c := range l.columns {
+		if l.hidden[i] {
+			names = append(names, c.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
