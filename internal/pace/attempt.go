@@ -22,7 +22,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 
 // Attempt is one attempt at something that asks a server several times. It bounds
 // silence and not work: whatever is answered on the way (a statement, an
-// acknowledgement) gives the attempt its whole time again. Bound bounds the work too.
+// acknowledgement) gives the attempt its whole time again. BeginBound bounds the work too.
 //
 //	a := pace.Begin(ctx, 30*time.Second)
 //	err := a.End(write(a.Context())) // write calls pace.Answered(ctx, rows) now and then
@@ -47,7 +47,14 @@ const foreseen = 6
 // Begin starts an attempt whose context ends with ctx, or when nothing has been answered
 // for as long as silence; 0: however long.
 func Begin(ctx context.Context, silence time.Duration) *Attempt {
-	a := &Attempt{silence: silence, begun: time.Now()}
+	return BeginBound(ctx, silence, 0)
+}
+
+// BeginBound is Begin for an attempt that ends within bound in all, which is no less than
+// silence, and before that as soon as what was answered shows that all that is expected
+// takes longer; 0: however long it takes.
+func BeginBound(ctx context.Context, silence, bound time.Duration) *Attempt {
+	a := &Attempt{silence: silence, bound: bound, begun: time.Now()}
 	ctx, a.cancel = context.WithCancelCause(ctx)
 	a.ctx = context.WithValue(ctx, attemptKey{}, a)
 	if silence > 0 {
@@ -58,11 +65,6 @@ func Begin(ctx context.Context, silence time.Duration) *Attempt {
 
 // Context is the attempt's.
 func (a *Attempt) Context() context.Context { return a.ctx }
-
-// Bound has the attempt end within bound in all, and before that as soon as what was
-// answered shows that all that is expected takes longer. It is no less than the silence
-// allowed, and said before anything is answered.
-func (a *Attempt) Bound(bound time.Duration) { a.bound = bound }
 
 func (a *Attempt) timeout() error {
 	if a.bound > 0 && a.Took() >= a.bound && a.done.Load() > 0 {

@@ -69,8 +69,7 @@ func TestABoundedAttemptEndsAsSoonAsItIsForeseen(t *testing.T) {
 		{31 * time.Second, 20, limit, "no answer for 30s"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			a := pace.Begin(t.Context(), limit)
-			a.Bound(limit)
+			a := pace.BeginBound(t.Context(), limit, limit)
 			pace.Expect(a.Context(), 200)
 			err := a.End(answers(a.Context(), c.every, c.times))
 			if a.Took() != c.ends {

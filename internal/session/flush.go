@@ -81,10 +81,11 @@ func (s *Session) publish(ctx context.Context, f *flush) error {
 // more than one event no longer in all than without any answer: then less is written at a
 // time.
 func (s *Session) write(ctx context.Context, f *flush) error {
-	attempt := pace.Begin(ctx, s.limits.Silence)
+	bound := time.Duration(0)
 	if f.events > 1 {
-		attempt.Bound(s.limits.Silence)
+		bound = s.limits.Silence
 	}
+	attempt := pace.BeginBound(ctx, s.limits.Silence, bound)
 	result, err := s.proj.Flush(attempt.Context(), f.next)
 	err = attempt.End(err)
 	f.result, f.took, f.done = result, attempt.Took(), attempt.Done(f.events)
