@@ -43,7 +43,8 @@ func printHold(field func(name, text string), h *readmodel.Hold) {
 		field("stale", "no")
 		return
 	}
-	field("stale", fmt.Sprintf("yes: waits for version %d (%s), since %s", h.Expected, h.Class, output.TimeText(h.Since.Truncate(time.Second))))
+	field("stale", fmt.Sprintf("yes: waits for version %d (%s)", h.Expected, h.Class))
+	field("since", output.TimeText(h.Since.Truncate(time.Second)))
 	field("waiting events", strconv.FormatInt(h.Waiting, 10))
 	if h.Beyond > 0 {
 		field("", fmt.Sprintf("%d of them are beyond the park limit and in the DLQ only: "+
