@@ -29,23 +29,23 @@ import (
 
 // commands is the command line.
 type commands struct {
-	Run      run.Cmd             `cmd:"" help:"Consume account events and keep the read model right, until stopped."`
+	Run      run.Cmd             `cmd:"" help:"Consume account events and keep the read model up to date, until stopped."`
 	Demo     demo.Cmd            `cmd:"" help:"Show the whole system on this machine, with nothing to set up."`
-	Inspect  inspect.Cmd         `cmd:"" help:"Show what the first records of the topic are read as. Writes nothing, joins no group."`
-	DLQ      dlq.Cmd             `cmd:"" name:"dlq" help:"Look at dead letters, and deal with them."`
-	Account  account.Cmd         `cmd:"" help:"Look at one account, or pass over one of its versions."`
+	Inspect  inspect.Cmd         `cmd:"" help:"Show how the first records of the topic are read. Writes nothing, joins no group."`
+	DLQ      dlq.Cmd             `cmd:"" name:"dlq" help:"List, repair and discard dead letters."`
+	Account  account.Cmd         `cmd:"" help:"Show an account, or skip one of its versions."`
 	Gaps     account.GapsCmd     `cmd:"" help:"List the accounts that wait for a missing or corrected event."`
-	Position position.Cmd        `cmd:"" help:"Show where every partition stands, or set where one goes on."`
-	Pause    position.PauseCmd   `cmd:"" help:"Have partitions stand still until they are resumed."`
-	Resume   position.ResumeCmd  `cmd:"" help:"Have partitions go on that were paused, or stopped by a storm of dead letters."`
+	Position position.Cmd        `cmd:"" help:"Show where every partition stands, or set where one continues."`
+	Pause    position.PauseCmd   `cmd:"" help:"Pause partitions until they are resumed."`
+	Resume   position.ResumeCmd  `cmd:"" help:"Resume partitions that were paused, or stopped by a storm of dead letters."`
 	Lag      position.LagCmd     `cmd:"" help:"Show how far the read model is behind the topic, from outside the running process."`
 	Verify   verify.Cmd          `cmd:"" help:"Compare the read model with an authoritative ledger; exit status 1 when they differ."`
-	Audit    audit.Cmd           `cmd:"" help:"List what people have done, or look whether the record of it was altered."`
+	Audit    audit.Cmd           `cmd:"" help:"List what people have done, or check whether the audit trail was altered."`
 	Requests request.Cmd         `cmd:"" help:"List the changes that people have asked for while four eyes are on, or show one."`
-	Approve  request.ApproveCmd  `cmd:"" help:"Do what another login has requested, if it is still what would be done."`
-	Reject   request.RejectCmd   `cmd:"" help:"Close a request of which nothing is to be done."`
-	Inbox    database.InboxCmd   `cmd:"" help:"Look after the markers of messages taken in."`
-	Rebuild  rebuild.Cmd         `cmd:"" help:"Build the balances again from the first record beside the live ones, compare them, and put them in their place."`
+	Approve  request.ApproveCmd  `cmd:"" help:"Carry out what another login has requested, if the plan is still the same."`
+	Reject   request.RejectCmd   `cmd:"" help:"Reject a request; nothing is changed."`
+	Inbox    database.InboxCmd   `cmd:"" help:"Manage the markers of processed messages."`
+	Rebuild  rebuild.Cmd         `cmd:"" help:"Rebuild a projection from the first record beside the live one, compare the two and, with --yes, replace what differs."`
 	Migrate  database.MigrateCmd `cmd:"" help:"Bring the database schema up to date. Safe to run from many places at once."`
 
 	Completion completionCmd `cmd:"" help:"Print a script that completes commands, flags and values in a shell."`

@@ -54,8 +54,8 @@ func joinPages(all ...map[string]manualPage) map[string]manualPage {
 var commandPages = map[string]manualPage{
 	"run": {
 		about: "Reads the topic as a member of a consumer group and writes one projection. Start as many instances as there are " +
-			"partitions: they share them. A database or broker that cannot be reached is waited for, for ever and also at the " +
-			"start; /readyz on --listen says what is wrong. A first SIGTERM or Ctrl-C finishes and commits what is at hand, a second one ends at once.",
+			"partitions: they share them. While a database or broker cannot be reached, it retries indefinitely, also at " +
+			"startup; /readyz on --listen says what is wrong. A first SIGTERM or Ctrl-C finishes and commits the work in progress, a second one exits at once.",
 		status: "0 stopped by a signal; 1 the schema is missing or older than the program (run migrate), or a port is taken.",
 		examples: []example{
 			{
@@ -68,18 +68,18 @@ var commandPages = map[string]manualPage{
 				"projector run --tls --sasl-mechanism=SCRAM-SHA-512 --sasl-username=projector --sasl-password-file=/run/secrets/kafka --database-password-file=/run/secrets/database",
 			},
 			{"Straight from Debezium's outbox router", "projector run --topic=account.events --format=debezium-outbox"},
-			{"Avro, by a schema registry", "projector run --format=avro --schema-registry-url=https://registry:8081"},
-			{"With the way of single records told to a collector", "OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 projector run --tracing=otlp"},
+			{"Avro, with a schema registry", "projector run --format=avro --schema-registry-url=https://registry:8081"},
+			{"With traces of single records sent to a collector", "OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 projector run --tracing=otlp"},
 		},
 	},
 	"demo": {
 		about: "Starts a broker in this process and a PostgreSQL of its own, unless --brokers or --database-url names yours; produces " +
-			"a stream with every kind of mishap in it, projects it, and compares balances and dead letters with its own ledger.",
-		status: "0 everything is as the ledger says; 1 something differs, or the demo was interrupted before the check.",
+			"a stream with every kind of faulty delivery in it, projects it, and compares balances and dead letters with its own ledger.",
+		status: "0 everything matches the ledger; 1 something differs, or the demo was interrupted before the check.",
 		examples: []example{
 			{"The whole system, with nothing to set up", "projector demo"},
 			{"Keep it running afterwards, to look at its page", "projector demo --stay --listen=127.0.0.1:8080"},
-			{"A small stream, another one than usual", "projector demo --accounts=50 --events=2000 --partitions=3 --seed=7"},
+			{"A small stream, different from the usual one", "projector demo --accounts=50 --events=2000 --partitions=3 --seed=7"},
 		},
 	},
 	"dlq summary": {
@@ -88,15 +88,15 @@ var commandPages = map[string]manualPage{
 			"accounts, as far as they can be read. A DLQ topic that does not exist is an empty one.",
 		status: "1 also when a partition of the DLQ topic cannot be read; the dead letters of the others are counted.",
 		examples: []example{
-			{"What kinds of trouble there are", "projector dlq summary"},
+			{"Which kinds of dead letters there are", "projector dlq summary"},
 			{"What has come since the deploy and is not resolved", "projector dlq summary --since=1h --status=open,ready,waiting"},
 			{"An example of each class, for a program", "projector dlq summary --output=json | jq -r '[.class, .example] | @tsv'"},
 		},
 	},
 	"inspect": {
-		about: "For the question why nothing arrives: reads records as run would with the same flags, and says of each what it is: an event, " +
+		about: "To find out why nothing arrives, reads records as run would with the same flags, and says of each what it is: an event, " +
 			"a tombstone, ignored, or the class of the dead letter it would become, and why. Needs Kafka only, and the schema registry where " +
-			"a format does; joins no group and writes nothing. Whether versions follow each other is not looked at. Without --partition the " +
+			"a format does; joins no group and writes nothing. The order of versions is not checked. Without --partition the " +
 			"records come from all partitions in equal parts, because each producer may write to its own.",
 		status: "0 whatever the records are, also when there are none: stderr says so; 1 also when the topic, the partition or the offset does " +
 			"not exist, or a partition cannot be read.",
@@ -104,15 +104,15 @@ var commandPages = map[string]manualPage{
 			{"The first ten", "projector inspect"},
 			{"As another format", "projector inspect --topic=account.events --format=debezium-outbox"},
 			{"One record, with its payload", "projector inspect --partition=3 --offset=1042 --limit=1 --show-payload"},
-			{"What a mapping makes of a thousand, by class", "projector inspect --limit=1000 --mapping=names.yaml | tail"},
+			{"How a mapping reads a thousand records, by class", "projector inspect --limit=1000 --mapping=names.yaml | tail"},
 		},
 	},
 	"dlq list": {
-		about: "Reads the DLQ topic from its beginning and holds each dead letter against the read model: open (somebody has to act), ready " +
+		about: "Reads the DLQ topic from its beginning and compares each dead letter with the read model: open (somebody has to act), ready " +
 			"(would apply now), waiting (behind a hole), resolved (passed), discarded. A DLQ topic that does not exist is an empty one.",
 		status: "1 also when a partition of the DLQ topic cannot be read; the dead letters of the others are listed.",
 		examples: []example{
-			{"What somebody must look at", "projector dlq list --status=open --since=24h"},
+			{"What somebody has to look at", "projector dlq list --status=open --since=24h"},
 			{"All of one account", "projector dlq list --account=acc-00000042"},
 			{"One class, for a program", "projector dlq list --class=invalid_amount --output=json"},
 		},
@@ -143,7 +143,7 @@ var commandPages = map[string]manualPage{
 			{"Do it", "projector dlq replay --account=acc-00000042 --yes"},
 			{"From a file that was exported and corrected", "projector dlq replay --from-file=dead-letters.jsonl --reason=INC-1234 --yes"},
 			{
-				"Through Kafka again, slowly, when a producer's bug is mended by a mapping",
+				"Through Kafka again, slowly, after a mapping works around a bug of the producer",
 				"projector dlq replay --class=malformed_payload --to-topic=account-events --rate=100 --yes",
 			},
 		},
@@ -177,7 +177,7 @@ var commandPages = map[string]manualPage{
 		},
 	},
 	"gaps": {
-		about: "One row an account, the oldest gap first: the version it waits for, the class that made the hole, how many events wait.",
+		about: "One row per account, the oldest gap first: the version it waits for, the class that made the hole, how many events wait.",
 		examples: []example{
 			{"Who waits for what", "projector gaps"},
 			{"Gaps older than an hour", "projector gaps --output=json | jq -c 'select(.age_seconds > 3600)'"},
@@ -192,17 +192,17 @@ var commandPages = map[string]manualPage{
 		status: "1 also when a partition of the topic cannot be asked for; the others are shown.",
 		examples: []example{
 			{"Where everything stands", "projector position"},
-			{"What does not go on, for a program", "projector position --output=json | jq -c 'select(.state != \"running\")'"},
+			{"What does not continue, for a program", "projector position --output=json | jq -c 'select(.state != \"running\")'"},
 			{"Of another projection", "projector position --projection=daily_turnover"},
 		},
 	},
 	"position set": {
-		about: "For a partition that only a person can help: running consumers go on there within 10 s, others when they start. " +
+		about: "For a partition that only a person can help: running consumers continue there within 10 s, others when they start. " +
 			"What was applied already is skipped. Without --yes it only says what it would do. Audited in dlq_action.",
 		status: "1 also when it is refused: the offset is outside the log, records would be passed over unread, the topic is another " +
 			"one, or a projection of sums would count again what its inbox has forgotten. Nothing is changed then, of no partition.",
 		examples: []example{
-			{"What it would come to", "projector position set --partition=3 --start --reason='removed by retention, INC-1234'"},
+			{"What would be done", "projector position set --partition=3 --start --reason='removed by retention, INC-1234'"},
 			{"Do it", "projector position set --partition=3 --start --reason='removed by retention, INC-1234' --yes"},
 			{"Only if it has not moved since it was looked at", "projector position set --partition=3 --offset=120 --expect=180 --reason=INC-1234 --yes"},
 			{"Everything since yesterday once more", "projector position set --all --time=24h --reason='look again' --yes"},
@@ -218,19 +218,19 @@ var commandPages = map[string]manualPage{
 		},
 	},
 	"resume": {
-		about: "Ends a pause, and closes the breaker of a partition that a storm of dead letters has stopped; what it has counted is " +
-			"forgotten. Running consumers go on within 5 s. Without --yes it only says what it would do. Audited in dlq_action.",
+		about: "Ends a pause, and resets the breaker of a partition that a storm of dead letters has stopped; what it has counted is " +
+			"forgotten. Running consumers continue within 5 s. Without --yes it only says what it would do. Audited in dlq_action.",
 		status: "1 also when the topic does not have the partition.",
 		examples: []example{
-			{"Behind a breaker, when what was wrong is right again", "projector resume --partition=3 --reason='format set right, INC-1234' --yes"},
+			{"After a breaker opened and the cause is fixed", "projector resume --partition=3 --reason='format corrected, INC-1234' --yes"},
 			{"Accept all dead letters before an offset", "projector resume --partition=3 --through=120000 --reason=INC-1234 --yes"},
-			{"Behind a pause", "projector resume --all --reason='column is there, INC-1234' --yes"},
+			{"After a pause", "projector resume --all --reason='column is there, INC-1234' --yes"},
 		},
 	},
 	"lag": {
 		about: "Compares the stored positions with the ends of the partitions; it needs Kafka and the database only, no running " +
 			"instance. RECORDS is what is not projected yet, BEHIND the age of the oldest of it; a question mark is what Kafka could not be asked for.",
-		status: "1 also when a partition has no leader; the others are shown. --watch shows them and goes on.",
+		status: "1 also when a partition has no leader; the others are shown. --watch shows them and continues.",
 		examples: []example{
 			{"Once", "projector lag"},
 			{"Watch it shrink", "projector lag --watch --interval=5s"},
@@ -238,8 +238,8 @@ var commandPages = map[string]manualPage{
 		},
 	},
 	"verify": {
-		about: "Compares each account at equal versions. Accounts that are behind or ahead of the ledger's version are counted apart: " +
-			"they are no differences. Balances are masked unless --show-balances asks for them.",
+		about: "Compares each account at equal versions. Accounts that are behind or ahead of the ledger's version are counted separately: " +
+			"they are not differences. Balances are masked unless --show-balances asks for them.",
 		status: "0 nothing differs; 1 also when an account differs, is missing, or is unknown to the ledger.",
 		examples: []example{
 			{"Against a file with account_id,version,balance", "projector verify --ledger=ledger.csv"},
@@ -260,15 +260,15 @@ var commandPages = map[string]manualPage{
 		},
 	},
 	"rebuild": {
-		about: "Reads the topic from its first record into tables beside the live ones while consumers go on, compares, and with --yes " +
+		about: "Reads the topic from its first record into tables beside the live ones while consumers continue, compares, and with --yes " +
 			"replaces the accounts, or rows, that differ. Without --yes it changes nothing. Skips and replays that were done before are done again. " +
 			"Consumers wait for the swap, which ends within 30 s or changes nothing.",
 		status: "0 also when some differ and --yes was not given, or are left alone; 1 also when the topic has lost its first records " +
 			"(see --partial), is not the one the rows came from, or more would change than --max-differences; with --check " +
 			"1 when it cannot end well.",
 		examples: []example{
-			{"Can they be rebuilt at all? Is quickly answered", "projector rebuild --check"},
-			{"Are the balances what the events come to?", "projector rebuild"},
+			{"Check quickly whether they can be rebuilt", "projector rebuild --check"},
+			{"Do the balances match the events?", "projector rebuild"},
 			{"Put the rebuilt ones in place of those that differ", "projector rebuild --yes"},
 			{"All of them, and take out what the topic has no event of", "projector rebuild --yes --max-differences=5000 --remove"},
 			{"The turnover by day and currency", "projector rebuild --projection=daily_turnover --yes"},

@@ -3,7 +3,7 @@
 // topic once, and lets the limits and the projector take turns (A B A B), so that
 // what disturbs the machine disturbs all of them.
 //
-//	raw        the projection's own statements, one row an event, rows decoded before the
+//	raw        the projection's own statements, one row per event, rows decoded before the
 //	           clock starts, 2,000 a statement, 2 connections, nothing else running
 //	decode     fetching and decoding the topic, nothing else running
 //	projector  the binary, from process start to the last record durable

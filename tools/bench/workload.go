@@ -117,7 +117,7 @@ var workloads = []workload{
 	},
 	{
 		name: "statement", group: "statement", accounts: 400_000, events: 2 * million, partitions: 8,
-		about:      "uniform, one row an event: the projection account_statement",
+		about:      "uniform, one row per event: the projection account_statement",
 		projection: statement.Name, subjects: []subject{subjectRaw, subjectProjector},
 	},
 	{

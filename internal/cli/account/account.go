@@ -20,8 +20,8 @@ import (
 // Cmd are the commands about one account.
 type Cmd struct {
 	Show      accountShowCmd      `cmd:"" help:"Show an account: its state, its hole and the events that wait behind it."`
-	Statement accountStatementCmd `cmd:"" help:"Show what made an account's balance up: its events, with a running balance and where in Kafka each stands."`
-	Skip      accountSkipCmd      `cmd:"" help:"Pass over one version of an account on purpose: only the one it waits for."`
+	Statement accountStatementCmd `cmd:"" help:"Show the events that make up an account's balance, with a running balance and each event's place in Kafka."`
+	Skip      accountSkipCmd      `cmd:"" help:"Skip one version of an account on purpose: only the one it waits for."`
 }
 
 type accountShowCmd struct {

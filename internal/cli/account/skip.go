@@ -16,7 +16,7 @@ import (
 
 type accountSkipCmd struct {
 	ID      string `arg:"" help:"The account."`
-	Version int64  `required:"" placeholder:"N" help:"The version to pass over: exactly the one the account waits for."`
+	Version int64  `required:"" placeholder:"N" help:"The version to skip: exactly the one the account waits for."`
 	Reason  string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
 	Yes     bool   `help:"Do it. Without it, only say what would be done."`
 	connect.ActorFlags

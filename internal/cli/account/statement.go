@@ -24,7 +24,7 @@ type accountStatementCmd struct {
 	Since        string `group:"Filter" placeholder:"WHEN" help:"Only events that occurred since then: a time (RFC 3339), or an age such as 24h."`
 	Until        string `group:"Filter" placeholder:"WHEN" help:"Only events that occurred before then: a time (RFC 3339), or an age such as 24h."`
 	VersionFrom  *int64 `group:"Filter" placeholder:"N" help:"Only events from this version on."`
-	VersionTo    *int64 `group:"Filter" placeholder:"N" help:"Only events up to this version, it among them."`
+	VersionTo    *int64 `group:"Filter" placeholder:"N" help:"Only events up to and including this version."`
 	FirstVersion int64  `env:"FIRST_VERSION" default:"1" placeholder:"N" group:"Events" help:"Version of an account's first event (default 1)."`
 	projections.StatementFlags
 	connect.DatabaseFlags

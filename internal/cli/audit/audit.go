@@ -19,12 +19,12 @@ import (
 // Cmd are the commands about the audit trail.
 type Cmd struct {
 	List   listCmd   `cmd:"" default:"withargs" help:"List what people have done."`
-	Verify verifyCmd `cmd:"" help:"Look whether a row of the audit trail was changed or taken out."`
+	Verify verifyCmd `cmd:"" help:"Check whether a row of the audit trail was changed or removed."`
 }
 
 type listCmd struct {
-	Account   string `group:"Filter" placeholder:"ID" help:"Only what was done about this account."`
-	Action    string `group:"Filter" placeholder:"ACTION" help:"Only such actions: replay, discard, skip, rebuild, position_set, …"`
+	Account   string `group:"Filter" placeholder:"ID" help:"Only what was done to this account."`
+	Action    string `group:"Filter" placeholder:"ACTION" help:"Only these actions: replay, discard, skip, rebuild, position_set, …"`
 	ActorName string `group:"Filter" name:"actor" placeholder:"NAME" help:"Only what this actor did."`
 	Since     string `group:"Filter" placeholder:"WHEN" help:"Only what was done since then: a time (RFC 3339), or an age such as 24h."`
 	Until     string `group:"Filter" placeholder:"WHEN" help:"Only what was done before then: a time (RFC 3339), or an age such as 24h."`
@@ -107,7 +107,7 @@ func textOrDash(text *string) string {
 }
 
 type verifyCmd struct {
-	ExpectHead string `placeholder:"HASH" help:"A hash that was noted earlier: exit status 1 unless it is still in the chain."`
+	ExpectHead string `placeholder:"HASH" help:"A hash noted earlier: exit status 1 unless it is still in the chain."`
 	connect.DatabaseFlags
 	output.Flags
 }

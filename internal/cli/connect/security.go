@@ -21,7 +21,7 @@ import (
 // SecurityFlags say how to reach the brokers, and as whom. Files are read again for
 // each new connection.
 type SecurityFlags struct {
-	TLS           bool   `name:"tls" env:"KAFKA_TLS" group:"Kafka" help:"Connect by TLS."`
+	TLS           bool   `name:"tls" env:"KAFKA_TLS" group:"Kafka" help:"Connect with TLS."`
 	TLSCA         string `name:"tls-ca" env:"KAFKA_TLS_CA" type:"path" placeholder:"FILE" group:"Kafka" help:"CA certificates (PEM); default the system's."`
 	TLSCert       string `name:"tls-cert" env:"KAFKA_TLS_CERT" type:"path" placeholder:"FILE" group:"Kafka" help:"Client certificate (PEM)."`
 	TLSKey        string `name:"tls-key" env:"KAFKA_TLS_KEY" type:"path" placeholder:"FILE" group:"Kafka" help:"Client key (PEM)."`
@@ -29,7 +29,7 @@ type SecurityFlags struct {
 
 	SASLMechanism    string `name:"sasl-mechanism" env:"KAFKA_SASL_MECHANISM" placeholder:"NAME" group:"Kafka" help:"PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; default none."`
 	SASLUsername     string `name:"sasl-username" env:"KAFKA_SASL_USERNAME" placeholder:"NAME" group:"Kafka" help:"User name."`
-	SASLPassword     string `name:"sasl-password" env:"KAFKA_SASL_PASSWORD" placeholder:"SECRET" group:"Kafka" help:"Password; better given by file."`
+	SASLPassword     string `name:"sasl-password" env:"KAFKA_SASL_PASSWORD" placeholder:"SECRET" group:"Kafka" help:"Password; prefer the file."`
 	SASLPasswordFile string `name:"sasl-password-file" env:"KAFKA_SASL_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Kafka" help:"File that holds the password."`
 	SASLTokenFile    string `name:"sasl-token-file" env:"KAFKA_SASL_TOKEN_FILE" type:"path" placeholder:"FILE" group:"Kafka" help:"File that holds the token for OAUTHBEARER."`
 }

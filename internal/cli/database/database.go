@@ -23,7 +23,7 @@ var Choices = map[string][]string{"four-eyes": {"on", "off"}}
 
 // MigrateCmd is the command migrate.
 type MigrateCmd struct {
-	FourEyes string `placeholder:"POLICY" help:"As the owner: on has every change by a command be requested by one login and approved by another, off ends that."`
+	FourEyes string `placeholder:"POLICY" help:"As the owner: with on, every change by a command must be requested by one login and approved by another; off ends that."`
 	connect.ActorFlags
 	connect.DatabaseFlags
 }
@@ -93,7 +93,7 @@ func (c *MigrateCmd) fourEyes(ctx context.Context, io *output.Streams) error {
 
 // InboxCmd are the commands about the markers of messages taken in.
 type InboxCmd struct {
-	Prune inboxPruneCmd `cmd:"" help:"Delete markers that are older than the retention. A running projector does so by itself."`
+	Prune inboxPruneCmd `cmd:"" help:"Delete markers that are older than the retention. A running projector does this by itself."`
 }
 
 type inboxPruneCmd struct {

@@ -32,14 +32,14 @@ import (
 // Cmd runs the whole system once over a stream of its own and checks the result.
 type Cmd struct {
 	Accounts   int    `env:"DEMO_ACCOUNTS" default:"1000" placeholder:"N" group:"Stream" help:"Accounts (default 1000)."`
-	Events     int    `env:"DEMO_EVENTS" default:"200000" placeholder:"N" group:"Stream" help:"Events (default 200000); redeliveries come on top."`
+	Events     int    `env:"DEMO_EVENTS" default:"200000" placeholder:"N" group:"Stream" help:"Events (default 200000), not counting redeliveries."`
 	Partitions int32  `env:"DEMO_PARTITIONS" default:"6" placeholder:"N" group:"Stream" help:"Partitions of the topic (default 6)."`
 	Seed       uint64 `env:"DEMO_SEED" default:"1" placeholder:"N" group:"Stream" help:"The same seed makes the same stream (default 1)."`
 
-	Stay   bool   `env:"DEMO_STAY" help:"Keep everything up afterwards, until Ctrl-C."`
+	Stay   bool   `env:"DEMO_STAY" help:"Keep everything running afterwards, until Ctrl-C."`
 	Listen string `env:"LISTEN_ADDR" default:"127.0.0.1:0" placeholder:"ADDR" group:"HTTP" help:"Health, metrics and status page (default a free port of 127.0.0.1)."`
 
-	DatabaseURL string   `env:"DATABASE_URL" placeholder:"URL" group:"PostgreSQL" help:"A PostgreSQL to use, its schema empty; default one of the demo's own."`
+	DatabaseURL string   `env:"DATABASE_URL" placeholder:"URL" group:"PostgreSQL" help:"PostgreSQL to use, with an empty schema; default one of the demo's own."`
 	Brokers     []string `env:"KAFKA_BROKERS" placeholder:"HOST:PORT" group:"Kafka" help:"Brokers to use, separated by commas; default one in this process."`
 	Topic       string   `env:"KAFKA_TOPIC" group:"Kafka" help:"A topic to create, or an empty one; default a new one."`
 	connect.SecurityFlags

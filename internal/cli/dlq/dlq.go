@@ -24,12 +24,12 @@ import (
 
 // Cmd are the commands about dead letters.
 type Cmd struct {
-	List    listCmd    `cmd:"" help:"List dead letters and how they stand to the read model now."`
-	Summary summaryCmd `cmd:"" help:"Count dead letters by class and status, with one of each to look at."`
-	Show    showCmd    `cmd:"" help:"Show one dead letter: headers, event, why, and its account's state."`
-	Export  exportCmd  `cmd:"" help:"Write dead letters to a file, to be corrected and replayed from there."`
+	List    listCmd    `cmd:"" help:"List dead letters and their current status against the read model."`
+	Summary summaryCmd `cmd:"" help:"Count dead letters by class and status, with an example of each."`
+	Show    showCmd    `cmd:"" help:"Show one dead letter: headers, event, reason, and its account's state."`
+	Export  exportCmd  `cmd:"" help:"Write dead letters to a file, to correct and replay them from there."`
 	Replay  replayCmd  `cmd:"" help:"Apply dead letters to the database, or publish them again with --to-topic."`
-	Discard discardCmd `cmd:"" help:"Note that nothing is to be done about dead letters."`
+	Discard discardCmd `cmd:"" help:"Mark dead letters as needing no action."`
 }
 
 // topicFlags are what every dlq command needs to look. A DLQ topic may be shared by

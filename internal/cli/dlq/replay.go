@@ -24,9 +24,9 @@ type replayCmd struct {
 	FromFile   string `type:"existingfile" kept:"" placeholder:"FILE" help:"Replay what export wrote and somebody has corrected, instead of the topic's records."`
 	ToTopic    string `placeholder:"TOPIC" help:"Publish the records again to this topic, as they are, instead of applying them."`
 	Reason     string `placeholder:"TEXT" help:"Why, for the audit trail; required with --from-file."`
-	Rate       int    `placeholder:"N" help:"At most so many records a second."`
-	Limit      int    `placeholder:"N" help:"At most so many records, in the order of account and version."`
-	MaxReplays int    `default:"10" placeholder:"N" help:"Refuse records that have been replayed so often (default 10)."`
+	Rate       int    `placeholder:"N" help:"At most this many records per second."`
+	Limit      int    `placeholder:"N" help:"At most this many records, in the order of account and version."`
+	MaxReplays int    `default:"10" placeholder:"N" help:"Refuse records that have been replayed this often (default 10)."`
 	connect.ActorFlags
 	filterFlags
 	topicFlags

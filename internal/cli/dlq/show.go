@@ -26,7 +26,7 @@ import (
 
 type showCmd struct {
 	Place       string `arg:"" name:"p/o" help:"Partition and offset in the DLQ topic, e.g. 3/1042."`
-	ShowPayload bool   `help:"Show the value and amounts, which are masked otherwise."`
+	ShowPayload bool   `help:"Show the value and amounts, which are otherwise masked."`
 	topicFlags
 	output.Flags
 }

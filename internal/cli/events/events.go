@@ -23,12 +23,12 @@ type EventFlags struct {
 	FirstVersion     int64    `env:"FIRST_VERSION" default:"1" placeholder:"N" group:"Events" help:"Version of an account's first event (default 1)."`
 	Currencies       string   `env:"CURRENCIES" default:"all" placeholder:"CODES" group:"Events" help:"Accepted ISO 4217 codes, separated by commas (default all)."`
 	IgnoreEventTypes []string `env:"IGNORE_EVENT_TYPES" placeholder:"TYPE" group:"Events" help:"Event types that only advance an account's version."`
-	Mapping          string   `env:"EVENT_MAPPING" kept:"" placeholder:"FILE" group:"Events" help:"YAML or JSON file that says how event types and fields are named and where they stand; see docs/formats.md."`
+	Mapping          string   `env:"EVENT_MAPPING" kept:"" placeholder:"FILE" group:"Events" help:"YAML or JSON file with the names of event types and fields and where to find them; see docs/formats.md."`
 
 	DebeziumTypeHeader    string `env:"DEBEZIUM_TYPE_HEADER" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the event type (default eventType)."`
 	DebeziumVersionHeader string `env:"DEBEZIUM_VERSION_HEADER" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the version (default version)."`
 	DebeziumTimeHeader    string `env:"DEBEZIUM_TIME_HEADER" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the time (default occurredAt)."`
-	DebeziumTimeUnit      string `env:"DEBEZIUM_TIME_UNIT" default:"rfc3339" placeholder:"UNIT" group:"Events" help:"With debezium-outbox, what a time is that arrives as a number, since 1970: ms, us or ns; rfc3339 refuses numbers (default rfc3339)."`
+	DebeziumTimeUnit      string `env:"DEBEZIUM_TIME_UNIT" default:"rfc3339" placeholder:"UNIT" group:"Events" help:"With debezium-outbox, the unit of a time that arrives as a number since 1970: ms, us or ns; rfc3339 refuses numbers (default rfc3339)."`
 
 	RegistryFlags
 }
@@ -128,10 +128,10 @@ var Choices = map[string][]string{
 // RegistryFlags say where schemas are, and who asks for them. Files are read
 // again when they are needed.
 type RegistryFlags struct {
-	SchemaRegistryURL          []string `name:"schema-registry-url" env:"SCHEMA_REGISTRY_URL" placeholder:"URL" group:"Schema registry" help:"With avro and protobuf, the schema registry; several equal ones separated by commas."`
+	SchemaRegistryURL          []string `name:"schema-registry-url" env:"SCHEMA_REGISTRY_URL" placeholder:"URL" group:"Schema registry" help:"With avro and protobuf, the schema registry; separate several equivalent ones with commas."`
 	SchemaRegistryCA           string   `name:"schema-registry-ca" env:"SCHEMA_REGISTRY_CA" type:"path" placeholder:"FILE" group:"Schema registry" help:"CA certificates (PEM) for https; default the system's."`
 	SchemaRegistryUsername     string   `name:"schema-registry-username" env:"SCHEMA_REGISTRY_USERNAME" placeholder:"NAME" group:"Schema registry" help:"User name."`
-	SchemaRegistryPassword     string   `name:"schema-registry-password" env:"SCHEMA_REGISTRY_PASSWORD" placeholder:"SECRET" group:"Schema registry" help:"Password; better given by file."`
+	SchemaRegistryPassword     string   `name:"schema-registry-password" env:"SCHEMA_REGISTRY_PASSWORD" placeholder:"SECRET" group:"Schema registry" help:"Password; prefer the file."`
 	SchemaRegistryPasswordFile string   `name:"schema-registry-password-file" env:"SCHEMA_REGISTRY_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Schema registry" help:"File that holds the password."`
 }
 

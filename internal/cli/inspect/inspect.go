@@ -23,9 +23,9 @@ import (
 // Cmd is the command inspect.
 type Cmd struct {
 	Partition   *int32 `placeholder:"N" help:"Partition to read; default some records of each."`
-	Offset      *int64 `placeholder:"N" help:"Offset to begin at, in --partition; default the first there is."`
+	Offset      *int64 `placeholder:"N" help:"Offset to begin at, in --partition; default the first available."`
 	Limit       int64  `default:"10" placeholder:"N" help:"How many records (default 10)."`
-	ShowPayload bool   `help:"Show keys, headers, values and amounts, which are masked otherwise."`
+	ShowPayload bool   `help:"Show keys, headers, values and amounts, which are otherwise masked."`
 	connect.KafkaFlags
 	events.EventFlags
 	output.LogFlags

@@ -17,8 +17,8 @@ import (
 
 // LagCmd is the command lag.
 type LagCmd struct {
-	Watch    bool          `help:"Look again and again until Ctrl-C."`
-	Interval time.Duration `default:"2s" placeholder:"DURATION" help:"Time between two looks of --watch (default 2s)."`
+	Watch    bool          `help:"Repeat until Ctrl-C."`
+	Interval time.Duration `default:"2s" placeholder:"DURATION" help:"Interval of --watch (default 2s)."`
 	connect.KafkaFlags
 	connect.DatabaseFlags
 	projections.GroupFlags

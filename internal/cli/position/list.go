@@ -18,8 +18,8 @@ import (
 
 // Cmd are the commands about positions.
 type Cmd struct {
-	List positionListCmd `cmd:"" default:"withargs" help:"Show where every partition stands, why it does not go on, and how soon retention overtakes it."`
-	Set  positionSetCmd  `cmd:"" help:"Set where a partition goes on."`
+	List positionListCmd `cmd:"" default:"withargs" help:"Show where every partition stands, why it does not continue, and how soon retention overtakes it."`
+	Set  positionSetCmd  `cmd:"" help:"Set where a partition continues."`
 }
 
 type positionListCmd struct {

@@ -20,7 +20,7 @@ type PauseCmd struct {
 
 // ResumeCmd is the command resume.
 type ResumeCmd struct {
-	Through *int64 `placeholder:"N" help:"Records below this offset do not count for the breaker; 0: all do. Without it, that stays as it was."`
+	Through *int64 `placeholder:"N" help:"Records below this offset do not count for the breaker; 0: all do. Without this flag, the setting is unchanged."`
 	changeFlags
 }
 

@@ -24,14 +24,14 @@ import (
 type positionSetCmd struct {
 	changeFlags
 
-	Offset *int64 `placeholder:"N" group:"Target" help:"Go on at this offset."`
-	Time   string `placeholder:"TIME" group:"Target" help:"Go on at the first record of this time or later: RFC 3339, or an age such as 24h."`
-	Start  bool   `group:"Target" help:"Go on at the first offset there is."`
-	End    bool   `group:"Target" help:"Go on at the end."`
+	Offset *int64 `placeholder:"N" group:"Target" help:"Continue at this offset."`
+	Time   string `placeholder:"TIME" group:"Target" help:"Continue at the first record of this time or later: RFC 3339, or an age such as 24h."`
+	Start  bool   `group:"Target" help:"Continue at the first available offset."`
+	End    bool   `group:"Target" help:"Continue at the end."`
 
-	Expect     *int64 `placeholder:"N" help:"Refuse when the position is another now."`
-	SkipUnread bool   `help:"Pass over records that have not been read."`
-	NewTopic   bool   `help:"Set it in the topic that is there now, although the position belongs to another of this name."`
+	Expect     *int64 `placeholder:"N" help:"Refuse when the current position differs from this one."`
+	SkipUnread bool   `help:"Skip records that have not been read."`
+	NewTopic   bool   `help:"Set it in the current topic, although the position belongs to an earlier topic of this name."`
 	events.EventFlags
 }
 

@@ -21,14 +21,14 @@ import (
 // projectFlags say what is projected, and as whom.
 type projectFlags struct {
 	projections.GroupFlags
-	ParkLimit      int64         `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events kept in the database behind a hole, an account (default 10000)."`
-	BreakerWindow  int           `env:"BREAKER_WINDOW" default:"1000" placeholder:"N" group:"Projection" help:"Records of a partition of which --breaker-share is taken: the last (default 1000)."`
-	BreakerShare   float64       `env:"BREAKER_SHARE" default:"0.5" placeholder:"SHARE" group:"Projection" help:"Share of dead letters that stops a partition until projector resume, from 0 to 1; 0: none does (default 0.5)."`
+	ParkLimit      int64         `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events per account kept in the database behind a hole (default 10000)."`
+	BreakerWindow  int           `env:"BREAKER_WINDOW" default:"1000" placeholder:"N" group:"Projection" help:"Number of a partition's last records to which --breaker-share applies (default 1000)."`
+	BreakerShare   float64       `env:"BREAKER_SHARE" default:"0.5" placeholder:"SHARE" group:"Projection" help:"Share of dead letters that stops a partition until projector resume, from 0 to 1; 0 turns it off (default 0.5)."`
 	RetryInitial   time.Duration `env:"RETRY_INITIAL" default:"1s" placeholder:"DURATION" group:"Projection" help:"First wait after a transient error (default 1s)."`
-	SessionTimeout time.Duration `env:"KAFKA_SESSION_TIMEOUT" default:"30s" placeholder:"DURATION" group:"Projection" help:"How soon the partitions of an instance that died are taken over (default 30s)."`
-	MaxBatchBytes  int           `env:"MAX_BATCH_BYTES" default:"67108864" placeholder:"BYTES" group:"Projection" help:"Largest batch of records, decompressed, that is taken; a larger one stops its partition (default 64 MiB)."`
+	SessionTimeout time.Duration `env:"KAFKA_SESSION_TIMEOUT" default:"30s" placeholder:"DURATION" group:"Projection" help:"How soon the partitions of a dead instance are taken over (default 30s)."`
+	MaxBatchBytes  int           `env:"MAX_BATCH_BYTES" default:"67108864" placeholder:"BYTES" group:"Projection" help:"Largest accepted batch of records, decompressed; a larger one stops its partition (default 64 MiB)."`
 	RetryMax       time.Duration `env:"RETRY_MAX" default:"60s" placeholder:"DURATION" group:"Projection" help:"Longest wait (default 60s)."`
-	InboxRetention time.Duration `env:"INBOX_RETENTION" default:"168h" placeholder:"DURATION" group:"Projection" help:"How long an additive projection remembers the events it has taken in (default 168h)."`
+	InboxRetention time.Duration `env:"INBOX_RETENTION" default:"168h" placeholder:"DURATION" group:"Projection" help:"How long an additive projection remembers the events it has processed (default 168h)."`
 }
 
 func (f *projectFlags) validate() error {

@@ -99,7 +99,7 @@ func (p *Process) Metrics() ([]*client_model.MetricFamily, error) { return p.reg
 // records without a decision of their producer are followed, is for OpenTelemetry's own
 // variables to say.
 type tracingFlags struct {
-	Tracing string `env:"TRACING" default:"off" placeholder:"EXPORTER" group:"Tracing" help:"off, or otlp: follow the records whose header traceparent asks for it, and a share OTEL_TRACES_SAMPLER_ARG of the others, and send the spans to OTEL_EXPORTER_OTLP_ENDPOINT (default off)."`
+	Tracing string `env:"TRACING" default:"off" placeholder:"EXPORTER" group:"Tracing" help:"off, or otlp: trace the records whose header traceparent asks for it, and a share OTEL_TRACES_SAMPLER_ARG of the others, and send the spans to OTEL_EXPORTER_OTLP_ENDPOINT (default off)."`
 }
 
 const (

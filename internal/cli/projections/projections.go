@@ -34,7 +34,7 @@ func KindNamed(name string) readmodel.Definition {
 // GroupFlags say which projection is meant, and as which consumer group.
 type GroupFlags struct {
 	Projection string `env:"PROJECTION" default:"account_balance" group:"Projection" help:"What to project (default account_balance)."`
-	Group      string `env:"KAFKA_GROUP" placeholder:"NAME" group:"Projection" help:"Consumer group; default the projection's name with -projector behind it."`
+	Group      string `env:"KAFKA_GROUP" placeholder:"NAME" group:"Projection" help:"Consumer group; default the projection's name followed by -projector."`
 }
 
 // Kind is the chosen projection.
@@ -71,7 +71,7 @@ func (f *BalanceFlags) Check() error {
 
 // StatementFlags are those of the command that shows a statement.
 type StatementFlags struct {
-	Projection string `env:"PROJECTION" default:"account_statement" only:"account_statement" group:"Projection" help:"Only account_statement has statements; account_balance, which it is held against, will do too (default account_statement)."`
+	Projection string `env:"PROJECTION" default:"account_statement" only:"account_statement" group:"Projection" help:"Only account_statement has statements; account_balance, which it is compared with, is accepted too (default account_statement)."`
 }
 
 // Check refuses other projections.

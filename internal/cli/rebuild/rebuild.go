@@ -24,12 +24,12 @@ import (
 // Cmd is the command rebuild.
 type Cmd struct {
 	Yes       bool  `help:"Do it. Without it, only compare."`
-	Check     bool  `help:"Only look whether a rebuild can end well, and read no record; end with 1 when it cannot."`
-	Remove    bool  `help:"With --yes, also remove the accounts, or rows, the topic has no event of. Without it they stay and are listed."`
-	MaxDiff   int64 `name:"max-differences" env:"PROJECTOR_MAX_DIFFERENCES" default:"100" placeholder:"N" help:"With --yes, change nothing and end with 1 when more accounts would change, or rows of daily_turnover (default 100)."`
-	Partial   bool  `help:"Go on although the topic has lost its first records: rebuild only accounts, or rows of account_statement, whose every event is there, and remove none."`
-	Limit     int   `default:"1000" placeholder:"N" help:"List at most so many differences; all are counted (default 1000)."`
-	ParkLimit int64 `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events kept in the database behind a hole, an account (default 10000)."`
+	Check     bool  `help:"Only check whether a rebuild can succeed, without reading records; exit status 1 when it cannot."`
+	Remove    bool  `help:"With --yes, also remove the accounts, or rows, that have no event in the topic. Without it they stay and are listed."`
+	MaxDiff   int64 `name:"max-differences" env:"PROJECTOR_MAX_DIFFERENCES" default:"100" placeholder:"N" help:"With --yes, change nothing and exit with 1 when more accounts, or rows of daily_turnover, would change (default 100)."`
+	Partial   bool  `help:"Continue although the topic has lost its first records: rebuild only accounts, or rows of account_statement, whose events are all there, and remove none."`
+	Limit     int   `default:"1000" placeholder:"N" help:"List at most this many differences; all are counted (default 1000)."`
+	ParkLimit int64 `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events per account kept in the database behind a hole (default 10000)."`
 	connect.ActorFlags
 	connect.KafkaFlags
 	connect.DatabaseFlags

@@ -28,12 +28,12 @@ var Choices = map[string][]string{"state": parse.Texts(readmodel.RequestStates()
 
 // Cmd are the commands that look at requests.
 type Cmd struct {
-	List listCmd `cmd:"" default:"withargs" help:"List what people have asked for."`
+	List listCmd `cmd:"" default:"withargs" help:"List the changes that people have requested."`
 	Show showCmd `cmd:"" help:"Show what a request asks for, and what would be done now."`
 }
 
 type listCmd struct {
-	State string `group:"Filter" placeholder:"STATE" help:"Only those that are open, approved, rejected or refused."`
+	State string `group:"Filter" placeholder:"STATE" help:"Only requests in this state: open, approved, rejected or refused."`
 	connect.DatabaseFlags
 	output.Flags
 }

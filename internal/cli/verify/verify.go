@@ -23,13 +23,13 @@ type Cmd struct {
 	Ledger             string `env:"LEDGER" type:"path" placeholder:"FILE" group:"Ledger" help:"The ledger as CSV, with the header account_id,version,balance; - for standard input."`
 	LedgerURL          string `name:"ledger-url" env:"LEDGER_URL" placeholder:"URL" group:"Ledger" help:"The ledger's PostgreSQL, e.g. postgres://auditor@ledger:5432/core."`
 	LedgerPasswordFile string `env:"LEDGER_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Ledger" help:"File that holds the password of the ledger's PostgreSQL, instead of its URL."`
-	LedgerQuery        string `env:"LEDGER_QUERY" placeholder:"SQL" group:"Ledger" help:"What to ask it: a query with the columns account_id, version and balance."`
+	LedgerQuery        string `env:"LEDGER_QUERY" placeholder:"SQL" group:"Ledger" help:"Query that returns the columns account_id, version and balance."`
 	LedgerAt           string `env:"LEDGER_AT" placeholder:"TIME" group:"Ledger" help:"When the ledger was read: RFC 3339, or an age such as 1h. An account unknown to it that was written since counts as ahead. Default: with --ledger-url the time of the query, with --ledger none."`
-	Sample             int    `placeholder:"N" help:"Compare only so many accounts of the ledger, drawn at random. Accounts unknown to the ledger are not looked for."`
-	Limit              int    `default:"1000" placeholder:"N" help:"List at most so many differences; all are counted (default 1000)."`
-	ListBehind         bool   `help:"List the accounts that are behind the ledger, too: after a loss that was accepted, those that lack events."`
-	ShowBalances       bool   `help:"Show balances, which are masked otherwise."`
-	SortMemory         int    `default:"64" placeholder:"MB" help:"Memory to sort the ledger in; the rest is sorted in temporary files (default 64)."`
+	Sample             int    `placeholder:"N" help:"Compare only this many accounts of the ledger, drawn at random. Accounts unknown to the ledger are not looked for."`
+	Limit              int    `default:"1000" placeholder:"N" help:"List at most this many differences; all are counted (default 1000)."`
+	ListBehind         bool   `help:"Also list the accounts that are behind the ledger: after an accepted loss, those that lack events."`
+	ShowBalances       bool   `help:"Show balances, which are otherwise masked."`
+	SortMemory         int    `default:"64" placeholder:"MB" help:"Memory for sorting the ledger; the rest is sorted in temporary files (default 64)."`
 	connect.DatabaseFlags
 	output.Flags
 }
