@@ -269,8 +269,9 @@ func TestDeliverAfterTheTopicAppears(t *testing.T) {
 	assertPublishedOnce(t, cluster, 5)
 }
 
-// TestDeliverAfterTheTopicWasRecreated: the client must not go on with the id
-// and the partitions of the topic that was.
+// TestDeliverAfterTheTopicWasRecreated: the client must not go on with the id and the
+// partitions of the topic that was. What the new topic has taken while the client still knew
+// the old one may come twice.
 func TestDeliverAfterTheTopicWasRecreated(t *testing.T) {
 	cluster := newCluster(t, kfake.SeedTopics(8, deadTopic))
 	p := newPublisher(t, cluster)
@@ -282,7 +283,9 @@ func TestDeliverAfterTheTopicWasRecreated(t *testing.T) {
 	}
 	createTopic(t, cluster, deadTopic, 2, nil)
 	deliverAtLast(t, p, NewDelivery(letters(50), time.Now()))
-	assertPublishedOnce(t, cluster, 50)
+	if counts, _ := published(t, cluster); len(counts) != 50 {
+		t.Errorf("%d of 50 were published", len(counts))
+	}
 }
 
 // deliverAtLast tries again as a worker does, without its pauses.

@@ -107,6 +107,40 @@ func stopsWhereTheBreakerOpens(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, ki
 	}
 }
 
+// TestAConflictMakesWhatFollowsSuspect: a record that could be no dead letter when its chunk
+// was begun is one after the first conflict, and the breaker still opens at it.
+func TestAConflictMakesWhatFollowsSuspect(t *testing.T) {
+	topic := []delivered{
+		{account: 0, version: 1, id: 1}, {account: 0, version: 2, id: 2}, {account: 1, version: 1, id: 3}, // applied
+		{account: 0, version: 1, id: 4, poison: true}, // conflicts
+		{account: 2, version: 1, id: 5},
+		{account: 2, version: 1, id: 6}, // conflicts with the one before it
+		{account: 2, version: 2, id: 7},
+	}
+	rule, m := projection.BreakerRule{Window: 4, Share: 0.5}, &model{taken: map[string]string{}, byVersion: true}
+	if want := opens(topic, rule, m); want != 5 {
+		t.Fatalf("the oracle opens it at %d", want)
+	}
+	k := statement.Definition().(readmodel.AppendDefinition)
+	k.Recent = nil
+	open := k.Open(readmodel.RunConfig{Pool: openPool(t), FirstVersion: 1, InboxRetention: time.Hour, Breaker: rule, Observer: &counted{}})
+	f := &feeder{t: t, format: jsonFormat(t), Projection: open(readmodel.Partition{Group: "g", Topic: "events"}), counts: map[string]int{}}
+	f.claim(projection.NoOffset)
+	records := f.decoded("x", topic)
+	for int(f.next) < len(records) && !f.Pending().Open {
+		n, err := f.Fold(t.Context(), records[f.next:], 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.next += int64(n); !f.Pending().Open {
+			f.flushOrClaim()
+		}
+	}
+	if f.next != 6 || !f.Pending().Open {
+		t.Errorf("open %v behind %d records, want it behind 6", f.Pending().Open, f.next)
+	}
+}
+
 func (f *feeder) decoded(prefix string, topic []delivered) []projection.DecodedRecord {
 	records := make([]projection.DecodedRecord, len(topic))
 	for i, d := range topic {

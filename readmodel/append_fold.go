@@ -30,7 +30,9 @@ func (e *AppendProjection) Fold(ctx context.Context, records []projection.Decode
 		return 0, err
 	}
 	for i := range records[:n] {
-		if e.decide(&records[i], found); e.counted.breaker.Open() {
+		trusting := e.careful == 0
+		e.decide(&records[i], found)
+		if e.counted.breaker.Open() || trusting && e.careful > 0 { // now what follows is suspected too
 			return i + 1, nil
 		}
 	}
