@@ -36,6 +36,9 @@ type Config struct {
 	Password func() (string, error)
 	// TLS is for URLs that begin with https.
 	TLS credential.TLS
+	// LooksOnly: whoever asks dead-letters nothing, so a value without a header needs no
+	// answer from the registry.
+	LooksOnly bool
 }
 
 const (

@@ -46,7 +46,7 @@ type Resolver struct {
 	known    atomic.Pointer[map[uint32]known]
 	noHeader event.Format
 
-	answered atomic.Bool // the registry has answered since the start
+	answered atomic.Bool // the registry has answered since the start, or need not
 
 	mu        sync.Mutex // held to change known
 	confirmed time.Time  // when an id was confirmed last
@@ -76,6 +76,7 @@ func New(format string, opts event.Options, cfg Config) (*Resolver, error) {
 	r := &Resolver{records: records, wanted: records.Tree(), compiler: c, client: cl}
 	r.noHeader = records.Format(unframed{})
 	r.known.Store(&map[uint32]known{})
+	r.answered.Store(cfg.LooksOnly)
 	return r, nil
 }
 

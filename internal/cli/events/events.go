@@ -128,6 +128,9 @@ var Choices = map[string][]string{
 // RegistryFlags say where schemas are, and who asks for them. Files are read
 // again when they are needed.
 type RegistryFlags struct {
+	// LooksOnly is registry.Config's.
+	LooksOnly bool `kong:"-"`
+
 	SchemaRegistryURL          []string `name:"schema-registry-url" env:"SCHEMA_REGISTRY_URL" placeholder:"URL" group:"Schema registry" help:"With avro and protobuf, the schema registry; separate several equivalent ones with commas."`
 	SchemaRegistryCA           string   `name:"schema-registry-ca" env:"SCHEMA_REGISTRY_CA" type:"path" placeholder:"FILE" group:"Schema registry" help:"CA certificates (PEM) for https; default the system's."`
 	SchemaRegistryUsername     string   `name:"schema-registry-username" env:"SCHEMA_REGISTRY_USERNAME" placeholder:"NAME" group:"Schema registry" help:"User name."`
@@ -157,7 +160,8 @@ func (f *RegistryFlags) registry(format string) (registry.Config, error) {
 		return registry.Config{}, err
 	}
 	return registry.Config{
-		URLs: urls, Username: f.SchemaRegistryUsername, Password: f.registryPassword, TLS: transport,
+		LooksOnly: f.LooksOnly,
+		URLs:      urls, Username: f.SchemaRegistryUsername, Password: f.registryPassword, TLS: transport,
 	}, nil
 }
 

@@ -46,6 +46,7 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams) error {
 	if err != nil {
 		return err
 	}
+	c.LooksOnly = true
 	formats, err := c.Formats()
 	if err != nil {
 		return err
