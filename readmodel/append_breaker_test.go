@@ -111,7 +111,9 @@ func stopsWhereTheBreakerOpens(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, ki
 // was begun is one after the first conflict, and the breaker still opens at it.
 func TestAConflictMakesWhatFollowsSuspect(t *testing.T) {
 	topic := []delivered{
-		{account: 0, version: 1, id: 1}, {account: 0, version: 2, id: 2}, {account: 1, version: 1, id: 3}, // applied
+		{account: 0, version: 1, id: 1},
+		{account: 0, version: 2, id: 2},
+		{account: 1, version: 1, id: 3},
 		{account: 0, version: 1, id: 4, poison: true}, // conflicts
 		{account: 2, version: 1, id: 5},
 		{account: 2, version: 1, id: 6}, // conflicts with the one before it
