@@ -1,0 +1,139 @@
+// Package file reads a projection of one's own: a SQL file with a header.
+//
+//	-- projection: loyalty_points
+//	-- mode: ordered
+//	-- types: PointsEarned, PointsSpent
+//	-- tables: loyalty
+//	INSERT INTO loyalty (account_id, points)
+//	SELECT account_id, sum((data->>'points')::bigint) FROM new_events GROUP BY account_id
+//	ON CONFLICT (account_id) DO UPDATE SET points = loyalty.points + EXCLUDED.points;
+//
+// It is pure: what PostgreSQL thinks of the statements is for PostgreSQL to say.
+package file
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Mode says in which order a projection takes events.
+type Mode string
+
+// The modes.
+const (
+	Once    Mode = "once"    // in any order, each event id once
+	Ordered Mode = "ordered" // in the order of versions of each account, without a gap
+)
+
+// Projection is a file that was read.
+type Projection struct {
+	Name       string
+	Mode       Mode
+	Types      []string // event types taken; sorted; never empty
+	Tables     []string // for rebuild; may be empty
+	SQL        string   // the statements as written
+	Line       int      // line of the file on which SQL begins
+	Statements []Statement
+	SHA256     string // hex of the whole file
+}
+
+// Takes reports whether the projection takes events of a type.
+func (p *Projection) Takes(eventType string) bool {
+	_, found := slices.BinarySearch(p.Types, eventType)
+	return found
+}
+
+// Statement is one of the statements, without the semicolon and what surrounds it.
+type Statement struct {
+	SQL  string
+	Line int // of the file, on which SQL begins
+}
+
+// LineAt is the line of the file that a position in the statement is on. Positions are
+// PostgreSQL's: they count characters and begin with 1; one outside the statement, as an
+// error without a position has, is the statement's first line.
+func (s Statement) LineAt(position int) int {
+	line, at := s.Line, 1
+	for _, r := range s.SQL {
+		if at >= position {
+			return line
+		}
+		if r == '\n' {
+			line++
+		}
+		at++
+	}
+	return s.Line
+}
+
+// Error is a mistake in a file.
+type Error struct {
+	File   string
+	Line   int
+	Reason string
+}
+
+// Error implements error.
+func (e *Error) Error() string { return fmt.Sprintf("%s: line %d: %s", e.File, e.Line, e.Reason) }
+
+// maxBytes bounds a file: it is sent to PostgreSQL with each batch, and kept in a row.
+const maxBytes = 1 << 20
+
+// Parse reads a file. name is what errors call it. The error joins an *Error for each
+// mistake, in the order of their lines.
+func Parse(name string, text []byte) (Projection, error) {
+	f := &parsing{name: name}
+	sum := sha256.Sum256(text)
+	f.SHA256 = hex.EncodeToString(sum[:])
+	if f.readable(text) {
+		f.header(string(text))
+		f.statements()
+	}
+	if len(f.mistakes) > 0 {
+		slices.SortStableFunc(f.mistakes, func(a, b *Error) int { return a.Line - b.Line })
+		all := make([]error, len(f.mistakes))
+		for i, mistake := range f.mistakes {
+			all[i] = mistake
+		}
+		return Projection{}, errors.Join(all...)
+	}
+	return f.Projection, nil
+}
+
+// parsing is a file on its way to a projection.
+type parsing struct {
+	Projection
+	name     string
+	mistakes []*Error
+}
+
+func (f *parsing) wrong(line int, format string, args ...any) {
+	f.mistakes = append(f.mistakes, &Error{File: f.name, Line: line, Reason: fmt.Sprintf(format, args...)})
+}
+
+// readable reports whether the text is one that PostgreSQL can be sent.
+func (f *parsing) readable(text []byte) bool {
+	switch {
+	case len(text) > maxBytes:
+		f.wrong(1, "the file is larger than %d bytes", maxBytes)
+	case strings.HasPrefix(string(text), "\uFEFF"):
+		f.wrong(1, "the file begins with a byte order mark; save it as UTF-8 without one")
+	}
+	for i, line := range strings.Split(string(text), "\n") {
+		switch {
+		case !utf8.ValidString(line):
+			f.wrong(i+1, "is not UTF-8")
+		case strings.ContainsRune(line, 0):
+			f.wrong(i+1, "has a NUL byte")
+		default:
+			continue
+		}
+		break
+	}
+	return len(f.mistakes) == 0
+}

@@ -1,0 +1,120 @@
+package file
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Reserved are the names of the projections that are built in. They are stored in
+// positions, dead letters and the inbox, so a file can have none of them.
+var Reserved = []string{"account_balance", "account_statement", "daily_turnover"}
+
+// The keys of a header.
+const (
+	keyProjection = "projection"
+	keyMode       = "mode"
+	keyTypes      = "types"
+	keyTables     = "tables"
+)
+
+var keys = []string{keyProjection, keyMode, keyTypes, keyTables}
+
+var (
+	// A key is one word before a colon and a space, so that other comments may stand in the
+	// header, a URL too.
+	headerLine = regexp.MustCompile(`^--\s*([A-Za-z][\w-]*)\s*:(.*)$`)
+	// goodName is the contract's rule.
+	goodName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
+	// goodTable is a table as PostgreSQL takes it without quotes.
+	goodTable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,62}(\.[A-Za-z_][A-Za-z0-9_$]{0,62})?$`)
+)
+
+// header reads the comments at the head of the file. The statements begin with the first
+// line that is neither a comment nor empty.
+func (f *parsing) header(text string) {
+	lines := map[string]int{}
+	number, rest := 1, text
+	for rest != "" {
+		line, behind, _ := strings.Cut(rest, "\n")
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "--") {
+			break
+		}
+		if parts := headerLine.FindStringSubmatch(line); parts != nil {
+			f.key(lines, number, parts[1], parts[2])
+		}
+		number, rest = number+1, behind
+	}
+	f.SQL, f.Line = rest, number
+	for _, key := range []string{keyProjection, keyMode, keyTypes} {
+		if lines[key] == 0 {
+			f.wrong(1, "the header has no line \"-- %s: …\"", key)
+		}
+	}
+}
+
+// key takes one line of the header. lines has those of the keys there were.
+func (f *parsing) key(lines map[string]int, line int, key, text string) {
+	value := strings.TrimSpace(text)
+	if !slices.Contains(keys, key) {
+		if value == "" || text != value {
+			f.wrong(line, "the header has an unknown key %q; use %s, or write a comment without a colon behind its first word",
+				key, strings.Join(keys, ", "))
+		}
+		return
+	}
+	if first := lines[key]; first > 0 {
+		f.wrong(line, "%s: is there twice, first in line %d", key, first)
+		return
+	}
+	lines[key] = line
+	switch key {
+	case keyProjection:
+		f.readName(line, value)
+	case keyMode:
+		f.Mode = Mode(value)
+		if f.Mode != Once && f.Mode != Ordered {
+			f.wrong(line, "mode: %q is unknown; use %s or %s", value, Once, Ordered)
+		}
+	case keyTypes:
+		f.Types = f.list(line, key, value)
+		slices.Sort(f.Types)
+	case keyTables:
+		f.Tables = f.list(line, key, value)
+		for _, table := range f.Tables {
+			if !goodTable.MatchString(table) {
+				f.wrong(line, "tables: %q is no name of a table; write name or schema.name, without quotes", table)
+			}
+		}
+	}
+}
+
+func (f *parsing) readName(line int, name string) {
+	f.Name = name
+	switch {
+	case !goodName.MatchString(name):
+		f.wrong(line, "projection: %q is no name for a projection; it begins with a small letter and has at most 40 small letters, digits and underscores", name)
+	case slices.Contains(Reserved, name):
+		f.wrong(line, "projection: %s is built in; choose another name", name)
+	}
+}
+
+// list are the items of a value, which are separated by commas.
+func (f *parsing) list(line int, key, value string) []string {
+	var items []string
+	for item := range strings.SplitSeq(value, ",") {
+		item = strings.TrimSpace(item)
+		switch {
+		case value == "":
+			f.wrong(line, "%s: is empty", key)
+		case item == "":
+			f.wrong(line, "%s: has an empty item", key)
+		case slices.Contains(items, item):
+			f.wrong(line, "%s: %q is there twice", key, item)
+		default:
+			items = append(items, item)
+		}
+	}
+	return items
+}

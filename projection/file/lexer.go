@@ -1,0 +1,208 @@
+package file
+
+import (
+	"strings"
+)
+
+// kind tells tokens apart, as far as statements need it.
+type kind uint8
+
+const (
+	end       kind = iota
+	word           // a keyword or a name without quotes
+	quoted         // a text, a name in quotes, a number
+	semicolon      // ;
+	opening        // (
+	closing        // )
+	other          // an operator, a comma, …
+	parameter      // $1
+	broken         // what can be no SQL; text says why
+)
+
+// token is a piece of SQL between white space and comments.
+type token struct {
+	kind       kind
+	text       string
+	start, end int // bytes
+	line       int
+}
+
+// lexer takes SQL apart as PostgreSQL does with its default standard_conforming_strings.
+type lexer struct {
+	text string
+	at   int
+	line int
+}
+
+// next returns the next token.
+func (l *lexer) next() token {
+	if t, unclosed := l.skipBlank(); unclosed {
+		return t
+	}
+	t := token{start: l.at, line: l.line}
+	if l.at >= len(l.text) {
+		t.end = l.at
+		return t
+	}
+	switch c := l.text[l.at]; {
+	case c == '\'':
+		l.quote(&t, false)
+	case c == '"':
+		l.quote(&t, false)
+	case c == '$':
+		l.dollar(&t)
+	case isLetter(c):
+		l.word(&t)
+	case isDigit(c):
+		t.kind = quoted
+		l.at += span(l.text[l.at:], func(c byte) bool { return isLetter(c) || isDigit(c) })
+	default:
+		t.kind = kindOf(c)
+		l.at++
+		if t.kind == broken {
+			t.text = `a backslash stands outside of quotes; commands of psql are no SQL`
+		}
+	}
+	t.end = l.at
+	l.line += strings.Count(l.text[t.start:t.end], "\n")
+	return t
+}
+
+func kindOf(c byte) kind {
+	switch c {
+	case ';':
+		return semicolon
+	case '(':
+		return opening
+	case ')':
+		return closing
+	case '\\':
+		return broken
+	default:
+		return other
+	}
+}
+
+// skipBlank passes over white space and comments. A comment that never ends is a token.
+func (l *lexer) skipBlank() (t token, unclosed bool) {
+	for l.at < len(l.text) {
+		rest := l.text[l.at:]
+		length := span(rest, isSpace)
+		switch {
+		case length > 0:
+		case strings.HasPrefix(rest, "--"):
+			length = span(rest, func(c byte) bool { return c != '\n' })
+		case strings.HasPrefix(rest, "/*"):
+			if length = commentLength(rest); length < 0 {
+				t = token{kind: broken, text: "a comment begins here and never ends", start: l.at, end: len(l.text), line: l.line}
+				l.at = len(l.text)
+				return t, true
+			}
+		default:
+			return token{}, false
+		}
+		l.line += strings.Count(rest[:length], "\n")
+		l.at += length
+	}
+	return token{}, false
+}
+
+// commentLength is the length of a comment, in which others may stand; −1: it never ends.
+func commentLength(text string) int {
+	depth := 0
+	for i := 0; i+1 < len(text); i++ {
+		switch text[i : i+2] {
+		case "/*":
+			depth++
+			i++
+		case "*/":
+			depth--
+			i++
+			if depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return -1
+}
+
+// word takes a name or keyword. E before a quote begins a text with escapes.
+func (l *lexer) word(t *token) {
+	length := span(l.text[l.at:], func(c byte) bool { return isLetter(c) || isDigit(c) || c == '$' })
+	t.kind, t.text = word, l.text[l.at:l.at+length]
+	l.at += length
+	if (t.text == "E" || t.text == "e") && strings.HasPrefix(l.text[l.at:], "'") {
+		l.quote(t, true)
+	}
+}
+
+// quote takes what stands between quotes; a doubled quote is a part of it. A text with
+// escapes goes on behind a line break, with the same meaning.
+func (l *lexer) quote(t *token, escapes bool) {
+	t.kind, t.text = quoted, ""
+	mark := l.text[l.at]
+	for i := l.at + 1; i < len(l.text); i++ {
+		switch c := l.text[i]; {
+		case c == '\\' && escapes:
+			i++
+		case c != mark:
+		case i+1 < len(l.text) && l.text[i+1] == mark:
+			i++
+		default:
+			l.at = i + 1
+			if escapes {
+				l.continued(t)
+			}
+			return
+		}
+	}
+	t.kind, t.text = broken, "a quote begins here and never ends"
+	l.at = len(l.text)
+}
+
+// continued takes the rest of a text with escapes that goes on in another line.
+func (l *lexer) continued(t *token) {
+	gap := span(l.text[l.at:], isSpace)
+	if strings.Contains(l.text[l.at:l.at+gap], "\n") && strings.HasPrefix(l.text[l.at+gap:], "'") {
+		l.at += gap
+		l.quote(t, true)
+	}
+}
+
+// dollar takes a text between dollar signs, with or without a tag.
+func (l *lexer) dollar(t *token) {
+	rest := l.text[l.at:]
+	tag := 1 + span(rest[1:], func(c byte) bool { return isLetter(c) || isDigit(c) })
+	switch {
+	case len(rest) > 1 && isDigit(rest[1]):
+		t.kind, t.text = parameter, rest[:tag]
+		l.at += tag
+	case tag >= len(rest) || rest[tag] != '$':
+		t.kind = other
+		l.at++
+	default:
+		mark := rest[:tag+1]
+		length := strings.Index(rest[len(mark):], mark)
+		if length < 0 {
+			t.kind, t.text = broken, "a text begins here with "+mark+" and never ends"
+			l.at = len(l.text)
+			return
+		}
+		t.kind = quoted
+		l.at += length + 2*len(mark)
+	}
+}
+
+// span is how many of the first bytes are so.
+func span(text string, so func(byte) bool) int {
+	for i := range len(text) {
+		if !so(text[i]) {
+			return i
+		}
+	}
+	return len(text)
+}
+
+func isSpace(c byte) bool  { return strings.IndexByte(" \t\n\r\f\v", c) >= 0 }
+func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c >= 0x80 }
