@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -20,7 +21,7 @@ type Parse func(ctx context.Context, std *output.Streams, gate *Gate, options ..
 
 // Again runs the command of a request once more, with the servers of whoever does it.
 type Again struct {
-	ID      int64
+	Request readmodel.Request
 	Command readmodel.RequestedCommand
 	Servers *kong.Context // a command that was typed: its flags for servers count
 	Parse   Parse
@@ -33,8 +34,8 @@ func (a *Again) Plan(ctx context.Context, std *output.Streams) error {
 
 // Approve does what was requested, if it is still what it would do.
 func (a *Again) Approve(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, reason string) error {
-	approving := &approval{id: a.ID, plan: a.Command.Plan, reason: reason}
-	err := a.run(readmodel.WithRequest(ctx, a.ID), std, &Gate{std: std, approving: approving}, []string{"--yes"})
+	approving := &approval{request: &a.Request, plan: a.Command.Plan, reason: reason}
+	err := a.run(readmodel.WithRequest(ctx, a.Request.ID), std, &Gate{std: std, approving: approving}, []string{"--yes"})
 	var (
 		refusal exit.Refusal
 		usage   exit.UsageError
@@ -63,8 +64,8 @@ func (a *Again) run(ctx context.Context, std *output.Streams, gate *Gate, more [
 		return err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	for _, f := range a.Command.Files {
-		path := filepath.Join(folder, filepath.Base(f.Name))
+	for i, f := range a.Command.Files {
+		path := filepath.Join(folder, strconv.Itoa(i)+"-"+filepath.Base(f.Name)) // two may have one name
 		if err := os.WriteFile(path, f.Content, 0o600); err != nil {
 			return err
 		}
@@ -73,6 +74,9 @@ func (a *Again) run(ctx context.Context, std *output.Streams, gate *Gate, more [
 	parsed, err := parser.Parse(joined(args, more))
 	if err != nil {
 		return exit.WrongUsage(err)
+	}
+	if why, who := reasonAndActor(parsed.Selected()); why != a.Request.Reason || who != a.Request.Actor {
+		return exit.Refusef("request %d was made by hand: its command has another reason or actor than it is listed with", a.Request.ID)
 	}
 	return parsed.Run()
 }
@@ -94,13 +98,13 @@ func (a *Again) arguments(parser *kong.Kong) ([]string, error) {
 			continue
 		}
 		name, _, valued := strings.Cut(strings.TrimPrefix(flag, "-"), "=")
-		if f := flagNamed(leaf, name); !valued || !strings.HasPrefix(flag, "-") || f == nil || local(f) || kept(f) || f.Name == "yes" {
-			return nil, exit.Refusef("request %d was made by hand: %q has no place in it", a.ID, "--"+name)
+		if f := flagNamed(leaf, name); !valued || !strings.HasPrefix(flag, "-") || f == nil || Local(f) || Kept(f) || f.Name == "yes" {
+			return nil, exit.Refusef("request %d was made by hand: %q has no place in it", a.Request.ID, "--"+name)
 		}
 	}
 	for _, f := range a.Command.Files {
-		if named := flagNamed(leaf, f.Flag); named == nil || !kept(named) {
-			return nil, exit.Refusef("request %d was made by hand: --%s has no file", a.ID, f.Flag)
+		if named := flagNamed(leaf, f.Flag); named == nil || !Kept(named) {
+			return nil, exit.Refusef("request %d was made by hand: --%s has no file", a.Request.ID, f.Flag)
 		}
 	}
 	return joined(a.Command.Arguments, a.servers(leaf)), nil
@@ -114,7 +118,7 @@ func (a *Again) leaf(parser *kong.Kong) (*kong.Node, error) {
 			return leaf, nil
 		}
 	}
-	return nil, exit.Refusef("request %d was made by hand, or by another version: its command changes nothing", a.ID)
+	return nil, exit.Refusef("request %d was made by hand, or by another version: its command changes nothing", a.Request.ID)
 }
 
 // servers are the flags for servers that were typed now, as far as the command has them.
@@ -122,7 +126,7 @@ func (a *Again) servers(leaf *kong.Node) []string {
 	var args []string
 	for _, level := range a.Servers.Selected().AllFlags(false) {
 		for _, f := range level {
-			if text := textOf(f); local(f) && f.Name != "output" && text != "" && text != f.Default && flagNamed(leaf, f.Name) != nil {
+			if text := textOf(f); Local(f) && f.Name != "output" && text != "" && text != f.Default && flagNamed(leaf, f.Name) != nil {
 				args = append(args, "--"+f.Name+"="+text)
 			}
 		}
@@ -145,7 +149,7 @@ func typedOnly(k *kong.Kong) error {
 	for _, leaf := range k.Model.Leaves(false) {
 		for _, level := range leaf.AllFlags(false) {
 			for _, f := range level {
-				if !local(f) {
+				if !Local(f) {
 					f.Envs, f.Tag.Envs = nil, nil
 				}
 			}

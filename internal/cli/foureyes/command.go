@@ -30,20 +30,25 @@ type command struct {
 // keptBytes bounds the files that are kept with a request.
 const keptBytes = 64 << 20
 
-// local reports whether a flag says how a command reaches servers, and prints. Whoever
-// approves a request does it in a way of his own, and no password is kept.
-func local(f *kong.Flag) bool {
+// Local reports whether a flag says how a command reaches servers, what it asks them, or how
+// it prints: by its group, or by the tag local. It is no part of a request. Whoever approves
+// gives his own, so his passwords go nowhere, and no statement runs, that he has not named.
+func Local(f *kong.Flag) bool {
 	switch f.Name {
 	case "topic", "dlq-topic":
 		return false
 	case "output", "memory-limit", "help":
 		return true
 	}
+	if f.Tag != nil && f.Tag.Has("local") {
+		return true
+	}
 	return f.Group != nil && slices.Contains([]string{"Kafka", "PostgreSQL", "Log", "Schema registry"}, f.Group.Key)
 }
 
-// kept reports whether a flag names a file whose content belongs to the request.
-func kept(f *kong.Flag) bool { return f.Tag != nil && f.Tag.Has("kept") }
+// Kept reports whether a flag names a file whose content belongs to the request: by the tag
+// kept.
+func Kept(f *kong.Flag) bool { return f.Tag != nil && f.Tag.Has("kept") }
 
 // Changes reports whether a command changes something when it is told --yes.
 func Changes(leaf *kong.Node) bool { return flagNamed(leaf, "yes") != nil }
@@ -67,9 +72,14 @@ func (g *Gate) Typed(parsed *kong.Context, std *output.Streams) {
 		return
 	}
 	g.json = textOf(flagNamed(leaf, "output")) == "json"
-	g.command = &command{parsed: parsed, now: time.Now(), reason: textOf(flagNamed(leaf, "reason"))}
+	g.command = &command{parsed: parsed, now: time.Now()}
+	g.command.reason, g.command.actor = reasonAndActor(leaf)
+}
+
+// reasonAndActor are what a command would leave in the audit trail.
+func reasonAndActor(leaf *kong.Node) (reason, actor string) {
 	named := connect.ActorFlags{Actor: textOf(flagNamed(leaf, "actor"))}
-	g.command.actor = named.ActorName()
+	return readmodel.Storable(textOf(flagNamed(leaf, "reason"))), named.ActorName()
 }
 
 // requested is the command as it is kept: with what it was told by the environment too, and
@@ -97,10 +107,10 @@ func (c *command) requested() (*readmodel.RequestedCommand, error) {
 // keep adds a flag that has a value of its own.
 func (c *command) keep(asked *readmodel.RequestedCommand, f *kong.Flag) error {
 	text := textOf(f)
-	if local(f) || f.Name == "yes" || f.Name == "actor" || text == f.Default || f.Target.IsZero() && !f.HasDefault {
+	if Local(f) || f.Name == "yes" || f.Name == "actor" || text == f.Default || f.Target.IsZero() && !f.HasDefault {
 		return nil
 	}
-	if !kept(f) {
+	if !Kept(f) {
 		text, err := c.settled(f, text)
 		asked.Arguments = append(asked.Arguments, "--"+f.Name+"="+text)
 		return err

@@ -1,6 +1,23 @@
 // Package foureyes stands between the plan of a command that changes something and its
 // doing. While four eyes are on, the plan becomes a request; approving a request is running
 // its command once more, through a gate that compares the plans.
+//
+// A command that changes something:
+//
+//   - has the flags --yes and, where the contract lists it, --reason, and connect.ActorFlags;
+//     its Run takes a *Gate;
+//   - without --yes prints its plan, and writes nothing;
+//   - with --yes calls Pass once, when it knows what it would do and before it does any of
+//     it, and returns the error it gets;
+//   - adds each record to the Plan: what it prints of it as JSON and, where that does not
+//     say what would be written, a digest of that as well. What goes on by itself (a time,
+//     a lag, what consumers write) has no place there: it would make each plan another;
+//   - writes with the context it was given, by which the audit trail knows the request.
+//
+// Of its flags, those for servers have a group of Local or the tag local:"" (URLs, passwords,
+// a query that a server is asked), and requests have them too; a file that it reads has the
+// tag kept:"", and its content goes with the request. All others are kept as they were. A test
+// in internal/cli holds every command to this.
 package foureyes
 
 import (
@@ -71,10 +88,10 @@ type Gate struct {
 
 // approval is the doing of a request.
 type approval struct {
-	id     int64
-	plan   string // as it was when it was requested
-	reason string
-	passed bool // it was compared with the plan of now, and decided about
+	request *readmodel.Request
+	plan    string // as it was when it was requested
+	reason  string
+	passed  bool // it was compared with the plan of now, and decided about
 }
 
 // Pass lets the change go on when nobody else has to agree, or has agreed to it. Else it
@@ -92,7 +109,7 @@ func (g *Gate) Pass(ctx context.Context, pool *pgxpool.Pool, action string, plan
 	}
 	switch {
 	case g.approving != nil:
-		return g.approving.compare(ctx, pool, p)
+		return g.approving.compare(ctx, pool, action, p)
 	case p.records == 0: // there is nothing to agree to
 		return nil
 	default:
@@ -107,7 +124,7 @@ func (g *Gate) request(ctx context.Context, pool *pgxpool.Pool, action string, p
 	}
 	asked.Plan = p.sha256()
 	id, err := readmodel.AddRequest(ctx, pool, &readmodel.Request{
-		Action: action, Actor: g.command.actor, Reason: readmodel.Storable(g.command.reason), Records: p.records,
+		Action: action, Actor: g.command.actor, Reason: g.command.reason, Records: p.records,
 	}, asked)
 	if err != nil {
 		return err
@@ -129,21 +146,24 @@ func (g *Gate) request(ctx context.Context, pool *pgxpool.Pool, action string, p
 }
 
 // compare refuses a plan that is not the one that was requested, and else approves it.
-func (a *approval) compare(ctx context.Context, pool *pgxpool.Pool, p *Plan) error {
+func (a *approval) compare(ctx context.Context, pool *pgxpool.Pool, action string, p *Plan) error {
 	a.passed = true
-	if p.sha256() != a.plan {
+	switch {
+	case p.sha256() != a.plan:
 		return a.refuse(ctx, pool, "the plan has changed since")
+	case action != a.request.Action || p.records != a.request.Records:
+		return a.refuse(ctx, pool, "it was made by hand: it is listed as what it is not")
 	}
-	return readmodel.DecideRequest(ctx, pool, a.id, readmodel.RequestApproved, a.reason)
+	return readmodel.DecideRequest(ctx, pool, a.request.ID, readmodel.RequestApproved, a.reason)
 }
 
 // refuse closes a request that cannot be done any more as it was requested.
 func (a *approval) refuse(ctx context.Context, pool *pgxpool.Pool, why string) error {
-	err := readmodel.DecideRequest(ctx, pool, a.id, readmodel.RequestRefused, a.reason+"; "+why)
+	err := readmodel.DecideRequest(ctx, pool, a.request.ID, readmodel.RequestRefused, a.reason+"; "+why)
 	if err != nil {
 		return err
 	}
-	return exit.Refusef("request %d is refused, for %s; nothing was changed. Look at what would be done now, and request it again", a.id, why)
+	return exit.Refusef("request %d is refused, for %s; nothing was changed. Look at what would be done now, and request it again", a.request.ID, why)
 }
 
 // Document is a request in JSON.

@@ -135,7 +135,7 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Cont
 	for _, f := range command.Files {
 		_, _ = fmt.Fprintf(out, "--%s: %s, %d bytes\n", f.Flag, output.Printable(f.Name), len(f.Content))
 	}
-	again := foureyes.Again{ID: c.ID, Command: command, Servers: typed, Parse: parser}
+	again := foureyes.Again{Request: r, Command: command, Servers: typed, Parse: parser}
 	return again.Plan(ctx, &output.Streams{Out: out, Err: std.Err})
 }
 
@@ -176,7 +176,7 @@ func (c *ApproveCmd) Run(ctx context.Context, std *output.Streams, typed *kong.C
 	if login == r.RequestedBy {
 		return exit.Refusef("request %d was made by %s, so another login has to approve it", c.ID, login)
 	}
-	again := foureyes.Again{ID: c.ID, Command: command, Servers: typed, Parse: parser}
+	again := foureyes.Again{Request: r, Command: command, Servers: typed, Parse: parser}
 	results := std
 	if c.JSON() {
 		results = &output.Streams{Out: std.Err, Err: std.Err}

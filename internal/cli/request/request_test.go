@@ -174,3 +174,25 @@ func TestRequestsMadeByHandNameNoServer(t *testing.T) {
 		s.Await("SELECT state = 'refused' FROM repair_request WHERE id = $1", id)
 	}
 }
+
+// TestRequestsAreWhatTheyAreListedAs: one that was copied by hand, under another name, count,
+// reason or actor, is not done.
+func TestRequestsAreWhatTheyAreListedAs(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Holes()
+	other := colleague(t, s)
+	s.Must("migrate", "--four-eyes=on")
+	id := requested(t, s, "account", "skip", "acc-a", "--version=2", "--reason=lost", "--actor=ann")
+	for _, lie := range []string{
+		"'pause', records, actor, reason", "action, 0, actor, reason", "action, records, 'bob', reason", "action, records, actor, 'harmless'",
+	} {
+		var copied int
+		if err := s.Pool.QueryRow(t.Context(), `INSERT INTO repair_request (action, records, actor, reason, arguments, file_flags, file_names, file_contents, plan_sha256)
+			SELECT `+lie+`, arguments, file_flags, file_names, file_contents, plan_sha256 FROM repair_request WHERE id = $1 RETURNING id`, id).Scan(&copied); err != nil {
+			t.Fatal(err)
+		}
+		clitest.Contains(t, other.Refused(exit.Failed, "approve", fmt.Sprint(copied), "--reason=x"), "made by hand", "nothing was changed")
+		s.Await("SELECT state = 'refused' FROM repair_request WHERE id = $1", copied)
+	}
+	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "passed over version 2")
+}
