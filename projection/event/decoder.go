@@ -32,7 +32,7 @@ func newDecoder(opts Options, l *layout) (*decoder, error) {
 	f := &decoder{
 		firstVersion: opts.FirstVersion,
 		currencies:   opts.Currencies,
-		types:        newTypeNames(opts.Mapping.Types, opts.Ignore),
+		types:        opts.typeNames(),
 		shape:        newShape(),
 		places:       l.places,
 		scanners:     sync.Pool{New: func() any { return new(jsonScanner) }},
@@ -131,6 +131,8 @@ func (f *decoder) validate(r *reading, d *Decoded) {
 	case Unknown:
 		d.Fault = &Fault{Class: UnknownEventType, Field: f.places[FieldEventType].name, Reason: "is neither a known event type nor one to ignore"}
 	case Ignorable: // its data is not looked at
+	case Taken:
+		d.Fault = f.takeData(r, &d.Event)
 	default:
 		d.Fault = f.readData(r, &d.Event)
 	}
@@ -175,7 +177,7 @@ func (f *decoder) readType(r *reading, ev *Event) *Fault {
 		return fault
 	}
 	named := f.types.resolve(text)
-	if ev.Type, ev.TypeName = named.kind, named.name; ev.Type == Unknown {
+	if ev.Type, ev.TypeName = named.kind, named.name; named.name == "" {
 		ev.TypeName = keep(raw, text)
 	}
 	return nil

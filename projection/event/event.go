@@ -23,6 +23,7 @@ type Event struct {
 	OccurredAt    int64 // microseconds since the Unix epoch, UTC
 	Amount        int64 // minor units of Currency, > 0; 0 when the type carries none
 	Currency      Currency
+	Data          string // of one that is Taken: a JSON object, {} when there is none
 }
 
 // Signed is what the event adds to the balance, in minor units of Currency; 0 when it
@@ -130,10 +131,20 @@ type Options struct {
 	Currencies CurrencySet
 	// Ignore names event types that only advance an account's version.
 	Ignore []string
+	// Taken names the event types that a projection of one's own takes: their data may be
+	// any JSON object, and all other types are to be ignored. None: the contract's types.
+	Taken []string
 	// Mapping is how other people's events are read.
 	Mapping Mapping
 	// Debezium is for the format debezium-outbox only.
 	Debezium DebeziumOptions
+}
+
+func (o *Options) typeNames() typeNames {
+	if len(o.Taken) > 0 {
+		return ownTypeNames(o.Taken, o.Mapping.Types, o.Ignore)
+	}
+	return newTypeNames(o.Mapping.Types, o.Ignore)
 }
 
 // FormatJSON is the name of the default format.

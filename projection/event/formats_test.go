@@ -114,14 +114,21 @@ func (p *parts) asBinary() event.Message {
 
 // The same event has the same outcome, whatever format it comes in.
 func TestFormatsAgree(t *testing.T) {
-	asJSON, outbox, cloud := event.NewJSON(options), debezium(t), cloudEvents(t)
-	rapid.Check(t, func(t *rapid.T) {
-		p := drawParts(t)
-		want := decodeMessage(asJSON, p.asJSON())
-		sameOutcome(t, p, event.FormatDebezium, want, decodeMessage(outbox, p.asDebezium(t)))
-		sameOutcome(t, p, "structured", want, decodeMessage(cloud, p.asStructured(t)))
-		sameOutcome(t, p, "binary", want, decodeMessage(cloud, p.asBinary()))
-	})
+	for name, taken := range map[string][]string{"built in": nil, "own": {"FundsCredited", "AccountClosed"}} {
+		t.Run(name, func(t *testing.T) {
+			own := func(o *event.Options) { o.Taken = taken }
+			opts := options
+			own(&opts)
+			asJSON, outbox, cloud := event.NewJSON(opts), debezium(t, own), cloudEvents(t, own)
+			rapid.Check(t, func(t *rapid.T) {
+				p := drawParts(t)
+				want := decodeMessage(asJSON, p.asJSON())
+				sameOutcome(t, p, event.FormatDebezium, want, decodeMessage(outbox, p.asDebezium(t)))
+				sameOutcome(t, p, "structured", want, decodeMessage(cloud, p.asStructured(t)))
+				sameOutcome(t, p, "binary", want, decodeMessage(cloud, p.asBinary()))
+			})
+		})
+	}
 }
 
 func sameOutcome(t *rapid.T, p parts, format string, want, got event.Decoded) {

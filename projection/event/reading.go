@@ -132,6 +132,25 @@ func (f *decoder) readData(r *reading, ev *Event) *Fault {
 	return nil
 }
 
+// noData stands for data that is not there.
+const noData = "{}"
+
+// takeData sets data as it is, for a projection that knows what it means: any object.
+func (f *decoder) takeData(r *reading, ev *Event) *Fault {
+	if fault := firstFault(r.documentFault, r.dataFault); fault != nil {
+		return fault
+	}
+	switch data := &r.found[FieldData]; {
+	case data.absent() || data.isNull():
+		ev.Data = noData
+	case data.isObject():
+		ev.Data = keep(data.raw, data.raw)
+	default:
+		return malformed(f.places[FieldData].name, reasonNotObject)
+	}
+	return nil
+}
+
 // dataShape checks that data, amount and currency are there as far as they are
 // needed, and of the right type. An amount in a type that has none is an
 // unknown field like any other.
@@ -146,7 +165,7 @@ func (f *decoder) dataShape(found *members, needsAmount, needsCurrency bool) *Fa
 	case data.isNull():
 		return malformed(name, reasonNull)
 	default:
-		return malformed(name, "is not an object")
+		return malformed(name, reasonNotObject)
 	}
 	if needsAmount {
 		if fault := amountShape(f.places[FieldAmount].name, &found[FieldAmount]); fault != nil {

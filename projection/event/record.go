@@ -1,6 +1,7 @@
 package event
 
 import (
+	"errors"
 	"strconv"
 	"sync"
 	"unicode/utf8"
@@ -23,6 +24,9 @@ type Records struct {
 // NewRecords returns the validation of records that are laid out like the default format,
 // but for what the options' mapping moves.
 func NewRecords(opts Options) (*Records, error) {
+	if len(opts.Taken) > 0 {
+		return nil, ErrNoJSON
+	}
 	f, err := newDecoder(opts, contractLayout())
 	if err != nil {
 		return nil, err
@@ -30,6 +34,9 @@ func NewRecords(opts Options) (*Records, error) {
 	f.typed = true
 	return &Records{decoder: f, readings: sync.Pool{New: func() any { return new(recordReading) }}}, nil
 }
+
+// ErrNoJSON says that values which follow a schema hold no data that could be taken as JSON.
+var ErrNoJSON = errors.New("values that follow a schema have no data in JSON, which a projection of one's own takes")
 
 // Branch is what to look for in one place of a value.
 type Branch struct {

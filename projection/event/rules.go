@@ -15,6 +15,7 @@ const (
 	reasonMissing    = "is missing"
 	reasonNull       = "is null"
 	reasonNotString  = "is not a string"
+	reasonNotObject  = "is not an object"
 	reasonNotInteger = "is not an integer"
 	reasonNUL        = "contains a NUL character"
 )

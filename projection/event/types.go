@@ -6,10 +6,11 @@ import "cmp"
 type Type uint8
 
 // The types that no message names. Ignorable stands for every type the operator named in
-// --ignore-event-types.
+// --ignore-event-types, and Taken for every one that a projection of one's own takes.
 const (
 	Unknown Type = iota
 	Ignorable
+	Taken
 )
 
 // meaning is all that tells one type from another.
@@ -25,6 +26,7 @@ type meaning struct {
 var meanings = [...]meaning{
 	Unknown:   {},
 	Ignorable: {dataOptional: true},
+	Taken:     {dataOptional: true},
 
 	{name: "AccountOpened", status: Opened},
 	{name: "FundsCredited", money: +1},
@@ -44,7 +46,7 @@ const (
 
 func (t Type) meaning() *meaning { return &meanings[t] }
 
-// Name is the type's name in a message, by the contract; empty for Unknown and Ignorable.
+// Name is the type's name in a message, by the contract; empty for those that none names.
 func (t Type) Name() string { return t.meaning().name }
 
 // MovesMoney reports whether events of the type have an amount.
@@ -75,7 +77,10 @@ func TypeNamed(name string) Type {
 }
 
 // typeNames maps the name of an event type to what it is.
-type typeNames map[string]namedType
+type typeNames struct {
+	known map[string]namedType
+	rest  Type // what all others are
+}
 
 type namedType struct {
 	name string // interned: an event needs no copy of its own
@@ -86,7 +91,7 @@ type namedType struct {
 // with the ignorable ones laid over them: an operator may also choose to ignore a type
 // the projection knows.
 func newTypeNames(mapped map[string]Type, ignore []string) typeNames {
-	names := typeNames{}
+	names := map[string]namedType{}
 	renamed := map[Type]bool{}
 	for theirs, kind := range mapped {
 		renamed[kind] = true
@@ -100,8 +105,31 @@ func newTypeNames(mapped map[string]Type, ignore []string) typeNames {
 	for _, name := range ignore {
 		names[name] = namedType{name, Ignorable}
 	}
-	return names
+	return typeNames{known: names}
 }
 
-// resolve looks up a name; the answer is {"", Unknown} when there is none.
-func (t typeNames) resolve(name []byte) namedType { return t[string(name)] }
+// ownTypeNames returns the names that a projection of one's own takes; what a mapping gives
+// one of them counts too. All other types only advance a version.
+func ownTypeNames(taken []string, mapped map[string]Type, ignore []string) typeNames {
+	names := map[string]namedType{}
+	for _, name := range taken {
+		names[name] = namedType{name, Taken}
+	}
+	for theirs, kind := range mapped {
+		if own, is := names[kind.Name()]; is {
+			names[theirs] = own
+		}
+	}
+	for _, name := range ignore {
+		delete(names, name)
+	}
+	return typeNames{known: names, rest: Ignorable}
+}
+
+// resolve looks up a name; one that is not known has no name of its own.
+func (t typeNames) resolve(name []byte) namedType {
+	if named, known := t.known[string(name)]; known {
+		return named
+	}
+	return namedType{kind: t.rest}
+}

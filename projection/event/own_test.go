@@ -1,0 +1,81 @@
+package event_test
+
+import (
+	"errors"
+	"testing"
+
+	"projector/projection/event"
+)
+
+// TestDataOfOwnProjections: of what a projection of one's own takes, the envelope is judged
+// and data is taken as it is; all else is ignored.
+func TestDataOfOwnProjections(t *testing.T) {
+	f := event.NewJSON(event.Options{FirstVersion: 1, Taken: []string{"PointsEarned", "FundsCredited"}, Ignore: []string{"Quiet"}})
+	earned := func(data string) string { return change("eventType", `"PointsEarned"`, "data", data) }
+	for name, c := range map[string]struct {
+		value string
+		kind  event.Type
+		data  string
+		fault string
+	}{
+		"any object":             {earned(` { "points" : 5.0, "a":[{"b":null}], "c":"\u0041" } `), event.Taken, `{ "points" : 5.0, "a":[{"b":null}], "c":"\u0041" }`, ""},
+		"no data":                {earned(""), event.Taken, "{}", ""},
+		"null":                   {earned("null"), event.Taken, "{}", ""},
+		"a number":               {earned("7"), event.Taken, "", "data: is not an object"},
+		"a list":                 {earned("[{}]"), event.Taken, "", "data: is not an object"},
+		"a text":                 {earned(`"{}"`), event.Taken, "", "data: is not an object"},
+		"a key twice":            {earned(`{"a":1,"a":2}`), event.Unknown, "", "a key occurs twice in one JSON object, at byte 153"},
+		"money is not looked at": {change("data", `{"amount":-1,"currency":7}`), event.Taken, `{"amount":-1,"currency":7}`, ""},
+		"another type":           {change("eventType", `"FundsDebited"`, "data", "7"), event.Ignorable, "", ""},
+		"one to ignore":          {change("eventType", `"Quiet"`), event.Ignorable, "", ""},
+		"another case":           {change("eventType", `"pointsEarned"`), event.Ignorable, "", ""},
+		"no time":                {change("eventType", `"PointsEarned"`, "occurredAt", ""), event.Taken, "", "occurredAt: is missing"},
+		"no type":                {change("eventType", ""), event.Unknown, "", "eventType: is missing"},
+	} {
+		d := decode(f, c.value)
+		fault := ""
+		if d.Fault != nil {
+			fault = d.Fault.Error()
+		}
+		if d.Event.Type != c.kind || d.Event.Data != c.data || fault != c.fault || d.Event.Amount != 0 || !d.Event.Currency.IsZero() {
+			t.Errorf("%s: %+v, fault %q", name, d.Event, fault)
+		}
+		if c.kind == event.Ignorable && d.Event.TypeName == "" {
+			t.Errorf("%s: the type has no name", name)
+		}
+	}
+	if d := decode(f, change("eventType", `"Other"`, "version", `"x"`)); !d.Skip || d.Fault != nil {
+		t.Errorf("a type that is not taken, without a version: %+v", d)
+	}
+}
+
+// TestMappedTypesOfOwnProjections: a name that a mapping gives to a type counts as well.
+func TestMappedTypesOfOwnProjections(t *testing.T) {
+	f, err := event.New(event.FormatJSON, event.Options{
+		Taken: []string{"FundsCredited", "MoneyHeld"}, Mapping: event.Mapping{
+			Types:  map[string]event.Type{"MoneyDeposited": event.TypeNamed("FundsCredited"), "MoneyWithdrawn": event.TypeNamed("FundsDebited"), "X": event.Ignorable},
+			Fields: map[event.Field]event.FieldPath{event.FieldData: {Path: []string{"body", "what"}}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for arrives, want := range map[string]struct {
+		kind event.Type
+		name string
+	}{
+		"MoneyDeposited": {event.Taken, "FundsCredited"}, "FundsCredited": {event.Taken, "FundsCredited"}, "MoneyHeld": {event.Taken, "MoneyHeld"},
+		"MoneyWithdrawn": {event.Ignorable, "MoneyWithdrawn"}, "X": {event.Ignorable, "X"},
+	} {
+		d := decode(f, `{"eventId":"e","eventType":"`+arrives+`","accountId":"a","version":1,"occurredAt":"2026-01-01T00:00:00Z","body":{"what":{"x":1}}}`)
+		if d.Fault != nil || d.Event.Type != want.kind || d.Event.TypeName != want.name || want.kind == event.Taken && d.Event.Data != `{"x":1}` {
+			t.Errorf("%s: %+v", arrives, d)
+		}
+	}
+}
+
+func TestOwnProjectionsTakeJSONOnly(t *testing.T) {
+	if _, err := event.NewRecords(event.Options{Taken: []string{"A"}}); !errors.Is(err, event.ErrNoJSON) {
+		t.Errorf("error %v", err)
+	}
+}
