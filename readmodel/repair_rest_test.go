@@ -21,29 +21,28 @@ func TestARepairLetsConsumersGoOn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	var consumer sync.WaitGroup
-	consumer.Go(func() {
-		for ctx.Err() == nil {
-			_, _ = pool.Exec(ctx, "UPDATE projector_position SET fence = fence + 1 WHERE partition < 2")
-			select {
-			case <-time.After(100 * time.Millisecond): // much longer than the repair's transaction
-			case <-ctx.Done():
-			}
-			_, _ = pool.Exec(ctx, "UPDATE projector_position SET next_offset = next_offset + 1 WHERE partition = 0")
-		}
-	})
 	format := jsonFormat(t)
 	repair := readmodel.NewRepair(readmodel.RepairConfig{
 		Pool: pool, Formats: event.Always(format), FirstVersion: 1, Piece: 1,
 		Ends: func(context.Context, string) map[int32]int64 { return map[int32]int64{0: 1000, 1: 0, 2: 1000} },
 	})
-	var at []int
+	var (
+		at       []int
+		consumer sync.WaitGroup
+	)
 	records := replayOf(format, credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"))
 	err := repair.Apply(t.Context(), records, func(readmodel.Step) {
 		at = append(at, count(t, pool, "SELECT next_offset FROM projector_position WHERE partition = 0"))
+		if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET fence = fence + 1 WHERE partition < 2"); err != nil {
+			t.Error(err)
+		}
+		consumer.Go(func() { // much slower than the repair's transaction
+			time.Sleep(100 * time.Millisecond)
+			if _, err := pool.Exec(context.WithoutCancel(t.Context()), "UPDATE projector_position SET next_offset = next_offset + 1 WHERE partition = 0"); err != nil {
+				t.Error(err)
+			}
+		})
 	})
-	stop()
 	consumer.Wait()
 	if err != nil || len(at) != 4 {
 		t.Fatalf("%d transactions, error %v", len(at), err)
