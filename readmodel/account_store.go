@@ -171,17 +171,19 @@ var (
 	errNotMinor  = errors.New("account_balance.balance: more decimals than the currency has, or out of range")
 )
 
+// numericNegative is the sign of a negative numeric in binary format.
+const numericNegative = 0x4000
+
 // minorUnits turns a numeric in binary format, see numeric_recv, into minor units: the
 // number of its base 10,000 digits, the weight of the first, the sign, the decimals to
 // show, and the digits.
 func minorUnits(wire []byte, digits int) (int64, error) {
-	const negative = 0x4000
 	if len(wire) < 8 {
 		return 0, errNotFinite
 	}
 	n, weight := int(binary.BigEndian.Uint16(wire)), int(int16(binary.BigEndian.Uint16(wire[2:]))) //nolint:gosec // G115: signed on the wire
 	sign := binary.BigEndian.Uint16(wire[4:])
-	if sign != 0 && sign != negative || len(wire) != 8+2*n {
+	if sign != 0 && sign != numericNegative || len(wire) != 8+2*n {
 		return 0, errNotFinite
 	}
 	var minor uint64
@@ -209,7 +211,7 @@ func minorUnits(wire []byte, digits int) (int64, error) {
 	switch {
 	case sign == 0 && minor <= math.MaxInt64:
 		return int64(minor), nil
-	case sign == negative && minor <= 1<<63:
+	case sign == numericNegative && minor <= 1<<63:
 		return -int64(minor), nil // -1<<63 is its own negative
 	}
 	return 0, errNotMinor

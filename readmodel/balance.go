@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -116,7 +117,16 @@ func (b *Balance) Verify(ctx context.Context) error {
 	if err := verifyPosition(ctx, b.cfg.Pool, b.partition, b.position); err != nil {
 		return err
 	}
-	return verifyVersions(ctx, b.cfg.Pool, b.fold.Changes().DecidedOn)
+	changes := b.fold.Changes()
+	return b.stale(verifyVersions(ctx, b.cfg.Pool, changes.DecidedOn, changes.Assumed), changes)
+}
+
+// stale has what was assumed in vain be looked up next time.
+func (b *Balance) stale(err error, changes *accounts.Changes) error {
+	if errors.Is(err, projection.ErrStale) && len(changes.Assumed) > 0 {
+		b.fold.AssumedWrongly()
+	}
+	return err
 }
 
 // Flush implements Projection.
@@ -129,9 +139,9 @@ func (b *Balance) Flush(ctx context.Context, next projection.NextOffset) (projec
 	grouped := !b.failed && ctx.Err() == nil &&
 		b.cfg.Group.write(&member{partition: b.partition, position: b.position, moved: moved, changes: changes})
 	if !grouped {
-		err := write(ctx, b.cfg.Pool, b.partition, b.position, moved, changes)
+		err := write(ctx, b.cfg.Pool, b.partition, b.position, moved, changes, !b.failed)
 		if b.failed = err != nil; b.failed {
-			return flushed, err
+			return flushed, b.stale(err, changes)
 		}
 	}
 	b.position = moved

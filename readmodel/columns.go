@@ -46,7 +46,7 @@ func balanceColumns(rows []accounts.Row) []any {
 	args := make([]any, len(all))
 	for i, c := range all {
 		args[i] = c
-		ids.behind += len(c.wire)
+		ids.behind += len(c.fields)
 	}
 	return args
 }
@@ -63,9 +63,70 @@ func storedColumn(rows []accounts.Row) *column {
 // postgresEpoch is where PostgreSQL's times begin, 2000-01-01, in microseconds of ours.
 const postgresEpoch = 946_684_800_000_000
 
+// fields are values in PostgreSQL's binary format, each behind its length.
+type fields []byte
+
+func (f *fields) text(s string) {
+	*f = append(binary.BigEndian.AppendUint32(*f, uint32(len(s))), s...) //nolint:gosec // G115: short
+}
+
+func (f *fields) int8(v int64) {
+	*f = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(*f, 8), uint64(v)) //nolint:gosec // G115: the same bits
+}
+
+func (f *fields) int4(v int32) {
+	*f = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(*f, 4), uint32(v)) //nolint:gosec // G115: the same bits
+}
+
+func (f *fields) int2(v int16) {
+	*f = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(*f, 2), uint16(v)) //nolint:gosec // G115: the same bits
+}
+
+func (f *fields) bool(v bool) {
+	var b byte
+	if v {
+		b = 1
+	}
+	*f = append(binary.BigEndian.AppendUint32(*f, 1), b)
+}
+
+func (f *fields) none() { *f = binary.BigEndian.AppendUint32(*f, ^uint32(0)) }
+
+// numeric adds minor units with so many decimals, at most 4, see numeric_recv: the number
+// of base 10,000 digits, the weight of the first, the sign, the decimals to show, and the
+// digits, of which one is behind the point.
+func (f *fields) numeric(minor int64, decimals int) {
+	const most = 6
+	var (
+		magnitude = uint64(minor) //nolint:gosec // G115: the same bits
+		sign      uint16
+		digits    [most]uint16
+	)
+	if minor < 0 {
+		magnitude, sign = -magnitude, numericNegative
+	}
+	unit := [5]uint64{1, 10, 100, 1000, 10_000}[decimals]
+	digits[most-1] = uint16(magnitude % unit * (10_000 / unit)) //nolint:gosec // G115: below 10,000
+	first := most - 1
+	for whole := magnitude / unit; whole > 0; whole /= 10_000 {
+		first--
+		digits[first] = uint16(whole % 10_000) //nolint:gosec // G115: below 10,000
+	}
+	n := most - first
+	w := binary.BigEndian.AppendUint32(*f, uint32(8+2*n)) //nolint:gosec // G115: small
+	w = binary.BigEndian.AppendUint16(w, uint16(n))       //nolint:gosec // G115: small
+	w = binary.BigEndian.AppendUint16(w, uint16(n-2))     //nolint:gosec // G115: -1 is what is only behind the point
+	w = binary.BigEndian.AppendUint16(w, sign)
+	w = binary.BigEndian.AppendUint16(w, uint16(decimals)) //nolint:gosec // G115: small
+	for _, d := range digits[first:] {
+		w = binary.BigEndian.AppendUint16(w, d)
+	}
+	*f = w
+}
+
 // column is a one-dimensional array in PostgreSQL's binary format, see array_recv.
 type column struct {
-	wire   []byte
+	fields
 	behind int // bytes of this and the columns behind it, which go into one buffer
 }
 
@@ -75,33 +136,13 @@ func newColumn(elementOID uint32, n, size int) *column {
 	w = binary.BigEndian.AppendUint32(w, 1) // dimensions
 	w = binary.BigEndian.AppendUint32(w, 0) // whether there are nulls
 	w = binary.BigEndian.AppendUint32(w, elementOID)
-	w = binary.BigEndian.AppendUint32(w, uint32(n))           //nolint:gosec // G115: at most upsertSlice
-	return &column{wire: binary.BigEndian.AppendUint32(w, 1)} // the first index
-}
-
-func (c *column) text(s string) {
-	c.wire = append(binary.BigEndian.AppendUint32(c.wire, uint32(len(s))), s...) //nolint:gosec // G115: short
-}
-
-func (c *column) int8(v int64) {
-	c.wire = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(c.wire, 8), uint64(v)) //nolint:gosec // G115: the same bits
-}
-
-func (c *column) int2(v int16) {
-	c.wire = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(c.wire, 2), uint16(v)) //nolint:gosec // G115: the same bits
-}
-
-func (c *column) bool(v bool) {
-	var b byte
-	if v {
-		b = 1
-	}
-	c.wire = append(binary.BigEndian.AppendUint32(c.wire, 1), b)
+	w = binary.BigEndian.AppendUint32(w, uint32(n))             //nolint:gosec // G115: at most upsertSlice
+	return &column{fields: binary.BigEndian.AppendUint32(w, 1)} // the first index
 }
 
 func (c *column) null() {
-	c.wire = binary.BigEndian.AppendUint32(c.wire, ^uint32(0))
-	binary.BigEndian.PutUint32(c.wire[4:], 1)
+	c.none()
+	binary.BigEndian.PutUint32(c.fields[4:], 1)
 }
 
 // columnCodec lets a column pass as it is and leaves all else to pgx.
@@ -120,7 +161,7 @@ type columnPlan struct{}
 // Encode implements pgtype.EncodePlan.
 func (columnPlan) Encode(value any, buf []byte) ([]byte, error) {
 	c := value.(*column) //nolint:forcetypeassert // see PlanEncode
-	return append(slices.Grow(buf, max(c.behind, len(c.wire))), c.wire...), nil
+	return append(slices.Grow(buf, max(c.behind, len(c.fields))), c.fields...), nil
 }
 
 // registerColumns makes a connection, whose types these are, take columns as arguments.

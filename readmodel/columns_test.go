@@ -55,7 +55,7 @@ func TestColumnsAreWhatPgxWouldSend(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := balanceColumns(rows)[i].(*column).wire; !bytes.Equal(got, sent) {
+			if got := balanceColumns(rows)[i].(*column).fields; !bytes.Equal(got, sent) {
 				t.Fatalf("column %d: %x, want %x", i, got, sent)
 			}
 		}

@@ -227,6 +227,7 @@ func checkReady(ctx context.Context, pool *pgxpool.Pool, query string) error {
 // SQLSTATEs that are asked for here.
 const (
 	insufficientPrivilege = "42501"
+	uniqueViolation       = "23505"
 	invalidParameterValue = "22023"
 	queryCanceled         = "57014"
 	noSchema              = "3F000" // no schema of search_path may be used

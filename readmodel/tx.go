@@ -24,6 +24,7 @@ type Tx struct {
 	queued *pgx.Batch
 	moves  int64 // positions that are to move
 	moved  int64 // those that have
+	copies bool  // new balances in great numbers are written by COPY
 }
 
 // begin queues the begin of a transaction.

@@ -21,10 +21,13 @@ import (
 )
 
 // verifyVersions returns projection.ErrStale unless the accounts are at the versions that
-// decisions rest on.
-func verifyVersions(ctx context.Context, db querier, stored []accounts.StoredVersion) error {
+// decisions rest on, and nothing is parked of those that are assumed to be new.
+func verifyVersions(ctx context.Context, db querier, stored []accounts.StoredVersion, assumed []string) error {
 	if len(stored) == 0 {
 		return nil
+	}
+	if parked, err := parkedOf(ctx, db, assumed); err != nil || parked {
+		return cmp.Or(err, projection.ErrStale)
 	}
 	ids := make([]string, len(stored))
 	for i, b := range stored {
@@ -43,17 +46,49 @@ func verifyVersions(ctx context.Context, db querier, stored []accounts.StoredVer
 	return nil
 }
 
+// parkedOf reports whether something is parked of one of the accounts.
+func parkedOf(ctx context.Context, db querier, ids []string) (parked bool, err error) {
+	if len(ids) == 0 {
+		return false, nil
+	}
+	err = db.QueryRow(ctx, sql.Query("parked_any")).Scan(&parked)
+	if err == nil && parked {
+		err = db.QueryRow(ctx, sql.Query("parked_of"), ids).Scan(&parked)
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for parked events: %w", err)
+	}
+	return parked, nil
+}
+
+// verifyAssumed returns projection.ErrStale when something is parked of an account that is
+// assumed to be new. That it has no row shows when it is written. It sends what is queued.
+func verifyAssumed(ctx context.Context, tx *Tx, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := tx.Send(ctx); err != nil {
+		return err
+	}
+	parked, err := parkedOf(ctx, tx, ids)
+	if err == nil && parked {
+		err = projection.ErrStale
+	}
+	return err
+}
+
 // write makes the changes durable and moves the partition's position from pos, in
 // one transaction of two round trips. ErrFenced and ErrStale mean that nothing was
 // written; behind any other error the COMMIT may have taken place, which the next claim
-// tells.
-func write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos, moved projection.Position, c *accounts.Changes) error {
+// tells. copies: new rows in great numbers are written by COPY, which one that exists refuses.
+func write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos, moved projection.Position, c *accounts.Changes, copies bool) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	defer conn.Release() // a connection that is still in a transaction is closed by it
 	tx := begin(conn.Conn())
+	tx.copies = copies
 	tx.move(p, pos, moved)
 	if err := tx.end(ctx, writeChanges(ctx, tx, c)); err != nil {
 		return fmt.Errorf("write: %w", err)
@@ -78,10 +113,15 @@ const (
 // Rows are locked first and in the order of their accounts, as everywhere. The accounts
 // that are held and get no row come behind them, so they are never waited for.
 func writeChanges(ctx context.Context, tx *Tx, c *accounts.Changes) error {
+	if err := verifyAssumed(ctx, tx, c.Assumed); err != nil {
+		return err
+	}
 	rows, written, held := 0, int64(0), int64(0)
 	slice := pace.NewSize(firstSlice, upsertSlice, sliceWithin)
 	for chunk := range c.RowChunks(slice.Limit) {
-		queueRows(tx, chunk, &written)
+		if err := writeRows(ctx, tx, chunk, &written); err != nil {
+			return err
+		}
 		if rows += len(chunk); rows == c.NumRows() {
 			break // it goes with what follows
 		}
@@ -106,16 +146,22 @@ func writeChanges(ctx context.Context, tx *Tx, c *accounts.Changes) error {
 	return nil
 }
 
-// queueRows adds the write of rows, and to written how many were written.
-func queueRows(tx *Tx, rows []accounts.Row, written *int64) {
+// writeRows adds the write of rows to what is queued, and to written how many were
+// written. New rows in great numbers are sent at once, by COPY.
+func writeRows(ctx context.Context, tx *Tx, rows []accounts.Row, written *int64) error {
 	count := func(tag pgconn.CommandTag) error { *written += tag.RowsAffected(); return nil }
 	known, fresh := splitRows(rows)
 	if len(known) > 0 {
 		tx.Queue(sql.Query("update_balance"), append(balanceColumns(known), storedColumn(known))...).Exec(count)
 	}
-	if len(fresh) > 0 {
+	switch n := len(fresh); {
+	case n >= CopyLeast && tx.copies:
+		*written += int64(n)
+		return copyBalances(ctx, tx, fresh)
+	case n > 0:
 		tx.Queue(sql.Query("insert_balance"), balanceColumns(fresh)...).Exec(count)
 	}
+	return nil
 }
 
 // splitRows tells accounts that have a row from those that have none yet, in order.
@@ -288,15 +334,19 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 	slices.SortFunc(members, func(a, b *member) int { return cmp.Compare(a.partition.Number, b.partition.Number) })
 	tx := begin(conn.Conn())
 	tx.Queue(groupLocks)
-	var rows []accounts.Row
+	var (
+		rows    []accounts.Row
+		assumed []string
+	)
 	for _, m := range members {
+		assumed = append(assumed, m.changes.Assumed...)
 		tx.move(m.partition, m.position, m.moved)
 		for chunk := range m.changes.RowChunks(func() int { return groupRows }) {
 			rows = append(rows, chunk...)
 		}
 	}
 	slices.SortFunc(rows, func(a, b accounts.Row) int { return strings.Compare(a.AccountID, b.AccountID) })
-	if tx.end(ctx, writeChanges(ctx, tx, &accounts.Changes{Rows: rows})) != nil {
+	if tx.end(ctx, writeChanges(ctx, tx, &accounts.Changes{Rows: rows, Assumed: assumed})) != nil {
 		return errAlone
 	}
 	return nil

@@ -22,6 +22,7 @@ type Changes struct {
 	DeadLetters []projection.DeadLetter // to be published before anything is written
 	DecidedOn   []StoredVersion         // what the decisions about them rest on
 	Unwritten   []StoredVersion         // of them, the accounts that get no row
+	Assumed     []string                // accounts of which the database is assumed to know nothing
 
 	Rows      []Row                // new accounts, where they were not gathered by a fold; see RowChunks
 	Parks     []*projection.Parked // events to park, sorted by account id and version
@@ -98,15 +99,18 @@ func (c *Changes) RowChunks(size func() int) iter.Seq[[]Row] {
 
 // emptied is no changes, with the memory of these to gather the next in.
 func (c *Changes) emptied() Changes {
-	return Changes{changed: c.changed[:0], Parks: c.Parks[:0], Pruned: c.Pruned[:0], Unwritten: c.Unwritten[:0]}
+	return Changes{changed: c.changed[:0], Parks: c.Parks[:0], Pruned: c.Pruned[:0], Unwritten: c.Unwritten[:0], Assumed: c.Assumed[:0]}
 }
 
 // Changes gathers what is pending. The result is valid until the fold is used again.
 func (f *Fold) Changes() *Changes {
 	c := &f.changes
-	c.table, c.changed, c.Parks, c.Pruned, c.Unwritten = f.cache.hot, c.changed[:0], c.Parks[:0], c.Pruned[:0], c.Unwritten[:0]
+	c.table, c.changed, c.Parks, c.Pruned, c.Unwritten, c.Assumed = f.cache.hot, c.changed[:0], c.Parks[:0], c.Pruned[:0], c.Unwritten[:0], c.Assumed[:0]
 	slices.SortFunc(f.dirty, func(a, b *account) int { return strings.Compare(f.idOf(a), f.idOf(b)) })
 	for _, a := range f.dirty {
+		if a.assumed {
+			c.Assumed = append(c.Assumed, f.idOf(a))
+		}
 		if q := f.queues[a]; q != nil {
 			for version, p := range q.pending {
 				if version > a.version {

@@ -54,6 +54,7 @@ type Fold struct {
 	lookup     lookup
 	unreadIDs  []string
 	redelivery redelivery
+	newcomers  newcomers
 }
 
 // queue is what is parked of an account.
@@ -110,7 +111,12 @@ func (f *Fold) Reset() {
 	f.changes = Changes{}
 	f.refusedDecided, f.last = nil, eventRef{}
 	f.lookup, f.redelivery = lookup{}, redelivery{}
+	f.newcomers.inRow = 0
 }
+
+// AssumedWrongly has accounts be looked up again before they are taken for new ones. Reset
+// comes next.
+func (f *Fold) AssumedWrongly() { f.newcomers.distrust = distrustFor }
 
 // CountedBy has the breaker count what is folded from here on. When it has opened, nothing
 // is folded any more.
@@ -236,7 +242,7 @@ func (f *Fold) get(id string) *account { return f.cache.get(id, f.cache.hash(id)
 func (f *Fold) Flushed() {
 	for _, a := range f.dirty {
 		a.exists = a.exists || a.version != a.stored
-		a.stored, a.dirty, a.decidedOn = a.version, false, false
+		a.stored, a.dirty, a.decidedOn, a.assumed = a.version, false, false, false
 		if q := f.queues[a]; q != nil {
 			a.hasParked = a.hasParked || len(q.pending) > 0 || q.overflowed
 			q.pending = nil
@@ -254,6 +260,7 @@ func (f *Fold) Flushed() {
 	f.refusedDecided = f.refusedDecided[:0]
 	f.changes = f.changes.emptied()
 	f.dropUnread()
+	f.newcomers.distrust = max(0, f.newcomers.distrust-1)
 	if f.cache.hot.bytes() > f.opts.CacheBytes/4 && len(f.healing) == 0 {
 		f.cache.turn()  // so that the next flush can be as deep
 		clear(f.queues) // of accounts that have healed: those that have parked events are forgotten above

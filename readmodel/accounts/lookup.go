@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"projector/projection"
@@ -39,7 +40,7 @@ func (f *Fold) find(records []projection.DecodedRecord, versions *VersionIndex) 
 	l.warmed += f.cache.hot.warm(l.hashes) + f.cache.cold.warm(l.hashes)
 	for i := range records {
 		if d := &records[i].Decoded; d.Identity == event.Identified && l.found[i] != &applied {
-			l.found[i] = f.findOne(d.Event.AccountID, l.hashes[i])
+			l.found[i] = f.findOne(d.Event.AccountID, l.hashes[i], d.Event.Version)
 		}
 	}
 }
@@ -69,20 +70,52 @@ func (f *Fold) findApplied(records []projection.DecodedRecord, versions *Version
 	}
 }
 
-func (f *Fold) findOne(id string, hash uint64) *account {
-	a := f.cache.get(id, hash)
-	if a == nil {
-		a = f.cache.hot.add(id, hash)
-		a.unread = true
-		f.lookup.unread = append(f.lookup.unread, a)
+// findOne finds the account of an event of such a version.
+func (f *Fold) findOne(id string, hash uint64, version int64) *account {
+	if a := f.cache.get(id, hash); a != nil {
+		return a
 	}
+	a := f.cache.hot.add(id, hash)
+	if a.assumed = version == f.opts.FirstVersion && !f.opts.Replay; a.assumed && f.newcomers.trusted() {
+		f.setNew(a)
+		return a
+	}
+	a.unread = true
+	f.lookup.unread = append(f.lookup.unread, a)
 	return a
 }
+
+// setNew has an account be one of which the database knows nothing.
+func (f *Fold) setNew(a *account) {
+	account := projection.NewAccount(f.opts.FirstVersion)
+	f.cache.hot.set(a, account)
+	a.stored = account.Version
+}
+
+// newcomers tells whether accounts that are met with their first event may be assumed to
+// be new: those that were looked up last all were. What is assumed is checked before
+// anything is published or written.
+type newcomers struct {
+	inRow    int // met with their first event and looked up, since one of them was known
+	distrust int // flushes until something is assumed again
+}
+
+const (
+	// newcomersInRow are looked up before the next are assumed to be new.
+	newcomersInRow = 1024
+	// distrustFor is for how many flushes nothing is assumed after an assumption was wrong.
+	distrustFor = 64
+)
+
+func (n *newcomers) trusted() bool { return n.inRow >= newcomersInRow && n.distrust == 0 }
+
+// unknownVersion is that of no event.
+const unknownVersion = math.MinInt64
 
 // Read has the fold know the accounts. Those whose next event is parked then heal.
 func (f *Fold) Read(ctx context.Context, ids []string) error {
 	for _, id := range ids {
-		f.findOne(id, f.cache.hash(id))
+		f.findOne(id, f.cache.hash(id), unknownVersion)
 	}
 	return f.readUnread(ctx)
 }
@@ -103,12 +136,14 @@ func (f *Fold) readUnread(ctx context.Context) error {
 	if err := f.store.Accounts(ctx, f.unreadIDs, f.learn); err != nil {
 		return err
 	}
-	fresh := projection.NewAccount(f.opts.FirstVersion)
 	for _, a := range f.lookup.unread { // of what is left the database knows nothing
 		if a.unread {
 			a.unread = false
-			f.cache.hot.set(a, fresh)
-			a.stored = fresh.Version
+			f.setNew(a)
+		}
+		if a.assumed {
+			a.assumed = false
+			f.newcomers.inRow++
 		}
 	}
 	f.lookup.unread = f.lookup.unread[:0]
@@ -119,6 +154,10 @@ func (f *Fold) readUnread(ctx context.Context) error {
 func (f *Fold) learn(known *projection.StoredAccount) {
 	a := f.get(known.ID)
 	a.unread = false
+	if a.assumed {
+		a.assumed = false
+		f.newcomers.inRow = 0
+	}
 	f.cache.hot.set(a, known.Account)
 	a.stored, a.exists = known.Account.Version, known.Exists
 	if known.Parked > 0 || known.Overflowed {

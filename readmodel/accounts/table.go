@@ -26,6 +26,7 @@ type account struct {
 	healing                   bool
 	decidedOn                 bool // its stored version is among changes.DecidedOn
 	unread                    bool // a place kept for what the database knows of it
+	assumed                   bool // to be new; while it is unread: it may be, by its first event
 	dropped                   bool // no longer to be found
 	spilled                   bool // its last event id is longer than room
 }
@@ -236,7 +237,7 @@ func (c *cache) get(id string, hash uint64) *account {
 	}
 	a := c.hot.add(id, hash)
 	c.hot.set(a, c.cold.state(old))
-	a.stored, a.exists = old.stored, old.exists
+	a.stored, a.exists, a.assumed = old.stored, old.exists, old.assumed
 	c.cold.drop(old)
 	return a
 }

@@ -144,7 +144,8 @@ func TestLessMemoryForgetsAtOnce(t *testing.T) {
 	find := func(from, to int) {
 		t.Helper()
 		for i := from; i < to; i++ {
-			if _, err := fold.Apply(t.Context(), []projection.DecodedRecord{{Decoded: credited(account(i), 1, 1)}}, math.MaxInt); err != nil {
+			db.rows[account(i)] = projection.Account{Version: 1}
+			if _, err := fold.Apply(t.Context(), []projection.DecodedRecord{{Decoded: credited(account(i), 2, 1)}}, math.MaxInt); err != nil {
 				t.Fatal(err)
 			}
 		}

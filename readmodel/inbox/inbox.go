@@ -47,6 +47,19 @@ func (i Inbox) Mark(tx *readmodel.Tx, ids []string) *Marked {
 	return m
 }
 
+// Copy marks messages that are taken to be new, sorted by id: projection.ErrStale when one
+// of them is marked already. It sends what is queued.
+func (i Inbox) Copy(ctx context.Context, tx *readmodel.Tx, ids []string) error {
+	const size = 52 // about, of the values of a row
+	rows := readmodel.NewCopyRows(2, len(ids), size)
+	for _, id := range ids {
+		rows.Begin()
+		rows.Text(id)
+		rows.Text(i.handler)
+	}
+	return tx.Copy(ctx, sql.Query("copy_inbox"), rows)
+}
+
 // Each calls fn for each message, in order, with whether it was not marked before; of
 // equal ids that is the first.
 func (m *Marked) Each(fn func(n int, fresh bool)) {

@@ -19,7 +19,7 @@ func Define(name, ready string, add Add) readmodel.AppendDefinition {
 		Label:      name,
 		ReadyQuery: ready,
 		Tables: func(p readmodel.Partition) readmodel.Table {
-			return table{&guard{inbox: marks, partition: p}, add}
+			return &table{&guard{inbox: marks, partition: p}, add, readmodel.NewcomersTo(p)}
 		},
 		Beside: marks.Tasks,
 		Told:   readmodel.Reports{Inbox: true},
@@ -32,16 +32,17 @@ func Define(name, ready string, add Add) readmodel.AppendDefinition {
 // table is a table of sums as one partition adds to it.
 type table struct {
 	*guard
-	add Add
+	add       Add
+	newcomers readmodel.Newcomers
 }
 
-var _ readmodel.Guarded = table{}
+var _ readmodel.Guarded = &table{}
 
 // Key implements readmodel.Table.
-func (table) Key(ev *event.Event) readmodel.Key { return readmodel.Key{Text: ev.ID} }
+func (*table) Key(ev *event.Event) readmodel.Key { return readmodel.Key{Text: ev.ID} }
 
 // Find implements readmodel.Table.
-func (t table) Find(ctx context.Context, db readmodel.Querier, keys []readmodel.Key) (map[readmodel.Key]string, error) {
+func (t *table) Find(ctx context.Context, db readmodel.Querier, keys []readmodel.Key) (map[readmodel.Key]string, error) {
 	ids := make([]string, len(keys))
 	for i, k := range keys {
 		ids[i] = k.Text
@@ -59,20 +60,40 @@ func (t table) Find(ctx context.Context, db readmodel.Querier, keys []readmodel.
 
 // Write implements readmodel.Table: the entries are marked, and those that were
 // not marked before are added.
-func (t table) Write(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
+func (t *table) Write(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
 	ids := make([]string, len(entries))
 	for i := range entries {
-		ids[i] = entries[i].Key.Text
+		ids[i], entries[i].Present = entries[i].Key.Text, ""
 	}
+	mark := t.mark
+	if t.newcomers.Expected(entries) {
+		mark = t.copy
+	}
+	if err := mark(ctx, tx, entries, ids); err != nil {
+		return err
+	}
+	return t.add(ctx, tx, entries)
+}
+
+// copy marks entries that are taken to be new.
+func (t *table) copy(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry, ids []string) error {
+	if err := t.newcomers.Copied(t.inbox.Copy(ctx, tx, ids)); err != nil {
+		return err
+	}
+	return t.check(ctx, tx, entries)
+}
+
+// mark marks entries, and sets Present of those that were marked before.
+func (t *table) mark(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry, ids []string) error {
 	marked := t.inbox.Mark(tx, ids)
 	if err := t.check(ctx, tx, entries); err != nil {
 		return err
 	}
+	t.newcomers.Inserted(len(marked.fresh), len(ids))
 	marked.Each(func(n int, fresh bool) {
-		entries[n].Present = ids[n]
-		if fresh {
-			entries[n].Present = ""
+		if !fresh {
+			entries[n].Present = ids[n]
 		}
 	})
-	return t.add(ctx, tx, entries)
+	return nil
 }

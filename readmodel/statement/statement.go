@@ -26,7 +26,7 @@ func Definition() readmodel.Definition {
 	return readmodel.AppendDefinition{
 		Label:      Name,
 		ReadyQuery: sql.Query("statement_ready"),
-		Tables:     func(readmodel.Partition) readmodel.Table { return table{} },
+		Tables:     func(p readmodel.Partition) readmodel.Table { return &table{readmodel.NewcomersTo(p)} },
 		Recent:     recent.Of,
 
 		// Where an event stands is where it was first read, which is not the same each time.
@@ -34,15 +34,16 @@ func Definition() readmodel.Definition {
 	}
 }
 
-type table struct{}
+// table is the table as one partition writes to it.
+type table struct{ newcomers readmodel.Newcomers }
 
 // Key implements readmodel.Table.
-func (table) Key(ev *event.Event) readmodel.Key {
+func (*table) Key(ev *event.Event) readmodel.Key {
 	return readmodel.Key{Text: ev.AccountID, Number: ev.Version}
 }
 
 // Find implements readmodel.Table.
-func (table) Find(ctx context.Context, db readmodel.Querier, keys []readmodel.Key) (map[readmodel.Key]string, error) {
+func (*table) Find(ctx context.Context, db readmodel.Querier, keys []readmodel.Key) (map[readmodel.Key]string, error) {
 	accounts, versions := make([]string, len(keys)), make([]int64, len(keys))
 	for i, k := range keys {
 		accounts[i], versions[i] = k.Text, k.Number
@@ -71,7 +72,13 @@ func (table) Find(ctx context.Context, db readmodel.Querier, keys []readmodel.Ke
 const sliceRows = 8192
 
 // Write implements readmodel.Table.
-func (table) Write(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
+func (t *table) Write(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
+	for i := range entries {
+		entries[i].Present = ""
+	}
+	if t.newcomers.Expected(entries) {
+		return t.newcomers.Copied(tx.Copy(ctx, sql.Query("copy_statement"), copyRows(entries)))
+	}
 	var inserted int64
 	for piece := range slices.Chunk(entries, sliceRows) {
 		tx.Queue(sql.Query("statement_insert"), columns(piece)...).
@@ -80,13 +87,36 @@ func (table) Write(ctx context.Context, tx *readmodel.Tx, entries []readmodel.En
 	if err := tx.Send(ctx); err != nil {
 		return err
 	}
-	for i := range entries {
-		entries[i].Present = ""
-	}
+	t.newcomers.Inserted(int(inserted), len(entries))
 	if inserted == int64(len(entries)) {
 		return nil
 	}
 	return findPresent(ctx, tx, entries)
+}
+
+// copyRows lays entries out as copy_statement.sql takes them.
+func copyRows(entries []readmodel.Entry) *readmodel.CopyRows {
+	const size = 144 // about, of the values of a row
+	rows := readmodel.NewCopyRows(10, len(entries), size)
+	for i := range entries {
+		ev := &entries[i].Event
+		rows.Begin()
+		rows.Text(ev.AccountID)
+		rows.Int8(ev.Version)
+		rows.Text(ev.ID)
+		rows.Text(ev.TypeName)
+		if minor := ev.Signed(); minor != 0 {
+			rows.Money(minor, ev.Currency.Digits())
+		} else {
+			rows.Null()
+		}
+		rows.TextOrNull(ev.Currency.Code())
+		rows.Time(ev.OccurredAt)
+		rows.TextOrNull(ev.CorrelationID)
+		rows.Int4(entries[i].Partition)
+		rows.Int8(entries[i].Offset)
+	}
+	return rows
 }
 
 // columns lays entries out as the arrays that statement_insert.sql unnests.

@@ -1,0 +1,188 @@
+package readmodel_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+	"projector/readmodel/accounts"
+	"projector/readmodel/statement"
+	"projector/readmodel/turnover"
+)
+
+// newcomers are first events of so many accounts.
+func newcomers(prefix string, n int) []string {
+	values := make([]string, n)
+	for i := range values {
+		values[i] = credit(fmt.Sprintf("%s-%04d", prefix, i), 1, "1", "EUR")
+	}
+	return values
+}
+
+// trusting is a worker that has met new accounts only, and assumes that the next are new.
+func trusting(t *testing.T) (*worker, *pgxpool.Pool) {
+	t.Helper()
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	w.fold(newcomers("a", 1500)...)
+	w.mustFlush()
+	return w, pool
+}
+
+// TestANewcomerThatHasARow: nothing is written over an account that was assumed to be new
+// and is not, and the next time it is looked up.
+func TestANewcomerThatHasARow(t *testing.T) {
+	for _, fresh := range []int{0, 2 * readmodel.CopyLeast} { // by INSERT and by COPY
+		w, pool := trusting(t)
+		if err := newRepair(t, pool, 0).Apply(t.Context(), replayOf(w.format, credit("known", 1, "5", "EUR")), nil); err != nil {
+			t.Fatal(err)
+		}
+		values := append(newcomers("b", fresh), credit("known", 1, "5", "EUR"), credit("known", 2, "2", "EUR"))
+		w.fold(values...)
+		if _, err := w.flush(); !errors.Is(err, projection.ErrStale) {
+			t.Fatalf("%d new accounts beside it: error %v, want ErrStale", fresh, err)
+		}
+		expect(t, current(t, pool, "known"), "EUR 5.00 1 open known-1 false -")
+		w.claim("me", projection.NoOffset)
+		w.fold(values...)
+		w.mustFlush()
+		expect(t, current(t, pool, "known"), "EUR 7.00 2 open known-2 false -")
+		if n := count(t, pool, "SELECT count(*) FROM account_balance"); n != 1500+fresh+1 {
+			t.Errorf("%d accounts", n)
+		}
+	}
+}
+
+// TestANewcomerOfWhichEventsAreParked: an account that has no row may have events that wait
+// for its first one. They heal, and no event of it is dead-lettered for want of them.
+func TestANewcomerOfWhichEventsAreParked(t *testing.T) {
+	for name, values := range map[string][]string{
+		"at the write":          {credit("gap", 1, "1", "EUR")},
+		"before a dead letter":  {credit("gap", 1, "1", "EUR"), credit("gap", 3, "4", "EUR")},
+		"among many new others": append(newcomers("b", 2*readmodel.CopyLeast), credit("gap", 1, "1", "EUR")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, pool := trusting(t)
+			other := newWorker(t, pool, inPartition(7))
+			other.claim("me", projection.NoOffset)
+			other.fold(credit("gap", 2, "2", "EUR"))
+			other.mustFlush()
+			w.fold(values...)
+			if _, err := w.flush(); !errors.Is(err, projection.ErrStale) {
+				t.Fatalf("error %v, want ErrStale", err)
+			}
+			w.claim("me", projection.NoOffset)
+			w.fold(values...)
+			flushed := w.mustFlush()
+			if len(flushed.DeadLetters) != 0 {
+				t.Errorf("dead letters: %+v", flushed.DeadLetters)
+			}
+			if got := current(t, pool, "gap"); !strings.HasSuffix(got, "false -") {
+				t.Errorf("the account is %s", got)
+			}
+		})
+	}
+}
+
+// TestCopyWritesWhatInsertWrites compares the two ways to write new accounts.
+func TestCopyWritesWhatInsertWrites(t *testing.T) {
+	pool := openPool(t)
+	const all = `SELECT concat_ws('|', substr(account_id, 2), coalesce(currency, '-'), balance, version, status,
+		coalesce(last_event_id, '-'), coalesce(last_event_at::text, '-')) FROM account_balance WHERE account_id LIKE $1 || '%' ORDER BY account_id`
+	w := newWorker(t, pool, partition)
+	pos := w.claim("me", projection.NoOffset)
+	var states []projection.Account
+	for _, code := range []string{"JPY", "EUR", "KWD", "CLF"} { // 0, 2, 3, 4 decimals
+		for _, balance := range []int64{0, 1, -1, 99, -100, 9_999, 10_000, -10_001, 100_000_000, 1_234_567_890_123, math.MaxInt64, math.MinInt64} {
+			for _, at := range []int64{projection.NoTime, -62_135_596_800_000_000, -1, 1_767_225_600_123_456, 253_402_300_799_999_999} {
+				a := projection.Account{Balance: balance, LastEventAt: at, Closed: at < 0, LastEventID: "e\t\\N"}
+				a.Currency, _ = event.CurrencyByCode(code)
+				states = append(states, a)
+			}
+		}
+	}
+	states = append(states, projection.Account{LastEventAt: projection.NoTime})
+	if len(states) <= readmodel.CopyLeast {
+		states = slices.Repeat(states, 2)
+	}
+	written := map[string]string{}
+	for _, prefix := range []string{"i", "c"} { // inserted, copied
+		c := &accounts.Changes{}
+		for i, a := range states {
+			a.Version = int64(i + 1)
+			c.Rows = append(c.Rows, accounts.Row{AccountID: fmt.Sprintf("%s%04d", prefix, i), Account: a})
+		}
+		moved := pos.Moved(at(pos.Next + 1))
+		if err := readmodel.Write(t.Context(), pool, partition, pos, moved, c, prefix == "c"); err != nil {
+			t.Fatal(err)
+		}
+		pos = moved
+		written[prefix] = lines(t, pool, all, prefix)
+	}
+	same(t, "rows", written["c"], written["i"])
+	if n := strings.Count(written["c"], "\n") + 1; n != len(states) {
+		t.Errorf("%d rows, want %d", n, len(states))
+	}
+}
+
+// TestNewEntriesAreCopied: what follows a write of new entries is copied, the same as it
+// would be inserted; and where one was delivered before, the batch is decided again.
+func TestNewEntriesAreCopied(t *testing.T) {
+	events := func(from, to int) (values []string) {
+		for i := from; i < to; i++ {
+			kind, data := "FundsCredited", eur(fmt.Sprintf("%d.25", i+1))
+			switch i % 5 {
+			case 1:
+				kind, data = "FundsDebited", `{"amount":"7","currency":"JPY"}`
+			case 2:
+				kind, data = "AccountClosed", "{}"
+			case 3:
+				kind, data = "AccountOpened", `{"currency":"KWD"}`
+			}
+			values = append(values, eventAs(fmt.Sprintf("e%05d", i), kind, "a", i+1, noon, data))
+		}
+		return values
+	}
+	for _, p := range []struct {
+		of   readmodel.Definition
+		rows string
+	}{
+		{statement.Definition(), `SELECT concat_ws('|', account_id, version, event_id, event_type, amount, currency, occurred_at,
+			correlation_id, source_partition) FROM account_statement ORDER BY version`},
+		{turnover.Definition(), `SELECT concat_ws('|', day, currency, credited, debited, events, (SELECT count(*) FROM inbox)) FROM daily_turnover ORDER BY currency`},
+	} {
+		t.Run(p.of.Name(), func(t *testing.T) {
+			t.Parallel()
+			const n = 3 * readmodel.CopyLeast
+			inserted, copied := openPool(t), openPool(t)
+			all := newFeeder(t, inserted, p.of, partition)
+			all.feed(events(0, n)...)
+			f := newFeeder(t, copied, p.of, partition)
+			f.feed(events(0, readmodel.CopyLeast)...)
+			f.feed(events(readmodel.CopyLeast, n)...)
+			same(t, "rows", lines(t, copied, p.rows), lines(t, inserted, p.rows))
+
+			if p.of.Name() == statement.Name {
+				same(t, "misplaced", lines(t, copied, "SELECT count(*) FROM account_statement WHERE source_offset IS DISTINCT FROM version - 1"), "0")
+			}
+			again := events(n-1, n+readmodel.CopyLeast) // the first was delivered before
+			f.fold(again...)
+			if err := f.flush(); !errors.Is(err, projection.ErrStale) {
+				t.Fatalf("error %v, want ErrStale", err)
+			}
+			f.claim(projection.NoOffset)
+			f.feed(again...)
+			all.feed(events(n, n+readmodel.CopyLeast)...)
+			same(t, "rows", lines(t, copied, p.rows), lines(t, inserted, p.rows))
+		})
+	}
+}

@@ -1,0 +1,2 @@
+-- Whether anything is parked at all.
+SELECT EXISTS (SELECT FROM parked_event) OR EXISTS (SELECT FROM park_overflow);
