@@ -110,12 +110,12 @@ func (f *fields) numeric(minor int64, decimals int) {
 	first := most - 1
 	for whole := magnitude / unit; whole > 0; whole /= 10_000 {
 		first--
-		digits[first] = uint16(whole % 10_000) //nolint:gosec // G115: below 10,000
+		digits[first] = uint16(whole % 10_000)
 	}
 	n := most - first
-	w := binary.BigEndian.AppendUint32(*f, uint32(8+2*n)) //nolint:gosec // G115: small
-	w = binary.BigEndian.AppendUint16(w, uint16(n))       //nolint:gosec // G115: small
-	w = binary.BigEndian.AppendUint16(w, uint16(n-2))     //nolint:gosec // G115: -1 is what is only behind the point
+	w := binary.BigEndian.AppendUint32(*f, uint32(8+2*n))
+	w = binary.BigEndian.AppendUint16(w, uint16(n))
+	w = binary.BigEndian.AppendUint16(w, uint16(n-2)) //nolint:gosec // G115: -1 is what is only behind the point
 	w = binary.BigEndian.AppendUint16(w, sign)
 	w = binary.BigEndian.AppendUint16(w, uint16(decimals)) //nolint:gosec // G115: small
 	for _, d := range digits[first:] {

@@ -37,7 +37,7 @@ func TestARepairLetsConsumersGoOn(t *testing.T) {
 			t.Error(err)
 		}
 		consumer.Go(func() { // much slower than the repair's transaction
-			time.Sleep(100 * time.Millisecond)
+			<-time.After(100 * time.Millisecond)
 			if _, err := pool.Exec(context.WithoutCancel(t.Context()), "UPDATE projector_position SET next_offset = next_offset + 1 WHERE partition = 0"); err != nil {
 				t.Error(err)
 			}
