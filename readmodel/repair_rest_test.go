@@ -17,7 +17,9 @@ import (
 func TestARepairLetsConsumersGoOn(t *testing.T) {
 	pool := openPool(t)
 	for _, p := range []int32{0, 1, 2} { // the second is at its end, the third goes its way
-		if _, err := readmodel.ClaimPosition(t.Context(), pool, inPartition(p), projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset}); err != nil {
+		of := inPartition(p)
+		of.Projection = readmodel.BalanceName
+		if _, err := readmodel.ClaimPosition(t.Context(), pool, of, projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset}); err != nil {
 			t.Fatal(err)
 		}
 	}
