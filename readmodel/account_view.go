@@ -57,12 +57,13 @@ type ParkedView struct {
 	Offset    int64
 }
 
-// ShowAccount reads an account with all that waits for it, or answers
-// ErrUnknownAccount.
-func ShowAccount(ctx context.Context, pool *pgxpool.Pool, id string) (AccountView, error) {
+// ShowAccount reads an account of a projection with all that waits for it, or answers
+// ErrUnknownAccount. In a projection of one's own it has no money and no status.
+func ShowAccount(ctx context.Context, pool *pgxpool.Pool, name, id string) (AccountView, error) {
 	view := AccountView{ID: id}
 	// One snapshot: an account that heals meanwhile must not be shown half healed.
-	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
+	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(snapshot pgx.Tx) (err error) {
+		tx := tablesOf(name).from(snapshot)
 		if view.Balance, err = showBalance(ctx, tx, id); err != nil {
 			return err
 		}
@@ -81,16 +82,16 @@ func ShowAccount(ctx context.Context, pool *pgxpool.Pool, id string) (AccountVie
 	return view, nil
 }
 
-func showBalance(ctx context.Context, tx pgx.Tx, id string) (*BalanceView, error) {
+func showBalance(ctx context.Context, db querier, id string) (*BalanceView, error) {
 	var v BalanceView
-	err := tx.QueryRow(ctx, sql.Query("account_row"), id).
+	err := db.QueryRow(ctx, sql.Query("account_row"), id).
 		Scan(&v.Currency, &v.Balance, &v.Version, &v.Status, &v.LastEventID, &v.LastEventAt)
 	return orNil(&v, err)
 }
 
-func showHold(ctx context.Context, tx pgx.Tx, id string) (*Hold, error) {
+func showHold(ctx context.Context, db querier, id string) (*Hold, error) {
 	h := Hold{AccountID: id}
-	err := tx.QueryRow(ctx, sql.Query("account_hold"), id).
+	err := db.QueryRow(ctx, sql.Query("account_hold"), id).
 		Scan(&h.Expected, &h.Received, &h.Class, &h.Waiting, &h.Beyond, &h.Since)
 	return orNil(&h, err)
 }
@@ -103,19 +104,19 @@ func orNil[T any](row *T, err error) (*T, error) {
 	return row, err
 }
 
-func showParked(ctx context.Context, tx pgx.Tx, id string) ([]ParkedView, error) {
-	rows, err := tx.Query(ctx, sql.Query("account_parked"), id)
+func showParked(ctx context.Context, db querier, id string) ([]ParkedView, error) {
+	rows, err := db.Query(ctx, sql.Query("account_parked"), id)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[ParkedView])
 }
 
-// Gaps streams the accounts that wait for a missing or corrected event, the oldest
+// Gaps streams the accounts of a projection that wait for a missing or corrected event, the oldest
 // gap first. An error ends the iteration.
-func Gaps(ctx context.Context, pool *pgxpool.Pool) iter.Seq2[Hold, error] {
+func Gaps(ctx context.Context, pool *pgxpool.Pool, name string) iter.Seq2[Hold, error] {
 	return func(yield func(Hold, error) bool) {
-		rows, err := pool.Query(ctx, sql.Query("gaps"))
+		rows, err := tablesOf(name).from(pool).Query(ctx, sql.Query("gaps"))
 		if err != nil {
 			yield(Hold{}, fmt.Errorf("list gaps: %w", err))
 			return
@@ -141,13 +142,13 @@ func Gaps(ctx context.Context, pool *pgxpool.Pool) iter.Seq2[Hold, error] {
 // errStopped ends an iteration whose consumer has seen enough.
 var errStopped = errors.New("stopped")
 
-// LoadOverdue names those of the given partitions of a topic that hold a parked event
-// whose turn has come and that nobody has applied, for at least the given time. That is
+// LoadOverdue names those of the given partitions of a topic that hold an event parked for a
+// projection whose turn has come and that nobody has applied, for at least the given time. That is
 // so after the one before it was applied by the worker of another partition: when an
 // account's events change partition without its consumers being drained. A new claim of
 // the partition applies it.
-func LoadOverdue(ctx context.Context, db querier, topic string, partitions []int32, quiet time.Duration) ([]int32, error) {
-	rows, err := db.Query(ctx, sql.Query("load_overdue"), topic, partitions, quiet.Seconds())
+func LoadOverdue(ctx context.Context, db querier, name, topic string, partitions []int32, quiet time.Duration) ([]int32, error) {
+	rows, err := tablesOf(name).from(db).Query(ctx, sql.Query("load_overdue"), topic, partitions, quiet.Seconds())
 	if err != nil {
 		return nil, fmt.Errorf("look for parked events whose turn has come: %w", err)
 	}

@@ -63,7 +63,8 @@ func (k Key) Compare(other Key) int {
 type Entry struct {
 	Event event.Event
 	Key   Key
-	// Offset, LeaderEpoch and Partition of the record.
+	// Topic, Offset, LeaderEpoch and Partition of the record.
+	Topic       string
 	Offset      int64
 	LeaderEpoch int32
 	Partition   int32

@@ -99,7 +99,7 @@ func (e *AppendProjection) decide(r *projection.DecodedRecord, found map[Key]str
 // with it.
 func (e *AppendProjection) decideEvent(r *projection.DecodedRecord, found map[Key]string) {
 	rec := &r.Record
-	entry := Entry{Event: r.Decoded.Event, Offset: rec.Offset, LeaderEpoch: rec.LeaderEpoch, Partition: rec.Partition, Before: r.Reprocessed}
+	entry := Entry{Event: r.Decoded.Event, Topic: rec.Topic, Offset: rec.Offset, LeaderEpoch: rec.LeaderEpoch, Partition: rec.Partition, Before: r.Reprocessed}
 	entry.Key = e.cfg.Table.Key(&entry.Event)
 	lookedUp := e.mustLookUp(r)
 	if lookedUp {

@@ -141,7 +141,7 @@ func (l *appendReplayer) decide(ctx context.Context, db Querier, records []*Repa
 
 func (l *appendReplayer) entry(rec *RepairRecord) Entry {
 	ev := &rec.Decoded.Event
-	return Entry{Event: *ev, Key: l.table.Key(ev), Offset: rec.Record.Offset, Partition: rec.Record.Partition, Before: rec.Reprocessed}
+	return Entry{Event: *ev, Key: l.table.Key(ev), Topic: rec.Record.Topic, Offset: rec.Record.Offset, Partition: rec.Record.Partition, Before: rec.Reprocessed}
 }
 
 // Apply implements Replayer.

@@ -172,8 +172,8 @@ func LoadHistory(ctx context.Context, pool *pgxpool.Pool, dlqTopic string, place
 
 // LoadStates reads the states of the given accounts. Those without a balance row
 // are left out.
-func LoadStates(ctx context.Context, pool *pgxpool.Pool, ids []string) (map[string]projection.Account, error) {
-	rows, err := pool.Query(ctx, sql.Query("load_accounts"), ids)
+func LoadStates(ctx context.Context, db querier, ids []string) (map[string]projection.Account, error) {
+	rows, err := db.Query(ctx, sql.Query("load_accounts"), ids)
 	if err != nil {
 		return nil, fmt.Errorf("load accounts: %w", err)
 	}

@@ -1,6 +1,7 @@
 package readmodel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,11 @@ import (
 
 // BalanceConfig is what the account_balance projection needs.
 type BalanceConfig struct {
+	// Projection is another than account_balance: one of somebody's own, with tables of its
+	// own and without money, that is given each event by Take.
+	Projection string
+	Take       Take
+
 	Pool         *pgxpool.Pool
 	Formats      event.Resolver
 	FirstVersion int64
@@ -45,13 +51,16 @@ type Balance struct {
 
 // NewBalance prepares the projection of one partition; Claim comes first.
 func NewBalance(cfg BalanceConfig, p Partition) *Balance {
-	p.Projection = BalanceName
+	p.Projection = cmp.Or(cfg.Projection, BalanceName)
 	b := &Balance{cfg: cfg, partition: p}
 	b.fold = accounts.NewFold(accounts.Options{
-		FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes(),
-	}, balanceStore{accountStore{db: cfg.Pool, formats: cfg.Formats, firstVersion: cfg.FirstVersion}, b})
+		FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes(), Take: cfg.Take != nil,
+	}, balanceStore{accountStore{db: b.db(), formats: cfg.Formats, firstVersion: cfg.FirstVersion}, b})
 	return b
 }
+
+// db reads the tables of the projection.
+func (b *Balance) db() querier { return tablesOf(b.partition.Projection).from(b.cfg.Pool) }
 
 // balanceStore is what a partition's fold reads from.
 type balanceStore struct {
@@ -75,10 +84,11 @@ func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 	b.breaker = projection.NewBreaker(b.cfg.Breaker, b.partition.Number, &pos)
 	b.fold.CountedBy(b.breaker)
 	b.claimed = b.cfg.Versions.now()
-	if _, err := b.cfg.Pool.Exec(ctx, sql.Query("clear_passed"), b.partition.Topic, b.partition.Number); err != nil {
+	statement, args := tablesOf(b.partition.Projection).statement(sql.Query("clear_passed"), []any{b.partition.Topic, b.partition.Number})
+	if _, err := b.cfg.Pool.Exec(ctx, statement, args...); err != nil {
 		return pos, fmt.Errorf("clear parked events: %w", err)
 	}
-	healable, err := texts(ctx, b.cfg.Pool, "load_healable", b.partition.Topic, b.partition.Number)
+	healable, err := texts(ctx, b.db(), "load_healable", b.partition.Topic, b.partition.Number)
 	if err != nil {
 		return pos, fmt.Errorf("find accounts to heal: %w", err)
 	}
@@ -118,7 +128,7 @@ func (b *Balance) Verify(ctx context.Context) error {
 		return err
 	}
 	changes := b.fold.Changes()
-	return b.stale(verifyVersions(ctx, b.cfg.Pool, changes.DecidedOn, changes.Assumed), changes)
+	return b.stale(verifyVersions(ctx, b.db(), changes.DecidedOn, changes.Assumed), changes)
 }
 
 // stale has what was assumed in vain be looked up next time.
@@ -139,7 +149,7 @@ func (b *Balance) Flush(ctx context.Context, next projection.NextOffset) (projec
 	grouped := !b.failed && ctx.Err() == nil &&
 		b.cfg.Group.write(&member{partition: b.partition, position: b.position, moved: moved, changes: changes})
 	if !grouped {
-		err := write(ctx, b.cfg.Pool, b.partition, b.position, moved, changes, !b.failed)
+		err := write(ctx, b.cfg.Pool, b.partition, b.position, moved, changes, b.cfg.Take, !b.failed)
 		if b.failed = err != nil; b.failed {
 			return flushed, b.stale(err, changes)
 		}
@@ -187,13 +197,18 @@ const countParkedEvery = 5 * time.Second
 
 // Tasks implements Definition: what waits behind holes is counted.
 func (BalanceDefinition) Tasks(cfg RunConfig) []Task {
-	return []Task{{Name: "count parked events", Every: countParkedEvery, Run: func(ctx context.Context) error {
-		parked, err := CountParked(ctx, cfg.Pool)
+	return []Task{countParked(cfg, BalanceName)}
+}
+
+// countParked tells again and again what waits behind holes.
+func countParked(cfg RunConfig, name string) Task {
+	return Task{Name: "count parked events", Every: countParkedEvery, Run: func(ctx context.Context) error {
+		parked, err := CountParked(ctx, cfg.Pool, name)
 		if err == nil {
 			cfg.Observer.Parked(parked)
 		}
 		return err
-	}}}
+	}}
 }
 
 // Reports implements Definition.
@@ -222,7 +237,7 @@ func (l balanceReplayer) ReplayStatuses(ctx context.Context, subjects []Subject)
 		}
 	}
 	slices.Sort(ids)
-	states, err := LoadStates(ctx, l.cfg.Pool, slices.Compact(ids))
+	states, err := LoadStates(ctx, l.db(), slices.Compact(ids))
 	if err != nil {
 		return nil, err
 	}

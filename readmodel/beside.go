@@ -190,8 +190,8 @@ func LoadShadowRoom(ctx context.Context, pool *pgxpool.Pool, tables []string) (r
 	return room, nil
 }
 
-func texts(ctx context.Context, pool *pgxpool.Pool, query string, args ...any) ([]string, error) {
-	rows, err := pool.Query(ctx, sql.Query(query), args...)
+func texts(ctx context.Context, db querier, query string, args ...any) ([]string, error) {
+	rows, err := db.Query(ctx, sql.Query(query), args...)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the rebuild: %w", err)
 	}

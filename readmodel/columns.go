@@ -42,11 +42,46 @@ func balanceColumns(rows []accounts.Row) []any {
 			times.int8(s.LastEventAt - postgresEpoch)
 		}
 	}
-	all := []*column{ids, currencies, minor, digits, versions, closed, events, times}
-	args := make([]any, len(all))
-	for i, c := range all {
+	return columnArgs(ids, currencies, minor, digits, versions, closed, events, times)
+}
+
+// TakenColumns lays events out as the arrays that own_events.sql unnests.
+func TakenColumns(events []projection.TakenEvent) []any {
+	n := len(events)
+	var (
+		accounts     = newColumn(pgtype.TextOID, n, 16)
+		versions     = newColumn(pgtype.Int8OID, n, 8)
+		ids          = newColumn(pgtype.TextOID, n, 36)
+		types        = newColumn(pgtype.TextOID, n, 16)
+		times        = newColumn(pgtype.TimestamptzOID, n, 8)
+		correlations = newColumn(pgtype.TextOID, n, 36)
+		data         = newColumn(pgtype.TextOID, n, 128)
+		topics       = newColumn(pgtype.TextOID, n, 16)
+		partitions   = newColumn(pgtype.Int4OID, n, 4)
+		offsets      = newColumn(pgtype.Int8OID, n, 8)
+	)
+	for i := range events {
+		ev, r := &events[i].Event, &events[i].Record
+		accounts.text(ev.AccountID)
+		versions.int8(ev.Version)
+		ids.text(ev.ID)
+		types.text(ev.TypeName)
+		times.int8(ev.OccurredAt - postgresEpoch)
+		correlations.text(ev.CorrelationID)
+		data.text(ev.Data)
+		topics.text(r.Topic)
+		partitions.int4(r.Partition)
+		offsets.int8(r.Offset)
+	}
+	return columnArgs(accounts, versions, ids, types, times, correlations, data, topics, partitions, offsets)
+}
+
+// columnArgs are columns as the arguments of a statement.
+func columnArgs(columns ...*column) []any {
+	args := make([]any, len(columns))
+	for i, c := range columns {
 		args[i] = c
-		ids.behind += len(c.fields)
+		columns[0].behind += len(c.fields)
 	}
 	return args
 }
@@ -167,7 +202,7 @@ func (columnPlan) Encode(value any, buf []byte) ([]byte, error) {
 // registerColumns makes a connection, whose types these are, take columns as arguments.
 func registerColumns(types *pgtype.Map) {
 	for _, oid := range []uint32{
-		pgtype.TextArrayOID, pgtype.Int8ArrayOID, pgtype.Int2ArrayOID, pgtype.BoolArrayOID, pgtype.TimestamptzArrayOID,
+		pgtype.TextArrayOID, pgtype.Int8ArrayOID, pgtype.Int4ArrayOID, pgtype.Int2ArrayOID, pgtype.BoolArrayOID, pgtype.TimestamptzArrayOID,
 	} {
 		if t, known := types.TypeForOID(oid); known {
 			types.RegisterType(&pgtype.Type{Name: t.Name, OID: oid, Codec: columnCodec{t.Codec}})

@@ -120,6 +120,8 @@ type AppendDefinition struct {
 	Label string // see Definition.Name
 	// ReadyQuery returns what the database lacks, one item per row.
 	ReadyQuery string
+	// Check fails when the database lacks what the projection needs beside that; nil: nothing.
+	Check func(context.Context, *pgxpool.Pool) error
 	// Tables makes the table of one partition. No partition, for repairs, is the zero
 	// one but for its projection.
 	Tables func(Partition) Table
@@ -160,7 +162,10 @@ func (k AppendDefinition) FlushEvents() int {
 
 // Ready implements Definition.
 func (k AppendDefinition) Ready(ctx context.Context, pool *pgxpool.Pool) error {
-	return checkReady(ctx, pool, k.ReadyQuery)
+	if err := checkReady(ctx, pool, k.ReadyQuery); err != nil || k.Check == nil {
+		return err
+	}
+	return k.Check(ctx, pool)
 }
 
 // Open implements Definition.

@@ -45,6 +45,10 @@ type RepairConfig struct {
 	// Ends tells whether anything waits for a consumer that was overtaken, which Apply then
 	// lets go on before its next transaction; nil: it only rests as long as it works.
 	Ends Ends
+
+	// Of a projection of one's own, see BalanceConfig.
+	projection string
+	take       Take
 }
 
 // Repair applies records to the balances directly, by the same rules as a
@@ -110,8 +114,8 @@ type Step struct {
 // nothing.
 func (r *Repair) Plan(ctx context.Context, records []*RepairRecord) error {
 	records = inOrder(records)
-	store := r.storeOf(r.cfg.Pool)
-	fold := accounts.NewFold(accounts.Options{FirstVersion: r.cfg.FirstVersion, Replay: true}, &store)
+	store := r.storeOf(r.db())
+	fold := accounts.NewFold(r.options(), &store)
 	for piece := range slices.Chunk(records, planPiece) {
 		if err := planSome(ctx, fold, piece); err != nil {
 			return fmt.Errorf("plan: %w", err)
@@ -140,8 +144,8 @@ func (r *Repair) Apply(ctx context.Context, records []*RepairRecord, observe fun
 // run carries a replay out.
 func (r *Repair) run(ctx context.Context, p *replay, observe func(Step)) error {
 	p.store = r.storeOf(nil)
-	p.fold = accounts.NewFold(accounts.Options{FirstVersion: r.cfg.FirstVersion, Replay: true}, &p.store)
-	consumers := resting{pool: r.cfg.Pool, ends: r.cfg.Ends}
+	p.fold = accounts.NewFold(r.options(), &p.store)
+	consumers := resting{pool: r.db(), ends: r.cfg.Ends}
 	if err := consumers.begin(ctx); err != nil {
 		return fmt.Errorf("repair: %w", err)
 	}
@@ -154,6 +158,18 @@ func (r *Repair) run(ctx context.Context, p *replay, observe func(Step)) error {
 		}
 		return consumers.rest(ctx, r.pause(step, took))
 	})
+}
+
+// tables are those of the projection that is repaired.
+func (r *Repair) tables() accountTables {
+	return tablesOf(cmp.Or(r.cfg.projection, BalanceName))
+}
+
+// db reads them.
+func (r *Repair) db() querier { return r.tables().from(r.cfg.Pool) }
+
+func (r *Repair) options() accounts.Options {
+	return accounts.Options{FirstVersion: r.cfg.FirstVersion, Replay: true, Take: r.cfg.take != nil}
 }
 
 // pause is how long a repair rests at least after a transaction: as long as it took, so

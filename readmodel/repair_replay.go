@@ -32,6 +32,7 @@ func (p *replay) do(ctx context.Context, limit int) (step Step, more bool, err e
 		changes *accounts.Changes
 	)
 	err = transactOnce(ctx, p.repair.cfg.Pool, func(attempt context.Context, tx *Tx) (err error) {
+		tx.tables = p.repair.tables()
 		p.store.db = tx
 		next, err = p.decide(attempt, tx, limit)
 		if err != nil {
@@ -42,7 +43,7 @@ func (p *replay) do(ctx context.Context, limit int) (step Step, more bool, err e
 		for i, decision := range changes.Decisions {
 			actions[i] = p.records[i].Action.with(decision)
 		}
-		return writeRepair(attempt, tx, changes, actions)
+		return p.repair.write(attempt, tx, changes, actions)
 	})
 	if err != nil {
 		return Step{}, true, err
@@ -104,9 +105,13 @@ func lockAccounts(ctx context.Context, tx *Tx, ids []string) error {
 	return nil
 }
 
-func writeRepair(ctx context.Context, tx *Tx, c *accounts.Changes, actions []Action) error {
+func (r *Repair) write(ctx context.Context, tx *Tx, c *accounts.Changes, actions []Action) error {
 	queueActions(tx, actions)
-	if err := writeChanges(ctx, tx, c); err != nil {
+	err := writeChanges(ctx, tx, c)
+	if err == nil {
+		err = r.cfg.take.events(ctx, tx, c.Taken)
+	}
+	if err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	return nil

@@ -55,6 +55,7 @@ func (e *SkipRefused) Error() string {
 func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 	var done Skipped
 	err := transactOnce(ctx, r.cfg.Pool, func(attempt context.Context, tx *Tx) (err error) {
+		tx.tables = r.tables()
 		done, err = r.skip(attempt, tx, s)
 		return err
 	})
@@ -73,7 +74,7 @@ func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 // PlanSkip returns a *SkipRefused if a Skip would now.
 func (r *Repair) PlanSkip(ctx context.Context, s Skip) error {
 	return patiently(ctx, func(attempt context.Context) error {
-		_, err := r.decideSkip(attempt, r.cfg.Pool, s)
+		_, err := r.decideSkip(attempt, r.db(), s)
 		return err
 	})
 }
@@ -102,7 +103,7 @@ func (r *Repair) skip(ctx context.Context, tx *Tx, s Skip) (Skipped, error) {
 // passOver passes over the account's next version and heals what is parked behind it, a
 // piece at most. It returns how many events that were.
 func (r *Repair) passOver(ctx context.Context, tx *Tx, s Skip, eventID string, actions []Action) (healed int, err error) {
-	fold := accounts.NewFold(accounts.Options{FirstVersion: r.cfg.FirstVersion, Replay: true}, r.storeOf(tx))
+	fold := accounts.NewFold(r.options(), r.storeOf(tx))
 	if err := fold.Read(ctx, []string{s.AccountID}); err != nil {
 		return 0, err
 	}
@@ -111,7 +112,7 @@ func (r *Repair) passOver(ctx context.Context, tx *Tx, s Skip, eventID string, a
 		return 0, err
 	}
 	changes := fold.Changes()
-	return changes.Healed, writeRepair(ctx, tx, changes, actions)
+	return changes.Healed, r.write(ctx, tx, changes, actions)
 }
 
 // known is what the database knows of an account.

@@ -109,7 +109,7 @@ func TestAParkedEventThatCannotBeAppliedIsLeftToTheConsumer(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, current(t, pool, "a"), "EUR 3.00 2 open a-2 true 3")
-	overdue, err := readmodel.LoadOverdue(t.Context(), pool, partition.Topic, []int32{partition.Number}, 0)
+	overdue, err := readmodel.LoadOverdue(t.Context(), pool, readmodel.BalanceName, partition.Topic, []int32{partition.Number}, 0)
 	if err != nil || len(overdue) != 1 {
 		t.Errorf("partitions %v, error %v: the consumer is not told", overdue, err)
 	}

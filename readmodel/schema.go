@@ -269,10 +269,10 @@ type ParkedSummary struct {
 	ByClass   map[string]int64 // accounts by the class of what made the hole
 }
 
-// CountParked counts what waits behind holes.
-func CountParked(ctx context.Context, pool *pgxpool.Pool) (ParkedSummary, error) {
+// CountParked counts what waits behind the holes of a projection's accounts.
+func CountParked(ctx context.Context, pool *pgxpool.Pool, name string) (ParkedSummary, error) {
 	s := ParkedSummary{ByClass: map[string]int64{}}
-	rows, err := pool.Query(ctx, projectorsql.Query("parked_summary"))
+	rows, err := tablesOf(name).from(pool).Query(ctx, projectorsql.Query("parked_summary"))
 	if err != nil {
 		return s, fmt.Errorf("count parked events: %w", err)
 	}

@@ -24,7 +24,8 @@ type Tx struct {
 	queued *pgx.Batch
 	moves  int64 // positions that are to move
 	moved  int64 // those that have
-	copies bool  // new balances in great numbers are written by COPY
+	tables accountTables
+	copies bool // new balances in great numbers are written by COPY
 }
 
 // begin queues the begin of a transaction.
@@ -43,6 +44,7 @@ func (tx *Tx) move(p Partition, pos, moved projection.Position) {
 
 // Queue adds a statement to what the next Send sends.
 func (tx *Tx) Queue(statement string, args ...any) *pgx.QueuedQuery {
+	statement, args = tx.tables.statement(statement, args)
 	return tx.queued.Queue(statement, args...)
 }
 
@@ -66,17 +68,19 @@ func (tx *Tx) Send(ctx context.Context) error {
 
 // Query reads within the transaction. Nothing may be queued.
 func (tx *Tx) Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error) {
+	statement, args = tx.tables.statement(statement, args)
 	return tx.conn.Query(ctx, statement, args...)
 }
 
 // QueryRow reads a row within the transaction. Nothing may be queued.
 func (tx *Tx) QueryRow(ctx context.Context, statement string, args ...any) pgx.Row {
+	statement, args = tx.tables.statement(statement, args)
 	return tx.conn.QueryRow(ctx, statement, args...)
 }
 
 // SendBatch sends a batch within the transaction. Nothing may be queued.
 func (tx *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
-	return tx.conn.SendBatch(ctx, b)
+	return tx.conn.SendBatch(ctx, tx.tables.batch(b))
 }
 
 // end commits when err is nil, else rolls back, as well as that can be done: a

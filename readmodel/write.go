@@ -80,17 +80,23 @@ func verifyAssumed(ctx context.Context, tx *Tx, ids []string) error {
 // write makes the changes durable and moves the partition's position from pos, in
 // one transaction of two round trips. ErrFenced and ErrStale mean that nothing was
 // written; behind any other error the COMMIT may have taken place, which the next claim
-// tells. copies: new rows in great numbers are written by COPY, which one that exists refuses.
-func write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos, moved projection.Position, c *accounts.Changes, copies bool) error {
+// tells. take is given the events that were applied; nil: nobody wants them. copies: new rows in
+// great numbers are written by COPY, which one that exists refuses.
+func write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos, moved projection.Position, c *accounts.Changes, take Take, copies bool) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	defer conn.Release() // a connection that is still in a transaction is closed by it
 	tx := begin(conn.Conn())
-	tx.copies = copies
+	tx.tables = tablesOf(p.Projection)
+	tx.copies = copies && tx.tables == ""
 	tx.move(p, pos, moved)
-	if err := tx.end(ctx, writeChanges(ctx, tx, c)); err != nil {
+	err = writeChanges(ctx, tx, c)
+	if err == nil {
+		err = take.events(ctx, tx, c.Taken)
+	}
+	if err := tx.end(ctx, err); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	return nil

@@ -129,7 +129,7 @@ func TestTheHoleItselfIsParkedAtTheLimit(t *testing.T) {
 	poison := `{"eventId":"p-2","eventType":"FundsCredited","accountId":"a","version":2,"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":1,"currency":"EUR"}}`
 	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 5, "1", "EUR"), poison)
 	w.mustFlush()
-	for hold, err := range readmodel.Gaps(t.Context(), pool) {
+	for hold, err := range readmodel.Gaps(t.Context(), pool, readmodel.BalanceName) {
 		if err != nil || hold.Expected != 2 || hold.Class != "malformed_payload" && hold.Class != "invalid_amount" {
 			t.Errorf("gap %+v, error %v; want the poison event as the hole", hold, err)
 		}

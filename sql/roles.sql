@@ -13,7 +13,7 @@ DO $roles$
 DECLARE
     wanted text;
 BEGIN
-    FOREACH wanted IN ARRAY ARRAY['projector_migrator', 'projector_runtime', 'projector_operator', 'projector_approver', 'projector_reader'] LOOP
+    FOREACH wanted IN ARRAY ARRAY['projector_migrator', 'projector_runtime', 'projector_operator', 'projector_approver', 'projector_reader', 'projector_projection'] LOOP
         IF to_regrole(wanted) IS NULL THEN
             EXECUTE format('CREATE ROLE %I NOLOGIN', wanted);
         END IF;
@@ -24,6 +24,10 @@ BEGIN
     EXECUTE format('GRANT CREATE ON DATABASE %I TO projector_migrator', current_database());
     -- Before PostgreSQL 15 everybody could create tables in "public".
     EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM PUBLIC', current_schema());
+    -- The SQL of a projection of one's own runs as projector_projection, which may use the tables
+    -- that it is granted and none of the projector's. The operator is no member, or with four
+    -- eyes it could write what that role may.
+    GRANT projector_projection TO projector_runtime, projector_approver;
     -- An earlier version of this file made the operator a member of the runtime's role, which
     -- no policy could have taken back: what it needs is granted to it below.
     IF EXISTS (SELECT FROM pg_auth_members WHERE roleid = to_regrole('projector_runtime') AND member = to_regrole('projector_operator')) THEN
@@ -56,7 +60,13 @@ BEGIN
             ('account_statement', 'SELECT INSERT'),
             ('daily_turnover', 'SELECT INSERT UPDATE'),
             ('inbox', 'SELECT INSERT DELETE'),
-            ('inbox_pruned', 'SELECT INSERT UPDATE')
+            ('inbox_pruned', 'SELECT INSERT UPDATE'),
+            ('projection_account', 'SELECT INSERT UPDATE'),
+            ('projection_parked_event', 'SELECT INSERT UPDATE DELETE'),
+            ('projection_park_overflow', 'SELECT INSERT UPDATE DELETE'),
+            ('projection_hold', 'SELECT'),
+            ('projection_file', 'SELECT INSERT UPDATE'),
+            ('new_events', 'SELECT')
         ), repairs (relation, privileges) AS (
             -- The commands that look and repair: what a running projector may, and to add to
             -- the trail, which can only grow.
@@ -84,7 +94,12 @@ BEGIN
             ('projector_reader', 'projector_position', 'SELECT'),
             ('projector_reader', 'projector_source', 'SELECT'),
             ('projector_reader', 'projector_schema_version', 'SELECT'),
-            ('projector_reader', 'daily_turnover', 'SELECT')
+            ('projector_reader', 'daily_turnover', 'SELECT'),
+            ('projector_reader', 'projection_account', 'SELECT'),
+            ('projector_reader', 'projection_hold', 'SELECT'),
+            ('projector_reader', 'projection_file', 'SELECT'),
+            -- projector_projection: what the SQL of a projection of one's own runs as.
+            ('projector_projection', 'new_events', 'SELECT')
     LOOP
         CONTINUE WHEN to_regrole(line.grantee) IS NULL OR to_regclass(line.relation) IS NULL;
         FOREACH wanted IN ARRAY string_to_array(line.privileges, ' ') LOOP

@@ -14,10 +14,11 @@ import (
 type Changes struct {
 	Records    int // consumed records decided about
 	Outcomes   projection.OutcomeCounts
-	Healed     int                   // parked events applied
-	HealFailed int                   // parked events dead-lettered when they were the next
-	Bytes      int                   // approximate memory held
-	Decisions  []projection.Decision // about each record, in a replay
+	Taken      []projection.TakenEvent // events applied, in order; see Options.Take
+	Healed     int                     // parked events applied
+	HealFailed int                     // parked events dead-lettered when they were the next
+	Bytes      int                     // approximate memory held
+	Decisions  []projection.Decision   // about each record, in a replay
 
 	DeadLetters []projection.DeadLetter // to be published before anything is written
 	DecidedOn   []StoredVersion         // what the decisions about them rest on
@@ -99,7 +100,10 @@ func (c *Changes) RowChunks(size func() int) iter.Seq[[]Row] {
 
 // emptied is no changes, with the memory of these to gather the next in.
 func (c *Changes) emptied() Changes {
-	return Changes{changed: c.changed[:0], Parks: c.Parks[:0], Pruned: c.Pruned[:0], Unwritten: c.Unwritten[:0], Assumed: c.Assumed[:0]}
+	clear(c.Taken)
+	return Changes{
+		Taken: c.Taken[:0], changed: c.changed[:0], Parks: c.Parks[:0], Pruned: c.Pruned[:0], Unwritten: c.Unwritten[:0], Assumed: c.Assumed[:0],
+	}
 }
 
 // Changes gathers what is pending. The result is valid until the fold is used again.

@@ -29,6 +29,8 @@ type Options struct {
 	// Replay: what cannot be applied is neither dead-lettered nor parked, and
 	// Changes.Decisions has the decision about each record.
 	Replay bool
+	// Take: Changes.Taken has the events that were applied.
+	Take bool
 }
 
 // Fold folds records over the accounts they touch and gathers what has to be written and
@@ -84,6 +86,7 @@ func (f *Fold) waits(a *account) bool {
 const (
 	dirtyBytes  = 2 * 8 // pointers to a changed account
 	parkedBytes = 400   // a parked event or dead letter without its payload
+	takenBytes  = 200   // an event that is taken, without its payload
 )
 
 // NewFold returns an empty fold.
@@ -182,6 +185,7 @@ func (f *Fold) applyRecord(a *account, r *projection.DecodedRecord) {
 	next, decision := f.decide(a, r)
 	if next.Version != a.version {
 		f.advance(a, next)
+		f.take(&r.Record, &r.Decoded.Event, decision)
 	}
 	f.conclude(r, a, decision)
 	f.applyFitting(a)
@@ -212,6 +216,16 @@ func (f *Fold) Skip(id string, version int64, eventID string) bool {
 func (f *Fold) advance(a *account, next projection.Account) {
 	f.cache.hot.set(a, next)
 	f.touch(a)
+}
+
+// take keeps an event that was applied, if somebody wants it. Its texts are views of its
+// record.
+func (f *Fold) take(r *projection.Record, ev *event.Event, decision projection.Decision) {
+	if !f.opts.Take || decision.Outcome != projection.Applied {
+		return
+	}
+	f.changes.Taken = append(f.changes.Taken, projection.TakenEvent{Event: *ev, Record: r.Ref()})
+	f.changes.Bytes += takenBytes + r.Bytes()
 }
 
 func (f *Fold) touch(a *account) {

@@ -196,6 +196,7 @@ func (f *Fold) healNext(a *account, p *projection.Parked) projection.HealResult 
 	case projection.HealApplied:
 		f.last = ref
 		f.advance(a, next)
+		f.take(&p.Record, &p.Decoded.Event, decision)
 		f.changes.Healed++
 		f.queueOf(a).parked--
 	case projection.HealFailed:

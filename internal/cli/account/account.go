@@ -66,7 +66,7 @@ func (c *accountShowCmd) Run(ctx context.Context, std *output.Streams) error {
 	defer pool.Close()
 	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
-	view, err := readmodel.ShowAccount(ctx, pool, readmodel.Storable(c.ID))
+	view, err := readmodel.ShowAccount(ctx, pool, readmodel.BalanceName, readmodel.Storable(c.ID))
 	if errors.Is(err, readmodel.ErrUnknownAccount) {
 		return exit.Refusef("account %q is unknown: no event of it has been applied or parked", c.ID)
 	}
@@ -133,7 +133,7 @@ func (c *GapsCmd) Run(ctx context.Context, std *output.Streams) error {
 	rows := c.Rows(std.Out, "ACCOUNT", output.Left("ACCOUNT", 20), output.Right("EXPECTED", 10),
 		output.Right("RECEIVED", 10).Optional(), output.Left("CLASS", 20),
 		output.Right("WAITING", 7), output.Left("AGE", 6))
-	for gap, err := range readmodel.Gaps(ctx, pool) {
+	for gap, err := range readmodel.Gaps(ctx, pool, readmodel.BalanceName) {
 		if err != nil {
 			return err
 		}

@@ -173,7 +173,7 @@ func (c *showCmd) printState(ctx context.Context, out io.Writer, opened *tools, 
 	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
 	_, _ = fmt.Fprintln(out, "account now")
-	view, err := readmodel.ShowAccount(ctx, opened.pool, readmodel.Storable(account))
+	view, err := readmodel.ShowAccount(ctx, opened.pool, readmodel.BalanceName, readmodel.Storable(account))
 	if errors.Is(err, readmodel.ErrUnknownAccount) {
 		_, _ = fmt.Fprintln(out, "  no event of it has been applied or parked")
 		return nil

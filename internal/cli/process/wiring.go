@@ -153,7 +153,7 @@ func (d sharedDatabase) Overdue(ctx context.Context, partitions []int32) ([]int3
 	if !d.kind.Reports().Parked {
 		return nil, nil
 	}
-	return readmodel.LoadOverdue(ctx, d.pool, d.topic, partitions, overdueAfter)
+	return readmodel.LoadOverdue(ctx, d.pool, d.kind.Name(), d.topic, partitions, overdueAfter)
 }
 
 // Ready fails when the database cannot be reached or cannot be written.

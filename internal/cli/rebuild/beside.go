@@ -102,7 +102,7 @@ func (s *balances) prepare(ctx context.Context, cfg *rebuild.Config) error {
 		return s.PassOver(ctx, repair, &readmodel.AuditedEvent{AccountID: x.AccountID, Version: x.Version, Place: x.Place}, seen)
 	}
 	cfg.Overdue = func(ctx context.Context, partitions []int32) ([]int32, error) {
-		return readmodel.LoadOverdue(ctx, s.Pool, topic, partitions, 0)
+		return readmodel.LoadOverdue(ctx, s.Pool, readmodel.BalanceName, topic, partitions, 0)
 	}
 	return nil
 }

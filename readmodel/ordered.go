@@ -1,0 +1,87 @@
+package readmodel
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/session"
+	"projector/projection"
+)
+
+// Take gives events to a projection of one's own, within the transaction that makes their
+// versions durable; they are in the order of their application, and it may change that. It
+// sends what is queued.
+type Take func(ctx context.Context, tx *Tx, events []projection.TakenEvent) error
+
+func (t Take) events(ctx context.Context, tx *Tx, events []projection.TakenEvent) error {
+	if t == nil || len(events) == 0 {
+		return nil
+	}
+	return t(ctx, tx, events)
+}
+
+// OrderedDefinition is a projection of one's own that is given events in the order of their
+// versions: what account_balance does with accounts, in tables of its own and without money.
+type OrderedDefinition struct {
+	Label string // see Definition.Name
+	// ReadyQuery and Check are those of AppendDefinition.
+	ReadyQuery string
+	Check      func(context.Context, *pgxpool.Pool) error
+	Take       Take
+}
+
+var _ Definition = OrderedDefinition{}
+
+// Name implements Definition.
+func (d OrderedDefinition) Name() string { return d.Label }
+
+// FlushEvents implements Definition.
+func (OrderedDefinition) FlushEvents() int { return DefaultFlush }
+
+// Ready implements Definition.
+func (d OrderedDefinition) Ready(ctx context.Context, pool *pgxpool.Pool) error {
+	if err := checkReady(ctx, pool, d.ReadyQuery); err != nil {
+		return err
+	}
+	return d.Check(ctx, pool)
+}
+
+// Open implements Definition.
+func (d OrderedDefinition) Open(cfg RunConfig) func(Partition) session.Projection {
+	balance := BalanceConfig{
+		Projection: d.Label, Take: d.Take,
+		Pool: cfg.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes,
+		Breaker: cfg.Breaker,
+	}
+	return func(p Partition) session.Projection { return NewBalance(balance, p) }
+}
+
+// Tasks implements Definition: what waits behind holes is counted.
+func (d OrderedDefinition) Tasks(cfg RunConfig) []Task { return []Task{countParked(cfg, d.Label)} }
+
+// Reports implements Definition.
+func (OrderedDefinition) Reports() Reports { return Reports{Parked: true} }
+
+// Replayer implements Definition.
+func (d OrderedDefinition) Replayer(cfg RepairConfig) Replayer {
+	cfg.projection, cfg.take = d.Label, d.Take
+	return balanceReplayer{NewRepair(cfg)}
+}
+
+// Memory implements Definition: an account's version tells.
+func (OrderedDefinition) Memory() Memory { return nil }
+
+// Rebuilds implements Definition.
+func (OrderedDefinition) Rebuilds() []RebuildTable { return nil }
+
+// Skipper is a Replayer of a projection that versions are passed over in.
+type Skipper interface {
+	// PlanSkip returns a *SkipRefused if a Skip would now.
+	PlanSkip(ctx context.Context, s Skip) error
+	// Skip passes over a version if it is exactly the one the account expects, then heals
+	// what waits behind it.
+	Skip(ctx context.Context, s Skip) (Skipped, error)
+}
+
+var _ Skipper = balanceReplayer{}

@@ -1,0 +1,122 @@
+package own
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection/file"
+	"projector/readmodel"
+	"projector/sql"
+)
+
+// Check fails when PostgreSQL would refuse the statements of a projection, as the role they
+// run as: a table that is not there, a grant that is missing, a mistake. Nothing is run. What
+// PostgreSQL says comes as a *StatementError; that the projection has been run from another
+// file since as a *readmodel.FileChangedError.
+func Check(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
+	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{}, func(tx pgx.Tx) error {
+		var kept guarded
+		if err := tx.QueryRow(ctx, sql.Query("own_guard"), ownTables, p.Name).Scan(&kept.written, &kept.file); err != nil {
+			return fmt.Errorf("check the projection: %w", err)
+		}
+		if kept.file != "" && kept.file != p.SHA256 {
+			return &readmodel.FileChangedError{Projection: p.Name}
+		}
+		if _, err := tx.Exec(ctx, sql.Query("own_become")); err != nil {
+			return fmt.Errorf("become the role of the projection's SQL: %w", err)
+		}
+		for _, s := range p.Statements {
+			err := explain(ctx, tx, p.Name, s.SQL)
+			if err != nil {
+				return &StatementError{Projection: p.Name, Line: s.LineAt(position(err)), Err: err}
+			}
+		}
+		return nil
+	})
+}
+
+// explainFirst is put before a statement that is checked.
+const explainFirst = "EXPLAIN (VERBOSE, FORMAT JSON) "
+
+// explainable are the first words of statements that have a plan.
+var explainable = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "VALUES", "TABLE"}
+
+// hasPlan reports whether a statement begins with one of these words.
+func hasPlan(statement string) bool {
+	words := strings.FieldsFunc(statement, func(r rune) bool { return r == '(' || unicode.IsSpace(r) })
+	return len(words) > 0 && slices.Contains(explainable, strings.ToUpper(words[0]))
+}
+
+// explain has PostgreSQL plan a statement, which names what is missing, and looks what it
+// would write. What has no plan is only parsed.
+func explain(ctx context.Context, tx pgx.Tx, name, statement string) error {
+	if !hasPlan(statement) {
+		_, err := tx.Conn().PgConn().Prepare(ctx, "", statement, nil)
+		return err
+	}
+	rows, err := tx.Query(ctx, explainFirst+statement, pgx.QueryExecModeDescribeExec)
+	if err != nil {
+		return explained(err)
+	}
+	text, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[string])
+	if err != nil {
+		return explained(err)
+	}
+	var plans []struct{ Plan plan }
+	if err := json.Unmarshal([]byte(text), &plans); err != nil {
+		return fmt.Errorf("read the plan: %w", err)
+	}
+	for i := range plans {
+		if table := plans[i].Plan.written(); table != "" {
+			return refused(name, table)
+		}
+	}
+	return nil
+}
+
+// plan is what of a plan says what is written.
+type plan struct {
+	Node     string `json:"Node Type"`
+	Relation string `json:"Relation Name"`
+	Plans    []plan
+}
+
+// written is the first of the projector's own tables that is written; empty: none is.
+func (p *plan) written() string {
+	if p.Node == "ModifyTable" && slices.Contains(ownTables, p.Relation) {
+		return p.Relation
+	}
+	for i := range p.Plans {
+		if table := p.Plans[i].written(); table != "" {
+			return table
+		}
+	}
+	return ""
+}
+
+// explained has an error's position be that in the statement.
+func explained(err error) error {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && refused.Position > 0 {
+		refused.Position -= int32(len(explainFirst))
+	}
+	return err
+}
+
+// position is where in the statement an error is; 0: not known.
+func position(err error) int {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return int(refused.Position)
+	}
+	return 0
+}

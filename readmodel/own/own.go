@@ -1,0 +1,47 @@
+// Package own is projections of one's own: a SQL file is given the events, in the transaction
+// that moves the position. See docs/decisions/0034.
+package own
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/projection/file"
+	"projector/readmodel"
+	"projector/readmodel/inbox"
+	"projector/sql"
+)
+
+// Definition is the projection that a file describes. Events are told apart by their ids, as
+// daily_turnover does, or by the versions of their accounts, as account_balance does.
+func Definition(p file.Projection) readmodel.Definition {
+	s := &statements{file: p}
+	check := func(ctx context.Context, pool *pgxpool.Pool) error { return Check(ctx, pool, p) }
+	if p.Mode == file.Ordered {
+		return readmodel.OrderedDefinition{Label: p.Name, ReadyQuery: sql.Query("own_ready"), Check: check, Take: s.take}
+	}
+	d := inbox.Define(p.Name, sql.Query("own_ready"), s.add)
+	d.Check = check
+	return d
+}
+
+// add implements inbox.Add.
+func (s *statements) add(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
+	events := make([]projection.TakenEvent, 0, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		if e.Present != "" || e.Event.Type == event.Ignorable {
+			continue
+		}
+		events = append(events, projection.TakenEvent{
+			Event: e.Event, Record: projection.RecordRef{Topic: e.Topic, Partition: e.Partition, Offset: e.Offset},
+		})
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	return s.take(ctx, tx, events)
+}

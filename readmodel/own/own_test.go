@@ -1,0 +1,263 @@
+package own_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/devstack/devtest"
+	"projector/internal/session"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/projection/file"
+	"projector/readmodel"
+	"projector/readmodel/own"
+)
+
+func TestMain(m *testing.M) {
+	devtest.Main(m, func(ctx context.Context, url string) error {
+		_, err := readmodel.Migrate(ctx, url)
+		return err
+	})
+}
+
+const loyalty = `-- projection: loyalty_points
+-- mode: %s
+-- types: PointsEarned, PointsSpent
+INSERT INTO loyalty (account_id, points, events, versions)
+SELECT account_id, sum((data->>'points')::bigint), count(*), string_agg(version::text, ' ' ORDER BY version)
+FROM new_events GROUP BY account_id
+ON CONFLICT (account_id) DO UPDATE SET points = loyalty.points + EXCLUDED.points, events = loyalty.events + EXCLUDED.events,
+    versions = loyalty.versions || ' ' || EXCLUDED.versions;
+INSERT INTO seen SELECT event_id, "offset" FROM new_events;
+`
+
+// stage is a database with the tables that the SQL of a projection writes.
+func stage(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	execute(t, pool, `CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL CHECK (points >= 0), events bigint NOT NULL, versions text NOT NULL);
+		CREATE TABLE seen (event_id text, "offset" bigint)`)
+	return pool
+}
+
+func execute(t *testing.T, pool *pgxpool.Pool, statements string) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), statements); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func parse(t *testing.T, text string) file.Projection {
+	t.Helper()
+	p, err := file.Parse("own.sql", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// feeder is a partition of the projection, fed by hand through a session.
+type feeder struct {
+	t       *testing.T
+	proj    session.Projection
+	session *session.Session
+	driver  *driver
+	format  event.Format
+	next    int64
+}
+
+func feed(t *testing.T, pool *pgxpool.Pool, p file.Projection) *feeder {
+	t.Helper()
+	return feedAt(t, pool, p, 0)
+}
+
+func feedAt(t *testing.T, pool *pgxpool.Pool, p file.Projection, number int32) *feeder {
+	t.Helper()
+	format := event.NewJSON(event.Options{FirstVersion: 1, Taken: p.Types})
+	proj := own.Definition(p).Open(readmodel.RunConfig{
+		Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 },
+		InboxRetention: time.Hour,
+	})(readmodel.Partition{Group: "g", Topic: "events", Number: number})
+	f := &feeder{t: t, proj: proj, driver: &driver{}, format: format}
+	f.session = session.New(proj, f.driver, session.Limits{Events: 1000, Within: time.Second, Silence: 10 * time.Second, Freely: 2})
+	f.claim()
+	return f
+}
+
+func (f *feeder) claim() {
+	f.t.Helper()
+	pos, err := f.session.Claim(f.t.Context(), projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.session.Begin(pos)
+	f.next = pos.Next
+}
+
+// consume consumes the values, which are all that the log has, to its end, as a worker does.
+func (f *feeder) consume(log []string) {
+	f.t.Helper()
+	for tries := 0; f.next < int64(len(log)); tries++ {
+		if tries > 200 {
+			f.t.Fatal("no end")
+		}
+		err := f.try(log[f.next:])
+		switch {
+		case err == nil:
+			f.next = int64(len(log))
+		case errors.Is(err, session.ErrAgain):
+			f.claim()
+		default:
+			f.t.Fatal(err)
+		}
+	}
+}
+
+func (f *feeder) try(values []string) error {
+	var records []projection.DecodedRecord
+	for i, value := range values {
+		r := projection.DecodedRecord{Record: projection.Record{
+			Topic: "events", Offset: f.next + int64(i), LeaderEpoch: projection.NoEpoch, Timestamp: 1_700_000_000_000,
+			Message: event.Message{Value: []byte(value)},
+		}}
+		f.format.Decode(r.Record.Message, &r.Decoded)
+		records = append(records, r)
+	}
+	if err := f.session.Fold(f.t.Context(), records); err != nil {
+		return err
+	}
+	if err := f.session.Flush(f.t.Context()); err != nil {
+		return err
+	}
+	for {
+		more, err := f.session.Heal(f.t.Context())
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// driver keeps what is published and counted.
+type driver struct {
+	letters []projection.DeadLetter
+	counts  projection.OutcomeCounts
+	healed  int
+	failed  error
+}
+
+func (d *driver) Read(ctx context.Context, _ string, fn func(context.Context) error) error {
+	return fn(ctx)
+}
+
+func (d *driver) Publish(ctx context.Context, _ int64, letters []projection.DeadLetter, verify func(context.Context) error) error {
+	if len(letters) == 0 {
+		return nil
+	}
+	if err := verify(ctx); err != nil {
+		return err
+	}
+	d.letters = append(d.letters, letters...)
+	return nil
+}
+
+func (d *driver) Flushing(ctx context.Context, _ int64) context.Context { return ctx }
+
+func (d *driver) Flushed(r session.Report) {
+	d.healed += r.Healed
+	for i, n := range r.Outcomes {
+		d.counts[i] += n
+	}
+}
+func (*driver) Refused(string, int)      {}
+func (*driver) Overtaken(error)          {}
+func (d *driver) Failed(err error) error { d.failed = err; return err }
+func (*driver) Recovered()               {}
+func (*driver) Dropped(error)            {}
+
+// classes are those of the dead letters, with their events.
+func (d *driver) classes() []string {
+	var all []string
+	for _, l := range d.letters {
+		all = append(all, string(l.Class)+" "+l.EventID)
+	}
+	return all
+}
+
+func points(account string, version int, n any) string {
+	return typed("PointsEarned", account, version, n)
+}
+
+func typed(kind, account string, version int, n any) string {
+	return fmt.Sprintf(`{"eventId":"%s-%d","eventType":%q,"accountId":%q,"version":%d,"occurredAt":"2026-01-01T00:00:00.5Z","data":{"points":"%v"}}`,
+		account, version, kind, account, version, n)
+}
+
+// rows are those of a query, each as one line.
+func rows(t *testing.T, pool *pgxpool.Pool, query string) []string {
+	t.Helper()
+	found, err := pool.Query(t.Context(), "SELECT concat_ws(' ', VARIADIC ARRAY(SELECT value FROM json_each_text(row_to_json(r)))) FROM ("+query+") r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(found, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+func same(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s:\ngot  %s\nwant %s", what, strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+	}
+}
+
+func TestEventsComeOnceAndInOrder(t *testing.T) {
+	t.Parallel()
+	log := []string{
+		points("a", 1, 5), points("b", 1, 7), points("a", 2, 1), points("a", 1, 5), // a duplicate
+		typed("Other", "a", 3, 100), points("a", 4, 2), // ignored, and advances
+		points("c", 3, 1), points("c", 2, 1), // gaps
+		points("b", 2, 1), points("c", 1, 1), points("c", 4, 2),
+		`{"broken`, points("b", 3, "x"), points("b", 4, 1),
+	}
+	for mode, want := range map[file.Mode]struct{ rows, letters []string }{
+		file.Ordered: {
+			rows: []string{"a 8 3 1 2 4", "b 8 2 1 2", "c 5 4 1 2 3 4"},
+			// b-3 is refused by PostgreSQL, and what is behind it waits.
+			letters: []string{"malformed_payload ", "rejected_by_database b-3", "version_gap b-4", "version_gap c-2", "version_gap c-3"},
+		},
+		file.Once: {
+			rows:    []string{"a 8 3", "b 9 3", "c 5 4"},
+			letters: []string{"malformed_payload ", "rejected_by_database b-3"},
+		},
+	} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			pool := stage(t)
+			f := feed(t, pool, parse(t, fmt.Sprintf(loyalty, mode)))
+			f.consume(log)
+			columns := "account_id, points, events, versions"
+			if mode == file.Once {
+				columns = "account_id, points, events"
+			}
+			same(t, "rows", rows(t, pool, "SELECT "+columns+" FROM loyalty ORDER BY account_id"), want.rows)
+			letters := slices.Compact(slices.Sorted(slices.Values(f.driver.classes())))
+			same(t, "dead letters", letters, want.letters)
+			same(t, "events seen twice", rows(t, pool, "SELECT event_id FROM seen GROUP BY event_id HAVING count(*) > 1"), nil)
+		})
+	}
+}

@@ -1,0 +1,121 @@
+package own
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"projector/errclass"
+	"projector/projection"
+	"projector/projection/file"
+	"projector/readmodel"
+	"projector/sql"
+)
+
+// statements are those of a projection.
+type statements struct{ file file.Projection }
+
+// take implements readmodel.Take: the statements are run on the events, under a role that
+// cannot touch what is the projector's, where there is one, and held against it where not.
+//
+// The events are sorted by account and version: partitions have accounts of their own, so
+// statements that write rows of accounts lock them in one order.
+func (s *statements) take(ctx context.Context, tx *readmodel.Tx, events []projection.TakenEvent) error {
+	slices.SortStableFunc(events, func(a, b projection.TakenEvent) int {
+		return cmp.Or(strings.Compare(a.Event.AccountID, b.Event.AccountID), cmp.Compare(a.Event.Version, b.Event.Version))
+	})
+	var before, after guarded
+	before.queue(tx, s.file.Name)
+	tx.Queue(sql.Query("own_events"), readmodel.TakenColumns(events)...)
+	tx.Queue(sql.Query("own_become"))
+	done := 0
+	for i := range s.file.Statements {
+		tx.Queue(s.file.Statements[i].SQL).Exec(func(pgconn.CommandTag) error { done++; return nil })
+	}
+	// What the statements have set is not for what comes behind them.
+	tx.Queue("RESET ROLE")
+	tx.Queue("RESET search_path")
+	after.queue(tx, s.file.Name)
+	if err := tx.Send(ctx); err != nil {
+		if before.written != nil && done < len(s.file.Statements) {
+			err = &StatementError{Projection: s.file.Name, Line: s.file.Statements[done].LineAt(position(err)), Err: err}
+		}
+		return err
+	}
+	if before.file != "" && before.file != s.file.SHA256 {
+		return &readmodel.FileChangedError{Projection: s.file.Name}
+	}
+	return after.since(&before, s.file.Name)
+}
+
+// StatementError says which statement PostgreSQL has refused.
+type StatementError struct {
+	Projection string
+	Line       int // of the file
+	Err        error
+}
+
+// Error implements error.
+func (e *StatementError) Error() string {
+	return fmt.Sprintf("the SQL of projection %s, line %d: %v", e.Projection, e.Line, e.Err)
+}
+
+// SafeText implements errclass.Describer.
+func (e *StatementError) SafeText() string {
+	return fmt.Sprintf("the SQL of projection %s, line %d: %s", e.Projection, e.Line, errclass.Safe(e.Err))
+}
+
+// Unwrap implements the interface of package errors.
+func (e *StatementError) Unwrap() error { return e.Err }
+
+// ownTables are the projector's: no statement of a projection may write them.
+var ownTables = []string{
+	"account_balance", "account_opening", "account_statement", "daily_turnover", "dlq_action", "inbox", "inbox_pruned", "park_overflow",
+	"parked_event", "projection_account", "projection_file", "projection_park_overflow", "projection_parked_event",
+	"projector_position", "projector_schema_version", "projector_source", "repair_policy", "repair_request",
+}
+
+// guarded is how the projector's own tables stand within a transaction.
+type guarded struct {
+	written []string // by the order of ownTables
+	file    string   // SHA-256 of the one that the projection was last run from; empty: not kept
+}
+
+// queue asks for it.
+func (g *guarded) queue(tx *readmodel.Tx, name string) {
+	tx.Queue(sql.Query("own_guard"), ownTables, name).QueryRow(func(row pgx.Row) error { return row.Scan(&g.written, &g.file) })
+}
+
+// since returns an error when a table was written since before.
+func (g *guarded) since(before *guarded, name string) error {
+	for i, table := range ownTables {
+		if g.written[i] != before.written[i] {
+			return refused(name, table)
+		}
+	}
+	return nil
+}
+
+// refused is what PostgreSQL would say under a role that may not write the table.
+func refused(name, table string) error {
+	return &pgconn.PgError{
+		Severity: "ERROR", Code: "42501",
+		Message: "the SQL of projection " + name + " writes " + table + ", which is the projector's own",
+	}
+}
+
+// Role is the role that a projection's SQL runs as for a login; empty: the login itself.
+func Role(ctx context.Context, db interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+},
+) (role string, err error) {
+	if err := db.QueryRow(ctx, sql.Query("own_role")).Scan(&role); err != nil {
+		return "", fmt.Errorf("ask for the role of the projection's SQL: %w", err)
+	}
+	return role, nil
+}

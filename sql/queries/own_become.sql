@@ -1,0 +1,5 @@
+-- Becomes the role of own_role.sql for the transaction.
+SELECT set_config('role', rolname, true)
+FROM pg_roles
+WHERE rolname = 'projector_projection' AND pg_has_role(session_user, oid, 'MEMBER')
+  AND NOT (SELECT rolsuper FROM pg_roles WHERE rolname = session_user);

@@ -1,0 +1,6 @@
+-- The role that the SQL of a projection of one's own runs as: one that cannot touch the
+-- projector's own tables, where the login was made a member of it (roles.sql), else the login.
+SELECT coalesce((
+    SELECT rolname FROM pg_roles
+    WHERE rolname = 'projector_projection' AND pg_has_role(session_user, oid, 'MEMBER')
+      AND NOT (SELECT rolsuper FROM pg_roles WHERE rolname = session_user)), '');
