@@ -49,7 +49,7 @@ func balanceColumns(rows []accounts.Row) []any {
 func TakenColumns(events []projection.TakenEvent) []any {
 	n := len(events)
 	var (
-		accounts     = newColumn(pgtype.TextOID, n, 16)
+		names        = newColumn(pgtype.TextOID, n, 16)
 		versions     = newColumn(pgtype.Int8OID, n, 8)
 		ids          = newColumn(pgtype.TextOID, n, 36)
 		types        = newColumn(pgtype.TextOID, n, 16)
@@ -62,7 +62,7 @@ func TakenColumns(events []projection.TakenEvent) []any {
 	)
 	for i := range events {
 		ev, r := &events[i].Event, &events[i].Record
-		accounts.text(ev.AccountID)
+		names.text(ev.AccountID)
 		versions.int8(ev.Version)
 		ids.text(ev.ID)
 		types.text(ev.TypeName)
@@ -73,7 +73,7 @@ func TakenColumns(events []projection.TakenEvent) []any {
 		partitions.int4(r.Partition)
 		offsets.int8(r.Offset)
 	}
-	return columnArgs(accounts, versions, ids, types, times, correlations, data, topics, partitions, offsets)
+	return columnArgs(names, versions, ids, types, times, correlations, data, topics, partitions, offsets)
 }
 
 // columnArgs are columns as the arguments of a statement.

@@ -95,9 +95,7 @@ BEGIN
             ('projector_reader', 'projector_source', 'SELECT'),
             ('projector_reader', 'projector_schema_version', 'SELECT'),
             ('projector_reader', 'daily_turnover', 'SELECT'),
-            ('projector_reader', 'projection_account', 'SELECT'),
             ('projector_reader', 'projection_hold', 'SELECT'),
-            ('projector_reader', 'projection_file', 'SELECT'),
             -- projector_projection: what the SQL of a projection of one's own runs as.
             ('projector_projection', 'new_events', 'SELECT')
     LOOP
