@@ -1,4 +1,18 @@
 package readmodel
 
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection"
+	"projector/readmodel/accounts"
+)
+
 // Write writes changes that no fold has gathered, for the benchmark of writing.
-var Write = write
+func Write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos, moved projection.Position, c *accounts.Changes, copies bool) error {
+	return write(ctx, pool, p, pos, moved, c, nil, copies)
+}
+
+// OwnStatements has for each statement on the tables of balances that on those of own projections.
+var OwnStatements = ownStatements

@@ -48,7 +48,7 @@ func benchmarkWrite(b *testing.B, rows int) {
 			c.Rows[i].Account.Balance += 100
 		}
 		next := pos.Next + int64(rows)
-		if err := readmodel.Write(b.Context(), pool, partition, pos, pos.Moved(at(next)), c, nil, true); err != nil {
+		if err := readmodel.Write(b.Context(), pool, partition, pos, pos.Moved(at(next)), c, true); err != nil {
 			b.Fatal(err)
 		}
 		pos.Next = next

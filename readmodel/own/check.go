@@ -20,17 +20,9 @@ import (
 
 // Check fails when PostgreSQL would refuse the statements of a projection, as the role they
 // run as: a table that is not there, a grant that is missing, a mistake. Nothing is run. What
-// PostgreSQL says comes as a *StatementError; that the projection has been run from another
-// file since as a *readmodel.FileChangedError.
+// PostgreSQL says comes as a *StatementError.
 func Check(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{}, func(tx pgx.Tx) error {
-		var kept guarded
-		if err := tx.QueryRow(ctx, sql.Query("own_guard"), ownTables, p.Name).Scan(&kept.written, &kept.file); err != nil {
-			return fmt.Errorf("check the projection: %w", err)
-		}
-		if kept.file != "" && kept.file != p.SHA256 {
-			return &readmodel.FileChangedError{Projection: p.Name}
-		}
 		if _, err := tx.Exec(ctx, sql.Query("own_become")); err != nil {
 			return fmt.Errorf("become the role of the projection's SQL: %w", err)
 		}
@@ -42,6 +34,19 @@ func Check(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 		}
 		return nil
 	})
+}
+
+// ready is Check for whoever runs the projection: it also fails with a
+// *readmodel.FileChangedError when that has been run from another file since.
+func ready(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
+	var kept guarded
+	if err := pool.QueryRow(ctx, sql.Query("own_guard"), ownTables, p.Name).Scan(&kept.written, &kept.file); err != nil {
+		return fmt.Errorf("check the projection: %w", err)
+	}
+	if kept.file != "" && kept.file != p.SHA256 {
+		return &readmodel.FileChangedError{Projection: p.Name}
+	}
+	return Check(ctx, pool, p)
 }
 
 // explainFirst is put before a statement that is checked.

@@ -19,7 +19,7 @@ import (
 // daily_turnover does, or by the versions of their accounts, as account_balance does.
 func Definition(p file.Projection) readmodel.Definition {
 	s := &statements{file: p}
-	check := func(ctx context.Context, pool *pgxpool.Pool) error { return Check(ctx, pool, p) }
+	check := func(ctx context.Context, pool *pgxpool.Pool) error { return ready(ctx, pool, p) }
 	if p.Mode == file.Ordered {
 		return readmodel.OrderedDefinition{Label: p.Name, ReadyQuery: sql.Query("own_ready"), Check: check, Take: s.take}
 	}
