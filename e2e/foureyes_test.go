@@ -1,12 +1,16 @@
 package e2e_test
 
 import (
+	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"projector/internal/testbank"
 )
@@ -111,6 +115,7 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 		t.Error(err)
 	}
 	operator.may("INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped')", false)
+	r.rebuildsAlone(operator)
 	// 14 by the program
 	r.refusedAs("bank_operator", "another login has to approve it", "approve", id, "--reason=mine")
 	r.refusedAs("bank_colleague", "42501", "approve", id, "--reason=as a colleague")
@@ -134,8 +139,65 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 	approver.may("UPDATE repair_request SET arguments = '{}'", false)
 	approver.may("UPDATE repair_request SET state = 'approved', decision_reason = 'x', decided_by = 'bank_colleague' WHERE id > "+id, false)
 	approver.may("SELECT set_config('projector.request', '2', true); INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped')", false)
+	// What an approver writes by another program the server logs.
+	r.exec("ALTER ROLE bank_approver SET log_statement = 'mod'")
+	approver = r.session("bank_approver")
+	approver.may("SET log_statement = 'none'", false)
+	approver.may("ALTER ROLE bank_approver RESET log_statement", false)
+	approver.may("ALTER ROLE bank_approver RESET ALL; DO $$ BEGIN ASSERT (SELECT rolconfig FROM pg_roles WHERE rolname = 'bank_approver') = '{log_statement=mod}'; END $$", true)
 	own := r.mustAs("bank_approver", "pause", "--all", "--topic="+r.topic, "--group="+r.group, "--reason=x", "--yes")
 	approver.may("UPDATE repair_request SET state = 'approved', decision_reason = 'x' WHERE id = "+own, false)
+}
+
+// rebuildsAlone tries to get at balances by the tables of a rebuild, which an operator may have
+// made to compare.
+func (r *roles) rebuildsAlone(operator *session) {
+	r.t.Helper()
+	ctx, approver := r.t.Context(), r.session("bank_approver")
+	const made = "SELECT projector_rebuild_tables('{projector_position,account_balance,parked_event}', '{}')"
+	for _, statement := range []string{
+		"SET search_path = pg_temp, public", "CREATE TEMP TABLE account_balance (account_id text)", // not that one is copied
+		made, "INSERT INTO projector_rebuild.account_balance (account_id, balance, version) VALUES ('mine', 1000000, 1)",
+	} {
+		if _, err := operator.conn.Exec(ctx, statement); err != nil {
+			r.t.Errorf("%s: %v", statement, err)
+		}
+	}
+	for _, statement := range []string{
+		// 15 what it has made is not its own
+		"CREATE TABLE projector_rebuild.mine (i int)", "CREATE VIEW projector_rebuild.mine AS SELECT 1",
+		"CREATE FUNCTION projector_rebuild.lower(text) RETURNS text LANGUAGE sql AS 'SELECT 1'",
+		"CREATE TRIGGER mine BEFORE INSERT ON projector_rebuild.account_balance EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+		"CREATE RULE mine AS ON INSERT TO projector_rebuild.account_balance DO ALSO NOTHING",
+		"ALTER TABLE projector_rebuild.account_balance ALTER balance SET DEFAULT 1000000", "ALTER TABLE projector_rebuild.account_balance OWNER TO bank_operator",
+		"ALTER SCHEMA projector_rebuild RENAME TO mine", "DROP SCHEMA projector_rebuild CASCADE", "CREATE SCHEMA projector_rebuild_mine",
+		"CREATE INDEX ON projector_rebuild.account_balance ((1 / balance))", "TRUNCATE projector_rebuild.account_balance",
+		"ALTER FUNCTION projector_rebuild_tables(text[], text[]) RESET search_path", "ALTER FUNCTION projector_rebuild_analyze() OWNER TO bank_operator",
+		"CREATE OR REPLACE FUNCTION public.projector_rebuild_analyze() RETURNS void LANGUAGE sql AS ''",
+		// 16 and gets into no balance by it
+		"INSERT INTO public.account_balance SELECT * FROM projector_rebuild.account_balance", "DELETE FROM public.account_balance",
+		"UPDATE public.account_statement SET amount = 0", "DELETE FROM public.daily_turnover",
+	} {
+		operator.may(statement, false)
+	}
+	for _, name := range []string{"pg_authid", "pg_catalog.pg_authid", "account_balance (i int); DROP TABLE account_balance; --"} {
+		var refused *pgconn.PgError
+		if _, err := operator.conn.Exec(ctx, "SELECT projector_rebuild_tables($1, '{}')", []string{name}); !errors.As(err, &refused) || refused.Code != "42P01" {
+			r.t.Errorf("a table like %s: %v", name, err)
+		}
+	}
+	// 17 nor by those of an approver, whose are new, and his alone, whatever the owner gives by default
+	r.exec("ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator GRANT ALL ON TABLES TO PUBLIC; ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator GRANT ALL ON SCHEMAS TO PUBLIC, projector_operator")
+	if _, err := approver.conn.Exec(ctx, made); err != nil {
+		r.t.Errorf("approver: %s: %v", made, err)
+	}
+	approver.may("DO $$ BEGIN ASSERT NOT EXISTS (SELECT FROM projector_rebuild.account_balance); END $$", true)
+	for _, statement := range []string{
+		"SELECT FROM projector_rebuild.account_balance", "UPDATE projector_rebuild.account_balance SET balance = 0", "CREATE TABLE projector_rebuild.mine (i int)",
+	} {
+		operator.may(statement, false)
+	}
+	r.exec("ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator REVOKE ALL ON TABLES FROM PUBLIC; ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator REVOKE ALL ON SCHEMAS FROM PUBLIC, projector_operator")
 }
 
 // snapshot is what nobody may change alone.
@@ -175,6 +237,16 @@ func TestFourEyesNeedOperatorsWhoCannotWrite(t *testing.T) {
 	r.exec("REVOKE projector_approver FROM bank_colleague; GRANT UPDATE (balance) ON account_balance TO PUBLIC")
 	r.refusedAs("bank_migrate", "may write account_balance", on...)
 	r.exec("REVOKE UPDATE (balance) ON account_balance FROM PUBLIC")
+	for _, way := range [][3]string{
+		{"GRANT CREATE ON SCHEMA public TO projector_operator", "may create objects in schema public", "REVOKE CREATE ON SCHEMA public FROM projector_operator"},
+		{"GRANT CREATE ON DATABASE %s TO bank_colleague", "bank_colleague may create schemas", "REVOKE CREATE ON DATABASE %s FROM bank_colleague"},
+		{"ALTER ROLE bank_colleague CREATEROLE", "bank_colleague may create roles", "ALTER ROLE bank_colleague NOCREATEROLE"},
+	} {
+		database := quoted(r.db.Config().ConnConfig.Database)
+		r.exec(strings.ReplaceAll(way[0], "%s", database))
+		r.refusedAs("bank_migrate", way[1], on...)
+		r.exec(strings.ReplaceAll(way[2], "%s", database))
+	}
 	r.mustAs("bank_migrate", on...)
 	r.stampedPolicy(true)
 	operator := r.session("bank_operator")
@@ -204,13 +276,13 @@ func (r *roles) stampedPolicy(want bool) {
 var typedCommand = regexp.MustCompile("(?m)^(?:KAFKA_BROKERS=\\S+ )?projector .*$|`projector [^`]*`")
 
 // changing are the commands that want to be told --yes.
-var changing = regexp.MustCompile(`^(dlq (replay|discard)|account skip|position set|pause|resume) `)
+var changing = regexp.MustCompile(`^(dlq (replay|discard)|account skip|position set|pause|resume|rebuild) `)
 
-// others are for other roles, or leave something out.
-var others = regexp.MustCompile(`^($|run |rebuild|migrate|dlq replay$|verify$)`)
+// others are for other roles: the program itself, and the owner.
+var others = regexp.MustCompile(`^($|run |migrate)`)
 
 // runbook are the commands of docs/operations.md, made to fit this world, one of each that
-// have the same flags. Those that make tables or a database are the owner's.
+// have the same flags.
 func (r *roles) runbook(folder, account string, version int64, letter string) [][]string {
 	r.t.Helper()
 	text, err := os.ReadFile("../docs/operations.md")
@@ -219,7 +291,8 @@ func (r *roles) runbook(folder, account string, version int64, letter string) []
 	}
 	fit := strings.NewReplacer(" ID", " "+account, "=ID", "="+account, "acc-42", account, "--version 18", fmt.Sprintf("--version %d", version),
 		"P/O", letter, "1/0", letter, "--partition=3", "--partition=1", " --watch", "", "account-events", r.topic, `"…"`, "x", `"`, "'",
-		"ledger.csv", folder+"/ledger.csv")
+		"verify … ", "verify --ledger "+folder+"/ledger.csv ", "--ledger-url …", "--ledger-url "+r.ledgerURL(), "--ledger-query …", `--ledger-query 'SELECT account_id, version, balance FROM account_balance'`,
+		"postgres://auditor@ledger:5432/core", r.ledgerURL(), `FROM account"`, "FROM account_balance'", "ledger.csv", folder+"/ledger.csv")
 	file, value := regexp.MustCompile(`[^ =]+\.jsonl`), regexp.MustCompile(`[ =][^- ].*`)
 	seen := map[string]bool{}
 	var all [][]string
@@ -227,8 +300,18 @@ func (r *roles) runbook(folder, account string, version int64, letter string) []
 		line, _, _ = strings.Cut(strings.Trim(line, "`"), " #")
 		line, _, _ = strings.Cut(line, " | ")
 		_, line, _ = strings.Cut(strings.TrimSpace(fit.Replace(line)), "projector ")
-		if strings.Contains(line, "…") || strings.Contains(line, "-url") || others.MatchString(line) {
+		if others.MatchString(line) {
 			continue
+		}
+		line = elsewhere.ReplaceAllString(line, "")
+		switch line {
+		case "verify":
+			line += " --ledger " + folder + "/ledger.csv"
+		case "dlq replay":
+			line += " --account=" + account
+		}
+		if strings.Contains(line, "…") {
+			r.t.Errorf("the runbook leaves something out: %s", line)
 		}
 		name := "letters"
 		if strings.HasPrefix(line, "dlq export") {
@@ -249,6 +332,20 @@ func (r *roles) runbook(folder, account string, version int64, letter string) []
 		r.t.Fatalf("only %d commands in the runbook", len(all))
 	}
 	return all
+}
+
+// elsewhere are the flags by which a command works on another read model.
+var elsewhere = regexp.MustCompile(` --(database-url|group)=\S+`)
+
+// ledgerURL is the read model's database, as a ledger.
+func (r *roles) ledgerURL() string {
+	r.t.Helper()
+	u, err := url.Parse(r.url)
+	if err != nil {
+		r.t.Fatal("the database's URL cannot be read")
+	}
+	u.User = url.UserPassword("bank_operator", rolesPassword)
+	return u.String()
 }
 
 // words takes a line for a shell apart.
@@ -286,7 +383,7 @@ func TestTheRunbookNeedsNoOtherRole(t *testing.T) {
 	commands := r.runbook(folder, account, version, place[1]+"/"+place[2])
 	suffices := func(user string, args ...string) {
 		env := append(r.connection(user), "KAFKA_TOPIC="+r.topic, "IGNORE_EVENT_TYPES="+testbank.IgnoredType)
-		if !strings.Contains(strings.Join(args, " "), "statement") { // that projection has a group of its own
+		if !regexp.MustCompile("statement|turnover").MatchString(strings.Join(args, " ")) { // those have groups of their own
 			env = append(env, "KAFKA_GROUP="+r.group)
 		}
 		status, _, said := once(t, env, args...)
@@ -294,14 +391,25 @@ func TestTheRunbookNeedsNoOtherRole(t *testing.T) {
 			t.Errorf("%s: %s: exit status %d: %s", user, strings.Join(args, " "), status, said)
 		}
 	}
+	var wrong string // one balance, which only a rebuild puts right
+	if err := r.db.QueryRow(t.Context(), `UPDATE account_balance SET balance = balance + 1 WHERE account_id =
+		(SELECT min(account_id) FROM account_balance_current WHERE NOT stale) RETURNING account_id`).Scan(&wrong); err != nil {
+		t.Fatal(err)
+	}
+	r.exec("INSERT INTO inbox (message_id, handler, processed_at) VALUES ('old', 'daily_turnover', now() - interval '1 year')")
 	var changes [][]string
 	for _, args := range commands {
 		switch {
+		case slices.Contains(args, "--check"):
+			suffices("bank_operator", args...)
 		case changing.MatchString(strings.Join(args, " ") + " "):
 			args = append(slices.DeleteFunc(args, func(a string) bool { return a == "--yes" }), "--yes")
 			changes = append(changes, args)
 			suffices("bank_operator", args...)
-		case slices.Contains([]string{"approve", "reject", "inbox"}, args[0]): // the last deletes markers, as consumers do
+		case args[0] == "inbox": // deletes markers, as consumers do
+			r.refusedAs("bank_operator", "a login in projector_approver prunes", args...)
+			r.mustAs("bank_approver", args...)
+		case args[0] == "approve", args[0] == "reject":
 			suffices("bank_approver", args...)
 		default:
 			suffices("bank_operator", args...)
@@ -310,13 +418,17 @@ func TestTheRunbookNeedsNoOtherRole(t *testing.T) {
 	suffices("bank_operator", "requests")
 	r.stamped("requested_by <> 'bank_operator' OR decided_by = 'bank_operator'", 0)
 	var ids []string
-	err := r.db.QueryRow(t.Context(), `SELECT array_agg(id::text ORDER BY id)
-		FROM (SELECT DISTINCT ON (action, file_flags) id FROM repair_request ORDER BY action, file_flags, id) AS one`).Scan(&ids)
-	if err != nil || len(ids) < 6 {
+	err := r.db.QueryRow(t.Context(), `SELECT array_agg(id::text ORDER BY action <> 'rebuild', id)
+		FROM (SELECT DISTINCT ON (action, file_flags) id, action FROM repair_request ORDER BY action, file_flags, id) AS one`).Scan(&ids)
+	if err != nil || len(ids) < 7 {
 		t.Fatalf("%d kinds of requests: %v", len(ids), err)
 	}
 	for _, id := range ids {
 		suffices("bank_approver", "approve", id, "--reason=checked")
+	}
+	r.stamped("action = 'rebuild' AND state = 'approved' AND decided_by = 'bank_approver'", 1)
+	if balance := r.rows()[wrong].Balance; balance != r.oracle().Rows()[wrong].Balance {
+		t.Errorf("the rebuild that was approved left %s at %s", wrong, balance)
 	}
 	r.mustAs("bank_migrate", "migrate", "--four-eyes=off")
 	done := map[string]bool{}

@@ -27,9 +27,10 @@ type beside struct {
 	Pool *pgxpool.Pool
 }
 
-// openBeside makes the schema, which needs the right to create one, and has create fill it.
-// What an earlier rebuild has left is dropped. ErrRebuilding means that one is in use.
-func openBeside(ctx context.Context, live *pgxpool.Pool, create func(context.Context, *pgxpool.Conn) error) (*beside, error) {
+// openBeside makes the schema, which needs the right to call the function that does: empty
+// copies of the live tables copied and of the positions, and tables for what differs of those
+// in noted. What an earlier rebuild has left is dropped. ErrRebuilding means that one is in use.
+func openBeside(ctx context.Context, live *pgxpool.Pool, copied, noted []string) (*beside, error) {
 	lock, err := live.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the rebuild: %w", err)
@@ -44,10 +45,8 @@ func openBeside(ctx context.Context, live *pgxpool.Pool, create func(context.Con
 		lock.Release()
 		return nil, ErrRebuilding
 	}
-	if _, err = lock.Exec(ctx, sql.Query("shadow_create")); err == nil {
-		err = create(ctx, lock)
-	}
-	if err == nil {
+	copied = append([]string{"projector_position", "projector_source"}, copied...)
+	if err = b.tables(ctx, copied, noted); err == nil {
 		b.Pool, err = shadowPool(ctx, live)
 	}
 	if err != nil {
@@ -63,12 +62,45 @@ func shadowPool(ctx context.Context, live *pgxpool.Pool) (*pgxpool.Pool, error) 
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
+// tables makes the tables of the rebuild in the place of all that are there.
+func (b *beside) tables(ctx context.Context, copied, noted []string) error {
+	_, err := b.lock.Exec(ctx, sql.Query("shadow_tables"), copied, noted)
+	return err
+}
+
+// analyze tells PostgreSQL what there is now.
+func (b *beside) analyze(ctx context.Context) error {
+	_, err := b.lock.Exec(ctx, sql.Query("shadow_analyze"))
+	return err
+}
+
+// digest joins the hashes that statements answer, each of what would be written.
+func (b *beside) digest(ctx context.Context, statements []string, removing bool) (all string, err error) {
+	err = pgx.BeginFunc(ctx, b.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, sql.Query("plan_session")); err != nil {
+			return err
+		}
+		for _, statement := range statements {
+			var one string
+			if err := tx.QueryRow(ctx, statement, removing).Scan(&one); err != nil {
+				return err
+			}
+			all += one
+		}
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("read what differs: %w", err)
+	}
+	return all, nil
+}
+
 // Close drops the schema.
 func (b *beside) Close(ctx context.Context) error {
 	if b.Pool != nil {
 		b.Pool.Close()
 	}
-	_, err := b.lock.Exec(ctx, sql.Query("shadow_drop"))
+	err := b.tables(ctx, []string{}, []string{})
 	if _, unlockErr := b.lock.Exec(ctx, sql.Query("shadow_unlock")); unlockErr != nil {
 		_ = b.lock.Conn().Close(ctx) // the lock goes with the session
 	}
@@ -177,14 +209,14 @@ func LoadDependents(ctx context.Context, pool *pgxpool.Pool, tables []string) ([
 
 // ShadowRoom is what the tables of a rebuild take.
 type ShadowRoom struct {
-	Bytes   int64 // as much as the live tables, about
-	Allowed bool  // the schema may be made
+	Bytes   int64  // as much as the live tables, about
+	Missing string // a privilege, without which they cannot be made; empty: none
 }
 
 // LoadShadowRoom looks whether there can be tables like these. How much room a server has
 // left, it does not tell.
 func LoadShadowRoom(ctx context.Context, pool *pgxpool.Pool, tables []string) (room ShadowRoom, err error) {
-	if err := pool.QueryRow(ctx, sql.Query("shadow_room"), tables).Scan(&room.Bytes, &room.Allowed); err != nil {
+	if err := pool.QueryRow(ctx, sql.Query("shadow_room"), tables).Scan(&room.Bytes, &room.Missing); err != nil {
 		return room, fmt.Errorf("prepare the rebuild: %w", err)
 	}
 	return room, nil

@@ -22,44 +22,30 @@ type RowShadow struct {
 	markers   int64           // that are missing in the live inbox
 }
 
-// OpenRowShadow makes the tables of the projection once more, empty; it needs the right to
-// create a schema. What an earlier rebuild has left is dropped. ErrRebuilding means that one
-// is under way.
+// OpenRowShadow makes the tables of the projection once more, empty. What an earlier rebuild
+// has left is dropped. ErrRebuilding means that one is under way.
 func OpenRowShadow(ctx context.Context, live *pgxpool.Pool, kind AppendDefinition) (*RowShadow, error) {
 	s := &RowShadow{kind: kind}
-	b, err := openBeside(ctx, live, s.create)
+	var noted []string
+	for _, t := range s.kind.RebuildTables {
+		table, err := loadRowTable(ctx, live, t)
+		if err != nil {
+			return nil, err
+		}
+		s.tables, noted = append(s.tables, table), append(noted, t.Name)
+	}
+	copied := noted
+	if s.kind.Remembers != nil {
+		s.inbox = markerTable(s.kind.Label)
+		noted = append(noted, s.inbox.Name)
+		copied = append(slices.Clone(noted), "inbox_pruned")
+	}
+	b, err := openBeside(ctx, live, copied, noted)
 	if err != nil {
 		return nil, err
 	}
 	s.beside = b
 	return s, nil
-}
-
-func (s *RowShadow) create(ctx context.Context, conn *pgxpool.Conn) error {
-	for _, t := range s.kind.RebuildTables {
-		table, err := loadRowTable(ctx, conn, t)
-		if err != nil {
-			return err
-		}
-		s.tables = append(s.tables, table)
-	}
-	made := s.tables
-	if s.kind.Remembers != nil {
-		s.inbox = markerTable(s.kind.Label)
-		made = append(made[:len(made):len(made)], s.inbox)
-		pruned := newRowTable(RebuildTable{Name: "inbox_pruned"}, "", "", nil)
-		if _, err := conn.Exec(ctx, pruned.statement("rows_create")); err != nil {
-			return err
-		}
-	}
-	for _, t := range made {
-		for _, statement := range []string{"rows_create", "rows_difference"} {
-			if _, err := conn.Exec(ctx, t.statement(statement)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // Open makes the projection of one partition of the topic that is read again.
@@ -81,19 +67,18 @@ func (s *RowShadow) Concerned(ctx context.Context, removing bool) (n int64, err 
 	return n, nil
 }
 
+// Digest is a hash over what a swap would write.
+func (s *RowShadow) Digest(ctx context.Context, removing bool) (string, error) {
+	statements := make([]string, len(s.tables))
+	for i, t := range s.tables {
+		statements[i] = t.statement("rows_plan")
+	}
+	return s.digest(ctx, statements, removing)
+}
+
 // OfAccounts reports whether that is accounts.
 func (s *RowShadow) OfAccounts() bool {
 	return !slices.ContainsFunc(s.tables, func(t *rowTable) bool { return !t.ofAccounts })
-}
-
-// analyze tells PostgreSQL what there is now.
-func (s *RowShadow) analyze(ctx context.Context) error {
-	for _, t := range s.tables {
-		if _, err := s.Pool.Exec(ctx, t.statement("rows_analyze")); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // take has the rows that a statement returns, by their ids and kinds.

@@ -109,6 +109,10 @@ func newRowTable(t RebuildTable, from, difference string, columns []rowColumn) *
 		sums = "json_build_object(" + each(rest, "{name}, {c}", ", ") + ")::text"
 	}
 	const was, becomes = "(d._was->>{name})::numeric", "(d._becomes->>{name})::numeric"
+	change := each(all, "s.{c}", ", ")
+	if len(t.Sums) > 0 {
+		change = each(rest, "trim_scale(coalesce("+becomes+", 0) - coalesce("+was+", 0))", ", ")
+	}
 	return &rowTable{t, ofAccounts(key), strings.NewReplacer(
 		"{table}", pgx.Identifier{t.Name}.Sanitize(), "{from}", from, "{difference}", pgx.Identifier{difference}.Sanitize(),
 		"{key}", each(key, "{c}", ", "), "{key_d}", each(key, "d.{c}", ", "), "{key_s}", each(key, "s.{c}", ", "), "{key_t}", each(key, "t.{c}", ", "),
@@ -119,7 +123,7 @@ func newRowTable(t RebuildTable, from, difference string, columns []rowColumn) *
 		"{sums_rebuilt}", each(rest, "("+becomes+")::{type}", ", "),
 		"{set_added}", each(rest, "{c} = t.{c} + EXCLUDED.{c}", ", "),
 		"{set_subtracted}", each(rest, "{c} = (t.{c} - "+was+")::{type}", ", "),
-		"{all_zero}", cmp.Or(each(rest, "t.{c} = 0", " AND "), "true"),
+		"{change}", change, "{all_zero}", cmp.Or(each(rest, "t.{c} = 0", " AND "), "true"),
 		"{fit}", fit, "{counted}", countedBy(key), "{account}", auditColumn(key, "account_id", "text"), "{version}", auditColumn(key, "version", "bigint"),
 	)}
 }

@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -19,15 +20,15 @@ type Shadow struct {
 	swapped Swapped // by all of them
 }
 
-// OpenShadow makes an empty shadow; it needs the right to create a schema. What an
-// earlier one has left is dropped. ErrRebuilding means that one is in use.
+// OpenShadow makes an empty shadow. What an earlier one has left is dropped. ErrRebuilding
+// means that one is in use.
 func OpenShadow(ctx context.Context, live *pgxpool.Pool) (*Shadow, error) {
-	b, err := openBeside(ctx, live, func(ctx context.Context, conn *pgxpool.Conn) error {
-		_, err := conn.Exec(ctx, sql.Query("shadow_balances"))
-		return err
-	})
+	b, err := openBeside(ctx, live, []string{"account_balance", "parked_event", "park_overflow"}, []string{})
 	if err != nil {
 		return nil, err
+	}
+	if _, err := b.lock.Exec(ctx, sql.Query("shadow_known")); err != nil {
+		return nil, errors.Join(fmt.Errorf("prepare the rebuild: %w", err), b.Close(ctx))
 	}
 	return &Shadow{beside: b}, nil
 }

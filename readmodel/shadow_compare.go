@@ -45,6 +45,11 @@ func (s *Shadow) Moved(ctx context.Context, r *RebuildReport, removing bool) err
 	return nil
 }
 
+// Digest is a hash over what a swap would write.
+func (s *Shadow) Digest(ctx context.Context, removing bool) (string, error) {
+	return s.digest(ctx, []string{sql.Query("shadow_plan")}, removing)
+}
+
 // CompareOptions say what to make of what differs.
 type CompareOptions struct {
 	Topic string
@@ -88,7 +93,7 @@ func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp Catch
 		err = c.note(ctx, 0)
 	}
 	if err == nil {
-		_, err = s.live.Exec(ctx, sql.Query("shadow_analyze"))
+		err = s.analyze(ctx)
 	}
 	if err != nil {
 		return c.report, fmt.Errorf("compare: %w", err)

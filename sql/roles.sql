@@ -20,7 +20,7 @@ BEGIN
         EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), wanted);
     END LOOP;
     EXECUTE format('GRANT CREATE ON SCHEMA %I TO projector_migrator', current_schema());
-    -- A rebuild has its tables in a schema of its own.
+    -- A rebuild has its tables in a schema of its own, which a function of the owner makes.
     EXECUTE format('GRANT CREATE ON DATABASE %I TO projector_migrator', current_database());
     -- Before PostgreSQL 15 everybody could create tables in "public".
     EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM PUBLIC', current_schema());
@@ -68,10 +68,11 @@ BEGIN
             ('projection_file', 'SELECT INSERT UPDATE'),
             ('new_events', 'SELECT')
         ), repairs (relation, privileges) AS (
-            -- The commands that look and repair: what a running projector may, and to add to
-            -- the trail, which can only grow.
+            -- The commands that look and repair: what a running projector may, to replace and
+            -- remove rows as `rebuild` does, and to add to the trail, which can only grow.
             SELECT relation, privileges FROM runtime
-            UNION ALL VALUES ('account_balance_current', 'SELECT'), ('account_statement_missing', 'SELECT'),
+            UNION ALL VALUES ('account_balance', 'DELETE'), ('account_statement', 'UPDATE DELETE'), ('daily_turnover', 'DELETE'),
+                             ('account_balance_current', 'SELECT'), ('account_statement_missing', 'SELECT'),
                              ('account_skipped', 'SELECT'), ('account_statement_balance', 'SELECT'),
                              ('dlq_action', 'SELECT INSERT'), ('repair_request', 'SELECT'), ('repair_policy', 'SELECT')
         )
@@ -107,6 +108,17 @@ BEGIN
                 EXECUTE format('GRANT %s ON %s TO %I', wanted, line.relation::regclass, line.grantee);
             END IF;
         END LOOP;
+    END LOOP;
+    -- A rebuild compares before somebody else has to agree, in tables that the owner makes for it.
+    FOR line IN
+        SELECT grantee, function
+        FROM unnest(ARRAY['projector_operator', 'projector_approver']) AS grantee,
+             unnest(ARRAY['projector_rebuild_tables(text[], text[])', 'projector_rebuild_analyze()']) AS function
+        WHERE to_regrole(grantee) IS NOT NULL AND to_regprocedure(function) IS NOT NULL
+    LOOP
+        IF NOT has_function_privilege(line.grantee, line.function, 'EXECUTE') THEN
+            EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', line.function::regprocedure, line.grantee);
+        END IF;
     END LOOP;
     -- Whoever asks for a repair says what and why; who it is, and whether it was approved, is
     -- not his to say. An approver decides, and changes nothing else of a request.

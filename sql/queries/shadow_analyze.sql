@@ -1,1 +1,2 @@
-ANALYZE projector_rebuild.account_balance, projector_rebuild.parked_event, projector_rebuild.park_overflow, projector_rebuild.difference;
+-- Tells PostgreSQL what the tables of a rebuild hold now.
+SELECT projector_rebuild_analyze();

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
@@ -125,11 +126,23 @@ func (c *inboxPruneCmd) Run(ctx context.Context, std *output.Streams) error {
 	})
 	shown.Done()
 	if err != nil {
-		return err
+		return refusedByFourEyes(ctx, pool, err)
 	}
 	if c.JSON() {
 		return output.PrintJSON(std.Out, done)
 	}
 	_, err = fmt.Fprintf(std.Out, "deleted %d markers\n", done.Deleted)
 	return err
+}
+
+// refusedByFourEyes says who prunes while operators may not write.
+func refusedByFourEyes(ctx context.Context, pool *pgxpool.Pool, err error) error {
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || refused.Code != "42501" {
+		return err
+	}
+	if on, unknown := readmodel.FourEyes(ctx, pool); unknown != nil || !on {
+		return err
+	}
+	return exit.Refuse("four eyes are on (SQLSTATE 42501): a login in projector_approver prunes the inbox; running consumers prune it by themselves")
 }

@@ -25,6 +25,8 @@ type beside interface {
 	lookAhead(ctx context.Context, report *readmodel.RebuildReport) error
 	// concerned is how many would change, and of what.
 	concerned(ctx context.Context, report *readmodel.RebuildReport) (n int64, of string, err error)
+	// Digest is a hash over what Swap would write.
+	Digest(ctx context.Context, removing bool) (string, error)
 	Swap(ctx context.Context, opts readmodel.SwapOptions, catchUp readmodel.CatchUp) (readmodel.Swapped, error)
 	// Moved takes into the report what a swap has left because others have written it.
 	Moved(ctx context.Context, report *readmodel.RebuildReport, removing bool) error

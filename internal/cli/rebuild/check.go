@@ -175,9 +175,9 @@ func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err
 	if err != nil {
 		return nil, err
 	}
-	if r.needs = room.Bytes; !room.Allowed {
-		all = append(all, "missing privileges: CREATE on the database (SQLSTATE 42501): a rebuild creates a schema of its own for its tables; "+
-			"give the role that migrates in --database-url (DATABASE_URL)")
+	if r.needs = room.Bytes; room.Missing != "" {
+		all = append(all, "missing privileges: "+room.Missing+" (SQLSTATE 42501): a rebuild has its tables in the schema projector_rebuild, "+
+			"which the owner of the read model's tables makes; run sql/roles.sql again, or give another login in --database-url (DATABASE_URL)")
 	}
 	return all, nil
 }

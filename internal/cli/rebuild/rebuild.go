@@ -157,7 +157,7 @@ func (r *rebuilding) run(ctx context.Context) error {
 		return err
 	}
 	if r.cmd.Yes && refused == nil {
-		if err := r.gate.Pass(ctx, r.pool, "rebuild", r.plan(&report)); err != nil {
+		if err := r.gate.Pass(ctx, r.pool, "rebuild", r.plan(ctx, &report)); err != nil {
 			return err
 		}
 		if changed, err = r.swap(ctx, &report); err != nil {

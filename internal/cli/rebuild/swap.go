@@ -3,7 +3,6 @@ package rebuild
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"projector/internal/cli/exit"
 	"projector/internal/cli/foureyes"
@@ -21,32 +20,14 @@ func (r *rebuilding) tooMany(ctx context.Context, report *readmodel.RebuildRepor
 }
 
 // plan is what would be changed. What consumers go on to write is none of it.
-func (r *rebuilding) plan(report *readmodel.RebuildReport) func(*foureyes.Plan) error {
-	changing := []readmodel.RebuildKind{readmodel.RebuildDifferent, readmodel.RebuildMissing, readmodel.RebuildHold}
-	if r.cmd.Remove {
-		changing = append(changing, readmodel.RebuildUnknown)
-	}
+func (r *rebuilding) plan(ctx context.Context, report *readmodel.RebuildReport) func(*foureyes.Plan) error {
 	return func(p *foureyes.Plan) error {
-		for _, kind := range changing {
-			if err := p.Note(kind, report.Kinds[kind]); err != nil {
-				return err
-			}
-		}
-		for i := range report.Differences {
-			d := &report.Differences[i]
-			if !slices.Contains(changing, d.Kind) {
-				continue
-			}
-			document, err := differenceDocument(d)
-			if err == nil {
-				err = p.Note(document)
-			}
-			if err != nil {
-				return err
-			}
+		digest, err := r.beside.Digest(ctx, r.cmd.Remove)
+		if err != nil {
+			return err
 		}
 		p.Count(r.cmd.wouldChange(report) + report.Markers)
-		return p.Note(report.Markers)
+		return p.Note(digest, report.Markers)
 	}
 }
 

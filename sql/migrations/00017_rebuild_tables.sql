@@ -1,0 +1,96 @@
+-- The tables of a rebuild are made by the owner, for whoever rebuilds: no other role needs the
+-- right to create anything, and nobody can put something of his own in their place.
+
+-- +goose Up
+-- +goose StatementBegin
+-- Makes empty tables in the schema projector_rebuild: a copy of each of the tables in copied,
+-- and for each of those in noted one more for what differs, by its primary key. Whatever an
+-- earlier rebuild has left there goes first; with no tables it only goes.
+--
+-- It runs as the owner. The names are those of tables of the read model, of which it copies
+-- the columns and no row; only its caller may use what it makes.
+CREATE FUNCTION projector_rebuild_tables(copied text[], noted text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    lock   bigint := hashtextextended('projector rebuild ' || current_database(), 7215);
+    caller name := session_user;
+    model  name := current_schema();
+    one    text;
+    keys   text;
+BEGIN
+    IF NOT pg_try_advisory_lock(lock) THEN
+        RAISE EXCEPTION 'another rebuild of this database is under way' USING ERRCODE = 'lock_not_available';
+    END IF;
+    PERFORM pg_advisory_unlock(lock); -- whoever rebuilds holds it for the session, by a statement of its own
+    DROP SCHEMA IF EXISTS projector_rebuild CASCADE;
+    IF cardinality(copied) = 0 THEN
+        RETURN;
+    END IF;
+    IF current_setting('role') <> 'none' THEN
+        caller := current_setting('role'); -- who the caller has become, by SET ROLE
+    END IF;
+    CREATE SCHEMA projector_rebuild;
+    FOREACH one IN ARRAY copied LOOP
+        EXECUTE format('CREATE UNLOGGED TABLE projector_rebuild.%I (LIKE %I.%I INCLUDING ALL)', one, model, one);
+    END LOOP;
+    FOREACH one IN ARRAY noted LOOP
+        SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY array_position(k.conkey, a.attnum)) INTO keys
+        FROM pg_constraint k
+        JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
+        WHERE k.contype = 'p' AND k.conrelid = format('%I.%I', model, one)::regclass;
+        -- The key; what the live row was, as a number; its sums and the rebuilt ones.
+        EXECUTE format('CREATE UNLOGGED TABLE projector_rebuild.%I AS
+            SELECT %s, ''''::text AS _kind, 0::bigint AS _digest, NULL::jsonb AS _was, NULL::jsonb AS _becomes, false AS _chosen
+            FROM %I.%I WITH NO DATA', 'difference_' || one, keys, model, one);
+    END LOOP;
+    IF 'account_balance' = ANY (copied) THEN
+        -- What is to be changed. The live version when it was compared; how many events waited
+        -- beyond the park limit when that was last looked at; the number of the transaction
+        -- that has changed it, and the version it has since.
+        CREATE UNLOGGED TABLE projector_rebuild.difference (
+            account_id text PRIMARY KEY,
+            kind       text NOT NULL,
+            version    bigint,
+            overflowed bigint,
+            swap       int,
+            rebuilt    bigint
+        );
+        -- The repairs that are done again.
+        CREATE UNLOGGED TABLE projector_rebuild.known_action (id bigint);
+    END IF;
+    -- Default privileges of the owner must not let anybody else in.
+    EXECUTE (SELECT coalesce(string_agg(format('REVOKE ALL ON SCHEMA projector_rebuild FROM %s', grantee), '; '), 'SELECT')
+             FROM (SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS grantee
+                   FROM pg_namespace n, aclexplode(n.nspacl) a
+                   WHERE n.nspname = 'projector_rebuild' AND a.grantee <> n.nspowner) AS others);
+    EXECUTE format('GRANT USAGE ON SCHEMA projector_rebuild TO %I', caller);
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA projector_rebuild TO %I', caller);
+END
+$$;
+
+-- Tells PostgreSQL what is in these tables: nobody but their owner may.
+CREATE FUNCTION projector_rebuild_analyze() RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    one text;
+BEGIN
+    FOR one IN SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = 'projector_rebuild' LOOP
+        EXECUTE 'ANALYZE ' || one;
+    END LOOP;
+END
+$$;
+
+-- Whoever calls them runs them as the owner, so they look nowhere else for what they name.
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['projector_rebuild_tables(text[], text[])', 'projector_rebuild_analyze()'] LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', name, current_schema());
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', name);
+    END LOOP;
+END
+$$;
+-- +goose StatementEnd
+
+-- +goose Down
+DROP FUNCTION projector_rebuild_analyze();
+DROP FUNCTION projector_rebuild_tables(text[], text[]);

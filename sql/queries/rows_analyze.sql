@@ -1,1 +1,0 @@
-ANALYZE projector_rebuild.{table}, projector_rebuild.{difference};
