@@ -35,6 +35,7 @@ func (s *scene) launch(failpoints string, more ...string) *replica {
 	env := []string{
 		"DATABASE_URL=" + s.through, "KAFKA_BROKERS=" + strings.Join(s.addrs, ","),
 		"PROJECTOR_FAILPOINTS=" + failpoints, "PROJECTOR_FAILPOINTS_LOG=" + r.hits,
+		"MEMORY_LIMIT=512MiB", // whatever container this runs in
 	}
 	flags := slices.Concat([]string{
 		"run", "--topic=" + s.reader.Topic, "--group=" + s.reader.Group, "--listen=127.0.0.1:0", "--log-format=json",

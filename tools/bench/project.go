@@ -104,7 +104,7 @@ func (s *stack) startProjector(l *loaded, group string, d database) (*program, e
 	cmd.Env = append(os.Environ(),
 		"KAFKA_BROKERS="+strings.Join(l.broker.addrs, ","), "KAFKA_TOPIC="+l.topic(), "KAFKA_GROUP="+group,
 		"PROJECTION="+cmp.Or(l.projection, readmodel.BalanceName),
-		"DATABASE_URL="+d.url, "LISTEN_ADDR=127.0.0.1:0", "LOG_FORMAT=json")
+		"DATABASE_URL="+d.url, "LISTEN_ADDR=127.0.0.1:0", "LOG_FORMAT=json", fmt.Sprintf("MEMORY_LIMIT=%dMiB", memoryLimit))
 	p := &program{output: &tail{}}
 	cmd.Stdout, cmd.Stderr = p.output, p.output
 	var err error

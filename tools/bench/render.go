@@ -58,7 +58,7 @@ func roundsText(n, disturbed int, all bool) string {
 	}
 }
 
-// memoryLimit is the default of the projector's --memory-limit, in MiB.
+// memoryLimit is the --memory-limit of the projector, in MiB: its default on a machine without a limit.
 const memoryLimit = 512
 
 // renderMemory names the run in which the projector took most.

@@ -14,15 +14,36 @@ import (
 
 // LimitFlags bound the process.
 type LimitFlags struct {
-	MemoryLimit parse.Size `env:"MEMORY_LIMIT" default:"512MiB" placeholder:"SIZE" group:"Projection" help:"Resident memory the process stays under, e.g. 512MiB or 1GiB (default 512MiB). More folds deeper and remembers more accounts."`
+	MemoryLimit *parse.Size `env:"MEMORY_LIMIT" placeholder:"SIZE" group:"Projection" help:"Resident memory the process stays under, e.g. 512MiB or 1GiB. Default: three quarters of the container's memory limit, 512MiB where there is none. More folds deeper and remembers more accounts."`
 }
 
-// leastMemory is what the program needs to work at all.
-const leastMemory parse.Size = 96 << 20
+const (
+	// leastMemory is what the program needs to work at all.
+	leastMemory parse.Size = 96 << 20
+	// standardMemory is for a machine that sets no limit.
+	standardMemory parse.Size = 512 << 20
+)
+
+// Resident is the limit that was given, or else follows from the container's. A quarter of
+// that is left to what the kernel counts with the process, such as sockets.
+func (f *LimitFlags) Resident() parse.Size {
+	if f.MemoryLimit != nil {
+		return *f.MemoryLimit
+	}
+	return limitWithin(containerLimit(os.DirFS("/")))
+}
+
+// limitWithin is the limit in a container of so many bytes; 0: it has no limit.
+func limitWithin(container int64) parse.Size {
+	if container == 0 {
+		return standardMemory
+	}
+	return max(leastMemory, parse.Size(container/4*3))
+}
 
 // CheckLimit refuses a limit the program cannot work in.
 func (f *LimitFlags) CheckLimit() error {
-	if f.MemoryLimit < leastMemory {
+	if f.MemoryLimit != nil && *f.MemoryLimit < leastMemory {
 		return exit.Usagef("--memory-limit (MEMORY_LIMIT): must be at least %s", leastMemory)
 	}
 	return nil

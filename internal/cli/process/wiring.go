@@ -50,7 +50,7 @@ func (p *Process) register(topic string) {
 
 // consuming is the consumer with all it needs, and prepares the projection's tasks.
 func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, formats event.Resolver, traced traced) (*consumer.Consumer, error) {
-	plan := memory.Share(c.MemoryLimit)
+	plan := memory.Share(c.Resident())
 	running := p.running(ctx, c, formats, plan)
 	p.tasks = p.kind.Tasks(running)
 	open := p.kind.Open(running)

@@ -71,7 +71,7 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate)
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
-	plan := memory.Share(c.MemoryLimit)
+	plan := memory.Share(c.Resident())
 	plan.Apply()
 	if err := r.open(ctx); err != nil {
 		return err

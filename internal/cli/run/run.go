@@ -26,7 +26,7 @@ func (c *Cmd) Run(ctx context.Context, io *output.Streams, built build.Info) err
 		return err
 	}
 	defer p.Close()
-	plan := memory.Share(c.MemoryLimit)
+	plan := memory.Share(c.Resident())
 	release := plan.Apply()
 	defer release()
 	return p.Run(ctx)
