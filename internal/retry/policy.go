@@ -1,6 +1,7 @@
-// Package retry repeats what a dependency refused, for ever: 1 s, ×2, jitter,
-// a cap, no end. An outage of PostgreSQL or Kafka is waited out; it never turns
-// into a dead letter.
+// Package retry repeats what a dependency refused, indefinitely: after 1 s, ×2, jitter,
+// up to a cap. An outage of PostgreSQL or Kafka never turns into a dead letter.
+// The waits are those of backoff. Its own loop is not used: it sets an attempt no
+// deadline, and tells its listener neither how often nor for how long it has failed.
 //
 //	attempt ──ok──────────────► nil
 //	   │ └─Stop(err)──────────► err
@@ -87,19 +88,20 @@ func (p Policy) try(ctx context.Context, fn func(context.Context) error) error {
 	return fn(ctx)
 }
 
-// waits returns the sequence of waits. The library caps a wait before jitter,
-// so its cap is set lower by the jitter, and Max is never exceeded.
-func (p Policy) waits() func() time.Duration {
-	initial, longest := orDefault(p.Initial, defaultInitial), orDefault(p.Max, defaultMax)
-	capped := time.Duration(float64(longest) / (1 + jitter))
-	b := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(min(initial, capped)),
+// longest is the longest wait, jitter included.
+func (p Policy) longest() time.Duration { return orDefault(p.Max, defaultMax) }
+
+// waits are the waits of one outage. The library caps a wait before jitter, so its cap is
+// set lower by the jitter.
+func (p Policy) waits() *backoff.ExponentialBackOff {
+	capped := time.Duration(float64(p.longest()) / (1 + jitter))
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(min(orDefault(p.Initial, defaultInitial), capped)),
 		backoff.WithMaxInterval(capped),
 		backoff.WithMultiplier(multiplier),
 		backoff.WithRandomizationFactor(jitter),
 		backoff.WithMaxElapsedTime(0), // its default gives up after 15 minutes
 	)
-	return func() time.Duration { return min(b.NextBackOff(), longest) }
 }
 
 func orDefault(d, fallback time.Duration) time.Duration {
@@ -109,7 +111,7 @@ func orDefault(d, fallback time.Duration) time.Duration {
 	return d
 }
 
-// Stop marks err as one that no retry will mend: Forever returns it as it was,
+// Stop marks err as one that no retry will fix: Forever returns it as it was,
 // without what has been wrapped around the mark. Stop(nil) is nil: success.
 func Stop(err error) error { return backoff.Permanent(err) }
 

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
+
 	"projector/errclass"
 )
 
@@ -145,7 +147,7 @@ type Outage struct {
 	observer Observer // nil: nobody listens
 	failures int
 	since    time.Time // of the first failure
-	waits    func() time.Duration
+	waits    *backoff.ExponentialBackOff
 }
 
 // Outage returns one that waits as the policy says. obs may be nil.
@@ -158,7 +160,7 @@ func (o *Outage) Failed(err error) time.Duration {
 		o.since, o.waits = now, o.policy.waits()
 	}
 	o.failures++
-	next := o.waits()
+	next := min(o.waits.NextBackOff(), o.policy.longest()) // rounding
 	if o.observer != nil {
 		o.observer.Failing(err, o.failures, now.Sub(o.since), next)
 	}
