@@ -13,7 +13,8 @@ COMMIT            ?= $(shell git rev-parse HEAD 2>/dev/null)
 # checkout that belongs to another user.
 BUILDFLAGS        ?= -trimpath -buildvcs=false
 # What processor time goes into, for the compiler: a tenth less of it, for a build of
-# some minutes. So images and releases are built with it, and others are not.
+# some minutes. So images and releases are built with it, and others are not. They also
+# lack the symbols for debuggers (-s -w), a third of the file.
 PROFILE           := $(CURDIR)/tools/bench/projector.pgo
 LDFLAGS           ?= -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
@@ -34,7 +35,7 @@ build: ## Build bin/projector, one static binary
 
 .PHONY: build-optimized
 build-optimized: ## Build bin/projector as images and releases have it (minutes)
-	$(MAKE) build BUILDFLAGS='$(BUILDFLAGS) -pgo=$(PROFILE)'
+	$(MAKE) build BUILDFLAGS='$(BUILDFLAGS) -pgo=$(PROFILE)' LDFLAGS='-s -w $(LDFLAGS)'
 
 .PHONY: release
 release: ## Build the release of a tagged commit into dist/ (VERSION=v1.2.3, ARGS=-snapshot)
