@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -31,19 +32,28 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	options := outbox.Options{Say: func(what string) {
 		_, _ = fmt.Fprintf(stdout, "%6.1f s  %s\n", time.Since(began).Seconds(), what)
 	}}
-	verbose, err := parse(args, stderr, &options)
+	given, err := parse(args, stderr, &options)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
 		return 2 // the flag set has said why
-	case verbose:
+	}
+	if given.verbose {
 		options.Log = stderr
 	}
-	report, err := outbox.Play(ctx, options)
-	if err == nil {
-		err = show(stdout, report)
+	var wrong error
+	if given.stay {
+		options.Stay = func(report *outbox.Report, places []outbox.Place) {
+			wrong = show(stdout, report)
+			showPlaces(stdout, places)
+		}
 	}
+	report, err := outbox.Play(ctx, options)
+	if err == nil && !given.stay {
+		wrong = show(stdout, report)
+	}
+	err = errors.Join(err, wrong)
 	if err != nil {
 		_, _ = fmt.Fprintln(stderr, "debezium-demo:", err)
 		return 1
@@ -51,7 +61,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-func parse(args []string, stderr io.Writer, o *outbox.Options) (verbose bool, err error) {
+// given are the flags that are about this command alone.
+type given struct{ verbose, stay bool }
+
+func parse(args []string, stderr io.Writer, o *outbox.Options) (g given, err error) {
 	flags := flag.NewFlagSet("debezium-demo", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.Projector, "projector", "bin/projector", "the program to run")
@@ -59,15 +72,16 @@ func parse(args []string, stderr io.Writer, o *outbox.Options) (verbose bool, er
 	flags.IntVar(&o.Clients, "clients", 8, "clients of each bank")
 	flags.IntVar(&o.Rate, "rate", 200, "transactions a second of each bank")
 	flags.Int64Var(&o.Unwritten, "unwritten", 300, "events that Debezium must publish again after each kill, at least")
-	flags.BoolVar(&verbose, "verbose", false, "show what the servers and the projectors log")
+	flags.BoolVar(&g.verbose, "verbose", false, "show what the servers and the projectors log")
+	flags.BoolVar(&g.stay, "stay", false, "keep everything running afterwards, until Ctrl-C")
 	if err := flags.Parse(args); err != nil {
-		return false, err
+		return given{}, err
 	}
 	if err := o.Validate(); err != nil {
 		_, _ = fmt.Fprintln(stderr, "debezium-demo:", err)
-		return false, err
+		return given{}, err
 	}
-	return verbose, nil
+	return g, nil
 }
 
 // show prints the results. The error says what is not as it should be.
@@ -83,4 +97,29 @@ func show(w io.Writer, report *outbox.Report) error {
 		_, _ = fmt.Fprintf(w, "\nEvery balance and version is the bank's own. Took %s.\n", report.Took.Round(time.Second))
 	}
 	return wrong
+}
+
+// sample is an event that a person puts into an outbox.
+const sample = `INSERT INTO outbox (aggregatetype, aggregateid, type, version, occurred_at, payload)
+      VALUES ('account', 'my-account', 'FundsCredited', 1, now(), '{"amount":"10.25","currency":"EUR"}')`
+
+// showPlaces says what can be typed while everything stays.
+func showPlaces(w io.Writer, places []outbox.Place) {
+	_, _ = fmt.Fprintf(w, "\nEverything stays, until Ctrl-C. What to type, in another terminal:\n")
+	for _, p := range places {
+		_, _ = fmt.Fprintf(w, "\n  # %s%s; status page %s\n", p.Pipeline, runWith(p.Flags), p.Page)
+		for _, variable := range p.Env {
+			name, value, _ := strings.Cut(variable, "=")
+			_, _ = fmt.Fprintf(w, "  export %s='%s'\n", name, value)
+		}
+		_, _ = fmt.Fprintf(w, "  psql '%s' -c \\\n    \"%s\"\n", p.Bank, strings.ReplaceAll(sample, `"`, `\"`))
+		_, _ = fmt.Fprintf(w, "  bin/projector account show my-account\n  bin/projector lag\n")
+	}
+}
+
+func runWith(flags []string) string {
+	if len(flags) == 0 {
+		return ""
+	}
+	return ", read with " + strings.Join(flags, " ")
 }

@@ -62,6 +62,8 @@ func pipelines() []*pipeline {
 
 func (p *pipeline) readModelDatabase() string { return p.bankDatabase + "_read_model" }
 
+func (p *pipeline) group() string { return p.topic + "-projector" }
+
 func (p *pipeline) dlqTopic() string { return p.topic + ".dlq" }
 
 // document is the connector's configuration: that of deploy/debezium, byte by byte,

@@ -24,7 +24,7 @@ import (
 	"time"
 )
 
-// Options of a run. All are needed but Log and Say.
+// Options of a run. All are needed but Log, Say and Stay.
 type Options struct {
 	// Projector is the path of the program to run.
 	Projector string
@@ -39,6 +39,9 @@ type Options struct {
 	Log io.Writer
 	// Say is told what happens. Nil hears nothing.
 	Say func(what string)
+	// Stay is told the results, and where everything is, which then stays up until the
+	// context ends. Nil: nothing stays.
+	Stay func(*Report, []Place)
 }
 
 // Validate answers an error that names what is out of range.
@@ -114,12 +117,15 @@ func Play(ctx context.Context, options Options) (report *Report, err error) {
 			err = errors.Join(err, end(ctx))
 		}
 	}()
-	for _, step := range []func(context.Context) error{s.startServers, s.prepare, s.startConnect, s.startProjectors, s.act} {
+	for _, step := range []func(context.Context) error{s.startServers, s.prepare, s.startConnect, s.consume, s.act} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return s.report(ctx)
+	if report, err = s.report(ctx); err == nil && options.Stay != nil {
+		err = s.stay(ctx, report)
+	}
+	return report, err
 }
 
 // stage is one run.

@@ -114,15 +114,23 @@ func (s *stage) database(ctx context.Context, name string) (*pgxpool.Pool, error
 	return pool, nil
 }
 
-// startProjectors starts a projector for each pipeline.
-func (s *stage) startProjectors(ctx context.Context) error {
-	for _, p := range s.pipelines {
+// consume starts the projectors, with their pages anywhere.
+func (s *stage) consume(ctx context.Context) error { return s.startProjectors(ctx) }
+
+// startProjectors starts a projector for each pipeline, with its page at the address given
+// for it, if any is.
+func (s *stage) startProjectors(ctx context.Context, pages ...string) error {
+	for i, p := range s.pipelines {
 		if err := s.migrate(ctx, p); err != nil {
 			return err
 		}
+		listen := "127.0.0.1:0"
+		if len(pages) > 0 {
+			listen = pages[i]
+		}
 		args := append([]string{
-			"run", "--format=debezium-outbox", "--topic=" + p.topic, "--group=" + p.topic + "-projector",
-			"--listen=127.0.0.1:0", "--log-format=json",
+			"run", "--format=debezium-outbox", "--topic=" + p.topic, "--group=" + p.group(),
+			"--listen=" + listen, "--log-format=json",
 		}, p.flags...)
 		program, err := devstack.StartProgram(s.command(context.WithoutCancel(ctx), p, args...), s.options.Log)
 		if err != nil {
@@ -168,13 +176,17 @@ func (s *stage) once(ctx context.Context, p *pipeline, args ...string) ([]byte, 
 // command is the projector with nothing but its own environment.
 func (s *stage) command(ctx context.Context, p *pipeline, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.options.Projector, args...) //nolint:gosec // G204: the caller says what to run
-	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + os.TempDir(),
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.TempDir()}, s.addresses(p)...)
+	return cmd
+}
+
+// addresses are where a projector of the pipeline finds everything, as its environment.
+func (s *stage) addresses(p *pipeline) []string {
+	return []string{
 		"KAFKA_BROKERS=" + strings.Join(s.kafka.Addrs(), ","),
 		"DATABASE_URL=" + s.postgres.DatabaseURL(p.readModelDatabase()),
 		"LEDGER_URL=" + s.postgres.DatabaseURL(p.bankDatabase),
 	}
-	return cmd
 }
 
 // stopProjectors asks the projectors to end, which they must do as told.
