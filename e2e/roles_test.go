@@ -178,10 +178,18 @@ func TestRoles(t *testing.T) {
 	if status, stderr := r.as("bank_app", "rebuild", topic, group); status != 1 || !strings.Contains(stderr, "EXECUTE on function projector_rebuild_tables") {
 		t.Errorf("app: rebuild: exit status %d: %s", status, stderr)
 	}
+	remove := []string{"position", "remove", topic, "--group=" + r.group + "-account_statement", "--reason=test", "--yes"}
+	if status, stderr := r.as("bank_operator", remove...); status != 1 ||
+		!strings.Contains(stderr, "give the role that migrates in --database-url (DATABASE_URL)") {
+		t.Errorf("operator: position remove: exit status %d: %s", status, stderr)
+	}
+	if status, stderr := r.as("bank_migrate", remove...); status != 0 {
+		t.Errorf("position remove: exit status %d: %s", status, stderr)
+	}
 	if status, stderr := r.as("bank_reader", "account", "statement", account); status != 0 {
 		t.Errorf("reader: account statement: exit status %d: %s", status, stderr)
 	}
-	r.exec("UPDATE account_balance SET balance = balance + 1")
+	r.exec("UPDATE account_balance SET balance = balance - sign(balance)") // none leaves int64 by it
 	r.exec("UPDATE account_statement SET amount = amount + 1 WHERE version = (SELECT min(version) FROM account_statement WHERE amount > 0)")
 	r.exec("DELETE FROM account_statement WHERE version = 1")
 	r.exec("UPDATE daily_turnover SET events = events + 1 WHERE day = (SELECT min(day) FROM daily_turnover)")

@@ -180,17 +180,13 @@ func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 
 // wantedVersion is the version of the newest embedded migration.
 func wantedVersion() (int64, error) {
-	files, err := fs.Glob(projectorsql.Migrations, "migrations/*.sql")
+	migrations, err := embedded()
 	if err != nil {
 		return 0, err
 	}
 	var newest int64
-	for _, file := range files {
-		v, err := goose.NumericComponent(file)
-		if err != nil {
-			return 0, err
-		}
-		newest = max(newest, v)
+	for _, m := range migrations {
+		newest = max(newest, m.Version)
 	}
 	return newest, nil
 }

@@ -35,7 +35,7 @@ type commands struct {
 	DLQ      dlq.Cmd             `cmd:"" name:"dlq" help:"List, repair and discard dead letters."`
 	Account  account.Cmd         `cmd:"" help:"Show an account, or skip one of its versions."`
 	Gaps     account.GapsCmd     `cmd:"" help:"List the accounts that wait for a missing or corrected event."`
-	Position position.Cmd        `cmd:"" help:"Show where every partition stands, or set where one continues."`
+	Position position.Cmd        `cmd:"" help:"Show where every partition stands, set where one continues, or remove the positions of an unused group."`
 	Pause    position.PauseCmd   `cmd:"" help:"Pause partitions until they are resumed."`
 	Resume   position.ResumeCmd  `cmd:"" help:"Resume partitions that were paused, or stopped by a storm of dead letters."`
 	Lag      position.LagCmd     `cmd:"" help:"Show how far the read model is behind the topic, from outside the running process."`
@@ -46,7 +46,7 @@ type commands struct {
 	Reject   request.RejectCmd   `cmd:"" help:"Reject a request; nothing is changed."`
 	Inbox    database.InboxCmd   `cmd:"" help:"Manage the markers of processed messages."`
 	Rebuild  rebuild.Cmd         `cmd:"" help:"Rebuild a projection from the first record beside the live one, compare the two and, with --yes, replace what differs."`
-	Migrate  database.MigrateCmd `cmd:"" help:"Bring the database schema up to date. Safe to run from many places at once."`
+	Migrate  database.MigrateCmd `cmd:"" help:"Bring the database schema up to date, or list its migrations."`
 
 	Completion completionCmd `cmd:"" help:"Print a script that completes commands, flags and values in a shell."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`

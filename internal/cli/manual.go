@@ -41,7 +41,7 @@ func (p manualPage) detail() string {
 }
 
 // manual has the pages by the path of the command.
-var manual = joinPages(commandPages, trailPages)
+var manual = joinPages(commandPages, databasePages, trailPages)
 
 func joinPages(all ...map[string]manualPage) map[string]manualPage {
 	joined := map[string]manualPage{}
@@ -208,6 +208,18 @@ var commandPages = map[string]manualPage{
 			{"Everything since yesterday once more", "projector position set --all --time=24h --reason='look again' --yes"},
 		},
 	},
+	"position remove": {
+		about: "For a consumer group that was renamed or taken away, or a topic it no longer reads: its positions stay in the database " +
+			"otherwise. Balances and rows are not touched. A group that is started again begins at the first record, and skips what was applied. " +
+			"Needs the role that migrates. Without --yes it only says what it would do. Audited in dlq_action.",
+		status: "1 also when it is refused: the group has members, has no positions in the topic, or is the only one of a projection " +
+			"of sums, whose events would be counted again. Nothing is changed then.",
+		examples: []example{
+			{"What would be removed", "projector position remove --group=account-balance-old --reason='group renamed, CHG-77'"},
+			{"Do it", "projector position remove --group=account-balance-old --reason='group renamed, CHG-77' --yes"},
+			{"Of a topic that was moved away from", "projector position remove --group=account-balance-projector --topic=old-events --reason=CHG-78 --yes"},
+		},
+	},
 	"pause": {
 		about: "Kept in the database: running consumers obey within 5 s, and so does whoever owns the partition later, until resume. " +
 			"A paused partition does not make an instance unready. Without --yes it only says what it would do. Audited in dlq_action.",
@@ -251,14 +263,6 @@ var commandPages = map[string]manualPage{
 			{"A quick look at a thousand accounts", "projector verify --ledger=ledger.csv --sample=1000 --output=json"},
 		},
 	},
-	"inbox prune": {
-		about: "The projection daily_turnover marks each event it has taken in; a marker older than the longest time after which an " +
-			"event may be delivered again is of no use. Deletes in small transactions, beside running consumers.",
-		examples: []example{
-			{"With the retention of the environment", "projector inbox prune"},
-			{"Keep three days", "projector inbox prune --retention=72h --output=json"},
-		},
-	},
 	"rebuild": {
 		about: "Reads the topic from its first record into tables beside the live ones while consumers continue, compares, and with --yes " +
 			"replaces the accounts, or rows, that differ. Without --yes it changes nothing. Skips and replays that were done before are done again. " +
@@ -273,16 +277,6 @@ var commandPages = map[string]manualPage{
 			{"All of them, and take out what the topic has no event of", "projector rebuild --yes --max-differences=5000 --remove"},
 			{"The turnover by day and currency", "projector rebuild --projection=daily_turnover --yes"},
 			{"After retention has removed the first records", "projector rebuild --partial --output=json"},
-		},
-	},
-	"migrate": {
-		about: "Applies the migrations that are missing, one at a time and under a lock, and repeats the grants. Run it as the role " +
-			"that owns the schema, before a new version of run. --four-eyes=on also takes from the operators' role what it could write with, " +
-			"and changes nothing when somebody of that role could write all the same.",
-		examples: []example{
-			{"The database of DATABASE_URL", "projector migrate"},
-			{"From now on two people for every repair; off ends it", "projector migrate --four-eyes=on"},
-			{"As the owner, its password in a file", "projector migrate --database-url=postgres://owner@db:5432/bank --database-password-file=/run/secrets/owner"},
 		},
 	},
 	"completion": {

@@ -22,15 +22,20 @@ import (
 // Choices are the values to choose from, by the flag's name.
 var Choices = map[string][]string{"four-eyes": {"on", "off"}}
 
-// MigrateCmd is the command migrate.
+// MigrateCmd are the commands about the schema.
 type MigrateCmd struct {
+	Up     upCmd     `cmd:"" default:"withargs" help:"Bring the database schema up to date. Safe to run from many places at once."`
+	Status statusCmd `cmd:"" help:"List the migrations, and when each was applied."`
+}
+
+type upCmd struct {
 	FourEyes string `placeholder:"POLICY" help:"As the owner: with on, every change by a command must be requested by one login and approved by another; off ends that."`
 	connect.ActorFlags
 	connect.DatabaseFlags
 }
 
 // Run migrates and says what it did.
-func (c *MigrateCmd) Run(ctx context.Context, io *output.Streams) error {
+func (c *upCmd) Run(ctx context.Context, io *output.Streams) error {
 	if c.FourEyes != "" && !slices.Contains(Choices["four-eyes"], c.FourEyes) {
 		return exit.Usagef("--four-eyes (PROJECTOR_FOUR_EYES): %q is neither on nor off", c.FourEyes)
 	}
@@ -68,7 +73,7 @@ func (c *MigrateCmd) Run(ctx context.Context, io *output.Streams) error {
 
 // fourEyes turns the policy on or off. When that is not wanted, it warns if the policy is on
 // and means nothing any more: whoever gave a role away may not have known.
-func (c *MigrateCmd) fourEyes(ctx context.Context, io *output.Streams) error {
+func (c *upCmd) fourEyes(ctx context.Context, io *output.Streams) error {
 	pool, err := c.Pool(ctx)
 	if err != nil {
 		return err

@@ -69,11 +69,16 @@ func (f *changeFlags) chosen(ctx context.Context, reader *dlq.Reader) (chosen []
 
 // print prints what became, or would become, of each partition.
 func (f *changeFlags) print(std *output.Streams, n int, change func(i int) (document any, text string)) error {
+	return printChanges(std, &f.Flags, f.Yes, n, change)
+}
+
+// printChanges prints n changes, done or not.
+func printChanges(std *output.Streams, as *output.Flags, done bool, n int, change func(i int) (document any, text string)) error {
 	lines := output.NewJSONLines(std.Out)
 	for i := range n {
 		document, text := change(i)
 		var err error
-		if f.JSON() {
+		if as.JSON() {
 			err = lines.Write(document)
 		} else {
 			_, err = fmt.Fprintln(std.Out, text)
@@ -82,7 +87,7 @@ func (f *changeFlags) print(std *output.Streams, n int, change func(i int) (docu
 			return err
 		}
 	}
-	if !f.Yes && !f.JSON() {
+	if !done && !as.JSON() {
 		if _, err := fmt.Fprintln(std.Out, "nothing was changed, add --yes to do it"); err != nil {
 			return err
 		}

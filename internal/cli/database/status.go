@@ -1,0 +1,80 @@
+package database
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"projector/internal/cli/connect"
+	"projector/internal/cli/output"
+	"projector/readmodel"
+)
+
+type statusCmd struct {
+	connect.DatabaseFlags
+	output.Flags
+}
+
+// Run lists the migrations. It changes nothing, also in a database without a schema.
+func (c *statusCmd) Run(ctx context.Context, std *output.Streams) error {
+	pool, err := c.Pool(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	defer cancel()
+	migrations, err := readmodel.Migrations(ctx, pool)
+	if err != nil {
+		return err
+	}
+	rows, missing := c.Rows(std.Out, "NAME", output.Right("VERSION", 7), output.Left("NAME", 36), output.Left("APPLIED", 20)), 0
+	for i := range migrations {
+		if migrations[i].At.IsZero() {
+			missing++
+		}
+		if err := rows.Add(migrationRow{&migrations[i]}); err != nil {
+			return err
+		}
+	}
+	if err := rows.End(""); err != nil {
+		return err
+	}
+	if missing > 0 {
+		_, _ = fmt.Fprintf(std.Err, "%d of %d migrations are not applied: run `projector migrate`\n", missing, len(migrations))
+	}
+	return nil
+}
+
+type migrationRow struct{ *readmodel.Migration }
+
+// migrationDocument is a migration in JSON.
+type migrationDocument struct {
+	Version   int64   `json:"version"`
+	Name      *string `json:"name"`       // null: of a newer program
+	AppliedAt *string `json:"applied_at"` // null: not applied
+}
+
+func (r migrationRow) document() migrationDocument {
+	d := migrationDocument{Version: r.Version, Name: output.OrNull(r.Name)}
+	if !r.At.IsZero() {
+		d.AppliedAt = output.OrNull(output.TimeText(r.At))
+	}
+	return d
+}
+
+// Document implements output.Row.
+func (r migrationRow) Document() any { return r.document() }
+
+// Cells implements output.Row.
+func (r migrationRow) Cells() []string {
+	name, at := r.Name, "not applied"
+	if name == "" {
+		name = "of a newer program"
+	}
+	if !r.At.IsZero() {
+		at = r.At.UTC().Format(time.RFC3339)
+	}
+	return []string{strconv.FormatInt(r.Version, 10), name, at}
+}

@@ -1,0 +1,45 @@
+package position_test
+
+import (
+	"testing"
+
+	"projector/internal/cli/clitest"
+	"projector/internal/cli/exit"
+	"projector/readmodel/turnover"
+)
+
+func TestPositionsOfAnUnusedGroupAreRemoved(t *testing.T) {
+	s := clitest.NewStage(t)
+	remove := []string{"position", "remove", "--group=account-balance-projector", "--reason=renamed, CHG-77"}
+	clitest.Contains(t, s.Refused(exit.Failed, remove...), "has no positions in topic")
+	s.Produce(clitest.EventOf("acc", 1, `"1"`), clitest.EventOf("acc", 2, `"1"`))
+	s.Consuming(func() {
+		clitest.Contains(t, s.Refused(exit.Failed, append(remove, "--yes")...), "has 1 instances that read topic", "stop them first")
+	})
+
+	clitest.Contains(t, s.Must(remove...), "partition 0: position 2 would be removed", "add --yes")
+	clitest.Equal(t, clitest.Pick(lag(s), lagFields...), "0 2 2 0")
+	s.Refused(exit.Usage, "position", "remove", "--reason=which?")
+	done := s.Lines(append(remove, "--yes")...)
+	clitest.Equal(t, clitest.Pick(done, "group", "partition", "position", "result"), "account-balance-projector 0 2 removed")
+	clitest.Equal(t, clitest.Pick(lag(s), lagFields...), "0 null 2 2")
+	clitest.Equal(t, clitest.Pick(s.Lines("audit"), "action", "reason", "result"),
+		"position_set renamed, CHG-77 removed, of group account-balance-projector")
+
+	s.Consuming(nil) // from the first record, and nothing is applied again
+	s.Await("SELECT balance = 2 AND version = 2 FROM account_balance")
+}
+
+// TestTheLastPositionOfSumsStays: an event that was counted and forgotten would be counted
+// again by whoever began anew.
+func TestTheLastPositionOfSumsStays(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Projecting(turnover.Name)
+	s.Produce(clitest.EventOf("acc", 1, `"1"`))
+	s.Consuming(nil)
+	remove := []string{"position", "remove", "--group=daily-turnover-projector", "--reason=CHG-77", "--yes"}
+	clitest.Contains(t, s.Refused(exit.Failed, remove...), "no other group of daily_turnover has come as far", "count events twice")
+	t.Setenv("KAFKA_GROUP", "turnover-2")
+	s.Must("position", "set", "--all", "--end", "--skip-unread", "--reason=the new group", "--yes")
+	clitest.Contains(t, s.Must(remove...), "partition 0: position 1 removed")
+}

@@ -1,0 +1,10 @@
+-- The positions of a consumer group, and whether another group of the projection has come
+-- as far in the same topic.
+SELECT p.partition, p.next_offset, p.fence, p.projection,
+       EXISTS (SELECT FROM projector_position o
+               WHERE o.projection = p.projection AND o.topic = p.topic AND o.topic_id = p.topic_id
+                 AND o.partition = p.partition AND o.consumer_group <> p.consumer_group
+                 AND o.next_offset >= p.judged_until)
+FROM projector_position p
+WHERE p.consumer_group = $1 AND p.topic = $2
+ORDER BY p.partition;
