@@ -90,6 +90,14 @@ var (
 // scan reads the members of a document that sh looks for into found. Without an
 // error they are parts of value, and value is one JSON object that keeps the grammar.
 func (s *jsonScanner) scan(value []byte, sh *shape, found *members) error {
+	if scanPlain(value, sh, found) {
+		return nil
+	}
+	return s.scanAny(value, sh, found)
+}
+
+// scanAny is scan for any document.
+func (s *jsonScanner) scanAny(value []byte, sh *shape, found *members) error {
 	s.begin(value)
 	if s.decoder.PeekKind() != jsontext.KindBeginObject {
 		if _, err := s.decoder.ReadToken(); err != nil {
