@@ -129,6 +129,7 @@ func TestRoles(t *testing.T) {
 		if status, stderr := r.as("bank_migrate", "migrate"); status != 0 {
 			t.Fatalf("migrate: exit status %d: %s", status, stderr)
 		}
+		r.exec("REVOKE EXECUTE ON FUNCTION projector_await FROM PUBLIC")
 		r.rolesFile() // as often as you like
 	}
 	var strangers string
@@ -280,6 +281,7 @@ func (r *roles) refusals() {
 		reader.may("SELECT FROM "+table, open[table])
 		reader.may("DELETE FROM "+table, false)
 	}
+	reader.may("SELECT projector_await('nobody', 1, '1 ms')", true)
 	for _, view := range []string{"account_balance_current", "account_hold", "account_statement_missing", "account_skipped", "account_statement_balance"} {
 		reader.may("SELECT FROM "+view, true)
 	}

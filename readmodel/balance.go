@@ -35,6 +35,7 @@ type BalanceConfig struct {
 	Breaker      projection.BreakerRule
 	Group        *Group         // writes small flushes of several partitions together; nil: each alone
 	Versions     *VersionReader // knows duplicates in great numbers; nil: each account is looked up
+	Readers      Readers        // who waits for what is committed; nil: nobody
 }
 
 // Balance is the account_balance projection of one partition: accounts in memory with
@@ -155,6 +156,9 @@ func (b *Balance) Flush(ctx context.Context, next projection.NextOffset) (projec
 		}
 	}
 	b.position = moved
+	if r := b.cfg.Readers; r != nil && r.Waiting() {
+		tell(r, changes)
+	}
 	b.fold.SetCacheBytes(b.cacheBytes())
 	b.fold.Flushed()
 	return flushed, nil
@@ -184,7 +188,7 @@ func (BalanceDefinition) Ready(ctx context.Context, pool *pgxpool.Pool) error {
 func (BalanceDefinition) Open(cfg RunConfig) func(Partition) session.Projection {
 	balance := BalanceConfig{
 		Pool: cfg.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes,
-		Breaker: cfg.Breaker, Group: NewGroup(cfg.Pool),
+		Breaker: cfg.Breaker, Group: NewGroup(cfg.Pool), Readers: cfg.Readers,
 	}
 	if cfg.IndexBytes > 0 {
 		balance.Versions = NewVersionReader(VersionReaderConfig{Pool: cfg.Pool, Bytes: cfg.IndexBytes, Ends: cfg.Ends, Log: cfg.Log})

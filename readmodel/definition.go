@@ -61,6 +61,7 @@ type RunConfig struct {
 	IndexBytes     int        // what a version index may take, out of half of the CacheBytes of all partitions; 0: none is read
 	InboxRetention time.Duration
 	Observer       Observer
+	Readers        Readers // told what account_balance has committed; nil: nobody waits for it
 	// Ends is done when the process is told to stop: what only saves work ends with it.
 	Ends context.Context
 	Log  *slog.Logger

@@ -110,10 +110,17 @@ BEGIN
         END LOOP;
     END LOOP;
     -- A rebuild compares before somebody else has to agree, in tables that the owner makes for it.
+    -- Who reads the balances may wait for them, also where PUBLIC may call no function.
     FOR line IN
-        SELECT grantee, function
-        FROM unnest(ARRAY['projector_operator', 'projector_approver']) AS grantee,
-             unnest(ARRAY['projector_rebuild_tables(text[], text[])', 'projector_rebuild_analyze()']) AS function
+        SELECT * FROM (VALUES
+            ('projector_operator', 'projector_rebuild_tables(text[], text[])'),
+            ('projector_operator', 'projector_rebuild_analyze()'),
+            ('projector_operator', 'projector_await(text, bigint, interval)'),
+            ('projector_approver', 'projector_rebuild_tables(text[], text[])'),
+            ('projector_approver', 'projector_rebuild_analyze()'),
+            ('projector_approver', 'projector_await(text, bigint, interval)'),
+            ('projector_reader', 'projector_await(text, bigint, interval)')
+        ) AS needed (grantee, function)
         WHERE to_regrole(grantee) IS NOT NULL AND to_regprocedure(function) IS NOT NULL
     LOOP
         IF NOT has_function_privilege(line.grantee, line.function, 'EXECUTE') THEN
