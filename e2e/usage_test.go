@@ -44,6 +44,12 @@ func TestWrongUsage(t *testing.T) {
 		"file that is not there":  {nil, []string{"--tls", "--tls-ca=/no/such/file"}, "--tls-ca"},
 		"certificate without TLS": {nil, []string{"--tls-cert=a", "--tls-key=b"}, "--tls"},
 		"address":                 {nil, []string{"--listen=8080"}, "--listen"},
+		"readers without a token": {nil, []string{"--read-listen=:8082"}, "--read-listen (READ_LISTEN_ADDR): :8082 can be reached from other machines; give --read-token-file (READ_TOKEN_FILE)"},
+		"readers, env":            {[]string{"READ_LISTEN_ADDR=10.1.2.3:8082"}, nil, "--read-token-file"},
+		"readers' address":        {nil, []string{"--read-listen=8082"}, "--read-listen (READ_LISTEN_ADDR)"},
+		"readers' port":           {nil, []string{"--read-listen=127.0.0.1:99999"}, "--read-listen (READ_LISTEN_ADDR)"},
+		"readers' token":          {nil, []string{"--read-listen=127.0.0.1:0", "--read-token-file=/dev/null"}, "--read-token-file (READ_TOKEN_FILE)"},
+		"readers of another":      {nil, []string{"--read-listen=127.0.0.1:0", "--projection=daily_turnover"}, "--projection=account_balance"},
 		"stray argument":          {nil, []string{"now"}, "now"},
 	}
 	for name, test := range tests {

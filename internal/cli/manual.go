@@ -68,6 +68,7 @@ var commandPages = map[string]manualPage{
 				"projector run --tls --sasl-mechanism=SCRAM-SHA-512 --sasl-username=projector --sasl-password-file=/run/secrets/kafka --database-password-file=/run/secrets/database",
 			},
 			{"Straight from Debezium's outbox router", "projector run --topic=account.events --format=debezium-outbox"},
+			{"Answering readers who wait for a version (docs/readers.md)", "projector run --read-listen=:8082 --read-token-file=/run/secrets/readers --read-balances"},
 			{"Avro, with a schema registry", "projector run --format=avro --schema-registry-url=https://registry:8081"},
 			{"With traces of single records sent to a collector", "OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 projector run --tracing=otlp"},
 		},

@@ -64,6 +64,7 @@ type Flags struct {
 	tracingFlags
 	output.LogFlags
 	Listen string `env:"LISTEN_ADDR" default:":8080" placeholder:"ADDR" group:"HTTP" help:"Health, metrics and status page (default :8080)."`
+	readFlags
 }
 
 func (c *Flags) validate() error {
@@ -71,6 +72,9 @@ func (c *Flags) validate() error {
 		return err
 	}
 	if err := c.tracingFlags.validate(); err != nil {
+		return err
+	}
+	if err := c.readFlags.validate(c.Projection); err != nil {
 		return err
 	}
 	return c.CheckLimit()
@@ -122,6 +126,7 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built build.Info) (
 		return nil, err
 	}
 	p.register(c.Topic)
+	p.readers = p.readerServer(c.readFlags)
 	if err := p.clients(c, client, traced); err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 	"projector/internal/cli/build"
 	"projector/internal/cli/exit"
 	"projector/internal/consumer"
+	"projector/internal/reader"
 	"projector/internal/retry"
 	"projector/internal/telemetry"
 	"projector/internal/tracing"
@@ -45,6 +46,7 @@ type Process struct {
 	group     string
 	kind      readmodel.Definition
 	tasks     []readmodel.Task
+	readers   *reader.Server // nil: off
 	retention *retention
 	tracing   *tracing.Tracing                        // nil: off
 	parked    atomic.Pointer[readmodel.ParkedSummary] // as last counted
@@ -84,15 +86,22 @@ func (p *Process) Run(ctx context.Context) error {
 	return p.Project(ctx)
 }
 
-// Listen serves HTTP; from then on the server's address is known.
+// Listen serves HTTP; from then on the servers' addresses are known.
 func (p *Process) Listen(ctx context.Context) error {
-	err := p.server.Start(ctx)
+	if err := listening("--listen (LISTEN_ADDR)", p.server.Start(ctx)); err != nil || p.readers == nil {
+		return err
+	}
+	return listening(readListenFlag, p.readers.Start(ctx))
+}
+
+// listening names the flag of an address that cannot be listened on.
+func listening(flag string, err error) error {
 	var wrong *net.AddrError
 	switch {
 	case errors.As(err, &wrong):
-		return exit.Usagef("--listen (LISTEN_ADDR): is not HOST:PORT: %s", wrong.Err)
+		return exit.Usagef("%s: is not HOST:PORT: %s", flag, wrong.Err)
 	case err != nil:
-		return fmt.Errorf("--listen (LISTEN_ADDR): %w", err)
+		return fmt.Errorf("%s: %w", flag, err)
 	}
 	return nil
 }
@@ -104,6 +113,7 @@ func (p *Process) Project(ctx context.Context) error {
 		defer cancel()
 		var ending sync.WaitGroup
 		ending.Go(func() { p.endTracing(ctx) })
+		ending.Go(func() { p.endReaders(ctx) })
 		_ = p.server.Shutdown(ctx)
 		ending.Wait()
 	}()
@@ -111,6 +121,7 @@ func (p *Process) Project(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	go p.history.Run(watching)
+	p.serveReaders(watching)
 	if err := p.awaitSchema(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil

@@ -77,7 +77,7 @@ func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, for
 
 // running is what the projection needs to run.
 func (p *Process) running(ctx context.Context, c *Flags, formats event.Resolver, plan memory.Plan) readmodel.RunConfig {
-	return readmodel.RunConfig{
+	cfg := readmodel.RunConfig{
 		Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit,
 		Breaker:        projection.BreakerRule{Window: c.BreakerWindow, Share: c.BreakerShare},
 		CacheBytes:     func() int { return plan.AccountsShare(p.consumer.Partitions()) },
@@ -85,6 +85,10 @@ func (p *Process) running(ctx context.Context, c *Flags, formats event.Resolver,
 		InboxRetention: c.InboxRetention, Observer: observer{p.metrics, p},
 		Ends: ctx, Log: p.log,
 	}
+	if p.readers != nil {
+		cfg.Readers = p.readers.Readers()
+	}
+	return cfg
 }
 
 // deadLetters is the consumer's way to the DLQ topic.

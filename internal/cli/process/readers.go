@@ -1,0 +1,96 @@
+package process
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/netip"
+
+	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
+	"projector/internal/reader"
+	"projector/internal/retry"
+	"projector/internal/telemetry"
+	"projector/readmodel"
+)
+
+// readFlags say whether accounts are answered for over HTTP, and to whom.
+type readFlags struct {
+	ReadListen    string `env:"READ_LISTEN_ADDR" placeholder:"ADDR" group:"HTTP" help:"Answers how an account stands, and waits until it has reached a version: GET /v1/accounts/ID?min_version=N&wait=5s. Beyond this machine it needs --read-token-file. Off by default."`
+	ReadTokenFile string `env:"READ_TOKEN_FILE" type:"path" placeholder:"FILE" group:"HTTP" help:"File that holds the token readers send as Authorization: Bearer. It may change."`
+	ReadBalances  bool   `env:"READ_BALANCES" group:"HTTP" help:"Answer readers with balance, currency and status too."`
+}
+
+const (
+	readListenFlag = "--read-listen (READ_LISTEN_ADDR)"
+	readTokenFlag  = "--read-token-file (READ_TOKEN_FILE)" //nolint:gosec // G101: the name of a flag
+)
+
+func (f *readFlags) validate(projection string) error {
+	if f.ReadListen == "" {
+		return nil
+	}
+	if projection != readmodel.BalanceName {
+		return exit.Usagef("%s: answers from %s, which --projection=%s does not write; give it to the instances with --projection=%[2]s",
+			readListenFlag, readmodel.BalanceName, projection)
+	}
+	host, _, err := net.SplitHostPort(f.ReadListen)
+	switch {
+	case err != nil:
+		return exit.Usagef("%s: is not HOST:PORT, e.g. 127.0.0.1:8082", readListenFlag)
+	case f.ReadTokenFile == "" && !loopback(host):
+		return exit.Usagef("%s: %s can be reached from other machines; give %s, or listen on 127.0.0.1", readListenFlag, f.ReadListen, readTokenFlag)
+	case f.ReadTokenFile != "":
+		if _, err := f.token(); err != nil {
+			return exit.WrongUsage(err)
+		}
+	}
+	return nil
+}
+
+// loopback reports whether only this machine can reach a host.
+func loopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.Unmap().IsLoopback()
+}
+
+// token is the readers' token as it is now.
+func (f *readFlags) token() (string, error) { return connect.FromFile(readTokenFlag, f.ReadTokenFile) }
+
+// readerServer makes the server of readers; nil: it is off.
+func (p *Process) readerServer(f readFlags) *reader.Server {
+	if f.ReadListen == "" {
+		return nil
+	}
+	cfg := reader.Config{
+		Addr: f.ReadListen, Balances: f.ReadBalances, Log: p.log,
+		Load: func(ctx context.Context, ids []string) ([]readmodel.Current, error) {
+			return readmodel.LoadCurrent(ctx, p.pool, ids)
+		},
+		Asked: retry.Throttle(p.log, nil, "read accounts for readers", telemetry.KeyDependency, telemetry.DependencyPostgres).Note,
+	}
+	if f.ReadTokenFile != "" {
+		reading := retry.Throttle(p.log, nil, "read the readers' token")
+		cfg.Token = func() (string, error) {
+			token, err := f.token()
+			reading.Note(err, 0)
+			return token, err
+		}
+	}
+	return reader.NewServer(cfg)
+}
+
+// serveReaders answers readers until ctx ends, and from then on that this instance stops.
+func (p *Process) serveReaders(ctx context.Context) {
+	if p.readers != nil {
+		p.log.Info("readers are served", slog.String("read_http", p.readers.Addr()))
+		go p.readers.Run(ctx)
+	}
+}
+
+// endReaders stops serving readers, as far as ctx allows.
+func (p *Process) endReaders(ctx context.Context) {
+	if p.readers != nil {
+		p.readers.Shutdown(ctx)
+	}
+}

@@ -1,0 +1,76 @@
+package reader
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Account is what the projector answers. Stale: an event that is known is not in it.
+type Account struct {
+	Version int64  `json:"version"`
+	Stale   bool   `json:"stale"`
+	Balance string `json:"balance"` // text: a float cannot hold money
+}
+
+// accountAt reads an account once the event of the version is in it. It returns false when
+// that is not so within 5 s: the payment is booked, the balance of after it is not there yet.
+func accountAt(ctx context.Context, base, token, id string, version int64) (a Account, current bool, err error) {
+	address := fmt.Sprintf("%s/v1/accounts/%s?min_version=%d&wait=5s", base, url.PathEscape(id), version)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return a, false, err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return a, false, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	switch answer.StatusCode {
+	case http.StatusOK:
+		err = json.NewDecoder(answer.Body).Decode(&a)
+		return a, err == nil, err
+	case http.StatusAccepted, http.StatusNotFound:
+		return a, false, nil
+	default:
+		return a, false, fmt.Errorf("the projector answers %s", answer.Status)
+	}
+}
+
+// TestClientOfTheDocuments: the client of docs/readers.md is the one above, and it works.
+func TestClientOfTheDocuments(t *testing.T) {
+	s := newServer(t, bank(), "secret", true)
+	server := httptest.NewServer(s.http.Handler)
+	defer server.Close()
+	a, current, err := accountAt(t.Context(), server.URL, "secret", "a", 5)
+	if want := (Account{Version: 5, Balance: "10.50"}); a != want || !current || err != nil {
+		t.Errorf("%+v %t %v", a, current, err)
+	}
+	if _, current, err = accountAt(t.Context(), server.URL, "secret", "stale", 4); current || err != nil {
+		t.Errorf("of a version that is not there: %t %v", current, err)
+	}
+	if _, _, err = accountAt(t.Context(), server.URL, "wrong", "a", 5); err == nil {
+		t.Error("without the token there is no error")
+	}
+
+	source, err := os.ReadFile("client_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/readers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, client, _ := strings.Cut(string(source), "// Account is")
+	client, _, _ = strings.Cut(client, "\n\n// TestClient")
+	if !strings.Contains(string(page), "```go\n// Account is"+client+"\n```") {
+		t.Error("docs/readers.md has another client")
+	}
+}
