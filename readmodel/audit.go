@@ -70,6 +70,15 @@ func (a Action) with(v projection.Decision) Action {
 	return a
 }
 
+// in is the action in a projection of one's own, which the result names: what was done there
+// was done to no balance. name is empty for the others.
+func (a Action) in(name string) Action {
+	if name != "" {
+		a.Result += " in " + name
+	}
+	return a
+}
+
 // Because is the action with a reason that is not the actor's behind the actor's own.
 func (a Action) Because(why string) Action {
 	switch {

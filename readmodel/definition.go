@@ -142,6 +142,8 @@ type AppendDefinition struct {
 	Remembers Memory
 	// RebuildTables is Definition.Rebuilds.
 	RebuildTables []RebuildTable
+	// Own: it is one of somebody's own, and the audit trail names it.
+	Own bool
 }
 
 var _ Definition = AppendDefinition{}
@@ -152,6 +154,14 @@ const DefaultFlush = 10_000
 
 // Name implements Definition.
 func (k AppendDefinition) Name() string { return k.Label }
+
+// named is what the audit trail calls it; empty: it does not.
+func (k AppendDefinition) named() string {
+	if k.Own {
+		return k.Label
+	}
+	return ""
+}
 
 // FlushEvents implements Definition.
 func (k AppendDefinition) FlushEvents() int {

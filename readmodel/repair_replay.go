@@ -41,7 +41,7 @@ func (p *replay) do(ctx context.Context, limit int) (step Step, more bool, err e
 		changes = p.fold.Changes()
 		actions := make([]Action, next)
 		for i, decision := range changes.Decisions {
-			actions[i] = p.records[i].Action.with(decision)
+			actions[i] = p.records[i].Action.with(decision).in(p.repair.cfg.projection)
 		}
 		return p.repair.write(attempt, tx, changes, actions)
 	})

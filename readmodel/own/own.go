@@ -24,7 +24,7 @@ func Definition(p file.Projection) readmodel.Definition {
 		return readmodel.OrderedDefinition{Label: p.Name, ReadyQuery: sql.Query("own_ready"), Check: check, Take: s.take}
 	}
 	d := inbox.Define(p.Name, sql.Query("own_ready"), s.add)
-	d.Check = check
+	d.Check, d.Own = check, true
 	return d
 }
 
