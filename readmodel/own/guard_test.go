@@ -111,7 +111,7 @@ func TestTheSQLRunsUnderARoleOfItsOwn(t *testing.T) {
 		if err := own.Definition(p).Ready(t.Context(), pool); err != nil {
 			t.Errorf("ready: %v", err)
 		}
-		f := feedAt(t, pool, p, int32(i)) //nolint:gosec // G115: 0 or 1
+		f := feedAt(t, pool, p, int32(i))
 		f.consume([]string{points("a", 1, 5), points("b", 2, 1), points("b", 1, 1)})
 	}
 	same(t, "rows", rows(t, owner, "SELECT account_id, points FROM loyalty ORDER BY account_id"), []string{"a 10", "b 4"})
