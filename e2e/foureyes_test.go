@@ -139,6 +139,7 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 	approver.may("UPDATE repair_request SET arguments = '{}'", false)
 	approver.may("UPDATE repair_request SET state = 'approved', decision_reason = 'x', decided_by = 'bank_colleague' WHERE id > "+id, false)
 	approver.may("SELECT set_config('projector.request', '2', true); INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped')", false)
+	approver.may("DO $$ DECLARE t timestamptz; BEGIN INSERT INTO dlq_action (at, action, actor, result) VALUES ('2000-01-01', 'skip', 'me', 'skipped') RETURNING at INTO t; ASSERT t = now(); END $$", true)
 	// What an approver writes by another program the server logs.
 	r.exec("ALTER ROLE bank_approver SET log_statement = 'mod'")
 	approver = r.session("bank_approver")

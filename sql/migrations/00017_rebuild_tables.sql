@@ -1,5 +1,6 @@
 -- The tables of a rebuild are made by the owner, for whoever rebuilds: no other role needs the
--- right to create anything, and nobody can put something of his own in their place.
+-- right to create anything, and nobody can put something of his own in their place. And a row
+-- of the trail has the time at which it was written, whatever its writer says.
 
 -- +goose Up
 -- +goose StatementBegin
@@ -78,7 +79,31 @@ BEGIN
 END
 $$;
 
--- Whoever calls them runs them as the owner, so they look nowhere else for what they name.
+-- As in 00011, and the time as well.
+CREATE OR REPLACE FUNCTION dlq_action_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    request text := current_setting('projector.request', true);
+BEGIN
+    NEW.at := now();
+    NEW.db_user := session_user;
+    NEW.chain := NULL;
+    NEW.hash := NULL;
+    NEW.approved_by := NULL;
+    NEW.approval_reason := NULL;
+    IF request <> '' THEN
+        SELECT r.decided_by, r.decision_reason INTO NEW.approved_by, NEW.approval_reason
+        FROM repair_request r
+        WHERE r.id = request::bigint AND r.state = 'approved' AND r.decided_by = session_user;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'request % was not approved by %', request, session_user USING ERRCODE = 'insufficient_privilege';
+        END IF;
+    END IF;
+    RETURN NEW;
+END
+$$;
+
+-- Whoever calls them runs them as the owner, so they look nowhere else for what they name; the
+-- trigger runs as whoever writes, and takes nothing of his for one of ours.
 DO $$
 DECLARE
     name text;
@@ -87,6 +112,7 @@ BEGIN
         EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', name, current_schema());
         EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', name);
     END LOOP;
+    EXECUTE format('ALTER FUNCTION dlq_action_stamp() SET search_path = %I, pg_temp', current_schema());
 END
 $$;
 -- +goose StatementEnd
@@ -94,3 +120,31 @@ $$;
 -- +goose Down
 DROP FUNCTION projector_rebuild_analyze();
 DROP FUNCTION projector_rebuild_tables(text[], text[]);
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION dlq_action_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    request text := current_setting('projector.request', true);
+BEGIN
+    NEW.db_user := session_user;
+    NEW.chain := NULL;
+    NEW.hash := NULL;
+    NEW.approved_by := NULL;
+    NEW.approval_reason := NULL;
+    IF request <> '' THEN
+        SELECT r.decided_by, r.decision_reason INTO NEW.approved_by, NEW.approval_reason
+        FROM repair_request r
+        WHERE r.id = request::bigint AND r.state = 'approved' AND r.decided_by = session_user;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'request % was not approved by %', request, session_user USING ERRCODE = 'insufficient_privilege';
+        END IF;
+    END IF;
+    RETURN NEW;
+END
+$$;
+
+DO $$
+BEGIN
+    EXECUTE format('ALTER FUNCTION dlq_action_stamp() SET search_path = %I, pg_temp', current_schema());
+END
+$$;
+-- +goose StatementEnd

@@ -17,10 +17,12 @@ const (
 func trail(t *testing.T) *clitest.Stage {
 	t.Helper()
 	s := clitest.NewStage(t)
+	s.Exec(`ALTER TABLE dlq_action DISABLE TRIGGER stamp`) // by which they would all be of now
 	s.Exec(`INSERT INTO dlq_action (at, action, account_id, version, actor, reason, result) VALUES
 		(now() - interval '1 day', 'skip', 'acc-a', 2, 'ann', 'lost', 'skipped'),
 		('2026-01-31T12:00:00Z', 'discard', 'acc-b', 1, 'ann', 'rubbish', 'discarded'),
 		(now(), 'skip', 'acc-b', 1, 'bob', 'lost too', 'skipped')`)
+	s.Exec(`ALTER TABLE dlq_action ENABLE TRIGGER stamp`)
 	return s
 }
 

@@ -131,9 +131,9 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Cont
 		out = std.Err
 	}
 	_, _ = fmt.Fprintf(out, "request %d of %s (%s), %s: %s\nprojector %s\n", r.ID, output.Printable(r.RequestedBy), output.Printable(r.Actor), r.State,
-		output.OrDash(r.Reason), printable(command.Arguments))
+		output.OrDash(output.Printable(r.Reason)), printable(command.Arguments))
 	for _, f := range command.Files {
-		_, _ = fmt.Fprintf(out, "--%s: %s, %d bytes\n", f.Flag, output.Printable(f.Name), len(f.Content))
+		_, _ = fmt.Fprintf(out, "--%s: %s, %d bytes\n", output.Printable(f.Flag), output.Printable(f.Name), len(f.Content))
 	}
 	again := foureyes.Again{Request: r, Command: command, Servers: typed, Parse: parser}
 	return again.Plan(ctx, &output.Streams{Out: out, Err: std.Err})
