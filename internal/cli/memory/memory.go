@@ -88,6 +88,14 @@ func Share(limit parse.Size) Plan {
 	}
 }
 
+// Beside shares out what others leave who may take so much besides, and at least half of it.
+func Beside(others, limit parse.Size) Plan {
+	l := limit - outsideHeap
+	plan := Share(outsideHeap + max(l/2, l-others))
+	plan.heap = Share(limit).heap
+	return plan
+}
+
 // Apply makes the garbage collector keep to the plan, unless GOMEMLIMIT and GOGC say
 // otherwise, until release is called.
 func (p *Plan) Apply() (release func()) {

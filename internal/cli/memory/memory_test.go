@@ -18,3 +18,18 @@ func TestTheSharesFitTheLimit(t *testing.T) {
 		}
 	}
 }
+
+// Beside what others take, the same fits from the standard limit on.
+func TestTheSharesLeaveRoomForOthers(t *testing.T) {
+	const others = 320 << 20
+	for limit := standardMemory; limit <= 16<<30; limit *= 2 {
+		p := Beside(others, limit)
+		used := p.accounts + 2*p.queued + p.pending + 2*p.fetch
+		if most := int64(used)*(100+gcPercent)/100 + floor*gcPercent/100 + outsideHeap + others; most > int64(limit) {
+			t.Errorf("%s: %d bytes may be used", limit, most)
+		}
+		if all := Share(limit); p.heap != all.heap || 2*p.accounts < all.accounts {
+			t.Errorf("%s: %+v, of %+v", limit, p, all)
+		}
+	}
+}

@@ -74,9 +74,6 @@ func (c *Flags) validate() error {
 	if err := c.tracingFlags.validate(); err != nil {
 		return err
 	}
-	if err := c.readFlags.validate(c.Projection); err != nil {
-		return err
-	}
 	return c.CheckLimit()
 }
 
@@ -100,6 +97,9 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built build.Info) (
 	}
 	kind, err := c.Kind()
 	if err != nil {
+		return nil, err
+	}
+	if err := c.readFlags.validate(kind.Name()); err != nil {
 		return nil, err
 	}
 	formats, err := c.Formats()

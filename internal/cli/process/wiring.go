@@ -15,6 +15,7 @@ import (
 	"projector/internal/cli/memory"
 	"projector/internal/cli/parse"
 	"projector/internal/consumer"
+	"projector/internal/reader"
 	"projector/internal/session"
 	"projector/internal/telemetry"
 	"projector/projection"
@@ -51,6 +52,9 @@ func (p *Process) register(topic string) {
 // consuming is the consumer with all it needs, and prepares the projection's tasks.
 func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, formats event.Resolver, traced traced) (*consumer.Consumer, error) {
 	plan := memory.Share(c.Resident())
+	if p.readers != nil {
+		plan = memory.Beside(reader.Memory, c.Resident())
+	}
 	running := p.running(ctx, c, formats, plan)
 	p.tasks = p.kind.Tasks(running)
 	open := p.kind.Open(running)
