@@ -90,12 +90,12 @@ const documentPath = "docs/performance.md"
 
 // runCmd runs workloads.
 type runCmd struct {
-	Only      []string      `placeholder:"GROUP" help:"Groups of workloads to run: uniform, duplicates, hot, cold, steady, memory, cost, statement, turnover, partitions, replicas (default all)."`
+	Only      []string      `placeholder:"GROUP" help:"Groups of workloads to run: uniform, duplicates, hot, cold, steady, readers, memory, cost, statement, turnover, partitions, replicas (default all)."`
 	Scale     float64       `default:"1" help:"Size of the workloads; 0.2 makes a quick run. Other than 1 is printed and not written down, unless --document is given."`
 	Rounds    int           `default:"3" help:"Turns of all subjects of a group (default 3)."`
 	Projector string        `default:"bin/projector" placeholder:"FILE" help:"The binary to measure (default bin/projector)."`
 	Beside    string        `placeholder:"FILE" help:"Another binary of the projector, as one more subject that takes turns with the rest."`
-	Subjects  []string      `placeholder:"SUBJECT" help:"Only these subjects: raw, decode, projector, kfake, steady, other (default all)."`
+	Subjects  []string      `placeholder:"SUBJECT" help:"Only these subjects: raw, decode, projector, kfake, steady, readers, other (default all)."`
 	Quiet     time.Duration `default:"15s" help:"How long to wait for an idle machine before a run (default 15s)."`
 	Document  string        `placeholder:"FILE" help:"Document to write the results to (default docs/performance.md at scale 1)."`
 }
@@ -183,6 +183,10 @@ func (b *bench) progress(r *Run) {
 	if r.Latency != nil {
 		line = fmt.Sprintf("%-14s %-10s round %d: p50 %.1f ms, p99 %.1f ms, max %.1f ms, %.0f %% of a core",
 			r.Workload, r.Subject, r.Round, r.Latency.P50, r.Latency.P99, r.Latency.Max, 100*r.Latency.Core)
+	}
+	if a := r.Answers; a != nil {
+		line += fmt.Sprintf(", %s readers answered %s times: p50 %.1f ms, p99 %.1f ms, max %.1f ms; %d not in time",
+			thousands(float64(a.Readers)), thousands(float64(a.Answered)), a.P50, a.P99, a.Max, a.Late)
 	}
 	line += fmt.Sprintf(", peak %.0f MiB, CPU %.1f + PostgreSQL %.1f + broker %.1f s, others %.1f s",
 		r.PeakMiB, r.CPU.Subject, r.CPU.Postgres, r.CPU.Broker, r.CPU.Other)

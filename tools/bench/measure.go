@@ -156,7 +156,9 @@ func (b *bench) one(ctx context.Context, p *prepared, s subject) (Run, error) {
 	case subjectRaw:
 		run, err = b.raw(ctx, l, d, m)
 	case subjectSteady:
-		run, err = b.steadyOnce(ctx, l, d, m)
+		run, err = b.steadyOnce(ctx, l, d, m, 0)
+	case subjectReaders:
+		run, err = b.steadyOnce(ctx, l, d, m, waitingReaders)
 	default:
 		run, err = b.catchUp(ctx, l, d, b.nextGroup(), m)
 	}
@@ -181,7 +183,7 @@ func (b *bench) raw(ctx context.Context, l *loaded, d database, m *meter) (Run, 
 }
 
 // steadyOnce gives each run a topic of its own, because it produces to it.
-func (b *bench) steadyOnce(ctx context.Context, l *loaded, d database, m *meter) (Run, error) {
+func (b *bench) steadyOnce(ctx context.Context, l *loaded, d database, m *meter, readers int) (Run, error) {
 	b.groups++
 	w := l.workload
 	w.turn = b.groups
@@ -189,7 +191,7 @@ func (b *bench) steadyOnce(ctx context.Context, l *loaded, d database, m *meter)
 	if err != nil {
 		return Run{}, err
 	}
-	run, err := b.steady(ctx, fresh, d, b.nextGroup(), m)
+	run, err := b.steady(ctx, fresh, d, b.nextGroup(), m, readers)
 	return run, errors.Join(err, b.removeTopic(ctx, w.topic()))
 }
 

@@ -100,6 +100,7 @@ type Run struct {
 	StopSeconds   float64   `json:",omitempty"` // from SIGTERM to the exit
 	Quarters      []quarter `json:",omitempty"`
 	Latency       *latency  `json:",omitempty"`
+	Answers       *answers  `json:",omitempty"`
 
 	// Of several replicas only.
 	Shares      []float64 `json:",omitempty"` // of the records, a replica each, the largest first

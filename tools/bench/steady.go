@@ -27,6 +27,7 @@ const (
 type acked struct {
 	offset int64
 	at     time.Time
+	event  accountVersion
 }
 
 // stopwatch takes the time of each event, from acknowledged to committed.
@@ -37,10 +38,14 @@ type stopwatch struct {
 	count   int
 	from    time.Time // what was acknowledged before is warming up
 	err     error
+
+	looked map[int32]time.Time // by partition: the last look
+	// visible is the last look at which an event was not committed; nil: nobody asks.
+	visible map[accountVersion]time.Time
 }
 
 // promise is called when the broker has answered.
-func (s *stopwatch) promise(r *kgo.Record, err error) {
+func (s *stopwatch) promise(event accountVersion, r *kgo.Record, err error) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +53,7 @@ func (s *stopwatch) promise(r *kgo.Record, err error) {
 		s.err = errors.Join(s.err, err)
 		return
 	}
-	s.waiting[r.Partition] = append(s.waiting[r.Partition], acked{r.Offset, now})
+	s.waiting[r.Partition] = append(s.waiting[r.Partition], acked{r.Offset, now, event})
 }
 
 // committed notes that all before next are committed rows.
@@ -60,10 +65,14 @@ func (s *stopwatch) committed(partition int32, next int64, now time.Time) {
 		if queue[0].at.After(s.from) {
 			s.took = append(s.took, now.Sub(queue[0].at))
 		}
+		if s.visible != nil {
+			s.visible[queue[0].event] = s.looked[partition]
+		}
 		s.count++
 		queue = queue[1:]
 	}
 	s.waiting[partition] = queue
+	s.looked[partition] = now
 }
 
 // state answers how many events are committed, and the first failure.
@@ -74,20 +83,24 @@ func (s *stopwatch) state() (int, error) {
 }
 
 // steady measures the latency at a steady load that one instance carries easily.
-func (s *stack) steady(ctx context.Context, l *loaded, d database, group string, m *meter) (run Run, err error) {
+func (s *stack) steady(ctx context.Context, l *loaded, d database, group string, m *meter, readers int) (run Run, err error) {
 	w, err := watch(ctx, d, group, l.table())
 	if err != nil {
 		return run, err
 	}
 	defer w.close()
-	p, err := s.startProjector(l, group, d)
+	var environment []string
+	if readers > 0 {
+		environment = []string{"READ_LISTEN_ADDR=127.0.0.1:0"}
+	}
+	p, err := s.startProjector(l, group, d, environment...)
 	if err != nil {
 		return run, err
 	}
 	m.watcher, m.subjects = w.pid(), []int{p.pid()}
 	err = awaitClaims(ctx, w, p, int(l.partitions))
 	if err == nil {
-		run, l.fingerprint, err = s.drip(ctx, l, w, p, m)
+		run, l.fingerprint, err = s.drip(ctx, l, w, p, m, readers)
 	}
 	took, stopErr := p.stop()
 	if err := errors.Join(err, stopErr); err != nil {
@@ -115,7 +128,7 @@ func awaitClaims(ctx context.Context, w *watcher, p *program, partitions int) er
 }
 
 // drip produces at a steady pace while the committed positions are looked at.
-func (s *stack) drip(ctx context.Context, l *loaded, w *watcher, p *program, m *meter) (Run, string, error) {
+func (s *stack) drip(ctx context.Context, l *loaded, w *watcher, p *program, m *meter, readers int) (Run, string, error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(l.broker.addrs...), kgo.DefaultProduceTopic(l.topic()),
 		kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)))
@@ -124,13 +137,25 @@ func (s *stack) drip(ctx context.Context, l *loaded, w *watcher, p *program, m *
 	}
 	defer client.Close()
 	g := newGenerator(&l.workload)
-	sw := &stopwatch{waiting: map[int32][]acked{}, from: time.Now().Add(steadyWarmUp)}
+	sw := &stopwatch{waiting: map[int32][]acked{}, looked: map[int32]time.Time{}}
+	var waiting *crowd
+	if readers > 0 {
+		sw.visible = map[accountVersion]time.Time{}
+		if waiting, err = gather(ctx, p, readers); err != nil {
+			return Run{}, "", err
+		}
+		defer waiting.leave()
+	}
+	sw.from = time.Now().Add(steadyWarmUp)
 	var producing sync.WaitGroup
 	stop := make(chan struct{})
 	producing.Go(func() { producePaced(client, g, l.events, sw, stop) })
 	run, err := look(ctx, l.events, w, p, m, sw)
 	close(stop)
 	producing.Wait()
+	if waiting != nil && err == nil {
+		run.Answers, err = waiting.answered(sw)
+	}
 	return run, g.fingerprint(), err
 }
 
@@ -148,7 +173,8 @@ func producePaced(client *kgo.Client, g *generator, events int, sw *stopwatch, s
 		}
 		for due := int(time.Since(start).Seconds() * steadyRate); g.made < min(due, events); {
 			g.next(&c)
-			client.Produce(context.Background(), record(&c), sw.promise)
+			event := accountVersion{c.account, c.version}
+			client.Produce(context.Background(), record(&c), func(r *kgo.Record, err error) { sw.promise(event, r, err) })
 		}
 	}
 }

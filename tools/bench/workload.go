@@ -19,6 +19,7 @@ const (
 	subjectProjector subject = "projector"
 	subjectKfake     subject = "kfake"
 	subjectSteady    subject = "steady"
+	subjectReaders   subject = "readers" // steady, while readers wait
 	subjectPeer      subject = "spring-batch"
 	subjectOther     subject = "other" // another binary of the projector, --beside
 )
@@ -99,6 +100,12 @@ var workloads = []workload{
 		least:    8000, // warming up takes 3,000
 		about:    "1,000 events/s over 10,000 accounts, from produce acknowledged to committed row",
 		subjects: []subject{subjectSteady},
+	},
+	{
+		name: "readers", group: "readers", accounts: 10_000, events: 40_000, partitions: 8, fixed: true,
+		least:    8000, // warming up takes 3,000
+		about:    "1,000 events/s over 10,000 accounts, with and without 10,000 readers who wait for the next version of one each",
+		subjects: []subject{subjectSteady, subjectReaders},
 	},
 	{
 		name: "memory", group: "memory", accounts: million, events: 20 * million, partitions: 8,

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"projector/internal/pace"
+)
+
+// waitingReaders is how many wait at once: as many as an instance takes.
+const waitingReaders = 10_000
+
+// accountVersion names an event.
+type accountVersion struct {
+	account int
+	version int32
+}
+
+// answers is how long after an event was visible those were answered who waited for it, in
+// milliseconds. Visible is the last look at the positions before the one that found it
+// committed, so the times are too high by up to a look, never too low.
+type answers struct {
+	Readers       int
+	Answered      int // with the version, behind the warming up
+	Late          int // with 202 or 404: not within the wait of 30 s
+	P50, P99, Max float64
+}
+
+// told is an answer to one who had waited.
+type told struct {
+	accountVersion
+	asked, at time.Time
+}
+
+// crowd are readers who wait, each for the next version of an account of its own.
+type crowd struct {
+	stop    context.CancelFunc
+	waiting sync.WaitGroup
+
+	mu   sync.Mutex
+	told []told
+	late int
+	err  error
+}
+
+var servesReaders = regexp.MustCompile(`"read_http":"([^"]+)"`)
+
+// gather has readers wait. Each has a connection.
+func gather(ctx context.Context, p *program, readers int) (*crowd, error) {
+	address := servesReaders.FindStringSubmatch(p.output.beginning()) // it has claimed its partitions since
+	if address == nil {
+		return nil, errors.New("the projector serves no readers: " + p.output.String())
+	}
+	ctx, stop := context.WithCancel(ctx)
+	c := &crowd{stop: stop}
+	for n := range readers {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address[1])
+		if err != nil {
+			c.leave()
+			return nil, fmt.Errorf("reader %d: %w", n, err)
+		}
+		context.AfterFunc(ctx, func() { _ = conn.Close() })
+		c.waiting.Go(func() { c.read(ctx, conn, n) })
+	}
+	return c, nil
+}
+
+// leave ends the waits.
+func (c *crowd) leave() {
+	c.stop()
+	c.waiting.Wait()
+}
+
+// read waits for one version of an account after the other.
+func (c *crowd) read(ctx context.Context, conn net.Conn, account int) {
+	const buffer = 512
+	in := bufio.NewReaderSize(conn, buffer)
+	want := int32(1)
+	for {
+		asked := time.Now()
+		version, err := ask(conn, in, account, want)
+		at := time.Now()
+		if ctx.Err() != nil {
+			return
+		}
+		c.mu.Lock()
+		switch {
+		case err != nil:
+			c.err = errors.Join(c.err, err)
+		case version < want:
+			c.late++
+		default:
+			c.told = append(c.told, told{accountVersion{account, want}, asked, at})
+			want = version + 1
+		}
+		c.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// ask asks for a version, and returns the one the account has; 0: it has none.
+func ask(conn net.Conn, in *bufio.Reader, account int, version int32) (int32, error) {
+	if _, err := fmt.Fprintf(conn, "GET /v1/accounts/%s?min_version=%d&wait=30s HTTP/1.1\r\nHost: bench\r\n\r\n", accountID(account), version); err != nil {
+		return 0, err
+	}
+	answer, err := http.ReadResponse(in, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var document struct{ Version int32 }
+	if err := json.NewDecoder(answer.Body).Decode(&document); err != nil {
+		return 0, err
+	}
+	switch answer.StatusCode {
+	case http.StatusOK, http.StatusAccepted, http.StatusNotFound:
+		return document.Version, nil
+	default:
+		return 0, fmt.Errorf("a reader is answered with %s", answer.Status)
+	}
+}
+
+// lastAnswers is how long those may take that are on their way when the last event is visible.
+const lastAnswers = time.Second
+
+// answered sums up, once all events are visible: who waits then, waits for what never comes.
+func (c *crowd) answered(sw *stopwatch) (*answers, error) {
+	_ = pace.Sleep(context.Background(), lastAnswers)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sw.mu.Lock()
+	defer sw.mu.Unlock()
+	var took []time.Duration
+	for _, t := range c.told {
+		visible, known := sw.visible[t.accountVersion]
+		if !known || t.at.Before(sw.from) {
+			continue
+		}
+		if t.asked.After(visible) { // it was there already, or nearly
+			visible = t.asked
+		}
+		took = append(took, t.at.Sub(visible))
+	}
+	if c.err != nil || len(took) == 0 {
+		return nil, errors.Join(c.err, fmt.Errorf("%d answers to readers", len(took)))
+	}
+	slices.Sort(took)
+	at := func(share float64) float64 {
+		return float64(took[int(share*float64(len(took)-1))].Microseconds()) / 1000
+	}
+	return &answers{Readers: waitingReaders, Answered: len(took), Late: c.late, P50: at(0.5), P99: at(0.99), Max: at(1)}, nil
+}
+
+// renderReaders shows what waiting costs, and how soon it ends.
+func renderReaders(b *strings.Builder, r *results) {
+	with, without := r.of("readers", subjectReaders), r.of("readers", subjectSteady)
+	if len(with) == 0 {
+		return
+	}
+	b.WriteString("### Readers who wait\n\n" +
+		"| readers | round | answered | p50 ms | p99 ms | max ms | 202 or 404 | PostgreSQL CPU | CPU, share of a core | peak MiB | disturbed |\n" +
+		"|---|---|---|---|---|---|---|---|---|---|---|\n")
+	for _, run := range append(without, with...) {
+		disturbed, readers, times := "", "none", "– | – | – | – | –"
+		if run.Disturbed {
+			disturbed = "yes"
+		}
+		if a := run.Answers; a != nil {
+			readers = thousands(float64(a.Readers))
+			times = fmt.Sprintf("%s | %.1f | %.1f | %.1f | %d", thousands(float64(a.Answered)), a.P50, a.P99, a.Max, a.Late)
+		}
+		fmt.Fprintf(b, "| %s | %d | %s | %.1f %% | %.0f %% | %.0f | %s |\n", readers, run.Round, times,
+			100*run.CPU.Postgres/run.Seconds, 100*run.Latency.Core, run.PeakMiB, disturbed)
+	}
+	b.WriteString("\nFrom the row's visibility to the answer. Reach: p99 under 50 ms, and PostgreSQL's CPU within 2 points of without.\n\n")
+}
