@@ -14,7 +14,7 @@ import (
 	"projector/sql"
 )
 
-// ActionKind is what a person did. Its names are public surface.
+// ActionKind is what a person did, or an instance by itself. Its names are public surface.
 type ActionKind string
 
 // The kinds of actions.
@@ -22,6 +22,7 @@ const (
 	ActionReplay  ActionKind = "replay"
 	ActionDiscard ActionKind = "discard"
 	ActionSkip    ActionKind = "skip"
+	ActionFetch   ActionKind = "fetch" // of a missing event, from the producer's outbox
 )
 
 // Results of actions that are no Effect. Their names are public surface.

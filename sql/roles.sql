@@ -49,7 +49,8 @@ BEGIN
     END IF;
     FOR line IN
         WITH runtime (relation, privileges) AS (VALUES
-            -- projector_runtime: `run`. It cannot delete a balance, a statement or a position.
+            -- projector_runtime: `run`. It cannot delete a balance, a statement or a position. What
+            -- it fetches from the producer's outbox it notes in the trail, which it cannot read.
             ('account_balance', 'SELECT INSERT UPDATE'),
             ('projector_position', 'SELECT INSERT UPDATE'),
             ('projector_source', 'SELECT INSERT'),
@@ -61,6 +62,7 @@ BEGIN
             ('daily_turnover', 'SELECT INSERT UPDATE'),
             ('inbox', 'SELECT INSERT DELETE'),
             ('inbox_pruned', 'SELECT INSERT UPDATE'),
+            ('dlq_action', 'INSERT'),
             ('projection_account', 'SELECT INSERT UPDATE'),
             ('projection_parked_event', 'SELECT INSERT UPDATE DELETE'),
             ('projection_park_overflow', 'SELECT INSERT UPDATE DELETE'),

@@ -1,0 +1,53 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/sql"
+)
+
+// Missing is what an account waits for: all versions before the first event that is known
+// behind them.
+type Missing struct {
+	AccountID   string
+	First, Last int64
+}
+
+// MissingFilter chooses accounts; zero values choose all.
+type MissingFilter struct {
+	AccountID string
+	For       time.Duration // how long they have waited at least
+	// Topic and Partitions are where the events behind the gap came from; without a topic,
+	// wherever.
+	Topic      string
+	Partitions []int32
+}
+
+// MissingVersions streams what accounts wait for, the oldest gap first. A version whose event
+// is there and cannot be applied is not missing. An error ends the iteration.
+func MissingVersions(ctx context.Context, pool *pgxpool.Pool, f MissingFilter) iter.Seq2[Missing, error] {
+	return func(yield func(Missing, error) bool) {
+		rows, err := pool.Query(ctx, sql.Query("missing_versions"), f.For.Seconds(), f.AccountID, f.Topic, f.Partitions)
+		if err != nil {
+			yield(Missing{}, fmt.Errorf("look for missing versions: %w", err))
+			return
+		}
+		var m Missing
+		_, err = pgx.ForEachRow(rows, []any{&m.AccountID, &m.First, &m.Last}, func() error {
+			if !yield(m, nil) {
+				return errStopped
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(Missing{}, fmt.Errorf("look for missing versions: %w", err))
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package readmodel_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"projector/projection"
+	"projector/readmodel"
+)
+
+func TestMissingVersions(t *testing.T) {
+	pool := openPool(t)
+	w := newWorkerWith(t, pool, partition, func(cfg *readmodel.BalanceConfig) { cfg.ParkLimit = 2 })
+	w.claim("me", projection.NoOffset)
+	w.fold(
+		credit("a", 1, "1", "EUR"), credit("a", 5, "1", "EUR"), credit("a", 7, "1", "EUR"), // 2 to 4 are missing, then 6
+		credit("b", 3, "1", "EUR"),                             // nothing of it is there
+		credit("c", 1, "x", "EUR"), credit("c", 2, "1", "EUR"), // the next one is there, and poison
+		credit("d", 1, "1", "EUR"), credit("d", 2, "1", "EUR"), // nothing is missing
+	)
+	w.mustFlush()
+	if _, err := pool.Exec(t.Context(), `INSERT INTO park_overflow (account_id, lowest_version, highest_version, events, expected_version)
+		VALUES ('e', 4, 9, 2, 3)`); err != nil { // everything is beyond the park limit
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		filter readmodel.MissingFilter
+		want   string
+	}{
+		"all":                {readmodel.MissingFilter{}, "a 2-4, b 1-2, e 3-9"},
+		"an account":         {readmodel.MissingFilter{AccountID: "b"}, "b 1-2"},
+		"not that long":      {readmodel.MissingFilter{For: time.Hour}, ""},
+		"the partition":      {readmodel.MissingFilter{Topic: partition.Topic, Partitions: []int32{partition.Number, 0}}, "a 2-4, b 1-2, e 3-9"},
+		"another partition":  {readmodel.MissingFilter{Topic: partition.Topic, Partitions: []int32{partition.Number + 1}}, ""},
+		"of another topic":   {readmodel.MissingFilter{Topic: "another", Partitions: []int32{partition.Number, 0}}, "e 3-9"},
+		"of no partition":    {readmodel.MissingFilter{Topic: partition.Topic}, ""},
+		"partition 0, alone": {readmodel.MissingFilter{Topic: "another", Partitions: []int32{0}}, "e 3-9"},
+	} {
+		var got []string
+		for m, err := range readmodel.MissingVersions(t.Context(), pool, c.filter) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, fmt.Sprintf("%s %d-%d", m.AccountID, m.First, m.Last))
+		}
+		if text := strings.Join(got, ", "); text != c.want {
+			t.Errorf("%s: %q, want %q", name, text, c.want)
+		}
+	}
+	for _, err := range readmodel.MissingVersions(t.Context(), pool, readmodel.MissingFilter{}) {
+		if err != nil {
+			t.Error(err)
+		}
+		break // and nothing is left open
+	}
+}

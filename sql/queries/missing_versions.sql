@@ -1,0 +1,19 @@
+-- The versions that accounts wait for, the oldest gap first: all before the first event that
+-- is known behind them. An event that is there and cannot be applied is not missing. Which
+-- partition an account belongs to is known from what is parked; one of which everything is
+-- beyond the park limit belongs to partition 0.
+SELECT h.account_id, h.expected_version, coalesce(p.version - 1, o.highest_version)
+FROM account_hold h
+LEFT JOIN LATERAL (
+    SELECT e.version, e.topic, e.partition
+    FROM parked_event e
+    WHERE e.account_id = h.account_id AND e.version >= h.expected_version
+    ORDER BY e.version
+    LIMIT 1
+) AS p ON true
+LEFT JOIN park_overflow o ON o.account_id = h.account_id
+WHERE coalesce(p.version - 1, o.highest_version) >= h.expected_version
+  AND h.since <= now() - make_interval(secs => $1::float8)
+  AND ($2::text = '' OR h.account_id = $2)
+  AND ($3::text = '' OR coalesce(p.topic, $3) = $3 AND coalesce(p.partition, 0) = ANY ($4::int4[]))
+ORDER BY h.since, h.account_id;
