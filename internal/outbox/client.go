@@ -1,0 +1,241 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"projector/projection/event"
+	"projector/sql"
+)
+
+// askWithin bounds one question, connecting included. The server gives up sooner.
+const askWithin = 15 * time.Second
+
+// Version names an event: the account and its version.
+type Version struct {
+	AccountID string
+	Number    int64
+}
+
+// Client asks an outbox, by one connection that is made when it is needed. It is not safe for
+// concurrent use.
+type Client struct {
+	URL string
+	// Password is asked for before each connection, so that it may change; nil: the URL has it.
+	Password func() (string, error)
+	Query    string
+
+	conn *pgx.Conn // nil: none
+}
+
+// Names of the columns of an answer.
+const (
+	columnKey     = "key"
+	columnValue   = "value"
+	columnHeaders = "headers"
+)
+
+// QueryError says what is wrong with a query, or with what it returns.
+type QueryError struct{ reason string }
+
+// Error implements error.
+func (e *QueryError) Error() string { return e.reason }
+
+// SafeText implements errclass.Describer: the reason holds nothing of a row.
+func (e *QueryError) SafeText() string { return e.reason }
+
+var (
+	asksForAccounts = regexp.MustCompile(`\$1(\D|$)`)
+	asksForVersions = regexp.MustCompile(`\$2(\D|$)`)
+)
+
+// CheckQuery refuses a query that cannot select what is asked for.
+func CheckQuery(query string) error {
+	if asksForAccounts.MatchString(query) && asksForVersions.MatchString(query) {
+		return nil
+	}
+	return &QueryError{"must select by $1, the account ids (text[]), and $2, their versions (bigint[]), e.g. " +
+		`"SELECT o.aggregateid AS key, o.payload AS value FROM outbox o ` +
+		`JOIN unnest($1::text[], $2::bigint[]) AS w (account_id, version) ON o.aggregateid = w.account_id AND o.version = w.version"`}
+}
+
+// CheckURL refuses a URL that cannot be read. The error holds no password when it is printed
+// by errclass.Safe.
+func CheckURL(url string) error {
+	_, err := pgx.ParseConfig(url)
+	return err
+}
+
+// Ask asks for versions and calls take with each message that comes back, in any order and
+// whether it was asked for or not. An error of take ends it and is returned as it is.
+func (c *Client) Ask(ctx context.Context, wanted []Version, take func(event.Message) error) error {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	if err := c.connect(ctx); err != nil {
+		return fmt.Errorf("reach the outbox by --outbox-url (OUTBOX_URL): %w", err)
+	}
+	err := pgx.BeginTxFunc(ctx, c.conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, sql.Query("outbox_session")); err != nil {
+			return err
+		}
+		return c.read(ctx, wanted, take)
+	})
+	if err != nil {
+		c.Close()
+	}
+	return err
+}
+
+func (c *Client) connect(ctx context.Context) error {
+	if c.conn != nil && !c.conn.IsClosed() {
+		return nil
+	}
+	cfg, err := pgx.ParseConfig(c.URL)
+	if err != nil {
+		return err
+	}
+	if c.Password != nil {
+		if cfg.Password, err = c.Password(); err != nil {
+			return err
+		}
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = 5 * time.Second
+	}
+	if cfg.RuntimeParams["application_name"] == "" {
+		cfg.RuntimeParams["application_name"] = "projector"
+	}
+	// Nothing is prepared, so that it works through a pooler as well.
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
+	c.conn, err = pgx.ConnectConfig(ctx, cfg)
+	return err
+}
+
+// Close ends the connection. The next question makes another.
+func (c *Client) Close() {
+	if c.conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = c.conn.Close(ctx) // it was only read from
+	c.conn = nil
+}
+
+// read sends the query, with the types of its parameters, which need not stand in it then.
+// Everything is read as text, whatever the types of its columns.
+func (c *Client) read(ctx context.Context, wanted []Version, take func(event.Message) error) error {
+	accounts, versions := make([]string, len(wanted)), make([]int64, len(wanted))
+	for i, w := range wanted {
+		accounts[i], versions[i] = w.AccountID, w.Number
+	}
+	types := []uint32{pgtype.TextArrayOID, pgtype.Int8ArrayOID}
+	values := make([][]byte, len(types))
+	for i, array := range []any{accounts, versions} {
+		var err error
+		if values[i], err = c.conn.TypeMap().Encode(types[i], pgtype.TextFormatCode, array, nil); err != nil {
+			return err
+		}
+	}
+	rows := pgx.RowsFromResultReader(c.conn.TypeMap(), c.conn.PgConn().ExecParams(ctx, c.Query, values, types, nil, nil))
+	defer rows.Close()
+	var key, value, headers []byte
+	into, err := columns(rows.FieldDescriptions(), &key, &value, &headers)
+	if err != nil {
+		rows.Close()
+		if rows.Err() != nil { // the query failed, so there are no columns
+			err = rows.Err()
+		}
+		return failed(err)
+	}
+	var own error
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		m := event.Message{Key: key, Value: value}
+		if m.Headers, own = headersOf(headers); own == nil {
+			own = take(m)
+		}
+		return own
+	})
+	if own != nil {
+		return own
+	}
+	return failed(err)
+}
+
+// columns says where each column of the answer goes: by their names and, where these are
+// others, by their order.
+func columns(fields []pgconn.FieldDescription, key, value, headers *[]byte) ([]any, error) {
+	at := map[string]int{}
+	for i := range fields {
+		at[strings.ToLower(fields[i].Name)] = i
+	}
+	into := make([]any, len(fields))
+	_, keyed := at[columnKey]
+	_, valued := at[columnValue]
+	switch {
+	case keyed && valued:
+		into[at[columnKey]], into[at[columnValue]] = key, value
+		if i, found := at[columnHeaders]; found {
+			into[i] = headers
+		}
+	case len(fields) == 2:
+		into[0], into[1] = key, value
+	case len(fields) == 3:
+		into[0], into[1], into[2] = key, value, headers
+	default:
+		return nil, &QueryError{"--outbox-query (OUTBOX_QUERY): must return the columns key, value and, where the format needs them, headers"}
+	}
+	return into, nil
+}
+
+// headersOf reads headers, which are a JSON object: of each name the text, or the JSON of what
+// is no text.
+func headersOf(text []byte) ([]event.Header, error) {
+	if text == nil {
+		return nil, nil
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil { // its text may repeat a value
+		return nil, &QueryError{"--outbox-query (OUTBOX_QUERY): the column headers must hold a JSON object, such as {\"eventType\": \"FundsCredited\"}"}
+	}
+	headers := make([]event.Header, 0, len(members))
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		h := event.Header{Key: name, Value: members[name]}
+		var plain *string
+		if err := json.Unmarshal(h.Value, &plain); err == nil {
+			h.Value = nil
+			if plain != nil {
+				h.Value = []byte(*plain)
+			}
+		}
+		headers = append(headers, h)
+	}
+	return headers, nil
+}
+
+// failed tells a query that cannot work from a server that does not.
+func failed(err error) error {
+	var (
+		server *pgconn.PgError
+		query  *QueryError
+	)
+	switch {
+	case err == nil, errors.As(err, &query):
+		return err
+	case errors.As(err, &server) && strings.HasPrefix(server.Code, "42"):
+		return fmt.Errorf("--outbox-query (OUTBOX_QUERY): %w", err)
+	default:
+		return fmt.Errorf("query the outbox: %w", err)
+	}
+}

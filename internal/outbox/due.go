@@ -1,0 +1,85 @@
+package outbox
+
+import (
+	"context"
+	"time"
+
+	"projector/readmodel"
+)
+
+// roundVersions is how many versions are asked for before the gap register is read again.
+const roundVersions = 10 * AskAtOnce
+
+// due are the versions to ask for now, the oldest gap first. Those that were asked for in vain
+// come behind the others.
+func (f *Fetcher) due(ctx context.Context) ([]readmodel.Missing, error) {
+	partitions := f.cfg.Partitions()
+	if len(partitions) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	var (
+		now        = time.Now()
+		due, again part
+		filter     = readmodel.MissingFilter{For: f.cfg.After, Topic: f.cfg.Topic, Partitions: partitions}
+	)
+	for m, err := range f.cfg.Store.Missing(ctx, filter) {
+		if err != nil {
+			return nil, err
+		}
+		m.Last = min(m.Last, m.First+AskAtOnce-1)
+		switch {
+		case f.schedule.New(m.AccountID, m.First):
+			due.add(m)
+		case f.schedule.Due(m.AccountID, m.First, now):
+			again.add(m)
+		}
+		if due.full() {
+			break
+		}
+	}
+	for _, m := range again.missing {
+		due.add(m)
+	}
+	return due.missing, nil
+}
+
+// part is what one round asks for, as far as there is room.
+type part struct {
+	missing  []readmodel.Missing
+	versions int64
+}
+
+func (p *part) full() bool { return p.versions >= roundVersions }
+
+func (p *part) add(m readmodel.Missing) {
+	if !p.full() {
+		p.missing, p.versions = append(p.missing, m), p.versions+m.Last-m.First+1
+	}
+}
+
+// questions divides what is due. The first question of all, for nothing, is asked also when
+// nothing is missing: it shows whether the outbox can be asked.
+func questions(due []readmodel.Missing) (all [][]readmodel.Missing) {
+	begin, n := 0, int64(0)
+	for i, m := range due {
+		size := m.Last - m.First + 1
+		if n+size > AskAtOnce && n > 0 {
+			all = append(all, due[begin:i])
+			begin, n = i, 0
+		}
+		n += size
+	}
+	return append(all, due[begin:])
+}
+
+// versions lists what is asked for.
+func versions(question []readmodel.Missing) (all []Version) {
+	for _, m := range question {
+		for v := m.First; v <= m.Last; v++ {
+			all = append(all, Version{m.AccountID, v})
+		}
+	}
+	return all
+}

@@ -1,0 +1,255 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"projector/internal/outbox"
+	"projector/internal/retry"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+func formats(t *testing.T) event.Resolver {
+	t.Helper()
+	currencies, err := event.ParseCurrencies("all")
+	if err != nil {
+		t.Fatal(err)
+	}
+	format, err := event.New(event.FormatJSON, event.Options{FirstVersion: 1, Currencies: currencies})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return event.Always(format)
+}
+
+func message(account string, version int64, more string) event.Message {
+	return event.Message{Value: fmt.Appendf(nil, `{"eventId":"%[1]s-%[2]d%[3]s","eventType":"FundsCredited","accountId":"%[1]s","version":%[2]d,`+
+		`"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":"1.00","currency":"EUR"}}`, account, version, more)}
+}
+
+// table answers each question with the same messages.
+type table struct {
+	messages  []event.Message
+	fails     error
+	questions [][]outbox.Version
+	at        []time.Time
+	closed    int
+}
+
+func (o *table) Ask(_ context.Context, wanted []outbox.Version, take func(event.Message) error) error {
+	o.questions, o.at = append(o.questions, wanted), append(o.at, time.Now())
+	if o.fails != nil {
+		return o.fails
+	}
+	for _, m := range o.messages {
+		if err := take(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *table) Close() { o.closed++ }
+
+func TestFetchKeepsOnlyWhatWasAskedFor(t *testing.T) {
+	o := &table{messages: []event.Message{
+		message("a", 2, ""), message("a", 2, "-other"), message("a", 4, ""), message("b", 2, ""), {Value: []byte(`{`)}, {},
+	}}
+	answer, err := outbox.Fetch(t.Context(), o, formats(t), []outbox.Version{{AccountID: "a", Number: 2}, {AccountID: "a", Number: 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := answer.Records[outbox.Version{AccountID: "a", Number: 2}]
+	if len(answer.Records) != 1 || got == nil || got.Decoded.Event.ID != "a-2" || answer.Refused != 5 || !answer.Whole {
+		t.Errorf("%+v", answer)
+	}
+	if answer.Why != "its value is null" || answer.Last != (outbox.Version{}) {
+		t.Errorf("the last was refused because %s: %v", answer.Why, answer.Last)
+	}
+}
+
+func TestFetchIsBounded(t *testing.T) {
+	large := strings.Repeat("x", 17<<20)
+	o := &table{}
+	wanted := []outbox.Version{}
+	for v := range int64(4) {
+		m := message("a", v+1, "")
+		m.Headers = []event.Header{{Key: "h", Value: []byte(large)}}
+		o.messages, wanted = append(o.messages, m), append(wanted, outbox.Version{AccountID: "a", Number: v + 1})
+	}
+	answer, err := outbox.Fetch(t.Context(), o, formats(t), wanted)
+	if err != nil || answer.Whole || len(answer.Records) != 2 {
+		t.Errorf("%d records, whole %t, error %v", len(answer.Records), answer.Whole, err)
+	}
+	o.messages = nil
+	for v := range int64(1000) {
+		o.messages = append(o.messages, message("b", v, ""))
+	}
+	if _, err := outbox.Fetch(t.Context(), o, formats(t), wanted[:1]); err == nil || !strings.Contains(err.Error(), "must select by $1 and $2") {
+		t.Errorf("of a query that selects nothing: %v", err)
+	}
+}
+
+// store has gaps, and applies what fits, as a repair does.
+type store struct {
+	gaps    []readmodel.Missing
+	fails   error
+	applied []string
+}
+
+func (s *store) Missing(context.Context, readmodel.MissingFilter) iter.Seq2[readmodel.Missing, error] {
+	return func(yield func(readmodel.Missing, error) bool) {
+		for _, m := range s.gaps {
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *store) decide(records []*readmodel.RepairRecord, durable bool) {
+	expected := map[string]int64{}
+	for i := range s.gaps {
+		expected[s.gaps[i].AccountID] = s.gaps[i].First
+	}
+	for _, r := range records {
+		e := &r.Decoded.Event
+		switch r.Decision = (projection.Decision{}); {
+		case e.Version < expected[e.AccountID]:
+			r.Decision.Outcome = projection.Duplicate
+		case e.Version > expected[e.AccountID]:
+			r.Decision = projection.Decision{Outcome: projection.DeadLettered, Class: event.VersionGap}
+		case strings.HasSuffix(e.ID, "-poison"):
+			r.Decision = projection.Decision{Outcome: projection.DeadLettered, Class: event.CurrencyMismatch}
+		default:
+			expected[e.AccountID]++
+		}
+		if r.Decided = durable; durable {
+			s.applied = append(s.applied, fmt.Sprintf("%s %d %s", e.AccountID, e.Version, readmodel.EffectOf(r.Decision)))
+		}
+	}
+	for i := range s.gaps {
+		if durable {
+			s.gaps[i].First = expected[s.gaps[i].AccountID]
+		}
+	}
+}
+
+func (s *store) Plan(_ context.Context, records []*readmodel.RepairRecord) error {
+	s.decide(records, false)
+	return s.fails
+}
+
+func (s *store) Apply(_ context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error {
+	s.decide(records, true)
+	observe(readmodel.Step{Records: len(records), Healed: 1})
+	return nil
+}
+
+type counter struct{ fetched, healed int }
+
+func (c *counter) Fetched(n int) { c.fetched += n }
+func (c *counter) Healed(n int)  { c.healed += n }
+
+// running runs a Fetcher for a while, in no time.
+func running(t *testing.T, o *table, s *store, after, length time.Duration) *counter {
+	t.Helper()
+	counted := &counter{}
+	ctx, cancel := context.WithTimeout(t.Context(), length)
+	defer cancel()
+	outbox.NewFetcher(outbox.Config{
+		Outbox: o, Store: s, Formats: formats(t), After: after, Topic: "t", Partitions: func() []int32 { return []int32{0} },
+		Actor: "me", Retry: retry.Policy{Initial: 200 * time.Millisecond, Max: 8 * time.Second}, Observer: counted, Log: slog.New(slog.DiscardHandler),
+	}).Run(ctx)
+	return counted
+}
+
+// asked is how often a version was asked for.
+func (o *table) asked(v outbox.Version) (n int) {
+	for _, question := range o.questions {
+		for _, w := range question {
+			if w == v {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func TestFetcherAppliesUpToWhatIsMissingOrPoison(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &table{messages: []event.Message{
+			message("a", 5, ""), message("a", 6, ""), message("a", 8, ""), message("b", 1, ""), message("b", 2, "-poison"), message("b", 3, ""),
+		}}
+		s := &store{gaps: []readmodel.Missing{{AccountID: "a", First: 5, Last: 8}, {AccountID: "b", First: 1, Last: 3}, {AccountID: "c", First: 1, Last: 1}}}
+		counted := running(t, o, s, time.Minute, time.Hour)
+		if got := strings.Join(s.applied, ", "); got != "a 5 applied, a 6 applied, b 1 applied, b 2 poison" {
+			t.Errorf("applied: %s", got)
+		}
+		if counted.fetched != 3 || counted.healed != 1 {
+			t.Errorf("counted %+v", counted)
+		}
+		// At once, and after 1, 2, 4, 8, 16 and 32 minutes, less what a round takes.
+		if n := o.asked(outbox.Version{AccountID: "c", Number: 1}); n < 5 || n > 6 {
+			t.Errorf("asked %d times for what is not there", n)
+		}
+		if o.closed == 0 {
+			t.Error("the connection is kept while nothing is due")
+		}
+	})
+}
+
+func TestFetcherAsksOneQuestionASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, s := &table{}, &store{}
+		for i := range 3000 {
+			s.gaps = append(s.gaps, readmodel.Missing{AccountID: fmt.Sprint(i), First: 1, Last: 2})
+		}
+		s.gaps = append(s.gaps, readmodel.Missing{AccountID: "long", First: 1, Last: 1_000_000})
+		running(t, o, s, time.Second, 20*time.Second)
+		for i, question := range o.questions {
+			if len(question) > outbox.AskAtOnce || i > 0 && o.at[i].Sub(o.at[i-1]) < time.Second {
+				t.Errorf("question %d is for %d versions, after %s", i, len(question), o.at[i].Sub(o.at[max(0, i-1)]))
+			}
+		}
+		if n := o.asked(outbox.Version{AccountID: "long", Number: 1}); n == 0 {
+			t.Error("the last account was never asked for")
+		}
+	})
+}
+
+func TestFetcherWaitsForAnOutboxThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &table{fails: errors.New("away")}
+		running(t, o, &store{}, time.Minute, time.Minute)
+		var waits []time.Duration
+		for i := 1; i < len(o.at); i++ {
+			waits = append(waits, o.at[i].Sub(o.at[i-1]))
+		}
+		if len(waits) < 6 || waits[0] != time.Second || waits[len(waits)-1] < 4*time.Second {
+			t.Errorf("waits %v", waits) // also with nothing missing: whether it can be asked
+		}
+	})
+}
+
+func TestFetcherSparesAReadModelThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &table{messages: []event.Message{message("a", 1, "")}}
+		s := &store{gaps: []readmodel.Missing{{AccountID: "a", First: 1, Last: 1}}, fails: errors.New("away")}
+		if counted := running(t, o, s, time.Minute, time.Minute); counted.fetched != 0 || len(s.applied) > 0 {
+			t.Errorf("counted %+v, applied %v", counted, s.applied)
+		}
+		if n := len(o.questions); n < 4 || n > 8 {
+			t.Errorf("%d questions in a minute", n)
+		}
+	})
+}

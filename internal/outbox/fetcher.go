@@ -1,0 +1,219 @@
+package outbox
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"slices"
+	"time"
+
+	"projector/internal/pace"
+	"projector/internal/retry"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+const (
+	// askEvery is the shortest time between two questions.
+	askEvery = time.Second
+	// The gap register is read this often: as often as a quarter of the time after which a
+	// version is asked for, within these bounds.
+	leastRound, longestRound = time.Second, 10 * time.Second
+)
+
+// Store is what is repaired, and knows what is missing.
+type Store interface {
+	// Missing streams what accounts wait for, see readmodel.MissingVersions.
+	Missing(ctx context.Context, f readmodel.MissingFilter) iter.Seq2[readmodel.Missing, error]
+	Plan(ctx context.Context, records []*readmodel.RepairRecord) error
+	Apply(ctx context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error
+}
+
+// Observer counts what is fetched. Its methods must be safe for concurrent use.
+type Observer interface {
+	Fetched(n int)
+	Healed(n int)
+}
+
+// Config is what a Fetcher needs.
+type Config struct {
+	Outbox  Outbox
+	Store   Store
+	Formats event.Resolver
+	// After is how long a version is waited for before it is asked for.
+	After      time.Duration
+	Topic      string
+	Partitions func() []int32 // those whose accounts are asked for, as of now
+	Actor      string         // for the audit trail
+	Retry      retry.Policy
+	Observer   Observer
+	Log        *slog.Logger
+}
+
+// Fetcher asks an outbox for the versions that accounts wait for, and applies them, beside the
+// consuming. Nothing waits for it, and its failures are told and tried again.
+type Fetcher struct {
+	cfg      Config
+	schedule *Schedule
+	outage   *retry.Outage // of the outbox
+	store    *retry.Throttled
+	tales    tales
+	asked    bool // at any time
+}
+
+// NewFetcher returns a Fetcher.
+func NewFetcher(cfg Config) *Fetcher {
+	log := retry.Throttle(cfg.Log, nil, "ask the outbox", "dependency", "outbox")
+	return &Fetcher{
+		cfg: cfg, schedule: NewSchedule(cfg.After), outage: cfg.Retry.Outage(log),
+		store: retry.Throttle(cfg.Log, nil, "fetch missing events", "dependency", "postgres"),
+		tales: tales{log: cfg.Log},
+	}
+}
+
+// Run asks again and again until ctx ends.
+func (f *Fetcher) Run(ctx context.Context) {
+	defer f.cfg.Outbox.Close()
+	for ctx.Err() == nil {
+		pause := f.round(ctx)
+		f.tales.tell(time.Now())
+		_ = pace.Sleep(ctx, pause)
+	}
+}
+
+// every is how often the gap register is read.
+func (f *Fetcher) every() time.Duration {
+	return min(max(f.cfg.After/4, leastRound), longestRound)
+}
+
+// round asks for everything that is due, and returns how long to wait before the next.
+func (f *Fetcher) round(ctx context.Context) time.Duration {
+	begun := time.Now()
+	due, err := f.due(ctx)
+	if ctx.Err() != nil {
+		return 0
+	}
+	f.store.Note(err, f.every())
+	if err != nil {
+		return f.every()
+	}
+	// A register that is long to read is read less often.
+	rest := max(f.every(), 10*time.Since(begun))
+	if len(due) == 0 && f.asked {
+		f.cfg.Outbox.Close()
+		return rest
+	}
+	for i, question := range questions(due) {
+		if i > 0 {
+			if pace.Sleep(ctx, askEvery) != nil {
+				return 0
+			}
+		}
+		if pause := f.ask(ctx, question); pause > 0 {
+			return max(askEvery, pause)
+		}
+	}
+	return rest
+}
+
+// ask asks one question and applies what comes back. It returns how long to wait when that has
+// failed, else 0.
+func (f *Fetcher) ask(ctx context.Context, question []readmodel.Missing) time.Duration {
+	answer, err := Fetch(ctx, f.cfg.Outbox, f.cfg.Formats, versions(question))
+	if ctx.Err() != nil {
+		return 0
+	}
+	if err != nil {
+		return f.outage.Failed(err)
+	}
+	f.outage.Over()
+	f.asked = true
+	f.tales.refused(&answer)
+	err = f.take(ctx, question, &answer)
+	if ctx.Err() != nil {
+		return 0
+	}
+	f.store.Note(err, f.every())
+	if err != nil {
+		return f.every()
+	}
+	return 0
+}
+
+// take applies what has come, of each account up to the first version that has not, and
+// notes when to ask again.
+func (f *Fetcher) take(ctx context.Context, question []readmodel.Missing, answer *Answer) error {
+	var records []*readmodel.RepairRecord
+	for _, m := range question {
+		for v := m.First; v <= m.Last && answer.Records[Version{m.AccountID, v}] != nil; v++ {
+			records = append(records, answer.Records[Version{m.AccountID, v}])
+		}
+	}
+	if err := f.apply(ctx, records); err != nil {
+		return err
+	}
+	now := time.Now()
+	for _, m := range question {
+		next := m.First
+		for next <= m.Last && passed(answer.Records[Version{m.AccountID, next}]) {
+			next++
+		}
+		r := answer.Records[Version{m.AccountID, next}]
+		switch {
+		case next > m.Last:
+			f.schedule.Done(m.AccountID)
+		case r == nil && !answer.Whole: // it may be in what was not read
+		case r == nil || readmodel.EffectOf(r.Decision) != readmodel.EffectPoison:
+			f.schedule.InVain(m.AccountID, next, "", now)
+		case f.schedule.InVain(m.AccountID, next, Digest(r), now):
+			f.tales.poison(Version{m.AccountID, next}, r.Decision)
+		}
+	}
+	return nil
+}
+
+// passed reports whether the account has the version of the record now.
+func passed(r *readmodel.RepairRecord) bool {
+	return r != nil && r.Decision.Outcome != projection.DeadLettered
+}
+
+// apply applies the records that can be, and has those recorded that cannot, unless that was
+// done when they came the last time. All have their decision then.
+func (f *Fetcher) apply(ctx context.Context, records []*readmodel.RepairRecord) error {
+	if len(records) == 0 {
+		return nil
+	}
+	if err := f.cfg.Store.Plan(ctx, records); err != nil {
+		return err
+	}
+	records = slices.DeleteFunc(slices.Clone(records), func(r *readmodel.RepairRecord) bool {
+		e := &r.Decoded.Event
+		switch readmodel.EffectOf(r.Decision) {
+		case readmodel.EffectApplied:
+			return false
+		case readmodel.EffectPoison:
+			return f.schedule.Known(e.AccountID, e.Version, Digest(r))
+		default: // Kafka has brought it, or it is behind one that cannot be applied
+			return true
+		}
+	})
+	if len(records) == 0 {
+		return nil
+	}
+	for _, r := range records {
+		Stamp(r, f.cfg.Actor, "missing for longer than "+f.cfg.After.String())
+	}
+	healed := 0
+	err := f.cfg.Store.Apply(ctx, records, func(step readmodel.Step) { healed += step.Healed })
+	applied, last := 0, Version{}
+	for _, r := range records {
+		if r.Decided && readmodel.EffectOf(r.Decision) == readmodel.EffectApplied {
+			applied, last = applied+1, Version{r.Decoded.Event.AccountID, r.Decoded.Event.Version}
+		}
+	}
+	f.cfg.Observer.Fetched(applied)
+	f.cfg.Observer.Healed(healed)
+	f.tales.fetched(applied, healed, last)
+	return err
+}
