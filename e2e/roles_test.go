@@ -273,6 +273,7 @@ func (r *roles) refusals() {
 		user.may("UPDATE dlq_action SET actor = 'nobody'", false)
 	}
 	app.may("SELECT FROM dlq_action", false)
+	app.may("INSERT INTO dlq_action (action, actor, result) VALUES ('fetch', 'me', 'applied'); SET CONSTRAINTS ALL IMMEDIATE", true) // what it fetches
 	open := map[string]bool{
 		"account_statement": true, "daily_turnover": true,
 		"projector_position": true, "projector_source": true, "projector_schema_version": true, // for `account statement`

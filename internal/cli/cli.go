@@ -34,7 +34,7 @@ type commands struct {
 	Inspect  inspect.Cmd         `cmd:"" help:"Show how the first records of the topic are read. Writes nothing, joins no group."`
 	DLQ      dlq.Cmd             `cmd:"" name:"dlq" help:"List, repair and discard dead letters."`
 	Account  account.Cmd         `cmd:"" help:"Show an account, or skip one of its versions."`
-	Gaps     account.GapsCmd     `cmd:"" help:"List the accounts that wait for a missing or corrected event."`
+	Gaps     account.GapsCmd     `cmd:"" help:"List the accounts that wait for a missing or corrected event, or fetch what is missing from the producer's outbox."`
 	Position position.Cmd        `cmd:"" help:"Show where every partition stands, set where one continues, or remove the positions of an unused group."`
 	Pause    position.PauseCmd   `cmd:"" help:"Pause partitions until they are resumed."`
 	Resume   position.ResumeCmd  `cmd:"" help:"Resume partitions that were paused, or stopped by a storm of dead letters."`

@@ -186,9 +186,18 @@ func childNamed(node *kong.Node, name string) *kong.Node {
 	return nil
 }
 
+// flagsAt are the flags that may follow: also those of the command that is meant when none
+// of several is named.
+func flagsAt(node *kong.Node) [][]*kong.Flag {
+	if node.DefaultCmd != nil {
+		node = node.DefaultCmd
+	}
+	return node.AllFlags(true)
+}
+
 // flagNamed finds a flag of a command or of one above it, by its name with dashes.
 func flagNamed(node *kong.Node, dashed string) *kong.Flag {
-	for _, group := range node.AllFlags(true) {
+	for _, group := range flagsAt(node) {
 		for _, flag := range group {
 			if dashed == "--"+flag.Name || flag.Short != 0 && dashed == "-"+string(flag.Short) {
 				return flag
@@ -200,7 +209,7 @@ func flagNamed(node *kong.Node, dashed string) *kong.Flag {
 
 func flagsOf(node *kong.Node, begin string) suggestions {
 	var s suggestions
-	for _, group := range node.AllFlags(true) {
+	for _, group := range flagsAt(node) {
 		for _, flag := range group {
 			text := "--" + flag.Name
 			if !flag.IsBool() {

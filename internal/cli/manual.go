@@ -69,6 +69,10 @@ var commandPages = map[string]manualPage{
 			},
 			{"Straight from Debezium's outbox router", "projector run --topic=account.events --format=debezium-outbox"},
 			{"Answering readers who wait for a version (docs/readers.md)", "projector run --read-listen=:8082 --read-token-file=/run/secrets/readers --read-balances"},
+			{
+				"Fetching lost events from the producer's outbox, with the query in OUTBOX_QUERY",
+				"projector run --outbox-url=postgres://reader@core:5432/core --outbox-password-file=/run/secrets/outbox --outbox-after=5m",
+			},
 			{"Avro, with a schema registry", "projector run --format=avro --schema-registry-url=https://registry:8081"},
 			{"With traces of single records sent to a collector", "OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 projector run --tracing=otlp"},
 		},
@@ -177,7 +181,7 @@ var commandPages = map[string]manualPage{
 			{"Do it", "projector account skip acc-00000042 --version=18 --reason='lost by the producer, INC-1234' --yes"},
 		},
 	},
-	"gaps": {
+	"gaps list": {
 		about: "One row per account, the oldest gap first: the version it waits for, the class that made the hole, how many events wait.",
 		examples: []example{
 			{"Who waits for what", "projector gaps"},

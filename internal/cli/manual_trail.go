@@ -2,8 +2,24 @@ package cli
 
 // trailPages are those of what people have done and of what they have asked for.
 var trailPages = map[string]manualPage{
+	"gaps fetch": {
+		about: "Asks the outbox, by a connection that only reads, for every version that an account waits for up to the first later event that is there, and " +
+			"decides about each as about a dead letter that is replayed: will_apply, duplicate, waiting, poison, or not_found when the outbox does not " +
+			"have it. With --yes it applies those that fit, beside running consumers, and what waits behind them. An event that was not asked for is not applied. " +
+			"A running instance does the same by itself when it has --outbox-url. Without --yes it prints the plan and changes nothing. Audited in dlq_action.",
+		status: "1 also when a version could not be applied, the outbox cannot be reached, or it refuses the query.",
+		examples: []example{
+			{"What the outbox has, with the query in OUTBOX_QUERY", "projector gaps fetch --outbox-url=postgres://reader@core:5432/core"},
+			{"Apply it", "projector gaps fetch --outbox-url=postgres://reader@core:5432/core --reason='lost on the way, INC-1234' --yes"},
+			{
+				"One account, and the query here",
+				"projector gaps fetch --account=acc-00000042 --outbox-url=postgres://reader@core:5432/core --outbox-query='SELECT o.account_id AS key, o.payload AS value " +
+					"FROM outbox o JOIN unnest($1::text[], $2::bigint[]) AS w (account_id, version) USING (account_id, version)'",
+			},
+		},
+	},
 	"audit list": {
-		about: "The audit trail is the table dlq_action: replays, discards, skips, rebuilds and set positions, with who asked for them " +
+		about: "The audit trail is the table dlq_action: replays, discards, skips, fetched events, rebuilds and set positions, with who asked for them " +
 			"(ACTOR), as which user of the database, and why. A replay of an altered value has the SHA-256 of both values.",
 		examples: []example{
 			{"All of today", "projector audit --since=24h"},

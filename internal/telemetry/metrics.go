@@ -55,6 +55,7 @@ type Metrics struct {
 	parkedEvents   prometheus.Gauge
 	oldestGap      prometheus.Gauge
 	healed         prometheus.Counter
+	fetched        prometheus.Counter
 	lastProgress   prometheus.Gauge
 
 	dedupHits   prometheus.Counter
@@ -90,6 +91,7 @@ func NewMetrics(reg prometheus.Registerer, projection string) *Metrics {
 		parkedEvents:   f.gauge("projector_parked_events", "Events waiting behind a hole."),
 		oldestGap:      f.gauge("projector_oldest_gap_seconds", "Age of the oldest hole; 0 without one."),
 		healed:         f.counter("projector_healed_events_total", "Parked events applied when their hole was filled."),
+		fetched:        f.counter("projector_fetched_events_total", "Missing events that were got from the outbox and applied."),
 		lastProgress:   f.gauge("projector_last_progress_timestamp_seconds", "Unix time of the last durable batch; 0 before the first since start."),
 
 		dedupHits:   f.counter("projector_dedup_hits_total", "Events the recent-event cache had seen."),
@@ -142,6 +144,9 @@ func (m *Metrics) Parked(accounts, events int64, oldestGap time.Duration) {
 
 // Healed counts n parked events that were applied.
 func (m *Metrics) Healed(n int) { add(m.healed, n) }
+
+// Fetched counts n missing events that were got from the outbox and applied.
+func (m *Metrics) Fetched(n int) { add(m.fetched, n) }
 
 // Progress sets when a batch last became durable.
 func (m *Metrics) Progress(at time.Time) {

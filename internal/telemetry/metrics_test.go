@@ -39,6 +39,7 @@ var contract = []contractFamily{
 	{"projector_parked_events", dto.MetricType_GAUGE, "projection"},
 	{"projector_oldest_gap_seconds", dto.MetricType_GAUGE, "projection"},
 	{"projector_healed_events_total", dto.MetricType_COUNTER, "projection"},
+	{"projector_fetched_events_total", dto.MetricType_COUNTER, "projection"},
 	{"projector_last_progress_timestamp_seconds", dto.MetricType_GAUGE, "projection"},
 	{"projector_dedup_hits_total", dto.MetricType_COUNTER, "projection"},
 	{"projector_dedup_misses_total", dto.MetricType_COUNTER, "projection"},
@@ -143,6 +144,7 @@ func TestScalars(t *testing.T) {
 	m := NewMetrics(reg, "p")
 	m.Parked(2, 7, 90*time.Second)
 	m.Healed(3)
+	m.Fetched(9)
 	m.Progress(time.Unix(1_767_225_600, 500_000_000))
 	m.DedupHit(1)
 	m.DedupMiss(2)
@@ -155,7 +157,7 @@ func TestScalars(t *testing.T) {
 	m.DeadLettered(topic, "version_gap", 2)
 	want := map[string]float64{
 		"projector_parked_accounts": 2, "projector_parked_events": 7, "projector_oldest_gap_seconds": 90,
-		"projector_healed_events_total": 3, "projector_last_progress_timestamp_seconds": 1_767_225_600.5,
+		"projector_healed_events_total": 3, "projector_fetched_events_total": 9, "projector_last_progress_timestamp_seconds": 1_767_225_600.5,
 		"projector_dedup_hits_total": 1, "projector_dedup_misses_total": 2, "projector_dedup_errors_total": 3,
 		"projector_inbox_rows": 40, "projector_inbox_pruned_total": 5, "projector_park_overflow_total": 6,
 		"projector_retries_total": 2, "projector_dead_letters_total": 2,

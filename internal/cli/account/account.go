@@ -102,8 +102,13 @@ func timeOrNull(t *time.Time) *string {
 	return new(output.TimeText(*t))
 }
 
-// GapsCmd is the command gaps.
+// GapsCmd are the commands about gaps.
 type GapsCmd struct {
+	List  gapsListCmd  `cmd:"" default:"withargs" help:"List the accounts that wait for a missing or corrected event."`
+	Fetch gapsFetchCmd `cmd:"" help:"Ask the producer's outbox for the events that accounts wait for, and apply them."`
+}
+
+type gapsListCmd struct {
 	projections.BalanceFlags
 	connect.DatabaseFlags
 	output.Flags
@@ -121,7 +126,7 @@ type gapDocument struct {
 }
 
 // Run lists the gaps, the oldest first.
-func (c *GapsCmd) Run(ctx context.Context, std *output.Streams) error {
+func (c *gapsListCmd) Run(ctx context.Context, std *output.Streams) error {
 	if err := c.Check(); err != nil {
 		return err
 	}

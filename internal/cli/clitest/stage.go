@@ -127,11 +127,18 @@ func (s *Stage) Some(args ...string) (lines []map[string]any, said string) {
 func (s *Stage) Produce(values ...string) {
 	s.T.Helper()
 	for _, v := range values {
-		if err := s.Client.ProduceSync(s.T.Context(), &kgo.Record{Topic: s.Topic, Key: []byte("k"), Value: []byte(v)}).FirstErr(); err != nil {
-			s.T.Fatal(err)
-		}
-		s.Produced++
+		s.Append(&kgo.Record{Key: []byte("k"), Value: []byte(v)})
 	}
+}
+
+// Append appends a record to the source topic.
+func (s *Stage) Append(record *kgo.Record) {
+	s.T.Helper()
+	record.Topic = s.Topic
+	if err := s.Client.ProduceSync(s.T.Context(), record).FirstErr(); err != nil {
+		s.T.Fatal(err)
+	}
+	s.Produced++
 }
 
 // Consuming runs a consumer until all that is produced is durable and do, which

@@ -152,6 +152,7 @@ func (d *demo) configure() error {
 	run.EventFlags = events.EventFlags{
 		Format: event.FormatJSON, FirstVersion: 1, Currencies: "all", DebeziumTimeUnit: event.RFC3339.String(),
 	}
+	run.OutboxFlags = connect.OutboxFlags{}
 	run.Projection, run.Group, run.DLQTopic = readmodel.BalanceName, "", ""
 	run.ParkLimit = int64(c.Events)
 	run.Topic = cmp.Or(c.Topic, "account-events")

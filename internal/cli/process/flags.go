@@ -61,6 +61,7 @@ type Flags struct {
 	projectFlags
 	events.EventFlags
 	memory.LimitFlags
+	outboxFlags
 	tracingFlags
 	output.LogFlags
 	Listen string `env:"LISTEN_ADDR" default:":8080" placeholder:"ADDR" group:"HTTP" help:"Health, metrics and status page (default :8080)."`
@@ -69,6 +70,9 @@ type Flags struct {
 
 func (c *Flags) validate() error {
 	if err := c.projectFlags.validate(); err != nil {
+		return err
+	}
+	if err := c.outboxFlags.validate(c.Projection); err != nil {
 		return err
 	}
 	if err := c.tracingFlags.validate(); err != nil {
@@ -112,7 +116,7 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built build.Info) (
 	}
 	registry := telemetry.NewRegistry()
 	p := &Process{
-		log: log, built: built, registry: registry, kind: kind, group: c.GroupName(),
+		log: log, built: built, registry: registry, kind: kind, group: c.GroupName(), owner: owner(),
 		health:  telemetry.NewHealth(telemetry.HealthConfig{}),
 		metrics: telemetry.NewMetrics(registry, c.Projection),
 		letters: telemetry.NewLastDeadLetters(),
@@ -131,6 +135,9 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built build.Info) (
 		return nil, err
 	}
 	if p.consumer, err = p.consuming(ctx, c, client, formats, traced); err != nil {
+		return nil, err
+	}
+	if err := p.fetching(c, formats); err != nil {
 		return nil, err
 	}
 	p.server = p.pages(c)

@@ -21,6 +21,7 @@ import (
 	"projector/internal/cli/build"
 	"projector/internal/cli/exit"
 	"projector/internal/consumer"
+	"projector/internal/outbox"
 	"projector/internal/reader"
 	"projector/internal/retry"
 	"projector/internal/telemetry"
@@ -44,10 +45,12 @@ type Process struct {
 	consumer  *consumer.Consumer
 	retry     retry.Policy
 	group     string
+	owner     string // this process, to others
 	kind      readmodel.Definition
 	tasks     []readmodel.Task
 	readers   *reader.Server // nil: off
 	retention *retention
+	fetcher   *outbox.Fetcher                         // nil: nothing is fetched
 	tracing   *tracing.Tracing                        // nil: off
 	parked    atomic.Pointer[readmodel.ParkedSummary] // as last counted
 	margins   atomic.Pointer[margins]                 // as last looked at
@@ -132,6 +135,9 @@ func (p *Process) Project(ctx context.Context) error {
 		go p.keep(watching, task)
 	}
 	go p.retention.watch(watching)
+	if p.fetcher != nil {
+		go p.fetcher.Run(watching)
+	}
 	if err := p.consumer.Run(ctx); err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, for
 		Client: client,
 		Member: []kgo.Opt{telemetry.KafkaHooks(p.registry, "consumer"), kgo.WithHooks(traced.consuming...)},
 		Trace:  traced.partition,
-		Topic:  c.Topic, Group: p.group, Owner: owner(), Formats: formats,
+		Topic:  c.Topic, Group: p.group, Owner: p.owner, Formats: formats,
 		Open:           func(number int32) session.Projection { return open(database.partition(number)) },
 		DeadLetters:    deadLetters{p.publisher, p.admin, needs},
 		Access:         kafkaAccess{needs, p.admin},

@@ -78,6 +78,7 @@ type againFlags struct {
 	connect.KafkaFlags
 	connect.DatabaseFlags
 	events.RegistryFlags
+	connect.OutboxFlags
 	output.LogFlags
 	output.Flags
 }

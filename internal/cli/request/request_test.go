@@ -77,6 +77,15 @@ func TestFourEyes(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("requests", "--state=rejected"), "id", "action"), id+" discard")
 	clitest.Contains(t, other.Refused(exit.Failed, "approve", "77", "--reason=x"), "no request 77")
 
+	// Where the outbox is, and how it is asked, is for whoever approves to say.
+	s.Exec("CREATE TABLE outbox AS SELECT 'acc-a' AS key, $1::text AS value, 5::bigint AS version", clitest.EventOf("acc-a", 5, `"16"`))
+	server := []string{"--outbox-url=" + s.URL, "--outbox-query=SELECT key, value FROM outbox WHERE key = ANY ($1) AND version = ANY ($2)"}
+	id = requested(t, s, append([]string{"gaps", "fetch", "--account=acc-a"}, server...)...)
+	s.Await("SELECT NOT array_to_string(arguments, ' ') LIKE '%outbox%' FROM repair_request WHERE id = $1", id)
+	clitest.Contains(t, s.Must("account", "show", "acc-a", "--output=json"), `"waiting_for_version":5`)
+	clitest.Contains(t, other.Must(append([]string{"approve", id, "--reason=compared"}, server...)...), "1 applied", "approved")
+	clitest.Equal(t, clitest.Pick(s.Lines("audit", "--action=fetch"), "version", "result"), "5 applied")
+
 	s.Must("migrate", "--four-eyes=off")
 	clitest.Contains(t, s.Must("dlq", "discard", "--class=malformed_payload", "--reason=rubbish", "--yes"), "discarded")
 	clitest.Equal(t, clitest.Pick(s.Lines("audit", "--action=four_eyes"), "result"), "on, off")

@@ -1,0 +1,82 @@
+package process
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
+	"projector/internal/outbox"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// outboxFlags say whether missing events are fetched, and when.
+type outboxFlags struct {
+	connect.OutboxFlags
+	OutboxAfter time.Duration `env:"OUTBOX_AFTER" default:"1m" placeholder:"DURATION" group:"Outbox" help:"How long a missing version is waited for before the outbox is asked for it (default 1m)."`
+}
+
+func (f *outboxFlags) validate(projection string) error {
+	switch {
+	case f.OutboxURL != "" && projection != readmodel.BalanceName:
+		return exit.Usagef("--outbox-url (OUTBOX_URL): projection %s has no gaps, so nothing is missing that could be fetched; leave it out, or give it to --projection=%s",
+			projection, readmodel.BalanceName)
+	case f.OutboxAfter < 0:
+		return exit.Usagef("--outbox-after (OUTBOX_AFTER): must not be negative")
+	}
+	_, err := f.Outbox()
+	return err
+}
+
+// fetching prepares the fetching of missing events, if there is an outbox.
+func (p *Process) fetching(c *Flags, formats event.Resolver) error {
+	client, err := c.Outbox()
+	if client == nil || err != nil {
+		return err
+	}
+	p.fetcher = outbox.NewFetcher(outbox.Config{
+		Outbox: client, Formats: formats,
+		Store: missing{readmodel.NewRepair(readmodel.RepairConfig{
+			Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, Ends: p.ends,
+		}), p.pool},
+		After: c.OutboxAfter, Topic: c.Topic, Partitions: p.working, Actor: p.owner,
+		Retry: p.retry, Observer: p.metrics, Log: p.log,
+	})
+	return nil
+}
+
+// missing is the read model to who fetches missing events.
+type missing struct {
+	*readmodel.Repair
+	pool *pgxpool.Pool
+}
+
+// Missing implements outbox.Store.
+func (m missing) Missing(ctx context.Context, f readmodel.MissingFilter) iter.Seq2[readmodel.Missing, error] {
+	return readmodel.MissingVersions(ctx, m.pool, f)
+}
+
+// working are the partitions of this instance that nobody has stopped.
+func (p *Process) working() (partitions []int32) {
+	for _, s := range p.PartitionStatus() {
+		if s.Claimed && s.State.Working() {
+			partitions = append(partitions, s.Partition)
+		}
+	}
+	return partitions
+}
+
+// ends are those of the partitions of this instance, as last heard of.
+func (p *Process) ends(context.Context, string) map[int32]int64 {
+	ends := map[int32]int64{}
+	for _, s := range p.PartitionStatus() {
+		if s.LagKnown {
+			ends[s.Partition] = s.End
+		}
+	}
+	return ends
+}
