@@ -106,12 +106,12 @@ func TestTheSQLRunsUnderARoleOfItsOwn(t *testing.T) {
 	if role, err := own.Role(t.Context(), pool); err != nil || role != "projector_projection" {
 		t.Errorf("role %q %v", role, err)
 	}
-	for i, mode := range []file.Mode{file.Once, file.Ordered} {
+	for _, mode := range []file.Mode{file.Once, file.Ordered} {
 		p := parse(t, strings.Replace(fmt.Sprintf(loyalty, mode), "loyalty_points", "loyalty_"+string(mode), 1))
 		if err := own.Definition(p).Ready(t.Context(), pool); err != nil {
 			t.Errorf("ready: %v", err)
 		}
-		f := feedAt(t, pool, p, int32(i))
+		f := feedAs(t, pool, p, p.Name)
 		f.consume([]string{points("a", 1, 5), points("b", 2, 1), points("b", 1, 1)})
 	}
 	same(t, "rows", rows(t, owner, "SELECT account_id, points FROM loyalty ORDER BY account_id"), []string{"a 10", "b 4"})

@@ -80,16 +80,16 @@ type feeder struct {
 
 func feed(t *testing.T, pool *pgxpool.Pool, p file.Projection) *feeder {
 	t.Helper()
-	return feedAt(t, pool, p, 0)
+	return feedAs(t, pool, p, "g")
 }
 
-func feedAt(t *testing.T, pool *pgxpool.Pool, p file.Projection, number int32) *feeder {
+func feedAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, group string) *feeder {
 	t.Helper()
 	format := event.NewJSON(event.Options{FirstVersion: 1, Taken: p.Types})
 	proj := own.Definition(p).Open(readmodel.RunConfig{
 		Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 },
 		InboxRetention: time.Hour,
-	})(readmodel.Partition{Group: "g", Topic: "events", Number: number})
+	})(readmodel.Partition{Group: group, Topic: "events"})
 	f := &feeder{t: t, proj: proj, driver: &driver{}, format: format}
 	f.session = session.New(proj, f.driver, session.Limits{Events: 1000, Within: time.Second, Silence: 10 * time.Second, Freely: 2})
 	f.claim()
@@ -98,7 +98,12 @@ func feedAt(t *testing.T, pool *pgxpool.Pool, p file.Projection, number int32) *
 
 func (f *feeder) claim() {
 	f.t.Helper()
-	pos, err := f.session.Claim(f.t.Context(), projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset})
+	f.claimAt(projection.NoOffset)
+}
+
+func (f *feeder) claimAt(committed int64) {
+	f.t.Helper()
+	pos, err := f.session.Claim(f.t.Context(), projection.Claim{Owner: "me", TopicID: "id", Committed: committed})
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -1,0 +1,149 @@
+package own_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"pgregory.net/rapid"
+
+	"projector/projection/file"
+)
+
+// delivery is one record of a small topic.
+type delivery struct{ account, version, variant int }
+
+// The variants of an event.
+const (
+	good = iota
+	another
+	poison  // PostgreSQL refuses it
+	ignored // its type is not listed
+	variants
+)
+
+func (d delivery) value(prefix string) string {
+	kind, n := "PointsEarned", "1"
+	switch d.variant {
+	case poison:
+		n = "x"
+	case ignored:
+		kind = "Other"
+	}
+	return fmt.Sprintf(`{"eventId":"%s-%d-%d-%d","eventType":%q,"accountId":"%s-%d","version":%d,"occurredAt":"2026-01-01T00:00:00Z","data":{"points":%q}}`,
+		prefix, d.account, d.version, d.variant, kind, prefix, d.account, d.version, n)
+}
+
+// oracle takes records in one at a time, by the words of the contract.
+type oracle struct {
+	ordered bool
+	taken   map[delivery]bool // once: by id
+	at      map[int]int       // versions of accounts
+	parked  map[int]map[int]int
+	given   map[int][]string // versions given to the SQL, by account
+}
+
+func (o *oracle) deliver(d delivery) {
+	if !o.ordered {
+		if !o.taken[d] && d.variant != poison {
+			o.taken[d] = true
+			o.give(d)
+		}
+		return
+	}
+	switch next := o.at[d.account] + 1; {
+	case d.version < next:
+		return
+	case d.version > next || d.variant == poison:
+		if o.parked[d.account] == nil {
+			o.parked[d.account] = map[int]int{}
+		}
+		if _, first := o.parked[d.account][d.version]; !first {
+			o.parked[d.account][d.version] = d.variant
+		}
+		return
+	}
+	for there := true; there && d.variant != poison; {
+		o.at[d.account] = d.version
+		o.give(d)
+		d.version++
+		d.variant, there = o.parked[d.account][d.version]
+	}
+}
+
+func (o *oracle) give(d delivery) {
+	if d.variant != ignored {
+		o.given[d.account] = append(o.given[d.account], fmt.Sprint(d.version))
+	}
+}
+
+// rows are what the table is to hold.
+func (o *oracle) rows(prefix string) (lines []string) {
+	for account := range 3 {
+		if versions := o.given[account]; len(versions) > 0 {
+			line := fmt.Sprintf("%s-%d %d", prefix, account, len(versions))
+			if o.ordered {
+				line += " " + strings.Join(versions, " ")
+			}
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// TestEachEventIsGivenOnce: however a topic is cut into flushes, from wherever it is read
+// again and whoever takes it over, the SQL is given what a reader of the contract would give it.
+func TestEachEventIsGivenOnce(t *testing.T) {
+	t.Parallel()
+	pool, run := stage(t), 0
+	for _, mode := range []file.Mode{file.Once, file.Ordered} {
+		p := parse(t, fmt.Sprintf(loyalty, mode))
+		t.Run(string(mode), rapid.MakeCheck(func(rt *rapid.T) {
+			run++
+			eachEventIsGivenOnce(t, rt, pool, p, fmt.Sprint("r", run))
+		}))
+	}
+}
+
+func eachEventIsGivenOnce(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, p file.Projection, prefix string) {
+	t.Helper()
+	topic := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) delivery {
+		return delivery{
+			account: rapid.IntRange(0, 2).Draw(rt, "account"), version: rapid.IntRange(1, 5).Draw(rt, "version"),
+			variant: rapid.SampledFrom([]int{good, good, good, another, poison, ignored}).Draw(rt, "variant"),
+		}
+	}), 1, 25).Draw(rt, "topic")
+	log := make([]string, len(topic))
+	for i, d := range topic {
+		log[i] = d.value(prefix)
+	}
+	o := &oracle{
+		ordered: p.Mode == file.Ordered, taken: map[delivery]bool{}, at: map[int]int{},
+		parked: map[int]map[int]int{}, given: map[int][]string{},
+	}
+	f := feedAs(t, pool, p, prefix)
+	for reads := rapid.IntRange(1, 3).Draw(rt, "reads"); reads > 0; reads-- {
+		from := rapid.IntRange(0, int(f.next)).Draw(rt, "from")
+		if rapid.Bool().Draw(rt, "another owner") {
+			f = feedAs(t, pool, p, prefix)
+		}
+		f.claimAt(int64(from))
+		for end := from; end < len(log); {
+			start := end
+			end += rapid.IntRange(1, len(log)-end).Draw(rt, "piece")
+			f.consume(log[:end])
+			for _, d := range topic[start:end] {
+				o.deliver(d)
+			}
+		}
+	}
+	columns := "account_id, events"
+	if o.ordered {
+		columns += ", versions"
+	}
+	got := rows(t, pool, "SELECT "+columns+" FROM loyalty WHERE account_id LIKE '"+prefix+"-%' ORDER BY account_id")
+	if want := o.rows(prefix); fmt.Sprint(got) != fmt.Sprint(want) {
+		rt.Fatalf("got %q, want %q", got, want)
+	}
+}
