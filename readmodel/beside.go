@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -30,7 +31,7 @@ type beside struct {
 // openBeside makes the schema, which needs the right to call the function that does: empty
 // copies of the live tables copied and of the positions, and tables for what differs of those
 // in noted. What an earlier rebuild has left is dropped. ErrRebuilding means that one is in use.
-func openBeside(ctx context.Context, live *pgxpool.Pool, copied, noted []string) (*beside, error) {
+func openBeside(ctx context.Context, live *pgxpool.Pool, copied, noted []string, behind ...string) (*beside, error) {
 	lock, err := live.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the rebuild: %w", err)
@@ -47,7 +48,7 @@ func openBeside(ctx context.Context, live *pgxpool.Pool, copied, noted []string)
 	}
 	copied = append([]string{"projector_position", "projector_source"}, copied...)
 	if err = b.tables(ctx, copied, noted); err == nil {
-		b.Pool, err = shadowPool(ctx, live)
+		b.Pool, err = shadowPool(ctx, live, behind...)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare the rebuild: %w", err), b.Close(ctx))
@@ -55,9 +56,10 @@ func openBeside(ctx context.Context, live *pgxpool.Pool, copied, noted []string)
 	return b, nil
 }
 
-func shadowPool(ctx context.Context, live *pgxpool.Pool) (*pgxpool.Pool, error) {
+// shadowPool sees the tables of the rebuild, and behind them those of the given schemas.
+func shadowPool(ctx context.Context, live *pgxpool.Pool, behind ...string) (*pgxpool.Pool, error) {
 	cfg := live.Config()
-	cfg.ConnConfig.RuntimeParams["search_path"] = shadowSchema
+	cfg.ConnConfig.RuntimeParams["search_path"] = strings.Join(append([]string{shadowSchema}, behind...), ", ")
 	cfg.MinConns, cfg.MinIdleConns = 0, 0
 	return pgxpool.NewWithConfig(ctx, cfg)
 }

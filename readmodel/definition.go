@@ -144,6 +144,9 @@ type AppendDefinition struct {
 	RebuildTables []RebuildTable
 	// Own: it is one of somebody's own, and the audit trail names it.
 	Own bool
+	// Rebuildable fails when a rebuild, whose tables the pool sees first, would write others;
+	// nil: it does not.
+	Rebuildable func(context.Context, *pgxpool.Pool) error
 }
 
 var _ Definition = AppendDefinition{}

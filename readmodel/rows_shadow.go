@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -40,11 +41,24 @@ func OpenRowShadow(ctx context.Context, live *pgxpool.Pool, kind AppendDefinitio
 		noted = append(noted, s.inbox.Name)
 		copied = append(slices.Clone(noted), "inbox_pruned")
 	}
-	b, err := openBeside(ctx, live, copied, noted)
+	var behind []string
+	if s.kind.Own { // its SQL may name functions and tables that it only reads, and the view of events
+		copied = append(slices.Clone(copied), "projection_file")
+		var err error
+		if behind, err = texts(ctx, live, "own_schemas"); err != nil {
+			return nil, err
+		}
+	}
+	b, err := openBeside(ctx, live, copied, noted, behind...)
 	if err != nil {
 		return nil, err
 	}
 	s.beside = b
+	if s.kind.Rebuildable != nil {
+		if err := s.kind.Rebuildable(ctx, s.Pool); err != nil {
+			return nil, errors.Join(fmt.Errorf("prepare the rebuild: %w", err), b.Close(ctx))
+		}
+	}
 	return s, nil
 }
 

@@ -40,7 +40,7 @@ func Check(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 // *readmodel.FileChangedError when that has been run from another file since.
 func ready(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 	var kept guarded
-	if err := pool.QueryRow(ctx, sql.Query("own_guard"), ownTables, p.Name).Scan(&kept.written, &kept.file); err != nil {
+	if err := pool.QueryRow(ctx, sql.Query("own_guard"), ownTables, p.Name).Scan(&kept.written, &kept.outside, &kept.file); err != nil {
 		return fmt.Errorf("check the projection: %w", err)
 	}
 	if kept.file != "" && kept.file != p.SHA256 {

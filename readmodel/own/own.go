@@ -25,6 +25,10 @@ func Definition(p file.Projection) readmodel.Definition {
 	}
 	d := inbox.Define(p.Name, sql.Query("own_ready"), s.add)
 	d.Check, d.Own = check, true
+	d.Rebuildable = func(ctx context.Context, rebuilt *pgxpool.Pool) error { return rebuildable(ctx, rebuilt, p) }
+	for _, table := range p.Tables {
+		d.RebuildTables = append(d.RebuildTables, readmodel.RebuildTable{Name: table})
+	}
 	return d
 }
 

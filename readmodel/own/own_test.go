@@ -85,12 +85,20 @@ func feed(t *testing.T, pool *pgxpool.Pool, p file.Projection) *feeder {
 
 func feedAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, group string) *feeder {
 	t.Helper()
-	format := event.NewJSON(event.Options{FirstVersion: 1, Taken: p.Types})
 	proj := own.Definition(p).Open(readmodel.RunConfig{
-		Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 },
+		Pool: pool, Formats: event.Always(formatOf(p)), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 },
 		InboxRetention: time.Hour,
 	})(readmodel.Partition{Group: group, Topic: "events"})
-	f := &feeder{t: t, proj: proj, driver: &driver{}, format: format}
+	return feederOf(t, p, proj)
+}
+
+func formatOf(p file.Projection) event.Format {
+	return event.NewJSON(event.Options{FirstVersion: 1, Taken: p.Types})
+}
+
+func feederOf(t *testing.T, p file.Projection, proj session.Projection) *feeder {
+	t.Helper()
+	f := &feeder{t: t, proj: proj, driver: &driver{}, format: formatOf(p)}
 	f.session = session.New(proj, f.driver, session.Limits{Events: 1000, Within: time.Second, Silence: 10 * time.Second, Freely: 2})
 	f.claim()
 	return f

@@ -20,7 +20,6 @@ const (
 	another
 	poison  // PostgreSQL refuses it
 	ignored // its type is not listed
-	variants
 )
 
 func (d delivery) value(prefix string) string {

@@ -16,8 +16,7 @@ import (
 )
 
 func replayer(pool *pgxpool.Pool, p file.Projection) readmodel.Replayer {
-	format := event.NewJSON(event.Options{FirstVersion: 1, Taken: p.Types})
-	return own.Definition(p).Replayer(readmodel.RepairConfig{Pool: pool, Formats: event.Always(format), FirstVersion: 1})
+	return own.Definition(p).Replayer(readmodel.RepairConfig{Pool: pool, Formats: event.Always(formatOf(p)), FirstVersion: 1})
 }
 
 // record is a dead letter's record, as it would be replayed.
@@ -29,7 +28,7 @@ func record(p file.Projection, offset int64, value string) *readmodel.RepairReco
 		FailedAt: time.Now(),
 		Action:   readmodel.Action{Kind: readmodel.ActionReplay, Actor: "me", Topic: "events", Offset: offset},
 	}
-	event.NewJSON(event.Options{FirstVersion: 1, Taken: p.Types}).Decode(r.Record.Message, &r.Decoded)
+	formatOf(p).Decode(r.Record.Message, &r.Decoded)
 	return r
 }
 

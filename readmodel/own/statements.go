@@ -83,12 +83,13 @@ var ownTables = []string{
 // guarded is how the projector's own tables stand within a transaction.
 type guarded struct {
 	written []string // by the order of ownTables
+	outside string   // in a rebuild, what was written to the live tables
 	file    string   // SHA-256 of the one that the projection was last run from; empty: not kept
 }
 
 // queue asks for it.
 func (g *guarded) queue(tx *readmodel.Tx, name string) {
-	tx.Queue(sql.Query("own_guard"), ownTables, name).QueryRow(func(row pgx.Row) error { return row.Scan(&g.written, &g.file) })
+	tx.Queue(sql.Query("own_guard"), ownTables, name).QueryRow(func(row pgx.Row) error { return row.Scan(&g.written, &g.outside, &g.file) })
 }
 
 // since returns an error when a table was written since before.
@@ -97,6 +98,9 @@ func (g *guarded) since(before *guarded, name string) error {
 		if g.written[i] != before.written[i] {
 			return refused(name, table)
 		}
+	}
+	if g.outside != before.outside {
+		return writesLive(name, "a table in a function")
 	}
 	return nil
 }

@@ -1,6 +1,15 @@
--- What this transaction has written to each of the projector's own tables ($1) so far, and the
--- file that the projection ($2) was last run from. A truncated table has another file node.
+-- What this transaction has written to each of the projector's own tables ($1) so far; in a
+-- rebuild, what it has written to any table but those of the rebuild; and the file that the
+-- projection ($2) was last run from. A truncated table has another file node.
 SELECT (SELECT array_agg(concat_ws('/', pg_stat_get_xact_tuples_inserted(t.id), pg_stat_get_xact_tuples_updated(t.id),
                                    pg_stat_get_xact_tuples_deleted(t.id), pg_relation_filenode(t.id)) ORDER BY t.at)
         FROM (SELECT to_regclass(name)::oid AS id, at FROM unnest($1::text[]) WITH ORDINALITY AS n (name, at)) AS t),
+       CASE WHEN current_schema() = 'projector_rebuild' THEN
+           (SELECT concat_ws('/', sum(pg_stat_get_xact_tuples_inserted(c.oid)), sum(pg_stat_get_xact_tuples_updated(c.oid)),
+                             sum(pg_stat_get_xact_tuples_deleted(c.oid)), sum(c.relfilenode::bigint))
+            FROM pg_class c
+            JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE c.relkind = 'r' AND c.relpersistence <> 't'
+              AND n.nspname NOT IN ('projector_rebuild', 'pg_catalog', 'information_schema'))
+       ELSE '' END,
        coalesce((SELECT sha256 FROM projection_file WHERE projection = $2), '');

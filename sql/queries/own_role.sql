@@ -3,4 +3,5 @@
 SELECT coalesce((
     SELECT rolname FROM pg_roles
     WHERE rolname = 'projector_projection' AND pg_has_role(session_user, oid, 'MEMBER')
-      AND NOT (SELECT rolsuper FROM pg_roles WHERE rolname = session_user)), '');
+      AND NOT (SELECT rolsuper FROM pg_roles WHERE rolname = session_user)
+      AND current_schema() IS DISTINCT FROM 'projector_rebuild'), '');

@@ -91,6 +91,9 @@ func (c *Cmd) validate() error {
 		return err
 	}
 	switch {
+	case kind.Reports().Parked && kind.Name() != readmodel.BalanceName:
+		return exit.Usagef("--projection-file (PROJECTION_FILE): %s is ordered, and only a projection of your own that is `mode: once` can be rebuilt. "+
+			"To make its rows anew, run the file under another name, with other tables: it begins with the first record", kind.Name())
 	case len(kind.Rebuilds()) == 0:
 		return exit.Usagef("--projection (PROJECTION): %s cannot be rebuilt, for it does not say which tables it has", kind.Name())
 	case c.Partial && sums(kind):

@@ -1,0 +1,70 @@
+package own
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection/file"
+)
+
+// shadowSchema is where a rebuild has its tables.
+const shadowSchema = "projector_rebuild"
+
+// rebuildable fails when, in a rebuild, a statement would write a live table: one that
+// `-- tables:` does not name, or that the statement names with its schema. What a function
+// writes is seen only when it has: see guarded.
+func rebuildable(ctx context.Context, rebuilt *pgxpool.Pool, p file.Projection) error {
+	for _, s := range p.Statements {
+		if !hasPlan(s.SQL) {
+			continue
+		}
+		var text string
+		if err := rebuilt.QueryRow(ctx, explainFirst+s.SQL, pgx.QueryExecModeDescribeExec).Scan(&text); err != nil {
+			return &StatementError{Projection: p.Name, Line: s.Line, Err: err}
+		}
+		var plans []struct{ Plan writes }
+		if err := json.Unmarshal([]byte(text), &plans); err != nil {
+			return fmt.Errorf("read the plan: %w", err)
+		}
+		for i := range plans {
+			if table := plans[i].Plan.outside(); table != "" {
+				return &StatementError{Projection: p.Name, Line: s.Line, Err: writesLive(p.Name, table)}
+			}
+		}
+	}
+	return nil
+}
+
+// writes is what of a plan says where is written.
+type writes struct {
+	Node     string `json:"Node Type"`
+	Schema   string
+	Relation string `json:"Relation Name"`
+	Plans    []writes
+}
+
+// outside is the first table that is written and not of the rebuild; empty: there is none.
+func (w *writes) outside() string {
+	if w.Node == "ModifyTable" && w.Schema != shadowSchema {
+		return w.Relation
+	}
+	for i := range w.Plans {
+		if table := w.Plans[i].outside(); table != "" {
+			return table
+		}
+	}
+	return ""
+}
+
+func writesLive(name, table string) error {
+	return &pgconn.PgError{
+		Severity: "ERROR", Code: "42501",
+		Message: "the SQL of projection " + name + " writes " + table +
+			", which a rebuild would change where it stands: name it in `-- tables:`, and in the SQL without its schema",
+	}
+}

@@ -1,0 +1,96 @@
+package own_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection/file"
+	"projector/readmodel"
+	"projector/readmodel/own"
+)
+
+// rebuilt rebuilds the tables of a projection from the log, and returns how many rows were
+// replaced or put in, and how many removed.
+func rebuilt(t *testing.T, pool *pgxpool.Pool, p file.Projection, log []string) (replaced, removed int64, err error) {
+	t.Helper()
+	shadow, err := readmodel.OpenRowShadow(t.Context(), pool, own.Definition(p).(readmodel.AppendDefinition))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() {
+		if err := shadow.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	f := feederOf(t, p, shadow.Open("events", 0))
+	failed := error(nil)
+	catchUp := func(_ context.Context, positions []readmodel.TopicPosition, ahead bool) error {
+		end := int64(len(log))
+		if !ahead {
+			end = positions[0].Next
+		}
+		for f.next < end && failed == nil {
+			if failed = f.try(log[f.next:end]); failed == nil {
+				f.next = end
+			}
+		}
+		return failed
+	}
+	report, err := shadow.Compare(t.Context(), readmodel.CompareOptions{Topic: "events", List: 100}, catchUp)
+	if err != nil {
+		return 0, 0, err
+	}
+	if report.Different() == 0 {
+		return 0, 0, nil
+	}
+	done, err := shadow.Swap(t.Context(), readmodel.SwapOptions{Topic: "events", Actor: "me", Remove: true}, catchUp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done.Replaced, done.Removed, nil
+}
+
+func TestARebuildPutsOwnTablesRight(t *testing.T) {
+	t.Parallel()
+	pool := stage(t)
+	execute(t, pool, "DROP TABLE seen; CREATE TABLE seen (event_id text PRIMARY KEY, \"offset\" bigint)")
+	text := strings.Replace(fmt.Sprintf(loyalty, file.Once), "-- types", "-- tables: loyalty, seen\n-- types", 1)
+	p := parse(t, text)
+	log := []string{points("a", 1, 5), points("b", 1, 7), points("a", 2, 1), points("c", 1, 3)}
+	f := feed(t, pool, p)
+	f.consume(log)
+
+	want := []string{"a 6 2", "b 7 1", "c 3 1"}
+	look := "SELECT account_id, points, events FROM loyalty ORDER BY account_id"
+	if replaced, removed, err := rebuilt(t, pool, p, log); replaced+removed != 0 || err != nil {
+		t.Errorf("what is right: %d replaced, %d removed, %v", replaced, removed, err)
+	}
+	execute(t, pool, `UPDATE loyalty SET points = 100 WHERE account_id = 'a'; DELETE FROM loyalty WHERE account_id = 'b';
+		INSERT INTO loyalty VALUES ('x', 1, 1, ''); DELETE FROM seen WHERE event_id = 'a-1'`)
+	if replaced, removed, err := rebuilt(t, pool, p, log); replaced != 3 || removed != 1 || err != nil {
+		t.Errorf("%d replaced, %d removed, %v", replaced, removed, err)
+	}
+	same(t, "rows", rows(t, pool, look), want)
+	same(t, "seen", rows(t, pool, "SELECT count(*) FROM seen"), []string{"4"})
+
+	f.claim() // the consumer goes on
+	log = append(log, points("b", 2, 1))
+	f.consume(log)
+	same(t, "rows", rows(t, pool, look), []string{"a 6 2", "b 8 2", "c 3 1"})
+
+	// What the file does not name would be written where it stands.
+	for name, wrong := range map[string]string{
+		"not named":       strings.Replace(text, "loyalty, seen", "loyalty", 1),
+		"with its schema": strings.Replace(text, "INSERT INTO seen", "INSERT INTO public.seen", 1),
+	} {
+		execute(t, pool, "UPDATE loyalty SET points = 100 WHERE account_id = 'a'")
+		if _, _, err := rebuilt(t, pool, parse(t, wrong), log); err == nil || !strings.Contains(err.Error(), "-- tables:") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	same(t, "seen", rows(t, pool, "SELECT count(*) FROM seen"), []string{"5"})
+}

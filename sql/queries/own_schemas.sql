@@ -1,0 +1,2 @@
+-- Where unqualified names are looked for, in order.
+SELECT quote_ident(name) FROM unnest(current_schemas(false)) WITH ORDINALITY AS s (name, at) ORDER BY at;
