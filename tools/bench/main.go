@@ -185,8 +185,8 @@ func (b *bench) progress(r *Run) {
 			r.Workload, r.Subject, r.Round, r.Latency.P50, r.Latency.P99, r.Latency.Max, 100*r.Latency.Core)
 	}
 	if a := r.Answers; a != nil {
-		line += fmt.Sprintf(", %s readers answered %s times: p50 %.1f ms, p99 %.1f ms, max %.1f ms; %d not in time",
-			thousands(float64(a.Readers)), thousands(float64(a.Answered)), a.P50, a.P99, a.Max, a.Late)
+		line += fmt.Sprintf(", %s readers answered %s times: p50 %.1f ms, p99 %.1f ms, max %.1f ms (p99 of a look %.1f ms); %d not in time",
+			thousands(float64(a.Readers)), thousands(float64(a.Answered)), a.P50, a.P99, a.Max, a.Look, a.Late)
 	}
 	line += fmt.Sprintf(", peak %.0f MiB, CPU %.1f + PostgreSQL %.1f + broker %.1f s, others %.1f s",
 		r.PeakMiB, r.CPU.Subject, r.CPU.Postgres, r.CPU.Broker, r.CPU.Other)

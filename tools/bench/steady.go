@@ -40,8 +40,8 @@ type stopwatch struct {
 	err     error
 
 	looked map[int32]time.Time // by partition: the last look
-	// visible is the last look at which an event was not committed; nil: nobody asks.
-	visible map[accountVersion]time.Time
+	// visible is when an event was: between two looks; nil: nobody asks.
+	visible map[accountVersion]between
 }
 
 // promise is called when the broker has answered.
@@ -66,7 +66,7 @@ func (s *stopwatch) committed(partition int32, next int64, now time.Time) {
 			s.took = append(s.took, now.Sub(queue[0].at))
 		}
 		if s.visible != nil {
-			s.visible[queue[0].event] = s.looked[partition]
+			s.visible[queue[0].event] = between{s.looked[partition], now}
 		}
 		s.count++
 		queue = queue[1:]
@@ -140,7 +140,7 @@ func (s *stack) drip(ctx context.Context, l *loaded, w *watcher, p *program, m *
 	sw := &stopwatch{waiting: map[int32][]acked{}, looked: map[int32]time.Time{}}
 	var waiting *crowd
 	if readers > 0 {
-		sw.visible = map[accountVersion]time.Time{}
+		sw.visible = map[accountVersion]between{}
 		if waiting, err = gather(ctx, p, readers); err != nil {
 			return Run{}, "", err
 		}
