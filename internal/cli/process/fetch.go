@@ -23,8 +23,8 @@ type outboxFlags struct {
 func (f *outboxFlags) validate(projection string) error {
 	switch {
 	case f.OutboxURL != "" && projection != readmodel.BalanceName:
-		return exit.Usagef("--outbox-url (OUTBOX_URL): projection %s has no gaps, so nothing is missing that could be fetched; leave it out, or give it to --projection=%s",
-			projection, readmodel.BalanceName)
+		return exit.Usagef("--outbox-url (OUTBOX_URL): missing events are fetched for --projection=%s only, not for %s; leave it out",
+			readmodel.BalanceName, projection)
 	case f.OutboxAfter < 0:
 		return exit.Usagef("--outbox-after (OUTBOX_AFTER): must not be negative")
 	}
