@@ -49,6 +49,40 @@ func ParseAmount(text string, c Currency) (int64, error) {
 	return minor, nil
 }
 
+// errBalanceForm is why a text is no balance.
+var errBalanceForm = errors.New("is not a plain decimal such as -12.50")
+
+// ParseBalance reads a decimal balance such as "-10.5" and returns it in minor units of c,
+// -1050. Zeros may stand at its start and at its end. The error says which rule is broken,
+// never with the text.
+func ParseBalance(text string, c Currency) (int64, error) {
+	digits, negative := strings.CutPrefix(text, "-")
+	whole, fraction, hasPoint := strings.Cut(digits, ".")
+	if !isDigits(whole) || hasPoint && !isDigits(fraction) {
+		return 0, errBalanceForm
+	}
+	fraction = strings.TrimRight(fraction, "0")
+	missing := c.Digits() - len(fraction)
+	if missing < 0 {
+		return 0, errAmountPrecision
+	}
+	minor := int64(0) // negated: there is one more number below 0 than above
+	for _, digit := range whole + fraction + strings.Repeat("0", missing) {
+		d := int64(digit - '0')
+		if minor < (math.MinInt64+d)/10 {
+			return 0, errAmountRange
+		}
+		minor = minor*10 - d
+	}
+	switch {
+	case negative:
+		return minor, nil
+	case minor == math.MinInt64:
+		return 0, errAmountRange
+	}
+	return -minor, nil
+}
+
 // isDigits reports whether s is one or more ASCII digits.
 func isDigits(s string) bool {
 	for i := range len(s) {

@@ -166,6 +166,26 @@ func TestParseAmountAgainstBig(t *testing.T) {
 	})
 }
 
+func TestParseBalanceAgainstBig(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := currency(t, anyCurrency.Draw(t, "currency"))
+		text := rapid.OneOf(
+			rapid.StringMatching(`-?0{0,2}[0-9]{1,22}(\.[0-9]{1,3}0{0,3})?`),
+			rapid.Map(rapid.SampledFrom([]int64{math.MinInt64, -1, 0, math.MaxInt64}), func(minor int64) string { return event.FormatAmount(minor, c) }),
+		).Draw(t, "text")
+		want := minorUnits(text, c.Digits())
+		got, err := event.ParseBalance(text, c)
+		if valid := want != nil && want.IsInt64(); valid != (err == nil) || valid && got != want.Int64() {
+			t.Fatalf("ParseBalance(%s, %s) = %d, %v; by math/big %v", text, c, got, err, want)
+		}
+	})
+	for _, text := range []string{"", "-", "+1", "1.", ".5", "1e3", "1,5", " 1", "NaN"} {
+		if got, err := event.ParseBalance(text, currency(t, "EUR")); err == nil {
+			t.Errorf("%q is taken for %d", text, got)
+		}
+	}
+}
+
 func TestCheckedArithmetic(t *testing.T) {
 	edges := []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, math.MaxInt64 - 1, math.MaxInt64}
 	operand := rapid.OneOf(rapid.SampledFrom(edges), rapid.Int64())
