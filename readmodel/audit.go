@@ -23,6 +23,7 @@ const (
 	ActionDiscard ActionKind = "discard"
 	ActionSkip    ActionKind = "skip"
 	ActionFetch   ActionKind = "fetch" // of a missing event, from the producer's outbox
+	ActionOpen    ActionKind = "open"
 )
 
 // Results of actions that are no Effect. Their names are public surface.
@@ -31,6 +32,7 @@ const (
 	ResultSkipped   = "skipped"
 	ResultRefused   = "refused"
 	ResultPublished = "published"
+	ResultOpened    = "opened"
 )
 
 // Action is one row of dlq_action: what was done about which record, by whom and
@@ -55,7 +57,8 @@ type Action struct {
 	Reason string
 	Result string
 
-	// Of a replay: digests of the value, as it was replayed and as the dead letter has it.
+	// Of a replay: digests of the value, as it was replayed and as the dead letter has it. Of
+	// openings: digests of what was opened, and of the ledger.
 	Altered        bool
 	ValueSHA256    string
 	OriginalSHA256 string

@@ -145,21 +145,38 @@ type progress struct{ fence, next int64 }
 type resting struct {
 	pool querier
 	ends Ends // nil: nobody knows whether a consumer has anything to do, and none is waited for
-	seen map[partitionOf]progress
+	// always waits for a consumer that was overtaken although nobody knows that.
+	always bool
+	seen   map[partitionOf]progress
 }
 
 // begin notes where the consumers are.
 func (r *resting) begin(ctx context.Context) (err error) {
-	if r.ends != nil {
+	if r.ends != nil || r.always {
 		r.seen, err = r.look(ctx)
 	}
 	return err
 }
 
+// ifOvertaken is rest, where a consumer was overtaken since the last time.
+func (r *resting) ifOvertaken(ctx context.Context, pause time.Duration) error {
+	now, err := r.look(ctx)
+	if err != nil {
+		return err
+	}
+	for p, before := range r.seen {
+		if at, exists := now[p]; exists && at.fence != before.fence {
+			return r.rest(ctx, pause)
+		}
+	}
+	r.seen = now
+	return nil
+}
+
 // rest waits for pause, and then until each consumer that was overtaken has made
 // progress, as long as that can be hoped for.
 func (r *resting) rest(ctx context.Context, pause time.Duration) error {
-	if err := pace.Sleep(ctx, pause); err != nil || r.ends == nil {
+	if err := pace.Sleep(ctx, pause); err != nil || r.ends == nil && !r.always {
 		return err
 	}
 	for deadline := time.Now().Add(progressWithin); ; {
@@ -185,6 +202,9 @@ func (r *resting) overtaken(ctx context.Context, now map[partitionOf]progress) b
 		at, exists := now[p]
 		if !exists || at.fence == before.fence || at.next != before.next {
 			continue
+		}
+		if r.ends == nil {
+			return true
 		}
 		if ends[p.topic] == nil {
 			ends[p.topic] = r.ends(ctx, p.topic)

@@ -20,15 +20,17 @@ type Shadow struct {
 	swapped Swapped // by all of them
 }
 
-// OpenShadow makes an empty shadow. What an earlier one has left is dropped. ErrRebuilding
+// OpenShadow makes a shadow in which accounts have their openings, and nothing else is. What an earlier one has left is dropped. ErrRebuilding
 // means that one is in use.
 func OpenShadow(ctx context.Context, live *pgxpool.Pool) (*Shadow, error) {
-	b, err := openBeside(ctx, live, []string{"account_balance", "parked_event", "park_overflow"}, []string{})
+	b, err := openBeside(ctx, live, []string{"account_balance", "parked_event", "park_overflow", "account_opening"}, []string{})
 	if err != nil {
 		return nil, err
 	}
-	if _, err := b.lock.Exec(ctx, sql.Query("shadow_known")); err != nil {
-		return nil, errors.Join(fmt.Errorf("prepare the rebuild: %w", err), b.Close(ctx))
+	for _, query := range []string{"shadow_known", "shadow_openings"} {
+		if _, err := b.lock.Exec(ctx, sql.Query(query)); err != nil {
+			return nil, errors.Join(fmt.Errorf("prepare the rebuild: %w", err), b.Close(ctx))
+		}
 	}
 	return &Shadow{beside: b}, nil
 }
@@ -69,6 +71,27 @@ func audited(ctx context.Context, pool *pgxpool.Pool, query string, into func(*A
 		return nil, fmt.Errorf("load actions: %w", err)
 	}
 	return events, nil
+}
+
+// Opened says how far accounts start with an opening.
+type Opened struct {
+	Some    bool   // there is one that does
+	Lacking int64  // accounts that start with their first event
+	Example string // one of them
+}
+
+// LoadOpened counts the accounts that cannot be rebuilt without the beginning of the topic.
+func LoadOpened(ctx context.Context, pool *pgxpool.Pool) (o Opened, err error) {
+	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, sql.Query("rebuild_session")); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, sql.Query("rebuild_opened")).Scan(&o.Some, &o.Lacking, &o.Example)
+	})
+	if err != nil {
+		return o, fmt.Errorf("count accounts without an opening: %w", err)
+	}
+	return o, nil
 }
 
 // PassOver passes over a version in the shadow if it is the account's next one and,

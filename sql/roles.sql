@@ -76,6 +76,7 @@ BEGIN
             UNION ALL VALUES ('account_balance', 'DELETE'), ('account_statement', 'UPDATE DELETE'), ('daily_turnover', 'DELETE'),
                              ('account_balance_current', 'SELECT'), ('account_statement_missing', 'SELECT'),
                              ('account_skipped', 'SELECT'), ('account_statement_balance', 'SELECT'),
+                             ('account_opening', 'SELECT INSERT UPDATE'),
                              ('dlq_action', 'SELECT INSERT'), ('repair_request', 'SELECT'), ('repair_policy', 'SELECT')
         )
         SELECT 'projector_runtime' AS grantee, relation, privileges FROM runtime

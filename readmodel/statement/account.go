@@ -61,6 +61,9 @@ type Summary struct {
 	// Topics they may have come from; Recreated: one of them, of another id, before.
 	Topics    []string
 	Recreated bool
+	// Opening is the version the account was opened at: its statement begins behind it, with
+	// the opening's balance. nil: it begins with its first event.
+	Opening *int64
 	// Balance is the version of the account's balance; nil: it has none. Behind: the
 	// statement's last version, Through, is below it. Differs: at the balance's version the
 	// amounts are not the same.
@@ -124,23 +127,39 @@ func (r *reading) begin(ctx context.Context, tx pgx.Tx) error {
 	if r.skipped, err = pgx.CollectRows(rows, pgx.RowTo[int64]); err != nil {
 		return err
 	}
-	r.running = NewRunning(r.query.FirstVersion, r.skipped)
 	if err := tx.QueryRow(ctx, sql.Query("statement_last"), r.query.AccountID).Scan(&r.last); err != nil {
 		return err
 	}
-	err = tx.QueryRow(ctx, sql.Query("statement_balance"), r.query.AccountID).Scan(&r.sum.Balance, &r.balance.amount, &r.balance.currency)
-	if errors.Is(err, pgx.ErrNoRows) {
+	return r.beginning(ctx, tx)
+}
+
+// beginning reads what the statement begins with, and what it is held against.
+func (r *reading) beginning(ctx context.Context, tx pgx.Tx) error {
+	var opening struct{ amount, currency string }
+	err := tx.QueryRow(ctx, sql.Query("statement_balance"), r.query.AccountID).
+		Scan(&r.sum.Balance, &r.balance.amount, &r.balance.currency, &r.sum.Opening, &opening.amount, &opening.currency)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	if r.sum.Opening == nil {
+		r.running = NewRunning(r.query.FirstVersion, r.skipped)
 		return nil
 	}
-	return err
+	before, _ := slices.BinarySearch(r.skipped, *r.sum.Opening+1)
+	r.skipped = r.skipped[before:]
+	r.running = NewRunning(*r.sum.Opening+1, r.skipped)
+	r.running.Open(opening.amount, opening.currency)
+	return nil
 }
 
 // entries reads all entries up to the last that is asked for.
 func (r *reading) entries(ctx context.Context, tx pgx.Tx, fn func(*Line) error) error {
 	if r.last == nil {
-		return r.nothing()
+		if err := r.nothing(); err != nil {
+			return err
+		}
 	}
-	rows, err := tx.Query(ctx, sql.Query("statement_account"), r.query.AccountID, r.query.To)
+	rows, err := tx.Query(ctx, sql.Query("statement_account"), r.query.AccountID, r.query.To, r.sum.Opening)
 	if err != nil {
 		return err
 	}
@@ -154,19 +173,22 @@ func (r *reading) entries(ctx context.Context, tx pgx.Tx, fn func(*Line) error) 
 	r.running.PassSkipped()
 	r.hold()
 	r.sum.Through = r.running.Through()
-	r.sum.Behind = r.sum.Balance != nil && r.sum.Through < *r.sum.Balance && (r.query.To == nil || *r.query.To >= *r.last)
+	whole := r.query.To == nil || r.last == nil || *r.query.To >= *r.last
+	r.sum.Behind = r.sum.Balance != nil && r.sum.Through < *r.sum.Balance && whole
 	behind, _ := slices.BinarySearch(r.skipped, r.sum.Last+1)
 	r.sum.Skipped = r.skipped[:behind]
 	return nil
 }
 
-// nothing says why an account has no entry.
+// nothing says why an account has no entry; nil: it may have none.
 func (r *reading) nothing() error {
 	switch {
 	case len(r.sum.Topics) == 0:
 		return ErrNeverRun
 	case r.sum.Balance == nil:
 		return readmodel.ErrUnknownAccount
+	case r.sum.Opening != nil:
+		return nil
 	default:
 		return ErrNoEntry
 	}

@@ -34,6 +34,23 @@ func NewRunning(first int64, skipped []int64) *Running {
 	return &Running{Skipped: skipped, next: first}
 }
 
+// Open has the sum begin with an opening's balance.
+func (r *Running) Open(balance, currency string) {
+	r.sum, _ = parseDecimal(balance) // PostgreSQL's own, and no NaN
+	r.denominate(currency)
+}
+
+// denominate takes the first currency there is for the account's.
+func (r *Running) denominate(currency string) {
+	if currency == "" || r.Currency != "" {
+		return
+	}
+	r.Currency = currency
+	if c, known := event.CurrencyByCode(currency); known {
+		r.digits = c.Digits()
+	}
+}
+
 // Reach goes on to the version before which an entry or the end is: what is between is missing
 // or was passed over.
 func (r *Running) Reach(version int64) {
@@ -80,12 +97,7 @@ func (r *Running) Add(version int64, amount *string, currency string) {
 	if skipped {
 		return
 	}
-	if currency != "" && r.Currency == "" {
-		r.Currency = currency
-		if c, known := event.CurrencyByCode(currency); known {
-			r.digits = c.Digits()
-		}
-	}
+	r.denominate(currency)
 	if amount == nil {
 		return
 	}

@@ -3,7 +3,7 @@
 -- left a version beyond the rebuilt one, or it is parked, or it was counted beyond the park
 -- limit. Answers how many are replaced, how many removed, and how many are left.
 --
--- An account that people have repaired since the rebuild began is left alone.
+-- An account that people have repaired, or opened, since the rebuild began is left alone.
 WITH repaired AS MATERIALIZED (
     SELECT DISTINCT a.account_id
     FROM dlq_action a
@@ -26,6 +26,10 @@ WITH repaired AS MATERIALIZED (
                ELSE b.version IS NULL OR b.version <= w.rebuilt END
       AND o.events IS NOT DISTINCT FROM w.overflowed
       AND NOT EXISTS (SELECT FROM repaired r WHERE r.account_id = w.account_id)
+      AND NOT EXISTS (
+          SELECT FROM account_opening a
+          LEFT JOIN projector_rebuild.account_opening k ON k.account_id = a.account_id
+          WHERE a.account_id = w.account_id AND a.version IS DISTINCT FROM k.version)
       AND NOT EXISTS (
           SELECT FROM parked_event p
           LEFT JOIN unnest($5::int4[], $6::int8[]) AS l (partition, next_offset) ON l.partition = p.partition

@@ -3,6 +3,7 @@ package rebuild_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -199,6 +200,53 @@ func TestRebuildOfATopicThatHasLostRecords(t *testing.T) {
 	d := rebuildJSON(s, "--yes", "--partial")
 	clitest.Equal(t, kindsOf(d), "lost ahead 1 null, new different 2 2, old ahead 2 null")
 	clitest.Equal(t, projected(s), right)
+}
+
+// A topic without its beginning will do where every account starts with an opening.
+func TestRebuildBeginsFromOpenings(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("b", 1, `"1"`), clitest.EventOf("b", 2, `"2"`))
+	s.Produce(clitest.EventOf("a", 2, `"2"`), clitest.EventOf("a", 3, `"4"`), clitest.EventOf("b", 3, `"4"`), clitest.EventOf("b", 5, `"16"`))
+	s.DeleteRecords(3)
+	s.Consuming(nil)
+	clitest.Equal(t, checkedText(s), "1 partition 0 of topic "+s.Topic+" begins at offset 3: earlier records were removed; "+
+		"a rebuild from what is left would be wrong; --partial rebuilds the accounts of which every event is there")
+	ledger := func(lines string) string {
+		name := filepath.Join(t.TempDir(), "ledger.csv")
+		if err := os.WriteFile(name, []byte("account_id,version,balance,currency\n"+lines), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return "--ledger=" + name
+	}
+	s.Must("open", ledger("a,2,3,EUR\nquiet,7,9,JPY\n"), "--reason=x", "--yes")
+	clitest.Contains(t, checkedText(s), "1 ", `1 accounts have no opening, the first of them "b" (see projector open)`)
+	s.Must("open", ledger("b,2,3,EUR\n"), "--reason=x", "--yes")
+	clitest.Equal(t, checkedText(s), "0 ")
+	clitest.Contains(t, s.Must("rebuild", "--check"), "every account starts with its opening", "can be rebuilt")
+
+	right := projected(s)
+	clitest.Contains(t, right, "(a,EUR,7.00,3,open,a-3", "(b,EUR,7.00,3,open,b-3", "(b,5,version_gap", "(quiet,JPY,9,7,open,,)")
+	clean(s)
+	s.Exec(`UPDATE account_balance SET balance = 99.00 WHERE account_id IN ('a', 'quiet')`)
+	s.Exec(`DELETE FROM parked_event`)
+	d := rebuildJSON(s, "--yes", "--remove")
+	clitest.Equal(t, kindsOf(d), "a different 3 3, b hold 3 3, quiet different 7 7")
+	clitest.Equal(t, projected(s), right)
+	if said := s.Refused(exit.Failed, "rebuild", "--projection=account_statement"); !strings.Contains(said, "no position") {
+		t.Error(said)
+	}
+}
+
+// checkedText is the exit status of rebuild --check, and the reasons it names.
+func checkedText(s *clitest.Stage) string {
+	s.T.Helper()
+	status, d := checked(s)
+	var reasons []string
+	for _, reason := range d["reasons"].([]any) {
+		reasons = append(reasons, reason.(string))
+	}
+	return fmt.Sprint(status, " ", strings.Join(reasons, "; "))
 }
 
 // Positions that were deleted, as the runbook has it for a recreated topic, are behind

@@ -1,0 +1,92 @@
+package rebuild
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+)
+
+// rebuildCheckDocument says in JSON whether a rebuild can end well.
+type rebuildCheckDocument struct {
+	Topic      string                    `json:"topic"`
+	Complete   bool                      `json:"complete"`
+	Reasons    []string                  `json:"reasons"`
+	Partitions []rebuildCheckedPartition `json:"partitions"`
+}
+
+type rebuildCheckedPartition struct {
+	Partition     int32   `json:"partition"`
+	LogStart      int64   `json:"log_start"`
+	End           int64   `json:"end"`
+	CleanupPolicy *string `json:"cleanup_policy"`
+}
+
+// look only looks whether a rebuild can end well.
+func (r *rebuilding) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	defer cancel()
+	reasons, err := r.obstacles(ctx)
+	if err != nil {
+		return err
+	}
+	d := rebuildCheckDocument{
+		Topic: r.cmd.Topic, Complete: len(reasons) == 0, Reasons: append([]string{}, reasons...), Partitions: []rebuildCheckedPartition{},
+	}
+	for _, number := range slices.Sorted(maps.Keys(r.topic.starts)) {
+		d.Partitions = append(d.Partitions, rebuildCheckedPartition{
+			Partition: number, LogStart: r.topic.starts[number], End: r.topic.ends[number], CleanupPolicy: output.OrNull(r.policy),
+		})
+	}
+	if err := r.printCheck(&d); err != nil {
+		return err
+	}
+	switch len(reasons) {
+	case 0:
+		return nil
+	case 1:
+		return exit.Refusef("a rebuild cannot end well: %s", reasons[0])
+	default:
+		return exit.Refusef("a rebuild cannot end well, for %d reasons; the first: %s", len(reasons), reasons[0])
+	}
+}
+
+func (r *rebuilding) printCheck(d *rebuildCheckDocument) error {
+	if r.cmd.JSON() {
+		return output.PrintJSON(r.std.Out, d)
+	}
+	t := output.NewTable(r.std.Out, "POLICY", output.Right("PARTITION", 9), output.Right("LOG START", 12),
+		output.Right("END", 12), output.Left("POLICY", 14))
+	t.Header()
+	for _, p := range d.Partitions {
+		policy := "-"
+		if p.CleanupPolicy != nil {
+			policy = *p.CleanupPolicy
+		}
+		t.Row(strconv.Itoa(int(p.Partition)), strconv.FormatInt(p.LogStart, 10), strconv.FormatInt(p.End, 10), policy)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, reason := range d.Reasons {
+		if _, err := fmt.Fprintln(r.std.Out, reason); err != nil {
+			return err
+		}
+	}
+	if !d.Complete {
+		return nil
+	}
+	if r.lacksBeginning() {
+		if _, err := fmt.Fprintln(r.std.Out, "the topic has lost its beginning; every account starts with its opening"); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(r.std.Out, "all %s can be rebuilt from topic %s; the database needs room for about %d MiB more meanwhile, "+
+		"which is not checked\n", what(r.kind), d.Topic, r.needs>>20+1)
+	return err
+}

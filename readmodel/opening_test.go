@@ -1,0 +1,259 @@
+package readmodel_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"pgregory.net/rapid"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// openedBy is a ledger of which a transaction has one row in the trail.
+var openedBy = readmodel.OpenedBy{Source: "ledger.csv", SHA256: "abc", Actor: "me", Reason: "moved"}
+
+// openAt is an opening in EUR.
+func openAt(account string, version, minor int64) readmodel.Opening {
+	euro, _ := event.CurrencyByCode("EUR")
+	return readmodel.Opening{AccountID: account, Opening: projection.Opening{Version: version, Balance: minor, Currency: euro}}
+}
+
+// open opens accounts, in their order, and returns the steps it took.
+func open(t *testing.T, pool *pgxpool.Pool, piece int, openings ...readmodel.Opening) (steps []readmodel.Step) {
+	t.Helper()
+	err := newRepair(t, pool, piece).Openings(openedBy).Apply(t.Context(), openings, func(s readmodel.Step) { steps = append(steps, s) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return steps
+}
+
+// TestOpeningsBesideALiveConsumerAreExact: whatever of the histories a consumer gets, and in
+// whatever order, while accounts are opened by two at once: each is in the end what its
+// opening and the events behind it make it.
+func TestOpeningsBesideALiveConsumerAreExact(t *testing.T) {
+	t.Parallel()
+	pool, format, round := openPool(t), jsonFormat(t), 0
+	fewerChecks(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		round++
+		var (
+			ledger, later []readmodel.Opening
+			all, behind   []string
+			want          = map[string]string{}
+		)
+		for a := range rapid.IntRange(1, 4).Draw(rt, "accounts") {
+			id, total := fmt.Sprintf("acc-%d-%d", round, a), int64(0)
+			last := rapid.Int64Range(1, 25).Draw(rt, "events")
+			at := rapid.Int64Range(1, last).Draw(rt, "opened at")
+			again := rapid.Int64Range(at, last).Draw(rt, "opened again at")
+			for v := range last {
+				amount := rapid.Int64Range(1, 1000).Draw(rt, "amount")
+				total += amount
+				value := credit(id, int(v+1), fmt.Sprint(amount), "EUR")
+				if all = append(all, value); v+1 > at {
+					behind = append(behind, value)
+				}
+				if v+1 == at {
+					ledger = append(ledger, openAt(id, at, total*100))
+				}
+				if v+1 == again {
+					later = append(later, openAt(id, again, total*100))
+				}
+			}
+			want[id] = fmt.Sprintf("EUR %d.00 %d open false", total, last)
+		}
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
+		var some []string
+		for _, value := range all {
+			for range 2 {
+				if rng.IntN(3) == 0 {
+					some = append(some, value)
+				}
+			}
+		}
+		rng.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+		live := newLiveConsumer(pool, format, readmodel.Partition{Group: "g", Topic: "events", Number: int32(round)}, append(some, behind...))
+		var workers sync.WaitGroup
+		workers.Go(func() {
+			if err := live.run(t.Context()); err != nil {
+				t.Errorf("consumer: %v", err)
+			}
+		})
+		for _, openings := range [][]readmodel.Opening{ledger, later} {
+			piece := 1 + rng.IntN(4)
+			workers.Go(func() { open(t, pool, piece, openings...) })
+		}
+		workers.Wait()
+		// What was parked at the moment of an opening, somebody heals who claims.
+		last := newLiveConsumer(pool, format, readmodel.Partition{Group: "g", Topic: "events", Number: int32(round)}, append(some, behind...))
+		if err := last.run(t.Context()); err != nil {
+			t.Errorf("consumer: %v", err)
+		}
+		for id, state := range want {
+			fields := strings.Fields(current(t, pool, id))
+			if got := strings.Join(append(fields[:4:4], fields[len(fields)-2]), " "); got != state {
+				rt.Fatalf("account %s: %s, want %s", id, got, state)
+			}
+		}
+		if n := count(t, pool, "SELECT count(*) FROM account_opening o JOIN account_balance b USING (account_id) WHERE b.version < o.version"); n != 0 || t.Failed() {
+			rt.Fatalf("%d accounts are below their opening", n)
+		}
+	})
+}
+
+// TestWhatIsParkedBehindOpeningsHealsWithThem: of each account in the transaction of its
+// opening, and of few accounts at a time where there is much of it.
+func TestWhatIsParkedBehindOpeningsHealsWithThem(t *testing.T) {
+	pool := openPool(t)
+	w := newWorkerWith(t, pool, partition, func(cfg *readmodel.BalanceConfig) { cfg.ParkLimit = 3000 })
+	w.claim("me", projection.NoOffset)
+	var openings []readmodel.Opening
+	for a := range 12 {
+		id, parked := fmt.Sprintf("acc-%02d", a), 400
+		if a == 7 {
+			parked = 2500
+		}
+		for v := range parked {
+			w.fold(credit(id, v+3, "1", "EUR"))
+		}
+		openings = append(openings, openAt(id, 5, 1000)) // 3, 4 and 5 are in it
+	}
+	w.mustFlush()
+	steps := open(t, pool, 0, openings...)
+	opened, healed := 0, 0
+	for _, s := range steps {
+		opened, healed = opened+s.Records, healed+s.Healed
+		if s.Healed > 2400 {
+			t.Errorf("%d events were healed in one transaction", s.Healed)
+		}
+	}
+	if opened != 12 || healed != 11*397+2497 || len(steps) < 4 {
+		t.Errorf("%d accounts were opened and %d events healed in %d steps", opened, healed, len(steps))
+	}
+	if n := count(t, pool, "SELECT count(*) FROM account_balance_current WHERE NOT stale AND balance = 10 + version - 5"); n != 12 {
+		t.Errorf("%d accounts are whole", n)
+	}
+	if n := count(t, pool, "SELECT (SELECT count(*) FROM parked_event) + (SELECT count(*) FROM park_overflow)"); n != 0 {
+		t.Errorf("%d events are still parked", n)
+	}
+}
+
+// TestAnOpeningThatPostgresRefusesIsFound, and the rest are opened; the trail has a row a
+// transaction, and no account is opened without one.
+func TestAnOpeningThatPostgresRefusesIsFound(t *testing.T) {
+	pool := openPool(t)
+	if _, err := pool.Exec(t.Context(), "ALTER TABLE account_balance ADD CHECK (balance < 100)"); err != nil {
+		t.Fatal(err)
+	}
+	var openings []readmodel.Opening
+	for a := range 20 {
+		openings = append(openings, openAt(fmt.Sprintf("acc-%02d", a), 3, 500))
+	}
+	openings[7].Balance = 100_00
+	openings[9].AccountID, openings[9].Currency = "acc-08", event.Currency{} // the second of one account: kept
+	open(t, pool, 0, openings...)
+	for i, x := range openings {
+		want := projection.Applied
+		switch i {
+		case 7:
+			want = projection.DeadLettered
+		case 9:
+			want = projection.Duplicate
+		}
+		if !x.Decided || x.Decision.Outcome != want {
+			t.Errorf("%s: %+v", x.AccountID, x.Decision)
+		}
+	}
+	if openings[7].Decision.Class != event.RejectedByDatabase {
+		t.Errorf("%+v", openings[7].Decision)
+	}
+	got := lines(t, pool, `SELECT count(*) || ' ' || sum(split_part(substr(reason, 8), ' ', 1)::int) || ' ' || min(original_sha256) || ' ' || count(account_id)
+		FROM dlq_action WHERE action = 'open' AND result = 'opened'`)
+	rows := 0
+	if n, err := fmt.Sscanf(got, "%d 18 abc 0", &rows); n != 1 || err != nil || rows < 2 {
+		t.Errorf("the trail: %s", got)
+	}
+	if n := count(t, pool, "SELECT count(*) FROM account_opening WHERE actor = 'me' AND reason = 'moved' AND source = 'ledger.csv'"); n != 18 {
+		t.Errorf("%d openings", n)
+	}
+}
+
+// TestAConsumerNeverWritesOverAnOpening: changes that were made of an account as it was before
+// are not written, and neither are decisions about it.
+func TestAConsumerNeverWritesOverAnOpening(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	w.fold(credit("a", 1, "1", "EUR"))
+	w.mustFlush()
+	for name, c := range map[string]struct {
+		opening readmodel.Opening
+		pending []string // decided on what was before
+		then    string
+	}{
+		"a change":      {openAt("a", 5, 1000), []string{credit("a", 2, "1", "EUR"), credit("a", 3, "1", "EUR")}, "EUR 10.00 5 open - false -"},
+		"a new account": {openAt("b", 5, 1000), []string{credit("b", 1, "1", "EUR")}, "EUR 10.00 5 open - false -"},
+		"a gap":         {openAt("c", 5, 1000), []string{credit("c", 6, "1", "EUR")}, "EUR 11.00 6 open c-6 false -"},
+		"a gap that is": {openAt("d", 5, 1000), []string{credit("d", 7, "1", "EUR")}, "EUR 10.00 5 open - true 6"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := w.next
+			w.fold(c.pending...)
+			open(t, pool, 0, c.opening)
+			if _, err := w.flush(); err == nil {
+				t.Fatal("a flush of what was decided before the opening was written")
+			}
+			w.claim("me", next)
+			w.fold(c.pending...)
+			w.mustFlush()
+			expect(t, current(t, pool, c.opening.AccountID), c.then)
+		})
+	}
+}
+
+// TestASwapLeavesAloneWhatWasOpenedSince the rebuild began: its tables begin from the openings
+// there were, and know nothing of those that came.
+func TestASwapLeavesAloneWhatWasOpenedSince(t *testing.T) {
+	pool := openPool(t)
+	w := newWorker(t, pool, partition)
+	w.claim("me", projection.NoOffset)
+	open(t, pool, 0, openAt("before", 3, 1000))
+	values := []string{credit("a", 1, "1", "EUR"), credit("before", 4, "1", "EUR"), credit("before", 2, "1", "EUR")}
+	w.fold(values...)
+	w.mustFlush()
+	s := openShadow(t, pool, values...)
+	open(t, pool, 0, openAt("since", 4, 700))
+	report, err := s.Compare(t.Context(), readmodel.CompareOptions{Topic: "events", ParkLimit: 100, List: 10}, upToDate)
+	if err != nil || report.Matched != 2 || report.Kinds[readmodel.RebuildUnknown] != 1 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	swapped, err := s.Swap(t.Context(), readmodel.SwapOptions{Topic: "events", ParkLimit: 100, Actor: "me", Remove: true}, upToDate)
+	if err != nil || swapped != (readmodel.Swapped{Left: 1}) {
+		t.Errorf("%+v, %v", swapped, err)
+	}
+	expect(t, current(t, pool, "since"), "EUR 7.00 4 open - false -")
+	expect(t, current(t, pool, "before"), "EUR 11.00 4 open before-4 false -")
+}
+
+// BenchmarkOpenings opens accounts that do not exist yet, in transactions as the command does.
+func BenchmarkOpenings(b *testing.B) {
+	pool := openPool(b)
+	openings := make([]readmodel.Opening, b.N)
+	for i := range openings {
+		openings[i] = openAt(fmt.Sprintf("acc-%010d", i), 17, int64(i))
+	}
+	repair := readmodel.NewRepair(readmodel.RepairConfig{Pool: pool, Formats: event.Always(jsonFormat(b)), FirstVersion: 1})
+	b.ReportAllocs()
+	b.ResetTimer()
+	if err := repair.Openings(openedBy).Apply(b.Context(), openings, nil); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "accounts/s")
+}
