@@ -277,7 +277,7 @@ func (r *roles) stampedPolicy(want bool) {
 var typedCommand = regexp.MustCompile("(?m)^(?:KAFKA_BROKERS=\\S+ )?projector .*$|`projector [^`]*`")
 
 // changing are the commands that want to be told --yes.
-var changing = regexp.MustCompile(`^(dlq (replay|discard)|account skip|position set|pause|resume|rebuild) `)
+var changing = regexp.MustCompile(`^(dlq (replay|discard)|account skip|open|position set|pause|resume|rebuild) `)
 
 // others are for other roles: the program itself, and the owner.
 var others = regexp.MustCompile(`^($|run |migrate)`)
@@ -372,7 +372,7 @@ func TestTheRunbookNeedsNoOtherRole(t *testing.T) {
 	t.Parallel()
 	r, account, version := twoPeople(t)
 	folder := t.TempDir()
-	if err := os.WriteFile(folder+"/ledger.csv", []byte("account_id,version,balance\n"), 0o600); err != nil {
+	if err := os.WriteFile(folder+"/ledger.csv", []byte("account_id,version,balance,currency\nopened,3,1,EUR\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r.mustAs("bank_operator", "dlq", "export", "--topic="+r.topic, "--file="+folder+"/letters.jsonl")

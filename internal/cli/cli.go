@@ -18,6 +18,7 @@ import (
 	"projector/internal/cli/exit"
 	"projector/internal/cli/foureyes"
 	"projector/internal/cli/inspect"
+	"projector/internal/cli/open"
 	"projector/internal/cli/output"
 	"projector/internal/cli/parse"
 	"projector/internal/cli/position"
@@ -39,6 +40,7 @@ type commands struct {
 	Pause    position.PauseCmd   `cmd:"" help:"Pause partitions until they are resumed."`
 	Resume   position.ResumeCmd  `cmd:"" help:"Resume partitions that were paused, or stopped by a storm of dead letters."`
 	Lag      position.LagCmd     `cmd:"" help:"Show how far the read model is behind the topic, from outside the running process."`
+	Open     open.Cmd            `cmd:"" help:"Have accounts start from a ledger, whose first events the topic does not hold."`
 	Verify   verify.Cmd          `cmd:"" help:"Compare the read model with an authoritative ledger; exit status 1 when they differ."`
 	Audit    audit.Cmd           `cmd:"" help:"List what people have done, or check whether the audit trail was altered."`
 	Requests request.Cmd         `cmd:"" help:"List the changes that people have asked for while four eyes are on, or show one."`

@@ -41,7 +41,7 @@ func (p manualPage) detail() string {
 }
 
 // manual has the pages by the path of the command.
-var manual = joinPages(commandPages, databasePages, trailPages)
+var manual = joinPages(commandPages, databasePages, trailPages, openingPages)
 
 func joinPages(all ...map[string]manualPage) map[string]manualPage {
 	joined := map[string]manualPage{}
@@ -255,7 +255,7 @@ var commandPages = map[string]manualPage{
 		},
 	},
 	"verify": {
-		about: "Compares each account at equal versions. Accounts that are behind or ahead of the ledger's version are counted separately: " +
+		about: "Compares each account at equal versions with a ledger: CSV with the header account_id,version,balance, or a query that returns these columns. Accounts that are behind or ahead of the ledger's version are counted separately: " +
 			"they are not differences. Balances are masked unless --show-balances asks for them.",
 		status: "0 nothing differs; 1 also when an account differs, is missing, or is unknown to the ledger.",
 		examples: []example{

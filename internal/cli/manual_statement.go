@@ -5,8 +5,9 @@ var statementPage = manualPage{
 	about: "Reads what `run --projection=account_statement` has written, in the order of the versions. The running balance of a part " +
 		"begins with what came before it. It is shown as unknown, and null in JSON, behind a version that has no entry; standard " +
 		"error says which, and when the statement is behind the balance, ahead of it, or does not add up to it. Versions passed " +
-		"over on purpose (`account skip`) add nothing, as in the balance. Entries from before places were kept have none.",
-	status: "1 also when the account has no entry.",
+		"over on purpose (`account skip`) add nothing, as in the balance. Entries from before places were kept have none. Of an account that was " +
+		"opened (`open`) it begins behind the opening, with the opening's balance.",
+	status: "1 also when the account has no entry, and no opening.",
 	examples: []example{
 		{"All of it", "projector account statement acc-00000042"},
 		{"What happened in January, by the time of the events", "projector account statement acc-00000042 --since=2026-01-01T00:00:00Z --until=2026-02-01T00:00:00Z"},

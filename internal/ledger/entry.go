@@ -23,9 +23,27 @@ import (
 
 // The columns of a ledger.
 const (
-	FieldAccount = "account_id"
-	FieldVersion = "version"
-	FieldBalance = "balance"
+	FieldAccount   = "account_id"
+	FieldVersion   = "version"
+	FieldBalance   = "balance"
+	FieldCurrency  = "currency"
+	FieldStatus    = "status"
+	FieldLastEvent = "last_event_id"
+)
+
+// fields are the columns in the order in which they are parsed.
+const fields = 6
+
+var fieldNames = [fields]string{FieldAccount, FieldVersion, FieldBalance, FieldCurrency, FieldStatus, FieldLastEvent}
+
+// Layout says which columns of a ledger are read: the first of fieldNames, of which so many
+// have to be there.
+type Layout struct{ needed, read int }
+
+// Balances are what a read model is compared with, Openings what accounts start from.
+var (
+	Balances = Layout{needed: 3, read: 3}
+	Openings = Layout{needed: 4, read: fields}
 )
 
 // Entry is one account as the ledger has it.
@@ -34,6 +52,9 @@ type Entry struct {
 	Version   int64
 	Balance   string // as Canonical writes it
 	Place     int64  // the line or row it was read from, from 1
+
+	// Of Openings, as they are there; empty: not known.
+	Currency, Status, LastEventID string
 }
 
 // FieldError says which field of an entry cannot be what it has to be. It carries no
@@ -46,18 +67,24 @@ type FieldError struct {
 // Error implements error.
 func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
 
-// maxAccountID is the longest account id there is, in bytes.
-const maxAccountID = 200
+// maxID is the longest id there is, of an account or an event, in bytes.
+const maxID = 200
 
-// Parse makes an entry of texts, or answers a *FieldError.
-func Parse(account, version, balance string) (Entry, error) {
-	switch {
-	case account == "":
+// Parse makes an entry of the texts of its columns, in the order of fieldNames, or answers a
+// *FieldError.
+func Parse(texts [fields]string) (Entry, error) {
+	account, version, balance := texts[0], texts[1], texts[2]
+	if account == "" {
 		return Entry{}, &FieldError{FieldAccount, "is empty"}
-	case len(account) > maxAccountID:
-		return Entry{}, &FieldError{FieldAccount, fmt.Sprintf("is longer than %d bytes", maxAccountID)}
-	case !utf8.ValidString(account) || strings.ContainsRune(account, 0):
-		return Entry{}, &FieldError{FieldAccount, "is no UTF-8 text, or has a NUL in it"}
+	}
+	for i, text := range texts {
+		switch {
+		case i == 1 || i == 2: // checked below
+		case len(text) > maxID:
+			return Entry{}, &FieldError{fieldNames[i], fmt.Sprintf("is longer than %d bytes", maxID)}
+		case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+			return Entry{}, &FieldError{fieldNames[i], "is no UTF-8 text, or has a NUL in it"}
+		}
 	}
 	n, err := strconv.ParseInt(version, 10, 64)
 	if err != nil || n < 0 {
@@ -67,7 +94,7 @@ func Parse(account, version, balance string) (Entry, error) {
 	if !ok {
 		return Entry{}, &FieldError{FieldBalance, "is not a decimal number such as -12.50"}
 	}
-	return Entry{AccountID: account, Version: n, Balance: amount}, nil
+	return Entry{AccountID: account, Version: n, Balance: amount, Currency: texts[3], Status: texts[4], LastEventID: texts[5]}, nil
 }
 
 // maxDigits bounds a balance: no account needs more, and a broken file may have it.
@@ -104,14 +131,13 @@ func isDigits(text string) bool {
 	return text != ""
 }
 
-// ReadCSV streams the entries of a CSV file whose header names account_id, version
-// and balance, in any order and beside other columns. An error names line and column
-// and ends the iteration.
-func ReadCSV(file io.Reader) iter.Seq2[Entry, error] {
+// ReadCSV streams the entries of a CSV file whose header names the columns of the layout,
+// in any order and beside others. An error names line and column and ends the iteration.
+func ReadCSV(file io.Reader, layout Layout) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		reader := csv.NewReader(withoutMark(file))
 		reader.ReuseRecord = true
-		columns, err := readHeader(reader)
+		columns, err := layout.readHeader(reader)
 		if err != nil {
 			yield(Entry{}, err)
 			return
@@ -142,36 +168,54 @@ func withoutMark(file io.Reader) io.Reader {
 	return buffered
 }
 
-// Columns is where the ledger's columns stand among others.
-type Columns struct{ Account, Version, Balance int }
+// Columns is where the columns that are read stand among others, in the order of fieldNames; -1:
+// it is not there.
+type Columns [fields]int
 
-// FindColumns finds the ledger's columns by name, or says which is missing or there twice.
-func FindColumns(names []string) (Columns, error) {
-	var h Columns
-	for _, wanted := range []struct {
-		name string
-		at   *int
-	}{{FieldAccount, &h.Account}, {FieldVersion, &h.Version}, {FieldBalance, &h.Balance}} {
-		*wanted.at = slices.Index(names, wanted.name)
+// FindColumns finds the columns by name, or says which is missing or there twice.
+func (l Layout) FindColumns(names []string) (Columns, error) {
+	h := Columns{-1, -1, -1, -1, -1, -1}
+	for i, name := range fieldNames[:l.read] {
+		h[i] = slices.Index(names, name)
 		switch {
-		case *wanted.at < 0:
-			return h, fmt.Errorf("no column is called %s: account_id, version and balance are needed", wanted.name)
-		case slices.Contains(names[*wanted.at+1:], wanted.name):
-			return h, fmt.Errorf("two columns are called %s", wanted.name)
+		case h[i] < 0 && i < l.needed:
+			return h, fmt.Errorf("no column is called %s: %s are needed", name, l.header())
+		case h[i] >= 0 && slices.Contains(names[h[i]+1:], name):
+			return h, fmt.Errorf("two columns are called %s", name)
 		}
 	}
 	return h, nil
 }
 
-func readHeader(reader *csv.Reader) (Columns, error) {
+// header names the columns that are needed.
+func (l Layout) header() string { return strings.Join(fieldNames[:l.needed], ",") }
+
+// Texts are the texts of an entry's columns, in the order of fieldNames; nil: null, or not there.
+type Texts [fields]*string
+
+// ParseNullable is Parse of columns that may be null: those that need not be there, and the
+// currency, which an account may not have yet.
+func ParseNullable(texts Texts) (Entry, error) {
+	var plain [fields]string
+	for i, text := range texts {
+		if text != nil {
+			plain[i] = *text
+		} else if i < Balances.needed {
+			return Entry{}, &FieldError{fieldNames[i], "is null"}
+		}
+	}
+	return Parse(plain)
+}
+
+func (l Layout) readHeader(reader *csv.Reader) (Columns, error) {
 	names, err := reader.Read()
 	if errors.Is(err, io.EOF) {
-		return Columns{}, errors.New("is empty: a header with account_id,version,balance is needed")
+		return Columns{}, fmt.Errorf("is empty: a header with %s is needed", l.header())
 	}
 	if err != nil {
 		return Columns{}, err
 	}
-	h, err := FindColumns(names)
+	h, err := l.FindColumns(names)
 	if err != nil {
 		return h, fmt.Errorf("line 1: %w", err)
 	}
@@ -179,11 +223,16 @@ func readHeader(reader *csv.Reader) (Columns, error) {
 }
 
 func (h Columns) entry(reader *csv.Reader, row []string) (Entry, error) {
-	entry, err := Parse(row[h.Account], row[h.Version], row[h.Balance])
+	var texts [fields]string
+	for i, at := range h {
+		if at >= 0 {
+			texts[i] = row[at]
+		}
+	}
+	entry, err := Parse(texts)
 	var wrong *FieldError
 	if errors.As(err, &wrong) {
-		at := map[string]int{FieldAccount: h.Account, FieldVersion: h.Version, FieldBalance: h.Balance}[wrong.Field]
-		line, column := reader.FieldPos(at)
+		line, column := reader.FieldPos(h[slices.Index(fieldNames[:], wrong.Field)])
 		return entry, fmt.Errorf("line %d, column %d: %w", line, column, err)
 	}
 	line, _ := reader.FieldPos(0)

@@ -50,7 +50,7 @@ func TestCanonicalIsEqualityOfNumbers(t *testing.T) {
 }
 
 func read(text string) (entries []ledger.Entry, err error) {
-	for e, err := range ledger.ReadCSV(strings.NewReader(text)) {
+	for e, err := range ledger.ReadCSV(strings.NewReader(text), ledger.Balances) {
 		if err != nil {
 			return entries, err
 		}

@@ -16,18 +16,14 @@ import (
 // runBuffer is what reading one file back takes.
 const runBuffer = 64 << 10
 
-// write appends what is in memory, which is sorted, to a file and goes back to its start.
+// write appends what is in memory, which is sorted, to a file.
 func (s *Sorter) write(file *os.File) error {
 	out := bufio.NewWriterSize(file, runBuffer)
 	for _, i := range s.index {
 		b := s.at(i)
 		out.Write(b[:encodedLength(b)])
 	}
-	if err := out.Flush(); err != nil {
-		return err
-	}
-	_, err := file.Seek(0, io.SeekStart)
-	return err
+	return out.Flush()
 }
 
 // encodedLength is how long the entry at the start of b is.
@@ -38,9 +34,15 @@ func encodedLength(b []byte) int {
 		_, width := binary.Uvarint(b[at:])
 		at += width
 	}
-	n, width := binary.Uvarint(b[at:])
-	return at + width + int(n) //nolint:gosec // a length that was encoded
+	for range texts {
+		n, width := binary.Uvarint(b[at:])
+		at += width + int(n) //nolint:gosec // a length that was encoded
+	}
+	return at
 }
+
+// texts are what stands at the end of an encoded entry.
+const texts = 4
 
 // DuplicateError says that the ledger has two entries of one account.
 type DuplicateError struct {
@@ -54,7 +56,7 @@ func (e *DuplicateError) Error() string {
 }
 
 // Sorted streams all entries by account id. Two of one account are a *DuplicateError.
-// An error ends the iteration. Nothing can be added any more, and it can be read once.
+// An error ends the iteration. Nothing can be added any more; it can be read again.
 func (s *Sorter) Sorted() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		s.sort()
@@ -87,6 +89,9 @@ func (s *Sorter) Sorted() iter.Seq2[Entry, error] {
 func (s *Sorter) start(queue *sources) error {
 	readers := make([]byteReader, 0, len(s.runs)+1)
 	for _, run := range s.runs {
+		if _, err := run.Seek(0, io.SeekStart); err != nil {
+			return fmt.Errorf("read the sorted ledger back: %w", err)
+		}
 		readers = append(readers, bufio.NewReaderSize(run, runBuffer))
 	}
 	readers = append(readers, &memoryReader{sorter: s})
@@ -159,27 +164,28 @@ func (s *source) next() error {
 	if errors.Is(err, io.EOF) {
 		return io.EOF
 	}
-	var account, balance string
-	var version, place uint64
+	e := Entry{}
 	if err == nil {
-		account, err = readText(s.reader, n)
+		e.AccountID, err = readText(s.reader, n)
 	}
-	if err == nil {
-		version, err = binary.ReadUvarint(s.reader)
+	for _, number := range []*int64{&e.Version, &e.Place} {
+		if err == nil {
+			n, err = binary.ReadUvarint(s.reader)
+			*number = int64(n) //nolint:gosec // as it was encoded
+		}
 	}
-	if err == nil {
-		place, err = binary.ReadUvarint(s.reader)
-	}
-	if err == nil {
-		n, err = binary.ReadUvarint(s.reader)
-	}
-	if err == nil {
-		balance, err = readText(s.reader, n)
+	for _, text := range [texts]*string{&e.Balance, &e.Currency, &e.Status, &e.LastEventID} {
+		if err == nil {
+			n, err = binary.ReadUvarint(s.reader)
+		}
+		if err == nil && n > 0 {
+			*text, err = readText(s.reader, n)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("read the sorted ledger back: %w", err)
 	}
-	s.entry = Entry{account, int64(version), balance, int64(place)}
+	s.entry = e
 	return nil
 }
 

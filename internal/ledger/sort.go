@@ -58,8 +58,11 @@ func encode(b []byte, e Entry) []byte {
 	b = append(b, e.AccountID...)
 	b = binary.AppendUvarint(b, uint64(e.Version)) //nolint:gosec // not negative
 	b = binary.AppendUvarint(b, uint64(e.Place))   //nolint:gosec // not negative
-	b = binary.AppendUvarint(b, uint64(len(e.Balance)))
-	return append(b, e.Balance...)
+	for _, text := range [...]string{e.Balance, e.Currency, e.Status, e.LastEventID} {
+		b = binary.AppendUvarint(b, uint64(len(text)))
+		b = append(b, text...)
+	}
+	return b
 }
 
 func (s *Sorter) at(i uint64) []byte { return s.pages[i>>32][uint32(i):] } //nolint:gosec // the lower half

@@ -108,6 +108,9 @@ func (c *accountStatementCmd) remedy() string {
 // explain says what the statement that was shown is worth.
 func (c *accountStatementCmd) explain(w io.Writer, sum *statement.Summary) {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
+	if sum.Opening != nil {
+		say("the account was opened at version %d: its statement begins behind that, with the balance of then", *sum.Opening)
+	}
 	if sum.Missing > 0 {
 		say("%d versions have no entry, the first of them %d (up to %d): from there on the running balance is unknown; %s",
 			sum.Missing, sum.First.From, sum.First.To, c.remedy())

@@ -65,7 +65,11 @@ func (a *Again) run(ctx context.Context, std *output.Streams, gate *Gate, more [
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	for i, f := range a.Command.Files {
-		path := filepath.Join(folder, strconv.Itoa(i)+"-"+filepath.Base(f.Name)) // two may have one name
+		own := filepath.Join(folder, strconv.Itoa(i)) // two may have one name
+		if err := os.Mkdir(own, 0o700); err != nil {
+			return err
+		}
+		path := filepath.Join(own, filepath.Base(f.Name))
 		if err := os.WriteFile(path, f.Content, 0o600); err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/foureyes"
+	"projector/internal/cli/fromledger"
 	"projector/internal/cli/output"
 	"projector/internal/cli/parse"
 	"projector/readmodel"
@@ -79,6 +80,7 @@ type againFlags struct {
 	connect.DatabaseFlags
 	events.RegistryFlags
 	connect.OutboxFlags
+	fromledger.ServerFlags
 	output.LogFlags
 	output.Flags
 }

@@ -12,6 +12,7 @@ import (
 
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/fromledger"
 	"projector/internal/cli/output"
 	"projector/internal/cli/parse"
 	"projector/internal/ledger"
@@ -20,16 +21,12 @@ import (
 
 // Cmd is the command verify.
 type Cmd struct {
-	Ledger             string `env:"LEDGER" type:"path" placeholder:"FILE" group:"Ledger" help:"The ledger as CSV, with the header account_id,version,balance; - for standard input."`
-	LedgerURL          string `name:"ledger-url" env:"LEDGER_URL" placeholder:"URL" group:"Ledger" help:"The ledger's PostgreSQL, e.g. postgres://auditor@ledger:5432/core."`
-	LedgerPasswordFile string `env:"LEDGER_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Ledger" help:"File that holds the password of the ledger's PostgreSQL, instead of its URL."`
-	LedgerQuery        string `env:"LEDGER_QUERY" placeholder:"SQL" group:"Ledger" help:"Query that returns the columns account_id, version and balance."`
-	LedgerAt           string `env:"LEDGER_AT" placeholder:"TIME" group:"Ledger" help:"When the ledger was read: RFC 3339, or an age such as 1h. An account unknown to it that was written since counts as ahead. Default: with --ledger-url the time of the query, with --ledger none."`
-	Sample             int    `placeholder:"N" help:"Compare only this many accounts of the ledger, drawn at random. Accounts unknown to the ledger are not looked for."`
-	Limit              int    `default:"1000" placeholder:"N" help:"List at most this many differences; all are counted (default 1000)."`
-	ListBehind         bool   `help:"Also list the accounts that are behind the ledger: after an accepted loss, those that lack events."`
-	ShowBalances       bool   `help:"Show balances, which are otherwise masked."`
-	SortMemory         int    `default:"64" placeholder:"MB" help:"Memory for sorting the ledger; the rest is sorted in temporary files (default 64)."`
+	LedgerAt     string `env:"LEDGER_AT" placeholder:"TIME" group:"Ledger" help:"When the ledger was read: RFC 3339, or an age such as 1h. An account unknown to it that was written since counts as ahead. Default: with --ledger-url the time of the query, with --ledger none."`
+	Sample       int    `placeholder:"N" help:"Compare only this many accounts of the ledger, drawn at random. Accounts unknown to the ledger are not looked for."`
+	Limit        int    `default:"1000" placeholder:"N" help:"List at most this many differences; all are counted (default 1000)."`
+	ListBehind   bool   `help:"Also list the accounts that are behind the ledger: after an accepted loss, those that lack events."`
+	ShowBalances bool   `help:"Show balances, which are otherwise masked."`
+	fromledger.LedgerFlags
 	connect.DatabaseFlags
 	output.Flags
 }
@@ -49,25 +46,22 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams) error {
 		return err
 	}
 	defer pool.Close()
-	source, err := c.openLedger(reachable)
+	source, err := c.Open(reachable)
 	if err != nil {
 		return err
 	}
-	defer source.close()
+	defer source.Close()
 	since, err := c.since(ctx, pool)
 	if err != nil {
 		return err
 	}
-	sorter := ledger.NewSorter(c.SortMemory<<20, "")
-	defer func() { _ = sorter.Close() }() // files that are gone already
-	read := output.NewProgress(std.Err, "ledger read")
-	entries, err := sortLedger(ctx, source, sorter, read)
-	read.Done()
+	entries, err := c.Sort(ctx, source, ledger.Balances, std, nil)
 	if err != nil {
 		return err
 	}
+	defer entries.Close()
 	compared := output.NewProgress(std.Err, "compared")
-	report, err := c.compare(ctx, pool, source, sorter, since, func(n int64) { compared.Update(n, max(n, entries)) })
+	report, err := c.compare(ctx, pool, entries.Entries, since, func(n int64) { compared.Update(n, max(n, entries.Number)) })
 	compared.Done()
 	if err != nil {
 		return err
@@ -82,26 +76,14 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams) error {
 }
 
 func (c *Cmd) validate() error {
+	if err := c.Check("SELECT account_id, version, balance FROM account"); err != nil {
+		return err
+	}
 	switch {
-	case c.Ledger == "" && c.LedgerURL == "":
-		return exit.Usagef("--ledger or --ledger-url (LEDGER, LEDGER_URL): say what to compare with")
-	case c.Ledger != "" && c.LedgerURL != "":
-		return exit.Usagef("--ledger and --ledger-url (LEDGER, LEDGER_URL): give only one of them")
-	case c.LedgerURL != "" && c.LedgerQuery == "":
-		return exit.Usagef("--ledger-query (LEDGER_QUERY): is needed with --ledger-url, e.g. " +
-			"\"SELECT account_id, version, balance FROM account\"")
-	case c.LedgerURL == "" && c.LedgerQuery != "":
-		return exit.Usagef("--ledger-query (LEDGER_QUERY): needs --ledger-url")
-	case c.LedgerURL == "" && c.LedgerPasswordFile != "":
-		return exit.Usagef("%s: needs --ledger-url", ledgerPasswordFileFlag)
-	case c.LedgerPasswordFile != "" && connect.HoldsPassword(c.LedgerURL):
-		return exit.Usagef("%s: --ledger-url (LEDGER_URL) holds a password too; take it out of there", ledgerPasswordFileFlag)
 	case c.Sample < 0:
 		return exit.Usagef("--sample (PROJECTOR_SAMPLE): must not be negative")
 	case c.Limit < 0:
 		return exit.Usagef("--limit (PROJECTOR_LIMIT): must not be negative")
-	case c.SortMemory < 1 || c.SortMemory > 1<<20:
-		return exit.Usagef("--sort-memory (PROJECTOR_SORT_MEMORY): must be between 1 and 1048576 MB")
 	}
 	_, err := parse.Moment("--ledger-at", c.LedgerAt, time.Now())
 	return err
@@ -121,22 +103,12 @@ func (c *Cmd) since(ctx context.Context, pool *pgxpool.Pool) (*time.Time, error)
 	return &at, err
 }
 
-// sortLedger reads all of the ledger, before the read model: what is written
-// meanwhile is ahead of it then, and nothing is behind that had been projected.
-func sortLedger(ctx context.Context, source ledgerSource, sorter *ledger.Sorter, shown *output.Progress) (n int64, err error) {
-	err = source.each(ctx, func(e ledger.Entry) error {
-		n++
-		shown.Update(n, 0)
-		return sorter.Add(e)
-	})
-	return n, err
-}
-
-// compare holds the read model, as it is at one moment, against the ledger.
+// compare holds the read model, as it is at one moment, against the ledger, which was read
+// before: what is written meanwhile is ahead of it then, and nothing is behind that had been
+// projected.
 func (c *Cmd) compare(
-	ctx context.Context, pool *pgxpool.Pool, source ledgerSource, sorter *ledger.Sorter, since *time.Time, shown func(int64),
+	ctx context.Context, pool *pgxpool.Pool, entries iter.Seq2[ledger.Entry, error], since *time.Time, shown func(int64),
 ) (report ledger.Report, err error) {
-	entries := source.named(sorter.Sorted())
 	var drawn []ledger.Entry
 	if c.Sample > 0 {
 		if drawn, err = ledger.Sample(entries, c.Sample, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))); err != nil { //nolint:gosec // G404: no secret

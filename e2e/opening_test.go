@@ -1,0 +1,124 @@
+package e2e_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"projector/internal/testbank"
+	"projector/internal/testbank/compare"
+)
+
+// TestATopicWithoutItsBeginning: retention has taken the first half of every partition. Some
+// accounts are opened from a ledger before anything is consumed, the others beside the
+// consumer, at whatever versions the ledger has by then. In the end every balance is that of
+// an oracle that has seen all events, nothing waits, and the topic without its beginning is
+// enough to rebuild it.
+func TestATopicWithoutItsBeginning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	w.produce(testbank.Generate(testbank.Options{Seed: seed(t), Records: scaled(5000), Partitions: w.partitions, Accounts: scaled(150), Clean: true}))
+	all, o := w.read(w.topic), w.oracle()
+	ends := w.ends(w.topic)
+	for partition, end := range ends {
+		w.deleteUntil(partition, end/2)
+	}
+	// The ledger as it was when the last of the lost records was written, and somewhat later.
+	then, later := ledgerAt(all, ends, 0.5), ledgerAt(all, ends, 0.7)
+	early, late := map[string]testbank.Row{}, map[string]testbank.Row{}
+	for i, id := range slices.Sorted(maps.Keys(o.Rows())) {
+		switch before, known := then[id]; {
+		case i%2 == 0:
+			late[id] = later[id]
+		case known:
+			early[id] = before
+		}
+	}
+	opened := w.open(early)
+	p := w.start()
+	await(t, "every record consumed", w.arrived)
+	await(t, "the others are known to be stale", func() string {
+		for id := range late {
+			if !w.rows()[id].Stale {
+				return id + " is not stale"
+			}
+		}
+		return ""
+	})
+	opened += w.open(late)
+	if opened != len(o.Rows()) {
+		t.Errorf("%d of %d accounts were opened", opened, len(o.Rows()))
+	}
+	await(t, "the read model is that of all events", func() string { return compare.Differences(w.rowsWith(o), o) })
+	await(t, "ready", p.answers("/readyz", 200, ""))
+
+	if _, left, _ := w.command("dlq", "list", "--status=open,ready,waiting", "--output=json"); left != "" {
+		t.Errorf("dead letters that are not resolved: %s", left)
+	}
+	if _, summary, _ := w.command("dlq", "summary", "--output=json"); strings.Count(summary, "\n") != 1 || !strings.Contains(summary, `"version_gap"`) {
+		t.Errorf("dead letters of the start: %s", summary)
+	}
+	if status, stdout, said := w.command("rebuild", "--check", "--output=json"); status != 0 || !strings.Contains(stdout, `"complete":true`) {
+		t.Errorf("rebuild --check: %d, %s%s", status, stdout, said)
+	}
+	if again := w.rebuild(); again.Different != 0 || again.LeftAlone != 0 || again.Checked != int64(len(o.Rows())) {
+		t.Errorf("rebuilt from the openings it differs: %+v", again)
+	}
+	if status, stdout, said := once(t, []string{"DATABASE_URL=" + w.url}, "verify", "--ledger="+w.ledger(o.Rows())); status != 0 {
+		t.Errorf("verify: %s%s", stdout, said)
+	}
+	p.terminate()
+	w.atRest()
+}
+
+// ledgerAt is what an oracle makes of a share of each partition.
+func ledgerAt(records []testbank.Record, ends map[int32]int64, share float64) map[string]testbank.Row {
+	o := testbank.New(testbank.IgnoredType)
+	o.Decide(slices.DeleteFunc(slices.Clone(records), func(r testbank.Record) bool {
+		return float64(r.Offset) >= float64(ends[r.Partition])*share
+	}))
+	return o.Rows()
+}
+
+// ledger is a file of accounts.
+func (w *world) ledger(rows map[string]testbank.Row) string {
+	w.t.Helper()
+	text := "account_id,version,balance,currency,status,last_event_id\n"
+	for id, r := range rows {
+		text += fmt.Sprintf("%s,%d,%s,%s,%s,%s\n", id, r.Version, r.Balance, r.Currency, r.Status, r.LastEventID)
+	}
+	name := filepath.Join(w.t.TempDir(), "ledger.csv")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return name
+}
+
+// open has accounts start from a ledger, and returns how many.
+func (w *world) open(rows map[string]testbank.Row) int {
+	w.t.Helper()
+	status, stdout, said := once(w.t, []string{"DATABASE_URL=" + w.url}, "open", "--ledger="+w.ledger(rows), "--reason=retention", "--yes", "--output=json")
+	if status != 0 {
+		w.t.Fatalf("open: exit status %d: %s", status, said)
+	}
+	return strings.Count(stdout, `"result":"opened"`)
+}
+
+// rowsWith are the rows, with the times of last events that no event has told: those of
+// openings.
+func (w *world) rowsWith(o *testbank.Oracle) map[string]testbank.Row {
+	w.t.Helper()
+	rows := w.rows()
+	for id, want := range o.Rows() {
+		if r := rows[id]; r.LastEventAt.Equal(time.Time{}) {
+			r.LastEventAt = want.LastEventAt
+			rows[id] = r
+		}
+	}
+	return rows
+}

@@ -1,0 +1,132 @@
+package open
+
+import (
+	"fmt"
+	"strconv"
+
+	"projector/internal/cli/output"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// What is planned for an account, and what came of it. The names are public surface.
+const (
+	willOpen = "will_open"
+	opened   = readmodel.ResultOpened
+	kept     = "kept"
+	refused  = readmodel.ResultRefused
+)
+
+// document is an account in JSON.
+type document struct {
+	AccountID string  `json:"account_id"`
+	Version   int64   `json:"version"`
+	Plan      string  `json:"plan"`
+	Result    *string `json:"result"`
+}
+
+// row is an account with what is planned for it or, when that was done, what came of it.
+type row struct {
+	*readmodel.Opening
+	done bool
+}
+
+// plan is what was planned: what PostgreSQL would refuse, a plan does not know.
+func (r row) plan() string {
+	switch {
+	case r.Decision.Outcome == projection.Duplicate:
+		return kept
+	case r.Decision.Outcome == projection.DeadLettered && r.Decision.Class != event.RejectedByDatabase:
+		return refused
+	default:
+		return willOpen
+	}
+}
+
+// outcome is the plan, or what came of it.
+func (r row) outcome() string {
+	switch plan := r.plan(); {
+	case !r.done || plan != willOpen:
+		return plan
+	case r.Decision.Outcome == projection.DeadLettered:
+		return refused
+	default:
+		return opened
+	}
+}
+
+// Document implements output.Row.
+func (r row) Document() any {
+	d := document{AccountID: r.AccountID, Version: r.Version, Plan: r.plan()}
+	if r.done {
+		d.Result = new(r.outcome())
+	}
+	return d
+}
+
+// Cells implements output.Row.
+func (r row) Cells() []string {
+	return []string{r.outcome(), r.AccountID, strconv.FormatInt(r.Version, 10), output.OrDash(r.Decision.Message)}
+}
+
+// rows prints accounts as they come, and counts them.
+type rows struct {
+	cmd    *Cmd
+	std    *output.Streams
+	out    *output.Rows
+	counts map[string]int64 // by outcome
+	healed int64            // parked events that were applied behind them
+}
+
+func (c *Cmd) rows(std *output.Streams) *rows {
+	name := "PLAN"
+	if c.Yes {
+		name = "RESULT"
+	}
+	return &rows{cmd: c, std: std, counts: map[string]int64{}, out: c.Rows(std.Out, "ACCOUNT",
+		output.Left(name, 9), output.Left("ACCOUNT", 20), output.Right("VERSION", 10), output.Left("WHY", 30))}
+}
+
+// add prints an account, if it was decided about.
+func (r *rows) add(x *readmodel.Opening) error {
+	if !x.Decided {
+		return nil
+	}
+	one := row{x, r.cmd.Yes}
+	r.counts[one.outcome()]++
+	if !r.cmd.JSON() && r.out.Len() >= r.cmd.Limit {
+		return nil
+	}
+	return r.out.Add(one)
+}
+
+func (r *rows) total() (n int64) {
+	for _, count := range r.counts {
+		n += count
+	}
+	return n
+}
+
+// end prints what is left, and sums up.
+func (r *rows) end(accounts int64) error {
+	if err := r.out.End(""); err != nil || r.cmd.JSON() {
+		return err
+	}
+	if rest := r.total() - int64(r.out.Len()); rest > 0 {
+		_, _ = fmt.Fprintf(r.std.Err, "%d more accounts are not listed, see --limit\n", rest)
+	}
+	text := fmt.Sprintf("%d of %d accounts were opened", r.counts[opened], accounts)
+	if !r.cmd.Yes {
+		text = fmt.Sprintf("%d of %d accounts would be opened", r.counts[willOpen], accounts)
+	}
+	text += fmt.Sprintf(", %d are kept as they are, %d refused", r.counts[kept], r.counts[refused])
+	if r.healed > 0 {
+		text += fmt.Sprintf("; %d waiting events were applied", r.healed)
+	}
+	if !r.cmd.Yes && r.counts[willOpen] > 0 {
+		text += "; nothing was changed, add --yes to do it"
+	}
+	_, err := fmt.Fprintln(r.std.Out, text)
+	return err
+}
