@@ -148,6 +148,9 @@ func textOf(f *kong.Flag) string {
 }
 
 func text(v reflect.Value) string {
+	if v.Kind() == reflect.Pointer && v.IsNil() {
+		return ""
+	}
 	switch value := v.Interface().(type) {
 	case fmt.Stringer:
 		return value.String()
@@ -157,9 +160,6 @@ func text(v reflect.Value) string {
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
-		if v.IsNil() {
-			return ""
-		}
 		return text(v.Elem())
 	case reflect.Bool:
 		if !v.Bool() {
