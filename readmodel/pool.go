@@ -41,6 +41,7 @@ type connector struct {
 	url      string
 	password func() (string, error)
 	tracer   pgx.QueryTracer // nil: none
+	conns    int32           // at most; 0: as the URL says
 }
 
 // ConnectOption is something about connections that does not stand in their URL.
@@ -55,6 +56,11 @@ func WithPassword(password func() (string, error)) ConnectOption {
 // WithTracer has a tracer told of each statement, and of what else it has methods for.
 func WithTracer(tracer pgx.QueryTracer) ConnectOption {
 	return func(c *connector) { c.tracer = tracer }
+}
+
+// WithConns bounds the connections, whatever the URL says.
+func WithConns(n int32) ConnectOption {
+	return func(c *connector) { c.conns = n }
 }
 
 func newConnector(url string, options []ConnectOption) *connector {
@@ -88,6 +94,9 @@ func (c *connector) refresh(_ context.Context, conn *pgx.ConnConfig) error {
 
 // bound is how many connections there may be: what the URL says, and has been parsed to.
 func (c *connector) bound(parsed int32) (int32, error) {
+	if c.conns > 0 {
+		return c.conns, nil
+	}
 	settings, err := pgconn.ParseConfig(c.url)
 	if err != nil {
 		return 0, err

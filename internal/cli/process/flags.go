@@ -130,7 +130,9 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built build.Info) (
 		return nil, err
 	}
 	p.register(c.Topic)
-	p.readers = p.readerServer(c.readFlags)
+	if err := p.makeReaders(ctx, c, traced); err != nil {
+		return nil, err
+	}
 	if err := p.clients(c, client, traced); err != nil {
 		return nil, err
 	}

@@ -49,6 +49,7 @@ type Process struct {
 	kind      readmodel.Definition
 	tasks     []readmodel.Task
 	readers   *reader.Server // nil: off
+	reading   *pgxpool.Pool  // the readers'
 	retention *retention
 	fetcher   *outbox.Fetcher                         // nil: nothing is fetched
 	tracing   *tracing.Tracing                        // nil: off

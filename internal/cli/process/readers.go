@@ -57,15 +57,21 @@ func loopback(host string) bool {
 // token is the readers' token as it is now.
 func (f *readFlags) token() (string, error) { return connect.FromFile(readTokenFlag, f.ReadTokenFile) }
 
-// readerServer makes the server of readers; nil: it is off.
-func (p *Process) readerServer(f readFlags) *reader.Server {
+// makeReaders makes the server of readers, unless it is off. It has a connection of its own:
+// while much is to be caught up on, those of the consumer are taken for seconds. The second
+// one is for while the first, which does not answer any more, is being closed.
+func (p *Process) makeReaders(ctx context.Context, c *Flags, traced traced) (err error) {
+	f := c.readFlags
 	if f.ReadListen == "" {
 		return nil
+	}
+	if p.reading, err = c.Pool(ctx, append(traced.database, readmodel.WithConns(2))...); err != nil {
+		return err
 	}
 	cfg := reader.Config{
 		Addr: f.ReadListen, Balances: f.ReadBalances, Log: p.log,
 		Load: func(ctx context.Context, ids []string) ([]readmodel.Current, error) {
-			return readmodel.LoadCurrent(ctx, p.pool, ids)
+			return readmodel.LoadCurrent(ctx, p.reading, ids)
 		},
 		Asked: retry.Throttle(p.log, nil, "read accounts for readers", telemetry.KeyDependency, telemetry.DependencyPostgres).Note,
 	}
@@ -77,7 +83,8 @@ func (p *Process) readerServer(f readFlags) *reader.Server {
 			return token, err
 		}
 	}
-	return reader.NewServer(cfg)
+	p.readers = reader.NewServer(cfg)
+	return nil
 }
 
 // serveReaders answers readers until ctx ends, and from then on that this instance stops.

@@ -177,6 +177,9 @@ func (p *Process) Close() {
 	closing.Go(p.publisher.Close)
 	closing.Go(p.admin.Close)
 	closing.Go(p.pool.Close)
+	if p.reading != nil {
+		closing.Go(p.reading.Close)
+	}
 	closed := make(chan struct{})
 	go func() {
 		closing.Wait()
