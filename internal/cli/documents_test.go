@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,7 +48,7 @@ func TestCommandsOfTheDocumentsAreUnderstood(t *testing.T) {
 		t.Fatalf("only %d commands in the documents", len(found))
 	}
 	t.Chdir(t.TempDir())
-	for _, name := range []string{"poison.jsonl", "dead-letters.jsonl", "corrected.jsonl"} { // kong looks for them
+	for _, name := range []string{"poison.jsonl", "dead-letters.jsonl", "corrected.jsonl", "bank.yaml"} { // kong looks for them
 		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -95,4 +96,65 @@ func TestStatementsOfTheRunbookRun(t *testing.T) {
 			t.Errorf("%v\n%s", err, block[1])
 		}
 	}
+}
+
+var (
+	code    = regexp.MustCompile("(?s)```.*?```")
+	links   = regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	noWord  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// TestLinksOfTheDocumentsLeadSomewhere: a link to a file of this repository names one, and
+// a place in it is one of its headings.
+func TestLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
+	paths, checked := []string{"../../README.md", "../../CONTRIBUTING.md", "../../CHANGELOG.md"}, 0
+	for _, pattern := range []string{documents + "/*.md", documents + "/decisions/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, found...)
+	}
+	for _, path := range paths {
+		for _, link := range links.FindAllStringSubmatch(proseOf(t, path), -1) {
+			target, place := link[1], strings.TrimPrefix(link[2], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			checked++
+			to := path
+			if target != "" {
+				to = filepath.Join(filepath.Dir(path), target)
+			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s: %s is not there", path, target)
+			} else if place != "" && !slices.Contains(placesIn(t, to), place) {
+				t.Errorf("%s: %s has no heading #%s", path, to, place)
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("only %d links", checked)
+	}
+}
+
+// proseOf is a document without its blocks of code.
+func proseOf(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code.ReplaceAllString(string(text), "")
+}
+
+// placesIn are the headings of a document as links name them.
+func placesIn(t *testing.T, path string) []string {
+	t.Helper()
+	var places []string
+	for _, h := range heading.FindAllStringSubmatch(proseOf(t, path), -1) {
+		places = append(places, strings.ReplaceAll(noWord.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-"))
+	}
+	return places
 }
