@@ -41,6 +41,14 @@ build-optimized: ## Build bin/projector as images and releases have it (minutes)
 release: ## Build the release of a tagged commit into dist/ (VERSION=v1.2.3, ARGS=-snapshot)
 	$(GO) run -buildvcs=false ./tools/release $(if $(filter file,$(origin VERSION)),,-version=$(VERSION)) $(ARGS)
 
+.PHONY: rename
+rename: ## Give the module another path, for a fork (MODULE=example.com/bank/projector)
+	@test -n '$(MODULE)' || { echo "make rename MODULE=example.com/bank/projector" >&2; exit 1; }
+	@old=$$($(GO) list -m) && $(GO) mod edit -module '$(MODULE)' && \
+	git ls-files '*.go' | xargs sed -i "s|\"$$old/|\"$(MODULE)/|g" && \
+	sed -i "s,\(- \|pkg: \)$$old/,\1$(MODULE)/," .golangci.yaml && gofmt -w $$(git ls-files '*.go') && \
+	echo "$$old is $(MODULE) now"
+
 .PHONY: demo
 demo: build ## Run the whole system on this machine (ARGS=--stay keeps it running)
 	$(BIN) demo $(ARGS)
