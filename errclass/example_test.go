@@ -1,0 +1,26 @@
+package errclass_test
+
+import (
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"projector/errclass"
+)
+
+// What to do about an error is told by its SQLSTATE, and what may be logged of it has no row
+// and no payload in it.
+func ExamplePostgres() {
+	for _, err := range []error{
+		&pgconn.PgError{Severity: "FATAL", Code: "57P01", Message: "terminating connection due to administrator command"},
+		&pgconn.PgError{Severity: "ERROR", Code: "42501", Message: "permission denied for table account_balance"},
+		&pgconn.PgError{Severity: "ERROR", Code: "23514", ConstraintName: "no_overdraft", Detail: "Failing row contains (acc-1, EUR, -10.25)."},
+	} {
+		class := errclass.Postgres(fmt.Errorf("write batch: %w", err))
+		fmt.Printf("%s: %s, unready: %t\n", errclass.Reason(err), class, class.Unready())
+	}
+	// Output:
+	// 57P01: retry, unready: false
+	// 42501: retry_loud, unready: true
+	// 23514: isolate, unready: false
+}
