@@ -277,7 +277,7 @@ func (r *roles) stampedPolicy(want bool) {
 var typedCommand = regexp.MustCompile("(?m)^(?:KAFKA_BROKERS=\\S+ )?projector .*$|`projector [^`]*`")
 
 // changing are the commands that want to be told --yes.
-var changing = regexp.MustCompile(`^(dlq (replay|discard)|account skip|open|position set|pause|resume|rebuild) `)
+var changing = regexp.MustCompile(`^(dlq (replay|discard)|account skip|open|gaps fetch|position set|pause|resume|rebuild) `)
 
 // others are for other roles: the program itself, and the owner.
 var others = regexp.MustCompile(`^($|run |migrate)`)
@@ -338,6 +338,10 @@ func (r *roles) runbook(folder, account string, version int64, letter string) []
 // elsewhere are the flags by which a command works on another read model.
 var elsewhere = regexp.MustCompile(` --(database-url|group)=\S+`)
 
+// everythingMissing answers for an outbox that has every event it is asked for.
+const everythingMissing = `SELECT a AS key, json_build_object('eventId', a || '-' || v, 'eventType', 'AccountClosed', 'accountId', a, 'version', v,
+	'occurredAt', '2026-01-01T00:00:00Z')::text AS value FROM unnest($1::text[], $2::bigint[]) AS missing (a, v)`
+
 // ledgerURL is the read model's database, as a ledger.
 func (r *roles) ledgerURL() string {
 	r.t.Helper()
@@ -383,7 +387,8 @@ func TestTheRunbookNeedsNoOtherRole(t *testing.T) {
 	}
 	commands := r.runbook(folder, account, version, place[1]+"/"+place[2])
 	suffices := func(user string, args ...string) {
-		env := append(r.connection(user), "KAFKA_TOPIC="+r.topic, "IGNORE_EVENT_TYPES="+testbank.IgnoredType)
+		env := append(r.connection(user), "KAFKA_TOPIC="+r.topic, "IGNORE_EVENT_TYPES="+testbank.IgnoredType,
+			"OUTBOX_URL="+r.ledgerURL(), "OUTBOX_QUERY="+everythingMissing)
 		if !regexp.MustCompile("statement|turnover").MatchString(strings.Join(args, " ")) { // those have groups of their own
 			env = append(env, "KAFKA_GROUP="+r.group)
 		}
