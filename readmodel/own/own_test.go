@@ -122,7 +122,7 @@ func (f *feeder) claimAt(committed int64) {
 // consume consumes the values, which are all that the log has, to its end, as a worker does.
 func (f *feeder) consume(log []string) {
 	f.t.Helper()
-	for tries := 0; f.next < int64(len(log)); tries++ {
+	for tries := 0; f.next < int64(len(log)) || f.proj.Pending().Healing; tries++ {
 		if tries > 200 {
 			f.t.Fatal("no end")
 		}
