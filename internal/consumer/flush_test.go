@@ -159,7 +159,7 @@ func TestAnOutageLastsUntilAFlushSucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := pending(3)
 		s.write = slices.Repeat([]error{refusal("57P01")}, 4)
-		w, o := listened(t, s, retry.Policy{Initial: 8 * time.Second, Attempt: 30 * time.Second})
+		w, o := listened(t, s, retry.Policy{Initial: 8 * time.Second, Max: 10 * time.Minute, Attempt: 30 * time.Second})
 		began := time.Now()
 		var waits []time.Duration
 		for range 4 {
