@@ -39,7 +39,8 @@ type Projection struct {
 	SQL        string   // the statements as written
 	Line       int      // line of the file on which SQL begins
 	Statements []Statement
-	SHA256     string // hex of the whole file
+	Text       string // the whole file
+	SHA256     string // hex, of the whole file
 }
 
 // Takes reports whether the projection takes events of a type.
@@ -87,11 +88,11 @@ const maxBytes = 1 << 20
 // Parse reads a file. name is what errors call it. The error joins an *Error for each
 // mistake, in the order of their lines.
 func Parse(name string, text []byte) (Projection, error) {
-	f := &parsing{name: name}
+	f := &parsing{name: name, Projection: Projection{Text: string(text)}}
 	sum := sha256.Sum256(text)
 	f.SHA256 = hex.EncodeToString(sum[:])
 	if f.readable(text) {
-		f.header(string(text))
+		f.header()
 		f.statements()
 	}
 	if len(f.mistakes) > 0 {

@@ -27,7 +27,7 @@ func TestAFileIsRead(t *testing.T) {
 	want := file.Projection{
 		Name: "loyalty_points", Mode: file.Ordered, Types: []string{"PointsEarned", "PointsSpent"}, Tables: []string{"loyalty"},
 		SQL: sql, Line: 5, Statements: []file.Statement{{SQL: strings.TrimSuffix(sql, ";\n"), Line: 5}},
-		SHA256: "15c5862454d6863f53692c75ded9120c82ab5213c6d6a623754f680d6a7f7e0a",
+		Text: example, SHA256: "15c5862454d6863f53692c75ded9120c82ab5213c6d6a623754f680d6a7f7e0a",
 	}
 	if !reflect.DeepEqual(p, want) {
 		t.Errorf("read\n%+v, want\n%+v", p, want)
@@ -106,7 +106,9 @@ func TestMistakes(t *testing.T) {
 		{header + "SELECT 1)\n", `4: a parenthesis is closed that was not opened`},
 		{header + "SELECT $1\n", `4: $1: the statements have no parameters`},
 		{header + "SELECT 1;\n\\set x 1\n", `5: a backslash stands outside of quotes`},
-		{header + "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT 1;\n", `4: the body of this function has no END`},
+		{header + "SELECT 1;\nCREATE TABLE IF NOT EXISTS a (b int)", `5: CREATE: changes the schema`},
+		{header + "Fetch all from projector_new_events", `4: FETCH: is about cursors`},
+		{header + "SELECT (1;\nSELECT 2)", `4: a parenthesis is opened here|5: a parenthesis is closed`},
 		{"\uFEFF" + header + "SELECT 1", `1: the file begins with a byte order mark`},
 		{header + "SELECT '\xff'", `4: is not UTF-8`},
 		{header + "SELECT '\x00'", `4: has a NUL byte`},

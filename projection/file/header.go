@@ -32,9 +32,9 @@ var (
 
 // header reads the comments at the head of the file. The statements begin with the first
 // line that is neither a comment nor empty.
-func (f *parsing) header(text string) {
+func (f *parsing) header() {
 	lines := map[string]int{}
-	number, rest := 1, text
+	number, rest := 1, f.Text
 	for rest != "" {
 		line, behind, _ := strings.Cut(rest, "\n")
 		line = strings.TrimSpace(line)

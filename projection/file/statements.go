@@ -35,14 +35,13 @@ type splitter struct {
 	last  token
 	words []string // the first of the statement, in capitals
 	open  []token  // parentheses that are not closed yet
-	begin int      // depth of BEGIN ATOMIC … END, in the body of a function
 }
 
-// firstWords is how many words tell what a statement is: CREATE OR REPLACE FUNCTION.
+// firstWords is how many words tell what a statement is: SET LOCAL SESSION AUTHORIZATION.
 const firstWords = 4
 
 func (s *splitter) take(t token) {
-	if t.kind == semicolon && len(s.open) == 0 && s.begin == 0 {
+	if t.kind == semicolon {
 		s.finish()
 		return
 	}
@@ -52,7 +51,9 @@ func (s *splitter) take(t token) {
 	s.last = t
 	switch t.kind {
 	case word:
-		s.takeWord(strings.ToUpper(t.text))
+		if len(s.words) < firstWords {
+			s.words = append(s.words, strings.ToUpper(t.text))
+		}
 	case opening:
 		s.open = append(s.open, t)
 	case closing:
@@ -67,50 +68,18 @@ func (s *splitter) take(t token) {
 	}
 }
 
-// takeWord follows the body of a function or procedure, in which semicolons end no
-// statement of the file.
-func (s *splitter) takeWord(text string) {
-	if len(s.words) < firstWords {
-		s.words = append(s.words, text)
-	}
-	if len(s.open) > 0 || !s.makesRoutine() {
-		return
-	}
-	switch {
-	case text == "BEGIN", text == "CASE" && s.begin > 0:
-		s.begin++
-	case text == "END" && s.begin > 0:
-		s.begin--
-	}
-}
-
-// makesRoutine reports whether the statement is CREATE [OR REPLACE] FUNCTION or PROCEDURE.
-func (s *splitter) makesRoutine() bool {
-	words := s.words
-	if len(words) == 0 || words[0] != "CREATE" {
-		return false
-	}
-	if words = words[1:]; len(words) >= 2 && words[0] == "OR" && words[1] == "REPLACE" {
-		words = words[2:]
-	}
-	return len(words) > 0 && (words[0] == "FUNCTION" || words[0] == "PROCEDURE")
-}
-
 // finish ends a statement, if one has begun.
 func (s *splitter) finish() {
 	if s.begun {
-		switch {
-		case len(s.open) > 0:
+		if len(s.open) > 0 {
 			s.wrong(s.open[len(s.open)-1].line, "a parenthesis is opened here and never closed")
-		case s.begin > 0:
-			s.wrong(s.first.line, "the body of this function has no END")
 		}
 		if reason := refusal(s.words); reason != "" {
 			s.wrong(s.first.line, "%s", reason)
 		}
 		s.Statements = append(s.Statements, Statement{SQL: s.SQL[s.first.start:s.last.end], Line: s.first.line})
 	}
-	s.begun, s.words, s.open, s.begin = false, s.words[:0], s.open[:0], 0
+	s.begun, s.words, s.open = false, s.words[:0], s.open[:0]
 }
 
 // What a statement may not be, by its first words, and why.
@@ -120,6 +89,8 @@ const (
 	outlives        = "lasts longer than the transaction, and the connection is another's then"
 	needsClient     = "sends rows to or from a program beside the statement; read them from new_events"
 	noTransaction   = "cannot run in a transaction"
+	takesCursor     = "is about cursors, and one holds the events of new_events"
+	changesSchema   = "changes the schema, and the statements run again and again; do it once, with psql or a migration"
 )
 
 var refused = []struct {
@@ -151,11 +122,23 @@ var refused = []struct {
 	{"UNLISTEN", outlives},
 	{"LOAD", outlives},
 	{"COPY", needsClient},
+	{"DECLARE", takesCursor},
+	{"FETCH", takesCursor},
+	{"MOVE", takesCursor},
+	{"CLOSE", takesCursor},
 	{"VACUUM", noTransaction},
 	{"CHECKPOINT", noTransaction},
-	{"ALTER SYSTEM", noTransaction},
-	{"CREATE DATABASE", noTransaction},
-	{"DROP DATABASE", noTransaction},
+	{"CLUSTER", changesSchema},
+	{"REINDEX", changesSchema},
+	{"CREATE", changesSchema},
+	{"ALTER", changesSchema},
+	{"DROP", changesSchema},
+	{"GRANT", changesSchema},
+	{"REVOKE", changesSchema},
+	{"COMMENT", changesSchema},
+	{"REASSIGN", changesSchema},
+	{"SECURITY", changesSchema},
+	{"IMPORT", changesSchema},
 }
 
 // refusal is why a statement with these first words cannot be a part of a projection; empty
