@@ -22,6 +22,7 @@ import (
 	"projector/internal/cli/output"
 	"projector/internal/cli/parse"
 	"projector/internal/cli/position"
+	"projector/internal/cli/projection"
 	"projector/internal/cli/rebuild"
 	"projector/internal/cli/request"
 	"projector/internal/cli/run"
@@ -48,6 +49,7 @@ type commands struct {
 	Reject   request.RejectCmd   `cmd:"" help:"Reject a request; nothing is changed."`
 	Inbox    database.InboxCmd   `cmd:"" help:"Manage the markers of processed messages."`
 	Rebuild  rebuild.Cmd         `cmd:"" help:"Rebuild a projection from the first record beside the live one, compare the two and, with --yes, replace what differs."`
+	Own      projection.Cmd      `cmd:"" name:"projection" help:"Check a projection of your own."`
 	Migrate  database.MigrateCmd `cmd:"" help:"Bring the database schema up to date, or list its migrations."`
 
 	Completion completionCmd `cmd:"" help:"Print a script that completes commands, flags and values in a shell."`

@@ -40,7 +40,7 @@ func TestSuggestions(t *testing.T) {
 		"one of them":                     {"dlq re", "replay"},
 		"flags":                           {"gaps --o", "--output="},
 		"a flag without a value":          {"dlq replay --y", "--yes"},
-		"a short flag is not offered":     {"gaps -", "--help --projection= --database-url= --database-password-file= --output="},
+		"a short flag is not offered":     {"gaps -", "--help --projection= --projection-file= --database-url= --database-password-file= --output="},
 		"flags of the whole program":      {"dlq --h", "--help"},
 		"behind flags":                    {"dlq list --since=24h --unt", "--until="},
 		"behind a flag with its value":    {"dlq list --since 24h --unt", "--until="},

@@ -41,7 +41,7 @@ func (p manualPage) detail() string {
 }
 
 // manual has the pages by the path of the command.
-var manual = joinPages(commandPages, databasePages, trailPages, openingPages)
+var manual = joinPages(commandPages, databasePages, trailPages, openingPages, ownPages)
 
 func joinPages(all ...map[string]manualPage) map[string]manualPage {
 	joined := map[string]manualPage{}
@@ -56,7 +56,8 @@ var commandPages = map[string]manualPage{
 		about: "Reads the topic as a member of a consumer group and writes one projection. Start as many instances as there are " +
 			"partitions: they share them. While a database or broker cannot be reached, it retries indefinitely, also at " +
 			"startup; /readyz on --listen says what is wrong. A first SIGTERM or Ctrl-C finishes and commits the work in progress, a second one exits at once.",
-		status: "0 stopped by a signal; 1 the schema is missing or older than the program (run migrate), or a port is taken.",
+		status: "0 stopped by a signal; 1 the schema is missing or older than the program (run migrate), a port is taken, or the projection file " +
+			"is another text than the one its rows came from (rebuild, or --accept-changed-file).",
 		examples: []example{
 			{
 				"Balances, from your own servers",

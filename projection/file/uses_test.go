@@ -9,7 +9,7 @@ import (
 
 func TestUses(t *testing.T) {
 	for sql, want := range map[string]string{
-		example[strings.Index(example, "INSERT"):]:                                                                "loyalty INSERT, loyalty SELECT, loyalty UPDATE",
+		strings.SplitAfterN(example, "\n", 5)[4]:                                                                  "loyalty INSERT, loyalty SELECT, loyalty UPDATE",
 		"INSERT INTO a SELECT * FROM new_events":                                                                  "a INSERT",
 		"INSERT INTO s.a (x) VALUES (1) RETURNING x":                                                              "s.a INSERT, s.a SELECT",
 		`UPDATE "A b".c SET x = e.x FROM new_events e, s.d AS k, only f WHERE true`:                               `"A b".c UPDATE, "A b".c SELECT, s.d SELECT, f SELECT`,

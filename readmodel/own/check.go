@@ -22,6 +22,27 @@ import (
 // run as: a table that is not there, a grant that is missing, a mistake. Nothing is run. What
 // PostgreSQL says comes as a *StatementError.
 func Check(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
+	err := plan(ctx, pool, &p)
+	var refused *StatementError
+	if !errors.As(err, &refused) || code(err) != insufficientPrivilege {
+		return err
+	}
+	for _, use := range p.Uses() {
+		if slices.Contains(ownTables, strings.ToLower(use.Table)) {
+			refused.Err = &TouchedError{Projection: p.Name, Table: use.Table}
+			return err
+		}
+	}
+	missing, asked := grants(ctx, pool, &p)
+	if asked != nil {
+		return errors.Join(err, asked)
+	}
+	refused.Grants = missing
+	return err
+}
+
+// plan has PostgreSQL plan the statements.
+func plan(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
 	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, sql.Query("own_become")); err != nil {
 			return fmt.Errorf("become the role of the projection's SQL: %w", err)
@@ -36,15 +57,11 @@ func Check(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 	})
 }
 
-// ready is Check for whoever runs the projection: it also fails with a
-// *readmodel.FileChangedError when that has been run from another file since.
+// ready is Check for whoever runs the projection: it also fails when that has been run from
+// another file since, see readmodel.CheckFile.
 func ready(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
-	var kept guarded
-	if err := pool.QueryRow(ctx, sql.Query("own_guard"), ownTables, p.Name).Scan(&kept.written, &kept.outside, &kept.file); err != nil {
-		return fmt.Errorf("check the projection: %w", err)
-	}
-	if kept.file != "" && kept.file != p.SHA256 {
-		return &readmodel.FileChangedError{Projection: p.Name}
+	if err := readmodel.CheckFile(ctx, pool, &p); err != nil {
+		return err
 	}
 	return Check(ctx, pool, p)
 }
@@ -76,27 +93,27 @@ func explain(ctx context.Context, tx pgx.Tx, name, statement string) error {
 	if err != nil {
 		return explained(err)
 	}
-	var plans []struct{ Plan plan }
+	var plans []struct{ Plan node }
 	if err := json.Unmarshal([]byte(text), &plans); err != nil {
 		return fmt.Errorf("read the plan: %w", err)
 	}
 	for i := range plans {
 		if table := plans[i].Plan.written(); table != "" {
-			return refused(name, table)
+			return &TouchedError{Projection: name, Table: table}
 		}
 	}
 	return nil
 }
 
-// plan is what of a plan says what is written.
-type plan struct {
+// node is what of a plan says what is written.
+type node struct {
 	Node     string `json:"Node Type"`
 	Relation string `json:"Relation Name"`
-	Plans    []plan
+	Plans    []node
 }
 
 // written is the first of the projector's own tables that is written; empty: none is.
-func (p *plan) written() string {
+func (p *node) written() string {
 	if p.Node == "ModifyTable" && slices.Contains(ownTables, p.Relation) {
 		return p.Relation
 	}
@@ -115,6 +132,18 @@ func explained(err error) error {
 		refused.Position -= int32(len(explainFirst))
 	}
 	return err
+}
+
+// insufficientPrivilege is PostgreSQL's code of a grant that is missing.
+const insufficientPrivilege = "42501"
+
+// code is PostgreSQL's code of an error; empty when it is none of PostgreSQL's.
+func code(err error) string {
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		return refused.Code
+	}
+	return ""
 }
 
 // position is where in the statement an error is; 0: not known.

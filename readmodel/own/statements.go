@@ -58,6 +58,7 @@ type StatementError struct {
 	Projection string
 	Line       int // of the file
 	Err        error
+	Grants     []string // that Check has found missing, as statements
 }
 
 // Error implements error.
@@ -67,7 +68,11 @@ func (e *StatementError) Error() string {
 
 // SafeText implements errclass.Describer.
 func (e *StatementError) SafeText() string {
-	return fmt.Sprintf("the SQL of projection %s, line %d: %s", e.Projection, e.Line, errclass.Safe(e.Err))
+	text := fmt.Sprintf("the SQL of projection %s, line %d: %s", e.Projection, e.Line, errclass.Safe(e.Err))
+	if len(e.Grants) > 0 {
+		text += "; missing: " + strings.Join(e.Grants, " ")
+	}
+	return text
 }
 
 // Unwrap implements the interface of package errors.
@@ -96,7 +101,7 @@ func (g *guarded) queue(tx *readmodel.Tx, name string) {
 func (g *guarded) since(before *guarded, name string) error {
 	for i, table := range ownTables {
 		if g.written[i] != before.written[i] {
-			return refused(name, table)
+			return &TouchedError{Projection: name, Table: table}
 		}
 	}
 	if g.outside != before.outside {
@@ -105,12 +110,20 @@ func (g *guarded) since(before *guarded, name string) error {
 	return nil
 }
 
-// refused is what PostgreSQL would say under a role that may not write the table.
-func refused(name, table string) error {
-	return &pgconn.PgError{
-		Severity: "ERROR", Code: "42501",
-		Message: "the SQL of projection " + name + " writes " + table + ", which is the projector's own",
-	}
+// TouchedError says that a projection's SQL is about a table of the projector.
+type TouchedError struct{ Projection, Table string }
+
+// Error implements error.
+func (e *TouchedError) Error() string {
+	return "the SQL of projection " + e.Projection + " touches " + e.Table + ", which is the projector's own"
+}
+
+// SafeText implements errclass.Describer.
+func (e *TouchedError) SafeText() string { return e.Error() }
+
+// Unwrap is what PostgreSQL says under a role that may not use the table.
+func (e *TouchedError) Unwrap() error {
+	return &pgconn.PgError{Severity: "ERROR", Code: insufficientPrivilege, Message: e.Error()}
 }
 
 // Role is the role that a projection's SQL runs as for a login; empty: the login itself.

@@ -66,7 +66,7 @@ func (c *accountShowCmd) Run(ctx context.Context, std *output.Streams) error {
 	defer pool.Close()
 	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
-	view, err := readmodel.ShowAccount(ctx, pool, readmodel.BalanceName, readmodel.Storable(c.ID))
+	view, err := readmodel.ShowAccount(ctx, pool, c.Projection, readmodel.Storable(c.ID))
 	if errors.Is(err, readmodel.ErrUnknownAccount) {
 		return exit.Refusef("account %q is unknown: no event of it has been applied or parked", c.ID)
 	}
@@ -82,8 +82,10 @@ func (c *accountShowCmd) Run(ctx context.Context, std *output.Streams) error {
 func describeAccount(view *readmodel.AccountView) accountDocument {
 	d := accountDocument{AccountID: view.ID, Parked: []parkedDocument{}}
 	if b := view.Balance; b != nil {
-		balance := json.Number(b.Balance) // with exactly the digits it has in the database
-		d.Currency, d.Balance, d.Version, d.Status = output.OrNull(b.Currency), &balance, &b.Version, &b.Status
+		d.Currency, d.Version, d.Status = output.OrNull(b.Currency), &b.Version, output.OrNull(b.Status)
+		if b.Balance != "" { // with exactly the digits it has in the database
+			d.Balance = new(json.Number(b.Balance))
+		}
 		d.LastEventID, d.LastEventAt = output.OrNull(b.LastEventID), timeOrNull(b.LastEventAt)
 	}
 	if view.Hold != nil {
@@ -138,7 +140,7 @@ func (c *gapsListCmd) Run(ctx context.Context, std *output.Streams) error {
 	rows := c.Rows(std.Out, "ACCOUNT", output.Left("ACCOUNT", 20), output.Right("EXPECTED", 10),
 		output.Right("RECEIVED", 10).Optional(), output.Left("CLASS", 20),
 		output.Right("WAITING", 7), output.Left("AGE", 6))
-	for gap, err := range readmodel.Gaps(ctx, pool, readmodel.BalanceName) {
+	for gap, err := range readmodel.Gaps(ctx, pool, c.Projection) {
 		if err != nil {
 			return err
 		}

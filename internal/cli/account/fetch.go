@@ -86,6 +86,9 @@ func (c *gapsFetchCmd) validate() (*outbox.Client, event.Resolver, error) {
 	if err := c.Check(); err != nil {
 		return nil, nil, err
 	}
+	if c.Projection != readmodel.BalanceName {
+		return nil, nil, exit.Usagef("--projection-file (PROJECTION_FILE): gaps fetch is for %s only", readmodel.BalanceName)
+	}
 	if c.Limit < 1 {
 		return nil, nil, exit.Usagef("--limit: must be at least 1")
 	}
@@ -96,7 +99,7 @@ func (c *gapsFetchCmd) validate() (*outbox.Client, event.Resolver, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	formats, err := c.Formats()
+	formats, err := c.Formats(c.Taken)
 	return client, formats, err
 }
 

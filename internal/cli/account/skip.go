@@ -37,13 +37,14 @@ type skipDocument struct {
 
 // Run passes over a version.
 func (c *accountSkipCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
-	if err := c.Check(); err != nil {
+	kind, err := c.Kind()
+	if err != nil {
 		return err
 	}
 	if c.Reason == "" {
 		return exit.Usagef("--reason: must not be empty")
 	}
-	formats, err := c.Formats()
+	formats, err := c.Formats(c.Taken)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,13 @@ func (c *accountSkipCmd) Run(ctx context.Context, std *output.Streams, gate *fou
 		return err
 	}
 	defer pool.Close()
-	repair := readmodel.NewRepair(readmodel.RepairConfig{Pool: pool, Formats: formats, FirstVersion: c.FirstVersion})
+	if err := c.Kept(ctx, pool); err != nil {
+		return err
+	}
+	repair, skips := kind.Replayer(readmodel.RepairConfig{Pool: pool, Formats: formats, FirstVersion: c.FirstVersion}).(readmodel.Skipper)
+	if !skips {
+		return exit.Usagef("--projection (PROJECTION): %s has no versions to pass over", kind.Name())
+	}
 	skip := readmodel.Skip{AccountID: readmodel.Storable(c.ID), Version: c.Version, Actor: c.ActorName(), Reason: readmodel.Storable(c.Reason)}
 	if !c.Yes {
 		if err := repair.PlanSkip(ctx, skip); err != nil {

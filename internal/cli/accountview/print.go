@@ -21,9 +21,13 @@ func Print(w io.Writer, view *readmodel.AccountView) error {
 	field := func(name, text string) { _, _ = fmt.Fprintf(out, "%-14s %s\n", name, output.Printable(text)) }
 	field("account", view.ID)
 	if b := view.Balance; b != nil {
-		field("balance", b.Balance+" "+output.OrDash(b.Currency))
+		if b.Balance != "" {
+			field("balance", b.Balance+" "+output.OrDash(b.Currency))
+		}
 		field("version", strconv.FormatInt(b.Version, 10))
-		field("status", b.Status)
+		if b.Status != "" {
+			field("status", b.Status)
+		}
 		field("last event", output.OrDash(b.LastEventID))
 		if b.LastEventAt != nil {
 			field("last event at", output.TimeText(*b.LastEventAt))

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +35,8 @@ type Stage struct {
 	Pool     *pgxpool.Pool
 	Client   *kgo.Client
 	Produced int
+
+	own string // name of the projection of one's own that runs; empty: none
 }
 
 // NewStage makes a stage, its topic of one partition.
@@ -153,7 +156,7 @@ func (s *Stage) Consuming(do func()) {
 		ended <- Execute(ctx, s.Servers([]string{"run", "--listen=127.0.0.1:0"}), &bytes.Buffer{}, &stderr)
 	}()
 	s.Await("SELECT coalesce(sum(next_offset), 0) = $1 FROM projector_position WHERE projection = $2",
-		s.Produced, cmp.Or(os.Getenv("PROJECTION"), readmodel.BalanceName))
+		s.Produced, cmp.Or(s.own, os.Getenv("PROJECTION"), readmodel.BalanceName))
 	if do != nil {
 		do()
 	}
@@ -239,6 +242,18 @@ func (s *Stage) Exec(sql string, args ...any) {
 	if _, err := s.Pool.Exec(s.T.Context(), sql, args...); err != nil {
 		s.T.Fatalf("%v\n%s", err, sql)
 	}
+}
+
+// Owning makes the stage run a projection of one's own from here on, and returns its file.
+func (s *Stage) Owning(name, text string) (path string) {
+	s.T.Helper()
+	path = filepath.Join(s.T.TempDir(), name+".sql")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		s.T.Fatal(err)
+	}
+	s.T.Setenv("PROJECTION_FILE", path)
+	s.own = name
+	return path
 }
 
 // Projecting makes the stage run another projection from here on.

@@ -58,6 +58,9 @@ type filterFlags struct {
 
 // selection is what the flags choose.
 func (f *filterFlags) selection(now time.Time, of *projections.GroupFlags) (replay.Selection, error) {
+	if err := of.Check(); err != nil {
+		return replay.Selection{}, err
+	}
 	s := replay.Selection{Filter: dlq.Filter{
 		Projection: of.Projection, Group: of.Group,
 		Account:    f.Account,
@@ -110,11 +113,11 @@ func (f *topicFlags) open(ctx context.Context, std *output.Streams) (*tools, err
 	if err != nil {
 		return nil, err
 	}
-	formats, err := f.Formats()
+	kind, err := f.Kind()
 	if err != nil {
 		return nil, err
 	}
-	kind, err := f.Kind()
+	formats, err := f.Formats(f.Taken)
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,11 @@ func (c *replayCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes
 		return err
 	}
 	defer opened.close()
+	if c.ToTopic == "" {
+		if err := c.Kept(ctx, opened.pool); err != nil {
+			return err
+		}
+	}
 	r := &replay.Replay{
 		Store: opened.store(c.Rate), Actor: c.ActorName(), Reason: readmodel.Storable(c.Reason), MaxReplays: c.MaxReplays, Limit: c.Limit, ToTopic: c.ToTopic, Rate: c.Rate,
 	}

@@ -167,13 +167,13 @@ func (c *showCmd) amountText(ev *event.Event) string {
 // printState shows the account as it is now, without its balance unless asked for.
 func (c *showCmd) printState(ctx context.Context, out io.Writer, opened *tools, d *replay.DeadLetter) error {
 	account, _, known := d.Entry.Subject(&d.Decoded)
-	if !known || opened.kind.Name() != readmodel.BalanceName {
+	if !known || !opened.kind.Reports().Parked {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
 	_, _ = fmt.Fprintln(out, "account now")
-	view, err := readmodel.ShowAccount(ctx, opened.pool, readmodel.BalanceName, readmodel.Storable(account))
+	view, err := readmodel.ShowAccount(ctx, opened.pool, opened.kind.Name(), readmodel.Storable(account))
 	if errors.Is(err, readmodel.ErrUnknownAccount) {
 		_, _ = fmt.Fprintln(out, "  no event of it has been applied or parked")
 		return nil
@@ -181,7 +181,7 @@ func (c *showCmd) printState(ctx context.Context, out io.Writer, opened *tools, 
 	if err != nil {
 		return err
 	}
-	if view.Balance != nil && !c.ShowPayload {
+	if view.Balance != nil && view.Balance.Balance != "" && !c.ShowPayload {
 		view.Balance.Balance = "***"
 	}
 	return accountview.Print(out, &view)

@@ -33,10 +33,14 @@ type EventFlags struct {
 	RegistryFlags
 }
 
-// Formats are how events are read. Nothing is connected to yet.
-func (f *EventFlags) Formats() (event.Resolver, error) {
+// Formats are how events are read. Nothing is connected to yet. taken answers which types
+// of events a projection of one's own takes; none: those of the contract.
+func (f *EventFlags) Formats(taken func() ([]string, error)) (event.Resolver, error) {
 	opts, names, err := f.options()
 	if err != nil {
+		return nil, err
+	}
+	if opts.Taken, err = taken(); err != nil {
 		return nil, err
 	}
 	formats, err := f.resolver(opts)
@@ -49,6 +53,9 @@ func (f *EventFlags) Formats() (event.Resolver, error) {
 
 func (f *EventFlags) resolver(opts event.Options) (event.Resolver, error) {
 	if slices.Contains(registry.Formats(), f.Format) {
+		if len(opts.Taken) > 0 {
+			return nil, exit.Usagef("--format (EVENT_FORMAT): %s goes without --projection-file (PROJECTION_FILE): %w", f.Format, event.ErrNoJSON)
+		}
 		cfg, err := f.registry(f.Format)
 		if err != nil {
 			return nil, err

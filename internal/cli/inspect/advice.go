@@ -22,12 +22,12 @@ type other struct {
 	reads  int
 }
 
-func newAdvice(ctx context.Context, flags *events.EventFlags) *advice {
+func newAdvice(ctx context.Context, flags *events.EventFlags, taken func() ([]string, error)) *advice {
 	a := &advice{}
 	for _, name := range event.Formats() {
 		as := *flags
 		as.Format = name
-		formats, err := as.Formats()
+		formats, err := as.Formats(taken)
 		if name == flags.Format || err != nil { // the mapping does not fit it
 			continue
 		}

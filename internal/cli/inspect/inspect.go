@@ -14,6 +14,7 @@ import (
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
+	"projector/internal/cli/projections"
 	"projector/internal/cli/unread"
 	"projector/internal/pace"
 	"projector/internal/registry"
@@ -27,6 +28,7 @@ type Cmd struct {
 	Limit       int64  `default:"10" placeholder:"N" help:"How many records (default 10)."`
 	ShowPayload bool   `help:"Show keys, headers, values and amounts, which are otherwise masked."`
 	connect.KafkaFlags
+	projections.FileFlags
 	events.EventFlags
 	output.LogFlags
 	output.Flags
@@ -47,7 +49,7 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams) error {
 		return err
 	}
 	c.LooksOnly = true
-	formats, err := c.Formats()
+	formats, err := c.Formats(c.Taken)
 	if err != nil {
 		return err
 	}

@@ -140,6 +140,8 @@ func (d *decoded) outcome() string {
 	}
 }
 
+const ignoredType = "its type is in --ignore-event-types, or is none that the projection file takes"
+
 // message is why; empty when there is nothing to explain.
 func (d *decoded) message() string {
 	switch {
@@ -148,9 +150,9 @@ func (d *decoded) message() string {
 	case d.Tombstone:
 		return "has no value (a tombstone): it is skipped"
 	case d.Skip:
-		return "its type is in --ignore-event-types, and its ids or its version cannot be read: it has no effect"
+		return ignoredType + ", and its ids or its version cannot be read: it has no effect"
 	case d.Event.Type == event.Ignorable:
-		return "its type is in --ignore-event-types: it only advances the version"
+		return ignoredType + ": it only advances the version"
 	default:
 		return ""
 	}

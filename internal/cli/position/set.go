@@ -57,7 +57,7 @@ func (c *positionSetCmd) Run(ctx context.Context, std *output.Streams, gate *fou
 	if err != nil {
 		return err
 	}
-	formats, err := c.Formats()
+	formats, err := c.Formats(c.Taken)
 	if err != nil {
 		return err
 	}

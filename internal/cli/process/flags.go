@@ -28,6 +28,7 @@ type projectFlags struct {
 	SessionTimeout time.Duration `env:"KAFKA_SESSION_TIMEOUT" default:"30s" placeholder:"DURATION" group:"Projection" help:"How soon the partitions of a dead instance are taken over (default 30s)."`
 	MaxBatchBytes  int           `env:"MAX_BATCH_BYTES" default:"67108864" placeholder:"BYTES" group:"Projection" help:"Largest accepted batch of records, decompressed; a larger one stops its partition (default 64 MiB)."`
 	RetryMax       time.Duration `env:"RETRY_MAX" default:"60s" placeholder:"DURATION" group:"Projection" help:"Longest wait (default 60s)."`
+	AcceptChanged  bool          `name:"accept-changed-file" group:"Projection" help:"Go on with a projection file that has changed, from here on. What is there came from the old text; projector rebuild makes it anew."`
 	InboxRetention time.Duration `env:"INBOX_RETENTION" default:"168h" placeholder:"DURATION" group:"Projection" help:"How long an additive projection remembers the events it has processed (default 168h)."`
 }
 
@@ -36,6 +37,8 @@ func (f *projectFlags) validate() error {
 		return err
 	}
 	switch {
+	case f.AcceptChanged && f.ProjectionFile == "":
+		return exit.Usagef("--accept-changed-file (PROJECTOR_ACCEPT_CHANGED_FILE): is about a --projection-file (PROJECTION_FILE), and there is none")
 	case f.ParkLimit < 0:
 		return exit.Usagef("--park-limit (PARK_LIMIT): must not be negative")
 	case f.BreakerWindow < 1 || f.BreakerWindow > projection.MaxBreakerWindow:
@@ -106,7 +109,7 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built build.Info) (
 	if err := c.readFlags.validate(kind.Name()); err != nil {
 		return nil, err
 	}
-	formats, err := c.Formats()
+	formats, err := c.Formats(c.Taken)
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +117,13 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built build.Info) (
 	if err != nil {
 		return nil, err
 	}
+	own, err := c.Own()
+	if err != nil {
+		return nil, err
+	}
 	registry := telemetry.NewRegistry()
 	p := &Process{
+		own: own, acceptChanged: c.AcceptChanged,
 		log: log, built: built, registry: registry, kind: kind, group: c.GroupName(), owner: owner(),
 		health:  telemetry.NewHealth(telemetry.HealthConfig{}),
 		metrics: telemetry.NewMetrics(registry, c.Projection),

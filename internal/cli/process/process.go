@@ -26,6 +26,7 @@ import (
 	"projector/internal/retry"
 	"projector/internal/telemetry"
 	"projector/internal/tracing"
+	"projector/projection/file"
 	"projector/readmodel"
 )
 
@@ -47,6 +48,7 @@ type Process struct {
 	group     string
 	owner     string // this process, to others
 	kind      readmodel.Definition
+	own       *file.Projection // of which kind is; nil: it is built in
 	tasks     []readmodel.Task
 	readers   *reader.Server // nil: off
 	reading   *pgxpool.Pool  // the readers'
@@ -55,6 +57,8 @@ type Process struct {
 	tracing   *tracing.Tracing                        // nil: off
 	parked    atomic.Pointer[readmodel.ParkedSummary] // as last counted
 	margins   atomic.Pointer[margins]                 // as last looked at
+
+	acceptChanged bool // another text of own than the one its rows come from
 }
 
 // clients makes the Kafka clients beside the group's member.
@@ -146,28 +150,43 @@ func (p *Process) Project(ctx context.Context) error {
 	return nil
 }
 
-// awaitSchema waits for the database, for ever, and fails when it answers that the
-// schema is missing or too old, or that the consumer group is another projection's.
+// awaitSchema waits for the database, for ever, and fails when it answers that this process
+// is not for it.
 func (p *Process) awaitSchema(ctx context.Context) error {
 	log := retry.Throttle(p.log, nil, "check the schema", telemetry.KeyDependency, "postgres")
-	err := p.retry.Forever(ctx, retry.Tee(log, unready{p}), func(ctx context.Context) error {
-		err := readmodel.CheckSchema(ctx, p.pool)
-		var schema *readmodel.SchemaError
-		if errors.As(err, &schema) {
-			return retry.Stop(schema)
-		}
-		if err != nil {
-			return err
-		}
-		err = readmodel.CheckGroup(ctx, p.pool, p.group, p.kind.Name())
-		var taken *readmodel.GroupTakenError
-		if errors.As(err, &taken) {
-			return retry.Stop(exit.WrongUsage(taken))
-		}
-		return err
-	})
+	err := p.retry.Forever(ctx, retry.Tee(log, unready{p}), p.fits)
 	if err == nil {
 		p.health.OK(conditionSchema)
+	}
+	return err
+}
+
+// fits fails for good when the schema is missing or too old, when the consumer group is
+// another projection's, or when its rows came from another text of the projection file.
+func (p *Process) fits(ctx context.Context) error {
+	err := readmodel.CheckSchema(ctx, p.pool)
+	var schema *readmodel.SchemaError
+	if errors.As(err, &schema) {
+		return retry.Stop(schema)
+	}
+	if err != nil {
+		return err
+	}
+	err = readmodel.CheckGroup(ctx, p.pool, p.group, p.kind.Name())
+	var taken *readmodel.GroupTakenError
+	if errors.As(err, &taken) {
+		return retry.Stop(exit.WrongUsage(taken))
+	}
+	if err != nil || p.own == nil {
+		return err
+	}
+	err = readmodel.KeepFile(ctx, p.pool, p.own, p.acceptChanged)
+	var (
+		text *readmodel.FileChangedError
+		mode *readmodel.ModeChangedError
+	)
+	if errors.As(err, &text) || errors.As(err, &mode) {
+		return retry.Stop(err)
 	}
 	return err
 }

@@ -33,16 +33,15 @@ func KindNamed(name string) readmodel.Definition {
 
 // GroupFlags say which projection is meant, and as which consumer group.
 type GroupFlags struct {
-	Projection string `env:"PROJECTION" default:"account_balance" group:"Projection" help:"What to project (default account_balance)."`
-	Group      string `env:"KAFKA_GROUP" placeholder:"NAME" group:"Projection" help:"Consumer group; default the projection's name followed by -projector."`
+	// Projection is the name of the chosen projection once Kind or Check has returned.
+	Projection string `env:"PROJECTION" placeholder:"NAME" group:"Projection" help:"What to project (default account_balance)."`
+	FileFlags
+	Group string `env:"KAFKA_GROUP" placeholder:"NAME" group:"Projection" help:"Consumer group; default the projection's name followed by -projector."`
 }
 
 // Kind is the chosen projection.
 func (f *GroupFlags) Kind() (readmodel.Definition, error) {
-	if k := KindNamed(f.Projection); k != nil {
-		return k, nil
-	}
-	return nil, exit.Usagef("--projection (PROJECTION): %q is unknown; use %s", f.Projection, strings.Join(projectionNames(), ", "))
+	return f.choose(&f.Projection, readmodel.BalanceName)
 }
 
 // projectionNames are the names of the projections.
@@ -54,19 +53,28 @@ func projectionNames() []string {
 	return names
 }
 
-// BalanceFlags are those of commands that are about accounts, whose state only the
-// projection account_balance keeps.
+// BalanceFlags are those of commands that are about accounts, whose state account_balance
+// keeps, and projections of one's own that are ordered.
 type BalanceFlags struct {
-	Projection string `env:"PROJECTION" default:"account_balance" only:"account_balance" group:"Projection" help:"Only account_balance knows accounts and gaps (default account_balance)."`
+	// Projection is the name of the chosen projection once Kind or Check has returned.
+	Projection string `env:"PROJECTION" placeholder:"NAME" only:"account_balance" group:"Projection" help:"Only account_balance knows accounts and gaps, and a --projection-file whose mode is ordered (default account_balance)."`
+	FileFlags
+}
+
+// Kind is the chosen projection, if it is one that has accounts.
+func (f *BalanceFlags) Kind() (readmodel.Definition, error) {
+	kind, err := f.choose(&f.Projection, readmodel.BalanceName)
+	if err == nil && !kind.Reports().Parked {
+		err = exit.Usagef("--projection (PROJECTION): this command is about accounts and gaps, which only account_balance has, and a "+
+			"projection file whose mode is ordered; %s has none: use --projection=%s", kind.Name(), readmodel.BalanceName)
+	}
+	return kind, err
 }
 
 // Check refuses other projections.
 func (f *BalanceFlags) Check() error {
-	if f.Projection != readmodel.BalanceName {
-		return exit.Usagef("--projection (PROJECTION): this command is about accounts and gaps, which only account_balance has; "+
-			"%s has none: use --projection=%s", f.Projection, readmodel.BalanceName)
-	}
-	return nil
+	_, err := f.Kind()
+	return err
 }
 
 // StatementFlags are those of the command that shows a statement.
@@ -86,9 +94,10 @@ func (f *StatementFlags) Check() error {
 // Choices are the values to choose from, by the flag's name.
 var Choices = map[string][]string{"projection": projectionNames()}
 
-// GroupName is the consumer group.
+// GroupName is the consumer group of the chosen projection.
 func (f *GroupFlags) GroupName() string {
-	return cmp.Or(f.Group, strings.ReplaceAll(f.Projection, "_", "-")+"-projector")
+	name := cmp.Or(f.Projection, readmodel.BalanceName)
+	return cmp.Or(f.Group, strings.ReplaceAll(name, "_", "-")+"-projector")
 }
 
 // Check refuses a projection that is unknown.

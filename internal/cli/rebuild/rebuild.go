@@ -46,7 +46,7 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate)
 	if err := c.validate(); err != nil {
 		return err
 	}
-	formats, err := c.Formats()
+	formats, err := c.Formats(c.Taken)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,98 @@
+// Package projection has the commands about projections of one's own.
+package projection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+	"projector/internal/cli/projections"
+	"projector/projection/file"
+	"projector/readmodel"
+	"projector/readmodel/own"
+)
+
+// Cmd are the commands about projections of one's own.
+type Cmd struct {
+	Check checkCmd `cmd:"" help:"Check a projection file: its header, and each statement against the database, as the role it will run as. Runs nothing."`
+}
+
+type checkCmd struct {
+	File string `arg:"" placeholder:"FILE" help:"The projection file."`
+	connect.DatabaseFlags
+	output.Flags
+}
+
+// checkDocument is a projection file that is right, in JSON.
+type checkDocument struct {
+	Name  string    `json:"name"`
+	Mode  file.Mode `json:"mode"`
+	Types []string  `json:"types"`
+}
+
+// Run checks a file.
+func (c *checkCmd) Run(ctx context.Context, std *output.Streams) error {
+	p, err := projections.ReadFile("", c.File)
+	if err != nil {
+		return err
+	}
+	pool, err := connect.ReadModel(ctx, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	defer cancel()
+	if err := own.Check(ctx, pool, p); err != nil {
+		return c.refusal(err)
+	}
+	var kept *readmodel.FileChangedError
+	switch err := readmodel.CheckFile(ctx, pool, &p); {
+	case errors.As(err, &kept):
+		_, _ = fmt.Fprintf(std.Err, "%s has changed: %s\n", c.File, kept)
+	case err != nil:
+		return err
+	}
+	if c.JSON() {
+		return output.PrintJSON(std.Out, checkDocument{Name: p.Name, Mode: p.Mode, Types: p.Types})
+	}
+	tables := ""
+	if len(p.Tables) == 0 {
+		tables = "; without \"-- tables:\" it cannot be rebuilt"
+	}
+	_, err = fmt.Fprintf(std.Out, "%s: %s, mode %s, takes %s%s\n", output.Printable(c.File), p.Name, p.Mode, output.Printable(strings.Join(p.Types, ", ")), tables)
+	return err
+}
+
+// refusal says what PostgreSQL has against a statement, with the line of the file. A missing
+// grant is nothing that is wrong with the file.
+func (c *checkCmd) refusal(err error) error {
+	var (
+		statement *own.StatementError
+		server    *pgconn.PgError
+	)
+	if !errors.As(err, &statement) || !errors.As(err, &server) {
+		return err
+	}
+	text := fmt.Sprintf("%s: line %d: %s (SQLSTATE %s)", c.File, statement.Line, server.Message, server.Code)
+	if server.Hint != "" {
+		text += "; " + server.Hint
+	}
+	var touched *own.TouchedError
+	if server.Code != insufficientPrivilege || errors.As(err, &touched) {
+		return exit.Usagef("%s", text)
+	}
+	for _, grant := range statement.Grants {
+		text += "\n  " + grant
+	}
+	return exit.Refuse(text)
+}
+
+// insufficientPrivilege is PostgreSQL's code of a grant that is missing.
+const insufficientPrivilege = "42501"
