@@ -1,0 +1,15 @@
+-- projection: loyalty_points
+-- mode: ordered
+-- types: PointsEarned, PointsSpent
+-- tables: loyalty
+--
+-- The points of each account. Ordered, so that the points are those after version N and of no
+-- other moment: with a gap before it, an event waits.
+INSERT INTO loyalty (account_id, points, version)
+SELECT account_id,
+       sum(CASE event_type WHEN 'PointsSpent' THEN -1 ELSE 1 END * (data->>'points')::bigint),
+       max(version)
+FROM new_events
+GROUP BY account_id
+ON CONFLICT (account_id) DO UPDATE
+    SET points = loyalty.points + EXCLUDED.points, version = EXCLUDED.version;
