@@ -115,7 +115,7 @@ type TouchedError struct{ Projection, Table string }
 
 // Error implements error.
 func (e *TouchedError) Error() string {
-	return "the SQL of projection " + e.Projection + " touches " + e.Table + ", which is the projector's own"
+	return "projection " + e.Projection + " may not touch " + e.Table + ", which is the projector's own"
 }
 
 // SafeText implements errclass.Describer.

@@ -58,7 +58,7 @@ func TestCheck(t *testing.T) {
 		strings.Replace(loyalty, "points)\n", "points)\n\n", 1) + "SELECT dat FROM new_events": `p.sql: line 8: column "dat" does not exist (SQLSTATE 42703)`,
 		loyalty + "\nCALL nothing(1);":                                                            `p.sql: line 8: procedure nothing(integer) does not exist`,
 		loyalty + "SELECT 1 FROM\n new_events WHER true":                                          `p.sql: line 8: syntax error`,
-		loyalty + "UPDATE account_balance SET balance = 0;":                                       "p.sql: line 7: the SQL of projection loyalty_points touches account_balance, which is the projector's own",
+		loyalty + "UPDATE account_balance SET balance = 0;":                                       "p.sql: line 7: projection loyalty_points may not touch account_balance, which is the projector's own",
 		loyalty + "WITH x AS (DELETE FROM inbox RETURNING 1) SELECT 1 FROM x, projector_position": "which is the projector's own",
 	} {
 		clitest.Contains(t, s.Refused(exit.Usage, "projection", "check", file(text)), want)
