@@ -83,11 +83,8 @@ func (c *gapsFetchCmd) Run(ctx context.Context, std *output.Streams, gate *foure
 }
 
 func (c *gapsFetchCmd) validate() (*outbox.Client, event.Resolver, error) {
-	if err := c.Check(); err != nil {
+	if err := c.CheckBalance(); err != nil {
 		return nil, nil, err
-	}
-	if c.Projection != readmodel.BalanceName {
-		return nil, nil, exit.Usagef("--projection-file (PROJECTION_FILE): gaps fetch is for %s only", readmodel.BalanceName)
 	}
 	if c.Limit < 1 {
 		return nil, nil, exit.Usagef("--limit: must be at least 1")

@@ -42,7 +42,7 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate)
 	if err := c.validate(); err != nil {
 		return err
 	}
-	formats, err := c.Formats()
+	formats, err := c.Formats(c.Taken)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate)
 }
 
 func (c *Cmd) validate() error {
-	if err := c.BalanceFlags.Check(); err != nil {
+	if err := c.CheckBalance(); err != nil {
 		return err
 	}
 	switch {

@@ -77,6 +77,15 @@ func (f *BalanceFlags) Check() error {
 	return err
 }
 
+// CheckBalance refuses all but account_balance, for a command that is about balances.
+func (f *BalanceFlags) CheckBalance() error {
+	kind, err := f.Kind()
+	if err == nil && kind.Name() != readmodel.BalanceName {
+		err = exit.Usagef("--projection-file (PROJECTION_FILE): this command is about %s; leave it out", readmodel.BalanceName)
+	}
+	return err
+}
+
 // StatementFlags are those of the command that shows a statement.
 type StatementFlags struct {
 	Projection string `env:"PROJECTION" default:"account_statement" only:"account_statement" group:"Projection" help:"Only account_statement has statements; account_balance, which it is compared with, is accepted too (default account_statement)."`
