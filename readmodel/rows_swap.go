@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"projector/projection"
 )
@@ -66,7 +67,11 @@ func (w *rowSwap) restoreMarkers(ctx context.Context, tx *Tx) error {
 // run does what locks.
 func (w *rowSwap) run(ctx context.Context, t *swapTx) error {
 	w.done = Swapped{Markers: w.shadow.markers}
-	if _, err := t.fence(ctx, w.shadow.beside, w.shadow.kind.Label, w.opts.Topic, w.shadow.positions); err != nil {
+	positions, err := t.fence(ctx, w.shadow.beside, w.shadow.kind.Label, w.opts.Topic, w.shadow.positions)
+	if err != nil {
+		return err
+	}
+	if err := w.keepFile(ctx, t, positions); err != nil {
 		return err
 	}
 	for _, table := range w.shadow.tables {
@@ -74,7 +79,7 @@ func (w *rowSwap) run(ctx context.Context, t *swapTx) error {
 			return err
 		}
 	}
-	if w.done.Replaced+w.done.Removed+w.done.Markers == 0 {
+	if w.done.Replaced+w.done.Removed+w.done.Markers == 0 && w.opts.File == nil {
 		return errNothingFits
 	}
 	for _, table := range w.shadow.tables {
@@ -89,6 +94,34 @@ func (w *rowSwap) run(ctx context.Context, t *swapTx) error {
 	}
 	return t.limited(ctx) // COMMIT
 }
+
+// keepFile has the rows come from another text of the file from here on. Until then consumers
+// go on by the old one: what they have added since the rows were compared is not put right.
+func (w *rowSwap) keepFile(ctx context.Context, t *swapTx, positions []TopicPosition) error {
+	if w.opts.File == nil {
+		return nil
+	}
+	if !slices.Equal(positions, w.shadow.positions) {
+		return OldTextRunsError{}
+	}
+	if err := KeepFile(ctx, t.tx, w.opts.File, true); err != nil {
+		return err
+	}
+	return t.limited(ctx)
+}
+
+// OldTextRunsError says that consumers have gone on by the old text of a projection file while
+// the rows of the new one were compared.
+type OldTextRunsError struct{}
+
+// Error implements error and names the remedy.
+func (OldTextRunsError) Error() string {
+	return "consumers have gone on by the old text of the file while the rows were compared, so nothing was changed: " +
+		"stop them (`projector pause --all`, with the same projection file), run this again, start them with the new text, and `projector resume --all`"
+}
+
+// SafeText vouches for the text: it holds no data.
+func (e OldTextRunsError) SafeText() string { return e.Error() }
 
 // change locks the rows of a table and changes those that can be.
 func (w *rowSwap) change(ctx context.Context, t *swapTx, table *rowTable) error {

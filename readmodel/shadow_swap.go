@@ -9,6 +9,7 @@ import (
 
 	"projector/internal/pace"
 	"projector/projection"
+	"projector/projection/file"
 	"projector/sql"
 )
 
@@ -28,6 +29,9 @@ type SwapOptions struct {
 	Partial   bool          // the balances may come from other topics as well
 	Within    time.Duration // for how long one transaction may hold its locks; 0: 30 s
 	Rest      time.Duration // for consumers, between two of them; 0: half a second
+	// File is a text of the projection's file that takes the place of the one that the live rows
+	// came from; nil: there is none, or it is the same.
+	File *file.Projection
 }
 
 // Swapped is how many accounts, or rows, have been changed, and how many were to be and are

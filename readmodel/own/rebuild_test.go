@@ -2,6 +2,7 @@ package own_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,6 +17,12 @@ import (
 // rebuilt rebuilds the tables of a projection from the log, and returns how many rows were
 // replaced or put in, and how many removed.
 func rebuilt(t *testing.T, pool *pgxpool.Pool, p file.Projection, log []string) (replaced, removed int64, err error) {
+	t.Helper()
+	return rebuiltAs(t, pool, p, log, readmodel.SwapOptions{Topic: "events", Actor: "me", Remove: true}, func() {})
+}
+
+// rebuiltAs does something else between the comparison and the swap.
+func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log []string, opts readmodel.SwapOptions, between func()) (replaced, removed int64, err error) {
 	t.Helper()
 	shadow, err := readmodel.OpenRowShadow(t.Context(), pool, own.Definition(p).(readmodel.AppendDefinition))
 	if err != nil {
@@ -47,11 +54,47 @@ func rebuilt(t *testing.T, pool *pgxpool.Pool, p file.Projection, log []string) 
 	if report.Different() == 0 {
 		return 0, 0, nil
 	}
-	done, err := shadow.Swap(t.Context(), readmodel.SwapOptions{Topic: "events", Actor: "me", Remove: true}, catchUp)
-	if err != nil {
+	between()
+	done, err := shadow.Swap(t.Context(), opts, catchUp)
+	return done.Replaced, done.Removed, err
+}
+
+// Rows are made anew by another text only where nobody goes on by the old one meanwhile.
+func TestARebuildByAnotherTextWaitsForTheOldOne(t *testing.T) {
+	t.Parallel()
+	pool := stage(t)
+	execute(t, pool, "DROP TABLE seen; CREATE TABLE seen (event_id text PRIMARY KEY, \"offset\" bigint)")
+	text := strings.Replace(fmt.Sprintf(loyalty, file.Once), "-- types", "-- tables: loyalty, seen\n-- types", 1)
+	old, doubled := parse(t, text), parse(t, strings.Replace(text, "count(*)", "2 * count(*)", 1))
+	if err := readmodel.KeepFile(t.Context(), pool, &old, false); err != nil {
 		t.Fatal(err)
 	}
-	return done.Replaced, done.Removed, nil
+	log := []string{points("a", 1, 5), points("b", 1, 7)}
+	f := feed(t, pool, old)
+	f.consume(log)
+	opts := readmodel.SwapOptions{Topic: "events", Actor: "me", File: &doubled}
+	look := "SELECT account_id, events FROM loyalty ORDER BY account_id"
+
+	var runs readmodel.OldTextRunsError
+	_, _, err := rebuiltAs(t, pool, doubled, log, opts, func() {
+		log = append(log, points("c", 1, 1))
+		f.consume(log)
+	})
+	if !errors.As(err, &runs) {
+		t.Errorf("a consumer has gone on: %v", err)
+	}
+	same(t, "rows", rows(t, pool, look), []string{"a 1", "b 1", "c 1"})
+	if err := readmodel.CheckFile(t.Context(), pool, &old); err != nil {
+		t.Errorf("the old text: %v", err)
+	}
+
+	if _, _, err := rebuiltAs(t, pool, doubled, log, opts, func() {}); err != nil {
+		t.Error(err)
+	}
+	same(t, "rows", rows(t, pool, look), []string{"a 2", "b 2", "c 2"})
+	if err := readmodel.CheckFile(t.Context(), pool, &doubled); err != nil {
+		t.Errorf("the new text: %v", err)
+	}
 }
 
 func TestARebuildPutsOwnTablesRight(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"projector/internal/cli/projections"
 	"projector/internal/rebuild"
 	"projector/projection/event"
+	"projector/projection/file"
 	"projector/readmodel"
 )
 
@@ -67,6 +68,9 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate)
 	r := &rebuilding{cmd: c, kind: kind, std: std, formats: formats, pool: pool, source: newTopicSource(client, c.Topic), gate: gate}
 	if c.Check {
 		return r.look(ctx)
+	}
+	if err := r.compareFile(ctx); err != nil {
+		return err
 	}
 	if err := r.prepare(ctx); err != nil {
 		return err
@@ -132,6 +136,7 @@ type rebuilding struct {
 	build   *rebuild.Build
 	shown   *output.Progress
 	gate    *foureyes.Gate
+	changed *file.Projection // is to take the place of another text of the projection file; nil: none is
 }
 
 const (

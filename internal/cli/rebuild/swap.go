@@ -1,7 +1,9 @@
 package rebuild
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"projector/internal/cli/exit"
@@ -39,13 +41,34 @@ func (c *Cmd) wouldChange(report *readmodel.RebuildReport) int64 {
 	return report.Different() - report.Kinds[readmodel.RebuildUnknown]
 }
 
+// compareFile looks whether the live rows came from another text of the projection file. While
+// four eyes are on, such a text is refused: whoever approves would run what nobody has agreed to.
+func (r *rebuilding) compareFile(ctx context.Context) error {
+	own, err := r.cmd.Own()
+	if own == nil {
+		return err
+	}
+	err = readmodel.CheckFile(ctx, r.pool, own)
+	var text *readmodel.FileChangedError
+	if !errors.As(err, &text) {
+		return err
+	}
+	if on, err := readmodel.FourEyes(ctx, r.pool); err != nil || on {
+		return cmp.Or(err, exit.Refusef("four eyes are on, and %s came from another text of its file: have `run --accept-changed-file` go on with the new text, "+
+			"then rebuild; nothing was changed", own.Name))
+	}
+	r.changed = own
+	return nil
+}
+
 // swap puts right what differs.
 func (r *rebuilding) swap(ctx context.Context, report *readmodel.RebuildReport) (*readmodel.Swapped, error) {
-	if r.cmd.wouldChange(report) == 0 && report.Markers == 0 {
+	if r.cmd.wouldChange(report) == 0 && report.Markers == 0 && r.changed == nil {
 		return new(readmodel.Swapped), nil
 	}
 	done, err := r.beside.Swap(ctx, readmodel.SwapOptions{
 		Topic: r.cmd.Topic, ParkLimit: r.cmd.ParkLimit, Actor: r.cmd.ActorName(), Remove: r.cmd.Remove, Partial: r.cmd.Partial,
+		File: r.changed,
 	}, r.catchUp)
 	if err == nil && done.Left > 0 {
 		err = r.beside.Moved(ctx, report, r.cmd.Remove)
