@@ -53,6 +53,10 @@ rename: ## Give the module another path, for a fork (MODULE=example.com/bank/pro
 demo: build ## Run the whole system on this machine (ARGS=--stay keeps it running)
 	$(BIN) demo $(ARGS)
 
+.PHONY: demo-own
+demo-own: build ## Run a projection of your own, one SQL file (ARGS=-stay keeps it running)
+	$(GO) run -buildvcs=false ./tools/own-demo -projector=$(BIN) $(ARGS)
+
 .PHONY: demo-debezium
 demo-debezium: build ## Run a bank, Debezium, Kafka and the projector (needs Java 17+ and Maven)
 	$(GO) run -buildvcs=false ./tools/debezium-demo --projector=$(BIN) $(ARGS)
