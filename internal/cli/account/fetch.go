@@ -277,7 +277,7 @@ func (c *gapsFetchCmd) print(std *output.Streams, f *fetched) error {
 	if c.Yes {
 		name = "RESULT"
 	}
-	rows := c.Rows(std.Out, "ACCOUNT", output.Left(name, 10), output.Left("ACCOUNT", 14), output.Right("VERSION", 7), output.Left("WHY", 30))
+	rows := c.Rows(std.Out, "ACCOUNT", output.Left(name, 10), output.Left("ACCOUNT", 14), output.Right("VERSION", 7), output.Text("WHY"))
 	counts := map[string]int{}
 	for _, v := range f.versions {
 		row := fetchRow{f, v}

@@ -49,7 +49,7 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
 	}
 	defer pool.Close()
 	rows := c.Rows(std.Out, "REASON", output.Left("AT", 20), output.Left("ACTION", 12), output.Left("ACCOUNT", 14),
-		output.Right("VERSION", 7), output.Left("RESULT", 9).Optional(), output.Left("ACTOR", 12), output.Left("REASON", 20))
+		output.Right("VERSION", 7), output.Left("RESULT", 9).Optional(), output.Left("ACTOR", 12), output.Text("REASON"))
 	err = readmodel.AuditTrail(ctx, pool, filter, func(r *readmodel.AuditRow) error { return rows.Add(row{r}) })
 	if err != nil {
 		return err

@@ -178,7 +178,7 @@ func (c *replayCmd) print(std *output.Streams, s *scan, r *replay.Replay) error 
 	}
 	rows := c.Rows(std.Out, "ACCOUNT", output.Left(name, 10), output.Left("ACCOUNT", 14),
 		output.Right("VERSION", 7), output.Left("CLASS", 20).Optional(), output.Left("DLQ", 9),
-		output.Left("WHY", 30))
+		output.Text("WHY"))
 	for _, item := range r.Items {
 		if err := rows.Add(replayRow{item, c.Yes}); err != nil {
 			return err

@@ -85,7 +85,7 @@ func (c *Cmd) rows(std *output.Streams) *rows {
 		name = "RESULT"
 	}
 	return &rows{cmd: c, std: std, counts: map[string]int64{}, out: c.Rows(std.Out, "ACCOUNT",
-		output.Left(name, 9), output.Left("ACCOUNT", 20), output.Right("VERSION", 10), output.Left("WHY", 30))}
+		output.Left(name, 9), output.Left("ACCOUNT", 20), output.Right("VERSION", 10), output.Text("WHY"))}
 }
 
 // add prints an account, if it was decided about.

@@ -10,6 +10,8 @@ const (
 	id = 36
 	// least is left of a text that is cut.
 	least = 8
+	// belowBy is how far a text below its row is indented.
+	belowBy = 4
 )
 
 // layout says which columns a terminal shows and how wide.
@@ -18,6 +20,8 @@ type layout struct {
 	flexible string // the name of the column that takes what is to spare
 	widths   []int
 	hidden   []bool
+	text     int // the column that is folded; -1: none
+	indent   int // of its lines
 }
 
 // fitted lays out columns for rows in a terminal that is limit wide: first all as wide as
@@ -37,13 +41,35 @@ func fitted(columns []Column, flexible string, rows [][]string, limit int, more 
 			l.widths[i] = min(needs[i], max(id, c.Width, shownWidth(c.Name)))
 		}
 	}
+	l.placeText(needs, limit, more)
 	for i := len(columns) - 1; i >= 0 && l.total() > limit; i-- {
 		l.hidden[i] = columns[i].optional
 	}
 	l.shrink(limit)
 	l.grow(limit, needs, more)
+	if l.text >= 0 && !l.below() {
+		l.indent = l.total() - l.widths[l.text]
+	}
 	return l
 }
+
+// placeText decides whether the column of sentences stands beside the others or below them.
+func (l *layout) placeText(needs []int, limit int, more bool) {
+	l.text = slices.IndexFunc(l.columns, func(c Column) bool { return c.text })
+	if l.text < 0 {
+		return
+	}
+	l.widths[l.text] = l.columns[l.text].Width
+	if !more {
+		l.widths[l.text] = min(l.widths[l.text], needs[l.text])
+	}
+	if l.total() > limit {
+		l.hidden[l.text], l.indent = true, belowBy
+	}
+}
+
+// below reports that the column of sentences stands below the others.
+func (l *layout) below() bool { return l.text >= 0 && l.hidden[l.text] }
 
 // total is the width of a row.
 func (l *layout) total() int {
@@ -101,7 +127,7 @@ func (l *layout) usual() []int {
 func (l *layout) left() string {
 	var names []string
 	for i, c := range l.columns {
-		if l.hidden[i] {
+		if l.hidden[i] && i != l.text {
 			names = append(names, c.Name)
 		}
 	}

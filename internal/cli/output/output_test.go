@@ -138,6 +138,78 @@ func TestColumnsStandStraight(t *testing.T) {
 	})
 }
 
+// replayColumns are those of `dlq replay`.
+func replayColumns() []Column {
+	return []Column{
+		Left("PLAN", 10), Left("ACCOUNT", 14), Right("VERSION", 7), Left("CLASS", 20).Optional(), Left("DLQ", 9), Text("WHY"),
+	}
+}
+
+func TestATextIsFoldedAndNotCut(t *testing.T) {
+	const why = "event 7f9c2ba4 credits JPY, the account has EUR since its version 1"
+	replayed := func(account, why string) []string {
+		return []string{"poison", account, "17", "currency_mismatch", "0/42", why}
+	}
+	for name, test := range map[string]struct {
+		limit int
+		rows  [][]string
+		want  string
+	}{
+		"beside the row where there is room": {100, [][]string{replayed("acc-1", why), replayed("acc-2", "-")}, "" +
+			"PLAN    ACCOUNT  VERSION  CLASS              DLQ   WHY\n" +
+			"poison  acc-1         17  currency_mismatch  0/42  event 7f9c2ba4 credits JPY, the account has EUR\n" +
+			"                                                   since its version 1\n" +
+			"poison  acc-2         17  currency_mismatch  0/42  -\n"},
+		"else below it": {80, [][]string{replayed("acc-1", why), replayed("acc-2", "-")}, "" +
+			"PLAN        ACCOUNT         VERSION  CLASS                 DLQ\n" +
+			"    WHY\n" +
+			"poison      acc-1                17  currency_mismatch     0/42\n" +
+			"    event 7f9c2ba4 credits JPY, the account has EUR since its version 1\n" +
+			"poison      acc-2                17  currency_mismatch     0/42\n"},
+		"a short one where it always was": {80, [][]string{replayed("acc-1", "too late")}, "" +
+			"PLAN        ACCOUNT         VERSION  CLASS                 DLQ        WHY\n" +
+			"poison      acc-1                17  currency_mismatch     0/42       too late\n"},
+		"before an id is cut or a column left out": {80, [][]string{replayed("7f9c2ba4-e88f-4a52-8c31-0d1b5c2f6a11", "why")}, "" +
+			"PLAN      ACCOUNT                               VERSION  CLASS              DLQ\n" +
+			"    WHY\n" +
+			"poison    7f9c2ba4-e88f-4a52-8c31-0d1b5c2f6a11       17  currency_mismatch  0/42\n" +
+			"    why\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := printed(t, test.limit, test.rows, replayColumns()...); got != test.want {
+				t.Errorf("got\n%swant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestTextsAreShownInFull: whatever they are written in, no line is wider than the terminal,
+// and nothing is missing.
+func TestTextsAreShownInFull(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		texts := rapid.SliceOfN(rapid.StringOf(rapid.SampledFrom([]rune("ab -é口좌💶"))), 1, 4).Draw(t, "texts")
+		limit, account := rapid.IntRange(80, 120).Draw(t, "limit"), rapid.SampledFrom([]string{"1", strings.Repeat("7", 36)}).Draw(t, "account")
+		var rows [][]string
+		for _, text := range texts {
+			rows = append(rows, []string{"poison", account, "17", "version_gap", "0/42", strings.Repeat(text+"b", 9)})
+		}
+		got := printed(t, limit, rows, replayColumns()...)
+		for line := range strings.Lines(got) {
+			if shownWidth(strings.TrimSuffix(line, "\n")) > limit {
+				t.Fatalf("wider than %d: %s", limit, line)
+			}
+		}
+		letters := func(text string) string { return strings.Join(strings.Fields(text), "") }
+		all := letters(got)
+		for _, row := range rows {
+			var found bool
+			if _, all, found = strings.Cut(all, letters(row[5])); !found {
+				t.Fatalf("%q is not in\n%s", row[5], got)
+			}
+		}
+	})
+}
+
 func TestTimesBeyondTheYear9999AreWritten(t *testing.T) {
 	for want, at := range map[string]time.Time{
 		"10000-01-01T00:00:00Z": time.UnixMicro(253402300800_000000), "-0001-12-31T23:00:00Z": time.Date(-1, 12, 31, 23, 0, 0, 0, time.UTC),

@@ -13,8 +13,8 @@ import (
 	"projector/internal/telemetry"
 )
 
-// Table prints rows of columns. On a terminal the first rows say how wide its columns are;
-// elsewhere the widths are fixed and nothing is cut.
+// Table prints rows of columns. On a terminal the first rows say how wide its columns are,
+// and a long text is folded; elsewhere the widths are fixed and a row is one line.
 type Table struct {
 	out      *bufio.Writer
 	columns  []Column
@@ -32,6 +32,7 @@ type Column struct {
 	Width    int
 	Right    bool // aligned: a number, which is never cut
 	optional bool
+	text     bool
 }
 
 // Left is a column that is aligned left. The last one needs no width.
@@ -39,6 +40,10 @@ func Left(name string, width int) Column { return Column{Name: name, Width: widt
 
 // Right is a column that is aligned right.
 func Right(name string, width int) Column { return Column{Name: name, Width: width, Right: true} }
+
+// Text is a column of sentences, the last one of a table. A terminal shows all of them:
+// folded at words, beside the other columns or, where these leave it too little, below the row.
+func Text(name string) Column { return Column{Name: name, Width: 30, text: true} }
 
 // Optional is the column, to be left out of a terminal that is too narrow for all.
 func (c Column) Optional() Column {
@@ -103,17 +108,40 @@ func (t *Table) settle(more bool) {
 }
 
 func (t *Table) print(cells []string, header bool) {
-	t.out.WriteString(Painted(t.colours && header, Bold, t.line(cells)))
-	t.out.WriteByte('\n')
+	for _, line := range t.lines(cells) {
+		t.out.WriteString(Painted(t.colours && header, Bold, line))
+		t.out.WriteByte('\n')
+	}
 }
 
-// line is a row as text.
+// lines is a row as it is printed: one line, and more when its text is folded.
+func (t *Table) lines(cells []string) []string {
+	row, l := t.line(cells), t.layout
+	if l == nil || l.text < 0 || l.text >= len(cells) {
+		return []string{row}
+	}
+	text := folded(cells[l.text], t.limit-l.indent)
+	if l.below() {
+		if cells[l.text] == none {
+			return []string{row}
+		}
+		text = append([]string{row}, text...)
+	} else {
+		text[0] = strings.TrimRight(padded(row, l.indent, false)+text[0], " ")
+	}
+	for i := range text[1:] {
+		text[i+1] = strings.Repeat(" ", l.indent) + text[i+1]
+	}
+	return text
+}
+
+// line is the columns of a row without the text that may be folded.
 func (t *Table) line(cells []string) string {
 	var shown []string
 	for i, cell := range cells {
 		c, columns := t.columns[i], t.columns[i].Width
 		if t.layout != nil {
-			if t.layout.hidden[i] {
+			if t.layout.hidden[i] || i == t.layout.text {
 				continue
 			}
 			if columns = t.layout.widths[i]; !c.Right {
@@ -162,7 +190,7 @@ func OffsetText(offset *int64) string {
 // VersionText is a version or a position, or a dash.
 func VersionText(version *int64) string {
 	if version == nil {
-		return "-"
+		return none
 	}
 	return strconv.FormatInt(*version, 10)
 }
@@ -170,10 +198,13 @@ func VersionText(version *int64) string {
 // PlaceText is the place of a record.
 func PlaceText(partition int32, offset int64) string { return fmt.Sprintf("%d/%d", partition, offset) }
 
+// none is what a table has in the place of what there is not.
+const none = "-"
+
 // OrDash is what a table shows of what is not known.
 func OrDash(text string) string {
 	if text == "" {
-		return "-"
+		return none
 	}
 	return text
 }

@@ -40,15 +40,39 @@ func clipped(text string, limit int) string {
 	if shownWidth(text) <= limit {
 		return text
 	}
-	left := limit - shownWidth(cut)
-	var kept strings.Builder
-	for _, r := range text {
-		if left -= runeWidth(r); left < 0 {
-			break
+	return beginning(text, limit-shownWidth(cut)) + cut
+}
+
+// beginning is as much of the beginning of a text as fits.
+func beginning(text string, limit int) string {
+	for i, r := range text {
+		if limit -= runeWidth(r); limit < 0 {
+			return text[:i]
 		}
-		kept.WriteRune(r)
 	}
-	return kept.String() + cut
+	return text
+}
+
+// folded is a text in lines that fit, broken between words, and within a word that is longer
+// than a line.
+func folded(text string, limit int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && shownWidth(line)+1+shownWidth(word) <= limit {
+			line += " " + word
+			continue
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+		for shownWidth(word) > limit {
+			head := beginning(word, limit)
+			lines, word = append(lines, head), word[len(head):]
+		}
+		line = word
+	}
+	return append(lines, line)
 }
 
 // padded is a text in a column.

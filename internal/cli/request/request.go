@@ -53,7 +53,7 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
 	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
 	rows := c.Rows(std.Out, "REASON", output.Right("ID", 4), output.Left("AT", 20), output.Left("ACTION", 12),
-		output.Left("REQUESTED BY", 14), output.Right("RECORDS", 7).Optional(), output.Left("STATE", 8), output.Left("DECIDED BY", 14).Optional(), output.Left("REASON", 20))
+		output.Left("REQUESTED BY", 14), output.Right("RECORDS", 7).Optional(), output.Left("STATE", 8), output.Left("DECIDED BY", 14).Optional(), output.Text("REASON"))
 	if err := readmodel.Requests(ctx, pool, state, func(r *readmodel.Request) error { return rows.Add(row{r}) }); err != nil {
 		return err
 	}
