@@ -72,6 +72,41 @@ func TestGapsFetch(t *testing.T) {
 	}
 }
 
+// Other projections read the topic and never see a fetched event. They get it when the producer
+// sends it again, and no other way: a rebuild reads the same topic.
+func TestOtherProjectionsGetAFetchedEventFromTheTopic(t *testing.T) {
+	s := clitest.NewStage(t)
+	flags := outboxOf(s)
+	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 3, `"4"`))
+	s.Consuming(nil)
+	published(s, "a", 2, clitest.EventOf("a", 2, `"2"`))
+	s.Must(append([]string{"gaps", "fetch", "--yes"}, flags...)...)
+	others := func() (seen string) {
+		for _, name := range []string{"account_statement", "daily_turnover"} {
+			s.Projecting(name)
+			s.Consuming(nil)
+			if d := s.Lines("rebuild", "--yes"); d[0]["changed"] != 0.0 {
+				t.Errorf("%s was changed: %v", name, d)
+			}
+		}
+		s.Projecting("account_balance")
+		s.Consuming(nil)
+		if err := s.Pool.QueryRow(t.Context(), `SELECT concat_ws(' ', 'statement', (SELECT string_agg(version::text, ',' ORDER BY version) FROM account_statement),
+			'turnover', (SELECT sum(credited) FROM daily_turnover), 'balance', (SELECT balance FROM account_balance))`).Scan(&seen); err != nil {
+			t.Fatal(err)
+		}
+		return seen
+	}
+	clitest.Equal(t, others(), "statement 1,3 turnover 5.00 balance 7.00")
+	_, _, said := s.Command("account", "statement", "a")
+	clitest.Contains(t, said, "1 versions have no entry, the first of them 2")
+
+	s.Produce(clitest.EventOf("a", 2, `"2"`))
+	clitest.Equal(t, others(), "statement 1,2,3 turnover 7.00 balance 7.00")
+	_, _, said = s.Command("account", "statement", "a")
+	clitest.Equal(t, said, "")
+}
+
 // TestGapsFetchFromDebeziumsOutbox takes the table of deploy/debezium and the query of
 // docs/debezium.md.
 func TestGapsFetchFromDebeziumsOutbox(t *testing.T) {
