@@ -41,7 +41,7 @@ type commands struct {
 	Pause    position.PauseCmd   `cmd:"" help:"Pause partitions until they are resumed."`
 	Resume   position.ResumeCmd  `cmd:"" help:"Resume partitions that were paused, or stopped by a storm of dead letters."`
 	Lag      position.LagCmd     `cmd:"" help:"Show how far the read model is behind the topic, from outside the running process."`
-	Open     open.Cmd            `cmd:"" help:"Have accounts start from a ledger, whose first events the topic does not hold."`
+	Open     open.Cmd            `cmd:"" help:"Start accounts from a ledger when the topic does not have their first events."`
 	Verify   verify.Cmd          `cmd:"" help:"Compare the read model with an authoritative ledger; exit status 1 when they differ."`
 	Audit    audit.Cmd           `cmd:"" help:"List what people have done, or check whether the audit trail was altered."`
 	Requests request.Cmd         `cmd:"" help:"List the changes that people have asked for while four eyes are on, or show one."`
@@ -58,7 +58,7 @@ type commands struct {
 
 const description = `Projects account events from Kafka into account balances, statements and turnovers in PostgreSQL: each event once, in order, whatever is delivered twice, late or broken.
 
-Every flag but --yes and --reason has an environment variable; a flag beats it. Exit status: 0 done, or stopped by a signal while running on; 1 failed or interrupted; 2 wrong usage or configuration.`
+Every flag but --yes and --reason has an environment variable; a flag beats it. Exit status: 0 done, or stopped by a signal (commands that run until stopped); 1 failed or interrupted; 2 wrong usage or configuration.`
 
 // newParser makes the parser of the command line.
 func newParser(built build.Info, options ...kong.Option) (*kong.Kong, error) {

@@ -57,7 +57,7 @@ var commandPages = map[string]manualPage{
 			"partitions: they share them. While a database or broker cannot be reached, it retries indefinitely, also at " +
 			"startup; /readyz on --listen says what is wrong. A first SIGTERM or Ctrl-C finishes and commits the work in progress, a second one exits at once.",
 		status: "0 stopped by a signal; 1 the schema is missing or older than the program (run migrate), a port is taken, or the projection file " +
-			"is another text than the one its rows came from (rebuild, or --accept-changed-file).",
+			"is not the one its rows were made with (rebuild, or --accept-changed-file).",
 		examples: []example{
 			{
 				"Balances, from your own servers",
@@ -80,7 +80,7 @@ var commandPages = map[string]manualPage{
 	},
 	"demo": {
 		about: "Starts a broker in this process and a PostgreSQL of its own, unless --brokers or --database-url names yours; produces " +
-			"a stream with every kind of faulty delivery in it, projects it, and compares balances and dead letters with its own ledger.",
+			"a stream that has every kind of faulty delivery in it, projects it, and compares balances and dead letters with its own ledger.",
 		status: "0 everything matches the ledger; 1 something differs, or the demo was interrupted before the check.",
 		examples: []example{
 			{"The whole system, with nothing to set up", "projector demo"},
@@ -91,7 +91,7 @@ var commandPages = map[string]manualPage{
 	"dlq summary": {
 		about: "Reads the DLQ topic as dlq list does and counts: a row for each class and status, the largest first. FIRST and LAST are how " +
 			"long ago the first and the last of them failed; EXAMPLE is the place of the first, for dlq show. ACCOUNTS counts different " +
-			"accounts, as far as they can be read. A DLQ topic that does not exist is an empty one.",
+			"accounts, as far as they can be read. A DLQ topic that does not exist counts as empty.",
 		status: "1 also when a partition of the DLQ topic cannot be read; the dead letters of the others are counted.",
 		examples: []example{
 			{"Which kinds of dead letters there are", "projector dlq summary"},
@@ -100,11 +100,11 @@ var commandPages = map[string]manualPage{
 		},
 	},
 	"inspect": {
-		about: "To find out why nothing arrives, reads records as run would with the same flags, and says of each what it is: an event, " +
-			"a tombstone, ignored, or the class of the dead letter it would become, and why. Needs Kafka only, and the schema registry where " +
-			"a format does; joins no group and writes nothing. The order of versions is not checked. Without --partition the " +
+		about: "Use it to find out why nothing arrives: it reads records as run would with the same flags and says what each of them is: an event, " +
+			"a tombstone, ignored, or the class of the dead letter it would become, and why. It needs only Kafka and, for formats that use one, " +
+			"the schema registry; it joins no group and writes nothing. The order of versions is not checked. Without --partition the " +
 			"records come from all partitions in equal parts, because each producer may write to its own.",
-		status: "0 whatever the records are, also when there are none: stderr says so; 1 also when the topic, the partition or the offset does " +
+		status: "0 whatever the records are, also when there are none, which stderr reports; 1 also when the topic, the partition or the offset does " +
 			"not exist, or a partition cannot be read.",
 		examples: []example{
 			{"The first ten", "projector inspect"},
@@ -115,7 +115,7 @@ var commandPages = map[string]manualPage{
 	},
 	"dlq list": {
 		about: "Reads the DLQ topic from its beginning and compares each dead letter with the read model: open (somebody has to act), ready " +
-			"(would apply now), waiting (behind a hole), resolved (passed), discarded. A DLQ topic that does not exist is an empty one.",
+			"(would apply now), waiting (behind a hole), resolved (passed), discarded. A DLQ topic that does not exist counts as empty.",
 		status: "1 also when a partition of the DLQ topic cannot be read; the dead letters of the others are listed.",
 		examples: []example{
 			{"What somebody has to look at", "projector dlq list --status=open --since=24h"},
@@ -126,7 +126,7 @@ var commandPages = map[string]manualPage{
 	"dlq show": {
 		about: "Names the dead letter by its partition and offset in the DLQ topic, as list prints them. Amounts and payload are masked " +
 			"unless they are asked for.",
-		status: "1 also when there is no such record, or it is no dead letter.",
+		status: "1 also when there is no such record, or it is not a dead letter.",
 		examples: []example{
 			{"The dead letter at offset 1042 of partition 3", "projector dlq show 3/1042"},
 			{"With its payload, for a program", "projector dlq show 3/1042 --show-payload --output=json"},
@@ -141,21 +141,21 @@ var commandPages = map[string]manualPage{
 		},
 	},
 	"dlq replay": {
-		about: "Decides about each dead letter as about an event that comes now and, with --yes, applies those that fit, in the order of account " +
-			"and version, beside running consumers. Without --yes it prints the plan and changes nothing. Each repair is audited in dlq_action.",
+		about: "Decides about each dead letter as if it had just arrived and, with --yes, applies those that can be applied, in the order of account " +
+			"and version, while consumers keep running. Without --yes it prints the plan and changes nothing. Each repair is audited in dlq_action.",
 		status: "1 also when a partition of the DLQ topic cannot be read: nothing is changed then, unless --dlq-partition names others.",
 		examples: []example{
-			{"What would become of an account's dead letters", "projector dlq replay --account=acc-00000042"},
+			{"What would happen to an account's dead letters", "projector dlq replay --account=acc-00000042"},
 			{"Do it", "projector dlq replay --account=acc-00000042 --yes"},
 			{"From a file that was exported and corrected", "projector dlq replay --from-file=dead-letters.jsonl --reason=INC-1234 --yes"},
 			{
-				"Through Kafka again, slowly, after a mapping works around a bug of the producer",
+				"Publish them to Kafka again, slowly, once a mapping works around a bug in the producer",
 				"projector dlq replay --class=malformed_payload --to-topic=account-events --rate=100 --yes",
 			},
 		},
 	},
 	"dlq discard": {
-		about: "Discarded dead letters are no longer listed as open, and are replayed only when they are asked for. They stay in the " +
+		about: "Discarded dead letters are no longer listed as open, and are replayed only on request. They stay in the " +
 			"topic; who discarded them and why stays in dlq_action. Without --yes it only lists them.",
 		status: "1 also when a partition of the DLQ topic cannot be read: nothing is changed then, unless --dlq-partition names others.",
 		examples: []example{
@@ -173,7 +173,7 @@ var commandPages = map[string]manualPage{
 	},
 	"account statement": statementPage,
 	"account skip": {
-		about: "For an event that will never come right: the version counts as passed without changing the balance, and what waits " +
+		about: "For an event that can never be applied: the version counts as passed without changing the balance, and what waits " +
 			"behind it is applied. The balance then lacks that event: correct it in the ledger. Without --yes it only says what it " +
 			"would do. Audited in dlq_action.",
 		status: "1 also when the account does not wait for this version; nothing is changed then.",
@@ -183,7 +183,7 @@ var commandPages = map[string]manualPage{
 		},
 	},
 	"gaps list": {
-		about: "One row per account, the oldest gap first: the version it waits for, the class that made the hole, how many events wait.",
+		about: "One row per account, the oldest gap first: the version it waits for, the class of the dead letter that caused the gap, and how many events wait.",
 		examples: []example{
 			{"Who waits for what", "projector gaps"},
 			{"Gaps older than an hour", "projector gaps --output=json | jq -c 'select(.age_seconds > 3600)'"},
@@ -192,9 +192,9 @@ var commandPages = map[string]manualPage{
 	"position list": {
 		about: "Needs Kafka and the database only, no running process. Where a partition has no position, none of it has been read. " +
 			"MARGIN is how many offsets behind the position the log begins, LASTS how long it takes until retention removes the " +
-			"first record that was not read: a dash when there is none, or no limit by time. A partition is stopped when its owner " +
-			"has given it up, until position set or what its reason names; paused or breaker_open until resume. The reasons " +
-			"stand below, and who owns which partitions.",
+			"first unread record: a dash when there is none, or when retention has no time limit. A partition is stopped when its owner " +
+			"has given it up, until position set or what its reason names; paused or breaker_open until resume. The reasons, " +
+			"and who owns which partitions, are printed below the table.",
 		status: "1 also when a partition of the topic cannot be asked for; the others are shown.",
 		examples: []example{
 			{"Where everything stands", "projector position"},
@@ -203,10 +203,10 @@ var commandPages = map[string]manualPage{
 		},
 	},
 	"position set": {
-		about: "For a partition that only a person can help: running consumers continue there within 10 s, others when they start. " +
+		about: "For a partition that cannot continue until a person decides where: running consumers continue there within 10 s, others when they start. " +
 			"What was applied already is skipped. Without --yes it only says what it would do. Audited in dlq_action.",
 		status: "1 also when it is refused: the offset is outside the log, records would be passed over unread, the topic is another " +
-			"one, or a projection of sums would count again what its inbox has forgotten. Nothing is changed then, of no partition.",
+			"one, or a projection of sums would count again what its inbox has forgotten. In that case nothing is changed in any partition.",
 		examples: []example{
 			{"What would be done", "projector position set --partition=3 --start --reason='removed by retention, INC-1234'"},
 			{"Do it", "projector position set --partition=3 --start --reason='removed by retention, INC-1234' --yes"},
@@ -215,8 +215,8 @@ var commandPages = map[string]manualPage{
 		},
 	},
 	"position remove": {
-		about: "For a consumer group that was renamed or taken away, or a topic it no longer reads: its positions stay in the database " +
-			"otherwise. Balances and rows are not touched. A group that is started again begins at the first record, and skips what was applied. " +
+		about: "For a consumer group that was renamed or removed, or a topic it no longer reads; otherwise its positions stay in the " +
+			"database. Balances and rows are not touched. A group that is started again begins at the first record, and skips what was applied. " +
 			"Needs the role that migrates. Without --yes it only says what it would do. Audited in dlq_action.",
 		status: "1 also when it is refused: the group has members, has no positions in the topic, or is the only one of a projection " +
 			"of sums, whose events would be counted again. Nothing is changed then.",
@@ -236,8 +236,8 @@ var commandPages = map[string]manualPage{
 		},
 	},
 	"resume": {
-		about: "Ends a pause, and resets the breaker of a partition that a storm of dead letters has stopped; what it has counted is " +
-			"forgotten. Running consumers continue within 5 s. Without --yes it only says what it would do. Audited in dlq_action.",
+		about: "Ends a pause, and resets the breaker of a partition that a storm of dead letters has stopped; its counts are " +
+			"cleared. Running consumers continue within 5 s. Without --yes it only says what it would do. Audited in dlq_action.",
 		status: "1 also when the topic does not have the partition.",
 		examples: []example{
 			{"After a breaker opened and the cause is fixed", "projector resume --partition=3 --reason='format corrected, INC-1234' --yes"},
@@ -247,7 +247,7 @@ var commandPages = map[string]manualPage{
 	},
 	"lag": {
 		about: "Compares the stored positions with the ends of the partitions; it needs Kafka and the database only, no running " +
-			"instance. RECORDS is what is not projected yet, BEHIND the age of the oldest of it; a question mark is what Kafka could not be asked for.",
+			"instance. RECORDS is what is not projected yet, BEHIND the age of the oldest of it; a question mark means that Kafka could not be asked.",
 		status: "1 also when a partition has no leader; the others are shown. --watch shows them and continues.",
 		examples: []example{
 			{"Once", "projector lag"},
@@ -272,15 +272,15 @@ var commandPages = map[string]manualPage{
 	"rebuild": {
 		about: "Reads the topic from its first record into tables beside the live ones while consumers continue, compares, and with --yes " +
 			"replaces the accounts, or rows, that differ. Without --yes it changes nothing. Skips and replays that were done before are done again. " +
-			"Consumers wait for the swap, which ends within 30 s or changes nothing.",
+			"Consumers wait during the swap, which ends within 30 s or changes nothing.",
 		status: "0 also when some differ and --yes was not given, or are left alone; 1 also when the topic has lost its first records " +
 			"(see --partial), is not the one the rows came from, or more would change than --max-differences; with --check " +
-			"1 when it cannot end well.",
+			"1 when it cannot succeed.",
 		examples: []example{
 			{"Check quickly whether they can be rebuilt", "projector rebuild --check"},
 			{"Do the balances match the events?", "projector rebuild"},
-			{"Put the rebuilt ones in place of those that differ", "projector rebuild --yes"},
-			{"All of them, and take out what the topic has no event of", "projector rebuild --yes --max-differences=5000 --remove"},
+			{"Replace the balances that differ", "projector rebuild --yes"},
+			{"All of them, and remove accounts that have no event in the topic", "projector rebuild --yes --max-differences=5000 --remove"},
 			{"The turnover by day and currency", "projector rebuild --projection=daily_turnover --yes"},
 			{"After retention has removed the first records", "projector rebuild --partial --output=json"},
 		},

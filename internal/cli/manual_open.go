@@ -3,11 +3,11 @@ package cli
 // openingPages are those of the commands about where a history begins.
 var openingPages = map[string]manualPage{
 	"open": {
-		about: "For a topic that has lost its beginning: an account starts from what the ledger says it was at a version, and events up to " +
-			"that version are duplicates. The ledger is CSV with the header account_id,version,balance,currency and, if it has them, " +
-			"status (open or closed) and last_event_id, or a query that returns these columns. Of each account: will_open (it is below that " +
-			"version; what waits behind it is applied), kept (it is at that version or beyond), or refused (it has another currency). A line that is wrong, or an account " +
-			"that is there twice, refuses the whole ledger before anything is written. Consumers keep running. After an interruption run it " +
+		about: "For a topic that has lost its beginning: an account starts with its balance at some version, taken from a ledger, and events up to " +
+			"that version are duplicates. The ledger is a CSV file with the header account_id,version,balance,currency and, if it has them, " +
+			"status (open or closed) and last_event_id, or a query that returns these columns. The plan for each account is will_open (it is below that " +
+			"version; what waits behind it is applied), kept (it is at that version or beyond), or refused (it has another currency). If a line is wrong, or an account " +
+			"appears twice, the whole ledger is refused before anything is written. Consumers keep running. After an interruption, run it " +
 			"again. Without --yes it only prints the plan. Audited in dlq_action; account_opening has each account's opening. See the runbook, \"A topic without its beginning\".",
 		status: "1 also when an account was refused; the others are opened. 2 also when the ledger is wrong.",
 		examples: []example{

@@ -3,13 +3,13 @@ package cli
 // ownPages are the pages of the commands about projections of one's own.
 var ownPages = map[string]manualPage{
 	"projection check": {
-		about: "Reads the file, and has PostgreSQL plan each of its statements as the role that run gives them, with new_events as it will " +
-			"be. Nothing is run and nothing is written. A grant that is missing is named, as the statement to type. Standard error says " +
-			"when the rows of the projection came from another text of the file.",
+		about: "Reads the file, and has PostgreSQL plan each of its statements as the role that run gives them, with new_events as run " +
+			"provides it. Nothing is run and nothing is written. A missing grant is printed as the statement to type. Standard error says " +
+			"when the rows of the projection were made with an earlier version of the file.",
 		status: "0 the file can be run; 1 a grant is missing, or the server cannot be reached; 2 the file is wrong, and the line is named.",
 		examples: []example{
 			{"Before it is deployed", "projector projection check loyalty.sql"},
-			{"Which event types it takes", "projector projection check loyalty.sql --output=json | jq -r '.types[]'"},
+			{"Which event types it reads", "projector projection check loyalty.sql --output=json | jq -r '.types[]'"},
 		},
 	},
 }

@@ -2,11 +2,11 @@ package cli
 
 // statementPage is the page of account statement.
 var statementPage = manualPage{
-	about: "Reads what `run --projection=account_statement` has written, in the order of the versions. The running balance of a part " +
-		"begins with what came before it. It is shown as unknown, and null in JSON, behind a version that has no entry; standard " +
+	about: "Reads what `run --projection=account_statement` has written, in the order of the versions. The running balance of an extract " +
+		"starts from what came before it. It is shown as unknown, and null in JSON, after a version that has no entry; standard " +
 		"error says which, and when the statement is behind the balance, ahead of it, or does not add up to it. Versions passed " +
-		"over on purpose (`account skip`) add nothing, as in the balance. Entries from before places were kept have none. Of an account that was " +
-		"opened (`open`) it begins behind the opening, with the opening's balance.",
+		"over on purpose (`account skip`) add nothing, as in the balance. Entries written before places were recorded have none. For an account that was " +
+		"opened (`open`), the statement starts after the opening, with the opening's balance.",
 	status: "1 also when the account has no entry, and no opening.",
 	examples: []example{
 		{"All of it", "projector account statement acc-00000042"},

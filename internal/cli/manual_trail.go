@@ -3,10 +3,10 @@ package cli
 // trailPages are those of what people have done and of what they have asked for.
 var trailPages = map[string]manualPage{
 	"gaps fetch": {
-		about: "Asks the outbox, by a connection that only reads, for every version that an account waits for up to the first later event that is there, and " +
-			"decides about each as about a dead letter that is replayed: will_apply, duplicate, waiting, poison, or not_found when the outbox does not " +
-			"have it. With --yes it applies those that fit, beside running consumers, and what waits behind them. An event that was not asked for is not applied. " +
-			"A running instance does the same by itself when it has --outbox-url. Without --yes it prints the plan and changes nothing. Audited in dlq_action.",
+		about: "Asks the outbox, over a read-only connection, for every version that an account waits for, up to the first later event that has arrived, and " +
+			"decides about each as dlq replay does: will_apply, duplicate, waiting, poison, or not_found when the outbox does not " +
+			"have it. With --yes it applies those that can be applied, and what waits behind them, while consumers keep running. An event that was not asked for is not applied. " +
+			"Only account_balance gets the event; other projections need it in the topic. A running instance does the same by itself when it has --outbox-url. Without --yes it prints the plan and changes nothing. Audited in dlq_action.",
 		status: "1 also when a version could not be applied, the outbox cannot be reached, or it refuses the query.",
 		examples: []example{
 			{"What the outbox has, with the query in OUTBOX_QUERY", "projector gaps fetch --outbox-url=postgres://reader@core:5432/core"},
@@ -24,24 +24,24 @@ var trailPages = map[string]manualPage{
 		examples: []example{
 			{"All of today", "projector audit --since=24h"},
 			{"One account, for an auditor", "projector audit --account=acc-00000042 --output=json"},
-			{"What was replayed with another value than it was dead-lettered with", "projector audit --action=replay --output=json | jq -c 'select(.altered)'"},
+			{"What was replayed with a value that had been changed", "projector audit --action=replay --output=json | jq -c 'select(.altered)'"},
 		},
 	},
 	"audit verify": {
-		about: "Computes the hash of each row again, of the row and the hash before it. A row that was changed or taken out shows at " +
-			"the next one. Rows taken out at the end leave no trace in the chain: note the head it prints in another place, and give " +
-			"it to a later run.",
-		status: "1 also when a row was changed or taken out, or the expected head is not in the chain.",
+		about: "Computes again the hash of each row, which covers the row and the hash before it. A row that was changed or removed shows at " +
+			"the next one. Rows removed at the end leave no trace in the chain: keep the head it prints in another place, and pass " +
+			"it to a later run as --expect-head.",
+		status: "1 also when a row was changed or removed, or the expected head is not in the chain.",
 		examples: []example{
-			{"Look, and print the head", "projector audit verify"},
-			{"Nothing was removed since the head was noted", "projector audit verify --expect-head=3a5e1f0c9d2b4a6788e0c1d2f3a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6"},
+			{"Check the chain, and print its head", "projector audit verify"},
+			{"Check that nothing was removed since that head was printed", "projector audit verify --expect-head=3a5e1f0c9d2b4a6788e0c1d2f3a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6"},
 		},
 	},
 	"requests list": {
-		about: "While four eyes are on (projector migrate --four-eyes=on), whoever adds --yes to a command asks for the change, and " +
-			"another login approves it. Lists what was asked for, by whom, and what was decided; requests are never deleted.",
+		about: "While four eyes are on (projector migrate --four-eyes=on), adding --yes to a command only requests the change, and " +
+			"another login approves it. Lists what was requested, by whom, and what was decided; requests are never deleted.",
 		examples: []example{
-			{"What waits for somebody to approve it", "projector requests --state=open"},
+			{"What waits for approval", "projector requests --state=open"},
 			{"Everything, for a program", "projector requests --output=json"},
 		},
 	},
@@ -49,25 +49,25 @@ var trailPages = map[string]manualPage{
 		about: "Prints the command that was requested, with its times, files and flags as they were, and then what it would do now: " +
 			"its plan, as without --yes. Changes nothing.",
 		examples: []example{
-			{"What is it that request 17 would do?", "projector requests show 17"},
+			{"What would request 17 do?", "projector requests show 17"},
 			{"The request alone, for a program; the plan goes to standard error", "projector requests show 17 --output=json"},
 		},
 	},
 	"approve": {
-		about: "Makes the plan of the request again, with the servers given here, compares it with the one that was requested, and does it. " +
+		about: "Makes the plan of the request again, with the servers given here, compares it with the one that was requested and, if they are the same, carries it out. " +
 			"Whoever made the request cannot approve it: PostgreSQL compares the logins. The audit trail keeps the requester's actor and " +
-			"reason, and has who approved it.",
-		status: "1 also when the plan has changed since: the request is then refused, and nothing was changed; and as the requested command says.",
+			"reason, and records who approved it.",
+		status: "1 also when the plan has changed since: the request is then refused and nothing is changed; and when the requested command would end with 1.",
 		examples: []example{
 			{"For a program: the request, and results on standard error", "projector approve 17 --reason='compared, INC-1234' --output=json"},
 			{"After a look at projector requests show 17", "projector approve 17 --reason='compared with the core system, INC-1234'"},
 		},
 	},
 	"reject": {
-		about: "The request stays on record as rejected. It cannot be opened again: whoever wants it asks again.",
+		about: "The request stays on record as rejected. It cannot be reopened; make a new request instead.",
 		examples: []example{
-			{"Nothing is to be done", "projector reject 17 --reason='the producer sends it again'"},
-			{"For a program", "projector reject 17 --reason='twice, see 16' --output=json"},
+			{"The change is not needed", "projector reject 17 --reason='the producer sends it again'"},
+			{"For a program", "projector reject 17 --reason='same as 16' --output=json"},
 		},
 	},
 }

@@ -87,7 +87,7 @@ func (r *reference) page() string {
 
 %s
 
-An environment variable that is empty counts as none. Colours are for terminals only; `+"`NO_COLOR`"+` and `+"`TERM=dumb`"+` turn them off. Results go to standard output, logs and progress to standard error. `+"`projector COMMAND --help`"+` shows what stands here.
+An empty environment variable counts as not set. Colours are for terminals only; `+"`NO_COLOR`"+` and `+"`TERM=dumb`"+` turn them off. Results go to standard output, logs and progress to standard error. `+"`projector COMMAND --help`"+` prints the same about one command.
 
 | command | does |
 |---|---|

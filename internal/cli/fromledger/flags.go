@@ -21,7 +21,7 @@ type LedgerFlags struct {
 // ServerFlags say how the ledger's server is reached, and what it is asked.
 type ServerFlags struct {
 	LedgerURL          string `name:"ledger-url" env:"LEDGER_URL" placeholder:"URL" group:"Ledger" local:"" help:"The ledger's PostgreSQL, e.g. postgres://auditor@ledger:5432/core."`
-	LedgerQuery        string `env:"LEDGER_QUERY" placeholder:"SQL" group:"Ledger" local:"" help:"Query of --ledger-url that returns the ledger's columns."`
+	LedgerQuery        string `env:"LEDGER_QUERY" placeholder:"SQL" group:"Ledger" local:"" help:"Query for --ledger-url that returns the ledger's columns."`
 	LedgerPasswordFile string `env:"LEDGER_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Ledger" local:"" help:"File that holds the password of the ledger's PostgreSQL, instead of its URL."`
 }
 

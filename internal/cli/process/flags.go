@@ -28,7 +28,7 @@ type projectFlags struct {
 	SessionTimeout time.Duration `env:"KAFKA_SESSION_TIMEOUT" default:"30s" placeholder:"DURATION" group:"Projection" help:"How soon the partitions of a dead instance are taken over (default 30s)."`
 	MaxBatchBytes  int           `env:"MAX_BATCH_BYTES" default:"67108864" placeholder:"BYTES" group:"Projection" help:"Largest accepted batch of records, decompressed; a larger one stops its partition (default 64 MiB)."`
 	RetryMax       time.Duration `env:"RETRY_MAX" default:"60s" placeholder:"DURATION" group:"Projection" help:"Longest wait (default 60s)."`
-	AcceptChanged  bool          `name:"accept-changed-file" group:"Projection" help:"Go on with a projection file that has changed, from here on. What is there came from the old text; projector rebuild makes it anew."`
+	AcceptChanged  bool          `name:"accept-changed-file" group:"Projection" help:"Continue with a projection file that has changed. Existing rows were made with the old version; projector rebuild makes them again."`
 	InboxRetention time.Duration `env:"INBOX_RETENTION" default:"168h" placeholder:"DURATION" group:"Projection" help:"How long an additive projection remembers the events it has processed (default 168h)."`
 }
 

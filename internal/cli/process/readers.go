@@ -16,9 +16,9 @@ import (
 
 // readFlags say whether accounts are answered for over HTTP, and to whom.
 type readFlags struct {
-	ReadListen    string `env:"READ_LISTEN_ADDR" placeholder:"ADDR" group:"HTTP" help:"Answers how an account stands, and waits until it has reached a version: GET /v1/accounts/ID?min_version=N&wait=5s. Beyond this machine it needs --read-token-file. Off by default."`
+	ReadListen    string `env:"READ_LISTEN_ADDR" placeholder:"ADDR" group:"HTTP" help:"Address for readers: GET /v1/accounts/ID?min_version=N&wait=5s returns an account, once it has reached that version. Beyond this machine it needs --read-token-file. Off by default."`
 	ReadTokenFile string `env:"READ_TOKEN_FILE" type:"path" placeholder:"FILE" group:"HTTP" help:"File that holds the token readers send as Authorization: Bearer. It may change."`
-	ReadBalances  bool   `env:"READ_BALANCES" group:"HTTP" help:"Answer readers with balance, currency and status too."`
+	ReadBalances  bool   `env:"READ_BALANCES" group:"HTTP" help:"Include balance, currency and status in the response to readers."`
 }
 
 const (

@@ -20,7 +20,7 @@ import (
 
 // Cmd are the commands about projections of one's own.
 type Cmd struct {
-	Check checkCmd `cmd:"" help:"Check a projection file: its header, and each statement against the database, as the role it will run as. Runs nothing."`
+	Check checkCmd `cmd:"" help:"Check a projection file: its header, and each statement against the database, as the role that will run it. Runs nothing."`
 }
 
 type checkCmd struct {
