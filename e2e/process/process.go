@@ -102,6 +102,9 @@ func (b Binary) Launch(t testing.TB, env []string, args ...string) *Process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if t.Failed() {
+			p.tellGoroutines()
+		}
 		_ = p.cmd.Process.Kill()
 		<-p.ended
 		p.checkLog()
@@ -154,6 +157,22 @@ func (p *Process) checkLog() {
 		p.t.Logf("log of process %d, last lines of %d:\n%s", p.cmd.Process.Pid, len(lines),
 			strings.Join(lines[max(0, len(lines)-60):], "\n"))
 	}
+}
+
+// tellGoroutines ends a program that still runs, frozen or not, and prints what each of its
+// goroutines waits for: a program that does nothing any more logs nothing either.
+func (p *Process) tellGoroutines() {
+	logged := len(p.Lines())
+	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+	_ = p.cmd.Process.Signal(syscall.SIGCONT)
+	select {
+	case <-p.ended:
+	case <-time.After(5 * time.Second):
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.t.Logf("what process %d was doing:\n%s", p.cmd.Process.Pid, strings.Join(p.output[logged:], "\n"))
+	p.output = p.output[:logged] // the rest is no part of its log
 }
 
 // Signal sends a signal.
