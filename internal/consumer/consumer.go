@@ -43,7 +43,9 @@ type Consumer struct {
 
 	seeksMu   sync.Mutex
 	seeks     []seek
-	interrupt context.CancelFunc // ends the poll under way
+	interrupt context.CancelFunc // ends the poll or the rest under way
+	sought    bool               // the poller has seeks to make, or has just made some
+	idle      idle
 }
 
 // New prepares a consumer. It connects to nothing: the error is about the configuration.
@@ -94,6 +96,7 @@ func (c *Consumer) options() []kgo.Opt {
 		// larger when decompressed: beyond this it is refused before it is in memory.
 		kgo.MaxDecompressBatchBytes(c.cfg.Limits.BatchBytes),
 		kgo.BrokerMaxReadBytes(int32(max(c.cfg.Limits.BatchBytes, c.cfg.Limits.FetchBytes)+1<<20)), //nolint:gosec // G115: checked to be far below 2 GiB
+		kgo.WithHooks(&c.idle),
 		kgo.FetchMinBytes(fetchBeat),
 		kgo.FetchMaxWait(fetchWait),
 		kgo.SessionTimeout(c.cfg.SessionTimeout),

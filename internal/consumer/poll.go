@@ -46,8 +46,12 @@ func (c *Consumer) seek(w *worker, next projection.NextOffset, epoch int) {
 
 // poll hands records to the workers until ctx ends. It never waits for a worker.
 func (c *Consumer) poll(ctx context.Context) {
-	for ctx.Err() == nil {
-		pollCtx, cancel := c.beginPoll(ctx)
+	for arrived := time.Now(); ctx.Err() == nil; {
+		begin := c.beginPoll
+		if time.Since(arrived) > restAfter {
+			begin = c.rest
+		}
+		pollCtx, cancel := begin(ctx)
 		fetches := c.cl.PollRecords(pollCtx, pollRecords)
 		cancel()
 		c.cfg.Health.Beat()
@@ -55,6 +59,9 @@ func (c *Consumer) poll(ctx context.Context) {
 		fetches.EachPartition(c.dispatch) // then: a partition may have records and an error behind them
 		fetches.EachError(c.fetchFailed)
 		c.cl.AllowRebalance()
+		if !fetches.Empty() || c.sought {
+			arrived = time.Now()
+		}
 	}
 }
 
@@ -62,14 +69,20 @@ func (c *Consumer) poll(ctx context.Context) {
 func (c *Consumer) beginPoll(ctx context.Context) (context.Context, context.CancelFunc) {
 	c.seeksMu.Lock()
 	defer c.seeksMu.Unlock()
+	c.sought = len(c.seeks) > 0
 	c.seeks = c.makeSeeks(c.seeks)
 	within := pollWithin
 	if len(c.seeks) > 0 {
 		within = seekRetry
 	}
-	pollCtx, cancel := context.WithTimeout(ctx, within)
-	c.interrupt = cancel
-	return pollCtx, cancel
+	return c.interruptible(ctx, within)
+}
+
+// interruptible is a context that ends within a time, or when a seek is asked for. Its
+// caller holds seeksMu.
+func (c *Consumer) interruptible(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
+	ctx, c.interrupt = context.WithTimeout(ctx, within)
+	return ctx, c.interrupt
 }
 
 // makeSeeks answers those that the client did not take, because it does not know the

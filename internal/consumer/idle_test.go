@@ -1,0 +1,78 @@
+package consumer
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"projector/internal/session"
+	"projector/projection"
+)
+
+// TestAnIdleConsumerAsksSeldom: brokers that have nothing are asked in pairs of fetches with
+// rests between, and a record that comes then is read.
+func TestAnIdleConsumerAsksSeldom(t *testing.T) {
+	t.Parallel()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(2, "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	for p := range int32(2) { // each leads one
+		if err := cluster.MoveTopicPartition("t", p, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rests := make(chan struct{}, 100)
+	var last [2]time.Time
+	cluster.ControlKey(int16(kmsg.Fetch), func(kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		at := &last[cluster.CurrentNode()]
+		if now := time.Now(); !at.IsZero() && now.Sub(*at) >= idleRest {
+			select {
+			case rests <- struct{}{}:
+			default:
+			}
+		}
+		*at = time.Now()
+		return nil, nil, false
+	})
+	seeds := kgo.SeedBrokers(cluster.ListenAddrs()...)
+	// What is stored agrees with what the workers know: if it did not, they would be told to claim
+	// anew every two seconds, and no rest is taken while partitions are sought.
+	script := pending(0)
+	for p := range int32(2) {
+		script.positions = append(script.positions, projection.StoredPosition{Partition: p, Position: projection.Position{Next: 1, Fence: 1}})
+	}
+	c := scriptedConsumer(t, script, func(cfg *Config) {
+		cfg.Client, cfg.Health = []kgo.Opt{seeds}, &healthLog{}
+		cfg.Open = func(int32) session.Projection { return pending(0) }
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	var running sync.WaitGroup
+	running.Go(func() { _ = c.Run(ctx) })
+	for range 8 {
+		select {
+		case <-rests:
+		case <-ctx.Done():
+			t.Fatal("brokers are asked without a rest")
+		}
+	}
+	produceToEach(t, seeds, 2)
+	for p := range int32(2) {
+		for ctx.Err() == nil && !consumed(c, p) {
+			<-time.After(5 * time.Millisecond)
+		}
+	}
+	if ctx.Err() != nil {
+		t.Error("records that came at rest were not read")
+	}
+	cancel()
+	running.Wait()
+}
