@@ -2,6 +2,7 @@ package devstack
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -37,39 +38,40 @@ var registryPOM []byte
 
 // fetchKafka returns the folder that holds Kafka's jars, about 44 MB in the
 // user's cache. On first use it collects them by mvn, which needs a registry of
-// Maven artifacts.
+// Maven artifacts. $PROJECTOR_KAFKA_VERSION names another version than usual.
 func fetchKafka(ctx context.Context) (string, error) {
-	return fetchJars(ctx, "kafka-"+KafkaVersion+"-with-tools", kafkaPOM)
+	version := cmp.Or(os.Getenv("PROJECTOR_KAFKA_VERSION"), KafkaVersion)
+	return fetchJars(ctx, "kafka-"+version+"-with-tools", kafkaPOM, version)
 }
 
 // fetchConnect returns the folder that holds the jars of Kafka Connect and of
 // Debezium's PostgreSQL connector, about 39 MB in the user's cache, fetched as
 // fetchKafka does.
 func fetchConnect(ctx context.Context) (string, error) {
-	return fetchJars(ctx, "connect-"+KafkaVersion+"-debezium-"+DebeziumVersion, connectPOM)
+	return fetchJars(ctx, "connect-"+KafkaVersion+"-debezium-"+DebeziumVersion, connectPOM, KafkaVersion)
 }
 
 // fetchRegistry returns the folder that holds Apicurio Registry, about 120 MB in the
 // user's cache, fetched as fetchKafka does.
 func fetchRegistry(ctx context.Context) (string, error) {
-	return fetchJars(ctx, "apicurio-registry-"+registryVersion, registryPOM)
+	return fetchJars(ctx, "apicurio-registry-"+registryVersion, registryPOM, KafkaVersion)
 }
 
 // fetchJars collects what pom depends on, once for each name.
-func fetchJars(ctx context.Context, name string, pom []byte) (string, error) {
+func fetchJars(ctx context.Context, name string, pom []byte, kafka string) (string, error) {
 	root, err := cacheRoot()
 	if err != nil {
 		return "", err
 	}
 	return cached(root, name, func(lib string) error {
-		if err := collectJars(ctx, pom, lib); err != nil {
+		if err := collectJars(ctx, pom, lib, kafka); err != nil {
 			return fmt.Errorf("fetch %s: %w", name, err)
 		}
 		return nil
 	})
 }
 
-func collectJars(ctx context.Context, pom []byte, lib string) error {
+func collectJars(ctx context.Context, pom []byte, lib, kafka string) error {
 	mvn, err := exec.LookPath("mvn")
 	if err != nil {
 		return errors.New("mvn not found: install Apache Maven, which fetches it once, or use a running server instead")
@@ -84,7 +86,7 @@ func collectJars(ctx context.Context, pom []byte, lib string) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, mvn, "--batch-mode", "--quiet", "--file", file,
-		"-Dkafka.version="+KafkaVersion, "-Ddebezium.version="+DebeziumVersion, "-Dregistry.version="+registryVersion, "-Dlib="+lib, "package")
+		"-Dkafka.version="+kafka, "-Ddebezium.version="+DebeziumVersion, "-Dregistry.version="+registryVersion, "-Dlib="+lib, "package")
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("mvn: %w: %s", err, bytes.TrimSpace(output))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,8 +35,9 @@ var usualFolders = []string{
 var digits = regexp.MustCompile(`\d+`)
 
 // postgresBinaries returns a folder that holds initdb and postgres: $PG_BINDIR,
-// else that of pg_config, of PATH, the usual folders (highest version first),
-// else a copy downloaded once into the cache.
+// else, where $PROJECTOR_POSTGRES_VERSION names a major version, a copy of that,
+// downloaded once into the cache, else that of pg_config, of PATH, the usual folders
+// (highest version first), else a copy downloaded once into the cache.
 func postgresBinaries(ctx context.Context) (string, error) {
 	if dir := os.Getenv("PG_BINDIR"); dir != "" {
 		if err := usablePostgres(ctx, dir); err != nil {
@@ -43,12 +45,19 @@ func postgresBinaries(ctx context.Context) (string, error) {
 		}
 		return dir, nil
 	}
+	if major := os.Getenv("PROJECTOR_POSTGRES_VERSION"); major != "" {
+		version, found := downloads[major]
+		if !found {
+			return "", fmt.Errorf("PROJECTOR_POSTGRES_VERSION: %s is none of %v", major, slices.Sorted(maps.Keys(downloads)))
+		}
+		return downloadPostgres(version)
+	}
 	for _, dir := range localFolders(ctx) {
 		if usablePostgres(ctx, dir) == nil {
 			return dir, nil
 		}
 	}
-	dir, err := downloadPostgres()
+	dir, err := downloadPostgres(downloads["17"])
 	if err == nil {
 		err = usablePostgres(ctx, dir)
 	}
@@ -105,17 +114,21 @@ func usablePostgres(ctx context.Context, dir string) error {
 	return nil
 }
 
-// downloadVersion is the PostgreSQL that is downloaded where none is installed.
-const downloadVersion = embeddedpostgres.V17
+// downloads are the versions that can be downloaded, by their major version. The library's
+// own 13 is not in Maven Central.
+var downloads = map[string]embeddedpostgres.PostgresVersion{
+	"13": "13.23.0", "14": embeddedpostgres.V14, "15": embeddedpostgres.V15,
+	"16": embeddedpostgres.V16, "17": embeddedpostgres.V17, "18": embeddedpostgres.V18,
+}
 
 // downloadPostgres returns the folder of servers in the cache, downloading them
 // on first use.
-func downloadPostgres() (string, error) {
+func downloadPostgres(version embeddedpostgres.PostgresVersion) (string, error) {
 	root, err := binariesRoot()
 	if err != nil {
 		return "", err
 	}
-	dir, err := cached(root, "postgresql-"+string(downloadVersion), fetchPostgres)
+	dir, err := cached(root, "postgresql-"+string(version), func(dir string) error { return fetchPostgres(dir, version) })
 	if err != nil {
 		return "", err
 	}
@@ -135,7 +148,7 @@ func binariesRoot() (string, error) {
 // no call for just that: its Start downloads and unpacks before it looks at the
 // data folder. Given one that claims to hold a cluster and does not, it goes no
 // further. So its error counts only when the servers are not there.
-func fetchPostgres(dir string) error {
+func fetchPostgres(dir string, version embeddedpostgres.PostgresVersion) error {
 	scratch, err := os.MkdirTemp("", "projector-download-")
 	if err != nil {
 		return err
@@ -145,7 +158,7 @@ func fetchPostgres(dir string) error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
 	}
-	major := digits.FindString(string(downloadVersion))
+	major := digits.FindString(string(version))
 	if err := os.WriteFile(filepath.Join(data, "PG_VERSION"), []byte(major+"\n"), 0o600); err != nil {
 		return err
 	}
@@ -154,7 +167,7 @@ func fetchPostgres(dir string) error {
 		return err
 	}
 	err = embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
-		Version(downloadVersion).
+		Version(version).
 		Port(uint32(ports[0])).
 		CachePath(filepath.Join(scratch, "archive")).
 		RuntimePath(filepath.Join(scratch, "runtime")).
@@ -163,7 +176,7 @@ func fetchPostgres(dir string) error {
 		Logger(io.Discard)).Start()
 	for _, name := range []string{"initdb", "postgres"} {
 		if !isProgram(filepath.Join(dir, "bin", name)) {
-			return fmt.Errorf("download of PostgreSQL %s: %w", downloadVersion, err)
+			return fmt.Errorf("download of PostgreSQL %s: %w", version, err)
 		}
 	}
 	return nil

@@ -57,6 +57,11 @@ func TestPostgresBinariesTakesTheNamedFolder(t *testing.T) {
 	if got, err := postgresBinaries(t.Context()); err == nil || !strings.Contains(err.Error(), "PG_BINDIR") {
 		t.Errorf("an empty PG_BINDIR: got %q, %v", got, err)
 	}
+	t.Setenv("PG_BINDIR", "")
+	t.Setenv("PROJECTOR_POSTGRES_VERSION", "12")
+	if got, err := postgresBinaries(t.Context()); err == nil || !strings.Contains(err.Error(), "13 14") {
+		t.Errorf("PostgreSQL 12: got %q, %v", got, err)
+	}
 }
 
 func TestFolderVersion(t *testing.T) {
