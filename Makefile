@@ -5,6 +5,9 @@ PKGS              ?= ./...
 TESTFLAGS         ?=
 FUZZTIME          ?= 30s
 SOAK              ?= 1h
+# What test-matrix runs on; `make test-matrix KAFKA_VERSIONS=` leaves one side out.
+POSTGRES_VERSIONS ?= 13 14 15 16 17 18
+KAFKA_VERSIONS    ?= 3.4.1 3.9.1 4.3.0
 GOLANGCI_VERSION  ?= v2.15.0
 VERSION           ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT            ?= $(shell git rev-parse HEAD 2>/dev/null)
@@ -110,6 +113,20 @@ test-faults-quick: ## The faults that CI strikes (3 minutes)
 soak: ## Strike faults at random for SOAK (default 1h)
 	PROJECTOR_SOAK=$(SOAK) $(GO) test -tags faults,soak -count=1 -timeout 0 -v -run '^TestSoak$$' $(TESTFLAGS) ./faulttest/
 
+.PHONY: test-failover
+test-failover: ## Have Patroni fail over under the program (Debian; 8 minutes)
+	.ci/packages postgresql patroni python3-etcd etcd-server haproxy pgbouncer
+	$(GO) test -tags faults,failover -count=1 -timeout 30m -v -run '^TestFailover$$' $(TESTFLAGS) ./faulttest/
+
+.PHONY: test-matrix
+test-matrix: ## Run the end-to-end tests on each PostgreSQL and some versions of Kafka (1 hour)
+	@set -e; for version in $(POSTGRES_VERSIONS); do echo "== PostgreSQL $$version"; \
+	  PROJECTOR_POSTGRES_VERSION=$$version $(GO) test -count=1 -timeout 30m $(TESTFLAGS) ./e2e ./readmodel; \
+	done
+	@set -e; for version in $(KAFKA_VERSIONS); do echo "== Apache Kafka $$version"; \
+	  PROJECTOR_TEST_KAFKA=real PROJECTOR_KAFKA_VERSION=$$version $(GO) test -count=1 -parallel 8 -timeout 30m $(TESTFLAGS) ./e2e; \
+	done
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	@set -e; found=0; \
@@ -155,7 +172,7 @@ fmt-check: ## Fail when a file is not formatted by gofmt
 .PHONY: vet
 vet: ## Run go vet, on the files behind build tags too
 	$(GO) vet $(PKGS)
-	$(GO) vet -tags kafka,deploy,profile,faults,soak,failpoints,chromium $(PKGS)
+	$(GO) vet -tags kafka,deploy,profile,faults,soak,failover,failpoints,chromium $(PKGS)
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Run golangci-lint (builds it the first time: some minutes)

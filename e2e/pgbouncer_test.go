@@ -3,91 +3,24 @@
 package e2e_test
 
 import (
-	"fmt"
-	"net"
-	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"syscall"
+	"context"
 	"testing"
 	"time"
 
+	"projector/internal/devstack"
 	"projector/internal/testbank"
 )
-
-// sessionSettings are what the projector asks for when it connects. PgBouncer passes
-// none of it on, so the database has to know: docs/scaling.md.
-var sessionSettings = map[string]string{
-	"idle_in_transaction_session_timeout": "20s", "lock_timeout": "5s", "statement_timeout": "60s",
-	"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off",
-}
 
 // pooled starts a PgBouncer before the world's database, which gives a connection to
 // another client after each transaction, and answers the database's URL through it.
 func (w *world) pooled(connections int) string {
 	w.t.Helper()
-	server, err := url.Parse(w.url)
+	door, through, err := devstack.PgBouncer(w.t.Context(), w.url, connections)
 	if err != nil {
-		w.t.Fatal("the database's URL cannot be read")
-	}
-	name, secret := strings.TrimPrefix(server.Path, "/"), password(w.t, w.url)
-	var ignored []string
-	for setting, value := range sessionSettings {
-		ignored = append(ignored, setting)
-		w.exec(fmt.Sprintf("ALTER DATABASE %q SET %s = '%s'", name, setting, value))
-	}
-	port := freePort(w.t)
-	config := filepath.Join(w.t.TempDir(), "pgbouncer.ini")
-	text := fmt.Sprintf(`[databases]
-%s = host=%s port=%s dbname=%s user=%s password=%s
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = %d
-unix_socket_dir =
-auth_type = any
-pool_mode = transaction
-default_pool_size = %d
-ignore_startup_parameters = %s
-`, name, server.Hostname(), server.Port(), name, server.User.Username(), secret, port, connections, strings.Join(ignored, ","))
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
-	args := []string{"-q", config}
-	if os.Geteuid() == 0 { // which it refuses to be
-		args = append([]string{"-u", "nobody"}, args...)
-	}
-	bouncer := exec.Command("pgbouncer", args...)
-	bouncer.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	bouncer.Stderr = os.Stderr
-	if err := bouncer.Start(); err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() {
-		_ = bouncer.Process.Signal(syscall.SIGTERM)
-		_ = bouncer.Wait()
-	})
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	await(w.t, "PgBouncer listens", func() string {
-		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			return err.Error()
-		}
-		_ = conn.Close()
-		return ""
-	})
-	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable&default_query_exec_mode=cache_describe", server.User.Username(), address, name)
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
+	w.t.Cleanup(func() { _ = door.Close(context.Background()) })
+	return through
 }
 
 // TestThroughPgBouncer runs two instances, one of which is killed, and repairs through a

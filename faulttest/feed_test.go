@@ -16,6 +16,7 @@ import (
 type feed struct {
 	t     testing.TB
 	hurry chan struct{}
+	halt  chan struct{}
 	done  chan error
 	gate  sync.Mutex // held while records are on their way, or while none may be sent
 }
@@ -40,7 +41,7 @@ func chunkOf(records []testbank.Record, during time.Duration) int {
 
 // feedBeside begins to produce more records, beside the scene's stream.
 func (s *scene) feedBeside(records []testbank.Record, chunk int) *feed {
-	f := &feed{t: s.t, hurry: make(chan struct{}), done: make(chan error, 1)}
+	f := &feed{t: s.t, hurry: make(chan struct{}), halt: make(chan struct{}), done: make(chan error, 1)}
 	go f.run(s.producer, records, chunk)
 	return f
 }
@@ -62,6 +63,9 @@ func (f *feed) run(to *journal.Producer, rest []testbank.Record, chunk int) {
 		case <-tick.C:
 		case <-f.hurry:
 			chunk = len(rest)
+		case <-f.halt:
+			f.done <- nil
+			return
 		case <-f.t.Context().Done():
 			f.done <- f.t.Context().Err()
 			return
@@ -91,6 +95,19 @@ func (f *feed) ended() bool { return len(f.done) > 0 }
 func (f *feed) finish() {
 	f.t.Helper()
 	close(f.hurry)
+	if err := <-f.done; err != nil {
+		f.t.Fatalf("feed: %v", err)
+	}
+}
+
+// stop leaves the rest unsent, and waits until what was sent is acknowledged. A feed that
+// had ended before has not lasted as long as it should.
+func (f *feed) stop() {
+	f.t.Helper()
+	if f.ended() {
+		f.t.Error("the stream ended before the test")
+	}
+	close(f.halt)
 	if err := <-f.done; err != nil {
 		f.t.Fatalf("feed: %v", err)
 	}

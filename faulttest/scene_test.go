@@ -70,6 +70,7 @@ type setting struct {
 	replicas   int           // at the start; -1: none
 	clean      bool          // no poison in the stream but in partition 0
 	again      bool          // the stream is full of duplicates
+	database   func(*scene)  // starts it; default: startPostgres
 	postgres   []string      // server parameters, name and value in turn
 	folder     string        // of the PostgreSQL cluster
 	session    string        // of the replicas; default 3s
@@ -82,6 +83,9 @@ type setting struct {
 }
 
 func (s setting) withDefaults() setting {
+	if s.database == nil {
+		s.database = (*scene).startPostgres
+	}
 	or := func(n *int, usual int) {
 		if *n == 0 {
 			*n = usual
@@ -127,7 +131,7 @@ func newScene(t testing.TB, brokers devtest.Cluster, set setting) *scene {
 		_, err := s.admin.CreateTopic(t.Context(), s.setting.partitions, -1, s.setting.dlqConfig, s.dlq)
 		check(t, err)
 	}
-	s.startPostgres()
+	s.setting.database(s)
 	s.path = filepath.Join(t.TempDir(), "journal")
 	s.producer = must(journal.Open(s.path, topic, s.addrs))(t)
 	t.Cleanup(func() { _ = s.producer.Close() })

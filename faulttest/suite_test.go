@@ -137,7 +137,9 @@ type figure struct {
 	Repeats int    `json:"repeated"`
 	Looks   int    `json:"watcher_looks"`
 	MiB     int64  `json:"rss_mib"`
-	Seed    uint64 `json:"seed"`
+	// ReadAgain are records, because the database lost what it knew of them.
+	ReadAgain int    `json:"read_again,omitempty"`
+	Seed      uint64 `json:"seed"`
 }
 
 // report prints a figure, and appends it to the file PROJECTOR_FAULTS_REPORT names.

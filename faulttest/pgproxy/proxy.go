@@ -2,7 +2,8 @@
 // it loses the reply to a COMMIT that has taken place, slows the line down, cuts
 // it, and leads it to another server.
 //
-// It understands the server's messages, not the client's, and no TLS.
+// It understands the server's messages, not the client's, and no TLS. One that cuts a line
+// only (ListenRaw) stands before any server.
 package pgproxy
 
 import (
@@ -22,6 +23,7 @@ import (
 // Proxy listens on a port of its own. It is safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
+	raw      bool // what the server says is not understood
 	running  sync.WaitGroup
 
 	dropped atomic.Int64
@@ -49,12 +51,17 @@ func (l *link) close() {
 }
 
 // Listen starts a proxy to the server at target, host:port.
-func Listen(target string) (*Proxy, error) {
+func Listen(target string) (*Proxy, error) { return listen(target, false) }
+
+// ListenRaw is Listen before a server of any kind: no reply can be lost.
+func ListenRaw(target string) (*Proxy, error) { return listen(target, true) }
+
+func listen(target string, raw bool) (*Proxy, error) {
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("pgproxy: %w", err)
 	}
-	p := &Proxy{listener: listener, target: target, links: map[*link]bool{}}
+	p := &Proxy{listener: listener, raw: raw, target: target, links: map[*link]bool{}}
 	p.running.Go(p.accept)
 	return p, nil
 }
@@ -150,7 +157,7 @@ func (p *Proxy) serve(client net.Conn) {
 		return
 	}
 	var ways sync.WaitGroup
-	ways.Go(func() { p.forward(l); l.close() })
+	ways.Go(func() { p.forward(l.server, l.client); l.close() })
 	ways.Go(func() { p.back(l); l.close() })
 	ways.Wait()
 	p.mu.Lock()
@@ -169,14 +176,14 @@ func (p *Proxy) enter(l *link, target string) bool {
 	return true
 }
 
-// forward passes on what the client says, as it is.
-func (p *Proxy) forward(l *link) {
+// forward passes on what one side says, as it is.
+func (p *Proxy) forward(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
-		n, err := l.client.Read(buffer)
+		n, err := from.Read(buffer)
 		if n > 0 {
 			p.delay(n)
-			if _, err := l.server.Write(buffer[:n]); err != nil {
+			if _, err := to.Write(buffer[:n]); err != nil {
 				return
 			}
 		}
@@ -188,6 +195,10 @@ func (p *Proxy) forward(l *link) {
 
 // back passes on what the server says, message by message.
 func (p *Proxy) back(l *link) {
+	if p.raw {
+		p.forward(l.client, l.server)
+		return
+	}
 	server := pgproto3.NewFrontend(l.server, io.Discard)
 	var out []byte
 	for {

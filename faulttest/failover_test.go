@@ -1,0 +1,188 @@
+//go:build faults && failover
+
+package faulttest
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"projector/e2e/wait"
+	"projector/internal/devstack"
+)
+
+const (
+	perSecond      = 1500 // events, while servers fail
+	wrongPerSecond = 100  // of them, of a stream of which a third is wrong
+	// backWithin is how soon after there is a new leader every partition must be at its end.
+	backWithin = 30 * time.Second
+	// patient is how long Patroni may take for anything; a dead leader's key lasts 20 s.
+	patient = 2 * time.Minute
+)
+
+// TestFailover has Patroni fail over and switch over under three replicas, each of which
+// reaches PostgreSQL in another way, while events arrive.
+func TestFailover(t *testing.T) {
+	kafka := broker(t)
+	for name, synchronous := range map[string]bool{"synchronous": true, "asynchronous": false} {
+		t.Run(name, func(t *testing.T) {
+			f := newFailover(t, kafka, synchronous)
+			for range scaled(2, 1) {
+				f.changes("leader killed", f.killed)
+			}
+			if !quick {
+				f.changes("switchover", f.switched)
+				f.changes("leader cut off from etcd", f.cutOff)
+			}
+			for _, feed := range f.feeds {
+				feed.stop()
+			}
+			f.s.await("lag 0 at the end", f.s.arrived)
+			f.writers.report(t)
+			if !synchronous && f.readAgain == 0 {
+				t.Error("nothing was lost with an asynchronous leader: this proves nothing")
+			}
+			f.s.exact("failovers, "+name, f.changed, 0, 0)
+		})
+	}
+}
+
+// changes has the leadership change, and times what follows.
+func (f *failover) changes(name string, change func(leader *devstack.PatroniNode)) {
+	s := f.s
+	s.t.Helper()
+	s.await("work goes on", s.passed(sum(s.positions())+perSecond))
+	s.await("lag 0 before", f.caughtUp())
+	leader := f.cluster.Leader(s.t.Context())
+	if leader == nil {
+		s.t.Fatalf("%s: there is no leader before", name)
+	}
+	lost := f.takenBack()
+	if !f.synchronous {
+		s.watch.pardon(true)
+	}
+	began := time.Now()
+	change(leader)
+	next := f.cluster.Other(leader)
+	wait.Until(s.t, patient, name+": the other node takes writes", f.writers.writes(next))
+	elected := time.Since(began)
+	s.healed()
+	s.db.Reset()
+	wait.Until(s.t, backWithin, name+": lag 0 behind the new leader", f.caughtUp())
+	back := time.Since(s.healedAt)
+	lost = f.takenBack() - lost
+	report(figure{
+		Fault: fmt.Sprintf("%s, %s", name, f.mode()), Hits: 1, ReadAgain: lost, Seed: s.seed,
+		Struck: elected.Round(100 * time.Millisecond).String(), Lag0: back.Round(100 * time.Millisecond).String(),
+	})
+	f.changed++
+	f.readAgain += lost
+	f.mend(leader)
+	wait.Until(s.t, patient, name+": the old leader follows", f.whole)
+	if !f.synchronous {
+		s.rewound()
+	}
+}
+
+// killed ends the leader's Patroni and PostgreSQL as the end of its machine does. What an
+// asynchronous standby has not heard of is lost with it.
+func (f *failover) killed(leader *devstack.PatroniNode) {
+	if !f.synchronous {
+		f.holdBack(leader)
+	}
+	postgres := family(leader.Postmaster())
+	signal(f.s, append([]int{leader.Daemon()}, postgres...), syscall.SIGKILL)
+	wait.Until(f.s.t, 10*time.Second, "the old leader is gone", func() string {
+		for _, pid := range postgres {
+			if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err == nil {
+				return fmt.Sprintf("process %d is there", pid)
+			}
+		}
+		return ""
+	})
+}
+
+// holdBack cuts the standby off for some seconds of work, which the leader commits.
+func (f *failover) holdBack(leader *devstack.PatroniNode) {
+	at := sum(f.s.positions())
+	f.ways[devstack.Way{Node: leader.Number()}].SwitchTo("")
+	f.s.await("commits that the standby does not hear of", f.s.passed(at+perSecond))
+	f.s.await("offsets of them in Kafka", func() string {
+		if now := sum(must(f.s.reader.Committed(f.s.t.Context(), f.s.admin))(f.s.t)); now <= at+perSecond/2 {
+			return fmt.Sprintf("%d, waiting for more than %d", now, at+perSecond/2)
+		}
+		return ""
+	})
+}
+
+func (f *failover) switched(*devstack.PatroniNode) {
+	check(f.s.t, f.cluster.Switchover(f.s.t.Context()))
+}
+
+// cutOff lets the leader no longer reach etcd: it must give up before another begins.
+func (f *failover) cutOff(leader *devstack.PatroniNode) {
+	f.ways[devstack.Way{Node: leader.Number(), ToEtcd: true}].SwitchTo("")
+	began := time.Now()
+	wait.Until(f.s.t, patient, "the leader gives up", func() string {
+		if f.writers.writes(leader)() == "" {
+			return "it takes writes"
+		}
+		return ""
+	})
+	f.s.t.Logf("the leader gave up %s after it was cut off", time.Since(began).Round(100*time.Millisecond))
+}
+
+// mend opens all ways and starts what was killed.
+func (f *failover) mend(leader *devstack.PatroniNode) {
+	for way, proxy := range f.ways {
+		proxy.SwitchTo(f.targets[way])
+	}
+	if leader.Daemon() == 0 {
+		check(f.s.t, leader.Start())
+	}
+}
+
+func (f *failover) mode() string {
+	if f.synchronous {
+		return "synchronous"
+	}
+	return "asynchronous"
+}
+
+func (f *failover) whole() string {
+	if err := f.cluster.Whole(f.s.t.Context()); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// steadyWithin is how soon a record is applied where nothing has to be made up for: while
+// more records arrive all the time, lag is 0 when each partition takes no longer.
+const steadyWithin = time.Second
+
+// caughtUp is a check: within steadyWithin each partition comes to where its end was.
+func (f *failover) caughtUp() func() string {
+	var (
+		ends map[int32]int64
+		at   time.Time
+	)
+	return func() string {
+		ctx, cancel := f.s.look()
+		defer cancel()
+		if ends == nil || time.Since(at) > steadyWithin {
+			ends, at = f.s.ends(), time.Now()
+		}
+		positions, err := f.s.reader.Positions(ctx, f.s.db)
+		if err != nil {
+			return err.Error()
+		}
+		for p, end := range ends {
+			if positions[p] < end {
+				return fmt.Sprintf("partition %d is at %d of %d", p, positions[p], end)
+			}
+		}
+		return ""
+	}
+}
