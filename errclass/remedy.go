@@ -11,8 +11,12 @@ import (
 // error. No event breaks a rule of the projector's own tables: their columns always have
 // values, they refer to nothing, their keys are written by ON CONFLICT and what they check
 // is checked before. So it is a rule that somebody has added, and other rows will be
-// refused by it too. The objects are named by Safe.
+// refused by it too. The objects are named by Safe. An error with a remedy of its own has that.
 func Remedy(err error) string {
+	var own interface{ Remedy() string }
+	if errors.As(err, &own) {
+		return own.Remedy()
+	}
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) || !strings.HasPrefix(refused.Code, "23") {
 		return ""

@@ -75,6 +75,9 @@ func (e *StatementError) SafeText() string {
 	return text
 }
 
+// Remedy has none for a row that is refused: the rules of its table are its owner's.
+func (*StatementError) Remedy() string { return "" }
+
 // Unwrap implements the interface of package errors.
 func (e *StatementError) Unwrap() error { return e.Err }
 
