@@ -12,9 +12,9 @@ import (
 )
 
 // KeepFile keeps the file that the rows of a projection come from, when none is kept. Another
-// text than the one that is kept is a *FileChangedError, unless it is accepted: then it takes
-// its place. A projection's mode does not change, since what it remembers of events is of
-// that kind: *ModeChangedError.
+// text than the one that is kept is a *FileChangedError, unless it is accepted or nothing was
+// processed yet: then it takes its place. A projection's mode does not change, since what it
+// remembers of events is of that kind: *ModeChangedError.
 func KeepFile(ctx context.Context, db Querier, p *file.Projection, accept bool) error {
 	for range keepTries {
 		rows, err := db.Query(ctx, sql.Query("projection_file_keep"), p.Name, p.SHA256, string(p.Mode), p.Text, accept)
@@ -33,7 +33,7 @@ func KeepFile(ctx context.Context, db Querier, p *file.Projection, accept bool) 
 }
 
 // CheckFile is a *FileChangedError when another text of the file is kept, and a
-// *ModeChangedError when another mode is.
+// *ModeChangedError when another mode is. Nothing is wrong while nothing was processed.
 func CheckFile(ctx context.Context, db Querier, p *file.Projection) error {
 	rows, err := db.Query(ctx, sql.Query("projection_file_kept"), p.Name)
 	if err != nil {

@@ -1,11 +1,22 @@
 -- Keeps the file of a projection ($1: name, $2: SHA-256, $3: mode, $4: text) when none is kept,
--- or in the place of another text when that is accepted ($5) and has the same mode. Returns
--- what is kept then; nothing when another writer has kept a file since this began.
-WITH kept AS (
+-- or in the place of another text: when that is accepted ($5) and has the same mode, or when
+-- nothing was processed by the other yet, see projection_file_kept.sql; whoever is about to has
+-- locked his position. Returns what is kept then; nothing when another writer has kept a file
+-- since this began.
+WITH positions AS MATERIALIZED (
+    SELECT next_offset
+    FROM projector_position
+    WHERE projection = $1 AND EXISTS (SELECT FROM projection_file WHERE projection = $1 AND sha256 <> $2)
+    ORDER BY consumer_group, topic, partition
+    FOR UPDATE
+), kept AS (
     INSERT INTO projection_file AS f (projection, sha256, mode, text) VALUES ($1, $2, $3, $4)
     ON CONFLICT (projection) DO UPDATE
-        SET sha256 = EXCLUDED.sha256, text = EXCLUDED.text, kept_at = now(), kept_by = session_user
-        WHERE $5 AND f.mode = EXCLUDED.mode AND f.sha256 <> EXCLUDED.sha256
+        SET sha256 = EXCLUDED.sha256, mode = EXCLUDED.mode, text = EXCLUDED.text, kept_at = now(), kept_by = session_user
+        WHERE f.sha256 <> EXCLUDED.sha256
+          AND ($5 AND f.mode = EXCLUDED.mode
+               OR NOT EXISTS (SELECT FROM positions WHERE next_offset > 0)
+                  AND NOT EXISTS (SELECT FROM projection_account WHERE projection = $1))
     RETURNING sha256, mode
 )
 SELECT sha256, mode FROM kept

@@ -1,2 +1,7 @@
--- The file that a projection was last run from.
-SELECT sha256, mode FROM projection_file WHERE projection = $1;
+-- The file that a projection was last run from; none while nothing was processed: whoever finds
+-- a mistake in his file at the first start may correct it.
+SELECT sha256, mode
+FROM projection_file
+WHERE projection = $1
+  AND (EXISTS (SELECT FROM projector_position WHERE projection = $1 AND next_offset > 0)
+       OR EXISTS (SELECT FROM projection_account WHERE projection = $1));

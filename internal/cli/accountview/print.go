@@ -33,7 +33,7 @@ func Print(w io.Writer, view *readmodel.AccountView) error {
 			field("last event at", output.TimeText(*b.LastEventAt))
 		}
 	} else {
-		field("balance", "- (its first version is missing)")
+		field("version", "- (its first version is missing)")
 	}
 	printHold(field, view.Hold)
 	if err := out.Flush(); err != nil || len(view.Parked) == 0 {

@@ -140,6 +140,8 @@ func TestAChangedFileIsRefused(t *testing.T) {
 	s := stage(t)
 	path := s.Owning("loyalty_points", loyalty)
 	s.Produce(points("a", 1, "5"))
+	// One by which nothing was processed yet, as it was wrong, is none.
+	s.Exec("INSERT INTO projection_file (projection, sha256, mode, text) VALUES ('loyalty_points', 'x', 'once', 'SELEKT')")
 	s.Consuming(nil)
 	change := func(text string) {
 		t.Helper()
