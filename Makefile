@@ -78,7 +78,7 @@ test-kafka: ## Run the broker tests on a real Apache Kafka, fetched by Maven (ne
 
 .PHONY: test-pgbouncer
 test-pgbouncer: ## Run the program through PgBouncer in transaction mode (needs pgbouncer)
-	$(GO) test -tags pgbouncer -count=1 -run '^TestThroughPgBouncer$$' $(TESTFLAGS) ./e2e
+	$(GO) test -tags pgbouncer -count=1 -run '^TestThroughPgBouncer' $(TESTFLAGS) ./e2e
 
 .PHONY: test-deploy
 test-deploy: ## Run the tests of deploy/ against the tools that will read it (needs Prometheus)

@@ -65,3 +65,36 @@ func TestThroughPgBouncer(t *testing.T) {
 	b.terminate()
 	w.atRest()
 }
+
+// TestThroughPgBouncerOwn runs a projection of one's own, and looks, in the same way: what its
+// SQL is given is of the transaction and of no session.
+func TestThroughPgBouncerOwn(t *testing.T) {
+	const connections, file = 3, "--projection-file=../docs/examples/loyalty.sql"
+	tables, err := os.ReadFile("../docs/examples/tables.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, 6)
+	w.exec(string(tables))
+	pooled := w.pooled(connections)
+	random := random(seed(t))
+	events := drawOwn(random, 60, 60, examples[0].types)
+	records := events.stream(random, w.partitions)
+	a, b := w.startOn(pooled, file), w.startOn(pooled, file)
+	finish := w.feed(records, len(records)/50, 10*time.Millisecond)
+	await(t, "half way", w.passed(int64(len(records)/2)))
+	a.kill()
+	w.evict()
+	finish()
+	await(t, "every record consumed", w.arrived)
+	loyalty := book{query: examples[0].query, want: func([]testbank.Record) map[string]string { return events.loyalty() }}
+	await(t, "the table is the oracle's", w.differs(loyalty, nil))
+	await(t, "ready", b.Answers("/readyz", 200, ""))
+	env := []string{"DATABASE_URL=" + pooled, "KAFKA_BROKERS=" + w.addrs[0]}
+	for _, args := range [][]string{{"projection", "check", "../docs/examples/loyalty.sql"}, {"gaps", file}, {"account", "show", "acc-1", file}} {
+		if status, _, stderr := once(t, env, args...); status != 0 {
+			t.Errorf("%v: exit %d: %s", args, status, stderr)
+		}
+	}
+	b.terminate()
+}
