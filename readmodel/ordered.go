@@ -29,6 +29,9 @@ type OrderedDefinition struct {
 	ReadyQuery string
 	Check      func(context.Context, *pgxpool.Pool) error
 	Take       Take
+	// RebuildTables and Rebuildable are those of AppendDefinition.
+	RebuildTables []RebuildTable
+	Rebuildable   func(context.Context, *pgxpool.Pool) error
 }
 
 var _ Definition = OrderedDefinition{}
@@ -73,7 +76,7 @@ func (d OrderedDefinition) Replayer(cfg RepairConfig) Replayer {
 func (OrderedDefinition) Memory() Memory { return nil }
 
 // Rebuilds implements Definition.
-func (OrderedDefinition) Rebuilds() []RebuildTable { return nil }
+func (d OrderedDefinition) Rebuilds() []RebuildTable { return d.RebuildTables }
 
 // Skipper is a Replayer of a projection that versions are passed over in.
 type Skipper interface {

@@ -20,7 +20,8 @@ func (s *RowShadow) Compare(ctx context.Context, opts CompareOptions, catchUp Ca
 		return catchUp(ctx, to, ahead)
 	}
 	err := s.compared(ctx, s.kind.Label, opts.Topic, reach, func(live, rebuilt pgx.Tx) error { return c.run(ctx, live, rebuilt) })
-	if err == nil && (c.report.Kinds[RebuildUnknown] > 0 || c.foreign) {
+	// Rows of somebody's own are replaced as a whole: they must not be rebuilt further than that.
+	if err == nil && !s.kind.Own && (c.report.Kinds[RebuildUnknown] > 0 || c.foreign) {
 		err = c.lookAhead(ctx, positions, catchUp)
 	}
 	if err == nil {
@@ -47,6 +48,9 @@ type rowComparison struct {
 
 func (c *rowComparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
 	forgets := false
+	if s := c.shadow.state; s != nil {
+		s.differs, s.rows, s.foreign, s.plan = map[string]bool{}, map[string]RebuildKind{}, false, ""
+	}
 	if c.shadow.inbox != nil {
 		var err error
 		if forgets, err = c.shadow.kind.Remembers.Forgets(ctx, live); err != nil {
@@ -64,6 +68,9 @@ func (c *rowComparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
 		if err := n.flush(ctx, 0); err != nil {
 			return err
 		}
+	}
+	if err := c.compareState(ctx, live, rebuilt); err != nil {
+		return err
 	}
 	return c.compareMarkers(ctx, live, rebuilt, forgets)
 }

@@ -27,6 +27,10 @@ func (c *rowComparison) findCorrections(ctx context.Context, live pgx.Tx, forget
 			ids = append(ids, x.EventID)
 		}
 	}
+	if c.shadow.state != nil {
+		c.unsure = len(ids) > 0
+		return nil
+	}
 	if c.shadow.inbox == nil || c.unsure || len(ids) == 0 {
 		return nil
 	}
@@ -53,6 +57,9 @@ func (c *rowComparison) takeRow(ctx context.Context, n *rowNotes, live, rebuilt 
 	if len(c.report.Differences) < c.opts.List {
 		c.report.Differences = append(c.report.Differences, RebuildDifference{ID: one.id, Kind: kind, Key: []byte(one.key)})
 	}
+	if err := c.shadow.state.note(n.table, kind, one.key); err != nil {
+		return err
+	}
 	if !kind.changes() {
 		return nil
 	}
@@ -75,11 +82,11 @@ func (c *rowComparison) takeRow(ctx context.Context, n *rowNotes, live, rebuilt 
 
 // differs tells in what way a row differs.
 func (c *rowComparison) differs(t *rowTable, key string, live, rebuilt *row) (RebuildKind, error) {
-	if live == nil {
+	if live == nil && (!c.shadow.kind.Own || !c.unsure) {
 		return RebuildMissing, nil
 	}
 	corrected := c.unsure
-	if len(t.Sums) == 0 {
+	if len(t.Sums) == 0 && !c.shadow.kind.Own {
 		var k struct {
 			Text   string `json:"account_id"`
 			Number int64  `json:"version"`

@@ -19,6 +19,7 @@ type RowShadow struct {
 	kind      AppendDefinition
 	tables    []*rowTable
 	inbox     *rowTable       // nil: what keeps an event from being taken in twice is the table itself
+	state     *accountState   // nil: events are in no order
 	positions []TopicPosition // where the rows were compared
 	markers   int64           // that are missing in the live inbox
 }
@@ -26,7 +27,11 @@ type RowShadow struct {
 // OpenRowShadow makes the tables of the projection once more, empty. What an earlier rebuild
 // has left is dropped. ErrRebuilding means that one is under way.
 func OpenRowShadow(ctx context.Context, live *pgxpool.Pool, kind AppendDefinition) (*RowShadow, error) {
-	s := &RowShadow{kind: kind}
+	return openRowShadow(ctx, live, kind, nil)
+}
+
+func openRowShadow(ctx context.Context, live *pgxpool.Pool, kind AppendDefinition, state *accountState) (*RowShadow, error) {
+	s := &RowShadow{kind: kind, state: state}
 	var noted []string
 	for _, t := range s.kind.RebuildTables {
 		table, err := loadRowTable(ctx, live, t)
@@ -40,6 +45,12 @@ func OpenRowShadow(ctx context.Context, live *pgxpool.Pool, kind AppendDefinitio
 		s.inbox = markerTable(s.kind.Label)
 		noted = append(noted, s.inbox.Name)
 		copied = append(slices.Clone(noted), "inbox_pruned")
+	}
+	if state != nil {
+		copied = slices.Clone(copied)
+		for _, t := range state.tables() {
+			copied = append(copied, t.Name)
+		}
 	}
 	var behind []string
 	if s.kind.Own { // its SQL may name functions and tables that it only reads, and the view of events
@@ -78,7 +89,7 @@ func (s *RowShadow) Concerned(ctx context.Context, removing bool) (n int64, err 
 		}
 		n += some
 	}
-	return n, nil
+	return n + s.state.counted(removing), nil
 }
 
 // Digest is a hash over what a swap would write.
@@ -87,7 +98,11 @@ func (s *RowShadow) Digest(ctx context.Context, removing bool) (string, error) {
 	for i, t := range s.tables {
 		statements[i] = t.statement("rows_plan")
 	}
-	return s.digest(ctx, statements, removing)
+	digest, err := s.digest(ctx, statements, removing)
+	if s.state != nil {
+		digest += s.state.plan
+	}
+	return digest, err
 }
 
 // OfAccounts reports whether that is accounts.

@@ -74,10 +74,16 @@ func (w *rowSwap) run(ctx context.Context, t *swapTx) error {
 	if err := w.keepFile(ctx, t, positions); err != nil {
 		return err
 	}
+	if err := w.lockState(ctx, t, positions); err != nil {
+		return err
+	}
 	for _, table := range w.shadow.tables {
 		if err := w.change(ctx, t, table); err != nil {
 			return err
 		}
+	}
+	if err := w.replaceState(ctx, t); err != nil {
+		return err
 	}
 	if w.done.Replaced+w.done.Removed+w.done.Markers == 0 && w.opts.File == nil {
 		return errNothingFits

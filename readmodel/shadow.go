@@ -43,22 +43,24 @@ type AuditedEvent struct {
 	Place     projection.RecordRef // without a topic: not known
 }
 
-// LoadSkips lists the versions that were passed over on purpose, by account and version.
-func LoadSkips(ctx context.Context, pool *pgxpool.Pool) ([]AuditedEvent, error) {
-	return audited(ctx, pool, "rebuild_skips", func(e *AuditedEvent) []any {
+// LoadSkips lists the versions that were passed over on purpose, by account and version. own
+// is the name of a projection of one's own; empty: balances.
+func LoadSkips(ctx context.Context, pool *pgxpool.Pool, own string) ([]AuditedEvent, error) {
+	return audited(ctx, pool, "rebuild_skips", Action{Result: ResultSkipped}.in(own).Result, func(e *AuditedEvent) []any {
 		return []any{&e.AccountID, &e.Version, &e.Place.Topic, &e.Place.Partition, &e.Place.Offset}
 	})
 }
 
-// LoadReplays lists the dead letters that were applied directly and were more than early.
-func LoadReplays(ctx context.Context, pool *pgxpool.Pool) ([]AuditedEvent, error) {
-	return audited(ctx, pool, "rebuild_replays", func(e *AuditedEvent) []any {
+// LoadReplays lists the dead letters that were applied directly and were more than early. own
+// is the name of a projection of one's own; empty: one that is built in.
+func LoadReplays(ctx context.Context, pool *pgxpool.Pool, own string) ([]AuditedEvent, error) {
+	return audited(ctx, pool, "rebuild_replays", Action{Result: string(EffectApplied)}.in(own).Result, func(e *AuditedEvent) []any {
 		return []any{&e.AccountID, &e.Version, &e.Class, &e.Place.Topic, &e.Place.Partition, &e.Place.Offset}
 	})
 }
 
-func audited(ctx context.Context, pool *pgxpool.Pool, query string, into func(*AuditedEvent) []any) ([]AuditedEvent, error) {
-	rows, err := pool.Query(ctx, sql.Query(query))
+func audited(ctx context.Context, pool *pgxpool.Pool, query, result string, into func(*AuditedEvent) []any) ([]AuditedEvent, error) {
+	rows, err := pool.Query(ctx, sql.Query(query), result)
 	if err != nil {
 		return nil, fmt.Errorf("load actions: %w", err)
 	}
@@ -98,9 +100,14 @@ func LoadOpened(ctx context.Context, pool *pgxpool.Pool) (o Opened, err error) {
 // unless seen, if its event is parked; then it heals what waits behind it. It answers
 // whether the account has passed the version.
 func (s *Shadow) PassOver(ctx context.Context, cfg RepairConfig, e *AuditedEvent, seen bool) (passed bool, err error) {
-	cfg.Pool = s.Pool
+	return s.passOver(ctx, cfg, e, seen)
+}
+
+func (b *beside) passOver(ctx context.Context, cfg RepairConfig, e *AuditedEvent, seen bool) (passed bool, err error) {
+	cfg.Pool = b.Pool
 	r := NewRepair(cfg)
-	err = transactOnce(ctx, s.Pool, func(attempt context.Context, tx *Tx) (err error) {
+	err = transactOnce(ctx, b.Pool, func(attempt context.Context, tx *Tx) (err error) {
+		tx.tables = r.tables()
 		passed, err = r.passOverAgain(attempt, tx, e, seen)
 		return err
 	})

@@ -73,7 +73,7 @@ BEGIN
             -- The commands that look and repair: what a running projector may, to replace and
             -- remove rows as `rebuild` does, and to add to the trail, which can only grow.
             SELECT relation, privileges FROM runtime
-            UNION ALL VALUES ('account_balance', 'DELETE'), ('account_statement', 'UPDATE DELETE'), ('daily_turnover', 'DELETE'),
+            UNION ALL VALUES ('account_balance', 'DELETE'), ('projection_account', 'DELETE'), ('account_statement', 'UPDATE DELETE'), ('daily_turnover', 'DELETE'),
                              ('account_balance_current', 'SELECT'), ('account_statement_missing', 'SELECT'),
                              ('account_skipped', 'SELECT'), ('account_statement_balance', 'SELECT'),
                              ('account_opening', 'SELECT INSERT UPDATE'),

@@ -20,15 +20,19 @@ import (
 func Definition(p file.Projection) readmodel.Definition {
 	s := &statements{file: p}
 	check := func(ctx context.Context, pool *pgxpool.Pool) error { return ready(ctx, pool, p) }
+	rebuilds := func(ctx context.Context, rebuilt *pgxpool.Pool) error { return rebuildable(ctx, rebuilt, p) }
+	var tables []readmodel.RebuildTable
+	for _, table := range p.Tables {
+		tables = append(tables, readmodel.RebuildTable{Name: table})
+	}
 	if p.Mode == file.Ordered {
-		return readmodel.OrderedDefinition{Label: p.Name, ReadyQuery: sql.Query("own_ready"), Check: check, Take: s.take}
+		return readmodel.OrderedDefinition{
+			Label: p.Name, ReadyQuery: sql.Query("own_ready"), Check: check, Take: s.take, RebuildTables: tables, Rebuildable: rebuilds,
+		}
 	}
 	d := inbox.Define(p.Name, sql.Query("own_ready"), s.add)
 	d.Check, d.Own = check, true
-	d.Rebuildable = func(ctx context.Context, rebuilt *pgxpool.Pool) error { return rebuildable(ctx, rebuilt, p) }
-	for _, table := range p.Tables {
-		d.RebuildTables = append(d.RebuildTables, readmodel.RebuildTable{Name: table})
-	}
+	d.Rebuildable, d.RebuildTables = rebuilds, tables
 	return d
 }
 

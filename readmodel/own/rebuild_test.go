@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/internal/session"
+	"projector/projection/event"
 	"projector/projection/file"
 	"projector/readmodel"
 	"projector/readmodel/own"
@@ -24,7 +26,7 @@ func rebuilt(t *testing.T, pool *pgxpool.Pool, p file.Projection, log []string) 
 // rebuiltAs does something else between the comparison and the swap.
 func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log []string, opts readmodel.SwapOptions, between func()) (replaced, removed int64, err error) {
 	t.Helper()
-	shadow, err := readmodel.OpenRowShadow(t.Context(), pool, own.Definition(p).(readmodel.AppendDefinition))
+	shadow, proj, err := besideOf(t, pool, p)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -33,7 +35,7 @@ func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log []string
 			t.Error(err)
 		}
 	}()
-	f := feederOf(t, p, shadow.Open("events", 0))
+	f := feederOf(t, p, proj)
 	failed := error(nil)
 	catchUp := func(_ context.Context, positions []readmodel.TopicPosition, ahead bool) error {
 		end := int64(len(log))
@@ -41,8 +43,12 @@ func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log []string
 			end = positions[0].Next
 		}
 		for f.next < end && failed == nil {
-			if failed = f.try(log[f.next:end]); failed == nil {
+			switch failed = f.try(log[f.next:end]); {
+			case failed == nil:
 				f.next = end
+			case errors.Is(failed, session.ErrAgain):
+				failed = nil
+				f.claim()
 			}
 		}
 		return failed
@@ -57,6 +63,27 @@ func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log []string
 	between()
 	done, err := shadow.Swap(t.Context(), opts, catchUp)
 	return done.Replaced, done.Removed, err
+}
+
+// besideOf makes the tables of a rebuild, and what fills them.
+func besideOf(t *testing.T, pool *pgxpool.Pool, p file.Projection) (*readmodel.RowShadow, session.Projection, error) {
+	t.Helper()
+	switch kind := own.Definition(p).(type) {
+	case readmodel.OrderedDefinition:
+		shadow, err := readmodel.OpenOrderedShadow(t.Context(), pool, kind)
+		if err != nil {
+			return nil, nil, err
+		}
+		run := readmodel.RunConfig{Formats: event.Always(formatOf(p)), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 }}
+		return shadow.RowShadow, shadow.Open(run, "events", 0), nil
+	default:
+		shadow, err := readmodel.OpenRowShadow(t.Context(), pool, kind.(readmodel.AppendDefinition))
+		if err != nil {
+			return nil, nil, err
+		}
+		proj := shadow.Open("events", 0)
+		return shadow, proj, nil
+	}
 }
 
 // Rows are made anew by another text only where nobody goes on by the old one meanwhile.

@@ -40,6 +40,11 @@ func (r *rebuilding) open(ctx context.Context) (err error) {
 		var shadow *readmodel.RowShadow
 		shadow, err = readmodel.OpenRowShadow(ctx, r.pool, kind)
 		r.beside = &rows{shadow, r}
+	case readmodel.OrderedDefinition:
+		var shadow *readmodel.OrderedShadow
+		if shadow, err = readmodel.OpenOrderedShadow(ctx, r.pool, kind); err == nil {
+			r.beside = &ordered{&rows{shadow.RowShadow, r}, shadow}
+		}
 	default:
 		var shadow *readmodel.Shadow
 		shadow, err = readmodel.OpenShadow(ctx, r.pool)
@@ -76,6 +81,59 @@ func (s *rows) concerned(ctx context.Context, _ *readmodel.RebuildReport) (n int
 	return n, of, err
 }
 
+// ordered is a projection of one's own that is ordered: its rows belong to its accounts.
+type ordered struct {
+	*rows
+	shadow *readmodel.OrderedShadow
+}
+
+func (s *ordered) prepare(ctx context.Context, cfg *rebuild.Config) error {
+	r := s.rebuilding
+	if err := r.skips(ctx, cfg, s.shadow.PassOver); err != nil {
+		return err
+	}
+	run := readmodel.RunConfig{
+		Formats: r.formats, FirstVersion: r.cmd.FirstVersion, ParkLimit: r.cmd.ParkLimit, CacheBytes: func() int { return rebuild.CacheBytes },
+	}
+	topic := cfg.Topic
+	cfg.Open = func(partition int32) session.Projection { return s.shadow.Open(run, topic, partition) }
+	cfg.Overdue = func(ctx context.Context, partitions []int32) ([]int32, error) {
+		return readmodel.LoadOverdue(ctx, s.Pool, r.kind.Name(), topic, partitions, 0)
+	}
+	return nil
+}
+
+// skips has the versions passed over again that people have passed over.
+func (r *rebuilding) skips(ctx context.Context, cfg *rebuild.Config,
+	passOver func(context.Context, readmodel.RepairConfig, *readmodel.AuditedEvent, bool) (bool, error),
+) error {
+	own, err := r.ownName()
+	if err != nil {
+		return err
+	}
+	skips, err := readmodel.LoadSkips(ctx, r.pool, own)
+	if err != nil {
+		return err
+	}
+	for _, a := range skips {
+		cfg.Skips = append(cfg.Skips, rebuild.Skip{AccountID: a.AccountID, Version: a.Version, Place: a.Place})
+	}
+	repair := readmodel.RepairConfig{Formats: r.formats, FirstVersion: r.cmd.FirstVersion}
+	cfg.PassOver = func(ctx context.Context, x *rebuild.Skip, seen bool) (bool, error) {
+		return passOver(ctx, repair, &readmodel.AuditedEvent{AccountID: x.AccountID, Version: x.Version, Place: x.Place}, seen)
+	}
+	return nil
+}
+
+// ownName is the name of a projection of one's own; empty: it is built in.
+func (r *rebuilding) ownName() (string, error) {
+	p, err := r.cmd.Own()
+	if p == nil {
+		return "", err
+	}
+	return p.Name, nil
+}
+
 // balances are rebuilt account by account.
 type balances struct {
 	*readmodel.Shadow
@@ -84,24 +142,16 @@ type balances struct {
 
 func (s *balances) prepare(ctx context.Context, cfg *rebuild.Config) error {
 	r := s.rebuilding
-	skips, err := readmodel.LoadSkips(ctx, r.pool)
-	if err != nil {
+	if err := r.skips(ctx, cfg, s.PassOver); err != nil {
 		return err
-	}
-	for _, a := range skips {
-		cfg.Skips = append(cfg.Skips, rebuild.Skip{AccountID: a.AccountID, Version: a.Version, Place: a.Place})
 	}
 	opened := readmodel.BalanceConfig{
 		Pool: s.Pool, Formats: r.formats, FirstVersion: r.cmd.FirstVersion, ParkLimit: rebuild.ParkLimit,
 		CacheBytes: func() int { return rebuild.CacheBytes },
 	}
-	repair := readmodel.RepairConfig{Formats: r.formats, FirstVersion: r.cmd.FirstVersion}
 	topic := cfg.Topic
 	cfg.Open = func(partition int32) session.Projection {
 		return readmodel.NewBalance(opened, readmodel.Partition{Group: "rebuild", Topic: topic, Number: partition})
-	}
-	cfg.PassOver = func(ctx context.Context, x *rebuild.Skip, seen bool) (bool, error) {
-		return s.PassOver(ctx, repair, &readmodel.AuditedEvent{AccountID: x.AccountID, Version: x.Version, Place: x.Place}, seen)
 	}
 	cfg.Overdue = func(ctx context.Context, partitions []int32) ([]int32, error) {
 		return readmodel.LoadOverdue(ctx, s.Pool, readmodel.BalanceName, topic, partitions, 0)

@@ -1,7 +1,9 @@
 package rebuild_test
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -58,4 +60,85 @@ func TestRebuildByAnotherText(t *testing.T) {
 	}
 	s.Must("rebuild", "--yes") // nothing differs, and yet the text is another
 	s.Consuming(nil)
+}
+
+const summing = `-- projection: loyalty_points
+-- mode: ordered
+-- types: PointsEarned
+-- tables: loyalty
+INSERT INTO loyalty (account_id, points) SELECT account_id, sum((data->>'points')::bigint) FROM new_events GROUP BY account_id
+ON CONFLICT (account_id) DO UPDATE SET points = loyalty.points + EXCLUDED.points;
+`
+
+// earned is an event of summing; n is JSON.
+func earned(account string, version int, n string) string {
+	return fmt.Sprintf(`{"eventId":"%s-%d","eventType":"PointsEarned","accountId":%q,"version":%d,"occurredAt":"2026-01-01T00:00:00Z","data":{"points":%s}}`,
+		account, version, account, version, n)
+}
+
+// TestRebuildOfAnOrderedProjection: what people have passed over is passed over again, what
+// they have corrected is not undone, and another text may take in what the old one refused.
+func TestRebuildOfAnOrderedProjection(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)")
+	path := s.Owning("loyalty_points", summing)
+	s.Produce(
+		earned("a", 1, "5"), earned("a", 3, "7"), // a gap
+		earned("b", 1, "1"), earned("b", 2, `"many"`), earned("b", 3, "2"), // is passed over
+		earned("c", 1, "3"), earned("c", 2, `"few"`), earned("c", 3, "4"), // is corrected
+	)
+	s.Consuming(nil)
+	s.Must("account", "skip", "b", "--version=2", "--reason=wrong", "--yes")
+	holds := func(want string) {
+		t.Helper()
+		var got string
+		if err := s.Pool.QueryRow(t.Context(), "SELECT string_agg(account_id || ' ' || points, ', ' ORDER BY account_id) FROM loyalty").Scan(&got); err != nil {
+			t.Fatal(err)
+		}
+		clitest.Equal(t, got, want)
+	}
+	holds("a 5, b 3, c 3")
+	s.Must("rebuild", "--check")
+	clitest.Contains(t, s.Must("rebuild"), "there is nothing to change")
+	s.Exec("UPDATE loyalty SET points = 99 WHERE account_id = 'b'; DELETE FROM projection_account WHERE account_id = 'c'")
+	clitest.Contains(t, s.Must("rebuild"), "would replace 2 rows")
+	clitest.Contains(t, s.Must("rebuild", "--yes"), "2 rows were replaced and 0 removed")
+	holds("a 5, b 3, c 3")
+	clitest.Equal(t, clitest.Pick(s.Lines("audit", "--action=rebuild"), "account_id", "result"), "c replaced, b replaced")
+	clitest.Contains(t, s.Refused(exit.Usage, "rebuild", "--partial"), "adds up all events")
+
+	// By another text, which takes what is no number for 1000.
+	s.Exec("UPDATE loyalty SET points = 99 WHERE account_id = 'a'")
+	changed := strings.Replace(summing, "sum((data->>'points')::bigint)", "sum(coalesce(substring(data->>'points' FROM '^[0-9]+$')::bigint, 1000))", 1)
+	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Contains(t, s.Must("rebuild", "--yes"), "2 rows were replaced and 0 removed")
+	holds("a 5, b 3, c 1007")
+	clitest.Equal(t, clitest.Pick(s.Lines("gaps"), "account_id", "expected_version"), "a 2")
+	s.Produce(earned("a", 2, "100"), earned("c", 4, "1"))
+	s.Consuming(nil)
+	holds("a 112, b 3, c 1008")
+
+	// What was corrected is not in the topic.
+	s.Exec("ALTER TABLE loyalty ADD CHECK (points < 5000)")
+	s.Produce(earned("d", 1, "6000"))
+	s.Consuming(nil)
+	exported := filepath.Join(t.TempDir(), "d.jsonl")
+	s.Must("dlq", "export", "--account=d", "--file="+exported)
+	text, err := os.ReadFile(exported)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(exported, []byte(strings.ReplaceAll(string(text), "6000", "60")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Must("dlq", "replay", "--from-file="+exported, "--reason=typed", "--yes")
+	holds("a 112, b 3, c 1008, d 60")
+	clitest.Contains(t, s.Must("rebuild", "--yes"), "1 were left alone", "corrected")
+	holds("a 112, b 3, c 1008, d 60")
+	if err := os.WriteFile(path, []byte(changed+"-- more\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--yes"), "corrected events")
 }

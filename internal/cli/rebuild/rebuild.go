@@ -95,13 +95,10 @@ func (c *Cmd) validate() error {
 		return err
 	}
 	switch {
-	case kind.Reports().Parked && kind.Name() != readmodel.BalanceName:
-		return exit.Usagef("--projection-file (PROJECTION_FILE): %s is ordered, and only a projection of your own that is `mode: once` can be rebuilt. "+
-			"To make its rows anew, run the file under another name, with other tables: it begins with the first record", kind.Name())
 	case len(kind.Rebuilds()) == 0:
 		return exit.Usagef("--projection (PROJECTION): %s cannot be rebuilt, for it does not say which tables it has", kind.Name())
 	case c.Partial && sums(kind):
-		return exit.Usagef("--partial (PROJECTOR_PARTIAL): %s adds up all events, so it cannot be rebuilt from a part of them", kind.Name())
+		return exit.Usagef("--partial (PROJECTOR_PARTIAL): %s adds up all events, or may, so it cannot be rebuilt from a part of them", kind.Name())
 	case c.Limit < 0:
 		return exit.Usagef("--limit (PROJECTOR_LIMIT): must not be negative")
 	case c.ParkLimit < 0:
@@ -116,8 +113,17 @@ func (c *Cmd) validate() error {
 	return nil
 }
 
-// sums reports whether some table of a projection adds up events.
+// sums reports whether some table of a projection adds up events, or may: the SQL of a
+// projection of one's own is not looked into.
 func sums(kind readmodel.Definition) bool {
+	switch k := kind.(type) {
+	case readmodel.OrderedDefinition:
+		return true
+	case readmodel.AppendDefinition:
+		if k.Own {
+			return true
+		}
+	}
 	return slices.ContainsFunc(kind.Rebuilds(), func(t readmodel.RebuildTable) bool { return len(t.Sums) > 0 })
 }
 
@@ -178,7 +184,11 @@ func (r *rebuilding) run(ctx context.Context) error {
 
 // begin prepares the build of every partition.
 func (r *rebuilding) begin(ctx context.Context) error {
-	replays, err := readmodel.LoadReplays(ctx, r.pool)
+	own, err := r.ownName()
+	if err != nil {
+		return err
+	}
+	replays, err := readmodel.LoadReplays(ctx, r.pool, own)
 	if err != nil {
 		return err
 	}

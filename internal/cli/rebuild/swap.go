@@ -66,6 +66,10 @@ func (r *rebuilding) swap(ctx context.Context, report *readmodel.RebuildReport) 
 	if r.cmd.wouldChange(report) == 0 && report.Markers == 0 && r.changed == nil {
 		return new(readmodel.Swapped), nil
 	}
+	if r.changed != nil && report.Kinds[readmodel.RebuildCorrected] > 0 {
+		return nil, exit.Refusef("rows of %s have corrected events in them (`dlq replay --from-file`), which the topic does not give: "+
+			"by another text they cannot be made anew; nothing was changed", r.kind.Name())
+	}
 	done, err := r.beside.Swap(ctx, readmodel.SwapOptions{
 		Topic: r.cmd.Topic, ParkLimit: r.cmd.ParkLimit, Actor: r.cmd.ActorName(), Remove: r.cmd.Remove, Partial: r.cmd.Partial,
 		File: r.changed,
