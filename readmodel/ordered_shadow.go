@@ -268,7 +268,7 @@ type MovedOnError struct{}
 // Error implements error and names the remedy.
 func (MovedOnError) Error() string {
 	return "some accounts are not at the version that the topic gives, and events were taken in while they were compared, so nothing was changed: " +
-		"stop the consumers (`projector pause --all`, with the same projection file), run this again, and `projector resume --all`"
+		"stop the consumers (`projector pause --all --reason=rebuild --yes`, with the same projection file), run this again, and resume"
 }
 
 // SafeText vouches for the text: it holds no data.

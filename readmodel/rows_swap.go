@@ -123,7 +123,7 @@ type OldTextRunsError struct{}
 // Error implements error and names the remedy.
 func (OldTextRunsError) Error() string {
 	return "consumers have gone on by the old text of the file while the rows were compared, so nothing was changed: " +
-		"stop them (`projector pause --all`, with the same projection file), run this again, start them with the new text, and `projector resume --all`"
+		"stop them (`projector pause --all --reason=rebuild --yes`, with the same projection file), run this again, start them with the new text, and resume"
 }
 
 // SafeText vouches for the text: it holds no data.
