@@ -234,7 +234,7 @@ func TestAClaimTellsWhatBecameOfACommit(t *testing.T) {
 		if err == nil || again.Found == nil || *again.Found != want {
 			t.Fatalf("the claim found %+v, want %+v; error %v", again.Found, want, err)
 		}
-		want.Fence++ // by the claim
+		want.Fence = fenceOf(t, pool) // the claim's
 	}
 	lose.Store(false)
 	if again := w.claim("me", projection.NoOffset); *again.Found != want || again.Next != want.Next {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"projector/projection"
 	"projector/readmodel"
 )
@@ -156,4 +158,31 @@ func TestAPositionThatWasTakenBackIsNotMoved(t *testing.T) {
 		t.Errorf("error %v, want ErrFenced: what the backup lacks would be passed over", err)
 	}
 	expect(t, current(t, pool, "a"), "EUR 1.00 1 open a-1 false -")
+}
+
+// TestALostClaimsFenceIsNotGivenAgain: an asynchronous failover loses a claim, and with it a
+// repair that its owner has seen. The next claim, at the same offset, is another's, and the
+// one that is lost writes no more: what it takes for a duplicate is none any more.
+func TestALostClaimsFenceIsNotGivenAgain(t *testing.T) {
+	pool := openPool(t)
+	first := newWorker(t, pool, inPartition(0))
+	first.claim("first", projection.NoOffset)
+	before := fenceOf(t, pool)
+	first.claim("first", projection.NoOffset)
+	first.fold(credit("a", 1, "1", "EUR"))
+	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET fence = $1", before); err != nil {
+		t.Fatal(err)
+	}
+	newWorker(t, pool, inPartition(0)).claim("second", projection.NoOffset)
+	if _, err := first.flush(); !errors.Is(err, projection.ErrFenced) {
+		t.Errorf("error %v, want ErrFenced: the partition is another's", err)
+	}
+}
+
+func fenceOf(t *testing.T, pool *pgxpool.Pool) (fence int64) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), "SELECT fence FROM projector_position").Scan(&fence); err != nil {
+		t.Fatal(err)
+	}
+	return fence
 }
