@@ -121,8 +121,9 @@ test-failover: ## Have Patroni fail over under the program (Debian; 8 minutes)
 .PHONY: test-matrix
 test-matrix: ## Run the end-to-end tests on each PostgreSQL and some versions of Kafka (1 hour)
 	@set -e; for version in $(POSTGRES_VERSIONS); do echo "== PostgreSQL $$version"; \
-	  PROJECTOR_POSTGRES_VERSION=$$version $(GO) test -count=1 -timeout 30m $(TESTFLAGS) ./e2e ./readmodel; \
+	  PROJECTOR_POSTGRES_VERSION=$$version $(GO) test -count=1 -timeout 30m $(TESTFLAGS) ./e2e; \
 	done
+	$(GO) test -tags matrix -count=1 -run '^TestMovedByLogicalReplication$$' $(TESTFLAGS) ./e2e
 	@set -e; for version in $(KAFKA_VERSIONS); do echo "== Apache Kafka $$version"; \
 	  PROJECTOR_TEST_KAFKA=real PROJECTOR_KAFKA_VERSION=$$version $(GO) test -count=1 -parallel 8 -timeout 30m $(TESTFLAGS) ./e2e; \
 	done
@@ -172,7 +173,7 @@ fmt-check: ## Fail when a file is not formatted by gofmt
 .PHONY: vet
 vet: ## Run go vet, on the files behind build tags too
 	$(GO) vet $(PKGS)
-	$(GO) vet -tags kafka,deploy,profile,faults,soak,failover,failpoints,chromium $(PKGS)
+	$(GO) vet -tags kafka,deploy,profile,faults,soak,failover,matrix,failpoints,chromium $(PKGS)
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Run golangci-lint (builds it the first time: some minutes)

@@ -1,0 +1,130 @@
+//go:build matrix
+
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/e2e/process"
+	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
+)
+
+// TestMovedByLogicalReplication moves the read model from one major version of PostgreSQL
+// to a newer one, as docs/upgrading-postgres.md has it: by logical replication, under a
+// consumer that works on, which is then started on the new server. Once that knows all,
+// once it is behind.
+func TestMovedByLogicalReplication(t *testing.T) {
+	for name, behind := range map[string]bool{"all replicated": false, "replica behind": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("PG_BINDIR", "")
+			t.Setenv("PROJECTOR_POSTGRES_VERSION", "15")
+			from := devtest.Postgres(t, "wal_level", "logical").URL()
+			t.Setenv("PROJECTOR_POSTGRES_VERSION", "18")
+			to := devtest.Postgres(t).URL()
+			for _, database := range []string{from, to} {
+				if err := process.Migrate(binary)(t.Context(), database); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w := newWorldOn(t, devtest.Broker(t).Addrs(), from, 4)
+			total := scaled(12_000)
+			finish := w.feed(testbank.Generate(testbank.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 300}), total/200, 100*time.Millisecond)
+			p := w.start()
+			await(t, "some work", w.passed(int64(total/5)))
+			w.repaired("first", 1)
+			w.exec("CREATE PUBLICATION projector FOR ALL TABLES")
+
+			old := w.db
+			w.moveTo(to)
+			w.exec("TRUNCATE projector_schema_version, repair_policy")
+			w.exec(fmt.Sprintf("CREATE SUBSCRIPTION projector CONNECTION '%s' PUBLICATION projector", strings.ReplaceAll(from, "'", "''")))
+			await(t, "all tables are copied", w.counts("SELECT count(*) FROM pg_subscription_rel WHERE srsubstate <> 'r'", 0))
+			await(t, "the stream arrives", w.passed(sum(w.positions())+1))
+			if behind {
+				w.exec("ALTER SUBSCRIPTION projector DISABLE")
+				await(t, "the subscription rests", w.counts("SELECT count(*) FROM pg_stat_subscription WHERE pid IS NOT NULL", 0))
+			}
+			finish()
+			at := sum(w.positions())
+			p.terminate()
+			if behind {
+				w.exec("ALTER SUBSCRIPTION projector SET (slot_name = NONE)") // the old server need not be there any more
+			} else {
+				await(t, "the new server knows what the old one knows", func() string {
+					if known := must(w.reader().Positions(t.Context(), old))(t); !maps.Equal(known, w.positions()) {
+						return fmt.Sprintf("old %v, new %v", known, w.positions())
+					}
+					return ""
+				})
+				w.exec("ALTER SUBSCRIPTION projector DISABLE")
+			}
+			w.exec("DROP SUBSCRIPTION projector")
+			for _, table := range []string{"dlq_action", "repair_request"} {
+				w.exec(fmt.Sprintf("SELECT setval(pg_get_serial_sequence('%[1]s', 'id'), max(id)) FROM %[1]s HAVING max(id) > 0", table))
+			}
+
+			p = w.start()
+			w.exact(w.oracle(), repeated)
+			if behind {
+				await(t, "it says what it reads again", p.logged("the position was taken back"))
+				t.Logf("the replica stood at %d", at)
+			}
+			w.repaired("second", 2)
+			if status, _, stderr := once(t, []string{"DATABASE_URL=" + to}, "audit", "verify"); status != 0 {
+				t.Errorf("audit verify: exit %d: %s", status, stderr)
+			}
+			p.terminate()
+			w.atRest()
+		})
+	}
+}
+
+// moveTo looks at another database from now on.
+func (w *world) moveTo(databaseURL string) {
+	w.t.Helper()
+	db, err := pgxpool.New(w.t.Context(), databaseURL)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(db.Close)
+	w.db, w.url = db, databaseURL
+}
+
+// repaired has one dead letter discarded, which leaves the nth row in the audit trail.
+func (w *world) repaired(reason string, n int) {
+	w.t.Helper()
+	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0]}
+	status, list, stderr := once(w.t, env, "dlq", "list", "--topic="+w.topic, "--class=malformed_payload", "--status=open", "--output=json")
+	var letter struct {
+		Partition int   `json:"dlq_partition"`
+		Offset    int64 `json:"dlq_offset"`
+	}
+	if err := json.NewDecoder(strings.NewReader(list)).Decode(&letter); status != 0 || err != nil {
+		w.t.Fatalf("dlq list: exit %d, %v: %s", status, err, stderr)
+	}
+	status, _, stderr = once(w.t, env, "dlq", "discard", "--topic="+w.topic, fmt.Sprintf("--dlq-partition=%d", letter.Partition),
+		fmt.Sprintf("--dlq-offset=%d", letter.Offset), "--reason="+reason, "--yes")
+	if status != 0 {
+		w.t.Fatalf("dlq discard: exit %d: %s", status, stderr)
+	}
+	await(w.t, "the audit trail", w.counts("SELECT count(*) FROM dlq_action", n))
+}
+
+// counts is a check for await: the query counts n.
+func (w *world) counts(query string, n int) func() string {
+	return func() string {
+		var got int
+		if err := w.db.QueryRow(w.t.Context(), query).Scan(&got); err != nil || got != n {
+			return fmt.Sprintf("%s: %d, want %d: %v", query, got, n, err)
+		}
+		return ""
+	}
+}
