@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
