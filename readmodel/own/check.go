@@ -41,8 +41,21 @@ func Check(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 	return err
 }
 
+// rebuildsItsOwn refuses a file whose rebuild would replace the projector's own rows.
+func rebuildsItsOwn(p *file.Projection) error {
+	for _, table := range p.Tables {
+		if slices.Contains(ownTables, strings.ToLower(table)) {
+			return &TouchedError{Projection: p.Name, Table: table}
+		}
+	}
+	return nil
+}
+
 // plan has PostgreSQL plan the statements.
 func plan(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
+	if err := rebuildsItsOwn(p); err != nil {
+		return err
+	}
 	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, sql.Query("own_become")); err != nil {
 			return fmt.Errorf("become the role of the projection's SQL: %w", err)

@@ -76,7 +76,11 @@ func (c *checkCmd) refusal(err error) error {
 	var (
 		statement *own.StatementError
 		server    *pgconn.PgError
+		touched   *own.TouchedError
 	)
+	if errors.As(err, &touched) && !errors.As(err, &statement) {
+		return exit.Usagef("%s: tables: %w", c.File, touched)
+	}
 	if !errors.As(err, &statement) || !errors.As(err, &server) {
 		return err
 	}
@@ -84,7 +88,6 @@ func (c *checkCmd) refusal(err error) error {
 	if server.Hint != "" {
 		text += "; " + server.Hint
 	}
-	var touched *own.TouchedError
 	if server.Code != insufficientPrivilege || errors.As(err, &touched) {
 		return exit.Usagef("%s", text)
 	}
