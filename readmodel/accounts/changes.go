@@ -26,13 +26,21 @@ type Changes struct {
 	Assumed     []string                // accounts of which the database is assumed to know nothing
 
 	Rows      []Row                // new accounts, where they were not gathered by a fold; see RowChunks
-	Parks     []*projection.Parked // events to park, sorted by account id and version
+	Parks     []*projection.Parked // events to park and their rivals, sorted by account id and version
 	Reclassed []Reclassed
 	Overflows []Overflow
 	Pruned    []PrunedThrough
 
 	table   *table // of a fold
 	changed []*account
+	rivals  []rival
+}
+
+// rival is an event of a version of which another is parked already. It is not parked itself,
+// but what is has to tell that it came.
+type rival struct {
+	of    *account
+	event *projection.Parked
 }
 
 // StoredVersion is the version that a decision takes the database to have. Exists is
@@ -133,7 +141,12 @@ func (f *Fold) Changes() *Changes {
 			c.Pruned = append(c.Pruned, PrunedThrough{AccountID: f.idOf(a), Version: a.version})
 		}
 	}
-	slices.SortFunc(c.Parks, func(a, b *projection.Parked) int {
+	for _, r := range c.rivals {
+		if r.event.Decoded.Event.Version > r.of.version {
+			c.Parks = append(c.Parks, r.event)
+		}
+	}
+	slices.SortStableFunc(c.Parks, func(a, b *projection.Parked) int {
 		x, y := &a.Decoded.Event, &b.Decoded.Event
 		return cmp.Or(strings.Compare(x.AccountID, y.AccountID), cmp.Compare(x.Version, y.Version))
 	})

@@ -81,7 +81,12 @@ func (f *Fold) deadLetter(rec projection.Record, d *event.Decoded, a *account, d
 // the first stays.
 func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class event.Class) {
 	version, q := d.Event.Version, f.queueOf(a)
-	if q.pending[version] != nil || q.waits && q.next == version {
+	parked := &projection.Parked{Record: rec, Decoded: *d, Class: class, Expected: a.version + 1}
+	if first := q.pending[version]; first != nil || q.waits && q.next == version {
+		if first == nil || first.Decoded.Event.ID != d.Event.ID {
+			f.changes.rivals = append(f.changes.rivals, rival{a, parked})
+			f.changes.Bytes += parkedBytes
+		}
 		return
 	}
 	if isGap := version == a.version+1; q.parked >= f.opts.ParkLimit && !isGap { // the gap itself is always kept
@@ -95,7 +100,7 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 		q.pending = map[int64]*projection.Parked{}
 	}
 	q.parked++
-	q.pending[version] = &projection.Parked{Record: rec, Decoded: *d, Class: class, Expected: a.version + 1}
+	q.pending[version] = parked
 	f.changes.Bytes += parkedBytes
 	f.touch(a)
 }

@@ -1,7 +1,7 @@
 -- Chooses the accounts that can be replaced or, if that is wanted, removed now: those of
 -- which the live tables have seen no event that the rebuilt ones lack. Such an event has
--- left a version beyond the rebuilt one, or it is parked, or it was counted beyond the park
--- limit. Answers how many are replaced, how many removed, and how many are left.
+-- left a version beyond the rebuilt one, or it is parked, or the rival of one that is, or it was
+-- counted beyond the park limit. Answers how many are replaced, how many removed, and how many are left.
 --
 -- An account that people have repaired, or opened, since the rebuild began is left alone.
 WITH repaired AS MATERIALIZED (
@@ -32,11 +32,12 @@ WITH repaired AS MATERIALIZED (
           WHERE a.account_id = w.account_id AND a.version IS DISTINCT FROM k.version)
       AND NOT EXISTS (
           SELECT FROM parked_event p
-          LEFT JOIN unnest($5::int4[], $6::int8[]) AS l (partition, next_offset) ON l.partition = p.partition
-          LEFT JOIN projector_rebuild.projector_position r ON r.topic = p.topic AND r.partition = p.partition
+          CROSS JOIN LATERAL (VALUES (p.partition, p."offset"), (p.rival_partition, p.rival_offset)) AS seen (partition, "offset")
+          LEFT JOIN unnest($5::int4[], $6::int8[]) AS l (partition, next_offset) ON l.partition = seen.partition
+          LEFT JOIN projector_rebuild.projector_position r ON r.topic = p.topic AND r.partition = seen.partition
           WHERE p.account_id = w.account_id AND (w.rebuilt IS NULL OR p.version > w.rebuilt)
             -- With --partial the balances may come from other topics as well.
-            AND CASE WHEN p.topic = $1 THEN p."offset" >= coalesce(r.next_offset, 0) AND p."offset" < l.next_offset ELSE $4 END)
+            AND CASE WHEN p.topic = $1 THEN seen."offset" >= coalesce(r.next_offset, 0) AND seen."offset" < l.next_offset ELSE $4 END)
 ), chosen AS (
     UPDATE projector_rebuild.difference d
     SET swap = $2, rebuilt = f.rebuilt
