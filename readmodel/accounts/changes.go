@@ -141,6 +141,13 @@ func (f *Fold) Changes() *Changes {
 			c.Pruned = append(c.Pruned, PrunedThrough{AccountID: f.idOf(a), Version: a.version})
 		}
 	}
+	c.addRivals()
+	return c
+}
+
+// addRivals adds those whose turn has not come, each behind the event that is parked, and puts
+// all that is parked in order.
+func (c *Changes) addRivals() {
 	for _, r := range c.rivals {
 		if r.event.Decoded.Event.Version > r.of.version {
 			c.Parks = append(c.Parks, r.event)
@@ -150,7 +157,6 @@ func (f *Fold) Changes() *Changes {
 		x, y := &a.Decoded.Event, &b.Decoded.Event
 		return cmp.Or(strings.Compare(x.AccountID, y.AccountID), cmp.Compare(x.Version, y.Version))
 	})
-	return c
 }
 
 // storedVersion is what the database has of the account.
