@@ -81,11 +81,13 @@ func (f *Fold) deadLetter(rec projection.Record, d *event.Decoded, a *account, d
 // the first stays.
 func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class event.Class) {
 	version, q := d.Event.Version, f.queueOf(a)
-	parked := &projection.Parked{Record: rec, Decoded: *d, Class: class, Expected: a.version + 1}
+	parked := func() *projection.Parked {
+		f.changes.Bytes += parkedBytes
+		return &projection.Parked{Record: rec, Decoded: *d, Class: class, Expected: a.version + 1}
+	}
 	if first := q.pending[version]; first != nil || q.waits && q.next == version {
-		if first == nil || first.Decoded.Event.ID != d.Event.ID {
-			f.changes.rivals = append(f.changes.rivals, rival{a, parked})
-			f.changes.Bytes += parkedBytes
+		if first == nil || first.Record.Ref() != rec.Ref() {
+			f.changes.rivals = append(f.changes.rivals, rival{a, parked()})
 		}
 		return
 	}
@@ -100,7 +102,6 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 		q.pending = map[int64]*projection.Parked{}
 	}
 	q.parked++
-	q.pending[version] = parked
-	f.changes.Bytes += parkedBytes
+	q.pending[version] = parked()
 	f.touch(a)
 }

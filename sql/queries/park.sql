@@ -4,4 +4,4 @@ INSERT INTO parked_event
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 ON CONFLICT (account_id, version) DO UPDATE
 SET rival_partition = excluded.partition, rival_offset = excluded."offset"
-WHERE parked_event.event_id IS DISTINCT FROM excluded.event_id;
+WHERE (parked_event.topic, parked_event.partition, parked_event."offset") IS DISTINCT FROM (excluded.topic, excluded.partition, excluded."offset");
