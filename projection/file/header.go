@@ -10,6 +10,13 @@ import (
 // positions, dead letters and the inbox, so a file can have none of them.
 var Reserved = []string{"account_balance", "account_statement", "daily_turnover"}
 
+// OwnTables are the projector's: no file may write them or have them rebuilt.
+var OwnTables = []string{
+	"account_balance", "account_opening", "account_statement", "daily_turnover", "dlq_action", "inbox", "inbox_pruned", "park_overflow",
+	"parked_event", "projection_account", "projection_file", "projection_park_overflow", "projection_parked_event",
+	"projector_position", "projector_schema_version", "projector_source", "repair_policy", "repair_request",
+}
+
 // The keys of a header.
 const (
 	keyProjection = "projection"
@@ -83,8 +90,12 @@ func (f *parsing) key(lines map[string]int, line int, key, text string) {
 	case keyTables:
 		f.Tables = f.list(line, key, value)
 		for _, table := range f.Tables {
-			if !goodTable.MatchString(table) {
+			name := table[strings.LastIndex(table, ".")+1:]
+			switch {
+			case !goodTable.MatchString(table):
 				f.wrong(line, "tables: %q is no name of a table; write name or schema.name, without quotes", table)
+			case slices.Contains(OwnTables, strings.ToLower(name)):
+				f.wrong(line, "tables: %s is the projector's own; name the tables that the statements write", table)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func Check(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 		return err
 	}
 	for _, use := range p.Uses() {
-		if slices.Contains(ownTables, strings.ToLower(use.Table)) {
+		if slices.Contains(file.OwnTables, strings.ToLower(use.Table)) {
 			refused.Err = &TouchedError{Projection: p.Name, Table: use.Table}
 			return err
 		}
@@ -41,21 +41,8 @@ func Check(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 	return err
 }
 
-// rebuildsItsOwn refuses a file whose rebuild would replace the projector's own rows.
-func rebuildsItsOwn(p *file.Projection) error {
-	for _, table := range p.Tables {
-		if slices.Contains(ownTables, strings.ToLower(table)) {
-			return &TouchedError{Projection: p.Name, Table: table}
-		}
-	}
-	return nil
-}
-
 // plan has PostgreSQL plan the statements.
 func plan(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
-	if err := rebuildsItsOwn(p); err != nil {
-		return err
-	}
 	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, sql.Query("own_become")); err != nil {
 			return fmt.Errorf("become the role of the projection's SQL: %w", err)
@@ -127,7 +114,7 @@ type node struct {
 
 // written is the first of the projector's own tables that is written; empty: none is.
 func (p *node) written() string {
-	if p.Node == "ModifyTable" && slices.Contains(ownTables, p.Relation) {
+	if p.Node == "ModifyTable" && slices.Contains(file.OwnTables, p.Relation) {
 		return p.Relation
 	}
 	for i := range p.Plans {

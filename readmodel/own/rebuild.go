@@ -19,9 +19,6 @@ const shadowSchema = "projector_rebuild"
 // `-- tables:` does not name, or that the statement names with its schema. What a function
 // writes is seen only when it has: see guarded.
 func rebuildable(ctx context.Context, rebuilt *pgxpool.Pool, p file.Projection) error {
-	if err := rebuildsItsOwn(&p); err != nil {
-		return err
-	}
 	for _, s := range p.Statements {
 		if !hasPlan(s.SQL) {
 			continue

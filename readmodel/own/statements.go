@@ -81,28 +81,21 @@ func (*StatementError) Remedy() string { return "" }
 // Unwrap implements the interface of package errors.
 func (e *StatementError) Unwrap() error { return e.Err }
 
-// ownTables are the projector's: no statement of a projection may write them.
-var ownTables = []string{
-	"account_balance", "account_opening", "account_statement", "daily_turnover", "dlq_action", "inbox", "inbox_pruned", "park_overflow",
-	"parked_event", "projection_account", "projection_file", "projection_park_overflow", "projection_parked_event",
-	"projector_position", "projector_schema_version", "projector_source", "repair_policy", "repair_request",
-}
-
 // guarded is how the projector's own tables stand within a transaction.
 type guarded struct {
-	written []string // by the order of ownTables
+	written []string // by the order of file.OwnTables
 	outside string   // in a rebuild, what was written to the live tables
 	file    string   // SHA-256 of the one that the projection was last run from; empty: not kept
 }
 
 // queue asks for it.
 func (g *guarded) queue(tx *readmodel.Tx, name string) {
-	tx.Queue(sql.Query("own_guard"), ownTables, name).QueryRow(func(row pgx.Row) error { return row.Scan(&g.written, &g.outside, &g.file) })
+	tx.Queue(sql.Query("own_guard"), file.OwnTables, name).QueryRow(func(row pgx.Row) error { return row.Scan(&g.written, &g.outside, &g.file) })
 }
 
 // since returns an error when a table was written since before.
 func (g *guarded) since(before *guarded, name string) error {
-	for i, table := range ownTables {
+	for i, table := range file.OwnTables {
 		if g.written[i] != before.written[i] {
 			return &TouchedError{Projection: name, Table: table}
 		}

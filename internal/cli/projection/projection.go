@@ -78,9 +78,6 @@ func (c *checkCmd) refusal(err error) error {
 		server    *pgconn.PgError
 		touched   *own.TouchedError
 	)
-	if errors.As(err, &touched) && !errors.As(err, &statement) {
-		return exit.Usagef("%s: tables: %w", c.File, touched)
-	}
 	if !errors.As(err, &statement) || !errors.As(err, &server) {
 		return err
 	}

@@ -53,7 +53,7 @@ func TestCheck(t *testing.T) {
 		strings.Replace(loyalty, "ordered", "sorted", 1):                                    `p.sql: line 2: mode: "sorted" is unknown`,
 		strings.Replace(loyalty, "-- mode: ordered\n", "", 1):                               `p.sql: line 1: the header has no line "-- mode: …"`,
 		strings.Replace(loyalty, "loyalty_points", "account_balance", 1):                    "p.sql: line 1: projection: account_balance is built in",
-		strings.Replace(loyalty, "\n-- types", "\n-- tables: account_balance\n-- types", 1): "p.sql: tables: projection loyalty_points may not touch account_balance",
+		strings.Replace(loyalty, "\n-- types", "\n-- tables: account_balance\n-- types", 1): "p.sql: line 3: tables: account_balance is the projector's own",
 		loyalty + "COMMIT;": "p.sql: line 7: COMMIT: ",
 		strings.Replace(loyalty, "FROM new_events", "FROM new_events e\nJOIN nowhere n", 1):    `p.sql: line 6: `,
 		strings.Replace(loyalty, "points)\n", "points)\n\n", 1) + "SELECT dat FROM new_events": `p.sql: line 8: column "dat" does not exist (SQLSTATE 42703)`,
