@@ -2,6 +2,8 @@ package readmodel
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,6 +64,12 @@ type Action struct {
 	Altered        bool
 	ValueSHA256    string
 	OriginalSHA256 string
+}
+
+// ValueDigest is the SHA-256 of an event's value, in hex.
+func ValueDigest(value []byte) string {
+	sum := sha256.Sum256(value)
+	return hex.EncodeToString(sum[:])
 }
 
 // with is the action with the effect of a replay.

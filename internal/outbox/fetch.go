@@ -2,8 +2,6 @@ package outbox
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 
 	"projector/projection"
@@ -104,12 +102,6 @@ func refusal(d *event.Decoded, asked, twice bool) string {
 func Stamp(r *readmodel.RepairRecord, actor, reason string) {
 	e := &r.Decoded.Event
 	r.Action = readmodel.Action{
-		Kind: readmodel.ActionFetch, AccountID: e.AccountID, Version: &e.Version, Actor: actor, Reason: reason, ValueSHA256: Digest(r),
+		Kind: readmodel.ActionFetch, AccountID: e.AccountID, Version: &e.Version, Actor: actor, Reason: reason, ValueSHA256: readmodel.ValueDigest(r.Record.Value),
 	}
-}
-
-// Digest is SHA-256 of the event's value, in hex.
-func Digest(r *readmodel.RepairRecord) string {
-	sum := sha256.Sum256(r.Record.Value)
-	return hex.EncodeToString(sum[:])
 }

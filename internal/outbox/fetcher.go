@@ -166,7 +166,7 @@ func (f *Fetcher) take(ctx context.Context, question []readmodel.Missing, answer
 		case r == nil && !answer.Whole: // it may be in what was not read
 		case r == nil || readmodel.EffectOf(r.Decision) != readmodel.EffectPoison:
 			f.schedule.InVain(m.AccountID, next, "", now)
-		case f.schedule.InVain(m.AccountID, next, Digest(r), now):
+		case f.schedule.InVain(m.AccountID, next, readmodel.ValueDigest(r.Record.Value), now):
 			f.tales.poison(Version{m.AccountID, next}, r.Decision)
 		}
 	}
@@ -193,7 +193,7 @@ func (f *Fetcher) apply(ctx context.Context, records []*readmodel.RepairRecord) 
 		case readmodel.EffectApplied:
 			return false
 		case readmodel.EffectPoison:
-			return f.schedule.Known(e.AccountID, e.Version, Digest(r))
+			return f.schedule.Known(e.AccountID, e.Version, readmodel.ValueDigest(r.Record.Value))
 		default: // Kafka has brought it, or it is behind one that cannot be applied
 			return true
 		}

@@ -6,8 +6,6 @@ package replay
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"iter"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -90,7 +88,7 @@ func (i *Item) replayed(r *Replay) readmodel.Action {
 		a.ValueSHA256, a.OriginalSHA256 = i.Value, i.Original
 		a.Altered = i.Original != "" && i.Value != i.Original || i.Original == "" && i.Corrected
 	case value != nil:
-		a.ValueSHA256 = digest(value)
+		a.ValueSHA256 = readmodel.ValueDigest(value)
 		a.OriginalSHA256 = a.ValueSHA256
 	}
 	return a
@@ -101,12 +99,7 @@ func (i *Item) Digest() string {
 	if i.Value != "" || i.Entry.Value == nil {
 		return i.Value
 	}
-	return digest(i.Entry.Value)
-}
-
-func digest(value []byte) string {
-	sum := sha256.Sum256(value)
-	return hex.EncodeToString(sum[:])
+	return readmodel.ValueDigest(i.Entry.Value)
 }
 
 // subject is the event the dead letter is about; its ids are empty when they are not

@@ -13,6 +13,7 @@ import (
 
 	"projector/dlq"
 	"projector/projection/event"
+	"projector/readmodel"
 )
 
 // RefusedExportError says why nothing of an export is replayed.
@@ -50,7 +51,7 @@ func (o originals) add(line int, said dlq.Identity, d *DeadLetter) error {
 	if first, twice := o[place]; twice {
 		return refusedLine(line, "is the dead letter of line %d once more", first.line)
 	}
-	d.Value = digest(e.Value) // of one that is resolved the value is not kept
+	d.Value = readmodel.ValueDigest(e.Value) // of one that is resolved the value is not kept
 	o[place] = original{line, d}
 	return nil
 }
@@ -84,7 +85,7 @@ func (o originals) compare(ctx context.Context, s *Scan) error {
 		if err := sameEvent(here.line, entry.Identity(), d); err != nil {
 			return err
 		}
-		d.Original = cmp.Or(entry.ValueSHA256, digest(entry.Value)) // the first of one that was cut
+		d.Original = cmp.Or(entry.ValueSHA256, readmodel.ValueDigest(entry.Value)) // the first of one that was cut
 	}
 	return nil
 }

@@ -190,7 +190,7 @@ func (f *fetched) planned(p *foureyes.Plan) error {
 		if r == nil {
 			continue // nothing is to be done
 		}
-		if err := p.Add(fetchRow{f, v}.Document(), outbox.Digest(r)); err != nil {
+		if err := p.Add(fetchRow{f, v}.Document(), readmodel.ValueDigest(r.Record.Value)); err != nil {
 			return err
 		}
 	}
