@@ -162,8 +162,13 @@ func (p *Process) checkLog() {
 // tellGoroutines ends a program that still runs, frozen or not, and prints what each of its
 // goroutines waits for: a program that does nothing any more logs nothing either.
 func (p *Process) tellGoroutines() {
+	select {
+	case <-p.ended:
+		return
+	default:
+	}
 	logged := len(p.Lines())
-	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+	_ = p.cmd.Process.Signal(syscall.SIGQUIT) // Go's runtime prints them
 	_ = p.cmd.Process.Signal(syscall.SIGCONT)
 	select {
 	case <-p.ended:
@@ -199,12 +204,6 @@ func (p *Process) Exit(limit time.Duration) int {
 	case <-p.ended:
 		return p.cmd.ProcessState.ExitCode()
 	case <-timer.C:
-		p.Signal(syscall.SIGQUIT) // Go's runtime tells what every goroutine waits for
-		p.Signal(syscall.SIGCONT) // also when it is frozen
-		select {
-		case <-p.ended:
-		case <-time.After(5 * time.Second):
-		}
 		p.t.Fatalf("the program has not ended within %s:\n%s", limit, p.Log())
 		return -1
 	}
