@@ -47,14 +47,11 @@ func (i *idle) OnBrokerWrite(b kgo.BrokerMetadata, key int16, _ int, _, _ time.D
 }
 
 // listen has done, which must not wait, called when all brokers that are asked from now on
-// have had nothing; nil: no more.
+// have had nothing.
 func (i *idle) listen(done func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.asked, i.done = nil, done
-	if done != nil {
-		i.asked = map[int32]int{}
-	}
+	i.asked, i.done = map[int32]int{}, done
 }
 
 // rest has nothing fetched for a while, when nothing has arrived for long: an instance

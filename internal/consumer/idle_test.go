@@ -11,7 +11,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/internal/session"
-	"projector/projection"
 )
 
 // TestAnIdleConsumerAsksSeldom: brokers that have nothing are asked in pairs of fetches with
@@ -43,13 +42,8 @@ func TestAnIdleConsumerAsksSeldom(t *testing.T) {
 		return nil, nil, false
 	})
 	seeds := kgo.SeedBrokers(cluster.ListenAddrs()...)
-	// What is stored agrees with what the workers know: if it did not, they would be told to claim
-	// anew every two seconds, and no rest is taken while partitions are sought.
-	script := pending(0)
-	for p := range int32(2) {
-		script.positions = append(script.positions, projection.StoredPosition{Partition: p, Position: projection.Position{Next: 1, Fence: 1}})
-	}
-	c := scriptedConsumer(t, script, func(cfg *Config) {
+	// No rest is taken while partitions are sought.
+	c := scriptedConsumer(t, agreeing(2), func(cfg *Config) {
 		cfg.Client, cfg.Health = []kgo.Opt{seeds}, &healthLog{}
 		cfg.Open = func(int32) session.Projection { return pending(0) }
 	})

@@ -13,7 +13,6 @@ import (
 
 	"projector/internal/retry"
 	"projector/internal/session"
-	"projector/projection"
 )
 
 // A partition that nobody leads makes the instance unready and holds up no other; when
@@ -131,13 +130,8 @@ func TestALeaderThatDoesNotAnswer(t *testing.T) {
 		})
 		return nil, errors.New("no answer"), true
 	})
-	// What is stored agrees with what the workers know. If it did not, they would be told to claim
-	// anew every two seconds, and a claim takes five while a leader does not answer.
-	s := pending(0)
-	for p := range int32(2) {
-		s.positions = append(s.positions, projection.StoredPosition{Partition: p, Position: projection.Position{Next: 1, Fence: 1}})
-	}
-	c := scriptedConsumer(t, s, func(cfg *Config) {
+	// A claim takes five seconds while a leader does not answer.
+	c := scriptedConsumer(t, agreeing(2), func(cfg *Config) {
 		cfg.Client, cfg.Health = []kgo.Opt{seeds, kgo.MetadataMinAge(50 * time.Millisecond)}, &healthLog{}
 		cfg.Open = func(int32) session.Projection { return pending(0) }
 		cfg.Retry = retry.Policy{Initial: 50 * time.Millisecond, Max: time.Second, Attempt: 10 * time.Second}

@@ -184,6 +184,16 @@ func pending(n int, letters ...projection.DeadLetter) *script {
 	return &script{pending: n, letters: letters}
 }
 
+// agreeing has stored what its workers know of partitions. If it had not, they would be told to
+// claim anew every two seconds.
+func agreeing(partitions int32) *script {
+	s := pending(0)
+	for p := range partitions {
+		s.positions = append(s.positions, projection.StoredPosition{Partition: p, Position: projection.Position{Next: 1, Fence: 1}})
+	}
+	return s
+}
+
 func refusal(code string) error { return &pgconn.PgError{Severity: "ERROR", Code: code} }
 
 var letter = projection.DeadLetter{Class: event.VersionGap, AccountID: "a"}
