@@ -74,7 +74,7 @@ test-race: ## Run all tests under the race detector (needs a C compiler)
 
 .PHONY: test-kafka
 test-kafka: ## Run the broker tests on a real Apache Kafka, fetched by Maven (needs Java 17+)
-	PROJECTOR_TEST_KAFKA=real $(GO) test -tags kafka -count=1 -parallel 8 -timeout 20m $(TESTFLAGS) ./internal/devstack/... ./e2e/...
+	PROJECTOR_TEST_KAFKA=real $(GO) test -tags kafka -count=1 -parallel 10 -timeout 20m $(TESTFLAGS) ./internal/devstack/... ./e2e/...
 
 .PHONY: test-pgbouncer
 test-pgbouncer: ## Run the program through PgBouncer in transaction mode (needs pgbouncer)
