@@ -45,6 +45,7 @@ type Consumer struct {
 	seeks     []seek
 	interrupt context.CancelFunc // ends the poll or the rest under way
 	sought    bool               // the poller has seeks to make, or has just made some
+	soughtAt  time.Time          // when it has made some last
 	idle      idle
 }
 

@@ -18,9 +18,10 @@ const (
 	pollRecords = 10_000
 	// pollWithin bounds one poll, so that the watchdog hears of an idle poller too.
 	pollWithin = 5 * time.Second
-	// seekRetry is how soon a seek is tried again that the client did not take,
-	// because the assignment is still under way in it.
-	seekRetry = 20 * time.Millisecond
+	// seeksApart is the time between two rounds of seeks at least: each has the client give up
+	// what it is fetching, of all partitions, and many are claimed at a time. Seeks that the
+	// client did not take, because the assignment is still under way in it, are in the next.
+	seeksApart = 20 * time.Millisecond
 )
 
 // seek asks the poller to read a partition from an offset on.
@@ -70,10 +71,13 @@ func (c *Consumer) beginPoll(ctx context.Context) (context.Context, context.Canc
 	c.seeksMu.Lock()
 	defer c.seeksMu.Unlock()
 	c.sought = len(c.seeks) > 0
-	c.seeks = c.makeSeeks(c.seeks)
+	if c.sought && time.Since(c.soughtAt) >= seeksApart {
+		c.seeks = c.makeSeeks(c.seeks)
+		c.soughtAt = time.Now()
+	}
 	within := pollWithin
 	if len(c.seeks) > 0 {
-		within = seekRetry
+		within = seeksApart - time.Since(c.soughtAt)
 	}
 	return c.interruptible(ctx, within)
 }
@@ -93,11 +97,13 @@ func (c *Consumer) makeSeeks(seeks []seek) (later []seek) {
 		return nil
 	}
 	// The client does nothing where an offset and its epoch are those that it has handed
-	// over last. It may fetch from elsewhere all the same, or not at all: after a loss of
-	// data it resets itself, and a batch that is too large stops it.
+	// over last. Where it has fetched before, it may fetch from elsewhere all the same, or not
+	// at all: after a loss of data it resets itself, and a batch that is too large stops it.
 	first, then := map[int32]kgo.EpochOffset{}, map[int32]kgo.EpochOffset{}
 	for _, s := range seeks {
-		first[s.w.partition] = kgo.EpochOffset{Epoch: noSuchEpoch, Offset: s.next.Offset}
+		if s.epoch > firstEpoch {
+			first[s.w.partition] = kgo.EpochOffset{Epoch: noSuchEpoch, Offset: s.next.Offset}
+		}
 		then[s.w.partition] = kgo.EpochOffset{Epoch: s.next.LeaderEpoch, Offset: s.next.Offset}
 	}
 	topic := c.cfg.Topic
@@ -113,6 +119,9 @@ func (c *Consumer) makeSeeks(seeks []seek) (later []seek) {
 	}
 	return later
 }
+
+// firstEpoch is a worker's before which nothing was fetched.
+const firstEpoch = 1
 
 // noSuchEpoch is neither the epoch of a record nor the client's word for none.
 const noSuchEpoch = -2
