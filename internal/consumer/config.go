@@ -116,7 +116,7 @@ func DefaultLimits() Limits {
 		BatchBytes:  64 << 20,
 		FetchBytes:  8 << 20,
 		QueueBytes:  25 << 20,
-		FlushEvents: 500_000,
+		FlushEvents: 2_000_000,
 		FlushBytes:  42 << 20,
 		FlushAge:    4 * time.Second,
 	}
