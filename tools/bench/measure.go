@@ -52,7 +52,11 @@ func (b *bench) measureGroup(ctx context.Context, group []workload) ([]Run, erro
 	var runs []Run
 	for round := range b.Rounds {
 		for _, p := range all {
-			for _, s := range b.subjectsOf(p) {
+			subjects := b.subjectsOf(p)
+			if round%2 == 1 { // who comes first finds the servers cold
+				slices.Reverse(subjects)
+			}
+			for _, s := range subjects {
 				run, err := b.one(ctx, p, s)
 				if err != nil {
 					return nil, fmt.Errorf("%s: %w", s, err)
