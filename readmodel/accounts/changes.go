@@ -108,10 +108,16 @@ func (c *Changes) RowChunks(size func() int) iter.Seq[[]Row] {
 
 // emptied is no changes, with the memory of these to gather the next in.
 func (c *Changes) emptied() Changes {
-	clear(c.Taken)
 	return Changes{
-		Taken: c.Taken[:0], changed: c.changed[:0], Parks: c.Parks[:0], Pruned: c.Pruned[:0], Unwritten: c.Unwritten[:0], Assumed: c.Assumed[:0],
+		Taken: emptied(c.Taken), changed: emptied(c.changed), Parks: emptied(c.Parks),
+		Pruned: emptied(c.Pruned), Unwritten: emptied(c.Unwritten), Assumed: emptied(c.Assumed),
 	}
+}
+
+// emptied forgets what is in a list: one account that it named would keep the memory of many.
+func emptied[T any](list []T) []T {
+	clear(list)
+	return list[:0]
 }
 
 // Changes gathers what is pending. The result is valid until the fold is used again.

@@ -266,8 +266,7 @@ func (f *Fold) Flushed() {
 			delete(f.queues, a)
 		}
 	}
-	clear(f.dirty)
-	f.dirty = f.dirty[:0]
+	f.dirty = emptied(f.dirty)
 	for _, ref := range f.refusedDecided {
 		delete(f.refused, ref)
 	}

@@ -28,7 +28,7 @@ var applied account
 // on a busy machine.
 func (f *Fold) find(records []projection.DecodedRecord, versions *VersionIndex) {
 	l := &f.lookup
-	l.found, l.hashes = l.found[:0], l.hashes[:0]
+	l.found, l.hashes = emptied(l.found), l.hashes[:0]
 	f.findApplied(records, versions)
 	for i := range records {
 		var hash uint64
@@ -50,7 +50,6 @@ func (f *Fold) find(records []projection.DecodedRecord, versions *VersionIndex) 
 func (f *Fold) findApplied(records []projection.DecodedRecord, versions *VersionIndex) {
 	l := &f.lookup
 	l.found = slices.Grow(l.found, len(records))[:len(records)]
-	clear(l.found)
 	if versions == nil || len(f.refused) > 0 { // what was refused is counted where it is decided
 		return
 	}
@@ -123,7 +122,7 @@ func (f *Fold) Read(ctx context.Context, ids []string) error {
 // readUnread reads the accounts that were found and are not known: those of an earlier
 // look-up too whose reading has failed.
 func (f *Fold) readUnread(ctx context.Context) error {
-	f.unreadIDs = f.unreadIDs[:0]
+	f.unreadIDs = emptied(f.unreadIDs)
 	for _, a := range f.lookup.unread {
 		if a.unread {
 			f.unreadIDs = append(f.unreadIDs, f.idOf(a))
@@ -146,7 +145,7 @@ func (f *Fold) readUnread(ctx context.Context) error {
 			f.newcomers.inRow++
 		}
 	}
-	f.lookup.unread = f.lookup.unread[:0]
+	f.lookup.unread = emptied(f.lookup.unread)
 	return nil
 }
 
@@ -177,5 +176,5 @@ func (f *Fold) dropUnread() {
 			f.cache.hot.drop(a)
 		}
 	}
-	f.lookup.unread = f.lookup.unread[:0]
+	f.lookup.unread = emptied(f.lookup.unread)
 }
