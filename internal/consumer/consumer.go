@@ -151,6 +151,7 @@ func (c *Consumer) assigned(_ context.Context, cl *kgo.Client, m map[string][]in
 	cl.PauseFetchPartitions(map[string][]int32{c.cfg.Topic: partitions})
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.shareMemoryAmong(len(c.workers) + len(partitions)) // first: a worker begins with its share
 	for _, p := range partitions {
 		c.committer.own(p)
 		c.cfg.Observer.Assigned(c.cfg.Topic, p)
@@ -158,7 +159,6 @@ func (c *Consumer) assigned(_ context.Context, cl *kgo.Client, m map[string][]in
 		c.workers[p] = w
 		w.start()
 	}
-	c.shareMemoryAmong(len(c.workers))
 	c.cfg.Log.Info("partitions assigned", slog.Any("partitions", partitions))
 }
 
