@@ -50,8 +50,7 @@ func (f *LimitFlags) CheckLimit() error {
 }
 
 // Plan is how --memory-limit is shared out: see docs/decisions/0006. Together
-// the shares are half of it, because the garbage collector needs room and because a
-// quarter of what comparable listeners take is enough to be several times as fast.
+// the shares are less than two thirds of it, because the garbage collector needs room.
 type Plan struct {
 	heap         int64 // the garbage collector's soft limit
 	accounts     int   // all accounts in memory
@@ -80,18 +79,18 @@ func Share(limit parse.Size) Plan {
 	l := int(limit - outsideHeap)
 	return Plan{
 		heap:         int64(l - l/20), // a soft limit, and so with a margin
-		accounts:     l / 4,
+		accounts:     l * 2 / 5,
 		VersionIndex: l / 8,
-		queued:       l / 20,
+		queued:       l / 32,
 		pending:      l / 12,
-		fetch:        l / 64,
+		fetch:        l / 128,
 	}
 }
 
-// Beside shares out what others leave who may take so much besides, and at least half of it.
+// Beside shares out what others leave who may take so much besides, and at least two fifths of it.
 func Beside(others, limit parse.Size) Plan {
 	l := limit - outsideHeap
-	plan := Share(outsideHeap + max(l/2, l-others))
+	plan := Share(outsideHeap + max(l*2/5, l-others))
 	plan.heap = Share(limit).heap
 	return plan
 }
