@@ -154,6 +154,10 @@ func (b *bench) one(ctx context.Context, p *prepared, s subject) (Run, error) {
 	if err != nil {
 		return Run{}, err
 	}
+	of := l.table()
+	if err := of.create(ctx, d); err != nil {
+		return Run{}, err
+	}
 	awaitQuiet(ctx, b.Quiet)
 	var run Run
 	switch s {

@@ -100,15 +100,21 @@ type program struct {
 
 // startProjector starts `projector run`.
 func (s *stack) startProjector(l *loaded, group string, d database, environment ...string) (*program, error) {
+	file, err := l.projectionFile(s.files)
+	if err != nil {
+		return nil, err
+	}
 	cmd := exec.Command(s.projector, "run") //nolint:gosec,noctx // the operator's binary; it is stopped by signal
 	cmd.Env = append(os.Environ(),
 		"KAFKA_BROKERS="+strings.Join(l.broker.addrs, ","), "KAFKA_TOPIC="+l.topic(), "KAFKA_GROUP="+group,
 		"PROJECTION="+cmp.Or(l.projection, readmodel.BalanceName),
 		"DATABASE_URL="+d.url, "LISTEN_ADDR=127.0.0.1:0", "LOG_FORMAT=json", fmt.Sprintf("MEMORY_LIMIT=%dMiB", memoryLimit))
+	if file != "" {
+		cmd.Env = append(cmd.Env, "PROJECTION_FILE="+file)
+	}
 	cmd.Env = append(cmd.Env, environment...)
 	p := &program{output: &tail{}}
 	cmd.Stdout, cmd.Stderr = p.output, p.output
-	var err error
 	p.child, err = startChild(cmd)
 	return p, err
 }

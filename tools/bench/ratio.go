@@ -50,6 +50,8 @@ var comparisons = []comparison{
 	{"duplicates: fetch and decode", "duplicates", subjectProjector, "duplicates", subjectDecode, eventsPerSecond, 0.8, false},
 	{"statement: raw inserts", "statement", subjectProjector, "statement", subjectRaw, eventsPerSecond, 0.6, false},
 	{"turnover: raw marks and sums", "turnover", subjectProjector, "turnover", subjectRaw, eventsPerSecond, 0.6, false},
+	{"once: the same statement raw", "once", subjectProjector, "once", subjectRaw, eventsPerSecond, 0.6, false},
+	{"ordered: the same statement raw", "ordered", subjectProjector, "ordered", subjectRaw, eventsPerSecond, 0.6, false},
 	{"cost: 10,000,000 accounts by 1,000,000", "cost-10m", subjectProjector, "cost-1m", subjectProjector, eventsPerSecond, 0.7, false},
 	{"cost: the same of raw", "cost-10m", subjectRaw, "cost-1m", subjectRaw, eventsPerSecond, 0, false},
 	{"cost: 1,000,000 accounts by raw", "cost-1m", subjectProjector, "cost-1m", subjectRaw, eventsPerSecond, 0, false},

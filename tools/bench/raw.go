@@ -42,7 +42,7 @@ func (c *rawCmd) Run(ctx context.Context, std *streams) error {
 	}
 	conns := make([]*pgx.Conn, rawLanes) // closed by the end of the process
 	for i := range conns {
-		if conns[i], err = pgx.Connect(ctx, c.Database); err != nil {
+		if conns[i], err = w.connect(ctx, c.Database); err != nil {
 			return err
 		}
 	}
@@ -173,23 +173,23 @@ func rawBalances(w *workload) [][]*pgx.Batch {
 	return lanes
 }
 
-// rawEvents cuts a workload into batches, each lane with the events of half the
-// accounts, and lays out each.
-func rawEvents(w *workload, layOut func([]change) *pgx.Batch) [][]*pgx.Batch {
-	lanes, waiting := make([][]*pgx.Batch, rawLanes), make([][]change, rawLanes)
+// rawEvents cuts a workload into batches of so many rows, each with events of the accounts
+// of one of so many parts, and lays out each. A lane has half of the parts.
+func rawEvents(w *workload, parts, rows int, layOut func([]change) *pgx.Batch) [][]*pgx.Batch {
+	lanes, waiting := make([][]*pgx.Batch, rawLanes), make([][]change, parts)
 	cut := func(i int) {
 		if len(waiting[i]) > 0 {
-			lanes[i] = append(lanes[i], layOut(waiting[i]))
+			lanes[i%rawLanes] = append(lanes[i%rawLanes], layOut(waiting[i]))
 			waiting[i] = waiting[i][:0]
 		}
 	}
 	w.eachChange(func(c *change) {
-		i := c.account % rawLanes
-		if waiting[i] = append(waiting[i], *c); len(waiting[i]) == rawRows {
+		i := c.account % parts
+		if waiting[i] = append(waiting[i], *c); len(waiting[i]) == rows {
 			cut(i)
 		}
 	})
-	for i := range lanes {
+	for i := range waiting {
 		cut(i)
 	}
 	return lanes
@@ -208,7 +208,7 @@ func (c *change) kind() string {
 // rawStatements lays events out as rows of account_statement.
 func rawStatements(w *workload) [][]*pgx.Batch {
 	insert := sql.Query("statement_insert")
-	return rawEvents(w, func(changes []change) *pgx.Batch {
+	return rawEvents(w, rawLanes, rawRows, func(changes []change) *pgx.Batch {
 		slices.SortFunc(changes, func(a, b change) int {
 			return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.version, b.version))
 		})
@@ -235,7 +235,7 @@ func rawStatements(w *workload) [][]*pgx.Batch {
 // one transaction.
 func rawTurnover(w *workload) [][]*pgx.Batch {
 	mark, add := sql.Query("inbox_mark"), sql.Query("turnover_add")
-	return rawEvents(w, func(changes []change) *pgx.Batch {
+	return rawEvents(w, rawLanes, rawRows, func(changes []change) *pgx.Batch {
 		slices.SortFunc(changes, func(a, b change) int { return strings.Compare(string(a.id[:]), string(b.id[:])) })
 		ids := make([]string, len(changes))
 		var credited, debited, events int64

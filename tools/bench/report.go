@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"projector/projection/file"
 	"projector/readmodel/statement"
 	"projector/readmodel/turnover"
 )
@@ -219,17 +220,24 @@ type table struct {
 	// raw lays the events out as the projector's own statements, a batch a
 	// transaction, one list a connection.
 	raw func(w *workload) [][]*pgx.Batch
+	// mode is that of a projection of one's own; empty: the projection is built in.
+	mode file.Mode
 }
 
 // tables are those of the projections that are measured.
 var tables = map[string]table{
-	"": {"account_balance", fingerprintQuery, func(_ *workload, g *generator) string { return g.fingerprint() }, rawBalances},
-	statement.Name: {"account_statement", `
+	"": {
+		relation: "account_balance", fingerprint: fingerprintQuery,
+		want: func(_ *workload, g *generator) string { return g.fingerprint() }, raw: rawBalances,
+	},
+	statement.Name: {relation: "account_statement", fingerprint: `
 		SELECT concat_ws(' ', count(*), sum(version * n), coalesce(sum(cents), 0), coalesce(sum(cents * version * n), 0))
 		FROM (SELECT version::numeric AS version, trunc(amount * 100) AS cents, substr(account_id, 5)::numeric AS n
-		      FROM account_statement) AS entries`, wantStatement, rawStatements},
-	turnover.Name: {"inbox", `SELECT concat_ws(' ', day, trunc(credited * 100), trunc(debited * 100), events,
-		(SELECT count(*) FROM inbox)) FROM daily_turnover`, wantTurnover, rawTurnover},
+		      FROM account_statement) AS entries`, want: wantStatement, raw: rawStatements},
+	turnover.Name: {relation: "inbox", fingerprint: `SELECT concat_ws(' ', day, trunc(credited * 100), trunc(debited * 100), events,
+		(SELECT count(*) FROM inbox)) FROM daily_turnover`, want: wantTurnover, raw: rawTurnover},
+	ownOnce:    own(file.Once),
+	ownOrdered: own(file.Ordered),
 }
 
 // table is where the workload's events end up.

@@ -38,6 +38,7 @@ type stack struct {
 	kafka     *devstack.Kafka
 	admin     *pgx.Conn // to database postgres
 	databases int
+	files     string // a folder for projection files
 	version   string // of PostgreSQL
 }
 
@@ -56,6 +57,9 @@ func startStack(ctx context.Context, projector, self string) (*stack, error) {
 	})
 	if err == nil {
 		s.postgres, err = devstack.StartPostgres(ctx, devstack.PostgresOptions{Settings: postgresSettings})
+	}
+	if err == nil {
+		s.files, err = os.MkdirTemp("", "projector-bench-")
 	}
 	if err == nil {
 		s.admin, err = pgx.Connect(ctx, s.postgres.URL())
@@ -82,6 +86,9 @@ func (s *stack) close() error {
 	}
 	if s.kafka != nil {
 		err = errors.Join(err, s.kafka.Close(ctx))
+	}
+	if s.files != "" {
+		err = errors.Join(err, os.RemoveAll(s.files))
 	}
 	return err
 }

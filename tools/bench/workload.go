@@ -132,6 +132,16 @@ var workloads = []workload{
 		about:      "uniform, all of one day and currency: the projection daily_turnover",
 		projection: turnover.Name, subjects: []subject{subjectRaw, subjectProjector},
 	},
+	{
+		name: "once", group: "once", accounts: 400_000, events: 2 * million, partitions: 8,
+		about:      "uniform, a projection of one's own, mode once",
+		projection: ownOnce, subjects: []subject{subjectRaw, subjectProjector},
+	},
+	{
+		name: "ordered", group: "ordered", accounts: 400_000, events: 2 * million, partitions: 8,
+		about:      "uniform, a projection of one's own, mode ordered",
+		projection: ownOrdered, subjects: []subject{subjectRaw, subjectProjector},
+	},
 	partitioned(1), partitioned(8), partitioned(64), partitioned(256),
 	replicated(1), replicated(2), replicated(4),
 }

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/projection/file"
+	"projector/readmodel"
+)
+
+// ownStatement is the SQL of the projections of one's own that are measured.
+//
+//go:embed own.sql
+var ownStatement string
+
+// The projections of that statement, one of each mode.
+const (
+	ownOnce    = "bench_once"
+	ownOrdered = "bench_ordered"
+)
+
+const ownTable = `CREATE TABLE bench_own (account_id text PRIMARY KEY, events bigint NOT NULL, cents numeric NOT NULL)`
+
+var ownTypes = []string{"AccountOpened", "FundsCredited", "FundsDebited"}
+
+// own is the table of a projection of one's own.
+func own(mode file.Mode) table {
+	return table{
+		relation: "bench_own",
+		fingerprint: `
+			SELECT concat_ws(' ', count(*), sum(events), sum(events * n), sum(trunc(cents)), sum(trunc(cents) * n))
+			FROM (SELECT events, cents, substr(account_id, 5)::numeric AS n FROM bench_own) AS accounts`,
+		want: wantOwn, raw: rawOwn, mode: mode,
+	}
+}
+
+// create makes the tables that are not the projector's.
+func (t *table) create(ctx context.Context, d database) error {
+	if t.mode == "" {
+		return nil
+	}
+	conn, err := pgx.Connect(ctx, d.url)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, ownTable)
+	return errors.Join(err, conn.Close(ctx))
+}
+
+// projectionFile writes the file of a workload's projection below a folder; empty: it has none.
+func (w *workload) projectionFile(folder string) (path string, err error) {
+	mode := w.table().mode
+	if mode == "" {
+		return "", nil
+	}
+	path = filepath.Join(folder, w.projection+".sql")
+	return path, os.WriteFile(path, fmt.Appendf(nil, "-- projection: %s\n-- mode: %s\n-- types: %s\n%s",
+		w.projection, mode, strings.Join(ownTypes, ", "), ownStatement), 0o600)
+}
+
+// connect connects the raw limit. What the projector lays out itself only its own connections take.
+func (w *workload) connect(ctx context.Context, url string) (*pgx.Conn, error) {
+	if w.table().mode == "" {
+		return pgx.Connect(ctx, url)
+	}
+	pool, err := readmodel.OpenPool(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return conn.Conn(), nil
+}
+
+// rawOwn is the statement alone, over batches as the projector's are: of one partition, as many
+// events as it takes into a transaction, sorted by account.
+func rawOwn(w *workload) [][]*pgx.Batch {
+	const events = `WITH new_events AS (
+		SELECT e.account_id, e.version, e.event_id, e.event_type, e.occurred_at, nullif(e.correlation_id, '') AS correlation_id,
+		       e.data::jsonb AS data, e.topic, e.partition, e."offset"
+		FROM unnest($1::text[], $2::int8[], $3::text[], $4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::text[], $9::int4[], $10::int8[])
+		    AS e (account_id, version, event_id, event_type, occurred_at, correlation_id, data, topic, partition, "offset")
+	) `
+	format := event.NewJSON(event.Options{FirstVersion: 1, Taken: ownTypes})
+	return rawEvents(w, int(w.partitions), readmodel.DefaultFlush, func(changes []change) *pgx.Batch {
+		slices.SortFunc(changes, func(a, b change) int {
+			return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.version, b.version))
+		})
+		taken := make([]projection.TakenEvent, len(changes))
+		var d event.Decoded
+		for i := range changes {
+			r := record(&changes[i])
+			format.Decode(event.Message{Key: r.Key, Value: r.Value}, &d)
+			taken[i] = projection.TakenEvent{Event: d.Event, Record: projection.RecordRef{Topic: w.topic(), Offset: int64(i)}}
+		}
+		b := &pgx.Batch{}
+		b.Queue(events+ownStatement, readmodel.TakenColumns(taken)...)
+		return b
+	})
+}
+
+func wantOwn(w *workload, _ *generator) string {
+	events, cents := make([]int64, w.accounts), make([]int64, w.accounts)
+	w.eachChange(func(c *change) {
+		events[c.account]++
+		if c.cents < 0 { // the event has its amount without a sign
+			cents[c.account] -= c.cents
+		} else {
+			cents[c.account] += c.cents
+		}
+	})
+	var rows, total int64
+	var weighted, sum, weightedSum, n, term big.Int
+	for i := range events {
+		if events[i] == 0 {
+			continue
+		}
+		rows, total = rows+1, total+events[i]
+		n.SetInt64(int64(i))
+		weighted.Add(&weighted, term.Mul(term.SetInt64(events[i]), &n))
+		sum.Add(&sum, term.SetInt64(cents[i]))
+		weightedSum.Add(&weightedSum, term.Mul(&term, &n))
+	}
+	return fmt.Sprint(rows, " ", total, " ", &weighted, " ", &sum, " ", &weightedSum)
+}
