@@ -217,8 +217,8 @@ func (e *AppendProjection) Flush(ctx context.Context, next projection.NextOffset
 		return flushed, fmt.Errorf("write: %w", err)
 	}
 	defer conn.Release()
-	// Stable: of two events with one key the first counts.
-	slices.SortStableFunc(e.entries, func(a, b Entry) int { return a.Key.Compare(b.Key) })
+	// Of two events with one key the first counts.
+	sortStable(e.entries, func(a, b *Entry) int { return a.Key.Compare(b.Key) })
 	moved := e.position.Moved(next)
 	if err := e.writeTx(ctx, conn.Conn(), &moved, &flushed.Outcomes); err != nil {
 		return flushed, fmt.Errorf("write: %w", err)

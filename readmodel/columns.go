@@ -1,8 +1,10 @@
 package readmodel
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -45,7 +47,9 @@ func balanceColumns(rows []accounts.Row) []any {
 	return columnArgs(ids, currencies, minor, digits, versions, closed, events, times)
 }
 
-// TakenColumns lays events out as the arrays that own_events.sql unnests.
+// TakenColumns lays events out as the arrays that own_events.sql unnests, sorted by account and
+// version: partitions have accounts of their own, so statements that write rows of accounts lock
+// them in one order.
 func TakenColumns(events []projection.TakenEvent) []any {
 	n := len(events)
 	var (
@@ -60,7 +64,7 @@ func TakenColumns(events []projection.TakenEvent) []any {
 		partitions   = newColumn(pgtype.Int4OID, n, 4)
 		offsets      = newColumn(pgtype.Int8OID, n, 8)
 	)
-	for i := range events {
+	for _, i := range sortedPlaces(events, compareTaken) {
 		ev, r := &events[i].Event, &events[i].Record
 		names.text(ev.AccountID)
 		versions.int8(ev.Version)
@@ -74,6 +78,10 @@ func TakenColumns(events []projection.TakenEvent) []any {
 		offsets.int8(r.Offset)
 	}
 	return columnArgs(names, versions, ids, types, times, correlations, data, topics, partitions, offsets)
+}
+
+func compareTaken(a, b *projection.TakenEvent) int {
+	return cmp.Or(strings.Compare(a.Event.AccountID, b.Event.AccountID), cmp.Compare(a.Event.Version, b.Event.Version))
 }
 
 // columnArgs are columns as the arguments of a statement.

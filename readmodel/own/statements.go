@@ -1,10 +1,8 @@
 package own
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -22,13 +20,7 @@ type statements struct{ file file.Projection }
 
 // take implements readmodel.Take: the statements are run on the events, under a role that
 // cannot touch what is the projector's, where there is one, and held against it where not.
-//
-// The events are sorted by account and version: partitions have accounts of their own, so
-// statements that write rows of accounts lock them in one order.
 func (s *statements) take(ctx context.Context, tx *readmodel.Tx, events []projection.TakenEvent) error {
-	slices.SortStableFunc(events, func(a, b projection.TakenEvent) int {
-		return cmp.Or(strings.Compare(a.Event.AccountID, b.Event.AccountID), cmp.Compare(a.Event.Version, b.Event.Version))
-	})
 	var before, after guarded
 	before.queue(tx, s.file.Name)
 	tx.Queue(sql.Query("own_events"), readmodel.TakenColumns(events)...)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -97,9 +95,6 @@ func rawOwn(w *workload) [][]*pgx.Batch {
 	) `
 	format := event.NewJSON(event.Options{FirstVersion: 1, Taken: ownTypes})
 	return rawEvents(w, int(w.partitions), readmodel.DefaultFlush, func(changes []change) *pgx.Batch {
-		slices.SortFunc(changes, func(a, b change) int {
-			return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.version, b.version))
-		})
 		taken := make([]projection.TakenEvent, len(changes))
 		var d event.Decoded
 		for i := range changes {
