@@ -3,7 +3,6 @@ package readmodel
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -44,7 +43,7 @@ type rowTable struct {
 }
 
 // loadRowTable looks up what a table is made of.
-func loadRowTable(ctx context.Context, db querier, t RebuildTable) (*rowTable, error) {
+func loadRowTable(ctx context.Context, db Querier, t RebuildTable) (*rowTable, error) {
 	rows, err := db.Query(ctx, sql.Query("rows_columns"), t.Name)
 	if err != nil {
 		return nil, err
@@ -57,10 +56,37 @@ func loadRowTable(ctx context.Context, db querier, t RebuildTable) (*rowTable, e
 		return nil, err
 	}
 	if len(columns) == 0 || !columns[0].key {
-		return nil, fmt.Errorf("table %s is not there or has no primary key: a rebuild tells rows apart by it", t.Name)
+		return nil, &RebuildTableError{Table: t.Name, Missing: len(columns) == 0}
 	}
 	return newRowTable(t, pgx.Identifier{t.Name}.Sanitize(), "difference_"+t.Name, columns), nil
 }
+
+// CheckRebuildTables fails with a *RebuildTableError when a rebuild of these tables would.
+func CheckRebuildTables(ctx context.Context, db Querier, tables []RebuildTable) error {
+	for _, t := range tables {
+		if _, err := loadRowTable(ctx, db, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RebuildTableError says that a table cannot be rebuilt.
+type RebuildTableError struct {
+	Table   string
+	Missing bool // else it has no primary key
+}
+
+// Error implements error.
+func (e *RebuildTableError) Error() string {
+	if e.Missing {
+		return "table " + e.Table + " does not exist: make it, or take it out of what rebuild makes anew"
+	}
+	return "table " + e.Table + " has no primary key, by which rebuild tells rows apart: ALTER TABLE " + e.Table + " ADD PRIMARY KEY (…);"
+}
+
+// SafeText implements errclass.Describer: it holds no data.
+func (e *RebuildTableError) SafeText() string { return e.Error() }
 
 // markerTable is the inbox of a projection as a table of a rebuild: markers are only there
 // or not.

@@ -35,7 +35,8 @@ type Projection struct {
 	Name       string
 	Mode       Mode
 	Types      []string // event types taken; sorted; never empty
-	Tables     []string // for rebuild; may be empty
+	Tables     []string // for rebuild, in small letters; may be empty
+	TablesLine int      // line of the file that names them; 0: none does
 	SQL        string   // the statements as written
 	Line       int      // line of the file on which SQL begins
 	Statements []Statement

@@ -25,7 +25,7 @@ func TestAFileIsRead(t *testing.T) {
 	}
 	sql := strings.SplitAfterN(example, "\n", 5)[4]
 	want := file.Projection{
-		Name: "loyalty_points", Mode: file.Ordered, Types: []string{"PointsEarned", "PointsSpent"}, Tables: []string{"loyalty"},
+		Name: "loyalty_points", Mode: file.Ordered, Types: []string{"PointsEarned", "PointsSpent"}, Tables: []string{"loyalty"}, TablesLine: 4,
 		SQL: sql, Line: 5, Statements: []file.Statement{{SQL: strings.TrimSuffix(sql, ";\n"), Line: 5}},
 		Text: example, SHA256: "15c5862454d6863f53692c75ded9120c82ab5213c6d6a623754f680d6a7f7e0a",
 	}
@@ -73,7 +73,7 @@ func TestMistakes(t *testing.T) {
 		{"-- projection: p\n-- mode: once\n-- types: A, B, A\nSELECT 1", `3: types: "A" is there twice`},
 		{header + "-- tables: a, a\nSELECT 1", `4: tables: "a" is there twice`},
 		{header + "-- tables: a b\nSELECT 1", `4: tables: "a b" is no name of a table`},
-		{header + "-- tables: x.y.z\nSELECT 1", `4: tables: "x.y.z" is no name of a table`},
+		{header + "-- tables: x.y\nSELECT 1", `4: tables: "x.y" is no name of a table; write it without its schema`},
 		{header + "-- tables: a; DROP TABLE b\nSELECT 1", `4: tables: "a; DROP TABLE b" is no name of a table`},
 		{header + "\n-- nothing\n;;\n", `6: there is no statement behind the header`},
 		{header + "SELECT 1;\nCOMMIT;\nSELECT 2", `5: COMMIT: begins or ends a transaction`},

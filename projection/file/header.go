@@ -33,8 +33,9 @@ var (
 	headerLine = regexp.MustCompile(`^--\s*([A-Za-z][\w-]*)\s*:(.*)$`)
 	// goodName is the contract's rule.
 	goodName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
-	// goodTable is a table as PostgreSQL takes it without quotes.
-	goodTable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,62}(\.[A-Za-z_][A-Za-z0-9_$]{0,62})?$`)
+	// goodTable is a table as PostgreSQL takes it without quotes. A rebuild has its copies in a
+	// schema of its own, so there is none in a name.
+	goodTable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,62}$`)
 )
 
 // header reads the comments at the head of the file. The statements begin with the first
@@ -88,13 +89,14 @@ func (f *parsing) key(lines map[string]int, line int, key, text string) {
 		f.Types = f.list(line, key, value)
 		slices.Sort(f.Types)
 	case keyTables:
-		f.Tables = f.list(line, key, value)
-		for _, table := range f.Tables {
-			name := table[strings.LastIndex(table, ".")+1:]
+		f.TablesLine = line
+		for _, table := range f.list(line, key, value) {
+			name := strings.ToLower(table) // as PostgreSQL does
+			f.Tables = append(f.Tables, name)
 			switch {
 			case !goodTable.MatchString(table):
-				f.wrong(line, "tables: %q is no name of a table; write name or schema.name, without quotes", table)
-			case slices.Contains(OwnTables, strings.ToLower(name)):
+				f.wrong(line, "tables: %q is no name of a table; write it without its schema and without quotes, here and in the SQL", table)
+			case slices.Contains(OwnTables, name):
 				f.wrong(line, "tables: %s is the projector's own; name the tables that the statements write", table)
 			}
 		}

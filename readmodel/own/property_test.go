@@ -96,13 +96,11 @@ func (o *oracle) rows(prefix string) (lines []string) {
 func TestEachEventIsGivenOnce(t *testing.T) {
 	t.Parallel()
 	pool, run := stage(t), 0
-	for _, mode := range []file.Mode{file.Once, file.Ordered} {
-		p := parse(t, fmt.Sprintf(loyalty, mode))
-		t.Run(string(mode), rapid.MakeCheck(func(rt *rapid.T) {
-			run++
-			eachEventIsGivenOnce(t, rt, pool, p, fmt.Sprint("r", run))
-		}))
-	}
+	rapid.Check(t, func(rt *rapid.T) {
+		run++
+		mode := rapid.SampledFrom([]file.Mode{file.Once, file.Ordered}).Draw(rt, "mode")
+		eachEventIsGivenOnce(t, rt, pool, parse(t, fmt.Sprintf(loyalty, mode)), fmt.Sprint("r", run))
+	})
 }
 
 func eachEventIsGivenOnce(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, p file.Projection, prefix string) {

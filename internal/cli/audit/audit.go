@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"projector/internal/cli/connect"
@@ -89,13 +90,18 @@ func (r row) Document() any {
 
 // Cells implements output.Row.
 func (r row) Cells() []string {
-	result := r.Result
+	// The name of a projection of one's own is long; texts are folded, columns are not.
+	result, projection, own := strings.Cut(r.Result, " in ")
+	reason := textOrDash(r.Reason)
+	if own {
+		reason = "in " + projection + ": " + reason
+	}
 	if r.Altered {
 		result += ", altered"
 	}
 	return []string{
 		r.At.UTC().Format("2006-01-02T15:04:05Z"), r.Action, textOrDash(r.AccountID), output.VersionText(r.Version), result, r.Actor,
-		textOrDash(r.Reason),
+		reason,
 	}
 }
 

@@ -48,6 +48,8 @@ func TestAuditFilters(t *testing.T) {
 	first, _, _ := strings.Cut(s.Must("audit", "--output=json"), "\n")
 	clitest.Equal(t, clitest.Keys(t, first), rowKeys)
 	clitest.Contains(t, s.Must("audit"), "ACCOUNT", "rubbish", "bob")
+	s.Exec("INSERT INTO dlq_action (action, account_id, actor, reason, result) VALUES ('replay', 'acc-c', 'eve', 'corrected', 'applied in loyalty_points')")
+	clitest.Contains(t, strings.Join(strings.Fields(s.Must("audit", "--account=acc-c")), " "), "acc-c - applied eve in loyalty_points: corrected")
 	clitest.Contains(t, s.Must("audit", "--actor=nobody"), "nothing was done")
 	s.Refused(exit.Usage, "audit", "--since=yesterday")
 	s.Refused(exit.Usage, "audit", "--account=")

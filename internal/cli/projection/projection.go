@@ -52,6 +52,9 @@ func (c *checkCmd) Run(ctx context.Context, std *output.Streams) error {
 	if err := own.Check(ctx, pool, p); err != nil {
 		return c.refusal(err)
 	}
+	if err := readmodel.CheckRebuildTables(ctx, pool, own.Definition(p).Rebuilds()); err != nil {
+		return c.tableRefusal(&p, err)
+	}
 	var kept *readmodel.FileChangedError
 	switch err := readmodel.CheckFile(ctx, pool, &p); {
 	case errors.As(err, &kept):
@@ -90,6 +93,20 @@ func (c *checkCmd) refusal(err error) error {
 	}
 	for _, grant := range statement.Grants {
 		text += "\n  " + grant
+	}
+	return exit.Refuse(text)
+}
+
+// tableRefusal says which table of the file a rebuild could not make anew. That one has no key is
+// nothing that is wrong with the file.
+func (c *checkCmd) tableRefusal(p *file.Projection, err error) error {
+	var table *readmodel.RebuildTableError
+	if !errors.As(err, &table) {
+		return err
+	}
+	text := fmt.Sprintf("%s: line %d: tables: %s", c.File, p.TablesLine, table)
+	if table.Missing {
+		return exit.Usagef("%s", text)
 	}
 	return exit.Refuse(text)
 }

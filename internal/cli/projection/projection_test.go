@@ -54,6 +54,7 @@ func TestCheck(t *testing.T) {
 		strings.Replace(loyalty, "-- mode: ordered\n", "", 1):                               `p.sql: line 1: the header has no line "-- mode: …"`,
 		strings.Replace(loyalty, "loyalty_points", "account_balance", 1):                    "p.sql: line 1: projection: account_balance is built in",
 		strings.Replace(loyalty, "\n-- types", "\n-- tables: account_balance\n-- types", 1): "p.sql: line 3: tables: account_balance is the projector's own",
+		strings.Replace(loyalty, "\n-- types", "\n-- tables: loyalty, gone\n-- types", 1):   "p.sql: line 3: tables: table gone does not exist",
 		loyalty + "COMMIT;": "p.sql: line 7: COMMIT: ",
 		strings.Replace(loyalty, "FROM new_events", "FROM new_events e\nJOIN nowhere n", 1):    `p.sql: line 6: `,
 		strings.Replace(loyalty, "points)\n", "points)\n\n", 1) + "SELECT dat FROM new_events": `p.sql: line 8: column "dat" does not exist (SQLSTATE 42703)`,
@@ -65,6 +66,11 @@ func TestCheck(t *testing.T) {
 		clitest.Contains(t, s.Refused(exit.Usage, "projection", "check", file(text)), want)
 	}
 	clitest.Contains(t, s.Refused(exit.Usage, "projection", "check", folder+"/none.sql"), "none.sql")
+	rebuilt := file(strings.Replace(loyalty, "\n-- types", "\n-- tables: Loyalty\n-- types", 1))
+	s.Must("projection", "check", rebuilt)
+	s.Exec("ALTER TABLE loyalty DROP CONSTRAINT loyalty_pkey, ADD UNIQUE (account_id)")
+	clitest.Contains(t, s.Refused(exit.Failed, "projection", "check", rebuilt),
+		"p.sql: line 3: tables: table loyalty has no primary key", "ALTER TABLE loyalty ADD PRIMARY KEY")
 	var rows int
 	if err := s.Pool.QueryRow(t.Context(), "SELECT count(*) FROM projection_file").Scan(&rows); err != nil || rows != 0 {
 		t.Errorf("a check has kept %d files, %v", rows, err)

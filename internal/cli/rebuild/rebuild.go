@@ -27,7 +27,7 @@ type Cmd struct {
 	Yes       bool  `help:"Do it. Without it, only compare."`
 	Check     bool  `help:"Only check whether a rebuild can succeed, without reading records; exit status 1 when it cannot."`
 	Remove    bool  `help:"With --yes, also remove the accounts, or rows, that have no event in the topic. Without it they stay and are listed."`
-	MaxDiff   int64 `name:"max-differences" env:"PROJECTOR_MAX_DIFFERENCES" default:"100" placeholder:"N" help:"With --yes, change nothing and exit with 1 when more accounts, or rows of daily_turnover, would change (default 100)."`
+	MaxDiff   int64 `name:"max-differences" env:"PROJECTOR_MAX_DIFFERENCES" default:"100" placeholder:"N" help:"With --yes, change nothing and exit with 1 when more accounts would change, or rows where the table's key has no account_id (default 100)."`
 	Partial   bool  `help:"Continue although the topic has lost its first records: rebuild only accounts, or rows of account_statement, whose events are all there, and remove none."`
 	Limit     int   `default:"1000" placeholder:"N" help:"List at most this many differences; all are counted (default 1000)."`
 	ParkLimit int64 `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events per account kept in the database behind a hole (default 10000)."`
