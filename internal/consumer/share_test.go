@@ -1,0 +1,48 @@
+package consumer
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/internal/session"
+)
+
+// A worker asks for its share of the memory when its projection is opened.
+func TestWorkersBeginWithTheirShare(t *testing.T) {
+	const partitions = 8
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	among := make(chan int, partitions)
+	var c *Consumer
+	c = scriptedConsumer(t, agreeing(partitions), func(cfg *Config) {
+		cfg.Client = []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)}
+		cfg.Open = func(int32) session.Projection {
+			among <- c.Partitions()
+			return pending(0)
+		}
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	for range partitions {
+		select {
+		case n := <-among:
+			if n != partitions {
+				t.Errorf("a worker takes a %dth of the memory, want an %dth", n, partitions)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("not assigned")
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

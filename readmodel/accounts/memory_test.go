@@ -1,0 +1,58 @@
+package accounts
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"testing"
+	"weak"
+
+	"projector/projection"
+	"projector/projection/event"
+)
+
+// emptyStore knows no account.
+type emptyStore struct{}
+
+func (emptyStore) Accounts(context.Context, []string, func(*projection.StoredAccount)) error {
+	return nil
+}
+
+func (emptyStore) Parked(context.Context, string, int64, int) ([]projection.Parked, bool, error) {
+	return nil, false, nil
+}
+
+func (emptyStore) Versions(context.Context) *VersionIndex { return nil }
+
+// Behind a large batch come smaller ones: none of the lists that are used again may keep its
+// accounts.
+func TestAccountsThatAreForgottenKeepNoMemory(t *testing.T) {
+	f := NewFold(Options{FirstVersion: 1, ParkLimit: 10, CacheBytes: 1 << 20}, emptyStore{})
+	euro, _ := event.CurrencyByCode("EUR")
+	met := 0
+	flush := func(accounts int) {
+		var records []projection.DecodedRecord
+		for range accounts {
+			met++
+			id := fmt.Sprintf("acc-%08d", met)
+			records = append(records, projection.DecodedRecord{Decoded: event.Decoded{Identity: event.Identified, Event: event.Event{
+				ID: id, AccountID: id, Version: 1, Type: event.TypeNamed("FundsCredited"), Amount: 1, Currency: euro,
+			}}})
+		}
+		if n, err := f.Apply(t.Context(), records, math.MaxInt); n != accounts || err != nil {
+			t.Fatalf("%d records folded, error %v", n, err)
+		}
+		if n := f.Changes().NumRows(); n != accounts {
+			t.Fatalf("%d rows", n)
+		}
+		f.Flushed()
+	}
+	flush(5000)
+	last := weak.Make(f.cache.cold.slabs[len(f.cache.cold.slabs)-1])
+	flush(4000)
+	runtime.GC()
+	if last.Value() != nil {
+		t.Error("accounts of the first batch are still in memory")
+	}
+}
