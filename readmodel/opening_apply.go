@@ -42,9 +42,7 @@ type opening struct {
 	alone   string // the account that was opened last, when it was the only one
 }
 
-// do implements pieces: one transaction locks the accounts, and decides and writes under
-// the locks. Of an account without a row there is nothing to lock; the write finds out when
-// it has got one.
+// do implements pieces: one transaction decides and writes.
 func (p *opening) do(ctx context.Context, limit int) (step Step, more bool, err error) {
 	var (
 		read      = p.left[:min(limit, p.most, len(p.left))]
@@ -52,16 +50,11 @@ func (p *opening) do(ctx context.Context, limit int) (step Step, more bool, err 
 		changes   *accounts.Changes
 	)
 	err = transactOnce(ctx, p.repair.cfg.Pool, func(attempt context.Context, tx *Tx) (err error) {
-		tx.tables = p.repair.tables()
+		tx.tables, tx.copies = p.repair.tables(), true
 		p.store.db = tx
-		tx.Queue(sql.Query("repair_lock_accounts"), append(openedIDs(read), p.healing...))
-		if err := tx.Send(attempt); err != nil {
+		if decisions, changes, err = p.openLocked(attempt, tx, read, limit); err != nil {
 			return err
 		}
-		if decisions, err = p.open(attempt, read, limit); err != nil {
-			return err
-		}
-		changes = p.fold.Changes()
 		if err := p.repair.write(attempt, tx, changes, nil); err != nil {
 			return err
 		}
@@ -79,6 +72,27 @@ func (p *opening) do(ctx context.Context, limit int) (step Step, more bool, err 
 	}
 	p.left, p.healing = p.left[len(decisions):], p.fold.Healing()
 	return Step{Records: len(decisions), Healed: changes.Healed}, len(p.left) > 0 || len(p.healing) > 0, nil
+}
+
+// openLocked is open under locks, where an account has a row that is to change. It is found out
+// without: most accounts of a ledger have no row, of which there is nothing to lock, and the
+// write finds out when one has got it; or they are kept, and no version ever decreases.
+func (p *opening) openLocked(ctx context.Context, tx *Tx, read []Opening, limit int) ([]projection.Decision, *accounts.Changes, error) {
+	for lock := len(p.healing) > 0; ; lock = true {
+		if lock {
+			tx.Queue(sql.Query("repair_lock_accounts"), append(openedIDs(read), p.healing...))
+			if err := tx.Send(ctx); err != nil {
+				return nil, nil, err
+			}
+		}
+		decisions, err := p.open(ctx, read, limit)
+		if err != nil {
+			return nil, nil, err
+		}
+		if changes := p.fold.Changes(); lock || !changes.AnyExists() {
+			return decisions, changes, nil
+		}
+	}
 }
 
 // open heals what an earlier piece has left, opens accounts and heals what is parked behind

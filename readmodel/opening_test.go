@@ -218,6 +218,70 @@ func TestAConsumerNeverWritesOverAnOpening(t *testing.T) {
 	}
 }
 
+// TestAnAccountThatGetsARowWhileItIsOpened: one of many new accounts, which are written by COPY,
+// gets a row of somebody else's before them. Nothing is written over it: it is decided about anew.
+func TestAnAccountThatGetsARowWhileItIsOpened(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[int]string{1: "EUR 10.00 3 open - false -", 4: "EUR 7.00 4 open - false -"} {
+		pool := openPool(t)
+		var openings []readmodel.Opening
+		for a := range readmodel.CopyLeast + 10 {
+			openings = append(openings, openAt(fmt.Sprintf("acc-%03d", a), 3, 1000))
+		}
+		other, err := pool.Begin(t.Context())
+		if err == nil {
+			_, err = other.Exec(t.Context(), "INSERT INTO account_balance (account_id, version, balance, currency) VALUES ('acc-100', $1, 7, 'EUR')", version)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var opening sync.WaitGroup
+		opening.Go(func() { open(t, pool, 0, openings...) })
+		for count(t, pool, "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'") == 0 {
+			if t.Context().Err() != nil {
+				t.Fatal("nobody waits for the other's row")
+			}
+		}
+		if err := other.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		opening.Wait()
+		expect(t, strings.Replace(current(t, pool, "acc-100"), " 7 ", " 7.00 ", 1), want)
+		opened := len(openings)
+		if version > 3 {
+			opened--
+		}
+		if n := count(t, pool, "SELECT count(*) FROM account_opening o JOIN account_balance b USING (account_id, version, balance) WHERE version = 3"); n != opened {
+			t.Errorf("%d of %d accounts start from their opening", n, opened)
+		}
+	}
+}
+
+// TestAnAccountThatIsKeptIsNotLocked: who runs a ledger again does not wait for those who write
+// its accounts, nor they for him.
+func TestAnAccountThatIsKeptIsNotLocked(t *testing.T) {
+	t.Parallel()
+	pool := openPool(t)
+	open(t, pool, 0, openAt("a", 3, 1000), openAt("b", 3, 1000))
+	writer, err := pool.Begin(t.Context())
+	if err == nil {
+		_, err = writer.Exec(t.Context(), "UPDATE account_balance SET version = 4 WHERE account_id = 'a'")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := []readmodel.Opening{openAt("a", 3, 1000), openAt("b", 2, 500), openAt("c", 3, 1000)}
+	open(t, pool, 0, again...)
+	for i, want := range []projection.Outcome{projection.Duplicate, projection.Duplicate, projection.Applied} {
+		if x := again[i]; !x.Decided || x.Decision.Outcome != want {
+			t.Errorf("%s: %+v", x.AccountID, x.Decision)
+		}
+	}
+	if err := writer.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestASwapLeavesAloneWhatWasOpenedSince the rebuild began: its tables begin from the openings
 // there were, and know nothing of those that came.
 func TestASwapLeavesAloneWhatWasOpenedSince(t *testing.T) {

@@ -83,6 +83,11 @@ type PrunedThrough struct {
 // NumRows is how many rows are to be written.
 func (c *Changes) NumRows() int { return len(c.Rows) + len(c.changed) }
 
+// AnyExists reports whether an account that is to be written has a row.
+func (c *Changes) AnyExists() bool {
+	return slices.ContainsFunc(c.changed, func(a *account) bool { return a.exists })
+}
+
 // RowChunks gives the rows out, one an account and sorted by account id, as many at a
 // time as size says then. A chunk is valid until the next one: a flush of half a million
 // accounts would need 40 MB to have its rows all at once.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"sync"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -194,9 +195,10 @@ func (r *opening) interrupted(err error) error {
 	return err
 }
 
-// pieces are the openings in the order of their accounts.
+// pieces are the openings in the order of their accounts. The next one is made while one is
+// worked on.
 func (r *opening) pieces() iter.Seq2[[]readmodel.Opening, error] {
-	return func(yield func([]readmodel.Opening, error) bool) {
+	return ahead(func(yield func([]readmodel.Opening, error) bool) {
 		var piece []readmodel.Opening
 		for entry, err := range r.sorted.Entries {
 			var x readmodel.Opening
@@ -213,10 +215,42 @@ func (r *opening) pieces() iter.Seq2[[]readmodel.Opening, error] {
 			if !yield(piece, nil) {
 				return
 			}
-			piece = piece[:0]
+			piece = make([]readmodel.Opening, 0, readmodel.OpeningPiece)
 		}
 		if len(piece) > 0 {
 			yield(piece, nil)
+		}
+	})
+}
+
+// ahead makes the next of all while one is worked on.
+func ahead[T any](all iter.Seq2[T, error]) iter.Seq2[T, error] {
+	type result struct {
+		one T
+		err error
+	}
+	return func(yield func(T, error) bool) {
+		var (
+			made  = make(chan result)
+			stop  = make(chan struct{})
+			maker sync.WaitGroup
+		)
+		maker.Go(func() {
+			defer close(made)
+			for one, err := range all {
+				select {
+				case made <- result{one, err}:
+				case <-stop:
+					return
+				}
+			}
+		})
+		defer maker.Wait() // it reads what its owner may close
+		defer close(stop)
+		for next := range made {
+			if !yield(next.one, next.err) {
+				return
+			}
 		}
 	}
 }
