@@ -55,4 +55,5 @@ func TestAccountsThatAreForgottenKeepNoMemory(t *testing.T) {
 	if last.Value() != nil {
 		t.Error("accounts of the first batch are still in memory")
 	}
+	runtime.KeepAlive(f)
 }
