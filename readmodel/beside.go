@@ -209,6 +209,20 @@ func LoadDependents(ctx context.Context, pool *pgxpool.Pool, tables []string) ([
 	return texts(ctx, pool, "rebuild_dependents", tables)
 }
 
+// LoadRebuildGrants are the grants on tables that are missing to have them copied and compared
+// by this login and, if changed, to have rows replaced and removed, as statements.
+func LoadRebuildGrants(ctx context.Context, pool *pgxpool.Pool, tables []RebuildTable, changed bool) ([]string, error) {
+	needed := []string{"SELECT"}
+	if changed {
+		needed = append(needed, "INSERT", "UPDATE", "DELETE")
+	}
+	names := make([]string, len(tables))
+	for i, t := range tables {
+		names[i] = t.Name
+	}
+	return texts(ctx, pool, "rebuild_grants", names, needed)
+}
+
 // ShadowRoom is what the tables of a rebuild take.
 type ShadowRoom struct {
 	Bytes   int64  // as much as the live tables, about

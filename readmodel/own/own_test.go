@@ -274,3 +274,36 @@ func TestEventsComeOnceAndInOrder(t *testing.T) {
 		})
 	}
 }
+
+// TestASlowStatementTakesSmallerBites: what PostgreSQL cannot do within the time a statement has
+// is nobody's fault, and is done in smaller pieces.
+func TestASlowStatementTakesSmallerBites(t *testing.T) {
+	t.Parallel()
+	const events, slow = 100, "SET LOCAL statement_timeout = '200ms'; SELECT pg_sleep(0.005) FROM new_events; INSERT INTO loyalty"
+	var log []string
+	for version := range events {
+		log = append(log, points("a", version+1, 1))
+	}
+	for _, mode := range []file.Mode{file.Ordered, file.Once} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			pool := stage(t)
+			f := feed(t, pool, parse(t, strings.Replace(fmt.Sprintf(loyalty, mode), "INSERT INTO loyalty", slow, 1)))
+			failed := 0
+			for f.next < events {
+				if err := f.try(log[f.next:]); err == nil {
+					f.next = events
+					continue
+				}
+				if failed++; failed > 50 {
+					t.Fatal(f.driver.failed)
+				}
+				f.claim()
+			}
+			same(t, "rows", rows(t, pool, "SELECT points, events FROM loyalty"), []string{"100 100"})
+			if failed == 0 || len(f.driver.letters) > 0 {
+				t.Errorf("failed %d times, dead letters %v", failed, f.driver.classes())
+			}
+		})
+	}
+}

@@ -98,10 +98,9 @@ type approval struct {
 // records a request and returns ErrRequested. plan is asked only for what would be done
 // when somebody has to agree.
 func (g *Gate) Pass(ctx context.Context, pool *pgxpool.Pool, action string, plan func(*Plan) error) error {
-	if g.approving == nil {
-		if on, err := readmodel.FourEyes(ctx, pool); err != nil || !on {
-			return err
-		}
+	only, err := g.Only(ctx, pool)
+	if err != nil || !only && g.approving == nil {
+		return err
 	}
 	p := newPlan(action)
 	if err := plan(p); err != nil {
@@ -115,6 +114,14 @@ func (g *Gate) Pass(ctx context.Context, pool *pgxpool.Pool, action string, plan
 	default:
 		return g.request(ctx, pool, action, p)
 	}
+}
+
+// Only reports whether what is asked is only recorded now, because somebody else has to agree.
+func (g *Gate) Only(ctx context.Context, pool *pgxpool.Pool) (requested bool, err error) {
+	if g.approving != nil {
+		return false, nil
+	}
+	return readmodel.FourEyes(ctx, pool)
 }
 
 func (g *Gate) request(ctx context.Context, pool *pgxpool.Pool, action string, p *Plan) error {

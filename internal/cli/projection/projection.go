@@ -91,8 +91,8 @@ func (c *checkCmd) refusal(err error) error {
 	if server.Code != insufficientPrivilege || errors.As(err, &touched) {
 		return exit.Usagef("%s", text)
 	}
-	for _, grant := range statement.Grants {
-		text += "\n  " + grant
+	if len(statement.Grants) > 0 {
+		text += "; missing: " + strings.Join(statement.Grants, " ")
 	}
 	return exit.Refuse(text)
 }

@@ -207,7 +207,36 @@ func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err
 		all = append(all, "missing privileges: "+room.Missing+" (SQLSTATE 42501): a rebuild has its tables in the schema projector_rebuild, "+
 			"which the owner of the read model's tables makes; run sql/roles.sql again, or give another login in --database-url (DATABASE_URL)")
 	}
-	return all, nil
+	missing, err := r.missingOfOwn(ctx)
+	return append(all, missing...), err
+}
+
+// missingOfOwn is what keeps tables of a projection of one's own, which nothing of the program
+// makes or grants, from being compared and, where that is to be done now, changed.
+func (r *rebuilding) missingOfOwn(ctx context.Context) ([]string, error) {
+	if own, err := r.cmd.Own(); own == nil {
+		return nil, err
+	}
+	var table *readmodel.RebuildTableError
+	switch err := readmodel.CheckRebuildTables(ctx, r.pool, r.kind.Rebuilds()); {
+	case errors.As(err, &table):
+		return []string{table.Error()}, nil
+	case err != nil:
+		return nil, err
+	}
+	changes := r.cmd.Yes
+	if changes {
+		requested, err := r.gate.Only(ctx, r.pool)
+		if err != nil {
+			return nil, err
+		}
+		changes = !requested
+	}
+	missing, err := readmodel.LoadRebuildGrants(ctx, r.pool, r.kind.Rebuilds(), changes)
+	if err != nil || len(missing) == 0 {
+		return nil, err
+	}
+	return []string{"missing privileges (SQLSTATE 42501): " + strings.TrimSuffix(strings.Join(missing, " "), ";")}, nil
 }
 
 // stillWhole refuses when records were removed while they were read.
