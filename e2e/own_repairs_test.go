@@ -23,7 +23,7 @@ func (w *world) ownTables() {
 // operator has it go on when the table was changed.
 func TestTheBreakerOfAProjectionFile(t *testing.T) {
 	t.Parallel()
-	const file, taken, refused = "--projection-file=../docs/examples/event-count.sql", 20, 40
+	const file, taken, refused = "--projection-file=../docs/examples/event-count.sql", 5, 16
 	w := newWorld(t, 1)
 	w.ownTables()
 	w.exec("ALTER TABLE event_count ADD CONSTRAINT old CHECK (account_id NOT LIKE 'new%')")
@@ -33,7 +33,7 @@ func TestTheBreakerOfAProjectionFile(t *testing.T) {
 	for i := range refused {
 		w.append(credit(fmt.Sprint("new-", i), 1))
 	}
-	p := w.start(file, "--breaker-window=20")
+	p := w.start(file, "--breaker-window=8")
 	await(t, "the breaker", p.answers("/readyz", 503, "rejected_by_database"))
 	states := w.standings(file)
 	if len(states) != 1 || states[0].State != "breaker_open" || sum(w.positions()) >= taken+refused {
