@@ -161,21 +161,23 @@ func (r *register) move(a *account, to *list.List) {
 type question struct {
 	number uint64
 	ids    []string
+	crowd  bool // more wait than are asked for
 }
 
-// take hands out the next question: all accounts that are to be asked for at once, and as
-// many of the others.
-func (r *register) take(others int) question {
+// take hands out the next question: all accounts that are to be asked for at once, and others
+// up to size, but at least so many of them.
+func (r *register) take(size, others int) question {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked++
 	q := question{number: r.asked}
-	for range min(others, r.rest.Len()) {
+	for range min(max(others, size-r.next.Len()), r.rest.Len()) {
 		q.ids = append(q.ids, r.asking(r.rest.Front()))
 	}
 	for r.next.Len() > 0 {
 		q.ids = append(q.ids, r.asking(r.next.Front()))
 	}
+	q.crowd = len(q.ids) < len(r.accounts)
 	return q
 }
 

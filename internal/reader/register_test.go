@@ -72,7 +72,7 @@ func TestWhatIsWrittenIsToldWithoutAQuestion(t *testing.T) {
 	}
 	expect(t, "version 3", told(later), "nothing")
 	expect(t, "another account", told(other), "nothing")
-	expect(t, "asked for", fmt.Sprint(r.take(0).ids), "[a b]")
+	expect(t, "asked for", fmt.Sprint(r.take(0, 0).ids), "[a b]")
 }
 
 func TestWhatAQuestionTells(t *testing.T) {
@@ -96,15 +96,15 @@ func TestWhatAQuestionTells(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRegister(10)
 			w := mustAdd(t, r, "a", c.version, c.over)
-			r.found(r.take(0), c.found)
+			r.found(r.take(0, 0), c.found)
 			expect(t, "told", told(w), c.want)
 			if c.whenIsOver == "" {
 				return
 			}
-			expect(t, "asked again at once", fmt.Sprint(r.take(0).ids), "[]")
+			expect(t, "asked again at once", fmt.Sprint(r.take(0, 0).ids), "[]")
 			r.expire(w)
 			expect(t, "told before it is asked for", told(w), "nothing")
-			r.found(r.take(0), c.found)
+			r.found(r.take(0, 0), c.found)
 			expect(t, "told when the time is over", told(w), c.whenIsOver)
 		})
 	}
@@ -115,12 +115,12 @@ func TestWhatAQuestionTells(t *testing.T) {
 func TestAQuestionFromBefore(t *testing.T) {
 	r := newRegister(10)
 	mustAdd(t, r, "a", 9, false)
-	q := r.take(0)
+	q := r.take(0, 0)
 	behind, there := mustAdd(t, r, "a", 5, true), mustAdd(t, r, "a", 4, true)
 	r.found(q, []readmodel.Current{at("a", 4, 0)})
 	expect(t, "behind", told(behind), "nothing")
 	expect(t, "there", told(there), "reached 4")
-	r.found(r.take(0), []readmodel.Current{at("a", 5, 0)})
+	r.found(r.take(0, 0), []readmodel.Current{at("a", 5, 0)})
 	expect(t, "asked anew", told(behind), "reached 5")
 }
 
@@ -128,13 +128,13 @@ func TestAQuestionFromBefore(t *testing.T) {
 func TestAFailedQuestion(t *testing.T) {
 	r := newRegister(10)
 	patient, hurried := mustAdd(t, r, "a", 1, false), mustAdd(t, r, "b", 1, true)
-	q := r.take(0)
+	q := r.take(0, 0)
 	late := mustAdd(t, r, "c", 1, true)
 	r.failed(q)
 	expect(t, "patient", told(patient), "nothing")
 	expect(t, "hurried", told(hurried), "unreachable 0")
 	expect(t, "came meanwhile", told(late), "unreachable 0")
-	q = r.take(0)
+	q = r.take(0, 0)
 	expect(t, "asked for again", fmt.Sprint(q.ids), "[a]")
 	r.expire(patient)
 	r.failed(q)
@@ -165,14 +165,14 @@ func TestTurns(t *testing.T) {
 	for _, id := range []string{"a", "b", "c", "d", "b"} {
 		mustAdd(t, r, id, 9, false)
 	}
-	for _, want := range []string{"[a b c d]", "[a b c]", "[d a b]"} {
-		q := r.take(3)
-		expect(t, "asked for", fmt.Sprint(q.ids), want)
+	for _, want := range []string{"[a b c d] false", "[a b c] true", "[d a b] true"} {
+		q := r.take(3, 0)
+		expect(t, "asked for, of more", fmt.Sprint(q.ids, q.crowd), want)
 		r.found(q, nil)
 	}
 	r.Changed("a")
 	r.Changed("nobody")
-	expect(t, "asked for", fmt.Sprint(r.take(1).ids), "[c a]")
+	expect(t, "asked for", fmt.Sprint(r.take(0, 1).ids), "[c a]")
 }
 
 // TestRegister draws what happens to a register and to the accounts. Nobody is told what is
@@ -243,7 +243,7 @@ func TestRegister(t *testing.T) {
 				if asked != nil {
 					return
 				}
-				q := r.take(1)
+				q := r.take(0, 1)
 				asked, seen = &q, nil
 				for _, id := range q.ids {
 					if world[id] > 0 {
@@ -278,7 +278,7 @@ func TestRegister(t *testing.T) {
 				r.expire(w)
 			}
 		}
-		r.found(r.take(0), []readmodel.Current{at("a", 9, 0)})
+		r.found(r.take(0, 0), []readmodel.Current{at("a", 9, 0)})
 		if left := slices.DeleteFunc(waiting, func(w *waiter) bool { return !strings.HasPrefix(told(w), "nothing") }); len(left) > 0 || r.Waiting() {
 			rt.Fatalf("%d are told nothing", len(left))
 		}
