@@ -128,6 +128,10 @@ test-matrix: ## Run the end-to-end tests on each PostgreSQL and some versions of
 	  PROJECTOR_TEST_KAFKA=real PROJECTOR_KAFKA_VERSION=$$version $(GO) test -count=1 -parallel 8 -timeout 30m $(TESTFLAGS) ./e2e; \
 	done
 
+.PHONY: test-citus
+test-citus: ## Run the program on the Citus cluster of TEST_CITUS_URL, a coordinator's database
+	$(GO) test -tags citus -count=1 -run '^TestOnCitus$$' $(TESTFLAGS) ./e2e
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	@set -e; found=0; \
@@ -173,7 +177,7 @@ fmt-check: ## Fail when a file is not formatted by gofmt
 .PHONY: vet
 vet: ## Run go vet, on the files behind build tags too
 	$(GO) vet $(PKGS)
-	$(GO) vet -tags kafka,deploy,profile,faults,soak,failover,matrix,failpoints,chromium $(PKGS)
+	$(GO) vet -tags kafka,deploy,profile,faults,soak,failover,matrix,failpoints,chromium,citus $(PKGS)
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Run golangci-lint (builds it the first time: some minutes)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/sql"
@@ -46,6 +47,9 @@ func MissingVersions(ctx context.Context, pool *pgxpool.Pool, f MissingFilter) i
 			}
 			return nil
 		})
+		if hasCode(err, notSupported) {
+			err = &pgconn.PgError{Severity: "ERROR", Code: notSupported, Message: "missing versions cannot be fetched where Citus distributes the tables: leave out --outbox-url (OUTBOX_URL)"}
+		}
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(Missing{}, fmt.Errorf("look for missing versions: %w", err))
 		}

@@ -7,7 +7,6 @@ import (
 
 	"projector/projection"
 	"projector/readmodel/accounts"
-	"projector/sql"
 )
 
 // OpeningPiece is how many accounts one transaction opens, for an Openings of which no one
@@ -80,7 +79,7 @@ func (p *opening) do(ctx context.Context, limit int) (step Step, more bool, err 
 func (p *opening) openLocked(ctx context.Context, tx *Tx, read []Opening, limit int) ([]projection.Decision, *accounts.Changes, error) {
 	for lock := len(p.healing) > 0; ; lock = true {
 		if lock {
-			tx.Queue(sql.Query("repair_lock_accounts"), append(openedIDs(read), p.healing...))
+			queueLocks(tx, append(openedIDs(read), p.healing...))
 			if err := tx.Send(ctx); err != nil {
 				return nil, nil, err
 			}

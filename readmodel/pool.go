@@ -129,6 +129,7 @@ func OpenPool(ctx context.Context, url string, options ...ConnectOption) (*pgxpo
 	}
 	cfg.BeforeConnect = c.refresh
 	cfg.ConnConfig.Tracer = c.tracer
+	_, planned := cfg.ConnConfig.RuntimeParams["plan_cache_mode"]
 	for name, value := range sessionDefaults {
 		if _, set := cfg.ConnConfig.RuntimeParams[name]; !set {
 			cfg.ConnConfig.RuntimeParams[name] = value
@@ -142,9 +143,9 @@ func OpenPool(ctx context.Context, url string, options ...ConnectOption) (*pgxpo
 	if cfg.MaxConns, err = c.bound(cfg.MaxConns); err != nil {
 		return nil, err
 	}
-	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		registerColumns(conn.TypeMap())
-		return nil
+		return knowCitus(ctx, conn, planned)
 	}
 	cfg.MaxConnIdleTime = 5 * time.Minute
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)

@@ -41,7 +41,10 @@ func (e *GroupTakenError) SafeText() string { return e.Error() }
 // *projection.StoppedError that a person has to set or resume it first. How the row was found is
 // known with an error, too, unless it is none of these and came before that.
 func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c projection.Claim) (projection.Position, error) {
-	var claimed projection.Position
+	var (
+		claimed     projection.Position
+		distributed bool
+	)
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, sql.Query("position_insert"), p.Group, p.Topic, p.Number, c.LogStart, c.TopicID, c.Owner, p.Projection)
 		if err != nil {
@@ -72,8 +75,11 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		claimed = stored.Position
 		claimed.Next, claimed.Found = next, found
 		return tx.QueryRow(ctx, sql.Query("position_claim"), p.Group, p.Topic, p.Number,
-			claimed.Next, claimed.LeaderEpoch, c.Owner, knownTopicID(c.TopicID, stored.TopicID)).Scan(&claimed.Fence)
+			claimed.Next, claimed.LeaderEpoch, c.Owner, knownTopicID(c.TopicID, stored.TopicID)).Scan(&claimed.Fence, &distributed)
 	})
+	if err == nil && distributed {
+		err = settle(ctx, pool)
+	}
 	if err != nil {
 		return projection.Position{Found: claimed.Found}, fmt.Errorf("claim the position: %w", err)
 	}

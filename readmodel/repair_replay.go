@@ -98,11 +98,23 @@ func (p *replay) refuse(reason string) bool { return p.fold.Refuse(reason) }
 // lockAccounts keeps everybody else from the accounts, whose ids are in order.
 func lockAccounts(ctx context.Context, tx *Tx, ids []string) error {
 	tx.Queue(sql.Query("repair_lock_absent"), ids)
-	tx.Queue(sql.Query("repair_lock_accounts"), ids)
+	queueLocks(tx, ids)
 	if err := tx.Send(ctx); err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
 	return nil
+}
+
+// queueLocks locks the rows of accounts, in the order in which consumers do.
+func queueLocks(tx *Tx, ids []string) {
+	if most := tx.locked(max(len(ids), 1)); most < len(ids) {
+		slices.Sort(ids)
+		for chunk := range slices.Chunk(ids, most) {
+			tx.Queue(sql.Query("repair_lock_accounts"), chunk)
+		}
+		return
+	}
+	tx.Queue(sql.Query("repair_lock_accounts"), ids)
 }
 
 func (r *Repair) write(ctx context.Context, tx *Tx, c *accounts.Changes, actions []Action) error {

@@ -226,6 +226,7 @@ const (
 	uniqueViolation       = "23505"
 	invalidParameterValue = "22023"
 	queryCanceled         = "57014"
+	notSupported          = "0A000"
 	noSchema              = "3F000" // no schema of search_path may be used
 	undefinedTable        = "42P01"
 )

@@ -216,8 +216,10 @@ func queueHeld(tx *Tx, held []accounts.StoredVersion, as *int64) {
 				absent = append(absent, piece[i].AccountID)
 			}
 		}
-		if len(known) > 0 {
-			tx.Queue(sql.Query("hold_known"), known, versions).QueryRow(count)
+		for len(known) > 0 {
+			n := tx.locked(len(known))
+			tx.Queue(sql.Query("hold_known"), known[:n], versions[:n]).QueryRow(count)
+			known, versions = known[n:], versions[n:]
 		}
 		if len(absent) > 0 {
 			tx.Queue(sql.Query("hold_absent"), absent).QueryRow(count)

@@ -7,5 +7,5 @@ FROM (SELECT account_id, version, balance, currency, status FROM account_balance
 FULL JOIN (
     SELECT account_id, expected_version
     FROM account_hold
-    WHERE account_id = ANY ($1::text[]) AND (EXISTS (SELECT FROM parked_event) OR EXISTS (SELECT FROM park_overflow))
+    WHERE account_id = ANY ($1::text[]) AND (EXISTS (SELECT 1 FROM parked_event) OR EXISTS (SELECT 1 FROM park_overflow))
 ) AS h ON h.account_id = b.account_id;

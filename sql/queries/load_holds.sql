@@ -1,7 +1,7 @@
 -- What is parked of the given accounts above their versions. Accounts without
 -- parked events do not appear. While nothing at all is parked, which is the usual
--- case, the conditions without an account answer at once: 0.10 instead of 0.32 ms for
--- 512 accounts.
+-- case, no account is looked for: 0.10 instead of 0.32 ms for 512 accounts. The condition is
+-- in the array because Citus plans none that stands beside an outer join.
 SELECT coalesce(w.account_id, o.account_id),
        coalesce(w.events, 0), coalesce(w.next_version, 0), coalesce(n.class, ''),
        o.account_id IS NOT NULL
@@ -9,11 +9,11 @@ FROM (
     SELECT p.account_id, count(*) AS events, min(p.version) AS next_version
     FROM parked_event p
     LEFT JOIN account_balance b ON b.account_id = p.account_id
-    WHERE EXISTS (SELECT FROM parked_event)
-      AND p.account_id = ANY ($1::text[]) AND (b.version IS NULL OR p.version > b.version)
+    WHERE p.account_id = ANY (CASE WHEN EXISTS (SELECT 1 FROM parked_event) THEN $1::text[] ELSE '{}' END)
+      AND (b.version IS NULL OR p.version > b.version)
     GROUP BY p.account_id
 ) AS w
 LEFT JOIN parked_event n ON n.account_id = w.account_id AND n.version = w.next_version
 FULL JOIN (SELECT account_id FROM park_overflow
-           WHERE EXISTS (SELECT FROM park_overflow) AND account_id = ANY ($1::text[])) AS o
+           WHERE account_id = ANY (CASE WHEN EXISTS (SELECT 1 FROM park_overflow) THEN $1::text[] ELSE '{}' END)) AS o
     ON o.account_id = w.account_id;

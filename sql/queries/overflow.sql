@@ -2,7 +2,10 @@
 INSERT INTO park_overflow AS o (account_id, lowest_version, highest_version, events, expected_version)
 SELECT v.account_id, min(v.version), max(v.version), count(*), min(v.expected_version)
 FROM unnest($1::text[], $2::int8[], $3::int8[]) AS v (account_id, version, expected_version)
-WHERE NOT EXISTS (SELECT FROM parked_event p WHERE p.account_id = v.account_id AND p.version = v.version)
+WHERE (v.account_id, v.version) NOT IN (
+    SELECT p.account_id, p.version
+    FROM unnest($1::text[], $2::int8[]) AS k (account_id, version)
+    JOIN parked_event p ON p.account_id = k.account_id AND p.version = k.version)
 GROUP BY v.account_id
 ORDER BY v.account_id
 ON CONFLICT (account_id) DO UPDATE

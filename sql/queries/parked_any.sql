@@ -1,2 +1,2 @@
 -- Whether anything is parked at all.
-SELECT EXISTS (SELECT FROM parked_event) OR EXISTS (SELECT FROM park_overflow);
+SELECT EXISTS (SELECT 1 FROM parked_event) OR EXISTS (SELECT 1 FROM park_overflow);

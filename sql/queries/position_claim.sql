@@ -5,4 +5,4 @@ UPDATE projector_position
 SET next_offset = $4, leader_epoch = $5, leader_epoch_at = $4, owner = $6, topic_id = $7,
     fence = greatest(fence + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), updated_at = now()
 WHERE consumer_group = $1 AND topic = $2 AND partition = $3
-RETURNING fence;
+RETURNING fence, to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL;

@@ -29,7 +29,9 @@ type MigrateCmd struct {
 }
 
 type upCmd struct {
-	FourEyes string `placeholder:"POLICY" help:"As the owner: with on, every change by a command must be requested by one login and approved by another; off ends that."`
+	Citus     bool   `help:"Have Citus distribute the tables of accounts, too, by their account."`
+	CitusMove bool   `help:"With --citus, also where there is much to move: nobody reads or writes these tables meanwhile."`
+	FourEyes  string `placeholder:"POLICY" help:"As the owner: with on, every change by a command must be requested by one login and approved by another; off ends that."`
 	connect.ActorFlags
 	connect.DatabaseFlags
 }
@@ -66,6 +68,9 @@ func (c *upCmd) Run(ctx context.Context, io *output.Streams) error {
 		_, _ = fmt.Fprintln(io.Out, "the schema is up to date")
 	}
 	if err != nil {
+		return err
+	}
+	if err := c.citus(ctx, io); err != nil {
 		return err
 	}
 	return c.fourEyes(ctx, io)

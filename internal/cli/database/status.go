@@ -41,6 +41,9 @@ func (c *statusCmd) Run(ctx context.Context, std *output.Streams) error {
 	if err := rows.End(""); err != nil {
 		return err
 	}
+	if err := sayDistributed(ctx, pool, std); err != nil {
+		return err
+	}
 	if missing > 0 {
 		_, _ = fmt.Fprintf(std.Err, "%d of %d migrations are not applied: run `projector migrate`\n", missing, len(migrations))
 	}

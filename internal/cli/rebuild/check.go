@@ -188,6 +188,16 @@ func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err
 	for _, t := range r.kind.Rebuilds() {
 		tables = append(tables, t.Name)
 	}
+	distributed, err := readmodel.LoadCitus(ctx, r.pool)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range distributed {
+		if t.Shards > 0 && slices.Contains(tables, t.Name) {
+			all = append(all, "table "+t.Name+" is distributed by Citus, and a rebuild compares it with tables that are not: "+
+				"project the topic into a database of its own and change over when verify agrees (docs/citus.md)")
+		}
+	}
 	dependents, err := readmodel.LoadDependents(ctx, r.pool, tables)
 	if err != nil {
 		return nil, err

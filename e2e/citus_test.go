@@ -1,0 +1,101 @@
+//go:build citus
+
+package e2e_test
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
+)
+
+// onCitus is a world whose read model is in a schema of its own of the database TEST_CITUS_URL
+// names: that of a coordinator. search_path may not be in it.
+func onCitus(t *testing.T, partitions int32) *world {
+	t.Helper()
+	named := os.Getenv("TEST_CITUS_URL")
+	u, err := url.Parse(named)
+	if named == "" || err != nil {
+		t.Fatal("TEST_CITUS_URL must name a database on a coordinator of Citus, e.g. postgres://postgres@host:5432/postgres")
+	}
+	schema := fmt.Sprintf("projector_test_%d", time.Now().UnixNano())
+	conn, err := pgx.Connect(t.Context(), named)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+	do := func(statement string) {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Error(err)
+		}
+	}
+	do("CREATE SCHEMA " + schema)
+	query := u.Query()
+	query.Set("search_path", schema)
+	u.RawQuery = query.Encode()
+	return newWorldOn(t, devtest.Broker(t).Addrs(), u.String(), partitions)
+}
+
+// TestOnCitus projects a stream with holes onto distributed tables, with an instance that is
+// killed on the way, and then repairs, opens, verifies and reads: everything is as on one server,
+// and what is not is refused.
+func TestOnCitus(t *testing.T) {
+	w := onCitus(t, 4)
+	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0], "KAFKA_TOPIC=" + w.topic, "KAFKA_GROUP=" + w.group}
+	must := func(args ...string) string {
+		t.Helper()
+		status, stdout, stderr := once(t, env, args...)
+		if status != 0 {
+			t.Fatalf("%v: exit %d: %s", args, status, stderr)
+		}
+		return stdout
+	}
+	for range 2 { // the second time there is nothing to do
+		must("migrate", "--citus")
+	}
+	if _, _, said := once(t, env, "migrate", "status"); !strings.Contains(said, "distributed by Citus: account_balance (") {
+		t.Errorf("migrate status says %s", said)
+	}
+	total := scaled(10_000)
+	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 500, Rivals: true})
+	w.produce(records[:total/2])
+	a, b := w.start("--park-limit=20"), w.start("--park-limit=20")
+	await(t, "half way", w.passed(int64(total/4)))
+	a.kill()
+	w.evict()
+	finish := w.feed(records[total/2:], total/50, 5*time.Millisecond)
+	finish()
+	o := w.oracle()
+	w.exact(o, repeated)
+
+	w.append(credits("waits", 1, 1)...)
+	w.append(credits("waits", 3, 60)...)
+	await(t, "the hole", w.reads("waits", "1 0.01 true 2"))
+	if gaps := must("gaps", "--output=json"); !strings.Contains(gaps, `"waits"`) {
+		t.Errorf("gaps: %s", gaps)
+	}
+	must("account", "skip", "waits", "--version=2", "--reason=test", "--yes")
+	must("dlq", "replay", "--account=waits", "--reason=test", "--yes")
+	await(t, "the repair", w.reads("waits", "60 0.59 false"))
+	var reached int64
+	if err := w.db.QueryRow(t.Context(), "SELECT projector_await('waits', 60, '1s')").Scan(&reached); err != nil || reached != 60 {
+		t.Errorf("projector_await: %d, %v", reached, err)
+	}
+	if _, err := w.db.Exec(t.Context(), "UPDATE account_balance SET version = 1 WHERE account_id = 'waits'"); err == nil {
+		t.Error("a version was lowered")
+	}
+	must("account", "show", "waits")
+	if status, _, said := once(t, env, "rebuild"); status != 1 || !strings.Contains(said, "is distributed by Citus") {
+		t.Errorf("rebuild: exit %d: %s", status, said)
+	}
+	await(t, "ready", b.answers("/readyz", 200, ""))
+	b.terminate()
+	w.atRest()
+}

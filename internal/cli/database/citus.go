@@ -1,0 +1,75 @@
+package database
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+	"projector/readmodel"
+)
+
+// movedAtOnce is how many bytes of tables are moved to the workers without being told --citus-move.
+const movedAtOnce = 64 << 20
+
+// citus distributes the tables, if that is wanted. Where there is much to move it says what
+// happens and does nothing without --citus-move.
+func (c *upCmd) citus(ctx context.Context, io *output.Streams) error {
+	if !c.Citus {
+		return nil
+	}
+	pool, err := c.Pool(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	tables, err := readmodel.LoadCitus(ctx, pool)
+	if err != nil {
+		return err
+	}
+	if tables == nil {
+		return exit.Refuse(readmodel.NoCitusError{}.Error())
+	}
+	var bytes int64
+	for _, t := range tables {
+		if t.Shards == 0 {
+			bytes += t.Bytes
+			_, _ = fmt.Fprintf(io.Err, "to be distributed: %s, about %d rows, %d MiB\n", t.Name, t.Rows, t.Bytes>>20)
+		}
+	}
+	if bytes > movedAtOnce && !c.CitusMove {
+		return exit.Refusef("--citus: %d MiB are moved to the workers, and nobody can read or write these tables meanwhile: "+
+			"stop the consumers, and type it again with --citus-move", bytes>>20)
+	}
+	done, err := readmodel.Distribute(ctx, pool)
+	for _, t := range done {
+		_, _ = fmt.Fprintf(io.Out, "distributed %s\n", t.Name)
+	}
+	if err == nil && len(done) == 0 {
+		_, _ = fmt.Fprintln(io.Out, "the tables are distributed")
+	}
+	return err
+}
+
+// sayDistributed tells which tables Citus distributes, and which it does not yet.
+func sayDistributed(ctx context.Context, pool *pgxpool.Pool, std *output.Streams) error {
+	tables, err := readmodel.LoadCitus(ctx, pool)
+	var with, without []string
+	for _, t := range tables {
+		if t.Shards > 0 {
+			with = append(with, fmt.Sprintf("%s (%d shards)", t.Name, t.Shards))
+		} else {
+			without = append(without, t.Name)
+		}
+	}
+	if len(with) > 0 {
+		_, _ = fmt.Fprintf(std.Err, "distributed by Citus: %s\n", strings.Join(with, ", "))
+	}
+	if len(without) > 0 {
+		_, _ = fmt.Fprintf(std.Err, "not distributed, though the database has Citus: %s: `projector migrate --citus`\n", strings.Join(without, ", "))
+	}
+	return err
+}

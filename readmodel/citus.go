@@ -1,0 +1,176 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/pace"
+	"projector/sql"
+)
+
+// citusTables are the tables that Citus distributes, by their account: all that a reader joins
+// is on one node. Positions, the trail, the inbox and the sums stay on the coordinator. The
+// first is the one that the others stand beside.
+var citusTables = []string{BalanceName, "account_opening", "account_statement", "park_overflow", "parked_event"}
+
+// CitusTable is a table that Citus distributes, or would.
+type CitusTable struct {
+	Name   string
+	Shards int64 // 0: it is not distributed
+	Bytes  int64
+	Rows   int64 // roughly
+}
+
+// NoCitusError says that the database has no Citus.
+type NoCitusError struct{}
+
+// Error implements error and names the remedy.
+func (NoCitusError) Error() string {
+	return "--citus: the database has no Citus: with citus in shared_preload_libraries of every node type CREATE EXTENSION citus on each, " +
+		"and name the workers by citus_add_node; or migrate without --citus"
+}
+
+// SafeText vouches for the text: it holds no data.
+func (e NoCitusError) SafeText() string { return e.Error() }
+
+// LoadCitus tells how the tables are distributed; none: there is no Citus, or there are no tables.
+func LoadCitus(ctx context.Context, db querier) (tables []CitusTable, err error) {
+	var there bool
+	if err = db.QueryRow(ctx, sql.Query("citus_there")).Scan(&there); err == nil && there {
+		var rows pgx.Rows
+		if rows, err = db.Query(ctx, sql.Query("citus_tables"), citusTables); err == nil {
+			tables, err = pgx.CollectRows(rows, pgx.RowToStructByPos[CitusTable])
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for Citus: %w", err)
+	}
+	return tables, nil
+}
+
+// Distribute has Citus distribute the tables that it does not yet, all or none of them. What is
+// in them is moved to the workers, and nobody can write or read them meanwhile.
+func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []CitusTable, err error) {
+	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		tables, err := LoadCitus(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if tables == nil {
+			return NoCitusError{}
+		}
+		if _, err := tx.Exec(ctx, sql.Query("citus_session_distribute")); err != nil {
+			return err
+		}
+		for _, t := range tables {
+			if t.Shards > 0 {
+				continue
+			}
+			beside := BalanceName
+			if t.Name == BalanceName {
+				beside = "none"
+			}
+			if _, err := tx.Exec(ctx, sql.Query("citus_distribute"), t.Name, beside); err != nil {
+				return fmt.Errorf("table %s: %w", t.Name, err)
+			}
+			done = append(done, t)
+		}
+		return nil
+	})
+	if errors.As(err, new(NoCitusError)) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("distribute by Citus: %w", err)
+	}
+	return done, nil
+}
+
+// onCitus marks a connection to a database that has Citus.
+const onCitus = "projector.citus"
+
+// knowCitus prepares a new connection for Citus, if it is there. planned: the URL says how
+// statements are to be planned.
+func knowCitus(ctx context.Context, conn *pgx.Conn, planned bool) error {
+	query := "citus_session"
+	if planned {
+		query = "citus_there"
+	}
+	tags, err := conn.PgConn().Exec(ctx, sql.Query(query)).ReadAll()
+	if err != nil {
+		return err
+	}
+	for _, result := range tags {
+		if there := len(result.Rows) > 0; there && (!planned || string(result.Rows[0][0]) == "t") {
+			conn.PgConn().CustomData()[onCitus] = true
+		}
+	}
+	return nil
+}
+
+// distributed reports whether the transaction is one of Citus.
+func (tx *Tx) distributed() bool { return tx.conn.PgConn().CustomData()[onCitus] != nil }
+
+// locked is how many accounts one statement may lock: Citus locks rows in one shard only, which
+// is sure with a single account.
+func (tx *Tx) locked(most int) int {
+	if tx.distributed() && tx.tables == "" {
+		return 1
+	}
+	return most
+}
+
+// settle waits for the transactions that are prepared on any node of Citus now. Their commit has
+// been decided, perhaps, and a position that was moved by it can be seen already: whoever takes
+// the partition over must not decide on rows of before. See docs/decisions/0038.
+func settle(ctx context.Context, pool *pgxpool.Pool) error {
+	before, err := preparedOnNodes(ctx, pool)
+	for err == nil && len(before) > 0 {
+		if err = pace.Sleep(ctx, progressEvery); err != nil {
+			break
+		}
+		var now map[string]bool
+		now, err = preparedOnNodes(ctx, pool)
+		for gid := range before {
+			if !now[gid] {
+				delete(before, gid)
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("wait for what Citus has prepared: %w", err)
+	}
+	return nil
+}
+
+func preparedOnNodes(ctx context.Context, pool *pgxpool.Pool) (map[string]bool, error) {
+	rows, err := pool.Query(ctx, sql.Query("citus_prepared"))
+	if err != nil {
+		return nil, err
+	}
+	var (
+		failed []string
+		why    string
+		gids   []string
+		all    = map[string]bool{}
+	)
+	_, err = pgx.ForEachRow(rows, []any{&why, &gids}, func() error {
+		if why != "" {
+			failed = append(failed, why)
+		}
+		for _, gid := range gids {
+			all[gid] = true
+		}
+		return nil
+	})
+	if err == nil && len(failed) > 0 {
+		err = &pgconn.PgError{Severity: "ERROR", Code: "08006", Message: strings.Join(failed, "; ")}
+	}
+	return all, err
+}

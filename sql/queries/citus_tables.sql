@@ -1,0 +1,9 @@
+-- The given tables: in how many shards each is distributed, 0 for none, how large it is, and how
+-- many rows it has, roughly.
+SELECT t.name, count(s.shardid), pg_total_relation_size(to_regclass(t.name)::oid), greatest(max(c.reltuples), 0)::int8
+FROM unnest($1::text[]) WITH ORDINALITY AS t (name, n)
+JOIN pg_class c ON c.oid = to_regclass(t.name)
+LEFT JOIN pg_dist_partition p ON p.logicalrelid = c.oid AND p.partmethod = 'h'
+LEFT JOIN pg_dist_shard s ON s.logicalrelid = p.logicalrelid
+GROUP BY t.name, t.n
+ORDER BY t.n;
