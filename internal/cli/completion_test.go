@@ -45,7 +45,7 @@ func TestSuggestions(t *testing.T) {
 		"behind flags":                    {"dlq list --since=24h --unt", "--until="},
 		"behind a flag with its value":    {"dlq list --since 24h --unt", "--until="},
 		"behind a flag without a value":   {"lag --watch --inter", "--interval="},
-		"nothing else can follow":         {"migrate up ", "--help --four-eyes= --actor= --database-url= --database-password-file="},
+		"nothing else can follow":         {"migrate up ", "--help --citus --citus-move --four-eyes= --actor= --database-url= --database-password-file="},
 		"values kong checks":              {"lag --output=", "--output=text --output=json"},
 		"values the program checks":       {"run --format=c", "--format=cloudevents"},
 		"values as a word of their own":   {"run --format c", "cloudevents"},
