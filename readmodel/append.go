@@ -231,7 +231,7 @@ func (e *AppendProjection) Flush(ctx context.Context, next projection.NextOffset
 func (e *AppendProjection) writeTx(ctx context.Context, conn *pgx.Conn, moved *projection.Position, outcomes *projection.OutcomeCounts) error {
 	tx := begin(conn)
 	moved.Breaker = e.counted.afterWriting(e.entries).State(e.position.Breaker)
-	tx.move(e.cfg.Partition, e.position, *moved)
+	tx.move(move{e.cfg.Partition, e.position, *moved})
 	var err error
 	if len(e.entries) > 0 {
 		err = e.cfg.Table.Write(ctx, tx, e.entries)

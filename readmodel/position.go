@@ -192,13 +192,31 @@ func verifyPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, pos pr
 	return nil
 }
 
-// moveArgs are the arguments of position_move.
-func moveArgs(p Partition, pos, moved projection.Position) []any {
-	return []any{
-		p.Group, p.Topic, p.Number, pos.Fence, pos.Next,
-		moved.Next, moved.LeaderEpoch, moved.ProcessedUntil, moved.ProcessedEpoch,
-		[]byte(moved.Breaker.Window), moved.Breaker.Reason,
+// move is that of one partition's position, from what its owner knows.
+type move struct {
+	partition Partition
+	from, to  projection.Position
+}
+
+// moveArgs are the arguments of position_move. All moves are of one consumer group and topic.
+func moveArgs(moves []move) []any {
+	n := len(moves)
+	var (
+		partitions                  = make([]int32, n)
+		fences, stood, next, judged = make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+		epochs, judgedEpochs        = make([]int32, n), make([]int32, n)
+		windows                     = make([][]byte, n)
+		reasons                     = make([]string, n)
+	)
+	for i := range moves {
+		from, to := &moves[i].from, &moves[i].to
+		partitions[i], fences[i], stood[i] = moves[i].partition.Number, from.Fence, from.Next
+		next[i], epochs[i] = to.Next, to.LeaderEpoch
+		judged[i], judgedEpochs[i] = to.ProcessedUntil, to.ProcessedEpoch
+		windows[i], reasons[i] = []byte(to.Breaker.Window), to.Breaker.Reason
 	}
+	of := moves[0].partition
+	return []any{of.Group, of.Topic, partitions, fences, stood, next, epochs, judged, judgedEpochs, windows, reasons}
 }
 
 // rememberSource notes that rows of the projection come from the topic of this id. What is

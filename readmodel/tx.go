@@ -35,10 +35,10 @@ func begin(conn *pgx.Conn) *Tx {
 	return tx
 }
 
-// move queues the move of a position, from what its owner knows.
-func (tx *Tx) move(p Partition, pos, moved projection.Position) {
-	tx.moves++
-	tx.Queue(sql.Query("position_move"), moveArgs(p, pos, moved)...).
+// move queues the moves of positions, which are of one consumer group and topic.
+func (tx *Tx) move(moves ...move) {
+	tx.moves += int64(len(moves))
+	tx.Queue(sql.Query("position_move"), moveArgs(moves)...).
 		Exec(func(tag pgconn.CommandTag) error { tx.moved += tag.RowsAffected(); return nil })
 }
 

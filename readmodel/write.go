@@ -61,22 +61,6 @@ func parkedOf(ctx context.Context, db querier, ids []string) (parked bool, err e
 	return parked, nil
 }
 
-// verifyAssumed returns projection.ErrStale when something is parked of an account that is
-// assumed to be new. That it has no row shows when it is written. It sends what is queued.
-func verifyAssumed(ctx context.Context, tx *Tx, ids []string) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	if err := tx.Send(ctx); err != nil {
-		return err
-	}
-	parked, err := parkedOf(ctx, tx, ids)
-	if err == nil && parked {
-		err = projection.ErrStale
-	}
-	return err
-}
-
 // write makes the changes durable and moves the partition's position from pos, in
 // one transaction of two round trips. ErrFenced and ErrStale mean that nothing was
 // written; behind any other error the COMMIT may have taken place, which the next claim
@@ -91,7 +75,7 @@ func write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos, moved proj
 	tx := begin(conn.Conn())
 	tx.tables = tablesOf(p.Projection)
 	tx.copies = copies && tx.tables == ""
-	tx.move(p, pos, moved)
+	tx.move(move{p, pos, moved})
 	err = writeChanges(ctx, tx, c)
 	if err == nil {
 		err = take.events(ctx, tx, c.Taken)
@@ -114,15 +98,16 @@ const (
 
 // writeChanges sends the writes of a flush or a repair behind what is queued already.
 // projection.ErrStale means that an account is not at the version its changes were
-// made of.
+// made of, or that something is parked of one that is assumed to be new: that it has no
+// row shows when it is written.
 //
 // Rows are locked first and in the order of their accounts, as everywhere. The accounts
 // that are held and get no row come behind them, so they are never waited for.
 func writeChanges(ctx context.Context, tx *Tx, c *accounts.Changes) error {
-	if err := verifyAssumed(ctx, tx, c.Assumed); err != nil {
-		return err
+	rows, written, held, parked := 0, int64(0), int64(0), false
+	if len(c.Assumed) > 0 {
+		tx.Queue(sql.Query("parked_any")).QueryRow(func(row pgx.Row) error { return row.Scan(&parked) })
 	}
-	rows, written, held := 0, int64(0), int64(0)
 	slice := pace.NewSize(firstSlice, upsertSlice, sliceWithin)
 	for chunk := range c.RowChunks(slice.Limit) {
 		if err := writeRows(ctx, tx, chunk, &written); err != nil {
@@ -149,7 +134,14 @@ func writeChanges(ctx context.Context, tx *Tx, c *accounts.Changes) error {
 	if written != int64(rows) || held != int64(len(c.Unwritten)) {
 		return projection.ErrStale
 	}
-	return nil
+	if !parked {
+		return nil
+	}
+	parked, err := parkedOf(ctx, tx, c.Assumed)
+	if err == nil && parked {
+		err = projection.ErrStale
+	}
+	return err
 }
 
 // writeRows adds the write of rows to what is queued, and to written how many were
@@ -279,11 +271,9 @@ type Group struct {
 
 // member is one partition's write.
 type member struct {
-	partition Partition
-	position  projection.Position
-	moved     projection.Position
-	changes   *accounts.Changes
-	done      chan error // errAlone or nil
+	move    move
+	changes *accounts.Changes
+	done    chan error // errAlone or nil
 }
 
 // NewGroup prepares a group of writers to one database.
@@ -339,20 +329,22 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 		return err
 	}
 	defer conn.Release() // a connection that is still in a transaction is closed by it
-	slices.SortFunc(members, func(a, b *member) int { return cmp.Compare(a.partition.Number, b.partition.Number) })
+	slices.SortFunc(members, func(a, b *member) int { return cmp.Compare(a.move.partition.Number, b.move.partition.Number) })
 	tx := begin(conn.Conn())
 	tx.Queue(groupLocks)
 	var (
+		moves   []move
 		rows    []accounts.Row
 		assumed []string
 	)
 	for _, m := range members {
+		moves = append(moves, m.move)
 		assumed = append(assumed, m.changes.Assumed...)
-		tx.move(m.partition, m.position, m.moved)
 		for chunk := range m.changes.RowChunks(func() int { return groupRows }) {
 			rows = append(rows, chunk...)
 		}
 	}
+	tx.move(moves...)
 	slices.SortFunc(rows, func(a, b accounts.Row) int { return strings.Compare(a.AccountID, b.AccountID) })
 	if tx.end(ctx, writeChanges(ctx, tx, &accounts.Changes{Rows: rows, Assumed: assumed})) != nil {
 		return errAlone

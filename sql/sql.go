@@ -35,26 +35,38 @@ func Grants() string {
 	return roles[i:]
 }
 
-// Query returns the text of queries/<name>.sql. The files are part of the program,
-// so a wrong name is a bug and panics.
-func Query(name string) string {
-	text, err := queries.ReadFile("queries/" + name + ".sql")
-	if err != nil {
-		panic(fmt.Sprintf("sql: no query named %q", name))
-	}
-	return string(text)
-}
-
-// Names maps the text of each query to its name.
-func Names() map[string]string {
+// texts has the text of queries/<name>.sql by name.
+var texts = func() map[string]string {
 	files, err := queries.ReadDir("queries")
 	if err != nil {
 		panic(fmt.Sprintf("sql: %v", err)) // they are part of the program
 	}
-	names := make(map[string]string, len(files))
+	texts := make(map[string]string, len(files))
 	for _, file := range files {
-		name := strings.TrimSuffix(file.Name(), ".sql")
-		names[Query(name)] = name
+		text, err := queries.ReadFile("queries/" + file.Name())
+		if err != nil {
+			panic(fmt.Sprintf("sql: %v", err))
+		}
+		texts[strings.TrimSuffix(file.Name(), ".sql")] = string(text)
+	}
+	return texts
+}()
+
+// Query returns the text of queries/<name>.sql. The files are part of the program,
+// so a wrong name is a bug and panics.
+func Query(name string) string {
+	text, there := texts[name]
+	if !there {
+		panic(fmt.Sprintf("sql: no query named %q", name))
+	}
+	return text
+}
+
+// Names maps the text of each query to its name.
+func Names() map[string]string {
+	names := make(map[string]string, len(texts))
+	for name, text := range texts {
+		names[text] = name
 	}
 	return names
 }

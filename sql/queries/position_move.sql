@@ -1,6 +1,9 @@
--- Moves the position only from what this writer knows.
-UPDATE projector_position
-SET next_offset = $6, leader_epoch = $7, leader_epoch_at = $6,
-    judged_until = $8, judged_epoch = $9, judged_epoch_at = $8,
-    breaker_window = $10, breaker_reason = nullif($11::text, ''), updated_at = now()
-WHERE consumer_group = $1 AND topic = $2 AND partition = $3 AND fence = $4 AND next_offset = $5;
+-- Moves the positions of one consumer group in one topic, each only from what its writer
+-- knows of it.
+UPDATE projector_position AS p
+SET next_offset = m.next_offset, leader_epoch = m.leader_epoch, leader_epoch_at = m.next_offset,
+    judged_until = m.judged_until, judged_epoch = m.judged_epoch, judged_epoch_at = m.judged_until,
+    breaker_window = m.breaker_window, breaker_reason = nullif(m.breaker_reason, ''), updated_at = now()
+FROM unnest($3::int4[], $4::int8[], $5::int8[], $6::int8[], $7::int4[], $8::int8[], $9::int4[], $10::bytea[], $11::text[])
+    AS m (partition, fence, stood, next_offset, leader_epoch, judged_until, judged_epoch, breaker_window, breaker_reason)
+WHERE p.consumer_group = $1 AND p.topic = $2 AND p.partition = m.partition AND p.fence = m.fence AND p.next_offset = m.stood;
