@@ -95,21 +95,24 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []CitusTable, err
 // onCitus marks a connection to a database that has Citus.
 const onCitus = "projector.citus"
 
-// knowCitus prepares a new connection for Citus, if it is there. planned: the URL says how
-// statements are to be planned.
-func knowCitus(ctx context.Context, conn *pgx.Conn, planned bool) error {
+// beginSession prepares a new connection, for Citus too, if it is there. planned: the URL says
+// how statements are to be planned.
+func beginSession(ctx context.Context, conn *pgx.Conn, planned bool) error {
 	query := "citus_session"
 	if planned {
 		query = "citus_there"
 	}
-	tags, err := conn.PgConn().Exec(ctx, sql.Query(query)).ReadAll()
+	text := sql.Query(query)
+	if _, named := conn.Config().RuntimeParams["jit"]; !named {
+		text = sql.Query("session") + text
+	}
+	results, err := conn.PgConn().Exec(ctx, text).ReadAll()
 	if err != nil {
 		return err
 	}
-	for _, result := range tags {
-		if there := len(result.Rows) > 0; there && (!planned || string(result.Rows[0][0]) == "t") {
-			conn.PgConn().CustomData()[onCitus] = true
-		}
+	citus := results[len(results)-1]
+	if there := len(citus.Rows) > 0; there && (!planned || string(citus.Rows[0][0]) == "t") {
+		conn.PgConn().CustomData()[onCitus] = true
 	}
 	return nil
 }

@@ -145,7 +145,7 @@ func OpenPool(ctx context.Context, url string, options ...ConnectOption) (*pgxpo
 	}
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		registerColumns(conn.TypeMap())
-		return knowCitus(ctx, conn, planned)
+		return beginSession(ctx, conn, planned)
 	}
 	cfg.MaxConnIdleTime = 5 * time.Minute
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)

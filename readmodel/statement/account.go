@@ -104,9 +104,6 @@ type reading struct {
 
 // begin reads what is beside the entries.
 func (r *reading) begin(ctx context.Context, tx pgx.Tx) error {
-	if _, err := tx.Exec(ctx, sql.Query("statement_session")); err != nil {
-		return err
-	}
 	rows, err := tx.Query(ctx, sql.Query("statement_topics"), Name)
 	if err != nil {
 		return err
