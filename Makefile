@@ -158,7 +158,7 @@ bench-profile: ## Make tools/bench/projector.pgo anew, from what bench runs
 	$(MAKE) build BUILDFLAGS='$(BUILDFLAGS) -tags profile' BIN=bin/projector-profile
 	PROJECTOR_PROFILES=$(CURDIR)/bin/profiles $(GO) run -buildvcs=false ./tools/bench run --projector=bin/projector-profile \
 	  --only uniform,duplicates,hot,steady --scale 0.4 --rounds 1
-	find bin/profiles -size 0 -delete # of other commands
+	find bin/profiles -size -100c -delete # of other commands
 	$(GO) tool pprof -proto bin/profiles/*.pprof >$(PROFILE)
 
 .PHONY: bench-micro

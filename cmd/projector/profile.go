@@ -13,7 +13,7 @@ import (
 )
 
 // A program built with the tag profile writes what its processor time went into to a
-// file in the folder PROJECTOR_PROFILES, until it is told to stop: see `make pgo`.
+// file in the folder PROJECTOR_PROFILES, until it is told to stop: see `make bench-profile`.
 func init() {
 	name := filepath.Join(os.Getenv("PROJECTOR_PROFILES"), strconv.Itoa(os.Getpid())+".pprof")
 	file, err := os.Create(name) //nolint:gosec // G304: whoever builds with this tag names the folder
