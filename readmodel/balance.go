@@ -76,7 +76,9 @@ func (s balanceStore) Versions(ctx context.Context) *accounts.VersionIndex {
 
 // Claim implements Projection. It finds the accounts whose healing was interrupted.
 func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Position, error) {
+	b.cfg.Versions.claiming()
 	pos, err := ClaimPosition(ctx, b.cfg.Pool, b.partition, c)
+	b.claimed = b.cfg.Versions.claimed()
 	if err != nil {
 		return pos, err
 	}
@@ -84,7 +86,6 @@ func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 	b.fold.Reset()
 	b.breaker = projection.NewBreaker(b.cfg.Breaker, b.partition.Number, &pos)
 	b.fold.CountedBy(b.breaker)
-	b.claimed = b.cfg.Versions.now()
 	statement, args := tablesOf(b.partition.Projection).statement(sql.Query("clear_passed"), []any{b.partition.Topic, b.partition.Number})
 	if _, err := b.cfg.Pool.Exec(ctx, statement, args...); err != nil {
 		return pos, fmt.Errorf("clear parked events: %w", err)

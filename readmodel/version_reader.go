@@ -41,6 +41,7 @@ type VersionReader struct {
 
 	mu        sync.Mutex
 	clock     uint64           // counts claims and readings
+	claims    int              // under way
 	current   *versionsReading // under way, or what it has read; nil: none
 	asked     time.Time        // when somebody asked last
 	notBefore time.Time        // no reading begins
@@ -84,13 +85,25 @@ func NewVersionReader(cfg VersionReaderConfig) *VersionReader {
 	return &VersionReader{cfg: cfg}
 }
 
-// now is a moment that lies before all readings begun later.
-func (r *VersionReader) now() uint64 {
+// claiming tells that a partition is being claimed: no reading begins, because it would be of
+// no use to that partition.
+func (r *VersionReader) claiming() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.claims++
+}
+
+// claimed ends claiming, and is a moment that lies before all readings begun later.
+func (r *VersionReader) claimed() uint64 {
 	if r == nil {
 		return 0
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.claims--
 	r.clock++
 	return r.clock
 }
@@ -137,7 +150,7 @@ func (r *VersionReader) reading(moment uint64) *versionsReading {
 	switch c := r.current; {
 	case c != nil && c.began > moment:
 		return c
-	case c != nil && !c.ended(), r.asked.Before(r.notBefore):
+	case c != nil && !c.ended(), r.claims > 0, r.asked.Before(r.notBefore):
 		return nil
 	}
 	r.clock++

@@ -26,3 +26,16 @@ func TestAnIndexNobodyAsksForIsDropped(t *testing.T) {
 		}
 	})
 }
+
+func TestNoReadingBeginsDuringAClaim(t *testing.T) {
+	r := &VersionReader{}
+	r.claiming()
+	first := r.claimed()
+	r.claiming()
+	if index := r.since(t.Context(), first); index != nil || r.held() {
+		t.Error("a reading began that is of no use to the partition that is being claimed")
+	}
+	if then := r.claimed(); then <= first {
+		t.Errorf("a claim ended at %d, the one before at %d", then, first)
+	}
+}
