@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"strings"
@@ -57,16 +58,21 @@ func TestOnCitus(t *testing.T) {
 		}
 		return stdout
 	}
+	must("migrate")
+	total := scaled(10_000)
+	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 500})
+	w.produce(records[:total/8])
+	plain := w.start("--park-limit=60")
+	await(t, "rows and parked events in tables that are not distributed", w.passed(int64(total/8)))
+	plain.terminate()
 	for range 2 { // the second time there is nothing to do
 		must("migrate", "--citus")
 	}
 	if _, _, said := once(t, env, "migrate", "status"); !strings.Contains(said, "distributed by Citus: account_balance (") {
 		t.Errorf("migrate status says %s", said)
 	}
-	total := scaled(10_000)
-	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 500, Rivals: true})
-	w.produce(records[:total/2])
-	a, b := w.start("--park-limit=20"), w.start("--park-limit=20")
+	w.produce(records[total/8 : total/2])
+	a, b := w.start("--park-limit=60"), w.start("--park-limit=60")
 	await(t, "half way", w.passed(int64(total/4)))
 	a.kill()
 	w.evict()
@@ -76,22 +82,48 @@ func TestOnCitus(t *testing.T) {
 	w.exact(o, repeated)
 
 	w.append(credits("waits", 1, 1)...)
-	w.append(credits("waits", 3, 60)...)
+	w.append(credits("waits", 3, 100)...)
 	await(t, "the hole", w.reads("waits", "1 0.01 true 2"))
 	if gaps := must("gaps", "--output=json"); !strings.Contains(gaps, `"waits"`) {
 		t.Errorf("gaps: %s", gaps)
 	}
 	must("account", "skip", "waits", "--version=2", "--reason=test", "--yes")
 	must("dlq", "replay", "--account=waits", "--reason=test", "--yes")
-	await(t, "the repair", w.reads("waits", "60 0.59 false"))
+	await(t, "the repair", w.reads("waits", "100 0.99 false"))
 	var reached int64
-	if err := w.db.QueryRow(t.Context(), "SELECT projector_await('waits', 60, '1s')").Scan(&reached); err != nil || reached != 60 {
+	if err := w.db.QueryRow(t.Context(), "SELECT projector_await('waits', 100, '1s')").Scan(&reached); err != nil || reached != 100 {
 		t.Errorf("projector_await: %d, %v", reached, err)
 	}
 	if _, err := w.db.Exec(t.Context(), "UPDATE account_balance SET version = 1 WHERE account_id = 'waits'"); err == nil {
 		t.Error("a version was lowered")
 	}
 	must("account", "show", "waits")
+
+	if n := w.open(map[string]testbank.Row{"opened": {Version: 4, Balance: "10.00", Currency: "EUR", Status: "open", LastEventID: "opened-4"}}); n != 1 {
+		t.Errorf("%d accounts opened", n)
+	}
+	w.append(credits("opened", 4, 6)...)
+	await(t, "what follows the opening", w.reads("opened", "6 10.02 false"))
+	ledger := w.rows()
+	maps.DeleteFunc(ledger, func(_ string, r testbank.Row) bool { return !r.Exists }) // they wait for their first event
+	must("verify", "--ledger="+w.ledger(ledger), "--sample=1000")
+	wrong := ledger["opened"]
+	wrong.Balance = "10.03"
+	ledger["opened"] = wrong
+	if status, stdout, _ := once(t, env, "verify", "--ledger="+w.ledger(ledger)); status != 1 || !strings.Contains(stdout, "opened") {
+		t.Errorf("verify of a wrong balance: exit %d: %s", status, stdout)
+	}
+	statements := *w
+	statements.group += "-statement"
+	entries := statements.start("--projection=account_statement")
+	await(t, "the statement", func() string {
+		if status, stdout, said := once(t, env, "account", "statement", "opened"); status != 0 || strings.Count(stdout, "opened-") < 2 {
+			return stdout + said
+		}
+		return ""
+	})
+	entries.terminate()
+
 	if status, _, said := once(t, env, "rebuild"); status != 1 || !strings.Contains(said, "is distributed by Citus") {
 		t.Errorf("rebuild: exit %d: %s", status, said)
 	}

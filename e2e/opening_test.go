@@ -1,11 +1,12 @@
 package e2e_test
 
 import (
-	"fmt"
+	"encoding/csv"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -88,12 +89,15 @@ func ledgerAt(records []testbank.Record, ends map[int32]int64, share float64) ma
 // ledger is a file of accounts.
 func (w *world) ledger(rows map[string]testbank.Row) string {
 	w.t.Helper()
-	text := "account_id,version,balance,currency,status,last_event_id\n"
+	text := &strings.Builder{}
+	lines := csv.NewWriter(text)
+	_ = lines.Write([]string{"account_id", "version", "balance", "currency", "status", "last_event_id"})
 	for id, r := range rows {
-		text += fmt.Sprintf("%s,%d,%s,%s,%s,%s\n", id, r.Version, r.Balance, r.Currency, r.Status, r.LastEventID)
+		_ = lines.Write([]string{id, strconv.FormatInt(r.Version, 10), r.Balance, r.Currency, r.Status, r.LastEventID})
 	}
+	lines.Flush()
 	name := filepath.Join(w.t.TempDir(), "ledger.csv")
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(text.String()), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
 	return name

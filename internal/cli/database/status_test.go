@@ -8,6 +8,15 @@ import (
 	"projector/internal/cli/clitest"
 )
 
+func TestDistributingNeedsCitus(t *testing.T) {
+	s := clitest.NewStage(t)
+	status, out, errOut := s.Command("migrate", "--citus")
+	if status != 1 || out != "the schema is up to date\n" {
+		t.Errorf("exit status %d, and it says %q", status, out)
+	}
+	clitest.Contains(t, errOut, "--citus: the database has no Citus", "CREATE EXTENSION citus")
+}
+
 func TestMigrateStatus(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Must("migrate")
