@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"net/http"
 	"regexp"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ type schemaStore struct {
 
 func newSchemaStore(t testing.TB, url string) *schemaStore {
 	t.Helper()
-	client, err := sr.NewClient(sr.URLs(url))
+	client, err := sr.NewClient(sr.URLs(url), sr.HTTPClient(&http.Client{Timeout: time.Minute})) // its first answers take long on a busy machine
 	if err != nil {
 		t.Fatal(err)
 	}
