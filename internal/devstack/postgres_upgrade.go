@@ -1,0 +1,62 @@
+//go:build matrix
+
+package devstack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Upgrade stops the cluster and has pg_upgrade copy it into a new one of the newer
+// servers in binaries, which it starts. Users and passwords are the same. It needs
+// pg_upgrade in binaries and pg_ctl in both. End the new cluster by Close.
+func (p *Postgres) Upgrade(ctx context.Context, binaries string) (*Postgres, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	dir, _, err := dataFolder("", filepath.Dir(p.dir), "projector-postgres-")
+	if err != nil {
+		return nil, err
+	}
+	upgraded := &Postgres{
+		dir: dir, temporary: true, binaries: binaries, account: p.account,
+		settings: p.settings, log: p.log, password: p.password,
+	}
+	if err := upgraded.takeOver(ctx, p); err != nil {
+		return nil, errors.Join(fmt.Errorf("upgrade PostgreSQL: %w", err), upgraded.Close(ctx))
+	}
+	return upgraded, nil
+}
+
+func (p *Postgres) takeOver(ctx context.Context, old *Postgres) error {
+	passwordFile := filepath.Join(p.dir, "password")
+	if err := p.makeFolders(passwordFile); err != nil {
+		return err
+	}
+	// Servers from 18 on make checksums by default, and pg_upgrade wants both alike.
+	if err := p.initdb(ctx, passwordFile, "--no-data-checksums"); err != nil {
+		return err
+	}
+	if err := old.Stop(ctx, Fast); err != nil {
+		return err
+	}
+	// A folder for its sockets: their path may have 107 bytes.
+	sockets, err := os.MkdirTemp("", "up")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(sockets) }()
+	if err := p.account.own(sockets); err != nil {
+		return err
+	}
+	cmd := p.command(ctx, "pg_upgrade", "--username", superuser, "--socketdir", sockets,
+		"--old-bindir", old.binaries, "--old-datadir", old.dataDir(), "--new-bindir", p.binaries, "--new-datadir", p.dataDir())
+	cmd.Env = append(cmd.Env, "PGPASSWORD="+p.password)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("pg_upgrade: %w: %s", err, bytes.TrimSpace(output))
+	}
+	return retryStart(ctx, p.startOnNewPort)
+}
