@@ -36,9 +36,10 @@ func renderRatios(b *strings.Builder, ratios []ratio) {
 	for _, r := range ratios {
 		reach := ""
 		switch {
+		case r.limit == 0: // only shown
 		case r.less:
 			reach = fmt.Sprintf("≤ %g", r.limit)
-		case r.limit > 0:
+		default:
 			reach = fmt.Sprintf("≥ %g", r.limit)
 		}
 		fmt.Fprintf(b, "| %s | %s | %.2f | **%.2f** | %.2f | %s | %s |\n",
