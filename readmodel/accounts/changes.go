@@ -180,12 +180,15 @@ func (f *Fold) Pending() projection.Pending {
 	return projection.Pending{
 		Events: f.changes.Records + f.changes.Healed + f.changes.HealFailed,
 		Bytes:  f.changes.Bytes,
-		Full:   f.cache.hot.bytes() > f.opts.CacheBytes/2,
+		Full:   f.full(),
 
 		Healing: len(f.healing) > 0,
 		Open:    f.breaker.Open(),
 	}
 }
+
+// full reports that no more accounts may be touched before a turn.
+func (f *Fold) full() bool { return f.cache.hot.bytes() > f.opts.CacheBytes/3*2 }
 
 // Flushed is what is durable when the changes are written.
 func (c *Changes) Flushed() projection.Flushed {

@@ -23,7 +23,7 @@ type Store interface {
 type Options struct {
 	FirstVersion int64
 	ParkLimit    int64 // parked events an account
-	// CacheBytes is the size of all accounts in memory: half of it for those touched
+	// CacheBytes is the size of all accounts in memory: two thirds of it for those touched
 	// since the last turn, changed or not, see Pending.Full and SetCacheBytes.
 	CacheBytes int
 	// Replay: what cannot be applied is neither dead-lettered nor parked, and
@@ -99,10 +99,8 @@ func NewFold(opts Options, store Store) *Fold {
 // SetCacheBytes changes the size of all accounts in memory. Where they take more now,
 // those that have not been touched since the last turn are forgotten at once.
 func (f *Fold) SetCacheBytes(n int) {
-	if n < f.opts.CacheBytes && f.cache.hot.bytes()+f.cache.cold.bytes() > n {
-		f.cache.cold = newTable(f.cache.hot.seed)
-	}
 	f.opts.CacheBytes = n
+	f.cache.keepWithin(n)
 }
 
 // Reset forgets what is pending and what was learnt. Refused events are remembered, so
@@ -137,6 +135,7 @@ func (f *Fold) Apply(ctx context.Context, records []projection.DecodedRecord, li
 		versions = f.store.Versions(ctx)
 	}
 	f.find(records, versions)
+	f.cache.keepWithin(f.opts.CacheBytes)
 	if err := f.readUnread(ctx); err != nil {
 		return 0, err
 	}
@@ -274,7 +273,7 @@ func (f *Fold) Flushed() {
 	f.changes = f.changes.emptied()
 	f.dropUnread()
 	f.newcomers.distrust = max(0, f.newcomers.distrust-1)
-	if f.cache.hot.bytes() > f.opts.CacheBytes/4 && len(f.healing) == 0 {
+	if f.full() && len(f.healing) == 0 {
 		f.cache.turn()  // so that the next flush can be as deep
 		clear(f.queues) // of accounts that have healed: those that have parked events are forgotten above
 	}

@@ -48,9 +48,9 @@ func TestAccountsThatAreForgottenKeepNoMemory(t *testing.T) {
 		}
 		f.Flushed()
 	}
-	flush(5000)
+	flush(7000)
 	last := weak.Make(f.cache.cold.slabs[len(f.cache.cold.slabs)-1])
-	flush(4000)
+	flush(5000)
 	runtime.GC()
 	if last.Value() != nil {
 		t.Error("accounts of the first batch are still in memory")

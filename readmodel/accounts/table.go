@@ -212,8 +212,8 @@ func (t *table) set(a *account, s projection.Account) {
 // drop makes the account no longer to be found. Its memory is freed with the table.
 func (t *table) drop(a *account) { a.dropped = true }
 
-// cache remembers accounts in two generations: those touched since the last turn and
-// those touched in the one before, which the next turn drops. It approximates
+// cache remembers accounts in two generations: those touched since the last turn, and
+// those touched in the one before as long as there is room for both. It approximates
 // least-recently-used without a list.
 type cache struct {
 	hot, cold *table
@@ -240,6 +240,13 @@ func (c *cache) get(id string, hash uint64) *account {
 	a.stored, a.exists, a.assumed = old.stored, old.exists, old.assumed
 	c.cold.drop(old)
 	return a
+}
+
+// keepWithin drops what is cold where both take more than so many bytes.
+func (c *cache) keepWithin(n int) {
+	if c.cold.taken > 0 && c.hot.bytes()+c.cold.bytes() > n {
+		c.cold = newTable(c.hot.seed)
+	}
 }
 
 // turn makes what is hot cold and drops what was cold. Nothing may be pending.

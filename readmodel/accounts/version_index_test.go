@@ -140,7 +140,7 @@ func TestAVersionWithoutItsEvent(t *testing.T) {
 // TestLessMemoryForgetsAtOnce has a fold remember in two turns, and then takes room away.
 func TestLessMemoryForgetsAtOnce(t *testing.T) {
 	db := newStore()
-	fold := accounts.NewFold(accounts.Options{FirstVersion: 1, CacheBytes: 1 << 20}, db)
+	fold := accounts.NewFold(accounts.Options{FirstVersion: 1, CacheBytes: 512 << 10}, db)
 	find := func(from, to int) {
 		t.Helper()
 		for i := from; i < to; i++ {
@@ -160,9 +160,9 @@ func TestLessMemoryForgetsAtOnce(t *testing.T) {
 		find(i, i+1)
 		return len(db.read) == 0
 	}
-	find(0, 3000) // enough for a turn
+	find(0, 4000) // enough for a turn
 	flush()
-	find(3000, 3010)
+	find(4000, 4010)
 	flush()
 	if !knows(1) { // and touched with that
 		t.Fatal("nothing is remembered")
@@ -172,8 +172,34 @@ func TestLessMemoryForgetsAtOnce(t *testing.T) {
 	if knows(2) {
 		t.Error("what was not touched is still in memory")
 	}
-	if !knows(1) || !knows(3005) {
+	if !knows(1) || !knows(4005) {
 		t.Error("what was touched is forgotten")
+	}
+}
+
+// TestAccountsThatFitAreReadOnce: while all accounts are within their two thirds, no flush has one
+// of them forgotten.
+func TestAccountsThatFitAreReadOnce(t *testing.T) {
+	db := newStore()
+	fold := accounts.NewFold(accounts.Options{FirstVersion: 1, CacheBytes: 512 << 10}, db)
+	const fitting = 2500
+	for version := int64(2); version < 6; version++ {
+		for i := range fitting {
+			if version == 2 {
+				db.rows[account(i)] = projection.Account{Version: 1}
+			}
+			if _, err := fold.Apply(t.Context(), []projection.DecodedRecord{{Decoded: credited(account(i), version, 1)}}, math.MaxInt); err != nil {
+				t.Fatal(err)
+			}
+			if fold.Pending().Full {
+				t.Fatalf("full at %d accounts", i)
+			}
+		}
+		if read := len(db.read); read != fitting {
+			t.Fatalf("%d accounts were read, want each once", read)
+		}
+		fold.Changes()
+		fold.Flushed()
 	}
 }
 
