@@ -53,15 +53,17 @@ func (s accountStore) Accounts(ctx context.Context, ids []string, learn func(*pr
 		})
 		return err
 	})
-	b.Queue(sql.Query("load_accounts"), ids).Query(func(rows pgx.Rows) error {
-		return eachAccount(rows, func(a *projection.StoredAccount) {
-			if h, held := holds[a.ID]; held {
-				a.Parked, a.NextParked, a.NextClass, a.Overflowed = h.Parked, h.NextParked, h.NextClass, h.Overflowed
-				delete(holds, h.ID)
-			}
-			learn(a)
+	for part := range byShard(shardsOf(ctx, s.db), ids, func(id *string) string { return *id }) {
+		b.Queue(sql.Query("load_accounts"), part).Query(func(rows pgx.Rows) error {
+			return eachAccount(rows, func(a *projection.StoredAccount) {
+				if h, held := holds[a.ID]; held {
+					a.Parked, a.NextParked, a.NextClass, a.Overflowed = h.Parked, h.NextParked, h.NextClass, h.Overflowed
+					delete(holds, h.ID)
+				}
+				learn(a)
+			})
 		})
-	})
+	}
 	if err := s.db.SendBatch(ctx, b).Close(); err != nil {
 		return fmt.Errorf("load accounts: %w", err)
 	}

@@ -92,7 +92,7 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []CitusTable, err
 	return done, nil
 }
 
-// onCitus marks a connection to a database that has Citus.
+// onCitus is what a connection to a database that has Citus keeps its shards under.
 const onCitus = "projector.citus"
 
 // beginSession prepares a new connection, for Citus too, if it is there. planned: the URL says
@@ -111,14 +111,23 @@ func beginSession(ctx context.Context, conn *pgx.Conn, planned bool) error {
 		return err
 	}
 	citus := results[len(results)-1]
-	if there := len(citus.Rows) > 0; there && (!planned || string(citus.Rows[0][0]) == "t") {
-		conn.PgConn().CustomData()[onCitus] = true
+	if there := len(citus.Rows) > 0; !there || planned && string(citus.Rows[0][0]) != "t" {
+		return nil
 	}
-	return nil
+	conn.PgConn().CustomData()[onCitus], err = loadShards(ctx, conn)
+	return err
 }
 
 // distributed reports whether the transaction is one of Citus.
 func (tx *Tx) distributed() bool { return tx.conn.PgConn().CustomData()[onCitus] != nil }
+
+// shards are where the accounts are that the transaction writes.
+func (tx *Tx) shards() shards {
+	if tx.tables != "" {
+		return nil
+	}
+	return shardsOn(tx.conn)
+}
 
 // locked is how many accounts one statement may lock: Citus locks rows in one shard only, which
 // is sure with a single account.

@@ -150,7 +150,7 @@ func writeRows(ctx context.Context, tx *Tx, rows []accounts.Row, written *int64)
 	count := func(tag pgconn.CommandTag) error { *written += tag.RowsAffected(); return nil }
 	known, fresh := splitRows(rows)
 	if len(known) > 0 {
-		tx.Queue(sql.Query("update_balance"), append(balanceColumns(known), storedColumn(known))...).Exec(count)
+		queueUpdates(tx, known, count)
 	}
 	switch n := len(fresh); {
 	case n >= CopyLeast && tx.copies:
@@ -160,6 +160,17 @@ func writeRows(ctx context.Context, tx *Tx, rows []accounts.Row, written *int64)
 		tx.Queue(sql.Query("insert_balance"), balanceColumns(fresh)...).Exec(count)
 	}
 	return nil
+}
+
+// queueUpdates adds the update of accounts that have a row.
+func queueUpdates(tx *Tx, known []accounts.Row, count func(pgconn.CommandTag) error) {
+	update, shards := sql.Query("update_balance"), tx.shards()
+	if len(shards) > 0 {
+		update = sql.Query("shard_update_balance")
+	}
+	for part := range byShard(shards, known, func(r *accounts.Row) string { return r.AccountID }) {
+		tx.Queue(update, append(balanceColumns(part), storedColumn(part))...).Exec(count)
+	}
 }
 
 // splitRows tells accounts that have a row from those that have none yet, in order.

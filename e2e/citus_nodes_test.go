@@ -1,0 +1,240 @@
+//go:build citus
+
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/internal/testbank"
+)
+
+// TestCitusNodesAreKilled kills a node with SIGKILL in the middle of a two-phase commit, and the
+// instance that commits, while a second one takes its partitions over. The moment is held by
+// a node that waits for a standby that does not exist: a worker does when it prepares, the
+// coordinator between its own COMMIT and the COMMIT PREPARED of the workers.
+//
+// All nodes must run on this machine, take their settings from their data folder, and let the
+// user of TEST_CITUS_URL in as superuser.
+func TestCitusNodesAreKilled(t *testing.T) {
+	for _, held := range []string{coordinator, worker} {
+		for _, killed := range []string{coordinator, worker} {
+			t.Run(fmt.Sprintf("held at the %s, %s killed", held, killed), func(t *testing.T) { killNode(t, held, killed) })
+		}
+	}
+}
+
+const (
+	coordinator = "coordinator"
+	worker      = "worker"
+)
+
+func killNode(t *testing.T, held, killed string) {
+	t.Helper()
+	w := onCitus(t, 4)
+	env := []string{"DATABASE_URL=" + w.url}
+	for _, args := range [][]string{{"migrate"}, {"migrate", "--citus"}} {
+		if status, _, stderr := once(t, env, args...); status != 0 {
+			t.Fatalf("%v: exit %d: %s", args, status, stderr)
+		}
+	}
+	nodes := citusNodes(t, w)
+	total := scaled(10_000)
+	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 500})
+	finish := w.feed(records, total/200, 50*time.Millisecond)
+	a := w.start()
+	await(t, "some work", w.passed(int64(total/5)))
+
+	nodes[held].holdCommits(t)
+	await(t, "a commit that is held", func() string {
+		if n := nodes[held].count(t, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"); n == 0 {
+			return "none"
+		}
+		return ""
+	})
+	if n := nodes[worker].count(t, "SELECT count(*) FROM pg_prepared_xacts WHERE gid LIKE 'citus%'"); n == 0 {
+		t.Error("nothing is prepared on the worker")
+	}
+	nodes[held].forget(t)
+	a.kill()
+	nodes[killed].kill(t)
+	w.evict()
+	b := w.start()
+	if killed != held {
+		nodes[held].reload(t)
+	}
+	finish()
+	nodes[killed].start(t)
+	w.db.Reset()
+	w.exact(w.oracle(), repeated)
+	b.terminate()
+	w.atRest()
+}
+
+// citusNode is a server of the cluster, on this machine.
+type citusNode struct {
+	dir string
+	url string
+}
+
+// citusNodes are the coordinator and one of the workers.
+func citusNodes(t *testing.T, w *world) map[string]*citusNode {
+	t.Helper()
+	rows, err := w.db.Query(t.Context(), `
+		SELECT CASE WHEN n.groupid = 0 THEN 'coordinator' ELSE 'worker' END, n.nodename, n.nodeport, r.result
+		FROM run_command_on_all_nodes('SELECT setting FROM pg_settings WHERE name = ''data_directory''') r
+		JOIN pg_dist_node n USING (nodeid)
+		WHERE r.success`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := map[string]*citusNode{}
+	var (
+		role, host, dir string
+		port            int
+	)
+	_, err = pgx.ForEachRow(rows, []any{&role, &host, &port, &dir}, func() error {
+		u, err := url.Parse(os.Getenv("TEST_CITUS_URL"))
+		if err != nil {
+			return err
+		}
+		u.Host = net.JoinHostPort(host, strconv.Itoa(port))
+		nodes[role] = &citusNode{dir: dir, url: u.String()}
+		return nil
+	})
+	if err != nil || len(nodes) != 2 {
+		t.Fatalf("the cluster needs a coordinator, which citus_set_coordinator_host has named, and a worker: %v", err)
+	}
+	for _, n := range nodes {
+		t.Cleanup(func() { n.forget(t); n.reload(t) })
+	}
+	return nodes
+}
+
+// do runs SQL on the node itself.
+func (n *citusNode) do(t *testing.T, fn func(context.Context, *pgx.Conn) error) {
+	t.Helper()
+	ctx := context.Background() // also when the test has ended
+	conn, err := pgx.Connect(ctx, n.url)
+	if err == nil {
+		err = fn(ctx, conn)
+		_ = conn.Close(ctx)
+	}
+	if err != nil {
+		t.Errorf("node in %s: %v", n.dir, err)
+	}
+}
+
+func (n *citusNode) exec(t *testing.T, statement string) {
+	t.Helper()
+	n.do(t, func(ctx context.Context, conn *pgx.Conn) error { _, err := conn.Exec(ctx, statement); return err })
+}
+
+func (n *citusNode) count(t *testing.T, query string) (count int) {
+	t.Helper()
+	n.do(t, func(ctx context.Context, conn *pgx.Conn) error { return conn.QueryRow(ctx, query).Scan(&count) })
+	return count
+}
+
+// holdCommits has what the node commits or prepares from now on wait.
+func (n *citusNode) holdCommits(t *testing.T) {
+	t.Helper()
+	n.exec(t, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+	n.reload(t)
+}
+
+// forget has nothing wait from the next reload or start on.
+func (n *citusNode) forget(t *testing.T) {
+	t.Helper()
+	n.exec(t, "ALTER SYSTEM RESET synchronous_standby_names")
+}
+
+func (n *citusNode) reload(t *testing.T) {
+	t.Helper()
+	n.exec(t, "SELECT pg_reload_conf()")
+}
+
+// kill ends all processes of the node at once, so that none of them can notice and go on.
+func (n *citusNode) kill(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(n.dir, "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	postmaster, err := strconv.Atoi(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = syscall.Kill(postmaster, syscall.SIGSTOP)
+	for _, pid := range childrenOf(t, postmaster) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if err := syscall.Kill(postmaster, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func childrenOf(t *testing.T, parent int) (children []int) {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		name := bytes.LastIndexByte(text, ')') // pid (name) state ppid …
+		fields := strings.Fields(string(text[name+1:]))
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err == nil && len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+			children = append(children, pid)
+		}
+	}
+	return children
+}
+
+// start starts a killed node again, as the owner of its folder.
+func (n *citusNode) start(t *testing.T) {
+	t.Helper()
+	opts, err := os.ReadFile(filepath.Join(n.dir, "postmaster.opts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, _, _ := strings.Cut(string(opts), " ")
+	info, err := os.Stat(n.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		t.Fatalf("%s: nobody owns it", n.dir)
+	}
+	await(t, "the node starts", func() string {
+		cmd := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(program), "pg_ctl"),
+			"start", "-w", "-D", n.dir, "-l", filepath.Join(n.dir, "restarted.log"))
+		cmd.Dir = n.dir
+		if os.Geteuid() == 0 {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}}
+		}
+		if output, err := cmd.CombinedOutput(); err != nil {
+			return string(output)
+		}
+		return ""
+	})
+}

@@ -1,0 +1,131 @@
+package readmodel
+
+import (
+	"context"
+	"encoding/binary"
+	"iter"
+	"math/bits"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/sql"
+)
+
+// shards are where Citus keeps accounts: the lowest hash of each shard, ascending. Without
+// any, all accounts are in one place. A statement about accounts of one shard is sent to that
+// shard alone and takes no lock on the others; one about accounts of several is sent to each of
+// them with all that it carries. It is right in both cases, also where shards have been split
+// since.
+type shards []int32
+
+// loadShards reads where the accounts are.
+func loadShards(ctx context.Context, conn *pgx.Conn) (shards, error) {
+	rows, err := conn.Query(ctx, sql.Query("citus_shards"), BalanceName)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int32])
+}
+
+// shardsOf are those of the tables of balances that db reads.
+func shardsOf(ctx context.Context, db querier) shards {
+	switch db := db.(type) {
+	case *Tx:
+		return db.shards()
+	case *pgxpool.Pool:
+		conn, err := db.Acquire(ctx)
+		if err != nil {
+			return nil // whoever reads from it next is told why
+		}
+		defer conn.Release()
+		return shardsOn(conn.Conn())
+	}
+	return nil
+}
+
+func shardsOn(conn *pgx.Conn) shards {
+	s, _ := conn.PgConn().CustomData()[onCitus].(shards)
+	return s
+}
+
+// of is the number of an account's shard.
+func (s shards) of(account string) int {
+	n, lowest := slices.BinarySearch(s, hashText(account))
+	if lowest {
+		return n
+	}
+	return max(0, n-1)
+}
+
+// byShard parts entries by the shard of their account, and keeps their order.
+func byShard[T any](s shards, entries []T, account func(*T) string) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		if len(s) < 2 {
+			yield(entries)
+			return
+		}
+		parts := make([][]T, len(s))
+		for i := range entries {
+			n := s.of(account(&entries[i]))
+			parts[n] = append(parts[n], entries[i])
+		}
+		for _, part := range parts {
+			if len(part) > 0 && !yield(part) {
+				return
+			}
+		}
+	}
+}
+
+// hashText is PostgreSQL's hashtext, by which Citus finds the shard of a text: Bob Jenkins'
+// lookup3 over its bytes.
+func hashText(s string) int32 {
+	a := uint32(0x9e3779b9) + uint32(len(s)) + 3923095 //nolint:gosec // G115: as PostgreSQL does
+	b, c := a, a
+	data := []byte(s)
+	for ; len(data) >= 12; data = data[12:] {
+		a += binary.LittleEndian.Uint32(data)
+		b += binary.LittleEndian.Uint32(data[4:])
+		c += binary.LittleEndian.Uint32(data[8:])
+		a, b, c = mixed(a, b, c)
+	}
+	// The lowest byte of c is left to the length.
+	var rest [12]byte
+	copy(rest[:8], data)
+	if len(data) > 8 {
+		copy(rest[9:], data[8:])
+	}
+	a += binary.LittleEndian.Uint32(rest[:])
+	b += binary.LittleEndian.Uint32(rest[4:])
+	c += binary.LittleEndian.Uint32(rest[8:])
+	return finished(a, b, c)
+}
+
+func mixed(a, b, c uint32) (uint32, uint32, uint32) {
+	a = (a - c) ^ bits.RotateLeft32(c, 4)
+	c += b
+	b = (b - a) ^ bits.RotateLeft32(a, 6)
+	a += c
+	c = (c - b) ^ bits.RotateLeft32(b, 8)
+	b += a
+	a = (a - c) ^ bits.RotateLeft32(c, 16)
+	c += b
+	b = (b - a) ^ bits.RotateLeft32(a, 19)
+	a += c
+	c = (c - b) ^ bits.RotateLeft32(b, 4)
+	b += a
+	return a, b, c
+}
+
+func finished(a, b, c uint32) int32 {
+	c = (c ^ b) - bits.RotateLeft32(b, 14)
+	a = (a ^ c) - bits.RotateLeft32(c, 11)
+	b = (b ^ a) - bits.RotateLeft32(a, 25)
+	c = (c ^ b) - bits.RotateLeft32(b, 16)
+	a = (a ^ c) - bits.RotateLeft32(c, 4)
+	b = (b ^ a) - bits.RotateLeft32(a, 14)
+	c = (c ^ b) - bits.RotateLeft32(b, 24)
+	return int32(c) //nolint:gosec // G115: the same bits
+}
