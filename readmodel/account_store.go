@@ -44,25 +44,31 @@ func (s accountStore) Parked(ctx context.Context, id string, above int64, limit 
 // Accounts implements accounts.Store, in one round trip.
 func (s accountStore) Accounts(ctx context.Context, ids []string, learn func(*projection.StoredAccount)) error {
 	holds := map[string]projection.StoredAccount{}
-	b := &pgx.Batch{}
-	b.Queue(sql.Query("load_holds"), ids).Query(func(rows pgx.Rows) error {
+	hold := func(rows pgx.Rows) error {
 		h := projection.StoredAccount{Account: projection.NewAccount(s.firstVersion)}
 		_, err := pgx.ForEachRow(rows, []any{&h.ID, &h.Parked, &h.NextParked, &h.NextClass, &h.Overflowed}, func() error {
 			holds[h.ID] = h
 			return nil
 		})
 		return err
-	})
-	for part := range byShard(shardsOf(ctx, s.db), ids, func(id *string) string { return *id }) {
-		b.Queue(sql.Query("load_accounts"), part).Query(func(rows pgx.Rows) error {
-			return eachAccount(rows, func(a *projection.StoredAccount) {
-				if h, held := holds[a.ID]; held {
-					a.Parked, a.NextParked, a.NextClass, a.Overflowed = h.Parked, h.NextParked, h.NextClass, h.Overflowed
-					delete(holds, h.ID)
-				}
-				learn(a)
-			})
+	}
+	known := func(rows pgx.Rows) error {
+		return eachAccount(rows, func(a *projection.StoredAccount) {
+			if h, held := holds[a.ID]; held {
+				a.Parked, a.NextParked, a.NextClass, a.Overflowed = h.Parked, h.NextParked, h.NextClass, h.Overflowed
+				delete(holds, h.ID)
+			}
+			learn(a)
 		})
+	}
+	b, shards := &pgx.Batch{}, shardsOf(ctx, s.db)
+	loadHolds := sql.Query("load_holds")
+	if len(shards) > 0 {
+		loadHolds = sql.Query("shard_load_holds")
+	}
+	for part := range byShard(shards, ids, func(id *string) string { return *id }) {
+		b.Queue(loadHolds, part).Query(hold)
+		b.Queue(sql.Query("load_accounts"), part).Query(known)
 	}
 	if err := s.db.SendBatch(ctx, b).Close(); err != nil {
 		return fmt.Errorf("load accounts: %w", err)

@@ -17,7 +17,7 @@ var machineFiles = []string{
 }
 
 // balancesOnly are those of their statements that are never sent for another projection.
-var balancesOnly = []string{"check_ready", "copy_balance", "shard_update_balance"}
+var balancesOnly = []string{"check_ready", "copy_balance", "shard_load_holds", "shard_update_balance"}
 
 // Every statement on the tables of balances that the account machine may send has its twin for
 // projections of one's own: without one it would read and write balances.

@@ -153,7 +153,7 @@ func writeRows(ctx context.Context, tx *Tx, rows []accounts.Row, written *int64)
 		queueUpdates(tx, known, count)
 	}
 	switch n := len(fresh); {
-	case n >= CopyLeast && tx.copies:
+	case n >= CopyLeast && tx.copies, n > 0 && len(tx.shards()) > 0: // Citus lets one INSERT … SELECT into a table at a time
 		*written += int64(n)
 		return copyBalances(ctx, tx, fresh)
 	case n > 0:
