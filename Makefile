@@ -141,7 +141,7 @@ test-pg-upgrade: ## Move a running read model from PostgreSQL 16 to 18 by pg_upg
 
 .PHONY: test-citus
 test-citus: ## Run the program on the Citus cluster of TEST_CITUS_URL, a coordinator's database
-	$(GO) test -tags citus -count=1 -run '^TestOnCitus$$' $(TESTFLAGS) ./e2e
+	$(GO) test -tags citus -count=1 -run '^(TestOnCitus|TestCitusNodesAreKilled|TestAClaimWaitsForWhatIsPrepared)$$' $(TESTFLAGS) ./e2e
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)

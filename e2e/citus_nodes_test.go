@@ -20,6 +20,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"projector/internal/testbank"
+	"projector/projection"
+	"projector/readmodel"
 )
 
 // TestCitusNodesAreKilled kills a node with SIGKILL in the middle of a two-phase commit, and the
@@ -229,6 +231,7 @@ func (n *citusNode) start(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(program), "pg_ctl"),
 			"start", "-w", "-D", n.dir, "-l", filepath.Join(n.dir, "restarted.log"))
 		cmd.Dir = n.dir
+		cmd.Env = append(os.Environ(), "HOME="+n.dir) // where libpq looks for certificates
 		if os.Geteuid() == 0 {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}}
 		}
@@ -237,4 +240,36 @@ func (n *citusNode) start(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// TestAClaimWaitsForWhatIsPrepared has a transaction prepared on a worker, as Citus leaves one
+// until the coordinator has told it to commit: a claim is made and does not return before it has.
+func TestAClaimWaitsForWhatIsPrepared(t *testing.T) {
+	w := onCitus(t, 1)
+	env := []string{"DATABASE_URL=" + w.url}
+	for _, args := range [][]string{{"migrate"}, {"migrate", "--citus"}} {
+		if status, _, stderr := once(t, env, args...); status != 0 {
+			t.Fatalf("%v: exit %d: %s", args, status, stderr)
+		}
+	}
+	pool, err := readmodel.OpenPool(t.Context(), w.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	const prepared = "'citus_77_1_1_1'" // of no node, so that nobody recovers it
+	n := citusNodes(t, w)[worker]
+	n.exec(t, "BEGIN; PREPARE TRANSACTION "+prepared)
+	claimed := make(chan error, 1)
+	go func() {
+		_, err := readmodel.ClaimPosition(t.Context(), pool, readmodel.Partition{Group: w.group, Topic: w.topic},
+			projection.Claim{Owner: "test", TopicID: "id", Committed: projection.NoOffset})
+		claimed <- err
+	}()
+	await(t, "the claim is made", w.counts("SELECT count(*) FROM projector_position WHERE consumer_group = '"+w.group+"'", 1))
+	early := len(claimed) > 0
+	n.exec(t, "COMMIT PREPARED "+prepared)
+	if err := <-claimed; err != nil || early {
+		t.Fatalf("the claim has returned while a transaction was prepared: %t, error %v", early, err)
+	}
 }

@@ -159,14 +159,3 @@ func (w *world) repaired(reason string, n int) {
 	}
 	await(w.t, "the audit trail", w.counts("SELECT count(*) FROM dlq_action", n))
 }
-
-// counts is a check for await: the query counts n.
-func (w *world) counts(query string, n int) func() string {
-	return func() string {
-		var got int
-		if err := w.db.QueryRow(w.t.Context(), query).Scan(&got); err != nil || got != n {
-			return fmt.Sprintf("%s: %d, want %d: %v", query, got, n, err)
-		}
-		return ""
-	}
-}

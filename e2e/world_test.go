@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net/url"
 	"os"
@@ -107,6 +108,17 @@ func (w *world) exec(sql string, args ...any) {
 	w.t.Helper()
 	if _, err := w.db.Exec(w.t.Context(), sql, args...); err != nil {
 		w.t.Fatalf("%v\n%s", err, sql)
+	}
+}
+
+// counts is a check for await: the query counts n.
+func (w *world) counts(query string, n int) func() string {
+	return func() string {
+		var got int
+		if err := w.db.QueryRow(w.t.Context(), query).Scan(&got); err != nil || got != n {
+			return fmt.Sprintf("%s: %d, want %d: %v", query, got, n, err)
+		}
+		return ""
 	}
 }
 
