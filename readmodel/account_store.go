@@ -61,16 +61,19 @@ func (s accountStore) Accounts(ctx context.Context, ids []string, learn func(*pr
 			learn(a)
 		})
 	}
-	b, shards := &pgx.Batch{}, shardsOf(ctx, s.db)
-	loadHolds := sql.Query("load_holds")
-	if len(shards) > 0 {
-		loadHolds = sql.Query("shard_load_holds")
-	}
-	for part := range byShard(shards, ids, func(id *string) string { return *id }) {
-		b.Queue(loadHolds, part).Query(hold)
-		b.Queue(sql.Query("load_accounts"), part).Query(known)
-	}
-	if err := s.db.SendBatch(ctx, b).Close(); err != nil {
+	err := inShards(ctx, s.db, func(db querier, shards shards) error {
+		loadHolds := sql.Query("load_holds")
+		if len(shards) > 0 {
+			loadHolds = sql.Query("shard_load_holds")
+		}
+		b := &pgx.Batch{}
+		for part := range byShard(shards, ids, func(id *string) string { return *id }) {
+			b.Queue(loadHolds, part).Query(hold)
+			b.Queue(sql.Query("load_accounts"), part).Query(known)
+		}
+		return db.SendBatch(ctx, b).Close()
+	})
+	if err != nil {
 		return fmt.Errorf("load accounts: %w", err)
 	}
 	for _, h := range holds { // of accounts that have no balance row

@@ -29,20 +29,16 @@ func loadShards(ctx context.Context, conn *pgx.Conn) (shards, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[int32])
 }
 
-// shardsOf are those of the tables of balances that db reads.
-func shardsOf(ctx context.Context, db querier) shards {
+// inShards calls fn with what reads from db, a connection of a pool, and with the shards of the
+// balances there.
+func inShards(ctx context.Context, db querier, fn func(querier, shards) error) error {
 	switch db := db.(type) {
 	case *Tx:
-		return db.shards()
+		return fn(db, db.shards())
 	case *pgxpool.Pool:
-		conn, err := db.Acquire(ctx)
-		if err != nil {
-			return nil // whoever reads from it next is told why
-		}
-		defer conn.Release()
-		return shardsOn(conn.Conn())
+		return db.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return fn(conn, shardsOn(conn.Conn())) })
 	}
-	return nil
+	return fn(db, nil)
 }
 
 func shardsOn(conn *pgx.Conn) shards {
