@@ -3,7 +3,6 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"projector/internal/devstack"
 	"projector/internal/testbank"
 	"projector/projection"
 	"projector/readmodel"
@@ -44,15 +44,21 @@ const (
 	worker      = "worker"
 )
 
-func killNode(t *testing.T, held, killed string) {
+// distributed is a world on Citus whose tables are distributed.
+func distributed(t *testing.T, partitions int32) *world {
 	t.Helper()
-	w := onCitus(t, 4)
-	env := []string{"DATABASE_URL=" + w.url}
+	w := onCitus(t, partitions)
 	for _, args := range [][]string{{"migrate"}, {"migrate", "--citus"}} {
-		if status, _, stderr := once(t, env, args...); status != 0 {
+		if status, _, stderr := once(t, []string{"DATABASE_URL=" + w.url}, args...); status != 0 {
 			t.Fatalf("%v: exit %d: %s", args, status, stderr)
 		}
 	}
+	return w
+}
+
+func killNode(t *testing.T, held, killed string) {
+	t.Helper()
+	w := distributed(t, 4)
 	nodes := citusNodes(t, w)
 	total := scaled(10_000)
 	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 500})
@@ -172,43 +178,13 @@ func (n *citusNode) reload(t *testing.T) {
 // kill ends all processes of the node at once, so that none of them can notice and go on.
 func (n *citusNode) kill(t *testing.T) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(n.dir, "postmaster.pid"))
-	if err != nil {
-		t.Fatal(err)
+	postmaster := devstack.PostmasterOf(n.dir)
+	if postmaster == 0 {
+		t.Fatalf("no server runs in %s", n.dir)
 	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	postmaster, err := strconv.Atoi(line)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = syscall.Kill(postmaster, syscall.SIGSTOP)
-	for _, pid := range childrenOf(t, postmaster) {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
-	if err := syscall.Kill(postmaster, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func childrenOf(t *testing.T, parent int) (children []int) {
-	t.Helper()
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range stats {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended meanwhile
-		}
-		name := bytes.LastIndexByte(text, ')') // pid (name) state ppid …
-		fields := strings.Fields(string(text[name+1:]))
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err == nil && len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
-			children = append(children, pid)
-		}
-	}
-	return children
+	signal(t, []int{postmaster}, syscall.SIGSTOP)
+	signal(t, family(postmaster)[1:], syscall.SIGKILL)
+	signal(t, []int{postmaster}, syscall.SIGKILL)
 }
 
 // start starts a killed node again, as the owner of its folder.
@@ -245,13 +221,7 @@ func (n *citusNode) start(t *testing.T) {
 // TestAClaimWaitsForWhatIsPrepared has a transaction prepared on a worker, as Citus leaves one
 // until the coordinator has told it to commit: a claim is made and does not return before it has.
 func TestAClaimWaitsForWhatIsPrepared(t *testing.T) {
-	w := onCitus(t, 1)
-	env := []string{"DATABASE_URL=" + w.url}
-	for _, args := range [][]string{{"migrate"}, {"migrate", "--citus"}} {
-		if status, _, stderr := once(t, env, args...); status != 0 {
-			t.Fatalf("%v: exit %d: %s", args, status, stderr)
-		}
-	}
+	w := distributed(t, 1)
 	pool, err := readmodel.OpenPool(t.Context(), w.url)
 	if err != nil {
 		t.Fatal(err)

@@ -36,12 +36,7 @@ func TestMovedByLogicalReplication(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			w := newWorldOn(t, devtest.Broker(t).Addrs(), from, 4)
-			total := scaled(12_000)
-			finish := w.feed(testbank.Generate(testbank.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 300}), total/200, 100*time.Millisecond)
-			p := w.start()
-			await(t, "some work", w.passed(int64(total/5)))
-			w.repaired("first", 1)
+			w, p, finish := working(t, from)
 			w.exec("CREATE PUBLICATION projector FOR ALL TABLES")
 
 			old := w.db
@@ -79,12 +74,7 @@ func TestMovedByLogicalReplication(t *testing.T) {
 				await(t, "it says what it reads again", p.logged("the position was taken back"))
 				t.Logf("the replica stood at %d", at)
 			}
-			w.repaired("second", 2)
-			if status, _, stderr := once(t, []string{"DATABASE_URL=" + to}, "audit", "verify"); status != 0 {
-				t.Errorf("audit verify: exit %d: %s", status, stderr)
-			}
-			p.terminate()
-			w.atRest()
+			w.worksOn(p)
 		})
 	}
 }
@@ -102,12 +92,7 @@ func TestMovedByPgUpgrade(t *testing.T) {
 	if err := process.Migrate(binary)(t.Context(), old.URL()); err != nil {
 		t.Fatal(err)
 	}
-	w := newWorldOn(t, devtest.Broker(t).Addrs(), old.URL(), 4)
-	total := scaled(12_000)
-	finish := w.feed(testbank.Generate(testbank.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 300}), total/200, 100*time.Millisecond)
-	p := w.start()
-	await(t, "some work", w.passed(int64(total/5)))
-	w.repaired("first", 1)
+	w, p, finish := working(t, old.URL())
 	p.terminate()
 	w.db.Close()
 	upgraded, err := old.Upgrade(t.Context(), newer)
@@ -121,9 +106,29 @@ func TestMovedByPgUpgrade(t *testing.T) {
 	p = w.start()
 	finish()
 	w.exact(w.oracle(), repeated)
+	w.worksOn(p)
+}
+
+// working is a world on a migrated database with a stream that goes on, a consumer that has
+// begun with it, and a repair.
+func working(t *testing.T, database string) (w *world, p *program, finish func()) {
+	t.Helper()
+	w = newWorldOn(t, devtest.Broker(t).Addrs(), database, 4)
+	total := scaled(12_000)
+	finish = w.feed(testbank.Generate(testbank.Options{Seed: seed(t), Records: total, Partitions: w.partitions, Accounts: 300}), total/200, 100*time.Millisecond)
+	p = w.start()
+	await(t, "some work", w.passed(int64(total/5)))
+	w.repaired("first", 1)
+	return w, p, finish
+}
+
+// worksOn has another repair made where the world has moved to, looks at the trail of both, and
+// stops the consumer.
+func (w *world) worksOn(p *program) {
+	w.t.Helper()
 	w.repaired("second", 2)
-	if status, _, stderr := once(t, []string{"DATABASE_URL=" + w.url}, "audit", "verify"); status != 0 {
-		t.Errorf("audit verify: exit %d: %s", status, stderr)
+	if status, _, stderr := once(w.t, []string{"DATABASE_URL=" + w.url}, "audit", "verify"); status != 0 {
+		w.t.Errorf("audit verify: exit %d: %s", status, stderr)
 	}
 	p.terminate()
 	w.atRest()

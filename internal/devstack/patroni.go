@@ -296,8 +296,11 @@ func (n *PatroniNode) URL(database string) string { return n.of.url(n.addr, data
 func (n *PatroniNode) Daemon() int { return n.daemon.pid() }
 
 // Postmaster is the process id of the node's PostgreSQL, 0 when it does not run.
-func (n *PatroniNode) Postmaster() int {
-	text, err := os.ReadFile(filepath.Join(n.data(), "postmaster.pid"))
+func (n *PatroniNode) Postmaster() int { return PostmasterOf(n.data()) }
+
+// PostmasterOf is the process id of the PostgreSQL that has the data folder, 0 when none runs.
+func PostmasterOf(data string) int {
+	text, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if err != nil {
 		return 0
 	}
@@ -308,7 +311,7 @@ func (n *PatroniNode) Postmaster() int {
 	}
 	// The file outlives a crash, and its number may be another process's by now.
 	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil || !strings.Contains(string(command), n.data()) {
+	if err != nil || !strings.Contains(string(command), data) {
 		return 0
 	}
 	return pid

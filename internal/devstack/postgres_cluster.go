@@ -36,6 +36,9 @@ func postgresSettings(own map[string]string) map[string]string {
 
 func (p *Postgres) dataDir() string { return filepath.Join(p.dir, "data") }
 
+// passwordFile stays beside the data, for the next start.
+func (p *Postgres) passwordFile() string { return filepath.Join(p.dir, "password") }
+
 // serverArgs are the arguments of postgres. There is no Unix socket: its path
 // would be too long in many temporary folders.
 func (p *Postgres) serverArgs() []string {
@@ -50,32 +53,31 @@ func (p *Postgres) serverArgs() []string {
 }
 
 // prepare makes sure that the folder holds a cluster and that its password is
-// known. The password file stays beside the data, for the next start.
+// known.
 func (p *Postgres) prepare(ctx context.Context) error {
-	passwordFile := filepath.Join(p.dir, "password")
 	if _, err := os.Stat(filepath.Join(p.dataDir(), "PG_VERSION")); err == nil {
-		password, err := os.ReadFile(passwordFile)
+		password, err := os.ReadFile(p.passwordFile())
 		p.password = string(bytes.TrimSpace(password))
 		return err
 	}
 	p.password = randomName()
-	if err := p.makeFolders(passwordFile); err != nil {
+	if err := p.makeFolders(); err != nil {
 		return err
 	}
-	return p.initdb(ctx, passwordFile)
+	return p.initdb(ctx)
 }
 
 // makeFolders leaves the server's user what it must own: an empty data folder
 // and the password. A temporary folder belongs to it as a whole, else the user
 // could not enter it.
-func (p *Postgres) makeFolders(passwordFile string) error {
+func (p *Postgres) makeFolders() error {
 	if err := os.Mkdir(p.dataDir(), 0o700); err != nil && !os.IsExist(err) {
 		return err
 	}
-	if err := os.WriteFile(passwordFile, []byte(p.password+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(p.passwordFile(), []byte(p.password+"\n"), 0o600); err != nil {
 		return err
 	}
-	owned := []string{p.dataDir(), passwordFile}
+	owned := []string{p.dataDir(), p.passwordFile()}
 	if p.temporary {
 		owned = append(owned, p.dir)
 	}
@@ -89,8 +91,8 @@ func (p *Postgres) makeFolders(passwordFile string) error {
 
 // initdb makes the cluster. Its files are not flushed one by one: what a crash
 // of the machine would cost here is an empty cluster.
-func (p *Postgres) initdb(ctx context.Context, passwordFile string, more ...string) error {
-	cmd := p.command(ctx, "initdb", append(more, "--pgdata", p.dataDir(), "--username", superuser, "--pwfile", passwordFile,
+func (p *Postgres) initdb(ctx context.Context, more ...string) error {
+	cmd := p.command(ctx, "initdb", append(more, "--pgdata", p.dataDir(), "--username", superuser, "--pwfile", p.passwordFile(),
 		"--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync")...)
 	output, err := cmd.CombinedOutput()
 	if err != nil {
@@ -173,19 +175,15 @@ func (p *Postgres) Clone(ctx context.Context, mode CloneMode) (*Postgres, error)
 }
 
 func (p *Postgres) clone(ctx context.Context, mode CloneMode) (*Postgres, error) {
-	dir, _, err := dataFolder("", filepath.Dir(p.dir), "projector-postgres-")
+	c, err := p.sibling(p.binaries)
 	if err != nil {
 		return nil, err
-	}
-	c := &Postgres{
-		dir: dir, temporary: true, binaries: p.binaries, account: p.account,
-		settings: p.settings, log: p.log, password: p.password,
 	}
 	args := []string{"--pgdata", c.dataDir(), "--dbname", p.URL(), "--wal-method", "stream", "--checkpoint", "fast", "--no-sync"}
 	if mode == Standby {
 		args = append(args, "--write-recovery-conf")
 	}
-	err = c.makeFolders(filepath.Join(dir, "password"))
+	err = c.makeFolders()
 	if err == nil {
 		var output []byte
 		output, err = c.command(ctx, "pg_basebackup", args...).CombinedOutput()
@@ -197,9 +195,22 @@ func (p *Postgres) clone(ctx context.Context, mode CloneMode) (*Postgres, error)
 		err = c.place(ctx, mode)
 	}
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, os.RemoveAll(c.dir))
 	}
 	return c, nil
+}
+
+// sibling is a cluster to be made of this one, of the servers in binaries: in a folder of its
+// own, with the same users, passwords and settings.
+func (p *Postgres) sibling(binaries string) (*Postgres, error) {
+	dir, _, err := dataFolder("", filepath.Dir(p.dir), "projector-postgres-")
+	if err != nil {
+		return nil, err
+	}
+	return &Postgres{
+		dir: dir, temporary: true, binaries: binaries, account: p.account,
+		settings: p.settings, log: p.log, password: p.password,
+	}, nil
 }
 
 // place gives the clone a port, and starts it when it is to follow.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 )
 
 // Upgrade stops the cluster and has pg_upgrade copy it into a new one of the newer
@@ -17,13 +16,9 @@ import (
 func (p *Postgres) Upgrade(ctx context.Context, binaries string) (*Postgres, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	dir, _, err := dataFolder("", filepath.Dir(p.dir), "projector-postgres-")
+	upgraded, err := p.sibling(binaries)
 	if err != nil {
 		return nil, err
-	}
-	upgraded := &Postgres{
-		dir: dir, temporary: true, binaries: binaries, account: p.account,
-		settings: p.settings, log: p.log, password: p.password,
 	}
 	if err := upgraded.takeOver(ctx, p); err != nil {
 		return nil, errors.Join(fmt.Errorf("upgrade PostgreSQL: %w", err), upgraded.Close(ctx))
@@ -32,12 +27,11 @@ func (p *Postgres) Upgrade(ctx context.Context, binaries string) (*Postgres, err
 }
 
 func (p *Postgres) takeOver(ctx context.Context, old *Postgres) error {
-	passwordFile := filepath.Join(p.dir, "password")
-	if err := p.makeFolders(passwordFile); err != nil {
+	if err := p.makeFolders(); err != nil {
 		return err
 	}
 	// Servers from 18 on make checksums by default, and pg_upgrade wants both alike.
-	if err := p.initdb(ctx, passwordFile, "--no-data-checksums"); err != nil {
+	if err := p.initdb(ctx, "--no-data-checksums"); err != nil {
 		return err
 	}
 	if err := old.Stop(ctx, Fast); err != nil {
