@@ -52,6 +52,28 @@ func (i Identity) Contradicts(ev *event.Event) string {
 	}
 }
 
+// SameMessage reports whether two entries hold the same key, value and headers.
+func (e *Entry) SameMessage(other *Entry) bool {
+	return digestOf(e.Key, e.Value, e.Headers) == digestOf(other.Key, other.Value, other.Headers)
+}
+
+// PlaceDiffers names the field in which an export's line says another class or another source
+// than the entry; empty when it says the same.
+func (e *Entry) PlaceDiffers(line *Entry) string {
+	switch {
+	case e.Class != line.Class:
+		return "class"
+	case e.Topic != line.Topic:
+		return "topic"
+	case e.Partition != line.Partition:
+		return "partition"
+	case e.Offset != line.Offset:
+		return "offset"
+	default:
+		return ""
+	}
+}
+
 // ExpectedOf is the version that was expected of the account when the event failed; nil
 // when that is not known, as of an account that a correction has put in another's place.
 func (e *Exported) ExpectedOf(account string) *int64 {

@@ -26,11 +26,27 @@ type DeadLetter struct {
 	Replays  int // by way of a topic, and to the database
 	// Corrected: it was read from a file in which somebody has changed it.
 	Corrected bool
+	// NotInTopic: it was read from a file, and the topic does not have it.
+	NotInTopic bool
 
 	// Of one that was read from a file, SHA-256 in hex: of its value, and of the value the
-	// dead letter has in the topic; empty when the topic does not have it any more.
+	// dead letter has in the topic; empty when the topic does not have it.
 	Value, Original string
 }
+
+// Altered reports that what is replayed is not known to be the value of the dead letter.
+func (d *DeadLetter) Altered() bool { return d.Value != "" && d.Value != d.Original }
+
+// noEvent is why there is no event in it.
+func (d *DeadLetter) noEvent() string {
+	if d.Decoded.Fault != nil {
+		return d.Decoded.Fault.Error()
+	}
+	return "there is no event in it"
+}
+
+// notInTopic is what plan and trail say about a line of an export that the topic does not have.
+const notInTopic = "not in the DLQ topic"
 
 // Source is a DLQ topic, as dlq.Reader reads it.
 type Source interface {
@@ -85,11 +101,13 @@ func (i *Item) replayed(r *Replay) readmodel.Action {
 	a.Reason = r.Reason
 	switch value := i.Entry.Value; {
 	case i.Value != "": // it was read from a file
-		a.ValueSHA256, a.OriginalSHA256 = i.Value, i.Original
-		a.Altered = i.Original != "" && i.Value != i.Original || i.Original == "" && i.Corrected
+		a.ValueSHA256, a.OriginalSHA256, a.Altered = i.Value, i.Original, i.Altered()
 	case value != nil:
 		a.ValueSHA256 = readmodel.ValueDigest(value)
 		a.OriginalSHA256 = a.ValueSHA256
+	}
+	if i.NotInTopic {
+		return a.Because(notInTopic)
 	}
 	return a
 }

@@ -26,9 +26,12 @@ func refusedLine(line int, format string, args ...any) error {
 	return &RefusedExportError{fmt.Sprintf("line %d: ", line) + fmt.Sprintf(format, args...)}
 }
 
-// originals are the dead letters that the lines of an export hold: a correction may change
-// what an event says, and not which event it is.
-type originals map[dlqPlace]original
+// export is the dead letters of a file: a correction may change what an event says, and not
+// which event it is.
+type export struct {
+	lines  []*exportLine // in the order of the file
+	places map[dlqPlace]*exportLine
+}
 
 type dlqPlace struct {
 	topic     string
@@ -36,29 +39,31 @@ type dlqPlace struct {
 	offset    int64
 }
 
-type original struct {
-	line   int
-	letter *DeadLetter
+type exportLine struct {
+	number  int
+	letter  *DeadLetter
+	inTopic bool
 }
 
-// add takes in a line. It is refused when it holds another event than it says itself.
-func (o originals) add(line int, said dlq.Identity, d *DeadLetter) error {
+// add adds a line. It is refused when its value is another event than the line names.
+func (x *export) add(line int, said dlq.Identity, d *DeadLetter) error {
 	if err := sameEvent(line, said, d); err != nil {
 		return err
 	}
 	e := &d.Entry
 	place := dlqPlace{d.DLQTopic, e.DLQPartition, e.DLQOffset}
-	if first, twice := o[place]; twice {
-		return refusedLine(line, "is the dead letter of line %d once more", first.line)
+	if first, twice := x.places[place]; twice {
+		return refusedLine(line, "is the dead letter of line %d once more", first.number)
 	}
-	d.Value = readmodel.ValueDigest(e.Value) // of one that is resolved the value is not kept
-	o[place] = original{line, d}
+	d.Value = readmodel.ValueDigest(e.Value) // the value of a resolved one is not kept
+	added := &exportLine{number: line, letter: d}
+	x.lines, x.places[place] = append(x.lines, added), added
 	return nil
 }
 
 func sameEvent(line int, identity dlq.Identity, d *DeadLetter) error {
 	if d.Decoded.Identity != event.Identified {
-		return nil // it is not replayed
+		return nil // what is no event is refused or poison
 	}
 	if field := identity.Contradicts(&d.Decoded.Event); field != "" {
 		return refusedLine(line, "%s is not that of the dead letter: a correction keeps accountId, eventId and version", field)
@@ -66,34 +71,72 @@ func sameEvent(line int, identity dlq.Identity, d *DeadLetter) error {
 	return nil
 }
 
-// readEach is up to how many records are read one by one and not with their whole topic.
-const readEach = 100
-
-// compare holds the lines against the dead letters themselves, as far as the topic still
-// has them, and notes which values were altered.
-func (o originals) compare(ctx context.Context, s *Scan) error {
-	for record, err := range o.records(ctx, s) {
+// compare compares the lines with the dead letters of the topic. The topic decides which lines
+// were altered: the file's own digest is its author's.
+func (x *export) compare(ctx context.Context, s *Scan) error {
+	for record, err := range x.records(ctx, s) {
 		if err != nil {
 			return err
 		}
-		here, asked := o[dlqPlace{s.Topic, record.Partition, record.Offset}]
+		line, asked := x.places[dlqPlace{s.Topic, record.Partition, record.Offset}]
 		entry, err := dlq.Parse(record)
 		if !asked || err != nil {
 			continue
 		}
-		d := here.letter
-		if err := sameEvent(here.line, entry.Identity(), d); err != nil {
+		if err := line.compare(&entry); err != nil {
 			return err
 		}
-		d.Original = cmp.Or(entry.ValueSHA256, readmodel.ValueDigest(entry.Value)) // the first of one that was cut
+	}
+	for _, line := range x.lines {
+		if err := line.check(s); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// records are the dead letters of the topic that stand in the file, perhaps with others.
-func (o originals) records(ctx context.Context, s *Scan) iter.Seq2[*kgo.Record, error] {
+// compare notes what the topic has in the line's place.
+func (l *exportLine) compare(original *dlq.Entry) error {
+	d := l.letter
+	if field := original.PlaceDiffers(&d.Entry); field != "" {
+		return refusedLine(l.number, "%s is not that of the dead letter: a correction changes key, value and headers only", field)
+	}
+	if err := sameEvent(l.number, original.Identity(), d); err != nil {
+		return err
+	}
+	l.inTopic, d.Corrected = true, !original.SameMessage(&d.Entry)
+	d.Original = cmp.Or(original.ValueSHA256, readmodel.ValueDigest(original.Value)) // the first of one that was cut
+	return nil
+}
+
+// check refuses a line that the topic does not have, unless that is allowed, and a correction
+// that is no event.
+func (l *exportLine) check(s *Scan) error {
+	d := l.letter
+	if !l.inTopic {
+		e := &d.Entry
+		switch {
+		case s.AllowNotInTopic:
+			d.Corrected, d.NotInTopic = true, true
+		case d.DLQTopic != s.Topic:
+			return refusedLine(l.number, "is a dead letter of topic %s, and the DLQ topic is %s: name it with --dlq-topic, or apply the line as altered with --not-in-topic", d.DLQTopic, s.Topic)
+		default:
+			return refusedLine(l.number, "topic %s has no dead letter at %d/%d: apply the line as altered with --not-in-topic", s.Topic, e.DLQPartition, e.DLQOffset)
+		}
+	}
+	if d.Corrected && d.Decoded.Identity != event.Identified {
+		return refusedLine(l.number, "is no longer an event: %s", d.noEvent())
+	}
+	return nil
+}
+
+// readEach is up to how many records are read one by one and not with their whole topic.
+const readEach = 100
+
+// records are the topic's records in the places of the file, perhaps with others.
+func (x *export) records(ctx context.Context, s *Scan) iter.Seq2[*kgo.Record, error] {
 	partitions := map[int32]bool{}
-	for place := range o {
+	for place := range x.places {
 		if place.topic == s.Topic {
 			partitions[place.partition] = true
 		}
@@ -101,11 +144,11 @@ func (o originals) records(ctx context.Context, s *Scan) iter.Seq2[*kgo.Record, 
 	if len(partitions) == 0 {
 		return func(func(*kgo.Record, error) bool) {}
 	}
-	if len(o) > readEach {
+	if len(x.places) > readEach {
 		return s.Source.Records(ctx, dlq.Scope{Partitions: slices.Sorted(maps.Keys(partitions))})
 	}
 	return func(yield func(*kgo.Record, error) bool) {
-		for place := range o {
+		for place := range x.places {
 			if place.topic != s.Topic {
 				continue
 			}

@@ -33,6 +33,18 @@ type Item struct {
 // Reason is why the plan is what it is: what holds now, whatever was wrong with the event
 // when it was dead-lettered.
 func (i *Item) Reason() string {
+	why := i.planReason()
+	switch {
+	case !i.NotInTopic:
+		return why
+	case why == "":
+		return notInTopic
+	default:
+		return notInTopic + "; " + why
+	}
+}
+
+func (i *Item) planReason() string {
 	switch {
 	case i.why != "":
 		return i.why
@@ -148,10 +160,8 @@ func (i *Item) fix(maxReplays int) {
 		i.Plan = PlanDuplicate
 	case e.Truncated:
 		i.Plan, i.why = PlanPoison, dlq.ErrTruncated.Error()
-	case d.Identity != event.Identified && d.Fault != nil:
-		i.Plan, i.why = PlanPoison, d.Fault.Error()
 	case d.Identity != event.Identified:
-		i.Plan, i.why = PlanPoison, "there is no event in it"
+		i.Plan, i.why = PlanPoison, i.noEvent()
 	case conflict:
 		i.Plan, i.why = PlanPoison, "another event was applied at this version"
 	case i.Replays >= maxReplays && i.Status != dlq.Resolved:

@@ -45,6 +45,8 @@ type Scan struct {
 	Formats event.Resolver
 	Selection
 	Payload bool // keep key, value and headers
+	// AllowNotInTopic accepts lines of an export that the topic does not have.
+	AllowNotInTopic bool
 	// Lost is told of each partition that cannot be read. Nil: what is chosen is acted upon,
 	// so such a partition ends the scan with an IncompleteError.
 	Lost     func(*dlq.PartitionError)
@@ -108,24 +110,16 @@ func (s *Scan) Each(ctx context.Context, fn func(*DeadLetter) error) error {
 // EachOfFile calls fn with every chosen dead letter of an export. What the file has that
 // cannot be read ends it with an ExportError.
 func (s *Scan) EachOfFile(ctx context.Context, file io.Reader, fn func(*DeadLetter) error) error {
+	x, err := s.readExport(ctx, file)
+	if err != nil {
+		return err
+	}
+	if err := x.compare(ctx, s); err != nil {
+		return err
+	}
 	var chunk []*DeadLetter
-	lines := originals{}
-	for exported, err := range dlq.ReadExport(file) {
-		if err := s.refuses(&exported, err); err != nil {
-			return err
-		}
-		d, err := s.Take(ctx, exported.DLQTopic, exported.Entry)
-		if err != nil {
-			return err
-		}
-		if d == nil {
-			continue
-		}
-		d.Corrected = exported.Corrected
-		if err := lines.add(exported.Line, exported.Original, d); err != nil {
-			return err
-		}
-		d.Entry.Expected = exported.ExpectedOf(d.Entry.AccountID)
+	for _, line := range x.lines {
+		d := line.letter
 		if len(chunk) > 0 && (len(chunk) >= ChunkRecords || chunk[0].DLQTopic != d.DLQTopic) {
 			if err := s.hand(ctx, chunk, fn); err != nil {
 				return err
@@ -134,10 +128,29 @@ func (s *Scan) EachOfFile(ctx context.Context, file io.Reader, fn func(*DeadLett
 		}
 		chunk = append(chunk, d)
 	}
-	if err := s.hand(ctx, chunk, fn); err != nil {
-		return err
+	return s.hand(ctx, chunk, fn)
+}
+
+func (s *Scan) readExport(ctx context.Context, file io.Reader) (*export, error) {
+	x := &export{places: map[dlqPlace]*exportLine{}}
+	for exported, err := range dlq.ReadExport(file) {
+		if err := s.refuses(&exported, err); err != nil {
+			return nil, err
+		}
+		d, err := s.Take(ctx, exported.DLQTopic, exported.Entry)
+		if err != nil {
+			return nil, err
+		}
+		if d == nil {
+			continue
+		}
+		d.Corrected = exported.Corrected
+		if err := x.add(exported.Line, exported.Original, d); err != nil {
+			return nil, err
+		}
+		d.Entry.Expected = exported.ExpectedOf(d.Entry.AccountID)
 	}
-	return lines.compare(ctx, s)
+	return x, nil
 }
 
 // refuses returns why a line of an export, or what could not be read of it, ends the scan.

@@ -235,6 +235,83 @@ func TestAPoisonEventIsCorrectedByFile(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Usage, replay...), "line 3")
 }
 
+// TestALineThatTheTopicDoesNotHaveIsRefused: an invented dead letter, one of another topic and
+// one that has expired are applied only with --not-in-topic, and then as altered.
+func TestALineThatTheTopicDoesNotHaveIsRefused(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	s.Holes()
+	file := filepath.Join(t.TempDir(), "invented.jsonl")
+	exported := s.Must("dlq", "export", "--account=acc-b", "--class=malformed_payload")
+	corrected := strings.Replace(exported, `\"amount\":7.5`, `\"amount\":\"9999999.00\"`, 1)
+	replay := []string{"dlq", "replay", "--from-file=" + file, "--reason=INC-1"}
+	write := func(text string) {
+		t.Helper()
+		if text == corrected || text == exported {
+			t.Fatalf("nothing was replaced in\n%s", text)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	offset := regexp.MustCompile(`"dlq_offset":\d+`)
+	invented := offset.ReplaceAllString(corrected, `"dlq_offset":900004`)
+	sealed := offset.ReplaceAllString(exported, `"dlq_offset":900004`) // its sha256 is right
+	for name, text := range map[string]string{
+		"offset":          "\n" + invented,
+		"right digest":    "\n" + sealed,
+		"partition":       "\n" + strings.Replace(corrected, `"dlq_partition":0`, `"dlq_partition":7`, 1),
+		"negative offset": "\n" + offset.ReplaceAllString(corrected, `"dlq_offset":-1`),
+		"topic":           "\n" + strings.Replace(corrected, `"dlq_topic":"`+s.Topic, `"dlq_topic":"other`, 1),
+		"source":          "\n" + strings.Replace(corrected, `"topic":"`+s.Topic+`"`, `"topic":"other"`, 1),
+		"class":           "\n" + strings.Replace(corrected, `"class":"malformed_payload"`, `"class":"version_gap"`, 1),
+	} {
+		write(text)
+		if said := s.Refused(exit.Failed, append(replay, "--yes")...); !strings.Contains(said, "line 2: ") || !strings.Contains(said, "nothing was replayed") {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+	clitest.Equal(t, clitest.Pick(s.Lines("audit"), "action"), "")
+	clitest.Contains(t, s.Refused(exit.Usage, "dlq", "replay", "--not-in-topic"), "--from-file")
+
+	write(invented)
+	allowed := append(replay, "--not-in-topic")
+	clitest.Equal(t, clitest.Pick(s.Lines(allowed...), "plan", "altered", "not_in_topic", "message"), "will_apply true true not in the DLQ topic")
+	clitest.Contains(t, s.Must(allowed...), "not in the DLQ topic", "1 will_apply")
+	clitest.Equal(t, clitest.Pick(s.Lines(append(allowed, "--yes")...), "result"), "applied")
+	trail := s.Lines("audit", "--account=acc-b")
+	clitest.Equal(t, clitest.Pick(trail, "result", "altered", "original_sha256", "reason"), "applied true null INC-1; not in the DLQ topic")
+
+	// One that its author has sealed with a digest of his own is altered as well.
+	write(sealed)
+	clitest.Equal(t, clitest.Pick(s.Lines(allowed...), "plan", "altered", "not_in_topic"), "duplicate true true")
+}
+
+// TestALineThatIsNoLongerAnEventRefusesTheFile: as another account, event id or version does.
+func TestALineThatIsNoLongerAnEventRefusesTheFile(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	s.Holes()
+	file := filepath.Join(t.TempDir(), "dead.jsonl")
+	exported := s.Must("dlq", "export", "--account=acc-b")
+	corrected := strings.Replace(exported, `\"amount\":7.5`, `\"amount\":\"7.5\"`, 1)
+	first, second, _ := strings.Cut(corrected, "\n")
+	value := regexp.MustCompile(`"value":"([^"\\]|\\.)*"`)
+	for _, none := range []string{`"value":"garbage"`, `"value":"{}"`, `"value":null`, `"value":"{\"eventId\":\"acc-b-2\"}"`} {
+		if err := os.WriteFile(file, []byte(first+"\n"+value.ReplaceAllLiteralString(second, none)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		clitest.Contains(t, s.Refused(exit.Failed, "dlq", "replay", "--from-file="+file, "--reason=INC-1", "--yes"),
+			"line 2: is no longer an event", "nothing was replayed")
+	}
+	clitest.Equal(t, clitest.Pick(s.Lines("audit"), "action"), "")
+	// What nobody has corrected is poison as before, and the rest of the file is applied.
+	if err := os.WriteFile(file, []byte(s.Must("dlq", "export", "--class=malformed_payload")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--from-file="+file, "--reason=INC-1"), "plan", "altered"), "poison false, poison false")
+}
+
 func TestReplayPlansAndApplies(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)

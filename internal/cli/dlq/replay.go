@@ -22,6 +22,7 @@ import (
 type replayCmd struct {
 	Yes        bool   `help:"Do it. Without it, only print the plan."`
 	FromFile   string `type:"existingfile" kept:"" placeholder:"FILE" help:"Replay what export wrote and somebody has corrected, instead of the topic's records."`
+	NotInTopic bool   `help:"With --from-file, also apply lines whose dead letter the DLQ topic does not have. They are recorded as altered."`
 	ToTopic    string `placeholder:"TOPIC" help:"Publish the records again to this topic, as they are, instead of applying them."`
 	Reason     string `placeholder:"TEXT" help:"Why, for the audit trail; required with --from-file."`
 	Rate       int    `placeholder:"N" help:"At most this many records per second."`
@@ -53,7 +54,7 @@ func (c *replayCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes
 		Store: opened.store(c.Rate), Actor: c.ActorName(), Reason: readmodel.Storable(c.Reason), MaxReplays: c.MaxReplays, Limit: c.Limit, ToTopic: c.ToTopic, Rate: c.Rate,
 	}
 	s := opened.scan(std, chosen, c.Yes)
-	s.Payload = true
+	s.Payload, s.AllowNotInTopic = true, c.NotInTopic
 	if err := c.gather(ctx, s, r); err != nil {
 		return err
 	}
@@ -95,6 +96,8 @@ func (c *replayCmd) validate() (replay.Selection, error) {
 	switch {
 	case c.FromFile != "" && c.Reason == "":
 		return replay.Selection{}, exit.Usagef("--reason: is required with --from-file: say why the events were corrected")
+	case c.NotInTopic && c.FromFile == "":
+		return replay.Selection{}, exit.Usagef("--not-in-topic: is for --from-file")
 	case c.Rate < 0:
 		return replay.Selection{}, exit.Usagef("--rate: must not be negative")
 	case c.Limit < 0:
@@ -165,6 +168,9 @@ type replayDocument struct {
 	letterDocument
 	Plan   string  `json:"plan"`
 	Result *string `json:"result,omitempty"`
+	// Of a record that was read from a file.
+	Altered    *bool `json:"altered,omitempty"`
+	NotInTopic *bool `json:"not_in_topic,omitempty"`
 }
 
 // notDone is the result of what a replay did not come to.
@@ -211,6 +217,9 @@ func (r replayRow) Document() any {
 	d := replayDocument{letterDocument: document(r.DeadLetter), Plan: r.Plan}
 	if r.done {
 		d.Result = output.OrNull(r.outcome())
+	}
+	if r.Value != "" {
+		d.Altered, d.NotInTopic = new(r.Altered()), new(r.NotInTopic)
 	}
 	d.Message = r.Reason()
 	return d
