@@ -17,6 +17,16 @@ const (
 	minInt64 = math.MinInt64
 )
 
+// firstForm are the headers of the first release. Those that every dead letter has are
+// required. A header that is added later is optional without further ado, or dead letters
+// that are in a topic already could not be read any more.
+var firstForm = map[string]bool{
+	HeaderClass: true, HeaderMessage: true, HeaderTopic: true, HeaderPartition: true, HeaderOffset: true, HeaderTimestamp: true,
+	HeaderGroup: true, HeaderProjection: true, HeaderFailedAt: true, HeaderReplays: true,
+	HeaderAccountID: true, HeaderExpectedVersion: true, HeaderReceivedVersion: true, HeaderEventID: true, HeaderCorrelationID: true,
+	HeaderValueSHA256: true, HeaderValueBytes: true, HeaderHeadersDropped: true, HeaderKeySHA256: true, HeaderKeyBytes: true,
+}
+
 // fields are our headers of one record. The first thing wrong with any of them
 // sticks in err, and what is read after that is zero.
 type fields struct {
@@ -41,6 +51,9 @@ func (f *fields) has(key string) bool {
 	return ok
 }
 
+// absent reports that an optional header is missing.
+func (f *fields) absent(key string) bool { return !f.has(key) && !firstForm[key] }
+
 func (f *fields) fail(key, why string) {
 	if f.err == nil {
 		f.err = fmt.Errorf("header %.100q %s", key, why)
@@ -50,6 +63,7 @@ func (f *fields) fail(key, why string) {
 func (f *fields) text(key string) string {
 	value, ok := f.values[key]
 	switch {
+	case f.absent(key):
 	case !ok:
 		f.fail(key, "is missing")
 	case !utf8.Valid(value):
@@ -63,7 +77,7 @@ func (f *fields) text(key string) string {
 // name reads a text that cannot be empty.
 func (f *fields) name(key string) string {
 	value := f.text(key)
-	if value == "" {
+	if value == "" && !f.absent(key) {
 		f.fail(key, "is empty")
 	}
 	return value
@@ -71,6 +85,9 @@ func (f *fields) name(key string) string {
 
 // number reads a decimal integer between low and high, both included.
 func (f *fields) number(key string, low, high int64) int64 {
+	if f.absent(key) {
+		return 0
+	}
 	n, err := strconv.ParseInt(f.text(key), 10, 64)
 	if err != nil || n < low || n > high {
 		f.fail(key, "is not an integer in range")
@@ -80,6 +97,9 @@ func (f *fields) number(key string, low, high int64) int64 {
 }
 
 func (f *fields) time(key string) time.Time {
+	if f.absent(key) {
+		return time.Time{}
+	}
 	t, err := time.Parse(time.RFC3339Nano, f.text(key))
 	if err != nil {
 		f.fail(key, "is not an RFC 3339 time")
@@ -89,6 +109,9 @@ func (f *fields) time(key string) time.Time {
 }
 
 func (f *fields) digest(key string) string {
+	if f.absent(key) {
+		return ""
+	}
 	sum := f.text(key)
 	if raw, err := hex.DecodeString(sum); err != nil || len(raw) != 32 {
 		f.fail(key, "is not a SHA-256 digest in hex")
