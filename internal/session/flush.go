@@ -98,7 +98,11 @@ func (s *Session) write(ctx context.Context, f *flush) error {
 // failed decides how to go on after a flush that must not be repeated as it is.
 func (s *Session) failed(f *flush, err error) error {
 	s.size.Failed(f.events, f.done, f.took)
-	s.failedTo = max(s.failedTo, f.next.Offset, s.durable.Next+1) // healing moves no offset
+	if f.next.Offset == s.durable.Next {
+		s.healing = true
+	} else {
+		s.failedTo = max(s.failedTo, f.next.Offset)
+	}
 	if refused(err) {
 		return s.isolate(f, err)
 	}
@@ -135,7 +139,7 @@ func (s *Session) flushed(f *flush) {
 
 // report tells what has become durable, and ends an outage.
 func (s *Session) report(f *flush, late bool) {
-	s.overtaken, s.failedTo = 0, 0
+	s.overtaken, s.failedTo, s.healing = 0, 0, false
 	s.driver.Flushed(Report{Flushed: f.result, Next: f.next, Took: time.Since(f.begun), Late: late})
 	s.driver.Recovered()
 }

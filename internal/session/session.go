@@ -107,6 +107,7 @@ type Session struct {
 
 	size      pace.Size     // events a flush
 	failedTo  int64         // what the flushes that failed were to make durable lies before; 0: none has
+	healing   bool          // a flush has failed that only healed, which moves no offset
 	overtaken int           // flushes that failed, but for refused rows, since one succeeded
 	unknown   *unknownWrite // the last write, when it failed; nil: its outcome is known
 
@@ -136,8 +137,9 @@ func (s *Session) Begin(pos projection.Position) {
 	s.durable = pos.Stood()
 	s.next, s.since = pos.NextOffset(), time.Time{}
 	s.oldest.Store(0)
-	if pos.Next >= s.failedTo { // nothing that failed is left to write: somebody has moved the position
-		s.failedTo = 0
+	// Nothing that failed is left to write: somebody has moved the position, and has healed.
+	if pos.Next >= s.failedTo && !(s.healing && s.proj.Pending().Healing) {
+		s.failedTo, s.healing = 0, false
 		s.driver.Recovered()
 	}
 }
