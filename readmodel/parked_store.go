@@ -74,11 +74,23 @@ func unreadable(account string, version int64) event.Decoded {
 
 // queueParked adds the inserts of parked events.
 func queueParked(tx *Tx, parks []*projection.Parked) {
-	insert := sql.Query("park")
 	for _, p := range parks {
-		ev, r := &p.Decoded.Event, &p.Record
-		tx.Queue(insert, ev.AccountID, ev.Version, string(p.Class), ev.ID, p.Expected,
-			r.Topic, r.Partition, r.Offset, r.Timestamp, r.Replays, r.Key, r.Value, packHeaders(r.Headers))
+		tx.Queue(sql.Query("park"), parkedColumns(p)...)
+	}
+}
+
+// queueReplacing adds the updates of parked events that give way.
+func queueReplacing(tx *Tx, by []*projection.Parked) {
+	for _, p := range by {
+		tx.Queue(sql.Query("park_instead"), parkedColumns(p)...)
+	}
+}
+
+func parkedColumns(p *projection.Parked) []any {
+	ev, r := &p.Decoded.Event, &p.Record
+	return []any{
+		ev.AccountID, ev.Version, string(p.Class), ev.ID, p.Expected,
+		r.Topic, r.Partition, r.Offset, r.Timestamp, r.Replays, r.Key, r.Value, packHeaders(r.Headers),
 	}
 }
 

@@ -240,6 +240,7 @@ func queueParking(tx *Tx, c *accounts.Changes) {
 		tx.Queue(sql.Query("clear_parked"), ids, versions)
 		tx.Queue(sql.Query("clear_overflow"), ids, versions)
 	}
+	queueReplacing(tx, c.Replacing)
 	queueParked(tx, c.Parks)
 	for _, r := range c.Reclassed {
 		tx.Queue(sql.Query("reclass_parked"), r.AccountID, r.Version, string(r.Class))
@@ -293,7 +294,7 @@ func NewGroup(pool *pgxpool.Pool) *Group { return &Group{pool: pool} }
 // write writes m together with others, and returns false when m has to be written alone.
 func (g *Group) write(m *member) bool {
 	c := m.changes
-	if g == nil || c.NumRows() > groupRows || len(c.Unwritten)+len(c.Parks)+len(c.Reclassed)+len(c.Overflows)+len(c.Pruned) > 0 {
+	if g == nil || c.NumRows() > groupRows || len(c.Unwritten)+len(c.Parks)+len(c.Replacing)+len(c.Reclassed)+len(c.Overflows)+len(c.Pruned) > 0 {
 		return false
 	}
 	m.done = make(chan error, 1)

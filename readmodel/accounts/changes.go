@@ -25,8 +25,11 @@ type Changes struct {
 	Unwritten   []StoredVersion         // of them, the accounts that get no row
 	Assumed     []string                // accounts of which the database is assumed to know nothing
 
-	Rows      []Row                // new accounts, where they were not gathered by a fold; see RowChunks
-	Parks     []*projection.Parked // events to park and their rivals, sorted by account id and version
+	Rows  []Row                // new accounts, where they were not gathered by a fold; see RowChunks
+	Parks []*projection.Parked // events to park and their rivals, sorted by account id and version
+	// Replacing are events that take the place of those of their versions that are parked and
+	// cannot be applied, if there are any.
+	Replacing []*projection.Parked
 	Reclassed []Reclassed
 	Overflows []Overflow
 	Pruned    []PrunedThrough
@@ -115,7 +118,7 @@ func (c *Changes) RowChunks(size func() int) iter.Seq[[]Row] {
 func (c *Changes) emptied() Changes {
 	return Changes{
 		Taken: emptied(c.Taken), changed: emptied(c.changed), Parks: emptied(c.Parks),
-		Pruned: emptied(c.Pruned), Unwritten: emptied(c.Unwritten), Assumed: emptied(c.Assumed),
+		Replacing: emptied(c.Replacing), Pruned: emptied(c.Pruned), Unwritten: emptied(c.Unwritten), Assumed: emptied(c.Assumed),
 	}
 }
 
@@ -129,17 +132,14 @@ func emptied[T any](list []T) []T {
 func (f *Fold) Changes() *Changes {
 	c := &f.changes
 	c.table, c.changed, c.Parks, c.Pruned, c.Unwritten, c.Assumed = f.cache.hot, c.changed[:0], c.Parks[:0], c.Pruned[:0], c.Unwritten[:0], c.Assumed[:0]
+	c.Replacing = c.Replacing[:0]
 	slices.SortFunc(f.dirty, func(a, b *account) int { return strings.Compare(f.idOf(a), f.idOf(b)) })
 	for _, a := range f.dirty {
 		if a.assumed {
 			c.Assumed = append(c.Assumed, f.idOf(a))
 		}
 		if q := f.queues[a]; q != nil {
-			for version, p := range q.pending {
-				if version > a.version {
-					c.Parks = append(c.Parks, p)
-				}
-			}
+			c.addParked(a, q)
 		}
 		if a.version == a.stored {
 			if a.decidedOn {
@@ -153,7 +153,26 @@ func (f *Fold) Changes() *Changes {
 		}
 	}
 	c.addRivals()
+	sortParked(c.Replacing)
 	return c
+}
+
+// addParked adds what is parked of an account and whose turn has not come.
+func (c *Changes) addParked(a *account, q *queue) {
+	for version, p := range q.pending {
+		if version <= a.version {
+			continue
+		}
+		c.Parks = append(c.Parks, p)
+		if a.hasParked && p.Class == event.VersionGap {
+			c.Replacing = append(c.Replacing, p)
+		}
+	}
+	for version, p := range q.instead {
+		if version > a.version {
+			c.Replacing = append(c.Replacing, p)
+		}
+	}
 }
 
 // addRivals adds those whose turn has not come, each behind the event that is parked, and puts
@@ -164,7 +183,12 @@ func (c *Changes) addRivals() {
 			c.Parks = append(c.Parks, r.event)
 		}
 	}
-	slices.SortStableFunc(c.Parks, func(a, b *projection.Parked) int {
+	sortParked(c.Parks)
+}
+
+// sortParked sorts by account and version.
+func sortParked(parked []*projection.Parked) {
+	slices.SortStableFunc(parked, func(a, b *projection.Parked) int {
 		x, y := &a.Decoded.Event, &b.Decoded.Event
 		return cmp.Or(strings.Compare(x.AccountID, y.AccountID), cmp.Compare(x.Version, y.Version))
 	})

@@ -77,15 +77,24 @@ func (f *Fold) deadLetter(rec projection.Record, d *event.Decoded, a *account, d
 	f.changes.Bytes += parkedBytes + rec.Bytes()
 }
 
-// park keeps the event until it is the account's next. Of two events for one version
-// the first stays.
+// park keeps the event until it is the account's next. Of two events for one version the
+// first stays, unless it cannot be applied and the other can be read.
 func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class event.Class) {
 	version, q := d.Event.Version, f.queueOf(a)
 	parked := func() *projection.Parked {
 		f.changes.Bytes += parkedBytes
 		return &projection.Parked{Record: rec, Decoded: *d, Class: class, Expected: a.version + 1}
 	}
-	if first := q.pending[version]; first != nil || q.waits && q.next == version {
+	first, isNext := q.pending[version], q.waits && q.next == version
+	switch {
+	case first != nil && givesWay(first.Class, class):
+		q.pending[version] = parked()
+		return
+	case first == nil && isNext && givesWay(q.nextClass, class):
+		q.nextClass = class
+		f.replace(a, q, parked())
+		return
+	case first != nil || isNext:
 		if first == nil || first.Record.Ref() != rec.Ref() {
 			f.changes.rivals = append(f.changes.rivals, rival{a, parked()})
 		}
@@ -96,6 +105,9 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 		f.touch(a)
 		f.changes.Overflows = append(f.changes.Overflows,
 			Overflow{AccountID: f.idOf(a), Version: version, Expected: a.version + 1})
+		if a.hasParked && class == event.VersionGap { // it may replace one that is parked already
+			f.replace(a, q, parked())
+		}
 		return
 	}
 	if q.pending == nil {
@@ -103,5 +115,25 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 	}
 	q.parked++
 	q.pending[version] = parked()
+	f.touch(a)
+}
+
+// givesWay reports whether a parked event of one class is replaced by another of its version:
+// it cannot be applied, and the other one only waits.
+func givesWay(parked, by event.Class) bool {
+	return parked != event.VersionGap && by == event.VersionGap
+}
+
+// replace has the event replace the one of its version that is parked in the database, if there
+// is one and it gives way.
+func (f *Fold) replace(a *account, q *queue, p *projection.Parked) {
+	version := p.Decoded.Event.Version
+	if q.instead[version] != nil {
+		return
+	}
+	if q.instead == nil {
+		q.instead = map[int64]*projection.Parked{}
+	}
+	q.instead[version] = p
 	f.touch(a)
 }

@@ -101,6 +101,12 @@ func (s *store) write(t testing.TB, c *accounts.Changes) {
 			}
 		}
 	}
+	for _, p := range c.Replacing {
+		id, v := p.Decoded.Event.AccountID, p.Decoded.Event.Version
+		if there, parked := s.parked[id][v]; parked && there.Class != event.VersionGap {
+			s.parked[id][v] = *p
+		}
+	}
 	for _, p := range c.Parks {
 		id, v := p.Decoded.Event.AccountID, p.Decoded.Event.Version
 		if s.parked[id] == nil {

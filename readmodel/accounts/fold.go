@@ -67,6 +67,9 @@ type queue struct {
 	nextClass  event.Class
 	overflowed bool
 	pending    map[int64]*projection.Parked // parked by this fold and not yet written, by version
+	// instead are events that replace those of their versions that are parked in the database,
+	// where these cannot be applied, by version.
+	instead map[int64]*projection.Parked
 }
 
 // waits reports whether the account waits for an event that is missing.
@@ -258,7 +261,7 @@ func (f *Fold) Flushed() {
 		a.stored, a.dirty, a.decidedOn, a.assumed = a.version, false, false, false
 		if q := f.queues[a]; q != nil {
 			a.hasParked = a.hasParked || len(q.pending) > 0 || q.overflowed
-			q.pending = nil
+			q.pending, q.instead = nil, nil
 		}
 		if a.hasParked && !a.healing {
 			f.cache.hot.drop(a)

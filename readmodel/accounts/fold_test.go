@@ -215,3 +215,46 @@ func TestOfTwoParkedForOneVersionTheFirstStays(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 }
+
+// A correction comes while its account waits for an earlier version, before or after a flush,
+// with room for it among the parked events or without.
+func TestAParkedPoisonEventGivesWayToItsCorrection(t *testing.T) {
+	poison := faulty(credited("a", 3, 6), event.InvalidAmount)
+	corrected := with(credited("a", 3, 100), func(e *event.Event) { e.ID = "corrected" })
+	for _, limit := range []int64{10, 2} {
+		for cuts := range 1 << 5 { // a flush after each of these records, or none
+			for _, order := range [][]event.Decoded{
+				{credited("a", 1, 5), poison, credited("a", 4, 7), corrected, credited("a", 2, 1)},
+				{credited("a", 1, 5), credited("a", 4, 7), poison, corrected, credited("a", 2, 1)},
+				{credited("a", 1, 5), credited("a", 4, 7), corrected, poison, credited("a", 2, 1)},
+			} {
+				d := newDriver(t, newStore(), accounts.Options{FirstVersion: 1, ParkLimit: limit, CacheBytes: 1 << 20}, 10)
+				for i, decoded := range order {
+					if d.apply(projection.Record{Topic: "t", Offset: int64(i)}, decoded); cuts>>i&1 == 1 {
+						d.flush()
+					}
+				}
+				if d.healAll(); d.db.rows["a"].Version != 4 || d.db.rows["a"].Balance != 113 {
+					t.Fatalf("limit %d, flushes %05b: %+v", limit, cuts, d.db.account("a"))
+				}
+			}
+		}
+	}
+}
+
+// The one before it is parked, so that nothing is known of the poison event but that it may be
+// there.
+func TestACorrectionBeyondTheParkLimitReplacesAPoisonEvent(t *testing.T) {
+	poison := faulty(credited("a", 4, 6), event.InvalidAmount)
+	for cuts := range 1 << 5 {
+		d := newDriver(t, newStore(), accounts.Options{FirstVersion: 1, ParkLimit: 2, CacheBytes: 1 << 20}, 10)
+		for i, decoded := range []event.Decoded{credited("a", 1, 5), credited("a", 3, 7), poison, credited("a", 4, 100), credited("a", 2, 1)} {
+			if d.apply(projection.Record{Topic: "t", Offset: int64(i)}, decoded); cuts>>i&1 == 1 {
+				d.flush()
+			}
+		}
+		if d.healAll(); d.db.rows["a"].Version != 4 || d.db.rows["a"].Balance != 113 {
+			t.Fatalf("flushes %05b: %+v", cuts, d.db.account("a"))
+		}
+	}
+}

@@ -129,8 +129,8 @@ func (f *Fold) healed(a *account) {
 // healWith looks at one parked event of the database; false when none behind it can be
 // applied now.
 func (f *Fold) healWith(a *account, p *projection.Parked, before int64) bool {
+	f.choose(a, p)
 	version, class := p.Decoded.Event.Version, p.Class
-	f.yield(a, version)
 	f.applyFitting(a)
 	if version < before {
 		switch f.healNext(a, p) {
@@ -147,12 +147,19 @@ func (f *Fold) healWith(a *account, p *projection.Parked, before int64) bool {
 	return false
 }
 
-// yield gives up the pending parked event of a version that the database has too: of
-// two parked for one version the first stays.
-func (f *Fold) yield(a *account, version int64) {
-	if q := f.queueOf(a); q.pending[version] != nil {
+// choose decides between the event that the database has of a version and those of it that are
+// not written yet: the first stays, unless it gives way.
+func (f *Fold) choose(a *account, p *projection.Parked) {
+	q, version := f.queueOf(a), p.Decoded.Event.Version
+	if later := q.pending[version]; later != nil {
 		delete(q.pending, version)
 		q.parked--
+		if givesWay(p.Class, later.Class) {
+			f.replace(a, q, later)
+		}
+	}
+	if later := q.instead[version]; later != nil && givesWay(p.Class, later.Class) {
+		*p = *later
 	}
 }
 
