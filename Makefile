@@ -38,11 +38,15 @@ build: ## Build bin/projector, one static binary
 
 .PHONY: build-optimized
 build-optimized: ## Build bin/projector as images and releases have it (minutes)
-	$(MAKE) build BUILDFLAGS='$(BUILDFLAGS) -pgo=$(PROFILE)' LDFLAGS='-s -w $(LDFLAGS)'
+	$(MAKE) build BUILDFLAGS='$(BUILDFLAGS) -tags=nodemo -pgo=$(PROFILE)' LDFLAGS='-s -w $(LDFLAGS)'
 
 .PHONY: release
 release: ## Build the release of a tagged commit into dist/ (VERSION=v1.2.3, ARGS=-snapshot)
 	$(GO) run -buildvcs=false ./tools/release $(if $(filter file,$(origin VERSION)),,-version=$(VERSION)) $(ARGS)
+
+.PHONY: notice
+notice: ## Write NOTICE, the licences of what the released program contains
+	$(GO) run -buildvcs=false ./tools/release -notice
 
 .PHONY: rename
 rename: ## Give the module another path, for a fork (MODULE=example.com/bank/projector)

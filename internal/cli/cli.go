@@ -13,7 +13,6 @@ import (
 	"projector/internal/cli/audit"
 	"projector/internal/cli/build"
 	"projector/internal/cli/database"
-	"projector/internal/cli/demo"
 	"projector/internal/cli/dlq"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/foureyes"
@@ -32,7 +31,7 @@ import (
 // commands is the command line.
 type commands struct {
 	Run      run.Cmd             `cmd:"" help:"Consume account events and keep the read model up to date, until stopped."`
-	Demo     demo.Cmd            `cmd:"" help:"Show the whole system on this machine, with nothing to set up."`
+	demoCommand
 	Inspect  inspect.Cmd         `cmd:"" help:"Show how the first records of the topic are read. Writes nothing, joins no group."`
 	DLQ      dlq.Cmd             `cmd:"" name:"dlq" help:"List, repair and discard dead letters."`
 	Account  account.Cmd         `cmd:"" help:"Show an account, or skip one of its versions."`

@@ -5,16 +5,11 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
-	"context"
 	"crypto/sha256"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -109,84 +104,4 @@ func readVendored(root string) ([]vendor, error) {
 		return nil
 	})
 	return all, err
-}
-
-// legal are the names of files that have to go with what they speak of.
-var legal = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([._-].*)?$`)
-
-// collectLicences is the text of the licences of the modules, of Go itself and of what
-// others wrote in this repository: they ask to be handed on with a binary.
-func collectLicences(ctx context.Context, modules []module, vendored []vendor) ([]byte, error) {
-	var text bytes.Buffer
-	root, err := output(ctx, ".", nil, "go", "env", "GOROOT")
-	if err != nil {
-		return nil, err
-	}
-	if err := addLicences(&text, "Go", strings.TrimSpace(root)); err != nil {
-		return nil, err
-	}
-	for _, v := range vendored {
-		if err := addLicences(&text, v.name+" "+v.version, v.folder); err != nil {
-			return nil, err
-		}
-	}
-	folders, err := moduleFolders(ctx, modules)
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range modules {
-		if err := addLicences(&text, m.path+" "+m.version, folders[m.path+"@"+m.version]); err != nil {
-			return nil, err
-		}
-	}
-	return text.Bytes(), nil
-}
-
-// addLicences adds the legal files of a folder; it is an error that there are none.
-func addLicences(text *bytes.Buffer, of, folder string) error {
-	entries, err := os.ReadDir(folder) // sorted
-	if err != nil {
-		return err
-	}
-	found := false
-	for _, entry := range entries {
-		if entry.IsDir() || !legal.MatchString(entry.Name()) {
-			continue
-		}
-		content, err := os.ReadFile(filepath.Join(folder, entry.Name())) //nolint:gosec // G304: a folder of a module
-		if err != nil {
-			return err
-		}
-		found = true
-		fmt.Fprintf(text, "==== %s: %s\n\n%s\n\n", of, entry.Name(), bytes.TrimSpace(content))
-	}
-	if !found {
-		return fmt.Errorf("%s has no licence in %s", of, folder)
-	}
-	return nil
-}
-
-// moduleFolders are the folders in which the modules lie unpacked.
-func moduleFolders(ctx context.Context, modules []module) (map[string]string, error) {
-	args := []string{"mod", "download", "-json"}
-	for _, m := range modules {
-		args = append(args, m.path+"@"+m.version)
-	}
-	listed, err := output(ctx, ".", nil, "go", args...)
-	if err != nil {
-		return nil, err
-	}
-	folders := map[string]string{} // by path@version
-	decoder := json.NewDecoder(strings.NewReader(listed))
-	for {
-		var m struct{ Path, Version, Dir string }
-		err := decoder.Decode(&m)
-		if errors.Is(err, io.EOF) {
-			return folders, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("go mod download: %w", err)
-		}
-		folders[m.Path+"@"+m.Version] = m.Dir
-	}
 }

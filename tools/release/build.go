@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -72,12 +73,8 @@ func (b *build) platform(ctx context.Context, p platform) error {
 	if err := publish(filepath.Join(b.out, b.name(p)+".cdx.json"), bill); err != nil {
 		return err
 	}
-	licences, err := collectLicences(ctx, modules, vendored)
-	if err != nil {
-		return err
-	}
-	files := []file{{name: "THIRD_PARTY_LICENSES", content: licences}}
-	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
+	var files []file
+	for _, name := range []string{"LICENSE", "NOTICE", "README.md", "CHANGELOG.md"} {
 		content, err := os.ReadFile(name) //nolint:gosec // G304: named above
 		if err != nil {
 			return err
@@ -93,6 +90,15 @@ func (b *build) platform(ctx context.Context, p platform) error {
 	return publish(filepath.Join(b.out, b.name(p)+".tar.gz"), packed)
 }
 
+// releaseTags are the build tags of what is released: without the demo, the program holds
+// no broker and nothing that downloads a database.
+const releaseTags = "nodemo"
+
+// demoModules are in a plain build only.
+var demoModules = []string{
+	"github.com/fergusstrange/embedded-postgres", "github.com/lib/pq", "github.com/twmb/franz-go/pkg/kfake", "github.com/xi2/xz",
+}
+
 // profile is what the compiler optimizes by, as in make build-optimized.
 const profile = "tools/bench/projector.pgo"
 
@@ -104,7 +110,7 @@ func (b *build) compile(ctx context.Context, p platform, binary string) error {
 	stamp := fmt.Sprintf("-s -w -buildid= -X main.version=%s -X main.commit=%s", b.version, b.tree.commit)
 	_, err := output(ctx, ".", []string{
 		"GOOS=" + p.os, "GOARCH=" + p.arch, "GOAMD64=v1", "GOARM64=v8.0", "CGO_ENABLED=0", "GOFLAGS=-mod=readonly",
-	}, "go", "build", "-trimpath", "-buildvcs=false", "-pgo="+profile, "-ldflags", stamp, "-o", binary, "./cmd/projector")
+	}, "go", "build", "-trimpath", "-buildvcs=false", "-tags="+releaseTags, "-pgo="+profile, "-ldflags", stamp, "-o", binary, "./cmd/projector")
 	return err
 }
 
@@ -136,6 +142,9 @@ func (b *build) check(ctx context.Context, p platform, binary string) ([]module,
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			m = m.Replace
+		}
+		if slices.Contains(demoModules, m.Path) {
+			return nil, fmt.Errorf("the binary contains %s, which only the demo needs", m.Path)
 		}
 		modules = append(modules, module{m.Path, m.Version, m.Sum})
 	}

@@ -35,6 +35,7 @@ type options struct {
 	version  string // empty: the tag of the commit
 	snapshot bool   // built from whatever stands there, to be looked at and thrown away
 	dist     string
+	notice   bool // only write NOTICE
 }
 
 // run answers the exit status.
@@ -45,17 +46,35 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.version, "version", "", "version such as v1.2.3; default the tag of the commit")
 	flags.BoolVar(&o.snapshot, "snapshot", false, "build also from a changed tree, without a tag and without a part in CHANGELOG.md")
 	flags.StringVar(&o.dist, "dist", "dist", "folder to write to")
+	flags.BoolVar(&o.notice, "notice", false, "only write NOTICE, the licences of what the program contains")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
 		return 2 // the flag set has said why
 	}
-	if err := release(ctx, &o, stdout); err != nil {
+	do := release
+	if o.notice {
+		do = writeNotice
+	}
+	if err := do(ctx, &o, stdout); err != nil {
 		_, _ = fmt.Fprintln(stderr, "release:", err)
 		return 1
 	}
 	return 0
+}
+
+// writeNotice writes NOTICE, which is committed.
+func writeNotice(ctx context.Context, _ *options, progress io.Writer) error {
+	works, err := contained(ctx, ".", releaseTags)
+	if err != nil {
+		return err
+	}
+	if err := publish("NOTICE", notice(works)); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(progress, "NOTICE names %d works\n", len(works))
+	return err
 }
 
 // release builds everything beside its final place and moves it there when it is whole.
