@@ -1,5 +1,6 @@
 # Override on the command line, e.g. `make fuzz FUZZTIME=5m` or `make demo ARGS=--stay`.
 GO                ?= go
+TAGS              ?=
 ARGS              ?=
 PKGS              ?= ./...
 TESTFLAGS         ?=
@@ -34,11 +35,11 @@ help: ## Show this help
 
 .PHONY: build
 build: ## Build bin/projector, one static binary
-	CGO_ENABLED=0 $(GO) build $(BUILDFLAGS) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/projector
+	CGO_ENABLED=0 $(GO) build $(BUILDFLAGS) $(if $(TAGS),-tags=$(TAGS)) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/projector
 
 .PHONY: build-optimized
 build-optimized: ## Build bin/projector as images and releases have it (minutes)
-	$(MAKE) build BUILDFLAGS='$(BUILDFLAGS) -tags=nodemo -pgo=$(PROFILE)' LDFLAGS='-s -w $(LDFLAGS)'
+	$(MAKE) build TAGS=nodemo BUILDFLAGS='$(BUILDFLAGS) -pgo=$(PROFILE)' LDFLAGS='-s -w $(LDFLAGS)'
 
 .PHONY: release
 release: ## Build the release of a tagged commit into dist/ (VERSION=v1.2.3, ARGS=-snapshot)
@@ -170,7 +171,7 @@ bench-peers: build-optimized ## Measure beside spring-batch, whose harness is in
 .PHONY: bench-profile
 bench-profile: ## Make tools/bench/projector.pgo anew, from what bench runs
 	rm -rf bin/profiles && mkdir -p bin/profiles
-	$(MAKE) build BUILDFLAGS='$(BUILDFLAGS) -tags profile' BIN=bin/projector-profile
+	$(MAKE) build TAGS=profile BIN=bin/projector-profile
 	PROJECTOR_PROFILES=$(CURDIR)/bin/profiles $(GO) run -buildvcs=false ./tools/bench run --projector=bin/projector-profile \
 	  --only uniform,duplicates,hot,steady --scale 0.4 --rounds 1
 	find bin/profiles -size -100c -delete # of other commands

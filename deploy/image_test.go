@@ -5,6 +5,7 @@ package deploy_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"debug/buildinfo"
 	"debug/elf"
 	"os"
 	"os/exec"
@@ -31,6 +32,7 @@ func TestImage(t *testing.T) {
 		t.Error("two builds of the same sources differ")
 	}
 	expectStatic(t, first)
+	expectNoDemo(t, first)
 	if out := inEmptyRoot(t, first); !strings.Contains(out, version) {
 		t.Errorf("projector version in an image prints %q", out)
 	}
@@ -47,10 +49,13 @@ func runStep(t *testing.T) string {
 	if len(steps) != 2 || steps[0][1] != "go mod download" {
 		t.Fatalf("the Dockerfile has other steps than this test knows: %q", steps)
 	}
-	for _, line := range []string{"FROM scratch", "USER 65532:65532", `ENTRYPOINT ["/usr/local/bin/projector"]`} {
+	for _, line := range []string{"FROM --platform=$BUILDPLATFORM ${BUILD_IMAGE} AS build", "FROM scratch", "USER 65532:65532", `ENTRYPOINT ["/usr/local/bin/projector"]`} {
 		if !strings.Contains(string(text), line+"\n") {
 			t.Errorf("the Dockerfile lacks %q", line)
 		}
+	}
+	if !regexp.MustCompile(`(?m)^ARG BUILD_IMAGE=golang:\S+@sha256:[0-9a-f]{64}$`).Match(text) {
+		t.Error("the Dockerfile's build image has no digest")
 	}
 	return steps[1][1]
 }
@@ -125,6 +130,21 @@ func sum(t *testing.T, path string) [sha256.Size]byte {
 		t.Fatal(err)
 	}
 	return sha256.Sum256(text)
+}
+
+// expectNoDemo checks that what a bank runs has no broker and no downloader in it.
+func expectNoDemo(t *testing.T, path string) {
+	t.Helper()
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, module := range info.Deps {
+		switch module.Path {
+		case "github.com/twmb/franz-go/pkg/kfake", "github.com/fergusstrange/embedded-postgres", "github.com/lib/pq", "github.com/xi2/xz":
+			t.Errorf("the image contains %s", module.Path)
+		}
+	}
 }
 
 func expectStatic(t *testing.T, path string) {

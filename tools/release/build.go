@@ -45,7 +45,10 @@ func (b *build) all(ctx context.Context) error {
 			return fmt.Errorf("%s/%s: %w", p.os, p.arch, err)
 		}
 	}
-	return writeSums(b.out)
+	if err := writeSums(b.out); err != nil {
+		return err
+	}
+	return sign(b.out, b.progress)
 }
 
 // platform makes the archive and the bill of materials of one platform.
@@ -66,12 +69,18 @@ func (b *build) platform(ctx context.Context, p platform) error {
 	if err != nil {
 		return err
 	}
-	bill, err := b.materials(p, program, modules, vendored)
+	parts := components(modules, vendored)
+	bill, err := b.materials(b.program(p, program), parts)
 	if err != nil {
 		return err
 	}
 	if err := publish(filepath.Join(b.out, b.name(p)+".cdx.json"), bill); err != nil {
 		return err
+	}
+	if p.os == "linux" {
+		if err := b.imageMaterials(p, program, parts); err != nil {
+			return err
+		}
 	}
 	var files []file
 	for _, name := range []string{"LICENSE", "NOTICE", "README.md", "CHANGELOG.md"} {

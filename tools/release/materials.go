@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -53,18 +57,18 @@ type (
 	}
 )
 
-// materials is the bill of materials of a program: the modules Go has noted in it, Go's
-// own library, and what others wrote that is embedded. Its serial number follows from the
-// program and its time is that of the commit, so that it is the same each time.
-func (b *build) materials(p platform, program []byte, modules []module, vendored []vendor) ([]byte, error) {
-	sum := sha256.Sum256(program)
-	self := component{
+// program is the component of a program itself.
+func (b *build) program(p platform, content []byte) component {
+	return component{
 		Type: "application", Ref: "projector", Name: "projector", Version: b.version,
-		Hashes: []hash{{"SHA-256", fmt.Sprintf("%x", sum)}},
-		Properties: []property{
-			{"commit", b.tree.commit}, {"GOOS", p.os}, {"GOARCH", p.arch},
-		},
+		Hashes:     []hash{{"SHA-256", fmt.Sprintf("%x", sha256.Sum256(content))}},
+		Properties: []property{{"commit", b.tree.commit}, {"GOOS", p.os}, {"GOARCH", p.arch}},
 	}
+}
+
+// components are what a program contains: Go's own library, the modules Go has noted in
+// it, and what others wrote that is embedded.
+func components(modules []module, vendored []vendor) []component {
 	parts := []component{library("std", runtime.Version(), "pkg:golang/std@"+strings.TrimPrefix(runtime.Version(), "go"))}
 	for _, m := range modules {
 		part := library(m.path, m.version, "pkg:golang/"+m.path+"@"+strings.ReplaceAll(m.version, "+", "%2B"))
@@ -73,6 +77,43 @@ func (b *build) materials(p platform, program []byte, modules []module, vendored
 	}
 	for _, v := range vendored {
 		parts = append(parts, library(v.name, v.version, "pkg:npm/"+v.name+"@"+v.version))
+	}
+	return parts
+}
+
+// buildImage is the image that the Dockerfile builds in, and takes the certificates from.
+var buildImage = regexp.MustCompile(`(?m)^ARG BUILD_IMAGE=([^:@\s]+):([^@\s]+)@(sha256:[0-9a-f]{64})$`)
+
+// imageMaterials writes the bill of the image: the program, what it contains, and the
+// certificates, whose version is that of the build image.
+func (b *build) imageMaterials(p platform, program []byte, parts []component) error {
+	dockerfile, err := os.ReadFile("deploy/Dockerfile")
+	if err != nil {
+		return err
+	}
+	from := buildImage.FindSubmatch(dockerfile)
+	if from == nil {
+		return errors.New("deploy/Dockerfile has no BUILD_IMAGE with a digest")
+	}
+	certificates := component{
+		Type: "data", Ref: "ca-certificates", Name: "ca-certificates.crt", Version: string(from[2]),
+		Properties: []property{{"copied from", string(from[1]) + "@" + string(from[3])}},
+	}
+	application := b.program(p, program)
+	image := component{Type: "container", Ref: "projector-image", Name: "projector", Version: b.version, Properties: application.Properties}
+	bill, err := b.materials(image, append([]component{application, certificates}, parts...))
+	if err != nil {
+		return err
+	}
+	return publish(filepath.Join(b.out, b.name(p)+"_image.cdx.json"), bill)
+}
+
+// materials is the bill of materials of what self names. Its serial number follows from
+// its parts and its time is that of the commit, so that it is the same each time.
+func (b *build) materials(self component, parts []component) ([]byte, error) {
+	listed, err := json.Marshal(append([]component{self}, parts...))
+	if err != nil {
+		return nil, err
 	}
 	uses, all := dependency{Ref: self.Ref}, []dependency{}
 	for i := range parts {
@@ -83,9 +124,9 @@ func (b *build) materials(p platform, program []byte, modules []module, vendored
 	encoder := json.NewEncoder(&text)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(bill{
+	err = encoder.Encode(bill{
 		Schema: "http://cyclonedx.org/schema/bom-1.6.schema.json", Format: "CycloneDX", Spec: "1.6",
-		Serial: "urn:uuid:" + serial(sum), Version: 1,
+		Serial: "urn:uuid:" + serial(sha256.Sum256(listed)), Version: 1,
 		Metadata: metadata{
 			Timestamp: b.tree.at.Format(time.RFC3339),
 			Tools:     tools{[]component{{Type: "application", Name: "projector/tools/release", Version: b.version}}},

@@ -173,7 +173,7 @@ func TestMaterials(t *testing.T) {
 	modules := []module{{"example.org/a", "v1.0.0", "h1:a="}, {"example.org/b/v2", "v2.1.0+incompatible", "h1:b="}}
 	billOf := func(program string) []byte {
 		t.Helper()
-		text, err := b.materials(platform{"linux", "arm64"}, []byte(program), modules, []vendor{{name: "uplot", version: "1.6.0"}})
+		text, err := b.materials(b.program(platform{"linux", "arm64"}, []byte(program)), components(modules, []vendor{{name: "uplot", version: "1.6.0"}}))
 		if err != nil {
 			t.Fatal(err)
 		}
