@@ -30,7 +30,7 @@ import (
 
 // commands is the command line.
 type commands struct {
-	Run      run.Cmd             `cmd:"" help:"Consume account events and keep the read model up to date, until stopped."`
+	Run run.Cmd `cmd:"" help:"Consume account events and keep the read model up to date, until stopped."`
 	demoCommand
 	Inspect  inspect.Cmd         `cmd:"" help:"Show how the first records of the topic are read. Writes nothing, joins no group."`
 	DLQ      dlq.Cmd             `cmd:"" name:"dlq" help:"List, repair and discard dead letters."`
