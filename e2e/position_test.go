@@ -204,7 +204,7 @@ func (w *world) positionRows() string {
 // audits are the positions that were set, in order.
 func (w *world) audits() string {
 	w.t.Helper()
-	return w.line(`SELECT coalesce(string_agg(concat_ws(' ', partition, result, 'to', "offset", actor, reason), ', ' ORDER BY id), '')
+	return w.line(`SELECT coalesce(string_agg(concat_ws(' ', partition, result, actor, reason), ', ' ORDER BY id), '')
 		FROM dlq_action WHERE action = 'position_set' AND topic = $1`, w.topic)
 }
 

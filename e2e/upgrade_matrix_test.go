@@ -41,7 +41,7 @@ func TestMovedByLogicalReplication(t *testing.T) {
 
 			old := w.db
 			w.moveTo(to)
-			w.exec("TRUNCATE projector_schema_version, repair_policy")
+			w.exec("TRUNCATE projector_schema_version, repair_policy, dlq_action_lock")
 			w.exec(fmt.Sprintf("CREATE SUBSCRIPTION projector CONNECTION '%s' PUBLICATION projector", strings.ReplaceAll(from, "'", "''")))
 			await(t, "all tables are copied", w.counts("SELECT count(*) FROM pg_subscription_rel WHERE srsubstate <> 'r'", 0))
 			await(t, "the stream arrives", w.passed(sum(w.positions())+1))

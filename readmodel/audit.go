@@ -40,9 +40,11 @@ const (
 // Action is one row of dlq_action: what was done about which record, by whom and
 // why, and what came of it. Empty texts and nil are what is not known.
 type Action struct {
-	Kind      ActionKind
-	AccountID string
-	Version   *int64 // of the event
+	Kind       ActionKind
+	Group      string // consumer group
+	Projection string
+	AccountID  string
+	Version    *int64 // of the event
 
 	// The place of the original in its source topic; no Topic: not known.
 	Topic     string
@@ -82,10 +84,12 @@ func (a Action) with(v projection.Decision) Action {
 	return a
 }
 
-// in is the action in a projection of one's own, which the result names: what was done there
-// was done to no balance. name is empty for the others.
-func (a Action) in(name string) Action {
-	if name != "" {
+// in is the action in a projection. The result names a custom projection as well, for one
+// release: a rebuild by the release before it knows nothing of the column, and would apply the
+// action to balances.
+func (a Action) in(name string, custom bool) Action {
+	a.Projection = name
+	if custom {
 		a.Result += " in " + name
 	}
 	return a
@@ -136,6 +140,7 @@ func queueActions(tx *Tx, actions []Action) {
 		versions                         = make([]*int64, n)
 		altered                          = make([]bool, n)
 		values, originals                = make([]string, n), make([]string, n)
+		groups, projections              = make([]string, n), make([]string, n)
 	)
 	for i := range actions {
 		a := &actions[i]
@@ -144,9 +149,10 @@ func queueActions(tx *Tx, actions []Action) {
 		dlqTopics[i], dlqPartitions[i], dlqOffsets[i] = a.DLQTopic, a.DLQPartition, a.DLQOffset
 		classes[i], actors[i], reasons[i], results[i] = string(a.Class), a.Actor, a.Reason, a.Result
 		altered[i], values[i], originals[i] = a.Altered, a.ValueSHA256, a.OriginalSHA256
+		groups[i], projections[i] = a.Group, a.Projection
 	}
 	tx.Queue(sql.Query("action_insert"), kinds, accounts, versions, topics, partitions, offsets,
-		dlqTopics, dlqPartitions, dlqOffsets, classes, actors, reasons, results, altered, values, originals)
+		dlqTopics, dlqPartitions, dlqOffsets, classes, actors, reasons, results, altered, values, originals, groups, projections)
 }
 
 // DeadLetterPlace names a record of a DLQ topic and the original it holds.

@@ -20,9 +20,18 @@ type AuditRow struct {
 	ID             int64
 	At             time.Time
 	Action         string
+	Group          *string // consumer group
+	Projection     *string
+	Topic          *string // of the source, or of the position
+	Partition      *int32
+	Offset         *int64
+	DLQPartition   *int32
+	DLQOffset      *int64
 	AccountID      *string
 	Version        *int64
 	Class          *string
+	RequestID      *int64  // that was approved
+	RequestedBy    *string // login that made the request
 	Actor          string
 	DBUser         *string // of the connection, whoever the actor says to be
 	Reason         *string
@@ -48,7 +57,9 @@ func AuditTrail(ctx context.Context, pool *pgxpool.Pool, f AuditFilter, fn func(
 	}
 	var row AuditRow
 	_, err = pgx.ForEachRow(rows, []any{
-		&row.ID, &row.At, &row.Action, &row.AccountID, &row.Version, &row.Class, &row.Actor, &row.DBUser, &row.Reason, &row.Result,
+		&row.ID, &row.At, &row.Action, &row.Group, &row.Projection, &row.Topic, &row.Partition, &row.Offset,
+		&row.DLQPartition, &row.DLQOffset, &row.AccountID, &row.Version, &row.Class, &row.RequestID, &row.RequestedBy,
+		&row.Actor, &row.DBUser, &row.Reason, &row.Result,
 		&row.Altered, &row.ValueSHA256, &row.OriginalSHA256, &row.ApprovedBy, &row.Hash,
 	}, func() error { return fn(&row) })
 	if err != nil {

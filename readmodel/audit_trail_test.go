@@ -123,3 +123,42 @@ func TestNobodyWritesInAnothersName(t *testing.T) {
 		}
 	}
 }
+
+// TestRowsOfBothFormsAreOneChain: rows from before there were the later columns keep their hash,
+// and a change of one of these columns is found.
+func TestRowsOfBothFormsAreOneChain(t *testing.T) {
+	pool := openPool(t)
+	recorded(t, pool, "a") // as an older program writes them
+	const before = `SELECT encode(sha256(convert_to(E'\n' || (SELECT string_agg(coalesce(octet_length(f) || ':' || f, '-'), ',' ORDER BY n) FROM unnest(ARRAY[
+		a.id::text, a.action, a.account_id, a.version::text, a.topic, a.partition::text, a."offset"::text, a.dlq_topic, a.dlq_partition::text,
+		a.dlq_offset::text, a.class, a.actor, a.db_user, a.reason, a.result, a.altered::text, a.value_sha256, a.original_sha256, a.approved_by,
+		a.approval_reason, to_char(a.at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')]) WITH ORDINALITY AS t (f, n)), 'UTF8')), 'hex') = hash FROM dlq_action a`
+	var same bool
+	if err := pool.QueryRow(t.Context(), before).Scan(&same); err != nil || !same {
+		t.Errorf("a row without the later columns has another hash than before: %v", err)
+	}
+	err := readmodel.RecordActions(t.Context(), pool, []readmodel.Action{{
+		Kind: readmodel.ActionDiscard, Group: "g", Projection: "p", Actor: "me", Result: readmodel.ResultDiscarded,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report := audited(t, pool, ""); report.Rows != 2 || len(report.Findings) > 0 {
+		t.Errorf("%+v", report)
+	}
+	for _, change := range []string{"consumer_group = NULL, projection = NULL", "consumer_group = 'h'", "projection = NULL", "request_id = 1", "requested_by = 'x'"} {
+		tx, err := pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var changed bool
+		_, err = tx.Exec(t.Context(), "ALTER TABLE dlq_action DISABLE TRIGGER USER; UPDATE dlq_action SET "+change+" WHERE id = 2")
+		if err == nil {
+			err = tx.QueryRow(t.Context(), "SELECT dlq_action_hash(b.hash, a) <> a.hash FROM dlq_action a, dlq_action b WHERE a.id = 2 AND b.id = 1").Scan(&changed)
+		}
+		if err != nil || !changed {
+			t.Errorf("%s: not found: %v", change, err)
+		}
+		_ = tx.Rollback(t.Context())
+	}
+}

@@ -106,7 +106,7 @@ func openedIDs(openings []Opening) []string {
 
 // actions are the rows of the audit trail for accounts that are opened in one transaction.
 func (o *Openings) actions(openings []Opening) []Action {
-	one := Action{Kind: ActionOpen, Actor: o.by.Actor, Reason: o.by.Reason, Result: ResultOpened, OriginalSHA256: o.by.SHA256}
+	one := Action{Kind: ActionOpen, Projection: BalanceName, Actor: o.by.Actor, Reason: o.by.Reason, Result: ResultOpened, OriginalSHA256: o.by.SHA256}
 	if !o.by.Each {
 		one.ValueSHA256 = digest(openings)
 		first, last := openings[0].AccountID, openings[len(openings)-1].AccountID

@@ -71,7 +71,7 @@ func ChangeStandings(
 			changed := change.Of(stored)
 			standings = append(standings, changed.Standing())
 			actions[i] = Action{
-				Kind: ActionResume, Topic: of.Topic, Partition: of.Number, Offset: stored.Next, Actor: actor, Reason: reason,
+				Kind: ActionResume, Group: of.Group, Projection: of.Projection, Topic: of.Topic, Partition: of.Number, Offset: stored.Next, Actor: actor, Reason: reason,
 				Result: fmt.Sprintf("from %s to %s", stored.Standing(), changed.Standing()),
 			}
 			if change.Pause != "" {
@@ -141,8 +141,8 @@ func SetPositions(ctx context.Context, pool *pgxpool.Pool, of Partition, sets []
 			}
 			plans = append(plans, plan)
 			actions[i] = Action{
-				Kind: ActionPositionSet, Topic: of.Topic, Partition: of.Number, Offset: plan.To,
-				Actor: actor, Reason: reason, Result: cameFrom(plan),
+				Kind: ActionPositionSet, Group: of.Group, Projection: of.Projection, Topic: of.Topic, Partition: of.Number, Offset: plan.To,
+				Actor: actor, Reason: reason, Result: fromTo(plan),
 			}
 		}
 		queueActions(tx, actions)
@@ -172,12 +172,12 @@ func setPosition(ctx context.Context, tx *Tx, p Partition, set *PositionSet) (pr
 	return plan, tx.Send(ctx)
 }
 
-// cameFrom is what the audit trail says of where a position was.
-func cameFrom(plan projection.Repositioned) string {
+// fromTo is how the audit trail shows where a position was and is.
+func fromTo(plan projection.Repositioned) string {
 	if plan.From == nil {
-		return "from none"
+		return fmt.Sprintf("from none to %d", plan.To)
 	}
-	return fmt.Sprintf("from %d", *plan.From)
+	return fmt.Sprintf("from %d to %d", *plan.From, plan.To)
 }
 
 // knownPositions are the stored positions of a group's topic by partition, if the group is

@@ -48,8 +48,8 @@ func RemovePositions(ctx context.Context, pool *pgxpool.Pool, group, topic strin
 	for i, p := range positions {
 		partitions[i], fences[i] = p.Partition, p.Fence
 		actions[i] = Action{
-			Kind: ActionPositionSet, Topic: topic, Partition: p.Partition, Offset: p.Next,
-			Actor: actor, Reason: reason, Result: "removed, of group " + group,
+			Kind: ActionPositionSet, Group: group, Projection: p.Projection, Topic: topic, Partition: p.Partition, Offset: p.Next,
+			Actor: actor, Reason: reason, Result: "removed",
 		}
 	}
 	err := transactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {

@@ -165,6 +165,11 @@ func (r *Repair) tables() accountTables {
 	return tablesOf(cmp.Or(r.cfg.projection, BalanceName))
 }
 
+// in is an action in the projection that is repaired.
+func (r *Repair) in(a Action) Action {
+	return a.in(cmp.Or(r.cfg.projection, BalanceName), r.cfg.projection != "")
+}
+
 // db reads them.
 func (r *Repair) db() querier { return r.tables().from(r.cfg.Pool) }
 

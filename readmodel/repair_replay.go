@@ -41,7 +41,7 @@ func (p *replay) do(ctx context.Context, limit int) (step Step, more bool, err e
 		changes = p.fold.Changes()
 		actions := make([]Action, next)
 		for i, decision := range changes.Decisions {
-			actions[i] = p.records[i].Action.with(decision).in(p.repair.cfg.projection)
+			actions[i] = p.repair.in(p.records[i].Action.with(decision))
 		}
 		return p.repair.write(attempt, tx, changes, actions)
 	})
@@ -118,7 +118,6 @@ func queueLocks(tx *Tx, ids []string) {
 }
 
 func (r *Repair) write(ctx context.Context, tx *Tx, c *accounts.Changes, actions []Action) error {
-	queueActions(tx, actions)
 	err := writeChanges(ctx, tx, c)
 	if err == nil {
 		err = r.cfg.take.events(ctx, tx, c.Taken)
@@ -126,6 +125,7 @@ func (r *Repair) write(ctx context.Context, tx *Tx, c *accounts.Changes, actions
 	if err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
+	queueActions(tx, actions) // last: from its place in the chain on, other writers of the trail wait
 	return nil
 }
 

@@ -94,7 +94,7 @@ func (r *Repair) skip(ctx context.Context, tx *Tx, s Skip) (Skipped, error) {
 	if err != nil {
 		return Skipped{}, err
 	}
-	action := s.action(ResultSkipped).in(r.cfg.projection)
+	action := r.in(s.action(ResultSkipped))
 	action.Class, action.Topic, action.Partition, action.Offset = h.class, h.place.Topic, h.place.Partition, h.place.Offset
 	healed, err := r.passOver(ctx, tx, s, h.eventID, []Action{action})
 	return Skipped{EventID: h.eventID, Healed: healed}, err
@@ -169,7 +169,7 @@ func (s Skip) action(result string) Action {
 }
 
 func (r *Repair) recordRefusal(ctx context.Context, s Skip, refused *SkipRefused) error {
-	action := s.action(ResultRefused).in(r.cfg.projection)
+	action := r.in(s.action(ResultRefused))
 	action.Reason = fmt.Sprintf("%s (expected version %d)", s.Reason, refused.Expected)
 	return RecordActions(ctx, r.cfg.Pool, []Action{action})
 }

@@ -46,7 +46,7 @@ type AuditedEvent struct {
 // LoadSkips lists the versions that were passed over on purpose, by account and version. own
 // is the name of a projection of one's own; empty: balances.
 func LoadSkips(ctx context.Context, pool *pgxpool.Pool, own string) ([]AuditedEvent, error) {
-	return audited(ctx, pool, "rebuild_skips", Action{Result: ResultSkipped}.in(own).Result, func(e *AuditedEvent) []any {
+	return audited(ctx, pool, "rebuild_skips", Action{Result: ResultSkipped}.in(own, own != "").Result, func(e *AuditedEvent) []any {
 		return []any{&e.AccountID, &e.Version, &e.Place.Topic, &e.Place.Partition, &e.Place.Offset}
 	})
 }
@@ -54,7 +54,7 @@ func LoadSkips(ctx context.Context, pool *pgxpool.Pool, own string) ([]AuditedEv
 // LoadReplays lists the dead letters that were applied directly and were more than early. own
 // is the name of a projection of one's own; empty: one that is built in.
 func LoadReplays(ctx context.Context, pool *pgxpool.Pool, own string) ([]AuditedEvent, error) {
-	return audited(ctx, pool, "rebuild_replays", Action{Result: string(EffectApplied)}.in(own).Result, func(e *AuditedEvent) []any {
+	return audited(ctx, pool, "rebuild_replays", Action{Result: string(EffectApplied)}.in(own, own != "").Result, func(e *AuditedEvent) []any {
 		return []any{&e.AccountID, &e.Version, &e.Class, &e.Place.Topic, &e.Place.Partition, &e.Place.Offset}
 	})
 }

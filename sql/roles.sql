@@ -24,6 +24,11 @@ BEGIN
     EXECUTE format('GRANT CREATE ON DATABASE %I TO projector_migrator', current_database());
     -- Before PostgreSQL 15 everybody could create tables in "public".
     EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM PUBLIC', current_schema());
+    -- Whoever can connect can read the catalogs and hold advisory locks; whoever can make
+    -- temporary tables can put one in the place of another. Any other login that is to connect
+    -- needs: GRANT CONNECT ON DATABASE … TO …
+    EXECUTE format('REVOKE CONNECT, TEMPORARY ON DATABASE %I FROM PUBLIC', current_database());
+    EXECUTE format('GRANT CONNECT ON DATABASE %I TO projector_migrator, projector_runtime, projector_operator, projector_approver, projector_reader', current_database());
     -- The SQL of a projection of one's own runs as projector_projection, which may use the tables
     -- that it is granted and none of the projector's. The operator is no member, or with four
     -- eyes it could write what that role may.
@@ -43,7 +48,11 @@ DECLARE
     wanted    text;
     four_eyes boolean := false;
 BEGIN
-    PERFORM pg_advisory_xact_lock(hashtext('projector grants')); -- one at a time, from many places
+    -- One at a time, from many places. Anybody may hold this lock, so nobody waits for it long.
+    FOR i IN 1..100 LOOP
+        EXIT WHEN pg_try_advisory_xact_lock(hashtext('projector grants'));
+        PERFORM pg_sleep(0.1);
+    END LOOP;
     IF to_regclass('repair_policy') IS NOT NULL THEN
         SELECT p.four_eyes INTO four_eyes FROM repair_policy p;
     END IF;
@@ -62,7 +71,6 @@ BEGIN
             ('daily_turnover', 'SELECT INSERT UPDATE'),
             ('inbox', 'SELECT INSERT DELETE'),
             ('inbox_pruned', 'SELECT INSERT UPDATE'),
-            ('dlq_action', 'INSERT'),
             ('projection_account', 'SELECT INSERT UPDATE'),
             ('projection_parked_event', 'SELECT INSERT UPDATE DELETE'),
             ('projection_park_overflow', 'SELECT INSERT UPDATE DELETE'),
@@ -77,7 +85,7 @@ BEGIN
                              ('account_balance_current', 'SELECT'), ('account_statement_missing', 'SELECT'),
                              ('account_skipped', 'SELECT'), ('account_statement_balance', 'SELECT'),
                              ('account_opening', 'SELECT INSERT UPDATE'),
-                             ('dlq_action', 'SELECT INSERT'), ('repair_request', 'SELECT'), ('repair_policy', 'SELECT')
+                             ('dlq_action', 'SELECT'), ('repair_request', 'SELECT'), ('repair_policy', 'SELECT')
         )
         SELECT 'projector_runtime' AS grantee, relation, privileges FROM runtime
         UNION ALL
@@ -111,6 +119,26 @@ BEGIN
                 EXECUTE format('GRANT %s ON %s TO %I', wanted, line.relation::regclass, line.grantee);
             END IF;
         END LOOP;
+    END LOOP;
+    -- Who adds to the trail says what was done and why. The row's number, its time, its login, who
+    -- approved it and its place in the chain are not the writer's to say. The trigger lets the
+    -- runtime's role add what it fetches, and nothing else.
+    FOR line IN
+        SELECT grantee, string_agg(quote_ident(attname), ', ' ORDER BY attnum) AS columns,
+               bool_and(has_column_privilege(grantee, attrelid, attnum, 'INSERT')) AS granted
+        FROM unnest(ARRAY['projector_runtime', 'projector_operator', 'projector_approver']) AS grantee
+        JOIN pg_attribute ON attrelid = to_regclass('dlq_action') AND attnum > 0 AND NOT attisdropped AND attname NOT IN
+            ('id', 'at', 'db_user', 'approved_by', 'approval_reason', 'request_id', 'requested_by', 'chain', 'hash')
+        WHERE to_regrole(grantee) IS NOT NULL
+        GROUP BY grantee
+    LOOP
+        IF has_table_privilege(line.grantee, 'dlq_action', 'INSERT') OR four_eyes AND line.grantee = 'projector_operator' THEN
+            EXECUTE format('REVOKE INSERT ON dlq_action FROM %I', line.grantee); -- also from the columns
+            line.granted := false;
+        END IF;
+        IF NOT line.granted AND NOT (four_eyes AND line.grantee = 'projector_operator') THEN
+            EXECUTE format('GRANT INSERT (%s) ON dlq_action TO %I', line.columns, line.grantee);
+        END IF;
     END LOOP;
     -- A rebuild compares before somebody else has to agree, in tables that the owner makes for it.
     -- Who reads the balances may wait for them, also where PUBLIC may call no function.

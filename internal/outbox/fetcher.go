@@ -44,6 +44,7 @@ type Config struct {
 	// After is how long a version is waited for before it is asked for.
 	After      time.Duration
 	Topic      string
+	Group      string         // for the audit trail
 	Partitions func() []int32 // those whose accounts are asked for, as of now
 	Actor      string         // for the audit trail
 	Retry      retry.Policy
@@ -203,6 +204,7 @@ func (f *Fetcher) apply(ctx context.Context, records []*readmodel.RepairRecord) 
 	}
 	for _, r := range records {
 		Stamp(r, f.cfg.Actor, "missing for longer than "+f.cfg.After.String())
+		r.Action.Group = f.cfg.Group
 	}
 	healed := 0
 	err := f.cfg.Store.Apply(ctx, records, func(step readmodel.Step) { healed += step.Healed })

@@ -88,7 +88,7 @@ func (d database) Record(ctx context.Context, actions []readmodel.Action) error 
 func (d *DeadLetter) Action(kind readmodel.ActionKind, actor string) readmodel.Action {
 	e := &d.Entry
 	return readmodel.Action{
-		Kind: kind, AccountID: readmodel.Storable(e.AccountID), Version: e.Received,
+		Kind: kind, Group: readmodel.Storable(e.Group), Projection: readmodel.Storable(e.Projection), AccountID: readmodel.Storable(e.AccountID), Version: e.Received,
 		Topic: readmodel.Storable(e.Topic), Partition: e.Partition, Offset: e.Offset,
 		DLQTopic: d.DLQTopic, DLQPartition: e.DLQPartition, DLQOffset: e.DLQOffset,
 		Class: event.Class(readmodel.Storable(string(e.Class))), Actor: actor,

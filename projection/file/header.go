@@ -12,7 +12,7 @@ var Reserved = []string{"account_balance", "account_statement", "daily_turnover"
 
 // OwnTables are the projector's: no file may write them or have them rebuilt.
 var OwnTables = []string{
-	"account_balance", "account_opening", "account_statement", "daily_turnover", "dlq_action", "inbox", "inbox_pruned", "park_overflow",
+	"account_balance", "account_opening", "account_statement", "daily_turnover", "dlq_action", "dlq_action_lock", "inbox", "inbox_pruned", "park_overflow",
 	"parked_event", "projection_account", "projection_file", "projection_park_overflow", "projection_parked_event",
 	"projector_position", "projector_schema_version", "projector_source", "repair_policy", "repair_request",
 }

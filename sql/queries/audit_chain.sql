@@ -5,5 +5,7 @@ SELECT id, chain, hash,
              dlq_topic, dlq_partition::text, dlq_offset::text, class, actor, db_user, reason, result,
              altered::text, value_sha256, original_sha256, approved_by, approval_reason,
              to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')]
+       || CASE WHEN num_nonnulls(consumer_group, projection, request_id, requested_by) > 0
+               THEN ARRAY[consumer_group, projection, request_id::text, requested_by] ELSE '{}'::text[] END
 FROM dlq_action
 ORDER BY chain NULLS LAST, id;

@@ -1,3 +1,3 @@
 -- Records that markers were put into the inbox.
-INSERT INTO dlq_action (action, actor, reason, result)
-VALUES ('rebuild', $1, $2 || ': ' || $3::bigint || ' markers were missing in the inbox', 'replaced');
+INSERT INTO dlq_action (action, projection, actor, reason, result)
+VALUES ('rebuild', $2, $1, $2 || ': ' || $3::bigint || ' markers were missing in the inbox', 'replaced');

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"projector/internal/cli/connect"
@@ -50,7 +49,9 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
 	}
 	defer pool.Close()
 	rows := c.Rows(std.Out, "REASON", output.Left("AT", 20), output.Left("ACTION", 12), output.Left("ACCOUNT", 14),
-		output.Right("VERSION", 7), output.Left("RESULT", 9).Optional(), output.Left("ACTOR", 12), output.Text("REASON"))
+		output.Right("VERSION", 7), output.Left("RESULT", 9).Optional(), output.Left("ACTOR", 12),
+		output.Left("PROJECTION", 15).Optional(), output.Left("GROUP", 12).Optional(), output.Left("PLACE", 10).Optional(), output.Left("DLQ", 5).Optional(),
+		output.Left("REQUEST", 7).Optional(), output.Left("APPROVED BY", 11).Optional(), output.Text("REASON"))
 	err = readmodel.AuditTrail(ctx, pool, filter, func(r *readmodel.AuditRow) error { return rows.Add(row{r}) })
 	if err != nil {
 		return err
@@ -63,9 +64,18 @@ type document struct {
 	ID             int64   `json:"id"`
 	At             string  `json:"at"`
 	Action         string  `json:"action"`
+	Group          *string `json:"group"`
+	Projection     *string `json:"projection"`
+	Topic          *string `json:"topic"`
+	Partition      *int32  `json:"partition"`
+	Offset         *int64  `json:"offset"`
+	DLQPartition   *int32  `json:"dlq_partition"`
+	DLQOffset      *int64  `json:"dlq_offset"`
 	AccountID      *string `json:"account_id"`
 	Version        *int64  `json:"version"`
 	Class          *string `json:"class"`
+	RequestID      *int64  `json:"request_id"`
+	RequestedBy    *string `json:"requested_by"`
 	Actor          string  `json:"actor"`
 	DBUser         *string `json:"db_user"`
 	Reason         *string `json:"reason"`
@@ -82,7 +92,9 @@ type row struct{ *readmodel.AuditRow }
 // Document implements output.Row.
 func (r row) Document() any {
 	return document{
-		ID: r.ID, At: output.TimeText(r.At), Action: r.Action, AccountID: r.AccountID, Version: r.Version, Class: r.Class,
+		ID: r.ID, At: output.TimeText(r.At), Action: r.Action, Group: r.Group, Projection: r.Projection,
+		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, DLQPartition: r.DLQPartition, DLQOffset: r.DLQOffset,
+		AccountID: r.AccountID, Version: r.Version, Class: r.Class, RequestID: r.RequestID, RequestedBy: r.RequestedBy,
 		Actor: r.Actor, DBUser: r.DBUser, Reason: r.Reason, Result: r.Result, Altered: r.Altered,
 		ValueSHA256: r.ValueSHA256, OriginalSHA256: r.OriginalSHA256, ApprovedBy: r.ApprovedBy, Hash: r.Hash,
 	}
@@ -90,19 +102,35 @@ func (r row) Document() any {
 
 // Cells implements output.Row.
 func (r row) Cells() []string {
-	// The name of a projection of one's own is long; texts are folded, columns are not.
-	result, projection, own := strings.Cut(r.Result, " in ")
-	reason := textOrDash(r.Reason)
-	if own {
-		reason = "in " + projection + ": " + reason
-	}
+	result := r.Result
 	if r.Altered {
 		result += ", altered"
 	}
 	return []string{
 		r.At.UTC().Format("2006-01-02T15:04:05Z"), r.Action, textOrDash(r.AccountID), output.VersionText(r.Version), result, r.Actor,
-		reason,
+		textOrDash(r.Projection), textOrDash(r.Group), place(r.Topic, r.Partition, r.Offset), place(nil, r.DLQPartition, r.DLQOffset), r.request(),
+		textOrDash(r.ApprovedBy), textOrDash(r.Reason),
 	}
+}
+
+// place is a place in a topic, with the topic's name where there is one.
+func place(topic *string, partition *int32, offset *int64) string {
+	if partition == nil || offset == nil {
+		return "-"
+	}
+	at := output.PlaceText(*partition, *offset)
+	if topic == nil {
+		return at
+	}
+	return *topic + " " + at
+}
+
+// request is the request that was approved, and who made it.
+func (r row) request() string {
+	if r.RequestID == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d by %s", *r.RequestID, textOrDash(r.RequestedBy))
 }
 
 func textOrDash(text *string) string {

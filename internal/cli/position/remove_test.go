@@ -23,8 +23,8 @@ func TestPositionsOfAnUnusedGroupAreRemoved(t *testing.T) {
 	done := s.Lines(append(remove, "--yes")...)
 	clitest.Equal(t, clitest.Pick(done, "group", "partition", "position", "result"), "account-balance-projector 0 2 removed")
 	clitest.Equal(t, clitest.Pick(lag(s), lagFields...), "0 null 2 2")
-	clitest.Equal(t, clitest.Pick(s.Lines("audit"), "action", "reason", "result"),
-		"position_set renamed, CHG-77 removed, of group account-balance-projector")
+	clitest.Equal(t, clitest.Pick(s.Lines("audit"), "action", "group", "projection", "offset", "reason", "result"),
+		"position_set account-balance-projector account_balance 2 renamed, CHG-77 removed")
 
 	s.Consuming(nil) // from the first record, and nothing is applied again
 	s.Await("SELECT balance = 2 AND version = 2 FROM account_balance")

@@ -43,7 +43,7 @@ func (p *Process) fetching(c *Flags, formats event.Resolver) error {
 		Store: missing{readmodel.NewRepair(readmodel.RepairConfig{
 			Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, Ends: p.ends,
 		}), p.pool},
-		After: c.OutboxAfter, Topic: c.Topic, Partitions: p.working, Actor: p.owner,
+		After: c.OutboxAfter, Topic: c.Topic, Group: c.GroupName(), Partitions: p.working, Actor: p.owner,
 		Retry: p.retry, Observer: p.metrics, Log: p.log,
 	})
 	return nil

@@ -1,0 +1,73 @@
+package e2e_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// TestTheRuntimeAddsOnlyWhatItFetches: with its password nobody forges what people do, chooses
+// numbers or times, or makes a dead letter read as discarded.
+func TestTheRuntimeAddsOnlyWhatItFetches(t *testing.T) {
+	t.Parallel()
+	r := newRoles(t)
+	r.mustAs("bank_migrate", "migrate")
+	app, operator := r.session("bank_app"), r.session("bank_operator")
+	for _, action := range []string{"discard", "skip", "replay", "rebuild", "position_set", "pause", "resume", "open", "four_eyes"} {
+		app.may("INSERT INTO dlq_action (action, actor, reason, result) VALUES ('"+action+"', 'op1@desk', 'agreed', 'discarded')", false)
+		operator.may("INSERT INTO dlq_action (action, actor, reason, result) VALUES ('"+action+"', 'op1@desk', 'agreed', 'discarded')", true)
+	}
+	app.may("INSERT INTO dlq_action (action, actor, result) VALUES ('fetch', 'me', 'applied'); SET CONSTRAINTS ALL IMMEDIATE", true)
+	for _, user := range []*session{app, operator} {
+		user.may("INSERT INTO dlq_action (id, action, actor, result) OVERRIDING SYSTEM VALUE VALUES (5, 'fetch', 'me', 'applied')", false)
+		for _, column := range []string{"at", "db_user", "chain", "hash", "request_id", "requested_by", "approved_by", "approval_reason"} {
+			user.may("INSERT INTO dlq_action ("+column+", action, actor, result) VALUES (DEFAULT, 'fetch', 'me', 'applied')", false)
+		}
+	}
+	operator.may("SELECT pg_sleep(0.01); DO $$ DECLARE t timestamptz; BEGIN INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped') RETURNING at INTO t; ASSERT t > now(); END $$", true)
+	operator.may("SELECT pg_sleep(0.01); DO $$ DECLARE t timestamptz; BEGIN INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor) VALUES ('skip', '{}', '{}', '{}', '{}', '', 1, 'x') RETURNING at INTO t; ASSERT t > now(); END $$", true)
+	r.exec("GRANT projector_operator TO bank_app") // somebody has given it both
+	r.session("bank_app").may("INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped')", true)
+}
+
+// TestAReaderStopsNoRepair: it holds every advisory lock of the projector that it may name, and
+// as much of the trail as it can.
+func TestAReaderStopsNoRepair(t *testing.T) {
+	t.Parallel()
+	r := newRoles(t)
+	r.mustAs("bank_migrate", "migrate")
+	r.produce(r.few())
+	p := launch(t, []string{rolesPassword}, r.connection("bank_app"), r.flags()...)
+	r.exact(r.oracle(), exactlyOnce)
+	p.terminate()
+	reader := r.session("bank_reader")
+	if _, err := reader.conn.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('projector audit chain')), pg_advisory_lock(hashtext('projector grants'))`); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		"SELECT FROM dlq_action_lock", "SELECT FROM dlq_action_lock FOR UPDATE", "SELECT FROM dlq_action_lock FOR KEY SHARE",
+		"LOCK TABLE dlq_action_lock IN ACCESS SHARE MODE", "LOCK TABLE dlq_action IN ACCESS SHARE MODE", "CREATE TEMP TABLE mine (i int)",
+	} {
+		reader.may(statement, false)
+		r.session("bank_app").may(statement, false)
+	}
+	r.mustAs("bank_operator", "pause", "--all", "--topic="+r.topic, "--group="+r.group, "--reason=x", "--yes")
+	r.mustAs("bank_migrate", "migrate") // after ten seconds without the lock
+}
+
+// TestOnlyTheRolesConnect: a login of nobody does not get in.
+func TestOnlyTheRolesConnect(t *testing.T) {
+	t.Parallel()
+	r := newRoles(t)
+	r.mustAs("bank_migrate", "migrate")
+	r.exec("CREATE ROLE bank_stranger LOGIN PASSWORD '" + rolesPassword + "'")
+	stranger := r.db.Config().ConnConfig.Copy()
+	stranger.User, stranger.Password = "bank_stranger", rolesPassword
+	if conn, err := pgx.ConnectConfig(t.Context(), stranger); err == nil {
+		_ = conn.Close(t.Context())
+		t.Error("a login without a role has connected")
+	} else if !strings.Contains(err.Error(), "42501") {
+		t.Error(err)
+	}
+}

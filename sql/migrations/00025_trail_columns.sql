@@ -1,0 +1,242 @@
+-- The audit trail says where: the consumer group, the projection, and the request of a change
+-- that was approved. Times are those of the write. Repairs wait for each other by a row that
+-- only the owner may lock: any login may take an advisory lock.
+
+-- +goose Up
+SET LOCAL lock_timeout = '5s'; -- nobody may wait behind this for long: the next `migrate` does it then
+ALTER TABLE dlq_action
+    ADD COLUMN consumer_group text,
+    ADD COLUMN projection     text,
+    ADD COLUMN request_id     bigint,
+    ADD COLUMN requested_by   text;
+
+COMMENT ON COLUMN dlq_action.consumer_group IS 'The consumer group whose position was changed, or whose dead letter it was.';
+COMMENT ON COLUMN dlq_action.projection IS 'The projection that was changed; null in rows from before there was this column. A result of such a row ends in " in NAME" for a custom projection.';
+COMMENT ON COLUMN dlq_action.request_id IS 'The request in repair_request that was approved.';
+COMMENT ON COLUMN dlq_action.requested_by IS 'The session_user of PostgreSQL that made this request.';
+COMMENT ON COLUMN dlq_action.at IS 'When the row was written, by the clock of the server.';
+COMMENT ON COLUMN dlq_action.result IS 'applied, duplicate, waiting, poison, refused, published, discarded, skipped, replaced or removed; of position set, from where to where it was set; of pause and resume, what the partition did before and does now.';
+
+-- One row. Whoever writes its place in the chain locks it until COMMIT.
+CREATE TABLE dlq_action_lock (one boolean PRIMARY KEY DEFAULT true CHECK (one));
+INSERT INTO dlq_action_lock DEFAULT VALUES;
+COMMENT ON TABLE dlq_action_lock IS 'One row, by which writers of dlq_action wait for each other. Nobody but the owner may lock it: grant nothing on it.';
+
+-- +goose StatementBegin
+-- The later columns are part of the text where one of them is set, so the rows from before
+-- there were these columns keep their hash.
+CREATE OR REPLACE FUNCTION dlq_action_text(a dlq_action) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT string_agg(coalesce(octet_length(convert_to(f, 'UTF8')) || ':' || f, '-'), ',' ORDER BY n)
+    FROM unnest(ARRAY[
+        a.id::text, a.action, a.account_id, a.version::text, a.topic, a.partition::text, a."offset"::text,
+        a.dlq_topic, a.dlq_partition::text, a.dlq_offset::text, a.class, a.actor, a.db_user, a.reason, a.result,
+        a.altered::text, a.value_sha256, a.original_sha256, a.approved_by, a.approval_reason,
+        to_char(a.at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')]
+        || CASE WHEN num_nonnulls(a.consumer_group, a.projection, a.request_id, a.requested_by) > 0
+                THEN ARRAY[a.consumer_group, a.projection, a.request_id::text, a.requested_by] ELSE '{}'::text[] END
+    ) WITH ORDINALITY AS t (f, n)
+$$;
+
+-- As in 00017, with the time of the write, the request and its login. The role of running
+-- instances may add what it fetches, and nothing else.
+CREATE OR REPLACE FUNCTION dlq_action_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    request text := current_setting('projector.request', true);
+    role    name;
+    allowed boolean;
+BEGIN
+    IF NEW.action <> 'fetch' AND to_regrole('projector_runtime') IS NOT NULL AND pg_has_role('projector_runtime', 'USAGE') THEN
+        SELECT pg_has_role(relowner, 'USAGE') INTO allowed FROM pg_class WHERE oid = TG_RELID;
+        FOREACH role IN ARRAY ARRAY['projector_operator', 'projector_approver'] LOOP
+            IF to_regrole(role) IS NOT NULL THEN
+                allowed := allowed OR pg_has_role(role, 'USAGE') AND has_any_column_privilege(role, TG_RELID, 'INSERT');
+            END IF;
+        END LOOP;
+        IF NOT allowed THEN
+            RAISE EXCEPTION 'the role projector_runtime may add rows with the action fetch to the trail, not %', NEW.action
+                USING ERRCODE = 'insufficient_privilege';
+        END IF;
+    END IF;
+    NEW.at := clock_timestamp();
+    NEW.db_user := session_user;
+    NEW.chain := NULL;
+    NEW.hash := NULL;
+    NEW.approved_by := NULL;
+    NEW.approval_reason := NULL;
+    NEW.request_id := NULL;
+    NEW.requested_by := NULL;
+    IF request <> '' THEN
+        SELECT r.id, r.requested_by, r.decided_by, r.decision_reason
+        INTO NEW.request_id, NEW.requested_by, NEW.approved_by, NEW.approval_reason
+        FROM repair_request r
+        WHERE r.id = request::bigint AND r.state = 'approved' AND r.decided_by = session_user;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'request % was not approved by %', request, session_user USING ERRCODE = 'insufficient_privilege';
+        END IF;
+    END IF;
+    RETURN NEW;
+END
+$$;
+
+-- Runs at COMMIT, so writers wait for each other no longer than that takes.
+CREATE OR REPLACE FUNCTION dlq_action_link() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    last record;
+BEGIN
+    PERFORM FROM dlq_action_lock FOR UPDATE;
+    SELECT chain, hash INTO last FROM dlq_action WHERE chain IS NOT NULL ORDER BY chain DESC LIMIT 1;
+    UPDATE dlq_action a SET chain = coalesce(last.chain, 0) + 1, hash = dlq_action_hash(last.hash, a)
+    WHERE a.id = NEW.id;
+    RETURN NULL;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION repair_request_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.at := clock_timestamp();
+    NEW.requested_by := session_user;
+    NEW.state := 'open';
+    NEW.decided_by := NULL;
+    NEW.decided_at := NULL;
+    NEW.decision_reason := NULL;
+    RETURN NEW;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION repair_request_decide() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF OLD.state <> 'open' THEN
+        RAISE EXCEPTION 'request % is %', OLD.id, OLD.state USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    IF NEW.state = 'approved' AND OLD.requested_by = session_user THEN
+        RAISE EXCEPTION 'four eyes: % has made request %, so another login has to approve it', session_user, OLD.id
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    NEW.decided_by := session_user;
+    NEW.decided_at := clock_timestamp();
+    OLD.state := NEW.state;
+    OLD.decided_by := NEW.decided_by;
+    OLD.decided_at := NEW.decided_at;
+    OLD.decision_reason := NEW.decision_reason;
+    IF NEW IS DISTINCT FROM OLD THEN
+        RAISE EXCEPTION 'request % cannot be changed', OLD.id USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN NEW;
+END
+$$;
+
+-- The functions find nothing outside the schema of the read model. Default privileges of the
+-- owner must not let anybody lock the row.
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['dlq_action_text(dlq_action)', 'dlq_action_stamp()', 'dlq_action_link()', 'repair_request_stamp()', 'repair_request_decide()'] LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', name, current_schema());
+    END LOOP;
+    FOR name IN
+        SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END
+        FROM pg_class c, aclexplode(c.relacl) a
+        WHERE c.oid = 'dlq_action_lock'::regclass AND a.grantee <> c.relowner
+    LOOP
+        EXECUTE format('REVOKE ALL ON dlq_action_lock FROM %s', name);
+    END LOOP;
+END
+$$;
+-- +goose StatementEnd
+
+-- +goose Down
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION dlq_action_text(a dlq_action) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT string_agg(coalesce(octet_length(convert_to(f, 'UTF8')) || ':' || f, '-'), ',' ORDER BY n)
+    FROM unnest(ARRAY[
+        a.id::text, a.action, a.account_id, a.version::text, a.topic, a.partition::text, a."offset"::text,
+        a.dlq_topic, a.dlq_partition::text, a.dlq_offset::text, a.class, a.actor, a.db_user, a.reason, a.result,
+        a.altered::text, a.value_sha256, a.original_sha256, a.approved_by, a.approval_reason,
+        to_char(a.at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')]) WITH ORDINALITY AS t (f, n)
+$$;
+
+CREATE OR REPLACE FUNCTION dlq_action_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    request text := current_setting('projector.request', true);
+BEGIN
+    NEW.at := now();
+    NEW.db_user := session_user;
+    NEW.chain := NULL;
+    NEW.hash := NULL;
+    NEW.approved_by := NULL;
+    NEW.approval_reason := NULL;
+    IF request <> '' THEN
+        SELECT r.decided_by, r.decision_reason INTO NEW.approved_by, NEW.approval_reason
+        FROM repair_request r
+        WHERE r.id = request::bigint AND r.state = 'approved' AND r.decided_by = session_user;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'request % was not approved by %', request, session_user USING ERRCODE = 'insufficient_privilege';
+        END IF;
+    END IF;
+    RETURN NEW;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION dlq_action_link() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    last record;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('projector audit chain'));
+    SELECT chain, hash INTO last FROM dlq_action WHERE chain IS NOT NULL ORDER BY chain DESC LIMIT 1;
+    UPDATE dlq_action a SET chain = coalesce(last.chain, 0) + 1, hash = dlq_action_hash(last.hash, a)
+    WHERE a.id = NEW.id;
+    RETURN NULL;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION repair_request_stamp() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.at := now();
+    NEW.requested_by := session_user;
+    NEW.state := 'open';
+    NEW.decided_by := NULL;
+    NEW.decided_at := NULL;
+    NEW.decision_reason := NULL;
+    RETURN NEW;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION repair_request_decide() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF OLD.state <> 'open' THEN
+        RAISE EXCEPTION 'request % is %', OLD.id, OLD.state USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    IF NEW.state = 'approved' AND OLD.requested_by = session_user THEN
+        RAISE EXCEPTION 'four eyes: % has made request %, so another login has to approve it', session_user, OLD.id
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    NEW.decided_by := session_user;
+    NEW.decided_at := now();
+    OLD.state := NEW.state;
+    OLD.decided_by := NEW.decided_by;
+    OLD.decided_at := NEW.decided_at;
+    OLD.decision_reason := NEW.decision_reason;
+    IF NEW IS DISTINCT FROM OLD THEN
+        RAISE EXCEPTION 'request % cannot be changed', OLD.id USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN NEW;
+END
+$$;
+
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['dlq_action_text(dlq_action)', 'dlq_action_stamp()', 'dlq_action_link()', 'repair_request_stamp()', 'repair_request_decide()'] LOOP
+        EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', name, current_schema());
+    END LOOP;
+END
+$$;
+-- +goose StatementEnd
+DROP TABLE dlq_action_lock;
+ALTER TABLE dlq_action
+    DROP COLUMN consumer_group,
+    DROP COLUMN projection,
+    DROP COLUMN request_id,
+    DROP COLUMN requested_by;
