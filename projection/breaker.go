@@ -34,10 +34,9 @@ type BreakerState struct {
 // is any but the version_gap of an account that waits already. Neither duplicates,
 // tombstones nor the others of version_gap count.
 //
-// Records that come again, after a restart, are in the window already. So they have a
-// window of their own, which is empty with each claim, and in which duplicates count:
-// else the few dead letters between them would be a storm. It is there for positions
-// that were set back: those may come again as something else.
+// Records that are read again, after a restart or because the position was set back, were
+// counted when they were read first. They count neither way: most of them are duplicates
+// now, and the few dead letters between them would be a storm.
 //
 // The zero pointer is a breaker that is off.
 type Breaker struct {
@@ -46,7 +45,6 @@ type Breaker struct {
 	through   int64
 	at        int64 // the offset of the last record
 	window    window
-	again     window // of records that come again
 	reason    string
 }
 
@@ -57,7 +55,7 @@ func NewBreaker(rule BreakerRule, partition int32, pos *Position) *Breaker {
 	}
 	return &Breaker{
 		rule: rule, partition: partition, through: pos.Breaker.Through, at: pos.Next,
-		window: decodeWindow(pos.Breaker.Window, rule.Window), again: newWindow(rule.Window),
+		window: decodeWindow(pos.Breaker.Window, rule.Window),
 	}
 }
 
@@ -67,7 +65,7 @@ func (b *Breaker) Clone() *Breaker {
 		return nil
 	}
 	c := *b
-	c.window, c.again = b.window.clone(), b.again.clone()
+	c.window = b.window.clone()
 	return &c
 }
 
@@ -96,17 +94,15 @@ func (b *Breaker) Passed(r *DecodedRecord, outcome Outcome) {
 	if b == nil || r.Decoded.Tombstone {
 		return
 	}
-	if outcome == Applied && !r.Reprocessed && b.window.roots == 0 && b.window.full() { // as nearly all are
+	if r.Reprocessed {
 		b.at = r.Record.Offset
 		return
 	}
-	switch {
-	case r.Reprocessed:
+	if outcome == Applied && b.window.roots == 0 && b.window.full() { // as nearly all are
 		b.at = r.Record.Offset
-		if b.at >= b.through {
-			b.again.sound(1)
-		}
-	case outcome != Duplicate:
+		return
+	}
+	if outcome != Duplicate {
 		b.Sound(r.Record.Offset, 1)
 	}
 }
@@ -126,42 +122,38 @@ func (b *Breaker) DeadLettered(r *DecodedRecord, decision Decision, waits bool) 
 		return
 	}
 	b.at = r.Record.Offset
-	if decision.Class == event.VersionGap && waits {
-		return
-	}
-	if r.Reprocessed {
-		b.root(&b.again, decision)
-	} else {
-		b.root(&b.window, decision)
+	if !r.Reprocessed && (decision.Class != event.VersionGap || !waits) {
+		b.root(decision)
 	}
 }
 
 // Root counts a root dead letter at an offset.
 func (b *Breaker) Root(offset int64, decision Decision) {
 	b.at = offset
-	b.root(&b.window, decision)
+	b.root(decision)
 }
 
 // HealFailed counts a parked event that cannot be applied now that its turn has come.
 func (b *Breaker) HealFailed(decision Decision) {
 	if b != nil {
-		b.root(&b.window, decision)
+		b.root(decision)
 	}
 }
 
 // root counts a root dead letter and opens when it is one too many.
-func (b *Breaker) root(w *window, decision Decision) {
+func (b *Breaker) root(decision Decision) {
 	if b.at < b.through {
 		return
 	}
-	w.root(decision.Class)
-	if w.full() && w.roots >= b.rule.roots() && b.reason == "" {
-		b.reason = b.explain(w, decision)
+	b.window.root(decision.Class)
+	if b.window.full() && b.window.roots >= b.rule.roots() && b.reason == "" {
+		b.reason = b.explain(decision)
 	}
 }
 
 // explain says why the breaker is open and what to do.
-func (b *Breaker) explain(w *window, last Decision) string {
+func (b *Breaker) explain(last Decision) string {
+	w := &b.window
 	class, n := w.most()
 	example := ""
 	if last.Class == class && last.Message != "" {

@@ -25,8 +25,10 @@ type Repositioned struct {
 	From          *int64 // nil: there was none
 	To            int64
 	UnreadSkipped int64 // offsets of the log that have not been read and will not be
-	// Repeated is up to where records behind To have been processed before and come again.
-	Repeated int64
+	// Processed is how far records have been processed at any time: those before it are read
+	// again. It is where the stored one is, or where the log ceases before that to be the one
+	// that was processed.
+	Processed NextOffset
 }
 
 // RefusedPositionError says why a position is not set.
@@ -41,13 +43,13 @@ func (e *RefusedPositionError) SafeText() string { return e.Reason }
 // Plan returns what setting the position comes to, or a *RefusedPositionError. stored is the
 // position as it is, nil when there is none.
 func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error) {
-	plan := Repositioned{To: r.To, Repeated: r.To}
+	plan := Repositioned{To: r.To, Processed: NextOffset{r.To, NoEpoch}}
 	read := log.Start
 	if stored != nil {
 		plan.From = &stored.Next
 		if SameTopic(stored.TopicID, log.TopicID) {
 			read = stored.within(stored.Next, log.EpochEnd, log)
-			plan.Repeated = max(r.To, stored.within(max(stored.Next, stored.ProcessedUntil), log.ProcessedEnd, log))
+			plan.Processed = stored.processed(r.To, log)
 		} else if !r.NewTopic {
 			return plan, refuse("the stored position belongs to another topic of this name, which was deleted: --new-topic sets it in the one there is now")
 		}
@@ -64,6 +66,15 @@ func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error)
 		return plan, refuse("%d offsets from %d on have not been read: --skip-unread passes over them", plan.UnreadSkipped, max(read, log.Start))
 	}
 	return plan, nil
+}
+
+// processed is how far records have been processed when the position is set.
+func (s *StoredPosition) processed(to int64, log Log) NextOffset {
+	until := max(to, s.within(max(s.Next, s.ProcessedUntil), log.ProcessedEnd, log))
+	if until == s.ProcessedUntil {
+		return NextOffset{until, s.ProcessedEpoch}
+	}
+	return NextOffset{until, NoEpoch}
 }
 
 // within is an offset, or where the log ceases before it to be the one that was consumed.

@@ -25,12 +25,12 @@ func TestWhatSettingAPositionComesTo(t *testing.T) {
 	upgraded := log
 	upgraded.TopicID = "AAAAAAAAAAAAAAAAAAAAAA=="
 	cases := map[string]struct {
-		want     projection.Reposition
-		stored   *projection.StoredPosition
-		log      projection.Log
-		unread   int64
-		repeated int64
-		refused  string
+		want      projection.Reposition
+		stored    *projection.StoredPosition
+		log       projection.Log
+		unread    int64
+		processed int64
+		refused   string
 	}{
 		"back":                    {projection.Reposition{To: 3}, at(6, 6), log, 0, 6, ""},
 		"back, of one taken back": {projection.Reposition{To: 3}, at(6, 8), log, 0, 8, ""},
@@ -70,8 +70,8 @@ func TestWhatSettingAPositionComesTo(t *testing.T) {
 			case c.refused != "" && (!errors.As(err, &refused) || !strings.Contains(refused.Reason, c.refused)):
 				t.Errorf("error %v, want %q", err, c.refused)
 			}
-			if plan.UnreadSkipped != c.unread || plan.Repeated != c.repeated && c.refused == "" {
-				t.Errorf("unread %d, repeated until %d; want %d and %d", plan.UnreadSkipped, plan.Repeated, c.unread, c.repeated)
+			if plan.UnreadSkipped != c.unread || plan.Processed.Offset != c.processed && c.refused == "" {
+				t.Errorf("unread %d, processed until %d; want %d and %d", plan.UnreadSkipped, plan.Processed.Offset, c.unread, c.processed)
 			}
 			if (plan.From == nil) != (c.stored == nil) {
 				t.Errorf("from %v", plan.From)

@@ -42,12 +42,16 @@ type Definition interface {
 
 // Memory knows which events a projection has taken in, and forgets them with time.
 type Memory interface {
-	// Forgets reports whether anything was forgotten yet.
-	Forgets(ctx context.Context, db Querier) (bool, error)
-	// Remembered returns which of the events, by their ids, are remembered now and for an
-	// hour to come.
+	// PrunedUntil is before when what was remembered may be forgotten; the zero time when
+	// nothing was forgotten yet.
+	PrunedUntil(ctx context.Context, db Querier) (time.Time, error)
+	// Remembered returns which of the events, by their ids, are remembered, and stay so until
+	// PrunedUntil has advanced by more than MemoryMargin.
 	Remembered(ctx context.Context, db Querier, ids []string) ([]string, error)
 }
+
+// MemoryMargin is for how much longer an event has to be remembered than to the moment.
+const MemoryMargin = time.Hour
 
 // RunConfig is what a process gives to the projection it runs. A projection takes
 // what it needs.

@@ -40,7 +40,7 @@ func TestPruningDeletesWhatIsTooOldInPieces(t *testing.T) {
 	}
 	same(t, "left", lines(t, pool, left), "a 30\nb 20")
 	same(t, "noted", lines(t, pool, "SELECT handler || ' ' || (until < now() - interval '167 hours') FROM inbox_pruned"), "a true")
-	if err := inbox.PruneAll(t.Context(), pool, inbox.Retention, nil); err != nil {
+	if _, err := inbox.PruneAll(t.Context(), pool, inbox.Retention, nil); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "left", lines(t, pool, left), "a 30")

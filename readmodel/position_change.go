@@ -126,12 +126,24 @@ func (s *PositionSet) plan(stored *projection.StoredPosition) (projection.Reposi
 
 // SetPositions sets positions of a group's topic, all of them or none, raises their fences
 // and records who did it and why. A *projection.RefusedPositionError means that one of them
-// is not to be set so.
-func SetPositions(ctx context.Context, pool *pgxpool.Pool, of Partition, sets []PositionSet, actor, reason string) ([]projection.Repositioned, error) {
+// is not to be set so. check, which may be nil, is called while no inbox is pruned: until what
+// was processed has been read again, its markers are kept.
+func SetPositions(
+	ctx context.Context, pool *pgxpool.Pool, of Partition, sets []PositionSet, check func(context.Context, Querier) error, actor, reason string,
+) ([]projection.Repositioned, error) {
 	slices.SortFunc(sets, func(a, b PositionSet) int { return cmp.Compare(a.Partition, b.Partition) }) // as everybody locks them
 	var plans []projection.Repositioned
 	err := transactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
 		plans = plans[:0]
+		if check != nil {
+			tx.Queue(sql.Query("inbox_prune_wait"), of.Projection)
+			if err := tx.Send(ctx); err != nil {
+				return err
+			}
+			if err := check(ctx, tx); err != nil {
+				return err
+			}
+		}
 		actions := make([]Action, len(sets))
 		for i := range sets {
 			of.Number = sets[i].Partition
@@ -168,7 +180,8 @@ func setPosition(ctx context.Context, tx *Tx, p Partition, set *PositionSet) (pr
 	if err != nil {
 		return plan, err
 	}
-	tx.Queue(sql.Query("position_set"), p.Group, p.Topic, p.Number, plan.To, knownTopicID(set.Log.TopicID, stored.TopicID))
+	tx.Queue(sql.Query("position_set"), p.Group, p.Topic, p.Number, plan.To, knownTopicID(set.Log.TopicID, stored.TopicID),
+		plan.Processed.Offset, plan.Processed.LeaderEpoch)
 	return plan, tx.Send(ctx)
 }
 

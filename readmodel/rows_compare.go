@@ -52,10 +52,11 @@ func (c *rowComparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
 		s.differs, s.rows, s.foreign, s.plan = map[string]bool{}, map[string]RebuildKind{}, false, ""
 	}
 	if c.shadow.inbox != nil {
-		var err error
-		if forgets, err = c.shadow.kind.Remembers.Forgets(ctx, live); err != nil {
+		until, err := c.shadow.kind.Remembers.PrunedUntil(ctx, live)
+		if err != nil {
 			return err
 		}
+		forgets = !until.IsZero()
 	}
 	if err := c.findCorrections(ctx, live, forgets); err != nil {
 		return err

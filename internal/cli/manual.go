@@ -204,9 +204,9 @@ var commandPages = map[string]manualPage{
 	},
 	"position set": {
 		about: "For a partition that cannot continue until a person decides where: running consumers continue there within 10 s, others when they start. " +
-			"What was applied already is skipped. Without --yes it only says what it would do. Audited in dlq_action.",
+			"What was processed before is skipped, whenever it is read again. Without --yes it only says what it would do. Audited in dlq_action.",
 		status: "1 also when it is refused: the offset is outside the log, records would be passed over unread, the topic is another " +
-			"one, or a projection of sums would count again what its inbox has forgotten. In that case nothing is changed in any partition.",
+			"one, or the inbox of a projection of sums no longer knows what of it was counted. In that case nothing is changed in any partition.",
 		examples: []example{
 			{"What would be done", "projector position set --partition=3 --start --reason='removed by retention, INC-1234'"},
 			{"Do it", "projector position set --partition=3 --start --reason='removed by retention, INC-1234' --yes"},

@@ -84,8 +84,8 @@ func (i Inbox) Find(ctx context.Context, db readmodel.Querier, ids []string) ([]
 	return i.find(ctx, db, "inbox_find", ids)
 }
 
-func (i Inbox) find(ctx context.Context, db readmodel.Querier, query string, ids []string) ([]string, error) {
-	rows, err := db.Query(ctx, sql.Query(query), i.handler, ids)
+func (i Inbox) find(ctx context.Context, db readmodel.Querier, query string, ids []string, more ...any) ([]string, error) {
+	rows, err := db.Query(ctx, sql.Query(query), append([]any{i.handler, ids}, more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("look into the inbox: %w", err)
 	}
@@ -96,8 +96,7 @@ func (i Inbox) find(ctx context.Context, db readmodel.Querier, query string, ids
 	return marked, nil
 }
 
-// PrunedUntil answers before when markers may be gone; the zero time when none was
-// ever pruned.
+// PrunedUntil implements readmodel.Memory.
 func (i Inbox) PrunedUntil(ctx context.Context, db readmodel.Querier) (time.Time, error) {
 	rows, err := db.Query(ctx, sql.Query("inbox_pruned"), i.handler)
 	if err != nil {
@@ -115,15 +114,9 @@ func (i Inbox) PrunedUntil(ctx context.Context, db readmodel.Querier) (time.Time
 
 var _ readmodel.Memory = Inbox{}
 
-// Forgets implements readmodel.Memory.
-func (i Inbox) Forgets(ctx context.Context, db readmodel.Querier) (bool, error) {
-	until, err := i.PrunedUntil(ctx, db)
-	return !until.IsZero(), err
-}
-
 // Remembered implements readmodel.Memory.
 func (i Inbox) Remembered(ctx context.Context, db readmodel.Querier, ids []string) ([]string, error) {
-	return i.find(ctx, db, "inbox_remembers", ids)
+	return i.find(ctx, db, "inbox_remembers", ids, readmodel.MemoryMargin)
 }
 
 // Doubts returns a function that says why an event without a marker may have been taken in all the same:

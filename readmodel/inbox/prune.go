@@ -32,8 +32,9 @@ const (
 
 // Prune deletes the handler's markers that are older than the retention by the
 // database's clock, in transactions of bounded size with rests as long in between,
-// and tells observe, which may be nil, of each. While another prunes the handler, it
-// does nothing. What was deleted before an error stays deleted.
+// and tells observe, which may be nil, of each. While another prunes the handler, or
+// records of it are read again, it does nothing. What was deleted before an error stays
+// deleted.
 func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Duration, observe func(int64)) error {
 	var cutoff time.Time
 	if err := pool.QueryRow(ctx, "SELECT now()").Scan(&cutoff); err != nil {
@@ -58,11 +59,15 @@ func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Dur
 	}
 }
 
-// pruneSome deletes one piece; 0 when there is nothing to delete, or another is at it.
+// pruneSome deletes one piece; 0 when there is nothing to delete, another is at it, or the
+// markers are held.
 func (i Inbox) pruneSome(ctx context.Context, pool *pgxpool.Pool, cutoff time.Time) (deleted int64, err error) {
 	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		var mine bool
 		if err := tx.QueryRow(ctx, sql.Query("inbox_prune_lock"), i.handler).Scan(&mine); err != nil || !mine {
+			return err
+		}
+		if held, err := i.Holds(ctx, tx); err != nil || len(held) > 0 {
 			return err
 		}
 		tag, err := tx.Exec(ctx, sql.Query("inbox_prune"), i.handler, cutoff, pruneRows)
@@ -75,22 +80,52 @@ func (i Inbox) pruneSome(ctx context.Context, pool *pgxpool.Pool, cutoff time.Ti
 	return deleted, err
 }
 
-// PruneAll prunes the inboxes of all handlers that have one.
-func PruneAll(ctx context.Context, pool *pgxpool.Pool, retention time.Duration, observe func(int64)) error {
+// Hold is a partition that is read again: until then no marker is pruned.
+type Hold struct {
+	Group, Topic string
+	Partition    int32
+	Next, Until  int64
+}
+
+// String says what is read again.
+func (h Hold) String() string {
+	return fmt.Sprintf("group %s reads partition %d of topic %s again, from %d to %d", h.Group, h.Partition, h.Topic, h.Next, h.Until)
+}
+
+// Holds are the partitions of the handler that are read again.
+func (i Inbox) Holds(ctx context.Context, db readmodel.Querier) ([]Hold, error) {
+	rows, err := db.Query(ctx, sql.Query("inbox_held"), i.handler)
+	if err != nil {
+		return nil, fmt.Errorf("ask what is read again: %w", err)
+	}
+	holds, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Hold])
+	if err != nil {
+		return nil, fmt.Errorf("ask what is read again: %w", err)
+	}
+	return holds, nil
+}
+
+// PruneAll prunes the inboxes of all handlers that have one, and returns what holds which of
+// them back.
+func PruneAll(ctx context.Context, pool *pgxpool.Pool, retention time.Duration, observe func(int64)) (held map[string][]Hold, err error) {
 	rows, err := pool.Query(ctx, sql.Query("inbox_handlers"))
 	if err != nil {
-		return fmt.Errorf("list the inbox's handlers: %w", err)
+		return nil, fmt.Errorf("list the inbox's handlers: %w", err)
 	}
 	handlers, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return fmt.Errorf("list the inbox's handlers: %w", err)
+		return nil, fmt.Errorf("list the inbox's handlers: %w", err)
 	}
+	held = map[string][]Hold{}
 	for _, handler := range handlers {
 		if err := Of(handler).Prune(ctx, pool, retention, observe); err != nil {
-			return err
+			return nil, err
+		}
+		if held[handler], err = Of(handler).Holds(ctx, pool); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return held, nil
 }
 
 // Count counts the handler's markers: exactly when they are few, else as the

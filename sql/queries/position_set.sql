@@ -1,8 +1,8 @@
--- Sets a position as a person wants it, in the topic that is there now. What was stopped
--- goes on, and what comes from there on is new.
+-- Sets a position as a person wants it ($4), in the topic that is there now ($5). What was
+-- stopped goes on. How far records were processed at any time ($6, $7) is not set back.
 UPDATE projector_position
 SET next_offset = $4, leader_epoch = -1, leader_epoch_at = -1,
-    judged_until = $4, judged_epoch = -1, judged_epoch_at = -1, topic_id = $5,
+    judged_until = $6, judged_epoch = $7, judged_epoch_at = $6, topic_id = $5,
     breaker_through = CASE WHEN topic_id = $5 THEN breaker_through END,
     stopped_reason = NULL, stopped_end = NULL, set_by_hand = true, fence = fence + 1, updated_at = now()
 WHERE consumer_group = $1 AND topic = $2 AND partition = $3;

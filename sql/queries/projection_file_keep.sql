@@ -4,7 +4,7 @@
 -- locked his position. Returns what is kept then; nothing when another writer has kept a file
 -- since this began.
 WITH positions AS MATERIALIZED (
-    SELECT next_offset
+    SELECT greatest(next_offset, judged_until) AS processed
     FROM projector_position
     WHERE projection = $1 AND EXISTS (SELECT FROM projection_file WHERE projection = $1 AND sha256 <> $2)
     ORDER BY consumer_group, topic, partition
@@ -15,7 +15,7 @@ WITH positions AS MATERIALIZED (
         SET sha256 = EXCLUDED.sha256, mode = EXCLUDED.mode, text = EXCLUDED.text, kept_at = now(), kept_by = session_user
         WHERE f.sha256 <> EXCLUDED.sha256
           AND ($5 AND f.mode = EXCLUDED.mode
-               OR NOT EXISTS (SELECT FROM positions WHERE next_offset > 0)
+               OR NOT EXISTS (SELECT FROM positions WHERE processed > 0)
                   AND NOT EXISTS (SELECT FROM projection_account WHERE projection = $1))
     RETURNING sha256, mode
 )

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -130,13 +131,18 @@ func (c *inboxPruneCmd) Run(ctx context.Context, std *output.Streams) error {
 	defer pool.Close()
 	var done pruneDocument
 	shown := output.NewProgress(std.Err, "deleted")
-	err = inbox.PruneAll(ctx, pool, c.Retention, func(n int64) {
+	held, err := inbox.PruneAll(ctx, pool, c.Retention, func(n int64) {
 		done.Deleted += n
 		shown.Update(done.Deleted, 0)
 	})
 	shown.Done()
 	if err != nil {
 		return refusedByFourEyes(ctx, pool, err)
+	}
+	for _, handler := range slices.Sorted(maps.Keys(held)) {
+		for _, hold := range held[handler] {
+			_, _ = fmt.Fprintf(std.Err, "%s keeps its markers until its records are read again: %s\n", handler, hold)
+		}
 	}
 	if c.JSON() {
 		return output.PrintJSON(std.Out, done)

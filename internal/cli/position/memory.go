@@ -13,23 +13,45 @@ import (
 	"projector/readmodel"
 )
 
-// checkMemory refuses to have records come again that the projection would count twice.
-func (s *positionSetter) checkMemory(ctx context.Context, std *output.Streams, sets []readmodel.PositionSet, plans []projection.Repositioned) error {
+// checkMemory refuses to have records come again that the projection does not remember, and
+// returns what has to hold when the positions are set; nil: nothing has to.
+func (s *positionSetter) checkMemory(
+	ctx context.Context, std *output.Streams, sets []readmodel.PositionSet, plans []projection.Repositioned,
+) (holds func(context.Context, readmodel.Querier) error, err error) {
 	kind, err := s.cmd.Kind()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	memory := kind.Memory()
 	if memory == nil {
-		return nil
+		return nil, nil
 	}
-	if forgets, err := memory.Forgets(ctx, s.pool); err != nil || !forgets {
+	until, err := memory.PrunedUntil(ctx, s.pool)
+	if err != nil {
+		return nil, err
+	}
+	if !until.IsZero() {
+		if err := s.checkSpans(ctx, std, memory, sets, plans); err != nil {
+			return nil, err
+		}
+	}
+	return func(ctx context.Context, db readmodel.Querier) error {
+		now, err := memory.PrunedUntil(ctx, db)
+		if err == nil && now.Sub(until) > readmodel.MemoryMargin {
+			err = &projection.RefusedPositionError{Reason: "the inbox was pruned while this was checked: type it again"}
+		}
 		return err
-	}
+	}, nil
+}
+
+// checkSpans refuses to have records come again that are not remembered.
+func (s *positionSetter) checkSpans(
+	ctx context.Context, std *output.Streams, memory readmodel.Memory, sets []readmodel.PositionSet, plans []projection.Repositioned,
+) error {
 	check := &memoryCheck{positionSetter: s, memory: memory, shown: output.NewProgress(std.Err, "checked against the inbox")}
 	defer check.shown.Done()
 	for i, plan := range plans {
-		span := dlq.Span{Partition: sets[i].Partition, From: plan.To, To: plan.Repeated}
+		span := dlq.Span{Partition: sets[i].Partition, From: plan.To, To: plan.Processed.Offset}
 		if err := check.span(ctx, span); err != nil {
 			return err
 		}
@@ -72,7 +94,7 @@ func (m *memoryCheck) span(ctx context.Context, span dlq.Span) error {
 		return nil
 	}
 	return &projection.RefusedPositionError{Reason: fmt.Sprintf(
-		"partition %d: the inbox no longer remembers all that %s has counted from %d to %d, which would be counted twice; it does from %d on",
+		"partition %d: the inbox no longer remembers all that %s has counted from %d to %d, and so not which of it was counted; it does from %d on",
 		span.Partition, m.of.Projection, span.From, m.last, m.last+1)}
 }
 

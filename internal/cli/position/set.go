@@ -155,14 +155,15 @@ func (s *positionSetter) run(ctx context.Context, std *output.Streams) ([]projec
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := s.checkMemory(ctx, std, sets, plans); err != nil { // takes as long as there is to read
+	holds, err := s.checkMemory(ctx, std, sets, plans) // takes as long as there is to read
+	if err != nil {
 		return nil, nil, err
 	}
 	if s.cmd.Yes {
 		if err := s.gate.Pass(ctx, s.pool, string(readmodel.ActionPositionSet), s.planned(sets, plans)); err != nil {
 			return nil, nil, err
 		}
-		plans, err = readmodel.SetPositions(ctx, s.pool, s.of, sets, s.cmd.ActorName(), readmodel.Storable(s.cmd.Reason))
+		plans, err = readmodel.SetPositions(ctx, s.pool, s.of, sets, holds, s.cmd.ActorName(), readmodel.Storable(s.cmd.Reason))
 	}
 	return plans, sets, err
 }
