@@ -126,6 +126,9 @@ var (
 	jsonOther    = []byte("[]")
 )
 
+// Clear forgets what was set.
+func (v *Values) Clear(f Field) { v.found[f] = value{} }
+
 // Null notes that the field has no value.
 func (v *Values) Null(f Field) { v.found[f] = value{raw: jsonNull} }
 

@@ -34,7 +34,10 @@ const (
 	micros = `{"type":"long","logicalType":"timestamp-micros"}`
 )
 
-func format(t testing.TB, opts event.Options, schema string, references ...string) event.Format {
+func format(t interface {
+	Helper()
+	Fatal(...any)
+}, opts event.Options, schema string, references ...string) event.Format {
 	t.Helper()
 	records, err := event.NewRecords(opts)
 	if err != nil {

@@ -1,0 +1,351 @@
+package avro
+
+import (
+	"encoding/binary"
+	"math"
+	"unsafe"
+
+	"projector/projection/event"
+)
+
+const (
+	// A type may take no bytes: null, a record without fields, a record of many such
+	// records. So the size of a value alone does not bound how long reading it takes.
+	freeSteps    = 100_000
+	stepsPerByte = 16
+	// maxDepth bounds how deeply records, arrays, maps and unions are within each other.
+	maxDepth = 1000
+)
+
+const (
+	reasonShort  = "the value ends before its schema does"
+	reasonBroken = "the value does not follow its schema"
+	reasonSteps  = "reading the value takes more steps than its size allows"
+)
+
+// reading is one value while it is read. After the first fault nothing more is read, and
+// what was found does not count.
+type reading struct {
+	rest   []byte
+	found  *event.Values
+	steps  int // that are left
+	depth  int
+	reason string
+}
+
+// fail notes why the value cannot be read, and ends it.
+func (r *reading) fail(reason string) {
+	if r.reason == "" {
+		r.reason = reason
+	}
+	r.rest = nil
+}
+
+// step counts a value that is read; false: nothing more is read.
+func (r *reading) step() bool {
+	if r.steps--; r.steps < 0 {
+		r.fail(reasonSteps)
+	}
+	return r.reason == ""
+}
+
+// enter counts a value that holds others, until leave.
+func (r *reading) enter() bool {
+	if r.depth++; r.depth > maxDepth {
+		r.fail(reasonBroken)
+	}
+	return r.step()
+}
+
+func (r *reading) leave() { r.depth-- }
+
+// skip passes over a value.
+func (r *reading) skip(n *node) {
+	switch n.kind {
+	case kindRecord, kindUnion, kindArray, kindMap:
+		if r.enter() {
+			r.skipInner(n)
+		}
+		r.leave()
+	default:
+		if r.step() {
+			r.skipScalar(n)
+		}
+	}
+}
+
+func (r *reading) skipInner(n *node) {
+	switch n.kind {
+	case kindRecord:
+		for i := 0; i < len(n.inner) && r.reason == ""; i++ {
+			r.skip(n.inner[i])
+		}
+	case kindUnion:
+		if i, ok := r.index(len(n.inner)); ok {
+			r.skip(n.inner[i])
+		}
+	default: // an array or a map
+		for count := r.block(true); count > 0; count = r.block(true) {
+			for ; count > 0 && r.reason == ""; count-- {
+				if n.kind == kindMap {
+					r.text()
+				}
+				r.skip(n.inner[0])
+			}
+		}
+	}
+}
+
+func (r *reading) skipScalar(n *node) {
+	switch n.kind {
+	case kindNull:
+	case kindBoolean:
+		r.next(1)
+	case kindInt, kindEnum:
+		r.integer()
+	case kindLong:
+		r.long()
+	case kindFloat:
+		r.next(4)
+	case kindDouble:
+		r.next(8)
+	case kindFixed:
+		r.next(n.size)
+	default: // bytes or a string
+		r.text()
+	}
+}
+
+// read reads a value at a place where something is wanted.
+func (r *reading) read(p *place) {
+	switch p.kind {
+	case kindRecord:
+		r.readRecord(p)
+	case kindUnion:
+		if r.enter() {
+			if i, ok := r.index(len(p.inner)); ok {
+				r.read(p.inner[i])
+			}
+		}
+		r.leave()
+	case kindMap:
+		r.readMap(p)
+	default:
+		if p.branch.Is && p.kind != kindArray {
+			r.readField(p)
+			return
+		}
+		if r.skip(p.node); p.branch.Is {
+			r.found.Other(p.branch.Field)
+		}
+	}
+}
+
+func (r *reading) readRecord(p *place) {
+	if p.branch.Is {
+		r.found.Object(p.branch.Field)
+	}
+	if r.enter() {
+		for i := 0; i < len(p.inner) && r.reason == ""; i++ {
+			if inner := p.inner[i]; inner != nil {
+				r.read(inner)
+			} else {
+				r.skip(p.node.inner[i])
+			}
+		}
+	}
+	r.leave()
+}
+
+// readMap reads a map as a record whose fields are its keys.
+func (r *reading) readMap(p *place) {
+	if p.branch.Is {
+		r.found.Object(p.branch.Field)
+	}
+	if r.enter() {
+		for count := r.block(false); count > 0; count = r.block(false) {
+			for ; count > 0 && r.reason == ""; count-- {
+				r.readEntry(p)
+			}
+		}
+	}
+	r.leave()
+}
+
+// readEntry reads an entry of a map. Of two with one key the last counts.
+func (r *reading) readEntry(p *place) {
+	key := r.text()
+	for i := range p.branch.Members {
+		if m := &p.branch.Members[i]; m.Name == key {
+			clearFields(&m.Branch, r.found)
+			r.read(p.inner[i])
+			return
+		}
+	}
+	r.skip(p.node.inner[0])
+}
+
+// clearFields forgets what was found at a place.
+func clearFields(b *event.Branch, found *event.Values) {
+	if b.Is {
+		found.Clear(b.Field)
+	}
+	for i := range b.Members {
+		clearFields(&b.Members[i].Branch, found)
+	}
+}
+
+// readField reads a value that holds no others.
+func (r *reading) readField(p *place) {
+	f := p.branch.Field
+	if !r.step() {
+		return
+	}
+	switch p.kind {
+	case kindNull:
+		r.found.Null(f)
+	case kindString:
+		r.found.Text(f, r.text())
+	case kindEnum:
+		if i, ok := r.index(len(p.symbols)); ok {
+			r.found.Text(f, p.symbols[i])
+		}
+	case kindInt:
+		r.setInteger(p, r.integer())
+	case kindLong:
+		r.setInteger(p, r.long())
+	case kindBytes:
+		text := r.text()
+		r.setBytes(p, unsafe.Slice(unsafe.StringData(text), len(text))) //nolint:gosec // G103: nobody writes to it
+	case kindFixed:
+		r.setBytes(p, r.next(p.size))
+	case kindFloat, kindDouble:
+		r.skipScalar(p.node)
+		r.found.Fraction(f)
+	default:
+		r.skipScalar(p.node)
+		r.found.Other(f)
+	}
+}
+
+func (r *reading) setInteger(p *place, n int64) {
+	f := p.branch.Field
+	switch p.logical {
+	case noLogical:
+		r.found.Integer(f, n)
+	case logicalMillis:
+		r.found.Instant(f, fromMillis(n))
+	case logicalMicros:
+		r.found.Instant(f, n)
+	case logicalNanos:
+		r.found.Instant(f, fromNanos(n))
+	default:
+		r.found.Other(f)
+	}
+}
+
+func (r *reading) setBytes(p *place, raw []byte) {
+	if p.logical == logicalDecimal {
+		r.found.Decimal(p.branch.Field, raw, p.scale)
+		return
+	}
+	r.found.Other(p.branch.Field)
+}
+
+// fromMillis turns what no microseconds can hold into a time that is out of range too.
+func fromMillis(n int64) int64 {
+	const most = math.MaxInt64 / 1000
+	return min(max(n, -most), most) * 1000
+}
+
+// fromNanos cuts finer digits, towards the past.
+func fromNanos(n int64) int64 {
+	micros := n / 1000
+	if n%1000 < 0 {
+		micros--
+	}
+	return micros
+}
+
+// next returns the next n bytes; none when there are fewer.
+func (r *reading) next(n int) []byte {
+	if n < 0 || n > len(r.rest) {
+		r.fail(reasonShort)
+		return nil
+	}
+	b := r.rest[:n:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+func (r *reading) long() int64 {
+	u, n := binary.Uvarint(r.rest)
+	switch {
+	case n == 0:
+		r.fail(reasonShort)
+		return 0
+	case n < 0:
+		r.fail(reasonBroken)
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return int64(u>>1) ^ -int64(u&1) //nolint:gosec // G115: zigzag
+}
+
+// integer reads a number of 32 bits, in five bytes at most.
+func (r *reading) integer() int64 {
+	before := len(r.rest)
+	n := r.long()
+	if n < math.MinInt32 || n > math.MaxInt32 || before-len(r.rest) > 5 && r.reason == "" {
+		r.fail(reasonBroken)
+		return 0
+	}
+	return n
+}
+
+// index reads the number of a branch or of a symbol, of so many.
+func (r *reading) index(of int) (int, bool) {
+	n := r.integer()
+	if n < 0 || n >= int64(of) {
+		r.fail(reasonBroken)
+	}
+	return int(n), r.reason == ""
+}
+
+// text reads a length and as many bytes. The text is a part of the value.
+func (r *reading) text() string {
+	n := r.long()
+	switch {
+	case n < 0:
+		r.fail(reasonBroken)
+	case n > int64(len(r.rest)):
+		r.fail(reasonShort)
+	default:
+		b := r.next(int(n))
+		return unsafe.String(unsafe.SliceData(b), len(b)) //nolint:gosec // G103: nobody writes to it
+	}
+	return ""
+}
+
+// block reads how many values the next block of an array or a map has; 0: there is none.
+// Blocks whose size in bytes is known are skipped without reading them.
+func (r *reading) block(skip bool) (count int64) {
+	for {
+		if count = r.long(); count >= 0 {
+			return count
+		}
+		size := r.long()
+		if size < 0 || count == math.MinInt64 {
+			r.fail(reasonBroken)
+		} else if size > int64(len(r.rest)) {
+			r.fail(reasonShort)
+		}
+		switch {
+		case r.reason != "":
+			return 0
+		case !skip || size == 0:
+			return -count
+		}
+		r.next(int(size))
+	}
+}
