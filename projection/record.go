@@ -102,4 +102,6 @@ type DecodedRecord struct {
 	// Reprocessed: the record was processed before, or one that stood in its place; see
 	// Account.Apply.
 	Reprocessed bool
+	// Discarded: a person has discarded the record of this place. It has no effect.
+	Discarded bool
 }

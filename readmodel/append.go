@@ -99,6 +99,7 @@ type AppendConfig struct {
 	Recent    Recent // nil: none
 	Observer  Observer
 	Breaker   projection.BreakerRule
+	Decisions *Decisions // of people; nil: none
 }
 
 // AppendProjection is the projection of one partition into a Table.
@@ -143,6 +144,9 @@ var _ session.Projection = (*AppendProjection)(nil)
 func (e *AppendProjection) Claim(ctx context.Context, c projection.Claim) (projection.Position, error) {
 	pos, err := ClaimPosition(ctx, e.cfg.Pool, e.cfg.Partition, c)
 	if err != nil {
+		return pos, err
+	}
+	if err := e.cfg.Decisions.Read(ctx); err != nil {
 		return pos, err
 	}
 	e.position = pos

@@ -21,6 +21,7 @@ const conflictMessage = "another event stands at this version"
 func (e *AppendProjection) Fold(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
 	n := min(len(records), max(0, limit-e.taken.Records))
 	e.position.MarkReprocessed(records[:n])
+	e.cfg.Decisions.MarkDiscarded(records[:n])
 	e.counted.exact = false // it was so for the records before
 	if !e.counted.prepare(e.suspects(records[:n])) {
 		return 0, nil
@@ -84,6 +85,9 @@ func (e *AppendProjection) decide(r *projection.DecodedRecord, found map[Key]str
 	e.bytes += entryBytes + r.Record.Bytes() // an event's texts are parts of them
 	e.sole = r.Record.Ref()
 	switch {
+	case r.Discarded:
+		e.taken.Outcomes[projection.Duplicate]++
+		e.counted.passed(r, projection.Duplicate)
 	case d.Tombstone, d.Skip:
 		e.taken.Outcomes[projection.Ignored]++
 		e.counted.passed(r, projection.Ignored)

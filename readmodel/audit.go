@@ -26,6 +26,7 @@ const (
 	ActionSkip    ActionKind = "skip"
 	ActionFetch   ActionKind = "fetch" // of a missing event, from the producer's outbox
 	ActionOpen    ActionKind = "open"
+	ActionUnskip  ActionKind = "unskip"
 )
 
 // Results of actions that are no Effect. Their names are public surface.
@@ -35,6 +36,7 @@ const (
 	ResultRefused   = "refused"
 	ResultPublished = "published"
 	ResultOpened    = "opened"
+	ResultUnskipped = "unskipped"
 )
 
 // Action is one row of dlq_action: what was done about which record, by whom and

@@ -36,6 +36,7 @@ type BalanceConfig struct {
 	Group        *Group         // writes small flushes of several partitions together; nil: each alone
 	Versions     *VersionReader // knows duplicates in great numbers; nil: each account is looked up
 	Readers      Readers        // who waits for what is committed; nil: nobody
+	Decisions    *Decisions     // of people; nil: none
 }
 
 // Balance is the account_balance projection of one partition: accounts in memory with
@@ -82,6 +83,9 @@ func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 	if err != nil {
 		return pos, err
 	}
+	if err := b.cfg.Decisions.Read(ctx); err != nil {
+		return pos, err
+	}
 	b.position = pos
 	b.fold.Reset()
 	b.breaker = projection.NewBreaker(b.cfg.Breaker, b.partition.Number, &pos)
@@ -103,6 +107,7 @@ func (b *Balance) Fold(ctx context.Context, records []projection.DecodedRecord, 
 		return 0, b.fold.Heal(ctx, limit)
 	}
 	b.position.MarkReprocessed(records)
+	b.cfg.Decisions.MarkDiscarded(records)
 	return b.fold.Apply(ctx, records, limit)
 }
 
@@ -189,7 +194,7 @@ func (BalanceDefinition) Ready(ctx context.Context, pool *pgxpool.Pool) error {
 func (BalanceDefinition) Open(cfg RunConfig) func(Partition) session.Projection {
 	balance := BalanceConfig{
 		Pool: cfg.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes,
-		Breaker: cfg.Breaker, Group: NewGroup(cfg.Pool), Readers: cfg.Readers,
+		Breaker: cfg.Breaker, Group: NewGroup(cfg.Pool), Readers: cfg.Readers, Decisions: cfg.Decisions,
 	}
 	if cfg.IndexBytes > 0 {
 		balance.Versions = NewVersionReader(VersionReaderConfig{Pool: cfg.Pool, Bytes: cfg.IndexBytes, Ends: cfg.Ends, Log: cfg.Log})

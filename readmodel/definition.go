@@ -66,6 +66,8 @@ type RunConfig struct {
 	InboxRetention time.Duration
 	Observer       Observer
 	Readers        Readers // told what account_balance has committed; nil: nobody waits for it
+	// Decisions are what people have decided about single events; nil: nothing.
+	Decisions *Decisions
 	// Ends is done when the process is told to stop: what only saves work ends with it.
 	Ends context.Context
 	Log  *slog.Logger
@@ -190,7 +192,7 @@ func (k AppendDefinition) Ready(ctx context.Context, pool *pgxpool.Pool) error {
 func (k AppendDefinition) Open(cfg RunConfig) func(Partition) session.Projection {
 	return func(p Partition) session.Projection {
 		p.Projection = k.Label
-		events := AppendConfig{Pool: cfg.Pool, Partition: p, Table: k.Tables(p), Observer: cfg.Observer, Breaker: cfg.Breaker}
+		events := AppendConfig{Pool: cfg.Pool, Partition: p, Table: k.Tables(p), Observer: cfg.Observer, Breaker: cfg.Breaker, Decisions: cfg.Decisions}
 		if k.Recent != nil {
 			events.Recent = k.Recent(cfg)
 		}

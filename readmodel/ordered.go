@@ -55,7 +55,7 @@ func (d OrderedDefinition) Open(cfg RunConfig) func(Partition) session.Projectio
 	balance := BalanceConfig{
 		Projection: d.Label, Take: d.Take,
 		Pool: cfg.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes,
-		Breaker: cfg.Breaker,
+		Breaker: cfg.Breaker, Decisions: cfg.Decisions,
 	}
 	return func(p Partition) session.Projection { return NewBalance(balance, p) }
 }

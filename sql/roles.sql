@@ -67,6 +67,7 @@ BEGIN
             ('park_overflow', 'SELECT INSERT UPDATE DELETE'),
             ('account_hold', 'SELECT'),
             ('projector_schema_version', 'SELECT'),
+            ('projector_decision', 'SELECT'),
             ('account_statement', 'SELECT INSERT'),
             ('daily_turnover', 'SELECT INSERT UPDATE'),
             ('inbox', 'SELECT INSERT DELETE'),

@@ -155,7 +155,10 @@ var commandPages = map[string]manualPage{
 		},
 	},
 	"dlq discard": {
-		about: "Discarded dead letters are no longer listed as open, and are replayed only on request. They stay in the " +
+		about: "Discarded dead letters are no longer listed as open, and are replayed only on request. If the event of one is parked, " +
+			"it is removed in the same transaction: it is not applied when its turn comes, and a rebuild omits it. The record of that topic, " +
+			"partition and offset stays discarded when it is read again; a new record with the same version is a new event. " +
+			"A dead letter whose version the read model has passed is not discarded. They stay in the " +
 			"topic; who discarded them and why stays in dlq_action. Without --yes it only lists them.",
 		status: "1 also when a partition of the DLQ topic cannot be read: nothing is changed then, unless --dlq-partition names others.",
 		examples: []example{

@@ -95,6 +95,19 @@ func (d *DeadLetter) Action(kind readmodel.ActionKind, actor string) readmodel.A
 	}
 }
 
+// Discard is what is discarded with the dead letter, which the action records.
+func (d *DeadLetter) Discard(action readmodel.Action) readmodel.Discard {
+	of := d.subject()
+	account := readmodel.Storable(of.AccountID)
+	if account != of.AccountID { // no account has that name
+		account = ""
+	}
+	return readmodel.Discard{
+		AccountID: account, Version: of.Version, Class: d.Entry.Class, Action: action,
+		Place: projection.RecordRef{Topic: action.Topic, Partition: action.Partition, Offset: action.Offset},
+	}
+}
+
 // replayed is the action of a replay: with what was altered, and why.
 func (i *Item) replayed(r *Replay) readmodel.Action {
 	a := i.Action(readmodel.ActionReplay, r.Actor)

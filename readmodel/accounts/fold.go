@@ -175,6 +175,10 @@ func (f *Fold) applyFound(ctx context.Context, records []projection.DecodedRecor
 func (f *Fold) applyRecord(a *account, r *projection.DecodedRecord) {
 	f.changes.Records++
 	f.last = eventRef{r.Record.Ref(), r.Decoded.Event.ID}
+	if r.Discarded {
+		f.conclude(r, nil, projection.Decision{Outcome: projection.Duplicate})
+		return
+	}
 	switch a {
 	case nil:
 		_, decision := projection.Account{}.Apply(&r.Decoded, r.Reprocessed)

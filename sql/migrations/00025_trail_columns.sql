@@ -6,7 +6,7 @@
 SET LOCAL lock_timeout = '5s'; -- nobody may wait behind this for long: the next `migrate` does it then
 ALTER TABLE dlq_action
     ADD COLUMN consumer_group text,
-    ADD COLUMN projection     text,
+    ADD COLUMN IF NOT EXISTS projection text,
     ADD COLUMN request_id     bigint,
     ADD COLUMN requested_by   text;
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"time"
 
 	"projector/dlq"
@@ -23,12 +25,15 @@ type discardCmd struct {
 	topicFlags
 	output.Flags
 
-	agreed map[string]bool // places of the dead letters that somebody has agreed to; nil: all
+	agreed  map[string]bool // places of the dead letters that somebody has agreed to; nil: all
+	removed int             // of the dead letters, those whose events were parked
+	passed  int             // those that the read model has passed
 }
 
 // discardDocument is a dead letter that was, or would be, discarded.
 type discardDocument struct {
 	letterDocument
+	Parked bool    `json:"parked"` // the event was, and is or would be removed
 	Result *string `json:"result,omitempty"`
 }
 
@@ -50,7 +55,7 @@ func (c *discardCmd) Run(ctx context.Context, std *output.Streams, gate *foureye
 	defer opened.close()
 	if c.Yes {
 		err := gate.Pass(ctx, opened.pool, string(readmodel.ActionDiscard), func(p *foureyes.Plan) error {
-			return refused(c.plan(ctx, opened.scan(std, chosen, true), p), false)
+			return refused(c.plan(ctx, opened, opened.scan(std, chosen, true), p), false)
 		})
 		if err != nil {
 			return err
@@ -87,38 +92,89 @@ func (c *discardCmd) Run(ctx context.Context, std *output.Streams, gate *foureye
 }
 
 // plan reads what would be discarded; nothing else will be.
-func (c *discardCmd) plan(ctx context.Context, s *scan, p *foureyes.Plan) error {
+func (c *discardCmd) plan(ctx context.Context, opened *tools, s *scan, p *foureyes.Plan) error {
 	defer s.shown.Done()
 	c.agreed = map[string]bool{}
-	return s.Each(ctx, func(d *replay.DeadLetter) error {
-		c.agreed[placeOf(&d.Entry)] = true
-		return p.Add(document(d))
-	})
-}
-
-// discard records that dead letters are discarded, if that is wanted, and then says so.
-func (c *discardCmd) discard(ctx context.Context, opened *tools, rows *output.Rows, letters []*replay.DeadLetter) error {
-	if c.Yes {
-		actions := make([]readmodel.Action, len(letters))
-		for i, d := range letters {
-			actions[i] = c.action(d)
-		}
-		ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
-		defer cancel()
-		if err := readmodel.RecordActions(ctx, opened.pool, actions); err != nil {
-			return err
-		}
+	var all []*replay.DeadLetter
+	if err := s.Each(ctx, func(d *replay.DeadLetter) error { all = append(all, d); return nil }); err != nil {
+		return err
 	}
-	now := time.Now()
-	for _, d := range letters {
-		if c.Yes {
-			d.Status = dlq.Discarded
-		}
-		if err := rows.Add(discardRow{letterRow{d, now}, c.Yes}); err != nil {
+	for letters := range slices.Chunk(all, replay.ChunkRecords) {
+		found, err := c.do(ctx, opened, letters, false)
+		if err != nil {
 			return err
+		}
+		for i, d := range letters {
+			c.agreed[placeOf(&d.Entry)] = true
+			if err := p.Add((discardRow{letterRow: letterRow{DeadLetter: d}, Discarded: found[i]}).Document()); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// discard discards dead letters, if that is wanted, and then says so.
+func (c *discardCmd) discard(ctx context.Context, opened *tools, rows *output.Rows, letters []*replay.DeadLetter) error {
+	found, err := c.do(ctx, opened, letters, c.Yes)
+	now := time.Now()
+	for i := range found { // after an error too: what was done has to be said
+		d := letters[i]
+		switch {
+		case found[i].Passed:
+			c.passed++
+		case found[i].Removed:
+			c.removed++
+		}
+		if c.Yes && !found[i].Passed {
+			d.Status = dlq.Discarded
+		}
+		if addErr := rows.Add(discardRow{letterRow{d, now}, found[i], c.Yes}); err == nil {
+			err = addErr
+		}
+	}
+	return err
+}
+
+// do discards dead letters or finds out what that would do. It returns what became of each, of
+// the first ones after an error.
+func (c *discardCmd) do(ctx context.Context, opened *tools, letters []*replay.DeadLetter, really bool) ([]readmodel.Discarded, error) {
+	if len(letters) == 0 {
+		return nil, nil
+	}
+	discarder, parks := opened.replayer(0).(readmodel.Discarder)
+	if !parks {
+		return c.record(ctx, opened, letters, really)
+	}
+	list := make([]readmodel.Discard, len(letters))
+	for i, d := range letters {
+		list[i] = d.Discard(c.action(d))
+	}
+	if !really {
+		return discarder.PlanDiscard(ctx, list)
+	}
+	return discarder.Discard(ctx, list)
+}
+
+// record discards dead letters of a projection that parks no events. One whose event the read
+// model has is not discarded.
+func (c *discardCmd) record(ctx context.Context, opened *tools, letters []*replay.DeadLetter, really bool) ([]readmodel.Discarded, error) {
+	found := make([]readmodel.Discarded, len(letters))
+	var actions []readmodel.Action
+	for i, d := range letters {
+		if found[i].Passed = d.Status == dlq.Resolved; !found[i].Passed {
+			actions = append(actions, c.action(d))
+		}
+	}
+	if !really || len(actions) == 0 {
+		return found, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	defer cancel()
+	if err := readmodel.RecordActions(ctx, opened.pool, actions); err != nil {
+		return nil, err
+	}
+	return found, nil
 }
 
 func (c *discardCmd) action(d *replay.DeadLetter) readmodel.Action {
@@ -130,27 +186,41 @@ func (c *discardCmd) action(d *replay.DeadLetter) readmodel.Action {
 // discardRow is a dead letter that is, or would be, discarded.
 type discardRow struct {
 	letterRow
+	readmodel.Discarded
 	done bool
 }
 
 // Document implements output.Row.
 func (r discardRow) Document() any {
-	if !r.done {
-		return r.letterRow.Document()
+	d := discardDocument{letterDocument: document(r.DeadLetter), Parked: r.Removed}
+	if r.done && !r.Passed {
+		d.Result = output.OrNull(readmodel.ResultDiscarded)
 	}
-	return discardDocument{document(r.DeadLetter), output.OrNull(readmodel.ResultDiscarded)}
+	return d
 }
 
+// summarize says what was done to how many, and what of it changes the read model.
 func (c *discardCmd) summarize(std *output.Streams, n int) error {
 	out := std.Out
 	if c.JSON() {
 		out = std.Err
 	}
-	var err error
-	if c.Yes {
-		_, err = fmt.Fprintf(out, "discarded %d dead letters\n", n)
-	} else if n > 0 {
-		_, err = fmt.Fprintf(out, "%d dead letters would be discarded; nothing was changed, add --yes to do it\n", n)
+	var text string
+	switch n -= c.passed; {
+	case c.Yes:
+		text = fmt.Sprintf("discarded %d dead letters\n", n)
+		if c.removed > 0 {
+			text += fmt.Sprintf("removed the parked events of %d of them: they are not applied when their turn comes\n", c.removed)
+		}
+	case n > 0:
+		text = fmt.Sprintf("%d dead letters would be discarded; nothing was changed, add --yes to do it\n", n)
+		if c.removed > 0 {
+			text = fmt.Sprintf("the events of %d of them are parked and would be removed: they would not be applied when their turn comes\n", c.removed) + text
+		}
 	}
+	if c.passed > 0 {
+		text = fmt.Sprintf("%d are not discarded: the read model has passed their versions\n", c.passed) + text
+	}
+	_, err := io.WriteString(out, text)
 	return err
 }

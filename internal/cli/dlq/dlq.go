@@ -133,10 +133,14 @@ func (f *topicFlags) open(ctx context.Context, std *output.Streams) (*tools, err
 
 // store deals with the dead letters of the chosen projection.
 func (t *tools) store(rate int) replay.Store {
-	letters := t.kind.Replayer(readmodel.RepairConfig{
+	return replay.Database(t.pool, t.replayer(rate))
+}
+
+// replayer changes what the projection has made of single events.
+func (t *tools) replayer(rate int) readmodel.Replayer {
+	return t.kind.Replayer(readmodel.RepairConfig{
 		Pool: t.pool, Formats: t.formats, FirstVersion: t.flags.FirstVersion, Rate: rate, Ends: t.ends,
 	})
-	return replay.Database(t.pool, letters)
 }
 
 // endsWithin bounds the question for the ends of a topic, between two pieces of a repair.

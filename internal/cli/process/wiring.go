@@ -87,7 +87,8 @@ func (p *Process) running(ctx context.Context, c *Flags, formats event.Resolver,
 		CacheBytes:     func() int { return plan.AccountsShare(p.consumer.Partitions()) },
 		IndexBytes:     plan.VersionIndex,
 		InboxRetention: c.InboxRetention, Observer: observer{p.metrics, p},
-		Ends: ctx, Log: p.log,
+		Decisions: readmodel.NewDecisions(p.pool, p.kind),
+		Ends:      ctx, Log: p.log,
 	}
 	if p.readers != nil {
 		cfg.Readers = p.readers.Readers()

@@ -1,0 +1,119 @@
+package readmodel
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection"
+	"projector/sql"
+)
+
+// Decisions are what people have decided about single events of a projection, by the audit
+// trail: which records were discarded, and which versions were skipped. The zero pointer has
+// none. It is safe for concurrent use.
+type Decisions struct {
+	pool       *pgxpool.Pool
+	projection string
+	custom     string // the projection's name where it is a custom one
+
+	mu        sync.Mutex
+	through   int64 // the last row of the trail that was read
+	discarded map[projection.RecordRef]struct{}
+	skipped   map[accountVersion]struct{}
+}
+
+// accountVersion names an event by its account and version.
+type accountVersion struct {
+	accountID string
+	version   int64
+}
+
+// NewDecisions returns what people have decided about events of a projection; Read comes first.
+func NewDecisions(pool *pgxpool.Pool, of Definition) *Decisions {
+	return &Decisions{
+		pool: pool, projection: of.Name(), custom: customName(of),
+		discarded: map[projection.RecordRef]struct{}{}, skipped: map[accountVersion]struct{}{},
+	}
+}
+
+// customName is the name of a custom projection; empty for one that is built in.
+func customName(of Definition) string {
+	switch k := of.(type) {
+	case OrderedDefinition:
+		return k.Label
+	case AppendDefinition:
+		return k.named()
+	default:
+		return ""
+	}
+}
+
+// Read reads what was decided since the last time.
+func (d *Decisions) Read(ctx context.Context) error {
+	if d == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	suffix := ""
+	if d.custom != "" {
+		suffix = " in " + d.custom
+	}
+	rows, err := d.pool.Query(ctx, sql.Query("decisions"), d.through, d.projection, suffix)
+	if err != nil {
+		return fmt.Errorf("read what people have decided: %w", err)
+	}
+	var (
+		chain        int64
+		kind, result string
+		event        accountVersion
+		place        projection.RecordRef
+	)
+	_, err = pgx.ForEachRow(rows, []any{&chain, &kind, &result, &event.accountID, &event.version, &place.Topic, &place.Partition, &place.Offset}, func() error {
+		if chain <= d.through { // the database was restored
+			clear(d.discarded)
+			clear(d.skipped)
+		}
+		d.add(ActionKind(kind), result, event, place)
+		d.through = chain
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read what people have decided: %w", err)
+	}
+	return nil
+}
+
+func (d *Decisions) add(kind ActionKind, result string, event accountVersion, place projection.RecordRef) {
+	result, _, _ = strings.Cut(result, " in ")
+	switch {
+	case kind == ActionDiscard && result == ResultDiscarded && place.Topic != "":
+		d.discarded[place] = struct{}{}
+	case kind == ActionReplay && result == string(EffectApplied): // it was replayed on request
+		delete(d.discarded, place)
+	case kind == ActionSkip && result == ResultSkipped:
+		d.skipped[event] = struct{}{}
+	case kind == ActionUnskip && result == ResultUnskipped:
+		delete(d.skipped, event)
+	}
+}
+
+// MarkDiscarded marks the records that were discarded.
+func (d *Decisions) MarkDiscarded(records []projection.DecodedRecord) {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.discarded) == 0 {
+		return
+	}
+	for i := range records {
+		_, records[i].Discarded = d.discarded[records[i].Record.Ref()]
+	}
+}

@@ -1,0 +1,46 @@
+-- What people have decided about single events, as a running projector has to know it: an event
+-- that was discarded has no effect when it is read again, and one that comes for a skipped version
+-- is reported. A skip can be taken back.
+
+-- +goose Up
+SET LOCAL lock_timeout = '5s'; -- nobody may wait behind this for long: the next `migrate` does it then
+ALTER TABLE dlq_action ADD COLUMN IF NOT EXISTS projection text;
+ALTER TABLE dlq_action
+    DROP CONSTRAINT dlq_action_action_check,
+    ADD CONSTRAINT dlq_action_action_check CHECK (action IN ('replay', 'discard', 'skip', 'rebuild', 'position_set', 'pause', 'resume', 'four_eyes', 'open', 'fetch', 'unskip')) NOT VALID;
+CREATE INDEX dlq_action_decision ON dlq_action (chain) WHERE action IN ('discard', 'skip', 'unskip', 'replay');
+
+CREATE VIEW projector_decision AS
+SELECT chain, action, result, projection, account_id, version, topic, partition, "offset"
+FROM dlq_action
+WHERE action IN ('discard', 'skip', 'unskip', 'replay');
+COMMENT ON VIEW projector_decision IS 'What people have decided about single events: what a running projector may read of the audit trail.';
+
+CREATE OR REPLACE VIEW account_skipped AS
+SELECT DISTINCT s.account_id, s.version
+FROM dlq_action s
+WHERE s.action = 'skip' AND s.result = 'skipped' AND s.account_id IS NOT NULL AND s.version IS NOT NULL
+  AND NOT EXISTS (SELECT FROM dlq_action u
+                  WHERE u.action = 'unskip' AND u.result = 'unskipped' AND u.id > s.id
+                    AND u.account_id = s.account_id AND u.version = s.version);
+
+-- +goose StatementBegin
+DO $$
+BEGIN
+    IF to_regrole('projector_runtime') IS NOT NULL THEN
+        GRANT SELECT ON projector_decision TO projector_runtime;
+    END IF;
+END
+$$;
+-- +goose StatementEnd
+
+-- +goose Down
+CREATE OR REPLACE VIEW account_skipped AS
+SELECT DISTINCT account_id, version
+FROM dlq_action
+WHERE action = 'skip' AND result = 'skipped' AND account_id IS NOT NULL AND version IS NOT NULL;
+DROP VIEW projector_decision;
+DROP INDEX dlq_action_decision;
+ALTER TABLE dlq_action
+    DROP CONSTRAINT dlq_action_action_check,
+    ADD CONSTRAINT dlq_action_action_check CHECK (action IN ('replay', 'discard', 'skip', 'rebuild', 'position_set', 'pause', 'resume', 'four_eyes', 'open', 'fetch')) NOT VALID;

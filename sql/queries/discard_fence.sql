@@ -1,0 +1,10 @@
+-- Has the owners of partitions read again what they have not written yet: it was decided before
+-- events of theirs were discarded.
+UPDATE projector_position p SET fence = fence + 1
+FROM (SELECT q.consumer_group, q.topic, q.partition
+      FROM projector_position q
+      WHERE q.projection = $1
+        AND (q.topic, q.partition) IN (SELECT d.topic, d.partition FROM unnest($2::text[], $3::int4[]) AS d (topic, partition))
+      ORDER BY q.consumer_group, q.topic, q.partition
+      FOR UPDATE) AS l
+WHERE p.consumer_group = l.consumer_group AND p.topic = l.topic AND p.partition = l.partition;
