@@ -22,12 +22,7 @@ func TestTopicRecreated(t *testing.T) {
 	p := w.start()
 	w.exact(o, exactlyOnce)
 	written := w.physical()
-	if _, err := w.admin.DeleteTopic(t.Context(), w.topic); err != nil {
-		t.Fatal(err)
-	}
-	await(t, "the topic is gone", w.topicHas(0))
-	w.createTopic(t, w.topic, w.partitions, nil)
-	await(t, "the topic is there", w.topicHas(int(w.partitions)))
+	w.recreateTopic()
 	w.produce(w.few())
 	w.staysStopped(p, "topic", written)
 	p.terminate()
@@ -50,6 +45,52 @@ func TestTopicRecreated(t *testing.T) {
 	await(t, "ready", mended.answers("/readyz", 200, ""))
 	mended.terminate()
 	w.atRest()
+}
+
+// TestRunningConsumersObeyInARecreatedTopic sets the positions while two instances run: they
+// hold the id of the topic that was deleted.
+func TestRunningConsumersObeyInARecreatedTopic(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.produce(euros(0, "a", 5))
+	p, other := w.start(), w.start()
+	await(t, "all consumed", w.arrived)
+	w.recreateTopic()
+	w.produce(euros(0, "b", 3))
+	w.produce(euros(1, "c", 4))
+	await(t, "it is known to be another topic", func() string {
+		for _, s := range w.standings() {
+			if s.State != "stopped" {
+				return s.State
+			}
+		}
+		return ""
+	})
+	w.set(0, "", "--all", "--start", "--new-topic", "--reason=recreated", "--yes")
+	within(t, 10*time.Second, "obeyed", func() string {
+		if b, c := w.versionOf("b"), w.versionOf("c"); b != 3 || c != 4 {
+			return fmt.Sprintf("versions %d and %d", b, c)
+		}
+		return ""
+	})
+	await(t, "ready", p.answers("/readyz", 200, ""))
+	await(t, "ready", other.answers("/readyz", 200, ""))
+	p.terminate()
+	w.produce(euros(1, "d", 2))
+	await(t, "all consumed", w.arrived)
+	other.terminate()
+	w.atRest()
+}
+
+// recreateTopic deletes the topic and creates it again.
+func (w *world) recreateTopic() {
+	w.t.Helper()
+	if _, err := w.admin.DeleteTopic(w.t.Context(), w.topic); err != nil {
+		w.t.Fatal(err)
+	}
+	await(w.t, "the topic is gone", w.topicHas(0))
+	w.createTopic(w.t, w.topic, w.partitions, nil)
+	await(w.t, "the topic is there", w.topicHas(int(w.partitions)))
 }
 
 // topicHas is a check for await: the topic has n partitions that can be written.

@@ -207,12 +207,13 @@ func patiently(fn func(), within time.Duration) {
 	}
 }
 
-// shutDown drains all workers, commits and leaves the group.
-func (c *Consumer) shutDown() {
+// shutDown drains all workers, commits and leaves the group. The channel is closed when the
+// client is.
+func (c *Consumer) shutDown() (left <-chan struct{}) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), c.cfg.DrainWithin, errors.New("shutting down"))
 	defer cancel()
 	patiently(func() { c.release(ctx, c.assignment(), false) }, c.cfg.DrainWithin+lastCommitWithin)
-	c.leave()
+	return c.leave()
 }
 
 // leave leaves the group and closes the client.
@@ -222,7 +223,7 @@ func (c *Consumer) shutDown() {
 // connection. So that a stop does not wait for the dead, the client is then cut off,
 // and what it wanted to say is said for it: a member that is just gone would be the
 // next one to be waited for.
-func (c *Consumer) leave() {
+func (c *Consumer) leave() <-chan struct{} {
 	left := make(chan struct{})
 	go func() {
 		c.cl.CloseAllowingRebalance()
@@ -230,14 +231,14 @@ func (c *Consumer) leave() {
 	}()
 	select {
 	case <-left:
-		return
+		return left
 	case <-time.After(leaveWithin):
 	}
 	member, _ := c.cl.GroupMetadata()
 	c.cutOff()
 	patiently(func() { <-left }, abandonAfter)
 	if member == "" {
-		return
+		return left
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
 	defer cancel()
@@ -253,6 +254,7 @@ func (c *Consumer) leave() {
 		c.cfg.Log.Warn("left the group without being able to say so: it waits for this member's session to end",
 			slog.Duration("session_timeout", c.cfg.SessionTimeout), slog.String("error", errclass.Safe(err)))
 	}
+	return left
 }
 
 // leaveFor has a member leave the group, on a connection of its own.

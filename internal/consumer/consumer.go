@@ -28,6 +28,8 @@ type Consumer struct {
 	topic     topicInfo
 	ready     chan struct{}      // closed when cl is set
 	cutOff    context.CancelFunc // ends what cl has under way, and cl
+	topicID   string             // that cl consumes
+	recreated context.CancelFunc // ends cl: the topic has another id now
 
 	mu      sync.Mutex
 	workers map[int32]*worker
@@ -109,10 +111,20 @@ func (c *Consumer) options() []kgo.Opt {
 // Run waits for the topic, then consumes until ctx ends and drains: it flushes
 // what is pending, commits, and leaves the group. An error means that the client
 // could not be made; everything that may pass is waited for.
+//
+// A client consumes a topic by its id, and adopts no other: when the topic was deleted and
+// created again, it is replaced by a new one, as by a restart of the process.
 func (c *Consumer) Run(ctx context.Context) error {
-	if err := c.awaitTopic(ctx); err != nil || ctx.Err() != nil {
-		return err
+	err := c.awaitTopic(ctx)
+	for err == nil && ctx.Err() == nil {
+		err = c.consume(ctx)
 	}
+	c.letters.tell(c.cfg.Log, time.Now(), 0)
+	return err
+}
+
+// consume consumes as a member of the group until ctx ends or the topic has another id.
+func (c *Consumer) consume(ctx context.Context) error {
 	life, cutOff := context.WithCancel(context.Background())
 	defer cutOff()
 	cl, err := kgo.NewClient(append(c.options(), kgo.WithContext(life))...)
@@ -122,6 +134,9 @@ func (c *Consumer) Run(ctx context.Context) error {
 	c.cutOff = cutOff
 	c.cl, c.adm = cl, kadm.NewClient(cl)
 	close(c.ready)
+	same, recreated := context.WithCancel(ctx)
+	defer recreated()
+	c.recreated = recreated
 	background, stop := context.WithCancel(context.Background())
 	var tasks sync.WaitGroup
 	for _, task := range []func(context.Context){
@@ -131,12 +146,19 @@ func (c *Consumer) Run(ctx context.Context) error {
 		tasks.Go(func() { task(background) })
 	}
 	c.cfg.Health.Started()
-	c.poll(ctx)
-	c.cfg.Health.Stopping()
-	c.shutDown()
+	c.poll(same)
+	if ctx.Err() != nil {
+		c.cfg.Health.Stopping()
+	}
+	left := c.shutDown()
 	stop()
-	patiently(tasks.Wait, abandonAfter)
-	c.letters.tell(c.cfg.Log, time.Now(), 0)
+	if ctx.Err() != nil {
+		patiently(tasks.Wait, abandonAfter)
+		return nil
+	}
+	tasks.Wait() // they use this client, and the next one has its metrics
+	<-left
+	c.ready = make(chan struct{})
 	return nil
 }
 

@@ -3,6 +3,7 @@ package consumer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -132,7 +133,21 @@ func (c *Consumer) askForTopic(ctx context.Context, adm *kadm.Client) error {
 		return fmt.Errorf("topic %q: %w", c.cfg.Topic, err)
 	}
 	c.watchLeaders(topics[c.cfg.Topic])
+	c.watchTopicID(topics[c.cfg.Topic].ID.String())
 	return nil
+}
+
+// watchTopicID has the client replaced when the topic has another id than the one that it
+// consumes.
+func (c *Consumer) watchTopicID(id string) {
+	switch {
+	case !projection.SameTopic(c.topicID, id):
+		c.cfg.Log.Warn("the topic was deleted and created again: joining the group anew")
+		c.topicID = id
+		c.recreated()
+	case !slices.Contains(projection.UnknownTopicIDs(), id):
+		c.topicID = id
+	}
 }
 
 // ensureDLQ creates the DLQ topic, trying until it is there.
@@ -182,15 +197,18 @@ func checked(condition string) (dependency, what string) {
 // know: after a repair or the restore of an older backup, also when nothing arrives.
 func (c *Consumer) watchPositions(ctx context.Context) {
 	every(ctx, positionsEvery, watchWithin, func(ctx context.Context) {
-		before := c.knownPositions()
-		if len(before) == 0 {
+		if len(c.assignment()) == 0 {
 			return
 		}
+		before := c.knownPositions()
 		stored, err := c.cfg.Database.Positions(ctx)
 		if err != nil {
 			return // watchDatabase tells
 		}
 		for _, row := range stored {
+			if w := c.worker(row.Partition); w != nil && row.SetByHand && w.status.fence.Load() == 0 && w.status.stands() {
+				w.lookAgain() // it had a position of another topic
+			}
 			if k, mine := before[row.Partition]; mine && row.Fence == k.Fence && row.Next >= k.Next {
 				delete(before, row.Partition)
 			}
