@@ -257,7 +257,7 @@ func (w *rowSwap) replaceState(ctx context.Context, t *swapTx) error {
 	if len(alone) == 0 {
 		return nil
 	}
-	_, err := t.exec(ctx, "state_audit", w.opts.Actor, label, alone, results)
+	_, err := t.exec(ctx, "state_audit", w.opts.Actor, label, alone, results, w.opts.Reason)
 	return err
 }
 

@@ -70,6 +70,8 @@ func (c *rowComparison) takeRow(ctx context.Context, n *rowNotes, live, rebuilt 
 	if rebuilt != nil {
 		note.Becomes = raw(rebuilt.sums)
 	}
+	// What the rows of a custom projection count is not known: they may lack events.
+	c.uncounted = c.uncounted || c.shadow.kind.Own && kind != RebuildUnknown
 	if len(n.table.Sums) > 0 && kind != RebuildUnknown {
 		lacks, err := lacksEvents(n.table.Counts, note)
 		if err != nil {

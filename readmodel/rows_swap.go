@@ -89,12 +89,12 @@ func (w *rowSwap) run(ctx context.Context, t *swapTx) error {
 		return errNothingFits
 	}
 	for _, table := range w.shadow.tables {
-		if _, err := t.execText(ctx, table.statement("rows_audit"), w.opts.Actor, w.shadow.kind.Label); err != nil {
+		if _, err := t.execText(ctx, table.statement("rows_audit"), w.opts.Actor, w.shadow.kind.Label, w.opts.Reason); err != nil {
 			return err
 		}
 	}
 	if w.done.Markers > 0 {
-		if _, err := t.exec(ctx, "inbox_audit", w.opts.Actor, w.shadow.kind.Label, w.done.Markers); err != nil {
+		if _, err := t.exec(ctx, "inbox_audit", w.opts.Actor, w.shadow.kind.Label, w.done.Markers, w.opts.Reason); err != nil {
 			return err
 		}
 	}

@@ -40,27 +40,46 @@ type AuditedEvent struct {
 	AccountID string
 	Version   int64                // 0: not known
 	Class     string               // of the dead letter; empty: not asked for, or none
+	Altered   bool                 // what was applied is not what the dead letter has
 	Place     projection.RecordRef // without a topic: not known
 }
 
 // LoadSkips lists the versions that were passed over on purpose, by account and version. own
 // is the name of a projection of one's own; empty: balances.
 func LoadSkips(ctx context.Context, pool *pgxpool.Pool, own string) ([]AuditedEvent, error) {
-	return audited(ctx, pool, "rebuild_skips", Action{Result: ResultSkipped}.in(own, own != "").Result, func(e *AuditedEvent) []any {
+	return audited(ctx, pool, "rebuild_skips", []any{Action{Result: ResultSkipped}.in(own, own != "").Result}, func(e *AuditedEvent) []any {
 		return []any{&e.AccountID, &e.Version, &e.Place.Topic, &e.Place.Partition, &e.Place.Offset}
 	})
 }
 
-// LoadReplays lists the dead letters that were applied directly and were more than early. own
-// is the name of a projection of one's own; empty: one that is built in.
-func LoadReplays(ctx context.Context, pool *pgxpool.Pool, own string) ([]AuditedEvent, error) {
-	return audited(ctx, pool, "rebuild_replays", Action{Result: string(EffectApplied)}.in(own, own != "").Result, func(e *AuditedEvent) []any {
-		return []any{&e.AccountID, &e.Version, &e.Class, &e.Place.Topic, &e.Place.Partition, &e.Place.Offset}
+// LoadReplays lists the dead letters of a projection that were applied directly and were
+// corrected, or more than early. custom: the result of the action names the projection.
+func LoadReplays(ctx context.Context, pool *pgxpool.Pool, name string, custom bool) ([]AuditedEvent, error) {
+	return audited(ctx, pool, "rebuild_replays", []any{Action{Result: string(EffectApplied)}.in(name, custom).Result, name}, func(e *AuditedEvent) []any {
+		return []any{&e.AccountID, &e.Version, &e.Class, &e.Altered, &e.Place.Topic, &e.Place.Partition, &e.Place.Offset}
 	})
 }
 
-func audited(ctx context.Context, pool *pgxpool.Pool, query, result string, into func(*AuditedEvent) []any) ([]AuditedEvent, error) {
-	rows, err := pool.Query(ctx, sql.Query(query), result)
+// LoadDiscards lists the places of the events of a projection that were discarded, and not
+// replayed since.
+func LoadDiscards(ctx context.Context, pool *pgxpool.Pool, name, topic string) ([]projection.RecordRef, error) {
+	rows, err := pool.Query(ctx, sql.Query("rebuild_discards"), name, topic)
+	if err != nil {
+		return nil, fmt.Errorf("load actions: %w", err)
+	}
+	places, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (projection.RecordRef, error) {
+		place := projection.RecordRef{Topic: topic}
+		err := row.Scan(&place.Partition, &place.Offset)
+		return place, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load actions: %w", err)
+	}
+	return places, nil
+}
+
+func audited(ctx context.Context, pool *pgxpool.Pool, query string, args []any, into func(*AuditedEvent) []any) ([]AuditedEvent, error) {
+	rows, err := pool.Query(ctx, sql.Query(query), args...)
 	if err != nil {
 		return nil, fmt.Errorf("load actions: %w", err)
 	}

@@ -25,6 +25,7 @@ type SwapOptions struct {
 	Topic     string
 	ParkLimit int64
 	Actor     string
+	Reason    string        // empty: none was given
 	Remove    bool          // also take out the accounts the topic has no event of
 	Partial   bool          // the balances may come from other topics as well
 	Within    time.Duration // for how long one transaction may hold its locks; 0: 30 s
@@ -157,7 +158,7 @@ func (w *swapWork) choose(ctx context.Context, t *swapTx, partitions []int32, of
 // audit records what was changed. projection.ErrStale means that somebody has written one
 // of the accounts in spite of the locks.
 func (w *swapWork) audit(ctx context.Context, t *swapTx) error {
-	recorded, err := t.exec(ctx, "swap_audit", w.number, w.opts.Actor)
+	recorded, err := t.exec(ctx, "swap_audit", w.number, w.opts.Actor, w.opts.Reason)
 	if err != nil {
 		return err
 	}

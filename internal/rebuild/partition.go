@@ -26,6 +26,7 @@ type partition struct {
 	records  []projection.DecodedRecord
 	waiting  map[string]struct{} // accounts seen that have versions to pass over
 	replays  map[int64]*Replay   // by offset
+	discards map[int64]bool      // by offset
 }
 
 const (
@@ -132,6 +133,10 @@ func (p *partition) take(ctx context.Context, record *projection.Record) error {
 	j := &p.records[len(p.records)-1]
 	format.Decode(record.Message, &j.Decoded)
 	d := &j.Decoded
+	if p.discards[record.Offset] {
+		*d = event.Decoded{Tombstone: true}
+		return nil
+	}
 	if r := p.replays[record.Offset]; r != nil && d.Identity == event.Identified {
 		r.EventID, r.Given = strings.Clone(d.Event.ID), reproducible(r, d)
 	}
@@ -153,7 +158,7 @@ func (p *partition) take(ctx context.Context, record *projection.Record) error {
 
 // reproducible reports whether the record, as the topic has it, can be what was applied.
 func reproducible(r *Replay, d *event.Decoded) bool {
-	return d.Fault == nil && d.Event.AccountID == r.AccountID &&
+	return !r.Altered && d.Fault == nil && d.Event.AccountID == r.AccountID &&
 		r.Class != event.CurrencyMismatch && r.Class != event.BalanceOverflow
 }
 

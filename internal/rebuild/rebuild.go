@@ -37,6 +37,7 @@ type Replay struct {
 	AccountID string
 	Version   int64
 	Class     event.Class // of the dead letter
+	Altered   bool        // what was applied is not what the dead letter has
 	Place     projection.RecordRef
 
 	// Found out by reading the topic: the event's id, and whether the topic gives it in a form
@@ -60,6 +61,8 @@ type Config struct {
 	Starts  map[int32]int64 // the first offset of each partition
 	Skips   []Skip
 	Replays []Replay
+	// Discards are the places of events that are left out.
+	Discards []projection.RecordRef
 }
 
 const (
@@ -94,12 +97,17 @@ func New(cfg Config) *Build {
 	for number, start := range cfg.Starts {
 		p := &partition{
 			build: b, number: number, next: start, furthest: start,
-			waiting: map[string]struct{}{}, replays: map[int64]*Replay{},
+			waiting: map[string]struct{}{}, replays: map[int64]*Replay{}, discards: map[int64]bool{},
 		}
 		p.session = session.New(cfg.Open(number), p, session.Limits{
 			Events: flushEvents, Within: attemptWithin, Silence: attemptWithin,
 		})
 		b.partitions[number] = p
+	}
+	for _, place := range cfg.Discards {
+		if p := b.partitions[place.Partition]; p != nil && place.Topic == cfg.Topic {
+			p.discards[place.Offset] = true
+		}
 	}
 	places := map[projection.RecordRef]*Replay{}
 	for _, r := range cfg.Replays {

@@ -45,10 +45,12 @@ func (r *rebuilding) open(ctx context.Context) (err error) {
 		if shadow, err = readmodel.OpenOrderedShadow(ctx, r.pool, kind); err == nil {
 			r.beside = &ordered{&rows{shadow.RowShadow, r}, shadow}
 		}
-	default:
+	case readmodel.BalanceDefinition:
 		var shadow *readmodel.Shadow
 		shadow, err = readmodel.OpenShadow(ctx, r.pool)
 		r.beside = &balances{shadow, r}
+	default:
+		return exit.Refusef("%s cannot be rebuilt: rebuild does not know projections of the type %T", r.kind.Name(), kind)
 	}
 	if errors.Is(err, readmodel.ErrRebuilding) {
 		return exit.Refuse(err.Error())

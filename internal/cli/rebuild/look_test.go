@@ -74,3 +74,18 @@ func TestRebuildCheckOfATopicThatIsNotThere(t *testing.T) {
 	}
 	clitest.Contains(t, fmt.Sprint(d["reasons"]), "does not exist")
 }
+
+// TestRebuildByExitStatus: whoever only asks whether something differs reads no output.
+func TestRebuildByExitStatus(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 1, `"1"`))
+	s.Consuming(nil)
+	s.Must("rebuild", "--exit-code")
+	s.Exec(`UPDATE account_balance SET balance = 2; INSERT INTO account_balance (account_id, balance, version) VALUES ('z', 0, 1)`)
+	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--exit-code"), "balances differ")
+	s.Must("rebuild")
+	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--exit-code", "--yes", "--reason=by hand"), "balances differ")
+	s.Must("rebuild", "--exit-code", "--yes", "--remove", "--reason=by hand")
+	clitest.Equal(t, clitest.Pick(s.Lines("audit", "--action=rebuild"), "account_id", "reason"), "a by hand; different, z by hand; unknown")
+}

@@ -24,13 +24,15 @@ import (
 
 // Cmd is the command rebuild.
 type Cmd struct {
-	Yes       bool  `help:"Do it. Without it, only compare."`
-	Check     bool  `help:"Only check whether a rebuild can succeed, without reading records; exit status 1 when it cannot."`
-	Remove    bool  `help:"With --yes, also remove the accounts, or rows, that have no event in the topic. Without it they stay and are listed."`
-	MaxDiff   int64 `name:"max-differences" env:"PROJECTOR_MAX_DIFFERENCES" default:"100" placeholder:"N" help:"With --yes, change nothing and exit with 1 when more accounts would change, or rows where the table's key has no account_id (default 100)."`
-	Partial   bool  `help:"Continue although the topic has lost its first records: rebuild only accounts, or rows of account_statement, whose events are all there, and remove none."`
-	Limit     int   `default:"1000" placeholder:"N" help:"List at most this many differences; all are counted (default 1000)."`
-	ParkLimit int64 `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events per account kept in the database behind a hole (default 10000)."`
+	Yes       bool   `help:"Do it. Without it, only compare."`
+	Check     bool   `help:"Only check whether a rebuild can succeed, without reading records; exit status 1 when it cannot."`
+	Remove    bool   `help:"With --yes, also remove the accounts, or rows, that have no event in the topic. Without it they stay and are listed."`
+	MaxDiff   int64  `name:"max-differences" env:"PROJECTOR_MAX_DIFFERENCES" default:"100" placeholder:"N" help:"With --yes, change nothing and exit with 1 when more accounts would change, or rows where the table's key has no account_id (default 100)."`
+	Partial   bool   `help:"Continue although the topic has lost its first records: rebuild only accounts, or rows of account_statement, whose events are all there, and remove none."`
+	Limit     int    `default:"1000" placeholder:"N" help:"List at most this many differences; all are counted (default 1000)."`
+	ParkLimit int64  `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events per account kept in the database behind a hole (default 10000)."`
+	Reason    string `placeholder:"TEXT" help:"Why, for the audit trail."`
+	ExitCode  bool   `help:"Exit with 1 when something differs; with --yes, when something still does."`
 	connect.ActorFlags
 	connect.KafkaFlags
 	connect.DatabaseFlags
@@ -179,7 +181,7 @@ func (r *rebuilding) run(ctx context.Context) error {
 		}
 	}
 	r.shown.Done()
-	return cmp.Or(r.print(&report, changed), refused)
+	return cmp.Or(r.print(&report, changed), refused, r.differs(&report, changed))
 }
 
 // begin prepares the build of every partition.
@@ -188,7 +190,7 @@ func (r *rebuilding) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	replays, err := readmodel.LoadReplays(ctx, r.pool, own)
+	replays, err := readmodel.LoadReplays(ctx, r.pool, r.kind.Name(), own != "")
 	if err != nil {
 		return err
 	}
@@ -196,7 +198,10 @@ func (r *rebuilding) begin(ctx context.Context) error {
 		Source: r.source, Formats: r.formats, Topic: r.cmd.Topic, TopicID: r.topic.id, Starts: r.topic.starts,
 	}
 	for _, a := range replays {
-		cfg.Replays = append(cfg.Replays, rebuild.Replay{AccountID: a.AccountID, Version: a.Version, Class: event.Class(a.Class), Place: a.Place})
+		cfg.Replays = append(cfg.Replays, rebuild.Replay{AccountID: a.AccountID, Version: a.Version, Class: event.Class(a.Class), Altered: a.Altered, Place: a.Place})
+	}
+	if cfg.Discards, err = readmodel.LoadDiscards(ctx, r.pool, r.kind.Name(), r.cmd.Topic); err != nil {
+		return err
 	}
 	if err := r.beside.prepare(ctx, &cfg); err != nil {
 		return err

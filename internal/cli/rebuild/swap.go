@@ -41,6 +41,18 @@ func (c *Cmd) wouldChange(report *readmodel.RebuildReport) int64 {
 	return report.Different() - report.Kinds[readmodel.RebuildUnknown]
 }
 
+// differs is what --exit-code ends with.
+func (r *rebuilding) differs(report *readmodel.RebuildReport, changed *readmodel.Swapped) error {
+	left := report.Different() + report.Markers
+	if changed != nil {
+		left -= changed.Replaced + changed.Removed + changed.Markers
+	}
+	if !r.cmd.ExitCode || left <= 0 {
+		return nil
+	}
+	return exit.Refusef("%s differ from what the events give", what(r.kind))
+}
+
 // compareFile looks whether the live rows came from another text of the projection file. While
 // four eyes are on, such a text is refused: whoever approves would run what nobody has agreed to.
 func (r *rebuilding) compareFile(ctx context.Context) error {
@@ -71,7 +83,7 @@ func (r *rebuilding) swap(ctx context.Context, report *readmodel.RebuildReport) 
 			"by another text they cannot be made anew; nothing was changed", r.kind.Name())
 	}
 	done, err := r.beside.Swap(ctx, readmodel.SwapOptions{
-		Topic: r.cmd.Topic, ParkLimit: r.cmd.ParkLimit, Actor: r.cmd.ActorName(), Remove: r.cmd.Remove, Partial: r.cmd.Partial,
+		Topic: r.cmd.Topic, ParkLimit: r.cmd.ParkLimit, Actor: r.cmd.ActorName(), Reason: readmodel.Storable(r.cmd.Reason), Remove: r.cmd.Remove, Partial: r.cmd.Partial,
 		File: r.changed,
 	}, r.catchUp)
 	if err == nil && done.Left > 0 {

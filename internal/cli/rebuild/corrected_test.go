@@ -1,0 +1,100 @@
+package rebuild_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"projector/internal/cli/clitest"
+)
+
+// correct replays the dead letters of an account with another text.
+func correct(s *clitest.Stage, account, old, text string) {
+	s.T.Helper()
+	path := filepath.Join(s.T.TempDir(), "corrected.jsonl")
+	s.Must("dlq", "export", "--account="+account, "--file="+path)
+	exported, err := os.ReadFile(path)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	if !strings.Contains(string(exported), old) {
+		s.T.Fatalf("nothing to correct in %s", exported)
+	}
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(exported), old, text)), 0o600); err != nil {
+		s.T.Fatal(err)
+	}
+	s.Must("dlq", "replay", "--from-file="+path, "--reason=typed", "--yes")
+}
+
+// balanceOf is an account's version and balance.
+func balanceOf(s *clitest.Stage, account string) (text string) {
+	s.T.Helper()
+	if err := s.Pool.QueryRow(s.T.Context(), "SELECT version || ' ' || balance FROM account_balance WHERE account_id = $1", account).Scan(&text); err != nil {
+		s.T.Fatal(err)
+	}
+	return text
+}
+
+// TestRebuildKeepsACorrectedGapEvent: the class of the dead letter does not say whether the event
+// was corrected, the trail does.
+func TestRebuildKeepsACorrectedGapEvent(t *testing.T) {
+	s := clitest.NewStage(t)
+	t.Setenv("PARK_LIMIT", "1")
+	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 3, `"4"`), clitest.EventOf("a", 4, `"10"`), clitest.EventOf("a", 2, `"2"`))
+	s.Consuming(nil)
+	clitest.Equal(t, balanceOf(s, "a"), "3 7.00")
+	correct(s, "a", `\"10\"`, `\"80\"`)
+	clitest.Equal(t, balanceOf(s, "a"), "4 87.00")
+	d := rebuildJSON(s, "--yes")
+	clitest.Equal(t, kindsOf(d), "a corrected 4 4")
+	clitest.Equal(t, balanceOf(s, "a"), "4 87.00")
+}
+
+// TestRebuildKeepsACorrectionOfARefusedRow: what the database refused then it may accept now.
+func TestRebuildKeepsACorrectionOfARefusedRow(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	s.Exec("ALTER TABLE account_balance ADD CONSTRAINT few CHECK (balance < 50)")
+	s.Produce(clitest.EventOf("a", 1, `"5"`), clitest.EventOf("a", 2, `"60"`))
+	s.Consuming(nil)
+	correct(s, "a", `\"60\"`, `\"6\"`)
+	clitest.Equal(t, balanceOf(s, "a"), "2 11.00")
+	s.Exec("ALTER TABLE account_balance DROP CONSTRAINT few")
+	clitest.Equal(t, kindsOf(rebuildJSON(s, "--yes")), "a corrected 2 2")
+	clitest.Equal(t, balanceOf(s, "a"), "2 11.00")
+}
+
+// TestCorrectionsOfAnotherProjectionDoNotCount: what was corrected in account_statement is not
+// corrected in account_balance.
+func TestCorrectionsOfAnotherProjectionDoNotCount(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Exec("ALTER TABLE account_statement ADD CONSTRAINT few CHECK (amount < 50)")
+	s.Produce(clitest.EventOf("a", 1, `"5"`), clitest.EventOf("a", 2, `"60"`))
+	s.Consuming(nil)
+	t.Setenv("PROJECTION", "account_statement")
+	s.Consuming(nil)
+	correct(s, "a", `\"60\"`, `\"6\"`)
+	t.Setenv("PROJECTION", "")
+	clean(s)
+	s.Exec("UPDATE account_balance SET balance = 1")
+	clitest.Equal(t, kindsOf(rebuildJSON(s, "--yes")), "a different 2 2")
+	clitest.Equal(t, balanceOf(s, "a"), "2 65.00")
+}
+
+// TestRebuildLeavesDiscardedEventsOut: until they are replayed.
+func TestRebuildLeavesDiscardedEventsOut(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	s.Exec("ALTER TABLE account_balance ADD CONSTRAINT few CHECK (balance < 50)")
+	s.Produce(clitest.EventOf("a", 1, `"5"`), clitest.EventOf("a", 2, `"60"`), clitest.EventOf("a", 3, `"1"`))
+	s.Consuming(nil)
+	s.Must("dlq", "discard", "--class=rejected_by_database", "--reason=void", "--yes")
+	s.Exec("ALTER TABLE account_balance DROP CONSTRAINT few")
+	s.Must("rebuild", "--yes")
+	clitest.Equal(t, balanceOf(s, "a"), "1 5.00")
+	s.Must("dlq", "replay", "--class=rejected_by_database", "--status=discarded", "--yes")
+	clitest.Equal(t, balanceOf(s, "a"), "3 66.00")
+	clean(s, "--yes")
+	clitest.Equal(t, balanceOf(s, "a"), "3 66.00")
+}

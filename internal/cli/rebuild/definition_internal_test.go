@@ -1,0 +1,21 @@
+package rebuild
+
+import (
+	"strings"
+	"testing"
+
+	"projector/readmodel"
+)
+
+// limits is a projection with a Definition that the program does not have.
+type limits struct{ readmodel.BalanceDefinition }
+
+func (limits) Name() string { return "account_limits" }
+
+// TestRebuildRefusesADefinitionItDoesNotKnow: it is none of the others.
+func TestRebuildRefusesADefinitionItDoesNotKnow(t *testing.T) {
+	r := &rebuilding{kind: limits{}}
+	if err := r.open(t.Context()); err == nil || !strings.Contains(err.Error(), "account_limits cannot be rebuilt") {
+		t.Errorf("%v", err)
+	}
+}
