@@ -85,7 +85,13 @@ func typedOnly(k *kong.Kong) error {
 }
 
 // Main runs one command and answers the exit status.
-func Main(ctx context.Context, args []string, stdout, stderr io.Writer, built build.Info) (status int) {
+func Main(ctx context.Context, args []string, out, err io.Writer, built build.Info) (status int) {
+	stdout, stderr := output.NewSafe(out), output.NewSafe(err)
+	defer func() { _ = stdout.Close(); _ = stderr.Close() }()
+	return runCommand(ctx, args, stdout, stderr, built)
+}
+
+func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, built build.Info) int {
 	std := &output.Streams{Out: stdout, Err: stderr}
 	exited, gate := -1, new(foureyes.Gate)
 	parser, err := parserFor(built)(ctx, std, gate, kong.Exit(func(code int) { exited = code }))

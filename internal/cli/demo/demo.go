@@ -100,13 +100,13 @@ func (c *Cmd) Run(ctx context.Context, io *output.Streams, built build.Info) err
 	if err := c.validate(); err != nil {
 		return err
 	}
-	bar := newProgressBar(io.Err)
+	bar := newProgressBar(output.Unwrapped(io.Err)) // all that the demo prints is its own
 	log, err := telemetry.NewLogger(bar, output.IsTerminal(io.Err), c.LogLevel, c.LogFormat)
 	if err != nil {
 		return exit.WrongUsage(err)
 	}
 	defer bar.end()
-	d := &demo{cmd: c, built: built, log: log, bar: bar, page: newPage(io.Out, bar.clear), ended: make(chan struct{})}
+	d := &demo{cmd: c, built: built, log: log, bar: bar, page: newPage(output.Unwrapped(io.Out), bar.clear), ended: make(chan struct{})}
 	if err := d.configure(); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"strings"
 
 	"projector/internal/cli/exit"
 	"projector/internal/telemetry"
@@ -62,7 +63,11 @@ type LogFlags struct {
 
 // Logger makes the logger, which writes to w.
 func (f *LogFlags) Logger(w io.Writer) (*slog.Logger, error) {
-	log, err := telemetry.NewLogger(w, IsTerminal(w), f.LogLevel, f.LogFormat)
+	isTerminal := IsTerminal(w)
+	if isTerminal && !strings.EqualFold(f.LogFormat, "json") {
+		w = Unwrapped(w) // text quotes its values and has colours
+	}
+	log, err := telemetry.NewLogger(w, isTerminal, f.LogLevel, f.LogFormat)
 	if err != nil {
 		return nil, exit.WrongUsage(err)
 	}

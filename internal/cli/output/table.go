@@ -59,10 +59,11 @@ const (
 	looked = 500
 )
 
-// NewTable makes a table for w: what does not fit is cut or left out on a terminal only.
+// NewTable makes a table for w. Its cells are Printable and its header may have a colour,
+// so it needs no Safe. What does not fit is cut or left out on a terminal only.
 // The column called flexible takes what the terminal has to spare.
 func NewTable(w io.Writer, flexible string, columns ...Column) *Table {
-	t := &Table{out: bufio.NewWriter(w), columns: columns, flexible: flexible, colours: telemetry.Colours(IsTerminal(w))}
+	t := &Table{out: bufio.NewWriter(Unwrapped(w)), columns: columns, flexible: flexible, colours: telemetry.Colours(IsTerminal(w))}
 	if width, isTerminal := terminalWidth(w); isTerminal {
 		t.limit = max(width, narrowest)
 	}

@@ -11,7 +11,7 @@ import (
 
 // IsTerminal reports whether somebody looks at w.
 func IsTerminal(w io.Writer) bool {
-	file, isFile := w.(*os.File)
+	file, isFile := Unwrapped(w).(*os.File)
 	return isFile && term.IsTerminal(int(file.Fd()))
 }
 
@@ -20,7 +20,7 @@ func MovesCursor(w io.Writer) bool { return IsTerminal(w) && os.Getenv("TERM") !
 
 // terminalWidth is how wide a terminal is, if w is one; 0 when it does not say.
 func terminalWidth(w io.Writer) (int, bool) {
-	file, isFile := w.(*os.File)
+	file, isFile := Unwrapped(w).(*os.File)
 	if !isFile || !IsTerminal(w) {
 		return 0, false
 	}
@@ -69,24 +69,29 @@ func NewProgress(w io.Writer, what string) *Progress {
 
 // Update says how far it is, if it is time to. A total of 0 is not known.
 func (p *Progress) Update(done, total int64) {
-	every, end := progressInLog, "\n"
+	every := progressInLog
 	if p.terminal {
-		every, end = progressOnTerminal, "\r"
+		every = progressOnTerminal
 	}
 	if time.Since(p.last) < every {
 		return
 	}
 	p.last, p.shown = time.Now(), true
+	line := fmt.Sprintf("%s: %d", p.what, done)
 	if total > 0 {
-		_, _ = fmt.Fprintf(p.out, "%s: %d of %d (%d %%)%s", p.what, done, total, 100*done/total, end)
+		line = fmt.Sprintf("%s: %d of %d (%d %%)", p.what, done, total, 100*done/total)
+	}
+	_, _ = io.WriteString(p.out, line)
+	if p.terminal {
+		Control(p.out, "\r")
 	} else {
-		_, _ = fmt.Fprintf(p.out, "%s: %d%s", p.what, done, end)
+		_, _ = io.WriteString(p.out, "\n")
 	}
 }
 
 // Done clears the terminal's line.
 func (p *Progress) Done() {
 	if p.terminal && p.shown {
-		_, _ = fmt.Fprint(p.out, "\r\x1b[K")
+		Control(p.out, "\r\x1b[K")
 	}
 }

@@ -117,7 +117,7 @@ func (c *LagCmd) look(ctx context.Context, std *output.Streams, view *lagView) e
 
 func (c *LagCmd) print(std *output.Streams, view *lagView, partitions []partitionLag) error {
 	if !c.JSON() && c.Watch && output.MovesCursor(std.Out) {
-		_, _ = fmt.Fprint(std.Out, "\x1b[H\x1b[2J") // from the top of an empty screen
+		output.Control(std.Out, "\x1b[H\x1b[2J") // from the top of an empty screen
 	}
 	for _, remark := range view.remarks(partitions) {
 		_, _ = fmt.Fprintln(std.Err, remark)

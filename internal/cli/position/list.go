@@ -92,7 +92,7 @@ func (c *positionListCmd) print(std *output.Streams, partitions []partitionPosit
 	}
 	for i := range partitions {
 		if p := &partitions[i]; p.reason != "" {
-			if _, err := fmt.Fprintf(std.Out, "partition %d: %s\n", p.partition, p.reason); err != nil {
+			if _, err := fmt.Fprintf(std.Out, "partition %d: %s\n", p.partition, output.Printable(p.reason)); err != nil {
 				return err
 			}
 		}
@@ -116,7 +116,7 @@ func printOwners(w io.Writer, partitions []partitionPosition) error {
 		owned[p.owner] = append(owned[p.owner], strconv.Itoa(int(p.partition)))
 	}
 	for _, owner := range owners {
-		if _, err := fmt.Fprintf(w, "owned by %s: %s\n", owner, strings.Join(owned[owner], ", ")); err != nil {
+		if _, err := fmt.Fprintf(w, "owned by %s: %s\n", output.Printable(owner), strings.Join(owned[owner], ", ")); err != nil {
 			return err
 		}
 	}

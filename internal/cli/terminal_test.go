@@ -1,0 +1,46 @@
+package cli_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"projector/internal/cli"
+	"projector/internal/cli/build"
+	"projector/internal/cli/output"
+)
+
+// TestNothingHostileReachesTheTerminal types what a file, a flag and a name may hold: no
+// control character of theirs is printed.
+func TestNothingHostileReachesTheTerminal(t *testing.T) {
+	folder := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const attack = "Money\x1b]0;owned\a\x1b[2K\u009b1A\u202e"
+	for name, args := range map[string][]string{
+		"a mapping's key":   {"inspect", "--mapping=" + file("names.yaml", "eventTypes:\n  \"Money\\e]0;owned\\a\\e[2K\": X\n")},
+		"a file's name":     {"inspect", "--mapping=" + filepath.Join(folder, attack)},
+		"a flag's value":    {"lag", "--output=" + attack},
+		"an argument":       {"dlq", "show", attack},
+		"a command":         {attack},
+		"a projection file": {"run", "--projection-file=" + file("points.sql", "-- projection: "+attack+"\n")},
+		"a database's port": {"gaps", "--database-url=postgres://localhost:" + attack},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errOut bytes.Buffer
+			if status := cli.Main(t.Context(), args, &out, &errOut, build.Info{}); status == 0 || errOut.Len() == 0 {
+				t.Errorf("exit status %d, %q", status, errOut.String())
+			}
+			if i := strings.IndexFunc(out.String()+errOut.String(), output.IsHostile); i >= 0 {
+				t.Errorf("printed %q", out.String()+errOut.String())
+			}
+		})
+	}
+}
