@@ -2,38 +2,40 @@ package protobuf
 
 import (
 	"encoding/binary"
-	"math"
+	"unicode/utf8"
 
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/dynamicpb"
 
 	"projector/projection/event"
 )
 
 // Read implements event.Reader. The value begins with the place of its message in the
-// file.
+// file. Texts are parts of value.
 func (s *Schema) Read(value []byte, found *event.Values) (reason string) {
 	m, body, reason := s.message(value)
 	if reason != "" {
 		return reason
 	}
-	decoded := dynamicpb.NewMessage(m.descriptor)
-	// What is missing is for the rules of events to refuse.
-	options := proto.UnmarshalOptions{AllowPartial: true, DiscardUnknown: true}
-	if err := options.Unmarshal(body, decoded); err != nil {
-		return "the value does not follow its schema"
+	slots := s.slots(m.place)
+	defer s.pool.Put(slots)
+	if n := readMessage(m.place.messageType, body, 0, maxDepth, target{m.place, *slots}); n < 0 {
+		return reasonBroken
 	}
-	if m.branch.Is {
-		found.Object(m.branch.Field)
+	if m.place.branch.Is {
+		found.Object(m.place.branch.Field)
 	}
-	read(decoded, m.fields, found)
+	m.place.report(*slots, found)
 	return ""
 }
 
 const (
 	reasonEnd     = "the value ends before its schema does"
+	reasonBroken  = "the value does not follow its schema"
 	reasonMessage = "the value names a message that its schema does not have"
+	// maxDepth bounds how deeply messages are within each other, as Protobuf's own library
+	// does.
+	maxDepth = protowire.DefaultRecursionLimit
 )
 
 // message finds the message a value names: how many numbers follow, then the place
@@ -66,135 +68,196 @@ func (s *Schema) message(value []byte) (m *message, body []byte, reason string) 
 	return m, value, ""
 }
 
-func read(m protoreflect.Message, fields []field, found *event.Values) {
-	for i := range fields {
-		f := &fields[i]
-		if f.descriptor.HasPresence() && !m.Has(f.descriptor) {
-			continue
+// slot is the last value of a wanted field.
+type slot struct {
+	is     bool
+	number uint64
+	bytes  []byte
+}
+
+// target is where the wanted fields of a message go. There may be several messages of one
+// field: together they are one message. Without a place nothing is wanted.
+type target struct {
+	*place
+	slots []slot
+}
+
+// slots returns empty slots for a place.
+func (s *Schema) slots(p *place) *[]slot {
+	slots, is := s.pool.Get().(*[]slot)
+	if !is {
+		slots = new([]slot)
+	}
+	if cap(*slots) < p.slots {
+		*slots = make([]slot, p.slots)
+	}
+	*slots = (*slots)[:p.slots]
+	clear(*slots)
+	return slots
+}
+
+const (
+	broken  = -1 // the value cannot be read
+	unknown = -2 // the field is of another type in the value: it counts as unknown
+)
+
+// readMessage reads a message, or a group of that number up to its end, and returns how
+// many bytes it has, or broken. It keeps what to has a place for, and checks the rest.
+func readMessage(t *messageType, b []byte, group protowire.Number, depth int, to target) int {
+	if depth--; depth < 0 {
+		return broken
+	}
+	size := len(b)
+	for len(b) > 0 {
+		number, kind, n := protowire.ConsumeTag(b)
+		if n < 0 || number > protowire.MaxValidNumber {
+			return broken
 		}
-		v := m.Get(f.descriptor)
-		switch {
-		case f.descriptor.IsList(), f.descriptor.IsMap():
-			if f.branch.Is {
-				found.Other(f.branch.Field)
+		b = b[n:]
+		if kind == protowire.EndGroupType {
+			if number != group {
+				return broken
 			}
-		case f.descriptor.Message() == nil:
-			if f.branch.Is {
-				set(f.descriptor, v, f.branch.Field, found)
-			}
-		default:
-			readMessage(v.Message(), f, found)
+			return size - len(b)
 		}
-	}
-}
-
-func readMessage(m protoreflect.Message, f *field, found *event.Values) {
-	if f.branch.Is && setKnown(m, f.branch.Field, found) {
-		return
-	}
-	if f.branch.Is {
-		found.Object(f.branch.Field)
-	}
-	read(m, f.fields, found)
-}
-
-// set takes over what is no message.
-func set(d protoreflect.FieldDescriptor, v protoreflect.Value, f event.Field, found *event.Values) {
-	switch d.Kind() {
-	case protoreflect.StringKind:
-		if text := v.String(); text != "" || d.HasPresence() {
-			found.Text(f, text)
+		n = unknown
+		if f := t.fields[number]; f != nil {
+			n = readField(f, kind, b, depth, to)
 		}
-	case protoreflect.EnumKind:
-		setEnum(d, v.Enum(), f, found)
-	case protoreflect.Uint32Kind, protoreflect.Uint64Kind, protoreflect.Fixed32Kind, protoreflect.Fixed64Kind:
-		found.Unsigned(f, v.Uint())
-	case protoreflect.FloatKind, protoreflect.DoubleKind:
-		found.Fraction(f)
-	case protoreflect.BoolKind, protoreflect.BytesKind:
-		found.Other(f)
-	default:
-		found.Integer(f, v.Int())
+		if n == unknown {
+			n = protowire.ConsumeFieldValue(number, kind, b)
+		}
+		if n < 0 {
+			return broken
+		}
+		b = b[n:]
 	}
+	if group != 0 { // its end is missing
+		return broken
+	}
+	return size
 }
 
-func setEnum(d protoreflect.FieldDescriptor, n protoreflect.EnumNumber, f event.Field, found *event.Values) {
-	named := d.Enum().Values().ByNumber(n)
+// readField reads a value of a field and returns how many bytes it has, broken or unknown.
+func readField(f *field, kind protowire.Type, b []byte, depth int, to target) int {
 	switch {
-	case n == 0 && !d.HasPresence():
-	case named == nil:
-		found.Other(f)
-	default:
-		found.Text(f, string(named.Name()))
+	case f.message != nil:
+		return readInner(f, kind, b, depth, to)
+	case f.list && kind == protowire.BytesType && wireType(f.kind) != protowire.BytesType:
+		return readPacked(f, b)
+	case kind != wireType(f.kind):
+		return unknown
 	}
-}
-
-// setKnown takes over a message that stands for one value; false for any other, and
-// for one that only has the name of such a message.
-func setKnown(m protoreflect.Message, f event.Field, found *event.Values) bool {
-	switch m.Descriptor().FullName() {
-	case "google.protobuf.Timestamp":
-		return setTimestamp(m, f, found)
-	case "confluent.type.Decimal":
-		return setDecimal(m, f, found)
-	case "google.protobuf.StringValue":
-		value := fieldOf(m, "value", protoreflect.StringKind)
-		if value == nil {
-			return false
+	var v slot
+	n := broken
+	switch kind {
+	case protowire.VarintType:
+		v.number, n = protowire.ConsumeVarint(b)
+	case protowire.Fixed32Type:
+		var narrow uint32
+		narrow, n = protowire.ConsumeFixed32(b)
+		v.number = uint64(narrow)
+	case protowire.Fixed64Type:
+		v.number, n = protowire.ConsumeFixed64(b)
+	case protowire.BytesType:
+		if v.bytes, n = protowire.ConsumeBytes(b); n >= 0 && f.utf8 && f.kind == protoreflect.StringKind && !utf8.Valid(v.bytes) {
+			return broken
 		}
-		found.Text(f, m.Get(value).String())
-		return true
-	case "google.protobuf.Int64Value":
-		return setNumber(m, protoreflect.Int64Kind, f, found)
-	case "google.protobuf.UInt64Value":
-		return setNumber(m, protoreflect.Uint64Kind, f, found)
-	case "google.protobuf.Int32Value":
-		return setNumber(m, protoreflect.Int32Kind, f, found)
-	case "google.protobuf.UInt32Value":
-		return setNumber(m, protoreflect.Uint32Kind, f, found)
 	}
-	return false
+	if n < 0 {
+		return broken
+	}
+	if s := to.of(f); s != nil {
+		v.is = true
+		*s = v
+	}
+	return n
 }
 
-func setTimestamp(m protoreflect.Message, f event.Field, found *event.Values) bool {
-	s, n := fieldOf(m, "seconds", protoreflect.Int64Kind), fieldOf(m, "nanos", protoreflect.Int32Kind)
-	if s == nil || n == nil {
-		return false
+// wireType is how a value of that kind is written.
+func wireType(k protoreflect.Kind) protowire.Type {
+	switch k {
+	case protoreflect.Fixed32Kind, protoreflect.Sfixed32Kind, protoreflect.FloatKind:
+		return protowire.Fixed32Type
+	case protoreflect.Fixed64Kind, protoreflect.Sfixed64Kind, protoreflect.DoubleKind:
+		return protowire.Fixed64Type
+	case protoreflect.StringKind, protoreflect.BytesKind, protoreflect.MessageKind:
+		return protowire.BytesType
+	case protoreflect.GroupKind:
+		return protowire.StartGroupType
+	default:
+		return protowire.VarintType
 	}
-	seconds, nanos := m.Get(s).Int(), m.Get(n).Int()
-	if nanos < 0 || nanos > 999_999_999 {
-		found.Other(f)
-		return true
-	}
-	// What no microseconds can hold stays a time that is out of range.
-	const most = math.MaxInt64/1_000_000 - 1
-	found.Instant(f, min(max(seconds, -most), most)*1_000_000+nanos/1000)
-	return true
 }
 
-func setDecimal(m protoreflect.Message, f event.Field, found *event.Values) bool {
-	unscaled, scale := fieldOf(m, "value", protoreflect.BytesKind), fieldOf(m, "scale", protoreflect.Int32Kind)
-	if unscaled == nil || scale == nil {
-		return false
+// readPacked checks the values of a list that are written as one.
+func readPacked(f *field, b []byte) int {
+	values, size := protowire.ConsumeBytes(b)
+	if size < 0 {
+		return broken
 	}
-	found.Decimal(f, m.Get(unscaled).Bytes(), int(m.Get(scale).Int()))
-	return true
+	for len(values) > 0 {
+		n := protowire.ConsumeFieldValue(f.number, wireType(f.kind), values)
+		if n < 0 {
+			return broken
+		}
+		values = values[n:]
+	}
+	return size
 }
 
-func setNumber(m protoreflect.Message, kind protoreflect.Kind, f event.Field, found *event.Values) bool {
-	value := fieldOf(m, "value", kind)
-	if value == nil {
-		return false
+// readInner reads a message within a message.
+func readInner(f *field, kind protowire.Type, b []byte, depth int, to target) int {
+	if kind != wireType(f.kind) {
+		return unknown
 	}
-	set(value, m.Get(value), f, found)
-	return true
+	inner := to.within(f)
+	if kind == protowire.StartGroupType {
+		return readMessage(f.message, b, f.number, depth, inner)
+	}
+	body, n := protowire.ConsumeBytes(b)
+	if n < 0 || readMessage(f.message, body, 0, depth, inner) < 0 {
+		return broken
+	}
+	return n
 }
 
-// fieldOf returns a field that has one value of that kind, or nil.
-func fieldOf(m protoreflect.Message, name protoreflect.Name, kind protoreflect.Kind) protoreflect.FieldDescriptor {
-	d := m.Descriptor().Fields().ByName(name)
-	if d == nil || d.Kind() != kind || d.IsList() {
+// of returns the slot of a field, nil when it is not wanted. Of the fields of a oneof only
+// the last counts.
+func (t target) of(f *field) *slot {
+	if t.place == nil {
 		return nil
 	}
-	return d
+	if f.oneof >= 0 {
+		for _, i := range t.byOneof[f.oneof] {
+			if t.wanted[i].field != f {
+				clear(t.slotsOf(i))
+			}
+		}
+	}
+	if i, is := t.byNumber[f.number]; is {
+		return &t.slotsOf(i)[0]
+	}
+	return nil
+}
+
+// within returns the target of a field that is a message.
+func (t target) within(f *field) target {
+	s := t.of(f)
+	if s == nil {
+		return target{}
+	}
+	s.is = true
+	i := t.byNumber[f.number]
+	return target{t.wanted[i].inner, t.slotsOf(i)[1:]}
+}
+
+// slotsOf are the slot of a wanted field and those within it.
+func (t target) slotsOf(i int) []slot {
+	w := &t.wanted[i]
+	n := 1
+	if w.inner != nil {
+		n += w.inner.slots
+	}
+	return t.slots[w.slot : w.slot+n]
 }

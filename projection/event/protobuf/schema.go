@@ -20,6 +20,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/bufbuild/protocompile"
 	"google.golang.org/protobuf/proto"
@@ -45,21 +46,15 @@ var builtin = map[string]string{
 
 // Schema reads the values that were written with one .proto file. It is safe for
 // concurrent use.
-type Schema struct{ messages []*message }
+type Schema struct {
+	messages []*message
+	pool     sync.Pool // of *[]slot
+}
 
 // message is a message of the file.
 type message struct {
-	descriptor protoreflect.MessageDescriptor
-	fields     []field
-	branch     *event.Branch
-	inner      []*message // the messages that are declared in it
-}
-
-// field is one that is looked for.
-type field struct {
-	descriptor protoreflect.FieldDescriptor
-	branch     *event.Branch
-	fields     []field // of a message: what is looked for in it
+	place *place
+	inner []*message // the messages that are declared in it
 }
 
 // fileName is what the schema is called; no import has that name.
@@ -68,6 +63,10 @@ const fileName = "<schema>"
 // Compile compiles a .proto file, with the files it imports by the paths it has for
 // them, and looks up what stands where. The error is about the schema, and lasts.
 func Compile(schema string, imports map[string]string, wanted *event.Branch) (*Schema, error) {
+	within, err := newLimits(schema, imports)
+	if err != nil {
+		return nil, err
+	}
 	find := func(path string) (protocompile.SearchResult, error) {
 		text, known := imports[path]
 		if path == fileName {
@@ -79,7 +78,7 @@ func Compile(schema string, imports map[string]string, wanted *event.Branch) (*S
 		if !known {
 			return protocompile.SearchResult{}, protoregistry.NotFound
 		}
-		return source(path, text)
+		return within.source(path, text)
 	}
 	compiler := protocompile.Compiler{
 		Resolver: protocompile.WithStandardImports(protocompile.ResolverFunc(find)), MaxParallelism: 1,
@@ -89,54 +88,38 @@ func Compile(schema string, imports map[string]string, wanted *event.Branch) (*S
 	if err != nil {
 		return nil, err
 	}
-	counted := counting{mapEntries: len(decoded(schema)) > 0, wanted: wanted}
-	return &Schema{counted.messages(files[0].Messages())}, nil
+	declared := declaring{mapEntries: len(decoded(schema)) > 0, wanted: wanted, types: types{}}
+	return &Schema{messages: declared.messages(files[0].Messages())}, nil
 }
 
-// counting is how the messages of a file are numbered. What the compiler makes of a map
+// declaring is how the messages of a file are numbered. What the compiler makes of a map
 // field counts for those who have a compiled file, and for nobody who has the text.
-type counting struct {
+type declaring struct {
 	mapEntries bool
 	wanted     *event.Branch
+	types      types
 }
 
 // messages keeps the order of the file, in which values name their message.
-func (c counting) messages(declared protoreflect.MessageDescriptors) []*message {
+func (c declaring) messages(declared protoreflect.MessageDescriptors) []*message {
 	var all []*message
 	for i := range declared.Len() {
 		if d := declared.Get(i); c.mapEntries || !d.IsMapEntry() {
-			all = append(all, &message{d, newFields(d, c.wanted), c.wanted, c.messages(d.Messages())})
+			all = append(all, &message{newPlace(c.types, d, c.wanted), c.messages(d.Messages())})
 		}
 	}
 	return all
 }
 
-func newFields(in protoreflect.MessageDescriptor, wanted *event.Branch) []field {
-	var fields []field
-	for i := range wanted.Members {
-		m := &wanted.Members[i]
-		d := in.Fields().ByName(protoreflect.Name(m.Name))
-		if d == nil {
-			d = in.Fields().ByJSONName(m.Name)
-		}
-		if d == nil {
-			continue
-		}
-		f := field{descriptor: d, branch: &m.Branch}
-		if d.Message() != nil && !d.IsMap() {
-			f.fields = newFields(d.Message(), &m.Branch)
-		}
-		fields = append(fields, f)
-	}
-	return fields
-}
-
 // source is a file as a registry has it: .proto text, or a compiled file in Base64.
 // Confluent's clients for Python, .NET and Go register the second, and not every
 // registry makes the first of it. No .proto text is Base64: it has spaces.
-func source(path, text string) (protocompile.SearchResult, error) {
+func (l *limits) source(path, text string) (protocompile.SearchResult, error) {
 	compiled := decoded(text)
 	if len(compiled) == 0 {
+		if err := l.checkText(text); err != nil {
+			return protocompile.SearchResult{}, err
+		}
 		// What stands for a map in compiled files, Confluent's registry wrote into texts
 		// until 2024, though nobody may. It is a repeated message without it.
 		text = strings.ReplaceAll(text, "option map_entry = true;", "")
@@ -145,6 +128,9 @@ func source(path, text string) (protocompile.SearchResult, error) {
 	var file descriptorpb.FileDescriptorProto
 	if err := proto.Unmarshal(compiled, &file); err != nil {
 		return protocompile.SearchResult{}, fmt.Errorf("%s is neither text nor a compiled file", path)
+	}
+	if err := l.checkImports(len(file.GetDependency())); err != nil {
+		return protocompile.SearchResult{}, err
 	}
 	file.Name = &path // others import it by this one, whatever it was called
 	// The compiler trusts what somebody else has compiled.

@@ -1,0 +1,211 @@
+package protobuf_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"projector/projection/event"
+	"projector/projection/event/protobuf"
+)
+
+const (
+	// allocatedPerByte bounds what compiling a schema allocates, by its size.
+	allocatedPerByte = 512
+	// allocatedAnyway bounds what is allocated by what is small, and by whatever else runs:
+	// the compiler always reads the files that are Protobuf's own.
+	allocatedAnyway = 4 << 20
+	// allocatedByValue bounds what reading a value allocates, of whatever size.
+	allocatedByValue = 256 << 10
+)
+
+// allocated is how many bytes f allocates.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+func repeated(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(strings.ReplaceAll(format, "#", fmt.Sprint(i+1)))
+	}
+	return b.String()
+}
+
+func nested(n int, opening string) string {
+	return strings.Repeat(opening, n) + strings.Repeat("}", n)
+}
+
+const proto3 = `syntax = "proto3"; `
+
+// hostileSchemas are what somebody may register to end the program.
+var hostileSchemas = map[string]struct{ schema, says string }{
+	"10,000 fields":             {proto3 + `message A {` + repeated(10_000, "int32 a#=#;") + `}`, ""},
+	"10,000 messages":           {proto3 + repeated(10_000, "message A#{}"), ""},
+	"10,000 maps":               {proto3 + `message A {` + repeated(10_000, "map<int32,int32>a#=#;") + `}`, ""},
+	"10,000 fields of itself":   {proto3 + `message A {` + repeated(10_000, "A a#=#;") + `}`, ""},
+	"10,000 symbols":            {proto3 + "enum E{Z=0;" + repeated(10_000, "A#=#;") + "}", ""},
+	"10,000 options":            {proto3 + `message A{` + repeated(10_000, "int32 a#=#[deprecated=true];") + `}`, ""},
+	"messages, 31 deep":         {proto3 + repeated(200, "message A#{"+nested(30, "message B{")+"}"), ""},
+	"messages, 50 deep":         {proto3 + nested(50, "message A{"), "nesting depth"},
+	"messages, 20,000 deep":     {proto3 + nested(20_000, "message A{"), "nested too deeply"},
+	"messages, open":            {proto3 + strings.Repeat("message A{", 20_000), "nested too deeply"},
+	"options, 100,000 deep":     {proto3 + "option x=" + strings.Repeat("{a:", 100_000), "nested too deeply"},
+	"options in <>":             {proto3 + "option x={a:" + strings.Repeat("<a:", 100_000), "nested too deeply"},
+	"a text that does not end":  {proto3 + `option x="` + strings.Repeat(`{\`, 100_000), "invalid"},
+	"a comment with braces":     {proto3 + `/*` + strings.Repeat("{", 200) + `*/ //` + strings.Repeat("{", 200) + "\noption java_package='" + strings.Repeat("{", 200) + "';", ""},
+	"a comment that is open":    {proto3 + `/*` + strings.Repeat("{", 200), "block comment"},
+	"20,000 imports":            {proto3 + repeated(20_000, `import "x#.proto";`), "more than 1000 imports"},
+	"an import of itself":       {proto3 + `import "<schema>";`, "cycle"},
+	"500,000 semicolons":        {proto3 + strings.Repeat(";", 500_000), "syntax error"},
+	"more than 512 KiB":         {proto3 + strings.Repeat(" ", 512<<10), "larger than 524288 bytes"},
+	"compiled, no names":        {base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("\x22\x00"), 100_000)), "invalid"},
+	"compiled, 20,000 imports":  {compiledFile(&descriptorpb.FileDescriptorProto{Syntax: proto.String("proto3"), Dependency: strings.Split(strings.Repeat("x ", 20_000), " ")}), "more than 1000 imports"},
+	"compiled, 10,000 messages": {compiledFile(manyMessages(10_000)), ""},
+}
+
+func compiledFile(file *descriptorpb.FileDescriptorProto) string {
+	raw, err := proto.Marshal(file)
+	if err != nil {
+		panic(err)
+	}
+	return base64.StdEncoding.EncodeToString(raw)
+}
+
+func manyMessages(n int) *descriptorpb.FileDescriptorProto {
+	file := &descriptorpb.FileDescriptorProto{Syntax: proto.String("proto3")}
+	for i := range n {
+		file.MessageType = append(file.MessageType, &descriptorpb.DescriptorProto{Name: proto.String(fmt.Sprint("M", i))})
+	}
+	return file
+}
+
+func tree(t testing.TB) (*event.Records, *event.Branch) {
+	t.Helper()
+	records, err := event.NewRecords(event.Options{FirstVersion: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := records.Tree()
+	return records, &wanted
+}
+
+// TestHostileSchemas holds what a schema costs, by its size.
+func TestHostileSchemas(t *testing.T) {
+	_, wanted := tree(t)
+	for name, hostile := range hostileSchemas {
+		var err error
+		n := allocated(func() { _, err = protobuf.Compile(hostile.schema, nil, wanted) })
+		if n > uint64(allocatedPerByte*len(hostile.schema)+allocatedAnyway) {
+			t.Errorf("%s: %d MiB allocated for %d bytes", name, n>>20, len(hostile.schema))
+		}
+		if err != nil && (hostile.says == "" || !strings.Contains(err.Error(), hostile.says)) || err == nil && hostile.says != "" {
+			t.Errorf("%s: %v, want %q", name, err, hostile.says)
+		}
+	}
+	imports := map[string]string{}
+	for i := range 20 {
+		imports[fmt.Sprintf("m%d.proto", i)] = proto3 + strings.Repeat(" ", 30<<10)
+	}
+	if _, err := protobuf.Compile(proto3, imports, wanted); err == nil || !strings.Contains(err.Error(), "references included") {
+		t.Errorf("large references: %v", err)
+	}
+}
+
+// hostileFile has a list, a map and messages that hold themselves.
+const hostileFile = `syntax = "proto2";
+	message Event { optional string eventId = 1; repeated bool flags = 2 [packed = true]; repeated Event events = 3; map<int32, Event> map = 4;
+		optional Event one = 5; optional group Data = 6 { optional string amount = 1; optional Data data = 2; repeated int64 numbers = 3; }
+		repeated group Rest = 7 { optional Event event = 1; } repeated string accountId = 8; repeated double version = 9 [packed = true]; }`
+
+// TestHostileValues reads values that take tens of times their size in memory once they
+// are decoded. Reading them takes none.
+func TestHostileValues(t *testing.T) {
+	records, wanted := tree(t)
+	s, err := protobuf.Compile(hostileFile, nil, wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := records.Format(s)
+	deep := text(nil, 1, "e-1")
+	for range 9_000 {
+		deep = message(nil, 5, deep)
+	}
+	for _, size := range []int{1 << 20, 16 << 20} {
+		start := text(path(), 1, "e-1")
+		fill := func(b ...byte) []byte { return append(bytes.Clone(start), bytes.Repeat(b, size/len(b))...) }
+		values := map[string][]byte{
+			"packed booleans":   message(bytes.Clone(start), 2, make([]byte, size)),
+			"booleans":          fill(2<<3, 1),
+			"empty messages":    fill(3<<3|2, 0),
+			"empty entries":     fill(4<<3|2, 0),
+			"one message":       fill(5<<3|2, 0),
+			"wanted groups":     fill(6<<3|3, 6<<3|4),
+			"groups":            fill(7<<3|3, 7<<3|4),
+			"wanted texts":      fill(8<<3|2, 1, 'a'),
+			"wanted numbers":    message(bytes.Clone(start), 9, make([]byte, size)),
+			"unknown groups":    fill(10<<3|3, 10<<3|4),
+			"groups of groups":  fill(7<<3 | 3),
+			"unknown in groups": fill(10<<3 | 3),
+			"a text":            append(bytes.Clone(start), message(nil, 1, make([]byte, size))...),
+			"messages, deep":    append(path(), deep...),
+		}
+		for name, value := range values {
+			if size > 1<<20 && !strings.HasPrefix(name, "packed") && !strings.HasPrefix(name, "empty") {
+				continue
+			}
+			var d event.Decoded
+			n := allocated(func() { f.Decode(event.Message{Value: value}, &d) })
+			if n > allocatedByValue || d.Fault == nil || d.Fault.Class != event.MalformedPayload {
+				t.Errorf("%s of %d MiB: %d KiB allocated, %v", name, size>>20, n>>10, d.Fault)
+			}
+		}
+	}
+}
+
+// FuzzProtobufSchema holds what any schema costs, and what any value of it costs. Who hangs
+// is ended, with the input.
+func FuzzProtobufSchema(f *testing.F) {
+	f.Add([]byte(file), append(path(), credit()...))
+	f.Add([]byte(hostileFile), append(path(), 2<<3|2, 2, 0, 1))
+	for _, hostile := range hostileSchemas {
+		if len(hostile.schema) < 4<<10 {
+			f.Add([]byte(hostile.schema), path())
+		}
+	}
+	records, wanted := tree(f)
+	f.Fuzz(func(t *testing.T, schema, value []byte) {
+		hangs := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("hangs on %q and %q", schema, value)) })
+		defer hangs.Stop()
+		for _, text := range []string{string(schema), base64.StdEncoding.EncodeToString(schema)} {
+			var s *protobuf.Schema
+			var err error
+			n := allocated(func() { s, err = protobuf.Compile(text, map[string]string{"common/money.proto": money}, wanted) })
+			if n > uint64(allocatedPerByte*len(text)+allocatedAnyway) {
+				t.Errorf("%d MiB allocated for a schema of %d bytes", n>>20, len(text))
+			}
+			if err != nil {
+				continue
+			}
+			var d event.Decoded
+			n = allocated(func() { records.Format(s).Decode(event.Message{Value: value}, &d) })
+			if n > uint64(allocatedByValue+len(value)) {
+				t.Errorf("%d KiB allocated for a value of %d bytes", n>>10, len(value))
+			}
+			if d.Fault == nil && d.Identity != event.Identified {
+				t.Errorf("%+v", d)
+			}
+		}
+	})
+}

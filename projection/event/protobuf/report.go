@@ -1,0 +1,133 @@
+package protobuf
+
+import (
+	"math"
+	"unsafe"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"projector/projection/event"
+)
+
+// report sets what was read at a place.
+func (p *place) report(slots []slot, found *event.Values) {
+	for i := range p.wanted {
+		w := &p.wanted[i]
+		v := &slots[w.slot]
+		switch {
+		case w.presence && !v.is:
+		case w.list:
+			if w.branch.Is {
+				found.Other(w.branch.Field)
+			}
+		case w.inner != nil:
+			w.inner.reportMessage(slots[w.slot+1:], found)
+		case w.branch.Is:
+			w.report(v, found)
+		}
+	}
+}
+
+func (p *place) reportMessage(slots []slot, found *event.Values) {
+	if p.known != notKnown {
+		p.reportKnown(slots, found)
+		return
+	}
+	if p.branch.Is {
+		found.Object(p.branch.Field)
+	}
+	p.report(slots, found)
+}
+
+// reportKnown sets the value that a message stands for.
+func (p *place) reportKnown(slots []slot, found *event.Values) {
+	f, first, second := p.branch.Field, &slots[0], &slots[p.wanted[len(p.wanted)-1].slot]
+	switch p.known {
+	case knownTimestamp:
+		setTimestamp(f, p.wanted[0].integer(first), p.wanted[1].integer(second), found)
+	case knownDecimal:
+		found.Decimal(f, first.bytes, int(p.wanted[1].integer(second)))
+	case knownText:
+		found.Text(f, first.text())
+	default:
+		p.wanted[0].report(first, found)
+	}
+}
+
+func setTimestamp(f event.Field, seconds, nanos int64, found *event.Values) {
+	if nanos < 0 || nanos > 999_999_999 {
+		found.Other(f)
+		return
+	}
+	// What no microseconds can hold stays a time that is out of range.
+	const most = math.MaxInt64/1_000_000 - 1
+	found.Instant(f, min(max(seconds, -most), most)*1_000_000+nanos/1000)
+}
+
+// report sets a value that is no message.
+func (w *wantedField) report(v *slot, found *event.Values) {
+	f := w.branch.Field
+	switch {
+	case w.kind == protoreflect.StringKind:
+		if text := v.text(); text != "" || w.presence {
+			found.Text(f, text)
+		}
+	case w.kind == protoreflect.EnumKind:
+		w.reportEnum(v, found)
+	case isUnsigned(w.kind):
+		found.Unsigned(f, w.unsigned(v))
+	case isSigned(w.kind):
+		found.Integer(f, w.integer(v))
+	case w.kind == protoreflect.FloatKind || w.kind == protoreflect.DoubleKind:
+		found.Fraction(f)
+	default:
+		found.Other(f)
+	}
+}
+
+func (w *wantedField) reportEnum(v *slot, found *event.Values) {
+	n := int32(v.number) //nolint:gosec // G115: an enum has 32 bits
+	name, is := w.symbols[n]
+	switch {
+	case n == 0 && !w.presence:
+	case !is:
+		found.Other(w.branch.Field)
+	default:
+		found.Text(w.branch.Field, name)
+	}
+}
+
+func (v *slot) text() string {
+	return unsafe.String(unsafe.SliceData(v.bytes), len(v.bytes)) //nolint:gosec // G103: nobody writes to it
+}
+
+// integer is what a number with a sign is.
+func (f *field) integer(v *slot) int64 {
+	n := v.number
+	if !v.is {
+		n = f.fallback
+	} else if f.kind == protoreflect.Sint32Kind {
+		n = uint64(protowire.DecodeZigZag(n & math.MaxUint32)) //nolint:gosec // G115: its bits
+	} else if f.kind == protoreflect.Sint64Kind {
+		n = uint64(protowire.DecodeZigZag(n)) //nolint:gosec // G115: its bits
+	}
+	switch f.kind {
+	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
+		return int64(int32(n)) //nolint:gosec // G115: its lower bits count
+	default:
+		return int64(n) //nolint:gosec // G115: its bits
+	}
+}
+
+// unsigned is what a number without a sign is.
+func (f *field) unsigned(v *slot) uint64 {
+	switch {
+	case !v.is:
+		return f.fallback
+	case f.kind == protoreflect.Uint32Kind || f.kind == protoreflect.Fixed32Kind:
+		return v.number & math.MaxUint32
+	default:
+		return v.number
+	}
+}
