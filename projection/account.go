@@ -187,10 +187,12 @@ type StoredAccount struct {
 	Exists  bool // it has a balance row
 	Account Account
 	// Parked counts the account's parked events above Account.Version; when there are any,
-	// NextParked is the lowest of their versions and NextClass its class.
-	Parked     int64
-	NextParked int64
-	NextClass  event.Class
+	// NextParked is the lowest of their versions and NextClass its class. ParkedBytes is their
+	// size: key, value, and headers as they are stored.
+	Parked      int64
+	ParkedBytes int64
+	NextParked  int64
+	NextClass   event.Class
 	// Overflowed: gap events beyond the park limit were dead-lettered only.
 	Overflowed bool
 }

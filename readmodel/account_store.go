@@ -46,7 +46,7 @@ func (s accountStore) Accounts(ctx context.Context, ids []string, learn func(*pr
 	holds := map[string]projection.StoredAccount{}
 	hold := func(rows pgx.Rows) error {
 		h := projection.StoredAccount{Account: projection.NewAccount(s.firstVersion)}
-		_, err := pgx.ForEachRow(rows, []any{&h.ID, &h.Parked, &h.NextParked, &h.NextClass, &h.Overflowed}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&h.ID, &h.Parked, &h.ParkedBytes, &h.NextParked, &h.NextClass, &h.Overflowed}, func() error {
 			holds[h.ID] = h
 			return nil
 		})
@@ -55,7 +55,7 @@ func (s accountStore) Accounts(ctx context.Context, ids []string, learn func(*pr
 	known := func(rows pgx.Rows) error {
 		return eachAccount(rows, func(a *projection.StoredAccount) {
 			if h, held := holds[a.ID]; held {
-				a.Parked, a.NextParked, a.NextClass, a.Overflowed = h.Parked, h.NextParked, h.NextClass, h.Overflowed
+				a.Parked, a.ParkedBytes, a.NextParked, a.NextClass, a.Overflowed = h.Parked, h.ParkedBytes, h.NextParked, h.NextClass, h.Overflowed
 				delete(holds, h.ID)
 			}
 			learn(a)

@@ -30,7 +30,8 @@ type BalanceConfig struct {
 	Pool         *pgxpool.Pool
 	Formats      event.Resolver
 	FirstVersion int64
-	ParkLimit    int64
+	ParkLimit    int64      // parked events of an account
+	ParkBytes    int64      // and their size; 0: any
 	CacheBytes   func() int // what a partition may remember of accounts, as of now
 	Breaker      projection.BreakerRule
 	Group        *Group         // writes small flushes of several partitions together; nil: each alone
@@ -56,7 +57,7 @@ func NewBalance(cfg BalanceConfig, p Partition) *Balance {
 	p.Projection = cmp.Or(cfg.Projection, BalanceName)
 	b := &Balance{cfg: cfg, partition: p}
 	b.fold = accounts.NewFold(accounts.Options{
-		FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes(), Take: cfg.Take != nil,
+		FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, ParkBytes: cfg.ParkBytes, CacheBytes: cfg.CacheBytes(), Take: cfg.Take != nil,
 	}, balanceStore{accountStore{db: b.db(), formats: cfg.Formats, firstVersion: cfg.FirstVersion}, b})
 	return b
 }
@@ -193,8 +194,9 @@ func (BalanceDefinition) Ready(ctx context.Context, pool *pgxpool.Pool) error {
 // Open implements Definition.
 func (BalanceDefinition) Open(cfg RunConfig) func(Partition) session.Projection {
 	balance := BalanceConfig{
-		Pool: cfg.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes,
-		Breaker: cfg.Breaker, Group: NewGroup(cfg.Pool), Readers: cfg.Readers, Decisions: cfg.Decisions,
+		Pool: cfg.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, ParkBytes: cfg.ParkBytes,
+		CacheBytes: cfg.CacheBytes,
+		Breaker:    cfg.Breaker, Group: NewGroup(cfg.Pool), Readers: cfg.Readers, Decisions: cfg.Decisions,
 	}
 	if cfg.IndexBytes > 0 {
 		balance.Versions = NewVersionReader(VersionReaderConfig{Pool: cfg.Pool, Bytes: cfg.IndexBytes, Ends: cfg.Ends, Log: cfg.Log})

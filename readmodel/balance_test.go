@@ -157,6 +157,53 @@ func TestParkLimitIsSaid(t *testing.T) {
 	expect(t, current(t, pool, "a"), "EUR 102.00 102 open a-102 true 103")
 }
 
+// The size of what is parked of an account is bounded over flushes, owners and redeliveries.
+func TestTheSizeOfWhatIsParkedIsBounded(t *testing.T) {
+	pool := openPool(t)
+	const limit = 2000
+	bounded := func(cfg *readmodel.BalanceConfig) { cfg.ParkBytes = limit }
+	parked := func() (n, size int64) {
+		t.Helper()
+		const query = "SELECT count(*), sum(octet_length(key) + octet_length(value)) FROM parked_event"
+		if err := pool.QueryRow(t.Context(), query).Scan(&n, &size); err != nil {
+			t.Fatal(err)
+		}
+		return n, size
+	}
+	for _, owner := range []string{"first", "second"} { // who reads all of it once more
+		w := newWorkerWith(t, pool, partition, bounded)
+		w.claim(owner, 0)
+		w.next = 0
+		w.fold(credit("a", 1, "1", "EUR"))
+		for v := 3; v <= 40; v++ {
+			w.fold(credit("a", v, "1", "EUR"))
+			if v%5 == 0 {
+				w.mustFlush()
+			}
+		}
+		w.mustFlush()
+		n, size := parked()
+		if n < 5 || size > limit {
+			t.Errorf("%s: %d events of %d bytes are parked, the limit is %d bytes", owner, n, size, limit)
+		}
+		if s, err := readmodel.CountParked(t.Context(), pool, readmodel.BalanceName); err != nil || s.Bytes < size || s.Bytes > limit {
+			t.Errorf("%s: %d bytes are reported, %d are parked: %v", owner, s.Bytes, size, err)
+		}
+	}
+	n, _ := parked()
+	w := newWorkerWith(t, pool, partition, bounded)
+	w.claim("third", projection.NoOffset)
+	w.fold(credit("a", 2, "1", "EUR"))
+	w.mustFlush()
+	last := int(n) + 2
+	expect(t, current(t, pool, "a"), fmt.Sprintf("EUR %d.00 %d open a-%d true %d", last, last, last, last+1))
+	for v := last + 1; v <= 40; v++ { // those that were dead-lettered only
+		w.fold(credit("a", v, "1", "EUR"))
+	}
+	w.mustFlush()
+	expect(t, current(t, pool, "a"), "EUR 40.00 40 open a-40 false -")
+}
+
 func TestStaleOwnerWritesNothing(t *testing.T) {
 	pool := openPool(t)
 	old, successor := newWorker(t, pool, partition), newWorker(t, pool, partition)

@@ -60,6 +60,7 @@ type RunConfig struct {
 	Formats        event.Resolver
 	FirstVersion   int64
 	ParkLimit      int64
+	ParkBytes      int64
 	Breaker        projection.BreakerRule
 	CacheBytes     func() int // what a partition may remember between flushes, as of now
 	IndexBytes     int        // what a version index may take, out of half of the CacheBytes of all partitions; 0: none is read

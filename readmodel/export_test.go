@@ -16,3 +16,8 @@ func Write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos, moved proj
 
 // OwnStatements has for each statement on the tables of balances that on those of own projections.
 var OwnStatements = ownStatements
+
+// LookUp reads what the database knows of accounts, for the benchmark of reading.
+func LookUp(ctx context.Context, pool *pgxpool.Pool, ids []string, learn func(*projection.StoredAccount)) error {
+	return accountStore{db: pool, firstVersion: 1}.Accounts(ctx, ids, learn)
+}

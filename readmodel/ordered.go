@@ -54,8 +54,9 @@ func (d OrderedDefinition) Ready(ctx context.Context, pool *pgxpool.Pool) error 
 func (d OrderedDefinition) Open(cfg RunConfig) func(Partition) session.Projection {
 	balance := BalanceConfig{
 		Projection: d.Label, Take: d.Take,
-		Pool: cfg.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes,
-		Breaker: cfg.Breaker, Decisions: cfg.Decisions,
+		Pool: cfg.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, ParkBytes: cfg.ParkBytes,
+		CacheBytes: cfg.CacheBytes,
+		Breaker:    cfg.Breaker, Decisions: cfg.Decisions,
 	}
 	return func(p Partition) session.Projection { return NewBalance(balance, p) }
 }

@@ -262,6 +262,7 @@ const readOnly = "read-only"
 type ParkedSummary struct {
 	Accounts  int64
 	Events    int64
+	Bytes     int64 // of all parked events
 	OldestGap time.Duration
 	ByClass   map[string]int64 // accounts by the class of what made the hole
 }
@@ -269,7 +270,11 @@ type ParkedSummary struct {
 // CountParked counts what waits behind the holes of a projection's accounts.
 func CountParked(ctx context.Context, pool *pgxpool.Pool, name string) (ParkedSummary, error) {
 	s := ParkedSummary{ByClass: map[string]int64{}}
-	rows, err := tablesOf(name).from(pool).Query(ctx, projectorsql.Query("parked_summary"))
+	db := tablesOf(name).from(pool)
+	if err := db.QueryRow(ctx, projectorsql.Query("parked_bytes")).Scan(&s.Bytes); err != nil {
+		return s, fmt.Errorf("count parked events: %w", err)
+	}
+	rows, err := db.Query(ctx, projectorsql.Query("parked_summary"))
 	if err != nil {
 		return s, fmt.Errorf("count parked events: %w", err)
 	}

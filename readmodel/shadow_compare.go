@@ -58,7 +58,8 @@ type CompareOptions struct {
 	Corrections func() []Correction
 	Partial     bool // the topic has lost records: what it does not know is left alone
 	ParkLimit   int64
-	List        int // at most so many differences
+	ParkBytes   int64 // 0: any
+	List        int   // at most so many differences
 }
 
 func (o *CompareOptions) corrections() []Correction {
@@ -110,9 +111,9 @@ type shadowRow struct {
 	hold    string
 }
 
-func shadowRows(ctx context.Context, tx pgx.Tx, parkLimit int64) iter.Seq2[*shadowRow, error] {
+func shadowRows(ctx context.Context, tx pgx.Tx, opts *CompareOptions) iter.Seq2[*shadowRow, error] {
 	return func(yield func(*shadowRow, error) bool) {
-		rows, err := tx.Query(ctx, sql.Query("rebuild_rows"), parkLimit)
+		rows, err := tx.Query(ctx, sql.Query("rebuild_rows"), opts.ParkLimit, opts.ParkBytes)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -142,7 +143,7 @@ type shadowComparison struct {
 }
 
 func (c *shadowComparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
-	return merged(shadowRows(ctx, live, c.opts.ParkLimit), shadowRows(ctx, rebuilt, c.opts.ParkLimit),
+	return merged(shadowRows(ctx, live, &c.opts), shadowRows(ctx, rebuilt, &c.opts),
 		func(r *shadowRow) string { return r.id }, func(a, b *shadowRow) error { return c.take(ctx, a, b) })
 }
 

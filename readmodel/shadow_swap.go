@@ -24,6 +24,7 @@ const (
 type SwapOptions struct {
 	Topic     string
 	ParkLimit int64
+	ParkBytes int64 // 0: any
 	Actor     string
 	Reason    string        // empty: none was given
 	Remove    bool          // also take out the accounts the topic has no event of
@@ -130,17 +131,17 @@ func (w *swapWork) run(ctx context.Context, t *swapTx) error {
 	if w.done.Replaced+w.done.Removed == 0 {
 		return errNothingFits
 	}
-	limit, number := w.opts.ParkLimit, w.number
+	limit, bytes, number := w.opts.ParkLimit, w.opts.ParkBytes, w.number
 	for _, step := range []struct {
 		query string
 		args  []any
 	}{
 		{"swap_remove", []any{number}},
 		{"swap_insert", []any{number}},
-		{"swap_parked_remove", []any{number, limit, partitions, offsets}},
-		{"swap_parked_insert", []any{number, limit, partitions, offsets, w.ahead}},
+		{"swap_parked_remove", []any{number, limit, partitions, offsets, bytes}},
+		{"swap_parked_insert", []any{number, limit, partitions, offsets, w.ahead, bytes}},
 		{"swap_overflow_remove", []any{number}},
-		{"swap_overflow_insert", []any{number, limit, partitions, offsets}},
+		{"swap_overflow_insert", []any{number, limit, partitions, offsets, bytes}},
 	} {
 		if _, err := t.exec(ctx, step.query, step.args...); err != nil {
 			return err

@@ -53,6 +53,7 @@ type Metrics struct {
 
 	parkedAccounts prometheus.Gauge
 	parkedEvents   prometheus.Gauge
+	parkedBytes    prometheus.Gauge
 	oldestGap      prometheus.Gauge
 	healed         prometheus.Counter
 	fetched        prometheus.Counter
@@ -82,13 +83,14 @@ func NewMetrics(reg prometheus.Registerer, projection string) *Metrics {
 		deadLetters:  f.counterVec("projector_dead_letters_total", "Records published to the DLQ topic, by class.", "topic", "class"),
 		retries:      unlabelled.counterVec("projector_retries_total", "Attempts that failed for a passing reason and were retried.", "dependency", "reason"),
 		spans:        unlabelled.counterVec("projector_trace_spans_total", "Spans of tracing: exported, failed to be, or dropped because too many were under way.", "result"),
-		parkOverflow: f.counter("projector_park_overflow_total", "Gap events beyond --park-limit: dead-lettered, not parked; replay them once the hole is filled."),
+		parkOverflow: f.counter("projector_park_overflow_total", "Gap events beyond --park-limit or --park-bytes: dead-lettered, not parked; replay them once the hole is filled."),
 
 		batchDuration: f.histogram("projector_batch_duration_seconds", "Time of a flush: dead letters, transaction, retries included.", durationBuckets),
 		batchRecords:  f.histogram("projector_batch_records", "Records in a batch.", recordBuckets),
 
 		parkedAccounts: f.gauge("projector_parked_accounts", "Accounts with events waiting behind a hole."),
 		parkedEvents:   f.gauge("projector_parked_events", "Events waiting behind a hole."),
+		parkedBytes:    f.gauge("projector_parked_bytes", "Size of all parked events: keys, values and headers."),
 		oldestGap:      f.gauge("projector_oldest_gap_seconds", "Age of the oldest hole; 0 without one."),
 		healed:         f.counter("projector_healed_events_total", "Parked events applied when their hole was filled."),
 		fetched:        f.counter("projector_fetched_events_total", "Missing events that were got from the outbox and applied."),
@@ -136,9 +138,10 @@ func (m *Metrics) Retry(dependency, reason string) {
 }
 
 // Parked sets how much waits behind holes; oldestGap is 0 without a hole.
-func (m *Metrics) Parked(accounts, events int64, oldestGap time.Duration) {
+func (m *Metrics) Parked(accounts, events, bytes int64, oldestGap time.Duration) {
 	m.parkedAccounts.Set(float64(accounts))
 	m.parkedEvents.Set(float64(events))
+	m.parkedBytes.Set(float64(bytes))
 	m.oldestGap.Set(max(oldestGap, 0).Seconds())
 }
 

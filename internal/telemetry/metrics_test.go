@@ -37,6 +37,7 @@ var contract = []contractFamily{
 	{"projector_dlq_retention_seconds", dto.MetricType_GAUGE, "projection"},
 	{"projector_parked_accounts", dto.MetricType_GAUGE, "projection"},
 	{"projector_parked_events", dto.MetricType_GAUGE, "projection"},
+	{"projector_parked_bytes", dto.MetricType_GAUGE, "projection"},
 	{"projector_oldest_gap_seconds", dto.MetricType_GAUGE, "projection"},
 	{"projector_healed_events_total", dto.MetricType_COUNTER, "projection"},
 	{"projector_fetched_events_total", dto.MetricType_COUNTER, "projection"},
@@ -142,7 +143,7 @@ func TestNamesPassTheLinter(t *testing.T) {
 func TestScalars(t *testing.T) {
 	reg := NewRegistry()
 	m := NewMetrics(reg, "p")
-	m.Parked(2, 7, 90*time.Second)
+	m.Parked(2, 7, 4096, 90*time.Second)
 	m.Healed(3)
 	m.Fetched(9)
 	m.Progress(time.Unix(1_767_225_600, 500_000_000))
@@ -156,7 +157,7 @@ func TestScalars(t *testing.T) {
 	m.Retry(DependencyPostgres, "connection")
 	m.DeadLettered(topic, "version_gap", 2)
 	want := map[string]float64{
-		"projector_parked_accounts": 2, "projector_parked_events": 7, "projector_oldest_gap_seconds": 90,
+		"projector_parked_accounts": 2, "projector_parked_events": 7, "projector_parked_bytes": 4096, "projector_oldest_gap_seconds": 90,
 		"projector_healed_events_total": 3, "projector_fetched_events_total": 9, "projector_last_progress_timestamp_seconds": 1_767_225_600.5,
 		"projector_dedup_hits_total": 1, "projector_dedup_misses_total": 2, "projector_dedup_errors_total": 3,
 		"projector_inbox_rows": 40, "projector_inbox_pruned_total": 5, "projector_park_overflow_total": 6,

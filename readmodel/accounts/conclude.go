@@ -80,17 +80,18 @@ func (f *Fold) deadLetter(rec projection.Record, d *event.Decoded, a *account, d
 // park keeps the event until it is the account's next. Of two events for one version the
 // first stays, unless it cannot be applied and the other can be read.
 func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class event.Class) {
-	version, q := d.Event.Version, f.queueOf(a)
+	version, q, size := d.Event.Version, f.queueOf(a), sizeOf(&rec)
 	parked := func() *projection.Parked {
 		f.changes.Bytes += parkedBytes
 		return &projection.Parked{Record: rec, Decoded: *d, Class: class, Expected: a.version + 1}
 	}
 	first, isNext := q.pending[version], q.waits && q.next == version
 	switch {
-	case first != nil && givesWay(first.Class, class):
+	case first != nil && givesWay(first.Class, class) && f.fits(q, size-sizeOf(&first.Record)):
+		q.bytes += size - sizeOf(&first.Record)
 		q.pending[version] = parked()
 		return
-	case first == nil && isNext && givesWay(q.nextClass, class):
+	case first == nil && isNext && givesWay(q.nextClass, class) && f.fits(q, size):
 		q.nextClass = class
 		f.replace(a, q, parked())
 		return
@@ -100,12 +101,13 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 		}
 		return
 	}
-	if isGap := version == a.version+1; q.parked >= f.opts.ParkLimit && !isGap { // the gap itself is always kept
+	fits := f.fits(q, size)
+	if isGap := version == a.version+1; (q.parked >= f.opts.ParkLimit || !fits) && !isGap { // the gap itself is always kept
 		q.overflowed = true
 		f.touch(a)
 		f.changes.Overflows = append(f.changes.Overflows,
 			Overflow{AccountID: f.idOf(a), Version: version, Expected: a.version + 1})
-		if a.hasParked && class == event.VersionGap { // it may replace one that is parked already
+		if a.hasParked && class == event.VersionGap && fits { // it may replace one that is parked already
 			f.replace(a, q, parked())
 		}
 		return
@@ -114,6 +116,7 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 		q.pending = map[int64]*projection.Parked{}
 	}
 	q.parked++
+	q.bytes += size
 	q.pending[version] = parked()
 	f.touch(a)
 }
@@ -135,5 +138,14 @@ func (f *Fold) replace(a *account, q *queue, p *projection.Parked) {
 		q.instead = map[int64]*projection.Parked{}
 	}
 	q.instead[version] = p
+	q.bytes += sizeOf(&p.Record)
 	f.touch(a)
 }
+
+// fits reports whether so much more may be parked of the account.
+func (f *Fold) fits(q *queue, size int64) bool {
+	return f.opts.ParkBytes == 0 || q.bytes+size <= f.opts.ParkBytes
+}
+
+// sizeOf is how much of the limit a record uses: at least what the database counts for it.
+func sizeOf(r *projection.Record) int64 { return int64(r.Bytes()) }

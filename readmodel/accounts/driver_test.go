@@ -38,6 +38,7 @@ func (s *store) account(id string) projection.StoredAccount {
 			a.NextParked, a.NextClass = p.Decoded.Event.Version, p.Class
 		}
 		a.Parked++
+		a.ParkedBytes += int64(len(p.Record.Value))
 	}
 	return a
 }

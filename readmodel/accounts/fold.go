@@ -23,6 +23,7 @@ type Store interface {
 type Options struct {
 	FirstVersion int64
 	ParkLimit    int64 // parked events an account
+	ParkBytes    int64 // size of an account's parked events; 0: any
 	// CacheBytes is the size of all accounts in memory: two thirds of it for those touched
 	// since the last turn, changed or not, see Pending.Full and SetCacheBytes.
 	CacheBytes int
@@ -62,6 +63,7 @@ type Fold struct {
 // queue is what is parked of an account.
 type queue struct {
 	parked     int64 // see projection.StoredAccount
+	bytes      int64 // their size, at most; see projection.StoredAccount
 	waits      bool  // something is parked in the database:
 	next       int64 // see projection.StoredAccount
 	nextClass  event.Class

@@ -87,7 +87,8 @@ func run(tb testing.TB, t *rapid.T, db *store, arriving []event.Decoded, opts ac
 	tb.Helper()
 	d := newDriver(tb, db, opts, rapid.IntRange(1, 4).Draw(t, "piece"))
 	for i, decoded := range arriving {
-		d.apply(projection.Record{Offset: int64(i)}, decoded)
+		value := make([]byte, 100*(1+decoded.Event.Version%3))
+		d.apply(projection.Record{Offset: int64(i), Message: event.Message{Value: value}}, decoded)
 		switch rapid.IntRange(0, 9).Draw(t, "then") {
 		case 0, 1:
 			d.flush()
@@ -110,6 +111,7 @@ func TestAnyDeliveryEndsLikeOneCleanPass(t *testing.T) {
 		opts := accounts.Options{
 			FirstVersion: 1,
 			ParkLimit:    rapid.SampledFrom([]int64{1000, 3, 0}).Draw(rt, "park limit"),
+			ParkBytes:    rapid.SampledFrom([]int64{0, 1000, 300, 1}).Draw(rt, "park bytes"),
 			CacheBytes:   rapid.SampledFrom([]int{1 << 20, 0}).Draw(rt, "cache"),
 		}
 		d := run(t, rt, db, deliveries(rt, stream), opts)
@@ -173,6 +175,32 @@ func TestConservation(t *testing.T) {
 		}
 		if len(d.letters) < d.counts[projection.DeadLettered] {
 			rt.Fatalf("%d dead-lettered records, %d letters", d.counts[projection.DeadLettered], len(d.letters))
+		}
+	})
+}
+
+// Whatever arrives, however often and in whatever pieces it is written: no more is parked of an
+// account than the limit allows, and the one event that its gap is.
+func TestNoMoreIsParkedThanTheLimitAllows(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		stream := validStream(rt)
+		var arriving []event.Decoded
+		for _, d := range deliveries(rt, stream) {
+			if d.Event.Version == 1 {
+				continue // it never comes, so all others wait
+			}
+			if rapid.IntRange(0, 4).Draw(rt, "poison") == 0 {
+				d = faulty(d, event.InvalidAmount)
+			}
+			arriving = append(arriving, d)
+		}
+		limit := rapid.SampledFrom([]int64{1000, 300, 1}).Draw(rt, "park bytes")
+		db := newStore()
+		run(t, rt, db, arriving, accounts.Options{FirstVersion: 1, ParkLimit: 1000, ParkBytes: limit, CacheBytes: 1 << 20})
+		for id := range db.parked {
+			if parked := db.account(id).ParkedBytes; parked > limit {
+				rt.Fatalf("account %s: %d bytes are parked, the limit is %d", id, parked, limit)
+			}
 		}
 	})
 }

@@ -154,6 +154,7 @@ func (f *Fold) choose(a *account, p *projection.Parked) {
 	if later := q.pending[version]; later != nil {
 		delete(q.pending, version)
 		q.parked--
+		q.bytes -= sizeOf(&later.Record)
 		if givesWay(p.Class, later.Class) {
 			f.replace(a, q, later)
 		}
@@ -205,7 +206,9 @@ func (f *Fold) healNext(a *account, p *projection.Parked) projection.HealResult 
 		f.advance(a, next)
 		f.take(&p.Record, &p.Decoded.Event, decision)
 		f.changes.Healed++
-		f.queueOf(a).parked--
+		q := f.queueOf(a)
+		q.parked--
+		q.bytes -= int64(len(p.Record.Key) + len(p.Record.Value)) // headers are smaller in the database
 	case projection.HealFailed:
 		p.Class = decision.Class
 		if f.opts.Replay {

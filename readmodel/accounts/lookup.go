@@ -162,7 +162,7 @@ func (f *Fold) learn(known *projection.StoredAccount) {
 	if known.Parked > 0 || known.Overflowed {
 		a.hasParked = true
 		*f.queueOf(a) = queue{
-			parked: known.Parked, waits: known.Parked > 0, next: known.NextParked, nextClass: known.NextClass,
+			parked: known.Parked, bytes: known.ParkedBytes, waits: known.Parked > 0, next: known.NextParked, nextClass: known.NextClass,
 			overflowed: known.Overflowed,
 		}
 		f.applyFitting(a)

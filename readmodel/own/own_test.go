@@ -96,6 +96,35 @@ func formatOf(p file.Projection) event.Format {
 	return event.NewJSON(event.Options{FirstVersion: 1, Taken: p.Types})
 }
 
+// TestTheSizeOfWhatIsParkedIsBounded: an account's, in an ordered projection.
+func TestTheSizeOfWhatIsParkedIsBounded(t *testing.T) {
+	t.Parallel()
+	pool := stage(t)
+	p := parse(t, fmt.Sprintf(loyalty, file.Ordered))
+	proj := own.Definition(p).Open(readmodel.RunConfig{
+		Pool: pool, Formats: event.Always(formatOf(p)), FirstVersion: 1, ParkLimit: 100, ParkBytes: 1000, CacheBytes: func() int { return 1 << 20 },
+	})(readmodel.Partition{Group: "g", Topic: "events"})
+	f := feederOf(t, p, proj)
+	var log []string
+	for v := 2; v <= 30; v++ {
+		log = append(log, points("a", v, 1))
+		f.consume(log)
+	}
+	parked, err := readmodel.CountParked(t.Context(), pool, p.Name)
+	if err != nil || parked.Bytes == 0 || parked.Bytes > 1000 || parked.Events != 29 {
+		t.Fatalf("parked: %+v %v", parked, err)
+	}
+	log = append(log, points("a", 1, 1))
+	for v := 2; v <= 30; v++ { // all of it again
+		log = append(log, points("a", v, 1))
+	}
+	f.consume(log)
+	same(t, "rows", rows(t, pool, "SELECT account_id, points, versions FROM loyalty ORDER BY account_id"), []string{"a 30 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30"})
+	if parked, err = readmodel.CountParked(t.Context(), pool, p.Name); err != nil || parked.Bytes != 0 {
+		t.Errorf("parked: %+v %v", parked, err)
+	}
+}
+
 func feederOf(t *testing.T, p file.Projection, proj session.Projection) *feeder {
 	t.Helper()
 	f := &feeder{t: t, proj: proj, driver: &driver{}, format: formatOf(p)}

@@ -1,12 +1,15 @@
 -- What is parked of the given accounts above their versions. Accounts without
 -- parked events do not appear. While nothing at all is parked, which is the usual
 -- case, no account is looked for: 0.10 instead of 0.32 ms for 512 accounts. The condition is
--- in the array because Citus plans none that stands beside an outer join.
+-- in the array because Citus plans none that stands beside an outer join. The size of an event
+-- is that of its key, value and headers, the last as they are stored: 13 bytes is an empty array.
+-- Neither function reads what is stored out of line.
 SELECT coalesce(w.account_id, o.account_id),
-       coalesce(w.events, 0), coalesce(w.next_version, 0), coalesce(n.class, ''),
+       coalesce(w.events, 0), coalesce(w.bytes, 0)::bigint, coalesce(w.next_version, 0), coalesce(n.class, ''),
        o.account_id IS NOT NULL
 FROM (
-    SELECT p.account_id, count(*) AS events, min(p.version) AS next_version
+    SELECT p.account_id, count(*) AS events, min(p.version) AS next_version,
+           sum(coalesce(octet_length(p.key), 0) + coalesce(octet_length(p.value), 0) + pg_column_size(p.headers) - 13) AS bytes
     FROM parked_event p
     LEFT JOIN account_balance b ON b.account_id = p.account_id
     WHERE p.account_id = ANY (CASE WHEN EXISTS (SELECT 1 FROM parked_event) THEN $1::text[] ELSE '{}' END)

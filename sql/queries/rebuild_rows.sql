@@ -5,12 +5,13 @@ SELECT account_id,
        b.version IS NOT NULL,
        coalesce(b.version, 0),
        ROW (b.currency, b.balance::text, b.status, b.last_event_id, b.last_event_at)::text,
-       CASE WHEN o.account_id IS NOT NULL OR p.events > $1 THEN 'beyond the park limit'
+       CASE WHEN o.account_id IS NOT NULL OR p.events > $1 OR $2 > 0 AND p.bytes > $2 THEN 'beyond the park limit'
             WHEN p.events > 0 THEN p.events || ' ' || p.digest
             ELSE '' END
 FROM (SELECT account_id, version, currency, balance, status, last_event_id, last_event_at FROM account_balance) AS b
 FULL JOIN (
     SELECT e.account_id, count(*) AS events,
+           sum(coalesce(octet_length(e.key), 0) + coalesce(octet_length(e.value), 0) + pg_column_size(e.headers) - 13) AS bytes,
            sum(hashtextextended(ROW (e.version, e.class, e.event_id, e.topic, e.partition, e."offset")::text, 0)::numeric) AS digest
     FROM parked_event e
     LEFT JOIN account_balance b ON b.account_id = e.account_id

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -154,7 +155,7 @@ func (d *demo) configure() error {
 	}
 	run.OutboxFlags = connect.OutboxFlags{}
 	run.Projection, run.ProjectionFile, run.Group, run.DLQTopic = readmodel.BalanceName, "", "", ""
-	run.ParkLimit = int64(c.Events)
+	run.ParkLimit, run.ParkBytes = int64(c.Events), math.MaxInt64
 	run.Topic = cmp.Or(c.Topic, "account-events")
 	d.accountPrefix = "acc-"
 	if d.ownKafka && d.ownDatabase {

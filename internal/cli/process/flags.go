@@ -21,7 +21,7 @@ import (
 // projectFlags say what is projected, and as whom.
 type projectFlags struct {
 	projections.GroupFlags
-	ParkLimit      int64         `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events per account kept in the database behind a hole (default 10000)."`
+	projections.ParkFlags
 	BreakerWindow  int           `env:"BREAKER_WINDOW" default:"1000" placeholder:"N" group:"Projection" help:"Number of a partition's last records to which --breaker-share applies (default 1000)."`
 	BreakerShare   float64       `env:"BREAKER_SHARE" default:"0.5" placeholder:"SHARE" group:"Projection" help:"Share of dead letters that stops a partition until projector resume, from 0 to 1; 0 turns it off (default 0.5)."`
 	RetryInitial   time.Duration `env:"RETRY_INITIAL" default:"1s" placeholder:"DURATION" group:"Projection" help:"First wait after a transient error (default 1s)."`
@@ -39,8 +39,6 @@ func (f *projectFlags) validate() error {
 	switch {
 	case f.AcceptChanged && f.ProjectionFile == "":
 		return exit.Usagef("--accept-changed-file (PROJECTOR_ACCEPT_CHANGED_FILE): is about a --projection-file (PROJECTION_FILE), and there is none")
-	case f.ParkLimit < 0:
-		return exit.Usagef("--park-limit (PARK_LIMIT): must not be negative")
 	case f.BreakerWindow < 1 || f.BreakerWindow > projection.MaxBreakerWindow:
 		return exit.Usagef("--breaker-window (BREAKER_WINDOW): must be from 1 to %d records; --breaker-share=0 turns the breaker off", projection.MaxBreakerWindow)
 	case !(f.BreakerShare >= 0 && f.BreakerShare <= 1): // nor NaN
@@ -53,6 +51,9 @@ func (f *projectFlags) validate() error {
 		return exit.Usagef("--retry-initial (RETRY_INITIAL): must be more than 0")
 	case f.RetryMax < f.RetryInitial:
 		return exit.Usagef("--retry-max (RETRY_MAX): must not be less than --retry-initial")
+	}
+	if err := f.CheckPark(); err != nil {
+		return err
 	}
 	return parse.Retention("--inbox-retention", f.InboxRetention)
 }

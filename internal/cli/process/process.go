@@ -201,7 +201,7 @@ var _ readmodel.Observer = observer{}
 
 // Parked counts what waits behind holes, for the status page too.
 func (o observer) Parked(s readmodel.ParkedSummary) {
-	o.Metrics.Parked(s.Accounts, s.Events, s.OldestGap)
+	o.Metrics.Parked(s.Accounts, s.Events, s.Bytes, s.OldestGap)
 	o.p.parked.Store(&s)
 }
 

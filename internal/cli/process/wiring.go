@@ -82,7 +82,7 @@ func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, for
 // running is what the projection needs to run.
 func (p *Process) running(ctx context.Context, c *Flags, formats event.Resolver, plan memory.Plan) readmodel.RunConfig {
 	cfg := readmodel.RunConfig{
-		Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit,
+		Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit, ParkBytes: int64(c.ParkBytes),
 		Breaker:        projection.BreakerRule{Window: c.BreakerWindow, Share: c.BreakerShare},
 		CacheBytes:     func() int { return plan.AccountsShare(p.consumer.Partitions()) },
 		IndexBytes:     plan.VersionIndex,

@@ -95,7 +95,7 @@ func (s *ordered) prepare(ctx context.Context, cfg *rebuild.Config) error {
 		return err
 	}
 	run := readmodel.RunConfig{
-		Formats: r.formats, FirstVersion: r.cmd.FirstVersion, ParkLimit: r.cmd.ParkLimit, CacheBytes: func() int { return rebuild.CacheBytes },
+		Formats: r.formats, FirstVersion: r.cmd.FirstVersion, ParkLimit: r.cmd.ParkLimit, ParkBytes: int64(r.cmd.ParkBytes), CacheBytes: func() int { return rebuild.CacheBytes },
 	}
 	topic := cfg.Topic
 	cfg.Open = func(partition int32) session.Projection { return s.shadow.Open(run, topic, partition) }

@@ -24,19 +24,19 @@ import (
 
 // Cmd is the command rebuild.
 type Cmd struct {
-	Yes       bool   `help:"Do it. Without it, only compare."`
-	Check     bool   `help:"Only check whether a rebuild can succeed, without reading records; exit status 1 when it cannot."`
-	Remove    bool   `help:"With --yes, also remove the accounts, or rows, that have no event in the topic. Without it they stay and are listed."`
-	MaxDiff   int64  `name:"max-differences" env:"PROJECTOR_MAX_DIFFERENCES" default:"100" placeholder:"N" help:"With --yes, change nothing and exit with 1 when more accounts would change, or rows where the table's key has no account_id (default 100)."`
-	Partial   bool   `help:"Continue although the topic has lost its first records: rebuild only accounts, or rows of account_statement, whose events are all there, and remove none."`
-	Limit     int    `default:"1000" placeholder:"N" help:"List at most this many differences; all are counted (default 1000)."`
-	ParkLimit int64  `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events per account kept in the database behind a hole (default 10000)."`
-	Reason    string `placeholder:"TEXT" help:"Why, for the audit trail."`
-	ExitCode  bool   `help:"Exit with 1 when something differs; with --yes, when something still does."`
+	Yes      bool   `help:"Do it. Without it, only compare."`
+	Check    bool   `help:"Only check whether a rebuild can succeed, without reading records; exit status 1 when it cannot."`
+	Remove   bool   `help:"With --yes, also remove the accounts, or rows, that have no event in the topic. Without it they stay and are listed."`
+	MaxDiff  int64  `name:"max-differences" env:"PROJECTOR_MAX_DIFFERENCES" default:"100" placeholder:"N" help:"With --yes, change nothing and exit with 1 when more accounts would change, or rows where the table's key has no account_id (default 100)."`
+	Partial  bool   `help:"Continue although the topic has lost its first records: rebuild only accounts, or rows of account_statement, whose events are all there, and remove none."`
+	Limit    int    `default:"1000" placeholder:"N" help:"List at most this many differences; all are counted (default 1000)."`
+	Reason   string `placeholder:"TEXT" help:"Why, for the audit trail."`
+	ExitCode bool   `help:"Exit with 1 when something differs; with --yes, when something still does."`
 	connect.ActorFlags
 	connect.KafkaFlags
 	connect.DatabaseFlags
 	projections.GroupFlags
+	projections.ParkFlags
 	memory.LimitFlags
 	events.EventFlags
 	output.LogFlags
@@ -96,6 +96,9 @@ func (c *Cmd) validate() error {
 	if err := cmp.Or(err, c.CheckLimit()); err != nil {
 		return err
 	}
+	if err := c.CheckPark(); err != nil {
+		return err
+	}
 	switch {
 	case len(kind.Rebuilds()) == 0:
 		return exit.Usagef("--projection (PROJECTION): %s cannot be rebuilt, for it does not say which tables it has", kind.Name())
@@ -103,8 +106,6 @@ func (c *Cmd) validate() error {
 		return exit.Usagef("--partial (PROJECTOR_PARTIAL): %s adds up all events, or may, so it cannot be rebuilt from a part of them", kind.Name())
 	case c.Limit < 0:
 		return exit.Usagef("--limit (PROJECTOR_LIMIT): must not be negative")
-	case c.ParkLimit < 0:
-		return exit.Usagef("--park-limit (PARK_LIMIT): must not be negative")
 	case c.MaxDiff < 0:
 		return exit.Usagef("--max-differences (PROJECTOR_MAX_DIFFERENCES): must not be negative")
 	case c.Check && (c.Yes || c.Partial || c.Remove):
@@ -214,7 +215,7 @@ func (r *rebuilding) begin(ctx context.Context) error {
 func (r *rebuilding) compare(ctx context.Context) (readmodel.RebuildReport, error) {
 	report, err := r.beside.Compare(ctx, readmodel.CompareOptions{
 		Topic: r.cmd.Topic, Corrections: r.corrections, Partial: r.cmd.Partial,
-		ParkLimit: r.cmd.ParkLimit, List: r.cmd.Limit,
+		ParkLimit: r.cmd.ParkLimit, ParkBytes: int64(r.cmd.ParkBytes), List: r.cmd.Limit,
 	}, r.catchUp)
 	if err == nil {
 		err = r.beside.lookAhead(ctx, &report)

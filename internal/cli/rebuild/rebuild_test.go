@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -290,6 +291,22 @@ func TestRebuildBeyondTheParkLimit(t *testing.T) {
 	clitest.Equal(t, projected(s), right)
 }
 
+func TestRebuildBeyondTheParkBytes(t *testing.T) {
+	s := clitest.NewStage(t)
+	event := clitest.EventOf("a", 3, `"1"`)
+	t.Setenv("PARK_BYTES", strconv.Itoa(2*len(event)+20))
+	s.Produce(clitest.EventOf("a", 1, `"1"`), event, clitest.EventOf("a", 4, `"1"`), clitest.EventOf("a", 5, `"1"`), clitest.EventOf("a", 7, `"1"`))
+	s.Consuming(nil)
+	right := projected(s)
+	clitest.Contains(t, right, "(a,5,7,2)")
+	clean(s)
+	s.Exec(`DELETE FROM account_balance`)
+	s.Exec(`DELETE FROM parked_event`)
+	s.Exec(`DELETE FROM park_overflow`)
+	rebuildJSON(s, "--yes")
+	clitest.Equal(t, projected(s), right)
+}
+
 func TestRebuildRefusesWhatCannotEndWell(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -312,7 +329,7 @@ func TestRebuildRefusesWhatCannotEndWell(t *testing.T) {
 	s.Exec(`UPDATE projector_position SET judged_until = 1, topic_id = 'old'`)
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild"), "topic recreated")
 
-	for _, args := range [][]string{{"--projection=nothing"}, {"--limit=-1"}, {"--park-limit=-1"}} {
+	for _, args := range [][]string{{"--projection=nothing"}, {"--limit=-1"}, {"--park-limit=-1"}, {"--park-bytes=0"}} {
 		clitest.Contains(t, s.Refused(exit.Usage, append([]string{"rebuild"}, args...)...), strings.SplitN(args[0], "=", 2)[0])
 	}
 }

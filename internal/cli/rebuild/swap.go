@@ -83,7 +83,7 @@ func (r *rebuilding) swap(ctx context.Context, report *readmodel.RebuildReport) 
 			"by another text they cannot be made anew; nothing was changed", r.kind.Name())
 	}
 	done, err := r.beside.Swap(ctx, readmodel.SwapOptions{
-		Topic: r.cmd.Topic, ParkLimit: r.cmd.ParkLimit, Actor: r.cmd.ActorName(), Reason: readmodel.Storable(r.cmd.Reason), Remove: r.cmd.Remove, Partial: r.cmd.Partial,
+		Topic: r.cmd.Topic, ParkLimit: r.cmd.ParkLimit, ParkBytes: int64(r.cmd.ParkBytes), Actor: r.cmd.ActorName(), Reason: readmodel.Storable(r.cmd.Reason), Remove: r.cmd.Remove, Partial: r.cmd.Partial,
 		File: r.changed,
 	}, r.catchUp)
 	if err == nil && done.Left > 0 {

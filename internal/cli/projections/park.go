@@ -1,0 +1,23 @@
+package projections
+
+import (
+	"projector/internal/cli/exit"
+	"projector/internal/cli/parse"
+)
+
+// ParkFlags bound what is parked of each account.
+type ParkFlags struct {
+	ParkLimit int64      `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events per account kept in the database behind a hole (default 10000)."`
+	ParkBytes parse.Size `env:"PARK_BYTES" default:"64MiB" placeholder:"SIZE" group:"Projection" help:"Size of the events per account kept in the database behind a hole: keys, values and headers (default 64MiB)."`
+}
+
+// CheckPark refuses what is no limit.
+func (f *ParkFlags) CheckPark() error {
+	switch {
+	case f.ParkLimit < 0:
+		return exit.Usagef("--park-limit (PARK_LIMIT): must not be negative")
+	case f.ParkBytes <= 0:
+		return exit.Usagef("--park-bytes (PARK_BYTES): must be more than 0; --park-limit=0 parks nothing but the event that makes the hole")
+	}
+	return nil
+}
