@@ -43,18 +43,18 @@ func Check(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 
 // plan has PostgreSQL plan the statements.
 func plan(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
-	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, sql.Query("own_become")); err != nil {
-			return fmt.Errorf("become the role of the projection's SQL: %w", err)
+	tx, err := pool.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(ctx) }() // to plan calls functions, which may have deferred something
+	for _, s := range p.Statements {
+		first, err := explain(ctx, tx, p.Name, s.SQL)
+		if err != nil {
+			return &StatementError{Projection: p.Name, Line: s.LineAt(position(err, s.SQL, first)), Err: err}
 		}
-		for _, s := range p.Statements {
-			err := explain(ctx, tx, p.Name, s.SQL)
-			if err != nil {
-				return &StatementError{Projection: p.Name, Line: s.LineAt(position(err)), Err: err}
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // ready is Check for whoever runs the projection: it also fails when that has been run from
@@ -79,30 +79,32 @@ func hasPlan(statement string) bool {
 }
 
 // explain has PostgreSQL plan a statement, which names what is missing, and looks what it
-// would write. What has no plan is only parsed.
-func explain(ctx context.Context, tx pgx.Tx, name, statement string) error {
+// would write. What has no plan is only parsed. It returns what was put before the statement.
+func explain(ctx context.Context, tx pgx.Tx, name, statement string) (first string, err error) {
 	if !hasPlan(statement) {
-		_, err := tx.Conn().PgConn().Prepare(ctx, "", statement, nil)
-		return err
+		if _, err := tx.Exec(ctx, sql.Query("own_become")); err != nil {
+			return "", fmt.Errorf("become the role of the projection's SQL: %w", err)
+		}
+		if _, err := tx.Conn().PgConn().Prepare(ctx, "", statement, nil); err != nil {
+			return "", err
+		}
+		_, err := tx.Exec(ctx, "RESET ROLE")
+		return "", err
 	}
-	rows, err := tx.Query(ctx, explainFirst+statement, pgx.QueryExecModeDescribeExec)
-	if err != nil {
-		return explained(err)
-	}
-	text, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[string])
-	if err != nil {
-		return explained(err)
+	var text string
+	if err := tx.QueryRow(ctx, sql.Query("own_plan"), explainFirst+statement).Scan(&text); err != nil {
+		return explainFirst, err
 	}
 	var plans []struct{ Plan node }
 	if err := json.Unmarshal([]byte(text), &plans); err != nil {
-		return fmt.Errorf("read the plan: %w", err)
+		return explainFirst, fmt.Errorf("read the plan: %w", err)
 	}
 	for i := range plans {
 		if table := plans[i].Plan.written(); table != "" {
-			return &TouchedError{Projection: name, Table: table}
+			return explainFirst, &TouchedError{Projection: name, Table: table}
 		}
 	}
-	return nil
+	return explainFirst, nil
 }
 
 // node is what of a plan says what is written.
@@ -125,15 +127,6 @@ func (p *node) written() string {
 	return ""
 }
 
-// explained has an error's position be that in the statement.
-func explained(err error) error {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) && refused.Position > 0 {
-		refused.Position -= int32(len(explainFirst))
-	}
-	return err
-}
-
 // insufficientPrivilege is PostgreSQL's code of a grant that is missing.
 const insufficientPrivilege = "42501"
 
@@ -146,11 +139,16 @@ func code(err error) string {
 	return ""
 }
 
-// position is where in the statement an error is; 0: not known.
-func position(err error) int {
+// position is where in a statement an error is, which was run by a function with first before
+// it; 0: not known.
+func position(err error, statement, first string) int {
 	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
+	switch {
+	case !errors.As(err, &refused):
+		return 0
+	case refused.InternalQuery == first+statement:
+		return max(int(refused.InternalPosition)-len(first), 0)
+	default:
 		return int(refused.Position)
 	}
-	return 0
 }

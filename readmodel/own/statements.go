@@ -24,18 +24,19 @@ func (s *statements) take(ctx context.Context, tx *readmodel.Tx, events []projec
 	var before, after guarded
 	before.queue(tx, s.file.Name)
 	tx.Queue(sql.Query("own_events"), readmodel.TakenColumns(events)...)
-	tx.Queue(sql.Query("own_become"))
 	done := 0
 	for i := range s.file.Statements {
-		tx.Queue(s.file.Statements[i].SQL).Exec(func(pgconn.CommandTag) error { done++; return nil })
+		step := "run"
+		if i == len(s.file.Statements)-1 {
+			step = "last"
+		}
+		tx.Queue(sql.Query("own_run"), s.file.Statements[i].SQL, step).Exec(func(pgconn.CommandTag) error { done++; return nil })
 	}
-	// What the statements have set is not for what comes behind them.
-	tx.Queue("RESET ROLE")
-	tx.Queue("RESET search_path")
 	after.queue(tx, s.file.Name)
 	if err := tx.Send(ctx); err != nil {
 		if before.written != nil && done < len(s.file.Statements) {
-			err = &StatementError{Projection: s.file.Name, Line: s.file.Statements[done].LineAt(position(err)), Err: err}
+			failed := &s.file.Statements[done]
+			err = &StatementError{Projection: s.file.Name, Line: failed.LineAt(position(err, failed.SQL, "")), Err: err}
 		}
 		return err
 	}

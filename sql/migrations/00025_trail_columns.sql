@@ -1,6 +1,7 @@
 -- The audit trail says where: the consumer group, the projection, and the request of a change
 -- that was approved. Times are those of the write. Repairs wait for each other by a row that
--- only the owner may lock: any login may take an advisory lock.
+-- only the owner may lock: any login may take an advisory lock. And the SQL of a custom projection
+-- stays in its role.
 
 -- +goose Up
 SET LOCAL lock_timeout = '5s'; -- nobody may wait behind this for long: the next `migrate` does it then
@@ -125,6 +126,88 @@ BEGIN
 END
 $$;
 
+-- Runs one statement of a projection's file, as a role that may use what it is granted and
+-- nothing else, and sees to it that nothing of it happens later as the login. step is "run",
+-- "last" (the same, for the file's last statement) or "plan" (an EXPLAIN, whose answer it returns).
+--
+-- projector_contained of roles.sql belongs to that role and runs as its owner: PostgreSQL then
+-- refuses every change of role, in whatever the statement calls. A login that may not execute it
+-- has the role by SET ROLE, where it is a member, or runs the statement as itself.
+--
+-- After the statement, names are looked up again only when the search path is as before, and in
+-- pg_catalog: the statement may have put something in their place.
+CREATE FUNCTION projector_custom(statement text, step text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    function  regprocedure := to_regprocedure('projector_contained(text, boolean, text)');
+    path      text := current_setting('projector.custom_path', true);
+    request   text := current_setting('projector.request', true);
+    contained boolean := false;
+    member    boolean := false;
+    outlives  boolean := false;
+    command   text := statement;
+    answer    text;
+    queued    numeric;
+    before    numeric;
+BEGIN
+    IF current_schema() IS DISTINCT FROM 'projector_rebuild' AND NOT (SELECT rolsuper FROM pg_roles WHERE rolname = session_user) THEN
+        contained := function IS NOT NULL AND has_function_privilege(function, 'EXECUTE');
+        member := NOT contained AND EXISTS (SELECT FROM pg_roles WHERE rolname = 'projector_projection' AND pg_has_role(session_user, oid, 'MEMBER'));
+    END IF;
+    BEGIN
+        -- The second time, triggers that were deferred; the third time, those that these deferred.
+        FOR round IN 1..CASE step WHEN 'last' THEN 3 ELSE 1 END LOOP
+            IF contained THEN
+                answer := projector_contained(command, step = 'plan', path);
+            ELSE
+                IF member THEN
+                    PERFORM set_config('role', 'projector_projection', true);
+                END IF;
+                IF path <> '' THEN
+                    PERFORM set_config('search_path', path, true);
+                END IF;
+                IF step = 'plan' THEN
+                    EXECUTE command INTO answer;
+                ELSE
+                    EXECUTE command;
+                END IF;
+                RESET ROLE;
+            END IF;
+            path := pg_catalog.current_setting('search_path');
+            RESET search_path;
+            IF step = 'last' THEN
+                command := 'SET CONSTRAINTS ALL IMMEDIATE';
+                before := queued;
+                SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(t.id)) + pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_updated(t.id))
+                     + pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_deleted(t.id)) INTO queued
+                FROM (SELECT DISTINCT tgrelid AS id FROM pg_catalog.pg_trigger WHERE tgdeferrable) AS t;
+            END IF;
+        END LOOP;
+    EXCEPTION WHEN OTHERS OR QUERY_CANCELED OR ASSERT_FAILURE THEN
+        FOR answer IN SELECT name FROM pg_catalog.pg_prepared_statements WHERE from_sql AND prepare_time >= pg_catalog.statement_timestamp() LOOP
+            EXECUTE pg_catalog.format('DEALLOCATE %I', answer);
+        END LOOP;
+        RAISE;
+    END;
+    IF queued <> before THEN
+        RAISE EXCEPTION 'a trigger that was deferred defers another' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    FOR command IN SELECT name FROM pg_catalog.pg_prepared_statements WHERE from_sql AND prepare_time >= pg_catalog.statement_timestamp() LOOP
+        EXECUTE pg_catalog.format('DEALLOCATE %I', command);
+        outlives := true; -- no ROLLBACK ends it
+    END LOOP;
+    IF outlives OR EXISTS (SELECT FROM pg_catalog.pg_class WHERE relnamespace = pg_catalog.pg_my_temp_schema())
+        OR EXISTS (SELECT FROM pg_catalog.pg_type WHERE typnamespace = pg_catalog.pg_my_temp_schema()) THEN
+        RAISE EXCEPTION 'the SQL has made a prepared statement or a temporary object, which outlives it' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    PERFORM set_config('projector.request', '', false), set_config('projector.request', coalesce(request, ''), true),
+            set_config('projector.custom_path', CASE step WHEN 'run' THEN path ELSE '' END, true);
+    IF step = 'last' THEN
+        EXECUTE 'CLOSE ALL'; -- a held cursor would be read at COMMIT
+    END IF;
+    RETURN answer;
+END
+$$;
+
 -- The functions find nothing outside the schema of the read model. Default privileges of the
 -- owner must not let anybody lock the row.
 DO $$
@@ -146,6 +229,7 @@ $$;
 -- +goose StatementEnd
 
 -- +goose Down
+DROP FUNCTION projector_custom(text, text);
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION dlq_action_text(a dlq_action) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT string_agg(coalesce(octet_length(convert_to(f, 'UTF8')) || ':' || f, '-'), ',' ORDER BY n)
