@@ -301,10 +301,10 @@ func TestPause(t *testing.T) {
 	w := newWorld(t, 2)
 	w.produce(euros(0, "a", 5))
 	w.produce(euros(1, "b", 5))
-	if got := w.stands("pause", "--partition=1", "--reason=not yet"); !slices.Equal(got, []string{"1 paused"}) || w.numPositions() != 0 {
+	if got := w.stands("pause", "--partition=1", "--new-group", "--reason=not yet"); !slices.Equal(got, []string{"1 paused"}) || w.numPositions() != 0 {
 		t.Errorf("without --yes: %q", got)
 	}
-	w.stands("pause", "--partition=1", "--reason=not yet", "--yes")
+	w.stands("pause", "--partition=1", "--new-group", "--reason=not yet", "--yes")
 	p := w.start()
 	await(t, "the other is consumed", w.durable(0, 5))
 	await(t, "gauge", p.gauge("projector_paused", w.topic, 1, 1))
@@ -371,7 +371,8 @@ func TestPauseAndResumeRefuse(t *testing.T) {
 		{2, "--partition=N and --all", []string{"--reason=test"}},
 		{2, "--partition=N and --all", []string{"--partition=0", "--all", "--reason=test"}},
 		{2, "--partition", []string{"--partition=-1", "--reason=test"}},
-		{1, "no partition 7", []string{"--partition=7", "--reason=test"}},
+		{1, "has no positions", []string{"--all", "--reason=test"}},
+		{1, "no partition 7", []string{"--partition=7", "--new-group", "--reason=test"}},
 	} {
 		for _, command := range []string{"pause", "resume"} {
 			if status, _, stderr := w.command(command, append(c.args, "--yes")...); status != c.status || !strings.Contains(stderr, c.why) {

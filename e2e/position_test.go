@@ -276,7 +276,7 @@ func TestPositionSet(t *testing.T) {
 	}
 
 	// A group that never ran begins where it is told to.
-	status, _, stderr := w.command("position", "set", "--all", "--end", "--skip-unread", "--reason=new", "--yes", "--group="+w.group+"-late")
+	status, _, stderr := w.command("position", "set", "--all", "--end", "--skip-unread", "--new-group", "--reason=new", "--yes", "--group="+w.group+"-late")
 	if status != 0 {
 		t.Fatalf("exit status %d: %s", status, stderr)
 	}

@@ -165,6 +165,19 @@ func CheckGroup(ctx context.Context, pool *pgxpool.Pool, group, wanted string) e
 	return nil
 }
 
+// LoadGroups reads the names of the consumer groups that have positions of a projection.
+func LoadGroups(ctx context.Context, pool *pgxpool.Pool, projection string) ([]string, error) {
+	rows, err := pool.Query(ctx, sql.Query("group_names"), projection)
+	if err != nil {
+		return nil, fmt.Errorf("load the consumer groups: %w", err)
+	}
+	groups, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("load the consumer groups: %w", err)
+	}
+	return groups, nil
+}
+
 // LoadPositions reads the stored positions of a group's topic.
 func LoadPositions(ctx context.Context, db querier, group, topic string) ([]projection.StoredPosition, error) {
 	rows, err := db.Query(ctx, sql.Query("position_load"), group, topic)

@@ -27,38 +27,56 @@ type PartitionLog struct {
 	Partition int32
 	TopicID   string
 	Start     int64
+	// Through is, when the partition is resumed, up to where records do not count for the
+	// breaker; nil: as it was.
+	Through *int64
 }
 
-// PlanStandings returns what the partitions would do if ChangeStandings were called now, in
-// their order.
+// StandingChanged is what a partition did before a change and does after it.
+type StandingChanged struct {
+	Was, Is projection.Standing
+	Why     string // why it did not go on before; empty: it did
+}
+
+// changed is the position with a change, and what the partition does by it.
+func (l *PartitionLog) changed(change projection.StandingChange, stored projection.StoredPosition) StandingChanged {
+	change.Through = l.Through
+	after := change.Of(stored)
+	c := StandingChanged{Was: stored.Standing(), Is: after.Standing()}
+	if stopped := stored.Stands(); stopped != nil {
+		c.Why = stopped.Reason
+	}
+	return c
+}
+
+// PlanStandings returns what ChangeStandings would do now, in the order of the partitions.
 func PlanStandings(
 	ctx context.Context, pool *pgxpool.Pool, of Partition, logs []PartitionLog, change projection.StandingChange,
-) ([]projection.Standing, error) {
+) ([]StandingChanged, error) {
 	known, err := knownPositions(ctx, pool, of)
 	if err != nil {
 		return nil, err
 	}
-	standings := make([]projection.Standing, len(logs))
+	standings := make([]StandingChanged, len(logs))
 	for i := range logs {
 		var stored projection.StoredPosition // where there is none yet, it stands nowhere
 		if p := known[logs[i].Partition]; p != nil {
 			stored = *p
 		}
-		changed := change.Of(stored)
-		standings[i] = changed.Standing()
+		standings[i] = logs[i].changed(change, stored)
 	}
 	return standings, nil
 }
 
 // ChangeStandings pauses or resumes partitions of a group's topic, all of them or none,
 // raises their fences and records who did it and why. Where a partition has no position
-// yet, it gets one at the start of its log, as by its first owner. It returns what they do
-// then, in the order of their numbers.
+// yet, it gets one at the start of its log, as by its first owner. It returns what they did
+// and do then, in the order of their numbers.
 func ChangeStandings(
 	ctx context.Context, pool *pgxpool.Pool, of Partition, logs []PartitionLog, change projection.StandingChange, actor, reason string,
-) ([]projection.Standing, error) {
+) ([]StandingChanged, error) {
 	slices.SortFunc(logs, func(a, b PartitionLog) int { return cmp.Compare(a.Partition, b.Partition) }) // as everybody locks them
-	var standings []projection.Standing
+	var standings []StandingChanged
 	err := transactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
 		standings = standings[:0]
 		actions := make([]Action, len(logs))
@@ -68,21 +86,21 @@ func ChangeStandings(
 			if err != nil {
 				return err
 			}
-			changed := change.Of(stored)
-			standings = append(standings, changed.Standing())
+			changed := logs[i].changed(change, stored)
+			standings = append(standings, changed)
 			actions[i] = Action{
 				Kind: ActionResume, Group: of.Group, Projection: of.Projection, Topic: of.Topic, Partition: of.Number, Offset: stored.Next, Actor: actor, Reason: reason,
-				Result: fmt.Sprintf("from %s to %s", stored.Standing(), changed.Standing()),
+				Result: fmt.Sprintf("from %s to %s", changed.Was, changed.Is),
 			}
 			if change.Pause != "" {
 				actions[i].Kind = ActionPause
 				tx.Queue(sql.Query("position_pause"), of.Group, of.Topic, of.Number, change.Pause)
 				continue
 			}
-			if change.Through != nil {
-				actions[i].Result += fmt.Sprintf(", through %d", *change.Through)
+			if logs[i].Through != nil {
+				actions[i].Result += fmt.Sprintf(", through %d", *logs[i].Through)
 			}
-			tx.Queue(sql.Query("position_resume"), of.Group, of.Topic, of.Number, change.Through)
+			tx.Queue(sql.Query("position_resume"), of.Group, of.Topic, of.Number, logs[i].Through)
 		}
 		queueActions(tx, actions)
 		return tx.Send(ctx)

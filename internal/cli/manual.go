@@ -57,7 +57,7 @@ var commandPages = map[string]manualPage{
 			"partitions: they share them. While a database or broker cannot be reached, it retries indefinitely, also at " +
 			"startup; /readyz on --listen says what is wrong. A first SIGTERM or Ctrl-C finishes and commits the work in progress, a second one exits at once.",
 		status: "0 stopped by a signal; 1 the schema is missing or older than the program (run migrate), a port is taken, or the projection file " +
-			"is not the one its rows were made with (rebuild, or --accept-changed-file).",
+			"is not the one its rows were made with (rebuild, or --accept-changed-file), or the rows came from another topic (--another-topic).",
 		examples: []example{
 			{
 				"Balances, from your own servers",
@@ -208,7 +208,7 @@ var commandPages = map[string]manualPage{
 	"position set": {
 		about: "For a partition that cannot continue until a person decides where: running consumers continue there within 10 s, others when they start. " +
 			"What was processed before is skipped, whenever it is read again. Without --yes it only says what it would do. Audited in dlq_action.",
-		status: "1 also when it is refused: the offset is outside the log, records would be passed over unread, the topic is another " +
+		status: "1 also when it is refused: the group has no positions, the offset is outside the log, records would be passed over unread, the topic is another " +
 			"one, or the inbox of a projection of sums no longer knows what of it was counted. In that case nothing is changed in any partition.",
 		examples: []example{
 			{"What would be done", "projector position set --partition=3 --start --reason='removed by retention, INC-1234'"},
@@ -218,7 +218,7 @@ var commandPages = map[string]manualPage{
 		},
 	},
 	"position remove": {
-		about: "For a consumer group that was renamed or removed, or a topic it no longer reads; otherwise its positions stay in the " +
+		about: "For a consumer group that was renamed or removed, also one that Kafka no longer knows, or a topic it no longer reads; otherwise its positions stay in the " +
 			"database. Balances and rows are not touched. A group that is started again begins at the first record, and skips what was applied. " +
 			"Needs the role that migrates. Without --yes it only says what it would do. Audited in dlq_action.",
 		status: "1 also when it is refused: the group has members, has no positions in the topic, or is the only one of a projection " +
@@ -232,7 +232,7 @@ var commandPages = map[string]manualPage{
 	"pause": {
 		about: "Kept in the database: running consumers obey within 5 s, and so does whoever owns the partition later, until resume. " +
 			"A paused partition does not make an instance unready. Without --yes it only says what it would do. Audited in dlq_action.",
-		status: "1 also when the topic does not have the partition.",
+		status: "1 also when the topic does not have the partition, or the group has no positions (--new-group accepts it).",
 		examples: []example{
 			{"While a table is altered", "projector pause --all --reason='new column, INC-1234' --yes"},
 			{"One partition", "projector pause --partition=3 --reason=INC-1234 --yes"},
@@ -240,11 +240,12 @@ var commandPages = map[string]manualPage{
 	},
 	"resume": {
 		about: "Ends a pause, and resets the breaker of a partition that a storm of dead letters has stopped; its counts are " +
-			"cleared. Running consumers continue within 5 s. Without --yes it only says what it would do. Audited in dlq_action.",
-		status: "1 also when the topic does not have the partition.",
+			"cleared. Running consumers continue within 5 s. The plan says why a partition does not continue. Without --yes it only says what it would do. Audited in dlq_action.",
+		status: "1 also when the topic does not have the partition, or the group has no positions (--new-group accepts it).",
 		examples: []example{
 			{"After a breaker opened and the cause is fixed", "projector resume --partition=3 --reason='format corrected, INC-1234' --yes"},
 			{"Accept all dead letters before an offset", "projector resume --partition=3 --through=120000 --reason=INC-1234 --yes"},
+			{"Accept all that is in the topic now", "projector resume --all --through=END --reason=INC-1234 --yes"},
 			{"After a pause", "projector resume --all --reason='column is there, INC-1234' --yes"},
 		},
 	},
@@ -255,6 +256,7 @@ var commandPages = map[string]manualPage{
 		examples: []example{
 			{"Once", "projector lag"},
 			{"Watch it shrink", "projector lag --watch --interval=5s"},
+			{"Wait until nothing is left", "projector lag --watch --until-zero"},
 			{"Of another projection, for a program", "projector lag --projection=daily_turnover --output=json"},
 		},
 	},

@@ -3,10 +3,15 @@ package position
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/dlq"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/foureyes"
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
 	"projector/readmodel"
@@ -17,6 +22,7 @@ type changeFlags struct {
 	Partition *int32 `placeholder:"N" group:"Target" help:"One partition."`
 	All       bool   `group:"Target" help:"All partitions."`
 	Reason    string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
+	NewGroup  bool   `help:"Accept a consumer group that has no positions yet."`
 	Yes       bool   `help:"Do it. Without it, only say what would be done."`
 	connect.ActorFlags
 	connect.KafkaFlags
@@ -43,6 +49,24 @@ func (f *changeFlags) of() readmodel.Partition {
 	return readmodel.Partition{Projection: f.Projection, Group: f.GroupName(), Topic: f.Topic}
 }
 
+// checkGroup refuses a group without positions: its name is probably mistyped, and then what
+// is changed has no effect.
+func (f *changeFlags) checkGroup(ctx context.Context, pool *pgxpool.Pool) error {
+	if err := readmodel.CheckGroup(ctx, pool, f.GroupName(), f.Projection); err != nil || f.NewGroup {
+		return err
+	}
+	groups, err := readmodel.LoadGroups(ctx, pool, f.Projection)
+	if err != nil || slices.Contains(groups, f.GroupName()) {
+		return err
+	}
+	others := "none has"
+	if len(groups) > 0 {
+		others = "those that have are " + strings.Join(groups, ", ")
+	}
+	return exit.Refusef("group %q (--group, KAFKA_GROUP) has no positions of %s, %s; --new-group accepts it. Nothing was changed",
+		f.GroupName(), f.Projection, others)
+}
+
 // chosen are the partitions that are meant, in order, and their topic's id.
 func (f *changeFlags) chosen(ctx context.Context, reader *dlq.Reader) (chosen []dlq.Extent, topicID string, err error) {
 	extents, exists, err := reader.Extents(ctx)
@@ -67,8 +91,24 @@ func (f *changeFlags) chosen(ctx context.Context, reader *dlq.Reader) (chosen []
 	return chosen, extents.TopicID, nil
 }
 
+// groupDocument is whose positions are changed, in the plan of a request.
+type groupDocument struct {
+	Group      string `json:"group"`
+	Projection string `json:"projection"`
+}
+
+// note has the plan of a request say whose positions are changed.
+func (f *changeFlags) note(p *foureyes.Plan) error {
+	return p.Note(groupDocument{f.GroupName(), f.Projection})
+}
+
 // print prints what became, or would become, of each partition.
 func (f *changeFlags) print(std *output.Streams, n int, change func(i int) (document any, text string)) error {
+	if !f.JSON() {
+		if _, err := fmt.Fprintf(std.Out, "group %s, projection %s\n", f.GroupName(), f.Projection); err != nil {
+			return err
+		}
+	}
 	return printChanges(std, &f.Flags, f.Yes, n, change)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,8 +18,9 @@ import (
 
 // LagCmd is the command lag.
 type LagCmd struct {
-	Watch    bool          `help:"Repeat until Ctrl-C."`
-	Interval time.Duration `default:"2s" placeholder:"DURATION" help:"Interval of --watch (default 2s)."`
+	Watch     bool          `help:"Repeat until Ctrl-C."`
+	UntilZero bool          `help:"Repeat until nothing is left."`
+	Interval  time.Duration `default:"2s" placeholder:"DURATION" help:"Interval of --watch (default 2s)."`
 	connect.KafkaFlags
 	connect.DatabaseFlags
 	projections.GroupFlags
@@ -54,9 +56,9 @@ func (c *LagCmd) Run(ctx context.Context, std *output.Streams) error {
 	defer pool.Close()
 	defer client.Close()
 	view := newLagView(pool, client, c.GroupName(), c.Topic)
-	err = c.look(within, std, view)
+	left, err := c.look(within, std, view)
 	var some unread.Error
-	if !c.Watch || err != nil && !errors.As(err, &some) {
+	if !c.Watch && !c.UntilZero || c.UntilZero && err == nil && !left || err != nil && !errors.As(err, &some) {
 		return err
 	}
 	return c.watch(ctx, std, view, err)
@@ -84,7 +86,8 @@ func (c *LagCmd) watch(ctx context.Context, std *output.Streams, view *lagView, 
 			return nil // the usual way to end it
 		}
 		within, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
-		err = c.look(within, std, view)
+		left := true
+		left, err = c.look(within, std, view)
 		cancel()
 		var wrote outputError
 		switch {
@@ -92,6 +95,8 @@ func (c *LagCmd) watch(ctx context.Context, std *output.Streams, view *lagView, 
 			return nil
 		case errors.As(err, &wrote):
 			return err
+		case c.UntilZero && err == nil && !left:
+			return nil
 		}
 	}
 }
@@ -101,18 +106,18 @@ type outputError struct{ error }
 
 func (e outputError) Unwrap() error { return e.error }
 
-// look reads the lag and prints it. It answers an incompleteError when not all of it is
-// known.
-func (c *LagCmd) look(ctx context.Context, std *output.Streams, view *lagView) error {
+// look reads the lag and prints it, and reports whether records are left to project. It
+// answers an unread.Error when not all of it is known.
+func (c *LagCmd) look(ctx context.Context, std *output.Streams, view *lagView) (left bool, err error) {
 	partitions, err := view.read(ctx)
 	if err != nil {
-		return err
+		return true, err
 	}
 	if err := c.print(std, view, partitions); err != nil {
-		return outputError{err}
+		return true, outputError{err}
 	}
 	lost := view.unread(partitions)
-	return lost.Explain(std.Err)
+	return slices.ContainsFunc(partitions, partitionLag.left), lost.Explain(std.Err)
 }
 
 func (c *LagCmd) print(std *output.Streams, view *lagView, partitions []partitionLag) error {

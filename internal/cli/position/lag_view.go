@@ -189,6 +189,12 @@ func (v *lagView) unread(partitions []partitionLag) unread.Partitions {
 	return u
 }
 
+// left reports whether records are left to project, or may be. The markers of transactions
+// are none.
+func (p partitionLag) left() bool {
+	return p.recreated || p.records == nil || *p.records > 0 && (p.waits || p.age == nil)
+}
+
 func (p *partitionLag) document(topic string) lagDocument {
 	d := lagDocument{Topic: topic, Partition: p.partition, Position: p.position, End: p.end, LagRecords: p.records}
 	if p.age != nil {

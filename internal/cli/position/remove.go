@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 
 	"projector/errclass"
 	"projector/internal/cli/connect"
@@ -90,7 +91,7 @@ func (c *positionRemoveCmd) check(ctx context.Context, adm *kadm.Client, positio
 	if err == nil {
 		err = groups[c.Group].Err
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // a group that Kafka does not know has no members
 		if errclass.Kafka(err).Unready() {
 			return exit.Refusef("missing ACL: DESCRIBE on group %s: whether it is used cannot be asked", c.Group)
 		}

@@ -40,6 +40,6 @@ func TestTheLastPositionOfSumsStays(t *testing.T) {
 	remove := []string{"position", "remove", "--group=daily-turnover-projector", "--reason=CHG-77", "--yes"}
 	clitest.Contains(t, s.Refused(exit.Failed, remove...), "no other group of daily_turnover has come as far", "count events twice")
 	t.Setenv("KAFKA_GROUP", "turnover-2")
-	s.Must("position", "set", "--all", "--end", "--skip-unread", "--reason=the new group", "--yes")
+	s.Must("position", "set", "--all", "--end", "--skip-unread", "--new-group", "--reason=the new group", "--yes")
 	clitest.Contains(t, s.Must(remove...), "partition 0: position 1 removed")
 }

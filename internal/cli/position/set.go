@@ -134,6 +134,9 @@ func (s *positionSetter) document(set readmodel.PositionSet, plan projection.Rep
 // planned has to be the same when it is approved.
 func (s *positionSetter) planned(sets []readmodel.PositionSet, plans []projection.Repositioned) func(*foureyes.Plan) error {
 	return func(p *foureyes.Plan) error {
+		if err := s.cmd.note(p); err != nil {
+			return err
+		}
 		for i, plan := range plans {
 			if err := p.Add(s.document(sets[i], plan)); err != nil {
 				return err
@@ -147,6 +150,9 @@ func (s *positionSetter) planned(sets []readmodel.PositionSet, plans []projectio
 func (s *positionSetter) run(ctx context.Context, std *output.Streams) ([]projection.Repositioned, []readmodel.PositionSet, error) {
 	asking, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
+	if err := s.cmd.checkGroup(asking, s.pool); err != nil {
+		return nil, nil, err
+	}
 	sets, err := s.sets(asking)
 	if err != nil {
 		return nil, nil, err

@@ -2,12 +2,14 @@ package position
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/errclass"
@@ -97,6 +99,10 @@ func (v *positionView) assigned(ctx context.Context) map[int32]bool {
 	group := groups[v.lag.group]
 	if err == nil {
 		err = group.Err
+	}
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		v.remarks = append(v.remarks, fmt.Sprintf("Kafka does not know group %s: nobody owns the partitions", v.lag.group))
+		return nil
 	}
 	if err != nil {
 		v.remark("who owns the partitions", "DESCRIBE on group "+v.lag.group, err)

@@ -58,6 +58,8 @@ type Process struct {
 	parked    atomic.Pointer[readmodel.ParkedSummary] // as last counted
 	margins   atomic.Pointer[margins]                 // as last looked at
 
+	topic         string
+	anotherTopic  bool // than the one that the rows come from
 	acceptChanged bool // another text of own than the one its rows come from
 }
 
@@ -176,6 +178,13 @@ func (p *Process) fits(ctx context.Context) error {
 	var taken *readmodel.GroupTakenError
 	if errors.As(err, &taken) {
 		return retry.Stop(exit.WrongUsage(taken))
+	}
+	if err == nil && !p.anotherTopic {
+		err = readmodel.CheckTopic(ctx, p.pool, p.kind.Name(), p.topic)
+	}
+	var other *readmodel.OtherTopicError
+	if errors.As(err, &other) {
+		return retry.Stop(other)
 	}
 	if err != nil || p.own == nil {
 		return err

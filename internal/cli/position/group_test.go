@@ -1,0 +1,112 @@
+package position_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"projector/internal/cli/clitest"
+	"projector/internal/cli/exit"
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+)
+
+// TestAGroupWithoutPositionsIsRefused: its name is mistyped, as a rule, and a pause of it stops
+// nobody.
+func TestAGroupWithoutPositionsIsRefused(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("acc", 1, `"1"`))
+	s.Consuming(nil)
+	for _, command := range [][]string{
+		{"pause", "--all"}, {"resume", "--all"}, {"position", "set", "--all", "--start"},
+	} {
+		mistyped := append(command, "--group=account_balance_projector", "--reason=INC", "--yes")
+		clitest.Contains(t, s.Refused(exit.Failed, mistyped...), `group "account_balance_projector"`, "has no positions of account_balance",
+			"those that have are account-balance-projector", "--new-group")
+	}
+	s.Await("SELECT count(*) = 1 FROM projector_position")
+	clitest.Equal(t, clitest.Pick(s.Lines("audit"), "action"), "")
+	clitest.Contains(t, s.Must("pause", "--all", "--group=new", "--new-group", "--reason=not yet", "--yes"),
+		"group new, projection account_balance\n", "partition 0: paused")
+	clitest.Contains(t, s.Must("position", "set", "--all", "--start", "--reason=x"), "group account-balance-projector, projection account_balance\n")
+}
+
+func TestResumeSaysThatAPartitionRuns(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("acc", 1, `"1"`))
+	s.Consuming(nil)
+	clitest.Contains(t, s.Must("resume", "--all", "--reason=x"), "partition 0: would be resumed; it was running already")
+	s.Must("pause", "--all", "--reason=new column", "--actor=me", "--yes")
+	clitest.Contains(t, s.Must("resume", "--all", "--reason=x"), "partition 0: would be resumed\n  it is paused: paused by me: new column\n")
+	clitest.Equal(t, strings.Split(s.Must("resume", "--all", "--reason=x", "--yes"), "\n")[1], "partition 0: resumed")
+}
+
+// TestResumeThroughTheEnd: each partition through its own end, as the breaker's text proposes.
+func TestResumeThroughTheEnd(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("acc", 1, `"1"`), clitest.EventOf("acc", 2, `"1"`))
+	s.Consuming(nil)
+	clitest.Contains(t, s.Must("resume", "--all", "--through=END", "--reason=x", "--yes"), "records below 2 do not count for the breaker")
+	s.Await("SELECT breaker_through = 2 FROM projector_position")
+	clitest.Equal(t, clitest.Pick(s.Lines("audit"), "result"), "from running to running, through 2")
+	s.Must("resume", "--all", "--reason=x", "--yes")
+	s.Await("SELECT breaker_through = 2 FROM projector_position")
+	for _, wrong := range []string{"-1", "end of it", "1e3"} {
+		clitest.Contains(t, s.Refused(exit.Usage, "resume", "--all", "--through="+wrong, "--reason=x"), "--through")
+	}
+}
+
+// TestAGroupThatKafkaForgotIsRemoved: brokers delete a group that nobody has used for days.
+func TestAGroupThatKafkaForgotIsRemoved(t *testing.T) {
+	broker := devtest.Fake(t, devstack.FakeOptions{})
+	s := clitest.StageOn(t, broker.Addrs())
+	s.Produce(clitest.EventOf("acc", 1, `"1"`))
+	s.Consuming(nil)
+	broker.Cluster.ControlKey(kmsg.DescribeGroups.Int16(), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		broker.Cluster.KeepControl()
+		response := request.ResponseKind().(*kmsg.DescribeGroupsResponse)
+		for _, name := range request.(*kmsg.DescribeGroupsRequest).Groups {
+			group := kmsg.NewDescribeGroupsResponseGroup()
+			group.Group, group.State, group.ErrorCode = name, "Dead", kerr.GroupIDNotFound.Code
+			response.Groups = append(response.Groups, group)
+		}
+		return response, nil, true
+	})
+	status, _, said := s.Command("position")
+	clitest.Equal(t, fmt.Sprint(status, " ", said), "0 Kafka does not know group account-balance-projector: nobody owns the partitions\n")
+	clitest.Contains(t, s.Must("position", "remove", "--group=account-balance-projector", "--reason=x", "--yes"), "partition 0: position 1 removed")
+}
+
+func TestRunOnAnotherTopicIsRefused(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("acc", 1, `"1"`))
+	s.Consuming(nil)
+	first := s.Topic
+	s.Topic = devtest.Topic(t, s.Addrs, 1)
+	clitest.Contains(t, refusedRun(s, "--group=another"), "the rows of account_balance came from topic "+first, "--another-topic")
+	s.Await("SELECT count(*) = 1 FROM projector_position")
+	s.Produce(clitest.EventOf("other", 1, `"1"`))
+	t.Setenv("PROJECTOR_ANOTHER_TOPIC", "true")
+	s.Consuming(nil)
+	s.Await("SELECT count(*) = 2 FROM account_balance")
+}
+
+func TestLagIsWatchedUntilNothingIsLeft(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("acc", 1, `"1"`), clitest.EventOf("acc", 2, `"1"`))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out := &stopAfter{lines: 3, stop: stop}
+	args := s.Servers([]string{"lag", "--watch", "--until-zero", "--interval=10ms", "--output=json"})
+	if clitest.Execute(ctx, args, out, &bytes.Buffer{}); out.seen < 3 {
+		t.Errorf("ended with records left, after %d looks", out.seen)
+	}
+	s.Consuming(nil)
+	clitest.Equal(t, clitest.Pick(lag(s, "--watch", "--until-zero", "--interval=10ms"), lagFields...), "0 2 2 0")
+	clitest.Equal(t, clitest.Pick(lag(s, "--until-zero"), lagFields...), "0 2 2 0")
+}
