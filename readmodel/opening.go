@@ -22,6 +22,8 @@ type Opening struct {
 	// Decision is set when Decided: by Apply when it is durable, by Plan as it would be.
 	Decision projection.Decision
 	Decided  bool
+	// Now is the balance that the account has before it is opened.
+	Now accounts.Balance
 }
 
 // OpenedBy says on whose word accounts are opened.
@@ -83,6 +85,7 @@ func (o *Openings) decide(ctx context.Context, openings []Opening, heals int64) 
 			decisions = append(decisions, projection.Decision{Outcome: projection.DeadLettered, Class: event.RejectedByDatabase, Message: reason})
 			continue
 		}
+		x.Now = o.fold.BalanceOf(x.AccountID)
 		decision, parked := o.fold.Open(x.AccountID, &x.Opening)
 		decisions, heals = append(decisions, decision), heals-parked
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection/file"
 	"projector/sql"
@@ -44,6 +45,15 @@ func CheckFile(ctx context.Context, db Querier, p *file.Projection) error {
 		return err
 	}
 	return kept[0].refuse(p)
+}
+
+// IsFileStored reports whether a projection file with this SHA-256, in hex, is stored: the
+// projection was run from it.
+func IsFileStored(ctx context.Context, pool *pgxpool.Pool, sha256 string) (stored bool, err error) {
+	if err := pool.QueryRow(ctx, sql.Query("projection_file_stored"), sha256).Scan(&stored); err != nil {
+		return false, fmt.Errorf("look for the projection file: %w", err)
+	}
+	return stored, nil
 }
 
 // keptFile is what is kept of a file.

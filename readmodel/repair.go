@@ -76,6 +76,8 @@ type RepairRecord struct {
 	// Decision is set when Decided: by Apply when it is durable, by Plan as it would be.
 	Decision projection.Decision
 	Decided  bool
+	// Balance is set by Plan.
+	Balance accounts.Balance
 }
 
 // Effect is what a decision means for a record that is replayed. Its names are
@@ -115,14 +117,17 @@ type Step struct {
 func (r *Repair) Plan(ctx context.Context, records []*RepairRecord) error {
 	records = inOrder(records)
 	store := r.storeOf(r.db())
-	fold := accounts.NewFold(r.options(), &store)
+	options := r.options()
+	options.Balances = true
+	fold := accounts.NewFold(options, &store)
 	for piece := range slices.Chunk(records, planPiece) {
 		if err := planSome(ctx, fold, piece); err != nil {
 			return fmt.Errorf("plan: %w", err)
 		}
 	}
-	for i, decision := range fold.Changes().Decisions {
-		records[i].Decision = decision
+	changes := fold.Changes()
+	for i, decision := range changes.Decisions {
+		records[i].Decision, records[i].Balance = decision, changes.Balances[i]
 	}
 	return nil
 }

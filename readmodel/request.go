@@ -42,6 +42,7 @@ type Request struct {
 	Records     int64
 	State       RequestState
 	DecidedBy   string // session_user; empty: nobody
+	Arguments   []string
 }
 
 // RequestedCommand is what the plan of a request is made of, now and when it is approved.
@@ -91,7 +92,7 @@ func eachRequest(ctx context.Context, pool *pgxpool.Pool, state RequestState, id
 		return fmt.Errorf("read the requests: %w", err)
 	}
 	var r Request
-	_, err = pgx.ForEachRow(rows, []any{&r.ID, &r.At, &r.Action, &r.RequestedBy, &r.Actor, &r.Reason, &r.Records, &r.State, &r.DecidedBy},
+	_, err = pgx.ForEachRow(rows, []any{&r.ID, &r.At, &r.Action, &r.RequestedBy, &r.Actor, &r.Reason, &r.Records, &r.State, &r.DecidedBy, &r.Arguments},
 		func() error { return fn(&r) })
 	if err != nil {
 		return fmt.Errorf("read the requests: %w", err)
@@ -109,6 +110,14 @@ func FindRequest(ctx context.Context, pool *pgxpool.Pool, id int64) (found Reque
 		err = ErrUnknownRequest
 	}
 	return found, err
+}
+
+// MayApprove reports whether this login may decide about requests.
+func MayApprove(ctx context.Context, pool *pgxpool.Pool) (may bool, err error) {
+	if err := pool.QueryRow(ctx, sql.Query("request_may_approve")).Scan(&may); err != nil {
+		return false, fmt.Errorf("read who may approve: %w", err)
+	}
+	return may, nil
 }
 
 // LoadCommand reads what a request asks for, and as whom the database knows this login.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"projector/internal/cli/foureyes"
+	"projector/internal/cli/parse"
 )
 
 // ofServer are names of flags that say how a server is reached, or what it is asked.
@@ -57,6 +58,8 @@ func TestWhateverChangesSomethingPassesTheGate(t *testing.T) {
 					t.Errorf("%s: --%s is kept with a request: add the tag local", leaf.Path(), f.Name)
 				case file && !local && !foureyes.Kept(f):
 					t.Errorf("%s: the file of --%s is not kept with a request: add the tag kept", leaf.Path(), f.Name)
+				case foureyes.Kept(f) && f.Target.Type() != reflect.TypeFor[parse.File]():
+					t.Errorf("%s: --%s is kept with a request, which holds files in memory: make it a parse.File", leaf.Path(), f.Name)
 				case server && !approves[f.Name]:
 					t.Errorf("approve has no --%s, which %s needs: add it to what it shares with requests show", f.Name, leaf.Path())
 				}

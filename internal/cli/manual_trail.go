@@ -51,7 +51,8 @@ var trailPages = map[string]manualPage{
 			"its plan, as without --yes. Changes nothing.",
 		examples: []example{
 			{"What would request 17 do?", "projector requests show 17"},
-			{"The request alone, for a program; the plan goes to standard error", "projector requests show 17 --output=json"},
+			{"The same for a program", "projector requests show 17 --output=json"},
+			{"One of its files in full", "projector requests show 17 --file=poison.jsonl"},
 		},
 	},
 	"approve": {

@@ -32,6 +32,14 @@ type DeadLetter struct {
 	// Of one that was read from a file, SHA-256 in hex: of its value, and of the value the
 	// dead letter has in the topic; empty when the topic does not have it.
 	Value, Original string
+	// InTopic is what the topic has in the place of a line, if Scan.KeepOriginals.
+	InTopic *Original
+}
+
+// Original is a dead letter as the topic has it.
+type Original struct {
+	Value   []byte
+	Decoded event.Decoded
 }
 
 // Altered reports that what is replayed is not known to be the value of the dead letter.

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -86,6 +87,9 @@ func (x *export) compare(ctx context.Context, s *Scan) error {
 		if err := line.compare(&entry); err != nil {
 			return err
 		}
+		if err := line.keepOriginal(ctx, s, &entry); err != nil {
+			return err
+		}
 	}
 	for _, line := range x.lines {
 		if err := line.check(s); err != nil {
@@ -107,6 +111,15 @@ func (l *exportLine) compare(original *dlq.Entry) error {
 	l.inTopic, d.Corrected = true, !original.SameMessage(&d.Entry)
 	d.Original = cmp.Or(original.ValueSHA256, readmodel.ValueDigest(original.Value)) // the first of one that was cut
 	return nil
+}
+
+func (l *exportLine) keepOriginal(ctx context.Context, s *Scan, e *dlq.Entry) error {
+	if !s.KeepOriginals {
+		return nil
+	}
+	message := event.Message{Key: bytes.Clone(e.Key), Value: bytes.Clone(e.Value), Headers: e.Headers}
+	l.letter.InTopic = &Original{Value: message.Value}
+	return s.decode(ctx, message, &l.letter.InTopic.Decoded)
 }
 
 // check refuses a line that the topic does not have, unless that is allowed, and a correction

@@ -10,6 +10,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/accounts"
 )
 
 // Plans of the contract: what a replay would do.
@@ -55,6 +56,14 @@ func (i *Item) planReason() string {
 	default:
 		return ""
 	}
+}
+
+// Balance is the balance of its account before and after the event, as Plan found it.
+func (i *Item) Balance() (balance accounts.Balance, known bool) {
+	if i.repair == nil {
+		return balance, false
+	}
+	return i.repair.Balance, i.repair.Balance.Known
 }
 
 // Replay plans what to do with dead letters, and does it.

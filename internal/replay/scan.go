@@ -47,6 +47,8 @@ type Scan struct {
 	Payload bool // keep key, value and headers
 	// AllowNotInTopic accepts lines of an export that the topic does not have.
 	AllowNotInTopic bool
+	// KeepOriginals keeps what the topic has in the place of each line of an export.
+	KeepOriginals bool
 	// Lost is told of each partition that cannot be read. Nil: what is chosen is acted upon,
 	// so such a partition ends the scan with an IncompleteError.
 	Lost     func(*dlq.PartitionError)
@@ -184,11 +186,9 @@ func (s *Scan) Take(ctx context.Context, dlqTopic string, entry dlq.Entry) (*Dea
 	d := &DeadLetter{DLQTopic: dlqTopic, Entry: entry}
 	e := &d.Entry
 	message := event.Message{Key: e.Key, Value: e.Value, Headers: e.Headers}
-	format, err := s.Formats.Resolve(ctx, message)
-	if err != nil {
+	if err := s.decode(ctx, message, &d.Decoded); err != nil {
 		return nil, err
 	}
-	format.Decode(message, &d.Decoded)
 	if account, version, known := e.Subject(&d.Decoded); known && e.AccountID == "" {
 		e.AccountID, e.Received, e.EventID = account, &version, d.Decoded.Event.ID
 	}
@@ -210,6 +210,14 @@ func (s *Scan) Take(ctx context.Context, dlqTopic string, entry dlq.Entry) (*Dea
 		e.Key, e.Value, e.Headers = nil, nil, nil
 	}
 	return d, nil
+}
+
+func (s *Scan) decode(ctx context.Context, message event.Message, into *event.Decoded) error {
+	format, err := s.Formats.Resolve(ctx, message)
+	if err == nil {
+		format.Decode(message, into)
+	}
+	return err
 }
 
 // share makes the entry use one copy of texts that nearly all entries have: a

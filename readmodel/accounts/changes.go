@@ -19,6 +19,7 @@ type Changes struct {
 	HealFailed int                     // parked events dead-lettered when they were the next
 	Bytes      int                     // approximate memory held
 	Decisions  []projection.Decision   // about each record, in a replay
+	Balances   []Balance               // around each record, see Options.Balances
 
 	DeadLetters []projection.DeadLetter // to be published before anything is written
 	DecidedOn   []StoredVersion         // what the decisions about them rest on

@@ -30,6 +30,8 @@ type Options struct {
 	// Replay: what cannot be applied is neither dead-lettered nor parked, and
 	// Changes.Decisions has the decision about each record.
 	Replay bool
+	// Balances: Changes.Balances has the balances before and after each record, in a replay.
+	Balances bool
 	// Take: Changes.Taken has the events that were applied.
 	Take bool
 }
@@ -185,18 +187,41 @@ func (f *Fold) applyRecord(a *account, r *projection.DecodedRecord) {
 	case nil:
 		_, decision := projection.Account{}.Apply(&r.Decoded, r.Reprocessed)
 		f.conclude(r, nil, decision)
+		f.noteBalance(Balance{})
 		return
 	case &applied:
+		f.noteBalance(Balance{})
 		f.conclude(r, nil, projection.Decision{Outcome: projection.Duplicate})
 		return
 	}
+	before := f.cache.hot.state(a).Balance
 	next, decision := f.decide(a, r)
+	f.noteBalance(Balance{Before: before, After: next.Balance, Currency: next.Currency, Known: true})
 	if next.Version != a.version {
 		f.advance(a, next)
 		f.take(&r.Record, &r.Decoded.Event, decision)
 	}
 	f.conclude(r, a, decision)
 	f.applyFitting(a)
+}
+
+// Balance is the balance of an account around one record, in minor units.
+type Balance struct {
+	Before, After int64
+	Currency      event.Currency
+	Known         bool
+}
+
+// BalanceOf is the balance of an account that was read, see Read.
+func (f *Fold) BalanceOf(id string) Balance {
+	a := f.cache.hot.state(f.get(id))
+	return Balance{Before: a.Balance, After: a.Balance, Currency: a.Currency, Known: a.Version >= f.opts.FirstVersion}
+}
+
+func (f *Fold) noteBalance(b Balance) {
+	if f.opts.Balances {
+		f.changes.Balances = append(f.changes.Balances, b)
+	}
 }
 
 // decide is Account.Apply, unless PostgreSQL has refused what it would write.

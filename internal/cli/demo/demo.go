@@ -154,7 +154,7 @@ func (d *demo) configure() error {
 		Format: event.FormatJSON, FirstVersion: 1, Currencies: "all", DebeziumTimeUnit: event.RFC3339.String(),
 	}
 	run.OutboxFlags = connect.OutboxFlags{}
-	run.Projection, run.ProjectionFile, run.Group, run.DLQTopic = readmodel.BalanceName, "", "", ""
+	run.Projection, run.ProjectionFile, run.Group, run.DLQTopic = readmodel.BalanceName, parse.File{}, "", ""
 	run.ParkLimit, run.ParkBytes = int64(c.Events), math.MaxInt64
 	run.Topic = cmp.Or(c.Topic, "account-events")
 	d.accountPrefix = "acc-"

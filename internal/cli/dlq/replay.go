@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -15,19 +14,20 @@ import (
 	"projector/internal/cli/exit"
 	"projector/internal/cli/foureyes"
 	"projector/internal/cli/output"
+	"projector/internal/cli/parse"
 	"projector/internal/replay"
 	"projector/readmodel"
 )
 
 type replayCmd struct {
-	Yes        bool   `help:"Do it. Without it, only print the plan."`
-	FromFile   string `type:"existingfile" kept:"" placeholder:"FILE" help:"Replay what export wrote and somebody has corrected, instead of the topic's records."`
-	NotInTopic bool   `help:"With --from-file, also apply lines whose dead letter the DLQ topic does not have. They are recorded as altered."`
-	ToTopic    string `placeholder:"TOPIC" help:"Publish the records again to this topic, as they are, instead of applying them."`
-	Reason     string `placeholder:"TEXT" help:"Why, for the audit trail; required with --from-file."`
-	Rate       int    `placeholder:"N" help:"At most this many records per second."`
-	Limit      int    `placeholder:"N" help:"At most this many records, in the order of account and version."`
-	MaxReplays int    `default:"10" placeholder:"N" help:"Refuse records that have been replayed this often (default 10)."`
+	Yes        bool       `help:"Do it. Without it, only print the plan."`
+	FromFile   parse.File `kept:"" placeholder:"FILE" help:"Replay what export wrote and somebody has corrected, instead of the topic's records."`
+	NotInTopic bool       `help:"With --from-file, also apply lines whose dead letter the DLQ topic does not have. They are recorded as altered."`
+	ToTopic    string     `placeholder:"TOPIC" help:"Publish the records again to this topic, as they are, instead of applying them."`
+	Reason     string     `placeholder:"TEXT" help:"Why, for the audit trail; required with --from-file."`
+	Rate       int        `placeholder:"N" help:"At most this many records per second."`
+	Limit      int        `placeholder:"N" help:"At most this many records, in the order of account and version."`
+	MaxReplays int        `default:"10" placeholder:"N" help:"Refuse records that have been replayed this often (default 10)."`
 	connect.ActorFlags
 	filterFlags
 	topicFlags
@@ -55,6 +55,7 @@ func (c *replayCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes
 	}
 	s := opened.scan(std, chosen, c.Yes)
 	s.Payload, s.AllowNotInTopic = true, c.NotInTopic
+	s.KeepOriginals = gate.Amounts()
 	if err := c.gather(ctx, s, r); err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (c *replayCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes
 		err = c.do(ctx, std, r)
 	}
 	// After an error too: what was done has to be said.
-	if printErr := c.print(std, s, r); err == nil {
+	if printErr := c.print(std, s, r, gate.Amounts()); err == nil {
 		err = printErr
 	}
 	if lost := s.finish(std); err == nil {
@@ -84,7 +85,7 @@ func (c *replayCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes
 func planned(r *replay.Replay) func(*foureyes.Plan) error {
 	return func(p *foureyes.Plan) error {
 		for _, item := range r.Items {
-			if err := p.Add(replayRow{item, false}.Document(), item.Digest()); err != nil {
+			if err := p.Add(replayRow{item, false, false}.Document(), item.Digest()); err != nil {
 				return err
 			}
 		}
@@ -94,9 +95,9 @@ func planned(r *replay.Replay) func(*foureyes.Plan) error {
 
 func (c *replayCmd) validate() (replay.Selection, error) {
 	switch {
-	case c.FromFile != "" && c.Reason == "":
+	case c.FromFile.Given() && c.Reason == "":
 		return replay.Selection{}, exit.Usagef("--reason: is required with --from-file: say why the events were corrected")
-	case c.NotInTopic && c.FromFile == "":
+	case c.NotInTopic && !c.FromFile.Given():
 		return replay.Selection{}, exit.Usagef("--not-in-topic: is for --from-file")
 	case c.Rate < 0:
 		return replay.Selection{}, exit.Usagef("--rate: must not be negative")
@@ -116,10 +117,10 @@ func (c *replayCmd) validate() (replay.Selection, error) {
 // gather reads the dead letters that are chosen, of the topic or of an export.
 func (c *replayCmd) gather(ctx context.Context, s *scan, r *replay.Replay) error {
 	defer s.shown.Done()
-	if c.FromFile == "" {
+	if !c.FromFile.Given() {
 		return refused(s.Each(ctx, r.Add), false)
 	}
-	file, err := os.Open(c.FromFile)
+	file, err := c.FromFile.Open()
 	if err != nil {
 		return exit.Usagef("--from-file: %w", err)
 	}
@@ -171,13 +172,14 @@ type replayDocument struct {
 	// Of a record that was read from a file.
 	Altered    *bool `json:"altered,omitempty"`
 	NotInTopic *bool `json:"not_in_topic,omitempty"`
+	*amountsDocument
 }
 
 // notDone is the result of what a replay did not come to.
 const notDone = "not_done"
 
 // print prints the plan and, when it was carried out, the results.
-func (c *replayCmd) print(std *output.Streams, s *scan, r *replay.Replay) error {
+func (c *replayCmd) print(std *output.Streams, s *scan, r *replay.Replay, amounts bool) error {
 	name := "PLAN"
 	if c.Yes {
 		name = "RESULT"
@@ -186,12 +188,17 @@ func (c *replayCmd) print(std *output.Streams, s *scan, r *replay.Replay) error 
 		output.Right("VERSION", 7), output.Left("CLASS", 20).Optional(), output.Left("DLQ", 9),
 		output.Text("WHY"))
 	for _, item := range r.Items {
-		if err := rows.Add(replayRow{item, c.Yes}); err != nil {
+		if err := rows.Add(replayRow{item, c.Yes, amounts}); err != nil {
 			return err
 		}
 	}
 	if err := rows.End(""); err != nil || c.JSON() {
 		return err
+	}
+	if amounts {
+		if err := c.printAmounts(std, r); err != nil {
+			return err
+		}
 	}
 	_, err := fmt.Fprintln(std.Out, c.summary(s, r.Items))
 	return err
@@ -201,7 +208,8 @@ func (c *replayCmd) print(std *output.Streams, s *scan, r *replay.Replay) error 
 // of it.
 type replayRow struct {
 	*replay.Item
-	done bool
+	done    bool
+	amounts bool // are shown
 }
 
 // outcome is the plan, or what became of it.
@@ -221,6 +229,9 @@ func (r replayRow) Document() any {
 	if r.Value != "" {
 		d.Altered, d.NotInTopic = new(r.Altered()), new(r.NotInTopic)
 	}
+	if r.amounts {
+		d.amountsDocument = amounts(r.Item)
+	}
 	d.Message = r.Reason()
 	return d
 }
@@ -235,7 +246,7 @@ func (r replayRow) Cells() []string {
 func (c *replayCmd) summary(s *scan, items []*replay.Item) string {
 	counts := map[string]int{}
 	for _, item := range items {
-		counts[replayRow{item, c.Yes}.outcome()]++
+		counts[replayRow{item, c.Yes, false}.outcome()]++
 	}
 	var parts []string
 	for _, name := range []string{

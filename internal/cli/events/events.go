@@ -4,7 +4,6 @@ package events
 import (
 	"errors"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
@@ -19,11 +18,11 @@ import (
 
 // EventFlags say how events look and which are expected.
 type EventFlags struct {
-	Format           string   `env:"EVENT_FORMAT" default:"json" group:"Events" help:"Wire format: json, debezium-outbox, cloudevents, avro or protobuf (default json)."`
-	FirstVersion     int64    `env:"FIRST_VERSION" default:"1" placeholder:"N" group:"Events" help:"Version of an account's first event (default 1)."`
-	Currencies       string   `env:"CURRENCIES" default:"all" placeholder:"CODES" group:"Events" help:"Accepted ISO 4217 codes, separated by commas (default all)."`
-	IgnoreEventTypes []string `env:"IGNORE_EVENT_TYPES" placeholder:"TYPE" group:"Events" help:"Event types that only advance an account's version."`
-	Mapping          string   `env:"EVENT_MAPPING" kept:"" placeholder:"FILE" group:"Events" help:"YAML or JSON file with the names of event types and fields and where to find them; see docs/formats.md."`
+	Format           string     `env:"EVENT_FORMAT" default:"json" group:"Events" help:"Wire format: json, debezium-outbox, cloudevents, avro or protobuf (default json)."`
+	FirstVersion     int64      `env:"FIRST_VERSION" default:"1" placeholder:"N" group:"Events" help:"Version of an account's first event (default 1)."`
+	Currencies       string     `env:"CURRENCIES" default:"all" placeholder:"CODES" group:"Events" help:"Accepted ISO 4217 codes, separated by commas (default all)."`
+	IgnoreEventTypes []string   `env:"IGNORE_EVENT_TYPES" placeholder:"TYPE" group:"Events" help:"Event types that only advance an account's version."`
+	Mapping          parse.File `env:"EVENT_MAPPING" kept:"" placeholder:"FILE" group:"Events" help:"YAML or JSON file with the names of event types and fields and where to find them; see docs/formats.md."`
 
 	DebeziumTypeHeader    string `env:"DEBEZIUM_TYPE_HEADER" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the event type (default eventType)."`
 	DebeziumVersionHeader string `env:"DEBEZIUM_VERSION_HEADER" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the version (default version)."`
@@ -101,10 +100,10 @@ func (f *EventFlags) options() (event.Options, *mapping.Mapping, error) {
 
 // mapping reads the file of that name; without one, the names are the contract's.
 func (f *EventFlags) mapping() (*mapping.Mapping, error) {
-	if f.Mapping == "" {
+	if !f.Mapping.Given() {
 		return &mapping.Mapping{}, nil
 	}
-	text, err := os.ReadFile(f.Mapping)
+	text, err := f.Mapping.Read()
 	if err != nil {
 		return nil, exit.Usagef("--mapping (EVENT_MAPPING): %w", err)
 	}

@@ -3,9 +3,9 @@ package foureyes
 import (
 	"context"
 	"errors"
-	"os"
+	"fmt"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -13,6 +13,7 @@ import (
 
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
+	"projector/internal/cli/parse"
 	"projector/readmodel"
 )
 
@@ -27,15 +28,20 @@ type Again struct {
 	Parse   Parse
 }
 
-// Plan shows what the command would do now.
-func (a *Again) Plan(ctx context.Context, std *output.Streams) error {
-	return a.run(ctx, std, new(Gate), nil)
+// Plan shows what the command would do now: with amounts for those who may approve, and as
+// JSON lines where the command has them.
+func (a *Again) Plan(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, amounts, json bool) error {
+	var more []string
+	if json {
+		more = append(more, "--output=json")
+	}
+	return a.run(ctx, std, pool, &Gate{amounts: amounts}, more)
 }
 
 // Approve does what was requested, if it is still what it would do.
 func (a *Again) Approve(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, reason string) error {
 	approving := &approval{request: &a.Request, plan: a.Command.Plan, reason: reason}
-	err := a.run(readmodel.WithRequest(ctx, a.Request.ID), std, &Gate{std: std, approving: approving}, []string{"--yes"})
+	err := a.run(readmodel.WithRequest(ctx, a.Request.ID), std, pool, &Gate{std: std, approving: approving}, []string{"--yes"})
 	var (
 		refusal exit.Refusal
 		usage   exit.UsageError
@@ -50,7 +56,10 @@ func (a *Again) Approve(ctx context.Context, std *output.Streams, pool *pgxpool.
 	}
 }
 
-func (a *Again) run(ctx context.Context, std *output.Streams, gate *Gate, more []string) error {
+func (a *Again) run(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, gate *Gate, more []string) error {
+	if err := checkFiles(ctx, pool, &a.Command); err != nil {
+		return err
+	}
 	parser, err := a.Parse(ctx, std, gate, kong.PostBuild(typedOnly), kong.Exit(func(int) {}))
 	if err != nil {
 		return err
@@ -59,25 +68,19 @@ func (a *Again) run(ctx context.Context, std *output.Streams, gate *Gate, more [
 	if err != nil {
 		return err
 	}
-	folder, err := os.MkdirTemp("", "projector-request-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	for i, f := range a.Command.Files {
-		own := filepath.Join(folder, strconv.Itoa(i)) // two may have one name
-		if err := os.Mkdir(own, 0o700); err != nil {
-			return err
-		}
-		path := filepath.Join(own, filepath.Base(f.Name))
-		if err := os.WriteFile(path, f.Content, 0o600); err != nil {
-			return err
-		}
-		more = append(more, "--"+f.Flag+"="+path)
+	for _, f := range a.Command.Files {
+		more = append(more, "--"+f.Flag+"="+filepath.Base(f.Name))
 	}
 	parsed, err := parser.Parse(joined(args, more))
 	if err != nil {
 		return exit.WrongUsage(err)
+	}
+	for _, f := range a.Command.Files {
+		file, ok := flagNamed(parsed.Selected(), f.Flag).Target.Addr().Interface().(*parse.File)
+		if !ok {
+			return fmt.Errorf("--%s holds no file", f.Flag) // a test in internal/cli finds such a flag
+		}
+		file.Hold(f.Content)
 	}
 	if why, who := reasonAndActor(parsed.Selected()); why != a.Request.Reason || who != a.Request.Actor {
 		return exit.Refusef("request %d was made by hand: its command has another reason or actor than it is listed with", a.Request.ID)
@@ -116,13 +119,21 @@ func (a *Again) arguments(parser *kong.Kong) ([]string, error) {
 
 // leaf is the command of the request: one that changes something.
 func (a *Again) leaf(parser *kong.Kong) (*kong.Node, error) {
-	for _, leaf := range parser.Model.Leaves(false) {
-		path := strings.Fields(leaf.Path())
-		if len(path) <= len(a.Command.Arguments) && strings.Join(path, " ") == strings.Join(a.Command.Arguments[:len(path)], " ") && Changes(leaf) {
-			return leaf, nil
-		}
+	if leaf := leafOf(parser.Model, a.Command.Arguments); leaf != nil {
+		return leaf, nil
 	}
 	return nil, exit.Refusef("request %d was made by hand, or by another version: its command changes nothing", a.Request.ID)
+}
+
+// leafOf is the command that changes something and that the arguments begin with; nil: none.
+func leafOf(model *kong.Application, arguments []string) *kong.Node {
+	for _, leaf := range model.Leaves(false) {
+		path := strings.Fields(leaf.Path())
+		if len(path) <= len(arguments) && slices.Equal(path, arguments[:len(path)]) && Changes(leaf) {
+			return leaf
+		}
+	}
+	return nil
 }
 
 // servers are the flags for servers that were typed now, as far as the command has them.

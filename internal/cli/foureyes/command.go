@@ -2,8 +2,8 @@ package foureyes
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -107,7 +107,7 @@ func (c *command) requested() (*readmodel.RequestedCommand, error) {
 // keep adds a flag that has a value of its own.
 func (c *command) keep(asked *readmodel.RequestedCommand, f *kong.Flag) error {
 	text := textOf(f)
-	if Local(f) || f.Name == "yes" || f.Name == "actor" || text == f.Default || f.Target.IsZero() && !f.HasDefault {
+	if Local(f) || f.Name == "yes" || f.Name == "actor" || text == f.Default && f.Name != "topic" || f.Target.IsZero() && !f.HasDefault {
 		return nil
 	}
 	if !Kept(f) {
@@ -115,7 +115,7 @@ func (c *command) keep(asked *readmodel.RequestedCommand, f *kong.Flag) error {
 		asked.Arguments = append(asked.Arguments, "--"+f.Name+"="+text)
 		return err
 	}
-	content, err := os.ReadFile(text)
+	content, err := contentOf(f)
 	if err != nil {
 		return exit.Usagef("--%s: %w", f.Name, err)
 	}
@@ -128,6 +128,18 @@ func (c *command) keep(asked *readmodel.RequestedCommand, f *kong.Flag) error {
 		return exit.Refusef("--%s: four eyes are on, and at most %d MiB of files are kept with a request; split it", f.Name, keptBytes>>20)
 	}
 	return nil
+}
+
+// contentOf is the content of the file that a flag names.
+func contentOf(f *kong.Flag) ([]byte, error) {
+	file, ok := f.Target.Addr().Interface().(*parse.File)
+	switch {
+	case !ok:
+		return nil, errors.New("holds no file") // a test in internal/cli finds such a flag
+	case file.Stdin():
+		return nil, errors.New("standard input cannot be kept with a request: name a file")
+	}
+	return file.Read()
 }
 
 // settled is the value of a flag that means the same later on: an age becomes a time.

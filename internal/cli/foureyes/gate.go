@@ -30,6 +30,7 @@ import (
 	"hash"
 	"io"
 
+	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/cli/exit"
@@ -82,9 +83,14 @@ type Gate struct {
 	std     *output.Streams
 	json    bool
 	command *command // that was typed; nil: one that changes nothing
+	amounts bool     // see Amounts
 	// Of a request that is being approved:
 	approving *approval
 }
+
+// Amounts reports whether the plan is shown to somebody who may approve it: then it has
+// amounts and balances.
+func (g *Gate) Amounts() bool { return g.amounts }
 
 // approval is the doing of a request.
 type approval struct {
@@ -129,6 +135,9 @@ func (g *Gate) request(ctx context.Context, pool *pgxpool.Pool, action string, p
 	if err != nil {
 		return err
 	}
+	if err := checkFiles(ctx, pool, asked); err != nil {
+		return err
+	}
 	asked.Plan = p.sha256()
 	id, err := readmodel.AddRequest(ctx, pool, &readmodel.Request{
 		Action: action, Actor: g.command.actor, Reason: g.command.reason, Records: p.records,
@@ -142,7 +151,7 @@ func (g *Gate) request(ctx context.Context, pool *pgxpool.Pool, action string, p
 		return err
 	}
 	if g.json {
-		err = output.PrintJSON(g.std.Out, Describe(&made))
+		err = output.PrintJSON(g.std.Out, Describe(g.command.parsed.Model, &made))
 	} else {
 		_, err = fmt.Fprintln(g.std.Out, id)
 	}
@@ -173,6 +182,28 @@ func (a *approval) refuse(ctx context.Context, pool *pgxpool.Pool, why string) e
 	return exit.Refusef("request %d is refused, for %s; nothing was changed. Look at what would be done now, and request it again", a.request.ID, why)
 }
 
+// projectionFile is the flag whose file is SQL that runs as whoever approves.
+const projectionFile = "projection-file"
+
+// checkFiles refuses a projection file that nobody has run: it would run as whoever approves,
+// who has not chosen it.
+func checkFiles(ctx context.Context, pool *pgxpool.Pool, c *readmodel.RequestedCommand) error {
+	for _, f := range c.Files {
+		if f.Flag != projectionFile {
+			continue
+		}
+		sum := sha256.Sum256(f.Content)
+		stored, err := readmodel.IsFileStored(ctx, pool, hex.EncodeToString(sum[:]))
+		if err != nil {
+			return err
+		}
+		if !stored {
+			return exit.Refusef("--projection-file: four eyes are on, and no projection was run from this text of %s; a request takes only the file that projector run has stored", output.Printable(f.Name))
+		}
+	}
+	return nil
+}
+
 // Document is a request in JSON.
 type Document struct {
 	ID          int64                  `json:"id"`
@@ -183,11 +214,15 @@ type Document struct {
 	Records     int64                  `json:"records"`
 	State       readmodel.RequestState `json:"state"`
 	DecidedBy   *string                `json:"decided_by"`
+	Topic       *string                `json:"topic"`
+	DLQTopic    *string                `json:"dlq_topic"`
 }
 
-// Describe is a request as it is printed for programs.
-func Describe(r *readmodel.Request) Document {
+// Describe is a request as it is printed for programs. model has the commands.
+func Describe(model *kong.Application, r *readmodel.Request) Document {
+	topic, dlqTopic := topics(model, r.Arguments)
 	return Document{
+		Topic: output.OrNull(topic), DLQTopic: output.OrNull(dlqTopic),
 		ID: r.ID, At: output.TimeText(r.At), Action: r.Action, RequestedBy: r.RequestedBy, Reason: output.OrNull(r.Reason),
 		Records: r.Records, State: r.State, DecidedBy: output.OrNull(r.DecidedBy),
 	}

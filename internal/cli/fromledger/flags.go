@@ -8,13 +8,14 @@ import (
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
+	"projector/internal/cli/parse"
 	"projector/internal/ledger"
 )
 
 // LedgerFlags say where the ledger is.
 type LedgerFlags struct {
-	Ledger     string `env:"LEDGER" type:"path" kept:"" placeholder:"FILE" group:"Ledger" help:"The ledger as CSV, with a header; - for standard input."`
-	SortMemory int    `default:"64" placeholder:"MB" help:"Memory for sorting the ledger; the rest is sorted in temporary files (default 64)."`
+	Ledger     parse.File `env:"LEDGER" kept:"" placeholder:"FILE" group:"Ledger" help:"The ledger as CSV, with a header; - for standard input."`
+	SortMemory int        `default:"64" placeholder:"MB" help:"Memory for sorting the ledger; the rest is sorted in temporary files (default 64)."`
 	ServerFlags
 }
 
@@ -30,9 +31,9 @@ const passwordFileFlag = "--ledger-password-file (LEDGER_PASSWORD_FILE)"
 // Check refuses flags that do not go together. example is a query.
 func (f *LedgerFlags) Check(example string) error {
 	switch {
-	case f.Ledger == "" && f.LedgerURL == "":
+	case !f.Ledger.Given() && f.LedgerURL == "":
 		return exit.Usagef("--ledger or --ledger-url (LEDGER, LEDGER_URL): say where the ledger is")
-	case f.Ledger != "" && f.LedgerURL != "":
+	case f.Ledger.Given() && f.LedgerURL != "":
 		return exit.Usagef("--ledger and --ledger-url (LEDGER, LEDGER_URL): give only one of them")
 	case f.LedgerURL != "" && f.LedgerQuery == "":
 		return exit.Usagef("--ledger-query (LEDGER_QUERY): is needed with --ledger-url, e.g. %q", example)

@@ -41,14 +41,14 @@ func (f *LedgerFlags) Open(ctx context.Context) (Source, error) {
 	if f.LedgerURL != "" {
 		return f.connect(ctx)
 	}
-	if f.Ledger == "-" {
+	if f.Ledger.Stdin() {
 		return newFile("standard input", io.NopCloser(os.Stdin)), nil
 	}
-	opened, err := os.Open(f.Ledger)
+	opened, err := f.Ledger.Open()
 	if err != nil {
 		return nil, exit.Usagef("--ledger (LEDGER): %w", err)
 	}
-	return newFile(f.Ledger, opened), nil
+	return newFile(f.Ledger.String(), opened), nil
 }
 
 // file is a ledger in CSV.

@@ -75,7 +75,7 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate)
 	}
 	repair := readmodel.NewRepair(readmodel.RepairConfig{Pool: pool, Formats: formats, FirstVersion: c.FirstVersion})
 	r := &opening{
-		cmd: c, std: std, lines: lines, sorted: sorted, rows: c.rows(std),
+		cmd: c, std: std, lines: lines, sorted: sorted, rows: c.rows(std, gate.Amounts()),
 		openings: repair.Openings(readmodel.OpenedBy{
 			Source: readmodel.Storable(source.Name()), SHA256: source.SHA256(), Actor: c.ActorName(), Reason: readmodel.Storable(c.Reason),
 			Each: sorted.Number <= eachAudited,
@@ -158,7 +158,7 @@ func (r *opening) planned(ctx context.Context, p *foureyes.Plan) (nothing bool, 
 				continue
 			}
 			nothing = false
-			if err := p.Add(row{&piece[i], false}.Document(), piece[i].Digest()); err != nil {
+			if err := p.Add(row{&piece[i], false, false}.Document(), piece[i].Digest()); err != nil {
 				return false, err
 			}
 		}

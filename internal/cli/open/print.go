@@ -1,6 +1,7 @@
 package open
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -24,12 +25,37 @@ type document struct {
 	Version   int64   `json:"version"`
 	Plan      string  `json:"plan"`
 	Result    *string `json:"result"`
+	*balances
+}
+
+// balances are what whoever approves an opening sees: of the account now, null when it has
+// none, and of the ledger.
+type balances struct {
+	Currency *string      `json:"currency"`
+	Before   *json.Number `json:"balance_before"`
+	After    json.Number  `json:"balance_after"`
 }
 
 // row is an account with what is planned for it or, when that was done, what came of it.
 type row struct {
 	*readmodel.Opening
-	done bool
+	done    bool
+	amounts bool // are shown
+}
+
+func (r row) balances() *balances {
+	currency := r.Currency
+	if currency == (event.Currency{}) {
+		currency = r.Now.Currency
+	}
+	b := &balances{Currency: output.OrNull(currency.Code()), After: json.Number(event.FormatAmount(r.Balance, currency))}
+	if r.Now.Known {
+		b.Before = new(json.Number(event.FormatAmount(r.Now.Before, r.Now.Currency)))
+	}
+	if r.plan() != willOpen && b.Before != nil {
+		b.After = *b.Before
+	}
+	return b
 }
 
 // plan is what was planned: what PostgreSQL would refuse, a plan does not know.
@@ -62,12 +88,27 @@ func (r row) Document() any {
 	if r.done {
 		d.Result = new(r.outcome())
 	}
+	if r.amounts {
+		d.balances = r.balances()
+	}
 	return d
 }
 
 // Cells implements output.Row.
 func (r row) Cells() []string {
-	return []string{r.outcome(), r.AccountID, strconv.FormatInt(r.Version, 10), output.OrDash(r.Decision.Message)}
+	cells := []string{r.outcome(), r.AccountID, strconv.FormatInt(r.Version, 10)}
+	if r.amounts {
+		b := r.balances()
+		before, currency := output.OrDash(""), output.OrDash("")
+		if b.Before != nil {
+			before = b.Before.String()
+		}
+		if b.Currency != nil {
+			currency = *b.Currency
+		}
+		cells = append(cells, before, b.After.String(), currency)
+	}
+	return append(cells, output.OrDash(r.Decision.Message))
 }
 
 // rows prints accounts as they come, and counts them.
@@ -77,15 +118,21 @@ type rows struct {
 	out    *output.Rows
 	counts map[string]int64 // by outcome
 	healed int64            // parked events that were applied behind them
+	// amounts are shown to those who may approve.
+	amounts bool
 }
 
-func (c *Cmd) rows(std *output.Streams) *rows {
+func (c *Cmd) rows(std *output.Streams, amounts bool) *rows {
 	name := "PLAN"
 	if c.Yes {
 		name = "RESULT"
 	}
-	return &rows{cmd: c, std: std, counts: map[string]int64{}, out: c.Rows(std.Out, "ACCOUNT",
-		output.Left(name, 9), output.Left("ACCOUNT", 20), output.Right("VERSION", 10), output.Text("WHY"))}
+	columns := []output.Column{output.Left(name, 9), output.Left("ACCOUNT", 20), output.Right("VERSION", 10)}
+	if amounts {
+		columns = append(columns, output.Right("BALANCE BEFORE", 14), output.Right("BALANCE AFTER", 14), output.Left("CURRENCY", 8))
+	}
+	columns = append(columns, output.Text("WHY"))
+	return &rows{cmd: c, std: std, counts: map[string]int64{}, amounts: amounts, out: c.Rows(std.Out, "ACCOUNT", columns...)}
 }
 
 // add prints an account, if it was decided about.
@@ -93,7 +140,7 @@ func (r *rows) add(x *readmodel.Opening) error {
 	if !x.Decided {
 		return nil
 	}
-	one := row{x, r.cmd.Yes}
+	one := row{x, r.cmd.Yes, r.amounts}
 	r.counts[one.outcome()]++
 	if !r.cmd.JSON() && r.out.Len() >= r.cmd.Limit {
 		return nil

@@ -38,7 +38,7 @@ func (f *projectFlags) validate() error {
 		return err
 	}
 	switch {
-	case f.AcceptChanged && f.ProjectionFile == "":
+	case f.AcceptChanged && !f.ProjectionFile.Given():
 		return exit.Usagef("--accept-changed-file (PROJECTOR_ACCEPT_CHANGED_FILE): is about a --projection-file (PROJECTION_FILE), and there is none")
 	case f.BreakerWindow < 1 || f.BreakerWindow > projection.MaxBreakerWindow:
 		return exit.Usagef("--breaker-window (BREAKER_WINDOW): must be from 1 to %d records; --breaker-share=0 turns the breaker off", projection.MaxBreakerWindow)

@@ -12,6 +12,7 @@ import (
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
+	"projector/internal/cli/parse"
 	"projector/internal/cli/projections"
 	"projector/projection/file"
 	"projector/readmodel"
@@ -38,7 +39,7 @@ type checkDocument struct {
 
 // Run checks a file.
 func (c *checkCmd) Run(ctx context.Context, std *output.Streams) error {
-	p, err := projections.ReadFile("", c.File)
+	p, err := projections.ReadFile("", parse.FileNamed(c.File))
 	if err != nil {
 		return err
 	}

@@ -3,10 +3,10 @@ package projections
 import (
 	"cmp"
 	"context"
-	"os"
 	"strings"
 
 	"projector/internal/cli/exit"
+	"projector/internal/cli/parse"
 	"projector/projection/file"
 	"projector/readmodel"
 	"projector/readmodel/own"
@@ -14,14 +14,14 @@ import (
 
 // FileFlags name the file of a projection of one's own.
 type FileFlags struct {
-	ProjectionFile string `env:"PROJECTION_FILE" kept:"" placeholder:"FILE" group:"Projection" help:"SQL file of a projection of your own, which it names; see docs/own-projection.md."`
+	ProjectionFile parse.File `env:"PROJECTION_FILE" kept:"" placeholder:"FILE" group:"Projection" help:"SQL file of a projection of your own, which it names; see docs/own-projection.md."`
 
 	own *file.Projection
 }
 
 // Own is the projection in the file; nil when no file was named.
 func (f *FileFlags) Own() (*file.Projection, error) {
-	if f.ProjectionFile == "" || f.own != nil {
+	if !f.ProjectionFile.Given() || f.own != nil {
 		return f.own, nil
 	}
 	p, err := ReadFile("--projection-file (PROJECTION_FILE): ", f.ProjectionFile)
@@ -52,12 +52,12 @@ func (f *FileFlags) Kept(ctx context.Context, db readmodel.Querier) error {
 
 // ReadFile reads a projection file. An error is wrong usage that begins with what names the
 // file; several mistakes have a line each.
-func ReadFile(named, path string) (file.Projection, error) {
-	text, err := os.ReadFile(path)
+func ReadFile(named string, from parse.File) (file.Projection, error) {
+	text, err := from.Read()
 	if err != nil {
 		return file.Projection{}, exit.Usagef("%s%w", named, err)
 	}
-	p, err := file.Parse(path, text)
+	p, err := file.Parse(from.String(), text)
 	if err == nil {
 		return p, nil
 	}

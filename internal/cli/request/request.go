@@ -40,7 +40,7 @@ type listCmd struct {
 }
 
 // Run lists requests, oldest first.
-func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
+func (c *listCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
 	state := readmodel.RequestState(c.State)
 	if states := readmodel.RequestStates(); state != "" && !slices.Contains(states, state) {
 		return exit.Usagef("--state: %q is unknown; use %s", c.State, strings.Join(parse.Texts(states), ", "))
@@ -53,23 +53,38 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
 	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
 	rows := c.Rows(std.Out, "REASON", output.Right("ID", 4), output.Left("AT", 20), output.Left("ACTION", 12),
-		output.Left("REQUESTED BY", 14), output.Right("RECORDS", 7).Optional(), output.Left("STATE", 8), output.Left("DECIDED BY", 14).Optional(), output.Text("REASON"))
-	if err := readmodel.Requests(ctx, pool, state, func(r *readmodel.Request) error { return rows.Add(row{r}) }); err != nil {
+		output.Left("REQUESTED BY", 14), output.Right("RECORDS", 7).Optional(), output.Left("STATE", 8), output.Left("DECIDED BY", 14).Optional(), output.Left("TOPIC", 14).Optional(), output.Text("REASON"))
+	if err := readmodel.Requests(ctx, pool, state, func(r *readmodel.Request) error { return rows.Add(row{r, foureyes.Describe(typed.Model, r)}) }); err != nil {
 		return err
 	}
 	return rows.End("nothing was requested")
 }
 
-type row struct{ *readmodel.Request }
+type row struct {
+	*readmodel.Request
+	document foureyes.Document
+}
 
 // Document implements output.Row.
-func (r row) Document() any { return foureyes.Describe(r.Request) }
+func (r row) Document() any { return r.document }
 
 // Cells implements output.Row.
 func (r row) Cells() []string {
 	return []string{
 		strconv.FormatInt(r.ID, 10), r.At.UTC().Format(time.RFC3339), r.Action, r.RequestedBy, strconv.FormatInt(r.Records, 10),
-		string(r.State), output.OrDash(r.DecidedBy), output.OrDash(r.Reason),
+		string(r.State), output.OrDash(r.DecidedBy), topicsText(&r.document), output.OrDash(r.Reason),
+	}
+}
+
+// topicsText is the topic of a request, and its DLQ topic where that has another name.
+func topicsText(d *foureyes.Document) string {
+	switch {
+	case d.Topic == nil:
+		return output.OrDash("")
+	case *d.DLQTopic == *d.Topic+".dlq":
+		return *d.Topic
+	default:
+		return *d.Topic + ", " + *d.DLQTopic
 	}
 }
 
@@ -104,52 +119,6 @@ func decided(err error) error {
 		return exit.Refuse(late.Error() + " already, by somebody else; nothing was changed")
 	}
 	return err
-}
-
-type showCmd struct{ againFlags }
-
-// Run shows the command of a request, and makes its plan again.
-func (c *showCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context, parser foureyes.Parse) error {
-	pool, err := connect.ReadModel(ctx, &c.DatabaseFlags)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	r, err := readmodel.FindRequest(ctx, pool, c.ID)
-	if errors.Is(err, readmodel.ErrUnknownRequest) {
-		return exit.Refusef("there is no request %d; projector requests lists them", c.ID)
-	}
-	if err != nil {
-		return err
-	}
-	command, _, err := readmodel.LoadCommand(ctx, pool, c.ID)
-	if err != nil {
-		return err
-	}
-	out := std.Out
-	if c.JSON() {
-		if err := output.PrintJSON(std.Out, foureyes.Describe(&r)); err != nil {
-			return err
-		}
-		out = std.Err
-	}
-	_, _ = fmt.Fprintf(out, "request %d of %s (%s), %s: %s\nprojector %s\n", r.ID, output.Printable(r.RequestedBy), output.Printable(r.Actor), r.State,
-		output.OrDash(output.Printable(r.Reason)), printable(command.Arguments))
-	for _, f := range command.Files {
-		_, _ = fmt.Fprintf(out, "--%s: %s, %d bytes\n", output.Printable(f.Flag), output.Printable(f.Name), len(f.Content))
-	}
-	again := foureyes.Again{Request: r, Command: command, Servers: typed, Parse: parser}
-	return again.Plan(ctx, &output.Streams{Out: out, Err: std.Err})
-}
-
-func printable(args []string) string {
-	words := make([]string, len(args))
-	for i, arg := range args {
-		if words[i] = output.Printable(arg); strings.ContainsAny(arg, " '\"$`\\") {
-			words[i] = "'" + strings.ReplaceAll(words[i], "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(words, " ")
 }
 
 // ApproveCmd is the command approve.
@@ -187,16 +156,16 @@ func (c *ApproveCmd) Run(ctx context.Context, std *output.Streams, typed *kong.C
 	if err := again.Approve(ctx, results, pool, readmodel.Storable(c.Reason)); err != nil {
 		return decided(err)
 	}
-	return printDecided(ctx, pool, std, &c.Flags, c.ID)
+	return printDecided(ctx, pool, std, typed, &c.Flags, c.ID)
 }
 
-func printDecided(ctx context.Context, pool *pgxpool.Pool, std *output.Streams, f *output.Flags, id int64) error {
+func printDecided(ctx context.Context, pool *pgxpool.Pool, std *output.Streams, typed *kong.Context, f *output.Flags, id int64) error {
 	r, err := readmodel.FindRequest(ctx, pool, id)
 	if err != nil {
 		return err
 	}
 	if f.JSON() {
-		return output.PrintJSON(std.Out, foureyes.Describe(&r))
+		return output.PrintJSON(std.Out, foureyes.Describe(typed.Model, &r))
 	}
 	_, err = fmt.Fprintf(std.Out, "request %d of %s: %s\n", id, output.Printable(r.RequestedBy), r.State)
 	return err
@@ -211,7 +180,7 @@ type RejectCmd struct {
 }
 
 // Run closes a request of which nothing is to be done.
-func (c *RejectCmd) Run(ctx context.Context, std *output.Streams) error {
+func (c *RejectCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
 	if c.Reason == "" {
 		return exit.Usagef("--reason: must not be empty")
 	}
@@ -226,5 +195,5 @@ func (c *RejectCmd) Run(ctx context.Context, std *output.Streams) error {
 	if err := readmodel.DecideRequest(ctx, pool, c.ID, readmodel.RequestRejected, readmodel.Storable(c.Reason)); err != nil {
 		return decided(err)
 	}
-	return printDecided(ctx, pool, std, &c.Flags, c.ID)
+	return printDecided(ctx, pool, std, typed, &c.Flags, c.ID)
 }

@@ -1,6 +1,7 @@
 package request_test
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"net/url"
 	"os"
@@ -12,7 +13,7 @@ import (
 	"projector/internal/cli/exit"
 )
 
-const requestKeys = "id at action requested_by reason records state decided_by"
+const requestKeys = "id at action requested_by reason records state decided_by topic dlq_topic"
 
 // colleague is the stage as another login sees it, who may do everything here: what the
 // roles may is tested in e2e.
@@ -135,8 +136,20 @@ func TestAFileIsKeptWithItsRequest(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("TMPDIR", filepath.Join(file, "none")) // as in the image
 	shown := append([]string{"requests", "show", id}, s.Servers([]string{"approve"})[1:]...)
-	clitest.Contains(t, s.Must(shown...), "--from-file: poison.jsonl", "1 will_apply")
+	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(corrected)))
+	clitest.Contains(t, s.Must(shown...), "--from-file: poison.jsonl", sum, "1 will_apply", "topic "+s.Topic+", DLQ topic "+s.Topic+".dlq")
+	clitest.Equal(t, s.Must("requests", "show", id, "--file=poison.jsonl"), corrected)
+	clitest.Equal(t, s.Must("requests", "show", id, "--file=from-file"), corrected)
+	clitest.Contains(t, s.Refused(exit.Failed, "requests", "show", id, "--file=other"), "from-file (poison.jsonl)")
+
+	// Amounts and balances are for those who may approve.
+	clitest.Contains(t, other.Must(shown...), "0.00            7.50", "BALANCE AFTER", `old value        {`, `"amount":7.5,`, `"amount":"7.5",`)
+	document := other.Lines(shown...)[0]
+	plan := document["plan"].([]any)[0].(map[string]any)
+	clitest.Equal(t, clitest.Pick([]map[string]any{plan}, "plan", "altered", "old_amount", "new_amount", "currency", "balance_before", "balance_after"),
+		"will_apply true null 7.5 EUR 0 7.5")
 	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "1 applied")
 	trail := s.Lines("audit", "--account=acc-b")
 	clitest.Equal(t, clitest.Pick(trail, "reason", "altered"), "INC-2 true")
@@ -209,4 +222,85 @@ func TestRequestsAreWhatTheyAreListedAs(t *testing.T) {
 		s.Await("SELECT state = 'refused' FROM repair_request WHERE id = $1", copied)
 	}
 	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "passed over version 2")
+}
+
+// TestAProjectionFileNobodyRanIsRefused: its SQL would run as whoever approves. It is refused
+// when it is requested, and again in a request that was made by hand.
+func TestAProjectionFileNobodyRanIsRefused(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Exec("CREATE TABLE seen (account_id text, version bigint, PRIMARY KEY (account_id, version))")
+	const head = "-- projection: seen\n-- mode: ordered\n-- types: FundsCredited\n-- tables: seen\n"
+	text := head + "INSERT INTO seen SELECT account_id, version FROM new_events;\n"
+	stored := s.Owning("seen", text)
+	s.Produce(clitest.EventOf("acc-a", 1, `"1"`), clitest.EventOf("acc-a", 3, `"3"`))
+	s.Consuming(nil)
+	t.Setenv("PROJECTION_FILE", "")
+	other := colleague(t, s)
+	s.Must("migrate", "--four-eyes=on")
+	// Another text of a projection that runs is refused anyway. Of a new name no text is stored.
+	unknown := strings.ReplaceAll(text, "projection: seen", "projection: innocent")
+	file, lines := filepath.Join(t.TempDir(), "evil.sql"), filepath.Join(t.TempDir(), "forged.jsonl")
+	if err := os.WriteFile(file, []byte(unknown), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	exported := s.Must("dlq", "export", "--projection-file="+stored)
+	if err := os.WriteFile(lines, []byte(strings.ReplaceAll(exported, `"projection":"seen"`, `"projection":"innocent"`)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	attack := []string{"dlq", "replay", "--from-file=" + lines, "--not-in-topic", "--reason=x", "--projection-file=" + file}
+	clitest.Contains(t, s.Must(attack...), " waiting")
+	clitest.Contains(t, s.Refused(exit.Failed, append(attack, "--yes")...), "no projection was run from this text of evil.sql")
+	clitest.Equal(t, clitest.Pick(s.Lines("requests"), "id"), "")
+
+	id := requested(t, s, "account", "skip", "acc-a", "--version=2", "--reason=lost", "--projection-file="+stored)
+	clitest.Contains(t, s.Must("requests", "show", id), "would pass over version 2")
+	var forged int
+	if err := s.Pool.QueryRow(t.Context(), `INSERT INTO repair_request (action, records, actor, reason, arguments, file_flags, file_names, file_contents, plan_sha256)
+		SELECT action, records, actor, reason, arguments, file_flags, file_names, ARRAY[$2::bytea], plan_sha256 FROM repair_request WHERE id = $1 RETURNING id`,
+		id, []byte(unknown)).Scan(&forged); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Contains(t, s.Refused(exit.Failed, "requests", "show", fmt.Sprint(forged)), "no projection was run from this text")
+	clitest.Contains(t, other.Refused(exit.Failed, "approve", fmt.Sprint(forged), "--reason=x"), "no projection was run from this text", "nothing was changed")
+	s.Await("SELECT state = 'refused' FROM repair_request WHERE id = $1", forged)
+	clitest.Contains(t, other.Must("approve", id, "--reason=checked"), "passed over version 2")
+}
+
+// TestBalancesOfALedgerAreShown: to those who may approve its openings.
+func TestBalancesOfALedgerAreShown(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Holes()
+	s.Must("migrate", "--four-eyes=on")
+	file := filepath.Join(t.TempDir(), "ledger.csv")
+	if err := os.WriteFile(file, []byte("account_id,version,balance,currency\nacc-a,2,30.00,EUR\nacc-new,7,12.50,EUR\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	id := requested(t, s, "open", "--ledger="+file, "--reason=x")
+	t.Setenv("TMPDIR", filepath.Join(file, "none"))
+	clitest.Contains(t, s.Must("requests", "show", id), "10.25", "30.00", "12.50", "EUR")
+	document := s.Lines("requests", "show", id)[0]
+	var plan []map[string]any
+	for _, row := range document["plan"].([]any) {
+		plan = append(plan, row.(map[string]any))
+	}
+	clitest.Equal(t, clitest.Pick(plan, "account_id", "plan", "balance_before", "balance_after", "currency"),
+		"acc-a will_open 10.25 30 EUR, acc-new will_open null 12.5 EUR")
+	clitest.Equal(t, clitest.Pick([]map[string]any{document}, "topic"), "null")
+}
+
+// TestARequestIsBounded: the table refuses what the program would not keep.
+func TestARequestIsBounded(t *testing.T) {
+	s := clitest.NewStage(t)
+	for _, values := range []string{
+		"'{x}', ARRAY[convert_to(repeat('x', 64 << 20), 'UTF8'), convert_to(repeat('x', 1 << 20), 'UTF8')], 'me', NULL",
+		"ARRAY[repeat('x', 5 << 20)], '{}', 'me', NULL", "'{x}', '{}', 'me', repeat('x', 5 << 20)", "'{x}', '{}', repeat('x', 5 << 20), NULL",
+	} {
+		_, err := s.Pool.Exec(t.Context(), `INSERT INTO repair_request (action, arguments, file_contents, actor, reason, file_flags, file_names, plan_sha256, records)
+			SELECT 'skip', `+values+`, '{}', '{}', 'x', 1`)
+		if err == nil || !strings.Contains(err.Error(), "23514") {
+			t.Errorf("%.40s: %v", values, err)
+		}
+	}
+	s.Exec(`INSERT INTO repair_request (action, arguments, file_contents, actor, file_flags, file_names, plan_sha256, records)
+		VALUES ('skip', '{x}', ARRAY[convert_to(repeat('x', 64 << 20), 'UTF8')], 'me', '{from-file}', '{x}', 'x', 1)`)
 }

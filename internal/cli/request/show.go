@@ -1,0 +1,164 @@
+package request
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/dlq"
+	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/foureyes"
+	"projector/internal/cli/output"
+	"projector/readmodel"
+)
+
+type showCmd struct {
+	File string `placeholder:"NAME" help:"Print only this file of the request, by its name or by its flag, e.g. from-file."`
+	againFlags
+}
+
+// shownDocument is a request in JSON with all that whoever approves it wants to know.
+type shownDocument struct {
+	foureyes.Document
+	Actor   string            `json:"actor"`
+	Command string            `json:"command"`
+	Files   []fileDocument    `json:"files"`
+	Plan    []json.RawMessage `json:"plan"`
+}
+
+// fileDocument is a file of a request in JSON.
+type fileDocument struct {
+	Flag   string `json:"flag"`
+	Name   string `json:"name"`
+	Bytes  int    `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// contentDocument is a file of a request in JSON with its content.
+type contentDocument struct {
+	fileDocument
+	Content       *string `json:"content"`
+	ContentBase64 *string `json:"content_base64,omitempty"`
+}
+
+func describe(f *readmodel.RequestedFile) fileDocument {
+	sum := sha256.Sum256(f.Content)
+	return fileDocument{Flag: f.Flag, Name: f.Name, Bytes: len(f.Content), SHA256: hex.EncodeToString(sum[:])}
+}
+
+// Run shows the command and the files of a request, and makes its plan again.
+func (c *showCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context, parser foureyes.Parse) error {
+	pool, err := connect.ReadModel(ctx, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	r, err := readmodel.FindRequest(ctx, pool, c.ID)
+	if errors.Is(err, readmodel.ErrUnknownRequest) {
+		return exit.Refusef("there is no request %d; projector requests lists them", c.ID)
+	}
+	if err != nil {
+		return err
+	}
+	command, _, err := readmodel.LoadCommand(ctx, pool, c.ID)
+	if err != nil {
+		return err
+	}
+	if c.File != "" {
+		return c.printFile(std.Out, &command)
+	}
+	again := &foureyes.Again{Request: r, Command: command, Servers: typed, Parse: parser}
+	document := shownDocument{
+		Document: foureyes.Describe(typed.Model, &r), Actor: r.Actor, Command: foureyes.CommandLine(&command), Files: []fileDocument{},
+	}
+	for i := range command.Files {
+		document.Files = append(document.Files, describe(&command.Files[i]))
+	}
+	if c.JSON() {
+		return c.printJSON(ctx, std, pool, again, &document)
+	}
+	printHead(std.Out, &r, &document)
+	return c.plan(ctx, std, pool, again)
+}
+
+// plan shows what would be done now, with amounts for those who may approve.
+func (c *showCmd) plan(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, again *foureyes.Again) error {
+	amounts, err := readmodel.MayApprove(ctx, pool)
+	if err != nil {
+		return err
+	}
+	return again.Plan(ctx, std, pool, amounts, c.JSON())
+}
+
+// printHead shows who asks for what, and with which files.
+func printHead(out io.Writer, r *readmodel.Request, d *shownDocument) {
+	_, _ = fmt.Fprintf(out, "request %d of %s (%s), %s: %s\n%s\n", r.ID, output.Printable(r.RequestedBy), output.Printable(r.Actor), r.State,
+		output.OrDash(output.Printable(r.Reason)), d.Command)
+	if d.Topic != nil {
+		_, _ = fmt.Fprintf(out, "topic %s, DLQ topic %s\n", output.Printable(*d.Topic), output.Printable(*d.DLQTopic))
+	}
+	for _, f := range d.Files {
+		_, _ = fmt.Fprintf(out, "--%s: %s, %d bytes, SHA-256 %s; to read it: projector requests show %d --file=%s\n",
+			output.Printable(f.Flag), output.Printable(f.Name), f.Bytes, f.SHA256, r.ID, output.Printable(f.Flag))
+	}
+}
+
+// printJSON prints one document, also when there is no plan any more.
+func (c *showCmd) printJSON(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, again *foureyes.Again, d *shownDocument) error {
+	var planned bytes.Buffer
+	err := c.plan(ctx, &output.Streams{Out: &planned, Err: std.Err}, pool, again)
+	for line := range bytes.Lines(planned.Bytes()) {
+		if line = bytes.TrimSpace(line); json.Valid(line) {
+			d.Plan = append(d.Plan, bytes.Clone(line))
+		}
+	}
+	return errors.Join(output.PrintJSON(std.Out, d), err)
+}
+
+// printFile prints a file: byte for byte, but to a terminal without what could move its cursor.
+func (c *showCmd) printFile(out io.Writer, command *readmodel.RequestedCommand) error {
+	var found []*readmodel.RequestedFile
+	for i := range command.Files {
+		if f := &command.Files[i]; f.Name == c.File || f.Flag == strings.TrimPrefix(c.File, "--") {
+			found = append(found, f)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return exit.Refusef("request %d has no file %q; it has: %s", c.ID, c.File, listed(command))
+	case len(found) > 1:
+		return exit.Refusef("request %d has several files %s; name the flag: %s", c.ID, c.File, listed(command))
+	}
+	content := found[0].Content
+	if c.JSON() {
+		d := contentDocument{fileDocument: describe(found[0])}
+		d.Content, d.ContentBase64 = dlq.TextOrBase64(content)
+		return output.PrintJSON(out, d)
+	}
+	if !output.IsTerminal(output.Unwrapped(out)) {
+		out = output.Unwrapped(out) // a file is compared byte for byte
+	}
+	_, err := out.Write(content)
+	return err
+}
+
+// listed lists the files of a request by flag and name.
+func listed(command *readmodel.RequestedCommand) string {
+	var names []string
+	for _, f := range command.Files {
+		names = append(names, f.Flag+" ("+output.Printable(f.Name)+")")
+	}
+	slices.Sort(names)
+	return output.OrDash(strings.Join(names, ", "))
+}

@@ -1,0 +1,14 @@
+-- A bound on what one request holds: operators add requests, and nobody removes them. It is
+-- what the program keeps at most.
+
+-- +goose Up
+-- NOT VALID: requests that exist are not read, and stay as they are.
+ALTER TABLE repair_request
+    ADD CONSTRAINT repair_request_files_size CHECK (pg_column_size(file_contents) <= (64 << 20) + (64 << 10)) NOT VALID,
+    ADD CONSTRAINT repair_request_texts_size CHECK (
+        pg_column_size(arguments)::bigint + pg_column_size(file_flags) + pg_column_size(file_names) + pg_column_size(action)
+        + pg_column_size(plan_sha256) + pg_column_size(actor) + pg_column_size(coalesce(reason, '')) <= 4 << 20
+    ) NOT VALID;
+
+-- +goose Down
+ALTER TABLE repair_request DROP CONSTRAINT repair_request_texts_size, DROP CONSTRAINT repair_request_files_size;
