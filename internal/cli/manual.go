@@ -263,13 +263,15 @@ var commandPages = map[string]manualPage{
 	"verify": {
 		about: "Compares each account at equal versions with a ledger: CSV with the header account_id,version,balance, or a query that returns these columns. Accounts that are behind or ahead of the ledger's version are counted separately: " +
 			"they are not differences. Balances are masked unless --show-balances asks for them.",
-		status: "0 nothing differs; 1 also when an account differs, is missing, or is unknown to the ledger.",
+		status: "0 nothing differs; 1 also when an account differs, is missing, or is unknown to the ledger, when nothing could be compared, " +
+			"or less than --min-compared.",
 		examples: []example{
 			{"Against a file with account_id,version,balance", "projector verify --ledger=ledger.csv"},
 			{
 				"Against the core's own database",
 				"projector verify --ledger-url=postgres://auditor@ledger:5432/core --ledger-query='SELECT account_id, version, balance FROM account'",
 			},
+			{"Each night: at least nine of ten accounts have to be at the ledger's version", "projector verify --ledger=ledger.csv --min-compared=0.9"},
 			{"After a loss: the accounts that lack events", "projector verify --ledger=ledger.csv --list-behind --output=json | jq -c '.differences[]'"},
 			{"A quick look at a thousand accounts", "projector verify --ledger=ledger.csv --sample=1000 --output=json"},
 		},

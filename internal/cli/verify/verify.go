@@ -21,11 +21,12 @@ import (
 
 // Cmd is the command verify.
 type Cmd struct {
-	LedgerAt     string `env:"LEDGER_AT" placeholder:"TIME" group:"Ledger" help:"When the ledger was read: RFC 3339, or an age such as 1h. An account unknown to it that was written since counts as ahead. Default: with --ledger-url the time of the query, with --ledger none."`
-	Sample       int    `placeholder:"N" help:"Compare only this many accounts of the ledger, drawn at random. Accounts unknown to the ledger are not looked for."`
-	Limit        int    `default:"1000" placeholder:"N" help:"List at most this many differences; all are counted (default 1000)."`
-	ListBehind   bool   `help:"Also list the accounts that are behind the ledger: after an accepted loss, those that lack events."`
-	ShowBalances bool   `help:"Show balances, which are otherwise masked."`
+	LedgerAt     string  `env:"LEDGER_AT" placeholder:"TIME" group:"Ledger" help:"When the ledger was read: RFC 3339, or an age such as 1h. An account unknown to it that was written since counts as ahead. Default: with --ledger-url the time of the query, with --ledger none."`
+	Sample       int     `placeholder:"N" help:"Compare only this many accounts of the ledger, drawn at random. Accounts unknown to the ledger are not looked for."`
+	Limit        int     `default:"1000" placeholder:"N" help:"List at most this many differences; all are counted (default 1000)."`
+	MinCompared  float64 `default:"0" placeholder:"SHARE" help:"Exit with 1 also when less than this share of the accounts could be compared, from 0 to 1: for a job that nobody watches (default 0: at least one account)."`
+	ListBehind   bool    `help:"Also list the accounts that are behind the ledger: after an accepted loss, those that lack events."`
+	ShowBalances bool    `help:"Show balances, which are otherwise masked."`
 	fromledger.LedgerFlags
 	connect.DatabaseFlags
 	output.Flags
@@ -60,6 +61,9 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams) error {
 		return err
 	}
 	defer entries.Close()
+	if entries.Number == 0 {
+		return exit.Refuse("the ledger has no accounts: nothing could be compared")
+	}
 	compared := output.NewProgress(std.Err, "compared")
 	report, err := c.compare(ctx, pool, entries.Entries, since, func(n int64) { compared.Update(n, max(n, entries.Number)) })
 	compared.Done()
@@ -69,10 +73,24 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams) error {
 	if err := c.print(std, &report); err != nil {
 		return err
 	}
-	if report.Different > 0 {
-		return exit.Refusef("%d of %d accounts differ from the ledger", report.Different, report.Checked)
+	return c.verdict(&report)
+}
+
+// verdict is an error when the read model is not what the ledger says, or when too little of it
+// could be compared to know.
+func (c *Cmd) verdict(r *ledger.Report) error {
+	compared := r.Matched + r.Different
+	switch {
+	case r.Different > 0:
+		return exit.Refusef("%d of %d accounts differ from the ledger", r.Different, r.Checked)
+	case compared == 0:
+		return exit.Refusef("nothing could be compared: %d accounts are behind the ledger's versions, %d ahead of them", r.Behind, r.Ahead)
+	case float64(compared) < c.MinCompared*float64(r.Checked):
+		return exit.Refusef("only %d of %d accounts could be compared, less than --min-compared=%g: %d are behind the ledger's versions, %d ahead of them",
+			compared, r.Checked, c.MinCompared, r.Behind, r.Ahead)
+	default:
+		return nil
 	}
-	return nil
 }
 
 func (c *Cmd) validate() error {
@@ -82,6 +100,8 @@ func (c *Cmd) validate() error {
 	switch {
 	case c.Sample < 0:
 		return exit.Usagef("--sample (PROJECTOR_SAMPLE): must not be negative")
+	case !(c.MinCompared >= 0 && c.MinCompared <= 1): // NaN is neither
+		return exit.Usagef("--min-compared (PROJECTOR_MIN_COMPARED): must be a share from 0 to 1, such as 0.9")
 	case c.Limit < 0:
 		return exit.Usagef("--limit (PROJECTOR_LIMIT): must not be negative")
 	}

@@ -51,6 +51,24 @@ const (
 		`{"account_id":"phantom","kind":"unknown","ledger_version":null,"version":1}]`
 )
 
+// TestVerifyComparesEnough: that nothing differs says nothing where nothing was compared.
+func TestVerifyComparesEnough(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("b", 1, `"1"`), clitest.EventOf("b", 2, `"1"`), clitest.EventOf("c", 1, `"1"`))
+	s.Consuming(nil)
+	ledger := func(lines string) string { return "--ledger=" + written(s, "account_id,version,balance\n"+lines) }
+	ahead := ledger("a,9,9\nb,1,1\nc,7,7\n")
+	clitest.Contains(t, s.Refused(exit.Failed, "verify", ahead), "nothing could be compared", "2 accounts are behind", "1 ahead")
+	some := ledger("a,1,1\nb,1,1\nc,1,1\n")
+	clitest.Contains(t, s.Must("verify", some), "2 matched")
+	clitest.Contains(t, s.Must("verify", some, "--min-compared=0.6"), "2 matched")
+	clitest.Contains(t, s.Refused(exit.Failed, "verify", some, "--min-compared=0.7"), "only 2 of 3 accounts could be compared")
+	clitest.Contains(t, s.Refused(exit.Failed, "verify", ledger("")), "the ledger has no accounts")
+	for _, wrong := range []string{"-0.1", "1.1", "NaN"} {
+		clitest.Contains(t, s.Refused(exit.Usage, "verify", some, "--min-compared="+wrong), "must be a share from 0 to 1")
+	}
+}
+
 func TestVerifyFindsWhatDiffers(t *testing.T) {
 	s, file := verified(t)
 	query := []string{"--ledger-url=" + s.URL, "--ledger-query=SELECT branch, balance, version, account_id FROM ledger ORDER BY random()"}
@@ -176,7 +194,7 @@ func TestVerifyWritesNothing(t *testing.T) {
 	s.Exec(`CREATE TABLE ledger (account_id text, version bigint, balance numeric)`)
 	s.Refused(exit.Failed, "verify", "--ledger-url="+s.URL, "--ledger-query=INSERT INTO ledger VALUES ('a', 1, 1) RETURNING *")
 	s.Refused(exit.Failed, "verify", "--ledger-url="+url, "--ledger-query=q")
-	clitest.Contains(t, s.Must("verify", "--ledger-url="+s.URL, "--ledger-query=TABLE ledger"), "0 accounts checked")
+	clitest.Contains(t, s.Refused(exit.Failed, "verify", "--ledger-url="+s.URL, "--ledger-query=TABLE ledger"), "the ledger has no accounts")
 }
 
 // The password comes from the file, and from nowhere else at once.
