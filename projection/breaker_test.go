@@ -158,7 +158,7 @@ func TestBreakerOfRecordsReadAgain(t *testing.T) {
 		tell(b, delivery{class: event.MalformedPayload}, 101+offset, false)
 	}
 	if !b.Open() {
-		t.Error("not open in a storm behind what was read again")
+		t.Error("not open in a storm after what was read again")
 	}
 }
 

@@ -166,8 +166,8 @@ func CheckGroup(ctx context.Context, pool *pgxpool.Pool, group, wanted string) e
 }
 
 // LoadGroups reads the names of the consumer groups that have positions of a projection.
-func LoadGroups(ctx context.Context, pool *pgxpool.Pool, projection string) ([]string, error) {
-	rows, err := pool.Query(ctx, sql.Query("group_names"), projection)
+func LoadGroups(ctx context.Context, pool *pgxpool.Pool, name string) ([]string, error) {
+	rows, err := pool.Query(ctx, sql.Query("group_names"), name)
 	if err != nil {
 		return nil, fmt.Errorf("load the consumer groups: %w", err)
 	}

@@ -142,7 +142,7 @@ func (c *Consumer) askForTopic(ctx context.Context, adm *kadm.Client) error {
 func (c *Consumer) watchTopicID(id string) {
 	switch {
 	case !projection.SameTopic(c.topicID, id):
-		c.cfg.Log.Warn("the topic was deleted and created again: joining the group anew")
+		c.cfg.Log.Warn("the topic was deleted and created again: leaving the group and joining it again")
 		c.topicID = id
 		c.recreated()
 	case !slices.Contains(projection.UnknownTopicIDs(), id):

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,7 +26,7 @@ func TestAGroupWithoutPositionsIsRefused(t *testing.T) {
 	for _, command := range [][]string{
 		{"pause", "--all"}, {"resume", "--all"}, {"position", "set", "--all", "--start"},
 	} {
-		mistyped := append(command, "--group=account_balance_projector", "--reason=INC", "--yes")
+		mistyped := slices.Concat(command, []string{"--group=account_balance_projector", "--reason=INC", "--yes"})
 		clitest.Contains(t, s.Refused(exit.Failed, mistyped...), `group "account_balance_projector"`, "has no positions of account_balance",
 			"those that have are account-balance-projector", "--new-group")
 	}

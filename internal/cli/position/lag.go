@@ -86,7 +86,7 @@ func (c *LagCmd) watch(ctx context.Context, std *output.Streams, view *lagView, 
 			return nil // the usual way to end it
 		}
 		within, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
-		left := true
+		var left bool
 		left, err = c.look(within, std, view)
 		cancel()
 		var wrote outputError
