@@ -248,6 +248,12 @@ func TestFourEyesNeedOperatorsWhoCannotWrite(t *testing.T) {
 		{"GRANT CREATE ON SCHEMA public TO projector_operator", "may create objects in schema public", "REVOKE CREATE ON SCHEMA public FROM projector_operator"},
 		{"GRANT CREATE ON DATABASE %s TO bank_colleague", "bank_colleague may create schemas", "REVOKE CREATE ON DATABASE %s FROM bank_colleague"},
 		{"ALTER ROLE bank_colleague CREATEROLE", "bank_colleague may create roles", "ALTER ROLE bank_colleague NOCREATEROLE"},
+		{"GRANT pg_execute_server_program TO bank_colleague", "bank_colleague may run programs on the server", "REVOKE pg_execute_server_program FROM bank_colleague"},
+		{"GRANT pg_write_server_files TO projector_operator", "may write files on the server", "REVOKE pg_write_server_files FROM projector_operator"},
+		{"GRANT pg_read_server_files TO bank_colleague", "bank_colleague may read files on the server", "REVOKE pg_read_server_files FROM bank_colleague"},
+		{"CREATE FUNCTION public.adjust() RETURNS void LANGUAGE sql SECURITY DEFINER AS 'UPDATE account_balance SET balance = 0'", "may run adjust(), which has the rights of another role", "REVOKE EXECUTE ON FUNCTION public.adjust() FROM PUBLIC"},
+		{"GRANT EXECUTE ON FUNCTION public.adjust() TO bank_colleague", "bank_colleague may run adjust()", "DROP FUNCTION public.adjust()"},
+		{"GRANT EXECUTE ON FUNCTION projector_contained(text, boolean, text) TO bank_colleague", "bank_colleague may run projector_contained(text,boolean,text)", "REVOKE EXECUTE ON FUNCTION projector_contained(text, boolean, text) FROM bank_colleague"},
 	} {
 		database := quoted(r.db.Config().ConnConfig.Database)
 		r.exec(strings.ReplaceAll(way[0], "%s", database))

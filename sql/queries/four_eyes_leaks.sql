@@ -1,6 +1,8 @@
 -- Who could write although four eyes are wanted: the operators' role, or a member of it, by
--- itself or as another role; by a grant, or by putting something of its own where an approver's
--- session looks for functions and tables. Requests are there to be made.
+-- itself or as another role; by a grant, by putting something of its own where an approver's
+-- session looks for functions and tables, through files or programs of the server, or by a function
+-- with the rights of somebody who may write. What that function does, its text does not say for
+-- certain. Those of the projector and of extensions are known. Requests are there to be made.
 WITH operators AS (
     SELECT who.oid, who.rolname, becomes.oid AS becomes, becomes.rolname AS becoming, becomes.rolcreaterole
     FROM pg_roles who
@@ -24,6 +26,22 @@ WITH operators AS (
     FROM operators WHERE has_database_privilege(becomes, current_database(), 'CREATE')
     UNION ALL
     SELECT oid, becomes, 4, 'may create roles' FROM operators WHERE rolcreaterole
+    UNION ALL
+    SELECT oid, becomes, 5, 'may ' || CASE becoming WHEN 'pg_execute_server_program' THEN 'run programs' WHEN 'pg_write_server_files' THEN 'write files' ELSE 'read files' END || ' on the server'
+    FROM operators WHERE becoming IN ('pg_execute_server_program', 'pg_write_server_files', 'pg_read_server_files')
+    UNION ALL
+    SELECT o.oid, o.becomes, 6, 'may run ' || string_agg(p.oid::regprocedure::text, ', ' ORDER BY p.oid::regprocedure::text) || ', which has the rights of another role that may write'
+    FROM operators o
+    JOIN pg_proc p ON p.prosecdef AND p.provolatile = 'v' AND p.proowner <> o.becomes AND has_function_privilege(o.becomes, p.oid, 'EXECUTE')
+        AND has_schema_privilege(o.becomes, p.pronamespace, 'USAGE')
+    JOIN pg_class policy ON policy.oid = 'repair_policy'::regclass
+    WHERE NOT (p.proowner = policy.relowner AND p.pronamespace = policy.relnamespace AND p.proname LIKE 'projector\_%')
+      AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+      AND (p.proname = 'projector_contained' OR EXISTS (
+          SELECT FROM pg_class c
+          WHERE c.relnamespace = policy.relnamespace AND c.relkind IN ('r', 'p')
+            AND (has_table_privilege(p.proowner, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE') OR has_any_column_privilege(p.proowner, c.oid, 'INSERT, UPDATE'))))
+    GROUP BY o.oid, o.becomes
 )
 SELECT o.rolname || ' ' || w.way || CASE WHEN o.oid = o.becomes THEN '' ELSE ' as ' || o.becoming END
 FROM operators o
