@@ -1,6 +1,9 @@
 package e2e_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -54,6 +57,39 @@ func TestAReaderStopsNoRepair(t *testing.T) {
 	}
 	r.mustAs("bank_operator", "pause", "--all", "--topic="+r.topic, "--group="+r.group, "--reason=x", "--yes")
 	r.mustAs("bank_migrate", "migrate") // after ten seconds without the lock
+}
+
+// TestAWrongPositionIsUndoneFromTheTrail: the operator who finds it knows the row of the trail alone.
+func TestAWrongPositionIsUndoneFromTheTrail(t *testing.T) {
+	t.Parallel()
+	r := newRoles(t)
+	r.mustAs("bank_migrate", "migrate")
+	r.produce(r.few())
+	p := launch(t, []string{rolesPassword}, r.connection("bank_app"), r.flags()...)
+	r.exact(r.oracle(), exactlyOnce)
+	p.terminate()
+	before := r.positions()
+	r.mustAs("bank_operator", "position", "set", "--topic="+r.topic, "--group="+r.group, "--partition=1", "--offset=3", "--reason=mistyped", "--yes")
+	if maps.Equal(before, r.positions()) {
+		t.Fatal("the position was not set")
+	}
+
+	var row struct {
+		Topic, Group, Projection, Result string
+		Partition                        int32
+	}
+	if err := json.Unmarshal([]byte(r.mustAs("bank_colleague", "audit", "--action=position_set", "--since=1h", "--output=json")), &row); err != nil {
+		t.Fatal(err)
+	}
+	var from, to int64
+	if _, err := fmt.Sscanf(row.Result, "from %d to %d", &from, &to); err != nil {
+		t.Fatalf("%q: %v", row.Result, err)
+	}
+	r.mustAs("bank_colleague", "position", "set", "--topic="+row.Topic, "--projection="+row.Projection, "--group="+row.Group,
+		fmt.Sprint("--partition=", row.Partition), fmt.Sprint("--offset=", from), fmt.Sprint("--expect=", to), "--skip-unread", "--reason=undo, INC-1234", "--yes")
+	if after := r.positions(); !maps.Equal(before, after) {
+		t.Errorf("positions %v, were %v", after, before)
+	}
 }
 
 // TestOnlyTheRolesConnect: a login of nobody does not get in.
