@@ -20,10 +20,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
-	"syscall"
 	"time"
 
+	"projector/internal/httplimit"
 	"projector/internal/pace"
 	"projector/readmodel"
 )
@@ -75,18 +74,16 @@ type Config struct {
 
 // Server serves readers.
 type Server struct {
-	cfg         Config
-	register    *register
-	http        *http.Server
-	listener    net.Listener
-	served      chan struct{} // closed when the serving goroutine has ended
-	connections atomic.Int64
-	most        int64 // connections
+	cfg      Config
+	register *register
+	http     *http.Server
+	listener net.Listener
+	served   chan struct{} // closed when the serving goroutine has ended
 }
 
 // NewServer makes a server. Start comes next, and Run.
 func NewServer(cfg Config) *Server {
-	s := &Server{cfg: cfg, register: newRegister(maxWaiters), served: make(chan struct{}), most: mostConnections()}
+	s := &Server{cfg: cfg, register: newRegister(maxWaiters), served: make(chan struct{})}
 	s.http = &http.Server{
 		Handler:           http.HandlerFunc(s.serve),
 		ReadHeaderTimeout: headerWithin,
@@ -94,36 +91,14 @@ func NewServer(cfg Config) *Server {
 		WriteTimeout:      answerWithin,
 		IdleTimeout:       idleWithin,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ConnState:         s.count,
+		ConnState:         httplimit.New(maxConnections, 2).State,
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
 	return s
 }
 
-// mostConnections leaves files for the connections to the brokers and the database.
-func mostConnections() int64 {
-	var files syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) != nil {
-		return maxConnections
-	}
-	return int64(min(files.Cur/2, maxConnections))
-}
-
 // Readers are the server's waiters, to be told what is committed.
 func (s *Server) Readers() readmodel.Readers { return s.register }
-
-// count closes connections beyond what there may be.
-func (s *Server) count(conn net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		if s.connections.Add(1) > s.most {
-			_ = conn.Close()
-		}
-	case http.StateClosed, http.StateHijacked:
-		s.connections.Add(-1)
-	default:
-	}
-}
 
 // Start listens and serves in the background. It is called once.
 func (s *Server) Start(ctx context.Context) error {

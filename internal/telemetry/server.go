@@ -26,6 +26,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"projector/internal/httplimit"
 )
 
 // Server answers /livez, /readyz, /metrics, /status.json, /history.json and the
@@ -38,6 +40,9 @@ type Server struct {
 	listener net.Listener
 	served   chan struct{} // closed when the serving goroutine has ended
 }
+
+// maxConnections is far more than probes, scrapes and people need.
+const maxConnections = 500
 
 // NewServer makes a server for addr (host:port; port 0 takes a free one). With
 // a *Registry as gatherer /metrics also declares families without samples.
@@ -56,6 +61,7 @@ func NewServer(addr string, gatherer prometheus.Gatherer, h *Health, page Page, 
 			WriteTimeout:      30 * time.Second,
 			IdleTimeout:       2 * time.Minute, // above the usual scrape interval: connections are reused
 			MaxHeaderBytes:    16 << 10,
+			ConnState:         httplimit.New(maxConnections, 4).State,
 			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		},
 	}

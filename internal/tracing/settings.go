@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"regexp"
 	"strconv"
+	"strings"
 
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 
@@ -30,6 +32,8 @@ const (
 	envTracesProtocol = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
 	envEndpoint       = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	envTracesEndpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+	envHeaders        = "OTEL_EXPORTER_OTLP_HEADERS"
+	envTracesHeaders  = "OTEL_EXPORTER_OTLP_TRACES_HEADERS"
 )
 
 // protocol is the only one there is an exporter for.
@@ -48,6 +52,11 @@ func ReadSettings() (Settings, error) {
 			return Settings{}, err
 		}
 	}
+	for _, name := range []string{envHeaders, envTracesHeaders} {
+		if err := checkHeaders(name); err != nil {
+			return Settings{}, err
+		}
+	}
 	ratio, err := readRatio()
 	return Settings{Ratio: ratio}, err
 }
@@ -61,6 +70,25 @@ func checkEndpoint(name string) error {
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return fmt.Errorf("%s: is no URL of a receiver; give one such as http://localhost:4318", name)
+	}
+	return nil
+}
+
+// headerName is what a header's name may be made of.
+var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+
+// checkHeaders keeps the value out of the error: it may hold a token. The SDK would print it.
+func checkHeaders(name string) error {
+	value := os.Getenv(name)
+	if value == "" {
+		return nil
+	}
+	for _, header := range strings.Split(value, ",") {
+		key, text, found := strings.Cut(header, "=")
+		_, err := url.PathUnescape(text)
+		if !found || err != nil || !headerName.MatchString(strings.TrimSpace(key)) {
+			return fmt.Errorf("%s: is not a list of NAME=VALUE separated by commas, in which %% is written as %%25 and a comma as %%2C", name)
+		}
 	}
 	return nil
 }

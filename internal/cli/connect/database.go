@@ -108,6 +108,7 @@ func Both(ctx context.Context, db *DatabaseFlags, kafka *KafkaFlags, log *slog.L
 	if err != nil {
 		return nil, nil, err
 	}
+	db.WarnUnverified(log)
 	reachable, cancel := context.WithTimeout(ctx, OneShotWithin)
 	defer cancel()
 	pool, err := ReadModel(reachable, db)

@@ -60,7 +60,7 @@ func (f *KafkaFlags) Client(log *slog.Logger) ([]kgo.Opt, error) {
 		kgo.MetadataMinAge(metadataAge),
 		kgo.WithLogger(telemetry.KafkaLogger(log)),
 	}
-	secure, err := f.options(log)
+	secure, err := f.options()
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +73,7 @@ func (f *KafkaFlags) Client(log *slog.Logger) ([]kgo.Opt, error) {
 	if err := kgo.ValidateOpts(opts...); err != nil {
 		return nil, exit.Usagef("--brokers (KAFKA_BROKERS): %s", err)
 	}
+	f.warnClear(log, brokers)
 	return opts, nil
 }
 

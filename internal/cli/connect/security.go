@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -44,7 +43,7 @@ const (
 
 // options are those of a Kafka client. A secret that cannot be read now is an error;
 // one that cannot be read later fails a connection, which is tried again.
-func (f *SecurityFlags) options(log *slog.Logger) ([]kgo.Opt, error) {
+func (f *SecurityFlags) options() ([]kgo.Opt, error) {
 	var opts []kgo.Opt
 	if err := f.checkTLS(); err != nil {
 		return nil, err
@@ -58,9 +57,6 @@ func (f *SecurityFlags) options(log *slog.Logger) ([]kgo.Opt, error) {
 	}
 	if mechanism != nil {
 		opts = append(opts, kgo.SASL(mechanism))
-	}
-	if name := f.mechanism(); !f.TLS && (name == mechanismPlain || name == mechanismOAuth) {
-		log.Warn("the Kafka credentials travel in clear text: connect by --tls", slog.String("mechanism", name))
 	}
 	return opts, nil
 }

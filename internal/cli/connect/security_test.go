@@ -46,7 +46,7 @@ func TestSecurityFlags(t *testing.T) {
 		"mechanism nobody knows":   {SecurityFlags{SASLMechanism: "GSSAPI"}, "OAUTHBEARER"},
 		"empty password from file": {SecurityFlags{SASLMechanism: "PLAIN", SASLUsername: "u", SASLPasswordFile: os.DevNull}, "is empty"},
 	} {
-		_, err := test.flags.options(slog.New(slog.DiscardHandler))
+		_, err := test.flags.options()
 		var usage exit.UsageError
 		switch {
 		case test.want == "" && err != nil:
@@ -90,15 +90,55 @@ func TestSecretsAreReadForEachConnection(t *testing.T) {
 	}
 }
 
-func TestSecretsInClearTextAreToldOf(t *testing.T) {
-	for mechanism, told := range map[string]bool{mechanismPlain: true, mechanismScram512: false} {
+// TestWhatTravelsInClearTextIsWarnedAbout once, unless it does not leave this machine.
+func TestWhatTravelsInClearTextIsWarnedAbout(t *testing.T) {
+	const far, near = "kafka:9092", "localhost:9092"
+	for name, test := range map[string]struct {
+		broker string
+		flags  SecurityFlags
+		want   string // empty: nothing
+	}{
+		"PLAIN":             {far, SecurityFlags{SASLMechanism: mechanismPlain, SASLUsername: "u", SASLPassword: "pass-phrase"}, "credentials"},
+		"SCRAM":             {far, SecurityFlags{SASLMechanism: mechanismScram512, SASLUsername: "u", SASLPassword: "pass-phrase"}, "account events"},
+		"no SASL":           {far, SecurityFlags{}, "account events"},
+		"on this machine":   {near, SecurityFlags{SASLMechanism: mechanismPlain, SASLUsername: "u", SASLPassword: "pass-phrase"}, ""},
+		"over TLS":          {far, SecurityFlags{TLS: true, SASLMechanism: mechanismPlain, SASLUsername: "u", SASLPassword: "pass-phrase"}, ""},
+		"one of two is far": {near + "," + far, SecurityFlags{}, "account events"},
+	} {
 		var log bytes.Buffer
-		flags := SecurityFlags{SASLMechanism: mechanism, SASLUsername: "u", SASLPassword: "pass-phrase"}
-		if _, err := flags.options(slog.New(slog.NewTextHandler(&log, nil))); err != nil {
+		flags := KafkaFlags{Brokers: strings.Split(test.broker, ","), Topic: "events", SecurityFlags: test.flags}
+		if _, err := flags.Client(slog.New(slog.NewTextHandler(&log, nil))); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(log.String(), "--tls"); got != told || strings.Contains(log.String(), "pass-phrase") {
-			t.Errorf("%s: %s", mechanism, &log)
+		warned := strings.Count(log.String(), "level=WARN") == 1 && strings.Contains(log.String(), test.want) && strings.Contains(log.String(), "--tls")
+		if warned != (test.want != "") || strings.Contains(log.String(), "pass-phrase") {
+			t.Errorf("%s: %s", name, &log)
+		}
+	}
+}
+
+func TestPostgresWithoutVerifiedTLSIsWarnedAbout(t *testing.T) {
+	for url, want := range map[string]bool{
+		"postgres://u:secret-word@db/bank":                              true,
+		"postgres://u@db/bank?sslmode=disable":                          true,
+		"postgres://u@db/bank?sslmode=allow":                            true,
+		"postgres://u@db/bank?sslmode=prefer":                           true,
+		"postgres://u@db/bank?sslmode=require":                          true,
+		"postgres://u@db/bank?sslmode=verify-full":                      false,
+		"postgres://u@db/bank?sslmode=verify-ca":                        false,
+		"postgres://u@localhost/bank":                                   false,
+		"postgres://u@127.0.0.1:5432/bank":                              false,
+		"postgres://u@[::1]/bank":                                       false,
+		"host=/run/postgresql user=u dbname=bank":                       false,
+		"postgres://u@localhost,db/bank":                                true,
+		"host=db user=u password=secret-word dbname=bank sslmode=allow": true,
+	} {
+		var log bytes.Buffer
+		flags := DatabaseFlags{DatabaseURL: url}
+		flags.WarnUnverified(slog.New(slog.NewTextHandler(&log, nil)))
+		warned := strings.Count(log.String(), "level=WARN") == 1 && strings.Contains(log.String(), "sslmode=verify-full")
+		if warned != want || strings.Contains(log.String(), "secret-word") {
+			t.Errorf("%s: %q", url, &log)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package events
 
 import (
 	"errors"
+	"log/slog"
 	"net/url"
 	"slices"
 	"strings"
@@ -183,6 +184,19 @@ func checkRegistryURL(text string) error {
 		return exit.Usagef("%s: must not have a query or a fragment", flagRegistryURL)
 	}
 	return nil
+}
+
+// WarnClearRegistry logs that the registry's password travels in clear text.
+func (f *RegistryFlags) WarnClearRegistry(log *slog.Logger) {
+	if f.SchemaRegistryUsername == "" {
+		return
+	}
+	for _, text := range parse.Items(f.SchemaRegistryURL) {
+		if u, err := url.Parse(text); err == nil && u.Scheme == "http" && !connect.Loopback(u.Hostname()) {
+			log.Warn("the password of the schema registry travels in clear text: use an https:// URL", slog.String("flag", flagRegistryURL))
+			return
+		}
+	}
 }
 
 func (f *RegistryFlags) checkCredentials() error {

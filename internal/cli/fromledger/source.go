@@ -36,6 +36,13 @@ type Source interface {
 	Close()
 }
 
+// WarnLedger prints that the ledger's PostgreSQL is not asked for verified TLS.
+func (f *LedgerFlags) WarnLedger(stderr io.Writer) {
+	if f.LedgerURL != "" && connect.Unverified(f.LedgerURL) {
+		_, _ = fmt.Fprintf(stderr, "warning: --ledger-url (LEDGER_URL): %s\n", connect.UnverifiedText)
+	}
+}
+
 // Open opens the ledger that the flags name.
 func (f *LedgerFlags) Open(ctx context.Context) (Source, error) {
 	if f.LedgerURL != "" {

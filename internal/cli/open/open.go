@@ -51,6 +51,7 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate)
 	if err != nil {
 		return err
 	}
+	c.WarnLedger(std.Err)
 	reachable, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
 	pool, err := connect.ReadModel(reachable, &c.DatabaseFlags)

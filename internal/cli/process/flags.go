@@ -119,6 +119,9 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built build.Info) (
 	if err != nil {
 		return nil, err
 	}
+	c.DatabaseFlags.WarnUnverified(log)
+	c.OutboxFlags.WarnUnverified(log)
+	c.WarnClearRegistry(log)
 	own, err := c.Own()
 	if err != nil {
 		return nil, err

@@ -2,9 +2,10 @@ package process
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
+	"strings"
 
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
@@ -38,7 +39,7 @@ func (f *readFlags) validate(projection string) error {
 	switch {
 	case err != nil:
 		return exit.Usagef("%s: is not HOST:PORT, e.g. 127.0.0.1:8082", readListenFlag)
-	case f.ReadTokenFile == "" && !loopback(host):
+	case f.ReadTokenFile == "" && !connect.Loopback(host):
 		return exit.Usagef("%s: %s can be reached from other machines; give %s, or listen on 127.0.0.1", readListenFlag, f.ReadListen, readTokenFlag)
 	case f.ReadTokenFile != "":
 		if _, err := f.token(); err != nil {
@@ -48,14 +49,17 @@ func (f *readFlags) validate(projection string) error {
 	return nil
 }
 
-// loopback reports whether only this machine can reach a host.
-func loopback(host string) bool {
-	address, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && address.Unmap().IsLoopback()
+// token is the readers' token as it is now.
+func (f *readFlags) token() (string, error) {
+	token, err := connect.FromFile(readTokenFlag, f.ReadTokenFile)
+	if err == nil && len(strings.TrimSpace(token)) < leastToken {
+		err = fmt.Errorf("%s: the token has fewer than %d bytes and can be guessed; make one, as by: openssl rand -hex 32", readTokenFlag, leastToken)
+	}
+	return token, err
 }
 
-// token is the readers' token as it is now.
-func (f *readFlags) token() (string, error) { return connect.FromFile(readTokenFlag, f.ReadTokenFile) }
+// leastToken is the length of the shortest token that is accepted, in bytes.
+const leastToken = 16
 
 // makeReaders makes the server of readers, unless it is off. It has a connection of its own:
 // while much is to be caught up on, those of the consumer are taken for seconds. The second

@@ -40,6 +40,7 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
+	c.WarnLedger(std.Err)
 	reachable, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
 	pool, err := connect.ReadModel(reachable, &c.DatabaseFlags)

@@ -1,0 +1,52 @@
+// Package httplimit bounds the connections of an HTTP server.
+package httplimit
+
+import (
+	"container/list"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+)
+
+// Connections bounds how many connections a server has. Beyond that, the connection that has
+// been without a request for longest is closed: a client that sends nothing keeps nobody out.
+type Connections struct {
+	most int
+
+	mu      sync.Mutex
+	open    map[net.Conn]*list.Element // nil: a request is being answered
+	waiting *list.List                 // of net.Conn without a request, the longest first
+}
+
+// New bounds the connections to most, and to a part of the files that the process may open: the
+// connections to the brokers and the database need files too.
+func New(most, part int) *Connections {
+	var files syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil && files.Cur/uint64(part) < uint64(most) { //nolint:gosec // G115: both are small and positive
+		most = int(files.Cur) / part //nolint:gosec // G115: less than most
+	}
+	return &Connections{most: max(most, 1), open: map[net.Conn]*list.Element{}, waiting: list.New()}
+}
+
+// State is for http.Server.ConnState.
+func (c *Connections) State(conn net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if place := c.open[conn]; place != nil {
+		c.waiting.Remove(place)
+	}
+	switch state {
+	case http.StateNew, http.StateIdle:
+		c.open[conn] = c.waiting.PushBack(conn)
+	case http.StateActive:
+		c.open[conn] = nil
+	case http.StateClosed, http.StateHijacked:
+		delete(c.open, conn)
+	}
+	if state == http.StateNew && len(c.open) > c.most {
+		longest, _ := c.waiting.Remove(c.waiting.Front()).(net.Conn)
+		delete(c.open, longest)
+		_ = longest.Close()
+	}
+}
