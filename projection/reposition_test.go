@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"projector/projection"
 )
 
@@ -78,4 +80,35 @@ func TestWhatSettingAPositionComesTo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTheMarkNeverGoesDown: however a partition is read and set back, as long as its log is the
+// same, the mark of how far records were processed stays where it was at the furthest (I13).
+func TestTheMarkNeverGoesDown(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const end = 50
+		stored := projection.StoredPosition{TopicID: "id", StoppedEnd: projection.NoOffset}
+		stored.ProcessedEpoch = projection.NoEpoch
+		log := projection.Log{TopicID: "id", End: end, EpochEnd: projection.NoOffset, ProcessedEnd: projection.NoOffset}
+		furthest := int64(0)
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			if rapid.Bool().Draw(t, "reads") {
+				next := min(end, stored.Next+rapid.Int64Range(1, 20).Draw(t, "records"))
+				epoch := int32((next - 1) / 10) //nolint:gosec // G115: small; each leader has appended 10 records
+				stored.Position = stored.Moved(projection.NextOffset{Offset: next, LeaderEpoch: epoch})
+			} else {
+				want := projection.Reposition{To: rapid.Int64Range(0, stored.Next).Draw(t, "to")}
+				plan, err := want.Plan(&stored, log)
+				if err != nil {
+					t.Fatal(err)
+				}
+				stored.Next, stored.LeaderEpoch = plan.To, projection.NoEpoch
+				stored.ProcessedUntil, stored.ProcessedEpoch = plan.Processed.Offset, plan.Processed.LeaderEpoch
+			}
+			furthest = max(furthest, stored.Next)
+			if stored.ProcessedUntil != furthest {
+				t.Fatalf("the mark is %d, and records were processed up to %d", stored.ProcessedUntil, furthest)
+			}
+		}
+	})
 }

@@ -2,6 +2,7 @@ package readmodel_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/projection"
 	"projector/readmodel"
 	"projector/readmodel/inbox"
 	"projector/readmodel/turnover"
@@ -46,6 +48,56 @@ func TestPruningDeletesWhatIsTooOldInPieces(t *testing.T) {
 	same(t, "left", lines(t, pool, left), "a 30")
 	if n, err := inbox.Of("a").Count(t.Context(), pool); n != 30 || err != nil {
 		t.Errorf("counted %d, error %v; want 30", n, err)
+	}
+}
+
+// TestNobodyPrunesWhilePositionsAreSet: what is checked then holds, and goes on to hold until the
+// records were read again.
+func TestNobodyPrunesWhilePositionsAreSet(t *testing.T) {
+	pool := openPool(t)
+	of := readmodel.Partition{Projection: turnover.Name, Group: "g", Topic: "events"}
+	_, err := pool.Exec(t.Context(), `INSERT INTO projector_position
+		(consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence, projection)
+		VALUES ('g', 'events', 0, 9, 9, 'id', 'me', 1, 'daily_turnover')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	markers(t, pool, turnover.Name, 10, 8*24*time.Hour)
+	prune := func() (deleted int64) {
+		if err := inbox.Of(turnover.Name).Prune(t.Context(), pool, inbox.Retention, func(n int64) { deleted += n }); err != nil {
+			t.Fatal(err)
+		}
+		return deleted
+	}
+	log := projection.Log{TopicID: "id", End: 9, EpochEnd: projection.NoOffset, ProcessedEnd: projection.NoOffset}
+	sets := []readmodel.PositionSet{{Want: projection.Reposition{To: 2}, Log: log}}
+	refused := errors.New("not now")
+	set := func(result error) error {
+		_, err := readmodel.SetPositions(t.Context(), pool, of, sets, func(context.Context, readmodel.Querier) error {
+			if n := prune(); n != 0 {
+				t.Errorf("%d markers were pruned while a position was set", n)
+			}
+			return result
+		}, "me", "why")
+		return err
+	}
+	const at = "SELECT concat_ws(' ', next_offset, judged_until) FROM projector_position"
+	if err := set(refused); !errors.Is(err, refused) {
+		t.Errorf("error %v", err)
+	}
+	same(t, "refused", lines(t, pool, at), "9 9")
+	if err := set(nil); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "set", lines(t, pool, at), "2 9")
+	if n := prune(); n != 0 {
+		t.Errorf("%d markers were pruned before the records were read again", n)
+	}
+	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET next_offset = 9"); err != nil {
+		t.Fatal(err)
+	}
+	if n := prune(); n != 10 {
+		t.Errorf("%d markers were pruned, want all", n)
 	}
 }
 

@@ -85,16 +85,20 @@ func TestAGroupThatKafkaForgotIsRemoved(t *testing.T) {
 
 func TestRunOnAnotherTopicIsRefused(t *testing.T) {
 	s := clitest.NewStage(t)
+	s.Consuming(func() { s.Await("SELECT count(*) = 1 FROM projector_position") }) // a topic with nothing in it
+	s.Topic = devtest.Topic(t, s.Addrs, 1)
 	s.Produce(clitest.EventOf("acc", 1, `"1"`))
 	s.Consuming(nil)
 	first := s.Topic
 	s.Topic = devtest.Topic(t, s.Addrs, 1)
 	clitest.Contains(t, refusedRun(s, "--group=another"), "the rows of account_balance came from topic "+first, "--another-topic")
-	s.Await("SELECT count(*) = 1 FROM projector_position")
+	s.Await("SELECT count(*) = 2 FROM projector_position")
 	s.Produce(clitest.EventOf("other", 1, `"1"`))
 	t.Setenv("PROJECTOR_ANOTHER_TOPIC", "true")
 	s.Consuming(nil)
 	s.Await("SELECT count(*) = 2 FROM account_balance")
+	t.Setenv("PROJECTOR_ANOTHER_TOPIC", "")
+	s.Consuming(nil) // it is one of them now
 }
 
 func TestLagIsWatchedUntilNothingIsLeft(t *testing.T) {
