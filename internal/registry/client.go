@@ -7,6 +7,7 @@
 //	             fetch, with references ──▶ compile ──▶ keep
 //	                │            │             └ cannot be used: kept as malformed
 //	                │            └ no such id: malformed, for some seconds
+//	                ├ refused, while another id is answered: malformed, for some seconds
 //	                └ anything else: an error, to be tried again
 //
 // A schema never changes under its id, so it is fetched once and kept, as long as there
@@ -43,10 +44,12 @@ type Config struct {
 
 const (
 	requestWithin = 5 * time.Second
-	// answerBytes bounds an answer: no schema is that large.
-	answerBytes = 16 << 20
-	// maxReferences bounds what one schema may refer to, at all depths.
-	maxReferences = 1000
+	// answerBytes bounds an answer. A schema of 512 KiB, which is all that is compiled, is
+	// no larger in JSON, unless most of it is escaped.
+	answerBytes = 2 << 20
+	// maxReferences and maxText bound what one schema may refer to, at all depths.
+	maxReferences = 200
+	maxText       = 2 << 20
 	userAgent     = "projector"
 )
 
@@ -86,19 +89,34 @@ type schema struct {
 	references []reference
 }
 
+// size is the length of all texts, in bytes.
+func (s *schema) size() int {
+	n := len(s.text)
+	for _, r := range s.references {
+		n += len(r.text)
+	}
+	return n
+}
+
 // reference is a schema under the name by which others refer to it.
 type reference struct{ name, text string }
 
 // errUnknownID is the registry's word that it has no schema of that id.
 var errUnknownID = errors.New("the schema registry has no schema of that id")
 
+// What exceeds the limits of a schema.
+var (
+	errManyReferences  = fmt.Errorf("it refers to more than %d others", maxReferences)
+	errLargeReferences = fmt.Errorf("it is larger than %d MiB with all that it refers to", maxText>>20)
+	errTooLarge        = fmt.Errorf("the answer is larger than %d MiB", answerBytes>>20)
+)
+
 // fetch asks for a schema by its id. errUnknownID is the registry's own word: a server
 // that answers 404 without the registry's code for it is none, or has another URL.
 func (c *client) fetch(ctx context.Context, id uint32) (schema, error) {
 	found, err := c.sr.SchemaByID(ctx, int(id))
 	if err != nil {
-		var answer *sr.ResponseError
-		if errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound && answer.ErrorCode == sr.ErrSchemaNotFound.Code {
+		if isUnknownID(err) {
 			return schema{}, errUnknownID
 		}
 		return schema{}, err
@@ -106,6 +124,35 @@ func (c *client) fetch(ctx context.Context, id uint32) (schema, error) {
 	s := schema{kind: found.Type, text: found.Schema}
 	err = c.collect(ctx, found.References, &s, map[sr.SchemaReference]bool{})
 	return s, err
+}
+
+// refusal says why an error may be about the asked schema alone; "" when it is not: an outage,
+// a wrong password, too many requests. A wrong URL refuses as well, but all ids.
+func refusal(err error) string {
+	var answer *sr.ResponseError
+	switch {
+	case errors.Is(err, errManyReferences), errors.Is(err, errLargeReferences), errors.Is(err, errTooLarge):
+		return err.Error()
+	case !errors.As(err, &answer) || answer.StatusCode < 400 || answer.StatusCode >= 500:
+		return ""
+	}
+	switch answer.StatusCode {
+	case http.StatusUnauthorized, http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return ""
+	}
+	return fmt.Sprintf("the registry refuses it or one that it refers to (status %d, error code %d), and answers for others: "+
+		"may this account read it?", answer.StatusCode, answer.ErrorCode)
+}
+
+// answers reports whether the registry says of an id what its schema is, or that it has none.
+func (c *client) answers(ctx context.Context, id uint32) bool {
+	_, err := c.sr.SchemaByID(ctx, int(id))
+	return err == nil || isUnknownID(err)
+}
+
+func isUnknownID(err error) bool {
+	var answer *sr.ResponseError
+	return errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound && answer.ErrorCode == sr.ErrSchemaNotFound.Code
 }
 
 // ping asks whether the registry answers. An answer that refuses is one: what it is asked here
@@ -127,7 +174,7 @@ func (c *client) collect(ctx context.Context, references []sr.SchemaReference, s
 			continue
 		}
 		if seen[r] = true; len(seen) > maxReferences {
-			return fmt.Errorf("the schema refers to more than %d others", maxReferences)
+			return errManyReferences
 		}
 		found, err := c.sr.SchemaByVersion(sr.WithParams(ctx, sr.ShowDeleted), r.Subject, r.Version)
 		if err != nil {
@@ -137,6 +184,9 @@ func (c *client) collect(ctx context.Context, references []sr.SchemaReference, s
 			return err
 		}
 		s.references = append(s.references, reference{r.Name, found.Schema.Schema})
+		if s.size() > maxText {
+			return errLargeReferences
+		}
 	}
 	return nil
 }
@@ -157,8 +207,6 @@ type boundedBody struct {
 	io.ReadCloser
 	left int
 }
-
-var errTooLarge = fmt.Errorf("the answer is larger than %d MiB", answerBytes>>20)
 
 // Read implements io.Reader.
 func (b *boundedBody) Read(p []byte) (int, error) {

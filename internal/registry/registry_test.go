@@ -213,16 +213,6 @@ func TestUnframedValuesWaitForTheFirstAnswer(t *testing.T) {
 	checkMalformed(t, resolve(t, r, plain), "plain JSON")
 }
 
-func TestReferenceThatIsMissingIsTrouble(t *testing.T) {
-	s := newStub(t)
-	s.hold(byID(7), "AVRO", strings.Replace(opened, "%s", `"common.Money"`, 1), reference("common.Money", "money", 2))
-	r := s.resolver(t, event.FormatAvro)
-	_, err := r.Resolve(t.Context(), framed(7))
-	if errclass.Registry(err) != errclass.RetryUnready {
-		t.Errorf("%v", err)
-	}
-}
-
 // Who waits leaves when its time is up; the others go on.
 func TestResolveEndsWithItsContext(t *testing.T) {
 	s := newStub(t)

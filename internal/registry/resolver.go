@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,8 @@ const (
 	// maxSchemas bounds what is kept. A topic has a schema for each change of its
 	// events; with more, some are fetched again.
 	maxSchemas = 1000
+	// maxKept bounds the texts of what is kept, in bytes. In memory it is several times that.
+	maxKept = 8 << 20
 	// fetchWithin bounds a fetch with all references.
 	fetchWithin = 15 * time.Second
 	// unknownFor is how long an id is taken for unknown without asking: values that
@@ -45,17 +48,23 @@ type Resolver struct {
 	flights  singleflight.Group
 	known    atomic.Pointer[map[uint32]known]
 	noHeader event.Format
+	beyond   event.Format // of ids that no registry has
+	turns    turns
+
+	compiling sync.Mutex // one schema after the other: that takes memory
 
 	answered atomic.Bool // the registry has answered since the start, or need not
 
 	mu        sync.Mutex // held to change known
 	confirmed time.Time  // when an id was confirmed last
+	readable  uint32     // an id whose schema was read last; 0: none yet
 }
 
 // known is what is known of an id.
 type known struct {
 	format event.Format
 	until  time.Time // zero: for ever
+	size   int       // of the schema's text, in bytes
 }
 
 // New returns the Resolver of the format of that name, one of Formats. Nothing is
@@ -75,6 +84,7 @@ func New(format string, opts event.Options, cfg Config) (*Resolver, error) {
 	}
 	r := &Resolver{records: records, wanted: records.Tree(), compiler: c, client: cl}
 	r.noHeader = records.Format(unframed{})
+	r.beyond = records.Format(unreadable(fmt.Sprintf("the value begins with a schema id above %d, which no schema registry has", maxID)))
 	r.known.Store(&map[uint32]known{})
 	r.answered.Store(cfg.LooksOnly)
 	return r, nil
@@ -89,6 +99,9 @@ func (r *Resolver) Resolve(ctx context.Context, m event.Message) (event.Format, 
 		return r.noHeader, nil
 	}
 	id := binary.BigEndian.Uint32(m.Value[1:headerLen])
+	if id > maxID {
+		return r.beyond, nil
+	}
 	if k, ok := (*r.known.Load())[id]; ok && (k.until.IsZero() || time.Now().Before(k.until)) {
 		return k.format, nil
 	}
@@ -126,30 +139,70 @@ func (r *Resolver) awaitAnswer(ctx context.Context, value []byte) error {
 	return nil
 }
 
+// maxID is the largest id that a registry can have: for Confluent's an id is an int of Java,
+// and its answer to a larger one cannot be told from that of a wrong URL.
+const maxID = math.MaxInt32
+
 // fetch asks the registry for a schema and keeps the answer.
 func (r *Resolver) fetch(ctx context.Context, id uint32) (event.Format, error) {
+	if err := r.turns.await(ctx); err != nil {
+		return nil, &Error{fmt.Errorf("schema %d: %w", id, err)}
+	}
 	s, err := r.client.fetch(ctx, id)
+	proven := false
+	if refusal(err) != "" && r.answersForOthers(ctx, id) {
+		// Asked again, because the first refusal may have been of an outage that has ended.
+		s, err = r.client.fetch(ctx, id)
+		proven = true
+	}
 	if errors.Is(err, errUnknownID) && r.mayConfirm() {
-		timer := time.NewTimer(confirmAfter)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
+		if err = sleep(ctx, confirmAfter); err == nil {
 			s, err = r.client.fetch(ctx, id)
-		case <-ctx.Done():
-			err = ctx.Err()
 		}
 	}
 	switch {
 	case errors.Is(err, errUnknownID):
-		format := r.records.Format(unreadable(fmt.Sprintf("the schema registry has no schema %d", id)))
-		r.keep(id, known{format, time.Now().Add(unknownFor)})
-		return format, nil
+		return r.keepUnreadable(id, fmt.Sprintf("the schema registry has no schema %d", id)), nil
+	case proven && refusal(err) != "":
+		return r.keepUnreadable(id, fmt.Sprintf("schema %d cannot be used: %s", id, refusal(err))), nil
 	case err != nil:
 		return nil, &Error{fmt.Errorf("schema %d: %w", id, err)}
 	}
-	format := r.records.Format(r.compiler.reader(id, &s, &r.wanted))
-	r.keep(id, known{format: format})
+	r.turns.restart()
+	format := r.compile(id, &s)
+	r.keep(id, known{format: format, size: s.size()})
 	return format, nil
+}
+
+// compile makes the format of a schema.
+func (r *Resolver) compile(id uint32, s *schema) event.Format {
+	r.compiling.Lock()
+	defer r.compiling.Unlock()
+	return r.records.Format(r.compiler.reader(id, s, &r.wanted))
+}
+
+// keepUnreadable notes for a while that values of an id cannot be read.
+func (r *Resolver) keepUnreadable(id uint32, reason string) event.Format {
+	r.turns.unreadable()
+	format := r.records.Format(unreadable(reason))
+	r.keep(id, known{format: format, until: time.Now().Add(unknownFor)})
+	return format
+}
+
+// answersForOthers reports whether the registry answers for an id that is not this one: for
+// one it has answered for before, or for one that it hardly has.
+func (r *Resolver) answersForOthers(ctx context.Context, id uint32) bool {
+	r.mu.Lock()
+	readable := r.readable
+	r.mu.Unlock()
+	if readable != 0 && readable != id && r.client.answers(ctx, readable) {
+		return true
+	}
+	unlikely := uint32(maxID)
+	if id == unlikely {
+		unlikely--
+	}
+	return r.client.answers(ctx, unlikely)
 }
 
 // mayConfirm reports whether it is time to ask a second time for an unknown id.
@@ -168,12 +221,24 @@ func (r *Resolver) mayConfirm() bool {
 func (r *Resolver) keep(id uint32, k known) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if k.until.IsZero() {
+		r.readable = id
+	}
 	next := maps.Clone(*r.known.Load())
-	if len(next) >= maxSchemas {
+	for len(next) >= maxSchemas || len(next) > 0 && sizeOf(next)+k.size > maxKept {
 		evict(next)
 	}
 	next[id] = k
 	r.known.Store(&next)
+}
+
+// sizeOf is the size of the texts of all that is kept.
+func sizeOf(all map[uint32]known) int {
+	n := 0
+	for _, k := range all {
+		n += k.size
+	}
+	return n
 }
 
 // evict forgets ids that were unknown, else any one.

@@ -36,24 +36,41 @@ func (s *stub) serve(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.Path, "/api")
 	s.mu.Lock()
 	s.asked[path]++
-	answer, known := s.schemas[path]
 	fault, seen := s.fault, s.seen
 	s.mu.Unlock()
+	answer := s.answer(path)
 	if seen != nil {
 		seen(r)
 	}
-	switch {
-	case fault != nil:
-		fault(w, r)
-	case known:
-		text, err := json.Marshal(answer)
-		if err != nil {
-			text = []byte(err.Error())
-		}
-		_, _ = w.Write(text)
-	default:
-		status(http.StatusNotFound, `{"error_code":40403,"message":"secret"}`)(w, r)
+	if fault != nil {
+		answer = fault
 	}
+	answer(w, r)
+}
+
+// answer is what the stub says of a path when nothing is wrong.
+func (s *stub) answer(path string) http.HandlerFunc {
+	s.mu.Lock()
+	answer, known := s.schemas[path]
+	s.mu.Unlock()
+	if !known {
+		return status(http.StatusNotFound, `{"error_code":40403,"message":"secret"}`)
+	}
+	text, err := json.Marshal(answer)
+	if err != nil {
+		text = []byte(err.Error())
+	}
+	return status(http.StatusOK, string(text))
+}
+
+// total is how many requests there were.
+func (s *stub) total() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, asked := range s.asked {
+		n += asked
+	}
+	return n
 }
 
 // status answers with a status and a body.

@@ -1,0 +1,193 @@
+package registry_test
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+
+	"projector/errclass"
+	"projector/internal/registry"
+	"projector/projection/event"
+)
+
+// answerAs makes the stub answer as a registry does: fault decides what it refuses, nil
+// leaves the answer to what it holds.
+func (s *stub) answerAs(fault func(path string) http.HandlerFunc) {
+	s.breakWith(func(w http.ResponseWriter, r *http.Request) {
+		path := strings.TrimPrefix(r.URL.Path, "/api")
+		if refused := fault(path); refused != nil {
+			refused(w, r)
+			return
+		}
+		s.answer(path)(w, r)
+	})
+}
+
+func refusing(code int, body string, paths ...string) func(string) http.HandlerFunc {
+	return func(path string) http.HandlerFunc {
+		for _, refused := range paths {
+			if path == refused {
+				return status(code, body)
+			}
+		}
+		return nil
+	}
+}
+
+// An id that no registry has is asked of none: Confluent's answers a plain 404, as a server
+// at a wrong URL does.
+func TestIDsThatNoRegistryHas(t *testing.T) {
+	s := newStub(t)
+	s.breakWith(status(http.StatusNotFound, `{"error_code":404,"message":"HTTP 404 Not Found"}`))
+	r := s.resolver(t, event.FormatAvro)
+	for _, id := range []uint32{math.MaxInt32 + 1, math.MaxUint32, 0x80ffffff} {
+		checkMalformed(t, resolve(t, r, framed(id)), "schema id above 2147483647")
+	}
+	if n := s.total(); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+	if _, err := r.Resolve(t.Context(), framed(math.MaxInt32)); errclass.Registry(err) != errclass.RetryUnready {
+		t.Errorf("the largest id of a registry is not asked for: %v", err)
+	}
+}
+
+// What is refused for one id while others are answered is about that id.
+func TestOneIDIsRefused(t *testing.T) {
+	missing := func(s *stub) {
+		s.hold(byID(8), "AVRO", strings.Replace(opened, "%s", `"common.Money"`, 1), reference("common.Money", "money", 2))
+	}
+	subject := "/subjects/money/versions/2"
+	large := strings.Repeat("x", 3<<20)
+	for name, tt := range map[string]struct {
+		fault func(string) http.HandlerFunc
+		hold  func(*stub)
+		says  string
+	}{
+		"not permitted":             {refusing(http.StatusForbidden, `{"error_code":40301,"message":"secret"}`, byID(8)), nil, "status 403, error code 40301"},
+		"a proxy's word":            {refusing(http.StatusForbidden, "<html>secret", byID(8)), nil, "status 403"},
+		"a plain 404":               {refusing(http.StatusNotFound, `{"error_code":404}`, byID(8)), nil, "status 404, error code 404"},
+		"a bad request":             {refusing(http.StatusBadRequest, "", byID(8)), nil, "status 400"},
+		"unprocessable":             {refusing(http.StatusUnprocessableEntity, `{"error_code":42202}`, byID(8)), nil, "42202"},
+		"too large":                 {refusing(http.StatusOK, large, byID(8)), nil, "larger than 2 MiB"},
+		"a reference not permitted": {refusing(http.StatusForbidden, "", subject), missing, "status 403"},
+		"a reference is missing":    {refusing(0, ""), missing, "40403"},
+		"a reference too large":     {refusing(http.StatusOK, large, subject), missing, "larger than 2 MiB"},
+	} {
+		for _, known := range []bool{false, true} {
+			s := newStub(t)
+			s.hold(byID(7), "AVRO", inline())
+			if tt.hold != nil {
+				tt.hold(s)
+			}
+			s.answerAs(tt.fault)
+			r := s.resolver(t, event.FormatAvro)
+			if known {
+				checkOpened(t, resolve(t, r, openedEvent(t, 7)))
+			}
+			for range 3 {
+				d := resolve(t, r, framed(8))
+				checkMalformed(t, d, "schema 8 cannot be used")
+				if d.Fault != nil && (!strings.Contains(d.Fault.Error(), tt.says) || strings.Contains(d.Fault.Error(), "secret")) {
+					t.Errorf("%s: %v does not say %q", name, d.Fault, tt.says)
+				}
+			}
+			if n := s.count(byID(8)); n != 2 {
+				t.Errorf("%s: asked for %d times", name, n)
+			}
+			checkOpened(t, resolve(t, r, openedEvent(t, 7)))
+		}
+	}
+}
+
+// What is refused for all ids is an outage, also when some were answered before.
+func TestAllIDsAreRefused(t *testing.T) {
+	for name, fault := range map[string]http.HandlerFunc{
+		"not permitted":  status(http.StatusForbidden, `{"error_code":40301}`),
+		"a plain 404":    status(http.StatusNotFound, `{"error_code":404}`),
+		"a bad request":  status(http.StatusBadRequest, ""),
+		"wrong password": status(http.StatusUnauthorized, ""),
+	} {
+		s := newStub(t)
+		s.hold(byID(7), "AVRO", inline())
+		s.hold(byID(8), "AVRO", inline())
+		r := s.resolver(t, event.FormatAvro)
+		checkOpened(t, resolve(t, r, openedEvent(t, 7)))
+		s.breakWith(fault)
+		for range 2 {
+			_, err := r.Resolve(t.Context(), openedEvent(t, 8))
+			var trouble *registry.Error
+			if !errors.As(err, &trouble) || errclass.Registry(err) != errclass.RetryUnready {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		s.breakWith(nil)
+		checkOpened(t, resolve(t, r, openedEvent(t, 8)))
+	}
+}
+
+// A refusal that ends while the registry is asked for another id was no word about the id.
+func TestARefusalThatEnds(t *testing.T) {
+	s := newStub(t)
+	s.hold(byID(7), "AVRO", inline())
+	asked := 0
+	s.answerAs(func(path string) http.HandlerFunc {
+		if asked++; asked == 1 {
+			return status(http.StatusForbidden, "")
+		}
+		return nil
+	})
+	checkOpened(t, resolve(t, s.resolver(t, event.FormatAvro), openedEvent(t, 7)))
+	if asked != 3 {
+		t.Errorf("%d requests", asked)
+	}
+}
+
+// The proof needs an answer: an outage of the registry is none.
+func TestARefusalWithoutProof(t *testing.T) {
+	s := newStub(t)
+	s.answerAs(func(path string) http.HandlerFunc {
+		if path == byID(8) {
+			return status(http.StatusForbidden, "")
+		}
+		return status(http.StatusServiceUnavailable, "")
+	})
+	_, err := s.resolver(t, event.FormatAvro).Resolve(t.Context(), framed(8))
+	if errclass.Registry(err) != errclass.RetryUnready {
+		t.Errorf("%v", err)
+	}
+}
+
+// A schema may not refer to as many others as somebody likes.
+func TestTooManyReferences(t *testing.T) {
+	s := newStub(t)
+	many := make([]object, 300)
+	for i := range many {
+		many[i] = reference("common.Currency", "currency", i)
+		s.hold("/subjects/currency/versions/"+strings.TrimPrefix(byID(i), "/schemas/ids/"), "AVRO", currency)
+	}
+	s.hold(byID(8), "AVRO", inline(), many...)
+	checkMalformed(t, resolve(t, s.resolver(t, event.FormatAvro), framed(8)), "refers to more than 200 others")
+	if n := s.total(); n > 500 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// Whoever registers schemas, what is kept of them is bounded: some are fetched again.
+func TestLargeSchemasMakeRoom(t *testing.T) {
+	s := newStub(t)
+	large := strings.TrimSuffix(inline(), "}") + `,"doc":"` + strings.Repeat("x", 500<<10) + `"}`
+	r := s.resolver(t, event.FormatAvro)
+	for id := range 30 {
+		s.hold(byID(id), "AVRO", large)
+		checkOpened(t, resolve(t, r, openedEvent(t, uint32(id))))
+	}
+	began := s.total()
+	for id := range 30 {
+		checkOpened(t, resolve(t, r, openedEvent(t, uint32(id))))
+	}
+	if s.total() == began {
+		t.Errorf("15 MiB of schemas are kept")
+	}
+}
