@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -119,7 +120,18 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, bu
 	if errors.Is(err, foureyes.ErrRequested) {
 		err = nil
 	}
-	return exit.Report(stderr, err)
+	return exit.Report(stderr, withRole(commandPath(parsed), err))
+}
+
+// commandPath is the command that was typed, without its arguments.
+func commandPath(parsed *kong.Context) string {
+	var names []string
+	for _, step := range parsed.Path {
+		if step.Command != nil {
+			names = append(names, step.Command.Name)
+		}
+	}
+	return strings.Join(names, " ")
 }
 
 // parserFor makes parsers of the command line for one run each, of what was typed and of
