@@ -154,6 +154,7 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 	approver.may("ALTER ROLE bank_approver RESET ALL; DO $$ BEGIN ASSERT (SELECT rolconfig FROM pg_roles WHERE rolname = 'bank_approver') = '{log_statement=mod}'; END $$", true)
 	own := r.mustAs("bank_approver", "pause", "--all", "--topic="+r.topic, "--group="+r.group, "--reason=x", "--yes")
 	approver.may("UPDATE repair_request SET state = 'approved', decision_reason = 'x' WHERE id = "+own, false)
+	r.forgesRequests(r.session("bank_operator"))
 }
 
 // rebuildsAlone tries to get at balances by the tables of a rebuild, which an operator may have
@@ -171,7 +172,7 @@ func (r *roles) rebuildsAlone(operator *session) {
 		}
 	}
 	for _, statement := range []string{
-		// 15 what it has made is not its own
+		// 17 what it has made is not its own
 		"CREATE TABLE projector_rebuild.mine (i int)", "CREATE VIEW projector_rebuild.mine AS SELECT 1",
 		"CREATE FUNCTION projector_rebuild.lower(text) RETURNS text LANGUAGE sql AS 'SELECT 1'",
 		"CREATE TRIGGER mine BEFORE INSERT ON projector_rebuild.account_balance EXECUTE FUNCTION suppress_redundant_updates_trigger()",
@@ -181,7 +182,7 @@ func (r *roles) rebuildsAlone(operator *session) {
 		"CREATE INDEX ON projector_rebuild.account_balance ((1 / balance))", "TRUNCATE projector_rebuild.account_balance",
 		"ALTER FUNCTION projector_rebuild_tables(text[], text[]) RESET search_path", "ALTER FUNCTION projector_rebuild_analyze() OWNER TO bank_operator",
 		"CREATE OR REPLACE FUNCTION public.projector_rebuild_analyze() RETURNS void LANGUAGE sql AS ''",
-		// 16 and gets into no balance by it
+		// 18 and gets into no balance by it
 		"INSERT INTO public.account_balance SELECT * FROM projector_rebuild.account_balance", "DELETE FROM public.account_balance",
 		"UPDATE public.account_statement SET amount = 0", "DELETE FROM public.daily_turnover",
 	} {
@@ -193,7 +194,7 @@ func (r *roles) rebuildsAlone(operator *session) {
 			r.t.Errorf("a table like %s: %v", name, err)
 		}
 	}
-	// 17 nor by those of an approver, whose are new, and his alone, whatever the owner gives by default
+	// 19 nor by those of an approver, whose are new, and his alone, whatever the owner gives by default
 	r.exec("ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator GRANT ALL ON TABLES TO PUBLIC; ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator GRANT ALL ON SCHEMAS TO PUBLIC, projector_operator")
 	if _, err := approver.conn.Exec(ctx, made); err != nil {
 		r.t.Errorf("approver: %s: %v", made, err)
