@@ -205,25 +205,6 @@ func (f *Fold) applyRecord(a *account, r *projection.DecodedRecord) {
 	f.applyFitting(a)
 }
 
-// Balance is the balance of an account around one record, in minor units.
-type Balance struct {
-	Before, After int64
-	Currency      event.Currency
-	Known         bool
-}
-
-// BalanceOf is the balance of an account that was read, see Read.
-func (f *Fold) BalanceOf(id string) Balance {
-	a := f.cache.hot.state(f.get(id))
-	return Balance{Before: a.Balance, After: a.Balance, Currency: a.Currency, Known: a.Version >= f.opts.FirstVersion}
-}
-
-func (f *Fold) noteBalance(b Balance) {
-	if f.opts.Balances {
-		f.changes.Balances = append(f.changes.Balances, b)
-	}
-}
-
 // decide is Account.Apply, unless PostgreSQL has refused what it would write.
 func (f *Fold) decide(a *account, r *projection.DecodedRecord) (projection.Account, projection.Decision) {
 	account := f.cache.hot.state(a)

@@ -1,0 +1,81 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"projector/dlq"
+)
+
+// EachOfFile calls fn with every chosen dead letter of an export. What the file has that
+// cannot be read ends it with an ExportError.
+func (s *Scan) EachOfFile(ctx context.Context, file io.Reader, fn func(*DeadLetter) error) error {
+	x, err := s.readExport(ctx, file)
+	if err != nil {
+		return err
+	}
+	if err := x.compare(ctx, s); err != nil {
+		return err
+	}
+	var chunk []*DeadLetter
+	for _, line := range x.lines {
+		d := line.letter
+		if len(chunk) > 0 && (len(chunk) >= ChunkRecords || chunk[0].DLQTopic != d.DLQTopic) {
+			if err := s.hand(ctx, chunk, fn); err != nil {
+				return err
+			}
+			chunk = chunk[:0]
+		}
+		chunk = append(chunk, d)
+	}
+	return s.hand(ctx, chunk, fn)
+}
+
+func (s *Scan) readExport(ctx context.Context, file io.Reader) (*export, error) {
+	x := &export{places: map[dlqPlace]*exportLine{}}
+	for exported, err := range dlq.ReadExport(file) {
+		if err := s.refuses(&exported, err); err != nil {
+			return nil, err
+		}
+		d, err := s.Take(ctx, exported.DLQTopic, exported.Entry)
+		if err != nil {
+			return nil, err
+		}
+		if d == nil {
+			continue
+		}
+		d.Corrected = exported.Corrected
+		if err := x.add(exported.Line, exported.Original, d); err != nil {
+			return nil, err
+		}
+		d.Entry.Expected = exported.ExpectedOf(d.Entry.AccountID)
+	}
+	return x, nil
+}
+
+// refuses returns why a line of an export, or what could not be read of it, ends the scan.
+func (s *Scan) refuses(line *dlq.Exported, err error) error {
+	var ambiguous *dlq.AmbiguousValueError
+	of := s.Filter.Projection
+	switch {
+	case errors.As(err, &ambiguous):
+		return &RefusedExportError{err.Error()}
+	case err != nil:
+		return &ExportError{err}
+	case of != "" && of != line.Projection:
+		return refusedLine(line.Line, "is a dead letter of projection %s and not of %s: replay it with --projection=%[1]s", line.Projection, of)
+	default:
+		return nil
+	}
+}
+
+// ExportError says what of an export cannot be read.
+type ExportError struct{ Err error }
+
+// Error implements error.
+func (e *ExportError) Error() string { return fmt.Sprintf("read the export: %v", e.Err) }
+
+// Unwrap implements the interface of package errors.
+func (e *ExportError) Unwrap() error { return e.Err }
