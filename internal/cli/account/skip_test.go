@@ -144,3 +144,20 @@ func TestAnEventOfASkippedVersionIsReported(t *testing.T) {
 		clitest.Equal(t, clitest.Pick(lines, "version", "offset"), "3 4")
 	})
 }
+
+// Somebody has changed a row by hand to a balance that its currency cannot have.
+func TestADamagedRowIsReportedWithItsAccount(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("acc-damaged", 1, `"1.00"`))
+	s.Consuming(nil)
+	s.Exec("UPDATE account_balance SET balance = 1.005")
+	s.Produce(clitest.EventOf("acc-damaged", 2, `"1.00"`))
+	run := s.Running()
+	s.Await("SELECT EXISTS (SELECT FROM projector_position)")
+	run.AwaitUnready(`the row of account "acc-damaged" cannot be read`)
+	s.Must("rebuild", "--yes")
+	s.Await("SELECT coalesce(sum(next_offset), 0) = $1 FROM projector_position", s.Produced)
+	if lines := run.Stop("acc-damaged"); len(lines) == 0 {
+		t.Error("no line of the log names the account")
+	}
+}

@@ -45,14 +45,19 @@ func (s *Stage) Running() *Running {
 func (r *Running) Projection() string { return cmp.Or(r.stage.own, readmodel.BalanceName) }
 
 // AwaitMetric waits until the consumer, which may have been started just before, exposes a line.
-func (r *Running) AwaitMetric(line string) {
+func (r *Running) AwaitMetric(line string) { r.await("/metrics", line+"\n") }
+
+// AwaitUnready waits until the consumer gives a reason for not being ready.
+func (r *Running) AwaitUnready(reason string) { r.await("/readyz", reason) }
+
+func (r *Running) await(path, text string) {
 	r.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
 	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.address+"/metrics", http.NoBody)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.address+path, http.NoBody)
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -63,14 +68,14 @@ func (r *Running) AwaitMetric(line string) {
 			if err != nil {
 				r.t.Fatal(err)
 			}
-			if strings.Contains(string(body), line+"\n") {
+			if strings.Contains(string(body), text) {
 				return
 			}
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			r.t.Fatalf("no metric %s: %v", line, err)
+			r.t.Fatalf("%s has no %s: %v", path, text, err)
 		}
 	}
 }
