@@ -115,8 +115,9 @@ test-faults-quick: ## The faults that CI strikes (3 minutes)
 	PROJECTOR_FAULTS=quick $(GO) test -tags faults -count=1 -timeout 10m -run '^(TestFaults|TestHostileRecords)$$' $(TESTFLAGS) ./faulttest/
 
 .PHONY: soak
-soak: ## Strike faults at random for SOAK (default 1h)
+soak: ## Strike faults at random for SOAK (default 1h), then draw operators' commands for as long
 	PROJECTOR_SOAK=$(SOAK) $(GO) test -tags faults,soak -count=1 -timeout 0 -v -run '^TestSoak$$' $(TESTFLAGS) ./faulttest/
+	PROJECTOR_SOAK=$(SOAK) $(GO) test -tags soak -count=1 -timeout 0 -v -run '^TestSoak$$' $(TESTFLAGS) ./e2e/operators/
 
 .PHONY: test-failover
 test-failover: ## Have Patroni fail over under the program (Debian; 8 minutes)

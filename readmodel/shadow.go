@@ -148,13 +148,13 @@ func (r *Repair) passOverAgain(ctx context.Context, tx *Tx, e *AuditedEvent, see
 		return false, nil
 	}
 	s := Skip{AccountID: e.AccountID, Version: e.Version}
-	of, err := loadSkippedEvent(ctx, tx, s)
-	if err != nil || of.Class == "" && !seen {
+	h, err := loadHole(ctx, tx, s)
+	if err != nil || h.class == "" && !seen {
 		return false, err
 	}
 	eventID := ""
 	if e.Place.Topic != "" {
-		eventID = of.EventID
+		eventID = h.eventID
 	}
 	_, err = r.passOver(ctx, tx, s, eventID, nil)
 	return true, err

@@ -1,0 +1,92 @@
+package operators_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"projector/e2e/process"
+)
+
+// printed is what a command printed.
+type printed struct {
+	status         int
+	stdout, stderr string
+}
+
+func (p printed) done() bool { return p.status == 0 }
+
+// run types a command at the program. A command may refuse (exit 1, with a reason); it is
+// never used in a wrong way (exit 2).
+func (s *stage) run(args ...string) printed {
+	s.t.Helper()
+	env := []string{"DATABASE_URL=" + s.url, "KAFKA_BROKERS=" + strings.Join(s.addrs, ",")}
+	began := time.Now()
+	status, stdout, stderr := process.Binary{Path: must(binary())(s.t)}.Once(s.t, env, args...)
+	s.note("$ projector %s\n  exit %d after %s\n%s", strings.Join(args, " "), status, time.Since(began).Round(time.Millisecond),
+		indented(stdout+stderr))
+	if status != 0 && status != 1 || status == 1 && strings.TrimSpace(stderr) == "" {
+		s.t.Fatalf("projector %s: exit %d, want 0, or 1 with a reason:\n%s%s", strings.Join(args, " "), status, stdout, stderr)
+	}
+	return printed{status, stdout, stderr}
+}
+
+// corrected is a kind of replay that is counted separately.
+const corrected = " from a file"
+
+// draw runs a command of a kind, for a reader, and counts how it went.
+func (s *stage) draw(kind string, r *reader, args ...string) printed {
+	s.t.Helper()
+	typed := strings.TrimSuffix(kind, corrected)
+	p := s.run(append(strings.Fields(typed), append(args, s.of(kind, r)...)...)...)
+	s.count(kind, p.done() || strings.Contains(p.stdout, `"result":"applied"`)) // 1 also when some could not be
+	return p
+}
+
+func (s *stage) count(kind string, done bool) {
+	if s.tally[kind] == nil {
+		s.tally[kind] = &outcomes{}
+	}
+	if done {
+		s.tally[kind].done++
+	} else {
+		s.tally[kind].refused++
+	}
+}
+
+// of are the flags that name the reader to a command of a kind.
+func (s *stage) of(kind string, r *reader) []string {
+	flags := append([]string{"--output=json"}, r.flags...)
+	switch kind {
+	case "account skip", "account unskip", "open", "gaps fetch":
+		return flags
+	case "rebuild":
+		return append(flags, "--topic="+s.topic, "--group="+r.group, fmt.Sprint("--park-limit=", s.parkLimit))
+	default:
+		return append(flags, "--topic="+s.topic, "--group="+r.group)
+	}
+}
+
+const shownBytes = 1500
+
+func indented(text string) string {
+	text = strings.TrimSpace(text)
+	if len(text) > shownBytes {
+		text = text[:shownBytes] + fmt.Sprintf(" … (%d bytes)", len(text))
+	}
+	return "  | " + strings.ReplaceAll(text, "\n", "\n  | ")
+}
+
+// lines reads JSON lines.
+func lines[T any](s *stage, text string) (all []T) {
+	s.t.Helper()
+	for line := range strings.Lines(text) {
+		var v T
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			s.t.Fatalf("%v: %s", err, line)
+		}
+		all = append(all, v)
+	}
+	return all
+}

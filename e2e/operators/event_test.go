@@ -1,0 +1,108 @@
+package operators_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// event is an event as its producer meant it, and where it is in the topic.
+type event struct {
+	id, account string
+	version     int64
+	kind        string
+	cents       int64
+	currency    string
+	at          time.Time
+	points      string // a JSON value, for the custom projections
+	asNumber    bool   // the amount is a JSON number, which the built-in projections refuse
+	garbage     bool   // no JSON at all
+
+	partition int32
+	offset    int64
+}
+
+const (
+	opened  = "AccountOpened"
+	credit  = "FundsCredited"
+	debit   = "FundsDebited"
+	unknown = "FundsTeleported"
+)
+
+func (e *event) funds() bool { return e.kind == credit || e.kind == debit }
+
+// signed is what the event adds to a balance.
+func (e *event) signed() int64 {
+	switch e.kind {
+	case credit:
+		return e.cents
+	case debit:
+		return -e.cents
+	default:
+		return 0
+	}
+}
+
+// money writes cents as PostgreSQL does.
+func money(cents int64) string {
+	sign := ""
+	if cents < 0 {
+		sign, cents = "-", -cents
+	}
+	return fmt.Sprintf("%s%d.%02d", sign, cents/100, cents%100)
+}
+
+// value is the record's value.
+func (e *event) value() []byte {
+	if e.garbage {
+		return []byte(`{"eventId":"` + e.id)
+	}
+	data := map[string]any{"currency": e.currency}
+	if e.kind != opened {
+		data["amount"], data["points"] = money(e.cents), json.RawMessage(e.points)
+		if e.asNumber {
+			data["amount"] = json.RawMessage(money(e.cents))
+		}
+	}
+	value, err := json.Marshal(map[string]any{
+		"eventId": e.id, "eventType": e.kind, "accountId": e.account, "version": e.version,
+		"occurredAt": e.at.Format(time.RFC3339), "data": data,
+	})
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	return value
+}
+
+// text is the event in a line, for the report of a failure.
+func (e *event) text() string {
+	more := ""
+	switch {
+	case e.garbage:
+		return fmt.Sprintf("%d/%d garbage", e.partition, e.offset)
+	case e.asNumber:
+		more = " amount-as-number"
+	}
+	if e.points == many {
+		more += " points-as-text"
+	}
+	return fmt.Sprintf("%d/%d %s %s v%d %s%s %s%s", e.partition, e.offset, e.account, e.id, e.version, money(e.signed()), e.currency, e.kind, more)
+}
+
+// many are points that PostgreSQL refuses to add.
+const many = `"many"`
+
+// bankFault is what the built-in projections find wrong in the event itself.
+func bankFault(e *event) string {
+	switch {
+	case e.kind == unknown:
+		return "unknown_event_type"
+	case e.asNumber:
+		return "malformed_payload"
+	default:
+		return ""
+	}
+}
+
+// noFault is that of custom projections, which read the envelope only.
+func noFault(*event) string { return "" }

@@ -1,0 +1,95 @@
+package operators_test
+
+import (
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// known is an account of an ordered projection as the database has it.
+type known struct {
+	id       string
+	version  int64
+	overflow int64   // the highest version beyond the park limit
+	parked   []place // in the order of the versions
+}
+
+const balanceKnown = `SELECT o.account_id, coalesce(b.version, 0), o.highest_version,
+		ARRAY(SELECT partition FROM parked_event p WHERE p.account_id = o.account_id ORDER BY version),
+		ARRAY(SELECT "offset" FROM parked_event p WHERE p.account_id = o.account_id ORDER BY version)
+	FROM park_overflow o LEFT JOIN account_balance b USING (account_id)`
+
+const orderedKnown = `SELECT o.account_id, coalesce(b.version, 0), o.highest_version,
+		ARRAY(SELECT partition FROM projection_parked_event p WHERE p.projection = o.projection AND p.account_id = o.account_id ORDER BY version),
+		ARRAY(SELECT "offset" FROM projection_parked_event p WHERE p.projection = o.projection AND p.account_id = o.account_id ORDER BY version)
+	FROM projection_park_overflow o LEFT JOIN projection_account b USING (projection, account_id) WHERE o.projection = 'random_ordered'`
+
+// limited has the oracle accept how many events the program has parked of accounts that have
+// more than the limit: a batch may count an event again that comes again, and then parks
+// fewer (docs/decisions/0010). What was reached before, or by a decision, stays reached.
+func (s *stage) limited(r *reader) error {
+	query := balanceKnown
+	if r.name != "account_balance" {
+		query = orderedKnown
+	}
+	rows, err := s.db.Query(s.t.Context(), query)
+	if err != nil {
+		return err
+	}
+	var (
+		k          known
+		partitions []int32
+		offsets    []int64
+	)
+	_, err = pgx.ForEachRow(rows, []any{&k.id, &k.version, &k.overflow, &partitions, &offsets}, func() error {
+		k.parked = nil
+		for i := range partitions {
+			k.parked = append(k.parked, place{partitions[i], offsets[i]})
+		}
+		r.ordered().adopt(&k, s.log)
+		return nil
+	})
+	return err
+}
+
+// adopt sets an account to what the database has of it, if that is a state it was in.
+func (o *ordered) adopt(k *known, log [][]*event) {
+	a := o.accounts[k.id]
+	if a == nil || k.overflow <= k.version && a.beyond <= a.version {
+		return
+	}
+	for a.version < k.version {
+		before := a.version
+		for _, l := range o.letters {
+			if l.account == k.id && l.version == a.version+1 && o.fault(l.event) == "" && !o.discarded[l.place()] && o.advance(a, l.event) == "" {
+				break
+			}
+		}
+		if a.version == before {
+			return
+		}
+	}
+	if earlier, was := a.history[k.version]; was && k.version < a.version && k.version >= a.floor {
+		a.state = earlier
+	}
+	if a.version != k.version {
+		return
+	}
+	all := a.waiting
+	a.waiting = map[int64]*parked{}
+	for _, p := range k.parked {
+		e := log[p.partition][p.offset]
+		if e.account != k.id || e.version <= a.version || o.discarded[p] {
+			continue
+		}
+		class := gap
+		if i := slices.IndexFunc(o.letters, func(l parked) bool { return l.place() == p && l.class != gap }); i >= 0 {
+			class = o.letters[i].class
+		}
+		if was := all[e.version]; was != nil && was.place() == p {
+			class = was.class
+		}
+		a.waiting[e.version] = &parked{e, class}
+	}
+	a.beyond = k.overflow
+}

@@ -1,0 +1,35 @@
+package operators_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"projector/e2e/process"
+	"projector/internal/devstack/devtest"
+)
+
+func TestMain(m *testing.M) { devtest.Main(m, process.Migrate(binary)) }
+
+// binary is the program, built once. go test removes the folder it is in.
+var binary = sync.OnceValues(func() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(filepath.Dir(self), "projector-under-test")
+	return path, process.Build(context.Background(), path)
+})
+
+// must ends the test on an error.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}

@@ -1,0 +1,272 @@
+package operators_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+const (
+	busyAccounts = 8
+	calmAccounts = 6
+	mistyped     = 1_700_000
+)
+
+// producer sends the events of all accounts, with everything that goes wrong with events.
+// People decide about busy accounts only. Calm ones never have more waiting than is parked,
+// and lose nothing, so that their events may be sent alongside any command: in whichever
+// order the two happen, the result is the same.
+type producer struct {
+	s    *stage
+	rnd  *rand.Rand
+	side *rand.Rand // for what is sent alongside a command: how much that is depends on the machine
+	busy []*source
+	calm []*source
+	ids  int
+	late []*event // of busy accounts, to be sent some time
+}
+
+// source is the producer of one account.
+type source struct {
+	id        string
+	partition int32
+	next      int64
+	calm      bool
+	sent      []*event
+	lost      []*event
+}
+
+func newProducer(s *stage) *producer {
+	p := &producer{s: s, rnd: rand.New(rand.NewPCG(s.seed, 8)), side: rand.New(rand.NewPCG(s.seed, 9))}
+	for i := range busyAccounts {
+		p.busy = append(p.busy, p.source(fmt.Sprint("busy-", i), false))
+	}
+	for i := range calmAccounts {
+		p.calm = append(p.calm, p.source(fmt.Sprint("calm-", i), true))
+	}
+	return p
+}
+
+func (p *producer) source(id string, calm bool) *source {
+	return &source{id: id, partition: int32(p.rnd.IntN(partitions)), next: 1, calm: calm}
+}
+
+func (p *producer) event(a *source, version int64) *event {
+	p.ids++
+	e := &event{
+		id: fmt.Sprintf("e%d", p.ids), account: a.id, version: version, partition: a.partition, currency: "EUR",
+		kind: credit, cents: 1 + p.rnd.Int64N(100_000), points: fmt.Sprint(p.rnd.IntN(100)),
+		at: time.Date(2026, 1, 1+p.rnd.IntN(5), p.rnd.IntN(24), 0, p.rnd.IntN(60), 0, time.UTC),
+	}
+	switch n := p.rnd.IntN(10); {
+	case version == 1 || n == 0:
+		e.kind, e.cents = opened, 0
+	case n < 4:
+		e.kind = debit
+	}
+	return e
+}
+
+func (p *producer) good(a *source) *event {
+	a.next++
+	return p.event(a, a.next-1)
+}
+
+func (p *producer) goods(a *source, n int) (events []*event) {
+	for range n {
+		events = append(events, p.good(a))
+	}
+	return events
+}
+
+// poison is an event that something refuses, and the right one for its version, which has
+// the same id or another.
+func (p *producer) poison(a *source) (wrong, right *event) {
+	right = p.good(a)
+	if right.kind == opened {
+		right.kind, right.cents = credit, 77
+	}
+	e := *right
+	wrong = &e
+	switch p.rnd.IntN(4) {
+	case 0:
+		wrong.kind = unknown
+	case 1:
+		wrong.asNumber = true
+	case 2:
+		wrong.currency = "USD"
+		if wrong.version == 1 {
+			wrong.currency, wrong.points = "EUR", many
+		}
+	default:
+		wrong.points = many
+	}
+	if p.s.pruning || p.rnd.IntN(2) == 0 {
+		p.ids++
+		right.id = fmt.Sprintf("e%d", p.ids)
+	}
+	return wrong, right
+}
+
+// happens draws what an account does next.
+func (p *producer) happens(a *source) []*event {
+	n := p.rnd.IntN(100)
+	if a.calm || n < 60 {
+		return p.usual(a, p.rnd.IntN(100))
+	}
+	return p.unusual(a, n)
+}
+
+// usual is what ends with every version delivered.
+func (p *producer) usual(a *source, n int) []*event {
+	switch {
+	case n < 50:
+		return p.goods(a, 1+p.rnd.IntN(3))
+	case n < 65 && len(a.sent) > 0 && !p.s.pruning:
+		return []*event{a.sent[p.rnd.IntN(len(a.sent))]}
+	case n < 80:
+		events := p.goods(a, 2+p.rnd.IntN(p.s.parkLimit))
+		p.rnd.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+		return events
+	case n < 90:
+		wrong, right := p.poison(a)
+		events := append([]*event{wrong}, p.goods(a, p.rnd.IntN(p.s.parkLimit))...)
+		return append(events, right)
+	case n < 95 && a.next > 1:
+		return []*event{p.event(a, a.next-1)} // another event of the same version
+	case n < 97:
+		e := p.event(a, a.next)
+		e.garbage = true
+		return []*event{e}
+	default:
+		return p.goods(a, 1)
+	}
+}
+
+// unusual is what people have to do with.
+func (p *producer) unusual(a *source, n int) []*event {
+	switch {
+	case n < 68: // more than is parked, sooner or later healed
+		held := p.good(a)
+		events := p.goods(a, p.s.parkLimit+1+p.rnd.IntN(4))
+		if p.rnd.IntN(2) == 0 {
+			return append(events, held)
+		}
+		p.late = append(p.late, held)
+		return events
+	case n < 76: // lost, perhaps in the outbox, perhaps late
+		held := p.good(a)
+		a.lost = append(a.lost, held)
+		if p.rnd.IntN(3) > 0 {
+			p.publish(held)
+		}
+		if p.rnd.IntN(3) == 0 {
+			p.late = append(p.late, held)
+		}
+		return p.goods(a, 1+p.rnd.IntN(3))
+	case n < 84: // poison, perhaps corrected late
+		wrong, right := p.poison(a)
+		if p.rnd.IntN(2) == 0 {
+			p.late = append(p.late, right)
+		}
+		return append([]*event{wrong}, p.goods(a, p.rnd.IntN(3))...)
+	case n < 90: // corrected while it waits for an earlier version
+		held := p.good(a)
+		wrong, right := p.poison(a)
+		return append([]*event{wrong, p.good(a), right}, held)
+	case n < 96:
+		wrong := p.event(a, mistyped+int64(p.ids))
+		right := *wrong
+		right.version = a.next
+		a.next++
+		if p.s.pruning {
+			p.ids++
+			right.id = fmt.Sprintf("e%d", p.ids)
+		}
+		return []*event{wrong, &right}
+	default: // an account whose first events are not in the topic
+		b := p.source(fmt.Sprint("headless-", p.ids), false)
+		b.next = 2 + p.rnd.Int64N(5)
+		p.busy = append(p.busy, b)
+		return p.goods(b, 1+p.rnd.IntN(2))
+	}
+}
+
+// publish puts an event into the outbox.
+func (p *producer) publish(e *event) {
+	p.s.exec(p.s.bank, "INSERT INTO outbox VALUES ($1, $2, $3)", e.account, e.version, string(e.value()))
+}
+
+// produce sends n incidents of busy and calm accounts.
+func (p *producer) produce(n int) {
+	p.s.t.Helper()
+	for range n {
+		all := append(append([]*source{}, p.busy...), p.calm...)
+		p.send(p.happens(all[p.rnd.IntN(len(all))]))
+		if len(p.late) > 0 && p.rnd.IntN(8) == 0 {
+			i := p.rnd.IntN(len(p.late))
+			p.send(p.late[i : i+1])
+			p.late = append(p.late[:i:i], p.late[i+1:]...)
+		}
+	}
+}
+
+// send appends events to the topic, in order.
+func (p *producer) send(events []*event) {
+	p.s.t.Helper()
+	var records []*kgo.Record
+	p.s.mu.Lock()
+	for _, original := range events {
+		e := *original // each delivery has a place of its own
+		e.offset = int64(len(p.s.log[e.partition]))
+		p.s.log[e.partition] = append(p.s.log[e.partition], &e)
+		records = append(records, &kgo.Record{Topic: p.s.topic, Partition: e.partition, Key: []byte(e.account), Value: e.value()})
+		for _, a := range append(append([]*source{}, p.busy...), p.calm...) {
+			if a.id == e.account && !e.garbage {
+				a.sent = append(a.sent, &e)
+			}
+		}
+	}
+	p.s.mu.Unlock()
+	for _, r := range p.s.kafka.ProduceSync(p.s.t.Context(), records...) {
+		if r.Err != nil {
+			p.s.t.Error(r.Err)
+		}
+	}
+}
+
+// produceCalm sends n incidents of calm accounts.
+func (p *producer) produceCalm(n int) {
+	p.s.t.Helper()
+	for range n {
+		p.send(p.happens(p.calm[p.rnd.IntN(len(p.calm))]))
+	}
+}
+
+// alongside sends events of calm accounts for as long as do takes, and a little longer.
+func (p *producer) alongside(do func()) {
+	p.s.t.Helper()
+	main := p.rnd
+	p.rnd = p.side
+	defer func() { p.rnd = main }()
+	var running sync.WaitGroup
+	stop := make(chan struct{})
+	running.Go(func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for range 200 {
+			p.send(p.happens(p.calm[p.rnd.IntN(len(p.calm))]))
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	defer running.Wait()
+	defer close(stop)
+	do()
+}

@@ -1,0 +1,158 @@
+package operators_test
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// oracle is what the stage asks of the oracle of a projection.
+type oracle interface {
+	deliver(e *event, again bool)
+	force(e *event) bool
+	replay(only string)
+	discard(p place)
+	rebuilt(log [][]*event, found rebuiltRows)
+}
+
+// The tables of the two custom projections, and their files.
+const ownTables = `
+	CREATE TABLE counted (account_id text PRIMARY KEY, events bigint NOT NULL, points bigint NOT NULL);
+	CREATE TABLE pointed (account_id text PRIMARY KEY, events bigint NOT NULL, points bigint NOT NULL, version bigint NOT NULL);`
+
+const onceFile = `-- projection: random_once
+-- mode: once
+-- types: FundsCredited, FundsDebited
+-- tables: counted
+INSERT INTO counted (account_id, events, points)
+SELECT account_id, count(*), sum((data->>'points')::bigint) FROM new_events GROUP BY account_id
+ON CONFLICT (account_id) DO UPDATE SET events = counted.events + EXCLUDED.events, points = counted.points + EXCLUDED.points;
+`
+
+const orderedFile = `-- projection: random_ordered
+-- mode: ordered
+-- types: FundsCredited, FundsDebited
+-- tables: pointed
+INSERT INTO pointed (account_id, events, points, version)
+SELECT account_id, count(*), sum((data->>'points')::bigint), max(version) FROM new_events GROUP BY account_id
+ON CONFLICT (account_id) DO UPDATE
+    SET events = pointed.events + EXCLUDED.events, points = pointed.points + EXCLUDED.points, version = EXCLUDED.version;
+`
+
+func number(points string) int64 {
+	n, err := strconv.ParseInt(points, 10, 64)
+	if err != nil {
+		panic(err) // what PostgreSQL refuses is applied by nobody
+	}
+	return n
+}
+
+// refused is what PostgreSQL refuses in a custom projection.
+func refused(e *event) string {
+	if e.funds() && e.points == many {
+		return "rejected_by_database"
+	}
+	return ""
+}
+
+// balances is the oracle of account_balance.
+func balances(limit int) *ordered {
+	return newOrdered(limit, bankFault, func(s *state, e *event) string {
+		if s.currency != "" && s.currency != e.currency {
+			return "currency_mismatch"
+		}
+		s.currency = e.currency
+		s.balance += e.signed()
+		return ""
+	})
+}
+
+// pointsInOrder is the oracle of the ordered custom projection.
+func pointsInOrder(limit int) *ordered {
+	return newOrdered(limit, noFault, func(s *state, e *event) string {
+		if !e.funds() {
+			return ""
+		}
+		if class := refused(e); class != "" {
+			return class
+		}
+		s.points += number(e.points)
+		s.count++
+		return ""
+	})
+}
+
+func statements() *unordered { return newUnordered(byVersion, bankFault, byVersion, statementRows) }
+
+func turnovers() *unordered { return newUnordered(byID, bankFault, byDay, turnoverRows) }
+
+func counts() *unordered { return newUnordered(byID, refused, byAccount, countRows) }
+
+// How the tables are read, as the oracles write their rows.
+const (
+	balanceQuery = `SELECT account_id, concat_ws(' ', version, balance, currency, status, coalesce(last_event_id, '-'),
+		CASE WHEN stale THEN 'waits for ' || waiting_for_version END) FROM account_balance_current`
+	statementQuery = `SELECT account_id || ' ' || version, concat_ws(' ', event_id, event_type, coalesce(amount::text, '-'), currency) FROM account_statement`
+	turnoverQuery  = `SELECT day || ' ' || currency, concat_ws(' ', credited, debited, events) FROM daily_turnover`
+	countQuery     = `SELECT account_id, events || ' ' || points FROM counted`
+	orderedQuery   = `SELECT account_id, concat_ws(' ', a.version, coalesce(a.last_event_id, '-'), 'has', coalesce(p.events, 0), coalesce(p.points, 0),
+		CASE WHEN h.expected_version IS NOT NULL THEN 'waits for ' || h.expected_version END)
+		FROM (SELECT * FROM projection_account WHERE projection = 'random_ordered') a FULL JOIN pointed p USING (account_id)
+		FULL JOIN (SELECT * FROM projection_hold WHERE projection = 'random_ordered') h USING (account_id)`
+)
+
+func (a *account) waitsFor() string {
+	if !a.waits() {
+		return ""
+	}
+	return fmt.Sprint("waits for ", a.version+1)
+}
+
+// join joins what is not empty, as concat_ws does.
+func join(parts ...any) (text string) {
+	for _, p := range parts {
+		part := fmt.Sprint(p)
+		if part == "" {
+			continue
+		}
+		if text != "" {
+			text += " "
+		}
+		text += part
+	}
+	return text
+}
+
+func dash(id string) string {
+	if id == "" {
+		return "-"
+	}
+	return id
+}
+
+func balanceRows(o *ordered) map[string]string {
+	rows := map[string]string{}
+	for id, a := range o.accounts {
+		switch {
+		case a.version > 0 && a.currency == "":
+			rows[id] = join(a.version, a.balance, "open", dash(a.lastID), a.waitsFor())
+		case a.version > 0:
+			rows[id] = join(a.version, money(a.balance), a.currency, "open", dash(a.lastID), a.waitsFor())
+		case a.waits():
+			rows[id] = join("-", a.waitsFor())
+		}
+	}
+	return rows
+}
+
+func orderedRows(o *ordered) map[string]string {
+	rows := map[string]string{}
+	for id, a := range o.accounts {
+		switch {
+		case a.version > 0:
+			rows[id] = join(a.version, dash(a.lastID), "has", a.count, a.points, a.waitsFor())
+		case a.waits():
+			rows[id] = join("-", "has 0 0", a.waitsFor())
+		}
+	}
+	return rows
+}

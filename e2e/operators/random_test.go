@@ -1,0 +1,188 @@
+package operators_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"projector/internal/devstack"
+)
+
+// drawn is a kind of step, and how often it is drawn.
+type drawn struct {
+	name   string
+	weight int
+	do     func(*stage)
+	// alone: no events are sent meanwhile.
+	alone bool
+}
+
+func (s *stage) anyReader() *reader { return pick(s, s.readers) }
+
+var steps = []drawn{
+	{"rewind", 8, func(s *stage) { s.rewind(s.anyReader()) }, false},
+	{"pause", 8, func(s *stage) { s.pauses(s.anyReader()) }, true},
+	{"skip unread", 4, func(s *stage) { s.skipUnread(s.anyReader()) }, true},
+	{"rebuild", 12, func(s *stage) { s.rebuild(s.anyReader()) }, false},
+	{"replay", 10, func(s *stage) { s.replay(s.anyReader()) }, false},
+	{"correct", 14, func(s *stage) { s.correct(s.anyReader()) }, false},
+	{"discard", 8, func(s *stage) { s.discard(s.anyReader()) }, false},
+	{"skip", 8, func(s *stage) { s.skip(s.anyOrdered()) }, false},
+	{"open", 5, func(s *stage) { s.open(s.readers[0]) }, false},
+	{"fetch", 8, func(s *stage) { s.fetch(s.readers[0]) }, false},
+	{"prune", 4, func(s *stage) {
+		if s.pruning {
+			s.prune(nil)
+		}
+	}, false},
+	{"kill", 4, func(s *stage) { s.kill(s.anyReader()) }, false},
+	{"restart", 3, func(s *stage) { s.restart(s.anyReader()) }, false},
+	{"cut", 4, (*stage).cut, true},
+	{"restart of PostgreSQL", 2, func(s *stage) { s.failover(devstack.Fast) }, true},
+	{"crash of PostgreSQL", 2, func(s *stage) { s.failover(devstack.Immediate) }, true},
+}
+
+// cut breaks all connections to the database off, in the middle of whatever is written.
+func (s *stage) cut() {
+	for range 5 {
+		s.proxy.SwitchTo(s.cluster.Addr())
+		s.producer.produceCalm(2)
+	}
+	s.count("cut connections", true)
+}
+
+// failover stops PostgreSQL and starts it again.
+func (s *stage) failover(mode devstack.StopMode) {
+	s.t.Helper()
+	s.note("PostgreSQL is stopped (%v) and started", mode)
+	s.producer.produce(1)
+	if err := s.cluster.Stop(s.t.Context(), mode); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.cluster.Start(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+	s.db.Reset()
+	s.bank.Reset()
+	s.count("restart of PostgreSQL", true)
+}
+
+// step draws one step.
+func (s *stage) step() {
+	total := 0
+	for _, d := range steps {
+		total += d.weight
+	}
+	n := s.rnd.IntN(total)
+	for _, d := range steps {
+		if n -= d.weight; n >= 0 {
+			continue
+		}
+		s.note("== %s", d.name)
+		if d.alone || s.rnd.IntN(2) == 0 {
+			d.do(s)
+		} else {
+			s.producer.alongside(func() { d.do(s) })
+		}
+		return
+	}
+}
+
+// play draws n steps, and ends with a rebuild of every projection.
+func (s *stage) play(n int) {
+	s.t.Helper()
+	s.producer.produce(30)
+	s.settled("at the start")
+	for i := range n {
+		s.note("-- step %d", i)
+		s.producer.produce(1 + s.rnd.IntN(6))
+		for _, r := range s.readers {
+			s.arrived(r)
+		}
+		s.step()
+		s.settled(fmt.Sprint("after step ", i))
+		if s.t.Failed() {
+			return
+		}
+	}
+	s.note("-- the end")
+	for _, r := range s.readers {
+		s.rebuild(r)
+	}
+	s.settled("rebuilt at the end")
+	if p := s.run("audit", "verify", "--output=json"); !p.done() {
+		s.t.Errorf("audit verify: %s", p.stderr)
+	}
+	for _, r := range s.readers {
+		s.statuses(r)
+		r.process.Terminate()
+	}
+}
+
+// statuses expects plausible statuses of dead letters.
+func (s *stage) statuses(r *reader) {
+	s.t.Helper()
+	o := r.ordered()
+	if o == nil {
+		return
+	}
+	p := s.run(append([]string{"dlq", "list"}, s.of("dlq list", r)...)...)
+	if !p.done() {
+		s.t.Errorf("dlq list: %s", p.stderr)
+	}
+	for _, l := range lines[letter](s, p.stdout) {
+		if l.AccountID == nil || l.ReceivedVersion == nil {
+			continue
+		}
+		a, want := o.account(*l.AccountID), []string{"open", "ready"}
+		switch {
+		case o.discarded[place{l.Partition, l.Offset}]:
+			want = []string{"discarded"}
+		case *l.ReceivedVersion <= a.version:
+			want = []string{"resolved"}
+		case *l.ReceivedVersion > a.version+1:
+			want = []string{"waiting"}
+		}
+		if l.Class != "version_conflict" && !slices.Contains(want, l.Status) {
+			s.t.Errorf("%s: dead letter %d/%d of %s, version %d, is %s, want %v: the account is at %d",
+				r.name, l.Partition, l.Offset, *l.AccountID, *l.ReceivedVersion, l.Status, want, a.version)
+		}
+	}
+}
+
+// report is how often each kind of command succeeded and was refused.
+func (s *stage) report() string {
+	var text []string
+	for _, kind := range slices.Sorted(maps.Keys(s.tally)) {
+		text = append(text, fmt.Sprintf("%s %d/%d", kind, s.tally[kind].done, s.tally[kind].refused))
+	}
+	return strings.Join(text, ", ")
+}
+
+// fixed are the seeds of every run of the suite.
+var fixed = []uint64{11, 14, 23}
+
+const stepsEach = 12
+
+// TestOperatorsAtRandom draws with fixed seeds, or with PROJECTOR_TEST_SEED.
+func TestOperatorsAtRandom(t *testing.T) {
+	seeds, n := fixed, stepsEach
+	if text := os.Getenv("PROJECTOR_TEST_SEED"); text != "" {
+		seeds = []uint64{must(strconv.ParseUint(text, 10, 64))(t)}
+	}
+	if text := os.Getenv("PROJECTOR_TEST_STEPS"); text != "" {
+		n = must(strconv.Atoi(text))(t)
+	}
+	for _, seed := range seeds {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, seed)
+			s.play(n)
+			t.Logf("seed %d: done/refused: %s", seed, s.report())
+		})
+	}
+}

@@ -1,0 +1,279 @@
+package operators_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"projector/e2e/process"
+	"projector/e2e/wait"
+	"projector/faulttest/pgproxy"
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+)
+
+// patience is how long anything may take that is expected to happen.
+const patience = 60 * time.Second
+
+// stage is one system with everything that runs in it.
+type stage struct {
+	t    *testing.T
+	rnd  *rand.Rand
+	seed uint64
+
+	addrs   []string
+	topic   string
+	kafka   *kgo.Client
+	admin   *kadm.Client
+	cluster *devstack.Postgres
+	url     string
+	through string // the same database, by the proxy
+	proxy   *pgproxy.Proxy
+	db      *pgxpool.Pool
+	outbox  string
+	bank    *pgxpool.Pool // the outbox's
+
+	producer  *producer
+	mu        sync.Mutex // guards log
+	log       [][]*event // by partition
+	readers   []*reader
+	journal   []string
+	tally     map[string]*outcomes
+	parkLimit int
+	pruning   bool // the inbox is pruned in this run
+	breaker   string
+	scratch   int
+}
+
+// outcomes are how often a kind of command succeeded and was refused.
+type outcomes struct{ done, refused int }
+
+// reader is a projection, its consumer and its oracle.
+type reader struct {
+	name, group string
+	flags       []string
+	query       string
+	oracle      oracle
+	want        func() map[string]string
+	additive    bool
+	unread      bool // records were left unread on purpose
+	process     *process.Process
+	// By partition: the next record that the oracle has not had, and how far it ever was.
+	next, high []int64
+}
+
+func (r *reader) ordered() *ordered { o, _ := r.oracle.(*ordered); return o }
+
+const partitions = 2
+
+func newStage(t *testing.T, seed uint64) *stage {
+	t.Helper()
+	s := &stage{
+		t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 7)), tally: map[string]*outcomes{}, log: make([][]*event, partitions),
+	}
+	s.parkLimit = 2 + s.rnd.IntN(4)
+	s.pruning = s.rnd.IntN(3) == 0
+	s.breaker = []string{"--breaker-share=0", "--breaker-window=40", "--breaker-window=1000"}[s.rnd.IntN(3)]
+	s.note("park limit %d, pruning %v, %s", s.parkLimit, s.pruning, s.breaker)
+	t.Cleanup(s.tellFailure)
+	s.servers()
+	s.producer = newProducer(s)
+	s.addReaders()
+	for _, r := range s.readers {
+		s.launch(r)
+	}
+	return s
+}
+
+func (s *stage) servers() {
+	s.t.Helper()
+	s.addrs = devtest.Broker(s.t).Addrs()
+	s.topic = devtest.Topic(s.t, s.addrs, partitions)
+	s.kafka = must(kgo.NewClient(kgo.SeedBrokers(s.addrs...), kgo.RecordPartitioner(kgo.ManualPartitioner())))(s.t)
+	s.t.Cleanup(s.kafka.Close)
+	s.admin = kadm.NewClient(s.kafka)
+
+	s.cluster = must(devstack.StartPostgres(s.t.Context(), devstack.PostgresOptions{TempRoot: devtest.MemoryFolder()}))(s.t)
+	s.t.Cleanup(func() {
+		if err := s.cluster.Close(context.Background()); err != nil {
+			s.t.Errorf("close PostgreSQL: %v", err)
+		}
+	})
+	s.url = must(s.cluster.NewDatabase(s.t.Context(), ""))(s.t)
+	devtest.Schema(s.t, s.url)
+	s.db = must(pgxpool.New(s.t.Context(), s.url))(s.t)
+	s.t.Cleanup(s.db.Close)
+	s.outbox = must(s.cluster.NewDatabase(s.t.Context(), ""))(s.t)
+	s.bank = must(pgxpool.New(s.t.Context(), s.outbox))(s.t)
+	s.t.Cleanup(s.bank.Close)
+	s.exec(s.bank, "CREATE TABLE outbox (account_id text, version bigint, payload text)")
+	s.exec(s.db, ownTables)
+	proxy, through, err := pgproxy.ListenBefore(s.url)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.proxy, s.through = proxy, through
+	s.t.Cleanup(func() { _ = s.proxy.Close() })
+}
+
+func (s *stage) exec(db *pgxpool.Pool, sql string, args ...any) {
+	s.t.Helper()
+	if _, err := db.Exec(s.t.Context(), sql, args...); err != nil {
+		s.t.Fatalf("%v\n%s", err, sql)
+	}
+}
+
+// file writes a file that a command reads.
+func (s *stage) file(name, text string) string {
+	s.t.Helper()
+	s.scratch++
+	path := filepath.Join(s.t.TempDir(), fmt.Sprint(s.scratch, "-", name))
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+func (s *stage) addReaders() {
+	s.t.Helper()
+	balance, order := balances(s.parkLimit), pointsInOrder(s.parkLimit)
+	statement, turnover, count := statements(), turnovers(), counts()
+	s.readers = []*reader{
+		{name: "account_balance", query: balanceQuery, oracle: balance, want: func() map[string]string { return balanceRows(balance) }},
+		{name: "account_statement", query: statementQuery, oracle: statement, want: func() map[string]string { return statementRows(statement.applied) }},
+		{name: "daily_turnover", query: turnoverQuery, oracle: turnover, want: func() map[string]string { return turnoverRows(turnover.applied) }, additive: true},
+		{name: "random_once", query: countQuery, oracle: count, want: func() map[string]string { return countRows(count.applied) }, additive: true},
+		{name: "random_ordered", query: orderedQuery, oracle: order, want: func() map[string]string { return orderedRows(order) }},
+	}
+	s.readers[3].flags = []string{"--projection-file=" + s.file("once.sql", onceFile)}
+	s.readers[4].flags = []string{"--projection-file=" + s.file("ordered.sql", orderedFile)}
+	for _, r := range s.readers {
+		r.group, r.next, r.high = s.topic+"-"+r.name, make([]int64, partitions), make([]int64, partitions)
+		if r.flags == nil {
+			r.flags = []string{"--projection=" + r.name}
+		}
+	}
+}
+
+// launch starts the reader's consumer.
+func (s *stage) launch(r *reader) {
+	s.t.Helper()
+	binary := process.Binary{Path: must(binary())(s.t)}
+	env := []string{"DATABASE_URL=" + s.through, "KAFKA_BROKERS=" + strings.Join(s.addrs, ",")}
+	args := append([]string{
+		"run", "--topic=" + s.topic, "--group=" + r.group, "--listen=127.0.0.1:0", "--log-format=json", "--session-timeout=6s",
+		"--retry-initial=100ms", "--retry-max=1s", "--park-limit=" + fmt.Sprint(s.parkLimit), s.breaker,
+	}, r.flags...)
+	r.process = binary.Launch(s.t, env, args...)
+}
+
+// evict removes the members of a group that was killed, as the end of their sessions would.
+func (s *stage) evict(r *reader) {
+	s.t.Helper()
+	groups := must(s.admin.DescribeGroups(s.t.Context(), r.group))(s.t)
+	request := kmsg.NewPtrLeaveGroupRequest()
+	request.Group = r.group
+	for _, m := range groups[r.group].Members {
+		member := kmsg.NewLeaveGroupRequestMember()
+		member.MemberID = m.MemberID
+		request.Members = append(request.Members, member)
+	}
+	if len(request.Members) > 0 {
+		_ = must(request.RequestWith(s.t.Context(), s.kafka))(s.t)
+	}
+}
+
+// positions are how far the reader's consumer is.
+func (s *stage) positions(r *reader) ([]int64, error) {
+	rows, err := s.db.Query(s.t.Context(), "SELECT partition, next_offset FROM projector_position WHERE consumer_group = $1 AND topic = $2", r.group, s.topic)
+	if err != nil {
+		return nil, err
+	}
+	at := make([]int64, partitions)
+	var partition, next int64
+	_, err = pgx.ForEachRow(rows, []any{&partition, &next}, func() error { at[partition] = next; return nil })
+	return at, err
+}
+
+// arrived waits until the reader's consumer has processed everything, and has its oracle do
+// the same.
+func (s *stage) arrived(r *reader) {
+	s.t.Helper()
+	resumed := time.Time{}
+	wait.Until(s.t, patience, r.name+" has lag 0", func() string {
+		at, err := s.positions(r)
+		if err != nil {
+			return err.Error()
+		}
+		for p, next := range at {
+			if next != int64(len(s.log[p])) {
+				if time.Since(resumed) > time.Second {
+					resumed = time.Now()
+					s.closeBreaker(r)
+				}
+				return fmt.Sprintf("partition %d is at %d of %d", p, next, len(s.log[p]))
+			}
+		}
+		return ""
+	})
+	s.follow(r)
+}
+
+// follow has the oracle consume what the consumer has.
+func (s *stage) follow(r *reader) {
+	for p, records := range s.records() {
+		s.consume(r, p, int64(len(records)))
+	}
+}
+
+// records are those of the topic, by partition.
+func (s *stage) records() [][]*event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.log)
+}
+
+// consume has the oracle consume a partition up to an offset.
+func (s *stage) consume(r *reader, partition int, until int64) {
+	log := s.records()[partition]
+	for ; r.next[partition] < until; r.next[partition]++ {
+		r.oracle.deliver(log[r.next[partition]], r.next[partition] < r.high[partition])
+	}
+	r.high[partition] = max(r.high[partition], r.next[partition])
+}
+
+// settled waits until every consumer has processed everything, and compares.
+func (s *stage) settled(when string) {
+	s.t.Helper()
+	for _, r := range s.readers {
+		s.arrived(r)
+	}
+	for _, r := range s.readers {
+		s.exact(r, when)
+	}
+}
+
+func (s *stage) note(format string, args ...any) {
+	s.journal = append(s.journal, fmt.Sprintf(format, args...))
+}
+
+// tellFailure prints what was done in a run that failed.
+func (s *stage) tellFailure() {
+	if !s.t.Failed() {
+		return
+	}
+	s.t.Logf("PROJECTOR_TEST_SEED=%d repeats this run. What was done:\n%s", s.seed, strings.Join(s.journal, "\n"))
+}
