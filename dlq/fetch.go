@@ -120,7 +120,15 @@ func (f *fetcher) take(answer *kmsg.FetchResponseTopicPartition) ([]*kgo.Record,
 		Topic:          f.reader.topic,
 		Partition:      f.span.partition,
 	}
-	decoded, next := kgo.ProcessFetchPartition(options, answer, kgo.DefaultDecompressor(), nil)
+	unpack, err := bounded()
+	if err != nil {
+		return nil, err
+	}
+	decoded, next := kgo.ProcessFetchPartition(options, answer, unpack, nil)
+	var large *kgo.ErrDecompressTooLarge
+	if errors.As(decoded.Err, &large) {
+		return nil, batchTooLarge{large.Offset, large.NextOffset - 1}
+	}
 	if decoded.Err != nil {
 		return nil, decoded.Err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/projection"
@@ -180,5 +181,35 @@ func TestTopicWithoutRoomForHeaders(t *testing.T) {
 	err := p.Deliver(soon(t), d)
 	if err == nil || !strings.Contains(err.Error(), configMaxMessageBytes) || d.Pending() != 1 {
 		t.Fatalf("%v, %d pending", err, d.Pending())
+	}
+}
+
+// TestCutDeadLettersAreLoggedOnceAMinute, and share one client, however many there are.
+func TestCutDeadLettersAreLoggedOnceAMinute(t *testing.T) {
+	const limit = 20 << 10
+	var log bytes.Buffer
+	p := newPublisher(t, newLimited(t, 1, limit))
+	p.log = slog.New(slog.NewTextHandler(&log, nil))
+	var first *kgo.Client
+	for i := range 3 {
+		some := letters(4)
+		for j := range some {
+			some[j].Record.Value = noise(1, 3*limit)
+		}
+		if err := p.Deliver(soon(t), NewDelivery(some, time.Now())); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = p.large.client
+		}
+	}
+	if n := strings.Count(log.String(), "was cut"); n != 1 {
+		t.Errorf("%d lines for 12 dead letters:\n%s", n, &log)
+	}
+	if first == nil || p.large.client != first {
+		t.Error("each group has a client of its own")
+	}
+	if others, due := p.large.cut(time.Now().Add(2 * logCutEvery)); !due || others != 11 {
+		t.Errorf("%d others, logged: %v", others, due)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -86,7 +85,7 @@ func TestALaterHeaderIsOptional(t *testing.T) {
 	const later = OwnPrefix + "errors.later"
 	own := fields{}
 	if text, name, number, moment, sum := own.text(later), own.name(later), own.number(later, 1, 2), own.time(later), own.digest(later); own.err != nil ||
-		text != "" || name != "" || number != 0 || moment != (time.Time{}) || sum != "" {
+		text != "" || name != "" || number != 0 || !moment.IsZero() || sum != "" {
 		t.Errorf("a header that is not there: %v", own.err)
 	}
 	own.add(kgo.RecordHeader{Key: later, Value: []byte("x")})

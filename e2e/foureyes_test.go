@@ -293,7 +293,7 @@ var typedCommand = regexp.MustCompile("(?m)^(?:KAFKA_BROKERS=\\S+ )?projector .*
 var changing = regexp.MustCompile(`^(dlq (replay|discard)|account skip|open|gaps fetch|position set|pause|resume|rebuild) `)
 
 // others are for other roles: the program itself, and the owner.
-var others = regexp.MustCompile(`^($|run |migrate)`)
+var others = regexp.MustCompile(`^($|run( |$)|migrate)`)
 
 // runbook are the commands of docs/operations.md, made to fit this world, one of each that
 // have the same flags.

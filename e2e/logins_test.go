@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // mayTables is who may what in which relation: S select, I insert, U update, D delete. Whoever is
@@ -115,14 +117,9 @@ func (r *roles) mayAll(logins map[rune]string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	for rows.Next() {
-		var name, column string
-		if err := rows.Scan(&name, &column); err != nil {
-			r.t.Fatal(err)
-		}
-		relations[name] = column
-	}
-	if err := rows.Err(); err != nil {
+	var name, column string
+	_, err = pgx.ForEachRow(rows, []any{&name, &column}, func() error { relations[name] = column; return nil })
+	if err != nil {
 		r.t.Fatal(err)
 	}
 	for role, login := range logins {

@@ -50,7 +50,7 @@ func TestWrongUsage(t *testing.T) {
 		"readers' port":           {nil, []string{"--read-listen=127.0.0.1:99999"}, "--read-listen (READ_LISTEN_ADDR)"},
 		"readers' token":          {nil, []string{"--read-listen=127.0.0.1:0", "--read-token-file=/dev/null"}, "--read-token-file (READ_TOKEN_FILE)"},
 		"readers of another":      {nil, []string{"--read-listen=127.0.0.1:0", "--projection=daily_turnover"}, "--projection=account_balance"},
-		"stray argument":          {nil, []string{"now"}, "now"},
+		"stray argument":          {nil, []string{"now"}, "an argument is not expected"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

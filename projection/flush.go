@@ -19,4 +19,12 @@ type Flushed struct {
 	Healed      int          // parked events applied
 	Overflows   int          // gap events beyond the park limit
 	DeadLetters []DeadLetter // published before
+	Skipped     []SkippedEvent
+}
+
+// SkippedEvent is an event that came for a version that was skipped on purpose.
+type SkippedEvent struct {
+	AccountID string
+	Version   int64
+	Record    RecordRef
 }

@@ -139,9 +139,27 @@ func (r *accountReader) ScanRow(rows pgx.Rows) (err error) {
 		}
 		r.checked = true
 	}
-	r.account, err = accountRow(rows.RawValues())
-	return err
+	row := rows.RawValues()
+	if r.account, err = accountRow(row); err != nil {
+		return &DamagedRowError{AccountID: string(row[0]), Problem: err.Error()}
+	}
+	return nil
 }
+
+// DamagedRowError says that the row of an account cannot be what the program has written.
+type DamagedRowError struct {
+	AccountID string
+	Problem   string // without the row's values
+}
+
+// Error implements error and names the remedy.
+func (e *DamagedRowError) Error() string {
+	return fmt.Sprintf("the row of account %q cannot be read: %s. Somebody has changed it by hand: put it right with projector rebuild --yes",
+		e.AccountID, e.Problem)
+}
+
+// SafeText vouches for the text: an account's id is no amount.
+func (e *DamagedRowError) SafeText() string { return e.Error() }
 
 // accountRow reads a row of load_accounts.sql.
 func accountRow(row [][]byte) (projection.StoredAccount, error) {
@@ -231,3 +249,12 @@ func minorUnits(wire []byte, digits int) (int64, error) {
 // healBytes bounds what is read of parked events at a time: they may be as large as a
 // record may be. The first is read whatever its size.
 const healBytes = 1 << 20
+
+// texts are the rows of a query with one column.
+func texts(ctx context.Context, db querier, query string, args ...any) ([]string, error) {
+	rows, err := db.Query(ctx, sql.Query(query), args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}

@@ -68,6 +68,9 @@ type Action struct {
 	Altered        bool
 	ValueSHA256    string
 	OriginalSHA256 string
+
+	// PreviousEventID is, of a skip, the last event that the account had before.
+	PreviousEventID string
 }
 
 // ValueDigest is the SHA-256 of an event's value, in hex.
@@ -143,6 +146,7 @@ func queueActions(tx *Tx, actions []Action) {
 		altered                          = make([]bool, n)
 		values, originals                = make([]string, n), make([]string, n)
 		groups, projections              = make([]string, n), make([]string, n)
+		previous                         = make([]string, n)
 	)
 	for i := range actions {
 		a := &actions[i]
@@ -151,10 +155,10 @@ func queueActions(tx *Tx, actions []Action) {
 		dlqTopics[i], dlqPartitions[i], dlqOffsets[i] = a.DLQTopic, a.DLQPartition, a.DLQOffset
 		classes[i], actors[i], reasons[i], results[i] = string(a.Class), a.Actor, a.Reason, a.Result
 		altered[i], values[i], originals[i] = a.Altered, a.ValueSHA256, a.OriginalSHA256
-		groups[i], projections[i] = a.Group, a.Projection
+		groups[i], projections[i], previous[i] = a.Group, a.Projection, a.PreviousEventID
 	}
 	tx.Queue(sql.Query("action_insert"), kinds, accounts, versions, topics, partitions, offsets,
-		dlqTopics, dlqPartitions, dlqOffsets, classes, actors, reasons, results, altered, values, originals, groups, projections)
+		dlqTopics, dlqPartitions, dlqOffsets, classes, actors, reasons, results, altered, values, originals, groups, projections, previous)
 }
 
 // DeadLetterPlace names a record of a DLQ topic and the original it holds.

@@ -48,8 +48,9 @@ type Balance struct {
 	position  projection.Position
 	fold      *accounts.Fold
 	breaker   *projection.Breaker
-	failed    bool   // the last write: the next one must not hold up others
-	claimed   uint64 // by the clock of the version reader
+	skipped   []projection.SkippedEvent // that came since the last flush
+	failed    bool                      // the last write: the next one must not hold up others
+	claimed   uint64                    // by the clock of the version reader
 }
 
 // NewBalance prepares the projection of one partition; Claim comes first.
@@ -58,6 +59,7 @@ func NewBalance(cfg BalanceConfig, p Partition) *Balance {
 	b := &Balance{cfg: cfg, partition: p}
 	b.fold = accounts.NewFold(accounts.Options{
 		FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, ParkBytes: cfg.ParkBytes, CacheBytes: cfg.CacheBytes(), Take: cfg.Take != nil,
+		Duplicates: cfg.Decisions != nil,
 	}, balanceStore{accountStore{db: b.db(), formats: cfg.Formats, firstVersion: cfg.FirstVersion}, b})
 	return b
 }
@@ -89,6 +91,7 @@ func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 	}
 	b.position = pos
 	b.fold.Reset()
+	b.skipped = nil
 	b.breaker = projection.NewBreaker(b.cfg.Breaker, b.partition.Number, &pos)
 	b.fold.CountedBy(b.breaker)
 	statement, args := tablesOf(b.partition.Projection).statement(sql.Query("clear_passed"), []any{b.partition.Topic, b.partition.Number})
@@ -105,11 +108,30 @@ func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 // Fold implements Projection.
 func (b *Balance) Fold(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
 	if len(records) == 0 {
-		return 0, b.fold.Heal(ctx, limit)
+		return 0, errors.Join(b.noteSkipped(ctx), b.fold.Heal(ctx, limit))
 	}
 	b.position.MarkReprocessed(records)
 	b.cfg.Decisions.MarkDiscarded(records)
-	return b.fold.Apply(ctx, records, limit)
+	n, err := b.fold.Apply(ctx, records, limit)
+	if err != nil {
+		return n, err
+	}
+	return n, b.noteSkipped(ctx)
+}
+
+// noteSkipped finds out which of the new duplicates are of versions that were skipped. A version
+// was skipped before its event was decided about as a duplicate, so it is known now.
+func (b *Balance) noteSkipped(ctx context.Context) error {
+	duplicates := b.fold.NewDuplicates()
+	if len(duplicates) == 0 {
+		return nil
+	}
+	if err := b.cfg.Decisions.Read(ctx); err != nil {
+		b.fold.KeepDuplicates(duplicates)
+		return err
+	}
+	b.skipped = append(b.skipped, b.cfg.Decisions.Skipped(duplicates)...)
+	return nil
 }
 
 // cacheBytes is what the fold may remember of accounts: a version index takes half.
@@ -152,6 +174,7 @@ func (b *Balance) Flush(ctx context.Context, next projection.NextOffset) (projec
 	changes := b.fold.Changes()
 	pace.Expect(ctx, changes.NumRows())
 	flushed := changes.Flushed()
+	flushed.Skipped = b.skipped
 	moved := b.position.Moved(next)
 	moved.Breaker = b.breaker.State(b.position.Breaker)
 	grouped := !b.failed && ctx.Err() == nil &&
@@ -168,6 +191,7 @@ func (b *Balance) Flush(ctx context.Context, next projection.NextOffset) (projec
 	}
 	b.fold.SetCacheBytes(b.cacheBytes())
 	b.fold.Flushed()
+	b.skipped = nil
 	return flushed, nil
 }
 

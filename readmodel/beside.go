@@ -200,13 +200,13 @@ func LoadTopicPositions(ctx context.Context, db querier, projection, topic strin
 // LoadOtherTopics names topics other than this one that rows of a projection have come
 // from.
 func LoadOtherTopics(ctx context.Context, pool *pgxpool.Pool, projection, topic string) ([]string, error) {
-	return texts(ctx, pool, "rebuild_sources", projection, topic)
+	return preparing(texts(ctx, pool, "rebuild_sources", projection, topic))
 }
 
 // LoadDependents names tables whose rows would change with a row that is replaced or
 // removed.
 func LoadDependents(ctx context.Context, pool *pgxpool.Pool, tables []string) ([]string, error) {
-	return texts(ctx, pool, "rebuild_dependents", tables)
+	return preparing(texts(ctx, pool, "rebuild_dependents", tables))
 }
 
 // LoadRebuildGrants are the grants on tables that are missing to have them copied and compared
@@ -220,7 +220,7 @@ func LoadRebuildGrants(ctx context.Context, pool *pgxpool.Pool, tables []Rebuild
 	for i, t := range tables {
 		names[i] = t.Name
 	}
-	return texts(ctx, pool, "rebuild_grants", names, needed)
+	return preparing(texts(ctx, pool, "rebuild_grants", names, needed))
 }
 
 // ShadowRoom is what the tables of a rebuild take.
@@ -238,12 +238,7 @@ func LoadShadowRoom(ctx context.Context, pool *pgxpool.Pool, tables []string) (r
 	return room, nil
 }
 
-func texts(ctx context.Context, db querier, query string, args ...any) ([]string, error) {
-	rows, err := db.Query(ctx, sql.Query(query), args...)
-	if err != nil {
-		return nil, fmt.Errorf("prepare the rebuild: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+func preparing(list []string, err error) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare the rebuild: %w", err)
 	}

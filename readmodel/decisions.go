@@ -117,3 +117,15 @@ func (d *Decisions) MarkDiscarded(records []projection.DecodedRecord) {
 		_, records[i].Discarded = d.discarded[records[i].Record.Ref()]
 	}
 }
+
+// Skipped are those of the events whose versions were skipped.
+func (d *Decisions) Skipped(events []projection.SkippedEvent) (skipped []projection.SkippedEvent) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, e := range events {
+		if _, was := d.skipped[accountVersion{e.AccountID, e.Version}]; was {
+			skipped = append(skipped, e)
+		}
+	}
+	return skipped
+}

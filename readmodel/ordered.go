@@ -81,11 +81,15 @@ func (d OrderedDefinition) Rebuilds() []RebuildTable { return d.RebuildTables }
 
 // Skipper is a Replayer of a projection that versions are passed over in.
 type Skipper interface {
-	// PlanSkip returns a *SkipRefused if a Skip would now.
-	PlanSkip(ctx context.Context, s Skip) error
+	// PlanSkip returns what a Skip would do now, or a *SkipRefused.
+	PlanSkip(ctx context.Context, s Skip) (SkipPlan, error)
 	// Skip passes over a version if it is exactly the one the account expects, then heals
 	// what waits behind it.
 	Skip(ctx context.Context, s Skip) (Skipped, error)
+	// PlanUnskip returns the account as an Unskip would leave it now, or an *UnskipRefused.
+	PlanUnskip(ctx context.Context, s Skip) (UnskipPlan, error)
+	// Unskip takes back the last skip of an account, if nothing was applied after it.
+	Unskip(ctx context.Context, s Skip) error
 }
 
 var _ Skipper = balanceReplayer{}

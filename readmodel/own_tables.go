@@ -23,6 +23,14 @@ func tablesOf(name string) accountTables {
 	return accountTables(name)
 }
 
+// name is the projection's.
+func (t accountTables) name() string {
+	if t == "" {
+		return BalanceName
+	}
+	return string(t)
+}
+
 // ownStatements has for each statement on the tables of balances the one on those of projections
 // of one's own: queries/own_NAME.sql for queries/NAME.sql, with the projection's name before
 // the other arguments.

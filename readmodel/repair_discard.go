@@ -1,7 +1,6 @@
 package readmodel
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -109,7 +108,7 @@ func (r *Repair) discard(ctx context.Context, tx *Tx, list []Discard, result []D
 		}
 	}
 	if len(ids) > 0 {
-		tx.Queue(sql.Query("discard_fence"), cmp.Or(r.cfg.projection, BalanceName), topics, partitions)
+		tx.Queue(sql.Query("discard_fence"), r.tables().name(), topics, partitions)
 		slices.Sort(ids)
 		if err := lockAccounts(ctx, tx, slices.Compact(ids)); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +21,35 @@ type Skip struct {
 	Version   int64
 	Actor     string
 	Reason    string
+	// NothingWaits: the account may be one that waits for no event.
+	NothingWaits bool
+	// Planned is what was known of the event when somebody agreed; nil: nobody had to.
+	Planned *SkippedEvent
+}
+
+// SkippedEvent is what is known of the event of a version that is skipped; the zero value:
+// nothing.
+type SkippedEvent struct {
+	Class   event.Class
+	EventID string
+	Place   projection.RecordRef
+}
+
+// SkipPlan is what a Skip would do.
+type SkipPlan struct {
+	Before, After AccountState
+	Event         SkippedEvent
+	Healed        int // parked events that would be applied after it
+}
+
+// AccountState is an account before or after a Skip.
+type AccountState struct {
+	Version int64
+	Balance string // decimal; empty: the projection has none
+	// Currency is empty while it is not known.
+	Currency string
+	Closed   bool
+	Waits    bool // for the next version
 }
 
 // Skipped is what a skip did.
@@ -35,6 +65,8 @@ type SkipRefused struct {
 	Expected  int64 // that the account waits for
 	Unknown   bool  // nothing is known of the account
 	Applies   bool  // the event is there and is about to be applied
+	Idle      bool  // the account waits for no event
+	Changed   bool  // what is known of the event is not what somebody has agreed to
 }
 
 // Error implements error and names what is expected instead.
@@ -44,6 +76,11 @@ func (e *SkipRefused) Error() string {
 		return fmt.Sprintf("account %q is unknown: no event of it has been applied or parked", e.AccountID)
 	case e.Applies:
 		return fmt.Sprintf("account %q: the event of version %d is there and is about to be applied", e.AccountID, e.Version)
+	case e.Idle:
+		return fmt.Sprintf("account %q waits for no event: its next one, version %d, may still come, and would have no effect; "+
+			"add --nothing-waits if it is known to be lost", e.AccountID, e.Version)
+	case e.Changed:
+		return fmt.Sprintf("account %q: what is known of version %d has changed since it was agreed to", e.AccountID, e.Version)
 	default:
 		return fmt.Sprintf("account %q expects version %d, not %d", e.AccountID, e.Expected, e.Version)
 	}
@@ -71,33 +108,69 @@ func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 	return done, err
 }
 
-// PlanSkip returns a *SkipRefused if a Skip would now.
-func (r *Repair) PlanSkip(ctx context.Context, s Skip) error {
-	return patiently(ctx, func(attempt context.Context) error {
-		_, err := r.decideSkip(attempt, r.db(), s)
+// PlanSkip returns what a Skip would do now, or a *SkipRefused.
+func (r *Repair) PlanSkip(ctx context.Context, s Skip) (plan SkipPlan, err error) {
+	err = patiently(ctx, func(attempt context.Context) (err error) {
+		plan, err = r.planSkip(attempt, s)
 		return err
 	})
+	return plan, err
 }
 
-// hole is the event of a version to be passed over, as far as it is known.
-type hole struct {
-	class   event.Class
-	eventID string
-	place   projection.RecordRef
+func (r *Repair) planSkip(ctx context.Context, s Skip) (plan SkipPlan, err error) {
+	known, of, err := r.decideSkip(ctx, r.db(), s)
+	if err != nil {
+		return plan, err
+	}
+	plan.Event = of
+	plan.Before = r.stateOf(known.Account, waiting(&known))
+	options := r.options()
+	options.Take = false
+	fold := accounts.NewFold(options, r.storeOf(r.db()))
+	if err := fold.Read(ctx, []string{s.AccountID}); err != nil {
+		return plan, err
+	}
+	fold.Skip(s.AccountID, s.Version, of.EventID)
+	for len(fold.Healing()) > 0 {
+		if err := fold.HealShortQueues(ctx, math.MaxInt); err != nil {
+			return plan, err
+		}
+	}
+	changes := fold.Changes()
+	plan.Healed = changes.Healed
+	for rows := range changes.RowChunks(func() int { return 1 }) {
+		plan.After = r.stateOf(rows[0].Account, fold.Waits(s.AccountID))
+	}
+	return plan, nil
 }
+
+func (r *Repair) stateOf(a projection.Account, waits bool) AccountState {
+	state := AccountState{Version: a.Version, Closed: a.Closed, Waits: waits}
+	if r.cfg.projection == "" {
+		state.Balance, state.Currency = event.FormatAmount(a.Balance, a.Currency), a.Currency.Code()
+	}
+	return state
+}
+
+// waiting reports whether an account waits for an event.
+func waiting(known *projection.StoredAccount) bool { return known.Parked > 0 || known.Overflowed }
 
 func (r *Repair) skip(ctx context.Context, tx *Tx, s Skip) (Skipped, error) {
 	if err := lockAccounts(ctx, tx, []string{s.AccountID}); err != nil {
 		return Skipped{}, err
 	}
-	h, err := r.decideSkip(ctx, tx, s)
+	known, of, err := r.decideSkip(ctx, tx, s)
 	if err != nil {
 		return Skipped{}, err
 	}
+	if s.Planned != nil && *s.Planned != of {
+		return Skipped{}, &SkipRefused{AccountID: s.AccountID, Version: s.Version, Expected: s.Version, Changed: true}
+	}
 	action := r.in(s.action(ResultSkipped))
-	action.Class, action.Topic, action.Partition, action.Offset = h.class, h.place.Topic, h.place.Partition, h.place.Offset
-	healed, err := r.passOver(ctx, tx, s, h.eventID, []Action{action})
-	return Skipped{EventID: h.eventID, Healed: healed}, err
+	action.Class, action.Topic, action.Partition, action.Offset = of.Class, of.Place.Topic, of.Place.Partition, of.Place.Offset
+	action.PreviousEventID = known.Account.LastEventID
+	healed, err := r.passOver(ctx, tx, s, of.EventID, []Action{action})
+	return Skipped{EventID: of.EventID, Healed: healed}, err
 }
 
 // passOver passes over the account's next version and heals what is parked behind it, a
@@ -125,41 +198,44 @@ func (r *Repair) known(ctx context.Context, db querier, id string) (projection.S
 	return known, err
 }
 
-// decideSkip reads the account and refuses what must not be passed over.
-func (r *Repair) decideSkip(ctx context.Context, db querier, s Skip) (hole, error) {
-	known, err := r.known(ctx, db, s.AccountID)
-	if err != nil {
-		return hole{}, err
+// decideSkip reads the account and what is known of the event, and refuses what must not be
+// passed over.
+func (r *Repair) decideSkip(ctx context.Context, db querier, s Skip) (known projection.StoredAccount, of SkippedEvent, err error) {
+	if known, err = r.known(ctx, db, s.AccountID); err != nil {
+		return known, of, err
 	}
 	refused := &SkipRefused{AccountID: s.AccountID, Version: s.Version, Expected: known.Account.Version + 1}
-	if refused.Unknown = !known.Exists && known.Parked == 0 && !known.Overflowed; refused.Unknown {
-		return hole{}, refused
+	if refused.Unknown = !known.Exists && !waiting(&known); refused.Unknown {
+		return known, of, refused
 	}
 	if _, fits := known.Account.Skip(s.Version, ""); !fits {
-		return hole{}, refused
+		return known, of, refused
 	}
-	h, err := loadHole(ctx, db, s)
-	if err != nil || h.class != event.VersionGap {
-		return h, err
+	if refused.Idle = !waiting(&known) && !s.NothingWaits; refused.Idle {
+		return known, of, refused
+	}
+	of, err = loadSkippedEvent(ctx, db, s)
+	if err != nil || of.Class != event.VersionGap {
+		return known, of, err
 	}
 	parked, _, err := loadParked(ctx, db, r.cfg.Formats, s.AccountID, s.Version-1, 1)
 	if err != nil || len(parked) == 0 {
-		return h, err
+		return known, of, err
 	}
 	if _, v := known.Account.Apply(&parked[0].Decoded, true); v.Outcome != projection.DeadLettered {
 		refused.Applies = true
-		return h, refused
+		return known, of, refused
 	}
-	return h, nil
+	return known, of, nil
 }
 
-func loadHole(ctx context.Context, db querier, s Skip) (h hole, err error) {
+func loadSkippedEvent(ctx context.Context, db querier, s Skip) (of SkippedEvent, err error) {
 	err = db.QueryRow(ctx, sql.Query("parked_at"), s.AccountID, s.Version).
-		Scan(&h.class, &h.eventID, &h.place.Topic, &h.place.Partition, &h.place.Offset)
+		Scan(&of.Class, &of.EventID, &of.Place.Topic, &of.Place.Partition, &of.Place.Offset)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return hole{}, nil
+		return SkippedEvent{}, nil
 	}
-	return h, err
+	return of, err
 }
 
 func (s Skip) action(result string) Action {

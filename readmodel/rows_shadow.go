@@ -56,7 +56,7 @@ func openRowShadow(ctx context.Context, live *pgxpool.Pool, kind AppendDefinitio
 	if s.kind.Own { // its SQL may name functions and tables that it only reads, and the view of events
 		copied = append(slices.Clone(copied), "projection_file")
 		var err error
-		if behind, err = texts(ctx, live, "own_schemas"); err != nil {
+		if behind, err = preparing(texts(ctx, live, "own_schemas")); err != nil {
 			return nil, err
 		}
 	}

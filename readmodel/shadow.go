@@ -148,13 +148,13 @@ func (r *Repair) passOverAgain(ctx context.Context, tx *Tx, e *AuditedEvent, see
 		return false, nil
 	}
 	s := Skip{AccountID: e.AccountID, Version: e.Version}
-	h, err := loadHole(ctx, tx, s)
-	if err != nil || h.class == "" && !seen {
+	of, err := loadSkippedEvent(ctx, tx, s)
+	if err != nil || of.Class == "" && !seen {
 		return false, err
 	}
 	eventID := ""
 	if e.Place.Topic != "" {
-		eventID = h.eventID
+		eventID = of.EventID
 	}
 	_, err = r.passOver(ctx, tx, s, eventID, nil)
 	return true, err

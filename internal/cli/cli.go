@@ -110,7 +110,7 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, bu
 		return exited
 	}
 	if err != nil {
-		return exit.Report(stderr, exit.WrongUsage(err))
+		return exit.Report(stderr, exit.WrongUsage(withoutSecrets(err)))
 	}
 	if err := refuseEmptyFilters(parsed); err != nil {
 		return exit.Report(stderr, err)

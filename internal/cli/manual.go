@@ -143,7 +143,7 @@ var commandPages = map[string]manualPage{
 	"dlq replay": {
 		about: "Decides about each dead letter as if it had just arrived and, with --yes, applies those that can be applied, in the order of account " +
 			"and version, while consumers keep running. Without --yes it prints the plan and changes nothing. Each repair is audited in dlq_action.",
-		status: "1 also when a partition of the DLQ topic cannot be read: nothing is changed then, unless --dlq-partition names others.",
+		status: "1 also when one of them could not be applied, or when a partition of the DLQ topic cannot be read: nothing is changed then, unless --dlq-partition names others.",
 		examples: []example{
 			{"What would happen to an account's dead letters", "projector dlq replay --account=acc-00000042"},
 			{"Do it", "projector dlq replay --account=acc-00000042 --yes"},
@@ -177,12 +177,24 @@ var commandPages = map[string]manualPage{
 	"account statement": statementPage,
 	"account skip": {
 		about: "For an event that can never be applied: the version counts as passed without changing the balance, and what waits " +
-			"behind it is applied. The balance then lacks that event: correct it in the ledger. Without --yes it only says what it " +
-			"would do. Audited in dlq_action.",
+			"behind it is applied. The balance then lacks that event: correct it in the ledger. Without --yes it only shows the account, " +
+			"what is known of the event (class, id, record), how many waiting events would be applied, and the balance then. An account that " +
+			"waits for nothing is refused, unless --nothing-waits says that its next event is lost. An event that comes later for a skipped " +
+			"version is a duplicate; it is counted in projector_skipped_events_total and logged with its place. Audited in dlq_action.",
 		status: "1 also when the account does not wait for this version; nothing is changed then.",
 		examples: []example{
 			{"What would be done", "projector account skip acc-00000042 --version=18 --reason='lost by the producer, INC-1234'"},
 			{"Do it", "projector account skip acc-00000042 --version=18 --reason='lost by the producer, INC-1234' --yes"},
+		},
+	},
+	"account unskip": {
+		about: "The account is again at the version before the one that was skipped last, and waits for it, if its event is known or later ones are. " +
+			"Only while nothing was applied after it. An event of that version that came in between was a duplicate: have it read again " +
+			"with position set, or sent again. Without --yes it only says what it would do. Audited in dlq_action.",
+		status: "1 also when another version was skipped last, or something was applied after it; nothing is changed then.",
+		examples: []example{
+			{"What would be done", "projector account unskip acc-00000042 --version=18 --reason='it was found, INC-1234'"},
+			{"Do it", "projector account unskip acc-00000042 --version=18 --reason='it was found, INC-1234' --yes"},
 		},
 	},
 	"gaps list": {

@@ -64,6 +64,7 @@ type Observer interface {
 	Lag(topic string, partition int32, records int64, seconds float64)
 	Healed(n int)
 	ParkOverflow(n int)
+	Skipped(n int)
 	Progress(at time.Time)
 }
 

@@ -84,6 +84,11 @@ func (w *worker) Flushed(r session.Report) {
 	w.c.letters.add(w.c.cfg.Log, r.DeadLetters, time.Now())
 	obs.Healed(r.Healed)
 	obs.ParkOverflow(r.Overflows)
+	obs.Skipped(len(r.Skipped))
+	for _, e := range r.Skipped {
+		w.c.cfg.Log.Warn("an event came for a version that was skipped on purpose, and has no effect",
+			"account", e.AccountID, "version", e.Version, "topic", topic, "partition", w.partition, "offset", e.Record.Offset)
+	}
 	obs.Batch(r.Took, r.Records)
 	obs.Progress(time.Now())
 	w.trace.Flushed(r.Next.Offset, &r.Flushed)

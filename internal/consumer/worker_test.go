@@ -137,6 +137,7 @@ func (quiet) Standing(string, int32, bool, bool)      {}
 func (quiet) Lag(string, int32, int64, float64)       {}
 func (quiet) Healed(int)                              {}
 func (quiet) ParkOverflow(int)                        {}
+func (quiet) Skipped(int)                             {}
 func (quiet) Progress(time.Time)                      {}
 func (quiet) Fail(string, string)                     {}
 func (quiet) FailAfter(string, string, time.Duration) {}

@@ -332,8 +332,45 @@ func TestAnExportIsReadBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, told(r), "a 2 will_apply, a 3 will_apply")
+	for _, item := range r.Items {
+		if item.Altered() || item.NotInTopic {
+			t.Errorf("%s %d is altered, or not in the topic", item.Entry.AccountID, *item.Entry.Received)
+		}
+	}
 	var unreadable *replay.ExportError
 	if err := s.EachOfFile(t.Context(), strings.NewReader("garbage"), r.Add); !errors.As(err, &unreadable) {
 		t.Errorf("%v", err)
+	}
+}
+
+// The whole topic is read for a long file, and a line that it does not have is named as well.
+func TestALongExportIsComparedWithItsTopic(t *testing.T) {
+	var file bytes.Buffer
+	in, from := &store{}, &source{}
+	for i := range 150 {
+		from.records = append(from.records, gap(fmt.Sprintf("acc-%03d", i), 2, int64(i)))
+	}
+	err := scanOf(t, from, in).Each(t.Context(), func(d *replay.DeadLetter) error {
+		return dlq.Export(&file, dlqTopic, &d.Entry)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from.records = slices.Delete(from.records, 70, 71) // retention, or it never was
+	s, read := scanOf(t, from, in), 0
+	count := func(d *replay.DeadLetter) error {
+		read++
+		if altered := d.Entry.DLQOffset == 70; d.Altered() != altered || d.NotInTopic != altered {
+			t.Errorf("offset %d: altered %v, not in the topic %v", d.Entry.DLQOffset, d.Altered(), d.NotInTopic)
+		}
+		return nil
+	}
+	var refused *replay.RefusedExportError
+	if err := s.EachOfFile(t.Context(), bytes.NewReader(file.Bytes()), count); !errors.As(err, &refused) || !strings.HasPrefix(refused.Reason, "line 71: ") || read > 0 {
+		t.Errorf("%d were handed on, %v", read, err)
+	}
+	s.AllowNotInTopic = true
+	if err := s.EachOfFile(t.Context(), bytes.NewReader(file.Bytes()), count); err != nil || read != 150 {
+		t.Errorf("%d were handed on, %v", read, err)
 	}
 }

@@ -47,6 +47,7 @@ type Metrics struct {
 	retries      *prometheus.CounterVec // dependency, reason
 	spans        *prometheus.CounterVec // result
 	parkOverflow prometheus.Counter
+	skipped      prometheus.Counter
 
 	batchDuration prometheus.Histogram
 	batchRecords  prometheus.Histogram
@@ -84,6 +85,7 @@ func NewMetrics(reg prometheus.Registerer, projection string) *Metrics {
 		retries:      unlabelled.counterVec("projector_retries_total", "Attempts that failed for a passing reason and were retried.", "dependency", "reason"),
 		spans:        unlabelled.counterVec("projector_trace_spans_total", "Spans of tracing: exported, failed to be, or dropped because too many were under way.", "result"),
 		parkOverflow: f.counter("projector_park_overflow_total", "Gap events beyond --park-limit or --park-bytes: dead-lettered, not parked; replay them once the hole is filled."),
+		skipped:      f.counter("projector_skipped_events_total", "Events that came for a version that was skipped on purpose; they have no effect."),
 
 		batchDuration: f.histogram("projector_batch_duration_seconds", "Time of a flush: dead letters, transaction, retries included.", durationBuckets),
 		batchRecords:  f.histogram("projector_batch_records", "Records in a batch.", recordBuckets),
@@ -121,6 +123,9 @@ func (m *Metrics) DeadLettered(topic, class string, n int) {
 // ParkOverflow counts n gap events that were not parked because their account
 // has reached the park limit.
 func (m *Metrics) ParkOverflow(n int) { add(m.parkOverflow, n) }
+
+// Skipped counts n events that came for a version that was skipped on purpose.
+func (m *Metrics) Skipped(n int) { add(m.skipped, n) }
 
 // Spans counts n spans by what became of them; of 0 it makes the series.
 func (m *Metrics) Spans(result string, n int) { add(m.spans.WithLabelValues(result), n) }

@@ -48,6 +48,7 @@ var contract = []contractFamily{
 	{"projector_inbox_rows", dto.MetricType_GAUGE, "projection"},
 	{"projector_inbox_pruned_total", dto.MetricType_COUNTER, "projection"},
 	{"projector_park_overflow_total", dto.MetricType_COUNTER, "projection"},
+	{"projector_skipped_events_total", dto.MetricType_COUNTER, "projection"},
 	{"projector_trace_spans_total", dto.MetricType_COUNTER, "result"},
 	{"projector_build_info", dto.MetricType_GAUGE, "version, revision, goversion"},
 	{"projector_ready", dto.MetricType_GAUGE, ""},

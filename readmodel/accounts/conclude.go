@@ -49,6 +49,7 @@ func (f *Fold) conclude(r *projection.DecodedRecord, a *account, decision projec
 		return
 	}
 	if decision.Outcome != projection.DeadLettered {
+		f.noteDuplicate(r, decision)
 		f.breaker.Passed(r, decision.Outcome)
 		return
 	}
@@ -58,6 +59,31 @@ func (f *Fold) conclude(r *projection.DecodedRecord, a *account, decision projec
 	if a != nil && decision.Class != event.VersionConflict {
 		f.park(a, rec, &kept, decision.Class)
 	}
+}
+
+// noteDuplicate notes an event that has come for the first time, of a version that was applied
+// before.
+func (f *Fold) noteDuplicate(r *projection.DecodedRecord, decision projection.Decision) {
+	if !f.opts.Duplicates || decision.Outcome != projection.Duplicate || r.Reprocessed || r.Discarded {
+		return
+	}
+	ev := &r.Decoded.Event
+	f.duplicates = append(f.duplicates, projection.SkippedEvent{
+		AccountID: strings.Clone(ev.AccountID), Version: ev.Version, Record: r.Record.Ref(),
+	})
+}
+
+// NewDuplicates returns the events that have come for the first time since it was called last,
+// and whose versions were applied before; see Options.Duplicates.
+func (f *Fold) NewDuplicates() []projection.SkippedEvent {
+	duplicates := f.duplicates
+	f.duplicates = nil
+	return duplicates
+}
+
+// KeepDuplicates gives back what NewDuplicates has returned.
+func (f *Fold) KeepDuplicates(list []projection.SkippedEvent) {
+	f.duplicates = append(list, f.duplicates...)
 }
 
 func (f *Fold) deadLetter(rec projection.Record, d *event.Decoded, a *account, decision projection.Decision) {

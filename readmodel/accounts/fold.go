@@ -34,6 +34,8 @@ type Options struct {
 	Balances bool
 	// Take: Changes.Taken has the events that were applied.
 	Take bool
+	// Duplicates: NewDuplicates has the events whose versions were applied before them.
+	Duplicates bool
 }
 
 // Fold folds records over the accounts they touch and gathers what has to be written and
@@ -52,6 +54,8 @@ type Fold struct {
 	changes Changes
 	last    eventRef            // decided about
 	breaker *projection.Breaker // nil: off
+	// duplicates are events that have come for the first time, of versions that were applied.
+	duplicates []projection.SkippedEvent
 
 	refused        map[eventRef]string // what PostgreSQL has refused, and why, until that is durable
 	refusedDecided []eventRef          // of them, those decided about since the last flush
@@ -90,6 +94,9 @@ func (f *Fold) waits(a *account) bool {
 	return q.waits || q.overflowed
 }
 
+// Waits reports whether an account the fold knows waits for an event that is missing.
+func (f *Fold) Waits(id string) bool { return f.waits(f.get(id)) }
+
 const (
 	dirtyBytes  = 2 * 8 // pointers to a changed account
 	parkedBytes = 400   // a parked event or dead letter without its payload
@@ -119,7 +126,7 @@ func (f *Fold) Reset() {
 	f.changes = Changes{}
 	f.refusedDecided, f.last = nil, eventRef{}
 	f.lookup, f.redelivery = lookup{}, redelivery{}
-	f.newcomers.inRow = 0
+	f.newcomers.inRow, f.duplicates = 0, nil
 }
 
 // AssumedWrongly has accounts be looked up again before they are taken for new ones. Reset

@@ -4,7 +4,10 @@
 
 -- +goose Up
 SET LOCAL lock_timeout = '5s'; -- nobody may wait behind this for long: the next `migrate` does it then
-ALTER TABLE dlq_action ADD COLUMN IF NOT EXISTS projection text;
+ALTER TABLE dlq_action
+    ADD COLUMN IF NOT EXISTS projection text,
+    ADD COLUMN previous_event_id text;
+COMMENT ON COLUMN dlq_action.previous_event_id IS 'Of a skip, the last event that the account had before: it has it again when the skip is taken back.';
 ALTER TABLE dlq_action
     DROP CONSTRAINT dlq_action_action_check,
     ADD CONSTRAINT dlq_action_action_check CHECK (action IN ('replay', 'discard', 'skip', 'rebuild', 'position_set', 'pause', 'resume', 'four_eyes', 'open', 'fetch', 'unskip')) NOT VALID;
@@ -41,6 +44,7 @@ FROM dlq_action
 WHERE action = 'skip' AND result = 'skipped' AND account_id IS NOT NULL AND version IS NOT NULL;
 DROP VIEW projector_decision;
 DROP INDEX dlq_action_decision;
+ALTER TABLE dlq_action DROP COLUMN previous_event_id;
 ALTER TABLE dlq_action
     DROP CONSTRAINT dlq_action_action_check,
     ADD CONSTRAINT dlq_action_action_check CHECK (action IN ('replay', 'discard', 'skip', 'rebuild', 'position_set', 'pause', 'resume', 'four_eyes', 'open', 'fetch')) NOT VALID;

@@ -35,6 +35,7 @@ CREATE OR REPLACE FUNCTION dlq_action_text(a dlq_action) RETURNS text LANGUAGE s
         to_char(a.at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')]
         || CASE WHEN num_nonnulls(a.consumer_group, a.projection, a.request_id, a.requested_by) > 0
                 THEN ARRAY[a.consumer_group, a.projection, a.request_id::text, a.requested_by] ELSE '{}'::text[] END
+        || CASE WHEN a.previous_event_id IS NOT NULL THEN ARRAY[a.previous_event_id] ELSE '{}'::text[] END
     ) WITH ORDINALITY AS t (f, n)
 $$;
 

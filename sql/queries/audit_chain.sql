@@ -7,5 +7,6 @@ SELECT id, chain, hash,
              to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')]
        || CASE WHEN num_nonnulls(consumer_group, projection, request_id, requested_by) > 0
                THEN ARRAY[consumer_group, projection, request_id::text, requested_by] ELSE '{}'::text[] END
+       || CASE WHEN previous_event_id IS NOT NULL THEN ARRAY[previous_event_id] ELSE '{}'::text[] END
 FROM dlq_action
 ORDER BY chain NULLS LAST, id;

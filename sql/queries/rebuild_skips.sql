@@ -1,6 +1,9 @@
--- Versions that were passed over on purpose, and where their events stood when they
--- were known; $1 is the result that the trail has of them.
-SELECT account_id, version, coalesce(topic, ''), coalesce(partition, 0), coalesce("offset", 0)
-FROM dlq_action
-WHERE action = 'skip' AND result = $1 AND account_id IS NOT NULL AND version IS NOT NULL
-ORDER BY account_id, version, id;
+-- Versions that were skipped on purpose, and where their events stood when they were known, but
+-- for skips that were taken back; $1 is the result that the trail has of skips.
+SELECT s.account_id, s.version, coalesce(s.topic, ''), coalesce(s.partition, 0), coalesce(s."offset", 0)
+FROM dlq_action s
+WHERE s.action = 'skip' AND s.result = $1 AND s.account_id IS NOT NULL AND s.version IS NOT NULL
+  AND NOT EXISTS (SELECT FROM dlq_action u
+                  WHERE u.action = 'unskip' AND u.result = 'un' || $1 AND u.id > s.id
+                    AND u.account_id = s.account_id AND u.version = s.version)
+ORDER BY s.account_id, s.version, s.id;

@@ -7,7 +7,7 @@
 WITH repaired AS MATERIALIZED (
     SELECT DISTINCT a.account_id
     FROM dlq_action a
-    WHERE (a.action = 'skip' AND a.result = 'skipped'
+    WHERE (a.action = 'skip' AND a.result = 'skipped' OR a.action = 'unskip' AND a.result = 'unskipped'
            OR a.action = 'replay' AND a.result = 'applied' AND (a.altered OR a.class IS DISTINCT FROM 'version_gap'))
       AND NOT EXISTS (SELECT FROM projector_rebuild.known_action k WHERE k.id = a.id)
 ), wanted AS MATERIALIZED (

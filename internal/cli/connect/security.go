@@ -149,8 +149,8 @@ func (f *SecurityFlags) checkSASL() error {
 			_, err = f.token()
 		}
 	default:
-		return exit.Usagef("--sasl-mechanism (KAFKA_SASL_MECHANISM): %q is unknown; use %s, %s, %s or %s",
-			f.SASLMechanism, mechanismPlain, mechanismScram256, mechanismScram512, mechanismOAuth)
+		return exit.Usagef("--sasl-mechanism (KAFKA_SASL_MECHANISM): is none that is known; use %s, %s, %s or %s",
+			mechanismPlain, mechanismScram256, mechanismScram512, mechanismOAuth)
 	}
 	if err != nil {
 		return exit.WrongUsage(err)
@@ -197,13 +197,33 @@ func (f *SecurityFlags) token() (string, error) {
 	return strings.TrimSpace(token), err
 }
 
-// FromFile reads a secret; its error names the flag.
+// FromFile reads a secret; its error names the flag, and not the file: that may be the secret
+// itself, given to the wrong flag.
 func FromFile(flag, path string) (string, error) {
 	secret, err := credential.Secret(path)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", flag, err)
+		return "", secretFileError{flag, err}
 	}
 	return secret, nil
+}
+
+// secretFileError leaves the file's name out of its text. The error it wraps has it.
+type secretFileError struct {
+	flag string
+	err  error
+}
+
+// Unwrap implements the interface of package errors.
+func (e secretFileError) Unwrap() error { return e.err }
+
+// Error implements error.
+func (e secretFileError) Error() string {
+	why := e.err
+	var file *fs.PathError
+	if errors.As(why, &file) {
+		why = file.Err
+	}
+	return fmt.Sprintf("%s: must be a file that holds the secret: %v", e.flag, why)
 }
 
 // Choices are the values to choose from, by the flag's name.

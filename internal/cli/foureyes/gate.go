@@ -15,7 +15,7 @@
 //   - writes with the context it was given, by which the audit trail knows the request.
 //
 // Of its flags, those for servers have a group of Local or the tag local:"" (URLs, passwords,
-// a query that a server is asked), and requests have them too; a file that it reads has the
+// a query that a server is asked), and requests have them too; a file that it reads is a parse.File with the
 // tag kept:"", and its content goes with the request. All others are kept as they were. A test
 // in internal/cli holds every command to this.
 package foureyes

@@ -70,6 +70,7 @@ func TestFourEyes(t *testing.T) {
 	if by := trail[0]["approved_by"]; by == nil || by != trail[0]["db_user"] || by == listed[0]["requested_by"] {
 		t.Errorf("approved by %v", by)
 	}
+	clitest.Equal(t, clitest.Pick(trail, "request_id", "requested_by"), id+" "+fmt.Sprint(listed[0]["requested_by"]))
 	s.Await("SELECT approval_reason = 'checked' FROM dlq_action WHERE action = 'skip'")
 	clitest.Contains(t, other.Refused(exit.Failed, "approve", id, "--reason=twice"), "is approved already")
 

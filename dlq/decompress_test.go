@@ -1,0 +1,40 @@
+package dlq
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/errclass"
+)
+
+// TestReaderRefusesALargeBatch: some KiB on the wire are hundreds of MiB in memory.
+func TestReaderRefusesALargeBatch(t *testing.T) {
+	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
+	for name, codec := range map[string]kgo.CompressionCodec{
+		"zstd": kgo.ZstdCompression(), "gzip": kgo.GzipCompression(), "lz4": kgo.Lz4Compression(),
+	} {
+		client := newClient(t, cluster, kgo.ProducerBatchCompression(codec), kgo.ProducerBatchMaxBytes(200<<20), kgo.BrokerMaxWriteBytes(300<<20))
+		if err := client.ProduceSync(soon(t), &kgo.Record{Topic: deadTopic, Value: make([]byte, 100<<20)}).FirstErr(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	r := NewReader(newClient(t, cluster), deadTopic)
+	for offset := range int64(3) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := r.ReadAt(soon(t), 0, offset)
+		runtime.ReadMemStats(&after)
+		var large batchTooLarge
+		if !errors.As(err, &large) || large.first != offset || !strings.Contains(errclass.Safe(err), "larger than 64 MiB") {
+			t.Errorf("offset %d: %v", offset, err)
+		}
+		if n := (after.TotalAlloc - before.TotalAlloc) >> 20; n > 300 {
+			t.Errorf("offset %d: %d MiB allocated", offset, n)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package account_test
+
+import (
+	"testing"
+
+	"projector/internal/cli/clitest"
+	"projector/internal/cli/exit"
+)
+
+func TestSkipOfAnAccountThatDoesNotWait(t *testing.T) {
+	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		s.Produce(clitest.EventOf("a", 1, `"1.00"`))
+		s.Consuming(nil)
+		skip := []string{"account", "skip", "a", "--version=2", "--reason=typo"}
+		clitest.Contains(t, s.Refused(exit.Failed, skip...), `"a" waits for no event`, "--nothing-waits")
+		clitest.Contains(t, s.Refused(exit.Failed, append(skip, "--yes")...), `"a" waits for no event`)
+		clitest.Equal(t, state(), "1.00 at 1")
+
+		skip = append(skip, "--nothing-waits")
+		clitest.Contains(t, s.Must(skip...), "version 2: nothing is known of its event", "0 waiting events would be applied", "then: version 2")
+		clitest.Contains(t, s.Must(append(skip, "--yes")...), "passed over version 2")
+		s.Produce(clitest.EventOf("a", 3, `"4.00"`))
+		s.Consuming(nil)
+		clitest.Equal(t, state(), "5.00 at 3")
+	})
+}
+
+func TestASkipShowsWhatItWouldDo(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"4.00"`), clitest.EventOf("a", 4, `"8.00"`), clitest.EventOf("a", 6, `"32.00"`))
+	s.Consuming(nil)
+	skip := []string{"account", "skip", "a", "--version=2", "--reason=lost"}
+	clitest.Contains(t, s.Must(skip...),
+		"now: version 1, balance 1.00 EUR, waits for version 2\n", "version 2: nothing is known of its event\n",
+		"2 waiting events would be applied\n", "then: version 4, balance 13.00 EUR, waits for version 5\n")
+
+	s.Produce(clitest.EventOf("a", 2, `1.5`))
+	s.Consuming(nil)
+	clitest.Contains(t, s.Must(skip...), "version 2: its event cannot be applied: malformed_payload, event id a-2, record "+s.Topic+"/0/4\n")
+	clitest.Equal(t, s.Must(append(skip, "--output=json")...),
+		`{"account_id":"a","version":2,"event_id":"a-2","healed_events":2,"result":null,`+
+			`"class":"malformed_payload","topic":"`+s.Topic+`","partition":0,"offset":4,`+
+			`"before":{"version":1,"currency":"EUR","balance":1.00,"stale":true},"after":{"version":4,"currency":"EUR","balance":13.00,"stale":true}}`+"\n")
+}
+
+func TestUnskip(t *testing.T) {
+	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		unskip := func(version string, more ...string) []string {
+			return append([]string{"account", "unskip", "a", "--version=" + version, "--reason=found"}, more...)
+		}
+		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"4.00"`))
+		s.Consuming(nil)
+		clitest.Contains(t, s.Refused(exit.Failed, unskip("2", "--yes")...), "no version of it was skipped")
+		s.Must("account", "skip", "a", "--version=2", "--reason=lost", "--yes")
+		clitest.Equal(t, state(), "5.00 at 3")
+		clitest.Contains(t, s.Refused(exit.Failed, unskip("2", "--yes")...), "it is at version 3", "nothing was changed")
+
+		s.Must("account", "skip", "a", "--version=4", "--reason=lost", "--nothing-waits", "--yes")
+		clitest.Contains(t, s.Refused(exit.Failed, unskip("2", "--yes")...), "the last version that was skipped is 4, not 2")
+		clitest.Contains(t, s.Must(unskip("4")...), "then: version 3", "nothing was changed")
+		s.Consuming(func() {
+			s.Must(unskip("4", "--yes")...)
+			clitest.Equal(t, state(), "5.00 at 3")
+			s.Produce(clitest.EventOf("a", 4, `"8.00"`))
+			s.Await("SELECT coalesce(sum(next_offset), 0) = $1 FROM projector_position", s.Produced)
+		})
+		clitest.Equal(t, state(), "13.00 at 4")
+		clitest.Contains(t, s.Refused(exit.Failed, unskip("4", "--yes")...), "the last version that was skipped is 2, not 4")
+		clitest.Equal(t, clitest.Pick(s.Lines("audit", "--action=unskip"), "version", "reason"), "2 found; no version of it was skipped, "+
+			"2 found; it is at version 3: only while nothing was applied after version 2 can the skip be taken back, "+
+			"2 found; the last version that was skipped is 4, not 2, 4 found, 4 found; the last version that was skipped is 2, not 4")
+		s.Must("audit", "verify")
+	})
+}
+
+// The event that was skipped is known, and nothing else waits.
+func TestUnskipOfAKnownEvent(t *testing.T) {
+	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.Undated("a", 2, `"2.00"`))
+		s.Consuming(nil)
+		before := s.Must("account", "show", "a", "--output=json")
+		s.Must("account", "skip", "a", "--version=2", "--reason=lost", "--yes")
+		s.Must("account", "unskip", "a", "--version=2", "--reason=found", "--yes")
+		clitest.Equal(t, s.Must("account", "show", "a", "--output=json"), before)
+		s.Produce(clitest.Corrected("a", 2, `"2.00"`))
+		s.Consuming(nil)
+		clitest.Equal(t, state(), "3.00 at 2")
+	})
+}
+
+func TestUnskipOfTheFirstVersion(t *testing.T) {
+	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		s.Produce(clitest.Undated("a", 1, `"1.00"`))
+		s.Consuming(nil)
+		before := s.Must("account", "show", "a", "--output=json")
+		s.Must("account", "skip", "a", "--version=1", "--reason=lost", "--yes")
+		s.Must("account", "unskip", "a", "--version=1", "--reason=found", "--yes")
+		clitest.Equal(t, s.Must("account", "show", "a", "--output=json"), before)
+		s.Produce(clitest.Corrected("a", 1, `"1.00"`))
+		s.Consuming(nil)
+		clitest.Equal(t, state(), "1.00 at 1")
+	})
+}
+
+// A rebuild skips again what was skipped, and not what was taken back.
+func TestRebuildAfterAnUnskip(t *testing.T) {
+	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("b", 1, `"1.00"`))
+		s.Consuming(nil)
+		for _, account := range []string{"a", "b"} {
+			s.Must("account", "skip", account, "--version=2", "--reason=lost", "--nothing-waits", "--yes")
+		}
+		s.Must("account", "unskip", "a", "--version=2", "--reason=found", "--yes")
+		clitest.Contains(t, s.Must("rebuild"), "there is nothing to change")
+		s.Produce(clitest.EventOf("a", 2, `"2.00"`))
+		s.Consuming(nil)
+		clitest.Equal(t, state(), "3.00 at 2")
+		s.Must("rebuild", "--yes")
+		clitest.Equal(t, state(), "3.00 at 2")
+	})
+}
+
+func TestAnEventOfASkippedVersionIsReported(t *testing.T) {
+	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		s.Produce(clitest.EventOf("a", 1, `"1.00"`))
+		s.Consuming(nil)
+		s.Must("account", "skip", "a", "--version=2", "--reason=lost", "--nothing-waits", "--yes")
+		s.Must("account", "skip", "a", "--version=3", "--reason=lost", "--nothing-waits", "--yes")
+		run := s.Running()
+		metric := `projector_skipped_events_total{projection="` + run.Projection() + `"} `
+		run.AwaitMetric(metric + "0")
+		s.Produce(clitest.EventOf("a", 2, `"2.00"`), clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 4, `"8.00"`))
+		s.Await("SELECT coalesce(sum(next_offset), 0) = $1 FROM projector_position", s.Produced)
+		run.AwaitMetric(metric + "1")
+		clitest.Equal(t, state(), "9.00 at 4")
+		lines := run.Stop("an event came for a version that was skipped on purpose")
+		clitest.Equal(t, clitest.Pick(lines, "account", "version", "topic", "partition", "offset"), "a 2 "+s.Topic+" 0 1")
+
+		s.Must("position", "set", "--all", "--start", "--reason=again", "--yes")
+		s.Produce(clitest.EventOf("a", 3, `"2.00"`))
+		run = s.Running()
+		run.AwaitMetric(metric + "1")
+		lines = run.Stop("an event came for a version that was skipped on purpose") // the other one is not reported again
+		clitest.Equal(t, clitest.Pick(lines, "version", "offset"), "3 4")
+	})
+}
+
+// Somebody has changed a row by hand to a balance that its currency cannot have.
+func TestADamagedRowIsReportedWithItsAccount(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("acc-damaged", 1, `"1.00"`))
+	s.Consuming(nil)
+	s.Exec("UPDATE account_balance SET balance = 1.005")
+	s.Produce(clitest.EventOf("acc-damaged", 2, `"1.00"`))
+	run := s.Running()
+	s.Await("SELECT EXISTS (SELECT FROM projector_position)")
+	run.AwaitUnready(`the row of account "acc-damaged" cannot be read`)
+	s.Must("rebuild", "--yes")
+	s.Await("SELECT coalesce(sum(next_offset), 0) = $1 FROM projector_position", s.Produced)
+	if lines := run.Stop("acc-damaged"); len(lines) == 0 {
+		t.Error("no line of the log names the account")
+	}
+}

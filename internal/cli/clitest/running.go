@@ -1,0 +1,97 @@
+package clitest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"projector/internal/cli/exit"
+	"projector/readmodel"
+)
+
+// Running is a consumer of a stage, with its metrics and its log.
+type Running struct {
+	t       *testing.T
+	stage   *Stage
+	address string
+	stop    context.CancelFunc
+	ended   chan int
+	log     bytes.Buffer
+}
+
+// Running starts a consumer; Stop ends it.
+func (s *Stage) Running() *Running {
+	s.T.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a free port is wanted, at once
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	r := &Running{t: s.T, stage: s, address: listener.Addr().String(), ended: make(chan int, 1)}
+	_ = listener.Close()
+	ctx, stop := context.WithCancel(s.T.Context())
+	r.stop = stop
+	args := append(s.Servers([]string{"run", "--listen=" + r.address, "--log-format=json"}), "--log-level=warn")
+	go func() { r.ended <- Execute(ctx, args, &bytes.Buffer{}, &r.log) }()
+	return r
+}
+
+// Projection is the name of the one that runs.
+func (r *Running) Projection() string { return cmp.Or(r.stage.own, readmodel.BalanceName) }
+
+// AwaitMetric waits until the consumer, which may have been started just before, exposes a line.
+func (r *Running) AwaitMetric(line string) { r.await("/metrics", line+"\n") }
+
+// AwaitUnready waits until the consumer gives a reason for not being ready.
+func (r *Running) AwaitUnready(reason string) { r.await("/readyz", reason) }
+
+func (r *Running) await(path, text string) {
+	r.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	defer cancel()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.address+path, http.NoBody)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(request)
+		if err == nil {
+			body, err := io.ReadAll(answer.Body)
+			_ = answer.Body.Close()
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			if strings.Contains(string(body), text) {
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			r.t.Fatalf("%s has no %s: %v", path, text, err)
+		}
+	}
+}
+
+// Stop ends the consumer, and returns the lines of its log that have the text in them.
+func (r *Running) Stop(text string) []map[string]any {
+	r.t.Helper()
+	r.stop()
+	if status := <-r.ended; status != exit.OK {
+		r.t.Fatalf("run: status %d\n%s", status, r.log.String())
+	}
+	var chosen strings.Builder
+	for line := range strings.Lines(r.log.String()) {
+		if text != "" && strings.Contains(line, text) {
+			chosen.WriteString(line)
+		}
+	}
+	return r.stage.parse([]string{"run"}, chosen.String())
+}

@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"errors"
+	"regexp"
+)
+
+// misplaced are the parser's errors that repeat what was typed where a secret is often typed by
+// mistake: after a switch, as an argument, in a variable.
+var misplaced = []struct {
+	text    *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`(bool value must be .*?) but got "(?s:.*?)"( \(from envar |$)`), "$1$2"},
+	{regexp.MustCompile(`\(from envar (\w+)="(?s:.*)"\)$`), "(from $1)"},
+	{regexp.MustCompile(`^unexpected argument [^,]*$`), "an argument is not expected here; it is not shown, for it may be a password; see --help"},
+}
+
+// withoutSecrets is an error of the parser without what may be a secret in it.
+func withoutSecrets(err error) error {
+	text := err.Error()
+	for _, m := range misplaced {
+		text = m.text.ReplaceAllString(text, m.instead)
+	}
+	return errors.New(text)
+}

@@ -1,0 +1,44 @@
+package cli_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"projector/internal/cli"
+	"projector/internal/cli/build"
+)
+
+// TestAMisplacedSecretIsNotShown: the error names the flag and what it may be.
+func TestAMisplacedSecretIsNotShown(t *testing.T) {
+	const secret = "Zq7secret"
+	for _, test := range []struct {
+		args []string
+		env  string
+		want string
+	}{
+		{[]string{"run", "--sasl-mechanism=" + secret}, "", "SCRAM-SHA-512"},
+		{[]string{"run"}, "KAFKA_SASL_MECHANISM", "SCRAM-SHA-512"},
+		{[]string{"run", "--tls=" + secret}, "", "--tls: bool value must be true, 1, yes, false, 0 or no"},
+		{[]string{"run"}, "KAFKA_TLS", "(from KAFKA_TLS)"},
+		{[]string{"run", secret}, "", "--help"},
+		{[]string{secret}, "", "--help"},
+		{[]string{"dlq", "list", secret}, "", "--help"},
+		{[]string{"run", "--database-password-file=" + secret}, "", "--database-password-file (DATABASE_PASSWORD_FILE): must be a file"},
+		{[]string{"run", "--sasl-mechanism=PLAIN", "--sasl-username=u", "--sasl-password-file=" + secret}, "", "--sasl-password-file"},
+		{[]string{"run", "--sasl-mechanism=OAUTHBEARER", "--sasl-token-file=" + secret}, "", "--sasl-token-file"},
+		{[]string{"run", "--read-listen=127.0.0.1:0", "--read-token-file=" + secret}, "", "--read-token-file"},
+	} {
+		t.Run(strings.Join(test.args, " ")+test.env, func(t *testing.T) {
+			if test.env != "" {
+				t.Setenv(test.env, secret)
+			}
+			var out, stderr bytes.Buffer
+			status := cli.Main(t.Context(), test.args, &out, &stderr, build.Info{})
+			said := out.String() + stderr.String()
+			if status != 2 || strings.Contains(strings.ToLower(said), strings.ToLower(secret)) || !strings.Contains(said, test.want) {
+				t.Errorf("status %d: %s", status, said)
+			}
+		})
+	}
+}

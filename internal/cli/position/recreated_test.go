@@ -1,0 +1,28 @@
+package position_test
+
+import (
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"projector/internal/cli/clitest"
+)
+
+// TestPositionSetInATopicJustRecreated: the consumer has not found out yet.
+func TestPositionSetInATopicJustRecreated(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 1, `"1"`))
+	adm := kadm.NewClient(s.Client)
+	s.Consuming(func() {
+		if _, err := adm.DeleteTopic(t.Context(), s.Topic); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := adm.CreateTopic(t.Context(), 1, 1, nil, s.Topic); err != nil {
+			t.Fatal(err)
+		}
+		s.Client.PurgeTopicsFromProducing(s.Topic)
+		s.Produce(clitest.EventOf("b", 1, `"1"`), clitest.EventOf("b", 2, `"1"`))
+		s.Must("position", "set", "--all", "--start", "--new-topic", "--reason=x", "--yes")
+		s.Await("SELECT next_offset = 2 AND (SELECT count(*) = 2 FROM account_balance) FROM projector_position")
+	})
+}
