@@ -138,7 +138,7 @@ func (s *Session) Begin(pos projection.Position) {
 	s.next, s.since = pos.NextOffset(), time.Time{}
 	s.oldest.Store(0)
 	// Nothing that failed is left to write: somebody has moved the position, and has healed.
-	if pos.Next >= s.failedTo && !(s.healing && s.proj.Pending().Healing) {
+	if pos.Next >= s.failedTo && (!s.healing || !s.proj.Pending().Healing) {
 		s.failedTo, s.healing = 0, false
 		s.driver.Recovered()
 	}

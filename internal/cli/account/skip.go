@@ -86,7 +86,7 @@ func describeState(s *readmodel.AccountState) stateDocument {
 
 // Run passes over a version.
 func (c *accountSkipCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
-	repair, pool, err := c.open(ctx, c.Reason, c.Yes)
+	repair, pool, err := c.open(ctx, c.Reason)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (c *accountSkipCmd) Run(ctx context.Context, std *output.Streams, gate *fou
 
 // open connects to the database, and to the projection that versions are skipped in. The file of
 // a custom projection must be the one its rows came from.
-func (f *skipFlags) open(ctx context.Context, reason string, changes bool) (readmodel.Skipper, *pgxpool.Pool, error) {
+func (f *skipFlags) open(ctx context.Context, reason string) (readmodel.Skipper, *pgxpool.Pool, error) {
 	kind, err := f.Kind()
 	if err != nil {
 		return nil, nil, err

@@ -9,6 +9,7 @@ import (
 
 func TestSkipOfAnAccountThatDoesNotWait(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		t.Helper()
 		s.Produce(clitest.EventOf("a", 1, `"1.00"`))
 		s.Consuming(nil)
 		skip := []string{"account", "skip", "a", "--version=2", "--reason=typo"}
@@ -45,6 +46,7 @@ func TestASkipShowsWhatItWouldDo(t *testing.T) {
 
 func TestUnskip(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		t.Helper()
 		unskip := func(version string, more ...string) []string {
 			return append([]string{"account", "unskip", "a", "--version=" + version, "--reason=found"}, more...)
 		}
@@ -76,6 +78,7 @@ func TestUnskip(t *testing.T) {
 // The event that was skipped is known, and nothing else waits.
 func TestUnskipOfAKnownEvent(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		t.Helper()
 		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.Undated("a", 2, `"2.00"`))
 		s.Consuming(nil)
 		before := s.Must("account", "show", "a", "--output=json")
@@ -90,6 +93,7 @@ func TestUnskipOfAKnownEvent(t *testing.T) {
 
 func TestUnskipOfTheFirstVersion(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		t.Helper()
 		s.Produce(clitest.Undated("a", 1, `"1.00"`))
 		s.Consuming(nil)
 		before := s.Must("account", "show", "a", "--output=json")
@@ -105,6 +109,7 @@ func TestUnskipOfTheFirstVersion(t *testing.T) {
 // A rebuild skips again what was skipped, and not what was taken back.
 func TestRebuildAfterAnUnskip(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		t.Helper()
 		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("b", 1, `"1.00"`))
 		s.Consuming(nil)
 		for _, account := range []string{"a", "b"} {
@@ -122,6 +127,7 @@ func TestRebuildAfterAnUnskip(t *testing.T) {
 
 func TestAnEventOfASkippedVersionIsReported(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		t.Helper()
 		s.Produce(clitest.EventOf("a", 1, `"1.00"`))
 		s.Consuming(nil)
 		s.Must("account", "skip", "a", "--version=2", "--reason=lost", "--nothing-waits", "--yes")

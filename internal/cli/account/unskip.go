@@ -30,7 +30,7 @@ type unskipDocument struct {
 
 // Run takes a skip back.
 func (c *accountUnskipCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
-	repair, pool, err := c.open(ctx, c.Reason, c.Yes)
+	repair, pool, err := c.open(ctx, c.Reason)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ type Running struct {
 // Running starts a consumer; Stop ends it.
 func (s *Stage) Running() *Running {
 	s.T.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a free port is wanted, at once
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		s.T.Fatal(err)
 	}

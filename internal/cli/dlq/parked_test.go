@@ -8,6 +8,7 @@ import (
 
 func TestACorrectionThatComesWhileItsAccountWaits(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		t.Helper()
 		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.Undated("a", 3, `"4.00"`), clitest.EventOf("a", 4, `"8.00"`))
 		s.Consuming(nil)
 		s.Produce(clitest.Corrected("a", 3, `"4.00"`))
@@ -21,6 +22,7 @@ func TestACorrectionThatComesWhileItsAccountWaits(t *testing.T) {
 
 func TestADiscardedEventIsNotApplied(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		t.Helper()
 		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`), clitest.EventOf("a", 4, `"8.00"`))
 		s.Consuming(nil)
 		discard := []string{"dlq", "discard", "--account=a", "--offset=1", "--reason=void"}
@@ -47,6 +49,7 @@ func TestADiscardedEventIsNotApplied(t *testing.T) {
 // One event with a mistyped version does not keep its account waiting for ever.
 func TestADiscardFreesAnAccountFromAMistypedVersion(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		t.Helper()
 		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 1700000, `"5.00"`))
 		s.Consuming(nil)
 		s.Must("dlq", "discard", "--account=a", "--reason=mistyped", "--yes")
@@ -62,6 +65,7 @@ func TestADiscardFreesAnAccountFromAMistypedVersion(t *testing.T) {
 func TestADiscardOfWhatIsBeyondTheParkLimit(t *testing.T) {
 	t.Setenv("PARK_LIMIT", "2")
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		t.Helper()
 		s.Produce(clitest.EventOf("a", 1, `"1.00"`))
 		for version := 3; version <= 7; version++ {
 			s.Produce(clitest.EventOf("a", version, `"1.00"`))
@@ -84,6 +88,7 @@ func TestADiscardOfWhatIsBeyondTheParkLimit(t *testing.T) {
 // A running consumer has read what is discarded, and not written it yet.
 func TestADiscardWhileAConsumerRuns(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		t.Helper()
 		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"4.00"`))
 		s.Consuming(func() {
 			s.Must("dlq", "discard", "--account=a", "--reason=void", "--yes")
@@ -97,6 +102,7 @@ func TestADiscardWhileAConsumerRuns(t *testing.T) {
 
 func TestAnAppliedEventIsNotDiscarded(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		t.Helper()
 		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"4.00"`), clitest.EventOf("a", 2, `"2.00"`))
 		s.Consuming(nil)
 		clitest.Contains(t, s.Must("dlq", "discard", "--account=a", "--status=resolved", "--reason=void", "--yes"),
