@@ -264,6 +264,26 @@ func (s *stage) skip(r *reader) {
 	}
 }
 
+// unskip takes a skip back, where nothing was applied since.
+func (s *stage) unskip(r *reader) {
+	s.t.Helper()
+	o := r.ordered()
+	var ids []string
+	for _, id := range slices.Sorted(maps.Keys(o.accounts)) {
+		if o.accounts[id].before != nil {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		s.skip(r)
+		return
+	}
+	id := pick(s, ids)
+	if s.draw("account unskip", r, id, fmt.Sprint("--version=", o.account(id).version), reason, "--yes").done() {
+		o.unskip(id)
+	}
+}
+
 // fetch gets what an account waits for from the outbox.
 func (s *stage) fetch(r *reader) {
 	s.t.Helper()

@@ -178,6 +178,25 @@ func (o *ordered) skip(id string) {
 	}
 }
 
+// unskip reverses the last skip. What was skipped is the gap again.
+func (o *ordered) unskip(id string) {
+	a := o.account(id)
+	delete(a.skipped, a.version)
+	for v, p := range a.before.waiting {
+		if a.waiting[v] == nil {
+			kept := *p
+			if kept.class == gap {
+				kept.class = "malformed_payload" // its payload is in the DLQ topic only
+			}
+			a.waiting[v] = &kept
+		}
+	}
+	a.state = a.before.state
+	a.beyond = max(a.beyond, a.before.beyond)
+	a.before = nil
+	a.floor = a.version
+}
+
 // force applies an event by a decision of a person, when it is the next one.
 func (o *ordered) force(e *event) bool {
 	a := o.account(e.account)

@@ -32,6 +32,7 @@ var steps = []drawn{
 	{"correct", 14, func(s *stage) { s.correct(s.anyReader()) }, false},
 	{"discard", 8, func(s *stage) { s.discard(s.anyReader()) }, false},
 	{"skip", 8, func(s *stage) { s.skip(s.anyOrdered()) }, false},
+	{"unskip", 6, func(s *stage) { s.unskip(s.anyOrdered()) }, false},
 	{"open", 5, func(s *stage) { s.open(s.readers[0]) }, false},
 	{"fetch", 8, func(s *stage) { s.fetch(s.readers[0]) }, false},
 	{"prune", 4, func(s *stage) {
