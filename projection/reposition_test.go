@@ -94,7 +94,7 @@ func TestTheMarkNeverGoesDown(t *testing.T) {
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			if rapid.Bool().Draw(t, "reads") {
 				next := min(end, stored.Next+rapid.Int64Range(1, 20).Draw(t, "records"))
-				epoch := int32((next - 1) / 10) //nolint:gosec // G115: small; each leader has appended 10 records
+				epoch := int32((next - 1) / 10)
 				stored.Position = stored.Moved(projection.NextOffset{Offset: next, LeaderEpoch: epoch})
 			} else {
 				want := projection.Reposition{To: rapid.Int64Range(0, stored.Next).Draw(t, "to")}

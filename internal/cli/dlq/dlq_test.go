@@ -276,7 +276,7 @@ func TestALineThatTheTopicDoesNotHaveIsRefused(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Usage, "dlq", "replay", "--not-in-topic"), "--from-file")
 
 	write(invented)
-	allowed := append(slices.Clone(replay), "--not-in-topic")
+	allowed := slices.Concat(replay, []string{"--not-in-topic"})
 	clitest.Equal(t, clitest.Pick(s.Lines(allowed...), "plan", "altered", "not_in_topic", "message"), "will_apply true true not in the DLQ topic")
 	clitest.Contains(t, s.Must(allowed...), "not in the DLQ topic", "1 will_apply")
 	clitest.Equal(t, clitest.Pick(s.Lines(append(allowed, "--yes")...), "result"), "applied")

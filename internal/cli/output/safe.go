@@ -3,6 +3,7 @@ package output
 import (
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"unicode"
 	"unicode/utf8"
@@ -25,7 +26,7 @@ func NewSafe(w io.Writer) *Safe { return &Safe{w: w} }
 func (s *Safe) Write(text []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	whole := append(s.partial, text...)
+	whole := slices.Concat(s.partial, text)
 	s.partial = nil
 	if end := wholeRunes(whole); end < len(whole) {
 		s.partial = append([]byte{}, whole[end:]...)

@@ -13,7 +13,7 @@
 package avro
 
 import (
-	"encoding/json"
+	"encoding/json" //nolint:depguard // the Avro library reads schemas by it, and this reads what it reads
 	"fmt"
 
 	"github.com/twmb/avro"

@@ -289,6 +289,7 @@ func (all places) of(n *node, wanted *event.Branch) *place {
 		for i := range wanted.Members {
 			p.inner[i] = all.of(n.inner[0], &wanted.Members[i].Branch)
 		}
+	case kindNull, kindBoolean, kindInt, kindLong, kindFloat, kindDouble, kindBytes, kindString, kindEnum, kindFixed, kindArray:
 	}
 	return p
 }

@@ -109,7 +109,6 @@ type drawing struct {
 	*rapid.T
 	names  int
 	known  []typed // named types that were drawn, as references
-	inside string  // the namespace
 }
 
 func (d *drawing) name() string {
@@ -290,11 +289,12 @@ func TestAnySchemaIsReadAsTheLibraryReadsIt(t *testing.T) {
 		}
 		want := decode(records.Format(byLibrary{parsed, &tree}), drawn.value)
 		got := decode(format(t, options, drawn.schema), drawn.value)
-		if want.Fault == nil {
+		switch {
+		case want.Fault == nil:
 			whole++
-		} else if want.Fault.Field != "" {
+		case want.Fault.Field != "":
 			faults++
-		} else if got.Fault != nil { // why nothing can be read is not the library's to say
+		case got.Fault != nil: // why nothing can be read is not the library's to say
 			got.Fault.Reason, want.Fault.Reason = "", ""
 		}
 		if !reflect.DeepEqual(got, want) {

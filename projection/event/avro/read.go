@@ -289,7 +289,7 @@ func (r *reading) long() int64 {
 		return 0
 	}
 	r.rest = r.rest[n:]
-	return int64(u>>1) ^ -int64(u&1) //nolint:gosec // G115: zigzag
+	return int64(u>>1) ^ -int64(u&1)
 }
 
 // integer reads a number of 32 bits, in five bytes at most.

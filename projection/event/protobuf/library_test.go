@@ -309,11 +309,12 @@ func TestAnySchemaIsReadAsTheLibraryReadsIt(t *testing.T) {
 			}
 			want := decode(records.Format(byLibrary{files[0].Messages().Get(0), &tree}), value)
 			got := decode(records.Format(subject), value)
-			if want.Fault == nil {
+			switch {
+			case want.Fault == nil:
 				whole++
-			} else if want.Fault.Field != "" {
+			case want.Fault.Field != "":
 				faults++
-			} else if got.Fault != nil { // why nothing can be read is not the library's to say
+			case got.Fault != nil: // why nothing can be read is not the library's to say
 				got.Fault.Reason, want.Fault.Reason = "", ""
 			}
 			if !reflect.DeepEqual(got, want) {

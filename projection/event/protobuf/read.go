@@ -163,6 +163,7 @@ func readField(f *field, kind protowire.Type, b []byte, depth int, to target) in
 		if v.bytes, n = protowire.ConsumeBytes(b); n >= 0 && f.utf8 && f.kind == protoreflect.StringKind && !utf8.Valid(v.bytes) {
 			return broken
 		}
+	case protowire.StartGroupType, protowire.EndGroupType: // no field of values is written as one
 	}
 	if n < 0 {
 		return broken

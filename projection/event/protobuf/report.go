@@ -105,11 +105,12 @@ func (v *slot) text() string {
 // integer is what a number with a sign is.
 func (f *field) integer(v *slot) int64 {
 	n := v.number
-	if !v.is {
+	switch {
+	case !v.is:
 		n = f.fallback
-	} else if f.kind == protoreflect.Sint32Kind {
+	case f.kind == protoreflect.Sint32Kind:
 		n = uint64(protowire.DecodeZigZag(n & math.MaxUint32)) //nolint:gosec // G115: its bits
-	} else if f.kind == protoreflect.Sint64Kind {
+	case f.kind == protoreflect.Sint64Kind:
 		n = uint64(protowire.DecodeZigZag(n)) //nolint:gosec // G115: its bits
 	}
 	switch f.kind {
