@@ -15,8 +15,8 @@ import (
 
 // TestWhatTravelsUnprotectedIsWarnedAboutOnce at the start, each with its remedy and no secret.
 func TestWhatTravelsUnprotectedIsWarnedAboutOnce(t *testing.T) {
-	for name, value := range map[string]string{
-		"DATABASE_URL":  "postgres://u:secret-word@db/bank", //nolint:gosec // G101: a password of the test
+	for name, value := range map[string]string{ //nolint:gosec // G101: passwords of the test
+		"DATABASE_URL":  "postgres://u:secret-word@db/bank",
 		"KAFKA_BROKERS": "kafka:9092", "KAFKA_SASL_MECHANISM": "SCRAM-SHA-512", "KAFKA_SASL_USERNAME": "u", "KAFKA_SASL_PASSWORD": "secret-word",
 		"OUTBOX_URL":   "postgres://u:secret-word@core/core?sslmode=require",
 		"OUTBOX_QUERY": "SELECT key, value FROM outbox WHERE id = ANY ($1::text[]) AND version = ANY ($2::bigint[])",

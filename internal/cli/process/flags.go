@@ -119,7 +119,7 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built build.Info) (
 	if err != nil {
 		return nil, err
 	}
-	c.DatabaseFlags.WarnUnverified(log)
+	c.DatabaseFlags.WarnUnverified(log) //nolint:staticcheck // QF1008: OutboxFlags has one too
 	c.OutboxFlags.WarnUnverified(log)
 	c.WarnClearRegistry(log)
 	own, err := c.Own()

@@ -37,7 +37,8 @@ const (
 func format(t interface {
 	Helper()
 	Fatal(...any)
-}, opts event.Options, schema string, references ...string) event.Format {
+}, opts event.Options, schema string, references ...string,
+) event.Format {
 	t.Helper()
 	records, err := event.NewRecords(opts)
 	if err != nil {

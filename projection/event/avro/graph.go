@@ -107,7 +107,7 @@ func children(n *avro.SchemaNode) []*avro.SchemaNode {
 // node returns the node of a type that is within a namespace.
 func (g *graph) node(n *avro.SchemaNode, namespace string) (*node, error) {
 	if k, is := primitives[n.Type]; is {
-		return &node{kind: k, logical: logicalOf(n.LogicalType, k, 0), scale: n.Scale}, nil
+		return &node{kind: k, logical: logicalOf(n.LogicalType, k), scale: n.Scale}, nil
 	}
 	switch n.Type {
 	case "record", "error", "enum", "fixed":
@@ -158,7 +158,7 @@ func (g *graph) named(name string) (*node, error) {
 		return made, nil
 	case "fixed":
 		made.kind, made.size, made.scale = kindFixed, n.Size, n.Scale
-		made.logical = logicalOf(n.LogicalType, kindFixed, n.Size)
+		made.logical = logicalOf(n.LogicalType, kindFixed)
 		return made, nil
 	}
 	made.kind = kindRecord
@@ -203,7 +203,7 @@ func namespaceOf(n *avro.SchemaNode) string {
 
 // logicalOf is the logical type of that name; noLogical when it does not apply to the type,
 // as the specification says.
-func logicalOf(name string, k kind, size int) logical {
+func logicalOf(name string, k kind) logical {
 	switch name {
 	case "decimal":
 		if k == kindBytes || k == kindFixed {

@@ -107,8 +107,8 @@ func avroText(s string) []byte { return append(varint(int64(len(s))), s...) }
 // drawing draws schemas with a value each.
 type drawing struct {
 	*rapid.T
-	names  int
-	known  []typed // named types that were drawn, as references
+	names int
+	known []typed // named types that were drawn, as references
 }
 
 func (d *drawing) name() string {
