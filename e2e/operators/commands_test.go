@@ -261,6 +261,9 @@ func (s *stage) skip(r *reader) {
 	}
 	if s.draw("account skip", r, id, fmt.Sprint("--version=", o.account(id).version+1), reason, "--yes").done() {
 		o.skip(id)
+		if s.rnd.IntN(2) == 0 {
+			s.unskip(r)
+		}
 	}
 }
 
@@ -289,6 +292,13 @@ func (s *stage) fetch(r *reader) {
 	s.t.Helper()
 	o := r.ordered()
 	id := s.waiting(o)
+	for _, a := range s.producer.busy { // rather one that has what it waits for in the outbox
+		for _, e := range a.lost {
+			if o.account(a.id).waits() && e.version == o.account(a.id).version+1 && s.rnd.IntN(2) == 0 {
+				id = a.id
+			}
+		}
+	}
 	if id == "" {
 		return
 	}
@@ -333,6 +343,32 @@ func (s *stage) open(r *reader) {
 	if s.draw("open", r, "--ledger="+ledger, reason, "--yes").done() {
 		o.open(id, from)
 	}
+}
+
+// refuse has PostgreSQL refuse the rows of an account for a while: its events are dead letters
+// that can be applied afterwards.
+func (s *stage) refuse() {
+	s.t.Helper()
+	if s.pruning { // a replay of such a dead letter is refused when its marker may be gone
+		return
+	}
+	s.note("rows of %s are refused", refusedAccount)
+	for _, table := range []string{"counted", "pointed"} {
+		s.exec(s.db, "ALTER TABLE "+table+" ADD CONSTRAINT refusing CHECK (account_id <> '"+refusedAccount+"') NOT VALID")
+	}
+	s.rules.refusing = true
+	for _, a := range s.producer.busy {
+		if a.id == refusedAccount {
+			s.producer.send(s.producer.goods(a, 3))
+		}
+	}
+	s.producer.produce(2)
+	s.settled("while rows are refused")
+	for _, table := range []string{"counted", "pointed"} {
+		s.exec(s.db, "ALTER TABLE "+table+" DROP CONSTRAINT refusing")
+	}
+	s.rules.refusing = false
+	s.count("constraint", true)
 }
 
 func (s *stage) prune(r *reader) {

@@ -46,9 +46,14 @@ func number(points string) int64 {
 	return n
 }
 
-// refused is what PostgreSQL refuses in a custom projection.
-func refused(e *event) string {
-	if e.funds() && e.points == many {
+// refusedAccount has no row in the custom tables while a constraint refuses it.
+const refusedAccount = "busy-3"
+
+// rules are what PostgreSQL refuses in the custom projections.
+type rules struct{ refusing bool }
+
+func (r *rules) refused(e *event) string {
+	if e.funds() && (e.points == many || r.refusing && e.account == refusedAccount) {
 		return "rejected_by_database"
 	}
 	return ""
@@ -67,12 +72,12 @@ func balances(limit int) *ordered {
 }
 
 // pointsInOrder is the oracle of the ordered custom projection.
-func pointsInOrder(limit int) *ordered {
+func pointsInOrder(limit int, r *rules) *ordered {
 	return newOrdered(limit, noFault, func(s *state, e *event) string {
 		if !e.funds() {
 			return ""
 		}
-		if class := refused(e); class != "" {
+		if class := r.refused(e); class != "" {
 			return class
 		}
 		s.points += number(e.points)
@@ -85,7 +90,7 @@ func statements() *unordered { return newUnordered(byVersion, bankFault, byVersi
 
 func turnovers() *unordered { return newUnordered(byID, bankFault, byDay, turnoverRows) }
 
-func counts() *unordered { return newUnordered(byID, refused, byAccount, countRows) }
+func counts(r *rules) *unordered { return newUnordered(byID, r.refused, byAccount, countRows) }
 
 // How the tables are read, as the oracles write their rows.
 const (

@@ -40,6 +40,7 @@ var steps = []drawn{
 			s.prune(nil)
 		}
 	}, false},
+	{"refuse", 5, (*stage).refuse, true},
 	{"kill", 4, func(s *stage) { s.kill(s.anyReader()) }, false},
 	{"restart", 3, func(s *stage) { s.restart(s.anyReader()) }, false},
 	{"cut", 4, (*stage).cut, true},

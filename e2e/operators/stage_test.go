@@ -55,6 +55,7 @@ type stage struct {
 	parkLimit int
 	pruning   bool // the inbox is pruned in this run
 	breaker   string
+	rules     rules
 	scratch   int
 }
 
@@ -149,8 +150,8 @@ func (s *stage) file(name, text string) string {
 
 func (s *stage) addReaders() {
 	s.t.Helper()
-	balance, order := balances(s.parkLimit), pointsInOrder(s.parkLimit)
-	statement, turnover, count := statements(), turnovers(), counts()
+	balance, order := balances(s.parkLimit), pointsInOrder(s.parkLimit, &s.rules)
+	statement, turnover, count := statements(), turnovers(), counts(&s.rules)
 	s.readers = []*reader{
 		{name: "account_balance", query: balanceQuery, oracle: balance, want: func() map[string]string { return balanceRows(balance) }},
 		{name: "account_statement", query: statementQuery, oracle: statement, want: func() map[string]string { return statementRows(statement.applied) }},
