@@ -199,23 +199,35 @@ func (o *ordered) unskip(id string) {
 
 // force applies an event by a decision of a person, when it is the next one.
 func (o *ordered) force(e *event) bool {
+	done := o.forced(e)
+	o.heal(o.account(e.account))
+	return done
+}
+
+func (o *ordered) forced(e *event) bool {
 	a := o.account(e.account)
 	if e.version != a.version+1 || o.fault(e) != "" || o.advance(a, e) != "" {
 		return false
 	}
 	a.forced[e.version] = e
 	a.floor = a.version
-	o.heal(a)
 	return true
 }
 
-// replay applies dead letters, in order, as far as they fit.
+// replay applies dead letters, in order, as far as they fit. They come before what is parked
+// for the same version.
 func (o *ordered) replay(only string) {
 	for again := true; again; {
 		again = false
 		for _, l := range o.letters {
-			if (only == "" || l.account == only) && l.class != "version_conflict" && !o.discarded[l.place()] && o.force(l.event) {
+			if (only == "" || l.account == only) && l.class != "version_conflict" && !o.discarded[l.place()] && o.forced(l.event) {
 				again = true
+			}
+		}
+		for id, a := range o.accounts {
+			if before := a.version; !again && (only == "" || id == only) {
+				o.heal(a)
+				again = a.version > before
 			}
 		}
 	}
