@@ -1,0 +1,213 @@
+package operators_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// letter is a line of `dlq list`.
+type letter struct {
+	Class, Status   string
+	AccountID       *string `json:"account_id"`
+	EventID         *string `json:"event_id"`
+	ReceivedVersion *int64  `json:"received_version"`
+	Partition       int32
+	Offset          int64
+	DLQPartition    int32 `json:"dlq_partition"`
+	DLQOffset       int64 `json:"dlq_offset"`
+}
+
+// deadLetter draws a dead letter of a busy account that is not resolved.
+func (s *stage) deadLetter(r *reader, statuses string) *letter {
+	s.t.Helper()
+	p := s.run(append([]string{"dlq", "list", "--status=" + statuses}, s.of("dlq list", r)...)...)
+	if !p.done() {
+		s.t.Fatalf("dlq list fails: %s", p.stderr)
+	}
+	all := slices.DeleteFunc(lines[letter](s, p.stdout), func(l letter) bool {
+		return l.AccountID == nil || strings.HasPrefix(*l.AccountID, "calm")
+	})
+	if len(all) == 0 {
+		return nil
+	}
+	return &all[s.rnd.IntN(len(all))]
+}
+
+func (l *letter) flags() []string {
+	return []string{fmt.Sprint("--partition=", l.Partition), fmt.Sprint("--offset=", l.Offset)}
+}
+
+func (s *stage) replay(r *reader) {
+	s.t.Helper()
+	flags := []string{"--yes", reason, "--max-replays=1000"}
+	only := ""
+	if s.rnd.IntN(2) == 0 {
+		if l := s.deadLetter(r, "open,ready,waiting"); l != nil {
+			only = *l.AccountID
+			flags = append(flags, "--account="+only)
+		}
+	}
+	s.draw("dlq replay", r, flags...) // 1: something could not be applied
+	r.oracle.replay(only)
+}
+
+func (s *stage) discard(r *reader) {
+	s.t.Helper()
+	l := s.deadLetter(r, "open,ready,waiting")
+	if l == nil {
+		return
+	}
+	if s.draw("dlq discard", r, append(l.flags(), reason, "--yes")...).done() {
+		r.oracle.discard(place{l.Partition, l.Offset})
+	}
+}
+
+// correct exports a dead letter, corrects it and replays it.
+func (s *stage) correct(r *reader) {
+	s.t.Helper()
+	l := s.deadLetter(r, "open")
+	if l == nil || s.rnd.IntN(4) == 0 {
+		l = s.deadLetter(r, "open,ready,waiting")
+	}
+	if l == nil || l.Class == "version_conflict" {
+		return
+	}
+	path := filepath.Join(s.t.TempDir(), "letters.jsonl")
+	if p := s.run(append(append([]string{"dlq", "export", "--file=" + path}, l.flags()...), s.of("dlq export", r)...)...); !p.done() {
+		s.t.Fatalf("dlq export fails: %s", p.stderr)
+	}
+	e := *s.records()[l.Partition][l.Offset]
+	e.kind, e.cents, e.currency = credit, 1+s.rnd.Int64N(100_000), "EUR"
+	e.asNumber, e.points = false, fmt.Sprint(s.rnd.IntN(100))
+	p := s.draw("dlq replay"+corrected, r, "--from-file="+s.correctedFile(path, &e), reason, "--yes", "--max-replays=1000")
+	if r.additive && strings.Contains(p.stdout, "longer ago than the inbox remembers") {
+		return // it may have been counted since
+	}
+	r.oracle.force(&e)
+}
+
+// correctedFile writes the first dead letter of an export with another value.
+func (s *stage) correctedFile(path string, e *event) string {
+	s.t.Helper()
+	text := must(os.ReadFile(path))(s.t)
+	first, _, _ := strings.Cut(string(text), "\n")
+	var line map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(first), &line); err != nil {
+		s.t.Fatal(err)
+	}
+	line["value"] = must(json.Marshal(string(e.value())))(s.t)
+	delete(line, "value_base64")
+	return s.file("corrected.jsonl", string(must(json.Marshal(line))(s.t))+"\n")
+}
+
+// waiting draws a busy account that waits, "" when there is none.
+func (s *stage) waiting(o *ordered) string {
+	var ids []string
+	for _, id := range slices.Sorted(maps.Keys(o.accounts)) {
+		if a := o.accounts[id]; a.waits() && !strings.HasPrefix(id, "calm") {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return pick(s, ids)
+}
+
+func (s *stage) skip(r *reader) {
+	s.t.Helper()
+	o := r.ordered()
+	id := s.waiting(o)
+	if id == "" {
+		return
+	}
+	if s.draw("account skip", r, id, fmt.Sprint("--version=", o.account(id).version+1), reason, "--yes").done() {
+		o.skip(id)
+		if s.rnd.IntN(2) == 0 {
+			s.unskip(r)
+		}
+	}
+}
+
+// unskip takes a skip back, where nothing was applied since.
+func (s *stage) unskip(r *reader) {
+	s.t.Helper()
+	o := r.ordered()
+	var ids []string
+	for _, id := range slices.Sorted(maps.Keys(o.accounts)) {
+		if o.accounts[id].before != nil {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		s.skip(r)
+		return
+	}
+	id := pick(s, ids)
+	if s.draw("account unskip", r, id, fmt.Sprint("--version=", o.account(id).version), reason, "--yes").done() {
+		o.unskip(id)
+	}
+}
+
+// fetch gets what an account waits for from the outbox.
+func (s *stage) fetch(r *reader) {
+	s.t.Helper()
+	o := r.ordered()
+	id := s.waiting(o)
+	for _, a := range s.producer.busy { // rather one that has what it waits for in the outbox
+		for _, e := range a.lost {
+			if o.account(a.id).waits() && e.version == o.account(a.id).version+1 && s.rnd.IntN(2) == 0 {
+				id = a.id
+			}
+		}
+	}
+	if id == "" {
+		return
+	}
+	p := s.draw("gaps fetch", r, "--account="+id, "--outbox-url="+s.outbox, reason, "--yes",
+		"--outbox-query=SELECT account_id, payload FROM outbox WHERE account_id = ANY ($1) AND version = ANY ($2)")
+	for _, line := range lines[struct {
+		Version int64
+		Result  *string
+	}](s, p.stdout) {
+		if line.Result != nil && *line.Result == "applied" {
+			s.fetched(o, id, line.Version)
+		}
+	}
+}
+
+func (s *stage) fetched(o *ordered, id string, version int64) {
+	s.t.Helper()
+	for _, a := range s.producer.busy {
+		for _, e := range a.lost {
+			if e.account == id && e.version == version && o.force(e) {
+				return
+			}
+		}
+	}
+	s.t.Errorf("gaps fetch says that version %d of %s was applied, which the oracle cannot", version, id)
+}
+
+// open has a waiting account start from a ledger.
+func (s *stage) open(r *reader) {
+	s.t.Helper()
+	o := r.ordered()
+	id := s.waiting(o)
+	if id == "" {
+		return
+	}
+	from := state{version: o.account(id).version + 1 + s.rnd.Int64N(3), balance: s.rnd.Int64N(100_000), currency: "EUR"}
+	if s.rnd.IntN(2) == 0 {
+		from.lastID = fmt.Sprint("opening-", s.rnd.IntN(1000))
+	}
+	ledger := s.file("ledger.csv", fmt.Sprintf("account_id,version,balance,currency,status,last_event_id\n%s,%d,%s,EUR,open,%s\n",
+		id, from.version, money(from.balance), from.lastID))
+	if s.draw("open", r, "--ledger="+ledger, reason, "--yes").done() {
+		o.open(id, from)
+	}
+}
