@@ -112,15 +112,12 @@ func (s *stage) rebuild(r *reader) {
 	r.oracle.rebuilt(log, found)
 }
 
-// unfinished are the rebuilds that are known to lose events, until the one rebuild of
-// docs/decisions replaces them: of an ordered custom projection, which loses what came beyond
-// the park limit; and of sums of which an event was corrected and records were left unread,
-// which marks events as counted that it does not count.
+// unfinished are the rebuilds that are known to lose events, until the one rebuild replaces
+// them: of an ordered custom projection, which loses what came beyond the park limit (issue 30,
+// N1); and of sums after records were left unread, which marks events as counted whose rows it
+// leaves alone.
 func (s *stage) unfinished(r *reader) bool {
-	if u, is := r.oracle.(*unordered); is {
-		return r.additive && r.unread && len(u.corrected) > 0
-	}
-	return r.name == "random_ordered"
+	return r.additive && r.unread || r.name == "random_ordered"
 }
 
 // found is the version of an account in an ordered projection, and what of it is parked.

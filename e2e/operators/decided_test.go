@@ -148,6 +148,9 @@ func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 		if a.version == live.version {
 			a.before = live.before
 		}
+		if part, was := a.history[version]; was && live.beyond > live.version && version > live.version {
+			a.state, a.beyond = part, a.version // a rebuild with a park limit may come so far only, and wait
+		}
 		if len(a.waiting) > o.limit {
 			maps.DeleteFunc(a.waiting, func(v int64, _ *parked) bool {
 				beyond := v != a.version+1 && !slices.Contains(there, v)
