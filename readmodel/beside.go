@@ -130,7 +130,7 @@ func (b *beside) loadPositions(ctx context.Context, db querier, topic string) (m
 
 // compared runs fn with a snapshot of the live tables and one of the rebuilt ones, which
 // catchUp has to bring exactly to the positions of the first.
-func (b *beside) compared(ctx context.Context, projection, topic string, catchUp CatchUp, fn func(live, rebuilt pgx.Tx) error) error {
+func (b *beside) compared(ctx context.Context, projection, topic string, catchUp CatchUp, fn func(live, rebuilt pgx.Tx, positions []TopicPosition) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, b.live, options, func(live pgx.Tx) error {
 		if _, err := live.Exec(ctx, sql.Query("rebuild_session")); err != nil {
@@ -140,25 +140,33 @@ func (b *beside) compared(ctx context.Context, projection, topic string, catchUp
 		if err != nil {
 			return err
 		}
-		if err := catchUp(ctx, positions, false); err != nil {
+		if err := catchUp(ctx, positions); err != nil {
 			return err
 		}
 		return pgx.BeginTxFunc(ctx, b.Pool, options, func(rebuilt pgx.Tx) error {
 			if _, err := rebuilt.Exec(ctx, sql.Query("rebuild_session")); err != nil {
 				return err
 			}
-			at, err := b.loadPositions(ctx, rebuilt, topic)
-			if err != nil {
+			if err := b.reached(ctx, rebuilt, topic, positions); err != nil {
 				return err
 			}
-			for _, p := range positions {
-				if next, known := at[p.Partition]; !known || next != p.Next {
-					return &ShadowLostError{p.Partition}
-				}
-			}
-			return fn(live, rebuilt)
+			return fn(live, rebuilt, positions)
 		})
 	})
+}
+
+// reached fails unless the rebuilt tables are exactly at the positions.
+func (b *beside) reached(ctx context.Context, db querier, topic string, positions []TopicPosition) error {
+	at, err := b.loadPositions(ctx, db, topic)
+	if err != nil {
+		return err
+	}
+	for _, p := range positions {
+		if next, known := at[p.Partition]; !known || next != p.Next {
+			return &ShadowLostError{p.Partition}
+		}
+	}
+	return nil
 }
 
 // ShadowLostError says that the tables of a rebuild are not where they were brought to.

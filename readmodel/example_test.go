@@ -17,7 +17,7 @@ import (
 // Kind is the projection account_activity: how many events each account has had.
 func Kind() readmodel.Definition {
 	kind := inbox.Define("account_activity", ready, add)
-	kind.RebuildTables = []readmodel.RebuildTable{{Name: "account_activity", Sums: []string{"events"}, Counts: "events"}}
+	kind.RebuildTables = []readmodel.RebuildTable{{Name: "account_activity", Adds: true}}
 	return kind
 }
 

@@ -294,11 +294,11 @@ func TestASwapLeavesAloneWhatWasOpenedSince(t *testing.T) {
 	w.mustFlush()
 	s := openShadow(t, pool, values...)
 	open(t, pool, 0, openAt("since", 4, 700))
-	report, err := s.Compare(t.Context(), readmodel.CompareOptions{Topic: "events", ParkLimit: 100, List: 10}, upToDate)
+	report, err := s.Compare(t.Context(), readmodel.CompareOptions{Topic: "events", List: 10}, upToDate)
 	if err != nil || report.Matched != 2 || report.Kinds[readmodel.RebuildUnknown] != 1 {
 		t.Fatalf("%+v, %v", report, err)
 	}
-	swapped, err := s.Swap(t.Context(), readmodel.SwapOptions{Topic: "events", ParkLimit: 100, Actor: "me", Remove: true}, upToDate)
+	swapped, err := s.Swap(t.Context(), readmodel.SwapOptions{Topic: "events", Actor: "me", Remove: true}, upToDate)
 	if err != nil || swapped != (readmodel.Swapped{Left: 1}) {
 		t.Errorf("%+v, %v", swapped, err)
 	}

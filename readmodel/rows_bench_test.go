@@ -22,7 +22,7 @@ func BenchmarkCompareRows(b *testing.B) {
 		}
 	}
 	exec(`SET statement_timeout = 0`)
-	s, err := readmodel.OpenRowShadow(b.Context(), pool, statement.Definition().(readmodel.AppendDefinition))
+	s, err := readmodel.OpenShadow(b.Context(), pool, statement.Definition(), 100, 0)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -48,6 +48,5 @@ func BenchmarkCompareRows(b *testing.B) {
 		}
 		b.ReportMetric(compared.Seconds(), "compare-s")
 		b.ReportMetric((time.Since(began)-compared).Seconds()*1000, "swap-ms")
-		exec(`DELETE FROM projector_rebuild.difference_account_statement`)
 	}
 }

@@ -4,35 +4,149 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/internal/session"
 	"projector/projection"
 	"projector/sql"
 )
 
-// Shadow is a second set of the tables of balances, beside the live ones, to be filled
-// from the first record and compared.
+// Shadow is a projection rebuilt from the first record of its topic, in tables beside the live
+// ones.
 type Shadow struct {
 	*beside
-	swaps   int     // the number of the last transaction that was to change live accounts
-	swapped Swapped // by all of them
+	kind     Definition
+	tables   []*rowTable   // whose rows are replaced
+	inbox    *rowTable     // nil: what keeps an event from being applied twice is a table itself
+	accounts *accountState // nil: events are in no order
+	custom   bool          // its SQL is a file's: what its rows are made of is not known
+
+	begun     string          // a snapshot: what was done before is in the rebuilt tables
+	positions []TopicPosition // where the tables were compared
+	compared  string          // a snapshot, and its time
+	since     string
+	found     *comparison
+	later     later
+	moved     map[RebuildKind]map[string]RebuildKind // left alone by the swap, by what they are now
 }
 
-// OpenShadow makes a shadow in which accounts have their openings, and nothing else is. What an earlier one has left is dropped. ErrRebuilding
-// means that one is in use.
-func OpenShadow(ctx context.Context, live *pgxpool.Pool) (*Shadow, error) {
-	b, err := openBeside(ctx, live, []string{"account_balance", "parked_event", "park_overflow", "account_opening"}, []string{})
+// UnknownDefinitionError says that rebuild does not know what a projection consists of.
+type UnknownDefinitionError struct{ Definition Definition }
+
+// Error implements error.
+func (e *UnknownDefinitionError) Error() string {
+	return fmt.Sprintf("%s cannot be rebuilt: rebuild does not know projections of the type %T", e.Definition.Name(), e.Definition)
+}
+
+// SafeText implements errclass.Describer.
+func (e *UnknownDefinitionError) SafeText() string { return e.Error() }
+
+// OpenShadow makes the tables of a projection once more, empty but for the openings of accounts.
+// What an earlier rebuild has left is dropped. parkLimit and parkBytes are the consumers'. ErrRebuilding means
+// that another rebuild is under way.
+func OpenShadow(ctx context.Context, live *pgxpool.Pool, kind Definition, parkLimit, parkBytes int64) (_ *Shadow, err error) {
+	s := &Shadow{kind: kind}
+	var check func(context.Context, *pgxpool.Pool) error
+	var shown []RebuildTable
+	switch kind := kind.(type) {
+	case BalanceDefinition:
+		s.accounts, err = newAccountState(ctx, live, "", parkLimit, parkBytes)
+	case OrderedDefinition:
+		s.custom, shown, check = true, kind.RebuildTables, kind.Rebuildable
+		s.accounts, err = newAccountState(ctx, live, kind.Label, parkLimit, parkBytes)
+	case AppendDefinition:
+		s.custom, shown, check = kind.Own, kind.RebuildTables, kind.Rebuildable
+		if kind.Remembers != nil {
+			s.inbox = markerTable(kind.Label)
+		}
+	default:
+		err = &UnknownDefinitionError{kind}
+	}
 	if err != nil {
 		return nil, err
 	}
-	for _, query := range []string{"shadow_known", "shadow_openings"} {
-		if _, err := b.lock.Exec(ctx, sql.Query(query)); err != nil {
-			return nil, errors.Join(fmt.Errorf("prepare the rebuild: %w", err), b.Close(ctx))
+	copied, noted, behind, err := s.make(ctx, live, shown)
+	if err != nil {
+		return nil, err
+	}
+	if s.beside, err = openBeside(ctx, live, copied, noted, behind...); err != nil {
+		return nil, err
+	}
+	if err = s.begin(ctx); err == nil && check != nil {
+		err = check(ctx, s.Pool)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("prepare the rebuild: %w", err), s.Close(ctx))
+	}
+	return s, nil
+}
+
+// make names the tables that are copied, those of which differences are noted, and the schemas
+// in which the SQL of a custom projection finds what it only reads.
+func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []RebuildTable) (copied, noted, behind []string, err error) {
+	for _, t := range shown {
+		columns, err := loadColumns(ctx, live, t.Name)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		s.tables = append(s.tables, newRowTable(rowSource{RebuildTable: t, columns: columns}))
+		copied, noted = append(copied, t.Name), append(noted, t.Name)
+	}
+	if s.inbox != nil {
+		copied, noted = append(copied, "inbox", "inbox_pruned"), append(noted, "inbox")
+	}
+	if s.accounts != nil {
+		copied, noted = append(copied, s.accounts.copied()...), append(noted, s.accounts.account.Name)
+		if s.accounts.balances {
+			copied = append(copied, "account_opening")
 		}
 	}
-	return &Shadow{beside: b}, nil
+	if s.custom {
+		copied = append(copied, "projection_file")
+		behind, err = texts(ctx, live, "own_schemas")
+	}
+	return copied, noted, behind, err
+}
+
+// begin has accounts start with their openings, and remembers from when on people's actions are
+// not in the rebuilt tables.
+func (s *Shadow) begin(ctx context.Context) error {
+	if err := s.lock.QueryRow(ctx, sql.Query("rebuild_snapshot")).Scan(&s.begun, nil); err != nil {
+		return err
+	}
+	if s.accounts == nil || !s.accounts.balances {
+		return nil
+	}
+	_, err := s.lock.Exec(ctx, sql.Query("shadow_openings"))
+	return err
+}
+
+// Open makes the projection of one partition of the topic, which writes the rebuilt tables. It
+// parks whatever comes early: the park limit holds for the live tables.
+func (s *Shadow) Open(cfg RunConfig, topic string, partition int32) session.Projection {
+	p := Partition{Projection: s.kind.Name(), Group: "rebuild", Topic: topic, Number: partition}
+	cfg.Pool, cfg.ParkLimit, cfg.ParkBytes = s.Pool, math.MaxInt64, 0
+	switch kind := s.kind.(type) {
+	case AppendDefinition:
+		return NewAppendProjection(AppendConfig{Pool: s.Pool, Partition: p, Table: kind.Tables(p)})
+	case OrderedDefinition:
+		return kind.Open(cfg)(p)
+	default:
+		return NewBalance(BalanceConfig{
+			Pool: s.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes,
+		}, p)
+	}
+}
+
+// Overdue names those of the partitions in which parked events can be applied.
+func (s *Shadow) Overdue(ctx context.Context, topic string, partitions []int32) ([]int32, error) {
+	if s.accounts == nil {
+		return nil, nil
+	}
+	return LoadOverdue(ctx, s.Pool, s.kind.Name(), topic, partitions, 0)
 }
 
 // AuditedEvent is an event about which people have done something.
@@ -115,23 +229,22 @@ func LoadOpened(ctx context.Context, pool *pgxpool.Pool) (o Opened, err error) {
 	return o, nil
 }
 
-// PassOver passes over a version in the shadow if it is the account's next one and,
-// unless seen, if its event is parked; then it heals what waits behind it. It answers
-// whether the account has passed the version.
+// PassOver skips a version in the shadow if it is the account's next one and, unless seen, if
+// its event is parked; then it heals what waits for it. It returns whether the account has
+// passed the version.
 func (s *Shadow) PassOver(ctx context.Context, cfg RepairConfig, e *AuditedEvent, seen bool) (passed bool, err error) {
-	return s.passOver(ctx, cfg, e, seen)
-}
-
-func (b *beside) passOver(ctx context.Context, cfg RepairConfig, e *AuditedEvent, seen bool) (passed bool, err error) {
-	cfg.Pool = b.Pool
+	cfg.Pool = s.Pool
+	if kind, ordered := s.kind.(OrderedDefinition); ordered {
+		cfg.projection, cfg.take = kind.Label, kind.Take
+	}
 	r := NewRepair(cfg)
-	err = transactOnce(ctx, b.Pool, func(attempt context.Context, tx *Tx) (err error) {
+	err = transactOnce(ctx, s.Pool, func(attempt context.Context, tx *Tx) (err error) {
 		tx.tables = r.tables()
 		passed, err = r.passOverAgain(attempt, tx, e, seen)
 		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("pass over: %w", err)
+		return false, fmt.Errorf("skip: %w", err)
 	}
 	return passed, nil
 }
@@ -158,78 +271,4 @@ func (r *Repair) passOverAgain(ctx context.Context, tx *Tx, e *AuditedEvent, see
 	}
 	_, err = r.passOver(ctx, tx, s, eventID, nil)
 	return true, err
-}
-
-// RebuildKind says in what way a live account, or row, is not what was rebuilt. Its names
-// are public surface.
-type RebuildKind string
-
-// The kinds of differences. Of the last three the live account is left alone.
-const (
-	RebuildDifferent RebuildKind = "different" // its balance, version or state
-	RebuildMissing   RebuildKind = "missing"   // the live tables lack it
-	RebuildUnknown   RebuildKind = "unknown"   // the topic has no event of it
-	RebuildHold      RebuildKind = "hold"      // what waits behind its hole
-	RebuildAhead     RebuildKind = "ahead"     // it is beyond what the topic gives
-	RebuildCorrected RebuildKind = "corrected" // somebody has applied a corrected event
-	RebuildMoved     RebuildKind = "moved"     // it was written by others since it was compared
-)
-
-// RebuildKinds lists all kinds.
-func RebuildKinds() []RebuildKind {
-	return []RebuildKind{
-		RebuildDifferent, RebuildMissing, RebuildUnknown, RebuildHold, RebuildAhead, RebuildCorrected, RebuildMoved,
-	}
-}
-
-// changes reports whether the live account is to be replaced or removed.
-func (k RebuildKind) changes() bool {
-	return k != RebuildAhead && k != RebuildCorrected && k != RebuildMoved
-}
-
-// RebuildDifference is one account, or one row, that differs.
-type RebuildDifference struct {
-	ID   string // the account, or the row's key as text
-	Kind RebuildKind
-	// Of an account; nil: there is no row.
-	Version, Rebuilt *int64
-	// Key is the row's key as a JSON object; nil: it is an account.
-	Key []byte
-}
-
-// RebuildReport is what a comparison has found, in accounts or in rows.
-type RebuildReport struct {
-	Checked, Matched int64
-	Kinds            map[RebuildKind]int64 // of those that do not match
-	Differences      []RebuildDifference   // the first of them
-	// Markers are missing in the inbox: events that are counted and would be counted again.
-	Markers int64
-}
-
-// Different is how many are not right, of those that are not left alone.
-func (r *RebuildReport) Different() int64 { return r.count(true) }
-
-// LeftAlone is how many differ and are not touched.
-func (r *RebuildReport) LeftAlone() int64 { return r.count(false) }
-
-func (r *RebuildReport) count(changes bool) (n int64) {
-	for kind, of := range r.Kinds {
-		if kind.changes() == changes {
-			n += of
-		}
-	}
-	return n
-}
-
-// become takes accounts or rows for another kind than they were taken for.
-func (r *RebuildReport) become(kind RebuildKind, was map[string]RebuildKind) {
-	for _, k := range was {
-		r.Kinds[k]--
-		r.Kinds[kind]++
-	}
-	for i := range r.Differences {
-		if d := &r.Differences[i]; was[d.ID] != "" {
-			d.Kind = kind
-		}
-	}
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -22,14 +21,14 @@ const swapWithin = 30 * time.Second
 type SwapGivenUpError struct {
 	After  time.Duration
 	Within time.Duration
+	Stage  string // what it was doing
 	Cause  string
 }
 
 // Error implements error and names the remedy.
 func (e *SwapGivenUpError) Error() string {
-	return fmt.Sprintf("the swap was given up after %s, for it keeps others from writing and may do so for %s (%s). Of it nothing was changed. "+
-		"Was this process stopped, or does somebody hold a lock? Then run it again; if there is too much to change, build the "+
-		"projection beside this one (runbook, \"beginning anew\")", e.After.Round(time.Second), e.Within, e.Cause)
+	return fmt.Sprintf("the swap was given up after %s while %s, for consumers wait for it and may do so for %s (%s): nothing was changed. "+
+		"Pause the consumers first (`projector pause --all --reason=rebuild --yes`), run it again, and resume", e.After.Round(time.Second), e.Stage, e.Within, e.Cause)
 }
 
 // SafeText vouches for the text: it holds no data.
@@ -45,6 +44,7 @@ type swapTx struct {
 	within   time.Duration
 	locks    bool // it has begun to lock, and has to end at the deadline
 	deadline time.Time
+	stage    string // what it is doing
 }
 
 // boundedSwap runs what locks within a transaction that holds its locks for no longer
@@ -70,8 +70,9 @@ func boundedSwap(ctx context.Context, live *pgxpool.Pool, within time.Duration,
 				return nil
 			}
 		}
-		if after := within - time.Until(t.deadline); err != nil && t.locks && ctx.Err() == nil && after >= t.idle() {
-			return &SwapGivenUpError{After: after, Within: within, Cause: errclass.Safe(err)}
+		var refused errclass.Describer // it says itself why it was not done
+		if after := within - time.Until(t.deadline); err != nil && !errors.As(err, &refused) && t.locks && ctx.Err() == nil && after >= t.idle() {
+			return &SwapGivenUpError{After: after, Within: within, Stage: t.stage, Cause: errclass.Safe(err)}
 		}
 		return err
 	})
@@ -136,15 +137,6 @@ func (t *swapTx) execText(ctx context.Context, statement string, args ...any) (r
 	return rows, err
 }
 
-// row runs a statement that answers one row.
-func (t *swapTx) row(ctx context.Context, statement string, args []any, into ...any) error {
-	if err := t.limit(); err != nil {
-		return err
-	}
-	t.tx.Queue(statement, args...).QueryRow(func(row pgx.Row) error { return row.Scan(into...) })
-	return t.tx.Send(ctx)
-}
-
 // limit has the server end the transaction at its deadline, whatever becomes of this
 // process: the session may be idle before the next statement and after it, and the
 // statement may take the rest. It is sent together with the statement.
@@ -167,32 +159,26 @@ func (t *swapTx) limited(ctx context.Context) error {
 }
 
 // fence raises the fences of the consumers of a projection, and returns where the live
-// rows are, which they cannot leave any more. reached is where the rebuilt tables are at
-// least.
-func (t *swapTx) fence(ctx context.Context, b *beside, projection, topic string, reached []TopicPosition) ([]TopicPosition, error) {
+// rows are, which they cannot leave any more.
+func (t *swapTx) fence(ctx context.Context, projection, topic string) ([]TopicPosition, error) {
 	if _, err := t.exec(ctx, "swap_fence", projection); err != nil {
 		return nil, err
 	}
 	if err := t.limited(ctx); err != nil {
 		return nil, err
 	}
-	positions, err := LoadTopicPositions(ctx, t.tx, projection, topic)
-	if err != nil {
-		return nil, err
+	return LoadTopicPositions(ctx, t.tx, projection, topic)
+}
+
+// wait has the session do nothing for as long as the locks may be held: the rebuilt tables are
+// written by others.
+func (t *swapTx) wait(ctx context.Context) error {
+	rest := time.Until(t.deadline)
+	if rest < time.Millisecond {
+		return context.DeadlineExceeded
 	}
-	if err := t.limited(ctx); err != nil {
-		return nil, err
-	}
-	at, err := b.loadPositions(ctx, t.tx, topic)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range reached {
-		if next, known := at[p.Partition]; !known || next < p.Next {
-			return nil, &ShadowLostError{p.Partition}
-		}
-	}
-	return positions, nil
+	t.tx.Queue(sql.Query("swap_limits"), milliseconds(rest), milliseconds(rest))
+	return t.tx.Send(ctx)
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -27,7 +27,7 @@ type Changes struct {
 	Assumed     []string                // accounts of which the database is assumed to know nothing
 
 	Rows  []Row                // new accounts, where they were not gathered by a fold; see RowChunks
-	Parks []*projection.Parked // events to park and their rivals, sorted by account id and version
+	Parks []*projection.Parked // events to park, sorted by account id and version
 	// Replacing are events that take the place of those of their versions that are parked and
 	// cannot be applied, if there are any.
 	Replacing []*projection.Parked
@@ -37,14 +37,6 @@ type Changes struct {
 
 	table   *table // of a fold
 	changed []*account
-	rivals  []rival
-}
-
-// rival is an event of a version of which another is parked already. It is not parked itself,
-// but what is has to tell that it came.
-type rival struct {
-	of    *account
-	event *projection.Parked
 }
 
 // StoredVersion is the version that a decision takes the database to have. Exists is
@@ -153,7 +145,7 @@ func (f *Fold) Changes() *Changes {
 			c.Pruned = append(c.Pruned, PrunedThrough{AccountID: f.idOf(a), Version: a.version})
 		}
 	}
-	c.addRivals()
+	sortParked(c.Parks)
 	sortParked(c.Replacing)
 	return c
 }
@@ -174,17 +166,6 @@ func (c *Changes) addParked(a *account, q *queue) {
 			c.Replacing = append(c.Replacing, p)
 		}
 	}
-}
-
-// addRivals adds those whose turn has not come, each behind the event that is parked, and puts
-// all that is parked in order.
-func (c *Changes) addRivals() {
-	for _, r := range c.rivals {
-		if r.event.Decoded.Event.Version > r.of.version {
-			c.Parks = append(c.Parks, r.event)
-		}
-	}
-	sortParked(c.Parks)
 }
 
 // sortParked sorts by account and version.

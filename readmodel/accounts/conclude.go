@@ -122,9 +122,6 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 		f.replace(a, q, parked())
 		return
 	case first != nil || isNext:
-		if first == nil || first.Record.Ref() != rec.Ref() {
-			f.changes.rivals = append(f.changes.rivals, rival{a, parked()})
-		}
 		return
 	}
 	fits := f.fits(q, size)

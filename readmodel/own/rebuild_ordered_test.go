@@ -56,7 +56,7 @@ func TestARebuildPutsOrderedTablesRight(t *testing.T) {
 		holds(what)
 	}
 
-	// Consumers go on, and rows are put right meanwhile; but not how far accounts are.
+	// Consumers go on meanwhile.
 	opts := readmodel.SwapOptions{Topic: "events", Actor: "me"}
 	goOn := func() { // an event that fills a gap
 		log = append(log, points("c", 3, 1), points("a", 2, 1))
@@ -65,31 +65,26 @@ func TestARebuildPutsOrderedTablesRight(t *testing.T) {
 	}
 	execute(t, pool, "DELETE FROM projection_parked_event WHERE account_id = 'b'")
 	wantRows, wantState[1] = []string{"a 13 1 2 3", "b 1 1", "c 8 1 2 3"}, "b 1 "
-	var movedOn readmodel.MovedOnError
-	if _, _, err := rebuiltAs(t, pool, p, log, opts, goOn); !errors.As(err, &movedOn) {
+	if _, _, err := rebuiltAs(t, pool, p, &log, opts, goOn); err != nil {
 		t.Errorf("consumers have gone on: %v", err)
-	}
-	holds("gone on")
-	if _, _, err := rebuiltAs(t, pool, p, log, opts, func() {}); err != nil {
-		t.Error(err)
 	}
 	wantState[1] = "b 1 2 rejected_by_database, 3 version_gap"
 	holds("put right")
 
 	execute(t, pool, "UPDATE loyalty SET points = 100 WHERE account_id IN ('a', 'b')")
-	if replaced, _, err := rebuiltAs(t, pool, p, log, opts, func() {
+	if replaced, _, err := rebuiltAs(t, pool, p, &log, opts, func() {
 		f.claim()
 		log = append(log, points("c", 4, 1), points("a", 4, 1))
 		f.consume(log)
-	}); replaced != 1 || err != nil {
+	}); replaced != 2 || err != nil {
 		t.Errorf("%d replaced, %v", replaced, err)
 	}
-	wantRows, wantState = []string{"a 101 1 2 3 4", "b 1 1", "c 9 1 2 3 4"}, []string{"a 4 ", wantState[1], "c 4 "}
+	wantRows, wantState = []string{"a 14 1 2 3 4", "b 1 1", "c 9 1 2 3 4"}, []string{"a 4 ", wantState[1], "c 4 "}
 	holds("rows")
 
 	// An account that begins again must not keep what it had.
 	execute(t, pool, "DELETE FROM projection_account WHERE account_id = 'b'; INSERT INTO loyalty VALUES ('b2', 1, 1, ''); UPDATE loyalty SET account_id = 'd' WHERE account_id = 'b2'")
-	if _, _, err := rebuiltAs(t, pool, p, log, opts, func() {}); err != nil {
+	if _, _, err := rebuiltAs(t, pool, p, &log, opts, func() {}); err != nil {
 		t.Error(err)
 	}
 	wantRows = []string{"a 14 1 2 3 4", "b 1 1", "c 9 1 2 3 4", "d 1 "}
@@ -100,7 +95,7 @@ func TestARebuildPutsOrderedTablesRight(t *testing.T) {
 	f.consume(log)
 	execute(t, pool, "UPDATE projection_account SET version = 5 WHERE account_id = 'e'; INSERT INTO loyalty VALUES ('e', 1, 1, '')")
 	var stay readmodel.RowsStayError
-	if _, _, err := rebuiltAs(t, pool, p, log, opts, func() {}); !errors.As(err, &stay) {
+	if _, _, err := rebuiltAs(t, pool, p, &log, opts, func() {}); !errors.As(err, &stay) {
 		t.Errorf("rows that stay: %v", err)
 	}
 	if _, removed, err := rebuilt(t, pool, p, log); removed != 2 || err != nil {

@@ -20,11 +20,11 @@ import (
 // replaced or put in, and how many removed.
 func rebuilt(t *testing.T, pool *pgxpool.Pool, p file.Projection, log []string) (replaced, removed int64, err error) {
 	t.Helper()
-	return rebuiltAs(t, pool, p, log, readmodel.SwapOptions{Topic: "events", Actor: "me", Remove: true}, func() {})
+	return rebuiltAs(t, pool, p, &log, readmodel.SwapOptions{Topic: "events", Actor: "me", Remove: true}, func() {})
 }
 
 // rebuiltAs does something else between the comparison and the swap.
-func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log []string, opts readmodel.SwapOptions, between func()) (replaced, removed int64, err error) {
+func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log *[]string, opts readmodel.SwapOptions, between func()) (replaced, removed int64, err error) {
 	t.Helper()
 	shadow, proj, err := besideOf(t, pool, p)
 	if err != nil {
@@ -37,13 +37,10 @@ func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log []string
 	}()
 	f := feederOf(t, p, proj)
 	failed := error(nil)
-	catchUp := func(_ context.Context, positions []readmodel.TopicPosition, ahead bool) error {
-		end := int64(len(log))
-		if !ahead {
-			end = positions[0].Next
-		}
+	catchUp := func(_ context.Context, positions []readmodel.TopicPosition) error {
+		end := positions[0].Next
 		for f.next < end && failed == nil {
-			switch failed = f.try(log[f.next:end]); {
+			switch failed = f.try((*log)[f.next:end]); {
 			case failed == nil:
 				f.next = end
 			case errors.Is(failed, session.ErrAgain):
@@ -66,24 +63,15 @@ func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log []string
 }
 
 // besideOf makes the tables of a rebuild, and what fills them.
-func besideOf(t *testing.T, pool *pgxpool.Pool, p file.Projection) (*readmodel.RowShadow, session.Projection, error) {
+func besideOf(t *testing.T, pool *pgxpool.Pool, p file.Projection) (*readmodel.Shadow, session.Projection, error) {
 	t.Helper()
-	switch kind := own.Definition(p).(type) {
-	case readmodel.OrderedDefinition:
-		shadow, err := readmodel.OpenOrderedShadow(t.Context(), pool, kind)
-		if err != nil {
-			return nil, nil, err
-		}
-		run := readmodel.RunConfig{Formats: event.Always(formatOf(p)), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 }}
-		return shadow.RowShadow, shadow.Open(run, "events", 0), nil
-	default:
-		shadow, err := readmodel.OpenRowShadow(t.Context(), pool, kind.(readmodel.AppendDefinition))
-		if err != nil {
-			return nil, nil, err
-		}
-		proj := shadow.Open("events", 0)
-		return shadow, proj, nil
+	shadow, err := readmodel.OpenShadow(t.Context(), pool, own.Definition(p), 100, 0)
+	if err != nil {
+		return nil, nil, err
 	}
+	run := readmodel.RunConfig{Formats: event.Always(formatOf(p)), FirstVersion: 1, CacheBytes: func() int { return 1 << 20 }}
+	proj := shadow.Open(run, "events", 0)
+	return shadow, proj, nil
 }
 
 // Rows are made anew by another text only where nobody goes on by the old one meanwhile.
@@ -103,7 +91,7 @@ func TestARebuildByAnotherTextWaitsForTheOldOne(t *testing.T) {
 	look := "SELECT account_id, events FROM loyalty ORDER BY account_id"
 
 	var runs readmodel.OldTextRunsError
-	_, _, err := rebuiltAs(t, pool, doubled, log, opts, func() {
+	_, _, err := rebuiltAs(t, pool, doubled, &log, opts, func() {
 		log = append(log, points("c", 1, 1))
 		f.consume(log)
 	})
@@ -115,7 +103,7 @@ func TestARebuildByAnotherTextWaitsForTheOldOne(t *testing.T) {
 		t.Errorf("the old text: %v", err)
 	}
 
-	if _, _, err := rebuiltAs(t, pool, doubled, log, opts, func() {}); err != nil {
+	if _, _, err := rebuiltAs(t, pool, doubled, &log, opts, func() {}); err != nil {
 		t.Error(err)
 	}
 	same(t, "rows", rows(t, pool, look), []string{"a 2", "b 2", "c 2"})

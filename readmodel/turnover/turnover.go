@@ -20,7 +20,7 @@ const Name = "daily_turnover"
 // Definition is the projection.
 func Definition() readmodel.Definition {
 	d := inbox.Define(Name, sql.Query("turnover_ready"), add)
-	d.RebuildTables = []readmodel.RebuildTable{{Name: Name, Sums: []string{"credited", "debited", "events"}, Counts: "events"}}
+	d.RebuildTables = []readmodel.RebuildTable{{Name: Name, Adds: true}}
 	return d
 }
 

@@ -2,6 +2,10 @@
 -- default or a generated column of a table is code of the table's owner. So of a table that
 -- somebody else owns only the columns are copied, and nothing of it is ever evaluated here.
 
+--
+-- The columns rival_partition and rival_offset of parked_event are not written any more: a rebuild
+-- compares at exactly the positions of the consumers. The next release drops them.
+
 -- +goose Up
 -- +goose StatementBegin
 -- The columns of a table, or of its primary key, as a definition. A domain can have a CHECK: its
@@ -169,6 +173,8 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
+COMMENT ON COLUMN parked_event.rival_partition IS 'Not written any more; the next release drops it.';
+COMMENT ON COLUMN parked_event.rival_offset IS 'Not written any more; the next release drops it.';
 
 -- +goose Down
 -- +goose StatementBegin

@@ -1,7 +1,5 @@
--- Of two events parked for one version the first stays, and has where the other one came.
+-- Of two events parked for one version the first stays.
 INSERT INTO parked_event
     (account_id, version, class, event_id, expected_version, topic, partition, "offset", record_timestamp, replays, key, value, headers)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-ON CONFLICT (account_id, version) DO UPDATE
-SET rival_partition = excluded.partition, rival_offset = excluded."offset"
-WHERE (parked_event.topic, parked_event.partition, parked_event."offset") IS DISTINCT FROM (excluded.topic, excluded.partition, excluded."offset");
+ON CONFLICT (account_id, version) DO NOTHING;

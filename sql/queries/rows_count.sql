@@ -1,2 +1,2 @@
--- How many accounts, or rows where they are of none, are to be changed.
-SELECT count({counted}) FROM projector_rebuild.{difference} WHERE _kind <> 'unknown' OR $1;
+-- How many rows are to be changed, or accounts where rows are of accounts.
+SELECT count({counted}) FROM projector_rebuild.{noted} WHERE _kind <> 'unknown' OR $1;

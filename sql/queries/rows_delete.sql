@@ -1,4 +1,4 @@
--- Takes out the rows the topic has no event of.
-DELETE FROM {table} t
-USING projector_rebuild.{difference} d
-WHERE d._chosen AND d._kind = 'unknown' AND ({key_t}) = ({key_d});
+-- Takes out the rows that have no event in the topic.
+DELETE FROM {table} AS t
+USING projector_rebuild.{noted} AS d
+WHERE d._kind = 'unknown' AND ({key_t}) = ({key_d}) AND {filter};

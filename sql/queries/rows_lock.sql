@@ -1,9 +1,9 @@
--- Locks the rows that are to be changed, behind the positions and in the order of their keys.
+-- Locks the rows that may be changed, in the order of their keys.
 SELECT count(*)
 FROM (
-    SELECT FROM {table} t
-    JOIN projector_rebuild.{difference} d ON ({key_t}) = ({key_d})
-    WHERE d._kind <> 'unknown' OR $1
+    SELECT FROM {table} AS t
+    JOIN projector_rebuild.{noted} AS d ON ({key_t}) = ({key_d})
+    WHERE {filter}
     ORDER BY {key_order}
     FOR UPDATE OF t
 ) AS locked;

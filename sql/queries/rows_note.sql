@@ -1,3 +1,3 @@
 -- Notes rows that differ.
-INSERT INTO projector_rebuild.{difference}
-SELECT * FROM jsonb_populate_recordset(NULL::projector_rebuild.{difference}, $1::jsonb);
+INSERT INTO projector_rebuild.{noted}
+SELECT * FROM jsonb_populate_recordset(NULL::projector_rebuild.{noted}, $1::jsonb);

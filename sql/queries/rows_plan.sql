@@ -1,5 +1,5 @@
--- What a swap would write, as a hash: rows as they were rebuilt, or what sums are wrong by.
-SELECT encode(sha256(convert_to(coalesce(string_agg(ROW (d._kind, {key_d}, {change})::text, ',' ORDER BY {key_order}), ''), 'UTF8')), 'hex')
-FROM projector_rebuild.{difference} d
-LEFT JOIN projector_rebuild.{table} s ON ({key_s}) = ({key_d})
+-- What a swap would write, as a hash.
+SELECT encode(sha256(convert_to(coalesce(string_agg(ROW (d._kind, {key_d}, {all_s})::text, ',' ORDER BY ROW ({key_d})::text COLLATE "C"), ''), 'UTF8')), 'hex')
+FROM projector_rebuild.{noted} AS d
+LEFT JOIN {shadow} AS s ON ({key_s}) = ({key_d})
 WHERE d._kind <> 'unknown' OR $1;

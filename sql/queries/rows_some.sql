@@ -1,7 +1,6 @@
 -- The rows of some groups of keys (see rows_digest), in the order of bytes of their keys: the
--- key as text and as an object, the row as a number, and its sums.
-SELECT ROW ({key})::text AS id, json_build_object({key_object})::text,
-       hashtextextended(ROW ({all})::text, 1), {sums_object}
+-- key as text and as an object, the row as a number, and the version of its account.
+SELECT ROW ({key})::text AS id, json_build_object({key_object})::text, hashtextextended(ROW ({all})::text, 1), {version_of}
 FROM {from} AS t
 WHERE hashtextextended(ROW ({key})::text, 0) & 65535 = ANY ($1::int8[])
 ORDER BY ROW ({key})::text COLLATE "C";

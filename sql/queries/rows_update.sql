@@ -1,6 +1,6 @@
 -- Puts the rebuilt rows in the place of those that differ.
-UPDATE {table} t
+UPDATE {table} AS t
 SET {set_rebuilt}
-FROM projector_rebuild.{difference} d
-JOIN projector_rebuild.{table} s ON ({key_s}) = ({key_d})
-WHERE d._chosen AND d._kind = 'different' AND ({key_t}) = ({key_d});
+FROM projector_rebuild.{noted} AS d
+JOIN {shadow} AS s ON ({key_s}) = ({key_d})
+WHERE d._kind = 'different' AND ({key_t}) = ({key_d}) AND {filter};

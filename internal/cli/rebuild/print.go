@@ -79,7 +79,7 @@ func (r *rebuilding) outcome(report *readmodel.RebuildReport, changed *readmodel
 		text += fmt.Sprintf("\nwould mark %d events in the inbox, so that none is counted again", report.Markers)
 	}
 	if moved := report.Kinds[readmodel.RebuildMoved]; moved > 0 {
-		text += fmt.Sprintf("\n%d %s were written by others meanwhile and left alone: run it again, if need be while the consumers are stopped", moved, of)
+		text += fmt.Sprintf("\n%d %s were repaired by people since the rebuild began and left alone: run it again", moved, of)
 	}
 	if unknown > 0 && !r.cmd.Remove {
 		text += fmt.Sprintf("\n%d %s the topic has no event of stay as they are: --remove removes them", unknown, of)

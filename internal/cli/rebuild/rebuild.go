@@ -86,7 +86,7 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate)
 		// Also when ctx has ended: nothing must stay behind.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connect.OneShotWithin)
 		defer cancel()
-		err = errors.Join(err, r.beside.Close(ctx))
+		err = errors.Join(err, r.shadow.Close(ctx))
 	}()
 	return r.run(ctx)
 }
@@ -127,7 +127,7 @@ func sums(kind readmodel.Definition) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(kind.Rebuilds(), func(t readmodel.RebuildTable) bool { return len(t.Sums) > 0 })
+	return slices.ContainsFunc(kind.Rebuilds(), func(t readmodel.RebuildTable) bool { return t.Adds })
 }
 
 // rebuilding is one rebuild.
@@ -141,7 +141,7 @@ type rebuilding struct {
 	topic   topicExtent // as it was at the start
 	policy  string      // its cleanup.policy; "": not known
 	needs   int64       // bytes in the database, about
-	beside  beside
+	shadow  *readmodel.Shadow
 	build   *rebuild.Build
 	shown   *output.Progress
 	gate    *foureyes.Gate
@@ -169,7 +169,7 @@ func (r *rebuilding) run(ctx context.Context) error {
 		return err
 	}
 	var changed *readmodel.Swapped
-	refused, err := r.tooMany(ctx, &report)
+	refused, err := r.tooMany(ctx)
 	if err != nil {
 		return err
 	}
@@ -185,42 +185,17 @@ func (r *rebuilding) run(ctx context.Context) error {
 	return cmp.Or(r.print(&report, changed), refused, r.differs(&report, changed))
 }
 
-// begin prepares the build of every partition.
-func (r *rebuilding) begin(ctx context.Context) error {
-	own, err := r.ownName()
-	if err != nil {
-		return err
-	}
-	replays, err := readmodel.LoadReplays(ctx, r.pool, r.kind.Name(), own != "")
-	if err != nil {
-		return err
-	}
-	cfg := rebuild.Config{
-		Source: r.source, Formats: r.formats, Topic: r.cmd.Topic, TopicID: r.topic.id, Starts: r.topic.starts,
-	}
-	for _, a := range replays {
-		cfg.Replays = append(cfg.Replays, rebuild.Replay{AccountID: a.AccountID, Version: a.Version, Class: event.Class(a.Class), Altered: a.Altered, Place: a.Place})
-	}
-	if cfg.Discards, err = readmodel.LoadDiscards(ctx, r.pool, r.kind.Name(), r.cmd.Topic); err != nil {
-		return err
-	}
-	if err := r.beside.prepare(ctx, &cfg); err != nil {
-		return err
-	}
-	r.build = rebuild.New(cfg)
-	return nil
-}
-
 // compare compares what was rebuilt with the live tables.
 func (r *rebuilding) compare(ctx context.Context) (readmodel.RebuildReport, error) {
-	report, err := r.beside.Compare(ctx, readmodel.CompareOptions{
-		Topic: r.cmd.Topic, Corrections: r.corrections, Partial: r.cmd.Partial,
-		ParkLimit: r.cmd.ParkLimit, ParkBytes: int64(r.cmd.ParkBytes), List: r.cmd.Limit,
-	}, r.catchUp)
-	if err == nil {
-		err = r.beside.lookAhead(ctx, &report)
+	opts := readmodel.CompareOptions{Topic: r.cmd.Topic, Corrections: r.corrections, Partial: r.cmd.Partial, List: r.cmd.Limit}
+	report, err := r.shadow.Compare(ctx, opts, r.catchUp)
+	if err != nil || !r.shadow.Doubtful() {
+		return report, err
 	}
-	return report, err
+	if some, err := r.readLater(ctx); err != nil || !some {
+		return report, err
+	}
+	return r.shadow.Compare(ctx, opts, r.catchUp)
 }
 
 // corrections are the dead letters that people have applied.

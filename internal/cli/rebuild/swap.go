@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"projector/internal/cli/exit"
 	"projector/internal/cli/foureyes"
@@ -12,19 +11,27 @@ import (
 )
 
 // tooMany refuses to change more than is allowed.
-func (r *rebuilding) tooMany(ctx context.Context, report *readmodel.RebuildReport) (refusal, err error) {
-	would, of, err := r.beside.concerned(ctx, report)
+func (r *rebuilding) tooMany(ctx context.Context) (refusal, err error) {
+	would, err := r.shadow.Concerned(ctx, r.cmd.Remove)
 	if err != nil || !r.cmd.Yes || would <= r.cmd.MaxDiff {
 		return nil, err
 	}
+	return r.refuseMany(would), nil
+}
+
+func (r *rebuilding) refuseMany(would int64) error {
+	of := "rows"
+	if r.shadow.OfAccounts() {
+		of = "accounts"
+	}
 	return exit.Refusef("%d %s would change and --max-differences (PROJECTOR_MAX_DIFFERENCES) is %d: nothing was changed; "+
-		"look at what differs before you allow more", would, of, r.cmd.MaxDiff), nil
+		"look at what differs before you allow more", would, of, r.cmd.MaxDiff)
 }
 
 // plan is what would be changed. What consumers go on to write is none of it.
 func (r *rebuilding) plan(ctx context.Context, report *readmodel.RebuildReport) func(*foureyes.Plan) error {
 	return func(p *foureyes.Plan) error {
-		digest, err := r.beside.Digest(ctx, r.cmd.Remove)
+		digest, err := r.shadow.Digest(ctx, r.cmd.Remove)
 		if err != nil {
 			return err
 		}
@@ -82,33 +89,23 @@ func (r *rebuilding) swap(ctx context.Context, report *readmodel.RebuildReport) 
 		return nil, exit.Refusef("rows of %s have corrected events in them (`dlq replay --from-file`), which the topic does not give: "+
 			"by another text they cannot be made anew; nothing was changed", r.kind.Name())
 	}
-	done, err := r.beside.Swap(ctx, readmodel.SwapOptions{
-		Topic: r.cmd.Topic, ParkLimit: r.cmd.ParkLimit, ParkBytes: int64(r.cmd.ParkBytes), Actor: r.cmd.ActorName(), Reason: readmodel.Storable(r.cmd.Reason), Remove: r.cmd.Remove, Partial: r.cmd.Partial,
+	done, err := r.shadow.Swap(ctx, readmodel.SwapOptions{
+		Topic: r.cmd.Topic, Actor: r.cmd.ActorName(), Reason: readmodel.Storable(r.cmd.Reason), Remove: r.cmd.Remove, Most: &r.cmd.MaxDiff,
 		File: r.changed,
 	}, r.catchUp)
-	if err == nil && done.Left > 0 {
-		err = r.beside.Moved(ctx, report, r.cmd.Remove)
+	var many *readmodel.TooManyError
+	if errors.As(err, &many) {
+		return nil, r.refuseMany(many.Would)
 	}
-	if err != nil && done.Replaced+done.Removed > 0 {
-		err = fmt.Errorf("%d %s were replaced and %d removed before this: %w", done.Replaced, r.of(), done.Removed, err)
-	}
+	r.shadow.Moved(report)
 	return &done, err
 }
 
 // catchUp implements readmodel.CatchUp.
-func (r *rebuilding) catchUp(ctx context.Context, positions []readmodel.TopicPosition, ahead bool) error {
+func (r *rebuilding) catchUp(ctx context.Context, positions []readmodel.TopicPosition) error {
 	ends, err := r.ends(positions)
 	if err != nil {
 		return err
-	}
-	if ahead {
-		now, err := r.source.extent(ctx)
-		if err != nil {
-			return err
-		}
-		for number := range r.topic.starts { // of what was made since nothing is rebuilt
-			ends[number] = max(ends[number], now.ends[number])
-		}
 	}
 	return r.advance(ctx, ends)
 }

@@ -1,0 +1,232 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/sql"
+)
+
+// CatchUp brings the rebuilt tables exactly to positions of the live ones.
+type CatchUp func(ctx context.Context, positions []TopicPosition) error
+
+// CompareOptions say what to make of what differs.
+type CompareOptions struct {
+	Topic string
+	// Corrections are the dead letters that people have applied; nil: none. It is called when
+	// the rebuilt tables have reached the positions.
+	Corrections func() []Correction
+	Partial     bool // the topic has lost records: what it does not know is left alone
+	List        int  // at most so many differences
+}
+
+func (o *CompareOptions) corrections() []Correction {
+	if o.Corrections == nil {
+		return nil
+	}
+	return o.Corrections()
+}
+
+// Correction is a dead letter that somebody has applied to the database.
+type Correction struct {
+	AccountID string
+	Version   int64
+	EventID   string // empty: not known
+	Given     bool   // the topic gives it in a form that can be applied, too
+}
+
+// Compare compares the live tables, as they are at one moment, with the rebuilt ones, which
+// catchUp has to bring exactly to the positions of that moment. It locks nothing. What differs
+// is noted for Swap.
+func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp CatchUp) (RebuildReport, error) {
+	c := newComparison(s, opts)
+	for _, t := range append(s.locked(), s.markers()...) {
+		if _, err := s.Pool.Exec(ctx, t.statement("rows_forget")); err != nil {
+			return c.report, fmt.Errorf("compare: %w", err)
+		}
+	}
+	err := s.beside.compared(ctx, s.kind.Name(), opts.Topic, catchUp, func(live, rebuilt pgx.Tx, positions []TopicPosition) error {
+		s.positions = positions
+		if err := live.QueryRow(ctx, sql.Query("rebuild_snapshot")).Scan(&s.compared, &s.since); err != nil {
+			return err
+		}
+		return c.run(ctx, live, rebuilt)
+	})
+	if err == nil {
+		err = c.note(ctx, s.Pool)
+	}
+	if err == nil {
+		err = s.analyze(ctx)
+	}
+	if err != nil {
+		return c.report, fmt.Errorf("compare: %w", err)
+	}
+	s.found = c
+	return c.report, nil
+}
+
+// run finds what differs in two snapshots.
+func (c *comparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
+	s := c.shadow
+	if err := c.prepare(ctx, live); err != nil {
+		return err
+	}
+	if s.accounts != nil {
+		if err := c.compareAccounts(ctx, live, rebuilt); err != nil {
+			return err
+		}
+	}
+	for _, t := range s.tables {
+		if err := c.compare(ctx, live, rebuilt, t, func(a, b *row) error { return c.addRow(ctx, s.Pool, t, a, b) }); err != nil {
+			return err
+		}
+	}
+	c.decideAccounts()
+	return c.compareMarkers(ctx, live, rebuilt)
+}
+
+// compareAccounts finds the accounts that are not where they were rebuilt to be, or wait for
+// something else.
+func (c *comparison) compareAccounts(ctx context.Context, live, rebuilt pgx.Tx) error {
+	a := c.shadow.accounts
+	checked, matched := c.report.Checked, c.report.Matched
+	err := c.compare(ctx, live, rebuilt, a.account, func(l, r *row) error { return c.addState(l, r, false) })
+	if err != nil {
+		return err
+	}
+	if a.balances {
+		checked, matched = c.report.Checked, c.report.Matched
+	}
+	if err := c.compare(ctx, live, rebuilt, a.hold, func(l, r *row) error { return c.addState(l, r, true) }); err != nil {
+		return err
+	}
+	c.report.Checked, c.report.Matched = checked, matched
+	var held []string // accounts of which only the hold differs
+	for id, d := range c.accounts {
+		if !d.state {
+			held = append(held, id)
+		}
+	}
+	for i, tx := range []pgx.Tx{live, rebuilt} {
+		if err := c.versions(ctx, tx, held, i == 0); err != nil {
+			return err
+		}
+	}
+	if !a.balances {
+		return nil
+	}
+	return c.countHeadless(ctx, live)
+}
+
+// countHeadless counts the accounts that have no row, and those of which only the hold differs.
+func (c *comparison) countHeadless(ctx context.Context, live pgx.Tx) error {
+	var headless int64
+	if err := live.QueryRow(ctx, c.shadow.accounts.hold.statement("accounts_headless")).Scan(&headless); err != nil {
+		return err
+	}
+	c.report.Checked += headless
+	c.report.Matched += headless
+	for _, d := range c.accounts {
+		switch {
+		case d.state:
+		case d.liveHold || d.live != nil:
+			c.report.Matched--
+		default:
+			c.report.Checked++
+		}
+	}
+	return nil
+}
+
+// versions reads the versions of accounts whose rows do not differ.
+func (c *comparison) versions(ctx context.Context, tx pgx.Tx, ids []string, live bool) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := tx.Query(ctx, c.shadow.accounts.account.statement("accounts_versions"), ids)
+	if err != nil {
+		return err
+	}
+	var (
+		id      string
+		version int64
+	)
+	_, err = pgx.ForEachRow(rows, []any{&id, &version}, func() error {
+		v := version
+		if d := c.accounts[id]; live {
+			d.live = &v
+		} else {
+			d.rebuilt = &v
+		}
+		return nil
+	})
+	return err
+}
+
+// compareMarkers notes the markers that are missing. An inbox that has forgotten markers lacks
+// most of them: they are put in where rows may lack events, for which of the events were not
+// counted is not known then.
+func (c *comparison) compareMarkers(ctx context.Context, live, rebuilt pgx.Tx) error {
+	t := c.shadow.inbox
+	if t == nil {
+		return nil
+	}
+	rows, matched := c.report.Checked, c.report.Matched
+	err := c.compare(ctx, live, rebuilt, t, func(a, b *row) error {
+		switch {
+		case b == nil:
+			c.marked[a.id] = true
+			return nil
+		case c.forgets && !c.uncounted:
+			return nil
+		}
+		c.report.Markers++
+		return c.add(ctx, c.shadow.Pool, t, b, RebuildMissing)
+	})
+	c.report.Checked, c.report.Matched = rows, matched
+	return err
+}
+
+// compare finds the groups of rows in which two tables differ, and calls add for each row
+// there that differs.
+func (c *comparison) compare(ctx context.Context, live, rebuilt pgx.Tx, t *rowTable, add func(a, b *row) error) error {
+	var theirs map[int64]group
+	second := make(chan error, 1)
+	go func() {
+		var err error
+		theirs, err = t.groups(ctx, rebuilt)
+		second <- err
+	}()
+	ours, err := t.groups(ctx, live)
+	if err := errors.Join(err, <-second); err != nil {
+		return err
+	}
+	var differing []int64
+	for bucket, g := range ours {
+		if theirs[bucket] != g {
+			differing = append(differing, bucket)
+			continue
+		}
+		c.report.Checked += g.rows
+		c.report.Matched += g.rows
+	}
+	for bucket := range theirs {
+		if _, also := ours[bucket]; !also {
+			differing = append(differing, bucket)
+		}
+	}
+	if len(differing) == 0 {
+		return nil
+	}
+	return merged(t.rows(ctx, live, differing), t.rows(ctx, rebuilt, differing), func(r *row) string { return r.id }, func(a, b *row) error {
+		c.report.Checked++
+		if a != nil && b != nil && a.digest == b.digest {
+			c.report.Matched++
+			return nil
+		}
+		return add(a, b)
+	})
+}

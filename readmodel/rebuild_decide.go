@@ -1,0 +1,283 @@
+package readmodel
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// comparison is what was found to differ, and what is to be done about it.
+type comparison struct {
+	shadow *Shadow
+	opts   CompareOptions
+	report RebuildReport
+
+	given     map[Key]bool    // corrections by account and version, and whether the topic gives them
+	corrected map[string]bool // accounts with corrections that the topic does not give
+	unsure    bool            // rows may have in them what only people have put in
+	fetched   map[string]bool // accounts with events that the topic may not give
+	repaired  map[string]bool // accounts that people have changed since the rebuild began
+	forgets   bool            // the inbox has forgotten markers
+	uncounted bool            // some rows may lack events
+
+	accounts map[string]*accountDifference
+	foreign  bool // rows that are of no account have no event in the topic
+	notes    map[*rowTable][]string
+	unknown  map[string]bool // keys of rows
+	marked   map[string]bool // events that were not rebuilt
+}
+
+// accountDifference is an account whose state, or rows, differ.
+type accountDifference struct {
+	live, rebuilt         *int64      // versions; nil: there is no row
+	liveHold, rebuiltHold bool        // something waits
+	state, hold           bool        // which of the two differ
+	digest                int64       // of what was rebuilt
+	rows                  RebuildKind // of rows that are changed
+	listed                bool        // a row of it is
+	kind                  RebuildKind // of the state; empty: it does not differ
+}
+
+func newComparison(s *Shadow, opts CompareOptions) *comparison {
+	return &comparison{
+		shadow: s, opts: opts, report: RebuildReport{Kinds: map[RebuildKind]int64{}},
+		accounts: map[string]*accountDifference{}, notes: map[*rowTable][]string{}, unknown: map[string]bool{}, marked: map[string]bool{},
+	}
+}
+
+// prepare reads what people have done.
+func (c *comparison) prepare(ctx context.Context, live querier) (err error) {
+	c.given, c.corrected, c.fetched = map[Key]bool{}, map[string]bool{}, map[string]bool{}
+	if c.shadow.inbox != nil {
+		until, err := c.shadow.kind.Memory().PrunedUntil(ctx, live)
+		if c.forgets = !until.IsZero(); err != nil {
+			return err
+		}
+	}
+	var ids []string
+	for _, x := range c.opts.corrections() {
+		k := Key{Text: x.AccountID, Number: x.Version}
+		before, known := c.given[k]
+		c.given[k] = x.Given && (before || !known)
+		if !x.Given {
+			c.corrected[x.AccountID] = true
+			c.unsure = c.unsure || c.forgets || x.EventID == ""
+			ids = append(ids, x.EventID)
+		}
+	}
+	switch {
+	case c.shadow.accounts != nil:
+		c.unsure = len(ids) > 0
+		fetched, err := texts(ctx, live, "rebuild_fetched", c.shadow.kind.Name())
+		for _, id := range fetched {
+			c.fetched[id] = true
+		}
+		return err
+	case c.shadow.inbox == nil || c.unsure || len(ids) == 0:
+		return nil
+	}
+	marked, err := texts(ctx, live, "inbox_find", c.shadow.kind.Name(), ids)
+	c.unsure = len(marked) > 0
+	return err
+}
+
+// addState adds that the row of an account, or what waits there, differs.
+func (c *comparison) addState(live, rebuilt *row, hold bool) error {
+	one := live
+	if one == nil {
+		one = rebuilt
+	}
+	id, err := accountIn(one.key)
+	if err != nil {
+		return err
+	}
+	d := c.account(id)
+	if hold {
+		d.hold, d.liveHold, d.rebuiltHold = true, live != nil, rebuilt != nil
+	} else {
+		d.state = true
+		d.live, d.rebuilt = versionOf(live), versionOf(rebuilt)
+	}
+	if rebuilt != nil {
+		d.digest = d.digest*31 + rebuilt.digest
+	}
+	return nil
+}
+
+func versionOf(r *row) *int64 {
+	if r == nil {
+		return nil
+	}
+	return r.version
+}
+
+func (c *comparison) account(id string) *accountDifference {
+	d := c.accounts[id]
+	if d == nil {
+		d = &accountDifference{}
+		c.accounts[id] = d
+	}
+	return d
+}
+
+func accountIn(key string) (string, error) {
+	var k struct {
+		ID string `json:"account_id"`
+	}
+	if err := json.Unmarshal([]byte(key), &k); err != nil {
+		return "", fmt.Errorf("read a key: %w", err)
+	}
+	return k.ID, nil
+}
+
+// addRow adds a row that differs; either may be nil, not both.
+func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, rebuilt *row) error {
+	one := live
+	if one == nil {
+		one = rebuilt
+	}
+	kind, err := c.rowKind(t, one.key, live, rebuilt)
+	if err != nil {
+		return err
+	}
+	c.list(RebuildDifference{ID: one.id, Kind: kind, Key: []byte(one.key)})
+	id := ""
+	if c.shadow.accounts != nil && t.ofAccounts {
+		if id, err = accountIn(one.key); err != nil {
+			return err
+		}
+		c.account(id).listed = true
+	}
+	if !kind.changes() {
+		return nil
+	}
+	// What the rows count is not known: they may lack events.
+	c.uncounted = c.uncounted || kind != RebuildUnknown
+	c.foreign = c.foreign || kind == RebuildUnknown && !t.ofAccounts
+	if d := c.accounts[id]; id != "" && d.rows != RebuildUnknown {
+		d.rows = kind
+	}
+	return c.add(ctx, db, t, one, kind)
+}
+
+// list counts a difference, and lists it if there is room.
+func (c *comparison) list(d RebuildDifference) {
+	c.report.Kinds[d.Kind]++
+	if len(c.report.Differences) < c.opts.List {
+		c.report.Differences = append(c.report.Differences, d)
+	}
+}
+
+// rowKind returns in what way a row differs.
+func (c *comparison) rowKind(t *rowTable, key string, live, rebuilt *row) (RebuildKind, error) {
+	corrected := c.unsure && (live != nil || c.shadow.custom)
+	if t.ofAccounts {
+		var k struct {
+			Text   string `json:"account_id"`
+			Number int64  `json:"version"`
+		}
+		if err := json.Unmarshal([]byte(key), &k); err != nil {
+			return "", fmt.Errorf("read a key: %w", err)
+		}
+		if c.repaired[k.Text] {
+			return RebuildMoved, nil
+		}
+		if d := c.accounts[k.Text]; c.fetched[k.Text] && d != nil && d.ahead() {
+			return RebuildAhead, nil
+		}
+		switch {
+		case c.shadow.accounts != nil:
+			corrected = c.corrected[k.Text]
+		case !c.shadow.custom && c.shadow.inbox == nil:
+			given, known := c.given[Key(k)]
+			corrected = live != nil && known && (!given || rebuilt == nil)
+		}
+	}
+	switch {
+	case corrected:
+		return RebuildCorrected, nil
+	case c.shadow.later.all:
+		return RebuildAhead, nil
+	case live == nil:
+		return RebuildMissing, nil
+	case rebuilt != nil:
+		return RebuildDifferent, nil
+	case c.opts.Partial || c.shadow.later.has(key):
+		return RebuildAhead, nil
+	default:
+		c.unknown[key] = true
+		return RebuildUnknown, nil
+	}
+}
+
+// decideAccounts decides in what way accounts differ. An account of which rows are listed is
+// not listed once more.
+func (c *comparison) decideAccounts() {
+	for _, id := range slices.Sorted(maps.Keys(c.accounts)) {
+		d := c.accounts[id]
+		if !d.state && !d.hold {
+			continue
+		}
+		d.kind = c.accountKind(id, d)
+		if !d.listed {
+			c.list(RebuildDifference{ID: id, Kind: d.kind, Version: d.live, Rebuilt: d.rebuilt})
+		}
+	}
+}
+
+func (c *comparison) accountKind(id string, d *accountDifference) RebuildKind {
+	isLive, isRebuilt := d.live != nil || d.liveHold, d.rebuilt != nil || d.rebuiltHold
+	balances := c.shadow.accounts.balances
+	switch {
+	case c.repaired[id]:
+		return RebuildMoved
+	case c.corrected[id] && isLive:
+		return RebuildCorrected
+	case !isRebuilt && c.opts.Partial:
+		return RebuildAhead
+	case d.ahead() && (c.fetched[id] || balances && isRebuilt):
+		return RebuildAhead
+	case !isRebuilt && c.shadow.later.accounts[id]:
+		return RebuildAhead
+	case !isRebuilt:
+		return RebuildUnknown
+	case !balances:
+		return RebuildHold
+	case !isLive || d.live == nil && d.rebuilt != nil:
+		return RebuildMissing
+	case d.state:
+		return RebuildDifferent
+	default:
+		return RebuildHold
+	}
+}
+
+// ahead reports whether the live account is beyond what the topic gives.
+func (d *accountDifference) ahead() bool {
+	return d.live != nil && (d.rebuilt == nil || *d.rebuilt < *d.live)
+}
+
+// concerned are the accounts of which no row is listed, and that would be changed.
+func (c *comparison) concerned(removing bool) (n int64) {
+	for _, d := range c.accounts {
+		if d.rows == "" && d.kind != "" && d.kind.changes() && (removing || d.kind != RebuildUnknown) {
+			n++
+		}
+	}
+	return n
+}
+
+// plan is a hash over what would be written to accounts.
+func (c *comparison) plan(removing bool) string {
+	hash := sha256.New()
+	for _, id := range slices.Sorted(maps.Keys(c.accounts)) {
+		d := c.accounts[id]
+		if d.kind.changes() && d.kind != "" && (removing || d.kind != RebuildUnknown) {
+			_, _ = fmt.Fprintf(hash, "%d:%s %s %d\n", len(id), id, d.kind, d.digest)
+		}
+	}
+	return fmt.Sprintf("%x", hash.Sum(nil))
+}

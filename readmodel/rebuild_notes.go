@@ -1,0 +1,126 @@
+package readmodel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// execer runs statements.
+type execer interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// noteRows is how many notes are written at a time.
+const noteRows = 5000
+
+// add notes a row. Without a database the notes are kept for note.
+func (c *comparison) add(ctx context.Context, db execer, t *rowTable, r *row, kind RebuildKind) error {
+	c.notes[t] = append(c.notes[t], strings.TrimSuffix(r.key, "}")+`,"_kind":`+strconv.Quote(string(kind))+"}")
+	if len(c.notes[t]) < noteRows || db == nil {
+		return nil
+	}
+	return c.flush(ctx, db, t)
+}
+
+func (c *comparison) flush(ctx context.Context, db execer, t *rowTable) error {
+	for some := range slices.Chunk(c.notes[t], noteRows) {
+		if _, err := db.Exec(ctx, t.statement("rows_note"), "["+strings.Join(some, ",")+"]"); err != nil {
+			return err
+		}
+	}
+	c.notes[t] = c.notes[t][:0]
+	return nil
+}
+
+// note writes the rest of the notes, and all accounts that differ.
+func (c *comparison) note(ctx context.Context, db execer) error {
+	if a := c.shadow.accounts; a != nil {
+		for id, d := range c.accounts {
+			key, err := json.Marshal(map[string]string{"account_id": id})
+			if err != nil {
+				return err
+			}
+			if err := c.add(ctx, db, a.account, &row{key: string(key)}, d.kind); err != nil {
+				return err
+			}
+		}
+	}
+	for t := range c.notes {
+		if err := c.flush(ctx, db, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Concerned is how many accounts would be changed, or rows where they are of none: what
+// people allow.
+func (s *Shadow) Concerned(ctx context.Context, removing bool) (n int64, err error) {
+	return s.found.count(ctx, s.Pool, removing)
+}
+
+func (c *comparison) count(ctx context.Context, db querier, removing bool) (n int64, err error) {
+	for _, t := range c.shadow.tables {
+		rows, err := db.Query(ctx, t.statement("rows_count"), removing)
+		if err != nil {
+			return 0, fmt.Errorf("compare: %w", err)
+		}
+		some, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
+		if err != nil {
+			return 0, fmt.Errorf("compare: %w", err)
+		}
+		n += some
+	}
+	return n + c.concerned(removing), nil
+}
+
+// Digest is a hash over what a swap would write.
+func (s *Shadow) Digest(ctx context.Context, removing bool) (string, error) {
+	var statements []string
+	for _, t := range s.tables {
+		statements = append(statements, t.statement("rows_plan"))
+	}
+	if a := s.accounts; a != nil && a.balances {
+		statements = append(statements, a.account.statement("rows_plan"))
+	}
+	digest, err := s.digest(ctx, statements, removing)
+	if s.accounts != nil {
+		digest += s.found.plan(removing)
+	}
+	return digest, err
+}
+
+// OfAccounts reports whether what people allow is counted in accounts.
+func (s *Shadow) OfAccounts() bool {
+	return !slices.ContainsFunc(s.tables, func(t *rowTable) bool { return !t.ofAccounts })
+}
+
+// Moved has the report say which accounts or rows a swap has left because others have changed
+// them since the rebuild began.
+func (s *Shadow) Moved(r *RebuildReport) {
+	for kind, was := range s.moved {
+		r.become(kind, was)
+	}
+}
+
+// sinceRepaired reads which accounts people have changed since the rebuild began.
+func (c *comparison) sinceRepaired(ctx context.Context, db querier) error {
+	ids, err := texts(ctx, db, "rebuild_repaired", c.shadow.kind.Name(), c.shadow.begun)
+	if a := c.shadow.accounts; err == nil && a != nil && a.balances {
+		var opened []string
+		opened, err = texts(ctx, db, "rebuild_opened_since")
+		ids = append(ids, opened...)
+	}
+	c.repaired = map[string]bool{}
+	for _, id := range ids {
+		c.repaired[id] = true
+	}
+	return err
+}

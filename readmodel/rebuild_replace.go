@@ -1,0 +1,107 @@
+package readmodel
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"projector/projection"
+)
+
+// replaceRows replaces the rows of a table that differ.
+func (w *swap) replaceRows(ctx context.Context, t *swapTx, table *rowTable) error {
+	steps := []string{"rows_update", "rows_insert"}
+	if w.opts.Remove {
+		steps = append(steps, "rows_delete")
+	}
+	for _, step := range steps {
+		n, err := t.execText(ctx, table.statement(step))
+		if err != nil {
+			return err
+		}
+		if step == "rows_delete" {
+			w.done.Removed += n
+		} else {
+			w.done.Replaced += n
+		}
+	}
+	audited, err := t.execText(ctx, table.statement("rows_audit"), w.opts.Actor, w.shadow.kind.Name(), w.opts.Reason, w.opts.Remove)
+	if err != nil {
+		return err
+	}
+	if w.audited += audited; w.audited != w.done.Replaced+w.done.Removed {
+		return projection.ErrStale // somebody has written one of them in spite of the locks
+	}
+	return nil
+}
+
+// accountChanges are the accounts that are changed, in order.
+type accountChanges struct {
+	ids       []string
+	gone, put []string // of those, the rows that are removed and put in
+	// Of the accounts of which no row is recorded, for the trail:
+	alone, reasons, results []string
+	versions                []*int64
+}
+
+func (w *swap) accountChanges(c *comparison) (a accountChanges) {
+	for _, id := range slices.Sorted(maps.Keys(c.accounts)) {
+		d := c.accounts[id]
+		if d.kind == "" || !d.kind.changes() || d.kind == RebuildUnknown && !w.opts.Remove {
+			continue
+		}
+		a.ids = append(a.ids, id)
+		if d.state && d.live != nil {
+			a.gone = append(a.gone, id)
+		}
+		if d.state && d.rebuilt != nil {
+			a.put = append(a.put, id)
+		}
+		if d.rows == "" {
+			w.recordAccount(&a, id, d)
+		}
+	}
+	return a
+}
+
+// recordAccount counts an account, and adds it to what the trail gets.
+func (w *swap) recordAccount(a *accountChanges, id string, d *accountDifference) {
+	result, reason := "replaced", string(d.kind)
+	if d.kind == RebuildUnknown {
+		result = "removed"
+		w.done.Removed++
+	} else {
+		w.done.Replaced++
+	}
+	if !w.shadow.accounts.balances {
+		reason = w.shadow.kind.Name() + ": hold"
+	}
+	a.alone, a.versions = append(a.alone, id), append(a.versions, d.rebuilt)
+	a.reasons, a.results = append(a.reasons, reason), append(a.results, result)
+}
+
+// replaceAccounts puts the accounts that differ where they were rebuilt to be.
+func (w *swap) replaceAccounts(ctx context.Context, t *swapTx, c *comparison) error {
+	accounts, changes := w.shadow.accounts, w.accountChanges(c)
+	if len(changes.ids) == 0 {
+		return nil
+	}
+	if _, err := t.execText(ctx, accounts.account.statement("accounts_delete"), changes.gone); err != nil {
+		return err
+	}
+	put, err := t.execText(ctx, accounts.account.statement("accounts_insert"), changes.put)
+	if err != nil {
+		return err
+	}
+	if put != int64(len(changes.put)) {
+		return projection.ErrStale // somebody has written one of them in spite of the locks
+	}
+	for _, step := range []string{"hold_remove", "hold_insert", "hold_overflow_remove", "hold_overflow_insert"} {
+		if _, err := t.execText(ctx, accounts.statement(step), changes.ids); err != nil {
+			return err
+		}
+	}
+	_, err = t.exec(ctx, "accounts_audit", w.opts.Actor, w.shadow.kind.Name(), w.opts.Reason,
+		changes.alone, changes.versions, changes.reasons, changes.results)
+	return err
+}

@@ -1,0 +1,89 @@
+package readmodel
+
+import (
+	"context"
+	"iter"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// group is a group of rows, added up.
+type group struct {
+	rows   int64
+	digest string
+}
+
+// groups adds up a table by groups of keys.
+func (t *rowTable) groups(ctx context.Context, tx pgx.Tx) (map[int64]group, error) {
+	rows, err := tx.Query(ctx, t.statement("rows_digest"))
+	if err != nil {
+		return nil, err
+	}
+	groups := map[int64]group{}
+	var (
+		bucket int64
+		g      group
+	)
+	_, err = pgx.ForEachRow(rows, []any{&bucket, &g.rows, &g.digest}, func() error { groups[bucket] = g; return nil })
+	return groups, err
+}
+
+// row is a row of a table, live or rebuilt.
+type row struct {
+	id      string // its key as text, by which rows are in order
+	key     string // as a JSON object
+	digest  int64
+	version *int64 // of the account that the row is
+}
+
+// rows are the rows of some groups, in the order of their ids.
+func (t *rowTable) rows(ctx context.Context, tx pgx.Tx, buckets []int64) iter.Seq2[*row, error] {
+	return func(yield func(*row, error) bool) {
+		rows, err := tx.Query(ctx, t.statement("rows_some"), buckets)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		var r row
+		stopped := false
+		_, err = pgx.ForEachRow(rows, []any{&r.id, &r.key, &r.digest, &r.version}, func() error {
+			one := r
+			if stopped = !yield(&one, nil); stopped {
+				return errStopped
+			}
+			return nil
+		})
+		if err != nil && !stopped {
+			yield(nil, err)
+		}
+	}
+}
+
+// merged calls add for each id of two streams that are in the order of their ids; of an id
+// that only one of them has the other is nil.
+func merged[T any](as, bs iter.Seq2[*T, error], id func(*T) string, add func(a, b *T) error) error {
+	nextA, stopA := iter.Pull2(as)
+	defer stopA()
+	nextB, stopB := iter.Pull2(bs)
+	defer stopB()
+	a, err, _ := nextA()
+	if err != nil {
+		return err
+	}
+	b, err, _ := nextB()
+	for err == nil && (a != nil || b != nil) {
+		x, y := a, b
+		if x != nil && y != nil && id(x) < id(y) {
+			y = nil
+		} else if x != nil && y != nil && id(y) < id(x) {
+			x = nil
+		}
+		if err = add(x, y); err == nil && x != nil {
+			a, err, _ = nextA()
+		}
+		if err == nil && y != nil {
+			b, err, _ = nextB()
+		}
+	}
+	return err
+}

@@ -1,0 +1,278 @@
+package readmodel
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"projector/projection/file"
+)
+
+// SwapOptions say how the rebuilt rows are put in the place of the live ones.
+type SwapOptions struct {
+	Topic  string
+	Actor  string
+	Reason string        // empty: none was given
+	Remove bool          // also remove what the topic has no event of
+	Most   *int64        // how many accounts, or rows, may change; nil: any number
+	Within time.Duration // for how long the transaction may hold its locks; 0: 30 s
+	// File is a text of the projection's file that takes the place of the one that the live rows
+	// came from; nil: there is none, or it is the same.
+	File *file.Projection
+}
+
+// Swapped is how many accounts, or rows, have been changed, and how many are left because
+// others have changed them since the rebuild began.
+type Swapped struct {
+	Replaced, Removed, Left int64
+	Markers                 int64 // put into the inbox
+}
+
+// errNotCompared: only what was compared, and shown, is swapped.
+var errNotCompared = errors.New("swap: the tables were not compared")
+
+// near is how many rounds bring the rebuilt tables near to the live ones before those are locked.
+const near = 3
+
+// Swap puts right what differs, in one transaction. It locks the positions of the consumers,
+// which wait until it has ended. catchUp then brings the rebuilt tables exactly to these positions.
+// Rows that differed, and rows written since, are compared again, so what still differs is wrong.
+// The server ends the transaction when it has held its locks for too long.
+func (s *Shadow) Swap(ctx context.Context, opts SwapOptions, catchUp CatchUp) (Swapped, error) {
+	if s.found == nil {
+		return Swapped{}, errNotCompared
+	}
+	opts.Within = cmp.Or(opts.Within, swapWithin)
+	for range near {
+		positions, err := LoadTopicPositions(ctx, s.live, s.kind.Name(), opts.Topic)
+		if err == nil {
+			err = catchUp(ctx, positions)
+		}
+		if err != nil {
+			return Swapped{}, fmt.Errorf("swap: %w", err)
+		}
+	}
+	w := &swap{shadow: s, opts: opts, catchUp: catchUp}
+	var before func(context.Context, *Tx) error
+	if s.found.report.Markers > 0 {
+		before = w.restoreMarkers
+	}
+	if err := boundedSwap(ctx, s.live, opts.Within, before, w.run); err != nil {
+		return Swapped{}, fmt.Errorf("swap: %w", err)
+	}
+	s.moved = w.moved
+	return w.done, nil
+}
+
+// swap is one swap, of which each try is one transaction.
+type swap struct {
+	shadow  *Shadow
+	opts    SwapOptions
+	catchUp CatchUp
+	// Of the last try:
+	done    Swapped
+	audited int64
+	moved   map[RebuildKind]map[string]RebuildKind // what is left, by the kind it is now
+}
+
+// TooManyError says that more would be changed than is allowed.
+type TooManyError struct{ Would, Most int64 }
+
+// Error implements error.
+func (e *TooManyError) Error() string {
+	return fmt.Sprintf("%d would change and %d may: nothing was changed", e.Would, e.Most)
+}
+
+// SafeText implements errclass.Describer.
+func (e *TooManyError) SafeText() string { return e.Error() }
+
+// RepairedSinceError says that people have changed rows since the rebuild began.
+type RepairedSinceError struct{}
+
+// Error implements error and names the remedy.
+func (RepairedSinceError) Error() string {
+	return "people have replayed, skipped or discarded events of this projection since the rebuild began, which the rebuilt rows do not have: " +
+		"nothing was changed; run it again"
+}
+
+// SafeText implements errclass.Describer.
+func (e RepairedSinceError) SafeText() string { return e.Error() }
+
+// restoreMarkers marks the events that the rebuilt rows have and the inbox does not. Consumers
+// wait for none of these markers, but for one whose event is delivered again just now.
+func (w *swap) restoreMarkers(ctx context.Context, tx *Tx) error {
+	if err := tx.Send(ctx); err != nil {
+		return err
+	}
+	tag, err := tx.conn.Exec(ctx, w.shadow.inbox.statement("inbox_restore"), w.shadow.kind.Name())
+	w.done.Markers = tag.RowsAffected()
+	return err
+}
+
+// run does what locks.
+func (w *swap) run(ctx context.Context, t *swapTx) error {
+	w.done, w.audited = Swapped{Markers: w.done.Markers}, 0
+	if err := w.reach(ctx, t); err != nil {
+		return err
+	}
+	found, err := w.again(ctx, t)
+	if err != nil {
+		return err
+	}
+	if err := w.allowed(ctx, t, found); err != nil {
+		return err
+	}
+	t.stage = "replacing rows"
+	for _, table := range w.shadow.tables {
+		if err := w.replaceRows(ctx, t, table); err != nil {
+			return err
+		}
+	}
+	if w.shadow.accounts != nil {
+		if err := w.replaceAccounts(ctx, t, found); err != nil {
+			return err
+		}
+	}
+	if w.done.Replaced+w.done.Removed+w.done.Markers == 0 && w.opts.File == nil {
+		return errNothingFits
+	}
+	if w.done.Markers > 0 {
+		if _, err := t.exec(ctx, "inbox_audit", w.opts.Actor, w.shadow.kind.Name(), w.done.Markers, w.opts.Reason); err != nil {
+			return err
+		}
+	}
+	t.stage = "committing"
+	return t.limited(ctx) // COMMIT
+}
+
+// reach locks the positions and brings the rebuilt tables exactly to them.
+func (w *swap) reach(ctx context.Context, t *swapTx) error {
+	s := w.shadow
+	t.stage = "locking the positions"
+	positions, err := t.fence(ctx, s.kind.Name(), w.opts.Topic)
+	if err != nil {
+		return err
+	}
+	if err := w.storeFile(ctx, t, positions); err != nil {
+		return err
+	}
+	t.stage = "reading the last records"
+	if err := t.wait(ctx); err != nil {
+		return err
+	}
+	if err := w.catchUp(ctx, positions); err != nil {
+		return err
+	}
+	if err := t.limited(ctx); err != nil {
+		return err
+	}
+	return s.reached(ctx, t.tx, w.opts.Topic, positions)
+}
+
+// storeFile has the rows come from another text of the file from here on. Until then consumers
+// go on by the old one.
+func (w *swap) storeFile(ctx context.Context, t *swapTx, positions []TopicPosition) error {
+	if w.opts.File == nil {
+		return nil
+	}
+	if !slices.Equal(positions, w.shadow.positions) {
+		return OldTextRunsError{}
+	}
+	if err := KeepFile(ctx, t.tx, w.opts.File, true); err != nil {
+		return err
+	}
+	return t.limited(ctx)
+}
+
+// OldTextRunsError says that consumers have gone on by the old text of a projection file while
+// the rows of the new one were compared.
+type OldTextRunsError struct{}
+
+// Error implements error and names the remedy.
+func (OldTextRunsError) Error() string {
+	return "consumers have gone on by the old text of the file while the rows were compared, so nothing was changed: " +
+		"stop them (`projector pause --all --reason=rebuild --yes`, with the same projection file), run this again, start them with the new text, and resume"
+}
+
+// SafeText vouches for the text: it holds no data.
+func (e OldTextRunsError) SafeText() string { return e.Error() }
+
+// allowed refuses what must not be changed, and counts what is left alone because of people.
+func (w *swap) allowed(ctx context.Context, t *swapTx, c *comparison) error {
+	if err := t.limited(ctx); err != nil {
+		return err
+	}
+	would, err := c.count(ctx, t.tx, w.opts.Remove)
+	if err != nil {
+		return err
+	}
+	w.done.Left = c.report.Kinds[RebuildMoved]
+	w.moved = map[RebuildKind]map[string]RebuildKind{}
+	for i := range w.shadow.found.report.Differences {
+		d := &w.shadow.found.report.Differences[i]
+		id := d.ID
+		if d.Key != nil {
+			id, _ = accountIn(string(d.Key))
+		}
+		if kind := c.leftAs(id); kind != "" && d.Kind.changes() {
+			w.left(kind, d)
+		}
+	}
+	switch {
+	case would > 0 && len(c.repaired) > 0 && !w.shadow.OfAccounts():
+		return RepairedSinceError{}
+	case w.opts.Most != nil && would > *w.opts.Most:
+		return &TooManyError{Would: would, Most: *w.opts.Most}
+	case !w.opts.Remove && c.keepsRows():
+		return RowsStayError{}
+	}
+	return nil
+}
+
+// leftAs is why an account is left alone that was to be changed; empty: it is not.
+func (c *comparison) leftAs(id string) RebuildKind {
+	if c.repaired[id] {
+		return RebuildMoved
+	}
+	if d := c.accounts[id]; d != nil && d.kind != "" && !d.kind.changes() {
+		return d.kind
+	}
+	return ""
+}
+
+func (w *swap) left(kind RebuildKind, d *RebuildDifference) {
+	if w.moved[kind] == nil {
+		w.moved[kind] = map[string]RebuildKind{}
+	}
+	w.moved[kind][d.ID] = d.Kind
+}
+
+// keepsRows reports whether accounts would begin again and keep rows of their later events.
+func (c *comparison) keepsRows() bool {
+	some := false
+	for _, d := range c.accounts {
+		if d.kind == "" || !d.kind.changes() || d.kind == RebuildUnknown {
+			continue
+		}
+		some = true
+		if d.rows == RebuildUnknown {
+			return true
+		}
+	}
+	return some && c.foreign
+}
+
+// RowsStayError says that accounts would begin again on top of what they had.
+type RowsStayError struct{}
+
+// Error implements error and names the remedy.
+func (RowsStayError) Error() string {
+	return "some accounts go back to a version that the topic gives, and rows that came from their later events would stay, so nothing was changed: " +
+		"with --remove those rows go, too"
+}
+
+// SafeText vouches for the text: it holds no data.
+func (e RowsStayError) SafeText() string { return e.Error() }

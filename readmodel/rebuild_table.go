@@ -1,0 +1,269 @@
+package readmodel
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/sql"
+)
+
+// RebuildTable is a table that a rebuild compares row by row, by its primary key. Rows that
+// differ are replaced.
+type RebuildTable struct {
+	Name string
+	// Adds: its rows add up events, so that they cannot be rebuilt from a part of them.
+	Adds bool
+	// Beside names columns that are written with a row and not compared: a row that differs
+	// in nothing else is right.
+	Beside []string
+}
+
+// rowColumn is a column of a table.
+type rowColumn struct {
+	quoted  string
+	name    string
+	typ     string
+	key     bool
+	collate bool // its text has an order of its own
+}
+
+// rowTable is a table in a rebuild: statements for any table are filled in for this one.
+type rowTable struct {
+	RebuildTable
+	ofAccounts bool // each row is of an account
+	fill       *strings.Replacer
+}
+
+// loadColumns reads what a table consists of, its key first.
+func loadColumns(ctx context.Context, db Querier, name string) ([]rowColumn, error) {
+	rows, err := db.Query(ctx, sql.Query("rows_columns"), name)
+	if err != nil {
+		return nil, err
+	}
+	columns, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c rowColumn, err error) {
+		err = row.Scan(&c.quoted, &c.name, &c.typ, &c.key, &c.collate)
+		return c, err
+	})
+	if err == nil && (len(columns) == 0 || !columns[0].key) {
+		err = &RebuildTableError{Table: name, Missing: len(columns) == 0}
+	}
+	return columns, err
+}
+
+// CheckRebuildTables fails with a *RebuildTableError when a rebuild of these tables would.
+func CheckRebuildTables(ctx context.Context, db Querier, tables []RebuildTable) error {
+	for _, t := range tables {
+		if _, err := loadColumns(ctx, db, t.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RebuildTableError says that a table cannot be rebuilt.
+type RebuildTableError struct {
+	Table   string
+	Missing bool // else it has no primary key
+}
+
+// Error implements error.
+func (e *RebuildTableError) Error() string {
+	if e.Missing {
+		return "table " + e.Table + " does not exist: make it, or remove it from the tables that rebuild replaces"
+	}
+	return "table " + e.Table + " has no primary key, by which rebuild finds a row: ALTER TABLE " + e.Table + " ADD PRIMARY KEY (…);"
+}
+
+// SafeText implements errclass.Describer: it holds no data.
+func (e *RebuildTableError) SafeText() string { return e.Error() }
+
+func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+
+// rowSource is where the rows of a rowTable are.
+type rowSource struct {
+	RebuildTable
+	columns []rowColumn
+	label   string                     // only the rows of this projection; empty: all
+	noted   string                     // the table of differences; empty: by the table's name
+	from    func(schema string) string // nil: the table itself
+	version string                     // the column that is the account's version; empty: none
+}
+
+// newRowTable makes the replacements for the {names} in statements for any table: d is what
+// was noted, s the rebuilt table, t and l the live one.
+func newRowTable(s rowSource) *rowTable {
+	filter, from := "true", s.from
+	if s.label != "" {
+		filter = "t.projection = " + literal(s.label)
+	}
+	table := pgx.Identifier{s.Name}.Sanitize()
+	if from == nil {
+		from = func(schema string) string {
+			if s.label == "" {
+				return schema + table
+			}
+			return "(SELECT * FROM " + schema + table + " AS t WHERE " + filter + ")"
+		}
+	}
+	var key, compared, written []rowColumn
+	for _, c := range s.columns {
+		switch {
+		case c.key && c.name == "projection" && s.label != "":
+			written = append(written, c)
+			continue
+		case c.key:
+			key = append(key, c)
+		case !slices.Contains(s.Beside, c.name):
+			compared = append(compared, c)
+		}
+		written = append(written, c)
+	}
+	all := append(slices.Clone(key), compared...)
+	order := make([]string, len(key))
+	for i, c := range key {
+		if order[i] = "d." + c.quoted; c.collate {
+			order[i] += ` COLLATE "C"`
+		}
+	}
+	names := []string{
+		"{table}", table, "{filter}", filter, "{from}", from(""), "{shadow}", from(shadowSchema + "."),
+		"{noted}", pgx.Identifier{notedName(s.noted, s.Name)}.Sanitize(),
+		"{key}", each(key, "{c}"), "{key_order}", strings.Join(order, ", "),
+		"{key_object}", each(key, "{name}, {c}"), "{key_object_d}", each(key, "{name}, d.{c}"), "{all}", each(all, "{c}"),
+		"{written}", each(written, "{c}"), "{written_s}", writtenNow(each(written, "s.{c}"), s.Beside),
+		"{set_rebuilt}", each(without(written, key), "{c} = s.{c}"),
+		"{present_l}", "l." + key[0].quoted + " IS NOT NULL", "{present_s}", "s." + key[0].quoted + " IS NOT NULL",
+		"{version_of}", qualified("t", s.version), "{version_l}", qualified("l", s.version), "{version_s}", qualified("s", s.version),
+		"{counted}", countedBy(key), "{account}", auditColumn(key, "account_id", "text"), "{version}", auditColumn(key, "version", "bigint"),
+	}
+	for _, alias := range []string{"d", "s", "t", "l", "w"} {
+		names = append(names, "{key_"+alias+"}", each(key, alias+".{c}"), "{all_"+alias+"}", each(all, alias+".{c}"))
+	}
+	return &rowTable{s.RebuildTable, ofAccounts(key), strings.NewReplacer(names...)}
+}
+
+func notedName(named, table string) string {
+	if named == "" {
+		named = table
+	}
+	return "difference_" + named
+}
+
+// writtenNow has the time of the write in the column for it, if it is not compared.
+func writtenNow(columns string, beside []string) string {
+	if !slices.Contains(beside, "updated_at") {
+		return columns
+	}
+	return strings.ReplaceAll(columns, "s.updated_at", "now()")
+}
+
+// each writes a list of columns.
+func each(columns []rowColumn, format string) string {
+	texts := make([]string, len(columns))
+	for i, c := range columns {
+		texts[i] = strings.NewReplacer("{c}", c.quoted, "{name}", literal(c.name)).Replace(format)
+	}
+	return strings.Join(texts, ", ")
+}
+
+func without(columns, some []rowColumn) []rowColumn {
+	return slices.DeleteFunc(slices.Clone(columns), func(c rowColumn) bool { return slices.Contains(some, c) })
+}
+
+func qualified(alias, column string) string {
+	if column == "" {
+		return "NULL::bigint"
+	}
+	return alias + "." + column
+}
+
+// countedBy is what --max-differences counts: accounts, or rows where they are of none.
+func countedBy(key []rowColumn) string {
+	if ofAccounts(key) {
+		return "DISTINCT account_id"
+	}
+	return "*"
+}
+
+func ofAccounts(key []rowColumn) bool {
+	return slices.ContainsFunc(key, func(c rowColumn) bool { return c.name == "account_id" })
+}
+
+// auditColumn is a column of the key for the audit trail, null if it is not one or of another type.
+func auditColumn(key []rowColumn, name, typ string) string {
+	if slices.ContainsFunc(key, func(c rowColumn) bool { return c.name == name && c.typ == typ }) {
+		return "d." + name
+	}
+	return "NULL"
+}
+
+// statement is a query of the folder sql, filled in for this table.
+func (t *rowTable) statement(name string) string { return t.fill.Replace(sql.Query(name)) }
+
+// markerTable is the inbox of a projection as a table of a rebuild: markers are only there
+// or not.
+func markerTable(handler string) *rowTable {
+	return newRowTable(rowSource{
+		RebuildTable: RebuildTable{Name: "inbox"},
+		columns:      []rowColumn{{quoted: "message_id", name: "message_id", typ: "text", key: true, collate: true}},
+		from: func(schema string) string {
+			return "(SELECT message_id FROM " + schema + "inbox WHERE handler = " + literal(handler) + ")"
+		},
+	})
+}
+
+// accountState is where the accounts of a projection are and what waits there: it is replaced
+// together, and with the rows of the account.
+type accountState struct {
+	account, hold    *rowTable
+	parked, overflow *rowTable // what hold is computed from
+	fill             *strings.Replacer
+	balances         bool // the accounts are all there is
+}
+
+// newAccountState is that of balances or, with a label, of an ordered custom projection.
+func newAccountState(ctx context.Context, db Querier, label string, parkLimit, parkBytes int64) (*accountState, error) {
+	account, parked, overflow := BalanceName, "parked_event", "park_overflow"
+	beside := []string{"updated_at"}
+	if label != "" {
+		account, parked, overflow = "projection_account", "projection_parked_event", "projection_park_overflow"
+		beside = append(beside, "last_event_at")
+	}
+	columns, err := loadColumns(ctx, db, account)
+	if err != nil {
+		return nil, err
+	}
+	id := []rowColumn{{quoted: "account_id", name: "account_id", typ: "text", key: true, collate: true}}
+	held := append(slices.Clone(id), rowColumn{quoted: "hold", name: "hold", typ: "text"})
+	texts := []string{"{account}", account, "{parked}", parked, "{overflow}", overflow, "{limit}", strconv.FormatInt(parkLimit, 10), "{bytes}", strconv.FormatInt(parkBytes, 10)}
+	if label == "" {
+		texts = append(texts, "{filter}", "true", "{label_column}", "", "{label_value}", "", "{same}", "", "{of_p}", "", "{of_w}", "")
+	} else {
+		name := literal(label)
+		texts = append(texts, "{filter}", "t.projection = "+name, "{label_column}", "projection, ", "{label_value}", name+", ",
+			"{same}", " AND b.projection = "+name, "{of_p}", "p.projection = "+name+" AND ", "{of_w}", "w.projection = "+name+" AND ")
+	}
+	fill := func(query, schema string) string {
+		return strings.NewReplacer(append(texts, "{schema}", schema)...).Replace(strings.TrimSpace(sql.Query(query)))
+	}
+	s := &accountState{balances: label == ""}
+	s.fill = strings.NewReplacer(append(texts, "{kept}", fill("hold_kept", shadowSchema+"."))...)
+	s.account = newRowTable(rowSource{RebuildTable: RebuildTable{Name: account, Beside: beside}, columns: columns, label: label, version: "version"})
+	s.hold = newRowTable(rowSource{RebuildTable: RebuildTable{Name: parked}, columns: held, noted: account,
+		from: func(schema string) string { return fill("hold_from", schema) }})
+	s.parked = newRowTable(rowSource{RebuildTable: RebuildTable{Name: parked}, columns: id, label: label, noted: account})
+	s.overflow = newRowTable(rowSource{RebuildTable: RebuildTable{Name: overflow}, columns: id, label: label, noted: account})
+	return s, nil
+}
+
+// copied are the tables that a rebuild fills.
+func (s *accountState) copied() []string {
+	return []string{s.account.Name, s.parked.Name, s.overflow.Name}
+}
+
+// statement is a query of the folder sql, filled in for what waits in these accounts.
+func (s *accountState) statement(name string) string { return s.fill.Replace(sql.Query(name)) }

@@ -1,0 +1,190 @@
+package readmodel_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/faulttest/pgproxy"
+	"projector/internal/devstack/devtest"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// rebuilt is a topic of one partition, its consumer and a shadow that reads it, too.
+type rebuilt struct {
+	t      *testing.T
+	pool   *pgxpool.Pool
+	topic  []string
+	live   *reader
+	shadow *readmodel.Shadow
+	reads  *reader
+	opts   readmodel.SwapOptions
+	moves  []int64 // how far the consumer comes while the rebuilt tables are brought to where it was
+	rounds int
+}
+
+// newRebuilt has the consumer read as far as an offset, then makes something wrong, and
+// compares.
+func newRebuilt(t *testing.T, at, parkLimit int64, damage string, topic ...string) *rebuilt {
+	t.Helper()
+	return newRebuiltOn(t, openPool(t), at, parkLimit, damage, topic...)
+}
+
+func newRebuiltOn(t *testing.T, pool *pgxpool.Pool, at, parkLimit int64, damage string, topic ...string) *rebuilt {
+	t.Helper()
+	r := &rebuilt{
+		t: t, pool: pool, topic: topic, live: newReader(t, pool, 0, topic, "g"),
+		opts: readmodel.SwapOptions{Topic: "events", Actor: "me"},
+	}
+	r.live.worker = newWorkerWith(t, pool, partition, func(cfg *readmodel.BalanceConfig) { cfg.ParkLimit = parkLimit })
+	r.live.claim("me", projection.NoOffset)
+	r.live.to(at)
+	r.exec(damage)
+	r.live.claim("me", projection.NoOffset)
+	r.shadow = openShadowOf(t, pool, parkLimit)
+	r.reads = newReader(t, r.shadow.Pool, 0, topic, "rebuild")
+	report, err := r.shadow.Compare(t.Context(), readmodel.CompareOptions{Topic: "events", List: 10},
+		func(_ context.Context, positions []readmodel.TopicPosition) error {
+			r.reads.to(positions[0].Next)
+			return nil
+		})
+	if err != nil || report.Different() == 0 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	return r
+}
+
+func (r *rebuilt) exec(statement string) {
+	r.t.Helper()
+	if _, err := r.pool.Exec(r.t.Context(), statement); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rebuilt) swap() readmodel.Swapped {
+	r.t.Helper()
+	done, err := r.shadow.Swap(r.t.Context(), r.opts, func(_ context.Context, positions []readmodel.TopicPosition) error {
+		r.reads.to(positions[0].Next)
+		if r.rounds++; r.rounds <= len(r.moves) {
+			r.live.to(r.moves[r.rounds-1])
+		}
+		return nil
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return done
+}
+
+// Accounts are put in as they are at the positions of the transaction that does it.
+func TestASwapIsWhereTheConsumersAre(t *testing.T) {
+	r := newRebuilt(t, 4, 100, `UPDATE account_balance SET balance = 99 WHERE account_id <> 'gone'; DELETE FROM account_balance WHERE account_id = 'gone'`,
+		credit("quiet", 1, "1", "EUR"), credit("hot", 1, "1", "EUR"), credit("gone", 1, "1", "EUR"), credit("gone", 2, "1", "EUR"),
+		credit("hot", 2, "1", "EUR"), credit("gone", 3, "1", "EUR"), credit("late", 1, "1", "EUR"))
+	r.moves = []int64{6, 6}
+	if done := r.swap(); done != (readmodel.Swapped{Replaced: 3}) {
+		t.Errorf("%+v", done)
+	}
+	expect(t, lines(t, r.pool, `SELECT concat_ws(' ', account_id, balance, version) FROM account_balance ORDER BY 1`),
+		"gone 3.00 3\nhot 2.00 2\nquiet 1.00 1")
+	r.live.to(7)
+	expect(t, fmt.Sprint(state(t, r.pool)), "map[gone:EUR 3.00 3 open gone-3 f hot:EUR 2.00 2 open hot-2 f late:EUR 1.00 1 open late-1 f quiet:EUR 1.00 1 open quiet-1 f]")
+	expect(t, lines(t, r.pool, `SELECT count(*) FROM dlq_action WHERE action = 'rebuild'`), "3")
+}
+
+// An event whose version is parked already is dead-lettered and not parked: another event, or
+// the same one in a form that can be applied.
+func TestASwapSeesAConflictingEventOfAParkedOne(t *testing.T) {
+	other := strings.Replace(credit("a", 2, "5", "EUR"), `"eventId":"`, `"eventId":"other-`, 1)
+	for name, corrected := range map[string]string{"other-a-2": other, "a-2": credit("a", 2, "5", "EUR")} {
+		t.Run(name, func(t *testing.T) {
+			r := newRebuilt(t, 2, 100, `DELETE FROM account_balance`, credit("a", 1, "1", "EUR"), credit("a", 2, "1", "USD"), corrected)
+			r.moves = []int64{3}
+			if done := r.swap(); done != (readmodel.Swapped{Replaced: 1}) {
+				t.Errorf("%+v", done)
+			}
+			r.live.to(3)
+			expect(t, fmt.Sprint(state(t, r.pool)), "map[a:EUR 6.00 2 open "+name+" f]")
+		})
+	}
+}
+
+// What consumers have not come to yet they dead-letter when they do.
+func TestASwapLeavesDeadLettersToTheConsumers(t *testing.T) {
+	r := newRebuilt(t, 2, 100, `UPDATE account_balance SET balance = 99`,
+		credit("a", 1, "1", "EUR"), credit("a", 3, "4", "USD"), // early, and of another currency
+		credit("a", 5, "16", "EUR"),                                                            // the consumer has come to here when it is locked
+		credit("a", 2, "2", "EUR"), credit("a", 7, "64", "EUR"), credit("a", 4, "none", "EUR"), // and before these
+	)
+	r.moves = []int64{3, 3}
+	if done := r.swap(); done != (readmodel.Swapped{Replaced: 1}) {
+		t.Errorf("%+v", done)
+	}
+	expect(t, current(t, r.pool, "a"), "EUR 1.00 1 open a-1 true 2")
+	expect(t, lines(t, r.pool, `SELECT concat_ws(' ', version, class) FROM parked_event ORDER BY 1`), "3 version_gap\n5 version_gap")
+	r.live.letters = nil
+	r.live.claim("me", projection.NoOffset)
+	if r.live.next != 3 {
+		t.Fatalf("goes on at %d", r.live.next)
+	}
+	r.live.to(6)
+	slices.Sort(r.live.letters)
+	expect(t, strings.Join(r.live.letters, ", "), "a-3 currency_mismatch, a-4 invalid_amount, a-7 version_gap")
+	expect(t, current(t, r.pool, "a"), "EUR 3.00 2 open a-2 true 3")
+	expect(t, lines(t, r.pool, `SELECT concat_ws(' ', version, class) FROM parked_event ORDER BY 1`),
+		"3 currency_mismatch\n4 invalid_amount\n5 version_gap\n7 version_gap")
+}
+
+// What waits beyond the park limit is counted only.
+func TestASwapCountsWhatWaitsBeyondTheParkLimit(t *testing.T) {
+	r := newRebuilt(t, 3, 1, `UPDATE account_balance SET balance = 99`,
+		credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 6, "1", "EUR"), credit("a", 5, "1", "EUR"))
+	r.moves = []int64{5, 5}
+	if done := r.swap(); done != (readmodel.Swapped{Replaced: 1}) {
+		t.Errorf("%+v", done)
+	}
+	expect(t, current(t, r.pool, "a"), "EUR 1.00 1 open a-1 true 2")
+	expect(t, lines(t, r.pool, `SELECT concat_ws(' ', lowest_version, highest_version, events) FROM park_overflow`), "4 6 3")
+	expect(t, lines(t, r.pool, `SELECT version FROM parked_event`), "3")
+}
+
+// What people do while a rebuild is under way is not undone, also where only the trail of
+// it shows that they have.
+func TestASwapLeavesAloneWhatIsRepairedMeanwhile(t *testing.T) {
+	r := newRebuilt(t, 2, 100, `UPDATE account_balance SET balance = 99`,
+		credit("a", 1, "1", "EUR"), credit("a", 2, "none", "EUR"), credit("a", 2, "3", "EUR"))
+	corrected := replayOf(r.live.format, credit("a", 2, "2", "EUR"))
+	corrected[0].Action.Class = event.MalformedPayload
+	if err := newRepair(t, r.pool, 0).Apply(t.Context(), corrected, nil); err != nil {
+		t.Fatal(err)
+	}
+	r.live.claim("me", projection.NoOffset)
+	r.live.to(3) // a duplicate of what was corrected, with another amount
+	if done := r.swap(); done != (readmodel.Swapped{Left: 1}) {
+		t.Errorf("%+v", done)
+	}
+	expect(t, current(t, r.pool, "a"), "EUR 101.00 2 open a-2 false -")
+}
+
+// A swap whose COMMIT is not answered has been carried out once, and is known to have been.
+func TestASwapWhoseCommitIsNotAnswered(t *testing.T) {
+	database := devtest.Database(t)
+	proxy, through, err := pgproxy.ListenBefore(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	r := newRebuiltOn(t, openPoolAt(t, through), 1, 100, `UPDATE account_balance SET balance = 99`, credit("a", 1, "1", "EUR"))
+	proxy.LoseReplies(func() bool { return proxy.Lost() == 0 })
+	if done := r.swap(); done != (readmodel.Swapped{Replaced: 1}) || proxy.Lost() != 1 {
+		t.Errorf("%+v, %d replies lost", done, proxy.Lost())
+	}
+	expect(t, current(t, r.pool, "a"), "EUR 1.00 1 open a-1 false -")
+	expect(t, lines(t, r.pool, `SELECT count(*) FROM dlq_action`), "1")
+}

@@ -1,0 +1,7 @@
+-- What people, or the outbox, have done in a projection ($1) since a snapshot ($2): by account,
+-- and '' for what is of none. The rebuilt tables do not have it.
+SELECT DISTINCT coalesce(a.account_id, '')
+FROM dlq_action AS a
+WHERE a.action IN ('replay', 'discard', 'skip', 'unskip', 'fetch', 'open') AND coalesce(a.projection, $1) = $1
+  AND age(a.xmin) BETWEEN 0 AND age(pg_snapshot_xmin($2::pg_snapshot)::xid)
+  AND NOT pg_visible_in_snapshot(((pg_current_xact_id()::text)::numeric - age(a.xmin))::text::xid8, $2::pg_snapshot);

@@ -1,0 +1,9 @@
+-- The rows that were noted, as they are now: the key as text and as an object; the live row and the
+-- rebuilt one, each as a number (null: there is none) and with the version of its account.
+SELECT ROW ({key_d})::text, json_build_object({key_object_d})::text,
+       CASE WHEN {present_l} THEN hashtextextended(ROW ({all_l})::text, 1) END, {version_l},
+       CASE WHEN {present_s} THEN hashtextextended(ROW ({all_s})::text, 1) END, {version_s}
+FROM projector_rebuild.{noted} AS d
+LEFT JOIN {from} AS l ON ({key_l}) = ({key_d})
+LEFT JOIN {shadow} AS s ON ({key_s}) = ({key_d})
+ORDER BY ROW ({key_d})::text COLLATE "C";

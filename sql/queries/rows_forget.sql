@@ -1,0 +1,2 @@
+-- Forgets what was noted of a table.
+DELETE FROM projector_rebuild.{noted};
