@@ -253,8 +253,10 @@ func newAccountState(ctx context.Context, db Querier, label string, parkLimit, p
 	s := &accountState{balances: label == ""}
 	s.fill = strings.NewReplacer(append(texts, "{kept}", fill("hold_kept", shadowSchema+"."))...)
 	s.account = newRowTable(rowSource{RebuildTable: RebuildTable{Name: account, Beside: beside}, columns: columns, label: label, version: "version"})
-	s.hold = newRowTable(rowSource{RebuildTable: RebuildTable{Name: parked}, columns: held, noted: account,
-		from: func(schema string) string { return fill("hold_from", schema) }})
+	s.hold = newRowTable(rowSource{
+		RebuildTable: RebuildTable{Name: parked}, columns: held, noted: account,
+		from: func(schema string) string { return fill("hold_from", schema) },
+	})
 	s.parked = newRowTable(rowSource{RebuildTable: RebuildTable{Name: parked}, columns: id, label: label, noted: account})
 	s.overflow = newRowTable(rowSource{RebuildTable: RebuildTable{Name: overflow}, columns: id, label: label, noted: account})
 	return s, nil
