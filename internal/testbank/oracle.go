@@ -174,8 +174,10 @@ func newEntry(first int64) *entry {
 	return &entry{first: first, version: first - 1, balance: new(big.Int), waiting: map[int64]*waiting{}}
 }
 
+// park keeps the first event of a version. One that cannot be applied gives way to one that
+// only waits.
 func (a *entry) park(r *Record, d *decoded, class string) {
-	if a.waiting[d.version] == nil {
+	if kept := a.waiting[d.version]; kept == nil || kept.class != "version_gap" && class == "version_gap" {
 		a.waiting[d.version] = &waiting{record: r, event: *d, class: class}
 	}
 }

@@ -226,6 +226,9 @@ func (e secretFileError) Error() string {
 	return fmt.Sprintf("%s: must be a file that holds the secret: %v", e.flag, why)
 }
 
+// SafeText implements errclass.Describer.
+func (e secretFileError) SafeText() string { return e.Error() }
+
 // Choices are the values to choose from, by the flag's name.
 var Choices = map[string][]string{
 	"sasl-mechanism": {mechanismPlain, mechanismScram256, mechanismScram512, mechanismOAuth},

@@ -153,7 +153,7 @@ func (d *demo) configure() error {
 	run.EventFlags = events.EventFlags{
 		Format: event.FormatJSON, FirstVersion: 1, Currencies: "all", DebeziumTimeUnit: event.RFC3339.String(),
 	}
-	run.OutboxFlags = connect.OutboxFlags{}
+	run.OutboxFlags, run.AnotherTopic = connect.OutboxFlags{}, true // each demo has a topic of its own
 	run.Projection, run.ProjectionFile, run.Group, run.DLQTopic = readmodel.BalanceName, parse.File{}, "", ""
 	run.ParkLimit, run.ParkBytes = int64(c.Events), math.MaxInt64
 	run.Topic = cmp.Or(c.Topic, "account-events")
