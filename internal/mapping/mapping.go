@@ -8,6 +8,7 @@
 //	  amount: [the.amount] # the same as a list, for names that have points
 //	  accountId: {key: true}
 //	  correlationId: {header: x-trace-id}
+//	  occurredAt: {path: meta.ts, unit: ms}
 //
 // What the file does not name stays as the contract has it. Every error names the
 // line it is about.
@@ -157,11 +158,15 @@ func (m *Mapping) addField(key, value *yaml.Node) error {
 		if field.String() != key.Value {
 			continue
 		}
+		m.lines[field] = key.Line
+		if shape := m.shapeOf(field, value); shape != nil {
+			return m.addShaped(field, value, shape)
+		}
 		place, err := readPath(key.Value, value)
 		if err != nil {
 			return err
 		}
-		m.Fields[field], m.lines[field] = place, key.Line
+		m.Fields[field] = place
 		return nil
 	}
 	return at(key.Line, "fields: %q is unknown; use %s", key.Value, fieldList())
@@ -173,47 +178,4 @@ func fieldList() string {
 		names = append(names, field.String())
 	}
 	return strings.Join(names, ", ")
-}
-
-// readPath reads where a field stands: a path as text or as a list of names, or a
-// table that names a header or the key. The path of data may be empty.
-func readPath(field string, n *yaml.Node) (event.FieldPath, error) {
-	switch {
-	case isText(n):
-		return event.FieldPath{Path: strings.Split(n.Value, ".")}, nil
-	case n.Kind == yaml.ScalarNode && n.Tag == "!!str" && field == event.FieldData.String():
-		return event.FieldPath{}, nil
-	case n.Kind == yaml.SequenceNode:
-		return readNames(field, n)
-	case n.Kind == yaml.MappingNode:
-		return readSource(field, n)
-	}
-	return event.FieldPath{}, at(n.Line, "fields: %s: must be a path such as meta.seq, a list of names, {header: NAME} or {key: true}", field)
-}
-
-func readNames(field string, n *yaml.Node) (event.FieldPath, error) {
-	var p event.FieldPath
-	for _, name := range n.Content {
-		if !isText(name) {
-			return p, at(name.Line, "fields: %s: a name in the list must be text", field)
-		}
-		p.Path = append(p.Path, name.Value)
-	}
-	return p, nil
-}
-
-func readSource(field string, n *yaml.Node) (event.FieldPath, error) {
-	var p event.FieldPath
-	err := eachMember(n, "fields: "+field, func(key, value *yaml.Node) error {
-		switch {
-		case key.Value == "header" && isText(value):
-			p.Header = value.Value
-		case key.Value == "key" && value.Tag == "!!bool" && value.Value == "true":
-			p.Key = true
-		default:
-			return at(key.Line, "fields: %s: must be {header: NAME} or {key: true}", field)
-		}
-		return nil
-	})
-	return p, err
 }

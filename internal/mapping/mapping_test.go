@@ -58,6 +58,26 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestParseTimes(t *testing.T) {
+	for text, want := range map[string]event.TimeUnit{"s": event.Seconds, "ms": event.Milliseconds, "us": event.Microseconds, "ns": event.Nanoseconds, "date": event.Date, "rfc3339": event.RFC3339} {
+		m, err := mapping.Parse([]byte("fields:\n  occurredAt: {path: meta.ts, unit: " + text + "}\n"))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if place := m.Fields[event.FieldOccurredAt]; m.Time != want || len(place.Path) != 2 {
+			t.Errorf("%s: unit %s, place %+v", text, m.Time, place)
+		}
+	}
+	m, err := mapping.Parse([]byte("fields:\n  occurredAt: {unit: s}\n  amount: {path: a.b}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, moved := m.Fields[event.FieldOccurredAt]; moved || m.Time != event.Seconds || len(m.Fields[event.FieldAmount].Path) != 2 {
+		t.Errorf("%+v", m.Mapping)
+	}
+}
+
 func TestParseNamesTheLine(t *testing.T) {
 	tests := []struct {
 		name, text string
@@ -81,6 +101,8 @@ func TestParseNamesTheLine(t *testing.T) {
 		{"unknown source", "fields:\n  version: {heder: seq}\n", []string{"line 2", "version", "header"}},
 		{"no header", "fields:\n  version: {header: }\n", []string{"line 2", "version"}},
 		{"key: false", "fields:\n  accountId: {key: false}\n", []string{"line 2", "accountId"}},
+		{"unknown unit", "fields:\n  occurredAt: {path: ts, unit: minutes}\n", []string{"line 2", "occurredAt", "date"}},
+		{"unit of an id", "fields:\n  eventId: {path: id, unit: ms}\n", []string{"line 2", "eventId", "PATH"}},
 		{"list of lists", "fields:\n  amount:\n  - [a]\n", []string{"line 3", "amount"}},
 		{"alias", "fields:\n  eventId: &a id\n  version: *a\n", []string{"line 3", "version"}},
 		{

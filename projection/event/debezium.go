@@ -38,6 +38,9 @@ func newDebezium(opts Options) (Format, error) {
 			return nil, &MappingError{field, "a flag names its header (" + flag + "); leave one of the two out"}
 		}
 	}
+	if opts.Mapping.Time != RFC3339 && o.TimeUnit != RFC3339 {
+		return nil, &MappingError{FieldOccurredAt, "a flag names its unit (--debezium-time-unit); leave one of the two out"}
+	}
 	var (
 		kind   = cmp.Or(o.TypeHeader, "eventType")
 		number = cmp.Or(o.VersionHeader, "version")

@@ -20,6 +20,7 @@ type decoder struct {
 	number       numberRule // how a version may be written
 	numericTime  bool       // a time may be a number,
 	timeUnit     TimeUnit   // and means that
+	declaredTime TimeUnit   // the only way a time is written, when the mapping says so
 	scanners     sync.Pool  // of *jsonScanner
 }
 
@@ -33,6 +34,7 @@ func newDecoder(opts Options, l *layout) (*decoder, error) {
 		firstVersion: opts.FirstVersion,
 		currencies:   opts.Currencies,
 		types:        opts.typeNames(),
+		declaredTime: opts.Mapping.Time,
 		shape:        newShape(),
 		places:       l.places,
 		scanners:     sync.Pool{New: func() any { return new(jsonScanner) }},
@@ -213,6 +215,9 @@ func (f *decoder) readOccurredAt(r *reading, ev *Event) *Fault {
 		micros, _ := strconv.ParseInt(string(m.raw), 10, 64) // as Values has written it
 		return f.keepTime(ev, micros, timeReason(micros))
 	}
+	if f.declaredTime != RFC3339 {
+		return f.readDeclaredTime(r, ev)
+	}
 	_, text, fault := f.text(r, FieldOccurredAt)
 	if fault != nil {
 		return fault
@@ -226,6 +231,25 @@ func (f *decoder) readOccurredAt(r *reading, ev *Event) *Fault {
 	default:
 		reason = reasonNotTime
 	}
+	return f.keepTime(ev, micros, reason)
+}
+
+// readDeclaredTime sets the time of the event where the mapping says what it counts. In a
+// document a count is a number: text has no type that would show another meaning.
+func (f *decoder) readDeclaredTime(r *reading, ev *Event) *Fault {
+	p, m := &f.places[FieldOccurredAt], &r.found[FieldOccurredAt]
+	text := m.raw
+	switch {
+	case f.declaredTime != Date && m.isNumber():
+	case f.declaredTime != Date && p.kind == inDocument && !m.absent() && !m.isNull():
+		return malformed(p.name, reasonNotCount)
+	default:
+		var fault *Fault
+		if _, text, fault = f.text(r, FieldOccurredAt); fault != nil {
+			return fault
+		}
+	}
+	micros, reason := f.declaredTime.parseDeclared(text)
 	return f.keepTime(ev, micros, reason)
 }
 

@@ -3,6 +3,7 @@ package event
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -135,17 +136,25 @@ const (
 	Milliseconds
 	Microseconds
 	Nanoseconds
+	Seconds
+	Date // a text such as 2026-01-01, which is its midnight, UTC
 )
 
 // timeUnits are the units by the name an operator chooses them by.
-var timeUnits = [...]string{RFC3339: "rfc3339", Milliseconds: "ms", Microseconds: "us", Nanoseconds: "ns"}
+var timeUnits = [...]string{
+	RFC3339: "rfc3339", Milliseconds: "ms", Microseconds: "us", Nanoseconds: "ns", Seconds: "s", Date: "date",
+}
 
-// ParseTimeUnit reads "rfc3339", "ms", "us" or "ns".
+// TimeUnitNamed returns the unit of that name.
+func TimeUnitNamed(name string) (unit TimeUnit, known bool) {
+	i := slices.Index(timeUnits[:], name)
+	return TimeUnit(max(i, 0)), i >= 0 //nolint:gosec // G115: an index of a short list
+}
+
+// ParseTimeUnit reads "rfc3339", "ms", "us" or "ns", the units of Debezium.
 func ParseTimeUnit(name string) (TimeUnit, error) {
-	for unit, known := range timeUnits {
-		if name == known {
-			return TimeUnit(unit), nil
-		}
+	if unit, known := TimeUnitNamed(name); known && unit <= Nanoseconds {
+		return unit, nil
 	}
 	return RFC3339, fmt.Errorf("time unit %q is unknown (use rfc3339, ms, us or ns)", name)
 }
@@ -156,6 +165,7 @@ func (u TimeUnit) String() string { return timeUnits[u] }
 const (
 	reasonNotTime   = "is not an RFC 3339 time with offset"
 	reasonEpoch     = "is a number without a known unit; name its unit with --debezium-time-unit (ms, us or ns), or use a column with time zone"
+	reasonNotCount  = "is not an integer that counts from 1970, as the mapping declares"
 	reasonTimeRange = "is outside the years 0 to 9999"
 )
 
@@ -169,17 +179,53 @@ var (
 // parse reads a text that is no RFC 3339 time as microseconds since the Unix epoch;
 // finer digits are cut, towards the past. The reason says why it cannot, "" for none.
 func (u TimeUnit) parse(text []byte) (micros int64, reason string) {
-	if !isInteger(text, numberOrText) {
+	switch {
+	case !isInteger(text, numberOrText):
 		return 0, reasonNotTime
-	}
-	if u == RFC3339 {
+	case u == RFC3339:
 		return 0, reasonEpoch
 	}
+	return u.count(text)
+}
+
+// parseDeclared reads a time whose unit a mapping declares, and nothing else.
+func (u TimeUnit) parseDeclared(text []byte) (micros int64, reason string) {
+	if u == Date {
+		micros, ok := parseDate(text)
+		if !ok {
+			return 0, "is not a date such as 2026-01-01, as the mapping declares"
+		}
+		return micros, ""
+	}
+	if !isInteger(text, numberOrText) || string(text) == "-0" {
+		return 0, reasonNotCount
+	}
+	return u.count(text)
+}
+
+// parseDate reads a date as its midnight, UTC.
+func parseDate(text []byte) (micros int64, ok bool) {
+	const midnight = "T00:00:00Z"
+	if len(text) != len("2026-01-01") {
+		return 0, false
+	}
+	var whole [len("2026-01-01") + len(midnight)]byte
+	copy(whole[copy(whole[:], text):], midnight)
+	return parseTimestamp(whole[:])
+}
+
+// count reads an integer that counts from the Unix epoch.
+func (u TimeUnit) count(text []byte) (micros int64, reason string) {
 	n, err := strconv.ParseInt(string(text), 10, 64)
 	if err != nil {
 		return 0, reasonTimeRange
 	}
 	switch u {
+	case Seconds:
+		if n > math.MaxInt64/microsPerSecond || n < math.MinInt64/microsPerSecond {
+			return 0, reasonTimeRange
+		}
+		n *= microsPerSecond
 	case Milliseconds:
 		if n > math.MaxInt64/1000 || n < math.MinInt64/1000 {
 			return 0, reasonTimeRange
