@@ -215,6 +215,9 @@ func (r *Repair) decideSkip(ctx context.Context, db querier, s Skip) (known proj
 		return known, of, refused
 	}
 	of, err = loadSkippedEvent(ctx, db, s)
+	if err == nil && of.Class == "" && known.Overflowed {
+		of.Class = event.VersionGap // it may be one of those beyond the park limit
+	}
 	if err != nil || of.Class != event.VersionGap {
 		return known, of, err
 	}

@@ -77,8 +77,11 @@ func (r *Repair) unskip(ctx context.Context, tx *Tx, s Skip) error {
 	if before.Version >= r.cfg.FirstVersion { // else it had no row
 		changes.Rows = []accounts.Row{{AccountID: s.AccountID, Account: before}}
 	}
-	if of.Place.Topic != "" {
+	switch {
+	case of.Place.Topic != "":
 		changes.Parks = []*projection.Parked{parkedAgain(s, of)}
+	case of.Class != "": // it is beyond the park limit
+		changes.Overflows = []accounts.Overflow{{AccountID: s.AccountID, Version: s.Version, Expected: s.Version}}
 	}
 	action := r.in(s.action(ResultUnskipped))
 	action.Kind, action.Class = ActionUnskip, of.Class

@@ -134,15 +134,13 @@ func (s *stage) skip(r *reader) {
 	}
 }
 
-// unskip takes a skip back, where nothing was applied since. Not drawn where the skip passed
-// the last event beyond the park limit: the program forgets that such an event is there, and
-// the account is not stale any more.
+// unskip takes a skip back, where nothing was applied since.
 func (s *stage) unskip(r *reader) {
 	s.t.Helper()
 	o := r.ordered()
 	var ids []string
 	for _, id := range slices.Sorted(maps.Keys(o.accounts)) {
-		if a := o.accounts[id]; a.before != nil && (a.before.beyond <= a.before.version || a.beyond > a.version) {
+		if a := o.accounts[id]; a.before != nil {
 			ids = append(ids, id)
 		}
 	}

@@ -70,7 +70,6 @@ type reader struct {
 	oracle      oracle
 	want        func() map[string]string
 	additive    bool
-	unread      bool // records were left unread on purpose
 	process     *process.Process
 	// By partition: the next record that the oracle has not had, and how far it ever was.
 	next, high []int64

@@ -211,6 +211,9 @@ func eventText(of *readmodel.SkippedEvent) string {
 	if *of == (readmodel.SkippedEvent{}) {
 		return "nothing is known of its event"
 	}
+	if of.Place.Topic == "" {
+		return "its event is in the DLQ topic only, if there is one: events of this account came beyond the park limit"
+	}
 	text := "its event cannot be applied: " + string(of.Class)
 	if of.EventID != "" {
 		text += ", event id " + output.Printable(of.EventID)

@@ -91,6 +91,24 @@ func TestUnskipOfAKnownEvent(t *testing.T) {
 	})
 }
 
+// The event that was skipped is beyond the park limit: afterwards the account waits for it again.
+func TestUnskipBeyondTheParkLimit(t *testing.T) {
+	t.Setenv("PARK_LIMIT", "1")
+	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		t.Helper()
+		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"4.00"`), clitest.EventOf("a", 4, `"8.00"`))
+		s.Consuming(nil)
+		s.Produce(clitest.EventOf("a", 2, `"2.00"`))
+		s.Consuming(nil)
+		clitest.Equal(t, state(), "7.00 at 3")
+		before := s.Must("account", "show", "a", "--output=json")
+		clitest.Contains(t, before, `"stale":true,"waiting_for_version":4`)
+		clitest.Contains(t, s.Must("account", "skip", "a", "--version=4", "--reason=lost", "--yes"), "4")
+		s.Must("account", "unskip", "a", "--version=4", "--reason=found", "--yes")
+		clitest.Equal(t, s.Must("account", "show", "a", "--output=json"), before)
+	})
+}
+
 func TestUnskipOfTheFirstVersion(t *testing.T) {
 	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
 		t.Helper()
