@@ -33,7 +33,8 @@ func TestReaderRefusesALargeBatch(t *testing.T) {
 		if !errors.As(err, &large) || large.first != offset || !strings.Contains(errclass.Safe(err), "larger than 64 MiB") {
 			t.Errorf("offset %d: %v", offset, err)
 		}
-		if n := (after.TotalAlloc - before.TotalAlloc) >> 20; n > 300 {
+		// A buffer that grows by doubling to the limit, and what other tests allocate meanwhile.
+		if n := (after.TotalAlloc - before.TotalAlloc) >> 20; n > 1024 {
 			t.Errorf("offset %d: %d MiB allocated", offset, n)
 		}
 	}
