@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/internal/testbank"
 )
@@ -20,6 +21,27 @@ func (w *world) grow(partitions int32) {
 		w.t.Fatal(err)
 	}
 	w.partitions = partitions
+	await(w.t, "every broker knows the new partitions", func() string { return w.grown(partitions) })
+}
+
+// grown is empty when every broker reports that many partitions of the topic. The
+// controller answers before the brokers know, and a client that asks in between keys its
+// records by the old number.
+func (w *world) grown(partitions int32) string {
+	for _, broker := range w.kafka.DiscoveredBrokers() {
+		request := kmsg.NewPtrMetadataRequest()
+		topic := kmsg.NewMetadataRequestTopic()
+		topic.Topic = kmsg.StringPtr(w.topic)
+		request.Topics = append(request.Topics, topic)
+		answer, err := broker.Request(w.t.Context(), request)
+		if err != nil {
+			return err.Error()
+		}
+		if known := len(answer.(*kmsg.MetadataResponse).Topics[0].Partitions); known != int(partitions) {
+			return fmt.Sprintf("a broker knows %d partitions of %d", known, partitions)
+		}
+	}
+	return ""
 }
 
 // placed produces a credit for each account and answers where the key has put it.
