@@ -66,7 +66,7 @@ func TestDocumentedOverlayIsValid(t *testing.T) {
 	}
 	write(t, filepath.Join(folder, "kustomization.yaml"), strings.Replace(example[1], checkout, relative, 1))
 	built := build(t, folder)
-	for _, wanted := range []string{"KAFKA_BROKERS: kafka-0.example:9093", "image: your/projector:v1.2.3", "maxReplicaCount: 24", "bank_migrate@db.example", "bank_operator@db.example", "secretName: projector-database-repair"} {
+	for _, wanted := range []string{"KAFKA_BROKERS: kafka-0.example:9093", "image: your/projector:v1.2.3", "maxReplicaCount: 24", "bank_migrate@db.example", "bank_operator@db.example", "secretName: projector-database-operator"} {
 		if !strings.Contains(built, wanted) {
 			t.Errorf("the overlay has no %q", wanted)
 		}
@@ -84,6 +84,7 @@ func TestMisspeltFieldFails(t *testing.T) {
 	for _, field := range []string{
 		"terminationGracePeriodSeconds:", // Deployment
 		"jobTemplate:",                   // CronJob
+		"apiGroups:",                     // Role
 		"unhealthyPodEvictionPolicy:",    // PodDisruptionBudget
 		"policyTypes:",                   // NetworkPolicy
 		"automountServiceAccountToken:",  // ServiceAccount
