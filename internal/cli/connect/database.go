@@ -27,6 +27,9 @@ type DatabaseFlags struct {
 	DatabasePasswordFile string `env:"DATABASE_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"PostgreSQL" help:"File that holds the password, instead of the URL."`
 }
 
+// Database are these flags, of the command that embeds them.
+func (f *DatabaseFlags) Database() *DatabaseFlags { return f }
+
 // Pool makes a pool of connections. Nothing is connected to yet.
 func (f *DatabaseFlags) Pool(ctx context.Context, more ...readmodel.ConnectOption) (*pgxpool.Pool, error) {
 	options, err := f.ConnectOptions()

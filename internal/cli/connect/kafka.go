@@ -34,6 +34,9 @@ func (f *KafkaFlags) AfterApply(built build.Info) error {
 	return nil
 }
 
+// Kafka are these flags, of the command that embeds them.
+func (f *KafkaFlags) Kafka() *KafkaFlags { return f }
+
 // DeadLetterTopic is the DLQ topic's name.
 func (f *KafkaFlags) DeadLetterTopic() string { return cmp.Or(f.DLQTopic, f.Topic+".dlq") }
 

@@ -9,22 +9,20 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/dlq"
+	"projector/internal/cli/change"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
-	"projector/internal/cli/foureyes"
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
 	"projector/readmodel"
 )
 
-// changeFlags are those of the commands that change positions: which, why, and whether to.
+// changeFlags are those of the commands that change positions: which, and why.
 type changeFlags struct {
 	Partition *int32 `placeholder:"N" group:"Target" help:"One partition."`
 	All       bool   `group:"Target" help:"All partitions."`
-	Reason    string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
 	NewGroup  bool   `help:"Accept a consumer group that has no positions yet."`
-	Yes       bool   `help:"Do it. Without it, only say what would be done."`
-	connect.ActorFlags
+	change.ReasonFlags
 	connect.KafkaFlags
 	connect.DatabaseFlags
 	projections.GroupFlags
@@ -32,16 +30,15 @@ type changeFlags struct {
 	output.Flags
 }
 
-func (f *changeFlags) validate() error {
+// Check refuses wrong usage.
+func (f *changeFlags) Check() error {
 	switch {
-	case f.Reason == "":
-		return exit.Usagef("--reason: must not be empty")
 	case f.All == (f.Partition != nil):
 		return exit.Usagef("give one of --partition=N and --all")
 	case f.Partition != nil && *f.Partition < 0:
 		return exit.Usagef("--partition: must not be less than 0")
 	}
-	return f.Check()
+	return f.GroupFlags.Check()
 }
 
 // of is the topic as the group reads it.
@@ -91,32 +88,32 @@ func (f *changeFlags) chosen(ctx context.Context, reader *dlq.Reader) (chosen []
 	return chosen, extents.TopicID, nil
 }
 
-// groupDocument is whose positions are changed, in the plan of a request.
+// groupDocument is whose positions are changed, in the hash of a plan.
 type groupDocument struct {
 	Group      string `json:"group"`
 	Projection string `json:"projection"`
 }
 
-// note has the plan of a request say whose positions are changed.
-func (f *changeFlags) note(p *foureyes.Plan) error {
-	return p.Note(groupDocument{f.GroupName(), f.Projection})
+// hash has the hash of a plan say whose positions are changed.
+func (f *changeFlags) hash(h *change.Hash) error {
+	return h.Note(groupDocument{f.GroupName(), f.Projection})
 }
 
 // print prints what became, or would become, of each partition.
-func (f *changeFlags) print(std *output.Streams, n int, change func(i int) (document any, text string)) error {
+func (f *changeFlags) print(std *output.Streams, done bool, n int, partition func(i int) (document any, text string)) error {
 	if !f.JSON() {
 		if _, err := fmt.Fprintf(std.Out, "group %s, projection %s\n", f.GroupName(), f.Projection); err != nil {
 			return err
 		}
 	}
-	return printChanges(std, &f.Flags, f.Yes, n, change)
+	return printChanges(std, &f.Flags, done, n, partition)
 }
 
 // printChanges prints n changes, done or not.
-func printChanges(std *output.Streams, as *output.Flags, done bool, n int, change func(i int) (document any, text string)) error {
+func printChanges(std *output.Streams, as *output.Flags, done bool, n int, one func(i int) (document any, text string)) error {
 	lines := output.NewJSONLines(std.Out)
 	for i := range n {
-		document, text := change(i)
+		document, text := one(i)
 		var err error
 		if as.JSON() {
 			err = lines.Write(document)
@@ -128,7 +125,7 @@ func printChanges(std *output.Streams, as *output.Flags, done bool, n int, chang
 		}
 	}
 	if !done && !as.JSON() {
-		if _, err := fmt.Fprintln(std.Out, "nothing was changed, add --yes to do it"); err != nil {
+		if _, err := fmt.Fprintln(std.Out, change.NothingChanged); err != nil {
 			return err
 		}
 	}

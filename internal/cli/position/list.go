@@ -18,9 +18,9 @@ import (
 
 // Cmd are the commands about positions.
 type Cmd struct {
-	List   positionListCmd   `cmd:"" default:"withargs" help:"Show where every partition stands, why it does not continue, and how soon retention overtakes it."`
-	Set    positionSetCmd    `cmd:"" help:"Set where a partition continues."`
-	Remove positionRemoveCmd `cmd:"" help:"Remove the positions of a consumer group that is no longer used."`
+	List   positionListCmd `cmd:"" default:"withargs" help:"Show where every partition stands, why it does not continue, and how soon retention overtakes it."`
+	Set    setCmd          `cmd:"" help:"Set where a partition continues."`
+	Remove removeCmd       `cmd:"" help:"Remove the positions of a consumer group that is no longer used."`
 }
 
 type positionListCmd struct {

@@ -15,9 +15,7 @@ import (
 
 // checkMemory refuses to have records come again that the projection does not remember, and
 // returns what has to hold when the positions are set; nil: nothing has to.
-func (s *positionSetter) checkMemory(
-	ctx context.Context, std *output.Streams, sets []readmodel.PositionSet, plans []projection.Repositioned,
-) (holds func(context.Context, readmodel.Querier) error, err error) {
+func (s *setPlan) checkMemory(ctx context.Context) (holds func(context.Context, readmodel.Querier) error, err error) {
 	kind, err := s.cmd.Kind()
 	if err != nil {
 		return nil, err
@@ -26,12 +24,12 @@ func (s *positionSetter) checkMemory(
 	if memory == nil {
 		return nil, nil
 	}
-	until, err := memory.PrunedUntil(ctx, s.pool)
+	until, err := memory.PrunedUntil(ctx, s.on.Pool)
 	if err != nil {
 		return nil, err
 	}
 	if !until.IsZero() {
-		if err := s.checkSpans(ctx, std, memory, sets, plans); err != nil {
+		if err := s.checkSpans(ctx, memory); err != nil {
 			return nil, err
 		}
 	}
@@ -45,13 +43,11 @@ func (s *positionSetter) checkMemory(
 }
 
 // checkSpans refuses to have records come again that are not remembered.
-func (s *positionSetter) checkSpans(
-	ctx context.Context, std *output.Streams, memory readmodel.Memory, sets []readmodel.PositionSet, plans []projection.Repositioned,
-) error {
-	check := &memoryCheck{positionSetter: s, memory: memory, shown: output.NewProgress(std.Err, "checked against the inbox")}
+func (s *setPlan) checkSpans(ctx context.Context, memory readmodel.Memory) error {
+	check := &memoryCheck{setPlan: s, memory: memory, shown: output.NewProgress(s.on.Std.Err, "checked against the inbox")}
 	defer check.shown.Done()
-	for i, plan := range plans {
-		span := dlq.Span{Partition: sets[i].Partition, From: plan.To, To: plan.Processed.Offset}
+	for i, plan := range s.plans {
+		span := dlq.Span{Partition: s.sets[i].Partition, From: plan.To, To: plan.Processed.Offset}
 		if err := check.span(ctx, span); err != nil {
 			return err
 		}
@@ -61,7 +57,7 @@ func (s *positionSetter) checkSpans(
 
 // memoryCheck looks for events that were taken in and are no longer remembered.
 type memoryCheck struct {
-	*positionSetter
+	*setPlan
 	memory  readmodel.Memory
 	shown   *output.Progress
 	read    int64
@@ -100,7 +96,7 @@ func (m *memoryCheck) span(ctx context.Context, span dlq.Span) error {
 
 // add takes an event that would be taken in.
 func (m *memoryCheck) add(ctx context.Context, offset int64, message event.Message) error {
-	format, err := m.formats.Resolve(ctx, message)
+	format, err := m.cmd.formats.Resolve(ctx, message)
 	if err != nil {
 		return err
 	}
@@ -118,7 +114,7 @@ func (m *memoryCheck) add(ctx context.Context, offset int64, message event.Messa
 
 // look asks for the events that were added.
 func (m *memoryCheck) look(ctx context.Context) error {
-	known, err := m.memory.Remembered(ctx, m.pool, m.ids)
+	known, err := m.memory.Remembered(ctx, m.on.Pool, m.ids)
 	if err != nil {
 		return err
 	}

@@ -6,21 +6,25 @@ import (
 	"strconv"
 
 	"projector/dlq"
+	"projector/internal/cli/change"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
-	"projector/internal/cli/foureyes"
 	"projector/internal/cli/output"
 	"projector/projection"
 	"projector/readmodel"
 )
 
 // PauseCmd is the command pause.
-type PauseCmd struct {
+type PauseCmd = change.Command[pause, *pause]
+
+// ResumeCmd is the command resume.
+type ResumeCmd = change.Command[resume, *resume]
+
+type pause struct {
 	changeFlags
 }
 
-// ResumeCmd is the command resume.
-type ResumeCmd struct {
+type resume struct {
 	Through string `placeholder:"N|END" help:"Records below this offset do not count for the breaker; END: those that are in the partition now; 0: all do. Without this flag, the setting is unchanged."`
 	changeFlags
 }
@@ -28,107 +32,101 @@ type ResumeCmd struct {
 // throughEnd stands for each partition's own end.
 const throughEnd = "END"
 
-// Run pauses partitions.
-func (c *PauseCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
-	pause := fmt.Sprintf("paused by %s: %s", c.ActorName(), readmodel.Storable(c.Reason))
-	s := &standingChanger{flags: &c.changeFlags, change: projection.StandingChange{Pause: pause}, action: readmodel.ActionPause, done: "paused"}
-	return s.run(ctx, std, gate)
+// Action implements change.Change.
+func (*pause) Action() readmodel.ActionKind { return readmodel.ActionPause }
+
+// Plan implements change.Change.
+func (c *pause) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
+	p := &standingPlan{flags: &c.changeFlags, on: on, verb: "paused"}
+	p.change.Pause = fmt.Sprintf("paused by %s: %s", on.Actor, on.Reason)
+	return p, p.read(ctx)
 }
 
-// Run resumes partitions.
-func (c *ResumeCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
-	s := &standingChanger{flags: &c.changeFlags, action: readmodel.ActionResume, done: "resumed", throughText: c.Through}
+// Action implements change.Change.
+func (*resume) Action() readmodel.ActionKind { return readmodel.ActionResume }
+
+// Check implements change.Change.
+func (c *resume) Check() error {
 	if c.Through != "" && c.Through != throughEnd {
-		n, err := strconv.ParseInt(c.Through, 10, 64)
-		if err != nil || n < 0 {
+		if n, err := strconv.ParseInt(c.Through, 10, 64); err != nil || n < 0 {
 			return exit.Usagef("--through: must be an offset that is not less than 0, or END")
 		}
-		s.through = &n
 	}
-	return s.run(ctx, std, gate)
+	return c.changeFlags.Check()
 }
 
-// standingChanger pauses or resumes partitions.
-type standingChanger struct {
-	flags       *changeFlags
-	change      projection.StandingChange
-	action      readmodel.ActionKind
-	done        string // what is said of a partition when it is done
-	throughText string // as it was typed
-	through     *int64 // nil: unchanged, or END
+// Plan implements change.Change.
+func (c *resume) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
+	p := &standingPlan{flags: &c.changeFlags, on: on, verb: "resumed", resumes: true, through: c.Through}
+	return p, p.read(ctx)
 }
 
-// run changes what the partitions do or, without --yes, says what they would do.
-func (s *standingChanger) run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
-	f := s.flags
-	if err := f.validate(); err != nil {
-		return err
-	}
-	log, err := f.Logger(std.Err)
-	if err != nil {
-		return err
-	}
+// standingPlan pauses or resumes partitions.
+type standingPlan struct {
+	flags   *changeFlags
+	on      *change.On
+	change  projection.StandingChange
+	verb    string
+	resumes bool
+	through string // as it was typed
+
+	logs      []readmodel.PartitionLog
+	standings []readmodel.StandingChanged
+}
+
+func (p *standingPlan) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
-	pool, client, err := connect.Both(ctx, &f.DatabaseFlags, &f.KafkaFlags, log)
+	if err := p.flags.checkGroup(ctx, p.on.Pool); err != nil {
+		return err
+	}
+	extents, topicID, err := p.flags.chosen(ctx, dlq.NewReader(p.on.Client, p.flags.Topic))
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	defer client.Close()
-	if err := f.checkGroup(ctx, pool); err != nil {
-		return err
-	}
-	extents, topicID, err := f.chosen(ctx, dlq.NewReader(client, f.Topic))
-	if err != nil {
-		return err
-	}
-	logs := s.logs(extents, topicID)
-	standings, err := readmodel.PlanStandings(ctx, pool, f.of(), logs, s.change)
-	if err != nil {
-		return err
-	}
-	if f.Yes {
-		if err := gate.Pass(ctx, pool, string(s.action), s.planned(logs, standings)); err != nil {
-			return err
+	for _, e := range extents {
+		log := readmodel.PartitionLog{Partition: e.Partition, TopicID: topicID, Start: e.Start}
+		if p.through == throughEnd {
+			log.Through = &e.End
+		} else if n, err := strconv.ParseInt(p.through, 10, 64); err == nil {
+			log.Through = &n
 		}
-		standings, err = readmodel.ChangeStandings(ctx, pool, f.of(), logs, s.change, f.ActorName(), readmodel.Storable(f.Reason))
-		if err != nil {
-			return err
-		}
+		p.logs = append(p.logs, log)
 	}
-	return f.print(std, len(standings), func(i int) (document any, text string) {
-		return standingDocument{f.Topic, logs[i].Partition, standings[i].Is}, s.text(&logs[i], standings[i])
+	p.standings, err = readmodel.PlanStandings(ctx, p.on.Pool, p.flags.of(), p.logs, p.change)
+	return err
+}
+
+// Do implements change.Plan.
+func (p *standingPlan) Do(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	defer cancel()
+	p.standings, err = readmodel.ChangeStandings(ctx, p.on.Pool, p.flags.of(), p.logs, p.change, p.on.Actor, p.on.Reason)
+	return err
+}
+
+// Print implements change.Plan.
+func (p *standingPlan) Print(std *output.Streams, done bool) error {
+	return p.flags.print(std, done, len(p.standings), func(i int) (document any, text string) {
+		return standingDocument{p.flags.Topic, p.logs[i].Partition, p.standings[i].Is}, p.text(&p.logs[i], p.standings[i], done)
 	})
 }
 
-// logs are the partitions with what each is resumed through.
-func (s *standingChanger) logs(extents []dlq.Extent, topicID string) []readmodel.PartitionLog {
-	logs := make([]readmodel.PartitionLog, len(extents))
-	for i, e := range extents {
-		logs[i] = readmodel.PartitionLog{Partition: e.Partition, TopicID: topicID, Start: e.Start, Through: s.through}
-		if s.throughText == throughEnd {
-			logs[i].Through = &e.End
-		}
+// text is what is printed of a partition for people.
+func (p *standingPlan) text(log *readmodel.PartitionLog, standing readmodel.StandingChanged, done bool) string {
+	verb := p.verb
+	if !done {
+		verb = "would be " + verb
 	}
-	return logs
-}
-
-// text is what is said of a partition.
-func (s *standingChanger) text(log *readmodel.PartitionLog, standing readmodel.StandingChanged) string {
-	done := s.done
-	if !s.flags.Yes {
-		done = "would be " + done
-	}
-	text := fmt.Sprintf("partition %d: %s", log.Partition, done)
+	text := fmt.Sprintf("partition %d: %s", log.Partition, verb)
 	if log.Through != nil {
 		text += fmt.Sprintf(", records below %d do not count for the breaker", *log.Through)
 	}
 	text += needs(standing.Is)
-	if s.action == readmodel.ActionResume && standing.Was == projection.StandingRunning {
+	if p.resumes && standing.Was == projection.StandingRunning {
 		text += "; it was running already"
 	}
-	if !s.flags.Yes && standing.Why != "" {
+	if !done && standing.Why != "" {
 		text += fmt.Sprintf("\n  it is %s: %s", standing.Was, standing.Why)
 	}
 	return text
@@ -150,20 +148,18 @@ type plannedStanding struct {
 	Through string              `json:"through"`
 }
 
-// planned has to be the same when it is approved.
-func (s *standingChanger) planned(logs []readmodel.PartitionLog, standings []readmodel.StandingChanged) func(*foureyes.Plan) error {
-	return func(p *foureyes.Plan) error {
-		if err := s.flags.note(p); err != nil {
+// Hash implements change.Plan.
+func (p *standingPlan) Hash(h *change.Hash) error {
+	if err := p.flags.hash(h); err != nil {
+		return err
+	}
+	for i, standing := range p.standings {
+		document := standingDocument{p.flags.Topic, p.logs[i].Partition, standing.Is}
+		if err := h.Add(plannedStanding{document, standing.Was, standing.Why, p.through}); err != nil {
 			return err
 		}
-		for i, standing := range standings {
-			document := standingDocument{s.flags.Topic, logs[i].Partition, standing.Is}
-			if err := p.Add(plannedStanding{document, standing.Was, standing.Why, s.throughText}); err != nil {
-				return err
-			}
-		}
-		return nil
 	}
+	return nil
 }
 
 // needs is what else a partition needs to go on.

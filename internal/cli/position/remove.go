@@ -10,19 +10,19 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"projector/errclass"
+	"projector/internal/cli/change"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
-	"projector/internal/cli/foureyes"
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
 	"projector/readmodel"
 )
 
-type positionRemoveCmd struct {
-	Group  string `env:"KAFKA_GROUP" required:"" placeholder:"NAME" group:"Target" help:"The consumer group that is no longer used."`
-	Reason string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
-	Yes    bool   `help:"Do it. Without it, only say what would be done."`
-	connect.ActorFlags
+type removeCmd = change.Command[remove, *remove]
+
+type remove struct {
+	Group string `env:"KAFKA_GROUP" required:"" placeholder:"NAME" group:"Target" help:"The consumer group that is no longer used."`
+	change.ReasonFlags
 	connect.KafkaFlags
 	connect.DatabaseFlags
 	output.LogFlags
@@ -41,49 +41,47 @@ type removedDocument struct {
 // resultRemoved says that a position was removed.
 const resultRemoved = "removed"
 
-// Run removes the positions of a group that has no members.
-func (c *positionRemoveCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
-	if c.Reason == "" {
-		return exit.Usagef("--reason: must not be empty")
-	}
-	log, err := c.Logger(std.Err)
-	if err != nil {
-		return err
-	}
+// Action implements change.Change.
+func (*remove) Action() readmodel.ActionKind { return readmodel.ActionPositionSet }
+
+// Check implements change.Change.
+func (*remove) Check() error { return nil }
+
+// Plan implements change.Change.
+func (c *remove) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
-	pool, client, err := connect.Both(ctx, &c.DatabaseFlags, &c.KafkaFlags, log)
+	positions, err := readmodel.UnusedPositions(ctx, on.Pool, c.Group, c.Topic)
 	if err != nil {
+		return nil, err
+	}
+	return &removePlan{c, on, positions}, c.check(ctx, kadm.NewClient(on.Client), positions)
+}
+
+// removePlan removes the positions of a group that has no members.
+type removePlan struct {
+	*remove
+	on        *change.On
+	positions []readmodel.UnusedPosition
+}
+
+// Do implements change.Plan.
+func (p *removePlan) Do(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	defer cancel()
+	err := readmodel.RemovePositions(ctx, p.on.Pool, p.Group, p.Topic, p.positions, p.on.Actor, p.on.Reason)
+	switch {
+	case errors.Is(err, readmodel.ErrPositionsMoved):
+		return exit.Refusef("group %q has got an owner meanwhile; nothing was removed", p.Group)
+	case errors.Is(err, readmodel.ErrMayNotRemove):
+		return exit.Refusef("%s; give the role that migrates in --database-url (DATABASE_URL)", err)
+	default:
 		return err
 	}
-	defer pool.Close()
-	defer client.Close()
-	positions, err := readmodel.UnusedPositions(ctx, pool, c.Group, c.Topic)
-	if err != nil {
-		return err
-	}
-	if err := c.check(ctx, kadm.NewClient(client), positions); err != nil {
-		return err
-	}
-	if c.Yes {
-		if err := gate.Pass(ctx, pool, string(readmodel.ActionPositionSet), c.planned(positions)); err != nil {
-			return err
-		}
-		err := readmodel.RemovePositions(ctx, pool, c.Group, c.Topic, positions, c.ActorName(), readmodel.Storable(c.Reason))
-		switch {
-		case errors.Is(err, readmodel.ErrPositionsMoved):
-			return exit.Refusef("group %q has got an owner meanwhile; nothing was removed", c.Group)
-		case errors.Is(err, readmodel.ErrMayNotRemove):
-			return exit.Refusef("%s; give the role that migrates in --database-url (DATABASE_URL)", err)
-		case err != nil:
-			return err
-		}
-	}
-	return c.print(std, positions)
 }
 
 // check refuses positions that somebody uses, or that keep events from being counted twice.
-func (c *positionRemoveCmd) check(ctx context.Context, adm *kadm.Client, positions []readmodel.UnusedPosition) error {
+func (c *remove) check(ctx context.Context, adm *kadm.Client, positions []readmodel.UnusedPosition) error {
 	if len(positions) == 0 {
 		return exit.Refusef("group %q has no positions in topic %q", c.Group, c.Topic)
 	}
@@ -124,28 +122,27 @@ func readers(group kadm.DescribedGroup, topic string) int {
 	return n
 }
 
-func (c *positionRemoveCmd) document(p readmodel.UnusedPosition) removedDocument {
+func (c *remove) document(p readmodel.UnusedPosition) removedDocument {
 	return removedDocument{Group: c.Group, Topic: c.Topic, Partition: p.Partition, Position: p.Next}
 }
 
-// planned has to be the same when it is approved.
-func (c *positionRemoveCmd) planned(positions []readmodel.UnusedPosition) func(*foureyes.Plan) error {
-	return func(plan *foureyes.Plan) error {
-		for _, p := range positions {
-			if err := plan.Add(c.document(p)); err != nil {
-				return err
-			}
+// Hash implements change.Plan.
+func (p *removePlan) Hash(h *change.Hash) error {
+	for _, position := range p.positions {
+		if err := h.Add(p.document(position)); err != nil {
+			return err
 		}
-		return nil
 	}
+	return nil
 }
 
-func (c *positionRemoveCmd) print(std *output.Streams, positions []readmodel.UnusedPosition) error {
-	return printChanges(std, &c.Flags, c.Yes, len(positions), func(i int) (document any, text string) {
-		d, done := c.document(positions[i]), "would be removed"
-		if c.Yes {
-			done, d.Result = resultRemoved, output.OrNull(resultRemoved)
+// Print implements change.Plan.
+func (p *removePlan) Print(std *output.Streams, done bool) error {
+	return printChanges(std, &p.Flags, done, len(p.positions), func(i int) (document any, text string) {
+		d, verb := p.document(p.positions[i]), "would be removed"
+		if done {
+			verb, d.Result = resultRemoved, output.OrNull(resultRemoved)
 		}
-		return d, fmt.Sprintf("partition %d: position %d %s", d.Partition, d.Position, done)
+		return d, fmt.Sprintf("partition %d: position %d %s", d.Partition, d.Position, verb)
 	})
 }

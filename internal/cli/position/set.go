@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"projector/dlq"
+	"projector/internal/cli/change"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
-	"projector/internal/cli/foureyes"
 	"projector/internal/cli/output"
 	"projector/internal/cli/parse"
 	"projector/projection"
@@ -21,7 +20,9 @@ import (
 	"projector/readmodel"
 )
 
-type positionSetCmd struct {
+type setCmd = change.Command[set, *set]
+
+type set struct {
 	changeFlags
 
 	Offset *int64 `placeholder:"N" group:"Target" help:"Continue at this offset."`
@@ -33,6 +34,8 @@ type positionSetCmd struct {
 	SkipUnread bool   `help:"Skip records that have not been read."`
 	NewTopic   bool   `help:"Set it in the current topic, although the position belongs to an earlier topic of this name."`
 	events.EventFlags
+
+	formats event.Resolver
 }
 
 // setDocument is what became, or would become, of a position, in JSON.
@@ -48,55 +51,18 @@ type setDocument struct {
 // resultSet says that a position was set.
 const resultSet = "set"
 
-// Run sets positions.
-func (c *positionSetCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
-	if err := c.validate(); err != nil {
-		return err
-	}
-	log, err := c.Logger(std.Err)
-	if err != nil {
-		return err
-	}
-	formats, err := c.Formats(c.Taken)
-	if err != nil {
-		return err
-	}
-	pool, client, err := connect.Both(ctx, &c.DatabaseFlags, &c.KafkaFlags, log)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	defer client.Close()
-	s := &positionSetter{
-		cmd: c, pool: pool, adm: kadm.NewClient(client), reader: dlq.NewReader(client, c.Topic), formats: formats,
-		of: c.of(), gate: gate,
-	}
-	plans, sets, err := s.run(ctx, std)
-	var refused *projection.RefusedPositionError
-	if errors.As(err, &refused) {
-		return exit.Refuse(refused.Reason + "; nothing was changed")
-	}
-	if err != nil {
-		return err
-	}
-	return c.print(std, len(plans), func(i int) (document any, text string) {
-		d := s.document(sets[i], plans[i])
-		done := "would be set"
-		if c.Yes {
-			done, d.Result = resultSet, output.OrNull(resultSet)
-		}
-		return d, fmt.Sprintf("partition %d: %s from %s to %d%s", d.Partition, done, output.VersionText(d.From), d.To, skippedText(d.UnreadSkipped))
-	})
-}
+// Action implements change.Change.
+func (*set) Action() readmodel.ActionKind { return readmodel.ActionPositionSet }
 
-func (c *positionSetCmd) validate() error {
+// Check implements change.Change.
+func (c *set) Check() (err error) {
 	targets := 0
 	for _, given := range []bool{c.Offset != nil, c.Time != "", c.Start, c.End} {
 		if given {
 			targets++
 		}
 	}
-	if err := c.changeFlags.validate(); err != nil {
+	if err := c.changeFlags.Check(); err != nil {
 		return err
 	}
 	switch {
@@ -105,7 +71,23 @@ func (c *positionSetCmd) validate() error {
 	case c.All && c.Expect != nil:
 		return exit.Usagef("--expect: needs --partition=N, every partition has a position of its own")
 	}
-	return nil
+	c.formats, err = c.Formats(c.Taken)
+	return err
+}
+
+// Plan implements change.Change.
+func (c *set) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
+	s := &setPlan{cmd: c, on: on, adm: kadm.NewClient(on.Client), reader: dlq.NewReader(on.Client, c.Topic), of: c.of()}
+	return s, refused(s.read(ctx))
+}
+
+// refused is a failure for people of a position that must not be set.
+func refused(err error) error {
+	var refused *projection.RefusedPositionError
+	if errors.As(err, &refused) {
+		return exit.Refuse(refused.Reason + "; nothing was changed")
+	}
+	return err
 }
 
 func skippedText(unread int64) string {
@@ -115,67 +97,73 @@ func skippedText(unread int64) string {
 	return fmt.Sprintf(", passing over %d offsets that have not been read", unread)
 }
 
-// positionSetter sets positions.
-type positionSetter struct {
-	cmd     *positionSetCmd
-	pool    *pgxpool.Pool
-	adm     *kadm.Client
-	reader  *dlq.Reader
-	formats event.Resolver
-	of      readmodel.Partition
-	gate    *foureyes.Gate
+// setPlan sets positions.
+type setPlan struct {
+	cmd    *set
+	on     *change.On
+	adm    *kadm.Client
+	reader *dlq.Reader
+	of     readmodel.Partition
+
+	sets  []readmodel.PositionSet
+	plans []projection.Repositioned
+	holds func(context.Context, readmodel.Querier) error // checked again when they are set; nil: nothing is
+}
+
+func (s *setPlan) read(ctx context.Context) (err error) {
+	asking, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	defer cancel()
+	if err := s.cmd.checkGroup(asking, s.on.Pool); err != nil {
+		return err
+	}
+	if s.sets, err = s.wanted(asking); err != nil {
+		return err
+	}
+	if s.plans, err = readmodel.PlanPositions(asking, s.on.Pool, s.of, s.sets); err != nil {
+		return err
+	}
+	s.holds, err = s.checkMemory(ctx) // takes as long as there is to read
+	return err
+}
+
+// Do implements change.Plan.
+func (s *setPlan) Do(ctx context.Context) (err error) {
+	s.plans, err = readmodel.SetPositions(ctx, s.on.Pool, s.of, s.sets, s.holds, s.on.Actor, s.on.Reason)
+	return refused(err)
 }
 
 // document is what becomes of a position, or would become.
-func (s *positionSetter) document(set readmodel.PositionSet, plan projection.Repositioned) setDocument {
-	return setDocument{Topic: s.of.Topic, Partition: set.Partition, From: plan.From, To: plan.To, UnreadSkipped: plan.UnreadSkipped}
+func (s *setPlan) document(i int) setDocument {
+	plan := s.plans[i]
+	return setDocument{Topic: s.of.Topic, Partition: s.sets[i].Partition, From: plan.From, To: plan.To, UnreadSkipped: plan.UnreadSkipped}
 }
 
-// planned has to be the same when it is approved.
-func (s *positionSetter) planned(sets []readmodel.PositionSet, plans []projection.Repositioned) func(*foureyes.Plan) error {
-	return func(p *foureyes.Plan) error {
-		if err := s.cmd.note(p); err != nil {
+// Print implements change.Plan.
+func (s *setPlan) Print(std *output.Streams, done bool) error {
+	return s.cmd.print(std, done, len(s.plans), func(i int) (document any, text string) {
+		d, verb := s.document(i), "would be set"
+		if done {
+			verb, d.Result = resultSet, output.OrNull(resultSet)
+		}
+		return d, fmt.Sprintf("partition %d: %s from %s to %d%s", d.Partition, verb, output.VersionText(d.From), d.To, skippedText(d.UnreadSkipped))
+	})
+}
+
+// Hash implements change.Plan.
+func (s *setPlan) Hash(h *change.Hash) error {
+	if err := s.cmd.hash(h); err != nil {
+		return err
+	}
+	for i := range s.plans {
+		if err := h.Add(s.document(i)); err != nil {
 			return err
 		}
-		for i, plan := range plans {
-			if err := p.Add(s.document(sets[i], plan)); err != nil {
-				return err
-			}
-		}
-		return nil
 	}
+	return nil
 }
 
-// run sets the positions or, without --yes, only plans it.
-func (s *positionSetter) run(ctx context.Context, std *output.Streams) ([]projection.Repositioned, []readmodel.PositionSet, error) {
-	asking, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
-	defer cancel()
-	if err := s.cmd.checkGroup(asking, s.pool); err != nil {
-		return nil, nil, err
-	}
-	sets, err := s.sets(asking)
-	if err != nil {
-		return nil, nil, err
-	}
-	plans, err := readmodel.PlanPositions(asking, s.pool, s.of, sets)
-	if err != nil {
-		return nil, nil, err
-	}
-	holds, err := s.checkMemory(ctx, std, sets, plans) // takes as long as there is to read
-	if err != nil {
-		return nil, nil, err
-	}
-	if s.cmd.Yes {
-		if err := s.gate.Pass(ctx, s.pool, string(readmodel.ActionPositionSet), s.planned(sets, plans)); err != nil {
-			return nil, nil, err
-		}
-		plans, err = readmodel.SetPositions(ctx, s.pool, s.of, sets, holds, s.cmd.ActorName(), readmodel.Storable(s.cmd.Reason))
-	}
-	return plans, sets, err
-}
-
-// sets says what is wanted of each of the partitions, in order.
-func (s *positionSetter) sets(ctx context.Context) ([]readmodel.PositionSet, error) {
+// wanted says what is wanted of each of the partitions, in order.
+func (s *setPlan) wanted(ctx context.Context) ([]readmodel.PositionSet, error) {
 	extents, topicID, err := s.cmd.chosen(ctx, s.reader)
 	if err != nil {
 		return nil, err
@@ -196,7 +184,7 @@ func (s *positionSetter) sets(ctx context.Context) ([]readmodel.PositionSet, err
 }
 
 // aim sets where the partitions are to go on.
-func (s *positionSetter) aim(ctx context.Context, sets []readmodel.PositionSet) error {
+func (s *setPlan) aim(ctx context.Context, sets []readmodel.PositionSet) error {
 	var at kadm.ListedOffsets
 	if s.cmd.Time != "" {
 		since, err := parse.Moment("--time", s.cmd.Time, time.Now())
@@ -229,8 +217,8 @@ func (s *positionSetter) aim(ctx context.Context, sets []readmodel.PositionSet) 
 
 // askEpochs asks up to where the logs still are those of the stored positions. What the
 // brokers do not say is not known.
-func (s *positionSetter) askEpochs(ctx context.Context, sets []readmodel.PositionSet) error {
-	stored, err := readmodel.LoadPositions(ctx, s.pool, s.of.Group, s.of.Topic)
+func (s *setPlan) askEpochs(ctx context.Context, sets []readmodel.PositionSet) error {
+	stored, err := readmodel.LoadPositions(ctx, s.on.Pool, s.of.Group, s.of.Topic)
 	if err != nil {
 		return err
 	}

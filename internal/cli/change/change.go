@@ -1,0 +1,213 @@
+// Package change is the one way in which a command changes something. A command is a Change: its
+// options, which plan what would be done. Command gives it --yes and Run, which does the rest:
+// it connects, plans, prints the plan, asks whether a second person has to agree, does what was
+// planned and prints what was done.
+package change
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/internal/cli/build"
+	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/foureyes"
+	"projector/internal/cli/output"
+	"projector/readmodel"
+)
+
+// Change is the options of a command that changes something. It embeds ReasonFlags or
+// OptionalReasonFlags, connect.DatabaseFlags, output.Flags and, if it reads a topic,
+// connect.KafkaFlags and output.LogFlags.
+type Change interface {
+	// Action is the name that the change has in the audit trail.
+	Action() readmodel.ActionKind
+	// Check refuses wrong usage. Nothing is connected to yet.
+	Check() error
+	// Plan reads what would be done now. It changes nothing.
+	Plan(ctx context.Context, on *On) (Plan, error)
+
+	JSON() bool
+	Database() *connect.DatabaseFlags
+	audited() (actor, reason string)
+	checkReason() error
+}
+
+// Plan is what a change would do. It is shown, agreed to and done as it is.
+type Plan interface {
+	// Hash adds each record that would be changed: what is printed of it as JSON, and what else
+	// has to be the same when a second person approves it. What changes by itself (a time, a
+	// lag, what consumers write) is left out: it would make each plan another.
+	Hash(*Hash) error
+	// Do does it with the context that it is given, by which the audit trail knows the request.
+	Do(ctx context.Context) error
+	// Print prints what would be done or, when it is done, what was done. It returns an error
+	// also when not all could be done.
+	Print(std *output.Streams, done bool) error
+}
+
+// Partial is a Plan that is done in several transactions. What was done is printed after an
+// error, too.
+type Partial interface {
+	Plan
+	DoneInParts()
+}
+
+// Hash is a plan as a second person approves it.
+type Hash = foureyes.Plan
+
+// NothingChanged ends what is printed of a plan for people.
+const NothingChanged = "nothing was changed, add --yes to do it"
+
+// On is what a change works with.
+type On struct {
+	Std           *output.Streams
+	Log           *slog.Logger // nil: the change does not read a topic
+	Pool          *pgxpool.Pool
+	Client        *kgo.Client // nil: the change does not read a topic
+	Actor, Reason string      // for the audit trail
+
+	// Amounts: the plan is shown to somebody who may approve it, with amounts and balances.
+	Amounts bool
+	// Now: it is done after it was planned, and not only shown or requested.
+	Now bool
+
+	closers []func() error
+}
+
+// Later has something closed when the command ends.
+func (on *On) Later(closing func() error) { on.closers = append(on.closers, closing) }
+
+func (on *On) close() (err error) {
+	for i := len(on.closers) - 1; i >= 0; i-- {
+		err = errors.Join(err, on.closers[i]())
+	}
+	return err
+}
+
+// Command is the command of a change, and gives it --yes. The change itself does not know the
+// flag: without a Plan that can be hashed, done and printed there is no command.
+type Command[C any, P interface {
+	*C
+	Change
+}] struct {
+	Yes     bool `help:"Do it. Without it, only print the plan."`
+	Options C    `embed:""`
+}
+
+func (c *Command[C, P]) change() Change { return P(&c.Options) }
+
+// AfterApply passes on what the parser would only find in an exported field.
+func (c *Command[C, P]) AfterApply(built build.Info) error {
+	if kafka, reads := c.change().(interface{ AfterApply(build.Info) error }); reads {
+		return kafka.AfterApply(built)
+	}
+	return nil
+}
+
+// Run prints the plan of the change and, with --yes, does it.
+func (c *Command[C, P]) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
+	return run(ctx, std, gate, c.change(), c.Yes)
+}
+
+func run(ctx context.Context, std *output.Streams, gate *foureyes.Gate, c Change, yes bool) (err error) {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	if err := c.checkReason(); err != nil {
+		return err
+	}
+	on, err := connected(ctx, std, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, on.close()) }()
+	on.Amounts = gate.Amounts()
+	if yes {
+		requested, err := gate.Only(ctx, on.Pool)
+		if err != nil {
+			return err
+		}
+		on.Now = !requested
+	}
+	plan, err := c.Plan(ctx, on)
+	if err != nil {
+		return err
+	}
+	if !yes {
+		return plan.Print(std, false)
+	}
+	if err := gate.Pass(ctx, on.Pool, string(c.Action()), plan.Hash); err != nil {
+		return err
+	}
+	return do(ctx, std, plan)
+}
+
+func do(ctx context.Context, std *output.Streams, plan Plan) error {
+	err := plan.Do(ctx)
+	if _, partial := plan.(Partial); err != nil && !partial {
+		return err
+	}
+	if printed := plan.Print(std, true); err == nil {
+		err = printed
+	}
+	return err
+}
+
+// connected connects to the servers that the change has flags for, or fails in time for a person
+// who waits.
+func connected(ctx context.Context, std *output.Streams, c Change) (on *On, err error) {
+	on = &On{Std: std}
+	on.Actor, on.Reason = c.audited()
+	kafka, reads := c.(interface {
+		Kafka() *connect.KafkaFlags
+		Logger(w io.Writer) (*slog.Logger, error)
+	})
+	if !reads {
+		on.Pool, err = connect.ReadModel(ctx, c.Database())
+	} else if on.Log, err = kafka.Logger(std.Err); err == nil {
+		on.Pool, on.Client, err = connect.Both(ctx, c.Database(), kafka.Kafka(), on.Log)
+	}
+	if err != nil {
+		return nil, err
+	}
+	on.Later(func() error { on.Pool.Close(); return nil })
+	if on.Client != nil {
+		on.Later(func() error { on.Client.Close(); return nil })
+	}
+	return on, nil
+}
+
+// ReasonFlags say who changes something, and why.
+type ReasonFlags struct {
+	Reason string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
+	connect.ActorFlags
+}
+
+func (f *ReasonFlags) audited() (actor, reason string) {
+	return f.ActorName(), readmodel.Storable(f.Reason)
+}
+
+func (f *ReasonFlags) checkReason() error {
+	if f.Reason == "" {
+		return exit.Usagef("--reason: must not be empty")
+	}
+	return nil
+}
+
+// OptionalReasonFlags are ReasonFlags of a change that needs no reason.
+type OptionalReasonFlags struct {
+	Reason string `placeholder:"TEXT" help:"Why, for the audit trail."`
+	connect.ActorFlags
+}
+
+func (f *OptionalReasonFlags) audited() (actor, reason string) {
+	return f.ActorName(), readmodel.Storable(f.Reason)
+}
+
+func (*OptionalReasonFlags) checkReason() error { return nil }
