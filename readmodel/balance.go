@@ -47,6 +47,7 @@ type Balance struct {
 	partition Partition
 	position  projection.Position
 	fold      *accounts.Fold
+	changes   *accounts.Changes // gathered from fold, until it is used again; nil: not yet
 	breaker   *projection.Breaker
 	skipped   []projection.SkippedEvent // that came since the last flush
 	failed    bool                      // the last write: the next one must not hold up others
@@ -91,6 +92,7 @@ func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 	}
 	b.position = pos
 	b.fold.Reset()
+	b.changes = nil
 	b.skipped = nil
 	b.breaker = projection.NewBreaker(b.cfg.Breaker, b.partition.Number, &pos)
 	b.fold.CountedBy(b.breaker)
@@ -107,6 +109,7 @@ func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 
 // Fold implements Projection.
 func (b *Balance) Fold(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
+	b.changes = nil
 	if len(records) == 0 {
 		return 0, errors.Join(b.noteSkipped(ctx), b.fold.Heal(ctx, limit))
 	}
@@ -146,7 +149,16 @@ func (b *Balance) cacheBytes() int {
 func (b *Balance) Pending() projection.Pending { return b.fold.Pending() }
 
 // DeadLetters implements Projection.
-func (b *Balance) DeadLetters() []projection.DeadLetter { return b.fold.Changes().DeadLetters }
+func (b *Balance) DeadLetters() []projection.DeadLetter { return b.fold.DeadLetters() }
+
+// gathered is what is pending. It is gathered once for the verification, the write and all
+// attempts at them.
+func (b *Balance) gathered() *accounts.Changes {
+	if b.changes == nil {
+		b.changes = b.fold.Gather()
+	}
+	return b.changes
+}
 
 // Refuse implements Projection.
 func (b *Balance) Refuse(reason string) bool { return b.fold.Refuse(reason) }
@@ -157,7 +169,7 @@ func (b *Balance) Verify(ctx context.Context) error {
 	if err := verifyPosition(ctx, b.cfg.Pool, b.partition, b.position); err != nil {
 		return err
 	}
-	changes := b.fold.Changes()
+	changes := b.gathered()
 	return b.stale(verifyVersions(ctx, b.db(), changes.DecidedOn, changes.Assumed), changes)
 }
 
@@ -171,7 +183,7 @@ func (b *Balance) stale(err error, changes *accounts.Changes) error {
 
 // Flush implements Projection.
 func (b *Balance) Flush(ctx context.Context, next projection.NextOffset) (projection.Flushed, error) {
-	changes := b.fold.Changes()
+	changes := b.gathered()
 	pace.Expect(ctx, changes.NumRows())
 	flushed := changes.Flushed()
 	flushed.Skipped = b.skipped
@@ -191,7 +203,7 @@ func (b *Balance) Flush(ctx context.Context, next projection.NextOffset) (projec
 	}
 	b.fold.SetCacheBytes(b.cacheBytes())
 	b.fold.Flushed()
-	b.skipped = nil
+	b.changes, b.skipped = nil, nil
 	return flushed, nil
 }
 

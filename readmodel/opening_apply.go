@@ -88,7 +88,7 @@ func (p *opening) openLocked(ctx context.Context, tx *Tx, read []Opening, limit 
 		if err != nil {
 			return nil, nil, err
 		}
-		if changes := p.fold.Changes(); lock || !changes.AnyExists() {
+		if changes := p.fold.Gather(); lock || !changes.AnyExists() {
 			return decisions, changes, nil
 		}
 	}

@@ -124,7 +124,7 @@ func (r *Repair) Plan(ctx context.Context, records []*RepairRecord) error {
 			return fmt.Errorf("plan: %w", err)
 		}
 	}
-	changes := fold.Changes()
+	changes := fold.Gather()
 	for i, decision := range changes.Decisions {
 		records[i].Decision, records[i].Balance = decision, changes.Balances[i]
 	}

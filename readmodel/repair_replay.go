@@ -38,7 +38,7 @@ func (p *replay) do(ctx context.Context, limit int) (step Step, more bool, err e
 		if err != nil {
 			return err
 		}
-		changes = p.fold.Changes()
+		changes = p.fold.Gather()
 		actions := make([]Action, next)
 		for i, decision := range changes.Decisions {
 			actions[i] = p.repair.in(p.records[i].Action.with(decision))

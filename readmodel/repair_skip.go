@@ -136,7 +136,7 @@ func (r *Repair) planSkip(ctx context.Context, s Skip) (plan SkipPlan, err error
 			return plan, err
 		}
 	}
-	changes := fold.Changes()
+	changes := fold.Gather()
 	plan.Healed = changes.Healed
 	for rows := range changes.RowChunks(func() int { return 1 }) {
 		plan.After = r.stateOf(rows[0].Account, fold.Waits(s.AccountID))
@@ -184,7 +184,7 @@ func (r *Repair) passOver(ctx context.Context, tx *Tx, s Skip, eventID string, a
 	if err := fold.Heal(ctx, accounts.HealPiece); err != nil {
 		return 0, err
 	}
-	changes := fold.Changes()
+	changes := fold.Gather()
 	return changes.Healed, r.write(ctx, tx, changes, actions)
 }
 

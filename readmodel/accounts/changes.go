@@ -121,8 +121,10 @@ func emptied[T any](list []T) []T {
 	return list[:0]
 }
 
-// Changes gathers what is pending. The result is valid until the fold is used again.
-func (f *Fold) Changes() *Changes {
+// Gather sorts what is pending and gathers what has to be written. The result is valid until
+// the fold is used again. With half a million accounts it takes half a second: call it once
+// for each flush.
+func (f *Fold) Gather() *Changes {
 	c := &f.changes
 	c.table, c.changed, c.Parks, c.Pruned, c.Unwritten, c.Assumed = f.cache.hot, c.changed[:0], c.Parks[:0], c.Pruned[:0], c.Unwritten[:0], c.Assumed[:0]
 	c.Replacing = c.Replacing[:0]
@@ -149,6 +151,9 @@ func (f *Fold) Changes() *Changes {
 	sortParked(c.Replacing)
 	return c
 }
+
+// DeadLetters are those of the events decided about since the last flush.
+func (f *Fold) DeadLetters() []projection.DeadLetter { return f.changes.DeadLetters }
 
 // addParked adds what is parked of an account and whose turn has not come.
 func (c *Changes) addParked(a *account, q *queue) {

@@ -153,7 +153,7 @@ func (d *driver) apply(rec projection.Record, decoded event.Decoded) {
 
 func (d *driver) flush() {
 	d.t.Helper()
-	c := d.fold.Changes()
+	c := d.fold.Gather()
 	for _, b := range c.DecidedOn {
 		row, exists := d.db.rows[b.AccountID]
 		if exists != b.Exists || exists && row.Version != b.Version {

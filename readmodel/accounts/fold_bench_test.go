@@ -63,7 +63,7 @@ func BenchmarkFoldWithBreaker(b *testing.B) {
 			}
 		}
 		for _, f := range folds {
-			f.Changes()
+			f.Gather()
 			f.Flushed()
 		}
 		breaker.State(projection.BreakerState{})
@@ -111,11 +111,11 @@ func benchmarkFold(b *testing.B, many int, pick func(int) int) {
 		}
 		if pending += len(chunk); pending >= flushEvery {
 			pending = 0
-			f.Changes()
+			f.Gather()
 			f.Flushed()
 		}
 	}
-	if c := f.Changes(); c.Outcomes[projection.Applied] != c.Records {
+	if c := f.Gather(); c.Outcomes[projection.Applied] != c.Records {
 		b.Fatalf("outcomes %v of %d records", c.Outcomes, c.Records)
 	}
 }

@@ -194,7 +194,7 @@ func TestAnEventParkedAtVersion0(t *testing.T) {
 	}
 	d := newDriver(t, db, accounts.Options{ParkLimit: 10, CacheBytes: 1 << 20}, 10)
 	d.apply(projection.Record{}, faulty(credited("a", 0, 5), event.InvalidAmount))
-	if l := d.fold.Changes().DeadLetters; len(l) != 1 || l[0].Expected == nil || *l[0].Expected != 0 {
+	if l := d.fold.Gather().DeadLetters; len(l) != 1 || l[0].Expected == nil || *l[0].Expected != 0 {
 		t.Errorf("letters %+v", l)
 	}
 	d.apply(projection.Record{Offset: 1}, credited("a", 0, 5)) // corrected: what waits behind it comes next

@@ -43,7 +43,7 @@ func TestAccountsThatAreForgottenKeepNoMemory(t *testing.T) {
 		if n, err := f.Apply(t.Context(), records, math.MaxInt); n != accounts || err != nil {
 			t.Fatalf("%d records folded, error %v", n, err)
 		}
-		if n := f.Changes().NumRows(); n != accounts {
+		if n := f.Gather().NumRows(); n != accounts {
 			t.Fatalf("%d rows", n)
 		}
 		f.Flushed()

@@ -100,7 +100,7 @@ func TestAnIndexSavesTheReading(t *testing.T) {
 		old.Event.ID, last.Event.ID = "event-6", "event-7"
 		records = append(records, projection.DecodedRecord{Decoded: old}, projection.DecodedRecord{Decoded: last})
 	}
-	before := fold.Changes().Outcomes[projection.Duplicate]
+	before := fold.Gather().Outcomes[projection.Duplicate]
 	apply := func(records ...projection.DecodedRecord) {
 		t.Helper()
 		if _, err := fold.Apply(t.Context(), records, math.MaxInt); err != nil {
@@ -111,7 +111,7 @@ func TestAnIndexSavesTheReading(t *testing.T) {
 	if len(db.read) > 0 {
 		t.Errorf("%d accounts were read to know duplicates", len(db.read))
 	}
-	if n := fold.Changes().Outcomes[projection.Duplicate] - before; n != len(records) {
+	if n := fold.Gather().Outcomes[projection.Duplicate] - before; n != len(records) {
 		t.Errorf("%d of %d are duplicates", n, len(records))
 	}
 	apply(projection.DecodedRecord{Decoded: credited(account(1), 8, 1)},
@@ -151,7 +151,7 @@ func TestLessMemoryForgetsAtOnce(t *testing.T) {
 		}
 	}
 	flush := func() {
-		fold.Changes()
+		fold.Gather()
 		fold.Flushed()
 	}
 	knows := func(i int) bool {
@@ -198,7 +198,7 @@ func TestAccountsThatFitAreReadOnce(t *testing.T) {
 		if read := len(db.read); read != fitting {
 			t.Fatalf("%d accounts were read, want each once", read)
 		}
-		fold.Changes()
+		fold.Gather()
 		fold.Flushed()
 	}
 }

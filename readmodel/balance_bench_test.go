@@ -1,0 +1,48 @@
+package readmodel_test
+
+import (
+	"fmt"
+	"testing"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// BenchmarkVerify measures what comes before the write of a flush of 100,000 accounts: listing
+// its dead letter and verifying the decision about it. Gathering the accounts is all of it.
+func BenchmarkVerify(b *testing.B) {
+	const accounts = 100_000
+	pool := openPool(b)
+	format := jsonFormat(b)
+	p := readmodel.NewBalance(readmodel.BalanceConfig{
+		Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 30 },
+	}, partition)
+	records := make([]projection.DecodedRecord, accounts)
+	for i := range records {
+		version := 1
+		if i == 0 {
+			version = 2 // a gap
+		}
+		n := i * 7919 % accounts
+		records[i].Record = projection.Record{Offset: int64(i), Message: event.Message{Value: []byte(
+			eventAs(fmt.Sprintf("event-%d", n), "FundsCredited", fmt.Sprintf("acc-%08d", n), version, noon, eur("10.25")))}}
+		format.Decode(records[i].Record.Message, &records[i].Decoded)
+	}
+	for range b.N {
+		b.StopTimer()
+		if _, err := p.Claim(b.Context(), projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset}); err != nil {
+			b.Fatal(err)
+		}
+		if n, err := p.Fold(b.Context(), records, accounts); err != nil || n != accounts {
+			b.Fatalf("%d records folded, error %v", n, err)
+		}
+		b.StartTimer()
+		if n := len(p.DeadLetters()); n != 1 {
+			b.Fatalf("%d dead letters", n)
+		}
+		if err := p.Verify(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
