@@ -89,6 +89,14 @@ test-pgbouncer: ## Run the program through PgBouncer in transaction mode (needs 
 test-deploy: ## Run the tests of deploy/ against the tools that will read it (needs Prometheus)
 	$(GO) test -tags deploy -count=1 $(TESTFLAGS) ./deploy/...
 
+.PHONY: test-container
+test-container: ## Run the image as the Deployment does (needs root, podman, buildah, runc, Java; 3 minutes)
+	.ci/packages podman buildah runc
+	$(MAKE) build TAGS=nodemo BIN=bin/projector-image
+	.ci/image projector:test bin/projector-image
+	PROJECTOR_TEST_IMAGE=projector:test PROJECTOR_TEST_KAFKA=real \
+	  $(GO) test -tags container -count=1 -timeout 15m -v -run '^(TestInAContainer|TestMemoryOfAContainer)$$' $(TESTFLAGS) ./e2e
+
 .PHONY: test-page
 test-page: ## Run the tests of the status page in a real browser (needs Chromium)
 	$(GO) test -tags chromium -count=1 $(TESTFLAGS) ./internal/telemetry
@@ -194,7 +202,7 @@ fmt-check: ## Fail when a file is not formatted by gofmt
 .PHONY: vet
 vet: ## Run go vet, on the files behind build tags too
 	$(GO) vet $(PKGS)
-	$(GO) vet -tags kafka,deploy,profile,faults,soak,failover,matrix,failpoints,chromium,citus $(PKGS)
+	$(GO) vet -tags kafka,deploy,profile,faults,soak,failover,matrix,failpoints,chromium,citus,container $(PKGS)
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Run golangci-lint (builds it the first time: some minutes)
