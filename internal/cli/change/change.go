@@ -34,9 +34,16 @@ type Change interface {
 
 	JSON() bool
 	Database() *connect.DatabaseFlags
+	reasoned
+}
+
+// reasoned is implemented by ReasonFlags and OptionalReasonFlags.
+type reasoned interface {
 	audited() (actor, reason string)
 	checkReason() error
 }
+
+var _, _ reasoned = (*ReasonFlags)(nil), (*OptionalReasonFlags)(nil)
 
 // Plan is what a change would do. It is shown, agreed to and done as it is.
 type Plan interface {
