@@ -55,7 +55,7 @@ type Access interface {
 type Observer interface {
 	Assigned(topic string, partition int32)
 	Revoked(topic string, partition int32)
-	Consumed(topic string, partition int32, outcome string, n int)
+	Consumed(topic string, partition int32, outcome projection.Outcome, n int)
 	DeadLettered(topic, class string, n int)
 	Batch(d time.Duration, records int)
 	Retry(dependency, reason string)

@@ -75,7 +75,7 @@ func (w *worker) Flushed(r session.Report) {
 	obs, topic := w.c.cfg.Observer, w.c.cfg.Topic
 	for _, o := range projection.Outcomes() {
 		if n := r.Outcomes[o]; n > 0 {
-			obs.Consumed(topic, w.partition, o.String(), n)
+			obs.Consumed(topic, w.partition, o, n)
 		}
 	}
 	for i := range r.DeadLetters {

@@ -114,9 +114,11 @@ type told struct {
 	log      bytes.Buffer
 }
 
-func (*told) Standing(string, int32, bool, bool)                  {}
-func (o *told) Retrying(_ string, _ int32, on bool)               { o.retrying = on }
-func (o *told) Consumed(_ string, _ int32, outcome string, n int) { o.consumed[outcome] += n }
+func (*told) Standing(string, int32, bool, bool)    {}
+func (o *told) Retrying(_ string, _ int32, on bool) { o.retrying = on }
+func (o *told) Consumed(_ string, _ int32, outcome projection.Outcome, n int) {
+	o.consumed[outcome.String()] += n
+}
 
 func listened(t *testing.T, s *script, policy retry.Policy) (*worker, *told) {
 	t.Helper()

@@ -126,25 +126,25 @@ func (s *script) Reset()                                                  { s.ca
 // quiet is an Observer and a Health that keep nothing.
 type quiet struct{}
 
-func (quiet) Assigned(string, int32)                  {}
-func (quiet) Revoked(string, int32)                   {}
-func (quiet) Consumed(string, int32, string, int)     {}
-func (quiet) DeadLettered(string, string, int)        {}
-func (quiet) Batch(time.Duration, int)                {}
-func (quiet) Retry(string, string)                    {}
-func (quiet) Retrying(string, int32, bool)            {}
-func (quiet) Standing(string, int32, bool, bool)      {}
-func (quiet) Lag(string, int32, int64, float64)       {}
-func (quiet) Healed(int)                              {}
-func (quiet) ParkOverflow(int)                        {}
-func (quiet) Skipped(int)                             {}
-func (quiet) Progress(time.Time)                      {}
-func (quiet) Fail(string, string)                     {}
-func (quiet) FailAfter(string, string, time.Duration) {}
-func (quiet) OK(string)                               {}
-func (quiet) Started()                                {}
-func (quiet) Stopping()                               {}
-func (quiet) Beat()                                   {}
+func (quiet) Assigned(string, int32)                          {}
+func (quiet) Revoked(string, int32)                           {}
+func (quiet) Consumed(string, int32, projection.Outcome, int) {}
+func (quiet) DeadLettered(string, string, int)                {}
+func (quiet) Batch(time.Duration, int)                        {}
+func (quiet) Retry(string, string)                            {}
+func (quiet) Retrying(string, int32, bool)                    {}
+func (quiet) Standing(string, int32, bool, bool)              {}
+func (quiet) Lag(string, int32, int64, float64)               {}
+func (quiet) Healed(int)                                      {}
+func (quiet) ParkOverflow(int)                                {}
+func (quiet) Skipped(int)                                     {}
+func (quiet) Progress(time.Time)                              {}
+func (quiet) Fail(string, string)                             {}
+func (quiet) FailAfter(string, string, time.Duration)         {}
+func (quiet) OK(string)                                       {}
+func (quiet) Started()                                        {}
+func (quiet) Stopping()                                       {}
+func (quiet) Beat()                                           {}
 
 // noWait is a clock on which no time passes.
 type noWait struct{}

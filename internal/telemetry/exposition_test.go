@@ -12,6 +12,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"projector/projection"
 )
 
 // The lines an operator sees before anything was consumed or assigned.
@@ -63,7 +65,7 @@ func TestMetricsParseBeforeAndAfterTheFirstSamples(t *testing.T) {
 		t.Errorf("%d series before an assignment", n)
 	}
 	m.Assigned(topic, 0)
-	if n := parse(); n != len(Outcomes()) {
+	if n := parse(); n != len(projection.Outcomes()) {
 		t.Errorf("%d series after an assignment", n)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"projector/projection"
 )
 
 // steady is a history of n samples, a second apart, in which each second applies 10
@@ -136,11 +138,11 @@ func TestToldAnswersWhatMetricsWereTold(t *testing.T) {
 	if got := m.Snapshot(); got.ProgressAt != nil || got.InboxRows != nil || got.Records != (Counts{}) {
 		t.Errorf("before anything: %+v", got)
 	}
-	for i, outcome := range Outcomes() {
+	for i, outcome := range projection.Outcomes() {
 		m.Consumed(topic, 0, outcome, i+1)
 		m.Consumed(topic, 1, outcome, 10*(i+1))
 	}
-	m.Consumed(topic, 1, OutcomeApplied, -5)
+	m.Consumed(topic, 1, projection.Applied, -5)
 	at := time.UnixMilli(1_700_000_000_123)
 	m.Progress(at)
 	m.InboxRows(0)

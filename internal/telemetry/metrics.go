@@ -10,19 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The outcomes of a consumed record, as values of the label outcome.
-const (
-	OutcomeApplied      = "applied"
-	OutcomeDuplicate    = "duplicate"
-	OutcomeIgnored      = "ignored"
-	OutcomeDeadLettered = "dead_lettered"
-)
-
-// Outcomes lists every outcome.
-func Outcomes() []string {
-	return []string{OutcomeApplied, OutcomeDuplicate, OutcomeIgnored, OutcomeDeadLettered}
-}
-
 // The dependencies that are retried, as values of the label dependency.
 const (
 	DependencyPostgres = "postgres"

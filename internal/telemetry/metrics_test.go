@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
+
+	"projector/projection"
 )
 
 const topic = "account-events"
@@ -195,7 +197,7 @@ func TestBatchFillsBothHistograms(t *testing.T) {
 func TestNonsenseDoesNotPanicOrCount(t *testing.T) {
 	reg := NewRegistry()
 	m := NewMetrics(reg, "p")
-	m.Consumed(topic, 0, OutcomeApplied, -1)
+	m.Consumed(topic, 0, projection.Applied, -1)
 	m.Healed(-1)
 	m.Assigned(topic, 0)
 	m.Lag(topic, 0, -5, -1)

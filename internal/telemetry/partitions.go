@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"projector/projection"
 )
 
 // partitionMetrics holds the families with a label partition. Gauges live from
@@ -37,7 +39,7 @@ type partitionID struct {
 type partition struct {
 	label    string // the partition's number
 	assigned bool
-	outcomes map[string]prometheus.Counter
+	outcomes map[projection.Outcome]prometheus.Counter
 
 	retrying   prometheus.Gauge
 	breaker    prometheus.Gauge
@@ -72,7 +74,7 @@ func (m *Metrics) Revoked(topic string, partition int32) {
 
 // Consumed counts n records with an outcome. It may follow Revoked: what was
 // written while draining counts.
-func (m *Metrics) Consumed(topic string, partition int32, outcome string, n int) {
+func (m *Metrics) Consumed(topic string, partition int32, outcome projection.Outcome, n int) {
 	m.partitions.consumed(partitionID{topic, partition}, outcome, n)
 }
 
@@ -122,13 +124,13 @@ func (m *partitionMetrics) revoke(id partitionID) {
 	p.retrying, p.breaker, p.paused, p.lagRecords, p.lagSeconds = nil, nil, nil, nil, nil
 }
 
-func (m *partitionMetrics) consumed(id partitionID, outcome string, n int) {
+func (m *partitionMetrics) consumed(id partitionID, outcome projection.Outcome, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.get(id)
 	c, ok := p.outcomes[outcome]
 	if !ok {
-		c = m.records.WithLabelValues(id.topic, p.label, outcome)
+		c = m.records.WithLabelValues(id.topic, p.label, outcome.String())
 		p.outcomes[outcome] = c
 	}
 	add(c, n)
@@ -187,10 +189,10 @@ func (m *partitionMetrics) get(id partitionID) *partition {
 	}
 	p := &partition{
 		label:    strconv.Itoa(int(id.partition)),
-		outcomes: make(map[string]prometheus.Counter, len(Outcomes())),
+		outcomes: make(map[projection.Outcome]prometheus.Counter, len(projection.Outcomes())),
 	}
-	for _, outcome := range Outcomes() {
-		p.outcomes[outcome] = m.records.WithLabelValues(id.topic, p.label, outcome)
+	for _, outcome := range projection.Outcomes() {
+		p.outcomes[outcome] = m.records.WithLabelValues(id.topic, p.label, outcome.String())
 	}
 	m.byID[id] = p
 	return p
@@ -223,18 +225,18 @@ func (m *partitionMetrics) counts() Counts {
 	return m.all
 }
 
-func (c *Counts) add(outcome string, n int) {
+func (c *Counts) add(outcome projection.Outcome, n int) {
 	if n < 0 {
 		return
 	}
 	switch outcome {
-	case OutcomeApplied:
+	case projection.Applied:
 		c.Applied += int64(n)
-	case OutcomeDuplicate:
+	case projection.Duplicate:
 		c.Duplicate += int64(n)
-	case OutcomeIgnored:
+	case projection.Ignored:
 		c.Ignored += int64(n)
-	case OutcomeDeadLettered:
+	case projection.DeadLettered:
 		c.DeadLettered += int64(n)
 	}
 }

@@ -7,15 +7,17 @@ import (
 	"time"
 
 	"github.com/prometheus/common/expfmt"
+
+	"projector/projection"
 )
 
 func TestAssignmentCreatesAllOutcomesAtZero(t *testing.T) {
 	reg := NewRegistry()
 	m := NewMetrics(reg, "account_balance")
 	m.Assigned(topic, 3)
-	m.Consumed(topic, 3, OutcomeApplied, 2)
-	m.Consumed(topic, 3, OutcomeApplied, 5)
-	m.Consumed(topic, 3, OutcomeDeadLettered, 1)
+	m.Consumed(topic, 3, projection.Applied, 2)
+	m.Consumed(topic, 3, projection.Applied, 5)
+	m.Consumed(topic, 3, projection.DeadLettered, 1)
 	expect(t, reg, `
 # HELP projector_records_total Consumed records by outcome: applied, duplicate, ignored, dead_lettered.
 # TYPE projector_records_total counter
@@ -44,7 +46,7 @@ func TestRevocationRemovesGaugesAndKeepsCounters(t *testing.T) {
 		m.Standing(topic, partition, true, true)
 		m.Lag(topic, partition, 12, 3.5)
 		m.Margin(topic, partition, Margin{new(int64(40)), new(time.Hour)})
-		m.Consumed(topic, partition, OutcomeIgnored, 4)
+		m.Consumed(topic, partition, projection.Ignored, 4)
 	}
 	m.Revoked(topic, 1)
 	// What still arrives from the worker must not bring the gauges back.
@@ -52,7 +54,7 @@ func TestRevocationRemovesGaugesAndKeepsCounters(t *testing.T) {
 	m.Margin(topic, 1, Margin{new(int64(1)), new(time.Second)})
 	m.Retrying(topic, 1, true)
 	m.Standing(topic, 1, true, true)
-	m.Consumed(topic, 1, OutcomeIgnored, 1)
+	m.Consumed(topic, 1, projection.Ignored, 1)
 	m.Revoked(topic, 7) // never assigned
 
 	const gauges = `
@@ -80,13 +82,13 @@ projector_paused{partition="0",projection="p",topic="account-events"} 1
 `
 	names := []string{"projector_lag_records", "projector_lag_seconds", "projector_retention_margin_records", "projector_retention_margin_seconds", "projector_retrying", "projector_breaker_open", "projector_paused"}
 	expect(t, reg, gauges, names...)
-	if got := valueOf(t, m.partitions.records.WithLabelValues(topic, "1", OutcomeIgnored)); got != 5 {
+	if got := valueOf(t, m.partitions.records.WithLabelValues(topic, "1", projection.Ignored.String())); got != 5 {
 		t.Errorf("the counter of a revoked partition is %v, want 5", got)
 	}
 
 	m.Assigned(topic, 1)
-	m.Consumed(topic, 1, OutcomeIgnored, 1)
-	if got := valueOf(t, m.partitions.records.WithLabelValues(topic, "1", OutcomeIgnored)); got != 6 {
+	m.Consumed(topic, 1, projection.Ignored, 1)
+	if got := valueOf(t, m.partitions.records.WithLabelValues(topic, "1", projection.Ignored.String())); got != 6 {
 		t.Errorf("the counter after reassignment is %v, want 6", got)
 	}
 	if got := valueOf(t, m.partitions.retrying.WithLabelValues(topic, "1")); got != 0 {
@@ -119,7 +121,7 @@ func TestMetricsAreSafeForConcurrentUse(t *testing.T) {
 		wg.Go(func() {
 			for range 200 {
 				m.Assigned(topic, partition)
-				m.Consumed(topic, partition, OutcomeApplied, 1)
+				m.Consumed(topic, partition, projection.Applied, 1)
 				m.Lag(topic, partition, 1, 1)
 				m.Retrying(topic, partition, true)
 				m.Revoked(topic, partition)
@@ -134,7 +136,7 @@ func TestMetricsAreSafeForConcurrentUse(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	if got := valueOf(t, m.partitions.records.WithLabelValues(topic, "2", OutcomeApplied)); got != 200 {
+	if got := valueOf(t, m.partitions.records.WithLabelValues(topic, "2", projection.Applied.String())); got != 200 {
 		t.Errorf("applied is %v, want 200", got)
 	}
 }
@@ -144,7 +146,7 @@ func BenchmarkConsumed(b *testing.B) {
 	m.Assigned(topic, 3)
 	b.ReportAllocs()
 	for b.Loop() {
-		m.Consumed(topic, 3, OutcomeApplied, 100)
+		m.Consumed(topic, 3, projection.Applied, 100)
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"projector/dlq"
-	"projector/internal/telemetry"
 	"projector/internal/testbank"
 	"projector/internal/testbank/compare"
+	"projector/projection"
 )
 
 // findings is what the check has found.
@@ -218,7 +218,8 @@ func (d *demo) checkOutcomes(_ context.Context, f *findings) error {
 		return nil
 	}
 	all := d.expected()
-	for _, outcome := range telemetry.Outcomes() {
+	for _, o := range projection.Outcomes() {
+		outcome := o.String()
 		if got, want := f.counted.outcomes[outcome], all[outcome]; got != want {
 			f.outcomes = append(f.outcomes, fmt.Sprintf("%s: counted %d, not %d", outcome, got, want))
 		}

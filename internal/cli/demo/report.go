@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"projector/internal/cli/output"
-	"projector/internal/telemetry"
+	"projector/projection"
 	"projector/projection/event"
 )
 
@@ -19,8 +19,8 @@ func (d *demo) report(f *findings) {
 	p.fact("events/s", fmt.Sprintf("%s (%s records in %s, %s)", p.paint(output.Bold, rate(d.records, d.took)),
 		grouped(d.records), d.took.Round(time.Millisecond), d.sharing()))
 	p.part("Outcomes")
-	for _, outcome := range telemetry.Outcomes() {
-		p.count(outcome, f.counted.outcomes[outcome], d.remark(outcome, f))
+	for _, outcome := range projection.Outcomes() {
+		p.count(outcome.String(), f.counted.outcomes[outcome.String()], d.remark(outcome, f))
 	}
 	p.part("Dead letters by class")
 	for _, class := range event.Classes() {
@@ -60,13 +60,13 @@ func (d *demo) sharing() string {
 }
 
 // remark says what the number alone does not.
-func (d *demo) remark(outcome string, f *findings) string {
+func (d *demo) remark(outcome projection.Outcome, f *findings) string {
 	switch {
-	case outcome == telemetry.OutcomeApplied:
+	case outcome == projection.Applied:
 		return fmt.Sprintf("and %s that waited behind a hole which was filled", grouped(f.counted.healed))
-	case outcome == telemetry.OutcomeDuplicate && f.recounted > 0:
+	case outcome == projection.Duplicate && f.recounted > 0:
 		return fmt.Sprintf("%s records came again from Kafka", grouped(f.recounted))
-	case outcome == telemetry.OutcomeDeadLettered:
+	case outcome == projection.DeadLettered:
 		return d.remarkOnLetters(f)
 	}
 	return ""
@@ -75,7 +75,7 @@ func (d *demo) remark(outcome string, f *findings) string {
 // remarkOnLetters says why there are more dead letters than dead-lettered records.
 func (d *demo) remarkOnLetters(f *findings) string {
 	var remarks []string
-	if again := len(d.ledger.DeadLetters) - d.expected()[telemetry.OutcomeDeadLettered]; again > 0 {
+	if again := len(d.ledger.DeadLetters) - d.expected()[projection.DeadLettered.String()]; again > 0 {
 		remarks = append(remarks, fmt.Sprintf("%s that waited in vain has a second class", grouped(again)))
 	}
 	if f.repeats > 0 {
