@@ -47,7 +47,7 @@ func balanceColumns(rows []accounts.Row) []any {
 	return columnArgs(ids, currencies, minor, digits, versions, closed, events, times)
 }
 
-// TakenColumns lays events out as the arrays that own_events.sql unnests, sorted by account and
+// TakenColumns lays events out as the arrays that custom_events.sql unnests, sorted by account and
 // version: partitions have accounts of their own, so statements that write rows of accounts lock
 // them in one order.
 func TakenColumns(events []projection.TakenEvent) []any {

@@ -106,7 +106,7 @@ func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []RebuildTa
 	}
 	if s.custom {
 		copied = append(copied, "projection_file")
-		behind, err = texts(ctx, live, "own_schemas")
+		behind, err = texts(ctx, live, "custom_schemas")
 	}
 	return copied, noted, behind, err
 }

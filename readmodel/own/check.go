@@ -82,7 +82,7 @@ func hasPlan(statement string) bool {
 // would write. What has no plan is only parsed. It returns what was put before the statement.
 func explain(ctx context.Context, tx pgx.Tx, name, statement string) (first string, err error) {
 	if !hasPlan(statement) {
-		if _, err := tx.Exec(ctx, sql.Query("own_become")); err != nil {
+		if _, err := tx.Exec(ctx, sql.Query("custom_become")); err != nil {
 			return "", fmt.Errorf("become the role of the projection's SQL: %w", err)
 		}
 		if _, err := tx.Conn().PgConn().Prepare(ctx, "", statement, nil); err != nil {
@@ -92,7 +92,7 @@ func explain(ctx context.Context, tx pgx.Tx, name, statement string) (first stri
 		return "", err
 	}
 	var text string
-	if err := tx.QueryRow(ctx, sql.Query("own_plan"), explainFirst+statement).Scan(&text); err != nil {
+	if err := tx.QueryRow(ctx, sql.Query("custom_plan"), explainFirst+statement).Scan(&text); err != nil {
 		return explainFirst, err
 	}
 	var plans []struct{ Plan node }

@@ -19,10 +19,10 @@ func grants(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) (grants
 		tables, privileges = append(tables, use.Table), append(privileges, use.Privilege)
 	}
 	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, sql.Query("own_become")); err != nil {
+		if _, err := tx.Exec(ctx, sql.Query("custom_become")); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, sql.Query("own_grants"), tables, privileges)
+		rows, err := tx.Query(ctx, sql.Query("custom_grants"), tables, privileges)
 		if err == nil {
 			grants, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		}

@@ -27,10 +27,10 @@ func Definition(p file.Projection) readmodel.Definition {
 	}
 	if p.Mode == file.Ordered {
 		return readmodel.OrderedDefinition{
-			Label: p.Name, ReadyQuery: sql.Query("own_ready"), Check: check, Take: s.take, RebuildTables: tables, Rebuildable: rebuilds,
+			Label: p.Name, ReadyQuery: sql.Query("custom_ready"), Check: check, Take: s.take, RebuildTables: tables, Rebuildable: rebuilds,
 		}
 	}
-	d := inbox.Define(p.Name, sql.Query("own_ready"), s.add)
+	d := inbox.Define(p.Name, sql.Query("custom_ready"), s.add)
 	d.Check, d.Own = check, true
 	d.Rebuildable, d.RebuildTables = rebuilds, tables
 	return d

@@ -23,14 +23,14 @@ type statements struct{ file file.Projection }
 func (s *statements) take(ctx context.Context, tx *readmodel.Tx, events []projection.TakenEvent) error {
 	var before, after guarded
 	before.queue(tx, s.file.Name)
-	tx.Queue(sql.Query("own_events"), readmodel.TakenColumns(events)...)
+	tx.Queue(sql.Query("custom_events"), readmodel.TakenColumns(events)...)
 	done := 0
 	for i := range s.file.Statements {
 		step := "run"
 		if i == len(s.file.Statements)-1 {
 			step = "last"
 		}
-		tx.Queue(sql.Query("own_run"), s.file.Statements[i].SQL, step).Exec(func(pgconn.CommandTag) error { done++; return nil })
+		tx.Queue(sql.Query("custom_run"), s.file.Statements[i].SQL, step).Exec(func(pgconn.CommandTag) error { done++; return nil })
 	}
 	after.queue(tx, s.file.Name)
 	if err := tx.Send(ctx); err != nil {
@@ -83,7 +83,7 @@ type guarded struct {
 
 // queue asks for it.
 func (g *guarded) queue(tx *readmodel.Tx, name string) {
-	tx.Queue(sql.Query("own_guard"), file.OwnTables, name).QueryRow(func(row pgx.Row) error { return row.Scan(&g.written, &g.outside, &g.file) })
+	tx.Queue(sql.Query("custom_guard"), file.OwnTables, name).QueryRow(func(row pgx.Row) error { return row.Scan(&g.written, &g.outside, &g.file) })
 }
 
 // since returns an error when a table was written since before.
@@ -120,7 +120,7 @@ func Role(ctx context.Context, db interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 },
 ) (role string, err error) {
-	if err := db.QueryRow(ctx, sql.Query("own_role")).Scan(&role); err != nil {
+	if err := db.QueryRow(ctx, sql.Query("custom_role")).Scan(&role); err != nil {
 		return "", fmt.Errorf("ask for the role of the projection's SQL: %w", err)
 	}
 	return role, nil
