@@ -39,7 +39,7 @@ func (*pause) Action() readmodel.ActionKind { return readmodel.ActionPause }
 func (c *pause) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	p := &standingPlan{flags: &c.changeFlags, on: on, verb: "paused"}
 	p.change.Pause = fmt.Sprintf("paused by %s: %s", on.Actor, on.Reason)
-	return p, p.read(ctx)
+	return p.read(ctx)
 }
 
 // Action implements change.Change.
@@ -58,7 +58,7 @@ func (c *resume) Check() error {
 // Plan implements change.Change.
 func (c *resume) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	p := &standingPlan{flags: &c.changeFlags, on: on, verb: "resumed", resumes: true, through: c.Through}
-	return p, p.read(ctx)
+	return p.read(ctx)
 }
 
 // standingPlan pauses or resumes partitions.
@@ -74,15 +74,15 @@ type standingPlan struct {
 	standings []readmodel.StandingChanged
 }
 
-func (p *standingPlan) read(ctx context.Context) error {
+func (p *standingPlan) read(ctx context.Context) (change.Plan, error) {
 	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
 	if err := p.flags.checkGroup(ctx, p.on.Pool); err != nil {
-		return err
+		return nil, err
 	}
 	extents, topicID, err := p.flags.chosen(ctx, dlq.NewReader(p.on.Client, p.flags.Topic))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, e := range extents {
 		log := readmodel.PartitionLog{Partition: e.Partition, TopicID: topicID, Start: e.Start}
@@ -94,7 +94,7 @@ func (p *standingPlan) read(ctx context.Context) error {
 		p.logs = append(p.logs, log)
 	}
 	p.standings, err = readmodel.PlanStandings(ctx, p.on.Pool, p.flags.of(), p.logs, p.change)
-	return err
+	return p, err
 }
 
 // Do implements change.Plan.
