@@ -15,14 +15,6 @@
 // published: a record the broker refuses as too large is tried alone, then
 // without its value, then without its headers, then without its key, so that no
 // record can block its partition for ever.
-//
-// # Reading
-//
-// A Reader streams the topic from its first to its last stable offset as they
-// stood at the start. It joins no consumer group and commits nothing. It fetches
-// by hand, one partition after the other, because only then the position is
-// known behind control records and compacted ones, where a consumer would wait
-// for a record that never comes.
 package dlq
 
 import (

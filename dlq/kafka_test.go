@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"projector/internal/topic"
 	"projector/projection"
 	"projector/projection/event"
 )
@@ -83,7 +84,7 @@ func letters(n int) []projection.DeadLetter {
 func published(t *testing.T, cluster *kfake.Cluster) (map[int64]int, map[int64]Entry) {
 	t.Helper()
 	counts, last := map[int64]int{}, map[int64]Entry{}
-	for record, err := range NewReader(newClient(t, cluster), deadTopic).Records(soon(t), Scope{}) {
+	for record, err := range topic.NewReader(newClient(t, cluster), deadTopic).Records(soon(t), topic.Scope{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/dlq"
+	"projector/internal/topic"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -56,11 +57,11 @@ func (d *DeadLetter) noEvent() string {
 // notInTopic is what plan and trail say about a line of an export that the topic does not have.
 const notInTopic = "not in the DLQ topic"
 
-// Source is a DLQ topic, as dlq.Reader reads it.
+// Source is a DLQ topic, as topic.Reader reads it.
 type Source interface {
-	Records(ctx context.Context, scope dlq.Scope) iter.Seq2[*kgo.Record, error]
+	Records(ctx context.Context, scope topic.Scope) iter.Seq2[*kgo.Record, error]
 	ReadAt(ctx context.Context, partition int32, offset int64) (*kgo.Record, error)
-	Extents(ctx context.Context) (all dlq.Extents, exists bool, err error)
+	Extents(ctx context.Context) (all topic.Extents, exists bool, err error)
 }
 
 // Store is what a replay needs of the read model, of one projection.

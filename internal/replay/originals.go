@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/dlq"
+	"projector/internal/topic"
 	"projector/projection/event"
 	"projector/readmodel"
 )
@@ -158,7 +159,7 @@ func (x *export) records(ctx context.Context, s *Scan) iter.Seq2[*kgo.Record, er
 		return func(func(*kgo.Record, error) bool) {}
 	}
 	if len(x.places) > readEach {
-		return s.Source.Records(ctx, dlq.Scope{Partitions: slices.Sorted(maps.Keys(partitions))})
+		return s.Source.Records(ctx, topic.Scope{Partitions: slices.Sorted(maps.Keys(partitions))})
 	}
 	return func(yield func(*kgo.Record, error) bool) {
 		for place := range x.places {
@@ -166,7 +167,7 @@ func (x *export) records(ctx context.Context, s *Scan) iter.Seq2[*kgo.Record, er
 				continue
 			}
 			record, err := s.Source.ReadAt(ctx, place.partition, place.offset)
-			if errors.Is(err, dlq.ErrNoRecord) {
+			if errors.Is(err, topic.ErrNoRecord) {
 				continue
 			}
 			if !yield(record, err) || err != nil {

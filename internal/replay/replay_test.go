@@ -16,14 +16,15 @@ import (
 
 	"projector/dlq"
 	"projector/internal/replay"
+	"projector/internal/topic"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
 )
 
 const (
-	topic    = "events"
-	dlqTopic = "events.dlq"
+	eventTopic = "events"
+	dlqTopic   = "events.dlq"
 )
 
 // source is a DLQ topic in memory. A partition of lost cannot be read.
@@ -33,10 +34,10 @@ type source struct {
 	read    int
 }
 
-func (s *source) Records(context.Context, dlq.Scope) iter.Seq2[*kgo.Record, error] {
+func (s *source) Records(context.Context, topic.Scope) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
 		for partition := range s.lost {
-			if !yield(nil, &dlq.PartitionError{Topic: dlqTopic, Partition: partition, Err: errors.New("no leader")}) {
+			if !yield(nil, &topic.PartitionError{Topic: dlqTopic, Partition: partition, Err: errors.New("no leader")}) {
 				return
 			}
 		}
@@ -54,15 +55,15 @@ func (s *source) ReadAt(_ context.Context, partition int32, offset int64) (*kgo.
 			return r, nil
 		}
 	}
-	return nil, dlq.ErrNoRecord
+	return nil, topic.ErrNoRecord
 }
 
-func (s *source) Extents(context.Context) (dlq.Extents, bool, error) {
-	all := dlq.Extents{}
+func (s *source) Extents(context.Context) (topic.Extents, bool, error) {
+	all := topic.Extents{}
 	for partition := range int32(3) {
-		e := dlq.Extent{Partition: partition}
+		e := topic.Extent{Partition: partition}
 		if s.lost[partition] {
-			e.Err = &dlq.PartitionError{Topic: dlqTopic, Partition: partition, Err: errors.New("no leader")}
+			e.Err = &topic.PartitionError{Topic: dlqTopic, Partition: partition, Err: errors.New("no leader")}
 		}
 		all.Partitions = append(all.Partitions, e)
 	}
@@ -141,7 +142,7 @@ func eventOf(account string, version int) string {
 func letter(class event.Class, account string, version int, offset int64, value string) *kgo.Record {
 	r := dlq.Record(projection.DeadLetter{
 		Class: class, Message: "why", AccountID: account, EventID: fmt.Sprintf("%s-%d", account, version), Received: int64(version),
-		Record: projection.Record{Topic: topic, Offset: offset, Message: event.Message{Key: []byte(account), Value: []byte(value)}},
+		Record: projection.Record{Topic: eventTopic, Offset: offset, Message: event.Message{Key: []byte(account), Value: []byte(value)}},
 	}, dlq.Stamp{Group: "g", Projection: readmodel.BalanceName}, dlqTopic, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	r.Offset = offset
 	return r
@@ -233,7 +234,7 @@ func TestAScanOfWhatCannotBeReadWhole(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	var lost []int32
-	s.Lost = func(e *dlq.PartitionError) { lost = append(lost, e.Partition) }
+	s.Lost = func(e *topic.PartitionError) { lost = append(lost, e.Partition) }
 	n := 0
 	if err := s.Each(t.Context(), func(*replay.DeadLetter) error { n++; return nil }); err != nil || n != 1 || !slices.Equal(lost, []int32{1}) {
 		t.Errorf("%d, lost %v, %v", n, lost, err)

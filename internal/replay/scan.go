@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/dlq"
+	"projector/internal/topic"
 	"projector/projection/event"
 )
 
@@ -49,7 +50,7 @@ type Scan struct {
 	KeepOriginals bool
 	// Lost is told of each partition that cannot be read. Nil: what is chosen is acted upon,
 	// so such a partition ends the scan with an IncompleteError.
-	Lost     func(*dlq.PartitionError)
+	Lost     func(*topic.PartitionError)
 	Progress func(done, total int64) // offsets of the topic; may be nil
 
 	Foreign int            // records that are no dead letters
@@ -59,7 +60,7 @@ type Scan struct {
 
 // IncompleteError says that not all of what is chosen could be read.
 type IncompleteError struct {
-	Lost   *dlq.PartitionError
+	Lost   *topic.PartitionError
 	Others []int32 // partitions that are chosen and can be read
 }
 
@@ -73,7 +74,7 @@ func (e *IncompleteError) Unwrap() error { return e.Lost }
 func (s *Scan) Each(ctx context.Context, fn func(*DeadLetter) error) error {
 	chunk, size := []*DeadLetter{}, 0
 	for record, err := range s.records(ctx) {
-		var lost *dlq.PartitionError
+		var lost *topic.PartitionError
 		if errors.As(err, &lost) {
 			if s.Lost == nil {
 				return &IncompleteError{lost, s.readable(ctx, lost.Partition)}
@@ -183,9 +184,9 @@ func (s *Scan) records(ctx context.Context) iter.Seq2[*kgo.Record, error] {
 	if len(s.Filter.DLQPartitions) > 0 && len(s.Filter.DLQOffsets) > 0 {
 		return s.places(ctx)
 	}
-	scope := dlq.Scope{Partitions: s.Filter.DLQPartitions}
+	scope := topic.Scope{Partitions: s.Filter.DLQPartitions}
 	if s.Progress != nil {
-		scope.Progress = func(p dlq.Progress) { s.Progress(p.Done, p.Total) }
+		scope.Progress = func(p topic.Progress) { s.Progress(p.Done, p.Total) }
 	}
 	return s.Source.Records(ctx, scope)
 }
@@ -195,7 +196,7 @@ func (s *Scan) places(ctx context.Context) iter.Seq2[*kgo.Record, error] {
 		for _, partition := range s.Filter.DLQPartitions {
 			for _, offset := range s.Filter.DLQOffsets {
 				record, err := s.Source.ReadAt(ctx, partition, offset)
-				if errors.Is(err, dlq.ErrNoRecord) {
+				if errors.Is(err, topic.ErrNoRecord) {
 					continue
 				}
 				if !yield(record, err) {

@@ -11,6 +11,7 @@ import (
 	"projector/dlq"
 	"projector/internal/testbank"
 	"projector/internal/testbank/compare"
+	"projector/internal/topic"
 	"projector/projection"
 )
 
@@ -113,7 +114,7 @@ type letterAt struct {
 // checkLetters compares the DLQ topic with the ledger's dead letters.
 func (d *demo) checkLetters(ctx context.Context, f *findings) error {
 	have := map[letterAt]bool{}
-	for record, err := range dlq.NewReader(d.kafka, d.run.DeadLetterTopic()).Records(ctx, dlq.Scope{}) {
+	for record, err := range topic.NewReader(d.kafka, d.run.DeadLetterTopic()).Records(ctx, topic.Scope{}) {
 		if err != nil {
 			return err
 		}

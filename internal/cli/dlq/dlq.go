@@ -18,6 +18,7 @@ import (
 	"projector/internal/cli/parse"
 	"projector/internal/cli/projections"
 	"projector/internal/replay"
+	"projector/internal/topic"
 	"projector/projection/event"
 	"projector/readmodel"
 )
@@ -104,7 +105,7 @@ type tools struct {
 	kind    readmodel.Definition
 	pool    *pgxpool.Pool
 	client  *kgo.Client
-	reader  *dlq.Reader
+	reader  *topic.Reader
 }
 
 // open connects to both servers, or fails in time for a person who waits.
@@ -127,7 +128,7 @@ func (f *topicFlags) open(ctx context.Context, std *output.Streams) (*tools, err
 	}
 	return &tools{
 		flags: f, topic: f.DeadLetterTopic(), formats: formats, kind: kind, pool: pool,
-		client: client, reader: dlq.NewReader(client, f.DeadLetterTopic()),
+		client: client, reader: topic.NewReader(client, f.DeadLetterTopic()),
 	}, nil
 }
 
@@ -147,10 +148,10 @@ func (t *tools) replayer(rate int) readmodel.Replayer {
 const endsWithin = 2 * time.Second
 
 // ends are the ends of a topic's partitions, as far as they can be had in time.
-func (t *tools) ends(ctx context.Context, topic string) map[int32]int64 {
+func (t *tools) ends(ctx context.Context, name string) map[int32]int64 {
 	ctx, cancel := context.WithTimeout(ctx, endsWithin)
 	defer cancel()
-	extents, _, err := dlq.NewReader(t.client, topic).Extents(ctx)
+	extents, _, err := topic.NewReader(t.client, name).Extents(ctx)
 	if err != nil {
 		return nil
 	}

@@ -20,6 +20,7 @@ import (
 	"projector/internal/cli/projections"
 	"projector/internal/cli/recordview"
 	"projector/internal/replay"
+	"projector/internal/topic"
 	"projector/projection/event"
 	"projector/readmodel"
 )
@@ -51,7 +52,7 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams) error {
 	}
 	defer opened.close()
 	record, err := opened.reader.ReadAt(ctx, partition, offset)
-	if errors.Is(err, dlq.ErrNoRecord) {
+	if errors.Is(err, topic.ErrNoRecord) {
 		return exit.Refusef("topic %s has no record at partition %d, offset %d", opened.topic, partition, offset)
 	}
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"projector/dlq"
 	"projector/errclass"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
@@ -18,6 +17,7 @@ import (
 	"projector/internal/cli/unread"
 	"projector/internal/pace"
 	"projector/internal/registry"
+	"projector/internal/topic"
 	"projector/projection/event"
 )
 
@@ -67,7 +67,7 @@ func (c *Cmd) inspect(ctx context.Context, std *output.Streams, formats event.Re
 		return err
 	}
 	defer client.Close()
-	reader := dlq.NewReader(client, c.Topic) // reads any topic
+	reader := topic.NewReader(client, c.Topic) // reads any topic
 	lost := unread.Partitions{Topic: c.Topic}
 	spans, err := c.spans(ctx, std, reader, &lost)
 	if err != nil {
@@ -101,7 +101,7 @@ func refusedBy(err error) error {
 }
 
 // spans are the stretches to read. What is empty is said.
-func (c *Cmd) spans(ctx context.Context, std *output.Streams, reader *dlq.Reader, lost *unread.Partitions) ([]dlq.Span, error) {
+func (c *Cmd) spans(ctx context.Context, std *output.Streams, reader *topic.Reader, lost *unread.Partitions) ([]topic.Span, error) {
 	extents, exists, err := reader.Extents(ctx)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (c *Cmd) spans(ctx context.Context, std *output.Streams, reader *dlq.Reader
 	if err != nil {
 		return nil, err
 	}
-	var spans []dlq.Span
+	var spans []topic.Span
 	for _, e := range chosen {
 		if e.Err != nil {
 			lost.Add(e.Err)
@@ -125,7 +125,7 @@ func (c *Cmd) spans(ctx context.Context, std *output.Streams, reader *dlq.Reader
 			return nil, err
 		}
 		if from < e.End {
-			spans = append(spans, dlq.Span{Partition: e.Partition, From: from, To: e.End})
+			spans = append(spans, topic.Span{Partition: e.Partition, From: from, To: e.End})
 		}
 	}
 	if len(spans) == 0 && len(lost.Lost) == 0 {
@@ -135,7 +135,7 @@ func (c *Cmd) spans(ctx context.Context, std *output.Streams, reader *dlq.Reader
 }
 
 // choose are the partitions to read from.
-func (c *Cmd) choose(all []dlq.Extent) ([]dlq.Extent, error) {
+func (c *Cmd) choose(all []topic.Extent) ([]topic.Extent, error) {
 	switch {
 	case c.Partition == nil && c.Offset != nil && len(all) > 1:
 		return nil, exit.Usagef("--offset: topic %s has %d partitions; name one with --partition", c.Topic, len(all))
@@ -151,7 +151,7 @@ func (c *Cmd) choose(all []dlq.Extent) ([]dlq.Extent, error) {
 }
 
 // from is where to begin in a partition.
-func (c *Cmd) from(e dlq.Extent) (int64, error) {
+func (c *Cmd) from(e topic.Extent) (int64, error) {
 	switch {
 	case c.Offset == nil:
 		return e.Start, nil
@@ -167,7 +167,7 @@ func (c *Cmd) from(e dlq.Extent) (int64, error) {
 }
 
 // emptiness says that there is nothing to read, and what that may come from.
-func (c *Cmd) emptiness(chosen []dlq.Extent) string {
+func (c *Cmd) emptiness(chosen []topic.Extent) string {
 	if len(chosen) != 1 {
 		return fmt.Sprintf("topic %s is empty: none of its %d partitions holds a record. Is it the topic, and are these the brokers, "+
 			"that the producer writes to? --topic (KAFKA_TOPIC), --brokers (KAFKA_BROKERS)", c.Topic, len(chosen))

@@ -6,7 +6,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"projector/dlq"
+	"projector/internal/topic"
 	"projector/projection/event"
 )
 
@@ -15,19 +15,19 @@ import (
 // producer is then seen whichever partitions it writes to. It holds one fetch at a time.
 // lost is told of a partition that cannot be read to its end.
 func each(
-	ctx context.Context, reader *dlq.Reader, spans []dlq.Span, limit int64,
-	fn func(*kgo.Record) error, lost func(*dlq.PartitionError),
+	ctx context.Context, reader *topic.Reader, spans []topic.Span, limit int64,
+	fn func(*kgo.Record) error, lost func(*topic.PartitionError),
 ) error {
 	for left := limit; left > 0; {
 		shares := share(lengths(spans), left)
 		if len(shares) == 0 {
 			return nil
 		}
-		var open []dlq.Span // where more may come from than was expected
+		var open []topic.Span // where more may come from than was expected
 		for i := range spans {
 			n, err := some(ctx, reader, &spans[i], shares[i], fn)
 			left -= n
-			var gone *dlq.PartitionError
+			var gone *topic.PartitionError
 			switch {
 			case errors.As(err, &gone):
 				lost(gone)
@@ -45,7 +45,7 @@ func each(
 }
 
 // some hands over at most limit records of a stretch, and moves its begin behind them.
-func some(ctx context.Context, reader *dlq.Reader, span *dlq.Span, limit int64, fn func(*kgo.Record) error) (n int64, err error) {
+func some(ctx context.Context, reader *topic.Reader, span *topic.Span, limit int64, fn func(*kgo.Record) error) (n int64, err error) {
 	if limit == 0 {
 		return 0, nil
 	}
@@ -65,7 +65,7 @@ func some(ctx context.Context, reader *dlq.Reader, span *dlq.Span, limit int64, 
 	return n, nil
 }
 
-func lengths(spans []dlq.Span) []int64 {
+func lengths(spans []topic.Span) []int64 {
 	all := make([]int64, len(spans))
 	for i, s := range spans {
 		all[i] = s.To - s.From

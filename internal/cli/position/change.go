@@ -8,12 +8,12 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"projector/dlq"
 	"projector/internal/cli/change"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
+	"projector/internal/topic"
 	"projector/readmodel"
 )
 
@@ -65,7 +65,7 @@ func (f *changeFlags) checkGroup(ctx context.Context, pool *pgxpool.Pool) error 
 }
 
 // chosen are the partitions that are meant, in order, and their topic's id.
-func (f *changeFlags) chosen(ctx context.Context, reader *dlq.Reader) (chosen []dlq.Extent, topicID string, err error) {
+func (f *changeFlags) chosen(ctx context.Context, reader *topic.Reader) (chosen []topic.Extent, topicID string, err error) {
 	extents, exists, err := reader.Extents(ctx)
 	if err != nil {
 		return nil, "", err

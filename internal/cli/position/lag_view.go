@@ -11,10 +11,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
-	"projector/dlq"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/unread"
 	"projector/internal/consumer"
+	"projector/internal/topic"
 	"projector/projection"
 	"projector/readmodel"
 )
@@ -23,12 +23,12 @@ import (
 // database and the ends in Kafka.
 type lagView struct {
 	pool         *pgxpool.Pool
-	reader       *dlq.Reader
+	reader       *topic.Reader
 	group, topic string
 }
 
-func newLagView(pool *pgxpool.Pool, client *kgo.Client, group, topic string) *lagView {
-	return &lagView{pool: pool, reader: dlq.NewReader(client, topic), group: group, topic: topic}
+func newLagView(pool *pgxpool.Pool, client *kgo.Client, group, events string) *lagView {
+	return &lagView{pool: pool, reader: topic.NewReader(client, events), group: group, topic: events}
 }
 
 // partitionLag is how far one partition is behind.
@@ -42,7 +42,7 @@ type partitionLag struct {
 	age       *time.Duration // of the oldest record not projected; nil: not known
 	waits     bool           // there is such a record
 	// unread is why something is not known; nil when nobody is to blame.
-	unread *dlq.PartitionError
+	unread *topic.PartitionError
 }
 
 const (
@@ -140,14 +140,14 @@ func (v *lagView) findAge(ctx context.Context, p *partitionLag) error {
 		p.age = new(time.Duration)
 		return nil
 	}
-	record, err := v.reader.First(ctx, dlq.Span{Partition: p.partition, From: p.next(), To: *p.end})
+	record, err := v.reader.First(ctx, topic.Span{Partition: p.partition, From: p.next(), To: *p.end})
 	switch {
 	case err == nil:
 		p.waits = true
 		if at := consumer.TimestampOf(record); at > 0 {
 			p.age = new(max(0, time.Since(time.UnixMilli(at))))
 		}
-	case errors.Is(err, dlq.ErrNoRecord): // markers of transactions only: nothing waits
+	case errors.Is(err, topic.ErrNoRecord): // markers of transactions only: nothing waits
 		p.age = new(time.Duration)
 	case errors.As(err, &p.unread): // it has lost its leader since
 	default:

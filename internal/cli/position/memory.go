@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"projector/dlq"
 	"projector/internal/cli/output"
 	"projector/internal/consumer"
+	"projector/internal/topic"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -47,7 +47,7 @@ func (s *setPlan) checkSpans(ctx context.Context, memory readmodel.Memory) error
 	check := &memoryCheck{setPlan: s, memory: memory, shown: output.NewProgress(s.on.Std.Err, "checked against the inbox")}
 	defer check.shown.Done()
 	for i, plan := range s.plans {
-		span := dlq.Span{Partition: s.sets[i].Partition, From: plan.To, To: plan.Processed.Offset}
+		span := topic.Span{Partition: s.sets[i].Partition, From: plan.To, To: plan.Processed.Offset}
 		if err := check.span(ctx, span); err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ type memoryCheck struct {
 const memoryPiece = 5000
 
 // span refuses a stretch of records that would come again.
-func (m *memoryCheck) span(ctx context.Context, span dlq.Span) error {
+func (m *memoryCheck) span(ctx context.Context, span topic.Span) error {
 	m.last = projection.NoOffset
 	if span.From >= span.To {
 		return nil

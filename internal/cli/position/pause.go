@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strconv"
 
-	"projector/dlq"
 	"projector/internal/cli/change"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
+	"projector/internal/topic"
 	"projector/projection"
 	"projector/readmodel"
 )
@@ -80,7 +80,7 @@ func (p *standingPlan) read(ctx context.Context) (change.Plan, error) {
 	if err := p.flags.checkGroup(ctx, p.on.Pool); err != nil {
 		return nil, err
 	}
-	extents, topicID, err := p.flags.chosen(ctx, dlq.NewReader(p.on.Client, p.flags.Topic))
+	extents, topicID, err := p.flags.chosen(ctx, topic.NewReader(p.on.Client, p.flags.Topic))
 	if err != nil {
 		return nil, err
 	}

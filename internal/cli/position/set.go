@@ -8,13 +8,13 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"projector/dlq"
 	"projector/internal/cli/change"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
 	"projector/internal/cli/parse"
+	"projector/internal/topic"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -77,7 +77,7 @@ func (c *set) Check() (err error) {
 
 // Plan implements change.Change.
 func (c *set) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
-	s := &setPlan{cmd: c, on: on, adm: kadm.NewClient(on.Client), reader: dlq.NewReader(on.Client, c.Topic), of: c.of()}
+	s := &setPlan{cmd: c, on: on, adm: kadm.NewClient(on.Client), reader: topic.NewReader(on.Client, c.Topic), of: c.of()}
 	return s, refused(s.read(ctx))
 }
 
@@ -102,7 +102,7 @@ type setPlan struct {
 	cmd    *set
 	on     *change.On
 	adm    *kadm.Client
-	reader *dlq.Reader
+	reader *topic.Reader
 	of     readmodel.Partition
 
 	sets  []readmodel.PositionSet

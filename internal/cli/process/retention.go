@@ -11,10 +11,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"golang.org/x/sync/errgroup"
 
-	"projector/dlq"
 	"projector/internal/cli/margin"
 	"projector/internal/consumer"
 	"projector/internal/telemetry"
+	"projector/internal/topic"
 )
 
 // margins are how far retention is from what was not read, by partition.
@@ -24,14 +24,14 @@ type margins map[int32]telemetry.Margin
 // read, and how long dead letters are kept. Nothing waits for it.
 type retention struct {
 	p          *Process
-	reader     *dlq.Reader // of the source topic
+	reader     *topic.Reader // of the source topic
 	adm        *kadm.Client
 	topic, dlq string
 	refused    bool // it was said that the brokers do not tell
 }
 
-func newRetention(p *Process, topic, deadLetters string) *retention {
-	return &retention{p: p, reader: dlq.NewReader(p.admin, topic), adm: kadm.NewClient(p.admin), topic: topic, dlq: deadLetters}
+func newRetention(p *Process, events, deadLetters string) *retention {
+	return &retention{p: p, reader: topic.NewReader(p.admin, events), adm: kadm.NewClient(p.admin), topic: events, dlq: deadLetters}
 }
 
 const (
@@ -106,7 +106,7 @@ func (r *retention) look(ctx context.Context) {
 }
 
 // measure is the margin of one partition.
-func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, extents []dlq.Extent, kept *time.Duration) telemetry.Margin {
+func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, extents []topic.Extent, kept *time.Duration) telemetry.Margin {
 	for _, e := range extents {
 		if e.Partition != p.Partition || e.Err != nil || !p.Claimed {
 			continue
@@ -115,8 +115,8 @@ func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, ex
 		if kept == nil || e.End <= p.Position {
 			return m
 		}
-		record, err := r.reader.First(ctx, dlq.Span{Partition: p.Partition, From: p.Position, To: e.End})
-		if err != nil { // dlq.ErrNoRecord: there are markers of transactions only
+		record, err := r.reader.First(ctx, topic.Span{Partition: p.Partition, From: p.Position, To: e.End})
+		if err != nil { // topic.ErrNoRecord: there are markers of transactions only
 			return m
 		}
 		if at := consumer.TimestampOf(record); at > 0 {

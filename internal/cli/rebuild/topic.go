@@ -9,28 +9,28 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"projector/dlq"
 	"projector/internal/cli/exit"
 	"projector/internal/consumer"
+	"projector/internal/topic"
 	"projector/projection"
 )
 
 // topicSource reads the topic of the events.
 type topicSource struct {
 	adm    *kadm.Client
-	reader *dlq.Reader
+	reader *topic.Reader
 	topic  string
 }
 
-func newTopicSource(client *kgo.Client, topic string) *topicSource {
-	return &topicSource{adm: kadm.NewClient(client), reader: dlq.NewReader(client, topic), topic: topic}
+func newTopicSource(client *kgo.Client, name string) *topicSource {
+	return &topicSource{adm: kadm.NewClient(client), reader: topic.NewReader(client, name), topic: name}
 }
 
 // Records implements rebuild.Source. What was consumed, or is listed, must be there: an
 // account whose events are not found would be taken for one that never was.
 func (s *topicSource) Records(ctx context.Context, partition int32, from, to int64) iter.Seq2[projection.Record, error] {
 	return func(yield func(projection.Record, error) bool) {
-		for r, err := range s.reader.Range(ctx, dlq.Span{Partition: partition, From: from, To: to, Full: true}, nil) {
+		for r, err := range s.reader.Range(ctx, topic.Span{Partition: partition, From: from, To: to, Full: true}, nil) {
 			var record projection.Record
 			if err == nil {
 				record = consumer.FromKafka(r)
@@ -54,7 +54,7 @@ type topicExtent struct {
 func (s *topicSource) extent(ctx context.Context) (topicExtent, error) {
 	for deadline := time.Now().Add(leaderWithin); ; {
 		e, err := s.askExtent(ctx)
-		var unread *dlq.PartitionError
+		var unread *topic.PartitionError
 		if !errors.As(err, &unread) || time.Now().After(deadline) {
 			return e, err
 		}

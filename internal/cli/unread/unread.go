@@ -8,19 +8,19 @@ import (
 	"strconv"
 	"strings"
 
-	"projector/dlq"
 	"projector/internal/cli/exit"
+	"projector/internal/topic"
 )
 
 // Partitions are the partitions of a topic that could not be read, while others could.
 type Partitions struct {
 	Topic string
-	Lost  []*dlq.PartitionError
+	Lost  []*topic.PartitionError
 }
 
 // Add adds a partition, once.
-func (u *Partitions) Add(lost *dlq.PartitionError) {
-	known := slices.ContainsFunc(u.Lost, func(e *dlq.PartitionError) bool { return e.Partition == lost.Partition })
+func (u *Partitions) Add(lost *topic.PartitionError) {
+	known := slices.ContainsFunc(u.Lost, func(e *topic.PartitionError) bool { return e.Partition == lost.Partition })
 	if !known {
 		u.Lost = append(u.Lost, lost)
 	}

@@ -1,4 +1,4 @@
-package dlq
+package topic
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // TestReaderPassesControlAndAbortedRecords: the markers at the end of the log
 // hold offsets and no records.
 func TestReaderPassesControlAndAbortedRecords(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
+	cluster := newCluster(t, kfake.SeedTopics(1, testTopic))
 	transact(t, cluster, kgo.TryCommit, "a", "b") // 0, 1, marker 2
 	transact(t, cluster, kgo.TryAbort, "c")       // 3, marker 4
 	r := newReader(t, cluster)
@@ -40,9 +40,9 @@ func assertCommitted(t *testing.T, r *Reader, want ...int64) {
 
 // TestReaderStopsBeforeAnOpenTransaction: what is not committed is not waited for.
 func TestReaderStopsBeforeAnOpenTransaction(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
+	cluster := newCluster(t, kfake.SeedTopics(1, testTopic))
 	fill(t, cluster, 1, 2)
-	open := newClient(t, cluster, kgo.TransactionalID("open"), kgo.DefaultProduceTopic(deadTopic))
+	open := newClient(t, cluster, kgo.TransactionalID("open"), kgo.DefaultProduceTopic(testTopic))
 	if err := open.BeginTransaction(); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestReaderStopsBeforeAnOpenTransaction(t *testing.T) {
 
 func transact(t *testing.T, cluster *kfake.Cluster, end kgo.TransactionEndTry, values ...string) {
 	t.Helper()
-	client := newClient(t, cluster, kgo.TransactionalID("tx"), kgo.DefaultProduceTopic(deadTopic))
+	client := newClient(t, cluster, kgo.TransactionalID("tx"), kgo.DefaultProduceTopic(testTopic))
 	if err := client.BeginTransaction(); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func transact(t *testing.T, cluster *kfake.Cluster, end kgo.TransactionEndTry, v
 
 // TestReaderStartsWhereTheLogBegins, before and while it is read.
 func TestReaderStartsWhereTheLogBegins(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(2, deadTopic))
+	cluster := newCluster(t, kfake.SeedTopics(2, testTopic))
 	fill(t, cluster, 2, 20)
 	deleteBefore(t, cluster, 0, 4)
 	r := newReader(t, cluster)
@@ -95,7 +95,7 @@ func TestReaderStartsWhereTheLogBegins(t *testing.T) {
 func deleteBefore(t *testing.T, cluster *kfake.Cluster, partition int32, offset int64) {
 	t.Helper()
 	var to kadm.Offsets
-	to.AddOffset(deadTopic, partition, offset, -1)
+	to.AddOffset(testTopic, partition, offset, -1)
 	if _, err := kadm.NewClient(newClient(t, cluster)).DeleteRecords(soon(t), to); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func deleteBefore(t *testing.T, cluster *kfake.Cluster, partition int32, offset 
 // TestReaderEndsWhereNothingIsLeft: the last records were compacted away, and the
 // broker has nothing to answer with below the end of the log.
 func TestReaderEndsWhereNothingIsLeft(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(2, deadTopic))
+	cluster := newCluster(t, kfake.SeedTopics(2, testTopic))
 	fill(t, cluster, 2, 20)
 	answerEmpty(cluster, 0)
 	got := offsets(t, newReader(t, cluster), Scope{})
@@ -134,7 +134,7 @@ func answerEmpty(cluster *kfake.Cluster, partition int32) {
 }
 
 func TestReaderFollowsTheLeader(t *testing.T) {
-	cluster := newCluster(t, kfake.NumBrokers(3), kfake.SeedTopics(2, deadTopic))
+	cluster := newCluster(t, kfake.NumBrokers(3), kfake.SeedTopics(2, testTopic))
 	fill(t, cluster, 2, 20)
 	moved := false
 	count := 0
@@ -145,8 +145,8 @@ func TestReaderFollowsTheLeader(t *testing.T) {
 		if !moved {
 			moved = true
 			for node := range int32(3) {
-				if node != cluster.LeaderFor(deadTopic, 1) {
-					if err := cluster.MoveTopicPartition(deadTopic, 1, node); err != nil {
+				if node != cluster.LeaderFor(testTopic, 1) {
+					if err := cluster.MoveTopicPartition(testTopic, 1, node); err != nil {
 						t.Fatal(err)
 					}
 					break
@@ -163,11 +163,11 @@ func TestReaderFollowsTheLeader(t *testing.T) {
 // TestReaderLeavesPartitionsThatLoseTheirLeader: the others are read, and only the first is
 // waited for.
 func TestReaderLeavesPartitionsThatLoseTheirLeader(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(4, deadTopic))
+	cluster := newCluster(t, kfake.SeedTopics(4, testTopic))
 	fill(t, cluster, 4, 40)
 	r := newReader(t, cluster)
 	r.patience = 100 * time.Millisecond
-	asked := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Metadata}, Topic: deadTopic, Count: -1, Observe: true})
+	asked := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Metadata}, Topic: testTopic, Count: -1, Observe: true})
 	var lost, tries []int32
 	got, away := map[int32]int{}, false
 	for record, err := range r.Records(soon(t), Scope{}) {
@@ -205,14 +205,14 @@ func TestReaderLeavesPartitionsThatLoseTheirLeader(t *testing.T) {
 func loseLeader(cluster *kfake.Cluster, partition int32) *kfake.FaultHandle {
 	return cluster.Fault(kfake.Fault{
 		Keys:  []kmsg.Key{kmsg.Metadata, kmsg.ListOffsets, kmsg.Fetch},
-		Topic: deadTopic, Partitions: []int32{partition}, Err: kerr.LeaderNotAvailable, Count: -1,
+		Topic: testTopic, Partitions: []int32{partition}, Err: kerr.LeaderNotAvailable, Count: -1,
 	})
 }
 
 func TestReaderErrors(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
+	cluster := newCluster(t, kfake.SeedTopics(1, testTopic))
 	fill(t, cluster, 1, 3)
-	cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: deadTopic, Err: kerr.TopicAuthorizationFailed})
+	cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: testTopic, Err: kerr.TopicAuthorizationFailed})
 	var got error
 	for record, err := range newReader(t, cluster).Records(soon(t), Scope{}) {
 		if record != nil || err == nil {
@@ -235,7 +235,7 @@ func TestReaderErrors(t *testing.T) {
 }
 
 func TestReaderTouchesNoGroup(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
+	cluster := newCluster(t, kfake.SeedTopics(1, testTopic))
 	fill(t, cluster, 1, 3)
 	offsets(t, newReader(t, cluster), Scope{})
 	groups, err := kadm.NewClient(newClient(t, cluster)).ListGroups(soon(t))
@@ -246,7 +246,7 @@ func TestReaderTouchesNoGroup(t *testing.T) {
 
 // TestRangeOfAFullLog: to a rebuild, what was consumed and is not answered is not gone.
 func TestRangeOfAFullLog(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(2, deadTopic))
+	cluster := newCluster(t, kfake.SeedTopics(2, testTopic))
 	fill(t, cluster, 2, 20)
 	answerEmpty(cluster, 0)
 	r := newReader(t, cluster)

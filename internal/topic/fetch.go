@@ -1,4 +1,4 @@
-package dlq
+package topic
 
 import (
 	"context"
@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// fetchBytes bounds one answer, before decompression: dead letters are mostly
-	// headers, which compress well and take many times that in memory. A single
-	// larger record still comes.
+	// fetchBytes bounds one answer, before decompression: headers, as dead letters have,
+	// compress well and are many times that in memory. A single larger record still
+	// comes.
 	fetchBytes = 1 << 20
 	// fewBytes is the same where only the first records are wanted.
 	fewBytes = 16 << 10
@@ -166,7 +166,7 @@ func (f *fetcher) locate(ctx context.Context) error {
 	if f.located {
 		return nil
 	}
-	detail, exists, err := describeTopic(ctx, f.reader.adm, f.reader.topic)
+	detail, exists, err := Describe(ctx, f.reader.adm, f.reader.topic)
 	if err != nil {
 		return err
 	}

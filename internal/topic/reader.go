@@ -1,4 +1,4 @@
-package dlq
+package topic
 
 import (
 	"context"
@@ -13,11 +13,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// ErrNoRecord is returned when there is no record at a place of a DLQ topic:
+// ErrNoRecord is returned when there is no record at an offset:
 // never was, not yet, no more, or it is a control record.
 var ErrNoRecord = errors.New("no record there")
 
-// Reader reads a DLQ topic. It keeps no state between calls.
+// Reader reads a topic. It keeps no state between calls.
 type Reader struct {
 	client   *kgo.Client
 	adm      *kadm.Client
@@ -34,7 +34,7 @@ func NewReader(client *kgo.Client, topic string) *Reader {
 
 // Scope says what to read.
 type Scope struct {
-	// Partitions of the DLQ topic; nil means all. Unknown ones are empty.
+	// Partitions of the topic; nil means all. Unknown ones are empty.
 	Partitions []int32
 	// Progress, when not nil, is called after each fetch.
 	Progress func(Progress)
@@ -137,7 +137,7 @@ func (r *Reader) ranges(ctx context.Context, only []int32) (ranges []offsetRange
 // explain names the grant that a reader lacks.
 func (r *Reader) explain(err error) error {
 	var refused *kerr.Error
-	if unauthorized(err) && errors.As(err, &refused) {
+	if Unauthorized(err) && errors.As(err, &refused) {
 		return fmt.Errorf("missing ACL: READ on topic %s: %w", r.topic, refused)
 	}
 	return err
@@ -171,7 +171,7 @@ func (r *Reader) readRange(ctx context.Context, span offsetRange, progress *tall
 // all the same.
 func (f *fetcher) failure(ctx context.Context, at int64, err error) (others bool, failure error) {
 	ended := ctx.Err() != nil
-	if unauthorized(err) || ended && errors.Is(err, ctx.Err()) {
+	if Unauthorized(err) || ended && errors.Is(err, ctx.Err()) {
 		return false, fmt.Errorf("read topic %q partition %d at offset %d: %w", f.reader.topic, f.span.partition, at, f.reader.explain(err))
 	}
 	return !ended, f.reader.unreadable(f.partition, f.span.partition, err)

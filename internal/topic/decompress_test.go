@@ -1,4 +1,4 @@
-package dlq
+package topic
 
 import (
 	"errors"
@@ -14,16 +14,16 @@ import (
 
 // TestReaderRefusesALargeBatch: some KiB on the wire are hundreds of MiB in memory.
 func TestReaderRefusesALargeBatch(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
+	cluster := newCluster(t, kfake.SeedTopics(1, testTopic))
 	for name, codec := range map[string]kgo.CompressionCodec{
 		"zstd": kgo.ZstdCompression(), "gzip": kgo.GzipCompression(), "lz4": kgo.Lz4Compression(),
 	} {
 		client := newClient(t, cluster, kgo.ProducerBatchCompression(codec), kgo.ProducerBatchMaxBytes(200<<20), kgo.BrokerMaxWriteBytes(300<<20))
-		if err := client.ProduceSync(soon(t), &kgo.Record{Topic: deadTopic, Value: make([]byte, 100<<20)}).FirstErr(); err != nil {
+		if err := client.ProduceSync(soon(t), &kgo.Record{Topic: testTopic, Value: make([]byte, 100<<20)}).FirstErr(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	r := NewReader(newClient(t, cluster), deadTopic)
+	r := NewReader(newClient(t, cluster), testTopic)
 	for offset := range int64(3) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -1,4 +1,4 @@
-package dlq
+package topic
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 
 func newReader(t *testing.T, cluster *kfake.Cluster) *Reader {
 	t.Helper()
-	r := NewReader(newClient(t, cluster, kgo.MetadataMinAge(10*time.Millisecond)), deadTopic)
+	r := NewReader(newClient(t, cluster, kgo.MetadataMinAge(10*time.Millisecond)), testTopic)
 	r.pause = time.Millisecond
 	return r
 }
@@ -25,7 +25,7 @@ func fill(t *testing.T, cluster *kfake.Cluster, partitions, n int) {
 	t.Helper()
 	client := newClient(t, cluster, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(n+1))
 	for i := range n {
-		record := &kgo.Record{Topic: deadTopic, Partition: int32(i % partitions), Value: fmt.Append(nil, i)}
+		record := &kgo.Record{Topic: testTopic, Partition: int32(i % partitions), Value: fmt.Append(nil, i)}
 		client.Produce(soon(t), record, func(_ *kgo.Record, err error) {
 			if err != nil {
 				t.Error(err)
@@ -52,7 +52,7 @@ func offsets(t *testing.T, r *Reader, scope Scope) map[int32][]int64 {
 
 func TestReaderStreamsALargeTopic(t *testing.T) {
 	const partitions, n = 4, 100_000
-	cluster := newCluster(t, kfake.NumBrokers(3), kfake.SeedTopics(partitions, deadTopic))
+	cluster := newCluster(t, kfake.NumBrokers(3), kfake.SeedTopics(partitions, testTopic))
 	fill(t, cluster, partitions, n)
 
 	var last Progress
@@ -90,14 +90,14 @@ func TestReaderOfAMissingOrEmptyTopic(t *testing.T) {
 	if _, err := r.ReadAt(soon(t), 0, 0); !errors.Is(err, ErrNoRecord) {
 		t.Errorf("ReadAt: %v", err)
 	}
-	createTopic(t, cluster, deadTopic, 2, nil)
+	createTopic(t, cluster, 2)
 	if got := offsets(t, newReader(t, cluster), Scope{}); len(got) != 0 {
 		t.Errorf("empty: %v", got)
 	}
 }
 
 func TestReaderReadsOnlyWhatWasThereAtTheStart(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(1, deadTopic))
+	cluster := newCluster(t, kfake.SeedTopics(1, testTopic))
 	fill(t, cluster, 1, 3)
 	count := 0
 	for _, err := range newReader(t, cluster).Records(soon(t), Scope{}) {
@@ -113,7 +113,7 @@ func TestReaderReadsOnlyWhatWasThereAtTheStart(t *testing.T) {
 }
 
 func TestReaderScopeAndEarlyStop(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(3, deadTopic))
+	cluster := newCluster(t, kfake.SeedTopics(3, testTopic))
 	fill(t, cluster, 3, 9)
 	r := newReader(t, cluster)
 	got := offsets(t, r, Scope{Partitions: []int32{2, 9}})
@@ -132,7 +132,7 @@ func TestReaderScopeAndEarlyStop(t *testing.T) {
 }
 
 func TestReadAt(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(2, deadTopic))
+	cluster := newCluster(t, kfake.SeedTopics(2, testTopic))
 	fill(t, cluster, 2, 10)
 	r := newReader(t, cluster)
 	for offset := range int64(5) {
@@ -154,7 +154,7 @@ func TestReadAt(t *testing.T) {
 // TestExtentsBesideFrozenBrokers has two of three seeds that take connections and answer
 // nothing. Which is asked first is the client's choice, so several clients ask.
 func TestExtentsBesideFrozenBrokers(t *testing.T) {
-	cluster := newCluster(t, kfake.SeedTopics(2, deadTopic))
+	cluster := newCluster(t, kfake.SeedTopics(2, testTopic))
 	seeds := cluster.ListenAddrs()
 	for range 2 {
 		frozen, err := net.Listen("tcp", "127.0.0.1:0")
@@ -166,7 +166,7 @@ func TestExtentsBesideFrozenBrokers(t *testing.T) {
 	}
 	var clients sync.WaitGroup
 	for range 4 {
-		reader := NewReader(newClient(t, cluster, kgo.SeedBrokers(seeds...)), deadTopic)
+		reader := NewReader(newClient(t, cluster, kgo.SeedBrokers(seeds...)), testTopic)
 		clients.Go(func() {
 			all, exists, err := reader.Extents(soon(t))
 			if err != nil || !exists || len(all.Partitions) != 2 {

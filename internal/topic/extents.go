@@ -1,0 +1,131 @@
+package topic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// extentsWithin bounds the question how far the logs reach. The client asks a leader that
+// is away again and again, and the other partitions must not wait for that.
+const extentsWithin = 10 * time.Second
+
+// Extents is how far the logs of a topic's partitions reach.
+type Extents struct {
+	TopicID    string
+	Partitions []Extent // in order
+}
+
+// Extent is how far the log of one partition reaches.
+type Extent struct {
+	Partition int32
+	Start     int64 // the first offset there is
+	// End is the last stable offset: behind it a transaction is open, and waiting for it
+	// may take for ever.
+	End int64
+	// Err says why neither is known; nil when both are.
+	Err *PartitionError
+}
+
+// Extents asks the brokers how far the logs of the topic reach. A partition that cannot be
+// asked has an error of its own: the others are known. exists is false when there is no
+// such topic.
+func (r *Reader) Extents(ctx context.Context) (all Extents, exists bool, err error) {
+	asking, cancel := context.WithTimeout(ctx, extentsWithin)
+	defer cancel()
+	topic, exists, err := Describe(asking, r.adm, r.topic)
+	if err != nil || !exists {
+		return Extents{}, false, r.explain(err)
+	}
+	var (
+		starts, ends       map[int32]kadm.ListedOffset
+		startsErr, endsErr error
+		both               sync.WaitGroup
+	)
+	both.Go(func() { starts, startsErr = r.listed(asking, r.adm.ListStartOffsets) })
+	both.Go(func() { ends, endsErr = r.listed(asking, r.adm.ListCommittedOffsets) })
+	both.Wait()
+	if ctx.Err() != nil {
+		return Extents{}, true, context.Cause(ctx)
+	}
+	if err := errors.Join(startsErr, endsErr); err != nil {
+		return Extents{}, true, err
+	}
+	all.TopicID = topic.ID.String()
+	for _, number := range slices.Sorted(maps.Keys(topic.Partitions)) {
+		all.Partitions = append(all.Partitions, r.extent(topic.Partitions[number], starts, ends))
+	}
+	return all, true, nil
+}
+
+// extent is what is known of a partition.
+func (r *Reader) extent(partition kadm.PartitionDetail, starts, ends map[int32]kadm.ListedOffset) Extent {
+	e := Extent{Partition: partition.Partition}
+	err := partition.Err
+	for _, listed := range []map[int32]kadm.ListedOffset{starts, ends} {
+		offset, answered := listed[partition.Partition]
+		switch {
+		case err != nil:
+		case !answered:
+			err = errNotAnswered
+		default:
+			err = offset.Err
+		}
+	}
+	if err != nil {
+		e.Err = r.unreadable(partition, partition.Partition, err)
+		return e
+	}
+	e.Start = starts[partition.Partition].Offset
+	e.End = max(e.Start, ends[partition.Partition].Offset)
+	return e
+}
+
+type lister func(context.Context, ...string) (kadm.ListedOffsets, error)
+
+// listed returns offsets by partition, with the reason for each that cannot be had; none
+// for a topic that does not exist.
+func (r *Reader) listed(ctx context.Context, list lister) (map[int32]kadm.ListedOffset, error) {
+	all, err := list(ctx, r.topic)
+	offsets := all[r.topic]
+	var some *kadm.ShardErrors
+	if errors.As(err, &some) {
+		offsets, err = r.withFailures(offsets, some.Errs), nil
+	}
+	if whole, is := offsets[-1]; is && err == nil { // of the topic as a whole
+		err = whole.Err
+	}
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list offsets of topic %q: %w", r.topic, r.explain(err))
+	}
+	return offsets, nil
+}
+
+// withFailures adds the partitions whose leaders have not answered.
+func (r *Reader) withFailures(offsets map[int32]kadm.ListedOffset, failed []kadm.ShardError) map[int32]kadm.ListedOffset {
+	complete := make(map[int32]kadm.ListedOffset, len(offsets)+len(failed))
+	maps.Copy(complete, offsets)
+	for _, part := range failed {
+		request, is := part.Req.(*kmsg.ListOffsetsRequest)
+		if !is {
+			continue
+		}
+		for _, topic := range request.Topics {
+			for _, p := range topic.Partitions {
+				complete[p.Partition] = kadm.ListedOffset{Topic: r.topic, Partition: p.Partition, Err: part.Err}
+			}
+		}
+	}
+	return complete
+}
