@@ -69,7 +69,7 @@ var commandPages = map[string]manualPage{
 				"projector run --tls --sasl-mechanism=SCRAM-SHA-512 --sasl-username=projector --sasl-password-file=/run/secrets/kafka --database-password-file=/run/secrets/database",
 			},
 			{"Straight from Debezium's outbox router", "projector run --topic=account.events --format=debezium-outbox"},
-			{"Answering readers who wait for a version (docs/readers.md)", "projector run --read-listen=:8082 --read-token-file=/run/secrets/readers --read-balances"},
+			{"Answering readers who wait for a version (docs/read-model.md)", "projector run --read-listen=:8082 --read-token-file=/run/secrets/readers --read-balances"},
 			{
 				"Fetching lost events from the producer's outbox, with the query in OUTBOX_QUERY",
 				"projector run --outbox-url=postgres://reader@core:5432/core --outbox-password-file=/run/secrets/outbox --outbox-after=5m",

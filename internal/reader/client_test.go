@@ -44,7 +44,7 @@ func accountAt(ctx context.Context, base, token, id string, version int64) (a Ac
 	}
 }
 
-// TestClientOfTheDocuments: the client of docs/readers.md is the one above, and it works.
+// TestClientOfTheDocuments: the client of docs/read-model.md is the one above, and it works.
 func TestClientOfTheDocuments(t *testing.T) {
 	s := newServer(t, bank(), "secret", true)
 	server := httptest.NewServer(s.http.Handler)
@@ -64,13 +64,13 @@ func TestClientOfTheDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../docs/readers.md")
+	page, err := os.ReadFile("../../docs/read-model.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, client, _ := strings.Cut(string(source), "// Account is")
 	client, _, _ = strings.Cut(client, "\n\n// TestClient")
 	if !strings.Contains(string(page), "```go\n// Account is"+client+"\n```") {
-		t.Error("docs/readers.md has another client")
+		t.Error("docs/read-model.md has another client")
 	}
 }
