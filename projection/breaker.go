@@ -3,6 +3,7 @@ package projection
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"projector/projection/event"
 )
@@ -11,6 +12,8 @@ import (
 type BreakerRule struct {
 	Window int     // how many records count: the last; at most MaxBreakerWindow
 	Share  float64 // of root dead letters in a full window; 0: no storm ever is
+	// Registry says that the format reads its schemas from a registry.
+	Registry bool
 }
 
 // MaxBreakerWindow bounds what a partition keeps in its position's row.
@@ -161,20 +164,32 @@ func (b *Breaker) explain(last Decision) string {
 	}
 	return fmt.Sprintf("the breaker is open: %d of the last %d records are dead letters (share %.2g, --breaker-share is %g), "+
 		"%d of them %s%s. %s, then type: projector resume --partition=%d --reason=TEXT --yes. See the runbook, \"breaker open\"",
-		w.roots, len(w.slots), float64(w.roots)/float64(len(w.slots)), b.rule.Share, n, class, example, remedy(class), b.partition)
+		w.roots, len(w.slots), float64(w.roots)/float64(len(w.slots)), b.rule.Share, n, class, example, b.rule.remedy(class, last), b.partition)
 }
 
-// remedy says what to look at when most records are of a class.
-func remedy(class event.Class) string {
+// producersFault is the end of the message of a payload whose amount is a JSON number: it
+// was read well enough to know that no setting is wrong.
+const producersFault = "is a number instead of a decimal string"
+
+// remedy says what to look at when most records are of a class. last is the newest of them.
+func (r BreakerRule) remedy(class event.Class, last Decision) string {
+	const byProducer = "The producers send it so: have them corrected and follow the runbook, \"very many dead letters\""
 	switch class {
 	case event.MalformedPayload:
-		return "Are --topic and --format those of the producers, and does the schema registry have its schemas? Correct the settings"
+		switch {
+		case last.Class == class && strings.HasSuffix(last.Message, producersFault):
+			return byProducer
+		case r.Registry:
+			return "Are --topic and --format those of the producers, and does the schema registry have its schemas? Correct the settings"
+		default:
+			return "Are --topic, --format and --mapping those of the producers? Correct the settings"
+		}
 	case event.UnknownEventType:
 		return "Name the types in --mapping or --ignore-event-types"
 	case event.UnsupportedCurrency:
 		return "Name the currencies in --currencies"
 	case event.InvalidAmount:
-		return "Have the producers send amounts as text, or --mapping read them"
+		return byProducer
 	case event.VersionGap:
 		return "Events before these are missing: has the topic lost records? Bring them in (if they come behind these, type --through=END as well)"
 	case event.VersionConflict, event.CurrencyMismatch, event.BalanceOverflow:

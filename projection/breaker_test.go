@@ -182,6 +182,43 @@ func TestBreakerSaysWhatToDo(t *testing.T) {
 	}
 }
 
+// A float is the producer's fault: no setting would help.
+func TestBreakerNamesWhoCanEndTheStorm(t *testing.T) {
+	f, err := event.New(event.FormatJSON, event.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const float = `{"eventId":"e1","eventType":"FundsCredited","accountId":"a","version":1,"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":10.25,"currency":"EUR"}}`
+	var decoded event.Decoded
+	f.Decode(event.Message{Value: []byte(float)}, &decoded)
+	_, dead := projection.Account{}.Apply(&decoded, false)
+	for _, tt := range []struct {
+		name       string
+		registry   bool
+		decision   projection.Decision
+		says, hush []string
+	}{
+		{"float", true, dead, []string{"very many dead letters"}, []string{"--format", "registry"}},
+		{"amount", false, projection.Decision{Class: event.InvalidAmount}, []string{"very many dead letters"}, []string{"--format", "registry"}},
+		{"json", false, projection.Decision{Class: event.MalformedPayload, Message: "not JSON"}, []string{"--format"}, []string{"registry"}},
+		{"avro", true, projection.Decision{Class: event.MalformedPayload, Message: "no schema"}, []string{"--format", "registry"}, nil},
+	} {
+		b := projection.NewBreaker(projection.BreakerRule{Window: 1, Share: 1, Registry: tt.registry}, 0, &projection.Position{})
+		b.Root(0, tt.decision)
+		reason := b.State(projection.BreakerState{}).Reason
+		for _, want := range tt.says {
+			if !strings.Contains(reason, want) {
+				t.Errorf("%s: %q is missing in: %s", tt.name, want, reason)
+			}
+		}
+		for _, not := range tt.hush {
+			if strings.Contains(reason, not) {
+				t.Errorf("%s: %q is in: %s", tt.name, not, reason)
+			}
+		}
+	}
+}
+
 func TestBreakerIsOff(t *testing.T) {
 	for _, rule := range []projection.BreakerRule{{}, {Window: 10}, {Share: 1}} {
 		b := projection.NewBreaker(rule, 0, &projection.Position{})

@@ -120,7 +120,7 @@ func readinessText(r readiness) string {
 		return "ready\n"
 	}
 	var b strings.Builder
-	for _, reason := range r.Reasons {
+	for _, reason := range together(r.Reasons) {
 		fmt.Fprintf(&b, "%s: %s (since %s)\n", reason.Condition, reason.Reason, formatTime(reason.Since))
 	}
 	return b.String()
@@ -208,6 +208,7 @@ const (
 // view is what the page shows beside the document.
 type view struct {
 	statusDocument
+	Shared []Reason          // why it is not ready, one for all partitions with the same reason
 	States []stateCount      // the states there are, the most urgent first
 	First  []PartitionStatus // of very many partitions, those to look at first
 }
@@ -243,7 +244,7 @@ func classCounts(byClass map[string]int64) []classCount {
 }
 
 func viewOf(doc statusDocument) view {
-	v := view{statusDocument: doc}
+	v := view{statusDocument: doc, Shared: together(doc.Reasons)}
 	counts := map[State]int{}
 	for i := range doc.Partitions {
 		counts[doc.Partitions[i].State]++

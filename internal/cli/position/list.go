@@ -14,6 +14,7 @@ import (
 	"projector/internal/cli/margin"
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
+	"projector/internal/telemetry"
 )
 
 // Cmd are the commands about positions.
@@ -90,11 +91,15 @@ func (c *positionListCmd) print(std *output.Streams, partitions []partitionPosit
 	if err := rows.End(""); err != nil || c.JSON() {
 		return err
 	}
+	var reasons []telemetry.PartitionReason
 	for i := range partitions {
 		if p := &partitions[i]; p.reason != "" {
-			if _, err := fmt.Fprintf(std.Out, "partition %d: %s\n", p.partition, output.Printable(p.reason)); err != nil {
-				return err
-			}
+			reasons = append(reasons, telemetry.PartitionReason{Partition: p.partition, Reason: p.reason})
+		}
+	}
+	for _, shared := range telemetry.ShareReasons(reasons) {
+		if _, err := fmt.Fprintf(std.Out, "%s: %s\n", shared.Heading(), output.Printable(shared.Reason)); err != nil {
+			return err
 		}
 	}
 	return printOwners(std.Out, partitions)

@@ -83,7 +83,7 @@ func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, for
 func (p *Process) running(ctx context.Context, c *Flags, formats event.Resolver, plan memory.Plan) readmodel.RunConfig {
 	cfg := readmodel.RunConfig{
 		Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit, ParkBytes: int64(c.ParkBytes),
-		Breaker:        projection.BreakerRule{Window: c.BreakerWindow, Share: c.BreakerShare},
+		Breaker:        projection.BreakerRule{Window: c.BreakerWindow, Share: c.BreakerShare, Registry: len(parse.Items(c.SchemaRegistryURL)) > 0},
 		CacheBytes:     func() int { return plan.AccountsShare(p.consumer.Partitions()) },
 		IndexBytes:     plan.VersionIndex,
 		InboxRetention: c.InboxRetention, Observer: observer{p.metrics, p},
