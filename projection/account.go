@@ -54,6 +54,13 @@ type Decision struct {
 	Outcome Outcome
 	Class   event.Class
 	Message string
+	// ByProducer is that of the event's fault.
+	ByProducer bool
+}
+
+// Refused is the decision about an event that has a fault.
+func Refused(f *event.Fault) Decision {
+	return Decision{Outcome: DeadLettered, Class: f.Class, Message: f.Error(), ByProducer: f.ByProducer}
 }
 
 func deadLettered(class event.Class, message string) Decision {
@@ -69,14 +76,14 @@ func (a Account) Apply(d *event.Decoded, reprocessed bool) (Account, Decision) {
 		return a, Decision{Outcome: Ignored}
 	}
 	if d.Identity == event.Unidentified {
-		return a, deadLettered(d.Fault.Class, d.Fault.Error())
+		return a, Refused(d.Fault)
 	}
 	ev := &d.Event
 	if ev.Version <= a.Version {
 		return a, a.decideApplied(ev, reprocessed)
 	}
 	if d.Fault != nil {
-		return a, deadLettered(d.Fault.Class, d.Fault.Error())
+		return a, Refused(d.Fault)
 	}
 	if ev.Version > a.Version+1 {
 		return a, deadLettered(event.VersionGap, "version is ahead of the account: events in between are missing")

@@ -3,7 +3,6 @@ package projection
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"projector/projection/event"
 )
@@ -167,17 +166,13 @@ func (b *Breaker) explain(last Decision) string {
 		w.roots, len(w.slots), float64(w.roots)/float64(len(w.slots)), b.rule.Share, n, class, example, b.rule.remedy(class, last), b.partition)
 }
 
-// producersFault is the end of the message of a payload whose amount is a JSON number: it
-// was read well enough to know that no setting is wrong.
-const producersFault = "is a number instead of a decimal string"
-
-// remedy says what to look at when most records are of a class. last is the newest of them.
+// remedy says what to check when most records are of a class. last is the newest of them.
 func (r BreakerRule) remedy(class event.Class, last Decision) string {
-	const byProducer = "The producers send it so: have them corrected and follow the runbook, \"very many dead letters\""
+	const byProducer = "The producers write amounts in this form: have them corrected, or declare the form in --mapping. Follow the runbook, \"very many dead letters\""
 	switch class {
 	case event.MalformedPayload:
 		switch {
-		case last.Class == class && strings.HasSuffix(last.Message, producersFault):
+		case last.Class == class && last.ByProducer:
 			return byProducer
 		case r.Registry:
 			return "Are --topic and --format those of the producers, and does the schema registry have its schemas? Correct the settings"

@@ -92,7 +92,7 @@ func (e *AppendProjection) decide(r *projection.DecodedRecord, found map[Key]str
 		e.taken.Outcomes[projection.Ignored]++
 		e.counted.passed(r, projection.Ignored)
 	case d.Identity == event.Unidentified:
-		e.letter(r, d.Fault.Class, d.Fault.Error())
+		e.letter(r, projection.Refused(d.Fault))
 	default:
 		e.decideEvent(r, found)
 	}
@@ -115,9 +115,9 @@ func (e *AppendProjection) decideEvent(r *projection.DecodedRecord, found map[Ke
 	}
 	switch reason, refused := e.refused[r.Record.Ref()]; {
 	case r.Decoded.Fault != nil:
-		e.letterAbsent(r, entry.Key, r.Decoded.Fault.Class, r.Decoded.Fault.Error())
+		e.letterAbsent(r, entry.Key, projection.Refused(r.Decoded.Fault))
 	case refused:
-		e.letterAbsent(r, entry.Key, event.RejectedByDatabase, reason)
+		e.letterAbsent(r, entry.Key, projection.Decision{Outcome: projection.DeadLettered, Class: event.RejectedByDatabase, Message: reason})
 	case e.guard != nil && e.guard.Passed(&entry), e.seenLately(&entry):
 		e.taken.Outcomes[projection.Duplicate]++
 		e.counted.passed(r, projection.Duplicate)
@@ -156,7 +156,7 @@ func (e *AppendProjection) decidePresent(r *projection.DecodedRecord, entry *Ent
 		return
 	}
 	e.careful = staysCareful
-	e.letter(r, event.VersionConflict, conflictMessage)
+	e.letter(r, projection.Decision{Outcome: projection.DeadLettered, Class: event.VersionConflict, Message: conflictMessage})
 }
 
 // conflicts reports whether another event stands in the entry's place.
@@ -178,16 +178,16 @@ func takenAs(ev *event.Event) projection.Outcome {
 	return projection.Applied
 }
 
-func (e *AppendProjection) letterAbsent(r *projection.DecodedRecord, key Key, class event.Class, message string) {
+func (e *AppendProjection) letterAbsent(r *projection.DecodedRecord, key Key, decision projection.Decision) {
 	e.letters.absent = append(e.letters.absent, key)
-	e.letter(r, class, message)
+	e.letter(r, decision)
 }
 
-func (e *AppendProjection) letter(r *projection.DecodedRecord, class event.Class, message string) {
+func (e *AppendProjection) letter(r *projection.DecodedRecord, decision projection.Decision) {
 	e.taken.Outcomes[projection.DeadLettered]++
 	e.bytes += letterBytes + r.Record.Bytes()
-	e.counted.deadLettered(r, projection.Decision{Outcome: projection.DeadLettered, Class: class, Message: message})
-	e.letters.list = append(e.letters.list, projection.NewDeadLetter(r.Record, &r.Decoded, class, message))
+	e.counted.deadLettered(r, decision)
+	e.letters.list = append(e.letters.list, projection.NewDeadLetter(r.Record, &r.Decoded, decision.Class, decision.Message))
 }
 
 // seenLately asks the recent-event cache. What it cannot answer is processed in full.

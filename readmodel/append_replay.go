@@ -71,7 +71,7 @@ func (l *appendReplayer) doubts(ctx context.Context, db Querier) (func(time.Time
 func decideAbsent(d *event.Decoded, doubt string) projection.Decision {
 	switch {
 	case d.Fault != nil:
-		return projection.Decision{Outcome: projection.DeadLettered, Class: d.Fault.Class, Message: d.Fault.Error()}
+		return projection.Refused(d.Fault)
 	case doubt != "":
 		return projection.Decision{Outcome: projection.DeadLettered, Class: event.VersionConflict, Message: doubt}
 	default:

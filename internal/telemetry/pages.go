@@ -120,7 +120,7 @@ func readinessText(r readiness) string {
 		return "ready\n"
 	}
 	var b strings.Builder
-	for _, reason := range together(r.Reasons) {
+	for _, reason := range shareReasons(r.Reasons) {
 		fmt.Fprintf(&b, "%s: %s (since %s)\n", reason.Condition, reason.Reason, formatTime(reason.Since))
 	}
 	return b.String()
@@ -244,7 +244,7 @@ func classCounts(byClass map[string]int64) []classCount {
 }
 
 func viewOf(doc statusDocument) view {
-	v := view{statusDocument: doc, Shared: together(doc.Reasons)}
+	v := view{statusDocument: doc, Shared: shareReasons(doc.Reasons)}
 	counts := map[State]int{}
 	for i := range doc.Partitions {
 		counts[doc.Partitions[i].State]++

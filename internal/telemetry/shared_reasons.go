@@ -9,32 +9,32 @@ import (
 	"strings"
 )
 
-// PartitionReason is why a partition does not go on.
+// PartitionReason is why a partition does not continue.
 type PartitionReason struct {
 	Partition int32
 	Reason    string
 }
 
-// SharedReason is why several partitions do not go on.
+// SharedReason is why several partitions do not continue.
 type SharedReason struct {
-	Partitions []int32 // in order
+	Partitions []int32 // sorted
 	Reason     string
 }
 
-// ShareReasons puts partitions with the same reason together, in the order in which they
-// came. A reason that names its own partition in a command is the same for another one.
+// ShareReasons groups partitions with the same reason, in the order of their first one. Two
+// reasons that differ only in the partition of their command are the same.
 func ShareReasons(list []PartitionReason) []SharedReason {
 	var shared []SharedReason
-	at := map[string]int{}
+	index := map[string]int{}
 	for _, p := range list {
-		same := ofAny(p)
-		i, known := at[same]
+		general := p.general()
+		i, known := index[general]
 		if !known {
-			at[same] = len(shared)
+			index[general] = len(shared)
 			shared = append(shared, SharedReason{[]int32{p.Partition}, p.Reason})
 			continue
 		}
-		shared[i].Partitions, shared[i].Reason = append(shared[i].Partitions, p.Partition), same
+		shared[i].Partitions, shared[i].Reason = append(shared[i].Partitions, p.Partition), general
 	}
 	for i := range shared {
 		slices.Sort(shared[i].Partitions)
@@ -42,17 +42,19 @@ func ShareReasons(list []PartitionReason) []SharedReason {
 	return shared
 }
 
-// ofAny is the reason with N for the number of the partition in the command to type.
-func ofAny(p PartitionReason) string {
+// general is the reason with N for the number of the partition in the command to type.
+func (p PartitionReason) general() string {
 	return strings.ReplaceAll(p.Reason, fmt.Sprintf("--partition=%d ", p.Partition), "--partition=N ")
 }
 
 // Heading names the partitions: "partition 3", "partitions 0-2, 5".
-func (s SharedReason) Heading() string {
+func (s SharedReason) Heading() string { return s.heading("") }
+
+func (s SharedReason) heading(prefix string) string {
 	if len(s.Partitions) == 1 {
-		return fmt.Sprintf("partition %d", s.Partitions[0])
+		return fmt.Sprintf("partition %s%d", prefix, s.Partitions[0])
 	}
-	return "partitions " + ranges(s.Partitions)
+	return "partitions " + prefix + ranges(s.Partitions)
 }
 
 // ranges writes sorted numbers as "0-2, 5".
@@ -73,41 +75,44 @@ func ranges(numbers []int32) string {
 	return strings.Join(parts, ", ")
 }
 
-// ofPartition finds topic and partition in a condition such as "partition account-events/3".
-var ofPartition = regexp.MustCompile(`^partition (.+)/(\d+)( [a-z ]+)?$`)
+// partitionCondition finds topic and partition in a condition such as
+// "partition account-events/3 leader".
+var partitionCondition = regexp.MustCompile(`^partition (.+/)(\d+)( [a-z ]+)?$`)
 
-// together are the reasons with one line for all partitions of a topic that have the same,
-// sorted by condition. It began when the first of them began.
-func together(reasons []Reason) []Reason {
+// conditions are the conditions of one topic that differ in the partition only.
+type conditions struct{ topic, suffix string }
+
+// shareReasons writes one reason for all partitions of a topic that have the same, sorted by
+// condition. Its time is the earliest of them.
+func shareReasons(reasons []Reason) []Reason {
 	var all []Reason
-	byTopic := map[string][]PartitionReason{}
-	since := map[string]Reason{} // the first of a kind
+	groups := map[conditions][]PartitionReason{}
+	since := map[conditions]map[string]Reason{} // the earliest by its general text
 	for _, r := range reasons {
-		found := ofPartition.FindStringSubmatch(r.Condition)
-		number, err := int64(0), error(nil)
-		if found != nil {
-			number, err = strconv.ParseInt(found[2], 10, 32)
-		}
-		if found == nil || err != nil {
+		found := partitionCondition.FindStringSubmatch(r.Condition)
+		if found == nil {
 			all = append(all, r)
 			continue
 		}
-		kind := found[1] + "/\x00" + found[3]
+		number, err := strconv.ParseInt(found[2], 10, 32)
+		if err != nil {
+			all = append(all, r)
+			continue
+		}
+		group := conditions{found[1], found[3]}
 		p := PartitionReason{int32(number), r.Reason}
-		byTopic[kind] = append(byTopic[kind], p)
-		if first, known := since[kind+ofAny(p)]; !known || r.Since.Before(first.Since) {
-			since[kind+ofAny(p)] = r
+		groups[group] = append(groups[group], p)
+		if since[group] == nil {
+			since[group] = map[string]Reason{}
+		}
+		if first, known := since[group][p.general()]; !known || r.Since.Before(first.Since) {
+			since[group][p.general()] = r
 		}
 	}
-	for kind, list := range byTopic {
-		topic, what, _ := strings.Cut(kind, "\x00")
+	for group, list := range groups {
 		for _, shared := range ShareReasons(list) {
-			first := since[kind+ofAny(PartitionReason{shared.Partitions[0], shared.Reason})]
-			name := "partition "
-			if len(shared.Partitions) > 1 {
-				name = "partitions "
-			}
-			all = append(all, Reason{Condition: name + topic + ranges(shared.Partitions) + what, Reason: shared.Reason, Since: first.Since})
+			first := since[group][PartitionReason{shared.Partitions[0], shared.Reason}.general()]
+			all = append(all, Reason{Condition: shared.heading(group.topic) + group.suffix, Reason: shared.Reason, Since: first.Since})
 		}
 	}
 	slices.SortFunc(all, func(a, b Reason) int { return cmp.Compare(a.Condition, b.Condition) })

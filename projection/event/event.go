@@ -112,6 +112,9 @@ type Fault struct {
 	Class  Class
 	Field  string // JSON path or header, e.g. "data.amount"; empty when the whole value is meant
 	Reason string
+	// ByProducer: the message could be read, and what its producer wrote breaks a rule.
+	// No other format, topic or schema would change that.
+	ByProducer bool
 }
 
 // Error implements error.

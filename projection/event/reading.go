@@ -183,7 +183,7 @@ func amountShape(name string, m *value) *Fault {
 	case m.isNull():
 		return malformed(name, reasonNull)
 	case m.isNumber():
-		return malformed(name, "is a number instead of a decimal string")
+		return &Fault{Class: MalformedPayload, Field: name, Reason: "is a number instead of a decimal string", ByProducer: true}
 	case !m.isString():
 		return malformed(name, reasonNotString)
 	}

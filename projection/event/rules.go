@@ -112,7 +112,7 @@ func supportedCurrency(field string, code []byte, supported CurrencySet) (Curren
 func validAmount(field string, text []byte, c Currency) (int64, *Fault) {
 	minor, err := ParseAmount(string(text), c)
 	if err != nil {
-		return 0, &Fault{Class: InvalidAmount, Field: field, Reason: err.Error()}
+		return 0, &Fault{Class: InvalidAmount, Field: field, Reason: err.Error(), ByProducer: true}
 	}
 	return minor, nil
 }
