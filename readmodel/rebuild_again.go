@@ -41,6 +41,7 @@ func (w *swap) again(ctx context.Context, t *swapTx) (*comparison, error) {
 	if err := errors.Join(c.prepare(ctx, t.tx), c.sinceRepaired(ctx, t.tx)); err != nil {
 		return nil, err
 	}
+	c.unsure = c.unsure || s.found.unsure
 	if err := c.runAgain(ctx, t); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // comparison is what was found to differ, and what is to be done about it.
@@ -18,6 +20,7 @@ type comparison struct {
 	given     map[Key]bool    // corrections by account and version, and whether the topic gives them
 	corrected map[string]bool // accounts with corrections that the topic does not give
 	unsure    bool            // rows may have in them what only people have put in
+	unmarked  bool            // corrected events are not marked by the ids that the topic gives
 	fetched   map[string]bool // accounts with events that the topic may not give
 	repaired  map[string]bool // accounts that people have changed since the rebuild began
 	forgets   bool            // the inbox has forgotten markers
@@ -81,6 +84,22 @@ func (c *comparison) prepare(ctx context.Context, live querier) (err error) {
 	}
 	marked, err := texts(ctx, live, "inbox_find", c.shadow.kind.Name(), ids)
 	c.unsure = len(marked) > 0
+	c.unmarked = !c.unsure
+	return err
+}
+
+// findCorrected finds out whether rows have corrected events in them of which the ids were
+// corrected, too: then there are markers that the topic gives no event of.
+func (c *comparison) findCorrected(ctx context.Context, live, rebuilt pgx.Tx) error {
+	if !c.unmarked {
+		return nil
+	}
+	checked, matched := c.report.Checked, c.report.Matched
+	err := c.compare(ctx, live, rebuilt, c.shadow.inbox, func(_, rebuilt *row) error {
+		c.unsure = c.unsure || rebuilt == nil
+		return nil
+	})
+	c.report.Checked, c.report.Matched = checked, matched
 	return err
 }
 
