@@ -112,9 +112,9 @@ func assertPublishedOnce(t *testing.T, cluster *kfake.Cluster, n int) map[int64]
 	return last
 }
 
-func createTopic(t *testing.T, cluster *kfake.Cluster, topic string, partitions int32, configs map[string]*string) {
+func createTopic(t *testing.T, cluster *kfake.Cluster, name string, partitions int32, configs map[string]*string) {
 	t.Helper()
-	if _, err := kadm.NewClient(newClient(t, cluster)).CreateTopic(soon(t), partitions, 1, configs, topic); err != nil {
+	if _, err := kadm.NewClient(newClient(t, cluster)).CreateTopic(soon(t), partitions, 1, configs, name); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -12,25 +12,8 @@ import (
 func (w *swap) again(ctx context.Context, t *swapTx) (*comparison, error) {
 	t.stage = "comparing again what differed and what was written since"
 	s := w.shadow
-	if s.accounts != nil && !s.accounts.balances {
-		if _, err := t.exec(ctx, "state_lock"); err != nil {
-			return nil, err
-		}
-	}
-	if s.inbox != nil {
-		if _, err := t.exec(ctx, "inbox_recent", s.kind.Name(), s.since); err != nil {
-			return nil, err
-		}
-	}
-	for _, table := range s.written() {
-		if _, err := t.execText(ctx, table.statement("rows_written"), s.compared); err != nil {
-			return nil, err
-		}
-	}
-	for _, table := range s.locked() {
-		if _, err := t.execText(ctx, table.statement("rows_lock")); err != nil {
-			return nil, err
-		}
+	if err := s.noteAndLock(ctx, t); err != nil {
+		return nil, err
 	}
 	opts := s.found.opts
 	opts.List = 0
@@ -55,6 +38,31 @@ func (w *swap) again(ctx context.Context, t *swapTx) (*comparison, error) {
 	}
 	err := c.note(ctx, t.tx.conn)
 	return c, err
+}
+
+// noteAndLock notes the rows written since the comparison and locks what may be replaced.
+func (s *Shadow) noteAndLock(ctx context.Context, t *swapTx) error {
+	if s.accounts != nil && !s.accounts.balances {
+		if _, err := t.exec(ctx, "state_lock"); err != nil {
+			return err
+		}
+	}
+	if s.inbox != nil {
+		if _, err := t.exec(ctx, "inbox_recent", s.kind.Name(), s.since); err != nil {
+			return err
+		}
+	}
+	for _, table := range s.written() {
+		if _, err := t.execText(ctx, table.statement("rows_written"), s.compared); err != nil {
+			return err
+		}
+	}
+	for _, table := range s.locked() {
+		if _, err := t.execText(ctx, table.statement("rows_lock")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // locked are the tables whose rows are locked and replaced by what was noted.

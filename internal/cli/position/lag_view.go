@@ -195,8 +195,8 @@ func (p partitionLag) left() bool {
 	return p.recreated || p.records == nil || *p.records > 0 && (p.waits || p.age == nil)
 }
 
-func (p *partitionLag) document(topic string) lagDocument {
-	d := lagDocument{Topic: topic, Partition: p.partition, Position: p.position, End: p.end, LagRecords: p.records}
+func (p *partitionLag) document(ofTopic string) lagDocument {
+	d := lagDocument{Topic: ofTopic, Partition: p.partition, Position: p.position, End: p.end, LagRecords: p.records}
 	if p.age != nil {
 		d.LagSeconds = new(math.Round(p.age.Seconds()*1000) / 1000)
 	}

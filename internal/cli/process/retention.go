@@ -129,11 +129,11 @@ func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, ex
 
 // refusal says once that the brokers do not tell how long a topic keeps records. A topic that
 // is not there yet keeps none.
-func (r *retention) refusal(topic string, err error) {
+func (r *retention) refusal(ofTopic string, err error) {
 	if r.refused || !errors.Is(err, kerr.TopicAuthorizationFailed) {
 		return
 	}
 	r.refused = true
 	r.p.log.Warn("it is not known how long a topic keeps its records: missing ACL: DESCRIBE_CONFIGS on the topic",
-		slog.String("topic", topic), telemetry.Err(err))
+		slog.String("topic", ofTopic), telemetry.Err(err))
 }
