@@ -3,6 +3,7 @@ package e2e_test
 import (
 	wire "encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
@@ -143,13 +144,20 @@ func (w *world) raw(ms int64, key string, value []byte) {
 	request.Acks, request.TimeoutMillis = -1, 10_000
 	request.Topics = append(request.Topics, topic)
 	leader := topics[w.topic].Partitions[0].Leader
-	response, err := request.RequestWith(w.t.Context(), w.kafka.Broker(int(leader)))
-	if err == nil {
-		err = kerr.ErrorForCode(response.Topics[0].Partitions[0].ErrorCode)
-	}
-	if err != nil {
-		w.t.Fatalf("produce: %v", err)
-	}
+	// A broker may take a record by the old configuration for a moment after it was altered.
+	await(w.t, "the record is taken", func() string {
+		response, err := request.RequestWith(w.t.Context(), w.kafka.Broker(int(leader)))
+		if err == nil {
+			err = kerr.ErrorForCode(response.Topics[0].Partitions[0].ErrorCode)
+		}
+		if errors.Is(err, kerr.InvalidTimestamp) {
+			return err.Error()
+		}
+		if err != nil {
+			w.t.Fatalf("produce: %v", err)
+		}
+		return ""
+	})
 }
 
 // batchOf is a batch of one record, as it is on the wire.
