@@ -128,8 +128,7 @@ func TestTheSizeOfWhatIsParkedIsBounded(t *testing.T) {
 func feederOf(t *testing.T, p file.Projection, proj session.Projection) *feeder {
 	t.Helper()
 	f := &feeder{t: t, proj: proj, driver: &driver{}, format: formatOf(p)}
-	// Within is long, so that a slow machine makes no flush smaller. TestASlowStatementTakesSmallerBites has short ones.
-	f.session = session.New(proj, f.driver, session.Limits{Events: 1000, Within: time.Hour, Silence: time.Minute, Freely: 2})
+	f.session = session.New(proj, f.driver, session.Limits{Events: 1000, Within: time.Second, Silence: 10 * time.Second, Freely: 2})
 	f.claim()
 	return f
 }

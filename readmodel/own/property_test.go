@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
+	"projector/internal/session"
 	"projector/projection/file"
 )
 
@@ -103,6 +105,13 @@ func TestEachEventIsGivenOnce(t *testing.T) {
 	})
 }
 
+// patient has no flush made smaller because the machine is slow.
+func patient(f *feeder) *feeder {
+	f.session = session.New(f.proj, f.driver, session.Limits{Events: 1000, Within: time.Hour, Silence: time.Minute, Freely: 2})
+	f.claim()
+	return f
+}
+
 func eachEventIsGivenOnce(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, p file.Projection, prefix string) {
 	t.Helper()
 	topic := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) delivery {
@@ -119,11 +128,11 @@ func eachEventIsGivenOnce(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, p file.
 		ordered: p.Mode == file.Ordered, taken: map[delivery]bool{}, at: map[int]int{},
 		parked: map[int]map[int]int{}, given: map[int][]string{},
 	}
-	f := feedAs(t, pool, p, prefix)
+	f := patient(feedAs(t, pool, p, prefix))
 	for reads := rapid.IntRange(1, 3).Draw(rt, "reads"); reads > 0; reads-- {
 		from := rapid.IntRange(0, int(f.next)).Draw(rt, "from")
 		if rapid.Bool().Draw(rt, "another owner") {
-			f = feedAs(t, pool, p, prefix)
+			f = patient(feedAs(t, pool, p, prefix))
 		}
 		f.claimAt(int64(from))
 		for end := from; end < len(log); {
