@@ -37,7 +37,8 @@ func (m *ruled) deliver(id string, version int64, poison bool) (root bool) {
 		if root = poison || len(parked) == 0; root {
 			m.counted = append(m.counted, true)
 		}
-		if _, taken := parked[version]; !taken {
+		// The first of a version stays, unless it cannot be applied and this one can.
+		if cannot, taken := parked[version]; !taken || cannot && !poison {
 			parked[version] = poison
 		}
 		return root
