@@ -59,8 +59,9 @@ func (f *Fold) HealShortQueues(ctx context.Context, limit int) error {
 	return nil
 }
 
-// healBefore heals an account whose record of a version comes next; false when limit
-// events are pending before that is done.
+// healBefore heals an account whose record of a version comes next; false when there is no
+// room for the record, as limit events are pending. A flush that PostgreSQL refuses can then
+// be cut down to one event.
 func (f *Fold) healBefore(ctx context.Context, a *account, version int64, limit int) (bool, error) {
 	before := int64(math.MaxInt64)
 	if f.opts.Replay { // the record comes before what is parked in its place: it may be corrected
@@ -75,7 +76,7 @@ func (f *Fold) healBefore(ctx context.Context, a *account, version int64, limit 
 			return false, err
 		}
 	}
-	return true, nil
+	return f.Pending().Events < limit, nil
 }
 
 // healUpTo applies up to room events of what is parked behind a gap that was filled just now:

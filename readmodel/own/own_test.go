@@ -128,9 +128,15 @@ func TestTheSizeOfWhatIsParkedIsBounded(t *testing.T) {
 func feederOf(t *testing.T, p file.Projection, proj session.Projection) *feeder {
 	t.Helper()
 	f := &feeder{t: t, proj: proj, driver: &driver{}, format: formatOf(p)}
-	f.session = session.New(proj, f.driver, session.Limits{Events: 1000, Within: time.Second, Silence: 10 * time.Second, Freely: 2})
-	f.claim()
+	f.begin(1000)
 	return f
+}
+
+// begin claims the partition with a session whose flushes have so many events at most.
+func (f *feeder) begin(events int) {
+	f.t.Helper()
+	f.session = session.New(f.proj, f.driver, session.Limits{Events: events, Within: time.Second, Silence: 10 * time.Second, Freely: 2})
+	f.claim()
 }
 
 func (f *feeder) claim() {
