@@ -130,7 +130,7 @@ func TestRebuildOfAnOrderedProjection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(exported, []byte(strings.ReplaceAll(string(text), "6000", "60")), 0o600); err != nil {
+	if err := os.WriteFile(exported, []byte(strings.ReplaceAll(string(text), `\"points\":6000`, `\"points\":60`)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.Must("dlq", "replay", "--from-file="+exported, "--reason=typed", "--yes")

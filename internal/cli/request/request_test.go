@@ -129,7 +129,7 @@ func TestAFileIsKeptWithItsRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	corrected := strings.ReplaceAll(string(exported), `7.5`, `\"7.5\"`)
+	corrected := strings.ReplaceAll(string(exported), `\"amount\":7.5`, `\"amount\":\"7.5\"`)
 	if err := os.WriteFile(file, []byte(corrected), 0o600); err != nil {
 		t.Fatal(err)
 	}
