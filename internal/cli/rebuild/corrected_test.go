@@ -9,11 +9,11 @@ import (
 	"projector/internal/cli/clitest"
 )
 
-// correct replays the dead letters of an account with another text.
-func correct(s *clitest.Stage, account, old, text string) {
+// correct replays dead letters with another text; selection is the flag that selects them.
+func correct(s *clitest.Stage, selection, old, text string) {
 	s.T.Helper()
 	path := filepath.Join(s.T.TempDir(), "corrected.jsonl")
-	s.Must("dlq", "export", "--account="+account, "--file="+path)
+	s.Must("dlq", "export", selection, "--file="+path)
 	exported, err := os.ReadFile(path)
 	if err != nil {
 		s.T.Fatal(err)
@@ -44,7 +44,7 @@ func TestRebuildKeepsACorrectedGapEvent(t *testing.T) {
 	s.Produce(clitest.EventOf("a", 1, `"1"`), clitest.EventOf("a", 3, `"4"`), clitest.EventOf("a", 4, `"10"`), clitest.EventOf("a", 2, `"2"`))
 	s.Consuming(nil)
 	clitest.Equal(t, balanceOf(s, "a"), "3 7.00")
-	correct(s, "a", `\"10\"`, `\"80\"`)
+	correct(s, "--account=a", `\"10\"`, `\"80\"`)
 	clitest.Equal(t, balanceOf(s, "a"), "4 87.00")
 	d := rebuildJSON(s, "--yes")
 	clitest.Equal(t, kindsOf(d), "a corrected 4 4")
@@ -58,7 +58,7 @@ func TestRebuildKeepsACorrectionOfARefusedRow(t *testing.T) {
 	s.Exec("ALTER TABLE account_balance ADD CONSTRAINT few CHECK (balance < 50)")
 	s.Produce(clitest.EventOf("a", 1, `"5"`), clitest.EventOf("a", 2, `"60"`))
 	s.Consuming(nil)
-	correct(s, "a", `\"60\"`, `\"6\"`)
+	correct(s, "--account=a", `\"60\"`, `\"6\"`)
 	clitest.Equal(t, balanceOf(s, "a"), "2 11.00")
 	s.Exec("ALTER TABLE account_balance DROP CONSTRAINT few")
 	clitest.Equal(t, kindsOf(rebuildJSON(s, "--yes")), "a corrected 2 2")
@@ -74,7 +74,7 @@ func TestCorrectionsOfAnotherProjectionDoNotCount(t *testing.T) {
 	s.Consuming(nil)
 	t.Setenv("PROJECTION", "account_statement")
 	s.Consuming(nil)
-	correct(s, "a", `\"60\"`, `\"6\"`)
+	correct(s, "--account=a", `\"60\"`, `\"6\"`)
 	t.Setenv("PROJECTION", "")
 	clean(s)
 	s.Exec("UPDATE account_balance SET balance = 1")

@@ -157,16 +157,7 @@ func TestRebuildHonoursSkips(t *testing.T) {
 // correctAmounts replays what was dead-lettered because its amount is the number 2.
 func correctAmounts(s *clitest.Stage) {
 	s.T.Helper()
-	file := filepath.Join(s.T.TempDir(), "dead.jsonl")
-	s.Must("dlq", "export", "--status=open", "--file="+file)
-	text, err := os.ReadFile(file)
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	if err := os.WriteFile(file, bytes.ReplaceAll(text, []byte(`\"amount\":2,`), []byte(`\"amount\":\"2\",`)), 0o600); err != nil {
-		s.T.Fatal(err)
-	}
-	s.Must("dlq", "replay", "--from-file="+file, "--reason=INC-1", "--yes")
+	correct(s, "--status=open", `\"amount\":2,`, `\"amount\":\"2\",`)
 }
 
 // A corrected event is in the database only: the topic cannot give it back.
