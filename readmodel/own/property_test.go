@@ -120,12 +120,16 @@ func eachEventIsGivenOnce(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, p file.
 		ordered: p.Mode == file.Ordered, taken: map[delivery]bool{}, at: map[int]int{},
 		parked: map[int]map[int]int{}, given: map[int][]string{},
 	}
-	f := feedAs(t, pool, p, prefix)
-	f.begin(rapid.SampledFrom([]int{1, 2, 3, 1000}).Draw(rt, "events of a flush"))
+	owner := func() *feeder {
+		f := feedAs(t, pool, p, prefix)
+		f.begin(rapid.SampledFrom([]int{1, 2, 3, 1000}).Draw(rt, "events of a flush"))
+		return f
+	}
+	f := owner()
 	for reads := rapid.IntRange(1, 3).Draw(rt, "reads"); reads > 0; reads-- {
 		from := rapid.IntRange(0, int(f.next)).Draw(rt, "from")
 		if rapid.Bool().Draw(rt, "another owner") {
-			f = feedAs(t, pool, p, prefix)
+			f = owner()
 		}
 		f.claimAt(int64(from))
 		for end := from; end < len(log); {
