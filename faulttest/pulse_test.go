@@ -66,6 +66,9 @@ func (p *pulse) run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	p.look(ctx) // a move since the last look counts, too
 }
 
 // look asks Kafka first: what a partition has consumed since can only hide nothing.
