@@ -34,7 +34,8 @@ type BreakerState struct {
 // Breaker finds out that what comes is a storm: a deployment gone wrong and no bad events.
 // It counts the records of one partition, from when it was claimed on. A root dead letter
 // is any but the version_gap of an account that waits already. Neither duplicates,
-// tombstones nor the others of version_gap count.
+// tombstones nor the others of version_gap count. A projection that finds a duplicate only
+// when it writes has counted it as applied.
 //
 // Records that are read again, after a restart or because the position was set back, were
 // counted when they were read first. They count neither way: most of them are duplicates
@@ -61,16 +62,6 @@ func NewBreaker(rule BreakerRule, partition int32, pos *Position) *Breaker {
 	}
 }
 
-// Clone is a breaker that goes on by itself.
-func (b *Breaker) Clone() *Breaker {
-	if b == nil {
-		return nil
-	}
-	c := *b
-	c.window = b.window.clone()
-	return &c
-}
-
 // Open reports whether it has opened: nothing may be taken in behind that.
 func (b *Breaker) Open() bool { return b != nil && b.reason != "" }
 
@@ -82,38 +73,14 @@ func (b *Breaker) State(stored BreakerState) BreakerState {
 	return BreakerState{Window: b.window.encode(), Through: b.through, Reason: b.reason}
 }
 
-// Near reports whether it may open with so many more root dead letters.
-func (b *Breaker) Near(roots int) bool {
-	return b != nil && roots > 0 && b.window.roots+roots >= b.rule.roots()
-}
-
-// Empty reports whether no root dead letter is in the window: then only how many records
-// come counts, and not in which order.
-func (b *Breaker) Empty() bool { return b.window.roots == 0 }
-
 // Passed counts a record that was not dead-lettered.
 func (b *Breaker) Passed(r *DecodedRecord, outcome Outcome) {
 	if b == nil || r.Decoded.Tombstone {
 		return
 	}
-	if r.Reprocessed {
-		b.at = r.Record.Offset
-		return
-	}
-	if outcome == Applied && b.window.roots == 0 && b.window.full() { // as nearly all are
-		b.at = r.Record.Offset
-		return
-	}
-	if outcome != Duplicate {
-		b.Sound(r.Record.Offset, 1)
-	}
-}
-
-// Sound counts n records, up to the one at the offset, that were not dead-lettered and are
-// no duplicates.
-func (b *Breaker) Sound(offset int64, n int) {
-	if b.at = offset; offset >= b.through {
-		b.window.sound(n)
+	b.at = r.Record.Offset
+	if !r.Reprocessed && outcome != Duplicate && b.at >= b.through {
+		b.window.sound(1)
 	}
 }
 
@@ -127,12 +94,6 @@ func (b *Breaker) DeadLettered(r *DecodedRecord, decision Decision, waits bool) 
 	if !r.Reprocessed && (decision.Class != event.VersionGap || !waits) {
 		b.root(decision)
 	}
-}
-
-// Root counts a root dead letter at an offset.
-func (b *Breaker) Root(offset int64, decision Decision) {
-	b.at = offset
-	b.root(decision)
 }
 
 // HealFailed counts a parked event that cannot be applied now that its turn has come.

@@ -104,12 +104,6 @@ func decodeWindow(text string, size int) window {
 	return w
 }
 
-func (w *window) clone() window {
-	c := *w
-	c.slots = slices.Clone(w.slots)
-	return c
-}
-
 // slotOf is a class as a window holds it. It is stored, so a class keeps its place in
 // event.Classes.
 func slotOf(class event.Class) uint8 {

@@ -15,7 +15,6 @@ import (
 	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
-	"projector/sql"
 )
 
 // Table is where a projection keeps events each of which stands for itself:
@@ -116,8 +115,8 @@ type AppendProjection struct {
 	entries []Entry
 	byKey   map[Key]string // event ids of the entries; nil while nobody has asked
 	letters deadLetters
-	counted counted
-	taken   projection.Flushed // as far as it can be told before the write
+	breaker *projection.Breaker // nil: off
+	taken   projection.Flushed  // as far as it is known before the write
 	bytes   int
 
 	careful int // flushes for which every event is looked up first
@@ -151,7 +150,7 @@ func (e *AppendProjection) Claim(ctx context.Context, c projection.Claim) (proje
 	}
 	e.position = pos
 	e.reset()
-	e.counted = counted{breaker: projection.NewBreaker(e.cfg.Breaker, e.cfg.Partition.Number, &pos)}
+	e.breaker = projection.NewBreaker(e.cfg.Breaker, e.cfg.Partition.Number, &pos)
 	if e.cfg.Recent != nil {
 		e.cfg.Recent.Clear() // the database may be another, or an older one
 	}
@@ -170,7 +169,7 @@ func (e *AppendProjection) reset() {
 
 // Pending implements session.Projection.
 func (e *AppendProjection) Pending() projection.Pending {
-	return projection.Pending{Events: e.taken.Records, Bytes: e.bytes, Open: e.counted.breaker.Open()}
+	return projection.Pending{Events: e.taken.Records, Bytes: e.bytes, Open: e.breaker.Open()}
 }
 
 // DeadLetters implements session.Projection.
@@ -224,18 +223,18 @@ func (e *AppendProjection) Flush(ctx context.Context, next projection.NextOffset
 	// Of two events with one key the first counts.
 	sortStable(e.entries, func(a, b *Entry) int { return a.Key.Compare(b.Key) })
 	moved := e.position.Moved(next)
-	if err := e.writeTx(ctx, conn.Conn(), &moved, &flushed.Outcomes); err != nil {
+	moved.Breaker = e.breaker.State(e.position.Breaker)
+	if err := e.writeTx(ctx, conn.Conn(), moved, &flushed.Outcomes); err != nil {
 		return flushed, fmt.Errorf("write: %w", err)
 	}
 	e.written(moved)
 	return flushed, nil
 }
 
-// writeTx writes all that is pending, and sets what moved is to keep of the breaker.
-func (e *AppendProjection) writeTx(ctx context.Context, conn *pgx.Conn, moved *projection.Position, outcomes *projection.OutcomeCounts) error {
+// writeTx writes all that is pending.
+func (e *AppendProjection) writeTx(ctx context.Context, conn *pgx.Conn, moved projection.Position, outcomes *projection.OutcomeCounts) error {
 	tx := begin(conn)
-	moved.Breaker = e.counted.afterWriting(e.entries).State(e.position.Breaker)
-	tx.move(move{e.cfg.Partition, e.position, *moved})
+	tx.move(move{e.cfg.Partition, e.position, moved})
 	var err error
 	if len(e.entries) > 0 {
 		err = e.cfg.Table.Write(ctx, tx, e.entries)
@@ -248,23 +247,8 @@ func (e *AppendProjection) writeTx(ctx context.Context, conn *pgx.Conn, moved *p
 	}
 	if err == nil {
 		e.correct(outcomes) // before the COMMIT, whose answer may be lost
-		err = e.recount(ctx, tx, moved)
 	}
 	return tx.end(ctx, err)
-}
-
-// recount has the position keep what counts for the breaker, now that it is known what was
-// there already.
-func (e *AppendProjection) recount(ctx context.Context, tx *Tx, moved *projection.Position) error {
-	e.counted.breaker = e.counted.afterWriting(e.entries)
-	state := e.counted.breaker.State(e.position.Breaker)
-	if state == moved.Breaker {
-		return nil
-	}
-	moved.Breaker = state
-	p := &e.cfg.Partition
-	tx.Queue(sql.Query("position_count"), p.Group, p.Topic, p.Number, []byte(state.Window))
-	return tx.Send(ctx)
 }
 
 // correct counts what turned out to be there already.
@@ -283,7 +267,6 @@ func (e *AppendProjection) written(moved projection.Position) {
 	e.careful = max(0, e.careful-1)
 	maps.DeleteFunc(e.refused, func(p projection.RecordRef, _ string) bool { return p.Offset < moved.Next })
 	e.position = moved
-	e.counted = counted{breaker: e.counted.breaker}
 	e.reset()
 }
 

@@ -22,8 +22,7 @@ func (e *AppendProjection) Fold(ctx context.Context, records []projection.Decode
 	n := min(len(records), max(0, limit-e.taken.Records))
 	e.position.MarkReprocessed(records[:n])
 	e.cfg.Decisions.MarkDiscarded(records[:n])
-	e.counted.exact = false // it was so for the records before
-	if !e.counted.prepare(e.suspects(records[:n])) {
+	if e.breaker.Open() {
 		return 0, nil
 	}
 	found, err := e.lookUp(ctx, records[:n])
@@ -31,26 +30,12 @@ func (e *AppendProjection) Fold(ctx context.Context, records []projection.Decode
 		return 0, err
 	}
 	for i := range records[:n] {
-		trusting := e.careful == 0
 		e.decide(&records[i], found)
-		if e.counted.breaker.Open() || trusting && e.careful > 0 { // now what follows is suspected too
+		if e.breaker.Open() {
 			return i + 1, nil
 		}
 	}
 	return n, nil
-}
-
-// suspects is how many of the records may be dead-lettered.
-func (e *AppendProjection) suspects(records []projection.DecodedRecord) (n int) {
-	if e.careful > 0 {
-		return len(records)
-	}
-	for i := range records {
-		if e.mustLookUp(&records[i]) {
-			n++
-		}
-	}
-	return n
 }
 
 // lookUp asks the table for the events that cannot be left to the write: those that
@@ -69,7 +54,7 @@ func (e *AppendProjection) lookUp(ctx context.Context, records []projection.Deco
 }
 
 func (e *AppendProjection) mustLookUp(r *projection.DecodedRecord) bool {
-	if r.Decoded.Fault != nil || e.careful > 0 || e.counted.exact {
+	if r.Decoded.Fault != nil || e.careful > 0 {
 		return true
 	}
 	if len(e.refused) == 0 {
@@ -87,10 +72,10 @@ func (e *AppendProjection) decide(r *projection.DecodedRecord, found map[Key]str
 	switch {
 	case r.Discarded:
 		e.taken.Outcomes[projection.Duplicate]++
-		e.counted.passed(r, projection.Duplicate)
+		e.breaker.Passed(r, projection.Duplicate)
 	case d.Tombstone, d.Skip:
 		e.taken.Outcomes[projection.Ignored]++
-		e.counted.passed(r, projection.Ignored)
+		e.breaker.Passed(r, projection.Ignored)
 	case d.Identity == event.Unidentified:
 		e.letter(r, projection.Refused(d.Fault))
 	default:
@@ -120,10 +105,10 @@ func (e *AppendProjection) decideEvent(r *projection.DecodedRecord, found map[Ke
 		e.letterAbsent(r, entry.Key, projection.Decision{Outcome: projection.DeadLettered, Class: event.RejectedByDatabase, Message: reason})
 	case e.guard != nil && e.guard.Passed(&entry), e.seenLately(&entry):
 		e.taken.Outcomes[projection.Duplicate]++
-		e.counted.passed(r, projection.Duplicate)
+		e.breaker.Passed(r, projection.Duplicate)
 	default:
 		e.take(entry)
-		e.counted.taken(r)
+		e.breaker.Passed(r, projection.Applied) // also a duplicate that only the write finds
 	}
 }
 
@@ -152,7 +137,7 @@ func (e *AppendProjection) keep(entry *Entry) {
 func (e *AppendProjection) decidePresent(r *projection.DecodedRecord, entry *Entry) {
 	if !entry.conflicts() {
 		e.taken.Outcomes[projection.Duplicate]++
-		e.counted.passed(r, projection.Duplicate)
+		e.breaker.Passed(r, projection.Duplicate)
 		return
 	}
 	e.careful = staysCareful
@@ -186,7 +171,7 @@ func (e *AppendProjection) letterAbsent(r *projection.DecodedRecord, key Key, de
 func (e *AppendProjection) letter(r *projection.DecodedRecord, decision projection.Decision) {
 	e.taken.Outcomes[projection.DeadLettered]++
 	e.bytes += letterBytes + r.Record.Bytes()
-	e.counted.deadLettered(r, decision)
+	e.breaker.DeadLettered(r, decision, false) // here no account ever waits
 	e.letters.list = append(e.letters.list, projection.NewDeadLetter(r.Record, &r.Decoded, decision.Class, decision.Message))
 }
 
