@@ -250,8 +250,8 @@ func minorUnits(wire []byte, digits int) (int64, error) {
 // record may be. The first is read whatever its size.
 const healBytes = 1 << 20
 
-// texts are the rows of a query with one column.
-func texts(ctx context.Context, db querier, query string, args ...any) ([]string, error) {
+// Texts are the rows of a query with one column.
+func Texts(ctx context.Context, db Querier, query string, args ...any) ([]string, error) {
 	rows, err := db.Query(ctx, sql.Query(query), args...)
 	if err != nil {
 		return nil, err

@@ -175,7 +175,7 @@ func (w *takingIn) do(ctx context.Context, limit int) (Step, bool, error) {
 		}
 		actions := make([]Action, len(records))
 		for i, rec := range records {
-			actions[i] = rec.Action.with(decisions[i]).in(w.letters.kind.Label, w.letters.kind.Own)
+			actions[i] = rec.Action.with(decisions[i]).In(w.letters.kind.Label, w.letters.kind.Own)
 		}
 		queueActions(tx, actions)
 		return tx.Send(attempt)

@@ -89,10 +89,10 @@ func (a Action) with(v projection.Decision) Action {
 	return a
 }
 
-// in is the action in a projection. The result names a custom projection as well, for one
+// In is the action in a projection. The result names a custom projection as well, for one
 // release: a rebuild by the release before it knows nothing of the column, and would apply the
 // action to balances.
-func (a Action) in(name string, custom bool) Action {
+func (a Action) In(name string, custom bool) Action {
 	a.Projection = name
 	if custom {
 		a.Result += " in " + name

@@ -100,7 +100,7 @@ func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 	if _, err := b.cfg.Pool.Exec(ctx, statement, args...); err != nil {
 		return pos, fmt.Errorf("clear parked events: %w", err)
 	}
-	healable, err := texts(ctx, b.db(), "load_healable", b.partition.Topic, b.partition.Number)
+	healable, err := Texts(ctx, b.db(), "load_healable", b.partition.Topic, b.partition.Number)
 	if err != nil {
 		return pos, fmt.Errorf("find accounts to heal: %w", err)
 	}

@@ -50,6 +50,17 @@ type Memory interface {
 	Remembered(ctx context.Context, db Querier, ids []string) ([]string, error)
 }
 
+// RebuildTable is a table that a rebuild compares row by row, by its primary key. Rows that
+// differ are replaced.
+type RebuildTable struct {
+	Name string
+	// Adds: its rows add up events, so that they cannot be rebuilt from a part of them.
+	Adds bool
+	// Beside names columns that are written with a row and not compared: a row that differs
+	// in nothing else is right.
+	Beside []string
+}
+
 // MemoryMargin is for how much longer an event has to be remembered than to the moment.
 const MemoryMargin = time.Hour
 

@@ -13,6 +13,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/rebuild"
 )
 
 // openedBy is a ledger of which a transaction has one row in the trail.
@@ -294,12 +295,12 @@ func TestASwapLeavesAloneWhatWasOpenedSince(t *testing.T) {
 	w.mustFlush()
 	s := openShadow(t, pool, values...)
 	open(t, pool, 0, openAt("since", 4, 700))
-	report, err := s.Compare(t.Context(), readmodel.CompareOptions{Topic: "events", List: 10}, upToDate)
-	if err != nil || report.Matched != 2 || report.Kinds[readmodel.RebuildUnknown] != 1 {
+	report, err := s.Compare(t.Context(), rebuild.CompareOptions{Topic: "events", List: 10}, upToDate)
+	if err != nil || report.Matched != 2 || report.Kinds[rebuild.Unknown] != 1 {
 		t.Fatalf("%+v, %v", report, err)
 	}
-	swapped, err := s.Swap(t.Context(), readmodel.SwapOptions{Topic: "events", Actor: "me", Remove: true}, upToDate)
-	if err != nil || swapped != (readmodel.Swapped{Left: 1}) {
+	swapped, err := s.Swap(t.Context(), rebuild.SwapOptions{Topic: "events", Actor: "me", Remove: true}, upToDate)
+	if err != nil || swapped != (rebuild.Swapped{Left: 1}) {
 		t.Errorf("%+v, %v", swapped, err)
 	}
 	expect(t, current(t, pool, "since"), "EUR 7.00 4 open - false -")

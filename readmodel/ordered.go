@@ -90,6 +90,8 @@ type Skipper interface {
 	PlanUnskip(ctx context.Context, s Skip) (UnskipPlan, error)
 	// Unskip takes back the last skip of an account, if nothing was applied after it.
 	Unskip(ctx context.Context, s Skip) error
+	// SkipAgain skips a version that was skipped before, in tables that are built again.
+	SkipAgain(ctx context.Context, s Skip, known, seen bool) (passed bool, err error)
 }
 
 var _ Skipper = balanceReplayer{}

@@ -174,7 +174,7 @@ func (r *Repair) tables() accountTables {
 
 // in is an action in the projection that is repaired.
 func (r *Repair) in(a Action) Action {
-	return a.in(cmp.Or(r.cfg.projection, BalanceName), r.cfg.projection != "")
+	return a.In(cmp.Or(r.cfg.projection, BalanceName), r.cfg.projection != "")
 }
 
 // db reads them.
@@ -245,17 +245,17 @@ func inPieces(ctx context.Context, cfg RepairConfig, work pieces, rest func(step
 	return nil
 }
 
-// patiently is persistently with a deadline for each try.
+// patiently is Persistently with a deadline for each try.
 func patiently(ctx context.Context, fn func(context.Context) error) error {
-	return persistently(ctx, func(ctx context.Context) error {
+	return Persistently(ctx, func(ctx context.Context) error {
 		attempt, cancel := context.WithTimeout(ctx, repairAttempt)
 		defer cancel()
 		return fn(attempt)
 	})
 }
 
-// persistently repeats fn while its failure may be a passing one, for a while.
-func persistently(ctx context.Context, fn func(context.Context) error) error {
+// Persistently repeats fn while its failure may be a passing one, for a while.
+func Persistently(ctx context.Context, fn func(context.Context) error) error {
 	giveUp := time.Now().Add(repairPatience)
 	for pause := 50 * time.Millisecond; ; pause *= 2 {
 		err := fn(ctx)

@@ -252,3 +252,41 @@ func (r *Repair) recordRefusal(ctx context.Context, s Skip, refused *SkipRefused
 	action.Reason = fmt.Sprintf("%s (expected version %d)", s.Reason, refused.Expected)
 	return RecordActions(ctx, r.cfg.Pool, []Action{action})
 }
+
+// SkipAgain skips a version that was skipped before, in tables that are built again, if it is the
+// account's next one and, unless seen, if its event is parked; then it heals what waits for it.
+// known: the skipped event was known. It returns whether the account has passed the version.
+func (r *Repair) SkipAgain(ctx context.Context, s Skip, known, seen bool) (passed bool, err error) {
+	err = transactOnce(ctx, r.cfg.Pool, func(attempt context.Context, tx *Tx) (err error) {
+		tx.tables = r.tables()
+		passed, err = r.skipAgain(attempt, tx, s, known, seen)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("skip: %w", err)
+	}
+	return passed, nil
+}
+
+func (r *Repair) skipAgain(ctx context.Context, tx *Tx, s Skip, wasKnown, seen bool) (bool, error) {
+	known, err := r.known(ctx, tx, s.AccountID)
+	if err != nil {
+		return false, err
+	}
+	if known.Account.Version >= s.Version {
+		return true, nil
+	}
+	if known.Account.Version+1 != s.Version || !known.Exists && known.Parked == 0 {
+		return false, nil
+	}
+	of, err := loadSkippedEvent(ctx, tx, s)
+	if err != nil || of.Class == "" && !seen {
+		return false, err
+	}
+	eventID := ""
+	if wasKnown {
+		eventID = of.EventID
+	}
+	_, err = r.passOver(ctx, tx, s, eventID, nil)
+	return true, err
+}

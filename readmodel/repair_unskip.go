@@ -163,7 +163,7 @@ func (r *Repair) keepsRow(ctx context.Context, db querier, s Skip, refuse func(s
 	if opened {
 		return refuse("it starts from an opening at version %d or later", s.Version)
 	}
-	dependents, err := texts(ctx, db, "rebuild_dependents", []string{BalanceName})
+	dependents, err := Texts(ctx, db, "rebuild_dependents", []string{BalanceName})
 	if err == nil && len(dependents) > 0 {
 		err = refuse("its row would be removed and written again, and with it rows of %s (a foreign key)", strings.Join(dependents, ", "))
 	}

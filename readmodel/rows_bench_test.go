@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"projector/readmodel"
+	"projector/readmodel/rebuild"
 	"projector/readmodel/statement"
 )
 
@@ -22,7 +22,7 @@ func BenchmarkCompareRows(b *testing.B) {
 		}
 	}
 	exec(`SET statement_timeout = 0`)
-	s, err := readmodel.OpenShadow(b.Context(), pool, statement.Definition(), 100, 0)
+	s, err := rebuild.OpenShadow(b.Context(), pool, statement.Definition(), 100, 0)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -37,12 +37,12 @@ func BenchmarkCompareRows(b *testing.B) {
 	for b.Loop() {
 		exec(`UPDATE account_statement SET amount = 99 WHERE account_id IN (SELECT 'acc-' || lpad((n * 7)::text, 8, '0') FROM generate_series(1, 100) n) AND version = 3`)
 		began := time.Now()
-		report, err := s.Compare(b.Context(), readmodel.CompareOptions{Topic: "events"}, upToDate)
+		report, err := s.Compare(b.Context(), rebuild.CompareOptions{Topic: "events"}, upToDate)
 		if err != nil || report.Different() != 100 || report.Checked != rows {
 			b.Fatalf("%+v, %v", report, err)
 		}
 		compared := time.Since(began)
-		swapped, err := s.Swap(b.Context(), readmodel.SwapOptions{Topic: "events", Actor: "me"}, upToDate)
+		swapped, err := s.Swap(b.Context(), rebuild.SwapOptions{Topic: "events", Actor: "me"}, upToDate)
 		if err != nil || swapped.Replaced != 100 {
 			b.Fatalf("%+v, %v", swapped, err)
 		}

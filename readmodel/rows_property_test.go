@@ -10,22 +10,23 @@ import (
 
 	"projector/projection"
 	"projector/readmodel"
+	"projector/readmodel/rebuild"
 	"projector/readmodel/statement"
 	"projector/readmodel/turnover"
 )
 
 // rowShadow is a projection rebuilt from a topic that is a list of values.
 type rowShadow struct {
-	*readmodel.Shadow
+	*rebuild.Shadow
 	t     *testing.T
 	topic []string
 	feed  *feeder
-	done  readmodel.Swapped
+	done  rebuild.Swapped
 }
 
 func openRowShadow(t *testing.T, pool *pgxpool.Pool, kind readmodel.Definition, topic []string) *rowShadow {
 	t.Helper()
-	shadow, err := readmodel.OpenShadow(t.Context(), pool, kind, 100, 0)
+	shadow, err := rebuild.OpenShadow(t.Context(), pool, kind, 100, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,16 +48,16 @@ func (s *rowShadow) drop() {
 	s.Shadow = nil
 }
 
-// catchUp is a readmodel.CatchUp.
-func (s *rowShadow) catchUp(_ context.Context, positions []readmodel.TopicPosition) error {
+// catchUp is a rebuild.CatchUp.
+func (s *rowShadow) catchUp(_ context.Context, positions []rebuild.TopicPosition) error {
 	end := positions[0].Next
 	s.feed.feed(s.topic[min(s.feed.next, end):end]...)
 	return nil
 }
 
-func (s *rowShadow) compare() readmodel.RebuildReport {
+func (s *rowShadow) compare() rebuild.Report {
 	s.t.Helper()
-	report, err := s.Compare(s.t.Context(), readmodel.CompareOptions{Topic: "events", List: 100}, s.catchUp)
+	report, err := s.Compare(s.t.Context(), rebuild.CompareOptions{Topic: "events", List: 100}, s.catchUp)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func (s *rowShadow) compare() readmodel.RebuildReport {
 func (s *rowShadow) swap(remove bool) {
 	s.t.Helper()
 	var err error
-	if s.done, err = s.Swap(s.t.Context(), readmodel.SwapOptions{Topic: "events", Actor: "me", Remove: remove}, s.catchUp); err != nil {
+	if s.done, err = s.Swap(s.t.Context(), rebuild.SwapOptions{Topic: "events", Actor: "me", Remove: remove}, s.catchUp); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -154,7 +155,7 @@ func rowsBesideConsumers(t *testing.T, rt *rapid.T, kind readmodel.Definition, p
 	report := s.compare()
 	step("compared")
 	unlocked := 3
-	done, err := s.Swap(t.Context(), readmodel.SwapOptions{Topic: "events", Actor: "me", Remove: true}, func(ctx context.Context, positions []readmodel.TopicPosition) error {
+	done, err := s.Swap(t.Context(), rebuild.SwapOptions{Topic: "events", Actor: "me", Remove: true}, func(ctx context.Context, positions []rebuild.TopicPosition) error {
 		if unlocked--; unlocked >= 0 {
 			step("while it is brought there")
 		}

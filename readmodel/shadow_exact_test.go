@@ -14,6 +14,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/rebuild"
 )
 
 // rebuilt is a topic of one partition, its consumer and a shadow that reads it, too.
@@ -22,9 +23,9 @@ type rebuilt struct {
 	pool   *pgxpool.Pool
 	topic  []string
 	live   *reader
-	shadow *readmodel.Shadow
+	shadow *rebuild.Shadow
 	reads  *reader
-	opts   readmodel.SwapOptions
+	opts   rebuild.SwapOptions
 	moves  []int64 // how far the consumer comes while the rebuilt tables are brought to where it was
 	rounds int
 }
@@ -40,7 +41,7 @@ func newRebuiltOn(t *testing.T, pool *pgxpool.Pool, at, parkLimit int64, damage 
 	t.Helper()
 	r := &rebuilt{
 		t: t, pool: pool, topic: topic, live: newReader(t, pool, 0, topic, "g"),
-		opts: readmodel.SwapOptions{Topic: "events", Actor: "me"},
+		opts: rebuild.SwapOptions{Topic: "events", Actor: "me"},
 	}
 	r.live.worker = newWorkerWith(t, pool, partition, func(cfg *readmodel.BalanceConfig) { cfg.ParkLimit = parkLimit })
 	r.live.claim("me", projection.NoOffset)
@@ -49,8 +50,8 @@ func newRebuiltOn(t *testing.T, pool *pgxpool.Pool, at, parkLimit int64, damage 
 	r.live.claim("me", projection.NoOffset)
 	r.shadow = openShadowOf(t, pool, parkLimit)
 	r.reads = newReader(t, r.shadow.Pool, 0, topic, "rebuild")
-	report, err := r.shadow.Compare(t.Context(), readmodel.CompareOptions{Topic: "events", List: 10},
-		func(_ context.Context, positions []readmodel.TopicPosition) error {
+	report, err := r.shadow.Compare(t.Context(), rebuild.CompareOptions{Topic: "events", List: 10},
+		func(_ context.Context, positions []rebuild.TopicPosition) error {
 			r.reads.to(positions[0].Next)
 			return nil
 		})
@@ -67,9 +68,9 @@ func (r *rebuilt) exec(statement string) {
 	}
 }
 
-func (r *rebuilt) swap() readmodel.Swapped {
+func (r *rebuilt) swap() rebuild.Swapped {
 	r.t.Helper()
-	done, err := r.shadow.Swap(r.t.Context(), r.opts, func(_ context.Context, positions []readmodel.TopicPosition) error {
+	done, err := r.shadow.Swap(r.t.Context(), r.opts, func(_ context.Context, positions []rebuild.TopicPosition) error {
 		r.reads.to(positions[0].Next)
 		if r.rounds++; r.rounds <= len(r.moves) {
 			r.live.to(r.moves[r.rounds-1])
@@ -88,7 +89,7 @@ func TestASwapIsWhereTheConsumersAre(t *testing.T) {
 		credit("quiet", 1, "1", "EUR"), credit("hot", 1, "1", "EUR"), credit("gone", 1, "1", "EUR"), credit("gone", 2, "1", "EUR"),
 		credit("hot", 2, "1", "EUR"), credit("gone", 3, "1", "EUR"), credit("late", 1, "1", "EUR"))
 	r.moves = []int64{6, 6}
-	if done := r.swap(); done != (readmodel.Swapped{Replaced: 3}) {
+	if done := r.swap(); done != (rebuild.Swapped{Replaced: 3}) {
 		t.Errorf("%+v", done)
 	}
 	expect(t, lines(t, r.pool, `SELECT concat_ws(' ', account_id, balance, version) FROM account_balance ORDER BY 1`),
@@ -106,7 +107,7 @@ func TestASwapSeesAConflictingEventOfAParkedOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRebuilt(t, 2, 100, `DELETE FROM account_balance`, credit("a", 1, "1", "EUR"), credit("a", 2, "1", "USD"), corrected)
 			r.moves = []int64{3}
-			if done := r.swap(); done != (readmodel.Swapped{Replaced: 1}) {
+			if done := r.swap(); done != (rebuild.Swapped{Replaced: 1}) {
 				t.Errorf("%+v", done)
 			}
 			r.live.to(3)
@@ -123,7 +124,7 @@ func TestASwapLeavesDeadLettersToTheConsumers(t *testing.T) {
 		credit("a", 2, "2", "EUR"), credit("a", 7, "64", "EUR"), credit("a", 4, "none", "EUR"), // and before these
 	)
 	r.moves = []int64{3, 3}
-	if done := r.swap(); done != (readmodel.Swapped{Replaced: 1}) {
+	if done := r.swap(); done != (rebuild.Swapped{Replaced: 1}) {
 		t.Errorf("%+v", done)
 	}
 	expect(t, current(t, r.pool, "a"), "EUR 1.00 1 open a-1 true 2")
@@ -146,7 +147,7 @@ func TestASwapCountsWhatWaitsBeyondTheParkLimit(t *testing.T) {
 	r := newRebuilt(t, 3, 1, `UPDATE account_balance SET balance = 99`,
 		credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 6, "1", "EUR"), credit("a", 5, "1", "EUR"))
 	r.moves = []int64{5, 5}
-	if done := r.swap(); done != (readmodel.Swapped{Replaced: 1}) {
+	if done := r.swap(); done != (rebuild.Swapped{Replaced: 1}) {
 		t.Errorf("%+v", done)
 	}
 	expect(t, current(t, r.pool, "a"), "EUR 1.00 1 open a-1 true 2")
@@ -166,7 +167,7 @@ func TestASwapLeavesAloneWhatIsRepairedMeanwhile(t *testing.T) {
 	}
 	r.live.claim("me", projection.NoOffset)
 	r.live.to(3) // a duplicate of what was corrected, with another amount
-	if done := r.swap(); done != (readmodel.Swapped{Left: 1}) {
+	if done := r.swap(); done != (rebuild.Swapped{Left: 1}) {
 		t.Errorf("%+v", done)
 	}
 	expect(t, current(t, r.pool, "a"), "EUR 101.00 2 open a-2 false -")
@@ -182,7 +183,7 @@ func TestASwapWhoseCommitIsNotAnswered(t *testing.T) {
 	t.Cleanup(func() { _ = proxy.Close() })
 	r := newRebuiltOn(t, openPoolAt(t, through), 1, 100, `UPDATE account_balance SET balance = 99`, credit("a", 1, "1", "EUR"))
 	proxy.LoseReplies(func() bool { return proxy.Lost() == 0 })
-	if done := r.swap(); done != (readmodel.Swapped{Replaced: 1}) || proxy.Lost() != 1 {
+	if done := r.swap(); done != (rebuild.Swapped{Replaced: 1}) || proxy.Lost() != 1 {
 		t.Errorf("%+v, %d replies lost", done, proxy.Lost())
 	}
 	expect(t, current(t, r.pool, "a"), "EUR 1.00 1 open a-1 false -")

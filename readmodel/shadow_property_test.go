@@ -14,6 +14,7 @@ import (
 
 	"projector/projection"
 	"projector/readmodel"
+	"projector/readmodel/rebuild"
 )
 
 // reader reads one partition of a topic that is a list of values.
@@ -176,7 +177,7 @@ func swapBesideConsumers(t *testing.T, rt *rapid.T, pool, clean *pgxpool.Pool) {
 	live = readers(pool, "g")
 	move("after the damage")
 
-	shadow, err := readmodel.OpenShadow(t.Context(), pool, readmodel.BalanceDefinition{}, 100, 0)
+	shadow, err := rebuild.OpenShadow(t.Context(), pool, readmodel.BalanceDefinition{}, 100, 0)
 	if err != nil {
 		rt.Fatal(err)
 	}
@@ -187,7 +188,7 @@ func swapBesideConsumers(t *testing.T, rt *rapid.T, pool, clean *pgxpool.Pool) {
 	}()
 	rebuilt := readers(shadow.Pool, "rebuild")
 	catchUps, locked := 0, false
-	catchUp := func(_ context.Context, positions []readmodel.TopicPosition) error {
+	catchUp := func(_ context.Context, positions []rebuild.TopicPosition) error {
 		catchUps++
 		locked = catchUps > 4 // one for the comparison, and three before the positions are locked
 		for _, p := range positions {
@@ -198,11 +199,11 @@ func swapBesideConsumers(t *testing.T, rt *rapid.T, pool, clean *pgxpool.Pool) {
 		}
 		return nil
 	}
-	report, err := shadow.Compare(t.Context(), readmodel.CompareOptions{Topic: "events", List: 10}, catchUp)
+	report, err := shadow.Compare(t.Context(), rebuild.CompareOptions{Topic: "events", List: 10}, catchUp)
 	if err != nil {
 		rt.Fatal(err)
 	}
-	swapped, err := shadow.Swap(t.Context(), readmodel.SwapOptions{
+	swapped, err := shadow.Swap(t.Context(), rebuild.SwapOptions{
 		Topic: "events", Actor: "me", Remove: true,
 	}, catchUp)
 	shadow.Moved(&report)
@@ -215,7 +216,7 @@ func swapBesideConsumers(t *testing.T, rt *rapid.T, pool, clean *pgxpool.Pool) {
 	got, want := state(t, pool), state(t, clean)
 	var left []string
 	for _, d := range report.Differences {
-		if slices.Contains([]readmodel.RebuildKind{readmodel.RebuildAhead, readmodel.RebuildMoved}, d.Kind) {
+		if slices.Contains([]rebuild.Kind{rebuild.Ahead, rebuild.Moved}, d.Kind) {
 			left = append(left, d.ID)
 		}
 	}

@@ -12,18 +12,19 @@ import (
 
 	"projector/projection"
 	"projector/readmodel"
+	"projector/readmodel/rebuild"
 )
 
 // openShadow makes a shadow into which the values were read.
-func openShadow(t *testing.T, pool *pgxpool.Pool, values ...string) *readmodel.Shadow {
+func openShadow(t *testing.T, pool *pgxpool.Pool, values ...string) *rebuild.Shadow {
 	t.Helper()
 	return openShadowOf(t, pool, 100, values...)
 }
 
 // openShadowOf is openShadow with another park limit.
-func openShadowOf(t *testing.T, pool *pgxpool.Pool, parkLimit int64, values ...string) *readmodel.Shadow {
+func openShadowOf(t *testing.T, pool *pgxpool.Pool, parkLimit int64, values ...string) *rebuild.Shadow {
 	t.Helper()
-	s, err := readmodel.OpenShadow(t.Context(), pool, readmodel.BalanceDefinition{}, parkLimit, 0)
+	s, err := rebuild.OpenShadow(t.Context(), pool, readmodel.BalanceDefinition{}, parkLimit, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func openShadowOf(t *testing.T, pool *pgxpool.Pool, parkLimit int64, values ...s
 }
 
 // upToDate is for a shadow that has all there is.
-func upToDate(context.Context, []readmodel.TopicPosition) error { return nil }
+func upToDate(context.Context, []rebuild.TopicPosition) error { return nil }
 
 // Between the comparison and the swap an account may be repaired, or written by somebody
 // else: what was found wrong is then something else, and is left alone.
@@ -63,11 +64,11 @@ func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 	exec(`INSERT INTO account_balance (account_id, currency, balance, version) VALUES ('phantom', 'EUR', 1.00, 5), ('ghost', 'EUR', 1.00, 5)`)
 
 	s := openShadow(t, pool, values...)
-	report, err := s.Compare(t.Context(), readmodel.CompareOptions{Topic: "events", List: 10}, upToDate)
+	report, err := s.Compare(t.Context(), rebuild.CompareOptions{Topic: "events", List: 10}, upToDate)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report.Different() != 6 || report.Kinds[readmodel.RebuildUnknown] != 2 {
+	if report.Different() != 6 || report.Kinds[rebuild.Unknown] != 2 {
 		t.Fatalf("%+v", report)
 	}
 	repaired := newRepair(t, pool, 0)
@@ -77,12 +78,12 @@ func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 	exec(`DELETE FROM account_balance WHERE account_id = 'gone'`)
 	exec(`INSERT INTO account_balance (account_id, currency, balance, version) VALUES ('back', 'EUR', 8.00, 2)`)
 
-	swap := readmodel.SwapOptions{Topic: "events", Actor: "me", Remove: true}
+	swap := rebuild.SwapOptions{Topic: "events", Actor: "me", Remove: true}
 	swapped, err := s.Swap(t.Context(), swap, upToDate)
-	if err != nil || swapped != (readmodel.Swapped{Replaced: 2, Removed: 1, Left: 2}) {
+	if err != nil || swapped != (rebuild.Swapped{Replaced: 2, Removed: 1, Left: 2}) {
 		t.Errorf("%+v, %v", swapped, err)
 	}
-	if s.Moved(&report); report.Kinds[readmodel.RebuildMoved] != 2 || report.Different() != 3 {
+	if s.Moved(&report); report.Kinds[rebuild.Moved] != 2 || report.Different() != 3 {
 		t.Errorf("%+v", report)
 	}
 	expect(t, strings.ReplaceAll(lines(t, pool, `SELECT concat_ws(' ', account_id, balance, version) FROM account_balance ORDER BY account_id COLLATE "C"`), "\n", ", "),
@@ -91,7 +92,7 @@ func TestASwapLeavesAloneWhatHasMovedSinceTheComparison(t *testing.T) {
 		"gone replaced, phantom removed, wrong replaced")
 
 	// Done once more it does nothing.
-	if again, err := s.Swap(t.Context(), swap, upToDate); err != nil || again != (readmodel.Swapped{Left: 2}) {
+	if again, err := s.Swap(t.Context(), swap, upToDate); err != nil || again != (rebuild.Swapped{Left: 2}) {
 		t.Errorf("repeated: %+v, %v", again, err)
 	}
 	expect(t, lines(t, pool, `SELECT count(*) FROM dlq_action WHERE action = 'rebuild'`), "3")
@@ -111,11 +112,11 @@ func TestAShadowThatIsBehindIsNotSwapped(t *testing.T) {
 	w.fold(values...)
 	w.mustFlush()
 	s := openShadow(t, pool, values[0])
-	_, err := s.Compare(t.Context(), readmodel.CompareOptions{Topic: "events"}, upToDate)
+	_, err := s.Compare(t.Context(), rebuild.CompareOptions{Topic: "events"}, upToDate)
 	if err == nil {
 		t.Error("compared with less than there is")
 	}
-	if _, err = s.Swap(t.Context(), readmodel.SwapOptions{Topic: "events"}, upToDate); err == nil {
+	if _, err = s.Swap(t.Context(), rebuild.SwapOptions{Topic: "events"}, upToDate); err == nil {
 		t.Error("swapped with less than there is")
 	}
 	expect(t, current(t, pool, "a"), "EUR 2.00 2 open a-2 false -")
@@ -143,10 +144,10 @@ func TestASwapParksWhateverTimeARecordHas(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET next_offset = $1, judged_until = $1", rebuilt.next); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Compare(t.Context(), readmodel.CompareOptions{Topic: "events"}, upToDate); err != nil {
+	if _, err := s.Compare(t.Context(), rebuild.CompareOptions{Topic: "events"}, upToDate); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Swap(t.Context(), readmodel.SwapOptions{Topic: "events", Actor: "me"}, upToDate); err != nil {
+	if _, err := s.Swap(t.Context(), rebuild.SwapOptions{Topic: "events", Actor: "me"}, upToDate); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, lines(t, pool, `SELECT concat_ws(' ', version, CASE WHEN parked_at > now() - interval '1 hour' THEN 'now' ELSE extract(epoch FROM parked_at)::text END)
@@ -167,7 +168,7 @@ func TestASwapIsEndedByTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := openShadow(t, pool, values...)
-	if _, err := s.Compare(t.Context(), readmodel.CompareOptions{Topic: "events"}, upToDate); err != nil {
+	if _, err := s.Compare(t.Context(), rebuild.CompareOptions{Topic: "events"}, upToDate); err != nil {
 		t.Fatal(err)
 	}
 	locked, err := pool.Begin(t.Context())
@@ -179,8 +180,8 @@ func TestASwapIsEndedByTheServer(t *testing.T) {
 	}
 	const within = 4 * time.Second
 	began := time.Now()
-	_, err = s.Swap(t.Context(), readmodel.SwapOptions{Topic: "events", Actor: "me", Within: within}, upToDate)
-	var given *readmodel.SwapGivenUpError
+	_, err = s.Swap(t.Context(), rebuild.SwapOptions{Topic: "events", Actor: "me", Within: within}, upToDate)
+	var given *rebuild.SwapGivenUpError
 	if !errors.As(err, &given) || !strings.Contains(given.SafeText(), "nothing was changed") {
 		t.Errorf("%v", err)
 	}

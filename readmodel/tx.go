@@ -78,6 +78,12 @@ func (tx *Tx) QueryRow(ctx context.Context, statement string, args ...any) pgx.R
 	return tx.conn.QueryRow(ctx, statement, args...)
 }
 
+// Exec runs a statement within the transaction. Nothing may be queued.
+func (tx *Tx) Exec(ctx context.Context, statement string, args ...any) (pgconn.CommandTag, error) {
+	statement, args = tx.tables.statement(statement, args)
+	return tx.conn.Exec(ctx, statement, args...)
+}
+
 // SendBatch sends a batch within the transaction. Nothing may be queued.
 func (tx *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return tx.conn.SendBatch(ctx, tx.tables.batch(b))
@@ -107,8 +113,8 @@ func (tx *Tx) commit(ctx context.Context) error {
 	return err
 }
 
-// transact runs fn in a transaction, which is rolled back when fn returns an error.
-func transact(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error) error {
+// Transact runs fn in a transaction, which is rolled back when fn returns an error.
+func Transact(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return err
@@ -144,18 +150,18 @@ func (e *CommitUnknownError) SafeText() string {
 		": run the command again when it can be reached. What was committed is then found to be done already"
 }
 
-// transactOnce is transact, tried again for a while when its failure may be a passing
+// transactOnce is Transact, tried again for a while when its failure may be a passing
 // one, and carried out once at most: where the reply to COMMIT was lost, PostgreSQL is
 // asked what became of the transaction. What fn has left behind is that of its last run.
 func transactOnce(ctx context.Context, pool *pgxpool.Pool, fn func(context.Context, *Tx) error) error {
 	unanswered := "" // the transaction whose COMMIT was not answered
 	err := patiently(ctx, func(attempt context.Context) error {
-		committed, err := wasCommitted(attempt, pool, unanswered)
+		committed, err := WasCommitted(attempt, pool, unanswered)
 		if committed || err != nil {
 			return err
 		}
 		unanswered = ""
-		err = transact(attempt, pool, func(tx *Tx) error {
+		err = Transact(attempt, pool, func(tx *Tx) error {
 			if err := fn(attempt, tx); err != nil {
 				return err
 			}
@@ -167,7 +173,7 @@ func transactOnce(ctx context.Context, pool *pgxpool.Pool, fn func(context.Conte
 			unanswered = id
 			return nil
 		})
-		if answered(err) {
+		if Answered(err) {
 			unanswered = ""
 		}
 		return err
@@ -178,16 +184,16 @@ func transactOnce(ctx context.Context, pool *pgxpool.Pool, fn func(context.Conte
 	return err
 }
 
-// answered reports whether an error is the server's word that nothing was committed.
+// Answered reports whether an error is the server's word that nothing was committed.
 // One that ends the session may come while the transaction is being committed.
-func answered(err error) bool {
+func Answered(err error) bool {
 	var e *pgconn.PgError
 	return errors.Is(err, pgx.ErrTxCommitRollback) || errors.As(err, &e) && e.SeverityUnlocalized == "ERROR"
 }
 
-// wasCommitted reports whether a transaction whose COMMIT was not answered has been
+// WasCommitted reports whether a transaction whose COMMIT was not answered has been
 // committed all the same. What is still under way is to be asked again.
-func wasCommitted(ctx context.Context, pool *pgxpool.Pool, transaction string) (bool, error) {
+func WasCommitted(ctx context.Context, pool *pgxpool.Pool, transaction string) (bool, error) {
 	if transaction == "" {
 		return false, nil
 	}

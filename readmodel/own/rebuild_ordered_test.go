@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"projector/projection/file"
-	"projector/readmodel"
+	"projector/readmodel/rebuild"
 )
 
 // TestARebuildPutsOrderedTablesRight: the rows of an ordered projection, how far its accounts
@@ -57,7 +57,7 @@ func TestARebuildPutsOrderedTablesRight(t *testing.T) {
 	}
 
 	// Consumers go on meanwhile.
-	opts := readmodel.SwapOptions{Topic: "events", Actor: "me"}
+	opts := rebuild.SwapOptions{Topic: "events", Actor: "me"}
 	goOn := func() { // an event that fills a gap
 		log = append(log, points("c", 3, 1), points("a", 2, 1))
 		f.consume(log)
@@ -94,7 +94,7 @@ func TestARebuildPutsOrderedTablesRight(t *testing.T) {
 	f.claim()
 	f.consume(log)
 	execute(t, pool, "UPDATE projection_account SET version = 5 WHERE account_id = 'e'; INSERT INTO loyalty VALUES ('e', 1, 1, '')")
-	var stay readmodel.RowsStayError
+	var stay rebuild.RowsStayError
 	if _, _, err := rebuiltAs(t, pool, p, &log, opts, func() {}); !errors.As(err, &stay) {
 		t.Errorf("rows that stay: %v", err)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"projector/projection/file"
-	"projector/readmodel"
+	"projector/readmodel/rebuild"
 )
 
 const addresses = `-- projection: addresses
@@ -30,7 +30,7 @@ func TestARemovedAddressStaysRemoved(t *testing.T) {
 		f := feed(t, pool, p)
 		f.consume(log)
 		execute(t, pool, "DELETE FROM address WHERE account_id = 'a'")
-		opts := readmodel.SwapOptions{Topic: "events", Actor: "me"}
+		opts := rebuild.SwapOptions{Topic: "events", Actor: "me"}
 		if _, _, err := rebuiltAs(t, pool, p, &log, opts, func() {
 			log = append(log, strings.Replace(points("a", 2, 0), "PointsEarned", "AddressRemoved", 1))
 			f.consume(log)
@@ -63,7 +63,7 @@ func TestWhatAnUpdateFoundNoRowForIsNotLost(t *testing.T) {
 		f := feed(t, pool, p)
 		f.consume(log)
 		execute(t, pool, "DELETE FROM sum")
-		opts := readmodel.SwapOptions{Topic: "events", Actor: "me"}
+		opts := rebuild.SwapOptions{Topic: "events", Actor: "me"}
 		if _, _, err := rebuiltAs(t, pool, p, &log, opts, func() {
 			log = append(log, points("a", 2, 100))
 			f.consume(log)

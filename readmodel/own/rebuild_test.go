@@ -14,17 +14,18 @@ import (
 	"projector/projection/file"
 	"projector/readmodel"
 	"projector/readmodel/own"
+	"projector/readmodel/rebuild"
 )
 
 // rebuilt rebuilds the tables of a projection from the log, and returns how many rows were
 // replaced or put in, and how many removed.
 func rebuilt(t *testing.T, pool *pgxpool.Pool, p file.Projection, log []string) (replaced, removed int64, err error) {
 	t.Helper()
-	return rebuiltAs(t, pool, p, &log, readmodel.SwapOptions{Topic: "events", Actor: "me", Remove: true}, func() {})
+	return rebuiltAs(t, pool, p, &log, rebuild.SwapOptions{Topic: "events", Actor: "me", Remove: true}, func() {})
 }
 
 // rebuiltAs does something else between the comparison and the swap.
-func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log *[]string, opts readmodel.SwapOptions, between func()) (replaced, removed int64, err error) {
+func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log *[]string, opts rebuild.SwapOptions, between func()) (replaced, removed int64, err error) {
 	t.Helper()
 	shadow, proj, err := besideOf(t, pool, p)
 	if err != nil {
@@ -37,7 +38,7 @@ func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log *[]strin
 	}()
 	f := feederOf(t, p, proj)
 	failed := error(nil)
-	catchUp := func(_ context.Context, positions []readmodel.TopicPosition) error {
+	catchUp := func(_ context.Context, positions []rebuild.TopicPosition) error {
 		end := positions[0].Next
 		for f.next < end && failed == nil {
 			switch failed = f.try((*log)[f.next:end]); {
@@ -50,7 +51,7 @@ func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log *[]strin
 		}
 		return failed
 	}
-	report, err := shadow.Compare(t.Context(), readmodel.CompareOptions{Topic: "events", List: 100}, catchUp)
+	report, err := shadow.Compare(t.Context(), rebuild.CompareOptions{Topic: "events", List: 100}, catchUp)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -63,9 +64,9 @@ func rebuiltAs(t *testing.T, pool *pgxpool.Pool, p file.Projection, log *[]strin
 }
 
 // besideOf makes the tables of a rebuild, and what fills them.
-func besideOf(t *testing.T, pool *pgxpool.Pool, p file.Projection) (*readmodel.Shadow, session.Projection, error) {
+func besideOf(t *testing.T, pool *pgxpool.Pool, p file.Projection) (*rebuild.Shadow, session.Projection, error) {
 	t.Helper()
-	shadow, err := readmodel.OpenShadow(t.Context(), pool, own.Definition(p), 100, 0)
+	shadow, err := rebuild.OpenShadow(t.Context(), pool, own.Definition(p), 100, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -87,10 +88,10 @@ func TestARebuildByAnotherTextWaitsForTheOldOne(t *testing.T) {
 	log := []string{points("a", 1, 5), points("b", 1, 7)}
 	f := feed(t, pool, old)
 	f.consume(log)
-	opts := readmodel.SwapOptions{Topic: "events", Actor: "me", File: &doubled}
+	opts := rebuild.SwapOptions{Topic: "events", Actor: "me", File: &doubled}
 	look := "SELECT account_id, events FROM loyalty ORDER BY account_id"
 
-	var runs readmodel.OldTextRunsError
+	var runs rebuild.OldTextRunsError
 	_, _, err := rebuiltAs(t, pool, doubled, &log, opts, func() {
 		log = append(log, points("c", 1, 1))
 		f.consume(log)

@@ -17,6 +17,7 @@ import (
 	"projector/projection/file"
 	"projector/readmodel"
 	"projector/readmodel/own"
+	"projector/readmodel/rebuild"
 )
 
 // Cmd are the commands about projections of one's own.
@@ -53,7 +54,7 @@ func (c *checkCmd) Run(ctx context.Context, std *output.Streams) error {
 	if err := own.Check(ctx, pool, p); err != nil {
 		return c.refusal(err)
 	}
-	if err := readmodel.CheckRebuildTables(ctx, pool, own.Definition(p).Rebuilds()); err != nil {
+	if err := rebuild.CheckTables(ctx, pool, own.Definition(p).Rebuilds()); err != nil {
 		return c.tableRefusal(&p, err)
 	}
 	var kept *readmodel.FileChangedError
@@ -101,7 +102,7 @@ func (c *checkCmd) refusal(err error) error {
 // tableRefusal says which table of the file a rebuild could not make anew. That one has no key is
 // nothing that is wrong with the file.
 func (c *checkCmd) tableRefusal(p *file.Projection, err error) error {
-	var table *readmodel.RebuildTableError
+	var table *rebuild.TableError
 	if !errors.As(err, &table) {
 		return err
 	}

@@ -5,17 +5,17 @@ import (
 	"errors"
 
 	"projector/internal/cli/exit"
-	"projector/internal/rebuild"
 	"projector/internal/session"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/rebuild"
 )
 
 // open makes the tables of the rebuild.
 func (r *rebuilding) open(ctx context.Context) (err error) {
-	r.shadow, err = readmodel.OpenShadow(ctx, r.pool, r.kind, r.cmd.ParkLimit, int64(r.cmd.ParkBytes))
-	var unknown *readmodel.UnknownDefinitionError
-	if errors.Is(err, readmodel.ErrRebuilding) || errors.As(err, &unknown) {
+	r.shadow, err = rebuild.OpenShadow(ctx, r.pool, r.kind, r.cmd.ParkLimit, int64(r.cmd.ParkBytes))
+	var unknown *rebuild.UnknownDefinitionError
+	if errors.Is(err, rebuild.ErrRebuilding) || errors.As(err, &unknown) {
 		return exit.Refuse(err.Error())
 	}
 	return err
@@ -30,7 +30,7 @@ func (r *rebuilding) begin(ctx context.Context) error {
 	cfg := rebuild.Config{
 		Source: r.source, Formats: r.formats, Topic: r.cmd.Topic, TopicID: r.topic.id, Starts: r.topic.starts,
 	}
-	replays, err := readmodel.LoadReplays(ctx, r.pool, r.kind.Name(), own != "")
+	replays, err := rebuild.LoadReplays(ctx, r.pool, r.kind.Name(), own != "")
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (r *rebuilding) begin(ctx context.Context) error {
 			AccountID: a.AccountID, Version: a.Version, Class: event.Class(a.Class), Altered: a.Altered, Place: a.Place,
 		})
 	}
-	if cfg.Discards, err = readmodel.LoadDiscards(ctx, r.pool, r.kind.Name(), r.cmd.Topic); err != nil {
+	if cfg.Discards, err = rebuild.LoadDiscards(ctx, r.pool, r.kind.Name(), r.cmd.Topic); err != nil {
 		return err
 	}
 	if err := r.skips(ctx, &cfg, own); err != nil {
@@ -58,12 +58,12 @@ func (r *rebuilding) begin(ctx context.Context) error {
 func (r *rebuilding) skips(ctx context.Context, cfg *rebuild.Config, own string) error {
 	repair := readmodel.RepairConfig{Formats: r.formats, FirstVersion: r.cmd.FirstVersion}
 	cfg.PassOver = func(ctx context.Context, x *rebuild.Skip, seen bool) (bool, error) {
-		return r.shadow.PassOver(ctx, repair, &readmodel.AuditedEvent{AccountID: x.AccountID, Version: x.Version, Place: x.Place}, seen)
+		return r.shadow.SkipAgain(ctx, repair, &rebuild.AuditedEvent{AccountID: x.AccountID, Version: x.Version, Place: x.Place}, seen)
 	}
 	if _, unordered := r.kind.(readmodel.AppendDefinition); unordered {
 		return nil // no version is skipped
 	}
-	skips, err := readmodel.LoadSkips(ctx, r.pool, own)
+	skips, err := rebuild.LoadSkips(ctx, r.pool, own)
 	for _, a := range skips {
 		cfg.Skips = append(cfg.Skips, rebuild.Skip{AccountID: a.AccountID, Version: a.Version, Place: a.Place})
 	}

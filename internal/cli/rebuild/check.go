@@ -13,6 +13,7 @@ import (
 	"projector/internal/cli/exit"
 	"projector/projection"
 	"projector/readmodel"
+	"projector/readmodel/rebuild"
 )
 
 // prepare looks at the topic and the database, and refuses what cannot end well.
@@ -29,7 +30,7 @@ func (r *rebuilding) prepare(ctx context.Context) error {
 // obstacles are the reasons for which a rebuild cannot end well, the most important first.
 func (r *rebuilding) obstacles(ctx context.Context) ([]string, error) {
 	// The positions first: they only grow, and never beyond the end.
-	positions, err := readmodel.LoadTopicPositions(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
+	positions, err := rebuild.LoadTopicPositions(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func (r *rebuilding) opened(ctx context.Context) (opened bool, unopened string, 
 	if r.kind.Name() != readmodel.BalanceName || !r.lacksBeginning() {
 		return false, "", nil
 	}
-	o, err := readmodel.LoadOpened(ctx, r.pool)
+	o, err := rebuild.LoadOpened(ctx, r.pool)
 	if err != nil || o.Some && o.Lacking == 0 {
 		return err == nil, "", err
 	}
@@ -117,7 +118,7 @@ func (r *rebuilding) lacksBeginning() bool {
 	return false
 }
 
-func (r *rebuilding) obstaclesOfPositions(positions []readmodel.TopicPosition) (all []string) {
+func (r *rebuilding) obstaclesOfPositions(positions []rebuild.TopicPosition) (all []string) {
 	for _, p := range positions {
 		if end, known := r.topic.ends[p.Partition]; known && p.Next > end {
 			all = append(all, fmt.Sprintf("partition %d: the position %d lies beyond the topic's end at %d: the topic was truncated, so it cannot "+
@@ -133,7 +134,7 @@ func (r *rebuilding) obstaclesOfPositions(positions []readmodel.TopicPosition) (
 }
 
 // misplaced says why the topic cannot be read up to a position; "": it can.
-func (e *topicExtent) misplaced(p readmodel.TopicPosition) string {
+func (e *topicExtent) misplaced(p rebuild.TopicPosition) string {
 	start, known := e.starts[p.Partition]
 	switch {
 	case !projection.SameTopic(p.TopicIDs[0], e.id) || !projection.SameTopic(p.TopicIDs[1], e.id):
@@ -173,7 +174,7 @@ func (r *rebuilding) obstaclesOfSources(ctx context.Context) (all []string, err 
 }
 
 func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err error) {
-	others, err := readmodel.LoadOtherTopics(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
+	others, err := rebuild.LoadOtherTopics(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +199,7 @@ func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err
 				"project the topic into a database of its own and change over when verify agrees (docs/citus.md)")
 		}
 	}
-	dependents, err := readmodel.LoadDependents(ctx, r.pool, tables)
+	dependents, err := rebuild.LoadDependents(ctx, r.pool, tables)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +210,7 @@ func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err
 	if r.kind.Memory() != nil {
 		tables = append(tables, "inbox")
 	}
-	room, err := readmodel.LoadShadowRoom(ctx, r.pool, tables)
+	room, err := rebuild.LoadShadowRoom(ctx, r.pool, tables)
 	if err != nil {
 		return nil, err
 	}
@@ -227,8 +228,8 @@ func (r *rebuilding) missingOfOwn(ctx context.Context) ([]string, error) {
 	if own, err := r.cmd.Own(); own == nil {
 		return nil, err
 	}
-	var table *readmodel.RebuildTableError
-	switch err := readmodel.CheckRebuildTables(ctx, r.pool, r.kind.Rebuilds()); {
+	var table *rebuild.TableError
+	switch err := rebuild.CheckTables(ctx, r.pool, r.kind.Rebuilds()); {
 	case errors.As(err, &table):
 		return []string{table.Error()}, nil
 	case err != nil:
@@ -242,7 +243,7 @@ func (r *rebuilding) missingOfOwn(ctx context.Context) ([]string, error) {
 		}
 		changes = !requested
 	}
-	missing, err := readmodel.LoadRebuildGrants(ctx, r.pool, r.kind.Rebuilds(), changes)
+	missing, err := rebuild.LoadGrants(ctx, r.pool, r.kind.Rebuilds(), changes)
 	if err != nil || len(missing) == 0 {
 		return nil, err
 	}

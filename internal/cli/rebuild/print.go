@@ -7,38 +7,38 @@ import (
 	"strings"
 
 	"projector/internal/cli/output"
-	"projector/readmodel"
+	"projector/readmodel/rebuild"
 )
 
 // rebuildDocument is the outcome of a rebuild in JSON.
 type rebuildDocument struct {
-	Projection  string                          `json:"projection"`
-	Records     int64                           `json:"records"`
-	Checked     int64                           `json:"checked"`
-	Matched     int64                           `json:"matched"`
-	Different   int64                           `json:"different"`
-	LeftAlone   int64                           `json:"left_alone"`
-	Kinds       map[readmodel.RebuildKind]int64 `json:"kinds"`
-	Markers     int64                           `json:"markers"` // missing in the inbox
-	Differences []json.RawMessage               `json:"differences"`
-	Changed     int64                           `json:"changed"` // replaced and removed
-	Replaced    int64                           `json:"replaced"`
-	Removed     int64                           `json:"removed"`
-	Result      *string                         `json:"result"`
+	Projection  string                 `json:"projection"`
+	Records     int64                  `json:"records"`
+	Checked     int64                  `json:"checked"`
+	Matched     int64                  `json:"matched"`
+	Different   int64                  `json:"different"`
+	LeftAlone   int64                  `json:"left_alone"`
+	Kinds       map[rebuild.Kind]int64 `json:"kinds"`
+	Markers     int64                  `json:"markers"` // missing in the inbox
+	Differences []json.RawMessage      `json:"differences"`
+	Changed     int64                  `json:"changed"` // replaced and removed
+	Replaced    int64                  `json:"replaced"`
+	Removed     int64                  `json:"removed"`
+	Result      *string                `json:"result"`
 }
 
 type accountDifference struct {
-	AccountID      string                `json:"account_id"`
-	Kind           readmodel.RebuildKind `json:"kind"`
-	Version        *int64                `json:"version"`
-	RebuiltVersion *int64                `json:"rebuilt_version"`
+	AccountID      string       `json:"account_id"`
+	Kind           rebuild.Kind `json:"kind"`
+	Version        *int64       `json:"version"`
+	RebuiltVersion *int64       `json:"rebuilt_version"`
 }
 
 // resultRebuilt is the result of a rebuild that was done.
 const resultRebuilt = "rebuilt"
 
 // print says what was found and done; a nil changed means that nothing was to be done.
-func (r *rebuilding) print(report *readmodel.RebuildReport, changed *readmodel.Swapped) error {
+func (r *rebuilding) print(report *rebuild.Report, changed *rebuild.Swapped) error {
 	if rest := report.Different() + report.LeftAlone() - int64(len(report.Differences)); rest > 0 {
 		_, _ = fmt.Fprintf(r.std.Err, "%d more differences are not listed, see --limit\n", rest)
 	}
@@ -57,8 +57,8 @@ func (r *rebuilding) print(report *readmodel.RebuildReport, changed *readmodel.S
 }
 
 // outcome is what was done, or would be, in words.
-func (r *rebuilding) outcome(report *readmodel.RebuildReport, changed *readmodel.Swapped) string {
-	unknown, of, remedy := report.Kinds[readmodel.RebuildUnknown], r.of(), ", add --yes to do it"
+func (r *rebuilding) outcome(report *rebuild.Report, changed *rebuild.Swapped) string {
+	unknown, of, remedy := report.Kinds[rebuild.Unknown], r.of(), ", add --yes to do it"
 	if r.cmd.Yes {
 		remedy = ""
 	}
@@ -78,7 +78,7 @@ func (r *rebuilding) outcome(report *readmodel.RebuildReport, changed *readmodel
 	} else if changed == nil && report.Markers > 0 {
 		text += fmt.Sprintf("\nwould mark %d events in the inbox, so that none is counted again", report.Markers)
 	}
-	if moved := report.Kinds[readmodel.RebuildMoved]; moved > 0 {
+	if moved := report.Kinds[rebuild.Moved]; moved > 0 {
 		text += fmt.Sprintf("\n%d %s were repaired by people since the rebuild began and left alone: run it again", moved, of)
 	}
 	if unknown > 0 && !r.cmd.Remove {
@@ -87,13 +87,13 @@ func (r *rebuilding) outcome(report *readmodel.RebuildReport, changed *readmodel
 	return text
 }
 
-func (r *rebuilding) document(report *readmodel.RebuildReport, changed *readmodel.Swapped) (rebuildDocument, error) {
+func (r *rebuilding) document(report *rebuild.Report, changed *rebuild.Swapped) (rebuildDocument, error) {
 	d := rebuildDocument{
 		Projection: r.kind.Name(), Records: r.build.Records(), Checked: report.Checked, Matched: report.Matched,
 		Different: report.Different(), LeftAlone: report.LeftAlone(), Markers: report.Markers,
-		Kinds: map[readmodel.RebuildKind]int64{}, Differences: []json.RawMessage{},
+		Kinds: map[rebuild.Kind]int64{}, Differences: []json.RawMessage{},
 	}
-	for _, kind := range readmodel.RebuildKinds() {
+	for _, kind := range rebuild.Kinds() {
 		d.Kinds[kind] = report.Kinds[kind]
 	}
 	for i := range report.Differences {
@@ -111,7 +111,7 @@ func (r *rebuilding) document(report *readmodel.RebuildReport, changed *readmode
 }
 
 // differenceDocument is an account that differs, or the key of a row that does, and how.
-func differenceDocument(x *readmodel.RebuildDifference) (json.RawMessage, error) {
+func differenceDocument(x *rebuild.Difference) (json.RawMessage, error) {
 	if x.Key == nil {
 		return json.Marshal(accountDifference{x.ID, x.Kind, x.Version, x.Rebuilt})
 	}
@@ -119,7 +119,7 @@ func differenceDocument(x *readmodel.RebuildDifference) (json.RawMessage, error)
 	return append(bytes.TrimSuffix(bytes.Clone(x.Key), []byte("}")), `,"kind":`+string(kind)+"}"...), err
 }
 
-func (r *rebuilding) printDifferences(report *readmodel.RebuildReport) error {
+func (r *rebuilding) printDifferences(report *rebuild.Report) error {
 	_, err := fmt.Fprintf(r.std.Out, "%d records read, %d %s compared: %d are right, %d are not, %d were left alone\n",
 		r.build.Records(), report.Checked, r.of(), report.Matched, report.Different(), report.LeftAlone())
 	if err != nil || len(report.Differences) == 0 {
@@ -138,7 +138,7 @@ func (r *rebuilding) printDifferences(report *readmodel.RebuildReport) error {
 	return t.Flush()
 }
 
-func (r *rebuilding) printRows(report *readmodel.RebuildReport) error {
+func (r *rebuilding) printRows(report *rebuild.Report) error {
 	t := output.NewTable(r.std.Out, "ROW", output.Left("KIND", 9), output.Left("ROW", 40))
 	t.Header()
 	for i := range report.Differences {

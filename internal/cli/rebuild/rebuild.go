@@ -16,10 +16,10 @@ import (
 	"projector/internal/cli/memory"
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
-	"projector/internal/rebuild"
 	"projector/projection/event"
 	"projector/projection/file"
 	"projector/readmodel"
+	"projector/readmodel/rebuild"
 )
 
 // Cmd is the command rebuild.
@@ -141,7 +141,7 @@ type rebuilding struct {
 	topic   topicExtent // as it was at the start
 	policy  string      // its cleanup.policy; "": not known
 	needs   int64       // bytes in the database, about
-	shadow  *readmodel.Shadow
+	shadow  *rebuild.Shadow
 	build   *rebuild.Build
 	shown   *output.Progress
 	gate    *foureyes.Gate
@@ -168,7 +168,7 @@ func (r *rebuilding) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var changed *readmodel.Swapped
+	var changed *rebuild.Swapped
 	refused, err := r.tooMany(ctx)
 	if err != nil {
 		return err
@@ -186,8 +186,8 @@ func (r *rebuilding) run(ctx context.Context) error {
 }
 
 // compare compares what was rebuilt with the live tables.
-func (r *rebuilding) compare(ctx context.Context) (readmodel.RebuildReport, error) {
-	opts := readmodel.CompareOptions{Topic: r.cmd.Topic, Corrections: r.corrections, Partial: r.cmd.Partial, List: r.cmd.Limit}
+func (r *rebuilding) compare(ctx context.Context) (rebuild.Report, error) {
+	opts := rebuild.CompareOptions{Topic: r.cmd.Topic, Corrections: r.corrections, Partial: r.cmd.Partial, List: r.cmd.Limit}
 	report, err := r.shadow.Compare(ctx, opts, r.catchUp)
 	if err != nil || !r.shadow.Doubtful() {
 		return report, err
@@ -199,11 +199,11 @@ func (r *rebuilding) compare(ctx context.Context) (readmodel.RebuildReport, erro
 }
 
 // corrections are the dead letters that people have applied.
-func (r *rebuilding) corrections() []readmodel.Correction {
+func (r *rebuilding) corrections() []rebuild.Correction {
 	replays := r.build.Replays()
-	all := make([]readmodel.Correction, len(replays))
+	all := make([]rebuild.Correction, len(replays))
 	for i, x := range replays {
-		all[i] = readmodel.Correction{AccountID: x.AccountID, Version: x.Version, EventID: x.EventID, Given: x.Given}
+		all[i] = rebuild.Correction{AccountID: x.AccountID, Version: x.Version, EventID: x.EventID, Given: x.Given}
 	}
 	return all
 }
@@ -211,7 +211,7 @@ func (r *rebuilding) corrections() []readmodel.Correction {
 // approach reads until the build is near to where the live rows are.
 func (r *rebuilding) approach(ctx context.Context) error {
 	for range roundsAtMost {
-		positions, err := readmodel.LoadTopicPositions(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
+		positions, err := rebuild.LoadTopicPositions(ctx, r.pool, r.kind.Name(), r.cmd.Topic)
 		if err != nil {
 			return err
 		}
@@ -244,7 +244,7 @@ func (r *rebuilding) advance(ctx context.Context, ends map[int32]int64) error {
 }
 
 // ends are the offsets to rebuild up to, by partition; it refuses what cannot be right.
-func (r *rebuilding) ends(positions []readmodel.TopicPosition) (map[int32]int64, error) {
+func (r *rebuilding) ends(positions []rebuild.TopicPosition) (map[int32]int64, error) {
 	ends := map[int32]int64{}
 	for _, p := range positions {
 		if text := r.topic.misplaced(p); text != "" {

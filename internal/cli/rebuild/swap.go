@@ -8,6 +8,7 @@ import (
 	"projector/internal/cli/exit"
 	"projector/internal/cli/foureyes"
 	"projector/readmodel"
+	"projector/readmodel/rebuild"
 )
 
 // tooMany refuses to change more than is allowed.
@@ -29,7 +30,7 @@ func (r *rebuilding) refuseMany(would int64) error {
 }
 
 // plan is what would be changed. What consumers go on to write is none of it.
-func (r *rebuilding) plan(ctx context.Context, report *readmodel.RebuildReport) func(*foureyes.Plan) error {
+func (r *rebuilding) plan(ctx context.Context, report *rebuild.Report) func(*foureyes.Plan) error {
 	return func(p *foureyes.Plan) error {
 		digest, err := r.shadow.Digest(ctx, r.cmd.Remove)
 		if err != nil {
@@ -41,15 +42,15 @@ func (r *rebuilding) plan(ctx context.Context, report *readmodel.RebuildReport) 
 }
 
 // wouldChange is how many would be replaced or removed.
-func (c *Cmd) wouldChange(report *readmodel.RebuildReport) int64 {
+func (c *Cmd) wouldChange(report *rebuild.Report) int64 {
 	if c.Remove {
 		return report.Different()
 	}
-	return report.Different() - report.Kinds[readmodel.RebuildUnknown]
+	return report.Different() - report.Kinds[rebuild.Unknown]
 }
 
 // differs is what --exit-code ends with.
-func (r *rebuilding) differs(report *readmodel.RebuildReport, changed *readmodel.Swapped) error {
+func (r *rebuilding) differs(report *rebuild.Report, changed *rebuild.Swapped) error {
 	left := report.Different() + report.Markers
 	if changed != nil {
 		left -= changed.Replaced + changed.Removed + changed.Markers
@@ -81,19 +82,19 @@ func (r *rebuilding) compareFile(ctx context.Context) error {
 }
 
 // swap puts right what differs.
-func (r *rebuilding) swap(ctx context.Context, report *readmodel.RebuildReport) (*readmodel.Swapped, error) {
+func (r *rebuilding) swap(ctx context.Context, report *rebuild.Report) (*rebuild.Swapped, error) {
 	if r.cmd.wouldChange(report) == 0 && report.Markers == 0 && r.changed == nil {
-		return new(readmodel.Swapped), nil
+		return new(rebuild.Swapped), nil
 	}
-	if r.changed != nil && report.Kinds[readmodel.RebuildCorrected] > 0 {
+	if r.changed != nil && report.Kinds[rebuild.Corrected] > 0 {
 		return nil, exit.Refusef("rows of %s have corrected events in them (`dlq replay --from-file`), which the topic does not give: "+
 			"by another text they cannot be made anew; nothing was changed", r.kind.Name())
 	}
-	done, err := r.shadow.Swap(ctx, readmodel.SwapOptions{
+	done, err := r.shadow.Swap(ctx, rebuild.SwapOptions{
 		Topic: r.cmd.Topic, Actor: r.cmd.ActorName(), Reason: readmodel.Storable(r.cmd.Reason), Remove: r.cmd.Remove, Most: &r.cmd.MaxDiff,
 		File: r.changed,
 	}, r.catchUp)
-	var many *readmodel.TooManyError
+	var many *rebuild.TooManyError
 	if errors.As(err, &many) {
 		return nil, r.refuseMany(many.Would)
 	}
@@ -101,8 +102,8 @@ func (r *rebuilding) swap(ctx context.Context, report *readmodel.RebuildReport) 
 	return &done, err
 }
 
-// catchUp implements readmodel.CatchUp.
-func (r *rebuilding) catchUp(ctx context.Context, positions []readmodel.TopicPosition) error {
+// catchUp implements rebuild.CatchUp.
+func (r *rebuilding) catchUp(ctx context.Context, positions []rebuild.TopicPosition) error {
 	ends, err := r.ends(positions)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package readmodel
+package rebuild
 
 import (
 	"context"
@@ -9,22 +9,24 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"projector/readmodel"
 )
 
 // comparison is what was found to differ, and what is to be done about it.
 type comparison struct {
 	shadow *Shadow
 	opts   CompareOptions
-	report RebuildReport
+	report Report
 
-	given     map[Key]bool    // corrections by account and version, and whether the topic gives them
-	corrected map[string]bool // accounts with corrections that the topic does not give
-	unsure    bool            // rows may have in them what only people have put in
-	unmarked  bool            // corrected events are not marked by the ids that the topic gives
-	fetched   map[string]bool // accounts with events that the topic may not give
-	repaired  map[string]bool // accounts that people have changed since the rebuild began
-	forgets   bool            // the inbox has forgotten markers
-	uncounted bool            // some rows may lack events
+	given     map[readmodel.Key]bool // corrections by account and version, and whether the topic gives them
+	corrected map[string]bool        // accounts with corrections that the topic does not give
+	unsure    bool                   // rows may have in them what only people have put in
+	unmarked  bool                   // corrected events are not marked by the ids that the topic gives
+	fetched   map[string]bool        // accounts with events that the topic may not give
+	repaired  map[string]bool        // accounts that people have changed since the rebuild began
+	forgets   bool                   // the inbox has forgotten markers
+	uncounted bool                   // some rows may lack events
 
 	accounts map[string]*accountDifference
 	foreign  bool // rows that are of no account have no event in the topic
@@ -35,25 +37,25 @@ type comparison struct {
 
 // accountDifference is an account whose state, or rows, differ.
 type accountDifference struct {
-	live, rebuilt         *int64      // versions; nil: there is no row
-	liveHold, rebuiltHold bool        // something waits
-	state, hold           bool        // which of the two differ
-	digest                int64       // of what was rebuilt
-	rows                  RebuildKind // of rows that are changed
-	listed                bool        // a row of it is
-	kind                  RebuildKind // of the state; empty: it does not differ
+	live, rebuilt         *int64 // versions; nil: there is no row
+	liveHold, rebuiltHold bool   // something waits
+	state, hold           bool   // which of the two differ
+	digest                int64  // of what was rebuilt
+	rows                  Kind   // of rows that are changed
+	listed                bool   // a row of it is
+	kind                  Kind   // of the state; empty: it does not differ
 }
 
 func newComparison(s *Shadow, opts CompareOptions) *comparison {
 	return &comparison{
-		shadow: s, opts: opts, report: RebuildReport{Kinds: map[RebuildKind]int64{}},
+		shadow: s, opts: opts, report: Report{Kinds: map[Kind]int64{}},
 		accounts: map[string]*accountDifference{}, notes: map[*rowTable][]string{}, unknown: map[string]bool{}, marked: map[string]bool{},
 	}
 }
 
 // prepare reads what people have done.
-func (c *comparison) prepare(ctx context.Context, live querier) (err error) {
-	c.given, c.corrected, c.fetched = map[Key]bool{}, map[string]bool{}, map[string]bool{}
+func (c *comparison) prepare(ctx context.Context, live readmodel.Querier) (err error) {
+	c.given, c.corrected, c.fetched = map[readmodel.Key]bool{}, map[string]bool{}, map[string]bool{}
 	if c.shadow.inbox != nil {
 		until, err := c.shadow.kind.Memory().PrunedUntil(ctx, live)
 		if c.forgets = !until.IsZero(); err != nil {
@@ -62,7 +64,7 @@ func (c *comparison) prepare(ctx context.Context, live querier) (err error) {
 	}
 	var ids []string
 	for _, x := range c.opts.corrections() {
-		k := Key{Text: x.AccountID, Number: x.Version}
+		k := readmodel.Key{Text: x.AccountID, Number: x.Version}
 		before, known := c.given[k]
 		c.given[k] = x.Given && (before || !known)
 		if !x.Given {
@@ -74,7 +76,7 @@ func (c *comparison) prepare(ctx context.Context, live querier) (err error) {
 	switch {
 	case c.shadow.accounts != nil:
 		c.unsure = len(ids) > 0
-		fetched, err := texts(ctx, live, "rebuild_fetched", c.shadow.kind.Name())
+		fetched, err := readmodel.Texts(ctx, live, "rebuild_fetched", c.shadow.kind.Name())
 		for _, id := range fetched {
 			c.fetched[id] = true
 		}
@@ -82,7 +84,7 @@ func (c *comparison) prepare(ctx context.Context, live querier) (err error) {
 	case c.shadow.inbox == nil || c.unsure || len(ids) == 0:
 		return nil
 	}
-	marked, err := texts(ctx, live, "inbox_find", c.shadow.kind.Name(), ids)
+	marked, err := readmodel.Texts(ctx, live, "inbox_find", c.shadow.kind.Name(), ids)
 	c.unsure = len(marked) > 0
 	c.unmarked = !c.unsure
 	return err
@@ -162,7 +164,7 @@ func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, r
 	if err != nil {
 		return err
 	}
-	c.list(RebuildDifference{ID: one.id, Kind: kind, Key: []byte(one.key)})
+	c.list(Difference{ID: one.id, Kind: kind, Key: []byte(one.key)})
 	id := ""
 	if c.shadow.accounts != nil && t.ofAccounts {
 		if id, err = accountIn(one.key); err != nil {
@@ -174,16 +176,16 @@ func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, r
 		return nil
 	}
 	// What the rows count is not known: they may lack events.
-	c.uncounted = c.uncounted || kind != RebuildUnknown
-	c.foreign = c.foreign || kind == RebuildUnknown && !t.ofAccounts
-	if d := c.accounts[id]; id != "" && d.rows != RebuildUnknown {
+	c.uncounted = c.uncounted || kind != Unknown
+	c.foreign = c.foreign || kind == Unknown && !t.ofAccounts
+	if d := c.accounts[id]; id != "" && d.rows != Unknown {
 		d.rows = kind
 	}
 	return c.add(ctx, db, t, one, kind)
 }
 
 // list counts a difference, and lists it if there is room.
-func (c *comparison) list(d RebuildDifference) {
+func (c *comparison) list(d Difference) {
 	c.report.Kinds[d.Kind]++
 	if len(c.report.Differences) < c.opts.List {
 		c.report.Differences = append(c.report.Differences, d)
@@ -191,7 +193,7 @@ func (c *comparison) list(d RebuildDifference) {
 }
 
 // rowKind returns in what way a row differs.
-func (c *comparison) rowKind(t *rowTable, key string, live, rebuilt *row) (RebuildKind, error) {
+func (c *comparison) rowKind(t *rowTable, key string, live, rebuilt *row) (Kind, error) {
 	corrected := c.unsure && (live != nil || c.shadow.custom)
 	if t.ofAccounts {
 		var k struct {
@@ -202,33 +204,33 @@ func (c *comparison) rowKind(t *rowTable, key string, live, rebuilt *row) (Rebui
 			return "", fmt.Errorf("read a key: %w", err)
 		}
 		if c.repaired[k.Text] {
-			return RebuildMoved, nil
+			return Moved, nil
 		}
 		if d := c.accounts[k.Text]; c.fetched[k.Text] && d != nil && d.ahead() {
-			return RebuildAhead, nil
+			return Ahead, nil
 		}
 		switch {
 		case c.shadow.accounts != nil:
 			corrected = c.corrected[k.Text]
 		case !c.shadow.custom && c.shadow.inbox == nil:
-			given, known := c.given[Key(k)]
+			given, known := c.given[readmodel.Key(k)]
 			corrected = live != nil && known && (!given || rebuilt == nil)
 		}
 	}
 	switch {
 	case corrected:
-		return RebuildCorrected, nil
+		return Corrected, nil
 	case c.shadow.later.all:
-		return RebuildAhead, nil
+		return Ahead, nil
 	case live == nil:
-		return RebuildMissing, nil
+		return Missing, nil
 	case rebuilt != nil:
-		return RebuildDifferent, nil
+		return Different, nil
 	case c.opts.Partial || c.shadow.later.has(key):
-		return RebuildAhead, nil
+		return Ahead, nil
 	default:
 		c.unknown[key] = true
-		return RebuildUnknown, nil
+		return Unknown, nil
 	}
 }
 
@@ -242,35 +244,35 @@ func (c *comparison) decideAccounts() {
 		}
 		d.kind = c.accountKind(id, d)
 		if !d.listed {
-			c.list(RebuildDifference{ID: id, Kind: d.kind, Version: d.live, Rebuilt: d.rebuilt})
+			c.list(Difference{ID: id, Kind: d.kind, Version: d.live, Rebuilt: d.rebuilt})
 		}
 	}
 }
 
-func (c *comparison) accountKind(id string, d *accountDifference) RebuildKind {
+func (c *comparison) accountKind(id string, d *accountDifference) Kind {
 	isLive, isRebuilt := d.live != nil || d.liveHold, d.rebuilt != nil || d.rebuiltHold
 	balances := c.shadow.accounts.balances
 	switch {
 	case c.repaired[id]:
-		return RebuildMoved
+		return Moved
 	case c.corrected[id] && isLive:
-		return RebuildCorrected
+		return Corrected
 	case !isRebuilt && c.opts.Partial:
-		return RebuildAhead
+		return Ahead
 	case d.ahead() && (c.fetched[id] || balances && isRebuilt):
-		return RebuildAhead
+		return Ahead
 	case !isRebuilt && c.shadow.later.accounts[id]:
-		return RebuildAhead
+		return Ahead
 	case !isRebuilt:
-		return RebuildUnknown
+		return Unknown
 	case !balances:
-		return RebuildHold
+		return Hold
 	case !isLive || d.live == nil && d.rebuilt != nil:
-		return RebuildMissing
+		return Missing
 	case d.state:
-		return RebuildDifferent
+		return Different
 	default:
-		return RebuildHold
+		return Hold
 	}
 }
 
@@ -282,7 +284,7 @@ func (d *accountDifference) ahead() bool {
 // concerned are the accounts of which no row is listed, and that would be changed.
 func (c *comparison) concerned(removing bool) (n int64) {
 	for _, d := range c.accounts {
-		if d.rows == "" && d.kind != "" && d.kind.changes() && (removing || d.kind != RebuildUnknown) {
+		if d.rows == "" && d.kind != "" && d.kind.changes() && (removing || d.kind != Unknown) {
 			n++
 		}
 	}
@@ -294,7 +296,7 @@ func (c *comparison) plan(removing bool) string {
 	hash := sha256.New()
 	for _, id := range slices.Sorted(maps.Keys(c.accounts)) {
 		d := c.accounts[id]
-		if d.kind.changes() && d.kind != "" && (removing || d.kind != RebuildUnknown) {
+		if d.kind.changes() && d.kind != "" && (removing || d.kind != Unknown) {
 			_, _ = fmt.Fprintf(hash, "%d:%s %s %d\n", len(id), id, d.kind, d.digest)
 		}
 	}

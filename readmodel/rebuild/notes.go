@@ -1,4 +1,4 @@
-package readmodel
+package rebuild
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"projector/readmodel"
 )
 
 // execer runs statements.
@@ -21,7 +23,7 @@ type execer interface {
 const noteRows = 5000
 
 // add notes a row. Without a database the notes are kept for note.
-func (c *comparison) add(ctx context.Context, db execer, t *rowTable, r *row, kind RebuildKind) error {
+func (c *comparison) add(ctx context.Context, db execer, t *rowTable, r *row, kind Kind) error {
 	c.notes[t] = append(c.notes[t], strings.TrimSuffix(r.key, "}")+`,"_kind":`+strconv.Quote(string(kind))+"}")
 	if len(c.notes[t]) < noteRows || db == nil {
 		return nil
@@ -66,7 +68,7 @@ func (s *Shadow) Concerned(ctx context.Context, removing bool) (n int64, err err
 	return s.found.count(ctx, s.Pool, removing)
 }
 
-func (c *comparison) count(ctx context.Context, db querier, removing bool) (n int64, err error) {
+func (c *comparison) count(ctx context.Context, db readmodel.Querier, removing bool) (n int64, err error) {
 	for _, t := range c.shadow.tables {
 		rows, err := db.Query(ctx, t.statement("rows_count"), removing)
 		if err != nil {
@@ -104,18 +106,18 @@ func (s *Shadow) OfAccounts() bool {
 
 // Moved has the report say which accounts or rows a swap has left because others have changed
 // them since the rebuild began.
-func (s *Shadow) Moved(r *RebuildReport) {
+func (s *Shadow) Moved(r *Report) {
 	for kind, was := range s.moved {
 		r.become(kind, was)
 	}
 }
 
 // sinceRepaired reads which accounts people have changed since the rebuild began.
-func (c *comparison) sinceRepaired(ctx context.Context, db querier) error {
-	ids, err := texts(ctx, db, "rebuild_repaired", c.shadow.kind.Name(), c.shadow.begun)
+func (c *comparison) sinceRepaired(ctx context.Context, db readmodel.Querier) error {
+	ids, err := readmodel.Texts(ctx, db, "rebuild_repaired", c.shadow.kind.Name(), c.shadow.begun)
 	if a := c.shadow.accounts; err == nil && a != nil && a.balances {
 		var opened []string
-		opened, err = texts(ctx, db, "rebuild_opened_since")
+		opened, err = readmodel.Texts(ctx, db, "rebuild_opened_since")
 		ids = append(ids, opened...)
 	}
 	c.repaired = map[string]bool{}

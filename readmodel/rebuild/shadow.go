@@ -1,4 +1,4 @@
-package readmodel
+package rebuild
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"projector/internal/session"
 	"projector/projection"
+	"projector/readmodel"
 	"projector/sql"
 )
 
@@ -18,7 +19,7 @@ import (
 // ones.
 type Shadow struct {
 	*beside
-	kind     Definition
+	kind     readmodel.Definition
 	tables   []*rowTable   // whose rows are replaced
 	inbox    *rowTable     // nil: what keeps an event from being applied twice is a table itself
 	accounts *accountState // nil: events are in no order
@@ -30,11 +31,11 @@ type Shadow struct {
 	since     string
 	found     *comparison
 	later     later
-	moved     map[RebuildKind]map[string]RebuildKind // left alone by the swap, by what they are now
+	moved     map[Kind]map[string]Kind // left alone by the swap, by what they are now
 }
 
 // UnknownDefinitionError says that rebuild does not know what a projection consists of.
-type UnknownDefinitionError struct{ Definition Definition }
+type UnknownDefinitionError struct{ Definition readmodel.Definition }
 
 // Error implements error.
 func (e *UnknownDefinitionError) Error() string {
@@ -47,17 +48,17 @@ func (e *UnknownDefinitionError) SafeText() string { return e.Error() }
 // OpenShadow makes the tables of a projection once more, empty but for the openings of accounts.
 // What an earlier rebuild has left is dropped. parkLimit and parkBytes are the consumers'. ErrRebuilding means
 // that another rebuild is under way.
-func OpenShadow(ctx context.Context, live *pgxpool.Pool, kind Definition, parkLimit, parkBytes int64) (_ *Shadow, err error) {
+func OpenShadow(ctx context.Context, live *pgxpool.Pool, kind readmodel.Definition, parkLimit, parkBytes int64) (_ *Shadow, err error) {
 	s := &Shadow{kind: kind}
 	var check func(context.Context, *pgxpool.Pool) error
-	var shown []RebuildTable
+	var shown []readmodel.RebuildTable
 	switch kind := kind.(type) {
-	case BalanceDefinition:
+	case readmodel.BalanceDefinition:
 		s.accounts, err = newAccountState(ctx, live, "", parkLimit, parkBytes)
-	case OrderedDefinition:
+	case readmodel.OrderedDefinition:
 		s.custom, shown, check = true, kind.RebuildTables, kind.Rebuildable
 		s.accounts, err = newAccountState(ctx, live, kind.Label, parkLimit, parkBytes)
-	case AppendDefinition:
+	case readmodel.AppendDefinition:
 		s.custom, shown, check = kind.Own, kind.RebuildTables, kind.Rebuildable
 		if kind.Remembers != nil {
 			s.inbox = markerTable(kind.Label)
@@ -86,7 +87,7 @@ func OpenShadow(ctx context.Context, live *pgxpool.Pool, kind Definition, parkLi
 
 // make names the tables that are copied, those of which differences are noted, and the schemas
 // in which the SQL of a custom projection finds what it only reads.
-func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []RebuildTable) (copied, noted, behind []string, err error) {
+func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []readmodel.RebuildTable) (copied, noted, behind []string, err error) {
 	for _, t := range shown {
 		columns, err := loadColumns(ctx, live, t.Name)
 		if err != nil {
@@ -106,7 +107,7 @@ func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []RebuildTa
 	}
 	if s.custom {
 		copied = append(copied, "projection_file")
-		behind, err = texts(ctx, live, "custom_schemas")
+		behind, err = readmodel.Texts(ctx, live, "custom_schemas")
 	}
 	return copied, noted, behind, err
 }
@@ -126,16 +127,16 @@ func (s *Shadow) begin(ctx context.Context) error {
 
 // Open makes the projection of one partition of the topic, which writes the rebuilt tables. It
 // parks whatever comes early: the park limit holds for the live tables.
-func (s *Shadow) Open(cfg RunConfig, topic string, partition int32) session.Projection {
-	p := Partition{Projection: s.kind.Name(), Group: "rebuild", Topic: topic, Number: partition}
+func (s *Shadow) Open(cfg readmodel.RunConfig, topic string, partition int32) session.Projection {
+	p := readmodel.Partition{Projection: s.kind.Name(), Group: "rebuild", Topic: topic, Number: partition}
 	cfg.Pool, cfg.ParkLimit, cfg.ParkBytes = s.Pool, math.MaxInt64, 0
 	switch kind := s.kind.(type) {
-	case AppendDefinition:
-		return NewAppendProjection(AppendConfig{Pool: s.Pool, Partition: p, Table: kind.Tables(p)})
-	case OrderedDefinition:
+	case readmodel.AppendDefinition:
+		return readmodel.NewAppendProjection(readmodel.AppendConfig{Pool: s.Pool, Partition: p, Table: kind.Tables(p)})
+	case readmodel.OrderedDefinition:
 		return kind.Open(cfg)(p)
 	default:
-		return NewBalance(BalanceConfig{
+		return readmodel.NewBalance(readmodel.BalanceConfig{
 			Pool: s.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes,
 		}, p)
 	}
@@ -146,7 +147,7 @@ func (s *Shadow) Overdue(ctx context.Context, topic string, partitions []int32) 
 	if s.accounts == nil {
 		return nil, nil
 	}
-	return LoadOverdue(ctx, s.Pool, s.kind.Name(), topic, partitions, 0)
+	return readmodel.LoadOverdue(ctx, s.Pool, s.kind.Name(), topic, partitions, 0)
 }
 
 // AuditedEvent is an event about which people have done something.
@@ -161,7 +162,7 @@ type AuditedEvent struct {
 // LoadSkips lists the versions that were passed over on purpose, by account and version. own
 // is the name of a projection of one's own; empty: balances.
 func LoadSkips(ctx context.Context, pool *pgxpool.Pool, own string) ([]AuditedEvent, error) {
-	return audited(ctx, pool, "rebuild_skips", []any{Action{Result: ResultSkipped}.in(own, own != "").Result}, func(e *AuditedEvent) []any {
+	return audited(ctx, pool, "rebuild_skips", []any{readmodel.Action{Result: readmodel.ResultSkipped}.In(own, own != "").Result}, func(e *AuditedEvent) []any {
 		return []any{&e.AccountID, &e.Version, &e.Place.Topic, &e.Place.Partition, &e.Place.Offset}
 	})
 }
@@ -169,7 +170,7 @@ func LoadSkips(ctx context.Context, pool *pgxpool.Pool, own string) ([]AuditedEv
 // LoadReplays lists the dead letters of a projection that were applied directly and were
 // corrected, or more than early. custom: the result of the action names the projection.
 func LoadReplays(ctx context.Context, pool *pgxpool.Pool, name string, custom bool) ([]AuditedEvent, error) {
-	return audited(ctx, pool, "rebuild_replays", []any{Action{Result: string(EffectApplied)}.in(name, custom).Result, name}, func(e *AuditedEvent) []any {
+	return audited(ctx, pool, "rebuild_replays", []any{readmodel.Action{Result: string(readmodel.EffectApplied)}.In(name, custom).Result, name}, func(e *AuditedEvent) []any {
 		return []any{&e.AccountID, &e.Version, &e.Class, &e.Altered, &e.Place.Topic, &e.Place.Partition, &e.Place.Offset}
 	})
 }
@@ -229,46 +230,14 @@ func LoadOpened(ctx context.Context, pool *pgxpool.Pool) (o Opened, err error) {
 	return o, nil
 }
 
-// PassOver skips a version in the shadow if it is the account's next one and, unless seen, if
+// SkipAgain skips a version in the shadow if it is the account's next one and, unless seen, if
 // its event is parked; then it heals what waits for it. It returns whether the account has
 // passed the version.
-func (s *Shadow) PassOver(ctx context.Context, cfg RepairConfig, e *AuditedEvent, seen bool) (passed bool, err error) {
+func (s *Shadow) SkipAgain(ctx context.Context, cfg readmodel.RepairConfig, e *AuditedEvent, seen bool) (passed bool, err error) {
 	cfg.Pool = s.Pool
-	if kind, ordered := s.kind.(OrderedDefinition); ordered {
-		cfg.projection, cfg.take = kind.Label, kind.Take
+	skipper, ok := s.kind.Replayer(cfg).(readmodel.Skipper)
+	if !ok {
+		return false, &UnknownDefinitionError{s.kind}
 	}
-	r := NewRepair(cfg)
-	err = transactOnce(ctx, s.Pool, func(attempt context.Context, tx *Tx) (err error) {
-		tx.tables = r.tables()
-		passed, err = r.passOverAgain(attempt, tx, e, seen)
-		return err
-	})
-	if err != nil {
-		return false, fmt.Errorf("skip: %w", err)
-	}
-	return passed, nil
-}
-
-func (r *Repair) passOverAgain(ctx context.Context, tx *Tx, e *AuditedEvent, seen bool) (bool, error) {
-	known, err := r.known(ctx, tx, e.AccountID)
-	if err != nil {
-		return false, err
-	}
-	if known.Account.Version >= e.Version {
-		return true, nil
-	}
-	if known.Account.Version+1 != e.Version || !known.Exists && known.Parked == 0 {
-		return false, nil
-	}
-	s := Skip{AccountID: e.AccountID, Version: e.Version}
-	of, err := loadSkippedEvent(ctx, tx, s)
-	if err != nil || of.Class == "" && !seen {
-		return false, err
-	}
-	eventID := ""
-	if e.Place.Topic != "" {
-		eventID = of.EventID
-	}
-	_, err = r.passOver(ctx, tx, s, eventID, nil)
-	return true, err
+	return skipper.SkipAgain(ctx, readmodel.Skip{AccountID: e.AccountID, Version: e.Version}, e.Place.Topic != "", seen)
 }

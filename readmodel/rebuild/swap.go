@@ -1,4 +1,4 @@
-package readmodel
+package rebuild
 
 import (
 	"cmp"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"projector/projection/file"
+
+	"projector/readmodel"
 )
 
 // SwapOptions say how the rebuilt rows are put in the place of the live ones.
@@ -56,7 +58,7 @@ func (s *Shadow) Swap(ctx context.Context, opts SwapOptions, catchUp CatchUp) (S
 		}
 	}
 	w := &swap{shadow: s, opts: opts, catchUp: catchUp}
-	var before func(context.Context, *Tx) error
+	var before func(context.Context, *readmodel.Tx) error
 	if s.found.report.Markers > 0 {
 		before = w.restoreMarkers
 	}
@@ -75,7 +77,7 @@ type swap struct {
 	// Of the last try:
 	done    Swapped
 	audited int64
-	moved   map[RebuildKind]map[string]RebuildKind // what is left, by the kind it is now
+	moved   map[Kind]map[string]Kind // what is left, by the kind it is now
 }
 
 // TooManyError says that more would be changed than is allowed.
@@ -103,11 +105,11 @@ func (e RepairedSinceError) SafeText() string { return e.Error() }
 
 // restoreMarkers marks the events that the rebuilt rows have and the inbox does not. Consumers
 // wait for none of these markers, but for one whose event is delivered again just now.
-func (w *swap) restoreMarkers(ctx context.Context, tx *Tx) error {
+func (w *swap) restoreMarkers(ctx context.Context, tx *readmodel.Tx) error {
 	if err := tx.Send(ctx); err != nil {
 		return err
 	}
-	tag, err := tx.conn.Exec(ctx, w.shadow.inbox.statement("inbox_restore"), w.shadow.kind.Name())
+	tag, err := tx.Exec(ctx, w.shadow.inbox.statement("inbox_restore"), w.shadow.kind.Name())
 	w.done.Markers = tag.RowsAffected()
 	return err
 }
@@ -181,7 +183,7 @@ func (w *swap) storeFile(ctx context.Context, t *swapTx, positions []TopicPositi
 	if !slices.Equal(positions, w.shadow.positions) {
 		return OldTextRunsError{}
 	}
-	if err := KeepFile(ctx, t.tx, w.opts.File, true); err != nil {
+	if err := readmodel.KeepFile(ctx, t.tx, w.opts.File, true); err != nil {
 		return err
 	}
 	return t.limited(ctx)
@@ -209,8 +211,8 @@ func (w *swap) allowed(ctx context.Context, t *swapTx, c *comparison) error {
 	if err != nil {
 		return err
 	}
-	w.done.Left = c.report.Kinds[RebuildMoved]
-	w.moved = map[RebuildKind]map[string]RebuildKind{}
+	w.done.Left = c.report.Kinds[Moved]
+	w.moved = map[Kind]map[string]Kind{}
 	for i := range w.shadow.found.report.Differences {
 		d := &w.shadow.found.report.Differences[i]
 		id := d.ID
@@ -233,9 +235,9 @@ func (w *swap) allowed(ctx context.Context, t *swapTx, c *comparison) error {
 }
 
 // leftAs is why an account is left alone that was to be changed; empty: it is not.
-func (c *comparison) leftAs(id string) RebuildKind {
+func (c *comparison) leftAs(id string) Kind {
 	if c.repaired[id] {
-		return RebuildMoved
+		return Moved
 	}
 	if d := c.accounts[id]; d != nil && d.kind != "" && !d.kind.changes() {
 		return d.kind
@@ -243,9 +245,9 @@ func (c *comparison) leftAs(id string) RebuildKind {
 	return ""
 }
 
-func (w *swap) left(kind RebuildKind, d *RebuildDifference) {
+func (w *swap) left(kind Kind, d *Difference) {
 	if w.moved[kind] == nil {
-		w.moved[kind] = map[string]RebuildKind{}
+		w.moved[kind] = map[string]Kind{}
 	}
 	w.moved[kind][d.ID] = d.Kind
 }
@@ -254,11 +256,11 @@ func (w *swap) left(kind RebuildKind, d *RebuildDifference) {
 func (c *comparison) keepsRows() bool {
 	some := false
 	for _, d := range c.accounts {
-		if d.kind == "" || !d.kind.changes() || d.kind == RebuildUnknown {
+		if d.kind == "" || !d.kind.changes() || d.kind == Unknown {
 			continue
 		}
 		some = true
-		if d.rows == RebuildUnknown {
+		if d.rows == Unknown {
 			return true
 		}
 	}

@@ -1,4 +1,4 @@
-package readmodel
+package rebuild
 
 import (
 	"context"
@@ -41,7 +41,7 @@ type Correction struct {
 // Compare compares the live tables, as they are at one moment, with the rebuilt ones, which
 // catchUp has to bring exactly to the positions of that moment. It locks nothing. What differs
 // is noted for Swap.
-func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp CatchUp) (RebuildReport, error) {
+func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp CatchUp) (Report, error) {
 	c := newComparison(s, opts)
 	for _, t := range append(s.locked(), s.markers()...) {
 		if _, err := s.Pool.Exec(ctx, t.statement("rows_forget")); err != nil {
@@ -187,7 +187,7 @@ func (c *comparison) compareMarkers(ctx context.Context, live, rebuilt pgx.Tx) e
 			return nil
 		}
 		c.report.Markers++
-		return c.add(ctx, c.shadow.Pool, t, b, RebuildMissing)
+		return c.add(ctx, c.shadow.Pool, t, b, Missing)
 	})
 	c.report.Checked, c.report.Matched = rows, matched
 	return err

@@ -1,4 +1,4 @@
-package readmodel
+package rebuild
 
 import (
 	"context"
@@ -47,7 +47,7 @@ type accountChanges struct {
 func (w *swap) accountChanges(c *comparison) (a accountChanges) {
 	for _, id := range slices.Sorted(maps.Keys(c.accounts)) {
 		d := c.accounts[id]
-		if d.kind == "" || !d.kind.changes() || d.kind == RebuildUnknown && !w.opts.Remove {
+		if d.kind == "" || !d.kind.changes() || d.kind == Unknown && !w.opts.Remove {
 			continue
 		}
 		a.ids = append(a.ids, id)
@@ -67,7 +67,7 @@ func (w *swap) accountChanges(c *comparison) (a accountChanges) {
 // recordAccount counts an account, and adds it to what the trail gets.
 func (w *swap) recordAccount(a *accountChanges, id string, d *accountDifference) {
 	result, reason := "replaced", string(d.kind)
-	if d.kind == RebuildUnknown {
+	if d.kind == Unknown {
 		result = "removed"
 		w.done.Removed++
 	} else {

@@ -1,4 +1,4 @@
-package readmodel
+package rebuild
 
 import (
 	"context"
@@ -8,19 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"projector/readmodel"
 	"projector/sql"
 )
-
-// RebuildTable is a table that a rebuild compares row by row, by its primary key. Rows that
-// differ are replaced.
-type RebuildTable struct {
-	Name string
-	// Adds: its rows add up events, so that they cannot be rebuilt from a part of them.
-	Adds bool
-	// Beside names columns that are written with a row and not compared: a row that differs
-	// in nothing else is right.
-	Beside []string
-}
 
 // rowColumn is a column of a table.
 type rowColumn struct {
@@ -33,13 +23,13 @@ type rowColumn struct {
 
 // rowTable is a table in a rebuild: statements for any table are filled in for this one.
 type rowTable struct {
-	RebuildTable
+	readmodel.RebuildTable
 	ofAccounts bool // each row is of an account
 	fill       *strings.Replacer
 }
 
 // loadColumns reads what a table consists of, its key first.
-func loadColumns(ctx context.Context, db Querier, name string) ([]rowColumn, error) {
+func loadColumns(ctx context.Context, db readmodel.Querier, name string) ([]rowColumn, error) {
 	rows, err := db.Query(ctx, sql.Query("rows_columns"), name)
 	if err != nil {
 		return nil, err
@@ -49,13 +39,13 @@ func loadColumns(ctx context.Context, db Querier, name string) ([]rowColumn, err
 		return c, err
 	})
 	if err == nil && (len(columns) == 0 || !columns[0].key) {
-		err = &RebuildTableError{Table: name, Missing: len(columns) == 0}
+		err = &TableError{Table: name, Missing: len(columns) == 0}
 	}
 	return columns, err
 }
 
-// CheckRebuildTables fails with a *RebuildTableError when a rebuild of these tables would.
-func CheckRebuildTables(ctx context.Context, db Querier, tables []RebuildTable) error {
+// CheckTables fails with a *TableError when a rebuild of these tables would.
+func CheckTables(ctx context.Context, db readmodel.Querier, tables []readmodel.RebuildTable) error {
 	for _, t := range tables {
 		if _, err := loadColumns(ctx, db, t.Name); err != nil {
 			return err
@@ -64,14 +54,14 @@ func CheckRebuildTables(ctx context.Context, db Querier, tables []RebuildTable) 
 	return nil
 }
 
-// RebuildTableError says that a table cannot be rebuilt.
-type RebuildTableError struct {
+// TableError says that a table cannot be rebuilt.
+type TableError struct {
 	Table   string
 	Missing bool // else it has no primary key
 }
 
 // Error implements error.
-func (e *RebuildTableError) Error() string {
+func (e *TableError) Error() string {
 	if e.Missing {
 		return "table " + e.Table + " does not exist: make it, or remove it from the tables that rebuild replaces"
 	}
@@ -79,13 +69,13 @@ func (e *RebuildTableError) Error() string {
 }
 
 // SafeText implements errclass.Describer: it holds no data.
-func (e *RebuildTableError) SafeText() string { return e.Error() }
+func (e *TableError) SafeText() string { return e.Error() }
 
 func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
 // rowSource is where the rows of a rowTable are.
 type rowSource struct {
-	RebuildTable
+	readmodel.RebuildTable
 	columns []rowColumn
 	label   string                     // only the rows of this projection; empty: all
 	noted   string                     // the table of differences; empty: by the table's name
@@ -208,7 +198,7 @@ func (t *rowTable) statement(name string) string { return t.fill.Replace(sql.Que
 // or not.
 func markerTable(handler string) *rowTable {
 	return newRowTable(rowSource{
-		RebuildTable: RebuildTable{Name: "inbox"},
+		RebuildTable: readmodel.RebuildTable{Name: "inbox"},
 		columns:      []rowColumn{{quoted: "message_id", name: "message_id", typ: "text", key: true, collate: true}},
 		from: func(schema string) string {
 			return "(SELECT message_id FROM " + schema + "inbox WHERE handler = " + literal(handler) + ")"
@@ -226,8 +216,8 @@ type accountState struct {
 }
 
 // newAccountState is that of balances or, with a label, of an ordered custom projection.
-func newAccountState(ctx context.Context, db Querier, label string, parkLimit, parkBytes int64) (*accountState, error) {
-	account, parked, overflow := BalanceName, "parked_event", "park_overflow"
+func newAccountState(ctx context.Context, db readmodel.Querier, label string, parkLimit, parkBytes int64) (*accountState, error) {
+	account, parked, overflow := readmodel.BalanceName, "parked_event", "park_overflow"
 	beside := []string{"updated_at"}
 	if label != "" {
 		account, parked, overflow = "projection_account", "projection_parked_event", "projection_park_overflow"
@@ -252,13 +242,13 @@ func newAccountState(ctx context.Context, db Querier, label string, parkLimit, p
 	}
 	s := &accountState{balances: label == ""}
 	s.fill = strings.NewReplacer(append(texts, "{kept}", fill("hold_kept", shadowSchema+"."))...)
-	s.account = newRowTable(rowSource{RebuildTable: RebuildTable{Name: account, Beside: beside}, columns: columns, label: label, version: "version"})
+	s.account = newRowTable(rowSource{RebuildTable: readmodel.RebuildTable{Name: account, Beside: beside}, columns: columns, label: label, version: "version"})
 	s.hold = newRowTable(rowSource{
-		RebuildTable: RebuildTable{Name: parked}, columns: held, noted: account,
+		RebuildTable: readmodel.RebuildTable{Name: parked}, columns: held, noted: account,
 		from: func(schema string) string { return fill("hold_from", schema) },
 	})
-	s.parked = newRowTable(rowSource{RebuildTable: RebuildTable{Name: parked}, columns: id, label: label, noted: account})
-	s.overflow = newRowTable(rowSource{RebuildTable: RebuildTable{Name: overflow}, columns: id, label: label, noted: account})
+	s.parked = newRowTable(rowSource{RebuildTable: readmodel.RebuildTable{Name: parked}, columns: id, label: label, noted: account})
+	s.overflow = newRowTable(rowSource{RebuildTable: readmodel.RebuildTable{Name: overflow}, columns: id, label: label, noted: account})
 	return s, nil
 }
 

@@ -1,4 +1,4 @@
-package readmodel
+package rebuild
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/readmodel"
 	"projector/sql"
 )
 
@@ -114,7 +115,7 @@ func (b *beside) Close(ctx context.Context) error {
 }
 
 // loadPositions reads up to where the projection is rebuilt, by partition.
-func (b *beside) loadPositions(ctx context.Context, db querier, topic string) (map[int32]int64, error) {
+func (b *beside) loadPositions(ctx context.Context, db readmodel.Querier, topic string) (map[int32]int64, error) {
 	rows, err := db.Query(ctx, sql.Query("shadow_positions"), topic)
 	if err != nil {
 		return nil, err
@@ -156,7 +157,7 @@ func (b *beside) compared(ctx context.Context, projection, topic string, catchUp
 }
 
 // reached fails unless the rebuilt tables are exactly at the positions.
-func (b *beside) reached(ctx context.Context, db querier, topic string, positions []TopicPosition) error {
+func (b *beside) reached(ctx context.Context, db readmodel.Querier, topic string, positions []TopicPosition) error {
 	at, err := b.loadPositions(ctx, db, topic)
 	if err != nil {
 		return err
@@ -190,7 +191,7 @@ type TopicPosition struct {
 
 // LoadTopicPositions reads up to where the live rows of a projection have taken in a
 // topic, whichever consumer group has.
-func LoadTopicPositions(ctx context.Context, db querier, projection, topic string) ([]TopicPosition, error) {
+func LoadTopicPositions(ctx context.Context, db readmodel.Querier, projection, topic string) ([]TopicPosition, error) {
 	rows, err := db.Query(ctx, sql.Query("rebuild_positions"), projection, topic)
 	if err != nil {
 		return nil, fmt.Errorf("load positions: %w", err)
@@ -208,18 +209,18 @@ func LoadTopicPositions(ctx context.Context, db querier, projection, topic strin
 // LoadOtherTopics names topics other than this one that rows of a projection have come
 // from.
 func LoadOtherTopics(ctx context.Context, pool *pgxpool.Pool, projection, topic string) ([]string, error) {
-	return preparing(texts(ctx, pool, "rebuild_sources", projection, topic))
+	return preparing(readmodel.Texts(ctx, pool, "rebuild_sources", projection, topic))
 }
 
 // LoadDependents names tables whose rows would change with a row that is replaced or
 // removed.
 func LoadDependents(ctx context.Context, pool *pgxpool.Pool, tables []string) ([]string, error) {
-	return preparing(texts(ctx, pool, "rebuild_dependents", tables))
+	return preparing(readmodel.Texts(ctx, pool, "rebuild_dependents", tables))
 }
 
-// LoadRebuildGrants are the grants on tables that are missing to have them copied and compared
+// LoadGrants are the grants on tables that are missing to have them copied and compared
 // by this login and, if changed, to have rows replaced and removed, as statements.
-func LoadRebuildGrants(ctx context.Context, pool *pgxpool.Pool, tables []RebuildTable, changed bool) ([]string, error) {
+func LoadGrants(ctx context.Context, pool *pgxpool.Pool, tables []readmodel.RebuildTable, changed bool) ([]string, error) {
 	needed := []string{"SELECT"}
 	if changed {
 		needed = append(needed, "INSERT", "UPDATE", "DELETE")
@@ -228,7 +229,7 @@ func LoadRebuildGrants(ctx context.Context, pool *pgxpool.Pool, tables []Rebuild
 	for i, t := range tables {
 		names[i] = t.Name
 	}
-	return preparing(texts(ctx, pool, "rebuild_grants", names, needed))
+	return preparing(readmodel.Texts(ctx, pool, "rebuild_grants", names, needed))
 }
 
 // ShadowRoom is what the tables of a rebuild take.

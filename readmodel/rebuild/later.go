@@ -1,8 +1,10 @@
-package readmodel
+package rebuild
 
 import (
 	"encoding/json"
 	"strings"
+
+	"projector/readmodel"
 )
 
 // later is what the live tables have and the topic has only beyond the positions. A release that
@@ -10,13 +12,13 @@ import (
 type later struct {
 	all      bool // rows add up such events, and it is not known which rows
 	accounts map[string]bool
-	rows     map[Key]bool
+	rows     map[readmodel.Key]bool
 }
 
 // Doubtful reports whether something seems to have no event that may come later in the topic.
 func (s *Shadow) Doubtful() bool {
 	c := s.found
-	return len(c.unknown)+len(c.marked) > 0 || c.report.Kinds[RebuildUnknown] > 0
+	return len(c.unknown)+len(c.marked) > 0 || c.report.Kinds[Unknown] > 0
 }
 
 // Later adds an event that lies beyond the positions, and reports whether that changes what a
@@ -24,9 +26,9 @@ func (s *Shadow) Doubtful() bool {
 func (s *Shadow) Later(accountID string, version int64, eventID string) bool {
 	c := s.found
 	if s.later.accounts == nil {
-		s.later.accounts, s.later.rows = map[string]bool{}, map[Key]bool{}
+		s.later.accounts, s.later.rows = map[string]bool{}, map[readmodel.Key]bool{}
 	}
-	if d := c.accounts[accountID]; d != nil && d.kind == RebuildUnknown {
+	if d := c.accounts[accountID]; d != nil && d.kind == Unknown {
 		s.later.accounts[strings.Clone(accountID)] = true
 		return true
 	}
@@ -35,7 +37,7 @@ func (s *Shadow) Later(accountID string, version int64, eventID string) bool {
 		return true
 	}
 	if s.accounts == nil && s.inbox == nil {
-		s.later.rows[Key{Text: strings.Clone(accountID), Number: version}] = true
+		s.later.rows[readmodel.Key{Text: strings.Clone(accountID), Number: version}] = true
 		return true
 	}
 	return false
@@ -47,7 +49,7 @@ func (l *later) has(key string) bool {
 		Text   string `json:"account_id"`
 		Number int64  `json:"version"`
 	}
-	return len(l.rows) > 0 && json.Unmarshal([]byte(key), &k) == nil && l.rows[Key(k)]
+	return len(l.rows) > 0 && json.Unmarshal([]byte(key), &k) == nil && l.rows[readmodel.Key(k)]
 }
 
 // markers is the table of markers, if there is one.

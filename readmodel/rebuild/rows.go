@@ -1,7 +1,8 @@
-package readmodel
+package rebuild
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/jackc/pgx/v5"
@@ -35,6 +36,9 @@ type row struct {
 	digest  int64
 	version *int64 // of the account that the row is
 }
+
+// errStopped ends a query whose rows nobody wants any more.
+var errStopped = errors.New("stopped")
 
 // rows are the rows of some groups, in the order of their ids.
 func (t *rowTable) rows(ctx context.Context, tx pgx.Tx, buckets []int64) iter.Seq2[*row, error] {

@@ -1,4 +1,4 @@
-package readmodel
+package rebuild
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func (w *swap) again(ctx context.Context, t *swapTx) (*comparison, error) {
 	if err := t.limited(ctx); err != nil {
 		return nil, err
 	}
-	err := c.note(ctx, t.tx.conn)
+	err := c.note(ctx, t.tx)
 	return c, err
 }
 

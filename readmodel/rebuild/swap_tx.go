@@ -1,4 +1,4 @@
-package readmodel
+package rebuild
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/errclass"
+	"projector/readmodel"
 	"projector/sql"
 )
 
@@ -40,7 +41,7 @@ var errNothingFits = errors.New("nothing can be changed now")
 
 // swapTx is the transaction of a swap, from when it locks what others need.
 type swapTx struct {
-	tx       *Tx
+	tx       *readmodel.Tx
 	within   time.Duration
 	locks    bool // it has begun to lock, and has to end at the deadline
 	deadline time.Time
@@ -53,9 +54,9 @@ type swapTx struct {
 // failure that came at once may be tried again; one that came late has kept others waiting,
 // and that is enough.
 func boundedSwap(ctx context.Context, live *pgxpool.Pool, within time.Duration,
-	before func(context.Context, *Tx) error, locks func(context.Context, *swapTx) error,
+	before func(context.Context, *readmodel.Tx) error, locks func(context.Context, *swapTx) error,
 ) error {
-	return persistently(ctx, func(ctx context.Context) error {
+	return readmodel.Persistently(ctx, func(ctx context.Context) error {
 		t := &swapTx{within: within}
 		unanswered, err := t.transact(ctx, live, before, locks)
 		if errors.Is(err, errNothingFits) {
@@ -64,7 +65,7 @@ func boundedSwap(ctx context.Context, live *pgxpool.Pool, within time.Duration,
 		if unanswered != "" {
 			committed, unknown := waitCommitted(ctx, live, unanswered)
 			if unknown != nil {
-				return &CommitUnknownError{Transaction: unanswered, Cause: unknown}
+				return &readmodel.CommitUnknownError{Transaction: unanswered, Cause: unknown}
 			}
 			if committed {
 				return nil
@@ -81,12 +82,12 @@ func boundedSwap(ctx context.Context, live *pgxpool.Pool, within time.Duration,
 // transact is one try. It returns the transaction's id, too, when its COMMIT may have been
 // sent and was not answered.
 func (t *swapTx) transact(ctx context.Context, live *pgxpool.Pool,
-	before func(context.Context, *Tx) error, locks func(context.Context, *swapTx) error,
+	before func(context.Context, *readmodel.Tx) error, locks func(context.Context, *swapTx) error,
 ) (unanswered string, err error) {
 	bounded, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var late *time.Timer
-	err = transact(bounded, live, func(tx *Tx) error {
+	err = readmodel.Transact(bounded, live, func(tx *readmodel.Tx) error {
 		t.tx = tx
 		if before != nil {
 			tx.Queue(sql.Query("swap_limits"), "0", milliseconds(t.idle()))
@@ -104,7 +105,7 @@ func (t *swapTx) transact(ctx context.Context, live *pgxpool.Pool,
 	if late != nil && !late.Stop() && err != nil && ctx.Err() == nil {
 		return unanswered, context.DeadlineExceeded
 	}
-	if err == nil || answered(err) {
+	if err == nil || readmodel.Answered(err) {
 		unanswered = ""
 	}
 	return unanswered, err
@@ -112,8 +113,8 @@ func (t *swapTx) transact(ctx context.Context, live *pgxpool.Pool,
 
 // waitCommitted asks what became of a transaction until there is an answer, for a while.
 func waitCommitted(ctx context.Context, live *pgxpool.Pool, transaction string) (committed bool, err error) {
-	err = persistently(ctx, func(ctx context.Context) error {
-		committed, err = wasCommitted(ctx, live, transaction)
+	err = readmodel.Persistently(ctx, func(ctx context.Context) error {
+		committed, err = readmodel.WasCommitted(ctx, live, transaction)
 		return err
 	})
 	return committed, err

@@ -1,0 +1,75 @@
+package rebuild
+
+// Kind says in what way a live account, or row, is not what was rebuilt. Its names
+// are public surface.
+type Kind string
+
+// The kinds of differences. Of the last three the live account is left alone.
+const (
+	Different Kind = "different" // its balance, version or state
+	Missing   Kind = "missing"   // the live tables lack it
+	Unknown   Kind = "unknown"   // the topic has no event of it
+	Hold      Kind = "hold"      // what waits behind its hole
+	Ahead     Kind = "ahead"     // it is beyond what the topic gives
+	Corrected Kind = "corrected" // somebody has applied a corrected event
+	Moved     Kind = "moved"     // people have repaired it since the rebuild began
+)
+
+// Kinds lists all kinds.
+func Kinds() []Kind {
+	return []Kind{
+		Different, Missing, Unknown, Hold, Ahead, Corrected, Moved,
+	}
+}
+
+// changes reports whether the live account is to be replaced or removed.
+func (k Kind) changes() bool {
+	return k != Ahead && k != Corrected && k != Moved
+}
+
+// Difference is one account, or one row, that differs.
+type Difference struct {
+	ID   string // the account, or the row's key as text
+	Kind Kind
+	// Of an account; nil: there is no row.
+	Version, Rebuilt *int64
+	// Key is the row's key as a JSON object; nil: it is an account.
+	Key []byte
+}
+
+// Report is what a comparison has found, in accounts or in rows.
+type Report struct {
+	Checked, Matched int64
+	Kinds            map[Kind]int64 // of those that do not match
+	Differences      []Difference   // the first of them
+	// Markers are missing in the inbox: events that are counted and would be counted again.
+	Markers int64
+}
+
+// Different is how many are not right, of those that are not left alone.
+func (r *Report) Different() int64 { return r.count(true) }
+
+// LeftAlone is how many differ and are not touched.
+func (r *Report) LeftAlone() int64 { return r.count(false) }
+
+func (r *Report) count(changes bool) (n int64) {
+	for kind, of := range r.Kinds {
+		if kind.changes() == changes {
+			n += of
+		}
+	}
+	return n
+}
+
+// become takes accounts or rows for another kind than they were taken for.
+func (r *Report) become(kind Kind, was map[string]Kind) {
+	for _, k := range was {
+		r.Kinds[k]--
+		r.Kinds[kind]++
+	}
+	for i := range r.Differences {
+		if d := &r.Differences[i]; was[d.ID] != "" {
+			d.Kind = kind
+		}
+	}
+}
