@@ -45,8 +45,8 @@ type Report struct {
 	Differences                                []Difference // the first of them
 }
 
-// Comparison compares two streams of accounts, each by account id in the order of
-// bytes: the ledger's, which it pulls, and the read model's, which is pushed into it.
+// Comparison compares two streams of accounts, each by account id in the order of bytes. It
+// pulls the ledger's and receives the read model's.
 type Comparison struct {
 	// ListBehind has the accounts that are behind among the Differences. They are not counted
 	// as different.
@@ -61,8 +61,8 @@ type Comparison struct {
 	report Report
 }
 
-// NewComparison compares with the ledger that next hands over, as iter.Pull2 makes
-// it, and keeps so many differences.
+// NewComparison compares with the ledger that next returns, as iter.Pull2 makes it. It lists
+// at most limit differences.
 func NewComparison(next func() (Entry, error, bool), limit int) (*Comparison, error) {
 	c := &Comparison{next: next, limit: limit}
 	err := c.advance()
@@ -75,13 +75,16 @@ func (c *Comparison) advance() (err error) {
 	return err
 }
 
+// Ended reports whether the ledger has no more accounts.
+func (c *Comparison) Ended() bool { return c.ended }
+
 // Checked is how many accounts have been compared.
 func (c *Comparison) Checked() int64 { return c.report.Checked }
 
-// Take compares the read model's next account.
-func (c *Comparison) Take(a *Account) error {
+// Compare compares the read model's next account.
+func (c *Comparison) Compare(a *Account) error {
 	if c.begun && a.ID <= c.last {
-		return fmt.Errorf("the read model is not in the order of its account ids: %q comes behind %q", a.ID, c.last)
+		return fmt.Errorf("the read model is not in the order of its account ids: %q comes after %q", a.ID, c.last)
 	}
 	c.begun, c.last = true, a.ID
 	for !c.ended && c.entry.AccountID < a.ID {
@@ -94,11 +97,11 @@ func (c *Comparison) Take(a *Account) error {
 		c.unknown(a)
 		return nil
 	}
-	c.compare(a)
+	c.compareBoth(a)
 	return c.advance()
 }
 
-// End answers the report, after the read model's last account.
+// End returns the report, after the read model's last account.
 func (c *Comparison) End() (Report, error) {
 	for !c.ended {
 		c.missing()
@@ -109,8 +112,8 @@ func (c *Comparison) End() (Report, error) {
 	return c.report, nil
 }
 
-// compare compares an account that both know.
-func (c *Comparison) compare(a *Account) {
+// compareBoth compares an account that both know.
+func (c *Comparison) compareBoth(a *Account) {
 	r := &c.report
 	r.Checked++
 	switch balance, isNumber := Canonical(a.Balance); {
@@ -177,8 +180,8 @@ func (c *Comparison) list(d Difference) {
 	c.report.Differences = append(c.report.Differences, d)
 }
 
-// Sample draws n of the entries at random, all with the same chance, and answers them
-// by account id. It reads all entries, so that nothing wrong with one passes unseen.
+// Sample draws n of the entries at random, all with the same chance, and returns them by account
+// id. It reads all entries, so that no wrong entry passes unseen.
 func Sample(entries iter.Seq2[Entry, error], n int, random *rand.Rand) ([]Entry, error) {
 	drawn, seen := make([]Entry, 0, min(n, 1<<16)), 0
 	for entry, err := range entries {

@@ -1,7 +1,8 @@
-// Package ledger holds the read model against an authoritative ledger: it reads the
-// ledger's accounts, sorts them within bounded memory, and compares.
+// Package ledger compares the read model with an authoritative ledger. It reads the ledger's
+// accounts, holds those of a file in memory, and compares.
 //
-//	CSV or query ──Entry──▶ Sorter ──ascending──▶ Comparison ◀──ascending── read model
+//	CSV ──Entry──▶ Table ──ascending──▶ Comparison ◀──ascending── read model
+//	query, sorted by its database ──▶
 //
 // It knows no database. Its errors name places, fields and accounts, never a
 // balance.

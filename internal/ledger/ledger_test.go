@@ -97,60 +97,108 @@ func entryOf(i int) ledger.Entry {
 	return ledger.Entry{AccountID: fmt.Sprintf("acc-%d", i), Version: int64(i), Balance: fmt.Sprint(i), Place: int64(i + 1)}
 }
 
-// The sorter gives back what it took, in the order of bytes, with files or without.
-func TestSorter(t *testing.T) {
-	const n = 100_000 // several MB, so with 2 MB of memory several files
-	for _, memory := range []int{2 << 20, ledger.DefaultMemory} {
-		s := ledger.NewSorter(memory, t.TempDir())
-		for _, i := range rand.Perm(n) {
-			if err := s.Add(entryOf(i)); err != nil {
-				t.Fatal(err)
-			}
+// The table returns what was added, in the order of bytes.
+func TestTable(t *testing.T) {
+	const n = 100_000 // several pages
+	table := ledger.NewTable(64 << 20)
+	for _, i := range rand.Perm(n) {
+		if e := entryOf(i); !table.Add(&e) {
+			t.Fatalf("full after %d entries", table.Len())
 		}
+	}
+	if err := table.Sort(); err != nil || table.Len() != n {
+		t.Fatal(table.Len(), err)
+	}
+	for range 2 { // they can be read again
 		seen, last := 0, ""
-		for e, err := range s.Sorted() {
-			if err != nil {
-				t.Fatal(err)
-			}
+		for e := range table.Entries() {
 			if e.AccountID <= last || e != entryOf(int(e.Version)) {
-				t.Fatalf("%+v behind %q", e, last)
+				t.Fatalf("%+v after %q", e, last)
 			}
 			seen, last = seen+1, e.AccountID
 		}
 		if seen != n {
 			t.Errorf("%d of %d entries", seen, n)
 		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
+	}
+}
+
+// An entry may have as much text as Parse lets through.
+func TestTableOfLongEntries(t *testing.T) {
+	table, long := ledger.NewTable(64<<20), strings.Repeat("x", 200)
+	for i := range 5000 {
+		e := entryOf(i)
+		e.AccountID, e.Balance, e.Currency, e.Status, e.LastEventID = fmt.Sprintf("%0200d", i), strings.Repeat("9", 100), long, long, long
+		if !table.Add(&e) {
+			t.Fatal("full")
+		}
+	}
+	if err := table.Sort(); err != nil {
+		t.Fatal(err)
+	}
+	for e := range table.Entries() {
+		if e.AccountID != fmt.Sprintf("%0200d", e.Version) || e.LastEventID != long || len(e.Balance) != 100 {
+			t.Fatalf("%+v", e)
 		}
 	}
 }
 
-func TestDuplicatesAreFoundAcrossFiles(t *testing.T) {
-	const n = 100_000
-	s := ledger.NewSorter(2<<20, t.TempDir())
-	for i := range n {
-		if err := s.Add(entryOf(i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	again := entryOf(7)
-	again.Place = n + 1
-	if err := s.Add(again); err != nil {
-		t.Fatal(err)
-	}
-	var err error
-	for _, err = range s.Sorted() {
-		if err != nil {
+// A full table stores nothing more. Some 40 bytes an entry are enough.
+func TestTableIsFull(t *testing.T) {
+	const limit = 2 << 20
+	table := ledger.NewTable(limit)
+	for i := 0; ; i++ {
+		e := entryOf(i)
+		if !table.Add(&e) {
 			break
 		}
 	}
-	var duplicate *ledger.DuplicateError
-	if !errors.As(err, &duplicate) || *duplicate != (ledger.DuplicateError{AccountID: "acc-7", First: 8, Second: n + 1}) {
-		t.Errorf("got %v", err)
+	if n := table.Len(); n < limit/40/2 || n > limit/20 {
+		t.Errorf("%d entries in %d bytes", n, limit)
 	}
-	if err := s.Close(); err != nil {
+	if err := table.Sort(); err != nil || len(slices.Collect(table.Entries())) != int(table.Len()) {
 		t.Error(err)
+	}
+}
+
+// Two entries of one account are found however far apart they are, in a table and in a stream.
+func TestDuplicates(t *testing.T) {
+	const n = 100_000
+	table := ledger.NewTable(64 << 20)
+	for i := range n {
+		e := entryOf(i)
+		table.Add(&e)
+	}
+	again := entryOf(7)
+	again.Place = n + 1
+	table.Add(&again)
+	stream := ledger.Ascending(func(yield func(ledger.Entry, error) bool) {
+		_ = yield(entryOf(1), nil) && yield(entryOf(7), nil) && yield(again, nil) && yield(entryOf(8), nil)
+	})
+	var streamed error
+	for _, streamed = range stream {
+	}
+	for _, err := range []error{table.Sort(), streamed} {
+		var duplicate *ledger.DuplicateError
+		if !errors.As(err, &duplicate) || *duplicate != (ledger.DuplicateError{AccountID: "acc-7", First: 8, Second: n + 1}) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// A stream that its database has sorted in another way is refused, not compared.
+func TestAscendingRefusesAWrongOrder(t *testing.T) {
+	var seen []string
+	var failed error
+	for e, err := range ledger.Ascending(func(yield func(ledger.Entry, error) bool) {
+		_ = yield(ledger.Entry{AccountID: "a", Place: 1}, nil) && yield(ledger.Entry{AccountID: "B", Place: 2}, nil) && yield(ledger.Entry{AccountID: "c", Place: 3}, nil)
+	}) {
+		if failed = err; err == nil {
+			seen = append(seen, e.AccountID)
+		}
+	}
+	if failed == nil || !slices.Equal(seen, []string{"a"}) {
+		t.Errorf("%v, %v", seen, failed)
 	}
 }
 
@@ -204,7 +252,7 @@ func TestComparisonAgainstMaps(t *testing.T) {
 			}
 			a := accounts[id]
 			a.ID = id
-			err = c.Take(&a)
+			err = c.Compare(&a)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -247,12 +295,12 @@ func TestComparisonRefusesAWrongOrder(t *testing.T) {
 	defer stop()
 	c, err := ledger.NewComparison(next, 1)
 	if err == nil {
-		err = c.Take(&ledger.Account{ID: "b"})
+		err = c.Compare(&ledger.Account{ID: "b"})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Take(&ledger.Account{ID: "a"}); err == nil {
+	if err := c.Compare(&ledger.Account{ID: "a"}); err == nil {
 		t.Error("an account out of order was compared")
 	}
 }

@@ -3,10 +3,13 @@ package fromledger
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/memory"
 	"projector/internal/cli/output"
 	"projector/internal/cli/parse"
 	"projector/internal/ledger"
@@ -14,9 +17,9 @@ import (
 
 // LedgerFlags say where the ledger is.
 type LedgerFlags struct {
-	Ledger     parse.File `env:"LEDGER" kept:"" placeholder:"FILE" group:"Ledger" help:"The ledger as CSV, with a header; - for standard input."`
-	SortMemory int        `default:"64" placeholder:"MB" help:"Memory for sorting the ledger; the rest is sorted in temporary files (default 64)."`
+	Ledger parse.File `env:"LEDGER" kept:"" placeholder:"FILE" group:"Ledger" help:"The ledger as CSV, with a header; - for standard input."`
 	ServerFlags
+	memory.LimitFlags
 }
 
 // ServerFlags say how the ledger's server is reached, and what it is asked.
@@ -43,42 +46,76 @@ func (f *LedgerFlags) Check(example string) error {
 		return exit.Usagef("%s: needs --ledger-url", passwordFileFlag)
 	case f.LedgerPasswordFile != "" && connect.HoldsPassword(f.LedgerURL):
 		return exit.Usagef("%s: --ledger-url (LEDGER_URL) holds a password too; take it out of there", passwordFileFlag)
-	case f.SortMemory < 1 || f.SortMemory > 1<<20:
-		return exit.Usagef("--sort-memory (PROJECTOR_SORT_MEMORY): must be between 1 and 1048576 MB")
 	}
-	return nil
+	return f.CheckLimit()
 }
 
-// Sorted is a ledger that was read, by account id in the order of bytes.
-type Sorted struct {
-	Entries iter.Seq2[ledger.Entry, error] // can be read again
-	Number  int64
-	sorter  *ledger.Sorter
-}
-
-// Sort reads all of the ledger. check, which may be nil, sees each entry first. The result is
-// to be closed.
-func (f *LedgerFlags) Sort(ctx context.Context, source Source, layout ledger.Layout, std *output.Streams, check func(*ledger.Entry) error) (*Sorted, error) {
-	s := &Sorted{sorter: ledger.NewSorter(f.SortMemory<<20, "")}
-	s.Entries = source.Named(s.sorter.Sorted())
+// Load reads all of the ledger into memory. check, which may be nil, sees each entry first.
+// remedy is what helps besides more memory when the ledger is too large.
+func (f *LedgerFlags) Load(
+	ctx context.Context, source Source, layout ledger.Layout, std *output.Streams, check func(*ledger.Entry) error, remedy string,
+) (*ledger.Table, error) {
+	plan := memory.Share(f.Resident())
+	plan.Apply()
+	table := ledger.NewTable(plan.Ledger)
 	shown := output.NewProgress(std.Err, "ledger read")
 	defer shown.Done()
-	err := source.Each(ctx, layout, func(e ledger.Entry) error {
-		if check != nil {
-			if err := check(&e); err != nil {
-				return err
-			}
+	for e, err := range source.Entries(ctx, layout) {
+		if err == nil && check != nil {
+			err = placed(source, e.Place, check(&e))
 		}
-		s.Number++
-		shown.Update(s.Number, 0)
-		return s.sorter.Add(e)
-	})
-	if err != nil {
-		s.Close()
-		return nil, err
+		if err != nil {
+			return nil, err
+		}
+		if !table.Add(&e) {
+			return nil, exit.Refusef("the ledger does not fit into --memory-limit=%s (MEMORY_LIMIT): only its first %d accounts do; %s, or allow more memory",
+				f.Resident(), table.Len(), remedy)
+		}
+		shown.Update(table.Len(), 0)
 	}
-	return s, nil
+	return table, placed(source, 0, table.Sort())
 }
 
-// Close gives its memory and its files back.
-func (s *Sorted) Close() { _ = s.sorter.Close() } // files that are gone already
+// Sorted streams the ledger by account id in the order of bytes. A file is read into memory
+// first; a query is sorted by its database.
+func (f *LedgerFlags) Sorted(ctx context.Context, source Source, layout ledger.Layout, std *output.Streams) (iter.Seq2[ledger.Entry, error], error) {
+	if f.LedgerURL == "" {
+		table, err := f.Load(ctx, source, layout, std, nil, "use --ledger-url, which its database sorts")
+		if err != nil {
+			return nil, err
+		}
+		return WithoutErrors(table.Entries()), nil
+	}
+	return func(yield func(ledger.Entry, error) bool) {
+		for e, err := range ledger.Ascending(source.Entries(ctx, layout)) {
+			if !yield(e, placed(source, 0, err)) {
+				return
+			}
+		}
+	}, nil
+}
+
+// WithoutErrors are entries that can be read without an error.
+func WithoutErrors(entries iter.Seq[ledger.Entry]) iter.Seq2[ledger.Entry, error] {
+	return func(yield func(ledger.Entry, error) bool) {
+		for e := range entries {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// placed names the flag and the places of wrong entries.
+func placed(source Source, place int64, err error) error {
+	var field *ledger.FieldError
+	var duplicate *ledger.DuplicateError
+	switch {
+	case errors.As(err, &duplicate):
+		return source.Wrong(fmt.Errorf("account %q is there twice, in %ss %d and %d", duplicate.AccountID, source.Unit(), duplicate.First, duplicate.Second))
+	case errors.As(err, &field) && place > 0:
+		return source.Wrong(fmt.Errorf("%s %d: %w", source.Unit(), place, err))
+	default:
+		return err
+	}
+}

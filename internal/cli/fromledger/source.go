@@ -27,12 +27,15 @@ import (
 type Source interface {
 	// Name is what people know it by: the file, or the server and its database.
 	Name() string
-	// SHA256 is that of the file, once it was read; empty: it is none.
+	// SHA256 is that of the file after it was read; empty for a query.
 	SHA256() string
-	// Each hands over every entry, in any order. A *ledger.FieldError of fn names a place then.
-	Each(ctx context.Context, layout ledger.Layout, fn func(ledger.Entry) error) error
-	// Named makes errors about entries name the source and its places.
-	Named(entries iter.Seq2[ledger.Entry, error]) iter.Seq2[ledger.Entry, error]
+	// Entries streams all entries: those of a file as they come, those of a query by account id
+	// in the order of bytes. An error ends them; it names the flag and the place.
+	Entries(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error]
+	// Wrong makes an error about the content name the flag.
+	Wrong(err error) error
+	// Unit is what the places of entries count: line or row.
+	Unit() string
 	Close()
 }
 
@@ -73,61 +76,34 @@ func (l *file) Name() string { return filepath.Base(l.name) }
 // SHA256 implements Source.
 func (l *file) SHA256() string { return hex.EncodeToString(l.sum.Sum(nil)) }
 
-// Each implements Source.
-func (l *file) Each(ctx context.Context, layout ledger.Layout, fn func(ledger.Entry) error) error {
-	for entry, err := range ledger.ReadCSV(io.TeeReader(l.ReadCloser, l.sum), layout) {
-		if err != nil {
-			return l.wrong(err)
-		}
-		if err := fn(entry); err != nil {
-			return placed(err, "line", entry.Place, l.wrong)
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-func (l *file) wrong(err error) error {
-	return exit.Usagef("--ledger (LEDGER): %s: %w", l.name, err)
-}
-
-// Named implements Source.
-func (l *file) Named(entries iter.Seq2[ledger.Entry, error]) iter.Seq2[ledger.Entry, error] {
-	return naming(entries, func(d *ledger.DuplicateError) error {
-		return l.wrong(fmt.Errorf("account %q is there twice, in lines %d and %d", d.AccountID, d.First, d.Second))
-	})
-}
-
-// Close implements Source.
-func (l *file) Close() { _ = l.ReadCloser.Close() } // it was only read
-
-// placed names the place of an entry of which a field is wrong.
-func placed(err error, unit string, place int64, wrong func(error) error) error {
-	var field *ledger.FieldError
-	if errors.As(err, &field) {
-		return wrong(fmt.Errorf("%s %d: %w", unit, place, err))
-	}
-	return err
-}
-
-// naming puts what wrong makes of it in the place of a duplicate's error.
-func naming(entries iter.Seq2[ledger.Entry, error], wrong func(*ledger.DuplicateError) error) iter.Seq2[ledger.Entry, error] {
+// Entries implements Source.
+func (l *file) Entries(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error] {
 	return func(yield func(ledger.Entry, error) bool) {
-		for entry, err := range entries {
-			var duplicate *ledger.DuplicateError
-			if errors.As(err, &duplicate) {
-				err = wrong(duplicate)
+		for entry, err := range ledger.ReadCSV(io.TeeReader(l.ReadCloser, l.sum), layout) {
+			if err != nil {
+				err = l.Wrong(err)
+			} else {
+				err = ctx.Err()
 			}
-			if !yield(entry, err) {
+			if !yield(entry, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-// query is a ledger in a PostgreSQL of its own.
+// Wrong implements Source.
+func (l *file) Wrong(err error) error {
+	return exit.Usagef("--ledger (LEDGER): %s: %w", l.name, err)
+}
+
+// Unit implements Source.
+func (*file) Unit() string { return "line" }
+
+// Close implements Source.
+func (l *file) Close() { _ = l.ReadCloser.Close() } // it was only read
+
+// query is a ledger in another PostgreSQL.
 type query struct {
 	conn *pgx.Conn
 	text string
@@ -162,38 +138,51 @@ func (l *query) Name() string {
 // SHA256 implements Source.
 func (*query) SHA256() string { return "" }
 
-// Each implements Source. It streams the answer, which is one snapshot of the ledger, as text: whatever the
-// types of its columns, no number goes through a float.
-func (l *query) Each(ctx context.Context, layout ledger.Layout, fn func(ledger.Entry) error) error {
-	return pgx.BeginTxFunc(ctx, l.conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, l.text, pgx.QueryExecModeExec, pgx.QueryResultFormats{pgx.TextFormatCode})
-		if err != nil {
-			return l.failed(err)
-		}
-		defer rows.Close()
-		texts, into, err := l.columns(rows, layout)
-		if err != nil {
-			return err
-		}
-		row, own := int64(0), error(nil)
-		_, err = pgx.ForEachRow(rows, into, func() error {
-			row++
-			var entry ledger.Entry
-			if entry, own = ledger.ParseNullable(*texts); own == nil {
-				entry.Place = row
-				own = fn(entry)
+// sorted is the query of somebody else, sorted by its database. The order of an encoding's bytes
+// depends on no collation, and a comment at the query's end ends with its line.
+const sorted = "SELECT * FROM (\n%s\n) AS ledger ORDER BY convert_to(account_id::text, 'UTF8')"
+
+// Entries implements Source. The answer is one snapshot of the ledger. It is read as text, so no
+// number goes through a float, whatever the types of the columns.
+func (l *query) Entries(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error] {
+	return func(yield func(ledger.Entry, error) bool) {
+		stopped := false
+		err := pgx.BeginTxFunc(ctx, l.conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+			text := fmt.Sprintf(sorted, strings.TrimRight(l.text, "; \t\r\n"))
+			rows, err := tx.Query(ctx, text, pgx.QueryExecModeExec, pgx.QueryResultFormats{pgx.TextFormatCode})
+			if err != nil {
+				return l.failed(err)
 			}
-			own = placed(own, "row", row, l.wrong)
-			return own
+			defer rows.Close()
+			texts, into, err := l.columns(rows, layout)
+			if err != nil {
+				return err
+			}
+			for row := int64(1); rows.Next(); row++ {
+				if err := rows.Scan(into...); err != nil {
+					return l.failed(err)
+				}
+				entry, err := ledger.ParseNullable(*texts)
+				if err != nil {
+					return placed(l, row, err)
+				}
+				entry.Place = row
+				if stopped = !yield(entry, nil); stopped {
+					return nil
+				}
+			}
+			if err := rows.Err(); err != nil {
+				return l.failed(err)
+			}
+			return nil
 		})
-		if own != nil || err == nil {
-			return own
+		if err != nil && !stopped {
+			yield(ledger.Entry{}, err)
 		}
-		return l.failed(err)
-	})
+	}
 }
 
-// columns says where each column of the answer goes, and where the ledger's are found.
+// columns returns where the texts of the ledger's columns go, and where each column of the answer goes.
 func (l *query) columns(rows pgx.Rows, layout ledger.Layout) (*ledger.Texts, []any, error) {
 	fields := rows.FieldDescriptions()
 	if len(fields) == 0 { // the query failed, or answers nothing at all
@@ -208,7 +197,7 @@ func (l *query) columns(rows pgx.Rows, layout ledger.Layout) (*ledger.Texts, []a
 	}
 	columns, err := layout.FindColumns(names)
 	if err != nil {
-		return nil, nil, l.wrong(err)
+		return nil, nil, l.Wrong(err)
 	}
 	texts, into := new(ledger.Texts), make([]any, len(fields))
 	for i, at := range columns {
@@ -219,11 +208,12 @@ func (l *query) columns(rows pgx.Rows, layout ledger.Layout) (*ledger.Texts, []a
 	return texts, into, nil
 }
 
-func (l *query) wrong(err error) error {
+// Wrong implements Source.
+func (l *query) Wrong(err error) error {
 	return exit.Usagef("--ledger-query (LEDGER_QUERY): %w", err)
 }
 
-// failed tells a query that cannot work from a server that does not.
+// failed makes an error of a query that cannot work a wrong usage, and no other.
 func (l *query) failed(err error) error {
 	var server *pgconn.PgError
 	if errors.As(err, &server) && strings.HasPrefix(server.Code, "42") {
@@ -232,12 +222,8 @@ func (l *query) failed(err error) error {
 	return fmt.Errorf("query the ledger: %w", err)
 }
 
-// Named implements Source.
-func (l *query) Named(entries iter.Seq2[ledger.Entry, error]) iter.Seq2[ledger.Entry, error] {
-	return naming(entries, func(d *ledger.DuplicateError) error {
-		return l.wrong(fmt.Errorf("account %q is there twice, in rows %d and %d", d.AccountID, d.First, d.Second))
-	})
-}
+// Unit implements Source.
+func (*query) Unit() string { return "row" }
 
 // Close implements Source.
 func (l *query) Close() {

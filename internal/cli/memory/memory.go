@@ -58,6 +58,7 @@ type Plan struct {
 	queued       int   // records fetched and not decided; twice that at worst
 	pending      int   // dead letters, parked events and rows to be written
 	fetch        int   // what one fetch of two may bring
+	Ledger       int   // the accounts of a ledger, in a command that holds nothing else
 }
 
 const (
@@ -84,6 +85,7 @@ func Share(limit parse.Size) Plan {
 		queued:       l / 32,
 		pending:      l / 12,
 		fetch:        l / 128,
+		Ledger:       l * 3 / 5,
 	}
 }
 

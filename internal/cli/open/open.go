@@ -64,22 +64,16 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate)
 		return err
 	}
 	defer source.Close()
-	sorted, err := c.Sort(ctx, source, ledger.Openings, std, lines.check)
+	table, err := c.Load(ctx, source, ledger.Openings, std, lines.check, "open it in parts")
 	if err != nil {
 		return err
 	}
-	defer sorted.Close()
-	for _, err := range sorted.Entries { // two of one account
-		if err != nil {
-			return err
-		}
-	}
 	repair := readmodel.NewRepair(readmodel.RepairConfig{Pool: pool, Formats: formats, FirstVersion: c.FirstVersion})
 	r := &opening{
-		cmd: c, std: std, lines: lines, sorted: sorted, rows: c.rows(std, gate.Amounts()),
+		cmd: c, std: std, lines: lines, table: table, rows: c.rows(std, gate.Amounts()),
 		openings: repair.Openings(readmodel.OpenedBy{
 			Source: readmodel.Storable(source.Name()), SHA256: source.SHA256(), Actor: c.ActorName(), Reason: readmodel.Storable(c.Reason),
-			Each: sorted.Number <= eachAudited,
+			Each: table.Len() <= eachAudited,
 		}),
 	}
 	return r.run(ctx, pool, gate)
@@ -103,7 +97,7 @@ type opening struct {
 	cmd      *Cmd
 	std      *output.Streams
 	lines    *lines
-	sorted   *fromledger.Sorted
+	table    *ledger.Table
 	openings *readmodel.Openings
 	rows     *rows
 }
@@ -127,11 +121,11 @@ func (r *opening) run(ctx context.Context, pool *pgxpool.Pool, gate *foureyes.Ga
 			return r.openings.Apply(ctx, piece, func(s readmodel.Step) { r.rows.healed += int64(s.Healed) })
 		})
 	}
-	if printed := r.rows.end(r.sorted.Number); err == nil {
+	if printed := r.rows.end(r.table.Len()); err == nil {
 		err = printed
 	}
 	if n := r.rows.counts[refused]; err == nil && n > 0 {
-		err = exit.Refusef("%d of %d accounts were refused", n, r.sorted.Number)
+		err = exit.Refusef("%d of %d accounts were refused", n, r.table.Len())
 	}
 	return err
 }
@@ -141,7 +135,7 @@ func (r *opening) plan(ctx context.Context) error {
 	if err := r.each(ctx, "planned", r.openings.Plan); err != nil {
 		return err
 	}
-	return r.rows.end(r.sorted.Number)
+	return r.rows.end(r.table.Len())
 }
 
 // planned is what has to be the same when it is approved, and whether it is nothing.
@@ -183,7 +177,7 @@ func (r *opening) each(ctx context.Context, what string, do func(context.Context
 		if err != nil {
 			return r.interrupted(err)
 		}
-		shown.Update(r.rows.total(), r.sorted.Number)
+		shown.Update(r.rows.total(), r.table.Len())
 	}
 	return nil
 }
@@ -201,11 +195,8 @@ func (r *opening) interrupted(err error) error {
 func (r *opening) pieces() iter.Seq2[[]readmodel.Opening, error] {
 	return ahead(func(yield func([]readmodel.Opening, error) bool) {
 		var piece []readmodel.Opening
-		for entry, err := range r.sorted.Entries {
-			var x readmodel.Opening
-			if err == nil {
-				x, err = r.lines.opening(&entry)
-			}
+		for entry := range r.table.Entries() {
+			x, err := r.lines.opening(&entry)
 			if err != nil {
 				yield(nil, err)
 				return

@@ -22,7 +22,7 @@ import (
 // Cmd is the command verify.
 type Cmd struct {
 	LedgerAt     string  `env:"LEDGER_AT" placeholder:"TIME" group:"Ledger" help:"When the ledger was read: RFC 3339, or an age such as 1h. An account unknown to it that was written since counts as ahead. Default: with --ledger-url the time of the query, with --ledger none."`
-	Sample       int     `placeholder:"N" help:"Compare only this many accounts of the ledger, drawn at random. Accounts unknown to the ledger are not looked for."`
+	Sample       int     `placeholder:"N" help:"Compare only this many accounts of the ledger, drawn at random. Accounts unknown to the ledger are not searched for."`
 	Limit        int     `default:"1000" placeholder:"N" help:"List at most this many differences; all are counted (default 1000)."`
 	MinCompared  float64 `default:"0" placeholder:"SHARE" help:"Exit with 1 also when less than this share of the accounts could be compared, from 0 to 1: for a job that nobody watches (default 0: at least one account)."`
 	ListBehind   bool    `help:"Also list the accounts that are behind the ledger: after an accepted loss, those that lack events."`
@@ -57,16 +57,12 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams) error {
 	if err != nil {
 		return err
 	}
-	entries, err := c.Sort(ctx, source, ledger.Balances, std, nil)
+	entries, err := c.Sorted(ctx, source, ledger.Balances, std)
 	if err != nil {
 		return err
 	}
-	defer entries.Close()
-	if entries.Number == 0 {
-		return exit.Refuse("the ledger has no accounts: nothing could be compared")
-	}
 	compared := output.NewProgress(std.Err, "compared")
-	report, err := c.compare(ctx, pool, entries.Entries, since, func(n int64) { compared.Update(n, max(n, entries.Number)) })
+	report, err := c.compare(ctx, pool, entries, since, func(n int64) { compared.Update(n, 0) })
 	compared.Done()
 	if err != nil {
 		return err
@@ -124,9 +120,8 @@ func (c *Cmd) since(ctx context.Context, pool *pgxpool.Pool) (*time.Time, error)
 	return &at, err
 }
 
-// compare holds the read model, as it is at one moment, against the ledger, which was read
-// before: what is written meanwhile is ahead of it then, and nothing is behind that had been
-// projected.
+// compare compares the read model, as it is at one moment, with the ledger, of which the snapshot
+// is older: what is written meanwhile is ahead of it, and what had been projected is not behind.
 func (c *Cmd) compare(
 	ctx context.Context, pool *pgxpool.Pool, entries iter.Seq2[ledger.Entry, error], since *time.Time, shown func(int64),
 ) (report ledger.Report, err error) {
@@ -135,7 +130,7 @@ func (c *Cmd) compare(
 		if drawn, err = ledger.Sample(entries, c.Sample, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))); err != nil { //nolint:gosec // G404: no secret
 			return report, err
 		}
-		entries = sequence(drawn)
+		entries = fromledger.WithoutErrors(slices.Values(drawn))
 	}
 	next, stop := iter.Pull2(entries)
 	defer stop()
@@ -143,17 +138,20 @@ func (c *Cmd) compare(
 	if err != nil {
 		return report, err
 	}
+	if comparison.Ended() {
+		return report, exit.Refuse("the ledger has no accounts: nothing could be compared")
+	}
 	comparison.ListBehind = c.ListBehind
-	take := func(a *readmodel.SnapshotAccount) error {
+	compare := func(a *readmodel.SnapshotAccount) error {
 		shown(comparison.Checked())
-		return comparison.Take(&ledger.Account{ID: a.ID, Exists: a.Exists, Version: a.Version, Balance: a.Balance, Since: a.Since})
+		return comparison.Compare(&ledger.Account{ID: a.ID, Exists: a.Exists, Version: a.Version, Balance: a.Balance, Since: a.Since})
 	}
 	err = readmodel.ReadSnapshot(ctx, pool, func(s *readmodel.Snapshot) error {
 		if c.Sample == 0 {
-			return s.Accounts(ctx, since, take)
+			return s.Accounts(ctx, since, compare)
 		}
 		for chunk := range slices.Chunk(drawn, sampleChunk) {
-			if err := s.Some(ctx, accountsOf(chunk), take); err != nil {
+			if err := s.Some(ctx, accountsOf(chunk), compare); err != nil {
 				return err
 			}
 		}
@@ -163,16 +161,6 @@ func (c *Cmd) compare(
 		return report, err
 	}
 	return comparison.End()
-}
-
-func sequence(entries []ledger.Entry) iter.Seq2[ledger.Entry, error] {
-	return func(yield func(ledger.Entry, error) bool) {
-		for _, e := range entries {
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
 }
 
 func accountsOf(entries []ledger.Entry) []string {

@@ -1,6 +1,7 @@
 package verify_test
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -192,9 +193,39 @@ func TestVerifyWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Exec(`CREATE TABLE ledger (account_id text, version bigint, balance numeric)`)
-	s.Refused(exit.Failed, "verify", "--ledger-url="+s.URL, "--ledger-query=INSERT INTO ledger VALUES ('a', 1, 1) RETURNING *")
+	s.Refused(exit.Usage, "verify", "--ledger-url="+s.URL, "--ledger-query=INSERT INTO ledger VALUES ('a', 1, 1) RETURNING *")
+	s.Exec(`CREATE FUNCTION written() RETURNS SETOF ledger LANGUAGE sql AS $$ INSERT INTO ledger VALUES ('a', 1, 1) RETURNING * $$`)
+	clitest.Contains(t, s.Refused(exit.Failed, "verify", "--ledger-url="+s.URL, "--ledger-query=SELECT * FROM written()"), "25006")
 	s.Refused(exit.Failed, "verify", "--ledger-url="+url, "--ledger-query=q")
 	clitest.Contains(t, s.Refused(exit.Failed, "verify", "--ledger-url="+s.URL, "--ledger-query=TABLE ledger"), "the ledger has no accounts")
+}
+
+// A query is sorted by its database, whatever it ends with and whatever type its ids have.
+func TestVerifySortsTheQuery(t *testing.T) {
+	s := clitest.NewStage(t)
+	for _, id := range []string{"9", "10", "B", "a", "é", "z"} {
+		s.Produce(clitest.EventOf(id, 1, `"1"`))
+	}
+	s.Consuming(nil)
+	verify := func(query string) string { return s.Must("verify", "--ledger-url="+s.URL, "--ledger-query="+query) }
+	const all = `SELECT v AS account_id, 1 AS version, 1 AS balance FROM unnest('{é,z,a,B,10,9}'::text[]) v ORDER BY v DESC`
+	for _, query := range []string{all, all + " ;\n", all + " -- in no order"} {
+		clitest.Contains(t, verify(query), "6 accounts checked: 6 matched")
+	}
+	s.Exec(`DELETE FROM account_balance WHERE account_id NOT IN ('9', '10')`)
+	clitest.Contains(t, verify("SELECT v AS account_id, 1 AS version, 1 AS balance FROM generate_series(9, 10) v"), "2 accounts checked: 2 matched")
+}
+
+// What does not fit into memory is refused with what helps.
+func TestVerifyRefusesAFileBeyondMemory(t *testing.T) {
+	s := clitest.NewStage(t)
+	text := []byte("account_id,version,balance\n")
+	for i := range 200_000 { // 40 MB
+		text = fmt.Appendf(text, "%0190d,1,1\n", i)
+	}
+	clitest.Contains(t, s.Refused(exit.Failed, "verify", "--memory-limit=96MiB", "--ledger="+written(s, string(text))),
+		"does not fit into --memory-limit=96MiB", "--ledger-url", "allow more memory")
+	clitest.Contains(t, s.Refused(exit.Usage, "verify", "--memory-limit=1MiB", "--ledger=a"), "--memory-limit (MEMORY_LIMIT)")
 }
 
 // The password comes from the file, and from nowhere else at once.

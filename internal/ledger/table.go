@@ -1,0 +1,157 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"slices"
+)
+
+const (
+	pageBytes = 1 << 20
+	// placeBytes is what finding one entry in the pages costs.
+	placeBytes = 8
+)
+
+// Table holds the entries of a ledger in memory, some 40 bytes each.
+type Table struct {
+	limit  int
+	n      int64
+	pages  [][]byte // encoded entries, none of them across two pages
+	places []uint64 // page << 32 | offset, by account id once sorted
+}
+
+// NewTable returns a table that holds at most so many bytes.
+func NewTable(limit int) *Table { return &Table{limit: limit} }
+
+// Len is the number of entries.
+func (t *Table) Len() int64 { return t.n }
+
+// Add stores an entry. It reports false, and stores nothing, when the table is full.
+func (t *Table) Add(e *Entry) bool {
+	last := len(t.pages) - 1
+	if last < 0 || len(t.pages[last])+mostBytes(e) > pageBytes {
+		if (len(t.pages)+1)*pageBytes+int(t.n)*placeBytes > t.limit {
+			return false
+		}
+		t.pages = append(t.pages, make([]byte, 0, pageBytes))
+		last++
+	}
+	t.pages[last] = encode(t.pages[last], e)
+	t.n++
+	return true
+}
+
+// mostBytes is the most that encode appends for an entry.
+func mostBytes(e *Entry) int {
+	return len(e.AccountID) + len(e.Balance) + len(e.Currency) + len(e.Status) + len(e.LastEventID) + 7*binary.MaxVarintLen64
+}
+
+// encode appends an entry. Its account id comes first.
+func encode(b []byte, e *Entry) []byte {
+	b = appendText(b, e.AccountID)
+	b = binary.AppendUvarint(b, uint64(e.Version)) //nolint:gosec // not negative
+	b = binary.AppendUvarint(b, uint64(e.Place))   //nolint:gosec // not negative
+	for _, text := range [...]string{e.Balance, e.Currency, e.Status, e.LastEventID} {
+		b = appendText(b, text)
+	}
+	return b
+}
+
+func appendText(b []byte, text string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+}
+
+// decode reads the entry at the start of b and returns what follows it.
+func decode(b []byte) (e Entry, rest []byte) {
+	id, b := cutText(b)
+	e.AccountID = string(id)
+	for _, number := range [...]*int64{&e.Version, &e.Place} {
+		n, width := binary.Uvarint(b)
+		*number, b = int64(n), b[width:] //nolint:gosec // as it was encoded
+	}
+	for _, text := range [...]*string{&e.Balance, &e.Currency, &e.Status, &e.LastEventID} {
+		var encoded []byte
+		encoded, b = cutText(b)
+		*text = string(encoded)
+	}
+	return e, b
+}
+
+func cutText(b []byte) (text, rest []byte) {
+	n, width := binary.Uvarint(b)
+	b = b[width:]
+	return b[:n], b[n:]
+}
+
+// at are the bytes from a place on.
+func (t *Table) at(place uint64) []byte { return t.pages[place>>32][uint32(place):] } //nolint:gosec // the lower half
+
+// DuplicateError says that the ledger has two entries of one account.
+type DuplicateError struct {
+	AccountID     string
+	First, Second int64 // places
+}
+
+// Error implements error.
+func (e *DuplicateError) Error() string {
+	return fmt.Sprintf("account %q is there twice, at %d and at %d", e.AccountID, e.First, e.Second)
+}
+
+// Sort puts the entries in order. Two of one account are a *DuplicateError.
+func (t *Table) Sort() error {
+	t.places = make([]uint64, 0, t.n)
+	for i, page := range t.pages {
+		for rest := page; len(rest) > 0; {
+			t.places = append(t.places, uint64(i)<<32|uint64(len(page)-len(rest))) //nolint:gosec // a page is small
+			_, rest = decode(rest)
+		}
+	}
+	slices.SortStableFunc(t.places, func(a, b uint64) int { return bytes.Compare(t.id(a), t.id(b)) })
+	for i := 1; i < len(t.places); i++ {
+		if bytes.Equal(t.id(t.places[i-1]), t.id(t.places[i])) {
+			first, _ := decode(t.at(t.places[i-1]))
+			second, _ := decode(t.at(t.places[i]))
+			return &DuplicateError{first.AccountID, first.Place, second.Place}
+		}
+	}
+	return nil
+}
+
+func (t *Table) id(place uint64) []byte {
+	id, _ := cutText(t.at(place))
+	return id
+}
+
+// Entries are all entries by account id in the order of bytes, after Sort.
+func (t *Table) Entries() iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		for _, place := range t.places {
+			if e, _ := decode(t.at(place)); !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// Ascending passes on the entries of a ledger that is sorted elsewhere. It checks that they come
+// by account id in the order of bytes. Two of one account are a *DuplicateError.
+func Ascending(entries iter.Seq2[Entry, error]) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		var last Entry
+		for e, err := range entries {
+			switch {
+			case err != nil || last.Place == 0 || last.AccountID < e.AccountID:
+			case last.AccountID == e.AccountID:
+				err = &DuplicateError{e.AccountID, last.Place, e.Place}
+			default:
+				err = fmt.Errorf("the ledger is not in the order of its account ids: %q comes after %q", e.AccountID, last.AccountID)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+			last = e
+		}
+	}
+}
