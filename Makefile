@@ -102,9 +102,11 @@ test-page: ## Run the tests of the status page in a real browser (needs Chromium
 	$(GO) test -tags chromium -count=1 $(TESTFLAGS) ./internal/telemetry
 
 .PHONY: page-pictures
-page-pictures: ## Take pictures of the status page into bin/pages, to look at (needs Chromium)
+page-pictures: ## Take pictures of the status page into bin/pages, two of them for the README (needs Chromium)
 	mkdir -p bin/pages
 	$(GO) test -tags chromium -count=1 -run '^TestPageInABrowser$$' ./internal/telemetry -args -screenshots $(CURDIR)/bin/pages
+	install -m 644 bin/pages/busy-top.png docs/pictures/status-light.png
+	install -m 644 bin/pages/busy-dark-top.png docs/pictures/status-dark.png
 
 .PHONY: alerts
 alerts: ## Make deploy/monitoring/prometheusrule.yaml from alerts.yaml
@@ -113,6 +115,10 @@ alerts: ## Make deploy/monitoring/prometheusrule.yaml from alerts.yaml
 .PHONY: docs-cli
 docs-cli: ## Make docs/cli.md from the commands
 	$(GO) test ./internal/cli -count=1 -run '^TestReferenceIsCurrent$$' -update
+
+.PHONY: docs-figures
+docs-figures: ## Fill the figures of the pages, their table and the chart from docs/performance.json
+	$(GO) run -buildvcs=false ./tools/bench report
 
 .PHONY: test-faults
 test-faults: ## Break real servers under the program, every fault there is (20 minutes)

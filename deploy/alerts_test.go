@@ -77,14 +77,14 @@ func rules(t *testing.T) []rule {
 	return all
 }
 
-// TestEachAlertHasARunbook: whoever is woken finds a section with what it means, where
-// to look and what to type.
+// TestEachAlertHasARunbook: whoever is woken finds a section whose first line says whether it
+// pages, then what it means and what to type.
 func TestEachAlertHasARunbook(t *testing.T) {
-	runbook := sections(read(t, "../docs/operations.md"))
+	runbook := sections(read(t, "../docs/runbook.md"))
 	for _, r := range rules(t) {
-		anchor, found := strings.CutPrefix(r.Annotations["runbook_url"], "docs/operations.md#")
+		anchor, found := strings.CutPrefix(r.Annotations["runbook_url"], "docs/runbook.md#")
 		if !found {
-			t.Errorf("%s has no runbook_url into docs/operations.md", r.Alert)
+			t.Errorf("%s has no runbook_url into docs/runbook.md", r.Alert)
 			continue
 		}
 		section, found := runbook[anchor]
@@ -92,9 +92,12 @@ func TestEachAlertHasARunbook(t *testing.T) {
 		case !strings.EqualFold(anchor, r.Alert):
 			t.Errorf("%s leads to #%s", r.Alert, anchor)
 		case !found:
-			t.Errorf("docs/operations.md has no section #%s", anchor)
+			t.Errorf("docs/runbook.md has no section #%s", anchor)
 		case !strings.Contains(section, "Means:") || !strings.Contains(section, "```"):
-			t.Errorf("docs/operations.md#%s does not say what it means and what to type", anchor)
+			t.Errorf("docs/runbook.md#%s does not say what it means and what to type", anchor)
+		case strings.HasPrefix(strings.TrimSpace(section), "**Pages you") != (r.Labels["severity"] == "critical"),
+			!regexp.MustCompile(`^\s*\*\*(Pages you|Can wait)`).MatchString(section):
+			t.Errorf("docs/runbook.md#%s does not begin with whether an alert of severity %s pages", anchor, r.Labels["severity"])
 		}
 		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
 			t.Errorf("%s has no summary or description", r.Alert)

@@ -295,13 +295,17 @@ var changing = regexp.MustCompile(`^(dlq (replay|discard)|account skip|open|gaps
 // others are for other roles: the program itself, and the owner.
 var others = regexp.MustCompile(`^($|run( |$)|migrate)`)
 
-// runbook are the commands of docs/operations.md, made to fit this world, one of each that
-// have the same flags.
+// runbook are the commands of docs/runbook.md and docs/repairs.md, made to fit this world, one
+// of each that have the same flags.
 func (r *roles) runbook(folder, account string, version int64, letter string) [][]string {
 	r.t.Helper()
-	text, err := os.ReadFile("../docs/operations.md")
-	if err != nil {
-		r.t.Fatal(err)
+	var text strings.Builder
+	for _, path := range []string{"../docs/runbook.md", "../docs/repairs.md"} {
+		page, err := os.ReadFile(path)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		text.Write(page)
 	}
 	fit := strings.NewReplacer(" ID", " "+account, "=ID", "="+account, "acc-42", account, "--version 18", fmt.Sprintf("--version %d", version),
 		"P/O", letter, "1/0", letter, "--partition=3", "--partition=1", " --watch", "", "account-events", r.topic, `"…"`, "x", `"`, "'",
@@ -310,7 +314,7 @@ func (r *roles) runbook(folder, account string, version int64, letter string) []
 	file, value := regexp.MustCompile(`[^ =]+\.jsonl`), regexp.MustCompile(`[ =][^- ].*`)
 	seen := map[string]bool{}
 	var all [][]string
-	for _, line := range typedCommand.FindAllString(string(text), -1) {
+	for _, line := range typedCommand.FindAllString(text.String(), -1) {
 		line, _, _ = strings.Cut(strings.Trim(line, "`"), " #")
 		line, _, _ = strings.Cut(line, " | ")
 		_, line, _ = strings.Cut(strings.TrimSpace(fit.Replace(line)), "projector ")
@@ -382,7 +386,7 @@ func words(line string) []string {
 	return all
 }
 
-// TestTheRunbookNeedsNoOtherRole runs each command of docs/operations.md as an operator:
+// TestTheRunbookNeedsNoOtherRole runs each command of docs/runbook.md and docs/repairs.md as an operator:
 // while four eyes are on, what changes something is a request that an approver approves;
 // while they are off, it is done.
 func TestTheRunbookNeedsNoOtherRole(t *testing.T) {

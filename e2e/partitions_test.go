@@ -59,7 +59,7 @@ func (w *world) placed(client *kgo.Client, accounts []string, version int) map[s
 	return where
 }
 
-// TestPartitionsAreAdded goes the way of docs/scaling.md: producers stopped, everything
+// TestPartitionsAreAdded goes the way of docs/sizing.md: producers stopped, everything
 // consumed, partitions added, producers and consumers started anew. Accounts move to
 // another partition and nothing is dead-lettered.
 func TestPartitionsAreAdded(t *testing.T) {

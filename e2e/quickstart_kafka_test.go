@@ -24,19 +24,19 @@ import (
 // blockEnd is what the shell prints behind each block of the page.
 const blockEnd = "--- end of block"
 
-// TestQuickStart pastes the quick start of README.md into a shell, block by block, beside
+// TestQuickStart pastes the database step of docs/tutorial.md into a shell, block by block, beside
 // servers that nothing was prepared on.
 func TestQuickStart(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile("../docs/tutorial.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(text), "\n## Quick start")
+	_, section, _ := strings.Cut(string(text), "\n## 3. ")
 	section, _, _ = strings.Cut(section, "\n## ")
 	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(section, -1)
 	if len(blocks) != 7 {
-		t.Fatalf("the quick start has %d blocks for a shell, not 7", len(blocks))
+		t.Fatalf("step 3 has %d blocks for a shell, not 7", len(blocks))
 	}
 	s := newNewcomer(t)
 	var shown []string

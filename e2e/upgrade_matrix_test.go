@@ -20,7 +20,7 @@ import (
 )
 
 // TestMovedByLogicalReplication moves the read model from one major version of PostgreSQL
-// to a newer one, as docs/upgrading-postgres.md has it: by logical replication, under a
+// to a newer one, as docs/postgres.md has it: by logical replication, under a
 // consumer that works on, which is then started on the new server. Once that knows all,
 // once it is behind.
 func TestMovedByLogicalReplication(t *testing.T) {

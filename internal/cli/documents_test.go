@@ -60,13 +60,24 @@ func TestCommandsOfTheDocumentsAreUnderstood(t *testing.T) {
 	}
 }
 
+// operating is the text of the pages that an operator works by.
+func operating(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, name := range []string{"runbook.md", "repairs.md"} {
+		text, err := os.ReadFile(filepath.Join(documents, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
+
 // TestRunbookChangesNothingBySQL: whatever an operator has to change, a command changes.
 func TestRunbookChangesNothingBySQL(t *testing.T) {
-	text, err := os.ReadFile(documents + "/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, statement := range regexp.MustCompile(`(?m)\b(UPDATE|DELETE FROM|TRUNCATE|INSERT INTO|ALTER TABLE)\b.*$`).FindAllString(string(text), -1) {
+	text := operating(t)
+	for _, statement := range regexp.MustCompile(`(?m)\b(UPDATE|DELETE FROM|TRUNCATE|INSERT INTO|ALTER TABLE)\b.*$`).FindAllString(text, -1) {
 		t.Errorf("the runbook has %s", statement)
 	}
 }
@@ -78,16 +89,12 @@ var (
 
 // TestStatementsOfTheRunbookRun: the schema takes every statement of the runbook.
 func TestStatementsOfTheRunbookRun(t *testing.T) {
-	text, err := os.ReadFile(documents + "/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	blocks := statements.FindAllStringSubmatch(string(text), -1)
+	blocks := statements.FindAllStringSubmatch(operating(t), -1)
 	if len(blocks) < 2 {
 		t.Fatalf("only %d blocks of statements in the runbook", len(blocks))
 	}
@@ -136,6 +143,21 @@ func TestLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
 	}
 	if checked < 50 {
 		t.Errorf("only %d links", checked)
+	}
+}
+
+// TestEachDecisionHasAStatus: the index has a row for each decision, with its status.
+func TestEachDecisionHasAStatus(t *testing.T) {
+	index := proseOf(t, documents+"/decisions/README.md")
+	paths, err := filepath.Glob(documents + "/decisions/[0-9]*.md")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%d decisions: %v", len(paths), err)
+	}
+	for _, path := range paths {
+		row := regexp.MustCompile(`(?m)^\| \d+ \| \[.+\]\(` + regexp.QuoteMeta(filepath.Base(path)) + `\) \|.*\| (accepted|superseded|record)[^|]* \|$`)
+		if !row.MatchString(index) {
+			t.Errorf("the index has no row with a status for %s", filepath.Base(path))
+		}
 	}
 }
 

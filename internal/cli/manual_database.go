@@ -14,7 +14,7 @@ var databasePages = map[string]manualPage{
 	"migrate up": {
 		about: "Applies the migrations that are missing, one at a time and under a lock, and repeats the grants. Run it as the role " +
 			"that owns the schema, before a new version of run. --four-eyes=on also revokes the write privileges of the operators' role, " +
-			"and changes nothing when a member of that role could still write. --citus distributes the tables of accounts (docs/citus.md).",
+			"and changes nothing when a member of that role could still write. --citus distributes the tables of accounts (docs/postgres.md).",
 		examples: []example{
 			{"The database of DATABASE_URL", "projector migrate"},
 			{"Require two people for every repair from now on; off ends it", "projector migrate --four-eyes=on"},

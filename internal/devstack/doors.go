@@ -77,7 +77,7 @@ listen postgres
 %s`
 
 // pooledSettings are what the projector asks for when it connects. PgBouncer passes none of
-// it on, so the database has to know: docs/scaling.md.
+// it on, so the database has to know: docs/postgres.md.
 var pooledSettings = map[string]string{
 	"idle_in_transaction_session_timeout": "20s", "lock_timeout": "5s", "statement_timeout": "60s",
 	"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off",

@@ -185,7 +185,7 @@ func TestStatusPageNeedsNobodyElse(t *testing.T) {
 	}
 }
 
-// The names are public: docs/status-page.md has them.
+// The names are public: docs/observability.md has them.
 func TestStatusJSON(t *testing.T) {
 	s := turnoverScene(7)
 	s.status.Partitions = append(s.status.Partitions, PartitionStatus{Topic: topic, Partition: 9, State: StateStarting})

@@ -104,7 +104,7 @@ func (s *Status) Margin() *float64 {
 	return least
 }
 
-// statusDocument is /status.json. Its names are stable; docs/status-page.md has them.
+// statusDocument is /status.json. Its names are stable; docs/observability.md has them.
 type statusDocument struct {
 	readiness
 	Status

@@ -110,6 +110,10 @@ func (c *runCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return err
 	}
+	at := commit(ctx)
+	if c.document() != "" && strings.HasSuffix(at, "-dirty") {
+		return errors.New("the results of an uncommitted build are not written down: commit first, or use --scale other than 1")
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -118,7 +122,7 @@ func (c *runCmd) Run(ctx context.Context, std *streams) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{stack: s, runCmd: c, std: std, commit: commit(ctx)}
+	b := &bench{stack: s, runCmd: c, std: std, commit: at}
 	err = b.measure(ctx, chosen)
 	return errors.Join(err, s.close())
 }
@@ -151,14 +155,18 @@ func (b *bench) measure(ctx context.Context, chosen [][]workload) error {
 
 // keep writes runs down, if they are to be.
 func (b *bench) keep(m machine, runs []Run) error {
-	document := b.Document
-	if document == "" && b.Scale == 1 {
-		document = documentPath
-	}
-	if document == "" {
+	if b.document() == "" {
 		return nil
 	}
-	return keepRuns(document, m, runs)
+	return keepRuns(b.document(), m, runs)
+}
+
+// document is where results are written; empty: they are only printed.
+func (c *runCmd) document() string {
+	if c.Document == "" && c.Scale == 1 {
+		return documentPath
+	}
+	return c.Document
 }
 
 // wrongRuns fails a bench whose projector was fast and wrong.

@@ -17,12 +17,12 @@ import (
 // their database and their topics come from a folder outside this repository, with
 // build.sh, cluster.sh and run.sh; its run.sh measures both sides in the same way.
 type peersCmd struct {
-	Dir       string   `env:"PEERS_DIR" default:"../shared/peers" placeholder:"DIR" help:"The peers' harness (default ../shared/peers)."`
+	Dir       string   `env:"PEERS_DIR" required:"" placeholder:"DIR" help:"The peers' harness."`
 	Peer      string   `default:"spring-batch" help:"Which of them (default spring-batch)."`
 	Workloads []string `default:"W1L,W2" help:"Which of their workloads (default W1L,W2)."`
 	Rounds    int      `default:"3" help:"Turns of both (default 3)."`
 	Projector string   `default:"bin/projector" placeholder:"FILE" help:"The binary to measure (default bin/projector)."`
-	Document  string   `default:"docs/performance.md" placeholder:"FILE" help:"Document to write the results to; empty: only print (default docs/performance.md)."`
+	Document  string   `placeholder:"FILE" help:"Document to write the results to (default: they are only printed, because the peers are not part of this repository)."`
 }
 
 // peersPrefix marks the peers' workloads among ours.

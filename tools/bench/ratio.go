@@ -40,7 +40,7 @@ type comparison struct {
 	less     bool
 }
 
-// comparisons are the reach of the project, in the order of the workloads.
+// comparisons are the targets of the project, in the order of the workloads.
 var comparisons = []comparison{
 	{"uniform: raw upserts", "uniform", subjectProjector, "uniform", subjectRaw, eventsPerSecond, 1.0, false},
 	{"uniform, kfake: raw upserts", "uniform", subjectKfake, "uniform", subjectRaw, eventsPerSecond, 1.1, false},

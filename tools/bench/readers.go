@@ -195,5 +195,5 @@ func renderReaders(b *strings.Builder, r *results) {
 		fmt.Fprintf(b, "| %s | %d | %s | %.1f %% | %.0f %% | %.0f | %s |\n", readers, run.Round, times,
 			100*run.CPU.Postgres/run.Seconds, 100*run.Latency.Core, run.PeakMiB, disturbed)
 	}
-	b.WriteString("\nFrom the last look at the positions before the row was visible to the answer: too high by up to a look. Reach: p99 under 50 ms, and PostgreSQL's CPU within 2 points of without.\n\n")
+	b.WriteString("\nFrom the last look at the positions before the row was visible to the answer: too high by up to a look. Targets: p99 under 50 ms, and PostgreSQL's CPU within 2 points of without.\n\n")
 }

@@ -32,7 +32,7 @@ func renderRatios(b *strings.Builder, ratios []ratio) {
 	if len(ratios) == 0 {
 		return
 	}
-	b.WriteString("### Ratios\n\n| projector by | reach | min | median | max | rounds | reached |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("### Ratios\n\n| projector by | target | min | median | max | rounds | reached |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range ratios {
 		reach := ""
 		switch {
@@ -76,7 +76,7 @@ func renderMemory(b *strings.Builder, r *results) {
 		}
 	}
 	if most != nil {
-		fmt.Fprintf(b, "Memory: the projector's highest peak in any of these runs was %.0f MiB of resident set, in %s. Reach: %d MiB.\n\n",
+		fmt.Fprintf(b, "Memory: the projector's highest peak in any of these runs was %.0f MiB of resident set, in %s. Target: at most %d MiB.\n\n",
 			most.PeakMiB, most.Workload, memoryLimit)
 	}
 }
@@ -97,7 +97,7 @@ func renderLatency(b *strings.Builder, r *results) {
 		fmt.Fprintf(b, "| %d | %s | %.1f | %.1f | %.1f | %.0f %% | %.0f %% | %s |\n", run.Round, thousands(float64(run.Events)),
 			l.P50, l.P99, l.Max, 100*l.Core, 100*run.CPU.Postgres/run.Seconds, disturbed)
 	}
-	b.WriteString("\nReach: p50 under 10 ms, p99 under 50 ms, CPU under 15 % of a core.\n\n")
+	b.WriteString("\nTargets: p50 under 10 ms, p99 under 50 ms, CPU under 15 % of a core.\n\n")
 }
 
 func renderRuns(b *strings.Builder, r *results) {

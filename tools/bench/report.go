@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/big"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -38,20 +39,47 @@ func (c *reportCmd) Run(context.Context, *streams) error {
 	if err != nil {
 		return err
 	}
-	return writeDocument(c.Document, render(&kept))
+	return publish(c.Document, &kept)
 }
 
-// keepRuns adds runs to those kept beside the document and writes it anew.
+// keepRuns adds runs to those stored next to the document and writes it again. Runs of another
+// binary are only printed.
 func keepRuns(document string, m machine, runs []Run) error {
 	kept, err := readResults(resultsPath(document))
 	if err != nil {
 		return err
 	}
-	kept.replace(m, runs)
+	kept.replace(m, slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Subject == subjectOther }))
 	if err := kept.write(resultsPath(document)); err != nil {
 		return err
 	}
-	return writeDocument(document, render(&kept))
+	return publish(document, &kept)
+}
+
+// publish writes everything that shows results: the document, the figures in the pages of its
+// folder, and the chart.
+func publish(document string, r *results) error {
+	if err := writeDocument(document, page(r)); err != nil {
+		return err
+	}
+	filled, err := pages(document, r)
+	if err != nil {
+		return err
+	}
+	for path, text := range filled {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // G306: part of the documentation
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(chartPath(document)), 0o755); err != nil { //nolint:gosec // G301: part of the documentation
+		return err
+	}
+	return os.WriteFile(chartPath(document), []byte(chart(r)), 0o644) //nolint:gosec // G306: part of the documentation
+}
+
+// chartPath is the picture next to a document.
+func chartPath(document string) string {
+	return filepath.Join(filepath.Dir(document), "pictures", "speed.svg")
 }
 
 // writeDocument replaces what stands between the marks and leaves the rest alone.

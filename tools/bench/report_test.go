@@ -48,7 +48,7 @@ func TestNewRunsReplaceThoseOfTheirWorkloadOnly(t *testing.T) {
 
 func TestTheDocumentKeepsWhatPeopleWrote(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "performance.md")
-	text := "# Mine\n\n" + markBegin + "\nold\n" + markEnd + "\n\nMine too.\n"
+	text := "# Mine <!-- perf:hot.events -->7<!-- end -->\n\n" + markBegin + "\nold\n" + markEnd + "\n\nMine too.\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -62,14 +62,54 @@ func TestTheDocumentKeepsWhatPeopleWrote(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := string(written)
-	if !strings.HasPrefix(got, "# Mine\n") || !strings.HasSuffix(got, "Mine too.\n") || strings.Contains(got, "old") {
+	if !strings.HasPrefix(got, "# Mine <!-- perf:hot.events -->50<!-- end -->\n") || !strings.HasSuffix(got, "Mine too.\n") || strings.Contains(got, "old") {
 		t.Errorf("document:\n%s", got)
 	}
-	if strings.Count(got, "| hot: fetch and decode | ≥ 0.8 | 1.00 | **1.00** | 1.00 | 1 | yes |") != 1 {
+	if strings.Count(got, "| hot: fetch and decode | 50 | 50 | **1.00** (1.00 to 1.00) | ≥ 0.8 | yes |") != 1 {
 		t.Errorf("no ratio of hot:\n%s", got)
 	}
 	if _, err := splice("no marks", "x"); err == nil {
 		t.Error("a document without marks is overwritten")
+	}
+}
+
+// TestThePagesShowWhatWasMeasured: figures, tables and the chart are those of performance.json,
+// whose runs are of committed builds of this program.
+func TestThePagesShowWhatWasMeasured(t *testing.T) {
+	const document = "../../docs/performance.md"
+	kept, err := readResults(resultsPath(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range kept.Runs {
+		if r := &kept.Runs[i]; strings.HasSuffix(r.Commit, "-dirty") || r.Subject == subjectOther || r.Subject == subjectPeer {
+			t.Errorf("%s has a run of %s by %s, which nobody can repeat", resultsPath(document), r.Workload, r.Commit)
+		}
+	}
+	want, err := pages(document, &kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want[document], err = splice(want[document], page(&kept)); err != nil {
+		t.Fatal(err)
+	}
+	want[chartPath(document)] = chart(&kept)
+	shown := 0
+	for path, text := range want {
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != text {
+			t.Errorf("%s does not show what was measured: run make docs-figures", path)
+		}
+		shown += strings.Count(text, "<!-- perf:")
+	}
+	if shown < 10 {
+		t.Errorf("only %d figures in the pages", shown)
+	}
+	if _, err := figures("<!-- perf:nothing.events -->1<!-- end -->", &kept); err == nil {
+		t.Error("a figure that nobody has measured is filled")
 	}
 }
 

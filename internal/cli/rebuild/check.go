@@ -196,7 +196,7 @@ func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err
 	for _, t := range distributed {
 		if t.Shards > 0 && slices.Contains(tables, t.Name) {
 			all = append(all, "table "+t.Name+" is distributed by Citus, and a rebuild compares it with tables that are not: "+
-				"project the topic into a database of its own and change over when verify agrees (docs/citus.md)")
+				"project the topic into a database of its own and change over when verify agrees (docs/postgres.md)")
 		}
 	}
 	dependents, err := rebuild.LoadDependents(ctx, r.pool, tables)

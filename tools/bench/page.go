@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// page is the part of the document that is written by this program: one table of all that is
+// compared, what is not reached first, then the runs at a steady load.
+func page(r *results) string {
+	var b strings.Builder
+	renderMachine(&b, &r.Machine)
+	renderSummary(&b, r)
+	renderMemory(&b, r)
+	renderLatency(&b, r)
+	renderReaders(&b, r)
+	return b.String()
+}
+
+// renderSummary is one line for each ratio of events per second.
+func renderSummary(b *strings.Builder, r *results) {
+	b.WriteString("| projector, compared with | events/s | of the other | ratio, median (least to most) | target | reached | peak MiB | µs CPU an event | date, commit |\n" +
+		"|---|---|---|---|---|---|---|---|---|\n")
+	ratios := ratiosOf(r)
+	slices.SortStableFunc(ratios, func(x, y ratio) int { return rank(&x) - rank(&y) })
+	for i := range ratios {
+		x := &ratios[i]
+		ours, other := counted(r.of(x.workload, x.subject)), counted(r.of(x.byW, x.byS))
+		target := ""
+		if x.limit > 0 {
+			target = fmt.Sprintf("≥ %g", x.limit)
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | **%.2f** (%.2f to %.2f) | %s | %s | %.0f | %.1f | %s, %s |\n", x.what,
+			thousands(medianOf(ours, eventsPerSecond)), thousands(medianOf(other, eventsPerSecond)),
+			x.median, x.min, x.max, target, x.reached(), medianOf(ours, peakMemory), 1e6*medianOf(ours, cpuAnEvent),
+			ours[0].When.Format("2006-01-02"), ours[0].Commit)
+	}
+	b.WriteString("\n")
+}
+
+// rank puts what is not reached first, and what has no target last.
+func rank(x *ratio) int { return slices.Index([]string{"no", "yes", ""}, x.reached()) }
+
+// counted are the undisturbed runs, or all where there is none.
+func counted(runs []Run) []Run {
+	clean := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Disturbed })
+	if len(clean) == 0 {
+		return runs
+	}
+	return clean
+}
+
+func medianOf(runs []Run, m measure) float64 {
+	values := make([]float64, len(runs))
+	for i := range runs {
+		values[i] = m(&runs[i])
+	}
+	return spreadOf(values).median
+}
