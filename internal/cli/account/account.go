@@ -21,8 +21,8 @@ import (
 type Cmd struct {
 	Show      accountShowCmd      `cmd:"" help:"Show an account: its state, its hole and the events that wait behind it."`
 	Statement accountStatementCmd `cmd:"" help:"Show the events that make up an account's balance, with a running balance and each event's place in Kafka."`
-	Skip      accountSkipCmd      `cmd:"" help:"Skip one version of an account on purpose: only the one it waits for."`
-	Unskip    accountUnskipCmd    `cmd:"" help:"Take back the last skip of an account, while nothing was applied after it."`
+	Skip      skipCmd             `cmd:"" help:"Skip one version of an account on purpose: only the one it waits for."`
+	Unskip    unskipCmd           `cmd:"" help:"Take back the last skip of an account, while nothing was applied after it."`
 }
 
 type accountShowCmd struct {

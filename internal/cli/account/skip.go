@@ -6,33 +6,56 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
+	"projector/internal/cli/change"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
-	"projector/internal/cli/foureyes"
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
+	"projector/projection/event"
 	"projector/readmodel"
 )
 
-type accountSkipCmd struct {
+type skipCmd = change.Command[skip, *skip]
+
+type skip struct {
 	ID           string `arg:"" help:"The account."`
 	Version      int64  `required:"" placeholder:"N" help:"The version to skip: exactly the one the account waits for."`
-	Reason       string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
 	NothingWaits bool   `help:"Skip the next version of an account that waits for no event: it is known to be lost before a later one has arrived."`
-	Yes          bool   `help:"Do it. Without it, only say what would be done."`
 	skipFlags
 }
 
 // skipFlags are those of skip and unskip.
 type skipFlags struct {
-	connect.ActorFlags
+	change.ReasonFlags
 	projections.BalanceFlags
 	connect.DatabaseFlags
 	events.EventFlags
 	output.Flags
+
+	kind    readmodel.Definition
+	formats event.Resolver
+}
+
+// Check implements change.Change.
+func (f *skipFlags) Check() (err error) {
+	if f.kind, err = f.Kind(); err == nil {
+		f.formats, err = f.Formats(f.Taken)
+	}
+	return err
+}
+
+// skipper finds what skips versions of the projection. The file of a custom projection must be
+// the one its rows came from.
+func (f *skipFlags) skipper(ctx context.Context, on *change.On) (readmodel.Skipper, error) {
+	repair, skips := f.kind.Replayer(readmodel.RepairConfig{Pool: on.Pool, Formats: f.formats, FirstVersion: f.FirstVersion}).(readmodel.Skipper)
+	if err := f.Kept(ctx, on.Pool); err != nil {
+		return nil, err
+	}
+	if !skips {
+		return nil, exit.Usagef("--projection (PROJECTION): %s has no versions to skip", f.kind.Name())
+	}
+	return repair, nil
 }
 
 // skipDocument is a skip in JSON.
@@ -53,7 +76,7 @@ type skipPlanDocument struct {
 	After  stateDocument `json:"after"`
 }
 
-// eventDocument is what is known of a skipped event, beside its id.
+// eventDocument is what is known of a skipped event, without its id.
 type eventDocument struct {
 	Class     *string `json:"class"`
 	Topic     *string `json:"topic"`
@@ -84,79 +107,83 @@ func describeState(s *readmodel.AccountState) stateDocument {
 	return d
 }
 
-// Run passes over a version.
-func (c *accountSkipCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
-	repair, pool, err := c.open(ctx, c.Reason)
+// Action implements change.Change.
+func (*skip) Action() readmodel.ActionKind { return readmodel.ActionSkip }
+
+// Plan implements change.Change.
+func (c *skip) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
+	skipper, err := c.skipper(ctx, on)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer pool.Close()
-	skip := readmodel.Skip{
-		AccountID: readmodel.Storable(c.ID), Version: c.Version, Actor: c.ActorName(), Reason: readmodel.Storable(c.Reason),
-		NothingWaits: c.NothingWaits,
+	p := &skipPlan{skip: c, skipper: skipper}
+	p.of = readmodel.Skip{
+		AccountID: readmodel.Storable(c.ID), Version: c.Version, Actor: on.Actor, Reason: on.Reason, NothingWaits: c.NothingWaits,
 	}
-	if !c.Yes {
-		plan, err := repair.PlanSkip(ctx, skip)
-		if err != nil {
-			return skipFailure(err)
-		}
-		return c.printPlan(std, &plan)
-	}
-	err = gate.Pass(ctx, pool, string(readmodel.ActionSkip), func(p *foureyes.Plan) error {
-		plan, err := repair.PlanSkip(ctx, skip)
-		if err != nil {
-			return skipFailure(err)
-		}
-		skip.Planned = &plan.Event
-		// Events go on arriving after the gap: how many will heal is shown, and not agreed to.
-		return p.Add(skipDocument{AccountID: c.ID, Version: c.Version, EventID: output.OrNull(plan.Event.EventID)},
-			describeEvent(&plan.Event), describeState(&plan.Before), c.NothingWaits)
-	})
-	if err != nil {
-		return err
-	}
-	done, err := repair.Skip(ctx, skip)
-	if err != nil {
-		return skipFailure(err)
-	}
-	d := skipDocument{
-		AccountID: c.ID, Version: c.Version, EventID: output.OrNull(done.EventID), HealedEvents: done.Healed,
-		Result: output.OrNull(readmodel.ResultSkipped),
-	}
-	if c.JSON() {
-		return output.PrintJSON(std.Out, d)
-	}
-	_, err = fmt.Fprintf(std.Out, "passed over version %d of account %s; %d waiting events were applied\n",
-		d.Version, output.Printable(d.AccountID), d.HealedEvents)
-	return err
+	p.planned, err = skipper.PlanSkip(ctx, p.of)
+	p.refused, err = refusedSkip(on, err)
+	return p, err
 }
 
-// open connects to the database, and to the projection that versions are skipped in. The file of
-// a custom projection must be the one its rows came from.
-func (f *skipFlags) open(ctx context.Context, reason string) (readmodel.Skipper, *pgxpool.Pool, error) {
-	kind, err := f.Kind()
-	if err != nil {
-		return nil, nil, err
+// skipPlan skips a version.
+type skipPlan struct {
+	*skip
+	skipper readmodel.Skipper
+	of      readmodel.Skip
+	planned readmodel.SkipPlan
+	refused error // the reason why it is not done
+	done    readmodel.Skipped
+}
+
+// refusedSkip splits off a refusal of a skip that is to be done now. The skip is tried all the same,
+// because the audit trail records that it was refused.
+func refusedSkip(on *change.On, err error) (refused, failure error) {
+	if err = skipFailure(err); on.Now && errors.As(err, new(exit.Refusal)) {
+		return err, nil
 	}
-	if reason == "" {
-		return nil, nil, exit.Usagef("--reason: must not be empty")
+	return nil, err
+}
+
+// Hash implements change.Plan. Events continue to arrive after the gap: how many will heal is shown,
+// and is not part of what is approved.
+func (p *skipPlan) Hash(h *change.Hash) error {
+	if p.refused != nil {
+		return p.refused
 	}
-	formats, err := f.Formats(f.Taken)
-	if err != nil {
-		return nil, nil, err
+	return h.Add(skipDocument{AccountID: p.ID, Version: p.Version, EventID: output.OrNull(p.planned.Event.EventID)},
+		describeEvent(&p.planned.Event), describeState(&p.planned.Before), p.NothingWaits)
+}
+
+// Do implements change.Plan.
+func (p *skipPlan) Do(ctx context.Context) (err error) {
+	if p.refused == nil {
+		p.of.Planned = &p.planned.Event
 	}
-	pool, err := connect.ReadModel(ctx, &f.DatabaseFlags)
-	if err != nil {
-		return nil, nil, err
+	p.done, err = p.skipper.Skip(ctx, p.of)
+	return skipFailure(err)
+}
+
+// Print implements change.Plan.
+func (p *skipPlan) Print(std *output.Streams, done bool) error {
+	d := skipDocument{AccountID: p.ID, Version: p.Version, EventID: output.OrNull(p.planned.Event.EventID), HealedEvents: p.planned.Healed}
+	plan := &p.planned
+	switch {
+	case done:
+		d.EventID, d.HealedEvents, d.Result = output.OrNull(p.done.EventID), p.done.Healed, output.OrNull(readmodel.ResultSkipped)
+		if p.JSON() {
+			return output.PrintJSON(std.Out, d)
+		}
+		_, err := fmt.Fprintf(std.Out, "passed over version %d of account %s; %d waiting events were applied\n", d.Version, output.Printable(d.AccountID), d.HealedEvents)
+		return err
+	case p.JSON():
+		return output.PrintJSON(std.Out, skipPlanDocument{
+			skipDocument: d, eventDocument: describeEvent(&plan.Event), Before: describeState(&plan.Before), After: describeState(&plan.After),
+		})
 	}
-	repair, skips := kind.Replayer(readmodel.RepairConfig{Pool: pool, Formats: formats, FirstVersion: f.FirstVersion}).(readmodel.Skipper)
-	if err = f.Kept(ctx, pool); err == nil && !skips {
-		err = exit.Usagef("--projection (PROJECTION): %s has no versions to pass over", kind.Name())
-	}
-	if err != nil {
-		pool.Close()
-	}
-	return repair, pool, err
+	_, err := fmt.Fprintf(std.Out, "now: %s\nversion %d: %s\n%d waiting events would be applied\nthen: %s\nwould pass over version %d of account %s; %s\n",
+		stateText(&plan.Before), p.Version, eventText(&plan.Event), plan.Healed, stateText(&plan.After),
+		p.Version, output.Printable(p.ID), change.NothingChanged)
+	return err
 }
 
 func skipFailure(err error) error {
@@ -170,21 +197,6 @@ func skipFailure(err error) error {
 	if errors.As(err, &kept) {
 		return exit.Refuse(kept.Error() + "; nothing was changed")
 	}
-	return err
-}
-
-// printPlan prints what is known before a skip.
-func (c *accountSkipCmd) printPlan(std *output.Streams, plan *readmodel.SkipPlan) error {
-	if c.JSON() {
-		return output.PrintJSON(std.Out, skipPlanDocument{
-			skipDocument:  skipDocument{AccountID: c.ID, Version: c.Version, EventID: output.OrNull(plan.Event.EventID), HealedEvents: plan.Healed},
-			eventDocument: describeEvent(&plan.Event), Before: describeState(&plan.Before), After: describeState(&plan.After),
-		})
-	}
-	_, err := fmt.Fprintf(std.Out, "now: %s\nversion %d: %s\n%d waiting events would be applied\nthen: %s\n"+
-		"would pass over version %d of account %s; nothing was changed, add --yes to do it\n",
-		stateText(&plan.Before), c.Version, eventText(&plan.Event), plan.Healed, stateText(&plan.After),
-		c.Version, output.Printable(c.ID))
 	return err
 }
 

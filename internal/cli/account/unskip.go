@@ -4,20 +4,20 @@ import (
 	"context"
 	"fmt"
 
-	"projector/internal/cli/foureyes"
+	"projector/internal/cli/change"
 	"projector/internal/cli/output"
 	"projector/readmodel"
 )
 
-type accountUnskipCmd struct {
+type unskipCmd = change.Command[unskip, *unskip]
+
+type unskip struct {
 	ID      string `arg:"" help:"The account."`
 	Version int64  `required:"" placeholder:"N" help:"The version that was skipped: the last one of the account."`
-	Reason  string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
-	Yes     bool   `help:"Do it. Without it, only say what would be done."`
 	skipFlags
 }
 
-// unskipDocument is a skip that is taken back, in JSON.
+// unskipDocument is a skip that is reversed, in JSON.
 type unskipDocument struct {
 	AccountID string  `json:"account_id"`
 	Version   int64   `json:"version"`
@@ -28,53 +28,65 @@ type unskipDocument struct {
 	Result *string       `json:"result"`
 }
 
-// Run takes a skip back.
-func (c *accountUnskipCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
-	repair, pool, err := c.open(ctx, c.Reason)
+// Action implements change.Change.
+func (*unskip) Action() readmodel.ActionKind { return readmodel.ActionUnskip }
+
+// Plan implements change.Change.
+func (c *unskip) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
+	skipper, err := c.skipper(ctx, on)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer pool.Close()
-	skip := readmodel.Skip{AccountID: readmodel.Storable(c.ID), Version: c.Version, Actor: c.ActorName(), Reason: readmodel.Storable(c.Reason)}
-	plan, err := repair.PlanUnskip(ctx, skip)
-	if err != nil && !c.Yes {
-		return skipFailure(err)
-	}
-	d := unskipDocument{
-		AccountID: c.ID, Version: c.Version, EventID: output.OrNull(plan.Event.EventID), eventDocument: describeEvent(&plan.Event),
-		Before: describeState(&plan.Before), After: describeState(&plan.After),
-	}
-	if !c.Yes {
-		return c.print(std, &plan, d)
-	}
-	err = gate.Pass(ctx, pool, string(readmodel.ActionUnskip), func(p *foureyes.Plan) error {
-		if err != nil {
-			return skipFailure(err)
-		}
-		d := d
-		d.Before.Stale, d.After.Stale = false, false // events go on arriving
-		return p.Add(d)
-	})
-	if err != nil {
-		return err
-	}
-	if err := repair.Unskip(ctx, skip); err != nil {
-		return skipFailure(err)
-	}
-	d.Result = output.OrNull(readmodel.ResultUnskipped)
-	return c.print(std, &plan, d)
+	p := &unskipPlan{unskip: c, skipper: skipper}
+	p.of = readmodel.Skip{AccountID: readmodel.Storable(c.ID), Version: c.Version, Actor: on.Actor, Reason: on.Reason}
+	p.planned, err = skipper.PlanUnskip(ctx, p.of)
+	p.refused, err = refusedSkip(on, err)
+	return p, err
 }
 
-func (c *accountUnskipCmd) print(std *output.Streams, plan *readmodel.UnskipPlan, d unskipDocument) error {
-	if c.JSON() {
-		return output.PrintJSON(std.Out, d)
+// unskipPlan reverses a skip.
+type unskipPlan struct {
+	*unskip
+	skipper readmodel.Skipper
+	of      readmodel.Skip
+	planned readmodel.UnskipPlan
+	refused error // the reason why it is not done
+}
+
+func (p *unskipPlan) document() unskipDocument {
+	return unskipDocument{
+		AccountID: p.ID, Version: p.Version, EventID: output.OrNull(p.planned.Event.EventID), eventDocument: describeEvent(&p.planned.Event),
+		Before: describeState(&p.planned.Before), After: describeState(&p.planned.After),
 	}
-	id := output.Printable(c.ID)
-	if d.Result != nil {
-		_, err := fmt.Fprintf(std.Out, "took back the skip of version %d of account %s; an event of it that has come since is read again by position set\n", c.Version, id)
-		return err
+}
+
+// Hash implements change.Plan.
+func (p *unskipPlan) Hash(h *change.Hash) error {
+	if p.refused != nil {
+		return p.refused
 	}
-	_, err := fmt.Fprintf(std.Out, "now: %s\nversion %d: %s\nthen: %s\nwould take back the skip of version %d of account %s; nothing was changed, add --yes to do it\n",
-		stateText(&plan.Before), c.Version, eventText(&plan.Event), stateText(&plan.After), c.Version, id)
+	d := p.document()
+	d.Before.Stale, d.After.Stale = false, false // events continue to arrive
+	return h.Add(d)
+}
+
+// Do implements change.Plan.
+func (p *unskipPlan) Do(ctx context.Context) error { return skipFailure(p.skipper.Unskip(ctx, p.of)) }
+
+// Print implements change.Plan.
+func (p *unskipPlan) Print(std *output.Streams, done bool) (err error) {
+	d, id := p.document(), output.Printable(p.ID)
+	if done {
+		d.Result = output.OrNull(readmodel.ResultUnskipped)
+	}
+	switch {
+	case p.JSON():
+		err = output.PrintJSON(std.Out, d)
+	case done:
+		_, err = fmt.Fprintf(std.Out, "took back the skip of version %d of account %s; an event of it that has come since is read again by position set\n", p.Version, id)
+	default:
+		_, err = fmt.Fprintf(std.Out, "now: %s\nversion %d: %s\nthen: %s\nwould take back the skip of version %d of account %s; %s\n",
+			stateText(&p.planned.Before), p.Version, eventText(&p.planned.Event), stateText(&p.planned.After), p.Version, id, change.NothingChanged)
+	}
 	return err
 }
