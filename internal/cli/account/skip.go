@@ -146,7 +146,7 @@ func refusedSkip(on *change.On, err error) (refused, failure error) {
 
 // Hash implements change.Plan. Events continue to arrive after the gap: how many will heal is shown,
 // and is not part of what is approved.
-func (p *skipPlan) Hash(h *change.Hash) error {
+func (p *skipPlan) Hash(_ context.Context, h *change.Hash) error {
 	if p.refused != nil {
 		return p.refused
 	}
@@ -164,7 +164,7 @@ func (p *skipPlan) Do(ctx context.Context) (err error) {
 }
 
 // Print implements change.Plan.
-func (p *skipPlan) Print(std *output.Streams, done bool) error {
+func (p *skipPlan) Print(_ context.Context, std *output.Streams, done bool) error {
 	d := skipDocument{AccountID: p.ID, Version: p.Version, EventID: output.OrNull(p.planned.Event.EventID), HealedEvents: p.planned.Healed}
 	plan := &p.planned
 	switch {

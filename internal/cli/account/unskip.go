@@ -61,7 +61,7 @@ func (p *unskipPlan) document() unskipDocument {
 }
 
 // Hash implements change.Plan.
-func (p *unskipPlan) Hash(h *change.Hash) error {
+func (p *unskipPlan) Hash(_ context.Context, h *change.Hash) error {
 	if p.refused != nil {
 		return p.refused
 	}
@@ -74,7 +74,7 @@ func (p *unskipPlan) Hash(h *change.Hash) error {
 func (p *unskipPlan) Do(ctx context.Context) error { return skipFailure(p.skipper.Unskip(ctx, p.of)) }
 
 // Print implements change.Plan.
-func (p *unskipPlan) Print(std *output.Streams, done bool) (err error) {
+func (p *unskipPlan) Print(_ context.Context, std *output.Streams, done bool) (err error) {
 	d, id := p.document(), output.Printable(p.ID)
 	if done {
 		d.Result = output.OrNull(readmodel.ResultUnskipped)

@@ -50,12 +50,13 @@ type Plan interface {
 	// Hash adds each record that would be changed: what is printed of it as JSON, and what else
 	// has to be the same when a second person approves it. What changes by itself (a time, a
 	// lag, what consumers write) is left out: it would make each plan another.
-	Hash(*Hash) error
+	Hash(context.Context, *Hash) error
 	// Do does it with the context that it is given, by which the audit trail knows the request.
 	Do(ctx context.Context) error
 	// Print prints what would be done or, when it is done, what was done. It returns an error
-	// also when not all could be done.
-	Print(std *output.Streams, done bool) error
+	// also when not all could be done. A plan without a record to change is not done, and is
+	// printed as if it were.
+	Print(ctx context.Context, std *output.Streams, done bool) error
 }
 
 // Partial is a Plan that is done in several transactions. What was done is printed after an
@@ -144,15 +145,26 @@ func run(ctx context.Context, std *output.Streams, gate *foureyes.Gate, c Change
 	}
 	plan, err := c.Plan(ctx, on)
 	if err != nil {
-		return err
+		return untouched(ctx, err)
 	}
 	if !yes {
-		return plan.Print(std, false)
+		return untouched(ctx, plan.Print(ctx, std, false))
 	}
-	if err := gate.Pass(ctx, on.Pool, string(c.Action()), plan.Hash); err != nil {
-		return err
+	if err := gate.Pass(ctx, on.Pool, string(c.Action()), func(h *Hash) error { return plan.Hash(ctx, h) }); err != nil {
+		return untouched(ctx, err)
+	}
+	if gate.Nothing() { // and this login may not be permitted to change anything
+		return plan.Print(ctx, std, true)
 	}
 	return do(ctx, std, plan)
+}
+
+// untouched is the error of a change that had not begun: an interruption has changed nothing.
+func untouched(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return exit.Refuse("interrupted, nothing was changed")
+	}
+	return err
 }
 
 func do(ctx context.Context, std *output.Streams, plan Plan) error {
@@ -160,7 +172,7 @@ func do(ctx context.Context, std *output.Streams, plan Plan) error {
 	if _, partial := plan.(Partial); err != nil && !partial {
 		return err
 	}
-	if printed := plan.Print(std, true); err == nil {
+	if printed := plan.Print(ctx, std, true); err == nil {
 		err = printed
 	}
 	return err

@@ -84,6 +84,7 @@ type Gate struct {
 	json    bool
 	command *command // that was typed; nil: one that changes nothing
 	amounts bool     // see Amounts
+	nothing bool     // see Nothing
 	// Of a request that is being approved:
 	approving *approval
 }
@@ -91,6 +92,9 @@ type Gate struct {
 // Amounts reports whether the plan is shown to somebody who may approve it: then it has
 // amounts and balances.
 func (g *Gate) Amounts() bool { return g.amounts }
+
+// Nothing reports whether a second person would have had to approve the plan, and it had no record.
+func (g *Gate) Nothing() bool { return g.nothing }
 
 // approval is the doing of a request.
 type approval struct {
@@ -115,7 +119,8 @@ func (g *Gate) Pass(ctx context.Context, pool *pgxpool.Pool, action string, plan
 	switch {
 	case g.approving != nil:
 		return g.approving.compare(ctx, pool, action, p)
-	case p.records == 0: // there is nothing to agree to
+	case p.records == 0:
+		g.nothing = true
 		return nil
 	default:
 		return g.request(ctx, pool, action, p)

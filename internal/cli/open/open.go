@@ -7,12 +7,10 @@ import (
 	"iter"
 	"sync"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
+	"projector/internal/cli/change"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
-	"projector/internal/cli/foureyes"
 	"projector/internal/cli/fromledger"
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
@@ -23,168 +21,152 @@ import (
 )
 
 // Cmd is the command open.
-type Cmd struct {
-	Yes    bool   `help:"Do it. Without it, only print the plan."`
-	Reason string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
-	Limit  int    `default:"1000" placeholder:"N" help:"In a table, list at most this many accounts; all are counted, and all are in JSON (default 1000)."`
-	connect.ActorFlags
+type Cmd = change.Command[open, *open]
+
+type open struct {
+	Limit int `default:"1000" placeholder:"N" help:"In a table, list at most this many accounts; all are counted, and all are in JSON (default 1000)."`
+	change.ReasonFlags
 	fromledger.LedgerFlags
 	projections.BalanceFlags
 	connect.DatabaseFlags
 	events.EventFlags
 	output.Flags
+
+	formats event.Resolver
+	lines   *lines
 }
 
 // eachAudited is up to how many accounts of a ledger each have a row in the audit trail.
 const eachAudited = 1000
 
-// Run has accounts start from a ledger.
-func (c *Cmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
-	if err := c.validate(); err != nil {
-		return err
-	}
-	formats, err := c.Formats(c.Taken)
-	if err != nil {
-		return err
-	}
-	lines, err := c.lines()
-	if err != nil {
-		return err
-	}
-	c.WarnLedger(std.Err)
-	reachable, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
-	defer cancel()
-	pool, err := connect.ReadModel(reachable, &c.DatabaseFlags)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	source, err := c.Open(reachable)
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	table, err := c.Load(ctx, source, ledger.Openings, std, lines.check, "open it in parts")
-	if err != nil {
-		return err
-	}
-	repair := readmodel.NewRepair(readmodel.RepairConfig{Pool: pool, Formats: formats, FirstVersion: c.FirstVersion})
-	r := &opening{
-		cmd: c, std: std, lines: lines, table: table, rows: c.rows(std, gate.Amounts()),
-		openings: repair.Openings(readmodel.OpenedBy{
-			Source: readmodel.Storable(source.Name()), SHA256: source.SHA256(), Actor: c.ActorName(), Reason: readmodel.Storable(c.Reason),
-			Each: table.Len() <= eachAudited,
-		}),
-	}
-	return r.run(ctx, pool, gate)
-}
+// Action implements change.Change.
+func (*open) Action() readmodel.ActionKind { return readmodel.ActionOpen }
 
-func (c *Cmd) validate() error {
+// Check implements change.Change.
+func (c *open) Check() (err error) {
 	if err := c.CheckBalance(); err != nil {
 		return err
 	}
-	switch {
-	case c.Reason == "":
-		return exit.Usagef("--reason: must not be empty")
-	case c.Limit < 0:
+	if c.Limit < 0 {
 		return exit.Usagef("--limit (PROJECTOR_LIMIT): must not be negative")
 	}
-	return c.LedgerFlags.Check("SELECT account_id, version, balance, currency FROM account")
+	if err := c.LedgerFlags.Check("SELECT account_id, version, balance, currency FROM account"); err != nil {
+		return err
+	}
+	if c.formats, err = c.Formats(c.Taken); err != nil {
+		return err
+	}
+	currencies, err := event.ParseCurrencies(c.Currencies)
+	c.lines = &lines{currencies, c.FirstVersion}
+	return err
 }
 
-// opening is one run of the command.
-type opening struct {
-	cmd      *Cmd
-	std      *output.Streams
-	lines    *lines
+// Plan implements change.Change. It reads the ledger. What becomes of its accounts is read a piece
+// at a time, when it is printed or approved: a ledger may have millions of them.
+func (c *open) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
+	c.WarnLedger(on.Std.Err)
+	reachable, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	defer cancel()
+	source, err := c.Open(reachable)
+	if err != nil {
+		return nil, err
+	}
+	on.Later(func() error { source.Close(); return nil })
+	table, err := c.Load(ctx, source, ledger.Openings, on.Std, c.lines.check, "open it in parts")
+	if err != nil {
+		return nil, err
+	}
+	repair := readmodel.NewRepair(readmodel.RepairConfig{Pool: on.Pool, Formats: c.formats, FirstVersion: c.FirstVersion})
+	return &plan{
+		cmd: c, on: on, table: table,
+		openings: repair.Openings(readmodel.OpenedBy{
+			Source: readmodel.Storable(source.Name()), SHA256: source.SHA256(), Actor: on.Actor, Reason: on.Reason,
+			Each: table.Len() <= eachAudited,
+		}),
+	}, nil
+}
+
+// plan opens the accounts of a ledger.
+type plan struct {
+	cmd      *open
+	on       *change.On
 	table    *ledger.Table
 	openings *readmodel.Openings
 	rows     *rows
 }
 
-func (r *opening) run(ctx context.Context, pool *pgxpool.Pool, gate *foureyes.Gate) error {
-	if !r.cmd.Yes {
-		return r.plan(ctx)
-	}
-	nothing := false
-	err := gate.Pass(ctx, pool, string(readmodel.ActionOpen), func(p *foureyes.Plan) (err error) {
-		nothing, err = r.planned(ctx, p)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if nothing { // and this login may not be allowed to change anything
-		err = r.each(ctx, "planned", r.openings.Plan)
-	} else {
-		err = r.each(ctx, "opened", func(ctx context.Context, piece []readmodel.Opening) error {
-			return r.openings.Apply(ctx, piece, func(s readmodel.Step) { r.rows.healed += int64(s.Healed) })
-		})
-	}
-	if printed := r.rows.end(r.table.Len()); err == nil {
-		err = printed
-	}
-	if n := r.rows.counts[refused]; err == nil && n > 0 {
-		err = exit.Refusef("%d of %d accounts were refused", n, r.table.Len())
-	}
-	return err
-}
+// DoneInParts implements change.Partial.
+func (*plan) DoneInParts() {}
 
-// plan says what would be done.
-func (r *opening) plan(ctx context.Context) error {
-	if err := r.each(ctx, "planned", r.openings.Plan); err != nil {
-		return err
-	}
-	return r.rows.end(r.table.Len())
-}
-
-// planned is what has to be the same when it is approved, and whether it is nothing.
-func (r *opening) planned(ctx context.Context, p *foureyes.Plan) (nothing bool, err error) {
-	nothing = true
-	for piece, err := range r.pieces() {
+// Hash implements change.Plan.
+func (p *plan) Hash(ctx context.Context, h *change.Hash) error {
+	for piece, err := range p.pieces() {
 		if err == nil {
-			err = r.openings.Plan(ctx, piece)
+			err = p.openings.Plan(ctx, piece)
 		}
 		if err != nil {
-			return false, err
+			return err
 		}
 		for i := range piece {
 			if piece[i].Decision.Outcome != projection.Applied {
 				continue
 			}
-			nothing = false
-			if err := p.Add(row{&piece[i], false, false}.Document(), piece[i].Digest()); err != nil {
-				return false, err
-			}
-		}
-	}
-	return nothing, nil
-}
-
-// each does something with all accounts, and prints what has come of it.
-func (r *opening) each(ctx context.Context, what string, do func(context.Context, []readmodel.Opening) error) error {
-	shown := output.NewProgress(r.std.Err, what)
-	defer shown.Done()
-	for piece, err := range r.pieces() {
-		if err == nil {
-			err = do(ctx, piece)
-		}
-		for i := range piece {
-			if err := r.rows.add(&piece[i]); err != nil {
+			if err := h.Add(row{&piece[i], false, false}.Document(), piece[i].Digest()); err != nil {
 				return err
 			}
 		}
-		if err != nil {
-			return r.interrupted(err)
-		}
-		shown.Update(r.rows.total(), r.table.Len())
 	}
 	return nil
 }
 
-// interrupted says what an error has left.
-func (r *opening) interrupted(err error) error {
-	if n := r.rows.counts[opened]; n > 0 {
+// Do implements change.Plan. Accounts are printed as they are opened.
+func (p *plan) Do(ctx context.Context) error {
+	return p.each("opened", true, func(piece []readmodel.Opening) error {
+		return p.openings.Apply(ctx, piece, func(s readmodel.Step) { p.rows.healed += int64(s.Healed) })
+	})
+}
+
+// Print implements change.Plan.
+func (p *plan) Print(ctx context.Context, _ *output.Streams, done bool) error {
+	if p.rows == nil { // nothing was done
+		if err := p.each("planned", done, func(piece []readmodel.Opening) error { return p.openings.Plan(ctx, piece) }); err != nil {
+			return err
+		}
+	}
+	if err := p.rows.end(p.table.Len()); err != nil {
+		return err
+	}
+	if n := p.rows.counts[refused]; done && n > 0 {
+		return exit.Refusef("%d of %d accounts were refused", n, p.table.Len())
+	}
+	return nil
+}
+
+// each does something with all accounts, and prints what became of them.
+func (p *plan) each(what string, done bool, do func([]readmodel.Opening) error) error {
+	p.rows = p.cmd.rows(p.on, done)
+	shown := output.NewProgress(p.on.Std.Err, what)
+	defer shown.Done()
+	for piece, err := range p.pieces() {
+		if err == nil {
+			err = do(piece)
+		}
+		for i := range piece {
+			if err := p.rows.add(&piece[i]); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return p.interrupted(err)
+		}
+		shown.Update(p.rows.total(), p.table.Len())
+	}
+	return nil
+}
+
+// interrupted says what was done before an error.
+func (p *plan) interrupted(err error) error {
+	if n := p.rows.counts[opened]; n > 0 {
 		return fmt.Errorf("%d accounts were opened before this; run it again, they are kept then: %w", n, err)
 	}
 	return err
@@ -192,11 +174,11 @@ func (r *opening) interrupted(err error) error {
 
 // pieces are the openings in the order of their accounts. The next one is made while one is
 // worked on.
-func (r *opening) pieces() iter.Seq2[[]readmodel.Opening, error] {
+func (p *plan) pieces() iter.Seq2[[]readmodel.Opening, error] {
 	return ahead(func(yield func([]readmodel.Opening, error) bool) {
 		var piece []readmodel.Opening
-		for entry := range r.table.Entries() {
-			x, err := r.lines.opening(&entry)
+		for entry := range p.table.Entries() {
+			x, err := p.cmd.lines.opening(&entry)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -251,11 +233,6 @@ func ahead[T any](all iter.Seq2[T, error]) iter.Seq2[T, error] {
 type lines struct {
 	currencies   event.CurrencySet
 	firstVersion int64
-}
-
-func (c *Cmd) lines() (*lines, error) {
-	currencies, err := event.ParseCurrencies(c.Currencies)
-	return &lines{currencies, c.FirstVersion}, err
 }
 
 // check refuses a line from which no account can start.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"projector/internal/cli/change"
 	"projector/internal/cli/output"
 	"projector/projection"
 	"projector/projection/event"
@@ -113,8 +114,9 @@ func (r row) Cells() []string {
 
 // rows prints accounts as they come, and counts them.
 type rows struct {
-	cmd    *Cmd
+	cmd    *open
 	std    *output.Streams
+	done   bool
 	out    *output.Rows
 	counts map[string]int64 // by outcome
 	healed int64            // parked events that were applied behind them
@@ -122,9 +124,9 @@ type rows struct {
 	amounts bool
 }
 
-func (c *Cmd) rows(std *output.Streams, amounts bool) *rows {
-	name := "PLAN"
-	if c.Yes {
+func (c *open) rows(on *change.On, done bool) *rows {
+	name, std, amounts := "PLAN", on.Std, on.Amounts
+	if done {
 		name = "RESULT"
 	}
 	columns := []output.Column{output.Left(name, 9), output.Left("ACCOUNT", 20), output.Right("VERSION", 10)}
@@ -132,7 +134,7 @@ func (c *Cmd) rows(std *output.Streams, amounts bool) *rows {
 		columns = append(columns, output.Right("BALANCE BEFORE", 14), output.Right("BALANCE AFTER", 14), output.Left("CURRENCY", 8))
 	}
 	columns = append(columns, output.Text("WHY"))
-	return &rows{cmd: c, std: std, counts: map[string]int64{}, amounts: amounts, out: c.Rows(std.Out, "ACCOUNT", columns...)}
+	return &rows{cmd: c, std: std, done: done, counts: map[string]int64{}, amounts: amounts, out: c.Rows(std.Out, "ACCOUNT", columns...)}
 }
 
 // add prints an account, if it was decided about.
@@ -140,7 +142,7 @@ func (r *rows) add(x *readmodel.Opening) error {
 	if !x.Decided {
 		return nil
 	}
-	one := row{x, r.cmd.Yes, r.amounts}
+	one := row{x, r.done, r.amounts}
 	r.counts[one.outcome()]++
 	if !r.cmd.JSON() && r.out.Len() >= r.cmd.Limit {
 		return nil
@@ -164,15 +166,15 @@ func (r *rows) end(accounts int64) error {
 		_, _ = fmt.Fprintf(r.std.Err, "%d more accounts are not listed, see --limit\n", rest)
 	}
 	text := fmt.Sprintf("%d of %d accounts were opened", r.counts[opened], accounts)
-	if !r.cmd.Yes {
+	if !r.done {
 		text = fmt.Sprintf("%d of %d accounts would be opened", r.counts[willOpen], accounts)
 	}
 	text += fmt.Sprintf(", %d are kept as they are, %d refused", r.counts[kept], r.counts[refused])
 	if r.healed > 0 {
 		text += fmt.Sprintf("; %d waiting events were applied", r.healed)
 	}
-	if !r.cmd.Yes && r.counts[willOpen] > 0 {
-		text += "; nothing was changed, add --yes to do it"
+	if !r.done && r.counts[willOpen] > 0 {
+		text += "; " + change.NothingChanged
 	}
 	_, err := fmt.Fprintln(r.std.Out, text)
 	return err

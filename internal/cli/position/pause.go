@@ -106,7 +106,7 @@ func (p *standingPlan) Do(ctx context.Context) (err error) {
 }
 
 // Print implements change.Plan.
-func (p *standingPlan) Print(std *output.Streams, done bool) error {
+func (p *standingPlan) Print(_ context.Context, std *output.Streams, done bool) error {
 	return p.flags.print(std, done, len(p.standings), func(i int) (document any, text string) {
 		return standingDocument{p.flags.Topic, p.logs[i].Partition, p.standings[i].Is}, p.text(&p.logs[i], p.standings[i], done)
 	})
@@ -149,7 +149,7 @@ type plannedStanding struct {
 }
 
 // Hash implements change.Plan.
-func (p *standingPlan) Hash(h *change.Hash) error {
+func (p *standingPlan) Hash(_ context.Context, h *change.Hash) error {
 	if err := p.flags.hash(h); err != nil {
 		return err
 	}

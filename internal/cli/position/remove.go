@@ -127,7 +127,7 @@ func (c *remove) document(p readmodel.UnusedPosition) removedDocument {
 }
 
 // Hash implements change.Plan.
-func (p *removePlan) Hash(h *change.Hash) error {
+func (p *removePlan) Hash(_ context.Context, h *change.Hash) error {
 	for _, position := range p.positions {
 		if err := h.Add(p.document(position)); err != nil {
 			return err
@@ -137,7 +137,7 @@ func (p *removePlan) Hash(h *change.Hash) error {
 }
 
 // Print implements change.Plan.
-func (p *removePlan) Print(std *output.Streams, done bool) error {
+func (p *removePlan) Print(_ context.Context, std *output.Streams, done bool) error {
 	return printChanges(std, &p.Flags, done, len(p.positions), func(i int) (document any, text string) {
 		d, verb := p.document(p.positions[i]), "would be removed"
 		if done {

@@ -139,7 +139,7 @@ func (s *setPlan) document(i int) setDocument {
 }
 
 // Print implements change.Plan.
-func (s *setPlan) Print(std *output.Streams, done bool) error {
+func (s *setPlan) Print(_ context.Context, std *output.Streams, done bool) error {
 	return s.cmd.print(std, done, len(s.plans), func(i int) (document any, text string) {
 		d, verb := s.document(i), "would be set"
 		if done {
@@ -150,7 +150,7 @@ func (s *setPlan) Print(std *output.Streams, done bool) error {
 }
 
 // Hash implements change.Plan.
-func (s *setPlan) Hash(h *change.Hash) error {
+func (s *setPlan) Hash(_ context.Context, h *change.Hash) error {
 	if err := s.cmd.hash(h); err != nil {
 		return err
 	}
