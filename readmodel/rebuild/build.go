@@ -13,6 +13,7 @@ import (
 	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
+	"projector/readmodel"
 )
 
 // Source streams the committed records of a stretch of a partition, from is part of
@@ -46,6 +47,10 @@ type Replay struct {
 	Given   bool
 }
 
+// corrects reports whether the topic may not give what was applied: an event that was only early is
+// applied again in its turn.
+func (r *Replay) corrects() bool { return r.Altered || r.Class != event.VersionGap }
+
 // Config is all a Build needs.
 type Config struct {
 	Source  Source
@@ -59,6 +64,8 @@ type Config struct {
 	Topic   string
 	TopicID string
 	Starts  map[int32]int64 // the first offset of each partition
+	// Ordered: of two events that claim one version of an account at most one is applied.
+	Ordered bool
 	Skips   []Skip
 	Replays []Replay
 	// Discards are the places of events that are left out.
@@ -83,14 +90,17 @@ type Build struct {
 	cfg        Config
 	partitions map[int32]*partition
 	replays    []*Replay
-	skips      map[string][]Skip // by account, ascending
+	skips      map[string][]Skip                      // by account, ascending
+	chosen     map[readmodel.Key]projection.RecordRef // by account and version: the event that people have applied
 	passed     atomic.Int64
 	records    atomic.Int64
 }
 
 // New prepares a build of all partitions in cfg.Starts.
 func New(cfg Config) *Build {
-	b := &Build{cfg: cfg, partitions: map[int32]*partition{}, skips: map[string][]Skip{}}
+	b := &Build{
+		cfg: cfg, partitions: map[int32]*partition{}, skips: map[string][]Skip{}, chosen: map[readmodel.Key]projection.RecordRef{},
+	}
 	for _, s := range cfg.Skips {
 		b.skips[s.AccountID] = append(b.skips[s.AccountID], s)
 	}
@@ -111,6 +121,12 @@ func New(cfg Config) *Build {
 	}
 	places := map[projection.RecordRef]*Replay{}
 	for _, r := range cfg.Replays {
+		if cfg.Ordered && !r.Altered && r.Place.Topic == cfg.Topic {
+			b.chosen[readmodel.Key{Text: r.AccountID, Number: r.Version}] = r.Place
+		}
+		if !r.corrects() {
+			continue
+		}
 		one := places[r.Place]
 		if one == nil {
 			one = &r
@@ -174,7 +190,8 @@ func (b *Build) Next(partition int32) int64 {
 	return 0 // made since
 }
 
-// Replays are those of the Config, a place once, with what was found out about them.
+// Replays are those of the Config that the topic may not give, a place once, with what was found
+// out about them.
 func (b *Build) Replays() []*Replay { return b.replays }
 
 // ParkLimit parks every event behind a hole: those beyond the live limit are cut off

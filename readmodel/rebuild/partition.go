@@ -12,6 +12,7 @@ import (
 	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
+	"projector/readmodel"
 )
 
 // partition rebuilds one partition. One goroutine at a time uses it.
@@ -143,17 +144,27 @@ func (p *partition) take(ctx context.Context, record *projection.Record) error {
 	if d.Identity != event.Identified {
 		return nil
 	}
+	p.decide(record, d)
+	return nil
+}
+
+// decide leaves out an event whose version people have decided about: it was skipped, or another
+// event was applied by dlq replay.
+func (p *partition) decide(record *projection.Record, d *event.Decoded) {
+	place, chosen := p.build.chosen[readmodel.Key{Text: d.Event.AccountID, Number: d.Event.Version}]
+	if chosen && place != record.Ref() {
+		d.Fault = &event.Fault{Class: event.MalformedPayload, Reason: "another event of this version was replayed"}
+	}
 	skips := p.build.skips[d.Event.AccountID]
 	if len(skips) == 0 {
-		return nil
+		return
 	}
 	p.waiting[skips[0].AccountID] = struct{}{}
 	for i := range skips {
 		if skips[i].Version == d.Event.Version {
-			d.Fault = &event.Fault{Class: event.MalformedPayload, Reason: "this version was passed over on purpose"}
+			d.Fault = &event.Fault{Class: event.MalformedPayload, Reason: "this version was skipped"}
 		}
 	}
-	return nil
 }
 
 // reproducible reports whether the record, as the topic has it, can be what was applied.

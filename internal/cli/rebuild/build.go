@@ -54,7 +54,7 @@ func (r *rebuilding) begin(ctx context.Context) error {
 	return nil
 }
 
-// skips has the versions skipped again that people have skipped.
+// skips has the versions skipped again that people have skipped, where versions are in order.
 func (r *rebuilding) skips(ctx context.Context, cfg *rebuild.Config, own string) error {
 	repair := readmodel.RepairConfig{Formats: r.formats, FirstVersion: r.cmd.FirstVersion}
 	cfg.PassOver = func(ctx context.Context, x *rebuild.Skip, seen bool) (bool, error) {
@@ -63,6 +63,7 @@ func (r *rebuilding) skips(ctx context.Context, cfg *rebuild.Config, own string)
 	if _, unordered := r.kind.(readmodel.AppendDefinition); unordered {
 		return nil // no version is skipped
 	}
+	cfg.Ordered = true
 	skips, err := rebuild.LoadSkips(ctx, r.pool, own)
 	for _, a := range skips {
 		cfg.Skips = append(cfg.Skips, rebuild.Skip{AccountID: a.AccountID, Version: a.Version, Place: a.Place})

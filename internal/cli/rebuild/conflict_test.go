@@ -1,0 +1,48 @@
+package rebuild_test
+
+import (
+	"strings"
+	"testing"
+
+	"projector/internal/cli/clitest"
+)
+
+// TestRebuildAppliesTheEventThatWasReplayed: two events claimed one version. The parked one cannot
+// be applied, so a person has replayed the other. A rebuild applies that one, too.
+func TestRebuildAppliesTheEventThatWasReplayed(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)")
+	s.Owning("loyalty_points", summing)
+	other := strings.Replace(earned("a", 3, "7"), "a-3", "other-a-3", 1)
+	s.Produce(earned("a", 1, "5"), earned("a", 3, `"many"`), other, earned("a", 2, "1"), earned("a", 5, "100"), earned("a", 4, "10"))
+	s.Consuming(nil)
+	state := func() string {
+		return s.Text(`SELECT concat_ws(' ', points, version, last_event_id) FROM loyalty JOIN projection_account USING (account_id)`)
+	}
+	clitest.Equal(t, state(), "6 2 a-2")
+	s.Must("dlq", "replay", "--offset=2", "--yes")
+	clitest.Equal(t, state(), "123 5 a-5")
+	clean(s)
+
+	s.Exec("UPDATE loyalty SET points = 1")
+	clitest.Contains(t, s.Must("rebuild", "--yes"), "1 rows were replaced and 0 removed")
+	clitest.Equal(t, state(), "123 5 a-5")
+	clean(s, "--yes")
+}
+
+// TestRebuildCountsBothEventsOfAVersion: a turnover counts every event, so one that was replayed does
+// not take the place of another.
+func TestRebuildCountsBothEventsOfAVersion(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Projecting("daily_turnover")
+	s.Exec("ALTER TABLE daily_turnover ADD CONSTRAINT few CHECK (credited < 50)")
+	s.Produce(clitest.EventOf("a", 1, `"5"`), strings.Replace(clitest.EventOf("a", 1, `"60"`), `"eventId":"`, `"eventId":"other-`, 1))
+	s.Consuming(nil)
+	s.Exec("ALTER TABLE daily_turnover DROP CONSTRAINT few")
+	s.Must("dlq", "replay", "--yes")
+	state := func() string { return s.Text("SELECT credited || ' ' || events FROM daily_turnover") }
+	clitest.Equal(t, state(), "65.00 2")
+	s.Exec("UPDATE daily_turnover SET credited = 1")
+	s.Must("rebuild", "--yes")
+	clitest.Equal(t, state(), "65.00 2")
+}
