@@ -1,6 +1,8 @@
 package mapping
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -8,107 +10,287 @@ import (
 	"projector/projection/event"
 )
 
-// readPath reads where a field stands: a path as text or as a list of names, or a
-// table that names a header or the key. The path of data may be empty.
-func readPath(field string, n *yaml.Node) (event.FieldPath, error) {
+func (m *Mapping) addField(key, value *yaml.Node) error {
+	for _, field := range event.Fields() {
+		if field.String() != key.Value {
+			continue
+		}
+		m.nodes[field] = key
+		if value.Kind == yaml.MappingNode {
+			return m.addTable(field, value)
+		}
+		path, err := readPath("fields: "+key.Value, value, field == event.FieldData)
+		if err != nil {
+			return err
+		}
+		m.Fields[field] = event.FieldPath{Path: path}
+		return nil
+	}
+	return at(key, "fields: %q is unknown; use %s", key.Value, fieldList())
+}
+
+func fieldList() string {
+	names := make([]string, 0, len(event.Fields()))
+	for _, field := range event.Fields() {
+		names = append(names, field.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// readPath reads a path, as text or as a list of names. name is what has the path.
+func readPath(name string, n *yaml.Node, mayBeEmpty bool) ([]string, error) {
 	switch {
 	case isText(n):
-		return event.FieldPath{Path: strings.Split(n.Value, ".")}, nil
-	case n.Kind == yaml.ScalarNode && n.Tag == "!!str" && field == event.FieldData.String():
-		return event.FieldPath{}, nil
+		return strings.Split(n.Value, "."), nil
+	case n.Kind == yaml.ScalarNode && n.Tag == "!!str" && mayBeEmpty:
+		return nil, nil
 	case n.Kind == yaml.SequenceNode:
-		return readNames(field, n)
-	case n.Kind == yaml.MappingNode:
-		return readSource(field, n)
+		path := []string{}
+		for _, inner := range n.Content {
+			if !isText(inner) {
+				return nil, at(inner, "%s: a name in the list must be text", name)
+			}
+			path = append(path, inner.Value)
+		}
+		return path, nil
 	}
-	return event.FieldPath{}, at(n.Line, "fields: %s: must be a path such as meta.seq, a list of names, {header: NAME} or {key: true}", field)
+	return nil, at(n, "%s: must be a path such as meta.seq, a list of names, or a table such as {header: NAME}", name)
 }
 
-func readNames(field string, n *yaml.Node) (event.FieldPath, error) {
-	var p event.FieldPath
-	for _, name := range n.Content {
-		if !isText(name) {
-			return p, at(name.Line, "fields: %s: a name in the list must be text", field)
-		}
-		p.Path = append(p.Path, name.Value)
-	}
-	return p, nil
+// fieldTable is what a table of a field says.
+type fieldTable struct {
+	field  event.Field // or of a part that a field is joined of
+	isPart bool
+	name   string
+	place  event.FieldPath
+	placed bool
+
+	units, nanos, unit, scale, written *yaml.Node
 }
 
-func readSource(field string, n *yaml.Node) (event.FieldPath, error) {
-	var p event.FieldPath
-	err := eachMember(n, "fields: "+field, func(key, value *yaml.Node) error {
-		known, err := addSource(&p, field, key, value)
-		if !known {
-			return at(key.Line, "fields: %s: must be {path: PATH}, {header: NAME} or {key: true}", field)
-		}
+// addTable reads a table of where a field stands and how it is written. Without a place
+// it stands where the format has it.
+func (m *Mapping) addTable(field event.Field, table *yaml.Node) error {
+	t := &fieldTable{field: field, name: "fields: " + field.String()}
+	if err := eachMember(table, t.name, m.member(t)); err != nil {
 		return err
-	})
-	return p, err
+	}
+	if field == event.FieldAmount {
+		if err := m.addAmount(t); err != nil {
+			return err
+		}
+	} else if err := t.setWritten(); err != nil {
+		return err
+	}
+	if t.placed || t.place.Written != event.WrittenUsually || len(table.Content) == 0 {
+		m.Fields[field] = t.place
+	}
+	return nil
 }
 
-// addSource reads a member of a table that says where a field stands; false: it says
-// something else.
-func addSource(p *event.FieldPath, field string, key, value *yaml.Node) (known bool, err error) {
+// member reads a member of a field's table.
+func (m *Mapping) member(t *fieldTable) func(key, value *yaml.Node) error {
+	return func(key, value *yaml.Node) error {
+		known, err := t.addSource(key, value)
+		if known {
+			t.placed = true
+			return err
+		}
+		if known, err = m.addShape(t, key, value); known {
+			return err
+		}
+		return at(key, "%s: %q is unknown or has no such value; use %s", t.name, key.Value, t.help())
+	}
+}
+
+// addSource reads a member that says where the field stands; false: it says something else.
+func (t *fieldTable) addSource(key, value *yaml.Node) (known bool, err error) {
+	p := &t.place
+	name := t.name + ": " + key.Value
 	switch {
+	case key.Value == "path" && value.Kind != yaml.MappingNode:
+		p.Path, err = readPath(name, value, t.field == event.FieldData)
+	case t.field == event.FieldData:
+		return false, nil
 	case key.Value == "header" && isText(value):
 		p.Header = value.Value
 	case key.Value == "key" && value.Tag == "!!bool" && value.Value == "true":
 		p.Key = true
-	case key.Value == "path" && value.Kind != yaml.MappingNode:
-		var inner event.FieldPath
-		inner, err = readPath(field, value)
-		p.Path = inner.Path
+	case key.Value == "outer" && value.Kind != yaml.MappingNode:
+		p.Outer, err = readPath(name, value, false)
+	case key.Value == "constant" && isText(value) && t.mayBeConstant():
+		p.Constant = value.Value
+	case key.Value == "join" && value.Kind == yaml.SequenceNode && t.mayBeJoined():
+		err = t.addParts(value)
+	case key.Value == "with" && isText(value) && len(value.Value) == 1 && t.mayBeJoined():
+		p.Separator = value.Value[0]
 	default:
 		return false, nil
 	}
 	return true, err
 }
 
-// shape reads a member of a table that says how a field is written; false: it says
-// something else.
-type shape func(key, value *yaml.Node) (known bool, err error)
+func (t *fieldTable) mayBeConstant() bool {
+	return t.isPart || t.field == event.FieldEventType || t.field == event.FieldCurrency
+}
 
-// shapeOf returns what reads how a field is written; nil when its value says only where
-// it stands.
-func (m *Mapping) shapeOf(field event.Field, value *yaml.Node) shape {
-	if value.Kind == yaml.MappingNode && field == event.FieldOccurredAt {
-		return m.addTime
+func (t *fieldTable) mayBeJoined() bool {
+	switch t.field {
+	case event.FieldEventID, event.FieldAccountID, event.FieldEventType:
+		return !t.isPart
+	default:
+		return false
+	}
+}
+
+// addParts reads what a field is joined of.
+func (t *fieldTable) addParts(list *yaml.Node) error {
+	t.place.Join = []event.FieldPath{}
+	for i, n := range list.Content {
+		part := &fieldTable{field: t.field, isPart: true, name: fmt.Sprintf("%s: part %d", t.name, i+1)}
+		if n.Kind == yaml.MappingNode {
+			if err := eachMember(n, part.name, new(Mapping).member(part)); err != nil {
+				return err
+			}
+			if err := part.setWritten(); err != nil {
+				return err
+			}
+		} else {
+			var err error
+			if part.place.Path, err = readPath(part.name, n, false); err != nil {
+				return err
+			}
+		}
+		t.place.Join = append(t.place.Join, part.place)
 	}
 	return nil
 }
 
-// addShaped reads a table of where a field stands and how it is written. Without a place
-// it stands where the format has it.
-func (m *Mapping) addShaped(field event.Field, table *yaml.Node, add shape) error {
-	var p event.FieldPath
-	placed := false
-	err := eachMember(table, "fields: "+field.String(), func(key, value *yaml.Node) error {
-		known, err := add(key, value)
-		if !known {
-			known, err = addSource(&p, field.String(), key, value)
-			placed = placed || known
-		}
-		if !known {
-			return at(key.Line, "fields: %s: %q is unknown or has no such value; use %s", field, key.Value, shapeHelp[field])
-		}
-		return err
-	})
-	if placed || len(table.Content) == 0 {
-		m.Fields[field] = p
+// addShape reads a member that says how the field is written; false: it says something else.
+func (m *Mapping) addShape(t *fieldTable, key, value *yaml.Node) (known bool, err error) {
+	if value.Kind == yaml.MappingNode {
+		return false, nil
 	}
+	isAmount := t.field == event.FieldAmount
+	switch {
+	case t.field == event.FieldOccurredAt && key.Value == "unit":
+		m.Time, known = event.TimeUnitNamed(value.Value)
+		return known, nil
+	case t.field == event.FieldCurrency && key.Value == "case":
+		m.LowerCurrency = value.Value == "lower"
+		return m.LowerCurrency || value.Value == "upper", nil
+	case isAmount && key.Value == "unit":
+		t.unit = value
+		return value.Value == "minor" || value.Value == "major", nil
+	case isAmount && key.Value == "scale":
+		t.scale = value
+	case isAmount && key.Value == "units":
+		t.units, t.placed = value, true
+	case isAmount && key.Value == "nanos":
+		t.nanos = value
+	case key.Value == "type" && t.field != event.FieldData && t.field != event.FieldOccurredAt && t.field != event.FieldCurrency:
+		t.written = value
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// setWritten sets how a text or a version is written.
+func (t *fieldTable) setWritten() error {
+	if t.written == nil {
+		return nil
+	}
+	var known bool
+	if t.place.Written, known = event.WrittenNamed(t.written.Value); !known {
+		return at(t.written, "%s: type: must be text, integer or, of an event type, boolean", t.name)
+	}
+	return nil
+}
+
+// addAmount reads how amounts are written.
+func (m *Mapping) addAmount(t *fieldTable) error {
+	if t.units != nil || t.nanos != nil {
+		return m.addUnits(t)
+	}
+	written := ""
+	if t.written != nil {
+		written = t.written.Value
+	}
+	shape := &m.Amount
+	switch {
+	case t.scale != nil && t.unit != nil:
+		return at(t.scale, "%s: scale says what unit: %s says; give one of the two", t.name, t.unit.Value)
+	case t.scale != nil:
+		n, err := strconv.Atoi(t.scale.Value)
+		if err != nil || n < 0 || n > event.MostScale || t.scale.Tag != "!!int" {
+			return at(t.scale, "%s: scale: must be a number of decimals from 0 to %d", t.name, event.MostScale)
+		}
+		shape.Form, shape.Scale = event.AmountScaled, n
+	case t.unit != nil && t.unit.Value == "minor":
+		shape.Form = event.AmountMinor
+	case written == "number":
+		shape.Form = event.AmountNumber
+		return nil
+	case written == "" || written == "text":
+		return nil
+	case written == "integer":
+		return at(t.written, "%s: type: an integer needs its unit: add unit: minor, or scale", t.name)
+	default:
+		return at(t.written, "%s: type: must be text or number, or integer with unit: minor or with scale", t.name)
+	}
+	switch written {
+	case "", "integer":
+	case "text":
+		shape.Text = true
+	default:
+		return at(t.written, "%s: type: must be integer or text with unit: minor or with scale", t.name)
+	}
+	return nil
+}
+
+// addUnits reads where whole units and billionths are.
+func (m *Mapping) addUnits(t *fieldTable) error {
+	for _, other := range []*yaml.Node{t.unit, t.scale, t.written} {
+		if other != nil {
+			return at(other, "%s: units and nanos have no unit, scale or type", t.name)
+		}
+	}
+	for _, pair := range [][2]*yaml.Node{{t.units, t.nanos}, {t.nanos, t.units}} {
+		if pair[0] == nil {
+			return at(pair[1], "%s: units and nanos belong together", t.name)
+		}
+	}
+	if t.place.Path != nil {
+		return at(t.units, "%s: units and nanos are paths themselves; leave out path", t.name)
+	}
+	var err error
+	if t.place.Path, err = readPath(t.name+": units", t.units, false); err != nil {
+		return err
+	}
+	m.Amount.Form = event.AmountUnits
+	m.Amount.Nanos, err = readPath(t.name+": nanos", t.nanos, false)
 	return err
 }
 
-// shapeHelp is what a table of a field may say.
-var shapeHelp = map[event.Field]string{
-	event.FieldOccurredAt: "path, header or key, and unit: rfc3339, s, ms, us, ns or date",
-}
-
-func (m *Mapping) addTime(key, value *yaml.Node) (known bool, err error) {
-	if key.Value != "unit" || !isText(value) {
-		return false, nil
+// help is what the table may say.
+func (t *fieldTable) help() string {
+	const source = "path: PATH, header: NAME, key: true, outer: PATH"
+	switch {
+	case t.isPart:
+		return source + ", constant, and type: text or integer"
+	case t.field == event.FieldData:
+		return "path: PATH"
+	case t.field == event.FieldOccurredAt:
+		return source + ", and unit: rfc3339, s, ms, us, ns or date"
+	case t.field == event.FieldAmount:
+		return source + ", unit: minor or major, scale, type: text, number or integer, or units and nanos"
+	case t.field == event.FieldCurrency:
+		return source + ", constant, and case: upper or lower"
+	case t.field == event.FieldEventType:
+		return source + ", constant, join and with (one character), and type: text, integer or boolean"
+	case t.mayBeJoined():
+		return source + ", join and with (one character), and type: text or integer"
 	}
-	m.Time, known = event.TimeUnitNamed(value.Value)
-	return known, nil
+	return source + ", and type: text or integer"
 }

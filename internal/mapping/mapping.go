@@ -1,17 +1,21 @@
-// Package mapping reads the file that says how other people's events are named: a
-// YAML or JSON document of two tables.
+// Package mapping reads the file that says how other people's events are written: a
+// YAML or JSON document of three tables. docs/mapping.md describes it, and mapping.schema.json
+// for editors.
 //
-//	eventTypes:            # their name: the contract's, or ignored
+//	envelope: {path: payload, entries: legs}  # where the event is in the document
+//	eventTypes:            # their name: the contract's, ignored, or by the sign of the amount
 //	  MoneyDeposited: FundsCredited
-//	fields:                # the contract's name: where it stands
+//	  movement: {positive: FundsCredited, negative: FundsDebited, zero: ignored}
+//	fields:                # the contract's name: where it stands and how it is written
 //	  version: meta.seq    # a member of the JSON document, names joined by points
-//	  amount: [the.amount] # the same as a list, for names that have points
+//	  currency: [iso.code] # the same as a list, for names that have points
 //	  accountId: {key: true}
 //	  correlationId: {header: x-trace-id}
 //	  occurredAt: {path: meta.ts, unit: ms}
+//	  amount: {path: cents, unit: minor}
 //
 // What the file does not name stays as the contract has it. Every error names the
-// line it is about.
+// line and the column it is about.
 package mapping
 
 import (
@@ -29,27 +33,27 @@ import (
 // Mapping is a file that was read.
 type Mapping struct {
 	event.Mapping
-	lines map[event.Field]int
+	nodes map[event.Field]*yaml.Node
 }
 
 // Parse reads a mapping. Its error has a line of text for each mistake, which begins with the
-// line of the file, "line 3: …".
+// place in the file, "line 3, column 5: …".
 func Parse(text []byte) (*Mapping, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document yaml.Node
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF):
-		return nil, at(1, "the file is empty")
+		return nil, at(&yaml.Node{Line: 1, Column: 1}, "the file is empty")
 	case err != nil:
 		return nil, syntaxError(err)
 	}
 	var second yaml.Node
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		return nil, at(max(second.Line, 1), "a second document follows the first")
+		return nil, at(&yaml.Node{Line: max(second.Line, 1), Column: max(second.Column, 1)}, "a second document follows the first")
 	}
 	m := &Mapping{
 		Mapping: event.Mapping{Types: map[string]event.Type{}, Fields: map[event.Field]event.FieldPath{}},
-		lines:   map[event.Field]int{},
+		nodes:   map[event.Field]*yaml.Node{},
 	}
 	err := eachMember(document.Content[0], "the file", func(key, value *yaml.Node) error {
 		switch key.Value {
@@ -57,8 +61,11 @@ func Parse(text []byte) (*Mapping, error) {
 			return eachMember(value, key.Value, m.addType)
 		case "fields":
 			return eachMember(value, key.Value, m.addField)
+		case "envelope":
+			m.nodes[event.FieldEnvelope] = key
+			return eachMember(value, key.Value, m.addEnvelope)
 		}
-		return at(key.Line, "%q is unknown; use eventTypes and fields", key.Value)
+		return at(key, "%q is unknown; use eventTypes, fields and envelope", key.Value)
 	})
 	if err != nil {
 		return nil, err
@@ -66,7 +73,7 @@ func Parse(text []byte) (*Mapping, error) {
 	return m, nil
 }
 
-// Locate names the lines that an error of event.New is about.
+// Locate names the places in the file that an error of event.New is about.
 func (m *Mapping) Locate(err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var located []error
@@ -80,43 +87,44 @@ func (m *Mapping) Locate(err error) error {
 		return err
 	}
 	for _, field := range []event.Field{conflict.Field, event.FieldData} {
-		if line, ok := m.lines[field]; ok {
-			return at(line, "%s", conflict.Error())
+		if node, ok := m.nodes[field]; ok {
+			return at(node, "%s", conflict.Error())
 		}
 	}
 	return err
 }
 
-// at is an error about a line.
-func at(line int, format string, args ...any) error {
-	return fmt.Errorf("line %d: %w", line, fmt.Errorf(format, args...))
+// at is an error about a place in the file.
+func at(n *yaml.Node, format string, args ...any) error {
+	return fmt.Errorf("line %d, column %d: %w", n.Line, n.Column, fmt.Errorf(format, args...))
 }
 
-// syntaxError is what the parser says, which names the line itself.
+// syntaxError is what the parser says, which names the line itself, and no column.
 func syntaxError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	if !strings.HasPrefix(text, "line ") {
-		text = "line 1: " + text
+	line := 1
+	if _, scanErr := fmt.Sscanf(text, "line %d: ", &line); scanErr == nil {
+		_, text, _ = strings.Cut(text, ": ")
 	}
-	return errors.New(text)
+	return at(&yaml.Node{Line: line, Column: 1}, "%s", text)
 }
 
 // eachMember calls read for every member of a table, and joins the errors; name is what the
 // table is called.
 func eachMember(table *yaml.Node, name string, read func(key, value *yaml.Node) error) error {
 	if table.Kind != yaml.MappingNode {
-		return at(table.Line, "%s is not a table of names and values", name)
+		return at(table, "%s is not a table of names and values", name)
 	}
 	lines := map[string]int{}
 	var mistakes []error
 	for i := 0; i+1 < len(table.Content); i += 2 {
 		key, value := table.Content[i], table.Content[i+1]
 		if key.Kind != yaml.ScalarNode || key.Value == "" || key.Tag == "!!merge" {
-			mistakes = append(mistakes, at(key.Line, "%s: a name must be text", name))
+			mistakes = append(mistakes, at(key, "%s: a name must be text", name))
 			continue
 		}
 		if first, twice := lines[key.Value]; twice {
-			mistakes = append(mistakes, at(key.Line, "%s: %q is there twice, first in line %d", name, key.Value, first))
+			mistakes = append(mistakes, at(key, "%s: %q is there twice, first in line %d", name, key.Value, first))
 			continue
 		}
 		lines[key.Value] = key.Line
@@ -128,54 +136,4 @@ func eachMember(table *yaml.Node, name string, read func(key, value *yaml.Node) 
 // isText reports whether a node is one text; a number is the text of its digits.
 func isText(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Tag != "!!null" && n.Value != ""
-}
-
-// ignored is the meaning of an event type that only advances the version.
-const ignored = "ignored"
-
-func (m *Mapping) addType(key, value *yaml.Node) error {
-	kind := event.TypeNamed(value.Value)
-	if value.Value == ignored {
-		kind = event.Ignorable
-	}
-	if value.Kind != yaml.ScalarNode || kind == event.Unknown {
-		return at(value.Line, "eventTypes: %s: must be %s or %s", key.Value, typeList(), ignored)
-	}
-	m.Types[key.Value] = kind
-	return nil
-}
-
-func typeList() string {
-	var names []string
-	for _, t := range event.NamedTypes() {
-		names = append(names, t.Name())
-	}
-	return strings.Join(names, ", ")
-}
-
-func (m *Mapping) addField(key, value *yaml.Node) error {
-	for _, field := range event.Fields() {
-		if field.String() != key.Value {
-			continue
-		}
-		m.lines[field] = key.Line
-		if shape := m.shapeOf(field, value); shape != nil {
-			return m.addShaped(field, value, shape)
-		}
-		place, err := readPath(key.Value, value)
-		if err != nil {
-			return err
-		}
-		m.Fields[field] = place
-		return nil
-	}
-	return at(key.Line, "fields: %q is unknown; use %s", key.Value, fieldList())
-}
-
-func fieldList() string {
-	names := make([]string, 0, len(event.Fields()))
-	for _, field := range event.Fields() {
-		names = append(names, field.String())
-	}
-	return strings.Join(names, ", ")
 }

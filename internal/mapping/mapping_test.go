@@ -107,7 +107,7 @@ func TestParseNamesTheLine(t *testing.T) {
 		{"alias", "fields:\n  eventId: &a id\n  version: *a\n", []string{"line 3", "version"}},
 		{
 			"several", "eventTypes:\n  A: B\n  C: D\nfields:\n  sequence: seq\n  version: {heder: seq}\nmore: 1\n",
-			[]string{"line 2: eventTypes: A", "\nline 3: eventTypes: C", "\nline 5: fields", "\nline 6: fields: version", "\nline 7: \"more\""},
+			[]string{"line 2, column 6: eventTypes: A", "\nline 3, column 6: eventTypes: C", "\nline 5, column 3: fields", "\nline 6, column 13: fields: version", "\nline 7, column 1: \"more\""},
 		},
 		{"two documents", "fields: {}\n---\nfields: {}\n", []string{"line 2", "second"}},
 	}
@@ -129,21 +129,21 @@ func TestParseNamesTheLine(t *testing.T) {
 // all the same.
 func TestLocateNamesTheLineOfAConflict(t *testing.T) {
 	tests := []struct{ name, format, text, line string }{
-		{"two fields in one place", "json", "fields:\n  eventId: id\n  version: id\n", "line 3: version"},
-		{"the place of another field", "json", "fields:\n  eventId: version\n", "line 2: eventId"},
-		{"inside of another field", "json", "fields:\n  eventId: version.id\n", "line 2: eventId"},
-		{"around another field", "json", "fields:\n\n  eventId: a.b\n  version: a\n", "line 4: version"},
-		{"an empty name", "json", "fields:\n  eventId: a..b\n", "line 2: eventId"},
-		{"an empty list", "json", "fields:\n  eventId: []\n", "line 2: eventId"},
-		{"amount in a header", "json", "fields:\n  amount: {header: a}\n", "line 2: amount"},
-		{"header and key", "json", "fields:\n  accountId: {header: a, key: true}\n", "line 2: accountId"},
-		{"data without an amount of its own", "json", "fields:\n  amount: a\n  currency: a\n", "line 3: currency"},
-		{"an attribute with a point", "cloudevents", "fields:\n  version: meta.seq\n", "line 2: version"},
-		{"an attribute that is known", "cloudevents", "fields:\n  version: specversion\n", "line 2: version"},
-		{"data that is an attribute", "cloudevents", "fields:\n  data: body\n", "line 2: data"},
-		{"several", "json", "fields:\n  amount: {header: a}\n  eventId: a..b\n", "line 3: eventId: the path \"a..b\" has an empty name\nline 2: amount"},
-		{"several in one place", "json", "fields:\n  eventId: a\n  version: a\n  accountId: a\n", "line 4: accountId: two fields are to be read from \"a\"\nline 3: version"},
-		{"flag and mapping", "debezium-outbox", "fields:\n  version: seq\n", "line 2: version"},
+		{"two fields in one place", "json", "fields:\n  eventId: id\n  version: id\n", "line 3, column 3: version"},
+		{"the place of another field", "json", "fields:\n  eventId: version\n", "line 2, column 3: eventId"},
+		{"inside of another field", "json", "fields:\n  eventId: version.id\n", "line 2, column 3: eventId"},
+		{"around another field", "json", "fields:\n\n  eventId: a.b\n  version: a\n", "line 4, column 3: version"},
+		{"an empty name", "json", "fields:\n  eventId: a..b\n", "line 2, column 3: eventId"},
+		{"an empty list", "json", "fields:\n  eventId: []\n", "line 2, column 3: eventId"},
+		{"data in a header", "json", "fields:\n  data:\n    path: a\n  amount: {header: a, path: b..c}\n", "line 4, column 3: amount"},
+		{"header and key", "json", "fields:\n  accountId: {header: a, key: true}\n", "line 2, column 3: accountId"},
+		{"data without an amount of its own", "json", "fields:\n  amount: a\n  currency: a\n", "line 3, column 3: currency"},
+		{"an attribute with a point", "cloudevents", "fields:\n  version: meta.seq\n", "line 2, column 3: version"},
+		{"an attribute that is known", "cloudevents", "fields:\n  version: specversion\n", "line 2, column 3: version"},
+		{"data that is an attribute", "cloudevents", "fields:\n  data: body\n", "line 2, column 3: data"},
+		{"several", "json", "fields:\n  amount: {header: a, outer: a}\n  eventId: a..b\n", "line 3, column 3: eventId: the path \"a..b\" has an empty name\nline 2, column 3: amount"},
+		{"several in one place", "json", "fields:\n  eventId: a\n  version: a\n  accountId: a\n", "line 4, column 3: accountId: two fields are to be read from \"a\"\nline 3, column 3: version"},
+		{"flag and mapping", "debezium-outbox", "fields:\n  version: seq\n", "line 2, column 3: version"},
 	}
 	for _, tt := range tests {
 		m, err := mapping.Parse([]byte(tt.text))

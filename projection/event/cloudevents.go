@@ -65,10 +65,15 @@ func belowData(path []string) bool { return len(path) > 0 && path[0] == nameData
 
 // newCloudEventsMode returns the decoder of one mode, in which at is where things stand.
 func newCloudEventsMode(opts Options, at func([]string) (place, error)) (*decoder, error) {
-	if data, moved := opts.Mapping.Fields[FieldData]; moved && !belowData(data.Path) {
+	l := &layout{data: []string{nameData}, at: at}
+	if opts.Mapping.Envelope.is() {
+		if !belowData(opts.Mapping.Envelope.Path) {
+			return nil, &MappingError{FieldEnvelope, "must be in the CloudEvent's data: give it a path that begins with data"}
+		}
+		l.data = nil
+	} else if data, moved := opts.Mapping.Fields[FieldData]; moved && !belowData(data.Path) {
 		return nil, &MappingError{FieldData, "must be the CloudEvent's data, or stand below it"}
 	}
-	l := &layout{data: []string{nameData}, at: at}
 	for field, attribute := range map[Field]string{
 		FieldEventID: "id", FieldEventType: "type", FieldAccountID: "subject", FieldVersion: "sequence",
 		FieldOccurredAt: "time", FieldCorrelationID: "correlationid",
@@ -235,6 +240,10 @@ func (f *cloudEventsFormat) readBase64(r *reading, encoded *value) {
 	}
 	if isNullDocument(document) {
 		r.found[FieldData] = value{raw: jsonNull}
+		return
+	}
+	if f.binary.envelope.isApart() {
+		r.dataFault = malformed(name, "holds an envelope that the mapping declares; it is read from data only")
 		return
 	}
 	var found members

@@ -11,17 +11,21 @@ import (
 // them by one set of rules. A format sets it up and, for each message, says where
 // the JSON document is. It is safe for concurrent use.
 type decoder struct {
-	firstVersion int64
-	currencies   CurrencySet
-	types        typeNames
-	shape        *shape // of the JSON document
-	places       [memberCount]place
-	typed        bool       // the document follows a schema that has types of its own
-	number       numberRule // how a version may be written
-	numericTime  bool       // a time may be a number,
-	timeUnit     TimeUnit   // and means that
-	declaredTime TimeUnit   // the only way a time is written, when the mapping says so
-	scanners     sync.Pool  // of *jsonScanner
+	firstVersion  int64
+	currencies    CurrencySet
+	types         typeNames
+	shape         *shape // of the document that is the event
+	outer         *shape // of the document around it, when that is apart
+	envelope      Envelope
+	places        [memberCount]place
+	typed         bool       // the document follows a schema that has types of its own
+	number        numberRule // how a version may be written
+	numericTime   bool       // a time may be a number,
+	timeUnit      TimeUnit   // and means that
+	declaredTime  TimeUnit   // the only way a time is written, when the mapping says so
+	amount        AmountShape
+	lowerCurrency bool
+	scanners      sync.Pool // of *jsonScanner
 }
 
 // newDecoder returns a decoder for events that are laid out like l, but for what the
@@ -31,31 +35,86 @@ func newDecoder(opts Options, l *layout) (*decoder, error) {
 		return nil, err
 	}
 	f := &decoder{
-		firstVersion: opts.FirstVersion,
-		currencies:   opts.Currencies,
-		types:        opts.typeNames(),
-		declaredTime: opts.Mapping.Time,
-		shape:        newShape(),
-		places:       l.places,
-		scanners:     sync.Pool{New: func() any { return new(jsonScanner) }},
+		firstVersion:  opts.FirstVersion,
+		currencies:    opts.Currencies,
+		types:         opts.typeNames(),
+		declaredTime:  opts.Mapping.Time,
+		amount:        opts.Mapping.Amount,
+		lowerCurrency: opts.Mapping.LowerCurrency,
+		envelope:      opts.Mapping.Envelope,
+		shape:         newShape(),
+		places:        l.places,
+		scanners:      sync.Pool{New: func() any { return new(jsonScanner) }},
 	}
+	if f.envelope.isApart() {
+		f.outer = newShape()
+	}
+	if err := f.place(opts.Mapping); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// place puts all members into the shapes. Those that were moved come last, so that a conflict
+// is theirs; then parts, which may share a member with a field.
+func (f *decoder) place(m Mapping) error {
 	var mistakes []error
-	// Those that were moved come last, so that a conflict is theirs.
+	add := func(field Field, p *place) {
+		if err := f.shapeOf(field, p).add(p.slot, p.path); err != nil {
+			mistakes = append(mistakes, &MappingError{field, err.Error()})
+		}
+	}
 	for _, moved := range []bool{false, true} {
-		for field := range memberCount {
+		for field := range memberPart {
 			p := &f.places[field]
-			if _, is := opts.Mapping.Fields[field]; is != moved || p.kind != inDocument {
-				continue
-			}
-			if err := f.shape.add(field, p.path); err != nil {
-				mistakes = append(mistakes, &MappingError{field, err.Error()})
+			p.slot = field
+			_, is := m.Fields[field]
+			if is = is || field == memberNanos; is == moved && p.kind == inDocument && !(field == FieldEnvelope && len(p.path) == 0) {
+				add(field, p)
 			}
 		}
 	}
-	if len(mistakes) > 0 {
-		return nil, errors.Join(mistakes...)
+	next := memberPart
+	for field := range FieldData {
+		for i := range f.places[field].parts {
+			part := &f.places[field].parts[i]
+			if part.kind != inDocument {
+				continue
+			}
+			if part.slot = f.shapeOf(field, part).at(part.path); part.slot != memberNone {
+				continue
+			}
+			if next == memberNone {
+				return &MappingError{field, "has too many parts: all joined fields together can have " + strconv.Itoa(mostParts)}
+			}
+			part.slot = next
+			next++
+			add(field, part)
+		}
 	}
-	return f, nil
+	f.placeWritten()
+	return errors.Join(mistakes...)
+}
+
+// placeWritten declares what follows from the field for a value in a header's or the key's JSON.
+func (f *decoder) placeWritten() {
+	if p := &f.places[FieldVersion]; p.inner != nil && p.written == WrittenText {
+		p.written = WrittenInteger
+	}
+	if p := &f.places[FieldOccurredAt]; p.inner != nil && f.declaredTime.counts() {
+		p.written = WrittenInteger
+	}
+	if p := &f.places[FieldAmount]; p.inner != nil && f.declaresAmount() && !f.amount.Text {
+		p.written = WrittenInteger
+	}
+}
+
+// shapeOf is the shape of the document that a place is in.
+func (f *decoder) shapeOf(field Field, p *place) *shape {
+	if f.outer != nil && (p.outer || field == FieldEnvelope) {
+		return f.outer
+	}
+	return f.shape
 }
 
 // reading is one message on its way to an event. It stays on the stack: in a pool,
@@ -64,9 +123,11 @@ type reading struct {
 	*jsonScanner
 	message       Message
 	found         members
-	documentFault *Fault // why nothing that stands in the document can be read
+	documentFault *Fault // why nothing that stands in the event's document can be read
+	outerFault    *Fault // the same of the document around it, when that is apart
 	dataFault     *Fault // why data cannot be read
 	envelopeFault *Fault // what is wrong beside the fields
+	signed        *SignedType
 }
 
 // scanner takes a scanner from the pool.
@@ -82,9 +143,26 @@ func (f *decoder) end(r *reading) {
 
 // readDocument finds the document's members; a fault is named after field.
 func (f *decoder) readDocument(r *reading, document []byte, field string) {
+	if f.envelope.isApart() {
+		f.readAround(r, document, field)
+		return
+	}
 	if err := r.scan(document, f.shape, &r.found); err != nil {
 		r.unreadable(syntaxFault(document, err), field)
 	}
+}
+
+// readAround finds the members of a document that holds the event as another one.
+func (f *decoder) readAround(r *reading, document []byte, field string) {
+	switch {
+	case len(f.places[FieldEnvelope].path) == 0: // nothing is around it
+		r.found[FieldEnvelope] = value{raw: bytes.Trim(document, whiteSpace)}
+	default:
+		if err := r.scan(document, f.outer, &r.found); err != nil {
+			r.unreadable(syntaxFault(document, err), field)
+		}
+	}
+	f.readApart(r)
 }
 
 // readDataDocument finds the members of a document that is data alone. One of null,
@@ -182,6 +260,9 @@ func (f *decoder) readType(r *reading, ev *Event) *Fault {
 	if ev.Type, ev.TypeName = named.kind, named.name; named.name == "" {
 		ev.TypeName = keep(raw, text)
 	}
+	if named.signed != nil {
+		return f.readSign(r, ev, named.signed)
+	}
 	return nil
 }
 
@@ -192,9 +273,9 @@ func (f *decoder) readVersion(r *reading) (int64, *Fault) {
 	var version int64
 	var reason string
 	switch {
-	case m.isNumber():
+	case m.isNumber() && p.written == WrittenUsually:
 		version, reason = f.parseVersion(m.raw)
-	case f.number == numberOnly && !m.absent() && !m.isNull():
+	case f.number == numberOnly && p.written == WrittenUsually && !m.absent() && !m.isNull():
 		reason = f.notNumber()
 	default:
 		_, text, fault := f.text(r, FieldVersion)
@@ -267,7 +348,7 @@ func (f *decoder) readCorrelationID(r *reading, ev *Event) *Fault {
 	p := &f.places[FieldCorrelationID]
 	m := &r.found[FieldCorrelationID]
 	if p.kind != inDocument || m.absent() || m.isNull() {
-		ev.CorrelationID = r.headerCorrelationID(p)
+		ev.CorrelationID = f.headerCorrelationID(r, p)
 		return nil
 	}
 	raw, text, fault := f.text(r, FieldCorrelationID)
@@ -277,7 +358,7 @@ func (f *decoder) readCorrelationID(r *reading, ev *Event) *Fault {
 	case hasNUL(text):
 		return malformed(p.name, reasonNUL)
 	case len(text) == 0:
-		ev.CorrelationID = r.headerCorrelationID(p)
+		ev.CorrelationID = f.headerCorrelationID(r, p)
 	default:
 		ev.CorrelationID = keep(raw, text)
 	}

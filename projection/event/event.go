@@ -145,9 +145,9 @@ type Options struct {
 
 func (o *Options) typeNames() typeNames {
 	if len(o.Taken) > 0 {
-		return ownTypeNames(o.Taken, o.Mapping.Types, o.Ignore)
+		return ownTypeNames(o.Taken, &o.Mapping, o.Ignore)
 	}
-	return newTypeNames(o.Mapping.Types, o.Ignore)
+	return newTypeNames(&o.Mapping, o.Ignore)
 }
 
 // FormatJSON is the name of the default format.

@@ -48,6 +48,7 @@ func contractLayout() *layout {
 		data:   []string{"data"},
 		at:     func(path []string) (place, error) { return member(path...), nil },
 		quoted: true,
+		whole:  true,
 	}
 }
 
@@ -74,6 +75,7 @@ type jsonScanner struct {
 	source  bytes.Buffer
 	decoder jsontext.Decoder
 	scratch []byte // holds the one text that had to be unescaped last
+	joined  []byte // holds the text that was put together last
 }
 
 // whiteSpace is JSON's.
@@ -161,6 +163,9 @@ func (s *jsonScanner) release() {
 	if cap(s.scratch) > maxScratch {
 		s.scratch = nil
 	}
+	if cap(s.joined) > maxScratch {
+		s.joined = nil
+	}
 }
 
 // scanObject reads the object that comes next.
@@ -216,10 +221,10 @@ func (s *jsonScanner) scanMember(field Field, found *members) error {
 	return nil
 }
 
-// text returns what a value says that is a string. It is valid until the next call
-// of s.
+// text returns what a value says that is a string; of anything else it returns the JSON. It
+// is valid until the next call of s.
 func (s *jsonScanner) text(v *value) []byte {
-	if v.kind == plain {
+	if v.kind != asJSON || !v.isString() {
 		return v.raw
 	}
 	return s.unquote(v.raw)
@@ -240,7 +245,7 @@ func (s *jsonScanner) unquote(raw []byte) []byte {
 // keep returns a text as a string. Where the text is a part of raw it is not
 // copied: three copies an event were a fifth of decoding, and nearly all the garbage.
 func keep(raw, text []byte) string {
-	if len(text) > 0 && (&text[0] == &raw[0] || &text[0] == &raw[1]) {
+	if len(text) > 0 && len(raw) > 0 && (&text[0] == &raw[0] || &text[0] == &raw[1]) {
 		return unsafe.String(&text[0], len(text)) //nolint:gosec // a message never changes, see Format
 	}
 	return string(text)

@@ -2,7 +2,6 @@ package event
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -29,9 +28,17 @@ const (
 	memberDataContentType // of a CloudEvent
 	memberDataBase64      // of a CloudEvent
 
-	memberCount
-	memberNone // stands for no member
+	FieldEnvelope // what holds the event, where a mapping says so
+	memberNanos   // of an amount
+	memberPart    // the first of what texts are joined of
+
+	memberCount = memberPart + mostParts
+	memberNone  = memberCount // stands for no member
 )
+
+// mostParts is how many parts all joined fields have together: each takes room in every
+// message.
+const mostParts = 8
 
 // fieldNames are the contract's.
 var fieldNames = [...]string{
@@ -49,6 +56,9 @@ func Fields() []Field {
 
 // String returns the contract's name of the field.
 func (f Field) String() string {
+	if f == FieldEnvelope {
+		return "envelope"
+	}
 	if int(f) >= len(fieldNames) {
 		return "unknown"
 	}
@@ -63,9 +73,11 @@ const (
 	inDocument           // a member of the JSON document
 	inHeader
 	inKey
+	constant
+	joined // of its parts
 )
 
-// place is where a format finds a field.
+// place is where a format finds a field, and how it is written there.
 type place struct {
 	kind    placeKind
 	path    []string // of a member: the names that lead to it, outermost first
@@ -73,6 +85,13 @@ type place struct {
 	quoted  bool   // a header or key may be JSON, as Kafka Connect's JsonConverter writes it
 	name    string // what a fault calls it
 	missing string // what a fault says when it is not there; empty for the usual
+	outer   bool   // the member is in the document around the envelope
+	written Written
+	slot    Field  // where the member's value is found
+	inner   *shape // of a header or key that holds JSON: where in it the value is
+	text    []byte // of a constant
+	parts   []place
+	between byte // the parts
 }
 
 // How a fault names what does not stand in the document.
@@ -102,12 +121,16 @@ type layout struct {
 	at func(path []string) (place, error)
 	// quoted: header and key are as Kafka Connect writes them.
 	quoted bool
+	// whole: the document is the event, so that an envelope holds all of it.
+	whole    bool
+	envelope Envelope
 }
 
 // apply lets a mapping move fields. Its error joins a *MappingError for each field that cannot
 // be moved so.
 func (l *layout) apply(m Mapping) error {
-	var mistakes []error
+	l.envelope = m.Envelope
+	mistakes := []error{l.applyEnvelope()}
 	for _, field := range Fields() {
 		p, moved := m.Fields[field]
 		if !moved {
@@ -117,147 +140,113 @@ func (l *layout) apply(m Mapping) error {
 			mistakes = append(mistakes, &MappingError{field, err.Error()})
 			continue
 		}
-		if field < FieldData {
+		switch {
+		case p.staysInPlace():
+			l.places[field].written = p.Written
+		case field < FieldData:
 			var err error
-			if l.places[field], err = l.place(p); err != nil {
+			if l.places[field], err = l.place(&p); err != nil {
 				mistakes = append(mistakes, &MappingError{field, err.Error()})
 			}
 		}
 	}
-	if len(mistakes) > 0 {
-		return errors.Join(mistakes...)
+	if err := errors.Join(mistakes...); err != nil {
+		return err
 	}
+	return l.applyData(m)
+}
+
+// applyData sets the places that begin in the data.
+func (l *layout) applyData(m Mapping) error {
 	data := l.data
 	if p, moved := m.Fields[FieldData]; moved {
 		data = p.Path
 	}
-	within := map[Field][]string{FieldData: nil, FieldAmount: {"amount"}, FieldCurrency: {"currency"}}
-	for field := FieldData; field <= FieldCurrency; field++ {
-		path := within[field]
-		if p, moved := m.Fields[field]; moved && field != FieldData {
-			path = p.Path
+	within := map[Field]FieldPath{FieldData: {}, FieldAmount: {Path: []string{"amount"}}, FieldCurrency: {Path: []string{"currency"}}}
+	if m.Amount.Form == AmountUnits {
+		within[memberNanos] = FieldPath{Path: m.Amount.Nanos}
+		if amount := m.Fields[FieldAmount]; len(amount.Path) == 0 || amount.Header != "" || amount.Key {
+			return &MappingError{FieldAmount, "units and nanos " + errDocumentOnly.Error()}
+		}
+		if err := validPath(m.Amount.Nanos); err != nil {
+			return &MappingError{FieldAmount, err.Error()}
+		}
+	}
+	for _, field := range []Field{FieldData, FieldAmount, FieldCurrency, memberNanos} {
+		p, is := within[field]
+		if !is {
+			continue
+		}
+		if moved, is := m.Fields[field]; is && field != FieldData {
+			p = moved
+		}
+		if !p.isElsewhere() {
+			p.Path = slices.Concat(data, p.Path)
 		}
 		var err error
-		if l.places[field], err = l.at(slices.Concat(data, path)); err != nil {
+		if l.places[field], err = l.place(&p); err != nil {
+			if field == memberNanos {
+				field = FieldAmount
+			}
 			return &MappingError{field, err.Error()}
 		}
 	}
 	return nil
 }
 
+// isElsewhere reports whether the path, if any, does not begin in the event's document.
+func (p *FieldPath) isElsewhere() bool {
+	return p.Header != "" || p.Key || p.Outer != nil || p.Constant != "" || p.Join != nil
+}
+
 // place is where a mapping says that a field stands.
-func (l *layout) place(p FieldPath) (place, error) {
+func (l *layout) place(p *FieldPath) (place, error) {
+	made := place{written: p.Written, quoted: l.quoted}
 	switch {
 	case p.Key:
-		return place{kind: inKey, quoted: l.quoted, name: nameKey}, nil
+		made.kind, made.name = inKey, nameKey
+		return made.holding(p.Path)
 	case p.Header != "":
-		return place{kind: inHeader, header: p.Header, quoted: l.quoted, name: nameHeader + p.Header}, nil
+		made.kind, made.header, made.name = inHeader, p.Header, nameHeader+p.Header
+		return made.holding(p.Path)
+	case p.Constant != "":
+		return place{kind: constant, text: []byte(p.Constant), name: "the constant"}, nil
+	case p.Join != nil:
+		return l.join(p)
+	case p.Outer != nil:
+		return l.around(p)
 	}
-	return l.at(p.Path)
+	in, err := l.inner(p.Path)
+	in.written = p.Written
+	return in, err
 }
 
-// validate checks that a place is one place, and one where the field can stand.
-func (p FieldPath) validate(field Field) error {
-	inDocumentOnly := field == FieldData || field == FieldAmount || field == FieldCurrency
-	switch {
-	case inDocumentOnly && (p.Key || p.Header != ""):
-		return errors.New("can stand in the JSON document only")
-	case p.Key && (p.Header != "" || len(p.Path) > 0), p.Header != "" && len(p.Path) > 0:
-		return errors.New("can stand in one place only")
-	case field != FieldData && !p.Key && p.Header == "" && len(p.Path) == 0:
-		return errors.New("has no place")
+// holding makes the header or the key JSON, in which a path leads to the field.
+func (p place) holding(path []string) (place, error) {
+	if len(path) == 0 {
+		return p, nil
 	}
-	for _, name := range p.Path {
-		if name == "" {
-			return fmt.Errorf("the path %q has an empty name", strings.Join(p.Path, "."))
+	p.inner = newShape()
+	p.path = path
+	p.name += ": " + strings.Join(path, ".")
+	if p.written == WrittenUsually {
+		p.written = WrittenText
+	}
+	return p, p.inner.add(memberPart, path)
+}
+
+// join is a text that is put together.
+func (l *layout) join(p *FieldPath) (place, error) {
+	made := place{kind: joined, between: p.Separator}
+	var names []string
+	for i := range p.Join {
+		part, err := l.place(&p.Join[i])
+		if err != nil {
+			return made, err
 		}
+		names = append(names, part.name)
+		made.parts = append(made.parts, part)
 	}
-	return nil
-}
-
-// shape is what a format looks for in a JSON object: the names of members that
-// are fields, or that are objects with fields in them. Few names are looked for, and
-// mostly in one order, so comparing them one by one is faster than a map.
-type shape struct {
-	self    Field // the field that the object itself is, or memberNone
-	members []shapeMember
-}
-
-type shapeMember struct {
-	name   string
-	quoted string // the name as JSON; empty when it has to be escaped
-	field  Field  // memberNone when only something in it counts
-	inner  *shape // what to look for when the member is an object, or nil
-}
-
-func newShapeMember(name string, field Field) shapeMember {
-	m := shapeMember{name: name, field: field}
-	if !strings.ContainsAny(name, `"\`) {
-		m.quoted = `"` + name + `"`
-	}
-	return m
-}
-
-// newShape returns the shape of a document with these fields.
-func newShape() *shape { return &shape{self: memberNone} }
-
-// add makes a field of the member at path; an empty path is the document itself.
-// The error says which names get into each other's way.
-func (s *shape) add(field Field, path []string) error {
-	at := s
-	for i, name := range path {
-		m := at.member(name)
-		last := i == len(path)-1
-		switch {
-		case m == nil:
-			at.members = append(at.members, newShapeMember(name, memberNone))
-			m = &at.members[len(at.members)-1]
-		case m.field != memberNone && (last || m.field != FieldData):
-			return fmt.Errorf("two fields are to be read from %q", strings.Join(path[:i+1], "."))
-		case last && field != FieldData:
-			return fmt.Errorf("%q is to be a field and to hold other fields", strings.Join(path, "."))
-		}
-		if last {
-			m.field = field
-			if m.inner != nil {
-				m.inner.self = field
-			}
-			return nil
-		}
-		if m.inner == nil {
-			m.inner = &shape{self: m.field}
-		}
-		at = m.inner
-	}
-	at.self = field
-	return nil
-}
-
-func (s *shape) member(name string) *shapeMember {
-	for i := range s.members {
-		if s.members[i].name == name {
-			return &s.members[i]
-		}
-	}
-	return nil
-}
-
-// next returns the member that is expected at hint, if that is what raw names: the
-// way through most messages, for which a name need not even be unquoted.
-func (s *shape) next(raw []byte, hint int) *shapeMember {
-	if hint < len(s.members) && s.members[hint].quoted == string(raw) {
-		return &s.members[hint]
-	}
-	return nil
-}
-
-// find returns what to do with the member of that name, nil when it is ignored, and
-// the hint for the member behind it.
-func (s *shape) find(name []byte, hint int) (found *shapeMember, next int) {
-	for i := range s.members {
-		if s.members[i].name == string(name) {
-			return &s.members[i], i + 1
-		}
-	}
-	return nil, hint
+	made.name = strings.Join(names, " and ")
+	return made, nil
 }

@@ -1,13 +1,93 @@
 package event
 
-// FieldPath is where a field of an event stands. Exactly one of its fields is set; the
-// place of FieldData may also be empty, which is the document itself.
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// FieldPath is where a field of an event stands and how it is written there. It has one
+// source: Path alone, Header or Key (Path then leads into the JSON that it holds), Outer,
+// Constant or Join. With none and Written alone, it stands where the format has it. The place
+// of FieldData may also be empty, which is the document itself.
 type FieldPath struct {
 	// Path leads to a member of the JSON document, outermost name first. The paths
 	// of FieldAmount and FieldCurrency begin in the object that is FieldData.
-	Path   []string
-	Header string // of the record
-	Key    bool   // the record's key
+	Path     []string
+	Header   string   // of the record
+	Key      bool     // the record's key
+	Outer    []string // a path in the document around the envelope
+	Constant string
+	// Join are the sources that the text is put together of, with Separator between them, which
+	// only the last of them may contain.
+	Join      []FieldPath
+	Separator byte
+	Written   Written
+}
+
+// Written says how a value is written that becomes a text, or a version.
+type Written uint8
+
+// The ways. WrittenUsually is a version's integer, and text for everything else.
+const (
+	WrittenUsually Written = iota
+	WrittenText
+	WrittenInteger
+	WrittenBoolean
+)
+
+// writtenNames are public surface.
+var writtenNames = [...]string{WrittenText: "text", WrittenInteger: "integer", WrittenBoolean: "boolean"}
+
+// String returns the name in a mapping file.
+func (w Written) String() string { return writtenNames[w] }
+
+// WrittenNamed returns the way of that name.
+func WrittenNamed(name string) (w Written, known bool) {
+	for w := WrittenText; w <= WrittenBoolean; w++ {
+		if w.String() == name {
+			return w, true
+		}
+	}
+	return WrittenUsually, false
+}
+
+// AmountForm says how an amount is written.
+type AmountForm uint8
+
+// The forms.
+const (
+	AmountText   AmountForm = iota // a decimal as text, "10.25"
+	AmountNumber                   // a JSON number, 10.25, read from its digits
+	AmountMinor                    // an integer in minor units by ISO 4217, 1025
+	AmountScaled                   // an integer with Scale decimals
+	AmountUnits                    // an integer of whole units, and one of billionths at Nanos
+)
+
+// AmountShape is how amounts are written. The zero value is the contract's.
+type AmountShape struct {
+	Form  AmountForm
+	Scale int // of AmountScaled, 0 to MostScale
+	// Text: the integer of AmountMinor or AmountScaled is written as text.
+	Text bool
+	// Nanos is the path of the billionths, from where FieldAmount's begins.
+	Nanos []string
+}
+
+// MostScale is the largest Scale.
+const MostScale = 18
+
+// SignedType is what a type means by the sign of its amount. Unknown: refused.
+type SignedType struct{ Positive, Negative, Zero Type }
+
+// Envelope is where the event is in the document.
+type Envelope struct {
+	Path    []string // empty: the document is the event
+	Escaped bool     // what is there is JSON that is written as text
+	// Entries is the path from there to an array, of which each entry is an event. nil: it is
+	// one event.
+	Entries []string
 }
 
 // Mapping is how other people's events are read. The zero value is the contract's.
@@ -16,13 +96,20 @@ type Mapping struct {
 	// advances the version. The name the contract has for a type counts only when
 	// the mapping gives that type no name.
 	Types map[string]Type
+	// Signed are the types whose meaning is in the sign of the amount. No name is also in Types.
+	Signed map[string]SignedType
 	// Fields says where fields stand; what is not in it stands where the format has it.
 	Fields map[Field]FieldPath
 	// Time is how FieldOccurredAt is written.
-	Time TimeUnit
+	Time     TimeUnit
+	Amount   AmountShape
+	Envelope Envelope
+	// LowerCurrency: currency codes are written in small letters.
+	LowerCurrency bool
 }
 
-// MappingError is a place in a mapping that the format cannot have.
+// MappingError is a place in a mapping that the format cannot have. Field is FieldEnvelope for
+// the envelope.
 type MappingError struct {
 	Field  Field
 	Reason string
@@ -30,3 +117,92 @@ type MappingError struct {
 
 // Error implements error.
 func (e *MappingError) Error() string { return e.Field.String() + ": " + e.Reason }
+
+var errDocumentOnly = errors.New("can stand in the document only")
+
+// sources counts them, but for Path.
+func (p *FieldPath) sources() int {
+	n := 0
+	for _, is := range []bool{p.Header != "", p.Key, p.Outer != nil, p.Constant != "", p.Join != nil} {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// validate checks that a source is one, and one that the field can have.
+func (p *FieldPath) validate(field Field) error {
+	sources := p.sources()
+	within := p.Header != "" || p.Key // Path leads into it
+	switch {
+	case field == FieldData && sources > 0:
+		return errDocumentOnly
+	case sources > 1, sources == 1 && !within && len(p.Path) > 0:
+		return errors.New("can stand in one place only")
+	case p.staysInPlace():
+		return p.validateWritten(field)
+	case sources == 0 && field != FieldData && len(p.Path) == 0, p.Outer != nil && len(p.Outer) == 0:
+		return errors.New("has no place")
+	case p.Constant != "" && field != FieldEventType && field != FieldCurrency && field != memberPart:
+		return errors.New("cannot be a constant")
+	case p.Join != nil:
+		return p.validateJoin(field)
+	}
+	if err := p.validateWritten(field); err != nil {
+		return err
+	}
+	return validPath(slices.Concat(p.Path, p.Outer))
+}
+
+// staysInPlace reports whether the field only is written in another way.
+func (p *FieldPath) staysInPlace() bool {
+	return p.Written != WrittenUsually && !p.isElsewhere() && len(p.Path) == 0
+}
+
+func validPath(path []string) error {
+	if slices.Contains(path, "") {
+		return fmt.Errorf("the path %q has an empty name", strings.Join(path, "."))
+	}
+	return nil
+}
+
+// validateWritten checks that the field can be written so.
+func (p *FieldPath) validateWritten(field Field) error {
+	ok := p.Written == WrittenUsually
+	switch field {
+	case FieldEventID, FieldAccountID, FieldCorrelationID, FieldVersion:
+		ok = p.Written != WrittenBoolean
+	case FieldEventType, memberPart:
+		ok = true
+	default:
+	}
+	if !ok {
+		return fmt.Errorf("cannot be of type %s", p.Written)
+	}
+	return nil
+}
+
+// validateJoin checks a source of several parts.
+func (p *FieldPath) validateJoin(field Field) error {
+	switch {
+	case field != FieldEventID && field != FieldAccountID && field != FieldEventType:
+		return errors.New("cannot be joined; only eventId, accountId and eventType can")
+	case p.Written != WrittenUsually:
+		return errors.New("has a type, which only the parts that it is joined of can have")
+	case len(p.Join) < 2:
+		return errors.New("is joined of fewer than two parts")
+	case p.Separator <= ' ' || p.Separator > '~':
+		return errors.New("needs a separator of one ASCII character between its parts")
+	}
+	for i := range p.Join {
+		part := &p.Join[i]
+		if part.Join != nil {
+			return errors.New("has a part that is joined itself")
+		}
+		if err := part.validate(memberPart); err != nil {
+			return fmt.Errorf("part %d %w", i+1, err)
+		}
+	}
+	return nil
+}

@@ -8,6 +8,8 @@ type valueKind uint8
 const (
 	asJSON  valueKind = iota // as JSON text
 	plain                    // as the text it is, without quotes
+	exact                    // as the digits of an exact number of a schema's own
+	inexact                  // as a number that has gone through a float
 	instant                  // as microseconds since the Unix epoch, UTC
 )
 
@@ -26,10 +28,11 @@ func (v *value) begins() byte {
 	return 0
 }
 
-func (v *value) absent() bool   { return v.kind == asJSON && len(v.raw) == 0 }
-func (v *value) isNull() bool   { return v.begins() == 'n' }
-func (v *value) isString() bool { return v.begins() == '"' || v.kind == plain }
-func (v *value) isObject() bool { return v.begins() == '{' }
+func (v *value) absent() bool    { return v.kind == asJSON && len(v.raw) == 0 }
+func (v *value) isNull() bool    { return v.begins() == 'n' }
+func (v *value) isString() bool  { return v.begins() == '"' || v.kind == plain || v.kind == exact }
+func (v *value) isBoolean() bool { return v.begins() == 't' || v.begins() == 'f' }
+func (v *value) isObject() bool  { return v.begins() == '{' }
 func (v *value) isNumber() bool {
 	c := v.begins()
 	return c == '-' || c >= '0' && c <= '9'
@@ -39,14 +42,25 @@ func (v *value) isNumber() bool {
 type members [memberCount]value
 
 // text returns what a field says that must be there and be text. raw is the part of
-// the message it was read from. Both are valid until the next call of r.
+// the message it was read from, nil when it is no part of it. Both are valid until the next
+// call of r.
 func (f *decoder) text(r *reading, field Field) (raw, text []byte, fault *Fault) {
-	p := &f.places[field]
-	if p.kind == inDocument {
-		if m := &r.found[field]; m.isString() {
+	return f.textAt(r, &f.places[field], field)
+}
+
+// textAt is text of a place.
+func (f *decoder) textAt(r *reading, p *place, field Field) (raw, text []byte, fault *Fault) {
+	switch p.kind {
+	case inDocument:
+		m := &r.found[p.slot]
+		if m.isString() && p.written <= WrittenText {
 			return m.raw, r.text(m), nil
 		}
-		return nil, nil, f.noDocumentText(r, field)
+		return f.writtenText(r, p, m, field)
+	case constant:
+		return p.text, p.text, nil
+	case joined:
+		return f.joinedText(r, p, field)
 	}
 	value, found := r.message.Key, r.message.Key != nil
 	if p.kind == inHeader {
@@ -57,27 +71,38 @@ func (f *decoder) text(r *reading, field Field) (raw, text []byte, fault *Fault)
 		return nil, nil, malformed(p.name, p.reasonMissing())
 	case value == nil:
 		return nil, nil, malformed(p.name, reasonNull)
+	case p.inner != nil:
+		return f.innerText(r, p, value, field)
 	}
 	raw, text, reason := r.plainText(value, p.quoted)
+	if reason == "" {
+		reason = p.written.textReason(text)
+	}
 	if reason != "" {
 		return nil, nil, malformed(p.name, reason)
 	}
 	return raw, text, nil
 }
 
-// noDocumentText is the fault of a field that stands in the document and is no text
-// there.
-func (f *decoder) noDocumentText(r *reading, field Field) *Fault {
-	p, m := &f.places[field], &r.found[field]
+// noValue is the fault of a member that is not there; nil when it is.
+func (f *decoder) noValue(r *reading, p *place, m *value) *Fault {
 	switch {
-	case r.documentFault != nil:
-		return r.documentFault
+	case f.unread(r, p) != nil:
+		return f.unread(r, p)
 	case m.absent():
 		return malformed(p.name, p.reasonMissing())
 	case m.isNull():
 		return malformed(p.name, reasonNull)
 	}
-	return malformed(p.name, f.notString(field))
+	return nil
+}
+
+// unread is why the document that a place is in cannot be read; nil: it was read.
+func (f *decoder) unread(r *reading, p *place) *Fault {
+	if p.outer && f.outer != nil {
+		return r.outerFault
+	}
+	return r.documentFault
 }
 
 // plainText returns what a header or a key says; reason is why it says nothing.
@@ -104,119 +129,20 @@ func (r *reading) plainText(value []byte, quoted bool) (raw, text []byte, reason
 	return value, value, ""
 }
 
-// readData validates data by what the event's type needs of it: first its shape, then
-// the currency, then the amount, which has no meaning without one.
-func (f *decoder) readData(r *reading, ev *Event) *Fault {
-	if fault := firstFault(r.documentFault, r.dataFault); fault != nil {
-		return fault
-	}
-	movesMoney, needsCurrency := ev.Type.MovesMoney(), !ev.Type.meaning().dataOptional
-	if fault := f.dataShape(&r.found, movesMoney, needsCurrency); fault != nil {
-		return fault
-	}
-	if !r.found[FieldCurrency].isString() { // of a type that may go without
-		return nil
-	}
-	currency, fault := supportedCurrency(f.places[FieldCurrency].name, r.text(&r.found[FieldCurrency]), f.currencies)
-	if fault != nil {
-		return fault
-	}
-	var amount int64
-	if movesMoney {
-		amount, fault = validAmount(f.places[FieldAmount].name, r.text(&r.found[FieldAmount]), currency)
-		if fault != nil {
-			return fault
-		}
-	}
-	ev.Currency, ev.Amount = currency, amount
-	return nil
-}
-
-// noData stands for data that is not there.
-const noData = "{}"
-
-// takeData sets data as it is, for a projection that knows what it means: any object.
-func (f *decoder) takeData(r *reading, ev *Event) *Fault {
-	if fault := firstFault(r.documentFault, r.dataFault); fault != nil {
-		return fault
-	}
-	switch data := &r.found[FieldData]; {
-	case data.absent() || data.isNull():
-		ev.Data = noData
-	case data.isObject():
-		ev.Data = keep(data.raw, data.raw)
-	default:
-		return malformed(f.places[FieldData].name, reasonNotObject)
-	}
-	return nil
-}
-
-// dataShape checks that data, amount and currency are there as far as they are
-// needed, and of the right type. An amount in a type that has none is an
-// unknown field like any other.
-func (f *decoder) dataShape(found *members, needsAmount, needsCurrency bool) *Fault {
-	data, name := &found[FieldData], f.places[FieldData].name
-	switch {
-	case data.isObject():
-	case !needsCurrency && (data.absent() || data.isNull()):
-		return nil
-	case data.absent():
-		return malformed(name, reasonMissing)
-	case data.isNull():
-		return malformed(name, reasonNull)
-	default:
-		return malformed(name, reasonNotObject)
-	}
-	if needsAmount {
-		if fault := amountShape(f.places[FieldAmount].name, &found[FieldAmount]); fault != nil {
-			return fault
-		}
-	}
-	return currencyShape(f.places[FieldCurrency].name, &found[FieldCurrency], needsCurrency)
-}
-
-// amountShape refuses a number too: it may have gone through a float.
-func amountShape(name string, m *value) *Fault {
-	switch {
-	case m.absent():
-		return malformed(name, reasonMissing)
-	case m.isNull():
-		return malformed(name, reasonNull)
-	case m.isNumber():
-		return &Fault{Class: MalformedPayload, Field: name, Reason: "is a number instead of a decimal string", ByProducer: true}
-	case !m.isString():
-		return malformed(name, reasonNotString)
-	}
-	return nil
-}
-
-func currencyShape(name string, m *value, needed bool) *Fault {
-	switch {
-	case !needed && (m.absent() || m.isNull()):
-		return nil
-	case m.absent():
-		return malformed(name, reasonMissing)
-	case m.isNull():
-		return malformed(name, reasonNull)
-	case !m.isString():
-		return malformed(name, reasonNotString)
-	}
-	return nil
-}
-
 // correlationHeaders are the Kafka headers that may carry a correlation id, in
 // order of preference.
 var correlationHeaders = [...]string{"correlationId", "correlation_id"}
 
 // headerCorrelationID returns the correlation id a message's headers carry, or "";
-// a header that is the field's own place comes first. Of several headers with one
+// a header, or the key, that is the field's own place comes first. Of several headers with one
 // name the first counts. A value that is empty, has a NUL or is no UTF-8 counts as
 // none: it is a hint beside the event, not a part of it, so it never makes an event
 // malformed.
-func (r *reading) headerCorrelationID(p *place) string {
-	if p.kind == inHeader {
-		if id := r.correlationHeader(p.header, p.quoted); id != "" {
-			return id
+func (f *decoder) headerCorrelationID(r *reading, p *place) string {
+	if p.kind == inHeader || p.kind == inKey {
+		raw, text, fault := f.textAt(r, p, FieldCorrelationID)
+		if fault == nil && len(text) > 0 && !hasNUL(text) {
+			return keep(raw, text)
 		}
 	}
 	for _, name := range correlationHeaders {

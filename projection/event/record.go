@@ -54,7 +54,13 @@ type Member struct {
 }
 
 // Tree is what to look for in a value.
-func (r *Records) Tree() Branch { return branchOf(r.decoder.shape.self, r.decoder.shape) }
+func (r *Records) Tree() Branch {
+	shape := r.decoder.shape
+	if r.decoder.outer != nil {
+		shape = r.decoder.outer
+	}
+	return branchOf(shape.self, shape)
+}
 
 func branchOf(field Field, s *shape) Branch {
 	b := Branch{Field: field, Is: field != memberNone}
@@ -105,6 +111,9 @@ func (f *recordFormat) Decode(m Message, d *Decoded) {
 	if reason != "" {
 		r.unreadable(malformed("", reason), "")
 	}
+	if f.decoder.envelope.isApart() {
+		f.decoder.readApart(&r.reading)
+	}
 	f.decoder.validate(&r.reading, d)
 	f.decoder.end(&r.reading)
 	f.readings.Put(r)
@@ -120,6 +129,8 @@ type Values struct {
 // The JSON that is validated like what was found.
 var (
 	jsonNull     = []byte("null")
+	jsonTrue     = []byte("true")
+	jsonFalse    = []byte("false")
 	jsonEmpty    = []byte(`""`)
 	jsonFraction = []byte("0.5")
 	jsonObject   = []byte("{}")
@@ -158,7 +169,15 @@ func (v *Values) Unsigned(f Field, n uint64) {
 }
 
 // Fraction notes that the field is a number that may have gone through a float.
-func (v *Values) Fraction(f Field) { v.found[f] = value{raw: jsonFraction} }
+func (v *Values) Fraction(f Field) { v.found[f] = value{raw: jsonFraction, kind: inexact} }
+
+// Boolean sets true or false.
+func (v *Values) Boolean(f Field, is bool) {
+	v.found[f] = value{raw: jsonFalse}
+	if is {
+		v.found[f] = value{raw: jsonTrue}
+	}
+}
 
 // Instant sets a time in microseconds since the Unix epoch.
 func (v *Values) Instant(f Field, micros int64) {
@@ -184,10 +203,10 @@ func (v *Values) Decimal(f Field, unscaled []byte, scale int) {
 	start := len(v.digits)
 	var fits bool
 	if v.digits, fits = appendDecimal(v.digits, unscaled, scale); !fits {
-		v.found[f] = value{kind: plain, raw: tooLarge}
+		v.found[f] = value{kind: exact, raw: tooLarge}
 		return
 	}
-	v.found[f] = value{kind: plain, raw: v.written(start)}
+	v.found[f] = value{kind: exact, raw: v.written(start)}
 }
 
 // written are the digits from start on.

@@ -99,15 +99,6 @@ func (f *decoder) parseVersion(text []byte) (version int64, reason string) {
 	return version, ""
 }
 
-// supportedCurrency returns the currency that the text of a field names.
-func supportedCurrency(field string, code []byte, supported CurrencySet) (Currency, *Fault) {
-	c, ok := supported.Lookup(string(code))
-	if !ok {
-		return Currency{}, &Fault{Class: UnsupportedCurrency, Field: field, Reason: "is not in the set of supported currencies"}
-	}
-	return c, nil
-}
-
 // validAmount returns the text of a field in minor units of c.
 func validAmount(field string, text []byte, c Currency) (int64, *Fault) {
 	minor, err := ParseAmount(string(text), c)

@@ -145,6 +145,9 @@ var timeUnits = [...]string{
 	RFC3339: "rfc3339", Milliseconds: "ms", Microseconds: "us", Nanoseconds: "ns", Seconds: "s", Date: "date",
 }
 
+// counts reports whether a time of this unit is an integer.
+func (u TimeUnit) counts() bool { return u != RFC3339 && u != Date }
+
 // TimeUnitNamed returns the unit of that name.
 func TimeUnitNamed(name string) (unit TimeUnit, known bool) {
 	i := slices.Index(timeUnits[:], name)

@@ -1,6 +1,9 @@
 package event
 
-import "cmp"
+import (
+	"cmp"
+	"maps"
+)
 
 // Type is what an event says happened to an account.
 type Type uint8
@@ -79,51 +82,78 @@ func TypeNamed(name string) Type {
 // typeNames maps the name of an event type to what it is.
 type typeNames struct {
 	known map[string]namedType
-	rest  Type // what all others are
+	own   map[string]namedType // that a projection of one's own takes, by the contract's names
+	rest  Type                 // what all others are
 }
 
 type namedType struct {
 	name string // interned: an event needs no copy of its own
 	kind Type
+	// signed: the sign of the amount decides what kind is.
+	signed *SignedType
+}
+
+// nameOf is a type that the sign of an amount has decided; theirs is the producer's name.
+func (t typeNames) nameOf(kind Type, theirs string) namedType {
+	if kind == Ignorable {
+		return namedType{name: theirs, kind: kind}
+	}
+	if own, is := t.own[kind.Name()]; is {
+		return own
+	}
+	if t.rest == Ignorable {
+		return namedType{name: kind.Name(), kind: Ignorable}
+	}
+	return namedType{name: kind.Name(), kind: kind}
 }
 
 // newTypeNames returns the contract's names, or those a mapping puts in their place,
 // with the ignorable ones laid over them: an operator may also choose to ignore a type
 // the projection knows.
-func newTypeNames(mapped map[string]Type, ignore []string) typeNames {
+func newTypeNames(m *Mapping, ignore []string) typeNames {
 	names := map[string]namedType{}
 	renamed := map[Type]bool{}
-	for theirs, kind := range mapped {
+	for theirs, kind := range m.Types {
 		renamed[kind] = true
-		names[theirs] = namedType{cmp.Or(kind.Name(), theirs), kind}
+		names[theirs] = namedType{name: cmp.Or(kind.Name(), theirs), kind: kind}
+	}
+	for theirs, signed := range m.Signed {
+		for _, kind := range []Type{signed.Positive, signed.Negative, signed.Zero} {
+			renamed[kind] = true
+		}
+		names[theirs] = namedType{name: theirs, signed: &signed}
 	}
 	for _, kind := range NamedTypes() {
 		if _, taken := names[kind.Name()]; !taken && !renamed[kind] {
-			names[kind.Name()] = namedType{kind.Name(), kind}
+			names[kind.Name()] = namedType{name: kind.Name(), kind: kind}
 		}
 	}
 	for _, name := range ignore {
-		names[name] = namedType{name, Ignorable}
+		names[name] = namedType{name: name, kind: Ignorable}
 	}
 	return typeNames{known: names}
 }
 
 // ownTypeNames returns the names that a projection of one's own takes; what a mapping gives
 // one of them counts too. All other types only advance a version.
-func ownTypeNames(taken []string, mapped map[string]Type, ignore []string) typeNames {
-	names := map[string]namedType{}
+func ownTypeNames(taken []string, m *Mapping, ignore []string) typeNames {
+	own := map[string]namedType{}
 	for _, name := range taken {
-		names[name] = namedType{name, Taken}
+		own[name] = namedType{name: name, kind: Taken}
 	}
-	for theirs, kind := range mapped {
-		if own, is := names[kind.Name()]; is {
-			names[theirs] = own
+	names := maps.Clone(own)
+	for theirs, kind := range m.Types {
+		if named, is := own[kind.Name()]; is {
+			names[theirs] = named
 		}
+	}
+	for theirs, signed := range m.Signed {
+		names[theirs] = namedType{name: theirs, signed: &signed}
 	}
 	for _, name := range ignore {
 		delete(names, name)
 	}
-	return typeNames{known: names, rest: Ignorable}
+	return typeNames{known: names, own: own, rest: Ignorable}
 }
 
 // resolve looks up a name; one that is not known has no name of its own.

@@ -219,6 +219,9 @@ func (r *reading) readField(p *place) {
 		r.setBytes(p, unsafe.Slice(unsafe.StringData(text), len(text))) //nolint:gosec // G103: nobody writes to it
 	case kindFixed:
 		r.setBytes(p, r.next(p.size))
+	case kindBoolean:
+		b := r.next(1)
+		r.found.Boolean(f, len(b) > 0 && b[0] != 0)
 	case kindFloat, kindDouble:
 		r.skipScalar(p.node)
 		r.found.Fraction(f)

@@ -79,6 +79,8 @@ func (w *wantedField) report(v *slot, found *event.Values) {
 		found.Unsigned(f, w.unsigned(v))
 	case isSigned(w.kind):
 		found.Integer(f, w.integer(v))
+	case w.kind == protoreflect.BoolKind:
+		found.Boolean(f, v.number != 0)
 	case w.kind == protoreflect.FloatKind || w.kind == protoreflect.DoubleKind:
 		found.Fraction(f)
 	default:

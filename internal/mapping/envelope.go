@@ -1,0 +1,24 @@
+package mapping
+
+import "go.yaml.in/yaml/v3"
+
+// addEnvelope reads where the event is in the document.
+func (m *Mapping) addEnvelope(key, value *yaml.Node) (err error) {
+	name := "envelope: " + key.Value
+	switch key.Value {
+	case "path":
+		m.Envelope.Path, err = readPath(name, value, false)
+	case "entries":
+		if m.Envelope.Entries, err = readPath(name, value, true); err == nil && m.Envelope.Entries == nil {
+			m.Envelope.Entries = []string{} // the array is what the path leads to
+		}
+	case "escaped":
+		if value.Tag != "!!bool" || value.Value != "true" && value.Value != "false" {
+			return at(value, "%s: must be true or false", name)
+		}
+		m.Envelope.Escaped = value.Value == "true"
+	default:
+		return at(key, "envelope: %q is unknown; use path, escaped and entries", key.Value)
+	}
+	return err
+}

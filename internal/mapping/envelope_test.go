@@ -1,0 +1,83 @@
+package mapping_test
+
+import (
+	"strings"
+	"testing"
+
+	"projector/projection/event"
+)
+
+const innerEvent = `{"eventId":"e","eventType":"FundsCredited","accountId":"a","version":1,"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":"1","currency":"EUR","note":"\"x\" ü"}}`
+
+// escapedJSON is a JSON text as a JSON string.
+func escapedJSON(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+}
+
+func TestEnvelopes(t *testing.T) {
+	binary := []event.Header{
+		{Key: "ce_specversion", Value: []byte("1.0")},
+		{Key: "ce_id", Value: []byte("e")},
+		{Key: "ce_type", Value: []byte("FundsCredited")},
+		{Key: "ce_subject", Value: []byte("a")},
+		{Key: "ce_sequence", Value: []byte("1")},
+		{Key: "ce_time", Value: []byte("2026-01-01T00:00:00Z")},
+	}
+	routed := []event.Header{
+		{Key: "id", Value: []byte("e")},
+		{Key: "eventType", Value: []byte("FundsCredited")},
+		{Key: "version", Value: []byte("1")},
+		{Key: "occurredAt", Value: []byte("2026-01-01T00:00:00Z")},
+	}
+	const (
+		credit    = "e FundsCredited 1.00 EUR"
+		below     = "envelope: {path: payload.event}"
+		escaped   = "envelope: {path: payload, escaped: true}"
+		outerID   = escaped + "\nfields: {eventId: {outer: meta.id}}"
+		whole     = "envelope: {escaped: true}"
+		structure = `{"specversion":"1.0","id":"e","type":"FundsCredited","subject":"a","sequence":"1","time":"2026-01-01T00:00:00Z","data":`
+	)
+	for _, tt := range []struct {
+		name, format, mapping, value, want string
+		headers                            []event.Header
+	}{
+		{"below a path", "json", below, `{"payload":{"event":` + innerEvent + `}}`, credit, nil},
+		{"no envelope", "json", below, innerEvent, "malformed_payload payload.event.eventId", nil},
+		{"a list in its place", "json", below, `{"payload":{"event":[` + innerEvent + `]}}`, "malformed_payload payload.event.eventId", nil},
+		{"around it", "json", below + "\nfields: {eventId: {outer: meta.id}}", `{"meta":{"id":"m"},"payload":{"event":` + innerEvent + `}}`, "m FundsCredited 1.00 EUR", nil},
+		{"escaped", "json", escaped, `{"payload":` + escapedJSON(innerEvent) + `}`, credit, nil},
+		{"escaped, id around it", "json", outerID, `{"meta":{"id":"m"},"payload":` + escapedJSON(innerEvent) + `}`, "m FundsCredited 1.00 EUR", nil},
+		{"escaped twice", "json", escaped, `{"payload":` + escapedJSON(escapedJSON(innerEvent)) + `}`, "malformed_payload payload", nil},
+		{"not escaped", "json", escaped, `{"payload":` + innerEvent + `}`, "malformed_payload payload", nil},
+		{"escaped and broken", "json", outerID, `{"meta":{"id":"m"},"payload":"{\"version\":1,"}`, "malformed_payload payload", nil},
+		{"escaped, a duplicate key", "json", escaped, `{"payload":"{\"a\":1,\"a\":2}"}`, "malformed_payload payload", nil},
+		{"null", "json", escaped, `{"payload":null}`, "malformed_payload payload", nil},
+		{"absent", "json", escaped, `{}`, "malformed_payload payload", nil},
+		{"broken around it", "json", outerID, `{"meta":`, "malformed_payload ", nil},
+		{"the whole value", "json", whole, " " + escapedJSON(innerEvent), credit, nil},
+		{"the whole value is an object", "json", whole, innerEvent, "malformed_payload ", nil},
+		{
+			"outbox", "debezium-outbox", "envelope: {path: after.json, escaped: true}", `{"after":{"json":"{\"amount\":\"1\",\"currency\":\"EUR\"}"}}`, credit, routed,
+		},
+		{"outbox, below a path", "debezium-outbox", "envelope: {path: after}", `{"after":{"amount":"1","currency":"EUR"}}`, credit, routed},
+		{"structured", "cloudevents", "envelope: {path: data.event}", structure + `{"event":{"amount":"1","currency":"EUR"}}}`, credit, structuredHeader},
+		{"structured, escaped", "cloudevents", "envelope: {path: data.event, escaped: true}", structure + `{"event":"{\"amount\":\"1\",\"currency\":\"EUR\"}"}}`, credit, structuredHeader},
+		{"structured, all of data escaped", "cloudevents", "envelope: {path: data, escaped: true}", structure + `"{\"amount\":\"1\",\"currency\":\"EUR\"}"}`, credit, structuredHeader},
+		{"binary", "cloudevents", "envelope: {path: data.event}", `{"event":{"amount":"1","currency":"EUR"}}`, credit, binary},
+		{"binary, escaped", "cloudevents", "envelope: {path: data.event, escaped: true}", `{"event":"{\"amount\":\"1\",\"currency\":\"EUR\"}"}`, credit, binary},
+		{"binary, all of data escaped", "cloudevents", "envelope: {path: data, escaped: true}", `"{\"amount\":\"1\",\"currency\":\"EUR\"}"`, credit, binary},
+	} {
+		f := formatOf(t, tt.format, tt.mapping)
+		var d event.Decoded
+		f.Decode(event.Message{Key: []byte("a"), Value: []byte(tt.value), Headers: tt.headers}, &d)
+		got := decoded(&d)
+		if d.Fault == nil {
+			got = d.Event.ID + " " + got
+		}
+		if got != tt.want {
+			t.Errorf("%s:\n got %s (%v)\nwant %s", tt.name, got, d.Fault, tt.want)
+		}
+	}
+}
+
+var structuredHeader = []event.Header{{Key: "content-type", Value: []byte("application/cloudevents+json")}}

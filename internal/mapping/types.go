@@ -1,0 +1,89 @@
+package mapping
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"projector/projection/event"
+)
+
+const (
+	ignored = "ignored" // the meaning of an event type that only advances the version
+	refused = "refused" // the meaning of a sign that no event has
+)
+
+func (m *Mapping) addType(key, value *yaml.Node) error {
+	if value.Kind == yaml.MappingNode {
+		return m.addSigned(key, value)
+	}
+	kind := event.TypeNamed(value.Value)
+	if value.Value == ignored {
+		kind = event.Ignorable
+	}
+	if value.Kind != yaml.ScalarNode || kind == event.Unknown {
+		return at(value, "eventTypes: %s: must be %s, %s or a table of signs", key.Value, typeList(), ignored)
+	}
+	m.Types[key.Value] = kind
+	return nil
+}
+
+// addSigned reads what a type means by the sign of the amount.
+func (m *Mapping) addSigned(key, table *yaml.Node) error {
+	name := "eventTypes: " + key.Value
+	var signed event.SignedType
+	err := eachMember(table, name, func(sign, value *yaml.Node) error {
+		var of *event.Type
+		switch sign.Value {
+		case "positive":
+			of = &signed.Positive
+		case "negative":
+			of = &signed.Negative
+		case "zero":
+			of = &signed.Zero
+		default:
+			return at(sign, "%s: %q is unknown; use positive, negative and zero", name, sign.Value)
+		}
+		kind := event.TypeNamed(value.Value)
+		switch {
+		case value.Kind == yaml.ScalarNode && value.Value == refused:
+		case value.Kind == yaml.ScalarNode && value.Value == ignored:
+			*of = event.Ignorable
+		case value.Kind == yaml.ScalarNode && kind.MovesMoney() && sign.Value != "zero":
+			*of = kind
+		case sign.Value == "zero":
+			return at(value, "%s: zero: must be %s or %s", name, ignored, refused)
+		default:
+			return at(value, "%s: %s: must be %s, %s or %s", name, sign.Value, moneyTypeList(), ignored, refused)
+		}
+		return nil
+	})
+	if err == nil && !signed.Positive.MovesMoney() && !signed.Negative.MovesMoney() {
+		err = at(key, "%s: positive or negative must be %s", name, moneyTypeList())
+	}
+	if m.Signed == nil {
+		m.Signed = map[string]event.SignedType{}
+	}
+	m.Signed[key.Value] = signed
+	return err
+}
+
+func typeList() string { return listOf(event.NamedTypes()) }
+
+func moneyTypeList() string {
+	var kinds []event.Type
+	for _, t := range event.NamedTypes() {
+		if t.MovesMoney() {
+			kinds = append(kinds, t)
+		}
+	}
+	return listOf(kinds)
+}
+
+func listOf(kinds []event.Type) string {
+	names := make([]string, len(kinds))
+	for i, t := range kinds {
+		names[i] = t.Name()
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,325 @@
+package event
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+)
+
+// Why an amount is not what the mapping declares. None of them carries the amount.
+var (
+	errAmountInteger  = errors.New("is not an integer: digits without leading zeros, a point or an exponent, as the mapping declares")
+	errNegativeZero   = errors.New("is a negative zero")
+	errAmountPositive = errors.New("is above zero, for which the mapping names no event type")
+	errAmountNegative = errors.New("is below zero, for which the mapping names no event type")
+	errAmountZero     = errors.New("is zero, for which the mapping names no event type")
+	errNanos          = errors.New("is not from -999999999 to 999999999")
+	errNanosSign      = errors.New("has another sign than the units")
+)
+
+// Why a value can be no amount as the mapping declares it.
+const (
+	reasonNotNumber  = "is not a number, as the mapping declares"
+	reasonNotTextual = "is not a text, as the mapping declares"
+	reasonFloat      = "is a float, which holds no exact amount"
+)
+
+// declaresAmount reports whether amounts are not the contract's decimal texts.
+func (f *decoder) declaresAmount() bool { return f.amount.Form != AmountText }
+
+// amountShape checks that the amount is there and of the right type.
+func (f *decoder) amountShape(r *reading) *Fault {
+	p, m := &f.places[FieldAmount], &r.found[FieldAmount]
+	if p.kind != inDocument {
+		_, _, fault := f.text(r, FieldAmount)
+		return fault
+	}
+	if f.amount.Form == AmountUnits {
+		return f.unitsShape(r)
+	}
+	if fault := f.noValue(r, p, m); fault != nil {
+		return fault
+	}
+	reason := ""
+	switch {
+	case !f.declaresAmount():
+		return amountTextShape(p.name, m)
+	case m.kind == inexact:
+		reason = reasonFloat
+	case f.amount.Text && !m.isString():
+		reason = reasonNotTextual
+	case f.amount.Form == AmountNumber && m.kind == exact: // a schema's own decimal
+	case !f.amount.Text && !m.isNumber():
+		reason = reasonNotNumber
+	}
+	if reason != "" {
+		return malformed(p.name, reason)
+	}
+	return nil
+}
+
+// amountTextShape refuses a number too: it may have gone through a float.
+func amountTextShape(name string, m *value) *Fault {
+	switch {
+	case m.isNumber(), m.kind == inexact:
+		return &Fault{Class: MalformedPayload, Field: name, Reason: "is a number instead of a decimal string", ByProducer: true}
+	case !m.isString():
+		return malformed(name, reasonNotString)
+	}
+	return nil
+}
+
+// unitsShape checks that units or nanos are there, and integers: in JSON, Protobuf writes the
+// units as text.
+func (f *decoder) unitsShape(r *reading) *Fault {
+	units, nanos := &r.found[FieldAmount], &r.found[memberNanos]
+	name, nanosName := f.places[FieldAmount].name, f.places[memberNanos].name
+	switch {
+	case units.absent() && nanos.absent():
+		return malformed(name, reasonMissing)
+	case units.isNull():
+		return malformed(name, reasonNull)
+	case nanos.isNull():
+		return malformed(nanosName, reasonNull)
+	case units.kind == inexact:
+		return malformed(name, reasonFloat)
+	case nanos.kind == inexact:
+		return malformed(nanosName, reasonFloat)
+	case !units.absent() && !units.isNumber() && !units.isString():
+		return malformed(name, reasonNotNumber)
+	case !nanos.absent() && !nanos.isNumber():
+		return malformed(nanosName, reasonNotNumber)
+	}
+	return nil
+}
+
+// readAmount returns the amount in minor units of c. Its shape was checked.
+func (f *decoder) readAmount(r *reading, c Currency) (int64, *Fault) {
+	if !f.declaresAmount() && r.signed == nil {
+		_, text, fault := f.text(r, FieldAmount)
+		if fault != nil {
+			return 0, fault
+		}
+		return validAmount(f.places[FieldAmount].name, text, c)
+	}
+	number, fault := f.amountNumber(r)
+	if fault != nil {
+		return 0, fault
+	}
+	minor, err := number.minor(c)
+	if err == nil {
+		err = number.checkSign(r.signed)
+	}
+	if err != nil {
+		return 0, f.invalidAmount(FieldAmount, err)
+	}
+	return minor, nil
+}
+
+func (f *decoder) invalidAmount(field Field, err error) *Fault {
+	return &Fault{Class: InvalidAmount, Field: f.places[field].name, Reason: err.Error(), ByProducer: true}
+}
+
+// readSign sets the type that the sign of the amount decides. Where it decides none, the event
+// is of a type whose data is refused for that reason; a projection of one's own does not check
+// data, so that the reason is returned.
+func (f *decoder) readSign(r *reading, ev *Event, signed *SignedType) *Fault {
+	r.signed = signed
+	kind, fault := f.signedType(r, signed)
+	switch {
+	case kind != Unknown:
+	case f.types.own != nil:
+		return fault
+	case signed.Positive.MovesMoney():
+		kind = signed.Positive
+	case signed.Negative.MovesMoney():
+		kind = signed.Negative
+	default:
+		kind = TypeNamed("FundsCredited")
+	}
+	named := f.types.nameOf(kind, ev.TypeName)
+	ev.Type, ev.TypeName = named.kind, named.name
+	return nil
+}
+
+// signedType is what the amount's sign means; with Unknown, why it means nothing.
+func (f *decoder) signedType(r *reading, signed *SignedType) (Type, *Fault) {
+	if fault := firstFault(f.dataFault(r), f.amountShape(r)); fault != nil {
+		return Unknown, fault
+	}
+	number, fault := f.amountNumber(r)
+	if fault != nil {
+		return Unknown, fault
+	}
+	if err := number.checkSign(signed); err != nil {
+		return Unknown, f.invalidAmount(FieldAmount, err)
+	}
+	return signed.of(&number), nil
+}
+
+// of is what the sign of an amount means.
+func (s *SignedType) of(n *decimal) Type {
+	switch {
+	case n.isZero():
+		return s.Zero
+	case n.negative:
+		return s.Negative
+	}
+	return s.Positive
+}
+
+// decimal is an exact number, as it is written: whole, then fraction, the last scale digits
+// of which stand behind the point.
+type decimal struct {
+	negative        bool
+	whole, fraction []byte
+	scale           int  // byCurrency: the currency's
+	padded          bool // zeros at the end of the fraction say nothing
+}
+
+// byCurrency is the scale of minor units.
+const byCurrency = -1
+
+func (d *decimal) isZero() bool { return isZeros(d.whole) && isZeros(d.fraction) }
+
+func isZeros(digits []byte) bool {
+	for _, c := range digits {
+		if c != '0' {
+			return false
+		}
+	}
+	return true
+}
+
+// checkSign refuses a sign that has no type; without types by sign, what is not above zero.
+func (d *decimal) checkSign(signed *SignedType) error {
+	switch {
+	case signed == nil && (d.negative || d.isZero()):
+		return errAmountNotAbove0
+	case signed == nil || signed.of(d) != Unknown:
+		return nil
+	case d.isZero():
+		return errAmountZero
+	case d.negative:
+		return errAmountNegative
+	}
+	return errAmountPositive
+}
+
+// minor is the amount without its sign in minor units of c.
+func (d *decimal) minor(c Currency) (int64, error) {
+	whole, fraction := d.whole, d.fraction
+	more := 0
+	if d.scale != byCurrency {
+		more = d.scale - c.Digits()
+	}
+	for ; more > 0; more-- {
+		last := &fraction
+		if len(fraction) == 0 {
+			last = &whole
+		}
+		switch n := len(*last); {
+		case !d.padded:
+			return 0, errAmountPrecision
+		case n == 0: // zeros before the first digit
+		case (*last)[n-1] != '0':
+			return 0, errAmountPrecision
+		default:
+			*last = (*last)[:n-1]
+		}
+	}
+	n, fits := int64(0), true
+	for _, digits := range [][]byte{whole, fraction, []byte("000000")[:-more]} {
+		if fits {
+			n, fits = appendDigits(n, string(digits))
+		}
+	}
+	if !fits {
+		return 0, errAmountRange
+	}
+	return n, nil
+}
+
+// amountNumber reads the amount as it is written. Its shape was checked.
+func (f *decoder) amountNumber(r *reading) (decimal, *Fault) {
+	if f.amount.Form == AmountUnits {
+		return f.unitsNumber(r)
+	}
+	text := r.found[FieldAmount].raw
+	if m := &r.found[FieldAmount]; f.places[FieldAmount].kind != inDocument || m.isString() {
+		var fault *Fault
+		if _, text, fault = f.text(r, FieldAmount); fault != nil {
+			return decimal{}, fault
+		}
+	}
+	d, err := f.amount.parse(text)
+	if err != nil {
+		return d, f.invalidAmount(FieldAmount, err)
+	}
+	return d, nil
+}
+
+// parse reads an amount of any form but AmountUnits.
+func (s *AmountShape) parse(text []byte) (decimal, error) {
+	var d decimal
+	text, d.negative = bytes.CutPrefix(text, []byte("-"))
+	var hasPoint bool
+	d.whole, d.fraction, hasPoint = bytes.Cut(text, []byte("."))
+	d.scale = len(d.fraction)
+	reason := errAmountForm
+	isWhole := s.Form == AmountMinor || s.Form == AmountScaled
+	if isWhole {
+		reason = errAmountInteger
+		d.scale, d.padded = byCurrency, true
+		if s.Form == AmountScaled {
+			d.scale = s.Scale
+		}
+	}
+	switch {
+	case !isPlainDigits(d.whole), hasPoint && (isWhole || !isDigits(string(d.fraction))):
+		return d, reason
+	case d.negative && d.isZero():
+		return d, errNegativeZero
+	}
+	return d, nil
+}
+
+// isPlainDigits reports whether a text is digits without leading zeros.
+func isPlainDigits(text []byte) bool {
+	return isDigits(string(text)) && (len(text) == 1 || text[0] != '0')
+}
+
+// unitsNumber reads units and nanos, of which one may be absent: it is 0 then.
+func (f *decoder) unitsNumber(r *reading) (decimal, *Fault) {
+	d := decimal{scale: nanoDigits, padded: true}
+	units, err := integerOf(r, &r.found[FieldAmount])
+	if err != nil {
+		return d, f.invalidAmount(FieldAmount, err)
+	}
+	nanos, err := integerOf(r, &r.found[memberNanos])
+	if err != nil {
+		return d, f.invalidAmount(memberNanos, err)
+	}
+	switch {
+	case len(nanos.whole) > nanoDigits:
+		return d, f.invalidAmount(memberNanos, errNanos)
+	case units.negative != nanos.negative && !units.isZero() && !nanos.isZero():
+		return d, f.invalidAmount(memberNanos, errNanosSign)
+	}
+	d.negative = units.negative || nanos.negative
+	d.whole = units.whole
+	value, _ := strconv.ParseInt(string(nanos.whole), 10, 64)
+	d.fraction = strconv.AppendInt(make([]byte, 0, nanoDigits+1), value+1_000_000_000, 10)[1:]
+	return d, nil
+}
+
+const nanoDigits = 9
+
+// integerOf reads an integer that is a number or a text; 0 when there is none.
+func integerOf(r *reading, m *value) (decimal, error) {
+	text := []byte("0")
+	if !m.absent() {
+		text = r.text(m)
+	}
+	return (&AmountShape{Form: AmountMinor}).parse(text)
+}

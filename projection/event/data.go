@@ -1,0 +1,109 @@
+package event
+
+// readData validates data by what the event's type needs of it: first its shape, then
+// the currency, then the amount, which has no meaning without one.
+func (f *decoder) readData(r *reading, ev *Event) *Fault {
+	if fault := f.dataFault(r); fault != nil {
+		return fault
+	}
+	movesMoney, needsCurrency := ev.Type.MovesMoney(), !ev.Type.meaning().dataOptional
+	code, fault := f.dataShape(r, movesMoney, needsCurrency)
+	if fault != nil || code == nil {
+		return fault
+	}
+	currency, fault := f.supportedCurrency(code)
+	if fault != nil {
+		return fault
+	}
+	var amount int64
+	if movesMoney {
+		if amount, fault = f.readAmount(r, currency); fault != nil {
+			return fault
+		}
+	}
+	ev.Currency, ev.Amount = currency, amount
+	return nil
+}
+
+// dataFault is why data cannot be read.
+func (f *decoder) dataFault(r *reading) *Fault { return firstFault(r.documentFault, r.dataFault) }
+
+// noData stands for data that is not there.
+const noData = "{}"
+
+// takeData sets data as it is, for a projection that knows what it means: any object.
+func (f *decoder) takeData(r *reading, ev *Event) *Fault {
+	if fault := f.dataFault(r); fault != nil {
+		return fault
+	}
+	switch data := &r.found[FieldData]; {
+	case data.absent() || data.isNull():
+		ev.Data = noData
+	case data.isObject():
+		ev.Data = keep(data.raw, data.raw)
+	default:
+		return malformed(f.places[FieldData].name, reasonNotObject)
+	}
+	return nil
+}
+
+// dataShape checks that data, amount and currency are there as far as they are
+// needed, and of the right type, and returns the currency's code; nil: there is none, and
+// none is needed. An amount in a type that has none is an unknown field like any other.
+func (f *decoder) dataShape(r *reading, needsAmount, needsCurrency bool) (code []byte, fault *Fault) {
+	data, name := &r.found[FieldData], f.places[FieldData].name
+	switch {
+	case data.isObject():
+	case !needsCurrency && (data.absent() || data.isNull()):
+		return nil, nil
+	case data.absent():
+		return nil, malformed(name, reasonMissing)
+	case data.isNull():
+		return nil, malformed(name, reasonNull)
+	default:
+		return nil, malformed(name, reasonNotObject)
+	}
+	if needsAmount {
+		if fault := f.amountShape(r); fault != nil {
+			return nil, fault
+		}
+	}
+	p := &f.places[FieldCurrency]
+	if p.kind == inDocument {
+		if m := &r.found[FieldCurrency]; !needsCurrency && (m.absent() || m.isNull()) {
+			return nil, nil
+		}
+	} else if !needsCurrency && p.kind != constant && !r.has(p) {
+		return nil, nil
+	}
+	_, code, fault = f.text(r, FieldCurrency)
+	return code, fault
+}
+
+// has reports whether the message has the header, or the key, of a place.
+func (r *reading) has(p *place) bool {
+	value := r.message.Key
+	if p.kind == inHeader {
+		value, _ = firstHeader(r.message.Headers, p.header)
+	}
+	return value != nil
+}
+
+// supportedCurrency returns the currency that the text of a field names.
+func (f *decoder) supportedCurrency(code []byte) (Currency, *Fault) {
+	var upper [3]byte
+	if f.lowerCurrency && len(code) == len(upper) {
+		for i, c := range code {
+			if c < 'a' || c > 'z' {
+				c = 'a' - 1 // in no code
+			}
+			upper[i] = c - 'a' + 'A'
+		}
+		code = upper[:]
+	}
+	c, ok := f.currencies.Lookup(string(code))
+	if !ok {
+		return Currency{}, &Fault{Class: UnsupportedCurrency, Field: f.places[FieldCurrency].name, Reason: "is not in the set of supported currencies"}
+	}
+	return c, nil
+}

@@ -1,0 +1,146 @@
+package event
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// isApart reports whether what the envelope holds is a document of its own, which is read
+// after the one around it.
+func (e *Envelope) isApart() bool { return e.Escaped || e.Entries != nil }
+
+// is reports whether there is one.
+func (e *Envelope) is() bool { return len(e.Path) > 0 || e.isApart() }
+
+// applyEnvelope lets the envelope hold the event.
+func (l *layout) applyEnvelope() error {
+	e := &l.envelope
+	if !e.is() {
+		return nil
+	}
+	for _, path := range [][]string{e.Path, e.Entries} {
+		if err := validPath(path); err != nil {
+			return &MappingError{FieldEnvelope, err.Error()}
+		}
+	}
+	if e.Entries != nil {
+		return &MappingError{FieldEnvelope, "an array of entries cannot be read yet"}
+	}
+	if e.isApart() {
+		var err error
+		if l.places[FieldEnvelope], err = l.at(e.outerPath()); err != nil {
+			return &MappingError{FieldEnvelope, err.Error()}
+		}
+	}
+	for field := range l.places {
+		p := &l.places[field]
+		if p.kind != inDocument || Field(field) == FieldEnvelope {
+			continue
+		}
+		if !l.whole {
+			p.outer = true
+			continue
+		}
+		var err error
+		if *p, err = l.inner(p.path); err != nil {
+			return &MappingError{FieldEnvelope, err.Error()}
+		}
+	}
+	return nil
+}
+
+// outerPath leads to what is a document of its own.
+func (e *Envelope) outerPath() []string {
+	if e.Escaped {
+		return e.Path
+	}
+	return slices.Concat(e.Path, e.Entries)
+}
+
+// inner is the place of a path in the event's document.
+func (l *layout) inner(path []string) (place, error) {
+	e := &l.envelope
+	if !e.isApart() {
+		return l.at(slices.Concat(e.Path, path))
+	}
+	p := member(path...)
+	name := l.places[FieldEnvelope].name
+	if e.Escaped && len(e.Entries) > 0 {
+		name = joinPath(name, strings.Join(e.Entries, "."))
+	}
+	if e.Entries != nil {
+		name += "[]"
+	}
+	p.name = joinPath(name, p.name)
+	return p, nil
+}
+
+func joinPath(a, b string) string {
+	return strings.Trim(a+"."+b, ".")
+}
+
+// around is a place in the document around the event.
+func (l *layout) around(p *FieldPath) (place, error) {
+	if !l.envelope.is() {
+		return place{}, errors.New("is to be read around an envelope, and there is none")
+	}
+	if l.envelope.isApart() && len(l.places[FieldEnvelope].path) == 0 {
+		return place{}, errors.New("is to be read around an envelope that is the whole document")
+	}
+	made, err := l.at(p.Outer)
+	made.outer, made.written = true, p.Written
+	return made, err
+}
+
+const reasonNotEscaped = "is not a text that holds JSON, as the mapping declares"
+
+// readApart reads the document that the envelope holds, when the one around it was read.
+func (f *decoder) readApart(r *reading) {
+	if r.documentFault != nil {
+		r.outerFault = r.documentFault
+		return
+	}
+	document, fault := f.unwrap(r, &r.found[FieldEnvelope])
+	if fault != nil {
+		r.documentFault = fault
+		return
+	}
+	f.readInner(r, document)
+}
+
+// readInner reads the members of a document that is the event, beside what was found around it.
+func (f *decoder) readInner(r *reading, document []byte) {
+	var found members
+	if err := r.scan(document, f.shape, &found); err != nil {
+		r.documentFault = syntaxFault(document, err)
+		r.documentFault.Field = f.places[FieldEnvelope].name
+		return
+	}
+	for field := range found {
+		if !found[field].absent() {
+			r.found[field] = found[field]
+		}
+	}
+}
+
+// unwrap returns the document that a value holds.
+func (f *decoder) unwrap(r *reading, held *value) ([]byte, *Fault) {
+	name := f.places[FieldEnvelope].name
+	switch {
+	case held.absent():
+		return nil, malformed(name, reasonMissing)
+	case held.isNull():
+		return nil, malformed(name, reasonNull)
+	case !f.envelope.Escaped:
+		return held.raw, nil
+	case !held.isString():
+		return nil, malformed(name, reasonNotEscaped)
+	}
+	text := r.text(held)
+	if held.kind != asJSON { // it is a part of the message
+		return text, nil
+	}
+	return bytes.Clone(text), nil // the event keeps parts of it
+}

@@ -1,0 +1,109 @@
+package event
+
+import (
+	"fmt"
+	"strings"
+)
+
+// shape is what a format looks for in a JSON object: the names of members that
+// are fields, or that are objects with fields in them. Few names are looked for, and
+// mostly in one order, so comparing them one by one is faster than a map.
+type shape struct {
+	self    Field // the field that the object itself is, or memberNone
+	members []shapeMember
+}
+
+type shapeMember struct {
+	name   string
+	quoted string // the name as JSON; empty when it has to be escaped
+	field  Field  // memberNone when only something in it counts
+	inner  *shape // what to look for when the member is an object, or nil
+}
+
+func newShapeMember(name string, field Field) shapeMember {
+	m := shapeMember{name: name, field: field}
+	if !strings.ContainsAny(name, `"\`) {
+		m.quoted = `"` + name + `"`
+	}
+	return m
+}
+
+// newShape returns the shape of a document with these fields.
+func newShape() *shape { return &shape{self: memberNone} }
+
+// add makes a field of the member at path; an empty path is the document itself.
+// The error says which names get into each other's way.
+func (s *shape) add(field Field, path []string) error {
+	at := s
+	for i, name := range path {
+		m := at.member(name)
+		last := i == len(path)-1
+		switch {
+		case m == nil:
+			at.members = append(at.members, newShapeMember(name, memberNone))
+			m = &at.members[len(at.members)-1]
+		case m.field != memberNone && (last || m.field != FieldData):
+			return fmt.Errorf("two fields are to be read from %q", strings.Join(path[:i+1], "."))
+		case last && field != FieldData:
+			return fmt.Errorf("%q is to be a field and to hold other fields", strings.Join(path, "."))
+		}
+		if last {
+			m.field = field
+			if m.inner != nil {
+				m.inner.self = field
+			}
+			return nil
+		}
+		if m.inner == nil {
+			m.inner = &shape{self: m.field}
+		}
+		at = m.inner
+	}
+	at.self = field
+	return nil
+}
+
+// at returns the field whose value is at a path; memberNone when none is.
+func (s *shape) at(path []string) Field {
+	field := memberNone
+	for _, name := range path {
+		if s == nil {
+			return memberNone
+		}
+		m := s.member(name)
+		if m == nil {
+			return memberNone
+		}
+		field, s = m.field, m.inner
+	}
+	return field
+}
+
+func (s *shape) member(name string) *shapeMember {
+	for i := range s.members {
+		if s.members[i].name == name {
+			return &s.members[i]
+		}
+	}
+	return nil
+}
+
+// next returns the member that is expected at hint, if that is what raw names: the
+// way through most messages, for which a name need not even be unquoted.
+func (s *shape) next(raw []byte, hint int) *shapeMember {
+	if hint < len(s.members) && s.members[hint].quoted == string(raw) {
+		return &s.members[hint]
+	}
+	return nil
+}
+
+// find returns what to do with the member of that name, nil when it is ignored, and
+// the hint for the member behind it.
+func (s *shape) find(name []byte, hint int) (found *shapeMember, next int) {
+	for i := range s.members {
+		if s.members[i].name == string(name) {
+			return &s.members[i], i + 1
+		}
+	}
+	return nil, hint
+}

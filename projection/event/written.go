@@ -1,0 +1,102 @@
+package event
+
+import "bytes"
+
+// Why a value is not written as the mapping declares.
+const (
+	reasonNotDeclaredInteger = "is not an integer, as the mapping declares"
+	reasonNotDeclaredBoolean = "is not true or false, as the mapping declares"
+	reasonSeparator          = "contains the separator that the mapping joins it with"
+)
+
+// textReason says why a text is not one that is written so, "" when it is.
+func (w Written) textReason(text []byte) string {
+	switch w {
+	case WrittenInteger:
+		if !isInteger(text, numberOnly) || string(text) == "-0" {
+			return reasonNotDeclaredInteger
+		}
+	case WrittenBoolean:
+		if string(text) != "true" && string(text) != "false" {
+			return reasonNotDeclaredBoolean
+		}
+	case WrittenUsually, WrittenText:
+	}
+	return ""
+}
+
+// writtenText returns what a value says that is no text, or is not to be one.
+func (f *decoder) writtenText(r *reading, p *place, m *value, field Field) (raw, text []byte, fault *Fault) {
+	if fault := f.noValue(r, p, m); fault != nil {
+		return nil, nil, fault
+	}
+	if text, fault = f.declaredText(p, m, field); fault != nil {
+		return nil, nil, fault
+	}
+	if f.typed { // digits that were written for this message only
+		return nil, text, nil
+	}
+	return text, text, nil
+}
+
+// declaredText is what a value says that is there and is a number or a boolean.
+func (f *decoder) declaredText(p *place, m *value, field Field) ([]byte, *Fault) {
+	switch {
+	case p.written == WrittenInteger && m.isNumber():
+	case p.written == WrittenInteger:
+		return nil, malformed(p.name, reasonNotDeclaredInteger)
+	case p.written == WrittenBoolean && m.isBoolean():
+	case p.written == WrittenBoolean:
+		return nil, malformed(p.name, reasonNotDeclaredBoolean)
+	default:
+		return nil, malformed(p.name, f.notString(field))
+	}
+	if reason := p.written.textReason(m.raw); reason != "" {
+		return nil, malformed(p.name, reason)
+	}
+	return m.raw, nil
+}
+
+// innerText reads a value in the JSON of a header or of the key.
+func (f *decoder) innerText(r *reading, p *place, document []byte, field Field) (raw, text []byte, fault *Fault) {
+	var found members
+	if err := r.scan(document, p.inner, &found); err != nil {
+		fault := syntaxFault(document, err)
+		fault.Field = p.name
+		return nil, nil, fault
+	}
+	m := &found[memberPart]
+	switch {
+	case m.absent():
+		return nil, nil, malformed(p.name, reasonMissing)
+	case m.isNull():
+		return nil, nil, malformed(p.name, reasonNull)
+	case m.isString() && p.written == WrittenText:
+		return m.raw, r.text(m), nil
+	}
+	text, fault = f.declaredText(p, m, field)
+	return text, text, fault
+}
+
+// joinedText puts a text together.
+func (f *decoder) joinedText(r *reading, p *place, field Field) (raw, text []byte, fault *Fault) {
+	whole := r.joined[:0]
+	for i := range p.parts {
+		part := &p.parts[i]
+		_, text, fault := f.textAt(r, part, field)
+		switch {
+		case fault != nil:
+			return nil, nil, fault
+		case len(text) == 0:
+			return nil, nil, malformed(part.name, "is empty")
+		case i < len(p.parts)-1 && bytes.IndexByte(text, p.between) >= 0:
+			return nil, nil, malformed(part.name, reasonSeparator)
+		}
+		if i > 0 {
+			whole = append(whole, p.between)
+		}
+		whole = append(whole, text...)
+	}
+	r.joined = whole
+	return nil, whole, nil
+}
