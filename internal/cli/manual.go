@@ -142,7 +142,7 @@ var commandPages = map[string]manualPage{
 	},
 	"dlq replay": {
 		about: "Decides about each dead letter as if it had just arrived and, with --yes, applies those that can be applied, in the order of account " +
-			"and version, while consumers keep running. Without --yes it prints the plan and changes nothing. Each repair is audited in dlq_action.",
+			"and version, while consumers keep running. Without --yes it prints the plan and changes nothing. Without a filter, dead letters that are resolved are left out. Each repair is audited in dlq_action.",
 		status: "1 also when one of them could not be applied, or when a partition of the DLQ topic cannot be read: nothing is changed then, unless --dlq-partition names others.",
 		examples: []example{
 			{"What would happen to an account's dead letters", "projector dlq replay --account=acc-00000042"},

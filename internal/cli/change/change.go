@@ -82,6 +82,8 @@ type On struct {
 
 	// Amounts: the plan is shown to somebody who may approve it, with amounts and balances.
 	Amounts bool
+	// Whole: the plan is to be done or approved, and not only shown, so it has to be complete.
+	Whole bool
 	// Now: it is done after it was planned, and not only shown or requested.
 	Now bool
 
@@ -141,7 +143,7 @@ func run(ctx context.Context, std *output.Streams, gate *foureyes.Gate, c Change
 		if err != nil {
 			return err
 		}
-		on.Now = !requested
+		on.Whole, on.Now = true, !requested
 	}
 	plan, err := c.Plan(ctx, on)
 	if err != nil {

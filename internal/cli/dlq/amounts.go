@@ -85,7 +85,7 @@ func (r amountRow) Cells() []string {
 }
 
 // printAmounts prints amounts and balances, and both values of each event that was altered.
-func (c *replayCmd) printAmounts(std *output.Streams, r *replay.Replay) error {
+func (c *replayOptions) printAmounts(std *output.Streams, r *replay.Replay) error {
 	rows := c.Rows(std.Out, "ACCOUNT", output.Left("ACCOUNT", 14), output.Right("VERSION", 7), output.Right("OLD AMOUNT", 12),
 		output.Right("NEW AMOUNT", 12), output.Left("CURRENCY", 8), output.Right("BALANCE BEFORE", 14), output.Right("BALANCE AFTER", 14))
 	for _, item := range r.Items {

@@ -9,25 +9,22 @@ import (
 	"time"
 
 	"projector/dlq"
+	"projector/internal/cli/change"
 	"projector/internal/cli/connect"
-	"projector/internal/cli/exit"
-	"projector/internal/cli/foureyes"
 	"projector/internal/cli/output"
 	"projector/internal/replay"
 	"projector/readmodel"
 )
 
-type discardCmd struct {
-	Reason string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
-	Yes    bool   `help:"Do it. Without it, only list what would be discarded."`
-	connect.ActorFlags
+type discardCmd = change.Command[discard, *discard]
+
+type discard struct {
+	change.ReasonFlags
 	filterFlags
 	topicFlags
 	output.Flags
 
-	agreed  map[string]bool // places of the dead letters that somebody has agreed to; nil: all
-	removed int             // of the dead letters, those whose events were parked
-	passed  int             // those that the read model has passed
+	chosen replay.Selection
 }
 
 // discardDocument is a dead letter that was, or would be, discarded.
@@ -37,150 +34,148 @@ type discardDocument struct {
 	Result *string `json:"result,omitempty"`
 }
 
-// Run discards dead letters: unless the status is chosen, those that still ask
-// for something to be done.
-func (c *discardCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
-	if c.Reason == "" {
-		return exit.Usagef("--reason: must not be empty")
-	}
-	chosen, err := c.selection(time.Now(), &c.GroupFlags)
-	if err != nil {
+// Action implements change.Change.
+func (*discard) Action() readmodel.ActionKind { return readmodel.ActionDiscard }
+
+// Check implements change.Change. Unless a status is chosen, dead letters are chosen that still need
+// something to be done.
+func (c *discard) Check() (err error) {
+	if c.chosen, err = c.selection(time.Now(), &c.GroupFlags); err != nil {
 		return err
 	}
-	unlessChosen(&chosen, dlq.Open, dlq.Ready, dlq.Waiting)
-	opened, err := c.open(ctx, std)
-	if err != nil {
-		return err
-	}
-	defer opened.close()
-	if c.Yes {
-		err := gate.Pass(ctx, opened.pool, string(readmodel.ActionDiscard), func(p *foureyes.Plan) error {
-			return refused(c.plan(ctx, opened, opened.scan(std, chosen, true), p), false)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	s, changed := opened.scan(std, chosen, c.Yes), false
-	rows := letterRows(std, &c.Flags)
-	var chosenNow []*replay.DeadLetter
-	err = s.Each(ctx, func(d *replay.DeadLetter) (err error) {
-		if c.agreed != nil && !c.agreed[placeOf(&d.Entry)] { // it came since
-			return nil
-		}
-		if chosenNow = append(chosenNow, d); len(chosenNow) == replay.ChunkRecords {
-			err = c.discard(ctx, opened, rows, chosenNow)
-			chosenNow, changed = chosenNow[:0], true
-		}
-		return err
-	})
-	s.shown.Done()
-	err = refused(err, changed)
-	if err == nil {
-		err = c.discard(ctx, opened, rows, chosenNow)
-	}
-	if err != nil {
-		if rows.Len() > 0 { // what was done has to be said
-			_ = rows.End("")
-		}
-		return err
-	}
-	if err := rows.End(s.nothing("nothing to discard")); err != nil {
-		return err
-	}
-	return errors.Join(c.summarize(std, rows.Len()), s.finish(std))
+	unlessChosen(&c.chosen, dlq.Open, dlq.Ready, dlq.Waiting)
+	return c.prepare()
 }
 
-// plan reads what would be discarded; nothing else will be.
-func (c *discardCmd) plan(ctx context.Context, opened *tools, s *scan, p *foureyes.Plan) error {
-	defer s.shown.Done()
-	c.agreed = map[string]bool{}
-	var all []*replay.DeadLetter
-	if err := s.Each(ctx, func(d *replay.DeadLetter) error { all = append(all, d); return nil }); err != nil {
-		return err
+// Plan implements change.Change.
+func (c *discard) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
+	t := c.tools(on.Pool, on.Client)
+	p := &discardPlan{discard: c, on: on, tools: t, scan: t.scan(on.Std, c.chosen, on.Whole)}
+	err := p.scan.Each(ctx, func(d *replay.DeadLetter) error { p.letters = append(p.letters, d); return nil })
+	p.scan.shown.Done()
+	if err == nil {
+		p.found, err = p.each(ctx, p.planSome)
 	}
-	for letters := range slices.Chunk(all, replay.ChunkRecords) {
-		found, err := c.do(ctx, opened, letters, false)
-		if err != nil {
+	return p, refused(err)
+}
+
+// discardPlan discards dead letters.
+type discardPlan struct {
+	*discard
+	on      *change.On
+	tools   *tools
+	scan    *scan
+	letters []*replay.DeadLetter
+	found   []readmodel.Discarded // what would become of each or, when it is done, what became of the first ones
+	failed  bool                  // not all could be done
+}
+
+// DoneInParts implements change.Partial.
+func (*discardPlan) DoneInParts() {}
+
+// Hash implements change.Plan.
+func (p *discardPlan) Hash(_ context.Context, h *change.Hash) error {
+	for i, d := range p.letters {
+		if err := h.Add(discardRow{letterRow: letterRow{DeadLetter: d}, Discarded: p.found[i]}.Document()); err != nil {
 			return err
-		}
-		for i, d := range letters {
-			c.agreed[placeOf(&d.Entry)] = true
-			if err := p.Add((discardRow{letterRow: letterRow{DeadLetter: d}, Discarded: found[i]}).Document()); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
 }
 
-// discard discards dead letters, if that is wanted, and then says so.
-func (c *discardCmd) discard(ctx context.Context, opened *tools, rows *output.Rows, letters []*replay.DeadLetter) error {
-	found, err := c.do(ctx, opened, letters, c.Yes)
-	now := time.Now()
-	for i := range found { // after an error too: what was done has to be said
-		d := letters[i]
-		switch {
-		case found[i].Passed:
-			c.passed++
-		case found[i].Removed:
-			c.removed++
-		}
-		if c.Yes && !found[i].Passed {
-			d.Status = dlq.Discarded
-		}
-		if addErr := rows.Add(discardRow{letterRow{d, now}, found[i], c.Yes}); err == nil {
-			err = addErr
+// Do implements change.Plan.
+func (p *discardPlan) Do(ctx context.Context) (err error) {
+	p.found, err = p.each(ctx, p.discardSome)
+	for i := range p.found {
+		if !p.found[i].Passed {
+			p.letters[i].Status = dlq.Discarded
 		}
 	}
+	p.failed = err != nil
 	return err
 }
 
-// do discards dead letters or finds out what that would do. It returns what became of each, of
+// each does something with all dead letters, some at a time, and returns what became of them, of
 // the first ones after an error.
-func (c *discardCmd) do(ctx context.Context, opened *tools, letters []*replay.DeadLetter, really bool) ([]readmodel.Discarded, error) {
-	if len(letters) == 0 {
-		return nil, nil
-	}
-	discarder, parks := opened.replayer(0).(readmodel.Discarder)
-	if !parks {
-		return c.record(ctx, opened, letters, really)
-	}
-	list := make([]readmodel.Discard, len(letters))
-	for i, d := range letters {
-		list[i] = d.Discard(c.action(d))
-	}
-	if !really {
-		return discarder.PlanDiscard(ctx, list)
-	}
-	return discarder.Discard(ctx, list)
-}
-
-// record discards dead letters of a projection that parks no events. One whose event the read
-// model has is not discarded.
-func (c *discardCmd) record(ctx context.Context, opened *tools, letters []*replay.DeadLetter, really bool) ([]readmodel.Discarded, error) {
-	found := make([]readmodel.Discarded, len(letters))
-	var actions []readmodel.Action
-	for i, d := range letters {
-		if found[i].Passed = d.Status == dlq.Resolved; !found[i].Passed {
-			actions = append(actions, c.action(d))
+func (p *discardPlan) each(
+	ctx context.Context, do func(context.Context, []*replay.DeadLetter) ([]readmodel.Discarded, error),
+) (all []readmodel.Discarded, err error) {
+	for letters := range slices.Chunk(p.letters, replay.ChunkRecords) {
+		found, err := do(ctx, letters)
+		if all = append(all, found...); err != nil {
+			return all, err
 		}
 	}
-	if !really || len(actions) == 0 {
+	return all, nil
+}
+
+func (p *discardPlan) planSome(ctx context.Context, letters []*replay.DeadLetter) ([]readmodel.Discarded, error) {
+	if discarder, parks := p.tools.replayer(0).(readmodel.Discarder); parks {
+		return discarder.PlanDiscard(ctx, p.discards(letters))
+	}
+	found := make([]readmodel.Discarded, len(letters))
+	for i, d := range letters {
+		found[i].Passed = d.Status == dlq.Resolved
+	}
+	return found, nil
+}
+
+// discardSome discards dead letters. Of a projection that parks no events it only records it, and
+// one whose event the read model has is not discarded.
+func (p *discardPlan) discardSome(ctx context.Context, letters []*replay.DeadLetter) ([]readmodel.Discarded, error) {
+	if discarder, parks := p.tools.replayer(0).(readmodel.Discarder); parks {
+		return discarder.Discard(ctx, p.discards(letters))
+	}
+	found, err := p.planSome(ctx, letters)
+	if err != nil {
+		return nil, err
+	}
+	var actions []readmodel.Action
+	for i, d := range letters {
+		if !found[i].Passed {
+			actions = append(actions, p.action(d))
+		}
+	}
+	if len(actions) == 0 {
 		return found, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
-	if err := readmodel.RecordActions(ctx, opened.pool, actions); err != nil {
+	if err := readmodel.RecordActions(ctx, p.on.Pool, actions); err != nil {
 		return nil, err
 	}
 	return found, nil
 }
 
-func (c *discardCmd) action(d *replay.DeadLetter) readmodel.Action {
-	a := d.Action(readmodel.ActionDiscard, c.ActorName())
-	a.Reason, a.Result = readmodel.Storable(c.Reason), readmodel.ResultDiscarded
+func (p *discardPlan) discards(letters []*replay.DeadLetter) []readmodel.Discard {
+	list := make([]readmodel.Discard, len(letters))
+	for i, d := range letters {
+		list[i] = d.Discard(p.action(d))
+	}
+	return list
+}
+
+func (p *discardPlan) action(d *replay.DeadLetter) readmodel.Action {
+	a := d.Action(readmodel.ActionDiscard, p.on.Actor)
+	a.Reason, a.Result = p.on.Reason, readmodel.ResultDiscarded
 	return a
+}
+
+// Print implements change.Plan.
+func (p *discardPlan) Print(_ context.Context, std *output.Streams, done bool) error {
+	rows, now := letterRows(std, &p.Flags), time.Now()
+	for i := range p.found {
+		if err := rows.Add(discardRow{letterRow{p.letters[i], now}, p.found[i], done}); err != nil {
+			return err
+		}
+	}
+	if p.failed && rows.Len() == 0 {
+		return nil
+	}
+	if err := rows.End(p.scan.nothing("nothing to discard")); err != nil || p.failed {
+		return err
+	}
+	return errors.Join(p.summarize(std, done), p.scan.finish(std))
 }
 
 // discardRow is a dead letter that is, or would be, discarded.
@@ -199,27 +194,36 @@ func (r discardRow) Document() any {
 	return d
 }
 
-// summarize says what was done to how many, and what of it changes the read model.
-func (c *discardCmd) summarize(std *output.Streams, n int) error {
+// summarize says how many are or would be discarded, and what of it changes the read model.
+func (p *discardPlan) summarize(std *output.Streams, done bool) error {
 	out := std.Out
-	if c.JSON() {
+	if p.JSON() {
 		out = std.Err
 	}
-	var text string
-	switch n -= c.passed; {
-	case c.Yes:
-		text = fmt.Sprintf("discarded %d dead letters\n", n)
-		if c.removed > 0 {
-			text += fmt.Sprintf("removed the parked events of %d of them: they are not applied when their turn comes\n", c.removed)
-		}
-	case n > 0:
-		text = fmt.Sprintf("%d dead letters would be discarded; nothing was changed, add --yes to do it\n", n)
-		if c.removed > 0 {
-			text = fmt.Sprintf("the events of %d of them are parked and would be removed: they would not be applied when their turn comes\n", c.removed) + text
+	removed, passed := 0, 0
+	for i := range p.found {
+		switch {
+		case p.found[i].Passed:
+			passed++
+		case p.found[i].Removed:
+			removed++
 		}
 	}
-	if c.passed > 0 {
-		text = fmt.Sprintf("%d are not discarded: the read model has passed their versions\n", c.passed) + text
+	var text string
+	switch n := len(p.found) - passed; {
+	case done:
+		text = fmt.Sprintf("discarded %d dead letters\n", n)
+		if removed > 0 {
+			text += fmt.Sprintf("removed the parked events of %d of them: they are not applied when their turn comes\n", removed)
+		}
+	case n > 0:
+		text = fmt.Sprintf("%d dead letters would be discarded; %s\n", n, change.NothingChanged)
+		if removed > 0 {
+			text = fmt.Sprintf("the events of %d of them are parked and would be removed: they would not be applied when their turn comes\n", removed) + text
+		}
+	}
+	if passed > 0 {
+		text = fmt.Sprintf("%d are not discarded: the read model has passed their versions\n", passed) + text
 	}
 	_, err := io.WriteString(out, text)
 	return err

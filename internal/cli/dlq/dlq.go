@@ -42,6 +42,9 @@ type topicFlags struct {
 	projections.GroupFlags
 	events.EventFlags
 	output.LogFlags
+
+	kind    readmodel.Definition
+	formats event.Resolver
 }
 
 // filterFlags choose dead letters.
@@ -90,6 +93,12 @@ func (f *filterFlags) selection(now time.Time, of *projections.GroupFlags) (repl
 	return s, err
 }
 
+// filters reports whether some flag chooses dead letters.
+func (f *filterFlags) filters() bool {
+	return len(f.Class)+len(f.Status)+len(f.Partition)+len(f.Offset)+len(f.DLQPartition)+len(f.DLQOffset) > 0 ||
+		f.Account != "" || f.Since != "" || f.Until != ""
+}
+
 // unlessChosen narrows the statuses, unless some were named.
 func unlessChosen(s *replay.Selection, statuses ...dlq.Status) {
 	if s.Statuses == nil {
@@ -108,17 +117,20 @@ type tools struct {
 	reader  *topic.Reader
 }
 
+// prepare refuses wrong usage, and prepares how records are read.
+func (f *topicFlags) prepare() (err error) {
+	if f.kind, err = f.Kind(); err == nil {
+		f.formats, err = f.Formats(f.Taken)
+	}
+	return err
+}
+
 // open connects to both servers, or fails in time for a person who waits.
 func (f *topicFlags) open(ctx context.Context, std *output.Streams) (*tools, error) {
+	if err := f.prepare(); err != nil {
+		return nil, err
+	}
 	log, err := f.Logger(std.Err)
-	if err != nil {
-		return nil, err
-	}
-	kind, err := f.Kind()
-	if err != nil {
-		return nil, err
-	}
-	formats, err := f.Formats(f.Taken)
 	if err != nil {
 		return nil, err
 	}
@@ -126,10 +138,14 @@ func (f *topicFlags) open(ctx context.Context, std *output.Streams) (*tools, err
 	if err != nil {
 		return nil, err
 	}
+	return f.tools(pool, client), nil
+}
+
+func (f *topicFlags) tools(pool *pgxpool.Pool, client *kgo.Client) *tools {
 	return &tools{
-		flags: f, topic: f.DeadLetterTopic(), formats: formats, kind: kind, pool: pool,
+		flags: f, topic: f.DeadLetterTopic(), formats: f.formats, kind: f.kind, pool: pool,
 		client: client, reader: topic.NewReader(client, f.DeadLetterTopic()),
-	}, nil
+	}
 }
 
 // store deals with the dead letters of the chosen projection.

@@ -322,6 +322,7 @@ func TestReplayPlansAndApplies(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(lines, "account_id", "received_version", "plan"), plan)
 	first, _, _ := strings.Cut(s.Must("dlq", "replay", "--output=json"), "\n")
 	clitest.Equal(t, clitest.Keys(t, first), clitest.ListKeys+" plan")
+	clitest.Contains(t, s.Must("dlq", "replay"), "4 waiting, 3 poison; nothing was changed, and --yes would apply none of them")
 	lines, said := s.Some("dlq", "replay", "--yes", "--limit=1")
 	clitest.Equal(t, clitest.Pick(lines, "plan", "result"), "poison poison")
 	clitest.Contains(t, said, "1 of 1 records could not be applied")
@@ -351,8 +352,9 @@ func TestReplayFillsAHoleTheConsumerCouldNot(t *testing.T) {
 	s.Consuming(func() {
 		s.Await("SELECT coalesce(max(version) = 3, false) FROM account_balance")
 		clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list")), "acc 2 resolved, acc 3 resolved, acc 4 ready, acc 5 waiting")
-		clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--yes"), "plan", "result"),
-			"duplicate duplicate, duplicate duplicate, will_apply applied, will_apply applied")
+		clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--account=acc"), "plan"), "duplicate, duplicate, will_apply, will_apply")
+		// Without a filter, those that are resolved are not in the plan.
+		clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--yes"), "plan", "result"), "will_apply applied, will_apply applied")
 	})
 	clitest.Contains(t, s.Must("account", "show", "acc", "--output=json"), `"balance":31.00,"version":5`, `"stale":false`)
 }
@@ -445,5 +447,26 @@ func TestAnInterruptedReplayToATopicIsOnRecord(t *testing.T) {
 	}
 	if taken.Load() != 1 || recorded != 1 {
 		t.Errorf("status %d: %d records were taken, %d are on record", status, taken.Load(), recorded)
+	}
+}
+
+// An interruption before anything is done says so.
+func TestAnInterruptedPlanHasChangedNothing(t *testing.T) {
+	t.Parallel()
+	fake := devtest.Fake(t, devstack.FakeOptions{})
+	s := clitest.StageOn(t, fake.Addrs())
+	s.Holes()
+	for _, command := range [][]string{{"dlq", "replay"}, {"dlq", "discard", "--reason=x"}, {"position", "set", "--all", "--start", "--reason=x"}} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		fake.Cluster.ControlKey(int16(kmsg.ListOffsets), func(kmsg.Request) (kmsg.Response, error, bool) {
+			interrupt()
+			return nil, nil, false
+		})
+		var said bytes.Buffer
+		status := clitest.Execute(ctx, s.Servers(append(command, "--yes")), &bytes.Buffer{}, &said)
+		if status != exit.Failed || !strings.HasSuffix(said.String(), "projector: interrupted, nothing was changed\n") {
+			t.Errorf("%v: status %d, and said:\n%s", command, status, said.String())
+		}
+		interrupt()
 	}
 }

@@ -10,147 +10,132 @@ import (
 	"time"
 
 	"projector/dlq"
-	"projector/internal/cli/connect"
+	"projector/internal/cli/change"
 	"projector/internal/cli/exit"
-	"projector/internal/cli/foureyes"
 	"projector/internal/cli/output"
 	"projector/internal/cli/parse"
 	"projector/internal/replay"
 	"projector/readmodel"
 )
 
-type replayCmd struct {
-	Yes        bool       `help:"Do it. Without it, only print the plan."`
+type replayCmd = change.Command[replayOptions, *replayOptions]
+
+type replayOptions struct {
 	FromFile   parse.File `kept:"" placeholder:"FILE" help:"Replay what export wrote and somebody has corrected, instead of the topic's records."`
 	NotInTopic bool       `help:"With --from-file, also apply lines whose dead letter the DLQ topic does not have. They are recorded as altered."`
 	ToTopic    string     `placeholder:"TOPIC" help:"Publish the records again to this topic, as they are, instead of applying them."`
-	Reason     string     `placeholder:"TEXT" help:"Why, for the audit trail; required with --from-file."`
 	Rate       int        `placeholder:"N" help:"At most this many records per second."`
 	Limit      int        `placeholder:"N" help:"At most this many records, in the order of account and version."`
 	MaxReplays int        `default:"10" placeholder:"N" help:"Refuse records that have been replayed this often (default 10)."`
-	connect.ActorFlags
+	change.OptionalReasonFlags
 	filterFlags
 	topicFlags
 	output.Flags
+
+	chosen replay.Selection
 }
 
-// Run replays dead letters: it reads those that are chosen, plans, and with --yes does it.
-func (c *replayCmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
-	chosen, err := c.validate()
-	if err != nil {
-		return err
-	}
-	opened, err := c.open(ctx, std)
-	if err != nil {
-		return err
-	}
-	defer opened.close()
-	if c.ToTopic == "" {
-		if err := c.Kept(ctx, opened.pool); err != nil {
-			return err
-		}
-	}
-	r := &replay.Replay{
-		Store: opened.store(c.Rate), Actor: c.ActorName(), Reason: readmodel.Storable(c.Reason), MaxReplays: c.MaxReplays, Limit: c.Limit, ToTopic: c.ToTopic, Rate: c.Rate,
-	}
-	s := opened.scan(std, chosen, c.Yes)
-	s.Payload, s.AllowNotInTopic = true, c.NotInTopic
-	s.KeepOriginals = gate.Amounts()
-	if err := c.gather(ctx, s, r); err != nil {
-		return err
-	}
-	if err := r.Plan(ctx); err != nil {
-		return err
-	}
-	if c.Yes {
-		if err := gate.Pass(ctx, opened.pool, string(readmodel.ActionReplay), planned(r)); err != nil {
-			return err
-		}
-		err = c.do(ctx, std, r)
-	}
-	// After an error too: what was done has to be said.
-	if printErr := c.print(std, s, r, gate.Amounts()); err == nil {
-		err = printErr
-	}
-	if lost := s.finish(std); err == nil {
-		err = lost
-	}
-	if failed := r.Failed(); err == nil && c.Yes && failed > 0 {
-		err = exit.Refusef("%d of %d records could not be applied", failed, len(r.Items))
-	}
-	return err
-}
+// Action implements change.Change.
+func (*replayOptions) Action() readmodel.ActionKind { return readmodel.ActionReplay }
 
-// planned is what has to be the same when the replay is approved: the plan and the values.
-func planned(r *replay.Replay) func(*foureyes.Plan) error {
-	return func(p *foureyes.Plan) error {
-		for _, item := range r.Items {
-			if err := p.Add(replayRow{item, false, false}.Document(), item.Digest()); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
-func (c *replayCmd) validate() (replay.Selection, error) {
+// Check implements change.Change.
+func (c *replayOptions) Check() (err error) {
 	switch {
 	case c.FromFile.Given() && c.Reason == "":
-		return replay.Selection{}, exit.Usagef("--reason: is required with --from-file: say why the events were corrected")
+		return exit.Usagef("--reason: is required with --from-file: say why the events were corrected")
 	case c.NotInTopic && !c.FromFile.Given():
-		return replay.Selection{}, exit.Usagef("--not-in-topic: is for --from-file")
+		return exit.Usagef("--not-in-topic: is for --from-file")
 	case c.Rate < 0:
-		return replay.Selection{}, exit.Usagef("--rate: must not be negative")
+		return exit.Usagef("--rate: must not be negative")
 	case c.Limit < 0:
-		return replay.Selection{}, exit.Usagef("--limit: must not be negative")
+		return exit.Usagef("--limit: must not be negative")
 	case c.MaxReplays < 0:
-		return replay.Selection{}, exit.Usagef("--max-replays: must not be negative")
+		return exit.Usagef("--max-replays: must not be negative")
 	case c.ToTopic != "" && c.ToTopic == c.DeadLetterTopic():
-		return replay.Selection{}, exit.Usagef("--to-topic: must not be the DLQ topic")
+		return exit.Usagef("--to-topic: must not be the DLQ topic")
 	}
-	chosen, err := c.selection(time.Now(), &c.GroupFlags)
-	// What was discarded is replayed only if it is asked for by that name.
-	unlessChosen(&chosen, dlq.Open, dlq.Ready, dlq.Waiting, dlq.Resolved)
-	return chosen, err
+	if c.chosen, err = c.selection(time.Now(), &c.GroupFlags); err != nil {
+		return err
+	}
+	if c.FromFile.Given() || c.ToTopic != "" || c.filters() {
+		unlessChosen(&c.chosen, dlq.Open, dlq.Ready, dlq.Waiting, dlq.Resolved)
+	}
+	unlessChosen(&c.chosen, dlq.Open, dlq.Ready, dlq.Waiting)
+	return c.prepare()
+}
+
+// Plan implements change.Change.
+func (c *replayOptions) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
+	if c.ToTopic == "" {
+		if err := c.Kept(ctx, on.Pool); err != nil {
+			return nil, err
+		}
+	}
+	t := c.tools(on.Pool, on.Client)
+	p := &replayPlan{replayOptions: c, on: on, scan: t.scan(on.Std, c.chosen, on.Whole), replay: &replay.Replay{
+		Store: t.store(c.Rate), Actor: on.Actor, Reason: on.Reason, MaxReplays: c.MaxReplays, Limit: c.Limit, ToTopic: c.ToTopic, Rate: c.Rate,
+	}}
+	p.scan.Payload, p.scan.AllowNotInTopic, p.scan.KeepOriginals = true, c.NotInTopic, on.Amounts
+	if err := p.gather(ctx); err != nil {
+		return nil, err
+	}
+	return p, p.replay.Plan(ctx)
+}
+
+// replayPlan replays dead letters.
+type replayPlan struct {
+	*replayOptions
+	on     *change.On
+	scan   *scan
+	replay *replay.Replay
+}
+
+// DoneInParts implements change.Partial.
+func (*replayPlan) DoneInParts() {}
+
+// Hash implements change.Plan, with the plan and the values.
+func (p *replayPlan) Hash(_ context.Context, h *change.Hash) error {
+	for _, item := range p.replay.Items {
+		if err := h.Add(replayRow{item, false, false}.Document(), item.Digest()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // gather reads the dead letters that are chosen, of the topic or of an export.
-func (c *replayCmd) gather(ctx context.Context, s *scan, r *replay.Replay) error {
-	defer s.shown.Done()
-	if !c.FromFile.Given() {
-		return refused(s.Each(ctx, r.Add), false)
+func (p *replayPlan) gather(ctx context.Context) error {
+	defer p.scan.shown.Done()
+	if !p.FromFile.Given() {
+		return refused(p.scan.Each(ctx, p.replay.Add))
 	}
-	file, err := c.FromFile.Open()
+	file, err := p.FromFile.Open()
 	if err != nil {
 		return exit.Usagef("--from-file: %w", err)
 	}
 	defer func() { _ = file.Close() }()
-	err = s.EachOfFile(ctx, file, r.Add)
+	err = p.scan.EachOfFile(ctx, file, p.replay.Add)
 	var (
 		unreadable *replay.ExportError
 		refusal    *replay.RefusedExportError
 	)
 	if errors.As(err, &refusal) {
-		return exit.Refusef("--from-file: %s: %s; nothing was replayed", c.FromFile, refusal.Reason)
+		return exit.Refusef("--from-file: %s: %s; nothing was replayed", p.FromFile, refusal.Reason)
 	}
 	if errors.As(err, &unreadable) {
-		return exit.Usagef("--from-file: %s: %s", c.FromFile, unreadable.Err.Error())
+		return exit.Usagef("--from-file: %s: %s", p.FromFile, unreadable.Err.Error())
 	}
 	return err
 }
 
-// do does what was planned.
-func (c *replayCmd) do(ctx context.Context, std *output.Streams, r *replay.Replay) error {
-	if c.ToTopic == "" {
-		shown := output.NewProgress(std.Err, "replayed")
+// Do implements change.Plan.
+func (p *replayPlan) Do(ctx context.Context) error {
+	if p.ToTopic == "" {
+		shown := output.NewProgress(p.on.Std.Err, "replayed")
 		defer shown.Done()
-		return r.Apply(ctx, shown.Update)
+		return p.replay.Apply(ctx, shown.Update)
 	}
-	log, err := c.Logger(std.Err)
-	if err != nil {
-		return err
-	}
-	options, err := c.Client(log)
+	options, err := p.Client(p.on.Log)
 	if err != nil {
 		return err
 	}
@@ -159,9 +144,9 @@ func (c *replayCmd) do(ctx context.Context, std *output.Streams, r *replay.Repla
 		return err
 	}
 	defer producer.Close()
-	shown := output.NewProgress(std.Err, "published")
+	shown := output.NewProgress(p.on.Std.Err, "published")
 	defer shown.Done()
-	return r.Publish(ctx, producer, shown.Update)
+	return p.replay.Publish(ctx, producer, shown.Update)
 }
 
 // replayDocument is a dead letter with what a replay would do, or did.
@@ -178,29 +163,42 @@ type replayDocument struct {
 // notDone is the result of what a replay did not come to.
 const notDone = "not_done"
 
-// print prints the plan and, when it was carried out, the results.
-func (c *replayCmd) print(std *output.Streams, s *scan, r *replay.Replay, amounts bool) error {
-	name := "PLAN"
-	if c.Yes {
-		name = "RESULT"
-	}
-	rows := c.Rows(std.Out, "ACCOUNT", output.Left(name, 10), output.Left("ACCOUNT", 14),
-		output.Right("VERSION", 7), output.Left("CLASS", 20).Optional(), output.Left("DLQ", 9),
-		output.Text("WHY"))
-	for _, item := range r.Items {
-		if err := rows.Add(replayRow{item, c.Yes, amounts}); err != nil {
-			return err
-		}
-	}
-	if err := rows.End(""); err != nil || c.JSON() {
+// Print implements change.Plan.
+func (p *replayPlan) Print(_ context.Context, std *output.Streams, done bool) error {
+	if err := p.print(std, done); err != nil {
 		return err
 	}
-	if amounts {
-		if err := c.printAmounts(std, r); err != nil {
+	if err := p.scan.finish(std); err != nil {
+		return err
+	}
+	if failed := p.replay.Failed(); done && failed > 0 {
+		return exit.Refusef("%d of %d records could not be applied", failed, len(p.replay.Items))
+	}
+	return nil
+}
+
+func (p *replayPlan) print(std *output.Streams, done bool) error {
+	name := "PLAN"
+	if done {
+		name = "RESULT"
+	}
+	rows := p.Rows(std.Out, "ACCOUNT", output.Left(name, 10), output.Left("ACCOUNT", 14),
+		output.Right("VERSION", 7), output.Left("CLASS", 20).Optional(), output.Left("DLQ", 9),
+		output.Text("WHY"))
+	for _, item := range p.replay.Items {
+		if err := rows.Add(replayRow{item, done, p.on.Amounts}); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(std.Out, c.summary(s, r.Items))
+	if err := rows.End(""); err != nil || p.JSON() {
+		return err
+	}
+	if p.on.Amounts {
+		if err := p.printAmounts(std, p.replay); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(std.Out, p.summary(done))
 	return err
 }
 
@@ -243,10 +241,10 @@ func (r replayRow) Cells() []string {
 }
 
 // summary counts the plans or the results.
-func (c *replayCmd) summary(s *scan, items []*replay.Item) string {
+func (p *replayPlan) summary(done bool) string {
 	counts := map[string]int{}
-	for _, item := range items {
-		counts[replayRow{item, c.Yes, false}.outcome()]++
+	for _, item := range p.replay.Items {
+		counts[replayRow{item, done, false}.outcome()]++
 	}
 	var parts []string
 	for _, name := range []string{
@@ -257,9 +255,13 @@ func (c *replayCmd) summary(s *scan, items []*replay.Item) string {
 			parts = append(parts, strconv.Itoa(counts[name])+" "+name)
 		}
 	}
-	text := cmp.Or(strings.Join(parts, ", "), s.nothing("nothing to replay"), "nothing to replay in the other partitions")
-	if !c.Yes && len(items) > 0 {
-		text += "; nothing was changed, add --yes to do it"
+	text := cmp.Or(strings.Join(parts, ", "), p.scan.nothing("nothing to replay"), "nothing to replay in the other partitions")
+	switch {
+	case done || len(p.replay.Items) == 0:
+	case counts[replay.PlanApply] > 0 || p.ToTopic != "":
+		text += "; " + change.NothingChanged
+	default:
+		text += "; nothing was changed, and --yes would apply none of them"
 	}
 	return text
 }

@@ -64,20 +64,14 @@ func (s *scan) nothing(text string) string {
 	return text
 }
 
-// refused says why nothing is done to a part of what was chosen, and how to choose that part.
-// Each dead letter would be dealt with rightly by itself. But one that is not seen may come
-// before it (of two events for one version the first counts), and whoever is told that all
-// is done does not look again.
-func refused(err error, changed bool) error {
+// refused explains why nothing is done about a part of what was chosen, and how to choose that
+// part. One that is not read may come before it: of two events for one version the first counts.
+func refused(err error) error {
 	var incomplete *replay.IncompleteError
 	if !errors.As(err, &incomplete) {
 		return err
 	}
-	done := "nothing was changed"
-	if changed {
-		done = "only what is listed was changed"
-	}
-	text := fmt.Sprintf("%s. The selection is incomplete without it, so %s", incomplete.Lost.SafeText(), done)
+	text := incomplete.Lost.SafeText() + ". The selection is incomplete without it, so nothing was changed"
 	if len(incomplete.Others) > 0 {
 		text += "; to go on with the others: --dlq-partition " + unread.NumbersText(incomplete.Others)
 	}

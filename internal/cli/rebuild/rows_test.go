@@ -112,7 +112,7 @@ func TestRebuildOfTheTurnoverMarksWhatItCounts(t *testing.T) {
 	clitest.Equal(t, rowsOf(s, "daily_turnover"), right)
 	clitest.Equal(t, rowsOf(s, "inbox"), "a-1 a-2 b-1")
 	clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list")), "a 2 resolved")
-	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--yes"), "result"), "duplicate")
+	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "replay", "--account=a", "--yes"), "result"), "duplicate")
 
 	// Everything is read once more.
 	s.Exec(`UPDATE projector_position SET next_offset = 0, judged_until = 0, set_by_hand = true`)
