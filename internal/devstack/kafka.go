@@ -1,11 +1,14 @@
 package devstack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -22,6 +25,9 @@ type KafkaOptions struct {
 	Settings map[string]string
 	// Security, when set, opens listeners that ask who is there.
 	Security *KafkaSecurity
+	// Host is the address of this machine that clients connect to. Empty means 127.0.0.1;
+	// another one is for clients in containers with a network of their own.
+	Host string
 	// ForLoad has the servers compile themselves for hours of load. Otherwise they start in
 	// two thirds of the processor time.
 	ForLoad bool
@@ -42,6 +48,7 @@ type Kafka struct {
 	lib       string
 	settings  map[string]string
 	security  *KafkaSecurity
+	host      string
 	forLoad   bool
 	log       io.Writer
 
@@ -102,7 +109,8 @@ func newKafka(ctx context.Context, options KafkaOptions) (*Kafka, error) {
 	}
 	k := &Kafka{
 		dir: dir, temporary: temporary, java: java, lib: lib,
-		settings: options.Settings, security: options.Security, forLoad: options.ForLoad, log: serverLog(options.Log),
+		settings: options.Settings, security: options.Security, host: cmp.Or(options.Host, localhost),
+		forLoad: options.ForLoad, log: serverLog(options.Log),
 	}
 	k.addNodes(brokers)
 	return k, nil
@@ -118,7 +126,7 @@ func (k *Kafka) startOnNewPorts(ctx context.Context) error {
 	err := k.launchAll()
 	for _, node := range k.nodes {
 		if err == nil {
-			err = node.awaitPeers(ctx, len(k.nodes))
+			err = node.awaitPeers(ctx, k.address(node.port), len(k.nodes))
 		}
 	}
 	if err != nil {
@@ -152,7 +160,7 @@ func (k *Kafka) StartNode(ctx context.Context, id int) error {
 	if err := k.launch(node); err != nil {
 		return fmt.Errorf("start Kafka node %d: %w", id, err)
 	}
-	if err := node.awaitSelf(ctx); err != nil {
+	if err := node.awaitSelf(ctx, k.address(node.port)); err != nil {
 		node.server.kill()
 		return fmt.Errorf("start Kafka node %d: %w", id, err)
 	}
@@ -219,10 +227,13 @@ func (k *Kafka) addrs(port func(*kafkaNode) int) []string {
 	defer k.mu.Unlock()
 	addrs := make([]string, len(k.nodes))
 	for i, node := range k.nodes {
-		addrs[i] = address(port(node))
+		addrs[i] = k.address(port(node))
 	}
 	return addrs
 }
+
+// address is where clients find a port of this cluster.
+func (k *Kafka) address(port int) string { return net.JoinHostPort(k.host, strconv.Itoa(port)) }
 
 func (k *Kafka) node(id int) (*kafkaNode, error) {
 	if id < 1 || id > len(k.nodes) {

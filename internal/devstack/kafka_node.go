@@ -118,9 +118,9 @@ func (n *kafkaNode) dataDir() string    { return filepath.Join(n.dir, "data") }
 func (n *kafkaNode) properties() string { return filepath.Join(n.dir, "server.properties") }
 
 // awaitPeers waits until this node names brokers live brokers.
-func (n *kafkaNode) awaitPeers(ctx context.Context, brokers int) error {
+func (n *kafkaNode) awaitPeers(ctx context.Context, addr string, brokers int) error {
 	return n.server.await(ctx, func(ctx context.Context) error {
-		live, err := n.liveBrokers(ctx)
+		live, err := liveBrokers(ctx, addr)
 		if err == nil && len(live) != brokers {
 			err = fmt.Errorf("%d of %d brokers are live", len(live), brokers)
 		}
@@ -129,9 +129,9 @@ func (n *kafkaNode) awaitPeers(ctx context.Context, brokers int) error {
 }
 
 // awaitSelf waits until this node names itself a live broker.
-func (n *kafkaNode) awaitSelf(ctx context.Context) error {
+func (n *kafkaNode) awaitSelf(ctx context.Context, addr string) error {
 	return n.server.await(ctx, func(ctx context.Context) error {
-		live, err := n.liveBrokers(ctx)
+		live, err := liveBrokers(ctx, addr)
 		if err != nil {
 			return err
 		}
@@ -144,10 +144,10 @@ func (n *kafkaNode) awaitSelf(ctx context.Context) error {
 	})
 }
 
-// liveBrokers asks this node, by a client that knows no other, for the brokers
+// liveBrokers asks the node at addr, by a client that knows no other, for the brokers
 // that may serve clients.
-func (n *kafkaNode) liveBrokers(ctx context.Context) (kadm.BrokerDetails, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(address(n.port)))
+func liveBrokers(ctx context.Context, addr string) (kadm.BrokerDetails, error) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr))
 	if err != nil {
 		return nil, err
 	}
@@ -185,8 +185,8 @@ func (k *Kafka) properties(node *kafkaNode) []byte {
 		"node.id":                        fmt.Sprint(node.id),
 		"controller.quorum.voters":       k.voters(),
 		"controller.listener.names":      "CONTROLLER",
-		"listeners":                      "PLAINTEXT://" + address(node.port) + ",CONTROLLER://" + address(node.controllerPort),
-		"advertised.listeners":           "PLAINTEXT://" + address(node.port),
+		"listeners":                      "PLAINTEXT://" + k.address(node.port) + ",CONTROLLER://" + address(node.controllerPort),
+		"advertised.listeners":           "PLAINTEXT://" + k.address(node.port),
 		"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
 		"log.dirs":                       node.dataDir(),
 

@@ -58,7 +58,7 @@ func (k *Kafka) secure(lines map[string]string, node *kafkaNode) {
 	if k.security == nil {
 		return
 	}
-	listeners := ",SASL_SSL://" + address(node.saslPort) + ",SSL://" + address(node.tlsPort)
+	listeners := ",SASL_SSL://" + k.address(node.saslPort) + ",SSL://" + k.address(node.tlsPort)
 	lines["listeners"] += listeners
 	lines["advertised.listeners"] += listeners
 	lines["listener.security.protocol.map"] += ",SASL_SSL:SASL_SSL,SSL:SSL"
