@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -70,6 +71,35 @@ func TestPageInABrowser(t *testing.T) {
 				t.Error(violation)
 			}
 		})
+	}
+}
+
+// TestRunbookInABrowser: the pages of the documentation fit their window and can be read by everyone.
+func TestRunbookInABrowser(t *testing.T) {
+	for _, name := range []string{"runbook", "repairs"} {
+		for _, l := range []look{desktop, darkPhone} {
+			t.Run(name+"-"+l.name, func(t *testing.T) {
+				t.Parallel()
+				text, err := os.ReadFile("../../docs/" + name + ".md")
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := NewServer("127.0.0.1:0", NewRegistry(), NewHealth(HealthConfig{}), Page{Runbook: string(text), Repairs: string(text)}, quiet())
+				b := open(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.URL.Path == "/" {
+						r.URL.Path = "/" + name
+					}
+					s.http.Handler.ServeHTTP(w, r)
+				}), l)
+				b.picture(name + "-" + l.name)
+				if over := ask[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
+					t.Errorf("the page is %d px wider than its window", over)
+				}
+				for _, problem := range append(b.heardOf(), violations(b)...) {
+					t.Error(problem)
+				}
+			})
+		}
 	}
 }
 
@@ -183,7 +213,7 @@ func TestPageByKeyboard(t *testing.T) {
 	b := open(t, busy(40).server().http.Handler, desktop)
 	b.await(`!document.querySelector("#pause").hidden`)
 	var seen []string
-	for range 12 {
+	for range 16 {
 		b.press("Tab", "Tab", 9, "")
 		seen = append(seen, ask[string](b, `(() => {
 			const e = document.activeElement;
@@ -197,7 +227,7 @@ func TestPageByKeyboard(t *testing.T) {
 			b.press(" ", "Space", 32, " ")
 		}
 	}
-	const want = "Pause updates, All 40 partitions, status.json, metrics, readyz, livez, licence of the charts, end"
+	const want = "Pause updates, flowing, idle, All 40 partitions, The newest of all classes, status.json, metrics, readyz, livez, licence of the charts, end"
 	if got := strings.Join(seen, ", "); got != want {
 		t.Errorf("the tab key leads to %s; want %s", got, want)
 	}

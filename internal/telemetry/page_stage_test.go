@@ -19,7 +19,7 @@ type scene struct {
 }
 
 func (s *scene) page() Page {
-	return Page{Status: func() Status { return s.status }, History: s.history, DeadLetters: s.letters}
+	return Page{Status: func() Status { return s.status }, History: s.history, DeadLetters: s.letters, Runbook: exampleRunbook, Repairs: "# Repairs"}
 }
 
 func (s *scene) server() *Server {
@@ -33,9 +33,9 @@ func busy(partitions int) *scene {
 	s := &scene{
 		health: NewHealth(HealthConfig{}), letters: NewLastDeadLetters(), history: pastOf(now, 600),
 		status: Status{
-			Version: "v1.2.3", Projection: "account_balance", Group: "account-balance-projector",
+			Version: "v1.2.3", Instance: "projector-7d9f-x2k4/1-QRSTUVWX", Projection: "account_balance", Group: "account-balance-projector",
 			Topic: "account-events", DLQTopic: "account-events.dlq", StartedAt: *ago(50 * time.Hour), LastProgressAt: ago(time.Second),
-			Parks: true, Parked: &ParkedStatus{Accounts: 17, Events: 1234, OldestGapSeconds: 3700, ByClass: map[string]int64{"version_gap": 11, "invalid_amount": 5, "rejected_by_database": 1}},
+			Parks: true, Parked: &ParkedStatus{Accounts: 17, Events: 1234, OldestGapSeconds: 2700, ByClass: map[string]int64{"version_gap": 11, "invalid_amount": 5, "rejected_by_database": 1}},
 		},
 	}
 	s.health.Started()

@@ -30,6 +30,7 @@ func (s State) Working() bool { return s == StateFlowing || s == StateIdle || s 
 // ids: whoever reaches the port may read it.
 type Status struct {
 	Version        string            `json:"version"`
+	Instance       string            `json:"instance"` // host and process, as the owner that `position` shows
 	Projection     string            `json:"projection"`
 	Group          string            `json:"group"`
 	Topic          string            `json:"topic"`

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/dlq"
+	"projector/docs"
 	"projector/internal/cli/exit"
 	"projector/internal/consumer"
 	"projector/internal/telemetry"
@@ -18,7 +19,10 @@ import (
 // pages makes the server of health, metrics and the status page.
 func (p *Process) pages(c *Flags) *telemetry.Server {
 	p.history = telemetry.NewHistory(func() telemetry.Sample { return p.sample(c.Topic) })
-	page := telemetry.Page{Status: p.status(c), History: p.history, DeadLetters: p.letters}
+	page := telemetry.Page{
+		Status: p.status(c), History: p.history, DeadLetters: p.letters,
+		Runbook: docs.Runbook, Repairs: docs.Repairs,
+	}
 	return telemetry.NewServer(c.Listen, p.registry, p.health, page, p.log)
 }
 
@@ -29,7 +33,7 @@ func (p *Process) status(c *Flags) telemetry.StatusFunc {
 	return func() telemetry.Status {
 		now := p.metrics.Snapshot()
 		s := telemetry.Status{
-			Version: p.built.Version, Projection: c.Projection, Group: c.GroupName(), Topic: c.Topic, DLQTopic: c.DeadLetterTopic(),
+			Version: p.built.Version, Instance: p.owner, Projection: c.Projection, Group: c.GroupName(), Topic: c.Topic, DLQTopic: c.DeadLetterTopic(),
 			StartedAt: started, LastProgressAt: now.ProgressAt, Partitions: p.partitions(c.Topic),
 			Parks: reports.Parked, Marks: reports.Inbox, InboxRows: now.InboxRows,
 		}

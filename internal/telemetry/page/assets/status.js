@@ -17,7 +17,7 @@
     }
     // With scripts on, the text of a <noscript> is not parsed: the two would differ.
     if (old.nodeType !== Node.ELEMENT_NODE || old.nodeName === "NOSCRIPT" || "keep" in old.dataset) return;
-    for (const name of ["class", "datetime", "aria-labelledby"]) {
+    for (const name of ["class", "datetime", "href", "aria-labelledby"]) {
       const value = now.getAttribute(name);
       if (old.getAttribute(name) === value) continue;
       if (value === null) old.removeAttribute(name); else old.setAttribute(name, value);

@@ -1,0 +1,92 @@
+package telemetry
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// level is how the page looks at first sight.
+type level string
+
+const (
+	levelGood level = "good" // nobody has to do anything
+	levelWarn level = "warn" // ready, but something waits for longer than it should
+	levelBad  level = "bad"  // not ready
+)
+
+// What the alerts of deploy/monitoring wait for; a test compares them.
+const (
+	gapOldSeconds        = 3600.0  // ProjectorGapOld
+	retentionNearSeconds = 86400.0 // ProjectorRetentionNear
+)
+
+// concern is what somebody should look at although the instance is ready.
+type concern struct {
+	Text    string
+	Section string // its heading in the runbook, as an anchor
+}
+
+// concernsOf are the concerns of an instance, the most urgent first.
+func concernsOf(s *Status) []concern {
+	var all []concern
+	near, states := 0, map[State]int{}
+	for i := range s.Partitions {
+		p := &s.Partitions[i]
+		states[p.State]++
+		if p.MarginSeconds != nil && *p.MarginSeconds < retentionNearSeconds && value(p.MarginRecords) < value(p.LagRecords) {
+			near++
+		}
+	}
+	if near > 0 {
+		all = append(all, concern{partitionsOf(near, len(s.Partitions)) + ": retention is about to remove unread records", "projectorretentionnear"})
+	}
+	for _, state := range []State{StateStopped, StateBreakerOpen, StateRetrying, StatePaused} {
+		if n := states[state]; n > 0 {
+			all = append(all, concern{partitionsOf(n, len(s.Partitions)) + ": " + string(state), stateSection(state)})
+		}
+	}
+	if s.Parked != nil && s.Parked.OldestGapSeconds > gapOldSeconds {
+		all = append(all, concern{fmt.Sprintf("Accounts wait for an event, one of them for %s", formatSeconds(s.Parked.OldestGapSeconds)), "projectorgapold"})
+	}
+	return all
+}
+
+func partitionsOf(n, all int) string {
+	if n == all {
+		return fmt.Sprintf("All partitions (%d)", all)
+	}
+	return fmt.Sprintf("%d of %d partitions", n, all)
+}
+
+// stateSection is where the runbook explains a state and says what to type, as an anchor.
+func stateSection(s State) string {
+	switch s {
+	case StateStopped, StateStarting:
+		return "unready"
+	case StateBreakerOpen:
+		return "breaker-open"
+	case StateRetrying:
+		return "projectorretrying"
+	case StatePaused:
+		return "projectorpausedlong"
+	case StateFlowing, StateIdle, StateThrottled:
+		return "projectorlaghigh"
+	}
+	return "unready"
+}
+
+var named = regexp.MustCompile(`See the runbook, "([^"]+)"`)
+
+// reasonSection is the section that a reason names, or else another one.
+func reasonSection(reason, other string) string {
+	if found := named.FindStringSubmatch(reason); found != nil {
+		return anchor(found[1])
+	}
+	return other
+}
+
+// Section is where the runbook explains the partition's state, as an anchor.
+func (p PartitionStatus) Section() string { return reasonSection(p.Reason, stateSection(p.State)) }
+
+// Section is where the runbook explains the reason, as an anchor.
+func (r Reason) Section() string { return reasonSection(r.Reason, "unready") }

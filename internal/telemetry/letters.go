@@ -1,0 +1,82 @@
+package telemetry
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"projector/projection/event"
+)
+
+// lettersKept is how many dead letters are remembered: what a person reads.
+const lettersKept = 20
+
+// LastDeadLetters remembers the dead letters that were published last, and those of them that
+// are causes. It is safe for concurrent use.
+type LastDeadLetters struct {
+	mu           sync.Mutex
+	total        int64
+	byClass      map[string]int64
+	last, causes letters
+}
+
+// letters are the newest of some dead letters: a ring.
+type letters struct {
+	total int
+	kept  [lettersKept]DeadLetter // the newest is at (total-1) % lettersKept
+}
+
+func (l *letters) add(d DeadLetter) {
+	l.kept[l.total%lettersKept] = d
+	l.total++
+}
+
+// newest returns them, the newest first.
+func (l *letters) newest() []DeadLetter {
+	list := []DeadLetter{} // an empty list in JSON, not null
+	for i := l.total - 1; i >= max(0, l.total-lettersKept); i-- {
+		list = append(list, l.kept[i%lettersKept])
+	}
+	return list
+}
+
+// DeadLetter is the place of a dead letter and of its record.
+type DeadLetter struct {
+	At           time.Time `json:"at"` // when it failed
+	Class        string    `json:"class"`
+	DLQPartition int32     `json:"dlq_partition"`
+	DLQOffset    int64     `json:"dlq_offset"`
+	Topic        string    `json:"topic"` // of the source, as the two that follow
+	Partition    int32     `json:"partition"`
+	Offset       int64     `json:"offset"`
+}
+
+// DeadLettersStatus is what was published since the start, also what has been
+// resolved since.
+type DeadLettersStatus struct {
+	Total   int64            `json:"total"`
+	ByClass map[string]int64 `json:"by_class"`
+	Causes  []DeadLetter     `json:"causes"` // all but version_gap, the newest first, at most 20
+	Recent  []DeadLetter     `json:"recent"` // the newest first, at most 20
+}
+
+// NewLastDeadLetters returns one that has seen nothing.
+func NewLastDeadLetters() *LastDeadLetters { return &LastDeadLetters{byClass: map[string]int64{}} }
+
+// Published takes note of one dead letter. It does not wait.
+func (l *LastDeadLetters) Published(d DeadLetter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last.add(d)
+	if d.Class != string(event.VersionGap) {
+		l.causes.add(d)
+	}
+	l.total++
+	l.byClass[d.Class]++
+}
+
+func (l *LastDeadLetters) status() DeadLettersStatus {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return DeadLettersStatus{Total: l.total, ByClass: maps.Clone(l.byClass), Causes: l.causes.newest(), Recent: l.last.newest()}
+}
