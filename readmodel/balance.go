@@ -36,7 +36,6 @@ type BalanceConfig struct {
 	Breaker      projection.BreakerRule
 	Group        *Group         // writes small flushes of several partitions together; nil: each alone
 	Versions     *VersionReader // knows duplicates in great numbers; nil: each account is looked up
-	Readers      Readers        // who waits for what is committed; nil: nobody
 	Decisions    *Decisions     // of people; nil: none
 }
 
@@ -198,9 +197,6 @@ func (b *Balance) Flush(ctx context.Context, next projection.NextOffset) (projec
 		}
 	}
 	b.position = moved
-	if r := b.cfg.Readers; r != nil && r.Waiting() {
-		tell(r, changes)
-	}
 	b.fold.SetCacheBytes(b.cacheBytes())
 	b.fold.Flushed()
 	b.changes, b.skipped = nil, nil
@@ -232,7 +228,7 @@ func (BalanceDefinition) Open(cfg RunConfig) func(Partition) session.Projection 
 	balance := BalanceConfig{
 		Pool: cfg.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, ParkBytes: cfg.ParkBytes,
 		CacheBytes: cfg.CacheBytes,
-		Breaker:    cfg.Breaker, Group: NewGroup(cfg.Pool), Readers: cfg.Readers, Decisions: cfg.Decisions,
+		Breaker:    cfg.Breaker, Group: NewGroup(cfg.Pool), Decisions: cfg.Decisions,
 	}
 	if cfg.IndexBytes > 0 {
 		balance.Versions = NewVersionReader(VersionReaderConfig{Pool: cfg.Pool, Bytes: cfg.IndexBytes, Ends: cfg.Ends, Log: cfg.Log})

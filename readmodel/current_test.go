@@ -12,68 +12,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"projector/projection"
-	"projector/projection/event"
 	"projector/readmodel"
 )
 
-// listeners note what readers are told.
-type listeners struct {
-	waiting bool
-	told    []string
-}
-
-func (l *listeners) Waiting() bool     { return l.waiting }
-func (l *listeners) Changed(id string) { l.told = append(l.told, id+"?") }
-func (l *listeners) Written(id string, a *projection.Account) {
-	l.told = append(l.told, fmt.Sprintf("%s %d %s", id, a.Version, event.FormatAmount(a.Balance, a.Currency)))
-}
-
-// expect compares what was told since the last time.
-func (l *listeners) expect(t *testing.T, want ...string) {
-	t.Helper()
-	slices.Sort(l.told)
-	if got := strings.Join(l.told, ", "); got != strings.Join(want, ", ") {
-		t.Errorf("readers are told %q, want %q", got, want)
-	}
-	l.told = nil
-}
-
-// TestReadersAreToldWhatIsCommitted: while somebody waits, and only then, each account that was
-// written is told, with its state where the writer knows all of it.
-func TestReadersAreToldWhatIsCommitted(t *testing.T) {
-	t.Parallel()
-	pool, l := openPool(t), &listeners{}
-	with := func(cfg *readmodel.BalanceConfig) { cfg.Readers, cfg.ParkLimit = l, 1 }
-	w := newWorkerWith(t, pool, partition, with)
-	w.claim("me", projection.NoOffset)
-	w.fold(credit("a", 1, "1", "EUR"))
-	w.mustFlush()
-	l.expect(t)
-
-	l.waiting = true
-	w.fold(credit("a", 2, "10.25", "EUR"), credit("b", 1, "5", "JPY"), credit("gap", 2, "1", "EUR"), credit("gap", 3, "1", "EUR"))
-	l.expect(t) // not before it is committed
-	w.mustFlush()
-	l.expect(t, "a 2 11.25", "b 1 5", "gap?")
-	w.fold(credit("a", 2, "10.25", "EUR"), credit("gap", 1, "1", "EUR"), credit("b", 3, "1", "JPY"))
-	w.mustFlush()
-	l.expect(t, "b?", "gap?") // a duplicate is nothing new
-	w.fold(credit("b", 2, "1", "JPY"))
-	w.mustFlush()
-	l.expect(t, "b?")
-	w.fold(credit("b", 4, "1", "JPY"))
-	w.mustFlush()
-	l.expect(t, "b 4 8")
-
-	newWorker(t, pool, partition).claim("another", projection.NoOffset)
-	w.fold(credit("a", 3, "1", "EUR"))
-	if _, err := w.flush(); err == nil {
-		t.Error("a fenced writer has written")
-	}
-	l.expect(t)
-}
-
-// TestCurrentAccounts: what readers are answered with is what account_balance_current has.
+// TestCurrentAccounts: readers get what account_balance_current has.
 func TestCurrentAccounts(t *testing.T) {
 	t.Parallel()
 	pool := openPool(t)

@@ -77,7 +77,6 @@ type RunConfig struct {
 	IndexBytes     int        // what a version index may take, out of half of the CacheBytes of all partitions; 0: none is read
 	InboxRetention time.Duration
 	Observer       Observer
-	Readers        Readers // told what account_balance has committed; nil: nobody waits for it
 	// Decisions are what people have decided about single events; nil: nothing.
 	Decisions *Decisions
 	// Ends is done when the process is told to stop: what only saves work ends with it.

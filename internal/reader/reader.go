@@ -1,16 +1,12 @@
-// Package reader answers how an account stands, over HTTP, and waits until it has reached a
-// version: for who has just sent an event and wants to read what it has made of the balance.
+// Package reader serves the state of an account over HTTP, and waits until it has reached a
+// version: for a client that has sent an event and wants to read the balance with it.
 //
 //	GET /v1/accounts/{id}?min_version=N&wait=5s
 //
-//	request ──▶ register ◀── what this instance has committed
-//	               │ ▲
-//	               ▼ │ one question a tick, for all waiters together
-//	            PostgreSQL
+//	request ──▶ register ◀── one query a tick, for all waiters together ──▶ PostgreSQL
 //
-// The register decides what each waiter is told and does no I/O; the server is HTTP, and the
-// questions are one statement. Waiting costs the database no more than that, and a client that
-// goes away nothing: its request ends, and with it the wait.
+// The register decides how each waiter is answered and does no I/O. When a client closes its
+// connection, its wait ends.
 package reader
 
 import (
@@ -28,28 +24,23 @@ import (
 )
 
 const (
-	// tick is how often the database is asked while anybody waits, and crowdTick while more
-	// wait than one question asks for: half of what one costs is the same for any number of
-	// accounts.
-	tick      = 20 * time.Millisecond
-	crowdTick = 30 * time.Millisecond
-	// size is how many accounts a question asks for. Those to be asked for at once come first,
-	// however many. The rest of it, and at least so much, are accounts that wait on: they are
-	// told by what this instance writes, and so are in a hurry only where another instance, or
-	// a repair, writes them.
-	size   = 24
-	others = 4
-	// askWithin is the deadline of a question, and askAgain when it is put again that failed.
-	askWithin = 2 * time.Second
-	askAgain  = 250 * time.Millisecond
+	// tick is how often the database is queried while anybody waits. A look-up of an account
+	// costs PostgreSQL 3 µs or more, so a query for all of many accounts comes less often: after
+	// perAccount for each of them, which is 0.5 s for 10,000. Who comes, and whose time is over,
+	// is queried for at the next tick in any case.
+	tick       = 20 * time.Millisecond
+	perAccount = 50 * time.Microsecond
+	// queryWithin is the deadline of a query, and queryAgain when the next follows a failed one.
+	queryWithin = 2 * time.Second
+	queryAgain  = 250 * time.Millisecond
 
-	// maxWaiters is how many may wait at once, and maxConnections how many may be connected:
-	// who is one too many to wait is to be told so.
+	// maxWaiters is how many may wait at once. More may be connected, so that one too many is
+	// answered and not refused by the network.
 	maxWaiters     = 10_000
 	maxConnections = maxWaiters + 2_000
 	maxHeaderBytes = 8 << 10
-	// Memory is what so many take, each some 32 KiB of buffers and stacks. Measured: 324 MiB
-	// with 10,000.
+	// Memory is what they need, each some 32 KiB of buffers and stacks. Measured: 324 MiB with
+	// 10,000.
 	Memory = 320 << 20
 
 	headerWithin = 5 * time.Second
@@ -67,9 +58,9 @@ type Config struct {
 	Token func() (string, error)
 	// Balances: answers have balance, currency and status in them.
 	Balances bool
-	// Asked is told what came of each question, and when the next one is put.
-	Asked func(err error, next time.Duration)
-	Log   *slog.Logger
+	// Queried is called after each query, with its error and when the next follows.
+	Queried func(err error, next time.Duration)
+	Log     *slog.Logger
 }
 
 // Server serves readers.
@@ -97,9 +88,6 @@ func NewServer(cfg Config) *Server {
 	return s
 }
 
-// Readers are the server's waiters, to be told what is committed.
-func (s *Server) Readers() readmodel.Readers { return s.register }
-
 // Start listens and serves in the background. It is called once.
 func (s *Server) Start(ctx context.Context) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Addr)
@@ -119,8 +107,8 @@ func (s *Server) Start(ctx context.Context) error {
 // Addr is the bound address, once Start has returned.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Run puts the questions, one a tick while anybody waits, until ctx ends. From then on
-// everybody is told that the instance stops.
+// Run queries the database, once a tick while anybody waits, until ctx ends. Then it answers all
+// waiters that the instance stops.
 func (s *Server) Run(ctx context.Context) {
 	defer s.register.close()
 	for {
@@ -129,35 +117,51 @@ func (s *Server) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		for s.register.Waiting() {
-			if pace.Sleep(ctx, s.ask(ctx)) != nil {
+		var all time.Time // of the next query for all
+		for s.register.count() > 0 {
+			now := time.Now()
+			n, err := s.query(ctx, !now.Before(all))
+			switch {
+			case err != nil:
+				all = time.Time{}
+			case !now.Before(all):
+				all = now.Add(max(tick, time.Duration(n)*perAccount))
+			}
+			if pace.Sleep(ctx, after(err)) != nil {
 				return
 			}
 		}
 	}
 }
 
-// ask puts a question, and returns how long to wait before the next.
-func (s *Server) ask(ctx context.Context) time.Duration {
-	q := s.register.take(size, others)
-	within, cancel := context.WithTimeout(ctx, askWithin)
-	defer cancel()
-	current, err := s.cfg.Load(within, q.ids)
-	if ctx.Err() != nil {
-		return 0
+// query sends a query, for all accounts that somebody waits for or only for those that are due,
+// and answers waiters by it. It returns the number of accounts.
+func (s *Server) query(ctx context.Context, all bool) (int, error) {
+	number, ids := s.register.query(all)
+	if len(ids) == 0 {
+		return 0, nil
 	}
-	next := tick
-	if q.crowd {
-		next = crowdTick
+	within, cancel := context.WithTimeout(ctx, queryWithin)
+	defer cancel()
+	current, err := s.cfg.Load(within, ids)
+	if ctx.Err() != nil {
+		return 0, err
 	}
 	if err != nil {
-		next = askAgain
-		s.register.failed(q)
+		s.register.failed()
 	} else {
-		s.register.found(q, current)
+		s.register.found(number, ids, current)
 	}
-	s.cfg.Asked(err, next)
-	return next
+	s.cfg.Queried(err, after(err))
+	return len(ids), err
+}
+
+// after is how long after a query the next follows.
+func after(err error) time.Duration {
+	if err != nil {
+		return queryAgain
+	}
+	return tick
 }
 
 // Shutdown stops listening and waits for running requests until ctx ends, then cuts them off.

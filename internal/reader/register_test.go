@@ -3,14 +3,13 @@ package reader
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"projector/projection"
-	"projector/projection/event"
 	"projector/readmodel"
 )
 
@@ -31,7 +30,7 @@ func mustAdd(t interface{ Fatal(...any) }, r *register, id string, version int64
 	return w
 }
 
-// told is what a waiter has been told, in a line.
+// told is the answer to a waiter, in a line.
 func told(w *waiter) string {
 	select {
 	case a := <-w.answer:
@@ -48,34 +47,7 @@ func expect(t *testing.T, what, got, want string) {
 	}
 }
 
-func TestWhatIsWrittenIsToldWithoutAQuestion(t *testing.T) {
-	r := newRegister(10)
-	eur, _ := event.CurrencyByCode("EUR")
-	if r.Waiting() {
-		t.Error("somebody waits in an empty register")
-	}
-	sooner, later := mustAdd(t, r, "a", 2, false), mustAdd(t, r, "a", 3, false)
-	other := mustAdd(t, r, "b", 1, false)
-	if !r.Waiting() {
-		t.Error("nobody waits")
-	}
-	r.Written("a", &projection.Account{Version: 2, Balance: -5, Currency: eur, Closed: true})
-	r.Written("nobody", &projection.Account{Version: 2})
-	select {
-	case got := <-sooner.answer:
-		want := readmodel.Current{AccountID: "a", Exists: true, Version: 2, Balance: "-0.05", Currency: "EUR", Status: "closed"}
-		if got.outcome != reached || got.account != want {
-			t.Errorf("%+v, want %+v", got, want)
-		}
-	default:
-		t.Error("the version that was written is not told")
-	}
-	expect(t, "version 3", told(later), "nothing")
-	expect(t, "another account", told(other), "nothing")
-	expect(t, "asked for", fmt.Sprint(r.take(0, 0).ids), "[a b]")
-}
-
-func TestWhatAQuestionTells(t *testing.T) {
+func TestWhatAQueryAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		version          int64
 		over             bool
@@ -96,48 +68,58 @@ func TestWhatAQuestionTells(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRegister(10)
 			w := mustAdd(t, r, "a", c.version, c.over)
-			r.found(r.take(0, 0), c.found)
-			expect(t, "told", told(w), c.want)
+			answered(r, false, c.found...)
+			expect(t, "answer", told(w), c.want)
 			if c.whenIsOver == "" {
 				return
 			}
-			expect(t, "asked again at once", fmt.Sprint(r.take(0, 0).ids), "[]")
+			expect(t, "due again", due(r), "[]")
 			r.expire(w)
-			expect(t, "told before it is asked for", told(w), "nothing")
-			r.found(r.take(0, 0), c.found)
-			expect(t, "told when the time is over", told(w), c.whenIsOver)
+			expect(t, "before the query", told(w), "nothing")
+			answered(r, false, c.found...)
+			expect(t, "when the time is over", told(w), c.whenIsOver)
 		})
 	}
 }
 
-// TestAQuestionFromBefore: what was asked before a waiter came may be older than what it
-// knows; only a version that is reached counts.
-func TestAQuestionFromBefore(t *testing.T) {
-	r := newRegister(10)
-	mustAdd(t, r, "a", 9, false)
-	q := r.take(0, 0)
-	behind, there := mustAdd(t, r, "a", 5, true), mustAdd(t, r, "a", 4, true)
-	r.found(q, []readmodel.Current{at("a", 4, 0)})
-	expect(t, "behind", told(behind), "nothing")
-	expect(t, "there", told(there), "reached 4")
-	r.found(r.take(0, 0), []readmodel.Current{at("a", 5, 0)})
-	expect(t, "asked anew", told(behind), "reached 5")
+// answered sends a query and answers it.
+func answered(r *register, all bool, current ...readmodel.Current) {
+	number, ids := r.query(all)
+	r.found(number, ids, current)
 }
 
-// TestAFailedQuestion: who has time left is asked for again.
-func TestAFailedQuestion(t *testing.T) {
+// due are the accounts of the next query that is not for all.
+func due(r *register) string { return fmt.Sprint(slices.Sorted(maps.Keys(r.due))) }
+
+// TestAnOlderQuery: the result of a query that was sent before a waiter came may be older than
+// what it knows; only a version that is reached counts.
+func TestAnOlderQuery(t *testing.T) {
+	r := newRegister(10)
+	mustAdd(t, r, "a", 9, false)
+	number, ids := r.query(true)
+	behind, there := mustAdd(t, r, "a", 5, true), mustAdd(t, r, "a", 4, true)
+	r.found(number, ids, []readmodel.Current{at("a", 4, 0)})
+	expect(t, "behind", told(behind), "nothing")
+	expect(t, "there", told(there), "reached 4")
+	expect(t, "due", due(r), "[a]")
+	answered(r, false, at("a", 5, 0))
+	expect(t, "queried again", told(behind), "reached 5")
+}
+
+// TestAFailedQuery: who has time left waits for the next query for all.
+func TestAFailedQuery(t *testing.T) {
 	r := newRegister(10)
 	patient, hurried := mustAdd(t, r, "a", 1, false), mustAdd(t, r, "b", 1, true)
-	q := r.take(0, 0)
+	r.query(false)
 	late := mustAdd(t, r, "c", 1, true)
-	r.failed(q)
+	r.failed()
 	expect(t, "patient", told(patient), "nothing")
 	expect(t, "hurried", told(hurried), "unreachable 0")
 	expect(t, "came meanwhile", told(late), "unreachable 0")
-	q = r.take(0, 0)
-	expect(t, "asked for again", fmt.Sprint(q.ids), "[a]")
+	_, ids := r.query(true)
+	expect(t, "queried again", fmt.Sprint(ids), "[a]")
 	r.expire(patient)
-	r.failed(q)
+	r.failed()
 	expect(t, "patient at last", told(patient), "unreachable 0")
 }
 
@@ -153,30 +135,35 @@ func TestTooMany(t *testing.T) {
 	last := mustAdd(t, r, "b", 1, false)
 	r.close()
 	expect(t, "when it stops", told(last), "stopping 0")
-	if _, err := r.add("b", 1, false); !errors.Is(err, errClosed) || r.Waiting() {
-		t.Errorf("after that: %v; somebody waits: %t", err, r.Waiting())
+	if _, err := r.add("b", 1, false); !errors.Is(err, errClosed) || r.count() > 0 {
+		t.Errorf("after that: %v; %d wait", err, r.count())
 	}
 }
 
-// TestTurns: those who wait on are asked for in turn, a few at a time, and what has changed at
-// once.
-func TestTurns(t *testing.T) {
+// TestDue: between the queries for all, only those are queried for who have come or whose time
+// is over.
+func TestDue(t *testing.T) {
 	r := newRegister(10)
-	for _, id := range []string{"a", "b", "c", "d", "b"} {
+	for _, id := range []string{"a", "b", "c", "b"} {
 		mustAdd(t, r, id, 9, false)
 	}
-	for _, want := range []string{"[a b c d] false", "[a b c] true", "[d a b] true"} {
-		q := r.take(3, 0)
-		expect(t, "asked for, of more", fmt.Sprint(q.ids, q.crowd), want)
-		r.found(q, nil)
-	}
-	r.Changed("a")
-	r.Changed("nobody")
-	expect(t, "asked for", fmt.Sprint(r.take(0, 1).ids), "[c a]")
+	expect(t, "at first", due(r), "[a b c]")
+	answered(r, true)
+	expect(t, "later", due(r), "[]")
+	w := mustAdd(t, r, "b", 9, false)
+	gone := mustAdd(t, r, "d", 9, false)
+	expect(t, "who came", due(r), "[b d]")
+	r.remove(gone)
+	answered(r, false)
+	r.expire(w)
+	expect(t, "whose time is over", due(r), "[b]")
+	_, ids := r.query(true)
+	slices.Sort(ids)
+	expect(t, "all", fmt.Sprint(ids), "[a b c]")
 }
 
-// TestRegister draws what happens to a register and to the accounts. Nobody is told what is
-// not so, or was not so any more when it came; everybody is told something in the end.
+// TestRegister draws what happens to a register and to the accounts. No answer is wrong, or was
+// wrong already when the waiter came; everybody is answered in the end.
 func TestRegister(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const limit = 8
@@ -185,8 +172,12 @@ func TestRegister(t *testing.T) {
 		world := map[string]int64{}            // versions; 0: no row
 		came := map[*waiter]map[string]int64{} // the world when a waiter came, or its time was over
 		var waiting []*waiter
-		var asked *question
-		var seen []readmodel.Current // by the question
+		type query struct {
+			number uint64
+			ids    []string
+		}
+		var sent *query
+		var seen []readmodel.Current // by the query
 		account := func() string { return rapid.SampledFrom(ids).Draw(rt, "account") }
 		copied := func() map[string]int64 {
 			c := map[string]int64{}
@@ -195,16 +186,16 @@ func TestRegister(t *testing.T) {
 			}
 			return c
 		}
-		answered := func(w *waiter) bool {
+		isAnswered := func(w *waiter) bool {
 			select {
 			case a := <-w.answer:
-				id := w.account.id
+				id := w.id
 				switch ok := a.account.AccountID == id || a.outcome == absent || a.outcome == unreachable && w.over; {
 				case !ok, a.account.Version > world[id],
 					a.outcome == reached && (a.account.Version < w.version || a.account.Version == 0),
 					a.outcome == behind && (a.account.Version >= w.version || a.account.Version < came[w][id] || !w.over),
 					a.outcome == absent && (came[w][id] > 0 || !w.over):
-					rt.Fatalf("waiter for %s %d (over: %t, came at %v) is told %+v; now %v", id, w.version, w.over, came[w], a, world)
+					rt.Fatalf("waiter for %s %d (over: %t, came at %v) is answered %+v; now %v", id, w.version, w.over, came[w], a, world)
 				}
 				return true
 			default:
@@ -233,54 +224,56 @@ func TestRegister(t *testing.T) {
 					came[waiting[0]] = copied()
 				}
 			},
-			"written here": func(*rapid.T) {
-				id := account()
-				world[id]++
-				r.Written(id, &projection.Account{Version: world[id]})
-			},
-			"written elsewhere": func(*rapid.T) { world[account()]++ },
-			"ask": func(*rapid.T) {
-				if asked != nil {
+			"written": func(*rapid.T) { world[account()]++ },
+			"query": func(*rapid.T) {
+				if sent != nil {
 					return
 				}
-				q := r.take(0, 1)
-				asked, seen = &q, nil
-				for _, id := range q.ids {
+				number, ids := r.query(rapid.Bool().Draw(rt, "all"))
+				sent, seen = &query{number, ids}, nil
+				for _, id := range ids {
 					if world[id] > 0 {
 						seen = append(seen, at(id, world[id], 0))
 					}
 				}
 			},
 			"found": func(*rapid.T) {
-				if asked != nil {
-					r.found(*asked, seen)
-					asked = nil
+				if sent != nil {
+					r.found(sent.number, sent.ids, seen)
+					sent = nil
 				}
 			},
 			"failed": func(*rapid.T) {
-				if asked != nil {
-					r.failed(*asked)
-					asked = nil
+				if sent != nil {
+					r.failed()
+					r.query(true) // which is lost, too
+					r.failed()
+					sent = nil
 				}
 			},
 			"": func(*rapid.T) {
-				waiting = slices.DeleteFunc(waiting, answered)
-				if got := int(r.waiting.Load()); got != len(waiting) || r.next.Len()+r.rest.Len() != len(r.accounts) {
-					rt.Fatalf("%d wait, of %d; %d and %d of %d accounts in line", got, len(waiting), r.next.Len(), r.rest.Len(), len(r.accounts))
+				waiting = slices.DeleteFunc(waiting, isAnswered)
+				due := 0
+				for _, w := range waiting {
+					if _, is := r.due[w.id]; is {
+						due++
+					} else if sent == nil && w.over {
+						rt.Fatalf("the waiter for %s %d is not queried for although its time is over", w.id, w.version)
+					}
+				}
+				if r.count() != len(waiting) || due < len(r.due) || len(r.accounts) > len(waiting) {
+					rt.Fatalf("%d wait, of %d, for %d accounts; %d of %d are due", r.count(), len(waiting), len(r.accounts), due, len(r.due))
 				}
 			},
 		})
-		if asked != nil {
-			r.failed(*asked)
-		}
 		for _, w := range waiting {
 			if !w.over {
 				r.expire(w)
 			}
 		}
-		r.found(r.take(0, 0), []readmodel.Current{at("a", 9, 0)})
-		if left := slices.DeleteFunc(waiting, func(w *waiter) bool { return !strings.HasPrefix(told(w), "nothing") }); len(left) > 0 || r.Waiting() {
-			rt.Fatalf("%d are told nothing", len(left))
+		answered(r, true, at("a", 9, 0))
+		if left := slices.DeleteFunc(waiting, func(w *waiter) bool { return !strings.HasPrefix(told(w), "nothing") }); len(left) > 0 || r.count() > 0 {
+			rt.Fatalf("%d have no answer", len(left))
 		}
 	})
 }

@@ -49,7 +49,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		refuse(w, bad)
 		return
 	}
-	told, err := s.await(r.Context(), request)
+	result, err := s.await(r.Context(), request)
 	switch {
 	case errors.Is(err, errFull):
 		refuse(w, &problem{http.StatusTooManyRequests, fmt.Sprintf("%d readers wait already; try again later", maxWaiters)})
@@ -57,19 +57,19 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		refuse(w, stoppingProblem)
 	case err != nil: // the client is gone
 	default:
-		s.tell(w, told)
+		s.answer(w, result)
 	}
 }
 
 var stoppingProblem = &problem{http.StatusServiceUnavailable, "this instance is stopping; ask another"}
 
-// tell writes what a waiter is told.
-func (s *Server) tell(w http.ResponseWriter, told answer) {
-	switch told.outcome {
+// answer writes the answer to a waiter.
+func (s *Server) answer(w http.ResponseWriter, result answer) {
+	switch result.outcome {
 	case reached:
-		s.write(w, http.StatusOK, &told.account)
+		s.write(w, http.StatusOK, &result.account)
 	case behind:
-		s.write(w, http.StatusAccepted, &told.account)
+		s.write(w, http.StatusAccepted, &result.account)
 	case absent:
 		refuse(w, &problem{http.StatusNotFound, "no event of this account has been applied"})
 	case stopping:
@@ -89,7 +89,7 @@ func (s *Server) authorize(r *http.Request) *problem {
 		return &problem{http.StatusServiceUnavailable, "this instance cannot read its token"}
 	}
 	scheme, got, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	// Of sums, so that not even the length of the token can be told by the time it takes.
+	// Of sums, so that the time it takes does not reveal the length of the token.
 	wanted, given := sha256.Sum256([]byte(want)), sha256.Sum256([]byte(strings.TrimSpace(got)))
 	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(wanted[:], given[:]) != 1 {
 		return &problem{http.StatusUnauthorized, "send the token: Authorization: Bearer …"}
@@ -129,15 +129,15 @@ func parse(r *http.Request) (request, *problem) {
 		if len(values) != 1 {
 			return asked, badRequest("%.40q: give it once", name)
 		}
-		if bad := asked.take(name, values[0]); bad != nil {
+		if bad := asked.read(name, values[0]); bad != nil {
 			return asked, bad
 		}
 	}
 	return asked, nil
 }
 
-// take reads a parameter.
-func (q *request) take(name, value string) *problem {
+// read reads a parameter.
+func (q *request) read(name, value string) *problem {
 	var err error
 	switch name {
 	case "min_version":
@@ -158,8 +158,7 @@ func badRequest(format string, args ...any) *problem {
 	return &problem{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 }
 
-// await waits for what is asked for. Its error says that nobody waits any more, or that
-// nobody may.
+// await waits for what is asked for. It is an error when the client is gone, or may not wait.
 func (s *Server) await(ctx context.Context, asked request) (answer, error) {
 	w, err := s.register.add(asked.id, asked.version, asked.wait == 0)
 	if err != nil {
@@ -170,8 +169,8 @@ func (s *Server) await(ctx context.Context, asked request) (answer, error) {
 		timer := time.NewTimer(asked.wait)
 		defer timer.Stop()
 		select {
-		case told := <-w.answer:
-			return told, nil
+		case result := <-w.answer:
+			return result, nil
 		case <-ctx.Done():
 			return answer{}, ctx.Err()
 		case <-timer.C:
@@ -179,8 +178,8 @@ func (s *Server) await(ctx context.Context, asked request) (answer, error) {
 		}
 	}
 	select {
-	case told := <-w.answer:
-		return told, nil
+	case result := <-w.answer:
+		return result, nil
 	case <-ctx.Done():
 		return answer{}, ctx.Err()
 	}

@@ -12,28 +12,33 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"projector/e2e/wait"
-	"projector/projection"
 	"projector/readmodel"
 )
 
 // database is what the server asks.
 type database struct {
+	mu       sync.Mutex
 	accounts map[string]readmodel.Current
 	broken   atomic.Bool
 	asked    atomic.Int64
+	lookedUp atomic.Int64
 }
 
 func (d *database) load(_ context.Context, ids []string) ([]readmodel.Current, error) {
 	d.asked.Add(1)
+	d.lookedUp.Add(int64(len(ids)))
 	if d.broken.Load() {
 		return nil, errors.New("no route to the database")
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	var found []readmodel.Current
 	for _, id := range ids {
 		if c, known := d.accounts[id]; known {
@@ -47,7 +52,7 @@ func (d *database) load(_ context.Context, ids []string) ([]readmodel.Current, e
 func newServer(t *testing.T, d *database, token string, balances bool) *Server {
 	t.Helper()
 	cfg := Config{
-		Addr: "127.0.0.1:0", Load: d.load, Balances: balances, Asked: func(error, time.Duration) {}, Log: slog.New(slog.DiscardHandler),
+		Addr: "127.0.0.1:0", Load: d.load, Balances: balances, Queried: func(error, time.Duration) {}, Log: slog.New(slog.DiscardHandler),
 	}
 	if token != "" {
 		cfg.Token = func() (string, error) {
@@ -82,6 +87,15 @@ func ask(t *testing.T, s *Server, what string, header ...string) *httptest.Respo
 }
 
 var missing = int64(3)
+
+// write sets the version of an account.
+func (d *database) write(id string, version int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.accounts[id]
+	c.AccountID, c.Exists, c.Version = id, true, version
+	d.accounts[id] = c
+}
 
 func bank() *database {
 	return &database{accounts: map[string]readmodel.Current{
@@ -167,8 +181,8 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestWaiting: in a bubble, where nothing else takes time, a waiter is told when its version
-// is written, and otherwise when its time is over; the questions are one a tick.
+// TestWaiting: in a bubble, where nothing else takes time, a waiter is answered a tick after its
+// version was written, and otherwise when its time is over; there is one query a tick.
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := bank()
@@ -180,16 +194,16 @@ func TestWaiting(t *testing.T) {
 				answers <- fmt.Sprint(ask(t, s, "/v1/accounts/nobody?wait=10s").Code, time.Since(began) >= 10*time.Second)
 			}()
 			go func() {
-				answers <- fmt.Sprint(ask(t, s, "/v1/accounts/a?min_version=6&wait=30s").Code, time.Since(began))
+				answers <- fmt.Sprint(ask(t, s, "/v1/accounts/a?min_version=6&wait=30s").Code, time.Since(began) <= 5*time.Second+tick)
 			}()
 		}
 		wait.Pass(t.Context(), 5*time.Second)
 		if n := d.asked.Load(); n > 251 {
-			t.Errorf("%d questions in 5 s", n)
+			t.Errorf("%d queries in 5 s", n)
 		}
-		s.register.Written("a", &projection.Account{Version: 6})
+		d.write("a", 6)
 		for range 100 {
-			expect(t, "written after 5 s", <-answers, "200 5s")
+			expect(t, "written after 5 s", <-answers, "200 true")
 		}
 		for range 100 {
 			expect(t, "never written", <-answers, "404 true")
@@ -197,7 +211,40 @@ func TestWaiting(t *testing.T) {
 		before := d.asked.Load()
 		wait.Pass(t.Context(), time.Minute)
 		if n := d.asked.Load() - before; n > 1 {
-			t.Errorf("%d questions while nobody waits", n)
+			t.Errorf("%d queries while nobody waits", n)
+		}
+	})
+}
+
+// TestACrowdWaits: while many wait the database looks up only so many accounts. Who comes is
+// answered at the next tick all the same.
+func TestACrowdWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := bank()
+		s := newServer(t, d, "", false)
+		const crowd = 4000
+		for i := range crowd {
+			go ask(t, s, fmt.Sprintf("/v1/accounts/%d?wait=10s", i))
+		}
+		wait.Pass(t.Context(), time.Second)
+		before := d.lookedUp.Load()
+		began := time.Now()
+		if code := ask(t, s, "/v1/accounts/a").Code; code != 200 || time.Since(began) > tick {
+			t.Errorf("%d after %s", code, time.Since(began))
+		}
+		answered := make(chan time.Duration)
+		go func() {
+			began := time.Now()
+			ask(t, s, "/v1/accounts/7")
+			answered <- time.Since(began)
+		}()
+		d.write("7", 1)
+		if took := <-answered; took > tick {
+			t.Errorf("who has come is answered after %s", took)
+		}
+		wait.Pass(t.Context(), 4*time.Second)
+		if n, most := d.lookedUp.Load()-before, int64(5*time.Second/perAccount); n > most || n < most/2 {
+			t.Errorf("%d accounts were looked up in 4 s, want up to %d", n, most)
 		}
 	})
 }
@@ -248,7 +295,7 @@ func TestNoDatabase(t *testing.T) {
 // keeps nobody busy, and when the server stops everybody is told.
 func TestOverTheNetwork(t *testing.T) {
 	s := NewServer(Config{
-		Addr: "127.0.0.1:0", Load: bank().load, Asked: func(error, time.Duration) {}, Log: slog.New(slog.DiscardHandler),
+		Addr: "127.0.0.1:0", Load: bank().load, Queried: func(error, time.Duration) {}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -281,7 +328,7 @@ func TestOverTheNetwork(t *testing.T) {
 	becomes := func(n int64) {
 		t.Helper()
 		wait.Until(t, time.Minute, "the server has noticed", func() string {
-			if got := s.register.waiting.Load(); got != n {
+			if got := int64(s.register.count()); got != n {
 				return fmt.Sprintf("%d wait, not %d", got, n)
 			}
 			return ""

@@ -77,7 +77,7 @@ func (p *Process) makeReaders(ctx context.Context, c *Flags, traced traced) (err
 		Load: func(ctx context.Context, ids []string) ([]readmodel.Current, error) {
 			return readmodel.LoadCurrent(ctx, p.reading, ids)
 		},
-		Asked: retry.Throttle(p.log, nil, "read accounts for readers", telemetry.KeyDependency, telemetry.DependencyPostgres).Note,
+		Queried: retry.Throttle(p.log, nil, "read accounts for readers", telemetry.KeyDependency, telemetry.DependencyPostgres).Note,
 	}
 	if f.ReadTokenFile != "" {
 		reading := retry.Throttle(p.log, nil, "read the readers' token")

@@ -90,9 +90,6 @@ func (p *Process) running(ctx context.Context, c *Flags, formats event.Resolver,
 		Decisions: readmodel.NewDecisions(p.pool, p.kind),
 		Ends:      ctx, Log: p.log,
 	}
-	if p.readers != nil {
-		cfg.Readers = p.readers.Readers()
-	}
 	return cfg
 }
 
