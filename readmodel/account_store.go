@@ -26,7 +26,7 @@ type querier interface {
 
 // accountStore reads from the database what it knows of accounts.
 type accountStore struct {
-	db           querier
+	db           accountDB
 	formats      event.Resolver
 	firstVersion int64
 }
@@ -61,15 +61,15 @@ func (s accountStore) Accounts(ctx context.Context, ids []string, learn func(*pr
 			learn(a)
 		})
 	}
-	err := inShards(ctx, s.db, func(db querier, shards shards) error {
-		loadHolds := sql.Query("load_holds")
+	err := s.db.inShards(ctx, func(db querier, shards shards) error {
+		loadHolds := s.db.tables.Query("load_holds")
 		if len(shards) > 0 {
-			loadHolds = sql.Query("shard_load_holds")
+			loadHolds = s.db.tables.QueryShard("load_holds")
 		}
 		b := &pgx.Batch{}
 		for part := range byShard(shards, ids, func(id *string) string { return *id }) {
 			b.Queue(loadHolds, part).Query(hold)
-			b.Queue(sql.Query("load_accounts"), part).Query(known)
+			b.Queue(s.db.tables.Query("load_accounts"), part).Query(known)
 		}
 		return db.SendBatch(ctx, b).Close()
 	})
@@ -83,8 +83,8 @@ func (s accountStore) Accounts(ctx context.Context, ids []string, learn func(*pr
 }
 
 // loadVersions reads the versions the given accounts have now.
-func loadVersions(ctx context.Context, db querier, ids []string) (map[string]int64, error) {
-	rows, err := db.Query(ctx, sql.Query("load_versions"), ids)
+func loadVersions(ctx context.Context, db accountDB, ids []string) (map[string]int64, error) {
+	rows, err := db.Query(ctx, db.tables.Query("load_versions"), ids)
 	if err != nil {
 		return nil, fmt.Errorf("load versions: %w", err)
 	}

@@ -63,7 +63,7 @@ func ShowAccount(ctx context.Context, pool *pgxpool.Pool, name, id string) (Acco
 	view := AccountView{ID: id}
 	// One snapshot: an account that heals meanwhile must not be shown half healed.
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(snapshot pgx.Tx) (err error) {
-		tx := tablesOf(name).from(snapshot)
+		tx := accountsIn(snapshot, name)
 		if view.Balance, err = showBalance(ctx, tx, id); err != nil {
 			return err
 		}
@@ -82,16 +82,16 @@ func ShowAccount(ctx context.Context, pool *pgxpool.Pool, name, id string) (Acco
 	return view, nil
 }
 
-func showBalance(ctx context.Context, db querier, id string) (*BalanceView, error) {
+func showBalance(ctx context.Context, db accountDB, id string) (*BalanceView, error) {
 	var v BalanceView
-	err := db.QueryRow(ctx, sql.Query("account_row"), id).
+	err := db.QueryRow(ctx, db.tables.Query("account_row"), id).
 		Scan(&v.Currency, &v.Balance, &v.Version, &v.Status, &v.LastEventID, &v.LastEventAt)
 	return orNil(&v, err)
 }
 
-func showHold(ctx context.Context, db querier, id string) (*Hold, error) {
+func showHold(ctx context.Context, db accountDB, id string) (*Hold, error) {
 	h := Hold{AccountID: id}
-	err := db.QueryRow(ctx, sql.Query("account_hold"), id).
+	err := db.QueryRow(ctx, db.tables.Query("account_hold"), id).
 		Scan(&h.Expected, &h.Received, &h.Class, &h.Waiting, &h.Beyond, &h.Since)
 	return orNil(&h, err)
 }
@@ -104,8 +104,8 @@ func orNil[T any](row *T, err error) (*T, error) {
 	return row, err
 }
 
-func showParked(ctx context.Context, db querier, id string) ([]ParkedView, error) {
-	rows, err := db.Query(ctx, sql.Query("account_parked"), id)
+func showParked(ctx context.Context, db accountDB, id string) ([]ParkedView, error) {
+	rows, err := db.Query(ctx, db.tables.Query("account_parked"), id)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func showParked(ctx context.Context, db querier, id string) ([]ParkedView, error
 // gap first. An error ends the iteration.
 func Gaps(ctx context.Context, pool *pgxpool.Pool, name string) iter.Seq2[Hold, error] {
 	return func(yield func(Hold, error) bool) {
-		rows, err := tablesOf(name).from(pool).Query(ctx, sql.Query("gaps"))
+		rows, err := pool.Query(ctx, sql.AccountsOf(name).Query("gaps"))
 		if err != nil {
 			yield(Hold{}, fmt.Errorf("list gaps: %w", err))
 			return
@@ -148,7 +148,7 @@ var errStopped = errors.New("stopped")
 // account's events change partition without its consumers being drained. A new claim of
 // the partition applies it.
 func LoadOverdue(ctx context.Context, db querier, name, topic string, partitions []int32, quiet time.Duration) ([]int32, error) {
-	rows, err := tablesOf(name).from(db).Query(ctx, sql.Query("load_overdue"), topic, partitions, quiet.Seconds())
+	rows, err := db.Query(ctx, sql.AccountsOf(name).Query("load_overdue"), topic, partitions, quiet.Seconds())
 	if err != nil {
 		return nil, fmt.Errorf("look for parked events whose turn has come: %w", err)
 	}

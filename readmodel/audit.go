@@ -203,10 +203,10 @@ func LoadHistory(ctx context.Context, pool *pgxpool.Pool, dlqTopic string, place
 	return history, nil
 }
 
-// LoadStates reads the states of the given accounts. Those without a balance row
+// loadStates reads the states of the given accounts. Those without a balance row
 // are left out.
-func LoadStates(ctx context.Context, db querier, ids []string) (map[string]projection.Account, error) {
-	rows, err := db.Query(ctx, sql.Query("load_accounts"), ids)
+func loadStates(ctx context.Context, db accountDB, ids []string) (map[string]projection.Account, error) {
+	rows, err := db.Query(ctx, db.tables.Query("load_accounts"), ids)
 	if err != nil {
 		return nil, fmt.Errorf("load accounts: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/pace"
@@ -17,7 +18,6 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel/accounts"
-	"projector/sql"
 )
 
 // BalanceConfig is what the account_balance projection needs.
@@ -65,7 +65,7 @@ func NewBalance(cfg BalanceConfig, p Partition) *Balance {
 }
 
 // db reads the tables of the projection.
-func (b *Balance) db() querier { return tablesOf(b.partition.Projection).from(b.cfg.Pool) }
+func (b *Balance) db() accountDB { return accountsIn(b.cfg.Pool, b.partition.Projection) }
 
 // balanceStore is what a partition's fold reads from.
 type balanceStore struct {
@@ -95,11 +95,15 @@ func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 	b.skipped = nil
 	b.breaker = projection.NewBreaker(b.cfg.Breaker, b.partition.Number, &pos)
 	b.fold.CountedBy(b.breaker)
-	statement, args := tablesOf(b.partition.Projection).statement(sql.Query("clear_passed"), []any{b.partition.Topic, b.partition.Number})
-	if _, err := b.cfg.Pool.Exec(ctx, statement, args...); err != nil {
+	tables := b.db().tables
+	if _, err := b.cfg.Pool.Exec(ctx, tables.Query("clear_passed"), b.partition.Topic, b.partition.Number); err != nil {
 		return pos, fmt.Errorf("clear parked events: %w", err)
 	}
-	healable, err := Texts(ctx, b.db(), "load_healable", b.partition.Topic, b.partition.Number)
+	rows, err := b.cfg.Pool.Query(ctx, tables.Query("load_healable"), b.partition.Topic, b.partition.Number)
+	if err != nil {
+		return pos, fmt.Errorf("find accounts to heal: %w", err)
+	}
+	healable, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return pos, fmt.Errorf("find accounts to heal: %w", err)
 	}
@@ -281,7 +285,7 @@ func (l balanceReplayer) ReplayStatuses(ctx context.Context, subjects []Subject)
 		}
 	}
 	slices.Sort(ids)
-	states, err := LoadStates(ctx, l.db(), slices.Compact(ids))
+	states, err := loadStates(ctx, l.db(), slices.Compact(ids))
 	if err != nil {
 		return nil, err
 	}

@@ -121,23 +121,6 @@ func beginSession(ctx context.Context, conn *pgx.Conn, planned bool) error {
 // distributed reports whether the transaction is one of Citus.
 func (tx *Tx) distributed() bool { return tx.conn.PgConn().CustomData()[onCitus] != nil }
 
-// shards are where the accounts are that the transaction writes.
-func (tx *Tx) shards() shards {
-	if tx.tables != "" {
-		return nil
-	}
-	return shardsOn(tx.conn)
-}
-
-// locked is how many accounts one statement may lock: Citus locks rows in one shard only, which
-// is sure with a single account.
-func (tx *Tx) locked(most int) int {
-	if tx.distributed() && tx.tables == "" {
-		return 1
-	}
-	return most
-}
-
 // settle waits for the transactions that are prepared on any node of Citus now. Their commit has
 // been decided, perhaps, and a position that was moved by it can be seen already: whoever takes
 // the partition over must not decide on rows of before. See docs/decisions/0038.

@@ -34,7 +34,7 @@ func loadShards(ctx context.Context, conn *pgx.Conn) (shards, error) {
 func inShards(ctx context.Context, db querier, fn func(querier, shards) error) error {
 	switch db := db.(type) {
 	case *Tx:
-		return fn(db, db.shards())
+		return fn(db, shardsOn(db.conn))
 	case *pgxpool.Pool:
 		return db.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return fn(conn, shardsOn(conn.Conn())) })
 	}

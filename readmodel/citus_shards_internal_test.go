@@ -3,7 +3,6 @@ package readmodel
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -63,7 +62,7 @@ func TestAccountsAreWrittenShardByShard(t *testing.T) {
 			rows[i].Account.Version, rows[i].Account.Balance = version, version*int64(i)
 		}
 		tx := begin(conn.Conn())
-		if err := tx.end(t.Context(), writeChanges(t.Context(), tx, &accounts.Changes{Rows: rows})); err != nil {
+		if err := tx.end(t.Context(), writeChanges(t.Context(), &accountTx{Tx: tx, tables: sql.AccountsOf(BalanceName)}, &accounts.Changes{Rows: rows})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,7 +71,7 @@ func TestAccountsAreWrittenShardByShard(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := map[string]projection.Account{}
-	err = tx.end(t.Context(), accountStore{db: tx, firstVersion: 1}.Accounts(t.Context(), ids, func(a *projection.StoredAccount) {
+	err = tx.end(t.Context(), accountStore{db: accountsIn(tx, BalanceName), firstVersion: 1}.Accounts(t.Context(), ids, func(a *projection.StoredAccount) {
 		read[strings.Clone(a.ID)] = a.Account
 	}))
 	if err != nil {
@@ -81,25 +80,6 @@ func TestAccountsAreWrittenShardByShard(t *testing.T) {
 	for i := range rows {
 		if got := read[ids[i]]; got.Version != 3 || got.Balance != 3*int64(i) {
 			t.Fatalf("%s is at version %d with %d, want 3 with %d", ids[i], got.Version, got.Balance, 3*i)
-		}
-	}
-}
-
-// TestStatementsOfAShardAreThoseOfOneServer: they differ in what tells Citus the shard and in
-// nothing else, so that the guards of a write are the same.
-func TestStatementsOfAShardAreThoseOfOneServer(t *testing.T) {
-	comments := regexp.MustCompile(`(?m)^--.*\n`)
-	text := func(name string) string { return comments.ReplaceAllString(sql.Query(name), "") }
-	for name, change := range map[string]*strings.Replacer{
-		"update_balance": strings.NewReplacer("WHERE t.account_id", "WHERE t.account_id = ANY ($1) AND t.account_id"),
-		"load_holds": strings.NewReplacer(
-			"ANY (CASE WHEN EXISTS (SELECT 1 FROM parked_event) THEN $1::text[] ELSE '{}' END)", "ANY ($1::text[])",
-			"ANY (CASE WHEN EXISTS (SELECT 1 FROM park_overflow) THEN $1::text[] ELSE '{}' END)", "ANY ($1::text[])",
-		),
-	} {
-		want := strings.Join(strings.Fields(change.Replace(text(name))), " ")
-		if got := strings.Join(strings.Fields(text("shard_"+name)), " "); got != want {
-			t.Errorf("shard_%s.sql is\n%s\nwant\n%s", name, got, want)
 		}
 	}
 }

@@ -9,15 +9,13 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// Write writes changes that no fold has gathered, for the benchmark of writing.
+// Write writes changes of balances that no fold has gathered, for the benchmark of writing.
 func Write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos, moved projection.Position, c *accounts.Changes, copies bool) error {
+	p.Projection = BalanceName
 	return write(ctx, pool, p, pos, moved, c, nil, copies)
 }
 
-// OwnStatements has for each statement on the tables of balances that on those of own projections.
-var OwnStatements = ownStatements
-
 // LookUp reads what the database knows of accounts, for the benchmark of reading.
 func LookUp(ctx context.Context, pool *pgxpool.Pool, ids []string, learn func(*projection.StoredAccount)) error {
-	return accountStore{db: pool, firstVersion: 1}.Accounts(ctx, ids, learn)
+	return accountStore{db: accountsIn(pool, BalanceName), firstVersion: 1}.Accounts(ctx, ids, learn)
 }

@@ -48,16 +48,16 @@ func (p *opening) do(ctx context.Context, limit int) (step Step, more bool, err 
 		decisions []projection.Decision
 		changes   *accounts.Changes
 	)
-	err = transactOnce(ctx, p.repair.cfg.Pool, func(attempt context.Context, tx *Tx) (err error) {
-		tx.tables, tx.copies = p.repair.tables(), true
-		p.store.db = tx
+	err = p.repair.transact(ctx, func(attempt context.Context, tx *accountTx) (err error) {
+		tx.copies = true
+		p.store.db = tx.db()
 		if decisions, changes, err = p.openLocked(attempt, tx, read, limit); err != nil {
 			return err
 		}
 		if err := p.repair.write(attempt, tx, changes, nil); err != nil {
 			return err
 		}
-		return p.write(attempt, tx, applied(read, decisions))
+		return p.write(attempt, tx.Tx, applied(read, decisions))
 	})
 	if p.alone = ""; len(decisions) == 1 {
 		p.alone = read[0].AccountID
@@ -76,7 +76,7 @@ func (p *opening) do(ctx context.Context, limit int) (step Step, more bool, err 
 // openLocked is open under locks, where an account has a row that is to change. It is found out
 // without: most accounts of a ledger have no row, of which there is nothing to lock, and the
 // write finds out when one has got it; or they are kept, and no version ever decreases.
-func (p *opening) openLocked(ctx context.Context, tx *Tx, read []Opening, limit int) ([]projection.Decision, *accounts.Changes, error) {
+func (p *opening) openLocked(ctx context.Context, tx *accountTx, read []Opening, limit int) ([]projection.Decision, *accounts.Changes, error) {
 	for lock := len(p.healing) > 0; ; lock = true {
 		if lock {
 			queueLocks(tx, append(openedIDs(read), p.healing...))

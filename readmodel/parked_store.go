@@ -8,15 +8,14 @@ import (
 
 	"projector/projection"
 	"projector/projection/event"
-	"projector/sql"
 )
 
 // loadParked reads up to limit parked events of an account above a version, in
 // order, and decodes them anew. more: there may be further ones behind them.
 func loadParked(
-	ctx context.Context, db querier, formats event.Resolver, account string, above int64, limit int,
+	ctx context.Context, db accountDB, formats event.Resolver, account string, above int64, limit int,
 ) (parked []projection.Parked, more bool, err error) {
-	rows, err := db.Query(ctx, sql.Query("load_parked"), account, above, limit, healBytes)
+	rows, err := db.Query(ctx, db.tables.Query("load_parked"), account, above, limit, healBytes)
 	if err != nil {
 		return nil, false, fmt.Errorf("load parked events: %w", err)
 	}
@@ -73,16 +72,16 @@ func unreadable(account string, version int64) event.Decoded {
 }
 
 // queueParked adds the inserts of parked events.
-func queueParked(tx *Tx, parks []*projection.Parked) {
+func queueParked(tx *accountTx, parks []*projection.Parked) {
 	for _, p := range parks {
-		tx.Queue(sql.Query("park"), parkedColumns(p)...)
+		tx.Queue(tx.tables.Query("park"), parkedColumns(p)...)
 	}
 }
 
 // queueReplacing adds the updates of parked events that give way.
-func queueReplacing(tx *Tx, by []*projection.Parked) {
+func queueReplacing(tx *accountTx, by []*projection.Parked) {
 	for _, p := range by {
-		tx.Queue(sql.Query("park_instead"), parkedColumns(p)...)
+		tx.Queue(tx.tables.Query("park_instead"), parkedColumns(p)...)
 	}
 }
 

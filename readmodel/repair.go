@@ -16,6 +16,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel/accounts"
+	"projector/sql"
 )
 
 const (
@@ -150,7 +151,7 @@ func (r *Repair) Apply(ctx context.Context, records []*RepairRecord, observe fun
 
 // run carries a replay out.
 func (r *Repair) run(ctx context.Context, p *replay, observe func(Step)) error {
-	p.store = r.storeOf(nil)
+	p.store = r.storeOf(r.db())
 	p.fold = accounts.NewFold(r.options(), &p.store)
 	consumers := resting{pool: r.db(), ends: r.cfg.Ends}
 	if err := consumers.begin(ctx); err != nil {
@@ -168,8 +169,8 @@ func (r *Repair) run(ctx context.Context, p *replay, observe func(Step)) error {
 }
 
 // tables are those of the projection that is repaired.
-func (r *Repair) tables() accountTables {
-	return tablesOf(cmp.Or(r.cfg.projection, BalanceName))
+func (r *Repair) tables() *sql.Accounts {
+	return sql.AccountsOf(cmp.Or(r.cfg.projection, BalanceName))
 }
 
 // in is an action in the projection that is repaired.
@@ -178,7 +179,7 @@ func (r *Repair) in(a Action) Action {
 }
 
 // db reads them.
-func (r *Repair) db() querier { return r.tables().from(r.cfg.Pool) }
+func (r *Repair) db() accountDB { return accountDB{r.cfg.Pool, r.tables()} }
 
 func (r *Repair) options() accounts.Options {
 	return accounts.Options{FirstVersion: r.cfg.FirstVersion, Replay: true, Take: r.cfg.take != nil}
@@ -198,7 +199,7 @@ func (cfg *RepairConfig) spread(records int) time.Duration {
 	return time.Duration(records) * time.Second / time.Duration(cfg.Rate)
 }
 
-func (r *Repair) storeOf(db querier) accountStore {
+func (r *Repair) storeOf(db accountDB) accountStore {
 	return accountStore{db: db, formats: r.cfg.Formats, firstVersion: r.cfg.FirstVersion}
 }
 

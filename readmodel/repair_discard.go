@@ -46,7 +46,7 @@ var _ Discarder = balanceReplayer{}
 func (r *Repair) PlanDiscard(ctx context.Context, list []Discard) ([]Discarded, error) {
 	result := make([]Discarded, len(list))
 	err := patiently(ctx, func(attempt context.Context) error {
-		return r.findDiscards(attempt, r.db(), "parked_places", list, result)
+		return r.findDiscards(attempt, r.db(), r.tables().Query("parked_places"), list, result)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
@@ -65,8 +65,7 @@ func (r *Repair) Discard(ctx context.Context, list []Discard) ([]Discarded, erro
 		piece := rest[:someAccounts(rest)]
 		rest = rest[len(piece):]
 		done := make([]Discarded, len(piece))
-		err := transactOnce(ctx, r.cfg.Pool, func(attempt context.Context, tx *Tx) error {
-			tx.tables = r.tables()
+		err := r.transact(ctx, func(attempt context.Context, tx *accountTx) error {
 			return r.discard(attempt, tx, piece, done)
 		})
 		if err != nil {
@@ -95,7 +94,7 @@ func someAccounts(list []Discard) int {
 
 // discard removes what is parked. A consumer that has not written yet what it decided before
 // finds another fence, and decides again.
-func (r *Repair) discard(ctx context.Context, tx *Tx, list []Discard, result []Discarded) error {
+func (r *Repair) discard(ctx context.Context, tx *accountTx, list []Discard, result []Discarded) error {
 	clear(result)
 	var (
 		ids        []string
@@ -108,12 +107,12 @@ func (r *Repair) discard(ctx context.Context, tx *Tx, list []Discard, result []D
 		}
 	}
 	if len(ids) > 0 {
-		tx.Queue(sql.Query("discard_fence"), r.tables().name(), topics, partitions)
+		tx.Queue(sql.Query("discard_fence"), tx.tables.Projection, topics, partitions)
 		slices.Sort(ids)
 		if err := lockAccounts(ctx, tx, slices.Compact(ids)); err != nil {
 			return err
 		}
-		if err := r.findDiscards(ctx, tx, "discard_parked", list, result); err != nil {
+		if err := r.findDiscards(ctx, tx.db(), tx.tables.Query("discard_parked"), list, result); err != nil {
 			return err
 		}
 		if err := shrinkOverflow(ctx, tx, list, result); err != nil {
@@ -126,13 +125,13 @@ func (r *Repair) discard(ctx context.Context, tx *Tx, list []Discard, result []D
 			actions = append(actions, list[i].Action)
 		}
 	}
-	queueActions(tx, actions)
+	queueActions(tx.Tx, actions)
 	return tx.Send(ctx)
 }
 
 // findDiscards finds out which events are parked, by a statement that may remove them, and
 // which the read model has.
-func (r *Repair) findDiscards(ctx context.Context, db querier, statement string, list []Discard, result []Discarded) error {
+func (r *Repair) findDiscards(ctx context.Context, db accountDB, statement string, list []Discard, result []Discarded) error {
 	n := len(list)
 	ids, versions, topics := make([]string, n), make([]int64, n), make([]string, n)
 	partitions, offsets := make([]int32, n), make([]int64, n)
@@ -145,7 +144,7 @@ func (r *Repair) findDiscards(ctx context.Context, db querier, statement string,
 	if err != nil {
 		return err
 	}
-	rows, err := db.Query(ctx, sql.Query(statement), ids, versions, topics, partitions, offsets)
+	rows, err := db.Query(ctx, statement, ids, versions, topics, partitions, offsets)
 	if err != nil {
 		return err
 	}
@@ -196,7 +195,7 @@ func (b beyond) without(versions []int64) beyond {
 
 // shrinkOverflow takes the discarded events that are not parked off what is beyond the park
 // limit.
-func shrinkOverflow(ctx context.Context, tx *Tx, list []Discard, result []Discarded) error {
+func shrinkOverflow(ctx context.Context, tx *accountTx, list []Discard, result []Discarded) error {
 	versions := map[string][]int64{}
 	for i := range list {
 		if d := &list[i]; d.AccountID != "" && d.Class == event.VersionGap && !result[i].Removed && !result[i].Passed {
@@ -210,7 +209,7 @@ func shrinkOverflow(ctx context.Context, tx *Tx, list []Discard, result []Discar
 	for id := range versions {
 		ids = append(ids, id)
 	}
-	rows, err := tx.Query(ctx, sql.Query("overflow_load"), ids)
+	rows, err := tx.Query(ctx, tx.tables.Query("overflow_load"), ids)
 	if err != nil {
 		return err
 	}
@@ -228,9 +227,9 @@ func shrinkOverflow(ctx context.Context, tx *Tx, list []Discard, result []Discar
 		switch after := before.without(slices.Compact(of)); {
 		case after == before:
 		case after.events <= 0 || after.lowest > after.highest:
-			tx.Queue(sql.Query("overflow_forget"), after.accountID)
+			tx.Queue(tx.tables.Query("overflow_forget"), after.accountID)
 		default:
-			tx.Queue(sql.Query("overflow_shrink"), after.accountID, after.lowest, after.highest, after.events)
+			tx.Queue(tx.tables.Query("overflow_shrink"), after.accountID, after.lowest, after.highest, after.events)
 		}
 	}
 	return nil

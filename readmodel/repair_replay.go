@@ -10,7 +10,6 @@ import (
 
 	"projector/internal/pace"
 	"projector/readmodel/accounts"
-	"projector/sql"
 )
 
 // replay is the records that a repair has left to apply, and the accounts that have left
@@ -31,9 +30,8 @@ func (p *replay) do(ctx context.Context, limit int) (step Step, more bool, err e
 		next    int
 		changes *accounts.Changes
 	)
-	err = transactOnce(ctx, p.repair.cfg.Pool, func(attempt context.Context, tx *Tx) (err error) {
-		tx.tables = p.repair.tables()
-		p.store.db = tx
+	err = p.repair.transact(ctx, func(attempt context.Context, tx *accountTx) (err error) {
+		p.store.db = tx.db()
 		next, err = p.decide(attempt, tx, limit)
 		if err != nil {
 			return err
@@ -57,7 +55,7 @@ func (p *replay) do(ctx context.Context, limit int) (step Step, more bool, err e
 
 // decide locks accounts and folds what is left of them, up to limit events, and returns how
 // many records it has decided about.
-func (p *replay) decide(ctx context.Context, tx *Tx, limit int) (int, error) {
+func (p *replay) decide(ctx context.Context, tx *accountTx, limit int) (int, error) {
 	p.fold.Reset()
 	records := p.next(limit)
 	ids := append(accountsOf(records), p.healing...)
@@ -96,8 +94,8 @@ func (p *replay) next(limit int) []*RepairRecord {
 func (p *replay) refuse(reason string) bool { return p.fold.Refuse(reason) }
 
 // lockAccounts keeps everybody else from the accounts, whose ids are in order.
-func lockAccounts(ctx context.Context, tx *Tx, ids []string) error {
-	tx.Queue(sql.Query("repair_lock_absent"), ids)
+func lockAccounts(ctx context.Context, tx *accountTx, ids []string) error {
+	tx.Queue(tx.tables.Query("repair_lock_absent"), ids)
 	queueLocks(tx, ids)
 	if err := tx.Send(ctx); err != nil {
 		return fmt.Errorf("lock: %w", err)
@@ -106,26 +104,33 @@ func lockAccounts(ctx context.Context, tx *Tx, ids []string) error {
 }
 
 // queueLocks locks the rows of accounts, in the order in which consumers do.
-func queueLocks(tx *Tx, ids []string) {
+func queueLocks(tx *accountTx, ids []string) {
 	if most := tx.locked(max(len(ids), 1)); most < len(ids) {
 		slices.Sort(ids)
 		for chunk := range slices.Chunk(ids, most) {
-			tx.Queue(sql.Query("repair_lock_accounts"), chunk)
+			tx.Queue(tx.tables.Query("repair_lock_accounts"), chunk)
 		}
 		return
 	}
-	tx.Queue(sql.Query("repair_lock_accounts"), ids)
+	tx.Queue(tx.tables.Query("repair_lock_accounts"), ids)
 }
 
-func (r *Repair) write(ctx context.Context, tx *Tx, c *accounts.Changes, actions []Action) error {
+// transact runs fn in a transaction on the accounts that are repaired, see transactOnce.
+func (r *Repair) transact(ctx context.Context, fn func(context.Context, *accountTx) error) error {
+	return transactOnce(ctx, r.cfg.Pool, func(attempt context.Context, tx *Tx) error {
+		return fn(attempt, &accountTx{Tx: tx, tables: r.tables()})
+	})
+}
+
+func (r *Repair) write(ctx context.Context, tx *accountTx, c *accounts.Changes, actions []Action) error {
 	err := writeChanges(ctx, tx, c)
 	if err == nil {
-		err = r.cfg.take.events(ctx, tx, c.Taken)
+		err = r.cfg.take.events(ctx, tx.Tx, c.Taken)
 	}
 	if err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
-	queueActions(tx, actions) // last: from its place in the chain on, other writers of the trail wait
+	queueActions(tx.Tx, actions) // last: from its place in the chain on, other writers of the trail wait
 	return nil
 }
 
@@ -155,7 +160,7 @@ type progress struct{ fence, next int64 }
 // changes the repair has overtaken reads and decides again, which may take longer than the
 // repair's transaction did. If it were overtaken again and again it would stand still.
 type resting struct {
-	pool querier
+	pool accountDB
 	ends Ends // nil: nobody knows whether a consumer has anything to do, and none is waited for
 	// always waits for a consumer that was overtaken although nobody knows that.
 	always bool
@@ -232,7 +237,7 @@ func (r *resting) look(ctx context.Context) (map[partitionOf]progress, error) {
 	consumers := map[partitionOf]progress{}
 	err := patiently(ctx, func(ctx context.Context) error {
 		clear(consumers)
-		rows, err := r.pool.Query(ctx, sql.Query("repair_progress"))
+		rows, err := r.pool.Query(ctx, r.pool.tables.Query("repair_progress"))
 		if err != nil {
 			return err
 		}

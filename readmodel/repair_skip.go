@@ -12,7 +12,6 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel/accounts"
-	"projector/sql"
 )
 
 // Skip is the wish to pass over one version of an account on purpose.
@@ -91,8 +90,7 @@ func (e *SkipRefused) Error() string {
 // recorded, too.
 func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 	var done Skipped
-	err := transactOnce(ctx, r.cfg.Pool, func(attempt context.Context, tx *Tx) (err error) {
-		tx.tables = r.tables()
+	err := r.transact(ctx, func(attempt context.Context, tx *accountTx) (err error) {
 		done, err = r.skip(attempt, tx, s)
 		return err
 	})
@@ -155,11 +153,11 @@ func (r *Repair) stateOf(a projection.Account, waits bool) AccountState {
 // waiting reports whether an account waits for an event.
 func waiting(known *projection.StoredAccount) bool { return known.Parked > 0 || known.Overflowed }
 
-func (r *Repair) skip(ctx context.Context, tx *Tx, s Skip) (Skipped, error) {
+func (r *Repair) skip(ctx context.Context, tx *accountTx, s Skip) (Skipped, error) {
 	if err := lockAccounts(ctx, tx, []string{s.AccountID}); err != nil {
 		return Skipped{}, err
 	}
-	known, of, err := r.decideSkip(ctx, tx, s)
+	known, of, err := r.decideSkip(ctx, tx.db(), s)
 	if err != nil {
 		return Skipped{}, err
 	}
@@ -175,8 +173,8 @@ func (r *Repair) skip(ctx context.Context, tx *Tx, s Skip) (Skipped, error) {
 
 // passOver passes over the account's next version and heals what is parked behind it, a
 // piece at most. It returns how many events that were.
-func (r *Repair) passOver(ctx context.Context, tx *Tx, s Skip, eventID string, actions []Action) (healed int, err error) {
-	fold := accounts.NewFold(r.options(), r.storeOf(tx))
+func (r *Repair) passOver(ctx context.Context, tx *accountTx, s Skip, eventID string, actions []Action) (healed int, err error) {
+	fold := accounts.NewFold(r.options(), r.storeOf(tx.db()))
 	if err := fold.Read(ctx, []string{s.AccountID}); err != nil {
 		return 0, err
 	}
@@ -189,7 +187,7 @@ func (r *Repair) passOver(ctx context.Context, tx *Tx, s Skip, eventID string, a
 }
 
 // known is what the database knows of an account.
-func (r *Repair) known(ctx context.Context, db querier, id string) (projection.StoredAccount, error) {
+func (r *Repair) known(ctx context.Context, db accountDB, id string) (projection.StoredAccount, error) {
 	known := projection.StoredAccount{ID: id, Account: projection.NewAccount(r.cfg.FirstVersion)}
 	err := r.storeOf(db).Accounts(ctx, []string{id}, func(a *projection.StoredAccount) {
 		known = *a
@@ -200,7 +198,7 @@ func (r *Repair) known(ctx context.Context, db querier, id string) (projection.S
 
 // decideSkip reads the account and what is known of the event, and refuses what must not be
 // passed over.
-func (r *Repair) decideSkip(ctx context.Context, db querier, s Skip) (known projection.StoredAccount, of SkippedEvent, err error) {
+func (r *Repair) decideSkip(ctx context.Context, db accountDB, s Skip) (known projection.StoredAccount, of SkippedEvent, err error) {
 	if known, err = r.known(ctx, db, s.AccountID); err != nil {
 		return known, of, err
 	}
@@ -232,8 +230,8 @@ func (r *Repair) decideSkip(ctx context.Context, db querier, s Skip) (known proj
 	return known, of, nil
 }
 
-func loadSkippedEvent(ctx context.Context, db querier, s Skip) (of SkippedEvent, err error) {
-	err = db.QueryRow(ctx, sql.Query("parked_at"), s.AccountID, s.Version).
+func loadSkippedEvent(ctx context.Context, db accountDB, s Skip) (of SkippedEvent, err error) {
+	err = db.QueryRow(ctx, db.tables.Query("parked_at"), s.AccountID, s.Version).
 		Scan(&of.Class, &of.EventID, &of.Place.Topic, &of.Place.Partition, &of.Place.Offset)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return SkippedEvent{}, nil
@@ -257,8 +255,7 @@ func (r *Repair) recordRefusal(ctx context.Context, s Skip, refused *SkipRefused
 // account's next one and, unless seen, if its event is parked; then it heals what waits for it.
 // known: the skipped event was known. It returns whether the account has passed the version.
 func (r *Repair) SkipAgain(ctx context.Context, s Skip, known, seen bool) (passed bool, err error) {
-	err = transactOnce(ctx, r.cfg.Pool, func(attempt context.Context, tx *Tx) (err error) {
-		tx.tables = r.tables()
+	err = r.transact(ctx, func(attempt context.Context, tx *accountTx) (err error) {
 		passed, err = r.skipAgain(attempt, tx, s, known, seen)
 		return err
 	})
@@ -268,8 +265,8 @@ func (r *Repair) SkipAgain(ctx context.Context, s Skip, known, seen bool) (passe
 	return passed, nil
 }
 
-func (r *Repair) skipAgain(ctx context.Context, tx *Tx, s Skip, wasKnown, seen bool) (bool, error) {
-	known, err := r.known(ctx, tx, s.AccountID)
+func (r *Repair) skipAgain(ctx context.Context, tx *accountTx, s Skip, wasKnown, seen bool) (bool, error) {
+	known, err := r.known(ctx, tx.db(), s.AccountID)
 	if err != nil {
 		return false, err
 	}
@@ -279,7 +276,7 @@ func (r *Repair) skipAgain(ctx context.Context, tx *Tx, s Skip, wasKnown, seen b
 	if known.Account.Version+1 != s.Version || !known.Exists && known.Parked == 0 {
 		return false, nil
 	}
-	of, err := loadSkippedEvent(ctx, tx, s)
+	of, err := loadSkippedEvent(ctx, tx.db(), s)
 	if err != nil || of.Class == "" && !seen {
 		return false, err
 	}

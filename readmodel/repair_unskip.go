@@ -44,8 +44,7 @@ func (r *Repair) PlanUnskip(ctx context.Context, s Skip) (plan UnskipPlan, err e
 
 // Unskip implements Skipper.
 func (r *Repair) Unskip(ctx context.Context, s Skip) error {
-	err := transactOnce(ctx, r.cfg.Pool, func(attempt context.Context, tx *Tx) error {
-		tx.tables = r.tables()
+	err := r.transact(ctx, func(attempt context.Context, tx *accountTx) error {
 		return r.unskip(attempt, tx, s)
 	})
 	var refused *UnskipRefused
@@ -60,18 +59,17 @@ func (r *Repair) Unskip(ctx context.Context, s Skip) error {
 	return nil
 }
 
-func (r *Repair) unskip(ctx context.Context, tx *Tx, s Skip) error {
-	name := r.tables().name()
-	tx.Queue(sql.Query("unskip_fence"), name)
+func (r *Repair) unskip(ctx context.Context, tx *accountTx, s Skip) error {
+	tx.Queue(sql.Query("unskip_fence"), tx.tables.Projection)
 	if err := lockAccounts(ctx, tx, []string{s.AccountID}); err != nil {
 		return err
 	}
-	known, before, of, err := r.decideUnskip(ctx, tx, s)
+	known, before, of, err := r.decideUnskip(ctx, tx.db(), s)
 	if err != nil {
 		return err
 	}
 	removed := int64(0)
-	tx.Queue(sql.Query("unskip_remove"), s.AccountID, s.Version).
+	tx.Queue(tx.tables.Query("unskip_remove"), s.AccountID, s.Version).
 		Exec(func(tag pgconn.CommandTag) error { removed = tag.RowsAffected(); return nil })
 	changes := &accounts.Changes{}
 	if before.Version >= r.cfg.FirstVersion { // else it had no row
@@ -114,7 +112,7 @@ func parkedAgain(s Skip, of SkippedEvent) *projection.Parked {
 
 // decideUnskip reads the account, what it was before its last skip, and what is known of the
 // event that was skipped. It refuses what cannot be taken back.
-func (r *Repair) decideUnskip(ctx context.Context, db querier, s Skip) (
+func (r *Repair) decideUnskip(ctx context.Context, db accountDB, s Skip) (
 	known projection.StoredAccount, before projection.Account, of SkippedEvent, err error,
 ) {
 	refuse := func(format string, args ...any) error {

@@ -270,11 +270,11 @@ type ParkedSummary struct {
 // CountParked counts what waits behind the holes of a projection's accounts.
 func CountParked(ctx context.Context, pool *pgxpool.Pool, name string) (ParkedSummary, error) {
 	s := ParkedSummary{ByClass: map[string]int64{}}
-	db := tablesOf(name).from(pool)
-	if err := db.QueryRow(ctx, projectorsql.Query("parked_bytes")).Scan(&s.Bytes); err != nil {
+	tables := projectorsql.AccountsOf(name)
+	if err := pool.QueryRow(ctx, tables.Query("parked_bytes")).Scan(&s.Bytes); err != nil {
 		return s, fmt.Errorf("count parked events: %w", err)
 	}
-	rows, err := db.Query(ctx, projectorsql.Query("parked_summary"))
+	rows, err := pool.Query(ctx, tables.Query("parked_summary"))
 	if err != nil {
 		return s, fmt.Errorf("count parked events: %w", err)
 	}

@@ -24,8 +24,6 @@ type Tx struct {
 	queued *pgx.Batch
 	moves  int64 // positions that are to move
 	moved  int64 // those that have
-	tables accountTables
-	copies bool // new balances in great numbers are written by COPY
 }
 
 // begin queues the begin of a transaction.
@@ -44,7 +42,6 @@ func (tx *Tx) move(moves ...move) {
 
 // Queue adds a statement to what the next Send sends.
 func (tx *Tx) Queue(statement string, args ...any) *pgx.QueuedQuery {
-	statement, args = tx.tables.statement(statement, args)
 	return tx.queued.Queue(statement, args...)
 }
 
@@ -68,25 +65,22 @@ func (tx *Tx) Send(ctx context.Context) error {
 
 // Query reads within the transaction. Nothing may be queued.
 func (tx *Tx) Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error) {
-	statement, args = tx.tables.statement(statement, args)
 	return tx.conn.Query(ctx, statement, args...)
 }
 
 // QueryRow reads a row within the transaction. Nothing may be queued.
 func (tx *Tx) QueryRow(ctx context.Context, statement string, args ...any) pgx.Row {
-	statement, args = tx.tables.statement(statement, args)
 	return tx.conn.QueryRow(ctx, statement, args...)
 }
 
 // Exec runs a statement within the transaction. Nothing may be queued.
 func (tx *Tx) Exec(ctx context.Context, statement string, args ...any) (pgconn.CommandTag, error) {
-	statement, args = tx.tables.statement(statement, args)
 	return tx.conn.Exec(ctx, statement, args...)
 }
 
 // SendBatch sends a batch within the transaction. Nothing may be queued.
 func (tx *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
-	return tx.conn.SendBatch(ctx, tx.tables.batch(b))
+	return tx.conn.SendBatch(ctx, b)
 }
 
 // end commits when err is nil, else rolls back, as well as that can be done: a

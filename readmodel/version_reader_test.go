@@ -41,7 +41,7 @@ func (l *lookUps) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceB
 }
 
 func (l *lookUps) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
-	if q.SQL == sql.Query("load_accounts") {
+	if q.SQL == sql.AccountsOf(readmodel.BalanceName).Query("load_accounts") {
 		l.accounts.Add(int64(len(q.Args[0].([]string))))
 	}
 }

@@ -22,7 +22,7 @@ import (
 
 // verifyVersions returns projection.ErrStale unless the accounts are at the versions that
 // decisions rest on, and nothing is parked of those that are assumed to be new.
-func verifyVersions(ctx context.Context, db querier, stored []accounts.StoredVersion, assumed []string) error {
+func verifyVersions(ctx context.Context, db accountDB, stored []accounts.StoredVersion, assumed []string) error {
 	if len(stored) == 0 {
 		return nil
 	}
@@ -47,13 +47,13 @@ func verifyVersions(ctx context.Context, db querier, stored []accounts.StoredVer
 }
 
 // parkedOf reports whether something is parked of one of the accounts.
-func parkedOf(ctx context.Context, db querier, ids []string) (parked bool, err error) {
+func parkedOf(ctx context.Context, db accountDB, ids []string) (parked bool, err error) {
 	if len(ids) == 0 {
 		return false, nil
 	}
-	err = db.QueryRow(ctx, sql.Query("parked_any")).Scan(&parked)
+	err = db.QueryRow(ctx, db.tables.Query("parked_any")).Scan(&parked)
 	if err == nil && parked {
-		err = db.QueryRow(ctx, sql.Query("parked_of"), ids).Scan(&parked)
+		err = db.QueryRow(ctx, db.tables.Query("parked_of"), ids).Scan(&parked)
 	}
 	if err != nil {
 		return false, fmt.Errorf("look for parked events: %w", err)
@@ -73,10 +73,9 @@ func write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos, moved proj
 	}
 	defer conn.Release() // a connection that is still in a transaction is closed by it
 	tx := begin(conn.Conn())
-	tx.tables = tablesOf(p.Projection)
-	tx.copies = copies && tx.tables == ""
 	tx.move(move{p, pos, moved})
-	err = writeChanges(ctx, tx, c)
+	tables := sql.AccountsOf(p.Projection)
+	err = writeChanges(ctx, &accountTx{Tx: tx, tables: tables, copies: copies && tables.Balances()}, c)
 	if err == nil {
 		err = take.events(ctx, tx, c.Taken)
 	}
@@ -103,10 +102,10 @@ const (
 //
 // Rows are locked first and in the order of their accounts, as everywhere. The accounts
 // that are held and get no row come behind them, so they are never waited for.
-func writeChanges(ctx context.Context, tx *Tx, c *accounts.Changes) error {
+func writeChanges(ctx context.Context, tx *accountTx, c *accounts.Changes) error {
 	rows, written, held, parked := 0, int64(0), int64(0), false
 	if len(c.Assumed) > 0 {
-		tx.Queue(sql.Query("parked_any")).QueryRow(func(row pgx.Row) error { return row.Scan(&parked) })
+		tx.Queue(tx.tables.Query("parked_any")).QueryRow(func(row pgx.Row) error { return row.Scan(&parked) })
 	}
 	slice := pace.NewSize(firstSlice, upsertSlice, sliceWithin)
 	for chunk := range c.RowChunks(slice.Limit) {
@@ -137,7 +136,7 @@ func writeChanges(ctx context.Context, tx *Tx, c *accounts.Changes) error {
 	if !parked {
 		return nil
 	}
-	parked, err := parkedOf(ctx, tx, c.Assumed)
+	parked, err := parkedOf(ctx, tx.db(), c.Assumed)
 	if err == nil && parked {
 		err = projection.ErrStale
 	}
@@ -146,7 +145,7 @@ func writeChanges(ctx context.Context, tx *Tx, c *accounts.Changes) error {
 
 // writeRows adds the write of rows to what is queued, and to written how many were
 // written. New rows in great numbers are sent at once, by COPY.
-func writeRows(ctx context.Context, tx *Tx, rows []accounts.Row, written *int64) error {
+func writeRows(ctx context.Context, tx *accountTx, rows []accounts.Row, written *int64) error {
 	count := func(tag pgconn.CommandTag) error { *written += tag.RowsAffected(); return nil }
 	known, fresh := splitRows(rows)
 	if len(known) > 0 {
@@ -155,18 +154,18 @@ func writeRows(ctx context.Context, tx *Tx, rows []accounts.Row, written *int64)
 	switch n := len(fresh); {
 	case n >= CopyLeast && tx.copies, n > 0 && len(tx.shards()) > 0: // Citus lets one INSERT … SELECT into a table at a time
 		*written += int64(n)
-		return copyBalances(ctx, tx, fresh)
+		return copyBalances(ctx, tx.Tx, fresh)
 	case n > 0:
-		tx.Queue(sql.Query("insert_balance"), balanceColumns(fresh)...).Exec(count)
+		tx.Queue(tx.tables.Query("insert_balance"), balanceColumns(fresh)...).Exec(count)
 	}
 	return nil
 }
 
 // queueUpdates adds the update of accounts that have a row.
-func queueUpdates(tx *Tx, known []accounts.Row, count func(pgconn.CommandTag) error) {
-	update, shards := sql.Query("update_balance"), tx.shards()
+func queueUpdates(tx *accountTx, known []accounts.Row, count func(pgconn.CommandTag) error) {
+	update, shards := tx.tables.Query("update_balance"), tx.shards()
 	if len(shards) > 0 {
-		update = sql.Query("shard_update_balance")
+		update = tx.tables.QueryShard("update_balance")
 	}
 	for part := range byShard(shards, known, func(r *accounts.Row) string { return r.AccountID }) {
 		tx.Queue(update, append(balanceColumns(part), storedColumn(part))...).Exec(count)
@@ -200,7 +199,7 @@ func splitRows(rows []accounts.Row) (known, fresh []accounts.Row) {
 
 // queueHeld adds the check of accounts of which something is parked and that get no
 // row, and to held how many are as they were when that was decided.
-func queueHeld(tx *Tx, held []accounts.StoredVersion, as *int64) {
+func queueHeld(tx *accountTx, held []accounts.StoredVersion, as *int64) {
 	count := func(row pgx.Row) error {
 		var n int64
 		err := row.Scan(&n)
@@ -221,29 +220,29 @@ func queueHeld(tx *Tx, held []accounts.StoredVersion, as *int64) {
 		}
 		for len(known) > 0 {
 			n := tx.locked(len(known))
-			tx.Queue(sql.Query("hold_known"), known[:n], versions[:n]).QueryRow(count)
+			tx.Queue(tx.tables.Query("hold_known"), known[:n], versions[:n]).QueryRow(count)
 			known, versions = known[n:], versions[n:]
 		}
 		if len(absent) > 0 {
-			tx.Queue(sql.Query("hold_absent"), absent).QueryRow(count)
+			tx.Queue(tx.tables.Query("hold_absent"), absent).QueryRow(count)
 		}
 	}
 }
 
 // queueParking adds what concerns parked events.
-func queueParking(tx *Tx, c *accounts.Changes) {
+func queueParking(tx *accountTx, c *accounts.Changes) {
 	if len(c.Pruned) > 0 {
 		ids, versions := make([]string, len(c.Pruned)), make([]int64, len(c.Pruned))
 		for i, p := range c.Pruned {
 			ids[i], versions[i] = p.AccountID, p.Version
 		}
-		tx.Queue(sql.Query("clear_parked"), ids, versions)
-		tx.Queue(sql.Query("clear_overflow"), ids, versions)
+		tx.Queue(tx.tables.Query("clear_parked"), ids, versions)
+		tx.Queue(tx.tables.Query("clear_overflow"), ids, versions)
 	}
 	queueReplacing(tx, c.Replacing)
 	queueParked(tx, c.Parks)
 	for _, r := range c.Reclassed {
-		tx.Queue(sql.Query("reclass_parked"), r.AccountID, r.Version, string(r.Class))
+		tx.Queue(tx.tables.Query("reclass_parked"), r.AccountID, r.Version, string(r.Class))
 	}
 	if len(c.Overflows) > 0 {
 		ids := make([]string, len(c.Overflows))
@@ -251,7 +250,7 @@ func queueParking(tx *Tx, c *accounts.Changes) {
 		for i, o := range c.Overflows {
 			ids[i], versions[i], expected[i] = o.AccountID, o.Version, o.Expected
 		}
-		tx.Queue(sql.Query("overflow"), ids, versions, expected)
+		tx.Queue(tx.tables.Query("overflow"), ids, versions, expected)
 	}
 }
 
@@ -358,7 +357,8 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 	}
 	tx.move(moves...)
 	slices.SortFunc(rows, func(a, b accounts.Row) int { return strings.Compare(a.AccountID, b.AccountID) })
-	if tx.end(ctx, writeChanges(ctx, tx, &accounts.Changes{Rows: rows, Assumed: assumed})) != nil {
+	writer := &accountTx{Tx: tx, tables: sql.AccountsOf(BalanceName)}
+	if tx.end(ctx, writeChanges(ctx, writer, &accounts.Changes{Rows: rows, Assumed: assumed})) != nil {
 		return errAlone
 	}
 	return nil

@@ -5,6 +5,9 @@ package sql
 import (
 	"embed"
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -52,21 +55,62 @@ var texts = func() map[string]string {
 	return texts
 }()
 
-// Query returns the text of queries/<name>.sql. The files are part of the program,
-// so a wrong name is a bug and panics.
+// placeholder is a name in braces, for which a value is put in: most are tables.
+var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
+
+// plain are the texts without placeholders, by name.
+var plain = Values{}.Texts()
+
+// Query returns the text of queries/<name>.sql, which has no placeholders. The files are part
+// of the program, so a wrong name is a bug and panics.
 func Query(name string) string {
-	text, there := texts[name]
+	text, there := plain[name]
 	if !there {
-		panic(fmt.Sprintf("sql: no query named %q", name))
+		panic(fmt.Sprintf("sql: no query named %q without placeholders", name))
 	}
 	return text
 }
 
-// Names maps the text of each query to its name.
-func Names() map[string]string {
-	names := make(map[string]string, len(texts))
-	for name, text := range texts {
-		names[text] = name
+// Values are what is put in for placeholders, by their names.
+type Values map[string]string
+
+// Query returns the text of queries/<name>.sql with its placeholders filled. A placeholder
+// without a value is a bug and panics.
+func (v Values) Query(name string) string {
+	text, there := texts[name]
+	if !there {
+		panic(fmt.Sprintf("sql: no query named %q", name))
 	}
-	return names
+	text, missing := v.fill(text)
+	if missing != "" {
+		panic(fmt.Sprintf("sql: query %q: no value for {%s}", name, missing))
+	}
+	return text
 }
+
+// fill puts the values into a text, and returns the name of a placeholder that has none.
+func (v Values) fill(text string) (filled, missing string) {
+	filled = placeholder.ReplaceAllStringFunc(text, func(found string) string {
+		name := strings.Trim(found, "{}")
+		value, known := v[name]
+		if !known {
+			missing = name
+		}
+		return value
+	})
+	return filled, missing
+}
+
+// Texts are all texts that these values fill, by the names of their queries.
+func (v Values) Texts() map[string]string {
+	filled := map[string]string{}
+	for name, text := range texts {
+		if text, missing := v.fill(text); missing == "" {
+			filled[name] = text
+		}
+	}
+	return filled
+}
+
+// QueryNames are the names of all queries, in order.
+func QueryNames() []string { return slices.Sorted(maps.Keys(texts)) }

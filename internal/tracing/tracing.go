@@ -147,7 +147,7 @@ func (t *Tracing) Publishing() kgo.Hook { return publishing{t} }
 
 // Database traces the statements that serve followed records.
 func (t *Tracing) Database() pgx.QueryTracer {
-	names := sql.Names()
+	names := sql.Names(t.cfg.Projection)
 	return database{otelpgx.NewTracer(
 		otelpgx.WithTracerProvider(t.provider), otelpgx.WithMeterProvider(noop.NewMeterProvider()),
 		otelpgx.WithSpanNameCtxFunc(func(_ context.Context, text string) string {

@@ -155,7 +155,7 @@ func TestARecordIsFollowedToItsTransaction(t *testing.T) {
 	}
 	statement(sql.Query("position_load"), nil)
 	p.Folding(p.Pick(nil, records))
-	statement(sql.Query("load_accounts"), nil)
+	statement(sql.AccountsOf("account_balance").Query("load_accounts"), nil)
 	p.Flushing(13) // the last one is of the next flush
 	ctx := db.TraceBatchStart(p.Context(t.Context()), nil, pgx.TraceBatchStartData{Batch: &pgx.Batch{}})
 	db.TraceBatchQuery(ctx, nil, pgx.TraceBatchQueryData{SQL: sql.Query("position_move"), Args: []any{secret}})

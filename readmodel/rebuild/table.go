@@ -25,7 +25,7 @@ type rowColumn struct {
 type rowTable struct {
 	readmodel.RebuildTable
 	ofAccounts bool // each row is of an account
-	fill       *strings.Replacer
+	fill       sql.Values
 }
 
 // loadColumns reads what a table consists of, its key first.
@@ -71,8 +71,6 @@ func (e *TableError) Error() string {
 // SafeText implements errclass.Describer: it holds no data.
 func (e *TableError) SafeText() string { return e.Error() }
 
-func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
-
 // rowSource is where the rows of a rowTable are.
 type rowSource struct {
 	readmodel.RebuildTable
@@ -83,12 +81,12 @@ type rowSource struct {
 	version string                     // the column that is the account's version; empty: none
 }
 
-// newRowTable makes the replacements for the {names} in statements for any table: d is what
+// newRowTable makes the values of the placeholders in statements for any table: d is what
 // was noted, s the rebuilt table, t and l the live one.
 func newRowTable(s rowSource) *rowTable {
-	filter, from := "true", s.from
+	ofT, from := "", s.from
 	if s.label != "" {
-		filter = "t.projection = " + literal(s.label)
+		ofT = sql.AccountsOf(s.label).Values["of_t"]
 	}
 	table := pgx.Identifier{s.Name}.Sanitize()
 	if from == nil {
@@ -96,7 +94,7 @@ func newRowTable(s rowSource) *rowTable {
 			if s.label == "" {
 				return schema + table
 			}
-			return "(SELECT * FROM " + schema + table + " AS t WHERE " + filter + ")"
+			return "(SELECT * FROM " + schema + table + " AS t WHERE " + ofT + "true)"
 		}
 	}
 	var key, compared, written []rowColumn
@@ -119,21 +117,21 @@ func newRowTable(s rowSource) *rowTable {
 			order[i] += ` COLLATE "C"`
 		}
 	}
-	names := []string{
-		"{table}", table, "{filter}", filter, "{from}", from(""), "{shadow}", from(shadowSchema + "."),
-		"{noted}", pgx.Identifier{notedName(s.noted, s.Name)}.Sanitize(),
-		"{key}", each(key, "{c}"), "{key_order}", strings.Join(order, ", "),
-		"{key_object}", each(key, "{name}, {c}"), "{key_object_d}", each(key, "{name}, d.{c}"), "{all}", each(all, "{c}"),
-		"{written}", each(written, "{c}"), "{written_s}", writtenNow(each(written, "s.{c}"), s.Beside),
-		"{set_rebuilt}", each(without(written, key), "{c} = s.{c}"),
-		"{present_l}", "l." + key[0].quoted + " IS NOT NULL", "{present_s}", "s." + key[0].quoted + " IS NOT NULL",
-		"{version_of}", qualified("t", s.version), "{version_l}", qualified("l", s.version), "{version_s}", qualified("s", s.version),
-		"{counted}", countedBy(key), "{account}", auditColumn(key, "account_id", "text"), "{version}", auditColumn(key, "version", "bigint"),
-	}
+	fill := sql.Values{}.With(
+		"table", table, "of_t", ofT, "from", from(""), "shadow", from(shadowSchema+"."),
+		"noted", pgx.Identifier{notedName(s.noted, s.Name)}.Sanitize(),
+		"key", each(key, "{c}"), "key_order", strings.Join(order, ", "),
+		"key_object", each(key, "{name}, {c}"), "key_object_d", each(key, "{name}, d.{c}"), "all", each(all, "{c}"),
+		"written", each(written, "{c}"), "written_s", writtenNow(each(written, "s.{c}"), s.Beside),
+		"set_rebuilt", each(without(written, key), "{c} = s.{c}"),
+		"present_l", "l."+key[0].quoted+" IS NOT NULL", "present_s", "s."+key[0].quoted+" IS NOT NULL",
+		"version_of", qualified("t", s.version), "version_l", qualified("l", s.version), "version_s", qualified("s", s.version),
+		"counted", countedBy(key), "audit_account", auditColumn(key, "account_id", "text"), "audit_version", auditColumn(key, "version", "bigint"),
+	)
 	for _, alias := range []string{"d", "s", "t", "l", "w"} {
-		names = append(names, "{key_"+alias+"}", each(key, alias+".{c}"), "{all_"+alias+"}", each(all, alias+".{c}"))
+		fill["key_"+alias], fill["all_"+alias] = each(key, alias+".{c}"), each(all, alias+".{c}")
 	}
-	return &rowTable{s.RebuildTable, ofAccounts(key), strings.NewReplacer(names...)}
+	return &rowTable{s.RebuildTable, ofAccounts(key), fill}
 }
 
 func notedName(named, table string) string {
@@ -155,7 +153,7 @@ func writtenNow(columns string, beside []string) string {
 func each(columns []rowColumn, format string) string {
 	texts := make([]string, len(columns))
 	for i, c := range columns {
-		texts[i] = strings.NewReplacer("{c}", c.quoted, "{name}", literal(c.name)).Replace(format)
+		texts[i] = strings.NewReplacer("{c}", c.quoted, "{name}", sql.Literal(c.name)).Replace(format)
 	}
 	return strings.Join(texts, ", ")
 }
@@ -192,7 +190,7 @@ func auditColumn(key []rowColumn, name, typ string) string {
 }
 
 // statement is a query of the folder sql, filled in for this table.
-func (t *rowTable) statement(name string) string { return t.fill.Replace(sql.Query(name)) }
+func (t *rowTable) statement(name string) string { return t.fill.Query(name) }
 
 // markerTable is the inbox of a projection as a table of a rebuild: markers are only there
 // or not.
@@ -201,7 +199,7 @@ func markerTable(handler string) *rowTable {
 		RebuildTable: readmodel.RebuildTable{Name: "inbox"},
 		columns:      []rowColumn{{quoted: "message_id", name: "message_id", typ: "text", key: true, collate: true}},
 		from: func(schema string) string {
-			return "(SELECT message_id FROM " + schema + "inbox WHERE handler = " + literal(handler) + ")"
+			return "(SELECT message_id FROM " + schema + "inbox WHERE handler = " + sql.Literal(handler) + ")"
 		},
 	})
 }
@@ -211,41 +209,32 @@ func markerTable(handler string) *rowTable {
 type accountState struct {
 	account, hold    *rowTable
 	parked, overflow *rowTable // what hold is computed from
-	fill             *strings.Replacer
+	fill             sql.Values
 	balances         bool // the accounts are all there is
 }
 
 // newAccountState is that of balances or, with a label, of an ordered custom projection.
 func newAccountState(ctx context.Context, db readmodel.Querier, label string, parkLimit, parkBytes int64) (*accountState, error) {
-	account, parked, overflow := readmodel.BalanceName, "parked_event", "park_overflow"
-	beside := []string{"updated_at"}
+	projection, beside := readmodel.BalanceName, []string{"updated_at"}
 	if label != "" {
-		account, parked, overflow = "projection_account", "projection_parked_event", "projection_park_overflow"
-		beside = append(beside, "last_event_at")
+		projection, beside = label, append(beside, "last_event_at")
 	}
+	fill := sql.AccountsOf(projection).Values
+	account, parked, overflow := fill["account"], fill["parked"], fill["overflow"]
 	columns, err := loadColumns(ctx, db, account)
 	if err != nil {
 		return nil, err
 	}
 	id := []rowColumn{{quoted: "account_id", name: "account_id", typ: "text", key: true, collate: true}}
 	held := append(slices.Clone(id), rowColumn{quoted: "hold", name: "hold", typ: "text"})
-	texts := []string{"{account}", account, "{parked}", parked, "{overflow}", overflow, "{limit}", strconv.FormatInt(parkLimit, 10), "{bytes}", strconv.FormatInt(parkBytes, 10)}
-	if label == "" {
-		texts = append(texts, "{filter}", "true", "{label_column}", "", "{label_value}", "", "{same}", "", "{of_p}", "", "{of_w}", "")
-	} else {
-		name := literal(label)
-		texts = append(texts, "{filter}", "t.projection = "+name, "{label_column}", "projection, ", "{label_value}", name+", ",
-			"{same}", " AND b.projection = "+name, "{of_p}", "p.projection = "+name+" AND ", "{of_w}", "w.projection = "+name+" AND ")
-	}
-	fill := func(query, schema string) string {
-		return strings.NewReplacer(append(texts, "{schema}", schema)...).Replace(strings.TrimSpace(sql.Query(query)))
-	}
+	fill = fill.With("limit", strconv.FormatInt(parkLimit, 10), "bytes", strconv.FormatInt(parkBytes, 10))
+	in := func(schema, query string) string { return strings.TrimSpace(fill.With("schema", schema).Query(query)) }
 	s := &accountState{balances: label == ""}
-	s.fill = strings.NewReplacer(append(texts, "{kept}", fill("hold_kept", shadowSchema+"."))...)
+	s.fill = fill.With("kept", in(shadowSchema+".", "hold_kept"))
 	s.account = newRowTable(rowSource{RebuildTable: readmodel.RebuildTable{Name: account, Beside: beside}, columns: columns, label: label, version: "version"})
 	s.hold = newRowTable(rowSource{
 		RebuildTable: readmodel.RebuildTable{Name: parked}, columns: held, noted: account,
-		from: func(schema string) string { return fill("hold_from", schema) },
+		from: func(schema string) string { return in(schema, "hold_from") },
 	})
 	s.parked = newRowTable(rowSource{RebuildTable: readmodel.RebuildTable{Name: parked}, columns: id, label: label, noted: account})
 	s.overflow = newRowTable(rowSource{RebuildTable: readmodel.RebuildTable{Name: overflow}, columns: id, label: label, noted: account})
@@ -258,4 +247,4 @@ func (s *accountState) copied() []string {
 }
 
 // statement is a query of the folder sql, filled in for what waits in these accounts.
-func (s *accountState) statement(name string) string { return s.fill.Replace(sql.Query(name)) }
+func (s *accountState) statement(name string) string { return s.fill.Query(name) }

@@ -1,4 +1,7 @@
--- An account as readers of the database see it.
-SELECT coalesce(currency, ''), balance::text, version, status, coalesce(last_event_id, ''), last_event_at
-FROM account_balance
-WHERE account_id = $1;
+-- An account as readers of the database see it. Only balances have money and a status.
+SELECT
+    {balances} coalesce(currency, ''), balance::text, version, status,
+    {custom} '', '', version, '',
+    coalesce(last_event_id, ''), last_event_at
+FROM {account}
+WHERE {of}account_id = $1;

@@ -1,5 +1,6 @@
 -- The gap register, the oldest gap first.
 SELECT account_id, expected_version, received_version, class, waiting_events, since,
        greatest(extract(epoch FROM now() - since), 0)::float8
-FROM account_hold
+FROM {hold}
+WHERE {of}true
 ORDER BY since, account_id;

@@ -6,13 +6,13 @@
             sum(coalesce(octet_length(p.key), 0) + coalesce(octet_length(p.value), 0) + pg_column_size(p.headers) - 13) AS bytes,
             sum(hashtextextended(ROW (p.version, p.class, p.event_id, p.topic, p.partition, p."offset")::text, 0)::numeric) AS digest
      FROM {schema}{parked} AS p
-     LEFT JOIN {schema}{account} AS b ON b.account_id = p.account_id{same}
+     LEFT JOIN {schema}{account} AS b ON {of_b}b.account_id = p.account_id
      WHERE {of_p}(b.version IS NULL OR p.version > b.version)
      GROUP BY p.account_id
  ) AS p
  FULL JOIN (
      SELECT w.account_id
      FROM {schema}{overflow} AS w
-     LEFT JOIN {schema}{account} AS b ON b.account_id = w.account_id{same}
+     LEFT JOIN {schema}{account} AS b ON {of_b}b.account_id = w.account_id
      WHERE {of_w}(b.version IS NULL OR w.highest_version > b.version)
  ) AS o USING (account_id))

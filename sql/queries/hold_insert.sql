@@ -2,9 +2,9 @@
 -- waits since the time of its record, or since now where that is not known or cannot be:
 -- to_timestamp fails (22008) beyond the year 294276.
 INSERT INTO {parked}
-    ({label_column}account_id, version, class, event_id, expected_version, topic, partition, "offset", record_timestamp, replays,
+    ({projection_column}account_id, version, class, event_id, expected_version, topic, partition, "offset", record_timestamp, replays,
      key, value, headers, parked_at)
-SELECT {label_value}k.account_id, k.version, k.class, k.event_id, k.expected_version, k.topic, k.partition, k."offset",
+SELECT {projection_value}k.account_id, k.version, k.class, k.event_id, k.expected_version, k.topic, k.partition, k."offset",
        k.record_timestamp, k.replays, k.key, k.value, k.headers,
        CASE WHEN k.record_timestamp BETWEEN 1 AND extract(epoch FROM now()) * 1000
             THEN to_timestamp(k.record_timestamp / 1000.0) ELSE now() END

@@ -5,6 +5,6 @@
             sum(coalesce(octet_length(p.key), 0) + coalesce(octet_length(p.value), 0) + pg_column_size(p.headers) - 13)
                 OVER (PARTITION BY p.account_id ORDER BY p.topic, p.partition, p."offset") AS bytes
      FROM {schema}{parked} AS p
-     LEFT JOIN {schema}{account} AS b ON b.account_id = p.account_id{same}
+     LEFT JOIN {schema}{account} AS b ON {of_b}b.account_id = p.account_id
      WHERE {of_p}(b.version IS NULL OR p.version > b.version)
  ) AS q)

@@ -1,6 +1,6 @@
 -- Remembers what waits beyond the park limit.
-INSERT INTO {overflow} ({label_column}account_id, lowest_version, highest_version, events, expected_version, since)
-SELECT {label_value}k.account_id, min(k.version), max(k.version), count(*), min(k.expected_version),
+INSERT INTO {overflow} ({projection_column}account_id, lowest_version, highest_version, events, expected_version, since)
+SELECT {projection_value}k.account_id, min(k.version), max(k.version), count(*), min(k.expected_version),
        min(CASE WHEN k.record_timestamp BETWEEN 1 AND extract(epoch FROM now()) * 1000
                 THEN to_timestamp(k.record_timestamp / 1000.0) ELSE now() END)
 FROM {kept} AS k

@@ -1,1 +1,1 @@
-DELETE FROM {overflow} AS t WHERE {filter} AND t.account_id = ANY ($1::text[]);
+DELETE FROM {overflow} AS t WHERE {of_t}t.account_id = ANY ($1::text[]);

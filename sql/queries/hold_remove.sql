@@ -3,7 +3,7 @@ WITH kept AS (
     SELECT * FROM {kept} AS k WHERE k.fits AND k.account_id = ANY ($1::text[])
 )
 DELETE FROM {parked} AS t
-WHERE {filter} AND t.account_id = ANY ($1::text[])
+WHERE {of_t}t.account_id = ANY ($1::text[])
   AND NOT EXISTS (
       SELECT FROM kept AS k
       WHERE k.account_id = t.account_id AND k.version = t.version AND k.class = t.class

@@ -1,17 +1,20 @@
 -- States of accounts that had no row when they were read, sorted by account id so that
 -- concurrent writers cannot deadlock. One that has a row by now is left alone: its
 -- state was made of something else. The balance arrives in minor units; the
--- multiplication gives it exactly the currency's number of decimals.
-INSERT INTO account_balance
-    (account_id, currency, balance, version, status, last_event_id, last_event_at, updated_at)
-SELECT r.account_id,
-       nullif(r.currency, ''),
-       r.minor * (ARRAY [1, 0.1, 0.01, 0.001, 0.0001]::numeric[])[r.digits + 1],
+-- multiplication gives it exactly the currency's number of decimals. Only
+-- balances have money and a status.
+INSERT INTO {account}
+    ({projection_column}account_id,
+     {balances} currency, balance, status,
+     version, last_event_id, last_event_at, updated_at)
+SELECT {projection_value}r.account_id,
+       {balances} nullif(r.currency, ''),
+       {balances} r.minor * (ARRAY [1, 0.1, 0.01, 0.001, 0.0001]::numeric[])[r.digits + 1],
+       {balances} CASE WHEN r.closed THEN 'closed' ELSE 'open' END,
        r.version,
-       CASE WHEN r.closed THEN 'closed' ELSE 'open' END,
        nullif(r.last_event_id, ''),
        r.last_event_at,
        now()
 FROM unnest($1::text[], $2::text[], $3::int8[], $4::int2[], $5::int8[], $6::bool[], $7::text[], $8::timestamptz[])
     AS r (account_id, currency, minor, digits, version, closed, last_event_id, last_event_at)
-ON CONFLICT (account_id) DO NOTHING;
+ON CONFLICT ({projection_column}account_id) DO NOTHING;

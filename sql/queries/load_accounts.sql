@@ -1,4 +1,7 @@
--- The balance rows of the given accounts.
-SELECT account_id, coalesce(currency, ''), balance, version, status = 'closed', coalesce(last_event_id, ''), last_event_at
-FROM account_balance
-WHERE account_id = ANY ($1::text[]);
+-- The rows of the given accounts. Only balances have money and a status.
+SELECT account_id,
+    {balances} coalesce(currency, ''), balance, version, status = 'closed',
+    {custom} '', 0::numeric, version, false,
+    coalesce(last_event_id, ''), last_event_at
+FROM {account}
+WHERE {of}account_id = ANY ($1::text[]);

@@ -1,6 +1,6 @@
 -- Accounts with an event parked from this partition whose turn has come: their
 -- healing was interrupted.
 SELECT DISTINCT p.account_id
-FROM parked_event p
-JOIN account_balance b ON b.account_id = p.account_id
-WHERE p.topic = $1 AND p.partition = $2 AND p.class = 'version_gap' AND p.version = b.version + 1;
+FROM {parked} p
+JOIN {account} b ON {of_b}b.account_id = p.account_id
+WHERE {of_p}p.topic = $1 AND p.partition = $2 AND p.class = 'version_gap' AND p.version = b.version + 1;

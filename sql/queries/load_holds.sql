@@ -10,13 +10,18 @@ SELECT coalesce(w.account_id, o.account_id),
 FROM (
     SELECT p.account_id, count(*) AS events, min(p.version) AS next_version,
            sum(coalesce(octet_length(p.key), 0) + coalesce(octet_length(p.value), 0) + pg_column_size(p.headers) - 13) AS bytes
-    FROM parked_event p
-    LEFT JOIN account_balance b ON b.account_id = p.account_id
-    WHERE p.account_id = ANY (CASE WHEN EXISTS (SELECT 1 FROM parked_event) THEN $1::text[] ELSE '{}' END)
-      AND (b.version IS NULL OR p.version > b.version)
+    FROM {parked} p
+    LEFT JOIN {account} b ON {of_b}b.account_id = p.account_id
+    WHERE
+      {one_server} p.account_id = ANY (CASE WHEN EXISTS (SELECT 1 FROM {parked} WHERE {of}true) THEN $1::text[] ELSE '{}' END) AND
+      {shard} p.account_id = ANY ($1::text[]) AND
+      {of_p}(b.version IS NULL OR p.version > b.version)
     GROUP BY p.account_id
 ) AS w
-LEFT JOIN parked_event n ON n.account_id = w.account_id AND n.version = w.next_version
-FULL JOIN (SELECT account_id FROM park_overflow
-           WHERE account_id = ANY (CASE WHEN EXISTS (SELECT 1 FROM park_overflow) THEN $1::text[] ELSE '{}' END)) AS o
+LEFT JOIN {parked} n ON {of_n}n.account_id = w.account_id AND n.version = w.next_version
+FULL JOIN (SELECT account_id FROM {overflow}
+           WHERE {of}account_id = ANY (
+               {one_server} CASE WHEN EXISTS (SELECT 1 FROM {overflow} WHERE {of}true) THEN $1::text[] ELSE '{}' END
+               {shard} $1::text[]
+           )) AS o
     ON o.account_id = w.account_id;

@@ -6,7 +6,7 @@ FROM (
            count(*) OVER () AS events,
            sum(coalesce(octet_length(p.key), 0) + coalesce(octet_length(p.value), 0) + octet_length(array_send(p.headers)))
                OVER (ORDER BY p.version ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
-    FROM (SELECT * FROM parked_event WHERE account_id = $1 AND version > $2 ORDER BY version LIMIT $3) AS p
+    FROM (SELECT * FROM {parked} WHERE {of}account_id = $1 AND version > $2 ORDER BY version LIMIT $3) AS p
 ) AS measured
 WHERE coalesce(before, 0) < $4
 ORDER BY version;

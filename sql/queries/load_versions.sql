@@ -1,2 +1,2 @@
 -- The versions the given accounts have now.
-SELECT account_id, version FROM account_balance WHERE account_id = ANY ($1::text[]);
+SELECT account_id, version FROM {account} WHERE {of}account_id = ANY ($1::text[]);

@@ -1,2 +1,2 @@
 -- Nothing is beyond the park limit of an account any more.
-DELETE FROM park_overflow WHERE account_id = $1;
+DELETE FROM {overflow} WHERE {of}account_id = $1;

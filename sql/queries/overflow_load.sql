@@ -1,6 +1,6 @@
 -- What was beyond the park limit of the given accounts.
 SELECT account_id, lowest_version, highest_version, events
-FROM park_overflow
-WHERE account_id = ANY ($1::text[])
+FROM {overflow}
+WHERE {of}account_id = ANY ($1::text[])
 ORDER BY account_id
 FOR UPDATE;

@@ -1,2 +1,3 @@
 -- Whether anything is parked at all.
-SELECT EXISTS (SELECT 1 FROM parked_event) OR EXISTS (SELECT 1 FROM park_overflow);
+SELECT EXISTS (SELECT 1 FROM {parked} WHERE {of}true)
+    OR EXISTS (SELECT 1 FROM {overflow} WHERE {of}true);

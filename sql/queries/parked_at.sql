@@ -1,4 +1,4 @@
 -- The account's parked event of one version.
 SELECT class, event_id, topic, partition, "offset"
-FROM parked_event
-WHERE account_id = $1 AND version = $2;
+FROM {parked}
+WHERE {of}account_id = $1 AND version = $2;

@@ -1,3 +1,4 @@
 -- The size of all parked events, see load_holds.sql.
 SELECT coalesce(sum(coalesce(octet_length(key), 0) + coalesce(octet_length(value), 0) + pg_column_size(headers) - 13), 0)::bigint
-FROM parked_event;
+FROM {parked}
+WHERE {of}true;

@@ -1,4 +1,10 @@
 -- Keeps repairs of one account apart, also of one that has no row to lock yet.
 -- In the order of what is locked, so that two repairs cannot deadlock.
 SELECT pg_advisory_xact_lock(l.key)
-FROM (SELECT DISTINCT hashtextextended(a.id, 7215) AS key FROM unnest($1::text[]) AS a (id) ORDER BY 1) AS l;
+FROM (
+    SELECT DISTINCT
+        {balances} hashtextextended(a.id, 7215) AS key
+        {custom} hashtextextended({projection} || ' ' || a.id, 7216) AS key
+    FROM unnest($1::text[]) AS a (id)
+    ORDER BY 1
+) AS l;

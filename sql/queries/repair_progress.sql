@@ -1,5 +1,5 @@
--- Where the consumers of balances are. A partition that a person has to attend to does
+-- Where the consumers of the projection are. A partition that a person has to attend to does
 -- not move.
 SELECT consumer_group, topic, partition, fence, next_offset
 FROM projector_position
-WHERE projection = 'account_balance' AND stopped_reason IS NULL;
+WHERE projection = {projection} AND stopped_reason IS NULL;

@@ -3,7 +3,7 @@ SELECT count(*)
 FROM (
     SELECT FROM {table} AS t
     JOIN projector_rebuild.{noted} AS d ON ({key_t}) = ({key_d})
-    WHERE {filter}
+    WHERE {of_t}true
     ORDER BY {key_order}
     FOR UPDATE OF t
 ) AS locked;

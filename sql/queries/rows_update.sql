@@ -3,4 +3,4 @@ UPDATE {table} AS t
 SET {set_rebuilt}
 FROM projector_rebuild.{noted} AS d
 JOIN {shadow} AS s ON ({key_s}) = ({key_d})
-WHERE d._kind = 'different' AND ({key_t}) = ({key_d}) AND {filter};
+WHERE {of_t}d._kind = 'different' AND ({key_t}) = ({key_d});

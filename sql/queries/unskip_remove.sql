@@ -1,2 +1,2 @@
 -- A row that is written again at a lower version: no update may lower it.
-DELETE FROM account_balance WHERE account_id = $1 AND version = $2;
+DELETE FROM {account} WHERE {of}account_id = $1 AND version = $2;

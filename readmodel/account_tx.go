@@ -1,0 +1,53 @@
+package readmodel
+
+import (
+	"context"
+
+	"projector/sql"
+)
+
+// accountDB reads the accounts of one projection.
+type accountDB struct {
+	querier
+	tables *sql.Accounts
+}
+
+// accountsIn reads the accounts of a projection from db.
+func accountsIn(db querier, projection string) accountDB {
+	return accountDB{db, sql.AccountsOf(projection)}
+}
+
+// inShards calls fn with what reads from a database, and with the shards of the accounts there.
+func (a accountDB) inShards(ctx context.Context, fn func(querier, shards) error) error {
+	if !a.tables.Balances() { // Citus distributes no others
+		return fn(a.querier, nil)
+	}
+	return inShards(ctx, a.querier, fn)
+}
+
+// accountTx is a transaction that writes the accounts of one projection.
+type accountTx struct {
+	*Tx
+	tables *sql.Accounts
+	copies bool // new balances in great numbers are written by COPY
+}
+
+// db reads the accounts within the transaction.
+func (tx *accountTx) db() accountDB { return accountDB{tx.Tx, tx.tables} }
+
+// shards are where the accounts are that the transaction writes.
+func (tx *accountTx) shards() shards {
+	if !tx.tables.Balances() {
+		return nil
+	}
+	return shardsOn(tx.conn)
+}
+
+// locked is how many accounts one statement may lock: Citus locks rows in one shard only, which
+// is sure with a single account.
+func (tx *accountTx) locked(most int) int {
+	if tx.distributed() && tx.tables.Balances() {
+		return 1
+	}
+	return most
+}

@@ -1,0 +1,121 @@
+package rebuild
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/devstack/devtest"
+	"projector/readmodel"
+	"projector/readmodel/statement"
+	"projector/readmodel/turnover"
+	"projector/sql"
+)
+
+func TestMain(m *testing.M) {
+	devtest.Main(m, func(ctx context.Context, url string) error {
+		_, err := readmodel.Migrate(ctx, url)
+		return err
+	})
+}
+
+// TestEveryStatementIsPrepared fills each file of sql/queries for each set of tables that has
+// values for its placeholders, and has PostgreSQL prepare it.
+func TestEveryStatementIsPrepared(t *testing.T) {
+	ctx := t.Context()
+	pool, err := readmodel.OpenPool(ctx, devtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	names := map[string]string{} // by the text
+	for _, projection := range []string{readmodel.BalanceName, "loyalty"} {
+		maps.Copy(names, sql.Names(projection))
+	}
+	for _, set := range rebuilds(t, pool) {
+		for name, text := range set.values.Texts() {
+			if set.sent == nil || set.sent.MatchString(name) {
+				names[text] = name
+			}
+		}
+	}
+	unfilled := map[string]bool{}
+	for _, name := range sql.QueryNames() {
+		unfilled[name] = true
+	}
+	for text, name := range names {
+		delete(unfilled, name)
+		if err := prepared(ctx, pool, text); err != nil && !onlyCitusHas(name, err) {
+			t.Errorf("%s: %v\n%s", name, err, text)
+		}
+	}
+	for name := range unfilled {
+		t.Errorf("%s: no set of tables has values for all of its placeholders", name)
+	}
+}
+
+// filling is values for placeholders, and which statements are sent with them; nil: all that they fill.
+type filling struct {
+	values sql.Values
+	sent   *regexp.Regexp
+}
+
+var (
+	ofRows    = regexp.MustCompile("^rows_")
+	ofMarkers = regexp.MustCompile("^rows_(digest|some|note|forget|count|plan)$")
+	ofHold    = regexp.MustCompile("^(rows_digest|rows_some|accounts_headless)$")
+	ofWaiting = regexp.MustCompile("^rows_written$")
+)
+
+// rebuilds are the sets of tables that a rebuild has values for. The tables are made.
+func rebuilds(t *testing.T, pool *pgxpool.Pool) (sets []filling) {
+	t.Helper()
+	all := &Shadow{inbox: markerTable("daily_turnover")}
+	sets = append(sets, filling{all.inbox.fill, ofMarkers})
+	var copied, noted []string
+	for _, label := range []string{"", "loyalty"} {
+		a, err := newAccountState(t.Context(), pool, label, 100, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.accounts = a
+		sets = append(sets, filling{values: a.fill.With("schema", shadowSchema+".")}, filling{values: a.account.fill},
+			filling{a.hold.fill, ofHold}, filling{a.parked.fill, ofWaiting}, filling{a.overflow.fill, ofWaiting})
+		c, n, _, err := all.make(t.Context(), pool, slices.Concat(statement.Definition().Rebuilds(), turnover.Definition().Rebuilds()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied, noted = append(copied, c...), append(noted, n...)
+	}
+	for _, table := range all.tables {
+		sets = append(sets, filling{table.fill, ofRows})
+	}
+	slices.Sort(copied)
+	slices.Sort(noted)
+	b, err := openBeside(t.Context(), pool, slices.Compact(copied), slices.Compact(noted))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close(context.Background()) })
+	return sets
+}
+
+func prepared(ctx context.Context, pool *pgxpool.Pool, text string) error {
+	return pool.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		_, err := conn.Conn().PgConn().Prepare(ctx, "", text, nil)
+		return err
+	})
+}
+
+// onlyCitusHas: the server has no Citus, and so not the tables and functions of Citus.
+func onlyCitusHas(name string, err error) bool {
+	var pgErr *pgconn.PgError
+	return strings.HasPrefix(name, "citus_") && errors.As(err, &pgErr) && (pgErr.Code == "42P01" || pgErr.Code == "42883")
+}

@@ -1,3 +1,0 @@
--- parked_of.sql of a projection of one's own ($1).
-SELECT EXISTS (SELECT FROM projection_parked_event WHERE projection = $1 AND account_id = ANY ($2::text[]))
-    OR EXISTS (SELECT FROM projection_park_overflow WHERE projection = $1 AND account_id = ANY ($2::text[]));
