@@ -154,7 +154,7 @@ func rowsBesideConsumers(t *testing.T, rt *rapid.T, kind readmodel.Definition, p
 	s := openRowShadow(t, pool, kind, topic)
 	report := s.compare()
 	step("compared")
-	unlocked := 3
+	unlocked := 1
 	done, err := s.Swap(t.Context(), rebuild.SwapOptions{Topic: "events", Actor: "me", Remove: true}, func(ctx context.Context, positions []rebuild.TopicPosition) error {
 		if unlocked--; unlocked >= 0 {
 			step("while it is brought there")

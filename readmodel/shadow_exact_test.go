@@ -88,7 +88,7 @@ func TestASwapIsWhereTheConsumersAre(t *testing.T) {
 	r := newRebuilt(t, 4, 100, `UPDATE account_balance SET balance = 99 WHERE account_id <> 'gone'; DELETE FROM account_balance WHERE account_id = 'gone'`,
 		credit("quiet", 1, "1", "EUR"), credit("hot", 1, "1", "EUR"), credit("gone", 1, "1", "EUR"), credit("gone", 2, "1", "EUR"),
 		credit("hot", 2, "1", "EUR"), credit("gone", 3, "1", "EUR"), credit("late", 1, "1", "EUR"))
-	r.moves = []int64{6, 6}
+	r.moves = []int64{6}
 	if done := r.swap(); done != (rebuild.Swapped{Replaced: 3}) {
 		t.Errorf("%+v", done)
 	}
@@ -123,7 +123,7 @@ func TestASwapLeavesDeadLettersToTheConsumers(t *testing.T) {
 		credit("a", 5, "16", "EUR"),                                                            // the consumer has come to here when it is locked
 		credit("a", 2, "2", "EUR"), credit("a", 7, "64", "EUR"), credit("a", 4, "none", "EUR"), // and before these
 	)
-	r.moves = []int64{3, 3}
+	r.moves = []int64{3}
 	if done := r.swap(); done != (rebuild.Swapped{Replaced: 1}) {
 		t.Errorf("%+v", done)
 	}
@@ -146,7 +146,7 @@ func TestASwapLeavesDeadLettersToTheConsumers(t *testing.T) {
 func TestASwapCountsWhatWaitsBeyondTheParkLimit(t *testing.T) {
 	r := newRebuilt(t, 3, 1, `UPDATE account_balance SET balance = 99`,
 		credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 6, "1", "EUR"), credit("a", 5, "1", "EUR"))
-	r.moves = []int64{5, 5}
+	r.moves = []int64{5}
 	if done := r.swap(); done != (rebuild.Swapped{Replaced: 1}) {
 		t.Errorf("%+v", done)
 	}

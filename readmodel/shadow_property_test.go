@@ -190,7 +190,7 @@ func swapBesideConsumers(t *testing.T, rt *rapid.T, pool, clean *pgxpool.Pool) {
 	catchUps, locked := 0, false
 	catchUp := func(_ context.Context, positions []rebuild.TopicPosition) error {
 		catchUps++
-		locked = catchUps > 4 // one for the comparison, and three before the positions are locked
+		locked = catchUps > 2 // one for the comparison, and one before the positions are locked
 		for _, p := range positions {
 			rebuilt[p.Partition].to(p.Next)
 		}

@@ -48,7 +48,7 @@ func (s *Shadow) noteAndLock(ctx context.Context, t *swapTx) error {
 		}
 	}
 	if s.inbox != nil {
-		if _, err := t.exec(ctx, "inbox_recent", s.kind.Name(), s.since); err != nil {
+		if _, err := t.exec(ctx, "inbox_recent", s.kind.Name(), s.compared); err != nil {
 			return err
 		}
 	}

@@ -50,7 +50,7 @@ func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp Catch
 	}
 	err := s.beside.compared(ctx, s.kind.Name(), opts.Topic, catchUp, func(live, rebuilt pgx.Tx, positions []TopicPosition) error {
 		s.positions = positions
-		if err := live.QueryRow(ctx, sql.Query("rebuild_snapshot")).Scan(&s.compared, &s.since); err != nil {
+		if err := live.QueryRow(ctx, sql.Query("rebuild_snapshot")).Scan(&s.compared); err != nil {
 			return err
 		}
 		return c.run(ctx, live, rebuilt)

@@ -194,7 +194,11 @@ func (c *comparison) list(d Difference) {
 
 // rowKind returns in what way a row differs.
 func (c *comparison) rowKind(t *rowTable, key string, live, rebuilt *row) (Kind, error) {
-	corrected := c.unsure && (live != nil || c.shadow.custom)
+	f := facts{
+		live: live != nil, rebuilt: rebuilt != nil,
+		corrected: c.unsure && (live != nil || c.shadow.custom),
+		beyond:    c.shadow.later.all || rebuilt == nil && (c.opts.Partial || c.shadow.later.has(key)),
+	}
 	if t.ofAccounts {
 		var k struct {
 			Text   string `json:"account_id"`
@@ -203,35 +207,22 @@ func (c *comparison) rowKind(t *rowTable, key string, live, rebuilt *row) (Kind,
 		if err := json.Unmarshal([]byte(key), &k); err != nil {
 			return "", fmt.Errorf("read a key: %w", err)
 		}
-		if c.repaired[k.Text] {
-			return Moved, nil
-		}
-		if d := c.accounts[k.Text]; c.fetched[k.Text] && d != nil && d.ahead() {
-			return Ahead, nil
-		}
+		f.repaired = c.repaired[k.Text]
+		d := c.accounts[k.Text]
+		f.beyond = f.beyond || c.fetched[k.Text] && d != nil && d.ahead()
 		switch {
 		case c.shadow.accounts != nil:
-			corrected = c.corrected[k.Text]
+			f.corrected = c.corrected[k.Text]
 		case !c.shadow.custom && c.shadow.inbox == nil:
 			given, known := c.given[readmodel.Key(k)]
-			corrected = live != nil && known && (!given || rebuilt == nil)
+			f.corrected = f.live && known && (!given || !f.rebuilt)
 		}
 	}
-	switch {
-	case corrected:
-		return Corrected, nil
-	case c.shadow.later.all:
-		return Ahead, nil
-	case live == nil:
-		return Missing, nil
-	case rebuilt != nil:
-		return Different, nil
-	case c.opts.Partial || c.shadow.later.has(key):
-		return Ahead, nil
-	default:
+	kind := f.kind()
+	if kind == Unknown {
 		c.unknown[key] = true
-		return Unknown, nil
 	}
+	return kind, nil
 }
 
 // decideAccounts decides in what way accounts differ. An account of which rows are listed is
@@ -249,31 +240,21 @@ func (c *comparison) decideAccounts() {
 	}
 }
 
+// accountKind returns in what way an account differs.
 func (c *comparison) accountKind(id string, d *accountDifference) Kind {
-	isLive, isRebuilt := d.live != nil || d.liveHold, d.rebuilt != nil || d.rebuiltHold
-	balances := c.shadow.accounts.balances
-	switch {
-	case c.repaired[id]:
-		return Moved
-	case c.corrected[id] && isLive:
-		return Corrected
-	case !isRebuilt && c.opts.Partial:
-		return Ahead
-	case d.ahead() && (c.fetched[id] || balances && isRebuilt):
-		return Ahead
-	case !isRebuilt && c.shadow.later.accounts[id]:
-		return Ahead
-	case !isRebuilt:
-		return Unknown
-	case !balances:
-		return Hold
-	case !isLive || d.live == nil && d.rebuilt != nil:
-		return Missing
-	case d.state:
-		return Different
-	default:
-		return Hold
+	f := facts{
+		live: d.live != nil || d.liveHold, rebuilt: d.rebuilt != nil || d.rebuiltHold,
+		repaired: c.repaired[id], onlyHold: !d.state,
 	}
+	f.corrected = c.corrected[id] && f.live
+	if c.shadow.accounts.balances {
+		f.beyond = d.ahead() && f.rebuilt
+		f.live = f.live && (d.live != nil || d.rebuilt == nil)
+	} else {
+		f.live, f.onlyHold = true, true // its rows are compared by themselves
+	}
+	f.beyond = f.beyond || d.ahead() && c.fetched[id] || !f.rebuilt && (c.opts.Partial || c.shadow.later.accounts[id])
+	return f.kind()
 }
 
 // ahead reports whether the live account is beyond what the topic gives.

@@ -22,6 +22,35 @@ func Kinds() []Kind {
 	}
 }
 
+// facts are what is known of a row, or an account, that differs.
+type facts struct {
+	live, rebuilt bool // which of the two there is
+	repaired      bool // people have changed it since the rebuild began
+	corrected     bool // people have applied what the topic does not give
+	beyond        bool // the topic gives it beyond the positions, or not any more
+	onlyHold      bool // only what waits for a version differs
+}
+
+// kind decides in what way it differs.
+func (f facts) kind() Kind {
+	switch {
+	case f.repaired:
+		return Moved
+	case f.corrected:
+		return Corrected
+	case f.beyond:
+		return Ahead
+	case !f.rebuilt:
+		return Unknown
+	case !f.live:
+		return Missing
+	case f.onlyHold:
+		return Hold
+	default:
+		return Different
+	}
+}
+
 // changes reports whether the live account is to be replaced or removed.
 func (k Kind) changes() bool {
 	return k != Ahead && k != Corrected && k != Moved

@@ -27,8 +27,7 @@ type Shadow struct {
 
 	begun     string          // a snapshot: what was done before is in the rebuilt tables
 	positions []TopicPosition // where the tables were compared
-	compared  string          // a snapshot, and its time
-	since     string
+	compared  string          // a snapshot
 	found     *comparison
 	later     later
 	moved     map[Kind]map[string]Kind // left alone by the swap, by what they are now
@@ -115,7 +114,7 @@ func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []readmodel
 // begin has accounts start with their openings, and remembers from when on people's actions are
 // not in the rebuilt tables.
 func (s *Shadow) begin(ctx context.Context) error {
-	if err := s.lock.QueryRow(ctx, sql.Query("rebuild_snapshot")).Scan(&s.begun, nil); err != nil {
+	if err := s.lock.QueryRow(ctx, sql.Query("rebuild_snapshot")).Scan(&s.begun); err != nil {
 		return err
 	}
 	if s.accounts == nil || !s.accounts.balances {
@@ -130,16 +129,11 @@ func (s *Shadow) begin(ctx context.Context) error {
 func (s *Shadow) Open(cfg readmodel.RunConfig, topic string, partition int32) session.Projection {
 	p := readmodel.Partition{Projection: s.kind.Name(), Group: "rebuild", Topic: topic, Number: partition}
 	cfg.Pool, cfg.ParkLimit, cfg.ParkBytes = s.Pool, math.MaxInt64, 0
-	switch kind := s.kind.(type) {
-	case readmodel.AppendDefinition:
-		return readmodel.NewAppendProjection(readmodel.AppendConfig{Pool: s.Pool, Partition: p, Table: kind.Tables(p)})
-	case readmodel.OrderedDefinition:
-		return kind.Open(cfg)(p)
-	default:
-		return readmodel.NewBalance(readmodel.BalanceConfig{
-			Pool: s.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, CacheBytes: cfg.CacheBytes,
-		}, p)
+	if append, ok := s.kind.(readmodel.AppendDefinition); ok {
+		append.Recent = nil // the cache of consumers counts for metrics
+		return append.Open(cfg)(p)
 	}
+	return s.kind.Open(cfg)(p)
 }
 
 // Overdue names those of the partitions in which parked events can be applied.

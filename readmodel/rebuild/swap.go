@@ -36,9 +36,6 @@ type Swapped struct {
 // errNotCompared: only what was compared, and shown, is swapped.
 var errNotCompared = errors.New("swap: the tables were not compared")
 
-// near is how many rounds bring the rebuilt tables near to the live ones before those are locked.
-const near = 3
-
 // Swap puts right what differs, in one transaction. It locks the positions of the consumers,
 // which wait until it has ended. catchUp then brings the rebuilt tables exactly to these positions.
 // Rows that differed, and rows written since, are compared again, so what still differs is wrong.
@@ -48,14 +45,13 @@ func (s *Shadow) Swap(ctx context.Context, opts SwapOptions, catchUp CatchUp) (S
 		return Swapped{}, errNotCompared
 	}
 	opts.Within = cmp.Or(opts.Within, swapWithin)
-	for range near {
-		positions, err := LoadTopicPositions(ctx, s.live, s.kind.Name(), opts.Topic)
-		if err == nil {
-			err = catchUp(ctx, positions)
-		}
-		if err != nil {
-			return Swapped{}, fmt.Errorf("swap: %w", err)
-		}
+	// What came while the tables were compared is read before the locks, so that they are short.
+	positions, err := LoadTopicPositions(ctx, s.live, s.kind.Name(), opts.Topic)
+	if err == nil {
+		err = catchUp(ctx, positions)
+	}
+	if err != nil {
+		return Swapped{}, fmt.Errorf("swap: %w", err)
 	}
 	w := &swap{shadow: s, opts: opts, catchUp: catchUp}
 	var before func(context.Context, *readmodel.Tx) error

@@ -25,7 +25,7 @@ SELECT NULL WHERE EXISTS (
 UNION ALL
 SELECT NULL WHERE EXISTS (
     SELECT account_id, version, class, event_id, expected_version, topic, partition, "offset", record_timestamp, replays,
-           key, value, headers, parked_at, rival_partition, rival_offset
+           key, value, headers, parked_at
     FROM parked_event WHERE false)
 UNION ALL
 SELECT NULL WHERE EXISTS (

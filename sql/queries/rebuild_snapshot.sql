@@ -1,2 +1,2 @@
--- A snapshot, to tell later what was written since, and its time.
-SELECT pg_current_snapshot()::text, clock_timestamp()::text;
+-- A snapshot, by which rows that were written since are found.
+SELECT pg_current_snapshot()::text;
