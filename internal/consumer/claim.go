@@ -37,7 +37,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		found *projection.Stood
 	)
 	err = w.retry("postgres", "claim the position", func(ctx context.Context) (err error) {
-		pos, err = w.session.Claim(ctx, projection.Claim{
+		pos, err = w.claimOnce(ctx, projection.Claim{
 			Owner: w.c.cfg.Owner, TopicID: topic.id, LogStart: topic.start, Committed: kafka, Fence: fence,
 		})
 		found = cmp.Or(found, pos.Found) // the first: the others may be this claim's own work

@@ -55,17 +55,12 @@ type Access interface {
 type Observer interface {
 	Assigned(topic string, partition int32)
 	Revoked(topic string, partition int32)
-	Consumed(topic string, partition int32, outcome projection.Outcome, n int)
-	DeadLettered(topic, class string, n int)
-	Batch(d time.Duration, records int)
+	// Flushed counts what a flush has made durable, and how long that took.
+	Flushed(topic string, partition int32, f *projection.Flushed, took time.Duration)
 	Retry(dependency, reason string)
 	Retrying(topic string, partition int32, on bool)
 	Standing(topic string, partition int32, breakerOpen, paused bool)
 	Lag(topic string, partition int32, records int64, seconds float64)
-	Healed(n int)
-	ParkOverflow(n int)
-	Skipped(n int)
-	Progress(at time.Time)
 }
 
 // Health is told what keeps work from flowing.

@@ -156,7 +156,7 @@ func TestLagOfAStrangeTimestamp(t *testing.T) {
 	now := time.Now()
 	for _, ms := range []int64{0, projection.NoTimestamp, projection.LastTimestamp} {
 		w := scripted(t, pending(0))
-		if err := w.session.Fold(t.Context(), []projection.DecodedRecord{{Record: projection.Record{Timestamp: ms}}}); err != nil {
+		if _, err := w.session.Fold(t.Context(), []projection.DecodedRecord{{Record: projection.Record{Timestamp: ms}}}); err != nil {
 			t.Fatal(err)
 		}
 		w.status.lagging.Store(now.Add(-5 * time.Second).UnixMilli())

@@ -63,44 +63,75 @@ func (w *worker) publish(ctx context.Context, verify func(context.Context) error
 	return err
 }
 
-// Flushing implements session.Driver.
-func (w *worker) Flushing(ctx context.Context, next int64) context.Context {
-	w.trace.Flushing(next)
-	return w.trace.Context(ctx)
+// flush makes everything pending durable, and acts on the report.
+func (w *worker) flush() error {
+	if w.session.Durable() {
+		return nil
+	}
+	w.trace.Flushing(w.session.Next().Offset)
+	r := w.session.Flush(w.context())
+	switch r.Outcome {
+	case session.Written:
+		w.written(&r)
+		if r.Open {
+			return session.ErrAgain // the claim finds the partition stopped
+		}
+	case session.Refused:
+		// The log line about the class reports the dead letter.
+		w.log.Debug("PostgreSQL refused a batch, trying a part of it, or dead-lettering it", "reason", errclass.Safe(r.Err), "events", r.Events)
+		return session.ErrAgain
+	case session.Overtaken:
+		w.log.Info("deciding again", "reason", r.Err.Error())
+		return session.ErrAgain
+	case session.Failed:
+		if w.drain.Err() != nil && !final(r.Err) {
+			return errDrained
+		}
+		w.pause = w.writing().Failed(r.Err)
+		return session.ErrAgain
+	case session.Stuck:
+		return r.Err
+	case session.Nothing, session.Confirmed, session.Dropped: // Confirmed and Dropped are outcomes of a claim
+	}
+	return nil
 }
 
-// Flushed implements session.Driver: what is durable is counted, and may be committed to
-// Kafka.
-func (w *worker) Flushed(r session.Report) {
-	obs, topic := w.c.cfg.Observer, w.c.cfg.Topic
-	for _, o := range projection.Outcomes() {
-		if n := r.Outcomes[o]; n > 0 {
-			obs.Consumed(topic, w.partition, o, n)
-		}
-	}
-	for i := range r.DeadLetters {
-		obs.DeadLettered(topic, string(r.DeadLetters[i].Class), 1)
-	}
-	w.c.letters.add(w.c.cfg.Log, r.DeadLetters, time.Now())
-	obs.Healed(r.Healed)
-	obs.ParkOverflow(r.Overflows)
-	obs.Skipped(len(r.Skipped))
-	for _, e := range r.Skipped {
-		w.c.cfg.Log.Warn("an event came for a version that was skipped on purpose, and has no effect",
-			"account", e.AccountID, "version", e.Version, "topic", topic, "partition", w.partition, "offset", e.Record.Offset)
-	}
-	obs.Batch(r.Took, r.Records)
-	obs.Progress(time.Now())
-	w.trace.Flushed(r.Next.Offset, &r.Flushed)
-	w.delivered(r.Next.Offset)
-	if r.Late { // the claim that has found it out goes on from the position as it is now
-		w.log.Info("the last write took place: only the answer to it was lost", "position", r.Next.Offset)
-		return
-	}
+// written acts on a flush that is durable: it may be committed to Kafka.
+func (w *worker) written(r *session.Report) {
+	w.counted(r)
 	w.status.position.Store(r.Next.Offset)
 	w.status.moved.Store(time.Now().UnixMilli())
 	w.c.committer.mark(w.partition, r.Next.Offset)
 	w.reportLag()
+	w.writing().Over()
+}
+
+// counted reports what has become durable.
+func (w *worker) counted(r *session.Report) {
+	f, topic := &r.Flushed, w.c.cfg.Topic
+	w.c.cfg.Observer.Flushed(topic, w.partition, f, r.Took)
+	w.c.letters.add(w.c.cfg.Log, f.DeadLetters, time.Now())
+	for _, e := range f.Skipped {
+		w.c.cfg.Log.Warn("an event came for a version that was skipped on purpose, and has no effect",
+			"account", e.AccountID, "version", e.Version, "topic", topic, "partition", w.partition, "offset", e.Record.Offset)
+	}
+	w.trace.Flushed(r.Next.Offset, f)
+	w.delivered(r.Next.Offset)
+}
+
+// claimOnce claims the partition in the database, and acts on what that shows of an earlier
+// flush. The claim continues from the position as it is now, so that flush moves nothing.
+func (w *worker) claimOnce(ctx context.Context, c projection.Claim) (projection.Position, error) {
+	pos, r, err := w.session.Claim(ctx, c)
+	if r.Outcome == session.Confirmed {
+		w.counted(&r)
+		w.log.Info("the last write took place: only the answer to it was lost", "position", r.Next.Offset)
+		w.writing().Over()
+	}
+	if r.Outcome != session.Nothing {
+		w.trace.Dropped(r.Err)
+	}
+	return pos, err
 }
 
 // delivered forgets the dead letters that were acknowledged, once everything that was to be
@@ -116,30 +147,6 @@ func (w *worker) delivered(next int64) {
 	}
 }
 
-// Refused implements session.Driver.
-func (w *worker) Refused(reason string, events int) {
-	// The line about its class tells of the dead letter.
-	w.log.Debug("PostgreSQL refused a batch, trying a part of it, or dead-lettering it", "reason", reason, "events", events)
-}
-
-// Overtaken implements session.Driver.
-func (w *worker) Overtaken(err error) { w.log.Info("deciding again", "reason", err.Error()) }
-
-// Failed implements session.Driver.
-func (w *worker) Failed(err error) error {
-	if w.drain.Err() != nil && !final(err) {
-		return errDrained
-	}
-	w.pause = w.writing().Failed(err)
-	return session.ErrAgain
-}
-
-// Recovered implements session.Driver.
-func (w *worker) Recovered() { w.writing().Over() }
-
-// Dropped implements session.Driver.
-func (w *worker) Dropped(reason error) { w.trace.Dropped(reason) }
-
 // writing are the flushes that have failed since the last that succeeded.
 func (w *worker) writing() *retry.Outage {
 	if w.outage == nil {
@@ -154,13 +161,19 @@ func (w *worker) flushLast() {
 	ctx, cancel := context.WithTimeout(w.context(), w.c.cfg.DrainWithin)
 	defer cancel()
 	w.last = true
-	if err := w.session.FlushLast(ctx, w.stood); err != nil {
-		w.log.Warn("stopped with records not written: they will be read again", "reason", errclass.Safe(err))
+	if w.session.Durable() {
+		return
+	}
+	w.trace.Flushing(w.session.Next().Offset)
+	if r := w.session.FlushLast(w.trace.Context(ctx), w.stored); r.Outcome == session.Written {
+		w.written(&r)
+	} else {
+		w.log.Warn("stopped with records not written: they will be read again", "reason", errclass.Safe(r.Err))
 	}
 }
 
-// stood is how the position's row stands.
-func (w *worker) stood(ctx context.Context) (projection.Stood, error) {
+// stored is the stored position.
+func (w *worker) stored(ctx context.Context) (projection.Stood, error) {
 	rows, err := w.c.cfg.Database.Positions(ctx)
 	for i := range rows {
 		if rows[i].Partition == w.partition {

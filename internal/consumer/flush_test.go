@@ -79,7 +79,7 @@ func TestSlowDatabasesGetProgress(t *testing.T) {
 				for s.waiting > 119_000 || (s.waiting > 0 && c.perSecond > 100) {
 					s.pending = min(w.fits(&s.script), s.waiting)
 					w.session.Skip(projection.NextOffset{Offset: durable + int64(s.pending)})
-					switch err := w.session.Flush(w.context()); {
+					switch err := w.flush(); {
 					case err == nil && moved.Equal(began):
 						if took := time.Since(began); took > c.first {
 							t.Errorf("first progress after %s, want it within %s", took, c.first)
@@ -116,8 +116,10 @@ type told struct {
 
 func (*told) Standing(string, int32, bool, bool)    {}
 func (o *told) Retrying(_ string, _ int32, on bool) { o.retrying = on }
-func (o *told) Consumed(_ string, _ int32, outcome projection.Outcome, n int) {
-	o.consumed[outcome.String()] += n
+func (o *told) Flushed(_ string, _ int32, f *projection.Flushed, _ time.Duration) {
+	for _, outcome := range projection.Outcomes() {
+		o.consumed[outcome.String()] += f.Outcomes[outcome]
+	}
 }
 
 func listened(t *testing.T, s *script, policy retry.Policy) (*worker, *told) {
@@ -166,7 +168,7 @@ func TestAnOutageLastsUntilAFlushSucceeds(t *testing.T) {
 		var waits []time.Duration
 		for range 4 {
 			s.pending = 3
-			if err := w.session.Flush(w.context()); !errors.Is(err, session.ErrAgain) {
+			if err := w.flush(); !errors.Is(err, session.ErrAgain) {
 				t.Fatal(err)
 			}
 			waits = append(waits, w.pause)
@@ -191,7 +193,7 @@ func TestAnOutageLastsUntilAFlushSucceeds(t *testing.T) {
 		}
 		outage := time.Since(began).Round(time.Millisecond)
 		s.pending = 3
-		if err := w.session.Flush(w.context()); err != nil {
+		if err := w.flush(); err != nil {
 			t.Fatal(err)
 		}
 		if o.retrying || w.status.state != Flowing || o.count(0, "ok partition t/0") != 1 {
@@ -218,12 +220,12 @@ func TestALostAnswerToCommitCountsOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &script{pending: 3, write: []error{errLost}}
 			w, o := listened(t, s, retry.Policy{Clock: noWait{}})
-			if err := w.session.Flush(w.context()); !errors.Is(err, session.ErrAgain) {
+			if err := w.flush(); !errors.Is(err, session.ErrAgain) {
 				t.Fatal(err)
 			}
 			s.found = &c.row
 			for range 2 {
-				if _, err := w.session.Claim(t.Context(), projection.Claim{}); err != nil {
+				if _, err := w.claimOnce(t.Context(), projection.Claim{}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -267,7 +269,7 @@ func TestADeadLetterOfAHealingIsSentOnce(t *testing.T) {
 		t.Helper()
 		s.pending, s.letters = 3, letters
 		w.session.Skip(projection.NextOffset{Offset: next})
-		if err := w.session.Flush(w.context()); !errors.Is(err, want) {
+		if err := w.flush(); !errors.Is(err, want) {
 			t.Fatalf("flush to %d: %v", next, err)
 		}
 		if published != sent {
@@ -288,7 +290,7 @@ func TestAStopBehindALostAnswer(t *testing.T) {
 	w.c.committer.own(0)
 	s.positions = []projection.StoredPosition{{Position: projection.Position{Next: 5, Fence: 7}}}
 	s.context = func(context.Context) { w.startStop() }
-	if err := w.session.Flush(w.context()); !errors.Is(err, errDrained) {
+	if err := w.flush(); !errors.Is(err, errDrained) {
 		t.Fatal(err)
 	}
 	w.flushLast()

@@ -162,7 +162,7 @@ func (w *worker) breakOff(err error) {
 
 // stopAtBreak writes what lies before the break and stops the partition.
 func (w *worker) stopAtBreak(broken *brokenOff) error {
-	if err := w.session.Flush(w.context()); err != nil {
+	if err := w.flush(); err != nil {
 		return err
 	}
 	switch {

@@ -85,7 +85,7 @@ func TestRecordsAreFollowedThroughTheirFlush(t *testing.T) {
 	if err := w.foldChunk(t, raw); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.session.Flush(w.context()); err != nil {
+	if err := w.flush(); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"folding 1", "folding 4", "flushing to 5", "flushed to 5: 5"}; !slices.Equal(f.told, want) {
@@ -111,11 +111,11 @@ func TestAFollowedFlushWhoseAnswerWasLost(t *testing.T) {
 		if err := w.foldChunk(t, raw); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.session.Flush(w.context()); !errors.Is(err, session.ErrAgain) {
+		if err := w.flush(); !errors.Is(err, session.ErrAgain) {
 			t.Fatal(err)
 		}
 		s.found = &c.row
-		if _, err := w.session.Claim(t.Context(), projection.Claim{}); err != nil {
+		if _, err := w.claimOnce(t.Context(), projection.Claim{}); err != nil {
 			t.Fatal(err)
 		}
 		want := slices.DeleteFunc([]string{"folding 4", "flushing to 5", c.want, "dropped: " + errLost.Error()}, func(s string) bool { return s == "" })
@@ -161,7 +161,7 @@ func TestWhatIsGivenUpIsFollowedNoLonger(t *testing.T) {
 	if err := w.consume(projection.NoOffset); !errors.Is(err, session.ErrAgain) {
 		t.Fatal(err)
 	}
-	if _, err := w.session.Claim(t.Context(), projection.Claim{}); err != nil { // the next one
+	if _, err := w.claimOnce(t.Context(), projection.Claim{}); err != nil { // the next one
 		t.Fatal(err)
 	}
 	if want := []string{"folding 0", "flushing to 1", "dropped: " + projection.ErrFenced.Error()}; !slices.Equal(f.told, want) {

@@ -154,7 +154,9 @@ func (w *worker) consume(kafka int64) error {
 	w.c.committer.mark(w.partition, pos.Next)
 	w.c.seek(w, pos.NextOffset(), w.epoch)
 	w.goesOn()
-	w.session.Begin(pos)
+	if w.session.Begin(pos) {
+		w.writing().Over()
+	}
 	err = w.takeIn()
 	if errors.Is(err, errDrained) {
 		w.flushLast()
@@ -168,7 +170,7 @@ func (w *worker) consume(kafka int64) error {
 // takeIn folds and flushes until it is drained or has to decide again.
 func (w *worker) takeIn() error {
 	for {
-		more, err := w.session.Heal(w.context())
+		more, err := w.heal()
 		if err != nil {
 			return err
 		}
@@ -187,18 +189,37 @@ func (w *worker) takeIn() error {
 			}
 		}
 		if c == nil || w.flushDue() {
-			if err := w.session.Flush(w.context()); err != nil {
+			if err := w.flush(); err != nil {
 				return err
 			}
 		}
 	}
 }
 
+// heal applies and flushes some of the parked events of accounts whose gap was filled, and
+// reports whether there are more.
+func (w *worker) heal() (more bool, err error) {
+	healed, err := w.session.Heal(w.context())
+	if err != nil || !healed {
+		return false, err
+	}
+	err = w.flush()
+	return w.session.Pending().Healing, err
+}
+
 // takeInChunk folds the records of a chunk, and flushes when that is due in between.
 func (w *worker) takeInChunk(c *chunk) error {
 	w.trace.Folding(c.traced)
-	if err := w.session.Fold(w.context(), c.records); err != nil {
-		return err
+	for rest := c.records; len(rest) > 0; {
+		n, err := w.session.Fold(w.context(), rest)
+		if err != nil {
+			return err
+		}
+		if rest = rest[n:]; len(rest) > 0 || w.session.Full() {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
 	}
 	w.session.Skip(c.next)
 	return nil

@@ -126,25 +126,19 @@ func (s *script) Reset()                                                  { s.ca
 // quiet is an Observer and a Health that keep nothing.
 type quiet struct{}
 
-func (quiet) Assigned(string, int32)                          {}
-func (quiet) Revoked(string, int32)                           {}
-func (quiet) Consumed(string, int32, projection.Outcome, int) {}
-func (quiet) DeadLettered(string, string, int)                {}
-func (quiet) Batch(time.Duration, int)                        {}
-func (quiet) Retry(string, string)                            {}
-func (quiet) Retrying(string, int32, bool)                    {}
-func (quiet) Standing(string, int32, bool, bool)              {}
-func (quiet) Lag(string, int32, int64, float64)               {}
-func (quiet) Healed(int)                                      {}
-func (quiet) ParkOverflow(int)                                {}
-func (quiet) Skipped(int)                                     {}
-func (quiet) Progress(time.Time)                              {}
-func (quiet) Fail(string, string)                             {}
-func (quiet) FailAfter(string, string, time.Duration)         {}
-func (quiet) OK(string)                                       {}
-func (quiet) Started()                                        {}
-func (quiet) Stopping()                                       {}
-func (quiet) Beat()                                           {}
+func (quiet) Assigned(string, int32)                                    {}
+func (quiet) Revoked(string, int32)                                     {}
+func (quiet) Flushed(string, int32, *projection.Flushed, time.Duration) {}
+func (quiet) Retry(string, string)                                      {}
+func (quiet) Retrying(string, int32, bool)                              {}
+func (quiet) Standing(string, int32, bool, bool)                        {}
+func (quiet) Lag(string, int32, int64, float64)                         {}
+func (quiet) Fail(string, string)                                       {}
+func (quiet) FailAfter(string, string, time.Duration)                   {}
+func (quiet) OK(string)                                                 {}
+func (quiet) Started()                                                  {}
+func (quiet) Stopping()                                                 {}
+func (quiet) Beat()                                                     {}
 
 // noWait is a clock on which no time passes.
 type noWait struct{}
@@ -221,7 +215,7 @@ func TestFlushGoesOnlyOneWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := scripted(t, c.script)
 			w.session.Skip(projection.NextOffset{Offset: 10})
-			if err := w.session.Flush(w.context()); !errors.Is(err, c.result) {
+			if err := w.flush(); !errors.Is(err, c.result) {
 				t.Errorf("error %v, want %v", err, c.result)
 			}
 			if !slices.Equal(c.script.calls, c.want) {
@@ -239,7 +233,7 @@ func TestARefusedEventIsSoonAlone(t *testing.T) {
 	for limit := 1000; ; limit = w.fits(s) {
 		s.pending = limit
 		s.write = []error{refusal("23514")}
-		if err := w.session.Flush(w.context()); !errors.Is(err, session.ErrAgain) {
+		if err := w.flush(); !errors.Is(err, session.ErrAgain) {
 			t.Fatal(err)
 		}
 		limits = append(limits, w.fits(s))
@@ -265,7 +259,7 @@ func (w *worker) fits(s *script) int {
 func TestARefusalThatStaysIsNotPassedOver(t *testing.T) {
 	w := scripted(t, &script{pending: 1, refused: true, write: []error{refusal("23514")}})
 	w.session.Skip(projection.NextOffset{Offset: 1})
-	err := w.session.Flush(w.context())
+	err := w.flush()
 	if err == nil || errors.Is(err, session.ErrAgain) {
 		t.Errorf("error %v: an event that is refused even as a dead letter must stop the partition", err)
 	}
@@ -278,7 +272,7 @@ func TestAStopEndsTheWaiting(t *testing.T) {
 	outage := errors.New("connection reset")
 	s.write = slices.Repeat([]error{outage}, 1000)
 	w.startStop()
-	if err := w.session.Flush(w.context()); !errors.Is(err, errDrained) {
+	if err := w.flush(); !errors.Is(err, errDrained) {
 		t.Errorf("error %v, want errDrained", err)
 	}
 	if len(s.calls) > 1 {
@@ -325,7 +319,7 @@ func TestDecidingInVainSlowsDown(t *testing.T) {
 	w.session.Skip(projection.NextOffset{Offset: 1})
 	for i := range 5 {
 		s.pending = 1
-		if err := w.session.Flush(w.context()); !errors.Is(err, session.ErrAgain) {
+		if err := w.flush(); !errors.Is(err, session.ErrAgain) {
 			t.Fatal(err)
 		}
 		if i < overtakenFreely {

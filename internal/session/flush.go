@@ -11,6 +11,35 @@ import (
 	"projector/projection"
 )
 
+// Outcome is how a flush ended.
+type Outcome int
+
+// The outcomes of Flush, and of a Claim that finds out how an earlier flush ended.
+const (
+	Nothing   Outcome = iota // nothing was pending
+	Written                  // everything before Next is durable
+	Refused                  // PostgreSQL refuses one of the events: decide again, with fewer
+	Overtaken                // another writer was first: decide again at once
+	Failed                   // wait, then decide again
+	Stuck                    // a dead letter is refused as its event was: only a person can help
+	Confirmed                // the claim found an earlier flush durable: only the answer to it was lost
+	Dropped                  // the claim found that an earlier flush is not durable: it is read again
+)
+
+// Report is how a flush ended.
+type Report struct {
+	Outcome Outcome
+	Err     error // why the flush, or the answer to it, failed; nil: it did not
+	Events  int   // that were to be written
+	// Flushed is what has become durable, everything before Next, by publishing and writing
+	// for so long. It counts only when the outcome is Written or Confirmed.
+	Flushed projection.Flushed
+	Next    projection.NextOffset
+	Took    time.Duration
+	// Open: the breaker has opened. The next claim finds the partition stopped.
+	Open bool
+}
+
 // flush is what is made durable together.
 type flush struct {
 	next   projection.NextOffset
@@ -23,14 +52,14 @@ type flush struct {
 	done   int // events written when it ended, as far as known
 }
 
-// Flush makes what is pending durable. ErrAgain means that it has failed, or that the breaker
-// has opened, which the claim tells.
-func (s *Session) Flush(ctx context.Context) error {
+// Flush makes everything pending durable. After any outcome but Nothing and Written,
+// everything pending is worthless, and Claim comes next.
+func (s *Session) Flush(ctx context.Context) Report {
 	open := s.proj.Pending().Open
 	if s.Durable() {
-		return nil
+		return Report{}
 	}
-	f, ctx := s.begin(ctx)
+	f := s.begin()
 	err := s.publish(ctx, f)
 	if err == nil {
 		err = s.write(ctx, f)
@@ -38,48 +67,44 @@ func (s *Session) Flush(ctx context.Context) error {
 	if err != nil {
 		return s.failed(f, err)
 	}
-	s.flushed(f)
-	if open {
-		return ErrAgain
-	}
-	return nil
+	r := s.written(f)
+	r.Open = open
+	return r
 }
 
-// FlushLast flushes once, however much that is, because there is no time left. found
-// returns how the position's row stands.
-func (s *Session) FlushLast(ctx context.Context, found func(context.Context) (projection.Stood, error)) error {
+// FlushLast flushes once, whatever the size, because there is no time left. found
+// returns the stored position.
+func (s *Session) FlushLast(ctx context.Context, found func(context.Context) (projection.Stood, error)) Report {
 	if s.Durable() {
-		return nil
+		return Report{}
 	}
-	f, ctx := s.begin(ctx)
+	f := s.begin()
 	err := s.publish(ctx, f)
 	if err == nil {
 		f.result, err = s.proj.Flush(ctx, f.next)
 	}
-	if u := s.unknown; u != nil && errors.Is(err, projection.ErrFenced) { // the write that failed before it, perhaps
+	if u := s.unknown; u != nil && errors.Is(err, projection.ErrFenced) { // fenced by the earlier write, perhaps
 		if row, lookErr := found(ctx); lookErr == nil && u.wasDone(row) {
-			f.next, f.begun, f.result, err = u.next, u.begun, u.result, nil
+			f, err = &u.flush, nil
 		}
 	}
 	if err != nil {
-		return err
+		return Report{Outcome: Failed, Err: err, Events: f.events}
 	}
-	s.flushed(f)
-	return nil
+	return s.written(f)
 }
 
-func (s *Session) begin(ctx context.Context) (*flush, context.Context) {
-	f := &flush{next: s.next, events: s.proj.Pending().Events, begun: time.Now()}
-	return f, s.driver.Flushing(ctx, f.next.Offset)
+func (s *Session) begin() *flush {
+	return &flush{next: s.next, events: s.proj.Pending().Events, begun: time.Now()}
 }
 
 func (s *Session) publish(ctx context.Context, f *flush) error {
 	return s.driver.Publish(ctx, f.next.Offset, s.proj.DeadLetters(), s.proj.Verify)
 }
 
-// write makes one attempt. It may take as long as it is answered now and then, but with
-// more than one event no longer in all than without any answer: then less is written at a
-// time.
+// write makes one attempt. It may take as long as it is answered now and then. With more
+// than one event it may take in all no longer than without any answer: then fewer are
+// written at a time.
 func (s *Session) write(ctx context.Context, f *flush) error {
 	bound := time.Duration(0)
 	if f.events > 1 {
@@ -95,86 +120,91 @@ func (s *Session) write(ctx context.Context, f *flush) error {
 	return err
 }
 
-// failed decides how to go on after a flush that must not be repeated as it is.
-func (s *Session) failed(f *flush, err error) error {
+// failed decides how to continue after a flush that must not be repeated as it is.
+func (s *Session) failed(f *flush, err error) Report {
 	s.size.Failed(f.events, f.done, f.took)
 	if f.next.Offset == s.durable.Next {
 		s.healing = true
 	} else {
 		s.failedTo = max(s.failedTo, f.next.Offset)
 	}
+	r := Report{Outcome: Failed, Err: err, Events: f.events}
 	if refused(err) {
-		return s.isolate(f, err)
+		return s.isolate(r)
 	}
 	if s.overtaken++; Final(err) && s.overtaken <= s.limits.Freely {
-		s.driver.Overtaken(err)
-		return ErrAgain
+		r.Outcome = Overtaken
 	}
-	return s.driver.Failed(err)
+	return r
 }
 
-// isolate narrows the search for the event that PostgreSQL refuses, with less events a
-// flush until it is alone.
-func (s *Session) isolate(f *flush, err error) error {
-	reason := errclass.Safe(err)
-	if remedy := errclass.Remedy(err); remedy != "" {
+// isolate narrows the search for the event that PostgreSQL refuses: each flush has fewer
+// events, until the event is alone.
+func (s *Session) isolate(r Report) Report {
+	r.Outcome = Refused
+	if r.Events > 1 {
+		return r
+	}
+	reason := "PostgreSQL refused the row: " + errclass.Safe(r.Err)
+	if remedy := errclass.Remedy(r.Err); remedy != "" {
 		reason += ": " + remedy
 	}
-	s.driver.Refused(reason, f.events)
-	if f.events == 1 && !s.proj.Refuse("PostgreSQL refused the row: "+reason) {
-		return fmt.Errorf("an event that was to be dead-lettered as refused is refused again: %w", err)
+	if !s.proj.Refuse(reason) {
+		r.Outcome = Stuck
+		r.Err = fmt.Errorf("an event that was to be dead-lettered as refused is refused again: %w", r.Err)
 	}
-	return ErrAgain
+	return r
 }
 
-// flushed takes note of a flush that succeeded.
-func (s *Session) flushed(f *flush) {
+// written notes a flush that succeeded.
+func (s *Session) written(f *flush) Report {
 	s.unknown = nil
 	s.size.Wrote(f.events, f.took)
 	s.since = time.Time{}
 	s.oldest.Store(0)
 	s.durable.Next = f.next.Offset
-	s.report(f, false)
+	return s.durableReport(Written, f)
 }
 
-// report tells what has become durable, and ends an outage.
-func (s *Session) report(f *flush, late bool) {
+// durableReport reports what has become durable, and ends an outage.
+func (s *Session) durableReport(outcome Outcome, f *flush) Report {
 	s.overtaken, s.failedTo, s.healing = 0, 0, false
-	s.driver.Flushed(Report{Flushed: f.result, Next: f.next, Took: time.Since(f.begun), Late: late})
-	s.driver.Recovered()
+	return Report{Outcome: outcome, Events: f.events, Flushed: f.result, Next: f.next, Took: time.Since(f.begun)}
 }
 
-// OutcomeKnown reports that it is known what became of the last write.
+// OutcomeKnown reports that it is known whether the last write took place.
 func (s *Session) OutcomeKnown() bool { return s.unknown == nil }
 
-// unknownWrite is a write that has failed, as far as this session knows: the reply to its
-// COMMIT may be what was lost. PostgreSQL knows better. Only the owner moves a position
-// under its fence, so a row that stands where this write was to move it, under the fence
-// it had then, was moved by this write.
+// unknownWrite is a write that has failed, as far as this session knows: perhaps only the
+// reply to its COMMIT was lost. The stored position shows it. Only the owner moves a position
+// under its fence, so a row that is where this write was to move it, under the fence of
+// that time, was moved by this write.
 type unknownWrite struct {
 	flush
 	from   projection.Stood
 	reason error
 }
 
-// wasDone reports whether the write took place, by how the row stood behind it. A flush
-// that moves no offset cannot be told from none.
+// wasDone reports whether the write took place, by the row found later. A flush that moves
+// no offset leaves no trace in the row.
 func (u *unknownWrite) wasDone(row projection.Stood) bool {
 	return row.Fence == u.from.Fence && row.Next == u.next.Offset && u.next.Offset != u.from.Next
 }
 
-// learn finds out what became of a write that has failed, from how a claim has found
-// the position's row, whatever then became of the claim. What is durable is counted, once.
-func (s *Session) learn(row projection.Stood) {
+// learn finds out whether a write that failed took place, from the position's row that a
+// claim found, also when the claim then failed. What is durable is reported once.
+func (s *Session) learn(row projection.Stood) Report {
 	u := s.unknown
 	if u == nil {
-		return
+		return Report{}
 	}
 	s.unknown = nil
-	if u.wasDone(row) {
-		s.report(&u.flush, true)
+	if !u.wasDone(row) {
+		return Report{Outcome: Dropped, Err: u.reason, Events: u.events}
 	}
-	s.driver.Dropped(u.reason)
+	r := s.durableReport(Confirmed, &u.flush)
+	r.Err = u.reason
+	return r
 }
 
 // Final reports whether repeating the same attempt is pointless.

@@ -1,142 +1,148 @@
 package session_test
 
 import (
-	"context"
 	"errors"
+	"slices"
 	"testing"
-	"time"
 
 	"projector/internal/session"
 	"projector/projection"
 )
 
-// projecting is a projection of which one account heals. Its flush fails as often as it is
-// told to.
-type projecting struct {
-	position projection.Position
-	healing  bool // as the next claim finds it
-	pending  projection.Pending
-	failures int
-	flushed  int
-}
-
-func (p *projecting) Claim(context.Context, projection.Claim) (projection.Position, error) {
-	p.pending = projection.Pending{Healing: p.healing}
-	return p.position, nil
-}
-
-func (p *projecting) Fold(_ context.Context, records []projection.DecodedRecord, _ int) (int, error) {
-	p.pending.Events += max(1, len(records))
-	return len(records), nil
-}
-
-func (p *projecting) Pending() projection.Pending        { return p.pending }
-func (*projecting) DeadLetters() []projection.DeadLetter { return nil }
-func (*projecting) Verify(context.Context) error         { return nil }
-func (*projecting) Refuse(string) bool                   { return false }
-func (p *projecting) Flush(_ context.Context, next projection.NextOffset) (projection.Flushed, error) {
-	if p.failures > 0 {
-		p.failures--
-		return projection.Flushed{}, errAway
+func TestFoldStopsWhereAFlushIsDue(t *testing.T) {
+	s := &script{}
+	one := begun(t, s, limits)
+	records := s.records(150)
+	n, err := one.Fold(t.Context(), records)
+	if n != 100 || err != nil || !one.Full() || one.Durable() {
+		t.Fatalf("folded %d: %v, full %v", n, err, one.Full())
 	}
-	p.flushed++
-	p.position.Next, p.pending, p.healing = next.Offset, projection.Pending{}, false
-	return projection.Flushed{}, nil
-}
-
-var errAway = errors.New("the database is away")
-
-// driving counts the outages that began and ended.
-type driving struct{ failed, recovered int }
-
-func (*driving) Read(ctx context.Context, _ string, fn func(context.Context) error) error {
-	return fn(ctx)
-}
-
-func (*driving) Publish(ctx context.Context, _ int64, _ []projection.DeadLetter, verify func(context.Context) error) error {
-	return verify(ctx)
-}
-func (*driving) Flushing(ctx context.Context, _ int64) context.Context { return ctx }
-func (*driving) Flushed(session.Report)                                {}
-func (*driving) Refused(string, int)                                   {}
-func (*driving) Overtaken(error)                                       {}
-func (d *driving) Failed(error) error {
-	d.failed, d.recovered = d.failed+1, 0
-	return session.ErrAgain
-}
-func (d *driving) Recovered()  { d.recovered++ }
-func (*driving) Dropped(error) {}
-
-// sessionOf has claimed a projection at offset 5.
-func sessionOf(t *testing.T, p *projecting, d *driving) *session.Session {
-	t.Helper()
-	p.position = projection.Position{Next: 5}
-	s := session.New(p, d, session.Limits{Events: 10, Within: time.Second})
-	claim(t, s)
-	return s
-}
-
-func claim(t *testing.T, s *session.Session) {
-	t.Helper()
-	pos, err := s.Claim(t.Context(), projection.Claim{})
-	if err != nil {
-		t.Fatal(err)
+	if one.Next().Offset != 105 || one.Oldest() != 1005 || one.Since().IsZero() || one.Pending().Events != 100 {
+		t.Errorf("next %d, oldest %d, since %s, %d pending", one.Next().Offset, one.Oldest(), one.Since(), one.Pending().Events)
 	}
-	s.Begin(pos)
+	since := one.Since()
+	if r := one.Flush(t.Context()); r.Outcome != session.Written {
+		t.Fatalf("%+v", r)
+	}
+	if n, err := one.Fold(t.Context(), records[n:]); n != 50 || err != nil || one.Full() || one.Oldest() != 1105 || one.Since().Before(since) {
+		t.Errorf("folded %d: %v, full %v, oldest %d", n, err, one.Full(), one.Oldest())
+	}
+	if n, err := one.Fold(t.Context(), nil); n != 0 || err != nil || len(s.folded) != 2 {
+		t.Errorf("folded %d of no records: %v", n, err)
+	}
+}
+
+// TestReadingAsksForLessAfterAFailure: what the database cannot answer in time is not
+// repeated as it is.
+func TestReadingAsksForLessAfterAFailure(t *testing.T) {
+	s := &script{most: 3, read: repeatedly}
+	one := begun(t, s, limits)
+	for rest := s.records(10); len(rest) > 0; {
+		n, err := one.Fold(t.Context(), rest)
+		if n == 0 || err != nil {
+			t.Fatalf("folded %d: %v", n, err)
+		}
+		rest = rest[n:]
+	}
+	if want := []int{10, 5, 2, 8, 4, 2, 6, 3, 3}; !slices.Equal(s.folded, want) {
+		t.Errorf("asked for %v, want %v", s.folded, want)
+	}
+	if one.Next().Offset != 15 {
+		t.Errorf("next %d", one.Next().Offset)
+	}
+}
+
+func TestAReadThatFailsFoldsNothing(t *testing.T) {
+	s := &script{most: 3}
+	one := begun(t, s, limits)
+	if n, err := one.Fold(t.Context(), s.records(10)); n != 0 || !errors.Is(err, errAway) || one.Next().Offset != 5 {
+		t.Errorf("folded %d: %v, next %d", n, err, one.Next().Offset)
+	}
+}
+
+// TestSkippedOffsetsAreMadeDurable: the markers of transactions move the position too.
+func TestSkippedOffsetsAreMadeDurable(t *testing.T) {
+	s := &script{}
+	one := begun(t, s, limits)
+	one.Skip(projection.NextOffset{Offset: 9, LeaderEpoch: 2})
+	if r := one.Flush(t.Context()); r.Outcome != session.Written || s.next != (projection.NextOffset{Offset: 9, LeaderEpoch: 2}) || r.Events != 0 {
+		t.Errorf("%+v, wrote to %+v", r, s.next)
+	}
+}
+
+func TestHealing(t *testing.T) {
+	for name, c := range map[string]struct {
+		script  script
+		healing bool
+		pending int
+		want    bool
+		err     error
+		folded  []int
+	}{
+		"a piece":                       {script{}, true, 0, true, nil, []int{100}},
+		"less after a failure":          {script{most: 30, read: repeatedly}, true, 0, true, nil, []int{100, 50, 25}},
+		"a failure":                     {script{most: 30}, true, 0, false, errAway, []int{100}},
+		"nothing to heal":               {script{}, false, 0, false, nil, nil},
+		"not while records are pending": {script{}, true, 3, false, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &c.script
+			one := begun(t, s, limits)
+			s.pending = projection.Pending{Healing: c.healing, Events: c.pending}
+			if healed, err := one.Heal(t.Context()); healed != c.want || !errors.Is(err, c.err) || !slices.Equal(s.folded, c.folded) {
+				t.Errorf("healed %v: %v, asked for %v", healed, err, s.folded)
+			}
+		})
+	}
+}
+
+// healing has an account to heal, and fails to write that.
+func healing(t *testing.T) (*script, *session.Session) {
+	t.Helper()
+	s := &script{write: []error{errAway}}
+	one := begun(t, s, limits)
+	s.pending.Healing = true
+	if healed, err := one.Heal(t.Context()); !healed || err != nil {
+		t.Fatalf("healed %v: %v", healed, err)
+	}
+	if r := one.Flush(t.Context()); r.Outcome != session.Failed {
+		t.Fatalf("%+v", r)
+	}
+	return s, one
 }
 
 // A repair was quicker, or the COMMIT took place and only its reply was lost: nothing is left
 // to be written, and no record comes.
-func TestAFailedHealingEndsWhenSomebodyElseHasHealed(t *testing.T) {
-	p, d := &projecting{healing: true, failures: 1}, &driving{}
-	s := sessionOf(t, p, d)
-	if _, err := s.Heal(t.Context()); !errors.Is(err, session.ErrAgain) || d.failed != 1 {
-		t.Fatalf("%v, %d failures", err, d.failed)
+func TestAFailedHealingEndsWhenAnotherWriterHasHealed(t *testing.T) {
+	s, one := healing(t)
+	s.pending = projection.Pending{Healing: true}
+	if again(t, one) {
+		t.Fatal("the outage is over although the account has not healed")
 	}
-	p.healing = false
-	claim(t, s)
-	if d.recovered == 0 {
-		t.Error("the outage goes on although nothing is left to be written")
-	}
-}
-
-func TestAFailedHealingGoesOnUntilItIsWritten(t *testing.T) {
-	p, d := &projecting{healing: true, failures: 2}, &driving{}
-	s := sessionOf(t, p, d)
-	for range 2 {
-		if _, err := s.Heal(t.Context()); !errors.Is(err, session.ErrAgain) {
-			t.Fatal(err)
-		}
-		if claim(t, s); d.recovered > 0 {
-			t.Fatal("the outage has ended although the account has not healed")
-		}
-	}
-	if _, err := s.Heal(t.Context()); err != nil || p.flushed != 1 || d.recovered == 0 {
-		t.Errorf("%v, flushed %d, recovered %d", err, p.flushed, d.recovered)
+	s.pending = projection.Pending{}
+	if !again(t, one) {
+		t.Error("the outage continues although nothing is left to be written")
 	}
 }
 
-// The account was healed by somebody else, but a record's write has failed as well.
-func TestAFailedWriteOfARecordGoesOnUntilItIsWritten(t *testing.T) {
-	p, d := &projecting{healing: true, failures: 2}, &driving{}
-	s := sessionOf(t, p, d)
-	_, _ = s.Heal(t.Context())
-	claim(t, s)
-	p.healing, p.pending = false, projection.Pending{}
-	record := []projection.DecodedRecord{{Record: projection.Record{Offset: 5}}}
-	written := func() error {
-		if err := s.Fold(t.Context(), record); err != nil {
-			return err
-		}
-		return s.Flush(t.Context())
-	}
-	if err := written(); !errors.Is(err, session.ErrAgain) {
+// The account was healed by another writer, but a record's write has failed as well.
+func TestAFailedWriteOfARecordIsAnOutageUntilItIsWritten(t *testing.T) {
+	s, one := healing(t)
+	s.pending = projection.Pending{}
+	again(t, one)
+	if _, err := one.Fold(t.Context(), s.records(1)); err != nil {
 		t.Fatal(err)
 	}
-	if claim(t, s); d.recovered > 0 {
-		t.Fatal("the outage has ended although the record is not written")
+	s.write = []error{errAway}
+	if r := one.Flush(t.Context()); r.Outcome != session.Failed {
+		t.Fatalf("%+v", r)
 	}
-	if err := written(); err != nil || d.recovered == 0 {
-		t.Errorf("%v, recovered %d", err, d.recovered)
+	s.pending = projection.Pending{}
+	if again(t, one) {
+		t.Fatal("the outage is over although the record is not written")
+	}
+	s.position.Next = 6 // another owner has written it
+	if !again(t, one) {
+		t.Error("the outage continues although another owner has written the record")
 	}
 }

@@ -139,12 +139,12 @@ func TestToldAnswersWhatMetricsWereTold(t *testing.T) {
 		t.Errorf("before anything: %+v", got)
 	}
 	for i, outcome := range projection.Outcomes() {
-		m.Consumed(topic, 0, outcome, i+1)
-		m.Consumed(topic, 1, outcome, 10*(i+1))
+		consume(m, 0, outcome, i+1)
+		consume(m, 1, outcome, 10*(i+1))
 	}
-	m.Consumed(topic, 1, projection.Applied, -5)
+	consume(m, 1, projection.Applied, -5)
 	at := time.UnixMilli(1_700_000_000_123)
-	m.Progress(at)
+	m.progress(at)
 	m.InboxRows(0)
 	got := m.Snapshot()
 	if got.Records != (Counts{11, 22, 33, 44}) || !got.ProgressAt.Equal(at) || *got.InboxRows != 0 {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"projector/projection"
 )
 
 // The dependencies that are retried, as values of the label dependency.
@@ -98,27 +100,23 @@ func (m *Metrics) Declare(topic string, classes []string) {
 	}
 }
 
-// DeadLettered counts n records published to the DLQ topic with a class; topic
-// is the source topic.
-func (m *Metrics) DeadLettered(topic, class string, n int) {
-	add(m.deadLetters.WithLabelValues(topic, class), n)
+// Flushed counts what a flush of a partition has made durable; took is the time of the
+// flush. It may follow Revoked: what was written while draining counts.
+func (m *Metrics) Flushed(topic string, partition int32, f *projection.Flushed, took time.Duration) {
+	m.partitions.consumed(partitionID{topic, partition}, &f.Outcomes)
+	for i := range f.DeadLetters {
+		m.deadLetters.WithLabelValues(topic, string(f.DeadLetters[i].Class)).Inc()
+	}
+	m.Healed(f.Healed)
+	add(m.parkOverflow, f.Overflows)
+	add(m.skipped, len(f.Skipped))
+	m.batchDuration.Observe(took.Seconds())
+	m.batchRecords.Observe(float64(f.Records))
+	m.progress(time.Now())
 }
-
-// ParkOverflow counts n gap events that were not parked because their account
-// has reached the park limit.
-func (m *Metrics) ParkOverflow(n int) { add(m.parkOverflow, n) }
-
-// Skipped counts n events that came for a version that was skipped on purpose.
-func (m *Metrics) Skipped(n int) { add(m.skipped, n) }
 
 // Spans counts n spans by what became of them; of 0 it makes the series.
 func (m *Metrics) Spans(result string, n int) { add(m.spans.WithLabelValues(result), n) }
-
-// Batch observes one durable batch.
-func (m *Metrics) Batch(d time.Duration, records int) {
-	m.batchDuration.Observe(d.Seconds())
-	m.batchRecords.Observe(float64(records))
-}
 
 // Retry counts one failed attempt. Reason is a short fixed word, never an
 // error's text: every new value is a new series.
@@ -140,8 +138,8 @@ func (m *Metrics) Healed(n int) { add(m.healed, n) }
 // Fetched counts n missing events that were got from the outbox and applied.
 func (m *Metrics) Fetched(n int) { add(m.fetched, n) }
 
-// Progress sets when a batch last became durable.
-func (m *Metrics) Progress(at time.Time) {
+// progress sets when a batch last became durable.
+func (m *Metrics) progress(at time.Time) {
 	m.lastProgress.Set(float64(at.UnixMicro()) / 1e6)
 	m.progressAt.Store(at.UnixMilli())
 }

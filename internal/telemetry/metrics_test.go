@@ -12,6 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"projector/projection"
+	"projector/projection/event"
 )
 
 const topic = "account-events"
@@ -147,23 +148,25 @@ func TestScalars(t *testing.T) {
 	reg := NewRegistry()
 	m := NewMetrics(reg, "p")
 	m.Parked(2, 7, 4096, 90*time.Second)
-	m.Healed(3)
+	m.Healed(1)
+	m.Flushed(topic, 0, &projection.Flushed{
+		Healed: 2, Overflows: 6, Skipped: make([]projection.SkippedEvent, 8),
+		DeadLetters: []projection.DeadLetter{{Class: event.VersionGap}, {Class: event.VersionGap}},
+	}, time.Second)
+	m.progress(time.Unix(1_767_225_600, 500_000_000))
 	m.Fetched(9)
-	m.Progress(time.Unix(1_767_225_600, 500_000_000))
 	m.DedupHit(1)
 	m.DedupMiss(2)
 	m.DedupError(3)
 	m.InboxRows(40)
 	m.InboxPruned(5)
-	m.ParkOverflow(6)
 	m.Retry(DependencyPostgres, "connection")
 	m.Retry(DependencyPostgres, "connection")
-	m.DeadLettered(topic, "version_gap", 2)
 	want := map[string]float64{
 		"projector_parked_accounts": 2, "projector_parked_events": 7, "projector_parked_bytes": 4096, "projector_oldest_gap_seconds": 90,
 		"projector_healed_events_total": 3, "projector_fetched_events_total": 9, "projector_last_progress_timestamp_seconds": 1_767_225_600.5,
 		"projector_dedup_hits_total": 1, "projector_dedup_misses_total": 2, "projector_dedup_errors_total": 3,
-		"projector_inbox_rows": 40, "projector_inbox_pruned_total": 5, "projector_park_overflow_total": 6,
+		"projector_inbox_rows": 40, "projector_inbox_pruned_total": 5, "projector_park_overflow_total": 6, "projector_skipped_events_total": 8,
 		"projector_retries_total": 2, "projector_dead_letters_total": 2,
 	}
 	families := gather(t, reg)
@@ -183,8 +186,8 @@ func TestScalars(t *testing.T) {
 func TestBatchFillsBothHistograms(t *testing.T) {
 	reg := NewRegistry()
 	m := NewMetrics(reg, "p")
-	m.Batch(30*time.Millisecond, 500)
-	m.Batch(2*time.Second, 1)
+	m.Flushed(topic, 0, &projection.Flushed{Records: 500}, 30*time.Millisecond)
+	m.Flushed(topic, 0, &projection.Flushed{Records: 1}, 2*time.Second)
 	families := gather(t, reg)
 	for name, sum := range map[string]float64{"projector_batch_duration_seconds": 2.03, "projector_batch_records": 501} {
 		h := families[name].GetMetric()[0].GetHistogram()
@@ -197,7 +200,7 @@ func TestBatchFillsBothHistograms(t *testing.T) {
 func TestNonsenseDoesNotPanicOrCount(t *testing.T) {
 	reg := NewRegistry()
 	m := NewMetrics(reg, "p")
-	m.Consumed(topic, 0, projection.Applied, -1)
+	consume(m, 0, projection.Applied, -1)
 	m.Healed(-1)
 	m.Assigned(topic, 0)
 	m.Lag(topic, 0, -5, -1)

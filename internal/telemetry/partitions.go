@@ -72,12 +72,6 @@ func (m *Metrics) Revoked(topic string, partition int32) {
 	m.partitions.revoke(partitionID{topic, partition})
 }
 
-// Consumed counts n records with an outcome. It may follow Revoked: what was
-// written while draining counts.
-func (m *Metrics) Consumed(topic string, partition int32, outcome projection.Outcome, n int) {
-	m.partitions.consumed(partitionID{topic, partition}, outcome, n)
-}
-
 // Retrying says whether the partition backs off. Without an assignment it is
 // without effect.
 func (m *Metrics) Retrying(topic string, partition int32, on bool) {
@@ -124,17 +118,14 @@ func (m *partitionMetrics) revoke(id partitionID) {
 	p.retrying, p.breaker, p.paused, p.lagRecords, p.lagSeconds = nil, nil, nil, nil, nil
 }
 
-func (m *partitionMetrics) consumed(id partitionID, outcome projection.Outcome, n int) {
+func (m *partitionMetrics) consumed(id partitionID, counts *projection.OutcomeCounts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.get(id)
-	c, ok := p.outcomes[outcome]
-	if !ok {
-		c = m.records.WithLabelValues(id.topic, p.label, outcome.String())
-		p.outcomes[outcome] = c
+	for _, outcome := range projection.Outcomes() {
+		add(p.outcomes[outcome], counts[outcome])
+		m.all.add(outcome, counts[outcome])
 	}
-	add(c, n)
-	m.all.add(outcome, n)
 }
 
 func (m *partitionMetrics) setRetrying(id partitionID, on bool) {

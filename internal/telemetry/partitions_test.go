@@ -15,9 +15,9 @@ func TestAssignmentCreatesAllOutcomesAtZero(t *testing.T) {
 	reg := NewRegistry()
 	m := NewMetrics(reg, "account_balance")
 	m.Assigned(topic, 3)
-	m.Consumed(topic, 3, projection.Applied, 2)
-	m.Consumed(topic, 3, projection.Applied, 5)
-	m.Consumed(topic, 3, projection.DeadLettered, 1)
+	consume(m, 3, projection.Applied, 2)
+	consume(m, 3, projection.Applied, 5)
+	consume(m, 3, projection.DeadLettered, 1)
 	expect(t, reg, `
 # HELP projector_records_total Consumed records by outcome: applied, duplicate, ignored, dead_lettered.
 # TYPE projector_records_total counter
@@ -46,7 +46,7 @@ func TestRevocationRemovesGaugesAndKeepsCounters(t *testing.T) {
 		m.Standing(topic, partition, true, true)
 		m.Lag(topic, partition, 12, 3.5)
 		m.Margin(topic, partition, Margin{new(int64(40)), new(time.Hour)})
-		m.Consumed(topic, partition, projection.Ignored, 4)
+		consume(m, partition, projection.Ignored, 4)
 	}
 	m.Revoked(topic, 1)
 	// What still arrives from the worker must not bring the gauges back.
@@ -54,7 +54,7 @@ func TestRevocationRemovesGaugesAndKeepsCounters(t *testing.T) {
 	m.Margin(topic, 1, Margin{new(int64(1)), new(time.Second)})
 	m.Retrying(topic, 1, true)
 	m.Standing(topic, 1, true, true)
-	m.Consumed(topic, 1, projection.Ignored, 1)
+	consume(m, 1, projection.Ignored, 1)
 	m.Revoked(topic, 7) // never assigned
 
 	const gauges = `
@@ -87,13 +87,20 @@ projector_paused{partition="0",projection="p",topic="account-events"} 1
 	}
 
 	m.Assigned(topic, 1)
-	m.Consumed(topic, 1, projection.Ignored, 1)
+	consume(m, 1, projection.Ignored, 1)
 	if got := valueOf(t, m.partitions.records.WithLabelValues(topic, "1", projection.Ignored.String())); got != 6 {
 		t.Errorf("the counter after reassignment is %v, want 6", got)
 	}
 	if got := valueOf(t, m.partitions.retrying.WithLabelValues(topic, "1")); got != 0 {
 		t.Errorf("retrying after reassignment is %v, want 0", got)
 	}
+}
+
+// consume counts a flush of n records with one outcome.
+func consume(m *Metrics, partition int32, outcome projection.Outcome, n int) {
+	f := projection.Flushed{Records: n}
+	f.Outcomes[outcome] = n
+	m.Flushed(topic, partition, &f, 0)
 }
 
 // expect compares the named families, in this order, with what a scrape shows of them.
@@ -121,7 +128,7 @@ func TestMetricsAreSafeForConcurrentUse(t *testing.T) {
 		wg.Go(func() {
 			for range 200 {
 				m.Assigned(topic, partition)
-				m.Consumed(topic, partition, projection.Applied, 1)
+				consume(m, partition, projection.Applied, 1)
 				m.Lag(topic, partition, 1, 1)
 				m.Retrying(topic, partition, true)
 				m.Revoked(topic, partition)
@@ -141,12 +148,12 @@ func TestMetricsAreSafeForConcurrentUse(t *testing.T) {
 	}
 }
 
-func BenchmarkConsumed(b *testing.B) {
+func BenchmarkFlushed(b *testing.B) {
 	m := NewMetrics(NewRegistry(), "p")
 	m.Assigned(topic, 3)
 	b.ReportAllocs()
 	for b.Loop() {
-		m.Consumed(topic, 3, projection.Applied, 100)
+		consume(m, 3, projection.Applied, 100)
 	}
 }
 

@@ -146,7 +146,7 @@ func (f *feeder) claim() {
 
 func (f *feeder) claimAt(committed int64) {
 	f.t.Helper()
-	pos, err := f.session.Claim(f.t.Context(), projection.Claim{Owner: "me", TopicID: "id", Committed: committed})
+	pos, _, err := f.session.Claim(f.t.Context(), projection.Claim{Owner: "me", TopicID: "id", Committed: committed})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -183,18 +183,43 @@ func (f *feeder) try(values []string) error {
 		f.format.Decode(r.Record.Message, &r.Decoded)
 		records = append(records, r)
 	}
-	if err := f.session.Fold(f.t.Context(), records); err != nil {
-		return err
-	}
-	if err := f.session.Flush(f.t.Context()); err != nil {
-		return err
-	}
-	for {
-		more, err := f.session.Heal(f.t.Context())
-		if err != nil || !more {
+	for len(records) > 0 {
+		n, err := f.session.Fold(f.t.Context(), records)
+		if err != nil {
+			return err
+		}
+		records = records[n:]
+		if err := f.flush(); err != nil {
 			return err
 		}
 	}
+	for {
+		if err := f.flush(); err != nil {
+			return err
+		}
+		healed, err := f.session.Heal(f.t.Context())
+		if err != nil || !healed {
+			return err
+		}
+	}
+}
+
+// flush flushes and counts what became durable.
+func (f *feeder) flush() error {
+	r := f.session.Flush(f.t.Context())
+	switch r.Outcome {
+	case session.Nothing, session.Written:
+		f.driver.healed += r.Flushed.Healed
+		for i, n := range r.Flushed.Outcomes {
+			f.driver.counts[i] += n
+		}
+		return nil
+	case session.Refused, session.Overtaken:
+		return session.ErrAgain
+	case session.Failed, session.Stuck, session.Confirmed, session.Dropped:
+	}
+	f.driver.failed = r.Err
+	return r.Err
 }
 
 // driver keeps what is published and counted.
@@ -219,20 +244,6 @@ func (d *driver) Publish(ctx context.Context, _ int64, letters []projection.Dead
 	d.letters = append(d.letters, letters...)
 	return nil
 }
-
-func (d *driver) Flushing(ctx context.Context, _ int64) context.Context { return ctx }
-
-func (d *driver) Flushed(r session.Report) {
-	d.healed += r.Healed
-	for i, n := range r.Outcomes {
-		d.counts[i] += n
-	}
-}
-func (*driver) Refused(string, int)      {}
-func (*driver) Overtaken(error)          {}
-func (d *driver) Failed(err error) error { d.failed = err; return err }
-func (*driver) Recovered()               {}
-func (*driver) Dropped(error)            {}
 
 // classes are those of the dead letters, with their events.
 func (d *driver) classes() []string {

@@ -112,7 +112,7 @@ func (p *partition) claim(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, attemptWithin)
 	defer cancel()
-	position, err := p.session.Claim(ctx, projection.Claim{
+	position, _, err := p.session.Claim(ctx, projection.Claim{
 		Owner: "rebuild", TopicID: p.build.cfg.TopicID, LogStart: p.build.cfg.Starts[p.number], Committed: projection.NoOffset,
 	})
 	if err != nil {
@@ -176,8 +176,16 @@ func reproducible(r *Replay, d *event.Decoded) bool {
 // fold folds the chunk, and writes when enough has been folded.
 func (p *partition) fold(ctx context.Context) error {
 	before := p.next
-	if err := p.session.Fold(ctx, p.records); err != nil {
-		return err
+	for rest := p.records; len(rest) > 0; {
+		n, err := p.session.Fold(ctx, rest)
+		if err != nil {
+			return err
+		}
+		if rest = rest[n:]; len(rest) > 0 || p.session.Full() {
+			if err := p.write(ctx); err != nil {
+				return err
+			}
+		}
 	}
 	p.empty()
 	if p.next == before && p.session.Pending().Bytes < flushBytes {
@@ -195,16 +203,31 @@ func (p *partition) empty() {
 // flush makes what is pending durable, heals what can heal, and passes over what is
 // to be passed over.
 func (p *partition) flush(ctx context.Context) error {
-	if err := p.session.Flush(ctx); err != nil {
-		return err
-	}
 	for more := true; more; {
+		if err := p.write(ctx); err != nil {
+			return err
+		}
 		var err error
 		if more, err = p.session.Heal(ctx); err != nil {
 			return err
 		}
 	}
 	return p.passOver(ctx)
+}
+
+// write makes what is pending durable. What fails is decided again from the durable position.
+func (p *partition) write(ctx context.Context) error {
+	r := p.session.Flush(ctx)
+	switch r.Outcome {
+	case session.Written:
+		p.next = r.Next.Offset
+	case session.Refused:
+		return session.ErrAgain
+	case session.Overtaken, session.Failed, session.Stuck:
+		return r.Err
+	case session.Nothing, session.Confirmed, session.Dropped: // Confirmed and Dropped are outcomes of a claim
+	}
+	return nil
 }
 
 var _ session.Driver = (*partition)(nil)
@@ -226,27 +249,6 @@ func (p *partition) Publish(_ context.Context, _ int64, letters []projection.Dea
 	}
 	return nil
 }
-
-// Flushing implements session.Driver.
-func (*partition) Flushing(ctx context.Context, _ int64) context.Context { return ctx }
-
-// Flushed implements session.Driver.
-func (p *partition) Flushed(r session.Report) { p.next = r.Next.Offset }
-
-// Refused implements session.Driver.
-func (*partition) Refused(string, int) {}
-
-// Overtaken implements session.Driver.
-func (*partition) Overtaken(error) {}
-
-// Failed implements session.Driver.
-func (*partition) Failed(err error) error { return err }
-
-// Recovered implements session.Driver.
-func (*partition) Recovered() {}
-
-// Dropped implements session.Driver.
-func (*partition) Dropped(error) {}
 
 // passOver passes over the versions whose turn has come, of the accounts seen.
 func (p *partition) passOver(ctx context.Context) error {

@@ -1,0 +1,185 @@
+package session_test
+
+import (
+	"context"
+
+	"pgregory.net/rapid"
+
+	"projector/projection"
+	"projector/projection/event"
+)
+
+// database keeps what is committed: how many times each record was applied or dead-lettered.
+type database struct {
+	next, fence  int64
+	applied      map[int64]int
+	deadLettered map[int64]int
+	parked       int // events that can be healed
+	healed       int
+}
+
+// fate is how an attempt ends.
+type fate string
+
+const (
+	fine     fate = "fine"
+	failing  fate = "failing"       // nothing is written
+	lost     fate = "answer lost"   // it is committed, and the answer is an error
+	stale    fate = "stale"         // another writer was first
+	fenced   fate = "fenced"        // another owner has claimed the partition in between
+	unsent   fate = "not published" // the broker is away
+	unproven fate = "verify stale"  // another writer was first, before the publishing
+	noClaim  fate = "no claim"      // the claim fails without having found the row
+	badClaim fate = "bad claim"     // the claim fails after it has found the row
+)
+
+// simulated is a Projection over the database, and a Driver. It checks each call.
+type simulated struct {
+	t         *rapid.T
+	db        *database
+	poison    map[int64]bool // PostgreSQL refuses these records
+	refuse    map[int64]bool // to be dead-lettered as refused
+	fence     int64
+	pending   []int64 // offsets
+	healing   int     // parked events that are pending
+	verified  bool    // since the last change
+	published map[int64]bool
+
+	failedWith int  // how many events the last flush had, when it failed; 0: it was written
+	calm       bool // nothing fails any more
+}
+
+func (p *simulated) fate(of ...fate) fate {
+	if p.calm || rapid.IntRange(0, 2).Draw(p.t, "fails") > 0 {
+		return fine
+	}
+	return rapid.SampledFrom(of).Draw(p.t, "fate")
+}
+
+func (p *simulated) Claim(context.Context, projection.Claim) (projection.Position, error) {
+	p.pending, p.healing, p.verified = nil, 0, false
+	f := p.fate(noClaim, badClaim)
+	if f == noClaim {
+		return projection.Position{}, errAway
+	}
+	found := projection.Stood{Next: p.db.next, Fence: p.db.fence}
+	if f == badClaim {
+		return projection.Position{Found: &found}, errAway
+	}
+	p.db.fence++
+	p.fence = p.db.fence
+	return projection.Position{Next: p.db.next, Fence: p.fence, Found: &found}, nil
+}
+
+func (p *simulated) Fold(_ context.Context, records []projection.DecodedRecord, limit int) (int, error) {
+	p.verified = false
+	if len(records) == 0 {
+		p.healing = min(limit, p.db.parked)
+		return 0, nil
+	}
+	n := min(len(records), limit-len(p.pending))
+	for i := range records[:n] {
+		p.pending = append(p.pending, records[i].Record.Offset)
+	}
+	return n, nil
+}
+
+func (p *simulated) Pending() projection.Pending {
+	return projection.Pending{Events: len(p.pending) + p.healing, Healing: p.db.parked > p.healing}
+}
+
+func (p *simulated) DeadLetters() (letters []projection.DeadLetter) {
+	for _, offset := range p.pending {
+		if p.refuse[offset] {
+			letters = append(letters, projection.DeadLetter{Class: event.RejectedByDatabase, Record: projection.Record{Offset: offset}})
+		}
+	}
+	return letters
+}
+
+func (p *simulated) Verify(context.Context) error {
+	p.verified = true
+	if p.fate(unproven) == unproven {
+		return projection.ErrStale
+	}
+	return nil
+}
+
+func (*simulated) Read(ctx context.Context, _ string, fn func(context.Context) error) error {
+	return fn(ctx)
+}
+
+func (p *simulated) Publish(ctx context.Context, next int64, letters []projection.DeadLetter, verify func(context.Context) error) error {
+	if p.failedWith > 1 && p.Pending().Events >= p.failedWith {
+		p.t.Fatalf("a flush of %d events follows one of %d that failed", p.Pending().Events, p.failedWith)
+	}
+	p.failedWith = p.Pending().Events
+	if err := verify(ctx); err != nil {
+		return err
+	}
+	if p.fate(unsent) == unsent {
+		return errAway
+	}
+	for i := range letters {
+		if letters[i].Record.Offset >= next {
+			p.t.Fatalf("a dead letter at %d of the records before %d", letters[i].Record.Offset, next)
+		}
+		p.published[letters[i].Record.Offset] = true
+	}
+	return nil
+}
+
+func (p *simulated) Flush(_ context.Context, next projection.NextOffset) (projection.Flushed, error) {
+	if !p.verified {
+		p.t.Fatal("written without being verified")
+	}
+	if n := p.db.next + int64(len(p.pending)); p.fence == p.db.fence && next.Offset != n {
+		p.t.Fatalf("the position %d passes records that were not processed: %d", next.Offset, n)
+	}
+	flushed := projection.Flushed{Records: len(p.pending), Healed: p.healing}
+	for _, offset := range p.pending {
+		if p.poison[offset] && !p.refuse[offset] {
+			return flushed, refusal()
+		}
+	}
+	f := p.fate(failing, lost, stale, fenced)
+	switch f {
+	case failing:
+		return flushed, errAway
+	case stale:
+		return flushed, projection.ErrStale
+	case fenced:
+		p.db.fence++
+		return flushed, projection.ErrFenced
+	}
+	p.commit(next.Offset)
+	if f == lost {
+		return flushed, errAway
+	}
+	p.failedWith = 0
+	return flushed, nil
+}
+
+func (p *simulated) commit(next int64) {
+	for _, offset := range p.pending {
+		if !p.refuse[offset] {
+			p.db.applied[offset]++
+			continue
+		}
+		if p.db.deadLettered[offset]++; !p.published[offset] {
+			p.t.Fatalf("the dead letter of %d is durable and was not published", offset)
+		}
+	}
+	p.db.next = next
+	p.db.parked, p.db.healed = p.db.parked-p.healing, p.db.healed+p.healing
+	p.pending, p.healing = nil, 0
+}
+
+func (p *simulated) Refuse(string) bool {
+	if len(p.pending) != 1 || !p.poison[p.pending[0]] {
+		p.t.Fatalf("%v are refused, and not one poison event", p.pending)
+	}
+	again := p.refuse[p.pending[0]]
+	p.refuse[p.pending[0]] = true
+	return !again
+}
