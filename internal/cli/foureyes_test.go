@@ -15,7 +15,7 @@ import (
 var ofServer = regexp.MustCompile(`url$|query$|password|token|username|brokers`)
 
 // handMade are the commands with --yes that do not yet go through package change.
-var handMade = []string{"gaps fetch", "rebuild"}
+var handMade = []string{"rebuild"}
 
 // approving are the flags of approve.
 func approving(t *testing.T) map[string]bool {

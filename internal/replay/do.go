@@ -20,30 +20,18 @@ func (r *Replay) Apply(ctx context.Context, shown func(done, total int64)) error
 		return err
 	}
 	for _, item := range r.Items {
-		if item.repair != nil {
-			item.repair.Action = item.replayed(r)
+		if item.Record != nil {
+			item.Record.Action = item.replayed(r)
 		}
 	}
-	done := int64(0)
-	err := r.Store.Apply(ctx, r.repairs, func(step readmodel.Step) {
-		done += int64(step.Records)
-		if shown != nil {
-			shown(done, int64(len(r.Items)))
-		}
-	})
-	for _, item := range r.Items {
-		if item.repair != nil && item.repair.Decided {
-			item.Result = string(readmodel.EffectOf(item.repair.Decision))
-		}
-	}
-	return err
+	return r.events().apply(ctx, r.Store, shown)
 }
 
 // recordFixed records what was asked for and not even tried.
 func (r *Replay) recordFixed(ctx context.Context) error {
 	var actions []readmodel.Action
 	for _, item := range r.Items {
-		if item.repair != nil {
+		if item.Record != nil {
 			continue
 		}
 		if item.Result == "" {

@@ -1,6 +1,7 @@
-// Package replay reads the dead letters of a topic, asks how each stands to the read model
-// now, plans what a replay of them would do, and does it. It joins the DLQ topic and the
-// database, which do not know each other; it knows no command line.
+// Package replay reads dead letters and their status against the read model now, plans what a
+// replay of them would do, and does it. A Fetch does the same with missing events of the producer's
+// outbox. The package connects the DLQ topic, the outbox and the database, which do not know each
+// other; it knows no command line.
 package replay
 
 import (
@@ -62,6 +63,12 @@ type Source interface {
 	Records(ctx context.Context, scope topic.Scope) iter.Seq2[*kgo.Record, error]
 	ReadAt(ctx context.Context, partition int32, offset int64) (*kgo.Record, error)
 	Extents(ctx context.Context) (all topic.Extents, exists bool, err error)
+}
+
+// Applier plans and applies events, see readmodel.Replayer.
+type Applier interface {
+	Plan(ctx context.Context, records []*readmodel.RepairRecord) error
+	Apply(ctx context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error
 }
 
 // Store is what a replay needs of the read model, of one projection.

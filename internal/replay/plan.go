@@ -13,22 +13,11 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// Plans of the contract: what a replay would do.
-const (
-	PlanApply     = "will_apply"
-	PlanDuplicate = string(readmodel.EffectDuplicate)
-	PlanWaiting   = string(readmodel.EffectWaiting)
-	PlanPoison    = string(readmodel.EffectPoison)
-)
-
 // Item is one dead letter to replay.
 type Item struct {
 	*DeadLetter
-	Plan   string
-	Result string // empty: nothing was done
-	why    string // of a plan or result that is none of the record's own doing
-	// repair is nil for what is not decided: its plan is fixed.
-	repair *readmodel.RepairRecord
+	Event
+	why string // of a plan or result that is none of the record's own doing
 }
 
 // Reason is why the plan is what it is: what holds now, whatever was wrong with the event
@@ -49,8 +38,8 @@ func (i *Item) planReason() string {
 	switch {
 	case i.why != "":
 		return i.why
-	case i.repair != nil && i.repair.Decision.Message != "":
-		return i.repair.Decision.Message
+	case i.Record != nil && i.Record.Decision.Message != "":
+		return i.Record.Decision.Message
 	case i.Plan == PlanDuplicate:
 		return "the read model has this version"
 	default:
@@ -60,10 +49,10 @@ func (i *Item) planReason() string {
 
 // Balance is the balance of its account before and after the event, as Plan found it.
 func (i *Item) Balance() (balance accounts.Balance, known bool) {
-	if i.repair == nil {
+	if i.Record == nil {
 		return balance, false
 	}
-	return i.repair.Balance, i.repair.Balance.Known
+	return i.Record.Balance, i.Record.Balance.Known
 }
 
 // Replay plans what to do with dead letters, and does it.
@@ -76,21 +65,24 @@ type Replay struct {
 	ToTopic    string // publish them again to this topic; empty: apply them
 	Rate       int    // publish at most so many a second; 0: as many as it takes
 
-	Items   []*Item
-	repairs []*readmodel.RepairRecord // of the items that can be decided
+	Items []*Item
+}
+
+func (r *Replay) events() (all events) {
+	for _, item := range r.Items {
+		all = append(all, &item.Event)
+	}
+	return all
 }
 
 // Failed counts the items that were to be applied or published and were not.
-func (r *Replay) Failed() int {
-	failed := 0
+func (r *Replay) Failed() (n int) {
 	for _, item := range r.Items {
-		switch item.Result {
-		case string(readmodel.EffectApplied), string(readmodel.EffectDuplicate), readmodel.ResultPublished:
-		default:
-			failed++
+		if item.failed() {
+			n++
 		}
 	}
-	return failed
+	return n
 }
 
 // Add takes a dead letter; of one that is passed not its payload, which nobody needs.
@@ -139,25 +131,11 @@ func compareVersions(a, b *int64) int {
 func (r *Replay) Plan(ctx context.Context) error {
 	r.order()
 	for _, item := range r.Items {
-		if item.fix(r.MaxReplays); item.Plan != "" {
-			continue
-		}
-		item.repair = item.record()
-		r.repairs = append(r.repairs, item.repair)
-	}
-	if err := r.Store.Plan(ctx, r.repairs); err != nil {
-		return err
-	}
-	for _, item := range r.Items {
-		if item.repair == nil {
-			continue
-		}
-		item.Plan = string(readmodel.EffectOf(item.repair.Decision))
-		if item.Plan == string(readmodel.EffectApplied) {
-			item.Plan = PlanApply
+		if item.fix(r.MaxReplays); item.Plan == "" {
+			item.Record = item.record()
 		}
 	}
-	return nil
+	return r.events().plan(ctx, r.Store)
 }
 
 // fix sets the plan of a dead letter that is not decided.

@@ -107,8 +107,8 @@ func timeOrNull(t *time.Time) *string {
 
 // GapsCmd are the commands about gaps.
 type GapsCmd struct {
-	List  gapsListCmd  `cmd:"" default:"withargs" help:"List the accounts that wait for a missing or corrected event."`
-	Fetch gapsFetchCmd `cmd:"" help:"Ask the producer's outbox for the events that accounts wait for, and apply them."`
+	List  gapsListCmd `cmd:"" default:"withargs" help:"List the accounts that wait for a missing or corrected event."`
+	Fetch fetchCmd    `cmd:"" help:"Ask the producer's outbox for the events that accounts wait for, and apply them."`
 }
 
 type gapsListCmd struct {

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"projector/dlq"
@@ -160,9 +158,6 @@ type replayDocument struct {
 	*amountsDocument
 }
 
-// notDone is the result of what a replay did not come to.
-const notDone = "not_done"
-
 // Print implements change.Plan.
 func (p *replayPlan) Print(_ context.Context, std *output.Streams, done bool) error {
 	if err := p.print(std, done); err != nil {
@@ -210,19 +205,11 @@ type replayRow struct {
 	amounts bool // are shown
 }
 
-// outcome is the plan, or what became of it.
-func (r replayRow) outcome() string {
-	if r.done {
-		return cmp.Or(r.Result, notDone)
-	}
-	return r.Plan
-}
-
 // Document implements output.Row.
 func (r replayRow) Document() any {
 	d := replayDocument{letterDocument: document(r.DeadLetter), Plan: r.Plan}
 	if r.done {
-		d.Result = output.OrNull(r.outcome())
+		d.Result = output.OrNull(r.Outcome(r.done))
 	}
 	if r.Value != "" {
 		d.Altered, d.NotInTopic = new(r.Altered()), new(r.NotInTopic)
@@ -237,25 +224,16 @@ func (r replayRow) Document() any {
 // Cells implements output.Row.
 func (r replayRow) Cells() []string {
 	e := &r.Entry
-	return []string{r.outcome(), output.OrDash(e.AccountID), output.VersionText(e.Received), string(e.Class), placeOf(e), output.OrDash(r.Reason())}
+	return []string{r.Outcome(r.done), output.OrDash(e.AccountID), output.VersionText(e.Received), string(e.Class), placeOf(e), output.OrDash(r.Reason())}
 }
 
 // summary counts the plans or the results.
 func (p *replayPlan) summary(done bool) string {
-	counts := map[string]int{}
+	counts := replay.Counts{}
 	for _, item := range p.replay.Items {
-		counts[replayRow{item, done, false}.outcome()]++
+		counts[item.Outcome(done)]++
 	}
-	var parts []string
-	for _, name := range []string{
-		replay.PlanApply, string(readmodel.EffectApplied), readmodel.ResultPublished, replay.PlanDuplicate, replay.PlanWaiting,
-		replay.PlanPoison, readmodel.ResultRefused, notDone,
-	} {
-		if counts[name] > 0 {
-			parts = append(parts, strconv.Itoa(counts[name])+" "+name)
-		}
-	}
-	text := cmp.Or(strings.Join(parts, ", "), p.scan.nothing("nothing to replay"), "nothing to replay in the other partitions")
+	text := cmp.Or(counts.String(), p.scan.nothing("nothing to replay"), "nothing to replay in the other partitions")
 	switch {
 	case done || len(p.replay.Items) == 0:
 	case counts[replay.PlanApply] > 0 || p.ToTopic != "":
