@@ -27,6 +27,7 @@ const (
 	ActionFetch   ActionKind = "fetch" // of a missing event, from the producer's outbox
 	ActionOpen    ActionKind = "open"
 	ActionUnskip  ActionKind = "unskip"
+	ActionRebuild ActionKind = "rebuild"
 )
 
 // Results of actions that are no Effect. Their names are public surface.

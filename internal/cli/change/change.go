@@ -5,6 +5,7 @@
 package change
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -64,6 +65,12 @@ type Plan interface {
 type Partial interface {
 	Plan
 	DoneInParts()
+}
+
+// Refused is a Plan that may have to be refused as a whole. It is printed all the same.
+type Refused interface {
+	Plan
+	Refused() error
 }
 
 // Hash is a plan as a second person approves it.
@@ -151,6 +158,9 @@ func run(ctx context.Context, std *output.Streams, gate *foureyes.Gate, c Change
 	}
 	if !yes {
 		return untouched(ctx, plan.Print(ctx, std, false))
+	}
+	if p, may := plan.(Refused); may && p.Refused() != nil {
+		return cmp.Or(plan.Print(ctx, std, false), p.Refused())
 	}
 	if err := gate.Pass(ctx, on.Pool, string(c.Action()), func(h *Hash) error { return plan.Hash(ctx, h) }); err != nil {
 		return untouched(ctx, err)

@@ -456,7 +456,7 @@ func TestAnInterruptedPlanHasChangedNothing(t *testing.T) {
 	fake := devtest.Fake(t, devstack.FakeOptions{})
 	s := clitest.StageOn(t, fake.Addrs())
 	s.Holes()
-	for _, command := range [][]string{{"dlq", "replay"}, {"dlq", "discard", "--reason=x"}, {"position", "set", "--all", "--start", "--reason=x"}} {
+	for _, command := range [][]string{{"dlq", "replay"}, {"dlq", "discard", "--reason=x"}, {"rebuild"}, {"position", "set", "--all", "--start", "--reason=x"}} {
 		ctx, interrupt := context.WithCancel(t.Context())
 		fake.Cluster.ControlKey(int16(kmsg.ListOffsets), func(kmsg.Request) (kmsg.Response, error, bool) {
 			interrupt()

@@ -235,15 +235,7 @@ func (r *rebuilding) missingOfOwn(ctx context.Context) ([]string, error) {
 	case err != nil:
 		return nil, err
 	}
-	changes := r.cmd.Yes
-	if changes {
-		requested, err := r.gate.Only(ctx, r.pool)
-		if err != nil {
-			return nil, err
-		}
-		changes = !requested
-	}
-	missing, err := rebuild.LoadGrants(ctx, r.pool, r.kind.Rebuilds(), changes)
+	missing, err := rebuild.LoadGrants(ctx, r.pool, r.kind.Rebuilds(), r.on.Now)
 	if err != nil || len(missing) == 0 {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ func (limits) Name() string { return "account_limits" }
 
 // TestRebuildRefusesADefinitionItDoesNotKnow: it is none of the others.
 func TestRebuildRefusesADefinitionItDoesNotKnow(t *testing.T) {
-	r := &rebuilding{cmd: &Cmd{}, kind: limits{}}
+	r := &rebuilding{cmd: &options{}, kind: limits{}}
 	if err := r.open(t.Context()); err == nil || !strings.Contains(err.Error(), "account_limits cannot be rebuilt") {
 		t.Errorf("%v", err)
 	}

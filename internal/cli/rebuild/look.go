@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"projector/internal/cli/change"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
@@ -27,13 +28,22 @@ type rebuildCheckedPartition struct {
 	CleanupPolicy *string `json:"cleanup_policy"`
 }
 
-// look only looks whether a rebuild can end well.
-func (r *rebuilding) look(ctx context.Context) error {
+// checked is the plan of --check: nothing is ever done.
+type checked struct {
+	*rebuilding
+	document rebuildCheckDocument
+}
+
+// check only checks whether a rebuild can succeed.
+func (r *rebuilding) check(ctx context.Context) (change.Plan, error) {
+	if r.on.Whole {
+		return nil, errChecks
+	}
 	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
 	reasons, err := r.obstacles(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	d := rebuildCheckDocument{
 		Topic: r.cmd.Topic, Complete: len(reasons) == 0, Reasons: append([]string{}, reasons...), Partitions: []rebuildCheckedPartition{},
@@ -43,10 +53,21 @@ func (r *rebuilding) look(ctx context.Context) error {
 			Partition: number, LogStart: r.topic.starts[number], End: r.topic.ends[number], CleanupPolicy: output.OrNull(r.policy),
 		})
 	}
-	if err := r.printCheck(&d); err != nil {
+	return &checked{r, d}, nil
+}
+
+// Hash implements change.Plan.
+func (*checked) Hash(context.Context, *change.Hash) error { return errChecks }
+
+// Do implements change.Plan.
+func (*checked) Do(context.Context) error { return errChecks }
+
+// Print implements change.Plan.
+func (p *checked) Print(context.Context, *output.Streams, bool) error {
+	if err := p.printCheck(&p.document); err != nil {
 		return err
 	}
-	switch len(reasons) {
+	switch reasons := p.document.Reasons; len(reasons) {
 	case 0:
 		return nil
 	case 1:

@@ -59,7 +59,7 @@ func (r *rebuilding) print(report *rebuild.Report, changed *rebuild.Swapped) err
 // outcome is what was done, or would be, in words.
 func (r *rebuilding) outcome(report *rebuild.Report, changed *rebuild.Swapped) string {
 	unknown, of, remedy := report.Kinds[rebuild.Unknown], r.of(), ", add --yes to do it"
-	if r.cmd.Yes {
+	if r.on.Whole {
 		remedy = ""
 	}
 	var text string

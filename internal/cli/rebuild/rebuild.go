@@ -4,15 +4,14 @@ package rebuild
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/internal/cli/change"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
-	"projector/internal/cli/foureyes"
 	"projector/internal/cli/memory"
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
@@ -23,16 +22,16 @@ import (
 )
 
 // Cmd is the command rebuild.
-type Cmd struct {
-	Yes      bool   `help:"Do it. Without it, only compare."`
-	Check    bool   `help:"Only check whether a rebuild can succeed, without reading records; exit status 1 when it cannot."`
-	Remove   bool   `help:"With --yes, also remove the accounts, or rows, that have no event in the topic. Without it they stay and are listed."`
-	MaxDiff  int64  `name:"max-differences" env:"PROJECTOR_MAX_DIFFERENCES" default:"100" placeholder:"N" help:"With --yes, change nothing and exit with 1 when more accounts would change, or rows where the table's key has no account_id (default 100)."`
-	Partial  bool   `help:"Continue although the topic has lost its first records: rebuild only accounts, or rows of account_statement, whose events are all there, and remove none."`
-	Limit    int    `default:"1000" placeholder:"N" help:"List at most this many differences; all are counted (default 1000)."`
-	Reason   string `placeholder:"TEXT" help:"Why, for the audit trail."`
-	ExitCode bool   `help:"Exit with 1 when something differs; with --yes, when something still does."`
-	connect.ActorFlags
+type Cmd = change.Command[options, *options]
+
+type options struct {
+	CheckOnly bool  `name:"check" help:"Only check whether a rebuild can succeed, without reading records; exit status 1 when it cannot."`
+	Remove    bool  `help:"With --yes, also remove the accounts, or rows, that have no event in the topic. Without it they stay and are listed."`
+	MaxDiff   int64 `name:"max-differences" env:"PROJECTOR_MAX_DIFFERENCES" default:"100" placeholder:"N" help:"With --yes, change nothing and exit with 1 when more accounts would change, or rows where the table's key has no account_id (default 100)."`
+	Partial   bool  `help:"Continue although the topic has lost its first records: rebuild only accounts, or rows of account_statement, whose events are all there, and remove none."`
+	Limit     int   `default:"1000" placeholder:"N" help:"List at most this many differences; all are counted (default 1000)."`
+	ExitCode  bool  `help:"Exit with 1 when something differs; with --yes, when something still does."`
+	change.OptionalReasonFlags
 	connect.KafkaFlags
 	connect.DatabaseFlags
 	projections.GroupFlags
@@ -41,64 +40,51 @@ type Cmd struct {
 	events.EventFlags
 	output.LogFlags
 	output.Flags
+
+	kind    readmodel.Definition
+	formats event.Resolver
 }
 
-// Run rebuilds the projection beside the live one, compares the two and, if it is wanted,
-// puts right what differs.
-func (c *Cmd) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) (err error) {
-	if err := c.validate(); err != nil {
-		return err
-	}
-	formats, err := c.Formats(c.Taken)
-	if err != nil {
-		return err
-	}
-	log, err := c.Logger(std.Err)
-	if err != nil {
-		return err
-	}
-	pool, client, err := connect.Both(ctx, &c.DatabaseFlags, &c.KafkaFlags, log)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	defer client.Close()
-	kind, err := c.Kind()
-	if err != nil {
-		return err
-	}
-	r := &rebuilding{cmd: c, kind: kind, std: std, formats: formats, pool: pool, source: newTopicSource(client, c.Topic), gate: gate}
-	if c.Check {
-		return r.look(ctx)
+// Action implements change.Change.
+func (*options) Action() readmodel.ActionKind { return readmodel.ActionRebuild }
+
+// Plan implements change.Change. It rebuilds the projection into tables of its own, and compares them
+// with the live ones.
+func (c *options) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
+	r := &rebuilding{cmd: c, on: on, kind: c.kind, std: on.Std, formats: c.formats, pool: on.Pool, source: newTopicSource(on.Client, c.Topic)}
+	if c.CheckOnly {
+		return r.check(ctx)
 	}
 	if err := r.compareFile(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	if err := r.prepare(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	plan := memory.Share(c.Resident())
 	plan.Apply()
 	if err := r.open(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	defer func() {
+	on.Later(func() error {
 		// Also when ctx has ended: nothing must stay behind.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connect.OneShotWithin)
 		defer cancel()
-		err = errors.Join(err, r.shadow.Close(ctx))
-	}()
-	return r.run(ctx)
+		return r.shadow.Close(ctx)
+	})
+	return r, r.plan(ctx)
 }
 
-func (c *Cmd) validate() error {
+// Check implements change.Change.
+func (c *options) Check() error {
 	kind, err := c.Kind()
-	if err := cmp.Or(err, c.CheckLimit()); err != nil {
+	if err := cmp.Or(err, c.CheckLimit(), c.CheckPark()); err != nil {
 		return err
 	}
-	if err := c.CheckPark(); err != nil {
+	if c.formats, err = c.Formats(c.Taken); err != nil {
 		return err
 	}
+	c.kind = kind
 	switch {
 	case len(kind.Rebuilds()) == 0:
 		return exit.Usagef("--projection (PROJECTION): %s cannot be rebuilt, for it does not say which tables it has", kind.Name())
@@ -108,13 +94,15 @@ func (c *Cmd) validate() error {
 		return exit.Usagef("--limit (PROJECTOR_LIMIT): must not be negative")
 	case c.MaxDiff < 0:
 		return exit.Usagef("--max-differences (PROJECTOR_MAX_DIFFERENCES): must not be negative")
-	case c.Check && (c.Yes || c.Partial || c.Remove):
-		return exit.Usagef("--check (PROJECTOR_CHECK): only looks whether all can be rebuilt, so it goes without --yes, --partial and --remove")
+	case c.CheckOnly && (c.Partial || c.Remove):
+		return errChecks
 	case c.Remove && c.Partial:
 		return exit.Usagef("--remove (PROJECTOR_REMOVE): with --partial nothing is removed, for a topic that has lost records does not know what there is")
 	}
 	return nil
 }
+
+var errChecks = exit.Usagef("--check (PROJECTOR_CHECK): only checks whether all can be rebuilt, so it goes without --yes, --partial and --remove")
 
 // sums reports whether some table of a projection adds up events, or may: the SQL of a
 // projection of one's own is not looked into.
@@ -130,9 +118,10 @@ func sums(kind readmodel.Definition) bool {
 	return slices.ContainsFunc(kind.Rebuilds(), func(t readmodel.RebuildTable) bool { return t.Adds })
 }
 
-// rebuilding is one rebuild.
+// rebuilding is one rebuild, and the plan of what it would change.
 type rebuilding struct {
-	cmd     *Cmd
+	cmd     *options
+	on      *change.On
 	kind    readmodel.Definition
 	std     *output.Streams
 	formats event.Resolver
@@ -144,8 +133,11 @@ type rebuilding struct {
 	shadow  *rebuild.Shadow
 	build   *rebuild.Build
 	shown   *output.Progress
-	gate    *foureyes.Gate
 	changed *file.Projection // is to take the place of another text of the projection file; nil: none is
+
+	report  rebuild.Report
+	refused error            // the reason why it must not be done
+	swapped *rebuild.Swapped // nil: nothing was done
 }
 
 const (
@@ -155,7 +147,7 @@ const (
 	roundsAtMost = 20
 )
 
-func (r *rebuilding) run(ctx context.Context) error {
+func (r *rebuilding) plan(ctx context.Context) (err error) {
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
@@ -164,25 +156,39 @@ func (r *rebuilding) run(ctx context.Context) error {
 	if err := r.approach(ctx); err != nil {
 		return err
 	}
-	report, err := r.compare(ctx)
+	if r.report, err = r.compare(ctx); err != nil {
+		return err
+	}
+	r.refused, err = r.tooMany(ctx)
+	return err
+}
+
+// Refused implements change.Refused.
+func (r *rebuilding) Refused() error { return r.refused }
+
+// Hash implements change.Plan. What consumers continue to write is not part of it.
+func (r *rebuilding) Hash(ctx context.Context, h *change.Hash) error {
+	digest, err := r.shadow.Digest(ctx, r.cmd.Remove)
 	if err != nil {
 		return err
 	}
-	var changed *rebuild.Swapped
-	refused, err := r.tooMany(ctx)
-	if err != nil {
-		return err
+	h.Count(r.cmd.wouldChange(&r.report) + r.report.Markers)
+	return h.Note(digest, r.report.Markers)
+}
+
+// Do implements change.Plan.
+func (r *rebuilding) Do(ctx context.Context) (err error) {
+	defer r.shown.Done()
+	r.swapped, err = r.swap(ctx, &r.report)
+	return err
+}
+
+// Print implements change.Plan.
+func (r *rebuilding) Print(_ context.Context, _ *output.Streams, done bool) error {
+	if done && r.swapped == nil {
+		r.swapped = new(rebuild.Swapped)
 	}
-	if r.cmd.Yes && refused == nil {
-		if err := r.gate.Pass(ctx, r.pool, "rebuild", r.plan(ctx, &report)); err != nil {
-			return err
-		}
-		if changed, err = r.swap(ctx, &report); err != nil {
-			return err
-		}
-	}
-	r.shown.Done()
-	return cmp.Or(r.print(&report, changed), refused, r.differs(&report, changed))
+	return cmp.Or(r.print(&r.report, r.swapped), r.differs(&r.report, r.swapped))
 }
 
 // compare compares what was rebuilt with the live tables.

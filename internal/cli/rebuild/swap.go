@@ -6,7 +6,6 @@ import (
 	"errors"
 
 	"projector/internal/cli/exit"
-	"projector/internal/cli/foureyes"
 	"projector/readmodel"
 	"projector/readmodel/rebuild"
 )
@@ -14,7 +13,7 @@ import (
 // tooMany refuses to change more than is allowed.
 func (r *rebuilding) tooMany(ctx context.Context) (refusal, err error) {
 	would, err := r.shadow.Concerned(ctx, r.cmd.Remove)
-	if err != nil || !r.cmd.Yes || would <= r.cmd.MaxDiff {
+	if err != nil || !r.on.Whole || would <= r.cmd.MaxDiff {
 		return nil, err
 	}
 	return r.refuseMany(would), nil
@@ -29,20 +28,8 @@ func (r *rebuilding) refuseMany(would int64) error {
 		"look at what differs before you allow more", would, of, r.cmd.MaxDiff)
 }
 
-// plan is what would be changed. What consumers go on to write is none of it.
-func (r *rebuilding) plan(ctx context.Context, report *rebuild.Report) func(*foureyes.Plan) error {
-	return func(p *foureyes.Plan) error {
-		digest, err := r.shadow.Digest(ctx, r.cmd.Remove)
-		if err != nil {
-			return err
-		}
-		p.Count(r.cmd.wouldChange(report) + report.Markers)
-		return p.Note(digest, report.Markers)
-	}
-}
-
 // wouldChange is how many would be replaced or removed.
-func (c *Cmd) wouldChange(report *rebuild.Report) int64 {
+func (c *options) wouldChange(report *rebuild.Report) int64 {
 	if c.Remove {
 		return report.Different()
 	}
@@ -91,7 +78,7 @@ func (r *rebuilding) swap(ctx context.Context, report *rebuild.Report) (*rebuild
 			"by another text they cannot be made anew; nothing was changed", r.kind.Name())
 	}
 	done, err := r.shadow.Swap(ctx, rebuild.SwapOptions{
-		Topic: r.cmd.Topic, Actor: r.cmd.ActorName(), Reason: readmodel.Storable(r.cmd.Reason), Remove: r.cmd.Remove, Most: &r.cmd.MaxDiff,
+		Topic: r.cmd.Topic, Actor: r.on.Actor, Reason: r.on.Reason, Remove: r.cmd.Remove, Most: &r.cmd.MaxDiff,
 		File: r.changed,
 	}, r.catchUp)
 	var many *rebuild.TooManyError
