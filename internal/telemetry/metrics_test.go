@@ -2,6 +2,8 @@ package telemetry
 
 import (
 	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -115,6 +117,35 @@ func TestEveryFamilyHasTheTypeAndLabelsOfTheContract(t *testing.T) {
 	for name := range families {
 		if strings.HasPrefix(name, "projector_") && !slices.ContainsFunc(contract, func(f contractFamily) bool { return f.name == name }) {
 			t.Errorf("%s is exposed and not in the table", name)
+		}
+	}
+}
+
+// TestEveryFamilyIsDocumented: docs/observability.md has a row for each family, with its type and
+// its labels; there topic and partition are "P", and projection is understood.
+func TestEveryFamilyIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/observability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range contract {
+		row := regexp.MustCompile("(?m)^\\| (?:`[a-z_]+`, )*`" + family.name + "`[^|]*\\| ([^|]*) \\|").FindSubmatch(page)
+		if row == nil {
+			t.Errorf("%s has no row", family.name)
+			continue
+		}
+		described := strings.Replace(string(row[1]), ": P", ": topic, partition", 1)
+		if !strings.HasPrefix(described, strings.ToLower(family.typ.String())) {
+			t.Errorf("%s is described as %q, and is a %v", family.name, described, family.typ)
+		}
+		labels := strings.FieldsFunc(family.labels, func(r rune) bool { return r == ',' || r == ' ' })
+		for _, label := range labels {
+			if label != "projection" && !strings.Contains(described, label) {
+				t.Errorf("%s is described as %q, without the label %s", family.name, described, label)
+			}
+		}
+		if strings.Contains(described, "no projection") == slices.Contains(labels, "projection") {
+			t.Errorf("%s is described as %q, and has the labels %v", family.name, described, labels)
 		}
 	}
 }

@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"projector/internal/devstack/devtest"
+	"projector/projection/event"
+	"projector/readmodel"
+)
+
+// forReaders are the relations whose columns are public.
+var forReaders = []string{
+	"account_balance_current", "account_statement", "account_statement_missing", "account_statement_balance",
+	"account_skipped", "daily_turnover", "account_hold", "projection_hold",
+}
+
+// TestTheReadModelIsDocumented: docs/read-model.md names each table and view, and each column
+// of those that are for readers.
+func TestTheReadModelIsDocumented(t *testing.T) {
+	page := pageOf(t, "read-model.md")
+	public, _, _ := strings.Cut(page, "\n## Internal")
+	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	rows, err := pool.Query(t.Context(), `SELECT table_name::text, column_name::text FROM information_schema.columns WHERE table_schema = current_schema()`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	relations := map[string]bool{}
+	for rows.Next() {
+		var relation, column string
+		if err := rows.Scan(&relation, &column); err != nil {
+			t.Fatal(err)
+		}
+		relations[relation] = true
+		if slices.Contains(forReaders, relation) && !strings.Contains(public, "`"+column+"`") {
+			t.Errorf("read-model.md does not have %s of %s", column, relation)
+		}
+	}
+	if rows.Err() != nil || len(relations) < len(forReaders) {
+		t.Fatalf("%d relations: %v", len(relations), rows.Err())
+	}
+	for relation := range relations {
+		if !strings.Contains(page, "`"+relation+"`") {
+			t.Errorf("read-model.md does not have %s", relation)
+		}
+	}
+	for _, relation := range forReaders {
+		if !relations[relation] {
+			t.Errorf("there is no %s", relation)
+		}
+	}
+}
+
+// TestTheEventsAreDocumented: docs/events.md has each type and each class, and the runbook what
+// to do about a class.
+func TestTheEventsAreDocumented(t *testing.T) {
+	events, runbook := pageOf(t, "events.md"), pageOf(t, "runbook.md")
+	for _, kind := range event.NamedTypes() {
+		if !strings.Contains(events, "| `"+kind.Name()+"` |") {
+			t.Errorf("events.md has no row for %s", kind.Name())
+		}
+	}
+	for _, class := range event.Classes() {
+		if !strings.Contains(events, "| `"+string(class)+"` |") {
+			t.Errorf("events.md has no row for %s", class)
+		}
+		if _, what, _ := strings.Cut(runbook, "\n## By class"); !strings.Contains(what, "`"+string(class)+"`") {
+			t.Errorf("the runbook does not say what to do about %s", class)
+		}
+	}
+}
+
+// usual are variables that are not this project's, or that a test sets for its own child.
+var usual = []string{"PROJECTOR_TEST_CHILD", "PROJECTOR_TEST_PARENT", "PATH", "TERM", "NO_COLOR", "GOOS", "GOARCH", "GOGC", "JAVA_HOME"}
+
+// TestVariablesAreDocumented: what is read from the environment without a flag is in a page.
+// docs/cli.md, which is made from the flags, has the others.
+func TestVariablesAreDocumented(t *testing.T) {
+	var pages strings.Builder
+	for _, path := range allPages(t) {
+		pages.WriteString(readPage(t, path))
+	}
+	read := regexp.MustCompile(`(?:Getenv|LookupEnv)\("([A-Z_]+)"\)`)
+	found := 0
+	eachFile(t, func(path string) {
+		if filepath.Ext(path) != ".go" {
+			return
+		}
+		for _, use := range read.FindAllStringSubmatch(readPage(t, path), -1) {
+			found++
+			if !slices.Contains(usual, use[1]) && !regexp.MustCompile(`\b`+use[1]+`\b`).MatchString(pages.String()) {
+				t.Errorf("%s reads %s, which no page has", path, use[1])
+			}
+		}
+	})
+	if found < 10 {
+		t.Errorf("only %d variables are read", found)
+	}
+}
+
+var (
+	// quoted finds what stands between backquotes.
+	quoted = regexp.MustCompile("`([^`\n]+)`")
+	// fileName and folderName are names of files and folders of this repository.
+	fileName   = regexp.MustCompile(`^\w[\w./-]*\.(go|sql|md|yaml|json|svg)$`)
+	folderName = regexp.MustCompile(`^(cmd|deploy|dlq|docs|e2e|errclass|faulttest|internal|projection|readmodel|sql|tools)/[\w./-]+$`)
+	testName   = regexp.MustCompile(`\b(Test|Benchmark|Fuzz)[A-Z]\w+`)
+	testFunc   = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)\w+)\(`)
+)
+
+// theirs are files that a page has its reader write.
+var theirs = []string{"bank.yaml", "deployment.json", "kustomization.yaml"}
+
+// TestNamesOfFilesAndTestsAreRight: a file, a folder or a test that a page names is there.
+func TestNamesOfFilesAndTestsAreRight(t *testing.T) {
+	var files []string
+	tests := map[string]bool{}
+	eachFile(t, func(path string) {
+		files = append(files, "/"+path)
+		if strings.HasSuffix(path, "_test.go") {
+			for _, f := range testFunc.FindAllStringSubmatch(readPage(t, path), -1) {
+				tests[f[1]] = true
+			}
+		}
+	})
+	there := func(name string) bool {
+		return slices.Contains(theirs, name) || slices.ContainsFunc(files, func(path string) bool {
+			return strings.HasSuffix(path, "/"+name) || strings.Contains(path, "/"+strings.TrimSuffix(name, "/")+"/")
+		})
+	}
+	checked := 0
+	for _, path := range allPages(t) {
+		if filepath.Base(path) == "cli.md" { // its files are of the reader
+			continue
+		}
+		text := code.ReplaceAllString(readPage(t, path), "")
+		for _, name := range quoted.FindAllStringSubmatch(text, -1) {
+			if fileName.MatchString(name[1]) || folderName.MatchString(name[1]) {
+				checked++
+				if !there(name[1]) {
+					t.Errorf("%s names %s, which is not there", path, name[1])
+				}
+			}
+		}
+		for _, name := range testName.FindAllString(text, -1) {
+			checked++
+			if !tests[name] {
+				t.Errorf("%s names %s, which is not there", path, name)
+			}
+		}
+	}
+	if checked < 100 {
+		t.Errorf("only %d names", checked)
+	}
+}
+
+const root = "../.."
+
+func pageOf(t *testing.T, name string) string {
+	t.Helper()
+	return readPage(t, filepath.Join("docs", name))
+}
+
+// readPage reads a file of the repository.
+func readPage(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// allPages are the paths of all pages, in the repository.
+func allPages(t *testing.T) []string {
+	t.Helper()
+	paths := []string{"README.md", "CONTRIBUTING.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/decisions/*.md"} {
+		found, err := fs.Glob(os.DirFS(root), pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, found...)
+	}
+	return paths
+}
+
+// eachFile calls do with the path of every file of the repository.
+func eachFile(t *testing.T, do func(path string)) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(root), ".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (path == ".git" || path == "bin" || path == "dist"):
+			return fs.SkipDir
+		case !entry.IsDir():
+			do(path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
