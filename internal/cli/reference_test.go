@@ -50,35 +50,60 @@ func TestReferenceIsWhole(t *testing.T) {
 	}
 }
 
-// reference makes the page. Groups of flags that several commands have in the same way
-// stand once, behind the commands.
+// reference makes the page. A row that several commands have in the same way is printed once, in
+// the section of its group after the commands.
 type reference struct {
 	app    *kong.Application
 	shared []flagTable
 	text   strings.Builder
 }
 
-// flagTable is a group of flags of a command, written as a table.
-type flagTable struct{ title, rows string }
+// flagTable is a group of flags of a command.
+type flagTable struct {
+	title string
+	rows  []string
+}
 
 func newReference(app *kong.Application) *reference {
 	r := &reference{app: app}
-	uses := map[flagTable]int{}
-	var seen []flagTable
+	uses := map[string]int{}
 	for _, leaf := range app.Leaves(true) {
 		for _, table := range tablesOf(leaf) {
-			if uses[table]++; uses[table] == 1 {
-				seen = append(seen, table)
+			for _, row := range table.rows {
+				uses[row]++
 			}
 		}
 	}
-	for _, table := range seen {
-		other := func(o flagTable) bool { return o.title == table.title && uses[o] > uses[table] }
-		if uses[table] > 1 && table.title != "" && !slices.ContainsFunc(seen, other) {
-			r.shared = append(r.shared, table)
+	for _, leaf := range app.Leaves(true) {
+		for _, table := range tablesOf(leaf) {
+			for _, row := range table.rows {
+				if uses[row] > 1 {
+					r.share(table.title, row)
+				}
+			}
 		}
 	}
 	return r
+}
+
+func (r *reference) share(title, row string) {
+	i := slices.IndexFunc(r.shared, func(t flagTable) bool { return t.title == title })
+	if i < 0 {
+		i = len(r.shared)
+		r.shared = append(r.shared, flagTable{title: title})
+	}
+	if !slices.Contains(r.shared[i].rows, row) {
+		r.shared[i].rows = append(r.shared[i].rows, row)
+	}
+}
+
+// sharedOf is a group's section; its rows are those that are printed there.
+func (r *reference) sharedOf(title string) (anchor string, rows []string) {
+	i := slices.IndexFunc(r.shared, func(t flagTable) bool { return t.title == title })
+	if i < 0 {
+		return "", nil
+	}
+	return strings.ToLower(strings.ReplaceAll(cmp.Or(title, "Common"), " ", "-")) + "-flags", r.shared[i].rows
 }
 
 func (r *reference) page() string {
@@ -100,7 +125,7 @@ An empty environment variable counts as not set. Colours are for terminals only;
 	}
 	r.write("\n## Shared flags\n")
 	for _, table := range r.shared {
-		r.write("\n### %s flags\n\n%s", table.title, table.rows)
+		r.write("\n### %s flags\n\n%s%s", cmp.Or(table.title, "Common"), tableHead, strings.Join(table.rows, ""))
 	}
 	return r.text.String()
 }
@@ -118,17 +143,31 @@ func (r *reference) command(leaf *kong.Node) {
 	}
 	var links []string
 	for _, table := range tablesOf(leaf) {
-		if slices.Contains(r.shared, table) {
-			links = append(links, fmt.Sprintf("[%s](#%s-flags)", table.title, strings.ToLower(strings.ReplaceAll(table.title, " ", "-"))))
-			continue
+		anchor, shared := r.sharedOf(table.title)
+		var own, others []string
+		for _, row := range table.rows {
+			if slices.Contains(shared, row) {
+				others = append(others, "`"+strings.FieldsFunc(row, func(c rune) bool { return strings.ContainsRune("|`= ", c) })[0]+"`")
+			} else {
+				own = append(own, row)
+			}
 		}
-		if table.title != "" {
-			r.write("\n%s:\n", table.title)
+		if len(own) > 0 {
+			if table.title != "" {
+				r.write("\n%s:\n", table.title)
+			}
+			r.write("\n%s%s", tableHead, strings.Join(own, ""))
 		}
-		r.write("\n%s", table.rows)
+		switch {
+		case len(others) == 0:
+		case len(others) == len(shared):
+			links = append(links, fmt.Sprintf("[%s](#%s)", cmp.Or(table.title, "Common"), anchor))
+		default:
+			links = append(links, fmt.Sprintf("%s ([%s](#%s))", strings.Join(others, ", "), cmp.Or(table.title, "Common"), anchor))
+		}
 	}
 	if len(links) > 0 {
-		r.write("\nAnd the flags for %s.\n", strings.Join(links, ", "))
+		r.write("\nShared flags: %s.\n", strings.Join(links, ", "))
 	}
 	r.write("\n```\n")
 	for i, e := range page.examples {
@@ -139,6 +178,8 @@ func (r *reference) command(leaf *kong.Node) {
 	}
 	r.write("```\n")
 }
+
+const tableHead = "| flag | variable | default | |\n|---|---|---|---|\n"
 
 // tablesOf are the groups of a command's flags, in the order of --help.
 func tablesOf(leaf *kong.Node) []flagTable {
@@ -155,9 +196,9 @@ func tablesOf(leaf *kong.Node) []flagTable {
 			i := slices.IndexFunc(tables, func(t flagTable) bool { return t.title == title })
 			if i < 0 {
 				i = len(tables)
-				tables = append(tables, flagTable{title: title, rows: "| flag | variable | default | |\n|---|---|---|---|\n"})
+				tables = append(tables, flagTable{title: title})
 			}
-			tables[i].rows += row(f)
+			tables[i].rows = append(tables[i].rows, row(f))
 		}
 	}
 	slices.SortStableFunc(tables, func(a, b flagTable) int { // the command's own come first
