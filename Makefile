@@ -61,6 +61,10 @@ rename: ## Give the module another path, for a fork (MODULE=example.com/bank/pro
 demo: build ## Run the whole system on this machine (ARGS=--stay keeps it running)
 	$(BIN) demo $(ARGS)
 
+.PHONY: demo-recording
+demo-recording: build ## Record the demo and an account that is healed, for the README
+	$(GO) run -buildvcs=false ./tools/recording -projector=$(BIN)
+
 .PHONY: demo-own
 demo-own: build ## Run a projection of your own, one SQL file (ARGS=-stay keeps it running)
 	$(GO) run -buildvcs=false ./tools/own-demo -projector=$(BIN) $(ARGS)
