@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"projector/internal/devstack/devtest"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -34,20 +36,17 @@ func TestTheReadModelIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rows.Close()
 	relations := map[string]bool{}
-	for rows.Next() {
-		var relation, column string
-		if err := rows.Scan(&relation, &column); err != nil {
-			t.Fatal(err)
-		}
+	var relation, column string
+	_, err = pgx.ForEachRow(rows, []any{&relation, &column}, func() error {
 		relations[relation] = true
 		if slices.Contains(forReaders, relation) && !strings.Contains(public, "`"+column+"`") {
 			t.Errorf("read-model.md does not have %s of %s", column, relation)
 		}
-	}
-	if rows.Err() != nil || len(relations) < len(forReaders) {
-		t.Fatalf("%d relations: %v", len(relations), rows.Err())
+		return nil
+	})
+	if err != nil || len(relations) < len(forReaders) {
+		t.Fatalf("%d relations: %v", len(relations), err)
 	}
 	for relation := range relations {
 		if !strings.Contains(page, "`"+relation+"`") {

@@ -25,7 +25,7 @@ func main() {
 	stop()
 	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "recording:", err)
-		os.Exit(1) //nolint:forbidigo // [exit] this is main
+		os.Exit(1)
 	}
 }
 
@@ -39,7 +39,7 @@ type screen struct {
 func record(ctx context.Context, program, file string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	demo := exec.CommandContext(ctx, program, "demo", "--stay", "--accounts=200", "--events=20000") //nolint:gosec // G204: the caller's program
+	demo := exec.CommandContext(ctx, program, "demo", "--stay", "--accounts=200", "--events=20000")
 	demo.Cancel = func() error { return demo.Process.Signal(os.Interrupt) }
 	demo.WaitDelay = time.Minute
 	out, err := demo.StdoutPipe()
