@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,9 @@ type BalanceConfig struct {
 	// own and without money, that is given each event by Take.
 	Projection string
 	Take       Take
+	// Changed receives the accounts that a flush has written, after it was committed; nil: nobody.
+	// It must be safe for concurrent use and quick.
+	Changed func(accountIDs iter.Seq[string])
 
 	Pool         *pgxpool.Pool
 	Formats      event.Resolver
@@ -201,6 +205,9 @@ func (b *Balance) Flush(ctx context.Context, next projection.NextOffset) (projec
 		}
 	}
 	b.position = moved
+	if b.cfg.Changed != nil {
+		b.cfg.Changed(written(changes))
+	}
 	b.fold.SetCacheBytes(b.cacheBytes())
 	b.fold.Flushed()
 	b.changes, b.skipped = nil, nil
@@ -232,7 +239,7 @@ func (BalanceDefinition) Open(cfg RunConfig) func(Partition) session.Projection 
 	balance := BalanceConfig{
 		Pool: cfg.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, ParkBytes: cfg.ParkBytes,
 		CacheBytes: cfg.CacheBytes,
-		Breaker:    cfg.Breaker, Group: NewGroup(cfg.Pool), Decisions: cfg.Decisions,
+		Breaker:    cfg.Breaker, Group: NewGroup(cfg.Pool), Changed: cfg.Changed, Decisions: cfg.Decisions,
 	}
 	if cfg.IndexBytes > 0 {
 		balance.Versions = NewVersionReader(VersionReaderConfig{Pool: cfg.Pool, Bytes: cfg.IndexBytes, Ends: cfg.Ends, Log: cfg.Log})

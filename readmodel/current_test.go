@@ -3,6 +3,7 @@ package readmodel_test
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,38 @@ import (
 	"projector/projection"
 	"projector/readmodel"
 )
+
+// TestChangedAccounts: what a flush has written, or parked, is reported when it is committed.
+func TestChangedAccounts(t *testing.T) {
+	t.Parallel()
+	var changed []string
+	with := func(cfg *readmodel.BalanceConfig) {
+		cfg.ParkLimit = 1
+		cfg.Changed = func(ids iter.Seq[string]) { changed = append(changed, slices.Collect(ids)...) }
+	}
+	reported := func(want string) {
+		t.Helper()
+		slices.Sort(changed)
+		same(t, "changed", strings.Join(slices.Compact(changed), " "), want)
+		changed = nil
+	}
+	pool := openPool(t)
+	w := newWorkerWith(t, pool, partition, with)
+	w.claim("me", projection.NoOffset)
+	w.fold(credit("a", 1, "1", "EUR"), credit("b", 1, "5", "JPY"), credit("gap", 2, "1", "EUR"))
+	reported("")
+	w.mustFlush()
+	reported("a b gap")
+	w.fold(credit("a", 1, "1", "EUR"), credit("b", 2, "1", "JPY"), credit("gap", 1, "1", "EUR"))
+	w.mustFlush()
+	reported("b gap") // a duplicate is nothing new
+	newWorker(t, pool, partition).claim("another", projection.NoOffset)
+	w.fold(credit("a", 2, "1", "EUR"))
+	if _, err := w.flush(); err == nil {
+		t.Error("a fenced writer has written")
+	}
+	reported("")
+}
 
 // TestCurrentAccounts: readers get what account_balance_current has.
 func TestCurrentAccounts(t *testing.T) {

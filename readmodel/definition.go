@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -76,7 +77,9 @@ type RunConfig struct {
 	CacheBytes     func() int // what a partition may remember between flushes, as of now
 	IndexBytes     int        // what a version index may take, out of half of the CacheBytes of all partitions; 0: none is read
 	InboxRetention time.Duration
-	Observer       Observer
+	// Changed is as in BalanceConfig, of account_balance.
+	Changed  func(accountIDs iter.Seq[string])
+	Observer Observer
 	// Decisions are what people have decided about single events; nil: nothing.
 	Decisions *Decisions
 	// Ends is done when the process is told to stop: what only saves work ends with it.

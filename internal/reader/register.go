@@ -2,6 +2,7 @@ package reader
 
 import (
 	"errors"
+	"iter"
 	"sync"
 
 	"projector/readmodel"
@@ -50,7 +51,7 @@ type register struct {
 	sent     uint64 // queries
 	waiting  int
 	accounts map[string][]*waiter
-	due      map[string]struct{} // accounts that no query was sent for since a waiter came or its time was over
+	due      map[string]struct{} // accounts to query for at once: a waiter came, its time is over, or they changed
 	closed   bool
 	somebody chan struct{} // has a value when somebody came
 }
@@ -87,6 +88,20 @@ func (r *register) add(id string, version int64, over bool) (*waiter, error) {
 	default:
 	}
 	return w, nil
+}
+
+// changed marks accounts that were written as due.
+func (r *register) changed(ids iter.Seq[string]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiting == 0 {
+		return
+	}
+	for id := range ids {
+		if r.accounts[id] != nil {
+			r.due[id] = struct{}{}
+		}
+	}
 }
 
 // remove removes a waiter, answered or not.

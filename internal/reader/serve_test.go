@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -241,6 +242,17 @@ func TestACrowdWaits(t *testing.T) {
 		d.write("7", 1)
 		if took := <-answered; took > tick {
 			t.Errorf("who has come is answered after %s", took)
+		}
+		go func() {
+			began := time.Now()
+			ask(t, s, "/v1/accounts/8?min_version=1&wait=5s")
+			answered <- time.Since(began)
+		}()
+		wait.Pass(t.Context(), 300*time.Millisecond)
+		d.write("8", 1)
+		s.Changed(slices.Values([]string{"8"}))
+		if took := <-answered; took > 300*time.Millisecond+tick {
+			t.Errorf("what is written here is answered after %s", took)
 		}
 		wait.Pass(t.Context(), 4*time.Second)
 		if n, most := d.lookedUp.Load()-before, int64(5*time.Second/perAccount); n > most || n < most/2 {

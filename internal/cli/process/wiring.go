@@ -90,6 +90,9 @@ func (p *Process) running(ctx context.Context, c *Flags, formats event.Resolver,
 		Decisions: readmodel.NewDecisions(p.pool, p.kind),
 		Ends:      ctx, Log: p.log,
 	}
+	if p.readers != nil {
+		cfg.Changed = p.readers.Changed
+	}
 	return cfg
 }
 
