@@ -145,7 +145,7 @@ func (w *worker) halt(reason string) error {
 	ctx, cancel := context.WithTimeout(w.ctx, noteWithin)
 	defer cancel()
 	_ = w.c.cfg.Database.Halt(ctx, w.partition, w.status.fence.Load(), reason)
-	return w.stand(Stopped, reason)
+	return w.stand(projection.StateStopped, reason)
 }
 
 // noteWithin is how long it may take to note in the database why a partition stands still.
@@ -153,18 +153,18 @@ const noteWithin = 2 * time.Second
 
 // stand is halt for a reason that the database knows. One that a person has paused is as a
 // person wants it.
-func (w *worker) stand(state State, reason string) error {
+func (w *worker) stand(state projection.State, reason string) error {
 	w.c.pause(w.partition)
 	w.status.set(state, reason)
-	w.c.cfg.Observer.Standing(w.c.cfg.Topic, w.partition, state == BreakerOpen, state == Paused)
-	if state == Paused {
+	w.c.cfg.Observer.Standing(w.c.cfg.Topic, w.partition, state == projection.StateBreakerOpen, state == projection.StatePaused)
+	if state == projection.StatePaused {
 		w.c.cfg.Health.OK(w.c.condition(w.partition))
 	} else {
 		w.c.cfg.Health.Fail(w.c.condition(w.partition), reason)
 	}
-	if reason != w.halted || state != Paused && time.Since(w.haltTold) > tellAgain {
+	if reason != w.halted || state != projection.StatePaused && time.Since(w.haltTold) > tellAgain {
 		w.halted, w.haltTold = reason, time.Now()
-		if state == Paused {
+		if state == projection.StatePaused {
 			w.log.Info("partition paused", "reason", reason)
 		} else {
 			w.log.Error("partition stopped", "reason", reason)
@@ -184,15 +184,15 @@ func (w *worker) goesOn() {
 }
 
 // stateOf is the state of a partition that stands still.
-func stateOf(s projection.Standing) State {
+func stateOf(s projection.Standing) projection.State {
 	switch s {
 	case projection.StandingPaused:
-		return Paused
+		return projection.StatePaused
 	case projection.StandingBreaker:
-		return BreakerOpen
+		return projection.StateBreakerOpen
 	case projection.StandingStopped, projection.StandingRunning:
 	}
-	return Stopped
+	return projection.StateStopped
 }
 
 // tellAgain is how often the log says that a partition is still stopped.

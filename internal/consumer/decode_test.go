@@ -69,7 +69,7 @@ func TestUnreadableRecordsWait(t *testing.T) {
 		<-registry.asked
 	}
 	w.passed(notAnswered)
-	if d := w.describe(time.Now()); d.State != Retrying || d.Reason == "" {
+	if d := w.describe(time.Now()); d.State != projection.StateRetrying || d.Reason == "" {
 		t.Errorf("while it waits: %s, %q", d.State, d.Reason)
 	}
 	close(registry.known)
@@ -78,7 +78,7 @@ func TestUnreadableRecordsWait(t *testing.T) {
 	}
 	w.startStop()
 	<-ended
-	if d := w.describe(time.Now()); d.State != Flowing || h.count(0, "ok partition t/0 schema") != 1 {
+	if d := w.describe(time.Now()); d.State != projection.StateFlowing || h.count(0, "ok partition t/0 schema") != 1 {
 		t.Errorf("at last: %s, %q", d.State, h.told)
 	}
 }

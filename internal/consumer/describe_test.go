@@ -12,24 +12,24 @@ import (
 func TestDescribeTellsWhatAPartitionDoes(t *testing.T) {
 	now := time.Now()
 	for name, c := range map[string]struct {
-		state         State
+		state         projection.State
 		position, end int64
 		moved         time.Duration // ago; 0: never
 		paused        bool
-		want          State
+		want          projection.State
 		wantEnd       int64
 	}{
-		"starting":                     {Starting, 0, -1, 0, false, Starting, -1},
-		"flowing, its end unknown":     {Flowing, 10, -1, 0, false, Flowing, -1},
-		"behind":                       {Flowing, 10, 50, time.Second, false, Flowing, 50},
-		"behind and long without move": {Flowing, 10, 50, time.Hour, false, Flowing, 50},
-		"at the end a moment ago":      {Flowing, 50, 50, time.Second, false, Flowing, 50},
-		"beyond the end as last asked": {Flowing, 60, 50, time.Second, false, Flowing, 60},
-		"idle":                         {Flowing, 50, 50, time.Minute, false, Idle, 50},
-		"idle from the start":          {Flowing, 50, 50, 0, false, Idle, 50},
-		"throttled":                    {Flowing, 10, 50, time.Second, true, Throttled, 50},
-		"retrying, its queue full":     {Retrying, 10, 50, time.Second, true, Retrying, 50},
-		"stopped at the end":           {Stopped, 50, 50, time.Hour, false, Stopped, 50},
+		"starting":                     {projection.StateStarting, 0, -1, 0, false, projection.StateStarting, -1},
+		"flowing, its end unknown":     {projection.StateFlowing, 10, -1, 0, false, projection.StateFlowing, -1},
+		"behind":                       {projection.StateFlowing, 10, 50, time.Second, false, projection.StateFlowing, 50},
+		"behind and long without move": {projection.StateFlowing, 10, 50, time.Hour, false, projection.StateFlowing, 50},
+		"at the end a moment ago":      {projection.StateFlowing, 50, 50, time.Second, false, projection.StateFlowing, 50},
+		"beyond the end as last asked": {projection.StateFlowing, 60, 50, time.Second, false, projection.StateFlowing, 60},
+		"idle":                         {projection.StateFlowing, 50, 50, time.Minute, false, projection.StateIdle, 50},
+		"idle from the start":          {projection.StateFlowing, 50, 50, 0, false, projection.StateIdle, 50},
+		"throttled":                    {projection.StateFlowing, 10, 50, time.Second, true, projection.StateThrottled, 50},
+		"retrying, its queue full":     {projection.StateRetrying, 10, 50, time.Second, true, projection.StateRetrying, 50},
+		"stopped at the end":           {projection.StateStopped, 50, 50, time.Hour, false, projection.StateStopped, 50},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := scripted(t, pending(0))

@@ -184,7 +184,7 @@ func TestAnOutageLastsUntilAFlushSucceeds(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.passed(notAnswered)
-			if !o.retrying || w.status.state != Retrying || o.count(0, "ok partition t/0") > 0 {
+			if !o.retrying || w.status.state != projection.StateRetrying || o.count(0, "ok partition t/0") > 0 {
 				t.Errorf("a claim ends the outage: retrying %t, %s, health %q", o.retrying, w.status.state, o.told)
 			}
 		}
@@ -196,7 +196,7 @@ func TestAnOutageLastsUntilAFlushSucceeds(t *testing.T) {
 		if err := w.flush(); err != nil {
 			t.Fatal(err)
 		}
-		if o.retrying || w.status.state != Flowing || o.count(0, "ok partition t/0") != 1 {
+		if o.retrying || w.status.state != projection.StateFlowing || o.count(0, "ok partition t/0") != 1 {
 			t.Errorf("behind it: retrying %t, %s, health %q", o.retrying, w.status.state, o.told)
 		}
 		if got, want := o.recovered(t)["write a batch"], fmt.Sprintf("5 attempts, %s;", outage); got != want {

@@ -128,7 +128,7 @@ func (w *worker) stopForAll(position int64, lost loss) error {
 	case err != nil:
 		return err
 	}
-	return w.stand(Stopped, reason)
+	return w.stand(projection.StateStopped, reason)
 }
 
 // brokenOff is why nothing follows the records of a partition that were fetched.

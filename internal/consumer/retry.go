@@ -104,7 +104,7 @@ func (w *worker) obstructed(o obstacle, reason string, grace time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.obstacles[o] = reason
-	s.change(Retrying, reason)
+	s.change(projection.StateRetrying, reason)
 	w.c.cfg.Observer.Retrying(w.c.cfg.Topic, w.partition, true)
 	w.c.cfg.Health.FailAfter(w.condition(o), reason, grace)
 }
@@ -131,11 +131,11 @@ func (w *worker) passed(o obstacle) {
 		w.c.cfg.Health.FailAfter(w.condition(o), standing, stuckAfter) // since when it fails is kept
 	}
 	if reason != "" {
-		s.change(Retrying, reason)
+		s.change(projection.StateRetrying, reason)
 		return
 	}
 	w.c.cfg.Observer.Retrying(w.c.cfg.Topic, w.partition, false)
-	s.change(Flowing, "")
+	s.change(projection.StateFlowing, "")
 }
 
 // retryObserver makes an obstacle of what is retried, and logs it.

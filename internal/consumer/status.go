@@ -21,32 +21,11 @@ type status struct {
 	moved    atomic.Int64 // when the position last moved, ms, 0: not yet
 
 	mu        sync.Mutex
-	state     State
+	state     projection.State
 	since     time.Time
 	reason    string
 	obstacles [obstacles]string // why each of them stands, "": it does not
 }
-
-// State is what a partition is doing.
-type State string
-
-// The states of a partition.
-const (
-	Starting    State = "starting"     // its position is not known yet
-	Flowing     State = "flowing"      // consuming
-	Idle        State = "idle"         // at the end, and nothing has come for idleAfter
-	Throttled   State = "throttled"    // more is fetched than can be written now; it goes on by itself
-	Retrying    State = "retrying"     // backing off
-	Paused      State = "paused"       // by a person, until one resumes it
-	BreakerOpen State = "breaker_open" // dead letters came in a storm; until a person resumes it
-	Stopped     State = "stopped"      // needs a person
-)
-
-// Working reports whether the partition needs nobody's attention.
-func (s State) Working() bool { return s == Flowing || s == Idle || s == Throttled }
-
-// stands reports whether the partition waits for a person.
-func (s State) stands() bool { return s == Paused || s == BreakerOpen || s == Stopped }
 
 // idleAfter is how long nothing may come before a partition is called idle.
 const idleAfter = 10 * time.Second
@@ -76,7 +55,7 @@ func (s *status) claimed(pos projection.Position) {
 	s.fence.Store(pos.Fence)
 }
 
-func (s *status) set(state State, reason string) {
+func (s *status) set(state projection.State, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.change(state, reason)
@@ -86,11 +65,11 @@ func (s *status) set(state State, reason string) {
 func (s *status) stands() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.state.stands()
+	return s.state.Waiting()
 }
 
 // change is set, under the lock.
-func (s *status) change(state State, reason string) {
+func (s *status) change(state projection.State, reason string) {
 	if s.state != state {
 		s.since = time.Now()
 	}
@@ -100,7 +79,7 @@ func (s *status) change(state State, reason string) {
 // PartitionStatus is one assigned partition, for people. End is -1 when unknown.
 type PartitionStatus struct {
 	Partition     int32
-	State         State
+	State         projection.State
 	Since         time.Time // of Flowing, Idle and Throttled together
 	Reason        string
 	Position, End int64
@@ -136,21 +115,21 @@ func (w *worker) describe(now time.Time) PartitionStatus {
 	if d.Claimed && d.End >= 0 {
 		d.End = max(d.End, d.Position) // the end was asked for some seconds ago
 	}
-	if d.State == Flowing {
+	if d.State == projection.StateFlowing {
 		d.State = w.pace(d, now)
 	}
 	return d
 }
 
 // pace tells apart what a partition does that flows.
-func (w *worker) pace(d PartitionStatus, now time.Time) State {
+func (w *worker) pace(d PartitionStatus, now time.Time) projection.State {
 	switch {
 	case w.queue.isPaused():
-		return Throttled
+		return projection.StateThrottled
 	case d.End == d.Position && now.Sub(time.UnixMilli(w.status.moved.Load())) > idleAfter:
-		return Idle
+		return projection.StateIdle
 	default:
-		return Flowing
+		return projection.StateFlowing
 	}
 }
 

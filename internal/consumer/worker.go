@@ -82,7 +82,7 @@ func newWorker(c *Consumer, partition int32) *worker {
 	w.drain, w.startStop = context.WithCancel(w.ctx)
 	w.status.end.Store(-1)
 	w.status.first.Store(-1)
-	w.status.set(Starting, "")
+	w.status.set(projection.StateStarting, "")
 	return w
 }
 

@@ -323,10 +323,10 @@ func TestDecidingInVainSlowsDown(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i < overtakenFreely {
-			if w.pause > 0 || w.status.state == Retrying {
+			if w.pause > 0 || w.status.state == projection.StateRetrying {
 				t.Errorf("waits %s after %d times already, %s", w.pause, i+1, w.status.state)
 			}
-		} else if w.pause == 0 || w.status.state != Retrying {
+		} else if w.pause == 0 || w.status.state != projection.StateRetrying {
 			t.Errorf("decides again at once after %d times in vain, %s", i+1, w.status.state)
 		}
 	}

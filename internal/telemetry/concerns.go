@@ -3,6 +3,8 @@ package telemetry
 import (
 	"fmt"
 	"regexp"
+
+	"projector/projection"
 )
 
 // level is how the page looks at first sight.
@@ -29,7 +31,7 @@ type concern struct {
 // concernsOf are the concerns of an instance, the most urgent first.
 func concernsOf(s *Status) []concern {
 	var all []concern
-	near, states := 0, map[State]int{}
+	near, states := 0, map[projection.State]int{}
 	for i := range s.Partitions {
 		p := &s.Partitions[i]
 		states[p.State]++
@@ -40,7 +42,7 @@ func concernsOf(s *Status) []concern {
 	if near > 0 {
 		all = append(all, concern{partitionsOf(near, len(s.Partitions)) + ": retention is about to remove unread records", "projectorretentionnear"})
 	}
-	for _, state := range []State{StateStopped, StateBreakerOpen, StateRetrying, StatePaused} {
+	for _, state := range []projection.State{projection.StateStopped, projection.StateBreakerOpen, projection.StateRetrying, projection.StatePaused} {
 		if n := states[state]; n > 0 {
 			all = append(all, concern{partitionsOf(n, len(s.Partitions)) + ": " + string(state), stateSection(state)})
 		}
@@ -59,17 +61,17 @@ func partitionsOf(n, all int) string {
 }
 
 // stateSection is where the runbook explains a state and says what to type, as an anchor.
-func stateSection(s State) string {
+func stateSection(s projection.State) string {
 	switch s {
-	case StateStopped, StateStarting:
+	case projection.StateStopped, projection.StateStarting:
 		return "unready"
-	case StateBreakerOpen:
+	case projection.StateBreakerOpen:
 		return "breaker-open"
-	case StateRetrying:
+	case projection.StateRetrying:
 		return "projectorretrying"
-	case StatePaused:
+	case projection.StatePaused:
 		return "projectorpausedlong"
-	case StateFlowing, StateIdle, StateThrottled:
+	case projection.StateFlowing, projection.StateIdle, projection.StateThrottled:
 		return "projectorlaghigh"
 	}
 	return "unready"

@@ -7,11 +7,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"projector/projection"
 )
 
 // TestThePageIsGreenOnlyWhenNobodyIsNeeded: an instance that is ready may still need somebody.
 func TestThePageIsGreenOnlyWhenNobodyIsNeeded(t *testing.T) {
-	inState := func(state State, of ...int) func(*scene) {
+	inState := func(state projection.State, of ...int) func(*scene) {
 		return func(s *scene) {
 			for _, p := range of {
 				s.status.Partitions[p].State = state
@@ -26,10 +28,10 @@ func TestThePageIsGreenOnlyWhenNobodyIsNeeded(t *testing.T) {
 		"well":                    {func(*scene) {}, levelGood, " Ready 4 partitions:"},
 		"a young gap":             {func(s *scene) { s.status.Parked.OldestGapSeconds = gapOldSeconds }, levelGood, " Ready 4 partitions:"},
 		"an old gap":              {func(s *scene) { s.status.Parked.OldestGapSeconds = gapOldSeconds + 1 }, levelWarn, "Ready, but needs attention Accounts wait for an event, one of them for 1 h 0 min"},
-		"every partition retries": {inState(StateRetrying, 0, 1, 2, 3), levelWarn, "needs attention All partitions (4): retrying"},
-		"one partition retries":   {inState(StateRetrying, 2), levelWarn, "needs attention 1 of 4 partitions: retrying"},
-		"one is paused":           {inState(StatePaused, 0), levelWarn, "1 of 4 partitions: paused"},
-		"throttled":               {inState(StateThrottled, 0), levelGood, " Ready "},
+		"every partition retries": {inState(projection.StateRetrying, 0, 1, 2, 3), levelWarn, "needs attention All partitions (4): retrying"},
+		"one partition retries":   {inState(projection.StateRetrying, 2), levelWarn, "needs attention 1 of 4 partitions: retrying"},
+		"one is paused":           {inState(projection.StatePaused, 0), levelWarn, "1 of 4 partitions: paused"},
+		"throttled":               {inState(projection.StateThrottled, 0), levelGood, " Ready "},
 		"retention is near": {func(s *scene) {
 			near, margin, lag := retentionNearSeconds-1, int64(10), int64(11)
 			p := &s.status.Partitions[1]
@@ -40,7 +42,10 @@ func TestThePageIsGreenOnlyWhenNobodyIsNeeded(t *testing.T) {
 			p := &s.status.Partitions[1]
 			p.MarginSeconds, p.MarginRecords, p.LagRecords = &near, &margin, &lag
 		}, levelGood, " Ready "},
-		"not ready": {func(s *scene) { s.health.Fail("postgres", "PostgreSQL: connect (08006)"); inState(StateRetrying, 0)(s) }, levelBad, "Not ready postgres : PostgreSQL: connect (08006)"},
+		"not ready": {func(s *scene) {
+			s.health.Fail("postgres", "PostgreSQL: connect (08006)")
+			inState(projection.StateRetrying, 0)(s)
+		}, levelBad, "Not ready postgres : PostgreSQL: connect (08006)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := busy(4)
@@ -82,7 +87,7 @@ func TestEveryStateLinksToTheRunbook(t *testing.T) {
 	s := troubled(16)
 	s.health.Fail("kafka", "Kafka: connect")
 	for _, scene := range []*scene{s, busy(8)} {
-		scene.status.Partitions[3].State = StatePaused
+		scene.status.Partitions[3].State = projection.StatePaused
 		links := regexp.MustCompile(`href="runbook#([^"]*)"`).FindAllStringSubmatch(scene.body(t), -1)
 		if len(links) < 3 {
 			t.Errorf("only %d links", len(links))

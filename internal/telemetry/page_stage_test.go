@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"projector/projection"
 	"projector/projection/event"
 )
 
@@ -41,10 +42,10 @@ func busy(partitions int) *scene {
 	s.health.Started()
 	for i := range partitions {
 		position := int64(1_234_567 + 10_000*i)
-		p := PartitionStatus{Topic: s.status.Topic, Partition: int32(i), Position: &position, State: StateFlowing, Since: ago(time.Hour)}
+		p := PartitionStatus{Topic: s.status.Topic, Partition: int32(i), Position: &position, State: projection.StateFlowing, Since: ago(time.Hour)}
 		lag, seconds := int64(i*i%900), float64(i%7)/2
 		if i%5 == 3 {
-			p.State, lag, seconds = StateIdle, 0, 0
+			p.State, lag, seconds = projection.StateIdle, 0, 0
 		}
 		end := position + lag
 		p.End, p.LagRecords, p.LagSeconds = &end, &lag, &seconds
@@ -73,17 +74,17 @@ func troubled(partitions int) *scene {
 		p := &s.status.Partitions[i]
 		switch i % 8 {
 		case 1, 2:
-			p.State, p.Since, p.Reason = StateRetrying, &since, "postgres: connect (08006)"
+			p.State, p.Since, p.Reason = projection.StateRetrying, &since, "postgres: connect (08006)"
 		case 3:
-			p.State, p.Since, p.Reason = StateBreakerOpen, &since, "the breaker is open: 501 of the last 1000 records are dead letters, most of them malformed_payload: look at --topic, --format and --mapping, then projector resume"
+			p.State, p.Since, p.Reason = projection.StateBreakerOpen, &since, "the breaker is open: 501 of the last 1000 records are dead letters, most of them malformed_payload: look at --topic, --format and --mapping, then projector resume"
 		case 4:
-			p.State, p.Since, p.Reason = StatePaused, &since, "paused by ada@bank: new column, INC-1234"
+			p.State, p.Since, p.Reason = projection.StatePaused, &since, "paused by ada@bank: new column, INC-1234"
 		case 5:
-			p.State, p.Since, p.Reason = StateStopped, &since, `offsets 1234567 to 1240000 were removed by retention before they were consumed. See the runbook, "position expired"`
+			p.State, p.Since, p.Reason = projection.StateStopped, &since, `offsets 1234567 to 1240000 were removed by retention before they were consumed. See the runbook, "position expired"`
 		case 6:
-			*p = PartitionStatus{Topic: p.Topic, Partition: p.Partition, State: StateStarting, Since: &since}
+			*p = PartitionStatus{Topic: p.Topic, Partition: p.Partition, State: projection.StateStarting, Since: &since}
 		case 7:
-			p.State = StateThrottled
+			p.State = projection.StateThrottled
 		}
 	}
 	s.health.Fail("postgres", "PostgreSQL: connect (08006)")

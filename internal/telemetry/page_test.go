@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"projector/projection"
 )
 
 func exampleStatus() Status {
@@ -19,9 +21,9 @@ func exampleStatus() Status {
 		Version: "v1.2.3", Projection: "account_balance", Group: "account-balance-projector",
 		Topic: topic, DLQTopic: topic + ".dlq", StartedAt: since, LastProgressAt: &since,
 		Partitions: []PartitionStatus{
-			{Topic: topic, Partition: 0, Position: &position, End: &end, LagRecords: &lag, LagSeconds: &seconds, MarginRecords: &margin, MarginSeconds: &longer, State: StateFlowing},
-			{Topic: topic, Partition: 1, State: StateStopped, Since: &since, Reason: `position <b>overtaken</b> by retention`, MarginSeconds: &left},
-			{Topic: topic, Partition: 2, State: StateRetrying, Since: &since, Reason: "postgres: connection"},
+			{Topic: topic, Partition: 0, Position: &position, End: &end, LagRecords: &lag, LagSeconds: &seconds, MarginRecords: &margin, MarginSeconds: &longer, State: projection.StateFlowing},
+			{Topic: topic, Partition: 1, State: projection.StateStopped, Since: &since, Reason: `position <b>overtaken</b> by retention`, MarginSeconds: &left},
+			{Topic: topic, Partition: 2, State: projection.StateRetrying, Since: &since, Reason: "postgres: connection"},
 		},
 		Parks: true, Parked: &ParkedStatus{Accounts: 2, Events: 1234, OldestGapSeconds: 3700, ByClass: map[string]int64{"version_gap": 1, "invalid_amount": 1}},
 	}
@@ -133,9 +135,9 @@ func TestStatusPageEscapesWhatComesFromOutside(t *testing.T) {
 func TestStatusPageOfManyPartitions(t *testing.T) {
 	s := busy(256)
 	for _, p := range []int{100, 200} {
-		s.status.Partitions[p].State = StateRetrying
+		s.status.Partitions[p].State = projection.StateRetrying
 	}
-	s.status.Partitions[250].State = StateStopped
+	s.status.Partitions[250].State = projection.StateStopped
 	far := 1e6
 	s.status.Partitions[77].LagSeconds = &far
 	page := text(s.body(t))
@@ -188,7 +190,7 @@ func TestStatusPageNeedsNobodyElse(t *testing.T) {
 // The names are public: docs/observability.md has them.
 func TestStatusJSON(t *testing.T) {
 	s := turnoverScene(7)
-	s.status.Partitions = append(s.status.Partitions, PartitionStatus{Topic: topic, Partition: 9, State: StateStarting})
+	s.status.Partitions = append(s.status.Partitions, PartitionStatus{Topic: topic, Partition: 9, State: projection.StateStarting})
 	s.health.Fail("postgres", "PostgreSQL: connect (08006)")
 	r := get(t, s.server(), "/status.json")
 	var got map[string]any

@@ -5,25 +5,9 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"projector/projection"
 )
-
-// State is what a partition is doing.
-type State string
-
-// The states of a partition.
-const (
-	StateStarting    State = "starting"     // assigned, its position not yet known
-	StateFlowing     State = "flowing"      // consuming
-	StateIdle        State = "idle"         // at the end, and nothing has come for a while
-	StateThrottled   State = "throttled"    // more is fetched than can be written now; goes on by itself
-	StateRetrying    State = "retrying"     // backing off since PartitionStatus.Since
-	StatePaused      State = "paused"       // by a person, until one resumes it
-	StateBreakerOpen State = "breaker_open" // dead letters came in a storm; until a person resumes it
-	StateStopped     State = "stopped"      // needs a person: PartitionStatus.Reason says why
-)
-
-// Working reports whether the partition needs nobody's attention.
-func (s State) Working() bool { return s == StateFlowing || s == StateIdle || s == StateThrottled }
 
 // Status is what the program tells of itself for the status page and /status.json.
 // What is unknown is nil, and null in JSON. No payload, no amounts and no account
@@ -57,9 +41,9 @@ type PartitionStatus struct {
 	MarginRecords *int64   `json:"margin_records"`
 	MarginSeconds *float64 `json:"margin_seconds"`
 
-	State  State      `json:"state"`
-	Since  *time.Time `json:"since"`  // when the state began; flowing, idle and throttled count as one
-	Reason string     `json:"reason"` // why it does not go on; one line
+	State  projection.State `json:"state"`
+	Since  *time.Time       `json:"since"`  // when the state began; flowing, idle and throttled count as one
+	Reason string           `json:"reason"` // why it does not go on; one line
 }
 
 // ParkedStatus is what waits behind holes.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"projector/projection"
 	"projector/projection/event"
 )
 
@@ -26,7 +27,7 @@ type view struct {
 
 // stateCount is how many partitions are in a state.
 type stateCount struct {
-	State State
+	State projection.State
 	Count int
 }
 
@@ -80,7 +81,7 @@ func viewOf(doc statusDocument) view {
 			v.Level = levelWarn
 		}
 	}
-	counts := map[State]int{}
+	counts := map[projection.State]int{}
 	for i := range doc.Partitions {
 		counts[doc.Partitions[i].State]++
 	}
@@ -101,7 +102,7 @@ func foremost(all []PartitionStatus) []PartitionStatus {
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b PartitionStatus) int {
 		return cmp.Or(
-			min(urgency(a.State), urgency(StateFlowing))-min(urgency(b.State), urgency(StateFlowing)),
+			min(urgency(a.State), urgency(projection.StateFlowing))-min(urgency(b.State), urgency(projection.StateFlowing)),
 			cmp.Compare(value(b.LagSeconds), value(a.LagSeconds)),
 			cmp.Compare(value(b.LagRecords), value(a.LagRecords)),
 		)
@@ -111,9 +112,9 @@ func foremost(all []PartitionStatus) []PartitionStatus {
 
 // urgency orders states: the lower, the sooner somebody should look. An unknown
 // state comes first.
-func urgency(s State) int {
-	return slices.Index([]State{
-		StateStopped, StateBreakerOpen, StateRetrying, StateStarting, StatePaused, StateFlowing, StateThrottled, StateIdle,
+func urgency(s projection.State) int {
+	return slices.Index([]projection.State{
+		projection.StateStopped, projection.StateBreakerOpen, projection.StateRetrying, projection.StateStarting, projection.StatePaused, projection.StateFlowing, projection.StateThrottled, projection.StateIdle,
 	}, s)
 }
 

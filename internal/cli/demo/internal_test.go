@@ -6,18 +6,19 @@ import (
 
 	"projector/internal/consumer"
 	"projector/internal/devstack/devtest"
+	"projector/projection"
 )
 
 // A partition that has reached its end is called idle when the others take their time.
 func TestAPartitionThatIsIdleHasConverged(t *testing.T) {
 	ends := map[int32]int64{0: 10, 1: 20}
-	for state, want := range map[consumer.State]bool{
-		consumer.Flowing: true, consumer.Idle: true, consumer.Throttled: true,
-		consumer.Starting: false, consumer.Retrying: false, consumer.Stopped: false,
+	for state, want := range map[projection.State]bool{
+		projection.StateFlowing: true, projection.StateIdle: true, projection.StateThrottled: true,
+		projection.StateStarting: false, projection.StateRetrying: false, projection.StateStopped: false,
 	} {
 		idle, behind := standing([]consumer.PartitionStatus{
 			{Partition: 0, State: state, Position: 10, Claimed: true},
-			{Partition: 1, State: consumer.Flowing, Position: 20, Claimed: true},
+			{Partition: 1, State: projection.StateFlowing, Position: 20, Claimed: true},
 		}, ends)
 		if idle != want || behind != 0 {
 			t.Errorf("%s: converged %t, %d behind", state, idle, behind)

@@ -54,7 +54,7 @@ func (p *Process) partitions(topic string) []telemetry.PartitionStatus {
 	for i := range described {
 		d, s := &described[i], &list[i]
 		*s = telemetry.PartitionStatus{
-			Topic: topic, Partition: d.Partition, State: telemetry.State(d.State), Since: &d.Since, Reason: d.Reason,
+			Topic: topic, Partition: d.Partition, State: d.State, Since: &d.Since, Reason: d.Reason,
 		}
 		if d.Claimed {
 			s.Position = &d.Position
