@@ -54,7 +54,7 @@ type Consumer struct {
 // New prepares a consumer. It connects to nothing: the error is about the configuration.
 func New(cfg Config) (*Consumer, error) {
 	cfg.SessionTimeout = cmp.Or(cfg.SessionTimeout, 30*time.Second)
-	c := &Consumer{cfg: cfg, workers: map[int32]*worker{}, logs: map[string]*retry.Throttled{}, ready: make(chan struct{})}
+	c := &Consumer{cfg: cfg, workers: map[int32]*worker{}, logs: map[string]*retry.Throttled{}, letters: newDeadLetterLog(cfg.Log, nil), ready: make(chan struct{})}
 	c.committer = newCommitter(c.commit, c.commitFailing)
 	c.committer.member, c.committer.evicted = c.member, c.evicted
 	c.shareMemoryAmong(1)
@@ -119,7 +119,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	for err == nil && ctx.Err() == nil {
 		err = c.consume(ctx)
 	}
-	c.letters.tell(c.cfg.Log, time.Now(), 0)
+	c.letters.lines.End()
 	return err
 }
 
@@ -141,7 +141,7 @@ func (c *Consumer) consume(ctx context.Context) error {
 	var tasks sync.WaitGroup
 	for _, task := range []func(context.Context){
 		c.committer.run, c.watchPositions, c.watchOverdue, c.watchLag, c.watchKafka, c.watchAccess, c.watchDatabase, c.ensureDLQ,
-		c.tellDeadLetters,
+		c.logDeadLetters,
 	} {
 		tasks.Go(func() { task(background) })
 	}

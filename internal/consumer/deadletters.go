@@ -3,75 +3,53 @@ package consumer
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
+	"projector/internal/retry"
 	"projector/projection"
 	"projector/projection/event"
 )
 
 const (
-	// tellDeadLettersEvery is how often the log tells of the dead letters of a class, at most.
-	tellDeadLettersEvery = time.Minute
-	// lettersEvery is how often it is looked whether there are any to be told of.
-	lettersEvery = 5 * time.Second
+	// deadLetterPause is the time between two log lines about dead letters of a class.
+	deadLetterPause = time.Minute
+	// deadLettersEvery is how often it is checked whether such a line is due.
+	deadLettersEvery = 5 * time.Second
 )
 
-// deadLetterLog tells of dead letters: a line a class and minute, with how many there were
-// in all partitions since the line before. Its zero value is ready for use.
+// deadLetterLog has a line per class and minute, with the number of dead letters in all
+// partitions since the line before.
 type deadLetterLog struct {
-	mu      sync.Mutex
-	classes map[event.Class]*untoldLetters
+	log   *slog.Logger
+	lines *retry.Lines
 }
 
-// untoldLetters are those of a class that the log has not told of.
-type untoldLetters struct {
-	n    int
-	last projection.RecordRef
-	why  string    // of the last
-	told time.Time // zero: never
+func newDeadLetterLog(log *slog.Logger, now func() time.Time) deadLetterLog {
+	return deadLetterLog{log, retry.NewLines(now, deadLetterPause, deadLetterPause)}
 }
 
-// add takes note of dead letters, and tells of a class that was not told of lately.
-func (l *deadLetterLog) add(log *slog.Logger, letters []projection.DeadLetter, now time.Time) {
-	if len(letters) == 0 {
-		return
-	}
-	l.mu.Lock()
+// add notes dead letters.
+func (l *deadLetterLog) add(letters []projection.DeadLetter) {
+	var counts map[event.Class]int
 	for i := range letters {
+		if counts == nil {
+			counts = map[event.Class]int{}
+		}
+		counts[letters[i].Class]++
+	}
+	for i := len(letters) - 1; i >= 0 && len(counts) > 0; i-- { // the last of each class
 		d := &letters[i]
-		if l.classes == nil {
-			l.classes = map[event.Class]*untoldLetters{}
-		}
-		u := l.classes[d.Class]
-		if u == nil {
-			u = &untoldLetters{}
-			l.classes[d.Class] = u
-		}
-		u.n++
-		u.last, u.why = d.Record.Ref(), d.Message
-	}
-	l.mu.Unlock()
-	l.tell(log, now, tellDeadLettersEvery)
-}
-
-// tell tells of the classes that were told of so long ago.
-func (l *deadLetterLog) tell(log *slog.Logger, now time.Time, ago time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, class := range event.Classes() {
-		u := l.classes[class]
-		if u == nil || u.n == 0 || now.Sub(u.told) < ago {
-			continue
-		}
-		log.Warn("records dead-lettered", "class", string(class), "records", u.n, "reason", u.why,
-			slog.Group("last", "topic", u.last.Topic, "partition", u.last.Partition, "offset", u.last.Offset))
-		u.n, u.told = 0, now
+		n := counts[d.Class]
+		delete(counts, d.Class)
+		last, why := d.Record.Ref(), d.Message
+		l.lines.Count(string(d.Class), n, func(n int) {
+			l.log.Warn("records dead-lettered", "class", string(d.Class), "records", n, "reason", why,
+				slog.Group("last", "topic", last.Topic, "partition", last.Partition, "offset", last.Offset))
+		})
 	}
 }
 
-// tellDeadLetters tells of the dead letters that came since a line about their class, and
-// in the end of all.
-func (c *Consumer) tellDeadLetters(ctx context.Context) {
-	every(ctx, lettersEvery, lettersEvery, func(context.Context) { c.letters.tell(c.cfg.Log, time.Now(), tellDeadLettersEvery) })
+// logDeadLetters writes the lines that become due, until ctx ends.
+func (c *Consumer) logDeadLetters(ctx context.Context) {
+	every(ctx, deadLettersEvery, deadLettersEvery, func(context.Context) { c.letters.lines.Flush() })
 }

@@ -14,10 +14,11 @@ import (
 	"projector/projection/event"
 )
 
-// TestDeadLettersAreToldOnceAMinute: a line a class and minute, with all there were.
-func TestDeadLettersAreToldOnceAMinute(t *testing.T) {
+// TestDeadLettersAreLoggedOnceAMinute: a line a class and minute, with all there were.
+func TestDeadLettersAreLoggedOnceAMinute(t *testing.T) {
 	var out bytes.Buffer
-	log, l := slog.New(slog.NewJSONHandler(&out, nil)), deadLetterLog{}
+	now := time.Now()
+	l := newDeadLetterLog(slog.New(slog.NewJSONHandler(&out, nil)), func() time.Time { return now })
 	told := func() (lines []string) {
 		for text := range strings.Lines(out.String()) {
 			var line struct {
@@ -45,22 +46,27 @@ func TestDeadLettersAreToldOnceAMinute(t *testing.T) {
 		}
 		return list
 	}
-	at := time.Now()
-	l.add(log, nil, at)
+	at := now
+	l.add(nil)
 	is("none")
-	l.add(log, letters(event.MalformedPayload, 1, 2, 3), at)
+	l.add(letters(event.MalformedPayload, 1, 2, 3))
 	is("the first at once", "WARN malformed_payload 3 3 why")
-	l.add(log, letters(event.MalformedPayload, 4), at.Add(time.Second))
-	l.add(log, letters(event.VersionGap, 5), at.Add(2*time.Second))
+	now = at.Add(time.Second)
+	l.add(slices.Concat(letters(event.MalformedPayload, 4), letters(event.VersionGap, 5)))
 	is("another class", "WARN version_gap 1 5 why")
-	l.tell(log, at.Add(59*time.Second), tellDeadLettersEvery)
+	now = at.Add(59 * time.Second)
+	l.lines.Flush()
 	is("within the minute")
-	l.add(log, letters(event.MalformedPayload, 6), at.Add(59*time.Second))
-	l.tell(log, at.Add(time.Minute), tellDeadLettersEvery)
+	l.add(letters(event.MalformedPayload, 6))
+	now = at.Add(time.Minute)
+	l.lines.Flush()
 	is("after it", "WARN malformed_payload 2 6 why")
-	l.tell(log, at.Add(time.Hour), tellDeadLettersEvery)
+	now = at.Add(time.Hour)
+	l.lines.Flush()
 	is("nothing new")
-	l.add(log, letters(event.VersionGap, 7), at.Add(3*time.Second))
-	l.tell(log, at.Add(4*time.Second), 0)
-	is("at the end", "WARN version_gap 1 7 why")
+	l.add(letters(event.VersionGap, 7))
+	is("after an hour", "WARN version_gap 1 7 why")
+	l.add(letters(event.VersionGap, 8, 9))
+	l.lines.End()
+	is("at the end", "WARN version_gap 2 9 why")
 }

@@ -110,7 +110,7 @@ func (w *worker) written(r *session.Report) {
 func (w *worker) counted(r *session.Report) {
 	f, topic := &r.Flushed, w.c.cfg.Topic
 	w.c.cfg.Observer.Flushed(topic, w.partition, f, r.Took)
-	w.c.letters.add(w.c.cfg.Log, f.DeadLetters, time.Now())
+	w.c.letters.add(f.DeadLetters)
 	for _, e := range f.Skipped {
 		w.c.cfg.Log.Warn("an event came for a version that was skipped on purpose, and has no effect",
 			"account", e.AccountID, "version", e.Version, "topic", topic, "partition", w.partition, "offset", e.Record.Offset)

@@ -59,7 +59,7 @@ type Fetcher struct {
 	schedule *Schedule
 	outage   *retry.Outage // of the outbox
 	store    *retry.Throttled
-	tales    tales
+	log      fetchLog
 	asked    bool // at any time
 }
 
@@ -69,7 +69,7 @@ func NewFetcher(cfg Config) *Fetcher {
 	return &Fetcher{
 		cfg: cfg, schedule: NewSchedule(cfg.After), outage: cfg.Retry.Outage(log),
 		store: retry.Throttle(cfg.Log, nil, "fetch missing events", "dependency", "postgres"),
-		tales: tales{log: cfg.Log},
+		log:   newFetchLog(cfg.Log),
 	}
 }
 
@@ -78,7 +78,7 @@ func (f *Fetcher) Run(ctx context.Context) {
 	defer f.cfg.Outbox.Close()
 	for ctx.Err() == nil {
 		pause := f.round(ctx)
-		f.tales.tell(time.Now())
+		f.log.lines.Flush()
 		_ = pace.Sleep(ctx, pause)
 	}
 }
@@ -130,7 +130,7 @@ func (f *Fetcher) ask(ctx context.Context, question []readmodel.Missing) time.Du
 	}
 	f.outage.Over()
 	f.asked = true
-	f.tales.refused(&answer)
+	f.log.refused(&answer)
 	err = f.take(ctx, question, &answer)
 	if ctx.Err() != nil {
 		return 0
@@ -168,7 +168,7 @@ func (f *Fetcher) take(ctx context.Context, question []readmodel.Missing, answer
 		case r == nil || readmodel.EffectOf(r.Decision) != readmodel.EffectPoison:
 			f.schedule.InVain(m.AccountID, next, "", now)
 		case f.schedule.InVain(m.AccountID, next, readmodel.ValueDigest(r.Record.Value), now):
-			f.tales.poison(Version{m.AccountID, next}, r.Decision)
+			f.log.poison(Version{m.AccountID, next}, r.Decision)
 		}
 	}
 	return nil
@@ -216,6 +216,6 @@ func (f *Fetcher) apply(ctx context.Context, records []*readmodel.RepairRecord) 
 	}
 	f.cfg.Observer.Fetched(applied)
 	f.cfg.Observer.Healed(healed)
-	f.tales.fetched(applied, healed, last)
+	f.log.fetched(applied, healed, last)
 	return err
 }

@@ -19,11 +19,9 @@ const (
 	maxReasons = 6
 )
 
-// steps are the times, from the start of an outage, at which it is told again;
-// after the last one every finalStep.
-var steps = []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute}
-
-const finalStep = 5 * time.Minute
+// outagePauses are the pauses between the lines about one outage: at its start, and then 10 s,
+// 1 min, 5 min and every 5 min later.
+var outagePauses = []time.Duration{10 * time.Second, 50 * time.Second, 4 * time.Minute, 5 * time.Minute}
 
 // Throttled is an Observer that logs an outage of any length on one screen: a
 // line at the first failure, at a reason not seen before in this outage, after
@@ -36,12 +34,10 @@ type Throttled struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	start   time.Time       // of the current outage
-	ends    time.Time       // when the outage is over unless something fails before
-	nextDue time.Time       // of the next line without a new reason
-	reasons map[string]bool // told in this outage
+	outage  incident
+	reasons map[string]bool // logged in this outage
 	failing bool            // a failure was noted that no recovery has answered
-	told    bool            // and it was logged
+	logged  bool            // and it was logged
 
 	// What Note counts.
 	failures int
@@ -70,13 +66,13 @@ func (t *Throttled) Failing(err error, attempt int, since, next time.Duration) {
 // a success that follows no failure changes nothing: it may be told each time.
 func (t *Throttled) Recovered(attempts int, after time.Duration) {
 	t.mu.Lock()
-	told := t.told
+	logged := t.logged
 	if t.failing {
-		t.ends = t.now().Add(calm)
+		t.outage.ends = t.now().Add(calm)
 	}
-	t.failing, t.told = false, false
+	t.failing, t.logged = false, false
 	t.mu.Unlock()
-	if told {
+	if logged {
 		t.log.Info("recovered", "attempts", attempts, "after", after.Round(time.Millisecond))
 	}
 }
@@ -108,32 +104,17 @@ func (t *Throttled) due(reason string, next time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	if now.After(t.ends) {
-		t.start, t.nextDue, t.told = now, now, false
-		t.reasons = map[string]bool{}
+	if t.outage.happens(now, now.Add(next+calm)) {
+		t.logged, t.reasons = false, map[string]bool{}
 	}
 	t.failing = true
-	if ends := now.Add(next + calm); ends.After(t.ends) {
-		t.ends = ends
-	}
 	fresh := !t.reasons[reason] && len(t.reasons) < maxReasons
-	if !fresh && now.Before(t.nextDue) {
+	if due := t.outage.due(now, outagePauses); !due && !fresh {
 		return false
 	}
 	t.reasons[reason] = true
-	t.nextDue = t.start.Add(stepAfter(now.Sub(t.start)))
-	t.told = true
+	t.logged = true
 	return true
-}
-
-// stepAfter returns the first step later than age.
-func stepAfter(age time.Duration) time.Duration {
-	for _, s := range steps {
-		if age < s {
-			return s
-		}
-	}
-	return age.Truncate(finalStep) + finalStep
 }
 
 // Outage is what fails, from the first failure until it is over: it counts the

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/internal/retry"
 )
 
 // levelTrace is below what --log-level offers: the client's debug lines come
@@ -23,12 +25,21 @@ func KafkaLogger(log *slog.Logger) kgo.Logger {
 }
 
 func newKafkaLogger(log *slog.Logger, clock func() time.Time) *kafkaLogger {
-	return &kafkaLogger{log: log, throttle: newThrottle(clock)}
+	return &kafkaLogger{log: log, lines: retry.NewLines(clock, kafkaQuiet, kafkaPauses...)}
+}
+
+// kafkaQuiet without a single occurrence ends an incident: the next line is written at once.
+// The client retries within seconds, so this is no mere pause.
+const kafkaQuiet = 30 * time.Second
+
+// kafkaPauses are those between equal lines.
+var kafkaPauses = []time.Duration{
+	5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 5 * time.Minute,
 }
 
 type kafkaLogger struct {
-	log      *slog.Logger
-	throttle *throttle
+	log   *slog.Logger
+	lines *retry.Lines // of warnings and errors
 }
 
 // Level implements kgo.Logger.
@@ -50,16 +61,16 @@ func (l *kafkaLogger) Log(level kgo.LogLevel, msg string, keyvals ...any) {
 		return
 	}
 	attrs := kafkaAttrs(keyvals)
-	if lvl >= slog.LevelWarn {
-		suppressed, ok := l.throttle.allow(throttleKey(msg, attrs))
-		if !ok {
-			return
-		}
-		if suppressed > 0 {
-			attrs = append(attrs, slog.Int(keySuppressed, suppressed))
-		}
+	if lvl < slog.LevelWarn {
+		l.log.LogAttrs(ctx, lvl, "kafka client: "+msg, attrs...)
+		return
 	}
-	l.log.LogAttrs(ctx, lvl, "kafka client: "+msg, attrs...)
+	l.lines.Count(lineKey(msg, attrs), 1, func(n int) {
+		if n > 1 {
+			attrs = append(attrs, slog.Int(keySuppressed, n-1))
+		}
+		l.log.LogAttrs(ctx, lvl, "kafka client: "+msg, attrs...)
+	})
 }
 
 func slogLevel(level kgo.LogLevel) slog.Level {
@@ -113,10 +124,10 @@ func kafkaValue(key string, v any) slog.Value {
 	}
 }
 
-// throttleKey tells lines apart by what happened and to which topic, not by
+// lineKey distinguishes lines by what happened and to which topic, not by
 // where: when the cluster is away every broker says the same, from a new local
 // port each time. Therefore digits do not count.
-func throttleKey(msg string, attrs []slog.Attr) string {
+func lineKey(msg string, attrs []slog.Attr) string {
 	var b strings.Builder
 	b.WriteString(msg)
 	for _, a := range attrs {

@@ -121,26 +121,10 @@ func TestWhatIsNewIsSaidAtOnce(t *testing.T) {
 	if got := lines(out); got != 3 {
 		t.Errorf("%d lines, want 3:\n%s", got, out)
 	}
-	clock.Advance(throttleQuiet)
+	clock.Advance(kafkaQuiet)
 	say("a", errors.New("x")) // a new incident
 	if got := lines(out); got != 4 {
 		t.Errorf("%d lines after the quiet time, want 4:\n%s", got, out)
-	}
-}
-
-func TestThrottleMemoryIsBounded(t *testing.T) {
-	clock := newFakeClock()
-	throttle := newThrottle(clock.Now)
-	for i := range 10 * throttleKeys {
-		throttle.allow(fmt.Sprint("key ", i))
-		if len(throttle.keys) > throttleKeys {
-			t.Fatalf("%d keys", len(throttle.keys))
-		}
-	}
-	clock.Advance(throttleQuiet)
-	throttle.allow("one more")
-	if _, ok := throttle.allow("one more"); ok {
-		t.Error("an incident under way was forgotten")
 	}
 }
 

@@ -1,0 +1,136 @@
+package retry
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Lines limits how often the log has a line about what happens again and again, key by key.
+// Each line has the number of times since the line before. It is safe for concurrent use.
+type Lines struct {
+	pauses []time.Duration
+	quiet  time.Duration
+	now    func() time.Time
+
+	mu   sync.Mutex
+	keys map[string]*counted
+}
+
+// counted is what has happened under a key since the last line.
+type counted struct {
+	incident
+	n     int
+	write func(n int)
+}
+
+// maxKeys bounds memory, whatever the keys are.
+const maxKeys = 256
+
+// NewLines returns Lines with a line at the first time, and then after each of the pauses,
+// the last of them again and again. When nothing happens for quiet, the next time is the
+// first again. now nil is the system's clock.
+func NewLines(now func() time.Time, quiet time.Duration, pauses ...time.Duration) *Lines {
+	if now == nil {
+		now = time.Now
+	}
+	return &Lines{pauses: pauses, quiet: quiet, now: now, keys: map[string]*counted{}}
+}
+
+// Count notes that something has happened n times. It writes a line when one is due; else
+// that is left to the next Count or Flush. write gets the number for the line.
+func (l *Lines) Count(key string, n int, write func(n int)) {
+	if n <= 0 {
+		return
+	}
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.keys[key]
+	if c == nil {
+		l.makeRoom(now)
+		c = &counted{}
+		l.keys[key] = c
+	}
+	c.happens(now, now.Add(l.quiet))
+	c.n, c.write = c.n+n, write
+	l.flush(c, now)
+}
+
+// Flush writes the lines that have become due since.
+func (l *Lines) Flush() {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(l.keys)) {
+		l.flush(l.keys[key], now)
+	}
+}
+
+// End writes all lines that are left, because nothing follows.
+func (l *Lines) End() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(l.keys)) {
+		l.keys[key].line()
+	}
+}
+
+// flush writes the line of a key if it is due.
+func (l *Lines) flush(c *counted, now time.Time) {
+	if c.n > 0 && c.due(now, l.pauses) {
+		c.line()
+	}
+}
+
+func (c *counted) line() {
+	if c.n > 0 {
+		c.write(c.n)
+		c.n = 0
+	}
+}
+
+// makeRoom forgets incidents that are over and, when that is not enough, all.
+func (l *Lines) makeRoom(now time.Time) {
+	if len(l.keys) < maxKeys {
+		return
+	}
+	maps.DeleteFunc(l.keys, func(_ string, c *counted) bool { return c.over(now) })
+	if len(l.keys) >= maxKeys {
+		clear(l.keys)
+	}
+}
+
+// incident is what happens again and again, until it has not for a while. It says when a
+// line about it is due.
+type incident struct {
+	ends  time.Time // over unless it happens again before
+	next  time.Time // when the next line is due
+	lines int       // that were due
+}
+
+func (i *incident) over(now time.Time) bool { return !now.Before(i.ends) }
+
+// happens notes that it has happened, and reports whether this is a new incident. It is over
+// at ends, unless it happens again.
+func (i *incident) happens(now, ends time.Time) (begins bool) {
+	if begins = i.over(now); begins {
+		*i = incident{next: now}
+	}
+	if ends.After(i.ends) {
+		i.ends = ends
+	}
+	return begins
+}
+
+// due reports whether a line is due now. Then it is written, and the next is due a pause
+// later.
+func (i *incident) due(now time.Time, pauses []time.Duration) bool {
+	if now.Before(i.next) {
+		return false
+	}
+	i.next = now.Add(pauses[min(i.lines, len(pauses)-1)])
+	i.lines++
+	return true
+}
