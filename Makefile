@@ -167,6 +167,15 @@ test-pg-upgrade: ## Move a running read model from PostgreSQL 16 to 18 by pg_upg
 test-upgrade: ## Upgrade a running group from the last release, one instance after the other (needs git; 1 minute)
 	$(GO) test -tags upgrade -count=1 -v -run '^TestRollingUpgrade$$' $(TESTFLAGS) ./e2e
 
+.PHONY: test-rebuild
+test-rebuild: ## Kill and freeze a rebuild at every step, then 1,000 rebuilds of each projection (40 minutes)
+	$(GO) test -tags failpoints -count=1 -v -run '^TestARebuildEndsAtEveryStep$$' $(TESTFLAGS) ./e2e
+	$(GO) test -count=1 -timeout 2h -v -run '^TestARebuildGivesWhatWasNeverDamaged$$' $(TESTFLAGS) ./readmodel/rebuild -rapid.checks=1000
+
+.PHONY: bench-rebuild
+bench-rebuild: ## Compare a million rows and replace 100 of them, for each kind of projection
+	$(GO) test -run '^$$' -bench '^BenchmarkAMillionRows$$' -benchtime 1x -timeout 30m ./readmodel/rebuild
+
 .PHONY: test-citus
 test-citus: ## Run the program on the Citus cluster of TEST_CITUS_URL, a coordinator's database
 	$(GO) test -tags citus -count=1 -run '^(TestOnCitus|TestCitusNodesAreKilled|TestAClaimWaitsForWhatIsPrepared)$$' $(TESTFLAGS) ./e2e

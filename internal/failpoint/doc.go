@@ -25,3 +25,13 @@ const (
 	// AfterOffsetCommit: Kafka has the offset.
 	AfterOffsetCommit = "after-offset-commit"
 )
+
+// The points of a rebuild, in its order: each is reached when its step is done.
+const (
+	RebuildCompared = "rebuild-compared"
+	RebuildLocked   = "rebuild-locked"   // the positions are
+	RebuildRead     = "rebuild-read"     // the last records are
+	RebuildChecked  = "rebuild-checked"  // the rows that differed are compared again
+	RebuildReplaced = "rebuild-replaced" // the rows are, but not committed
+	RebuildSwapped  = "rebuild-swapped"  // it is committed
+)

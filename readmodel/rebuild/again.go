@@ -6,11 +6,13 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"projector/internal/failpoint"
 )
 
 // again compares the rows that differed and those written since, in the locked transaction.
 func (w *swap) again(ctx context.Context, t *swapTx) (*comparison, error) {
-	t.stage = "comparing again what differed and what was written since"
+	t.next(failpoint.RebuildRead, "comparing again what differed and what was written since")
 	s := w.shadow
 	if err := s.noteAndLock(ctx, t); err != nil {
 		return nil, err

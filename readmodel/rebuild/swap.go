@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"projector/internal/failpoint"
 	"projector/projection/file"
 
 	"projector/readmodel"
@@ -61,6 +62,7 @@ func (s *Shadow) Swap(ctx context.Context, opts SwapOptions, catchUp CatchUp) (S
 	if err := boundedSwap(ctx, s.live, opts.Within, before, w.run); err != nil {
 		return Swapped{}, fmt.Errorf("swap: %w", err)
 	}
+	failpoint.Here(failpoint.RebuildSwapped)
 	s.moved = w.moved
 	return w.done, nil
 }
@@ -123,7 +125,7 @@ func (w *swap) run(ctx context.Context, t *swapTx) error {
 	if err := w.allowed(ctx, t, found); err != nil {
 		return err
 	}
-	t.stage = "replacing rows"
+	t.next(failpoint.RebuildChecked, "replacing rows")
 	for _, table := range w.shadow.tables {
 		if err := w.replaceRows(ctx, t, table); err != nil {
 			return err
@@ -142,14 +144,14 @@ func (w *swap) run(ctx context.Context, t *swapTx) error {
 			return err
 		}
 	}
-	t.stage = "committing"
+	t.next(failpoint.RebuildReplaced, "committing")
 	return t.limited(ctx) // COMMIT
 }
 
 // reach locks the positions and brings the rebuilt tables exactly to them.
 func (w *swap) reach(ctx context.Context, t *swapTx) error {
 	s := w.shadow
-	t.stage = "locking the positions"
+	t.next(failpoint.RebuildCompared, "locking the positions")
 	positions, err := t.fence(ctx, s.kind.Name(), w.opts.Topic)
 	if err != nil {
 		return err
@@ -157,7 +159,7 @@ func (w *swap) reach(ctx context.Context, t *swapTx) error {
 	if err := w.storeFile(ctx, t, positions); err != nil {
 		return err
 	}
-	t.stage = "reading the last records"
+	t.next(failpoint.RebuildLocked, "reading the last records")
 	if err := t.wait(ctx); err != nil {
 		return err
 	}

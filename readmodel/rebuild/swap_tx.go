@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/errclass"
+	"projector/internal/failpoint"
 	"projector/readmodel"
 	"projector/sql"
 )
@@ -123,6 +124,12 @@ func waitCommitted(ctx context.Context, live *pgxpool.Pool, transaction string) 
 // idle is how long the session may do nothing between two statements: this process is
 // stopped then, or cut off.
 func (t *swapTx) idle() time.Duration { return t.within / 10 }
+
+// next is called when a step is done, and names what is done next.
+func (t *swapTx) next(done, stage string) {
+	failpoint.Here(done)
+	t.stage = stage
+}
 
 func (t *swapTx) exec(ctx context.Context, query string, args ...any) (rows int64, err error) {
 	return t.execText(ctx, sql.Query(query), args...)

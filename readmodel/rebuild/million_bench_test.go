@@ -1,0 +1,125 @@
+package rebuild_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/readmodel/rebuild"
+)
+
+// millionRows fills the tables of each projection with a row for each of $1 accounts, and makes 100
+// of them wrong.
+var millionRows = map[string]struct {
+	tables       []string
+	fill, damage string
+}{
+	"account_balance": {
+		[]string{"account_balance"},
+		`INSERT INTO account_balance (account_id, currency, balance, version, status, last_event_id)
+		 SELECT 'acc-' || n, 'EUR', n, 5, 'open', 'e-' || n FROM generate_series(1, %d) AS n`,
+		`UPDATE account_balance SET balance = balance + 1 WHERE account_id LIKE 'acc-%%99' AND balance <= %d`,
+	},
+	"account_statement": {
+		[]string{"account_statement"},
+		`INSERT INTO account_statement (account_id, version, event_id, event_type, amount, currency, occurred_at)
+		 SELECT 'acc-' || n %% 10000, n, 'e-' || n, 'FundsCredited', n, 'EUR', '2026-01-01' FROM generate_series(1, %d) AS n`,
+		`UPDATE account_statement SET amount = amount + 1 WHERE version %% 100 = 99 AND version <= %d`,
+	},
+	"daily_turnover": {
+		[]string{"daily_turnover", "inbox"},
+		`INSERT INTO daily_turnover SELECT date '1900-01-01' + n / 20, 'C' || lpad((n %% 20)::text, 2, '0'), n, 0, 1 FROM generate_series(1, %[1]d) AS n;
+		 INSERT INTO inbox (message_id, handler) SELECT 'e-' || n, 'daily_turnover' FROM generate_series(1, %[1]d) AS n`,
+		`UPDATE daily_turnover SET debited = 1 WHERE credited::bigint %% 100 = 99 AND credited <= %d`,
+	},
+	"counted": {
+		[]string{"counted", "inbox"},
+		`INSERT INTO counted SELECT 'acc-' || n, 5, 1 FROM generate_series(1, %[1]d) AS n;
+		 INSERT INTO inbox (message_id, handler) SELECT 'e-' || n, 'counted' FROM generate_series(1, %[1]d) AS n`,
+		`UPDATE counted SET events = 7 WHERE substr(account_id, 5)::bigint %% 100 = 99 AND substr(account_id, 5)::bigint <= %d`,
+	},
+	"summed": {
+		[]string{"summed", "projection_account"},
+		`INSERT INTO summed SELECT 'acc-' || n, 1, '' FROM generate_series(1, %[1]d) AS n;
+		 INSERT INTO projection_account (projection, account_id, version) SELECT 'summed', 'acc-' || n, 5 FROM generate_series(1, %[1]d) AS n`,
+		`UPDATE summed SET amount = 2 WHERE substr(account_id, 5)::bigint %% 100 = 99 AND substr(account_id, 5)::bigint <= %d`,
+	},
+}
+
+// BenchmarkAMillionRows compares a table of 1,000,000 rows and replaces the 100 that are wrong, while
+// another session writes the position all the time: how long it had to wait at most.
+func BenchmarkAMillionRows(b *testing.B) {
+	const rows, wrong = 1_000_000, 100
+	for _, d := range definitions(b) {
+		b.Run(d.Name(), func(b *testing.B) {
+			of := millionRows[d.Name()]
+			pool := openPool(b)
+			execute(b, pool, fmt.Sprintf(of.fill, rows))
+			execute(b, pool, `INSERT INTO projector_position (projection, consumer_group, topic, partition, next_offset, judged_until, topic_id, owner)
+				VALUES ($1, 'g', 'events', 0, 1, 1, 'id', 'me')`, d.Name())
+			shadow, err := rebuild.OpenShadow(b.Context(), pool, d.Definition, 100, 0)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() {
+				if err := shadow.Close(context.WithoutCancel(b.Context())); err != nil {
+					b.Error(err)
+				}
+			}()
+			for _, table := range append(of.tables, "projector_position") {
+				execute(b, pool, fmt.Sprintf("INSERT INTO projector_rebuild.%[1]s SELECT * FROM %[1]s", table))
+			}
+			execute(b, pool, "ANALYZE")
+			var compared, locked, waited time.Duration
+			for b.Loop() {
+				execute(b, pool, fmt.Sprintf(of.damage, 100*wrong))
+				start := time.Now()
+				report, err := shadow.Compare(b.Context(), rebuild.CompareOptions{Topic: topicName}, upToDate)
+				if err != nil || report.Different() != wrong {
+					b.Fatal(report, err)
+				}
+				compared += time.Since(start)
+				longest := writing(b, pool)
+				var from time.Time
+				done, err := shadow.Swap(b.Context(), rebuild.SwapOptions{Topic: topicName, Actor: "me"}, func(context.Context, []rebuild.TopicPosition) error {
+					from = time.Now() // the last time, the positions are locked
+					return nil
+				})
+				if err != nil || done.Replaced != wrong {
+					b.Fatal(done, err)
+				}
+				locked += time.Since(from)
+				waited += longest()
+			}
+			n := float64(b.N)
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(compared.Seconds()/n, "s-to-compare")
+			b.ReportMetric(float64(locked.Milliseconds())/n, "ms-locked")
+			b.ReportMetric(float64(waited.Milliseconds())/n, "ms-waited")
+		})
+	}
+}
+
+func upToDate(context.Context, []rebuild.TopicPosition) error { return nil }
+
+// writing writes the position again and again, as a consumer does. The function it returns ends that
+// and says how long a write took at most.
+func writing(b *testing.B, pool *pgxpool.Pool) (longest func() time.Duration) {
+	b.Helper()
+	ctx, cancel := context.WithCancel(b.Context())
+	took := make(chan time.Duration, 1)
+	go func() {
+		var most time.Duration
+		for ctx.Err() == nil {
+			start := time.Now()
+			if _, err := pool.Exec(ctx, "UPDATE projector_position SET updated_at = now()"); err == nil {
+				most = max(most, time.Since(start))
+			}
+		}
+		took <- most
+	}()
+	return func() time.Duration { cancel(); return <-took }
+}

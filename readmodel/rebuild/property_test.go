@@ -1,0 +1,330 @@
+package rebuild_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"pgregory.net/rapid"
+
+	"projector/internal/session"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+	"projector/readmodel/rebuild"
+	"projector/readmodel/turnover"
+)
+
+// fewerChecks is for a property that takes a second to check.
+func fewerChecks(t *testing.T) {
+	t.Helper()
+	const usual, fewer = "100", "15"
+	checks := flag.Lookup("rapid.checks")
+	if checks.Value.String() != usual {
+		return
+	}
+	if err := checks.Value.Set(fewer); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = checks.Value.Set(usual) })
+}
+
+// TestARebuildGivesWhatWasNeverDamaged: a database is consumed into, repaired by people, damaged,
+// and rebuilt while consumers go on. It then is what another database is to which the same was
+// done without the damage, but for what the rebuild says that it has left alone. Without damage it
+// is exactly so.
+func TestARebuildGivesWhatWasNeverDamaged(t *testing.T) {
+	fewerChecks(t)
+	for _, d := range definitions(t) {
+		t.Run(d.Name(), func(t *testing.T) {
+			pool, clean := openPool(t), openPool(t)
+			rapid.Check(t, func(rt *rapid.T) {
+				emptied(t, pool)
+				emptied(t, clean)
+				rebuildsWhatWasNeverDamaged(t, rt, &d, pool, clean)
+			})
+		})
+	}
+}
+
+// pair is a database that is damaged and one that is not.
+type pair struct {
+	t           *testing.T
+	rt          *rapid.T
+	d           *definition
+	log         log
+	live, clean *consumer
+	given       map[string]bool // accounts with events that people have given and the topic has not
+}
+
+// both does the same in both databases.
+func (p *pair) both(do func(*consumer)) { do(p.live); do(p.clean) }
+
+// move has the consumers of both read on.
+func (p *pair) move(what string) {
+	ends := map[int32]int64{}
+	for number, values := range p.log {
+		ends[int32(number)] = rapid.Int64Range(p.live.at[int32(number)], int64(len(values))).Draw(p.rt, what)
+	}
+	p.both(func(c *consumer) { c.to(p.t, ends) })
+}
+
+func rebuildsWhatWasNeverDamaged(t *testing.T, rt *rapid.T, d *definition, pool, clean *pgxpool.Pool) {
+	t.Helper()
+	p := &pair{t: t, rt: rt, d: d, log: drawLog(rt), given: map[string]bool{}}
+	p.live, p.clean = newConsumer(*d, pool, p.log), newConsumer(*d, clean, p.log)
+	p.move("consumed")
+	for range rapid.IntRange(0, 4).Draw(rt, "repairs") {
+		p.repair()
+		p.move("after a repair")
+	}
+	damaged := rapid.IntRange(0, 3).Draw(rt, "damages")
+	for range damaged {
+		execute(t, pool, rapid.SampledFrom(d.damages).Draw(rt, "damage"), rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(rt, "damaged"))
+	}
+	if damaged > 0 {
+		p.live = p.restarted()
+	}
+	p.move("after the damage")
+	report := p.rebuild()
+	ends := map[int32]int64{}
+	for number, values := range p.log {
+		ends[int32(number)] = int64(len(values))
+	}
+	p.both(func(c *consumer) { c.to(t, ends) })
+	got, want := d.state(t, pool), d.state(t, clean)
+	if damaged > 0 {
+		p.forget(got, &report)
+		p.forget(want, &report)
+	}
+	if !maps.Equal(got, want) {
+		rt.Fatalf("%d damages\ngot  %v\nwant %v\n%+v\ntopic %s", damaged, got, want, report, strings.Join(slices.Concat(p.log...), "\n"))
+	}
+}
+
+// forget drops the rows that the rebuild has left alone, and those that were made of events which
+// the topic does not give: what was damaged of them only their source knows.
+func (p *pair) forget(state map[string]string, report *rebuild.Report) {
+	left := leftAlone(report)
+	for key := range state {
+		account, _, _ := strings.Cut(key, ",")
+		if slices.Contains(left, key) || p.given[account] || p.d.Name() == turnover.Name && slices.Contains(slices.Collect(maps.Values(p.given)), true) {
+			delete(state, key)
+		}
+	}
+}
+
+// restarted is the consumer of the damaged database in a new process.
+func (p *pair) restarted() *consumer {
+	c := newConsumer(*p.d, p.live.pool, p.log)
+	c.at, c.letters = p.live.at, p.live.letters
+	return c
+}
+
+// rebuild compares and swaps while consumers go on, and returns the report.
+func (p *pair) rebuild() rebuild.Report {
+	t, rt, pool := p.t, p.rt, p.live.pool
+	t.Helper()
+	shadow, err := rebuild.OpenShadow(t.Context(), pool, p.d.Definition, 100, 0)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	defer func() {
+		if err := shadow.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	build := p.shadowBuild(shadow)
+	catchUps := 0
+	catchUp := func(ctx context.Context, positions []rebuild.TopicPosition) error {
+		ends := map[int32]int64{}
+		for _, at := range positions {
+			ends[at.Partition] = at.Next
+		}
+		if err := build.Advance(ctx, ends, nil); err != nil {
+			return err
+		}
+		if catchUps++; catchUps <= 2 { // the positions are locked the third time
+			p.move("while it is brought there")
+		}
+		return nil
+	}
+	opts := rebuild.CompareOptions{Topic: topicName, List: 100, Corrections: func() (all []rebuild.Correction) {
+		for _, x := range build.Replays() {
+			all = append(all, rebuild.Correction{AccountID: x.AccountID, Version: x.Version, EventID: x.EventID, Given: x.Given})
+		}
+		return all
+	}}
+	report, err := shadow.Compare(t.Context(), opts, catchUp)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	_, err = shadow.Swap(t.Context(), rebuild.SwapOptions{Topic: topicName, Actor: "me", Remove: true}, catchUp)
+	if shadow.Moved(&report); err != nil {
+		rt.Fatal(err)
+	}
+	return report
+}
+
+// shadowBuild reads the topic into the shadow tables, with what people have decided.
+func (p *pair) shadowBuild(shadow *rebuild.Shadow) *rebuild.Build {
+	t, rt, pool := p.t, p.rt, p.live.pool
+	t.Helper()
+	custom := ""
+	if name := p.d.Name(); name == "counted" || name == "summed" {
+		custom = name
+	}
+	cfg := rebuild.Config{
+		Source: p.log, Formats: p.d.formats, Topic: topicName, TopicID: "id", Starts: map[int32]int64{}, Ordered: p.d.ordered,
+		Open: func(partition int32) session.Projection {
+			return shadow.Open(readmodel.RunConfig{Formats: p.d.formats, FirstVersion: 1, CacheBytes: func() int { return 1 << 20 }}, topicName, partition)
+		},
+		Overdue: func(ctx context.Context, partitions []int32) ([]int32, error) {
+			return shadow.Overdue(ctx, topicName, partitions)
+		},
+		PassOver: func(ctx context.Context, x *rebuild.Skip, seen bool) (bool, error) {
+			return shadow.SkipAgain(ctx, readmodel.RepairConfig{Formats: p.d.formats, FirstVersion: 1},
+				&rebuild.AuditedEvent{AccountID: x.AccountID, Version: x.Version, Place: x.Place}, seen)
+		},
+	}
+	for number := range p.log {
+		cfg.Starts[int32(number)] = 0
+	}
+	replays, err := rebuild.LoadReplays(t.Context(), pool, p.d.Name(), custom != "")
+	if err != nil {
+		rt.Fatal(err)
+	}
+	for _, a := range replays {
+		cfg.Replays = append(cfg.Replays, rebuild.Replay{AccountID: a.AccountID, Version: a.Version, Class: event.Class(a.Class), Altered: a.Altered, Place: a.Place})
+	}
+	if cfg.Discards, err = rebuild.LoadDiscards(t.Context(), pool, p.d.Name(), topicName); err != nil {
+		rt.Fatal(err)
+	}
+	if p.d.ordered {
+		skips, err := rebuild.LoadSkips(t.Context(), pool, custom)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for _, a := range skips {
+			cfg.Skips = append(cfg.Skips, rebuild.Skip{AccountID: a.AccountID, Version: a.Version, Place: a.Place})
+		}
+	}
+	return rebuild.New(cfg)
+}
+
+// repair draws something that a person does, and does it in both databases.
+func (p *pair) repair() {
+	whats := []string{"replay", "replay", "correct"}
+	if p.d.ordered {
+		whats = append(whats, "skip", "discard")
+	}
+	if p.d.Name() == readmodel.BalanceName {
+		whats = append(whats, "open", "fetch")
+	}
+	account := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(p.rt, "repaired")
+	version := rapid.Int64Range(1, 6).Draw(p.rt, "repaired version")
+	switch what := rapid.SampledFrom(whats).Draw(p.rt, "repair"); what {
+	case "replay", "correct", "discard":
+		if len(p.live.letters) > 0 {
+			letter := &p.live.letters[rapid.IntRange(0, len(p.live.letters)-1).Draw(p.rt, "letter")]
+			if what == "discard" && !p.single(letter) {
+				return
+			}
+			p.both(func(c *consumer) { p.ofLetter(c, what, letter) })
+		}
+	case "skip":
+		p.both(func(c *consumer) {
+			var refused *readmodel.SkipRefused
+			skipper := p.replayer(c).(readmodel.Skipper)
+			_, err := skipper.Skip(p.t.Context(), readmodel.Skip{AccountID: account, Version: version, Actor: "me", Reason: "lost"})
+			if err != nil && !errors.As(err, &refused) {
+				p.rt.Fatal(err)
+			}
+		})
+	case "open":
+		p.both(func(c *consumer) {
+			opening := readmodel.Opening{AccountID: account}
+			euro, _ := event.CurrencyByCode("EUR")
+			opening.Version, opening.Currency, opening.Balance = version, euro, 100*version
+			err := readmodel.NewRepair(p.repairs(c)).Openings(readmodel.OpenedBy{Actor: "me", Source: "ledger"}).Apply(p.t.Context(), []readmodel.Opening{opening}, nil)
+			if err != nil {
+				p.rt.Fatal(err)
+			}
+		})
+	case "fetch":
+		p.given[account] = true
+		value := fmt.Sprintf(`{"eventId":"%[1]s-%[2]d","eventType":"FundsCredited","accountId":%[1]q,"version":%[2]d,"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":"%[2]d","currency":"EUR"}}`, account, version)
+		p.both(func(c *consumer) {
+			r := p.record(&projection.Record{Message: event.Message{Value: []byte(value)}})
+			r.Action.Kind = readmodel.ActionFetch
+			p.apply(c, r)
+		})
+	}
+}
+
+// single reports whether a dead letter's version comes once in the topic: where one of two is
+// discarded, the other one counts from the next time on that it is read.
+func (p *pair) single(letter *projection.DeadLetter) bool {
+	of := fmt.Sprintf(`"accountId":%q,"version":%d,`, letter.AccountID, letter.Received)
+	return strings.Count(strings.Join(slices.Concat(p.log...), "\n"), of) == 1
+}
+
+func (p *pair) repairs(c *consumer) readmodel.RepairConfig {
+	return readmodel.RepairConfig{Pool: c.pool, Formats: p.d.formats, FirstVersion: 1}
+}
+
+func (p *pair) replayer(c *consumer) readmodel.Replayer { return p.d.Replayer(p.repairs(c)) }
+
+// record is a record that a person has applied.
+func (p *pair) record(record *projection.Record) *readmodel.RepairRecord {
+	format, err := p.d.formats.Resolve(p.t.Context(), record.Message)
+	if err != nil {
+		p.rt.Fatal(err)
+	}
+	r := &readmodel.RepairRecord{DecodedRecord: projection.DecodedRecord{Record: *record}}
+	format.Decode(record.Message, &r.Decoded)
+	e := &r.Decoded.Event
+	r.Action = readmodel.Action{AccountID: e.AccountID, Version: &e.Version, Actor: "me", Reason: "mended"}
+	return r
+}
+
+func (p *pair) apply(c *consumer, r *readmodel.RepairRecord) {
+	if r.Decoded.Identity != event.Identified {
+		return
+	}
+	if err := p.replayer(c).Apply(p.t.Context(), []*readmodel.RepairRecord{r}, func(readmodel.Step) {}); err != nil {
+		p.rt.Fatal(err)
+	}
+}
+
+// ofLetter replays a dead letter, as it is or corrected, or discards it.
+func (p *pair) ofLetter(c *consumer, what string, letter *projection.DeadLetter) {
+	record := letter.Record
+	if what == "correct" {
+		for _, wrong := range []string{`"none"`, `"7"`} {
+			record.Message.Value = []byte(strings.ReplaceAll(string(record.Message.Value), wrong, `"2"`))
+		}
+	}
+	r := p.record(&record)
+	r.Reprocessed = what == "replay"
+	place := record.Ref()
+	r.Action.Kind, r.Action.Class = readmodel.ActionReplay, letter.Class
+	r.Action.Topic, r.Action.Partition, r.Action.Offset = place.Topic, place.Partition, place.Offset
+	p.given[r.Decoded.Event.AccountID] = p.given[r.Decoded.Event.AccountID] || what == "correct"
+	r.Action.Altered = string(record.Message.Value) != string(letter.Record.Message.Value)
+	if what != "discard" {
+		p.apply(c, r)
+		return
+	}
+	r.Action.Kind, r.Action.Projection, r.Action.Result = readmodel.ActionDiscard, p.d.Name(), readmodel.ResultDiscarded
+	list := []readmodel.Discard{{AccountID: letter.AccountID, Version: letter.Received, Class: letter.Class, Place: place, Action: r.Action}}
+	if _, err := p.replayer(c).(readmodel.Discarder).Discard(p.t.Context(), list); err != nil {
+		p.rt.Fatal(err)
+	}
+}
