@@ -15,6 +15,7 @@ import (
 	"projector/internal/cli/build"
 	"projector/internal/cli/database"
 	"projector/internal/cli/dlq"
+	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/foureyes"
 	"projector/internal/cli/inspect"
@@ -50,6 +51,7 @@ type commands struct {
 	Inbox    database.InboxCmd   `cmd:"" help:"Manage the markers of processed messages."`
 	Rebuild  rebuild.Cmd         `cmd:"" help:"Rebuild a projection from the first record beside the live one, compare the two and, with --yes, replace what differs."`
 	Own      projection.Cmd      `cmd:"" name:"projection" help:"Check a projection of your own."`
+	Mapping  events.MappingCmd   `cmd:"" help:"Check a mapping file."`
 	Migrate  database.MigrateCmd `cmd:"" help:"Bring the database schema up to date, or list its migrations."`
 
 	Completion completionCmd `cmd:"" help:"Print a script that completes commands, flags and values in a shell."`

@@ -103,7 +103,9 @@ var commandPages = map[string]manualPage{
 		about: "Use it to find out why nothing arrives: it reads records as run would with the same flags and says what each of them is: an event, " +
 			"a tombstone, ignored, or the class of the dead letter it would become, and why. It needs only Kafka and, for formats that use one, " +
 			"the schema registry; it joins no group and writes nothing. The order of versions is not checked. Without --partition the " +
-			"records come from all partitions in equal parts, because each producer may write to its own.",
+			"records come from all partitions in equal parts, because each producer may write to its own. With --mapping each field is shown " +
+			"with where it was read from (amounts only with --show-payload), and all that is wrong with a record. --suggest prints a " +
+			"mapping file to begin with; nothing uses it, and what a person has to decide is marked.",
 		status: "0 whatever the records are, also when there are none, which stderr reports; 1 also when the topic, the partition or the offset does " +
 			"not exist, or a partition cannot be read.",
 		examples: []example{
@@ -111,6 +113,7 @@ var commandPages = map[string]manualPage{
 			{"As another format", "projector inspect --topic=account.events --format=debezium-outbox"},
 			{"One record, with its payload", "projector inspect --partition=3 --offset=1042 --limit=1 --show-payload"},
 			{"How a mapping reads a thousand records, by class", "projector inspect --limit=1000 --mapping=names.yaml | tail"},
+			{"A mapping to begin with", "projector inspect --suggest > bank.yaml"},
 		},
 	},
 	"dlq list": {

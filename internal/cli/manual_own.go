@@ -12,4 +12,13 @@ var ownPages = map[string]manualPage{
 			{"Which event types it reads", "projector projection check loyalty.sql --output=json | jq -r '.types[]'"},
 		},
 	},
+	"mapping check": {
+		about: "Reads a mapping file as run does with --mapping, and lists where each field is read from and how it has to be written there. " +
+			"Needs no server. All mistakes are named, each with its line and column. Editors find them too, by docs/mapping.schema.json.",
+		status: "0 the file is right; 2 it is wrong.",
+		examples: []example{
+			{"Before it is deployed", "projector mapping check bank.yaml"},
+			{"For another format, and where the amount is", "projector mapping check bank.yaml --format=cloudevents --output=json | jq '.fields[] | select(.field==\"amount\")'"},
+		},
+	},
 }

@@ -70,6 +70,9 @@ func Parse(text []byte) (*Mapping, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkSchema(document.Content[0]); err != nil {
+		return nil, err
+	}
 	return m, nil
 }
 

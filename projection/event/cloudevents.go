@@ -97,49 +97,50 @@ func (f *cloudEventsFormat) Decode(m Message, d *Decoded) {
 	*d = Decoded{}
 	contentType, _ := firstHeader(m.Headers, contentTypeHeader)
 	if isCloudEventsType(contentType) {
-		f.decodeStructured(&m, contentType, d)
-	} else {
-		f.decodeBinary(&m, contentType, d)
-	}
-}
-
-// decodeStructured reads the value as a whole event.
-func (f *cloudEventsFormat) decodeStructured(m *Message, contentType []byte, d *Decoded) {
-	if m.Value == nil {
-		d.Tombstone = true
+		r := &reading{jsonScanner: f.structured.scanner(), message: m}
+		if d.Tombstone = !f.readStructured(r, contentType); !d.Tombstone {
+			f.structured.validate(r, d)
+		}
+		f.structured.end(r)
 		return
 	}
-	r := &reading{jsonScanner: f.structured.scanner(), message: *m}
+	r := &reading{jsonScanner: f.binary.scanner(), message: m}
+	if d.Tombstone = !f.readBinary(r, contentType); !d.Tombstone {
+		f.binary.validate(r, d)
+	}
+	f.binary.end(r)
+}
+
+// readStructured reads the value as a whole event; false: it is a tombstone.
+func (f *cloudEventsFormat) readStructured(r *reading, contentType []byte) bool {
+	if r.message.Value == nil {
+		return false
+	}
 	if reason := eventFormatReason(contentType); reason != "" {
 		r.unreadable(malformed("", reason), nameHeader+contentTypeHeader)
 	} else {
-		f.structured.readDocument(r, m.Value, "")
+		f.structured.readDocument(r, r.message.Value, "")
 	}
 	f.structured.checkSpecVersion(r)
 	f.readStructuredData(r)
-	f.structured.validate(r, d)
-	f.structured.end(r)
+	return true
 }
 
-// decodeBinary reads attributes from the headers and the value as data. An event
-// without data has a null value; where its type needs no data, it is no tombstone.
-func (f *cloudEventsFormat) decodeBinary(m *Message, contentType []byte, d *Decoded) {
-	r := &reading{jsonScanner: f.binary.scanner(), message: *m}
+// readBinary reads attributes from the headers and the value as data; false: it is a
+// tombstone. An event without data has a null value; where its type needs no data, it is no
+// tombstone.
+func (f *cloudEventsFormat) readBinary(r *reading, contentType []byte) bool {
 	f.binary.checkSpecVersion(r)
-	switch {
-	case m.Value == nil:
-		if d.Tombstone = !f.needsNoData(r); d.Tombstone {
-			f.binary.end(r)
-			return
-		}
-	case len(m.Value) == 0: // as some clients write no data
+	switch value := r.message.Value; {
+	case value == nil:
+		return f.needsNoData(r)
+	case len(value) == 0: // as some clients write no data
 	case !isJSONType(contentType):
 		r.unreadable(malformed("", reasonNotJSONType), nameHeader+contentTypeHeader)
 	default:
-		f.binary.readDataDocument(r, m.Value, nameData)
+		f.binary.readDataDocument(r, value, nameData)
 	}
-	f.binary.validate(r, d)
-	f.binary.end(r)
+	return true
 }
 
 // needsNoData reports whether a reading is an event of a type that may go without data.

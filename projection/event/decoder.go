@@ -209,7 +209,7 @@ func (f *decoder) validate(r *reading, d *Decoded) {
 	}
 	switch d.Event.Type {
 	case Unknown:
-		d.Fault = &Fault{Class: UnknownEventType, Field: f.places[FieldEventType].name, Reason: "is neither a known event type nor one to ignore"}
+		d.Fault = f.unknownType()
 	case Ignorable: // its data is not looked at
 	case Taken:
 		d.Fault = f.takeData(r, &d.Event)

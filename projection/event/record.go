@@ -101,6 +101,14 @@ func (f *recordFormat) Decode(m Message, d *Decoded) {
 		d.Tombstone = true
 		return
 	}
+	r := f.read(m)
+	f.decoder.validate(&r.reading, d)
+	f.decoder.end(&r.reading)
+	f.readings.Put(r)
+}
+
+// read finds the members of a message that has a value.
+func (f *recordFormat) read(m Message) *recordReading {
 	r := f.readings.Get().(*recordReading) //nolint:forcetypeassert // the pool holds nothing else
 	r.reading = reading{jsonScanner: f.decoder.scanner(), message: m}
 	r.values = Values{found: &r.found, digits: r.values.digits[:0]}
@@ -114,9 +122,7 @@ func (f *recordFormat) Decode(m Message, d *Decoded) {
 	if f.decoder.envelope.isApart() {
 		f.decoder.readApart(&r.reading)
 	}
-	f.decoder.validate(&r.reading, d)
-	f.decoder.end(&r.reading)
-	f.readings.Put(r)
+	return r
 }
 
 // Values is what a Reader finds in one value. A field that is not set is not there.

@@ -15,6 +15,7 @@ import (
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
 	"projector/internal/cli/unread"
+	"projector/internal/mapping"
 	"projector/internal/pace"
 	"projector/internal/registry"
 	"projector/internal/topic"
@@ -27,6 +28,7 @@ type Cmd struct {
 	Offset      *int64 `placeholder:"N" help:"Offset to begin at, in --partition; default the first available."`
 	Limit       int64  `default:"10" placeholder:"N" help:"How many records (default 10)."`
 	ShowPayload bool   `help:"Show keys, headers, values and amounts, which are otherwise masked."`
+	Suggest     bool   `help:"Print a mapping file proposed for these records, with what a person has to decide. It is not used."`
 	connect.KafkaFlags
 	projections.FileFlags
 	events.EventFlags
@@ -74,19 +76,29 @@ func (c *Cmd) inspect(ctx context.Context, std *output.Streams, formats event.Re
 		return err
 	}
 	shown := c.printer(ctx, std)
+	var proposed mapping.Samples
 	err = each(ctx, reader, spans, c.Limit, func(record *kgo.Record) error {
-		d := decoded{record: record}
 		message := messageOf(record)
+		if c.Suggest {
+			pace.Answered(ctx, 1)
+			proposed.Add(message)
+			return nil
+		}
+		d := decoded{record: record}
 		format, err := formats.Resolve(ctx, message)
 		if err != nil {
 			return refusedBy(err)
 		}
 		format.Decode(message, &d.Decoded)
+		d.fields = event.Explain(format, message)
 		pace.Answered(ctx, 1)
 		return shown.add(&d)
 	}, lost.Add)
 	if err != nil {
 		return errors.Join(shown.rows.End(""), err)
+	}
+	if c.Suggest {
+		return errors.Join(c.suggest(std, &proposed), lost.Explain(std.Err))
 	}
 	return errors.Join(shown.end(), lost.Explain(std.Err))
 }

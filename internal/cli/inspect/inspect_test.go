@@ -92,6 +92,60 @@ func TestInspectSaysWhatEachRecordIs(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("inspect", "--show-payload", "--offset=5", "--limit=1"), "value", "key"), "secret k")
 }
 
+const movements = `
+eventTypes: {movement: {positive: FundsCredited, negative: FundsDebited}}
+fields:
+  eventId: meta.id
+  eventType: meta.type
+  accountId: {key: true}
+  version: meta.seq
+  occurredAt: {path: meta.ts, unit: ms}
+  data: payload
+  amount: {path: cents, unit: minor}
+  currency: {constant: EUR}
+`
+
+// Each field is shown with where it was read from, and all that is wrong with a record at once.
+func TestInspectExplainsAMapping(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	for _, value := range []string{
+		`{"meta":{"id":"m-1","type":"movement","seq":1,"ts":1767225600123},"payload":{"cents":-105077}}`,
+		`{"meta":{"id":"","type":"movement","seq":1.5,"ts":"2026-01-01"},"payload":{"cents":10.5}}`,
+	} {
+		if err := s.Client.ProduceSync(t.Context(), &kgo.Record{Topic: s.Topic, Key: []byte("K9"), Value: []byte(value)}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "bank.yaml")
+	if err := os.WriteFile(path, []byte(movements), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := s.Must("inspect", "--mapping="+path)
+	clitest.Contains(t, text, "FundsDebited  (meta.type)", "K9  (key)", "2026-01-01T00:00:00.123Z  (meta.ts)", "masked (--show-payload)  (payload.cents)", "EUR  (the constant)",
+		"malformed_payload: meta.id: is empty", "malformed_payload: meta.seq: is not an integer", "malformed_payload: meta.ts", "invalid_amount: payload.cents")
+	for _, secret := range []string{"105077", "1050.77", "10.5"} {
+		if strings.Contains(text, secret) {
+			t.Errorf("%s is shown\n%s", secret, text)
+		}
+	}
+	clitest.Contains(t, s.Must("inspect", "--mapping="+path, "--show-payload"), "1050.77 EUR  (payload.cents)")
+	lines := s.Lines("inspect", "--mapping="+path, "--show-payload", "--limit=1")
+	clitest.Contains(t, fmt.Sprint(lines), "payload.cents", "1050.77")
+	if strings.Contains(s.Must("inspect", "--mapping="+path, "--output=json"), "1050.77") {
+		t.Error("JSON shows an amount")
+	}
+	suggested := s.Must("inspect", "--suggest")
+	clitest.Contains(t, suggested, "eventId: meta.id", "DECIDE amount", "accountId: {key: true}", "movement:")
+	if err := os.WriteFile(path, []byte(suggested), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text := s.Must("inspect", "--mapping="+path); strings.Contains(text, "line ") {
+		t.Error(text)
+	}
+	clitest.Contains(t, s.Must("inspect", "--suggest", "--output=json"), `"mapping":"# Proposed`, `"decide":["`)
+}
+
 // What it does leaves no trace: no group, no position, no DLQ topic.
 func TestInspectLeavesNothing(t *testing.T) {
 	t.Parallel()

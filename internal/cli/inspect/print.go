@@ -7,7 +7,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 
 	"projector/dlq"
 	"projector/internal/cli/output"
@@ -26,6 +25,17 @@ type recordDocument struct {
 	EventType *string `json:"event_type"`
 	Class     *string `json:"class"` // of the dead letter it would be
 	Message   *string `json:"message"`
+	// Fields are what was read of each field; with a mapping only.
+	Fields []fieldDocument `json:"fields,omitempty"`
+}
+
+// fieldDocument is what was read of a field, in JSON.
+type fieldDocument struct {
+	Field   string  `json:"field"`
+	From    string  `json:"from"`
+	Value   *string `json:"value"`
+	Class   *string `json:"class"`
+	Message *string `json:"message"`
 }
 
 // payloadDocument is the same with the record's own bytes.
@@ -61,14 +71,20 @@ func (p *printer) add(d *decoded) error {
 	outcome := d.outcome()
 	p.counts[outcome]++
 	p.advice.look(d)
-	if reason := outcome + ": " + d.message(); outcome != isEvent && !p.seen[reason] && len(p.why) < mostReasons {
-		p.seen[reason] = true
-		p.why = append(p.why, fmt.Sprintf("%s (first at %s)", reason, placeOf(d)))
+	reasons := d.faults()
+	if len(reasons) == 0 && outcome != isEvent {
+		reasons = []string{outcome + ": " + d.message()}
 	}
-	if p.c.ShowPayload && !p.c.JSON() {
+	for _, reason := range reasons {
+		if !p.seen[reason] && len(p.why) < mostReasons {
+			p.seen[reason] = true
+			p.why = append(p.why, fmt.Sprintf("%s (first at %s)", reason, placeOf(d)))
+		}
+	}
+	if (p.c.ShowPayload || p.c.Mapping.Given()) && !p.c.JSON() {
 		return p.whole(d)
 	}
-	return p.rows.Add(recordRow{d, p.c.ShowPayload})
+	return p.rows.Add(recordRow{d, p.c.ShowPayload, p.c.Mapping.Given()})
 }
 
 // end prints what all of it comes to.
@@ -110,6 +126,7 @@ func classNames() []string {
 type recordRow struct {
 	*decoded
 	payload bool
+	mapped  bool
 }
 
 // Document implements output.Row.
@@ -122,6 +139,9 @@ func (r recordRow) Document() any {
 	}
 	if r.Fault != nil {
 		doc.Class = output.OrNull(string(r.Fault.Class))
+	}
+	if r.mapped {
+		doc.Fields = r.fieldDocuments(r.payload)
 	}
 	if !r.payload {
 		return doc
@@ -141,32 +161,58 @@ func (r recordRow) Cells() []string {
 
 func placeOf(d *decoded) string { return output.PlaceText(d.record.Partition, d.record.Offset) }
 
-// whole prints a record with all it carries.
+// fieldDocuments are what was read of each field. Amounts are part of the payload.
+func (d *decoded) fieldDocuments(payload bool) []fieldDocument {
+	docs := []fieldDocument{}
+	for i := range d.fields {
+		f := &d.fields[i]
+		doc := fieldDocument{Field: f.Field, From: f.From, Value: output.OrNull(f.Value)}
+		if f.Field == event.FieldAmount.String() && !payload {
+			doc.Value = nil
+		}
+		if f.Fault != nil {
+			doc.Value, doc.Class, doc.Message = nil, output.OrNull(string(f.Fault.Class)), output.OrNull(f.Fault.Reason)
+		}
+		docs = append(docs, doc)
+	}
+	return docs
+}
+
+// whole prints a record field by field and, with the payload, all it carries.
 func (p *printer) whole(d *decoded) error {
 	out := bufio.NewWriter(p.out)
 	field := func(name, text string) {
 		_, _ = fmt.Fprintf(out, "  %-14s %s\n", output.Printable(name), output.Printable(text))
 	}
-	ev := &d.Event
 	_, _ = fmt.Fprintf(out, "record %s of %s\n", placeOf(d), output.TimeText(d.record.Timestamp))
 	field("outcome", d.outcome())
 	if why := d.message(); why != "" {
 		field("why", why)
 	}
-	field("account", output.OrDash(ev.AccountID))
-	field("version", output.VersionText(d.version()))
-	field("event id", output.OrDash(ev.ID))
-	field("type", output.OrDash(ev.TypeName))
-	if d.Fault == nil && ev.OccurredAt != 0 {
-		field("occurred at", output.TimeText(time.UnixMicro(ev.OccurredAt)))
+	for i := range d.fields {
+		f := &d.fields[i]
+		field(f.Field, p.fieldText(d, f))
 	}
-	if ev.Amount != 0 {
-		field("amount", event.FormatAmount(ev.Amount, ev.Currency)+" "+ev.Currency.Code())
+	if p.c.ShowPayload {
+		for _, h := range d.record.Headers {
+			field("header "+h.Key, recordview.Text(h.Value))
+		}
+		field("key", recordview.Text(d.record.Key))
+		field("value", recordview.Text(d.record.Value))
 	}
-	for _, h := range d.record.Headers {
-		field("header "+h.Key, recordview.Text(h.Value))
-	}
-	field("key", recordview.Text(d.record.Key))
-	field("value", recordview.Text(d.record.Value))
 	return out.Flush()
+}
+
+// fieldText is what was read of a field, and from where.
+func (p *printer) fieldText(d *decoded, f *event.FieldReading) string {
+	text := f.Value
+	switch {
+	case f.Fault != nil:
+		return string(f.Fault.Class) + ": " + f.Fault.Error()
+	case f.Field == event.FieldAmount.String() && !p.c.ShowPayload:
+		text = "read, masked (--show-payload)"
+	case f.Field == event.FieldAmount.String():
+		text += " " + d.Event.Currency.Code()
+	}
+	return text + "  (" + f.From + ")"
 }

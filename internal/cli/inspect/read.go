@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -116,6 +117,23 @@ func messageOf(record *kgo.Record) event.Message {
 type decoded struct {
 	record *kgo.Record
 	event.Decoded
+	fields []event.FieldReading // of each field, what was read
+}
+
+// faults are all that is wrong with the record, each as its class and reason.
+func (d *decoded) faults() []string {
+	var all []string
+	if d.Fault != nil {
+		all = append(all, string(d.Fault.Class)+": "+d.Fault.Error())
+	}
+	for i := range d.fields {
+		if fault := d.fields[i].Fault; fault != nil && d.Fault != nil {
+			if reason := string(fault.Class) + ": " + fault.Error(); !slices.Contains(all, reason) {
+				all = append(all, reason)
+			}
+		}
+	}
+	return all
 }
 
 // What a record is when it is no dead letter.

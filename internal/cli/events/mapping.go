@@ -1,0 +1,123 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+	"projector/internal/cli/parse"
+	"projector/internal/mapping"
+	"projector/internal/registry"
+	"projector/projection/event"
+)
+
+// MappingCmd are the commands about mapping files.
+type MappingCmd struct {
+	Check mappingCheckCmd `cmd:"" help:"Check a mapping file and show where each field is read from. Needs no server."`
+}
+
+type mappingCheckCmd struct {
+	File   string `arg:"" placeholder:"FILE" help:"The mapping file."`
+	Format string `env:"EVENT_FORMAT" default:"json" group:"Events" help:"Wire format that it is for: json, debezium-outbox, cloudevents, avro or protobuf (default json)."`
+	output.Flags
+}
+
+// mappingDocument is a mapping that is right, in JSON.
+type mappingDocument struct {
+	Format string          `json:"format"`
+	Fields []fieldDocument `json:"fields"`
+	Types  []typeDocument  `json:"types"`
+	SHA256 string          `json:"sha256"` // of what it means, not of the file
+}
+
+type fieldDocument struct {
+	Field string `json:"field"`
+	From  string `json:"from"`
+	Shape string `json:"shape"`
+}
+
+type typeDocument struct {
+	Name  string `json:"name"`  // the producer's
+	Means string `json:"means"` // the contract's, ignored, or by sign
+}
+
+// Run checks a file.
+func (c *mappingCheckCmd) Run(_ context.Context, std *output.Streams) error {
+	known := slices.Sorted(slices.Values(slices.Concat(event.Formats(), registry.Formats())))
+	if !slices.Contains(known, c.Format) {
+		return exit.Usagef("--format (EVENT_FORMAT): unknown event format %q (known: %s)", c.Format, strings.Join(known, ", "))
+	}
+	text, err := parse.FileNamed(c.File).Read()
+	if err != nil {
+		return exit.WrongUsage(err)
+	}
+	m, err := mapping.Parse(text)
+	if err != nil {
+		return wrongFile(c.File, err)
+	}
+	places, err := event.Places(c.Format, event.Options{Mapping: m.Mapping})
+	var conflict *event.MappingError
+	if errors.As(err, &conflict) {
+		return wrongFile(c.File, m.Locate(err))
+	} else if err != nil {
+		return err
+	}
+	doc := mappingDocument{Format: c.Format, Fields: []fieldDocument{}, Types: typeDocuments(&m.Mapping), SHA256: m.SHA256()}
+	for _, p := range places {
+		doc.Fields = append(doc.Fields, fieldDocument{Field: p.Field, From: p.From, Shape: p.Written})
+	}
+	if c.JSON() {
+		return output.PrintJSON(std.Out, doc)
+	}
+	return c.print(std, &doc)
+}
+
+func (c *mappingCheckCmd) print(std *output.Streams, doc *mappingDocument) error {
+	var text strings.Builder
+	_, _ = fmt.Fprintf(&text, "%s: right, for --format=%s\n", output.Printable(c.File), c.Format)
+	for _, f := range doc.Fields {
+		_, _ = fmt.Fprintf(&text, "  %-14s %s  (%s)\n", f.Field, output.Printable(f.From), f.Shape)
+	}
+	for _, t := range doc.Types {
+		_, _ = fmt.Fprintf(&text, "  %s means %s\n", output.Printable(t.Name), t.Means)
+	}
+	_, err := fmt.Fprint(std.Out, text.String())
+	return err
+}
+
+func typeDocuments(m *event.Mapping) []typeDocument {
+	docs := []typeDocument{}
+	for name, kind := range m.Types {
+		docs = append(docs, typeDocument{name, meaningOf(kind)})
+	}
+	for name, signed := range m.Signed {
+		docs = append(docs, typeDocument{name, fmt.Sprintf("%s above zero, %s below, %s for zero",
+			meaningOf(signed.Positive), meaningOf(signed.Negative), meaningOf(signed.Zero))})
+	}
+	slices.SortFunc(docs, func(a, b typeDocument) int { return strings.Compare(a.Name, b.Name) })
+	return docs
+}
+
+func meaningOf(kind event.Type) string {
+	switch kind {
+	case event.Ignorable:
+		return "ignored"
+	case event.Unknown:
+		return "refused"
+	default:
+		return kind.Name()
+	}
+}
+
+// wrongFile names the file; several mistakes have a line each.
+func wrongFile(name string, err error) error {
+	mistakes := strings.Split(err.Error(), "\n")
+	if len(mistakes) == 1 {
+		return exit.Usagef("%s: %w", name, err)
+	}
+	return exit.Usagef("%s: %d mistakes\n  %s", name, len(mistakes), strings.Join(mistakes, "\n  "))
+}

@@ -1,0 +1,24 @@
+package inspect
+
+import (
+	"fmt"
+
+	"projector/internal/cli/output"
+	"projector/internal/mapping"
+)
+
+// suggestion is a proposed mapping, in JSON.
+type suggestion struct {
+	Mapping string   `json:"mapping"` // YAML
+	Decide  []string `json:"decide"`
+}
+
+// suggest prints a mapping that is proposed for the records. Nothing uses it.
+func (c *Cmd) suggest(std *output.Streams, samples *mapping.Samples) error {
+	text, decide := samples.Suggest()
+	if c.JSON() {
+		return output.PrintJSON(std.Out, suggestion{Mapping: text, Decide: decide})
+	}
+	_, err := fmt.Fprint(std.Out, text)
+	return err
+}

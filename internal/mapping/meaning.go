@@ -1,0 +1,134 @@
+package mapping
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"projector/projection/event"
+)
+
+// meaning is what a mapping says, in one way, whatever the file looks like. Its JSON is stored
+// with the positions of those who read by it: names may be added, and none may change.
+type meaning struct {
+	Types    map[string]string `json:"types,omitempty"`
+	Fields   map[string]place  `json:"fields,omitempty"`
+	Time     string            `json:"time,omitempty"`
+	Amount   string            `json:"amount,omitempty"`
+	Nanos    []string          `json:"nanos,omitempty"`
+	Lower    bool              `json:"lower_currency,omitzero"`
+	Path     []string          `json:"envelope,omitempty"`
+	Escaped  bool              `json:"escaped,omitzero"`
+	Entries  []string          `json:"entries,omitempty"`
+	IsSeries bool              `json:"is_series,omitzero"` // Entries counts, also when it is empty
+}
+
+type place struct {
+	Path     []string `json:"path,omitempty"`
+	Header   string   `json:"header,omitempty"`
+	Key      bool     `json:"key,omitzero"`
+	Outer    []string `json:"outer,omitempty"`
+	Constant string   `json:"constant,omitempty"`
+	Join     []place  `json:"join,omitempty"`
+	With     string   `json:"with,omitempty"`
+	Type     string   `json:"type,omitempty"`
+}
+
+func placeOf(p event.FieldPath) place {
+	made := place{Path: p.Path, Header: p.Header, Key: p.Key, Outer: p.Outer, Constant: p.Constant, Type: p.Written.String()}
+	for _, part := range p.Join {
+		made.Join = append(made.Join, placeOf(part))
+	}
+	if p.Separator != 0 {
+		made.With = string(rune(p.Separator))
+	}
+	return made
+}
+
+func meaningOf(m *event.Mapping) meaning {
+	made := meaning{
+		Types: map[string]string{}, Fields: map[string]place{}, Nanos: m.Amount.Nanos, Lower: m.LowerCurrency,
+		Path: m.Envelope.Path, Escaped: m.Envelope.Escaped, Entries: m.Envelope.Entries, IsSeries: m.Envelope.Entries != nil,
+	}
+	if m.Time != event.RFC3339 {
+		made.Time = m.Time.String()
+	}
+	if m.Amount.Form != event.AmountText {
+		made.Amount = m.Amount.String()
+	}
+	for name, kind := range m.Types {
+		made.Types[name] = nameOf(kind)
+	}
+	for name, s := range m.Signed {
+		made.Types[name] = nameOf(s.Positive) + "/" + nameOf(s.Negative) + "/" + nameOf(s.Zero)
+	}
+	for field, p := range m.Fields {
+		made.Fields[field.String()] = placeOf(p)
+	}
+	return made
+}
+
+func nameOf(kind event.Type) string {
+	if kind == event.Ignorable {
+		return ignored
+	}
+	return kind.Name()
+}
+
+// Meaning is what the mapping says as text, the same for two files that say the same. Without a
+// mapping it is {}.
+func (m *Mapping) Meaning() string {
+	text, err := json.Marshal(meaningOf(&m.Mapping), json.Deterministic(true))
+	if err != nil {
+		panic("mapping: its meaning as JSON: " + err.Error()) // it holds texts only
+	}
+	return string(text)
+}
+
+// SHA256 is that of the meaning, in hex.
+func (m *Mapping) SHA256() string {
+	sum := sha256.Sum256([]byte(m.Meaning()))
+	return hex.EncodeToString(sum[:])
+}
+
+// ReadsLike reports whether the mapping reads every event in the same way that could be read by
+// the one with that meaning: it only names more types. A contract's type that had no other name
+// until now must not get one, since its own name would no longer count.
+func (m *Mapping) ReadsLike(stored string) bool {
+	var before meaning
+	if err := json.Unmarshal([]byte(stored), &before); err != nil {
+		return false
+	}
+	now := meaningOf(&m.Mapping)
+	for name, means := range before.Types {
+		if now.Types[name] != means {
+			return false
+		}
+	}
+	for _, kind := range event.NamedTypes() {
+		if now.reads(kind.Name()) != before.reads(kind.Name()) {
+			return false
+		}
+	}
+	before.Types, now.Types = nil, nil
+	a, errA := json.Marshal(before, json.Deterministic(true))
+	b, errB := json.Marshal(now, json.Deterministic(true))
+	return errA == nil && errB == nil && string(a) == string(b)
+}
+
+// reads is what the contract's name of a type means: that type, unless it is named otherwise.
+func (m *meaning) reads(name string) string {
+	if means, is := m.Types[name]; is {
+		return means
+	}
+	for means := range maps.Values(m.Types) {
+		if slices.Contains(strings.Split(means, "/"), name) {
+			return ""
+		}
+	}
+	return name
+}

@@ -1,0 +1,108 @@
+package mapping_test
+
+import (
+	"strings"
+	"testing"
+
+	"projector/internal/mapping"
+	"projector/projection/event"
+)
+
+func parsed(t *testing.T, text string) *mapping.Mapping {
+	t.Helper()
+	m, err := mapping.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestReadsLike(t *testing.T) {
+	const before = "eventTypes: {a: FundsCredited, m: {positive: FundsCredited, negative: FundsDebited}}\n" +
+		"fields: {version: meta.seq, amount: {path: cents, unit: minor}, accountId: {join: [x, y], with: '-'}}\n"
+	for _, tt := range []struct {
+		name, text string
+		alike      bool
+	}{
+		{"the same", before, true},
+		{"a comment and another order", "# new\n" + strings.Replace(before, "a: FundsCredited, m", "m", 1) + "", false},
+		{
+			"another order", "fields: {amount: {unit: minor, path: [cents]}, version: [meta, seq], accountId: {with: '-', join: [x, [y]]}} # c\n" +
+				"eventTypes: {m: {negative: FundsDebited, positive: FundsCredited, zero: refused}, a: FundsCredited}\n", true,
+		},
+		{"an added type", strings.Replace(before, "{a:", "{b: FundsCredited, c: ignored, a:", 1), true},
+		{"an added type that renames one of ours", strings.Replace(before, "{a:", "{b: AccountClosed, a:", 1), false},
+		{"a type less", strings.Replace(before, "a: FundsCredited, ", "", 1), false},
+		{"a type that means something else", strings.Replace(before, "a: FundsCredited", "a: ignored", 1), false},
+		{"the other sign", strings.Replace(before, "positive: FundsCredited, negative: FundsDebited", "positive: FundsDebited, negative: FundsCredited", 1), false},
+		{"zero ignored", strings.Replace(before, "negative: FundsDebited", "negative: FundsDebited, zero: ignored", 1), false},
+		{"another path", strings.Replace(before, "meta.seq", "meta.no", 1), false},
+		{"another unit", strings.Replace(before, "unit: minor", "scale: 2", 1), false},
+		{"another type of the amount", strings.Replace(before, "unit: minor", "unit: minor, type: text", 1), false},
+		{"another separator", strings.Replace(before, "with: '-'", "with: '+'", 1), false},
+		{"an envelope", before + "envelope: {path: a}\n", false},
+		{"entries", before + "envelope: {entries: ''}\n", false},
+		{"a time's unit", before + "", true},
+		{"none", "fields: {}\n", false},
+	} {
+		now := parsed(t, tt.text)
+		if got := now.ReadsLike(parsed(t, before).Meaning()); got != tt.alike {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+		if same := now.SHA256() == parsed(t, before).SHA256(); same && !tt.alike {
+			t.Errorf("%s: the same hash", tt.name)
+		}
+	}
+	none := &mapping.Mapping{}
+	if none.Meaning() != "{}" || !none.ReadsLike("{}") || none.ReadsLike(parsed(t, before).Meaning()) || none.ReadsLike("") {
+		t.Errorf("no mapping: %s", none.Meaning())
+	}
+	if parsed(t, "eventTypes: {b: FundsCredited}").ReadsLike("{}") || !parsed(t, "eventTypes: {b: ignored}").ReadsLike("{}") {
+		t.Error("a first mapping")
+	}
+}
+
+func TestSuggest(t *testing.T) {
+	var s mapping.Samples
+	for _, value := range []string{
+		`{"meta":{"id":"m-1","type":"movement","seq":0,"ts":1767225600123},"payload":{"acct":"K9","amount":1050,"ccy":"eur"}}`,
+		`{"meta":{"id":"m-2","type":"movement","seq":1,"ts":1767225600456},"payload":{"acct":"K9","amount":-250,"ccy":"eur"}}`,
+	} {
+		s.Add(event.Message{Value: []byte(value)})
+	}
+	text, decide := s.Suggest()
+	f := formatOf(t, event.FormatJSON, text)
+	var d event.Decoded
+	f.Decode(event.Message{Value: []byte(`{"meta":{"id":"m-3","type":"movement","seq":2,"ts":1767225600789},"payload":{"acct":"K9","amount":-10,"ccy":"eur"}}`)}, &d)
+	if got := decoded(&d); got != "FundsDebited 0.10 EUR" || d.Event.AccountID != "K9" || d.Event.Version != 2 || d.Event.ID != "m-3" {
+		t.Errorf("%s, %+v, of\n%s", got, d.Event, text)
+	}
+	for _, want := range []string{"DECIDE amount: it is an integer", "DECIDE version", "DECIDE occurredAt"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("does not say %q:\n%s", want, text)
+		}
+	}
+	if len(decide) < 4 {
+		t.Errorf("to decide: %q", decide)
+	}
+
+	var none mapping.Samples
+	none.Add(event.Message{Value: []byte("\x00avro")})
+	if text, decide := none.Suggest(); len(decide) < 5 || !strings.Contains(text, "# version: PATH") {
+		t.Errorf("of nothing: %q\n%s", decide, text)
+	}
+}
+
+// Whatever records hold, the proposal is a file that can be read.
+func FuzzSuggest(f *testing.F) {
+	f.Add([]byte(`{"id":1,"type":"a\nb: c","amount":"1","ts":"2026-01-01","currency":"EUR","version":"1","account":"x"}`))
+	f.Add([]byte(`{"a b":{"ID":"x"},"type":true}`))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		var s mapping.Samples
+		s.Add(event.Message{Value: value, Headers: []event.Header{{Key: string(value), Value: value}}})
+		text, _ := s.Suggest()
+		if _, err := mapping.Parse([]byte(text)); err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+	})
+}

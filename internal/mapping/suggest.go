@@ -1,0 +1,321 @@
+package mapping
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"projector/projection/event"
+)
+
+// Samples are records of which a mapping is proposed.
+type Samples struct {
+	records int
+	unread  int                // that are no JSON object
+	values  map[string]*sample // by path in the value
+	headers map[string]*sample
+	keys    bool // there are keys
+}
+
+// sample is what was seen of one path.
+type sample struct {
+	path   string
+	seen   int
+	kinds  map[jsontext.Kind]int
+	texts  map[string]int // few different ones
+	whole  bool           // each number is an integer
+	digits int            // of the largest number
+}
+
+// mostTexts is how many different texts of a path are remembered: an event type has few.
+const mostTexts = 12
+
+// Add notes a record.
+func (s *Samples) Add(m event.Message) {
+	if s.values == nil {
+		s.values, s.headers = map[string]*sample{}, map[string]*sample{}
+	}
+	if m.Value == nil {
+		return
+	}
+	s.records++
+	s.keys = s.keys || len(m.Key) > 0
+	for _, h := range m.Headers {
+		text, _ := jsontext.AppendQuote(nil, h.Value)
+		note(s.headers, h.Key, text)
+	}
+	var object map[string]jsontext.Value
+	if json.Unmarshal(m.Value, &object) != nil {
+		s.unread++
+		return
+	}
+	s.flatten("", object, 0)
+}
+
+// mostDepth bounds how deeply objects are looked into.
+const mostDepth = 6
+
+func (s *Samples) flatten(prefix string, object map[string]jsontext.Value, depth int) {
+	for name, v := range object {
+		if name == "" || strings.Contains(name, ".") { // no path by points leads there
+			continue
+		}
+		path := strings.TrimPrefix(prefix+"."+name, ".")
+		var inner map[string]jsontext.Value
+		if v.Kind() == '{' && depth < mostDepth && json.Unmarshal(v, &inner) == nil {
+			s.flatten(path, inner, depth+1)
+			continue
+		}
+		note(s.values, path, v)
+	}
+}
+
+func note(all map[string]*sample, path string, v jsontext.Value) {
+	p := all[path]
+	if p == nil {
+		p = &sample{path: path, kinds: map[jsontext.Kind]int{}, texts: map[string]int{}, whole: true}
+		all[path] = p
+	}
+	p.seen++
+	p.kinds[v.Kind()]++
+	text := string(v)
+	if v.Kind() == '"' {
+		unquoted, err := jsontext.AppendUnquote(nil, v)
+		if err != nil {
+			return
+		}
+		text = string(unquoted)
+	}
+	if v.Kind() == '0' {
+		p.whole = p.whole && !strings.ContainsAny(text, ".eE")
+		p.digits = max(p.digits, len(strings.TrimPrefix(text, "-")))
+	}
+	if len(p.texts) < mostTexts {
+		p.texts[text]++
+	}
+}
+
+// is reports whether the path only has values of a kind, or null.
+func (p *sample) is(kind jsontext.Kind) bool {
+	return p.kinds[kind] > 0 && p.kinds[kind]+p.kinds['n'] == p.seen
+}
+
+// guess is how a field is found among samples.
+type guess struct {
+	field event.Field
+	names []string // last names of paths, in small letters, without _ and -, the best first
+	fits  func(*sample) bool
+}
+
+func isNumberOrText(p *sample) bool { return p.is('0') || p.is('"') }
+
+var guesses = []guess{
+	{event.FieldEventID, []string{"eventid", "messageid", "id", "uuid", "txid", "transactionid", "reference"}, isNumberOrText},
+	{event.FieldAccountID, []string{"accountid", "account", "acct", "accountno", "accountnumber", "iban", "walletid", "customer", "aggregateid", "subject"}, isNumberOrText},
+	{event.FieldVersion, []string{"version", "seq", "sequence", "seqno", "sequencenumber", "revision", "lsn", "position"}, isNumberOrText},
+	{event.FieldEventType, []string{"eventtype", "type", "kind", "eventname", "operation", "direction", "op"}, isNumberOrText},
+	{event.FieldOccurredAt, []string{"occurredat", "timestamp", "time", "ts", "tsms", "created", "createdat", "eventtime", "bookedat", "date"}, isNumberOrText},
+	{event.FieldCorrelationID, []string{"correlationid", "traceid", "requestid"}, func(p *sample) bool { return p.is('"') }},
+	{event.FieldAmount, []string{"amount", "amt", "value", "cents", "amountminor", "units", "sum"}, isNumberOrText},
+	{event.FieldCurrency, []string{"currency", "ccy", "currencycode", "iso"}, func(p *sample) bool { return p.is('"') }},
+}
+
+// plainName is the last name of a path, as guesses have it.
+func plainName(path string) string {
+	name := path[strings.LastIndexByte(path, '.')+1:]
+	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
+}
+
+// find returns the best sample of a guess; nil: there is none.
+func (g *guess) find(all map[string]*sample, taken map[string]bool) *sample {
+	paths := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		if n := strings.Count(a, ".") - strings.Count(b, "."); n != 0 {
+			return n
+		}
+		return strings.Compare(a, b)
+	})
+	for _, name := range g.names {
+		for _, path := range paths {
+			if plainName(path) == name && !taken[path] && g.fits(all[path]) {
+				return all[path]
+			}
+		}
+	}
+	return nil
+}
+
+// Suggest proposes a mapping, in YAML, and lists what a person has to decide. It is a guess, and
+// says so.
+func (s *Samples) Suggest() (text string, decide []string) {
+	w := &suggesting{}
+	w.line("# Proposed from %d records. Nothing uses it: decide what is marked DECIDE, then run", s.records)
+	w.line("# projector mapping check FILE, and projector inspect --mapping=FILE --show-payload.")
+	if s.unread > 0 {
+		w.decide("%d of the records are no JSON objects; they were not looked at", s.unread)
+	}
+	w.line("fields:")
+	taken := map[string]bool{}
+	found := map[event.Field]*sample{}
+	for i := range guesses {
+		g := &guesses[i]
+		if p := g.find(s.values, taken); p != nil {
+			taken[p.path] = true
+			found[g.field] = p
+			continue
+		}
+		if p := g.find(s.headers, map[string]bool{}); p != nil {
+			w.line("  %s: {header: %s}", g.field, quoteYAML(p.path))
+			found[g.field] = nil
+		}
+	}
+	for i := range guesses {
+		field := guesses[i].field
+		p, is := found[field]
+		switch {
+		case is && p != nil:
+			w.field(field, p)
+		case is: // in a header
+		case field == event.FieldAccountID && s.keys:
+			w.line("  accountId: {key: true}")
+			w.decide("accountId: is the record's key the account's id?")
+		case field == event.FieldCurrency:
+			w.line("  currency: {constant: EUR}")
+			w.decide("currency: none was found; is it always the same one?")
+		case field != event.FieldCorrelationID:
+			w.line("  # %s: PATH", field)
+			w.decide("%s: none was found, and every event needs one", field)
+		}
+	}
+	w.line("  data: \"\"")
+	w.types(found[event.FieldEventType], found[event.FieldAmount])
+	return w.text.String(), w.decisions
+}
+
+// suggesting is a proposal that is being written.
+type suggesting struct {
+	text      strings.Builder
+	decisions []string
+}
+
+func (w *suggesting) line(format string, args ...any) {
+	_, _ = fmt.Fprintf(&w.text, format+"\n", args...)
+}
+
+func (w *suggesting) decide(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	w.line("  # DECIDE %s", text)
+	w.decisions = append(w.decisions, text)
+}
+
+// field proposes a field at a path.
+func (w *suggesting) field(field event.Field, p *sample) {
+	path := quoteYAML(p.path)
+	switch isNumber := p.is('0'); {
+	case field == event.FieldAmount:
+		w.amount(path, p)
+	case field == event.FieldOccurredAt && isNumber:
+		unit := map[bool]string{true: "s", false: "ms"}[p.digits <= 11]
+		if p.digits > 14 {
+			unit = map[bool]string{true: "us", false: "ns"}[p.digits <= 17]
+		}
+		w.line("  occurredAt: {path: %s, unit: %s}", path, unit)
+		w.decide("occurredAt: by its number of digits the unit may be %s", unit)
+	case field == event.FieldOccurredAt && len(anyOf(p.texts)) == len("2026-01-01"):
+		w.line("  occurredAt: {path: %s, unit: date}", path)
+	case field == event.FieldVersion && !isNumber:
+		w.line("  version: {path: %s, type: text}", path)
+	case field == event.FieldVersion:
+		w.line("  version: %s", path)
+		w.decide("version: does it rise by 1 with each event of an account, and where does it begin (--first-version)?")
+	case field == event.FieldCurrency && strings.ToLower(anyOf(p.texts)) == anyOf(p.texts):
+		w.line("  currency: {path: %s, case: lower}", path)
+	case isNumber:
+		w.line("  %s: {path: %s, type: integer}", field, path)
+	default:
+		w.line("  %s: %s", field, path)
+	}
+}
+
+func (w *suggesting) amount(path string, p *sample) {
+	negative := false
+	for text := range p.texts {
+		negative = negative || strings.HasPrefix(text, "-")
+	}
+	switch {
+	case p.is('0') && p.whole:
+		w.line("  amount: {path: %s, unit: minor}", path)
+		w.decide("amount: it is an integer. Is it minor units (unit: minor), another fixed scale (scale: N), or major units (type: number)?")
+	case p.is('0'):
+		w.line("  amount: {path: %s, type: number}", path)
+		w.decide("amount: it is a JSON number; does its producer write all digits, or a float?")
+	default:
+		w.line("  amount: %s", path)
+		if !strings.Contains(anyOf(p.texts), ".") {
+			w.decide("amount: it is a text without a point. Is 1050 major units (as it is here), or minor units ({unit: minor, type: text})?")
+		}
+	}
+	if negative {
+		w.decide("amount: there are negative ones; the types below go by the sign")
+	}
+}
+
+// types proposes what each type means.
+func (w *suggesting) types(kind, amount *sample) {
+	if kind == nil {
+		return
+	}
+	if delete(kind.texts, ""); len(kind.texts) == 0 { // no event has that name
+		return
+	}
+	negative := false
+	if amount != nil {
+		for text := range amount.texts {
+			negative = negative || strings.HasPrefix(text, "-")
+		}
+	}
+	w.line("eventTypes:")
+	known := map[string]bool{}
+	for _, t := range event.NamedTypes() {
+		known[t.Name()] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(kind.texts)) {
+		switch {
+		case known[name]:
+			w.line("  %s: %s", name, name)
+		case negative:
+			w.line("  %s: {positive: FundsCredited, negative: FundsDebited, zero: refused}", quoteYAML(name))
+		default:
+			w.line("  %s: ignored", quoteYAML(name))
+			w.decide("%s: FundsCredited, FundsDebited, AccountOpened, AccountClosed or ignored?", quoteYAML(name))
+		}
+	}
+	if len(kind.texts) == mostTexts {
+		w.decide("there may be more types than these %d", mostTexts)
+	}
+}
+
+// anyOf is one of the texts, the same each time.
+func anyOf(texts map[string]int) string {
+	all := slices.Sorted(maps.Keys(texts))
+	if len(all) == 0 {
+		return ""
+	}
+	return all[0]
+}
+
+// quoteYAML writes a text that YAML reads as it is.
+func quoteYAML(text string) string {
+	plain := text != ""
+	for _, c := range text {
+		plain = plain && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-' || c == '/')
+	}
+	if plain && text[0] != '-' && text[0] != '.' {
+		return text
+	}
+	quoted, _ := jsontext.AppendQuote(nil, text)
+	return string(quoted)
+}

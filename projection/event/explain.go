@@ -1,0 +1,254 @@
+package event
+
+import (
+	"strconv"
+	"time"
+)
+
+// FieldReading is what a format has read of one field of a message.
+type FieldReading struct {
+	Field string // the contract's name of it
+	From  string // where in the message: a path, a header, the key
+	Value string // what was read; empty when there is none, or with a Fault
+	Fault *Fault
+}
+
+// opener is a format whose messages can be read field by field.
+type opener interface {
+	// open finds the members of a message, in what reads its fields; nil for a tombstone. end
+	// releases it.
+	open(m Message) (f *decoder, r *reading, end func())
+}
+
+// Explain reads a message field by field, with all that is wrong with it; nil for a tombstone.
+func Explain(format Format, m Message) []FieldReading {
+	o, is := format.(opener)
+	if !is {
+		return nil
+	}
+	f, r, end := o.open(m)
+	if f == nil {
+		return nil
+	}
+	defer end()
+	return f.explain(r)
+}
+
+func (f *jsonFormat) open(m Message) (*decoder, *reading, func()) {
+	if m.Value == nil {
+		return nil, nil, nil
+	}
+	r := &reading{jsonScanner: f.scanner(), message: m}
+	f.readDocument(r, m.Value, "")
+	return f.decoder, r, func() { f.end(r) }
+}
+
+func (f *debeziumFormat) open(m Message) (*decoder, *reading, func()) {
+	if m.Value == nil {
+		return nil, nil, nil
+	}
+	r := &reading{jsonScanner: f.scanner(), message: m}
+	f.readPayload(r)
+	return f.decoder, r, func() { f.end(r) }
+}
+
+func (f *cloudEventsFormat) open(m Message) (*decoder, *reading, func()) {
+	mode, read := f.binary, f.readBinary
+	contentType, _ := firstHeader(m.Headers, contentTypeHeader)
+	if isCloudEventsType(contentType) {
+		mode, read = f.structured, f.readStructured
+	}
+	r := &reading{jsonScanner: mode.scanner(), message: m}
+	if !read(r, contentType) {
+		mode.end(r)
+		return nil, nil, nil
+	}
+	return mode, r, func() { mode.end(r) }
+}
+
+func (f *recordFormat) open(m Message) (*decoder, *reading, func()) {
+	if m.Value == nil {
+		return nil, nil, nil
+	}
+	r := f.read(m)
+	return f.decoder, &r.reading, func() {
+		f.decoder.end(&r.reading)
+		f.readings.Put(r)
+	}
+}
+
+// explain reads all fields.
+func (f *decoder) explain(r *reading) []FieldReading {
+	var d Decoded
+	ev := &d.Event
+	var all []FieldReading
+	add := func(field Field, value string, fault *Fault) {
+		if fault != nil {
+			value = ""
+		}
+		all = append(all, FieldReading{field.String(), f.places[field].name, value, fault})
+	}
+	if r.envelopeFault != nil {
+		all = append(all, FieldReading{FieldEnvelope.String(), r.envelopeFault.Field, "", r.envelopeFault})
+	}
+	id, fault := f.readID(r, FieldEventID)
+	add(FieldEventID, id, fault)
+	account, fault := f.readID(r, FieldAccountID)
+	add(FieldAccountID, account, fault)
+	version, fault := f.readVersion(r)
+	add(FieldVersion, strconv.FormatInt(version, 10), fault)
+	typeFault := f.readType(r, ev)
+	if typeFault == nil && ev.Type == Unknown {
+		typeFault = f.unknownType()
+	}
+	add(FieldEventType, ev.TypeName, typeFault)
+	fault = f.readOccurredAt(r, ev)
+	add(FieldOccurredAt, time.UnixMicro(ev.OccurredAt).UTC().Format(time.RFC3339Nano), fault)
+	if fault = f.readCorrelationID(r, ev); fault != nil || ev.CorrelationID != "" {
+		add(FieldCorrelationID, ev.CorrelationID, fault)
+	}
+	return f.explainData(r, ev, all)
+}
+
+// explainData reads what the type needs of the data; of an unknown type, what it may need.
+func (f *decoder) explainData(r *reading, ev *Event, all []FieldReading) []FieldReading {
+	add := func(field Field, value string, fault *Fault) {
+		all = append(all, FieldReading{field.String(), f.places[field].name, value, fault})
+	}
+	switch {
+	case ev.Type == Ignorable:
+		return all
+	case ev.Type == Taken:
+		fault := f.takeData(r, ev)
+		add(FieldData, "", fault)
+		return all
+	}
+	movesMoney := ev.Type == Unknown || ev.Type.MovesMoney()
+	if fault := f.dataFault(r); fault != nil {
+		add(FieldData, "", fault)
+		return all
+	}
+	code, fault := f.dataShape(r, false, !ev.Type.meaning().dataOptional)
+	if fault != nil && fault.Field == f.places[FieldData].name {
+		add(FieldData, "", fault)
+		return all
+	}
+	var currency Currency
+	if fault == nil && code != nil {
+		currency, fault = f.supportedCurrency(code)
+	}
+	if fault != nil || code != nil {
+		add(FieldCurrency, currency.Code(), fault)
+	}
+	if !movesMoney {
+		return all
+	}
+	amount := ""
+	if fault = f.amountShape(r); fault == nil {
+		if currency.IsZero() {
+			_, fault = f.amountNumber(r)
+		} else {
+			var minor int64
+			if minor, fault = f.readAmount(r, currency); fault == nil {
+				amount = FormatAmount(minor, currency)
+			}
+		}
+	}
+	add(FieldAmount, amount, fault)
+	return all
+}
+
+// unknownType is the fault of a type that is not in the table.
+func (f *decoder) unknownType() *Fault {
+	return &Fault{Class: UnknownEventType, Field: f.places[FieldEventType].name, Reason: "is neither a known event type nor one to ignore"}
+}
+
+// FieldPlace is where a format finds a field, and how it has to be written there.
+type FieldPlace struct{ Field, From, Written string }
+
+// Places lists where a format finds the fields, in the order of Fields, of which data is none:
+// amount and currency are named in full. Its error joins a *MappingError for each mistake.
+func Places(format string, opts Options) ([]FieldPlace, error) {
+	var f *decoder
+	if format == FormatAvro || format == FormatProtobuf {
+		records, err := NewRecords(opts)
+		if err != nil {
+			return nil, err
+		}
+		f = records.decoder
+	} else {
+		made, err := New(format, opts)
+		if err != nil {
+			return nil, err
+		}
+		switch made := made.(type) {
+		case *jsonFormat:
+			f = made.decoder
+		case *debeziumFormat:
+			f = made.decoder
+		case *cloudEventsFormat:
+			f = made.structured
+		}
+	}
+	var all []FieldPlace
+	for _, field := range Fields() {
+		p := &f.places[field]
+		if field == FieldData || p.kind == nowhere {
+			continue
+		}
+		all = append(all, FieldPlace{field.String(), f.from(field), f.howWritten(field)})
+	}
+	return all, nil
+}
+
+// from is where a field is, in words.
+func (f *decoder) from(field Field) string {
+	p := &f.places[field]
+	switch {
+	case p.kind == constant:
+		return "constant " + string(p.text)
+	case field == FieldAmount && f.amount.Form == AmountUnits:
+		return p.name + " and " + f.places[memberNanos].name
+	}
+	return p.name
+}
+
+// howWritten is how a field is written, in the words of a mapping file.
+func (f *decoder) howWritten(field Field) string {
+	p := &f.places[field]
+	switch {
+	case field == FieldAmount:
+		return f.amount.String()
+	case field == FieldOccurredAt:
+		return f.declaredTime.String()
+	case field == FieldCurrency && f.lowerCurrency:
+		return "lower"
+	case p.kind == joined:
+		return "joined"
+	case p.written != WrittenUsually:
+		return p.written.String()
+	case field == FieldVersion:
+		return WrittenInteger.String()
+	}
+	return WrittenText.String()
+}
+
+// String is how amounts are written, in the words of a mapping file.
+func (s AmountShape) String() string {
+	text := ""
+	if s.Text {
+		text = " as text"
+	}
+	switch s.Form {
+	case AmountNumber:
+		return "number"
+	case AmountMinor:
+		return "minor units" + text
+	case AmountScaled:
+		return "scale " + strconv.Itoa(s.Scale) + text
+	case AmountUnits:
+		return "units and nanos"
+	default:
+		return "decimal text"
+	}
+}
