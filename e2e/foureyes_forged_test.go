@@ -47,38 +47,50 @@ func (r *roles) forgesRequests(operator *session) {
 	}
 	before, password := r.written()
 	replay := []string{"dlq", "replay", "--topic=" + r.topic, "--reason=agreed", "--yes"}
-	insert := func(flags, names []string, contents [][]byte) (id string) {
+	// A copy of the operator's first replay, with other files and options.
+	insert := func(options string, flags, names []string, contents [][]byte) (id string) {
 		r.t.Helper()
 		if err := operator.conn.QueryRow(r.t.Context(), `INSERT INTO public.repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor, reason)
-			VALUES ('replay', $1, $2, $3, $4, coalesce((SELECT plan_sha256 FROM public.repair_request WHERE action = 'replay' ORDER BY id LIMIT 1), 'x'), 1, 'me', 'agreed') RETURNING id::text`,
-			[]string{"dlq", "replay", "--reason=agreed", "--not-in-topic=true", "--topic=" + r.topic, "--actor=me"}, flags, names, contents).Scan(&id); err != nil {
+			SELECT action, ARRAY[arguments[1], `+options+`], $1, $2, $3, plan_sha256, records, actor, reason
+			FROM public.repair_request WHERE action = 'replay' ORDER BY id LIMIT 1 RETURNING id::text`, flags, names, contents).Scan(&id); err != nil {
 			r.t.Fatal(err)
 		}
 		return id
 	}
+	sql, lines := write("evil.sql", takeover), r.invented("innocent", "1.00")
+	file := "--from-file=" + write("invented.jsonl", r.invented("account_balance", "9999999.00"))
+	honest := r.mustAs("bank_operator", append(replay, "--not-in-topic", "--actor=me", file)...)
 
 	// 15 SQL that nobody has run: by the program, and by hand
-	sql, lines := write("evil.sql", takeover), r.invented("innocent", "1.00")
 	const unknown = "no projection was run from this text of evil.sql"
 	r.refusedAs("bank_operator", unknown, append(replay, "--not-in-topic", "--from-file="+write("innocent.jsonl", lines), "--projection-file="+sql)...)
-	id := insert([]string{"from-file", "projection-file"}, []string{"innocent.jsonl", "evil.sql"}, [][]byte{[]byte(lines), []byte(takeover)})
+	id := insert(`replace(replace(arguments[2], '"ProjectionFile":""', '"ProjectionFile":"evil.sql"'), '"Projection":"account_balance"', '"Projection":""')`,
+		[]string{"from-file", "projection-file"}, []string{"invented.jsonl", "evil.sql"}, [][]byte{[]byte(lines), []byte(takeover)})
 	r.refusedAs("bank_approver", unknown, "requests", "show", id)
 	if shown := r.mustAs("bank_approver", "requests", "show", id, "--file=evil.sql"); shown != strings.TrimSpace(takeover) {
 		r.t.Errorf("the file is shown as %q", shown)
 	}
 	r.refusedAs("bank_approver", unknown, "approve", id, "--reason=harmless")
+	// and a file of the approver's machine, or a server of the operator's
+	for _, options := range []string{
+		`replace(arguments[2], '"FromFile":"invented.jsonl"', '"FromFile":"/etc/passwd"')`, `replace(arguments[2], '"Mapping":""', '"Mapping":"passwd"')`,
+		`overlay(arguments[2] PLACING '{"Brokers":["evil:9092"],' FROM 1 FOR 1)`, `overlay(arguments[2] PLACING '{"DatabaseURL":"postgres://evil",' FROM 1 FOR 1)`,
+	} {
+		id := insert(options, []string{"from-file"}, []string{"invented.jsonl"}, [][]byte{[]byte(lines)})
+		r.refusedAs("bank_approver", "was made by hand", "requests", "show", id)
+		r.refusedAs("bank_approver", "was made by hand", "approve", id, "--reason=harmless")
+	}
 
 	// 16 money that nobody has sent: refused, or shown as what it is
-	file := "--from-file=" + write("invented.jsonl", r.invented("account_balance", "9999999.00"))
 	r.refusedAs("bank_operator", "line 1: topic "+r.topic+".dlq has no dead letter at 0/900004", append(replay, file)...)
-	id = r.mustAs("bank_operator", append(replay, "--not-in-topic", "--actor=me", file)...)
+	id = honest
 	for user, sees := range map[string]bool{"bank_operator": false, "bank_approver": true} {
 		shown := r.mustAs(user, "requests", "show", id)
 		if !strings.Contains(shown, "not in the DLQ topic") || !strings.Contains(shown, "invented.jsonl") || strings.Contains(shown, "9999999.00") != sees {
 			r.t.Errorf("%s is shown\n%s", user, shown)
 		}
 	}
-	forged := insert([]string{"from-file"}, []string{"invented.jsonl"}, [][]byte{[]byte(r.invented("account_balance", "8888888.00"))})
+	forged := insert("arguments[2]", []string{"from-file"}, []string{"invented.jsonl"}, [][]byte{[]byte(r.invented("account_balance", "8888888.00"))})
 	r.refusedAs("bank_approver", "the plan has changed since", "approve", forged, "--reason=as before")
 	r.mustAs("bank_approver", "reject", id, "--reason=nobody has sent that")
 	if after, now := r.written(); after != before || now != password {

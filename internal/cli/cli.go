@@ -3,7 +3,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 	"strings"
@@ -17,7 +16,6 @@ import (
 	"projector/internal/cli/dlq"
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
-	"projector/internal/cli/foureyes"
 	"projector/internal/cli/inspect"
 	"projector/internal/cli/open"
 	"projector/internal/cli/output"
@@ -96,8 +94,9 @@ func Main(ctx context.Context, args []string, out, err io.Writer, built build.In
 
 func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, built build.Info) int {
 	std := &output.Streams{Out: stdout, Err: stderr}
-	exited, gate := -1, new(foureyes.Gate)
-	parser, err := parserFor(built)(ctx, std, gate, kong.Exit(func(code int) { exited = code }))
+	exited := -1
+	parser, err := newParser(built, kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std))
 	if err != nil {
 		return exit.Report(stderr, err)
 	}
@@ -117,12 +116,7 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, bu
 	if err := refuseEmptyFilters(parsed); err != nil {
 		return exit.Report(stderr, err)
 	}
-	gate.Typed(parsed, std)
-	err = parsed.Run()
-	if errors.Is(err, foureyes.ErrRequested) {
-		err = nil
-	}
-	return exit.Report(stderr, withRole(commandPath(parsed), err))
+	return exit.Report(stderr, withRole(commandPath(parsed), parsed.Run()))
 }
 
 // commandPath is the command that was typed, without its arguments.
@@ -134,17 +128,6 @@ func commandPath(parsed *kong.Context) string {
 		}
 	}
 	return strings.Join(names, " ")
-}
-
-// parserFor makes parsers of the command line for one run each, of what was typed and of
-// what was requested.
-func parserFor(built build.Info) foureyes.Parse {
-	return func(ctx context.Context, std *output.Streams, gate *foureyes.Gate, options ...kong.Option) (*kong.Kong, error) {
-		return newParser(built, append([]kong.Option{
-			kong.Writers(std.Out, std.Err), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std), kong.Bind(gate),
-			kong.Bind(parserFor(built)),
-		}, options...)...)
-	}
 }
 
 // forgetEmptyEnvironment makes an empty variable of a flag the same as none: Compose

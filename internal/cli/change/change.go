@@ -11,13 +11,13 @@ import (
 	"io"
 	"log/slog"
 
+	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/internal/cli/build"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
-	"projector/internal/cli/foureyes"
 	"projector/internal/cli/output"
 	"projector/readmodel"
 )
@@ -34,6 +34,7 @@ type Change interface {
 	Plan(ctx context.Context, on *On) (Plan, error)
 
 	JSON() bool
+	Printed() *output.Flags
 	Database() *connect.DatabaseFlags
 	reasoned
 }
@@ -42,6 +43,7 @@ type Change interface {
 type reasoned interface {
 	audited() (actor, reason string)
 	checkReason() error
+	settle() // the actor, who is another one where it is done
 }
 
 var _, _ reasoned = (*ReasonFlags)(nil), (*OptionalReasonFlags)(nil)
@@ -72,9 +74,6 @@ type Refused interface {
 	Plan
 	Refused() error
 }
-
-// Hash is a plan as a second person approves it.
-type Hash = foureyes.Plan
 
 // NothingChanged ends what is printed of a plan for people.
 const NothingChanged = "nothing was changed, add --yes to do it"
@@ -119,6 +118,11 @@ type Command[C any, P interface {
 
 func (c *Command[C, P]) change() Change { return P(&c.Options) }
 
+// fresh is a change without options, and adopt makes one the change of the command.
+func (c *Command[C, P]) fresh() Change { return P(new(C)) }
+
+func (c *Command[C, P]) adopt(other Change) { c.Options = *other.(P) }
+
 // AfterApply passes on what the parser would only find in an exported field.
 func (c *Command[C, P]) AfterApply(built build.Info) error {
 	if kafka, reads := c.change().(interface{ AfterApply(build.Info) error }); reads {
@@ -127,48 +131,51 @@ func (c *Command[C, P]) AfterApply(built build.Info) error {
 	return nil
 }
 
-// Run prints the plan of the change and, with --yes, does it.
-func (c *Command[C, P]) Run(ctx context.Context, std *output.Streams, gate *foureyes.Gate) error {
-	return run(ctx, std, gate, c.change(), c.Yes)
+// Run prints the plan of the change and, with --yes, does it or has it requested.
+func (c *Command[C, P]) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
+	return run(ctx, std, typed, c.change(), c.Yes)
 }
 
-func run(ctx context.Context, std *output.Streams, gate *foureyes.Gate, c Change, yes bool) (err error) {
-	if err := c.Check(); err != nil {
-		return err
-	}
-	if err := c.checkReason(); err != nil {
-		return err
-	}
-	on, err := connected(ctx, std, c)
+func run(ctx context.Context, std *output.Streams, typed *kong.Context, c Change, yes bool) (err error) {
+	on, err := begin(ctx, std, c)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, on.close()) }()
-	on.Amounts = gate.Amounts()
 	if yes {
-		requested, err := gate.Only(ctx, on.Pool)
+		requested, err := readmodel.FourEyes(ctx, on.Pool)
 		if err != nil {
-			return err
+			return untouched(ctx, err)
 		}
 		on.Whole, on.Now = true, !requested
 	}
 	plan, err := c.Plan(ctx, on)
-	if err != nil {
+	switch {
+	case err != nil:
 		return untouched(ctx, err)
-	}
-	if !yes {
+	case !yes:
 		return untouched(ctx, plan.Print(ctx, std, false))
+	case refusal(plan) != nil:
+		return cmp.Or(plan.Print(ctx, std, false), refusal(plan))
+	case on.Now:
+		return do(ctx, std, plan)
 	}
-	if p, may := plan.(Refused); may && p.Refused() != nil {
-		return cmp.Or(plan.Print(ctx, std, false), p.Refused())
-	}
-	if err := gate.Pass(ctx, on.Pool, string(c.Action()), func(h *Hash) error { return plan.Hash(ctx, h) }); err != nil {
+	h, err := hashOf(ctx, c.Action(), plan)
+	switch {
+	case err != nil:
 		return untouched(ctx, err)
-	}
-	if gate.Nothing() { // and this login may not be permitted to change anything
+	case h.records == 0: // and this login may not be permitted to change anything
 		return plan.Print(ctx, std, true)
 	}
-	return do(ctx, std, plan)
+	return request(ctx, on, typed, c, h)
+}
+
+// refusal is the reason why a plan must not be done; nil: there is none.
+func refusal(plan Plan) error {
+	if p, may := plan.(Refused); may {
+		return p.Refused()
+	}
+	return nil
 }
 
 // untouched is the error of a change that had not begun: an interruption has changed nothing.
@@ -190,9 +197,12 @@ func do(ctx context.Context, std *output.Streams, plan Plan) error {
 	return err
 }
 
-// connected connects to the servers that the change has flags for, or fails in time for a person
-// who waits.
-func connected(ctx context.Context, std *output.Streams, c Change) (on *On, err error) {
+// begin refuses wrong usage, and connects to the servers that the change has flags for, or fails in
+// time for a person who waits.
+func begin(ctx context.Context, std *output.Streams, c Change) (on *On, err error) {
+	if err := cmp.Or(c.Check(), c.checkReason()); err != nil {
+		return nil, err
+	}
 	on = &On{Std: std}
 	on.Actor, on.Reason = c.audited()
 	kafka, reads := c.(interface {
@@ -224,6 +234,8 @@ func (f *ReasonFlags) audited() (actor, reason string) {
 	return f.ActorName(), readmodel.Storable(f.Reason)
 }
 
+func (f *ReasonFlags) settle() { f.Actor = f.ActorName() }
+
 func (f *ReasonFlags) checkReason() error {
 	if f.Reason == "" {
 		return exit.Usagef("--reason: must not be empty")
@@ -240,5 +252,7 @@ type OptionalReasonFlags struct {
 func (f *OptionalReasonFlags) audited() (actor, reason string) {
 	return f.ActorName(), readmodel.Storable(f.Reason)
 }
+
+func (f *OptionalReasonFlags) settle() { f.Actor = f.ActorName() }
 
 func (*OptionalReasonFlags) checkReason() error { return nil }

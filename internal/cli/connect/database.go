@@ -23,8 +23,8 @@ import (
 // DatabaseFlags say where the read model is. Files, also those the URL names, are
 // read again for each new connection.
 type DatabaseFlags struct {
-	DatabaseURL          string `env:"DATABASE_URL" placeholder:"URL" group:"PostgreSQL" help:"Where the read model is, e.g. postgres://user@host:5432/bank?sslmode=verify-full. Default: the PG* environment variables."`
-	DatabasePasswordFile string `env:"DATABASE_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"PostgreSQL" help:"File that holds the password, instead of the URL."`
+	DatabaseURL          string `json:"-" env:"DATABASE_URL" placeholder:"URL" group:"PostgreSQL" help:"Where the read model is, e.g. postgres://user@host:5432/bank?sslmode=verify-full. Default: the PG* environment variables."`
+	DatabasePasswordFile string `json:"-" env:"DATABASE_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"PostgreSQL" help:"File that holds the password, instead of the URL."`
 }
 
 // Database are these flags, of the command that embeds them.

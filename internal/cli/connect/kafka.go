@@ -21,11 +21,11 @@ import (
 
 // KafkaFlags say where the brokers are, how to reach them and which topics count.
 type KafkaFlags struct {
-	Brokers  []string `env:"KAFKA_BROKERS" default:"localhost:9092" placeholder:"HOST:PORT" group:"Kafka" help:"Brokers to start from, separated by commas (default localhost:9092)."`
-	Topic    string   `env:"KAFKA_TOPIC" default:"account-events" group:"Kafka" help:"Topic of the account events (default account-events)."`
-	DLQTopic string   `name:"dlq-topic" env:"KAFKA_DLQ_TOPIC" placeholder:"TOPIC" group:"Kafka" help:"Topic for dead letters; default the topic's name followed by .dlq."`
-	SecurityFlags
-	built build.Info
+	Brokers       []string `json:"-" env:"KAFKA_BROKERS" default:"localhost:9092" placeholder:"HOST:PORT" group:"Kafka" help:"Brokers to start from, separated by commas (default localhost:9092)."`
+	Topic         string   `env:"KAFKA_TOPIC" default:"account-events" group:"Kafka" help:"Topic of the account events (default account-events)."`
+	DLQTopic      string   `name:"dlq-topic" env:"KAFKA_DLQ_TOPIC" placeholder:"TOPIC" group:"Kafka" help:"Topic for dead letters; default the topic's name followed by .dlq."`
+	SecurityFlags `json:"-"`
+	built         build.Info
 }
 
 // AfterApply takes note of the build, which each client tells the brokers.

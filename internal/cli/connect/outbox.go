@@ -9,10 +9,13 @@ import (
 // OutboxFlags say where the producer's outbox is, and how it is asked. The password file is
 // read again for each new connection.
 type OutboxFlags struct {
-	OutboxURL          string `name:"outbox-url" env:"OUTBOX_URL" placeholder:"URL" group:"Outbox" local:"" help:"The PostgreSQL that has the producer's outbox, to ask for missing events, e.g. postgres://reader@core:5432/core. It is only read."`
-	OutboxPasswordFile string `env:"OUTBOX_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Outbox" local:"" help:"File that holds the password, instead of the URL."`
-	OutboxQuery        string `env:"OUTBOX_QUERY" placeholder:"SQL" group:"Outbox" local:"" help:"Query that returns key, value and, where the format needs them, headers (a JSON object) of the events with the account ids $1 (text[]) and versions $2 (bigint[])."`
+	OutboxURL          string `json:"-" name:"outbox-url" env:"OUTBOX_URL" placeholder:"URL" group:"Outbox" help:"The PostgreSQL that has the producer's outbox, to ask for missing events, e.g. postgres://reader@core:5432/core. It is only read."`
+	OutboxPasswordFile string `json:"-" env:"OUTBOX_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Outbox" help:"File that holds the password, instead of the URL."`
+	OutboxQuery        string `json:"-" env:"OUTBOX_QUERY" placeholder:"SQL" group:"Outbox" help:"Query that returns key, value and, where the format needs them, headers (a JSON object) of the events with the account ids $1 (text[]) and versions $2 (bigint[])."`
 }
+
+// OutboxServer are the flags themselves.
+func (f *OutboxFlags) OutboxServer() *OutboxFlags { return f }
 
 const (
 	outboxURLFlag          = "--outbox-url (OUTBOX_URL)"

@@ -86,10 +86,10 @@ func (f *filterFlags) selection(now time.Time, of *projections.GroupFlags) (repl
 		s.Statuses = append(s.Statuses, status)
 	}
 	var err error
-	if s.Filter.Since, err = parse.Moment("--since", f.Since, now); err != nil {
+	if s.Filter.Since, err = parse.Settle("--since", &f.Since, now); err != nil {
 		return s, err
 	}
-	s.Filter.Until, err = parse.Moment("--until", f.Until, now)
+	s.Filter.Until, err = parse.Settle("--until", &f.Until, now)
 	return s, err
 }
 

@@ -19,7 +19,7 @@ import (
 type replayCmd = change.Command[replayOptions, *replayOptions]
 
 type replayOptions struct {
-	FromFile   parse.File `kept:"" placeholder:"FILE" help:"Replay what export wrote and somebody has corrected, instead of the topic's records."`
+	FromFile   parse.File `placeholder:"FILE" help:"Replay what export wrote and somebody has corrected, instead of the topic's records."`
 	NotInTopic bool       `help:"With --from-file, also apply lines whose dead letter the DLQ topic does not have. They are recorded as altered."`
 	ToTopic    string     `placeholder:"TOPIC" help:"Publish the records again to this topic, as they are, instead of applying them."`
 	Rate       int        `placeholder:"N" help:"At most this many records per second."`

@@ -23,7 +23,7 @@ type EventFlags struct {
 	FirstVersion     int64      `env:"FIRST_VERSION" default:"1" placeholder:"N" group:"Events" help:"Version of an account's first event (default 1)."`
 	Currencies       string     `env:"CURRENCIES" default:"all" placeholder:"CODES" group:"Events" help:"Accepted ISO 4217 codes, separated by commas (default all)."`
 	IgnoreEventTypes []string   `env:"IGNORE_EVENT_TYPES" placeholder:"TYPE" group:"Events" help:"Event types that only advance an account's version."`
-	Mapping          parse.File `env:"EVENT_MAPPING" kept:"" placeholder:"FILE" group:"Events" help:"YAML or JSON file with the names of event types and fields and where to find them; see docs/formats.md."`
+	Mapping          parse.File `env:"EVENT_MAPPING" placeholder:"FILE" group:"Events" help:"YAML or JSON file with the names of event types and fields and where to find them; see docs/formats.md."`
 
 	DebeziumTypeHeader    string `env:"DEBEZIUM_TYPE_HEADER" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the event type (default eventType)."`
 	DebeziumVersionHeader string `env:"DEBEZIUM_VERSION_HEADER" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the version (default version)."`
@@ -136,14 +136,17 @@ var Choices = map[string][]string{
 // again when they are needed.
 type RegistryFlags struct {
 	// LooksOnly is registry.Config's.
-	LooksOnly bool `kong:"-"`
+	LooksOnly bool `json:"-" kong:"-"`
 
-	SchemaRegistryURL          []string `name:"schema-registry-url" env:"SCHEMA_REGISTRY_URL" placeholder:"URL" group:"Schema registry" help:"With avro and protobuf, the schema registry; separate several equivalent ones with commas."`
-	SchemaRegistryCA           string   `name:"schema-registry-ca" env:"SCHEMA_REGISTRY_CA" type:"path" placeholder:"FILE" group:"Schema registry" help:"CA certificates (PEM) for https; default the system's."`
-	SchemaRegistryUsername     string   `name:"schema-registry-username" env:"SCHEMA_REGISTRY_USERNAME" placeholder:"NAME" group:"Schema registry" help:"User name."`
-	SchemaRegistryPassword     string   `name:"schema-registry-password" env:"SCHEMA_REGISTRY_PASSWORD" placeholder:"SECRET" group:"Schema registry" help:"Password; prefer the file."`
-	SchemaRegistryPasswordFile string   `name:"schema-registry-password-file" env:"SCHEMA_REGISTRY_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Schema registry" help:"File that holds the password."`
+	SchemaRegistryURL          []string `json:"-" name:"schema-registry-url" env:"SCHEMA_REGISTRY_URL" placeholder:"URL" group:"Schema registry" help:"With avro and protobuf, the schema registry; separate several equivalent ones with commas."`
+	SchemaRegistryCA           string   `json:"-" name:"schema-registry-ca" env:"SCHEMA_REGISTRY_CA" type:"path" placeholder:"FILE" group:"Schema registry" help:"CA certificates (PEM) for https; default the system's."`
+	SchemaRegistryUsername     string   `json:"-" name:"schema-registry-username" env:"SCHEMA_REGISTRY_USERNAME" placeholder:"NAME" group:"Schema registry" help:"User name."`
+	SchemaRegistryPassword     string   `json:"-" name:"schema-registry-password" env:"SCHEMA_REGISTRY_PASSWORD" placeholder:"SECRET" group:"Schema registry" help:"Password; prefer the file."`
+	SchemaRegistryPasswordFile string   `json:"-" name:"schema-registry-password-file" env:"SCHEMA_REGISTRY_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Schema registry" help:"File that holds the password."`
 }
+
+// Registry are the flags themselves.
+func (f *RegistryFlags) Registry() *RegistryFlags { return f }
 
 const flagRegistryURL = "--schema-registry-url (SCHEMA_REGISTRY_URL)"
 

@@ -17,17 +17,20 @@ import (
 
 // LedgerFlags say where the ledger is.
 type LedgerFlags struct {
-	Ledger parse.File `env:"LEDGER" kept:"" placeholder:"FILE" group:"Ledger" help:"The ledger as CSV, with a header; - for standard input."`
+	Ledger parse.File `env:"LEDGER" placeholder:"FILE" group:"Ledger" help:"The ledger as CSV, with a header; - for standard input."`
 	ServerFlags
 	memory.LimitFlags
 }
 
 // ServerFlags say how the ledger's server is reached, and what it is asked.
 type ServerFlags struct {
-	LedgerURL          string `name:"ledger-url" env:"LEDGER_URL" placeholder:"URL" group:"Ledger" local:"" help:"The ledger's PostgreSQL, e.g. postgres://auditor@ledger:5432/core."`
-	LedgerQuery        string `env:"LEDGER_QUERY" placeholder:"SQL" group:"Ledger" local:"" help:"Query for --ledger-url that returns the ledger's columns."`
-	LedgerPasswordFile string `env:"LEDGER_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Ledger" local:"" help:"File that holds the password of the ledger's PostgreSQL, instead of its URL."`
+	LedgerURL          string `json:"-" name:"ledger-url" env:"LEDGER_URL" placeholder:"URL" group:"Ledger" help:"The ledger's PostgreSQL, e.g. postgres://auditor@ledger:5432/core."`
+	LedgerQuery        string `json:"-" env:"LEDGER_QUERY" placeholder:"SQL" group:"Ledger" help:"Query for --ledger-url that returns the ledger's columns."`
+	LedgerPasswordFile string `json:"-" env:"LEDGER_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Ledger" help:"File that holds the password of the ledger's PostgreSQL, instead of its URL."`
 }
+
+// LedgerServer are the flags themselves.
+func (f *ServerFlags) LedgerServer() *ServerFlags { return f }
 
 const passwordFileFlag = "--ledger-password-file (LEDGER_PASSWORD_FILE)"
 

@@ -14,7 +14,7 @@ import (
 
 // LimitFlags bound the process.
 type LimitFlags struct {
-	MemoryLimit *parse.Size `env:"MEMORY_LIMIT" placeholder:"SIZE" group:"Projection" help:"Resident memory the process stays under, e.g. 512MiB or 1GiB. Default: three quarters of the container's memory limit, 512MiB where there is none. With more memory, writes are fewer and larger, and more accounts are remembered."`
+	MemoryLimit *parse.Size `json:"-" env:"MEMORY_LIMIT" placeholder:"SIZE" group:"Projection" help:"Resident memory the process stays under, e.g. 512MiB or 1GiB. Default: three quarters of the container's memory limit, 512MiB where there is none. With more memory, writes are fewer and larger, and more accounts are remembered."`
 }
 
 const (

@@ -20,11 +20,14 @@ type Streams struct {
 
 // Flags say how results are printed.
 type Flags struct {
-	Output string `default:"text" enum:"text,json" placeholder:"FORMAT" help:"text or json (default text)."`
+	Output string `json:"-" default:"text" enum:"text,json" placeholder:"FORMAT" help:"text or json (default text)."`
 }
 
 // JSON reports whether the result is for a program.
 func (f *Flags) JSON() bool { return f.Output == "json" }
+
+// Printed are the flags themselves.
+func (f *Flags) Printed() *Flags { return f }
 
 // JSONLines writes one JSON document a line.
 type JSONLines struct {
@@ -57,9 +60,12 @@ func PrintJSON(w io.Writer, document any) error {
 
 // LogFlags say what is logged and how.
 type LogFlags struct {
-	LogLevel  string `env:"LOG_LEVEL" default:"info" placeholder:"LEVEL" group:"Log" help:"debug, info, warn or error (default info)."`
-	LogFormat string `env:"LOG_FORMAT" placeholder:"FORMAT" group:"Log" help:"text or json; default text on a terminal, else json."`
+	LogLevel  string `json:"-" env:"LOG_LEVEL" default:"info" placeholder:"LEVEL" group:"Log" help:"debug, info, warn or error (default info)."`
+	LogFormat string `json:"-" env:"LOG_FORMAT" placeholder:"FORMAT" group:"Log" help:"text or json; default text on a terminal, else json."`
 }
+
+// Logs are the flags themselves.
+func (f *LogFlags) Logs() *LogFlags { return f }
 
 // Logger makes the logger, which writes to w.
 func (f *LogFlags) Logger(w io.Writer) (*slog.Logger, error) {

@@ -2,9 +2,11 @@ package parse
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -32,6 +34,24 @@ func (f *File) UnmarshalText(name []byte) error {
 
 // String is the name of the file; empty: none was given.
 func (f File) String() string { return f.name }
+
+// Base is the name of the file without its folder; empty: none was given.
+func (f File) Base() string {
+	if !f.Given() {
+		return ""
+	}
+	return filepath.Base(f.name)
+}
+
+// MarshalJSON implements json.Marshaler with the name alone: a request stores the content by itself.
+func (f File) MarshalJSON() ([]byte, error) { return json.Marshal(f.Base()) }
+
+// UnmarshalJSON implements json.Unmarshaler. The file is empty until it is given its content: a file
+// of this machine is never read for a request.
+func (f *File) UnmarshalJSON(text []byte) error {
+	*f = File{held: true}
+	return json.Unmarshal(text, &f.name)
+}
 
 // Given reports whether a file was named.
 func (f File) Given() bool { return f.name != "" }

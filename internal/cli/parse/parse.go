@@ -52,6 +52,15 @@ func Moment(flag, text string, now time.Time) (time.Time, error) {
 	return now.Add(-age), nil
 }
 
+// Settle reads a time or an age, and replaces an age by the time that it means now.
+func Settle(flag string, text *string, now time.Time) (time.Time, error) {
+	t, err := Moment(flag, *text, now)
+	if err == nil && *text != "" {
+		*text = t.UTC().Format(time.RFC3339Nano)
+	}
+	return t, err
+}
+
 // Retention checks how long an inbox remembers.
 func Retention(flag string, d time.Duration) error {
 	if d <= 0 {
@@ -96,6 +105,9 @@ func (b *Size) UnmarshalText(text []byte) error {
 	*b = Size(n * unit)
 	return nil
 }
+
+// MarshalText implements encoding.TextMarshaler, in bytes.
+func (b Size) MarshalText() ([]byte, error) { return strconv.AppendInt(nil, int64(b), 10), nil }
 
 // String is the size in MiB.
 func (b Size) String() string {

@@ -35,6 +35,7 @@ type set struct {
 	NewTopic   bool   `help:"Set it in the current topic, although the position belongs to an earlier topic of this name."`
 	events.EventFlags
 
+	since   time.Time // that --time means
 	formats event.Resolver
 }
 
@@ -71,7 +72,9 @@ func (c *set) Check() (err error) {
 	case c.All && c.Expect != nil:
 		return exit.Usagef("--expect: needs --partition=N, every partition has a position of its own")
 	}
-	c.formats, err = c.Formats(c.Taken)
+	if c.since, err = parse.Settle("--time", &c.Time, time.Now()); err == nil {
+		c.formats, err = c.Formats(c.Taken)
+	}
 	return err
 }
 
@@ -187,11 +190,8 @@ func (s *setPlan) wanted(ctx context.Context) ([]readmodel.PositionSet, error) {
 func (s *setPlan) aim(ctx context.Context, sets []readmodel.PositionSet) error {
 	var at kadm.ListedOffsets
 	if s.cmd.Time != "" {
-		since, err := parse.Moment("--time", s.cmd.Time, time.Now())
-		if err != nil {
-			return err
-		}
-		if at, err = s.adm.ListOffsetsAfterMilli(ctx, since.UnixMilli(), s.of.Topic); err == nil {
+		var err error
+		if at, err = s.adm.ListOffsetsAfterMilli(ctx, s.cmd.since.UnixMilli(), s.of.Topic); err == nil {
 			err = at.Error()
 		}
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // FileFlags name the file of a projection of one's own.
 type FileFlags struct {
-	ProjectionFile parse.File `env:"PROJECTION_FILE" kept:"" placeholder:"FILE" group:"Projection" help:"SQL file of a projection of your own, which it names; see docs/own-projection.md."`
+	ProjectionFile parse.File `env:"PROJECTION_FILE" placeholder:"FILE" group:"Projection" help:"SQL file of a projection of your own, which it names; see docs/own-projection.md."`
 
 	own *file.Projection
 }

@@ -14,11 +14,9 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/internal/cli/change"
 	"projector/internal/cli/connect"
-	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
-	"projector/internal/cli/foureyes"
-	"projector/internal/cli/fromledger"
 	"projector/internal/cli/output"
 	"projector/internal/cli/parse"
 	"projector/readmodel"
@@ -54,7 +52,7 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Cont
 	defer cancel()
 	rows := c.Rows(std.Out, "REASON", output.Right("ID", 4), output.Left("AT", 20), output.Left("ACTION", 12),
 		output.Left("REQUESTED BY", 14), output.Right("RECORDS", 7).Optional(), output.Left("STATE", 8), output.Left("DECIDED BY", 14).Optional(), output.Left("TOPIC", 14).Optional(), output.Text("REASON"))
-	if err := readmodel.Requests(ctx, pool, state, func(r *readmodel.Request) error { return rows.Add(row{r, foureyes.Describe(typed.Model, r)}) }); err != nil {
+	if err := readmodel.Requests(ctx, pool, state, func(r *readmodel.Request) error { return rows.Add(row{r, change.Describe(typed.Model, r)}) }); err != nil {
 		return err
 	}
 	return rows.End("nothing was requested")
@@ -62,7 +60,7 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Cont
 
 type row struct {
 	*readmodel.Request
-	document foureyes.Document
+	document change.Document
 }
 
 // Document implements output.Row.
@@ -77,7 +75,7 @@ func (r row) Cells() []string {
 }
 
 // topicsText is the topic of a request, and its DLQ topic where that has another name.
-func topicsText(d *foureyes.Document) string {
+func topicsText(d *change.Document) string {
 	switch {
 	case d.Topic == nil:
 		return output.OrDash("")
@@ -88,26 +86,11 @@ func topicsText(d *foureyes.Document) string {
 	}
 }
 
-// againFlags are what is needed to make the plan of a request again.
-type againFlags struct {
-	ID int64 `arg:"" help:"The number of the request."`
-	connect.KafkaFlags
-	connect.DatabaseFlags
-	events.RegistryFlags
-	connect.OutboxFlags
-	fromledger.ServerFlags
-	output.LogFlags
-	output.Flags
-}
-
-// load reads an open request.
-func load(ctx context.Context, pool *pgxpool.Pool, id int64) (readmodel.Request, error) {
-	r, err := readmodel.FindRequest(ctx, pool, id)
-	switch {
-	case errors.Is(err, readmodel.ErrUnknownRequest):
-		return r, exit.Refusef("there is no request %d; projector requests lists them", id)
-	case err == nil && r.State != readmodel.RequestOpen:
-		return r, exit.Refusef("request %d is %s already, by %s", id, r.State, r.DecidedBy)
+// openRequest reads an open request.
+func openRequest(ctx context.Context, pool *pgxpool.Pool, model *kong.Application, id int64) (*change.Requested, error) {
+	r, err := change.Load(ctx, pool, model, id)
+	if err == nil && r.Request.State != readmodel.RequestOpen {
+		return nil, exit.Refusef("request %d is %s already, by %s", id, r.Request.State, r.Request.DecidedBy)
 	}
 	return r, err
 }
@@ -124,11 +107,12 @@ func decided(err error) error {
 // ApproveCmd is the command approve.
 type ApproveCmd struct {
 	Reason string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
-	againFlags
+	ID     int64  `arg:"" help:"The number of the request."`
+	change.Servers
 }
 
 // Run makes the plan of a request again, and does it when it is the same.
-func (c *ApproveCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context, parser foureyes.Parse) error {
+func (c *ApproveCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
 	if c.Reason == "" {
 		return exit.Usagef("--reason: must not be empty")
 	}
@@ -137,23 +121,20 @@ func (c *ApproveCmd) Run(ctx context.Context, std *output.Streams, typed *kong.C
 		return err
 	}
 	defer pool.Close()
-	r, err := load(ctx, pool, c.ID)
+	r, err := openRequest(ctx, pool, typed.Model, c.ID)
 	if err != nil {
 		return err
 	}
-	command, login, err := readmodel.LoadCommand(ctx, pool, c.ID)
-	if err != nil {
-		return err
+	if r.Login == r.Request.RequestedBy {
+		return exit.Refusef("request %d was made by %s, so another login has to approve it", c.ID, r.Login)
 	}
-	if login == r.RequestedBy {
-		return exit.Refusef("request %d was made by %s, so another login has to approve it", c.ID, login)
-	}
-	again := foureyes.Again{Request: r, Command: command, Servers: typed, Parse: parser}
 	results := std
 	if c.JSON() {
 		results = &output.Streams{Out: std.Err, Err: std.Err}
 	}
-	if err := again.Approve(ctx, results, pool, readmodel.Storable(c.Reason)); err != nil {
+	servers := c.Servers
+	servers.Flags = output.Flags{} // what is done is printed for people
+	if err := r.Approve(ctx, results, pool, &servers, readmodel.Storable(c.Reason)); err != nil {
 		return decided(err)
 	}
 	return printDecided(ctx, pool, std, typed, &c.Flags, c.ID)
@@ -165,7 +146,7 @@ func printDecided(ctx context.Context, pool *pgxpool.Pool, std *output.Streams, 
 		return err
 	}
 	if f.JSON() {
-		return output.PrintJSON(std.Out, foureyes.Describe(typed.Model, &r))
+		return output.PrintJSON(std.Out, change.Describe(typed.Model, &r))
 	}
 	_, err = fmt.Fprintf(std.Out, "request %d of %s: %s\n", id, output.Printable(r.RequestedBy), r.State)
 	return err
@@ -189,7 +170,7 @@ func (c *RejectCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Co
 		return err
 	}
 	defer pool.Close()
-	if _, err := load(ctx, pool, c.ID); err != nil {
+	if _, err := openRequest(ctx, pool, typed.Model, c.ID); err != nil {
 		return err
 	}
 	if err := readmodel.DecideRequest(ctx, pool, c.ID, readmodel.RequestRejected, readmodel.Storable(c.Reason)); err != nil {

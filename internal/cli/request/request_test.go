@@ -188,6 +188,8 @@ func TestRequestsMadeByHandNameNoServer(t *testing.T) {
 	s := clitest.NewStage(t)
 	other := colleague(t, s)
 	for _, arguments := range []string{
+		`{run,"{}"}`, `{"migrate up","{\"FourEyes\":\"off\"}"}`, `{"account skip","null"}`, `{"dlq replay","[]"}`, `{pause,"{}",--brokers=evil:9092}`,
+		// As an earlier version stored it.
 		`{dlq,replay,--brokers=evil:9092}`, `{pause,--all,--reason=x,--database-url=postgres://evil}`,
 		`{dlq,replay,--from-file=/etc/hostname,--reason=x}`, `{dlq,replay,--mapping=/etc/hostname}`, `{dlq,replay,--yes=true}`,
 		`{pause,--all,--reason=x,--sasl-username=me}`, `{pause,--all,--reason=x,--brokers,evil}`, `{migrate,--four-eyes=off}`, `{run}`, `{}`,
@@ -201,6 +203,42 @@ func TestRequestsMadeByHandNameNoServer(t *testing.T) {
 		clitest.Contains(t, other.Refused(exit.Failed, "approve", fmt.Sprint(id), "--reason=x"), "was made by hand")
 		s.Await("SELECT state = 'refused' FROM repair_request WHERE id = $1", id)
 	}
+}
+
+// TestARequestIsReadOnlyAsTheProgramStoresIt: with an option more, less, twice or in another form,
+// with a file of this machine, or with the file of another flag, it is refused.
+func TestARequestIsReadOnlyAsTheProgramStoresIt(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Holes()
+	other := colleague(t, s)
+	s.Must("migrate", "--four-eyes=on")
+	id := requested(t, s, "pause", "--all", "--reason=x")
+	copied := func(options, flags, names, contents string) (id string) {
+		if err := s.Pool.QueryRow(t.Context(), `INSERT INTO repair_request (action, records, actor, reason, arguments, file_flags, file_names, file_contents, plan_sha256)
+			SELECT action, records, actor, reason, ARRAY[arguments[1], `+options+`], `+flags+`, `+names+`, `+contents+`, plan_sha256 FROM repair_request WHERE action = 'pause' LIMIT 1
+			RETURNING id::text`).Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	for _, forged := range []string{
+		copied(`overlay(arguments[2] PLACING '{"DatabaseURL":"postgres://evil",' FROM 1 FOR 1)`, "'{}'", "'{}'", "'{}'"),
+		copied(`overlay(arguments[2] PLACING '{"Brokers":["evil:9092"],' FROM 1 FOR 1)`, "'{}'", "'{}'", "'{}'"),
+		copied(`replace(arguments[2], '"NewGroup":false,', '')`, "'{}'", "'{}'", "'{}'"),
+		copied(`replace(arguments[2], '"NewGroup"', '"All":true,"NewGroup"')`, "'{}'", "'{}'", "'{}'"),
+		copied(`arguments[2] || ' '`, "'{}'", "'{}'", "'{}'"), copied(`lower(arguments[2])`, "'{}'", "'{}'", "'{}'"),
+		copied(`replace(arguments[2], '"ProjectionFile":""', '"ProjectionFile":"/etc/hostname"')`, "'{}'", "'{}'", "'{}'"),
+		copied(`replace(arguments[2], '"ProjectionFile":""', '"ProjectionFile":"hostname"')`, "'{}'", "'{}'", "'{}'"),
+		copied(`replace(arguments[2], '"ProjectionFile":""', '"ProjectionFile":"hostname"')`, "'{mapping}'", "'{hostname}'", "'{x}'"),
+		copied(`arguments[2]`, "'{projection-file}'", "'{hostname}'", "'{x}'"),
+	} {
+		clitest.Contains(t, s.Refused(exit.Failed, "requests", "show", forged), "was made by hand, or by another version")
+		clitest.Contains(t, other.Refused(exit.Failed, "approve", forged, "--reason=x"), "was made by hand, or by another version", "nothing was changed")
+		s.Await("SELECT state = 'refused' FROM repair_request WHERE id = $1", forged)
+	}
+	clitest.Equal(t, clitest.Pick(s.Lines("position"), "state"), "running")
+	other.Must("approve", copied("arguments[2]", "'{}'", "'{}'", "'{}'"), "--reason=as it was")
+	s.Must("reject", id, "--reason=done already")
 }
 
 // TestRequestsAreWhatTheyAreListedAs: one that was copied by hand, under another name, count,

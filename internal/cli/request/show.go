@@ -16,21 +16,22 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/dlq"
+	"projector/internal/cli/change"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
-	"projector/internal/cli/foureyes"
 	"projector/internal/cli/output"
 	"projector/readmodel"
 )
 
 type showCmd struct {
 	File string `placeholder:"NAME" help:"Print only this file of the request, by its name or by its flag, e.g. from-file."`
-	againFlags
+	ID   int64  `arg:"" help:"The number of the request."`
+	change.Servers
 }
 
 // shownDocument is a request in JSON with all that whoever approves it wants to know.
 type shownDocument struct {
-	foureyes.Document
+	change.Document
 	Actor   string            `json:"actor"`
 	Command string            `json:"command"`
 	Files   []fileDocument    `json:"files"`
@@ -57,48 +58,38 @@ func describe(f *readmodel.RequestedFile) fileDocument {
 	return fileDocument{Flag: f.Flag, Name: f.Name, Bytes: len(f.Content), SHA256: hex.EncodeToString(sum[:])}
 }
 
-// Run shows the command and the files of a request, and makes its plan again.
-func (c *showCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context, parser foureyes.Parse) error {
+// Run shows the command and the files of a request, and makes its plan again, with amounts for those
+// who may approve.
+func (c *showCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
 	pool, err := connect.ReadModel(ctx, &c.DatabaseFlags)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	r, err := readmodel.FindRequest(ctx, pool, c.ID)
-	if errors.Is(err, readmodel.ErrUnknownRequest) {
-		return exit.Refusef("there is no request %d; projector requests lists them", c.ID)
-	}
-	if err != nil {
-		return err
-	}
-	command, _, err := readmodel.LoadCommand(ctx, pool, c.ID)
+	r, err := change.Load(ctx, pool, typed.Model, c.ID)
 	if err != nil {
 		return err
 	}
 	if c.File != "" {
-		return c.printFile(std.Out, &command)
+		return c.printFile(std.Out, &r.Stored)
 	}
-	again := &foureyes.Again{Request: r, Command: command, Servers: typed, Parse: parser}
-	document := shownDocument{
-		Document: foureyes.Describe(typed.Model, &r), Actor: r.Actor, Command: foureyes.CommandLine(&command), Files: []fileDocument{},
+	d := shownDocument{Actor: r.Request.Actor, Files: []fileDocument{}}
+	if d.Command, err = r.CommandLine(); err != nil {
+		return err
 	}
-	for i := range command.Files {
-		document.Files = append(document.Files, describe(&command.Files[i]))
+	d.Document = change.Describe(typed.Model, &r.Request)
+	for i := range r.Stored.Files {
+		d.Files = append(d.Files, describe(&r.Stored.Files[i]))
 	}
-	if c.JSON() {
-		return c.printJSON(ctx, std, pool, again, &document)
-	}
-	printHead(std.Out, &r, &document)
-	return c.plan(ctx, std, pool, again)
-}
-
-// plan shows what would be done now, with amounts for those who may approve.
-func (c *showCmd) plan(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, again *foureyes.Again) error {
 	amounts, err := readmodel.MayApprove(ctx, pool)
 	if err != nil {
 		return err
 	}
-	return again.Plan(ctx, std, pool, amounts, c.JSON())
+	if c.JSON() {
+		return c.printJSON(ctx, std, pool, r, amounts, &d)
+	}
+	printHead(std.Out, &r.Request, &d)
+	return r.Show(ctx, std, pool, &c.Servers, amounts)
 }
 
 // printHead shows who asks for what, and with which files.
@@ -115,9 +106,9 @@ func printHead(out io.Writer, r *readmodel.Request, d *shownDocument) {
 }
 
 // printJSON prints one document, also when there is no plan any more.
-func (c *showCmd) printJSON(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, again *foureyes.Again, d *shownDocument) error {
+func (c *showCmd) printJSON(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, r *change.Requested, amounts bool, d *shownDocument) error {
 	var planned bytes.Buffer
-	err := c.plan(ctx, &output.Streams{Out: &planned, Err: std.Err}, pool, again)
+	err := r.Show(ctx, &output.Streams{Out: &planned, Err: std.Err}, pool, &c.Servers, amounts)
 	for line := range bytes.Lines(planned.Bytes()) {
 		if line = bytes.TrimSpace(line); json.Valid(line) {
 			d.Plan = append(d.Plan, bytes.Clone(line))

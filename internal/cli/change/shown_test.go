@@ -1,4 +1,4 @@
-package foureyes
+package change
 
 import (
 	"os"
@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"projector/readmodel"
 )
 
 // TestACommandLineCanBePasted: a shell runs what is shown with the words that were typed, and
@@ -18,11 +16,10 @@ func TestACommandLineCanBePasted(t *testing.T) {
 		t.Fatal(err)
 	}
 	arguments := []string{
-		"account", "skip", "--reason=ok;id>pwned", "--reason=it's \"quoted\" `id` $(id) $HOME \\ !x", "--reason=two\nlines\ttab", "--reason=\x1b[2J\x1b]0;owned\a",
+		"--from-file=a b;c.jsonl", "account", "skip", "--reason=ok;id>pwned", "--reason=it's \"quoted\" `id` $(id) $HOME \\ !x", "--reason=two\nlines\ttab", "--reason=\x1b[2J\x1b]0;owned\a",
 		"--reason=\u009b2J \u202edesrever", "--reason=bad \xff\xfe utf8\x7f1", "--reason=", "--reason=~ * ? {a,b} [x] #no & | < >", "--reason=é ß 漢字", "--reason=\\'\n", "--", "", "acc 1", "=ls", "-x",
 	}
-	command := readmodel.RequestedCommand{Arguments: arguments, Files: []readmodel.RequestedFile{{Flag: "from-file", Name: "a b;c.jsonl"}}}
-	line := CommandLine(&command)
+	line := commandLine(append([]string{"projector"}, arguments...))
 	if strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u202e' || r == '\ufffd' }) {
 		t.Errorf("a terminal would not show %q", line)
 	}
@@ -40,7 +37,7 @@ func TestACommandLineCanBePasted(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v\n%s\n%s", shell, err, line, out)
 		}
-		want := strings.Join(joined(arguments, []string{"--from-file=a b;c.jsonl"}), "\x00") + "\x00"
+		want := strings.Join(arguments, "\x00") + "\x00"
 		if string(out) != want {
 			t.Errorf("%s ran\n%q\nwant\n%q", shell, out, want)
 		}

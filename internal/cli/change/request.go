@@ -1,0 +1,186 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/alecthomas/kong"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+	"projector/readmodel"
+)
+
+// request records a change that another login has to approve.
+func request(ctx context.Context, on *On, typed *kong.Context, c Change, h *Hash) error {
+	stored, err := value(typed.Selected(), c)
+	if err != nil {
+		return err
+	}
+	if err := checkFiles(ctx, on.Pool, stored.Files); err != nil {
+		return err
+	}
+	stored.Plan = h.sha256()
+	id, err := readmodel.AddRequest(ctx, on.Pool, &readmodel.Request{
+		Action: string(c.Action()), Actor: on.Actor, Reason: on.Reason, Records: h.records,
+	}, stored)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(on.Std.Err, "four eyes are on: request %d was recorded, and nothing was changed. Another login approves it: projector approve %d --reason=TEXT\n", id, id)
+	made, err := readmodel.FindRequest(ctx, on.Pool, id)
+	if err != nil {
+		return err
+	}
+	if c.JSON() {
+		return output.PrintJSON(on.Std.Out, Describe(typed.Model, &made))
+	}
+	_, err = fmt.Fprintln(on.Std.Out, id)
+	return err
+}
+
+// Requested is a request, and the change that it asks for.
+type Requested struct {
+	Request readmodel.Request
+	Stored  readmodel.RequestedCommand
+	Login   string // of this session
+
+	leaf   *kong.Node
+	change Change
+	wrong  error // the reason why the change cannot be read
+}
+
+// Load reads a request. A change that cannot be read is reported when it is to be shown or approved.
+func Load(ctx context.Context, pool *pgxpool.Pool, model *kong.Application, id int64) (*Requested, error) {
+	r := new(Requested)
+	var err error
+	r.Request, err = readmodel.FindRequest(ctx, pool, id)
+	if errors.Is(err, readmodel.ErrUnknownRequest) {
+		return nil, exit.Refusef("there is no request %d; projector requests lists them", id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.Stored, r.Login, err = readmodel.LoadCommand(ctx, pool, id); err != nil {
+		return nil, err
+	}
+	if r.leaf, r.change, r.wrong = read(model, r.Stored.Arguments); r.wrong == nil {
+		commandOf(r.leaf).adopt(r.change)
+		r.change = Of(r.leaf)
+		r.wrong = readFiles(r.leaf, r.Stored.Files)
+	}
+	if r.wrong != nil {
+		r.wrong = exit.Refusef("request %d %s", id, r.wrong)
+		return r, nil
+	}
+	if actor, reason := r.change.audited(); actor != r.Request.Actor || reason != r.Request.Reason {
+		r.wrong = exit.Refusef("request %d was made by hand: its change has another reason or actor than it is listed with", id)
+	}
+	return r, nil
+}
+
+// CommandLine is the change as a command for a shell. Its files are named without their folders:
+// without them it fails, and does nothing else.
+func (r *Requested) CommandLine() (string, error) {
+	if r.wrong != nil {
+		return "", r.wrong
+	}
+	return commandLine(words(r.leaf)), nil
+}
+
+// Show prints what would be done now, with the servers of the person who asks.
+func (r *Requested) Show(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, servers *Servers, amounts bool) (err error) {
+	plan, on, err := r.plan(ctx, std, pool, servers, func(on *On) { on.Amounts = amounts })
+	defer func() { err = errors.Join(err, on.close()) }()
+	if err != nil {
+		return err
+	}
+	return plan.Print(ctx, std, false)
+}
+
+// Approve does what was requested, if it is still what would be done.
+func (r *Requested) Approve(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, servers *Servers, reason string) (err error) {
+	plan, on, err := r.plan(ctx, std, pool, servers, func(on *On) { on.Whole, on.Now = true, true })
+	defer func() { err = errors.Join(err, on.close()) }()
+	if err == nil {
+		err = refusal(plan)
+	}
+	var h *Hash
+	if err == nil {
+		h, err = hashOf(ctx, r.change.Action(), plan)
+	}
+	switch {
+	case errors.As(err, new(exit.Refusal)), errors.As(err, new(exit.UsageError)):
+		return errors.Join(err, r.refuse(ctx, pool, reason, "it cannot be planned any more"))
+	case err != nil: // a server that cannot be reached, for one: it may be tried again
+		return untouched(ctx, err)
+	case h.sha256() != r.Stored.Plan:
+		return r.refuse(ctx, pool, reason, "the plan has changed since")
+	case string(r.change.Action()) != r.Request.Action || h.records != r.Request.Records:
+		return r.refuse(ctx, pool, reason, "it was made by hand: it is listed as what it is not")
+	}
+	if err := readmodel.DecideRequest(ctx, pool, r.Request.ID, readmodel.RequestApproved, reason); err != nil {
+		return err
+	}
+	return do(readmodel.WithRequest(ctx, r.Request.ID), std, plan)
+}
+
+// plan makes the plan of the request again. What it returns to work with is to be closed, also after
+// an error.
+func (r *Requested) plan(ctx context.Context, std *output.Streams, pool *pgxpool.Pool, servers *Servers, set func(*On)) (Plan, *On, error) {
+	on := new(On)
+	if r.wrong != nil {
+		return nil, on, r.wrong
+	}
+	if err := checkFiles(ctx, pool, r.Stored.Files); err != nil {
+		return nil, on, err
+	}
+	servers.lend(r.change)
+	begun, err := begin(ctx, std, r.change)
+	if err != nil {
+		return nil, on, err
+	}
+	set(begun)
+	plan, err := r.change.Plan(ctx, begun)
+	return plan, begun, err
+}
+
+// refuse closes a request that cannot be done any more as it was requested.
+func (r *Requested) refuse(ctx context.Context, pool *pgxpool.Pool, reason, why string) error {
+	err := readmodel.DecideRequest(ctx, pool, r.Request.ID, readmodel.RequestRefused, reason+"; "+why)
+	if err != nil {
+		return err
+	}
+	return exit.Refusef("request %d is refused, for %s; nothing was changed. Look at what would be done now, and request it again", r.Request.ID, why)
+}
+
+// Document is a request in JSON.
+type Document struct {
+	ID          int64                  `json:"id"`
+	At          string                 `json:"at"`
+	Action      string                 `json:"action"`
+	RequestedBy string                 `json:"requested_by"`
+	Reason      *string                `json:"reason"`
+	Records     int64                  `json:"records"`
+	State       readmodel.RequestState `json:"state"`
+	DecidedBy   *string                `json:"decided_by"`
+	Topic       *string                `json:"topic"`
+	DLQTopic    *string                `json:"dlq_topic"`
+}
+
+// Describe is a request as it is printed for programs. model has the commands.
+func Describe(model *kong.Application, r *readmodel.Request) Document {
+	d := Document{
+		ID: r.ID, At: output.TimeText(r.At), Action: r.Action, RequestedBy: r.RequestedBy, Reason: output.OrNull(r.Reason),
+		Records: r.Records, State: r.State, DecidedBy: output.OrNull(r.DecidedBy),
+	}
+	if _, c, err := read(model, r.Arguments); err == nil {
+		if kafka, reads := c.(interface{ Kafka() *connect.KafkaFlags }); reads {
+			d.Topic, d.DLQTopic = &kafka.Kafka().Topic, new(kafka.Kafka().DeadLetterTopic())
+		}
+	}
+	return d
+}

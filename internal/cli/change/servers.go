@@ -1,0 +1,45 @@
+package change
+
+import (
+	"projector/internal/cli/connect"
+	"projector/internal/cli/events"
+	"projector/internal/cli/fromledger"
+	"projector/internal/cli/output"
+)
+
+// Servers are the flags that a request does not store: how a change reaches servers, what it asks
+// them, and how it prints.
+type Servers struct {
+	connect.KafkaFlags
+	connect.DatabaseFlags
+	events.RegistryFlags
+	connect.OutboxFlags
+	fromledger.ServerFlags
+	output.LogFlags
+	output.Flags
+}
+
+// lend sets these flags of a change. The topics are those of the request.
+func (s *Servers) lend(c Change) {
+	*c.Database() = s.DatabaseFlags
+	if f, has := c.(interface{ Kafka() *connect.KafkaFlags }); has {
+		topic, dlqTopic := f.Kafka().Topic, f.Kafka().DLQTopic
+		*f.Kafka() = s.KafkaFlags
+		f.Kafka().Topic, f.Kafka().DLQTopic = topic, dlqTopic
+	}
+	if f, has := c.(interface{ Registry() *events.RegistryFlags }); has {
+		*f.Registry() = s.RegistryFlags
+	}
+	if f, has := c.(interface{ OutboxServer() *connect.OutboxFlags }); has {
+		*f.OutboxServer() = s.OutboxFlags
+	}
+	if f, has := c.(interface {
+		LedgerServer() *fromledger.ServerFlags
+	}); has {
+		*f.LedgerServer() = s.ServerFlags
+	}
+	if f, has := c.(interface{ Logs() *output.LogFlags }); has {
+		*f.Logs() = s.LogFlags
+	}
+	*c.Printed() = s.Flags
+}

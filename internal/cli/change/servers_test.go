@@ -1,0 +1,68 @@
+package change
+
+import (
+	"context"
+	"reflect"
+	"testing"
+
+	"projector/internal/cli/connect"
+	"projector/internal/cli/events"
+	"projector/internal/cli/fromledger"
+	"projector/internal/cli/output"
+	"projector/readmodel"
+)
+
+// everything is a change that has each kind of flags that are lent.
+type everything struct {
+	ReasonFlags
+	connect.KafkaFlags
+	connect.DatabaseFlags
+	events.EventFlags
+	connect.OutboxFlags
+	fromledger.LedgerFlags
+	output.LogFlags
+	output.Flags
+}
+
+func (*everything) Action() readmodel.ActionKind            { return "" }
+func (*everything) Check() error                            { return nil }
+func (*everything) Plan(context.Context, *On) (Plan, error) { return nil, nil }
+
+// TestServersAreThoseOfThePersonWhoApproves: each flag is lent but the topics, which are requested.
+func TestServersAreThoseOfThePersonWhoApproves(t *testing.T) {
+	var servers Servers
+	marked := 0
+	var mark func(v reflect.Value)
+	mark = func(v reflect.Value) {
+		for i := range v.NumField() {
+			switch f := v.Field(i); {
+			case !f.CanSet():
+			case f.Kind() == reflect.Struct:
+				mark(f)
+			case f.Kind() == reflect.String:
+				f.SetString("mark")
+				marked++
+			case f.Kind() == reflect.Slice:
+				f.Set(reflect.ValueOf([]string{"mark"}))
+				marked++
+			case f.Kind() == reflect.Bool:
+				f.SetBool(true)
+				marked++
+			default:
+				t.Errorf("a flag of type %s", f.Type())
+			}
+		}
+	}
+	mark(reflect.ValueOf(&servers).Elem())
+	if marked < 25 {
+		t.Errorf("only %d flags", marked)
+	}
+	c := &everything{KafkaFlags: connect.KafkaFlags{Topic: "asked", DLQTopic: "asked.dlq"}}
+	servers.lend(c)
+	want := servers
+	want.Topic, want.DLQTopic = "asked", "asked.dlq"
+	got := Servers{c.KafkaFlags, c.DatabaseFlags, c.RegistryFlags, c.OutboxFlags, c.ServerFlags, c.LogFlags, c.Flags}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+}

@@ -1,0 +1,105 @@
+package change
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/alecthomas/kong"
+)
+
+// words are the words of a shell's line that gives a command the options it has.
+func words(leaf *kong.Node) []string {
+	all := append([]string{"projector"}, strings.Fields(leaf.Path())...)
+	for _, level := range leaf.AllFlags(false) {
+		for _, f := range level {
+			text := text(f.Target)
+			if f.Name == "yes" || text == "" || text == f.Default && f.Name != "topic" || f.Target.IsZero() && !f.HasDefault {
+				continue
+			}
+			all = append(all, "--"+f.Name+"="+text)
+		}
+	}
+	if len(leaf.Positional) > 0 {
+		all = append(all, "--")
+	}
+	for _, p := range leaf.Positional {
+		all = append(all, text(p.Target))
+	}
+	return all
+}
+
+// text is the value of a flag as it can be typed; empty: none.
+func text(v reflect.Value) string {
+	if v.Kind() == reflect.Pointer && v.IsNil() {
+		return ""
+	}
+	switch value := v.Interface().(type) {
+	case fmt.Stringer:
+		return value.String()
+	case encoding.TextMarshaler:
+		marshaled, _ := value.MarshalText()
+		return string(marshaled)
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		return text(v.Elem())
+	case reflect.Bool:
+		if !v.Bool() {
+			return ""
+		}
+		return strconv.FormatBool(true)
+	case reflect.Slice:
+		items := make([]string, v.Len())
+		for i := range items {
+			items[i] = text(v.Index(i))
+		}
+		return kong.JoinEscaped(items, ',')
+	default:
+		return fmt.Sprint(v.Interface())
+	}
+}
+
+// commandLine is a line for a shell, which runs it with exactly these words.
+func commandLine(words []string) string {
+	all := make([]string, len(words))
+	for i, word := range words {
+		all[i] = quoted(word)
+	}
+	return strings.Join(all, " ")
+}
+
+// plainWord are the characters that no shell gives a meaning.
+const plainWord = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
+
+// quoted is a word of a shell. What a terminal would not print is escaped as bash and zsh read
+// it.
+func quoted(word string) string {
+	switch {
+	case word != "" && word[0] != '=' && strings.Trim(word, plainWord) == "":
+		return word
+	case utf8.ValidString(word) && !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	var b strings.Builder
+	b.WriteString("$'")
+	for i, r := range word {
+		_, size := utf8.DecodeRuneInString(word[i:])
+		switch {
+		case r == '\'' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == utf8.RuneError || !unicode.IsPrint(r):
+			for _, raw := range []byte(word[i : i+size]) {
+				fmt.Fprintf(&b, `\%03o`, raw)
+			}
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String() + "'"
+}

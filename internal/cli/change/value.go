@@ -1,0 +1,146 @@
+package change
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"iter"
+
+	"github.com/alecthomas/kong"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/cli/exit"
+	"projector/internal/cli/output"
+	"projector/internal/cli/parse"
+	"projector/readmodel"
+)
+
+// A request stores a change as a value: the name of its command, its options as JSON, and the files
+// that the options name. The flags that say how servers are reached, what they are asked and how
+// results are printed are not part of the JSON: the person who approves gives their own.
+
+// command is a Command of any change.
+type command interface {
+	change() Change
+	fresh() Change
+	adopt(Change)
+}
+
+// Of is the change that a command of the program makes; nil: it changes nothing.
+func Of(leaf *kong.Node) Change {
+	if c := commandOf(leaf); c != nil {
+		return c.change()
+	}
+	return nil
+}
+
+func commandOf(leaf *kong.Node) command {
+	c, _ := leaf.Target.Addr().Interface().(command)
+	return c
+}
+
+// storedBytes bounds the files that are stored with a request.
+const storedBytes = 64 << 20
+
+// value is a change as a request stores it.
+func value(leaf *kong.Node, c Change) (*readmodel.RequestedCommand, error) {
+	c.settle()
+	options, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	stored, size := &readmodel.RequestedCommand{Arguments: []string{leaf.Path(), string(options)}}, 0
+	for flag, file := range files(leaf) {
+		if file.Stdin() {
+			return nil, exit.Usagef("--%s: standard input cannot be kept with a request: name a file", flag)
+		}
+		content, err := file.Read()
+		if err != nil {
+			return nil, exit.Usagef("--%s: %w", flag, err)
+		}
+		if size += len(content); size > storedBytes {
+			return nil, exit.Refusef("--%s: four eyes are on, and at most %d MiB of files are kept with a request; split it", flag, storedBytes>>20)
+		}
+		stored.Files = append(stored.Files, readmodel.RequestedFile{Flag: flag, Name: file.Base(), Content: content})
+	}
+	return stored, nil
+}
+
+// files are the files that the options of a command name, by the flag.
+func files(leaf *kong.Node) iter.Seq2[string, *parse.File] {
+	return func(yield func(string, *parse.File) bool) {
+		for _, level := range leaf.AllFlags(false) {
+			for _, f := range level {
+				file, isFile := f.Target.Addr().Interface().(*parse.File)
+				if isFile && file.Given() && !yield(f.Name, file) {
+					return
+				}
+			}
+		}
+	}
+}
+
+var errForm = errors.New("was made by hand, or by another version of the program: request the change again")
+
+// read makes the change of a stored value again, and finds its command. It has to be what the program
+// itself would have stored, to the byte.
+func read(model *kong.Application, arguments []string) (*kong.Node, Change, error) {
+	if len(arguments) != 2 {
+		return nil, nil, errForm
+	}
+	for _, leaf := range model.Leaves(false) {
+		of := commandOf(leaf)
+		if of == nil || leaf.Path() != arguments[0] {
+			continue
+		}
+		c, options := of.fresh(), []byte(arguments[1])
+		if err := json.Unmarshal(options, c); err != nil {
+			return nil, nil, errForm
+		}
+		if again, err := json.Marshal(c); err != nil || !bytes.Equal(again, options) {
+			return nil, nil, errForm
+		}
+		return leaf, c, nil
+	}
+	return nil, nil, errForm
+}
+
+// readFiles gives the files of a command their stored content. None is read from this machine.
+func readFiles(leaf *kong.Node, stored []readmodel.RequestedFile) error {
+	named := 0
+	for flag, file := range files(leaf) {
+		if named >= len(stored) || stored[named].Flag != flag || stored[named].Name != file.String() {
+			return errForm
+		}
+		file.Hold(stored[named].Content)
+		named++
+	}
+	if named < len(stored) {
+		return errForm
+	}
+	return nil
+}
+
+// projectionFile is the flag whose file is SQL that runs as the login that approves.
+const projectionFile = "projection-file"
+
+// checkFiles refuses a projection file that nobody has run: the person who approves has not chosen it.
+func checkFiles(ctx context.Context, pool *pgxpool.Pool, stored []readmodel.RequestedFile) error {
+	for _, f := range stored {
+		if f.Flag != projectionFile {
+			continue
+		}
+		sum := sha256.Sum256(f.Content)
+		known, err := readmodel.IsFileStored(ctx, pool, hex.EncodeToString(sum[:]))
+		if err != nil {
+			return err
+		}
+		if !known {
+			return exit.Refusef("--projection-file: four eyes are on, and no projection was run from this text of %s; a request takes only the file that projector run has stored", output.Printable(f.Name))
+		}
+	}
+	return nil
+}

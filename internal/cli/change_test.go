@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"encoding/json"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"projector/internal/cli/change"
+	"projector/internal/cli/parse"
+)
+
+// ofServer are names of flags that say how a server is reached, or what it is asked.
+var ofServer = regexp.MustCompile(`url$|query$|password|token|username|brokers|^tls|^sasl|registry`)
+
+// unstored are flags about this process, which a request does not store and approve does not have.
+var unstored = regexp.MustCompile(`^(yes|help|memory-limit)$`)
+
+// changing are the commands that change something, by the path.
+func changing(t *testing.T) map[string]*kong.Node {
+	t.Helper()
+	found := map[string]*kong.Node{}
+	for _, leaf := range parserOf(t).Model.Leaves(false) {
+		if change.Of(leaf) != nil {
+			found[leaf.Path()] = leaf
+		}
+	}
+	return found
+}
+
+func flagsIn(leaf *kong.Node) (all []*kong.Flag) {
+	for _, level := range leaf.AllFlags(false) {
+		all = append(all, level...)
+	}
+	return all
+}
+
+// TestWhateverHasYesIsAChange: --yes without a plan that is printed, hashed and approved cannot be
+// written, because only change.Command has the flag.
+func TestWhateverHasYesIsAChange(t *testing.T) {
+	changes := changing(t)
+	for _, leaf := range parserOf(t).Model.Leaves(false) {
+		yes := false
+		for _, f := range flagsIn(leaf) {
+			yes = yes || f.Name == "yes"
+		}
+		if _, is := changes[leaf.Path()]; yes != is {
+			t.Errorf("%s: --yes is %t, a change.Command is %t", leaf.Path(), yes, is)
+		}
+	}
+	for _, path := range []string{
+		"account skip", "account unskip", "dlq discard", "dlq replay", "gaps fetch", "open", "pause", "position remove", "position set", "rebuild", "resume",
+	} {
+		if changes[path] == nil {
+			t.Errorf("%s is no change.Command", path)
+		}
+	}
+}
+
+// TestARequestHasEachOptionAndNoServer: each flag of a change is stored as a value or, if it says how
+// a server is reached or asked, left to the person who approves, who has the same flag.
+func TestARequestHasEachOptionAndNoServer(t *testing.T) {
+	approves := map[string]bool{}
+	for _, leaf := range parserOf(t).Model.Leaves(false) {
+		if leaf.Name == "approve" {
+			for _, f := range flagsIn(leaf) {
+				approves[f.Name] = true
+			}
+		}
+	}
+	for path, leaf := range changing(t) {
+		options := flagsIn(leaf)
+		for _, f := range options {
+			before := stored(t, leaf)
+			marked := mark(f.Target)
+			kept := stored(t, leaf) != before
+			f.Target.SetZero()
+			switch {
+			case unstored.MatchString(f.Name):
+				if kept {
+					t.Errorf("%s: --%s is stored with a request", path, f.Name)
+				}
+			case !marked:
+				t.Errorf("%s: --%s has a type that the test cannot set: %s", path, f.Name, f.Target.Type())
+			case ofServer.MatchString(f.Name) && kept:
+				t.Errorf(`%s: --%s is stored with a request: add the tag json:"-"`, path, f.Name)
+			case !kept && !approves[f.Name]:
+				t.Errorf("%s: --%s is not stored, and approve does not have it", path, f.Name)
+			case f.PlaceHolder == "FILE" && kept && f.Target.Type() != reflect.TypeFor[parse.File]():
+				t.Errorf("%s: the content of --%s is not stored: make it a parse.File", path, f.Name)
+			}
+		}
+		for _, p := range leaf.Positional {
+			before := stored(t, leaf)
+			if mark(p.Target); stored(t, leaf) == before {
+				t.Errorf("%s: %s is not stored", path, p.Name)
+			}
+		}
+	}
+}
+
+func stored(t *testing.T, leaf *kong.Node) string {
+	t.Helper()
+	text, err := json.Marshal(change.Of(leaf))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// mark gives a flag another value than it has, and reports whether it knows how.
+func mark(v reflect.Value) bool {
+	if file, is := v.Addr().Interface().(*parse.File); is {
+		*file = parse.FileNamed("mark" + file.String())
+		return true
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		return mark(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), v.Len()+1, v.Len()+1))
+	case reflect.String:
+		v.SetString(v.String() + "mark")
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(v.Int() + 1)
+	default:
+		return false
+	}
+	return true
+}
+
+// TestAStoredChangeNamesNoFolder: the folder of a file is of the machine of the person who asked.
+func TestAStoredChangeNamesNoFolder(t *testing.T) {
+	leaf := changing(t)["dlq replay"]
+	for _, f := range flagsIn(leaf) {
+		if file, is := f.Target.Addr().Interface().(*parse.File); is {
+			*file = parse.FileNamed("/home/ann/" + f.Name)
+		}
+	}
+	if text := stored(t, leaf); strings.Contains(text, "ann") || !strings.Contains(text, `"from-file"`) {
+		t.Error(text)
+	}
+}
