@@ -13,6 +13,7 @@ import (
 
 	"projector/errclass"
 	"projector/internal/pace"
+	"projector/internal/retry"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel/accounts"
@@ -255,25 +256,10 @@ func patiently(ctx context.Context, fn func(context.Context) error) error {
 	})
 }
 
-// Persistently repeats fn while its failure may be a passing one, for a while.
+// Persistently repeats fn for a while, as long as its failure may pass.
 func Persistently(ctx context.Context, fn func(context.Context) error) error {
-	giveUp := time.Now().Add(repairPatience)
-	for pause := 50 * time.Millisecond; ; pause *= 2 {
-		err := fn(ctx)
-		if err == nil || ctx.Err() != nil || !passing(err) || time.Now().Add(pause).After(giveUp) {
-			return err
-		}
-		if err := pace.Sleep(ctx, pause); err != nil {
-			return err
-		}
-	}
-}
-
-// passing reports whether the same may work at the next try.
-func passing(err error) bool {
-	if errors.Is(err, projection.ErrStale) {
-		return true
-	}
-	class := errclass.Postgres(err)
-	return class == errclass.Retry || class == errclass.RetryReset
+	return retry.Bound{
+		Within: repairPatience, Pause: 50 * time.Millisecond, Longest: repairPatience,
+		Passing: func(err error) bool { return errors.Is(err, projection.ErrStale) || retry.Passing(err) },
+	}.Do(ctx, fn)
 }

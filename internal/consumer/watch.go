@@ -28,7 +28,7 @@ const (
 func every(ctx context.Context, pause, within time.Duration, look func(context.Context)) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
-	for {
+	for ctx.Err() == nil {
 		lookCtx, cancel := context.WithTimeout(ctx, within)
 		look(lookCtx)
 		cancel()
@@ -152,20 +152,15 @@ func (c *Consumer) watchTopicID(id string) {
 
 // ensureDLQ creates the DLQ topic, trying until it is there.
 func (c *Consumer) ensureDLQ(ctx context.Context) {
-	for {
-		attempt, cancel := context.WithTimeout(ctx, watchWithin)
+	trying, stop := context.WithCancel(ctx)
+	defer stop()
+	every(trying, watchEvery, watchWithin, func(attempt context.Context) {
 		err := c.cfg.DeadLetters.EnsureTopic(attempt)
-		cancel()
-		c.tell(ctx, "dlq", "DLQ topic: ", err)
 		if err == nil {
-			return
+			stop()
 		}
-		select {
-		case <-time.After(watchEvery):
-		case <-ctx.Done():
-			return
-		}
-	}
+		c.tell(ctx, "dlq", "DLQ topic: ", err)
+	})
 }
 
 // tell makes a condition follow err.

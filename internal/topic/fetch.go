@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"projector/errclass"
-	"projector/internal/pace"
+	"projector/internal/retry"
 )
 
 const (
@@ -64,23 +64,24 @@ func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	began, empty := time.Now(), 0
-	for {
-		records, err := f.fetchOnce(ctx)
+	// Another broker, or the same a little later, may answer.
+	passing := func(err error) bool {
+		return errors.Is(err, errNoData) || errors.Is(err, errThrottled) || leaderless(err) && time.Since(began) < f.patience
+	}
+	var records []*kgo.Record
+	err := retry.Bound{Pause: f.reader.pause, Passing: passing}.Do(ctx, func(ctx context.Context) (err error) {
+		records, err = f.fetchOnce(ctx)
+		f.located = f.located && err == nil
 		if errors.Is(err, errNoData) {
 			empty++
 		}
 		if empty == emptyAnswers && !f.span.full {
 			f.span.next = f.span.end
-			return nil, nil
+			return nil
 		}
-		if err == nil || !passing(err) || time.Since(began) >= f.patience && leaderless(err) {
-			return records, err
-		}
-		f.located = false
-		if pace.Sleep(ctx, f.reader.pause) != nil {
-			return nil, err
-		}
-	}
+		return err
+	})
+	return records, err
 }
 
 func (f *fetcher) fetchOnce(ctx context.Context) ([]*kgo.Record, error) {
@@ -99,11 +100,6 @@ func (f *fetcher) fetchOnce(ctx context.Context) ([]*kgo.Record, error) {
 		return nil, err
 	}
 	return f.take(answer)
-}
-
-// passing reports that another broker, or the same a little later, may answer.
-func passing(err error) bool {
-	return errors.Is(err, errNoData) || errors.Is(err, errThrottled) || leaderless(err)
 }
 
 // leaderless reports that the partition's leader is away, or is one no more.

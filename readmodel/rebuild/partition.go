@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"projector/errclass"
-	"projector/internal/pace"
+	"projector/internal/retry"
 	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
@@ -30,19 +30,16 @@ type partition struct {
 	discards map[int64]bool      // by offset
 }
 
-const (
-	// attempts without progress are made before giving up.
-	attempts = 6
-	// firstPause is half the wait before the second of them; each is twice the last.
-	firstPause = 100 * time.Millisecond
-	// attemptWithin bounds one transaction.
-	attemptWithin = 60 * time.Second
-)
+// attemptWithin bounds one transaction.
+const attemptWithin = 60 * time.Second
+
+// patience is how often a partition that makes no progress is tried.
+var patience = retry.Bound{Attempts: 7, Pause: 200 * time.Millisecond, Longest: 10 * time.Second, Passing: passing}
 
 // advance brings the partition to an offset. A failure that may pass is tried again
 // for as long as there is some progress.
 func (p *partition) advance(ctx context.Context, end int64, observe func(int64)) error {
-	for failed := 0; p.next < end || !p.claimed; {
+	for tries := patience.Begin(); p.next < end || !p.claimed; {
 		before := p.next
 		err := p.read(ctx, end, observe)
 		if errors.Is(err, session.ErrAgain) {
@@ -53,24 +50,20 @@ func (p *partition) advance(ctx context.Context, end int64, observe func(int64))
 			continue
 		}
 		if p.next > before {
-			failed = 0
+			tries.Progress()
 		}
-		if failed++; ctx.Err() != nil || !passing(err) || failed > attempts {
+		if !tries.Again(ctx, err) {
 			return fmt.Errorf("partition %d at offset %d: %w", p.number, p.next, err)
 		}
 		p.claimed = false
-		if err := pace.Sleep(ctx, firstPause<<failed); err != nil {
-			return err
-		}
 	}
 	return nil
 }
 
 // passing reports whether the same may work at the next try.
 func passing(err error) bool {
-	class := errclass.Postgres(err)
 	return errors.Is(err, projection.ErrFenced) || errors.Is(err, projection.ErrStale) ||
-		class == errclass.Retry || class == errclass.RetryReset || errclass.Registry(err) == errclass.Retry
+		retry.Passing(err) || errclass.Registry(err) == errclass.Retry
 }
 
 // read reads and writes until the end, or until something makes what is pending

@@ -11,6 +11,7 @@ import (
 
 	"projector/internal/cli/exit"
 	"projector/internal/consumer"
+	"projector/internal/retry"
 	"projector/internal/topic"
 	"projector/projection"
 )
@@ -52,24 +53,19 @@ type topicExtent struct {
 // extent asks how far the topic reaches. A rebuild needs all of it, and what it has read by
 // then is worth some patience: partitions without a leader are mostly being given one.
 func (s *topicSource) extent(ctx context.Context) (topicExtent, error) {
-	for deadline := time.Now().Add(leaderWithin); ; {
-		e, err := s.askExtent(ctx)
-		var unread *topic.PartitionError
-		if !errors.As(err, &unread) || time.Now().After(deadline) {
-			return e, err
-		}
-		select {
-		case <-time.After(leaderEvery):
-		case <-ctx.Done():
-			return e, err
-		}
-	}
+	var e topicExtent
+	err := leaderPatience.Do(ctx, func(ctx context.Context) (err error) {
+		e, err = s.askExtent(ctx)
+		return err
+	})
+	return e, err
 }
 
-const (
-	leaderWithin = 10 * time.Second
-	leaderEvery  = 500 * time.Millisecond
-)
+// leaderPatience is how long a partition may be without a leader.
+var leaderPatience = retry.Bound{Within: 10 * time.Second, Pause: 500 * time.Millisecond, Passing: func(err error) bool {
+	var unread *topic.PartitionError
+	return errors.As(err, &unread)
+}}
 
 func (s *topicSource) askExtent(ctx context.Context) (topicExtent, error) {
 	e := topicExtent{starts: map[int32]int64{}, ends: map[int32]int64{}}

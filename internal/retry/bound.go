@@ -1,0 +1,71 @@
+package retry
+
+import (
+	"context"
+	"time"
+
+	"projector/errclass"
+	"projector/internal/pace"
+)
+
+// Bound repeats what has failed for a reason that may pass, and then gives up. It is for
+// what people wait for; what a consumer does is repeated by a Policy, without a bound.
+type Bound struct {
+	// Within is how long after the first attempt another may begin; 0: any time.
+	Within time.Duration
+	// Attempts is how many are made without progress; 0: any number.
+	Attempts int
+	// Pause is the time before the second attempt. Each is twice the last, up to Longest.
+	Pause, Longest time.Duration
+	Passing        func(error) bool // reports whether the next attempt may succeed
+}
+
+// Do calls fn until it succeeds. It returns fn's last error when it gives up: the failure
+// does not pass, the bound is reached, or ctx has ended.
+func (b Bound) Do(ctx context.Context, fn func(context.Context) error) error {
+	t := b.Begin()
+	for {
+		err := fn(ctx)
+		if err == nil || !t.Again(ctx, err) {
+			return err
+		}
+	}
+}
+
+// Begin is for a loop that Do does not fit. The first attempt follows.
+func (b Bound) Begin() *Tries { return &Tries{bound: b, began: time.Now()} }
+
+// Tries are the attempts of one operation. One goroutine at a time may use it.
+type Tries struct {
+	bound  Bound
+	began  time.Time
+	failed int
+}
+
+// Again waits after a failed attempt, and reports whether to make another.
+func (t *Tries) Again(ctx context.Context, err error) bool {
+	b := &t.bound
+	t.failed++
+	pause := b.Pause
+	for i := 1; i < t.failed && pause < b.Longest; i++ {
+		pause = min(2*pause, b.Longest)
+	}
+	switch {
+	case ctx.Err() != nil, !b.Passing(err):
+		return false
+	case b.Attempts > 0 && t.failed >= b.Attempts:
+		return false
+	case b.Within > 0 && time.Since(t.began)+pause > b.Within:
+		return false
+	}
+	return pace.Sleep(ctx, pause) == nil
+}
+
+// Progress has the attempts counted from the beginning: something was achieved.
+func (t *Tries) Progress() { t.failed, t.began = 0, time.Now() }
+
+// Passing reports whether PostgreSQL may answer the next attempt.
+func Passing(err error) bool {
+	class := errclass.Postgres(err)
+	return class == errclass.Retry || class == errclass.RetryReset
+}
