@@ -73,7 +73,7 @@ func Reason(err error) string {
 type finding struct {
 	class  Class
 	reason string
-	// vague: another finding of the same class tells more.
+	// vague: another finding of the same class says more.
 	vague bool
 }
 

@@ -9,7 +9,7 @@ import (
 
 // Kafka decides about an error of franz-go, wrapped in any depth. It never
 // answers Isolate: what a broker refuses says nothing about the event. A record
-// that is too large is told by TooLarge, which is to be asked first. Contexts
+// that is too large is recognised by TooLarge, which is to be called first. Contexts
 // are treated as in Postgres. A nil error is Unknown.
 func Kafka(err error) Class {
 	return worst(err, kafkaNode, networkNode).class
@@ -55,7 +55,7 @@ func kafkaSentinel(node error) (finding, bool) {
 	}
 	// Unexported errors of the client (a broker that left, an unknown controller)
 	// are known by what the client itself would do. Only leaves are asked, so that
-	// a wrapper does not hide what stands below it.
+	// a wrapper does not hide what it wraps.
 	if len(children(node)) == 0 && kgo.IsRetryableBrokerErr(node) {
 		if f, ok := networkNode(node); ok {
 			return f, true

@@ -93,8 +93,8 @@ var sqlstates = map[string]Class{
 }
 
 // sqlstateClasses decides by the first two characters. What is missing here is
-// Unknown: retried, and somebody is told. Among the missing on purpose: P0*
-// (an exception raised by somebody's trigger), 38*, 39*, HV* (foreign code)
+// Unknown: retried, and reported loudly. Among the missing on purpose: P0*
+// (an exception raised by a trigger), 38*, 39*, HV* (foreign code)
 // and XX* (corruption).
 var sqlstateClasses = map[string]Class{
 	"03": Bug,          // SQL statement not yet complete

@@ -24,10 +24,10 @@ type Describer interface {
 //
 // The chain is walked. Errors of PostgreSQL, Kafka, sockets and TLS are told
 // from their fields; what fmt.Errorf put around them is kept. Where a chain
-// ends in an error nobody knows, quoted text and every word with a digit in it
+// ends in an unknown error, quoted text and every word with a digit in it
 // are masked, because pgx's encoding errors repeat the value; a foreign type is
 // named, not quoted. An error of a server must be wrapped with %w: text that %v
-// made of it cannot be told from our own.
+// made of it cannot be distinguished from our own.
 func Safe(err error) string {
 	if err == nil {
 		return ""
@@ -66,7 +66,7 @@ func isFormatted(err error) bool {
 	return t == wrapsOne || t == wrapsMany
 }
 
-// leafText tells an error that is not known and wraps nothing.
+// leafText is the text of an unknown error that wraps nothing.
 func leafText(err error) string {
 	if reflect.TypeOf(err) == plain {
 		return mask(err.Error())
@@ -75,7 +75,7 @@ func leafText(err error) string {
 }
 
 // formattedText puts the safe text of each wrapped error in the place of its
-// full text, and keeps what stands between them: it is ours by house rule if
+// full text, and keeps what is between them: it is ours by house rule if
 // everything below is known, and masked otherwise.
 func formattedText(full string, wrapped []error) (string, bool) {
 	var pieces, texts []string
@@ -85,7 +85,7 @@ func formattedText(full string, wrapped []error) (string, bool) {
 		allSure = allSure && sure
 		texts = append(texts, text)
 		before, after, found := strings.Cut(full, w.Error())
-		if !found { // a format that cut or changed the text: nothing of it can be told apart
+		if !found { // a format that cut or changed the text: its parts are not known
 			return joinedText(wrapped)
 		}
 		pieces, full = append(pieces, before), after
@@ -99,8 +99,8 @@ func formattedText(full string, wrapped []error) (string, bool) {
 	return b.String(), allSure
 }
 
-// ownText returns what fmt.Errorf wrote beside the wrapped errors. One of them
-// may stand there a second time, formatted with %v.
+// ownText returns what fmt.Errorf wrote around the wrapped errors. One of them
+// may be there a second time, formatted with %v.
 func ownText(piece string, wrapped []error, sure bool) string {
 	if !sure {
 		return mask(piece)

@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 )
 
-// knownText tells an error whose parts are known; sure is as in describe. ok is
+// knownText is the text of an error whose parts are known; sure is as in describe. ok is
 // false for all others.
 func knownText(err error) (text string, sure, ok bool) {
 	switch e := err.(type) { //nolint:errorlint // one node is meant, not its chain
@@ -35,7 +35,7 @@ func knownText(err error) (text string, sure, ok bool) {
 	return text, sure, true
 }
 
-// fieldsText tells an error from its own fields alone.
+// fieldsText is the text of an error, from its own fields alone.
 func fieldsText(err error) (text string, ok bool) {
 	switch e := err.(type) { //nolint:errorlint // one node is meant, not its chain
 	case Describer:
@@ -59,7 +59,7 @@ func fieldsText(err error) (text string, ok bool) {
 	return notKafka(err)
 }
 
-// fixedText tells errors whose whole text is a constant of a library.
+// fixedText is the text of errors that are constants of a library.
 func fixedText(err error) (string, bool) {
 	if isTLS(err) {
 		return err.Error(), true
@@ -75,7 +75,7 @@ func fixedText(err error) (string, bool) {
 	return "", false
 }
 
-// socketText tells where a socket operation failed and why. The address is
+// socketText says where a socket operation failed and why. The address is
 // resolved, so it is never a piece of a connection string.
 func socketText(e *net.OpError) (string, bool) {
 	if isAlert(e) { // the texts of TLS alerts are fixed
@@ -105,7 +105,7 @@ func groupText(e *kgo.ErrGroupSession) (string, bool) {
 // of P0 are whatever a trigger wrote.
 const messageClasses = " 08 0A 0L 0P 25 26 28 3D 3F 40 42 53 54 55 57 58 F0 "
 
-// serverText tells an error of the server: severity, SQLSTATE, the objects it
+// serverText is the text of an error of the server: severity, SQLSTATE, the objects it
 // names, and the message where that is free of data. Never Detail, Hint, Where
 // or a query: Detail prints the whole row.
 func serverText(e *pgconn.PgError) string {
@@ -137,7 +137,7 @@ func serverText(e *pgconn.PgError) string {
 	return strings.TrimSpace(text)
 }
 
-// connectText tells to where and as whom no connection was made, and why.
+// connectText says to where and as whom no connection was made, and why.
 func connectText(e *pgconn.ConnectError) (string, bool) {
 	why, sure := "no reason given", true
 	if below := errors.Unwrap(e); below != nil {
@@ -162,7 +162,7 @@ func safeName(name string) string {
 	return name
 }
 
-// parseConfigText tells what is wrong with a connection string without any
+// parseConfigText says what is wrong with a connection string without any
 // part of it. pgconn masks passwords by best effort only, and what lies below
 // (net/url) repeats the string.
 func parseConfigText(e *pgconn.ParseConfigError) string {
@@ -182,7 +182,7 @@ func parseConfigText(e *pgconn.ParseConfigError) string {
 
 // parseConfigComplaint returns pgconn's own words. The library keeps them in a
 // private field, so they are what an error of the same connection string
-// without words does not have. Values follow a colon or stand in quotes.
+// without words does not have. Values follow a colon or are in quotes.
 func parseConfigComplaint(e *pgconn.ParseConfigError) string {
 	empty := pgconn.NewParseConfigError(e.ConnString, "", nil).Error()
 	words, ok := strings.CutPrefix(e.Error(), empty)
@@ -196,7 +196,7 @@ func parseConfigComplaint(e *pgconn.ParseConfigError) string {
 	return mask(words)
 }
 
-// registryText tells an answer by its codes: what a server writes beside them may be
+// registryText describes an answer by its codes: what else a server writes may be
 // anything.
 func registryText(e *sr.ResponseError) string {
 	text := fmt.Sprintf("%s %s was answered with status %d", e.Method, e.URL, e.StatusCode)

@@ -10,7 +10,7 @@ import (
 // Remedy says what to change where PostgreSQL refuses a row by a rule; empty for any other
 // error. No event breaks a rule of the projector's own tables: their columns always have
 // values, they refer to nothing, their keys are written by ON CONFLICT and what they check
-// is checked before. So it is a rule that somebody has added, and other rows will be
+// is checked before. So it is a rule that was added later, and other rows will be
 // refused by it too. The objects are named by Safe. An error with a remedy of its own has that.
 func Remedy(err error) string {
 	var own interface{ Remedy() string }

@@ -6,11 +6,11 @@ import (
 	"projector/projection/event"
 )
 
-// NoTime stands for an event time that is not known.
+// NoTime is an event time that is not known.
 const NoTime = math.MinInt64
 
 // Account is an account as its events up to Version have made it. It is a value: what
-// applies, heals or skips returns the account behind that.
+// applies, heals or skips returns the account after that.
 type Account struct {
 	Version     int64 // first version - 1 while no event has been applied
 	Balance     int64 // minor units of Currency; credits - debits
@@ -25,7 +25,7 @@ func NewAccount(firstVersion int64) Account {
 	return Account{Version: firstVersion - 1, LastEventAt: NoTime}
 }
 
-// Outcome is what became of one record. Its names are public surface.
+// Outcome is how one record was handled. Its names are public surface.
 type Outcome uint8
 
 // The outcomes of the contract.
@@ -68,7 +68,7 @@ func deadLettered(class event.Class, message string) Decision {
 }
 
 // Apply decides what the decoded message does to the account and returns the account
-// behind it; only an applied or ignored event changes it. reprocessed says that the record
+// after it; only an applied or ignored event changes it. reprocessed says that the record
 // lies before the offset up to which the partition was processed at any time: another event
 // in its place is history and no conflict.
 func (a Account) Apply(d *event.Decoded, reprocessed bool) (Account, Decision) {
@@ -138,7 +138,7 @@ func (a Account) applyNext(ev *event.Event) (Account, Decision) {
 	return next, Decision{Outcome: Applied}
 }
 
-// Parked is an event that waits in the database behind a gap, or is the gap.
+// Parked is an event that waits in the database for a gap to be filled, or is the gap.
 type Parked struct {
 	Record  Record
 	Decoded event.Decoded // identified
@@ -204,14 +204,14 @@ type StoredAccount struct {
 	Overflowed bool
 }
 
-// ReplayStatus is how an event that was dead-lettered stands to the read model now.
+// ReplayStatus is the current status of an event that was dead-lettered.
 type ReplayStatus struct {
 	Passed   bool     // the read model has it, or has passed it
-	Waiting  bool     // it is behind a gap
+	Waiting  bool     // for a gap to be filled
 	Decision Decision // about applying it now, when neither of these
 }
 
-// ReplayStatusOf is how an event stands to the account.
+// ReplayStatusOf is the status of an event for the account.
 func (a Account) ReplayStatusOf(version int64, d *event.Decoded) ReplayStatus {
 	switch {
 	case version <= a.Version:

@@ -62,7 +62,7 @@ func NewBreaker(rule BreakerRule, partition int32, pos *Position) *Breaker {
 	}
 }
 
-// Open reports whether it has opened: nothing may be taken in behind that.
+// Open reports whether it has opened: no further record may be processed.
 func (b *Breaker) Open() bool { return b != nil && b.reason != "" }
 
 // State is what the position's row is to keep, given what it keeps.

@@ -3,7 +3,7 @@ package projection
 import "projector/projection/event"
 
 // Opening is what an account starts from when its topic does not hold its first events: how
-// a ledger says it stood behind the event of a version.
+// a ledger says it was after the event of a version.
 type Opening struct {
 	Version     int64
 	Balance     int64          // minor units of Currency

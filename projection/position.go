@@ -18,11 +18,11 @@ var (
 // created again: its offsets mean nothing there.
 var ErrTopicRecreated = errors.New("the topic was recreated: the stored position belongs to the old one")
 
-// Standing is whether a partition goes on, for every owner and until a person changes that.
+// Standing is whether a partition continues, for every owner and until a person changes that.
 // Its names are public surface.
 type Standing string
 
-// Whether a partition goes on.
+// Whether a partition continues.
 const (
 	StandingRunning Standing = "running"
 	StandingStopped Standing = "stopped"      // until its position is set
@@ -30,7 +30,7 @@ const (
 	StandingPaused  Standing = "paused"       // until it is resumed
 )
 
-// StoppedError says that a partition stands still until a person changes that.
+// StoppedError says that a partition does not continue until a person changes that.
 type StoppedError struct {
 	Standing Standing
 	Reason   string
@@ -53,22 +53,22 @@ type Position struct {
 	ProcessedUntil int64
 	ProcessedEpoch int32 // of the record before ProcessedUntil; NoEpoch: not known
 	Fence          int64 // raised by each new owner, and when a person sets the position
-	// SetByHand: a person has set the position, and Kafka's committed offset is of before.
+	// SetByHand: a person has set the position, and Kafka's committed offset is older.
 	SetByHand bool
 	// Breaker is what was counted up to here.
 	Breaker BreakerState
-	// Found is how the row stood when the claim that answers this position found it; nil
+	// Found is the row as the claim that returns this position found it; nil
 	// when it did not come to that.
 	Found *Stood
 }
 
-// NextOffset is where the partition goes on.
+// NextOffset is where the partition continues.
 func (p *Position) NextOffset() NextOffset { return NextOffset{p.Next, p.LeaderEpoch} }
 
-// Stood is how the position's row stands.
+// Stood is the position's row, as it is now.
 func (p *Position) Stood() Stood { return Stood{p.Next, p.Fence} }
 
-// Stood is how a position row stood at a moment: at this offset, under this fence.
+// Stood is a position row at a moment: its offset and its fence.
 type Stood struct{ Next, Fence int64 }
 
 // Reprocessed reports whether a record was processed before.
@@ -104,12 +104,12 @@ type StoredPosition struct {
 	Owner         string
 	StoppedReason string // why it is stopped until a person sets it; empty: it is not
 	StoppedEnd    int64  // then, up to where the log still was what had been consumed; NoOffset: not known
-	HaltedReason  string // why its owner does not go on, which tries again by itself; empty: it does
-	PausedReason  string // who has paused it and why; empty: nobody has
+	HaltedReason  string // why its owner, which tries again by itself, does not continue; empty: it does
+	PausedReason  string // who has paused it and why; empty: it is not paused
 	Projection    string // the group's
 }
 
-// NextOffset is where a partition goes on.
+// NextOffset is where a partition continues.
 type NextOffset struct {
 	Offset      int64
 	LeaderEpoch int32 // Kafka's, of the record before Offset; NoEpoch: not known
@@ -122,10 +122,10 @@ func (n NextOffset) Behind(offset int64, leaderEpoch int32) bool {
 	return offset < n.Offset && (n.LeaderEpoch == NoEpoch || leaderEpoch <= n.LeaderEpoch)
 }
 
-// NoEpoch stands for a leader epoch that is not known.
+// NoEpoch is a leader epoch that is not known.
 const NoEpoch int32 = -1
 
-// NoOffset stands for an offset that is not known.
+// NoOffset is an offset that is not known.
 const NoOffset int64 = -1
 
 // UnknownTopicIDs are the topic ids that name no topic: brokers before Kafka 2.8 have none, and
@@ -149,7 +149,7 @@ type Claim struct {
 	Fence int64
 }
 
-// Resume is where to go on: at the lesser of what Kafka and the database know.
+// Resume is where to continue: at the lesser of what Kafka and the database know.
 // When Kafka knows none, the database's word counts: it is the durable one.
 func (c Claim) Resume(stored int64) int64 {
 	if c.Committed == NoOffset {

@@ -9,7 +9,7 @@ import (
 	"projector/projection/event"
 )
 
-// Record is one consumed Kafka record with the coordinates it stood at. Byte
+// Record is one consumed Kafka record with its coordinates. Byte
 // slices are owned by the Record from its fetch on and never changed.
 type Record struct {
 	event.Message
@@ -25,21 +25,21 @@ type Record struct {
 }
 
 const (
-	// NoTimestamp stands for the time of a record that has none, as in Kafka.
+	// NoTimestamp is the time of a record that has none, as in Kafka.
 	NoTimestamp = -1
-	// LastTimestamp, in the year 2262, stands for any time that lies beyond what the Kafka
+	// LastTimestamp, in the year 2262, is any time beyond what the Kafka
 	// client can represent: a producer that takes nanoseconds for milliseconds, mostly.
 	LastTimestamp = math.MaxInt64 / 1_000_000
 )
 
-// RecordRef names a record: where it stood.
+// RecordRef names a record by its place.
 type RecordRef struct {
 	Topic     string
 	Partition int32
 	Offset    int64
 }
 
-// Ref is where the record stood.
+// Ref is the place of the record.
 func (r *Record) Ref() RecordRef { return RecordRef{r.Topic, r.Partition, r.Offset} }
 
 // Bytes is about how much memory key, value and headers take.
@@ -52,7 +52,7 @@ func (r *Record) Bytes() int {
 	return n
 }
 
-// Next is the offset behind the record.
+// Next is the offset after the record.
 func (r *Record) Next() NextOffset { return NextOffset{r.Offset + 1, r.LeaderEpoch} }
 
 // DeadLetter is a record that will not be applied now, and why.
@@ -99,7 +99,7 @@ func Keep(rec Record, d *event.Decoded) (Record, event.Decoded) {
 type DecodedRecord struct {
 	Record  Record
 	Decoded event.Decoded
-	// Reprocessed: the record was processed before, or one that stood in its place; see
+	// Reprocessed: the record was processed before, or another one in its place; see
 	// Account.Apply.
 	Reprocessed bool
 	// Discarded: a person has discarded the record of this place. It has no effect.

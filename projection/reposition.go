@@ -14,7 +14,7 @@ type Reposition struct {
 type Log struct {
 	TopicID string
 	Start   int64 // the first offset
-	End     int64 // behind the last committed record
+	End     int64 // after the last committed record
 	// EpochEnd and ProcessedEnd are where the records end of the leader epochs that the position
 	// knows, its own and that of ProcessedUntil; NoOffset: not known.
 	EpochEnd, ProcessedEnd int64

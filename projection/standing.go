@@ -1,6 +1,6 @@
 package projection
 
-// StandingChange is what a person changes of whether a partition goes on.
+// StandingChange is a person's pause or resume of a partition.
 type StandingChange struct {
 	// Pause is who pauses it and why; empty: it is resumed.
 	Pause string
@@ -23,8 +23,7 @@ func (c *StandingChange) Of(stored StoredPosition) StoredPosition {
 	return stored
 }
 
-// Standing is what the partition does as far as people have to say; StandingRunning: it
-// goes on.
+// Standing is whether the partition continues, as far as people decide that.
 func (s *StoredPosition) Standing() Standing {
 	if stopped := s.Stands(); stopped != nil {
 		return stopped.Standing
@@ -32,8 +31,8 @@ func (s *StoredPosition) Standing() Standing {
 	return StandingRunning
 }
 
-// Stands says why the partition stands still until a person changes that; nil: it does not.
-// Of several reasons the one that takes most to be changed.
+// Stands says why the partition does not continue until a person changes that; nil: it
+// continues. Of several reasons it is the one that is hardest to end.
 func (s *StoredPosition) Stands() *StoppedError {
 	switch {
 	case s.StoppedReason != "":

@@ -24,7 +24,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		return projection.Position{}, err
 	}
 	w.status.log(topic)
-	member := w.c.member() // asked first: of whoever is evicted after this, no commit counts
+	member := w.c.member() // read first: after an eviction, a commit under this id is refused
 	fence, err := w.confirm(kafka, member)
 	if errors.Is(err, errOtherMember) {
 		err = session.ErrAgain
@@ -40,21 +40,21 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		pos, err = w.claimOnce(ctx, projection.Claim{
 			Owner: w.c.cfg.Owner, TopicID: topic.id, LogStart: topic.start, Committed: kafka, Fence: fence,
 		})
-		found = cmp.Or(found, pos.Found) // the first: the others may be this claim's own work
+		found = cmp.Or(found, pos.Found) // the first: a later one may show what this claim has written
 		return err
 	})
 	var stopped *projection.StoppedError
 	switch {
 	case errors.As(err, &stopped):
-		w.claimed(stopped.Position) // to be known when a person sets another
-		return pos, w.stand(stateOf(stopped.Standing), stopped.Reason)
+		w.claimed(stopped.Position) // so that a position that a person sets is noticed
+		return pos, w.suspend(stateOf(stopped.Standing), stopped.Reason)
 	case errors.Is(err, projection.ErrTopicRecreated):
 		w.status.noPosition()
 		w.reportLag()
 		return pos, w.halt("the topic was deleted and created again, or is on another cluster: the stored position belongs to the old one. " +
 			"See the runbook, \"topic recreated\"")
 	case errors.Is(err, projection.ErrFenced):
-		return pos, session.ErrAgain // somebody else owned it since Kafka told its offset
+		return pos, session.ErrAgain // another owner has claimed it since Kafka's offset was read
 	case err != nil:
 		return pos, err
 	}
@@ -87,10 +87,10 @@ func expired(next, start int64) string {
 
 // confirm makes sure of Kafka's offset when the position is to be taken back to it,
 // and returns the fence under which that may be done. The offset was read when the
-// partition was assigned. Until the claim others may have owned it, moved it and
-// committed, when this member was evicted without knowing: its claim would take the
-// position back below what Kafka has. So Kafka is asked to take the same offset once
-// more, which it refuses to a member of the past.
+// partition was assigned. If this member was evicted since and does not know it, others may
+// have owned the partition, moved it and committed: this claim would move the position back
+// below what Kafka has. So the same offset is committed once more, which Kafka refuses to
+// an evicted member.
 func (w *worker) confirm(kafka int64, member string) (fence int64, err error) {
 	if kafka == projection.NoOffset {
 		return 0, nil
@@ -114,8 +114,8 @@ func (w *worker) confirm(kafka int64, member string) (fence int64, err error) {
 	return stored.Fence, err
 }
 
-// commitSet brings Kafka's committed offset to where a person has set the position. Until then
-// it is of before, and does not count.
+// commitSet commits the position that a person has set. Until then Kafka's committed offset is
+// older than that, and does not count.
 func (w *worker) commitSet(pos projection.Position, member string) error {
 	if !pos.SetByHand {
 		return nil
@@ -139,21 +139,20 @@ func (w *worker) commitSet(pos projection.Position, member string) error {
 const noFence = -1
 
 // halt stops the partition loudly: it stays assigned, unready and unread until a
-// person has mended what is wrong.
+// person has fixed the cause.
 func (w *worker) halt(reason string) error {
-	// For whoever asks the database. The log and /readyz say so too, so it may fail.
+	// So that commands can show the reason. The log and /readyz have it too, so this may fail.
 	ctx, cancel := context.WithTimeout(w.ctx, noteWithin)
 	defer cancel()
 	_ = w.c.cfg.Database.Halt(ctx, w.partition, w.status.fence.Load(), reason)
-	return w.stand(projection.StateStopped, reason)
+	return w.suspend(projection.StateStopped, reason)
 }
 
-// noteWithin is how long it may take to note in the database why a partition stands still.
+// noteWithin is how long it may take to store why a partition has stopped.
 const noteWithin = 2 * time.Second
 
-// stand is halt for a reason that the database knows. One that a person has paused is as a
-// person wants it.
-func (w *worker) stand(state projection.State, reason string) error {
+// suspend stops the partition for a reason that is stored already. A pause is no failure.
+func (w *worker) suspend(state projection.State, reason string) error {
 	w.c.pause(w.partition)
 	w.status.set(state, reason)
 	w.c.cfg.Observer.Standing(w.c.cfg.Topic, w.partition, state == projection.StateBreakerOpen, state == projection.StatePaused)
@@ -162,8 +161,8 @@ func (w *worker) stand(state projection.State, reason string) error {
 	} else {
 		w.c.cfg.Health.Fail(w.c.condition(w.partition), reason)
 	}
-	if reason != w.halted || state != projection.StatePaused && time.Since(w.haltTold) > tellAgain {
-		w.halted, w.haltTold = reason, time.Now()
+	if reason != w.halted || state != projection.StatePaused && time.Since(w.haltLogged) > logAgainAfter {
+		w.halted, w.haltLogged = reason, time.Now()
 		if state == projection.StatePaused {
 			w.log.Info("partition paused", "reason", reason)
 		} else {
@@ -173,8 +172,8 @@ func (w *worker) stand(state projection.State, reason string) error {
 	return errHalted
 }
 
-// goesOn takes note that the partition does not stand still, or no more.
-func (w *worker) goesOn() {
+// markRunning notes that the partition is not suspended.
+func (w *worker) markRunning() {
 	w.passed(notAnswered)
 	w.c.cfg.Observer.Standing(w.c.cfg.Topic, w.partition, false, false)
 	if w.halted != "" {
@@ -183,7 +182,7 @@ func (w *worker) goesOn() {
 	}
 }
 
-// stateOf is the state of a partition that stands still.
+// stateOf is the state of a suspended partition.
 func stateOf(s projection.Standing) projection.State {
 	switch s {
 	case projection.StandingPaused:
@@ -195,13 +194,13 @@ func stateOf(s projection.Standing) projection.State {
 	return projection.StateStopped
 }
 
-// tellAgain is how often the log says that a partition is still stopped.
-const tellAgain = 5 * time.Minute
+// logAgainAfter is the time between two log lines about a partition that is still stopped.
+const logAgainAfter = 5 * time.Minute
 
-// repairCheck is how often a stopped partition looks whether it has been mended.
+// repairCheck is how often a stopped partition checks whether it has been fixed.
 const repairCheck = 10 * time.Second
 
-// awaitRepair waits before the next try of a stopped partition; false when the
+// awaitRepair waits before a stopped partition is claimed again; false when the
 // worker is to stop.
 func (w *worker) awaitRepair() bool {
 	timer := time.NewTimer(repairCheck)

@@ -15,15 +15,15 @@ import (
 	"projector/internal/failpoint"
 )
 
-// committer commits to Kafka, behind the transactions. There is one, so that a
+// committer commits to Kafka, after the transactions. There is one, so that a
 // commit can never overtake another, and it knows which partitions are owned: after
 // a cooperative rebalance a commit for a lost partition would be accepted, and
-// would take the group back.
+// would move the group back.
 //
 // A partition is committed by the member that claimed it and no other. A member that
 // was evicted in the middle of a rebalance joins again under another id, without
-// being told to give anything up; others may have owned its partitions meanwhile. It
-// has to claim them anew.
+// having its partitions revoked; others may have owned them meanwhile. It has to claim
+// them again.
 type committer struct {
 	commit   func(ctx context.Context, member string, offsets map[int32]int64) error
 	member   func() string         // the id Kafka knows this process by now
@@ -91,7 +91,7 @@ func (c *committer) mark(partition int32, next int64) {
 }
 
 // confirm commits an offset that Kafka has already, which only a member of the
-// group's present generation can: whoever is not would act on what is long past.
+// group's current generation can: another would act on old knowledge.
 func (c *committer) confirm(ctx context.Context, partition int32, member string, next int64) error {
 	c.busy.Lock()
 	defer c.busy.Unlock()
@@ -131,7 +131,7 @@ func (c *committer) flush(ctx context.Context) {
 	c.busy.Lock()
 	defer c.busy.Unlock()
 	member := c.member()
-	batch, others := c.take(member)
+	batch, others := c.collect(member)
 	for _, p := range others {
 		c.evicted(p)
 	}
@@ -156,9 +156,9 @@ func (c *committer) flush(ctx context.Context) {
 	}
 }
 
-// take returns what is marked and was claimed under the id member, and the partitions
-// that have to be claimed anew.
-func (c *committer) take(member string) (batch map[int32]int64, others []int32) {
+// collect returns what is marked and was claimed under the id member, and the partitions
+// that have to be claimed again.
+func (c *committer) collect(member string) (batch map[int32]int64, others []int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	batch = map[int32]int64{}
@@ -180,8 +180,8 @@ func (c *committer) unmarked(partition int32) bool {
 
 // A stop may take 10 s, of which DrainWithin is for flushing and these for the rest.
 // The client's calls may outlast their contexts, when a broker is silent: so each step
-// is waited for, and then the next one comes all the same. What is abandoned can do
-// nothing any more: its contexts have ended, or the client is cut off.
+// has a time limit, and then the next one follows. What is abandoned can do nothing any
+// more: its contexts have ended, or the client is cut off.
 const (
 	// lastCommitWithin is how long the last commit may take.
 	lastCommitWithin = time.Second
@@ -219,10 +219,10 @@ func (c *Consumer) shutDown() (left <-chan struct{}) {
 // leave leaves the group and closes the client.
 //
 // A join that is under way lasts until the whole group has joined or its dead members
-// have timed out, and the client can say that it leaves only behind it, on the same
+// have timed out, and the client can say that it leaves only after that, on the same
 // connection. So that a stop does not wait for the dead, the client is then cut off,
-// and what it wanted to say is said for it: a member that is just gone would be the
-// next one to be waited for.
+// and another connection says it instead: otherwise the group would wait for this member
+// next.
 func (c *Consumer) leave() <-chan struct{} {
 	left := make(chan struct{})
 	go func() {
@@ -257,7 +257,7 @@ func (c *Consumer) leave() <-chan struct{} {
 	return left
 }
 
-// leaveFor has a member leave the group, on a connection of its own.
+// leaveFor has a member leave the group, on a separate connection.
 func (c *Consumer) leaveFor(ctx context.Context, member string) error {
 	cl, err := kgo.NewClient(c.cfg.Client...)
 	if err != nil {

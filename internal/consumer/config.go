@@ -29,12 +29,12 @@ type Database interface {
 	// where the log still is what was consumed, projection.NoOffset if that is not known. It
 	// answers, as do Halt and PositionCommitted, projection.ErrFenced if fence is not the partition's.
 	Stop(ctx context.Context, partition int32, fence, end int64, reason string) error
-	// Halt notes for people why a partition stands still.
+	// Halt stores for people why a partition has stopped.
 	Halt(ctx context.Context, partition int32, fence int64, reason string) error
 	// PositionCommitted notes that Kafka's committed offset is where a person has set the position.
 	PositionCommitted(ctx context.Context, partition int32, fence int64) error
 	// Overdue names those of the partitions that hold parked events whose turn has
-	// come, and that nobody is applying.
+	// come, and that are not being applied.
 	Overdue(ctx context.Context, partitions []int32) ([]int32, error)
 	// Ready fails when the database cannot be reached or cannot be written.
 	Ready(context.Context) error
@@ -47,7 +47,7 @@ type Access interface {
 	// Check asks the brokers, and names what is missing.
 	Check(context.Context) error
 	// Consuming names the missing permission an error of consuming stands for.
-	// Other errors come back as they are.
+	// Other errors are returned as they are.
 	Consuming(error) error
 }
 
@@ -63,7 +63,7 @@ type Observer interface {
 	Lag(topic string, partition int32, records int64, seconds float64)
 }
 
-// Health is told what keeps work from flowing.
+// Health receives what keeps work from flowing.
 type Health interface {
 	Fail(condition, reason string)
 	FailAfter(condition, reason string, grace time.Duration)
@@ -126,13 +126,13 @@ type Trace interface {
 	Pick(picked, records []*kgo.Record) []*kgo.Record
 	// Folding begins to follow what was picked of the chunk that is folded next.
 	Folding(picked []*kgo.Record)
-	// Flushing is told, once a flush, that what stands before next is to be made durable.
+	// Flushing is called once per flush: everything before next is to be made durable.
 	Flushing(next int64)
 	// Context is ctx with what the worker is about to do on behalf of followed records.
 	Context(ctx context.Context) context.Context
-	// Flushed is told what has become durable: everything before next.
+	// Flushed receives what has become durable: everything before next.
 	Flushed(next int64, c *projection.Flushed)
-	// Dropped is told that what is not durable is given up, and why: it will be read again.
+	// Dropped receives why everything that is not durable is dropped: it will be read again.
 	Dropped(reason error)
 }
 

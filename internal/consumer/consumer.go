@@ -38,7 +38,7 @@ type Consumer struct {
 
 	queued        atomic.Int64 // bytes in all queues
 	queueShare    atomic.Int64 // what one partition's queue may hold in any case
-	fetchFailedAt atomic.Int64 // when the client last told of an error, ns
+	fetchFailedAt atomic.Int64 // when the client last reported an error, ns
 	partitions    atomic.Int64 // assigned
 	flushBytes    atomic.Int64 // what may be pending of one partition
 	chunkRecords  atomic.Int64 // how many records are decoded and folded at a time
@@ -64,7 +64,7 @@ func New(cfg Config) (*Consumer, error) {
 	return c, nil
 }
 
-// Near the end of the topic a broker lets records come together until there are
+// Near the end of the topic a broker gathers records until there are
 // fetchBeat bytes, a dozen events, or fetchWait has passed: one fetch, one wake-up of a
 // worker and one transaction for many events. docs/decisions/0011 has the figures. A
 // partition that is sought or resumed, or whose broker's turn comes after that of idle
@@ -110,7 +110,7 @@ func (c *Consumer) options() []kgo.Opt {
 
 // Run waits for the topic, then consumes until ctx ends and drains: it flushes
 // what is pending, commits, and leaves the group. An error means that the client
-// could not be made; everything that may pass is waited for.
+// could not be made; everything else is retried.
 //
 // A client consumes a topic by its id, and adopts no other: when the topic was deleted and
 // created again, it is replaced by a new one, as by a restart of the process.
@@ -184,7 +184,7 @@ func (c *Consumer) assigned(_ context.Context, cl *kgo.Client, m map[string][]in
 	c.cfg.Log.Info("partitions assigned", slog.Any("partitions", partitions))
 }
 
-// offsetsFetched tells the workers what Kafka knows. A partition without a
+// offsetsFetched passes the committed offsets to the workers. A partition without a
 // committed offset gets a placeholder: its worker seeks before anything is fetched.
 func (c *Consumer) offsetsFetched(_ context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	for p, o := range offsets[c.cfg.Topic] {
@@ -276,8 +276,8 @@ func (c *Consumer) partitionLog(p int32) *slog.Logger {
 	return c.cfg.Log.With("messaging.destination.name", c.cfg.Topic, "messaging.destination.partition.id", strconv.Itoa(int(p)))
 }
 
-// throttled is the log of one kind of failing operation, shared by all partitions:
-// an outage is told once and not once a partition.
+// throttled is the log of one failing operation, shared by all partitions: an outage is
+// logged once and not once per partition.
 func (c *Consumer) throttled(dependency, what string) *retry.Throttled {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -304,14 +304,14 @@ func (c *Consumer) member() string {
 	return id
 }
 
-// evicted makes the partition's worker claim it anew.
+// evicted makes the partition's worker claim it again.
 func (c *Consumer) evicted(p int32) {
 	if w := c.worker(p); w != nil {
-		w.lookAgain()
+		w.reclaim()
 	}
 }
 
-// commitFailing is told the result of each commit. A commit that fails loses
+// commitFailing receives the result of each commit. A commit that fails loses
 // nothing: it is repeated, and the position row is the one that counts.
 func (c *Consumer) commitFailing(err error) {
 	if err != nil {

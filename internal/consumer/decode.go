@@ -30,7 +30,7 @@ const (
 	chunksAhead = 2
 )
 
-// chunk is a run of decoded records, in order. next is the offset behind it:
+// chunk is a run of decoded records, in order. next is the offset after it:
 // control records, which carry no event, move it too.
 type chunk struct {
 	records []projection.DecodedRecord
@@ -50,13 +50,13 @@ func (c *chunk) release() {
 	chunkPool.Put(c)
 }
 
-// decode turns the queue into chunks until the worker is to stop. What stands before a
-// record that cannot be read yet goes on meanwhile.
+// decode turns the queue into chunks until the worker is to stop. Records before one that
+// cannot be decoded yet are processed meanwhile.
 func (w *worker) decode() {
 	var raw []*kgo.Record
 	for {
 		var epoch int
-		raw, epoch = w.queue.take(raw[:0], int(w.c.chunkRecords.Load()))
+		raw, epoch = w.queue.remove(raw[:0], int(w.c.chunkRecords.Load()))
 		if len(raw) > 0 {
 			if !w.decodeAll(raw, epoch) {
 				return
@@ -64,7 +64,7 @@ func (w *worker) decode() {
 			clear(raw)
 			continue
 		}
-		broken, epoch := w.queue.takeBreak()
+		broken, epoch := w.queue.removeBreak()
 		if broken != nil {
 			c := newChunk()
 			c.epoch, c.broken = epoch, broken
@@ -81,7 +81,7 @@ func (w *worker) decode() {
 	}
 }
 
-// decodeAll hands on records of an epoch; false when the worker is to stop.
+// decodeAll decodes records of an epoch; false when the worker is to stop.
 func (w *worker) decodeAll(raw []*kgo.Record, epoch int) bool {
 	for len(raw) > 0 {
 		c, n, err := decodeChunk(w.drain, raw, w.c.cfg.Formats)
@@ -140,8 +140,8 @@ func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver)
 // TimestampOf is the time of a record in milliseconds since the Unix epoch, see
 // projection.NoTimestamp and LastTimestamp. The client multiplies the milliseconds of
 // the wire by 1,000,000 to have nanoseconds, and that wraps around for what lies beyond
-// the year 2262 or before 1677. The original cannot be had then, but that it happened
-// shows, all but once in 15,625 times: what has wrapped is no whole number of milliseconds.
+// the year 2262 or before 1677. The original is lost then, but that it has wrapped
+// shows in all but one of 15,625 cases: the result is no whole number of milliseconds.
 func TimestampOf(r *kgo.Record) int64 {
 	switch {
 	case r.Timestamp.IsZero(): // the message format of Kafka 0.9 has no time

@@ -1,4 +1,4 @@
-// Package consumer takes records from Kafka to a projection: one poller, a worker a
+// Package consumer brings records from Kafka to a projection: one poller, one worker per
 // partition, one committer.
 //
 //	poller ──records──▶ queue ──▶ decoder ──chunks──▶ worker: fold … flush
@@ -8,8 +8,8 @@
 // The poller never waits for a worker: a full queue pauses its partition. A worker
 // folds chunks while there are more, then flushes: it publishes the dead letters,
 // waits for their acknowledgement, writes one transaction that also moves the
-// partition's position row, and tells the committer. Near the end of the partition
-// a flush follows each chunk; far behind it, chunks are folded together first.
+// partition's position row, and marks the offset for the committer. Near the end of the partition
+// a flush follows each chunk; far before it, chunks are folded together first.
 //
 // A worker's life:
 //
@@ -18,5 +18,5 @@
 //	  └── fenced, stale, ─┘   a transient error is retried in place, for ever
 //	      refused row          a lost position stops the partition, loudly
 //
-// What fails stays where it is: other partitions go on.
+// A failure stops one partition: the others continue.
 package consumer

@@ -23,7 +23,7 @@ func (w *worker) Read(_ context.Context, operation string, fn func(context.Conte
 
 // Publish implements session.Driver: it repeats the publishing for ever as it is, because
 // what is acknowledged is remembered, so that each attempt has less to do. The dead letters
-// that were acknowledged before the batch was decided about again are not sent again.
+// that were acknowledged before the batch was decided again are not sent again.
 func (w *worker) Publish(ctx context.Context, next int64, letters []projection.DeadLetter, verify func(context.Context) error) error {
 	switch {
 	case len(letters) == 0 && w.delivery == nil:
@@ -44,7 +44,7 @@ func (w *worker) Publish(ctx context.Context, next int64, letters []projection.D
 		}
 	}
 	if w.drain.Err() != nil && !w.last {
-		return errDrained // flushLast has a time of its own
+		return errDrained // flushLast has its own deadline
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (w *worker) delivered(next int64) {
 	}
 }
 
-// writing are the flushes that have failed since the last that succeeded.
+// writing is the outage of the flushes that have failed since the last one that succeeded.
 func (w *worker) writing() *retry.Outage {
 	if w.outage == nil {
 		w.outage = w.c.cfg.Retry.Outage(&retryObserver{w: w, obstacle: notWritten, dependency: "postgres", operation: "write a batch"})

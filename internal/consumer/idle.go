@@ -19,7 +19,7 @@ const (
 // idle knows when all brokers have been asked for records and had none.
 type idle struct {
 	mu    sync.Mutex
-	asked map[int32]int // fetches by broker; nil: nobody waits for them
+	asked map[int32]int // fetches by broker; nil: nothing waits for them
 	done  func()        // called once
 }
 

@@ -16,17 +16,17 @@ import (
 
 // A log loses its end when a replica that lacks it becomes the leader (an unclean leader
 // election), or when a broker comes back with an older disk. Its offsets are then given
-// to other records. A position behind the end would pass over those, so the partition
+// to other records. A position after the end would pass those, so the partition
 // stops for every owner, and stays stopped until a person sets the position.
 
 // logEnd is where a partition's log ends, as its leader says.
 type logEnd struct {
-	offset   int64 // behind the last record
+	offset   int64 // after the last record
 	epoch    int32 // the leader's; projection.NoEpoch: not known
-	epochEnd int64 // behind the last record of the position's leader epoch; projection.NoOffset: not known
+	epochEnd int64 // after the last record of the position's leader epoch; projection.NoOffset: not known
 }
 
-// loss is what has become of the end of a log.
+// loss is what is known of a log that has lost its end.
 type loss struct {
 	at    int64  // up to where the log still is what was consumed; projection.NoOffset: not known
 	found string // how it was found; empty: nothing is lost
@@ -46,13 +46,13 @@ func (e logEnd) contradicts(next projection.NextOffset) loss {
 	return loss{at: projection.NoOffset}
 }
 
-// lostBehind is a loss of what stood behind the last record that is left of a leader epoch.
+// lostBehind is the loss of everything after the last record that is left of a leader epoch.
 func lostBehind(epoch int32, end int64) loss {
 	return loss{end, fmt.Sprintf("the records up to there are of leader epoch %d, which ends at %d", epoch, end)}
 }
 
-// behind reports whether the leader is of an earlier epoch than what was consumed. It is
-// one that does not know yet that it has been replaced, or has lost more than records.
+// behind reports whether the leader's epoch is earlier than that of what was consumed. Such
+// a leader does not know yet that it was replaced, or has lost more than records.
 func (e logEnd) behind(next projection.NextOffset) bool {
 	return e.epoch != projection.NoEpoch && e.epoch < next.LeaderEpoch
 }
@@ -69,7 +69,7 @@ const (
 	lostAsks  = 4
 	lostPause = 300 * time.Millisecond
 	// behindFor is how long an earlier leader is not believed: longer than the brokers take
-	// to find out that one of them is dead, and to tell each other.
+	// to find out that one of them is dead, and to spread that.
 	behindFor = 20 * time.Second
 )
 
@@ -128,7 +128,7 @@ func (w *worker) stopForAll(position int64, lost loss) error {
 	case err != nil:
 		return err
 	}
-	return w.stand(projection.StateStopped, reason)
+	return w.suspend(projection.StateStopped, reason)
 }
 
 // brokenOff is why nothing follows the records of a partition that were fetched.
@@ -139,7 +139,7 @@ type brokenOff struct {
 }
 
 // breakOff is called by the poller when Kafka refuses to serve the partition from
-// some offset on. What was fetched before it is still taken in.
+// some offset on. What was fetched before it is still processed.
 func (w *worker) breakOff(err error) {
 	var (
 		broken brokenOff

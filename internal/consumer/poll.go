@@ -16,11 +16,11 @@ import (
 
 const (
 	pollRecords = 10_000
-	// pollWithin bounds one poll, so that the watchdog hears of an idle poller too.
+	// pollWithin bounds one poll, so that the watchdog sees that an idle poller is alive.
 	pollWithin = 5 * time.Second
-	// seeksApart is the time between two rounds of seeks at least: each has the client give up
+	// seeksApart is the least time between two rounds of seeks. Each makes the client drop
 	// what it is fetching, of all partitions, and many are claimed at a time. Seeks that the
-	// client did not take, because the assignment is still under way in it, are in the next.
+	// client did not accept, because its assignment is not complete, are in the next round.
 	seeksApart = 20 * time.Millisecond
 )
 
@@ -36,8 +36,8 @@ type seek struct {
 func (c *Consumer) seek(w *worker, next projection.NextOffset, epoch int) {
 	c.seeksMu.Lock()
 	defer c.seeksMu.Unlock()
-	// A worker that has claimed again means its last claim only: an older seek that is made
-	// after it would leave the queue in an epoch whose records nobody takes.
+	// Only a worker's last claim counts: an older seek that is made after it would leave the
+	// queue in an epoch whose records are dropped.
 	c.seeks = slices.DeleteFunc(c.seeks, func(s seek) bool { return s.w == w })
 	c.seeks = append(c.seeks, seek{w, next, epoch})
 	if c.interrupt != nil {
@@ -56,8 +56,8 @@ func (c *Consumer) poll(ctx context.Context) {
 		fetches := c.cl.PollRecords(pollCtx, pollRecords)
 		cancel()
 		c.cfg.Health.Beat()
-		fetches.EachError(c.dataLost)     // first: what comes with it may be from behind the loss
-		fetches.EachPartition(c.dispatch) // then: a partition may have records and an error behind them
+		fetches.EachError(c.dataLost)     // first: its records may be from after the loss
+		fetches.EachPartition(c.dispatch) // then: a partition may have records, and an error after them
 		fetches.EachError(c.fetchFailed)
 		c.cl.AllowRebalance()
 		if !fetches.Empty() || c.sought {
@@ -123,7 +123,7 @@ func (c *Consumer) makeSeeks(seeks []seek) (later []seek) {
 // firstEpoch is a worker's before which nothing was fetched.
 const firstEpoch = 1
 
-// noSuchEpoch is neither the epoch of a record nor the client's word for none.
+// noSuchEpoch is neither the epoch of a record nor the client's value for none.
 const noSuchEpoch = -2
 
 // dispatch hands a partition's records to its worker.
@@ -143,8 +143,8 @@ func (c *Consumer) resume(p int32) {
 	c.cl.ResumeFetchPartitions(map[string][]int32{c.cfg.Topic: {p}})
 }
 
-// dataLost ends what is read of a partition whose log has lost its end: the client goes
-// on by itself, from where it has found the new end.
+// dataLost ends the reading of a partition whose log has lost its end: the client would
+// continue by itself, from the new end that it found.
 func (c *Consumer) dataLost(_ string, p int32, err error) {
 	var loss *kgo.ErrDataLoss
 	if w := c.worker(p); w != nil && errors.As(err, &loss) {
@@ -152,16 +152,16 @@ func (c *Consumer) dataLost(_ string, p int32, err error) {
 	}
 }
 
-// fetchFailed tells of an error the client does not get over by itself.
+// fetchFailed reports an error from which the client does not recover by itself.
 func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 	var loss *kgo.ErrDataLoss
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kgo.ErrClientClosed) ||
-		errors.As(err, &loss) { // dataLost has told its worker
+		errors.As(err, &loss) { // its worker knows from dataLost
 		return
 	}
 	if topic == "" && p < 0 {
 		// The client's way to say that an answer was larger than it may be. It does
-		// not say of which partition, asks again, and goes on with the others meanwhile.
+		// not say of which partition, asks again, and continues with the others.
 		err = batchTooLarge{c.cfg.Limits.BatchBytes}
 	}
 	if w := c.worker(p); w != nil {

@@ -16,24 +16,24 @@ type queue struct {
 	epoch   int
 	paused  bool
 	closed  bool
-	broken  *brokenOff // why nothing follows the records; nil: something may, or it was taken
+	broken  *brokenOff // why nothing follows the records; nil: something may, or it was removed
 	ended   bool       // nothing follows the records, until it is restarted
 	end     int64      // last stable offset as of the newest fetch
 	arrived chan struct{}
-	room    room
+	shared  shared
 }
 
-// room is what all queues share, and how a queue stops and starts its partition's
+// shared is what all queues share, and how a queue stops and starts its partition's
 // fetching. Both are called under the queue's lock: a pause that overtook the resume
 // after it would stop the partition for ever.
-type room struct {
+type shared struct {
 	held          *atomic.Int64        // bytes in all queues
 	tooBig        func(bytes int) bool // whether a queue of so many bytes holds too much now
 	pause, resume func()
 }
 
-func newQueue(r room) *queue {
-	return &queue{arrived: make(chan struct{}, 1), room: r}
+func newQueue(s shared) *queue {
+	return &queue{arrived: make(chan struct{}, 1), shared: s}
 }
 
 // put appends records, and pauses the partition when that is too much.
@@ -49,20 +49,20 @@ func (q *queue) put(records []*kgo.Record, end int64) {
 	}
 	q.records = append(q.records, records...)
 	q.wake()
-	if !q.paused && q.room.tooBig(q.bytes) {
+	if !q.paused && q.shared.tooBig(q.bytes) {
 		q.paused = true
-		q.room.pause()
+		q.shared.pause()
 	}
 }
 
 func (q *queue) grow(n int) {
 	q.bytes += n
-	q.room.held.Add(int64(n))
+	q.shared.held.Add(int64(n))
 }
 
-// take appends up to limit records to into, fewer when they are large, with the
+// remove appends up to limit records to into, fewer when they are large, with the
 // epoch they belong to.
-func (q *queue) take(into []*kgo.Record, limit int) ([]*kgo.Record, int) {
+func (q *queue) remove(into []*kgo.Record, limit int) ([]*kgo.Record, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := 0
@@ -77,14 +77,14 @@ func (q *queue) take(into []*kgo.Record, limit int) ([]*kgo.Record, int) {
 	if len(q.records) == 0 {
 		q.records = nil
 	}
-	if q.paused && !q.room.tooBig(2*q.bytes) {
+	if q.paused && !q.shared.tooBig(2*q.bytes) {
 		q.paused = false
-		q.room.resume()
+		q.shared.resume()
 	}
 	return into, q.epoch
 }
 
-// breakOff says that nothing follows, and why. What is put all the same is dropped.
+// breakOff says that nothing follows, and why. Records that are put later are dropped.
 func (q *queue) breakOff(broken *brokenOff) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -95,9 +95,9 @@ func (q *queue) breakOff(broken *brokenOff) {
 	q.wake()
 }
 
-// takeBreak answers, once, why nothing follows when all records have been taken,
+// removeBreak returns, once, why nothing follows when all records were removed,
 // with the epoch it belongs to; else nil.
-func (q *queue) takeBreak() (*brokenOff, int) {
+func (q *queue) removeBreak() (*brokenOff, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.records) > 0 {
@@ -108,7 +108,7 @@ func (q *queue) takeBreak() (*brokenOff, int) {
 	return broken, q.epoch
 }
 
-// wake tells the decoder that there is something to take.
+// wake wakes the decoder: there is something to decode.
 func (q *queue) wake() {
 	select {
 	case q.arrived <- struct{}{}:
@@ -122,7 +122,7 @@ func (q *queue) restart(epoch int) {
 	defer q.mu.Unlock()
 	q.drop()
 	q.epoch, q.paused, q.broken, q.ended = epoch, false, nil, false
-	q.room.resume()
+	q.shared.resume()
 }
 
 func (q *queue) drop() {
@@ -130,7 +130,7 @@ func (q *queue) drop() {
 	q.records = nil
 }
 
-// close gives the queue's room back and takes no more records.
+// close frees the queue's memory and accepts no more records.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -138,7 +138,7 @@ func (q *queue) close() {
 	q.drop()
 }
 
-// stableEnd is the offset behind the last record known to be committed.
+// stableEnd is the offset after the last record known to be committed.
 func (q *queue) stableEnd() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -18,7 +18,7 @@ func records(from, n int) []*kgo.Record {
 
 // endless is a queue with room for everything.
 func endless() *queue {
-	return newQueue(room{new(atomic.Int64), func(int) bool { return false }, func() {}, func() {}})
+	return newQueue(shared{new(atomic.Int64), func(int) bool { return false }, func() {}, func() {}})
 }
 
 func TestAFullQueuePausesAndResumesWhenHalfEmpty(t *testing.T) {
@@ -26,17 +26,17 @@ func TestAFullQueuePausesAndResumesWhenHalfEmpty(t *testing.T) {
 	resumed := 0
 	var held atomic.Int64
 	paused := 0
-	q := newQueue(room{&held, func(bytes int) bool { return bytes > 10*size }, func() { paused++ }, func() { resumed++ }})
+	q := newQueue(shared{&held, func(bytes int) bool { return bytes > 10*size }, func() { paused++ }, func() { resumed++ }})
 	for _, step := range []struct{ from, n, paused int }{{0, 10, 0}, {10, 10, 1}, {20, 1, 1}} {
 		if q.put(records(step.from, step.n), int64(step.from+step.n)); paused != step.paused {
 			t.Errorf("with %d records paused %d times, want %d", step.from+step.n, paused, step.paused)
 		}
 	}
-	q.take(nil, 12)
+	q.remove(nil, 12)
 	if resumed != 0 {
 		t.Error("resumed while more than half full")
 	}
-	q.take(nil, 6)
+	q.remove(nil, 6)
 	if resumed != 1 {
 		t.Errorf("resumed %d times, want once", resumed)
 	}
@@ -52,7 +52,7 @@ func TestARestartDropsWhatWasFetchedBefore(t *testing.T) {
 	q.put(records(0, 5), 5)
 	q.restart(2)
 	q.put(records(3, 2), 5)
-	got, epoch := q.take(nil, 10)
+	got, epoch := q.remove(nil, 10)
 	if len(got) != 2 || got[0].Offset != 3 || epoch != 2 {
 		t.Errorf("%d records of epoch %d", len(got), epoch)
 	}
@@ -64,7 +64,7 @@ func TestOrderIsKept(t *testing.T) {
 	q.put(records(5, 5), 10)
 	var next int64
 	for {
-		got, _ := q.take(nil, 3)
+		got, _ := q.remove(nil, 3)
 		if len(got) == 0 {
 			break
 		}
@@ -87,7 +87,7 @@ func TestAnEmptyQueueIsNeverPaused(t *testing.T) {
 	for range 20_000 {
 		var held atomic.Int64
 		var paused atomic.Bool
-		q := newQueue(room{
+		q := newQueue(shared{
 			&held, func(bytes int) bool { return bytes > 10*size },
 			func() { paused.Store(true) }, func() { paused.Store(false) },
 		})
@@ -95,7 +95,7 @@ func TestAnEmptyQueueIsNeverPaused(t *testing.T) {
 		both.Go(func() { q.put(records(0, 12), 12) })
 		both.Go(func() {
 			for n := 0; n < 12; {
-				got, _ := q.take(nil, 512)
+				got, _ := q.remove(nil, 512)
 				n += len(got)
 			}
 		})
@@ -113,7 +113,7 @@ func TestLargeRecordsMakeSmallChunks(t *testing.T) {
 		large = append(large, &kgo.Record{Offset: int64(i), Value: make([]byte, chunkBytes-1)})
 	}
 	q.put(large, 5)
-	if got, _ := q.take(nil, 512); len(got) != 1 {
+	if got, _ := q.remove(nil, 512); len(got) != 1 {
 		t.Errorf("%d large records at a time, want 1", len(got))
 	}
 }
@@ -122,23 +122,23 @@ func TestABreakComesBehindTheRecords(t *testing.T) {
 	q := endless()
 	q.breakOff(&brokenOff{reason: "of before the seek"})
 	q.restart(2)
-	if broken, _ := q.takeBreak(); broken != nil {
+	if broken, _ := q.removeBreak(); broken != nil {
 		t.Errorf("%+v outlived a restart", broken)
 	}
 	q.put(records(0, 3), 3)
 	q.breakOff(&brokenOff{reason: "too large"})
-	if broken, _ := q.takeBreak(); broken != nil {
+	if broken, _ := q.removeBreak(); broken != nil {
 		t.Errorf("%+v overtook the records before it", broken)
 	}
-	q.take(nil, 10)
-	if broken, epoch := q.takeBreak(); broken == nil || broken.reason != "too large" || epoch != 2 {
+	q.remove(nil, 10)
+	if broken, epoch := q.removeBreak(); broken == nil || broken.reason != "too large" || epoch != 2 {
 		t.Errorf("%+v of epoch %d", broken, epoch)
 	}
-	if broken, _ := q.takeBreak(); broken != nil {
+	if broken, _ := q.removeBreak(); broken != nil {
 		t.Errorf("%+v twice", broken)
 	}
 	q.put(records(0, 3), 3) // from behind a loss of data
-	if got, _ := q.take(nil, 10); len(got) != 0 {
+	if got, _ := q.remove(nil, 10); len(got) != 0 {
 		t.Errorf("%d records came behind the break", len(got))
 	}
 }

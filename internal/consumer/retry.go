@@ -45,7 +45,7 @@ func final(err error) bool {
 }
 
 // awaitFormat tries for ever to find out how a record is read, as long as a schema
-// registry is away; false when the worker is to stop. It runs beside the worker, which
+// registry is away; false when the worker is to stop. The decoder calls it, while the worker
 // flushes what was decoded before.
 func (w *worker) awaitFormat(r *kgo.Record) bool {
 	obs := &retryObserver{w: w, obstacle: notRead, dependency: dependencyRegistry, operation: "read events"}
@@ -63,10 +63,10 @@ func (w *worker) awaitFormat(r *kgo.Record) bool {
 // dependencyRegistry is what the errors of a schema registry name.
 const dependencyRegistry = "schema_registry"
 
-// schemaCondition is behind the condition of a partition that cannot be read.
+// schemaCondition ends the condition of a partition that cannot be read.
 const schemaCondition = " schema"
 
-// dependencyOf is what an error says is failing; else what was asked.
+// dependencyOf is the dependency that an error names; else the one that was called.
 func dependencyOf(err error, asked string) string {
 	var names interface{ Dependency() string }
 	if errors.As(err, &names) {
@@ -75,14 +75,14 @@ func dependencyOf(err error, asked string) string {
 	return asked
 }
 
-// obstacle is what can keep a partition from going on. They come and go independently
-// of each other; the partition flows when there is none.
+// obstacle is what can keep a partition from continuing. They are independent of each other;
+// the partition flows when there is none.
 type obstacle int
 
 const (
 	notWritten  obstacle = iota // flushes fail: from the first that does until one succeeds, over all claims in between
 	notAnswered                 // something else the worker does fails, and is repeated
-	notRead                     // records cannot be read, beside the worker
+	notRead                     // records cannot be decoded
 	obstacles
 )
 
@@ -97,7 +97,7 @@ func (w *worker) condition(o obstacle) string {
 	return w.c.condition(w.partition)
 }
 
-// obstructed tells status, metric and health of an obstacle. The instance is unready
+// obstructed reports an obstacle to status, metric and health. The instance is unready
 // when it is still there after grace.
 func (w *worker) obstructed(o obstacle, reason string, grace time.Duration) {
 	s := &w.status
@@ -109,7 +109,7 @@ func (w *worker) obstructed(o obstacle, reason string, grace time.Duration) {
 	w.c.cfg.Health.FailAfter(w.condition(o), reason, grace)
 }
 
-// passed tells them that an obstacle is no more, if it was. What remains is told anew.
+// passed reports that an obstacle is gone, if there was one, and reports again what remains.
 func (w *worker) passed(o obstacle) {
 	s := &w.status
 	s.mu.Lock()
@@ -128,7 +128,7 @@ func (w *worker) passed(o obstacle) {
 	if standing == "" {
 		w.c.cfg.Health.OK(w.condition(o))
 	} else {
-		w.c.cfg.Health.FailAfter(w.condition(o), standing, stuckAfter) // since when it fails is kept
+		w.c.cfg.Health.FailAfter(w.condition(o), standing, stuckAfter) // the time of the first failure stays
 	}
 	if reason != "" {
 		s.change(projection.StateRetrying, reason)
@@ -142,8 +142,8 @@ func (w *worker) passed(o obstacle) {
 type retryObserver struct {
 	w          *worker
 	obstacle   obstacle
-	dependency string           // that is asked
-	operation  string           // what of it is asked
+	dependency string           // that is called
+	operation  string           // what for
 	other      *retry.Throttled // of another dependency than its own, nil: none has failed
 	failing    bool
 }
@@ -171,8 +171,7 @@ func (o *retryObserver) Failing(err error, attempt int, since, next time.Duratio
 	}
 }
 
-// log is that of a failure of the dependency: healing may fail for the schema registry,
-// too.
+// log is the log of a dependency's failures: healing may also fail for the schema registry.
 func (o *retryObserver) log(dependency string) *retry.Throttled {
 	if dependency == o.dependency {
 		return o.w.c.throttled(dependency, o.operation)
@@ -191,8 +190,7 @@ func (o *retryObserver) Recovered(attempts int, after time.Duration) {
 	o.w.passed(o.obstacle)
 }
 
-// gaveUp is called when what is retried ends without success: nobody waits for it any
-// more.
+// gaveUp is called when a retry ends without success: its result is no longer needed.
 func (o *retryObserver) gaveUp() {
 	if o.failing {
 		o.failing = false

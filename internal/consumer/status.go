@@ -24,7 +24,7 @@ type status struct {
 	state     projection.State
 	since     time.Time
 	reason    string
-	obstacles [obstacles]string // why each of them stands, "": it does not
+	obstacles [obstacles]string // the reason of each, "": there is none
 }
 
 // idleAfter is how long nothing may come before a partition is called idle.
@@ -42,7 +42,7 @@ func (s *status) from() int64 {
 // noPosition says that the stored position means nothing.
 func (s *status) noPosition() { s.fence.Store(0) }
 
-// log takes note of where the partition's log begins and ends.
+// log notes where the partition's log begins and ends.
 func (s *status) log(topic partitionInfo) {
 	s.first.Store(topic.start)
 	if topic.stable != projection.NoOffset {
@@ -61,8 +61,8 @@ func (s *status) set(state projection.State, reason string) {
 	s.change(state, reason)
 }
 
-// stands reports whether the partition waits for a person.
-func (s *status) stands() bool {
+// waiting reports whether the partition waits for a person.
+func (s *status) waiting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state.Waiting()
@@ -80,7 +80,7 @@ func (s *status) change(state projection.State, reason string) {
 type PartitionStatus struct {
 	Partition     int32
 	State         projection.State
-	Since         time.Time // of Flowing, Idle and Throttled together
+	Since         time.Time // of flowing, idle and throttled together
 	Reason        string
 	Position, End int64
 	Claimed       bool // Position is known
@@ -121,7 +121,7 @@ func (w *worker) describe(now time.Time) PartitionStatus {
 	return d
 }
 
-// pace tells apart what a partition does that flows.
+// pace distinguishes what a flowing partition does.
 func (w *worker) pace(d PartitionStatus, now time.Time) projection.State {
 	switch {
 	case w.queue.isPaused():
@@ -136,7 +136,7 @@ func (w *worker) pace(d PartitionStatus, now time.Time) projection.State {
 // watchLag asks the brokers for the ends of the partitions.
 func (c *Consumer) watchLag(ctx context.Context) {
 	every(ctx, lagEvery, lagEvery, func(ctx context.Context) {
-		// With an error, what is missing stays as it was; watchKafka tells.
+		// With an error, what is missing stays as it was; watchKafka reports it.
 		ends, _ := c.adm.ListCommittedOffsets(ctx, c.cfg.Topic)
 		for _, p := range c.assignment() {
 			w := c.worker(p)
@@ -155,7 +155,7 @@ func (c *Consumer) watchLag(ctx context.Context) {
 	})
 }
 
-// claimed takes note of the position.
+// claimed notes the position.
 func (w *worker) claimed(pos projection.Position) {
 	w.status.claimed(pos)
 	w.reportLag()
@@ -187,14 +187,14 @@ func (w *worker) lag(now time.Time) (records int64, age time.Duration, known boo
 	if oldest == 0 {
 		oldest = w.queue.oldest()
 	}
-	if oldest <= 0 || oldest > now.UnixMilli() { // no record, or one whose time says nothing
+	if oldest <= 0 || oldest > now.UnixMilli() { // no record, or one without a usable time
 		oldest = s.lagging.Load()
 	}
 	return records, max(0, now.Sub(time.UnixMilli(oldest))), true
 }
 
-// logRewind says when a claim has taken the position back, or found it taken back, and
-// why: records are read again that were durable before.
+// logRewind logs that a claim has moved the position back, or found it moved back, and why:
+// records are read again that were durable before.
 func (w *worker) logRewind(kafka int64, found projection.Stood, pos projection.Position) {
 	from, reason := projection.NoOffset, ""
 	switch known := w.status.position.Load(); {

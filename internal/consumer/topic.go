@@ -27,7 +27,7 @@ type topicInfo struct {
 }
 
 // partitionInfo is what Kafka says of a partition: the topic's id, the first offset and
-// the one behind the last record, committed or not.
+// the one after the last record, committed or not.
 type partitionInfo struct {
 	id         string
 	start, end int64
@@ -44,7 +44,7 @@ func (c *Consumer) partitionInfo(ctx context.Context, p int32) (partitionInfo, e
 	return c.partitionInfoSince(ctx, p, time.Now().Add(-infoAge))
 }
 
-// partitionInfoSince answers nothing that was asked before since.
+// partitionInfoSince returns no answer to a question older than since.
 func (c *Consumer) partitionInfoSince(ctx context.Context, p int32, since time.Time) (partitionInfo, error) {
 	t := &c.topic
 	t.mu.Lock()
@@ -72,7 +72,7 @@ func (c *Consumer) partitionInfoSince(ctx context.Context, p int32, since time.T
 	return partitionInfo{}, kerr.UnknownTopicOrPartition
 }
 
-// ask has all answers be as of now.
+// ask asks for everything now.
 func (t *topicInfo) ask(ctx context.Context, adm *kadm.Client, topic string) error {
 	now := time.Now()
 	topics, err := adm.ListTopics(ctx, topic)
@@ -111,7 +111,7 @@ func allMissing(err error) bool {
 }
 
 // epochEnd asks where the records of a leader epoch end, and with them those of all
-// before it; projection.NoOffset when that cannot be told. An error may pass.
+// before it; projection.NoOffset when that is not known. An error may pass.
 func (c *Consumer) epochEnd(ctx context.Context, p, epoch int32) (int64, error) {
 	var request kadm.OffsetForLeaderEpochRequest
 	request.Add(c.cfg.Topic, p, epoch)

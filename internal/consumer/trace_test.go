@@ -69,7 +69,7 @@ func (w *worker) foldChunk(t testing.TB, raw []*kgo.Record) error {
 	}
 	c := <-w.chunks
 	defer c.release()
-	return w.takeInChunk(c)
+	return w.processChunk(c)
 }
 
 func TestRecordsAreFollowedThroughTheirFlush(t *testing.T) {
@@ -200,7 +200,7 @@ func BenchmarkChunk(b *testing.B) {
 	for b.Loop() {
 		w.decodeAll(raw, w.epoch)
 		c := <-w.chunks
-		if err := w.takeInChunk(c); err != nil {
+		if err := w.processChunk(c); err != nil {
 			b.Fatal(err)
 		}
 		c.release()

@@ -13,7 +13,7 @@ import (
 	"projector/projection"
 )
 
-// How often the background tasks look, and how long one look may take: together
+// How often the background tasks check, and how long one check may take: together
 // well under the 10 s within which an idle instance must be unready.
 const (
 	watchEvery  = 3 * time.Second
@@ -23,14 +23,14 @@ const (
 	positionsEvery = 2 * time.Second
 )
 
-// every calls look at once and then at a steady pace until ctx ends. A look has a
-// deadline of its own.
-func every(ctx context.Context, pause, within time.Duration, look func(context.Context)) {
+// every calls check at once and then at a steady pace until ctx ends. Each check has its
+// own deadline.
+func every(ctx context.Context, pause, within time.Duration, check func(context.Context)) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		lookCtx, cancel := context.WithTimeout(ctx, within)
-		look(lookCtx)
+		attempt, cancel := context.WithTimeout(ctx, within)
+		check(attempt)
 		cancel()
 		select {
 		case <-tick.C:
@@ -42,9 +42,9 @@ func every(ctx context.Context, pause, within time.Duration, look func(context.C
 
 // watchDatabase keeps readiness true to the database, also while nothing is consumed.
 func (c *Consumer) watchDatabase(ctx context.Context) {
-	every(ctx, watchEvery, watchWithin, func(look context.Context) {
-		err := c.cfg.Database.Ready(look)
-		c.tell(ctx, "postgres", "PostgreSQL: ", err)
+	every(ctx, watchEvery, watchWithin, func(attempt context.Context) {
+		err := c.cfg.Database.Ready(attempt)
+		c.report(ctx, "postgres", "PostgreSQL: ", err)
 		if err != nil && errclass.Postgres(err) == errclass.RetryReset {
 			c.cfg.Database.Reset()
 		}
@@ -53,9 +53,9 @@ func (c *Consumer) watchDatabase(ctx context.Context) {
 
 // watchKafka does the same for the brokers, and says so while the topic is missing.
 func (c *Consumer) watchKafka(ctx context.Context) {
-	every(ctx, watchEvery, watchWithin, func(look context.Context) {
-		err := c.askForTopic(look, c.adm)
-		c.tell(ctx, "kafka", "Kafka: ", err)
+	every(ctx, watchEvery, watchWithin, func(attempt context.Context) {
+		err := c.askForTopic(attempt, c.adm)
+		c.report(ctx, "kafka", "Kafka: ", err)
 		if err == nil && time.Since(time.Unix(0, c.fetchFailedAt.Load())) > stuckAfter {
 			c.cfg.Health.OK("fetch")
 			c.throttled("kafka", "fetch records").Note(nil, 0)
@@ -69,11 +69,11 @@ func (c *Consumer) watchAccess(ctx context.Context) {
 	if c.cfg.Access == nil {
 		return
 	}
-	every(ctx, watchEvery, watchWithin, func(look context.Context) {
-		err := c.cfg.Access.Check(look)
+	every(ctx, watchEvery, watchWithin, func(attempt context.Context) {
+		err := c.cfg.Access.Check(attempt)
 		if err == nil || errclass.Kafka(err).Unready() {
-			c.tell(ctx, "access", "Kafka: ", err)
-		} // else the brokers cannot be asked, which watchKafka tells
+			c.report(ctx, "access", "Kafka: ", err)
+		} // else the brokers cannot be reached, which watchKafka reports
 	})
 }
 
@@ -85,9 +85,9 @@ func (c *Consumer) explain(err error) error {
 	return c.cfg.Access.Consuming(err)
 }
 
-// watchLeaders says which of the assigned partitions nobody leads: the client waits
-// for a leader without a word. A partition that is given up meanwhile must not be left
-// with the condition, which nobody would take back.
+// watchLeaders reports which of the assigned partitions have no leader: the client waits
+// for one silently. A partition that is revoked must not keep the condition, since nothing
+// would end it.
 func (c *Consumer) watchLeaders(topic kadm.TopicDetail) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,13 +111,13 @@ func (c *Consumer) awaitTopic(ctx context.Context) error {
 	adm := kadm.NewClient(cl)
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
-	every(waiting, watchEvery, watchWithin, func(look context.Context) {
+	every(waiting, watchEvery, watchWithin, func(attempt context.Context) {
 		c.cfg.Health.Beat()
-		err := c.askForTopic(look, adm)
+		err := c.askForTopic(attempt, adm)
 		if err == nil {
 			stop()
 		}
-		c.tell(ctx, "kafka", "Kafka: ", err)
+		c.report(ctx, "kafka", "Kafka: ", err)
 	})
 	return nil
 }
@@ -150,7 +150,7 @@ func (c *Consumer) watchTopicID(id string) {
 	}
 }
 
-// ensureDLQ creates the DLQ topic, trying until it is there.
+// ensureDLQ creates the DLQ topic, and tries until it exists.
 func (c *Consumer) ensureDLQ(ctx context.Context) {
 	trying, stop := context.WithCancel(ctx)
 	defer stop()
@@ -159,12 +159,12 @@ func (c *Consumer) ensureDLQ(ctx context.Context) {
 		if err == nil {
 			stop()
 		}
-		c.tell(ctx, "dlq", "DLQ topic: ", err)
+		c.report(ctx, "dlq", "DLQ topic: ", err)
 	})
 }
 
-// tell makes a condition follow err.
-func (c *Consumer) tell(ctx context.Context, condition, prefix string, err error) {
+// report makes a condition follow err.
+func (c *Consumer) report(ctx context.Context, condition, prefix string, err error) {
 	switch {
 	case ctx.Err() != nil:
 	case err == nil:
@@ -198,11 +198,11 @@ func (c *Consumer) watchPositions(ctx context.Context) {
 		before := c.knownPositions()
 		stored, err := c.cfg.Database.Positions(ctx)
 		if err != nil {
-			return // watchDatabase tells
+			return // watchDatabase reports it
 		}
 		for _, row := range stored {
-			if w := c.worker(row.Partition); w != nil && row.SetByHand && w.status.fence.Load() == 0 && w.status.stands() {
-				w.lookAgain() // it had a position of another topic
+			if w := c.worker(row.Partition); w != nil && row.SetByHand && w.status.fence.Load() == 0 && w.status.waiting() {
+				w.reclaim() // it had a position of another topic
 			}
 			if k, mine := before[row.Partition]; mine && row.Fence == k.Fence && row.Next >= k.Next {
 				delete(before, row.Partition)
@@ -210,7 +210,7 @@ func (c *Consumer) watchPositions(ctx context.Context) {
 		}
 		for p, k := range before {
 			if w := c.worker(p); w != nil && w.status.fence.Load() == k.Fence {
-				w.lookAgain()
+				w.reclaim()
 			}
 		}
 	})
@@ -227,43 +227,42 @@ func (c *Consumer) knownPositions() map[int32]projection.Position {
 	return known
 }
 
-// lookAgain makes the worker claim its partition anew.
-func (w *worker) lookAgain() {
+// reclaim makes the worker claim its partition again.
+func (w *worker) reclaim() {
 	select {
 	case w.recheck <- struct{}{}:
 	default:
 	}
 }
 
-// overdueEvery is how often parked events are looked for that could be applied and
-// are not.
+// overdueEvery is how often parked events are searched that could be applied and are not.
 const overdueEvery = 10 * time.Second
 
-// overdueShare bounds what looking costs where very many events are parked: so many
-// times as long as a look took, there is no other.
+// overdueShare bounds the cost of this search when very many events are parked: the next
+// one waits so many times as long as the last one took.
 const overdueShare = 50
 
-// watchOverdue has partitions claimed anew that hold parked events whose turn has come.
+// watchOverdue has partitions claimed again that hold parked events whose turn has come.
 // A worker heals an account when it applies the version before; it does not know what
 // the worker of another partition has parked since it read the account. That happens
 // only when an account's events are in several partitions: after partitions were added,
 // or when a producer does not key them by account.
 func (c *Consumer) watchOverdue(ctx context.Context) {
 	var rest time.Time
-	every(ctx, overdueEvery, watchWithin, func(look context.Context) {
+	every(ctx, overdueEvery, watchWithin, func(attempt context.Context) {
 		assigned, start := c.assignment(), time.Now()
 		if len(assigned) == 0 || start.Before(rest) {
 			return
 		}
-		overdue, err := c.cfg.Database.Overdue(look, assigned)
+		overdue, err := c.cfg.Database.Overdue(attempt, assigned)
 		rest = start.Add(overdueShare * time.Since(start))
 		if err != nil {
-			return // watchDatabase tells
+			return // watchDatabase reports it
 		}
 		for _, p := range overdue {
-			if w := c.worker(p); w != nil && w.status.fence.Load() > 0 && !w.status.stands() {
+			if w := c.worker(p); w != nil && w.status.fence.Load() > 0 && !w.status.waiting() {
 				w.log.Info("parked events wait although their turn has come: claiming the partition anew")
-				w.lookAgain()
+				w.reclaim()
 			}
 		}
 	})

@@ -36,7 +36,7 @@ type worker struct {
 	startStop context.CancelFunc
 	done      chan struct{}
 
-	committed chan int64    // Kafka's committed offset, once, when the group has told it
+	committed chan int64    // Kafka's committed offset, once, when it was fetched
 	recheck   chan struct{} // the stored position is not what this worker knows
 	status    status
 
@@ -49,12 +49,12 @@ type worker struct {
 	deliveredTo int64  // up to where everything was to be durable with what the delivery remembers
 	last        bool   // there is time for one attempt to publish
 	halted      string // why it was stopped last
-	haltTold    time.Time
+	haltLogged  time.Time
 }
 
 const (
-	// flushWithin is how long a flush is to take: a position that stands still for longer
-	// cannot be told from one that is stuck.
+	// flushWithin is how long a flush should take: a position that does not move for longer
+	// looks stuck.
 	flushWithin = 10 * time.Second
 	// overtakenFreely is how often in a row records are decided again without a wait.
 	overtakenFreely = 2
@@ -74,7 +74,7 @@ func newWorker(c *Consumer, partition int32) *worker {
 		Events: c.cfg.Limits.FlushEvents, Within: flushWithin, Silence: c.cfg.Retry.Attempt,
 		Freely: overtakenFreely,
 	})
-	w.queue = newQueue(room{
+	w.queue = newQueue(shared{
 		held: &c.queued, tooBig: c.tooBig,
 		pause: func() { c.pause(partition) }, resume: func() { c.resume(partition) },
 	})
@@ -134,7 +134,7 @@ func (w *worker) run() {
 			if !w.awaitRepair() {
 				return
 			}
-		default: // nothing is known that could bring it here, so it must not pass unseen
+		default: // no known error ends here, so it must not pass unseen
 			_ = w.halt(errclass.Safe(err))
 			if !w.awaitRepair() {
 				return
@@ -143,8 +143,7 @@ func (w *worker) run() {
 	}
 }
 
-// consume claims the partition and consumes it until something makes what it knows
-// worthless.
+// consume claims the partition and consumes it until it has to be claimed again.
 func (w *worker) consume(kafka int64) error {
 	pos, err := w.claim(kafka)
 	if err != nil {
@@ -153,11 +152,11 @@ func (w *worker) consume(kafka int64) error {
 	w.epoch++
 	w.c.committer.mark(w.partition, pos.Next)
 	w.c.seek(w, pos.NextOffset(), w.epoch)
-	w.goesOn()
+	w.markRunning()
 	if w.session.Begin(pos) {
 		w.writing().Over()
 	}
-	err = w.takeIn()
+	err = w.process()
 	if errors.Is(err, errDrained) {
 		w.flushLast()
 	}
@@ -167,8 +166,8 @@ func (w *worker) consume(kafka int64) error {
 	return err
 }
 
-// takeIn folds and flushes until it is drained or has to decide again.
-func (w *worker) takeIn() error {
+// process folds and flushes until it is drained or has to decide again.
+func (w *worker) process() error {
 	for {
 		more, err := w.heal()
 		if err != nil {
@@ -182,7 +181,7 @@ func (w *worker) takeIn() error {
 			return w.stopAtBreak(c.broken)
 		}
 		if c != nil {
-			err := w.takeInChunk(c)
+			err := w.processChunk(c)
 			c.release()
 			if err != nil {
 				return err
@@ -207,8 +206,8 @@ func (w *worker) heal() (more bool, err error) {
 	return w.session.Pending().Healing, err
 }
 
-// takeInChunk folds the records of a chunk, and flushes when that is due in between.
-func (w *worker) takeInChunk(c *chunk) error {
+// processChunk folds the records of a chunk, and flushes when that is due in between.
+func (w *worker) processChunk(c *chunk) error {
 	w.trace.Folding(c.traced)
 	for rest := c.records; len(rest) > 0; {
 		n, err := w.session.Fold(w.context(), rest)
@@ -225,7 +224,7 @@ func (w *worker) takeInChunk(c *chunk) error {
 	return nil
 }
 
-// context is that of what is done for the records that are taken in.
+// context is for what is done for the records in progress.
 func (w *worker) context() context.Context { return w.trace.Context(w.ctx) }
 
 // nextChunk waits for a chunk: for ever when nothing is pending, else until the
@@ -260,7 +259,7 @@ func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 }
 
 // flushDue decides whether to write now or to fold more first: at the end of the
-// partition at once, behind it when enough has been gathered.
+// partition at once, before it when enough is pending.
 func (w *worker) flushDue() bool {
 	if w.session.Durable() {
 		return false

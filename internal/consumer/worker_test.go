@@ -299,7 +299,7 @@ func TestEveryFlushIsFollowedByHealing(t *testing.T) {
 		c.epoch = 1
 		w.chunks <- c
 		ended := make(chan error)
-		go func() { ended <- w.takeIn() }()
+		go func() { ended <- w.process() }()
 		for deadline := time.Now().Add(10 * time.Second); s.heals.Load() < 2 && time.Now().Before(deadline); {
 			runtime.Gosched()
 		}

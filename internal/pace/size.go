@@ -1,5 +1,5 @@
-// Package pace says how much one write takes in (Size), and when an attempt that hears
-// nothing any more is given up (Attempt): so that some progress is made whatever the
+// Package pace says how much one write contains (Size), and when an attempt that gets no
+// more answers is given up (Attempt): so that some progress is made whatever the
 // database can bear. See docs/decisions/0020.
 package pace
 
@@ -12,7 +12,7 @@ const shrink = 8
 // grow is how much larger it is after a quick one.
 const grow = 2
 
-// Size is how much the next write may take in, so that it lasts about as long as it
+// Size is how much the next write may contain, so that it lasts about as long as it
 // should:
 //
 //	quick ─────────────► twice as much
@@ -32,10 +32,10 @@ func NewSize(first, most int, target time.Duration) Size {
 	return Size{limit: max(1, min(first, most)), most: max(1, most), target: target}
 }
 
-// Limit is how much the next write may take in, at least 1.
+// Limit is how much the next write may contain, at least 1.
 func (s *Size) Limit() int { return s.limit }
 
-// Wrote takes note of a write of n that has succeeded. Less than the limit proves less: the
+// Wrote notes a write of n that has succeeded. Less than the limit proves less: the
 // limit becomes at most twice what was written, and no more than can be written in half of
 // the time wanted.
 func (s *Size) Wrote(n int, took time.Duration) {
@@ -48,7 +48,7 @@ func (s *Size) Wrote(n int, took time.Duration) {
 	}
 }
 
-// Failed takes note of a write of n that was not made. done of them had been written
+// Failed notes a write of n that was not made. done of them had been written
 // within took when it ended, as far as that is known; 0: it is not.
 func (s *Size) Failed(n, done int, took time.Duration) {
 	if n <= 0 {

@@ -1,7 +1,7 @@
 // Package retry repeats what a dependency refused, indefinitely: after 1 s, ×2, jitter,
 // up to a cap. An outage of PostgreSQL or Kafka never turns into a dead letter.
 // The waits are those of backoff. Its own loop is not used: it sets an attempt no
-// deadline, and tells its listener neither how often nor for how long it has failed.
+// deadline, and does not report how often and for how long it has failed.
 //
 //	attempt ──ok──────────────► nil
 //	   │ └─Stop(err)──────────► err
@@ -135,11 +135,11 @@ func (systemClock) Now() time.Time { return time.Now() }
 
 func (systemClock) Sleep(ctx context.Context, d time.Duration) { _ = pace.Sleep(ctx, d) }
 
-// Observer hears how an operation fares: metrics, health, log. It is called
+// Observer reports how a retried operation goes: metrics, health, log. It is called
 // from the goroutine that retries and must not block.
 //
 // When the loop ends without success (Stop, end of ctx) nothing is called:
-// whoever shows a state must clear it after Forever has returned.
+// an observer that shows a state must clear it after Forever has returned.
 type Observer interface {
 	// Failing is called after every failed attempt. attempt counts from 1; since
 	// is the time from the first failure to this one, 0 at first; next is the

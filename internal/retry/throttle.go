@@ -27,8 +27,8 @@ var outagePauses = []time.Duration{10 * time.Second, 50 * time.Second, 4 * time.
 // line at the first failure, at a reason not seen before in this outage, after
 // 10 s, 1 min, 5 min and then every 5 min, and one at recovery.
 //
-// The partitions of one dependency may share it: they then tell their common
-// outage once. Safe for concurrent use.
+// The partitions of one dependency may share it: their common outage is then
+// logged once. Safe for concurrent use.
 type Throttled struct {
 	log *slog.Logger
 	now func() time.Time
@@ -63,7 +63,7 @@ func (t *Throttled) Failing(err error, attempt int, since, next time.Duration) {
 }
 
 // Recovered implements Observer. A failure that was not logged is not answered, and
-// a success that follows no failure changes nothing: it may be told each time.
+// a success that follows no failure changes nothing: it may be reported each time.
 func (t *Throttled) Recovered(attempts int, after time.Duration) {
 	t.mu.Lock()
 	logged := t.logged
@@ -77,8 +77,8 @@ func (t *Throttled) Recovered(attempts int, after time.Duration) {
 	}
 }
 
-// Note is for what is done again and again at a pace of its own, where nobody counts
-// the attempts: err is what came of it this time, nil when it succeeded, and next is
+// Note is for what is repeated at its own pace, where the caller does not count the
+// attempts: err is the result this time, nil when it succeeded, and next is
 // when it will be done again.
 func (t *Throttled) Note(err error, next time.Duration) {
 	now := t.now()
@@ -118,14 +118,14 @@ func (t *Throttled) due(reason string, next time.Duration) bool {
 }
 
 // Outage is what fails, from the first failure until it is over: it counts the
-// failures, says how long to wait after each, and tells an observer. Then it is ready
+// failures, says how long to wait after each, and reports them to an observer. Then it is ready
 // for the next outage. One goroutine at a time may use it.
 //
-// Forever is the loop around one operation. An Outage of one's own is for an operation
+// Forever is the loop around one operation. An Outage alone is for an operation
 // that is not repeated as it is.
 type Outage struct {
 	policy   Policy
-	observer Observer // nil: nobody listens
+	observer Observer // nil: none
 	failures int
 	since    time.Time // of the first failure
 	waits    *backoff.ExponentialBackOff
@@ -134,7 +134,7 @@ type Outage struct {
 // Outage returns one that waits as the policy says. obs may be nil.
 func (p Policy) Outage(obs Observer) *Outage { return &Outage{policy: p, observer: obs} }
 
-// Failed takes note of a failed attempt, and returns how long to wait before the next.
+// Failed notes a failed attempt, and returns how long to wait before the next.
 func (o *Outage) Failed(err error) time.Duration {
 	now := clockOr(o.policy.Clock).Now()
 	if o.failures == 0 {
@@ -151,8 +151,7 @@ func (o *Outage) Failed(err error) time.Duration {
 // Lasts reports whether something has failed and is not over.
 func (o *Outage) Lasts() bool { return o.failures > 0 }
 
-// Over takes note of an attempt that has succeeded. Without a failure before it, it
-// changes nothing and tells nobody.
+// Over notes an attempt that has succeeded. Without a failure before it, it does nothing.
 func (o *Outage) Over() {
 	if o.failures == 0 {
 		return

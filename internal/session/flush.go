@@ -191,9 +191,9 @@ func (u *unknownWrite) wasDone(row projection.Stood) bool {
 	return row.Fence == u.from.Fence && row.Next == u.next.Offset && u.next.Offset != u.from.Next
 }
 
-// learn finds out whether a write that failed took place, from the position's row that a
+// resolve finds out whether a write that failed took place, from the position's row that a
 // claim found, also when the claim then failed. What is durable is reported once.
-func (s *Session) learn(row projection.Stood) Report {
+func (s *Session) resolve(row projection.Stood) Report {
 	u := s.unknown
 	if u == nil {
 		return Report{}

@@ -107,7 +107,7 @@ func (s *Session) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 	if pos.Found == nil {
 		return pos, Report{}, err
 	}
-	return pos, s.learn(*pos.Found), err
+	return pos, s.resolve(*pos.Found), err
 }
 
 // Begin continues at a claimed position. It reports whether nothing that failed is left to

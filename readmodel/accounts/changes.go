@@ -186,7 +186,7 @@ func (f *Fold) storedVersion(a *account) StoredVersion {
 	return StoredVersion{AccountID: f.idOf(a), Exists: a.exists, Version: a.stored}
 }
 
-// Pending tells how much waits to be flushed.
+// Pending is how much waits to be flushed.
 func (f *Fold) Pending() projection.Pending {
 	return projection.Pending{
 		Events: f.changes.Records + f.changes.Healed + f.changes.HealFailed,

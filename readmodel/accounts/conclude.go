@@ -7,7 +7,7 @@ import (
 	"projector/projection/event"
 )
 
-// eventRef names an event by where its record stood, and by its id for those of which
+// eventRef names an event by its record's place, and by its id for those of which
 // that is not known.
 type eventRef struct {
 	record projection.RecordRef

@@ -9,11 +9,11 @@ import (
 
 // Store reads what the database knows of accounts.
 type Store interface {
-	// Accounts hands what is known of the accounts to learn; its texts are valid until learn
+	// Accounts calls found with what is stored of each account; its texts are valid until found
 	// returns. Accounts of which nothing is known are left out.
-	Accounts(ctx context.Context, ids []string, learn func(*projection.StoredAccount)) error
+	Accounts(ctx context.Context, ids []string, found func(*projection.StoredAccount)) error
 	// Parked reads up to limit parked events of an account above a version, in the order of
-	// their versions. more: there may be further ones behind them.
+	// their versions. more: there may be further ones after them.
 	Parked(ctx context.Context, id string, above int64, limit int) (parked []projection.Parked, more bool, err error)
 	// Versions is the index of all accounts, read after the last Reset; nil: there is none now.
 	Versions(ctx context.Context) *VersionIndex
@@ -138,7 +138,7 @@ func (f *Fold) AssumedWrongly() { f.newcomers.distrust = distrustFor }
 func (f *Fold) CountedBy(breaker *projection.Breaker) { f.breaker = breaker }
 
 // Apply folds records in order until all are folded, limit events are pending or the breaker
-// opens, and returns how many it has folded. After an error, go on with the rest.
+// opens, and returns how many it has folded. After an error, continue with the rest.
 func (f *Fold) Apply(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
 	if f.breaker.Open() {
 		return 0, nil
@@ -159,7 +159,7 @@ func (f *Fold) Apply(ctx context.Context, records []projection.DecodedRecord, li
 	return n, err
 }
 
-// applyFound is Apply behind the look-up of the accounts.
+// applyFound is Apply after the accounts were looked up.
 func (f *Fold) applyFound(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
 	for i := range records {
 		a := f.lookup.found[i]
@@ -206,7 +206,7 @@ func (f *Fold) applyRecord(a *account, r *projection.DecodedRecord) {
 	f.noteBalance(Balance{Before: before, After: next.Balance, Currency: next.Currency, Known: true})
 	if next.Version != a.version {
 		f.advance(a, next)
-		f.take(&r.Record, &r.Decoded.Event, decision)
+		f.noteApplied(&r.Record, &r.Decoded.Event, decision)
 	}
 	f.conclude(r, a, decision)
 	f.applyFitting(a)
@@ -239,9 +239,9 @@ func (f *Fold) advance(a *account, next projection.Account) {
 	f.touch(a)
 }
 
-// take keeps an event that was applied, if somebody wants it. Its texts are views of its
-// record.
-func (f *Fold) take(r *projection.Record, ev *event.Event, decision projection.Decision) {
+// noteApplied adds an event that was applied to the changes, if the projection needs it. Its
+// texts are views of its record.
+func (f *Fold) noteApplied(r *projection.Record, ev *event.Event, decision projection.Decision) {
 	if !f.opts.Take || decision.Outcome != projection.Applied {
 		return
 	}
@@ -272,7 +272,7 @@ func (f *Fold) idOf(a *account) string { return f.cache.hot.idOf(a) }
 // get returns the account if it has a place in memory, unread or not.
 func (f *Fold) get(id string) *account { return f.cache.get(id, f.cache.hash(id)) }
 
-// Flushed takes note that the changes are durable. Accounts with parked events
+// Flushed notes that the changes are durable. Accounts with parked events
 // are forgotten, so that what the database has of them is read afresh.
 func (f *Fold) Flushed() {
 	for _, a := range f.dirty {

@@ -14,10 +14,10 @@ import (
 const HealPiece = 1000
 
 // healGlance is how many are read first where the next event of the account waits for
-// them. Often a gap is followed by the next one, and what is behind that is read in vain.
+// them. Often a gap is followed by the next one, and what waits for that is read without effect.
 const healGlance = 8
 
-// healMore is how many are read behind a piece that was all applied.
+// healMore is how many are read after a piece that was all applied.
 func healMore(piece int) int { return min(4*piece, HealPiece) }
 
 // Healing are the accounts whose next event is parked in the database and not applied yet.
@@ -44,7 +44,7 @@ func (f *Fold) Heal(ctx context.Context, limit int) error {
 	return nil
 }
 
-// HealShortQueues applies what is parked behind the gaps that were filled just now, a piece
+// HealShortQueues applies what waited for the gaps that were filled just now, a piece
 // of each queue; of those that are longer, only until limit events are pending.
 func (f *Fold) HealShortQueues(ctx context.Context, limit int) error {
 	for _, a := range slices.Clone(f.healing) {
@@ -79,7 +79,7 @@ func (f *Fold) healBefore(ctx context.Context, a *account, version int64, limit 
 	return f.Pending().Events < limit, nil
 }
 
-// healUpTo applies up to room events of what is parked behind a gap that was filled just now:
+// healUpTo applies up to room events of what waited for a gap that was filled just now:
 // readers see the events of a short queue together with the one they waited for.
 func (f *Fold) healUpTo(ctx context.Context, a *account, room int) error {
 	for piece := healGlance; room > 0 && a.healing; piece = healMore(piece) {
@@ -127,7 +127,7 @@ func (f *Fold) healed(a *account) {
 	f.healing = f.healing[:last]
 }
 
-// healWith looks at one parked event of the database; false when none behind it can be
+// healWith handles one parked event of the database; false when none after it can be
 // applied now.
 func (f *Fold) healWith(a *account, p *projection.Parked, before int64) bool {
 	f.choose(a, p)
@@ -205,7 +205,7 @@ func (f *Fold) healNext(a *account, p *projection.Parked) projection.HealResult 
 	case projection.HealApplied:
 		f.last = ref
 		f.advance(a, next)
-		f.take(&p.Record, &p.Decoded.Event, decision)
+		f.noteApplied(&p.Record, &p.Decoded.Event, decision)
 		f.changes.Healed++
 		q := f.queueOf(a)
 		q.parked--

@@ -18,7 +18,7 @@ type lookup struct {
 	warmed int64      // keeps table.warm from being left out
 }
 
-// applied stands for any account of an event that the VersionIndex knows to be applied.
+// applied represents any account of an event that the VersionIndex knows to be applied.
 var applied account
 
 // find looks up the accounts of records. Where one is not known it is made unread.
@@ -91,7 +91,7 @@ func (f *Fold) setNew(a *account) {
 	a.stored = account.Version
 }
 
-// newcomers tells whether accounts that are met with their first event may be assumed to
+// newcomers decides whether accounts that appear with their first event may be assumed to
 // be new: those that were looked up last all were. What is assumed is checked before
 // anything is published or written.
 type newcomers struct {
@@ -132,7 +132,7 @@ func (f *Fold) readUnread(ctx context.Context) error {
 		return nil
 	}
 	slices.Sort(f.unreadIDs) // neighbours in the database's index are read together
-	if err := f.store.Accounts(ctx, f.unreadIDs, f.learn); err != nil {
+	if err := f.store.Accounts(ctx, f.unreadIDs, f.setStored); err != nil {
 		return err
 	}
 	for _, a := range f.lookup.unread { // of what is left the database knows nothing
@@ -149,8 +149,8 @@ func (f *Fold) readUnread(ctx context.Context) error {
 	return nil
 }
 
-// learn takes in what the database knows of an account. It keeps none of the texts.
-func (f *Fold) learn(known *projection.StoredAccount) {
+// setStored sets an account to what the database has of it. It keeps none of the texts.
+func (f *Fold) setStored(known *projection.StoredAccount) {
 	a := f.get(known.ID)
 	a.unread = false
 	if a.assumed {

@@ -12,8 +12,8 @@ import (
 // account is an account in memory: the database's row and what is pending on it.
 // It holds no pointer, and neither does the table, so that the garbage collector
 // does not walk through hundreds of thousands of accounts again and again. What
-// few accounts have stands in a queue beside them. The account's id and last event id
-// stand right behind it, so that looking one up touches few cache lines.
+// few accounts have is in a separate queue. The account's id and last event id
+// follow it directly, so that looking one up touches few cache lines.
 type account struct {
 	version, balance, eventAt int64
 	stored                    int64 // version in the database
@@ -161,7 +161,7 @@ func (t *table) grow() {
 	}
 }
 
-// text is n of the bytes behind an account.
+// text is n of the bytes after an account.
 func (t *table) text(a *account, from, n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(a), accountBytes+from)), n) //nolint:gosec // add made room
 }

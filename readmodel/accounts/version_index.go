@@ -54,7 +54,7 @@ func NewVersionIndex(limit int) *VersionIndex {
 // Room is how many accounts there is memory for, at most.
 func (f *VersionIndex) Room() int { return f.limit / entryBytes }
 
-// Add takes in an account at the version it has in the database; once each. It returns
+// Add adds an account at the version it has in the database; once each. It returns
 // false when there is no room for it.
 func (f *VersionIndex) Add(id string, version int64, lastEventID string) bool {
 	key := f.idOf(id)
@@ -132,7 +132,7 @@ func (s *indexShard) get(id idHash) *indexEntry {
 }
 
 // applied reports that the event has been applied for certain. Another event at the
-// indexed version itself may be a conflict, which only the account can tell.
+// indexed version itself may be a conflict, which only the account shows.
 func (f *VersionIndex) applied(id idHash, ev *event.Event) bool {
 	slot := f.shard(id).get(id)
 	if slot == nil || ev.Version > slot.version {
@@ -167,7 +167,7 @@ const (
 	freshAfter = 8192
 )
 
-// applied takes note of records and of the accounts that were read for them.
+// applied notes records and the accounts that were read for them.
 func (r *redelivery) applied(records, duplicates, accountsRead int) {
 	if records == 0 {
 		return
