@@ -13,7 +13,6 @@ import (
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
-	"projector/internal/cli/unread"
 )
 
 // LagCmd is the command lag.
@@ -36,6 +35,8 @@ type lagDocument struct {
 	End        *int64   `json:"end"`
 	LagRecords *int64   `json:"lag_records"`
 	LagSeconds *float64 `json:"lag_seconds"`
+	State      string   `json:"state"`
+	Reason     *string  `json:"reason"`
 }
 
 // Run shows the lag once, or until it is stopped.
@@ -49,16 +50,13 @@ func (c *LagCmd) Run(ctx context.Context, std *output.Streams) error {
 	}
 	within, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
-	pool, client, err := connect.Both(within, &c.DatabaseFlags, &c.KafkaFlags, log)
+	view, err := newView(within, &c.DatabaseFlags, &c.KafkaFlags, c.GroupName(), log)
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	defer client.Close()
-	view := newLagView(pool, client, c.GroupName(), c.Topic)
-	left, err := c.look(within, std, view)
-	var some unread.Error
-	if !c.Watch && !c.UntilZero || c.UntilZero && err == nil && !left || err != nil && !errors.As(err, &some) {
+	defer view.close()
+	left, err := c.show(within, std, view)
+	if !c.Watch && !c.UntilZero || c.UntilZero && err == nil && !left || err != nil && !errors.As(err, new(partialError)) {
 		return err
 	}
 	return c.watch(ctx, std, view, err)
@@ -71,9 +69,9 @@ func (c *LagCmd) validate() error {
 	return c.Check()
 }
 
-// watch looks again and again. A look that fails is told and the next one tried:
-// the outage is what somebody is watching. err is that of the look before.
-func (c *LagCmd) watch(ctx context.Context, std *output.Streams, view *lagView, err error) error {
+// watch shows the lag again and again. An error is printed and the next reading tried: the outage
+// is what somebody is watching. err is that of the reading before.
+func (c *LagCmd) watch(ctx context.Context, std *output.Streams, view *view, err error) error {
 	tick := time.NewTicker(c.Interval)
 	defer tick.Stop()
 	for {
@@ -87,7 +85,7 @@ func (c *LagCmd) watch(ctx context.Context, std *output.Streams, view *lagView, 
 		}
 		within, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 		var left bool
-		left, err = c.look(within, std, view)
+		left, err = c.show(within, std, view)
 		cancel()
 		var wrote outputError
 		switch {
@@ -106,56 +104,64 @@ type outputError struct{ error }
 
 func (e outputError) Unwrap() error { return e.error }
 
-// look reads the lag and prints it, and reports whether records are left to project. It
-// answers an unread.Error when not all of it is known.
-func (c *LagCmd) look(ctx context.Context, std *output.Streams, view *lagView) (left bool, err error) {
-	partitions, err := view.read(ctx)
+// show reads the lag and prints it. It reports whether records are left to project, and is a
+// partialError when not all of it is known.
+func (c *LagCmd) show(ctx context.Context, std *output.Streams, view *view) (left bool, err error) {
+	status, err := view.read(ctx)
 	if err != nil {
 		return true, err
 	}
-	if err := c.print(std, view, partitions); err != nil {
+	if err := c.print(std, status); err != nil {
 		return true, outputError{err}
 	}
-	lost := view.unread(partitions)
-	return slices.ContainsFunc(partitions, partitionLag.left), lost.Explain(std.Err)
+	for i := range status.partitions {
+		left = left || status.partitions[i].left()
+	}
+	return left, status.incomplete(std.Err)
 }
 
-func (c *LagCmd) print(std *output.Streams, view *lagView, partitions []partitionLag) error {
+func (c *LagCmd) print(std *output.Streams, status *status) error {
 	if !c.JSON() && c.Watch && output.MovesCursor(std.Out) {
 		output.Control(std.Out, "\x1b[H\x1b[2J") // from the top of an empty screen
 	}
-	for _, remark := range view.remarks(partitions) {
+	for _, remark := range slices.Concat(status.remarks, status.reasons()) {
 		_, _ = fmt.Fprintln(std.Err, remark)
 	}
 	number := func(name string) output.Column { return output.Right(name, 12) }
 	rows := c.Rows(std.Out, "", output.Right("PARTITION", 9), number("POSITION"), number("END"),
-		number("RECORDS"), output.Right("BEHIND", 8))
+		number("RECORDS"), output.Right("BEHIND", 8), output.Left("STATE", 12))
 	records, age := new(int64), new(time.Duration)
-	for i := range partitions {
-		p := &partitions[i]
+	for i := range status.partitions {
+		p := &status.partitions[i]
 		if err := rows.Add(lagRow{p, c.Topic}); err != nil {
 			return err
 		}
 		records = together(records, p.records, func(a, b int64) int64 { return a + b })
 		age = together(age, p.age, func(a, b time.Duration) time.Duration { return max(a, b) })
 	}
-	rows.Total("total", "", "", output.OffsetText(records), lagText(age))
+	rows.Total("total", "", "", output.OffsetText(records), lagText(age), "")
 	return rows.End("")
 }
 
-// lagRow is the lag of one partition.
+// lagRow is a partition as lag shows it.
 type lagRow struct {
-	*partitionLag
+	*partition
 	topic string
 }
 
 // Document implements output.Row.
-func (r lagRow) Document() any { return r.document(r.topic) }
+func (r lagRow) Document() any {
+	return lagDocument{
+		Topic: r.topic, Partition: r.number, Position: r.position, End: r.end, LagRecords: r.records, LagSeconds: seconds(r.age),
+		State: string(r.state), Reason: output.OrNull(r.reason),
+	}
+}
 
 // Cells implements output.Row.
 func (r lagRow) Cells() []string {
 	return []string{
-		strconv.Itoa(int(r.partition)), output.VersionText(r.position), output.OffsetText(r.end), output.OffsetText(r.records), lagText(r.age),
+		strconv.Itoa(int(r.number)), output.VersionText(r.position), output.OffsetText(r.end), output.OffsetText(r.records), lagText(r.age),
+		string(r.state),
 	}
 }
 

@@ -3,6 +3,7 @@ package position_test
 import (
 	"bytes"
 	"context"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +44,7 @@ func TestLagFromOutside(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(lag(s), lagFields...), "0 null 2 2")
 	s.Consuming(nil)
 	clitest.Equal(t, clitest.Pick(lag(s), append(lagFields, "lag_seconds")...), "0 2 2 0 0")
-	clitest.Equal(t, clitest.Keys(t, s.Must("lag", "--output=json")), "topic partition position end lag_records lag_seconds")
+	clitest.Equal(t, clitest.Keys(t, s.Must("lag", "--output=json")), "topic partition position end lag_records lag_seconds state reason")
 
 	old := &kgo.Record{Topic: s.Topic, Timestamp: time.Now().Add(-2 * time.Hour), Value: []byte(clitest.EventOf("acc", 3, `"1"`))}
 	young := &kgo.Record{Topic: s.Topic, Value: []byte(clitest.EventOf("acc", 4, `"1"`))}
@@ -113,6 +114,42 @@ func TestLagSaysThatThePositionMeansNothing(t *testing.T) {
 	_, out, remark = s.Command("lag", "--output=json")
 	clitest.Contains(t, out, `"position":null,"end":3,"lag_records":1`)
 	clitest.Contains(t, remark, "topic recreated")
+}
+
+// TestLagMarksWhoDoesNotContinue: a pause is in the table and in JSON, with its reason.
+func TestLagMarksWhoDoesNotContinue(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("acc", 1, `"1"`))
+	s.Consuming(nil)
+	s.Must("pause", "--all", "--reason=new column", "--actor=me", "--yes")
+	clitest.Equal(t, clitest.Pick(lag(s), "state", "reason"), "paused paused by me: new column")
+	_, table, said := s.Command("lag")
+	clitest.Contains(t, clitest.Squeezed(table), "0 1 1 0 0s paused")
+	clitest.Contains(t, said, "partition 0: paused by me: new column")
+	s.Exec("UPDATE projector_position SET breaker_reason = 'a storm'")
+	clitest.Equal(t, clitest.Pick(lag(s), "state", "reason"), "breaker_open a storm")
+}
+
+// TestWithoutKafka: what the database knows is shown, and which broker does not answer.
+func TestWithoutKafka(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("acc", 1, `"1"`))
+	s.Consuming(nil)
+	s.Must("pause", "--all", "--reason=new column", "--actor=me", "--yes")
+	frozen, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // takes connections and does not answer
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = frozen.Close() })
+	for _, command := range []string{"position", "lag"} {
+		var out, stderr bytes.Buffer
+		args := []string{command, "--brokers=" + frozen.Addr().String(), "--database-url=" + s.URL, "--topic=" + s.Topic, "--output=json", "--log-level=error"}
+		if status := clitest.Execute(t.Context(), args, &out, &stderr); status != exit.Failed {
+			t.Errorf("%s: status %d", command, status)
+		}
+		clitest.Contains(t, out.String(), `"partition":0,"position":1`, `"end":null`, `"lag_records":null`, `"state":"paused"`, "paused by me: new column")
+		clitest.Contains(t, stderr.String(), "reach Kafka", "no answer from "+frozen.Addr().String()+" within 10s")
+	}
 }
 
 func TestLagIsWatchedUntilStopped(t *testing.T) {

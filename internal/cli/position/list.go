@@ -11,15 +11,13 @@ import (
 	"time"
 
 	"projector/internal/cli/connect"
-	"projector/internal/cli/margin"
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
-	"projector/internal/telemetry"
 )
 
 // Cmd are the commands about positions.
 type Cmd struct {
-	List   positionListCmd `cmd:"" default:"withargs" help:"Show where every partition stands, why it does not continue, and how soon retention overtakes it."`
+	List   positionListCmd `cmd:"" default:"withargs" help:"Show the position of every partition, why it does not continue, and how soon retention overtakes it."`
 	Set    setCmd          `cmd:"" help:"Set where a partition continues."`
 	Remove removeCmd       `cmd:"" help:"Remove the positions of a consumer group that is no longer used."`
 }
@@ -32,7 +30,7 @@ type positionListCmd struct {
 	output.Flags
 }
 
-// positionDocument is where a partition stands, in JSON.
+// positionDocument is the state of a partition, in JSON.
 type positionDocument struct {
 	Topic         string   `json:"topic"`
 	Partition     int32    `json:"partition"`
@@ -47,7 +45,7 @@ type positionDocument struct {
 	Owner         *string  `json:"owner"`
 }
 
-// Run shows where the partitions stand.
+// Run shows the positions.
 func (c *positionListCmd) Run(ctx context.Context, std *output.Streams) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -58,56 +56,48 @@ func (c *positionListCmd) Run(ctx context.Context, std *output.Streams) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
-	pool, client, err := connect.Both(ctx, &c.DatabaseFlags, &c.KafkaFlags, log)
+	view, err := newView(ctx, &c.DatabaseFlags, &c.KafkaFlags, c.GroupName(), log)
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	defer client.Close()
-	view := newPositionView(pool, client, c.GroupName(), c.Topic)
-	partitions, err := view.read(ctx)
+	defer view.close()
+	status, err := view.read(ctx)
 	if err != nil {
 		return err
 	}
-	for _, remark := range view.remarks {
+	view.details(ctx, status)
+	for _, remark := range status.remarks {
 		_, _ = fmt.Fprintln(std.Err, remark)
 	}
-	if err := c.print(std, partitions); err != nil {
+	if err := c.print(std, status); err != nil {
 		return err
 	}
-	lost := view.lag.unread(lags(partitions))
-	return lost.Explain(std.Err)
+	return status.incomplete(std.Err)
 }
 
-func (c *positionListCmd) print(std *output.Streams, partitions []partitionPosition) error {
+func (c *positionListCmd) print(std *output.Streams, status *status) error {
 	number := func(name string) output.Column { return output.Right(name, 10) }
 	rows := c.Rows(std.Out, "", output.Right("PARTITION", 9), number("POSITION"), number("LOG START").Optional(),
 		number("END"), number("MARGIN"), output.Right("LASTS", 7), output.Left("STATE", 12))
-	for i := range partitions {
-		if err := rows.Add(positionRow{&partitions[i], c.Topic}); err != nil {
+	for i := range status.partitions {
+		if err := rows.Add(positionRow{&status.partitions[i], c.Topic}); err != nil {
 			return err
 		}
 	}
 	if err := rows.End(""); err != nil || c.JSON() {
 		return err
 	}
-	var reasons []telemetry.PartitionReason
-	for i := range partitions {
-		if p := &partitions[i]; p.reason != "" {
-			reasons = append(reasons, telemetry.PartitionReason{Partition: p.partition, Reason: p.reason})
-		}
-	}
-	for _, shared := range telemetry.ShareReasons(reasons) {
-		if _, err := fmt.Fprintf(std.Out, "%s: %s\n", shared.Heading(), output.Printable(shared.Reason)); err != nil {
+	for _, reason := range status.reasons() {
+		if _, err := fmt.Fprintln(std.Out, output.Printable(reason)); err != nil {
 			return err
 		}
 	}
-	return printOwners(std.Out, partitions)
+	return printOwners(std.Out, status.partitions)
 }
 
 // printOwners has a line for each owner, with its partitions: of any width, they would leave
 // a table no room.
-func printOwners(w io.Writer, partitions []partitionPosition) error {
+func printOwners(w io.Writer, partitions []partition) error {
 	var owners []string
 	owned := map[string][]string{}
 	for i := range partitions {
@@ -118,7 +108,7 @@ func printOwners(w io.Writer, partitions []partitionPosition) error {
 		if owned[p.owner] == nil {
 			owners = append(owners, p.owner)
 		}
-		owned[p.owner] = append(owned[p.owner], strconv.Itoa(int(p.partition)))
+		owned[p.owner] = append(owned[p.owner], strconv.Itoa(int(p.number)))
 	}
 	for _, owner := range owners {
 		if _, err := fmt.Fprintf(w, "owned by %s: %s\n", output.Printable(owner), strings.Join(owned[owner], ", ")); err != nil {
@@ -128,62 +118,45 @@ func printOwners(w io.Writer, partitions []partitionPosition) error {
 	return nil
 }
 
-// positionRow is where one partition stands.
+// positionRow is a partition as position shows it.
 type positionRow struct {
-	*partitionPosition
+	*partition
 	topic string
 }
 
 // Document implements output.Row.
-func (r positionRow) Document() any { return r.document(r.topic) }
+func (r positionRow) Document() any { return r.document() }
 
-// Cells implements output.Row.
-func (r positionRow) Cells() []string {
-	d := r.document(r.topic)
-	return []string{
-		strconv.Itoa(int(r.partition)), output.VersionText(d.Position), output.OffsetText(d.LogStart), output.OffsetText(d.End),
-		output.VersionText(d.MarginRecords), r.lasts(), d.State,
-	}
-}
-
-// lasts is the margin as time.
-func (p *partitionPosition) lasts() string {
-	if p.margin == nil {
-		return "-"
-	}
-	return output.AgeText(*p.margin)
-}
-
-func (p *partitionPosition) document(topic string) positionDocument {
+func (r positionRow) document() positionDocument {
 	d := positionDocument{
-		Topic: topic, Partition: p.partition, Position: p.position, End: p.end, LagRecords: p.records,
-		State: string(p.state), Reason: output.OrNull(p.reason), Owner: output.OrNull(p.owner),
+		Topic: r.topic, Partition: r.number, Position: r.position, End: r.end, LagRecords: r.records,
+		MarginSeconds: seconds(r.margin), State: string(r.state), Reason: output.OrNull(r.reason), Owner: output.OrNull(r.owner),
 	}
-	if p.end != nil {
-		d.LogStart = &p.start
-		if p.position != nil {
-			d.MarginRecords = new(*p.position - p.start)
+	if r.end != nil {
+		d.LogStart = &r.start
+		if r.position != nil {
+			d.MarginRecords = new(*r.position - r.start)
 		}
-	}
-	if p.margin != nil {
-		d.MarginSeconds = new(math.Round(p.margin.Seconds()*1000) / 1000)
 	}
 	return d
 }
 
-// lags is the lag that is part of each position.
-func lags(partitions []partitionPosition) []partitionLag {
-	parts := make([]partitionLag, len(partitions))
-	for i := range partitions {
-		parts[i] = partitions[i].partitionLag
+// Cells implements output.Row.
+func (r positionRow) Cells() []string {
+	d, lasts := r.document(), output.OrDash("")
+	if r.margin != nil {
+		lasts = output.AgeText(*r.margin)
 	}
-	return parts
+	return []string{
+		strconv.Itoa(int(r.number)), output.VersionText(d.Position), output.OffsetText(d.LogStart), output.OffsetText(d.End),
+		output.VersionText(d.MarginRecords), lasts, d.State,
+	}
 }
 
-// marginOf is how long the first unread record, of an age, is safe from retention.
-func marginOf(retention *time.Duration, p *partitionLag) *time.Duration {
-	if !p.waits {
+// seconds is a duration in JSON, to the millisecond.
+func seconds(d *time.Duration) *float64 {
+	if d == nil {
 		return nil
 	}
-	return margin.Left(retention, p.age)
+	return new(math.Round(d.Seconds()*1000) / 1000)
 }

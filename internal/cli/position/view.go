@@ -4,108 +4,213 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
 
-	"projector/errclass"
+	"projector/internal/cli/connect"
+	"projector/internal/cli/exit"
 	"projector/internal/cli/margin"
+	"projector/internal/cli/parse"
+	"projector/internal/consumer"
+	"projector/internal/topic"
 	"projector/projection"
 	"projector/readmodel"
 )
 
-// positionView sees from outside where the partitions of one group stand.
-type positionView struct {
-	lag     *lagView
-	pool    *pgxpool.Pool
-	adm     *kadm.Client
-	remarks []string // what could not be found out, and why
+// view reads the state of one group's partitions from outside: from the database and Kafka.
+type view struct {
+	pool         *pgxpool.Pool
+	client       *kgo.Client
+	reader       *topic.Reader
+	adm          *kadm.Client
+	brokers      []string
+	group, topic string
 }
 
-func newPositionView(pool *pgxpool.Pool, client *kgo.Client, group, topic string) *positionView {
-	return &positionView{lag: newLagView(pool, client, group, topic), pool: pool, adm: kadm.NewClient(client)}
-}
-
-// partitionPosition is where one partition stands.
-type partitionPosition struct {
-	partitionLag
-	state  projection.Standing // running also while nobody owns it, stopped also by its owner alone
-	reason string              // why it does not go on
-	owner  string              // who goes on; empty: nobody, or not known
-	margin *time.Duration      // until retention takes the first unread record; nil: never, or not known
-}
-
-// read reads where the partitions stand, in order.
-func (v *positionView) read(ctx context.Context) ([]partitionPosition, error) {
-	stored, err := readmodel.LoadPositions(ctx, v.pool, v.lag.group, v.lag.topic)
+// newView connects to the database. Kafka is reached when the view is read.
+func newView(ctx context.Context, db *connect.DatabaseFlags, kafka *connect.KafkaFlags, group string, log *slog.Logger) (*view, error) {
+	options, err := kafka.Client(log)
 	if err != nil {
 		return nil, err
 	}
-	lags, err := v.lag.readWith(ctx, stored)
+	db.WarnUnverified(log)
+	pool, err := connect.ReadModel(ctx, db)
 	if err != nil {
 		return nil, err
 	}
-	retention, assigned := v.retention(ctx), v.assigned(ctx)
-	partitions := make([]partitionPosition, len(lags))
-	for i := range lags {
-		p := partitionPosition{partitionLag: lags[i], state: projection.StandingRunning, margin: marginOf(retention, &lags[i])}
-		at := slices.IndexFunc(stored, func(s projection.StoredPosition) bool { return s.Partition == p.partition })
-		if at >= 0 {
-			p.stand(&stored[at], assigned[p.partition])
+	client, err := kgo.NewClient(options...)
+	if err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("reach Kafka by --brokers (KAFKA_BROKERS): %w", err)
+	}
+	return &view{
+		pool: pool, client: client, reader: topic.NewReader(client, kafka.Topic), adm: kadm.NewClient(client),
+		brokers: parse.Items(kafka.Brokers), group: group, topic: kafka.Topic,
+	}, nil
+}
+
+func (v *view) close() {
+	v.client.Close()
+	v.pool.Close()
+}
+
+const (
+	// kafkaWithin bounds the attempt to reach any broker.
+	kafkaWithin = 10 * time.Second
+	// agesAtOnce is how many partitions are queried for their oldest record at a time.
+	agesAtOnce = 8
+	// agesWithin bounds the search for all of them: a long stretch of aborted transactions
+	// may precede one, and the rest must not wait for that.
+	agesWithin = 10 * time.Second
+)
+
+// read reads the state of all partitions. Without Kafka it is what the database has.
+func (v *view) read(ctx context.Context) (*status, error) {
+	// The positions first: they only grow, so none can be beyond its end.
+	stored, err := readmodel.LoadPositions(ctx, v.pool, v.group, v.topic)
+	if err != nil {
+		return nil, err
+	}
+	s := &status{topic: v.topic}
+	exists, err := v.fromKafka(ctx, s, stored)
+	switch {
+	case err == nil && !exists:
+		return nil, exit.Refusef("topic %q does not exist", v.topic)
+	case err == nil:
+	case ctx.Err() != nil, len(stored) == 0:
+		return nil, err
+	default:
+		s.kafka = err
+		slices.SortFunc(stored, func(a, b projection.StoredPosition) int { return int(a.Partition - b.Partition) })
+		s.partitions = make([]partition, len(stored))
+		for i := range stored {
+			s.partitions[i] = partition{number: stored[i].Partition, stored: &stored[i], position: &stored[i].Next}
+		}
+	}
+	for i := range s.partitions {
+		s.partitions[i].decide()
+	}
+	if len(stored) == 0 {
+		s.remarks = append(s.remarks, fmt.Sprintf("group %s has no position in topic %s: nothing of it is projected yet", v.group, v.topic))
+	}
+	return s, nil
+}
+
+// fromKafka adds the partitions of the topic, if it exists, with the positions that are stored.
+func (v *view) fromKafka(ctx context.Context, s *status, stored []projection.StoredPosition) (exists bool, err error) {
+	if err := v.reach(ctx); err != nil {
+		return false, err
+	}
+	extents, exists, err := v.reader.Extents(ctx)
+	if err != nil || !exists {
+		return false, err
+	}
+	partitions := make([]partition, len(extents.Partitions))
+	for i, e := range extents.Partitions {
+		p := partition{number: e.Partition, unread: e.Err}
+		p.place(stored, extents.TopicID)
+		if e.Err == nil {
+			p.start, p.end = e.Start, &e.End
+			p.records = new(max(0, e.End-p.next()))
 		}
 		partitions[i] = p
 	}
-	return partitions, nil
+	within, cancel := context.WithTimeout(ctx, agesWithin)
+	defer cancel()
+	ages, searching := errgroup.WithContext(within)
+	ages.SetLimit(agesAtOnce)
+	for i := range partitions {
+		ages.Go(func() error { return v.findAge(searching, &partitions[i]) })
+	}
+	if err := ages.Wait(); err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
+		return true, err
+	}
+	s.partitions = partitions
+	return true, nil
 }
 
-// stand takes note of what is stored of the partition, which a member of the group has or
-// has not.
-func (p *partitionPosition) stand(stored *projection.StoredPosition, assigned bool) {
-	if assigned {
-		p.owner = stored.Owner
-	}
-	p.state = projection.StandingStopped
-	switch stopped := stored.Stands(); {
-	case p.recreated:
-		p.reason = "the stored position belongs to another topic of this name (deleted, or of another cluster). See the runbook, \"topic recreated\""
-	case stopped != nil:
-		p.state, p.reason = stopped.Standing, stopped.Reason
-	case p.end != nil && stored.Next < p.start:
-		p.reason = fmt.Sprintf("offsets %d to %d were removed by retention before they were consumed. See the runbook, \"position expired\"",
-			stored.Next, p.start-1)
-	case stored.HaltedReason != "":
-		p.reason = stored.HaltedReason
+// reach fails when no broker answers.
+func (v *view) reach(ctx context.Context) error {
+	within, cancel := context.WithTimeout(ctx, kafkaWithin)
+	defer cancel()
+	err := v.client.Ping(within)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() == nil && within.Err() != nil:
+		return exit.Refusef("reach Kafka by --brokers (KAFKA_BROKERS): no answer from %s within %s", strings.Join(v.brokers, ", "), kafkaWithin)
 	default:
-		p.state = projection.StandingRunning
+		return fmt.Errorf("reach Kafka by --brokers (KAFKA_BROKERS): %w", err)
 	}
 }
 
-// retention is how long the topic keeps a record; nil: no limit by time, or not known.
-func (v *positionView) retention(ctx context.Context) *time.Duration {
-	retention, err := margin.Retention(ctx, v.adm, v.lag.topic)
-	if err != nil {
-		v.remark("how long the topic keeps records", "DESCRIBE_CONFIGS on topic "+v.lag.topic, err)
+// findAge sets the age of the oldest record that is not projected.
+func (v *view) findAge(ctx context.Context, p *partition) error {
+	if p.end == nil {
+		return nil
 	}
-	return retention
+	if *p.records == 0 {
+		p.age = new(time.Duration)
+		return nil
+	}
+	record, err := v.reader.First(ctx, topic.Span{Partition: p.number, From: p.next(), To: *p.end})
+	switch {
+	case err == nil:
+		p.waits = true
+		if at := consumer.TimestampOf(record); at > 0 {
+			p.age = new(max(0, time.Since(time.UnixMilli(at))))
+		}
+	case errors.Is(err, topic.ErrNoRecord): // markers of transactions only: nothing waits
+		p.age = new(time.Duration)
+	case errors.As(err, &p.unread): // it has lost its leader since
+	default:
+		return err
+	}
+	return nil
+}
+
+// details adds owners and margins.
+func (v *view) details(ctx context.Context, s *status) {
+	if s.kafka != nil {
+		return
+	}
+	retention, err := margin.Retention(ctx, v.adm, v.topic)
+	if err != nil {
+		s.remark("how long the topic keeps records", "DESCRIBE_CONFIGS on topic "+v.topic, err)
+	}
+	assigned := v.assigned(ctx, s)
+	for i := range s.partitions {
+		p := &s.partitions[i]
+		if p.stored != nil && assigned[p.number] {
+			p.owner = p.stored.Owner
+		}
+		if p.waits {
+			p.margin = margin.Left(retention, p.age)
+		}
+	}
 }
 
 // assigned are the partitions that a member of the group has now.
-func (v *positionView) assigned(ctx context.Context) map[int32]bool {
-	groups, err := v.adm.DescribeGroups(ctx, v.lag.group)
-	group := groups[v.lag.group]
+func (v *view) assigned(ctx context.Context, s *status) map[int32]bool {
+	groups, err := v.adm.DescribeGroups(ctx, v.group)
+	group := groups[v.group]
 	if err == nil {
 		err = group.Err
 	}
 	if errors.Is(err, kerr.GroupIDNotFound) {
-		v.remarks = append(v.remarks, fmt.Sprintf("Kafka does not know group %s: nobody owns the partitions", v.lag.group))
+		s.remarks = append(s.remarks, fmt.Sprintf("Kafka does not know group %s: nobody owns the partitions", v.group))
 		return nil
 	}
 	if err != nil {
-		v.remark("who owns the partitions", "DESCRIBE on group "+v.lag.group, err)
+		s.remark("who owns the partitions", "DESCRIBE on group "+v.group, err)
 		return nil
 	}
 	assigned := map[int32]bool{}
@@ -116,20 +221,11 @@ func (v *positionView) assigned(ctx context.Context) map[int32]bool {
 		}
 		for _, topic := range consumer.Topics {
 			for _, p := range topic.Partitions {
-				if topic.Topic == v.lag.topic {
+				if topic.Topic == v.topic {
 					assigned[p] = true
 				}
 			}
 		}
 	}
 	return assigned
-}
-
-// remark says what is not known, and which permission would help.
-func (v *positionView) remark(what, permission string, err error) {
-	text := errclass.Safe(err)
-	if errclass.Kafka(err).Unready() {
-		text = "missing ACL: " + permission + ": " + text
-	}
-	v.remarks = append(v.remarks, what+" is not known: "+text)
 }

@@ -1,0 +1,137 @@
+package position
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"projector/errclass"
+	"projector/internal/cli/unread"
+	"projector/internal/telemetry"
+	"projector/internal/topic"
+	"projector/projection"
+)
+
+// partition is the state of one partition.
+type partition struct {
+	number    int32
+	stored    *projection.StoredPosition // nil: none
+	position  *int64                     // the next record to project; nil: none is stored
+	recreated bool                       // a position is stored, of another topic of this name
+	start     int64                      // the first offset there is; 0 when end is not known
+	end       *int64                     // after the last committed record; nil: not known
+	records   *int64                     // from the position to the end; nil: not known
+	age       *time.Duration             // of the oldest record not projected; nil: not known
+	waits     bool                       // there is such a record
+	unread    *topic.PartitionError      // why Kafka could not be queried for it
+
+	state  projection.Standing // running also while nobody owns it, stopped also by its owner alone
+	reason string              // why it does not continue
+
+	// These are set by details.
+	owner  string         // empty: nobody, or not known
+	margin *time.Duration // until retention removes the first unread record; nil: never, or not known
+}
+
+// status is the state of a group's partitions, in order.
+type status struct {
+	topic      string
+	partitions []partition
+	remarks    []string // what could not be found out, and why
+	kafka      error    // why only the database could be queried; nil: both were
+}
+
+// place finds the partition's position among those stored. One of another topic of the same
+// name means nothing.
+func (p *partition) place(stored []projection.StoredPosition, topicID string) {
+	for i := range stored {
+		if stored[i].Partition != p.number {
+			continue
+		}
+		p.stored = &stored[i]
+		if p.recreated = !projection.SameTopic(stored[i].TopicID, topicID); !p.recreated {
+			p.position = &stored[i].Next
+		}
+	}
+}
+
+// next is the first record that is not projected.
+func (p *partition) next() int64 {
+	if p.position == nil {
+		return p.start
+	}
+	return *p.position
+}
+
+// decide sets the state and its reason.
+func (p *partition) decide() {
+	p.state = projection.StandingRunning
+	if p.stored == nil {
+		return
+	}
+	p.state = projection.StandingStopped
+	switch stopped := p.stored.Stands(); {
+	case p.recreated:
+		p.reason = "the stored position belongs to another topic of this name (deleted, or of another cluster). See the runbook, \"topic recreated\""
+	case stopped != nil:
+		p.state, p.reason = stopped.Standing, stopped.Reason
+	case p.end != nil && p.stored.Next < p.start:
+		p.reason = fmt.Sprintf("offsets %d to %d were removed by retention before they were consumed. See the runbook, \"position expired\"",
+			p.stored.Next, p.start-1)
+	case p.stored.HaltedReason != "":
+		p.reason = p.stored.HaltedReason
+	default:
+		p.state = projection.StandingRunning
+	}
+}
+
+// reasons are why partitions do not continue, one line for those with the same reason.
+func (s *status) reasons() (lines []string) {
+	var reasons []telemetry.PartitionReason
+	for i := range s.partitions {
+		if p := &s.partitions[i]; p.reason != "" {
+			reasons = append(reasons, telemetry.PartitionReason{Partition: p.number, Reason: p.reason})
+		}
+	}
+	for _, shared := range telemetry.ShareReasons(reasons) {
+		lines = append(lines, shared.Heading()+": "+shared.Reason)
+	}
+	return lines
+}
+
+// left reports whether records are left to project, or may be. The markers of transactions
+// are none.
+func (p *partition) left() bool {
+	return p.recreated || p.records == nil || *p.records > 0 && (p.waits || p.age == nil)
+}
+
+// partialError ends a command that has shown what it could find out.
+type partialError struct{ error }
+
+func (e partialError) Unwrap() error { return e.error }
+
+// incomplete explains what could not be read, and is the error to end with; nil: all was.
+func (s *status) incomplete(stderr io.Writer) error {
+	if s.kafka != nil {
+		return partialError{s.kafka}
+	}
+	lost := unread.Partitions{Topic: s.topic}
+	for i := range s.partitions {
+		if why := s.partitions[i].unread; why != nil {
+			lost.Add(why)
+		}
+	}
+	if err := lost.Explain(stderr); err != nil {
+		return partialError{err}
+	}
+	return nil
+}
+
+// remark says what is not known, and which permission would help.
+func (s *status) remark(what, permission string, err error) {
+	text := errclass.Safe(err)
+	if errclass.Kafka(err).Unready() {
+		text = "missing ACL: " + permission + ": " + text
+	}
+	s.remarks = append(s.remarks, what+" is not known: "+text)
+}
