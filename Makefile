@@ -101,6 +101,12 @@ test-container: ## Run the image as the Deployment does (needs root, podman, bui
 	PROJECTOR_TEST_IMAGE=projector:test PROJECTOR_TEST_KAFKA=real \
 	  $(GO) test -tags container -count=1 -timeout 15m -v -run '^(TestInAContainer|TestMemoryOfAContainer)$$' $(TESTFLAGS) ./e2e
 
+.PHONY: test-admission
+test-admission: ## Apply every overlay to a real Kubernetes API server (Debian, root; builds it once: 10 minutes)
+	.ci/packages etcd-server openssl jq
+	tools/kubernetes/build
+	tools/kubernetes/run api $(GO) test -tags kubernetes -count=1 -timeout 10m -run '^TestOverlaysAreAdmitted$$' $(TESTFLAGS) ./e2e
+
 .PHONY: test-page
 test-page: ## Run the tests of the status page in a real browser (needs Chromium)
 	$(GO) test -tags chromium -count=1 $(TESTFLAGS) ./internal/telemetry
@@ -225,7 +231,7 @@ fmt-check: ## Fail when a file is not formatted by gofmt
 .PHONY: vet
 vet: ## Run go vet, on the files behind build tags too
 	$(GO) vet $(PKGS)
-	$(GO) vet -tags kafka,deploy,profile,faults,soak,failover,matrix,failpoints,chromium,citus,container,upgrade $(PKGS)
+	$(GO) vet -tags kafka,deploy,profile,faults,soak,failover,matrix,failpoints,chromium,citus,container,kubernetes,upgrade $(PKGS)
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Run golangci-lint (builds it the first time: some minutes)

@@ -66,10 +66,10 @@ func (c *containers) readable() {
 		if entry.IsDir() {
 			mode = 0o750
 		}
-		if err := os.Chown(path, 0, containerUser); err != nil {
+		if err := os.Chown(path, 0, containerUser); err != nil { //nolint:gosec // G122: a folder that only this test writes
 			return err
 		}
-		return os.Chmod(path, mode)
+		return os.Chmod(path, mode) //nolint:gosec // G122: the same
 	})
 	if err != nil {
 		c.t.Fatal(err)

@@ -1,0 +1,124 @@
+//go:build kubernetes
+
+package e2e_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// namespace is a namespace of the cluster that tools/kubernetes/run has started.
+type namespace struct {
+	t    testing.TB
+	name string
+}
+
+// newNamespace makes a namespace that admits only restricted pods. It is deleted with the cluster.
+func newNamespace(t testing.TB, name string) *namespace {
+	t.Helper()
+	if os.Getenv("KUBERNETES_NODE") == "" {
+		t.Fatal("there is no cluster: make test-kubernetes")
+	}
+	n := &namespace{t, name}
+	n.apply(fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %q, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`, name))
+	return n
+}
+
+// shell runs a script of docs/deploy.md with bash in a folder. Its namespace is this one.
+func (n *namespace) shell(folder, script string) (out string, err error) {
+	n.t.Helper()
+	cmd := exec.CommandContext(n.t.Context(), "bash", "-euo", "pipefail", "-c", strings.ReplaceAll(script, "-n projector ", "-n "+n.name+" "))
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "NAMESPACE="+n.name)
+	var said strings.Builder
+	cmd.Stderr = &said
+	text, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, said.String())
+	} else if strings.Contains(said.String(), "Warning") { // of Pod Security, or of a field that is not known
+		err = errors.New(said.String())
+	}
+	return string(text), err
+}
+
+// try runs kubectl. A warning is an error.
+func (n *namespace) try(stdin string, args ...string) (out string, err error) {
+	n.t.Helper()
+	cmd := exec.CommandContext(n.t.Context(), "kubectl", append([]string{"--namespace=" + n.name}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	var said strings.Builder
+	cmd.Stderr = &said
+	text, err := cmd.Output()
+	if err != nil || strings.Contains(said.String(), "Warning") {
+		err = errors.Join(fmt.Errorf("kubectl %s: %s", strings.Join(args, " "), said.String()), err)
+	}
+	return strings.TrimSpace(string(text)), err
+}
+
+func (n *namespace) kubectl(args ...string) string {
+	n.t.Helper()
+	out, err := n.try("", args...)
+	if err != nil {
+		n.t.Fatalf("%v\n%s", err, out)
+	}
+	return out
+}
+
+// apply applies a manifest by server-side apply.
+func (n *namespace) apply(manifest string) {
+	n.t.Helper()
+	if _, err := n.try(manifest, "apply", "--server-side", "-f", "-"); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// kustomization writes a kustomization into a folder of its own and returns the folder. It has
+// this namespace. {deploy} in it is the folder deploy/kubernetes.
+func (n *namespace) kustomization(text string) string {
+	n.t.Helper()
+	folder := n.t.TempDir()
+	manifests, err := filepath.Abs("../deploy/kubernetes")
+	if err == nil {
+		manifests, err = filepath.Rel(folder, manifests) // kustomize wants a relative path
+	}
+	if err == nil {
+		text = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: " + n.name + "\n" + text
+		err = os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(strings.ReplaceAll(text, "{deploy}", manifests)), 0o600)
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return folder
+}
+
+// customDefinitions gives the cluster the definitions of KEDA and of the Prometheus operator,
+// in the versions that the tests of deploy/ validate the manifests with.
+func (n *namespace) customDefinitions() {
+	n.t.Helper()
+	tools, err := os.ReadFile("../deploy/tools_test.go")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for module, folder := range map[string]string{
+		"github.com/prometheus-operator/prometheus-operator": "example/prometheus-operator-crd",
+		"github.com/kedacore/keda/v2":                        "config/crd/bases",
+	} {
+		version := regexp.MustCompile(regexp.QuoteMeta(module) + `@v[0-9.]+`).Find(tools)
+		out, err := exec.CommandContext(n.t.Context(), "go", "mod", "download", "-json", string(version)).Output()
+		var downloaded struct{ Dir string }
+		if err == nil {
+			err = json.Unmarshal(out, &downloaded)
+		}
+		if err != nil {
+			n.t.Fatalf("%s: %v", version, err)
+		}
+		n.kubectl("apply", "--server-side", "-f", filepath.Join(downloaded.Dir, folder))
+	}
+	n.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+}
