@@ -160,3 +160,19 @@ func TestAnOutboxOfAnotherProjection(t *testing.T) {
 		t.Errorf("exit status %d: %s", status, said)
 	}
 }
+
+// TestAnOutboxIsRefusedOnCitus pretends to be Citus: its catalog says that the accounts have a shard.
+func TestAnOutboxIsRefusedOnCitus(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.exec(`SET allow_system_table_mods = on;
+		INSERT INTO pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion)
+		SELECT 99999, 'citus', oid, 'public'::regnamespace, false, '13' FROM pg_roles WHERE rolname = current_user;
+		CREATE TABLE pg_dist_partition AS SELECT 'account_balance'::regclass::oid AS logicalrelid, 'h'::"char" AS partmethod;
+		CREATE TABLE pg_dist_shard AS SELECT 'account_balance'::regclass::oid AS logicalrelid, 1 AS shardid, '-2147483648' AS shardminvalue`)
+	run := append([]string{"--brokers=" + w.addrs[0]}, w.flags()[1:]...)
+	status, _, said := once(t, []string{"DATABASE_URL=" + w.url}, append([]string{"run", "--outbox-url=" + w.url, "--outbox-query=SELECT $1, $2"}, run...)...)
+	if status != 1 || !strings.Contains(said, "missing versions cannot be fetched where Citus distributes the tables: leave out --outbox-url (OUTBOX_URL)") {
+		t.Errorf("exit status %d: %s", status, said)
+	}
+}

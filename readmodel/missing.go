@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,6 +32,26 @@ type MissingFilter struct {
 	Partitions []int32
 }
 
+// NoFetchingError says that missing versions cannot be fetched from this database.
+type NoFetchingError struct{}
+
+// Error implements error and names the remedy.
+func (NoFetchingError) Error() string {
+	return "missing versions cannot be fetched where Citus distributes the tables: leave out --outbox-url (OUTBOX_URL)"
+}
+
+// SafeText vouches for the text: it holds no data.
+func (e NoFetchingError) SafeText() string { return e.Error() }
+
+// CheckFetching returns a NoFetchingError where Citus distributes the accounts.
+func CheckFetching(ctx context.Context, db querier) error {
+	tables, err := LoadCitus(ctx, db)
+	if err == nil && slices.ContainsFunc(tables, func(t CitusTable) bool { return t.Name == BalanceName && t.Shards > 0 }) {
+		return NoFetchingError{}
+	}
+	return err
+}
+
 // MissingVersions streams what accounts wait for, the oldest gap first. A version whose event
 // is there and cannot be applied is not missing. An error ends the iteration.
 func MissingVersions(ctx context.Context, pool *pgxpool.Pool, f MissingFilter) iter.Seq2[Missing, error] {
@@ -48,7 +69,7 @@ func MissingVersions(ctx context.Context, pool *pgxpool.Pool, f MissingFilter) i
 			return nil
 		})
 		if hasCode(err, notSupported) {
-			err = &pgconn.PgError{Severity: "ERROR", Code: notSupported, Message: "missing versions cannot be fetched where Citus distributes the tables: leave out --outbox-url (OUTBOX_URL)"}
+			err = &pgconn.PgError{Severity: "ERROR", Code: notSupported, Message: NoFetchingError{}.Error()}
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(Missing{}, fmt.Errorf("look for missing versions: %w", err))

@@ -164,7 +164,8 @@ func (p *Process) awaitSchema(ctx context.Context) error {
 }
 
 // fits fails for good when the schema is missing or too old, when the consumer group is
-// another projection's, or when its rows came from another text of the projection file.
+// another projection's, when its rows came from another text of the projection file, or when
+// missing events are to be fetched from a database that cannot say which are missing.
 func (p *Process) fits(ctx context.Context) error {
 	err := readmodel.CheckSchema(ctx, p.pool)
 	var schema *readmodel.SchemaError
@@ -185,6 +186,12 @@ func (p *Process) fits(ctx context.Context) error {
 	var other *readmodel.OtherTopicError
 	if errors.As(err, &other) {
 		return retry.Stop(other)
+	}
+	if err == nil && p.fetcher != nil {
+		err = readmodel.CheckFetching(ctx, p.pool)
+	}
+	if errors.As(err, new(readmodel.NoFetchingError)) {
+		return retry.Stop(err)
 	}
 	if err != nil || p.own == nil {
 		return err
