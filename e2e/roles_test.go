@@ -35,12 +35,18 @@ func newRoles(t *testing.T) *roles {
 	authority := newAuthority(t)
 	certificate := issue(t, authority, "database", "127.0.0.1")
 	cluster := devtest.PostgresWith(t, devstack.PostgresOptions{Certificate: &certificate})
+	return newRolesOn(t, devtest.Broker(t).Addrs(), cluster, 2, authority)
+}
+
+// newRolesOn makes the users and a database. Without partitions there is no topic yet.
+func newRolesOn(t *testing.T, addrs []string, cluster *devstack.Postgres, partitions int32, authority *devstack.Authority) *roles {
+	t.Helper()
 	databaseURL, err := cluster.NewDatabase(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &roles{
-		world: newWorldOn(t, devtest.Broker(t).Addrs(), databaseURL, 2), cluster: cluster,
+		world: newWorldOn(t, addrs, databaseURL, partitions), cluster: cluster,
 		files: newSecretFolder(t, map[string]string{"ca.crt": string(authority.PEM()), "password": rolesPassword}),
 	}
 	r.rolesFile()

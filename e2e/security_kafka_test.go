@@ -1,4 +1,4 @@
-//go:build kafka
+//go:build kafka || kubernetes
 
 package e2e_test
 
