@@ -47,7 +47,7 @@ type commands struct {
 	Approve  request.ApproveCmd  `cmd:"" help:"Carry out what another login has requested, if the plan is still the same."`
 	Reject   request.RejectCmd   `cmd:"" help:"Reject a request; nothing is changed."`
 	Inbox    database.InboxCmd   `cmd:"" help:"Manage the markers of processed messages."`
-	Rebuild  rebuild.Cmd         `cmd:"" help:"Rebuild a projection from the first record beside the live one, compare the two and, with --yes, replace what differs."`
+	Rebuild  rebuild.Cmd         `cmd:"" help:"Rebuild a projection from the first record into shadow tables, compare them with the live ones and, with --yes, replace what differs."`
 	Own      projection.Cmd      `cmd:"" name:"projection" help:"Check a projection of your own."`
 	Mapping  events.MappingCmd   `cmd:"" help:"Check a mapping file."`
 	Migrate  database.MigrateCmd `cmd:"" help:"Bring the database schema up to date, or list its migrations."`

@@ -7,7 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// manualPage is what --help and docs/cli.md say of a command beside its one line of
+// manualPage is what --help and docs/cli.md say of a command, in addition to its one line of
 // help and its flags.
 type manualPage struct {
 	about    string // sentences
@@ -63,7 +63,7 @@ var commandPages = map[string]manualPage{
 				"Balances, from your own servers",
 				"projector run --brokers=kafka-1:9092,kafka-2:9092 --database-url=postgres://projector@db:5432/bank",
 			},
-			{"Statements beside them, as a consumer group of their own", "projector run --projection=account_statement --listen=:8081"},
+			{"Statements too, in a consumer group of their own", "projector run --projection=account_statement --listen=:8081"},
 			{
 				"With TLS, a user, and passwords in files that may change",
 				"projector run --tls --sasl-mechanism=SCRAM-SHA-512 --sasl-username=projector --sasl-password-file=/run/secrets/kafka --database-password-file=/run/secrets/database",
@@ -118,7 +118,7 @@ var commandPages = map[string]manualPage{
 	},
 	"dlq list": {
 		about: "Reads the DLQ topic from its beginning and compares each dead letter with the read model: open (somebody has to act), ready " +
-			"(would apply now), waiting (behind a hole), resolved (passed), discarded. A DLQ topic that does not exist counts as empty.",
+			"(would apply now), waiting (for a gap), resolved (passed), discarded. A DLQ topic that does not exist counts as empty.",
 		status: "1 also when a partition of the DLQ topic cannot be read; the dead letters of the others are listed.",
 		examples: []example{
 			{"What somebody has to look at", "projector dlq list --status=open --since=24h"},
@@ -245,7 +245,7 @@ var commandPages = map[string]manualPage{
 		},
 	},
 	"pause": {
-		about: "Kept in the database: running consumers obey within 5 s, and so does whoever owns the partition later, until resume. " +
+		about: "Kept in the database: running consumers obey within 5 s, and so does every later owner of the partition, until resume. " +
 			"A paused partition does not make an instance unready. Without --yes it only says what it would do. Audited in dlq_action.",
 		status: "1 also when the topic does not have the partition, or the group has no positions (--new-group accepts it).",
 		examples: []example{

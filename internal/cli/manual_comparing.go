@@ -19,7 +19,7 @@ var comparingPages = map[string]manualPage{
 		},
 	},
 	"rebuild": {
-		about: "Reads the topic from its first record into tables beside the live ones while consumers continue, compares, and with --yes " +
+		about: "Reads the topic from its first record into shadow tables while consumers continue, compares, and with --yes " +
 			"replaces the accounts, or rows, that differ. Without --yes it changes nothing. Skips and replays that were done before are done again. " +
 			"Consumers wait during the swap, which ends within 30 s or changes nothing.",
 		status: "0 also when some differ and --yes was not given, or are left alone; 1 also when the topic has lost its first records " +

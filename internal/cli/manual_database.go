@@ -4,7 +4,7 @@ package cli
 var databasePages = map[string]manualPage{
 	"inbox prune": {
 		about: "The projection daily_turnover marks each event it has counted; a marker is no longer needed once its event cannot be " +
-			"delivered again. Deletes in small transactions, beside running consumers. " +
+			"delivered again. Deletes in small transactions, while consumers run. " +
 			"Deletes nothing while records are read again because a position was set back: they need the markers. It says which.",
 		examples: []example{
 			{"With the retention of the environment", "projector inbox prune"},

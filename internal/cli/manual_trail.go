@@ -57,7 +57,7 @@ var trailPages = map[string]manualPage{
 	},
 	"approve": {
 		about: "Makes the plan of the request again, with the servers given here, compares it with the one that was requested and, if they are the same, carries it out. " +
-			"Whoever made the request cannot approve it: PostgreSQL compares the logins. The audit trail keeps the requester's actor and " +
+			"The login that made the request cannot approve it: PostgreSQL compares the logins. The audit trail keeps the requester's actor and " +
 			"reason, and records who approved it.",
 		status: "1 also when the plan has changed since: the request is then refused and nothing is changed; and when the requested command would end with 1.",
 		examples: []example{

@@ -107,6 +107,13 @@ func TestVariablesAreDocumented(t *testing.T) {
 	}
 }
 
+// TestTheExampleOfAProjectionIsTheFile: the page shows the file that the tests run.
+func TestTheExampleOfAProjectionIsTheFile(t *testing.T) {
+	if file := readPage(t, "docs/examples/event-count.sql"); !strings.Contains(pageOf(t, "own-projection.md"), "```sql\n"+file+"```") {
+		t.Error("own-projection.md does not show docs/examples/event-count.sql")
+	}
+}
+
 var (
 	// quoted finds what stands between backquotes.
 	quoted = regexp.MustCompile("`([^`\n]+)`")

@@ -19,7 +19,7 @@ import (
 
 // Cmd are the commands about one account.
 type Cmd struct {
-	Show      accountShowCmd      `cmd:"" help:"Show an account: its state, its hole and the events that wait behind it."`
+	Show      accountShowCmd      `cmd:"" help:"Show an account: its state, its gap and the events that wait for it."`
 	Statement accountStatementCmd `cmd:"" help:"Show the events that make up an account's balance, with a running balance and each event's place in Kafka."`
 	Skip      skipCmd             `cmd:"" help:"Skip one version of an account on purpose: only the one it waits for."`
 	Unskip    unskipCmd           `cmd:"" help:"Take back the last skip of an account, while nothing was applied after it."`

@@ -7,8 +7,8 @@ import (
 
 // ParkFlags bound what is parked of each account.
 type ParkFlags struct {
-	ParkLimit int64      `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events per account kept in the database behind a hole (default 10000)."`
-	ParkBytes parse.Size `env:"PARK_BYTES" default:"64MiB" placeholder:"SIZE" group:"Projection" help:"Size of the events per account kept in the database behind a hole: keys, values and headers (default 64MiB)."`
+	ParkLimit int64      `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events per account stored in the database for a gap (default 10000)."`
+	ParkBytes parse.Size `env:"PARK_BYTES" default:"64MiB" placeholder:"SIZE" group:"Projection" help:"Size of the events per account stored in the database for a gap: keys, values and headers (default 64MiB)."`
 }
 
 // CheckPark refuses what is no limit.
