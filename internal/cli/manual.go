@@ -53,8 +53,8 @@ func joinPages(all ...map[string]manualPage) map[string]manualPage {
 
 var commandPages = map[string]manualPage{
 	"run": {
-		about: "Reads the topic as a member of a consumer group and writes one projection. Start as many instances as there are " +
-			"partitions: they share them. While a database or broker cannot be reached, it retries indefinitely, also at " +
+		about: "Reads the topic as a member of a consumer group and writes one projection. Start two instances, or more, " +
+			"up to the number of partitions: they share them. While a database or broker cannot be reached, it retries indefinitely, also at " +
 			"startup; /readyz on --listen says what is wrong. A first SIGTERM or Ctrl-C finishes and commits the work in progress, a second one exits at once.",
 		status: "0 stopped by a signal; 1 the schema is missing or older than the program (run migrate), a port is taken, or the projection file " +
 			"is not the one its rows were made with (rebuild, or --accept-changed-file), or the rows came from another topic (--another-topic).",
