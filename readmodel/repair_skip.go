@@ -101,9 +101,15 @@ func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 	case err != nil:
 		return Skipped{}, fmt.Errorf("skip: %w", err)
 	}
-	rest := &replay{repair: r, healing: []string{s.AccountID}}
-	err = r.run(ctx, rest, func(step Step) { done.Healed += step.Healed })
+	done.Healed, err = r.heal(ctx, s.AccountID)
 	return done, err
+}
+
+// heal applies what waits in an account, as far as it fits. It comes after the transaction of a skip:
+// an event that PostgreSQL refuses must not keep the version from being skipped.
+func (r *Repair) heal(ctx context.Context, account string) (healed int, err error) {
+	err = r.run(ctx, &replay{repair: r, healing: []string{account}}, func(step Step) { healed += step.Healed })
+	return healed, err
 }
 
 // PlanSkip returns what a Skip would do now, or a *SkipRefused.
@@ -167,23 +173,17 @@ func (r *Repair) skip(ctx context.Context, tx *accountTx, s Skip) (Skipped, erro
 	action := r.in(s.action(ResultSkipped))
 	action.Class, action.Topic, action.Partition, action.Offset = of.Class, of.Place.Topic, of.Place.Partition, of.Place.Offset
 	action.PreviousEventID = known.Account.LastEventID
-	healed, err := r.passOver(ctx, tx, s, of.EventID, []Action{action})
-	return Skipped{EventID: of.EventID, Healed: healed}, err
+	return Skipped{EventID: of.EventID}, r.passOver(ctx, tx, s, of.EventID, []Action{action})
 }
 
-// passOver passes over the account's next version and heals what is parked behind it, a
-// piece at most. It returns how many events that were.
-func (r *Repair) passOver(ctx context.Context, tx *accountTx, s Skip, eventID string, actions []Action) (healed int, err error) {
+// passOver passes over the account's next version.
+func (r *Repair) passOver(ctx context.Context, tx *accountTx, s Skip, eventID string, actions []Action) error {
 	fold := accounts.NewFold(r.options(), r.storeOf(tx.db()))
 	if err := fold.Read(ctx, []string{s.AccountID}); err != nil {
-		return 0, err
+		return err
 	}
 	fold.Skip(s.AccountID, s.Version, eventID)
-	if err := fold.Heal(ctx, accounts.HealPiece); err != nil {
-		return 0, err
-	}
-	changes := fold.Gather()
-	return changes.Healed, r.write(ctx, tx, changes, actions)
+	return r.write(ctx, tx, fold.Gather(), actions)
 }
 
 // known is what the database knows of an account.
@@ -262,7 +262,10 @@ func (r *Repair) SkipAgain(ctx context.Context, s Skip, known, seen bool) (passe
 	if err != nil {
 		return false, fmt.Errorf("skip: %w", err)
 	}
-	return passed, nil
+	if passed {
+		_, err = r.heal(ctx, s.AccountID)
+	}
+	return passed, err
 }
 
 func (r *Repair) skipAgain(ctx context.Context, tx *accountTx, s Skip, wasKnown, seen bool) (bool, error) {
@@ -284,6 +287,5 @@ func (r *Repair) skipAgain(ctx context.Context, tx *accountTx, s Skip, wasKnown,
 	if wasKnown {
 		eventID = of.EventID
 	}
-	_, err = r.passOver(ctx, tx, s, eventID, nil)
-	return true, err
+	return true, r.passOver(ctx, tx, s, eventID, nil)
 }

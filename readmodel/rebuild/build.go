@@ -22,54 +22,22 @@ type Source interface {
 	Records(ctx context.Context, partition int32, from, to int64) iter.Seq2[projection.Record, error]
 }
 
-// Skip is a version that was passed over on purpose.
-type Skip struct {
-	AccountID string
-	Version   int64
-	// Place is where its event stood when it was known; without a topic it was not.
-	Place projection.RecordRef
-}
-
-// Known reports whether the event that was passed over was known.
-func (s *Skip) Known() bool { return s.Place.Topic != "" }
-
-// Replay is a dead letter that was applied to the database directly.
-type Replay struct {
-	AccountID string
-	Version   int64
-	Class     event.Class // of the dead letter
-	Altered   bool        // what was applied is not what the dead letter has
-	Place     projection.RecordRef
-
-	// Found out by reading the topic: the event's id, and whether the topic gives it in a form
-	// that can be applied.
-	EventID string
-	Given   bool
-}
-
-// corrects reports whether the topic may not give what was applied: an event that was only early is
-// applied again in its turn.
-func (r *Replay) corrects() bool { return r.Altered || r.Class != event.VersionGap }
-
-// Config is all a Build needs.
+// Config is what a Build reads and writes.
 type Config struct {
-	Source  Source
-	Formats event.Resolver
-	Open    func(partition int32) session.Projection
-	// PassOver passes over the version if it is the account's next one and, unless
-	// seen, if its event waits there; it returns whether the skip is done with.
-	PassOver func(ctx context.Context, s *Skip, seen bool) (bool, error)
+	Source       Source
+	Formats      event.Resolver
+	FirstVersion int64
+	Topic        string
+	TopicID      string
+	Starts       map[int32]int64 // the first offset of each partition
+	Open         func(partition int32) session.Projection
 	// Overdue names those of the partitions that hold parked events whose turn has come.
-	Overdue func(ctx context.Context, partitions []int32) ([]int32, error)
-	Topic   string
-	TopicID string
-	Starts  map[int32]int64 // the first offset of each partition
-	// Ordered: of two events that claim one version of an account at most one is applied.
-	Ordered bool
-	Skips   []Skip
-	Replays []Replay
-	// Discards are the places of events that are left out.
-	Discards []projection.RecordRef
+	Overdue func(ctx context.Context, topic string, partitions []int32) ([]int32, error)
+
+	// What people have decided; see Shadow.Build.
+	ordered                  bool // of two events that claim one version of an account at most one is applied
+	skips, replays, discards []decided
+	skipAgain                func(ctx context.Context, e *decided, seen bool) (bool, error)
 }
 
 const (
@@ -82,15 +50,16 @@ const (
 	flushBytes  = 16 << 20
 )
 
-// CacheBytes is what a partition may remember of accounts.
-const CacheBytes = 16 << 20
+// cacheBytes is what a partition may remember of accounts.
+const cacheBytes = 16 << 20
 
-// Build is a projection that is being rebuilt.
+// Build reads a topic into the tables of a projection, up to given offsets.
 type Build struct {
 	cfg        Config
 	partitions map[int32]*partition
-	replays    []*Replay
-	skips      map[string][]Skip                      // by account, ascending
+	replays    map[projection.RecordRef]*decided
+	discards   map[projection.RecordRef]bool
+	skips      map[string][]decided                   // by account, ascending
 	chosen     map[readmodel.Key]projection.RecordRef // by account and version: the event that people have applied
 	passed     atomic.Int64
 	records    atomic.Int64
@@ -99,42 +68,33 @@ type Build struct {
 // New prepares a build of all partitions in cfg.Starts.
 func New(cfg Config) *Build {
 	b := &Build{
-		cfg: cfg, partitions: map[int32]*partition{}, skips: map[string][]Skip{}, chosen: map[readmodel.Key]projection.RecordRef{},
-	}
-	for _, s := range cfg.Skips {
-		b.skips[s.AccountID] = append(b.skips[s.AccountID], s)
+		cfg: cfg, partitions: map[int32]*partition{}, skips: map[string][]decided{}, discards: map[projection.RecordRef]bool{},
+		replays: map[projection.RecordRef]*decided{}, chosen: map[readmodel.Key]projection.RecordRef{},
 	}
 	for number, start := range cfg.Starts {
-		p := &partition{
-			build: b, number: number, next: start, furthest: start,
-			waiting: map[string]struct{}{}, replays: map[int64]*Replay{}, discards: map[int64]bool{},
-		}
+		p := &partition{build: b, number: number, next: start, furthest: start, waiting: map[string]struct{}{}}
 		p.session = session.New(cfg.Open(number), p, session.Limits{
 			Events: flushEvents, Within: attemptWithin, Silence: attemptWithin,
 		})
 		b.partitions[number] = p
 	}
-	for _, place := range cfg.Discards {
-		if p := b.partitions[place.Partition]; p != nil && place.Topic == cfg.Topic {
-			p.discards[place.Offset] = true
-		}
+	for i := range cfg.skips {
+		e := cfg.skips[i]
+		b.skips[e.accountID] = append(b.skips[e.accountID], e)
 	}
-	places := map[projection.RecordRef]*Replay{}
-	for _, r := range cfg.Replays {
-		if cfg.Ordered && !r.Altered && r.Place.Topic == cfg.Topic {
-			b.chosen[readmodel.Key{Text: r.AccountID, Number: r.Version}] = r.Place
+	for i := range cfg.discards {
+		b.discards[cfg.discards[i].place] = true
+	}
+	for i := range cfg.replays {
+		e := &cfg.replays[i]
+		e.given = !e.altered && e.place.Topic == cfg.Topic
+		if cfg.ordered && e.given {
+			b.chosen[readmodel.Key{Text: e.accountID, Number: e.version}] = e.place
 		}
-		if !r.corrects() {
-			continue
+		if one := b.replays[e.place]; one != nil {
+			e.given = e.given && one.given
 		}
-		one := places[r.Place]
-		if one == nil {
-			one = &r
-			places[r.Place], b.replays = one, append(b.replays, one)
-		}
-		if p := b.partitions[r.Place.Partition]; p != nil && r.Place.Topic == cfg.Topic {
-			p.replays[r.Place.Offset] = one
-		}
+		b.replays[e.place] = e
 	}
 	return b
 }
@@ -157,7 +117,7 @@ func (b *Build) Advance(ctx context.Context, ends map[int32]int64, observe func(
 // healOverdue applies what was parked because its predecessor, in another partition, was
 // read later.
 func (b *Build) healOverdue(ctx context.Context, ends map[int32]int64) error {
-	overdue, err := b.cfg.Overdue(ctx, slices.Sorted(maps.Keys(ends)))
+	overdue, err := b.cfg.Overdue(ctx, b.cfg.Topic, slices.Sorted(maps.Keys(ends)))
 	if err != nil {
 		return err
 	}
@@ -190,9 +150,18 @@ func (b *Build) Next(partition int32) int64 {
 	return 0 // made since
 }
 
-// Replays are those of the Config that the topic may not give, a place once, with what was found
-// out about them.
-func (b *Build) Replays() []*Replay { return b.replays }
+// corrections are the replayed events that the topic does not give.
+func (b *Build) corrections() (all []*decided) {
+	if b == nil {
+		return nil
+	}
+	for _, e := range b.replays {
+		if !e.given {
+			all = append(all, e)
+		}
+	}
+	return all
+}
 
 // ParkLimit parks every event behind a hole: those beyond the live limit are cut off
 // when they are compared.

@@ -15,27 +15,9 @@ type CatchUp func(ctx context.Context, positions []TopicPosition) error
 
 // CompareOptions say what to make of what differs.
 type CompareOptions struct {
-	Topic string
-	// Corrections are the dead letters that people have applied; nil: none. It is called when
-	// the rebuilt tables have reached the positions.
-	Corrections func() []Correction
-	Partial     bool // the topic has lost records: what it does not know is left alone
-	List        int  // at most so many differences
-}
-
-func (o *CompareOptions) corrections() []Correction {
-	if o.Corrections == nil {
-		return nil
-	}
-	return o.Corrections()
-}
-
-// Correction is a dead letter that somebody has applied to the database.
-type Correction struct {
-	AccountID string
-	Version   int64
-	EventID   string // empty: not known
-	Given     bool   // the topic gives it in a form that can be applied, too
+	Topic   string
+	Partial bool // the topic has lost records: what it does not know is left alone
+	List    int  // at most so many differences
 }
 
 // Compare compares the live tables, as they are at one moment, with the rebuilt ones, which

@@ -19,7 +19,7 @@ type comparison struct {
 	opts   CompareOptions
 	report Report
 
-	given     map[readmodel.Key]bool // corrections by account and version, and whether the topic gives them
+	given     map[readmodel.Key]bool // corrections that the topic does not give, by account and version
 	corrected map[string]bool        // accounts with corrections that the topic does not give
 	unsure    bool                   // rows may have in them what only people have put in
 	unmarked  bool                   // corrected events are not marked by the ids that the topic gives
@@ -63,15 +63,11 @@ func (c *comparison) prepare(ctx context.Context, live readmodel.Querier) (err e
 		}
 	}
 	var ids []string
-	for _, x := range c.opts.corrections() {
-		k := readmodel.Key{Text: x.AccountID, Number: x.Version}
-		before, known := c.given[k]
-		c.given[k] = x.Given && (before || !known)
-		if !x.Given {
-			c.corrected[x.AccountID] = true
-			c.unsure = c.unsure || c.forgets || x.EventID == ""
-			ids = append(ids, x.EventID)
-		}
+	for _, e := range c.shadow.build.corrections() {
+		c.given[readmodel.Key{Text: e.accountID, Number: e.version}] = true
+		c.corrected[e.accountID] = true
+		c.unsure = c.unsure || c.forgets || e.eventID == ""
+		ids = append(ids, e.eventID)
 	}
 	switch {
 	case c.shadow.accounts != nil:
@@ -214,8 +210,7 @@ func (c *comparison) rowKind(t *rowTable, key string, live, rebuilt *row) (Kind,
 		case c.shadow.accounts != nil:
 			f.corrected = c.corrected[k.Text]
 		case !c.shadow.custom && c.shadow.inbox == nil:
-			given, known := c.given[readmodel.Key(k)]
-			f.corrected = f.live && known && (!given || !f.rebuilt)
+			f.corrected = f.live && c.given[readmodel.Key(k)]
 		}
 	}
 	kind := f.kind()

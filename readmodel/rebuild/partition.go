@@ -26,8 +26,6 @@ type partition struct {
 	furthest int64 // how far it has been read at any time
 	records  []projection.DecodedRecord
 	waiting  map[string]struct{} // accounts seen that have versions to pass over
-	replays  map[int64]*Replay   // by offset
-	discards map[int64]bool      // by offset
 }
 
 // attemptWithin bounds one transaction.
@@ -127,12 +125,12 @@ func (p *partition) take(ctx context.Context, record *projection.Record) error {
 	j := &p.records[len(p.records)-1]
 	format.Decode(record.Message, &j.Decoded)
 	d := &j.Decoded
-	if p.discards[record.Offset] {
+	if p.build.discards[record.Ref()] {
 		*d = event.Decoded{Tombstone: true}
 		return nil
 	}
-	if r := p.replays[record.Offset]; r != nil && d.Identity == event.Identified {
-		r.EventID, r.Given = strings.Clone(d.Event.ID), reproducible(r, d)
+	if e := p.build.replays[record.Ref()]; e != nil && d.Identity == event.Identified {
+		e.eventID, e.given = strings.Clone(d.Event.ID), e.given && d.Fault == nil && d.Event.AccountID == e.accountID
 	}
 	if d.Identity != event.Identified {
 		return nil
@@ -152,18 +150,12 @@ func (p *partition) decide(record *projection.Record, d *event.Decoded) {
 	if len(skips) == 0 {
 		return
 	}
-	p.waiting[skips[0].AccountID] = struct{}{}
+	p.waiting[skips[0].accountID] = struct{}{}
 	for i := range skips {
-		if skips[i].Version == d.Event.Version {
+		if skips[i].version == d.Event.Version {
 			d.Fault = &event.Fault{Class: event.MalformedPayload, Reason: "this version was skipped"}
 		}
 	}
-}
-
-// reproducible reports whether the record, as the topic has it, can be what was applied.
-func reproducible(r *Replay, d *event.Decoded) bool {
-	return !r.Altered && d.Fault == nil && d.Event.AccountID == r.AccountID &&
-		r.Class != event.CurrencyMismatch && r.Class != event.BalanceOverflow
 }
 
 // fold folds the chunk, and writes when enough has been folded.
@@ -232,14 +224,8 @@ func (*partition) Read(ctx context.Context, _ string, fn func(context.Context) e
 	return fn(ctx)
 }
 
-// Publish implements session.Driver: the dead letters have been published. What PostgreSQL
-// refuses is not given by the topic, although it can be read.
-func (p *partition) Publish(_ context.Context, _ int64, letters []projection.DeadLetter, _ func(context.Context) error) error {
-	for i := range letters {
-		if r := p.replays[letters[i].Record.Offset]; r != nil && letters[i].Class == event.RejectedByDatabase {
-			r.Given = false
-		}
-	}
+// Publish implements session.Driver: the dead letters have been published.
+func (*partition) Publish(context.Context, int64, []projection.DeadLetter, func(context.Context) error) error {
 	return nil
 }
 
@@ -250,8 +236,8 @@ func (p *partition) passOver(ctx context.Context) error {
 		left := false
 		for i := range p.build.skips[account] {
 			s := &p.build.skips[account][i]
-			seen := !s.Known() || s.Place.Partition != p.number || s.Place.Offset < p.next
-			passed, err := p.build.cfg.PassOver(ctx, s, seen)
+			seen := s.place.Topic == "" || s.place.Partition != p.number || s.place.Offset < p.next
+			passed, err := p.build.cfg.skipAgain(ctx, s, seen)
 			if err != nil {
 				return err
 			}

@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
-	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -140,7 +139,12 @@ func (p *pair) rebuild() rebuild.Report {
 			t.Error(err)
 		}
 	}()
-	build := p.shadowBuild(shadow)
+	build, err := shadow.Build(t.Context(), rebuild.Config{
+		Source: p.log, Formats: p.d.formats, FirstVersion: 1, Topic: topicName, TopicID: "id", Starts: p.log.starts(),
+	})
+	if err != nil {
+		rt.Fatal(err)
+	}
 	catchUps := 0
 	catchUp := func(ctx context.Context, positions []rebuild.TopicPosition) error {
 		ends := map[int32]int64{}
@@ -155,13 +159,7 @@ func (p *pair) rebuild() rebuild.Report {
 		}
 		return nil
 	}
-	opts := rebuild.CompareOptions{Topic: topicName, List: 100, Corrections: func() (all []rebuild.Correction) {
-		for _, x := range build.Replays() {
-			all = append(all, rebuild.Correction{AccountID: x.AccountID, Version: x.Version, EventID: x.EventID, Given: x.Given})
-		}
-		return all
-	}}
-	report, err := shadow.Compare(t.Context(), opts, catchUp)
+	report, err := shadow.Compare(t.Context(), rebuild.CompareOptions{Topic: topicName, List: 100}, catchUp)
 	if err != nil {
 		rt.Fatal(err)
 	}
@@ -170,52 +168,6 @@ func (p *pair) rebuild() rebuild.Report {
 		rt.Fatal(err)
 	}
 	return report
-}
-
-// shadowBuild reads the topic into the shadow tables, with what people have decided.
-func (p *pair) shadowBuild(shadow *rebuild.Shadow) *rebuild.Build {
-	t, rt, pool := p.t, p.rt, p.live.pool
-	t.Helper()
-	custom := ""
-	if name := p.d.Name(); name == "counted" || name == "summed" {
-		custom = name
-	}
-	cfg := rebuild.Config{
-		Source: p.log, Formats: p.d.formats, Topic: topicName, TopicID: "id", Starts: map[int32]int64{}, Ordered: p.d.ordered,
-		Open: func(partition int32) session.Projection {
-			return shadow.Open(readmodel.RunConfig{Formats: p.d.formats, FirstVersion: 1, CacheBytes: func() int { return 1 << 20 }}, topicName, partition)
-		},
-		Overdue: func(ctx context.Context, partitions []int32) ([]int32, error) {
-			return shadow.Overdue(ctx, topicName, partitions)
-		},
-		PassOver: func(ctx context.Context, x *rebuild.Skip, seen bool) (bool, error) {
-			return shadow.SkipAgain(ctx, readmodel.RepairConfig{Formats: p.d.formats, FirstVersion: 1},
-				&rebuild.AuditedEvent{AccountID: x.AccountID, Version: x.Version, Place: x.Place}, seen)
-		},
-	}
-	for number := range p.log {
-		cfg.Starts[int32(number)] = 0
-	}
-	replays, err := rebuild.LoadReplays(t.Context(), pool, p.d.Name(), custom != "")
-	if err != nil {
-		rt.Fatal(err)
-	}
-	for _, a := range replays {
-		cfg.Replays = append(cfg.Replays, rebuild.Replay{AccountID: a.AccountID, Version: a.Version, Class: event.Class(a.Class), Altered: a.Altered, Place: a.Place})
-	}
-	if cfg.Discards, err = rebuild.LoadDiscards(t.Context(), pool, p.d.Name(), topicName); err != nil {
-		rt.Fatal(err)
-	}
-	if p.d.ordered {
-		skips, err := rebuild.LoadSkips(t.Context(), pool, custom)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		for _, a := range skips {
-			cfg.Skips = append(cfg.Skips, rebuild.Skip{AccountID: a.AccountID, Version: a.Version, Place: a.Place})
-		}
-	}
-	return rebuild.New(cfg)
 }
 
 // repair draws something that a person does, and does it in both databases.

@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/session"
-	"projector/projection"
 	"projector/readmodel"
 	"projector/sql"
 )
@@ -30,6 +29,7 @@ type Shadow struct {
 	compared  string          // a snapshot
 	found     *comparison
 	later     later
+	build     *Build                   // fills the tables; nil: a test does
 	moved     map[Kind]map[string]Kind // left alone by the swap, by what they are now
 }
 
@@ -144,65 +144,6 @@ func (s *Shadow) Overdue(ctx context.Context, topic string, partitions []int32) 
 	return readmodel.LoadOverdue(ctx, s.Pool, s.kind.Name(), topic, partitions, 0)
 }
 
-// AuditedEvent is an event about which people have done something.
-type AuditedEvent struct {
-	AccountID string
-	Version   int64                // 0: not known
-	Class     string               // of the dead letter; empty: not asked for, or none
-	Altered   bool                 // what was applied is not what the dead letter has
-	Place     projection.RecordRef // without a topic: not known
-}
-
-// LoadSkips lists the versions that were passed over on purpose, by account and version. own
-// is the name of a projection of one's own; empty: balances.
-func LoadSkips(ctx context.Context, pool *pgxpool.Pool, own string) ([]AuditedEvent, error) {
-	return audited(ctx, pool, "rebuild_skips", []any{readmodel.Action{Result: readmodel.ResultSkipped}.In(own, own != "").Result}, func(e *AuditedEvent) []any {
-		return []any{&e.AccountID, &e.Version, &e.Place.Topic, &e.Place.Partition, &e.Place.Offset}
-	})
-}
-
-// LoadReplays lists the dead letters of a projection that were applied directly and were
-// corrected, or more than early. custom: the result of the action names the projection.
-func LoadReplays(ctx context.Context, pool *pgxpool.Pool, name string, custom bool) ([]AuditedEvent, error) {
-	return audited(ctx, pool, "rebuild_replays", []any{readmodel.Action{Result: string(readmodel.EffectApplied)}.In(name, custom).Result, name}, func(e *AuditedEvent) []any {
-		return []any{&e.AccountID, &e.Version, &e.Class, &e.Altered, &e.Place.Topic, &e.Place.Partition, &e.Place.Offset}
-	})
-}
-
-// LoadDiscards lists the places of the events of a projection that were discarded, and not
-// replayed since.
-func LoadDiscards(ctx context.Context, pool *pgxpool.Pool, name, topic string) ([]projection.RecordRef, error) {
-	rows, err := pool.Query(ctx, sql.Query("rebuild_discards"), name, topic)
-	if err != nil {
-		return nil, fmt.Errorf("load actions: %w", err)
-	}
-	places, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (projection.RecordRef, error) {
-		place := projection.RecordRef{Topic: topic}
-		err := row.Scan(&place.Partition, &place.Offset)
-		return place, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("load actions: %w", err)
-	}
-	return places, nil
-}
-
-func audited(ctx context.Context, pool *pgxpool.Pool, query string, args []any, into func(*AuditedEvent) []any) ([]AuditedEvent, error) {
-	rows, err := pool.Query(ctx, sql.Query(query), args...)
-	if err != nil {
-		return nil, fmt.Errorf("load actions: %w", err)
-	}
-	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (AuditedEvent, error) {
-		var e AuditedEvent
-		err := row.Scan(into(&e)...)
-		return e, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("load actions: %w", err)
-	}
-	return events, nil
-}
-
 // Opened says how far accounts start with an opening.
 type Opened struct {
 	Some    bool   // there is one that does
@@ -222,16 +163,4 @@ func LoadOpened(ctx context.Context, pool *pgxpool.Pool) (o Opened, err error) {
 		return o, fmt.Errorf("count accounts without an opening: %w", err)
 	}
 	return o, nil
-}
-
-// SkipAgain skips a version in the shadow if it is the account's next one and, unless seen, if
-// its event is parked; then it heals what waits for it. It returns whether the account has
-// passed the version.
-func (s *Shadow) SkipAgain(ctx context.Context, cfg readmodel.RepairConfig, e *AuditedEvent, seen bool) (passed bool, err error) {
-	cfg.Pool = s.Pool
-	skipper, ok := s.kind.Replayer(cfg).(readmodel.Skipper)
-	if !ok {
-		return false, &UnknownDefinitionError{s.kind}
-	}
-	return skipper.SkipAgain(ctx, readmodel.Skip{AccountID: e.AccountID, Version: e.Version}, e.Place.Topic != "", seen)
 }

@@ -128,6 +128,15 @@ func (l log) Records(_ context.Context, partition int32, from, to int64) iter.Se
 	}
 }
 
+// starts are the first offsets of the partitions.
+func (l log) starts() map[int32]int64 {
+	starts := map[int32]int64{}
+	for number := range l {
+		starts[int32(number)] = 0
+	}
+	return starts
+}
+
 func (l log) record(partition int32, offset int64) projection.Record {
 	return projection.Record{
 		Topic: topicName, Partition: partition, Offset: offset, Timestamp: 1_700_000_000_000,
@@ -185,19 +194,16 @@ func newConsumer(d definition, pool *pgxpool.Pool, l log) *consumer {
 		Pool: pool, Formats: d.formats, FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 }, Observer: unseen{},
 	})
 	cfg := rebuild.Config{
-		Source: l, Formats: d.formats, Topic: topicName, TopicID: "id", Starts: map[int32]int64{},
+		Source: l, Formats: d.formats, Topic: topicName, TopicID: "id", Starts: l.starts(), FirstVersion: 1,
 		Open: func(partition int32) session.Projection {
 			return collecting{open(readmodel.Partition{Projection: d.Name(), Group: "g", Topic: topicName, Number: partition}), c}
 		},
-		Overdue: func(ctx context.Context, partitions []int32) ([]int32, error) {
+		Overdue: func(ctx context.Context, _ string, partitions []int32) ([]int32, error) {
 			if !d.ordered {
 				return nil, nil
 			}
 			return readmodel.LoadOverdue(ctx, pool, d.Name(), topicName, partitions, 0)
 		},
-	}
-	for number := range l {
-		cfg.Starts[int32(number)] = 0
 	}
 	c.build = rebuild.New(cfg)
 	return c

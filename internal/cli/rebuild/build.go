@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"projector/internal/cli/exit"
-	"projector/internal/session"
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/rebuild"
@@ -21,63 +20,12 @@ func (r *rebuilding) open(ctx context.Context) (err error) {
 	return err
 }
 
-// begin prepares the build of every partition, with what people have decided.
-func (r *rebuilding) begin(ctx context.Context) error {
-	own, err := r.ownName()
-	if err != nil {
-		return err
-	}
-	cfg := rebuild.Config{
-		Source: r.source, Formats: r.formats, Topic: r.cmd.Topic, TopicID: r.topic.id, Starts: r.topic.starts,
-	}
-	replays, err := rebuild.LoadReplays(ctx, r.pool, r.kind.Name(), own != "")
-	if err != nil {
-		return err
-	}
-	for _, a := range replays {
-		cfg.Replays = append(cfg.Replays, rebuild.Replay{
-			AccountID: a.AccountID, Version: a.Version, Class: event.Class(a.Class), Altered: a.Altered, Place: a.Place,
-		})
-	}
-	if cfg.Discards, err = rebuild.LoadDiscards(ctx, r.pool, r.kind.Name(), r.cmd.Topic); err != nil {
-		return err
-	}
-	if err := r.skips(ctx, &cfg, own); err != nil {
-		return err
-	}
-	run := readmodel.RunConfig{Formats: r.formats, FirstVersion: r.cmd.FirstVersion, CacheBytes: func() int { return rebuild.CacheBytes }}
-	cfg.Open = func(partition int32) session.Projection { return r.shadow.Open(run, cfg.Topic, partition) }
-	cfg.Overdue = func(ctx context.Context, partitions []int32) ([]int32, error) {
-		return r.shadow.Overdue(ctx, cfg.Topic, partitions)
-	}
-	r.build = rebuild.New(cfg)
-	return nil
-}
-
-// skips has the versions skipped again that people have skipped, where versions are in order.
-func (r *rebuilding) skips(ctx context.Context, cfg *rebuild.Config, own string) error {
-	repair := readmodel.RepairConfig{Formats: r.formats, FirstVersion: r.cmd.FirstVersion}
-	cfg.PassOver = func(ctx context.Context, x *rebuild.Skip, seen bool) (bool, error) {
-		return r.shadow.SkipAgain(ctx, repair, &rebuild.AuditedEvent{AccountID: x.AccountID, Version: x.Version, Place: x.Place}, seen)
-	}
-	if _, unordered := r.kind.(readmodel.AppendDefinition); unordered {
-		return nil // no version is skipped
-	}
-	cfg.Ordered = true
-	skips, err := rebuild.LoadSkips(ctx, r.pool, own)
-	for _, a := range skips {
-		cfg.Skips = append(cfg.Skips, rebuild.Skip{AccountID: a.AccountID, Version: a.Version, Place: a.Place})
-	}
+// begin prepares to read every partition into these tables.
+func (r *rebuilding) begin(ctx context.Context) (err error) {
+	r.build, err = r.shadow.Build(ctx, rebuild.Config{
+		Source: r.source, Formats: r.formats, FirstVersion: r.cmd.FirstVersion, Topic: r.cmd.Topic, TopicID: r.topic.id, Starts: r.topic.starts,
+	})
 	return err
-}
-
-// ownName is the name of a custom projection; empty: it is built in.
-func (r *rebuilding) ownName() (string, error) {
-	p, err := r.cmd.Own()
-	if p == nil {
-		return "", err
-	}
-	return p.Name, nil
 }
 
 // readLater reads the events beyond the positions, and reports whether one of them is of something

@@ -46,3 +46,22 @@ func TestRebuildCountsBothEventsOfAVersion(t *testing.T) {
 	s.Must("rebuild", "--yes")
 	clitest.Equal(t, state(), "65.00 2")
 }
+
+// TestASkipBeforeAnEventThatIsRefused: the events after a skipped version are applied one by one, also
+// by a rebuild, so that one which PostgreSQL refuses does not keep the version from being skipped.
+func TestASkipBeforeAnEventThatIsRefused(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)")
+	s.Owning("loyalty_points", summing)
+	s.Produce(earned("a", 1, "5"), earned("a", 3, "7"), earned("a", 4, `"few"`), earned("a", 5, "9"))
+	s.Consuming(nil)
+	s.Must("account", "skip", "a", "--version=2", "--reason=lost", "--yes")
+	s.Consuming(func() { s.Await("SELECT EXISTS (SELECT FROM projection_parked_event WHERE class = 'rejected_by_database')") })
+	const state = `SELECT points || ' ' || version || ', ' || (SELECT string_agg(version || ' ' || class, ', ' ORDER BY version) FROM projection_parked_event)
+		FROM loyalty JOIN projection_account USING (account_id)`
+	clitest.Equal(t, s.Text(state), "12 3, 4 rejected_by_database, 5 version_gap")
+	clean(s)
+	s.Exec("UPDATE loyalty SET points = 1")
+	s.Must("rebuild", "--yes")
+	clitest.Equal(t, s.Text(state), "12 3, 4 rejected_by_database, 5 version_gap")
+}

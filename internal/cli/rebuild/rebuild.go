@@ -193,7 +193,7 @@ func (r *rebuilding) Print(_ context.Context, _ *output.Streams, done bool) erro
 
 // compare compares what was rebuilt with the live tables.
 func (r *rebuilding) compare(ctx context.Context) (rebuild.Report, error) {
-	opts := rebuild.CompareOptions{Topic: r.cmd.Topic, Corrections: r.corrections, Partial: r.cmd.Partial, List: r.cmd.Limit}
+	opts := rebuild.CompareOptions{Topic: r.cmd.Topic, Partial: r.cmd.Partial, List: r.cmd.Limit}
 	report, err := r.shadow.Compare(ctx, opts, r.catchUp)
 	if err != nil || !r.shadow.Doubtful() {
 		return report, err
@@ -202,16 +202,6 @@ func (r *rebuilding) compare(ctx context.Context) (rebuild.Report, error) {
 		return report, err
 	}
 	return r.shadow.Compare(ctx, opts, r.catchUp)
-}
-
-// corrections are the dead letters that people have applied.
-func (r *rebuilding) corrections() []rebuild.Correction {
-	replays := r.build.Replays()
-	all := make([]rebuild.Correction, len(replays))
-	for i, x := range replays {
-		all[i] = rebuild.Correction{AccountID: x.AccountID, Version: x.Version, EventID: x.EventID, Given: x.Given}
-	}
-	return all
 }
 
 // approach reads until the build is near to where the live rows are.
