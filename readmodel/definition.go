@@ -57,9 +57,9 @@ type RebuildTable struct {
 	Name string
 	// Adds: its rows add up events, so that they cannot be rebuilt from a part of them.
 	Adds bool
-	// Beside names columns that are written with a row and not compared: a row that differs
+	// Uncompared names columns that are written with a row and not compared: a row that differs
 	// in nothing else is right.
-	Beside []string
+	Uncompared []string
 }
 
 // MemoryMargin is for how much longer an event has to be remembered than to the moment.

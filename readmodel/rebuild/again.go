@@ -75,6 +75,14 @@ func (s *Shadow) locked() []*rowTable {
 	return append(slices.Clone(s.tables), s.accounts.account)
 }
 
+// markers is the table of markers, if there is one.
+func (s *Shadow) markers() []*rowTable {
+	if s.inbox == nil {
+		return nil
+	}
+	return []*rowTable{s.inbox}
+}
+
 // written are the tables in which consumers may have written since the comparison.
 func (s *Shadow) written() []*rowTable {
 	if s.accounts == nil {

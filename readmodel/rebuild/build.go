@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"maps"
-	"math"
 	"slices"
 	"sync/atomic"
 
@@ -100,7 +99,7 @@ func New(cfg Config) *Build {
 }
 
 // Advance brings each partition exactly to its offset in ends. observe, which may be
-// nil, is told how many offsets have been passed since the beginning; it is called by
+// nil, gets how many offsets have been read since the beginning; it is called by
 // several goroutines.
 func (b *Build) Advance(ctx context.Context, ends map[int32]int64, observe func(passed int64)) error {
 	group, reading := errgroup.WithContext(ctx)
@@ -162,7 +161,3 @@ func (b *Build) corrections() (all []*decided) {
 	}
 	return all
 }
-
-// ParkLimit parks every event behind a hole: those beyond the live limit are cut off
-// when they are compared.
-const ParkLimit = math.MaxInt64

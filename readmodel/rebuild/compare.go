@@ -30,7 +30,7 @@ func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp Catch
 			return c.report, fmt.Errorf("compare: %w", err)
 		}
 	}
-	err := s.beside.compared(ctx, s.kind.Name(), opts.Topic, catchUp, func(live, rebuilt pgx.Tx, positions []TopicPosition) error {
+	err := s.schema.compared(ctx, s.kind.Name(), opts.Topic, catchUp, func(live, rebuilt pgx.Tx, positions []TopicPosition) error {
 		s.positions = positions
 		if err := live.QueryRow(ctx, sql.Query("rebuild_snapshot")).Scan(&s.compared); err != nil {
 			return err

@@ -51,11 +51,3 @@ func (l *later) has(key string) bool {
 	}
 	return len(l.rows) > 0 && json.Unmarshal([]byte(key), &k) == nil && l.rows[readmodel.Key(k)]
 }
-
-// markers is the table of markers, if there is one.
-func (s *Shadow) markers() []*rowTable {
-	if s.inbox == nil {
-		return nil
-	}
-	return []*rowTable{s.inbox}
-}

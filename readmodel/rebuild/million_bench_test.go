@@ -58,8 +58,8 @@ func BenchmarkAMillionRows(b *testing.B) {
 			of := millionRows[d.Name()]
 			pool := openPool(b)
 			execute(b, pool, fmt.Sprintf(of.fill, rows))
-			execute(b, pool, `INSERT INTO projector_position (projection, consumer_group, topic, partition, next_offset, judged_until, topic_id, owner)
-				VALUES ($1, 'g', 'events', 0, 1, 1, 'id', 'me')`, d.Name())
+			execute(b, pool, `INSERT INTO projector_position (projection, consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence)
+				VALUES ($1, 'g', 'events', 0, 1, 1, 'id', 'me', 1)`, d.Name())
 			shadow, err := rebuild.OpenShadow(b.Context(), pool, d.Definition, 100, 0)
 			if err != nil {
 				b.Fatal(err)

@@ -25,7 +25,7 @@ type partition struct {
 	next     int64 // durable
 	furthest int64 // how far it has been read at any time
 	records  []projection.DecodedRecord
-	waiting  map[string]struct{} // accounts seen that have versions to pass over
+	waiting  map[string]struct{} // accounts seen that have versions to skip
 }
 
 // attemptWithin bounds one transaction.
@@ -75,14 +75,14 @@ func (p *partition) read(ctx context.Context, end int64, observe func(int64)) er
 		if err != nil {
 			return err
 		}
-		if err := p.take(ctx, &record); err != nil {
+		if err := p.decode(ctx, &record); err != nil {
 			return err
 		}
 		if len(p.records) == chunkRecords {
 			if err := p.fold(ctx); err != nil {
 				return err
 			}
-			p.tell(record.Offset+1, observe)
+			p.report(record.Offset+1, observe)
 		}
 	}
 	if err := p.fold(ctx); err != nil {
@@ -92,7 +92,7 @@ func (p *partition) read(ctx context.Context, end int64, observe func(int64)) er
 	if err := p.flush(ctx); err != nil {
 		return err
 	}
-	p.tell(end, observe)
+	p.report(end, observe)
 	return nil
 }
 
@@ -114,8 +114,8 @@ func (p *partition) claim(ctx context.Context) error {
 	return nil
 }
 
-// take decodes a record and adds it to the chunk.
-func (p *partition) take(ctx context.Context, record *projection.Record) error {
+// decode decodes a record and adds it to the chunk.
+func (p *partition) decode(ctx context.Context, record *projection.Record) error {
 	format, err := p.build.cfg.Formats.Resolve(ctx, record.Message)
 	if err != nil {
 		return err
@@ -185,8 +185,8 @@ func (p *partition) empty() {
 	p.records = p.records[:0]
 }
 
-// flush makes what is pending durable, heals what can heal, and passes over what is
-// to be passed over.
+// flush makes what is pending durable, heals what can heal, and skips what is to be
+// skipped.
 func (p *partition) flush(ctx context.Context) error {
 	for more := true; more; {
 		if err := p.write(ctx); err != nil {
@@ -197,7 +197,7 @@ func (p *partition) flush(ctx context.Context) error {
 			return err
 		}
 	}
-	return p.passOver(ctx)
+	return p.skipAgain(ctx)
 }
 
 // write makes what is pending durable. What fails is decided again from the durable position.
@@ -229,8 +229,8 @@ func (*partition) Publish(context.Context, int64, []projection.DeadLetter, func(
 	return nil
 }
 
-// passOver passes over the versions whose turn has come, of the accounts seen.
-func (p *partition) passOver(ctx context.Context) error {
+// skipAgain skips the versions whose turn has come, of the accounts seen.
+func (p *partition) skipAgain(ctx context.Context) error {
 	done := false
 	for account := range p.waiting {
 		left := false
@@ -257,8 +257,8 @@ func (p *partition) passOver(ctx context.Context) error {
 	return p.claim(ctx)
 }
 
-// tell reports progress; what is read again does not count.
-func (p *partition) tell(next int64, observe func(int64)) {
+// report reports progress; what is read again does not count.
+func (p *partition) report(next int64, observe func(int64)) {
 	if next <= p.furthest {
 		return
 	}

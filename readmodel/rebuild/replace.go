@@ -30,7 +30,7 @@ func (w *swap) replaceRows(ctx context.Context, t *swapTx, table *rowTable) erro
 		return err
 	}
 	if w.audited += audited; w.audited != w.done.Replaced+w.done.Removed {
-		return projection.ErrStale // somebody has written one of them in spite of the locks
+		return projection.ErrStale // another session has written one of them despite the locks
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (w *swap) replaceAccounts(ctx context.Context, t *swapTx, c *comparison) er
 		return err
 	}
 	if put != int64(len(changes.put)) {
-		return projection.ErrStale // somebody has written one of them in spite of the locks
+		return projection.ErrStale // another session has written one of them despite the locks
 	}
 	for _, step := range []string{"hold_remove", "hold_insert", "hold_overflow_remove", "hold_overflow_insert"} {
 		if _, err := t.execText(ctx, accounts.statement(step), changes.ids); err != nil {

@@ -9,7 +9,7 @@ const (
 	Different Kind = "different" // its balance, version or state
 	Missing   Kind = "missing"   // the live tables lack it
 	Unknown   Kind = "unknown"   // the topic has no event of it
-	Hold      Kind = "hold"      // what waits behind its hole
+	Hold      Kind = "hold"      // what waits for the missing version
 	Ahead     Kind = "ahead"     // it is beyond what the topic gives
 	Corrected Kind = "corrected" // somebody has applied a corrected event
 	Moved     Kind = "moved"     // people have repaired it since the rebuild began

@@ -14,10 +14,9 @@ import (
 	"projector/sql"
 )
 
-// Shadow is a projection rebuilt from the first record of its topic, in tables beside the live
-// ones.
+// Shadow is a projection rebuilt from the first record of its topic, in shadow tables.
 type Shadow struct {
-	*beside
+	*schema
 	kind     readmodel.Definition
 	tables   []*rowTable   // whose rows are replaced
 	inbox    *rowTable     // nil: what keeps an event from being applied twice is a table itself
@@ -68,11 +67,11 @@ func OpenShadow(ctx context.Context, live *pgxpool.Pool, kind readmodel.Definiti
 	if err != nil {
 		return nil, err
 	}
-	copied, noted, behind, err := s.make(ctx, live, shown)
+	copied, noted, others, err := s.make(ctx, live, shown)
 	if err != nil {
 		return nil, err
 	}
-	if s.beside, err = openBeside(ctx, live, copied, noted, behind...); err != nil {
+	if s.schema, err = openSchema(ctx, live, copied, noted, others...); err != nil {
 		return nil, err
 	}
 	if err = s.begin(ctx); err == nil && check != nil {
@@ -86,7 +85,7 @@ func OpenShadow(ctx context.Context, live *pgxpool.Pool, kind readmodel.Definiti
 
 // make names the tables that are copied, those of which differences are noted, and the schemas
 // in which the SQL of a custom projection finds what it only reads.
-func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []readmodel.RebuildTable) (copied, noted, behind []string, err error) {
+func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []readmodel.RebuildTable) (copied, noted, others []string, err error) {
 	for _, t := range shown {
 		columns, err := loadColumns(ctx, live, t.Name)
 		if err != nil {
@@ -106,9 +105,9 @@ func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []readmodel
 	}
 	if s.custom {
 		copied = append(copied, "projection_file")
-		behind, err = readmodel.Texts(ctx, live, "custom_schemas")
+		others, err = readmodel.Texts(ctx, live, "custom_schemas")
 	}
-	return copied, noted, behind, err
+	return copied, noted, others, err
 }
 
 // begin has accounts start with their openings, and remembers from when on people's actions are

@@ -99,7 +99,7 @@ func rebuilds(t *testing.T, pool *pgxpool.Pool) (sets []filling) {
 	}
 	slices.Sort(copied)
 	slices.Sort(noted)
-	b, err := openBeside(t.Context(), pool, slices.Compact(copied), slices.Compact(noted))
+	b, err := openSchema(t.Context(), pool, slices.Compact(copied), slices.Compact(noted))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,7 @@ func newRowTable(s rowSource) *rowTable {
 			continue
 		case c.key:
 			key = append(key, c)
-		case !slices.Contains(s.Beside, c.name):
+		case !slices.Contains(s.Uncompared, c.name):
 			compared = append(compared, c)
 		}
 		written = append(written, c)
@@ -122,7 +122,7 @@ func newRowTable(s rowSource) *rowTable {
 		"noted", pgx.Identifier{notedName(s.noted, s.Name)}.Sanitize(),
 		"key", each(key, "{c}"), "key_order", strings.Join(order, ", "),
 		"key_object", each(key, "{name}, {c}"), "key_object_d", each(key, "{name}, d.{c}"), "all", each(all, "{c}"),
-		"written", each(written, "{c}"), "written_s", writtenNow(each(written, "s.{c}"), s.Beside),
+		"written", each(written, "{c}"), "written_s", writtenNow(each(written, "s.{c}"), s.Uncompared),
 		"set_rebuilt", each(without(written, key), "{c} = s.{c}"),
 		"present_l", "l."+key[0].quoted+" IS NOT NULL", "present_s", "s."+key[0].quoted+" IS NOT NULL",
 		"version_of", qualified("t", s.version), "version_l", qualified("l", s.version), "version_s", qualified("s", s.version),
@@ -142,8 +142,8 @@ func notedName(named, table string) string {
 }
 
 // writtenNow has the time of the write in the column for it, if it is not compared.
-func writtenNow(columns string, beside []string) string {
-	if !slices.Contains(beside, "updated_at") {
+func writtenNow(columns string, uncompared []string) string {
+	if !slices.Contains(uncompared, "updated_at") {
 		return columns
 	}
 	return strings.ReplaceAll(columns, "s.updated_at", "now()")
@@ -215,9 +215,9 @@ type accountState struct {
 
 // newAccountState is that of balances or, with a label, of an ordered custom projection.
 func newAccountState(ctx context.Context, db readmodel.Querier, label string, parkLimit, parkBytes int64) (*accountState, error) {
-	projection, beside := readmodel.BalanceName, []string{"updated_at"}
+	projection, uncompared := readmodel.BalanceName, []string{"updated_at"}
 	if label != "" {
-		projection, beside = label, append(beside, "last_event_at")
+		projection, uncompared = label, append(uncompared, "last_event_at")
 	}
 	fill := sql.AccountsOf(projection).Values
 	account, parked, overflow := fill["account"], fill["parked"], fill["overflow"]
@@ -231,7 +231,7 @@ func newAccountState(ctx context.Context, db readmodel.Querier, label string, pa
 	in := func(schema, query string) string { return strings.TrimSpace(fill.With("schema", schema).Query(query)) }
 	s := &accountState{balances: label == ""}
 	s.fill = fill.With("kept", in(shadowSchema+".", "hold_kept"))
-	s.account = newRowTable(rowSource{RebuildTable: readmodel.RebuildTable{Name: account, Beside: beside}, columns: columns, label: label, version: "version"})
+	s.account = newRowTable(rowSource{RebuildTable: readmodel.RebuildTable{Name: account, Uncompared: uncompared}, columns: columns, label: label, version: "version"})
 	s.hold = newRowTable(rowSource{
 		RebuildTable: readmodel.RebuildTable{Name: parked}, columns: held, noted: account,
 		from: func(schema string) string { return in(schema, "hold_from") },

@@ -30,7 +30,7 @@ func Definition() readmodel.Definition {
 		Recent:     recent.Of,
 
 		// Where an event stands is where it was first read, which is not the same each time.
-		RebuildTables: []readmodel.RebuildTable{{Name: Name, Beside: []string{"source_partition", "source_offset"}}},
+		RebuildTables: []readmodel.RebuildTable{{Name: Name, Uncompared: []string{"source_partition", "source_offset"}}},
 	}
 }
 

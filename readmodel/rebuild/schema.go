@@ -19,9 +19,9 @@ const shadowSchema = "projector_rebuild"
 // ErrRebuilding says that another rebuild is under way.
 var ErrRebuilding = errors.New("another rebuild of this database is under way")
 
-// beside is the schema of a rebuild: tables like the live ones, to be filled from the
+// schema is the schema of a rebuild: shadow tables like the live ones, to be filled from the
 // first record and compared.
-type beside struct {
+type schema struct {
 	live *pgxpool.Pool
 	lock *pgxpool.Conn
 	// Pool sees the tables of the rebuild by the names of the live ones: what is opened on
@@ -29,15 +29,15 @@ type beside struct {
 	Pool *pgxpool.Pool
 }
 
-// openBeside makes the schema, which needs the right to call the function that does: empty
+// openSchema makes the schema, which needs the right to call the function that does: empty
 // copies of the live tables copied and of the positions, and tables for what differs of those
 // in noted. What an earlier rebuild has left is dropped. ErrRebuilding means that one is in use.
-func openBeside(ctx context.Context, live *pgxpool.Pool, copied, noted []string, behind ...string) (*beside, error) {
+func openSchema(ctx context.Context, live *pgxpool.Pool, copied, noted []string, others ...string) (*schema, error) {
 	lock, err := live.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the rebuild: %w", err)
 	}
-	b := &beside{live: live, lock: lock}
+	b := &schema{live: live, lock: lock}
 	var free bool
 	if err := lock.QueryRow(ctx, sql.Query("shadow_lock")).Scan(&free); err != nil {
 		lock.Release()
@@ -49,7 +49,7 @@ func openBeside(ctx context.Context, live *pgxpool.Pool, copied, noted []string,
 	}
 	copied = append([]string{"projector_position", "projector_source"}, copied...)
 	if err = b.tables(ctx, copied, noted); err == nil {
-		b.Pool, err = shadowPool(ctx, live, behind...)
+		b.Pool, err = shadowPool(ctx, live, others...)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare the rebuild: %w", err), b.Close(ctx))
@@ -57,28 +57,28 @@ func openBeside(ctx context.Context, live *pgxpool.Pool, copied, noted []string,
 	return b, nil
 }
 
-// shadowPool sees the tables of the rebuild, and behind them those of the given schemas.
-func shadowPool(ctx context.Context, live *pgxpool.Pool, behind ...string) (*pgxpool.Pool, error) {
+// shadowPool sees the tables of the rebuild, then those of the other schemas.
+func shadowPool(ctx context.Context, live *pgxpool.Pool, others ...string) (*pgxpool.Pool, error) {
 	cfg := live.Config()
-	cfg.ConnConfig.RuntimeParams["search_path"] = strings.Join(append([]string{shadowSchema}, behind...), ", ")
+	cfg.ConnConfig.RuntimeParams["search_path"] = strings.Join(append([]string{shadowSchema}, others...), ", ")
 	cfg.MinConns, cfg.MinIdleConns = 0, 0
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
 // tables makes the tables of the rebuild in the place of all that are there.
-func (b *beside) tables(ctx context.Context, copied, noted []string) error {
+func (b *schema) tables(ctx context.Context, copied, noted []string) error {
 	_, err := b.lock.Exec(ctx, sql.Query("shadow_tables"), copied, noted)
 	return err
 }
 
-// analyze tells PostgreSQL what there is now.
-func (b *beside) analyze(ctx context.Context) error {
+// analyze has PostgreSQL count what there is now.
+func (b *schema) analyze(ctx context.Context) error {
 	_, err := b.lock.Exec(ctx, sql.Query("shadow_analyze"))
 	return err
 }
 
 // digest joins the hashes that statements answer, each of what would be written.
-func (b *beside) digest(ctx context.Context, statements []string, removing bool) (all string, err error) {
+func (b *schema) digest(ctx context.Context, statements []string, removing bool) (all string, err error) {
 	err = pgx.BeginFunc(ctx, b.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, sql.Query("plan_session")); err != nil {
 			return err
@@ -99,7 +99,7 @@ func (b *beside) digest(ctx context.Context, statements []string, removing bool)
 }
 
 // Close drops the schema.
-func (b *beside) Close(ctx context.Context) error {
+func (b *schema) Close(ctx context.Context) error {
 	if b.Pool != nil {
 		b.Pool.Close()
 	}
@@ -115,7 +115,7 @@ func (b *beside) Close(ctx context.Context) error {
 }
 
 // loadPositions reads up to where the projection is rebuilt, by partition.
-func (b *beside) loadPositions(ctx context.Context, db readmodel.Querier, topic string) (map[int32]int64, error) {
+func (b *schema) loadPositions(ctx context.Context, db readmodel.Querier, topic string) (map[int32]int64, error) {
 	rows, err := db.Query(ctx, sql.Query("shadow_positions"), topic)
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (b *beside) loadPositions(ctx context.Context, db readmodel.Querier, topic 
 
 // compared runs fn with a snapshot of the live tables and one of the rebuilt ones, which
 // catchUp has to bring exactly to the positions of the first.
-func (b *beside) compared(ctx context.Context, projection, topic string, catchUp CatchUp, fn func(live, rebuilt pgx.Tx, positions []TopicPosition) error) error {
+func (b *schema) compared(ctx context.Context, projection, topic string, catchUp CatchUp, fn func(live, rebuilt pgx.Tx, positions []TopicPosition) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, b.live, options, func(live pgx.Tx) error {
 		if _, err := live.Exec(ctx, sql.Query("rebuild_session")); err != nil {
@@ -157,7 +157,7 @@ func (b *beside) compared(ctx context.Context, projection, topic string, catchUp
 }
 
 // reached fails unless the rebuilt tables are exactly at the positions.
-func (b *beside) reached(ctx context.Context, db readmodel.Querier, topic string, positions []TopicPosition) error {
+func (b *schema) reached(ctx context.Context, db readmodel.Querier, topic string, positions []TopicPosition) error {
 	at, err := b.loadPositions(ctx, db, topic)
 	if err != nil {
 		return err
@@ -182,15 +182,15 @@ func (e *ShadowLostError) Error() string {
 // SafeText implements errclass.Describer.
 func (e *ShadowLostError) SafeText() string { return e.Error() }
 
-// TopicPosition is up to where the live rows have taken in a partition.
+// TopicPosition is how far the live rows are in a partition.
 type TopicPosition struct {
 	Partition int32
 	Next      int64
 	TopicIDs  [2]string // the lowest and the highest of the consumer groups'
 }
 
-// LoadTopicPositions reads up to where the live rows of a projection have taken in a
-// topic, whichever consumer group has.
+// LoadTopicPositions reads how far the live rows of a projection are in a topic, by whichever
+// consumer group is furthest.
 func LoadTopicPositions(ctx context.Context, db readmodel.Querier, projection, topic string) ([]TopicPosition, error) {
 	rows, err := db.Query(ctx, sql.Query("rebuild_positions"), projection, topic)
 	if err != nil {
@@ -232,14 +232,14 @@ func LoadGrants(ctx context.Context, pool *pgxpool.Pool, tables []readmodel.Rebu
 	return preparing(readmodel.Texts(ctx, pool, "rebuild_grants", names, needed))
 }
 
-// ShadowRoom is what the tables of a rebuild take.
+// ShadowRoom is the disk space of the tables of a rebuild.
 type ShadowRoom struct {
 	Bytes   int64  // as much as the live tables, about
 	Missing string // a privilege, without which they cannot be made; empty: none
 }
 
-// LoadShadowRoom looks whether there can be tables like these. How much room a server has
-// left, it does not tell.
+// LoadShadowRoom checks whether there can be tables like these. How much disk space the server has
+// left is not known.
 func LoadShadowRoom(ctx context.Context, pool *pgxpool.Pool, tables []string) (room ShadowRoom, err error) {
 	if err := pool.QueryRow(ctx, sql.Query("shadow_room"), tables).Scan(&room.Bytes, &room.Missing); err != nil {
 		return room, fmt.Errorf("prepare the rebuild: %w", err)
