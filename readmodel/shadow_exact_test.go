@@ -99,6 +99,19 @@ func TestASwapIsWhereTheConsumersAre(t *testing.T) {
 	expect(t, lines(t, r.pool, `SELECT count(*) FROM dlq_action WHERE action = 'rebuild'`), "3")
 }
 
+// Rows that were written since the comparison are compared again, whoever has written them.
+func TestASwapComparesWhatWasWrittenSinceTheComparison(t *testing.T) {
+	r := newRebuilt(t, 4, 100, `UPDATE account_balance SET balance = 99 WHERE account_id = 'a'`,
+		credit("a", 1, "1", "EUR"), credit("b", 1, "1", "EUR"), credit("c", 1, "1", "EUR"), credit("c", 3, "1", "EUR"))
+	r.exec(`UPDATE account_balance SET balance = 77 WHERE account_id = 'b'`)
+	r.exec(`UPDATE parked_event SET version = 4`)
+	if done := r.swap(); done != (rebuild.Swapped{Replaced: 3}) {
+		t.Errorf("%+v", done)
+	}
+	expect(t, lines(t, r.pool, `SELECT concat_ws(' ', account_id, balance, version) FROM account_balance ORDER BY 1`), "a 1.00 1\nb 1.00 1\nc 1.00 1")
+	expect(t, lines(t, r.pool, `SELECT version FROM parked_event`), "3")
+}
+
 // An event whose version is parked already is dead-lettered and not parked: another event, or
 // the same one in a form that can be applied.
 func TestASwapSeesAConflictingEventOfAParkedOne(t *testing.T) {

@@ -115,9 +115,8 @@ func writing(b *testing.B, pool *pgxpool.Pool) (longest func() time.Duration) {
 		var most time.Duration
 		for ctx.Err() == nil {
 			start := time.Now()
-			if _, err := pool.Exec(ctx, "UPDATE projector_position SET updated_at = now()"); err == nil {
-				most = max(most, time.Since(start))
-			}
+			_, _ = pool.Exec(ctx, "UPDATE projector_position SET updated_at = now()") // the last one is cancelled
+			most = max(most, time.Since(start))
 		}
 		took <- most
 	}()
