@@ -8,8 +8,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-
 	"projector/readmodel"
 )
 
@@ -22,7 +20,6 @@ type comparison struct {
 	given     map[readmodel.Key]bool // corrections that the topic does not give, by account and version
 	corrected map[string]bool        // accounts with corrections that the topic does not give
 	unsure    bool                   // rows may have in them what only people have put in
-	unmarked  bool                   // corrected events are not marked by the ids that the topic gives
 	fetched   map[string]bool        // accounts with events that the topic may not give
 	repaired  map[string]bool        // accounts that people have changed since the rebuild began
 	forgets   bool                   // the inbox has forgotten markers
@@ -62,42 +59,18 @@ func (c *comparison) prepare(ctx context.Context, live readmodel.Querier) (err e
 			return err
 		}
 	}
-	var ids []string
 	for _, e := range c.shadow.build.corrections() {
 		c.given[readmodel.Key{Text: e.accountID, Number: e.version}] = true
 		c.corrected[e.accountID] = true
-		c.unsure = c.unsure || c.forgets || e.eventID == ""
-		ids = append(ids, e.eventID)
+		c.unsure = true
 	}
-	switch {
-	case c.shadow.accounts != nil:
-		c.unsure = len(ids) > 0
-		fetched, err := readmodel.Texts(ctx, live, "rebuild_fetched", c.shadow.kind.Name())
-		for _, id := range fetched {
-			c.fetched[id] = true
-		}
-		return err
-	case c.shadow.inbox == nil || c.unsure || len(ids) == 0:
+	if c.shadow.accounts == nil {
 		return nil
 	}
-	marked, err := readmodel.Texts(ctx, live, "inbox_find", c.shadow.kind.Name(), ids)
-	c.unsure = len(marked) > 0
-	c.unmarked = !c.unsure
-	return err
-}
-
-// findCorrected finds out whether rows have corrected events in them of which the ids were
-// corrected, too: then there are markers that the topic gives no event of.
-func (c *comparison) findCorrected(ctx context.Context, live, rebuilt pgx.Tx) error {
-	if !c.unmarked {
-		return nil
+	fetched, err := readmodel.Texts(ctx, live, "rebuild_fetched", c.shadow.kind.Name())
+	for _, id := range fetched {
+		c.fetched[id] = true
 	}
-	checked, matched := c.report.Checked, c.report.Matched
-	err := c.compare(ctx, live, rebuilt, c.shadow.inbox, func(_, rebuilt *row) error {
-		c.unsure = c.unsure || rebuilt == nil
-		return nil
-	})
-	c.report.Checked, c.report.Matched = checked, matched
 	return err
 }
 

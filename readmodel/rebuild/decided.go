@@ -19,9 +19,8 @@ type decided struct {
 	place     projection.RecordRef // of its record; without a topic: not known
 	altered   bool                 // what was applied is not what the record has
 
-	// Of an event that was applied by dlq replay:
-	eventID string // as the topic gives it
-	given   bool   // the topic gives what was applied
+	// given: of an event that was applied by dlq replay, the topic gives what was applied.
+	given bool
 }
 
 // Build prepares to fill the tables of the shadow from the topic, with what people have decided.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"projector/errclass"
@@ -130,7 +129,7 @@ func (p *partition) decode(ctx context.Context, record *projection.Record) error
 		return nil
 	}
 	if e := p.build.replays[record.Ref()]; e != nil && d.Identity == event.Identified {
-		e.eventID, e.given = strings.Clone(d.Event.ID), e.given && d.Fault == nil && d.Event.AccountID == e.accountID
+		e.given = e.given && d.Fault == nil && d.Event.AccountID == e.accountID
 	}
 	if d.Identity != event.Identified {
 		return nil
