@@ -71,7 +71,7 @@ func New(cfg Config) *Build {
 		replays: map[projection.RecordRef]*decided{}, chosen: map[readmodel.Key]projection.RecordRef{},
 	}
 	for number, start := range cfg.Starts {
-		p := &partition{build: b, number: number, next: start, furthest: start, waiting: map[string]struct{}{}}
+		p := &partition{build: b, number: number, next: start, furthest: start, waiting: map[string]struct{}{}, skipped: map[string]int64{}}
 		p.session = session.New(cfg.Open(number), p, session.Limits{
 			Events: flushEvents, Within: attemptWithin, Silence: attemptWithin,
 		})

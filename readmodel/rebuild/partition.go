@@ -25,6 +25,8 @@ type partition struct {
 	furthest int64 // how far it has been read at any time
 	records  []projection.DecodedRecord
 	waiting  map[string]struct{} // accounts seen that have versions to skip
+	skipped  map[string]int64    // the last version that was skipped, by account
+	turn     bool                // a version to skip may be next: it is skipped before another record is folded
 }
 
 // attemptWithin bounds one transaction.
@@ -77,7 +79,7 @@ func (p *partition) read(ctx context.Context, end int64, observe func(int64)) er
 		if err := p.decode(ctx, &record); err != nil {
 			return err
 		}
-		if len(p.records) == chunkRecords {
+		if len(p.records) == chunkRecords || p.turn {
 			if err := p.fold(ctx); err != nil {
 				return err
 			}
@@ -151,6 +153,7 @@ func (p *partition) decide(record *projection.Record, d *event.Decoded) {
 	}
 	p.waiting[skips[0].accountID] = struct{}{}
 	for i := range skips {
+		p.turn = p.turn || skips[i].version >= d.Event.Version && skips[i].version > p.skipped[skips[i].accountID]
 		if skips[i].version == d.Event.Version {
 			d.Fault = &event.Fault{Class: event.MalformedPayload, Reason: "this version was skipped"}
 		}
@@ -172,9 +175,10 @@ func (p *partition) fold(ctx context.Context) error {
 		}
 	}
 	p.empty()
-	if p.next == before && p.session.Pending().Bytes < flushBytes {
+	if p.next == before && p.session.Pending().Bytes < flushBytes && !p.turn {
 		return nil
 	}
+	p.turn = false
 	return p.flush(ctx)
 }
 
@@ -244,6 +248,7 @@ func (p *partition) skipAgain(ctx context.Context) error {
 			if left {
 				break
 			}
+			p.skipped[account] = s.version
 		}
 		if !left {
 			delete(p.waiting, account)

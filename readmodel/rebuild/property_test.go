@@ -191,6 +191,9 @@ func (p *pair) repair() {
 			p.both(func(c *consumer) { p.ofLetter(c, what, letter) })
 		}
 	case "skip":
+		if p.contested(account) {
+			return
+		}
 		p.both(func(c *consumer) {
 			var refused *readmodel.SkipRefused
 			skipper := p.replayer(c).(readmodel.Skipper)
@@ -223,8 +226,23 @@ func (p *pair) repair() {
 // single reports whether a dead letter's version comes once in the topic: where one of two is
 // discarded, the other one counts from the next time on that it is read.
 func (p *pair) single(letter *projection.DeadLetter) bool {
-	of := fmt.Sprintf(`"accountId":%q,"version":%d,`, letter.AccountID, letter.Received)
-	return strings.Count(strings.Join(slices.Concat(p.log...), "\n"), of) == 1
+	return p.records(letter.AccountID, letter.Received) == 1
+}
+
+// records counts the records of a version.
+func (p *pair) records(account string, version int64) int {
+	return strings.Count(strings.Join(slices.Concat(p.log...), "\n"), fmt.Sprintf(`"accountId":%q,"version":%d,`, account, version))
+}
+
+// contested reports whether two records have one version of an account: which of them is parked
+// depends on when a version before it was skipped.
+func (p *pair) contested(account string) bool {
+	for version := range int64(7) {
+		if p.records(account, version) > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *pair) repairs(c *consumer) readmodel.RepairConfig {

@@ -65,3 +65,22 @@ func TestASkipBeforeAnEventThatIsRefused(t *testing.T) {
 	s.Must("rebuild", "--yes")
 	clitest.Equal(t, s.Text(state), "12 3, 4 rejected_by_database, 5 version_gap")
 }
+
+// TestRebuildSkipsAVersionInItsTurn: the events after it then find the account where consumers did, so
+// of two for one version the one that fits is applied.
+func TestRebuildSkipsAVersionInItsTurn(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Exec("CREATE TABLE loyalty (account_id text PRIMARY KEY, points bigint NOT NULL)")
+	s.Owning("loyalty_points", summing)
+	s.Produce(earned("a", 1, "5"))
+	s.Consuming(nil)
+	s.Must("account", "skip", "a", "--version=2", "--nothing-waits", "--reason=lost", "--yes")
+	s.Produce(earned("a", 3, `"many"`), strings.Replace(earned("a", 3, "7"), "a-3", "other-a-3", 1), earned("a", 4, "1"))
+	s.Consuming(nil)
+	const state = "SELECT points || ' ' || version FROM loyalty JOIN projection_account USING (account_id)"
+	clitest.Equal(t, s.Text(state), "13 4")
+	clean(s)
+	s.Exec("UPDATE loyalty SET points = 1")
+	s.Must("rebuild", "--yes")
+	clitest.Equal(t, s.Text(state), "13 4")
+}
