@@ -1,6 +1,7 @@
 package rebuild_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -278,7 +279,7 @@ func (p *pair) ofLetter(c *consumer, what string, letter *projection.DeadLetter)
 	record := letter.Record
 	if what == "correct" {
 		for _, wrong := range []string{`"none"`, `"7"`} {
-			record.Message.Value = []byte(strings.ReplaceAll(string(record.Message.Value), wrong, `"2"`))
+			record.Value = []byte(strings.ReplaceAll(string(record.Value), wrong, `"2"`))
 		}
 	}
 	r := p.record(&record)
@@ -287,7 +288,7 @@ func (p *pair) ofLetter(c *consumer, what string, letter *projection.DeadLetter)
 	r.Action.Kind, r.Action.Class = readmodel.ActionReplay, letter.Class
 	r.Action.Topic, r.Action.Partition, r.Action.Offset = place.Topic, place.Partition, place.Offset
 	p.given[r.Decoded.Event.AccountID] = p.given[r.Decoded.Event.AccountID] || what == "correct"
-	r.Action.Altered = string(record.Message.Value) != string(letter.Record.Message.Value)
+	r.Action.Altered = !bytes.Equal(record.Value, letter.Record.Value)
 	if what != "discard" {
 		p.apply(c, r)
 		return

@@ -128,9 +128,9 @@ func (s *Shadow) begin(ctx context.Context) error {
 func (s *Shadow) Open(cfg readmodel.RunConfig, topic string, partition int32) session.Projection {
 	p := readmodel.Partition{Projection: s.kind.Name(), Group: "rebuild", Topic: topic, Number: partition}
 	cfg.Pool, cfg.ParkLimit, cfg.ParkBytes = s.Pool, math.MaxInt64, 0
-	if append, ok := s.kind.(readmodel.AppendDefinition); ok {
-		append.Recent = nil // the cache of consumers counts for metrics
-		return append.Open(cfg)(p)
+	if kind, ok := s.kind.(readmodel.AppendDefinition); ok {
+		kind.Recent = nil // the cache of consumers counts for metrics
+		return kind.Open(cfg)(p)
 	}
 	return s.kind.Open(cfg)(p)
 }

@@ -240,10 +240,10 @@ func openPool(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
-func execute(t testing.TB, pool *pgxpool.Pool, statement string, args ...any) {
+func execute(t testing.TB, pool *pgxpool.Pool, query string, args ...any) {
 	t.Helper()
-	if _, err := pool.Exec(t.Context(), statement, args...); err != nil {
-		t.Fatalf("%v: %s", err, statement)
+	if _, err := pool.Exec(t.Context(), query, args...); err != nil {
+		t.Fatalf("%v: %s", err, query)
 	}
 }
 

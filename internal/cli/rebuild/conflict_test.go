@@ -56,7 +56,9 @@ func TestASkipBeforeAnEventThatIsRefused(t *testing.T) {
 	s.Produce(earned("a", 1, "5"), earned("a", 3, "7"), earned("a", 4, `"few"`), earned("a", 5, "9"))
 	s.Consuming(nil)
 	s.Must("account", "skip", "a", "--version=2", "--reason=lost", "--yes")
-	s.Consuming(func() { s.Await("SELECT EXISTS (SELECT FROM projection_parked_event WHERE class = 'rejected_by_database')") })
+	s.Consuming(func() {
+		s.Await("SELECT EXISTS (SELECT FROM projection_parked_event WHERE class = 'rejected_by_database')")
+	})
 	const state = `SELECT points || ' ' || version || ', ' || (SELECT string_agg(version || ' ' || class, ', ' ORDER BY version) FROM projection_parked_event)
 		FROM loyalty JOIN projection_account USING (account_id)`
 	clitest.Equal(t, s.Text(state), "12 3, 4 rejected_by_database, 5 version_gap")

@@ -72,7 +72,8 @@ func (c *options) Plan(ctx context.Context, on *change.On) (change.Plan, error) 
 		defer cancel()
 		return r.shadow.Close(ctx)
 	})
-	return r, r.plan(ctx)
+	err := r.plan(ctx)
+	return r, err
 }
 
 // Check implements change.Change.
