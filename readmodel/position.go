@@ -19,6 +19,8 @@ type Partition struct {
 	Group      string
 	Topic      string
 	Number     int32
+	// Mapping is what the mapping says that records are read by; empty: not known.
+	Mapping string
 }
 
 // GroupTakenError says that a consumer group belongs to another projection: to go on
@@ -46,7 +48,7 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		distributed bool
 	)
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, sql.Query("position_insert"), p.Group, p.Topic, p.Number, c.LogStart, c.TopicID, c.Owner, p.Projection)
+		_, err := tx.Exec(ctx, sql.Query("position_insert"), p.Group, p.Topic, p.Number, c.LogStart, c.TopicID, c.Owner, p.Projection, p.Mapping)
 		if err != nil {
 			return err
 		}

@@ -25,6 +25,8 @@ type SwapOptions struct {
 	// File is a text of the projection's file that takes the place of the one that the live rows
 	// came from; nil: there is none, or it is the same.
 	File *file.Projection
+	// Mapping is what the rebuilt rows were read by; nil: that is not stored.
+	Mapping readmodel.Mapping
 }
 
 // Swapped is how many accounts, or rows, have been changed, and how many are left because
@@ -159,6 +161,9 @@ func (w *swap) reach(ctx context.Context, t *swapTx) error {
 	if err := w.storeFile(ctx, t, positions); err != nil {
 		return err
 	}
+	if err := w.storeMapping(ctx, t, positions); err != nil {
+		return err
+	}
 	t.next(failpoint.RebuildLocked, "reading the last records")
 	if err := t.wait(ctx); err != nil {
 		return err
@@ -186,6 +191,40 @@ func (w *swap) storeFile(ctx context.Context, t *swapTx, positions []TopicPositi
 	}
 	return t.limited(ctx)
 }
+
+// storeMapping has the rows come from another mapping from here on. Until then consumers go on by
+// the old one.
+func (w *swap) storeMapping(ctx context.Context, t *swapTx, positions []TopicPosition) error {
+	if w.opts.Mapping == nil {
+		return nil
+	}
+	name := w.shadow.kind.Name()
+	err := readmodel.CheckMapping(ctx, t.tx, name, w.opts.Mapping)
+	var changed *readmodel.MappingChangedError
+	switch {
+	case errors.As(err, &changed) && !slices.Equal(positions, w.shadow.positions):
+		return OldMappingRunsError{}
+	case err != nil && changed == nil:
+		return err
+	}
+	if err := readmodel.KeepMapping(ctx, t.tx, name, w.opts.Mapping, true); err != nil {
+		return err
+	}
+	return t.limited(ctx)
+}
+
+// OldMappingRunsError says that consumers have gone on by the old mapping while the rows of the
+// new one were compared.
+type OldMappingRunsError struct{}
+
+// Error implements error and names the remedy.
+func (OldMappingRunsError) Error() string {
+	return "consumers have gone on by the old mapping while the rows were compared, so nothing was changed: " +
+		"stop them (`projector pause --all --reason=rebuild --yes`), run this again, start them with the new mapping, and resume"
+}
+
+// SafeText vouches for the text: it holds no data.
+func (e OldMappingRunsError) SafeText() string { return e.Error() }
 
 // OldTextRunsError says that consumers have gone on by the old text of a projection file while
 // the rows of the new one were compared.

@@ -1,3 +1,3 @@
-INSERT INTO projector_position (consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence, projection)
-VALUES ($1, $2, $3, $4, $4, $5, $6, 0, $7)
+INSERT INTO projector_position (consumer_group, topic, partition, next_offset, judged_until, topic_id, owner, fence, projection, mapping)
+VALUES ($1, $2, $3, $4, $4, $5, $6, 0, $7, nullif($8, ''))
 ON CONFLICT (consumer_group, topic, partition) DO NOTHING;

@@ -58,6 +58,9 @@ func (c *fetch) Check() (err error) {
 // Plan implements change.Change.
 func (c *fetch) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	on.Later(func() error { c.client.Close(); return nil })
+	if err := c.KeptMapping(ctx, on.Pool, readmodel.BalanceName); err != nil {
+		return nil, err
+	}
 	missing, err := c.missing(ctx, on.Pool)
 	if err != nil {
 		return nil, err

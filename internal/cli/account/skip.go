@@ -52,6 +52,9 @@ func (f *skipFlags) skipper(ctx context.Context, on *change.On) (readmodel.Skipp
 	if err := f.Kept(ctx, on.Pool); err != nil {
 		return nil, err
 	}
+	if err := f.KeptMapping(ctx, on.Pool, f.kind.Name()); err != nil {
+		return nil, err
+	}
 	if !skips {
 		return nil, exit.Usagef("--projection (PROJECTION): %s has no versions to skip", f.kind.Name())
 	}

@@ -65,6 +65,13 @@ func (c *replayOptions) Check() (err error) {
 // Plan implements change.Change.
 func (c *replayOptions) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	if c.ToTopic == "" {
+		kind, err := c.Kind()
+		if err != nil {
+			return nil, err
+		}
+		if err := c.KeptMapping(ctx, on.Pool, kind.Name()); err != nil {
+			return nil, err
+		}
 		if err := c.Kept(ctx, on.Pool); err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@
 package events
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 	"projector/internal/mapping"
 	"projector/internal/registry"
 	"projector/projection/event"
+	"projector/readmodel"
 )
 
 // EventFlags say how events look and which are expected.
@@ -113,6 +115,21 @@ func (f *EventFlags) mapping() (*mapping.Mapping, error) {
 		return nil, f.wrongMapping(err)
 	}
 	return names, nil
+}
+
+// Reads is how records are read, as it is stored with the positions.
+func (f *EventFlags) Reads() (readmodel.Mapping, error) {
+	return f.mapping()
+}
+
+// KeptMapping fails when the rows of the projection were made with a mapping that reads events
+// differently: then nothing may be applied by this one.
+func (f *EventFlags) KeptMapping(ctx context.Context, db readmodel.Querier, name string) error {
+	m, err := f.mapping()
+	if err != nil {
+		return err
+	}
+	return readmodel.CheckMapping(ctx, db, name, m)
 }
 
 // wrongMapping names the flag and the file; several mistakes have a line each.

@@ -29,6 +29,7 @@ type projectFlags struct {
 	MaxBatchBytes  int           `env:"MAX_BATCH_BYTES" default:"67108864" placeholder:"BYTES" group:"Projection" help:"Largest accepted batch of records, decompressed; a larger one stops its partition (default 64 MiB)."`
 	RetryMax       time.Duration `env:"RETRY_MAX" default:"60s" placeholder:"DURATION" group:"Projection" help:"Longest wait (default 60s)."`
 	AcceptChanged  bool          `name:"accept-changed-file" group:"Projection" help:"Continue with a projection file that has changed. Existing rows were made with the old version; projector rebuild makes them again."`
+	AcceptMapping  bool          `name:"accept-changed-mapping" group:"Projection" help:"Continue with a mapping that reads stored events differently. Existing rows were made with the old one; projector rebuild makes them again."`
 	AnotherTopic   bool          `group:"Projection" help:"Continue although the rows of the projection came from another topic."`
 	InboxRetention time.Duration `env:"INBOX_RETENTION" default:"168h" placeholder:"DURATION" group:"Projection" help:"How long an additive projection remembers the events it has processed (default 168h)."`
 }
@@ -126,9 +127,14 @@ func (c *Flags) Build(ctx context.Context, log *slog.Logger, built build.Info) (
 	if err != nil {
 		return nil, err
 	}
+	reads, err := c.Reads()
+	if err != nil {
+		return nil, err
+	}
 	registry := telemetry.NewRegistry()
 	p := &Process{
 		own: own, acceptChanged: c.AcceptChanged, topic: c.Topic, anotherTopic: c.AnotherTopic,
+		mapping: reads, acceptMapping: c.AcceptMapping,
 		log: log, built: built, registry: registry, kind: kind, group: c.GroupName(), owner: owner(),
 		health:  telemetry.NewHealth(telemetry.HealthConfig{}),
 		metrics: telemetry.NewMetrics(registry, c.Projection),

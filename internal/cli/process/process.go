@@ -61,6 +61,8 @@ type Process struct {
 	topic         string
 	anotherTopic  bool // than the one that the rows come from
 	acceptChanged bool // another text of own than the one its rows come from
+	mapping       readmodel.Mapping
+	acceptMapping bool // another than the one the rows come from
 }
 
 // clients makes the Kafka clients beside the group's member.
@@ -192,6 +194,14 @@ func (p *Process) fits(ctx context.Context) error {
 	}
 	if errors.As(err, new(readmodel.NoFetchingError)) {
 		return retry.Stop(err)
+	}
+	if err != nil {
+		return err
+	}
+	err = readmodel.KeepMapping(ctx, p.pool, p.kind.Name(), p.mapping, p.acceptMapping)
+	var mapping *readmodel.MappingChangedError
+	if errors.As(err, &mapping) {
+		return retry.Stop(mapping)
 	}
 	if err != nil || p.own == nil {
 		return err

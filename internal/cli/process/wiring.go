@@ -59,7 +59,7 @@ func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, for
 	p.tasks = p.kind.Tasks(running)
 	open := p.kind.Open(running)
 	needs := acl.Needs{Topic: c.Topic, Group: p.group, DLQ: c.DeadLetterTopic(), Principal: c.Principal()}
-	database := sharedDatabase{p.pool, p.kind, p.group, c.Topic}
+	database := sharedDatabase{p.pool, p.kind, p.group, c.Topic, p.mapping.Meaning()}
 	return consumer.New(consumer.Config{
 		Client: client,
 		Member: []kgo.Opt{telemetry.KafkaHooks(p.registry, "consumer"), kgo.WithHooks(traced.consuming...)},
@@ -127,6 +127,7 @@ type sharedDatabase struct {
 	pool         *pgxpool.Pool
 	kind         readmodel.Definition
 	group, topic string
+	mapping      string // what it says
 }
 
 // Positions reads the stored positions.
@@ -150,7 +151,7 @@ func (d sharedDatabase) PositionCommitted(ctx context.Context, partition int32, 
 }
 
 func (d sharedDatabase) partition(number int32) readmodel.Partition {
-	return readmodel.Partition{Projection: d.kind.Name(), Group: d.group, Topic: d.topic, Number: number}
+	return readmodel.Partition{Projection: d.kind.Name(), Group: d.group, Topic: d.topic, Number: number, Mapping: d.mapping}
 }
 
 // overdueAfter is how long an account may stand still before what waits for it counts

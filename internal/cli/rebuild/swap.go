@@ -70,7 +70,14 @@ func (r *rebuilding) compareFile(ctx context.Context) error {
 
 // swap puts right what differs.
 func (r *rebuilding) swap(ctx context.Context, report *rebuild.Report) (*rebuild.Swapped, error) {
+	reads, err := r.cmd.Reads()
+	if err != nil {
+		return nil, err
+	}
 	if r.cmd.wouldChange(report) == 0 && report.Markers == 0 && r.changed == nil {
+		if err := r.keepMapping(ctx, reads); err != nil {
+			return nil, err
+		}
 		return new(rebuild.Swapped), nil
 	}
 	if r.changed != nil && report.Kinds[rebuild.Corrected] > 0 {
@@ -79,7 +86,7 @@ func (r *rebuilding) swap(ctx context.Context, report *rebuild.Report) (*rebuild
 	}
 	done, err := r.shadow.Swap(ctx, rebuild.SwapOptions{
 		Topic: r.cmd.Topic, Actor: r.on.Actor, Reason: r.on.Reason, Remove: r.cmd.Remove, Most: &r.cmd.MaxDiff,
-		File: r.changed,
+		File: r.changed, Mapping: reads,
 	}, r.catchUp)
 	var many *rebuild.TooManyError
 	if errors.As(err, &many) {
@@ -87,6 +94,16 @@ func (r *rebuilding) swap(ctx context.Context, report *rebuild.Report) (*rebuild
 	}
 	r.shadow.Moved(report)
 	return &done, err
+}
+
+// keepMapping stores the mapping that the rows agree with: nothing had to be changed.
+func (r *rebuilding) keepMapping(ctx context.Context, reads readmodel.Mapping) error {
+	err := readmodel.CheckMapping(ctx, r.pool, r.kind.Name(), reads)
+	var changed *readmodel.MappingChangedError
+	if !errors.As(err, &changed) {
+		return err
+	}
+	return readmodel.KeepMapping(ctx, r.pool, r.kind.Name(), reads, true)
 }
 
 // catchUp implements rebuild.CatchUp.

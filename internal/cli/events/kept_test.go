@@ -1,0 +1,77 @@
+package events_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"projector/internal/cli/clitest"
+	"projector/internal/cli/exit"
+)
+
+// stored waits until the positions have a mapping that says so.
+func stored(s *clitest.Stage, says string) func() {
+	return func() { s.Await("SELECT coalesce(bool_and(mapping LIKE '%' || $1 || '%'), false) FROM projector_position", says) }
+}
+
+// A mapping belongs to the rows that were made with it.
+func TestAChangedMappingIsRefused(t *testing.T) {
+	s := clitest.NewStage(t)
+	path := filepath.Join(t.TempDir(), "bank.yaml")
+	t.Setenv("EVENT_MAPPING", path)
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	balance := func(want string) {
+		t.Helper()
+		clitest.Equal(t, s.Text("SELECT string_agg(account_id || ' ' || balance, ', ' ORDER BY account_id) FROM account_balance"), want)
+	}
+	const minor, scaled = "fields: {amount: {unit: minor}}\n", "fields: {amount: {scale: 3}}\n"
+	write(minor)
+	s.Produce(clitest.EventOf("a", 1, "1050"), clitest.EventOf("a", 3, "1000"))
+	s.Consuming(nil)
+	balance("a 10.50")
+
+	write("# the same\neventTypes: {CardIssued: ignored}\n" + minor)
+	s.Consuming(stored(s, "CardIssued"))
+
+	write(scaled)
+	remedy := []string{"--mapping (EVENT_MAPPING)", "--accept-changed-mapping", "projector rebuild"}
+	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), remedy...)
+	clitest.Contains(t, s.Refused(exit.Failed, "dlq", "replay", "--reason=x", "--yes"), remedy...)
+	clitest.Contains(t, s.Refused(exit.Failed, "account", "skip", "a", "--version=2", "--reason=x", "--yes"), remedy...)
+	t.Setenv("EVENT_MAPPING", "")
+	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), remedy...)
+	t.Setenv("EVENT_MAPPING", path)
+
+	s.Must("rebuild", "--yes")
+	balance("a 1.05")
+	s.Consuming(nil) // by the new one
+	write(minor)
+	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), remedy...)
+
+	t.Setenv("PROJECTOR_ACCEPT_CHANGED_MAPPING", "true")
+	s.Consuming(stored(s, "minor units"))
+	t.Setenv("PROJECTOR_ACCEPT_CHANGED_MAPPING", "")
+	s.Consuming(nil)
+	balance("a 1.05")
+}
+
+// Rows from before mappings were stored have no mapping: any may continue with them.
+func TestAnUnknownMappingIsAccepted(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 1, `"1"`))
+	s.Consuming(nil)
+	s.Exec("UPDATE projector_position SET mapping = NULL")
+	path := filepath.Join(t.TempDir(), "bank.yaml")
+	if err := os.WriteFile(path, []byte("fields: {amount: {type: number}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("EVENT_MAPPING", path)
+	s.Consuming(stored(s, "number"))
+	t.Setenv("EVENT_MAPPING", "")
+	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), "--accept-changed-mapping")
+}
