@@ -17,7 +17,6 @@ import (
 
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
-	"projector/internal/cli/margin"
 	"projector/internal/cli/parse"
 	"projector/internal/consumer"
 	"projector/internal/topic"
@@ -182,7 +181,7 @@ func (v *view) details(ctx context.Context, s *status) {
 	if s.kafka != nil {
 		return
 	}
-	retention, err := margin.Retention(ctx, v.adm, v.topic)
+	retention, err := topic.Retention(ctx, v.adm, v.topic)
 	if err != nil {
 		s.remark("how long the topic keeps records", "DESCRIBE_CONFIGS on topic "+v.topic, err)
 	}
@@ -193,7 +192,7 @@ func (v *view) details(ctx context.Context, s *status) {
 			p.owner = p.stored.Owner
 		}
 		if p.waits {
-			p.margin = margin.Left(retention, p.age)
+			p.margin = topic.RetentionLeft(retention, p.age)
 		}
 	}
 }

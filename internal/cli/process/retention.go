@@ -11,7 +11,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"golang.org/x/sync/errgroup"
 
-	"projector/internal/cli/margin"
 	"projector/internal/consumer"
 	"projector/internal/telemetry"
 	"projector/internal/topic"
@@ -77,10 +76,10 @@ func (r *retention) unmeasured() bool {
 // look measures once. What cannot be had is not known; that the brokers cannot be reached,
 // the consumer tells.
 func (r *retention) look(ctx context.Context) {
-	kept, err := margin.Retention(ctx, r.adm, r.dlq)
+	kept, err := topic.Retention(ctx, r.adm, r.dlq)
 	r.refusal(r.dlq, err)
 	r.p.metrics.DLQRetention(kept)
-	kept, err = margin.Retention(ctx, r.adm, r.topic)
+	kept, err = topic.Retention(ctx, r.adm, r.topic)
 	r.refusal(r.topic, err)
 	extents, _, err := r.reader.Extents(ctx)
 	if err != nil {
@@ -120,7 +119,7 @@ func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, ex
 			return m
 		}
 		if at := consumer.TimestampOf(record); at > 0 {
-			m.Left = margin.Left(kept, new(max(0, time.Since(time.UnixMilli(at)))))
+			m.Left = topic.RetentionLeft(kept, new(max(0, time.Since(time.UnixMilli(at)))))
 		}
 		return m
 	}

@@ -1,5 +1,4 @@
-// Package margin says how far retention is from what has not been read.
-package margin
+package topic
 
 import (
 	"context"
@@ -42,9 +41,9 @@ func limitOf(values map[string]string) *time.Duration {
 // longest is the longest time there is.
 const longest time.Duration = 1<<63 - 1
 
-// Left is how long a record of an age is safe from retention, at least: a segment goes when
+// RetentionLeft is how long a record of an age is safe from retention, at least: a segment goes when
 // its last record is old enough. It is nil when there is no limit, or the age is not known.
-func Left(retention, age *time.Duration) *time.Duration {
+func RetentionLeft(retention, age *time.Duration) *time.Duration {
 	if retention == nil || age == nil {
 		return nil
 	}
