@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"projector/internal/cli/accountview"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
@@ -77,7 +76,7 @@ func (c *accountShowCmd) Run(ctx context.Context, std *output.Streams) error {
 	if c.JSON() {
 		return output.PrintJSON(std.Out, describeAccount(&view))
 	}
-	return accountview.Print(std.Out, &view)
+	return output.PrintAccount(std.Out, &view)
 }
 
 func describeAccount(view *readmodel.AccountView) accountDocument {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"projector/internal/cli/output"
-	"projector/internal/cli/recordview"
 	"projector/internal/replay"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -30,11 +29,11 @@ func amounts(item *replay.Item) *amountsDocument {
 	if item.Value != "" { // it was read from a file
 		d.OldAmount = nil
 		if old := item.InTopic; old != nil {
-			d.OldAmount, d.OldValue = signed(&old.Decoded), new(recordview.Text(old.Value))
+			d.OldAmount, d.OldValue = signed(&old.Decoded), new(output.BytesText(old.Value))
 		}
 	}
 	if item.Altered() && item.Entry.Value != nil {
-		d.NewValue = new(recordview.Text(item.Entry.Value))
+		d.NewValue = new(output.BytesText(item.Entry.Value))
 	}
 	if balance, known := item.Balance(); known && item.Entry.Projection == readmodel.BalanceName {
 		if balance.Currency != (event.Currency{}) {

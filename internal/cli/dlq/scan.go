@@ -11,14 +11,13 @@ import (
 	"projector/dlq"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
-	"projector/internal/cli/unread"
 	"projector/internal/replay"
 )
 
 // scan reads dead letters, and says what of it could not be read.
 type scan struct {
 	replay.Scan
-	unread unread.Partitions
+	unread output.Unread
 	shown  *output.Progress
 }
 
@@ -46,7 +45,7 @@ func (f *readFlags) reading(ctx context.Context, std *output.Streams) (s *scan, 
 func (t *tools) scan(std *output.Streams, chosen replay.Selection, whole bool) *scan {
 	s := &scan{
 		Scan:   replay.Scan{Topic: t.topic, Source: t.reader, Store: t.store(0), Formats: t.formats, Selection: chosen},
-		unread: unread.Partitions{Topic: t.topic},
+		unread: output.Unread{Topic: t.topic},
 		shown:  output.NewProgress(std.Err, "read"),
 	}
 	s.Progress = s.shown.Update
@@ -73,13 +72,13 @@ func refused(err error) error {
 	}
 	text := incomplete.Lost.SafeText() + ". The selection is incomplete without it, so nothing was changed"
 	if len(incomplete.Others) > 0 {
-		text += "; to go on with the others: --dlq-partition " + unread.NumbersText(incomplete.Others)
+		text += "; to go on with the others: --dlq-partition " + output.NumbersText(incomplete.Others)
 	}
 	return exit.Refuse(text)
 }
 
 // finish tells of records that are no dead letters, or not of this projection, and of
-// partitions that could not be read: then it answers an unread.Error.
+// partitions that could not be read: then it answers an output.IncompleteError.
 func (s *scan) finish(std *output.Streams) error {
 	if s.Foreign > 0 {
 		_, _ = fmt.Fprintf(std.Err, "%d records of topic %s are no dead letters and were passed over\n", s.Foreign, s.Topic)

@@ -13,12 +13,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/dlq"
-	"projector/internal/cli/accountview"
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
-	"projector/internal/cli/recordview"
 	"projector/internal/replay"
 	"projector/internal/topic"
 	"projector/projection/event"
@@ -35,7 +33,7 @@ type showCmd struct {
 // shownDocument is one dead letter in JSON with all it carries.
 type shownDocument struct {
 	letterDocument
-	recordview.Document
+	output.Record
 	Value       *string `json:"value,omitempty"`
 	ValueBase64 *string `json:"value_base64,omitempty"`
 }
@@ -91,7 +89,7 @@ func parsePlace(text string) (partition int32, offset int64, err error) {
 }
 
 func (c *showCmd) describe(record *kgo.Record, d *replay.DeadLetter) shownDocument {
-	doc := shownDocument{letterDocument: document(d), Document: recordview.Of(record)}
+	doc := shownDocument{letterDocument: document(d), Record: output.RecordOf(record)}
 	if c.ShowPayload {
 		doc.Value, doc.ValueBase64 = dlq.TextOrBase64(record.Value)
 	}
@@ -117,12 +115,12 @@ func (c *showCmd) print(ctx context.Context, w io.Writer, opened *tools, record 
 	c.printEvent(out, field, d)
 	_, _ = fmt.Fprintln(out, "headers")
 	for _, h := range record.Headers {
-		field(h.Key, recordview.Text(h.Value))
+		field(h.Key, output.BytesText(h.Value))
 	}
 	_, _ = fmt.Fprintln(out, "record")
-	field("key", recordview.Text(record.Key))
+	field("key", output.BytesText(record.Key))
 	if c.ShowPayload {
-		field("value", recordview.Text(record.Value))
+		field("value", output.BytesText(record.Value))
 	} else {
 		field("value", fmt.Sprintf("%d bytes (see --show-payload)", len(record.Value)))
 	}
@@ -185,5 +183,5 @@ func (c *showCmd) printState(ctx context.Context, out io.Writer, opened *tools, 
 	if view.Balance != nil && view.Balance.Balance != "" && !c.ShowPayload {
 		view.Balance.Balance = "***"
 	}
-	return accountview.Print(out, &view)
+	return output.PrintAccount(out, &view)
 }

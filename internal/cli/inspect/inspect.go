@@ -14,7 +14,6 @@ import (
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
-	"projector/internal/cli/unread"
 	"projector/internal/mapping"
 	"projector/internal/pace"
 	"projector/internal/registry"
@@ -70,7 +69,7 @@ func (c *Cmd) inspect(ctx context.Context, std *output.Streams, formats event.Re
 	}
 	defer client.Close()
 	reader := topic.NewReader(client, c.Topic) // reads any topic
-	lost := unread.Partitions{Topic: c.Topic}
+	lost := output.Unread{Topic: c.Topic}
 	spans, err := c.spans(ctx, std, reader, &lost)
 	if err != nil {
 		return err
@@ -113,7 +112,7 @@ func refusedBy(err error) error {
 }
 
 // spans are the stretches to read. What is empty is said.
-func (c *Cmd) spans(ctx context.Context, std *output.Streams, reader *topic.Reader, lost *unread.Partitions) ([]topic.Span, error) {
+func (c *Cmd) spans(ctx context.Context, std *output.Streams, reader *topic.Reader, lost *output.Unread) ([]topic.Span, error) {
 	extents, exists, err := reader.Extents(ctx)
 	if err != nil {
 		return nil, err

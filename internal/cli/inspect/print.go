@@ -10,7 +10,6 @@ import (
 
 	"projector/dlq"
 	"projector/internal/cli/output"
-	"projector/internal/cli/recordview"
 	"projector/projection/event"
 )
 
@@ -41,7 +40,7 @@ type fieldDocument struct {
 // payloadDocument is the same with the record's own bytes.
 type payloadDocument struct {
 	recordDocument
-	recordview.Document
+	output.Record
 	Value       *string `json:"value"`
 	ValueBase64 *string `json:"value_base64,omitempty"`
 }
@@ -146,7 +145,7 @@ func (r recordRow) Document() any {
 	if !r.payload {
 		return doc
 	}
-	whole := payloadDocument{recordDocument: doc, Document: recordview.Of(record)}
+	whole := payloadDocument{recordDocument: doc, Record: output.RecordOf(record)}
 	whole.Value, whole.ValueBase64 = dlq.TextOrBase64(record.Value)
 	return whole
 }
@@ -195,10 +194,10 @@ func (p *printer) whole(d *decoded) error {
 	}
 	if p.c.ShowPayload {
 		for _, h := range d.record.Headers {
-			field("header "+h.Key, recordview.Text(h.Value))
+			field("header "+h.Key, output.BytesText(h.Value))
 		}
-		field("key", recordview.Text(d.record.Key))
-		field("value", recordview.Text(d.record.Value))
+		field("key", output.BytesText(d.record.Key))
+		field("value", output.BytesText(d.record.Value))
 	}
 	return out.Flush()
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"projector/errclass"
-	"projector/internal/cli/unread"
+	"projector/internal/cli/output"
 	"projector/internal/telemetry"
 	"projector/internal/topic"
 	"projector/projection"
@@ -115,7 +115,7 @@ func (s *status) incomplete(stderr io.Writer) error {
 	if s.kafka != nil {
 		return partialError{s.kafka}
 	}
-	lost := unread.Partitions{Topic: s.topic}
+	lost := output.Unread{Topic: s.topic}
 	for i := range s.partitions {
 		if why := s.partitions[i].unread; why != nil {
 			lost.Add(why)

@@ -1,5 +1,4 @@
-// Package accountview prints the state of one account for people.
-package accountview
+package output
 
 import (
 	"bufio"
@@ -8,29 +7,28 @@ import (
 	"strconv"
 	"time"
 
-	"projector/internal/cli/output"
 	"projector/readmodel"
 )
 
 // shownParked is how many parked events are printed for people; JSON has them all.
 const shownParked = 20
 
-// Print prints an account for people.
-func Print(w io.Writer, view *readmodel.AccountView) error {
+// PrintAccount prints the state of an account for people.
+func PrintAccount(w io.Writer, view *readmodel.AccountView) error {
 	out := bufio.NewWriter(w)
-	field := func(name, text string) { _, _ = fmt.Fprintf(out, "%-14s %s\n", name, output.Printable(text)) }
+	field := func(name, text string) { _, _ = fmt.Fprintf(out, "%-14s %s\n", name, Printable(text)) }
 	field("account", view.ID)
 	if b := view.Balance; b != nil {
 		if b.Balance != "" {
-			field("balance", b.Balance+" "+output.OrDash(b.Currency))
+			field("balance", b.Balance+" "+OrDash(b.Currency))
 		}
 		field("version", strconv.FormatInt(b.Version, 10))
 		if b.Status != "" {
 			field("status", b.Status)
 		}
-		field("last event", output.OrDash(b.LastEventID))
+		field("last event", OrDash(b.LastEventID))
 		if b.LastEventAt != nil {
-			field("last event at", output.TimeText(*b.LastEventAt))
+			field("last event at", TimeText(*b.LastEventAt))
 		}
 	} else {
 		field("version", "- (its first version is missing)")
@@ -48,17 +46,17 @@ func printHold(field func(name, text string), h *readmodel.Hold) {
 		return
 	}
 	field("stale", fmt.Sprintf("yes: waits for version %d (%s)", h.Expected, h.Class))
-	field("since", output.TimeText(h.Since.Truncate(time.Second)))
+	field("since", TimeText(h.Since.Truncate(time.Second)))
 	field("waiting events", strconv.FormatInt(h.Waiting, 10))
 	if h.Beyond > 0 {
 		field("", fmt.Sprintf("%d of them are beyond the park limit and in the DLQ only: "+
-			"replay them with `projector dlq replay --account ID` when the hole is filled", h.Beyond))
+			"replay them with `projector dlq replay --account ID` when the gap is filled", h.Beyond))
 	}
 }
 
 func printParked(w io.Writer, parked []readmodel.ParkedView) error {
-	t := output.NewTable(w, "EVENT", output.Left("VERSION", 8), output.Left("CLASS", 20),
-		output.Left("RECORD", 24), output.Left("EVENT", 0).Optional())
+	t := NewTable(w, "EVENT", Left("VERSION", 8), Left("CLASS", 20),
+		Left("RECORD", 24), Left("EVENT", 0).Optional())
 	t.Header()
 	for _, p := range parked[:min(len(parked), shownParked)] {
 		t.Row(strconv.FormatInt(p.Version, 10), string(p.Class),

@@ -1,4 +1,4 @@
-package recordview_test
+package output_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/internal/cli/clitest"
-	"projector/internal/cli/recordview"
+	"projector/internal/cli/output"
 )
 
 // Every byte of a record is there, and null is told from empty.
@@ -15,7 +15,7 @@ func TestARecordIsShownToTheByte(t *testing.T) {
 	t.Parallel()
 	type whole struct {
 		Before int `json:"before"`
-		recordview.Document
+		output.Record
 		Value *string `json:"value"`
 	}
 	for _, c := range []struct {
@@ -29,11 +29,11 @@ func TestARecordIsShownToTheByte(t *testing.T) {
 		},
 		{&kgo.Record{Key: []byte{0xff}}, `{"before":1,"headers":[],"key":null,"key_base64":"/w==","value":null}`},
 	} {
-		got, err := json.Marshal(whole{Before: 1, Document: recordview.Of(c.record)})
+		got, err := json.Marshal(whole{Before: 1, Record: output.RecordOf(c.record)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		clitest.Equal(t, string(got), c.want)
 	}
-	clitest.Equal(t, recordview.Text(nil)+" "+recordview.Text([]byte("x"))+" "+recordview.Text([]byte{0xff}), "null x base64:/w==")
+	clitest.Equal(t, output.BytesText(nil)+" "+output.BytesText([]byte("x"))+" "+output.BytesText([]byte{0xff}), "null x base64:/w==")
 }

@@ -1,5 +1,4 @@
-// Package recordview shows a record of Kafka as it is, byte for byte.
-package recordview
+package output
 
 import (
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -7,8 +6,8 @@ import (
 	"projector/dlq"
 )
 
-// Document is a record in JSON, but for its value, which not every command shows.
-type Document struct {
+// Record is a record in JSON, but for its value, which not every command shows.
+type Record struct {
 	Headers   []Header `json:"headers"`
 	Key       *string  `json:"key"`
 	KeyBase64 *string  `json:"key_base64,omitempty"`
@@ -21,9 +20,9 @@ type Header struct {
 	ValueBase64 *string `json:"value_base64,omitempty"`
 }
 
-// Of is the document of a record.
-func Of(record *kgo.Record) Document {
-	doc := Document{Headers: []Header{}}
+// RecordOf is a record of Kafka as it is, byte for byte.
+func RecordOf(record *kgo.Record) Record {
+	doc := Record{Headers: []Header{}}
 	doc.Key, doc.KeyBase64 = dlq.TextOrBase64(record.Key)
 	for _, h := range record.Headers {
 		out := Header{Key: h.Key}
@@ -33,8 +32,8 @@ func Of(record *kgo.Record) Document {
 	return doc
 }
 
-// Text shows bytes to people.
-func Text(b []byte) string {
+// BytesText shows bytes to people.
+func BytesText(b []byte) string {
 	text, encoded := dlq.TextOrBase64(b)
 	switch {
 	case text != nil:

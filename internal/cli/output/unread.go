@@ -1,5 +1,4 @@
-// Package unread tells of the partitions of a topic that could not be read, while others could.
-package unread
+package output
 
 import (
 	"fmt"
@@ -12,26 +11,26 @@ import (
 	"projector/internal/topic"
 )
 
-// Partitions are the partitions of a topic that could not be read, while others could.
-type Partitions struct {
+// Unread are the partitions of a topic that could not be read, while others could.
+type Unread struct {
 	Topic string
 	Lost  []*topic.PartitionError
 }
 
 // Add adds a partition, once.
-func (u *Partitions) Add(lost *topic.PartitionError) {
+func (u *Unread) Add(lost *topic.PartitionError) {
 	known := slices.ContainsFunc(u.Lost, func(e *topic.PartitionError) bool { return e.Partition == lost.Partition })
 	if !known {
 		u.Lost = append(u.Lost, lost)
 	}
 }
 
-// Error ends a command that has reported what there is of the other partitions.
-type Error struct{ exit.Refusal }
+// IncompleteError ends a command that has reported what there is of the other partitions.
+type IncompleteError struct{ exit.Refusal }
 
 // Explain says why each partition could not be read, those with the same reason in one
 // line, and returns the error to end with; nil when all were read.
-func (u *Partitions) Explain(w io.Writer) error {
+func (u *Unread) Explain(w io.Writer) error {
 	if len(u.Lost) == 0 {
 		return nil
 	}
@@ -47,11 +46,11 @@ func (u *Partitions) Explain(w io.Writer) error {
 	for _, reason := range reasons {
 		_, _ = fmt.Fprintf(w, "%s of topic %s: %s\n", partitionsText(by[reason]), u.Topic, reason)
 	}
-	return Error{exit.Refuse(fmt.Sprintf("the result is incomplete: %s of topic %s could not be read", u.names(), u.Topic))}
+	return IncompleteError{exit.Refuse(fmt.Sprintf("the result is incomplete: %s of topic %s could not be read", u.names(), u.Topic))}
 }
 
 // names names the partitions.
-func (u *Partitions) names() string {
+func (u *Unread) names() string {
 	numbers := make([]int32, len(u.Lost))
 	for i, e := range u.Lost {
 		numbers[i] = e.Partition
