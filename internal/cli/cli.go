@@ -21,16 +21,16 @@ import (
 	"projector/internal/cli/output"
 	"projector/internal/cli/parse"
 	"projector/internal/cli/position"
+	"projector/internal/cli/process"
 	"projector/internal/cli/projection"
 	"projector/internal/cli/rebuild"
 	"projector/internal/cli/request"
-	"projector/internal/cli/run"
 	"projector/internal/cli/verify"
 )
 
 // commands is the command line.
 type commands struct {
-	Run run.Cmd `cmd:"" help:"Consume account events and keep the read model up to date, until stopped."`
+	Run process.RunCmd `cmd:"" help:"Consume account events and keep the read model up to date, until stopped."`
 	demoCommand
 	Inspect  inspect.Cmd         `cmd:"" help:"Show how the first records of the topic are read. Writes nothing, joins no group."`
 	DLQ      dlq.Cmd             `cmd:"" name:"dlq" help:"List, repair and discard dead letters."`

@@ -1,5 +1,4 @@
-// Package run has the command run.
-package run
+package process
 
 import (
 	"context"
@@ -7,16 +6,15 @@ import (
 	"projector/internal/cli/build"
 	"projector/internal/cli/memory"
 	"projector/internal/cli/output"
-	"projector/internal/cli/process"
 )
 
-// Cmd is the command run.
-type Cmd struct {
-	process.Flags
+// RunCmd is the command run.
+type RunCmd struct {
+	Flags
 }
 
 // Run consumes until ctx ends.
-func (c *Cmd) Run(ctx context.Context, io *output.Streams, built build.Info) error {
+func (c *RunCmd) Run(ctx context.Context, io *output.Streams, built build.Info) error {
 	log, err := c.Logger(io.Err)
 	if err != nil {
 		return err
