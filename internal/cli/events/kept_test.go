@@ -11,7 +11,9 @@ import (
 
 // stored waits until the positions have a mapping that says so.
 func stored(s *clitest.Stage, says string) func() {
-	return func() { s.Await("SELECT coalesce(bool_and(mapping LIKE '%' || $1 || '%'), false) FROM projector_position", says) }
+	return func() {
+		s.Await("SELECT coalesce(bool_and(mapping LIKE '%' || $1 || '%'), false) FROM projector_position", says)
+	}
 }
 
 // A mapping belongs to the rows that were made with it.
