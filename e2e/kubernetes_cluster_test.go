@@ -27,7 +27,10 @@ func newNamespace(t testing.TB, name string) *namespace {
 		t.Fatal("there is no cluster: make test-kubernetes")
 	}
 	n := &namespace{t, name}
-	n.apply(fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %q, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`, name))
+	manifest := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %q, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`, name)
+	if _, err := n.try(manifest, "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
 	return n
 }
 

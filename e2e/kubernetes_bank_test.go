@@ -1,0 +1,278 @@
+//go:build kubernetes
+
+package e2e_test
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"projector/e2e/process"
+	"projector/internal/devstack"
+	"projector/internal/devstack/devtest"
+	"projector/internal/testbank/compare"
+)
+
+const (
+	balance         = "deployment/account-balance-projector"
+	rotatedPassword = "renewed-horse-battery" // the password after secretsRotate
+)
+
+// kubernetesBank is a bank whose projectors run in a cluster. Kafka and PostgreSQL run on this
+// machine, with TLS, SCRAM, ACLs and the roles of sql/roles.sql.
+type kubernetesBank struct {
+	*roles
+	ns     *namespace
+	kafka  *secured
+	folder string // of the overlay that docs/deploy.md shows
+}
+
+// projectors are the Deployments of the overlay production, by projection.
+var projectors = map[string]string{
+	"account_balance": balance, "account_statement": "deployment/account-statement-projector", "daily_turnover": "deployment/daily-turnover-projector",
+}
+
+func newKubernetesBank(t *testing.T) *kubernetesBank {
+	t.Helper()
+	n := newNamespace(t, "projector")
+	n.customDefinitions()
+	host := os.Getenv("KUBERNETES_HOST")
+	authority := newAuthority(t)
+	certificate := issue(t, authority, "server", host, "127.0.0.1")
+	kafka := devtest.Kafka(t, devstack.KafkaOptions{Host: host, Security: &devstack.KafkaSecurity{Certificate: certificate, ClientCA: authority.PEM()}})
+	postgres := devtest.PostgresWith(t, devstack.PostgresOptions{Certificate: &certificate, Settings: map[string]string{"listen_addresses": "127.0.0.1," + host}})
+	k := &kubernetesBank{roles: newRolesOn(t, kafka.Addrs(), postgres, 0, authority), ns: n}
+	k.letPodsIn(host)
+	k.partitions = 6
+	k.name("account-events")
+	k.group = "account-balance-projector"
+	k.createTopic(t, k.topic, k.partitions, nil)
+	k.createTopic(t, k.dlq, k.partitions, nil)
+	k.kafka = &secured{world: k.world, cluster: kafka}
+	k.kafka.setPassword(scramPassword)
+	k.access()
+	k.exec("CREATE TABLE event_count (account_id text PRIMARY KEY, events bigint NOT NULL, last_at timestamptz NOT NULL); " +
+		"GRANT SELECT, INSERT, UPDATE ON event_count TO projector_projection")
+	t.Setenv("CGO_ENABLED", "0") // there is no C library in the image
+	for _, tag := range []string{"v1", "v2"} {
+		k.image(tag)
+	}
+	k.objects(n, string(authority.PEM()), "operator")
+	return k
+}
+
+// letPodsIn has PostgreSQL accept passwords from the network of the pods.
+func (k *kubernetesBank) letPodsIn(host string) {
+	k.t.Helper()
+	rules, err := os.OpenFile(k.line("SHOW hba_file"), os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = fmt.Fprintf(rules, "hostssl all all %s/24 scram-sha-256\n", host)
+	}
+	if err == nil {
+		err = rules.Close()
+	}
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	k.exec("SELECT pg_reload_conf()")
+}
+
+// access gives the projector's Kafka user what docs/security.md lists.
+func (k *kubernetesBank) access() {
+	k.t.Helper()
+	const user = "User:" + scramUser
+	for _, operation := range []kadm.ACLOperation{kadm.OpRead, kadm.OpDescribeConfigs} {
+		k.kafka.allow(user, permission{operation, k.topic, ""}, permission{operation, k.dlq, ""})
+	}
+	k.kafka.allow(user, permission{kadm.OpWrite, k.dlq, ""})
+	for _, group := range []string{k.group, "account-statement-projector", "daily-turnover-projector", "custom-projector", "trial-projector"} {
+		k.kafka.allow(user, permission{kadm.OpRead, "", group})
+	}
+}
+
+// image gives the cluster an image of the program under a tag.
+func (k *kubernetesBank) image(tag string) {
+	k.t.Helper()
+	program := filepath.Join(k.t.TempDir(), "projector")
+	ctx, name := k.t.Context(), "localhost/projector:"+tag
+	if err := process.Build(ctx, program, "-tags=nodemo", "-ldflags=-s -w -X main.version="+tag); err != nil {
+		k.t.Fatal(err)
+	}
+	for _, command := range [][]string{{"../.ci/image", name, program}, {"../tools/kubernetes/image", name}} {
+		if out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
+			k.t.Fatalf("%v: %v\n%s", command, err, out)
+		}
+	}
+}
+
+// objects creates in a namespace what docs/deploy.md demands, with an operator's or an
+// approver's password.
+func (k *kubernetesBank) objects(n *namespace, authority, person string) {
+	n.t.Helper()
+	n.secret("projector-database-"+person, "password", rolesPassword)
+	n.secret("projector-kafka", "username", scramUser, "password", scramPassword)
+	n.kubectl("create", "configmap", "projector-trust", "--from-literal=postgres-ca.crt="+authority, "--from-literal=kafka-ca.crt="+authority)
+	if person == "operator" {
+		n.secret("projector-database", "password", rolesPassword)
+		n.secret("projector-database-owner", "password", rolesPassword)
+	}
+}
+
+// secret creates a Secret, or replaces it.
+func (n *namespace) secret(name string, keys ...string) {
+	n.t.Helper()
+	args := []string{"create", "secret", "generic", name, "--dry-run=client", "-o=json"}
+	for pair := range slices.Chunk(keys, 2) {
+		args = append(args, "--from-literal="+pair[0]+"="+pair[1])
+	}
+	n.apply(n.kubectl(args...))
+}
+
+// database is a login's URL of a database, as a manifest has it.
+func (k *kubernetesBank) database(login, name string) string {
+	_, port, err := net.SplitHostPort(k.cluster.Addr())
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=verify-full&sslrootcert=/etc/projector/trust/postgres-ca.crt",
+		login, net.JoinHostPort(os.Getenv("KUBERNETES_HOST"), port), name)
+}
+
+// addresses are the generators of an overlay that set where one projection's servers are.
+func (k *kubernetesBank) addresses(prefix, database string, more ...string) string {
+	var text strings.Builder
+	for suffix, login := range map[string]string{"": "bank_app", "-migrate": "bank_migrate", "-commands": "bank_operator"} {
+		fmt.Fprintf(&text, "  - name: %s-projector%s\n    behavior: merge\n    literals:\n      - DATABASE_URL=%s\n", prefix, suffix, k.database(login, database))
+		if suffix == "" {
+			for _, literal := range append([]string{"IGNORE_EVENT_TYPES=AccountRenamed"}, more...) {
+				fmt.Fprintf(&text, "      - %s\n", literal)
+			}
+		}
+	}
+	return text.String()
+}
+
+const (
+	// A node of 2 processors has no room for the requests of seven projectors.
+	smallRequests = "  - target: {kind: Deployment}\n    patch: |-\n      - {op: replace, path: /spec/template/spec/containers/0/resources/requests/cpu, value: 10m}\n"
+	imageOfTest   = "images: [{name: projector, newName: localhost/projector, newTag: v1}]\n"
+)
+
+// documentedOverlay is the overlay of docs/deploy.md with the addresses of the test.
+func (k *kubernetesBank) documentedOverlay(tag string, more ...string) string {
+	k.t.Helper()
+	text := documented(k.t, "overlays/production")
+	name := k.db.Config().ConnConfig.Database
+	for from, to := range map[string]string{
+		"../projector/deploy/kubernetes":                "{deploy}",
+		"kafka-0.example:9093,kafka-1.example:9093":     k.kafka.cluster.SASLAddrs()[0] + "\n      - IGNORE_EVENT_TYPES=AccountRenamed",
+		"your/projector":                                "localhost/projector",
+		"v1.2.3":                                        tag,
+		"apiVersion: kustomize.config.k8s.io/v1beta1\n": "", "kind: Kustomization\n": "", "namespace: projector\n": "",
+		"\nimages:":    "\n" + k.addresses("account-statement", name, "KAFKA_BROKERS="+k.kafka.cluster.SASLAddrs()[0]) + k.addresses("daily-turnover", name, "KAFKA_BROKERS="+k.kafka.cluster.SASLAddrs()[0]) + "images:",
+		"\npatches:\n": "\npatches:\n" + smallRequests,
+	} {
+		if !strings.Contains(text, from) {
+			k.t.Fatalf("the overlay of docs/deploy.md has no %q", from)
+		}
+		text = strings.ReplaceAll(text, from, to)
+	}
+	text = regexp.MustCompile(`postgres://(\w+)@db\.example\S*`).ReplaceAllStringFunc(text, func(address string) string {
+		u, err := url.Parse(address)
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		return k.database(u.User.Username(), name)
+	})
+	for _, literal := range more {
+		text = strings.Replace(text, "      - KAFKA_BROKERS=", "      - "+literal+"\n      - KAFKA_BROKERS=", 1)
+	}
+	return text
+}
+
+// deploy applies an overlay and returns without waiting.
+func (k *kubernetesBank) deploy(kustomization string) {
+	k.t.Helper()
+	k.folder = k.ns.kustomization(kustomization)
+	k.ns.kubectl("apply", "-k", k.folder)
+}
+
+// rolledOut waits until all pods of Deployments are of their last version and ready.
+func (n *namespace) rolledOut(deployments ...string) {
+	n.t.Helper()
+	started := time.Now()
+	for _, deployment := range deployments {
+		if out, err := n.try("", "rollout", "status", deployment, "--timeout=180s"); err != nil {
+			n.t.Fatalf("%v\n%s\n%s", err, out, n.events(deployment))
+		}
+	}
+	n.t.Logf("%v rolled out in %s", deployments, time.Since(started).Round(time.Second))
+}
+
+// events is what helps to find out why a Deployment does not become ready.
+func (n *namespace) events(deployment string) string {
+	pods, _ := n.try("", "get", "pods", "-o", "wide")
+	events, _ := n.try("", "get", "events", "--sort-by=.lastTimestamp")
+	log, _ := n.try("", "logs", deployment, "--all-containers", "--tail=20")
+	return strings.Join([]string{pods, events, log}, "\n\n")
+}
+
+// right waits until the balances are the oracle's, and until the other projections have consumed
+// everything: their oracles are for streams without errors.
+func (k *kubernetesBank) right(allow compare.Repeats) {
+	k.t.Helper()
+	k.exact(k.oracle(), allow)
+	for _, group := range []string{"account-statement-projector", "daily-turnover-projector"} {
+		other := *k.world
+		other.group = group
+		await(k.t, group+" has consumed every record", other.arrived)
+	}
+}
+
+// pods are the names of the running pods of account_balance.
+func (k *kubernetesBank) pods() []string {
+	k.t.Helper()
+	return strings.Fields(k.ns.kubectl("get", "pods", "-l", "app.kubernetes.io/instance=account-balance,app.kubernetes.io/component=run", "-o", "name"))
+}
+
+// unrestarted fails when the kubelet has restarted a container of the running projectors.
+func (k *kubernetesBank) unrestarted() {
+	k.t.Helper()
+	out := k.ns.kubectl("get", "pods", "-l", "app.kubernetes.io/component=run", "-o", `jsonpath={range .items[*]}{.status.containerStatuses[0].restartCount} {end}`)
+	if strings.Trim(out, "0 ") != "" {
+		k.t.Errorf("containers were restarted: %s", out)
+	}
+}
+
+// anotherDatabase runs sql/roles.sql in another database of the cluster.
+func (k *kubernetesBank) anotherDatabase() (name string) {
+	k.t.Helper()
+	address, err := k.cluster.NewDatabase(k.t.Context(), "")
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	conn, err := pgx.Connect(k.t.Context(), address)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(k.t.Context()) }()
+	text, err := os.ReadFile("../sql/roles.sql")
+	if err == nil {
+		_, err = conn.Exec(k.t.Context(), string(text))
+	}
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return conn.Config().Database
+}

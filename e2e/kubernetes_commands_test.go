@@ -1,0 +1,142 @@
+//go:build kubernetes
+
+package e2e_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"projector/internal/testbank"
+)
+
+// inClusterDefinition is the function of docs/deploy.md that runs a command as a Job.
+func (k *kubernetesBank) inClusterDefinition() string {
+	definition, _, found := strings.Cut(documented(k.t, "in_cluster()"), "export ACTOR=ann")
+	if !found {
+		k.t.Fatal("docs/deploy.md does not set ACTOR after the function")
+	}
+	return definition + "export ACTOR=ann\n"
+}
+
+// tryInCluster runs a command in a Job of a namespace.
+func (k *kubernetesBank) tryInCluster(n *namespace, job string, command ...string) (log string, err error) {
+	k.t.Helper()
+	for i, word := range command {
+		command[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return n.shell(k.t.TempDir(), k.inClusterDefinition()+"in_cluster "+job+" "+strings.Join(command, " "))
+}
+
+func (k *kubernetesBank) inCluster(job string, command ...string) string {
+	k.t.Helper()
+	log, err := k.tryInCluster(k.ns, job, command...)
+	if err != nil {
+		k.t.Fatalf("%v: %v\n%s", command, err, log)
+	}
+	return strings.TrimSpace(log)
+}
+
+// commands types the lines of docs/deploy.md, and the operators' commands of the runbook.
+func (k *kubernetesBank) commands() {
+	var account string
+	var version int64
+	if err := k.db.QueryRow(k.t.Context(), "SELECT account_id, expected_version FROM account_hold ORDER BY account_id LIMIT 1").Scan(&account, &version); err != nil {
+		k.t.Fatal(err)
+	}
+	// A replay of an account that still waits: the Job fails, at once and with its log.
+	log, err := k.ns.shell(k.t.TempDir(), strings.ReplaceAll(documented(k.t, "in_cluster()"), "acc-42", account))
+	if err == nil || !strings.Contains(log, "waiting") {
+		k.t.Errorf("the lines of docs/deploy.md, for an account that waits: %v\n%s", err, log)
+	}
+	if state := k.ns.kubectl("get", "job/replay-1", "-o", "jsonpath={.status.conditions[*].type}"); !strings.Contains(state, "Failed") {
+		k.t.Errorf("a replay that leaves something waiting ends as %s", state)
+	}
+	reason := "--reason=INC-1234, a test"
+	for i, command := range [][]string{
+		{"where-1", "position"},
+		{"lag"},
+		{"gaps"},
+		{"dlq", "summary"},
+		{"dlq", "list", "--status=open,waiting"},
+		{"dlq", "replay", "--class=malformed_payload"},
+		{"account", "show", account},
+		{"account", "statement", account},
+		{"account", "skip", account, "--version=" + strconv.FormatInt(version, 10), reason},
+		{"inspect"},
+		{"rebuild", "--check"},
+		{"rebuild"},
+		{"migrate", "status"},
+		{"position", "set", "--all", "--start", reason},
+		{"verify", "--ledger-url=" + k.database("bank_operator", k.db.Config().ConnConfig.Database), "--ledger-password-file=/etc/projector/database/password", "--ledger-query=SELECT account_id, version, balance FROM account_balance"},
+		{"account", "skip", account, "--version=" + strconv.FormatInt(version, 10), reason, "--yes"},
+		{"audit", "--action=skip"},
+		{"audit", "verify"},
+		{"requests"},
+	} {
+		job := "typed-" + strconv.Itoa(i)
+		if command[0] == "where-1" {
+			job, command = command[0], command[1:]
+		}
+		out := k.inCluster(job, command...)
+		if command[0] == "audit" && command[1] == "--action=skip" && !strings.Contains(out, "ann") {
+			k.t.Errorf("the trail does not name ann:\n%s", out)
+		}
+	}
+}
+
+// stopped pauses all work, for which --replicas=0 would be undone, and continues.
+func (k *kubernetesBank) stopped(records []testbank.Record) {
+	k.inCluster("pause-1", "pause", "--all", "--reason=test", "--yes")
+	await(k.t, "all partitions are paused", k.gauges(`projector_paused\{.*\} 1\n`, int(k.partitions)))
+	before := k.positions()
+	k.produce(records)
+	await(k.t, "the lag is there", k.gauges(`projector_lag_records\{.*\} [1-9].*\n`, int(k.partitions)))
+	if !maps.Equal(before, k.positions()) {
+		k.t.Error("a position moved while everything was paused")
+	}
+	k.inCluster("resume-1", "resume", "--all", "--reason=test", "--yes")
+	k.right(repeated)
+}
+
+// gauges is a check for await: so many lines of the metrics of account_balance match.
+func (k *kubernetesBank) gauges(pattern string, want int) func() string {
+	return func() string {
+		found := 0
+		for _, pod := range k.pods() {
+			metrics := k.ns.kubectl("get", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:8080/proxy/metrics", k.ns.name, strings.TrimPrefix(pod, "pod/")))
+			found += len(regexp.MustCompile(pattern).FindAllString(metrics, -1))
+		}
+		if found != want {
+			return fmt.Sprintf("%d lines of %s, want %d", found, pattern, want)
+		}
+		return ""
+	}
+}
+
+// twoPeople turns four eyes on: an operator's command is a request, and an approver, whose Secret
+// is in a namespace of its own, approves it there.
+func (k *kubernetesBank) twoPeople() {
+	approvers := newNamespace(k.t, "projector-approvers")
+	k.objects(approvers, string(must(os.ReadFile(k.files.path("ca.crt")))(k.t)), "approver")
+	approvers.secret("projector-kafka", "username", scramUser, "password", rotatedPassword)
+	name := k.db.Config().ConnConfig.Database
+	approvers.kubectl("apply", "-k", approvers.kustomization("resources: [{deploy}/overlays/approvers]\nconfigMapGenerator:\n"+
+		"  - name: account-balance-projector\n    behavior: merge\n    literals: [\"KAFKA_BROKERS="+k.kafka.cluster.SASLAddrs()[0]+"\", IGNORE_EVENT_TYPES=AccountRenamed]\n"+
+		"  - name: account-balance-projector-commands\n    behavior: merge\n    literals: [\"DATABASE_URL="+k.database("bank_approver", name)+"\"]\n"+imageOfTest))
+	k.mustAs("bank_migrate", "migrate", "--four-eyes=on")
+	request := k.inCluster("pause-2", "pause", "--all", "--reason=test", "--yes")
+	if !regexp.MustCompile(`^\d+$`).MatchString(request) {
+		k.t.Fatalf("a request has the number %s", request)
+	}
+	if log, err := k.tryInCluster(k.ns, "approve-own", "approve", request, "--reason=mine"); err == nil {
+		k.t.Errorf("an operator has approved:\n%s", log)
+	}
+	if log, err := k.tryInCluster(approvers, "approve-7", "approve", request, "--reason=seen"); err != nil {
+		k.t.Fatalf("approve: %v\n%s", err, log)
+	}
+	await(k.t, "all partitions are paused", k.gauges(`projector_paused\{.*\} 1\n`, int(k.partitions)))
+}
