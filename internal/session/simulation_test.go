@@ -151,6 +151,7 @@ func (p *simulated) Flush(_ context.Context, next projection.NextOffset) (projec
 	case fenced:
 		p.db.fence++
 		return flushed, projection.ErrFenced
+	case fine, lost, unsent, unproven, noClaim, badClaim:
 	}
 	p.commit(next.Offset)
 	if f == lost {

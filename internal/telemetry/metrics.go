@@ -57,10 +57,10 @@ type Metrics struct {
 	inbox      atomic.Int64 // rows + 1, 0: not counted yet
 }
 
-// NewMetrics registers every projector_* family with reg. It panics when they
-// are registered already.
-func NewMetrics(reg prometheus.Registerer, projection string) *Metrics {
-	f := factory{reg: reg, labels: prometheus.Labels{"projection": projection}}
+// NewMetrics registers every projector_* family with reg, for the projection of that name.
+// It panics when they are registered already.
+func NewMetrics(reg prometheus.Registerer, name string) *Metrics {
+	f := factory{reg: reg, labels: prometheus.Labels{"projection": name}}
 	// Retries are a property of the dependency; the contract gives them no
 	// projection label.
 	unlabelled := factory{reg: reg}
