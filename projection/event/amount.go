@@ -102,10 +102,13 @@ func (f *decoder) readAmount(r *reading, c Currency) (int64, *Fault) {
 		}
 		return validAmount(f.places[FieldAmount].name, text, c)
 	}
-	number, fault := f.amountNumber(r)
-	if fault != nil {
-		return 0, fault
+	if !r.numberRead {
+		var fault *Fault
+		if r.number, fault = f.amountNumber(r); fault != nil {
+			return 0, fault
+		}
 	}
+	number := &r.number
 	minor, err := number.minor(c)
 	if err == nil {
 		err = number.checkSign(r.signed)
@@ -154,6 +157,7 @@ func (f *decoder) signedType(r *reading, signed *SignedType) (Type, *Fault) {
 	if err := number.checkSign(signed); err != nil {
 		return Unknown, f.invalidAmount(FieldAmount, err)
 	}
+	r.number, r.numberRead = number, true
 	return signed.of(&number), nil
 }
 
@@ -228,11 +232,12 @@ func (d *decimal) minor(c Currency) (int64, error) {
 			*last = (*last)[:n-1]
 		}
 	}
-	n, fits := int64(0), true
-	for _, digits := range [][]byte{whole, fraction, []byte("000000")[:-more]} {
-		if fits {
-			n, fits = appendDigits(n, string(digits))
-		}
+	n, fits := appendDigits(0, string(whole))
+	if fits && len(fraction) > 0 {
+		n, fits = appendDigits(n, string(fraction))
+	}
+	if fits && more < 0 {
+		n, fits = appendDigits(n, "000000"[:-more])
 	}
 	if !fits {
 		return 0, errAmountRange

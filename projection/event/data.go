@@ -63,7 +63,7 @@ func (f *decoder) dataShape(r *reading, needsAmount, needsCurrency bool) (code [
 	default:
 		return nil, malformed(name, reasonNotObject)
 	}
-	if needsAmount {
+	if needsAmount && !r.numberRead {
 		if fault := f.amountShape(r); fault != nil {
 			return nil, fault
 		}

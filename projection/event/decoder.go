@@ -128,6 +128,8 @@ type reading struct {
 	dataFault     *Fault // why data cannot be read
 	envelopeFault *Fault // what is wrong beside the fields
 	signed        *SignedType
+	number        decimal // the amount, when its sign has decided the type
+	numberRead    bool
 }
 
 // scanner takes a scanner from the pool.

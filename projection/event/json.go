@@ -224,7 +224,7 @@ func (s *jsonScanner) scanMember(field Field, found *members) error {
 // text returns what a value says that is a string; of anything else it returns the JSON. It
 // is valid until the next call of s.
 func (s *jsonScanner) text(v *value) []byte {
-	if v.kind != asJSON || !v.isString() {
+	if v.begins() != '"' {
 		return v.raw
 	}
 	return s.unquote(v.raw)

@@ -80,14 +80,14 @@ const (
 // place is where a format finds a field, and how it is written there.
 type place struct {
 	kind    placeKind
+	written Written
+	slot    Field    // where the member's value is found
+	quoted  bool     // a header or key may be JSON, as Kafka Connect's JsonConverter writes it
+	outer   bool     // the member is in the document around the envelope
 	path    []string // of a member: the names that lead to it, outermost first
 	header  string
-	quoted  bool   // a header or key may be JSON, as Kafka Connect's JsonConverter writes it
 	name    string // what a fault calls it
 	missing string // what a fault says when it is not there; empty for the usual
-	outer   bool   // the member is in the document around the envelope
-	written Written
-	slot    Field  // where the member's value is found
 	inner   *shape // of a header or key that holds JSON: where in it the value is
 	text    []byte // of a constant
 	parts   []place

@@ -45,7 +45,16 @@ type members [memberCount]value
 // the message it was read from, nil when it is no part of it. Both are valid until the next
 // call of r.
 func (f *decoder) text(r *reading, field Field) (raw, text []byte, fault *Fault) {
-	return f.textAt(r, &f.places[field], field)
+	p, m := &f.places[field], &r.found[field]
+	if p.kind == inDocument && p.written <= WrittenText { // the way of most fields, without another call
+		switch {
+		case m.begins() == '"':
+			return m.raw, r.unquote(m.raw), nil
+		case m.kind == plain:
+			return m.raw, m.raw, nil
+		}
+	}
+	return f.textAt(r, p, field)
 }
 
 // textAt is text of a place.
