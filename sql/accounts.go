@@ -29,15 +29,19 @@ type Accounts struct {
 }
 
 // filled has the Accounts that were asked for, by projection.
-var filled sync.Map
+var (
+	filling sync.Mutex
+	filled  = map[string]*Accounts{}
+)
 
 // AccountsOf are the statements for a projection, filled when they are first asked for.
 func AccountsOf(projection string) *Accounts {
-	if a, there := filled.Load(projection); there {
-		return a.(*Accounts)
+	filling.Lock()
+	defer filling.Unlock()
+	if filled[projection] == nil {
+		filled[projection] = newAccounts(projection)
 	}
-	a, _ := filled.LoadOrStore(projection, newAccounts(projection))
-	return a.(*Accounts)
+	return filled[projection]
 }
 
 func newAccounts(projection string) *Accounts {
@@ -45,15 +49,19 @@ func newAccounts(projection string) *Accounts {
 		panic("sql: accounts of no projection")
 	}
 	const off = "--"
-	v := Values{"projection": Literal(projection), "one_server": "", "shard": off}
 	ofBalances := projection == balances
+	v := Values{"projection": Literal(projection), "one_server": "", "shard": off}
 	if ofBalances {
-		v.add("account", balances, "parked", "parked_event", "overflow", "park_overflow", "hold", "account_hold",
-			"balances", "", "custom", off, "projection_column", "", "projection_value", "", "of", "")
+		maps.Copy(v, Values{
+			"account": balances, "parked": "parked_event", "overflow": "park_overflow", "hold": "account_hold",
+			"balances": "", "custom": off, "projection_column": "", "projection_value": "", "of": "",
+		})
 	} else {
-		v.add("account", "projection_account", "parked", "projection_parked_event", "overflow", "projection_park_overflow", "hold", "projection_hold",
-			"balances", off, "custom", "", "projection_column", "projection, ", "projection_value", Literal(projection)+", ",
-			"of", "projection = "+Literal(projection)+" AND ")
+		maps.Copy(v, Values{
+			"account": "projection_account", "parked": "projection_parked_event", "overflow": "projection_park_overflow", "hold": "projection_hold",
+			"balances": off, "custom": "", "projection_column": "projection, ", "projection_value": Literal(projection) + ", ",
+			"of": "projection = " + Literal(projection) + " AND ",
+		})
 	}
 	for _, alias := range []string{"b", "n", "o", "p", "t", "w"} {
 		v["of_"+alias] = ""
@@ -63,8 +71,7 @@ func newAccounts(projection string) *Accounts {
 	}
 	a := &Accounts{Projection: projection, Values: v, whole: v.Texts()}
 	if ofBalances { // Citus distributes no others
-		v := v.With("one_server", off, "shard", "")
-		a.ofShard = v.Texts()
+		a.ofShard = v.With(Values{"one_server": off, "shard": ""}).Texts()
 	}
 	return a
 }
@@ -98,17 +105,11 @@ func Names(projection string) map[string]string {
 	return names
 }
 
-// With returns the values and more: a name, its value, and so on.
-func (v Values) With(more ...string) Values {
+// With returns the values and more.
+func (v Values) With(more Values) Values {
 	all := maps.Clone(v)
-	all.add(more...)
+	maps.Copy(all, more)
 	return all
-}
-
-func (v Values) add(more ...string) {
-	for i := 0; i < len(more); i += 2 {
-		v[more[i]] = more[i+1]
-	}
 }
 
 // Literal is a text as a constant in a statement.

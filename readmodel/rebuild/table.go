@@ -117,17 +117,17 @@ func newRowTable(s rowSource) *rowTable {
 			order[i] += ` COLLATE "C"`
 		}
 	}
-	fill := sql.Values{}.With(
-		"table", table, "of_t", ofT, "from", from(""), "shadow", from(shadowSchema+"."),
-		"noted", pgx.Identifier{notedName(s.noted, s.Name)}.Sanitize(),
-		"key", each(key, "{c}"), "key_order", strings.Join(order, ", "),
-		"key_object", each(key, "{name}, {c}"), "key_object_d", each(key, "{name}, d.{c}"), "all", each(all, "{c}"),
-		"written", each(written, "{c}"), "written_s", writtenNow(each(written, "s.{c}"), s.Uncompared),
-		"set_rebuilt", each(without(written, key), "{c} = s.{c}"),
-		"present_l", "l."+key[0].quoted+" IS NOT NULL", "present_s", "s."+key[0].quoted+" IS NOT NULL",
-		"version_of", qualified("t", s.version), "version_l", qualified("l", s.version), "version_s", qualified("s", s.version),
-		"counted", countedBy(key), "audit_account", auditColumn(key, "account_id", "text"), "audit_version", auditColumn(key, "version", "bigint"),
-	)
+	fill := sql.Values{
+		"table": table, "of_t": ofT, "from": from(""), "shadow": from(shadowSchema + "."),
+		"noted": pgx.Identifier{notedName(s.noted, s.Name)}.Sanitize(),
+		"key":   each(key, "{c}"), "key_order": strings.Join(order, ", "),
+		"key_object": each(key, "{name}, {c}"), "key_object_d": each(key, "{name}, d.{c}"), "all": each(all, "{c}"),
+		"written": each(written, "{c}"), "written_s": writtenNow(each(written, "s.{c}"), s.Uncompared),
+		"set_rebuilt": each(without(written, key), "{c} = s.{c}"),
+		"present_l":   "l." + key[0].quoted + " IS NOT NULL", "present_s": "s." + key[0].quoted + " IS NOT NULL",
+		"version_of": qualified("t", s.version), "version_l": qualified("l", s.version), "version_s": qualified("s", s.version),
+		"counted": countedBy(key), "audit_account": auditColumn(key, "account_id", "text"), "audit_version": auditColumn(key, "version", "bigint"),
+	}
 	for _, alias := range []string{"d", "s", "t", "l", "w"} {
 		fill["key_"+alias], fill["all_"+alias] = each(key, alias+".{c}"), each(all, alias+".{c}")
 	}
@@ -227,10 +227,12 @@ func newAccountState(ctx context.Context, db readmodel.Querier, label string, pa
 	}
 	id := []rowColumn{{quoted: "account_id", name: "account_id", typ: "text", key: true, collate: true}}
 	held := append(slices.Clone(id), rowColumn{quoted: "hold", name: "hold", typ: "text"})
-	fill = fill.With("limit", strconv.FormatInt(parkLimit, 10), "bytes", strconv.FormatInt(parkBytes, 10))
-	in := func(schema, query string) string { return strings.TrimSpace(fill.With("schema", schema).Query(query)) }
+	fill = fill.With(sql.Values{"limit": strconv.FormatInt(parkLimit, 10), "bytes": strconv.FormatInt(parkBytes, 10)})
+	in := func(schema, query string) string {
+		return strings.TrimSpace(fill.With(sql.Values{"schema": schema}).Query(query))
+	}
 	s := &accountState{balances: label == ""}
-	s.fill = fill.With("kept", in(shadowSchema+".", "hold_kept"))
+	s.fill = fill.With(sql.Values{"kept": in(shadowSchema+".", "hold_kept")})
 	s.account = newRowTable(rowSource{RebuildTable: readmodel.RebuildTable{Name: account, Uncompared: uncompared}, columns: columns, label: label, version: "version"})
 	s.hold = newRowTable(rowSource{
 		RebuildTable: readmodel.RebuildTable{Name: parked}, columns: held, noted: account,
