@@ -3,6 +3,8 @@ package readmodel
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"projector/sql"
 )
 
@@ -22,7 +24,13 @@ func (a accountDB) inShards(ctx context.Context, fn func(querier, shards) error)
 	if !a.tables.Balances() { // Citus distributes no others
 		return fn(a.querier, nil)
 	}
-	return inShards(ctx, a.querier, fn)
+	switch db := a.querier.(type) {
+	case *Tx:
+		return fn(db, shardsOn(db.conn))
+	case *pgxpool.Pool:
+		return db.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return fn(conn, shardsOn(conn.Conn())) })
+	}
+	return fn(a.querier, nil)
 }
 
 // accountTx is a transaction that writes the accounts of one projection.
@@ -46,7 +54,7 @@ func (tx *accountTx) shards() shards {
 // locked is how many accounts one statement may lock: Citus locks rows in one shard only, which
 // is sure with a single account.
 func (tx *accountTx) locked(most int) int {
-	if tx.distributed() && tx.tables.Balances() {
+	if distributed(tx.conn) && tx.tables.Balances() {
 		return 1
 	}
 	return most

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -17,7 +18,7 @@ import (
 // citusTables are the tables that Citus distributes, by their account: all that a reader joins
 // is on one node. Positions, the trail, the inbox and the sums stay on the coordinator. The
 // first is the one that the others stand beside.
-var citusTables = []string{BalanceName, "account_opening", "account_statement", "park_overflow", "parked_event"}
+var citusTables = []string{"account_balance", "account_opening", "account_statement", "park_overflow", "parked_event"}
 
 // CitusTable is a table that Citus distributes, or would.
 type CitusTable struct {
@@ -39,8 +40,14 @@ func (NoCitusError) Error() string {
 // SafeText vouches for the text: it holds no data.
 func (e NoCitusError) SafeText() string { return e.Error() }
 
-// LoadCitus tells how the tables are distributed; none: there is no Citus, or there are no tables.
-func LoadCitus(ctx context.Context, db querier) (tables []CitusTable, err error) {
+// citusQuerier is a pool, a connection or a transaction.
+type citusQuerier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// LoadCitus returns how the tables are distributed; none: there is no Citus, or there are no tables.
+func LoadCitus(ctx context.Context, db citusQuerier) (tables []CitusTable, err error) {
 	var there bool
 	if err = db.QueryRow(ctx, sql.Query("citus_there")).Scan(&there); err == nil && there {
 		var rows pgx.Rows
@@ -72,8 +79,8 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []CitusTable, err
 			if t.Shards > 0 {
 				continue
 			}
-			beside := BalanceName
-			if t.Name == BalanceName {
+			beside := citusTables[0]
+			if t.Name == beside {
 				beside = "none"
 			}
 			if _, err := tx.Exec(ctx, sql.Query("citus_distribute"), t.Name, beside); err != nil {
@@ -118,8 +125,11 @@ func beginSession(ctx context.Context, conn *pgx.Conn, planned bool) error {
 	return err
 }
 
-// distributed reports whether the transaction is one of Citus.
-func (tx *Tx) distributed() bool { return tx.conn.PgConn().CustomData()[onCitus] != nil }
+// distributed reports whether a connection is to a database that has Citus.
+func distributed(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[onCitus] != nil }
+
+// settleEvery is how often it is checked whether what was prepared has been committed.
+const settleEvery = 25 * time.Millisecond
 
 // settle waits for the transactions that are prepared on any node of Citus now. Their commit has
 // been decided, perhaps, and a position that was moved by it can be seen already: whoever takes
@@ -127,7 +137,7 @@ func (tx *Tx) distributed() bool { return tx.conn.PgConn().CustomData()[onCitus]
 func settle(ctx context.Context, pool *pgxpool.Pool) error {
 	before, err := preparedOnNodes(ctx, pool)
 	for err == nil && len(before) > 0 {
-		if err = pace.Sleep(ctx, progressEvery); err != nil {
+		if err = pace.Sleep(ctx, settleEvery); err != nil {
 			break
 		}
 		var now map[string]bool

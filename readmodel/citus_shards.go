@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/sql"
 )
@@ -22,25 +21,14 @@ type shards []int32
 
 // loadShards reads where the accounts are.
 func loadShards(ctx context.Context, conn *pgx.Conn) (shards, error) {
-	rows, err := conn.Query(ctx, sql.Query("citus_shards"), BalanceName)
+	rows, err := conn.Query(ctx, sql.Query("citus_shards"), citusTables[0])
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[int32])
 }
 
-// inShards calls fn with what reads from db, a connection of a pool, and with the shards of the
-// balances there.
-func inShards(ctx context.Context, db querier, fn func(querier, shards) error) error {
-	switch db := db.(type) {
-	case *Tx:
-		return fn(db, shardsOn(db.conn))
-	case *pgxpool.Pool:
-		return db.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return fn(conn, shardsOn(conn.Conn())) })
-	}
-	return fn(db, nil)
-}
-
+// shardsOn are the shards of the balances that a connection is to; none without Citus.
 func shardsOn(conn *pgx.Conn) shards {
 	s, _ := conn.PgConn().CustomData()[onCitus].(shards)
 	return s
