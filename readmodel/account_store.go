@@ -14,6 +14,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel/accounts"
+	"projector/readmodel/citus"
 	"projector/sql"
 )
 
@@ -61,13 +62,13 @@ func (s accountStore) Accounts(ctx context.Context, ids []string, learn func(*pr
 			learn(a)
 		})
 	}
-	err := s.db.inShards(ctx, func(db querier, shards shards) error {
+	err := s.db.inShards(ctx, func(db querier, shards citus.Shards) error {
 		loadHolds := s.db.tables.Query("load_holds")
 		if len(shards) > 0 {
 			loadHolds = s.db.tables.QueryShard("load_holds")
 		}
 		b := &pgx.Batch{}
-		for part := range byShard(shards, ids, func(id *string) string { return *id }) {
+		for part := range citus.ByShard(shards, ids, func(id *string) string { return *id }) {
 			b.Queue(loadHolds, part).Query(hold)
 			b.Queue(s.db.tables.Query("load_accounts"), part).Query(known)
 		}

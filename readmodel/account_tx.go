@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/readmodel/citus"
 	"projector/sql"
 )
 
@@ -20,15 +21,15 @@ func accountsIn(db querier, projection string) accountDB {
 }
 
 // inShards calls fn with what reads from a database, and with the shards of the accounts there.
-func (a accountDB) inShards(ctx context.Context, fn func(querier, shards) error) error {
+func (a accountDB) inShards(ctx context.Context, fn func(querier, citus.Shards) error) error {
 	if !a.tables.Balances() { // Citus distributes no others
 		return fn(a.querier, nil)
 	}
 	switch db := a.querier.(type) {
 	case *Tx:
-		return fn(db, shardsOn(db.conn))
+		return fn(db, citus.ShardsOn(db.conn))
 	case *pgxpool.Pool:
-		return db.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return fn(conn, shardsOn(conn.Conn())) })
+		return db.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return fn(conn, citus.ShardsOn(conn.Conn())) })
 	}
 	return fn(a.querier, nil)
 }
@@ -43,18 +44,18 @@ type accountTx struct {
 // db reads the accounts within the transaction.
 func (tx *accountTx) db() accountDB { return accountDB{tx.Tx, tx.tables} }
 
-// shards are where the accounts are that the transaction writes.
-func (tx *accountTx) shards() shards {
+// Shards are where the accounts are that the transaction writes.
+func (tx *accountTx) shards() citus.Shards {
 	if !tx.tables.Balances() {
 		return nil
 	}
-	return shardsOn(tx.conn)
+	return citus.ShardsOn(tx.conn)
 }
 
 // locked is how many accounts one statement may lock: Citus locks rows in one shard only, which
 // is sure with a single account.
 func (tx *accountTx) locked(most int) int {
-	if distributed(tx.conn) && tx.tables.Balances() {
+	if citus.On(tx.conn) && tx.tables.Balances() {
 		return 1
 	}
 	return most

@@ -6,34 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel/accounts"
+	"projector/readmodel/citus"
 	"projector/sql"
 )
-
-// TestHashTextIsPostgreSQLs holds our hash of an account against the server's.
-func TestHashTextIsPostgreSQLs(t *testing.T) {
-	pool, err := OpenPool(t.Context(), devtest.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	rapid.Check(t, func(t *rapid.T) {
-		id := rapid.OneOf(rapid.StringN(0, 40, 60), rapid.StringMatching(`[a-z0-9-]{0,60}`)).
-			Filter(func(s string) bool { return !strings.Contains(s, "\x00") }).Draw(t, "id")
-		var want int32
-		if err := pool.QueryRow(t.Context(), "SELECT hashtext($1)", id).Scan(&want); err != nil {
-			t.Fatal(err)
-		}
-		if got := hashText(id); got != want {
-			t.Errorf("%q: %d, PostgreSQL has %d", id, got, want)
-		}
-	})
-}
 
 // TestAccountsAreWrittenShardByShard writes accounts as if they were in three shards: new ones,
 // and then all of them once more, and reads them.
@@ -48,7 +27,7 @@ func TestAccountsAreWrittenShardByShard(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	conn.Conn().PgConn().CustomData()[onCitus] = shards{math.MinInt32, -1000, 1 << 29}
+	conn.Conn().PgConn().CustomData()[citus.OnCitus] = citus.Shards{math.MinInt32, -1000, 1 << 29}
 	euro, _ := event.CurrencyByCode("EUR")
 	rows := make([]accounts.Row, 2*firstSlice)
 	ids := make([]string, len(rows))
@@ -81,22 +60,5 @@ func TestAccountsAreWrittenShardByShard(t *testing.T) {
 		if got := read[ids[i]]; got.Version != 3 || got.Balance != 3*int64(i) {
 			t.Fatalf("%s is at version %d with %d, want 3 with %d", ids[i], got.Version, got.Balance, 3*i)
 		}
-	}
-}
-
-// TestShards: an account is in the shard with the highest bound that is not above its hash.
-func TestShards(t *testing.T) {
-	s := shards{math.MinInt32, 0}
-	for _, id := range []string{"", "a", "acc-1", "acc-2", "acc-3"} {
-		want := 0
-		if hashText(id) >= 0 {
-			want = 1
-		}
-		if got := s.of(id); got != want {
-			t.Errorf("%q with the hash %d is in shard %d, want %d", id, hashText(id), got, want)
-		}
-	}
-	if id := "a"; (shards{math.MinInt32, hashText(id)}).of(id) != 1 {
-		t.Error("a shard's lowest hash is not in it")
 	}
 }

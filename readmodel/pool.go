@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/readmodel/citus"
 )
 
 const (
@@ -145,7 +147,7 @@ func OpenPool(ctx context.Context, url string, options ...ConnectOption) (*pgxpo
 	}
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		registerColumns(conn.TypeMap())
-		return beginSession(ctx, conn, planned)
+		return citus.BeginSession(ctx, conn, planned)
 	}
 	cfg.MaxConnIdleTime = 5 * time.Minute
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)

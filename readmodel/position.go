@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection"
+	"projector/readmodel/citus"
 	"projector/sql"
 )
 
@@ -80,7 +81,7 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 			claimed.Next, claimed.LeaderEpoch, c.Owner, knownTopicID(c.TopicID, stored.TopicID)).Scan(&claimed.Fence, &distributed)
 	})
 	if err == nil && distributed {
-		err = settle(ctx, pool)
+		err = citus.Settle(ctx, pool)
 	}
 	if err != nil {
 		return projection.Position{Found: claimed.Found}, fmt.Errorf("claim the position: %w", err)

@@ -17,6 +17,7 @@ import (
 	"projector/internal/pace"
 	"projector/projection"
 	"projector/readmodel/accounts"
+	"projector/readmodel/citus"
 	"projector/sql"
 )
 
@@ -167,7 +168,7 @@ func queueUpdates(tx *accountTx, known []accounts.Row, count func(pgconn.Command
 	if len(shards) > 0 {
 		update = tx.tables.QueryShard("update_balance")
 	}
-	for part := range byShard(shards, known, func(r *accounts.Row) string { return r.AccountID }) {
+	for part := range citus.ByShard(shards, known, func(r *accounts.Row) string { return r.AccountID }) {
 		tx.Queue(update, append(balanceColumns(part), storedColumn(part))...).Exec(count)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
-	"projector/readmodel"
+	"projector/readmodel/citus"
 )
 
 // movedAtOnce is how many bytes of tables are moved to the workers without being told --citus-move.
@@ -26,12 +26,12 @@ func (c *upCmd) citus(ctx context.Context, io *output.Streams) error {
 		return err
 	}
 	defer pool.Close()
-	tables, err := readmodel.LoadCitus(ctx, pool)
+	tables, err := citus.Load(ctx, pool)
 	if err != nil {
 		return err
 	}
 	if tables == nil {
-		return exit.Refuse(readmodel.NoCitusError{}.Error())
+		return exit.Refuse(citus.MissingError{}.Error())
 	}
 	var bytes int64
 	for _, t := range tables {
@@ -44,7 +44,7 @@ func (c *upCmd) citus(ctx context.Context, io *output.Streams) error {
 		return exit.Refusef("--citus: %d MiB are moved to the workers, and nobody can read or write these tables meanwhile: "+
 			"stop the consumers, and type it again with --citus-move", bytes>>20)
 	}
-	done, err := readmodel.Distribute(ctx, pool)
+	done, err := citus.Distribute(ctx, pool)
 	for _, t := range done {
 		_, _ = fmt.Fprintf(io.Out, "distributed %s\n", t.Name)
 	}
@@ -56,7 +56,7 @@ func (c *upCmd) citus(ctx context.Context, io *output.Streams) error {
 
 // sayDistributed tells which tables Citus distributes, and which it does not yet.
 func sayDistributed(ctx context.Context, pool *pgxpool.Pool, std *output.Streams) error {
-	tables, err := readmodel.LoadCitus(ctx, pool)
+	tables, err := citus.Load(ctx, pool)
 	var with, without []string
 	for _, t := range tables {
 		if t.Shards > 0 {

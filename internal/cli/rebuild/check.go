@@ -13,6 +13,7 @@ import (
 	"projector/internal/cli/exit"
 	"projector/projection"
 	"projector/readmodel"
+	"projector/readmodel/citus"
 	"projector/readmodel/rebuild"
 )
 
@@ -189,7 +190,7 @@ func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err
 	for _, t := range r.kind.Rebuilds() {
 		tables = append(tables, t.Name)
 	}
-	distributed, err := readmodel.LoadCitus(ctx, r.pool)
+	distributed, err := citus.Load(ctx, r.pool)
 	if err != nil {
 		return nil, err
 	}

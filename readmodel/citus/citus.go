@@ -1,4 +1,6 @@
-package readmodel
+// Package citus is where Citus keeps accounts: how tables are distributed, in which shard an
+// account is, and what a claim of a partition waits for. It knows nothing of the read model.
+package citus
 
 import (
 	"context"
@@ -15,44 +17,44 @@ import (
 	"projector/sql"
 )
 
-// citusTables are the tables that Citus distributes, by their account: all that a reader joins
+// distributed are the tables that Citus distributes, by their account: all that a reader joins
 // is on one node. Positions, the trail, the inbox and the sums stay on the coordinator. The
 // first is the one that the others stand beside.
-var citusTables = []string{"account_balance", "account_opening", "account_statement", "park_overflow", "parked_event"}
+var distributed = []string{"account_balance", "account_opening", "account_statement", "park_overflow", "parked_event"}
 
-// CitusTable is a table that Citus distributes, or would.
-type CitusTable struct {
+// Table is a table that Citus distributes, or would.
+type Table struct {
 	Name   string
 	Shards int64 // 0: it is not distributed
 	Bytes  int64
 	Rows   int64 // roughly
 }
 
-// NoCitusError says that the database has no Citus.
-type NoCitusError struct{}
+// MissingError says that the database has no Citus.
+type MissingError struct{}
 
 // Error implements error and names the remedy.
-func (NoCitusError) Error() string {
+func (MissingError) Error() string {
 	return "--citus: the database has no Citus: with citus in shared_preload_libraries of every node type CREATE EXTENSION citus on each, " +
 		"and name the workers by citus_add_node; or migrate without --citus"
 }
 
 // SafeText vouches for the text: it holds no data.
-func (e NoCitusError) SafeText() string { return e.Error() }
+func (e MissingError) SafeText() string { return e.Error() }
 
-// citusQuerier is a pool, a connection or a transaction.
-type citusQuerier interface {
+// Querier is a pool, a connection or a transaction.
+type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// LoadCitus returns how the tables are distributed; none: there is no Citus, or there are no tables.
-func LoadCitus(ctx context.Context, db citusQuerier) (tables []CitusTable, err error) {
+// Load returns how the tables are distributed; none: there is no Citus, or there are no tables.
+func Load(ctx context.Context, db Querier) (tables []Table, err error) {
 	var there bool
 	if err = db.QueryRow(ctx, sql.Query("citus_there")).Scan(&there); err == nil && there {
 		var rows pgx.Rows
-		if rows, err = db.Query(ctx, sql.Query("citus_tables"), citusTables); err == nil {
-			tables, err = pgx.CollectRows(rows, pgx.RowToStructByPos[CitusTable])
+		if rows, err = db.Query(ctx, sql.Query("citus_tables"), distributed); err == nil {
+			tables, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Table])
 		}
 	}
 	if err != nil {
@@ -63,14 +65,14 @@ func LoadCitus(ctx context.Context, db citusQuerier) (tables []CitusTable, err e
 
 // Distribute has Citus distribute the tables that it does not yet, all or none of them. What is
 // in them is moved to the workers, and nobody can write or read them meanwhile.
-func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []CitusTable, err error) {
+func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []Table, err error) {
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		tables, err := LoadCitus(ctx, tx)
+		tables, err := Load(ctx, tx)
 		if err != nil {
 			return err
 		}
 		if tables == nil {
-			return NoCitusError{}
+			return MissingError{}
 		}
 		if _, err := tx.Exec(ctx, sql.Query("citus_session_distribute")); err != nil {
 			return err
@@ -79,7 +81,7 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []CitusTable, err
 			if t.Shards > 0 {
 				continue
 			}
-			beside := citusTables[0]
+			beside := distributed[0]
 			if t.Name == beside {
 				beside = "none"
 			}
@@ -90,7 +92,7 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []CitusTable, err
 		}
 		return nil
 	})
-	if errors.As(err, new(NoCitusError)) {
+	if errors.As(err, new(MissingError)) {
 		return nil, err
 	}
 	if err != nil {
@@ -99,12 +101,12 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []CitusTable, err
 	return done, nil
 }
 
-// onCitus is what a connection to a database that has Citus keeps its shards under.
-const onCitus = "projector.citus"
+// OnCitus is what a connection to a database that has Citus keeps its shards under.
+const OnCitus = "projector.citus"
 
-// beginSession prepares a new connection, for Citus too, if it is there. planned: the URL says
+// BeginSession prepares a new connection, for Citus too, if it is there. planned: the URL says
 // how statements are to be planned.
-func beginSession(ctx context.Context, conn *pgx.Conn, planned bool) error {
+func BeginSession(ctx context.Context, conn *pgx.Conn, planned bool) error {
 	query := "citus_session"
 	if planned {
 		query = "citus_there"
@@ -121,20 +123,20 @@ func beginSession(ctx context.Context, conn *pgx.Conn, planned bool) error {
 	if there := len(citus.Rows) > 0; !there || planned && string(citus.Rows[0][0]) != "t" {
 		return nil
 	}
-	conn.PgConn().CustomData()[onCitus], err = loadShards(ctx, conn)
+	conn.PgConn().CustomData()[OnCitus], err = loadShards(ctx, conn)
 	return err
 }
 
-// distributed reports whether a connection is to a database that has Citus.
-func distributed(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[onCitus] != nil }
+// On reports whether a connection is to a database that has Citus.
+func On(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[OnCitus] != nil }
 
 // settleEvery is how often it is checked whether what was prepared has been committed.
 const settleEvery = 25 * time.Millisecond
 
-// settle waits for the transactions that are prepared on any node of Citus now. Their commit has
+// Settle waits for the transactions that are prepared on any node of Citus now. Their commit has
 // been decided, perhaps, and a position that was moved by it can be seen already: whoever takes
 // the partition over must not decide on rows of before. See docs/decisions/0038.
-func settle(ctx context.Context, pool *pgxpool.Pool) error {
+func Settle(ctx context.Context, pool *pgxpool.Pool) error {
 	before, err := preparedOnNodes(ctx, pool)
 	for err == nil && len(before) > 0 {
 		if err = pace.Sleep(ctx, settleEvery); err != nil {

@@ -1,4 +1,4 @@
-package readmodel
+package citus
 
 import (
 	"context"
@@ -12,30 +12,30 @@ import (
 	"projector/sql"
 )
 
-// shards are where Citus keeps accounts: the lowest hash of each shard, ascending. Without
+// Shards are where Citus keeps accounts: the lowest hash of each shard, ascending. Without
 // any, all accounts are in one place. A statement about accounts of one shard is sent to that
 // shard alone and takes no lock on the others; one about accounts of several is sent to each of
 // them with all that it carries. It is right in both cases, also where shards have been split
 // since.
-type shards []int32
+type Shards []int32
 
 // loadShards reads where the accounts are.
-func loadShards(ctx context.Context, conn *pgx.Conn) (shards, error) {
-	rows, err := conn.Query(ctx, sql.Query("citus_shards"), citusTables[0])
+func loadShards(ctx context.Context, conn *pgx.Conn) (Shards, error) {
+	rows, err := conn.Query(ctx, sql.Query("citus_shards"), distributed[0])
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[int32])
 }
 
-// shardsOn are the shards of the balances that a connection is to; none without Citus.
-func shardsOn(conn *pgx.Conn) shards {
-	s, _ := conn.PgConn().CustomData()[onCitus].(shards)
+// ShardsOn are the shards of the balances that a connection is to; none without Citus.
+func ShardsOn(conn *pgx.Conn) Shards {
+	s, _ := conn.PgConn().CustomData()[OnCitus].(Shards)
 	return s
 }
 
 // of is the number of an account's shard.
-func (s shards) of(account string) int {
+func (s Shards) of(account string) int {
 	n, lowest := slices.BinarySearch(s, hashText(account))
 	if lowest {
 		return n
@@ -43,8 +43,8 @@ func (s shards) of(account string) int {
 	return max(0, n-1)
 }
 
-// byShard parts entries by the shard of their account, and keeps their order.
-func byShard[T any](s shards, entries []T, account func(*T) string) iter.Seq[[]T] {
+// ByShard parts entries by the shard of their account, and keeps their order.
+func ByShard[T any](s Shards, entries []T, account func(*T) string) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		if len(s) < 2 {
 			yield(entries)
