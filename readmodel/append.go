@@ -42,11 +42,6 @@ type Guarded interface {
 	Passed(entry *Entry) bool
 }
 
-// Querier is what reading needs: a pool, a connection or a transaction.
-type Querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
 // Key tells events apart in a table: an account and a version, or an event id.
 type Key struct {
 	Text   string
@@ -234,7 +229,7 @@ func (e *AppendProjection) Flush(ctx context.Context, next projection.NextOffset
 // writeTx writes all that is pending.
 func (e *AppendProjection) writeTx(ctx context.Context, conn *pgx.Conn, moved projection.Position, outcomes *projection.OutcomeCounts) error {
 	tx := begin(conn)
-	tx.move(move{e.cfg.Partition, e.position, moved})
+	tx.move(move{partition: e.cfg.Partition, from: e.position, to: moved})
 	var err error
 	if len(e.entries) > 0 {
 		err = e.cfg.Table.Write(ctx, tx, e.entries)

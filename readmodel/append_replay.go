@@ -165,8 +165,8 @@ type takingIn struct {
 	refused map[*RepairRecord]string // why PostgreSQL refuses them
 }
 
-// do implements pieces.
-func (w *takingIn) do(ctx context.Context, limit int) (Step, bool, error) {
+// Do implements pieces.
+func (w *takingIn) Do(ctx context.Context, limit int) (Step, bool, error) {
 	records := w.records[:min(limit, len(w.records))]
 	var decisions []projection.Decision
 	err := transactOnce(ctx, w.letters.cfg.Pool, func(attempt context.Context, tx *Tx) (err error) {
@@ -190,8 +190,8 @@ func (w *takingIn) do(ctx context.Context, limit int) (Step, bool, error) {
 	return Step{Records: len(records)}, len(w.records) > 0, nil
 }
 
-// refuse implements pieces: the one record that was tried is the first.
-func (w *takingIn) refuse(reason string) bool {
+// Refuse implements pieces: the one record that was tried is the first.
+func (w *takingIn) Refuse(reason string) bool {
 	rec := w.records[0]
 	_, again := w.refused[rec]
 	w.refused[rec] = reason

@@ -197,7 +197,7 @@ func (b *Balance) Flush(ctx context.Context, next projection.NextOffset) (projec
 	moved := b.position.Moved(next)
 	moved.Breaker = b.breaker.State(b.position.Breaker)
 	grouped := !b.failed && ctx.Err() == nil &&
-		b.cfg.Group.write(&member{move: move{b.partition, b.position, moved}, changes: changes})
+		b.cfg.Group.write(&member{move: move{partition: b.partition, from: b.position, to: moved}, changes: changes})
 	if !grouped {
 		err := write(ctx, b.cfg.Pool, b.partition, b.position, moved, changes, b.cfg.Take, !b.failed)
 		if b.failed = err != nil; b.failed {

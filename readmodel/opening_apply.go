@@ -41,8 +41,8 @@ type opening struct {
 	alone   string // the account that was opened last, when it was the only one
 }
 
-// do implements pieces: one transaction decides and writes.
-func (p *opening) do(ctx context.Context, limit int) (step Step, more bool, err error) {
+// Do implements pieces: one transaction decides and writes.
+func (p *opening) Do(ctx context.Context, limit int) (step Step, more bool, err error) {
 	var (
 		read      = p.left[:min(limit, p.most, len(p.left))]
 		decisions []projection.Decision
@@ -111,8 +111,8 @@ func (p *opening) open(ctx context.Context, openings []Opening, limit int) ([]pr
 	return decisions, p.fold.HealShortQueues(ctx, min(limit, repairEvents))
 }
 
-// refuse implements pieces.
-func (p *opening) refuse(reason string) bool {
+// Refuse implements pieces.
+func (p *opening) Refuse(reason string) bool {
 	if p.alone == "" {
 		return p.fold.Refuse(reason)
 	}

@@ -69,8 +69,7 @@ func (OrderedDefinition) Reports() Reports { return Reports{Parked: true} }
 
 // Replayer implements Definition.
 func (d OrderedDefinition) Replayer(cfg RepairConfig) Replayer {
-	cfg.projection, cfg.take = d.Label, d.Take
-	return balanceReplayer{NewRepair(cfg)}
+	return balanceReplayer{NewCustomRepair(cfg, d.Label, d.Take)}
 }
 
 // Memory implements Definition: an account's version tells.

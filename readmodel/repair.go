@@ -1,56 +1,15 @@
 package readmodel
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"projector/errclass"
-	"projector/internal/pace"
-	"projector/internal/retry"
-	"projector/projection"
-	"projector/projection/event"
 	"projector/readmodel/accounts"
 	"projector/sql"
 )
-
-const (
-	// repairAccounts is how many accounts one transaction of a repair locks.
-	repairAccounts = 100
-	// repairEvents is how many events it decides: none may hold its locks for long.
-	repairEvents = 2000
-	// repairAttempt is the deadline of one transaction.
-	repairAttempt = 10 * time.Second
-	// repairPatience is how long a failing transaction is tried again: a tool that
-	// a person waits for must fail, not hang.
-	repairPatience = 12 * time.Second
-	// repairPause is the shortest rest between transactions.
-	repairPause = 10 * time.Millisecond
-)
-
-// RepairConfig is what a Repair needs.
-type RepairConfig struct {
-	Pool         *pgxpool.Pool
-	Formats      event.Resolver
-	FirstVersion int64
-	// Rate bounds the records applied a second; 0: as fast as consumers allow.
-	Rate int
-	// Piece bounds the events one transaction decides about; 0: 2,000.
-	Piece int
-	// Ends tells whether anything waits for a consumer that was overtaken, which Apply then
-	// lets go on before its next transaction; nil: it only rests as long as it works.
-	Ends Ends
-
-	// Of a projection of one's own, see BalanceConfig.
-	projection string
-	take       Take
-}
 
 // Repair applies records to the balances directly, by the same rules as a
 // consumer and beside running consumers: in any order, repeatedly, interrupted.
@@ -62,56 +21,22 @@ type RepairConfig struct {
 // applied is left to the consumer, which dead-letters it.
 //
 // A Repair is safe for concurrent use; a RepairRecord is not.
-type Repair struct{ cfg RepairConfig }
-
-// NewRepair returns a Repair.
-func NewRepair(cfg RepairConfig) *Repair { return &Repair{cfg: cfg} }
-
-// RepairRecord is one record to decide about again. Its event is identified. Reprocessed is
-// false for a record that was corrected.
-type RepairRecord struct {
-	projection.DecodedRecord
-	FailedAt time.Time // when it was dead-lettered
-	// Action is recorded with the record's effect as its result.
-	Action Action
-	// Decision is set when Decided: by Apply when it is durable, by Plan as it would be.
-	Decision projection.Decision
-	Decided  bool
-	// Balance is set by Plan.
-	Balance accounts.Balance
+type Repair struct {
+	cfg        RepairConfig
+	projection string
+	take       Take // nil: balances
 }
 
-// Effect is what a decision means for a record that is replayed. Its names are
-// public surface.
-type Effect string
+// NewRepair returns a Repair of account_balance.
+func NewRepair(cfg RepairConfig) *Repair { return &Repair{cfg: cfg, projection: BalanceName} }
 
-// The effects.
-const (
-	EffectApplied   Effect = "applied"
-	EffectDuplicate Effect = "duplicate" // the read model has passed it
-	EffectWaiting   Effect = "waiting"   // behind a hole
-	EffectPoison    Effect = "poison"    // it cannot be applied as it is
-)
-
-// EffectOf tells what a decision means.
-func EffectOf(v projection.Decision) Effect {
-	switch {
-	case v.Outcome == projection.Duplicate:
-		return EffectDuplicate
-	case v.Outcome != projection.DeadLettered:
-		return EffectApplied
-	case v.Class == event.VersionGap:
-		return EffectWaiting
-	default:
-		return EffectPoison
-	}
+// NewCustomRepair returns a Repair of an ordered custom projection, which take gives events to.
+func NewCustomRepair(cfg RepairConfig, projection string, take Take) *Repair {
+	return &Repair{cfg: cfg, projection: projection, take: take}
 }
 
-// Step is what one transaction of a repair has made durable.
-type Step struct {
-	Records int // decided about
-	Healed  int // parked events applied
-}
+// custom reports whether it is a custom projection that is repaired.
+func (r *Repair) custom() bool { return r.projection != BalanceName }
 
 // Plan tells by each record's Decision what Apply would do with it now, and changes
 // nothing.
@@ -171,19 +96,19 @@ func (r *Repair) run(ctx context.Context, p *replay, observe func(Step)) error {
 
 // tables are those of the projection that is repaired.
 func (r *Repair) tables() *sql.Accounts {
-	return sql.AccountsOf(cmp.Or(r.cfg.projection, BalanceName))
+	return sql.AccountsOf(r.projection)
 }
 
 // in is an action in the projection that is repaired.
 func (r *Repair) in(a Action) Action {
-	return a.In(cmp.Or(r.cfg.projection, BalanceName), r.cfg.projection != "")
+	return a.In(r.projection, r.custom())
 }
 
 // db reads them.
 func (r *Repair) db() accountDB { return accountDB{r.cfg.Pool, r.tables()} }
 
 func (r *Repair) options() accounts.Options {
-	return accounts.Options{FirstVersion: r.cfg.FirstVersion, Replay: true, Take: r.cfg.take != nil}
+	return accounts.Options{FirstVersion: r.cfg.FirstVersion, Replay: true, Take: r.take != nil}
 }
 
 // pause is how long a repair rests at least after a transaction: as long as it took, so
@@ -192,74 +117,6 @@ func (r *Repair) pause(step Step, took time.Duration) time.Duration {
 	return max(took, repairPause, r.cfg.spread(step.Records)-took)
 }
 
-// spread is how long so many records take by the rate; 0 without one.
-func (cfg *RepairConfig) spread(records int) time.Duration {
-	if cfg.Rate == 0 {
-		return 0
-	}
-	return time.Duration(records) * time.Second / time.Duration(cfg.Rate)
-}
-
 func (r *Repair) storeOf(db accountDB) accountStore {
 	return accountStore{db: db, formats: r.cfg.Formats, firstVersion: r.cfg.FirstVersion}
-}
-
-// pieces is work that is done in transactions of bounded size.
-type pieces interface {
-	// do makes at most limit events durable, and reports whether there are more.
-	do(ctx context.Context, limit int) (step Step, more bool, err error)
-	// refuse notes that PostgreSQL refuses the one event that was done last; false when that
-	// was noted before, or there is none.
-	refuse(reason string) bool
-}
-
-// inPieces does all of the work, and less of it at a time after a failure: one of the
-// events is refused, or all of them together take too long. rest comes after each piece.
-func inPieces(ctx context.Context, cfg RepairConfig, work pieces, rest func(step Step, took time.Duration, more bool) error) error {
-	most := cmp.Or(cfg.Piece, repairEvents)
-	if cfg.Rate > 0 {
-		most = min(most, cfg.Rate)
-	}
-	size := pace.NewSize(most, most, repairAttempt/2)
-	for more := true; more; {
-		var (
-			step  Step
-			err   error
-			start = time.Now()
-			limit = size.Limit()
-		)
-		if step, more, err = work.do(ctx, limit); err != nil {
-			refused := errclass.Postgres(err) == errclass.Isolate
-			smaller := refused || errors.Is(err, context.DeadlineExceeded) || hasCode(err, queryCanceled)
-			alone := limit == 1
-			if !smaller || alone && !refused || alone && !work.refuse("PostgreSQL refused the row: "+errclass.Safe(err)) {
-				return fmt.Errorf("repair: %w", err)
-			}
-			size.Failed(limit, 0, time.Since(start))
-			more = true
-			continue
-		}
-		size.Wrote(limit, time.Since(start))
-		if err := rest(step, time.Since(start), more); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// patiently is Persistently with a deadline for each try.
-func patiently(ctx context.Context, fn func(context.Context) error) error {
-	return Persistently(ctx, func(ctx context.Context) error {
-		attempt, cancel := context.WithTimeout(ctx, repairAttempt)
-		defer cancel()
-		return fn(attempt)
-	})
-}
-
-// Persistently repeats fn for a while, as long as its failure may pass.
-func Persistently(ctx context.Context, fn func(context.Context) error) error {
-	return retry.Bound{
-		Within: repairPatience, Pause: 50 * time.Millisecond, Longest: repairPatience,
-		Passing: func(err error) bool { return errors.Is(err, projection.ErrStale) || retry.Passing(err) },
-	}.Do(ctx, fn)
 }

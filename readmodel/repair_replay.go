@@ -23,9 +23,9 @@ type replay struct {
 	fold  *accounts.Fold
 }
 
-// do implements pieces: one transaction locks the accounts, and decides and writes under
+// Do implements pieces: one transaction locks the accounts, and decides and writes under
 // the locks.
-func (p *replay) do(ctx context.Context, limit int) (step Step, more bool, err error) {
+func (p *replay) Do(ctx context.Context, limit int) (step Step, more bool, err error) {
 	var (
 		next    int
 		changes *accounts.Changes
@@ -90,8 +90,8 @@ func (p *replay) next(limit int) []*RepairRecord {
 	return p.records
 }
 
-// refuse implements pieces.
-func (p *replay) refuse(reason string) bool { return p.fold.Refuse(reason) }
+// Refuse implements pieces.
+func (p *replay) Refuse(reason string) bool { return p.fold.Refuse(reason) }
 
 // lockAccounts keeps everybody else from the accounts, whose ids are in order.
 func lockAccounts(ctx context.Context, tx *accountTx, ids []string) error {
@@ -125,7 +125,7 @@ func (r *Repair) transact(ctx context.Context, fn func(context.Context, *account
 func (r *Repair) write(ctx context.Context, tx *accountTx, c *accounts.Changes, actions []Action) error {
 	err := writeChanges(ctx, tx, c)
 	if err == nil {
-		err = r.cfg.take.events(ctx, tx.Tx, c.Taken)
+		err = r.take.events(ctx, tx.Tx, c.Taken)
 	}
 	if err != nil {
 		return fmt.Errorf("write: %w", err)

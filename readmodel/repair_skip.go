@@ -150,7 +150,7 @@ func (r *Repair) planSkip(ctx context.Context, s Skip) (plan SkipPlan, err error
 
 func (r *Repair) stateOf(a projection.Account, waits bool) AccountState {
 	state := AccountState{Version: a.Version, Closed: a.Closed, Waits: waits}
-	if r.cfg.projection == "" {
+	if !r.custom() {
 		state.Balance, state.Currency = event.FormatAmount(a.Balance, a.Currency), a.Currency.Code()
 	}
 	return state

@@ -151,7 +151,7 @@ func (r *Repair) decideUnskip(ctx context.Context, db accountDB, s Skip) (
 
 // keepsRow refuses where more hangs on the account's row, which is removed and written again.
 func (r *Repair) keepsRow(ctx context.Context, db querier, s Skip, refuse func(string, ...any) error) error {
-	if r.cfg.projection != "" {
+	if r.custom() {
 		return nil
 	}
 	var opened bool

@@ -74,7 +74,7 @@ func write(ctx context.Context, pool *pgxpool.Pool, p Partition, pos, moved proj
 	}
 	defer conn.Release() // a connection that is still in a transaction is closed by it
 	tx := begin(conn.Conn())
-	tx.move(move{p, pos, moved})
+	tx.move(move{partition: p, from: pos, to: moved})
 	tables := sql.AccountsOf(p.Projection)
 	err = writeChanges(ctx, &accountTx{Tx: tx, tables: tables, copies: copies && tables.Balances()}, c)
 	if err == nil {

@@ -1,0 +1,107 @@
+package readmodel
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/session"
+)
+
+// AppendDefinition is a projection whose events each stand for themselves. Label, ReadyQuery
+// and Tables are what one has to say; the rest may be left out.
+type AppendDefinition struct {
+	Label string // see Definition.Name
+	// ReadyQuery returns what the database lacks, one item per row.
+	ReadyQuery string
+	// Check fails when the database lacks what the projection needs beside that; nil: nothing.
+	Check func(context.Context, *pgxpool.Pool) error
+	// Tables makes the table of one partition. No partition, for repairs, is the zero
+	// one but for its projection.
+	Tables func(Partition) Table
+	// Flush is how many events one transaction takes in at most; 0: DefaultFlush.
+	Flush int
+	// Recent makes a partition's recent-event cache; nil: there is none.
+	Recent func(RunConfig) Recent
+	// Beside are the tasks that run beside the consuming; nil: none.
+	Beside func(RunConfig) []Task
+	// Told is what those tasks report; see Definition.Reports.
+	Told Reports
+	// Doubts answers, for an event that failed at some time and cannot be found in the
+	// table, why it may have been taken in all the same; empty when that cannot be.
+	// nil: what is not in the table was not taken in.
+	Doubts func(ctx context.Context, db Querier) (func(failedAt time.Time) string, error)
+	// Remembers is Definition.Memory.
+	Remembers Memory
+	// RebuildTables is Definition.Rebuilds.
+	RebuildTables []RebuildTable
+	// Own: it is one of somebody's own, and the audit trail names it.
+	Own bool
+	// Rebuildable fails when a rebuild, whose tables the pool sees first, would write others;
+	// nil: it does not.
+	Rebuildable func(context.Context, *pgxpool.Pool) error
+}
+
+var _ Definition = AppendDefinition{}
+
+// Name implements Definition.
+func (k AppendDefinition) Name() string { return k.Label }
+
+// named is what the audit trail calls it; empty: it does not.
+func (k AppendDefinition) named() string {
+	if k.Own {
+		return k.Label
+	}
+	return ""
+}
+
+// FlushEvents implements Definition.
+func (k AppendDefinition) FlushEvents() int {
+	if k.Flush > 0 {
+		return k.Flush
+	}
+	return DefaultFlush
+}
+
+// Ready implements Definition.
+func (k AppendDefinition) Ready(ctx context.Context, pool *pgxpool.Pool) error {
+	if err := checkReady(ctx, pool, k.ReadyQuery); err != nil || k.Check == nil {
+		return err
+	}
+	return k.Check(ctx, pool)
+}
+
+// Open implements Definition.
+func (k AppendDefinition) Open(cfg RunConfig) func(Partition) session.Projection {
+	return func(p Partition) session.Projection {
+		p.Projection = k.Label
+		events := AppendConfig{Pool: cfg.Pool, Partition: p, Table: k.Tables(p), Observer: cfg.Observer, Breaker: cfg.Breaker, Decisions: cfg.Decisions}
+		if k.Recent != nil {
+			events.Recent = k.Recent(cfg)
+		}
+		return NewAppendProjection(events)
+	}
+}
+
+// Tasks implements Definition.
+func (k AppendDefinition) Tasks(cfg RunConfig) []Task {
+	if k.Beside == nil {
+		return nil
+	}
+	return k.Beside(cfg)
+}
+
+// Reports implements Definition.
+func (k AppendDefinition) Reports() Reports { return k.Told }
+
+// Replayer implements Definition.
+func (k AppendDefinition) Replayer(cfg RepairConfig) Replayer {
+	return &appendReplayer{kind: k, cfg: cfg, table: k.Tables(Partition{Projection: k.Label})}
+}
+
+// Memory implements Definition.
+func (k AppendDefinition) Memory() Memory { return k.Remembers }
+
+// Rebuilds implements Definition.
+func (k AppendDefinition) Rebuilds() []RebuildTable { return k.RebuildTables }
