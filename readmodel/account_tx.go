@@ -5,6 +5,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/projection"
+	"projector/readmodel/accounts"
 	"projector/readmodel/citus"
 	"projector/sql"
 )
@@ -59,4 +61,32 @@ func (tx *accountTx) locked(most int) int {
 		return 1
 	}
 	return most
+}
+
+// copyBalances writes accounts that have no row.
+func copyBalances(ctx context.Context, tx *Tx, fresh []accounts.Row) error {
+	rows := NewCopyRows(7, len(fresh), 88)
+	for i := range fresh {
+		s := &fresh[i].Account
+		rows.Begin()
+		rows.Text(fresh[i].AccountID)
+		rows.TextOrNull(s.Currency.Code())
+		rows.Money(s.Balance, s.Currency.Digits())
+		rows.Int8(s.Version)
+		rows.Text(status(s.Closed))
+		rows.TextOrNull(s.LastEventID)
+		if s.LastEventAt == projection.NoTime {
+			rows.Null()
+		} else {
+			rows.Time(s.LastEventAt)
+		}
+	}
+	return tx.Copy(ctx, sql.Query("copy_balance"), rows)
+}
+
+func status(closed bool) string {
+	if closed {
+		return "closed"
+	}
+	return "open"
 }

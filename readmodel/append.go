@@ -192,19 +192,6 @@ func (e *AppendProjection) Verify(ctx context.Context) error {
 	return err
 }
 
-// ErrSuppressed says that a row was written and is not there.
-var ErrSuppressed error = suppressed{}
-
-type suppressed struct{}
-
-// Error implements error.
-func (suppressed) Error() string {
-	return "a row that was written is not there: is a trigger keeping rows from being written?"
-}
-
-// SafeText vouches for the text: it holds no data.
-func (s suppressed) SafeText() string { return s.Error() }
-
 // Flush implements session.Projection. It corrects the outcomes by what was there already.
 func (e *AppendProjection) Flush(ctx context.Context, next projection.NextOffset) (projection.Flushed, error) {
 	flushed := e.taken

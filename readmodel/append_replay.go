@@ -21,9 +21,6 @@ type appendReplayer struct {
 
 var _ Replayer = (*appendReplayer)(nil)
 
-// planPiece is how many events are looked up at a time.
-const planPiece = 5000
-
 // ReplayStatuses implements Replayer.
 func (l *appendReplayer) ReplayStatuses(ctx context.Context, subjects []Subject) ([]projection.ReplayStatus, error) {
 	keys := make([]Key, len(subjects))

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -19,6 +17,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel/accounts"
+	"projector/sql"
 )
 
 // BalanceConfig is what the account_balance projection needs.
@@ -308,5 +307,8 @@ func (l balanceReplayer) ReplayStatuses(ctx context.Context, subjects []Subject)
 	return statuses, nil
 }
 
-// storable reports whether PostgreSQL can hold the text; it knows nothing of others.
-func storable(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
+// CheckReady fails when the database cannot be reached, cannot be written, lacks a
+// grant the balances need, or when their schema changed under the program.
+func CheckReady(ctx context.Context, pool *pgxpool.Pool) error {
+	return checkReady(ctx, pool, sql.Query("check_ready"))
+}

@@ -31,6 +31,9 @@ const (
 	repairPause = 10 * time.Millisecond
 )
 
+// planPiece is how many events are looked up at a time.
+const planPiece = 5000
+
 // RepairConfig is what a Repair needs.
 type RepairConfig struct {
 	Pool         *pgxpool.Pool

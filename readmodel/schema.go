@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -191,12 +190,6 @@ func wantedVersion() (int64, error) {
 	return newest, nil
 }
 
-// CheckReady fails when the database cannot be reached, cannot be written, lacks a
-// grant the balances need, or when their schema changed under the program.
-func CheckReady(ctx context.Context, pool *pgxpool.Pool) error {
-	return checkReady(ctx, pool, projectorsql.Query("check_ready"))
-}
-
 // checkReady runs a query that returns what is missing, one finding per row.
 func checkReady(ctx context.Context, pool *pgxpool.Pool, query string) error {
 	// Planned anew each time: a plan kept from before would not notice a dropped table.
@@ -257,40 +250,3 @@ func checkVisible(ctx context.Context, pool *pgxpool.Pool) error {
 
 // readOnly is what such a query answers, before anything else, of a server that takes no writes.
 const readOnly = "read-only"
-
-// ParkedSummary counts what waits behind holes.
-type ParkedSummary struct {
-	Accounts  int64
-	Events    int64
-	Bytes     int64 // of all parked events
-	OldestGap time.Duration
-	ByClass   map[string]int64 // accounts by the class of what made the hole
-}
-
-// CountParked counts what waits behind the holes of a projection's accounts.
-func CountParked(ctx context.Context, pool *pgxpool.Pool, name string) (ParkedSummary, error) {
-	s := ParkedSummary{ByClass: map[string]int64{}}
-	tables := projectorsql.AccountsOf(name)
-	if err := pool.QueryRow(ctx, tables.Query("parked_bytes")).Scan(&s.Bytes); err != nil {
-		return s, fmt.Errorf("count parked events: %w", err)
-	}
-	rows, err := pool.Query(ctx, tables.Query("parked_summary"))
-	if err != nil {
-		return s, fmt.Errorf("count parked events: %w", err)
-	}
-	var (
-		class            string
-		accounts, events int64
-		seconds          float64
-	)
-	_, err = pgx.ForEachRow(rows, []any{&class, &accounts, &events, &seconds}, func() error {
-		s.ByClass[class] = accounts
-		s.Accounts, s.Events = s.Accounts+accounts, s.Events+events
-		s.OldestGap = max(s.OldestGap, time.Duration(seconds*float64(time.Second)))
-		return nil
-	})
-	if err != nil {
-		return s, fmt.Errorf("count parked events: %w", err)
-	}
-	return s, nil
-}

@@ -1,0 +1,49 @@
+package readmodel
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/sql"
+)
+
+// ParkedSummary counts what waits behind holes.
+type ParkedSummary struct {
+	Accounts  int64
+	Events    int64
+	Bytes     int64 // of all parked events
+	OldestGap time.Duration
+	ByClass   map[string]int64 // accounts by the class of what made the hole
+}
+
+// CountParked counts what waits behind the holes of a projection's accounts.
+func CountParked(ctx context.Context, pool *pgxpool.Pool, name string) (ParkedSummary, error) {
+	s := ParkedSummary{ByClass: map[string]int64{}}
+	tables := sql.AccountsOf(name)
+	if err := pool.QueryRow(ctx, tables.Query("parked_bytes")).Scan(&s.Bytes); err != nil {
+		return s, fmt.Errorf("count parked events: %w", err)
+	}
+	rows, err := pool.Query(ctx, tables.Query("parked_summary"))
+	if err != nil {
+		return s, fmt.Errorf("count parked events: %w", err)
+	}
+	var (
+		class            string
+		accounts, events int64
+		seconds          float64
+	)
+	_, err = pgx.ForEachRow(rows, []any{&class, &accounts, &events, &seconds}, func() error {
+		s.ByClass[class] = accounts
+		s.Accounts, s.Events = s.Accounts+accounts, s.Events+events
+		s.OldestGap = max(s.OldestGap, time.Duration(seconds*float64(time.Second)))
+		return nil
+	})
+	if err != nil {
+		return s, fmt.Errorf("count parked events: %w", err)
+	}
+	return s, nil
+}
