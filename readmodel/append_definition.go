@@ -105,3 +105,6 @@ func (k AppendDefinition) Memory() Memory { return k.Remembers }
 
 // Rebuilds implements Definition.
 func (k AppendDefinition) Rebuilds() []RebuildTable { return k.RebuildTables }
+
+// Custom implements Definition.
+func (k AppendDefinition) Custom() bool { return k.Own }

@@ -279,6 +279,9 @@ func (BalanceDefinition) Rebuilds() []RebuildTable {
 	return []RebuildTable{{Name: BalanceName}, {Name: "parked_event"}}
 }
 
+// Custom implements Definition.
+func (BalanceDefinition) Custom() bool { return false }
+
 // balanceReplayer deals with the dead letters of account_balance.
 type balanceReplayer struct{ *Repair }
 

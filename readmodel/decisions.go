@@ -35,21 +35,13 @@ type accountVersion struct {
 
 // NewDecisions returns what people have decided about events of a projection; Read comes first.
 func NewDecisions(pool *pgxpool.Pool, of Definition) *Decisions {
-	return &Decisions{
-		pool: pool, projection: of.Name(), custom: customName(of),
-		discarded: map[projection.RecordRef]struct{}{}, skipped: map[accountVersion]struct{}{},
+	custom := ""
+	if of.Custom() {
+		custom = of.Name()
 	}
-}
-
-// customName is the name of a custom projection; empty for one that is built in.
-func customName(of Definition) string {
-	switch k := of.(type) {
-	case OrderedDefinition:
-		return k.Label
-	case AppendDefinition:
-		return k.named()
-	default:
-		return ""
+	return &Decisions{
+		pool: pool, projection: of.Name(), custom: custom,
+		discarded: map[projection.RecordRef]struct{}{}, skipped: map[accountVersion]struct{}{},
 	}
 }
 

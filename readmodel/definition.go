@@ -40,6 +40,8 @@ type Definition interface {
 	Memory() Memory
 	// Rebuilds are the tables that a rebuild compares and puts right; none: it is refused.
 	Rebuilds() []RebuildTable
+	// Custom reports whether it is a custom projection, which the audit trail names.
+	Custom() bool
 }
 
 // Querier is what reading needs: a pool, a connection or a transaction.

@@ -78,6 +78,9 @@ func (OrderedDefinition) Memory() Memory { return nil }
 // Rebuilds implements Definition.
 func (d OrderedDefinition) Rebuilds() []RebuildTable { return d.RebuildTables }
 
+// Custom implements Definition.
+func (OrderedDefinition) Custom() bool { return true }
+
 // Skipper is a Replayer of a projection that versions are passed over in.
 type Skipper interface {
 	// PlanSkip returns what a Skip would do now, or a *SkipRefused.
