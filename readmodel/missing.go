@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"projector/readmodel/citus"
 	"projector/sql"
 )
 
@@ -45,8 +46,8 @@ func (e NoFetchingError) SafeText() string { return e.Error() }
 
 // CheckFetching returns a NoFetchingError where Citus distributes the accounts.
 func CheckFetching(ctx context.Context, db querier) error {
-	tables, err := LoadCitus(ctx, db)
-	if err == nil && slices.ContainsFunc(tables, func(t CitusTable) bool { return t.Name == BalanceName && t.Shards > 0 }) {
+	tables, err := citus.Load(ctx, db)
+	if err == nil && slices.ContainsFunc(tables, func(t citus.Table) bool { return t.Name == BalanceName && t.Shards > 0 }) {
 		return NoFetchingError{}
 	}
 	return err
