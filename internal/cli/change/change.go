@@ -121,7 +121,11 @@ func (c *Command[C, P]) change() Change { return P(&c.Options) }
 // fresh is a change without options, and adopt makes one the change of the command.
 func (c *Command[C, P]) fresh() Change { return P(new(C)) }
 
-func (c *Command[C, P]) adopt(other Change) { c.Options = *other.(P) }
+func (c *Command[C, P]) adopt(other Change) {
+	if options, same := other.(P); same {
+		c.Options = *options
+	}
+}
 
 // AfterApply passes on what the parser would only find in an exported field.
 func (c *Command[C, P]) AfterApply(built build.Info) error {

@@ -67,19 +67,24 @@ func Load(ctx context.Context, pool *pgxpool.Pool, model *kong.Application, id i
 	if r.Stored, r.Login, err = readmodel.LoadCommand(ctx, pool, id); err != nil {
 		return nil, err
 	}
-	if r.leaf, r.change, r.wrong = read(model, r.Stored.Arguments); r.wrong == nil {
+	r.wrong = r.read(model)
+	return r, nil
+}
+
+// read makes the change again, or says why it cannot be done.
+func (r *Requested) read(model *kong.Application) (err error) {
+	if r.leaf, r.change, err = read(model, r.Stored.Arguments); err == nil {
 		commandOf(r.leaf).adopt(r.change)
 		r.change = Of(r.leaf)
-		r.wrong = readFiles(r.leaf, r.Stored.Files)
+		err = readFiles(r.leaf, r.Stored.Files)
 	}
-	if r.wrong != nil {
-		r.wrong = exit.Refusef("request %d %s", id, r.wrong)
-		return r, nil
+	if err != nil {
+		return exit.Refusef("request %d %s", r.Request.ID, err)
 	}
 	if actor, reason := r.change.audited(); actor != r.Request.Actor || reason != r.Request.Reason {
-		r.wrong = exit.Refusef("request %d was made by hand: its change has another reason or actor than it is listed with", id)
+		return exit.Refusef("request %d was made by hand: its change has another reason or actor than it is listed with", r.Request.ID)
 	}
-	return r, nil
+	return nil
 }
 
 // CommandLine is the change as a command for a shell. Its files are named without their folders:

@@ -14,7 +14,7 @@ import (
 	"projector/internal/replay"
 )
 
-// scan reads dead letters, and says what of it could not be read.
+// scan reads dead letters, and reports what could not be read.
 type scan struct {
 	replay.Scan
 	unread output.Unread
@@ -23,7 +23,7 @@ type scan struct {
 
 // readFlags are those of the commands that read dead letters and change nothing.
 type readFlags struct {
-	filterFlags // first in the help: it is what they are looked for in
+	filterFlags // first in the help
 	topicFlags
 	output.Flags
 }
@@ -77,8 +77,8 @@ func refused(err error) error {
 	return exit.Refuse(text)
 }
 
-// finish tells of records that are no dead letters, or not of this projection, and of
-// partitions that could not be read: then it answers an output.IncompleteError.
+// finish reports records that are no dead letters, or not of this projection, and of
+// partitions that could not be read: then it returns an output.IncompleteError.
 func (s *scan) finish(std *output.Streams) error {
 	if s.Foreign > 0 {
 		_, _ = fmt.Fprintf(std.Err, "%d records of topic %s are no dead letters and were passed over\n", s.Foreign, s.Topic)
@@ -89,5 +89,5 @@ func (s *scan) finish(std *output.Streams) error {
 	return s.unread.Explain(std.Err)
 }
 
-// placeOf is where a dead letter stands in its topic.
+// placeOf is the place of a dead letter in its topic.
 func placeOf(e *dlq.Entry) string { return output.PlaceText(e.DLQPartition, e.DLQOffset) }

@@ -29,7 +29,7 @@ type document struct {
 	*balances
 }
 
-// balances are what whoever approves an opening sees: of the account now, null when it has
+// balances are shown to a person who may approve an opening: of the account now, null when it has
 // none, and of the ledger.
 type balances struct {
 	Currency *string      `json:"currency"`
@@ -119,7 +119,7 @@ type rows struct {
 	done   bool
 	out    *output.Rows
 	counts map[string]int64 // by outcome
-	healed int64            // parked events that were applied behind them
+	healed int64            // parked events that were applied after them
 	// amounts are shown to those who may approve.
 	amounts bool
 }

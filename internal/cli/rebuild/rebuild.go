@@ -67,7 +67,7 @@ func (c *options) Plan(ctx context.Context, on *change.On) (change.Plan, error) 
 		return nil, err
 	}
 	on.Later(func() error {
-		// Also when ctx has ended: nothing must stay behind.
+		// Also when ctx has ended: its tables must not remain.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connect.OneShotWithin)
 		defer cancel()
 		return r.shadow.Close(ctx)

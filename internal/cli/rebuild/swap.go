@@ -49,7 +49,7 @@ func (r *rebuilding) differs(report *rebuild.Report, changed *rebuild.Swapped) e
 }
 
 // compareFile looks whether the live rows came from another text of the projection file. While
-// four eyes are on, such a text is refused: whoever approves would run what nobody has agreed to.
+// four eyes are on, such a text is refused: the person who approves would run what nobody has agreed to.
 func (r *rebuilding) compareFile(ctx context.Context) error {
 	own, err := r.cmd.Own()
 	if own == nil {

@@ -29,7 +29,7 @@ type showCmd struct {
 	change.Servers
 }
 
-// shownDocument is a request in JSON with all that whoever approves it wants to know.
+// shownDocument is a request in JSON, with what a person wants to know before approving it.
 type shownDocument struct {
 	change.Document
 	Actor   string            `json:"actor"`
