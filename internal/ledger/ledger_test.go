@@ -176,7 +176,8 @@ func TestDuplicates(t *testing.T) {
 		_ = yield(entryOf(1), nil) && yield(entryOf(7), nil) && yield(again, nil) && yield(entryOf(8), nil)
 	})
 	var streamed error
-	for _, streamed = range stream {
+	for _, err := range stream {
+		streamed = err
 	}
 	for _, err := range []error{table.Sort(), streamed} {
 		var duplicate *ledger.DuplicateError

@@ -142,44 +142,55 @@ func (*query) SHA256() string { return "" }
 // depends on no collation, and a comment at the query's end ends with its line.
 const sorted = "SELECT * FROM (\n%s\n) AS ledger ORDER BY convert_to(account_id::text, 'UTF8')"
 
+// errStopped ends a query whose reader wants no more entries.
+var errStopped = errors.New("stopped")
+
 // Entries implements Source. The answer is one snapshot of the ledger. It is read as text, so no
 // number goes through a float, whatever the types of the columns.
 func (l *query) Entries(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error] {
 	return func(yield func(ledger.Entry, error) bool) {
-		stopped := false
-		err := pgx.BeginTxFunc(ctx, l.conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-			text := fmt.Sprintf(sorted, strings.TrimRight(l.text, "; \t\r\n"))
-			rows, err := tx.Query(ctx, text, pgx.QueryExecModeExec, pgx.QueryResultFormats{pgx.TextFormatCode})
-			if err != nil {
-				return l.failed(err)
-			}
-			defer rows.Close()
-			texts, into, err := l.columns(rows, layout)
-			if err != nil {
-				return err
-			}
-			for row := int64(1); rows.Next(); row++ {
-				if err := rows.Scan(into...); err != nil {
-					return l.failed(err)
-				}
-				entry, err := ledger.ParseNullable(*texts)
-				if err != nil {
-					return placed(l, row, err)
-				}
-				entry.Place = row
-				if stopped = !yield(entry, nil); stopped {
-					return nil
-				}
-			}
-			if err := rows.Err(); err != nil {
-				return l.failed(err)
+		err := l.each(ctx, layout, func(entry ledger.Entry) error {
+			if !yield(entry, nil) {
+				return errStopped
 			}
 			return nil
 		})
-		if err != nil && !stopped {
+		if err != nil && !errors.Is(err, errStopped) {
 			yield(ledger.Entry{}, err)
 		}
 	}
+}
+
+// each runs the query and fn for each entry. An error of fn stays as it is.
+func (l *query) each(ctx context.Context, layout ledger.Layout, fn func(ledger.Entry) error) error {
+	return pgx.BeginTxFunc(ctx, l.conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		text := fmt.Sprintf(sorted, strings.TrimRight(l.text, "; \t\r\n"))
+		rows, err := tx.Query(ctx, text, pgx.QueryExecModeExec, pgx.QueryResultFormats{pgx.TextFormatCode})
+		if err != nil {
+			return l.failed(err)
+		}
+		defer rows.Close()
+		texts, into, err := l.columns(rows, layout)
+		if err != nil {
+			return err
+		}
+		row, own := int64(0), error(nil)
+		_, err = pgx.ForEachRow(rows, into, func() error {
+			row++
+			var entry ledger.Entry
+			if entry, own = ledger.ParseNullable(*texts); own != nil {
+				own = placed(l, row, own)
+				return own
+			}
+			entry.Place = row
+			own = fn(entry)
+			return own
+		})
+		if own != nil || err == nil {
+			return own
+		}
+		return l.failed(err)
+	})
 }
 
 // columns returns where the texts of the ledger's columns go, and where each column of the answer goes.
