@@ -214,11 +214,11 @@ func (v *view) assigned(ctx context.Context, s *status) map[int32]bool {
 	}
 	assigned := map[int32]bool{}
 	for _, member := range group.Members {
-		consumer, is := member.Assigned.AsConsumer()
+		joined, is := member.Assigned.AsConsumer()
 		if !is {
 			continue
 		}
-		for _, topic := range consumer.Topics {
+		for _, topic := range joined.Topics {
 			for _, p := range topic.Partitions {
 				if topic.Topic == v.topic {
 					assigned[p] = true
