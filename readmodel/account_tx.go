@@ -18,8 +18,8 @@ type accountDB struct {
 }
 
 // accountsIn reads the accounts of a projection from db.
-func accountsIn(db querier, projection string) accountDB {
-	return accountDB{db, sql.AccountsOf(projection)}
+func accountsIn(db querier, name string) accountDB {
+	return accountDB{db, sql.AccountsOf(name)}
 }
 
 // inShards calls fn with what reads from a database, and with the shards of the accounts there.

@@ -48,14 +48,6 @@ var _ Definition = AppendDefinition{}
 // Name implements Definition.
 func (k AppendDefinition) Name() string { return k.Label }
 
-// named is what the audit trail calls it; empty: it does not.
-func (k AppendDefinition) named() string {
-	if k.Own {
-		return k.Label
-	}
-	return ""
-}
-
 // FlushEvents implements Definition.
 func (k AppendDefinition) FlushEvents() int {
 	if k.Flush > 0 {

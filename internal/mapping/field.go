@@ -96,14 +96,14 @@ func (m *Mapping) member(t *fieldTable) func(key, value *yaml.Node) error {
 			t.placed = true
 			return err
 		}
-		if known, err = m.addShape(t, key, value); known {
-			return err
+		if m.addShape(t, key, value) {
+			return nil
 		}
 		return at(key, "%s: %q is unknown or has no such value; use %s", t.name, key.Value, t.help())
 	}
 }
 
-// addSource reads a member that says where the field stands; false: it says something else.
+// addSource reads a member that says where the field is; false: it says something else.
 func (t *fieldTable) addSource(key, value *yaml.Node) (known bool, err error) {
 	p := &t.place
 	name := t.name + ": " + key.Value
@@ -167,21 +167,21 @@ func (t *fieldTable) addParts(list *yaml.Node) error {
 }
 
 // addShape reads a member that says how the field is written; false: it says something else.
-func (m *Mapping) addShape(t *fieldTable, key, value *yaml.Node) (known bool, err error) {
+func (m *Mapping) addShape(t *fieldTable, key, value *yaml.Node) (known bool) {
 	if value.Kind == yaml.MappingNode {
-		return false, nil
+		return false
 	}
 	isAmount := t.field == event.FieldAmount
 	switch {
 	case t.field == event.FieldOccurredAt && key.Value == "unit":
 		m.Time, known = event.TimeUnitNamed(value.Value)
-		return known, nil
+		return known
 	case t.field == event.FieldCurrency && key.Value == "case":
 		m.LowerCurrency = value.Value == "lower"
-		return m.LowerCurrency || value.Value == "upper", nil
+		return m.LowerCurrency || value.Value == "upper"
 	case isAmount && key.Value == "unit":
 		t.unit = value
-		return value.Value == "minor" || value.Value == "major", nil
+		return value.Value == "minor" || value.Value == "major"
 	case isAmount && key.Value == "scale":
 		t.scale = value
 	case isAmount && key.Value == "units":
@@ -191,9 +191,9 @@ func (m *Mapping) addShape(t *fieldTable, key, value *yaml.Node) (known bool, er
 	case key.Value == "type" && t.field != event.FieldData && t.field != event.FieldOccurredAt && t.field != event.FieldCurrency:
 		t.written = value
 	default:
-		return false, nil
+		return false
 	}
-	return true, nil
+	return true
 }
 
 // setWritten sets how a text or a version is written.

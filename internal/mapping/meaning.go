@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
@@ -117,7 +118,7 @@ func (m *Mapping) ReadsLike(stored string) bool {
 	before.Types, now.Types = nil, nil
 	a, errA := json.Marshal(before, json.Deterministic(true))
 	b, errB := json.Marshal(now, json.Deterministic(true))
-	return errA == nil && errB == nil && string(a) == string(b)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
 // reads is what the contract's name of a type means: that type, unless it is named otherwise.

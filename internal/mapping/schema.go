@@ -109,6 +109,7 @@ func (s *schema) mismatch(root *schema, n *yaml.Node) *yaml.Node {
 		}
 	case yaml.MappingNode:
 		return s.mismatchTable(root, n)
+	case yaml.DocumentNode, yaml.AliasNode: // a member is neither
 	}
 	return nil
 }

@@ -268,7 +268,7 @@ func TestIdentities(t *testing.T) {
 			Value:   []byte(value),
 			Headers: []event.Header{{Key: "region", Value: []byte("north")}},
 		}, &d)
-		got := ""
+		var got string
 		if ev := &d.Event; d.Fault != nil {
 			got = string(d.Fault.Class) + " " + d.Fault.Field
 		} else {

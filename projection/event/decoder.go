@@ -2,12 +2,11 @@ package event
 
 import (
 	"bytes"
-	"errors"
 	"strconv"
 	"sync"
 )
 
-// decoder is what all formats share: it knows where each field stands and validates
+// decoder is what all formats share: it knows where each field is and validates
 // them by one set of rules. A format sets it up and, for each message, says where
 // the JSON document is. It is safe for concurrent use.
 type decoder struct {
@@ -53,83 +52,6 @@ func newDecoder(opts Options, l *layout) (*decoder, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-// place puts all members into the shapes. Those that were moved come last, so that a conflict
-// is theirs; then parts, which may share a member with a field.
-func (f *decoder) place(m Mapping) error {
-	var mistakes []error
-	add := func(field Field, p *place) {
-		if err := f.shapeOf(field, p).add(p.slot, p.path); err != nil {
-			mistakes = append(mistakes, &MappingError{field, err.Error()})
-		}
-	}
-	for _, moved := range []bool{false, true} {
-		for field := range memberPart {
-			p := &f.places[field]
-			p.slot = field
-			_, is := m.Fields[field]
-			if is = is || field == memberNanos; is == moved && p.kind == inDocument && !(field == FieldEnvelope && len(p.path) == 0) {
-				add(field, p)
-			}
-		}
-	}
-	next := memberPart
-	for field := range FieldData {
-		for i := range f.places[field].parts {
-			part := &f.places[field].parts[i]
-			if part.kind != inDocument {
-				continue
-			}
-			if part.slot = f.shapeOf(field, part).at(part.path); part.slot != memberNone {
-				continue
-			}
-			if next == memberNone {
-				return &MappingError{field, "has too many parts: all joined fields together can have " + strconv.Itoa(mostParts)}
-			}
-			part.slot = next
-			next++
-			add(field, part)
-		}
-	}
-	f.placeWritten()
-	return errors.Join(mistakes...)
-}
-
-// placeWritten declares what follows from the field for a value in a header's or the key's JSON.
-func (f *decoder) placeWritten() {
-	if p := &f.places[FieldVersion]; p.inner != nil && p.written == WrittenText {
-		p.written = WrittenInteger
-	}
-	if p := &f.places[FieldOccurredAt]; p.inner != nil && f.declaredTime.counts() {
-		p.written = WrittenInteger
-	}
-	if p := &f.places[FieldAmount]; p.inner != nil && f.declaresAmount() && !f.amount.Text {
-		p.written = WrittenInteger
-	}
-}
-
-// shapeOf is the shape of the document that a place is in.
-func (f *decoder) shapeOf(field Field, p *place) *shape {
-	if f.outer != nil && (p.outer || field == FieldEnvelope) {
-		return f.outer
-	}
-	return f.shape
-}
-
-// reading is one message on its way to an event. It stays on the stack: in a pool,
-// clearing it and writing its slices cost a tenth of decoding.
-type reading struct {
-	*jsonScanner
-	message       Message
-	found         members
-	documentFault *Fault // why nothing that stands in the event's document can be read
-	outerFault    *Fault // the same of the document around it, when that is apart
-	dataFault     *Fault // why data cannot be read
-	envelopeFault *Fault // what is wrong beside the fields
-	signed        *SignedType
-	number        decimal // the amount, when its sign has decided the type
-	numberRead    bool
 }
 
 // scanner takes a scanner from the pool.

@@ -115,12 +115,11 @@ func (f *decoder) explainData(r *reading, ev *Event, all []FieldReading) []Field
 	add := func(field Field, value string, fault *Fault) {
 		all = append(all, FieldReading{field.String(), f.places[field].name, value, fault})
 	}
-	switch {
-	case ev.Type == Ignorable:
+	if ev.Type == Ignorable {
 		return all
-	case ev.Type == Taken:
-		fault := f.takeData(r, ev)
-		add(FieldData, "", fault)
+	}
+	if ev.Type == Taken {
+		add(FieldData, "", f.takeData(r, ev))
 		return all
 	}
 	movesMoney := ev.Type == Unknown || ev.Type.MovesMoney()

@@ -70,6 +70,7 @@ func (f *decoder) textAt(r *reading, p *place, field Field) (raw, text []byte, f
 		return p.text, p.text, nil
 	case joined:
 		return f.joinedText(r, p, field)
+	case nowhere, inHeader, inKey: // read below
 	}
 	value, found := r.message.Key, r.message.Key != nil
 	if p.kind == inHeader {
