@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -167,9 +168,11 @@ func drawLog(rt *rapid.T) (l log) {
 
 // consumer reads the topic into a database, as a group of consumers does.
 type consumer struct {
-	pool    *pgxpool.Pool
-	build   *rebuild.Build
-	at      map[int32]int64
+	pool  *pgxpool.Pool
+	build *rebuild.Build
+	at    map[int32]int64
+
+	mu      sync.Mutex // partitions flush at the same time
 	letters []projection.DeadLetter
 }
 
@@ -183,6 +186,8 @@ type collecting struct {
 func (p collecting) Flush(ctx context.Context, next projection.NextOffset) (projection.Flushed, error) {
 	flushed, err := p.Projection.Flush(ctx, next)
 	if err == nil {
+		p.c.mu.Lock()
+		defer p.c.mu.Unlock()
 		p.c.letters = append(p.c.letters, flushed.DeadLetters...)
 	}
 	return flushed, err
