@@ -12,6 +12,7 @@ import (
 
 	"projector/projection"
 	"projector/readmodel"
+	"projector/readmodel/appended"
 	"projector/readmodel/statement"
 	"projector/readmodel/turnover"
 )
@@ -78,7 +79,7 @@ func stopsWhereTheBreakerOpens(t *testing.T, rt *rapid.T, pool *pgxpool.Pool, ki
 	m := &model{taken: map[string]string{}, byVersion: kind.Name() == statement.Name}
 	want, never := opens(topic, rule, m)
 
-	k := kind.(readmodel.AppendDefinition)
+	k := kind.(appended.Definition)
 	k.Recent = nil
 	p := readmodel.Partition{Group: prefix, Topic: "events"}
 	opener := k.Open(readmodel.RunConfig{Pool: pool, FirstVersion: 1, InboxRetention: time.Hour, Breaker: rule, Observer: &counted{}})
@@ -133,7 +134,7 @@ func TestAConflictMakesWhatFollowsSuspect(t *testing.T) {
 	if want, never := opens(topic, rule, m); len(want) != 1 || want[5] == [4]int{} || never {
 		t.Fatalf("the oracle opens it at %v", want)
 	}
-	k := statement.Definition().(readmodel.AppendDefinition)
+	k := statement.Definition().(appended.Definition)
 	k.Recent = nil
 	open := k.Open(readmodel.RunConfig{Pool: openPool(t), FirstVersion: 1, InboxRetention: time.Hour, Breaker: rule, Observer: &counted{}})
 	f := &feeder{t: t, format: jsonFormat(t), Projection: open(readmodel.Partition{Group: "g", Topic: "events"}), counts: map[string]int{}}

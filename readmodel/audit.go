@@ -80,8 +80,8 @@ func ValueDigest(value []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// with is the action with the effect of a replay.
-func (a Action) with(v projection.Decision) Action {
+// With is the action with the effect of a replay.
+func (a Action) With(v projection.Decision) Action {
 	a.Result = string(EffectOf(v))
 	if v.Outcome == projection.DeadLettered {
 		a.Class = v.Class
@@ -116,9 +116,9 @@ func (a Action) Because(why string) Action {
 // RecordActions records actions that change no account, all or none of them.
 func RecordActions(ctx context.Context, pool *pgxpool.Pool, actions []Action) error {
 	const chunk = 5000
-	err := transactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
+	err := TransactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
 		for piece := range slices.Chunk(actions, chunk) {
-			queueActions(tx, piece)
+			QueueActions(tx, piece)
 			if err := tx.Send(ctx); err != nil {
 				return err
 			}
@@ -131,8 +131,8 @@ func RecordActions(ctx context.Context, pool *pgxpool.Pool, actions []Action) er
 	return nil
 }
 
-// queueActions adds the insert of actions, laid out as action_insert.sql unnests them.
-func queueActions(tx *Tx, actions []Action) {
+// QueueActions adds the insert of actions, laid out as action_insert.sql unnests them.
+func QueueActions(tx *Tx, actions []Action) {
 	n := len(actions)
 	if n == 0 {
 		return

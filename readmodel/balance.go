@@ -172,7 +172,7 @@ func (b *Balance) Refuse(reason string) bool { return b.fold.Refuse(reason) }
 // Verify implements Projection. The position comes first: where it is as this writer left
 // it, nothing that was read since the claim is of another owner or of a restored database.
 func (b *Balance) Verify(ctx context.Context) error {
-	if err := verifyPosition(ctx, b.cfg.Pool, b.partition, b.position); err != nil {
+	if err := VerifyPosition(ctx, b.cfg.Pool, b.partition, b.position); err != nil {
 		return err
 	}
 	changes := b.gathered()
@@ -196,7 +196,7 @@ func (b *Balance) Flush(ctx context.Context, next projection.NextOffset) (projec
 	moved := b.position.Moved(next)
 	moved.Breaker = b.breaker.State(b.position.Breaker)
 	grouped := !b.failed && ctx.Err() == nil &&
-		b.cfg.Group.write(&member{move: move{partition: b.partition, from: b.position, to: moved}, changes: changes})
+		b.cfg.Group.write(&member{move: Move{Partition: b.partition, From: b.position, To: moved}, changes: changes})
 	if !grouped {
 		err := write(ctx, b.cfg.Pool, b.partition, b.position, moved, changes, b.cfg.Take, !b.failed)
 		if b.failed = err != nil; b.failed {
@@ -289,7 +289,7 @@ type balanceReplayer struct{ *Repair }
 func (l balanceReplayer) ReplayStatuses(ctx context.Context, subjects []Subject) ([]projection.ReplayStatus, error) {
 	var ids []string
 	for i := range subjects {
-		if id := subjects[i].AccountID; storable(id) {
+		if id := subjects[i].AccountID; CanStore(id) {
 			ids = append(ids, id)
 		}
 	}
@@ -313,5 +313,5 @@ func (l balanceReplayer) ReplayStatuses(ctx context.Context, subjects []Subject)
 // CheckReady fails when the database cannot be reached, cannot be written, lacks a
 // grant the balances need, or when their schema changed under the program.
 func CheckReady(ctx context.Context, pool *pgxpool.Pool) error {
-	return checkReady(ctx, pool, sql.Query("check_ready"))
+	return CheckDatabase(ctx, pool, sql.Query("check_ready"))
 }

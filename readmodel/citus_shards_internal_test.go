@@ -40,17 +40,17 @@ func TestAccountsAreWrittenShardByShard(t *testing.T) {
 			rows[i].Stored, rows[i].Exists = rows[i].Account.Version, version > 1
 			rows[i].Account.Version, rows[i].Account.Balance = version, version*int64(i)
 		}
-		tx := begin(conn.Conn())
-		if err := tx.end(t.Context(), writeChanges(t.Context(), &accountTx{Tx: tx, tables: sql.AccountsOf(BalanceName)}, &accounts.Changes{Rows: rows})); err != nil {
+		tx := Begin(conn.Conn())
+		if err := tx.End(t.Context(), writeChanges(t.Context(), &accountTx{Tx: tx, tables: sql.AccountsOf(BalanceName)}, &accounts.Changes{Rows: rows})); err != nil {
 			t.Fatal(err)
 		}
 	}
-	tx := begin(conn.Conn())
+	tx := Begin(conn.Conn())
 	if err := tx.Send(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	read := map[string]projection.Account{}
-	err = tx.end(t.Context(), accountStore{db: accountsIn(tx, BalanceName), firstVersion: 1}.Accounts(t.Context(), ids, func(a *projection.StoredAccount) {
+	err = tx.End(t.Context(), accountStore{db: accountsIn(tx, BalanceName), firstVersion: 1}.Accounts(t.Context(), ids, func(a *projection.StoredAccount) {
 		read[strings.Clone(a.ID)] = a.Account
 	}))
 	if err != nil {

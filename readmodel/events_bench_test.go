@@ -7,6 +7,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/appended"
 	"projector/readmodel/recent"
 	"projector/readmodel/statement"
 	"projector/readmodel/turnover"
@@ -19,19 +20,19 @@ func BenchmarkEvents(b *testing.B) {
 		for _, again := range []bool{false, true} {
 			for _, cached := range []bool{false, true} {
 				b.Run(fmt.Sprintf("%s/again=%t/cached=%t", kind.Name(), again, cached), func(b *testing.B) {
-					benchmarkEvents(b, kind.(readmodel.AppendDefinition), again, cached)
+					benchmarkEvents(b, kind.(appended.Definition), again, cached)
 				})
 			}
 		}
 	}
 }
 
-func benchmarkEvents(b *testing.B, kind readmodel.AppendDefinition, again, cached bool) {
+func benchmarkEvents(b *testing.B, kind appended.Definition, again, cached bool) {
 	b.Helper()
 	const batch = readmodel.DefaultFlush
 	kind.Recent = nil
 	if cached {
-		kind.Recent = func(readmodel.RunConfig) readmodel.Recent {
+		kind.Recent = func(readmodel.RunConfig) appended.Recent {
 			return recent.New(recent.Config{Bytes: func() int { return 64 << 20 }})
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/appended"
 	"projector/readmodel/statement"
 )
 
@@ -44,7 +45,7 @@ type feeder struct {
 // asked.
 func newFeeder(t *testing.T, pool *pgxpool.Pool, kind readmodel.Definition, p readmodel.Partition) *feeder {
 	t.Helper()
-	k := kind.(readmodel.AppendDefinition)
+	k := kind.(appended.Definition)
 	k.Recent = nil
 	return feederOf(t, pool, k, p)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"projector/readmodel"
+	"projector/readmodel/appended"
 	"projector/readmodel/inbox"
 )
 
@@ -26,7 +27,7 @@ const ready = `SELECT p || ' on account_activity' FROM unnest('{SELECT,INSERT,UP
 
 // add adds each account's events, accounts in one order for all writers, so that two
 // of them cannot deadlock.
-func add(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
+func add(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	counts := map[string]int64{}
 	for i := range entries {
 		if entries[i].Present == "" { // not counted before

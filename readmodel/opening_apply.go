@@ -24,11 +24,11 @@ func (o *Openings) Apply(ctx context.Context, openings []Opening, observe func(S
 	if cfg.Piece == 0 {
 		cfg.Piece = OpeningPiece
 	}
-	return inPieces(ctx, cfg, &opening{Openings: o, left: openings, most: cfg.Piece}, func(step Step, took time.Duration, _ bool) error {
+	return InPieces(ctx, cfg, &opening{Openings: o, left: openings, most: cfg.Piece}, func(step Step, took time.Duration, _ bool) error {
 		if observe != nil {
 			observe(step)
 		}
-		return o.consumers.ifOvertaken(ctx, max(took, repairPause, cfg.spread(step.Records)-took))
+		return o.consumers.ifOvertaken(ctx, max(took, repairPause, cfg.Spread(step.Records)-took))
 	})
 }
 

@@ -26,7 +26,7 @@ func (o *Openings) write(ctx context.Context, tx *Tx, openings []Opening) error 
 	if len(openings) == 0 {
 		return nil
 	}
-	queueActions(tx, o.actions(openings))
+	QueueActions(tx, o.actions(openings))
 	if !o.again && len(openings) >= CopyLeast {
 		err := o.copy(ctx, tx, openings)
 		o.again = errors.Is(err, projection.ErrStale)

@@ -25,11 +25,11 @@ func (t Take) events(ctx context.Context, tx *Tx, events []projection.TakenEvent
 // versions: what account_balance does with accounts, in tables of its own and without money.
 type OrderedDefinition struct {
 	Label string // see Definition.Name
-	// ReadyQuery and Check are those of AppendDefinition.
+	// ReadyQuery and Check are those of appended.Definition.
 	ReadyQuery string
 	Check      func(context.Context, *pgxpool.Pool) error
 	Take       Take
-	// RebuildTables and Rebuildable are those of AppendDefinition.
+	// RebuildTables and Rebuildable are those of appended.Definition.
 	RebuildTables []RebuildTable
 	Rebuildable   func(context.Context, *pgxpool.Pool) error
 }
@@ -44,7 +44,7 @@ func (OrderedDefinition) FlushEvents() int { return DefaultFlush }
 
 // Ready implements Definition.
 func (d OrderedDefinition) Ready(ctx context.Context, pool *pgxpool.Pool) error {
-	if err := checkReady(ctx, pool, d.ReadyQuery); err != nil {
+	if err := CheckDatabase(ctx, pool, d.ReadyQuery); err != nil {
 		return err
 	}
 	return d.Check(ctx, pool)

@@ -194,9 +194,9 @@ func LoadPositions(ctx context.Context, db querier, group, topic string) ([]proj
 	return positions, nil
 }
 
-// verifyPosition returns projection.ErrFenced unless the position is where its
+// VerifyPosition returns projection.ErrFenced unless the position is where its
 // owner knows it to be.
-func verifyPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.Position) error {
+func VerifyPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.Position) error {
 	var held bool
 	err := pool.QueryRow(ctx, sql.Query("position_held"), p.Group, p.Topic, p.Number, pos.Fence, pos.Next).Scan(&held)
 	if err != nil {
@@ -208,14 +208,14 @@ func verifyPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, pos pr
 	return nil
 }
 
-// move is that of one partition's position, from what its owner knows.
-type move struct {
-	partition Partition
-	from, to  projection.Position
+// Move is that of one partition's position, from what its owner knows.
+type Move struct {
+	Partition Partition
+	From, To  projection.Position
 }
 
 // moveArgs are the arguments of position_move. All moves are of one consumer group and topic.
-func moveArgs(moves []move) []any {
+func moveArgs(moves []Move) []any {
 	n := len(moves)
 	var (
 		partitions                  = make([]int32, n)
@@ -225,13 +225,13 @@ func moveArgs(moves []move) []any {
 		reasons                     = make([]string, n)
 	)
 	for i := range moves {
-		from, to := &moves[i].from, &moves[i].to
-		partitions[i], fences[i], stood[i] = moves[i].partition.Number, from.Fence, from.Next
+		from, to := &moves[i].From, &moves[i].To
+		partitions[i], fences[i], stood[i] = moves[i].Partition.Number, from.Fence, from.Next
 		next[i], epochs[i] = to.Next, to.LeaderEpoch
 		judged[i], judgedEpochs[i] = to.ProcessedUntil, to.ProcessedEpoch
 		windows[i], reasons[i] = []byte(to.Breaker.Window), to.Breaker.Reason
 	}
-	of := moves[0].partition
+	of := moves[0].Partition
 	return []any{of.Group, of.Topic, partitions, fences, stood, next, epochs, judged, judgedEpochs, windows, reasons}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // The actions of people who change positions. The result of one that sets a position says
-// from where.
+// From where.
 const (
 	ActionPause       ActionKind = "pause"
 	ActionResume      ActionKind = "resume"
@@ -77,7 +77,7 @@ func ChangeStandings(
 ) ([]StandingChanged, error) {
 	slices.SortFunc(logs, func(a, b PartitionLog) int { return cmp.Compare(a.Partition, b.Partition) }) // as everybody locks them
 	var standings []StandingChanged
-	err := transactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
+	err := TransactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
 		standings = standings[:0]
 		actions := make([]Action, len(logs))
 		for i := range logs {
@@ -102,7 +102,7 @@ func ChangeStandings(
 			}
 			tx.Queue(sql.Query("position_resume"), of.Group, of.Topic, of.Number, logs[i].Through)
 		}
-		queueActions(tx, actions)
+		QueueActions(tx, actions)
 		return tx.Send(ctx)
 	})
 	if err != nil {
@@ -151,7 +151,7 @@ func SetPositions(
 ) ([]projection.Repositioned, error) {
 	slices.SortFunc(sets, func(a, b PositionSet) int { return cmp.Compare(a.Partition, b.Partition) }) // as everybody locks them
 	var plans []projection.Repositioned
-	err := transactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
+	err := TransactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
 		plans = plans[:0]
 		if check != nil {
 			tx.Queue(sql.Query("inbox_prune_wait"), of.Projection)
@@ -175,7 +175,7 @@ func SetPositions(
 				Actor: actor, Reason: reason, Result: fromTo(plan),
 			}
 		}
-		queueActions(tx, actions)
+		QueueActions(tx, actions)
 		return tx.Send(ctx)
 	})
 	if err != nil {

@@ -52,7 +52,7 @@ func RemovePositions(ctx context.Context, pool *pgxpool.Pool, group, topic strin
 			Actor: actor, Reason: reason, Result: "removed",
 		}
 	}
-	err := transactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
+	err := TransactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
 		var removed int64
 		tx.Queue(sql.Query("position_remove"), group, topic, partitions, fences).
 			Exec(func(tag pgconn.CommandTag) error { removed = tag.RowsAffected(); return nil })
@@ -62,7 +62,7 @@ func RemovePositions(ctx context.Context, pool *pgxpool.Pool, group, topic strin
 		if removed != int64(len(positions)) {
 			return ErrPositionsMoved
 		}
-		queueActions(tx, actions)
+		QueueActions(tx, actions)
 		return tx.Send(ctx)
 	})
 	if hasCode(err, insufficientPrivilege) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"projector/readmodel"
+	"projector/readmodel/appended"
 	"projector/readmodel/recent"
 	"projector/readmodel/statement"
 	"projector/readmodel/turnover"
@@ -18,24 +19,24 @@ type broken struct{}
 
 var errBroken = errors.New("broken")
 
-func (broken) Check(readmodel.Seen) (bool, error) { return false, errBroken }
-func (broken) Mark([]readmodel.Seen) error        { return errBroken }
-func (broken) Clear()                             {}
+func (broken) Check(appended.Seen) (bool, error) { return false, errBroken }
+func (broken) Mark([]appended.Seen) error        { return errBroken }
+func (broken) Clear()                            {}
 
 // caches are recent-event caches in every state of health.
-func caches() map[string]func(readmodel.RunConfig) readmodel.Recent {
-	cache := func(bytes int, now func() time.Time) func(readmodel.RunConfig) readmodel.Recent {
-		return func(readmodel.RunConfig) readmodel.Recent {
+func caches() map[string]func(readmodel.RunConfig) appended.Recent {
+	cache := func(bytes int, now func() time.Time) func(readmodel.RunConfig) appended.Recent {
+		return func(readmodel.RunConfig) appended.Recent {
 			return recent.New(recent.Config{Bytes: func() int { return bytes }, Now: now})
 		}
 	}
 	jumping := func() time.Time { return time.Unix(rand.Int64N(1<<32), 0) }
-	return map[string]func(readmodel.RunConfig) readmodel.Recent{
+	return map[string]func(readmodel.RunConfig) appended.Recent{
 		"none":           nil,
 		"sound":          cache(1<<20, time.Now),
 		"always evicted": cache(0, time.Now),
 		"clock jumping":  cache(1<<20, jumping),
-		"always error":   func(readmodel.RunConfig) readmodel.Recent { return broken{} },
+		"always error":   func(readmodel.RunConfig) appended.Recent { return broken{} },
 	}
 }
 
@@ -60,7 +61,7 @@ func TestTheRecentEventCacheDecidesNothing(t *testing.T) {
 		for name, with := range caches() {
 			t.Run(kind.Name()+", "+name, func(t *testing.T) {
 				pool := openPool(t)
-				k := kind.(readmodel.AppendDefinition)
+				k := kind.(appended.Definition)
 				k.Recent = with
 				f := feederOf(t, pool, k, partition)
 				for i, batch := range deliveries {
@@ -86,7 +87,7 @@ func TestTheRecentEventCacheDecidesNothing(t *testing.T) {
 // not committed is not seen.
 func TestTheRecentEventCacheIsFilledByCommitsOnly(t *testing.T) {
 	pool := openPool(t)
-	k := turnover.Definition().(readmodel.AppendDefinition)
+	k := turnover.Definition().(appended.Definition)
 	k.Recent = caches()["sound"]
 	f := feederOf(t, pool, k, partition)
 	value := eventAs("e", "FundsCredited", "a", 1, noon, eur("1"))

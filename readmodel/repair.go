@@ -46,7 +46,7 @@ func (r *Repair) Plan(ctx context.Context, records []*RepairRecord) error {
 	options := r.options()
 	options.Balances = true
 	fold := accounts.NewFold(options, &store)
-	for piece := range slices.Chunk(records, planPiece) {
+	for piece := range slices.Chunk(records, PlanPiece) {
 		if err := planSome(ctx, fold, piece); err != nil {
 			return fmt.Errorf("plan: %w", err)
 		}
@@ -59,7 +59,7 @@ func (r *Repair) Plan(ctx context.Context, records []*RepairRecord) error {
 }
 
 func planSome(ctx context.Context, fold *accounts.Fold, records []*RepairRecord) error {
-	ctx, cancel := context.WithTimeout(ctx, repairAttempt)
+	ctx, cancel := context.WithTimeout(ctx, RepairAttempt)
 	defer cancel()
 	_, err := fold.Apply(ctx, decoded(records), math.MaxInt)
 	return err
@@ -83,7 +83,7 @@ func (r *Repair) run(ctx context.Context, p *replay, observe func(Step)) error {
 	if err := consumers.begin(ctx); err != nil {
 		return fmt.Errorf("repair: %w", err)
 	}
-	return inPieces(ctx, r.cfg, p, func(step Step, took time.Duration, more bool) error {
+	return InPieces(ctx, r.cfg, p, func(step Step, took time.Duration, more bool) error {
 		if observe != nil {
 			observe(step)
 		}
@@ -114,7 +114,7 @@ func (r *Repair) options() accounts.Options {
 // pause is how long a repair rests at least after a transaction: as long as it took, so
 // that consumers have half of the time.
 func (r *Repair) pause(step Step, took time.Duration) time.Duration {
-	return max(took, repairPause, r.cfg.spread(step.Records)-took)
+	return max(took, repairPause, r.cfg.Spread(step.Records)-took)
 }
 
 func (r *Repair) storeOf(db accountDB) accountStore {

@@ -125,7 +125,7 @@ func (r *Repair) discard(ctx context.Context, tx *accountTx, list []Discard, res
 			actions = append(actions, list[i].Action)
 		}
 	}
-	queueActions(tx.Tx, actions)
+	QueueActions(tx.Tx, actions)
 	return tx.Send(ctx)
 }
 

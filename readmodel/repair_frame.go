@@ -22,8 +22,8 @@ const (
 	repairAccounts = 100
 	// repairEvents is how many events it decides: none may hold its locks for long.
 	repairEvents = 2000
-	// repairAttempt is the deadline of one transaction.
-	repairAttempt = 10 * time.Second
+	// RepairAttempt is the deadline of one transaction.
+	RepairAttempt = 10 * time.Second
 	// repairPatience is how long a failing transaction is tried again: a tool that
 	// a person waits for must fail, not hang.
 	repairPatience = 12 * time.Second
@@ -31,8 +31,8 @@ const (
 	repairPause = 10 * time.Millisecond
 )
 
-// planPiece is how many events are looked up at a time.
-const planPiece = 5000
+// PlanPiece is how many events are looked up at a time.
+const PlanPiece = 5000
 
 // RepairConfig is what a Repair needs.
 type RepairConfig struct {
@@ -94,8 +94,8 @@ type Step struct {
 	Healed  int // parked events applied
 }
 
-// spread is how long so many records take by the rate; 0 without one.
-func (cfg *RepairConfig) spread(records int) time.Duration {
+// Spread is how long so many records take by the rate; 0 without one.
+func (cfg *RepairConfig) Spread(records int) time.Duration {
 	if cfg.Rate == 0 {
 		return 0
 	}
@@ -111,14 +111,14 @@ type pieces interface {
 	Refuse(reason string) bool
 }
 
-// inPieces does all of the work, and less of it at a time after a failure: one of the
+// InPieces does all of the work, and less of it at a time after a failure: one of the
 // events is refused, or all of them together take too long. rest comes after each piece.
-func inPieces(ctx context.Context, cfg RepairConfig, work pieces, rest func(step Step, took time.Duration, more bool) error) error {
+func InPieces(ctx context.Context, cfg RepairConfig, work pieces, rest func(step Step, took time.Duration, more bool) error) error {
 	most := cmp.Or(cfg.Piece, repairEvents)
 	if cfg.Rate > 0 {
 		most = min(most, cfg.Rate)
 	}
-	size := pace.NewSize(most, most, repairAttempt/2)
+	size := pace.NewSize(most, most, RepairAttempt/2)
 	for more := true; more; {
 		var (
 			step  Step
@@ -148,7 +148,7 @@ func inPieces(ctx context.Context, cfg RepairConfig, work pieces, rest func(step
 // patiently is Persistently with a deadline for each try.
 func patiently(ctx context.Context, fn func(context.Context) error) error {
 	return Persistently(ctx, func(ctx context.Context) error {
-		attempt, cancel := context.WithTimeout(ctx, repairAttempt)
+		attempt, cancel := context.WithTimeout(ctx, RepairAttempt)
 		defer cancel()
 		return fn(attempt)
 	})

@@ -13,7 +13,7 @@ import (
 )
 
 // replay is the records that a repair has left to apply, and the accounts that have left
-// to heal.
+// To heal.
 type replay struct {
 	repair  *Repair
 	records []*RepairRecord
@@ -39,7 +39,7 @@ func (p *replay) Do(ctx context.Context, limit int) (step Step, more bool, err e
 		changes = p.fold.Gather()
 		actions := make([]Action, next)
 		for i, decision := range changes.Decisions {
-			actions[i] = p.repair.in(p.records[i].Action.with(decision))
+			actions[i] = p.repair.in(p.records[i].Action.With(decision))
 		}
 		return p.repair.write(attempt, tx, changes, actions)
 	})
@@ -117,7 +117,7 @@ func queueLocks(tx *accountTx, ids []string) {
 
 // transact runs fn in a transaction on the accounts that are repaired, see transactOnce.
 func (r *Repair) transact(ctx context.Context, fn func(context.Context, *accountTx) error) error {
-	return transactOnce(ctx, r.cfg.Pool, func(attempt context.Context, tx *Tx) error {
+	return TransactOnce(ctx, r.cfg.Pool, func(attempt context.Context, tx *Tx) error {
 		return fn(attempt, &accountTx{Tx: tx, tables: r.tables()})
 	})
 }
@@ -130,7 +130,7 @@ func (r *Repair) write(ctx context.Context, tx *accountTx, c *accounts.Changes, 
 	if err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
-	queueActions(tx.Tx, actions) // last: from its place in the chain on, other writers of the trail wait
+	QueueActions(tx.Tx, actions) // last: from its place in the chain on, other writers of the trail wait
 	return nil
 }
 
@@ -167,7 +167,7 @@ type resting struct {
 	seen   map[partitionOf]progress
 }
 
-// begin notes where the consumers are.
+// Begin notes where the consumers are.
 func (r *resting) begin(ctx context.Context) (err error) {
 	if r.ends != nil || r.always {
 		r.seen, err = r.look(ctx)

@@ -72,7 +72,7 @@ func AddRequest(ctx context.Context, pool *pgxpool.Pool, r *Request, c *Requeste
 	for _, f := range c.Files {
 		flags, names, contents = append(flags, f.Flag), append(names, f.Name), append(contents, f.Content)
 	}
-	err = transactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
+	err = TransactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
 		return tx.QueryRow(ctx, sql.Query("request_insert"), r.Action, c.Arguments, flags, names, contents, c.Plan, r.Records, r.Actor, r.Reason).Scan(&id)
 	})
 	if err != nil {
@@ -151,7 +151,7 @@ func (e *RequestDecidedError) Error() string { return fmt.Sprintf("request %d is
 // DecideRequest decides about a request. A RequestDecidedError means that somebody has
 // already.
 func DecideRequest(ctx context.Context, pool *pgxpool.Pool, id int64, state RequestState, reason string) error {
-	err := transactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
+	err := TransactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
 		var changed int64
 		tx.Queue(sql.Query("request_decide"), id, state, reason).
 			Exec(func(tag pgconn.CommandTag) error { changed = tag.RowsAffected(); return nil })
@@ -219,11 +219,11 @@ func SetFourEyes(ctx context.Context, pool *pgxpool.Pool, on bool, actor string)
 		action.Result = resultOn
 	}
 	operators := false
-	err := transactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
+	err := TransactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
 		tx.Queue(sql.Query("four_eyes_set"), on)
 		tx.Queue(sql.Grants())
 		tx.Queue(sql.Query("four_eyes_roles")).QueryRow(func(row pgx.Row) error { return row.Scan(&operators) })
-		queueActions(tx, []Action{action})
+		QueueActions(tx, []Action{action})
 		if err := tx.Send(ctx); err != nil || !on {
 			return err
 		}

@@ -190,8 +190,8 @@ func wantedVersion() (int64, error) {
 	return newest, nil
 }
 
-// checkReady runs a query that returns what is missing, one finding per row.
-func checkReady(ctx context.Context, pool *pgxpool.Pool, query string) error {
+// CheckDatabase runs a query that returns what is missing, one finding per row.
+func CheckDatabase(ctx context.Context, pool *pgxpool.Pool, query string) error {
 	// Planned anew each time: a plan kept from before would not notice a dropped table.
 	rows, err := pool.Query(ctx, query, pgx.QueryExecModeExec)
 	if err != nil {

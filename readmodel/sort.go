@@ -18,8 +18,8 @@ func sortedPlaces[T any](items []T, compare func(a, b *T) int) []int {
 	return places
 }
 
-// sortStable sorts items and moves each at most once.
-func sortStable[T any](items []T, compare func(a, b *T) int) {
+// SortStable sorts items and moves each at most once.
+func SortStable[T any](items []T, compare func(a, b *T) int) {
 	from := sortedPlaces(items, compare)
 	for first := range from {
 		if from[first] == first {

@@ -19,7 +19,7 @@ func TestSortStable(t *testing.T) {
 		}
 		want := slices.Clone(items)
 		slices.SortStableFunc(want, func(a, b item) int { return cmp.Compare(a.key, b.key) })
-		sortStable(items, func(a, b *item) int { return cmp.Compare(a.key, b.key) })
+		SortStable(items, func(a, b *item) int { return cmp.Compare(a.key, b.key) })
 		if !slices.Equal(items, want) {
 			rt.Fatalf("%v, want %v", items, want)
 		}

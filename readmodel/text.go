@@ -10,5 +10,5 @@ func Storable(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// storable reports whether PostgreSQL can hold the text; it knows nothing of others.
-func storable(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
+// CanStore reports whether PostgreSQL can hold the text; it knows nothing of others.
+func CanStore(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }

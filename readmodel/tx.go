@@ -18,7 +18,7 @@ import (
 // Tx is a transaction whose statements are queued and sent together, so that a
 // flush costs few round trips. Each statement sees what was committed before it,
 // whatever isolation level the server has for its default. Its first statements may
-// move the positions of partitions: then nothing counts unless every one has moved.
+// Move the positions of partitions: then nothing counts unless every one has moved.
 type Tx struct {
 	conn   *pgx.Conn
 	queued *pgx.Batch
@@ -26,15 +26,15 @@ type Tx struct {
 	moved  int64 // those that have
 }
 
-// begin queues the begin of a transaction.
-func begin(conn *pgx.Conn) *Tx {
+// Begin queues the begin of a transaction.
+func Begin(conn *pgx.Conn) *Tx {
 	tx := &Tx{conn: conn, queued: &pgx.Batch{}}
 	tx.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 	return tx
 }
 
-// move queues the moves of positions, which are of one consumer group and topic.
-func (tx *Tx) move(moves ...move) {
+// Move queues the moves of positions, which are of one consumer group and topic.
+func (tx *Tx) Move(moves ...Move) {
 	tx.moves += int64(len(moves))
 	tx.Queue(sql.Query("position_move"), moveArgs(moves)...).
 		Exec(func(tag pgconn.CommandTag) error { tx.moved += tag.RowsAffected(); return nil })
@@ -83,9 +83,9 @@ func (tx *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return tx.conn.SendBatch(ctx, b)
 }
 
-// end commits when err is nil, else rolls back, as well as that can be done: a
+// End commits when err is nil, else rolls back, as well as that can be done: a
 // connection that cannot roll back is closed when it is released.
-func (tx *Tx) end(ctx context.Context, err error) error {
+func (tx *Tx) End(ctx context.Context, err error) error {
 	if err == nil {
 		return tx.commit(ctx)
 	}
@@ -114,7 +114,7 @@ func Transact(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error) error
 		return err
 	}
 	defer conn.Release() // a connection that is still in a transaction is closed by it
-	tx := begin(conn.Conn())
+	tx := Begin(conn.Conn())
 	nameRequest(ctx, tx)
 	if err = tx.Send(ctx); err == nil {
 		err = fn(tx)
@@ -122,7 +122,7 @@ func Transact(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error) error
 	if err == nil {
 		err = tx.Send(ctx)
 	}
-	return tx.end(ctx, err)
+	return tx.End(ctx, err)
 }
 
 // CommitUnknownError says that the reply to a COMMIT was lost, and that PostgreSQL
@@ -144,10 +144,10 @@ func (e *CommitUnknownError) SafeText() string {
 		": run the command again when it can be reached. What was committed is then found to be done already"
 }
 
-// transactOnce is Transact, tried again for a while when its failure may be a passing
+// TransactOnce is Transact, tried again for a while when its failure may be a passing
 // one, and carried out once at most: where the reply to COMMIT was lost, PostgreSQL is
 // asked what became of the transaction. What fn has left behind is that of its last run.
-func transactOnce(ctx context.Context, pool *pgxpool.Pool, fn func(context.Context, *Tx) error) error {
+func TransactOnce(ctx context.Context, pool *pgxpool.Pool, fn func(context.Context, *Tx) error) error {
 	unanswered := "" // the transaction whose COMMIT was not answered
 	err := patiently(ctx, func(attempt context.Context) error {
 		committed, err := WasCommitted(attempt, pool, unanswered)

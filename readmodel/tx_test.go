@@ -17,7 +17,7 @@ func TestACommitThatRollsBackIsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(t.Context()) }()
-	tx := begin(conn)
+	tx := Begin(conn)
 	if err := tx.Send(t.Context()); err != nil {
 		t.Fatal(err)
 	}

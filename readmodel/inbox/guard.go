@@ -10,13 +10,14 @@ import (
 
 	"projector/projection"
 	"projector/readmodel"
+	"projector/readmodel/appended"
 	"projector/sql"
 )
 
 // guard knows which records were taken in for certain, by their offsets and leader
 // epochs, once markers have been pruned: what any consumer group of the projection has
 // processed, for all of them write to the same table. It does its part of readmodel.Guarded. That of no
-// partition, for repairs, knows of no offset.
+// Partition, for repairs, knows of no offset.
 //
 // While no marker ever was pruned it keeps out of the way, for then the markers tell
 // more: a record that was dead-lettered is taken in when it can be read now.
@@ -43,9 +44,9 @@ func (g *guard) Claimed(ctx context.Context, db readmodel.Querier, pos projectio
 }
 
 // Passed implements readmodel.Guarded.
-func (g *guard) Passed(entry *readmodel.Entry) bool { return g.pruned && isBehind(g.processed, entry) }
+func (g *guard) Passed(entry *appended.Entry) bool { return g.pruned && isBehind(g.processed, entry) }
 
-func isBehind(processed []projection.NextOffset, entry *readmodel.Entry) bool {
+func isBehind(processed []projection.NextOffset, entry *appended.Entry) bool {
 	return slices.ContainsFunc(processed, func(n projection.NextOffset) bool {
 		return n.Behind(entry.Offset, entry.LeaderEpoch)
 	})
@@ -54,7 +55,7 @@ func isBehind(processed []projection.NextOffset, entry *readmodel.Entry) bool {
 // check asks within tx, behind what was queued, whether pruning or another group has
 // overtaken what this guard knows, and returns projection.ErrStale if an entry may
 // have been taken in before although it has no marker. It sends what was queued.
-func (g *guard) check(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
+func (g *guard) check(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	if g.partition.Group == "" {
 		return tx.Send(ctx)
 	}

@@ -5,21 +5,22 @@ import (
 
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/appended"
 )
 
 // Add adds events to a projection's own table, each exactly once, within tx: those
 // entries whose Present is empty. It sends what it queues.
-type Add func(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error
+type Add func(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error
 
 // Define defines a projection whose table holds sums, made safe by an inbox under the
-// projection's name. ready is the query of readmodel.AppendDefinition.
-func Define(name, ready string, add Add) readmodel.AppendDefinition {
+// projection's name. ready is the query of appended.Definition.
+func Define(name, ready string, add Add) appended.Definition {
 	marks := Of(name)
-	return readmodel.AppendDefinition{
+	return appended.Definition{
 		Label:      name,
 		ReadyQuery: ready,
-		Tables: func(p readmodel.Partition) readmodel.Table {
-			return &table{&guard{inbox: marks, partition: p}, add, readmodel.NewcomersTo(p)}
+		Tables: func(p readmodel.Partition) appended.Table {
+			return &table{&guard{inbox: marks, partition: p}, add, appended.NewcomersTo(p)}
 		},
 		Beside: marks.Tasks,
 		Told:   readmodel.Reports{Inbox: true},
@@ -33,16 +34,16 @@ func Define(name, ready string, add Add) readmodel.AppendDefinition {
 type table struct {
 	*guard
 	add       Add
-	newcomers readmodel.Newcomers
+	newcomers appended.Newcomers
 }
 
-var _ readmodel.Guarded = &table{}
+var _ appended.Guarded = &table{}
 
 // Key implements readmodel.Table.
-func (*table) Key(ev *event.Event) readmodel.Key { return readmodel.Key{Text: ev.ID} }
+func (*table) Key(ev *event.Event) appended.Key { return appended.Key{Text: ev.ID} }
 
 // Find implements readmodel.Table.
-func (t *table) Find(ctx context.Context, db readmodel.Querier, keys []readmodel.Key) (map[readmodel.Key]string, error) {
+func (t *table) Find(ctx context.Context, db readmodel.Querier, keys []appended.Key) (map[appended.Key]string, error) {
 	ids := make([]string, len(keys))
 	for i, k := range keys {
 		ids[i] = k.Text
@@ -51,16 +52,16 @@ func (t *table) Find(ctx context.Context, db readmodel.Querier, keys []readmodel
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[readmodel.Key]string, len(marked))
+	found := make(map[appended.Key]string, len(marked))
 	for _, id := range marked {
-		found[readmodel.Key{Text: id}] = id
+		found[appended.Key{Text: id}] = id
 	}
 	return found, nil
 }
 
 // Write implements readmodel.Table: the entries are marked, and those that were
 // not marked before are added.
-func (t *table) Write(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
+func (t *table) Write(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	ids := make([]string, len(entries))
 	for i := range entries {
 		ids[i], entries[i].Present = entries[i].Key.Text, ""
@@ -76,7 +77,7 @@ func (t *table) Write(ctx context.Context, tx *readmodel.Tx, entries []readmodel
 }
 
 // copy marks entries that are taken to be new.
-func (t *table) copy(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry, ids []string) error {
+func (t *table) copy(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry, ids []string) error {
 	if err := t.newcomers.Copied(t.inbox.Copy(ctx, tx, ids)); err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (t *table) copy(ctx context.Context, tx *readmodel.Tx, entries []readmodel.
 }
 
 // mark marks entries, and sets Present of those that were marked before.
-func (t *table) mark(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry, ids []string) error {
+func (t *table) mark(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry, ids []string) error {
 	marked := t.inbox.Mark(tx, ids)
 	if err := t.check(ctx, tx, entries); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"projector/projection/event"
 	"projector/projection/file"
 	"projector/readmodel"
+	"projector/readmodel/appended"
 	"projector/readmodel/inbox"
 	"projector/sql"
 )
@@ -37,7 +38,7 @@ func Definition(p file.Projection) readmodel.Definition {
 }
 
 // add implements inbox.Add.
-func (s *statements) add(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
+func (s *statements) add(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	events := make([]projection.TakenEvent, 0, len(entries))
 	for i := range entries {
 		e := &entries[i]

@@ -12,7 +12,7 @@ import (
 	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
-	"projector/readmodel"
+	"projector/readmodel/appended"
 )
 
 // Source streams the committed records of a stretch of a partition, from is part of
@@ -58,8 +58,8 @@ type Build struct {
 	partitions map[int32]*partition
 	replays    map[projection.RecordRef]*decided
 	discards   map[projection.RecordRef]bool
-	skips      map[string][]decided                   // by account, ascending
-	chosen     map[readmodel.Key]projection.RecordRef // by account and version: the event that people have applied
+	skips      map[string][]decided                  // by account, ascending
+	chosen     map[appended.Key]projection.RecordRef // by account and version: the event that people have applied
 	passed     atomic.Int64
 	records    atomic.Int64
 }
@@ -68,7 +68,7 @@ type Build struct {
 func New(cfg Config) *Build {
 	b := &Build{
 		cfg: cfg, partitions: map[int32]*partition{}, skips: map[string][]decided{}, discards: map[projection.RecordRef]bool{},
-		replays: map[projection.RecordRef]*decided{}, chosen: map[readmodel.Key]projection.RecordRef{},
+		replays: map[projection.RecordRef]*decided{}, chosen: map[appended.Key]projection.RecordRef{},
 	}
 	for number, start := range cfg.Starts {
 		p := &partition{build: b, number: number, next: start, furthest: start, waiting: map[string]struct{}{}, skipped: map[string]int64{}}
@@ -88,7 +88,7 @@ func New(cfg Config) *Build {
 		e := &cfg.replays[i]
 		e.given = !e.altered && e.place.Topic == cfg.Topic
 		if cfg.ordered && e.given {
-			b.chosen[readmodel.Key{Text: e.accountID, Number: e.version}] = e.place
+			b.chosen[appended.Key{Text: e.accountID, Number: e.version}] = e.place
 		}
 		if one := b.replays[e.place]; one != nil {
 			e.given = e.given && one.given

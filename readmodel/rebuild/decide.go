@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"projector/readmodel"
+	"projector/readmodel/appended"
 )
 
 // comparison is what was found to differ, and what is to be done about it.
@@ -17,13 +18,13 @@ type comparison struct {
 	opts   CompareOptions
 	report Report
 
-	given     map[readmodel.Key]bool // corrections that the topic does not give, by account and version
-	corrected map[string]bool        // accounts with corrections that the topic does not give
-	unsure    bool                   // rows may have in them what only people have put in
-	fetched   map[string]bool        // accounts with events that the topic may not give
-	repaired  map[string]bool        // accounts that people have changed since the rebuild began
-	forgets   bool                   // the inbox has forgotten markers
-	uncounted bool                   // some rows may lack events
+	given     map[appended.Key]bool // corrections that the topic does not give, by account and version
+	corrected map[string]bool       // accounts with corrections that the topic does not give
+	unsure    bool                  // rows may have in them what only people have put in
+	fetched   map[string]bool       // accounts with events that the topic may not give
+	repaired  map[string]bool       // accounts that people have changed since the rebuild began
+	forgets   bool                  // the inbox has forgotten markers
+	uncounted bool                  // some rows may lack events
 
 	accounts map[string]*accountDifference
 	foreign  bool // rows that are of no account have no event in the topic
@@ -52,7 +53,7 @@ func newComparison(s *Shadow, opts CompareOptions) *comparison {
 
 // prepare reads what people have done.
 func (c *comparison) prepare(ctx context.Context, live readmodel.Querier) (err error) {
-	c.given, c.corrected, c.fetched = map[readmodel.Key]bool{}, map[string]bool{}, map[string]bool{}
+	c.given, c.corrected, c.fetched = map[appended.Key]bool{}, map[string]bool{}, map[string]bool{}
 	if c.shadow.inbox != nil {
 		until, err := c.shadow.kind.Memory().PrunedUntil(ctx, live)
 		if c.forgets = !until.IsZero(); err != nil {
@@ -60,7 +61,7 @@ func (c *comparison) prepare(ctx context.Context, live readmodel.Querier) (err e
 		}
 	}
 	for _, e := range c.shadow.build.corrections() {
-		c.given[readmodel.Key{Text: e.accountID, Number: e.version}] = true
+		c.given[appended.Key{Text: e.accountID, Number: e.version}] = true
 		c.corrected[e.accountID] = true
 		c.unsure = true
 	}
@@ -183,7 +184,7 @@ func (c *comparison) rowKind(t *rowTable, key string, live, rebuilt *row) (Kind,
 		case c.shadow.accounts != nil:
 			f.corrected = c.corrected[k.Text]
 		case !c.shadow.custom && c.shadow.inbox == nil:
-			f.corrected = f.live && c.given[readmodel.Key(k)]
+			f.corrected = f.live && c.given[appended.Key(k)]
 		}
 	}
 	kind := f.kind()

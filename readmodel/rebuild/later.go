@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"projector/readmodel"
+	"projector/readmodel/appended"
 )
 
 // later is what the live tables have and the topic has only beyond the positions. A release that
@@ -12,7 +12,7 @@ import (
 type later struct {
 	all      bool // rows add up such events, and it is not known which rows
 	accounts map[string]bool
-	rows     map[readmodel.Key]bool
+	rows     map[appended.Key]bool
 }
 
 // Doubtful reports whether something seems to have no event that may come later in the topic.
@@ -26,7 +26,7 @@ func (s *Shadow) Doubtful() bool {
 func (s *Shadow) Later(accountID string, version int64, eventID string) bool {
 	c := s.found
 	if s.later.accounts == nil {
-		s.later.accounts, s.later.rows = map[string]bool{}, map[readmodel.Key]bool{}
+		s.later.accounts, s.later.rows = map[string]bool{}, map[appended.Key]bool{}
 	}
 	if d := c.accounts[accountID]; d != nil && d.kind == Unknown {
 		s.later.accounts[strings.Clone(accountID)] = true
@@ -37,7 +37,7 @@ func (s *Shadow) Later(accountID string, version int64, eventID string) bool {
 		return true
 	}
 	if s.accounts == nil && s.inbox == nil {
-		s.later.rows[readmodel.Key{Text: strings.Clone(accountID), Number: version}] = true
+		s.later.rows[appended.Key{Text: strings.Clone(accountID), Number: version}] = true
 		return true
 	}
 	return false
@@ -49,5 +49,5 @@ func (l *later) has(key string) bool {
 		Text   string `json:"account_id"`
 		Number int64  `json:"version"`
 	}
-	return len(l.rows) > 0 && json.Unmarshal([]byte(key), &k) == nil && l.rows[readmodel.Key(k)]
+	return len(l.rows) > 0 && json.Unmarshal([]byte(key), &k) == nil && l.rows[appended.Key(k)]
 }

@@ -11,10 +11,10 @@ import (
 	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
-	"projector/readmodel"
+	"projector/readmodel/appended"
 )
 
-// partition rebuilds one partition. One goroutine at a time uses it.
+// Partition rebuilds one partition. One goroutine at a time uses it.
 type partition struct {
 	build   *Build
 	number  int32
@@ -143,7 +143,7 @@ func (p *partition) decode(ctx context.Context, record *projection.Record) error
 // decide leaves out an event whose version people have decided about: it was skipped, or another
 // event was applied by dlq replay.
 func (p *partition) decide(record *projection.Record, d *event.Decoded) {
-	place, chosen := p.build.chosen[readmodel.Key{Text: d.Event.AccountID, Number: d.Event.Version}]
+	place, chosen := p.build.chosen[appended.Key{Text: d.Event.AccountID, Number: d.Event.Version}]
 	if chosen && place != record.Ref() {
 		d.Fault = &event.Fault{Class: event.MalformedPayload, Reason: "another event of this version was replayed"}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"projector/internal/session"
 	"projector/readmodel"
+	"projector/readmodel/appended"
 	"projector/sql"
 )
 
@@ -56,7 +57,7 @@ func OpenShadow(ctx context.Context, live *pgxpool.Pool, kind readmodel.Definiti
 	case readmodel.OrderedDefinition:
 		s.custom, shown, check = true, kind.RebuildTables, kind.Rebuildable
 		s.accounts, err = newAccountState(ctx, live, kind.Label, parkLimit, parkBytes)
-	case readmodel.AppendDefinition:
+	case appended.Definition:
 		s.custom, shown, check = kind.Own, kind.RebuildTables, kind.Rebuildable
 		if kind.Remembers != nil {
 			s.inbox = markerTable(kind.Label)
@@ -110,7 +111,7 @@ func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []readmodel
 	return copied, noted, others, err
 }
 
-// begin has accounts start with their openings, and remembers from when on people's actions are
+// Begin has accounts start with their openings, and remembers from when on people's actions are
 // not in the rebuilt tables.
 func (s *Shadow) begin(ctx context.Context) error {
 	if err := s.lock.QueryRow(ctx, sql.Query("rebuild_snapshot")).Scan(&s.begun); err != nil {
@@ -128,7 +129,7 @@ func (s *Shadow) begin(ctx context.Context) error {
 func (s *Shadow) Open(cfg readmodel.RunConfig, topic string, partition int32) session.Projection {
 	p := readmodel.Partition{Projection: s.kind.Name(), Group: "rebuild", Topic: topic, Number: partition}
 	cfg.Pool, cfg.ParkLimit, cfg.ParkBytes = s.Pool, math.MaxInt64, 0
-	if kind, ok := s.kind.(readmodel.AppendDefinition); ok {
+	if kind, ok := s.kind.(appended.Definition); ok {
 		kind.Recent = nil // the cache of consumers counts for metrics
 		return kind.Open(cfg)(p)
 	}

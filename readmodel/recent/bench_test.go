@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"projector/readmodel"
+	"projector/readmodel/appended"
 	"projector/readmodel/recent"
 )
 
@@ -12,7 +12,7 @@ import (
 // without redeliveries does.
 func BenchmarkCache(b *testing.B) {
 	c := recent.New(recent.Config{Bytes: func() int { return 32 << 20 }})
-	events := make([]readmodel.Seen, 1<<20)
+	events := make([]appended.Seen, 1<<20)
 	for i := range events {
 		events[i] = seen(fmt.Sprintf("%08x-0000-4000-8000-%012x", i*7919, i))
 	}
@@ -23,7 +23,7 @@ func BenchmarkCache(b *testing.B) {
 		if _, err := c.Check(s); err != nil {
 			b.Fatal(err)
 		}
-		if err := c.Mark([]readmodel.Seen{s}); err != nil {
+		if err := c.Mark([]appended.Seen{s}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"projector/readmodel"
+	"projector/readmodel/appended"
 )
 
 // TTL is how long an event is remembered unless said otherwise.
@@ -25,7 +26,7 @@ type Config struct {
 }
 
 // Of makes the cache of one partition of a process.
-func Of(cfg readmodel.RunConfig) readmodel.Recent { return New(Config{Bytes: cfg.CacheBytes}) }
+func Of(cfg readmodel.RunConfig) appended.Recent { return New(Config{Bytes: cfg.CacheBytes}) }
 
 // Cache remembers events of one partition in two turns: those marked since the last
 // turn, and those of the turn before, which the next one drops. It is used by one
@@ -48,7 +49,7 @@ type turn struct {
 	since  int64
 }
 
-var _ readmodel.Recent = (*Cache)(nil)
+var _ appended.Recent = (*Cache)(nil)
 
 // New returns an empty cache.
 func New(cfg Config) *Cache {
@@ -65,7 +66,7 @@ func New(cfg Config) *Cache {
 
 func (c *Cache) now() int64 { return int64(c.cfg.Now().Sub(c.began)) }
 
-func (c *Cache) fingerprint(s readmodel.Seen) (f fingerprint) {
+func (c *Cache) fingerprint(s appended.Seen) (f fingerprint) {
 	var number [8]byte
 	binary.LittleEndian.PutUint64(number[:], uint64(s.Key.Number)) //nolint:gosec // G115: its bits
 	for i, seed := range c.seeds {
@@ -81,7 +82,7 @@ func (c *Cache) fingerprint(s readmodel.Seen) (f fingerprint) {
 
 // Check reports whether the event was marked within the TTL. A clock that has jumped
 // makes it forget.
-func (c *Cache) Check(s readmodel.Seen) (bool, error) {
+func (c *Cache) Check(s appended.Seen) (bool, error) {
 	p := c.fingerprint(s)
 	at, found := c.hot.marked[p]
 	if !found {
@@ -97,7 +98,7 @@ func (c *Cache) Check(s readmodel.Seen) (bool, error) {
 const entryBytes = 64
 
 // Mark remembers events that are durable.
-func (c *Cache) Mark(events []readmodel.Seen) error {
+func (c *Cache) Mark(events []appended.Seen) error {
 	now, most := c.now(), c.cfg.Bytes()/2/entryBytes
 	for _, s := range events {
 		if len(c.hot.marked) >= most || now-c.hot.since >= int64(c.cfg.TTL) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"projector/readmodel"
+	"projector/readmodel/appended"
 	"projector/readmodel/recent"
 )
 
@@ -14,7 +14,7 @@ type clock struct{ now time.Time }
 
 func (c *clock) Now() time.Time { return c.now }
 
-func seen(id string) readmodel.Seen { return readmodel.Seen{Key: readmodel.Key{Text: id}, EventID: id} }
+func seen(id string) appended.Seen { return appended.Seen{Key: appended.Key{Text: id}, EventID: id} }
 
 func newCache(bytes int) (*recent.Cache, *clock) {
 	c := &clock{now: time.Unix(1_000_000, 0)}
@@ -23,7 +23,7 @@ func newCache(bytes int) (*recent.Cache, *clock) {
 
 func mark(t *testing.T, c *recent.Cache, ids ...string) {
 	t.Helper()
-	var events []readmodel.Seen
+	var events []appended.Seen
 	for _, id := range ids {
 		events = append(events, seen(id))
 	}
@@ -69,13 +69,13 @@ func TestSeenUntilTheTTL(t *testing.T) {
 
 func TestTheSameIDAtAnotherKeyIsAnotherEvent(t *testing.T) {
 	c, _ := newCache(1 << 20)
-	one := readmodel.Seen{Key: readmodel.Key{Text: "acc", Number: 1}, EventID: "e"}
-	if err := c.Mark([]readmodel.Seen{one}); err != nil {
+	one := appended.Seen{Key: appended.Key{Text: "acc", Number: 1}, EventID: "e"}
+	if err := c.Mark([]appended.Seen{one}); err != nil {
 		t.Fatal(err)
 	}
 	two := one
 	two.Key.Number = 2
-	for s, want := range map[readmodel.Seen]bool{one: true, two: false, {Key: one.Key, EventID: "other"}: false} {
+	for s, want := range map[appended.Seen]bool{one: true, two: false, {Key: one.Key, EventID: "other"}: false} {
 		if got, _ := c.Check(s); got != want {
 			t.Errorf("%v: %v, want %v", s, got, want)
 		}

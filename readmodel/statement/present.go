@@ -7,12 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"projector/readmodel"
+	"projector/readmodel/appended"
 	"projector/sql"
 )
 
 // findPresent finds out which entries were not inserted, and what stands in their place.
 // It runs only when there are any.
-func findPresent(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
+func findPresent(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	found, first := 0, 0
 	for piece := range slices.Chunk(entries, sliceRows) {
 		accounts, versions := make([]string, len(piece)), make([]int64, len(piece))
@@ -40,7 +41,7 @@ func findPresent(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entr
 // this very transaction is the first entry's that has its key; those behind it with
 // the same key were delivered twice at once. Transaction ids come round again, so a
 // row counts as ours only when it holds what we sent.
-func readPresent(rows pgx.Rows, entries []readmodel.Entry, from int) (n int, err error) {
+func readPresent(rows pgx.Rows, entries []appended.Entry, from int) (n int, err error) {
 	var (
 		place int64
 		id    string

@@ -14,6 +14,7 @@ import (
 
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/appended"
 	"projector/readmodel/recent"
 	"projector/sql"
 )
@@ -23,10 +24,10 @@ const Name = "account_statement"
 
 // Definition is the projection.
 func Definition() readmodel.Definition {
-	return readmodel.AppendDefinition{
+	return appended.Definition{
 		Label:      Name,
 		ReadyQuery: sql.Query("statement_ready"),
-		Tables:     func(p readmodel.Partition) readmodel.Table { return &table{readmodel.NewcomersTo(p)} },
+		Tables:     func(p readmodel.Partition) appended.Table { return &table{appended.NewcomersTo(p)} },
 		Recent:     recent.Of,
 
 		// Where an event stands is where it was first read, which is not the same each time.
@@ -35,15 +36,15 @@ func Definition() readmodel.Definition {
 }
 
 // table is the table as one partition writes to it.
-type table struct{ newcomers readmodel.Newcomers }
+type table struct{ newcomers appended.Newcomers }
 
 // Key implements readmodel.Table.
-func (*table) Key(ev *event.Event) readmodel.Key {
-	return readmodel.Key{Text: ev.AccountID, Number: ev.Version}
+func (*table) Key(ev *event.Event) appended.Key {
+	return appended.Key{Text: ev.AccountID, Number: ev.Version}
 }
 
 // Find implements readmodel.Table.
-func (*table) Find(ctx context.Context, db readmodel.Querier, keys []readmodel.Key) (map[readmodel.Key]string, error) {
+func (*table) Find(ctx context.Context, db readmodel.Querier, keys []appended.Key) (map[appended.Key]string, error) {
 	accounts, versions := make([]string, len(keys)), make([]int64, len(keys))
 	for i, k := range keys {
 		accounts[i], versions[i] = k.Text, k.Number
@@ -52,9 +53,9 @@ func (*table) Find(ctx context.Context, db readmodel.Querier, keys []readmodel.K
 	if err != nil {
 		return nil, fmt.Errorf("look into the statement: %w", err)
 	}
-	found := map[readmodel.Key]string{}
+	found := map[appended.Key]string{}
 	var (
-		key readmodel.Key
+		key appended.Key
 		id  string
 	)
 	_, err = pgx.ForEachRow(rows, []any{&key.Text, &key.Number, &id}, func() error {
@@ -72,7 +73,7 @@ func (*table) Find(ctx context.Context, db readmodel.Querier, keys []readmodel.K
 const sliceRows = 8192
 
 // Write implements readmodel.Table.
-func (t *table) Write(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
+func (t *table) Write(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	for i := range entries {
 		entries[i].Present = ""
 	}
@@ -95,7 +96,7 @@ func (t *table) Write(ctx context.Context, tx *readmodel.Tx, entries []readmodel
 }
 
 // copyRows lays entries out as copy_statement.sql takes them.
-func copyRows(entries []readmodel.Entry) *readmodel.CopyRows {
+func copyRows(entries []appended.Entry) *readmodel.CopyRows {
 	const size = 144 // about, of the values of a row
 	rows := readmodel.NewCopyRows(10, len(entries), size)
 	for i := range entries {
@@ -120,7 +121,7 @@ func copyRows(entries []readmodel.Entry) *readmodel.CopyRows {
 }
 
 // columns lays entries out as the arrays that statement_insert.sql unnests.
-func columns(entries []readmodel.Entry) []any {
+func columns(entries []appended.Entry) []any {
 	n := len(entries)
 	var (
 		accounts, ids, types, currencies, correlations = make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"projector/readmodel"
+	"projector/readmodel/appended"
 	"projector/readmodel/inbox"
 	"projector/sql"
 )
@@ -26,7 +27,7 @@ func Definition() readmodel.Definition {
 
 // add adds credits and debits to their days. An account that is opened or closed
 // moves no money: its event is marked and adds nothing.
-func add(ctx context.Context, tx *readmodel.Tx, entries []readmodel.Entry) error {
+func add(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	s := sums{}
 	for i := range entries {
 		if entries[i].Present == "" {

@@ -18,6 +18,7 @@ import (
 	"projector/projection/event"
 	"projector/projection/file"
 	"projector/readmodel"
+	"projector/readmodel/appended"
 	"projector/readmodel/rebuild"
 )
 
@@ -111,7 +112,7 @@ func sums(kind readmodel.Definition) bool {
 	switch k := kind.(type) {
 	case readmodel.OrderedDefinition:
 		return true
-	case readmodel.AppendDefinition:
+	case appended.Definition:
 		if k.Own {
 			return true
 		}

@@ -1,4 +1,7 @@
-package readmodel
+// Package appended projects events each of which stands for itself into a table: none has to
+// wait for another. A projection says how its events differ and how they are written; position,
+// fence, decisions, dead letters and their replay are here.
+package appended
 
 import (
 	"cmp"
@@ -15,28 +18,29 @@ import (
 	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
+	"projector/readmodel"
 )
 
 // Table is where a projection keeps events each of which stands for itself:
 // none has to wait for another. It says how an event is told apart and how it is
-// written; AppendProjection does all the rest. It is used by one goroutine at a time.
+// written; Projection does all the rest. It is used by one goroutine at a time.
 type Table interface {
 	// Key tells the event apart in the table.
 	Key(ev *event.Event) Key
 	// Find returns the ids of the events that stand at the given keys. Keys at which
 	// none does are left out.
-	Find(ctx context.Context, db Querier, keys []Key) (map[Key]string, error)
+	Find(ctx context.Context, db readmodel.Querier, keys []Key) (map[Key]string, error)
 	// Write takes the entries in, within tx and in their order, which is that of
 	// their keys; of those with one key the first counts. It sets each entry's
 	// Present. The transaction is committed by the caller, or repeated.
-	Write(ctx context.Context, tx *Tx, entries []Entry) error
+	Write(ctx context.Context, tx *readmodel.Tx, entries []Entry) error
 }
 
 // Guarded is a Table that forgets with time which events it has.
 type Guarded interface {
 	Table
 	// Claimed is told when the partition was taken over, and where it goes on.
-	Claimed(ctx context.Context, db Querier, pos projection.Position) error
+	Claimed(ctx context.Context, db readmodel.Querier, pos projection.Position) error
 	// Passed reports whether the entry was taken in for certain, although the table may
 	// have forgotten it.
 	Passed(entry *Entry) bool
@@ -85,25 +89,25 @@ type Seen struct {
 	EventID string
 }
 
-// AppendConfig is what an AppendProjection needs.
-type AppendConfig struct {
+// Config is what a Projection needs.
+type Config struct {
 	Pool      *pgxpool.Pool
-	Partition Partition
+	Partition readmodel.Partition
 	Table     Table
 	Recent    Recent // nil: none
-	Observer  Observer
+	Observer  readmodel.Observer
 	Breaker   projection.BreakerRule
-	Decisions *Decisions // of people; nil: none
+	Decisions *readmodel.Decisions // of people; nil: none
 }
 
-// AppendProjection is the projection of one partition into a Table.
+// Projection is the projection of one partition into a Table.
 //
 // Events are written first and decided about by what PostgreSQL says: a key that is taken
 // by the same event makes a duplicate. Only when one is taken by another event, a
 // conflict, which has to be dead-lettered before anything is written, is the batch
 // given up and decided about again, and then with a look at the table first.
-type AppendProjection struct {
-	cfg      AppendConfig
+type Projection struct {
+	cfg      Config
 	guard    Guarded // nil: the table forgets nothing
 	position projection.Position
 
@@ -125,18 +129,18 @@ type deadLetters struct {
 	absent []Key // nothing stood there
 }
 
-// NewAppendProjection prepares the projection of one partition; Claim comes first.
-func NewAppendProjection(cfg AppendConfig) *AppendProjection {
-	e := &AppendProjection{cfg: cfg, refused: map[projection.RecordRef]string{}}
+// New prepares the projection of one partition; Claim comes first.
+func New(cfg Config) *Projection {
+	e := &Projection{cfg: cfg, refused: map[projection.RecordRef]string{}}
 	e.guard, _ = cfg.Table.(Guarded)
 	return e
 }
 
-var _ session.Projection = (*AppendProjection)(nil)
+var _ session.Projection = (*Projection)(nil)
 
 // Claim implements session.Projection.
-func (e *AppendProjection) Claim(ctx context.Context, c projection.Claim) (projection.Position, error) {
-	pos, err := ClaimPosition(ctx, e.cfg.Pool, e.cfg.Partition, c)
+func (e *Projection) Claim(ctx context.Context, c projection.Claim) (projection.Position, error) {
+	pos, err := readmodel.ClaimPosition(ctx, e.cfg.Pool, e.cfg.Partition, c)
 	if err != nil {
 		return pos, err
 	}
@@ -155,7 +159,7 @@ func (e *AppendProjection) Claim(ctx context.Context, c projection.Claim) (proje
 	return pos, err
 }
 
-func (e *AppendProjection) reset() {
+func (e *Projection) reset() {
 	clear(e.entries)
 	e.entries, e.byKey = e.entries[:0], nil
 	e.letters = deadLetters{}
@@ -163,23 +167,23 @@ func (e *AppendProjection) reset() {
 }
 
 // Pending implements session.Projection.
-func (e *AppendProjection) Pending() projection.Pending {
+func (e *Projection) Pending() projection.Pending {
 	return projection.Pending{Events: e.taken.Records, Bytes: e.bytes, Open: e.breaker.Open()}
 }
 
 // DeadLetters implements session.Projection.
-func (e *AppendProjection) DeadLetters() []projection.DeadLetter { return e.letters.list }
+func (e *Projection) DeadLetters() []projection.DeadLetter { return e.letters.list }
 
 // Refuse implements session.Projection.
-func (e *AppendProjection) Refuse(reason string) bool {
+func (e *Projection) Refuse(reason string) bool {
 	_, again := e.refused[e.sole]
 	e.refused[e.sole] = reason
 	return !again
 }
 
 // Verify implements session.Projection.
-func (e *AppendProjection) Verify(ctx context.Context) error {
-	if err := verifyPosition(ctx, e.cfg.Pool, e.cfg.Partition, e.position); err != nil {
+func (e *Projection) Verify(ctx context.Context) error {
+	if err := readmodel.VerifyPosition(ctx, e.cfg.Pool, e.cfg.Partition, e.position); err != nil {
 		return err
 	}
 	if len(e.letters.absent) == 0 {
@@ -193,7 +197,7 @@ func (e *AppendProjection) Verify(ctx context.Context) error {
 }
 
 // Flush implements session.Projection. It corrects the outcomes by what was there already.
-func (e *AppendProjection) Flush(ctx context.Context, next projection.NextOffset) (projection.Flushed, error) {
+func (e *Projection) Flush(ctx context.Context, next projection.NextOffset) (projection.Flushed, error) {
 	flushed := e.taken
 	flushed.DeadLetters = e.letters.list
 	pace.Expect(ctx, len(e.entries))
@@ -203,7 +207,7 @@ func (e *AppendProjection) Flush(ctx context.Context, next projection.NextOffset
 	}
 	defer conn.Release()
 	// Of two events with one key the first counts.
-	sortStable(e.entries, func(a, b *Entry) int { return a.Key.Compare(b.Key) })
+	readmodel.SortStable(e.entries, func(a, b *Entry) int { return a.Key.Compare(b.Key) })
 	moved := e.position.Moved(next)
 	moved.Breaker = e.breaker.State(e.position.Breaker)
 	if err := e.writeTx(ctx, conn.Conn(), moved, &flushed.Outcomes); err != nil {
@@ -214,9 +218,9 @@ func (e *AppendProjection) Flush(ctx context.Context, next projection.NextOffset
 }
 
 // writeTx writes all that is pending.
-func (e *AppendProjection) writeTx(ctx context.Context, conn *pgx.Conn, moved projection.Position, outcomes *projection.OutcomeCounts) error {
-	tx := begin(conn)
-	tx.move(move{partition: e.cfg.Partition, from: e.position, to: moved})
+func (e *Projection) writeTx(ctx context.Context, conn *pgx.Conn, moved projection.Position, outcomes *projection.OutcomeCounts) error {
+	tx := readmodel.Begin(conn)
+	tx.Move(readmodel.Move{Partition: e.cfg.Partition, From: e.position, To: moved})
 	var err error
 	if len(e.entries) > 0 {
 		err = e.cfg.Table.Write(ctx, tx, e.entries)
@@ -230,11 +234,11 @@ func (e *AppendProjection) writeTx(ctx context.Context, conn *pgx.Conn, moved pr
 	if err == nil {
 		e.correct(outcomes) // before the COMMIT, whose answer may be lost
 	}
-	return tx.end(ctx, err)
+	return tx.End(ctx, err)
 }
 
 // correct counts what turned out to be there already.
-func (e *AppendProjection) correct(outcomes *projection.OutcomeCounts) {
+func (e *Projection) correct(outcomes *projection.OutcomeCounts) {
 	for i := range e.entries {
 		if e.entries[i].Present != "" {
 			outcomes[takenAs(&e.entries[i].Event)]--
@@ -244,7 +248,7 @@ func (e *AppendProjection) correct(outcomes *projection.OutcomeCounts) {
 }
 
 // written takes note that everything pending is durable.
-func (e *AppendProjection) written(moved projection.Position) {
+func (e *Projection) written(moved projection.Position) {
 	e.markSeen()
 	e.careful = max(0, e.careful-1)
 	maps.DeleteFunc(e.refused, func(p projection.RecordRef, _ string) bool { return p.Offset < moved.Next })
@@ -253,7 +257,7 @@ func (e *AppendProjection) written(moved projection.Position) {
 }
 
 // markSeen tells the recent-event cache what is durable now.
-func (e *AppendProjection) markSeen() {
+func (e *Projection) markSeen() {
 	if e.cfg.Recent == nil || len(e.entries) == 0 {
 		return
 	}

@@ -1,4 +1,8 @@
-package readmodel
+package appended
+
+import (
+	"projector/readmodel"
+)
 
 // Newcomers tells whether the entries of a write may be taken to be new, and so be written
 // by COPY: where those of the last write all were. It is of one writer. Its zero value
@@ -10,12 +14,12 @@ type Newcomers struct {
 }
 
 // NewcomersTo returns the newcomers of a partition. Repairs, which are of none, expect none.
-func NewcomersTo(p Partition) Newcomers { return Newcomers{copies: p.Group != ""} }
+func NewcomersTo(p readmodel.Partition) Newcomers { return Newcomers{copies: p.Group != ""} }
 
 // Expected reports whether the entries, which are in the order of their keys, may be
 // copied.
 func (n *Newcomers) Expected(entries []Entry) bool {
-	if !n.copies || !n.trusted || len(entries) < CopyLeast {
+	if !n.copies || !n.trusted || len(entries) < readmodel.CopyLeast {
 		return false
 	}
 	for i := range entries[1:] {

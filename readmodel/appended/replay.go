@@ -1,4 +1,4 @@
-package readmodel
+package appended
 
 import (
 	"context"
@@ -9,20 +9,21 @@ import (
 	"projector/internal/pace"
 	"projector/projection"
 	"projector/projection/event"
+	"projector/readmodel"
 )
 
-// appendReplayer deals with the dead letters of an AppendDefinition. Its transactions need no
+// replayer deals with the dead letters of a Definition. Its transactions need no
 // fence: which event stands at a key is decided by the table, whoever writes.
-type appendReplayer struct {
-	kind  AppendDefinition
-	cfg   RepairConfig
+type replayer struct {
+	kind  Definition
+	cfg   readmodel.RepairConfig
 	table Table
 }
 
-var _ Replayer = (*appendReplayer)(nil)
+var _ readmodel.Replayer = (*replayer)(nil)
 
 // ReplayStatuses implements Replayer.
-func (l *appendReplayer) ReplayStatuses(ctx context.Context, subjects []Subject) ([]projection.ReplayStatus, error) {
+func (l *replayer) ReplayStatuses(ctx context.Context, subjects []readmodel.Subject) ([]projection.ReplayStatus, error) {
 	keys := make([]Key, len(subjects))
 	for i, s := range subjects {
 		keys[i] = l.table.Key(&event.Event{ID: s.EventID, AccountID: s.AccountID, Version: s.Version})
@@ -48,8 +49,8 @@ func (l *appendReplayer) ReplayStatuses(ctx context.Context, subjects []Subject)
 }
 
 // find leaves out what PostgreSQL cannot hold: it knows nothing of it.
-func (l *appendReplayer) find(ctx context.Context, db Querier, keys []Key) (map[Key]string, error) {
-	asked := slices.DeleteFunc(slices.Clone(keys), func(k Key) bool { return !storable(k.Text) })
+func (l *replayer) find(ctx context.Context, db readmodel.Querier, keys []Key) (map[Key]string, error) {
+	asked := slices.DeleteFunc(slices.Clone(keys), func(k Key) bool { return !readmodel.CanStore(k.Text) })
 	if len(asked) == 0 {
 		return nil, nil
 	}
@@ -57,7 +58,7 @@ func (l *appendReplayer) find(ctx context.Context, db Querier, keys []Key) (map[
 }
 
 // doubts returns a function unless it returns an error.
-func (l *appendReplayer) doubts(ctx context.Context, db Querier) (func(time.Time) string, error) {
+func (l *replayer) doubts(ctx context.Context, db readmodel.Querier) (func(time.Time) string, error) {
 	if l.kind.Doubts == nil {
 		return func(time.Time) string { return "" }, nil
 	}
@@ -85,10 +86,10 @@ func decidePresent(entry *Entry) projection.Decision {
 }
 
 // Plan implements Replayer.
-func (l *appendReplayer) Plan(ctx context.Context, records []*RepairRecord) error {
+func (l *replayer) Plan(ctx context.Context, records []*readmodel.RepairRecord) error {
 	taken := map[Key]string{}
-	for piece := range slices.Chunk(records, planPiece) {
-		attempt, cancel := context.WithTimeout(ctx, repairAttempt)
+	for piece := range slices.Chunk(records, readmodel.PlanPiece) {
+		attempt, cancel := context.WithTimeout(ctx, readmodel.RepairAttempt)
 		decided, err := l.decide(attempt, l.cfg.Pool, piece)
 		cancel()
 		if err != nil {
@@ -110,7 +111,7 @@ func (l *appendReplayer) Plan(ctx context.Context, records []*RepairRecord) erro
 }
 
 // decide decides about records by what is in the table now.
-func (l *appendReplayer) decide(ctx context.Context, db Querier, records []*RepairRecord) ([]projection.Decision, error) {
+func (l *replayer) decide(ctx context.Context, db readmodel.Querier, records []*readmodel.RepairRecord) ([]projection.Decision, error) {
 	keys := make([]Key, len(records))
 	for i, rec := range records {
 		keys[i] = l.table.Key(&rec.Decoded.Event)
@@ -136,55 +137,55 @@ func (l *appendReplayer) decide(ctx context.Context, db Querier, records []*Repa
 	return decisions, nil
 }
 
-func (l *appendReplayer) entry(rec *RepairRecord) Entry {
+func (l *replayer) entry(rec *readmodel.RepairRecord) Entry {
 	ev := &rec.Decoded.Event
 	return Entry{Event: *ev, Key: l.table.Key(ev), Topic: rec.Record.Topic, Offset: rec.Record.Offset, Partition: rec.Record.Partition, Before: rec.Reprocessed}
 }
 
 // Apply implements Replayer.
-func (l *appendReplayer) Apply(ctx context.Context, records []*RepairRecord, observe func(Step)) error {
-	work := &takingIn{letters: l, records: records, refused: map[*RepairRecord]string{}}
-	return inPieces(ctx, l.cfg, work, func(step Step, took time.Duration, more bool) error {
+func (l *replayer) Apply(ctx context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error {
+	work := &takingIn{letters: l, records: records, refused: map[*readmodel.RepairRecord]string{}}
+	return readmodel.InPieces(ctx, l.cfg, work, func(step readmodel.Step, took time.Duration, more bool) error {
 		if observe != nil {
 			observe(step)
 		}
 		if !more {
 			return ctx.Err()
 		}
-		return pace.Sleep(ctx, l.cfg.spread(step.Records)-took)
+		return pace.Sleep(ctx, l.cfg.Spread(step.Records)-took)
 	})
 }
 
 // takingIn is the records that are left to take in.
 type takingIn struct {
-	letters *appendReplayer
-	records []*RepairRecord
-	refused map[*RepairRecord]string // why PostgreSQL refuses them
+	letters *replayer
+	records []*readmodel.RepairRecord
+	refused map[*readmodel.RepairRecord]string // why PostgreSQL refuses them
 }
 
 // Do implements pieces.
-func (w *takingIn) Do(ctx context.Context, limit int) (Step, bool, error) {
+func (w *takingIn) Do(ctx context.Context, limit int) (readmodel.Step, bool, error) {
 	records := w.records[:min(limit, len(w.records))]
 	var decisions []projection.Decision
-	err := transactOnce(ctx, w.letters.cfg.Pool, func(attempt context.Context, tx *Tx) (err error) {
+	err := readmodel.TransactOnce(ctx, w.letters.cfg.Pool, func(attempt context.Context, tx *readmodel.Tx) (err error) {
 		if decisions, err = w.letters.fold(attempt, tx, records, w.refused); err != nil {
 			return err
 		}
-		actions := make([]Action, len(records))
+		actions := make([]readmodel.Action, len(records))
 		for i, rec := range records {
-			actions[i] = rec.Action.with(decisions[i]).In(w.letters.kind.Label, w.letters.kind.Own)
+			actions[i] = rec.Action.With(decisions[i]).In(w.letters.kind.Label, w.letters.kind.Own)
 		}
-		queueActions(tx, actions)
+		readmodel.QueueActions(tx, actions)
 		return tx.Send(attempt)
 	})
 	if err != nil {
-		return Step{}, true, err
+		return readmodel.Step{}, true, err
 	}
 	for i, rec := range records {
 		rec.Decision, rec.Decided = decisions[i], true
 	}
 	w.records = w.records[len(records):]
-	return Step{Records: len(records)}, len(w.records) > 0, nil
+	return readmodel.Step{Records: len(records)}, len(w.records) > 0, nil
 }
 
 // Refuse implements pieces: the one record that was tried is the first.
@@ -196,7 +197,7 @@ func (w *takingIn) Refuse(reason string) bool {
 }
 
 // fold writes what can be taken in and returns the decisions about the records.
-func (l *appendReplayer) fold(ctx context.Context, tx *Tx, records []*RepairRecord, refused map[*RepairRecord]string) ([]projection.Decision, error) {
+func (l *replayer) fold(ctx context.Context, tx *readmodel.Tx, records []*readmodel.RepairRecord, refused map[*readmodel.RepairRecord]string) ([]projection.Decision, error) {
 	decisions, err := l.decide(ctx, tx, records)
 	if err != nil {
 		return nil, err

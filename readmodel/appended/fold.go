@@ -1,4 +1,4 @@
-package readmodel
+package appended
 
 import (
 	"context"
@@ -18,7 +18,7 @@ const (
 const conflictMessage = "another event stands at this version"
 
 // Fold implements session.Projection. Nothing ever waits to be healed.
-func (e *AppendProjection) Fold(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
+func (e *Projection) Fold(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
 	n := min(len(records), max(0, limit-e.taken.Records))
 	e.position.MarkReprocessed(records[:n])
 	e.cfg.Decisions.MarkDiscarded(records[:n])
@@ -40,7 +40,7 @@ func (e *AppendProjection) Fold(ctx context.Context, records []projection.Decode
 
 // lookUp asks the table for the events that cannot be left to the write: those that
 // would be dead-lettered, unless they are there already.
-func (e *AppendProjection) lookUp(ctx context.Context, records []projection.DecodedRecord) (map[Key]string, error) {
+func (e *Projection) lookUp(ctx context.Context, records []projection.DecodedRecord) (map[Key]string, error) {
 	var keys []Key
 	for i := range records {
 		if d := &records[i].Decoded; d.Identity == event.Identified && e.mustLookUp(&records[i]) {
@@ -53,7 +53,7 @@ func (e *AppendProjection) lookUp(ctx context.Context, records []projection.Deco
 	return e.cfg.Table.Find(ctx, e.cfg.Pool, keys)
 }
 
-func (e *AppendProjection) mustLookUp(r *projection.DecodedRecord) bool {
+func (e *Projection) mustLookUp(r *projection.DecodedRecord) bool {
 	if r.Decoded.Fault != nil || e.careful > 0 {
 		return true
 	}
@@ -64,7 +64,7 @@ func (e *AppendProjection) mustLookUp(r *projection.DecodedRecord) bool {
 	return refused
 }
 
-func (e *AppendProjection) decide(r *projection.DecodedRecord, found map[Key]string) {
+func (e *Projection) decide(r *projection.DecodedRecord, found map[Key]string) {
 	d := &r.Decoded
 	e.taken.Records++
 	e.bytes += entryBytes + r.Record.Bytes() // an event's texts are parts of them
@@ -85,8 +85,8 @@ func (e *AppendProjection) decide(r *projection.DecodedRecord, found map[Key]str
 
 // decideEvent decides about an event that can be told apart, in the order of the contract:
 // one that is there already is a duplicate, or a conflict, whatever else is wrong
-// with it.
-func (e *AppendProjection) decideEvent(r *projection.DecodedRecord, found map[Key]string) {
+// With it.
+func (e *Projection) decideEvent(r *projection.DecodedRecord, found map[Key]string) {
 	rec := &r.Record
 	entry := Entry{Event: r.Decoded.Event, Topic: rec.Topic, Offset: rec.Offset, LeaderEpoch: rec.LeaderEpoch, Partition: rec.Partition, Before: r.Reprocessed}
 	entry.Key = e.cfg.Table.Key(&entry.Event)
@@ -113,7 +113,7 @@ func (e *AppendProjection) decideEvent(r *projection.DecodedRecord, found map[Ke
 }
 
 // present returns the id of the event that stands at a key, in the table or among the pending ones.
-func (e *AppendProjection) present(key Key, found map[Key]string) (id string, present bool) {
+func (e *Projection) present(key Key, found map[Key]string) (id string, present bool) {
 	if id, present = found[key]; present {
 		return id, true
 	}
@@ -128,13 +128,13 @@ func (e *AppendProjection) present(key Key, found map[Key]string) (id string, pr
 }
 
 // keep remembers the entry's key; of several entries with one key the first.
-func (e *AppendProjection) keep(entry *Entry) {
+func (e *Projection) keep(entry *Entry) {
 	if _, taken := e.byKey[entry.Key]; !taken {
 		e.byKey[entry.Key] = entry.Event.ID
 	}
 }
 
-func (e *AppendProjection) decidePresent(r *projection.DecodedRecord, entry *Entry) {
+func (e *Projection) decidePresent(r *projection.DecodedRecord, entry *Entry) {
 	if !entry.conflicts() {
 		e.taken.Outcomes[projection.Duplicate]++
 		e.breaker.Passed(r, projection.Duplicate)
@@ -147,7 +147,7 @@ func (e *AppendProjection) decidePresent(r *projection.DecodedRecord, entry *Ent
 // conflicts reports whether another event stands in the entry's place.
 func (e *Entry) conflicts() bool { return e.Present != e.Event.ID && !e.Before }
 
-func (e *AppendProjection) take(entry Entry) {
+func (e *Projection) take(entry Entry) {
 	e.entries = append(e.entries, entry)
 	if e.byKey != nil {
 		e.keep(&entry)
@@ -163,12 +163,12 @@ func takenAs(ev *event.Event) projection.Outcome {
 	return projection.Applied
 }
 
-func (e *AppendProjection) letterAbsent(r *projection.DecodedRecord, key Key, decision projection.Decision) {
+func (e *Projection) letterAbsent(r *projection.DecodedRecord, key Key, decision projection.Decision) {
 	e.letters.absent = append(e.letters.absent, key)
 	e.letter(r, decision)
 }
 
-func (e *AppendProjection) letter(r *projection.DecodedRecord, decision projection.Decision) {
+func (e *Projection) letter(r *projection.DecodedRecord, decision projection.Decision) {
 	e.taken.Outcomes[projection.DeadLettered]++
 	e.bytes += letterBytes + r.Record.Bytes()
 	e.breaker.DeadLettered(r, decision, false) // here no account ever waits
@@ -176,7 +176,7 @@ func (e *AppendProjection) letter(r *projection.DecodedRecord, decision projecti
 }
 
 // seenLately asks the recent-event cache. What it cannot answer is processed in full.
-func (e *AppendProjection) seenLately(entry *Entry) bool {
+func (e *Projection) seenLately(entry *Entry) bool {
 	if e.cfg.Recent == nil {
 		return false
 	}

@@ -1,4 +1,4 @@
-package readmodel
+package appended
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/session"
+	"projector/readmodel"
 )
 
-// AppendDefinition is a projection whose events each stand for themselves. Label, ReadyQuery
+// Definition is a projection whose events each stand for themselves. Label, ReadyQuery
 // and Tables are what one has to say; the rest may be left out.
-type AppendDefinition struct {
+type Definition struct {
 	Label string // see Definition.Name
 	// ReadyQuery returns what the database lacks, one item per row.
 	ReadyQuery string
@@ -19,23 +20,23 @@ type AppendDefinition struct {
 	Check func(context.Context, *pgxpool.Pool) error
 	// Tables makes the table of one partition. No partition, for repairs, is the zero
 	// one but for its projection.
-	Tables func(Partition) Table
+	Tables func(readmodel.Partition) Table
 	// Flush is how many events one transaction takes in at most; 0: DefaultFlush.
 	Flush int
 	// Recent makes a partition's recent-event cache; nil: there is none.
-	Recent func(RunConfig) Recent
+	Recent func(readmodel.RunConfig) Recent
 	// Beside are the tasks that run beside the consuming; nil: none.
-	Beside func(RunConfig) []Task
+	Beside func(readmodel.RunConfig) []readmodel.Task
 	// Told is what those tasks report; see Definition.Reports.
-	Told Reports
+	Told readmodel.Reports
 	// Doubts answers, for an event that failed at some time and cannot be found in the
 	// table, why it may have been taken in all the same; empty when that cannot be.
 	// nil: what is not in the table was not taken in.
-	Doubts func(ctx context.Context, db Querier) (func(failedAt time.Time) string, error)
+	Doubts func(ctx context.Context, db readmodel.Querier) (func(failedAt time.Time) string, error)
 	// Remembers is Definition.Memory.
-	Remembers Memory
+	Remembers readmodel.Memory
 	// RebuildTables is Definition.Rebuilds.
-	RebuildTables []RebuildTable
+	RebuildTables []readmodel.RebuildTable
 	// Own: it is one of somebody's own, and the audit trail names it.
 	Own bool
 	// Rebuildable fails when a rebuild, whose tables the pool sees first, would write others;
@@ -43,41 +44,41 @@ type AppendDefinition struct {
 	Rebuildable func(context.Context, *pgxpool.Pool) error
 }
 
-var _ Definition = AppendDefinition{}
+var _ readmodel.Definition = Definition{}
 
 // Name implements Definition.
-func (k AppendDefinition) Name() string { return k.Label }
+func (k Definition) Name() string { return k.Label }
 
 // FlushEvents implements Definition.
-func (k AppendDefinition) FlushEvents() int {
+func (k Definition) FlushEvents() int {
 	if k.Flush > 0 {
 		return k.Flush
 	}
-	return DefaultFlush
+	return readmodel.DefaultFlush
 }
 
 // Ready implements Definition.
-func (k AppendDefinition) Ready(ctx context.Context, pool *pgxpool.Pool) error {
-	if err := checkReady(ctx, pool, k.ReadyQuery); err != nil || k.Check == nil {
+func (k Definition) Ready(ctx context.Context, pool *pgxpool.Pool) error {
+	if err := readmodel.CheckDatabase(ctx, pool, k.ReadyQuery); err != nil || k.Check == nil {
 		return err
 	}
 	return k.Check(ctx, pool)
 }
 
 // Open implements Definition.
-func (k AppendDefinition) Open(cfg RunConfig) func(Partition) session.Projection {
-	return func(p Partition) session.Projection {
+func (k Definition) Open(cfg readmodel.RunConfig) func(readmodel.Partition) session.Projection {
+	return func(p readmodel.Partition) session.Projection {
 		p.Projection = k.Label
-		events := AppendConfig{Pool: cfg.Pool, Partition: p, Table: k.Tables(p), Observer: cfg.Observer, Breaker: cfg.Breaker, Decisions: cfg.Decisions}
+		events := Config{Pool: cfg.Pool, Partition: p, Table: k.Tables(p), Observer: cfg.Observer, Breaker: cfg.Breaker, Decisions: cfg.Decisions}
 		if k.Recent != nil {
 			events.Recent = k.Recent(cfg)
 		}
-		return NewAppendProjection(events)
+		return New(events)
 	}
 }
 
 // Tasks implements Definition.
-func (k AppendDefinition) Tasks(cfg RunConfig) []Task {
+func (k Definition) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
 	if k.Beside == nil {
 		return nil
 	}
@@ -85,18 +86,18 @@ func (k AppendDefinition) Tasks(cfg RunConfig) []Task {
 }
 
 // Reports implements Definition.
-func (k AppendDefinition) Reports() Reports { return k.Told }
+func (k Definition) Reports() readmodel.Reports { return k.Told }
 
 // Replayer implements Definition.
-func (k AppendDefinition) Replayer(cfg RepairConfig) Replayer {
-	return &appendReplayer{kind: k, cfg: cfg, table: k.Tables(Partition{Projection: k.Label})}
+func (k Definition) Replayer(cfg readmodel.RepairConfig) readmodel.Replayer {
+	return &replayer{kind: k, cfg: cfg, table: k.Tables(readmodel.Partition{Projection: k.Label})}
 }
 
 // Memory implements Definition.
-func (k AppendDefinition) Memory() Memory { return k.Remembers }
+func (k Definition) Memory() readmodel.Memory { return k.Remembers }
 
 // Rebuilds implements Definition.
-func (k AppendDefinition) Rebuilds() []RebuildTable { return k.RebuildTables }
+func (k Definition) Rebuilds() []readmodel.RebuildTable { return k.RebuildTables }
 
 // Custom implements Definition.
-func (k AppendDefinition) Custom() bool { return k.Own }
+func (k Definition) Custom() bool { return k.Own }
