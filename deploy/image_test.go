@@ -101,20 +101,27 @@ func sent(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var patterns []*regexp.Regexp
+	type rule struct {
+		pattern *regexp.Regexp
+		sent    bool // it begins with "!"
+	}
+	var rules []rule
 	for line := range strings.Lines(string(ignored)) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			line, again := strings.CutPrefix(line, "!")
 			pattern := regexp.QuoteMeta(line)
 			pattern = strings.ReplaceAll(pattern, `\*\*/`, `(.*/)?`)
 			pattern = strings.ReplaceAll(pattern, `\*`, `[^/]*`)
-			patterns = append(patterns, regexp.MustCompile(`^`+pattern+`(/|$)`))
+			rules = append(rules, rule{regexp.MustCompile(`^` + pattern + `(/|$)`), again})
 		}
 	}
 	var names []string
 	for name := range strings.SplitSeq(strings.TrimRight(out, "\x00"), "\x00") {
 		kept := true
-		for _, pattern := range patterns {
-			kept = kept && !pattern.MatchString(name)
+		for _, r := range rules { // the last one that matches decides
+			if r.pattern.MatchString(name) {
+				kept = r.sent
+			}
 		}
 		if _, err := os.Stat(filepath.Join("..", name)); kept && err == nil { // deleted files are still listed
 			names = append(names, name)

@@ -41,9 +41,9 @@ func (l *deadLetterLog) add(letters []projection.DeadLetter) {
 		d := &letters[i]
 		n := counts[d.Class]
 		delete(counts, d.Class)
-		last, why := d.Record.Ref(), d.Message
-		l.lines.Count(string(d.Class), n, func(n int) {
-			l.log.Warn("records dead-lettered", "class", string(d.Class), "records", n, "reason", why,
+		class, last, why := string(d.Class), d.Record.Ref(), d.Message // not d: the line would hold the batch in memory
+		l.lines.Count(class, n, func(n int) {
+			l.log.Warn("records dead-lettered", "class", class, "records", n, "reason", why,
 				slog.Group("last", "topic", last.Topic, "partition", last.Partition, "offset", last.Offset))
 		})
 	}

@@ -55,6 +55,10 @@ func TestEnvelopes(t *testing.T) {
 		{"absent", "json", escaped, `{}`, "malformed_payload payload", nil},
 		{"broken around it", "json", outerID, `{"meta":`, "malformed_payload ", nil},
 		{"the whole value", "json", whole, " " + escapedJSON(innerEvent), credit, nil},
+		{"the whole value, a quote", "json", whole, `"`, "malformed_payload ", nil},
+		{"the whole value, never closed", "json", whole, `"{}`, "malformed_payload ", nil},
+		{"the whole value, something after it", "json", whole, escapedJSON(innerEvent) + "x", "malformed_payload ", nil},
+		{"the whole value, quotes inside", "json", whole, `"` + innerEvent + `"`, "malformed_payload ", nil},
 		{"the whole value is an object", "json", whole, innerEvent, "malformed_payload ", nil},
 		{
 			"outbox", "debezium-outbox", "envelope: {path: after.json, escaped: true}", `{"after":{"json":"{\"amount\":\"1\",\"currency\":\"EUR\"}"}}`, credit, routed,

@@ -282,3 +282,16 @@ func TestIdentities(t *testing.T) {
 		}
 	}
 }
+
+// The sign decides the type before other texts are read: its digits must outlive them.
+func TestSignedAmountsWithEscapes(t *testing.T) {
+	f := formatOf(t, event.FormatJSON, signed)
+	for range 2 { // the second time, what holds texts without escapes is large enough
+		var d event.Decoded
+		f.Decode(event.Message{Value: []byte(`{"eventId":"\u0065","eventType":"movement","accountId":"\u0061","version":1,` +
+			`"occurredAt":"2026-01-01T00:00:00\u002B00:00","data":{"amount":"-1\u0030.25","currency":"EU\u0052"}}`)}, &d)
+		if got := decoded(&d); d.Fault != nil || got != "FundsDebited 10.25 EUR" {
+			t.Errorf("%s (%v)", got, d.Fault)
+		}
+	}
+}

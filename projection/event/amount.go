@@ -157,8 +157,14 @@ func (f *decoder) signedType(r *reading, signed *SignedType) (Type, *Fault) {
 	if err := number.checkSign(signed); err != nil {
 		return Unknown, f.invalidAmount(FieldAmount, err)
 	}
-	r.number, r.numberRead = number, true
+	r.number, r.numberRead = number, f.amountLasts(r)
 	return signed.of(&number), nil
+}
+
+// amountLasts reports whether the digits of the amount are a part of the message. Those of a text
+// with escapes are valid only until the next text is read.
+func (f *decoder) amountLasts(r *reading) bool {
+	return f.places[FieldAmount].kind == inDocument && bytes.IndexByte(r.found[FieldAmount].raw, '\\') < 0
 }
 
 // of is what the sign of an amount means.

@@ -80,7 +80,14 @@ func (f *decoder) readDocument(r *reading, document []byte, field string) {
 func (f *decoder) readAround(r *reading, document []byte, field string) {
 	switch {
 	case len(f.places[FieldEnvelope].path) == 0: // nothing is around it
-		r.found[FieldEnvelope] = value{raw: bytes.Trim(document, whiteSpace)}
+		text := bytes.Trim(document, whiteSpace)
+		r.found[FieldEnvelope] = value{raw: text}
+		if !bytes.HasPrefix(text, []byte{'"'}) {
+			break
+		}
+		if _, err := r.scanText(text); err != nil { // no scan has checked that it is one string
+			r.unreadable(syntaxFault(document, err), field)
+		}
 	default:
 		if err := r.scan(document, f.outer, &r.found); err != nil {
 			r.unreadable(syntaxFault(document, err), field)

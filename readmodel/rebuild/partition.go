@@ -72,6 +72,12 @@ func (p *partition) read(ctx context.Context, end int64, observe func(int64)) er
 		return err
 	}
 	p.empty()
+	if p.turn { // the skip before has failed
+		if err := p.flush(ctx); err != nil {
+			return err
+		}
+		p.turn = false
+	}
 	for record, err := range p.build.cfg.Source.Records(ctx, p.number, p.next, end) {
 		if err != nil {
 			return err
@@ -178,8 +184,11 @@ func (p *partition) fold(ctx context.Context) error {
 	if p.next == before && p.session.Pending().Bytes < flushBytes && !p.turn {
 		return nil
 	}
-	p.turn = false
-	return p.flush(ctx)
+	if err := p.flush(ctx); err != nil {
+		return err
+	}
+	p.turn = false // only now: a flush that failed is tried again before the next record
+	return nil
 }
 
 // empty drops the chunk.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -144,11 +145,17 @@ func (v *view) reach(ctx context.Context) error {
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() == nil && within.Err() != nil:
+	case ctx.Err() == nil && (within.Err() != nil || timedOut(err)):
 		return exit.Refusef("reach Kafka by --brokers (KAFKA_BROKERS): no answer from %s within %s", strings.Join(v.brokers, ", "), kafkaWithin)
 	default:
 		return fmt.Errorf("reach Kafka by --brokers (KAFKA_BROKERS): %w", err)
 	}
+}
+
+// timedOut reports whether a connection was given up: its deadline may end just before the context.
+func timedOut(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) && network.Timeout()
 }
 
 // findAge sets the age of the oldest record that is not projected.
