@@ -45,6 +45,12 @@ func TestAChangedMappingIsRefused(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), remedy...)
 	clitest.Contains(t, s.Refused(exit.Failed, "dlq", "replay", "--reason=x", "--yes"), remedy...)
 	clitest.Contains(t, s.Refused(exit.Failed, "account", "skip", "a", "--version=2", "--reason=x", "--yes"), remedy...)
+	ledger := filepath.Join(t.TempDir(), "ledger.csv")
+	if err := os.WriteFile(ledger, []byte("account_id,version,balance,currency\na,2,1,EUR\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Contains(t, s.Refused(exit.Failed, "open", "--ledger="+ledger, "--reason=x", "--yes"), remedy...)
+	clitest.Contains(t, s.Refused(exit.Failed, "open", "--ledger="+ledger, "--reason=x"), remedy...)
 	t.Setenv("EVENT_MAPPING", "")
 	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), remedy...)
 	t.Setenv("EVENT_MAPPING", path)

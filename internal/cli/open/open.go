@@ -65,6 +65,9 @@ func (c *open) Check() (err error) {
 // at a time, when it is printed or approved: a ledger may have millions of them.
 func (c *open) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	c.WarnLedger(on.Std.Err)
+	if err := c.KeptMapping(ctx, on.Pool, readmodel.BalanceName); err != nil { // opened accounts apply parked events
+		return nil, err
+	}
 	reachable, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
 	source, err := c.Open(reachable)
