@@ -62,7 +62,7 @@ func Export(w io.Writer, dlqTopic string, e *Entry) error {
 		Topic: e.Topic, Partition: e.Partition, Offset: e.Offset, Timestamp: e.Timestamp,
 		FailedAt: e.FailedAt.Format(time.RFC3339Nano), Replays: e.Replays,
 		Group: e.Group, Projection: e.Projection, Truncated: e.Truncated,
-		Headers: []exportedHeader{}, SHA256: digestOf(e.Key, e.Value, e.Headers),
+		Headers: []exportedHeader{}, SHA256: MessageDigest(e.Key, e.Value, e.Headers),
 	}
 	line.Key, line.KeyBase64 = TextOrBase64(e.Key)
 	line.Value, line.ValueBase64 = TextOrBase64(e.Value)
@@ -89,9 +89,9 @@ func TextOrBase64(b []byte) (text, encoded *string) {
 	}
 }
 
-// digestOf is the SHA-256, in lower-case hex, of a message: each part with its
+// MessageDigest is the SHA-256, in lower-case hex, of a message: each part with its
 // length before it, -1 for null.
-func digestOf(key, value []byte, headers []event.Header) string {
+func MessageDigest(key, value []byte, headers []event.Header) string {
 	sum := sha256.New()
 	part := func(b []byte) {
 		n := int64(len(b))

@@ -54,7 +54,7 @@ func (i Identity) Contradicts(ev *event.Event) string {
 
 // SameMessage reports whether two entries hold the same key, value and headers.
 func (e *Entry) SameMessage(other *Entry) bool {
-	return digestOf(e.Key, e.Value, e.Headers) == digestOf(other.Key, other.Value, other.Headers)
+	return MessageDigest(e.Key, e.Value, e.Headers) == MessageDigest(other.Key, other.Value, other.Headers)
 }
 
 // PlaceDiffers names the field in which an export's line says another class or another source
@@ -133,7 +133,7 @@ func parseExported(text []byte) (Exported, error) {
 	if err := line.readMessage(&e.Entry); err != nil {
 		return Exported{}, err
 	}
-	e.Corrected = digestOf(e.Key, e.Value, e.Headers) != line.SHA256
+	e.Corrected = MessageDigest(e.Key, e.Value, e.Headers) != line.SHA256
 	if e.Corrected {
 		// The message is whole again, and is about what it says itself.
 		e.Truncated, e.AccountID, e.EventID, e.Expected, e.Received = false, "", "", nil, nil

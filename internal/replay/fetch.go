@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
+	"projector/dlq"
 	"projector/internal/outbox"
 	"projector/projection/event"
-	"projector/readmodel"
 )
 
 // Missing is a version that an account waits for, and the event of it that the outbox has.
@@ -105,8 +105,12 @@ func (f *Fetch) Failed() (n int) {
 	return n
 }
 
-// Digest is SHA-256 of the value that is applied, in hex.
-func (m *Missing) Digest() string { return readmodel.ValueDigest(m.Record.Record.Value) }
+// Digest is SHA-256 of the key, the value and the headers of the event that is applied, in hex: with
+// some formats the headers or the key say what it is.
+func (m *Missing) Digest() string {
+	of := &m.Record.Record.Message
+	return dlq.MessageDigest(of.Key, of.Value, of.Headers)
+}
 
 // Reason is why the event is not applied; empty: it is, or there is none.
 func (m *Missing) Reason() string {

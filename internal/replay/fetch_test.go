@@ -10,6 +10,7 @@ import (
 	"projector/internal/outbox"
 	"projector/internal/replay"
 	"projector/projection/event"
+	"projector/readmodel"
 )
 
 // answers is an outbox that has some versions of account a, and returns them two at a time when
@@ -65,4 +66,28 @@ func TestAFetchAsksAgainForWhatWasTooLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, outcomes(true), "duplicate applied applied not_found waiting ")
+}
+
+// What is approved is the whole event: with some formats its headers or its key say what it is.
+func TestTheDigestOfAFetchedEventIsOfTheWholeMessage(t *testing.T) {
+	header := func(key, value string) event.Header { return event.Header{Key: key, Value: []byte(value)} }
+	seen := map[string]string{}
+	for name, m := range map[string]event.Message{
+		"an event":                {Key: []byte("a"), Value: []byte("v"), Headers: []event.Header{header("type", "credit"), header("x", "1")}},
+		"another key":             {Key: []byte("b"), Value: []byte("v"), Headers: []event.Header{header("type", "credit"), header("x", "1")}},
+		"another value":           {Key: []byte("a"), Value: []byte("w"), Headers: []event.Header{header("type", "credit"), header("x", "1")}},
+		"another header":          {Key: []byte("a"), Value: []byte("v"), Headers: []event.Header{header("type", "debit"), header("x", "1")}},
+		"another order":           {Key: []byte("a"), Value: []byte("v"), Headers: []event.Header{header("x", "1"), header("type", "credit")}},
+		"another name":            {Key: []byte("a"), Value: []byte("v"), Headers: []event.Header{header("typec", "redit"), header("x", "1")}},
+		"no key":                  {Value: []byte("v"), Headers: []event.Header{header("type", "credit"), header("x", "1")}},
+		"the key is in the value": {Value: []byte("av"), Headers: []event.Header{header("type", "credit"), header("x", "1")}},
+	} {
+		record := &readmodel.RepairRecord{}
+		record.Record.Message = m
+		digest := (&replay.Missing{Event: replay.Event{Record: record}}).Digest()
+		if other, twice := seen[digest]; twice {
+			t.Errorf("%s has the digest of %s", name, other)
+		}
+		seen[digest] = name
+	}
 }

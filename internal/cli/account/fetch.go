@@ -107,7 +107,7 @@ type fetchPlan struct {
 // DoneInParts implements change.Partial.
 func (*fetchPlan) DoneInParts() {}
 
-// Hash implements change.Plan, with the plan and the values of what would be applied.
+// Hash implements change.Plan, with the plan and the whole messages of what would be applied.
 func (p *fetchPlan) Hash(_ context.Context, h *change.Hash) error {
 	for _, m := range p.of.Missing {
 		if m.Record == nil {
