@@ -28,6 +28,8 @@ type DeadLetter struct {
 	Replays  int // by way of a topic, and to the database
 	// Corrected: it was read from a file in which somebody has changed it.
 	Corrected bool
+	// OtherFrame: its key or its headers are not those the topic has.
+	OtherFrame bool
 	// NotInTopic: it was read from a file, and the topic does not have it.
 	NotInTopic bool
 
@@ -44,8 +46,9 @@ type Original struct {
 	Decoded event.Decoded
 }
 
-// Altered reports that what is replayed is not known to be the value of the dead letter.
-func (d *DeadLetter) Altered() bool { return d.Value != "" && d.Value != d.Original }
+// Altered reports that what is replayed is not known to be the message of the dead letter: with
+// some formats the key or the headers say what the event is.
+func (d *DeadLetter) Altered() bool { return d.Value != "" && (d.OtherFrame || d.Value != d.Original) }
 
 // noEvent is why there is no event in it.
 func (d *DeadLetter) noEvent() string {

@@ -110,6 +110,7 @@ func (l *exportLine) compare(original *dlq.Entry) error {
 		return err
 	}
 	l.inTopic, d.Corrected = true, !original.SameMessage(&d.Entry)
+	d.OtherFrame = dlq.MessageDigest(original.Key, nil, original.Headers) != dlq.MessageDigest(d.Entry.Key, nil, d.Entry.Headers)
 	d.Original = cmp.Or(original.ValueSHA256, readmodel.ValueDigest(original.Value)) // the first of one that was cut
 	return nil
 }

@@ -375,3 +375,38 @@ func TestALongExportIsComparedWithItsTopic(t *testing.T) {
 		t.Errorf("%d were handed on, %v", read, err)
 	}
 }
+
+// A correction of a header or of the key alone is one, too: with some formats they say what the
+// event is. The digests stay those of the values.
+func TestACorrectedHeaderOrKeyIsAltered(t *testing.T) {
+	for name, correct := range map[string]func(*dlq.Entry){
+		"a header": func(e *dlq.Entry) { e.Headers = []event.Header{{Key: "type", Value: []byte("debit")}} },
+		"the key":  func(e *dlq.Entry) { e.Key = []byte("other") },
+	} {
+		in := &store{versions: map[string]int64{"a": 1}}
+		from := &source{records: []*kgo.Record{gap("a", 2, 0)}}
+		entry, err := dlq.Parse(from.records[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		correct(&entry)
+		var file bytes.Buffer
+		if err := dlq.Export(&file, dlqTopic, &entry); err != nil {
+			t.Fatal(err)
+		}
+		r := &replay.Replay{Store: in, MaxReplays: 10}
+		if err := scanOf(t, from, in).EachOfFile(t.Context(), bytes.NewReader(file.Bytes()), r.Add); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Plan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Apply(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		item := r.Items[0]
+		if a := item.Record.Action; !item.Altered() || !a.Altered || a.ValueSHA256 == "" || a.ValueSHA256 != a.OriginalSHA256 {
+			t.Errorf("%s: altered %v, recorded %v, digests %s and %s", name, item.Altered(), a.Altered, a.ValueSHA256, a.OriginalSHA256)
+		}
+	}
+}
