@@ -33,7 +33,9 @@ import (
 // Mapping is a file that was read.
 type Mapping struct {
 	event.Mapping
-	nodes map[event.Field]*yaml.Node
+	// Custom: it is read for a custom projection, for which a type without a name is ignored.
+	Custom bool
+	nodes  map[event.Field]*yaml.Node
 }
 
 // Parse reads a mapping. Its error has a line of text for each mistake, which begins with the

@@ -98,13 +98,17 @@ func (m *Mapping) SHA256() string {
 
 // ReadsLike reports whether the mapping reads every event in the same way that could be read by
 // the one with that meaning: it only names more types. A contract's type that had no other name
-// until now must not get one, since its own name would no longer count.
+// until now must not get one, since its own name would no longer count. For a custom projection
+// the types must be the same: it has ignored the events of an added one.
 func (m *Mapping) ReadsLike(stored string) bool {
 	var before meaning
 	if err := json.Unmarshal([]byte(stored), &before); err != nil {
 		return false
 	}
 	now := meaningOf(&m.Mapping)
+	if m.Custom && !maps.Equal(now.Types, before.Types) {
+		return false
+	}
 	for name, means := range before.Types {
 		if now.Types[name] != means {
 			return false

@@ -53,6 +53,21 @@ func TestReadsLike(t *testing.T) {
 			t.Errorf("%s: the same hash", tt.name)
 		}
 	}
+	custom := parsed(t, before)
+	custom.Custom = true
+	if !custom.ReadsLike(parsed(t, "# the same\n"+before).Meaning()) {
+		t.Error("a custom projection: the same")
+	}
+	for _, types := range []string{"{b: FundsCredited, a:", "{PointsEarned: FundsCredited, a:"} {
+		custom := parsed(t, strings.Replace(before, "{a:", types, 1))
+		custom.Custom = true
+		if custom.ReadsLike(parsed(t, before).Meaning()) {
+			t.Errorf("a custom projection ignored the events of the added type: %s", types)
+		}
+	}
+	if (&mapping.Mapping{Custom: true}).ReadsLike(parsed(t, before).Meaning()) || !(&mapping.Mapping{Custom: true}).ReadsLike("{}") {
+		t.Error("a custom projection without a mapping")
+	}
 	none := &mapping.Mapping{}
 	if none.Meaning() != "{}" || !none.ReadsLike("{}") || none.ReadsLike(parsed(t, before).Meaning()) || none.ReadsLike("") {
 		t.Errorf("no mapping: %s", none.Meaning())

@@ -33,6 +33,8 @@ type EventFlags struct {
 	DebeziumTimeUnit      string `env:"DEBEZIUM_TIME_UNIT" default:"rfc3339" placeholder:"UNIT" group:"Events" help:"With debezium-outbox, the unit of a time that arrives as a number since 1970: ms, us or ns; rfc3339 refuses numbers (default rfc3339)."`
 
 	RegistryFlags
+
+	custom bool // they are of a custom projection, see Formats
 }
 
 // Formats are how events are read. Nothing is connected to yet. taken answers which types
@@ -45,6 +47,7 @@ func (f *EventFlags) Formats(taken func() ([]string, error)) (event.Resolver, er
 	if opts.Taken, err = taken(); err != nil {
 		return nil, err
 	}
+	f.custom = len(opts.Taken) > 0
 	formats, err := f.resolver(opts)
 	var conflict *event.MappingError
 	if errors.As(err, &conflict) {
@@ -104,7 +107,7 @@ func (f *EventFlags) options() (event.Options, *mapping.Mapping, error) {
 // mapping reads the file of that name; without one, the names are the contract's.
 func (f *EventFlags) mapping() (*mapping.Mapping, error) {
 	if !f.Mapping.Given() {
-		return &mapping.Mapping{}, nil
+		return &mapping.Mapping{Custom: f.custom}, nil
 	}
 	text, err := f.Mapping.Read()
 	if err != nil {
@@ -114,16 +117,17 @@ func (f *EventFlags) mapping() (*mapping.Mapping, error) {
 	if err != nil {
 		return nil, f.wrongMapping(err)
 	}
+	names.Custom = f.custom
 	return names, nil
 }
 
-// Reads is how records are read, as it is stored with the positions.
+// Reads is how records are read, as it is stored with the positions. Formats comes first.
 func (f *EventFlags) Reads() (readmodel.Mapping, error) {
 	return f.mapping()
 }
 
 // KeptMapping fails when the rows of the projection were made with a mapping that reads events
-// differently: then nothing may be applied by this one.
+// differently: then nothing may be applied by this one. Formats comes first.
 func (f *EventFlags) KeptMapping(ctx context.Context, db readmodel.Querier, name string) error {
 	m, err := f.mapping()
 	if err != nil {
