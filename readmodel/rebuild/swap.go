@@ -75,9 +75,10 @@ type swap struct {
 	opts    SwapOptions
 	catchUp CatchUp
 	// Of the last try:
-	done    Swapped
-	audited int64
-	moved   map[Kind]map[string]Kind // what is left, by the kind it is now
+	done     Swapped
+	audited  int64
+	remapped bool                     // another mapping was stored
+	moved    map[Kind]map[string]Kind // what is left, by the kind it is now
 }
 
 // TooManyError says that more would be changed than is allowed.
@@ -116,7 +117,7 @@ func (w *swap) restoreMarkers(ctx context.Context, tx *readmodel.Tx) error {
 
 // run does what locks.
 func (w *swap) run(ctx context.Context, t *swapTx) error {
-	w.done, w.audited = Swapped{Markers: w.done.Markers}, 0
+	w.done, w.audited, w.remapped = Swapped{Markers: w.done.Markers}, 0, false
 	if err := w.reach(ctx, t); err != nil {
 		return err
 	}
@@ -138,7 +139,7 @@ func (w *swap) run(ctx context.Context, t *swapTx) error {
 			return err
 		}
 	}
-	if w.done.Replaced+w.done.Removed+w.done.Markers == 0 && w.opts.File == nil {
+	if w.done.Replaced+w.done.Removed+w.done.Markers == 0 && w.opts.File == nil && !w.remapped {
 		return errNothingFits
 	}
 	if w.done.Markers > 0 {
@@ -207,6 +208,7 @@ func (w *swap) storeMapping(ctx context.Context, t *swapTx, positions []TopicPos
 	case err != nil && changed == nil:
 		return err
 	}
+	w.remapped = changed != nil
 	if err := readmodel.KeepMapping(ctx, t.tx, name, w.opts.Mapping, true); err != nil {
 		return err
 	}
@@ -261,7 +263,7 @@ func (w *swap) allowed(ctx context.Context, t *swapTx, c *comparison) error {
 		}
 	}
 	switch {
-	case would > 0 && len(c.repaired) > 0 && !w.shadow.OfAccounts():
+	case would > 0 && len(c.repaired) > 0 && !w.shadow.OfAccounts(), w.remapped && w.done.Left > 0:
 		return RepairedSinceError{}
 	case w.opts.Most != nil && would > *w.opts.Most:
 		return &TooManyError{Would: would, Most: *w.opts.Most}

@@ -83,3 +83,41 @@ func TestAnUnknownMappingIsAccepted(t *testing.T) {
 	t.Setenv("EVENT_MAPPING", "")
 	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), "--accept-changed-mapping")
 }
+
+// A rebuild stores another mapping only when all rows agree with it, and while consumers cannot
+// go on, also when it changes no row.
+func TestARebuildStoresAMappingOnlyForAllRows(t *testing.T) {
+	s := clitest.NewStage(t)
+	path := filepath.Join(t.TempDir(), "bank.yaml")
+	t.Setenv("EVENT_MAPPING", path)
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keeps := func(says string) {
+		t.Helper()
+		clitest.Equal(t, s.Text("SELECT (mapping LIKE '%"+says+"%')::text FROM projector_position WHERE projection = 'account_balance'"), "true")
+	}
+	write("fields: {amount: {unit: minor}, correlationId: one}\n")
+	s.Produce(clitest.EventOf("a", 1, "1050"))
+	s.Consuming(nil)
+	s.Exec("INSERT INTO account_balance (account_id, currency, balance, version) VALUES ('ghost', 'EUR', 1, 1)")
+	write("fields: {amount: {unit: minor}, correlationId: two}\n") // no row differs
+	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--yes"), "EVENT_MAPPING", "no event of 1 of them", "--remove", "nothing was changed")
+	keeps("one")
+	fence := "SELECT sum(fence)::text FROM projector_position WHERE projection = 'account_balance'"
+	s.Exec("DELETE FROM account_balance WHERE account_id = 'ghost'")
+	before := s.Text(fence)
+	s.Must("rebuild", "--yes")
+	keeps("two")
+	if s.Text(fence) == before {
+		t.Error("the mapping was stored while consumers could go on")
+	}
+
+	t.Setenv("PROJECTION", "account_statement")
+	s.Consuming(nil)
+	write("fields: {amount: {unit: minor}, correlationId: three}\n")
+	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--partial", "--yes"), "--partial makes only some of them again")
+}

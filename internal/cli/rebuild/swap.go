@@ -74,10 +74,11 @@ func (r *rebuilding) swap(ctx context.Context, report *rebuild.Report) (*rebuild
 	if err != nil {
 		return nil, err
 	}
-	if r.cmd.wouldChange(report) == 0 && report.Markers == 0 && r.changed == nil {
-		if err := r.keepMapping(ctx, reads); err != nil {
-			return nil, err
-		}
+	remapped, err := r.remaps(ctx, reads, report)
+	if err != nil {
+		return nil, err
+	}
+	if r.cmd.wouldChange(report) == 0 && report.Markers == 0 && r.changed == nil && !remapped {
 		return new(rebuild.Swapped), nil
 	}
 	if r.changed != nil && report.Kinds[rebuild.Corrected] > 0 {
@@ -96,14 +97,29 @@ func (r *rebuilding) swap(ctx context.Context, report *rebuild.Report) (*rebuild
 	return &done, err
 }
 
-// keepMapping stores the mapping that the rows agree with: nothing had to be changed.
-func (r *rebuilding) keepMapping(ctx context.Context, reads readmodel.Mapping) error {
+// remaps reports whether the rows were made with a mapping that reads their events differently.
+// It is refused when some of them would stay as they are: they are not known to agree with the new one.
+func (r *rebuilding) remaps(ctx context.Context, reads readmodel.Mapping, report *rebuild.Report) (bool, error) {
 	err := readmodel.CheckMapping(ctx, r.pool, r.kind.Name(), reads)
 	var changed *readmodel.MappingChangedError
 	if !errors.As(err, &changed) {
-		return err
+		return false, err
 	}
-	return readmodel.KeepMapping(ctx, r.pool, r.kind.Name(), reads, true)
+	const why = "the rows of %s were made with another --mapping (EVENT_MAPPING), and "
+	name := r.kind.Name()
+	switch {
+	case r.cmd.Partial:
+		return false, exit.Refusef(why+"--partial makes only some of them again: give the mapping they were made with, "+
+			"or continue with the new one with `run --accept-changed-mapping`; nothing was changed", name)
+	case report.Kinds[rebuild.Unknown] > 0 && !r.cmd.Remove:
+		return false, exit.Refusef(why+"the topic has no event of %d of them, which would stay: remove them with --remove, "+
+			"or give the mapping they were made with; nothing was changed", name, report.Kinds[rebuild.Unknown])
+	case report.LeftAlone() > 0:
+		return false, exit.Refusef(why+"%d of them would be left alone, because they have corrected events in them (`dlq replay --from-file`), "+
+			"are ahead of the topic or were repaired just now: give the mapping they were made with, "+
+			"or continue with the new one with `run --accept-changed-mapping`; nothing was changed", name, report.LeftAlone())
+	}
+	return true, nil
 }
 
 // catchUp implements rebuild.CatchUp.
