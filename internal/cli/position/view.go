@@ -63,8 +63,8 @@ func (v *view) close() {
 }
 
 const (
-	// kafkaWithin bounds the attempt to reach any broker.
-	kafkaWithin = 10 * time.Second
+	// kafkaWithin bounds the attempt to reach any broker: one that is frozen takes 10 s of it.
+	kafkaWithin = 20 * time.Second
 	// agesAtOnce is how many partitions are queried for their oldest record at a time.
 	agesAtOnce = 8
 	// agesWithin bounds the search for all of them: a long stretch of aborted transactions
