@@ -107,13 +107,14 @@ func sent(t *testing.T) []string {
 	}
 	var rules []rule
 	for line := range strings.Lines(string(ignored)) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			line, again := strings.CutPrefix(line, "!")
-			pattern := regexp.QuoteMeta(line)
-			pattern = strings.ReplaceAll(pattern, `\*\*/`, `(.*/)?`)
-			pattern = strings.ReplaceAll(pattern, `\*`, `[^/]*`)
-			rules = append(rules, rule{regexp.MustCompile(`^` + pattern + `(/|$)`), again})
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
 		}
+		line, again := strings.CutPrefix(line, "!")
+		pattern := regexp.QuoteMeta(line)
+		pattern = strings.ReplaceAll(pattern, `\*\*/`, `(.*/)?`)
+		pattern = strings.ReplaceAll(pattern, `\*`, `[^/]*`)
+		rules = append(rules, rule{regexp.MustCompile(`^` + pattern + `(/|$)`), again})
 	}
 	var names []string
 	for name := range strings.SplitSeq(strings.TrimRight(out, "\x00"), "\x00") {
