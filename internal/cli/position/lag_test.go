@@ -148,7 +148,7 @@ func TestWithoutKafka(t *testing.T) {
 			t.Errorf("%s: status %d", command, status)
 		}
 		clitest.Contains(t, out.String(), `"partition":0,"position":1`, `"end":null`, `"lag_records":null`, `"state":"paused"`, "paused by me: new column")
-		clitest.Contains(t, stderr.String(), "reach Kafka", "no answer from "+frozen.Addr().String()+" within 20s")
+		clitest.Contains(t, stderr.String(), "reach Kafka", "no answer from "+frozen.Addr().String()+" within 10s")
 	}
 }
 

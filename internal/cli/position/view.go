@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"golang.org/x/sync/errgroup"
 
 	"projector/internal/cli/connect"
@@ -63,8 +64,8 @@ func (v *view) close() {
 }
 
 const (
-	// kafkaWithin bounds the attempt to reach any broker: one that is frozen takes 10 s of it.
-	kafkaWithin = 20 * time.Second
+	// kafkaWithin bounds the attempt to reach any broker.
+	kafkaWithin = 10 * time.Second
 	// agesAtOnce is how many partitions are queried for their oldest record at a time.
 	agesAtOnce = 8
 	// agesWithin bounds the search for all of them: a long stretch of aborted transactions
@@ -137,19 +138,30 @@ func (v *view) fromKafka(ctx context.Context, s *status, stored []projection.Sto
 	return true, nil
 }
 
-// reach fails when no broker answers.
+// reach fails when no broker answers. All are asked at once: one that is frozen delays nobody.
 func (v *view) reach(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, kafkaWithin)
 	defer cancel()
-	err := v.client.Ping(within)
-	switch {
-	case err == nil:
-		return nil
-	case ctx.Err() == nil && (within.Err() != nil || timedOut(err)):
-		return exit.Refusef("reach Kafka by --brokers (KAFKA_BROKERS): no answer from %s within %s", strings.Join(v.brokers, ", "), kafkaWithin)
-	default:
-		return fmt.Errorf("reach Kafka by --brokers (KAFKA_BROKERS): %w", err)
+	seeds := v.client.SeedBrokers()
+	answers := make(chan error, len(seeds))
+	for _, seed := range seeds {
+		go func() {
+			request := kmsg.NewPtrMetadataRequest()
+			request.Topics = []kmsg.MetadataRequestTopic{} // of no topic
+			_, err := seed.Request(within, request)
+			answers <- err
+		}()
 	}
+	var err error
+	for range seeds {
+		if err = <-answers; err == nil {
+			return nil
+		}
+	}
+	if ctx.Err() == nil && (within.Err() != nil || timedOut(err)) {
+		return exit.Refusef("reach Kafka by --brokers (KAFKA_BROKERS): no answer from %s within %s", strings.Join(v.brokers, ", "), kafkaWithin)
+	}
+	return fmt.Errorf("reach Kafka by --brokers (KAFKA_BROKERS): %w", err)
 }
 
 // timedOut reports whether a connection was given up: its deadline may end just before the context.
