@@ -16,17 +16,23 @@ func stored(s *clitest.Stage, says string) func() {
 	}
 }
 
-// A mapping belongs to the rows that were made with it.
-func TestAChangedMappingIsRefused(t *testing.T) {
-	s := clitest.NewStage(t)
-	path := filepath.Join(t.TempDir(), "bank.yaml")
+// mappingFile has all commands read by a mapping file, and returns its path and what writes it.
+func mappingFile(t *testing.T) (path string, write func(text string)) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "bank.yaml")
 	t.Setenv("EVENT_MAPPING", path)
-	write := func(text string) {
+	return path, func(text string) {
 		t.Helper()
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A mapping belongs to the rows that were made with it.
+func TestAChangedMappingIsRefused(t *testing.T) {
+	s := clitest.NewStage(t)
+	path, write := mappingFile(t)
 	balance := func(want string) {
 		t.Helper()
 		clitest.Equal(t, s.Text("SELECT string_agg(account_id || ' ' || balance, ', ' ORDER BY account_id) FROM account_balance"), want)
@@ -88,14 +94,7 @@ func TestAnUnknownMappingIsAccepted(t *testing.T) {
 // go on, also when it changes no row.
 func TestARebuildStoresAMappingOnlyForAllRows(t *testing.T) {
 	s := clitest.NewStage(t)
-	path := filepath.Join(t.TempDir(), "bank.yaml")
-	t.Setenv("EVENT_MAPPING", path)
-	write := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	_, write := mappingFile(t)
 	keeps := func(says string) {
 		t.Helper()
 		clitest.Equal(t, s.Text("SELECT (mapping LIKE '%"+says+"%')::text FROM projector_position WHERE projection = 'account_balance'"), "true")
