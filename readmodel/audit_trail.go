@@ -36,7 +36,7 @@ type AuditRow struct {
 	DBUser         *string // of the connection, whoever the actor says to be
 	Reason         *string
 	Result         string
-	Altered        bool // the value that was replayed is not the dead letter's
+	Altered        bool // key, value or headers that were replayed are not the dead letter's
 	ValueSHA256    *string
 	OriginalSHA256 *string
 	ApprovedBy     *string

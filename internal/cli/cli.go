@@ -35,7 +35,7 @@ type commands struct {
 	Inspect  inspect.Cmd         `cmd:"" help:"Show how the first records of the topic are read. Writes nothing, joins no group."`
 	DLQ      dlq.Cmd             `cmd:"" name:"dlq" help:"List, repair and discard dead letters."`
 	Account  account.Cmd         `cmd:"" help:"Show an account, or skip one of its versions."`
-	Gaps     account.GapsCmd     `cmd:"" help:"List the accounts that wait for a missing or corrected event, or fetch what is missing from the producer's outbox."`
+	Gaps     gapsCmd             `cmd:"" help:"List the accounts that wait for a missing or corrected event, or fetch what is missing from the producer's outbox."`
 	Position position.Cmd        `cmd:"" help:"Show where every partition stands, set where one continues, or remove the positions of an unused group."`
 	Pause    position.PauseCmd   `cmd:"" help:"Pause partitions until they are resumed."`
 	Resume   position.ResumeCmd  `cmd:"" help:"Resume partitions that were paused, or stopped by a storm of dead letters."`
@@ -54,6 +54,12 @@ type commands struct {
 
 	Completion completionCmd `cmd:"" help:"Print a script that completes commands, flags and values in a shell."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
+}
+
+// gapsCmd are the commands about gaps.
+type gapsCmd struct {
+	List  account.GapsListCmd `cmd:"" default:"withargs" help:"List the accounts that wait for a missing or corrected event."`
+	Fetch dlq.FetchCmd        `cmd:"" help:"Ask the producer's outbox for the events that accounts wait for, and apply them."`
 }
 
 const description = `Projects account events from Kafka into account balances, statements and turnovers in PostgreSQL: each event once, in order, whatever is delivered twice, late or broken.

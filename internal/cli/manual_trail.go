@@ -21,11 +21,11 @@ var trailPages = map[string]manualPage{
 	"audit list": {
 		about: "The audit trail is the table dlq_action: replays, discards, skips, fetched events, rebuilds and set positions, with who asked for them " +
 			"(ACTOR), as which user of the database, why, and where: projection, consumer group, place in the topic (PLACE) and in the DLQ topic. " +
-			"Of a position that was set, RESULT is from where to where. A replay of an altered value has the SHA-256 of both values.",
+			"Of a position that was set, RESULT is from where to where. A replay from a file has the SHA-256 of the replayed and of the original value; ALTERED says whether key, value or headers were changed.",
 		examples: []example{
 			{"All of today", "projector audit --since=24h"},
 			{"One account, for an auditor", "projector audit --account=acc-00000042 --output=json"},
-			{"What was replayed with a value that had been changed", "projector audit --action=replay --output=json | jq -c 'select(.altered)'"},
+			{"What was replayed with a key, value or header that had been changed", "projector audit --action=replay --output=json | jq -c 'select(.altered)'"},
 		},
 	},
 	"audit verify": {

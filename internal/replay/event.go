@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"projector/readmodel"
+	"projector/readmodel/accounts"
 )
 
 // Plans of the contract: what a replay or a fetch would do with an event.
@@ -35,6 +36,14 @@ func (e *Event) Outcome(done bool) string {
 		return e.Plan
 	}
 	return cmp.Or(e.Result, notDone)
+}
+
+// Balance is the balance of its account before and after the event, as the plan found it.
+func (e *Event) Balance() (balance accounts.Balance, known bool) {
+	if e.Record == nil {
+		return balance, false
+	}
+	return e.Record.Balance, e.Record.Balance.Known
 }
 
 // failed reports whether it was to be applied or published, and was not.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"projector/dlq"
 	"projector/internal/outbox"
 	"projector/internal/replay"
 	"projector/projection/event"
@@ -69,7 +70,7 @@ func TestAFetchAsksAgainForWhatWasTooLarge(t *testing.T) {
 }
 
 // What is approved is the whole event: with some formats its headers or its key say what it is.
-func TestTheDigestOfAFetchedEventIsOfTheWholeMessage(t *testing.T) {
+func TestADigestIsOfTheWholeMessage(t *testing.T) {
 	header := func(key, value string) event.Header { return event.Header{Key: key, Value: []byte(value)} }
 	seen := map[string]string{}
 	for name, m := range map[string]event.Message{
@@ -85,6 +86,10 @@ func TestTheDigestOfAFetchedEventIsOfTheWholeMessage(t *testing.T) {
 		record := &readmodel.RepairRecord{}
 		record.Record.Message = m
 		digest := (&replay.Missing{Event: replay.Event{Record: record}}).Digest()
+		letter := &replay.DeadLetter{Entry: dlq.Entry{Key: m.Key, Value: m.Value, Headers: m.Headers}}
+		if replayed := (&replay.Item{DeadLetter: letter}).Digest(); replayed != digest {
+			t.Errorf("%s: a replay has another digest than a fetch", name)
+		}
 		if other, twice := seen[digest]; twice {
 			t.Errorf("%s has the digest of %s", name, other)
 		}

@@ -144,12 +144,9 @@ func (i *Item) replayed(r *Replay) readmodel.Action {
 	return a
 }
 
-// Digest is SHA-256 of the value that is replayed, in hex; empty: there is none.
+// Digest is SHA-256 of the key, the value and the headers that are replayed, in hex.
 func (i *Item) Digest() string {
-	if i.Value != "" || i.Entry.Value == nil {
-		return i.Value
-	}
-	return readmodel.ValueDigest(i.Entry.Value)
+	return dlq.MessageDigest(i.Entry.Key, i.Entry.Value, i.Entry.Headers)
 }
 
 // subject is the event the dead letter is about; its ids are empty when they are not

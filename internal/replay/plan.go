@@ -10,7 +10,6 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
-	"projector/readmodel/accounts"
 )
 
 // Item is one dead letter to replay.
@@ -45,14 +44,6 @@ func (i *Item) planReason() string {
 	default:
 		return ""
 	}
-}
-
-// Balance is the balance of its account before and after the event, as Plan found it.
-func (i *Item) Balance() (balance accounts.Balance, known bool) {
-	if i.Record == nil {
-		return balance, false
-	}
-	return i.Record.Balance, i.Record.Balance.Known
 }
 
 // Replay plans what to do with dead letters, and does it.

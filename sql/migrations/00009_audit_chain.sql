@@ -13,7 +13,7 @@ ALTER TABLE dlq_action
     ADD COLUMN hash            text;
 
 COMMENT ON COLUMN dlq_action.db_user IS 'The session_user of PostgreSQL, whoever the actor says to be; null in rows from before there was this column.';
-COMMENT ON COLUMN dlq_action.altered IS 'The value that was replayed is not the dead letter''s.';
+COMMENT ON COLUMN dlq_action.altered IS 'Key, value or headers that were replayed are not the dead letter''s.';
 COMMENT ON COLUMN dlq_action.value_sha256 IS 'SHA-256 of the value that was replayed.';
 COMMENT ON COLUMN dlq_action.original_sha256 IS 'SHA-256 of the dead letter''s value.';
 COMMENT ON COLUMN dlq_action.chain IS 'The row''s place in the chain, from 1 without a gap, in the order of the commits.';

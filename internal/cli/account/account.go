@@ -104,13 +104,8 @@ func timeOrNull(t *time.Time) *string {
 	return new(output.TimeText(*t))
 }
 
-// GapsCmd are the commands about gaps.
-type GapsCmd struct {
-	List  gapsListCmd `cmd:"" default:"withargs" help:"List the accounts that wait for a missing or corrected event."`
-	Fetch fetchCmd    `cmd:"" help:"Ask the producer's outbox for the events that accounts wait for, and apply them."`
-}
-
-type gapsListCmd struct {
+// GapsListCmd is the command gaps list.
+type GapsListCmd struct {
 	projections.BalanceFlags
 	connect.DatabaseFlags
 	output.Flags
@@ -128,7 +123,7 @@ type gapDocument struct {
 }
 
 // Run lists the gaps, the oldest first.
-func (c *gapsListCmd) Run(ctx context.Context, std *output.Streams) error {
+func (c *GapsListCmd) Run(ctx context.Context, std *output.Streams) error {
 	if err := c.Check(); err != nil {
 		return err
 	}

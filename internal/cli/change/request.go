@@ -118,9 +118,9 @@ func (r *Requested) Approve(ctx context.Context, std *output.Streams, pool *pgxp
 		h, err = hashOf(ctx, r.change.Action(), plan)
 	}
 	switch {
-	case errors.As(err, new(exit.Refusal)), errors.As(err, new(exit.UsageError)):
+	case errors.As(err, new(exit.Refusal)):
 		return errors.Join(err, r.refuse(ctx, pool, reason, "it cannot be planned any more"))
-	case err != nil: // a server that cannot be reached, for one: it may be tried again
+	case err != nil: // a server that cannot be reached, or a flag that approve was not given: it may be tried again
 		return untouched(ctx, err)
 	case h.sha256() != r.Stored.Plan:
 		return r.refuse(ctx, pool, reason, "the plan has changed since")

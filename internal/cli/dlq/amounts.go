@@ -10,22 +10,22 @@ import (
 	"projector/readmodel"
 )
 
-// amountsDocument is what whoever approves a replay sees of an event: amounts with their sign,
-// and the balance of its account before and after it. What is not known is null.
+// amountsDocument is what a person who may approve sees of an event: amounts with their sign, and the
+// balance of its account before and after it. What is not known is null.
 type amountsDocument struct {
 	Currency      *string      `json:"currency"`
-	OldAmount     *json.Number `json:"old_amount"`
-	NewAmount     *json.Number `json:"new_amount"`
+	OldAmount     *json.Number `json:"old_amount"` // of the dead letter
+	NewAmount     *json.Number `json:"new_amount"` // of the event that is applied
 	BalanceBefore *json.Number `json:"balance_before"`
 	BalanceAfter  *json.Number `json:"balance_after"`
 	OldValue      *string      `json:"old_value"`
 	NewValue      *string      `json:"new_value"`
 }
 
-// amounts are those of an item whose plan was made.
-func amounts(item *replay.Item) *amountsDocument {
-	d := &amountsDocument{NewAmount: signed(&item.Decoded), OldAmount: signed(&item.Decoded)}
-	currency := item.Decoded.Event.Currency
+// replayedAmounts are those of a dead letter whose plan was made.
+func replayedAmounts(item *replay.Item) *amountsDocument {
+	d := amountsOf(&item.Event, &item.Decoded, item.Entry.Projection == readmodel.BalanceName)
+	d.OldAmount = d.NewAmount
 	if item.Value != "" { // it was read from a file
 		d.OldAmount = nil
 		if old := item.InTopic; old != nil {
@@ -35,7 +35,18 @@ func amounts(item *replay.Item) *amountsDocument {
 	if item.Altered() && item.Entry.Value != nil {
 		d.NewValue = new(output.BytesText(item.Entry.Value))
 	}
-	if balance, known := item.Balance(); known && item.Entry.Projection == readmodel.BalanceName {
+	return d
+}
+
+// fetchedAmounts are those of an event that the outbox has.
+func fetchedAmounts(m *replay.Missing) *amountsDocument {
+	return amountsOf(&m.Event, &m.Record.Decoded, true)
+}
+
+// amountsOf are the amount of an event and, if its projection has balances, those around it.
+func amountsOf(planned *replay.Event, of *event.Decoded, balances bool) *amountsDocument {
+	d, currency := &amountsDocument{NewAmount: signed(of)}, of.Event.Currency
+	if balance, known := planned.Balance(); known && balances {
 		if balance.Currency != (event.Currency{}) {
 			currency = balance.Currency
 		}
@@ -55,9 +66,10 @@ func signed(d *event.Decoded) *json.Number {
 	return new(json.Number(event.FormatAmount(ev.Signed(), ev.Currency)))
 }
 
-// amountRow is an event with its amounts in the table for whoever approves it.
+// amountRow is an event with its amounts in the table for a person who may approve it.
 type amountRow struct {
-	item *replay.Item
+	account string
+	version *int64
 	*amountsDocument
 }
 
@@ -76,35 +88,45 @@ func (r amountRow) Cells() []string {
 	if r.Currency != nil {
 		currency = *r.Currency
 	}
-	e := &r.item.Entry
 	return []string{
-		output.OrDash(e.AccountID), output.VersionText(e.Received), text(r.OldAmount), text(r.NewAmount), currency,
+		output.OrDash(r.account), output.VersionText(r.version), text(r.OldAmount), text(r.NewAmount), currency,
 		text(r.BalanceBefore), text(r.BalanceAfter),
 	}
 }
 
-// printAmounts prints amounts and balances, and both values of each event that was altered.
-func (c *replayOptions) printAmounts(std *output.Streams, r *replay.Replay) error {
-	rows := c.Rows(std.Out, "ACCOUNT", output.Left("ACCOUNT", 14), output.Right("VERSION", 7), output.Right("OLD AMOUNT", 12),
+// printAmounts prints amounts and balances.
+func printAmounts(how *output.Flags, std *output.Streams, amounts []amountRow) error {
+	rows := how.Rows(std.Out, "ACCOUNT", output.Left("ACCOUNT", 14), output.Right("VERSION", 7), output.Right("OLD AMOUNT", 12),
 		output.Right("NEW AMOUNT", 12), output.Left("CURRENCY", 8), output.Right("BALANCE BEFORE", 14), output.Right("BALANCE AFTER", 14))
-	for _, item := range r.Items {
-		if err := rows.Add(amountRow{item, amounts(item)}); err != nil {
+	for _, row := range amounts {
+		if err := rows.Add(row); err != nil {
 			return err
 		}
 	}
-	if err := rows.End(""); err != nil {
+	if err := rows.End(""); err != nil || rows.Len() == 0 {
 		return err
 	}
-	_, _ = fmt.Fprintln(std.Out, "balances are those around the event; what waits for it is applied after it")
-	for _, item := range r.Items {
+	_, err := fmt.Fprintln(std.Out, "balances are those around the event; what waits for it is applied after it")
+	return err
+}
+
+// printAmounts prints amounts and balances, and both values of each event that was altered.
+func (p *replayPlan) printAmounts(std *output.Streams) error {
+	var rows []amountRow
+	for _, item := range p.replay.Items {
+		rows = append(rows, amountRow{item.Entry.AccountID, item.Entry.Received, replayedAmounts(item)})
+	}
+	if err := printAmounts(&p.Flags, std, rows); err != nil {
+		return err
+	}
+	for i, item := range p.replay.Items {
 		if !item.Altered() {
 			continue
 		}
-		d := amounts(item)
 		e := &item.Entry
 		_, _ = fmt.Fprintf(std.Out, "%s version %s, dead letter %s\n", output.Printable(e.AccountID), output.VersionText(e.Received), placeOf(e))
-		printValue(std, "old value", d.OldValue, "not in the DLQ topic")
-		printValue(std, "new value", d.NewValue, "not kept: the read model has passed this version")
+		printValue(std, "old value", rows[i].OldValue, "not in the DLQ topic")
+		printValue(std, "new value", rows[i].NewValue, "not kept: the read model has passed this version")
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ type replayPlan struct {
 // DoneInParts implements change.Partial.
 func (*replayPlan) DoneInParts() {}
 
-// Hash implements change.Plan, with the plan and the values.
+// Hash implements change.Plan, with the plan and the whole messages.
 func (p *replayPlan) Hash(_ context.Context, h *change.Hash) error {
 	for _, item := range p.replay.Items {
 		if err := h.Add(replayRow{item, false, false}.Document(), item.Digest()); err != nil {
@@ -196,7 +196,7 @@ func (p *replayPlan) print(std *output.Streams, done bool) error {
 		return err
 	}
 	if p.on.Amounts {
-		if err := p.printAmounts(std, p.replay); err != nil {
+		if err := p.printAmounts(std); err != nil {
 			return err
 		}
 	}
@@ -222,7 +222,7 @@ func (r replayRow) Document() any {
 		d.Altered, d.NotInTopic = new(r.Altered()), new(r.NotInTopic)
 	}
 	if r.amounts {
-		d.amountsDocument = amounts(r.Item)
+		d.amountsDocument = replayedAmounts(r.Item)
 	}
 	d.Message = r.Reason()
 	return d

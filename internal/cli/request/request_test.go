@@ -85,6 +85,12 @@ func TestFourEyes(t *testing.T) {
 	id = requested(t, s, append([]string{"gaps", "fetch", "--account=acc-a"}, server...)...)
 	s.Await("SELECT NOT array_to_string(arguments, ' ') LIKE '%outbox%' FROM repair_request WHERE id = $1", id)
 	clitest.Contains(t, s.Must("account", "show", "acc-a", "--output=json"), `"waiting_for_version":5`)
+	clitest.Contains(t, other.Refused(exit.Usage, "approve", id, "--reason=compared"), "--outbox-url (OUTBOX_URL): say where")
+	clitest.Equal(t, clitest.Pick(s.Lines("requests", "--state=open"), "id"), id)
+	clitest.Contains(t, other.Must(append([]string{"requests", "show", id}, server...)...), "BALANCE AFTER", "22.25           38.25")
+	plan := other.Lines(append([]string{"requests", "show", id}, server...)...)[0]["plan"].([]any)[0].(map[string]any)
+	clitest.Equal(t, clitest.Pick([]map[string]any{plan}, "version", "plan", "old_amount", "new_amount", "currency", "balance_before", "balance_after"),
+		"5 will_apply null 16 EUR 22.25 38.25")
 	clitest.Contains(t, other.Must(append([]string{"approve", id, "--reason=compared"}, server...)...), "1 applied", "approved")
 	clitest.Equal(t, clitest.Pick(s.Lines("audit", "--action=fetch"), "version", "result"), "5 applied")
 

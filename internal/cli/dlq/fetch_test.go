@@ -1,4 +1,4 @@
-package account_test
+package dlq_test
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package account
+package dlq
 
 import (
 	"context"
@@ -19,7 +19,8 @@ import (
 	"projector/readmodel"
 )
 
-type fetchCmd = change.Command[fetch, *fetch]
+// FetchCmd is the command gaps fetch.
+type FetchCmd = change.Command[fetch, *fetch]
 
 type fetch struct {
 	Account string `group:"Filter" placeholder:"ID" help:"Only what this account waits for."`
@@ -113,7 +114,7 @@ func (p *fetchPlan) Hash(_ context.Context, h *change.Hash) error {
 		if m.Record == nil {
 			continue
 		}
-		if err := h.Add(fetchRow{m, false}.Document(), m.Digest()); err != nil {
+		if err := h.Add(fetchRow{m, false, false}.Document(), m.Digest()); err != nil {
 			return err
 		}
 	}
@@ -147,12 +148,17 @@ func (p *fetchPlan) print(std *output.Streams, done bool) error {
 	counts := replay.Counts{}
 	for _, m := range p.of.Missing {
 		counts[m.Outcome(done)]++
-		if err := rows.Add(fetchRow{m, done}); err != nil {
+		if err := rows.Add(fetchRow{m, done, p.on.Amounts}); err != nil {
 			return err
 		}
 	}
 	if err := rows.End("no account waits for an event that is missing"); err != nil || p.JSON() || len(p.of.Missing) == 0 {
 		return err
+	}
+	if p.on.Amounts {
+		if err := p.printAmounts(std); err != nil {
+			return err
+		}
 	}
 	text := counts.String()
 	if !done {
@@ -162,18 +168,31 @@ func (p *fetchPlan) print(std *output.Streams, done bool) error {
 	return err
 }
 
+// printAmounts prints the amounts and balances of the events that the outbox has.
+func (p *fetchPlan) printAmounts(std *output.Streams) error {
+	var rows []amountRow
+	for _, m := range p.of.Missing {
+		if m.Record != nil {
+			rows = append(rows, amountRow{m.AccountID, &m.Number, fetchedAmounts(m)})
+		}
+	}
+	return printAmounts(&p.Flags, std, rows)
+}
+
 // fetchDocument is a version in JSON.
 type fetchDocument struct {
 	AccountID string  `json:"account_id"`
 	Version   int64   `json:"version"`
 	Plan      string  `json:"plan"`
 	Result    *string `json:"result"`
+	*amountsDocument
 }
 
 // fetchRow is a version with its plan and, when that was carried out, with what became of it.
 type fetchRow struct {
 	*replay.Missing
-	done bool
+	done    bool
+	amounts bool // are shown
 }
 
 // Document implements output.Row.
@@ -181,6 +200,9 @@ func (r fetchRow) Document() any {
 	d := fetchDocument{AccountID: r.AccountID, Version: r.Number, Plan: r.Plan}
 	if r.done {
 		d.Result = output.OrNull(r.Outcome(true))
+	}
+	if r.amounts && r.Record != nil {
+		d.amountsDocument = fetchedAmounts(r.Missing)
 	}
 	return d
 }
