@@ -124,6 +124,11 @@ page-pictures: ## Take pictures of the status page into bin/pages, two of them f
 	install -m 644 bin/pages/busy-top.png docs/pictures/status-light.png
 	install -m 644 bin/pages/busy-dark-top.png docs/pictures/status-dark.png
 
+.PHONY: dashboard-picture
+dashboard-picture: ## Draw the dashboard over a scripted night into bin/dashboard.png (needs Prometheus, Chromium)
+	mkdir -p bin
+	$(GO) test -tags deploy -count=1 -run '^TestDashboardOfANight$$' ./deploy -args -picture $(CURDIR)/bin/dashboard.png
+
 .PHONY: alerts
 alerts: ## Make deploy/monitoring/prometheusrule.yaml from alerts.yaml
 	$(GO) test ./deploy -count=1 -run '^TestPrometheusRuleIsTheAlertsFile$$' -update

@@ -4,55 +4,163 @@ package deploy_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
-// query is one of a panel of the dashboard.
-type query struct{ panel, expr string }
-
-// queries are those of all panels, with Grafana's variables filled in as for a
-// dashboard that shows everything.
-func queries(t *testing.T) []query {
-	t.Helper()
-	var dashboard struct {
-		Panels []struct {
-			Title   string
-			Targets []struct{ Expr string }
+// panel is one of the dashboard's; one of type "row" is a heading.
+type panel struct {
+	Title       string
+	Type        string
+	Description string
+	GridPos     struct{ X, Y, W, H int }
+	FieldConfig struct {
+		Defaults struct {
+			Unit       string
+			Thresholds struct {
+				Steps []struct {
+					Color string
+					Value *float64 // nil: from the least value on
+				}
+			}
+		}
+		Overrides []struct {
+			Matcher    struct{ Options string } // the RefID of a target
+			Properties []struct{ ID, Value string }
 		}
 	}
-	if err := json.Unmarshal([]byte(read(t, "monitoring/dashboard.json")), &dashboard); err != nil {
+	Targets []target
+}
+
+// target is one query of a panel.
+type target struct{ RefID, Expr, LegendFormat string }
+
+// dashboard reads the panels; their queries have Grafana's variables filled in, as for a
+// dashboard that shows everything.
+func dashboard(t *testing.T, rateInterval string) []panel {
+	t.Helper()
+	grafana := strings.NewReplacer("$__rate_interval", rateInterval, "$namespace", ".*", "$projection", ".*", "$instance", ".*")
+	var file struct{ Panels []panel }
+	if err := json.Unmarshal([]byte(read(t, "monitoring/dashboard.json")), &file); err != nil {
 		t.Fatal(err)
 	}
-	grafana := strings.NewReplacer("$__rate_interval", "30s", "$namespace", ".*", "$projection", ".*", "$instance", ".*")
-	var all []query
-	for _, panel := range dashboard.Panels {
-		for _, target := range panel.Targets {
-			all = append(all, query{panel.Title, grafana.Replace(target.Expr)})
+	queries := 0
+	for i := range file.Panels {
+		for k := range file.Panels[i].Targets {
+			q := &file.Panels[i].Targets[k]
+			q.Expr = grafana.Replace(q.Expr)
+			queries++
 		}
 	}
-	if len(all) < 30 {
-		t.Fatalf("%d queries", len(all))
+	if queries < 30 {
+		t.Fatalf("%d queries", queries)
 	}
-	return all
+	return file.Panels
 }
 
 // emptyWhenWell are the panels that show nothing while nothing is wrong.
 var emptyWhenWell = map[string]bool{
-	"Errors of Kafka connections":                 true, // its counters begin with the first error
-	"Time until retention takes an unread record": true, // nothing is unread
+	"Errors of Kafka connections":                   true, // its counters begin with the first error
+	"Time until retention removes an unread record": true, // nothing is unread
 }
 
-// panelsShow expects every panel to show something: labels that do not meet would
+// panelsShow expects every panel to show something: labels that do not match would
 // leave one empty without any error.
 func (p *prometheus) panelsShow() {
 	p.t.Helper()
-	for _, q := range queries(p.t) {
-		var found struct{ Result []any }
-		err := p.get("query?query="+url.QueryEscape(q.expr), &found)
-		if err != nil || len(found.Result) == 0 && !emptyWhenWell[q.panel] {
-			p.t.Errorf("panel %q is empty (%v): %s", q.panel, err, q.expr)
+	for _, panel := range dashboard(p.t, "30s") {
+		for _, q := range panel.Targets {
+			var found struct{ Result []any }
+			err := p.get("query?query="+url.QueryEscape(q.Expr), &found)
+			if err != nil || len(found.Result) == 0 && !emptyWhenWell[panel.Title] {
+				p.t.Errorf("panel %q is empty (%v): %s", panel.Title, err, q.Expr)
+			}
 		}
 	}
+}
+
+// line is what a panel draws of one series: values by Unix time.
+type line struct {
+	query  string // the target's RefID
+	legend string
+	values map[int64]float64
+}
+
+// labelsAreAsScripted compares the labels of the night's series with those that a real
+// projector exports, where it exports any.
+func (p *prometheus) labelsAreAsScripted() {
+	p.t.Helper()
+	compared := 0
+	for _, s := range night(p.t) {
+		family, _, _ := strings.Cut(s.name, "{")
+		var found struct {
+			Result []struct{ Metric map[string]string }
+		}
+		if err := p.get("query?query="+url.QueryEscape("last_over_time("+family+"[1m])"), &found); err != nil {
+			p.t.Fatal(err)
+		}
+		if len(found.Result) == 0 {
+			continue
+		}
+		compared++
+		scripted := map[string]bool{"job": true} // the rest of what Prometheus adds is in the script
+		for _, label := range labelName.FindAllStringSubmatch(s.name, -1) {
+			scripted[label[1]] = true
+		}
+		real := map[string]bool{"namespace": true}
+		for label := range found.Result[0].Metric {
+			real[label] = true
+		}
+		delete(real, "__name__")
+		delete(real, "revision") // of projector_build_info: no panel uses it
+		if !maps.Equal(scripted, real) {
+			p.t.Errorf("%s has the labels %v, and %v in testdata/night.txt", family, slices.Sorted(maps.Keys(real)), slices.Sorted(maps.Keys(scripted)))
+		}
+	}
+	if compared < 50 {
+		p.t.Errorf("only %d series were compared", compared)
+	}
+}
+
+var labelName = regexp.MustCompile(`(\w+)="`)
+
+// lines answers a query over the night.
+func (p *prometheus) lines(q target) ([]line, error) {
+	var found struct {
+		Result []struct {
+			Metric map[string]string
+			Values [][2]any // Unix time, value as text
+		}
+	}
+	err := p.get(fmt.Sprintf("query_range?query=%s&start=%d&end=%d&step=%d", url.QueryEscape(q.Expr),
+		nightStart.Unix(), nightEnd.Unix(), int(nightStep/time.Second)), &found)
+	var all []line
+	for _, series := range found.Result {
+		l := line{query: q.RefID, legend: legend(q.LegendFormat, series.Metric), values: map[int64]float64{}}
+		for _, sample := range series.Values {
+			at, _ := sample[0].(float64)
+			text, _ := sample[1].(string)
+			value, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return nil, err
+			}
+			l.values[int64(at)] = value
+		}
+		all = append(all, l)
+	}
+	return all, err
+}
+
+var legendLabel = regexp.MustCompile(`\{\{(\w+)\}\}`)
+
+// legend fills the labels of a series into a legend, as Grafana does.
+func legend(format string, labels map[string]string) string {
+	return legendLabel.ReplaceAllStringFunc(format, func(name string) string { return labels[strings.Trim(name, "{}")] })
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // TestAlertsFireInARealOutage has a real Prometheus watch a real projector while its
-// PostgreSQL is stopped under it: the alerts that tell of it fire, no other does, and
-// all are silent again when it is back. No panel of the dashboard is empty meanwhile.
+// PostgreSQL is stopped: its alerts fire, no other does, and all are silent again when it
+// is back. No panel of the dashboard is empty meanwhile.
 func TestAlertsFireInARealOutage(t *testing.T) {
 	cluster := devtest.Postgres(t)
 	databaseURL, err := cluster.NewDatabase(t.Context(), "")
@@ -48,6 +48,7 @@ func TestAlertsFireInARealOutage(t *testing.T) {
 	bank.credit(10)
 	watch.expect("PostgreSQL is stopped", "ProjectorNotReady", "ProjectorRetrying", "ProjectorStuck")
 	watch.panelsShow()
+	watch.labelsAreAsScripted()
 
 	if err := cluster.Start(t.Context()); err != nil {
 		t.Fatal(err)

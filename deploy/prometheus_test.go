@@ -32,18 +32,25 @@ func startPrometheus(t *testing.T, target string) *prometheus {
 	t.Helper()
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "alerts.yaml"), hasty(read(t, alertsFile)))
-	write(t, filepath.Join(folder, "prometheus.yaml"), fmt.Sprintf(`
+	return launchPrometheus(t, folder, fmt.Sprintf(`
 global: {scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms}
 rule_files: [alerts.yaml]
 scrape_configs:
   - job_name: projector
     static_configs: [{targets: [%q]}]
-`, target))
+`, target), "projector_ready")
+}
+
+// launchPrometheus runs Prometheus with a configuration, on the database in the folder
+// data of folder, and waits until a query has an answer.
+func launchPrometheus(t *testing.T, folder, config, query string) *prometheus {
+	t.Helper()
+	write(t, filepath.Join(folder, "prometheus.yaml"), config)
 	p := &prometheus{t: t, address: freeAddress(t)}
 	var log bytes.Buffer
 	cmd := exec.CommandContext(context.Background(), "prometheus",
 		"--config.file="+filepath.Join(folder, "prometheus.yaml"), "--storage.tsdb.path="+filepath.Join(folder, "data"),
-		"--web.listen-address="+p.address, "--log.level=warn")
+		"--storage.tsdb.retention.time=100y", "--web.listen-address="+p.address, "--log.level=warn")
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("%v (Debian's package prometheus has it)", err)
@@ -54,15 +61,7 @@ scrape_configs:
 			t.Logf("prometheus: %v\n%s", err, log.String())
 		}
 	})
-	p.await("Prometheus scrapes", func() string {
-		var found struct {
-			Result []any
-		}
-		if err := p.get("query?query=projector_ready", &found); err != nil || len(found.Result) == 0 {
-			return fmt.Sprintf("no sample: %v", err)
-		}
-		return ""
-	})
+	p.sees(query)
 	return p
 }
 
