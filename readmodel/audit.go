@@ -28,6 +28,7 @@ const (
 	ActionOpen    ActionKind = "open"
 	ActionUnskip  ActionKind = "unskip"
 	ActionRebuild ActionKind = "rebuild"
+	ActionPrune   ActionKind = "prune" // of the inbox, by the command
 )
 
 // Results of actions that are no Effect. Their names are public surface.

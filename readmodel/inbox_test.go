@@ -42,7 +42,11 @@ func TestPruningDeletesWhatIsTooOldInPieces(t *testing.T) {
 	}
 	same(t, "left", lines(t, pool, left), "a 30\nb 20")
 	same(t, "noted", lines(t, pool, "SELECT handler || ' ' || (until < now() - interval '167 hours') FROM inbox_pruned"), "a true")
-	if _, err := inbox.PruneAll(t.Context(), pool, inbox.Retention, nil); err != nil {
+	old, err := inbox.Old(t.Context(), pool, inbox.Retention)
+	if err != nil || len(old) != 2 || old[0].Markers != 0 || old[1].Markers != 20 {
+		t.Fatalf("%+v, error %v", old, err)
+	}
+	if err := inbox.Of(old[1].Handler).Prune(t.Context(), pool, inbox.Retention, nil); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "left", lines(t, pool, left), "a 30")

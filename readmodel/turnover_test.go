@@ -96,7 +96,7 @@ func age(t *testing.T, pool *pgxpool.Pool) (deleted int64) {
 	if _, err := pool.Exec(t.Context(), "UPDATE inbox SET processed_at = processed_at - interval '30 days'"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := inbox.PruneAll(t.Context(), pool, 7*24*time.Hour, func(n int64) { deleted += n }); err != nil {
+	if err := inbox.Of(turnover.Name).Prune(t.Context(), pool, 7*24*time.Hour, func(n int64) { deleted += n }); err != nil {
 		t.Fatal(err)
 	}
 	return deleted

@@ -5,7 +5,9 @@ var databasePages = map[string]manualPage{
 	"inbox prune": {
 		about: "The projection daily_turnover marks each event it has counted; a marker is no longer needed once its event cannot be " +
 			"delivered again. Deletes in small transactions, while consumers run. " +
-			"Deletes nothing while records are read again because a position was set back: they need the markers. It says which.",
+			"Deletes nothing while records are read again because a position was set back: they need the markers. It says which. " +
+			"It needs no --yes, so that a timer can run it; the audit trail has each pruning that deletes something. While four eyes are on " +
+			"it records a request, as every command does, and the running consumers prune without it.",
 		examples: []example{
 			{"With the retention of the environment", "projector inbox prune"},
 			{"Keep three days", "projector inbox prune --retention=72h --output=json"},

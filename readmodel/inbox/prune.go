@@ -26,8 +26,8 @@ const (
 	pruneWithin = time.Hour
 	// countEvery is how often the markers are counted.
 	countEvery = 15 * time.Second
-	// countUpTo is up to where they are counted exactly.
-	countUpTo = 100_000
+	// CountUpTo is up to how many markers are counted exactly.
+	CountUpTo = 100_000
 )
 
 // Prune deletes the handler's markers that are older than the retention by the
@@ -105,9 +105,15 @@ func (i Inbox) Holds(ctx context.Context, db readmodel.Querier) ([]Hold, error) 
 	return holds, nil
 }
 
-// PruneAll prunes the inboxes of all handlers that have one, and returns what holds which of
-// them back.
-func PruneAll(ctx context.Context, pool *pgxpool.Pool, retention time.Duration, observe func(int64)) (held map[string][]Hold, err error) {
+// OldMarkers are the markers of a handler that pruning would delete.
+type OldMarkers struct {
+	Handler string
+	Markers int64  // at most CountUpTo
+	Held    []Hold // if there are any, nothing is pruned
+}
+
+// Old are the markers of each handler that are older than the retention.
+func Old(ctx context.Context, pool *pgxpool.Pool, retention time.Duration) (all []OldMarkers, err error) {
 	rows, err := pool.Query(ctx, sql.Query("inbox_handlers"))
 	if err != nil {
 		return nil, fmt.Errorf("list the inbox's handlers: %w", err)
@@ -116,22 +122,23 @@ func PruneAll(ctx context.Context, pool *pgxpool.Pool, retention time.Duration, 
 	if err != nil {
 		return nil, fmt.Errorf("list the inbox's handlers: %w", err)
 	}
-	held = map[string][]Hold{}
 	for _, handler := range handlers {
-		if err := Of(handler).Prune(ctx, pool, retention, observe); err != nil {
+		of := OldMarkers{Handler: handler}
+		if of.Held, err = Of(handler).Holds(ctx, pool); err != nil {
 			return nil, err
 		}
-		if held[handler], err = Of(handler).Holds(ctx, pool); err != nil {
-			return nil, err
+		if err := pool.QueryRow(ctx, sql.Query("inbox_old"), handler, retention, CountUpTo).Scan(&of.Markers); err != nil {
+			return nil, fmt.Errorf("count the markers to prune: %w", err)
 		}
+		all = append(all, of)
 	}
-	return held, nil
+	return all, nil
 }
 
 // Count counts the handler's markers: exactly when they are few, else as the
 // statistics of the whole table have it.
 func (i Inbox) Count(ctx context.Context, pool *pgxpool.Pool) (n int64, err error) {
-	if err := pool.QueryRow(ctx, sql.Query("inbox_rows"), i.handler, countUpTo).Scan(&n); err != nil {
+	if err := pool.QueryRow(ctx, sql.Query("inbox_rows"), i.handler, CountUpTo).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count the inbox: %w", err)
 	}
 	return n, nil

@@ -112,32 +112,45 @@ type Command[C any, P interface {
 	*C
 	Change
 }] struct {
-	Yes     bool `help:"Do it. Without it, only print the plan."`
-	Options C    `embed:""`
+	Yes bool `help:"Do it. Without it, only print the plan."`
+	Unattended[C, P]
 }
 
-func (c *Command[C, P]) change() Change { return P(&c.Options) }
+// Run prints the plan of the change and, with --yes, does it or has it requested.
+func (c *Command[C, P]) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
+	return run(ctx, std, typed, c.change(), c.Yes)
+}
+
+// Unattended is the command of a change that runs from a timer, where nobody types --yes.
+type Unattended[C any, P interface {
+	*C
+	Change
+}] struct {
+	Options C `embed:""`
+}
+
+func (c *Unattended[C, P]) change() Change { return P(&c.Options) }
 
 // fresh is a change without options, and adopt makes one the change of the command.
-func (c *Command[C, P]) fresh() Change { return P(new(C)) }
+func (c *Unattended[C, P]) fresh() Change { return P(new(C)) }
 
-func (c *Command[C, P]) adopt(other Change) {
+func (c *Unattended[C, P]) adopt(other Change) {
 	if options, same := other.(P); same {
 		c.Options = *options
 	}
 }
 
 // AfterApply passes on what the parser would only find in an exported field.
-func (c *Command[C, P]) AfterApply(built build.Info) error {
+func (c *Unattended[C, P]) AfterApply(built build.Info) error {
 	if kafka, reads := c.change().(interface{ AfterApply(build.Info) error }); reads {
 		return kafka.AfterApply(built)
 	}
 	return nil
 }
 
-// Run prints the plan of the change and, with --yes, does it or has it requested.
-func (c *Command[C, P]) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
-	return run(ctx, std, typed, c.change(), c.Yes)
+// Run does the change, or has it requested.
+func (c *Unattended[C, P]) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
+	return run(ctx, std, typed, c.change(), true)
 }
 
 func run(ctx context.Context, std *output.Streams, typed *kong.Context, c Change, yes bool) (err error) {

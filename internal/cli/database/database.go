@@ -5,19 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
-	"projector/internal/cli/parse"
 	"projector/readmodel"
-	"projector/readmodel/inbox"
 )
 
 // Choices are the values to choose from, by the flag's name.
@@ -101,64 +96,4 @@ func (c *upCmd) fourEyes(ctx context.Context, io *output.Streams) error {
 		_, _ = fmt.Fprintf(io.Out, "four eyes are %s\n", c.FourEyes)
 	}
 	return err
-}
-
-// InboxCmd are the commands about the markers of messages taken in.
-type InboxCmd struct {
-	Prune inboxPruneCmd `cmd:"" help:"Delete markers that are older than the retention. A running projector does this by itself."`
-}
-
-type inboxPruneCmd struct {
-	Retention time.Duration `env:"INBOX_RETENTION" default:"168h" placeholder:"DURATION" help:"Delete markers older than this (default 168h)."`
-	connect.DatabaseFlags
-	output.Flags
-}
-
-// pruneDocument is what a pruning did, in JSON.
-type pruneDocument struct {
-	Deleted int64 `json:"deleted"`
-}
-
-// Run prunes the inboxes of all projections.
-func (c *inboxPruneCmd) Run(ctx context.Context, std *output.Streams) error {
-	if err := parse.Retention("--retention", c.Retention); err != nil {
-		return err
-	}
-	pool, err := connect.ReadModel(ctx, &c.DatabaseFlags)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	var done pruneDocument
-	shown := output.NewProgress(std.Err, "deleted")
-	held, err := inbox.PruneAll(ctx, pool, c.Retention, func(n int64) {
-		done.Deleted += n
-		shown.Update(done.Deleted, 0)
-	})
-	shown.Done()
-	if err != nil {
-		return refusedByFourEyes(ctx, pool, err)
-	}
-	for _, handler := range slices.Sorted(maps.Keys(held)) {
-		for _, hold := range held[handler] {
-			_, _ = fmt.Fprintf(std.Err, "%s keeps its markers until its records are read again: %s\n", handler, hold)
-		}
-	}
-	if c.JSON() {
-		return output.PrintJSON(std.Out, done)
-	}
-	_, err = fmt.Fprintf(std.Out, "deleted %d markers\n", done.Deleted)
-	return err
-}
-
-// refusedByFourEyes says who prunes while operators may not write.
-func refusedByFourEyes(ctx context.Context, pool *pgxpool.Pool, err error) error {
-	var refused *pgconn.PgError
-	if !errors.As(err, &refused) || refused.Code != "42501" {
-		return err
-	}
-	if on, unknown := readmodel.FourEyes(ctx, pool); unknown != nil || !on {
-		return err
-	}
-	return exit.Refuse("four eyes are on (SQLSTATE 42501): a login in projector_approver prunes the inbox; running consumers prune it by themselves")
 }

@@ -188,6 +188,28 @@ func TestEveryChangeIsRequested(t *testing.T) {
 		"rebuild 1 approved, pause 1 approved, resume 1 approved, position_set 1 approved, replay 2 approved")
 }
 
+// TestAPruningIsRequested: with a short retention, events would count twice. The trail has the pruning
+// also while four eyes are off.
+func TestAPruningIsRequested(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Exec("INSERT INTO inbox (message_id, handler, processed_at) SELECT n::text, 'daily_turnover', now() - interval '30 days' FROM generate_series(1, 3) AS n")
+	other := colleague(t, s)
+	s.Must("migrate", "--four-eyes=on")
+	id := strings.TrimSpace(s.Must("inbox", "prune", "--retention=1h", "--reason=short of disk"))
+	clitest.Contains(t, s.Must("requests", "show", id), "inbox prune --retention=1h0m0s", "daily_turnover: 3 markers are older than 1h0m0s and would be deleted")
+	clitest.Equal(t, s.Text("SELECT count(*)::text FROM inbox"), "3")
+	clitest.Contains(t, other.Must("approve", id, "--reason=agreed"), "deleted 3 markers", "approved")
+	clitest.Equal(t, clitest.Pick(s.Lines("audit", "--action=prune"), "projection", "reason", "result"), "daily_turnover short of disk markers older than 1h0m0s")
+	s.Await("SELECT approved_by IS NOT NULL FROM dlq_action WHERE action = 'prune'")
+	s.Exec("INSERT INTO inbox (message_id, handler, processed_at) VALUES ('5', 'daily_turnover', now())")
+	clitest.Equal(t, s.Must("inbox", "prune"), "deleted 0 markers\n") // nothing is requested, and nothing noted
+	s.Must("migrate", "--four-eyes=off")
+	s.Exec("INSERT INTO inbox (message_id, handler, processed_at) VALUES ('4', 'daily_turnover', now() - interval '30 days')")
+	clitest.Equal(t, s.Must("inbox", "prune"), "deleted 1 markers\n")
+	clitest.Equal(t, s.Must("inbox", "prune"), "deleted 0 markers\n")
+	clitest.Equal(t, s.Text("SELECT count(*) || ' ' || (SELECT count(*) FROM inbox) FROM dlq_action WHERE action = 'prune'"), "2 1")
+}
+
 // TestRequestsMadeByHandNameNoServer: whoever can insert a request can send the approver's
 // passwords nowhere, and read no file of the approver.
 func TestRequestsMadeByHandNameNoServer(t *testing.T) {

@@ -1,0 +1,142 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"projector/internal/cli/change"
+	"projector/internal/cli/connect"
+	"projector/internal/cli/output"
+	"projector/internal/cli/parse"
+	"projector/readmodel"
+	"projector/readmodel/inbox"
+)
+
+// InboxCmd are the commands about the markers of processed messages.
+type InboxCmd struct {
+	Prune pruneCmd `cmd:"" help:"Delete markers that are older than the retention. A running projector does this by itself."`
+}
+
+// pruneCmd runs from cron, where nobody types --yes.
+type pruneCmd = change.Unattended[prune, *prune]
+
+type prune struct {
+	Retention time.Duration `env:"INBOX_RETENTION" default:"168h" placeholder:"DURATION" help:"Delete markers older than this (default 168h)."`
+	change.OptionalReasonFlags
+	connect.DatabaseFlags
+	output.Flags
+}
+
+// Action implements change.Change.
+func (*prune) Action() readmodel.ActionKind { return readmodel.ActionPrune }
+
+// Check implements change.Change.
+func (c *prune) Check() error { return parse.Retention("--retention", c.Retention) }
+
+// Plan implements change.Change.
+func (c *prune) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
+	all, err := inbox.Old(ctx, on.Pool, c.Retention)
+	p := &prunePlan{prune: c, on: on}
+	for _, of := range all {
+		switch {
+		case len(of.Held) > 0:
+			p.held = append(p.held, of)
+		case of.Markers > 0:
+			p.old = append(p.old, of)
+		}
+	}
+	return p, err
+}
+
+// prunePlan prunes the inboxes of all projections.
+type prunePlan struct {
+	*prune
+	on      *change.On
+	old     []inbox.OldMarkers // of the projections that are pruned
+	held    []inbox.OldMarkers // of those that are not: their records are read again
+	deleted int64
+}
+
+// DoneInParts implements change.Partial.
+func (*prunePlan) DoneInParts() {}
+
+// Hash implements change.Plan. Markers become older by themselves: how many there are is shown, and
+// is not part of what is approved.
+func (p *prunePlan) Hash(_ context.Context, h *change.Hash) error {
+	for _, of := range p.old {
+		if err := h.Add(of.Handler, p.Retention); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Do implements change.Plan. The audit trail has a row before a marker is deleted.
+func (p *prunePlan) Do(ctx context.Context) error {
+	shown := output.NewProgress(p.on.Std.Err, "deleted")
+	defer shown.Done()
+	for _, of := range p.old {
+		action := readmodel.Action{
+			Kind: readmodel.ActionPrune, Projection: of.Handler, Actor: p.on.Actor, Reason: p.on.Reason,
+			Result: "markers older than " + p.Retention.String(),
+		}
+		if err := readmodel.RecordActions(ctx, p.on.Pool, []readmodel.Action{action}); err != nil {
+			return err
+		}
+		err := inbox.Of(of.Handler).Prune(ctx, p.on.Pool, p.Retention, func(n int64) {
+			p.deleted += n
+			shown.Update(p.deleted, 0)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pruneDocument is what a pruning did, in JSON.
+type pruneDocument struct {
+	Deleted int64 `json:"deleted"`
+}
+
+// prunePlanDocument is what would be pruned of a projection, in JSON.
+type prunePlanDocument struct {
+	Projection string `json:"projection"`
+	OlderThan  string `json:"older_than"`
+	Markers    int64  `json:"markers"` // at most inbox.CountUpTo
+}
+
+// Print implements change.Plan.
+func (p *prunePlan) Print(_ context.Context, std *output.Streams, done bool) error {
+	for _, of := range p.held {
+		for _, hold := range of.Held {
+			_, _ = fmt.Fprintf(std.Err, "%s keeps its markers until its records are read again: %s\n", output.Printable(of.Handler), hold)
+		}
+	}
+	if !done {
+		return p.printPlan(std)
+	}
+	if p.JSON() {
+		return output.PrintJSON(std.Out, pruneDocument{p.deleted})
+	}
+	_, err := fmt.Fprintf(std.Out, "deleted %d markers\n", p.deleted)
+	return err
+}
+
+func (p *prunePlan) printPlan(std *output.Streams) (err error) {
+	lines := output.NewJSONLines(std.Out)
+	for _, of := range p.old {
+		if p.JSON() {
+			err = errors.Join(err, lines.Write(prunePlanDocument{of.Handler, p.Retention.String(), of.Markers}))
+			continue
+		}
+		atLeast := ""
+		if of.Markers == inbox.CountUpTo {
+			atLeast = "at least "
+		}
+		_, _ = fmt.Fprintf(std.Out, "%s: %s%d markers are older than %s and would be deleted\n", output.Printable(of.Handler), atLeast, of.Markers, p.Retention)
+	}
+	return errors.Join(err, lines.Flush())
+}
