@@ -5,30 +5,81 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 )
 
-// TestStatementsOfThePagesNeedNoOtherRole runs the SQL of the pages as the role that the page
-// is for: readers have docs/read-model.md, operators docs/repairs.md.
+// sqlOf returns the SQL blocks of a page. Blocks inside a numbered list are steps on two servers
+// and are left out: TestMovedByLogicalReplication does these steps.
+func sqlOf(t testing.TB, page string) []string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/" + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []string
+	for _, block := range regexp.MustCompile("(?ms)^```sql\n(.*?)^```").FindAllStringSubmatch(string(text), -1) {
+		blocks = append(blocks, block[1])
+	}
+	if len(blocks) == 0 {
+		t.Fatalf("%s has no SQL", page)
+	}
+	return blocks
+}
+
+// logins is the SQL of docs/security.md that makes the logins.
+func logins(t testing.TB, password string) string {
+	t.Helper()
+	for _, block := range sqlOf(t, "security.md") {
+		if strings.Contains(block, "CREATE ROLE") {
+			return strings.ReplaceAll(block, "'…'", "'"+password+"'")
+		}
+	}
+	t.Fatal("docs/security.md does not say how to make the logins")
+	return ""
+}
+
+// TestStatementsOfThePagesNeedNoOtherRole runs the SQL of each page as the role that the page is
+// for. The logins of docs/security.md are made by newRoles.
 func TestStatementsOfThePagesNeedNoOtherRole(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
 	r.mustAs("bank_migrate", "migrate")
-	for page, user := range map[string]string{"read-model.md": "bank_reader", "repairs.md": "bank_operator"} {
-		text, err := os.ReadFile("../docs/" + page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-		if len(blocks) < 2 {
-			t.Errorf("%s has %d blocks of SQL", page, len(blocks))
-		}
+	database := pgx.Identifier{r.db.Config().ConnConfig.Database}.Sanitize()
+	for page, user := range map[string]string{
+		"read-model.md": "bank_reader", "repairs.md": "bank_operator", "security.md": "bank_migrate", "postgres.md": administrator,
+	} {
 		s := r.session(user)
-		for _, block := range blocks {
-			for statement := range strings.SplitSeq(regexp.MustCompile(`--.*`).ReplaceAllString(block[1], ""), ";") {
+		for _, block := range sqlOf(t, page) {
+			if strings.Contains(block, "CREATE ROLE") {
+				continue
+			}
+			block = strings.ReplaceAll(regexp.MustCompile(`--.*`).ReplaceAllString(block, ""), "DATABASE bank ", "DATABASE "+database+" ")
+			for statement := range strings.SplitSeq(block, ";") {
 				if strings.TrimSpace(statement) != "" {
 					s.may(statement, true)
 				}
 			}
 		}
 	}
+	// A custom projection: its tables, the grant, and the file by hand.
+	tables, err := os.ReadFile("../docs/examples/tables.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, _, _ := strings.Cut(string(tables), "DO $grants$")
+	r.exec(made) // the page grants them
+	file, grant, byHand := custom(t)
+	r.exec(grant)
+	r.session(administrator).may(strings.Replace(byHand, "-- the statements of the file", file, 1), true)
+}
+
+// custom returns the three blocks of SQL of docs/own-projection.md.
+func custom(t testing.TB) (file, grant, byHand string) {
+	t.Helper()
+	blocks := sqlOf(t, "own-projection.md")
+	if len(blocks) != 3 {
+		t.Fatalf("docs/own-projection.md has %d blocks of SQL, not 3", len(blocks))
+	}
+	return blocks[0], blocks[1], blocks[2]
 }

@@ -17,6 +17,9 @@ import (
 	"projector/internal/testbank"
 )
 
+// administrator is the user who made the database.
+const administrator = ""
+
 // rolesPassword is that of every user of newRoles.
 const rolesPassword = "roles-horse-battery"
 
@@ -50,14 +53,8 @@ func newRolesOn(t *testing.T, addrs []string, cluster *devstack.Postgres, partit
 		files: newSecretFolder(t, map[string]string{"ca.crt": string(authority.PEM()), "password": rolesPassword}),
 	}
 	r.rolesFile()
-	for user, role := range map[string]string{
-		"bank_migrate": "projector_migrator", "bank_app": "projector_runtime",
-		"bank_operator": "projector_operator", "bank_colleague": "projector_operator",
-		"bank_approver": "projector_approver", "bank_reader": "projector_reader",
-	} {
-		r.exec(fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s' IN ROLE %s", user, rolesPassword, role))
-	}
-	r.exec("ALTER ROLE bank_migrate SET role = 'projector_migrator'")
+	r.exec(logins(t, rolesPassword))
+	r.exec(fmt.Sprintf("CREATE ROLE bank_colleague LOGIN PASSWORD '%s' IN ROLE projector_operator", rolesPassword))
 	return r
 }
 
@@ -98,7 +95,9 @@ func (r *roles) session(user string) *session {
 	if err != nil {
 		r.t.Fatal("the database's URL cannot be read")
 	}
-	u.User = url.UserPassword(user, rolesPassword)
+	if user != administrator {
+		u.User = url.UserPassword(user, rolesPassword)
+	}
 	conn, err := pgx.Connect(r.t.Context(), u.String())
 	if err != nil {
 		r.t.Fatal(err)
