@@ -104,9 +104,9 @@ func TestTwoPeopleRepairAProjectionFile(t *testing.T) {
 
 	r.exec("UPDATE loyalty SET points = 99 WHERE account_id = 'b'")
 	rebuild := append([]string{"rebuild", "--yes"}, source...)
-	r.refusedAs("bank_operator", "GRANT SELECT ON loyalty TO bank_operator; GRANT SELECT ON loyalty TO projector_migrator", rebuild...)
+	r.refusedAs("bank_operator", "GRANT SELECT ON loyalty TO projector_migrator; GRANT SELECT ON loyalty TO projector_operator", rebuild...)
 	r.exec("GRANT SELECT ON loyalty TO projector_operator, projector_migrator")
-	r.refusedAs("bank_approver", "GRANT DELETE ON loyalty TO bank_approver", "approve", r.mustAs("bank_operator", rebuild...), "--reason=seen")
+	r.refusedAs("bank_approver", "GRANT DELETE ON loyalty TO projector_approver", "approve", r.mustAs("bank_operator", rebuild...), "--reason=seen")
 	holds("a 5, b 99, c 1003")
 	r.exec("GRANT DELETE ON loyalty TO projector_projection")
 	two("rebuild --yes", source...)

@@ -33,7 +33,7 @@ func Check(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 			return err
 		}
 	}
-	missing, asked := grants(ctx, pool, &p)
+	missing, asked := grants(ctx, pool, &p, "")
 	if asked != nil {
 		return errors.Join(err, asked)
 	}

@@ -11,9 +11,9 @@ import (
 	"projector/sql"
 )
 
-// grants are the statements that give the role of a projection's SQL what its statements need
-// of tables and it does not have, as far as their words tell.
-func grants(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) (grants []string, err error) {
+// grants are the statements that give a role what a projection's statements need of tables and it
+// does not have, as far as their words show; role "" is the one that this login runs them as.
+func grants(ctx context.Context, pool *pgxpool.Pool, p *file.Projection, role string) (grants []string, err error) {
 	var tables, privileges []string
 	for _, use := range p.Uses() {
 		tables, privileges = append(tables, use.Table), append(privileges, use.Privilege)
@@ -22,14 +22,14 @@ func grants(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) (grants
 		if _, err := tx.Exec(ctx, sql.Query("custom_become")); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, sql.Query("custom_grants"), tables, privileges)
+		rows, err := tx.Query(ctx, sql.Query("custom_grants"), tables, privileges, role)
 		if err == nil {
 			grants, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		}
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look which grants are missing: %w", err)
+		return nil, fmt.Errorf("find out which grants are missing: %w", err)
 	}
 	return grants, nil
 }

@@ -1,26 +1,20 @@
--- The grants that the present role lacks of the tables ($1) that it needs for something ($2),
--- as statements; names that are no tables are left out. A schema comes first: what is in one
--- that may not be used cannot be looked up.
+-- The grants that a role ($3; empty: the present one) lacks of the tables ($1) that it needs for
+-- something ($2), as statements; names that are no tables are left out. A schema comes first. Its
+-- tables are read from the catalog: to_regclass fails in a schema that this session may not use.
 WITH needed AS (
-    SELECT u.name, u.privilege, u.at, u.parts[1] AS schema,
-           cardinality(u.parts) > 1 AND NOT has_schema_privilege(n.oid, 'USAGE') AS hidden,
-           cardinality(u.parts) > 1 AND n.oid IS NULL                            AS nowhere
+    SELECT u.name, u.privilege, u.at, u.parts[1] AS schema, coalesce(nullif($3, ''), current_user) AS role,
+           CASE WHEN cardinality(u.parts) = 1 THEN to_regclass(u.name)
+                ELSE (SELECT c.oid FROM pg_class c WHERE c.relnamespace = n.oid AND c.relname = u.parts[2]) END AS oid,
+           cardinality(u.parts) > 1 AND NOT has_schema_privilege(coalesce(nullif($3, ''), current_user), n.oid, 'USAGE') AS hidden
     FROM (SELECT name, privilege, at, parse_ident(name) AS parts
           FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS u (name, privilege, at)) AS u
     LEFT JOIN pg_namespace n ON cardinality(u.parts) > 1 AND n.nspname = u.parts[1]
-), missing AS (
-    SELECT name, privilege, at
-    FROM needed
-    WHERE NOT nowhere
-      AND CASE WHEN hidden THEN true
-               WHEN to_regclass(name) IS NULL THEN false
-               ELSE NOT has_table_privilege(to_regclass(name), privilege) END
 )
 SELECT text FROM (
-    SELECT DISTINCT format('GRANT USAGE ON SCHEMA %I TO %I;', schema, current_user) AS text, 0::bigint AS at
+    SELECT DISTINCT format('GRANT USAGE ON SCHEMA %I TO %I;', schema, role) AS text, 0::bigint AS at
     FROM needed WHERE hidden
     UNION ALL
-    SELECT format('GRANT %s ON %s TO %I;', string_agg(privilege, ', ' ORDER BY at), name, current_user), min(at)
-    FROM missing GROUP BY name
+    SELECT format('GRANT %s ON %s TO %I;', string_agg(privilege, ', ' ORDER BY at), name, role), min(at)
+    FROM needed WHERE oid IS NOT NULL AND NOT has_table_privilege(role, oid, privilege) GROUP BY name, role
 ) AS lines
 ORDER BY at, text;

@@ -51,7 +51,7 @@ func (c *checkCmd) Run(ctx context.Context, std *output.Streams) error {
 	defer pool.Close()
 	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
-	if err := own.Check(ctx, pool, p); err != nil {
+	if err := own.CheckForRunner(ctx, pool, p); err != nil {
 		return c.refusal(err)
 	}
 	if err := rebuild.CheckTables(ctx, pool, own.Definition(p).Rebuilds()); err != nil {

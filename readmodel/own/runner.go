@@ -1,0 +1,74 @@
+package own
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection/file"
+	"projector/sql"
+)
+
+// CheckForRunner is Check for the role that will run the projection, whoever asks. A login that
+// does not become that role has its statements parsed, which needs no grants on tables; what the
+// role lacks is found from their words.
+func CheckForRunner(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
+	var role string
+	if err := pool.QueryRow(ctx, sql.Query("custom_runner")).Scan(&role); err != nil {
+		return fmt.Errorf("ask for the role of the projection's SQL: %w", err)
+	}
+	if role == "" {
+		return Check(ctx, pool, p)
+	}
+	unparsed := parsed(ctx, pool, &p)
+	if unparsed != nil && code(unparsed) != insufficientPrivilege {
+		return unparsed
+	}
+	for i := range p.Statements {
+		one := p
+		one.Statements = p.Statements[i : i+1]
+		line := p.Statements[i].LineAt(0)
+		for _, use := range one.Uses() {
+			if slices.Contains(file.OwnTables, strings.ToLower(use.Table)) {
+				return &StatementError{Projection: p.Name, Line: line, Err: &TouchedError{Projection: p.Name, Table: use.Table}}
+			}
+		}
+		lacking, err := grants(ctx, pool, &one, role)
+		if err != nil {
+			return err
+		}
+		if len(lacking) == 0 {
+			continue
+		}
+		all, err := grants(ctx, pool, &p, role)
+		if err != nil {
+			return err
+		}
+		refused := &pgconn.PgError{Severity: "ERROR", Code: insufficientPrivilege, Message: role + ", which runs the statement, lacks a grant"}
+		return &StatementError{Projection: p.Name, Line: line, Err: refused, Grants: all}
+	}
+	return unparsed
+}
+
+// parsed has PostgreSQL parse the statements and find their tables and columns. Nothing is run.
+func parsed(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
+	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		for _, s := range p.Statements {
+			_, err := tx.Conn().PgConn().Prepare(ctx, "", s.SQL, nil)
+			var hidden *pgconn.PgError
+			if errors.As(err, &hidden) && hidden.Code == insufficientPrivilege {
+				hidden.Hint = "the role that runs it may, this login may not: check as a member of projector_runtime or projector_approver"
+			}
+			if err != nil {
+				return &StatementError{Projection: p.Name, Line: s.LineAt(position(err, s.SQL, "")), Err: err}
+			}
+		}
+		return nil
+	})
+}
