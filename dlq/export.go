@@ -15,8 +15,8 @@ import (
 )
 
 // exported is one line of an export: a dead letter in JSON, for a person or a
-// script to correct. Key, value and each header are text if they are UTF-8, else base64;
-// null is null.
+// script to correct. Key, value and each header stand there as text when they are
+// UTF-8, else in base64; null is null.
 type exported struct {
 	DLQTopic     string      `json:"dlq_topic"`
 	DLQPartition int32       `json:"dlq_partition"`
@@ -30,6 +30,7 @@ type exported struct {
 	Topic        string      `json:"topic"`
 	Partition    int32       `json:"partition"`
 	Offset       int64       `json:"offset"`
+	Entry        *int32      `json:"entry,omitempty"` // the index of HeaderEntry
 	Timestamp    int64       `json:"timestamp"`
 	FailedAt     string      `json:"failed_at"`
 	Replays      int         `json:"replays"`
@@ -63,6 +64,9 @@ func Export(w io.Writer, dlqTopic string, e *Entry) error {
 		FailedAt: e.FailedAt.Format(time.RFC3339Nano), Replays: e.Replays,
 		Group: e.Group, Projection: e.Projection, Truncated: e.Truncated,
 		Headers: []exportedHeader{}, SHA256: MessageDigest(e.Key, e.Value, e.Headers),
+	}
+	if e.Event > 0 {
+		line.Entry = new(e.Event - 1)
 	}
 	line.Key, line.KeyBase64 = TextOrBase64(e.Key)
 	line.Value, line.ValueBase64 = TextOrBase64(e.Value)

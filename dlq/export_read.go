@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"time"
 
 	"projector/projection/event"
@@ -69,6 +70,8 @@ func (e *Entry) PlaceDiffers(line *Entry) string {
 		return "partition"
 	case e.Offset != line.Offset:
 		return "offset"
+	case e.Event != line.Event:
+		return "entry"
 	default:
 		return ""
 	}
@@ -129,6 +132,12 @@ func parseExported(text []byte) (Exported, error) {
 		FailedAt: failedAt, Replays: line.Replays,
 		Group: line.Group, Projection: line.Projection, Truncated: line.Truncated,
 	}, expected: line.Expected}
+	if line.Entry != nil {
+		if *line.Entry < 0 || *line.Entry == math.MaxInt32 {
+			return Exported{}, errors.New("field entry: is not an index")
+		}
+		e.Event = *line.Entry + 1
+	}
 	e.Original = e.Identity()
 	if err := line.readMessage(&e.Entry); err != nil {
 		return Exported{}, err
@@ -191,7 +200,7 @@ func fromTextOrBase64(field string, text, encoded *string) ([]byte, error) {
 	return b, nil
 }
 
-// safeJSONError says where JSON is wrong, without its text.
+// safeJSONError tells where JSON is wrong without its text.
 func safeJSONError(err error) error {
 	var kind *json.UnmarshalTypeError
 	var syntax *json.SyntaxError

@@ -45,7 +45,8 @@ const (
 	HeaderTopic           = OwnPrefix + "errors.topic"
 	HeaderPartition       = OwnPrefix + "errors.partition"
 	HeaderOffset          = OwnPrefix + "errors.offset"
-	HeaderTimestamp       = OwnPrefix + "errors.timestamp" // ms since the Unix epoch; projection.LastTimestamp: beyond what the client can represent
+	HeaderEntry           = OwnPrefix + "errors.entry"     // of an array of events, its index from 0; absent: the record is one event
+	HeaderTimestamp       = OwnPrefix + "errors.timestamp" // ms since the Unix epoch; projection.LastTimestamp: beyond what the client can tell
 	HeaderGroup           = OwnPrefix + "errors.group"
 	HeaderProjection      = OwnPrefix + "errors.projection"
 	HeaderAccountID       = OwnPrefix + "errors.account_id"
@@ -136,13 +137,14 @@ func replays(record projection.Record) int {
 	return min(max(record.Replays, ReplaysOf(record.Headers), 0), math.MaxInt32)
 }
 
-// identity is what could be read of the event.
+// identity is which event of the record it is, and what could be read of it.
 func identity(letter projection.DeadLetter) (headers []kgo.RecordHeader) {
 	add := func(known bool, header kgo.RecordHeader) {
 		if known {
 			headers = append(headers, header)
 		}
 	}
+	add(letter.Record.Entry > 0, number(HeaderEntry, int64(letter.Record.Entry)-1))
 	add(letter.AccountID != "", text(HeaderAccountID, letter.AccountID))
 	if letter.Expected != nil {
 		add(true, number(HeaderExpectedVersion, *letter.Expected))

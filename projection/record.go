@@ -27,8 +27,8 @@ type Record struct {
 const (
 	// NoTimestamp is the time of a record that has none, as in Kafka.
 	NoTimestamp = -1
-	// LastTimestamp, in the year 2262, is any time beyond what the Kafka client can
-	// represent. Usually a producer has written nanoseconds instead of milliseconds.
+	// LastTimestamp, in the year 2262, is any time beyond what the Kafka
+	// client can represent: a producer that takes nanoseconds for milliseconds, mostly.
 	LastTimestamp = math.MaxInt64 / 1_000_000
 )
 
@@ -82,8 +82,8 @@ func NewDeadLetter(rec Record, d *event.Decoded, class event.Class, message stri
 	}
 }
 
-// Keep copies a record that outlives its fetch, so that it does not hold the memory of the
-// whole fetch.
+// Keep copies a record that outlives its fetch: as it is, it would hold the memory of the
+// whole of it.
 func Keep(rec Record, d *event.Decoded) (Record, event.Decoded) {
 	rec.Key, rec.Value, rec.Headers = bytes.Clone(rec.Key), bytes.Clone(rec.Value), slices.Clone(rec.Headers)
 	for i := range rec.Headers {
@@ -104,4 +104,41 @@ type DecodedRecord struct {
 	Reprocessed bool
 	// Discarded: a person has discarded the record of this place. It has no effect.
 	Discarded bool
+	// More: further entries of the same record follow. A position passes the record only with the
+	// last of them.
+	More bool
+}
+
+// AppendDecoded decodes a record and appends its event, or one for each entry.
+func AppendDecoded(list []DecodedRecord, record Record, format event.Format) []DecodedRecord {
+	if series, is := format.(event.Series); is {
+		return appendSeries(list, record, series)
+	}
+	list = append(list, DecodedRecord{Record: record})
+	format.Decode(record.Message, &list[len(list)-1].Decoded)
+	return list
+}
+
+func appendSeries(list []DecodedRecord, record Record, series event.Series) []DecodedRecord {
+	begin := len(list)
+	series.DecodeEach(record.Message, func(entry int32) *event.Decoded {
+		record.Entry = entry
+		list = append(list, DecodedRecord{Record: record, More: true})
+		return &list[len(list)-1].Decoded
+	})
+	if len(list) > begin {
+		list[len(list)-1].More = false
+	}
+	return list
+}
+
+// Through is the position after records that were processed, when it was from before: the last
+// record of which entries are left is not passed.
+func Through(records []DecodedRecord, from NextOffset) NextOffset {
+	for i := len(records) - 1; i >= 0; i-- {
+		if !records[i].More {
+			return records[i].Record.Next()
+		}
+	}
+	return from
 }

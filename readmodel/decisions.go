@@ -3,6 +3,7 @@ package readmodel
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -22,8 +23,8 @@ type Decisions struct {
 	custom     string // the projection's name where it is a custom one
 
 	mu        sync.Mutex
-	through   int64 // the last row of the trail that was read
-	discarded map[projection.RecordRef]struct{}
+	through   int64                                     // the last row of the trail that was read
+	discarded map[projection.RecordRef][]accountVersion // the events of a record; empty ones where that is not known
 	skipped   map[accountVersion]struct{}
 }
 
@@ -41,7 +42,7 @@ func NewDecisions(pool *pgxpool.Pool, of Definition) *Decisions {
 	}
 	return &Decisions{
 		pool: pool, projection: of.Name(), custom: custom,
-		discarded: map[projection.RecordRef]struct{}{}, skipped: map[accountVersion]struct{}{},
+		discarded: map[projection.RecordRef][]accountVersion{}, skipped: map[accountVersion]struct{}{},
 	}
 }
 
@@ -85,9 +86,12 @@ func (d *Decisions) add(kind ActionKind, result string, event accountVersion, pl
 	result, _, _ = strings.Cut(result, " in ")
 	switch {
 	case kind == ActionDiscard && result == ResultDiscarded && place.Topic != "":
-		d.discarded[place] = struct{}{}
+		d.discarded[place] = append(d.discarded[place], event)
 	case kind == ActionReplay && result == string(EffectApplied): // it was replayed on request
-		delete(d.discarded, place)
+		left := slices.DeleteFunc(d.discarded[place], func(e accountVersion) bool { return e == event || e.accountID == "" })
+		if d.discarded[place] = left; len(left) == 0 {
+			delete(d.discarded, place)
+		}
 	case kind == ActionSkip && result == ResultSkipped:
 		d.skipped[event] = struct{}{}
 	case kind == ActionUnskip && result == ResultUnskipped:
@@ -106,7 +110,12 @@ func (d *Decisions) MarkDiscarded(records []projection.DecodedRecord) {
 		return
 	}
 	for i := range records {
-		_, records[i].Discarded = d.discarded[records[i].Record.Ref()]
+		r := &records[i]
+		events, some := d.discarded[r.Record.Ref()]
+		if some && r.Record.Entry > 0 {
+			some = slices.Contains(events, accountVersion{r.Decoded.Event.AccountID, r.Decoded.Event.Version})
+		}
+		r.Discarded = some
 	}
 }
 

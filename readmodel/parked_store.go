@@ -54,12 +54,36 @@ func decodeParked(ctx context.Context, formats event.Resolver, account string, p
 		return fmt.Errorf("read a parked event: %w", err)
 	}
 	version := p.Decoded.Event.Version
-	format.Decode(p.Record.Message, &p.Decoded)
+	if series, is := format.(event.Series); is {
+		decodeEntry(series, account, version, p)
+	} else {
+		format.Decode(p.Record.Message, &p.Decoded)
+	}
 	if p.Decoded.Identity != event.Identified || p.Decoded.Event.Version != version {
 		// Parked by another format or configuration: it waits for an operator.
 		p.Decoded = unreadable(account, version)
 	}
 	return nil
+}
+
+// decodeEntry decodes the entry of a record that is of the account and version: the first one, as
+// of two events for one version the first is parked.
+func decodeEntry(series event.Series, account string, version int64, p *projection.Parked) {
+	var one event.Decoded
+	check := func(entry int32) {
+		ev := &one.Event
+		if p.Record.Entry == 0 && one.Identity == event.Identified && ev.AccountID == account && ev.Version == version {
+			p.Record.Entry, p.Decoded = entry, one
+		}
+	}
+	p.Decoded, p.Record.Entry = event.Decoded{}, 0
+	last := int32(0)
+	series.DecodeEach(p.Record.Message, func(entry int32) *event.Decoded {
+		check(last)
+		last = entry
+		return &one
+	})
+	check(last)
 }
 
 // unreadable stands for a parked event that this configuration cannot read.

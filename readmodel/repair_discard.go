@@ -148,10 +148,14 @@ func (r *Repair) findDiscards(ctx context.Context, db accountDB, statement strin
 	if err != nil {
 		return err
 	}
-	parked := map[projection.RecordRef]bool{}
-	var place projection.RecordRef
-	if _, err := pgx.ForEachRow(rows, []any{&place.Topic, &place.Partition, &place.Offset}, func() error {
-		parked[place] = true
+	type parkedEvent struct {
+		of    accountVersion // several entries of a record have one place
+		place projection.RecordRef
+	}
+	parked := map[parkedEvent]bool{}
+	var e parkedEvent
+	if _, err := pgx.ForEachRow(rows, []any{&e.of.accountID, &e.of.version, &e.place.Topic, &e.place.Partition, &e.place.Offset}, func() error {
+		parked[e] = true
 		return nil
 	}); err != nil {
 		return err
@@ -160,7 +164,7 @@ func (r *Repair) findDiscards(ctx context.Context, db accountDB, statement strin
 		d := &list[i]
 		version, exists := accounts[d.AccountID]
 		result[i] = Discarded{
-			Removed: parked[d.Place],
+			Removed: parked[parkedEvent{accountVersion{d.AccountID, d.Version}, d.Place}],
 			Passed:  d.AccountID != "" && exists && d.Version <= version && d.Class != event.VersionConflict,
 		}
 	}

@@ -84,7 +84,7 @@ func (w *worker) decode() {
 // decodeAll decodes records of an epoch; false when the worker is to stop.
 func (w *worker) decodeAll(raw []*kgo.Record, epoch int) bool {
 	for len(raw) > 0 {
-		c, n, err := decodeChunk(w.drain, raw, w.c.cfg.Formats)
+		c, n, err := decodeChunk(w.drain, raw, w.c.cfg.Formats, int(w.c.chunkRecords.Load()))
 		c.epoch = epoch
 		c.traced = w.trace.Pick(c.traced, raw[:n])
 		raw = raw[n:]
@@ -114,9 +114,9 @@ func newChunk() *chunk {
 	return chunkPool.Get().(*chunk) //nolint:forcetypeassert // the pool holds nothing else
 }
 
-// decodeChunk decodes records up to the first that cannot be read yet, and returns
-// how many those are.
-func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver) (c *chunk, n int, err error) {
+// decodeChunk decodes records until most events are decoded, or up to the first record that
+// cannot be read yet, and returns how many records those are.
+func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver, most int) (c *chunk, n int, err error) {
 	c = newChunk()
 	c.records = slices.Grow(c.records, len(raw))
 	for n, r := range raw {
@@ -130,9 +130,9 @@ func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver)
 			return c, n, err
 		}
 		c.next = record.Next()
-		c.records = append(c.records, projection.DecodedRecord{Record: record})
-		j := &c.records[len(c.records)-1]
-		format.Decode(j.Record.Message, &j.Decoded)
+		if c.records = projection.AppendDecoded(c.records, record, format); len(c.records) >= most {
+			return c, n + 1, nil
+		}
 	}
 	return c, len(raw), nil
 }

@@ -292,7 +292,7 @@ func TestEveryFlushIsFollowedByHealing(t *testing.T) {
 		w := scripted(t, s)
 		w.flushing(limit, s)
 		w.epoch = 1
-		c, _, err := decodeChunk(t.Context(), records(0, 2), event.Always(noFormat{}))
+		c, _, err := decodeChunk(t.Context(), records(0, 2), event.Always(noFormat{}), mostChunk)
 		if err != nil {
 			t.Fatal(err)
 		}

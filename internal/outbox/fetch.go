@@ -52,21 +52,7 @@ func Fetch(ctx context.Context, from Outbox, formats event.Resolver, wanted []Ve
 		if err != nil {
 			return err
 		}
-		r := &readmodel.RepairRecord{}
-		format.Decode(m, &r.Decoded)
-		v := Version{r.Decoded.Event.AccountID, r.Decoded.Event.Version}
-		if why := refusal(&r.Decoded, asked[v], a.Records[v] != nil); why != "" {
-			if r.Decoded.Identity != event.Identified {
-				v = Version{}
-			}
-			a.Refused, a.Why, a.Last = a.Refused+1, why, v
-			return nil
-		}
-		r.Record = projection.Record{
-			Message: m, Partition: -1, Offset: v.Number, LeaderEpoch: projection.NoEpoch, Timestamp: projection.NoTimestamp,
-		}
-		a.Records[v] = r
-		if kept += r.Record.Bytes(); kept > keepBytes {
+		if kept += a.add(format, m, asked); kept > keepBytes {
 			return errEnough
 		}
 		return nil
@@ -75,6 +61,40 @@ func Fetch(ctx context.Context, from Outbox, formats event.Resolver, wanted []Ve
 		a.Whole, err = false, nil
 	}
 	return a, err
+}
+
+// add keeps the events of a row that were asked for, and returns the bytes that takes. A row is
+// refused when none of its entries was asked for. It may come again for another of them.
+func (a *Answer) add(format event.Format, m event.Message, asked map[Version]bool) (kept int) {
+	record := projection.Record{Message: m, Partition: -1, LeaderEpoch: projection.NoEpoch, Timestamp: projection.NoTimestamp}
+	events := projection.AppendDecoded(nil, record, format)
+	var (
+		why   string
+		last  Version
+		known bool
+	)
+	for i := range events {
+		r := &readmodel.RepairRecord{DecodedRecord: events[i]}
+		v := Version{r.Decoded.Event.AccountID, r.Decoded.Event.Version}
+		if before := a.Records[v]; before != nil && r.Record.Entry > 0 && before.Decoded.Event.ID == r.Decoded.Event.ID {
+			known = true
+			continue
+		}
+		if reason := refusal(&r.Decoded, asked[v], a.Records[v] != nil); reason != "" {
+			if r.Decoded.Identity != event.Identified {
+				v = Version{}
+			}
+			why, last = reason, v
+			continue
+		}
+		r.Record.Offset = v.Number
+		a.Records[v] = r
+		kept += r.Record.Bytes()
+	}
+	if kept == 0 && !known {
+		a.Refused, a.Why, a.Last = a.Refused+1, why, last
+	}
+	return kept
 }
 
 // errEnough ends the reading of an answer that is too large to be kept.

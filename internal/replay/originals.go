@@ -119,7 +119,8 @@ func (l *exportLine) keepOriginal(ctx context.Context, s *Scan, e *dlq.Entry) er
 	if !s.KeepOriginals {
 		return nil
 	}
-	message := event.Message{Key: bytes.Clone(e.Key), Value: bytes.Clone(e.Value), Headers: e.Headers}
+	message := e.Original()
+	message.Key, message.Value = bytes.Clone(e.Key), bytes.Clone(e.Value)
 	l.letter.InTopic = &Original{Value: message.Value}
 	return s.decode(ctx, message, &l.letter.InTopic.Decoded)
 }

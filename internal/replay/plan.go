@@ -154,7 +154,7 @@ func (i *Item) record() *readmodel.RepairRecord {
 		DecodedRecord: projection.DecodedRecord{
 			Decoded: i.Decoded, Reprocessed: !i.Corrected,
 			Record: projection.Record{
-				Message: event.Message{Key: e.Key, Value: e.Value, Headers: e.Headers},
+				Message: e.Original(),
 				Topic:   e.Topic, Partition: e.Partition, Offset: e.Offset, Timestamp: e.Timestamp, Replays: i.Replays + 1,
 			},
 		},

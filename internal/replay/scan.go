@@ -113,8 +113,7 @@ func (s *Scan) Each(ctx context.Context, fn func(*DeadLetter) error) error {
 func (s *Scan) Take(ctx context.Context, dlqTopic string, entry dlq.Entry) (*DeadLetter, error) {
 	d := &DeadLetter{DLQTopic: dlqTopic, Entry: entry}
 	e := &d.Entry
-	message := event.Message{Key: e.Key, Value: e.Value, Headers: e.Headers}
-	if err := s.decode(ctx, message, &d.Decoded); err != nil {
+	if err := s.decode(ctx, e.Original(), &d.Decoded); err != nil {
 		return nil, err
 	}
 	if account, version, known := e.Subject(&d.Decoded); known && e.AccountID == "" {

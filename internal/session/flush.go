@@ -42,9 +42,10 @@ type Report struct {
 
 // flush is what is made durable together.
 type flush struct {
-	next   projection.NextOffset
-	events int
-	begun  time.Time
+	next    projection.NextOffset
+	reached int64 // beyond next when some entries of the record there are flushed
+	events  int
+	begun   time.Time
 
 	// Of the attempt to write it.
 	result projection.Flushed
@@ -95,11 +96,11 @@ func (s *Session) FlushLast(ctx context.Context, found func(context.Context) (pr
 }
 
 func (s *Session) begin() *flush {
-	return &flush{next: s.next, events: s.proj.Pending().Events, begun: time.Now()}
+	return &flush{next: s.next, reached: s.reached, events: s.proj.Pending().Events, begun: time.Now()}
 }
 
 func (s *Session) publish(ctx context.Context, f *flush) error {
-	return s.driver.Publish(ctx, f.next.Offset, s.proj.DeadLetters(), s.proj.Verify)
+	return s.driver.Publish(ctx, f.reached, s.proj.DeadLetters(), s.proj.Verify)
 }
 
 // write makes one attempt. It may take as long as it is answered now and then. With more
@@ -123,10 +124,10 @@ func (s *Session) write(ctx context.Context, f *flush) error {
 // failed decides how to continue after a flush that must not be repeated as it is.
 func (s *Session) failed(f *flush, err error) Report {
 	s.size.Failed(f.events, f.done, f.took)
-	if f.next.Offset == s.durable.Next {
+	if f.reached == s.durable.Next {
 		s.healing = true
 	} else {
-		s.failedTo = max(s.failedTo, f.next.Offset)
+		s.failedTo = max(s.failedTo, f.reached)
 	}
 	r := Report{Outcome: Failed, Err: err, Events: f.events}
 	if refused(err) {
@@ -159,7 +160,11 @@ func (s *Session) isolate(r Report) Report {
 // written notes a flush that succeeded.
 func (s *Session) written(f *flush) Report {
 	s.unknown = nil
-	s.size.Wrote(f.events, f.took)
+	// A record whose last entry is refused is read again from its first one: if the flushes before
+	// that grew, the entry would never be alone.
+	if f.reached == f.next.Offset {
+		s.size.Wrote(f.events, f.took)
+	}
 	s.since = time.Time{}
 	s.oldest.Store(0)
 	s.durable.Next = f.next.Offset

@@ -19,6 +19,7 @@ type source struct {
 	session *session.Session
 	db      *database
 	records []projection.DecodedRecord
+	begin   []int // of each offset, its first event
 	counted int   // records reported as durable
 	outage  bool  // something failed and is not reported as over
 	unsaved int64 // up to where the flushes that failed were to make everything durable
@@ -64,7 +65,7 @@ func (s *source) consume() {
 		}
 		s.outage = false
 	}
-	for rest := s.records[pos.Next:]; ; {
+	for rest := s.records[s.begin[pos.Next]:]; ; {
 		healed, err := s.session.Heal(context.Background())
 		if err != nil {
 			s.t.Fatal(err)
@@ -89,19 +90,42 @@ func (s *source) consume() {
 	}
 }
 
+// entriesFrom draws n records, of which some have several entries, and where each begins.
+func entriesFrom(t *rapid.T, n int) (records []projection.DecodedRecord, begin []int) {
+	several := rapid.Bool().Draw(t, "several entries")
+	for _, r := range recordsFrom(0, n) {
+		begin = append(begin, len(records))
+		if !several || rapid.Bool().Draw(t, "one event") {
+			records = append(records, r)
+			continue
+		}
+		for entries := rapid.Int32Range(1, 5).Draw(t, "entries"); r.Record.Entry < entries; {
+			r.Record.Entry++
+			r.More = r.Record.Entry < entries
+			records = append(records, r)
+		}
+	}
+	return records, append(begin, len(records))
+}
+
 // TestEveryRecordIsDurableOnce whatever fails: each record is applied or dead-lettered once
 // and counted once, dead letters are published first, the position passes no record that was
-// not processed, after a failed flush the next is smaller, and an outage ends.
+// not processed, after a failed flush the next is smaller, and an outage ends. Of a record with
+// several entries each is applied once; they are counted, and dead-lettered, again where the record
+// is read again.
 func TestEveryRecordIsDurableOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		db := &database{applied: map[int64]int{}, deadLettered: map[int64]int{}, parked: rapid.IntRange(0, 60).Draw(t, "parked")}
+		db := &database{applied: map[entry]int{}, deadLettered: map[entry]int{}, parked: rapid.IntRange(0, 60).Draw(t, "parked")}
 		parked := db.parked
-		p := &simulated{t: t, db: db, poison: map[int64]bool{}, refuse: map[int64]bool{}, published: map[int64]bool{}}
+		p := &simulated{t: t, db: db, poison: map[entry]bool{}, refuse: map[entry]bool{}, published: map[entry]bool{}}
 		n := rapid.IntRange(0, 150).Draw(t, "records")
-		for _, offset := range rapid.SliceOfN(rapid.Int64Range(0, 150), 0, 3).Draw(t, "poison") {
-			p.poison[offset] = true
+		records, begin := entriesFrom(t, n)
+		for _, i := range rapid.SliceOfN(rapid.IntRange(0, 150), 0, 3).Draw(t, "poison") {
+			if i < len(records) {
+				p.poison[entry{records[i].Record.Offset, records[i].Record.Entry}] = true
+			}
 		}
-		s := &source{t: t, db: db, records: recordsFrom(0, n)}
+		s := &source{t: t, db: db, records: records, begin: begin}
 		s.session = session.New(p, p, session.Limits{
 			Events: rapid.IntRange(1, 100).Draw(t, "events"), Within: time.Hour, Freely: rapid.IntRange(0, 2).Draw(t, "freely"),
 		})
@@ -111,17 +135,26 @@ func TestEveryRecordIsDurableOnce(t *testing.T) {
 			}
 			s.consume()
 		}
-		for offset := range int64(n) {
+		for i := range records {
+			r := &records[i].Record
+			e := entry{r.Offset, r.Entry}
 			want := []int{1, 0}
-			if p.poison[offset] {
+			if p.poison[e] {
 				want = []int{0, 1}
 			}
-			if got := []int{db.applied[offset], db.deadLettered[offset]}; !slices.Equal(got, want) {
-				t.Fatalf("record %d was applied and dead-lettered %v times, want %v", offset, got, want)
+			got := []int{db.applied[e], db.deadLettered[e]}
+			if r.Entry > 0 {
+				got[1] = min(got[1], 1)
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("record %v was applied and dead-lettered %v times, want %v", e, got, want)
 			}
 		}
-		if got, want := fmt.Sprint(s.counted, db.next, db.healed), fmt.Sprint(n, n, parked); got != want {
-			t.Fatalf("counted, position, healed: %s, want %s", got, want)
+		if got, want := fmt.Sprint(db.next, db.healed), fmt.Sprint(n, parked); got != want {
+			t.Fatalf("position, healed: %s, want %s", got, want)
+		}
+		if len(records) == n && s.counted != n {
+			t.Fatalf("%d records are counted, want %d", s.counted, n)
 		}
 	})
 }

@@ -90,6 +90,7 @@ type Session struct {
 
 	durable projection.Stood
 	next    projection.NextOffset // after the last record folded
+	reached int64                 // the same, and after one of which only some entries are folded
 	since   time.Time             // when the first pending record was folded; zero: none is pending
 	oldest  atomic.Int64          // the timestamp of that record in ms, 0: none
 }
@@ -115,6 +116,7 @@ func (s *Session) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 func (s *Session) Begin(pos projection.Position) (over bool) {
 	s.durable = pos.Stood()
 	s.next, s.since = pos.NextOffset(), time.Time{}
+	s.reached = pos.Next
 	s.oldest.Store(0)
 	if over = pos.Next >= s.failedTo && (!s.healing || !s.proj.Pending().Healing); over {
 		s.failedTo, s.healing = 0, false
@@ -126,7 +128,7 @@ func (s *Session) Begin(pos projection.Position) (over bool) {
 func (s *Session) Next() projection.NextOffset { return s.next }
 
 // Skip continues after offsets that hold no record, such as the markers of transactions.
-func (s *Session) Skip(to projection.NextOffset) { s.next = to }
+func (s *Session) Skip(to projection.NextOffset) { s.next, s.reached = to, to.Offset }
 
 // Since is when the first pending record was folded; zero: none is pending.
 func (s *Session) Since() time.Time { return s.since }
@@ -155,6 +157,7 @@ func (s *Session) Fold(ctx context.Context, records []projection.DecodedRecord) 
 	if len(records) == 0 {
 		return 0, nil
 	}
+	records = records[:within(records, mostShared)]
 	if s.since.IsZero() {
 		s.since = time.Now()
 		s.oldest.Store(records[0].Record.Timestamp)
@@ -168,9 +171,28 @@ func (s *Session) Fold(ctx context.Context, records []projection.DecodedRecord) 
 		return err
 	})
 	if n > 0 {
-		s.next = records[n-1].Record.Next()
+		s.next = projection.Through(records[:n], s.next)
+		s.reached = records[n-1].Record.Offset + 1
 	}
 	return n, err
+}
+
+// mostShared bounds the bytes of the records whose entries are folded at once: each dead letter
+// and each parked event holds its whole record.
+const mostShared = 8 << 20
+
+// within is how many of the records come to so many bytes, where those of a record count once for
+// each of its entries.
+func within(records []projection.DecodedRecord, most int) int {
+	bytes := 0
+	for i := range records {
+		if r := &records[i].Record; r.Entry > 0 {
+			if bytes += r.Bytes(); bytes >= most {
+				return i + 1
+			}
+		}
+	}
+	return len(records)
 }
 
 // Heal applies some of the parked events of accounts whose gap was filled, and reports

@@ -9,11 +9,17 @@ import (
 	"projector/projection/event"
 )
 
-// database keeps what is committed: how many times each record was applied or dead-lettered.
+// entry is an event: the entry of a record.
+type entry struct {
+	offset int64
+	number int32
+}
+
+// database keeps what is committed: how many times each event was applied or dead-lettered.
 type database struct {
 	next, fence  int64
-	applied      map[int64]int
-	deadLettered map[int64]int
+	applied      map[entry]int
+	deadLettered map[entry]int
 	parked       int // events that can be healed
 	healed       int
 }
@@ -37,13 +43,14 @@ const (
 type simulated struct {
 	t         *rapid.T
 	db        *database
-	poison    map[int64]bool // PostgreSQL refuses these records
-	refuse    map[int64]bool // to be dead-lettered as refused
+	poison    map[entry]bool // PostgreSQL refuses these events
+	refuse    map[entry]bool // to be dead-lettered as refused
 	fence     int64
-	pending   []int64 // offsets
-	healing   int     // parked events that are pending
-	verified  bool    // since the last change
-	published map[int64]bool
+	pending   []entry
+	through   int64 // the position after what is pending
+	healing   int   // parked events that are pending
+	verified  bool  // since the last change
+	published map[entry]bool
 
 	failedWith int  // how many events the last flush had, when it failed; 0: it was written
 	calm       bool // nothing fails any more
@@ -67,7 +74,7 @@ func (p *simulated) Claim(context.Context, projection.Claim) (projection.Positio
 		return projection.Position{Found: &found}, errAway
 	}
 	p.db.fence++
-	p.fence = p.db.fence
+	p.fence, p.through = p.db.fence, p.db.next
 	return projection.Position{Next: p.db.next, Fence: p.fence, Found: &found}, nil
 }
 
@@ -79,7 +86,14 @@ func (p *simulated) Fold(_ context.Context, records []projection.DecodedRecord, 
 	}
 	n := min(len(records), limit-len(p.pending))
 	for i := range records[:n] {
-		p.pending = append(p.pending, records[i].Record.Offset)
+		r := &records[i].Record
+		p.pending = append(p.pending, entry{r.Offset, r.Entry})
+		if r.Offset != p.through {
+			p.t.Fatalf("the record %d is folded at %d", r.Offset, p.through)
+		}
+		if !records[i].More {
+			p.through++
+		}
 	}
 	return n, nil
 }
@@ -89,9 +103,11 @@ func (p *simulated) Pending() projection.Pending {
 }
 
 func (p *simulated) DeadLetters() (letters []projection.DeadLetter) {
-	for _, offset := range p.pending {
-		if p.refuse[offset] {
-			letters = append(letters, projection.DeadLetter{Class: event.RejectedByDatabase, Record: projection.Record{Offset: offset}})
+	for _, e := range p.pending {
+		if p.refuse[e] {
+			letters = append(letters, projection.DeadLetter{Class: event.RejectedByDatabase, Record: projection.Record{
+				Offset: e.offset, Message: event.Message{Entry: e.number},
+			}})
 		}
 	}
 	return letters
@@ -121,10 +137,11 @@ func (p *simulated) Publish(ctx context.Context, next int64, letters []projectio
 		return errAway
 	}
 	for i := range letters {
-		if letters[i].Record.Offset >= next {
-			p.t.Fatalf("a dead letter at %d of the records before %d", letters[i].Record.Offset, next)
+		r := &letters[i].Record
+		if r.Offset >= next {
+			p.t.Fatalf("a dead letter at %d of the records before %d", r.Offset, next)
 		}
-		p.published[letters[i].Record.Offset] = true
+		p.published[entry{r.Offset, r.Entry}] = true
 	}
 	return nil
 }
@@ -133,12 +150,12 @@ func (p *simulated) Flush(_ context.Context, next projection.NextOffset) (projec
 	if !p.verified {
 		p.t.Fatal("written without being verified")
 	}
-	if n := p.db.next + int64(len(p.pending)); p.fence == p.db.fence && next.Offset != n {
-		p.t.Fatalf("the position %d passes records that were not processed: %d", next.Offset, n)
+	if p.fence == p.db.fence && next.Offset != p.through {
+		p.t.Fatalf("the position %d passes records that were not processed: %d", next.Offset, p.through)
 	}
 	flushed := projection.Flushed{Records: len(p.pending), Healed: p.healing}
-	for _, offset := range p.pending {
-		if p.poison[offset] && !p.refuse[offset] {
+	for _, e := range p.pending {
+		if p.poison[e] && !p.refuse[e] {
 			return flushed, refusal()
 		}
 	}
@@ -162,13 +179,15 @@ func (p *simulated) Flush(_ context.Context, next projection.NextOffset) (projec
 }
 
 func (p *simulated) commit(next int64) {
-	for _, offset := range p.pending {
-		if !p.refuse[offset] {
-			p.db.applied[offset]++
-			continue
-		}
-		if p.db.deadLettered[offset]++; !p.published[offset] {
-			p.t.Fatalf("the dead letter of %d is durable and was not published", offset)
+	for _, e := range p.pending {
+		switch {
+		case p.refuse[e]:
+			if p.db.deadLettered[e]++; !p.published[e] {
+				p.t.Fatalf("the dead letter of %v is durable and was not published", e)
+			}
+		case e.number > 0 && p.db.applied[e] > 0: // a duplicate: the record was read again
+		default:
+			p.db.applied[e]++
 		}
 	}
 	p.db.next = next

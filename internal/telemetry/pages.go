@@ -121,15 +121,12 @@ func (p *pages) readyz(w http.ResponseWriter, r *http.Request) {
 }
 
 func readinessText(r readiness) string {
-	var b strings.Builder
 	if r.Ready {
-		b.WriteString("ready\n")
+		return "ready\n"
 	}
+	var b strings.Builder
 	for _, reason := range shareReasons(r.Reasons) {
 		fmt.Fprintf(&b, "%s: %s (since %s)\n", reason.Condition, reason.Reason, formatTime(reason.Since))
-	}
-	for _, warning := range r.Warnings {
-		fmt.Fprintf(&b, "warning: %s: %s (since %s)\n", warning.Condition, warning.Reason, formatTime(warning.Since))
 	}
 	return b.String()
 }

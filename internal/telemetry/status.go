@@ -102,9 +102,8 @@ type statusDocument struct {
 
 // readiness is /readyz as JSON.
 type readiness struct {
-	Ready    bool     `json:"ready"`
-	Reasons  []Reason `json:"reasons"`
-	Warnings []Reason `json:"warnings"`
+	Ready   bool     `json:"ready"`
+	Reasons []Reason `json:"reasons"`
 }
 
 func readinessOf(h *Health) readiness {
@@ -112,11 +111,7 @@ func readinessOf(h *Health) readiness {
 	if reasons == nil {
 		reasons = []Reason{} // an empty list, not null
 	}
-	warnings := h.Warnings()
-	if warnings == nil {
-		warnings = []Reason{}
-	}
-	return readiness{Ready: ready, Reasons: reasons, Warnings: warnings}
+	return readiness{Ready: ready, Reasons: reasons}
 }
 
 // unknown stands on the page for what is not known yet.

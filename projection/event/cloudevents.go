@@ -253,9 +253,5 @@ func (f *cloudEventsFormat) readBase64(r *reading, encoded *value) {
 		r.dataFault.Field = name
 		return
 	}
-	for field := range found {
-		if !found[field].absent() {
-			r.found[field] = found[field]
-		}
-	}
+	r.add(&found)
 }

@@ -16,6 +16,8 @@ type decoder struct {
 	shape         *shape // of the document that is the event
 	outer         *shape // of the document around it, when that is apart
 	envelope      Envelope
+	series        *shape // where the array of entries is in an escaped document; nil: it is the document
+	seriesName    string // of the array
 	places        [memberCount]place
 	typed         bool       // the document follows a schema that has types of its own
 	number        numberRule // how a version may be written
@@ -51,7 +53,7 @@ func newDecoder(opts Options, l *layout) (*decoder, error) {
 	if err := f.place(opts.Mapping); err != nil {
 		return nil, err
 	}
-	return f, nil
+	return f, f.placeSeries()
 }
 
 // scanner takes a scanner from the pool.
@@ -175,7 +177,12 @@ func (f *decoder) readID(r *reading, field Field) (string, *Fault) {
 	if fault != nil {
 		return "", fault
 	}
-	if reason := idReason(text); reason != "" {
+	reason := idReason(text)
+	if field == FieldEventID && r.message.Entry > 0 && f.envelope.Entries != nil && reason == "" {
+		raw, text = nil, entryID(text, r.message.Entry)
+		reason = idReason(text)
+	}
+	if reason != "" {
 		return "", malformed(f.places[field].name, reason)
 	}
 	return keep(raw, text), nil

@@ -25,9 +25,6 @@ func (l *layout) applyEnvelope() error {
 			return &MappingError{FieldEnvelope, err.Error()}
 		}
 	}
-	if e.Entries != nil {
-		return &MappingError{FieldEnvelope, "an array of entries cannot be read yet"}
-	}
 	if e.isApart() {
 		var err error
 		if l.places[FieldEnvelope], err = l.at(e.outerPath()); err != nil {
@@ -102,12 +99,19 @@ func (f *decoder) readApart(r *reading) {
 		r.outerFault = r.documentFault
 		return
 	}
-	document, fault := f.unwrap(r, &r.found[FieldEnvelope])
-	if fault != nil {
-		r.documentFault = fault
+	if f.typed && f.envelope.Entries != nil && !f.envelope.Escaped { // the Reader has found them
+		r.documentFault = f.checkEntries(r)
 		return
 	}
-	f.readInner(r, document)
+	document, fault := f.unwrap(r, &r.found[FieldEnvelope])
+	switch {
+	case fault != nil:
+		r.documentFault = fault
+	case f.envelope.Entries != nil:
+		r.documentFault = f.split(r, document)
+	default:
+		f.readInner(r, document)
+	}
 }
 
 // readInner reads the members of a document that is the event, beside what was found around it.
@@ -118,6 +122,11 @@ func (f *decoder) readInner(r *reading, document []byte) {
 		r.documentFault.Field = f.places[FieldEnvelope].name
 		return
 	}
+	r.add(&found)
+}
+
+// add adds what was found in a document to what was found around it.
+func (r *reading) add(found *members) {
 	for field := range found {
 		if !found[field].absent() {
 			r.found[field] = found[field]

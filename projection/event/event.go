@@ -42,6 +42,8 @@ type Message struct {
 	Key     []byte
 	Value   []byte
 	Headers []Header
+	// Entry is which event of an array is meant, counted from 1; 0: the value is one event.
+	Entry int32
 }
 
 // Identity says how much of a message could be read.
@@ -177,7 +179,11 @@ func New(name string, opts Options) (Format, error) {
 	if !ok {
 		return nil, fmt.Errorf("unknown event format %q (known: %s)", name, strings.Join(Formats(), ", "))
 	}
-	return newFormat(opts)
+	f, err := newFormat(opts)
+	if err != nil || opts.Mapping.Envelope.Entries == nil {
+		return f, err
+	}
+	return &seriesFormat{f.(opener)}, nil //nolint:forcetypeassert // all formats are openers
 }
 
 // Resolver finds the format that reads a message. For most formats it is always the

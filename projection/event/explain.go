@@ -180,7 +180,11 @@ func Places(format string, opts Options) ([]FieldPlace, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch made := made.(type) {
+		var of any = made
+		if series, is := made.(*seriesFormat); is {
+			of = series.opener
+		}
+		switch made := of.(type) {
 		case *jsonFormat:
 			f = made.decoder
 		case *debeziumFormat:
@@ -206,6 +210,8 @@ func (f *decoder) from(field Field) string {
 	switch {
 	case p.kind == constant:
 		return "constant " + string(p.text)
+	case field == FieldEventID && f.envelope.Entries != nil:
+		return p.name + " and the index of the entry"
 	case field == FieldAmount && f.amount.Form == AmountUnits:
 		return p.name + " and " + f.places[memberNanos].name
 	}

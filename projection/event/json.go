@@ -76,6 +76,7 @@ type jsonScanner struct {
 	decoder jsontext.Decoder
 	scratch []byte // holds the one text that had to be unescaped last
 	joined  []byte // holds the text that was put together last
+	entries entries
 }
 
 // whiteSpace is JSON's.
@@ -165,6 +166,9 @@ func (s *jsonScanner) release() {
 	}
 	if cap(s.joined) > maxScratch {
 		s.joined = nil
+	}
+	if s.entries.listed || len(s.entries.raw) > 0 {
+		s.entries = s.entries.emptied()
 	}
 }
 

@@ -3,6 +3,7 @@ package event
 import (
 	"errors"
 	"strconv"
+	"strings"
 )
 
 // place puts all members into the shapes. Those that were moved come last, so that a conflict
@@ -69,6 +70,21 @@ func (f *decoder) placeWritten() {
 	if p := &f.places[FieldAmount]; p.inner != nil && f.declaresAmount() && !f.amount.Text {
 		p.written = WrittenInteger
 	}
+}
+
+// placeSeries finds where the array of entries is.
+func (f *decoder) placeSeries() error {
+	e := &f.envelope
+	if e.Entries == nil {
+		return nil
+	}
+	f.seriesName = f.places[FieldEnvelope].name
+	if !e.Escaped || len(e.Entries) == 0 {
+		return nil
+	}
+	f.seriesName = joinPath(f.seriesName, strings.Join(e.Entries, "."))
+	f.series = newShape()
+	return f.series.add(FieldEnvelope, e.Entries)
 }
 
 // shapeOf is the shape of the document that a place is in.

@@ -45,6 +45,9 @@ type Branch struct {
 	Is    bool
 	// Members are what to look for in it.
 	Members []Member
+	// Entries is what to look for in each entry of the array that is here; nil: an array is none
+	// of what is looked for.
+	Entries *Branch
 }
 
 // Member is a name to look for in a record, and what to look for there.
@@ -55,11 +58,27 @@ type Member struct {
 
 // Tree is what to look for in a value.
 func (r *Records) Tree() Branch {
-	shape := r.decoder.shape
-	if r.decoder.outer != nil {
-		shape = r.decoder.outer
+	f := r.decoder
+	shape := f.shape
+	if f.outer != nil {
+		shape = f.outer
 	}
-	return branchOf(shape.self, shape)
+	tree := branchOf(shape.self, shape)
+	if f.envelope.Entries != nil && !f.envelope.Escaped {
+		entry := branchOf(f.shape.self, f.shape)
+		tree.setEntries(&entry)
+	}
+	return tree
+}
+
+// setEntries says what to look for in the entries of the array.
+func (b *Branch) setEntries(entry *Branch) {
+	if b.Is && b.Field == FieldEnvelope {
+		b.Entries = entry
+	}
+	for i := range b.Members {
+		b.Members[i].setEntries(entry)
+	}
 }
 
 func branchOf(field Field, s *shape) Branch {
@@ -80,7 +99,13 @@ type Reader interface {
 }
 
 // Format returns the format of messages whose values r reads.
-func (r *Records) Format(reader Reader) Format { return &recordFormat{r, reader} }
+func (r *Records) Format(reader Reader) Format {
+	f := &recordFormat{r, reader}
+	if r.decoder.envelope.Entries != nil {
+		return &seriesFormat{f}
+	}
+	return f
+}
 
 type recordFormat struct {
 	*Records
@@ -111,7 +136,7 @@ func (f *recordFormat) Decode(m Message, d *Decoded) {
 func (f *recordFormat) read(m Message) *recordReading {
 	r := f.readings.Get().(*recordReading) //nolint:forcetypeassert // the pool holds nothing else
 	r.reading = reading{jsonScanner: f.decoder.scanner(), message: m}
-	r.values = Values{found: &r.found, digits: r.values.digits[:0]}
+	r.values = Values{found: &r.found, digits: r.values.digits[:0], message: &r.found, entries: &r.entries}
 	reason := f.reader.Read(m.Value, &r.values)
 	if reason == "" && r.values.invalid {
 		reason = "the value contains text that is not UTF-8"
@@ -130,6 +155,9 @@ type Values struct {
 	found   *members
 	digits  []byte // what found has of exact numbers is written here
 	invalid bool   // a text is not UTF-8
+
+	message *members // what is in no entry
+	entries *entries
 }
 
 // The JSON that is validated like what was found.
@@ -144,7 +172,31 @@ var (
 )
 
 // Clear forgets what was set.
-func (v *Values) Clear(f Field) { v.found[f] = value{} }
+func (v *Values) Clear(f Field) {
+	v.found[f] = value{}
+	if f == FieldEnvelope {
+		*v.entries = v.entries.emptied()
+	}
+}
+
+// List notes that the field is the array of entries.
+func (v *Values) List(f Field) {
+	v.Other(f)
+	v.entries.listed = true
+}
+
+// BeginEntry begins the next entry of the array: what is set until EndEntry is of this entry.
+func (v *Values) BeginEntry() {
+	if n := len(v.entries.typed); n == MostEntries { // the last one is overwritten: none of them counts
+		v.entries.excess = true
+		v.entries.typed = v.entries.typed[:n-1]
+	}
+	v.entries.typed = append(v.entries.typed, members{})
+	v.found = &v.entries.typed[len(v.entries.typed)-1]
+}
+
+// EndEntry ends an entry.
+func (v *Values) EndEntry() { v.found = v.message }
 
 // Null notes that the field has no value.
 func (v *Values) Null(f Field) { v.found[f] = value{raw: jsonNull} }

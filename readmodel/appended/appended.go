@@ -119,9 +119,17 @@ type Projection struct {
 	bytes   int
 
 	careful int // flushes for which every event is looked up first
-	refused map[projection.RecordRef]string
-	sole    projection.RecordRef
+	refused map[sole]string
+	sole    sole // decided about last
 }
+
+// sole names an event by its record and its entry.
+type sole struct {
+	record projection.RecordRef
+	entry  int32
+}
+
+func soleOf(r *projection.Record) sole { return sole{r.Ref(), r.Entry} }
 
 // deadLetters are those pending, and what the decisions about them rest on.
 type deadLetters struct {
@@ -131,7 +139,7 @@ type deadLetters struct {
 
 // New prepares the projection of one partition; Claim comes first.
 func New(cfg Config) *Projection {
-	e := &Projection{cfg: cfg, refused: map[projection.RecordRef]string{}}
+	e := &Projection{cfg: cfg, refused: map[sole]string{}}
 	e.guard, _ = cfg.Table.(Guarded)
 	return e
 }
@@ -251,7 +259,7 @@ func (e *Projection) correct(outcomes *projection.OutcomeCounts) {
 func (e *Projection) written(moved projection.Position) {
 	e.markSeen()
 	e.careful = max(0, e.careful-1)
-	maps.DeleteFunc(e.refused, func(p projection.RecordRef, _ string) bool { return p.Offset < moved.Next })
+	maps.DeleteFunc(e.refused, func(s sole, _ string) bool { return s.record.Offset < moved.Next })
 	e.position = moved
 	e.reset()
 }

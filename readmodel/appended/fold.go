@@ -60,7 +60,7 @@ func (e *Projection) mustLookUp(r *projection.DecodedRecord) bool {
 	if len(e.refused) == 0 {
 		return false
 	}
-	_, refused := e.refused[r.Record.Ref()]
+	_, refused := e.refused[soleOf(&r.Record)]
 	return refused
 }
 
@@ -68,7 +68,7 @@ func (e *Projection) decide(r *projection.DecodedRecord, found map[Key]string) {
 	d := &r.Decoded
 	e.taken.Records++
 	e.bytes += entryBytes + r.Record.Bytes() // an event's texts are parts of them
-	e.sole = r.Record.Ref()
+	e.sole = soleOf(&r.Record)
 	switch {
 	case r.Discarded:
 		e.taken.Outcomes[projection.Duplicate]++
@@ -98,7 +98,7 @@ func (e *Projection) decideEvent(r *projection.DecodedRecord, found map[Key]stri
 			return
 		}
 	}
-	switch reason, refused := e.refused[r.Record.Ref()]; {
+	switch reason, refused := e.refused[soleOf(&r.Record)]; {
 	case r.Decoded.Fault != nil:
 		e.letterAbsent(r, entry.Key, projection.Refused(r.Decoded.Fault))
 	case refused:

@@ -56,8 +56,8 @@ const cacheBytes = 16 << 20
 type Build struct {
 	cfg        Config
 	partitions map[int32]*partition
-	replays    map[projection.RecordRef]*decided
-	discards   map[projection.RecordRef]bool
+	replays    map[projection.RecordRef][]*decided
+	discards   map[projection.RecordRef][]*decided
 	skips      map[string][]decided                  // by account, ascending
 	chosen     map[appended.Key]projection.RecordRef // by account and version: the event that people have applied
 	passed     atomic.Int64
@@ -67,8 +67,8 @@ type Build struct {
 // New prepares a build of all partitions in cfg.Starts.
 func New(cfg Config) *Build {
 	b := &Build{
-		cfg: cfg, partitions: map[int32]*partition{}, skips: map[string][]decided{}, discards: map[projection.RecordRef]bool{},
-		replays: map[projection.RecordRef]*decided{}, chosen: map[appended.Key]projection.RecordRef{},
+		cfg: cfg, partitions: map[int32]*partition{}, skips: map[string][]decided{}, discards: map[projection.RecordRef][]*decided{},
+		replays: map[projection.RecordRef][]*decided{}, chosen: map[appended.Key]projection.RecordRef{},
 	}
 	for number, start := range cfg.Starts {
 		p := &partition{build: b, number: number, next: start, furthest: start, waiting: map[string]struct{}{}, skipped: map[string]int64{}}
@@ -82,7 +82,8 @@ func New(cfg Config) *Build {
 		b.skips[e.accountID] = append(b.skips[e.accountID], e)
 	}
 	for i := range cfg.discards {
-		b.discards[cfg.discards[i].place] = true
+		e := &cfg.discards[i]
+		b.discards[e.place] = append(b.discards[e.place], e)
 	}
 	for i := range cfg.replays {
 		e := &cfg.replays[i]
@@ -90,12 +91,22 @@ func New(cfg Config) *Build {
 		if cfg.ordered && e.given {
 			b.chosen[appended.Key{Text: e.accountID, Number: e.version}] = e.place
 		}
-		if one := b.replays[e.place]; one != nil {
-			e.given = e.given && one.given
-		}
-		b.replays[e.place] = e
+		b.addReplay(e)
 	}
 	return b
+}
+
+// addReplay adds an event that was applied by dlq replay: once, also when it was applied several
+// times.
+func (b *Build) addReplay(e *decided) {
+	same := func(one *decided) bool { return one.accountID == e.accountID && one.version == e.version }
+	of := b.replays[e.place]
+	if i := slices.IndexFunc(of, same); i >= 0 {
+		e.given = e.given && of[i].given
+		of[i] = e
+		return
+	}
+	b.replays[e.place] = append(of, e)
 }
 
 // Advance brings each partition exactly to its offset in ends. observe, which may be
@@ -154,9 +165,11 @@ func (b *Build) corrections() (all []*decided) {
 	if b == nil {
 		return nil
 	}
-	for _, e := range b.replays {
-		if !e.given {
-			all = append(all, e)
+	for _, events := range b.replays {
+		for _, e := range events {
+			if !e.given {
+				all = append(all, e)
+			}
 		}
 	}
 	return all

@@ -8,6 +8,7 @@ import (
 
 	"projector/internal/session"
 	"projector/projection"
+	"projector/projection/event"
 	"projector/readmodel"
 	"projector/sql"
 )
@@ -21,6 +22,12 @@ type decided struct {
 
 	// given: of an event that was applied by dlq replay, the topic gives what was applied.
 	given bool
+}
+
+// isAbout reports whether the decision is about an event in its record: of several entries it is
+// the one of the account and version.
+func (e *decided) isAbout(record *projection.Record, ev *event.Event) bool {
+	return record.Entry == 0 || e.accountID == ev.AccountID && e.version == ev.Version
 }
 
 // Build prepares to fill the tables of the shadow from the topic, with what people have decided.
@@ -68,7 +75,7 @@ func (s *Shadow) replayed(ctx context.Context) ([]decided, error) {
 func (s *Shadow) discarded(ctx context.Context, topic string) ([]decided, error) {
 	return s.audited(ctx, "rebuild_discards", []any{s.kind.Name(), topic}, func(e *decided) []any {
 		e.place.Topic = topic
-		return []any{&e.place.Partition, &e.place.Offset}
+		return []any{&e.accountID, &e.version, &e.place.Partition, &e.place.Offset}
 	})
 }
 

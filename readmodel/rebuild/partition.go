@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"projector/errclass"
@@ -85,7 +86,7 @@ func (p *partition) read(ctx context.Context, end int64, observe func(int64)) er
 		if err := p.decode(ctx, &record); err != nil {
 			return err
 		}
-		if len(p.records) == chunkRecords || p.turn {
+		if len(p.records) >= chunkRecords || p.turn {
 			if err := p.fold(ctx); err != nil {
 				return err
 			}
@@ -128,27 +129,30 @@ func (p *partition) decode(ctx context.Context, record *projection.Record) error
 		return err
 	}
 	p.build.records.Add(1)
-	p.records = append(p.records, projection.DecodedRecord{Record: *record})
-	j := &p.records[len(p.records)-1]
-	format.Decode(record.Message, &j.Decoded)
-	d := &j.Decoded
-	if p.build.discards[record.Ref()] {
-		*d = event.Decoded{Tombstone: true}
-		return nil
+	begin := len(p.records)
+	p.records = projection.AppendDecoded(p.records, *record, format)
+	for i := begin; i < len(p.records); i++ {
+		p.decide(&p.records[i].Record, &p.records[i].Decoded)
 	}
-	if e := p.build.replays[record.Ref()]; e != nil && d.Identity == event.Identified {
-		e.given = e.given && d.Fault == nil && d.Event.AccountID == e.accountID
-	}
-	if d.Identity != event.Identified {
-		return nil
-	}
-	p.decide(record, d)
 	return nil
 }
 
-// decide leaves out an event whose version people have decided about: it was skipped, or another
-// event was applied by dlq replay.
+// decide leaves out an event that people have decided about: it was discarded, its version was
+// skipped, or another event was applied by dlq replay.
 func (p *partition) decide(record *projection.Record, d *event.Decoded) {
+	ev := &d.Event
+	if slices.ContainsFunc(p.build.discards[record.Ref()], func(e *decided) bool { return e.isAbout(record, ev) }) {
+		*d = event.Decoded{Tombstone: true}
+		return
+	}
+	if d.Identity != event.Identified {
+		return
+	}
+	for _, e := range p.build.replays[record.Ref()] {
+		if e.isAbout(record, ev) {
+			e.given = e.given && d.Fault == nil && ev.AccountID == e.accountID
+		}
+	}
 	place, chosen := p.build.chosen[appended.Key{Text: d.Event.AccountID, Number: d.Event.Version}]
 	if chosen && place != record.Ref() {
 		d.Fault = &event.Fault{Class: event.MalformedPayload, Reason: "another event of this version was replayed"}

@@ -1,6 +1,6 @@
--- Removes the parked events of these places, and returns which.
+-- Removes those of these events that are parked, and returns which.
 DELETE FROM {parked} p
 USING unnest($1::text[], $2::int8[], $3::text[], $4::int4[], $5::int8[]) AS d (account_id, version, topic, partition, place)
 WHERE {of_p}p.account_id = d.account_id AND p.version = d.version
   AND p.topic = d.topic AND p.partition = d.partition AND p."offset" = d.place
-RETURNING p.topic, p.partition, p."offset";
+RETURNING p.account_id, p.version, p.topic, p.partition, p."offset";

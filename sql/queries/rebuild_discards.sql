@@ -1,9 +1,10 @@
--- The places in a topic ($2) of the events that were discarded in a projection ($1): a replay of the
--- same place since then has brought the event back.
-SELECT DISTINCT d.partition, d."offset"
+-- The events of a topic ($2) that were discarded in a projection ($1), and their places: a replay of
+-- the same event since then has brought it back. Several entries of a record have one place.
+SELECT DISTINCT coalesce(d.account_id, ''), coalesce(d.version, 0), d.partition, d."offset"
 FROM dlq_action d
 WHERE d.action = 'discard' AND d.topic = $2 AND d."offset" IS NOT NULL AND d.projection = $1
   AND NOT EXISTS (
       SELECT FROM dlq_action r
       WHERE r.action = 'replay' AND r.id > d.id AND r.projection = $1 AND starts_with(r.result, 'applied')
-        AND r.topic = d.topic AND r.partition = d.partition AND r."offset" = d."offset");
+        AND r.topic = d.topic AND r.partition = d.partition AND r."offset" = d."offset"
+        AND (d.account_id IS NULL OR r.account_id = d.account_id AND r.version = d.version));

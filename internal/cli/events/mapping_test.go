@@ -55,6 +55,13 @@ func TestMappingCheck(t *testing.T) {
 	if status, _, said := check(t, good, "--format=cloudevents"); status != 2 || !strings.Contains(said, "line 2, column ") {
 		t.Errorf("%d, %s", status, said)
 	}
+	const series = "envelope: {path: p, entries: lines}\nfields: {eventId: {outer: p.id}}\n"
+	status, out, said = check(t, series)
+	for _, want := range []string{"p.id and the index of the entry", "p.lines[].accountId", "note: each entry is an event"} {
+		if status != 0 || !strings.Contains(out, want) {
+			t.Errorf("%d, %s%s: no %q", status, out, said, want)
+		}
+	}
 	var out2, errOut bytes.Buffer
 	if status := clitest.Execute(t.Context(), []string{"mapping", "check", "/no/such/file"}, &out2, &errOut); status != 2 {
 		t.Errorf("%d, %s", status, errOut.String())

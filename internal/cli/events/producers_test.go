@@ -25,6 +25,7 @@ func TestProducersOfTheExamples(t *testing.T) {
 		balances string
 	}{
 		"card-processor": {map[string]string{"FIRST_VERSION": "0"}, "K7 1050 JPY 0, K9 8.01 EUR 4"},
+		"core-bank":      {nil, "DE-A 872.49 EUR 5, DE-B 125.50 EUR 1, DE-FEES 2.01 EUR 1, DE-SUSPENSE -1000.00 EUR 1"},
 		"payments-api":   {nil, "cus_9 14.01 USD 3"},
 		"debezium-table": {nil, "017-4711 99.95 CHF 2, 018-4711 7.10 CHF 1"},
 		"protobuf-money": {map[string]string{"EVENT_FORMAT": "protobuf"}, "w-1 10.24 EUR 2, w-2 0.01 EUR 1"},

@@ -47,9 +47,11 @@ func (a *advice) look(d *decoded) {
 	if value := d.record.Value; len(value) > 5 && value[0] == 0 {
 		a.framed++
 	}
+	message := messageOf(d.record)
+	message.Entry = max(d.entry, 1)
 	for i := range a.others {
 		var read event.Decoded
-		if a.others[i].format.Decode(messageOf(d.record), &read); read.Fault == nil {
+		if a.others[i].format.Decode(message, &read); read.Fault == nil {
 			a.others[i].reads++
 		}
 	}

@@ -83,15 +83,12 @@ func (c *Cmd) inspect(ctx context.Context, std *output.Streams, formats event.Re
 			proposed.Add(message)
 			return nil
 		}
-		d := decoded{record: record}
 		format, err := formats.Resolve(ctx, message)
 		if err != nil {
 			return refusedBy(err)
 		}
-		format.Decode(message, &d.Decoded)
-		d.fields = event.Explain(format, message)
 		pace.Answered(ctx, 1)
-		return shown.add(&d)
+		return shown.addAll(decodeAll(record, message, format))
 	}, lost.Add)
 	if err != nil {
 		return errors.Join(shown.rows.End(""), err)

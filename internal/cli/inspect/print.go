@@ -18,6 +18,7 @@ type recordDocument struct {
 	Topic     string  `json:"topic"`
 	Partition int32   `json:"partition"`
 	Offset    int64   `json:"offset"`
+	Entry     *int32  `json:"entry,omitempty"` // of an array of events, its index
 	AccountID *string `json:"account_id"`
 	Version   *int64  `json:"version"`
 	EventID   *string `json:"event_id"`
@@ -65,7 +66,17 @@ func (c *Cmd) printer(ctx context.Context, std *output.Streams) *printer {
 // mostReasons is how many reasons are told: more are a list of their own.
 const mostReasons = 10
 
-// add prints a record.
+// addAll prints the events of a record.
+func (p *printer) addAll(events []*decoded) error {
+	for _, d := range events {
+		if err := p.add(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add prints a record, or an entry of it.
 func (p *printer) add(d *decoded) error {
 	outcome := d.outcome()
 	p.counts[outcome]++
@@ -136,6 +147,9 @@ func (r recordRow) Document() any {
 		AccountID: output.OrNull(ev.AccountID), Version: r.version(), EventID: output.OrNull(ev.ID),
 		EventType: output.OrNull(ev.TypeName), Message: output.OrNull(r.message()),
 	}
+	if r.entry > 0 {
+		doc.Entry = new(r.entry - 1)
+	}
 	if r.Fault != nil {
 		doc.Class = output.OrNull(string(r.Fault.Class))
 	}
@@ -158,7 +172,13 @@ func (r recordRow) Cells() []string {
 	}
 }
 
-func placeOf(d *decoded) string { return output.PlaceText(d.record.Partition, d.record.Offset) }
+func placeOf(d *decoded) string {
+	place := output.PlaceText(d.record.Partition, d.record.Offset)
+	if d.entry > 0 {
+		place += "[" + strconv.Itoa(int(d.entry)-1) + "]"
+	}
+	return place
+}
 
 // fieldDocuments are what was read of each field. Amounts are part of the payload.
 func (d *decoded) fieldDocuments(payload bool) []fieldDocument {

@@ -113,9 +113,25 @@ func messageOf(record *kgo.Record) event.Message {
 	return event.Message{Key: record.Key, Value: record.Value, Headers: headers}
 }
 
-// decoded is a record and what it was decoded to.
+// decodeAll decodes the events of a record and reads their fields.
+func decodeAll(record *kgo.Record, message event.Message, format event.Format) []*decoded {
+	var all []*decoded
+	event.DecodeEach(format, message, func(entry int32) *event.Decoded {
+		d := &decoded{record: record, entry: entry}
+		all = append(all, d)
+		return &d.Decoded
+	})
+	for _, d := range all {
+		message.Entry = d.entry
+		d.fields = event.Explain(format, message)
+	}
+	return all
+}
+
+// decoded is a record, or one of its entries, and what it was decoded to.
 type decoded struct {
 	record *kgo.Record
+	entry  int32 // see event.Message
 	event.Decoded
 	fields []event.FieldReading // of each field, what was read
 }

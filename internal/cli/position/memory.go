@@ -100,11 +100,11 @@ func (m *memoryCheck) add(ctx context.Context, offset int64, message event.Messa
 	if err != nil {
 		return err
 	}
-	var d event.Decoded
-	format.Decode(message, &d)
 	m.read++
-	if d.Identity == event.Identified && d.Fault == nil && !d.Tombstone && !d.Skip {
-		m.ids, m.offsets = append(m.ids, d.Event.ID), append(m.offsets, offset)
+	for _, r := range projection.AppendDecoded(nil, projection.Record{Message: message}, format) {
+		if d := &r.Decoded; d.Identity == event.Identified && d.Fault == nil && !d.Tombstone && !d.Skip {
+			m.ids, m.offsets = append(m.ids, d.Event.ID), append(m.offsets, offset)
+		}
 	}
 	if len(m.ids) < memoryPiece {
 		return nil

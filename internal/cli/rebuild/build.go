@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"projector/internal/cli/exit"
-	"projector/projection/event"
+	"projector/projection"
 	"projector/readmodel"
 	"projector/readmodel/rebuild"
 )
@@ -45,10 +45,11 @@ func (r *rebuilding) readLater(ctx context.Context) (some bool, err error) {
 			if err != nil {
 				return some, err
 			}
-			var d event.Decoded
-			if format.Decode(record.Message, &d); d.Event.AccountID != "" {
-				found := r.shadow.Later(readmodel.Storable(d.Event.AccountID), d.Event.Version, readmodel.Storable(d.Event.ID))
-				some = some || found
+			for _, e := range projection.AppendDecoded(nil, record, format) {
+				if ev := &e.Decoded.Event; ev.AccountID != "" {
+					found := r.shadow.Later(readmodel.Storable(ev.AccountID), ev.Version, readmodel.Storable(ev.ID))
+					some = some || found
+				}
 			}
 		}
 	}

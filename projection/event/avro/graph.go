@@ -250,8 +250,8 @@ func lift(f *avro.SchemaField) {
 type place struct {
 	*node
 	branch *event.Branch
-	// inner are by the node's fields or branches, those of a map by the branch's members;
-	// nil: nothing is wanted there.
+	// inner are by the node's fields or branches, those of a map by the branch's members, and of
+	// an array what is wanted of each entry; nil: nothing is wanted there.
 	inner []*place
 }
 
@@ -289,7 +289,11 @@ func (all places) of(n *node, wanted *event.Branch) *place {
 		for i := range wanted.Members {
 			p.inner[i] = all.of(n.inner[0], &wanted.Members[i].Branch)
 		}
-	case kindNull, kindBoolean, kindInt, kindLong, kindFloat, kindDouble, kindBytes, kindString, kindEnum, kindFixed, kindArray:
+	case kindArray:
+		if wanted.Entries != nil {
+			p.inner = []*place{all.of(n.inner[0], wanted.Entries)}
+		}
+	case kindNull, kindBoolean, kindInt, kindLong, kindFloat, kindDouble, kindBytes, kindString, kindEnum, kindFixed:
 	}
 	return p
 }

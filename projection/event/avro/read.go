@@ -130,15 +130,36 @@ func (r *reading) read(p *place) {
 		r.leave()
 	case kindMap:
 		r.readMap(p)
+	case kindArray:
+		r.readArray(p)
 	default:
-		if p.branch.Is && p.kind != kindArray {
+		if p.branch.Is {
 			r.readField(p)
 			return
 		}
+		r.skip(p.node)
+	}
+}
+
+// readArray reads an array, of which only entries can be wanted.
+func (r *reading) readArray(p *place) {
+	if p.inner == nil {
 		if r.skip(p.node); p.branch.Is {
 			r.found.Other(p.branch.Field)
 		}
+		return
 	}
+	r.found.List(p.branch.Field)
+	if r.enter() {
+		for count := r.block(false); count > 0; count = r.block(false) {
+			for ; count > 0 && r.reason == ""; count-- {
+				r.found.BeginEntry()
+				r.read(p.inner[0])
+				r.found.EndEntry()
+			}
+		}
+	}
+	r.leave()
 }
 
 func (r *reading) readRecord(p *place) {

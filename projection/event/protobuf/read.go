@@ -73,6 +73,7 @@ type slot struct {
 	is     bool
 	number uint64
 	bytes  []byte
+	list   [][]byte // of entries
 }
 
 // target is where the wanted fields of a message go. There may be several messages of one
@@ -214,13 +215,27 @@ func readInner(f *field, kind protowire.Type, b []byte, depth int, to target) in
 	}
 	inner := to.within(f)
 	if kind == protowire.StartGroupType {
-		return readMessage(f.message, b, f.number, depth, inner)
+		n := readMessage(f.message, b, f.number, depth, inner)
+		if n >= 0 && f.list {
+			to.keepEntry(f, b[:n])
+		}
+		return n
 	}
 	body, n := protowire.ConsumeBytes(b)
 	if n < 0 || readMessage(f.message, body, 0, depth, inner) < 0 {
 		return broken
 	}
+	if f.list {
+		to.keepEntry(f, body)
+	}
 	return n
+}
+
+// keepEntry adds a message to a list of which entries are wanted. It has been checked.
+func (t target) keepEntry(f *field, body []byte) {
+	if s := t.of(f); s != nil {
+		s.list = append(s.list, body)
+	}
 }
 
 // of returns the slot of a field, nil when it is not wanted. Of the fields of a oneof only

@@ -16,6 +16,8 @@ func (p *place) report(slots []slot, found *event.Values) {
 		w := &p.wanted[i]
 		v := &slots[w.slot]
 		switch {
+		case w.items != nil:
+			w.reportEntries(v, found)
 		case w.presence && !v.is:
 		case w.list:
 			if w.branch.Is {
@@ -26,6 +28,23 @@ func (p *place) report(slots []slot, found *event.Values) {
 		case w.branch.Is:
 			w.report(v, found)
 		}
+	}
+}
+
+// reportEntries sets what was read of each entry. A list without any is not in the value.
+func (w *wantedField) reportEntries(v *slot, found *event.Values) {
+	found.List(w.branch.Field)
+	group := protowire.Number(0)
+	if w.kind == protoreflect.GroupKind {
+		group = w.number
+	}
+	slots := make([]slot, w.items.slots)
+	for _, body := range v.list {
+		clear(slots)
+		readMessage(w.items.messageType, body, group, maxDepth, target{w.items, slots})
+		found.BeginEntry()
+		w.items.reportMessage(slots, found)
+		found.EndEntry()
 	}
 }
 

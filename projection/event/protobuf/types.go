@@ -95,7 +95,7 @@ type place struct {
 	branch *event.Branch
 	known  known // what stands for one value
 	wanted []wantedField
-	// byNumber and byOneof are which of wanted; only those of one value each.
+	// byNumber and byOneof are which of wanted; only those of one value each, and entries.
 	byNumber map[protowire.Number]int
 	byOneof  map[int][]int
 	slots    int // of all that is wanted here and within
@@ -106,6 +106,7 @@ type wantedField struct {
 	*field
 	branch *event.Branch
 	inner  *place // of one message
+	items  *place // of each of a list of messages, where entries are wanted
 	slot   int    // where its value is, from the slots of its place on; those of inner follow
 }
 
@@ -158,8 +159,11 @@ func newPlace(all types, d protoreflect.MessageDescriptor, wanted *event.Branch)
 		if w.kind == protoreflect.EnumKind {
 			w.symbols = symbols(fd.Enum())
 		}
-		if w.message != nil && !w.list {
+		switch {
+		case w.message != nil && !w.list:
 			w.inner = newPlace(all, fd.Message(), &m.Branch)
+		case w.message != nil && fd.IsList() && m.Entries != nil:
+			w.items = newPlace(all, fd.Message(), m.Entries)
 		}
 		p.add(w)
 	}
@@ -192,7 +196,7 @@ func (p *place) add(w wantedField) {
 		p.slots += w.inner.slots
 	}
 	p.wanted = append(p.wanted, w)
-	if !w.list {
+	if !w.list || w.items != nil {
 		p.byNumber[w.number] = index
 	}
 	if w.oneof >= 0 {

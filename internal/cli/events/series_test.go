@@ -1,0 +1,131 @@
+package events_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"projector/internal/cli/clitest"
+	"projector/internal/cli/exit"
+)
+
+const postings = `
+envelope: {entries: lines}
+eventTypes: {D: FundsDebited, C: FundsCredited}
+fields:
+  eventId: {outer: id}
+  occurredAt: {outer: at, unit: s}
+  accountId: account
+  version: seq
+  eventType: side
+  data: ""
+  amount: {path: cents, unit: minor}
+  currency: {constant: EUR}
+`
+
+// posting is a record with entries, each of "ACCOUNT VERSION SIDE CENTS".
+func posting(id string, entries ...string) string {
+	lines := make([]string, len(entries))
+	for i, entry := range entries {
+		part := strings.Fields(entry)
+		lines[i] = fmt.Sprintf(`{"account":"%s","seq":%s,"side":"%s","cents":%s}`, part[0], part[1], part[2], part[3])
+	}
+	return fmt.Sprintf(`{"id":"%s","at":1767225600,"lines":[%s]}`, id, strings.Join(lines, ","))
+}
+
+func balances(s *clitest.Stage) string {
+	s.T.Helper()
+	return s.Text("SELECT string_agg(concat_ws(' ', account_id, balance, version), ', ' ORDER BY account_id) FROM account_balance")
+}
+
+// letters are the dead letters: class, status and event id of each.
+func letters(s *clitest.Stage) string {
+	s.T.Helper()
+	var all []string
+	for _, l := range s.Lines("dlq", "list") {
+		all = append(all, fmt.Sprint(l["class"], " ", l["status"], " ", l["event_id"]))
+	}
+	return strings.Join(all, ", ")
+}
+
+// brokenPosting leaves p1/1 broken and p2/0 waiting for it.
+func brokenPosting(t *testing.T) *clitest.Stage {
+	t.Helper()
+	s := clitest.NewStage(t)
+	_, write := mappingFile(t)
+	write(postings)
+	s.Produce(posting("p1", "a 1 D 100", "b 1 C 1.5", "c 1 C 50"), posting("p2", "b 2 C 7", "c 2 D 7"))
+	s.Consuming(nil)
+	clitest.Equal(t, balances(s), "a -1.00 1, c 0.43 2")
+	clitest.Equal(t, letters(s), "invalid_amount open p1/1, version_gap waiting p2/0")
+	return s
+}
+
+// A broken entry is dead-lettered as that entry, with the whole record; the others are applied. A
+// correction of it heals what waits, and a rebuild keeps both.
+func TestABrokenEntryIsCorrected(t *testing.T) {
+	s := brokenPosting(t)
+	shown := s.Must("dlq", "show", "0/0", "--show-payload", "--output=json")
+	clitest.Contains(t, shown, `"key":"__projector.errors.entry","value":"1"`, `\"account\":\"a\"`, `\"account\":\"c\"`)
+	lines := s.Must("dlq", "export")
+	clitest.Contains(t, lines, `"entry":1`, `"entry":0`)
+	first, _, _ := strings.Cut(lines, "\n")
+	file := filepath.Join(t.TempDir(), "corrected.jsonl")
+	save(t, file, strings.Replace(first, `"entry":1`, `"entry":-1`, 1))
+	s.Refused(exit.Usage, "dlq", "replay", "--from-file="+file, "--reason=x", "--yes")
+	for _, wrong := range []string{`"entry":0`, `"entry":2`, `"entry":7`} {
+		save(t, file, strings.Replace(first, `"entry":1`, wrong, 1))
+		s.Refused(exit.Failed, "dlq", "replay", "--from-file="+file, "--reason=x", "--yes")
+	}
+	save(t, file, strings.Replace(first, `\"cents\":1.5`, `\"cents\":150`, 1))
+	s.Must("dlq", "replay", "--from-file="+file, "--reason=x", "--yes")
+	const corrected = "a -1.00 1, b 1.57 2, c 0.43 2"
+	clitest.Equal(t, balances(s), corrected)
+	clitest.Equal(t, letters(s), "invalid_amount resolved p1/1, version_gap resolved p2/0")
+	s.Must("rebuild", "--yes")
+	clitest.Equal(t, balances(s), corrected)
+}
+
+func save(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Only the entry that is discarded is left out, by the consumer and by a rebuild.
+func TestAnEntryIsDiscarded(t *testing.T) {
+	s := brokenPosting(t)
+	s.Must("dlq", "discard", "--dlq-partition=0", "--dlq-offset=1", "--reason=x", "--yes")
+	clitest.Equal(t, letters(s), "invalid_amount open p1/1, version_gap discarded p2/0")
+	s.Must("account", "skip", "b", "--version=1", "--reason=x", "--yes")
+	clitest.Equal(t, balances(s), "a -1.00 1, b 0 1, c 0.43 2")
+	s.Must("rebuild", "--yes")
+	clitest.Equal(t, balances(s), "a -1.00 1, b 0 1, c 0.43 2")
+	s.Must("position", "set", "--partition=0", "--start", "--reason=x", "--yes") // the records come again
+	s.Consuming(nil)
+	clitest.Equal(t, balances(s), "a -1.00 1, b 0 1, c 0.43 2")
+}
+
+// The other projections have each entry once, also when records are read again.
+func TestEntriesInOtherProjections(t *testing.T) {
+	s := clitest.NewStage(t)
+	_, write := mappingFile(t)
+	write(postings)
+	s.Produce(posting("p1", "a 1 D 100", "b 1 C 100"), posting("p2", "a 2 C 5", "a 3 D 2", "c 1 C 1.5"), posting("p1", "a 1 D 100", "b 1 C 100"))
+	for name, want := range map[string]string{
+		"account_statement": "SELECT string_agg(concat_ws(' ', event_id, account_id, version, amount, source_offset), ', ' ORDER BY account_id, version) FROM account_statement",
+		"daily_turnover":    "SELECT string_agg(concat_ws(' ', credited, debited, events), ', ') FROM daily_turnover",
+	} {
+		s.Projecting(name)
+		s.Consuming(nil)
+		s.Must("position", "set", "--partition=0", "--start", "--reason=x", "--yes")
+		s.Consuming(nil)
+		clitest.Equal(t, s.Text(want), map[string]string{
+			"account_statement": "p1/0 a 1 -1.00 0, p2/0 a 2 0.05 1, p2/1 a 3 -0.02 1, p1/1 b 1 1.00 0",
+			"daily_turnover":    "1.05 1.02 4",
+		}[name])
+	}
+}

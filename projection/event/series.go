@@ -1,0 +1,228 @@
+package event
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Series is a Format of messages that hold an array of entries, each an event.
+type Series interface {
+	Format
+	// DecodeEach decodes the events of a message in order. add returns where the next one goes,
+	// for its number as in Message.Entry: 0 is the whole message, which has one outcome when it is
+	// a tombstone or cannot be split.
+	DecodeEach(m Message, add func(entry int32) *Decoded)
+}
+
+// DecodeEach decodes all events of a message, as a Series does.
+func DecodeEach(f Format, m Message, add func(entry int32) *Decoded) {
+	if series, is := f.(Series); is {
+		series.DecodeEach(m, add)
+		return
+	}
+	f.Decode(m, add(0))
+}
+
+// MostEntries is how many entries a message can have. Each dead letter and each parked event of
+// one holds the whole message.
+const MostEntries = 1000
+
+// Why a message cannot be split.
+const (
+	reasonNotArray   = "is not an array, as the mapping declares"
+	reasonNoEntries  = "has no entries"
+	reasonManyEntry  = "has more than 1000 entries"
+	reasonWhichEntry = "has several entries, each an event, and this record does not say which is meant: " +
+		"have the consumers read it again (projector position set), or rebuild"
+	reasonNoSuchEntry = "has no entry of this number"
+)
+
+var (
+	errNotArray    = errors.New(reasonNotArray)
+	errManyEntries = errors.New(reasonManyEntry)
+)
+
+// seriesFormat reads messages of which each entry of an array is an event.
+type seriesFormat struct{ opener }
+
+var _ Series = (*seriesFormat)(nil)
+
+// Decode implements Format: it decodes the entry that the message names.
+func (s *seriesFormat) Decode(m Message, d *Decoded) {
+	*d = Decoded{}
+	f, r, end := s.open(m)
+	if f == nil {
+		d.Tombstone = true
+		return
+	}
+	f.validate(r, d)
+	end()
+}
+
+// open implements opener, for the entry that the message names.
+func (s *seriesFormat) open(m Message) (*decoder, *reading, func()) {
+	f, r, end := s.opener.open(m)
+	if f == nil || !f.isSplit(r) {
+		return f, r, end
+	}
+	switch {
+	case m.Entry <= 0:
+		r.documentFault = malformed(f.seriesName, reasonWhichEntry)
+	case int(m.Entry) > r.entries.n():
+		r.documentFault = malformed(f.seriesName, reasonNoSuchEntry)
+	default:
+		f.readEntry(r, m.Entry)
+	}
+	return f, r, end
+}
+
+// DecodeEach implements Series.
+func (s *seriesFormat) DecodeEach(m Message, add func(entry int32) *Decoded) {
+	m.Entry = 0
+	f, r, end := s.opener.open(m)
+	if f == nil {
+		*add(0) = Decoded{Tombstone: true}
+		return
+	}
+	defer end()
+	n := int32(0)
+	if f.isSplit(r) {
+		n = int32(r.entries.n()) //nolint:gosec // G115: at most MostEntries
+	}
+	for whole, entry := *r, min(n, 1); entry <= n; entry++ {
+		d := add(entry)
+		*d = Decoded{}
+		if *r = whole; entry > 0 {
+			f.readEntry(r, entry)
+		}
+		f.validate(r, d)
+	}
+}
+
+// isSplit reports whether the entries of a message were found; otherwise its fault says why not.
+func (f *decoder) isSplit(r *reading) bool {
+	if r.documentFault == nil && r.entries.n() == 0 { // there was no document to split
+		r.documentFault = malformed(f.seriesName, reasonMissing)
+	}
+	return r.documentFault == nil
+}
+
+// readEntry continues a reading with an entry, for which nothing but the document around it has
+// been read yet.
+func (f *decoder) readEntry(r *reading, entry int32) {
+	r.message.Entry = entry
+	if len(r.entries.typed) > 0 {
+		r.add(&r.entries.typed[entry-1])
+		return
+	}
+	raw := r.entries.raw[entry-1]
+	if raw[0] != '{' {
+		r.documentFault = malformed(f.seriesName+"[]", reasonNotObject)
+		return
+	}
+	f.readInner(r, raw)
+}
+
+// entryID is the event id of an entry: that of the record, a slash and the index from 0.
+func entryID(record []byte, entry int32) []byte {
+	id := append(make([]byte, 0, len(record)+len("/999")), record...)
+	return strconv.AppendInt(append(id, '/'), int64(entry-1), 10)
+}
+
+// split finds the entries in a document.
+func (f *decoder) split(r *reading, document []byte) *Fault {
+	if f.series != nil {
+		var found members
+		if err := r.scan(document, f.series, &found); err != nil {
+			fault := syntaxFault(document, err)
+			fault.Field = f.places[FieldEnvelope].name
+			return fault
+		}
+		switch m := &found[FieldEnvelope]; {
+		case m.absent():
+			return malformed(f.seriesName, reasonMissing)
+		case m.isNull():
+			return malformed(f.seriesName, reasonNull)
+		default:
+			document = m.raw
+		}
+	}
+	switch err := r.scanArray(document); {
+	case errors.Is(err, errNotArray), errors.Is(err, errManyEntries):
+		return malformed(f.seriesName, err.Error())
+	case err != nil:
+		fault := syntaxFault(document, err)
+		fault.Field = f.seriesName
+		return fault
+	case r.entries.n() == 0:
+		return malformed(f.seriesName, reasonNoEntries)
+	}
+	return nil
+}
+
+// checkEntries returns why the entries that a Reader has found cannot be read.
+func (f *decoder) checkEntries(r *reading) *Fault {
+	switch m := &r.found[FieldEnvelope]; {
+	case m.absent():
+		return malformed(f.seriesName, reasonMissing)
+	case m.isNull():
+		return malformed(f.seriesName, reasonNull)
+	case !r.entries.listed:
+		return malformed(f.seriesName, reasonNotArray)
+	case r.entries.excess:
+		return malformed(f.seriesName, reasonManyEntry)
+	case r.entries.n() == 0:
+		return malformed(f.seriesName, reasonNoEntries)
+	}
+	return nil
+}
+
+// entries are the events in a message.
+type entries struct {
+	raw   [][]byte  // as JSON
+	typed []members // what a Reader has found in each
+
+	listed bool // a Reader has found the array
+	excess bool // and more in it than MostEntries
+}
+
+func (e *entries) n() int { return max(len(e.raw), len(e.typed)) }
+
+// emptied is no entries, with the memory of these.
+func (e *entries) emptied() entries {
+	const mostTyped = 32
+	clear(e.raw)
+	clear(e.typed)
+	if cap(e.typed) > mostTyped {
+		e.typed = nil
+	}
+	return entries{raw: e.raw[:0], typed: e.typed[:0]}
+}
+
+// scanArray finds the entries of an array. They are parts of value.
+func (s *jsonScanner) scanArray(value []byte) error {
+	s.begin(value)
+	if s.decoder.PeekKind() != jsontext.KindBeginArray {
+		return errNotArray
+	}
+	if _, err := s.decoder.ReadToken(); err != nil {
+		return err
+	}
+	for s.decoder.PeekKind() != jsontext.KindEndArray {
+		raw, err := s.decoder.ReadValue()
+		switch {
+		case err != nil:
+			return err
+		case len(s.entries.raw) == MostEntries:
+			return errManyEntries
+		}
+		end := s.decoder.InputOffset()
+		s.entries.raw = append(s.entries.raw, value[end-int64(len(raw)):end])
+	}
+	if _, err := s.decoder.ReadToken(); err != nil {
+		return err
+	}
+	return s.end()
+}
