@@ -214,11 +214,11 @@ bench: build-optimized ## Measure against the limits, real servers (ARGS='--only
 	$(GO) run -buildvcs=false ./tools/bench run --projector=$(BIN) $(ARGS)
 
 .PHONY: bench-peers
-bench-peers: build-optimized ## Measure beside spring-batch, whose harness is in PEERS_DIR
+bench-peers: build-optimized ## Measure next to spring-batch, whose harness is in PEERS_DIR
 	$(GO) run -buildvcs=false ./tools/bench peers --projector=$(BIN) $(ARGS)
 
 .PHONY: bench-profile
-bench-profile: ## Make tools/bench/projector.pgo anew, from what bench runs
+bench-profile: ## Make tools/bench/projector.pgo again, from what bench runs
 	rm -rf bin/profiles && mkdir -p bin/profiles
 	$(MAKE) build TAGS=profile BIN=bin/projector-profile
 	PROJECTOR_PROFILES=$(CURDIR)/bin/profiles $(GO) run -buildvcs=false ./tools/bench run --projector=bin/projector-profile \
@@ -240,7 +240,7 @@ fmt-check: ## Fail when a file is not formatted by gofmt
 	test -z "$$files" || { echo "not formatted (make fmt):"; echo "$$files"; exit 1; } >&2
 
 .PHONY: vet
-vet: ## Run go vet, on the files behind build tags too
+vet: ## Run go vet, on the files with build tags too
 	$(GO) vet $(PKGS)
 	$(GO) vet -tags kafka,deploy,profile,faults,soak,failover,matrix,failpoints,chromium,citus,container,kubernetes,upgrade $(PKGS)
 

@@ -23,7 +23,7 @@ func poison(partition int32, n int) []testbank.Record {
 	return records
 }
 
-// breakerOpens waits until a partition's breaker is open, which is to be told everywhere.
+// breakerOpens waits until a partition's breaker is open, which must be reported everywhere.
 func (w *world) breakerOpens(p *program, partition int32, class event.Class) standing {
 	w.t.Helper()
 	within(w.t, patience, "unready", p.answers("/readyz", 503, string(class)))
@@ -182,7 +182,7 @@ func TestBreakerLetsOthersGoOn(t *testing.T) {
 		t.Errorf("rebuild: exit status %d: %s", status, stderr)
 	}
 
-	// The storm is accepted up to an offset, and counted behind it.
+	// The storm is accepted up to an offset, and counted after it.
 	w.stands("resume", "--partition=1", "--through=450", "--reason=accepted", "--yes")
 	await(t, "what is accepted", w.durable(1, 500))
 	await(t, "ready", p.answers("/readyz", 200, ""))

@@ -219,7 +219,7 @@ func (n *citusNode) start(t *testing.T) {
 }
 
 // TestAClaimWaitsForWhatIsPrepared has a transaction prepared on a worker, as Citus leaves one
-// until the coordinator has told it to commit: a claim is made and does not return before it has.
+// until the coordinator has had it commit: a claim is made and does not return before it has.
 func TestAClaimWaitsForWhatIsPrepared(t *testing.T) {
 	w := distributed(t, 1)
 	pool, err := readmodel.OpenPool(t.Context(), w.url)

@@ -44,7 +44,7 @@ func onCitus(t *testing.T, partitions int32) *world {
 	return newWorldOn(t, devtest.Broker(t).Addrs(), u.String(), partitions)
 }
 
-// TestOnCitus projects a stream with holes onto distributed tables, with an instance that is
+// TestOnCitus projects a stream with gaps onto distributed tables, with an instance that is
 // killed on the way, and then repairs, opens, verifies and reads: everything is as on one server,
 // and what is not is refused.
 func TestOnCitus(t *testing.T) {

@@ -28,7 +28,7 @@ func TestKilledInMidStream(t *testing.T) {
 	n := seed(t)
 	total := scaled(20_000)
 	records := testbank.Generate(testbank.Options{Seed: n, Records: total, Partitions: w.partitions, Accounts: 400})
-	held := total / 10 // records that come behind the last kill: each is in mid-stream
+	held := total / 10 // records that come after the last kill: each is in mid-stream
 	finish := w.feed(records[:total-held], total/200, 25*time.Millisecond)
 	rnd := random(n)
 	for i := range kills {

@@ -180,7 +180,7 @@ func (d dialect) speak(records []testbank.Record) (spoken, plain []testbank.Reco
 }
 
 // oracleOf is an oracle that has seen the plain records in the places of those that
-// stand in the topic.
+// are in the topic.
 func (w *world) oracleOf(records []testbank.Record) *testbank.Oracle {
 	w.t.Helper()
 	queues := map[int32][]testbank.Record{}

@@ -97,7 +97,7 @@ func (r *roles) forgesRequests(operator *session) {
 		r.t.Errorf("something was changed: %s, was %s; passwords: %v", after, before, now == password)
 	}
 
-	// Whoever approves it all the same finds it in the trail as altered.
+	// If it is approved all the same, the trail has it as altered.
 	id = r.mustAs("bank_operator", append(replay, "--not-in-topic", file)...)
 	r.mustAs("bank_approver", "approve", id, "--reason=seen")
 	if trail := r.mustAs("bank_approver", "audit", "--account=forged", "--output=json"); !strings.Contains(trail, `"altered":true`) ||

@@ -15,7 +15,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// twoPeople is a world of roles with dead letters and holes in it, and four eyes on.
+// twoPeople is a world of roles with dead letters and gaps in it, and four eyes on.
 func twoPeople(t *testing.T) (r *roles, account string, version int64) {
 	t.Helper()
 	r = newRoles(t)
@@ -70,7 +70,7 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 		"INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor, requested_by) VALUES ('skip', '{}', '{}', '{}', '{}', '', 1, 'x', 'bank_colleague')",
 		"INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor, state) VALUES ('skip', '{}', '{}', '{}', '{}', '', 1, 'x', 'approved')",
 		"INSERT INTO repair_request (id, action) OVERRIDING SYSTEM VALUE VALUES (99, 'skip')",
-		// 4 change a request behind the approver's back
+		// 4 change a request without the approver's knowledge
 		"UPDATE repair_request SET plan_sha256 = 'other'", "UPDATE repair_request SET arguments = '{rebuild,--remove=true}'",
 		"DELETE FROM repair_request", "TRUNCATE repair_request",
 		// 5 approve it oneself
@@ -88,16 +88,16 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 		"LOCK TABLE account_balance IN EXCLUSIVE MODE",
 		// 9 turn the policy or the triggers off
 		"UPDATE repair_policy SET four_eyes = false", "DROP TRIGGER decide ON repair_request", "SET session_replication_role = replica",
-		// 10 put something of one's own in the way of an approver: a schema of his name comes first in his search_path
+		// 10 objects that an approver would find first: a schema of the approver's name is first in the search_path
 		"CREATE SCHEMA bank_approver", "CREATE TABLE public.repair_policy2 (i int)", "CREATE FUNCTION public.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
 		"ALTER ROLE bank_approver SET search_path = pg_temp", "ALTER FUNCTION repair_request_decide() RESET search_path",
 	} {
 		operator.may(statement, false)
 	}
-	// 11 the functions themselves: called, and hung onto a table of one's own
+	// 11 the functions themselves: called, and attached to another table
 	operator.may("SELECT dlq_action_link()", false)
 	operator.may("CREATE TEMP TABLE mine (id bigint); CREATE TRIGGER t AFTER INSERT ON mine FOR EACH ROW EXECUTE FUNCTION dlq_action_link()", false)
-	// 12 tables and functions of one's own, which come first in one's own session, where somebody
+	// 12 temporary tables and functions, which a session finds first, where somebody
 	// has granted TEMPORARY again
 	operator.may("CREATE TEMP TABLE repair_policy AS SELECT false AS four_eyes", false)
 	r.exec("GRANT TEMPORARY ON DATABASE " + quoted(r.db.Config().ConnConfig.Database) + " TO bank_operator")
@@ -289,7 +289,7 @@ func (r *roles) stampedPolicy(want bool) {
 // typedCommand finds what an operator types: a line of a block, or a word between backquotes.
 var typedCommand = regexp.MustCompile("(?m)^(?:KAFKA_BROKERS=\\S+ )?projector .*$|`projector [^`]*`")
 
-// changing are the commands that want to be told --yes.
+// changing are the commands that need --yes.
 var changing = regexp.MustCompile(`^(dlq (replay|discard)|account skip|open|gaps fetch|position set|pause|resume|rebuild) `)
 
 // others are for other roles: the program itself, and the owner.

@@ -34,7 +34,7 @@ func (p *program) linesWith(message string) (found []line) {
 	return found
 }
 
-// TestRecoveredTellsTheTruth reads what the log says of an outage behind it.
+// TestRecoveredTellsTheTruth reads what the log says after an outage.
 func TestRecoveredTellsTheTruth(t *testing.T) {
 	t.Parallel()
 	const outage = 8 * time.Second
@@ -104,7 +104,7 @@ func (w *world) lagSample(partition int32) string {
 }
 
 // TestLagAgreesOfAStoppedPartition: somebody who works on a stopped partition reads the
-// same everywhere, whoever stopped it and whether before or behind a restart.
+// same everywhere, no matter who stopped it and whether before or after a restart.
 func TestLagAgreesOfAStoppedPartition(t *testing.T) {
 	cases := map[string]func(*testing.T, *world){
 		"position expired": func(t *testing.T, w *world) {

@@ -36,7 +36,7 @@ func TestRefusedRowIsIsolated(t *testing.T) {
 		t.Error("the log tells the refused row")
 	}
 
-	// The rule is lifted and the event sent again: all that waits behind it heals.
+	// The rule is lifted and the event sent again: all that waits for it heals.
 	w.exec(`ALTER TABLE account_balance DROP CONSTRAINT bank_rule`)
 	for i := range o.DeadLetters {
 		if l := &o.DeadLetters[i]; l.Class == "rejected_by_database" {
@@ -97,8 +97,8 @@ func TestARowTooLargeForAnIndexIsIsolated(t *testing.T) {
 	p.terminate()
 }
 
-// TestARefusedRowInAShortQueue: PostgreSQL refuses one of the events that wait behind a
-// hole, and that are applied together with the event that fills it.
+// TestARefusedRowInAShortQueue: PostgreSQL refuses one of the events that wait for a
+// gap, and that are applied together with the event that fills it.
 func TestARefusedRowInAShortQueue(t *testing.T) {
 	t.Parallel()
 	const last, refused = 300, 150

@@ -136,7 +136,7 @@ func (w *world) read(topic string) []testbank.Record {
 	return must(compare.ReadTopic(w.t.Context(), topic, kgo.SeedBrokers(w.addrs...)))(w.t)
 }
 
-// behind are the records at or behind the given ends.
+// behind are the records at or after the given ends.
 func behind(records []testbank.Record, ends map[int32]int64) []testbank.Record {
 	return slices.DeleteFunc(records, func(r testbank.Record) bool { return r.Offset < ends[r.Partition] })
 }

@@ -164,7 +164,7 @@ func (k *kubernetesBank) addresses(prefix, database string, more ...string) stri
 }
 
 const (
-	// A node of 2 processors has no room for the requests of seven projectors.
+	// The requests of seven projectors do not fit on a node of 2 processors.
 	smallRequests = "  - target: {kind: Deployment}\n    patch: |-\n      - {op: replace, path: /spec/template/spec/containers/0/resources/requests/cpu, value: 10m}\n"
 	imageOfTest   = "images: [{name: projector, newName: localhost/projector, newTag: v1}]\n"
 )

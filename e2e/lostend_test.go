@@ -53,7 +53,7 @@ func (d *disk) stop() {
 	}
 }
 
-// beside starts the broker for a moment where nobody looks for it.
+// beside starts the broker for a moment at an address that no client knows.
 func (d *disk) beside(change func(*devstack.Fake)) {
 	d.t.Helper()
 	fake := must(devstack.StartFake(d.t.Context(), d.options))(d.t)
@@ -119,7 +119,7 @@ func (w *world) writtenOn(d *disk) {
 	})
 }
 
-// standsAt expects partition 0 to stand at an offset, loudly, while partition 1 goes on.
+// standsAt expects partition 0 to stop at an offset, with a reason, while partition 1 continues.
 func (w *world) standsAt(p *program, position int64, round int) {
 	w.t.Helper()
 	await(w.t, "a loud line", p.logged(`"level":"ERROR"`, "partition stopped", "lost its end"))
@@ -156,7 +156,7 @@ func TestLogLostItsEnd(t *testing.T) {
 			w.standsAt(p, 6, 0)
 			p.terminate()
 		},
-		// Only the leader epoch of the position tells.
+		// Only the leader epoch of the position shows it.
 		"while nothing ran, written on": func(w *world, d *disk, p *program) {
 			p.terminate()
 			d.putBack(w.topic)
@@ -183,7 +183,7 @@ func TestLogLostItsEnd(t *testing.T) {
 	}
 }
 
-// mendedByAPerson expects partition 0 to stand still until somebody has it go on at two,
+// mendedByAPerson expects partition 0 to stay stopped until somebody sets it to two,
 // where the log ended, and then everything to be consumed that was appended since.
 func (w *world) mendedByAPerson(p *program) {
 	w.t.Helper()

@@ -166,7 +166,7 @@ func TestPositionExpired(t *testing.T) {
 	w.atRest()
 }
 
-// TestGapsOfALossAreExpected: behind records that retention removed every account is a gap
+// TestGapsOfALossAreExpected: after records that retention removed every account is a gap
 // until the producer's outbox has sent them again. Who says up to where, as the runbook has
 // it, is not stopped by the breaker.
 func TestGapsOfALossAreExpected(t *testing.T) {

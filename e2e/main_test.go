@@ -14,7 +14,7 @@ import (
 func TestMain(m *testing.M) { devtest.Main(m, process.Migrate(binary)) }
 
 // binary builds the program once, with the race detector when the tests have it. It
-// is put beside the test binary, which go test removes with its folder.
+// is put next to the test binary, which go test removes with its folder.
 var binary = sync.OnceValues(func() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // TestATopicWithoutItsBeginning: retention has taken the first half of every partition. Some
-// accounts are opened from a ledger before anything is consumed, the others beside the
+// accounts are opened from a ledger before anything is consumed, the others next to the
 // consumer, at whatever versions the ledger has by then. In the end every balance is that of
 // an oracle that has seen all events, nothing waits, and the topic without its beginning is
 // enough to rebuild it.
@@ -113,7 +113,7 @@ func (w *world) open(rows map[string]testbank.Row) int {
 	return strings.Count(stdout, `"result":"opened"`)
 }
 
-// rowsWith are the rows, with the times of last events that no event has told: those of
+// rowsWith are the rows, with the times of last events that no event has given: those of
 // openings.
 func (w *world) rowsWith(o *testbank.Oracle) map[string]testbank.Row {
 	w.t.Helper()

@@ -11,7 +11,7 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// producer is the database of whoever publishes the events, with an outbox in it.
+// producer is the database of the producer, with an outbox in it.
 type producer struct {
 	t    testing.TB
 	url  string
@@ -119,7 +119,7 @@ func TestALostEventIsFetched(t *testing.T) {
 	p.terminate()
 }
 
-// An outbox that cannot be asked is told of and asked again. It makes nobody unready.
+// An outbox that cannot be asked is reported and asked again. It makes no instance unready.
 func TestAnOutboxThatIsAway(t *testing.T) {
 	t.Parallel()
 	w, bank := newWorld(t, 1), newProducer(t)

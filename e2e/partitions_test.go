@@ -60,7 +60,7 @@ func (w *world) placed(client *kgo.Client, accounts []string, version int) map[s
 }
 
 // TestPartitionsAreAdded goes the way of docs/sizing.md: producers stopped, everything
-// consumed, partitions added, producers and consumers started anew. Accounts move to
+// consumed, partitions added, producers and consumers started again. Accounts move to
 // another partition and nothing is dead-lettered.
 func TestPartitionsAreAdded(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,7 @@ import (
 )
 
 // TestReadyAgainWhenARecordIsPassedOver: what kept a partition from writing is gone when a
-// person has moved its position behind it, also when nothing follows that could be written.
+// person has moved its position after it, also when nothing follows that could be written.
 func TestReadyAgainWhenARecordIsPassedOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

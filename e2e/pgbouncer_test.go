@@ -67,7 +67,7 @@ func TestThroughPgBouncer(t *testing.T) {
 	w.atRest()
 }
 
-// TestThroughPgBouncerOwn runs a projection of one's own, and looks, in the same way: what its
+// TestThroughPgBouncerOwn runs a custom projection, and checks, in the same way: what its
 // SQL is given is of the transaction and of no session.
 func TestThroughPgBouncerOwn(t *testing.T) {
 	const connections, file = 3, "--projection-file=../docs/examples/loyalty.sql"

@@ -72,7 +72,7 @@ func TestPositionSetWhereALogLostItsEnd(t *testing.T) {
 	if s := w.standings()[0]; s.State != "stopped" || s.Reason == nil || !strings.Contains(*s.Reason, "lost its end") || *s.Position != 6 {
 		t.Errorf("%+v", s)
 	}
-	// Where it stands, four new records would be passed over.
+	// At its position, four new records would be skipped.
 	w.set(1, "4 offsets from 2 on have not been read", turnover, "--partition=0", "--offset=6", "--reason=test", "--yes")
 	w.set(1, "it does from 2 on", turnover, "--partition=0", "--offset=1", "--reason=test", "--yes")
 	w.set(0, "", turnover, "--partition=0", "--offset=2", "--reason=test", "--yes")

@@ -240,7 +240,7 @@ func TestPositionSet(t *testing.T) {
 	p.terminate()
 	w.atRest()
 
-	// Forth, while nothing runs: what is passed over stays so, though Kafka's offset is of before.
+	// Forward, while nothing runs: what is skipped stays skipped, although Kafka's offset is older.
 	w.produce(euros(0, "b", 4))
 	w.produce(euros(0, "c", 2))
 	at := time.Now()
@@ -275,7 +275,7 @@ func TestPositionSet(t *testing.T) {
 		t.Errorf("recorded:\n got %s\nwant %s", log, want)
 	}
 
-	// A group that never ran begins where it is told to.
+	// A group that never ran begins at the position that was set.
 	status, _, stderr := w.command("position", "set", "--all", "--end", "--skip-unread", "--new-group", "--reason=new", "--yes", "--group="+w.group+"-late")
 	if status != 0 {
 		t.Fatalf("exit status %d: %s", status, stderr)

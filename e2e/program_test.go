@@ -14,7 +14,7 @@ type program struct {
 	*process.Process
 }
 
-// built is the program under test, whose log must not tell payloads and secrets.
+// built is the program under test, whose log must not contain payloads and secrets.
 func built(t testing.TB, secrets ...string) process.Binary {
 	t.Helper()
 	path, err := binary()

@@ -21,10 +21,10 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// blockEnd is what the shell prints behind each block of the page.
+// blockEnd is what the shell prints after each block of the page.
 const blockEnd = "--- end of block"
 
-// TestQuickStart pastes the database step of docs/tutorial.md into a shell, block by block, beside
+// TestQuickStart pastes the database step of docs/tutorial.md into a shell, block by block, with
 // servers that nothing was prepared on.
 func TestQuickStart(t *testing.T) {
 	t.Parallel()

@@ -86,7 +86,7 @@ func (r *readers) waiting(query string) <-chan string {
 	return told
 }
 
-// TestReaders reads accounts while they change: by events, behind a hole, and by somebody
+// TestReaders reads accounts while they change: by events, after a gap, and by somebody
 // else's hand.
 func TestReaders(t *testing.T) {
 	t.Parallel()
@@ -144,7 +144,7 @@ func TestReaders(t *testing.T) {
 	p.terminate()
 }
 
-// TestReadersOfASilentDatabase: who asks then is told so, who waits is told what there is when
+// TestReadersOfASilentDatabase: a new reader gets an error, a waiting one gets what is known when
 // it is back, and at the end that the instance stops, which does not wait for them.
 func TestReadersOfASilentDatabase(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,7 @@ var foreignCode = map[string]string{
 }
 
 // TestTheOwnerOfATableGainsNothingByARebuild: what the owner of a custom projection's table has
-// attached to it does not run as whoever rebuilds, and not as the owner of the read model.
+// attached to it runs neither as the login that rebuilds nor as the owner of the read model.
 func TestTheOwnerOfATableGainsNothingByARebuild(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -58,7 +58,7 @@ func TestTheOwnerOfATableGainsNothingByARebuild(t *testing.T) {
 		r.exec("INSERT INTO loyalty VALUES ('a', 5, 1), ('b', 1, 1)")
 	}
 
-	// A policy on rows would run as whoever compares: such a table is refused.
+	// A policy on rows would run as the login that compares: such a table is refused.
 	r.exec(`SET ROLE appteam; ALTER TABLE loyalty ENABLE ROW LEVEL SECURITY; CREATE POLICY mine ON loyalty USING (team.tidy(account_id) <> ''); RESET ROLE`)
 	if status, stderr := r.as("bank_operator", rebuild...); status != 1 || !strings.Contains(stderr, "row-level security") {
 		t.Errorf("a policy: exit %d: %s", status, stderr)

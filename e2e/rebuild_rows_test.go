@@ -20,7 +20,7 @@ type spoiling struct {
 	look string
 }
 
-// A row that consumers add to is not deleted: they would make it anew.
+// A row that consumers add to is not deleted: they would insert it again.
 var spoilings = map[string]spoiling{
 	"account_statement": {[]string{
 		`CREATE TABLE gone AS SELECT * FROM account_statement WHERE abs(hashtext(event_id)) % 50 = 0`,

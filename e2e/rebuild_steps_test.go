@@ -28,7 +28,7 @@ var failing = sync.OnceValues(func() (string, error) {
 })
 
 // TestARebuildEndsAtEveryStep kills, and freezes, a rebuild when it has done a step: consumers go on
-// within 30 s, a backup and a reader of before see the old rows, nobody sees a mixture, and the
+// within 30 s, an earlier backup and an earlier reader see the old rows, nobody sees a mixture, and the
 // rebuild can be repeated.
 func TestARebuildEndsAtEveryStep(t *testing.T) {
 	for _, point := range []string{

@@ -213,7 +213,7 @@ func (s *secured) permissions() *program {
 	return p
 }
 
-// rotation changes the password at the brokers first: whoever connects, or has to
+// rotation changes the password at the brokers first: a client that connects, or has to
 // authenticate again, is refused until the new one is in the file.
 func (s *secured) rotation(p *program) {
 	const renewed = "renewed-horse-battery"

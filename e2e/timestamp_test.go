@@ -32,11 +32,11 @@ func (w *world) takesAnyTime() {
 }
 
 // TestTimestampsBeyondTheCalendar sends what a producer sends that takes nanoseconds
-// for milliseconds, and worse. The client cannot tell such a time; nothing may be
+// for milliseconds, and worse. The client cannot represent such a time; nothing may be
 // wrong because of that but what is said of the time.
 func TestTimestampsBeyondTheCalendar(t *testing.T) {
 	t.Parallel()
-	const last = "9223372036854" // ms, in 2262: the last the client can tell
+	const last = "9223372036854" // ms, in 2262: the last that the client can represent
 	cases := []struct {
 		name   string
 		ms     int64
@@ -45,7 +45,7 @@ func TestTimestampsBeyondTheCalendar(t *testing.T) {
 		{"nanoseconds", 1_700_000_000_123_456_789, last},
 		{"microseconds", 1_700_000_000_123_456, last},
 		{"none", -1, "-1"},
-		{"most", math.MaxInt64, "-1"}, // which the client cannot tell from none
+		{"most", math.MaxInt64, "-1"}, // which the client does not distinguish from none
 		{"last", 9223372036854, last},
 		{"usual", 1_700_000_000_123, "1700000000123"},
 	}
@@ -93,7 +93,7 @@ func show(n *float64) string {
 	return fmt.Sprint(*n)
 }
 
-// parkedSince tells for how many seconds each account has waited.
+// parkedSince returns for how many seconds each account has waited.
 func (w *world) parkedSince() map[string]float64 {
 	w.t.Helper()
 	since := map[string]float64{}

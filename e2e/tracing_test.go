@@ -125,7 +125,7 @@ func (w *world) letterHeaders(t testing.TB) []kgo.RecordHeader {
 	return headers
 }
 
-// TestTracingChangesNothing: with every record followed, more than there is room for,
+// TestTracingChangesNothing: with every record followed, more than are allowed at once,
 // the read model and the dead letters are the oracle's, to the byte.
 func TestTracingChangesNothing(t *testing.T) {
 	w, spans := newWorld(t, 3), devtest.Spans(t)
@@ -138,7 +138,7 @@ func TestTracingChangesNothing(t *testing.T) {
 	w.conserved(p, o)
 	p.terminate()
 	w.atRest()
-	if len(spans.Raw()) == 0 { // of which spans there is no room for, nobody knows
+	if len(spans.Raw()) == 0 { // which spans are dropped is unknown
 		t.Error("nothing was traced")
 	}
 	if bytes.Contains(spans.Raw(), []byte(testbank.Marker)) {

@@ -22,7 +22,7 @@ import (
 // TestMovedByLogicalReplication moves the read model from one major version of PostgreSQL
 // to a newer one, as docs/postgres.md has it: by logical replication, under a
 // consumer that works on, which is then started on the new server. Once that knows all,
-// once it is behind.
+// once it is not in step.
 func TestMovedByLogicalReplication(t *testing.T) {
 	for name, behind := range map[string]bool{"all replicated": false, "replica behind": true} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 )
 
 // accounted expects the replicas' own counters to say, by partition, what the oracle
-// says became of the records, and to add up to all of them: consumed = applied +
+// says about the records, and to add up to all of them: consumed = applied +
 // duplicate + ignored + dead-lettered.
 func (s *scene) accounted(want map[int32]*testbank.Outcomes) {
 	s.t.Helper()

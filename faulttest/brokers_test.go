@@ -111,7 +111,7 @@ func (s *scene) inSync(n int) func() string {
 	}
 }
 
-// TestScriptedBroker strikes faults that only a broker in the process can be told to
+// TestScriptedBroker strikes faults that only a broker in the process can be scripted to
 // have.
 func TestScriptedBroker(t *testing.T) {
 	for _, f := range []struct {
@@ -133,7 +133,7 @@ func commitsAnsweredWithErrors(fake *devstack.Fake) fault {
 			Keys: []kmsg.Key{kmsg.OffsetCommit}, Group: s.reader.Group, Err: kerr.RequestTimedOut, Count: -1,
 		})
 		s.pause(8 * time.Second)
-		s.launch("") // whoever joins fetches offsets that were refused
+		s.launch("") // a member that joins fetches offsets that were refused
 		s.await("progress", s.moved())
 		hits := applied.Hits()
 		applied.Remove()
@@ -181,7 +181,7 @@ func leadersMoved(fake *devstack.Fake) fault {
 // poisoned has dead letters in partition 0 only, so that the others must go on.
 var poisoned = setting{clean: true}
 
-// othersFlow expects partition 0 to stand and all others to move.
+// othersFlow expects partition 0 to stop and all others to move.
 func (s *scene) othersFlow() {
 	s.t.Helper()
 	s.await("the other partitions move", s.moves(1, 2, 3))

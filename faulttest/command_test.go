@@ -10,7 +10,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// command is a command of the program, run beside the replicas as a person does.
+// command is a command of the program, run while the replicas run, as a person does.
 type command struct {
 	*process.Process
 	out *bytes.Buffer // stdout, once it has ended

@@ -174,7 +174,7 @@ func beyondTheBound(t *testing.T, kafka devtest.Cluster, name string, giant []by
 	s.exact(name, 1, struck, took)
 }
 
-// stopped waits until all partitions are at their ends, but for one, which must stand
+// stopped waits until all partitions are at their ends, except for one, which must stop
 // at an offset.
 func (s *scene) stopped(partition int32, offset int64) {
 	s.t.Helper()
@@ -199,7 +199,7 @@ func (s *scene) stopped(partition int32, offset int64) {
 	})
 }
 
-// passOver accepts the loss of what stands before an offset, as the runbook says.
+// passOver accepts the loss of the records before an offset, as the runbook says.
 func (s *scene) passOver(partition int32, offset int64) {
 	s.t.Helper()
 	s.uncounted = true

@@ -17,14 +17,14 @@ import (
 )
 
 // diskFull fills the disk that the database is on, and empties it again. Where this
-// process may not mount a small disk, PostgreSQL is told to say that it is full.
+// process may not mount a small disk, PostgreSQL is made to report that it is full.
 func diskFull() fault {
 	return fault{name: "disk full", strike: func(s *scene) int {
 		fill, empty := s.smallDisk()
 		fill()
 		s.await("retries", s.retries("postgres", "53100", 0))
 		wait.Until(s.t, 30*time.Second, "unready", func() (state string) {
-			for _, r := range s.replicas { // one may be lucky and find room in its pages
+			for _, r := range s.replicas { // one may find space in its pages
 				if state = r.Answers("/readyz", 503, "53100")(); state == "" {
 					return ""
 				}

@@ -10,7 +10,7 @@
 // no process beyond its memory. Each fault counts how often its window was hit; a
 // fault that was not hit proves nothing and fails.
 //
-// The tests stand behind the tag faults: `make test-faults` runs all of them,
+// The tests have the build tag faults: `make test-faults` runs all of them,
 // `make test-faults-quick` those that CI runs, `make soak` draws faults at random
 // for an hour. Each test prints its seed; PROJECTOR_TEST_SEED repeats its schedule.
 // docs/reliability.md has the table of faults and figures.

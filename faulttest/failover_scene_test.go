@@ -187,7 +187,7 @@ func watchWriters(t testing.TB, cluster *devstack.Patroni) *writers {
 	return w
 }
 
-// look asks the first node again behind the second: if it took writes before and after,
+// look asks the first node again after the second: if it took writes before and after,
 // it did so meanwhile.
 func (w *writers) look(ctx context.Context) {
 	first := w.asks(ctx, 0)

@@ -39,14 +39,14 @@ func chunkOf(records []testbank.Record, during time.Duration) int {
 	return max(1, len(records)/max(1, int(during/feedEvery)))
 }
 
-// feedBeside begins to produce more records, beside the scene's stream.
+// feedBeside begins to produce more records, next to the scene's stream.
 func (s *scene) feedBeside(records []testbank.Record, chunk int) *feed {
 	f := &feed{t: s.t, hurry: make(chan struct{}), halt: make(chan struct{}), done: make(chan error, 1)}
 	go f.run(s.producer, records, chunk)
 	return f
 }
 
-// doubled sends each piece of a stream again behind itself.
+// doubled sends each piece of a stream twice.
 func doubled(records []testbank.Record, chunk int) (twice []testbank.Record) {
 	for i := 0; i < len(records); i += chunk {
 		piece := records[i:min(i+chunk, len(records))]

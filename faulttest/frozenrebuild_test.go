@@ -20,7 +20,7 @@ const (
 	swapping = "rebuild-to-be-frozen"
 )
 
-// rebuilding are faults of a rebuild beside its consumers.
+// rebuilding are faults of a rebuild while its consumers run.
 func rebuilding() []fault {
 	return []fault{{name: "rebuild frozen in its swap", strike: rebuildFrozen, setting: setting{during: 80 * time.Second}}}
 }
@@ -28,7 +28,7 @@ func rebuilding() []fault {
 // rebuildFrozen stops a rebuild in the middle of its swap, as a hypervisor does, while
 // it holds locks. The consumers must go on before it does.
 func rebuildFrozen(s *scene) (hits int) {
-	s.uncounted = true // some flush will not know what became of its COMMIT
+	s.uncounted = true // some flush will not know whether it was committed
 	s.linger()
 	for range 5 {
 		s.spoil()

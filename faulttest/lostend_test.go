@@ -82,7 +82,7 @@ func (s *scene) logLosesItsEnd(kafka *devstack.Kafka, running bool) int {
 }
 
 // copyLog copies a log to which nobody is writing. The indexes, of which the broker has
-// parts in memory, it makes anew when they are missing.
+// parts in memory, it makes again when they are missing.
 func (s *scene) copyLog(dir string) string {
 	s.t.Helper()
 	older := filepath.Join(s.t.TempDir(), "older")
@@ -97,8 +97,8 @@ func (s *scene) copyLog(dir string) string {
 	return older
 }
 
-// tombstones appends records without effect, beside the journal, and answers the offset
-// behind them.
+// tombstones appends records without effect, which the journal does not have, and returns
+// the offset after them.
 func (s *scene) tombstones(partition int32, n int) int64 {
 	s.t.Helper()
 	client := must(kgo.NewClient(kgo.SeedBrokers(s.addrs...), kgo.RecordPartitioner(kgo.ManualPartitioner())))(s.t)

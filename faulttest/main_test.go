@@ -50,7 +50,7 @@ var theOracle = sync.OnceValues(func() (string, error) {
 	return path, process.BuildCommand(context.Background(), "projector/faulttest/oracle", path)
 })
 
-// beside is a path beside the test binary, which go test removes with its folder.
+// beside is a path next to the test binary, which go test removes with its folder.
 func beside(name string) (string, error) {
 	self, err := os.Executable()
 	return filepath.Join(filepath.Dir(self), name), err

@@ -32,7 +32,7 @@ func outages() []fault {
 	}
 }
 
-// repliesLost breaks connections off behind a COMMIT that has taken place.
+// repliesLost breaks connections off after a COMMIT has taken place.
 func repliesLost(s *scene) int {
 	rnd := rand.New(rand.NewPCG(s.seed, 4))
 	s.proxy.LoseReplies(func() bool { return rnd.IntN(4) == 0 })
@@ -134,7 +134,7 @@ func readOnly(s *scene) int {
 }
 
 // rowLocked holds the row of one account, as a person in psql does, while a second
-// replica joins. Only the partition of that account may stand still.
+// replica joins. Only the partition of that account may stop.
 func rowLocked(s *scene) (hits int) {
 	tx := must(s.db.Begin(s.t.Context()))(s.t)
 	var account string

@@ -31,7 +31,7 @@ type pulse struct {
 
 const pulseEvery = 100 * time.Millisecond
 
-// startPulse begins to look. A partition that has not moved yet stands since now.
+// startPulse begins to watch. A partition that has not moved yet counts from now.
 func (s *scene) startPulse() *pulse {
 	s.t.Helper()
 	ctx, stop := context.WithCancel(s.t.Context())

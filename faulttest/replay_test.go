@@ -97,7 +97,7 @@ func replayMany(s *scene) int {
 }
 
 // replayLongQueue replays the one missing event of an account with ten thousand parked
-// behind it, which are dead letters to be replayed too.
+// after it, which are dead letters to be replayed too.
 func replayLongQueue(s *scene) (applied int) {
 	const parked = 10_000
 	s.uncounted = true
@@ -118,7 +118,7 @@ func replayLongQueue(s *scene) (applied int) {
 	return applied
 }
 
-// laggingLimit is as long for a consumer that is behind: it writes every four seconds
+// laggingLimit is the same for a consumer with lag: it writes every four seconds
 // only, without a repair too.
 const laggingLimit = 2 * repairLimit
 

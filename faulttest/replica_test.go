@@ -45,12 +45,12 @@ func (s *scene) launch(failpoints string, more ...string) *replica {
 	r.Process = binary.Launch(s.t, env, flags...)
 	s.replicas = append(s.replicas, r)
 	s.watch.add(r.PID())
-	// A SIGTERM before the program has begun ends any program, and tells nothing.
+	// A SIGTERM before the program has begun ends any program, and proves nothing.
 	wait.Until(s.t, 30*time.Second, "the program has started", r.Logged(`"msg":"starting"`))
 	return r
 }
 
-// password is the database's, which no log may tell.
+// password is the database's, which no log may contain.
 func (s *scene) password() string {
 	s.t.Helper()
 	secret, _ := must(url.Parse(s.url))(s.t).User.Password()

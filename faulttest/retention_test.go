@@ -49,7 +49,7 @@ func TestRetentionOvertakes(t *testing.T) {
 }
 
 // produceTheLost produces poison that must never be seen: of what is deleted the
-// journal knows only that it means nothing. It answers the offset behind.
+// journal knows only that it means nothing. It returns the offset after it.
 func (s *scene) produceTheLost(partition int32, n int) (end int64) {
 	s.t.Helper()
 	client := must(kgo.NewClient(kgo.SeedBrokers(s.addrs...), kgo.RecordPartitioner(kgo.ManualPartitioner())))(s.t)

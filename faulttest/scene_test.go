@@ -45,7 +45,7 @@ type scene struct {
 	kafka  *kgo.Client
 
 	cluster *devstack.Postgres // the one in use
-	url     string             // of the database, beside the proxy
+	url     string             // of the database, without the proxy
 	db      *pgxpool.Pool      // the same
 	proxy   *pgproxy.Proxy
 	through string // the URL the replicas use
@@ -56,7 +56,7 @@ type scene struct {
 	replicas []*replica
 	watch    *watcher
 	healedAt time.Time
-	// uncounted: no counters of the present replicas tell what became of each record.
+	// uncounted: no counters of the present replicas have the outcome of each record.
 	// One of them was killed or frozen, or the database knows less than they had
 	// counted, or somebody passed records over.
 	uncounted bool

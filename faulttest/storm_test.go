@@ -21,7 +21,7 @@ const stormWindow = 300
 // storm is a deployment gone wrong.
 type storm struct {
 	class string
-	// wrong and right are the flags while it lasts and behind it.
+	// wrong and right are the flags while it lasts and after it.
 	wrong, right []string
 	strike, heal func(*scene)
 	// write turns a stream into what producers send; nil: it is sent as it is.

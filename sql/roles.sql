@@ -24,12 +24,12 @@ BEGIN
     EXECUTE format('GRANT CREATE ON DATABASE %I TO projector_migrator', current_database());
     -- Before PostgreSQL 15 everybody could create tables in "public".
     EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM PUBLIC', current_schema());
-    -- Whoever can connect can read the catalogs and hold advisory locks; whoever can make
-    -- temporary tables can put one in the place of another. Any other login that is to connect
+    -- Every login that can connect can read the catalogs and hold advisory locks. A temporary
+    -- table can hide another table. Any other login that is to connect
     -- needs: GRANT CONNECT ON DATABASE … TO …
     EXECUTE format('REVOKE CONNECT, TEMPORARY ON DATABASE %I FROM PUBLIC', current_database());
     EXECUTE format('GRANT CONNECT ON DATABASE %I TO projector_migrator, projector_runtime, projector_operator, projector_approver, projector_reader', current_database());
-    -- The SQL of a projection of one's own runs as projector_projection, which may use the tables
+    -- The SQL of a custom projection runs as projector_projection, which may use the tables
     -- that it is granted and none of the projector's. The operator is no member, or with four
     -- eyes it could write what that role may.
     GRANT projector_projection TO projector_runtime, projector_approver;
@@ -135,7 +135,7 @@ BEGIN
         -- projector_approver: repairs what another has asked for.
         SELECT 'projector_approver', relation, privileges FROM repairs
         UNION ALL VALUES
-            -- projector_reader: whoever uses the read model. Of balances only what says when
+            -- projector_reader: users of the read model. Of balances only what says when
             -- it is stale, and of the rest what `account statement` needs.
             ('projector_reader', 'account_balance_current', 'SELECT'),
             ('projector_reader', 'account_hold', 'SELECT'),
@@ -148,7 +148,7 @@ BEGIN
             ('projector_reader', 'projector_schema_version', 'SELECT'),
             ('projector_reader', 'daily_turnover', 'SELECT'),
             ('projector_reader', 'projection_hold', 'SELECT'),
-            -- projector_projection: what the SQL of a projection of one's own runs as.
+            -- projector_projection: the role that the SQL of a custom projection runs as.
             ('projector_projection', 'new_events', 'SELECT')
     LOOP
         CONTINUE WHEN to_regrole(line.grantee) IS NULL OR to_regclass(line.relation) IS NULL;
@@ -160,8 +160,8 @@ BEGIN
             END IF;
         END LOOP;
     END LOOP;
-    -- Who adds to the trail says what was done and why. The row's number, its time, its login, who
-    -- approved it and its place in the chain are not the writer's to say. The trigger lets the
+    -- A writer of the trail gives what was done and why. Triggers set the row's number, time,
+    -- login, approval and place in the chain. The trigger lets the
     -- runtime's role add what it fetches, and nothing else.
     FOR line IN
         SELECT grantee, string_agg(quote_ident(attname), ', ' ORDER BY attnum) AS columns,
@@ -201,8 +201,8 @@ BEGIN
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', line.function::regprocedure, line.grantee);
         END IF;
     END LOOP;
-    -- Whoever asks for a repair says what and why; who it is, and whether it was approved, is
-    -- not his to say. An approver decides, and changes nothing else of a request.
+    -- A requester gives what and why. Triggers set who it is and whether it was approved. An
+    -- approver decides, and changes nothing else of a request.
     FOR line IN
         SELECT * FROM (VALUES
             ('projector_operator', 'INSERT', 'action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor, reason'),

@@ -65,7 +65,7 @@ func (p *Process) Logged(texts ...string) func() string {
 
 var sample = regexp.MustCompile(`(?m)^([a-z_]+)(\{.*\})? (\S+)$`)
 
-// Metrics answers all samples by name and labels, as they stand on the page.
+// Metrics answers all samples by name and labels, as they are on the page.
 func (p *Process) Metrics() map[string]float64 {
 	p.t.Helper()
 	status, body := p.Get("/metrics")

@@ -1,4 +1,4 @@
-// Command oracle checks what a projector has left behind: it reads the producer's
+// Command oracle checks the results of a projector: it reads the producer's
 // journal, applies each event by itself with a decoder and a money of its own
 // (internal/testbank), and compares with PostgreSQL, the DLQ topic and Kafka's committed
 // offsets. It shares no code with the projector.

@@ -1,9 +1,9 @@
-// Package pgproxy stands between a program and PostgreSQL and breaks what passes:
+// Package pgproxy is a proxy between a program and PostgreSQL that breaks what passes:
 // it loses the reply to a COMMIT that has taken place, slows the line down, cuts
 // it, and leads it to another server.
 //
 // It understands the server's messages, not the client's, and no TLS. One that cuts a line
-// only (ListenRaw) stands before any server.
+// only (ListenRaw) works before any server.
 package pgproxy
 
 import (

@@ -19,7 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Door is a server that stands in front of PostgreSQL.
+// Door is a server in front of PostgreSQL.
 type Door struct {
 	addr   string
 	dir    string
@@ -43,7 +43,7 @@ func (p *Patroni) HAProxy(ctx context.Context) (*Door, error) {
 		_, port, _ := net.SplitHostPort(node.rest)
 		servers += fmt.Sprintf("    server %s %s check port %s\n", node.name(), node.addr, port)
 	}
-	// Until it has looked for the first time, it takes all nodes for leaders, in turn.
+	// Until its first check, it treats all nodes as leaders, in turn.
 	looked := func(ctx context.Context, addr string) error {
 		for range p.nodes {
 			conn, err := pgx.Connect(ctx, p.url(addr, "postgres", "&target_session_attrs=read-write"))

@@ -108,7 +108,7 @@ func findJava() (string, error) {
 	return java, nil
 }
 
-// Program is a program that runs beside the servers and ends with this process, as
+// Program is a program that runs next to the servers and ends with this process, as
 // they do: what they are started for.
 type Program struct{ process *process }
 

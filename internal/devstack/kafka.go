@@ -36,10 +36,10 @@ type KafkaOptions struct {
 }
 
 // stopGrace is how long Kafka may take to hand over and write out. Of a whole
-// cluster the last nodes to stop find no quorum any more and would wait in vain.
+// cluster the last nodes to stop have no quorum and would wait until their time is over.
 const stopGrace = 10 * time.Second
 
-// Kafka is an Apache Kafka cluster of one's own: every node is broker and
+// Kafka is a separate Apache Kafka cluster: every node is broker and
 // controller. Nodes are numbered from 1. Safe for concurrent use.
 type Kafka struct {
 	dir       string

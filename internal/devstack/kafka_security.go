@@ -86,7 +86,7 @@ func (k *Kafka) secure(lines map[string]string, node *kafkaNode) {
 	}
 }
 
-// Authority is a certificate authority of one's own. It lives as long as a test.
+// Authority is a certificate authority for one test.
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey

@@ -39,7 +39,7 @@ type Way struct {
 	ToEtcd bool
 }
 
-// patroniPrograms are what StartPatroni runs, beside PostgreSQL.
+// patroniPrograms are what StartPatroni runs, apart from PostgreSQL.
 var patroniPrograms = []string{"patroni", "patronictl", "etcd"}
 
 // Patroni is a PostgreSQL of two nodes, of which Patroni makes one the leader, and
@@ -277,7 +277,7 @@ func (p *Patroni) Close(ctx context.Context) error {
 }
 
 // Start starts a node's Patroni, which starts or repairs its PostgreSQL, and does not
-// wait for it: Patroni.Whole tells when it follows.
+// wait for it: Patroni.Whole reports when it follows.
 func (n *PatroniNode) Start() (err error) {
 	n.daemon, err = n.of.run("patroni", n.config())
 	return err

@@ -25,7 +25,7 @@ type PostgresOptions struct {
 	TempRoot string
 	// Settings are server parameters that replace or join the defaults.
 	Settings map[string]string
-	// Certificate, when set, makes the server take TLS connections beside others.
+	// Certificate, when set, makes the server accept TLS connections too.
 	Certificate *Certificate
 	// Log receives the server's output. Nil discards it.
 	Log io.Writer
@@ -51,7 +51,7 @@ func (m StopMode) signal() syscall.Signal {
 // superuser is the role that owns the cluster.
 const superuser = "postgres"
 
-// Postgres is a PostgreSQL cluster of one's own. It may be stopped and started
+// Postgres is a separate PostgreSQL cluster. It may be stopped and started
 // again, on the same port with the same data. Safe for concurrent use.
 type Postgres struct {
 	dir       string // holds the data folder and the password

@@ -183,7 +183,7 @@ func fetchPostgres(dir string, version embeddedpostgres.PostgresVersion) error {
 }
 
 // cached returns folder name below root, which fill makes on first use. It is
-// filled under another name and renamed when complete: whoever finds it finds
+// filled under another name and renamed when complete: a process that finds it finds
 // all of it, and of two processes that fill it at once one discards its copy.
 func cached(root, name string, fill func(dir string) error) (string, error) {
 	final := filepath.Join(root, name)

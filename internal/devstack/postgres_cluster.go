@@ -36,7 +36,7 @@ func postgresSettings(own map[string]string) map[string]string {
 
 func (p *Postgres) dataDir() string { return filepath.Join(p.dir, "data") }
 
-// passwordFile stays beside the data, for the next start.
+// passwordFile is stored next to the data, for the next start.
 func (p *Postgres) passwordFile() string { return filepath.Join(p.dir, "password") }
 
 // serverArgs are the arguments of postgres. There is no Unix socket: its path

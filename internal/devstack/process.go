@@ -55,7 +55,7 @@ func startProcess(cmd *exec.Cmd, last syscall.Signal, log io.Writer) (*process, 
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how it ended is told by its output
+			_ = cmd.Wait() // its output says how it ended
 			close(p.done)
 		}
 	}()

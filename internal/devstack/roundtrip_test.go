@@ -35,7 +35,7 @@ func produce(t *testing.T, addrs []string, topic, value string) {
 	}
 }
 
-// consume reads n values through a new consumer group and commits behind them.
+// consume reads n values through a new consumer group and commits the offset after them.
 func consume(t *testing.T, addrs []string, topic string, n int) []string {
 	t.Helper()
 	client := newClient(t, addrs, kgo.ConsumeTopics(topic), kgo.ConsumerGroup("group-"+randomName()),

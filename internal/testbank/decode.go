@@ -29,7 +29,7 @@ type decoded struct {
 
 const malformed = "malformed_payload"
 
-// Classify tells what a record by itself is: whether account and version can be read,
+// Classify says what a record by itself is: whether account and version can be read,
 // whether it is ignored whatever the account's state, and the class of what is wrong
 // with it.
 func (o *Oracle) Classify(r *Record) (identified, ignored bool, class string) {

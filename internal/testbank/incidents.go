@@ -9,7 +9,7 @@ type account struct {
 	events    int // of its whole life, in a showcase; else 0
 
 	next   int64 // version of the next good event
-	stuck  int   // events sent behind a hole that stays
+	stuck  int   // events sent after a gap that stays
 	script []Record
 	sent   []Record // the latest
 }
@@ -27,7 +27,7 @@ func (a *account) remember(r Record) {
 	}
 }
 
-// write plans the account's next records. Each plan but the holes that stay ends
+// write plans the account's next records. Each plan except a gap that stays ends
 // with all versions delivered.
 func (g *generator) write(a *account) {
 	switch n := g.rnd.IntN(1000); {
@@ -97,7 +97,7 @@ func (g *generator) late(a *account, before int) {
 	a.plan(first)
 }
 
-// hole loses an event for ever, or sends one that never will be right.
+// hole loses an event forever, or sends one that is never corrected.
 func (g *generator) hole(a *account) {
 	if g.chance(50) {
 		a.plan(g.record(a, g.poison(a, a.next)))
@@ -107,7 +107,7 @@ func (g *generator) hole(a *account) {
 	g.good(a)
 }
 
-// corrected sends a poison event, some events behind it and then the right one.
+// corrected sends a poison event, some events after it and then the right one.
 func (g *generator) corrected(a *account) {
 	a.plan(g.record(a, g.poison(a, a.next)))
 	right := g.record(a, g.event(a, a.next))

@@ -16,7 +16,7 @@ type DeadLetter struct {
 	Expected, Received            int64
 }
 
-// Outcomes counts records by what became of them.
+// Outcomes counts records by outcome.
 type Outcomes struct{ Applied, Duplicate, Ignored, DeadLettered int }
 
 // ByName are the outcomes as metrics name them.
@@ -36,7 +36,7 @@ type Oracle struct {
 
 	DeadLetters []DeadLetter
 	Outcomes    map[int32]*Outcomes // by partition
-	Healed      int                 // events that waited behind a gap and were applied
+	Healed      int                 // events that waited for a gap and were applied
 
 	accounts map[string]*entry
 }
@@ -50,7 +50,7 @@ func New(ignore ...string) *Oracle {
 	return o
 }
 
-// Decide takes records in the order in which they stand in their partitions.
+// Decide is called with records in the order of their partitions.
 func (o *Oracle) Decide(records []Record) {
 	ordered := make([]*Record, len(records))
 	for i := range records {
@@ -163,7 +163,7 @@ type entry struct {
 	waiting  map[int64]*waiting // by version, all above version
 }
 
-// waiting is an event that was dead-lettered and waits for its turn, or is the hole.
+// waiting is a dead-lettered event that waits for a gap, or is the gap itself.
 type waiting struct {
 	record *Record
 	event  decoded

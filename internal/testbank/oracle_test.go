@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// line is one line of a script: what becomes of it is worked out by hand.
+// line is one line of a script, with the expected outcome worked out by hand.
 func line(version int, id, kind, data string) string {
 	return fmt.Sprintf(`{"eventId":%q,"eventType":%q,"accountId":"a","version":%d,"occurredAt":"2026-01-01T00:00:00Z","data":%s}`,
 		id, kind, version, data)

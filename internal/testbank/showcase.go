@@ -8,7 +8,7 @@ import (
 )
 
 // What a Showcase needs at least: an account for each incident, and on each account
-// enough events for a gap to have something behind it.
+// enough events for a gap to have something after it.
 const (
 	MinAccounts         = 20
 	MinEventsPerAccount = 10
@@ -157,7 +157,7 @@ func (g *generator) lifeSizes(events int, unlucky []int) []int {
 }
 
 // live plans an account's whole life, with one of the incidents near the end if it is
-// to have one. The incident behind the last is a first event that never comes.
+// to have one. The incident after the last is a first event that never comes.
 func (g *generator) live(a *account, incident int) {
 	turn := int64(-1)
 	switch {
@@ -178,7 +178,7 @@ func (g *generator) live(a *account, incident int) {
 
 // twice delivers some of an account's records a second time.
 func (g *generator) twice(records []Record, percent int) []Record {
-	again := map[int][]Record{} // by the record they come behind
+	again := map[int][]Record{} // by the record they follow
 	for i, r := range records {
 		if g.chance(percent) {
 			behind := min(len(records)-1, i+g.rnd.IntN(redeliveredWithin))

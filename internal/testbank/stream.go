@@ -36,7 +36,7 @@ type Record struct {
 	Value     []byte // nil: a tombstone
 	Headers   []Header
 
-	// Where it stands, once it is in the topic. Timestamp is in milliseconds since the epoch.
+	// Its place, once it is in the topic. Timestamp is in milliseconds since the epoch.
 	Offset    int64
 	Timestamp int64
 
@@ -174,7 +174,7 @@ func (g *generator) sendAgain(r Record) {
 }
 
 // beginRun ends the present run of records and begins one inside or outside a
-// transaction, sometimes behind a transaction that is aborted.
+// transaction, sometimes after a transaction that is aborted.
 func (g *generator) beginRun() {
 	g.transaction, g.left = 0, 1+g.Records/10
 	if g.out == nil || g.chance(50) {

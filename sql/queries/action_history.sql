@@ -1,6 +1,6 @@
 -- What was done about records of a DLQ topic: whether one was discarded, and how
 -- often it was replayed to the database. The original's place must be the same: a
--- DLQ topic that was deleted and created again uses its offsets anew.
+-- DLQ topic that was deleted and created again uses its offsets again.
 SELECT k.dlq_partition, k.dlq_offset,
        coalesce(bool_or(a.action = 'discard'), false),
        count(*) FILTER (WHERE a.action = 'replay')

@@ -1,4 +1,4 @@
--- The events that the SQL of a projection of one's own reads as new_events, sorted by account
+-- The events that the SQL of a custom projection reads as new_events, sorted by account
 -- and version. See migration 00015.
 DECLARE projector_new_events SCROLL CURSOR FOR
 SELECT e.account_id, e.version, e.event_id, e.event_type, e.occurred_at, nullif(e.correlation_id, ''),

@@ -1,5 +1,5 @@
--- What keeps this session from writing a projection of one's own, one a row; none is good. Its
--- own tables are looked at by its own statements. The column lists fail when the schema has
+-- The reasons why this session cannot write a custom projection, one per row; no row is good.
+-- EXPLAIN of its statements checks its own tables. The column lists fail when the schema has
 -- changed under the program.
 SELECT 'read-only' AS problem
 WHERE pg_is_in_recovery() OR current_setting('transaction_read_only')::bool

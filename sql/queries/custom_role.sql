@@ -1,4 +1,4 @@
--- The role that the SQL of a projection of one's own runs as: one that cannot touch the
+-- The role that the SQL of a custom projection runs as: one that cannot touch the
 -- projector's own tables, where the login was made a member of it (roles.sql), else the login.
 SELECT coalesce((
     SELECT rolname FROM pg_roles

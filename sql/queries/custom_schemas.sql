@@ -1,2 +1,2 @@
--- Where unqualified names are looked for, in order.
+-- The schemas in which unqualified names are searched, in order.
 SELECT quote_ident(name) FROM unnest(current_schemas(false)) WITH ORDINALITY AS s (name, at) ORDER BY at;

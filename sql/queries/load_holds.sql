@@ -1,7 +1,7 @@
 -- What is parked of the given accounts above their versions. Accounts without
 -- parked events do not appear. While nothing at all is parked, which is the usual
--- case, no account is looked for: 0.10 instead of 0.32 ms for 512 accounts. The condition is
--- in the array because Citus plans none that stands beside an outer join. The size of an event
+-- case, no account is looked up: 0.10 instead of 0.32 ms for 512 accounts. The condition is
+-- in the array because Citus plans none next to an outer join. The size of an event
 -- is that of its key, value and headers, the last as they are stored: 13 bytes is an empty array.
 -- Neither function reads what is stored out of line.
 SELECT coalesce(w.account_id, o.account_id),

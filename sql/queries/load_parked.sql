@@ -1,5 +1,5 @@
--- The account's parked events above a version, in order, and no more of them behind
--- those that take so many bytes together; how many there would be without that.
+-- The account's parked events above a version, in order, up to so many bytes together; and
+-- how many there are without this limit.
 SELECT version, class, expected_version, topic, partition, "offset", record_timestamp, replays, key, value, headers, events
 FROM (
     SELECT p.*,

@@ -1,5 +1,5 @@
 -- The versions that accounts wait for, the oldest gap first: all before the first event that
--- is known behind them. An event that is there and cannot be applied is not missing. Which
+-- is known after them. An event that is there and cannot be applied is not missing. Which
 -- partition an account belongs to is known from what is parked; one of which everything is
 -- beyond the park limit belongs to partition 0.
 SELECT h.account_id, h.expected_version, coalesce(p.version - 1, o.highest_version)

@@ -1,5 +1,5 @@
--- The file that a projection was last run from; none while nothing was processed: whoever finds
--- a mistake in his file at the first start may correct it.
+-- The file that a projection was last run from; none while nothing was processed, so that a
+-- mistake found at the first start can be corrected.
 SELECT sha256, mode
 FROM projection_file
 WHERE projection = $1

@@ -1,4 +1,4 @@
--- Up to where the live rows of a projection have taken in a topic, by partition: the
+-- Up to where the live rows of a projection have the events of a topic, by partition: the
 -- furthest that any consumer group has been. A group that was rewound has still been there.
 SELECT partition, max(greatest(next_offset, judged_until)), min(topic_id), max(topic_id)
 FROM projector_position

@@ -1,2 +1,2 @@
--- Tells PostgreSQL what the tables of a rebuild hold now.
+-- Has PostgreSQL gather statistics about the tables of a rebuild.
 SELECT projector_rebuild_analyze();

@@ -1,2 +1,2 @@
--- The transaction's id, to ask later what became of it.
+-- The transaction's id, to ask later whether it was committed.
 SELECT pg_current_xact_id()::text;

@@ -1,2 +1,2 @@
--- What became of a transaction: committed, aborted, in progress; empty when that is forgotten.
+-- The state of a transaction: committed, aborted, in progress; empty when that is forgotten.
 SELECT coalesce(pg_xact_status($1::text::xid8), '');

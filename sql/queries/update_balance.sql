@@ -1,7 +1,7 @@
 -- New states of accounts that have a row, sorted by account id so that concurrent
 -- writers cannot deadlock. A row is written only from the version its new state was
--- made of, so what another writer has done meanwhile is never overwritten. The list of
--- accounts tells Citus which shard they are in: nothing is sent to the others.
+-- made from, so another writer's change is never overwritten. By the list of accounts Citus
+-- finds their shards, and sends nothing to the others.
 UPDATE {account} AS t
 SET
     {balances} currency = nullif(r.currency, ''),

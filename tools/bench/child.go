@@ -18,7 +18,7 @@ import (
 // A limit is measured in a process of its own. It prepares, says "ready", waits for
 // a line, works, prints its answer as a line of JSON, and ends when its input does.
 
-// answer is what a limit tells when it is done.
+// answer is the result of a limit.
 type answer struct {
 	Seconds float64
 	Events  int
@@ -148,7 +148,7 @@ func (t *tail) beginning() string {
 // architecture Linux and Go share.
 const clockTicks = 100
 
-// procStat answers the fields of /proc/PID/stat behind the command name; nil when
+// procStat returns the fields of /proc/PID/stat after the command name; nil when
 // the process is gone.
 func procStat(pid int) []string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -204,7 +204,7 @@ func machineCPU() (busy, steal float64) {
 }
 
 // memory reads a process's resident set, now and at its peak, in MiB. VmHWM and not
-// getrusage: what wait4 tells of a child includes the parent it was forked from.
+// getrusage: for a child, wait4 includes the parent it was forked from.
 func memory(pid int) (now, peak float64) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(text)) {

@@ -211,7 +211,7 @@ func load(ctx context.Context, w workload, b broker) (*loaded, error) {
 	return l, failure.get()
 }
 
-// record is an event as it stands in a topic.
+// record is an event as it is in a topic.
 func record(c *change) *kgo.Record {
 	return &kgo.Record{
 		Key:   appendAccountID(make([]byte, 0, 12), c.account),

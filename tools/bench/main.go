@@ -1,11 +1,11 @@
-// Command bench measures the projector beside the limits of what it stands on, on
+// Command bench compares the projector with the limits of Kafka and PostgreSQL, on
 // one machine in one run. It starts a real broker and a real PostgreSQL, loads each
 // topic once, and lets the limits and the projector take turns (A B A B), so that
 // what disturbs the machine disturbs all of them.
 //
 //	raw        the projection's own statements, one row per event, rows decoded before the
 //	           clock starts, 2,000 a statement, 2 connections, nothing else running; of a
-//	           projection of one's own its SQL alone, 10,000 events a statement
+//	           custom projection its SQL alone, 10,000 events a statement
 //	decode     fetching and decoding the topic, nothing else running
 //	projector  the binary, from process start to the last record durable
 //	kfake      the same with the broker in this process: no JVM on the cores
@@ -15,7 +15,7 @@
 // what was produced. CPU that none of the participants used is counted too: a run
 // with much of it is marked as disturbed.
 //
-// Results are kept as JSON beside the document that shows them, so that running
+// Results are stored as JSON next to the document that shows them, so that running
 // some workloads again replaces only theirs.
 package main
 
@@ -86,7 +86,7 @@ func fail(std *streams, err error, status int) int {
 	return status
 }
 
-// documentPath is where the results stand for people.
+// documentPath is the page that shows the results.
 const documentPath = "docs/performance.md"
 
 // runCmd runs workloads.
@@ -183,7 +183,7 @@ func (b *bench) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(b.std.err, format+"\n", args...)
 }
 
-// progress tells of a run that is done.
+// progress prints a run that is done.
 func (b *bench) progress(r *Run) {
 	line := fmt.Sprintf("%-14s %-10s round %d: %9s events/s", r.Workload, r.Subject, r.Round, thousands(r.rate()))
 	if r.WindowEvents > 0 {
@@ -214,7 +214,7 @@ func (b *bench) progress(r *Run) {
 	b.say("%s", line)
 }
 
-// resultsPath is the file beside a document that keeps its runs.
+// resultsPath is the file that stores the runs of a document.
 func resultsPath(document string) string {
 	return strings.TrimSuffix(document, filepath.Ext(document)) + ".json"
 }

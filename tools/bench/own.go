@@ -18,7 +18,7 @@ import (
 	"projector/readmodel"
 )
 
-// ownStatement is the SQL of the projections of one's own that are measured.
+// ownStatement is the SQL of the custom projections that are measured.
 //
 //go:embed own.sql
 var ownStatement string
@@ -33,7 +33,7 @@ const ownTable = `CREATE TABLE bench_own (account_id text PRIMARY KEY, events bi
 
 var ownTypes = []string{"AccountOpened", "FundsCredited", "FundsDebited"}
 
-// own is the table of a projection of one's own.
+// own is the table of a custom projection.
 func own(mode file.Mode) table {
 	return table{
 		relation: "bench_own",

@@ -73,7 +73,7 @@ func writeLanes(ctx context.Context, conns []*pgx.Conn, lanes [][]*pgx.Batch) er
 	return errors.Join(failures...)
 }
 
-// rawRow is one event as a row: the account's state behind it.
+// rawRow is one event as a row: the account's state after it.
 type rawRow struct {
 	account int
 	version int64
@@ -83,7 +83,7 @@ type rawRow struct {
 }
 
 // lane gathers one connection's batches. An account may be once in a statement, so
-// an event that comes too soon waits for the next; so do those behind it.
+// an event that comes too soon waits for the next; so do those after it.
 type lane struct {
 	batches [][]any
 	rows    []rawRow

@@ -35,13 +35,13 @@ type between struct{ before, found time.Time }
 // are too high by up to a look, never too low.
 type answers struct {
 	Readers       int
-	Answered      int // with the version, behind the warming up
+	Answered      int // with the version, after the warm-up
 	Late          int // with 202 or 404: not within the wait of 30 s
 	P50, P99, Max float64
 	Look          float64 // the 99th percentile of how long a look takes, by events
 }
 
-// told is an answer to one who had waited.
+// told is an answer to a waiting reader.
 type told struct {
 	accountVersion
 	asked, at time.Time

@@ -48,7 +48,7 @@ func renderRatios(b *strings.Builder, ratios []ratio) {
 	b.WriteString("\n")
 }
 
-// roundsText says how many rounds count, and what became of disturbed ones.
+// roundsText says how many rounds count, and how many were disturbed.
 func roundsText(n, disturbed int, all bool) string {
 	switch {
 	case all:
@@ -176,7 +176,7 @@ func renderSubject(b *strings.Builder, runs []Run) {
 		foldText(counted), state)
 }
 
-// foldText is how many events a written row stands for.
+// foldText is the number of events per written row.
 func foldText(runs []Run) string {
 	if runs[0].Subject == subjectDecode || strings.HasPrefix(runs[0].Workload, peersPrefix) {
 		return "–"

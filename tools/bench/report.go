@@ -19,13 +19,13 @@ import (
 	"projector/readmodel/turnover"
 )
 
-// What stands between these marks in the document is written by this program.
+// This program writes the text between these marks in the document.
 const (
 	markBegin = "<!-- measured: written by make bench -->"
 	markEnd   = "<!-- end of measured -->"
 )
 
-// reportCmd writes the document anew.
+// reportCmd writes the document again.
 type reportCmd struct {
 	Document string `default:"docs/performance.md" help:"Document whose results are shown (default docs/performance.md)."`
 }
@@ -82,7 +82,7 @@ func chartPath(document string) string {
 	return filepath.Join(filepath.Dir(document), "pictures", "speed.svg")
 }
 
-// writeDocument replaces what stands between the marks and leaves the rest alone.
+// writeDocument replaces the text between the marks only.
 func writeDocument(path, measured string) error {
 	text, err := os.ReadFile(path) //nolint:gosec // G304: the operator's choice
 	if errors.Is(err, os.ErrNotExist) {
@@ -206,7 +206,7 @@ func readResults(path string) (results, error) {
 	return r, nil
 }
 
-// replace takes in new runs. Those of the same workloads go, and those of another
+// replace adds new runs. It drops those of the same workloads, and those of another
 // machine.
 func (r *results) replace(m machine, runs []Run) {
 	if !r.Machine.same(m) {
@@ -241,14 +241,14 @@ func (r *results) of(name string, s subject) []Run {
 // table is what a workload's events end up in.
 type table struct {
 	relation string
-	// fingerprint sums up the final state, so that what stands in another's place
+	// fingerprint sums up the final state, so that a row in the wrong place
 	// shows, too; want is what it must answer.
 	fingerprint string
 	want        func(w *workload, g *generator) string
 	// raw lays the events out as the projector's own statements, a batch a
 	// transaction, one list a connection.
 	raw func(w *workload) [][]*pgx.Batch
-	// mode is that of a projection of one's own; empty: the projection is built in.
+	// mode is that of a custom projection; empty: the projection is built in.
 	mode file.Mode
 }
 
@@ -271,7 +271,7 @@ var tables = map[string]table{
 // table is where the workload's events end up.
 func (w *workload) table() table { return tables[w.projection] }
 
-// eachChange makes the workload's events anew.
+// eachChange makes the workload's events again.
 func (w *workload) eachChange(fn func(*change)) {
 	g := newGenerator(w)
 	var c change

@@ -203,7 +203,7 @@ func describeMachine(postgresVersion string) machine {
 	}
 }
 
-// same reports whether results of both may stand in one table.
+// same reports whether one table may have the results of both.
 func (m machine) same(other machine) bool {
 	return m.CPU == other.CPU && m.Cores == other.Cores && m.MemoryMB == other.MemoryMB
 }
@@ -247,7 +247,7 @@ func memoryMB() int64 {
 	return kib >> 10
 }
 
-// flushMicros tells disks apart: what a commit has to wait for.
+// flushMicros is the speed of the disk: what a commit has to wait for.
 func flushMicros() int64 {
 	file, err := os.CreateTemp("", "projector-bench-flush-")
 	if err != nil {

@@ -213,7 +213,7 @@ func look(ctx context.Context, events int, w *watcher, p *program, m *meter, sw 
 	}
 }
 
-// positions tells each partition's durable position, as of when it was read.
+// positions returns each partition's durable position, and when it was read.
 func (w *watcher) positions(ctx context.Context, tell func(int32, int64, time.Time)) error {
 	rows, err := w.conn.Query(ctx, `SELECT partition, next_offset FROM projector_position WHERE consumer_group = $1`, w.group)
 	if err != nil {

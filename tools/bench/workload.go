@@ -57,7 +57,7 @@ type workload struct {
 	replicas int
 	// stream: the workloads that name the same one read one topic.
 	stream string
-	// turn tells topics of the same workload apart, when each run has its own.
+	// turn distinguishes topics of the same workload, when each run has its own.
 	turn int
 }
 

@@ -1,4 +1,4 @@
-// Command own-demo runs a projection of one's own on this machine, docs/examples/loyalty.sql:
+// Command own-demo runs a custom projection on this machine, docs/examples/loyalty.sql:
 // a broker in this process, a PostgreSQL of its own, events of which some come twice and one
 // comes late, and the projector as a program. It ends with 0 when the table holds what was
 // sent, with 1 when not. `make demo-own` builds the projector and runs it.
@@ -224,7 +224,7 @@ func (d *demo) await(ctx context.Context, query string, args ...any) error {
 	}
 }
 
-// awaitGap waits until all that was sent is taken in, and what is behind the gap waits.
+// awaitGap waits until all records are consumed and the events after the gap wait.
 func (d *demo) awaitGap(ctx context.Context) error {
 	return d.await(ctx, `SELECT (SELECT count(*) FROM loyalty WHERE version = $1) = $2 AND (SELECT count(*) FROM projection_parked_event) = $3`,
 		versions, accounts-1, versions-lateVersion)

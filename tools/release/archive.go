@@ -84,7 +84,7 @@ func publish(path string, content []byte) error {
 // module is a Go module in a binary. sum is its line in go.sum.
 type module struct{ path, version, sum string }
 
-// vendor is what others wrote that stands in this repository, in a folder of its name
+// vendor is code of others in this repository, in a folder of its name
 // and version, with its licence.
 type vendor struct{ name, version, folder string }
 

@@ -114,7 +114,7 @@ const profile = "tools/bench/projector.pgo"
 // compile builds the program. What would make a difference between two machines is set:
 // how far the processor is used, flags from the environment, paths, the id of the build.
 // The symbols for debuggers are left out, a third of the file: a panic and a profile name
-// functions and lines without them, and what is in it stands in the bill of materials.
+// functions and lines without them, and the bill of materials lists its contents.
 func (b *build) compile(ctx context.Context, p platform, binary string) error {
 	stamp := fmt.Sprintf("-s -w -buildid= -X main.version=%s -X main.commit=%s", b.version, b.tree.commit)
 	_, err := output(ctx, ".", []string{

@@ -21,7 +21,7 @@ import (
 
 // permitted are the licences that a bank's lawyers need not be asked about: none of them
 // asks for more than their text to be passed on. Names as in package licensecheck;
-// GooglePatentsFile is the patent grant beside Go's licence.
+// GooglePatentsFile is the patent grant next to Go's licence.
 var permitted = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "GooglePatentsFile", "ISC", "MIT", "Zlib"}
 
 // publicDomain are modules of the demo whose licence file says that they are in the public

@@ -33,7 +33,7 @@ func main() {
 // options are what the release is to be.
 type options struct {
 	version  string // empty: the tag of the commit
-	snapshot bool   // built from whatever stands there, to be looked at and thrown away
+	snapshot bool   // a trial build of the tree as it is
 	dist     string
 	notice   bool // only write NOTICE
 }
@@ -77,7 +77,7 @@ func writeNotice(ctx context.Context, _ *options, progress io.Writer) error {
 	return err
 }
 
-// release builds everything beside its final place and moves it there when it is whole.
+// release builds everything next to its final place and moves it there when it is complete.
 func release(ctx context.Context, o *options, progress io.Writer) (err error) {
 	tree, err := readTree(ctx, ".")
 	if err != nil {

@@ -63,7 +63,7 @@ func (s *databaseServer) close(ctx context.Context) error {
 }
 
 // Database returns the URL of a fresh, migrated database. It is dropped when
-// the test ends, whoever is still connected.
+// the test ends, even if sessions are still connected.
 func Database(t testing.TB) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)

@@ -128,7 +128,7 @@ func (s *servers) closeWith(t testing.TB, stop func(context.Context) error) {
 	})
 }
 
-// errNoMain tells how to use the package.
+// errNoMain says how to use the package.
 var errNoMain = errors.New("the package's TestMain must call devtest.Main, which stops the servers at the end")
 
 // sharedDatabase returns the one PostgreSQL, started when need be.

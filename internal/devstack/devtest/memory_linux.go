@@ -9,7 +9,7 @@ const (
 	memoryNeeded = 2 << 30
 )
 
-// MemoryFolder is a folder in memory with room for databases, "" if there is
+// MemoryFolder is a folder in memory with space for databases, "" if there is
 // none.
 func MemoryFolder() string {
 	var stat syscall.Statfs_t

@@ -84,7 +84,7 @@ func number(f Found, key string) int32 {
 	return int32(n)
 }
 
-// Split tells the headers that were added from the original's.
+// Split separates the headers that were added from the original's.
 func Split(r testbank.Record) Found {
 	f := Found{Record: r, Added: map[string]string{}}
 	for _, h := range r.Headers {

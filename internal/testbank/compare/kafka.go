@@ -1,4 +1,4 @@
-// Package compare holds what a projector has left behind, in PostgreSQL, in the DLQ
+// Package compare reads the results of a projector, in PostgreSQL, in the DLQ
 // topic and in Kafka's committed offsets, against what the oracle says it must be.
 // Like the oracle it shares no code with the projector.
 package compare

@@ -39,10 +39,9 @@ var currencies = []struct {
 // MinAccounts are needed before a bank can Work: one in each currency.
 const MinAccounts = 4
 
-// Bank is a pretended bank that keeps its books in PostgreSQL and tells of every entry
-// by a row in an outbox table, written in the same transaction. Debezium makes events of
-// those rows; what the projector makes of the events must equal the books, and so no
-// other generator and no other oracle would do. Safe for concurrent use.
+// Bank is a simulated bank. It writes its books and a row of the outbox in one transaction.
+// Debezium makes events from those rows, and what the projector makes of the events must
+// equal the books: no other generator or oracle could show that. Safe for concurrent use.
 //
 // Money is moved by many clients at once. A transaction updates the rows of its
 // accounts in the order of their ids, which is what keeps clients from waiting for
@@ -202,7 +201,7 @@ func (b *Bank) Accounts(ctx context.Context) (map[string]Account, error) {
 	return accounts, nil
 }
 
-// Told is how many events the outbox has told of.
+// Told is how many events were written into the outbox.
 func (b *Bank) Told(ctx context.Context) (n int64, err error) {
 	if err := b.pool.QueryRow(ctx, "SELECT count(*) FROM outbox").Scan(&n); err != nil {
 		return 0, fmt.Errorf("count the outbox: %w", err)

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { devtest.Main(m, nil) }
 
-// What the outbox tells of an account that its books do not say.
+// Events of an account in the outbox that are not in its books.
 const untold = `
 SELECT count(*)
 FROM ledger_balance l
@@ -66,8 +66,8 @@ func TestTheOutboxTellsWhatTheBooksSay(t *testing.T) {
 	}
 }
 
-// workUntilTold has the bank work until its outbox tells of so many events, and
-// returns how many it tells of when everyone has gone home.
+// workUntilTold has the bank work until its outbox has so many events, and returns how
+// many it has when all clients have ended.
 func workUntilTold(t *testing.T, bank *outbox.Bank, events int64) (told int64) {
 	t.Helper()
 	working, goHome := context.WithCancel(t.Context())

@@ -48,7 +48,7 @@ const readArrived = `
 SELECT coalesce((SELECT sum(next_offset) FROM projector_position), 0)::bigint,
        coalesce((SELECT sum(version) FROM account_balance), 0)::bigint`
 
-// arrived tells whether the read model has as many events in it as the outbox, and the
+// arrived reports whether the read model has as many events in it as the outbox, and the
 // projector is at the end of its topic.
 func (p *pipeline) arrived(ctx context.Context, end int64) (bool, error) {
 	told, err := p.bank.Told(ctx)
@@ -80,7 +80,7 @@ func (s *stage) report(ctx context.Context) (*Report, error) {
 		if err := p.compare(ctx, &result); err != nil {
 			return nil, err
 		}
-		if len(result.Differences) == 0 { // else it is told already which
+		if len(result.Differences) == 0 { // else the differences are printed already
 			if result.Verified, err = s.verify(ctx, p); err != nil {
 				return nil, err
 			}
@@ -124,7 +124,7 @@ func (p *pipeline) compare(ctx context.Context, result *Result) error {
 	return nil
 }
 
-// difference names what is not as in the books, "" for nothing. It tells no amount.
+// difference names what is not as in the books, "" for nothing. It contains no amount.
 func difference(got, want Account, known bool) string {
 	switch {
 	case !known:

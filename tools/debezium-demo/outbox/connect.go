@@ -38,8 +38,8 @@ const (
 // bankDatabase is the name in ${env:BANK_DB_NAME}.
 const bankDatabase = "bank"
 
-// pipelines are the two ways in which an outbox arrives. The first is deploy/debezium
-// as it stands. In the second, keys and headers are quoted, the payload is a string of
+// pipelines are the two ways in which an outbox arrives. The first is deploy/debezium,
+// unchanged. In the second, keys and headers are quoted, the payload is a string of
 // escaped JSON, and a time is a number.
 func pipelines() []*pipeline {
 	const converter = "org.apache.kafka.connect.json.JsonConverter"
@@ -85,7 +85,7 @@ func (p *pipeline) document() ([]byte, error) {
 }
 
 // startConnect starts Debezium, then opens the banks: a connector that takes no
-// snapshot tells of what happens from the moment on in which it made its slot.
+// snapshot publishes what is committed after it has made its slot.
 func (s *stage) startConnect(ctx context.Context) error {
 	s.say("starting Kafka Connect with Debezium %s (fetched once)", devstack.DebeziumVersion)
 	env, err := s.connectEnv(ctx)
@@ -172,7 +172,7 @@ func offsetsState(written time.Time) string {
 	return fmt.Sprintf("%s after it had written its offsets", time.Since(written).Round(time.Millisecond))
 }
 
-// unwritten tells whether every topic has grown enough.
+// unwritten reports whether every topic has grown enough.
 func (s *stage) unwritten(ends, safe map[string]int64) bool {
 	for _, p := range s.pipelines {
 		if ends[p.topic]-safe[p.topic] < s.options.Unwritten {

@@ -37,9 +37,9 @@ type Options struct {
 	Unwritten int64
 	// Log receives what the servers and the projectors log. Nil discards it.
 	Log io.Writer
-	// Say is told what happens. Nil hears nothing.
+	// Say is called with each step. nil: it is not.
 	Say func(what string)
-	// Stay is told the results, and where everything is, which then stays up until the
+	// Stay is called with the results and all addresses. The servers stay up until the
 	// context ends. Nil: nothing stays.
 	Stay func(*Report, []Place)
 }

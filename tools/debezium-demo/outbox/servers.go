@@ -189,7 +189,7 @@ func (s *stage) addresses(p *pipeline) []string {
 	}
 }
 
-// stopProjectors asks the projectors to end, which they must do as told.
+// stopProjectors asks the projectors to end, and expects that they do.
 func (s *stage) stopProjectors(ctx context.Context) error {
 	for _, p := range s.pipelines {
 		if err := p.projector.Stop(ctx); err != nil {
