@@ -17,8 +17,8 @@ const (
 	configMaxMessageBytes = "max.message.bytes"
 	configCleanupPolicy   = "cleanup.policy"
 
-	// addedHeaderBytes is room for the headers a dead letter has more than its
-	// original, so that the largest record of the source still fits whole.
+	// addedHeaderBytes is added for the headers of a dead letter, so that the largest
+	// record of the source still fits.
 	addedHeaderBytes = 64 << 10
 
 	brokerDefault = -1
@@ -26,7 +26,7 @@ const (
 
 // EnsureTopic creates the DLQ topic when it is missing: with as many partitions
 // as the source topic, the broker's default replication factor (the source's
-// where the broker has none), and room for the source's largest record. A topic
+// where the broker has none), and space for the source's largest record. A topic
 // that exists is left as it is.
 //
 // An error for a missing grant names the topic, the grant and the way without

@@ -54,9 +54,9 @@ func (d *Delivery) DecidedAgain(letters []projection.DeadLetter, failedAt time.T
 	return next
 }
 
-// Done returns what is left to remember when the batch is durable: dead letters of an earlier
-// decision that may come again. It is nil when there are none. The caller knows when they
-// cannot come any more; their offsets do not tell, for an event may have been parked.
+// Done returns, once the batch is durable, the dead letters of an earlier decision that may
+// come again; nil when there are none. Only the caller knows when they cannot come any more:
+// an event may have been parked, so offsets do not show it.
 func (d *Delivery) Done() *Delivery {
 	if len(d.aside) == 0 {
 		return nil
@@ -71,7 +71,7 @@ func (d *Delivery) Len() int { return len(d.items) }
 func (d *Delivery) Pending() int {
 	n := 0
 	for _, it := range d.items {
-		_ = it.collect() // the attempt that finds it again tells why
+		_ = it.collect() // the attempt that finds it again returns the error
 		if !it.acked {
 			n++
 		}
@@ -79,7 +79,7 @@ func (d *Delivery) Pending() int {
 	return n
 }
 
-// letterID names a dead letter: an event may be dead-lettered once for each class.
+// letterID identifies a dead letter: an event may be dead-lettered once for each class.
 type letterID struct {
 	topic     string
 	partition int32

@@ -22,7 +22,7 @@ type Entry struct {
 	DLQPartition int32
 	DLQOffset    int64
 
-	Class   event.Class // as it stands there; a later release may know more classes
+	Class   event.Class // as in the header; a later release may know more classes
 	Message string
 
 	// The place of the original in its source topic.
@@ -177,18 +177,18 @@ func (e Entry) Republish(topic string) (*kgo.Record, error) {
 	}, nil
 }
 
-// Status is how a dead letter stands to the read model as it is now. Its names
-// are public surface.
+// Status says what the read model needs of a dead letter now. Its names are public
+// surface.
 type Status string
 
 // The statuses.
 const (
-	// Open: it needs a person. Its account or version cannot be read, its turn has
-	// come and it cannot be applied, or another event was applied in its place.
+	// Open: it needs a person. Its account or version cannot be read, its version is
+	// the next one and it cannot be applied, or another event was applied in its place.
 	Open Status = "open"
-	// Ready: its turn has come, and it would be applied now.
+	// Ready: its version is the next one, and it would be applied now.
 	Ready Status = "ready"
-	// Waiting: it is behind a hole.
+	// Waiting: an event before it is missing.
 	Waiting Status = "waiting"
 	// Resolved: the read model has passed it.
 	Resolved Status = "resolved"
@@ -199,9 +199,8 @@ const (
 // Statuses lists all statuses, for validating filters.
 func Statuses() []Status { return []Status{Open, Ready, Waiting, Resolved, Discarded} }
 
-// Subject is which event of which account a dead letter is about: as it can be
-// read now, else as it could be read when it failed. ok is false when it never
-// could.
+// Subject returns the account and version that a dead letter is about: as they can be
+// read now, else as they were read when it failed. ok is false when they never could be.
 func (e *Entry) Subject(d *event.Decoded) (account string, version int64, ok bool) {
 	switch {
 	case d.Identity == event.Identified:
@@ -213,12 +212,12 @@ func (e *Entry) Subject(d *event.Decoded) (account string, version int64, ok boo
 	}
 }
 
-// StatusOf tells the status of an entry that was not discarded. d is what its
-// value decodes to now, s how the Subject stands to the read model.
+// StatusOf returns the status of an entry that was not discarded. d is what its value
+// decodes to now, s the state of the Subject in the read model.
 //
-// A conflict stays open until it is discarded: its version is passed by nature,
-// and it was not this event that was applied. What PostgreSQL has refused stays
-// open while its turn is: whether it would be applied now, only a replay can tell.
+// A conflict stays open until it is discarded: another event was applied at its version.
+// What PostgreSQL has refused stays open until its version is passed: only a replay shows
+// whether it would be applied now.
 func (e *Entry) StatusOf(d *event.Decoded, s projection.ReplayStatus) Status {
 	_, _, known := e.Subject(d)
 	switch {

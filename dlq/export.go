@@ -15,8 +15,8 @@ import (
 )
 
 // exported is one line of an export: a dead letter in JSON, for a person or a
-// script to correct. Key, value and each header stand there as text when they are
-// UTF-8, else in base64; null is null.
+// script to correct. Key, value and each header are text if they are UTF-8, else base64;
+// null is null.
 type exported struct {
 	DLQTopic     string      `json:"dlq_topic"`
 	DLQPartition int32       `json:"dlq_partition"`

@@ -200,7 +200,7 @@ func fromTextOrBase64(field string, text, encoded *string) ([]byte, error) {
 	return b, nil
 }
 
-// safeJSONError tells where JSON is wrong without its text.
+// safeJSONError says where JSON is wrong, without its text.
 func safeJSONError(err error) error {
 	var kind *json.UnmarshalTypeError
 	var syntax *json.SyntaxError

@@ -34,8 +34,8 @@ type fields struct {
 	err    error
 }
 
-// add takes one header. A second one of a name we wrote once is no record of
-// ours: which of the two is right cannot be told.
+// add reads one header. Two headers of a name that we write once are an error: which one
+// is right is unknown.
 func (f *fields) add(h kgo.RecordHeader) {
 	if f.values == nil {
 		f.values = make(map[string][]byte, 16)

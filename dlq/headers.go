@@ -46,7 +46,7 @@ const (
 	HeaderPartition       = OwnPrefix + "errors.partition"
 	HeaderOffset          = OwnPrefix + "errors.offset"
 	HeaderEntry           = OwnPrefix + "errors.entry"     // of an array of events, its index from 0; absent: the record is one event
-	HeaderTimestamp       = OwnPrefix + "errors.timestamp" // ms since the Unix epoch; projection.LastTimestamp: beyond what the client can tell
+	HeaderTimestamp       = OwnPrefix + "errors.timestamp" // ms since the Unix epoch; projection.LastTimestamp: beyond what the client can represent
 	HeaderGroup           = OwnPrefix + "errors.group"
 	HeaderProjection      = OwnPrefix + "errors.projection"
 	HeaderAccountID       = OwnPrefix + "errors.account_id"

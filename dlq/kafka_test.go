@@ -79,7 +79,7 @@ func letters(n int) []projection.DeadLetter {
 	return all
 }
 
-// published reads the DLQ topic back: how often each source offset stands there,
+// published reads the DLQ topic back: how often each source offset is there,
 // and its last entry.
 func published(t *testing.T, cluster *kfake.Cluster) (map[int64]int, map[int64]Entry) {
 	t.Helper()

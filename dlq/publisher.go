@@ -32,20 +32,20 @@ type PublisherConfig struct {
 	Topic string // of the dead letters
 	Stamp Stamp
 	// Client are the options to reach the brokers: seeds, TLS, SASL, client id,
-	// logger. They serve for more than one client, so hooks stand apart.
+	// logger. More than one client uses them, so Hooks are separate.
 	Client []kgo.Opt
 	// Hooks observe the client that publishes, e.g. for metrics.
 	Hooks []kgo.Hook
 	// Timeout bounds how long one attempt may keep a dead letter; it is noticed when
 	// the request in flight ends. 0: 10 s. At least 1 s.
 	Timeout time.Duration
-	// Published is told of each dead letter the brokers have acknowledged. It is called on
-	// the client's goroutine, so it must not wait. nil: nobody is.
+	// Published is called for each dead letter that the brokers have acknowledged, on the
+	// client's goroutine, so it must not wait. nil: it is not called.
 	Published func(Published)
 	Logger    *slog.Logger // nil: none
 }
 
-// Published is where an acknowledged dead letter stands and where its record came from.
+// Published has the place of an acknowledged dead letter and of its original.
 type Published struct {
 	FailedAt     time.Time
 	Class        event.Class
@@ -149,7 +149,7 @@ func (p *Publisher) attempt(ctx context.Context, items []*item) error {
 // launch sends what is idle. Items known to be too large wait for their turn.
 func (p *Publisher) launch(items []*item) {
 	for _, it := range items {
-		_ = it.collect() // why an earlier attempt failed was told by that attempt, or is about to be found again
+		_ = it.collect() // an earlier attempt has returned its error, or this one returns it
 		if it.idle() && !it.refused {
 			p.launchOne(p.client, it)
 		}
@@ -172,9 +172,8 @@ func (p *Publisher) record(it *item) *kgo.Record {
 	return Truncated(it.letter, p.cfg.Stamp, p.cfg.Topic, it.failedAt, it.cut)
 }
 
-// forgetTopic makes the client look the topic up anew when it is not the one it
-// knew: after a topic is deleted and created again the client would go on with
-// the old topic's id for ever.
+// forgetTopic makes the client look the topic up again. After a topic is deleted and
+// created again, the client would otherwise use the old topic's id forever.
 func (p *Publisher) forgetTopic(err error) {
 	if errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.InconsistentTopicID) ||
 		errors.Is(err, kerr.UnknownTopicOrPartition) {

@@ -189,7 +189,7 @@ func assertOriginal(t *rapid.T, entry Entry, original event.Message) {
 	}
 }
 
-// same tells null from empty.
+// same distinguishes null from empty.
 func same(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
 
 func FuzzParse(f *testing.F) {

@@ -17,7 +17,7 @@ package errclass
 type Class uint8
 
 const (
-	// Unknown: retry. Nobody has decided about this error yet: a developer has to.
+	// Unknown: retry. A developer has to classify this error.
 	Unknown Class = iota
 	// Isolate: PostgreSQL refused the data (SQLSTATE 22*, 23*). Halve the batch
 	// until the one record is found and dead-letter that one.

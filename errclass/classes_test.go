@@ -35,8 +35,8 @@ func TestLabelsAreStable(t *testing.T) {
 	}
 }
 
-// TestEverySQLState classifies every error code of PostgreSQL by the decision that
-// stands in testdata/sqlstates.txt.
+// TestEverySQLState compares the class of every error code of PostgreSQL with
+// testdata/sqlstates.txt.
 func TestEverySQLState(t *testing.T) {
 	list, err := os.ReadFile("testdata/sqlstates.txt")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"projector/errclass"
 )
 
-// What to do about an error is told by its SQLSTATE, and what may be logged of it has no row
-// and no payload in it.
+// The SQLSTATE decides what to do about an error. The text for the log contains no row and
+// no payload.
 func ExamplePostgres() {
 	for _, err := range []error{
 		&pgconn.PgError{Severity: "FATAL", Code: "57P01", Message: "terminating connection due to administrator command"},

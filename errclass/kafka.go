@@ -66,7 +66,7 @@ func kafkaSentinel(node error) (finding, bool) {
 }
 
 // kafkaCode decides about one Kafka error code. A code that is new since the
-// table was written is taken at the protocol's word.
+// table was written is retried if the protocol says so.
 func kafkaCode(e *kerr.Error) Class {
 	if c, ok := kafkaCodes[e.Code]; ok {
 		return c

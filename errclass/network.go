@@ -106,8 +106,8 @@ func timeoutOr(e interface{ Timeout() bool }, reason string) string {
 // Contexts are treated as in Postgres. A nil error is Unknown.
 func Registry(err error) Class { return worst(err, registryNode, networkNode).class }
 
-// registryNode classifies what a registry answers. A 404 that got here is no word about a
-// schema but the answer of a server at a wrong URL.
+// registryNode classifies what a registry answers. A 404 here does not concern a schema: it
+// is the answer of a server at a wrong URL.
 func registryNode(node error) (finding, bool) {
 	e, ok := node.(*sr.ResponseError) //nolint:errorlint // one node is meant, not its chain
 	if !ok {

@@ -14,7 +14,7 @@ import (
 // the caller's own context is for the caller to notice before asking;
 // context.Canceled, should it get here, is Retry. A nil error is Unknown.
 //
-// pgconn.SafeToRetry is not asked: it is true when the reply to COMMIT was lost
+// pgconn.SafeToRetry is not used: it is true when the reply to COMMIT was lost
 // although the rows are there. Only the whole idempotent transaction is safe.
 func Postgres(err error) Class {
 	return worst(err, postgresNode, networkNode).class
@@ -65,9 +65,8 @@ func endsSession(e *pgconn.PgError) bool {
 	return severity == "FATAL" || severity == "PANIC"
 }
 
-// connectFinding decides about a connection that was not made. No record is to
-// blame here: 22023 is a wrong connection option. What gives no sign of its
-// own is an outage.
+// connectFinding decides about a connection that was not made. No record caused it:
+// 22023 is a wrong connection option. Without another sign it is an outage.
 func connectFinding(e *pgconn.ConnectError) finding {
 	f, ok := search(errors.Unwrap(e), []classifier{postgresNode, networkNode})
 	switch {

@@ -22,11 +22,10 @@ type Describer interface {
 // Safe returns text about err for logs and for people: one line that carries no
 // row data, no payload and no password. Empty for a nil error.
 //
-// The chain is walked. Errors of PostgreSQL, Kafka, sockets and TLS are told
-// from their fields; what fmt.Errorf put around them is kept. Where a chain
-// ends in an unknown error, quoted text and every word with a digit in it
-// are masked, because pgx's encoding errors repeat the value; a foreign type is
-// named, not quoted. An error of a server must be wrapped with %w: text that %v
+// Errors of PostgreSQL, Kafka, sockets and TLS are described by their fields; the text
+// that fmt.Errorf put around them is kept. In an unknown error, quoted text and every
+// word with a digit are masked, because pgx's encoding errors repeat the value; a foreign
+// type is named, not quoted. An error of a server must be wrapped with %w: text that %v
 // made of it cannot be distinguished from our own.
 func Safe(err error) string {
 	if err == nil {

@@ -147,7 +147,7 @@ type Parked struct {
 	Expected int64
 }
 
-// HealResult is what becomes of a parked event.
+// HealResult says what to do with a parked event.
 type HealResult uint8
 
 // The results of Heal.

@@ -11,7 +11,7 @@ import (
 	"projector/projection/event"
 )
 
-// delivery is a record as a breaker is told of it.
+// delivery is a record as a breaker counts it.
 type delivery struct {
 	class     event.Class // of a dead letter
 	waits     bool

@@ -7,7 +7,7 @@ import (
 	"projector/projection/event"
 )
 
-// An account is a value: each record is decided about, and the account behind it is returned.
+// An account is a value: each decision about a record returns the account after it.
 // A duplicate changes nothing, and an event that comes too early waits for its predecessor.
 func ExampleAccount_Apply() {
 	format := event.NewJSON(event.Options{FirstVersion: 1})

@@ -4,7 +4,7 @@ package projection
 type Pending struct {
 	Events int  // records folded and parked events applied or dead-lettered
 	Bytes  int  // approximate memory held, without the accounts
-	Full   bool // the accounts take the memory they may: a flush frees some
+	Full   bool // the accounts use all their memory: a flush frees some
 	// Healing: an account has a next event that is parked in the database, and more can be
 	// folded without a record.
 	Healing bool

@@ -9,14 +9,14 @@ import (
 	"projector/projection/event"
 )
 
-// TestAnOpeningStandsForWhatIsBeforeIt: whatever an account has seen of its history, and
-// whatever comes again, behind an opening from the ledger it is what all of the history
-// makes it. What is at or below the opening is a duplicate, also under another id, unless
-// the ledger knows the id.
+// TestAnOpeningStandsForWhatIsBeforeIt: after an opening from the ledger, an account is what
+// its whole history makes it, no matter which events it has seen and which come again. An
+// event at or below the opening is a duplicate, also with another id, unless the ledger
+// knows the id.
 func TestAnOpeningStandsForWhatIsBeforeIt(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		first := rapid.Int64Range(0, 2).Draw(rt, "first version")
-		history := []projection.Account{projection.NewAccount(first)} // behind each event
+		history := []projection.Account{projection.NewAccount(first)} // after each event
 		var events []event.Decoded
 		for i := range rapid.IntRange(1, 12).Draw(rt, "events") {
 			d := drawEvent(rt, first+int64(i))

@@ -47,7 +47,7 @@ func (e *StoppedError) SafeText() string { return e.Reason }
 type Position struct {
 	Next int64 // the next offset to consume
 	// LeaderEpoch is Kafka's, of the record before Next, or of a later one when the
-	// position was taken back; NoEpoch: not known.
+	// position was moved back; NoEpoch: not known.
 	LeaderEpoch int32
 	// ProcessedUntil and ProcessedEpoch are how far records have been processed at any time.
 	ProcessedUntil int64
@@ -57,8 +57,7 @@ type Position struct {
 	SetByHand bool
 	// Breaker is what was counted up to here.
 	Breaker BreakerState
-	// Found is the row as the claim that returns this position found it; nil
-	// when it did not come to that.
+	// Found is the row as the claim found it; nil if the claim did not read it.
 	Found *Stood
 }
 
@@ -115,9 +114,9 @@ type NextOffset struct {
 	LeaderEpoch int32 // Kafka's, of the record before Offset; NoEpoch: not known
 }
 
-// Behind reports whether a record lies before n in the log that n is of. One of a later
-// leader epoch does not: the log has lost its end since, and the record was appended in
-// the place of another.
+// Behind reports whether a record is before n in the same log. A record of a later leader
+// epoch is not: the log has lost its end, and the record was appended in the place of
+// another.
 func (n NextOffset) Behind(offset int64, leaderEpoch int32) bool {
 	return offset < n.Offset && (n.LeaderEpoch == NoEpoch || leaderEpoch <= n.LeaderEpoch)
 }
@@ -144,13 +143,13 @@ type Claim struct {
 	TopicID   string
 	LogStart  int64
 	Committed int64 // Kafka's committed offset, or the position so far; NoOffset: none
-	// Fence is that of the stored position when Committed was known to be true. The
-	// position is taken back to Committed under no other; 0: under any.
+	// Fence is that of the stored position when Committed was confirmed. Only with this fence
+	// is the position moved back to Committed; 0: with any.
 	Fence int64
 }
 
-// Resume is where to continue: at the lesser of what Kafka and the database know.
-// When Kafka knows none, the database's word counts: it is the durable one.
+// Resume is where to continue: at the lower of Kafka's offset and the database's. When
+// Kafka has none, it is the database's, which is durable.
 func (c Claim) Resume(stored int64) int64 {
 	if c.Committed == NoOffset {
 		return stored

@@ -27,8 +27,8 @@ type Record struct {
 const (
 	// NoTimestamp is the time of a record that has none, as in Kafka.
 	NoTimestamp = -1
-	// LastTimestamp, in the year 2262, is any time beyond what the Kafka
-	// client can represent: a producer that takes nanoseconds for milliseconds, mostly.
+	// LastTimestamp, in the year 2262, is any time beyond what the Kafka client can
+	// represent. Usually a producer has written nanoseconds instead of milliseconds.
 	LastTimestamp = math.MaxInt64 / 1_000_000
 )
 
@@ -82,8 +82,8 @@ func NewDeadLetter(rec Record, d *event.Decoded, class event.Class, message stri
 	}
 }
 
-// Keep copies a record that outlives its fetch: as it is, it would hold the memory of the
-// whole of it.
+// Keep copies a record that outlives its fetch, so that it does not hold the memory of the
+// whole fetch.
 func Keep(rec Record, d *event.Decoded) (Record, event.Decoded) {
 	rec.Key, rec.Value, rec.Headers = bytes.Clone(rec.Key), bytes.Clone(rec.Value), slices.Clone(rec.Headers)
 	for i := range rec.Headers {

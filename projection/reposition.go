@@ -2,7 +2,7 @@ package projection
 
 import "fmt"
 
-// Reposition is what a person wants of a partition's position.
+// Reposition is a person's request to set a partition's position.
 type Reposition struct {
 	To         int64
 	Expect     *int64 // where it has to be now; nil: anywhere
@@ -15,19 +15,18 @@ type Log struct {
 	TopicID string
 	Start   int64 // the first offset
 	End     int64 // after the last committed record
-	// EpochEnd and ProcessedEnd are where the records end of the leader epochs that the position
-	// knows, its own and that of ProcessedUntil; NoOffset: not known.
+	// EpochEnd is where the records of the position's leader epoch end, ProcessedEnd where
+	// those of the epoch of ProcessedUntil end; NoOffset: not known.
 	EpochEnd, ProcessedEnd int64
 }
 
-// Repositioned is what setting a position comes to.
+// Repositioned is the result of setting a position.
 type Repositioned struct {
 	From          *int64 // nil: there was none
 	To            int64
 	UnreadSkipped int64 // offsets of the log that have not been read and will not be
-	// Processed is how far records have been processed at any time: those before it are read
-	// again. It is where the stored one is, or where the log ceases before that to be the one
-	// that was processed.
+	// Processed is how far records have ever been processed: those before it are read again.
+	// It is the stored mark, or lower, where the log lost its end.
 	Processed NextOffset
 }
 
@@ -40,7 +39,7 @@ func (e *RefusedPositionError) Error() string { return e.Reason }
 // SafeText vouches for the text: it holds no data.
 func (e *RefusedPositionError) SafeText() string { return e.Reason }
 
-// Plan returns what setting the position comes to, or a *RefusedPositionError. stored is the
+// Plan returns the result of setting the position, or a *RefusedPositionError. stored is the
 // position as it is, nil when there is none.
 func (r *Reposition) Plan(stored *StoredPosition, log Log) (Repositioned, error) {
 	plan := Repositioned{To: r.To, Processed: NextOffset{r.To, NoEpoch}}
@@ -77,7 +76,7 @@ func (s *StoredPosition) processed(to int64, log Log) NextOffset {
 	return NextOffset{until, NoEpoch}
 }
 
-// within is an offset, or where the log ceases before it to be the one that was consumed.
+// within is the offset, or the lower one at which the log lost its end.
 func (s *StoredPosition) within(offset, epochEnd int64, log Log) int64 {
 	for _, end := range []int64{epochEnd, s.StoppedEnd} {
 		if end != NoOffset {

@@ -4,8 +4,8 @@ package projection
 type StandingChange struct {
 	// Pause is who pauses it and why; empty: it is resumed.
 	Pause string
-	// Through is, when it is resumed, up to where records do not count for the breaker; nil:
-	// as it was.
+	// Through is the offset up to which records do not count for the breaker once it is
+	// resumed; nil: unchanged.
 	Through *int64
 }
 
@@ -31,8 +31,8 @@ func (s *StoredPosition) Standing() Standing {
 	return StandingRunning
 }
 
-// Stands says why the partition does not continue until a person changes that; nil: it
-// continues. Of several reasons it is the one that is hardest to end.
+// Stands returns why the partition waits for a person; nil: it continues. Of several reasons
+// it returns the one that is hardest to end.
 func (s *StoredPosition) Stands() *StoppedError {
 	switch {
 	case s.StoppedReason != "":

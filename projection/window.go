@@ -8,8 +8,8 @@ import (
 	"projector/projection/event"
 )
 
-// window holds the last records of a partition that count, as a ring: of each the class
-// of its root dead letter, or that it is none.
+// window is a ring of the last records of a partition that count: for each the class of
+// its root dead letter, or none.
 type window struct {
 	slots  []uint8 // 0: no root dead letter; else a class, see slotOf
 	next   int     // the slot that is written next: of a full window the oldest
@@ -62,9 +62,9 @@ func (w *window) most() (event.Class, int) {
 	return classOf(uint8(most)), counts[most]
 }
 
-// encode is the window as text of bytes: how many records it holds, and of each root dead
-// letter, from the oldest on, how many records lie between it and the one before, and its
-// class. That of a partition without dead letters is 1 or 2 bytes.
+// encode returns the window as bytes: the number of records, then for each root dead letter,
+// oldest first, the number of records between it and the one before, and its class. Without
+// dead letters it is 1 or 2 bytes.
 func (w *window) encode() string {
 	text := binary.AppendUvarint(nil, uint64(w.filled)) //nolint:gosec // G115: not negative
 	sound := uint64(0)
@@ -81,8 +81,8 @@ func (w *window) encode() string {
 	return string(text)
 }
 
-// decodeWindow reads a window, of the latest records as many as fit. One that cannot be
-// read is empty.
+// decodeWindow reads a window, with as many of the latest records as fit. A window that
+// cannot be read is empty.
 func decodeWindow(text string, size int) window {
 	in := strings.NewReader(text)
 	filled, err := binary.ReadUvarint(in)

@@ -137,11 +137,17 @@ func newProvider(db *sql.DB) (*goose.Provider, error) {
 
 // SchemaError says that the schema is not what this program needs.
 type SchemaError struct {
-	Have, Want int64 // versions; Have 0: no schema at all
+	Have, Want int64  // versions; Have 0: no schema at all
+	Elsewhere  string // with Have 0: a schema that has one, and that search_path does not name
 }
 
 // Error implements error and names the remedy.
 func (e *SchemaError) Error() string {
+	if e.Have == 0 && e.Elsewhere != "" {
+		return "no schema of search_path has the projector's tables, but the schema " + e.Elsewhere + " has: name it in search_path " +
+			"(pg_restore does not restore ALTER DATABASE … SET and ALTER ROLE … SET: docs/repairs.md, \"Restoring the database\"), " +
+			"or run `projector migrate` for tables in another schema"
+	}
 	if e.Have == 0 {
 		return "the database has no projector schema: run `projector migrate` first"
 	}
@@ -171,10 +177,31 @@ func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	case err != nil:
 		return fmt.Errorf("read the schema version: %w", err)
 	}
-	if have < want {
-		return &SchemaError{Have: have, Want: want}
+	if have >= want {
+		return nil
 	}
-	return nil
+	missing := &SchemaError{Have: have, Want: want}
+	if have == 0 {
+		err = pool.QueryRow(ctx, projectorsql.Query("schema_elsewhere")).Scan(&missing.Elsewhere)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("read the schemas of the database: %w", err)
+		}
+	}
+	return missing
+}
+
+// MissingOnDatabase returns what of the grants of sql/roles.sql on the database itself is
+// missing. A restore by pg_restore loses them.
+func MissingOnDatabase(ctx context.Context, pool *pgxpool.Pool) ([]string, error) {
+	rows, err := pool.Query(ctx, projectorsql.Query("database_grants"))
+	if err != nil {
+		return nil, fmt.Errorf("check the grants on the database: %w", err)
+	}
+	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("check the grants on the database: %w", err)
+	}
+	return missing, nil
 }
 
 // wantedVersion is the version of the newest embedded migration.

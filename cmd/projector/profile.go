@@ -12,11 +12,11 @@ import (
 	"syscall"
 )
 
-// A program built with the tag profile writes what its processor time went into to a
-// file in the folder PROJECTOR_PROFILES, until it is told to stop: see `make bench-profile`.
+// A program built with the tag profile writes a CPU profile to a file in the folder
+// PROJECTOR_PROFILES, until it is stopped: see `make bench-profile`.
 func init() {
 	name := filepath.Join(os.Getenv("PROJECTOR_PROFILES"), strconv.Itoa(os.Getpid())+".pprof")
-	file, err := os.Create(name) //nolint:gosec // G304: whoever builds with this tag names the folder
+	file, err := os.Create(name) //nolint:gosec // G304: the developer names the folder
 	if err == nil {
 		err = pprof.StartCPUProfile(file)
 	}

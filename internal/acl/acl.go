@@ -1,10 +1,10 @@
-// Package acl names the permission of Kafka that is missing, in the words of whoever
-// has to grant it.
+// Package acl names the Kafka permission that is missing, as the person who grants it
+// knows it.
 //
 // A broker answers TOPIC_AUTHORIZATION_FAILED and does not say which topic or which
 // operation. Explain adds that. Check finds out before anything is refused: it asks
 // the brokers what this client may do (KIP-430), so that an instance without work
-// tells of a missing permission too.
+// reports a missing permission too.
 package acl
 
 import (
@@ -83,10 +83,10 @@ func (n Needs) topic(err error) error { return &Missing{read, topic, n.Topic, n.
 func (n Needs) group(err error) error { return &Missing{read, group, n.Group, n.Principal, err} }
 func (n Needs) dlq(err error) error   { return &Missing{write, topic, n.DLQ, n.Principal, err} }
 
-// Check asks the brokers what this client may do, and answers every permission that
-// is missing as one error of *Missing each, joined. Brokers that do not tell (before
-// 2.3), and resources that do not exist, lack nothing. An error of another kind says
-// that the brokers could not be asked.
+// Check asks the brokers what this client may do, and returns a *Missing for each
+// permission that is missing, joined. Brokers before 2.3 do not say it, and for resources
+// that do not exist nothing is missing. Any other error means that the brokers could not be
+// asked.
 func (n Needs) Check(ctx context.Context, client *kgo.Client) error {
 	topics, err := n.checkTopics(ctx, client)
 	if err != nil {

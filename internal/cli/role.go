@@ -1,12 +1,8 @@
 package cli
 
 import (
-	"errors"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
-	"projector/errclass"
 	"projector/internal/cli/exit"
 )
 
@@ -22,17 +18,12 @@ var roleOf = []struct{ command, role string }{
 	{"", "projector_operator"},
 }
 
-// withRole adds to an error that PostgreSQL has refused something for lack of a grant which
+// withRole adds to an error by which PostgreSQL refuses something for a missing grant which
 // role the command needs.
 func withRole(command string, err error) error {
-	const insufficientPrivilege = "42501"
-	var refused *pgconn.PgError
-	if !errors.As(err, &refused) || refused.Code != insufficientPrivilege {
-		return err
-	}
 	for _, of := range roleOf {
 		if command == of.command || strings.HasPrefix(command, of.command+" ") || of.command == "" {
-			return exit.Refusef("%s; `projector %s` needs a login in %s (docs/security.md, \"Roles\")", errclass.Safe(err), command, of.role)
+			return exit.NeedsRole(command, of.role, err)
 		}
 	}
 	return err

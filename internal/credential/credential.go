@@ -6,8 +6,7 @@
 // reads its files, so the next one after a change has the new secret, and a file
 // that cannot be read for a while fails that connection and not the program.
 //
-// Errors are *fs.PathError, whatever is wrong with a file. They name the file and
-// never tell what is in it.
+// All errors are *fs.PathError. They name the file and never contain what is in it.
 package credential
 
 import (
@@ -24,7 +23,7 @@ import (
 
 var errEmpty = errors.New("the file is empty")
 
-// Secret is the text of a file without the line ends behind it: a password or a token.
+// Secret is the text of a file without trailing line ends: a password or a token.
 func Secret(path string) (string, error) {
 	text, err := os.ReadFile(path) //nolint:gosec // G304: the operator says which file
 	if err != nil {

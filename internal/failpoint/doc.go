@@ -20,7 +20,7 @@ const (
 	BeforeCommit = "before-commit"
 	// AfterCommit: the transaction is durable, and nobody knows.
 	AfterCommit = "after-commit"
-	// BeforeOffsetCommit: the rows are durable, Kafka's offset is behind.
+	// BeforeOffsetCommit: the rows are durable, Kafka does not have the offset.
 	BeforeOffsetCommit = "before-offset-commit"
 	// AfterOffsetCommit: Kafka has the offset.
 	AfterOffsetCommit = "after-offset-commit"

@@ -53,6 +53,15 @@ func concernsOf(s *Status) []concern {
 	return all
 }
 
+// warned are the warnings of an instance as concerns.
+func warned(warnings []Reason) []concern {
+	var all []concern
+	for _, w := range warnings {
+		all = append(all, concern{w.Reason, w.Section()})
+	}
+	return all
+}
+
 func partitionsOf(n, all int) string {
 	if n == all {
 		return fmt.Sprintf("All partitions (%d)", all)

@@ -42,6 +42,7 @@ func TestThePageIsGreenOnlyWhenNobodyIsNeeded(t *testing.T) {
 			p := &s.status.Partitions[1]
 			p.MarginSeconds, p.MarginRecords, p.LagRecords = &near, &margin, &lag
 		}, levelGood, " Ready "},
+		"a warning": {func(s *scene) { s.health.Warn("grants", "one is missing") }, levelWarn, "needs attention one is missing"},
 		"not ready": {func(s *scene) {
 			s.health.Fail("postgres", "PostgreSQL: connect (08006)")
 			inState(projection.StateRetrying, 0)(s)
@@ -86,7 +87,10 @@ func TestEveryStateLinksToTheRunbook(t *testing.T) {
 	rendered := string(newRunbookPage(string(runbook)).Body)
 	s := troubled(16)
 	s.health.Fail("kafka", "Kafka: connect")
-	for _, scene := range []*scene{s, busy(8)} {
+	well := busy(8)
+	well.health.Warn("grants", `one is missing. See the runbook, "Grants on the database"`)
+	contains(t, well.body(t), `href="runbook#grants-on-the-database">one is missing`)
+	for _, scene := range []*scene{s, well} {
 		scene.status.Partitions[3].State = projection.StatePaused
 		links := regexp.MustCompile(`href="runbook#([^"]*)"`).FindAllStringSubmatch(scene.body(t), -1)
 		if len(links) < 3 {

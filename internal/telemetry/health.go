@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -38,6 +39,7 @@ type Health struct {
 	phase      phase
 	since      time.Time // when the phase began
 	conditions map[string]condition
+	warnings   map[string]Reason
 }
 
 type phase uint8
@@ -54,7 +56,7 @@ type condition struct {
 	counts time.Time // from when on it makes the instance unready
 }
 
-// Reason is why an instance is not ready.
+// Reason is why an instance is not ready, or needs attention.
 type Reason struct {
 	Condition string    `json:"condition"` // e.g. "database", "partition account-events/3"
 	Reason    string    `json:"reason"`    // one line
@@ -73,6 +75,7 @@ func NewHealth(cfg HealthConfig) *Health {
 		born:       now,
 		since:      now,
 		conditions: make(map[string]condition),
+		warnings:   make(map[string]Reason),
 	}
 }
 
@@ -119,12 +122,36 @@ func (h *Health) FailAfter(name, reason string, grace time.Duration) {
 	h.conditions[name] = c
 }
 
-// OK ends the condition, also one that never stood.
+// Warn reports what a person has to repair although the instance is ready, until OK(name).
+// A repeated Warn replaces the reason, and the time of the first one remains.
+func (h *Health) Warn(name, reason string) {
+	now := h.clock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w, exists := h.warnings[name]
+	if !exists {
+		w = Reason{Condition: name, Since: now}
+	}
+	w.Reason = oneLine(reason)
+	h.warnings[name] = w
+}
+
+// OK ends the condition or warning; without one it has no effect.
 func (h *Health) OK(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.conditions, name)
+	delete(h.warnings, name)
 }
+
+// Warnings returns what a person has to repair, sorted by condition.
+func (h *Health) Warnings() []Reason {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.SortedFunc(maps.Values(h.warnings), byCondition)
+}
+
+func byCondition(a, b Reason) int { return cmp.Compare(a.Condition, b.Condition) }
 
 // Ready reports whether assigned work flows or is idle, and if not the reasons,
 // sorted by condition.
@@ -145,7 +172,7 @@ func (h *Health) Ready() (bool, []Reason) {
 			reasons = append(reasons, Reason{Condition: name, Reason: c.reason, Since: c.since})
 		}
 	}
-	slices.SortFunc(reasons, func(a, b Reason) int { return cmp.Compare(a.Condition, b.Condition) })
+	slices.SortFunc(reasons, byCondition)
 	return len(reasons) == 0, reasons
 }
 

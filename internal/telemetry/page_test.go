@@ -198,7 +198,7 @@ func TestStatusJSON(t *testing.T) {
 		t.Fatal(r.code, err)
 	}
 	for at, want := range map[string]string{
-		"":           "dead_letters dlq_topic group inbox_rows instance lag_records lag_seconds last_progress_at margin_seconds parked partitions projection ready reasons records_per_second started_at topic version",
+		"":           "dead_letters dlq_topic group inbox_rows instance lag_records lag_seconds last_progress_at margin_seconds parked partitions projection ready reasons records_per_second started_at topic version warnings",
 		"partitions": "end lag_records lag_seconds margin_records margin_seconds partition position reason since state topic", "reasons": "condition reason since",
 		"dead_letters": "by_class causes recent total", "records_per_second": "applied dead_lettered duplicate ignored",
 	} {

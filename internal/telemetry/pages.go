@@ -121,12 +121,15 @@ func (p *pages) readyz(w http.ResponseWriter, r *http.Request) {
 }
 
 func readinessText(r readiness) string {
-	if r.Ready {
-		return "ready\n"
-	}
 	var b strings.Builder
+	if r.Ready {
+		b.WriteString("ready\n")
+	}
 	for _, reason := range shareReasons(r.Reasons) {
 		fmt.Fprintf(&b, "%s: %s (since %s)\n", reason.Condition, reason.Reason, formatTime(reason.Since))
+	}
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(&b, "warning: %s: %s (since %s)\n", warning.Condition, warning.Reason, formatTime(warning.Since))
 	}
 	return b.String()
 }

@@ -54,6 +54,13 @@ func TestReadyz(t *testing.T) {
 		t.Errorf("%d %q", r.code, got)
 	}
 
+	h.Warn("grants", "one is missing")
+	r = get(t, s, "/readyz")
+	if got := r.body; r.code != http.StatusOK || got != "ready\nwarning: grants: one is missing (since 2026-01-01T00:00:00Z)\n" {
+		t.Errorf("%d %q", r.code, got)
+	}
+	h.OK("grants")
+
 	clock.Advance(time.Second)
 	h.Fail("database", "connection refused")
 	h.Fail("broker", "no answer")
@@ -69,7 +76,7 @@ func TestReadyzAsJSON(t *testing.T) {
 	h.Started()
 	s := newTestServer(h, nil)
 	for _, r := range []answer{get(t, s, "/readyz?format=json"), get(t, s, "/readyz", "Accept", "application/json")} {
-		if got := r.body; got != "{\n  \"ready\": true,\n  \"reasons\": []\n}\n" || r.header.Get("Content-Type") != "application/json" {
+		if got := r.body; got != "{\n  \"ready\": true,\n  \"reasons\": [],\n  \"warnings\": []\n}\n" || r.header.Get("Content-Type") != "application/json" {
 			t.Errorf("%q %v", got, r.header)
 		}
 	}

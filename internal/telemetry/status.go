@@ -102,8 +102,9 @@ type statusDocument struct {
 
 // readiness is /readyz as JSON.
 type readiness struct {
-	Ready   bool     `json:"ready"`
-	Reasons []Reason `json:"reasons"`
+	Ready    bool     `json:"ready"`
+	Reasons  []Reason `json:"reasons"`
+	Warnings []Reason `json:"warnings"`
 }
 
 func readinessOf(h *Health) readiness {
@@ -111,7 +112,11 @@ func readinessOf(h *Health) readiness {
 	if reasons == nil {
 		reasons = []Reason{} // an empty list, not null
 	}
-	return readiness{Ready: ready, Reasons: reasons}
+	warnings := h.Warnings()
+	if warnings == nil {
+		warnings = []Reason{}
+	}
+	return readiness{Ready: ready, Reasons: reasons, Warnings: warnings}
 }
 
 // unknown stands on the page for what is not known yet.

@@ -76,7 +76,7 @@ func causesFirst(counts []classCount) []classCount {
 func viewOf(doc statusDocument) view {
 	v := view{statusDocument: doc, Shared: shareReasons(doc.Reasons), Level: levelBad}
 	if doc.Ready {
-		v.Level, v.Concerns = levelGood, concernsOf(&doc.Status)
+		v.Level, v.Concerns = levelGood, append(concernsOf(&doc.Status), warned(doc.Warnings)...)
 		if len(v.Concerns) > 0 {
 			v.Level = levelWarn
 		}

@@ -36,9 +36,8 @@ const (
 	askAtMost  = 6
 )
 
-// firstAnswer asks, and asks again beside that while nothing is answered: each question goes
-// to the next broker. A frozen one takes a connection and keeps it, and the client waits for
-// that one alone.
+// firstAnswer asks, and asks the next broker too while there is no answer. A frozen broker
+// accepts a connection and does not answer, and the client would wait for that one alone.
 func firstAnswer[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

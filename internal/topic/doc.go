@@ -2,6 +2,6 @@
 // partition, or one record.
 //
 // It joins no consumer group and commits nothing. It fetches by hand, one partition after
-// the other, because only then the position is known behind control records and compacted
-// ones, where a consumer would wait for a record that never comes.
+// the other, because only then the position after control records and compacted records is
+// known. A consumer would wait there for a record that never comes.
 package topic

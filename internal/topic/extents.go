@@ -28,8 +28,7 @@ type Extents struct {
 type Extent struct {
 	Partition int32
 	Start     int64 // the first offset there is
-	// End is the last stable offset: behind it a transaction is open, and waiting for it
-	// may take for ever.
+	// End is the last stable offset: after it a transaction is open, which may never end.
 	End int64
 	// Err says why neither is known; nil when both are.
 	Err *PartitionError

@@ -45,21 +45,21 @@ var (
 type fetcher struct {
 	reader *Reader
 	span   offsetRange // what is left
-	// patience is how long a leader is looked for.
+	// patience is how long to search for a leader.
 	patience  time.Duration
-	partition kadm.PartitionDetail // as the brokers have told last
+	partition kadm.PartitionDetail // the last answer of the brokers
 	topicID   kadm.TopicID
 	located   bool
 }
 
-// fetch returns the next records, possibly none, and moves span.next behind all
-// that was answered: a compacted or aborted stretch as well. A leader that moves
-// or is away is looked for as long as one answer may take.
+// fetch returns the next records, possibly none, and moves span.next after all that was
+// answered, also after compacted or aborted records. It searches for a leader that has
+// moved for as long as one answer may take.
 //
-// A broker that goes on answering without data has none up to the end of the
-// span: the rest was compacted away, or the log was cut back. One such answer
-// proves nothing: a new leader may not know yet how far its log is committed. Nor do
-// many when the log is known to be longer.
+// A broker that answers without data several times has none up to the end of the span: the
+// rest was compacted away, or the log was cut back. One such answer proves nothing: a new
+// leader may not know yet how far its log is committed. If the log is known to be longer,
+// many prove nothing either.
 func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -135,8 +135,8 @@ func (f *fetcher) take(answer *kmsg.FetchResponseTopicPartition) ([]*kgo.Record,
 	return decoded.Records, nil
 }
 
-// skipToStart goes on where the log begins now: retention has passed the
-// position. If the log begins behind the span, nothing is left.
+// skipToStart continues at the present start of the log: retention has passed the
+// position. If the log begins after the span, nothing is left.
 func (f *fetcher) skipToStart(ctx context.Context) error {
 	starts, err := f.reader.listed(ctx, f.reader.adm.ListStartOffsets)
 	if err != nil {

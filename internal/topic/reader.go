@@ -48,14 +48,13 @@ type Progress struct {
 
 // Records streams the committed records of the topic, one partition after the
 // other, each in offset order, from its first to its last stable offset as they
-// stood when the iteration began. It holds one fetch at a time. A topic that
+// were when the iteration began. It holds one fetch at a time. A topic that
 // does not exist is an empty one. An error comes with a nil record. It ends the
 // iteration unless it is a *PartitionError: the partition is left there, and the
 // iteration goes on with the next one. Partitions that cannot be read from the start
 // come before all records.
 //
-// A record shares memory with those fetched beside it: what is kept should be
-// copied.
+// A record shares memory with the others of its fetch: copy what you store.
 func (r *Reader) Records(ctx context.Context, scope Scope) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
 		ranges, lost, err := r.ranges(ctx, scope.Partitions)
@@ -206,12 +205,11 @@ type Span struct {
 
 // Range streams the committed records of a stretch, in offset order, and holds one
 // fetch at a time. What retention has removed is passed over. An error ends the
-// iteration; it comes with a nil record. passed, which may be nil, is told after
-// each fetch behind which offset everything has been handed over: it reaches
-// span.To when nothing but control records is left.
+// iteration; it comes with a nil record. passed, which may be nil, is called after each
+// fetch with the offset up to which all records were yielded. It reaches span.To when only
+// control records are left.
 //
-// A record shares memory with those fetched beside it: what is kept should be
-// copied.
+// A record shares memory with the others of its fetch: copy what you store.
 func (r *Reader) Range(ctx context.Context, span Span, passed func(next int64)) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
 		next := span.From

@@ -63,8 +63,8 @@ func withParent(ctx context.Context, headers []kgo.RecordHeader) context.Context
 	return w3c.Extract(ctx, kotel.NewRecordCarrier(&kgo.Record{Headers: headers}))
 }
 
-// consuming begins the span of a record while it waits in the client. A record that is
-// followed is told by its Context from then on; all others have none.
+// consuming begins the span of a record while it waits in the client. From then on only a
+// followed record has a Context.
 type consuming struct{ t *Tracing }
 
 // OnFetchRecordBuffered implements kgo.HookFetchRecordBuffered.
@@ -86,7 +86,7 @@ type publishing struct{ t *Tracing }
 
 // OnProduceRecordBuffered implements kgo.HookProduceRecordBuffered.
 func (h publishing) OnProduceRecordBuffered(r *kgo.Record) {
-	if sampled, _ := decision(r.Headers); sampled && h.t.takeRoom() {
+	if sampled, _ := decision(r.Headers); sampled && h.t.reserve() {
 		r.Context = withParent(r.Context, r.Headers)
 		h.t.published.OnProduceRecordBuffered(r)
 	}

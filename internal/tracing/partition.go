@@ -43,12 +43,12 @@ func (*Partition) Pick(picked, records []*kgo.Record) []*kgo.Record {
 	return picked
 }
 
-// Folding begins the spans of records that are folded now. What is read for the chunk
-// they are in is told of the first.
+// Folding begins the spans of records that are folded now. Reads for their chunk become
+// children of the first one.
 func (p *Partition) Folding(picked []*kgo.Record) {
 	p.doing = nil
 	for _, r := range picked {
-		if !p.t.takeRoom() {
+		if !p.t.reserve() {
 			return
 		}
 		_, span := p.t.consumed.WithProcessSpan(r)
@@ -119,7 +119,7 @@ func (p *Partition) Flushed(next int64, c *projection.Flushed) {
 	p.flush, p.doing = nil, nil
 }
 
-// classesOf tells which of the records are dead letters.
+// classesOf returns the class of each record that is a dead letter, by offset.
 func classesOf(in []followed, letters []projection.DeadLetter) map[int64]event.Class {
 	if len(in) == 0 || len(letters) == 0 {
 		return nil

@@ -113,11 +113,11 @@ func readRatio() (float64, error) {
 	return ratio, nil
 }
 
-// mostWaiting is how many spans may have ended and not left, about 2 KB each.
+// mostWaiting is how many spans may wait to be sent, about 2 KB each.
 const mostWaiting = 2048
 
-// queue drops a span when too many wait. The SDK's own processor, in which they wait,
-// would do the same and tell nobody.
+// queue drops a span when too many wait, and counts it. The SDK's own processor would drop
+// it without counting.
 type queue struct {
 	sdk.SpanProcessor
 	t *Tracing
@@ -137,8 +137,8 @@ func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
 	q.SpanProcessor.OnEnd(s)
 }
 
-// sending counts what leaves, and tells of a receiver that takes nothing. Its errors
-// end here: the SDK would print them.
+// sending counts what is sent, and logs when the receiver accepts nothing. Its errors end
+// here, because the SDK would print them.
 type sending struct {
 	sdk.SpanExporter
 	t      *Tracing

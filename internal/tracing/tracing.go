@@ -17,11 +17,10 @@
 // records in it that are followed, and they to it. A flush without such a record has
 // none: nothing else is traced, no status page and no repair.
 //
-// Which records are followed is the producer's decision; of those it says nothing
-// about, a share is (Settings). The decision falls once, when the client has fetched
-// the record, and costs a look at its headers. Every bound here gives up spans and
-// never holds up records: too many at a time are not begun, too many that wait for a
-// receiver are dropped, and both are counted.
+// The producer decides which records are followed; of records without a decision a share
+// is followed (Settings). This is decided once, from the headers, when the client has
+// fetched the record. Nothing here delays records: spans beyond a limit are not begun or
+// are dropped, and are counted.
 //
 // No span has a key, a value, a header, a query's parameters or the text of an error
 // that could repeat them.
@@ -60,12 +59,12 @@ type Config struct {
 	Group      string
 	Projection string
 	Version    string // of the program
-	// Spans counts what became of spans; it must be cheap and safe for concurrent use.
+	// Spans counts spans by result; it must be cheap and safe for concurrent use.
 	Spans func(Result, int)
 	Log   *slog.Logger
 }
 
-// Result is what became of a span.
+// Result says how a span ended: sent or not.
 type Result string
 
 // The results. Dropped spans are those that were not begun, or not sent, because too
@@ -89,12 +88,12 @@ type Tracing struct {
 	tracer    trace.Tracer
 	consumed  *kotel.Tracer
 	published *kotel.Tracer
-	waiting   atomic.Int64 // spans that have ended and not left
+	waiting   atomic.Int64 // spans that wait to be sent
 	live      atomic.Int64 // spans of records that have not ended
 }
 
-// New prepares tracing and connects to nothing. It sets no global of OpenTelemetry's:
-// whoever is to be traced is handed what it needs.
+// New prepares tracing and connects to nothing. It sets no global of OpenTelemetry's: what
+// is traced gets its provider as an argument.
 func New(ctx context.Context, cfg Config) (*Tracing, error) {
 	sender, err := otlptracehttp.New(ctx)
 	if err != nil {
@@ -167,18 +166,18 @@ func (t *Tracing) Partition(number int32) *Partition {
 	}}
 }
 
-// begins reports whether a record with these headers is to be followed, and takes the
-// room for its span.
+// begins reports whether a record with these headers is to be followed, and reserves its
+// span.
 func (t *Tracing) begins(headers []kgo.RecordHeader) bool {
 	sampled, decided := decision(headers)
 	if !decided {
 		sampled = t.cfg.Ratio > 0 && rand.Float64() < t.cfg.Ratio //nolint:gosec // G404: a sample, no secret
 	}
-	return sampled && t.takeRoom()
+	return sampled && t.reserve()
 }
 
-// takeRoom takes the room for the span of a record, if there is any.
-func (t *Tracing) takeRoom() bool {
+// reserve reserves the span of a record, unless there are too many.
+func (t *Tracing) reserve() bool {
 	if t.waiting.Load() < mostWaiting {
 		if t.live.Add(1) <= mostLive {
 			return true

@@ -31,10 +31,10 @@ const (
 	sampled  = "00-" + traceID + "-" + parentID + "-01"
 )
 
-// secret stands in keys, values and messages of PostgreSQL: never in a span.
+// secret is in keys, values and messages of PostgreSQL, and never in a span.
 const secret = "1234567.89"
 
-// counts are what became of spans.
+// counts are the spans by result.
 type counts struct {
 	mu sync.Mutex
 	of map[tracing.Result]int

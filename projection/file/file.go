@@ -1,4 +1,4 @@
-// Package file reads a projection of one's own: a SQL file with a header.
+// Package file reads a custom projection: a SQL file with a header.
 //
 //	-- projection: loyalty_points
 //	-- mode: ordered
@@ -34,7 +34,7 @@ const (
 type Projection struct {
 	Name       string
 	Mode       Mode
-	Types      []string // event types taken; sorted; never empty
+	Types      []string // event types it uses; sorted; never empty
 	Tables     []string // for rebuild, in small letters; may be empty
 	TablesLine int      // line of the file that names them; 0: none does
 	SQL        string   // the statements as written
@@ -44,7 +44,7 @@ type Projection struct {
 	SHA256     string // hex, of the whole file
 }
 
-// Takes reports whether the projection takes events of a type.
+// Takes reports whether the projection uses events of a type.
 func (p *Projection) Takes(eventType string) bool {
 	_, found := slices.BinarySearch(p.Types, eventType)
 	return found

@@ -75,7 +75,7 @@ func TestMistakes(t *testing.T) {
 		{header + "-- tables: a b\nSELECT 1", `4: tables: "a b" is no name of a table`},
 		{header + "-- tables: x.y\nSELECT 1", `4: tables: "x.y" is no name of a table; write it without its schema`},
 		{header + "-- tables: a; DROP TABLE b\nSELECT 1", `4: tables: "a; DROP TABLE b" is no name of a table`},
-		{header + "\n-- nothing\n;;\n", `6: there is no statement behind the header`},
+		{header + "\n-- nothing\n;;\n", `6: there is no statement after the header`},
 		{header + "SELECT 1;\nCOMMIT;\nSELECT 2", `5: COMMIT: begins or ends a transaction`},
 		{header + "SELECT 1;\n\n/* now */ commit and chain", `6: COMMIT: begins`},
 		{header + "BEGIN", `4: BEGIN: `},

@@ -28,13 +28,12 @@ const (
 var keys = []string{keyProjection, keyMode, keyTypes, keyTables}
 
 var (
-	// A key is one word before a colon and a space, so that other comments may stand in the
-	// header, a URL too.
+	// A key is one word before a colon and a space. The header may have other comments.
 	headerLine = regexp.MustCompile(`^--\s*([A-Za-z][\w-]*)\s*:(.*)$`)
 	// goodName is the contract's rule.
 	goodName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
-	// goodTable is a table as PostgreSQL takes it without quotes. A rebuild has its copies in a
-	// schema of its own, so there is none in a name.
+	// goodTable is a table name that PostgreSQL accepts without quotes. It has no schema,
+	// because a rebuild has its copies in another one.
 	goodTable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,62}$`)
 )
 
@@ -67,7 +66,7 @@ func (f *parsing) key(lines map[string]int, line int, key, text string) {
 	value := strings.TrimSpace(text)
 	if !slices.Contains(keys, key) {
 		if value == "" || text != value {
-			f.wrong(line, "the header has an unknown key %q; use %s, or write a comment without a colon behind its first word",
+			f.wrong(line, "the header has an unknown key %q; use %s, or write a comment without a colon after its first word",
 				key, strings.Join(keys, ", "))
 		}
 		return

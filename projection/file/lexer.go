@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// kind tells tokens apart, as far as statements need it.
+// kind is the kind of a token, as far as statements need it.
 type kind uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	closing        // )
 	other          // an operator, a comma, …
 	parameter      // $1
-	broken         // what can be no SQL; text says why
+	broken         // this cannot be SQL; text says why
 )
 
 // token is a piece of SQL between white space and comments.
@@ -27,7 +27,8 @@ type token struct {
 	line       int
 }
 
-// lexer takes SQL apart as PostgreSQL does with its default standard_conforming_strings.
+// lexer splits SQL into tokens as PostgreSQL does with its default
+// standard_conforming_strings.
 type lexer struct {
 	text string
 	at   int
@@ -107,7 +108,7 @@ func (l *lexer) skipBlank() (t token, unclosed bool) {
 	return token{}, false
 }
 
-// commentLength is the length of a comment, in which others may stand; −1: it never ends.
+// commentLength is the length of a comment, which may contain others; −1: it never ends.
 func commentLength(text string) int {
 	depth := 0
 	for i := 0; i+1 < len(text); i++ {
@@ -126,7 +127,7 @@ func commentLength(text string) int {
 	return -1
 }
 
-// word takes a name or keyword. E before a quote begins a text with escapes.
+// word reads a name or keyword. E before a quote begins a text with escapes.
 func (l *lexer) word(t *token) {
 	length := span(l.text[l.at:], func(c byte) bool { return isLetter(c) || isDigit(c) || c == '$' })
 	t.kind, t.text = word, l.text[l.at:l.at+length]
@@ -136,8 +137,8 @@ func (l *lexer) word(t *token) {
 	}
 }
 
-// quote takes what stands between quotes; a doubled quote is a part of it. A text with
-// escapes goes on behind a line break, with the same meaning.
+// quote reads a text or name in quotes; a doubled quote is a part of it. A text with
+// escapes may continue in the next line.
 func (l *lexer) quote(t *token, escapes bool) {
 	t.kind, t.text = quoted, ""
 	mark := l.text[l.at]
@@ -160,7 +161,7 @@ func (l *lexer) quote(t *token, escapes bool) {
 	l.at = len(l.text)
 }
 
-// continued takes the rest of a text with escapes that goes on in another line.
+// continued reads the rest of a text with escapes that continues in another line.
 func (l *lexer) continued(t *token) {
 	gap := span(l.text[l.at:], isSpace)
 	if strings.Contains(l.text[l.at:l.at+gap], "\n") && strings.HasPrefix(l.text[l.at+gap:], "'") {
@@ -169,7 +170,7 @@ func (l *lexer) continued(t *token) {
 	}
 }
 
-// dollar takes a text between dollar signs, with or without a tag.
+// dollar reads a text between dollar signs, with or without a tag, or a parameter.
 func (l *lexer) dollar(t *token) {
 	rest := l.text[l.at:]
 	tag := 1 + span(rest[1:], func(c byte) bool { return isLetter(c) || isDigit(c) })
@@ -193,7 +194,7 @@ func (l *lexer) dollar(t *token) {
 	}
 }
 
-// span is how many of the first bytes are so.
+// span is how many bytes at the beginning satisfy so.
 func span(text string, so func(byte) bool) int {
 	for i := range len(text) {
 		if !so(text[i]) {

@@ -14,12 +14,12 @@ func (f *parsing) statements() {
 		case end:
 			s.finish()
 			if len(f.Statements) == 0 && len(f.mistakes) == 0 {
-				f.wrong(f.Line, "there is no statement behind the header")
+				f.wrong(f.Line, "there is no statement after the header")
 			}
 			return
 		case broken:
 			f.wrong(t.line, "%s", t.text)
-			return // what follows cannot be told apart
+			return // the rest cannot be split
 		default:
 			s.take(t)
 		}
@@ -37,7 +37,7 @@ type splitter struct {
 	open  []token  // parentheses that are not closed yet
 }
 
-// firstWords is how many words tell what a statement is: SET LOCAL SESSION AUTHORIZATION.
+// firstWords is how many words decide what a statement is: SET LOCAL SESSION AUTHORIZATION.
 const firstWords = 4
 
 func (s *splitter) take(t token) {

@@ -95,7 +95,7 @@ func escaped(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s)
 }
 
-// FuzzParse: whatever a file holds, its statements stand in it at their lines, in order, and
+// FuzzParse: the statements of any file are in it at their lines, in order, and
 // each is one statement when it is read by itself.
 func FuzzParse(f *testing.F) {
 	for _, sql := range []string{

@@ -11,8 +11,8 @@ type Use struct {
 	Privilege string // SELECT, INSERT, UPDATE, DELETE or TRUNCATE
 }
 
-// Uses are the tables that the statements name and what they do with them, as far as their
-// words tell: names that are no tables are among them. It is for advice, and decides nothing.
+// Uses are the tables that the statements name and what they do with them, as far as the
+// words show. Names that are no tables are among them: use it for advice only.
 func (p *Projection) Uses() []Use {
 	u := &uses{}
 	for _, s := range p.Statements {
@@ -82,7 +82,7 @@ func (u *uses) word(i int) {
 	}
 }
 
-// write takes the name at i as the table that is written.
+// write notes the name at i as the table that is written.
 func (u *uses) write(i int, privileges []string) {
 	name, _ := u.name(i)
 	if name == "" || len(privileges) == 0 {
@@ -94,7 +94,7 @@ func (u *uses) write(i int, privileges []string) {
 	}
 }
 
-// read takes the names from i on, which commas separate, as tables that are read.
+// read notes the names from i on, separated by commas, as tables that are read.
 func (u *uses) read(i int) {
 	for {
 		name, next := u.name(i)
@@ -118,7 +118,7 @@ func (u *uses) read(i int) {
 	}
 }
 
-// name is the name at i, and where what stands behind it is; empty when there is none.
+// name is the name at i, and the index after it; empty when there is none.
 func (u *uses) name(i int) (name string, next int) {
 	for u.keyword(i) == "ONLY" || u.keyword(i) == "LATERAL" {
 		i++

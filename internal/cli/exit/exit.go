@@ -7,6 +7,8 @@ import (
 	"io"
 	"regexp"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"projector/errclass"
 )
 
@@ -65,3 +67,14 @@ func Refuse(text string) Refusal { return Refusal{text} }
 
 // Refusef makes a failure of text that may be shown.
 func Refusef(format string, args ...any) error { return Refuse(fmt.Sprintf(format, args...)) }
+
+// NeedsRole adds to an error by which PostgreSQL refuses something for a missing grant which
+// role of sql/roles.sql the command needs.
+func NeedsRole(command, role string, err error) error {
+	const insufficientPrivilege = "42501"
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || refused.Code != insufficientPrivilege {
+		return err
+	}
+	return fmt.Errorf("%w; `projector %s` needs a login in %s, with the grants of sql/roles.sql (docs/security.md, \"Roles\")", err, command, role)
+}

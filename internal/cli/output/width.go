@@ -2,9 +2,8 @@ package output
 
 import (
 	"strings"
-	"unicode"
 
-	"golang.org/x/text/width"
+	"github.com/clipperhouse/displaywidth"
 )
 
 // cut ends what was cut off.
@@ -12,46 +11,10 @@ const cut = "…"
 
 // shownWidth is how many columns of a terminal a text takes: ideographs and their like take
 // two, a mark on the letter before it takes none.
-func shownWidth(text string) int {
-	n := 0
-	for _, r := range text {
-		n += runeWidth(r)
-	}
-	return n
-}
-
-func runeWidth(r rune) int {
-	if r < unicode.MaxLatin1 {
-		return 1
-	}
-	if unicode.In(r, unicode.Mn, unicode.Me) {
-		return 0
-	}
-	switch width.LookupRune(r).Kind() {
-	case width.EastAsianWide, width.EastAsianFullwidth:
-		return 2
-	case width.Neutral, width.EastAsianAmbiguous, width.EastAsianNarrow, width.EastAsianHalfwidth:
-	}
-	return 1
-}
+func shownWidth(text string) int { return displaywidth.String(text) }
 
 // clipped is as much of a text as fits.
-func clipped(text string, limit int) string {
-	if shownWidth(text) <= limit {
-		return text
-	}
-	return beginning(text, limit-shownWidth(cut)) + cut
-}
-
-// beginning is as much of the beginning of a text as fits.
-func beginning(text string, limit int) string {
-	for i, r := range text {
-		if limit -= runeWidth(r); limit < 0 {
-			return text[:i]
-		}
-	}
-	return text
-}
+func clipped(text string, limit int) string { return displaywidth.TruncateString(text, limit, cut) }
 
 // folded is a text in lines that fit, broken between words, and within a word that is longer
 // than a line.
@@ -67,7 +30,7 @@ func folded(text string, limit int) []string {
 			lines = append(lines, line)
 		}
 		for shownWidth(word) > limit {
-			head := beginning(word, limit)
+			head := displaywidth.TruncateString(word, limit, "")
 			lines, word = append(lines, head), word[len(head):]
 		}
 		line = word

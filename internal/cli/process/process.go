@@ -140,7 +140,7 @@ func (p *Process) Project(ctx context.Context) error {
 		}
 		return err
 	}
-	for _, task := range p.tasks {
+	for _, task := range append(p.tasks, p.watchGrants()) {
 		go p.keep(watching, task)
 	}
 	go p.retention.watch(watching)
@@ -158,7 +158,7 @@ func (p *Process) Project(ctx context.Context) error {
 // is not for it.
 func (p *Process) awaitSchema(ctx context.Context) error {
 	log := retry.Throttle(p.log, nil, "check the schema", telemetry.KeyDependency, "postgres")
-	err := p.retry.Forever(ctx, retry.Tee(log, unready{p}), p.fits)
+	err := p.retry.Forever(ctx, retry.Tee(log, unready{p}), func(ctx context.Context) error { return needsRole(p.fits(ctx)) })
 	if err == nil {
 		p.health.OK(conditionSchema)
 	}

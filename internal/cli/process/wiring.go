@@ -167,7 +167,7 @@ func (d sharedDatabase) Overdue(ctx context.Context, partitions []int32) ([]int3
 }
 
 // Ready fails when the database cannot be reached or cannot be written.
-func (d sharedDatabase) Ready(ctx context.Context) error { return d.kind.Ready(ctx, d.pool) }
+func (d sharedDatabase) Ready(ctx context.Context) error { return needsRole(d.kind.Ready(ctx, d.pool)) }
 
 // Reset drops the connections.
 func (d sharedDatabase) Reset() { d.pool.Reset() }
