@@ -217,7 +217,7 @@ func (r *rebuilding) obstaclesOfDatabase(ctx context.Context) (all []string, err
 	}
 	if r.needs = room.Bytes; room.Missing != "" {
 		all = append(all, "missing privileges: "+room.Missing+" (SQLSTATE 42501): a rebuild has its tables in the schema projector_rebuild, "+
-			"which the owner of the read model's tables makes; run sql/roles.sql again, or log in as a member of projector_operator (docs/security.md, \"Roles\")")
+			"which the owner of the read model's tables makes; run sql/roles.sql again, or use a login in projector_operator (docs/security.md, \"Roles\")")
 	}
 	missing, err := r.missingOfOwn(ctx)
 	return append(all, missing...), err
