@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"unsafe"
 
 	"github.com/jackc/pgx/v5"
@@ -15,15 +16,7 @@ import (
 	"projector/projection/event"
 	"projector/readmodel/accounts"
 	"projector/readmodel/citus"
-	"projector/sql"
 )
-
-// querier is what reading needs: a pool, a connection or a transaction.
-type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
-}
 
 // accountStore reads from the database what it knows of accounts.
 type accountStore struct {
@@ -62,7 +55,7 @@ func (s accountStore) Accounts(ctx context.Context, ids []string, learn func(*pr
 			learn(a)
 		})
 	}
-	err := s.db.inShards(ctx, func(db querier, shards citus.Shards) error {
+	err := s.db.inShards(ctx, func(db Querier, shards citus.Shards) error {
 		loadHolds := s.db.tables.Query("load_holds")
 		if len(shards) > 0 {
 			loadHolds = s.db.tables.QueryShard("load_holds")
@@ -251,11 +244,21 @@ func minorUnits(wire []byte, digits int) (int64, error) {
 // record may be. The first is read whatever its size.
 const healBytes = 1 << 20
 
-// Texts are the rows of a query with one column.
-func Texts(ctx context.Context, db Querier, query string, args ...any) ([]string, error) {
-	rows, err := db.Query(ctx, sql.Query(query), args...)
+// loadStates reads the states of the given accounts. Those without a balance row
+// are left out.
+func loadStates(ctx context.Context, db accountDB, ids []string) (map[string]projection.Account, error) {
+	rows, err := db.Query(ctx, db.tables.Query("load_accounts"), ids)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("load accounts: %w", err)
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+	states := make(map[string]projection.Account, len(ids))
+	err = eachAccount(rows, func(a *projection.StoredAccount) {
+		s := a.Account
+		s.LastEventID = strings.Clone(s.LastEventID)
+		states[strings.Clone(a.ID)] = s
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load accounts: %w", err)
+	}
+	return states, nil
 }

@@ -13,27 +13,27 @@ import (
 
 // accountDB reads the accounts of one projection.
 type accountDB struct {
-	querier
+	Querier
 	tables *sql.Accounts
 }
 
 // accountsIn reads the accounts of a projection from db.
-func accountsIn(db querier, name string) accountDB {
+func accountsIn(db Querier, name string) accountDB {
 	return accountDB{db, sql.AccountsOf(name)}
 }
 
 // inShards calls fn with what reads from a database, and with the shards of the accounts there.
-func (a accountDB) inShards(ctx context.Context, fn func(querier, citus.Shards) error) error {
+func (a accountDB) inShards(ctx context.Context, fn func(Querier, citus.Shards) error) error {
 	if !a.tables.Balances() { // Citus distributes no others
-		return fn(a.querier, nil)
+		return fn(a.Querier, nil)
 	}
-	switch db := a.querier.(type) {
+	switch db := a.Querier.(type) {
 	case *Tx:
-		return fn(db, citus.ShardsOn(db.conn))
+		return fn(db, citus.ShardsOn(db.Conn()))
 	case *pgxpool.Pool:
 		return db.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return fn(conn, citus.ShardsOn(conn.Conn())) })
 	}
-	return fn(a.querier, nil)
+	return fn(a.Querier, nil)
 }
 
 // accountTx is a transaction that writes the accounts of one projection.
@@ -51,13 +51,13 @@ func (tx *accountTx) shards() citus.Shards {
 	if !tx.tables.Balances() {
 		return nil
 	}
-	return citus.ShardsOn(tx.conn)
+	return citus.ShardsOn(tx.Conn())
 }
 
 // locked is how many accounts one statement may lock: Citus locks rows in one shard only, which
 // is sure with a single account.
 func (tx *accountTx) locked(most int) int {
-	if citus.On(tx.conn) && tx.tables.Balances() {
+	if citus.On(tx.Conn()) && tx.tables.Balances() {
 		return 1
 	}
 	return most

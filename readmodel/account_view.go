@@ -139,15 +139,12 @@ func Gaps(ctx context.Context, pool *pgxpool.Pool, name string) iter.Seq2[Hold, 
 	}
 }
 
-// errStopped ends an iteration whose consumer has seen enough.
-var errStopped = errors.New("stopped")
-
 // LoadOverdue names those of the given partitions of a topic that hold an event parked for a
 // projection whose turn has come and that nobody has applied, for at least the given time. That is
 // so after the one before it was applied by the worker of another partition: when an
 // account's events change partition without its consumers being drained. A new claim of
 // the partition applies it.
-func LoadOverdue(ctx context.Context, db querier, name, topic string, partitions []int32, quiet time.Duration) ([]int32, error) {
+func LoadOverdue(ctx context.Context, db Querier, name, topic string, partitions []int32, quiet time.Duration) ([]int32, error) {
 	rows, err := db.Query(ctx, sql.AccountsOf(name).Query("load_overdue"), topic, partitions, quiet.Seconds())
 	if err != nil {
 		return nil, fmt.Errorf("look for parked events whose turn has come: %w", err)

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -203,23 +202,4 @@ func LoadHistory(ctx context.Context, pool *pgxpool.Pool, dlqTopic string, place
 		return nil, fmt.Errorf("load actions: %w", err)
 	}
 	return history, nil
-}
-
-// loadStates reads the states of the given accounts. Those without a balance row
-// are left out.
-func loadStates(ctx context.Context, db accountDB, ids []string) (map[string]projection.Account, error) {
-	rows, err := db.Query(ctx, db.tables.Query("load_accounts"), ids)
-	if err != nil {
-		return nil, fmt.Errorf("load accounts: %w", err)
-	}
-	states := make(map[string]projection.Account, len(ids))
-	err = eachAccount(rows, func(a *projection.StoredAccount) {
-		s := a.Account
-		s.LastEventID = strings.Clone(s.LastEventID)
-		states[strings.Clone(a.ID)] = s
-	})
-	if err != nil {
-		return nil, fmt.Errorf("load accounts: %w", err)
-	}
-	return states, nil
 }

@@ -6,18 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/pace"
-	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel/accounts"
-	"projector/sql"
 )
 
 // BalanceConfig is what the account_balance projection needs.
@@ -213,105 +209,20 @@ func (b *Balance) Flush(ctx context.Context, next projection.NextOffset) (projec
 	return flushed, nil
 }
 
-// BalanceName is the name of the account_balance projection.
-const BalanceName = "account_balance"
-
-// BalanceDefinition is the account_balance projection.
-type BalanceDefinition struct{}
-
-var _ Definition = BalanceDefinition{}
-
-// Name implements Definition.
-func (BalanceDefinition) Name() string { return BalanceName }
-
-// FlushEvents implements Definition: many events of an account become one row, so the more
-// are folded the better.
-func (BalanceDefinition) FlushEvents() int { return 0 }
-
-// Ready implements Definition.
-func (BalanceDefinition) Ready(ctx context.Context, pool *pgxpool.Pool) error {
-	return CheckReady(ctx, pool)
-}
-
-// Open implements Definition.
-func (BalanceDefinition) Open(cfg RunConfig) func(Partition) session.Projection {
-	balance := BalanceConfig{
-		Pool: cfg.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, ParkBytes: cfg.ParkBytes,
-		CacheBytes: cfg.CacheBytes,
-		Breaker:    cfg.Breaker, Group: NewGroup(cfg.Pool), Changed: cfg.Changed, Decisions: cfg.Decisions,
-	}
-	if cfg.IndexBytes > 0 {
-		balance.Versions = NewVersionReader(VersionReaderConfig{Pool: cfg.Pool, Bytes: cfg.IndexBytes, Ends: cfg.Ends, Log: cfg.Log})
-	}
-	return func(p Partition) session.Projection { return NewBalance(balance, p) }
-}
-
-// countParkedEvery is how often the parked events are counted.
-const countParkedEvery = 5 * time.Second
-
-// Tasks implements Definition: what waits behind holes is counted.
-func (BalanceDefinition) Tasks(cfg RunConfig) []Task {
-	return []Task{countParked(cfg, BalanceName)}
-}
-
-// countParked tells again and again what waits behind holes.
-func countParked(cfg RunConfig, name string) Task {
-	return Task{Name: "count parked events", Every: countParkedEvery, Run: func(ctx context.Context) error {
-		parked, err := CountParked(ctx, cfg.Pool, name)
-		if err == nil {
-			cfg.Observer.Parked(parked)
+// written are the accounts that changes wrote, or parked an event of. One may come twice.
+func written(c *accounts.Changes) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for chunk := range c.RowChunks(func() int { return groupRows }) {
+			for i := range chunk {
+				if !yield(chunk[i].AccountID) {
+					return
+				}
+			}
 		}
-		return err
-	}}
-}
-
-// Reports implements Definition.
-func (BalanceDefinition) Reports() Reports { return Reports{Parked: true} }
-
-// Replayer implements Definition.
-func (BalanceDefinition) Replayer(cfg RepairConfig) Replayer { return balanceReplayer{NewRepair(cfg)} }
-
-// Memory implements Definition: an account's version tells.
-func (BalanceDefinition) Memory() Memory { return nil }
-
-// Rebuilds implements Definition. Accounts are compared as a whole, by Shadow.
-func (BalanceDefinition) Rebuilds() []RebuildTable {
-	return []RebuildTable{{Name: BalanceName}, {Name: "parked_event"}}
-}
-
-// Custom implements Definition.
-func (BalanceDefinition) Custom() bool { return false }
-
-// balanceReplayer deals with the dead letters of account_balance.
-type balanceReplayer struct{ *Repair }
-
-// ReplayStatuses implements Replayer.
-func (l balanceReplayer) ReplayStatuses(ctx context.Context, subjects []Subject) ([]projection.ReplayStatus, error) {
-	var ids []string
-	for i := range subjects {
-		if id := subjects[i].AccountID; CanStore(id) {
-			ids = append(ids, id)
+		for _, parked := range c.Parks {
+			if !yield(parked.Decoded.Event.AccountID) {
+				return
+			}
 		}
 	}
-	slices.Sort(ids)
-	states, err := loadStates(ctx, l.db(), slices.Compact(ids))
-	if err != nil {
-		return nil, err
-	}
-	statuses := make([]projection.ReplayStatus, len(subjects))
-	for i := range subjects {
-		s := &subjects[i]
-		state, known := states[s.AccountID]
-		if !known {
-			state = projection.NewAccount(l.cfg.FirstVersion)
-		}
-		statuses[i] = state.ReplayStatusOf(s.Version, s.Decoded)
-	}
-	return statuses, nil
-}
-
-// CheckReady fails when the database cannot be reached, cannot be written, lacks a
-// grant the balances need, or when their schema changed under the program.
-func CheckReady(ctx context.Context, pool *pgxpool.Pool) error {
-	return CheckDatabase(ctx, pool, sql.Query("check_ready"))
 }

@@ -56,7 +56,7 @@ func (r *CopyRows) Int4(v int32) { r.wire.int4(v) }
 func (r *CopyRows) Int8(v int64) { r.wire.int8(v) }
 
 // Time adds a timestamptz, of microseconds since 1970.
-func (r *CopyRows) Time(micro int64) { r.wire.int8(micro - postgresEpoch) }
+func (r *CopyRows) Time(micro int64) { r.wire.time(micro) }
 
 // Money adds a numeric: minor units of a currency with so many decimals, at most 4.
 func (r *CopyRows) Money(minor int64, decimals int) { r.wire.numeric(minor, decimals) }

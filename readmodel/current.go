@@ -3,11 +3,9 @@ package readmodel
 import (
 	"context"
 	"fmt"
-	"iter"
 
 	"github.com/jackc/pgx/v5"
 
-	"projector/readmodel/accounts"
 	"projector/sql"
 )
 
@@ -33,22 +31,4 @@ func LoadCurrent(ctx context.Context, db Querier, ids []string) ([]Current, erro
 		return nil, fmt.Errorf("read accounts: %w", err)
 	}
 	return current, nil
-}
-
-// written are the accounts that changes wrote, or parked an event of. One may come twice.
-func written(c *accounts.Changes) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for chunk := range c.RowChunks(func() int { return groupRows }) {
-			for i := range chunk {
-				if !yield(chunk[i].AccountID) {
-					return
-				}
-			}
-		}
-		for _, parked := range c.Parks {
-			if !yield(parked.Decoded.Event.AccountID) {
-				return
-			}
-		}
-	}
 }

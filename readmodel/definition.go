@@ -6,13 +6,15 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/session"
 	"projector/projection"
 	"projector/projection/event"
 )
+
+// BalanceName is the name of the account_balance projection.
+const BalanceName = "account_balance"
 
 // Definition is a projection as a program knows it: how it is called, run, and repaired.
 // All that is told apart by projections goes through it. See
@@ -42,11 +44,6 @@ type Definition interface {
 	Rebuilds() []RebuildTable
 	// Custom reports whether it is a custom projection, which the audit trail names.
 	Custom() bool
-}
-
-// Querier is what reading needs: a pool, a connection or a transaction.
-type Querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
 // Memory knows which events a projection has taken in, and forgets them with time.

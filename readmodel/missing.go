@@ -45,7 +45,7 @@ func (NoFetchingError) Error() string {
 func (e NoFetchingError) SafeText() string { return e.Error() }
 
 // CheckFetching returns a NoFetchingError where Citus distributes the accounts.
-func CheckFetching(ctx context.Context, db querier) error {
+func CheckFetching(ctx context.Context, db Querier) error {
 	tables, err := citus.Load(ctx, db)
 	if err == nil && slices.ContainsFunc(tables, func(t citus.Table) bool { return t.Name == BalanceName && t.Shards > 0 }) {
 		return NoFetchingError{}

@@ -6,20 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/session"
-	"projector/projection"
 )
-
-// Take gives events to a projection of one's own, within the transaction that makes their
-// versions durable; they are in the order of their application, and it may change that. It
-// sends what is queued.
-type Take func(ctx context.Context, tx *Tx, events []projection.TakenEvent) error
-
-func (t Take) events(ctx context.Context, tx *Tx, events []projection.TakenEvent) error {
-	if t == nil || len(events) == 0 {
-		return nil
-	}
-	return t(ctx, tx, events)
-}
 
 // OrderedDefinition is a projection of one's own that is given events in the order of their
 // versions: what account_balance does with accounts, in tables of its own and without money.
@@ -69,7 +56,7 @@ func (OrderedDefinition) Reports() Reports { return Reports{Parked: true} }
 
 // Replayer implements Definition.
 func (d OrderedDefinition) Replayer(cfg RepairConfig) Replayer {
-	return balanceReplayer{NewCustomRepair(cfg, d.Label, d.Take)}
+	return NewCustomRepair(cfg, d.Label, d.Take)
 }
 
 // Memory implements Definition: an account's version tells.
@@ -80,20 +67,3 @@ func (d OrderedDefinition) Rebuilds() []RebuildTable { return d.RebuildTables }
 
 // Custom implements Definition.
 func (OrderedDefinition) Custom() bool { return true }
-
-// Skipper is a Replayer of a projection that versions are passed over in.
-type Skipper interface {
-	// PlanSkip returns what a Skip would do now, or a *SkipRefused.
-	PlanSkip(ctx context.Context, s Skip) (SkipPlan, error)
-	// Skip passes over a version if it is exactly the one the account expects, then heals
-	// what waits behind it.
-	Skip(ctx context.Context, s Skip) (Skipped, error)
-	// PlanUnskip returns the account as an Unskip would leave it now, or an *UnskipRefused.
-	PlanUnskip(ctx context.Context, s Skip) (UnskipPlan, error)
-	// Unskip takes back the last skip of an account, if nothing was applied after it.
-	Unskip(ctx context.Context, s Skip) error
-	// SkipAgain skips a version that was skipped before, in tables that are built again.
-	SkipAgain(ctx context.Context, s Skip, known, seen bool) (passed bool, err error)
-}
-
-var _ Skipper = balanceReplayer{}

@@ -99,7 +99,7 @@ func knownTopicID(now, stored string) string {
 }
 
 // lockPosition reads a partition's position and locks it.
-func lockPosition(ctx context.Context, db querier, p Partition) (projection.StoredPosition, error) {
+func lockPosition(ctx context.Context, db Querier, p Partition) (projection.StoredPosition, error) {
 	rows, err := db.Query(ctx, sql.Query("position_lock"), p.Group, p.Topic, p.Number)
 	if err != nil {
 		return projection.StoredPosition{}, err
@@ -182,7 +182,7 @@ func LoadGroups(ctx context.Context, pool *pgxpool.Pool, name string) ([]string,
 }
 
 // LoadPositions reads the stored positions of a group's topic.
-func LoadPositions(ctx context.Context, db querier, group, topic string) ([]projection.StoredPosition, error) {
+func LoadPositions(ctx context.Context, db Querier, group, topic string) ([]projection.StoredPosition, error) {
 	rows, err := db.Query(ctx, sql.Query("position_load"), group, topic)
 	if err != nil {
 		return nil, fmt.Errorf("load positions: %w", err)
@@ -244,7 +244,7 @@ func rememberSource(ctx context.Context, tx pgx.Tx, p Partition, topicID string)
 
 // LoadSourceIDs reads the ids, as Kafka has them, under which a projection has ever taken
 // in a topic. Where brokers have no ids, there is none.
-func LoadSourceIDs(ctx context.Context, db querier, name, topic string) ([]string, error) {
+func LoadSourceIDs(ctx context.Context, db Querier, name, topic string) ([]string, error) {
 	rows, err := db.Query(ctx, sql.Query("source_ids"), name, topic)
 	if err != nil {
 		return nil, fmt.Errorf("load the sources: %w", err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"projector/projection"
 	"projector/readmodel/accounts"
 	"projector/sql"
 )
@@ -119,4 +120,29 @@ func (r *Repair) pause(step Step, took time.Duration) time.Duration {
 
 func (r *Repair) storeOf(db accountDB) accountStore {
 	return accountStore{db: db, formats: r.cfg.Formats, firstVersion: r.cfg.FirstVersion}
+}
+
+// ReplayStatuses implements Replayer.
+func (r *Repair) ReplayStatuses(ctx context.Context, subjects []Subject) ([]projection.ReplayStatus, error) {
+	var ids []string
+	for i := range subjects {
+		if id := subjects[i].AccountID; CanStore(id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	states, err := loadStates(ctx, r.db(), slices.Compact(ids))
+	if err != nil {
+		return nil, err
+	}
+	statuses := make([]projection.ReplayStatus, len(subjects))
+	for i := range subjects {
+		s := &subjects[i]
+		state, known := states[s.AccountID]
+		if !known {
+			state = projection.NewAccount(r.cfg.FirstVersion)
+		}
+		statuses[i] = state.ReplayStatusOf(s.Version, s.Decoded)
+	}
+	return statuses, nil
 }

@@ -40,7 +40,7 @@ type Discarder interface {
 	Discard(ctx context.Context, list []Discard) ([]Discarded, error)
 }
 
-var _ Discarder = balanceReplayer{}
+var _ Discarder = (*Repair)(nil)
 
 // PlanDiscard implements Discarder.
 func (r *Repair) PlanDiscard(ctx context.Context, list []Discard) ([]Discarded, error) {

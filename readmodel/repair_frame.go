@@ -11,7 +11,6 @@ import (
 
 	"projector/errclass"
 	"projector/internal/pace"
-	"projector/internal/retry"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel/accounts"
@@ -143,21 +142,4 @@ func InPieces(ctx context.Context, cfg RepairConfig, work pieces, rest func(step
 		}
 	}
 	return nil
-}
-
-// patiently is Persistently with a deadline for each try.
-func patiently(ctx context.Context, fn func(context.Context) error) error {
-	return Persistently(ctx, func(ctx context.Context) error {
-		attempt, cancel := context.WithTimeout(ctx, RepairAttempt)
-		defer cancel()
-		return fn(attempt)
-	})
-}
-
-// Persistently repeats fn for a while, as long as its failure may pass.
-func Persistently(ctx context.Context, fn func(context.Context) error) error {
-	return retry.Bound{
-		Within: repairPatience, Pause: 50 * time.Millisecond, Longest: repairPatience,
-		Passing: func(err error) bool { return errors.Is(err, projection.ErrStale) || retry.Passing(err) },
-	}.Do(ctx, fn)
 }

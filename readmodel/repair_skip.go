@@ -85,6 +85,23 @@ func (e *SkipRefused) Error() string {
 	}
 }
 
+// Skipper is a Replayer of a projection that versions are passed over in.
+type Skipper interface {
+	// PlanSkip returns what a Skip would do now, or a *SkipRefused.
+	PlanSkip(ctx context.Context, s Skip) (SkipPlan, error)
+	// Skip passes over a version if it is exactly the one the account expects, then heals
+	// what waits behind it.
+	Skip(ctx context.Context, s Skip) (Skipped, error)
+	// PlanUnskip returns the account as an Unskip would leave it now, or an *UnskipRefused.
+	PlanUnskip(ctx context.Context, s Skip) (UnskipPlan, error)
+	// Unskip takes back the last skip of an account, if nothing was applied after it.
+	Unskip(ctx context.Context, s Skip) error
+	// SkipAgain skips a version that was skipped before, in tables that are built again.
+	SkipAgain(ctx context.Context, s Skip, known, seen bool) (passed bool, err error)
+}
+
+var _ Skipper = (*Repair)(nil)
+
 // Skip passes over a version if it is exactly the one the account expects, then
 // heals what waits behind it. A *SkipRefused means that nothing was changed; it is
 // recorded, too.

@@ -150,7 +150,7 @@ func (r *Repair) decideUnskip(ctx context.Context, db accountDB, s Skip) (
 }
 
 // keepsRow refuses where more hangs on the account's row, which is removed and written again.
-func (r *Repair) keepsRow(ctx context.Context, db querier, s Skip, refuse func(string, ...any) error) error {
+func (r *Repair) keepsRow(ctx context.Context, db Querier, s Skip, refuse func(string, ...any) error) error {
 	if r.custom() {
 		return nil
 	}

@@ -248,7 +248,7 @@ func CheckFourEyes(ctx context.Context, pool *pgxpool.Pool) error {
 	return refuseLeaks(ctx, pool)
 }
 
-func refuseLeaks(ctx context.Context, db querier) error {
+func refuseLeaks(ctx context.Context, db Querier) error {
 	rows, err := db.Query(ctx, sql.Query("four_eyes_leaks"))
 	if err != nil {
 		return err

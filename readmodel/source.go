@@ -30,7 +30,7 @@ func (e *OtherTopicError) SafeText() string { return e.Error() }
 
 // CheckTopic returns an *OtherTopicError when a projection has rows, and none of them came from
 // the topic.
-func CheckTopic(ctx context.Context, db querier, name, topic string) error {
+func CheckTopic(ctx context.Context, db Querier, name, topic string) error {
 	rows, err := db.Query(ctx, sql.Query("source_topics"), name, projection.UnknownTopicIDs(), topic)
 	if err != nil {
 		return fmt.Errorf("load the sources: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -11,6 +12,7 @@ import (
 
 	"projector/internal/failpoint"
 	"projector/internal/pace"
+	"projector/internal/retry"
 	"projector/projection"
 	"projector/sql"
 )
@@ -62,6 +64,9 @@ func (tx *Tx) Send(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Conn is the transaction's connection. Nothing may be queued.
+func (tx *Tx) Conn() *pgx.Conn { return tx.conn }
 
 // Query reads within the transaction. Nothing may be queued.
 func (tx *Tx) Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error) {
@@ -200,4 +205,21 @@ func WasCommitted(ctx context.Context, pool *pgxpool.Pool, transaction string) (
 		err = fmt.Errorf("the transaction is still being committed: %w", projection.ErrStale)
 	}
 	return status == "committed", err
+}
+
+// patiently is Persistently with a deadline for each try.
+func patiently(ctx context.Context, fn func(context.Context) error) error {
+	return Persistently(ctx, func(ctx context.Context) error {
+		attempt, cancel := context.WithTimeout(ctx, RepairAttempt)
+		defer cancel()
+		return fn(attempt)
+	})
+}
+
+// Persistently repeats fn for a while, as long as its failure may pass.
+func Persistently(ctx context.Context, fn func(context.Context) error) error {
+	return retry.Bound{
+		Within: repairPatience, Pause: 50 * time.Millisecond, Longest: repairPatience,
+		Passing: func(err error) bool { return errors.Is(err, projection.ErrStale) || retry.Passing(err) },
+	}.Do(ctx, fn)
 }
