@@ -6,7 +6,7 @@ import (
 
 	"projector/projection"
 	"projector/projection/event"
-	"projector/readmodel"
+	"projector/readmodel/balance"
 )
 
 // BenchmarkVerify measures what comes before the write of a flush of 100,000 accounts: listing
@@ -15,7 +15,7 @@ func BenchmarkVerify(b *testing.B) {
 	const accounts = 100_000
 	pool := openPool(b)
 	format := jsonFormat(b)
-	p := readmodel.NewBalance(readmodel.BalanceConfig{
+	p := balance.New(balance.Config{
 		Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 30 },
 	}, partition)
 	records := make([]projection.DecodedRecord, accounts)

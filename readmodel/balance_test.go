@@ -17,6 +17,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/balance"
 )
 
 func expect(t *testing.T, got, want string) {
@@ -161,7 +162,7 @@ func TestParkLimitIsSaid(t *testing.T) {
 func TestTheSizeOfWhatIsParkedIsBounded(t *testing.T) {
 	pool := openPool(t)
 	const limit = 2000
-	bounded := func(cfg *readmodel.BalanceConfig) { cfg.ParkBytes = limit }
+	bounded := func(cfg *balance.Config) { cfg.ParkBytes = limit }
 	parked := func() (n, size int64) {
 		t.Helper()
 		const query = "SELECT count(*), sum(octet_length(key) + octet_length(value)) FROM parked_event"

@@ -17,73 +17,81 @@ import (
 func TakenColumns(events []projection.TakenEvent) []any {
 	n := len(events)
 	var (
-		names        = newColumn(pgtype.TextOID, n, 16)
-		versions     = newColumn(pgtype.Int8OID, n, 8)
-		ids          = newColumn(pgtype.TextOID, n, 36)
-		types        = newColumn(pgtype.TextOID, n, 16)
-		times        = newColumn(pgtype.TimestamptzOID, n, 8)
-		correlations = newColumn(pgtype.TextOID, n, 36)
-		data         = newColumn(pgtype.TextOID, n, 128)
-		topics       = newColumn(pgtype.TextOID, n, 16)
-		partitions   = newColumn(pgtype.Int4OID, n, 4)
-		offsets      = newColumn(pgtype.Int8OID, n, 8)
+		names        = NewColumn(pgtype.TextOID, n, 16)
+		versions     = NewColumn(pgtype.Int8OID, n, 8)
+		ids          = NewColumn(pgtype.TextOID, n, 36)
+		types        = NewColumn(pgtype.TextOID, n, 16)
+		times        = NewColumn(pgtype.TimestamptzOID, n, 8)
+		correlations = NewColumn(pgtype.TextOID, n, 36)
+		data         = NewColumn(pgtype.TextOID, n, 128)
+		topics       = NewColumn(pgtype.TextOID, n, 16)
+		partitions   = NewColumn(pgtype.Int4OID, n, 4)
+		offsets      = NewColumn(pgtype.Int8OID, n, 8)
 	)
 	for _, i := range sortedPlaces(events, compareTaken) {
 		ev, r := &events[i].Event, &events[i].Record
-		names.text(ev.AccountID)
-		versions.int8(ev.Version)
-		ids.text(ev.ID)
-		types.text(ev.TypeName)
-		times.time(ev.OccurredAt)
-		correlations.text(ev.CorrelationID)
-		data.text(ev.Data)
-		topics.text(r.Topic)
-		partitions.int4(r.Partition)
-		offsets.int8(r.Offset)
+		names.Text(ev.AccountID)
+		versions.Int8(ev.Version)
+		ids.Text(ev.ID)
+		types.Text(ev.TypeName)
+		times.Time(ev.OccurredAt)
+		correlations.Text(ev.CorrelationID)
+		data.Text(ev.Data)
+		topics.Text(r.Topic)
+		partitions.Int4(r.Partition)
+		offsets.Int8(r.Offset)
 	}
-	return columnArgs(names, versions, ids, types, times, correlations, data, topics, partitions, offsets)
+	return ColumnArgs(names, versions, ids, types, times, correlations, data, topics, partitions, offsets)
 }
 
 func compareTaken(a, b *projection.TakenEvent) int {
 	return cmp.Or(strings.Compare(a.Event.AccountID, b.Event.AccountID), cmp.Compare(a.Event.Version, b.Event.Version))
 }
 
-// columnArgs are columns as the arguments of a statement.
-func columnArgs(columns ...*column) []any {
+// ColumnArgs are columns as the arguments of a statement.
+func ColumnArgs(columns ...*Column) []any {
 	args := make([]any, len(columns))
 	for i, c := range columns {
 		args[i] = c
-		columns[0].behind += len(c.fields)
+		columns[0].after += len(c.Fields)
 	}
 	return args
 }
 
-// postgresEpoch is where PostgreSQL's times begin, 2000-01-01, in microseconds of ours.
-const postgresEpoch = 946_684_800_000_000
+// PostgresEpoch is where PostgreSQL's times begin, 2000-01-01, in microseconds of ours.
+const PostgresEpoch = 946_684_800_000_000
 
-// fields are values in PostgreSQL's binary format, each behind its length.
-type fields []byte
+// NumericNegative is the sign of a negative numeric in binary format.
+const NumericNegative = 0x4000
 
-func (f *fields) text(s string) {
+// Fields are values in PostgreSQL's binary format, each after its length.
+type Fields []byte
+
+// Text adds a text.
+func (f *Fields) Text(s string) {
 	*f = append(binary.BigEndian.AppendUint32(*f, uint32(len(s))), s...) //nolint:gosec // G115: short
 }
 
-func (f *fields) int8(v int64) {
+// Int8 adds a bigint.
+func (f *Fields) Int8(v int64) {
 	*f = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(*f, 8), uint64(v)) //nolint:gosec // G115: the same bits
 }
 
-// time adds a timestamptz, of microseconds since 1970.
-func (f *fields) time(micro int64) { f.int8(micro - postgresEpoch) }
+// Time adds a timestamptz, of microseconds since 1970.
+func (f *Fields) Time(micro int64) { f.Int8(micro - PostgresEpoch) }
 
-func (f *fields) int4(v int32) {
+// Int4 adds an int.
+func (f *Fields) Int4(v int32) {
 	*f = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(*f, 4), uint32(v)) //nolint:gosec // G115: the same bits
 }
 
-func (f *fields) int2(v int16) {
+// Int2 adds a smallint.
+func (f *Fields) Int2(v int16) {
 	*f = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(*f, 2), uint16(v)) //nolint:gosec // G115: the same bits
 }
 
-func (f *fields) bool(v bool) {
+// Bool adds a boolean.
+func (f *Fields) Bool(v bool) {
 	var b byte
 	if v {
 		b = 1
@@ -91,12 +99,12 @@ func (f *fields) bool(v bool) {
 	*f = append(binary.BigEndian.AppendUint32(*f, 1), b)
 }
 
-func (f *fields) none() { *f = binary.BigEndian.AppendUint32(*f, ^uint32(0)) }
+func (f *Fields) none() { *f = binary.BigEndian.AppendUint32(*f, ^uint32(0)) }
 
 // numeric adds minor units with so many decimals, at most 4, see numeric_recv: the number
 // of base 10,000 digits, the weight of the first, the sign, the decimals to show, and the
 // digits, of which one is behind the point.
-func (f *fields) numeric(minor int64, decimals int) {
+func (f *Fields) numeric(minor int64, decimals int) {
 	const most = 6
 	var (
 		magnitude = uint64(minor) //nolint:gosec // G115: the same bits
@@ -104,7 +112,7 @@ func (f *fields) numeric(minor int64, decimals int) {
 		digits    [most]uint16
 	)
 	if minor < 0 {
-		magnitude, sign = -magnitude, numericNegative
+		magnitude, sign = -magnitude, NumericNegative
 	}
 	unit := [5]uint64{1, 10, 100, 1000, 10_000}[decimals]
 	digits[most-1] = uint16(magnitude % unit * (10_000 / unit)) //nolint:gosec // G115: below 10,000
@@ -125,25 +133,26 @@ func (f *fields) numeric(minor int64, decimals int) {
 	*f = w
 }
 
-// column is a one-dimensional array in PostgreSQL's binary format, see array_recv.
-type column struct {
-	fields
-	behind int // bytes of this and the columns behind it, which go into one buffer
+// Column is a one-dimensional array in PostgreSQL's binary format, see array_recv.
+type Column struct {
+	Fields
+	after int // bytes of this and the columns after it, which go into one buffer
 }
 
-// newColumn begins an array of n elements of about size bytes each.
-func newColumn(elementOID uint32, n, size int) *column {
+// NewColumn begins an array of n elements of about size bytes each.
+func NewColumn(elementOID uint32, n, size int) *Column {
 	w := make([]byte, 0, 20+n*(4+size))
 	w = binary.BigEndian.AppendUint32(w, 1) // dimensions
 	w = binary.BigEndian.AppendUint32(w, 0) // whether there are nulls
 	w = binary.BigEndian.AppendUint32(w, elementOID)
 	w = binary.BigEndian.AppendUint32(w, uint32(n))             //nolint:gosec // G115: at most upsertSlice
-	return &column{fields: binary.BigEndian.AppendUint32(w, 1)} // the first index
+	return &Column{Fields: binary.BigEndian.AppendUint32(w, 1)} // the first index
 }
 
-func (c *column) null() {
+// Null adds no value.
+func (c *Column) Null() {
 	c.none()
-	binary.BigEndian.PutUint32(c.fields[4:], 1)
+	binary.BigEndian.PutUint32(c.Fields[4:], 1)
 }
 
 // columnCodec lets a column pass as it is and leaves all else to pgx.
@@ -151,7 +160,7 @@ type columnCodec struct{ pgtype.Codec }
 
 // PlanEncode implements pgtype.Codec.
 func (c columnCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
-	if _, encoded := value.(*column); encoded && format == pgtype.BinaryFormatCode {
+	if _, encoded := value.(*Column); encoded && format == pgtype.BinaryFormatCode {
 		return columnPlan{}
 	}
 	return c.Codec.PlanEncode(m, oid, format, value)
@@ -161,12 +170,12 @@ type columnPlan struct{}
 
 // Encode implements pgtype.EncodePlan.
 func (columnPlan) Encode(value any, buf []byte) ([]byte, error) {
-	c := value.(*column) //nolint:forcetypeassert // see PlanEncode
-	return append(slices.Grow(buf, max(c.behind, len(c.fields))), c.fields...), nil
+	c := value.(*Column) //nolint:forcetypeassert // see PlanEncode
+	return append(slices.Grow(buf, max(c.after, len(c.Fields))), c.Fields...), nil
 }
 
-// registerColumns makes a connection, whose types these are, take columns as arguments.
-func registerColumns(types *pgtype.Map) {
+// RegisterColumns makes a connection, whose types these are, take columns as arguments.
+func RegisterColumns(types *pgtype.Map) {
 	for _, oid := range []uint32{
 		pgtype.TextArrayOID, pgtype.Int8ArrayOID, pgtype.Int4ArrayOID, pgtype.Int2ArrayOID, pgtype.BoolArrayOID, pgtype.TimestamptzArrayOID,
 	} {

@@ -14,7 +14,7 @@ const CopyLeast = 256
 
 // CopyRows are rows as COPY takes them in binary format.
 type CopyRows struct {
-	wire    fields
+	wire    Fields
 	columns uint16
 	n       int64
 }
@@ -35,7 +35,7 @@ func (r *CopyRows) Begin() {
 }
 
 // Text adds a text or char(n).
-func (r *CopyRows) Text(s string) { r.wire.text(s) }
+func (r *CopyRows) Text(s string) { r.wire.Text(s) }
 
 // TextOrNull adds a text, or null when it is empty.
 func (r *CopyRows) TextOrNull(s string) {
@@ -43,20 +43,20 @@ func (r *CopyRows) TextOrNull(s string) {
 		r.Null()
 		return
 	}
-	r.wire.text(s)
+	r.wire.Text(s)
 }
 
 // Null adds no value.
 func (r *CopyRows) Null() { r.wire.none() }
 
 // Int4 adds an int.
-func (r *CopyRows) Int4(v int32) { r.wire.int4(v) }
+func (r *CopyRows) Int4(v int32) { r.wire.Int4(v) }
 
 // Int8 adds a bigint.
-func (r *CopyRows) Int8(v int64) { r.wire.int8(v) }
+func (r *CopyRows) Int8(v int64) { r.wire.Int8(v) }
 
 // Time adds a timestamptz, of microseconds since 1970.
-func (r *CopyRows) Time(micro int64) { r.wire.time(micro) }
+func (r *CopyRows) Time(micro int64) { r.wire.Time(micro) }
 
 // Money adds a numeric: minor units of a currency with so many decimals, at most 4.
 func (r *CopyRows) Money(minor int64, decimals int) { r.wire.numeric(minor, decimals) }
@@ -70,7 +70,7 @@ func (tx *Tx) Copy(ctx context.Context, statement string, rows *CopyRows) error 
 	rows.wire = binary.BigEndian.AppendUint16(rows.wire, ^uint16(0)) // the end
 	tag, err := tx.conn.PgConn().CopyFrom(ctx, bytes.NewReader(rows.wire), statement)
 	switch {
-	case hasCode(err, uniqueViolation):
+	case HasCode(err, uniqueViolation):
 		return projection.ErrStale
 	case err == nil && tag.RowsAffected() != rows.n:
 		return ErrSuppressed

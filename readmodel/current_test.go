@@ -13,14 +13,15 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"projector/projection"
-	"projector/readmodel"
+	"projector/readmodel/accountdb"
+	"projector/readmodel/balance"
 )
 
 // TestChangedAccounts: what a flush has written, or parked, is reported when it is committed.
 func TestChangedAccounts(t *testing.T) {
 	t.Parallel()
 	var changed []string
-	with := func(cfg *readmodel.BalanceConfig) {
+	with := func(cfg *balance.Config) {
 		cfg.ParkLimit = 1
 		cfg.Changed = func(ids iter.Seq[string]) { changed = append(changed, slices.Collect(ids)...) }
 	}
@@ -52,7 +53,7 @@ func TestChangedAccounts(t *testing.T) {
 func TestCurrentAccounts(t *testing.T) {
 	t.Parallel()
 	pool := openPool(t)
-	w := newWorkerWith(t, pool, partition, func(cfg *readmodel.BalanceConfig) { cfg.ParkLimit = 1 })
+	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 1 })
 	w.claim("me", projection.NoOffset)
 	for _, parked := range []bool{false, true} {
 		if parked {
@@ -70,7 +71,7 @@ func TestCurrentAccounts(t *testing.T) {
 		}
 		w.mustFlush()
 		ids := []string{"a", "unknown", "yen", "nothing", "closed", "overflow", "first-missing"}
-		found, err := readmodel.LoadCurrent(t.Context(), pool, ids)
+		found, err := accountdb.LoadCurrent(t.Context(), pool, ids)
 		if err != nil {
 			t.Fatal(err)
 		}

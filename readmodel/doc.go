@@ -1,12 +1,10 @@
-// Package readmodel keeps the projected balances in PostgreSQL: the accounts, the
-// events parked behind holes, and the position up to which a partition is durable.
+// Package readmodel has what all projections share in PostgreSQL: transactions, positions, the
+// schema, the audit trail, requests, and what a projection is.
 //
-// One flush is one transaction. It moves the partition's position row first, and
-// only from the value and the fence this writer knows; so of two processes that
-// both believe to own a partition, the stale one writes nothing. A fence is raised
-// by each claim and by each repair, which is how a repair beside a running
-// consumer makes the consumer forget what it remembers.
+// One flush is one transaction. It moves the partition's position row first, and only from the
+// value and the fence that this writer knows. So of two processes that both believe to own a
+// partition, the stale one writes nothing. A claim raises the fence.
 //
-// Errors of this package are projection.ErrFenced and projection.ErrStale, which
-// mean "read again and decide again", or what PostgreSQL said, for errclass.
+// Errors of this package are projection.ErrFenced and projection.ErrStale, which mean "read
+// again and decide again", or PostgreSQL's errors, for errclass.
 package readmodel

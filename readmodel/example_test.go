@@ -12,6 +12,7 @@ import (
 
 	"projector/readmodel"
 	"projector/readmodel/appended"
+	"projector/readmodel/balance"
 	"projector/readmodel/inbox"
 )
 
@@ -47,7 +48,7 @@ func add(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error 
 
 func ExampleKind() {
 	kinds := []readmodel.Definition{
-		readmodel.BalanceDefinition{},
+		balance.Definition{},
 		Kind(), // the new line
 	}
 	for _, k := range kinds {

@@ -11,17 +11,18 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/balance"
 )
 
 // groupWorkers are workers of neighbouring partitions that write together. Each has
 // folded one event.
 func groupWorkers(t *testing.T, pool *pgxpool.Pool) []*worker {
 	t.Helper()
-	group := readmodel.NewGroup(pool)
+	group := balance.NewGroup(pool)
 	workers := make([]*worker, 6)
 	for i := range workers {
 		w := newWorker(t, pool, readmodel.Partition{Group: "g", Topic: "events", Number: int32(i)})
-		w.Balance = readmodel.NewBalance(readmodel.BalanceConfig{
+		w.Balance = balance.New(balance.Config{
 			Pool: pool, Formats: event.Always(w.format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 }, Group: group,
 		}, readmodel.Partition{Group: "g", Topic: "events", Number: int32(i)})
 		w.claim("me", projection.NoOffset)

@@ -7,7 +7,7 @@ import (
 
 	"projector/projection"
 	"projector/projection/event"
-	"projector/readmodel"
+	"projector/readmodel/balance"
 )
 
 // tally counts the events that are read.
@@ -27,7 +27,7 @@ func TestManyHolesOfOneAccount(t *testing.T) {
 	const holes = 500
 	read := &tally{}
 	pool := openPool(t)
-	w := newWorkerWith(t, pool, partition, func(cfg *readmodel.BalanceConfig) {
+	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) {
 		cfg.ParkLimit = holes
 		read.Resolver = cfg.Formats
 		cfg.Formats = read

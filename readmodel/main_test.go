@@ -11,6 +11,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/balance"
 )
 
 func TestMain(m *testing.M) {
@@ -47,7 +48,7 @@ func jsonFormat(t testing.TB) event.Format {
 
 // worker is a partition's projection, fed by hand.
 type worker struct {
-	*readmodel.Balance
+	*balance.Balance
 	t      *testing.T
 	format event.Format
 	next   int64
@@ -58,17 +59,17 @@ var partition = readmodel.Partition{Group: "g", Topic: "events", Number: 0}
 
 func newWorker(t *testing.T, pool *pgxpool.Pool, p readmodel.Partition) *worker {
 	t.Helper()
-	return newWorkerWith(t, pool, p, func(*readmodel.BalanceConfig) {})
+	return newWorkerWith(t, pool, p, func(*balance.Config) {})
 }
 
-func newWorkerWith(t *testing.T, pool *pgxpool.Pool, p readmodel.Partition, set func(*readmodel.BalanceConfig)) *worker {
+func newWorkerWith(t *testing.T, pool *pgxpool.Pool, p readmodel.Partition, set func(*balance.Config)) *worker {
 	t.Helper()
 	format := jsonFormat(t)
-	cfg := readmodel.BalanceConfig{
+	cfg := balance.Config{
 		Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 },
 	}
 	set(&cfg)
-	return &worker{t: t, format: format, Balance: readmodel.NewBalance(cfg, p)}
+	return &worker{t: t, format: format, Balance: balance.New(cfg, p)}
 }
 
 // claim takes the partition over as owner.

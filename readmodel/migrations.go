@@ -45,7 +45,7 @@ func Migrations(ctx context.Context, pool *pgxpool.Pool) ([]Migration, error) {
 	if err == nil {
 		_, err = pgx.ForEachRow(rows, []any{&version, &at}, func() error { add(version, at); return nil })
 	}
-	if hasCode(err, undefinedTable) {
+	if HasCode(err, undefinedTable) {
 		err = checkVisible(ctx, pool)
 	}
 	if err != nil {

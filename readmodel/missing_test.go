@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"projector/projection"
-	"projector/readmodel"
+	"projector/readmodel/accountdb"
+	"projector/readmodel/balance"
 )
 
 func TestMissingVersions(t *testing.T) {
 	pool := openPool(t)
-	w := newWorkerWith(t, pool, partition, func(cfg *readmodel.BalanceConfig) { cfg.ParkLimit = 2 })
+	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 2 })
 	w.claim("me", projection.NoOffset)
 	w.fold(
 		credit("a", 1, "1", "EUR"), credit("a", 5, "1", "EUR"), credit("a", 7, "1", "EUR"), // 2 to 4 are missing, then 6
@@ -26,20 +27,20 @@ func TestMissingVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		filter readmodel.MissingFilter
+		filter accountdb.MissingFilter
 		want   string
 	}{
-		"all":                {readmodel.MissingFilter{}, "a 2-4, b 1-2, e 3-9"},
-		"an account":         {readmodel.MissingFilter{AccountID: "b"}, "b 1-2"},
-		"not that long":      {readmodel.MissingFilter{For: time.Hour}, ""},
-		"the partition":      {readmodel.MissingFilter{Topic: partition.Topic, Partitions: []int32{partition.Number, 0}}, "a 2-4, b 1-2, e 3-9"},
-		"another partition":  {readmodel.MissingFilter{Topic: partition.Topic, Partitions: []int32{partition.Number + 1}}, ""},
-		"of another topic":   {readmodel.MissingFilter{Topic: "another", Partitions: []int32{partition.Number, 0}}, "e 3-9"},
-		"of no partition":    {readmodel.MissingFilter{Topic: partition.Topic}, ""},
-		"partition 0, alone": {readmodel.MissingFilter{Topic: "another", Partitions: []int32{0}}, "e 3-9"},
+		"all":                {accountdb.MissingFilter{}, "a 2-4, b 1-2, e 3-9"},
+		"an account":         {accountdb.MissingFilter{AccountID: "b"}, "b 1-2"},
+		"not that long":      {accountdb.MissingFilter{For: time.Hour}, ""},
+		"the partition":      {accountdb.MissingFilter{Topic: partition.Topic, Partitions: []int32{partition.Number, 0}}, "a 2-4, b 1-2, e 3-9"},
+		"another partition":  {accountdb.MissingFilter{Topic: partition.Topic, Partitions: []int32{partition.Number + 1}}, ""},
+		"of another topic":   {accountdb.MissingFilter{Topic: "another", Partitions: []int32{partition.Number, 0}}, "e 3-9"},
+		"of no partition":    {accountdb.MissingFilter{Topic: partition.Topic}, ""},
+		"partition 0, alone": {accountdb.MissingFilter{Topic: "another", Partitions: []int32{0}}, "e 3-9"},
 	} {
 		var got []string
-		for m, err := range readmodel.MissingVersions(t.Context(), pool, c.filter) {
+		for m, err := range accountdb.MissingVersions(t.Context(), pool, c.filter) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,7 +50,7 @@ func TestMissingVersions(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, text, c.want)
 		}
 	}
-	for _, err := range readmodel.MissingVersions(t.Context(), pool, readmodel.MissingFilter{}) {
+	for _, err := range accountdb.MissingVersions(t.Context(), pool, accountdb.MissingFilter{}) {
 		if err != nil {
 			t.Error(err)
 		}

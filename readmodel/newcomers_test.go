@@ -14,6 +14,7 @@ import (
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/accounts"
+	"projector/readmodel/balance"
 	"projector/readmodel/statement"
 	"projector/readmodel/turnover"
 )
@@ -122,7 +123,7 @@ func TestCopyWritesWhatInsertWrites(t *testing.T) {
 			c.Rows = append(c.Rows, accounts.Row{AccountID: fmt.Sprintf("%s%04d", prefix, i), Account: a})
 		}
 		moved := pos.Moved(at(pos.Next + 1))
-		if err := readmodel.Write(t.Context(), pool, partition, pos, moved, c, prefix == "c"); err != nil {
+		if err := balance.Write(t.Context(), pool, partition, pos, moved, c, prefix == "c"); err != nil {
 			t.Fatal(err)
 		}
 		pos = moved

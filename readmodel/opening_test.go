@@ -13,20 +13,22 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/balance"
 	"projector/readmodel/rebuild"
+	"projector/readmodel/repair"
 )
 
 // openedBy is a ledger of which a transaction has one row in the trail.
-var openedBy = readmodel.OpenedBy{Source: "ledger.csv", SHA256: "abc", Actor: "me", Reason: "moved"}
+var openedBy = repair.OpenedBy{Source: "ledger.csv", SHA256: "abc", Actor: "me", Reason: "moved"}
 
 // openAt is an opening in EUR.
-func openAt(account string, version, minor int64) readmodel.Opening {
+func openAt(account string, version, minor int64) repair.Opening {
 	euro, _ := event.CurrencyByCode("EUR")
-	return readmodel.Opening{AccountID: account, Opening: projection.Opening{Version: version, Balance: minor, Currency: euro}}
+	return repair.Opening{AccountID: account, Opening: projection.Opening{Version: version, Balance: minor, Currency: euro}}
 }
 
 // open opens accounts, in their order, and returns the steps it took.
-func open(t *testing.T, pool *pgxpool.Pool, piece int, openings ...readmodel.Opening) (steps []readmodel.Step) {
+func open(t *testing.T, pool *pgxpool.Pool, piece int, openings ...repair.Opening) (steps []readmodel.Step) {
 	t.Helper()
 	err := newRepair(t, pool, piece).Openings(openedBy).Apply(t.Context(), openings, func(s readmodel.Step) { steps = append(steps, s) })
 	if err != nil {
@@ -45,7 +47,7 @@ func TestOpeningsBesideALiveConsumerAreExact(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		round++
 		var (
-			ledger, later []readmodel.Opening
+			ledger, later []repair.Opening
 			all, behind   []string
 			want          = map[string]string{}
 		)
@@ -87,7 +89,7 @@ func TestOpeningsBesideALiveConsumerAreExact(t *testing.T) {
 				t.Errorf("consumer: %v", err)
 			}
 		})
-		for _, openings := range [][]readmodel.Opening{ledger, later} {
+		for _, openings := range [][]repair.Opening{ledger, later} {
 			piece := 1 + rng.IntN(4)
 			workers.Go(func() { open(t, pool, piece, openings...) })
 		}
@@ -113,9 +115,9 @@ func TestOpeningsBesideALiveConsumerAreExact(t *testing.T) {
 // opening, and of few accounts at a time where there is much of it.
 func TestWhatIsParkedBehindOpeningsHealsWithThem(t *testing.T) {
 	pool := openPool(t)
-	w := newWorkerWith(t, pool, partition, func(cfg *readmodel.BalanceConfig) { cfg.ParkLimit = 3000 })
+	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 3000 })
 	w.claim("me", projection.NoOffset)
-	var openings []readmodel.Opening
+	var openings []repair.Opening
 	for a := range 12 {
 		id, parked := fmt.Sprintf("acc-%02d", a), 400
 		if a == 7 {
@@ -153,7 +155,7 @@ func TestAnOpeningThatPostgresRefusesIsFound(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), "ALTER TABLE account_balance ADD CHECK (balance < 100)"); err != nil {
 		t.Fatal(err)
 	}
-	var openings []readmodel.Opening
+	var openings []repair.Opening
 	for a := range 20 {
 		openings = append(openings, openAt(fmt.Sprintf("acc-%02d", a), 3, 500))
 	}
@@ -195,7 +197,7 @@ func TestAConsumerNeverWritesOverAnOpening(t *testing.T) {
 	w.fold(credit("a", 1, "1", "EUR"))
 	w.mustFlush()
 	for name, c := range map[string]struct {
-		opening readmodel.Opening
+		opening repair.Opening
 		pending []string // decided on what was before
 		then    string
 	}{
@@ -225,7 +227,7 @@ func TestAnAccountThatGetsARowWhileItIsOpened(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[int]string{1: "EUR 10.00 3 open - false -", 4: "EUR 7.00 4 open - false -"} {
 		pool := openPool(t)
-		var openings []readmodel.Opening
+		var openings []repair.Opening
 		for a := range readmodel.CopyLeast + 10 {
 			openings = append(openings, openAt(fmt.Sprintf("acc-%03d", a), 3, 1000))
 		}
@@ -271,7 +273,7 @@ func TestAnAccountThatIsKeptIsNotLocked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := []readmodel.Opening{openAt("a", 3, 1000), openAt("b", 2, 500), openAt("c", 3, 1000)}
+	again := []repair.Opening{openAt("a", 3, 1000), openAt("b", 2, 500), openAt("c", 3, 1000)}
 	open(t, pool, 0, again...)
 	for i, want := range []projection.Outcome{projection.Duplicate, projection.Duplicate, projection.Applied} {
 		if x := again[i]; !x.Decided || x.Decision.Outcome != want {
@@ -310,11 +312,11 @@ func TestASwapLeavesAloneWhatWasOpenedSince(t *testing.T) {
 // BenchmarkOpenings opens accounts that do not exist yet, in transactions as the command does.
 func BenchmarkOpenings(b *testing.B) {
 	pool := openPool(b)
-	openings := make([]readmodel.Opening, b.N)
+	openings := make([]repair.Opening, b.N)
 	for i := range openings {
 		openings[i] = openAt(fmt.Sprintf("acc-%010d", i), 17, int64(i))
 	}
-	repair := readmodel.NewRepair(readmodel.RepairConfig{Pool: pool, Formats: event.Always(jsonFormat(b)), FirstVersion: 1})
+	repair := repair.New(readmodel.RepairConfig{Pool: pool, Formats: event.Always(jsonFormat(b)), FirstVersion: 1})
 	b.ReportAllocs()
 	b.ResetTimer()
 	if err := repair.Openings(openedBy).Apply(b.Context(), openings, nil); err != nil {

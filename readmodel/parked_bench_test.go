@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"projector/projection"
-	"projector/readmodel"
+	"projector/readmodel/accountdb"
 )
 
 // BenchmarkLookUp reads the state of accounts, with and without events parked of them.
@@ -30,7 +30,7 @@ func BenchmarkLookUp(b *testing.B) {
 			}
 			for b.Loop() {
 				n := 0
-				err := readmodel.LookUp(b.Context(), pool, ids, func(*projection.StoredAccount) { n++ })
+				err := accountdb.LookUp(b.Context(), pool, ids, func(*projection.StoredAccount) { n++ })
 				if err != nil || n != len(ids) {
 					b.Fatal(n, err)
 				}

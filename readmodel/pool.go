@@ -146,7 +146,7 @@ func OpenPool(ctx context.Context, url string, options ...ConnectOption) (*pgxpo
 		return nil, err
 	}
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		registerColumns(conn.TypeMap())
+		RegisterColumns(conn.TypeMap())
 		return citus.BeginSession(ctx, conn, planned)
 	}
 	cfg.MaxConnIdleTime = 5 * time.Minute

@@ -65,7 +65,7 @@ func RemovePositions(ctx context.Context, pool *pgxpool.Pool, group, topic strin
 		QueueActions(tx, actions)
 		return tx.Send(ctx)
 	})
-	if hasCode(err, insufficientPrivilege) {
+	if HasCode(err, insufficientPrivilege) {
 		return ErrMayNotRemove
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/readmodel"
+	"projector/readmodel/balance"
 )
 
 func TestResumeAtTheLesser(t *testing.T) {
@@ -95,7 +96,7 @@ func TestManyMayMigrateAtOnce(t *testing.T) {
 	if err := readmodel.CheckSchema(t.Context(), pool); err != nil {
 		t.Error(err)
 	}
-	if err := readmodel.CheckReady(t.Context(), pool); err != nil {
+	if err := balance.CheckReady(t.Context(), pool); err != nil {
 		t.Error(err)
 	}
 }
@@ -141,7 +142,7 @@ func TestReadyNoticesGrantsAndColumns(t *testing.T) {
 				}
 			}
 			pool.Reset()
-			if err := readmodel.CheckReady(t.Context(), pool); (err == nil) != (name == "nothing") {
+			if err := balance.CheckReady(t.Context(), pool); (err == nil) != (name == "nothing") {
 				t.Errorf("error %v", err)
 			}
 		})

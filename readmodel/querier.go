@@ -25,5 +25,5 @@ func Texts(ctx context.Context, db Querier, query string, args ...any) ([]string
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// errStopped ends an iteration whose consumer has seen enough.
-var errStopped = errors.New("stopped")
+// ErrStopped ends an iteration whose consumer has seen enough.
+var ErrStopped = errors.New("stopped")

@@ -17,17 +17,8 @@ import (
 )
 
 const (
-	// repairAccounts is how many accounts one transaction of a repair locks.
-	repairAccounts = 100
-	// repairEvents is how many events it decides: none may hold its locks for long.
-	repairEvents = 2000
-	// RepairAttempt is the deadline of one transaction.
-	RepairAttempt = 10 * time.Second
-	// repairPatience is how long a failing transaction is tried again: a tool that
-	// a person waits for must fail, not hang.
-	repairPatience = 12 * time.Second
-	// repairPause is the shortest rest between transactions.
-	repairPause = 10 * time.Millisecond
+	// RepairEvents is how many events it decides: none may hold its locks for long.
+	RepairEvents = 2000
 )
 
 // PlanPiece is how many events are looked up at a time.
@@ -46,6 +37,10 @@ type RepairConfig struct {
 	// lets go on before its next transaction; nil: it only rests as long as it works.
 	Ends Ends
 }
+
+// Ends returns the ends of a topic's partitions, as far as they can be had. It is asked
+// between the transactions of a repair, so it must not take long.
+type Ends func(ctx context.Context, topic string) map[int32]int64
 
 // RepairRecord is one record to decide about again. Its event is identified. Reprocessed is
 // false for a record that was corrected.
@@ -113,7 +108,7 @@ type pieces interface {
 // InPieces does all of the work, and less of it at a time after a failure: one of the
 // events is refused, or all of them together take too long. rest comes after each piece.
 func InPieces(ctx context.Context, cfg RepairConfig, work pieces, rest func(step Step, took time.Duration, more bool) error) error {
-	most := cmp.Or(cfg.Piece, repairEvents)
+	most := cmp.Or(cfg.Piece, RepairEvents)
 	if cfg.Rate > 0 {
 		most = min(most, cfg.Rate)
 	}
@@ -127,7 +122,7 @@ func InPieces(ctx context.Context, cfg RepairConfig, work pieces, rest func(step
 		)
 		if step, more, err = work.Do(ctx, limit); err != nil {
 			refused := errclass.Postgres(err) == errclass.Isolate
-			smaller := refused || errors.Is(err, context.DeadlineExceeded) || hasCode(err, queryCanceled)
+			smaller := refused || errors.Is(err, context.DeadlineExceeded) || HasCode(err, queryCanceled)
 			alone := limit == 1
 			if !smaller || alone && !refused || alone && !work.Refuse("PostgreSQL refused the row: "+errclass.Safe(err)) {
 				return fmt.Errorf("repair: %w", err)

@@ -9,6 +9,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/repair"
 )
 
 // TestARepairLetsConsumersGoOn: between two of its transactions a repair waits until a
@@ -24,7 +25,7 @@ func TestARepairLetsConsumersGoOn(t *testing.T) {
 		}
 	}
 	format := jsonFormat(t)
-	repair := readmodel.NewRepair(readmodel.RepairConfig{
+	repair := repair.New(readmodel.RepairConfig{
 		Pool: pool, Formats: event.Always(format), FirstVersion: 1, Piece: 1,
 		Ends: func(context.Context, string) map[int32]int64 { return map[int32]int64{0: 1000, 1: 0, 2: 1000} },
 	})

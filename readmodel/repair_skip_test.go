@@ -10,10 +10,12 @@ import (
 	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/readmodel"
+	"projector/readmodel/balance"
+	"projector/readmodel/repair"
 )
 
-func skipOf(account string, version int64) readmodel.Skip {
-	return readmodel.Skip{AccountID: account, Version: version, Actor: "me", Reason: "lost at the source"}
+func skipOf(account string, version int64) repair.Skip {
+	return repair.Skip{AccountID: account, Version: version, Actor: "me", Reason: "lost at the source"}
 }
 
 func TestSkipPassesOverExactlyTheExpectedVersion(t *testing.T) {
@@ -27,10 +29,10 @@ func TestSkipPassesOverExactlyTheExpectedVersion(t *testing.T) {
 		credit("new", 2, "2", "EUR"),
 	)
 	w.mustFlush()
-	repair := newRepair(t, pool, 0)
+	repairer := newRepair(t, pool, 0)
 	cases := []struct {
 		name    string
-		skip    readmodel.Skip
+		skip    repair.Skip
 		refused bool
 		healed  int
 		want    string
@@ -43,12 +45,12 @@ func TestSkipPassesOverExactlyTheExpectedVersion(t *testing.T) {
 		{"the first version, nothing behind it read", skipOf("new", 1), false, 1, "EUR 2.00 2 open new-2 false -"},
 	}
 	for _, c := range cases {
-		_, err := repair.PlanSkip(t.Context(), c.skip)
-		var refused *readmodel.SkipRefused
+		_, err := repairer.PlanSkip(t.Context(), c.skip)
+		var refused *repair.SkipRefused
 		if errors.As(err, &refused) != c.refused {
 			t.Errorf("%s: plan %v", c.name, err)
 		}
-		done, err := repair.Skip(t.Context(), c.skip)
+		done, err := repairer.Skip(t.Context(), c.skip)
 		if errors.As(err, &refused) != c.refused || !c.refused && err != nil {
 			t.Errorf("%s: error %v", c.name, err)
 		}
@@ -57,7 +59,7 @@ func TestSkipPassesOverExactlyTheExpectedVersion(t *testing.T) {
 		}
 		expect(t, current(t, pool, c.skip.AccountID), c.want)
 	}
-	if _, err := repair.PlanSkip(t.Context(), skipOf("unheard of", 1)); err == nil {
+	if _, err := repairer.PlanSkip(t.Context(), skipOf("unheard of", 1)); err == nil {
 		t.Error("an account of which nothing is known was to be skipped")
 	}
 	if n := count(t, pool, "SELECT count(*) FROM dlq_action WHERE action = 'skip' AND result = 'skipped'"); n != 3 {
@@ -143,7 +145,7 @@ func TestAPassedOverVersionAndTheRealEventRace(t *testing.T) {
 		live := newLiveConsumer(pool, format, p, []string{credit(account, 1, "1", "EUR"), credit(account, 3, "4", "EUR"), credit(account, 2, "2", "EUR")})
 		var (
 			race    sync.WaitGroup
-			refused *readmodel.SkipRefused
+			refused *repair.SkipRefused
 		)
 		race.Go(func() {
 			if err := live.run(t.Context()); err != nil {
@@ -174,7 +176,7 @@ func TestAPassedOverVersionAndTheRealEventRace(t *testing.T) {
 
 func TestManyParkedEventsHealInPieces(t *testing.T) {
 	pool := openPool(t)
-	w := newWorkerWith(t, pool, partition, func(cfg *readmodel.BalanceConfig) { cfg.ParkLimit = 2000 })
+	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 2000 })
 	w.claim("me", projection.NoOffset)
 	for v := 2; v <= 1090; v++ { // more than a short queue
 		w.fold(credit("a", v, "1", "EUR"))
@@ -227,7 +229,7 @@ func TestRepairsOfOneNewAccountTakeTurns(t *testing.T) {
 		}
 		var (
 			race    sync.WaitGroup
-			refused *readmodel.SkipRefused
+			refused *repair.SkipRefused
 			records = replayOf(format, credit(account, 1, "1", "EUR"), credit(account, 2, "2", "EUR"))
 		)
 		race.Go(func() {

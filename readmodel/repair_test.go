@@ -17,11 +17,14 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/accountdb"
+	"projector/readmodel/balance"
+	"projector/readmodel/repair"
 )
 
-func newRepair(t *testing.T, pool *pgxpool.Pool, piece int) *readmodel.Repair {
+func newRepair(t *testing.T, pool *pgxpool.Pool, piece int) *repair.Repair {
 	t.Helper()
-	return readmodel.NewRepair(readmodel.RepairConfig{Pool: pool, Formats: event.Always(jsonFormat(t)), FirstVersion: 1, Piece: piece})
+	return repair.New(readmodel.RepairConfig{Pool: pool, Formats: event.Always(jsonFormat(t)), FirstVersion: 1, Piece: piece})
 }
 
 // replayOf makes repair records of values, at the offsets given by their order.
@@ -109,7 +112,7 @@ func TestAParkedEventThatCannotBeAppliedIsLeftToTheConsumer(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, current(t, pool, "a"), "EUR 3.00 2 open a-2 true 3")
-	overdue, err := readmodel.LoadOverdue(t.Context(), pool, readmodel.BalanceName, partition.Topic, []int32{partition.Number}, 0)
+	overdue, err := accountdb.LoadOverdue(t.Context(), pool, readmodel.BalanceName, partition.Topic, []int32{partition.Number}, 0)
 	if err != nil || len(overdue) != 1 {
 		t.Errorf("partitions %v, error %v: the consumer is not told", overdue, err)
 	}
@@ -183,12 +186,12 @@ func TestActionsAreAppendOnly(t *testing.T) {
 // liveConsumer consumes records of one partition as a worker of the consumer does:
 // whatever fences it or makes its changes stale, it claims anew and decides again.
 type liveConsumer struct {
-	balance *readmodel.Balance
+	balance *balance.Balance
 	records []projection.DecodedRecord
 }
 
 func newLiveConsumer(pool *pgxpool.Pool, format event.Format, p readmodel.Partition, values []string) *liveConsumer {
-	c := &liveConsumer{balance: readmodel.NewBalance(readmodel.BalanceConfig{
+	c := &liveConsumer{balance: balance.New(balance.Config{
 		Pool: pool, Formats: event.Always(format), FirstVersion: 1, ParkLimit: 8, CacheBytes: func() int { return 1 << 20 },
 	}, p)}
 	for i, value := range values {

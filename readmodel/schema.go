@@ -62,7 +62,7 @@ func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migra
 
 // migrateError names the grant where a missing one is what stopped a migration.
 func migrateError(ctx context.Context, db *sql.DB, err error) error {
-	if !hasCode(err, insufficientPrivilege) && !hasCode(err, noSchema) {
+	if !HasCode(err, insufficientPrivilege) && !HasCode(err, noSchema) {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	var grant string
@@ -168,9 +168,9 @@ func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	var have int64
 	err = pool.QueryRow(ctx, projectorsql.Query("schema_version")).Scan(&have)
 	switch {
-	case hasCode(err, insufficientPrivilege):
+	case HasCode(err, insufficientPrivilege):
 		return fmt.Errorf("missing privileges: SELECT on projector_schema_version: %w", err)
-	case hasCode(err, undefinedTable):
+	case HasCode(err, undefinedTable):
 		if err := checkVisible(ctx, pool); err != nil {
 			return err
 		}
@@ -225,7 +225,7 @@ func CheckDatabase(ctx context.Context, pool *pgxpool.Pool, query string) error 
 		return fmt.Errorf("check the database: %w", err)
 	}
 	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if hasCode(err, undefinedTable) {
+	if HasCode(err, undefinedTable) {
 		err = cmp.Or(checkVisible(ctx, pool), err)
 	}
 	if err != nil {
@@ -246,12 +246,12 @@ const (
 	uniqueViolation       = "23505"
 	invalidParameterValue = "22023"
 	queryCanceled         = "57014"
-	notSupported          = "0A000"
+	NotSupported          = "0A000"
 	noSchema              = "3F000" // no schema of search_path may be used
 	undefinedTable        = "42P01"
 )
 
-func hasCode(err error, code string) bool {
+func HasCode(err error, code string) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && pgErr.Code == code
 }

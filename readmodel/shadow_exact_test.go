@@ -13,7 +13,7 @@ import (
 	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/projection/event"
-	"projector/readmodel"
+	"projector/readmodel/balance"
 	"projector/readmodel/rebuild"
 )
 
@@ -43,7 +43,7 @@ func newRebuiltOn(t *testing.T, pool *pgxpool.Pool, at, parkLimit int64, damage 
 		t: t, pool: pool, topic: topic, live: newReader(t, pool, 0, topic, "g"),
 		opts: rebuild.SwapOptions{Topic: "events", Actor: "me"},
 	}
-	r.live.worker = newWorkerWith(t, pool, partition, func(cfg *readmodel.BalanceConfig) { cfg.ParkLimit = parkLimit })
+	r.live.worker = newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = parkLimit })
 	r.live.claim("me", projection.NoOffset)
 	r.live.to(at)
 	r.exec(damage)

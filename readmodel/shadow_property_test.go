@@ -14,6 +14,7 @@ import (
 
 	"projector/projection"
 	"projector/readmodel"
+	"projector/readmodel/balance"
 	"projector/readmodel/rebuild"
 )
 
@@ -177,7 +178,7 @@ func swapBesideConsumers(t *testing.T, rt *rapid.T, pool, clean *pgxpool.Pool) {
 	live = readers(pool, "g")
 	move("after the damage")
 
-	shadow, err := rebuild.OpenShadow(t.Context(), pool, readmodel.BalanceDefinition{}, 100, 0)
+	shadow, err := rebuild.OpenShadow(t.Context(), pool, balance.Definition{}, 100, 0)
 	if err != nil {
 		rt.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"projector/projection"
 	"projector/readmodel"
+	"projector/readmodel/balance"
 	"projector/readmodel/rebuild"
 )
 
@@ -24,7 +25,7 @@ func openShadow(t *testing.T, pool *pgxpool.Pool, values ...string) *rebuild.Sha
 // openShadowOf is openShadow with another park limit.
 func openShadowOf(t *testing.T, pool *pgxpool.Pool, parkLimit int64, values ...string) *rebuild.Shadow {
 	t.Helper()
-	s, err := rebuild.OpenShadow(t.Context(), pool, readmodel.BalanceDefinition{}, parkLimit, 0)
+	s, err := rebuild.OpenShadow(t.Context(), pool, balance.Definition{}, parkLimit, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

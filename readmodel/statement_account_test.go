@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"projector/readmodel"
+	"projector/readmodel/accountdb"
 	"projector/readmodel/statement"
 	"projector/sql"
 )
@@ -232,7 +233,7 @@ func TestAStatementIsHeldAgainstTheBalance(t *testing.T) {
 			t.Errorf("%+v: %v, %+v", c, err, sum)
 		}
 	}
-	for id, want := range map[string]error{"nobody": readmodel.ErrUnknownAccount, "z": statement.ErrNoEntry} {
+	for id, want := range map[string]error{"nobody": accountdb.ErrUnknownAccount, "z": statement.ErrNoEntry} {
 		if _, _, err := shownStatement(t, pool, statement.Query{AccountID: id, FirstVersion: 1, To: new(int64(5))}); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", id, err, want)
 		}

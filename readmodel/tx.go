@@ -154,7 +154,7 @@ func (e *CommitUnknownError) SafeText() string {
 // asked what became of the transaction. What fn has left behind is that of its last run.
 func TransactOnce(ctx context.Context, pool *pgxpool.Pool, fn func(context.Context, *Tx) error) error {
 	unanswered := "" // the transaction whose COMMIT was not answered
-	err := patiently(ctx, func(attempt context.Context) error {
+	err := Patiently(ctx, func(attempt context.Context) error {
 		committed, err := WasCommitted(attempt, pool, unanswered)
 		if committed || err != nil {
 			return err
@@ -199,7 +199,7 @@ func WasCommitted(ctx context.Context, pool *pgxpool.Pool, transaction string) (
 	var status string
 	err := pool.QueryRow(ctx, sql.Query("transaction_status"), transaction).Scan(&status)
 	switch {
-	case hasCode(err, invalidParameterValue): // in the future: this server has lost it, after a failover
+	case HasCode(err, invalidParameterValue): // in the future: this server has lost it, after a failover
 		return false, nil
 	case err == nil && status == "in progress":
 		err = fmt.Errorf("the transaction is still being committed: %w", projection.ErrStale)
@@ -207,8 +207,16 @@ func WasCommitted(ctx context.Context, pool *pgxpool.Pool, transaction string) (
 	return status == "committed", err
 }
 
-// patiently is Persistently with a deadline for each try.
-func patiently(ctx context.Context, fn func(context.Context) error) error {
+const (
+	// RepairAttempt is the deadline of one transaction.
+	RepairAttempt = 10 * time.Second
+	// repairPatience is how long a failing transaction is tried again: a tool that
+	// a person waits for must fail, not hang.
+	repairPatience = 12 * time.Second
+)
+
+// Patiently is Persistently with a deadline for each try.
+func Patiently(ctx context.Context, fn func(context.Context) error) error {
 	return Persistently(ctx, func(ctx context.Context) error {
 		attempt, cancel := context.WithTimeout(ctx, RepairAttempt)
 		defer cancel()

@@ -16,6 +16,7 @@ import (
 	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/readmodel"
+	"projector/readmodel/balance"
 	"projector/sql"
 )
 
@@ -67,7 +68,7 @@ func firstEvents() []string {
 
 // deliverOnce has the events applied, and answers partitions of another group, which
 // will be delivered them again. What they remember is less than all accounts.
-func deliverOnce(t *testing.T, pool *pgxpool.Pool, events []string, versions *readmodel.VersionReader) (again [2]*worker) {
+func deliverOnce(t *testing.T, pool *pgxpool.Pool, events []string, versions *balance.VersionReader) (again [2]*worker) {
 	t.Helper()
 	first := newWorker(t, pool, partition)
 	first.claim("me", projection.NoOffset)
@@ -75,7 +76,7 @@ func deliverOnce(t *testing.T, pool *pgxpool.Pool, events []string, versions *re
 	first.mustFlush()
 	for i := range again {
 		p := readmodel.Partition{Group: "another", Topic: "events", Number: int32(i)}
-		again[i] = newWorkerWith(t, pool, p, func(cfg *readmodel.BalanceConfig) {
+		again[i] = newWorkerWith(t, pool, p, func(cfg *balance.Config) {
 			cfg.CacheBytes, cfg.Versions = func() int { return 64 << 10 }, versions
 		})
 		again[i].claim("other", projection.NoOffset)
@@ -108,7 +109,7 @@ func (l *lookUps) awaitIndex(t *testing.T, w *worker, events []string) {
 func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
 	pool, asked := openCounted(t)
 	events := firstEvents()
-	again := deliverOnce(t, pool, events, readmodel.NewVersionReader(readmodel.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
+	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
 	for _, w := range again {
 		asked.awaitIndex(t, w, events)
 	}
@@ -128,7 +129,7 @@ func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
 func TestAnIndexIsOfTheClaim(t *testing.T) {
 	pool, asked := openCounted(t)
 	events := firstEvents()
-	again := deliverOnce(t, pool, events, readmodel.NewVersionReader(readmodel.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
+	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
 	for i, kept := range []int{3000, 2500, 2000, 1500} {
 		one, other := again[i%2], again[1-i%2]
 		asked.awaitIndex(t, one, events) // who has claimed last has all read anew
@@ -151,7 +152,7 @@ func TestAnIndexIsOfTheClaim(t *testing.T) {
 func TestAccountsWithoutRoomForAnIndexAreLookedUp(t *testing.T) {
 	pool, asked := openCounted(t)
 	events := firstEvents()
-	again := deliverOnce(t, pool, events, readmodel.NewVersionReader(readmodel.VersionReaderConfig{Pool: pool, Bytes: indexedAccounts / 2 * 32}))
+	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: indexedAccounts / 2 * 32}))
 	asked.accounts.Store(0)
 	for _, w := range again {
 		expectDuplicates(t, w, events)
@@ -169,7 +170,7 @@ func TestAccountsWithoutRoomForAnIndexAreLookedUp(t *testing.T) {
 func TestOneReadingAtATime(t *testing.T) {
 	pool, asked := openCounted(t)
 	events := firstEvents()
-	again := deliverOnce(t, pool, events, readmodel.NewVersionReader(readmodel.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
+	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
 	standing, release := context.WithCancel(t.Context())
 	defer release()
 	ctx, stop := context.WithCancel(t.Context())
@@ -208,7 +209,7 @@ func TestAReadingEndsWithTheProcess(t *testing.T) {
 	life, stop := context.WithCancel(t.Context())
 	defer stop()
 	var log bytes.Buffer
-	again := deliverOnce(t, pool, events, readmodel.NewVersionReader(readmodel.VersionReaderConfig{
+	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{
 		Pool: pool, Bytes: 1 << 20, Ends: life, Log: slog.New(slog.NewJSONHandler(&log, nil)),
 	}))
 	why := make(chan error, 1)
@@ -232,7 +233,7 @@ func TestAReadingThatFailsIsLogged(t *testing.T) {
 	pool, _ := openCounted(t)
 	events := firstEvents()
 	log := make(logLines, 10)
-	again := deliverOnce(t, pool, events, readmodel.NewVersionReader(readmodel.VersionReaderConfig{
+	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{
 		Pool: pool, Bytes: indexedAccounts / 2 * 32, Log: slog.New(slog.NewJSONHandler(log, nil)),
 	}))
 	for range 3 {

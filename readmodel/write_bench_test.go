@@ -9,6 +9,7 @@ import (
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/accounts"
+	"projector/readmodel/balance"
 )
 
 // BenchmarkWrite makes a flush of sorted rows durable in a real PostgreSQL, one flush
@@ -48,7 +49,7 @@ func benchmarkWrite(b *testing.B, rows int) {
 			c.Rows[i].Account.Balance += 100
 		}
 		next := pos.Next + int64(rows)
-		if err := readmodel.Write(b.Context(), pool, partition, pos, pos.Moved(at(next)), c, true); err != nil {
+		if err := balance.Write(b.Context(), pool, partition, pos, pos.Moved(at(next)), c, true); err != nil {
 			b.Fatal(err)
 		}
 		pos.Next = next

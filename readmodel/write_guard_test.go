@@ -9,6 +9,8 @@ import (
 
 	"projector/projection"
 	"projector/readmodel"
+	"projector/readmodel/accountdb"
+	"projector/readmodel/balance"
 )
 
 // inPartition is the same topic's partition of a number.
@@ -101,7 +103,7 @@ func TestAShortQueueIsSeenWithTheEventItWaitedFor(t *testing.T) {
 	for _, parked := range []int{3, 1000, 1500} {
 		t.Run(fmt.Sprint(parked), func(t *testing.T) {
 			pool := openPool(t)
-			w := newWorkerWith(t, pool, partition, func(cfg *readmodel.BalanceConfig) { cfg.ParkLimit = 2000 })
+			w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 2000 })
 			w.claim("me", projection.NoOffset)
 			for v := 2; v <= parked+1; v++ {
 				w.fold(credit("a", v, "1", "EUR"))
@@ -126,12 +128,12 @@ func TestAShortQueueIsSeenWithTheEventItWaitedFor(t *testing.T) {
 // is the event that is the hole, however much is parked behind it.
 func TestTheHoleItselfIsParkedAtTheLimit(t *testing.T) {
 	pool := openPool(t)
-	w := newWorkerWith(t, pool, partition, func(cfg *readmodel.BalanceConfig) { cfg.ParkLimit = 2 })
+	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 2 })
 	w.claim("me", projection.NoOffset)
 	poison := `{"eventId":"p-2","eventType":"FundsCredited","accountId":"a","version":2,"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":1,"currency":"EUR"}}`
 	w.fold(credit("a", 1, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"), credit("a", 5, "1", "EUR"), poison)
 	w.mustFlush()
-	for hold, err := range readmodel.Gaps(t.Context(), pool, readmodel.BalanceName) {
+	for hold, err := range accountdb.Gaps(t.Context(), pool, readmodel.BalanceName) {
 		if err != nil || hold.Expected != 2 || hold.Class != "malformed_payload" && hold.Class != "invalid_amount" {
 			t.Errorf("gap %+v, error %v; want the poison event as the hole", hold, err)
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"projector/readmodel"
+	"projector/readmodel/accountdb"
 )
 
 // roundVersions is how many versions are asked for before the gap register is read again.
@@ -12,7 +12,7 @@ const roundVersions = 10 * AskAtOnce
 
 // due are the versions to ask for now, the oldest gap first. Those that were asked for in vain
 // come behind the others.
-func (f *Fetcher) due(ctx context.Context) ([]readmodel.Missing, error) {
+func (f *Fetcher) due(ctx context.Context) ([]accountdb.Missing, error) {
 	partitions := f.cfg.Partitions()
 	if len(partitions) == 0 {
 		return nil, nil
@@ -22,7 +22,7 @@ func (f *Fetcher) due(ctx context.Context) ([]readmodel.Missing, error) {
 	var (
 		now        = time.Now()
 		due, again part
-		filter     = readmodel.MissingFilter{For: f.cfg.After, Topic: f.cfg.Topic, Partitions: partitions}
+		filter     = accountdb.MissingFilter{For: f.cfg.After, Topic: f.cfg.Topic, Partitions: partitions}
 	)
 	for m, err := range f.cfg.Store.Missing(ctx, filter) {
 		if err != nil {
@@ -47,13 +47,13 @@ func (f *Fetcher) due(ctx context.Context) ([]readmodel.Missing, error) {
 
 // part is what one round asks for, as far as there is room.
 type part struct {
-	missing  []readmodel.Missing
+	missing  []accountdb.Missing
 	versions int64
 }
 
 func (p *part) full() bool { return p.versions >= roundVersions }
 
-func (p *part) add(m readmodel.Missing) {
+func (p *part) add(m accountdb.Missing) {
 	if !p.full() {
 		p.missing, p.versions = append(p.missing, m), p.versions+m.Last-m.First+1
 	}
@@ -61,7 +61,7 @@ func (p *part) add(m readmodel.Missing) {
 
 // questions divides what is due. The first question of all, for nothing, is asked also when
 // nothing is missing: it shows whether the outbox can be asked.
-func questions(due []readmodel.Missing) (all [][]readmodel.Missing) {
+func questions(due []accountdb.Missing) (all [][]accountdb.Missing) {
 	begin, n := 0, int64(0)
 	for i, m := range due {
 		size := m.Last - m.First + 1
@@ -75,7 +75,7 @@ func questions(due []readmodel.Missing) (all [][]readmodel.Missing) {
 }
 
 // versions lists what is asked for.
-func versions(question []readmodel.Missing) (all []Version) {
+func versions(question []accountdb.Missing) (all []Version) {
 	for _, m := range question {
 		for v := m.First; v <= m.Last; v++ {
 			all = append(all, Version{m.AccountID, v})

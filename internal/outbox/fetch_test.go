@@ -16,6 +16,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/accountdb"
 )
 
 func formats(t *testing.T) event.Resolver {
@@ -101,13 +102,13 @@ func TestFetchIsBounded(t *testing.T) {
 
 // store has gaps, and applies what fits, as a repair does.
 type store struct {
-	gaps    []readmodel.Missing
+	gaps    []accountdb.Missing
 	fails   error
 	applied []string
 }
 
-func (s *store) Missing(context.Context, readmodel.MissingFilter) iter.Seq2[readmodel.Missing, error] {
-	return func(yield func(readmodel.Missing, error) bool) {
+func (s *store) Missing(context.Context, accountdb.MissingFilter) iter.Seq2[accountdb.Missing, error] {
+	return func(yield func(accountdb.Missing, error) bool) {
 		for _, m := range s.gaps {
 			if !yield(m, nil) {
 				return
@@ -190,7 +191,7 @@ func TestFetcherAppliesUpToWhatIsMissingOrPoison(t *testing.T) {
 		o := &table{messages: []event.Message{
 			message("a", 5, ""), message("a", 6, ""), message("a", 8, ""), message("b", 1, ""), message("b", 2, "-poison"), message("b", 3, ""),
 		}}
-		s := &store{gaps: []readmodel.Missing{{AccountID: "a", First: 5, Last: 8}, {AccountID: "b", First: 1, Last: 3}, {AccountID: "c", First: 1, Last: 1}}}
+		s := &store{gaps: []accountdb.Missing{{AccountID: "a", First: 5, Last: 8}, {AccountID: "b", First: 1, Last: 3}, {AccountID: "c", First: 1, Last: 1}}}
 		counted := running(t, o, s, time.Minute, time.Hour)
 		if got := strings.Join(s.applied, ", "); got != "a 5 applied, a 6 applied, b 1 applied, b 2 poison" {
 			t.Errorf("applied: %s", got)
@@ -212,9 +213,9 @@ func TestFetcherAsksOneQuestionASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, s := &table{}, &store{}
 		for i := range 3000 {
-			s.gaps = append(s.gaps, readmodel.Missing{AccountID: fmt.Sprint(i), First: 1, Last: 2})
+			s.gaps = append(s.gaps, accountdb.Missing{AccountID: fmt.Sprint(i), First: 1, Last: 2})
 		}
-		s.gaps = append(s.gaps, readmodel.Missing{AccountID: "long", First: 1, Last: 1_000_000})
+		s.gaps = append(s.gaps, accountdb.Missing{AccountID: "long", First: 1, Last: 1_000_000})
 		running(t, o, s, time.Second, 20*time.Second)
 		for i, question := range o.questions {
 			if len(question) > outbox.AskAtOnce || i > 0 && o.at[i].Sub(o.at[i-1]) < time.Second {
@@ -244,7 +245,7 @@ func TestFetcherWaitsForAnOutboxThatIsAway(t *testing.T) {
 func TestFetcherSparesAReadModelThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &table{messages: []event.Message{message("a", 1, "")}}
-		s := &store{gaps: []readmodel.Missing{{AccountID: "a", First: 1, Last: 1}}, fails: errors.New("away")}
+		s := &store{gaps: []accountdb.Missing{{AccountID: "a", First: 1, Last: 1}}, fails: errors.New("away")}
 		if counted := running(t, o, s, time.Minute, time.Minute); counted.fetched != 0 || len(s.applied) > 0 {
 			t.Errorf("counted %+v, applied %v", counted, s.applied)
 		}

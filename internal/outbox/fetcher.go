@@ -12,6 +12,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/accountdb"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 // Store is what is repaired, and knows what is missing.
 type Store interface {
 	// Missing streams what accounts wait for, see readmodel.MissingVersions.
-	Missing(ctx context.Context, f readmodel.MissingFilter) iter.Seq2[readmodel.Missing, error]
+	Missing(ctx context.Context, f accountdb.MissingFilter) iter.Seq2[accountdb.Missing, error]
 	Plan(ctx context.Context, records []*readmodel.RepairRecord) error
 	Apply(ctx context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error
 }
@@ -120,7 +121,7 @@ func (f *Fetcher) round(ctx context.Context) time.Duration {
 
 // ask asks one question and applies what comes back. It returns how long to wait when that has
 // failed, else 0.
-func (f *Fetcher) ask(ctx context.Context, question []readmodel.Missing) time.Duration {
+func (f *Fetcher) ask(ctx context.Context, question []accountdb.Missing) time.Duration {
 	answer, err := Fetch(ctx, f.cfg.Outbox, f.cfg.Formats, versions(question))
 	if ctx.Err() != nil {
 		return 0
@@ -144,7 +145,7 @@ func (f *Fetcher) ask(ctx context.Context, question []readmodel.Missing) time.Du
 
 // take applies what has come, of each account up to the first version that has not, and
 // notes when to ask again.
-func (f *Fetcher) take(ctx context.Context, question []readmodel.Missing, answer *Answer) error {
+func (f *Fetcher) take(ctx context.Context, question []accountdb.Missing, answer *Answer) error {
 	var records []*readmodel.RepairRecord
 	for _, m := range question {
 		for v := m.First; v <= m.Last && answer.Records[Version{m.AccountID, v}] != nil; v++ {

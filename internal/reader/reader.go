@@ -23,7 +23,7 @@ import (
 
 	"projector/internal/httplimit"
 	"projector/internal/pace"
-	"projector/readmodel"
+	"projector/readmodel/accountdb"
 )
 
 const (
@@ -56,7 +56,7 @@ const (
 type Config struct {
 	Addr string // host:port; port 0 takes a free one
 	// Load reads accounts; those of which nothing is known are left out.
-	Load func(ctx context.Context, ids []string) ([]readmodel.Current, error)
+	Load func(ctx context.Context, ids []string) ([]accountdb.Current, error)
 	// Token is what clients have to send, as it is now; nil: nothing.
 	Token func() (string, error)
 	// Balances: answers have balance, currency and status in them.

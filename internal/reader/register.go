@@ -5,7 +5,7 @@ import (
 	"iter"
 	"sync"
 
-	"projector/readmodel"
+	"projector/readmodel/accountdb"
 )
 
 var (
@@ -27,7 +27,7 @@ const (
 // answer is the answer to a waiter. The account is set when it is reached or behind.
 type answer struct {
 	outcome outcome
-	account readmodel.Current
+	account accountdb.Current
 }
 
 // waiter waits for an account to have a row and a version.
@@ -158,8 +158,8 @@ func (r *register) query(all bool) (number uint64, ids []string) {
 }
 
 // found answers waiters by the result of a query: the accounts of which something is known.
-func (r *register) found(number uint64, ids []string, current []readmodel.Current) {
-	known := make(map[string]*readmodel.Current, len(current))
+func (r *register) found(number uint64, ids []string, current []accountdb.Current) {
+	known := make(map[string]*accountdb.Current, len(current))
 	for i := range current {
 		known[current[i].AccountID] = &current[i]
 	}
@@ -181,7 +181,7 @@ func (r *register) failed() {
 
 // decide returns the answer to the waiter, if there is one, by what a query has found of its
 // account; nil: nothing.
-func (w *waiter) decide(now *readmodel.Current, number uint64) (answer, bool) {
+func (w *waiter) decide(now *accountdb.Current, number uint64) (answer, bool) {
 	switch {
 	case now != nil && now.Exists && now.Version >= w.version:
 		return answer{reached, *now}, true

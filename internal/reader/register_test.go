@@ -10,12 +10,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"projector/readmodel"
+	"projector/readmodel/accountdb"
 )
 
 // at is an account with a balance row, which waits for a version unless that is 0.
-func at(id string, version, waitingFor int64) readmodel.Current {
-	c := readmodel.Current{AccountID: id, Exists: true, Version: version}
+func at(id string, version, waitingFor int64) accountdb.Current {
+	c := accountdb.Current{AccountID: id, Exists: true, Version: version}
 	if waitingFor > 0 {
 		c.WaitingFor = &waitingFor
 	}
@@ -51,19 +51,19 @@ func TestWhatAQueryAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		version          int64
 		over             bool
-		found            []readmodel.Current
+		found            []accountdb.Current
 		want, whenIsOver string
 	}{
-		"reached":              {3, false, []readmodel.Current{at("a", 3, 0)}, "reached 3", ""},
-		"passed, and stale":    {3, false, []readmodel.Current{at("a", 4, 5)}, "reached 4", ""},
-		"any version":          {0, true, []readmodel.Current{at("a", 4, 5)}, "reached 4", ""},
-		"behind":               {3, false, []readmodel.Current{at("a", 2, 0)}, "nothing", "behind 2"},
-		"behind, with no time": {3, true, []readmodel.Current{at("a", 2, 0)}, "behind 2", ""},
-		"behind a hole":        {3, false, []readmodel.Current{at("a", 1, 2)}, "behind 1", ""},
-		"the hole itself":      {2, false, []readmodel.Current{at("a", 1, 2)}, "behind 1", ""},
+		"reached":              {3, false, []accountdb.Current{at("a", 3, 0)}, "reached 3", ""},
+		"passed, and stale":    {3, false, []accountdb.Current{at("a", 4, 5)}, "reached 4", ""},
+		"any version":          {0, true, []accountdb.Current{at("a", 4, 5)}, "reached 4", ""},
+		"behind":               {3, false, []accountdb.Current{at("a", 2, 0)}, "nothing", "behind 2"},
+		"behind, with no time": {3, true, []accountdb.Current{at("a", 2, 0)}, "behind 2", ""},
+		"behind a hole":        {3, false, []accountdb.Current{at("a", 1, 2)}, "behind 1", ""},
+		"the hole itself":      {2, false, []accountdb.Current{at("a", 1, 2)}, "behind 1", ""},
 		"no row":               {3, false, nil, "nothing", "absent 0"},
 		"no row, any version":  {0, false, nil, "nothing", "absent 0"},
-		"no row and a hole":    {0, true, []readmodel.Current{{AccountID: "a", WaitingFor: new(int64(1))}}, "behind 0", ""},
+		"no row and a hole":    {0, true, []accountdb.Current{{AccountID: "a", WaitingFor: new(int64(1))}}, "behind 0", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRegister(10)
@@ -83,7 +83,7 @@ func TestWhatAQueryAnswers(t *testing.T) {
 }
 
 // answered sends a query and answers it.
-func answered(r *register, all bool, current ...readmodel.Current) {
+func answered(r *register, all bool, current ...accountdb.Current) {
 	number, ids := r.query(all)
 	r.found(number, ids, current)
 }
@@ -98,7 +98,7 @@ func TestAnOlderQuery(t *testing.T) {
 	mustAdd(t, r, "a", 9, false)
 	number, ids := r.query(true)
 	behind, there := mustAdd(t, r, "a", 5, true), mustAdd(t, r, "a", 4, true)
-	r.found(number, ids, []readmodel.Current{at("a", 4, 0)})
+	r.found(number, ids, []accountdb.Current{at("a", 4, 0)})
 	expect(t, "behind", told(behind), "nothing")
 	expect(t, "there", told(there), "reached 4")
 	expect(t, "due", due(r), "[a]")
@@ -180,7 +180,7 @@ func TestRegister(t *testing.T) {
 			ids    []string
 		}
 		var sent *query
-		var seen []readmodel.Current // by the query
+		var seen []accountdb.Current // by the query
 		account := func() string { return rapid.SampledFrom(ids).Draw(rt, "account") }
 		copied := func() map[string]int64 {
 			c := map[string]int64{}

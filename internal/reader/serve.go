@@ -14,7 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"projector/readmodel"
+	"projector/readmodel/accountdb"
 )
 
 const (
@@ -201,7 +201,7 @@ type money struct {
 	Status   *string `json:"status"`
 }
 
-func (s *Server) write(w http.ResponseWriter, status int, now *readmodel.Current) {
+func (s *Server) write(w http.ResponseWriter, status int, now *accountdb.Current) {
 	d := document{AccountID: now.AccountID, Stale: now.WaitingFor != nil, WaitingFor: now.WaitingFor}
 	if s.cfg.Balances {
 		d.money = &money{}

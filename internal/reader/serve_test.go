@@ -20,19 +20,19 @@ import (
 	"time"
 
 	"projector/e2e/wait"
-	"projector/readmodel"
+	"projector/readmodel/accountdb"
 )
 
 // database is what the server asks.
 type database struct {
 	mu       sync.Mutex
-	accounts map[string]readmodel.Current
+	accounts map[string]accountdb.Current
 	broken   atomic.Bool
 	asked    atomic.Int64
 	lookedUp atomic.Int64
 }
 
-func (d *database) load(_ context.Context, ids []string) ([]readmodel.Current, error) {
+func (d *database) load(_ context.Context, ids []string) ([]accountdb.Current, error) {
 	d.asked.Add(1)
 	d.lookedUp.Add(int64(len(ids)))
 	if d.broken.Load() {
@@ -40,7 +40,7 @@ func (d *database) load(_ context.Context, ids []string) ([]readmodel.Current, e
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var found []readmodel.Current
+	var found []accountdb.Current
 	for _, id := range ids {
 		if c, known := d.accounts[id]; known {
 			found = append(found, c)
@@ -99,7 +99,7 @@ func (d *database) write(id string, version int64) {
 }
 
 func bank() *database {
-	return &database{accounts: map[string]readmodel.Current{
+	return &database{accounts: map[string]accountdb.Current{
 		"a":     {AccountID: "a", Exists: true, Version: 5, Balance: "10.50", Currency: "EUR", Status: "open"},
 		"a/b é": {AccountID: "a/b é", Exists: true, Version: 1, Balance: "0", Status: "closed"},
 		"stale": {AccountID: "stale", Exists: true, Version: 2, WaitingFor: &missing, Balance: "1.00", Currency: "EUR", Status: "open"},

@@ -17,6 +17,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/repair"
 )
 
 // DeadLetter is a record of a DLQ topic and how it stands to the read model.
@@ -115,13 +116,13 @@ func (d *DeadLetter) Action(kind readmodel.ActionKind, actor string) readmodel.A
 }
 
 // Discard is what is discarded with the dead letter, which the action records.
-func (d *DeadLetter) Discard(action readmodel.Action) readmodel.Discard {
+func (d *DeadLetter) Discard(action readmodel.Action) repair.Discard {
 	of := d.subject()
 	account := readmodel.Storable(of.AccountID)
 	if account != of.AccountID { // no account has that name
 		account = ""
 	}
-	return readmodel.Discard{
+	return repair.Discard{
 		AccountID: account, Version: of.Version, Class: d.Entry.Class, Action: action,
 		Place: projection.RecordRef{Topic: action.Topic, Partition: action.Partition, Offset: action.Offset},
 	}

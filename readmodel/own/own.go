@@ -12,6 +12,7 @@ import (
 	"projector/projection/file"
 	"projector/readmodel"
 	"projector/readmodel/appended"
+	"projector/readmodel/balance"
 	"projector/readmodel/inbox"
 	"projector/sql"
 )
@@ -27,7 +28,7 @@ func Definition(p file.Projection) readmodel.Definition {
 		tables = append(tables, readmodel.RebuildTable{Name: table})
 	}
 	if p.Mode == file.Ordered {
-		return readmodel.OrderedDefinition{
+		return balance.OrderedDefinition{
 			Label: p.Name, ReadyQuery: sql.Query("custom_ready"), Check: check, Take: s.take, RebuildTables: tables, Rebuildable: rebuilds,
 		}
 	}

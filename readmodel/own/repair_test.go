@@ -12,7 +12,9 @@ import (
 	"projector/projection/event"
 	"projector/projection/file"
 	"projector/readmodel"
+	"projector/readmodel/accountdb"
 	"projector/readmodel/own"
+	"projector/readmodel/repair"
 )
 
 func replayer(pool *pgxpool.Pool, p file.Projection) readmodel.Replayer {
@@ -77,12 +79,12 @@ func TestAVersionIsPassedOver(t *testing.T) {
 	f := feed(t, pool, p)
 	f.consume([]string{points("a", 2, 1), points("a", 3, 2), points("b", 1, 1)})
 
-	view, err := readmodel.ShowAccount(t.Context(), pool, p.Name, "a")
+	view, err := accountdb.ShowAccount(t.Context(), pool, p.Name, "a")
 	if err != nil || view.Balance != nil || view.Hold == nil || view.Hold.Expected != 1 || len(view.Parked) != 2 {
 		t.Fatalf("account a: %+v %v", view, err)
 	}
 	gaps := 0
-	for gap, err := range readmodel.Gaps(t.Context(), pool, p.Name) {
+	for gap, err := range accountdb.Gaps(t.Context(), pool, p.Name) {
 		if gaps++; err != nil || gap.AccountID != "a" || gap.Expected != 1 || gap.Waiting != 2 {
 			t.Errorf("gap: %+v %v", gap, err)
 		}
@@ -91,16 +93,16 @@ func TestAVersionIsPassedOver(t *testing.T) {
 	if err != nil || gaps != 1 || parked.Accounts != 1 || parked.Events != 2 {
 		t.Errorf("%d gaps, parked: %+v %v", gaps, parked, err)
 	}
-	if _, err := readmodel.ShowAccount(t.Context(), pool, readmodel.BalanceName, "a"); err == nil {
+	if _, err := accountdb.ShowAccount(t.Context(), pool, readmodel.BalanceName, "a"); err == nil {
 		t.Error("the account is one of the balances")
 	}
-	skipper := replayer(pool, p).(readmodel.Skipper)
-	done, err := skipper.Skip(t.Context(), readmodel.Skip{AccountID: "a", Version: 1, Actor: "me", Reason: "lost"})
+	skipper := replayer(pool, p).(repair.Skipper)
+	done, err := skipper.Skip(t.Context(), repair.Skip{AccountID: "a", Version: 1, Actor: "me", Reason: "lost"})
 	if err != nil || done.Healed != 2 {
 		t.Fatalf("skip: %+v %v", done, err)
 	}
 	same(t, "rows", rows(t, pool, "SELECT account_id, points, versions FROM loyalty ORDER BY account_id"), []string{"a 3 2 3", "b 1 1"})
-	if view, err = readmodel.ShowAccount(t.Context(), pool, p.Name, "a"); err != nil || view.Hold != nil || view.Balance == nil || view.Balance.Version != 3 {
+	if view, err = accountdb.ShowAccount(t.Context(), pool, p.Name, "a"); err != nil || view.Hold != nil || view.Balance == nil || view.Balance.Version != 3 {
 		t.Errorf("account a: %+v %v", view, err)
 	}
 	same(t, "what balances and statements pass over", rows(t, pool, "SELECT account_id FROM account_skipped"), nil)

@@ -10,6 +10,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/repair"
 	"projector/sql"
 )
 
@@ -99,9 +100,9 @@ func (s *Shadow) audited(ctx context.Context, query string, args []any, into fun
 // passed the version.
 func (s *Shadow) skipAgain(ctx context.Context, e *decided, seen bool) (passed bool, err error) {
 	cfg := readmodel.RepairConfig{Pool: s.Pool, Formats: s.build.cfg.Formats, FirstVersion: s.build.cfg.FirstVersion}
-	skipper, ok := s.kind.Replayer(cfg).(readmodel.Skipper)
+	skipper, ok := s.kind.Replayer(cfg).(repair.Skipper)
 	if !ok {
 		return false, &UnknownDefinitionError{s.kind}
 	}
-	return skipper.SkipAgain(ctx, readmodel.Skip{AccountID: e.accountID, Version: e.version}, e.place.Topic != "", seen)
+	return skipper.SkipAgain(ctx, repair.Skip{AccountID: e.accountID, Version: e.version}, e.place.Topic != "", seen)
 }

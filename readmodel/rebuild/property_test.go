@@ -18,6 +18,7 @@ import (
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/rebuild"
+	"projector/readmodel/repair"
 )
 
 // fewerChecks is for a property that takes a second to check.
@@ -196,19 +197,19 @@ func (p *pair) repair() {
 			return
 		}
 		p.both(func(c *consumer) {
-			var refused *readmodel.SkipRefused
-			skipper := p.replayer(c).(readmodel.Skipper)
-			_, err := skipper.Skip(p.t.Context(), readmodel.Skip{AccountID: account, Version: version, Actor: "me", Reason: "lost"})
+			var refused *repair.SkipRefused
+			skipper := p.replayer(c).(repair.Skipper)
+			_, err := skipper.Skip(p.t.Context(), repair.Skip{AccountID: account, Version: version, Actor: "me", Reason: "lost"})
 			if err != nil && !errors.As(err, &refused) {
 				p.rt.Fatal(err)
 			}
 		})
 	case "open":
 		p.both(func(c *consumer) {
-			opening := readmodel.Opening{AccountID: account}
+			opening := repair.Opening{AccountID: account}
 			euro, _ := event.CurrencyByCode("EUR")
 			opening.Version, opening.Currency, opening.Balance = version, euro, 100*version
-			err := readmodel.NewRepair(p.repairs(c)).Openings(readmodel.OpenedBy{Actor: "me", Source: "ledger"}).Apply(p.t.Context(), []readmodel.Opening{opening}, nil)
+			err := repair.New(p.repairs(c)).Openings(repair.OpenedBy{Actor: "me", Source: "ledger"}).Apply(p.t.Context(), []repair.Opening{opening}, nil)
 			if err != nil {
 				p.rt.Fatal(err)
 			}
@@ -294,8 +295,8 @@ func (p *pair) ofLetter(c *consumer, what string, letter *projection.DeadLetter)
 		return
 	}
 	r.Action.Kind, r.Action.Projection, r.Action.Result = readmodel.ActionDiscard, p.d.Name(), readmodel.ResultDiscarded
-	list := []readmodel.Discard{{AccountID: letter.AccountID, Version: letter.Received, Class: letter.Class, Place: place, Action: r.Action}}
-	if _, err := p.replayer(c).(readmodel.Discarder).Discard(p.t.Context(), list); err != nil {
+	list := []repair.Discard{{AccountID: letter.AccountID, Version: letter.Received, Class: letter.Class, Place: place, Action: r.Action}}
+	if _, err := p.replayer(c).(repair.Discarder).Discard(p.t.Context(), list); err != nil {
 		p.rt.Fatal(err)
 	}
 }

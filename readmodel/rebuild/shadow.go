@@ -11,7 +11,9 @@ import (
 
 	"projector/internal/session"
 	"projector/readmodel"
+	"projector/readmodel/accountdb"
 	"projector/readmodel/appended"
+	"projector/readmodel/balance"
 	"projector/sql"
 )
 
@@ -52,9 +54,9 @@ func OpenShadow(ctx context.Context, live *pgxpool.Pool, kind readmodel.Definiti
 	var check func(context.Context, *pgxpool.Pool) error
 	var shown []readmodel.RebuildTable
 	switch kind := kind.(type) {
-	case readmodel.BalanceDefinition:
+	case balance.Definition:
 		s.accounts, err = newAccountState(ctx, live, "", parkLimit, parkBytes)
-	case readmodel.OrderedDefinition:
+	case balance.OrderedDefinition:
 		s.custom, shown, check = true, kind.RebuildTables, kind.Rebuildable
 		s.accounts, err = newAccountState(ctx, live, kind.Label, parkLimit, parkBytes)
 	case appended.Definition:
@@ -141,7 +143,7 @@ func (s *Shadow) Overdue(ctx context.Context, topic string, partitions []int32) 
 	if s.accounts == nil {
 		return nil, nil
 	}
-	return readmodel.LoadOverdue(ctx, s.Pool, s.kind.Name(), topic, partitions, 0)
+	return accountdb.LoadOverdue(ctx, s.Pool, s.kind.Name(), topic, partitions, 0)
 }
 
 // Opened says how far accounts start with an opening.

@@ -19,6 +19,8 @@ import (
 	"projector/projection/event"
 	"projector/projection/file"
 	"projector/readmodel"
+	"projector/readmodel/accountdb"
+	"projector/readmodel/balance"
 	"projector/readmodel/own"
 	"projector/readmodel/rebuild"
 	"projector/readmodel/statement"
@@ -74,7 +76,7 @@ func definitions(t testing.TB) []definition {
 	once, onceFormats := ofFile(onceFile)
 	ordered, orderedFormats := ofFile(orderedFile)
 	return []definition{
-		{readmodel.BalanceDefinition{}, money, true, `SELECT account_id, concat_ws(' ', currency, balance, version, status, last_event_id, stale, waiting_for_version) FROM account_balance_current`, []string{
+		{balance.Definition{}, money, true, `SELECT account_id, concat_ws(' ', currency, balance, version, status, last_event_id, stale, waiting_for_version) FROM account_balance_current`, []string{
 			`UPDATE account_balance SET balance = balance + 100 WHERE account_id = $1`,
 			`DELETE FROM account_balance WHERE account_id = $1`,
 			`DELETE FROM parked_event WHERE account_id = $1`,
@@ -207,7 +209,7 @@ func newConsumer(d definition, pool *pgxpool.Pool, l log) *consumer {
 			if !d.ordered {
 				return nil, nil
 			}
-			return readmodel.LoadOverdue(ctx, pool, d.Name(), topicName, partitions, 0)
+			return accountdb.LoadOverdue(ctx, pool, d.Name(), topicName, partitions, 0)
 		},
 	}
 	c.build = rebuild.New(cfg)

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"projector/readmodel"
+	"projector/readmodel/accountdb"
 	"projector/sql"
 )
 
@@ -183,7 +183,7 @@ func (r *reading) nothing() error {
 	case len(r.sum.Topics) == 0:
 		return ErrNeverRun
 	case r.sum.Balance == nil:
-		return readmodel.ErrUnknownAccount
+		return accountdb.ErrUnknownAccount
 	case r.sum.Opening != nil:
 		return nil
 	default:

@@ -14,6 +14,7 @@ import (
 	"projector/internal/cli/output"
 	"projector/internal/cli/projections"
 	"projector/readmodel"
+	"projector/readmodel/accountdb"
 )
 
 // Cmd are the commands about one account.
@@ -66,8 +67,8 @@ func (c *accountShowCmd) Run(ctx context.Context, std *output.Streams) error {
 	defer pool.Close()
 	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
-	view, err := readmodel.ShowAccount(ctx, pool, c.Projection, readmodel.Storable(c.ID))
-	if errors.Is(err, readmodel.ErrUnknownAccount) {
+	view, err := accountdb.ShowAccount(ctx, pool, c.Projection, readmodel.Storable(c.ID))
+	if errors.Is(err, accountdb.ErrUnknownAccount) {
 		return exit.Refusef("account %q is unknown: no event of it has been applied or parked", c.ID)
 	}
 	if err != nil {
@@ -79,7 +80,7 @@ func (c *accountShowCmd) Run(ctx context.Context, std *output.Streams) error {
 	return output.PrintAccount(std.Out, &view)
 }
 
-func describeAccount(view *readmodel.AccountView) accountDocument {
+func describeAccount(view *accountdb.AccountView) accountDocument {
 	d := accountDocument{AccountID: view.ID, Parked: []parkedDocument{}}
 	if b := view.Balance; b != nil {
 		d.Currency, d.Version, d.Status = output.OrNull(b.Currency), &b.Version, output.OrNull(b.Status)
@@ -135,7 +136,7 @@ func (c *GapsListCmd) Run(ctx context.Context, std *output.Streams) error {
 	rows := c.Rows(std.Out, "ACCOUNT", output.Left("ACCOUNT", 20), output.Right("EXPECTED", 10),
 		output.Right("RECEIVED", 10).Optional(), output.Left("CLASS", 20),
 		output.Right("WAITING", 7), output.Left("AGE", 6))
-	for gap, err := range readmodel.Gaps(ctx, pool, c.Projection) {
+	for gap, err := range accountdb.Gaps(ctx, pool, c.Projection) {
 		if err != nil {
 			return err
 		}
@@ -146,7 +147,7 @@ func (c *GapsListCmd) Run(ctx context.Context, std *output.Streams) error {
 	return rows.End("no account waits for an event")
 }
 
-type gapRow readmodel.Hold
+type gapRow accountdb.Hold
 
 // Document implements output.Row.
 func (r gapRow) Document() any {

@@ -14,6 +14,7 @@ import (
 	"projector/internal/cli/projections"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/repair"
 )
 
 type skipCmd = change.Command[skip, *skip]
@@ -47,8 +48,8 @@ func (f *skipFlags) Check() (err error) {
 
 // skipper finds what skips versions of the projection. The file of a custom projection must be
 // the one its rows came from.
-func (f *skipFlags) skipper(ctx context.Context, on *change.On) (readmodel.Skipper, error) {
-	repair, skips := f.kind.Replayer(readmodel.RepairConfig{Pool: on.Pool, Formats: f.formats, FirstVersion: f.FirstVersion}).(readmodel.Skipper)
+func (f *skipFlags) skipper(ctx context.Context, on *change.On) (repair.Skipper, error) {
+	skipper, skips := f.kind.Replayer(readmodel.RepairConfig{Pool: on.Pool, Formats: f.formats, FirstVersion: f.FirstVersion}).(repair.Skipper)
 	if err := f.Kept(ctx, on.Pool); err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (f *skipFlags) skipper(ctx context.Context, on *change.On) (readmodel.Skipp
 	if !skips {
 		return nil, exit.Usagef("--projection (PROJECTION): %s has no versions to skip", f.kind.Name())
 	}
-	return repair, nil
+	return skipper, nil
 }
 
 // skipDocument is a skip in JSON.
@@ -95,14 +96,14 @@ type stateDocument struct {
 	Stale    bool         `json:"stale"`
 }
 
-func describeEvent(of *readmodel.SkippedEvent) (d eventDocument) {
+func describeEvent(of *repair.SkippedEvent) (d eventDocument) {
 	if d.Class = output.OrNull(string(of.Class)); of.Place.Topic != "" {
 		d.Topic, d.Partition, d.Offset = &of.Place.Topic, &of.Place.Partition, &of.Place.Offset
 	}
 	return d
 }
 
-func describeState(s *readmodel.AccountState) stateDocument {
+func describeState(s *repair.AccountState) stateDocument {
 	d := stateDocument{Version: s.Version, Currency: output.OrNull(s.Currency), Stale: s.Waits}
 	if s.Balance != "" {
 		d.Balance = new(json.Number(s.Balance))
@@ -120,7 +121,7 @@ func (c *skip) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 		return nil, err
 	}
 	p := &skipPlan{skip: c, skipper: skipper}
-	p.of = readmodel.Skip{
+	p.of = repair.Skip{
 		AccountID: readmodel.Storable(c.ID), Version: c.Version, Actor: on.Actor, Reason: on.Reason, NothingWaits: c.NothingWaits,
 	}
 	p.planned, err = skipper.PlanSkip(ctx, p.of)
@@ -131,11 +132,11 @@ func (c *skip) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 // skipPlan skips a version.
 type skipPlan struct {
 	*skip
-	skipper readmodel.Skipper
-	of      readmodel.Skip
-	planned readmodel.SkipPlan
+	skipper repair.Skipper
+	of      repair.Skip
+	planned repair.SkipPlan
 	refused error // the reason why it is not done
-	done    readmodel.Skipped
+	done    repair.Skipped
 }
 
 // refusedSkip splits off a refusal of a skip that is to be done now. The skip is tried all the same,
@@ -191,8 +192,8 @@ func (p *skipPlan) Print(_ context.Context, std *output.Streams, done bool) erro
 
 func skipFailure(err error) error {
 	var (
-		refused *readmodel.SkipRefused
-		kept    *readmodel.UnskipRefused
+		refused *repair.SkipRefused
+		kept    *repair.UnskipRefused
 	)
 	if errors.As(err, &refused) {
 		return exit.Refuse(refused.Error() + "; nothing was changed")
@@ -204,7 +205,7 @@ func skipFailure(err error) error {
 }
 
 // stateText is an account before or after a skip.
-func stateText(s *readmodel.AccountState) string {
+func stateText(s *repair.AccountState) string {
 	text := fmt.Sprintf("version %d", s.Version)
 	if s.Balance != "" {
 		text += ", balance " + s.Balance
@@ -222,8 +223,8 @@ func stateText(s *readmodel.AccountState) string {
 }
 
 // eventText is what is known of a skipped event.
-func eventText(of *readmodel.SkippedEvent) string {
-	if *of == (readmodel.SkippedEvent{}) {
+func eventText(of *repair.SkippedEvent) string {
+	if *of == (repair.SkippedEvent{}) {
 		return "nothing is known of its event"
 	}
 	if of.Place.Topic == "" {

@@ -16,6 +16,7 @@ import (
 	"projector/internal/cli/parse"
 	"projector/internal/cli/projections"
 	"projector/readmodel"
+	"projector/readmodel/accountdb"
 	"projector/readmodel/statement"
 )
 
@@ -89,7 +90,7 @@ func (c *accountStatementCmd) query() (statement.Query, error) {
 // failure puts into words why there is no statement.
 func (c *accountStatementCmd) failure(err error) error {
 	switch {
-	case errors.Is(err, readmodel.ErrUnknownAccount):
+	case errors.Is(err, accountdb.ErrUnknownAccount):
 		return exit.Refusef("account %q is unknown: no event of it is in the statement", c.ID)
 	case errors.Is(err, statement.ErrNeverRun):
 		return exit.Refusef("there is no statement of any account: nobody has run `projector run --projection=%s` on this database", statement.Name)

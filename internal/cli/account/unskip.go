@@ -7,6 +7,7 @@ import (
 	"projector/internal/cli/change"
 	"projector/internal/cli/output"
 	"projector/readmodel"
+	"projector/readmodel/repair"
 )
 
 type unskipCmd = change.Command[unskip, *unskip]
@@ -38,7 +39,7 @@ func (c *unskip) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 		return nil, err
 	}
 	p := &unskipPlan{unskip: c, skipper: skipper}
-	p.of = readmodel.Skip{AccountID: readmodel.Storable(c.ID), Version: c.Version, Actor: on.Actor, Reason: on.Reason}
+	p.of = repair.Skip{AccountID: readmodel.Storable(c.ID), Version: c.Version, Actor: on.Actor, Reason: on.Reason}
 	p.planned, err = skipper.PlanUnskip(ctx, p.of)
 	p.refused, err = refusedSkip(on, err)
 	return p, err
@@ -47,9 +48,9 @@ func (c *unskip) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 // unskipPlan reverses a skip.
 type unskipPlan struct {
 	*unskip
-	skipper readmodel.Skipper
-	of      readmodel.Skip
-	planned readmodel.UnskipPlan
+	skipper repair.Skipper
+	of      repair.Skip
+	planned repair.UnskipPlan
 	refused error // the reason why it is not done
 }
 

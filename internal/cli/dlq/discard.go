@@ -14,6 +14,7 @@ import (
 	"projector/internal/cli/output"
 	"projector/internal/replay"
 	"projector/readmodel"
+	"projector/readmodel/repair"
 )
 
 type discardCmd = change.Command[discard, *discard]
@@ -66,8 +67,8 @@ type discardPlan struct {
 	tools   *tools
 	scan    *scan
 	letters []*replay.DeadLetter
-	found   []readmodel.Discarded // what would become of each or, when it is done, what became of the first ones
-	failed  bool                  // not all could be done
+	found   []repair.Discarded // what would become of each or, when it is done, what became of the first ones
+	failed  bool               // not all could be done
 }
 
 // DoneInParts implements change.Partial.
@@ -98,8 +99,8 @@ func (p *discardPlan) Do(ctx context.Context) (err error) {
 // each does something with all dead letters, some at a time, and returns what became of them, of
 // the first ones after an error.
 func (p *discardPlan) each(
-	ctx context.Context, do func(context.Context, []*replay.DeadLetter) ([]readmodel.Discarded, error),
-) (all []readmodel.Discarded, err error) {
+	ctx context.Context, do func(context.Context, []*replay.DeadLetter) ([]repair.Discarded, error),
+) (all []repair.Discarded, err error) {
 	for letters := range slices.Chunk(p.letters, replay.ChunkRecords) {
 		found, err := do(ctx, letters)
 		if all = append(all, found...); err != nil {
@@ -109,11 +110,11 @@ func (p *discardPlan) each(
 	return all, nil
 }
 
-func (p *discardPlan) planSome(ctx context.Context, letters []*replay.DeadLetter) ([]readmodel.Discarded, error) {
-	if discarder, parks := p.tools.replayer(0).(readmodel.Discarder); parks {
+func (p *discardPlan) planSome(ctx context.Context, letters []*replay.DeadLetter) ([]repair.Discarded, error) {
+	if discarder, parks := p.tools.replayer(0).(repair.Discarder); parks {
 		return discarder.PlanDiscard(ctx, p.discards(letters))
 	}
-	found := make([]readmodel.Discarded, len(letters))
+	found := make([]repair.Discarded, len(letters))
 	for i, d := range letters {
 		found[i].Passed = d.Status == dlq.Resolved
 	}
@@ -122,8 +123,8 @@ func (p *discardPlan) planSome(ctx context.Context, letters []*replay.DeadLetter
 
 // discardSome discards dead letters. Of a projection that parks no events it only records it, and
 // one whose event the read model has is not discarded.
-func (p *discardPlan) discardSome(ctx context.Context, letters []*replay.DeadLetter) ([]readmodel.Discarded, error) {
-	if discarder, parks := p.tools.replayer(0).(readmodel.Discarder); parks {
+func (p *discardPlan) discardSome(ctx context.Context, letters []*replay.DeadLetter) ([]repair.Discarded, error) {
+	if discarder, parks := p.tools.replayer(0).(repair.Discarder); parks {
 		return discarder.Discard(ctx, p.discards(letters))
 	}
 	found, err := p.planSome(ctx, letters)
@@ -147,8 +148,8 @@ func (p *discardPlan) discardSome(ctx context.Context, letters []*replay.DeadLet
 	return found, nil
 }
 
-func (p *discardPlan) discards(letters []*replay.DeadLetter) []readmodel.Discard {
-	list := make([]readmodel.Discard, len(letters))
+func (p *discardPlan) discards(letters []*replay.DeadLetter) []repair.Discard {
+	list := make([]repair.Discard, len(letters))
 	for i, d := range letters {
 		list[i] = d.Discard(p.action(d))
 	}
@@ -181,7 +182,7 @@ func (p *discardPlan) Print(_ context.Context, std *output.Streams, done bool) e
 // discardRow is a dead letter that is, or would be, discarded.
 type discardRow struct {
 	letterRow
-	readmodel.Discarded
+	repair.Discarded
 	done bool
 }
 

@@ -17,6 +17,8 @@ import (
 	"projector/internal/replay"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/accountdb"
+	"projector/readmodel/repair"
 )
 
 // FetchCmd is the command gaps fetch.
@@ -67,7 +69,7 @@ func (c *fetch) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 		return nil, err
 	}
 	p := &fetchPlan{c, on, &replay.Fetch{
-		Store:  readmodel.NewRepair(readmodel.RepairConfig{Pool: on.Pool, Formats: c.formats, FirstVersion: c.FirstVersion}),
+		Store:  repair.New(readmodel.RepairConfig{Pool: on.Pool, Formats: c.formats, FirstVersion: c.FirstVersion}),
 		Outbox: c.client, Formats: c.formats, Actor: on.Actor, Reason: on.Reason, Missing: missing,
 	}}
 	shown := output.NewProgress(on.Std.Err, "asked for")
@@ -84,7 +86,7 @@ func (c *fetch) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 func (c *fetch) missing(ctx context.Context, pool *pgxpool.Pool) (missing []*replay.Missing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
-	for m, err := range readmodel.MissingVersions(ctx, pool, readmodel.MissingFilter{AccountID: c.Account}) {
+	for m, err := range accountdb.MissingVersions(ctx, pool, accountdb.MissingFilter{AccountID: c.Account}) {
 		if err != nil {
 			return nil, err
 		}

@@ -21,6 +21,7 @@ import (
 	"projector/internal/topic"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/accountdb"
 )
 
 type showCmd struct {
@@ -172,8 +173,8 @@ func (c *showCmd) printState(ctx context.Context, out io.Writer, opened *tools, 
 	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
 	defer cancel()
 	_, _ = fmt.Fprintln(out, "account now")
-	view, err := readmodel.ShowAccount(ctx, opened.pool, opened.kind.Name(), readmodel.Storable(account))
-	if errors.Is(err, readmodel.ErrUnknownAccount) {
+	view, err := accountdb.ShowAccount(ctx, opened.pool, opened.kind.Name(), readmodel.Storable(account))
+	if errors.Is(err, accountdb.ErrUnknownAccount) {
 		_, _ = fmt.Fprintln(out, "  no event of it has been applied or parked")
 		return nil
 	}

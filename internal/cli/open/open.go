@@ -18,6 +18,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/repair"
 )
 
 // Cmd is the command open.
@@ -79,10 +80,10 @@ func (c *open) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	repair := readmodel.NewRepair(readmodel.RepairConfig{Pool: on.Pool, Formats: c.formats, FirstVersion: c.FirstVersion})
+	config := readmodel.RepairConfig{Pool: on.Pool, Formats: c.formats, FirstVersion: c.FirstVersion}
 	return &plan{
 		cmd: c, on: on, table: table,
-		openings: repair.Openings(readmodel.OpenedBy{
+		openings: repair.New(config).Openings(repair.OpenedBy{
 			Source: readmodel.Storable(source.Name()), SHA256: source.SHA256(), Actor: on.Actor, Reason: on.Reason,
 			Each: table.Len() <= eachAudited,
 		}),
@@ -94,7 +95,7 @@ type plan struct {
 	cmd      *open
 	on       *change.On
 	table    *ledger.Table
-	openings *readmodel.Openings
+	openings *repair.Openings
 	rows     *rows
 }
 
@@ -124,7 +125,7 @@ func (p *plan) Hash(ctx context.Context, h *change.Hash) error {
 
 // Do implements change.Plan. Accounts are printed as they are opened.
 func (p *plan) Do(ctx context.Context) error {
-	return p.each("opened", true, func(piece []readmodel.Opening) error {
+	return p.each("opened", true, func(piece []repair.Opening) error {
 		return p.openings.Apply(ctx, piece, func(s readmodel.Step) { p.rows.healed += int64(s.Healed) })
 	})
 }
@@ -132,7 +133,7 @@ func (p *plan) Do(ctx context.Context) error {
 // Print implements change.Plan.
 func (p *plan) Print(ctx context.Context, _ *output.Streams, done bool) error {
 	if p.rows == nil { // nothing was done
-		if err := p.each("planned", done, func(piece []readmodel.Opening) error { return p.openings.Plan(ctx, piece) }); err != nil {
+		if err := p.each("planned", done, func(piece []repair.Opening) error { return p.openings.Plan(ctx, piece) }); err != nil {
 			return err
 		}
 	}
@@ -146,7 +147,7 @@ func (p *plan) Print(ctx context.Context, _ *output.Streams, done bool) error {
 }
 
 // each does something with all accounts, and prints what became of them.
-func (p *plan) each(what string, done bool, do func([]readmodel.Opening) error) error {
+func (p *plan) each(what string, done bool, do func([]repair.Opening) error) error {
 	p.rows = p.cmd.rows(p.on, done)
 	shown := output.NewProgress(p.on.Std.Err, what)
 	defer shown.Done()
@@ -177,22 +178,22 @@ func (p *plan) interrupted(err error) error {
 
 // pieces are the openings in the order of their accounts. The next one is made while one is
 // worked on.
-func (p *plan) pieces() iter.Seq2[[]readmodel.Opening, error] {
-	return ahead(func(yield func([]readmodel.Opening, error) bool) {
-		var piece []readmodel.Opening
+func (p *plan) pieces() iter.Seq2[[]repair.Opening, error] {
+	return ahead(func(yield func([]repair.Opening, error) bool) {
+		var piece []repair.Opening
 		for entry := range p.table.Entries() {
 			x, err := p.cmd.lines.opening(&entry)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if piece = append(piece, x); len(piece) < readmodel.OpeningPiece {
+			if piece = append(piece, x); len(piece) < repair.OpeningPiece {
 				continue
 			}
 			if !yield(piece, nil) {
 				return
 			}
-			piece = make([]readmodel.Opening, 0, readmodel.OpeningPiece)
+			piece = make([]repair.Opening, 0, repair.OpeningPiece)
 		}
 		if len(piece) > 0 {
 			yield(piece, nil)
@@ -245,9 +246,9 @@ func (l *lines) check(e *ledger.Entry) error {
 }
 
 // opening is what an account starts from, or a *ledger.FieldError.
-func (l *lines) opening(e *ledger.Entry) (readmodel.Opening, error) {
-	x := readmodel.Opening{AccountID: e.AccountID, Opening: projection.Opening{Version: e.Version, LastEventID: e.LastEventID}}
-	wrong := func(field, reason string) (readmodel.Opening, error) {
+func (l *lines) opening(e *ledger.Entry) (repair.Opening, error) {
+	x := repair.Opening{AccountID: e.AccountID, Opening: projection.Opening{Version: e.Version, LastEventID: e.LastEventID}}
+	wrong := func(field, reason string) (repair.Opening, error) {
 		return x, &ledger.FieldError{Field: field, Reason: reason}
 	}
 	if e.Version < l.firstVersion {

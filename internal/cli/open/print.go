@@ -10,6 +10,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/repair"
 )
 
 // What is planned for an account, and what came of it. The names are public surface.
@@ -39,7 +40,7 @@ type balances struct {
 
 // row is an account with what is planned for it or, when that was done, what came of it.
 type row struct {
-	*readmodel.Opening
+	*repair.Opening
 	done    bool
 	amounts bool // are shown
 }
@@ -138,7 +139,7 @@ func (c *open) rows(on *change.On, done bool) *rows {
 }
 
 // add prints an account, if it was decided about.
-func (r *rows) add(x *readmodel.Opening) error {
+func (r *rows) add(x *repair.Opening) error {
 	if !x.Decided {
 		return nil
 	}

@@ -7,14 +7,14 @@ import (
 	"strconv"
 	"time"
 
-	"projector/readmodel"
+	"projector/readmodel/accountdb"
 )
 
 // shownParked is how many parked events are printed for people; JSON has them all.
 const shownParked = 20
 
 // PrintAccount prints the state of an account for people.
-func PrintAccount(w io.Writer, view *readmodel.AccountView) error {
+func PrintAccount(w io.Writer, view *accountdb.AccountView) error {
 	out := bufio.NewWriter(w)
 	field := func(name, text string) { _, _ = fmt.Fprintf(out, "%-14s %s\n", name, Printable(text)) }
 	field("account", view.ID)
@@ -40,7 +40,7 @@ func PrintAccount(w io.Writer, view *readmodel.AccountView) error {
 	return printParked(w, view.Parked)
 }
 
-func printHold(field func(name, text string), h *readmodel.Hold) {
+func printHold(field func(name, text string), h *accountdb.Hold) {
 	if h == nil {
 		field("stale", "no")
 		return
@@ -54,7 +54,7 @@ func printHold(field func(name, text string), h *readmodel.Hold) {
 	}
 }
 
-func printParked(w io.Writer, parked []readmodel.ParkedView) error {
+func printParked(w io.Writer, parked []accountdb.ParkedView) error {
 	t := NewTable(w, "EVENT", Left("VERSION", 8), Left("CLASS", 20),
 		Left("RECORD", 24), Left("EVENT", 0).Optional())
 	t.Header()

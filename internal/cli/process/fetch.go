@@ -12,6 +12,8 @@ import (
 	"projector/internal/outbox"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/accountdb"
+	"projector/readmodel/repair"
 )
 
 // outboxFlags say whether missing events are fetched, and when.
@@ -40,7 +42,7 @@ func (p *Process) fetching(c *Flags, formats event.Resolver) error {
 	}
 	p.fetcher = outbox.NewFetcher(outbox.Config{
 		Outbox: client, Formats: formats,
-		Store: missing{readmodel.NewRepair(readmodel.RepairConfig{
+		Store: missing{repair.New(readmodel.RepairConfig{
 			Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, Ends: p.ends,
 		}), p.pool},
 		After: c.OutboxAfter, Topic: c.Topic, Group: c.GroupName(), Partitions: p.working, Actor: p.owner,
@@ -51,13 +53,13 @@ func (p *Process) fetching(c *Flags, formats event.Resolver) error {
 
 // missing is the read model to who fetches missing events.
 type missing struct {
-	*readmodel.Repair
+	*repair.Repair
 	pool *pgxpool.Pool
 }
 
 // Missing implements outbox.Store.
-func (m missing) Missing(ctx context.Context, f readmodel.MissingFilter) iter.Seq2[readmodel.Missing, error] {
-	return readmodel.MissingVersions(ctx, m.pool, f)
+func (m missing) Missing(ctx context.Context, f accountdb.MissingFilter) iter.Seq2[accountdb.Missing, error] {
+	return accountdb.MissingVersions(ctx, m.pool, f)
 }
 
 // working are the partitions of this instance that nobody has stopped.

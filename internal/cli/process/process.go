@@ -28,6 +28,7 @@ import (
 	"projector/internal/tracing"
 	"projector/projection/file"
 	"projector/readmodel"
+	"projector/readmodel/accountdb"
 )
 
 // Process is one running projector.
@@ -190,9 +191,9 @@ func (p *Process) fits(ctx context.Context) error {
 		return retry.Stop(other)
 	}
 	if err == nil && p.fetcher != nil {
-		err = readmodel.CheckFetching(ctx, p.pool)
+		err = accountdb.CheckFetching(ctx, p.pool)
 	}
-	if errors.As(err, new(readmodel.NoFetchingError)) {
+	if errors.As(err, new(accountdb.NoFetchingError)) {
 		return retry.Stop(err)
 	}
 	if err != nil {

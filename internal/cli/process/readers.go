@@ -13,6 +13,7 @@ import (
 	"projector/internal/retry"
 	"projector/internal/telemetry"
 	"projector/readmodel"
+	"projector/readmodel/accountdb"
 )
 
 // readFlags say whether accounts are answered for over HTTP, and to whom.
@@ -74,8 +75,8 @@ func (p *Process) makeReaders(ctx context.Context, c *Flags, traced traced) (err
 	}
 	cfg := reader.Config{
 		Addr: f.ReadListen, Balances: f.ReadBalances, Log: p.log,
-		Load: func(ctx context.Context, ids []string) ([]readmodel.Current, error) {
-			return readmodel.LoadCurrent(ctx, p.reading, ids)
+		Load: func(ctx context.Context, ids []string) ([]accountdb.Current, error) {
+			return accountdb.LoadCurrent(ctx, p.reading, ids)
 		},
 		Queried: retry.Throttle(p.log, nil, "read accounts for readers", telemetry.KeyDependency, telemetry.DependencyPostgres).Note,
 	}

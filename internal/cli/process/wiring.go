@@ -21,6 +21,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/accountdb"
 )
 
 // conditionSchema is why the process is unready while it waits for the database.
@@ -163,7 +164,7 @@ func (d sharedDatabase) Overdue(ctx context.Context, partitions []int32) ([]int3
 	if !d.kind.Reports().Parked {
 		return nil, nil
 	}
-	return readmodel.LoadOverdue(ctx, d.pool, d.kind.Name(), d.topic, partitions, overdueAfter)
+	return accountdb.LoadOverdue(ctx, d.pool, d.kind.Name(), d.topic, partitions, overdueAfter)
 }
 
 // Ready fails when the database cannot be reached or cannot be written.

@@ -7,6 +7,7 @@ import (
 
 	"projector/internal/cli/exit"
 	"projector/readmodel"
+	"projector/readmodel/balance"
 	"projector/readmodel/statement"
 	"projector/readmodel/turnover"
 )
@@ -15,7 +16,7 @@ import (
 // one: its package, and its line here.
 func Kinds() []readmodel.Definition {
 	return []readmodel.Definition{
-		readmodel.BalanceDefinition{},
+		balance.Definition{},
 		statement.Definition(),
 		turnover.Definition(),
 	}

@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"projector/readmodel"
+	"projector/readmodel/balance"
 )
 
 // limits is a projection with a Definition that the program does not have.
-type limits struct{ readmodel.BalanceDefinition }
+type limits struct{ balance.Definition }
 
 func (limits) Name() string { return "account_limits" }
 

@@ -19,6 +19,7 @@ import (
 	"projector/projection/file"
 	"projector/readmodel"
 	"projector/readmodel/appended"
+	"projector/readmodel/balance"
 	"projector/readmodel/rebuild"
 )
 
@@ -110,7 +111,7 @@ var errChecks = exit.Usagef("--check (PROJECTOR_CHECK): only checks whether all 
 // projection of one's own is not looked into.
 func sums(kind readmodel.Definition) bool {
 	switch k := kind.(type) {
-	case readmodel.OrderedDefinition:
+	case balance.OrderedDefinition:
 		return true
 	case appended.Definition:
 		if k.Own {

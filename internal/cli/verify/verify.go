@@ -16,7 +16,7 @@ import (
 	"projector/internal/cli/output"
 	"projector/internal/cli/parse"
 	"projector/internal/ledger"
-	"projector/readmodel"
+	"projector/readmodel/accountdb"
 )
 
 // Cmd is the command verify.
@@ -112,7 +112,7 @@ func (c *Cmd) since(ctx context.Context, pool *pgxpool.Pool) (*time.Time, error)
 	if c.LedgerAt == "" && c.LedgerURL == "" {
 		return nil, nil
 	}
-	now, err := readmodel.Clock(ctx, pool)
+	now, err := accountdb.Clock(ctx, pool)
 	if err != nil || c.LedgerAt == "" {
 		return &now, err
 	}
@@ -142,11 +142,11 @@ func (c *Cmd) compare(
 		return report, exit.Refuse("the ledger has no accounts: nothing could be compared")
 	}
 	comparison.ListBehind = c.ListBehind
-	compare := func(a *readmodel.SnapshotAccount) error {
+	compare := func(a *accountdb.SnapshotAccount) error {
 		shown(comparison.Checked())
 		return comparison.Compare(&ledger.Account{ID: a.ID, Exists: a.Exists, Version: a.Version, Balance: a.Balance, Since: a.Since})
 	}
-	err = readmodel.ReadSnapshot(ctx, pool, func(s *readmodel.Snapshot) error {
+	err = accountdb.ReadSnapshot(ctx, pool, func(s *accountdb.Snapshot) error {
 		if c.Sample == 0 {
 			return s.Accounts(ctx, since, compare)
 		}

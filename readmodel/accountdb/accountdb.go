@@ -1,0 +1,93 @@
+package accountdb
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection"
+	"projector/readmodel"
+	"projector/readmodel/accounts"
+	"projector/readmodel/citus"
+	"projector/sql"
+)
+
+// DB reads the accounts of one projection.
+type DB struct {
+	readmodel.Querier
+	Tables *sql.Accounts
+}
+
+// Of reads the accounts of a projection from db.
+func Of(db readmodel.Querier, name string) DB {
+	return DB{db, sql.AccountsOf(name)}
+}
+
+// inShards calls fn with what reads from a database, and with the shards of the accounts there.
+func (a DB) inShards(ctx context.Context, fn func(readmodel.Querier, citus.Shards) error) error {
+	if !a.Tables.Balances() { // Citus distributes no others
+		return fn(a.Querier, nil)
+	}
+	switch db := a.Querier.(type) {
+	case *readmodel.Tx:
+		return fn(db, citus.ShardsOn(db.Conn()))
+	case *pgxpool.Pool:
+		return db.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return fn(conn, citus.ShardsOn(conn.Conn())) })
+	}
+	return fn(a.Querier, nil)
+}
+
+// Tx is a transaction that writes the accounts of one projection.
+type Tx struct {
+	*readmodel.Tx
+	Tables *sql.Accounts
+	Copies bool // new balances in great numbers are written by COPY
+}
+
+// DB reads the accounts within the transaction.
+func (tx *Tx) DB() DB { return DB{tx.Tx, tx.Tables} }
+
+// Shards are where the accounts are that the transaction writes.
+func (tx *Tx) shards() citus.Shards {
+	if !tx.Tables.Balances() {
+		return nil
+	}
+	return citus.ShardsOn(tx.Conn())
+}
+
+// Locked is how many accounts one statement may lock: Citus locks rows in one shard only, which
+// is sure with a single account.
+func (tx *Tx) Locked(most int) int {
+	if citus.On(tx.Conn()) && tx.Tables.Balances() {
+		return 1
+	}
+	return most
+}
+
+// copyBalances writes accounts that have no row.
+func copyBalances(ctx context.Context, tx *readmodel.Tx, fresh []accounts.Row) error {
+	rows := readmodel.NewCopyRows(7, len(fresh), 88)
+	for i := range fresh {
+		s := &fresh[i].Account
+		rows.Begin()
+		rows.Text(fresh[i].AccountID)
+		rows.TextOrNull(s.Currency.Code())
+		rows.Money(s.Balance, s.Currency.Digits())
+		rows.Int8(s.Version)
+		rows.Text(Status(s.Closed))
+		rows.TextOrNull(s.LastEventID)
+		if s.LastEventAt == projection.NoTime {
+			rows.Null()
+		} else {
+			rows.Time(s.LastEventAt)
+		}
+	}
+	return tx.Copy(ctx, sql.Query("copy_balance"), rows)
+}
+
+func Status(closed bool) string {
+	if closed {
+		return "closed"
+	}
+	return "open"
+}

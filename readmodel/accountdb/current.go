@@ -1,0 +1,35 @@
+package accountdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/readmodel"
+	"projector/sql"
+)
+
+// Current is an account as account_balance_current has it.
+type Current struct {
+	AccountID  string
+	Exists     bool   // it has a balance row; else only what it waits for is known
+	Version    int64  // 0 without a row
+	WaitingFor *int64 // the version that is missing; nil: the account is not stale
+	Balance    string // decimal, with the currency's number of decimals
+	Currency   string // empty: not fixed yet
+	Status     string
+}
+
+// LoadCurrent reads accounts, in one statement. Those of which nothing is known are left out.
+func LoadCurrent(ctx context.Context, db readmodel.Querier, ids []string) ([]Current, error) {
+	rows, err := db.Query(ctx, sql.Query("current_accounts"), ids)
+	if err != nil {
+		return nil, fmt.Errorf("read accounts: %w", err)
+	}
+	current, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Current])
+	if err != nil {
+		return nil, fmt.Errorf("read accounts: %w", err)
+	}
+	return current, nil
+}

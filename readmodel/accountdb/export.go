@@ -1,0 +1,15 @@
+package accountdb
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/projection"
+	"projector/readmodel"
+)
+
+// LookUp reads what the database knows of accounts, for the benchmark of reading.
+func LookUp(ctx context.Context, pool *pgxpool.Pool, ids []string, learn func(*projection.StoredAccount)) error {
+	return Store{DB: Of(pool, readmodel.BalanceName), FirstVersion: 1}.Accounts(ctx, ids, learn)
+}

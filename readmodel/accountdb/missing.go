@@ -1,0 +1,80 @@
+package accountdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/readmodel"
+	"projector/readmodel/citus"
+	"projector/sql"
+)
+
+// Missing is what an account waits for: all versions before the first event that is known
+// behind them.
+type Missing struct {
+	AccountID   string
+	First, Last int64
+}
+
+// MissingFilter chooses accounts; zero values choose all.
+type MissingFilter struct {
+	AccountID string
+	For       time.Duration // how long they have waited at least
+	// Topic and Partitions are where the events behind the gap came from; without a topic,
+	// wherever.
+	Topic      string
+	Partitions []int32
+}
+
+// NoFetchingError says that missing versions cannot be fetched from this database.
+type NoFetchingError struct{}
+
+// Error implements error and names the remedy.
+func (NoFetchingError) Error() string {
+	return "missing versions cannot be fetched where Citus distributes the tables: leave out --outbox-url (OUTBOX_URL)"
+}
+
+// SafeText vouches for the text: it holds no data.
+func (e NoFetchingError) SafeText() string { return e.Error() }
+
+// CheckFetching returns a NoFetchingError where Citus distributes the accounts.
+func CheckFetching(ctx context.Context, db readmodel.Querier) error {
+	tables, err := citus.Load(ctx, db)
+	if err == nil && slices.ContainsFunc(tables, func(t citus.Table) bool { return t.Name == readmodel.BalanceName && t.Shards > 0 }) {
+		return NoFetchingError{}
+	}
+	return err
+}
+
+// MissingVersions streams what accounts wait for, the oldest gap first. A version whose event
+// is there and cannot be applied is not missing. An error ends the iteration.
+func MissingVersions(ctx context.Context, pool *pgxpool.Pool, f MissingFilter) iter.Seq2[Missing, error] {
+	return func(yield func(Missing, error) bool) {
+		rows, err := pool.Query(ctx, sql.Query("missing_versions"), f.For.Seconds(), f.AccountID, f.Topic, f.Partitions)
+		if err != nil {
+			yield(Missing{}, fmt.Errorf("look for missing versions: %w", err))
+			return
+		}
+		var m Missing
+		_, err = pgx.ForEachRow(rows, []any{&m.AccountID, &m.First, &m.Last}, func() error {
+			if !yield(m, nil) {
+				return readmodel.ErrStopped
+			}
+			return nil
+		})
+		if readmodel.HasCode(err, readmodel.NotSupported) {
+			err = &pgconn.PgError{Severity: "ERROR", Code: readmodel.NotSupported, Message: NoFetchingError{}.Error()}
+		}
+		if err != nil && !errors.Is(err, readmodel.ErrStopped) {
+			yield(Missing{}, fmt.Errorf("look for missing versions: %w", err))
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package accountdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/projection"
+	"projector/projection/event"
+)
+
+// LoadParked reads up to limit parked events of an account above a version, in
+// order, and decodes them anew. more: there may be further ones behind them.
+func LoadParked(
+	ctx context.Context, db DB, formats event.Resolver, account string, above int64, limit int,
+) (parked []projection.Parked, more bool, err error) {
+	rows, err := db.Query(ctx, db.Tables.Query("load_parked"), account, above, limit, healBytes)
+	if err != nil {
+		return nil, false, fmt.Errorf("load parked events: %w", err)
+	}
+	var events int
+	parked, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (projection.Parked, error) {
+		var (
+			p       projection.Parked
+			version int64
+			headers [][]byte
+			r       = &p.Record
+		)
+		err := row.Scan(&version, &p.Class, &p.Expected, &r.Topic, &r.Partition, &r.Offset, &r.Timestamp, &r.Replays,
+			&r.Key, &r.Value, &headers, &events)
+		if err != nil {
+			return p, err
+		}
+		r.Headers = unpackHeaders(headers)
+		p.Decoded.Event.Version = version
+		return p, nil
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("load parked events: %w", err)
+	}
+	for i := range parked {
+		if err := decodeParked(ctx, formats, account, &parked[i]); err != nil {
+			return nil, false, err
+		}
+	}
+	return parked, events == limit || events > len(parked), nil
+}
+
+// decodeParked decodes an event that was parked at the version it has as yet.
+func decodeParked(ctx context.Context, formats event.Resolver, account string, p *projection.Parked) error {
+	format, err := formats.Resolve(ctx, p.Record.Message)
+	if err != nil {
+		return fmt.Errorf("read a parked event: %w", err)
+	}
+	version := p.Decoded.Event.Version
+	if series, is := format.(event.Series); is {
+		decodeEntry(series, account, version, p)
+	} else {
+		format.Decode(p.Record.Message, &p.Decoded)
+	}
+	if p.Decoded.Identity != event.Identified || p.Decoded.Event.Version != version {
+		// Parked by another format or configuration: it waits for an operator.
+		p.Decoded = unreadable(account, version)
+	}
+	return nil
+}
+
+// decodeEntry decodes the entry of a record that is of the account and version: the first one, as
+// of two events for one version the first is parked.
+func decodeEntry(series event.Series, account string, version int64, p *projection.Parked) {
+	var one event.Decoded
+	check := func(entry int32) {
+		ev := &one.Event
+		if p.Record.Entry == 0 && one.Identity == event.Identified && ev.AccountID == account && ev.Version == version {
+			p.Record.Entry, p.Decoded = entry, one
+		}
+	}
+	p.Decoded, p.Record.Entry = event.Decoded{}, 0
+	last := int32(0)
+	series.DecodeEach(p.Record.Message, func(entry int32) *event.Decoded {
+		check(last)
+		last = entry
+		return &one
+	})
+	check(last)
+}
+
+// unreadable stands for a parked event that this configuration cannot read.
+func unreadable(account string, version int64) event.Decoded {
+	return event.Decoded{
+		Event:    event.Event{AccountID: account, Version: version},
+		Identity: event.Identified,
+		Fault:    &event.Fault{Class: event.MalformedPayload, Reason: "the parked event cannot be read with the present --format"},
+	}
+}
+
+// queueParked adds the inserts of parked events.
+func queueParked(tx *Tx, parks []*projection.Parked) {
+	for _, p := range parks {
+		tx.Queue(tx.Tables.Query("park"), parkedColumns(p)...)
+	}
+}
+
+// queueReplacing adds the updates of parked events that give way.
+func queueReplacing(tx *Tx, by []*projection.Parked) {
+	for _, p := range by {
+		tx.Queue(tx.Tables.Query("park_instead"), parkedColumns(p)...)
+	}
+}
+
+func parkedColumns(p *projection.Parked) []any {
+	ev, r := &p.Decoded.Event, &p.Record
+	return []any{
+		ev.AccountID, ev.Version, string(p.Class), ev.ID, p.Expected,
+		r.Topic, r.Partition, r.Offset, r.Timestamp, r.Replays, r.Key, r.Value, packHeaders(r.Headers),
+	}
+}
+
+// packHeaders lays headers out as key, value, key, value; a null value stays null.
+func packHeaders(headers []event.Header) [][]byte {
+	packed := make([][]byte, 0, 2*len(headers))
+	for _, h := range headers {
+		packed = append(packed, []byte(h.Key), h.Value)
+	}
+	return packed
+}
+
+func unpackHeaders(packed [][]byte) []event.Header {
+	headers := make([]event.Header, 0, len(packed)/2)
+	for i := 0; i+1 < len(packed); i += 2 {
+		headers = append(headers, event.Header{Key: string(packed[i]), Value: packed[i+1]})
+	}
+	return headers
+}

@@ -1,0 +1,65 @@
+package accountdb
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"projector/internal/devstack/devtest"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+	"projector/readmodel/accounts"
+	"projector/readmodel/citus"
+	"projector/sql"
+)
+
+// TestAccountsAreWrittenShardByShard writes accounts as if they were in three shards: new ones,
+// and then all of them once more, and reads them.
+func TestAccountsAreWrittenShardByShard(t *testing.T) {
+	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	conn.Conn().PgConn().CustomData()[citus.OnCitus] = citus.Shards{math.MinInt32, -1000, 1 << 29}
+	euro, _ := event.CurrencyByCode("EUR")
+	rows := make([]accounts.Row, 2*firstSlice)
+	ids := make([]string, len(rows))
+	for i := range rows {
+		ids[i] = fmt.Sprintf("acc-%08d", i)
+		rows[i] = accounts.Row{AccountID: ids[i], Account: projection.Account{Currency: euro, LastEventAt: projection.NoTime}}
+	}
+	for version := int64(1); version <= 3; version++ {
+		for i := range rows {
+			rows[i].Stored, rows[i].Exists = rows[i].Account.Version, version > 1
+			rows[i].Account.Version, rows[i].Account.Balance = version, version*int64(i)
+		}
+		tx := readmodel.Begin(conn.Conn())
+		if err := tx.End(t.Context(), WriteChanges(t.Context(), &Tx{Tx: tx, Tables: sql.AccountsOf(readmodel.BalanceName)}, &accounts.Changes{Rows: rows})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tx := readmodel.Begin(conn.Conn())
+	if err := tx.Send(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	read := map[string]projection.Account{}
+	err = tx.End(t.Context(), Store{DB: Of(tx, readmodel.BalanceName), FirstVersion: 1}.Accounts(t.Context(), ids, func(a *projection.StoredAccount) {
+		read[strings.Clone(a.ID)] = a.Account
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range rows {
+		if got := read[ids[i]]; got.Version != 3 || got.Balance != 3*int64(i) {
+			t.Fatalf("%s is at version %d with %d, want 3 with %d", ids[i], got.Version, got.Balance, 3*i)
+		}
+	}
+}

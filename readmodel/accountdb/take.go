@@ -1,0 +1,20 @@
+package accountdb
+
+import (
+	"context"
+
+	"projector/projection"
+	"projector/readmodel"
+)
+
+// Take gives events to a projection of one's own, within the transaction that makes their
+// versions durable; they are in the order of their application, and it may change that. It
+// sends what is queued.
+type Take func(ctx context.Context, tx *readmodel.Tx, events []projection.TakenEvent) error
+
+func (t Take) Events(ctx context.Context, tx *readmodel.Tx, events []projection.TakenEvent) error {
+	if t == nil || len(events) == 0 {
+		return nil
+	}
+	return t(ctx, tx, events)
+}

@@ -1,0 +1,232 @@
+package balance
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/pace"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+	"projector/readmodel/accountdb"
+	"projector/readmodel/accounts"
+)
+
+// Config is what the account_balance projection needs.
+type Config struct {
+	// Projection is another than account_balance: one of somebody's own, with tables of its
+	// own and without money, that is given each event by Take.
+	Projection string
+	Take       accountdb.Take
+	// Changed receives the accounts that a flush has written, after it was committed; nil: nobody.
+	// It must be safe for concurrent use and quick.
+	Changed func(accountIDs iter.Seq[string])
+
+	Pool         *pgxpool.Pool
+	Formats      event.Resolver
+	FirstVersion int64
+	ParkLimit    int64      // parked events of an account
+	ParkBytes    int64      // and their size; 0: any
+	CacheBytes   func() int // what a partition may remember of accounts, as of now
+	Breaker      projection.BreakerRule
+	Group        *Group               // writes small flushes of several partitions together; nil: each alone
+	Versions     *VersionReader       // knows duplicates in great numbers; nil: each account is looked up
+	Decisions    *readmodel.Decisions // of people; nil: none
+}
+
+// Balance is the account_balance projection of one partition: accounts in memory with
+// the database behind them. It is not safe for concurrent use.
+type Balance struct {
+	cfg       Config
+	partition readmodel.Partition
+	position  projection.Position
+	fold      *accounts.Fold
+	changes   *accounts.Changes // gathered from fold, until it is used again; nil: not yet
+	breaker   *projection.Breaker
+	skipped   []projection.SkippedEvent // that came since the last flush
+	failed    bool                      // the last write: the next one must not hold up others
+	claimed   uint64                    // by the clock of the version reader
+}
+
+// New prepares the projection of one partition; Claim comes first.
+func New(cfg Config, p readmodel.Partition) *Balance {
+	p.Projection = cmp.Or(cfg.Projection, readmodel.BalanceName)
+	b := &Balance{cfg: cfg, partition: p}
+	b.fold = accounts.NewFold(accounts.Options{
+		FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, ParkBytes: cfg.ParkBytes, CacheBytes: cfg.CacheBytes(), Take: cfg.Take != nil,
+		Duplicates: cfg.Decisions != nil,
+	}, balanceStore{accountdb.Store{DB: b.db(), Formats: cfg.Formats, FirstVersion: cfg.FirstVersion}, b})
+	return b
+}
+
+// DB reads the tables of the projection.
+func (b *Balance) db() accountdb.DB {
+	return accountdb.Of(b.cfg.Pool, b.partition.Projection)
+}
+
+// balanceStore is what a partition's fold reads from.
+type balanceStore struct {
+	accountdb.Store
+	balance *Balance
+}
+
+// Versions implements accounts.Store.
+func (s balanceStore) Versions(ctx context.Context) *accounts.VersionIndex {
+	return s.balance.cfg.Versions.since(ctx, s.balance.claimed)
+}
+
+// Claim implements Projection. It finds the accounts whose healing was interrupted.
+func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Position, error) {
+	b.cfg.Versions.claiming()
+	pos, err := readmodel.ClaimPosition(ctx, b.cfg.Pool, b.partition, c)
+	b.claimed = b.cfg.Versions.claimed()
+	if err != nil {
+		return pos, err
+	}
+	if err := b.cfg.Decisions.Read(ctx); err != nil {
+		return pos, err
+	}
+	b.position = pos
+	b.fold.Reset()
+	b.changes = nil
+	b.skipped = nil
+	b.breaker = projection.NewBreaker(b.cfg.Breaker, b.partition.Number, &pos)
+	b.fold.CountedBy(b.breaker)
+	tables := b.db().Tables
+	if _, err := b.cfg.Pool.Exec(ctx, tables.Query("clear_passed"), b.partition.Topic, b.partition.Number); err != nil {
+		return pos, fmt.Errorf("clear parked events: %w", err)
+	}
+	rows, err := b.cfg.Pool.Query(ctx, tables.Query("load_healable"), b.partition.Topic, b.partition.Number)
+	if err != nil {
+		return pos, fmt.Errorf("find accounts to heal: %w", err)
+	}
+	healable, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return pos, fmt.Errorf("find accounts to heal: %w", err)
+	}
+	return pos, b.fold.Read(ctx, healable)
+}
+
+// Fold implements Projection.
+func (b *Balance) Fold(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
+	b.changes = nil
+	if len(records) == 0 {
+		return 0, errors.Join(b.noteSkipped(ctx), b.fold.Heal(ctx, limit))
+	}
+	b.position.MarkReprocessed(records)
+	b.cfg.Decisions.MarkDiscarded(records)
+	n, err := b.fold.Apply(ctx, records, limit)
+	if err != nil {
+		return n, err
+	}
+	return n, b.noteSkipped(ctx)
+}
+
+// noteSkipped finds out which of the new duplicates are of versions that were skipped. A version
+// was skipped before its event was decided about as a duplicate, so it is known now.
+func (b *Balance) noteSkipped(ctx context.Context) error {
+	duplicates := b.fold.NewDuplicates()
+	if len(duplicates) == 0 {
+		return nil
+	}
+	if err := b.cfg.Decisions.Read(ctx); err != nil {
+		b.fold.KeepDuplicates(duplicates)
+		return err
+	}
+	b.skipped = append(b.skipped, b.cfg.Decisions.Skipped(duplicates)...)
+	return nil
+}
+
+// cacheBytes is what the fold may remember of accounts: a version index takes half.
+func (b *Balance) cacheBytes() int {
+	if b.cfg.Versions.held() {
+		return b.cfg.CacheBytes() / 2
+	}
+	return b.cfg.CacheBytes()
+}
+
+// Pending implements Projection.
+func (b *Balance) Pending() projection.Pending { return b.fold.Pending() }
+
+// DeadLetters implements Projection.
+func (b *Balance) DeadLetters() []projection.DeadLetter { return b.fold.DeadLetters() }
+
+// gathered is what is pending. It is gathered once for the verification, the write and all
+// attempts at them.
+func (b *Balance) gathered() *accounts.Changes {
+	if b.changes == nil {
+		b.changes = b.fold.Gather()
+	}
+	return b.changes
+}
+
+// Refuse implements Projection.
+func (b *Balance) Refuse(reason string) bool { return b.fold.Refuse(reason) }
+
+// Verify implements Projection. The position comes first: where it is as this writer left
+// it, nothing that was read since the claim is of another owner or of a restored database.
+func (b *Balance) Verify(ctx context.Context) error {
+	if err := readmodel.VerifyPosition(ctx, b.cfg.Pool, b.partition, b.position); err != nil {
+		return err
+	}
+	changes := b.gathered()
+	return b.stale(accountdb.VerifyVersions(ctx, b.db(), changes.DecidedOn, changes.Assumed), changes)
+}
+
+// stale has what was assumed in vain be looked up next time.
+func (b *Balance) stale(err error, changes *accounts.Changes) error {
+	if errors.Is(err, projection.ErrStale) && len(changes.Assumed) > 0 {
+		b.fold.AssumedWrongly()
+	}
+	return err
+}
+
+// Flush implements Projection.
+func (b *Balance) Flush(ctx context.Context, next projection.NextOffset) (projection.Flushed, error) {
+	changes := b.gathered()
+	pace.Expect(ctx, changes.NumRows())
+	flushed := changes.Flushed()
+	flushed.Skipped = b.skipped
+	moved := b.position.Moved(next)
+	moved.Breaker = b.breaker.State(b.position.Breaker)
+	grouped := !b.failed && ctx.Err() == nil &&
+		b.cfg.Group.write(&member{move: readmodel.Move{Partition: b.partition, From: b.position, To: moved}, changes: changes})
+	if !grouped {
+		err := write(ctx, b.cfg.Pool, b.partition, b.position, moved, changes, b.cfg.Take, !b.failed)
+		if b.failed = err != nil; b.failed {
+			return flushed, b.stale(err, changes)
+		}
+	}
+	b.position = moved
+	if b.cfg.Changed != nil {
+		b.cfg.Changed(written(changes))
+	}
+	b.fold.SetCacheBytes(b.cacheBytes())
+	b.fold.Flushed()
+	b.changes, b.skipped = nil, nil
+	return flushed, nil
+}
+
+// written are the accounts that changes wrote, or parked an event of. One may come twice.
+func written(c *accounts.Changes) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for chunk := range c.RowChunks(func() int { return groupRows }) {
+			for i := range chunk {
+				if !yield(chunk[i].AccountID) {
+					return
+				}
+			}
+		}
+		for _, parked := range c.Parks {
+			if !yield(parked.Decoded.Event.AccountID) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package balance
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/session"
+	"projector/readmodel"
+	"projector/readmodel/repair"
+	"projector/sql"
+)
+
+// Definition is the account_balance projection.
+type Definition struct{}
+
+var _ readmodel.Definition = Definition{}
+
+// Name implements Definition.
+func (Definition) Name() string { return readmodel.BalanceName }
+
+// FlushEvents implements Definition: many events of an account become one row, so the more
+// are folded the better.
+func (Definition) FlushEvents() int { return 0 }
+
+// Ready implements Definition.
+func (Definition) Ready(ctx context.Context, pool *pgxpool.Pool) error {
+	return CheckReady(ctx, pool)
+}
+
+// Open implements Definition.
+func (Definition) Open(cfg readmodel.RunConfig) func(readmodel.Partition) session.Projection {
+	balance := Config{
+		Pool: cfg.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, ParkBytes: cfg.ParkBytes,
+		CacheBytes: cfg.CacheBytes,
+		Breaker:    cfg.Breaker, Group: NewGroup(cfg.Pool), Changed: cfg.Changed, Decisions: cfg.Decisions,
+	}
+	if cfg.IndexBytes > 0 {
+		balance.Versions = NewVersionReader(VersionReaderConfig{Pool: cfg.Pool, Bytes: cfg.IndexBytes, Ends: cfg.Ends, Log: cfg.Log})
+	}
+	return func(p readmodel.Partition) session.Projection { return New(balance, p) }
+}
+
+// countParkedEvery is how often the parked events are counted.
+const countParkedEvery = 5 * time.Second
+
+// Tasks implements Definition: what waits behind holes is counted.
+func (Definition) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
+	return []readmodel.Task{countParked(cfg, readmodel.BalanceName)}
+}
+
+// countParked tells again and again what waits behind holes.
+func countParked(cfg readmodel.RunConfig, name string) readmodel.Task {
+	return readmodel.Task{Name: "count parked events", Every: countParkedEvery, Run: func(ctx context.Context) error {
+		parked, err := readmodel.CountParked(ctx, cfg.Pool, name)
+		if err == nil {
+			cfg.Observer.Parked(parked)
+		}
+		return err
+	}}
+}
+
+// Reports implements Definition.
+func (Definition) Reports() readmodel.Reports { return readmodel.Reports{Parked: true} }
+
+// Replayer implements Definition.
+func (Definition) Replayer(cfg readmodel.RepairConfig) readmodel.Replayer {
+	return repair.New(cfg)
+}
+
+// Memory implements Definition: an account's version tells.
+func (Definition) Memory() readmodel.Memory { return nil }
+
+// Rebuilds implements Definition. Accounts are compared as a whole, by Shadow.
+func (Definition) Rebuilds() []readmodel.RebuildTable {
+	return []readmodel.RebuildTable{{Name: readmodel.BalanceName}, {Name: "parked_event"}}
+}
+
+// Custom implements Definition.
+func (Definition) Custom() bool { return false }
+
+// CheckReady fails when the database cannot be reached, cannot be written, lacks a
+// grant the balances need, or when their schema changed under the program.
+func CheckReady(ctx context.Context, pool *pgxpool.Pool) error {
+	return readmodel.CheckDatabase(ctx, pool, sql.Query("check_ready"))
+}

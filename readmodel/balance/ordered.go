@@ -1,0 +1,74 @@
+package balance
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/session"
+	"projector/readmodel"
+	"projector/readmodel/accountdb"
+	"projector/readmodel/repair"
+)
+
+// OrderedDefinition is a projection of one's own that is given events in the order of their
+// versions: what account_balance does with accounts, in tables of its own and without money.
+type OrderedDefinition struct {
+	Label string // see Definition.Name
+	// ReadyQuery and Check are those of appended.Definition.
+	ReadyQuery string
+	Check      func(context.Context, *pgxpool.Pool) error
+	Take       accountdb.Take
+	// RebuildTables and Rebuildable are those of appended.Definition.
+	RebuildTables []readmodel.RebuildTable
+	Rebuildable   func(context.Context, *pgxpool.Pool) error
+}
+
+var _ readmodel.Definition = OrderedDefinition{}
+
+// Name implements Definition.
+func (d OrderedDefinition) Name() string { return d.Label }
+
+// FlushEvents implements Definition.
+func (OrderedDefinition) FlushEvents() int { return readmodel.DefaultFlush }
+
+// Ready implements Definition.
+func (d OrderedDefinition) Ready(ctx context.Context, pool *pgxpool.Pool) error {
+	if err := readmodel.CheckDatabase(ctx, pool, d.ReadyQuery); err != nil {
+		return err
+	}
+	return d.Check(ctx, pool)
+}
+
+// Open implements Definition.
+func (d OrderedDefinition) Open(cfg readmodel.RunConfig) func(readmodel.Partition) session.Projection {
+	balance := Config{
+		Projection: d.Label, Take: d.Take,
+		Pool: cfg.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, ParkBytes: cfg.ParkBytes,
+		CacheBytes: cfg.CacheBytes,
+		Breaker:    cfg.Breaker, Decisions: cfg.Decisions,
+	}
+	return func(p readmodel.Partition) session.Projection { return New(balance, p) }
+}
+
+// Tasks implements Definition: what waits behind holes is counted.
+func (d OrderedDefinition) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
+	return []readmodel.Task{countParked(cfg, d.Label)}
+}
+
+// Reports implements Definition.
+func (OrderedDefinition) Reports() readmodel.Reports { return readmodel.Reports{Parked: true} }
+
+// Replayer implements Definition.
+func (d OrderedDefinition) Replayer(cfg readmodel.RepairConfig) readmodel.Replayer {
+	return repair.NewCustom(cfg, d.Label, d.Take)
+}
+
+// Memory implements Definition: an account's version tells.
+func (OrderedDefinition) Memory() readmodel.Memory { return nil }
+
+// Rebuilds implements Definition.
+func (d OrderedDefinition) Rebuilds() []readmodel.RebuildTable { return d.RebuildTables }
+
+// Custom implements Definition.
+func (OrderedDefinition) Custom() bool { return true }

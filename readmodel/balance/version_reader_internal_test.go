@@ -1,0 +1,41 @@
+package balance
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"projector/readmodel/accounts"
+)
+
+func TestAnIndexNobodyAsksForIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reading := &versionsReading{began: 1, done: make(chan struct{}), index: accounts.NewVersionIndex(0)}
+		close(reading.done)
+		r := &VersionReader{current: reading, asked: time.Now()}
+		time.AfterFunc(keepVersions, func() { r.dropUnused(reading) })
+		for range 3 {
+			<-time.After(keepVersions - time.Second)
+			if r.since(t.Context(), 0) == nil {
+				t.Fatal("an index that is in use was dropped")
+			}
+		}
+		<-time.After(keepVersions + time.Second)
+		if r.held() {
+			t.Error("an index that nobody uses is kept")
+		}
+	})
+}
+
+func TestNoReadingBeginsDuringAClaim(t *testing.T) {
+	r := &VersionReader{}
+	r.claiming()
+	first := r.claimed()
+	r.claiming()
+	if index := r.since(t.Context(), first); index != nil || r.held() {
+		t.Error("a reading began that is of no use to the partition that is being claimed")
+	}
+	if then := r.claimed(); then <= first {
+		t.Errorf("a claim ended at %d, the one before at %d", then, first)
+	}
+}

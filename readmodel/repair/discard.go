@@ -1,0 +1,243 @@
+package repair
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+	"projector/readmodel/accountdb"
+	"projector/sql"
+)
+
+// Discard is the wish to discard a dead letter.
+type Discard struct {
+	// AccountID and Version of its event; no AccountID: they are not known.
+	AccountID string
+	Version   int64
+	Class     event.Class
+	Place     projection.RecordRef // of the original
+	Action    readmodel.Action
+}
+
+// Discarded is what became of a Discard.
+type Discarded struct {
+	// Removed: the event was parked, and is not any more.
+	Removed bool
+	// Passed: the read model has the version, so nothing was discarded.
+	Passed bool
+}
+
+// Discarder is a Replayer of a projection that parks events.
+type Discarder interface {
+	// PlanDiscard tells what Discard would do now.
+	PlanDiscard(ctx context.Context, list []Discard) ([]Discarded, error)
+	// Discard removes the events from what is parked, in the transactions that record it.
+	// After an error, what was committed before it stays.
+	Discard(ctx context.Context, list []Discard) ([]Discarded, error)
+}
+
+var _ Discarder = (*Repair)(nil)
+
+// PlanDiscard implements Discarder.
+func (r *Repair) PlanDiscard(ctx context.Context, list []Discard) ([]Discarded, error) {
+	result := make([]Discarded, len(list))
+	err := readmodel.Patiently(ctx, func(attempt context.Context) error {
+		return r.findDiscards(attempt, r.db(), r.tables().Query("parked_places"), list, result)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
+	}
+	return result, nil
+}
+
+// Discard implements Discarder.
+func (r *Repair) Discard(ctx context.Context, list []Discard) ([]Discarded, error) {
+	result := make([]Discarded, 0, len(list))
+	consumers := resting{pool: r.db(), ends: r.cfg.Ends}
+	if err := consumers.begin(ctx); err != nil {
+		return nil, fmt.Errorf("discard: %w", err)
+	}
+	for rest := list; len(rest) > 0; {
+		piece := rest[:someAccounts(rest)]
+		rest = rest[len(piece):]
+		done := make([]Discarded, len(piece))
+		err := r.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) error {
+			return r.discard(attempt, tx, piece, done)
+		})
+		if err != nil {
+			return result, fmt.Errorf("discard: %w", err)
+		}
+		if result = append(result, done...); len(rest) == 0 {
+			break
+		}
+		if err := consumers.rest(ctx, repairPause); err != nil {
+			return result, err
+		}
+	}
+	return result, nil
+}
+
+// someAccounts is how many dead letters one transaction discards: those of few accounts.
+func someAccounts(list []Discard) int {
+	seen := map[string]bool{}
+	for i := range list {
+		if seen[list[i].AccountID] = true; len(seen) > repairAccounts || i == readmodel.RepairEvents {
+			return i
+		}
+	}
+	return len(list)
+}
+
+// discard removes what is parked. A consumer that has not written yet what it decided before
+// finds another fence, and decides again.
+func (r *Repair) discard(ctx context.Context, tx *accountdb.Tx, list []Discard, result []Discarded) error {
+	clear(result)
+	var (
+		ids        []string
+		topics     []string
+		partitions []int32
+	)
+	for i := range list {
+		if d := &list[i]; d.AccountID != "" && d.Place.Topic != "" {
+			ids, topics, partitions = append(ids, d.AccountID), append(topics, d.Place.Topic), append(partitions, d.Place.Partition)
+		}
+	}
+	if len(ids) > 0 {
+		tx.Queue(sql.Query("discard_fence"), tx.Tables.Projection, topics, partitions)
+		slices.Sort(ids)
+		if err := lockAccounts(ctx, tx, slices.Compact(ids)); err != nil {
+			return err
+		}
+		if err := r.findDiscards(ctx, tx.DB(), tx.Tables.Query("discard_parked"), list, result); err != nil {
+			return err
+		}
+		if err := shrinkOverflow(ctx, tx, list, result); err != nil {
+			return err
+		}
+	}
+	var actions []readmodel.Action
+	for i := range list {
+		if !result[i].Passed {
+			actions = append(actions, list[i].Action)
+		}
+	}
+	readmodel.QueueActions(tx.Tx, actions)
+	return tx.Send(ctx)
+}
+
+// findDiscards finds out which events are parked, by a statement that may remove them, and
+// which the read model has.
+func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement string, list []Discard, result []Discarded) error {
+	n := len(list)
+	ids, versions, topics := make([]string, n), make([]int64, n), make([]string, n)
+	partitions, offsets := make([]int32, n), make([]int64, n)
+	for i := range list {
+		d := &list[i]
+		ids[i], versions[i] = d.AccountID, d.Version
+		topics[i], partitions[i], offsets[i] = d.Place.Topic, d.Place.Partition, d.Place.Offset
+	}
+	accounts, err := accountdb.LoadVersions(ctx, db, ids)
+	if err != nil {
+		return err
+	}
+	rows, err := db.Query(ctx, statement, ids, versions, topics, partitions, offsets)
+	if err != nil {
+		return err
+	}
+	type parkedEvent struct { // several entries of a record have one place
+		accountID string
+		version   int64
+		place     projection.RecordRef
+	}
+	parked := map[parkedEvent]bool{}
+	var e parkedEvent
+	if _, err := pgx.ForEachRow(rows, []any{&e.accountID, &e.version, &e.place.Topic, &e.place.Partition, &e.place.Offset}, func() error {
+		parked[e] = true
+		return nil
+	}); err != nil {
+		return err
+	}
+	for i := range list {
+		d := &list[i]
+		version, exists := accounts[d.AccountID]
+		result[i] = Discarded{
+			Removed: parked[parkedEvent{d.AccountID, d.Version, d.Place}],
+			Passed:  d.AccountID != "" && exists && d.Version <= version && d.Class != event.VersionConflict,
+		}
+	}
+	return nil
+}
+
+// beyond is what an account has beyond the park limit.
+type beyond struct {
+	accountID       string
+	lowest, highest int64
+	events          int64
+}
+
+// without is b less discarded versions, in order. Which versions are between the lowest and the
+// highest is not known.
+func (b beyond) without(versions []int64) beyond {
+	for _, v := range versions {
+		if v < b.lowest || v > b.highest {
+			continue
+		}
+		if b.events--; v == b.lowest {
+			b.lowest++
+		}
+	}
+	for _, v := range slices.Backward(versions) {
+		if v == b.highest {
+			b.highest--
+		}
+	}
+	return b
+}
+
+// shrinkOverflow takes the discarded events that are not parked off what is beyond the park
+// limit.
+func shrinkOverflow(ctx context.Context, tx *accountdb.Tx, list []Discard, result []Discarded) error {
+	versions := map[string][]int64{}
+	for i := range list {
+		if d := &list[i]; d.AccountID != "" && d.Class == event.VersionGap && !result[i].Removed && !result[i].Passed {
+			versions[d.AccountID] = append(versions[d.AccountID], d.Version)
+		}
+	}
+	if len(versions) == 0 {
+		return nil
+	}
+	ids := make([]string, 0, len(versions))
+	for id := range versions {
+		ids = append(ids, id)
+	}
+	rows, err := tx.Query(ctx, tx.Tables.Query("overflow_load"), ids)
+	if err != nil {
+		return err
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b beyond, err error) {
+		err = row.Scan(&b.accountID, &b.lowest, &b.highest, &b.events)
+		return b, err
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(all, func(a, b beyond) int { return strings.Compare(a.accountID, b.accountID) })
+	for _, before := range all {
+		of := versions[before.accountID]
+		slices.Sort(of)
+		switch after := before.without(slices.Compact(of)); {
+		case after == before:
+		case after.events <= 0 || after.lowest > after.highest:
+			tx.Queue(tx.Tables.Query("overflow_forget"), after.accountID)
+		default:
+			tx.Queue(tx.Tables.Query("overflow_shrink"), after.accountID, after.lowest, after.highest, after.events)
+		}
+	}
+	return nil
+}

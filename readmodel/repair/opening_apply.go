@@ -1,0 +1,124 @@
+package repair
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"projector/projection"
+	"projector/readmodel"
+	"projector/readmodel/accountdb"
+	"projector/readmodel/accounts"
+)
+
+// OpeningPiece is how many accounts one transaction opens, for an Openings of which no one
+// bounds the Piece: they are locked for some tenths of a second.
+const OpeningPiece = 8192
+
+// Apply opens the accounts, in transactions of bounded size, and tells observe, which may be
+// nil, of each. Those at or beyond their opening are left as they are, so after an error the
+// same may be applied again.
+func (o *Openings) Apply(ctx context.Context, openings []Opening, observe func(readmodel.Step)) error {
+	if err := o.consumers.begin(ctx); err != nil {
+		return err
+	}
+	cfg := o.repair.cfg
+	if cfg.Piece == 0 {
+		cfg.Piece = OpeningPiece
+	}
+	return readmodel.InPieces(ctx, cfg, &opening{Openings: o, left: openings, most: cfg.Piece}, func(step readmodel.Step, took time.Duration, _ bool) error {
+		if observe != nil {
+			observe(step)
+		}
+		return o.consumers.ifOvertaken(ctx, max(took, repairPause, cfg.Spread(step.Records)-took))
+	})
+}
+
+// opening is the accounts that are left to open, and those that are left to heal.
+type opening struct {
+	*Openings
+	left    []Opening
+	healing []string
+	most    int    // that are read at a time, where much is parked behind them
+	alone   string // the account that was opened last, when it was the only one
+}
+
+// Do implements pieces: one transaction decides and writes.
+func (p *opening) Do(ctx context.Context, limit int) (step readmodel.Step, more bool, err error) {
+	var (
+		read      = p.left[:min(limit, p.most, len(p.left))]
+		decisions []projection.Decision
+		changes   *accounts.Changes
+	)
+	err = p.repair.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) (err error) {
+		tx.Copies = true
+		p.store.DB = tx.DB()
+		if decisions, changes, err = p.openLocked(attempt, tx, read, limit); err != nil {
+			return err
+		}
+		if err := p.repair.write(attempt, tx, changes, nil); err != nil {
+			return err
+		}
+		return p.write(attempt, tx.Tx, applied(read, decisions))
+	})
+	if p.alone = ""; len(decisions) == 1 {
+		p.alone = read[0].AccountID
+	}
+	if err != nil {
+		return readmodel.Step{}, true, err
+	}
+	decided(read, decisions)
+	if p.most = min(4*p.most, math.MaxInt/4); len(decisions) > 0 && len(decisions) < len(read) {
+		p.most = 2 * len(decisions)
+	}
+	p.left, p.healing = p.left[len(decisions):], p.fold.Healing()
+	return readmodel.Step{Records: len(decisions), Healed: changes.Healed}, len(p.left) > 0 || len(p.healing) > 0, nil
+}
+
+// openLocked is open under locks, where an account has a row that is to change. It is found out
+// without: most accounts of a ledger have no row, of which there is nothing to lock, and the
+// write finds out when one has got it; or they are kept, and no version ever decreases.
+func (p *opening) openLocked(ctx context.Context, tx *accountdb.Tx, read []Opening, limit int) ([]projection.Decision, *accounts.Changes, error) {
+	for lock := len(p.healing) > 0; ; lock = true {
+		if lock {
+			queueLocks(tx, append(openedIDs(read), p.healing...))
+			if err := tx.Send(ctx); err != nil {
+				return nil, nil, err
+			}
+		}
+		decisions, err := p.open(ctx, read, limit)
+		if err != nil {
+			return nil, nil, err
+		}
+		if changes := p.fold.Gather(); lock || !changes.AnyExists() {
+			return decisions, changes, nil
+		}
+	}
+}
+
+// open heals what an earlier piece has left, opens accounts and heals what is parked behind
+// them. With a limit of 1 that is one parked event or one account.
+func (p *opening) open(ctx context.Context, openings []Opening, limit int) ([]projection.Decision, error) {
+	p.fold.Reset()
+	if err := p.fold.Read(ctx, p.healing); err != nil {
+		return nil, err
+	}
+	if err := p.fold.Heal(ctx, limit); err != nil || p.fold.Pending().Events >= min(limit, accounts.HealPiece) {
+		return nil, err
+	}
+	decisions, err := p.decide(ctx, openings, readmodel.RepairEvents)
+	if err != nil || limit == 1 {
+		return decisions, err
+	}
+	return decisions, p.fold.HealShortQueues(ctx, min(limit, readmodel.RepairEvents))
+}
+
+// Refuse implements pieces.
+func (p *opening) Refuse(reason string) bool {
+	if p.alone == "" {
+		return p.fold.Refuse(reason)
+	}
+	_, again := p.refused[p.alone]
+	p.refused[p.alone] = reason
+	return !again
+}

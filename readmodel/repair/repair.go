@@ -1,0 +1,159 @@
+package repair
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"projector/projection"
+	"projector/readmodel"
+	"projector/readmodel/accountdb"
+	"projector/readmodel/accounts"
+	"projector/sql"
+)
+
+const (
+	// repairAccounts is how many accounts one transaction of a repair locks.
+	repairAccounts = 100
+	// repairPause is the shortest rest between transactions.
+	repairPause = 10 * time.Millisecond
+)
+
+// Repair applies records to the balances directly, by the same rules as a
+// consumer and beside running consumers: in any order, repeatedly, interrupted.
+//
+// A transaction locks the accounts, and only then reads what it decides on. A consumer
+// whose changes were made of an account as it was before writes none of them: each
+// write compares the version it was made of. Consumers that have nothing pending on
+// these accounts go on. A repair publishes nothing: a parked event that cannot be
+// applied is left to the consumer, which dead-letters it.
+//
+// A Repair is safe for concurrent use; a RepairRecord is not.
+type Repair struct {
+	cfg        readmodel.RepairConfig
+	projection string
+	take       accountdb.Take // nil: balances
+}
+
+// New returns a Repair of account_balance.
+func New(cfg readmodel.RepairConfig) *Repair {
+	return &Repair{cfg: cfg, projection: readmodel.BalanceName}
+}
+
+// NewCustom returns a Repair of an ordered custom projection, which take gives events to.
+func NewCustom(cfg readmodel.RepairConfig, projection string, take accountdb.Take) *Repair {
+	return &Repair{cfg: cfg, projection: projection, take: take}
+}
+
+// custom reports whether it is a custom projection that is repaired.
+func (r *Repair) custom() bool { return r.projection != readmodel.BalanceName }
+
+// Plan tells by each record's Decision what Apply would do with it now, and changes
+// nothing.
+func (r *Repair) Plan(ctx context.Context, records []*readmodel.RepairRecord) error {
+	records = inOrder(records)
+	store := r.storeOf(r.db())
+	options := r.options()
+	options.Balances = true
+	fold := accounts.NewFold(options, &store)
+	for piece := range slices.Chunk(records, readmodel.PlanPiece) {
+		if err := planSome(ctx, fold, piece); err != nil {
+			return fmt.Errorf("plan: %w", err)
+		}
+	}
+	changes := fold.Gather()
+	for i, decision := range changes.Decisions {
+		records[i].Decision, records[i].Balance = decision, changes.Balances[i]
+	}
+	return nil
+}
+
+func planSome(ctx context.Context, fold *accounts.Fold, records []*readmodel.RepairRecord) error {
+	ctx, cancel := context.WithTimeout(ctx, readmodel.RepairAttempt)
+	defer cancel()
+	_, err := fold.Apply(ctx, decoded(records), math.MaxInt)
+	return err
+}
+
+// Apply applies the records, in transactions of bounded size with rests in between,
+// and tells observe, which may be nil, of each. What was committed before an error
+// stays; to go on, apply the same records again.
+func (r *Repair) Apply(ctx context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error {
+	if len(records) == 0 { // a login that may only read has nothing to lock
+		return nil
+	}
+	return r.run(ctx, &replay{repair: r, records: inOrder(records)}, observe)
+}
+
+// run carries a replay out.
+func (r *Repair) run(ctx context.Context, p *replay, observe func(readmodel.Step)) error {
+	p.store = r.storeOf(r.db())
+	p.fold = accounts.NewFold(r.options(), &p.store)
+	consumers := resting{pool: r.db(), ends: r.cfg.Ends}
+	if err := consumers.begin(ctx); err != nil {
+		return fmt.Errorf("repair: %w", err)
+	}
+	return readmodel.InPieces(ctx, r.cfg, p, func(step readmodel.Step, took time.Duration, more bool) error {
+		if observe != nil {
+			observe(step)
+		}
+		if !more {
+			return ctx.Err()
+		}
+		return consumers.rest(ctx, r.pause(step, took))
+	})
+}
+
+// Tables are those of the projection that is repaired.
+func (r *Repair) tables() *sql.Accounts {
+	return sql.AccountsOf(r.projection)
+}
+
+// in is an action in the projection that is repaired.
+func (r *Repair) in(a readmodel.Action) readmodel.Action {
+	return a.In(r.projection, r.custom())
+}
+
+// DB reads them.
+func (r *Repair) db() accountdb.DB { return accountdb.Of(r.cfg.Pool, r.projection) }
+
+func (r *Repair) options() accounts.Options {
+	return accounts.Options{FirstVersion: r.cfg.FirstVersion, Replay: true, Take: r.take != nil}
+}
+
+// pause is how long a repair rests at least after a transaction: as long as it took, so
+// that consumers have half of the time.
+func (r *Repair) pause(step readmodel.Step, took time.Duration) time.Duration {
+	return max(took, repairPause, r.cfg.Spread(step.Records)-took)
+}
+
+func (r *Repair) storeOf(db accountdb.DB) accountdb.Store {
+	return accountdb.Store{DB: db, Formats: r.cfg.Formats, FirstVersion: r.cfg.FirstVersion}
+}
+
+// ReplayStatuses implements Replayer.
+func (r *Repair) ReplayStatuses(ctx context.Context, subjects []readmodel.Subject) ([]projection.ReplayStatus, error) {
+	var ids []string
+	for i := range subjects {
+		if id := subjects[i].AccountID; readmodel.CanStore(id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	states, err := accountdb.LoadStates(ctx, r.db(), slices.Compact(ids))
+	if err != nil {
+		return nil, err
+	}
+	statuses := make([]projection.ReplayStatus, len(subjects))
+	for i := range subjects {
+		s := &subjects[i]
+		state, known := states[s.AccountID]
+		if !known {
+			state = projection.NewAccount(r.cfg.FirstVersion)
+		}
+		statuses[i] = state.ReplayStatusOf(s.Version, s.Decoded)
+	}
+	return statuses, nil
+}

@@ -1,0 +1,253 @@
+package repair
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"projector/internal/pace"
+	"projector/readmodel"
+	"projector/readmodel/accountdb"
+	"projector/readmodel/accounts"
+)
+
+// replay is the records that a repair has left to apply, and the accounts that have left
+// To heal.
+type replay struct {
+	repair  *Repair
+	records []*readmodel.RepairRecord
+	healing []string
+
+	store accountdb.Store // within the transaction
+	fold  *accounts.Fold
+}
+
+// Do implements pieces: one transaction locks the accounts, and decides and writes under
+// the locks.
+func (p *replay) Do(ctx context.Context, limit int) (step readmodel.Step, more bool, err error) {
+	var (
+		next    int
+		changes *accounts.Changes
+	)
+	err = p.repair.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) (err error) {
+		p.store.DB = tx.DB()
+		next, err = p.decide(attempt, tx, limit)
+		if err != nil {
+			return err
+		}
+		changes = p.fold.Gather()
+		actions := make([]readmodel.Action, next)
+		for i, decision := range changes.Decisions {
+			actions[i] = p.repair.in(p.records[i].Action.With(decision))
+		}
+		return p.repair.write(attempt, tx, changes, actions)
+	})
+	if err != nil {
+		return readmodel.Step{}, true, err
+	}
+	for i, decision := range changes.Decisions {
+		p.records[i].Decision, p.records[i].Decided = decision, true
+	}
+	p.records, p.healing = p.records[next:], p.fold.Healing()
+	return readmodel.Step{Records: next, Healed: changes.Healed}, len(p.records) > 0 || len(p.healing) > 0, nil
+}
+
+// decide locks accounts and folds what is left of them, up to limit events, and returns how
+// many records it has decided about.
+func (p *replay) decide(ctx context.Context, tx *accountdb.Tx, limit int) (int, error) {
+	p.fold.Reset()
+	records := p.next(limit)
+	ids := append(accountsOf(records), p.healing...)
+	slices.Sort(ids)
+	if err := lockAccounts(ctx, tx, slices.Compact(ids)); err != nil {
+		return 0, err
+	}
+	if err := p.fold.Read(ctx, p.healing); err != nil {
+		return 0, err
+	}
+	if err := p.fold.Heal(ctx, limit); err != nil || p.fold.Pending().Events >= limit {
+		return 0, err
+	}
+	next, err := p.fold.Apply(ctx, decoded(records), limit)
+	if err != nil || limit == 1 {
+		return next, err
+	}
+	return next, p.fold.HealShortQueues(ctx, limit)
+}
+
+// next are up to limit records, of few accounts.
+func (p *replay) next(limit int) []*readmodel.RepairRecord {
+	met, last := 0, ""
+	for i, rec := range p.records {
+		if id := rec.Decoded.Event.AccountID; i == 0 || id != last {
+			met, last = met+1, id
+		}
+		if i == limit || met > repairAccounts {
+			return p.records[:i]
+		}
+	}
+	return p.records
+}
+
+// Refuse implements pieces.
+func (p *replay) Refuse(reason string) bool { return p.fold.Refuse(reason) }
+
+// lockAccounts keeps everybody else from the accounts, whose ids are in order.
+func lockAccounts(ctx context.Context, tx *accountdb.Tx, ids []string) error {
+	tx.Queue(tx.Tables.Query("repair_lock_absent"), ids)
+	queueLocks(tx, ids)
+	if err := tx.Send(ctx); err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	return nil
+}
+
+// queueLocks locks the rows of accounts, in the order in which consumers do.
+func queueLocks(tx *accountdb.Tx, ids []string) {
+	if most := tx.Locked(max(len(ids), 1)); most < len(ids) {
+		slices.Sort(ids)
+		for chunk := range slices.Chunk(ids, most) {
+			tx.Queue(tx.Tables.Query("repair_lock_accounts"), chunk)
+		}
+		return
+	}
+	tx.Queue(tx.Tables.Query("repair_lock_accounts"), ids)
+}
+
+// transact runs fn in a transaction on the accounts that are repaired, see transactOnce.
+func (r *Repair) transact(ctx context.Context, fn func(context.Context, *accountdb.Tx) error) error {
+	return readmodel.TransactOnce(ctx, r.cfg.Pool, func(attempt context.Context, tx *readmodel.Tx) error {
+		return fn(attempt, &accountdb.Tx{Tx: tx, Tables: r.tables()})
+	})
+}
+
+func (r *Repair) write(ctx context.Context, tx *accountdb.Tx, c *accounts.Changes, actions []readmodel.Action) error {
+	err := accountdb.WriteChanges(ctx, tx, c)
+	if err == nil {
+		err = r.take.Events(ctx, tx.Tx, c.Taken)
+	}
+	if err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	readmodel.QueueActions(tx.Tx, actions) // last: from its place in the chain on, other writers of the trail wait
+	return nil
+}
+
+const (
+	// progressWithin is how long a repair waits, between two of its transactions, for a
+	// consumer to make progress.
+	progressWithin = 4 * time.Second
+	// progressEvery is how often it looks.
+	progressEvery = 25 * time.Millisecond
+)
+
+// partitionOf names a partition as a consumer group reads it.
+type partitionOf struct {
+	group, topic string
+	number       int32
+}
+
+// progress is where a consumer is. It claims its partition anew when a repair has
+// overtaken it, which raises the fence.
+type progress struct{ fence, next int64 }
+
+// resting lets consumers go on between the transactions of a repair. A consumer whose
+// changes the repair has overtaken reads and decides again, which may take longer than the
+// repair's transaction did. If it were overtaken again and again it would stand still.
+type resting struct {
+	pool accountdb.DB
+	ends readmodel.Ends // nil: nobody knows whether a consumer has anything to do, and none is waited for
+	// always waits for a consumer that was overtaken although nobody knows that.
+	always bool
+	seen   map[partitionOf]progress
+}
+
+// Begin notes where the consumers are.
+func (r *resting) begin(ctx context.Context) (err error) {
+	if r.ends != nil || r.always {
+		r.seen, err = r.look(ctx)
+	}
+	return err
+}
+
+// ifOvertaken is rest, where a consumer was overtaken since the last time.
+func (r *resting) ifOvertaken(ctx context.Context, pause time.Duration) error {
+	now, err := r.look(ctx)
+	if err != nil {
+		return err
+	}
+	for p, before := range r.seen {
+		if at, exists := now[p]; exists && at.fence != before.fence {
+			return r.rest(ctx, pause)
+		}
+	}
+	r.seen = now
+	return nil
+}
+
+// rest waits for pause, and then until each consumer that was overtaken has made
+// progress, as long as that can be hoped for.
+func (r *resting) rest(ctx context.Context, pause time.Duration) error {
+	if err := pace.Sleep(ctx, pause); err != nil || r.ends == nil && !r.always {
+		return err
+	}
+	for deadline := time.Now().Add(progressWithin); ; {
+		now, err := r.look(ctx)
+		if err != nil {
+			return err
+		}
+		if !r.overtaken(ctx, now) || time.Now().After(deadline) {
+			r.seen = now
+			return nil
+		}
+		if err := pace.Sleep(ctx, progressEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// overtaken reports whether a consumer has claimed its partition anew and not moved since,
+// although something waits for it.
+func (r *resting) overtaken(ctx context.Context, now map[partitionOf]progress) bool {
+	ends := map[string]map[int32]int64{}
+	for p, before := range r.seen {
+		at, exists := now[p]
+		if !exists || at.fence == before.fence || at.next != before.next {
+			continue
+		}
+		if r.ends == nil {
+			return true
+		}
+		if ends[p.topic] == nil {
+			ends[p.topic] = r.ends(ctx, p.topic)
+		}
+		if end, known := ends[p.topic][p.number]; known && at.next < end {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *resting) look(ctx context.Context) (map[partitionOf]progress, error) {
+	consumers := map[partitionOf]progress{}
+	err := readmodel.Patiently(ctx, func(ctx context.Context) error {
+		clear(consumers)
+		rows, err := r.pool.Query(ctx, r.pool.Tables.Query("repair_progress"))
+		if err != nil {
+			return err
+		}
+		var (
+			p  partitionOf
+			at progress
+		)
+		_, err = pgx.ForEachRow(rows, []any{&p.group, &p.topic, &p.number, &at.fence, &at.next}, func() error {
+			consumers[p] = at
+			return nil
+		})
+		return err
+	})
+	return consumers, err
+}

@@ -1,0 +1,171 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+	"projector/readmodel/accountdb"
+	"projector/readmodel/accounts"
+	"projector/sql"
+)
+
+// UnskipPlan is what an Unskip would do.
+type UnskipPlan struct {
+	Before, After AccountState
+	Event         SkippedEvent // that was skipped, which is parked again
+}
+
+// UnskipRefused says that a skip cannot be taken back.
+type UnskipRefused struct {
+	AccountID string
+	Reason    string
+}
+
+// Error implements error.
+func (e *UnskipRefused) Error() string { return fmt.Sprintf("account %q: %s", e.AccountID, e.Reason) }
+
+// PlanUnskip implements Skipper.
+func (r *Repair) PlanUnskip(ctx context.Context, s Skip) (plan UnskipPlan, err error) {
+	err = readmodel.Patiently(ctx, func(attempt context.Context) error {
+		known, before, of, err := r.decideUnskip(attempt, r.db(), s)
+		plan = UnskipPlan{
+			Before: r.stateOf(known.Account, waiting(&known)), After: r.stateOf(before, waiting(&known) || of != SkippedEvent{}), Event: of,
+		}
+		return err
+	})
+	return plan, err
+}
+
+// Unskip implements Skipper.
+func (r *Repair) Unskip(ctx context.Context, s Skip) error {
+	err := r.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) error {
+		return r.unskip(attempt, tx, s)
+	})
+	var refused *UnskipRefused
+	switch {
+	case errors.As(err, &refused):
+		action := r.in(s.action(readmodel.ResultRefused)).Because(refused.Reason)
+		action.Kind = readmodel.ActionUnskip
+		return errors.Join(refused, readmodel.RecordActions(ctx, r.cfg.Pool, []readmodel.Action{action}))
+	case err != nil:
+		return fmt.Errorf("unskip: %w", err)
+	}
+	return nil
+}
+
+func (r *Repair) unskip(ctx context.Context, tx *accountdb.Tx, s Skip) error {
+	tx.Queue(sql.Query("unskip_fence"), tx.Tables.Projection)
+	if err := lockAccounts(ctx, tx, []string{s.AccountID}); err != nil {
+		return err
+	}
+	known, before, of, err := r.decideUnskip(ctx, tx.DB(), s)
+	if err != nil {
+		return err
+	}
+	removed := int64(0)
+	tx.Queue(tx.Tables.Query("unskip_remove"), s.AccountID, s.Version).
+		Exec(func(tag pgconn.CommandTag) error { removed = tag.RowsAffected(); return nil })
+	changes := &accounts.Changes{}
+	if before.Version >= r.cfg.FirstVersion { // else it had no row
+		changes.Rows = []accounts.Row{{AccountID: s.AccountID, Account: before}}
+	}
+	switch {
+	case of.Place.Topic != "":
+		changes.Parks = []*projection.Parked{parkedAgain(s, of)}
+	case of.Class != "": // it is beyond the park limit
+		changes.Overflows = []accounts.Overflow{{AccountID: s.AccountID, Version: s.Version, Expected: s.Version}}
+	}
+	action := r.in(s.action(readmodel.ResultUnskipped))
+	action.Kind, action.Class = readmodel.ActionUnskip, of.Class
+	action.Topic, action.Partition, action.Offset = of.Place.Topic, of.Place.Partition, of.Place.Offset
+	action.PreviousEventID = known.Account.LastEventID
+	if err := r.write(ctx, tx, changes, []readmodel.Action{action}); err != nil {
+		return err
+	}
+	if err := tx.Send(ctx); err != nil {
+		return err
+	}
+	if removed != 1 {
+		return projection.ErrStale
+	}
+	return nil
+}
+
+// parkedAgain is the event that was skipped. Its payload is in the DLQ topic only, so it cannot
+// be applied from here, and gives way to one that can.
+func parkedAgain(s Skip, of SkippedEvent) *projection.Parked {
+	p := &projection.Parked{Class: of.Class, Expected: s.Version}
+	if p.Class == event.VersionGap {
+		p.Class = event.MalformedPayload
+	}
+	p.Decoded.Event.AccountID, p.Decoded.Event.Version, p.Decoded.Event.ID = s.AccountID, s.Version, of.EventID
+	p.Record.Topic, p.Record.Partition, p.Record.Offset = of.Place.Topic, of.Place.Partition, of.Place.Offset
+	p.Record.Timestamp = projection.NoTimestamp
+	return p
+}
+
+// decideUnskip reads the account, what it was before its last skip, and what is known of the
+// event that was skipped. It refuses what cannot be taken back.
+func (r *Repair) decideUnskip(ctx context.Context, db accountdb.DB, s Skip) (
+	known projection.StoredAccount, before projection.Account, of SkippedEvent, err error,
+) {
+	refuse := func(format string, args ...any) error {
+		return &UnskipRefused{AccountID: s.AccountID, Reason: fmt.Sprintf(format, args...)}
+	}
+	if known, err = r.known(ctx, db, s.AccountID); err != nil {
+		return known, before, of, err
+	}
+	var (
+		last     int64
+		previous string
+	)
+	err = db.QueryRow(ctx, sql.Query("skip_last"), s.AccountID, r.in(readmodel.Action{Result: readmodel.ResultSkipped}).Result).
+		Scan(&last, &previous, &of.Class, &of.Place.Topic, &of.Place.Partition, &of.Place.Offset)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return known, before, of, refuse("no version of it was skipped")
+	case err != nil:
+		return known, before, of, err
+	case last != s.Version:
+		return known, before, of, refuse("the last version that was skipped is %d, not %d", last, s.Version)
+	case known.Account.Version != s.Version:
+		return known, before, of, refuse("it is at version %d: only while nothing was applied after version %d can the skip be taken back",
+			known.Account.Version, s.Version)
+	}
+	if err := r.keepsRow(ctx, db, s, refuse); err != nil {
+		return known, before, of, err
+	}
+	if of.Place.Topic != "" {
+		of.EventID = known.Account.LastEventID
+	}
+	before = known.Account
+	before.Version, before.LastEventID = s.Version-1, strings.Clone(previous)
+	return known, before, of, nil
+}
+
+// keepsRow refuses where more hangs on the account's row, which is removed and written again.
+func (r *Repair) keepsRow(ctx context.Context, db readmodel.Querier, s Skip, refuse func(string, ...any) error) error {
+	if r.custom() {
+		return nil
+	}
+	var opened bool
+	if err := db.QueryRow(ctx, sql.Query("unskip_opened"), s.AccountID, s.Version).Scan(&opened); err != nil {
+		return err
+	}
+	if opened {
+		return refuse("it starts from an opening at version %d or later", s.Version)
+	}
+	dependents, err := readmodel.Texts(ctx, db, "rebuild_dependents", []string{readmodel.BalanceName})
+	if err == nil && len(dependents) > 0 {
+		err = refuse("its row would be removed and written again, and with it rows of %s (a foreign key)", strings.Join(dependents, ", "))
+	}
+	return err
+}
