@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"projector/internal/cli"
-	"projector/internal/cli/build"
+	"projector/internal/cli/flags"
 )
 
 // What is stamped at build time, by `make build` and `make release`.
@@ -21,5 +21,5 @@ var (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(cli.Main(ctx, os.Args[1:], os.Stdout, os.Stderr, build.Info{Version: version, Commit: commit}))
+	os.Exit(cli.Main(ctx, os.Args[1:], os.Stdout, os.Stderr, flags.BuildInfo{Version: version, Commit: commit}))
 }

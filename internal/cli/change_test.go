@@ -10,7 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"projector/internal/cli/change"
-	"projector/internal/cli/parse"
+	"projector/internal/cli/flags"
 )
 
 // ofServer are names of flags that say how a server is reached, or what it is asked.
@@ -118,8 +118,8 @@ func TestARequestHasEachOptionAndNoServer(t *testing.T) {
 				t.Errorf(`%s: --%s is stored with a request: add the tag json:"-"`, path, f.Name)
 			case !kept && !approves[f.Name]:
 				t.Errorf("%s: --%s is not stored, and approve does not have it", path, f.Name)
-			case f.PlaceHolder == "FILE" && kept && f.Target.Type() != reflect.TypeFor[parse.File]():
-				t.Errorf("%s: the content of --%s is not stored: make it a parse.File", path, f.Name)
+			case f.PlaceHolder == "FILE" && kept && f.Target.Type() != reflect.TypeFor[flags.File]():
+				t.Errorf("%s: the content of --%s is not stored: make it a flags.File", path, f.Name)
 			}
 		}
 		for _, p := range leaf.Positional {
@@ -142,8 +142,8 @@ func stored(t *testing.T, leaf *kong.Node) string {
 
 // mark gives a flag another value than it has, and reports whether it knows how.
 func mark(v reflect.Value) bool {
-	if file, is := v.Addr().Interface().(*parse.File); is {
-		*file = parse.FileNamed("mark" + file.String())
+	if file, is := v.Addr().Interface().(*flags.File); is {
+		*file = flags.FileNamed("mark" + file.String())
 		return true
 	}
 	switch v.Kind() {
@@ -168,8 +168,8 @@ func mark(v reflect.Value) bool {
 func TestAStoredChangeNamesNoFolder(t *testing.T) {
 	leaf := changing(t)["dlq replay"]
 	for _, f := range flagsIn(leaf) {
-		if file, is := f.Target.Addr().Interface().(*parse.File); is {
-			*file = parse.FileNamed("/home/ann/" + f.Name)
+		if file, is := f.Target.Addr().Interface().(*flags.File); is {
+			*file = flags.FileNamed("/home/ann/" + f.Name)
 		}
 	}
 	if text := stored(t, leaf); strings.Contains(text, "ann") || !strings.Contains(text, `"from-file"`) {

@@ -10,47 +10,43 @@ import (
 	"github.com/alecthomas/kong"
 
 	"projector/internal/cli/account"
-	"projector/internal/cli/audit"
-	"projector/internal/cli/build"
+	"projector/internal/cli/change"
 	"projector/internal/cli/database"
 	"projector/internal/cli/dlq"
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/inspect"
-	"projector/internal/cli/open"
+	"projector/internal/cli/ledger"
 	"projector/internal/cli/output"
-	"projector/internal/cli/parse"
 	"projector/internal/cli/position"
 	"projector/internal/cli/process"
-	"projector/internal/cli/projection"
 	"projector/internal/cli/rebuild"
-	"projector/internal/cli/request"
-	"projector/internal/cli/verify"
 )
 
 // commands is the command line.
 type commands struct {
 	Run process.RunCmd `cmd:"" help:"Consume account events and keep the read model up to date, until stopped."`
 	demoCommand
-	Inspect  inspect.Cmd         `cmd:"" help:"Show how the first records of the topic are read. Writes nothing, joins no group."`
-	DLQ      dlq.Cmd             `cmd:"" name:"dlq" help:"List, repair and discard dead letters."`
-	Account  account.Cmd         `cmd:"" help:"Show an account, or skip one of its versions."`
-	Gaps     gapsCmd             `cmd:"" help:"List the accounts that wait for a missing or corrected event, or fetch what is missing from the producer's outbox."`
-	Position position.Cmd        `cmd:"" help:"Show where every partition stands, set where one continues, or remove the positions of an unused group."`
-	Pause    position.PauseCmd   `cmd:"" help:"Pause partitions until they are resumed."`
-	Resume   position.ResumeCmd  `cmd:"" help:"Resume partitions that were paused, or stopped by a storm of dead letters."`
-	Lag      position.LagCmd     `cmd:"" help:"Show how far the read model is behind the topic, from outside the running process."`
-	Open     open.Cmd            `cmd:"" help:"Start accounts from a ledger when the topic does not have their first events."`
-	Verify   verify.Cmd          `cmd:"" help:"Compare the read model with an authoritative ledger; exit status 1 when they differ."`
-	Audit    audit.Cmd           `cmd:"" help:"List what people have done, or check whether the audit trail was altered."`
-	Requests request.Cmd         `cmd:"" help:"List the changes that people have asked for while four eyes are on, or show one."`
-	Approve  request.ApproveCmd  `cmd:"" help:"Carry out what another login has requested, if the plan is still the same."`
-	Reject   request.RejectCmd   `cmd:"" help:"Reject a request; nothing is changed."`
-	Inbox    database.InboxCmd   `cmd:"" help:"Manage the markers of processed messages."`
-	Rebuild  rebuild.Cmd         `cmd:"" help:"Rebuild a projection from the first record into shadow tables, compare them with the live ones and, with --yes, replace what differs."`
-	Own      projection.Cmd      `cmd:"" name:"projection" help:"Check a projection of your own."`
-	Mapping  events.MappingCmd   `cmd:"" help:"Check a mapping file."`
-	Migrate  database.MigrateCmd `cmd:"" help:"Bring the database schema up to date, or list its migrations."`
+	Inspect  inspect.Cmd            `cmd:"" help:"Show how the first records of the topic are read. Writes nothing, joins no group."`
+	DLQ      dlq.Cmd                `cmd:"" name:"dlq" help:"List, repair and discard dead letters."`
+	Account  account.Cmd            `cmd:"" help:"Show an account, or skip one of its versions."`
+	Gaps     gapsCmd                `cmd:"" help:"List the accounts that wait for a missing or corrected event, or fetch what is missing from the producer's outbox."`
+	Position position.Cmd           `cmd:"" help:"Show where every partition stands, set where one continues, or remove the positions of an unused group."`
+	Pause    position.PauseCmd      `cmd:"" help:"Pause partitions until they are resumed."`
+	Resume   position.ResumeCmd     `cmd:"" help:"Resume partitions that were paused, or stopped by a storm of dead letters."`
+	Lag      position.LagCmd        `cmd:"" help:"Show how far the read model is behind the topic, from outside the running process."`
+	Open     ledger.OpenCmd         `cmd:"" help:"Start accounts from a ledger when the topic does not have their first events."`
+	Verify   ledger.VerifyCmd       `cmd:"" help:"Compare the read model with an authoritative ledger; exit status 1 when they differ."`
+	Audit    database.AuditCmd      `cmd:"" help:"List what people have done, or check whether the audit trail was altered."`
+	Requests change.RequestsCmd     `cmd:"" help:"List the changes that people have asked for while four eyes are on, or show one."`
+	Approve  change.ApproveCmd      `cmd:"" help:"Carry out what another login has requested, if the plan is still the same."`
+	Reject   change.RejectCmd       `cmd:"" help:"Reject a request; nothing is changed."`
+	Inbox    database.InboxCmd      `cmd:"" help:"Manage the markers of processed messages."`
+	Rebuild  rebuild.Cmd            `cmd:"" help:"Rebuild a projection from the first record into shadow tables, compare them with the live ones and, with --yes, replace what differs."`
+	Own      database.ProjectionCmd `cmd:"" name:"projection" help:"Check a projection of your own."`
+	Mapping  events.MappingCmd      `cmd:"" help:"Check a mapping file."`
+	Migrate  database.MigrateCmd    `cmd:"" help:"Bring the database schema up to date, or list its migrations."`
 
 	Completion completionCmd `cmd:"" help:"Print a script that completes commands, flags and values in a shell."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
@@ -67,7 +63,7 @@ const description = `Projects account events from Kafka into account balances, s
 Every flag but --yes and --reason has an environment variable; a flag beats it. Exit status: 0 done, or stopped by a signal (commands that run until stopped); 1 failed or interrupted; 2 wrong usage or configuration.`
 
 // newParser makes the parser of the command line.
-func newParser(built build.Info, options ...kong.Option) (*kong.Kong, error) {
+func newParser(built flags.BuildInfo, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(new(commands), append([]kong.Option{
 		kong.Name("projector"), kong.Description(description), kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
@@ -92,13 +88,13 @@ func typedOnly(k *kong.Kong) error {
 }
 
 // Main runs one command and answers the exit status.
-func Main(ctx context.Context, args []string, out, err io.Writer, built build.Info) (status int) {
+func Main(ctx context.Context, args []string, out, err io.Writer, built flags.BuildInfo) (status int) {
 	stdout, stderr := output.NewSafe(out), output.NewSafe(err)
 	defer func() { _ = stdout.Close(); _ = stderr.Close() }()
 	return runCommand(ctx, args, stdout, stderr, built)
 }
 
-func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, built build.Info) int {
+func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, built flags.BuildInfo) int {
 	std := &output.Streams{Out: stdout, Err: stderr}
 	exited := -1
 	parser, err := newParser(built, kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
@@ -174,7 +170,7 @@ func isEmpty(f *kong.Flag) bool {
 	case string:
 		return value == ""
 	case []string:
-		return len(parse.Items(value)) == 0
+		return len(flags.Items(value)) == 0
 	case []int32:
 		return len(value) == 0
 	case []int64:

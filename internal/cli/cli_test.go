@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"projector/internal/cli/build"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/devstack/devtest"
 	"projector/readmodel"
 )
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 
 // execute runs one command line, as main does.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return Main(ctx, args, stdout, stderr, build.Info{Version: "dev"})
+	return Main(ctx, args, stdout, stderr, flags.BuildInfo{Version: "dev"})
 }
 
 // Without its value a filter would let a repair be of everything.

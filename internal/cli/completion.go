@@ -9,14 +9,13 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"projector/internal/cli/connect"
+	"projector/internal/cli/change"
 	"projector/internal/cli/database"
 	"projector/internal/cli/dlq"
 	"projector/internal/cli/events"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 	"projector/internal/cli/process"
-	"projector/internal/cli/projections"
-	"projector/internal/cli/request"
 )
 
 // completionCmd prints a script for a shell. The scripts know no command and no flag:
@@ -78,7 +77,7 @@ type suggestions struct {
 
 // choices are the values of the flags that take one of a few, by the flag's name: who
 // has the flags knows them. Those that kong checks have their values in the tag enum.
-var choices = merged(projections.Choices, events.Choices, dlq.Choices, output.LogChoices, process.Choices, connect.Choices, request.Choices, database.Choices)
+var choices = merged(flags.ProjectionChoices, events.Choices, dlq.Choices, output.LogChoices, process.Choices, flags.SecurityChoices, change.RequestChoices, database.Choices)
 
 func merged(all ...map[string][]string) map[string][]string {
 	one := map[string][]string{}

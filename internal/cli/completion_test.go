@@ -88,8 +88,8 @@ func TestSuggestionsWithAWrongEnvironment(t *testing.T) {
 	}
 }
 
-// flags are all flags of the program, each with the path of its command.
-func flags(t *testing.T) map[string][]*kong.Flag {
+// flagsByPath are all flags of the program, each with the path of its command.
+func flagsByPath(t *testing.T) map[string][]*kong.Flag {
 	t.Helper()
 	all := map[string][]*kong.Flag{}
 	for _, leaf := range parserOf(t).Model.Leaves(false) {
@@ -103,7 +103,7 @@ func flags(t *testing.T) map[string][]*kong.Flag {
 // What is suggested for a flag has to be what its help says and what it takes.
 func TestChoicesAreThoseOfTheHelp(t *testing.T) {
 	seen := map[string]bool{}
-	for path, list := range flags(t) {
+	for path, list := range flagsByPath(t) {
 		for _, flag := range list {
 			seen[flag.Name] = true
 			if flag.Name == "projection" {
@@ -137,7 +137,7 @@ func TestChoicesAreThoseOfTheHelp(t *testing.T) {
 
 // A flag whose value is a file has to say so in the way that completion looks at.
 func TestFilesAreKnownAsFiles(t *testing.T) {
-	for path, list := range flags(t) {
+	for path, list := range flagsByPath(t) {
 		for _, flag := range list {
 			if typed := flag.Tag.Type == "path" || flag.Tag.Type == "existingfile"; typed && !isFile(flag.Value) {
 				t.Errorf("%s: --%s has the placeholder %q, want FILE", path, flag.Name, flag.PlaceHolder)

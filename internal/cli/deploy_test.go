@@ -14,7 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
 
-	"projector/internal/cli/build"
+	"projector/internal/cli/flags"
 )
 
 // deployment is what the files in deploy/ ask of the program.
@@ -76,7 +76,7 @@ func TestDeployWithAMisspeltFlagWouldBeFound(t *testing.T) {
 
 func parserOf(t *testing.T) *kong.Kong {
 	t.Helper()
-	parser, err := newParser(build.Info{}, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
+	parser, err := newParser(flags.BuildInfo{}, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"projector/internal/cli"
-	"projector/internal/cli/build"
+	"projector/internal/cli/flags"
 )
 
 // TestAMisplacedSecretIsNotShown: the error names the flag and what it may be.
@@ -34,7 +34,7 @@ func TestAMisplacedSecretIsNotShown(t *testing.T) {
 				t.Setenv(test.env, secret)
 			}
 			var out, stderr bytes.Buffer
-			status := cli.Main(t.Context(), test.args, &out, &stderr, build.Info{})
+			status := cli.Main(t.Context(), test.args, &out, &stderr, flags.BuildInfo{})
 			said := out.String() + stderr.String()
 			if status != 2 || strings.Contains(strings.ToLower(said), strings.ToLower(secret)) || !strings.Contains(said, test.want) {
 				t.Errorf("status %d: %s", status, said)

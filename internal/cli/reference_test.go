@@ -37,7 +37,7 @@ func TestReferenceIsCurrent(t *testing.T) {
 // TestReferenceIsWhole looks for what each flag has to have, in a page made by other code.
 func TestReferenceIsWhole(t *testing.T) {
 	page := newReference(parserOf(t).Model).page()
-	for path, list := range flags(t) {
+	for path, list := range flagsByPath(t) {
 		for _, f := range list {
 			if f.Name == "help" {
 				continue

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"projector/internal/cli"
-	"projector/internal/cli/build"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 )
 
@@ -35,7 +35,7 @@ func TestNothingHostileReachesTheTerminal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errOut bytes.Buffer
-			if status := cli.Main(t.Context(), args, &out, &errOut, build.Info{}); status == 0 || errOut.Len() == 0 {
+			if status := cli.Main(t.Context(), args, &out, &errOut, flags.BuildInfo{}); status == 0 || errOut.Len() == 0 {
 				t.Errorf("exit status %d, %q", status, errOut.String())
 			}
 			if i := strings.IndexFunc(out.String()+errOut.String(), output.IsHostile); i >= 0 {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"runtime"
 
-	"projector/internal/cli/build"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 )
 
@@ -22,7 +22,7 @@ type versionDocument struct {
 }
 
 // Run prints the version.
-func (c *versionCmd) Run(std *output.Streams, built build.Info) error {
+func (c *versionCmd) Run(std *output.Streams, built flags.BuildInfo) error {
 	from := built.From()
 	if c.JSON() {
 		return output.PrintJSON(std.Out, versionDocument{

@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"testing"
 
-	"projector/internal/cli/build"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 )
 
 func TestVersionForPeople(t *testing.T) {
@@ -18,14 +18,14 @@ func TestVersionForPeople(t *testing.T) {
 		"c8": "projector v1.2.3 (commit c8, " + built + ")\n",
 	} {
 		var out, errOut bytes.Buffer
-		if status := Main(t.Context(), []string{"version"}, &out, &errOut, build.Info{Version: "v1.2.3", Commit: c}); status != exit.OK || out.String() != want {
+		if status := Main(t.Context(), []string{"version"}, &out, &errOut, flags.BuildInfo{Version: "v1.2.3", Commit: c}); status != exit.OK || out.String() != want {
 			t.Errorf("exit status %d, %q, want %q", status, out.String(), want)
 		}
 	}
 }
 
 func TestVersionForPrograms(t *testing.T) {
-	built := build.Info{Version: "v1.2.3", Commit: "c85186712abcdef0123456789abcdef012345678"}
+	built := flags.BuildInfo{Version: "v1.2.3", Commit: "c85186712abcdef0123456789abcdef012345678"}
 	var out, errOut bytes.Buffer
 	if status := Main(t.Context(), []string{"version", "--output=json"}, &out, &errOut, built); status != exit.OK {
 		t.Fatalf("exit status %d, %s", status, errOut.String())

@@ -1,4 +1,4 @@
-// Package account has the commands about single accounts: account and gaps.
+// Package account has the commands about single accounts, and the list of gaps.
 package account
 
 import (
@@ -9,10 +9,9 @@ import (
 	"strconv"
 	"time"
 
-	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/cli/projections"
 	"projector/readmodel"
 	"projector/readmodel/accountdb"
 )
@@ -27,8 +26,8 @@ type Cmd struct {
 
 type accountShowCmd struct {
 	ID string `arg:"" help:"The account."`
-	projections.BalanceFlags
-	connect.DatabaseFlags
+	flags.BalanceFlags
+	flags.DatabaseFlags
 	output.Flags
 }
 
@@ -60,12 +59,12 @@ func (c *accountShowCmd) Run(ctx context.Context, std *output.Streams) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	pool, err := connect.ReadModel(ctx, &c.DatabaseFlags)
+	pool, err := flags.OpenReadModel(ctx, &c.DatabaseFlags)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
 	view, err := accountdb.ShowAccount(ctx, pool, c.Projection, readmodel.Storable(c.ID))
 	if errors.Is(err, accountdb.ErrUnknownAccount) {
@@ -107,8 +106,8 @@ func timeOrNull(t *time.Time) *string {
 
 // GapsListCmd is the command gaps list.
 type GapsListCmd struct {
-	projections.BalanceFlags
-	connect.DatabaseFlags
+	flags.BalanceFlags
+	flags.DatabaseFlags
 	output.Flags
 }
 
@@ -128,7 +127,7 @@ func (c *GapsListCmd) Run(ctx context.Context, std *output.Streams) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	pool, err := connect.ReadModel(ctx, &c.DatabaseFlags)
+	pool, err := flags.OpenReadModel(ctx, &c.DatabaseFlags)
 	if err != nil {
 		return err
 	}

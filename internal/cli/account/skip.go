@@ -7,11 +7,10 @@ import (
 	"fmt"
 
 	"projector/internal/cli/change"
-	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/cli/projections"
 	"projector/projection/event"
 	"projector/readmodel"
 	"projector/readmodel/repair"
@@ -29,8 +28,8 @@ type skip struct {
 // skipFlags are those of skip and unskip.
 type skipFlags struct {
 	change.ReasonFlags
-	projections.BalanceFlags
-	connect.DatabaseFlags
+	flags.BalanceFlags
+	flags.DatabaseFlags
 	events.EventFlags
 	output.Flags
 

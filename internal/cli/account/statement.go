@@ -10,11 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/cli/parse"
-	"projector/internal/cli/projections"
 	"projector/readmodel"
 	"projector/readmodel/accountdb"
 	"projector/readmodel/statement"
@@ -27,8 +25,8 @@ type accountStatementCmd struct {
 	VersionFrom  *int64 `group:"Filter" placeholder:"N" help:"Only events from this version on."`
 	VersionTo    *int64 `group:"Filter" placeholder:"N" help:"Only events up to and including this version."`
 	FirstVersion int64  `env:"FIRST_VERSION" default:"1" placeholder:"N" group:"Events" help:"Version of an account's first event (default 1)."`
-	projections.StatementFlags
-	connect.DatabaseFlags
+	flags.StatementFlags
+	flags.DatabaseFlags
 	output.Flags
 }
 
@@ -52,7 +50,7 @@ func (c *accountStatementCmd) Run(ctx context.Context, std *output.Streams) erro
 	if err != nil {
 		return err
 	}
-	pool, err := connect.ReadModel(ctx, &c.DatabaseFlags)
+	pool, err := flags.OpenReadModel(ctx, &c.DatabaseFlags)
 	if err != nil {
 		return err
 	}
@@ -81,8 +79,8 @@ func (c *accountStatementCmd) query() (statement.Query, error) {
 	}
 	now := time.Now()
 	var err error
-	if q.Since, err = parse.Moment("--since", c.Since, now); err == nil {
-		q.Until, err = parse.Moment("--until", c.Until, now)
+	if q.Since, err = flags.Moment("--since", c.Since, now); err == nil {
+		q.Until, err = flags.Moment("--until", c.Until, now)
 	}
 	return q, err
 }

@@ -1,7 +1,7 @@
 // Package change is the one way in which a command changes something. A command is a Change: its
 // options, which plan what would be done. Command gives it --yes and Run, which does the rest:
 // it connects, plans, prints the plan, asks whether a second person has to agree, does what was
-// planned and prints what was done.
+// planned and prints what was done. The commands about requests are here, too.
 package change
 
 import (
@@ -15,16 +15,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"projector/internal/cli/build"
-	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 	"projector/readmodel"
 )
 
 // Change is the options of a command that changes something. It embeds ReasonFlags or
-// OptionalReasonFlags, connect.DatabaseFlags, output.Flags and, if it reads a topic,
-// connect.KafkaFlags and output.LogFlags.
+// OptionalReasonFlags, flags.DatabaseFlags, output.Flags and, if it reads a topic,
+// flags.KafkaFlags and output.LogFlags.
 type Change interface {
 	// Action is the name that the change has in the audit trail.
 	Action() readmodel.ActionKind
@@ -35,7 +34,7 @@ type Change interface {
 
 	JSON() bool
 	Printed() *output.Flags
-	Database() *connect.DatabaseFlags
+	Database() *flags.DatabaseFlags
 	reasoned
 }
 
@@ -141,8 +140,8 @@ func (c *Unattended[C, P]) adopt(other Change) {
 }
 
 // AfterApply passes on what the parser would only find in an exported field.
-func (c *Unattended[C, P]) AfterApply(built build.Info) error {
-	if kafka, reads := c.change().(interface{ AfterApply(build.Info) error }); reads {
+func (c *Unattended[C, P]) AfterApply(built flags.BuildInfo) error {
+	if kafka, reads := c.change().(interface{ AfterApply(flags.BuildInfo) error }); reads {
 		return kafka.AfterApply(built)
 	}
 	return nil
@@ -223,13 +222,13 @@ func begin(ctx context.Context, std *output.Streams, c Change) (on *On, err erro
 	on = &On{Std: std}
 	on.Actor, on.Reason = c.audited()
 	kafka, reads := c.(interface {
-		Kafka() *connect.KafkaFlags
+		Kafka() *flags.KafkaFlags
 		Logger(w io.Writer) (*slog.Logger, error)
 	})
 	if !reads {
-		on.Pool, err = connect.ReadModel(ctx, c.Database())
+		on.Pool, err = flags.OpenReadModel(ctx, c.Database())
 	} else if on.Log, err = kafka.Logger(std.Err); err == nil {
-		on.Pool, on.Client, err = connect.Both(ctx, c.Database(), kafka.Kafka(), on.Log)
+		on.Pool, on.Client, err = flags.OpenBoth(ctx, c.Database(), kafka.Kafka(), on.Log)
 	}
 	if err != nil {
 		return nil, err
@@ -244,7 +243,7 @@ func begin(ctx context.Context, std *output.Streams, c Change) (on *On, err erro
 // ReasonFlags say who changes something, and why.
 type ReasonFlags struct {
 	Reason string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
-	connect.ActorFlags
+	flags.ActorFlags
 }
 
 func (f *ReasonFlags) audited() (actor, reason string) {
@@ -263,7 +262,7 @@ func (f *ReasonFlags) checkReason() error {
 // OptionalReasonFlags are ReasonFlags of a change that needs no reason.
 type OptionalReasonFlags struct {
 	Reason string `placeholder:"TEXT" help:"Why, for the audit trail."`
-	connect.ActorFlags
+	flags.ActorFlags
 }
 
 func (f *OptionalReasonFlags) audited() (actor, reason string) {

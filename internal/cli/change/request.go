@@ -8,8 +8,8 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 	"projector/readmodel"
 )
@@ -183,7 +183,7 @@ func Describe(model *kong.Application, r *readmodel.Request) Document {
 		Records: r.Records, State: r.State, DecidedBy: output.OrNull(r.DecidedBy),
 	}
 	if _, c, err := read(model, r.Arguments); err == nil {
-		if kafka, reads := c.(interface{ Kafka() *connect.KafkaFlags }); reads {
+		if kafka, reads := c.(interface{ Kafka() *flags.KafkaFlags }); reads {
 			d.Topic, d.DLQTopic = &kafka.Kafka().Topic, new(kafka.Kafka().DeadLetterTopic())
 		}
 	}

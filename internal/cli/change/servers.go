@@ -1,20 +1,19 @@
 package change
 
 import (
-	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
-	"projector/internal/cli/fromledger"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 )
 
 // Servers are the flags that a request does not store: how a change reaches servers, what it asks
 // them, and how it prints.
 type Servers struct {
-	connect.KafkaFlags
-	connect.DatabaseFlags
+	flags.KafkaFlags
+	flags.DatabaseFlags
 	events.RegistryFlags
-	connect.OutboxFlags
-	fromledger.ServerFlags
+	flags.OutboxFlags
+	flags.LedgerServerFlags
 	output.LogFlags
 	output.Flags
 }
@@ -22,7 +21,7 @@ type Servers struct {
 // lend sets these flags of a change. The topics are those of the request.
 func (s *Servers) lend(c Change) {
 	*c.Database() = s.DatabaseFlags
-	if f, has := c.(interface{ Kafka() *connect.KafkaFlags }); has {
+	if f, has := c.(interface{ Kafka() *flags.KafkaFlags }); has {
 		topic, dlqTopic := f.Kafka().Topic, f.Kafka().DLQTopic
 		*f.Kafka() = s.KafkaFlags
 		f.Kafka().Topic, f.Kafka().DLQTopic = topic, dlqTopic
@@ -30,13 +29,13 @@ func (s *Servers) lend(c Change) {
 	if f, has := c.(interface{ Registry() *events.RegistryFlags }); has {
 		*f.Registry() = s.RegistryFlags
 	}
-	if f, has := c.(interface{ OutboxServer() *connect.OutboxFlags }); has {
+	if f, has := c.(interface{ OutboxServer() *flags.OutboxFlags }); has {
 		*f.OutboxServer() = s.OutboxFlags
 	}
 	if f, has := c.(interface {
-		LedgerServer() *fromledger.ServerFlags
+		LedgerServer() *flags.LedgerServerFlags
 	}); has {
-		*f.LedgerServer() = s.ServerFlags
+		*f.LedgerServer() = s.LedgerServerFlags
 	}
 	if f, has := c.(interface{ Logs() *output.LogFlags }); has {
 		*f.Logs() = s.LogFlags

@@ -5,9 +5,8 @@ import (
 	"reflect"
 	"testing"
 
-	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
-	"projector/internal/cli/fromledger"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 	"projector/readmodel"
 )
@@ -15,11 +14,11 @@ import (
 // everything is a change that has each kind of flags that are lent.
 type everything struct {
 	ReasonFlags
-	connect.KafkaFlags
-	connect.DatabaseFlags
+	flags.KafkaFlags
+	flags.DatabaseFlags
 	events.EventFlags
-	connect.OutboxFlags
-	fromledger.LedgerFlags
+	flags.OutboxFlags
+	flags.LedgerFlags
 	output.LogFlags
 	output.Flags
 }
@@ -57,11 +56,11 @@ func TestServersAreThoseOfThePersonWhoApproves(t *testing.T) {
 	if marked < 25 {
 		t.Errorf("only %d flags", marked)
 	}
-	c := &everything{KafkaFlags: connect.KafkaFlags{Topic: "asked", DLQTopic: "asked.dlq"}}
+	c := &everything{KafkaFlags: flags.KafkaFlags{Topic: "asked", DLQTopic: "asked.dlq"}}
 	servers.lend(c)
 	want := servers
 	want.Topic, want.DLQTopic = "asked", "asked.dlq"
-	got := Servers{c.KafkaFlags, c.DatabaseFlags, c.RegistryFlags, c.OutboxFlags, c.ServerFlags, c.LogFlags, c.Flags}
+	got := Servers{c.KafkaFlags, c.DatabaseFlags, c.RegistryFlags, c.OutboxFlags, c.LedgerServerFlags, c.LogFlags, c.Flags}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/cli/parse"
 	"projector/readmodel"
 )
 
@@ -70,11 +70,11 @@ func value(leaf *kong.Node, c Change) (*readmodel.RequestedCommand, error) {
 }
 
 // files are the files that the options of a command name, by the flag.
-func files(leaf *kong.Node) iter.Seq2[string, *parse.File] {
-	return func(yield func(string, *parse.File) bool) {
+func files(leaf *kong.Node) iter.Seq2[string, *flags.File] {
+	return func(yield func(string, *flags.File) bool) {
 		for _, level := range leaf.AllFlags(false) {
 			for _, f := range level {
-				file, isFile := f.Target.Addr().Interface().(*parse.File)
+				file, isFile := f.Target.Addr().Interface().(*flags.File)
 				if isFile && file.Given() && !yield(f.Name, file) {
 					return
 				}

@@ -20,8 +20,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/internal/cli"
-	"projector/internal/cli/build"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/devstack/devtest"
 	"projector/readmodel"
 )
@@ -192,7 +192,7 @@ func EventOf(account string, version int, amount string) string {
 
 // Execute runs one command line, as main does, and answers the exit status.
 func Execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return cli.Main(ctx, args, stdout, stderr, build.Info{Version: "dev"})
+	return cli.Main(ctx, args, stdout, stderr, flags.BuildInfo{Version: "dev"})
 }
 
 // RunTests is TestMain of a package whose tests run commands.

@@ -1,4 +1,4 @@
-// Package database has the commands that look after the database: migrate and inbox.
+// Package database has the commands that need the database alone: migrate, inbox, audit and projection check.
 package database
 
 import (
@@ -9,8 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 	"projector/readmodel"
 )
@@ -28,8 +28,8 @@ type upCmd struct {
 	Citus     bool   `help:"Have Citus distribute the tables of accounts, too, by their account."`
 	CitusMove bool   `help:"With --citus, also where there is much to move: nobody reads or writes these tables meanwhile."`
 	FourEyes  string `placeholder:"POLICY" help:"As the owner: with on, every change by a command must be requested by one login and approved by another; off ends that."`
-	connect.ActorFlags
-	connect.DatabaseFlags
+	flags.ActorFlags
+	flags.DatabaseFlags
 }
 
 // Run migrates and says what it did.
@@ -41,7 +41,7 @@ func (c *upCmd) Run(ctx context.Context, io *output.Streams) error {
 	if err != nil {
 		return err
 	}
-	reachable, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	reachable, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	err = pool.Ping(reachable)
 	cancel()
 	pool.Close()
@@ -55,7 +55,7 @@ func (c *upCmd) Run(ctx context.Context, io *output.Streams) error {
 	done, err := readmodel.Migrate(ctx, c.DatabaseURL, options...)
 	var malformed *pgconn.ParseConfigError
 	if errors.As(err, &malformed) {
-		return connect.BadDatabaseURL(err)
+		return flags.BadDatabaseURL(err)
 	}
 	for _, m := range done {
 		_, _ = fmt.Fprintf(io.Out, "applied %s\n", m.Name)

@@ -7,9 +7,8 @@ import (
 	"time"
 
 	"projector/internal/cli/change"
-	"projector/internal/cli/connect"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/cli/parse"
 	"projector/readmodel"
 	"projector/readmodel/inbox"
 )
@@ -25,7 +24,7 @@ type pruneCmd = change.Unattended[prune, *prune]
 type prune struct {
 	Retention time.Duration `env:"INBOX_RETENTION" default:"168h" placeholder:"DURATION" help:"Delete markers older than this (default 168h)."`
 	change.OptionalReasonFlags
-	connect.DatabaseFlags
+	flags.DatabaseFlags
 	output.Flags
 }
 
@@ -33,7 +32,7 @@ type prune struct {
 func (*prune) Action() readmodel.ActionKind { return readmodel.ActionPrune }
 
 // Check implements change.Change.
-func (c *prune) Check() error { return parse.Retention("--retention", c.Retention) }
+func (c *prune) Check() error { return flags.CheckRetention("--retention", c.Retention) }
 
 // Plan implements change.Change.
 func (c *prune) Plan(ctx context.Context, on *change.On) (change.Plan, error) {

@@ -6,13 +6,13 @@ import (
 	"strconv"
 	"time"
 
-	"projector/internal/cli/connect"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 	"projector/readmodel"
 )
 
 type statusCmd struct {
-	connect.DatabaseFlags
+	flags.DatabaseFlags
 	output.Flags
 }
 
@@ -23,7 +23,7 @@ func (c *statusCmd) Run(ctx context.Context, std *output.Streams) error {
 		return err
 	}
 	defer pool.Close()
-	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
 	migrations, err := readmodel.Migrations(ctx, pool)
 	if err != nil {

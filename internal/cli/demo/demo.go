@@ -17,12 +17,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"projector/internal/cli/build"
-	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/cli/parse"
 	"projector/internal/cli/process"
 	"projector/internal/telemetry"
 	"projector/internal/testbank"
@@ -43,7 +41,7 @@ type Cmd struct {
 	DatabaseURL string   `env:"DATABASE_URL" placeholder:"URL" group:"PostgreSQL" help:"PostgreSQL to use, with an empty schema; default one of the demo's own."`
 	Brokers     []string `env:"KAFKA_BROKERS" placeholder:"HOST:PORT" group:"Kafka" help:"Brokers to use, separated by commas; default one in this process."`
 	Topic       string   `env:"KAFKA_TOPIC" group:"Kafka" help:"A topic to create, or an empty one; default a new one."`
-	connect.SecurityFlags
+	flags.SecurityFlags
 
 	LogLevel  string `env:"LOG_LEVEL" default:"warn" placeholder:"LEVEL" group:"Log" help:"debug, info, warn or error (default warn)."`
 	LogFormat string `env:"LOG_FORMAT" placeholder:"FORMAT" group:"Log" help:"text or json; default text on a terminal, else json."`
@@ -72,7 +70,7 @@ func (c *Cmd) validate() error {
 // demo is one run of the command.
 type demo struct {
 	cmd   *Cmd
-	built build.Info
+	built flags.BuildInfo
 	log   *slog.Logger
 	page  *page
 	bar   *progressBar
@@ -97,7 +95,7 @@ type demo struct {
 var ErrFailed = errors.New("the read model or the dead letters are not what the ledger says")
 
 // Run shows the whole system at work, and checks it.
-func (c *Cmd) Run(ctx context.Context, io *output.Streams, built build.Info) error {
+func (c *Cmd) Run(ctx context.Context, io *output.Streams, built flags.BuildInfo) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
@@ -137,7 +135,7 @@ func (c *Cmd) Run(ctx context.Context, io *output.Streams, built build.Info) err
 // that are not the demo's own every name is unique.
 func (d *demo) configure() error {
 	c := d.cmd
-	c.Brokers = parse.Items(c.Brokers)
+	c.Brokers = flags.Items(c.Brokers)
 	d.ownKafka, d.ownDatabase = len(c.Brokers) == 0, c.DatabaseURL == ""
 	d.run = &process.Flags{}
 	if err := kong.ApplyDefaults(d.run, kong.Bind(d.built)); err != nil {
@@ -147,14 +145,14 @@ func (d *demo) configure() error {
 	run.DatabaseURL, run.Listen = c.DatabaseURL, c.Listen
 	run.Brokers, run.SecurityFlags = c.Brokers, c.SecurityFlags
 	if d.ownKafka {
-		run.SecurityFlags = connect.SecurityFlags{}
+		run.SecurityFlags = flags.SecurityFlags{}
 	}
 	// What the ledger takes for granted, whatever the environment says.
 	run.EventFlags = events.EventFlags{
 		Format: event.FormatJSON, FirstVersion: 1, Currencies: "all", DebeziumTimeUnit: event.RFC3339.String(),
 	}
-	run.OutboxFlags, run.AnotherTopic = connect.OutboxFlags{}, true // each demo has a topic of its own
-	run.Projection, run.ProjectionFile, run.Group, run.DLQTopic = readmodel.BalanceName, parse.File{}, "", ""
+	run.OutboxFlags, run.AnotherTopic = flags.OutboxFlags{}, true // each demo has a topic of its own
+	run.Projection, run.ProjectionFile, run.Group, run.DLQTopic = readmodel.BalanceName, flags.File{}, "", ""
 	run.ParkLimit, run.ParkBytes = int64(c.Events), math.MaxInt64
 	run.Topic = cmp.Or(c.Topic, "account-events")
 	d.accountPrefix = "acc-"

@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/devstack"
 	"projector/internal/testbank"
 	"projector/readmodel"
@@ -38,12 +38,12 @@ func (d *demo) startKafka(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.kafka, err = kgo.NewClient(append(opts, kgo.RecordDeliveryTimeout(connect.OneShotWithin))...)
+	d.kafka, err = kgo.NewClient(append(opts, kgo.RecordDeliveryTimeout(flags.OneShotWithin))...)
 	if err != nil {
 		return fmt.Errorf("make the Kafka client: %w", err)
 	}
 	d.close.add(func(context.Context) error { d.kafka.Close(); return nil })
-	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
 	if err := d.kafka.Ping(ctx); err != nil {
 		return fmt.Errorf("reach Kafka: %w", err)
@@ -73,7 +73,7 @@ func (d *demo) startDatabase(ctx context.Context) error {
 		return err
 	}
 	d.close.add(func(context.Context) error { d.pool.Close(); return nil })
-	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
 	var version string
 	if err := d.pool.QueryRow(ctx, "SELECT current_setting('server_version')").Scan(&version); err != nil {

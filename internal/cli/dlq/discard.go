@@ -10,7 +10,7 @@ import (
 
 	"projector/dlq"
 	"projector/internal/cli/change"
-	"projector/internal/cli/connect"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 	"projector/internal/replay"
 	"projector/readmodel"
@@ -140,7 +140,7 @@ func (p *discardPlan) discardSome(ctx context.Context, letters []*replay.DeadLet
 	if len(actions) == 0 {
 		return found, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
 	if err := readmodel.RecordActions(ctx, p.on.Pool, actions); err != nil {
 		return nil, err

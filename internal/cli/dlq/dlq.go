@@ -1,4 +1,4 @@
-// Package dlq has the commands about dead letters.
+// Package dlq has the commands about dead letters, and gaps fetch: the commands that apply events again.
 package dlq
 
 import (
@@ -11,12 +11,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/dlq"
-	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/cli/parse"
-	"projector/internal/cli/projections"
 	"projector/internal/replay"
 	"projector/internal/topic"
 	"projector/projection/event"
@@ -37,9 +35,9 @@ type Cmd struct {
 // several projections and groups: only dead letters of the chosen projection count and,
 // when a group is given, of that group.
 type topicFlags struct {
-	connect.KafkaFlags
-	connect.DatabaseFlags
-	projections.GroupFlags
+	flags.KafkaFlags
+	flags.DatabaseFlags
+	flags.GroupFlags
 	events.EventFlags
 	output.LogFlags
 
@@ -61,7 +59,7 @@ type filterFlags struct {
 }
 
 // selection is what the flags choose.
-func (f *filterFlags) selection(now time.Time, of *projections.GroupFlags) (replay.Selection, error) {
+func (f *filterFlags) selection(now time.Time, of *flags.GroupFlags) (replay.Selection, error) {
 	if err := of.Check(); err != nil {
 		return replay.Selection{}, err
 	}
@@ -74,22 +72,22 @@ func (f *filterFlags) selection(now time.Time, of *projections.GroupFlags) (repl
 	for _, name := range f.Class {
 		class := event.Class(strings.TrimSpace(name))
 		if !slices.Contains(event.Classes(), class) {
-			return s, exit.Usagef("--class: %q is unknown; use %s", name, strings.Join(parse.Texts(event.Classes()), ", "))
+			return s, exit.Usagef("--class: %q is unknown; use %s", name, strings.Join(flags.Texts(event.Classes()), ", "))
 		}
 		s.Filter.Classes = append(s.Filter.Classes, class)
 	}
 	for _, name := range f.Status {
 		status := dlq.Status(strings.TrimSpace(name))
 		if !slices.Contains(dlq.Statuses(), status) {
-			return s, exit.Usagef("--status: %q is unknown; use %s", name, strings.Join(parse.Texts(dlq.Statuses()), ", "))
+			return s, exit.Usagef("--status: %q is unknown; use %s", name, strings.Join(flags.Texts(dlq.Statuses()), ", "))
 		}
 		s.Statuses = append(s.Statuses, status)
 	}
 	var err error
-	if s.Filter.Since, err = parse.Settle("--since", &f.Since, now); err != nil {
+	if s.Filter.Since, err = flags.FixMoment("--since", &f.Since, now); err != nil {
 		return s, err
 	}
-	s.Filter.Until, err = parse.Settle("--until", &f.Until, now)
+	s.Filter.Until, err = flags.FixMoment("--until", &f.Until, now)
 	return s, err
 }
 
@@ -134,7 +132,7 @@ func (f *topicFlags) open(ctx context.Context, std *output.Streams) (*tools, err
 	if err != nil {
 		return nil, err
 	}
-	pool, client, err := connect.Both(ctx, &f.DatabaseFlags, &f.KafkaFlags, log)
+	pool, client, err := flags.OpenBoth(ctx, &f.DatabaseFlags, &f.KafkaFlags, log)
 	if err != nil {
 		return nil, err
 	}
@@ -187,4 +185,4 @@ func (t *tools) close() {
 }
 
 // Choices are the values to choose from, by the flag's name.
-var Choices = map[string][]string{"class": parse.Texts(event.Classes()), "status": parse.Texts(dlq.Statuses())}
+var Choices = map[string][]string{"class": flags.Texts(event.Classes()), "status": flags.Texts(dlq.Statuses())}

@@ -8,11 +8,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/cli/change"
-	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/cli/projections"
 	"projector/internal/outbox"
 	"projector/internal/replay"
 	"projector/projection/event"
@@ -28,9 +27,9 @@ type fetch struct {
 	Account string `group:"Filter" placeholder:"ID" help:"Only what this account waits for."`
 	Limit   int    `default:"10000" placeholder:"N" help:"Ask for at most this many versions, of the oldest gaps first (default 10000)."`
 	change.OptionalReasonFlags
-	projections.BalanceFlags
-	connect.OutboxFlags
-	connect.DatabaseFlags
+	flags.BalanceFlags
+	flags.OutboxFlags
+	flags.DatabaseFlags
 	events.EventFlags
 	output.Flags
 
@@ -84,7 +83,7 @@ func (c *fetch) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 
 // missing are the versions that accounts wait for, of each account in order.
 func (c *fetch) missing(ctx context.Context, pool *pgxpool.Pool) (missing []*replay.Missing, err error) {
-	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
 	for m, err := range accountdb.MissingVersions(ctx, pool, accountdb.MissingFilter{AccountID: c.Account}) {
 		if err != nil {

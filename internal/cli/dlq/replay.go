@@ -10,8 +10,8 @@ import (
 	"projector/dlq"
 	"projector/internal/cli/change"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/cli/parse"
 	"projector/internal/replay"
 	"projector/readmodel"
 )
@@ -19,7 +19,7 @@ import (
 type replayCmd = change.Command[replayOptions, *replayOptions]
 
 type replayOptions struct {
-	FromFile   parse.File `placeholder:"FILE" help:"Replay what export wrote and somebody has corrected, instead of the topic's records."`
+	FromFile   flags.File `placeholder:"FILE" help:"Replay what export wrote and somebody has corrected, instead of the topic's records."`
 	NotInTopic bool       `help:"With --from-file, also apply lines whose dead letter the DLQ topic does not have. They are recorded as altered."`
 	ToTopic    string     `placeholder:"TOPIC" help:"Publish the records again to this topic, as they are, instead of applying them."`
 	Rate       int        `placeholder:"N" help:"At most this many records per second."`

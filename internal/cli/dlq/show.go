@@ -13,10 +13,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/dlq"
-	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/cli/projections"
 	"projector/internal/replay"
 	"projector/internal/topic"
 	"projector/projection/event"
@@ -67,7 +66,7 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams) error {
 	if err != nil {
 		return err
 	}
-	if own := projections.KindNamed(entry.Projection); own != nil {
+	if own := flags.DefinitionNamed(entry.Projection); own != nil {
 		opened.kind = own // it was named by its place, so it is shown whosoever it is
 	}
 	if err := replay.Assess(ctx, opened.store(0), []*replay.DeadLetter{d}); err != nil {
@@ -170,7 +169,7 @@ func (c *showCmd) printState(ctx context.Context, out io.Writer, opened *tools, 
 	if !known || !opened.kind.Reports().Parked {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
 	_, _ = fmt.Fprintln(out, "account now")
 	view, err := accountdb.ShowAccount(ctx, opened.pool, opened.kind.Name(), readmodel.Storable(account))

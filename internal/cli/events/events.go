@@ -9,9 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
-	"projector/internal/cli/parse"
+	"projector/internal/cli/flags"
 	"projector/internal/credential"
 	"projector/internal/mapping"
 	"projector/internal/registry"
@@ -25,7 +24,7 @@ type EventFlags struct {
 	FirstVersion     int64      `env:"FIRST_VERSION" default:"1" placeholder:"N" group:"Events" help:"Version of an account's first event (default 1)."`
 	Currencies       string     `env:"CURRENCIES" default:"all" placeholder:"CODES" group:"Events" help:"Accepted ISO 4217 codes, separated by commas (default all)."`
 	IgnoreEventTypes []string   `env:"IGNORE_EVENT_TYPES" placeholder:"TYPE" group:"Events" help:"Event types that only advance an account's version."`
-	Mapping          parse.File `env:"EVENT_MAPPING" placeholder:"FILE" group:"Events" help:"YAML or JSON file with the names of event types and fields and where to find them; see docs/formats.md."`
+	Mapping          flags.File `env:"EVENT_MAPPING" placeholder:"FILE" group:"Events" help:"YAML or JSON file with the names of event types and fields and where to find them; see docs/formats.md."`
 
 	DebeziumTypeHeader    string `env:"DEBEZIUM_TYPE_HEADER" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the event type (default eventType)."`
 	DebeziumVersionHeader string `env:"DEBEZIUM_VERSION_HEADER" placeholder:"NAME" group:"Events" help:"With debezium-outbox, the header that has the version (default version)."`
@@ -96,7 +95,7 @@ func (f *EventFlags) options() (event.Options, *mapping.Mapping, error) {
 		return event.Options{}, nil, err
 	}
 	return event.Options{
-		FirstVersion: f.FirstVersion, Currencies: currencies, Ignore: parse.Items(f.IgnoreEventTypes), Mapping: names.Mapping,
+		FirstVersion: f.FirstVersion, Currencies: currencies, Ignore: flags.Items(f.IgnoreEventTypes), Mapping: names.Mapping,
 		Debezium: event.DebeziumOptions{
 			TypeHeader: f.DebeziumTypeHeader, VersionHeader: f.DebeziumVersionHeader, TimeHeader: f.DebeziumTimeHeader,
 			TimeUnit: unit,
@@ -174,7 +173,7 @@ const flagRegistryURL = "--schema-registry-url (SCHEMA_REGISTRY_URL)"
 // registry is how to reach it, for a format that needs one. A file that cannot be read
 // now is an error; one that cannot be read later fails a request, which is tried again.
 func (f *RegistryFlags) registry(format string) (registry.Config, error) {
-	urls := parse.Items(f.SchemaRegistryURL)
+	urls := flags.Items(f.SchemaRegistryURL)
 	if len(urls) == 0 {
 		return registry.Config{}, exit.Usagef("%s: is needed for --format=%s", flagRegistryURL, format)
 	}
@@ -215,8 +214,8 @@ func (f *RegistryFlags) WarnClearRegistry(log *slog.Logger) {
 	if f.SchemaRegistryUsername == "" {
 		return
 	}
-	for _, text := range parse.Items(f.SchemaRegistryURL) {
-		if u, err := url.Parse(text); err == nil && u.Scheme == "http" && !connect.Loopback(u.Hostname()) {
+	for _, text := range flags.Items(f.SchemaRegistryURL) {
+		if u, err := url.Parse(text); err == nil && u.Scheme == "http" && !flags.Loopback(u.Hostname()) {
 			log.Warn("the password of the schema registry travels in clear text: use an https:// URL", slog.String("flag", flagRegistryURL))
 			return
 		}
@@ -244,5 +243,5 @@ func (f *RegistryFlags) registryPassword() (string, error) {
 	if f.SchemaRegistryPasswordFile == "" {
 		return f.SchemaRegistryPassword, nil
 	}
-	return connect.FromFile("--schema-registry-password-file (SCHEMA_REGISTRY_PASSWORD_FILE)", f.SchemaRegistryPasswordFile)
+	return flags.FromFile("--schema-registry-password-file (SCHEMA_REGISTRY_PASSWORD_FILE)", f.SchemaRegistryPasswordFile)
 }

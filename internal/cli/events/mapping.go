@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/cli/parse"
 	"projector/internal/mapping"
 	"projector/internal/registry"
 	"projector/projection/event"
@@ -52,7 +52,7 @@ func (c *mappingCheckCmd) Run(_ context.Context, std *output.Streams) error {
 	if !slices.Contains(known, c.Format) {
 		return exit.Usagef("--format (EVENT_FORMAT): unknown event format %q (known: %s)", c.Format, strings.Join(known, ", "))
 	}
-	text, err := parse.FileNamed(c.File).Read()
+	text, err := flags.FileNamed(c.File).Read()
 	if err != nil {
 		return exit.WrongUsage(err)
 	}

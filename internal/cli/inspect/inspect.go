@@ -9,11 +9,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/errclass"
-	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/cli/projections"
 	"projector/internal/mapping"
 	"projector/internal/pace"
 	"projector/internal/registry"
@@ -28,8 +27,8 @@ type Cmd struct {
 	Limit       int64  `default:"10" placeholder:"N" help:"How many records (default 10)."`
 	ShowPayload bool   `help:"Show keys, headers, values and amounts, which are otherwise masked."`
 	Suggest     bool   `help:"Print a mapping file proposed for these records, with what a person has to decide. It is not used."`
-	connect.KafkaFlags
-	projections.FileFlags
+	flags.KafkaFlags
+	flags.FileFlags
 	events.EventFlags
 	output.LogFlags
 	output.Flags
@@ -58,12 +57,12 @@ func (c *Cmd) Run(ctx context.Context, std *output.Streams) error {
 	if err != nil {
 		return err
 	}
-	waiting := pace.Begin(ctx, connect.OneShotWithin)
+	waiting := pace.Begin(ctx, flags.OneShotWithin)
 	return waiting.End(c.inspect(waiting.Context(), std, formats, options))
 }
 
 func (c *Cmd) inspect(ctx context.Context, std *output.Streams, formats event.Resolver, options []kgo.Opt) error {
-	client, err := connect.Kafka(ctx, options)
+	client, err := flags.OpenKafka(ctx, options)
 	if err != nil {
 		return err
 	}

@@ -9,10 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/cli/change"
-	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/cli/projections"
 	"projector/internal/topic"
 	"projector/readmodel"
 )
@@ -23,9 +22,9 @@ type changeFlags struct {
 	All       bool   `group:"Target" help:"All partitions."`
 	NewGroup  bool   `help:"Accept a consumer group that has no positions yet."`
 	change.ReasonFlags
-	connect.KafkaFlags
-	connect.DatabaseFlags
-	projections.GroupFlags
+	flags.KafkaFlags
+	flags.DatabaseFlags
+	flags.GroupFlags
 	output.LogFlags
 	output.Flags
 }

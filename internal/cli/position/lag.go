@@ -9,10 +9,9 @@ import (
 	"time"
 
 	"projector/errclass"
-	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/cli/projections"
 )
 
 // LagCmd is the command lag.
@@ -20,9 +19,9 @@ type LagCmd struct {
 	Watch     bool          `help:"Repeat until Ctrl-C."`
 	UntilZero bool          `help:"Repeat until nothing is left."`
 	Interval  time.Duration `default:"2s" placeholder:"DURATION" help:"Interval of --watch (default 2s)."`
-	connect.KafkaFlags
-	connect.DatabaseFlags
-	projections.GroupFlags
+	flags.KafkaFlags
+	flags.DatabaseFlags
+	flags.GroupFlags
 	output.LogFlags
 	output.Flags
 }
@@ -48,7 +47,7 @@ func (c *LagCmd) Run(ctx context.Context, std *output.Streams) error {
 	if err != nil {
 		return err
 	}
-	within, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	within, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
 	view, err := newView(within, &c.DatabaseFlags, &c.KafkaFlags, c.GroupName(), log)
 	if err != nil {
@@ -83,7 +82,7 @@ func (c *LagCmd) watch(ctx context.Context, std *output.Streams, view *view, err
 		case <-ctx.Done():
 			return nil // the usual way to end it
 		}
-		within, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+		within, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 		var left bool
 		left, err = c.show(within, std, view)
 		cancel()

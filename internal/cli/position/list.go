@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"projector/internal/cli/connect"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/cli/projections"
 )
 
 // Cmd are the commands about positions.
@@ -23,9 +22,9 @@ type Cmd struct {
 }
 
 type positionListCmd struct {
-	connect.KafkaFlags
-	connect.DatabaseFlags
-	projections.GroupFlags
+	flags.KafkaFlags
+	flags.DatabaseFlags
+	flags.GroupFlags
 	output.LogFlags
 	output.Flags
 }
@@ -54,7 +53,7 @@ func (c *positionListCmd) Run(ctx context.Context, std *output.Streams) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
 	view, err := newView(ctx, &c.DatabaseFlags, &c.KafkaFlags, c.GroupName(), log)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"projector/internal/cli/change"
-	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 	"projector/internal/topic"
 	"projector/projection"
@@ -75,7 +75,7 @@ type standingPlan struct {
 }
 
 func (p *standingPlan) read(ctx context.Context) (change.Plan, error) {
-	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
 	if err := p.flags.checkGroup(ctx, p.on.Pool); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (p *standingPlan) read(ctx context.Context) (change.Plan, error) {
 
 // Do implements change.Plan.
 func (p *standingPlan) Do(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
 	p.standings, err = readmodel.ChangeStandings(ctx, p.on.Pool, p.flags.of(), p.logs, p.change, p.on.Actor, p.on.Reason)
 	return err

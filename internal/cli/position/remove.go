@@ -11,10 +11,9 @@ import (
 
 	"projector/errclass"
 	"projector/internal/cli/change"
-	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/cli/projections"
 	"projector/readmodel"
 )
 
@@ -23,8 +22,8 @@ type removeCmd = change.Command[remove, *remove]
 type remove struct {
 	Group string `env:"KAFKA_GROUP" required:"" placeholder:"NAME" group:"Target" help:"The consumer group that is no longer used."`
 	change.ReasonFlags
-	connect.KafkaFlags
-	connect.DatabaseFlags
+	flags.KafkaFlags
+	flags.DatabaseFlags
 	output.LogFlags
 	output.Flags
 }
@@ -49,7 +48,7 @@ func (*remove) Check() error { return nil }
 
 // Plan implements change.Change.
 func (c *remove) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
-	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
 	positions, err := readmodel.UnusedPositions(ctx, on.Pool, c.Group, c.Topic)
 	if err != nil {
@@ -67,7 +66,7 @@ type removePlan struct {
 
 // Do implements change.Plan.
 func (p *removePlan) Do(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
 	err := readmodel.RemovePositions(ctx, p.on.Pool, p.Group, p.Topic, p.positions, p.on.Actor, p.on.Reason)
 	switch {
@@ -98,7 +97,7 @@ func (c *remove) check(ctx context.Context, adm *kadm.Client, positions []readmo
 	if n := readers(groups[c.Group], c.Topic); n > 0 {
 		return exit.Refusef("group %q has %d instances that read topic %q; stop them first", c.Group, n, c.Topic)
 	}
-	kind := projections.KindNamed(positions[0].Projection)
+	kind := flags.DefinitionNamed(positions[0].Projection)
 	if kind != nil && kind.Memory() == nil {
 		return nil // its rows know what they have taken in
 	}

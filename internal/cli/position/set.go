@@ -9,11 +9,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"projector/internal/cli/change"
-	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/cli/parse"
 	"projector/internal/topic"
 	"projector/projection"
 	"projector/projection/event"
@@ -72,7 +71,7 @@ func (c *set) Check() (err error) {
 	case c.All && c.Expect != nil:
 		return exit.Usagef("--expect: needs --partition=N, every partition has a position of its own")
 	}
-	if c.since, err = parse.Settle("--time", &c.Time, time.Now()); err == nil {
+	if c.since, err = flags.FixMoment("--time", &c.Time, time.Now()); err == nil {
 		c.formats, err = c.Formats(c.Taken)
 	}
 	return err
@@ -114,7 +113,7 @@ type setPlan struct {
 }
 
 func (s *setPlan) read(ctx context.Context) (err error) {
-	asking, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	asking, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
 	if err := s.cmd.checkGroup(asking, s.on.Pool); err != nil {
 		return err

@@ -17,9 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"golang.org/x/sync/errgroup"
 
-	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
-	"projector/internal/cli/parse"
+	"projector/internal/cli/flags"
 	"projector/internal/consumer"
 	"projector/internal/topic"
 	"projector/projection"
@@ -37,13 +36,13 @@ type view struct {
 }
 
 // newView connects to the database. Kafka is reached when the view is read.
-func newView(ctx context.Context, db *connect.DatabaseFlags, kafka *connect.KafkaFlags, group string, log *slog.Logger) (*view, error) {
+func newView(ctx context.Context, db *flags.DatabaseFlags, kafka *flags.KafkaFlags, group string, log *slog.Logger) (*view, error) {
 	options, err := kafka.Client(log)
 	if err != nil {
 		return nil, err
 	}
 	db.WarnUnverified(log)
-	pool, err := connect.ReadModel(ctx, db)
+	pool, err := flags.OpenReadModel(ctx, db)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +53,7 @@ func newView(ctx context.Context, db *connect.DatabaseFlags, kafka *connect.Kafk
 	}
 	return &view{
 		pool: pool, client: client, reader: topic.NewReader(client, kafka.Topic), adm: kadm.NewClient(client),
-		brokers: parse.Items(kafka.Brokers), group: group, topic: kafka.Topic,
+		brokers: flags.Items(kafka.Brokers), group: group, topic: kafka.Topic,
 	}, nil
 }
 

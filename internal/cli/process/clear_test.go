@@ -10,7 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"projector/internal/cli/build"
+	"projector/internal/cli/flags"
 )
 
 // TestWhatTravelsUnprotectedIsWarnedAboutOnce at the start, each with its remedy and no secret.
@@ -30,14 +30,14 @@ func TestWhatTravelsUnprotectedIsWarnedAboutOnce(t *testing.T) {
 		c   Flags
 		log bytes.Buffer
 	)
-	parser, err := kong.New(&c, kong.Bind(build.Info{}), kong.DefaultEnvars("PROJECTOR"))
+	parser, err := kong.New(&c, kong.Bind(flags.BuildInfo{}), kong.DefaultEnvars("PROJECTOR"))
 	if err == nil {
 		_, err = parser.Parse(nil)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := c.Build(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), build.Info{})
+	p, err := c.Build(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), flags.BuildInfo{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.yaml.in/yaml/v3"
 
-	"projector/internal/cli/build"
+	"projector/internal/cli/flags"
 	"projector/internal/telemetry"
 )
 
@@ -78,14 +78,14 @@ func metricNames(expression string) []string {
 func exportedMetrics(t *testing.T) map[string]bool {
 	t.Helper()
 	var c Flags
-	parser, err := kong.New(&c, kong.Bind(build.Info{}), kong.DefaultEnvars("PROJECTOR"))
+	parser, err := kong.New(&c, kong.Bind(flags.BuildInfo{}), kong.DefaultEnvars("PROJECTOR"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := parser.Parse(nil); err != nil {
 		t.Fatal(err)
 	}
-	p, err := c.Build(t.Context(), slog.New(slog.DiscardHandler), build.Info{})
+	p, err := c.Build(t.Context(), slog.New(slog.DiscardHandler), flags.BuildInfo{})
 	if err != nil {
 		t.Fatal(err)
 	}

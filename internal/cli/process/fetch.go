@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/outbox"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -18,7 +18,7 @@ import (
 
 // outboxFlags say whether missing events are fetched, and when.
 type outboxFlags struct {
-	connect.OutboxFlags
+	flags.OutboxFlags
 	OutboxAfter time.Duration `env:"OUTBOX_AFTER" default:"1m" placeholder:"DURATION" group:"Outbox" help:"How long a missing version is waited for before the outbox is asked for it (default 1m)."`
 }
 

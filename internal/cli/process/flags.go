@@ -5,14 +5,10 @@ import (
 	"log/slog"
 	"time"
 
-	"projector/internal/cli/build"
-	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
-	"projector/internal/cli/memory"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/cli/parse"
-	"projector/internal/cli/projections"
 	"projector/internal/retry"
 	"projector/internal/telemetry"
 	"projector/projection"
@@ -20,8 +16,8 @@ import (
 
 // projectFlags say what is projected, and as whom.
 type projectFlags struct {
-	projections.GroupFlags
-	projections.ParkFlags
+	flags.GroupFlags
+	flags.ParkFlags
 	BreakerWindow  int           `env:"BREAKER_WINDOW" default:"1000" placeholder:"N" group:"Projection" help:"Number of a partition's last records to which --breaker-share applies (default 1000)."`
 	BreakerShare   float64       `env:"BREAKER_SHARE" default:"0.5" placeholder:"SHARE" group:"Projection" help:"Share of dead letters that stops a partition until projector resume, from 0 to 1; 0 turns it off (default 0.5)."`
 	RetryInitial   time.Duration `env:"RETRY_INITIAL" default:"1s" placeholder:"DURATION" group:"Projection" help:"First wait after a transient error (default 1s)."`
@@ -57,16 +53,16 @@ func (f *projectFlags) validate() error {
 	if err := f.CheckPark(); err != nil {
 		return err
 	}
-	return parse.Retention("--inbox-retention", f.InboxRetention)
+	return flags.CheckRetention("--inbox-retention", f.InboxRetention)
 }
 
 // Flags configure a process.
 type Flags struct {
-	connect.KafkaFlags
-	connect.DatabaseFlags
+	flags.KafkaFlags
+	flags.DatabaseFlags
 	projectFlags
 	events.EventFlags
-	memory.LimitFlags
+	flags.LimitFlags
 	outboxFlags
 	tracingFlags
 	output.LogFlags
@@ -101,7 +97,7 @@ const (
 )
 
 // Build wires a process from the flags. Nothing is connected to yet.
-func (c *Flags) Build(ctx context.Context, log *slog.Logger, built build.Info) (*Process, error) {
+func (c *Flags) Build(ctx context.Context, log *slog.Logger, built flags.BuildInfo) (*Process, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"projector/internal/cli/build"
 	"projector/internal/cli/clitest"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/process"
 )
 
@@ -109,14 +109,14 @@ func running(s *clitest.Stage) string { return runningWith(s, slog.DiscardHandle
 func runningWith(s *clitest.Stage, log slog.Handler) string {
 	s.T.Helper()
 	var c process.Flags
-	parser, err := kong.New(&c, kong.Bind(build.Info{}), kong.Vars{"version": "test"})
+	parser, err := kong.New(&c, kong.Bind(flags.BuildInfo{}), kong.Vars{"version": "test"})
 	if err != nil {
 		s.T.Fatal(err)
 	}
 	if _, err := parser.Parse(s.Servers([]string{"run", "--listen=127.0.0.1:0"})[1:]); err != nil {
 		s.T.Fatal(err)
 	}
-	p, err := c.Build(s.T.Context(), slog.New(log), build.Info{})
+	p, err := c.Build(s.T.Context(), slog.New(log), flags.BuildInfo{})
 	if err != nil {
 		s.T.Fatal(err)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"projector/dlq"
-	"projector/internal/cli/build"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/consumer"
 	"projector/internal/outbox"
 	"projector/internal/reader"
@@ -33,7 +33,7 @@ import (
 
 // Process is one running projector.
 type Process struct {
-	built     build.Info
+	built     flags.BuildInfo
 	log       *slog.Logger
 	pool      *pgxpool.Pool
 	publisher *dlq.Publisher

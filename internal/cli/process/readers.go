@@ -7,8 +7,8 @@ import (
 	"net"
 	"strings"
 
-	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/reader"
 	"projector/internal/retry"
 	"projector/internal/telemetry"
@@ -40,7 +40,7 @@ func (f *readFlags) validate(projection string) error {
 	switch {
 	case err != nil:
 		return exit.Usagef("%s: is not HOST:PORT, e.g. 127.0.0.1:8082", readListenFlag)
-	case f.ReadTokenFile == "" && !connect.Loopback(host):
+	case f.ReadTokenFile == "" && !flags.Loopback(host):
 		return exit.Usagef("%s: %s can be reached from other machines; give %s, or listen on 127.0.0.1", readListenFlag, f.ReadListen, readTokenFlag)
 	case f.ReadTokenFile != "":
 		if _, err := f.token(); err != nil {
@@ -52,7 +52,7 @@ func (f *readFlags) validate(projection string) error {
 
 // token is the readers' token as it is now.
 func (f *readFlags) token() (string, error) {
-	token, err := connect.FromFile(readTokenFlag, f.ReadTokenFile)
+	token, err := flags.FromFile(readTokenFlag, f.ReadTokenFile)
 	if err == nil && len(strings.TrimSpace(token)) < leastToken {
 		err = fmt.Errorf("%s: the token has fewer than %d bytes and can be guessed; make one, as by: openssl rand -hex 32", readTokenFlag, leastToken)
 	}

@@ -3,8 +3,7 @@ package process
 import (
 	"context"
 
-	"projector/internal/cli/build"
-	"projector/internal/cli/memory"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 )
 
@@ -14,7 +13,7 @@ type RunCmd struct {
 }
 
 // Run consumes until ctx ends.
-func (c *RunCmd) Run(ctx context.Context, io *output.Streams, built build.Info) error {
+func (c *RunCmd) Run(ctx context.Context, io *output.Streams, built flags.BuildInfo) error {
 	log, err := c.Logger(io.Err)
 	if err != nil {
 		return err
@@ -24,7 +23,7 @@ func (c *RunCmd) Run(ctx context.Context, io *output.Streams, built build.Info) 
 		return err
 	}
 	defer p.Close()
-	plan := memory.Share(c.Resident())
+	plan := flags.ShareMemory(c.Resident())
 	release := plan.Apply()
 	defer release()
 	return p.Run(ctx)

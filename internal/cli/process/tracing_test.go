@@ -10,8 +10,8 @@ import (
 	"github.com/alecthomas/kong"
 	"go.opentelemetry.io/otel"
 
-	"projector/internal/cli/build"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 )
 
 // builtWith wires a process from the defaults and variables of alternating names and
@@ -22,14 +22,14 @@ func builtWith(t *testing.T, env ...string) (*Process, error) {
 		t.Setenv(pair[0], pair[1])
 	}
 	var c Flags
-	parser, err := kong.New(&c, kong.Bind(build.Info{}), kong.DefaultEnvars("PROJECTOR"))
+	parser, err := kong.New(&c, kong.Bind(flags.BuildInfo{}), kong.DefaultEnvars("PROJECTOR"))
 	if err == nil {
 		_, err = parser.Parse(nil)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := c.Build(t.Context(), slog.New(slog.DiscardHandler), build.Info{})
+	p, err := c.Build(t.Context(), slog.New(slog.DiscardHandler), flags.BuildInfo{})
 	if err == nil {
 		t.Cleanup(p.Close)
 	}

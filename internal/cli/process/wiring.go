@@ -12,8 +12,7 @@ import (
 	"projector/dlq"
 	"projector/errclass"
 	"projector/internal/acl"
-	"projector/internal/cli/memory"
-	"projector/internal/cli/parse"
+	"projector/internal/cli/flags"
 	"projector/internal/consumer"
 	"projector/internal/reader"
 	"projector/internal/session"
@@ -47,14 +46,14 @@ func (p *Process) register(topic string) {
 	telemetry.RegisterBuildInfo(p.registry, p.built.Version, p.built.From())
 	telemetry.RegisterHealth(p.registry, p.health)
 	telemetry.RegisterPool(p.registry, p.pool)
-	p.metrics.Declare(topic, parse.Texts(event.Classes()))
+	p.metrics.Declare(topic, flags.Texts(event.Classes()))
 }
 
 // consuming is the consumer with all it needs, and prepares the projection's tasks.
 func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, formats event.Resolver, traced traced) (*consumer.Consumer, error) {
-	plan := memory.Share(c.Resident())
+	plan := flags.ShareMemory(c.Resident())
 	if p.readers != nil {
-		plan = memory.Beside(reader.Memory, c.Resident())
+		plan = flags.ShareMemoryWith(reader.Memory, c.Resident())
 	}
 	running := p.running(ctx, c, formats, plan)
 	p.tasks = p.kind.Tasks(running)
@@ -81,10 +80,10 @@ func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, for
 }
 
 // running is what the projection needs to run.
-func (p *Process) running(ctx context.Context, c *Flags, formats event.Resolver, plan memory.Plan) readmodel.RunConfig {
+func (p *Process) running(ctx context.Context, c *Flags, formats event.Resolver, plan flags.MemoryPlan) readmodel.RunConfig {
 	cfg := readmodel.RunConfig{
 		Pool: p.pool, Formats: formats, FirstVersion: c.FirstVersion, ParkLimit: c.ParkLimit, ParkBytes: int64(c.ParkBytes),
-		Breaker:        projection.BreakerRule{Window: c.BreakerWindow, Share: c.BreakerShare, Registry: len(parse.Items(c.SchemaRegistryURL)) > 0},
+		Breaker:        projection.BreakerRule{Window: c.BreakerWindow, Share: c.BreakerShare, Registry: len(flags.Items(c.SchemaRegistryURL)) > 0},
 		CacheBytes:     func() int { return plan.AccountsShare(p.consumer.Partitions()) },
 		IndexBytes:     plan.VersionIndex,
 		InboxRetention: c.InboxRetention, Observer: observer{p.metrics, p},

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"projector/errclass"
-	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/projection"
 	"projector/readmodel"
 	"projector/readmodel/citus"
@@ -19,7 +19,7 @@ import (
 
 // prepare looks at the topic and the database, and refuses what cannot end well.
 func (r *rebuilding) prepare(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
 	obstacles, err := r.obstacles(ctx)
 	if err == nil && len(obstacles) > 0 {

@@ -8,8 +8,8 @@ import (
 	"strconv"
 
 	"projector/internal/cli/change"
-	"projector/internal/cli/connect"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 )
 
@@ -39,7 +39,7 @@ func (r *rebuilding) check(ctx context.Context) (change.Plan, error) {
 	if r.on.Whole {
 		return nil, errChecks
 	}
-	ctx, cancel := context.WithTimeout(ctx, connect.OneShotWithin)
+	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
 	reasons, err := r.obstacles(ctx)
 	if err != nil {

@@ -9,12 +9,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/internal/cli/change"
-	"projector/internal/cli/connect"
 	"projector/internal/cli/events"
 	"projector/internal/cli/exit"
-	"projector/internal/cli/memory"
+	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
-	"projector/internal/cli/projections"
 	"projector/projection/event"
 	"projector/projection/file"
 	"projector/readmodel"
@@ -34,11 +32,11 @@ type options struct {
 	Limit     int   `default:"1000" placeholder:"N" help:"List at most this many differences; all are counted (default 1000)."`
 	ExitCode  bool  `help:"Exit with 1 when something differs; with --yes, when something still does."`
 	change.OptionalReasonFlags
-	connect.KafkaFlags
-	connect.DatabaseFlags
-	projections.GroupFlags
-	projections.ParkFlags
-	memory.LimitFlags
+	flags.KafkaFlags
+	flags.DatabaseFlags
+	flags.GroupFlags
+	flags.ParkFlags
+	flags.LimitFlags
 	events.EventFlags
 	output.LogFlags
 	output.Flags
@@ -63,14 +61,14 @@ func (c *options) Plan(ctx context.Context, on *change.On) (change.Plan, error) 
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
-	plan := memory.Share(c.Resident())
+	plan := flags.ShareMemory(c.Resident())
 	plan.Apply()
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
 	on.Later(func() error {
 		// Also when ctx has ended: its tables must not remain.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connect.OneShotWithin)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flags.OneShotWithin)
 		defer cancel()
 		return r.shadow.Close(ctx)
 	})

@@ -1,0 +1,176 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
+	"projector/internal/cli/output"
+	"projector/readmodel"
+)
+
+// RequestChoices are the values to choose from, by the flag's name.
+var RequestChoices = map[string][]string{"state": flags.Texts(readmodel.RequestStates())}
+
+// RequestsCmd are the commands that read requests.
+type RequestsCmd struct {
+	List listCmd `cmd:"" default:"withargs" help:"List the changes that people have requested."`
+	Show showCmd `cmd:"" help:"Show what a request asks for, and what would be done now."`
+}
+
+type listCmd struct {
+	State string `group:"Filter" placeholder:"STATE" help:"Only requests in this state: open, approved, rejected or refused."`
+	flags.DatabaseFlags
+	output.Flags
+}
+
+// Run lists requests, oldest first.
+func (c *listCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
+	state := readmodel.RequestState(c.State)
+	if states := readmodel.RequestStates(); state != "" && !slices.Contains(states, state) {
+		return exit.Usagef("--state: %q is unknown; use %s", c.State, strings.Join(flags.Texts(states), ", "))
+	}
+	pool, err := flags.OpenReadModel(ctx, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
+	defer cancel()
+	rows := c.Rows(std.Out, "REASON", output.Right("ID", 4), output.Left("AT", 20), output.Left("ACTION", 12),
+		output.Left("REQUESTED BY", 14), output.Right("RECORDS", 7).Optional(), output.Left("STATE", 8), output.Left("DECIDED BY", 14).Optional(), output.Left("TOPIC", 14).Optional(), output.Text("REASON"))
+	if err := readmodel.Requests(ctx, pool, state, func(r *readmodel.Request) error { return rows.Add(row{r, Describe(typed.Model, r)}) }); err != nil {
+		return err
+	}
+	return rows.End("nothing was requested")
+}
+
+type row struct {
+	*readmodel.Request
+	document Document
+}
+
+// Document implements output.Row.
+func (r row) Document() any { return r.document }
+
+// Cells implements output.Row.
+func (r row) Cells() []string {
+	return []string{
+		strconv.FormatInt(r.ID, 10), r.At.UTC().Format(time.RFC3339), r.Action, r.RequestedBy, strconv.FormatInt(r.Records, 10),
+		string(r.State), output.OrDash(r.DecidedBy), topicsText(&r.document), output.OrDash(r.Reason),
+	}
+}
+
+// topicsText is the topic of a request, and its DLQ topic where that has another name.
+func topicsText(d *Document) string {
+	switch {
+	case d.Topic == nil:
+		return output.OrDash("")
+	case *d.DLQTopic == *d.Topic+".dlq":
+		return *d.Topic
+	default:
+		return *d.Topic + ", " + *d.DLQTopic
+	}
+}
+
+// openRequest reads an open request.
+func openRequest(ctx context.Context, pool *pgxpool.Pool, model *kong.Application, id int64) (*Requested, error) {
+	r, err := Load(ctx, pool, model, id)
+	if err == nil && r.Request.State != readmodel.RequestOpen {
+		return nil, exit.Refusef("request %d is %s already, by %s", id, r.Request.State, r.Request.DecidedBy)
+	}
+	return r, err
+}
+
+// decided makes a lost race for a decision a failure of words of ours.
+func decided(err error) error {
+	var late *readmodel.RequestDecidedError
+	if errors.As(err, &late) {
+		return exit.Refuse(late.Error() + " already, by somebody else; nothing was changed")
+	}
+	return err
+}
+
+// ApproveCmd is the command approve.
+type ApproveCmd struct {
+	Reason string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
+	ID     int64  `arg:"" help:"The number of the request."`
+	Servers
+}
+
+// Run makes the plan of a request again, and does it when it is the same.
+func (c *ApproveCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
+	if c.Reason == "" {
+		return exit.Usagef("--reason: must not be empty")
+	}
+	pool, err := flags.OpenReadModel(ctx, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	r, err := openRequest(ctx, pool, typed.Model, c.ID)
+	if err != nil {
+		return err
+	}
+	if r.Login == r.Request.RequestedBy {
+		return exit.Refusef("request %d was made by %s, so another login has to approve it", c.ID, r.Login)
+	}
+	results := std
+	if c.JSON() {
+		results = &output.Streams{Out: std.Err, Err: std.Err}
+	}
+	servers := c.Servers
+	servers.Flags = output.Flags{} // what is done is printed for people
+	if err := r.Approve(ctx, results, pool, &servers, readmodel.Storable(c.Reason)); err != nil {
+		return decided(err)
+	}
+	return printDecided(ctx, pool, std, typed, &c.Flags, c.ID)
+}
+
+func printDecided(ctx context.Context, pool *pgxpool.Pool, std *output.Streams, typed *kong.Context, f *output.Flags, id int64) error {
+	r, err := readmodel.FindRequest(ctx, pool, id)
+	if err != nil {
+		return err
+	}
+	if f.JSON() {
+		return output.PrintJSON(std.Out, Describe(typed.Model, &r))
+	}
+	_, err = fmt.Fprintf(std.Out, "request %d of %s: %s\n", id, output.Printable(r.RequestedBy), r.State)
+	return err
+}
+
+// RejectCmd is the command reject.
+type RejectCmd struct {
+	ID     int64  `arg:"" help:"The number of the request."`
+	Reason string `required:"" placeholder:"TEXT" help:"Why not."`
+	flags.DatabaseFlags
+	output.Flags
+}
+
+// Run closes a request of which nothing is to be done.
+func (c *RejectCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
+	if c.Reason == "" {
+		return exit.Usagef("--reason: must not be empty")
+	}
+	pool, err := flags.OpenReadModel(ctx, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if _, err := openRequest(ctx, pool, typed.Model, c.ID); err != nil {
+		return err
+	}
+	if err := readmodel.DecideRequest(ctx, pool, c.ID, readmodel.RequestRejected, readmodel.Storable(c.Reason)); err != nil {
+		return decided(err)
+	}
+	return printDecided(ctx, pool, std, typed, &c.Flags, c.ID)
+}

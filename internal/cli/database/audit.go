@@ -1,0 +1,211 @@
+package database
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
+	"projector/internal/cli/output"
+	"projector/readmodel"
+)
+
+// AuditCmd are the commands about the audit trail.
+type AuditCmd struct {
+	List   listCmd   `cmd:"" default:"withargs" help:"List what people have done."`
+	Verify verifyCmd `cmd:"" help:"Check whether a row of the audit trail was changed or removed."`
+}
+
+type listCmd struct {
+	Account   string `group:"Filter" placeholder:"ID" help:"Only what was done to this account."`
+	Action    string `group:"Filter" placeholder:"ACTION" help:"Only these actions: replay, discard, skip, fetch, rebuild, position_set, …"`
+	ActorName string `group:"Filter" name:"actor" placeholder:"NAME" help:"Only what this actor did."`
+	Since     string `group:"Filter" placeholder:"WHEN" help:"Only what was done since then: a time (RFC 3339), or an age such as 24h."`
+	Until     string `group:"Filter" placeholder:"WHEN" help:"Only what was done before then: a time (RFC 3339), or an age such as 24h."`
+	flags.DatabaseFlags
+	output.Flags
+}
+
+// Run lists the audit trail, oldest first.
+func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
+	now := time.Now()
+	filter := readmodel.AuditFilter{AccountID: c.Account, Action: c.Action, Actor: c.ActorName}
+	var err error
+	if filter.Since, err = flags.Moment("--since", c.Since, now); err != nil {
+		return err
+	}
+	if filter.Until, err = flags.Moment("--until", c.Until, now); err != nil {
+		return err
+	}
+	pool, err := flags.OpenReadModel(ctx, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	rows := c.Rows(std.Out, "REASON", output.Left("AT", 20), output.Left("ACTION", 12), output.Left("ACCOUNT", 14),
+		output.Right("VERSION", 7), output.Left("RESULT", 9).Optional(), output.Left("ACTOR", 12),
+		output.Left("PROJECTION", 15).Optional(), output.Left("GROUP", 12).Optional(), output.Left("PLACE", 10).Optional(), output.Left("DLQ", 5).Optional(),
+		output.Left("REQUEST", 7).Optional(), output.Left("APPROVED BY", 11).Optional(), output.Text("REASON"))
+	err = readmodel.AuditTrail(ctx, pool, filter, func(r *readmodel.AuditRow) error { return rows.Add(row{r}) })
+	if err != nil {
+		return err
+	}
+	return rows.End("nothing was done")
+}
+
+// document is a row of the audit trail in JSON.
+type document struct {
+	ID             int64   `json:"id"`
+	At             string  `json:"at"`
+	Action         string  `json:"action"`
+	Group          *string `json:"group"`
+	Projection     *string `json:"projection"`
+	Topic          *string `json:"topic"`
+	Partition      *int32  `json:"partition"`
+	Offset         *int64  `json:"offset"`
+	DLQPartition   *int32  `json:"dlq_partition"`
+	DLQOffset      *int64  `json:"dlq_offset"`
+	AccountID      *string `json:"account_id"`
+	Version        *int64  `json:"version"`
+	Class          *string `json:"class"`
+	RequestID      *int64  `json:"request_id"`
+	RequestedBy    *string `json:"requested_by"`
+	Actor          string  `json:"actor"`
+	DBUser         *string `json:"db_user"`
+	Reason         *string `json:"reason"`
+	Result         string  `json:"result"`
+	Altered        bool    `json:"altered"`
+	ValueSHA256    *string `json:"value_sha256"`
+	OriginalSHA256 *string `json:"original_sha256"`
+	ApprovedBy     *string `json:"approved_by"`
+	Hash           *string `json:"hash"`
+}
+
+type row struct{ *readmodel.AuditRow }
+
+// Document implements output.Row.
+func (r row) Document() any {
+	return document{
+		ID: r.ID, At: output.TimeText(r.At), Action: r.Action, Group: r.Group, Projection: r.Projection,
+		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, DLQPartition: r.DLQPartition, DLQOffset: r.DLQOffset,
+		AccountID: r.AccountID, Version: r.Version, Class: r.Class, RequestID: r.RequestID, RequestedBy: r.RequestedBy,
+		Actor: r.Actor, DBUser: r.DBUser, Reason: r.Reason, Result: r.Result, Altered: r.Altered,
+		ValueSHA256: r.ValueSHA256, OriginalSHA256: r.OriginalSHA256, ApprovedBy: r.ApprovedBy, Hash: r.Hash,
+	}
+}
+
+// Cells implements output.Row.
+func (r row) Cells() []string {
+	result := r.Result
+	if r.Altered {
+		result += ", altered"
+	}
+	return []string{
+		r.At.UTC().Format("2006-01-02T15:04:05Z"), r.Action, textOrDash(r.AccountID), output.VersionText(r.Version), result, r.Actor,
+		textOrDash(r.Projection), textOrDash(r.Group), place(r.Topic, r.Partition, r.Offset), place(nil, r.DLQPartition, r.DLQOffset), r.request(),
+		textOrDash(r.ApprovedBy), textOrDash(r.Reason),
+	}
+}
+
+// place is a place in a topic, with the topic's name where there is one.
+func place(topic *string, partition *int32, offset *int64) string {
+	if partition == nil || offset == nil {
+		return "-"
+	}
+	at := output.PlaceText(*partition, *offset)
+	if topic == nil {
+		return at
+	}
+	return *topic + " " + at
+}
+
+// request is the request that was approved, and who made it.
+func (r row) request() string {
+	if r.RequestID == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d by %s", *r.RequestID, textOrDash(r.RequestedBy))
+}
+
+func textOrDash(text *string) string {
+	if text == nil {
+		return "-"
+	}
+	return output.OrDash(*text)
+}
+
+type verifyCmd struct {
+	ExpectHead string `placeholder:"HASH" help:"A hash noted earlier: exit status 1 unless it is still in the chain."`
+	flags.DatabaseFlags
+	output.Flags
+}
+
+var sha256Text = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// verifyDocument is the result of audit verify in JSON.
+type verifyDocument struct {
+	Rows     int64             `json:"rows"`
+	Head     *string           `json:"head"`
+	OK       bool              `json:"ok"`
+	Findings []findingDocument `json:"findings"`
+}
+
+type findingDocument struct {
+	ID   *int64 `json:"id"`
+	What string `json:"what"`
+}
+
+// Run computes the chain of hashes again.
+func (c *verifyCmd) Run(ctx context.Context, std *output.Streams) error {
+	if c.ExpectHead != "" && !sha256Text.MatchString(c.ExpectHead) {
+		return exit.Usagef("--expect-head: must be a hash as audit verify prints it, 64 digits of 0-9 and a-f")
+	}
+	pool, err := flags.OpenReadModel(ctx, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	report, err := readmodel.VerifyAudit(ctx, pool, c.ExpectHead)
+	if err != nil {
+		return err
+	}
+	doc := verifyDocument{Rows: report.Rows, Head: output.OrNull(report.Head), Findings: []findingDocument{}}
+	for _, f := range report.Findings {
+		doc.Findings = append(doc.Findings, findingDocument{&f.ID, f.What})
+	}
+	if c.ExpectHead != "" && !report.HeadFound {
+		doc.Findings = append(doc.Findings, findingDocument{nil, "the expected head is not in the chain: rows at its end are missing or were changed"})
+	}
+	doc.OK = len(doc.Findings) == 0
+	if err := c.print(std, &doc); err != nil {
+		return err
+	}
+	if !doc.OK {
+		return exit.Refusef("the audit trail is not what was recorded: %d findings", len(doc.Findings))
+	}
+	return nil
+}
+
+func (c *verifyCmd) print(std *output.Streams, doc *verifyDocument) error {
+	if c.JSON() {
+		return output.PrintJSON(std.Out, doc)
+	}
+	for _, f := range doc.Findings {
+		place := "the end"
+		if f.ID != nil {
+			place = "row " + strconv.FormatInt(*f.ID, 10)
+		}
+		if _, err := fmt.Fprintf(std.Out, "%s: %s\n", place, f.What); err != nil {
+			return err
+		}
+	}
+	head := "none"
+	if doc.Head != nil {
+		head = *doc.Head
+	}
+	_, err := fmt.Fprintf(std.Out, "rows %d, head %s\n", doc.Rows, head)
+	return err
+}

@@ -1,0 +1,114 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
+	"projector/internal/cli/output"
+	"projector/projection/file"
+	"projector/readmodel"
+	"projector/readmodel/own"
+	"projector/readmodel/rebuild"
+)
+
+// ProjectionCmd are the commands about projections of one's own.
+type ProjectionCmd struct {
+	Check checkCmd `cmd:"" help:"Check a projection file: its header, and each statement against the database, as the role that will run it. Runs nothing."`
+}
+
+type checkCmd struct {
+	File string `arg:"" placeholder:"FILE" help:"The projection file."`
+	flags.DatabaseFlags
+	output.Flags
+}
+
+// checkDocument is a projection file that is right, in JSON.
+type checkDocument struct {
+	Name  string    `json:"name"`
+	Mode  file.Mode `json:"mode"`
+	Types []string  `json:"types"`
+}
+
+// Run checks a file.
+func (c *checkCmd) Run(ctx context.Context, std *output.Streams) error {
+	p, err := flags.ReadProjectionFile("", flags.FileNamed(c.File))
+	if err != nil {
+		return err
+	}
+	pool, err := flags.OpenReadModel(ctx, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
+	defer cancel()
+	if err := own.CheckForRunner(ctx, pool, p); err != nil {
+		return c.refusal(err)
+	}
+	if err := rebuild.CheckTables(ctx, pool, own.Definition(p).Rebuilds()); err != nil {
+		return c.tableRefusal(&p, err)
+	}
+	var kept *readmodel.FileChangedError
+	switch err := readmodel.CheckFile(ctx, pool, &p); {
+	case errors.As(err, &kept):
+		_, _ = fmt.Fprintf(std.Err, "%s has changed: %s\n", c.File, kept)
+	case err != nil:
+		return err
+	}
+	if c.JSON() {
+		return output.PrintJSON(std.Out, checkDocument{Name: p.Name, Mode: p.Mode, Types: p.Types})
+	}
+	tables := ""
+	if len(p.Tables) == 0 {
+		tables = "; without \"-- tables:\" it cannot be rebuilt"
+	}
+	_, err = fmt.Fprintf(std.Out, "%s: %s, mode %s, takes %s%s\n", output.Printable(c.File), p.Name, p.Mode, output.Printable(strings.Join(p.Types, ", ")), tables)
+	return err
+}
+
+// refusal says what PostgreSQL has against a statement, with the line of the file. A missing
+// grant is nothing that is wrong with the file.
+func (c *checkCmd) refusal(err error) error {
+	var (
+		statement *own.StatementError
+		server    *pgconn.PgError
+		touched   *own.TouchedError
+	)
+	if !errors.As(err, &statement) || !errors.As(err, &server) {
+		return err
+	}
+	text := fmt.Sprintf("%s: line %d: %s (SQLSTATE %s)", c.File, statement.Line, server.Message, server.Code)
+	if server.Hint != "" {
+		text += "; " + server.Hint
+	}
+	if server.Code != insufficientPrivilege || errors.As(err, &touched) {
+		return exit.Usagef("%s", text)
+	}
+	if len(statement.Grants) > 0 {
+		text += "; missing: " + strings.Join(statement.Grants, " ")
+	}
+	return exit.Refuse(text)
+}
+
+// tableRefusal says which table of the file a rebuild could not make anew. That one has no key is
+// nothing that is wrong with the file.
+func (c *checkCmd) tableRefusal(p *file.Projection, err error) error {
+	var table *rebuild.TableError
+	if !errors.As(err, &table) {
+		return err
+	}
+	text := fmt.Sprintf("%s: line %d: tables: %s", c.File, p.TablesLine, table)
+	if table.Missing {
+		return exit.Usagef("%s", text)
+	}
+	return exit.Refuse(text)
+}
+
+// insufficientPrivilege is PostgreSQL's code of a grant that is missing.
+const insufficientPrivilege = "42501"

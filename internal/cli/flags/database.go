@@ -1,0 +1,148 @@
+// Package flags has the flags that several commands share, reads their values, and opens what they
+// name: the database, the brokers, the projection, the files.
+package flags
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/user"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/errclass"
+	"projector/internal/cli/exit"
+	"projector/readmodel"
+)
+
+// DatabaseFlags say where the read model is. Files, also those the URL names, are
+// read again for each new connection.
+type DatabaseFlags struct {
+	DatabaseURL          string `json:"-" env:"DATABASE_URL" placeholder:"URL" group:"PostgreSQL" help:"Where the read model is, e.g. postgres://user@host:5432/bank?sslmode=verify-full. Default: the PG* environment variables."`
+	DatabasePasswordFile string `json:"-" env:"DATABASE_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"PostgreSQL" help:"File that holds the password, instead of the URL."`
+}
+
+// Database are these flags, of the command that embeds them.
+func (f *DatabaseFlags) Database() *DatabaseFlags { return f }
+
+// Pool makes a pool of connections. Nothing is connected to yet.
+func (f *DatabaseFlags) Pool(ctx context.Context, more ...readmodel.ConnectOption) (*pgxpool.Pool, error) {
+	options, err := f.ConnectOptions()
+	if err != nil {
+		return nil, err
+	}
+	pool, err := readmodel.OpenPool(ctx, f.DatabaseURL, append(options, more...)...)
+	if err != nil {
+		return nil, BadDatabaseURL(err)
+	}
+	return pool, nil
+}
+
+const passwordFileFlag = "--database-password-file (DATABASE_PASSWORD_FILE)"
+
+// ConnectOptions is what the URL does not say about a connection.
+func (f *DatabaseFlags) ConnectOptions() ([]readmodel.ConnectOption, error) {
+	if f.DatabasePasswordFile == "" {
+		return nil, nil
+	}
+	if HoldsPassword(f.DatabaseURL) {
+		return nil, exit.Usagef("%s: --database-url (DATABASE_URL) holds a password too; take it out of there", passwordFileFlag)
+	}
+	if _, err := f.password(); err != nil {
+		return nil, exit.WrongUsage(err)
+	}
+	return []readmodel.ConnectOption{readmodel.WithPassword(f.password)}, nil
+}
+
+// password is the password as it is now.
+func (f *DatabaseFlags) password() (string, error) {
+	return FromFile(passwordFileFlag, f.DatabasePasswordFile)
+}
+
+// HoldsPassword reports whether a PostgreSQL URL has a password in it.
+func HoldsPassword(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil {
+		return false
+	}
+	_, set := u.User.Password()
+	return set || u.Query().Has("password")
+}
+
+// BadDatabaseURL names the flag; errclass sees to it that no password is printed.
+func BadDatabaseURL(err error) error {
+	return exit.Usagef("--database-url (DATABASE_URL): %s", errclass.Safe(err))
+}
+
+// OneShotWithin is how long a one-shot command tries to reach a server.
+const OneShotWithin = 25 * time.Second
+
+// OpenReadModel connects to the read model, or fails in time for a person who waits.
+func OpenReadModel(ctx context.Context, f *DatabaseFlags) (*pgxpool.Pool, error) {
+	pool, err := f.Pool(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, OneShotWithin)
+	defer cancel()
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("reach PostgreSQL by --database-url (DATABASE_URL): %w", err)
+	}
+	if err := readmodel.CheckSchema(ctx, pool); err != nil {
+		pool.Close()
+		var schema *readmodel.SchemaError
+		if errors.As(err, &schema) {
+			return nil, exit.Refuse(schema.Error())
+		}
+		return nil, err
+	}
+	return pool, nil
+}
+
+// OpenBoth connects to both servers, or fails in time for a person who waits.
+func OpenBoth(ctx context.Context, db *DatabaseFlags, kafka *KafkaFlags, log *slog.Logger) (*pgxpool.Pool, *kgo.Client, error) {
+	opts, err := kafka.Client(log)
+	if err != nil {
+		return nil, nil, err
+	}
+	db.WarnUnverified(log)
+	reachable, cancel := context.WithTimeout(ctx, OneShotWithin)
+	defer cancel()
+	pool, err := OpenReadModel(reachable, db)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := OpenKafka(reachable, opts)
+	if err != nil {
+		pool.Close()
+		return nil, nil, err
+	}
+	return pool, client, nil
+}
+
+// ActorFlags say who is at work.
+type ActorFlags struct {
+	Actor string `placeholder:"NAME" help:"Who does this, for the audit trail; default user@host."`
+}
+
+// ActorName is who is at work.
+func (f *ActorFlags) ActorName() string {
+	if f.Actor != "" {
+		return readmodel.Storable(f.Actor)
+	}
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return readmodel.Storable(name + "@" + host)
+}

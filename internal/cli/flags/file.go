@@ -1,0 +1,81 @@
+package flags
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// File is the value of a flag that names a file. A request holds the content in memory: the
+// image has no folder for temporary files.
+type File struct {
+	name    string
+	content []byte
+	held    bool
+}
+
+// FileNamed is the file of that name.
+func FileNamed(name string) File { return File{name: name} }
+
+// UnmarshalText implements encoding.TextUnmarshaler with the name of a file.
+func (f *File) UnmarshalText(name []byte) error {
+	*f = File{name: string(name)}
+	if strings.HasPrefix(f.name, "~/") {
+		f.name = kong.ExpandPath(f.name)
+	}
+	return nil
+}
+
+// String is the name of the file; empty: none was given.
+func (f File) String() string { return f.name }
+
+// Base is the name of the file without its folder; empty: none was given.
+func (f File) Base() string {
+	if !f.Given() {
+		return ""
+	}
+	return filepath.Base(f.name)
+}
+
+// MarshalJSON implements json.Marshaler with the name alone: a request stores the content by itself.
+func (f File) MarshalJSON() ([]byte, error) { return json.Marshal(f.Base()) }
+
+// UnmarshalJSON implements json.Unmarshaler. The file is empty until it is given its content: a file
+// of this machine is never read for a request.
+func (f *File) UnmarshalJSON(text []byte) error {
+	*f = File{held: true}
+	return json.Unmarshal(text, &f.name)
+}
+
+// Given reports whether a file was named.
+func (f File) Given() bool { return f.name != "" }
+
+// Hold makes content the content of the file.
+func (f *File) Hold(content []byte) { f.content, f.held = content, true }
+
+// Stdin reports whether standard input was named.
+func (f File) Stdin() bool { return f.name == "-" && !f.held }
+
+// Open opens the file.
+func (f File) Open() (io.ReadCloser, error) {
+	if f.held {
+		return io.NopCloser(bytes.NewReader(f.content)), nil
+	}
+	return os.Open(f.name)
+}
+
+// Read reads the whole file.
+func (f File) Read() ([]byte, error) {
+	opened, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(opened)
+	return content, errors.Join(err, opened.Close())
+}

@@ -1,0 +1,126 @@
+package flags
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/internal/cli/exit"
+	"projector/internal/telemetry"
+)
+
+// KafkaFlags say where the brokers are, how to reach them and which topics count.
+type KafkaFlags struct {
+	Brokers       []string `json:"-" env:"KAFKA_BROKERS" default:"localhost:9092" placeholder:"HOST:PORT" group:"Kafka" help:"Brokers to start from, separated by commas (default localhost:9092)."`
+	Topic         string   `env:"KAFKA_TOPIC" default:"account-events" group:"Kafka" help:"Topic of the account events (default account-events)."`
+	DLQTopic      string   `name:"dlq-topic" env:"KAFKA_DLQ_TOPIC" placeholder:"TOPIC" group:"Kafka" help:"Topic for dead letters; default the topic's name followed by .dlq."`
+	SecurityFlags `json:"-"`
+	built         BuildInfo
+}
+
+// AfterApply takes note of the build, which each client tells the brokers.
+func (f *KafkaFlags) AfterApply(built BuildInfo) error {
+	f.built = built
+	return nil
+}
+
+// Kafka are these flags, of the command that embeds them.
+func (f *KafkaFlags) Kafka() *KafkaFlags { return f }
+
+// DeadLetterTopic is the DLQ topic's name.
+func (f *KafkaFlags) DeadLetterTopic() string { return cmp.Or(f.DLQTopic, f.Topic+".dlq") }
+
+// metadataAge is how soon a client may ask again who leads a partition. At its default,
+// 5 s, each change of a leader, and each new DLQ topic, holds events up for as long.
+const metadataAge = 500 * time.Millisecond
+
+// Client are the options of every Kafka client: seeds, security, logger.
+func (f *KafkaFlags) Client(log *slog.Logger) ([]kgo.Opt, error) {
+	if err := checkTopic("--topic (KAFKA_TOPIC)", f.Topic); err != nil {
+		return nil, err
+	}
+	if err := checkTopic("--dlq-topic (KAFKA_DLQ_TOPIC)", f.DeadLetterTopic()); err != nil {
+		return nil, err
+	}
+	if f.DeadLetterTopic() == f.Topic {
+		return nil, exit.Usagef("--dlq-topic (KAFKA_DLQ_TOPIC): must differ from --topic")
+	}
+	brokers := Items(f.Brokers)
+	opts := []kgo.Opt{
+		kgo.SeedBrokers(brokers...),
+		kgo.ClientID("projector"),
+		kgo.SoftwareNameAndVersion("projector", softwareVersion(f.built.Version)),
+		kgo.MetadataMinAge(metadataAge),
+		kgo.WithLogger(telemetry.KafkaLogger(log)),
+	}
+	secure, err := f.options()
+	if err != nil {
+		return nil, err
+	}
+	opts = append(opts, secure...)
+	for _, broker := range brokers {
+		if err := checkBroker(broker); err != nil {
+			return nil, err
+		}
+	}
+	if err := kgo.ValidateOpts(opts...); err != nil {
+		return nil, exit.Usagef("--brokers (KAFKA_BROKERS): %s", err)
+	}
+	f.warnClear(log, brokers)
+	return opts, nil
+}
+
+// OpenKafka connects to the brokers with the options of Client, or fails when ctx ends.
+func OpenKafka(ctx context.Context, options []kgo.Opt) (*kgo.Client, error) {
+	client, err := kgo.NewClient(options...)
+	if err == nil {
+		if err = client.Ping(ctx); err == nil {
+			return client, nil
+		}
+		client.Close()
+	}
+	return nil, fmt.Errorf("reach Kafka by --brokers (KAFKA_BROKERS): %w", err)
+}
+
+// topicName is what Kafka allows as a topic's name.
+var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
+
+// checkTopic refuses a name that no topic can have: it would be waited for, for ever.
+func checkTopic(flag, name string) error {
+	if !topicName.MatchString(name) || name == "." || name == ".." {
+		return exit.Usagef("%s: %q is no topic's name; use up to 249 letters, digits, dots, underscores and hyphens", flag, name)
+	}
+	return nil
+}
+
+// checkBroker refuses what can never be reached: it would be retried for ever.
+func checkBroker(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil { // no port: the client takes 9092
+		host, port = address, "9092"
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil || n < 1 || n > 65535 || host == "" || strings.ContainsAny(host, " \t,/:@") && net.ParseIP(host) == nil {
+		return exit.Usagef("--brokers (KAFKA_BROKERS): %q is not HOST:PORT", address)
+	}
+	return nil
+}
+
+// softwareVersion is a version in the characters Kafka allows.
+func softwareVersion(version string) string {
+	v := strings.Map(func(r rune) rune {
+		if r == '.' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '-'
+	}, version)
+	return cmp.Or(strings.Trim(v, ".-"), "dev")
+}

@@ -1,0 +1,45 @@
+package flags
+
+import (
+	"log/slog"
+	"slices"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+func TestCheckBroker(t *testing.T) {
+	for address, good := range map[string]bool{
+		"localhost:9092": true, "kafka-0.kafka.svc": true, "10.0.0.1:19092": true, "[::1]:9092": true, "::1": true,
+		"localhost:99999": false, "host:port:port": false, "a b": false, "": false, ":9092": false,
+		"host:": false, "host:0": false, "http://host:9092": false, "user@host:9092": false,
+	} {
+		if err := checkBroker(address); (err == nil) != good {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+}
+
+func TestAListMayHaveSpaceAroundItsCommas(t *testing.T) {
+	if got := Items([]string{" a:1", "b:2 ", "", " "}); !slices.Equal(got, []string{"a:1", "b:2"}) {
+		t.Errorf("%q", got)
+	}
+	f := KafkaFlags{Brokers: []string{"a:9092", " b:9092"}, Topic: "t"}
+	if _, err := f.Client(slog.New(slog.DiscardHandler)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBrokersAreToldTheVersion(t *testing.T) {
+	var flags struct{ KafkaFlags }
+	parser, err := kong.New(&flags, kong.Bind(BuildInfo{Version: "v1.2.3+dirty"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.Parse(nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := softwareVersion(flags.built.Version); got != "v1.2.3-dirty" {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,42 @@
+package flags
+
+import "projector/internal/cli/exit"
+
+// LedgerFlags say where the ledger is.
+type LedgerFlags struct {
+	Ledger File `env:"LEDGER" placeholder:"FILE" group:"Ledger" help:"The ledger as CSV, with a header; - for standard input."`
+	LedgerServerFlags
+	LimitFlags
+}
+
+// LedgerServerFlags say how the ledger's server is reached, and what it is asked.
+type LedgerServerFlags struct {
+	LedgerURL          string `json:"-" name:"ledger-url" env:"LEDGER_URL" placeholder:"URL" group:"Ledger" help:"The ledger's PostgreSQL, e.g. postgres://auditor@ledger:5432/core."`
+	LedgerQuery        string `json:"-" env:"LEDGER_QUERY" placeholder:"SQL" group:"Ledger" help:"Query for --ledger-url that returns the ledger's columns."`
+	LedgerPasswordFile string `json:"-" env:"LEDGER_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Ledger" help:"File that holds the password of the ledger's PostgreSQL, instead of its URL."`
+}
+
+// LedgerServer are the flags themselves.
+func (f *LedgerServerFlags) LedgerServer() *LedgerServerFlags { return f }
+
+// LedgerPasswordFlag names the flag and its variable.
+const LedgerPasswordFlag = "--ledger-password-file (LEDGER_PASSWORD_FILE)"
+
+// Check refuses flags that do not go together. example is a query.
+func (f *LedgerFlags) Check(example string) error {
+	switch {
+	case !f.Ledger.Given() && f.LedgerURL == "":
+		return exit.Usagef("--ledger or --ledger-url (LEDGER, LEDGER_URL): say where the ledger is")
+	case f.Ledger.Given() && f.LedgerURL != "":
+		return exit.Usagef("--ledger and --ledger-url (LEDGER, LEDGER_URL): give only one of them")
+	case f.LedgerURL != "" && f.LedgerQuery == "":
+		return exit.Usagef("--ledger-query (LEDGER_QUERY): is needed with --ledger-url, e.g. %q", example)
+	case f.LedgerURL == "" && f.LedgerQuery != "":
+		return exit.Usagef("--ledger-query (LEDGER_QUERY): needs --ledger-url")
+	case f.LedgerURL == "" && f.LedgerPasswordFile != "":
+		return exit.Usagef("%s: needs --ledger-url", LedgerPasswordFlag)
+	case f.LedgerPasswordFile != "" && HoldsPassword(f.LedgerURL):
+		return exit.Usagef("%s: --ledger-url (LEDGER_URL) holds a password too; take it out of there", LedgerPasswordFlag)
+	}
+	return f.CheckLimit()
+}

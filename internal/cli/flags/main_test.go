@@ -1,0 +1,9 @@
+package flags_test
+
+import (
+	"testing"
+
+	"projector/internal/cli/clitest"
+)
+
+func TestMain(m *testing.M) { clitest.RunTests(m) }

@@ -1,0 +1,52 @@
+package flags
+
+import (
+	"projector/errclass"
+	"projector/internal/cli/exit"
+	"projector/internal/outbox"
+)
+
+// OutboxFlags say where the producer's outbox is, and how it is asked. The password file is
+// read again for each new connection.
+type OutboxFlags struct {
+	OutboxURL          string `json:"-" name:"outbox-url" env:"OUTBOX_URL" placeholder:"URL" group:"Outbox" help:"The PostgreSQL that has the producer's outbox, to ask for missing events, e.g. postgres://reader@core:5432/core. It is only read."`
+	OutboxPasswordFile string `json:"-" env:"OUTBOX_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Outbox" help:"File that holds the password, instead of the URL."`
+	OutboxQuery        string `json:"-" env:"OUTBOX_QUERY" placeholder:"SQL" group:"Outbox" help:"Query that returns key, value and, where the format needs them, headers (a JSON object) of the events with the account ids $1 (text[]) and versions $2 (bigint[])."`
+}
+
+// OutboxServer are the flags themselves.
+func (f *OutboxFlags) OutboxServer() *OutboxFlags { return f }
+
+const (
+	outboxURLFlag          = "--outbox-url (OUTBOX_URL)"
+	outboxPasswordFileFlag = "--outbox-password-file (OUTBOX_PASSWORD_FILE)"
+	outboxQueryFlag        = "--outbox-query (OUTBOX_QUERY)"
+)
+
+// Outbox is the client of the outbox, nil when there is none. Nothing is connected to yet.
+func (f *OutboxFlags) Outbox() (*outbox.Client, error) {
+	switch {
+	case f.OutboxURL == "" && f.OutboxQuery != "":
+		return nil, exit.Usagef("%s: needs --outbox-url", outboxQueryFlag)
+	case f.OutboxURL == "" && f.OutboxPasswordFile != "":
+		return nil, exit.Usagef("%s: needs --outbox-url", outboxPasswordFileFlag)
+	case f.OutboxURL == "":
+		return nil, nil
+	case f.OutboxPasswordFile != "" && HoldsPassword(f.OutboxURL):
+		return nil, exit.Usagef("%s: %s holds a password too; take it out of there", outboxPasswordFileFlag, outboxURLFlag)
+	}
+	if err := outbox.CheckURL(f.OutboxURL); err != nil {
+		return nil, exit.Usagef("%s: %s", outboxURLFlag, errclass.Safe(err))
+	}
+	if err := outbox.CheckQuery(f.OutboxQuery); err != nil {
+		return nil, exit.Usagef("%s: %w", outboxQueryFlag, err)
+	}
+	client := &outbox.Client{URL: f.OutboxURL, Query: f.OutboxQuery}
+	if f.OutboxPasswordFile != "" {
+		client.Password = func() (string, error) { return FromFile(outboxPasswordFileFlag, f.OutboxPasswordFile) }
+		if _, err := client.Password(); err != nil {
+			return nil, exit.WrongUsage(err)
+		}
+	}
+	return client, nil
+}

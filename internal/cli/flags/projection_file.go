@@ -1,0 +1,88 @@
+package flags
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"projector/internal/cli/exit"
+	"projector/projection/file"
+	"projector/readmodel"
+	"projector/readmodel/own"
+)
+
+// FileFlags name the file of a projection of one's own.
+type FileFlags struct {
+	ProjectionFile File `env:"PROJECTION_FILE" placeholder:"FILE" group:"Projection" help:"SQL file of a projection of your own, which it names; see docs/own-projection.md."`
+
+	own *file.Projection
+}
+
+// Own is the projection in the file; nil when no file was named.
+func (f *FileFlags) Own() (*file.Projection, error) {
+	if !f.ProjectionFile.Given() || f.own != nil {
+		return f.own, nil
+	}
+	p, err := ReadProjectionFile("--projection-file (PROJECTION_FILE): ", f.ProjectionFile)
+	if err == nil {
+		f.own = &p
+	}
+	return f.own, err
+}
+
+// Taken are the types of events that the projection in the file takes; none without a file.
+func (f *FileFlags) Taken() ([]string, error) {
+	p, err := f.Own()
+	if p == nil {
+		return nil, err
+	}
+	return p.Types, nil
+}
+
+// Kept fails when the rows of the projection came from another text of the file: then nothing
+// may be applied by this one.
+func (f *FileFlags) Kept(ctx context.Context, db readmodel.Querier) error {
+	p, err := f.Own()
+	if p == nil {
+		return err
+	}
+	return readmodel.CheckFile(ctx, db, p)
+}
+
+// ReadProjectionFile reads a projection file. An error is wrong usage that begins with what names the
+// file; several mistakes have a line each.
+func ReadProjectionFile(named string, from File) (file.Projection, error) {
+	text, err := from.Read()
+	if err != nil {
+		return file.Projection{}, exit.Usagef("%s%w", named, err)
+	}
+	p, err := file.Parse(from.String(), text)
+	if err == nil {
+		return p, nil
+	}
+	if mistakes := strings.Split(err.Error(), "\n"); len(mistakes) > 1 {
+		return p, exit.Usagef("%s%d mistakes\n  %s", named, len(mistakes), strings.Join(mistakes, "\n  "))
+	}
+	return p, exit.Usagef("%s%w", named, err)
+}
+
+// choose finds the projection of that name, or the one in the file, and sets its name.
+func (f *FileFlags) choose(name *string, otherwise string) (readmodel.Definition, error) {
+	p, err := f.Own()
+	if err != nil {
+		return nil, err
+	}
+	if p != nil {
+		if *name != "" && *name != p.Name {
+			return nil, exit.Usagef("--projection (PROJECTION): is %s, and --projection-file (PROJECTION_FILE) is of %s: leave out one of the two", *name, p.Name)
+		}
+		*name = p.Name
+		return own.Definition(*p), nil
+	}
+	*name = cmp.Or(*name, otherwise)
+	if k := DefinitionNamed(*name); k != nil {
+		return k, nil
+	}
+	return nil, exit.Usagef("--projection (PROJECTION): %q is unknown; use %s, or name the file of a projection of your own with --projection-file (PROJECTION_FILE)",
+		*name, strings.Join(projectionNames(), ", "))
+}

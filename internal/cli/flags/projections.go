@@ -1,0 +1,116 @@
+package flags
+
+import (
+	"cmp"
+	"strings"
+
+	"projector/internal/cli/exit"
+	"projector/readmodel"
+	"projector/readmodel/balance"
+	"projector/readmodel/statement"
+	"projector/readmodel/turnover"
+)
+
+// Definitions are the projections there are. docs/adding-a-projection.md tells how to add
+// one: its package, and its line here.
+func Definitions() []readmodel.Definition {
+	return []readmodel.Definition{
+		balance.Definition{},
+		statement.Definition(),
+		turnover.Definition(),
+	}
+}
+
+// DefinitionNamed finds a projection; nil when there is none of that name.
+func DefinitionNamed(name string) readmodel.Definition {
+	for _, k := range Definitions() {
+		if k.Name() == name {
+			return k
+		}
+	}
+	return nil
+}
+
+// GroupFlags say which projection is meant, and as which consumer group.
+type GroupFlags struct {
+	// Projection is the name of the chosen projection once Kind or Check has returned.
+	Projection string `env:"PROJECTION" placeholder:"NAME" group:"Projection" help:"What to project (default account_balance)."`
+	FileFlags
+	Group string `env:"KAFKA_GROUP" placeholder:"NAME" group:"Projection" help:"Consumer group; default the projection's name followed by -projector."`
+}
+
+// Kind is the chosen projection.
+func (f *GroupFlags) Kind() (readmodel.Definition, error) {
+	return f.choose(&f.Projection, readmodel.BalanceName)
+}
+
+// projectionNames are the names of the projections.
+func projectionNames() []string {
+	var names []string
+	for _, k := range Definitions() {
+		names = append(names, k.Name())
+	}
+	return names
+}
+
+// BalanceFlags are those of commands that are about accounts, whose state account_balance
+// keeps, and projections of one's own that are ordered.
+type BalanceFlags struct {
+	// Projection is the name of the chosen projection once Kind or Check has returned.
+	Projection string `env:"PROJECTION" placeholder:"NAME" only:"account_balance" group:"Projection" help:"Only account_balance knows accounts and gaps, and a --projection-file whose mode is ordered (default account_balance)."`
+	FileFlags
+}
+
+// Kind is the chosen projection, if it is one that has accounts.
+func (f *BalanceFlags) Kind() (readmodel.Definition, error) {
+	kind, err := f.choose(&f.Projection, readmodel.BalanceName)
+	if err == nil && !kind.Reports().Parked {
+		err = exit.Usagef("--projection (PROJECTION): this command is about accounts and gaps, which only account_balance has, and a "+
+			"projection file whose mode is ordered; %s has none: use --projection=%s", kind.Name(), readmodel.BalanceName)
+	}
+	return kind, err
+}
+
+// Check refuses other projections.
+func (f *BalanceFlags) Check() error {
+	_, err := f.Kind()
+	return err
+}
+
+// CheckBalance refuses all but account_balance, for a command that is about balances.
+func (f *BalanceFlags) CheckBalance() error {
+	kind, err := f.Kind()
+	if err == nil && kind.Name() != readmodel.BalanceName {
+		err = exit.Usagef("--projection-file (PROJECTION_FILE): this command is about %s; leave it out", readmodel.BalanceName)
+	}
+	return err
+}
+
+// StatementFlags are those of the command that shows a statement.
+type StatementFlags struct {
+	Projection string `env:"PROJECTION" default:"account_statement" only:"account_statement" group:"Projection" help:"Only account_statement has statements; account_balance, which it is compared with, is accepted too (default account_statement)."`
+}
+
+// Check refuses other projections.
+func (f *StatementFlags) Check() error {
+	if f.Projection != statement.Name && f.Projection != readmodel.BalanceName {
+		return exit.Usagef("--projection (PROJECTION): this command is about statements, which only account_statement has; "+
+			"%s has none: use --projection=%s", f.Projection, statement.Name)
+	}
+	return nil
+}
+
+// ProjectionChoices are the values to choose from, by the flag's name.
+var ProjectionChoices = map[string][]string{"projection": projectionNames()}
+
+// GroupName is the consumer group of the chosen projection.
+func (f *GroupFlags) GroupName() string {
+	name := cmp.Or(f.Projection, readmodel.BalanceName)
+	return cmp.Or(f.Group, strings.ReplaceAll(name, "_", "-")+"-projector")
+}
+
+// Check refuses a projection that is unknown.
+func (f *GroupFlags) Check() error {
+	_, err := f.Kind()
+	return err
+}

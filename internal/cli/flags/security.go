@@ -1,0 +1,235 @@
+package flags
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"projector/internal/cli/exit"
+	"projector/internal/credential"
+)
+
+// SecurityFlags say how to reach the brokers, and as whom. Files are read again for
+// each new connection.
+type SecurityFlags struct {
+	TLS           bool   `name:"tls" env:"KAFKA_TLS" group:"Kafka" help:"Connect with TLS."`
+	TLSCA         string `name:"tls-ca" env:"KAFKA_TLS_CA" type:"path" placeholder:"FILE" group:"Kafka" help:"CA certificates (PEM); default the system's."`
+	TLSCert       string `name:"tls-cert" env:"KAFKA_TLS_CERT" type:"path" placeholder:"FILE" group:"Kafka" help:"Client certificate (PEM)."`
+	TLSKey        string `name:"tls-key" env:"KAFKA_TLS_KEY" type:"path" placeholder:"FILE" group:"Kafka" help:"Client key (PEM)."`
+	TLSServerName string `name:"tls-server-name" env:"KAFKA_TLS_SERVER_NAME" placeholder:"NAME" group:"Kafka" help:"Name the brokers' certificates must have; default the host that is connected to."`
+
+	SASLMechanism    string `name:"sasl-mechanism" env:"KAFKA_SASL_MECHANISM" placeholder:"NAME" group:"Kafka" help:"PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; default none."`
+	SASLUsername     string `name:"sasl-username" env:"KAFKA_SASL_USERNAME" placeholder:"NAME" group:"Kafka" help:"User name."`
+	SASLPassword     string `name:"sasl-password" env:"KAFKA_SASL_PASSWORD" placeholder:"SECRET" group:"Kafka" help:"Password; prefer the file."`
+	SASLPasswordFile string `name:"sasl-password-file" env:"KAFKA_SASL_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Kafka" help:"File that holds the password."`
+	SASLTokenFile    string `name:"sasl-token-file" env:"KAFKA_SASL_TOKEN_FILE" type:"path" placeholder:"FILE" group:"Kafka" help:"File that holds the token for OAUTHBEARER."`
+}
+
+// The mechanisms of SASL that are known.
+const (
+	mechanismPlain    = "PLAIN"
+	mechanismScram256 = "SCRAM-SHA-256"
+	mechanismScram512 = "SCRAM-SHA-512"
+	mechanismOAuth    = "OAUTHBEARER"
+)
+
+// options are those of a Kafka client. A secret that cannot be read now is an error;
+// one that cannot be read later fails a connection, which is tried again.
+func (f *SecurityFlags) options() ([]kgo.Opt, error) {
+	var opts []kgo.Opt
+	if err := f.checkTLS(); err != nil {
+		return nil, err
+	}
+	if f.TLS {
+		opts = append(opts, kgo.Dialer(f.transport().Dial))
+	}
+	mechanism, err := f.sasl()
+	if err != nil {
+		return nil, err
+	}
+	if mechanism != nil {
+		opts = append(opts, kgo.SASL(mechanism))
+	}
+	return opts, nil
+}
+
+func (f *SecurityFlags) transport() credential.TLS {
+	return credential.TLS{CA: f.TLSCA, Cert: f.TLSCert, Key: f.TLSKey, ServerName: f.TLSServerName}
+}
+
+// Principal is who the brokers take this client for, as far as it can know.
+func (f *SecurityFlags) Principal() string {
+	switch {
+	case f.mechanism() == mechanismOAuth:
+		return "the principal of the token"
+	case f.SASLUsername != "":
+		return "User:" + f.SASLUsername
+	case f.TLSCert != "":
+		return "the principal of the client certificate"
+	default:
+		return "User:ANONYMOUS"
+	}
+}
+
+func (f *SecurityFlags) checkTLS() error {
+	if !f.TLS {
+		if f.TLSCA != "" || f.TLSCert != "" || f.TLSKey != "" || f.TLSServerName != "" {
+			return exit.Usagef("--tls (KAFKA_TLS): is off, but --tls-ca, --tls-cert, --tls-key or --tls-server-name is given; turn it on")
+		}
+		return nil
+	}
+	if (f.TLSCert == "") != (f.TLSKey == "") {
+		return exit.Usagef("--tls-cert and --tls-key (KAFKA_TLS_CERT, KAFKA_TLS_KEY): give both or none")
+	}
+	_, err := f.transport().Config()
+	var file *fs.PathError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &file) && file.Path == f.TLSCA:
+		return exit.Usagef("--tls-ca (KAFKA_TLS_CA): %w", err)
+	default:
+		return exit.Usagef("--tls-cert, --tls-key (KAFKA_TLS_CERT, KAFKA_TLS_KEY): %w", err)
+	}
+}
+
+// mechanism is the name of the SASL mechanism, "" without SASL.
+func (f *SecurityFlags) mechanism() string { return strings.ToUpper(f.SASLMechanism) }
+
+func (f *SecurityFlags) sasl() (sasl.Mechanism, error) {
+	if err := f.checkSASL(); err != nil {
+		return nil, err
+	}
+	switch f.mechanism() {
+	case mechanismPlain:
+		return plain.Plain(func(context.Context) (plain.Auth, error) {
+			password, err := f.password()
+			return plain.Auth{User: f.SASLUsername, Pass: password}, err
+		}), nil
+	case mechanismScram256:
+		return scram.Sha256(f.scram), nil
+	case mechanismScram512:
+		return scram.Sha512(f.scram), nil
+	case mechanismOAuth:
+		return oauth.Oauth(func(context.Context) (oauth.Auth, error) {
+			token, err := f.token()
+			return oauth.Auth{Token: token}, err
+		}), nil
+	default:
+		return nil, nil // without SASL
+	}
+}
+
+func (f *SecurityFlags) scram(context.Context) (scram.Auth, error) {
+	password, err := f.password()
+	return scram.Auth{User: f.SASLUsername, Pass: password}, err
+}
+
+func (f *SecurityFlags) checkSASL() error {
+	var err error
+	switch f.mechanism() {
+	case "":
+		if f.SASLUsername != "" || f.SASLPassword != "" || f.SASLPasswordFile != "" || f.SASLTokenFile != "" {
+			return exit.Usagef("--sasl-mechanism (KAFKA_SASL_MECHANISM): is not given, but a user, a password or a token is; name the mechanism")
+		}
+	case mechanismPlain, mechanismScram256, mechanismScram512:
+		if err = f.checkPassword(); err == nil {
+			_, err = f.password()
+		}
+	case mechanismOAuth:
+		if err = f.checkToken(); err == nil {
+			_, err = f.token()
+		}
+	default:
+		return exit.Usagef("--sasl-mechanism (KAFKA_SASL_MECHANISM): is none that is known; use %s, %s, %s or %s",
+			mechanismPlain, mechanismScram256, mechanismScram512, mechanismOAuth)
+	}
+	if err != nil {
+		return exit.WrongUsage(err)
+	}
+	return nil
+}
+
+func (f *SecurityFlags) checkPassword() error {
+	switch {
+	case f.SASLTokenFile != "":
+		return fmt.Errorf("--sasl-token-file (KAFKA_SASL_TOKEN_FILE): is for --sasl-mechanism=%s only; %s takes a user and a password",
+			mechanismOAuth, f.mechanism())
+	case f.SASLPassword != "" && f.SASLPasswordFile != "":
+		return errors.New("--sasl-password and --sasl-password-file (KAFKA_SASL_PASSWORD, KAFKA_SASL_PASSWORD_FILE): give one of them")
+	case f.SASLUsername == "" || f.SASLPassword == "" && f.SASLPasswordFile == "":
+		return fmt.Errorf("--sasl-username and --sasl-password-file (KAFKA_SASL_USERNAME, KAFKA_SASL_PASSWORD_FILE): "+
+			"both are needed for --sasl-mechanism=%s", f.mechanism())
+	}
+	return nil
+}
+
+func (f *SecurityFlags) checkToken() error {
+	switch {
+	case f.SASLUsername != "" || f.SASLPassword != "" || f.SASLPasswordFile != "":
+		return fmt.Errorf("--sasl-username, --sasl-password, --sasl-password-file (KAFKA_SASL_USERNAME, KAFKA_SASL_PASSWORD, "+
+			"KAFKA_SASL_PASSWORD_FILE): not for --sasl-mechanism=%s, which takes --sasl-token-file", mechanismOAuth)
+	case f.SASLTokenFile == "":
+		return fmt.Errorf("--sasl-token-file (KAFKA_SASL_TOKEN_FILE): is needed for --sasl-mechanism=%s", mechanismOAuth)
+	}
+	return nil
+}
+
+// password is the password as it is now.
+func (f *SecurityFlags) password() (string, error) {
+	if f.SASLPasswordFile == "" {
+		return f.SASLPassword, nil
+	}
+	return FromFile("--sasl-password-file (KAFKA_SASL_PASSWORD_FILE)", f.SASLPasswordFile)
+}
+
+// token is the token as it is now.
+func (f *SecurityFlags) token() (string, error) {
+	token, err := FromFile("--sasl-token-file (KAFKA_SASL_TOKEN_FILE)", f.SASLTokenFile)
+	return strings.TrimSpace(token), err
+}
+
+// FromFile reads a secret; its error names the flag, and not the file: that may be the secret
+// itself, given to the wrong flag.
+func FromFile(flag, path string) (string, error) {
+	secret, err := credential.Secret(path)
+	if err != nil {
+		return "", secretFileError{flag, err}
+	}
+	return secret, nil
+}
+
+// secretFileError leaves the file's name out of its text. The error it wraps has it.
+type secretFileError struct {
+	flag string
+	err  error
+}
+
+// Unwrap implements the interface of package errors.
+func (e secretFileError) Unwrap() error { return e.err }
+
+// Error implements error.
+func (e secretFileError) Error() string {
+	why := e.err
+	var file *fs.PathError
+	if errors.As(why, &file) {
+		why = file.Err
+	}
+	return fmt.Sprintf("%s: must be a file that holds the secret: %v", e.flag, why)
+}
+
+// SafeText implements errclass.Describer.
+func (e secretFileError) SafeText() string { return e.Error() }
+
+// SecurityChoices are the values to choose from, by the flag's name.
+var SecurityChoices = map[string][]string{
+	"sasl-mechanism": {mechanismPlain, mechanismScram256, mechanismScram512, mechanismOAuth},
+}

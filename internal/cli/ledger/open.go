@@ -1,0 +1,274 @@
+// Package ledger has the commands that read an authoritative ledger: open and verify.
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+
+	"projector/internal/cli/change"
+	"projector/internal/cli/events"
+	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
+	"projector/internal/cli/output"
+	"projector/internal/ledger"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+	"projector/readmodel/repair"
+)
+
+// OpenCmd is the command open.
+type OpenCmd = change.Command[open, *open]
+
+type open struct {
+	Limit int `default:"1000" placeholder:"N" help:"In a table, list at most this many accounts; all are counted, and all are in JSON (default 1000)."`
+	change.ReasonFlags
+	flags.LedgerFlags
+	flags.BalanceFlags
+	flags.DatabaseFlags
+	events.EventFlags
+	output.Flags
+
+	formats event.Resolver
+	lines   *lines
+}
+
+// eachAudited is up to how many accounts of a ledger each have a row in the audit trail.
+const eachAudited = 1000
+
+// Action implements change.Change.
+func (*open) Action() readmodel.ActionKind { return readmodel.ActionOpen }
+
+// Check implements change.Change.
+func (c *open) Check() (err error) {
+	if err := c.CheckBalance(); err != nil {
+		return err
+	}
+	if c.Limit < 0 {
+		return exit.Usagef("--limit (PROJECTOR_LIMIT): must not be negative")
+	}
+	if err := c.LedgerFlags.Check("SELECT account_id, version, balance, currency FROM account"); err != nil {
+		return err
+	}
+	if c.formats, err = c.Formats(c.Taken); err != nil {
+		return err
+	}
+	currencies, err := event.ParseCurrencies(c.Currencies)
+	c.lines = &lines{currencies, c.FirstVersion}
+	return err
+}
+
+// Plan implements change.Change. It reads the ledger. What becomes of its accounts is read a piece
+// at a time, when it is printed or approved: a ledger may have millions of them.
+func (c *open) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
+	warnUnverified(&c.LedgerFlags, on.Std.Err)
+	if err := c.KeptMapping(ctx, on.Pool, readmodel.BalanceName); err != nil { // opened accounts apply parked events
+		return nil, err
+	}
+	reachable, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
+	defer cancel()
+	source, err := openSource(reachable, &c.LedgerFlags)
+	if err != nil {
+		return nil, err
+	}
+	on.Later(func() error { source.Close(); return nil })
+	table, err := load(ctx, &c.LedgerFlags, source, ledger.Openings, on.Std, c.lines.check, "open it in parts")
+	if err != nil {
+		return nil, err
+	}
+	config := readmodel.RepairConfig{Pool: on.Pool, Formats: c.formats, FirstVersion: c.FirstVersion}
+	return &plan{
+		cmd: c, on: on, table: table,
+		openings: repair.New(config).Openings(repair.OpenedBy{
+			Source: readmodel.Storable(source.Name()), SHA256: source.SHA256(), Actor: on.Actor, Reason: on.Reason,
+			Each: table.Len() <= eachAudited,
+		}),
+	}, nil
+}
+
+// plan opens the accounts of a ledger.
+type plan struct {
+	cmd      *open
+	on       *change.On
+	table    *ledger.Table
+	openings *repair.Openings
+	rows     *rows
+}
+
+// DoneInParts implements change.Partial.
+func (*plan) DoneInParts() {}
+
+// Hash implements change.Plan.
+func (p *plan) Hash(ctx context.Context, h *change.Hash) error {
+	for piece, err := range p.pieces() {
+		if err == nil {
+			err = p.openings.Plan(ctx, piece)
+		}
+		if err != nil {
+			return err
+		}
+		for i := range piece {
+			if piece[i].Decision.Outcome != projection.Applied {
+				continue
+			}
+			if err := h.Add(row{&piece[i], false, false}.Document(), piece[i].Digest()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Do implements change.Plan. Accounts are printed as they are opened.
+func (p *plan) Do(ctx context.Context) error {
+	return p.each("opened", true, func(piece []repair.Opening) error {
+		return p.openings.Apply(ctx, piece, func(s readmodel.Step) { p.rows.healed += int64(s.Healed) })
+	})
+}
+
+// Print implements change.Plan.
+func (p *plan) Print(ctx context.Context, _ *output.Streams, done bool) error {
+	if p.rows == nil { // nothing was done
+		if err := p.each("planned", done, func(piece []repair.Opening) error { return p.openings.Plan(ctx, piece) }); err != nil {
+			return err
+		}
+	}
+	if err := p.rows.end(p.table.Len()); err != nil {
+		return err
+	}
+	if n := p.rows.counts[refused]; done && n > 0 {
+		return exit.Refusef("%d of %d accounts were refused", n, p.table.Len())
+	}
+	return nil
+}
+
+// each does something with all accounts, and prints what became of them.
+func (p *plan) each(what string, done bool, do func([]repair.Opening) error) error {
+	p.rows = p.cmd.rows(p.on, done)
+	shown := output.NewProgress(p.on.Std.Err, what)
+	defer shown.Done()
+	for piece, err := range p.pieces() {
+		if err == nil {
+			err = do(piece)
+		}
+		for i := range piece {
+			if err := p.rows.add(&piece[i]); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return p.interrupted(err)
+		}
+		shown.Update(p.rows.total(), p.table.Len())
+	}
+	return nil
+}
+
+// interrupted says what was done before an error.
+func (p *plan) interrupted(err error) error {
+	if n := p.rows.counts[opened]; n > 0 {
+		return fmt.Errorf("%d accounts were opened before this; run it again, they are kept then: %w", n, err)
+	}
+	return err
+}
+
+// pieces are the openings in the order of their accounts. The next one is made while one is
+// worked on.
+func (p *plan) pieces() iter.Seq2[[]repair.Opening, error] {
+	return ahead(func(yield func([]repair.Opening, error) bool) {
+		var piece []repair.Opening
+		for entry := range p.table.Entries() {
+			x, err := p.cmd.lines.opening(&entry)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if piece = append(piece, x); len(piece) < repair.OpeningPiece {
+				continue
+			}
+			if !yield(piece, nil) {
+				return
+			}
+			piece = make([]repair.Opening, 0, repair.OpeningPiece)
+		}
+		if len(piece) > 0 {
+			yield(piece, nil)
+		}
+	})
+}
+
+// ahead makes the next of all while one is worked on.
+func ahead[T any](all iter.Seq2[T, error]) iter.Seq2[T, error] {
+	type result struct {
+		one T
+		err error
+	}
+	return func(yield func(T, error) bool) {
+		var (
+			made  = make(chan result)
+			stop  = make(chan struct{})
+			maker sync.WaitGroup
+		)
+		maker.Go(func() {
+			defer close(made)
+			for one, err := range all {
+				select {
+				case made <- result{one, err}:
+				case <-stop:
+					return
+				}
+			}
+		})
+		defer maker.Wait() // it reads what its owner may close
+		defer close(stop)
+		for next := range made {
+			if !yield(next.one, next.err) {
+				return
+			}
+		}
+	}
+}
+
+// lines makes openings of the lines of a ledger.
+type lines struct {
+	currencies   event.CurrencySet
+	firstVersion int64
+}
+
+// check refuses a line from which no account can start.
+func (l *lines) check(e *ledger.Entry) error {
+	_, err := l.opening(e)
+	return err
+}
+
+// opening is what an account starts from, or a *ledger.FieldError.
+func (l *lines) opening(e *ledger.Entry) (repair.Opening, error) {
+	x := repair.Opening{AccountID: e.AccountID, Opening: projection.Opening{Version: e.Version, LastEventID: e.LastEventID}}
+	wrong := func(field, reason string) (repair.Opening, error) {
+		return x, &ledger.FieldError{Field: field, Reason: reason}
+	}
+	if e.Version < l.firstVersion {
+		return wrong(ledger.FieldVersion, fmt.Sprintf("is less than the first version, %d: an account without an event needs no opening", l.firstVersion))
+	}
+	if e.Currency != "" {
+		var known bool
+		if x.Currency, known = l.currencies.Lookup(e.Currency); !known {
+			return wrong(ledger.FieldCurrency, "is not among --currencies (CURRENCIES): a code of ISO 4217 such as EUR is needed")
+		}
+	}
+	var err error
+	if x.Balance, err = event.ParseBalance(e.Balance, x.Currency); err != nil {
+		return wrong(ledger.FieldBalance, err.Error())
+	}
+	switch {
+	case e.Currency == "" && x.Balance != 0:
+		return wrong(ledger.FieldCurrency, "is empty, which only an account may have that no money has moved on")
+	case e.Status == "closed":
+		x.Closed = true
+	case e.Status != "" && e.Status != "open":
+		return wrong(ledger.FieldStatus, "is neither open nor closed")
+	}
+	return x, nil
+}

@@ -1,0 +1,182 @@
+package ledger
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"projector/internal/cli/change"
+	"projector/internal/cli/output"
+	"projector/projection"
+	"projector/projection/event"
+	"projector/readmodel"
+	"projector/readmodel/repair"
+)
+
+// What is planned for an account, and what came of it. The names are public surface.
+const (
+	willOpen = "will_open"
+	opened   = readmodel.ResultOpened
+	kept     = "kept"
+	refused  = readmodel.ResultRefused
+)
+
+// document is an account in JSON.
+type document struct {
+	AccountID string  `json:"account_id"`
+	Version   int64   `json:"version"`
+	Plan      string  `json:"plan"`
+	Result    *string `json:"result"`
+	*balances
+}
+
+// balances are shown to a person who may approve an opening: of the account now, null when it has
+// none, and of the ledger.
+type balances struct {
+	Currency *string      `json:"currency"`
+	Before   *json.Number `json:"balance_before"`
+	After    json.Number  `json:"balance_after"`
+}
+
+// row is an account with what is planned for it or, when that was done, what came of it.
+type row struct {
+	*repair.Opening
+	done    bool
+	amounts bool // are shown
+}
+
+func (r row) balances() *balances {
+	currency := r.Currency
+	if currency == (event.Currency{}) {
+		currency = r.Now.Currency
+	}
+	b := &balances{Currency: output.OrNull(currency.Code()), After: json.Number(event.FormatAmount(r.Balance, currency))}
+	if r.Now.Known {
+		b.Before = new(json.Number(event.FormatAmount(r.Now.Before, r.Now.Currency)))
+	}
+	if r.plan() != willOpen && b.Before != nil {
+		b.After = *b.Before
+	}
+	return b
+}
+
+// plan is what was planned: what PostgreSQL would refuse, a plan does not know.
+func (r row) plan() string {
+	switch {
+	case r.Decision.Outcome == projection.Duplicate:
+		return kept
+	case r.Decision.Outcome == projection.DeadLettered && r.Decision.Class != event.RejectedByDatabase:
+		return refused
+	default:
+		return willOpen
+	}
+}
+
+// outcome is the plan, or what came of it.
+func (r row) outcome() string {
+	switch plan := r.plan(); {
+	case !r.done || plan != willOpen:
+		return plan
+	case r.Decision.Outcome == projection.DeadLettered:
+		return refused
+	default:
+		return opened
+	}
+}
+
+// Document implements output.Row.
+func (r row) Document() any {
+	d := document{AccountID: r.AccountID, Version: r.Version, Plan: r.plan()}
+	if r.done {
+		d.Result = new(r.outcome())
+	}
+	if r.amounts {
+		d.balances = r.balances()
+	}
+	return d
+}
+
+// Cells implements output.Row.
+func (r row) Cells() []string {
+	cells := []string{r.outcome(), r.AccountID, strconv.FormatInt(r.Version, 10)}
+	if r.amounts {
+		b := r.balances()
+		before, currency := output.OrDash(""), output.OrDash("")
+		if b.Before != nil {
+			before = b.Before.String()
+		}
+		if b.Currency != nil {
+			currency = *b.Currency
+		}
+		cells = append(cells, before, b.After.String(), currency)
+	}
+	return append(cells, output.OrDash(r.Decision.Message))
+}
+
+// rows prints accounts as they come, and counts them.
+type rows struct {
+	cmd    *open
+	std    *output.Streams
+	done   bool
+	out    *output.Rows
+	counts map[string]int64 // by outcome
+	healed int64            // parked events that were applied after them
+	// amounts are shown to those who may approve.
+	amounts bool
+}
+
+func (c *open) rows(on *change.On, done bool) *rows {
+	name, std, amounts := "PLAN", on.Std, on.Amounts
+	if done {
+		name = "RESULT"
+	}
+	columns := []output.Column{output.Left(name, 9), output.Left("ACCOUNT", 20), output.Right("VERSION", 10)}
+	if amounts {
+		columns = append(columns, output.Right("BALANCE BEFORE", 14), output.Right("BALANCE AFTER", 14), output.Left("CURRENCY", 8))
+	}
+	columns = append(columns, output.Text("WHY"))
+	return &rows{cmd: c, std: std, done: done, counts: map[string]int64{}, amounts: amounts, out: c.Rows(std.Out, "ACCOUNT", columns...)}
+}
+
+// add prints an account, if it was decided about.
+func (r *rows) add(x *repair.Opening) error {
+	if !x.Decided {
+		return nil
+	}
+	one := row{x, r.done, r.amounts}
+	r.counts[one.outcome()]++
+	if !r.cmd.JSON() && r.out.Len() >= r.cmd.Limit {
+		return nil
+	}
+	return r.out.Add(one)
+}
+
+func (r *rows) total() (n int64) {
+	for _, count := range r.counts {
+		n += count
+	}
+	return n
+}
+
+// end prints what is left, and sums up.
+func (r *rows) end(accounts int64) error {
+	if err := r.out.End(""); err != nil || r.cmd.JSON() {
+		return err
+	}
+	if rest := r.total() - int64(r.out.Len()); rest > 0 {
+		_, _ = fmt.Fprintf(r.std.Err, "%d more accounts are not listed, see --limit\n", rest)
+	}
+	text := fmt.Sprintf("%d of %d accounts were opened", r.counts[opened], accounts)
+	if !r.done {
+		text = fmt.Sprintf("%d of %d accounts would be opened", r.counts[willOpen], accounts)
+	}
+	text += fmt.Sprintf(", %d are kept as they are, %d refused", r.counts[kept], r.counts[refused])
+	if r.healed > 0 {
+		text += fmt.Sprintf("; %d waiting events were applied", r.healed)
+	}
+	if !r.done && r.counts[willOpen] > 0 {
+		text += "; " + change.NothingChanged
+	}
+	_, err := fmt.Fprintln(r.std.Out, text)
+	return err
+}

@@ -1,0 +1,169 @@
+package ledger_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"projector/internal/cli/clitest"
+	"projector/internal/cli/exit"
+)
+
+// csv is the text of a ledger.
+func csv(all ...string) string { return strings.Join(all, "\n") + "\n" }
+
+const head = "account_id,version,balance,currency"
+
+// balances are all rows as readers see them.
+func balances(s *clitest.Stage) (text string) {
+	s.T.Helper()
+	if err := s.Pool.QueryRow(s.T.Context(), `SELECT coalesce(string_agg(concat_ws(' ', account_id, currency, balance, version, status,
+		coalesce(last_event_id, '-'), last_event_at IS NOT NULL, stale), E'\n' ORDER BY account_id COLLATE "C"), '')
+		FROM account_balance_current`).Scan(&text); err != nil {
+		s.T.Fatal(err)
+	}
+	return text
+}
+
+// lost is a topic of which retention has taken the first half, and a ledger of before. In the
+// read model: gap waits for what is gone, behind has its beginning, ahead is beyond the
+// ledger, yen is in another currency than the ledger says.
+func lost(t *testing.T) (s *clitest.Stage, ledger []string) {
+	t.Helper()
+	s = clitest.NewStage(t)
+	yen := strings.Replace(clitest.EventOf("yen", 1, `"5"`), "EUR", "JPY", 1)
+	s.Produce(clitest.EventOf("behind", 1, `"1"`), clitest.EventOf("ahead", 1, `"1"`), clitest.EventOf("ahead", 2, `"2"`), yen)
+	s.Consuming(nil)
+	s.Produce(clitest.EventOf("gap", 1, `"1"`), clitest.EventOf("gap", 2, `"2"`), clitest.EventOf("gap", 3, `"4"`), clitest.EventOf("behind", 2, `"2"`))
+	s.Produce(clitest.EventOf("gap", 4, `"8"`), clitest.EventOf("gap", 5, `"16"`), clitest.EventOf("behind", 3, `"4"`), clitest.EventOf("gap", 3, `"4"`))
+	s.Exec("UPDATE projector_position SET next_offset = 8")
+	s.DeleteRecords(8)
+	s.Consuming(nil)
+	return s, []string{head, "gap,3,7,EUR", "behind,2,3.0000,EUR", "ahead,1,1.00,EUR", "yen,2,1,EUR", "only,4,-0.50,EUR"}
+}
+
+func TestOpenStartsAccountsFromALedger(t *testing.T) {
+	s, ledger := lost(t)
+	before := balances(s)
+	clitest.Equal(t, before, "ahead EUR 3.00 2 open ahead-2 t f\nbehind EUR 1.00 1 open behind-1 t t\ngap - f t\nyen JPY 5 1 open yen-1 t f")
+	args := []string{"open", "--ledger=" + written(s, csv(ledger...)), "--reason=retention, INC-1", "--actor=me"}
+
+	plan := s.Lines(args...)
+	clitest.Equal(t, clitest.Pick(plan, "account_id", "version", "plan", "result"),
+		"ahead 1 kept null, behind 2 will_open null, gap 3 will_open null, only 4 will_open null, yen 2 refused null")
+	clitest.Contains(t, s.Must(args...), "another currency", "3 of 5 accounts would be opened, 1 are kept as they are, 1 refused", "add --yes to do it")
+	clitest.Equal(t, balances(s), before)
+
+	args = append(args, "--yes")
+	done, said := s.Some(args...)
+	clitest.Contains(t, said, "1 of 5 accounts were refused")
+	clitest.Equal(t, clitest.Pick(done, "account_id", "version", "plan", "result"),
+		"ahead 1 kept kept, behind 2 will_open opened, gap 3 will_open opened, only 4 will_open opened, yen 2 refused refused")
+	const after = "ahead EUR 3.00 2 open ahead-2 t f\nbehind EUR 7.00 3 open behind-3 t f\ngap EUR 31.00 5 open gap-5 t f\n" +
+		"only EUR -0.50 4 open - f f\nyen JPY 5 1 open yen-1 t f"
+	clitest.Equal(t, balances(s), after)
+
+	// Run again, it keeps what there is, and records nothing.
+	again, _ := s.Some(args...)
+	clitest.Equal(t, clitest.Pick(again, "account_id", "result"), "ahead kept, behind kept, gap kept, only kept, yen refused")
+	var openings, trail string
+	if err := s.Pool.QueryRow(t.Context(), `SELECT
+		(SELECT string_agg(concat_ws(' ', account_id, version, balance, currency, status, source, actor, reason), E'\n' ORDER BY account_id) FROM account_opening),
+		(SELECT string_agg(concat_ws(' ', action, account_id, version, actor, reason, result, length(value_sha256), length(original_sha256)), E'\n' ORDER BY id) FROM dlq_action)`).
+		Scan(&openings, &trail); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Equal(t, openings, "behind 2 3.00 EUR open ledger.csv me retention, INC-1\ngap 3 7.00 EUR open ledger.csv me retention, INC-1\n"+
+		"only 4 -0.50 EUR open ledger.csv me retention, INC-1")
+	clitest.Equal(t, trail, "open behind 2 me retention, INC-1 opened 64 64\nopen gap 3 me retention, INC-1 opened 64 64\nopen only 4 me retention, INC-1 opened 64 64")
+	s.Must("audit", "verify")
+
+	// What is at or below an opening is a duplicate, whatever its id, and what comes is added.
+	s.Produce(strings.Replace(clitest.EventOf("only", 4, `"9"`), "only-4", "another", 1), clitest.EventOf("gap", 2, `"2"`), clitest.EventOf("only", 5, `"1"`))
+	s.Consuming(nil)
+	clitest.Equal(t, balances(s), strings.Replace(after, "-0.50 4 open - f f", "0.50 5 open only-5 t f", 1))
+	open := s.Lines("dlq", "list", "--status=open,ready,waiting")
+	if len(open) > 0 {
+		t.Errorf("%d dead letters are not resolved: %v", len(open), open)
+	}
+}
+
+// TestOpenTakesWhatTheLedgerKnows: a status, and the id of the last event, which then tells
+// another event of its version.
+func TestOpenTakesWhatTheLedgerKnows(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Exec(`CREATE TABLE ledger (balance numeric(20, 4), currency text, account_id text, last_event_id text, version bigint, status text)`)
+	s.Exec(`INSERT INTO ledger VALUES (12.5, 'KWD', 'a', 'a-7', 7, 'closed'), (0, NULL, 'b', NULL, 1, NULL)`)
+	const query = "SELECT * FROM ledger"
+	s.Must("open", "--ledger-url="+s.URL, "--ledger-query="+query, "--reason=moved", "--yes")
+	clitest.Equal(t, balances(s), "a KWD 12.500 7 closed a-7 f f\nb 0 1 open - f f")
+	s.Produce(strings.Replace(clitest.EventOf("a", 7, `"1"`), "a-7", "another", 1), clitest.EventOf("a", 7, `"1"`), clitest.EventOf("b", 2, `"1"`))
+	s.Consuming(nil)
+	clitest.Equal(t, clitest.Pick(s.Lines("dlq", "list"), "account_id", "class"), "a version_conflict")
+	clitest.Equal(t, balances(s), "a KWD 12.500 7 closed a-7 f f\nb EUR 1.00 2 open b-2 t f")
+	clitest.Contains(t, s.Must("verify", "--ledger-url="+s.URL, "--ledger-query="+query), "2 accounts checked: 1 matched, 0 behind, 1 ahead, 0 different")
+}
+
+func TestOpenRefusesAWrongLedgerAsAWhole(t *testing.T) {
+	s := clitest.NewStage(t)
+	good := "good,1,1,EUR"
+	for want, lines := range map[string][]string{
+		"line 3: currency":                      {head, good, "acc,1,1,EURO"},
+		"line 3: balance: has more fraction":    {head, good, "acc,1,10.005,EUR"},
+		"line 2: balance: has more":             {head, "acc,1,0.5,JPY", good},
+		"line 3: version: is less":              {head, good, "acc,0,0,EUR"},
+		"line 3, column 5: version":             {head, good, "acc,-1,0,EUR"},
+		"line 3: balance: does not fit":         {head, good, "acc,1,92233720368547758.08,EUR"},
+		"line 3: currency: is empty":            {head, good, "acc,1,1,"},
+		"line 3: status":                        {head + ",status", good + ",", "acc,1,1,EUR,frozen"},
+		"line 3, column 13: last_event_id":      {head + ",last_event_id", good + ",", "acc,1,1,EUR," + strings.Repeat("x", 201)},
+		`"good" is there twice, in lines 2 and`: {head, good, "acc,1,1,EUR", good},
+		"no column is called currency":          {"account_id,version,balance", "acc,1,1"},
+		"line 3":                                {head, good, "acc,1,1"},
+	} {
+		said := s.Refused(exit.Usage, "open", "--ledger="+written(s, csv(lines...)), "--reason=x", "--yes")
+		clitest.Contains(t, said, "--ledger", want)
+		if strings.Contains(said, "10.005") {
+			t.Errorf("a balance was printed: %s", said)
+		}
+	}
+	clitest.Contains(t, s.Refused(exit.Usage, "open", "--ledger="+written(s, csv(head, "acc,1,1,USD")), "--currencies=EUR", "--reason=x", "--yes"), "line 2: currency", "CURRENCIES")
+	clitest.Contains(t, s.Refused(exit.Usage, "open", "--ledger-url="+s.URL, "--ledger-query=SELECT 'a' AS account_id, 1 AS version, 1.001 AS balance, 'EUR' AS currency", "--reason=x", "--yes"),
+		"--ledger-query", "row 1: balance")
+	clitest.Equal(t, balances(s), "")
+
+	file := "--ledger=" + written(s, csv(head, good))
+	for want, args := range map[string][]string{
+		"--reason":                               {file},
+		"--reason: must not be empty":            {file, "--reason="},
+		"--ledger or --ledger-url":               {"--reason=x"},
+		"give only one":                          {file, "--ledger-url=" + s.URL, "--reason=x"},
+		"use --projection=account_balance":       {file, "--reason=x", "--projection=account_statement"},
+		"daily_turnover has none":                {file, "--reason=x", "--projection=daily_turnover"},
+		"--ledger (LEDGER): open /no/such/file:": {"--ledger=/no/such/file", "--reason=x"},
+	} {
+		clitest.Contains(t, s.Refused(exit.Usage, append([]string{"open"}, args...)...), want)
+	}
+	clitest.Contains(t, s.Must("open", "--reason=x", "--yes", "--ledger="+written(s, csv(head))), "0 of 0 accounts were opened")
+}
+
+// TestOpenBesideAConsumer: what a running consumer remembers of accounts, it looks at again
+// when they were opened meanwhile.
+func TestOpenBesideAConsumer(t *testing.T) {
+	s := clitest.NewStage(t)
+	var ledger []string
+	for i := range 20 {
+		account := fmt.Sprintf("acc-%02d", i)
+		s.Produce(clitest.EventOf(account, 1, `"1"`), clitest.EventOf(account, 9, `"1"`))
+		ledger = append(ledger, account+",7,100,EUR")
+	}
+	s.Consuming(func() {
+		s.Must("open", "--ledger="+written(s, csv(append([]string{head}, ledger...)...)), "--reason=x", "--yes")
+		for i := range 20 {
+			account := fmt.Sprintf("acc-%02d", i)
+			s.Produce(clitest.EventOf(account, 2, `"1"`), clitest.EventOf(account, 8, `"1"`))
+		}
+		s.Await("SELECT count(*) = 20 FROM account_balance WHERE version = 9 AND balance = 102")
+	})
+	s.Await("SELECT count(*) = 0 FROM account_hold")
+}

@@ -1,0 +1,169 @@
+package ledger
+
+import (
+	"context"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
+	"projector/internal/cli/output"
+	"projector/internal/ledger"
+	"projector/readmodel/accountdb"
+)
+
+// VerifyCmd is the command verify.
+type VerifyCmd struct {
+	LedgerAt     string  `env:"LEDGER_AT" placeholder:"TIME" group:"Ledger" help:"When the ledger was read: RFC 3339, or an age such as 1h. An account unknown to it that was written since counts as ahead. Default: with --ledger-url the time of the query, with --ledger none."`
+	Sample       int     `placeholder:"N" help:"Compare only this many accounts of the ledger, drawn at random. Accounts unknown to the ledger are not searched for."`
+	Limit        int     `default:"1000" placeholder:"N" help:"List at most this many differences; all are counted (default 1000)."`
+	MinCompared  float64 `default:"0" placeholder:"SHARE" help:"Exit with 1 also when less than this share of the accounts could be compared, from 0 to 1: for a job that nobody watches (default 0: at least one account)."`
+	ListBehind   bool    `help:"Also list the accounts that are behind the ledger: after an accepted loss, those that lack events."`
+	ShowBalances bool    `help:"Show balances, which are otherwise masked."`
+	flags.LedgerFlags
+	flags.DatabaseFlags
+	output.Flags
+}
+
+// sampleChunk is how many accounts of a sample are looked up at once.
+const sampleChunk = 5000
+
+// Run compares the read model with the ledger.
+func (c *VerifyCmd) Run(ctx context.Context, std *output.Streams) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	warnUnverified(&c.LedgerFlags, std.Err)
+	reachable, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
+	defer cancel()
+	pool, err := flags.OpenReadModel(reachable, &c.DatabaseFlags)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	source, err := openSource(reachable, &c.LedgerFlags)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	since, err := c.since(ctx, pool)
+	if err != nil {
+		return err
+	}
+	entries, err := inOrder(ctx, &c.LedgerFlags, source, ledger.Balances, std)
+	if err != nil {
+		return err
+	}
+	compared := output.NewProgress(std.Err, "compared")
+	report, err := c.compare(ctx, pool, entries, since, func(n int64) { compared.Update(n, 0) })
+	compared.Done()
+	if err != nil {
+		return err
+	}
+	if err := c.print(std, &report); err != nil {
+		return err
+	}
+	return c.verdict(&report)
+}
+
+// verdict is an error when the read model is not what the ledger says, or when too little of it
+// could be compared to know.
+func (c *VerifyCmd) verdict(r *ledger.Report) error {
+	compared := r.Matched + r.Different
+	switch {
+	case r.Different > 0:
+		return exit.Refusef("%d of %d accounts differ from the ledger", r.Different, r.Checked)
+	case compared == 0:
+		return exit.Refusef("nothing could be compared: %d accounts are behind the ledger's versions, %d ahead of them", r.Behind, r.Ahead)
+	case float64(compared) < c.MinCompared*float64(r.Checked):
+		return exit.Refusef("only %d of %d accounts could be compared, less than --min-compared=%g: %d are behind the ledger's versions, %d ahead of them",
+			compared, r.Checked, c.MinCompared, r.Behind, r.Ahead)
+	default:
+		return nil
+	}
+}
+
+func (c *VerifyCmd) validate() error {
+	if err := c.Check("SELECT account_id, version, balance FROM account"); err != nil {
+		return err
+	}
+	switch {
+	case c.Sample < 0:
+		return exit.Usagef("--sample (PROJECTOR_SAMPLE): must not be negative")
+	case !(c.MinCompared >= 0 && c.MinCompared <= 1): // NaN is neither
+		return exit.Usagef("--min-compared (PROJECTOR_MIN_COMPARED): must be a share from 0 to 1, such as 0.9")
+	case c.Limit < 0:
+		return exit.Usagef("--limit (PROJECTOR_LIMIT): must not be negative")
+	}
+	_, err := flags.Moment("--ledger-at", c.LedgerAt, time.Now())
+	return err
+}
+
+// since is the moment as of which the ledger is read, by the read model's clock; nil
+// when it is not known.
+func (c *VerifyCmd) since(ctx context.Context, pool *pgxpool.Pool) (*time.Time, error) {
+	if c.LedgerAt == "" && c.LedgerURL == "" {
+		return nil, nil
+	}
+	now, err := accountdb.Clock(ctx, pool)
+	if err != nil || c.LedgerAt == "" {
+		return &now, err
+	}
+	at, err := flags.Moment("--ledger-at", c.LedgerAt, now)
+	return &at, err
+}
+
+// compare compares the read model, as it is at one moment, with the ledger, of which the snapshot
+// is older: what is written meanwhile is ahead of it, and what had been projected is not behind.
+func (c *VerifyCmd) compare(
+	ctx context.Context, pool *pgxpool.Pool, entries iter.Seq2[ledger.Entry, error], since *time.Time, shown func(int64),
+) (report ledger.Report, err error) {
+	var drawn []ledger.Entry
+	if c.Sample > 0 {
+		if drawn, err = ledger.Sample(entries, c.Sample, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))); err != nil { //nolint:gosec // G404: no secret
+			return report, err
+		}
+		entries = withoutErrors(slices.Values(drawn))
+	}
+	next, stop := iter.Pull2(entries)
+	defer stop()
+	comparison, err := ledger.NewComparison(next, c.Limit)
+	if err != nil {
+		return report, err
+	}
+	if comparison.Ended() {
+		return report, exit.Refuse("the ledger has no accounts: nothing could be compared")
+	}
+	comparison.ListBehind = c.ListBehind
+	compare := func(a *accountdb.SnapshotAccount) error {
+		shown(comparison.Checked())
+		return comparison.Compare(&ledger.Account{ID: a.ID, Exists: a.Exists, Version: a.Version, Balance: a.Balance, Since: a.Since})
+	}
+	err = accountdb.ReadSnapshot(ctx, pool, func(s *accountdb.Snapshot) error {
+		if c.Sample == 0 {
+			return s.Accounts(ctx, since, compare)
+		}
+		for chunk := range slices.Chunk(drawn, sampleChunk) {
+			if err := s.Some(ctx, accountsOf(chunk), compare); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return report, err
+	}
+	return comparison.End()
+}
+
+func accountsOf(entries []ledger.Entry) []string {
+	ids := make([]string, len(entries))
+	for i := range entries {
+		ids[i] = entries[i].AccountID
+	}
+	return ids
+}

@@ -1,9 +1,0 @@
-package projection_test
-
-import (
-	"testing"
-
-	"projector/internal/cli/clitest"
-)
-
-func TestMain(m *testing.M) { clitest.RunTests(m) }
