@@ -17,8 +17,8 @@ import (
 // time may use it.
 type Delivery struct {
 	items []*item
-	// aside are dead letters of an earlier decision that are not of this batch: a batch
-	// that is decided again may be cut smaller.
+	// aside are dead letters of the first decision that are not in this batch: when a batch
+	// is processed again, it may be smaller.
 	aside map[letterID]*item
 }
 

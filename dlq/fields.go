@@ -27,8 +27,8 @@ var firstForm = map[string]bool{
 	HeaderValueSHA256: true, HeaderValueBytes: true, HeaderHeadersDropped: true, HeaderKeySHA256: true, HeaderKeyBytes: true,
 }
 
-// fields are our headers of one record. The first thing wrong with any of them
-// sticks in err, and what is read after that is zero.
+// fields are our headers of one record. err is the first error of any of them; values read
+// after it are zero.
 type fields struct {
 	values map[string][]byte
 	err    error

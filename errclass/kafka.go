@@ -65,8 +65,8 @@ func kafkaSentinel(node error) (finding, bool) {
 	return finding{}, false
 }
 
-// kafkaCode decides about one Kafka error code. A code that is new since the
-// table was written is retried if the protocol says so.
+// kafkaCode decides about one Kafka error code. For a code that is
+// not in the table, the protocol's own "retriable" decides.
 func kafkaCode(e *kerr.Error) Class {
 	if c, ok := kafkaCodes[e.Code]; ok {
 		return c

@@ -90,9 +90,9 @@ func (a Action) With(v projection.Decision) Action {
 	return a
 }
 
-// In is the action in a projection. The result names a custom projection as well, for one
-// release: a rebuild by the release before it knows nothing of the column, and would apply the
-// action to balances.
+// In returns the action with its projection. For one release the result names a custom
+// projection too: a rebuild by the previous release does not know the column, and would apply
+// the action to balances.
 func (a Action) In(name string, custom bool) Action {
 	a.Projection = name
 	if custom {

@@ -32,10 +32,10 @@ type PartitionLog struct {
 	Through *int64
 }
 
-// StandingChanged is what a partition did before a change and does after it.
+// StandingChanged is the standing of a partition before and after a change.
 type StandingChanged struct {
 	Was, Is projection.Standing
-	Why     string // why it did not go on before; empty: it did
+	Why     string // why it did not continue before; empty: it did
 }
 
 // changed is the position with a change, and what the partition does by it.

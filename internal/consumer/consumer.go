@@ -37,7 +37,7 @@ type Consumer struct {
 	letters deadLetterLog
 
 	queued        atomic.Int64 // bytes in all queues
-	queueShare    atomic.Int64 // what one partition's queue may hold in any case
+	queueShare    atomic.Int64 // what one partition's queue may always hold
 	fetchFailedAt atomic.Int64 // when the client last reported an error, ns
 	partitions    atomic.Int64 // assigned
 	flushBytes    atomic.Int64 // what may be pending of one partition

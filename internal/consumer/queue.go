@@ -16,8 +16,8 @@ type queue struct {
 	epoch   int
 	paused  bool
 	closed  bool
-	broken  *brokenOff // why nothing follows the records; nil: something may, or it was removed
-	ended   bool       // nothing follows the records, until it is restarted
+	broken  *brokenOff // why no more records come; nil: more may come, or the reason was removed
+	ended   bool       // no more records come until it is restarted
 	end     int64      // last stable offset as of the newest fetch
 	arrived chan struct{}
 	shared  shared

@@ -180,8 +180,8 @@ func passed(r *readmodel.RepairRecord) bool {
 	return r != nil && r.Decision.Outcome != projection.DeadLettered
 }
 
-// apply applies the records that can be, and has those recorded that cannot, unless that was
-// done when they came the last time. All have their decision then.
+// apply decides all records, applies those that can be applied, and records those that cannot,
+// unless they were recorded before.
 func (f *Fetcher) apply(ctx context.Context, records []*readmodel.RepairRecord) error {
 	if len(records) == 0 {
 		return nil

@@ -187,7 +187,7 @@ func (w *waiter) decide(now *accountdb.Current, number uint64) (answer, bool) {
 		return answer{reached, *now}, true
 	case number <= w.since: // the result may be older than the request
 		return answer{}, false
-	case now != nil && now.WaitingFor != nil: // for that version, or one before it
+	case now != nil && now.WaitingFor != nil: // the gap is at or before the awaited version
 		return answer{behind, *now}, true
 	case !w.over:
 		return answer{}, false
@@ -210,7 +210,7 @@ func (r *register) answer(id string, decide func(*waiter) (answer, bool)) {
 	}
 }
 
-// close ends every wait, and refuses who comes later.
+// close ends every wait, and refuses later requests.
 func (r *register) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -33,19 +33,19 @@ type Config struct {
 	URLs []string // of equal servers, asked in this order
 	// Username for basic authentication; empty: none.
 	Username string
-	// Password answers the password as it is now. It is asked for each request.
+	// Password returns the present password. It is called for each request.
 	Password func() (string, error)
 	// TLS is for URLs that begin with https.
 	TLS credential.TLS
-	// LooksOnly: whoever asks dead-letters nothing, so a value without a header needs no
-	// answer from the registry.
+	// LooksOnly: the caller dead-letters nothing, so a value without a header needs no answer
+	// from the registry.
 	LooksOnly bool
 }
 
 const (
 	requestWithin = 5 * time.Second
-	// answerBytes bounds an answer. A schema of 512 KiB, which is all that is compiled, is
-	// no larger in JSON, unless most of it is escaped.
+	// answerBytes bounds an answer. It has space for the largest schema, 512 KiB, and for
+	// JSON's escapes.
 	answerBytes = 2 << 20
 	// maxReferences and maxText bound what one schema may refer to, at all depths.
 	maxReferences = 200

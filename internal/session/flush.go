@@ -103,9 +103,9 @@ func (s *Session) publish(ctx context.Context, f *flush) error {
 	return s.driver.Publish(ctx, f.reached, s.proj.DeadLetters(), s.proj.Verify)
 }
 
-// write makes one attempt. It may take as long as it is answered now and then. With more
-// than one event it may take in all no longer than without any answer: then fewer are
-// written at a time.
+// write makes one attempt. It goes on while PostgreSQL keeps answering. With more than one
+// event, the whole attempt has the time limit of one answer: after a failure fewer events
+// are written at a time.
 func (s *Session) write(ctx context.Context, f *flush) error {
 	bound := time.Duration(0)
 	if f.events > 1 {

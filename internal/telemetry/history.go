@@ -12,8 +12,8 @@ const (
 	// kept: 15 minutes, in about 100 KB.
 	historyEvery = time.Second
 	historyKept  = 900
-	// rateSamples is over how many samples a rate is the mean: far behind, a flush
-	// follows only every few seconds.
+	// rateSamples is the number of samples a rate is the mean of. When catching up, a flush
+	// takes some seconds, so fewer would show a jumping rate.
 	rateSamples = 5
 )
 

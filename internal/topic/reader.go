@@ -180,9 +180,9 @@ func (f *fetcher) failure(ctx context.Context, at int64, err error) (others bool
 type tally struct {
 	done, total int64
 	report      func(Progress)
-	// lost: a partition could not be read to its end. The first one that has lost its
-	// leader is waited for, as in any election. Then the next ones have had that time too:
-	// a broker leads many, and nobody waits for each of them in turn.
+	// lost: a partition could not be read to its end. The reader waits for the leader of the
+	// first such partition, and not again for each of the next: a broker that is away leads
+	// many partitions.
 	lost bool
 }
 

@@ -52,9 +52,8 @@ func contractLayout() *layout {
 	}
 }
 
-// Decode implements Format. What breaks the JSON grammar anywhere in the value
-// leaves all that stands in it unread, whatever could have been read before the
-// break: half a document proves nothing.
+// Decode implements Format. If the JSON is invalid anywhere, no field of it is used, not
+// even those before the error.
 func (f *jsonFormat) Decode(m Message, d *Decoded) {
 	*d = Decoded{}
 	if m.Value == nil {

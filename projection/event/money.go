@@ -53,7 +53,7 @@ func ParseAmount(text string, c Currency) (int64, error) {
 var errBalanceForm = errors.New("is not a plain decimal such as -12.50")
 
 // ParseBalance reads a decimal balance such as "-10.5" and returns it in minor units of c,
-// -1050. Zeros may stand at its start and at its end. The error says which rule is broken,
+// -1050. It may begin and end with zeros. The error says which rule is broken,
 // never with the text.
 func ParseBalance(text string, c Currency) (int64, error) {
 	digits, negative := strings.CutPrefix(text, "-")

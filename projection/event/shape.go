@@ -17,7 +17,7 @@ type shapeMember struct {
 	name   string
 	quoted string // the name as JSON; empty when it has to be escaped
 	field  Field  // memberNone when only something in it counts
-	inner  *shape // what to look for when the member is an object, or nil
+	inner  *shape // the members to read when it is an object, or nil
 }
 
 func newShapeMember(name string, field Field) shapeMember {

@@ -82,7 +82,7 @@ func TypeNamed(name string) Type {
 // typeNames maps the name of an event type to what it is.
 type typeNames struct {
 	known map[string]namedType
-	own   map[string]namedType // that a projection of one's own takes, by the contract's names
+	own   map[string]namedType // types of a custom projection, by the contract's names
 	rest  Type                 // what all others are
 }
 

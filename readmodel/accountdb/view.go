@@ -140,11 +140,10 @@ func Gaps(ctx context.Context, pool *pgxpool.Pool, name string) iter.Seq2[Hold, 
 	}
 }
 
-// LoadOverdue names those of the given partitions of a topic that hold an event parked for a
-// projection whose turn has come and that nobody has applied, for at least the given time. That is
-// so after the one before it was applied by the worker of another partition: when an
-// account's events change partition without its consumers being drained. A new claim of
-// the partition applies it.
+// LoadOverdue returns the partitions, of those given, with a parked event that could have been
+// applied for at least the given time. That happens when an account's events are in several
+// partitions: the worker of another one has applied the event before it. A new claim of the
+// partition applies it.
 func LoadOverdue(ctx context.Context, db readmodel.Querier, name, topic string, partitions []int32, quiet time.Duration) ([]int32, error) {
 	rows, err := db.Query(ctx, sql.AccountsOf(name).Query("load_overdue"), topic, partitions, quiet.Seconds())
 	if err != nil {

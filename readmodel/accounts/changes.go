@@ -28,8 +28,8 @@ type Changes struct {
 
 	Rows  []Row                // new accounts, where they were not gathered by a fold; see RowChunks
 	Parks []*projection.Parked // events to park, sorted by account id and version
-	// Replacing are events that take the place of those of their versions that are parked and
-	// cannot be applied, if there are any.
+	// Replacing are events that replace a parked event of the same version, if that one cannot
+	// be applied.
 	Replacing []*projection.Parked
 	Reclassed []Reclassed
 	Overflows []Overflow
@@ -155,7 +155,7 @@ func (f *Fold) Gather() *Changes {
 // DeadLetters are those of the events decided about since the last flush.
 func (f *Fold) DeadLetters() []projection.DeadLetter { return f.changes.DeadLetters }
 
-// addParked adds what is parked of an account and whose turn has not come.
+// addParked adds the parked events of an account after its version.
 func (c *Changes) addParked(a *account, q *queue) {
 	for version, p := range q.pending {
 		if version <= a.version {

@@ -221,8 +221,8 @@ func (f *Fold) decide(a *account, r *projection.DecodedRecord) (projection.Accou
 	return account.Apply(&r.Decoded, r.Reprocessed)
 }
 
-// Skip passes over a version of an account the fold knows, see Read, and of which nothing
-// is pending. It returns false unless the version is the account's next one.
+// Skip skips a version of an account. The account was read (see Read) and has nothing
+// pending. Skip returns false unless the version is the account's next one.
 func (f *Fold) Skip(id string, version int64, eventID string) bool {
 	a := f.get(id)
 	next, done := f.cache.hot.state(a).Skip(version, eventID)

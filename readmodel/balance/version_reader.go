@@ -160,13 +160,13 @@ func (r *VersionReader) reading(moment uint64) *versionsReading {
 	return r.current
 }
 
-// read reads, and keeps what it has read as long as it is asked for.
+// read fills an index, and stores it for as long as it is used.
 func (r *VersionReader) read(reading *versionsReading) {
 	ctx, cancel := context.WithTimeout(r.cfg.Ends, readVersionsWithin)
 	defer cancel()
 	index, err := readVersions(ctx, r.cfg.Pool, r.cfg.Bytes)
 	if err != nil && r.cfg.Ends.Err() == nil {
-		// It is no failure: where there are more accounts than memory, this is how it goes on.
+		// This is normal when there are more accounts than memory for their versions.
 		r.cfg.Log.Info("the versions of all accounts could not be read at once: each account is looked up",
 			slog.String("reason", errclass.Safe(err)), slog.Duration("next_try_in", readVersionsAgain))
 	}

@@ -28,7 +28,7 @@ type Opening struct {
 	Now accounts.Balance
 }
 
-// OpenedBy says on whose word accounts are opened.
+// OpenedBy says who opens accounts, why, and from which ledger.
 type OpenedBy struct {
 	Source string // where the ledger is
 	SHA256 string // of the ledger's file; empty: it has none

@@ -57,7 +57,7 @@ type Summary struct {
 	Other   int64 // the first version up to Last that cannot be added; 0: none
 	// Skipped are the versions up to Last that were passed over on purpose.
 	Skipped  []int64
-	Unplaced int // shown entries of which it is not known where in Kafka they stand
+	Unplaced int // shown entries without a known place in Kafka
 	// Topics they may have come from; Recreated: one of them, of another id, before.
 	Topics    []string
 	Recreated bool

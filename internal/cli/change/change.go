@@ -47,13 +47,13 @@ type reasoned interface {
 
 var _, _ reasoned = (*ReasonFlags)(nil), (*OptionalReasonFlags)(nil)
 
-// Plan is what a change would do. It is shown, agreed to and done as it is.
+// Plan is what a change would do. What is done is exactly what was shown.
 type Plan interface {
 	// Hash adds each record that would be changed: what is printed of it as JSON, and what else
 	// has to be the same when a second person approves it. What changes by itself (a time, a
 	// lag, what consumers write) is left out: it would make each plan another.
 	Hash(context.Context, *Hash) error
-	// Do does it with the context that it is given, by which the audit trail knows the request.
+	// Do executes the plan. The context has the request, which the audit trail needs.
 	Do(ctx context.Context) error
 	// Print prints what would be done or, when it is done, what was done. It returns an error
 	// also when not all could be done. A plan without a record to change is not done, and is

@@ -87,8 +87,8 @@ func (r *Requested) read(model *kong.Application) (err error) {
 	return nil
 }
 
-// CommandLine is the change as a command for a shell. Its files are named without their folders:
-// without them it fails, and does nothing else.
+// CommandLine is the change as a command for a shell. It names files without their folders. If
+// they are not in the current folder, the command fails and changes nothing.
 func (r *Requested) CommandLine() (string, error) {
 	if r.wrong != nil {
 		return "", r.wrong

@@ -46,7 +46,7 @@ type payloadDocument struct {
 	ValueBase64 *string `json:"value_base64,omitempty"`
 }
 
-// printer prints records as they come and, for people, what they come to.
+// printer prints each record and, for people, a summary.
 type printer struct {
 	c      *Cmd
 	out    io.Writer

@@ -199,7 +199,7 @@ func (p *plan) pieces() iter.Seq2[[]repair.Opening, error] {
 	})
 }
 
-// ahead makes the next of all while one is worked on.
+// ahead prepares the next element while one is processed.
 func ahead[T any](all iter.Seq2[T, error]) iter.Seq2[T, error] {
 	type result struct {
 		one T

@@ -138,8 +138,8 @@ func (l *query) Name() string {
 // SHA256 implements Source.
 func (*query) SHA256() string { return "" }
 
-// sorted is the query of somebody else, sorted by its database. The order of an encoding's bytes
-// depends on no collation, and a comment at the query's end ends with its line.
+// sorted has the ledger's database sort the operator's query, by bytes, so that no collation
+// matters. The line break ends a comment at the query's end.
 const sorted = "SELECT * FROM (\n%s\n) AS ledger ORDER BY convert_to(account_id::text, 'UTF8')"
 
 // errStopped ends a query whose reader wants no more entries.

@@ -112,7 +112,7 @@ func (m *memoryCheck) add(ctx context.Context, offset int64, message event.Messa
 	return m.look(ctx)
 }
 
-// look asks for the events that were added.
+// look queries the inbox for the events that were added.
 func (m *memoryCheck) look(ctx context.Context) error {
 	known, err := m.memory.Remembered(ctx, m.on.Pool, m.ids)
 	if err != nil {

@@ -79,7 +79,7 @@ func isSigned(k protoreflect.Kind) bool {
 	}
 }
 
-// enforcesUTF8 reports what Protobuf's own library goes by.
+// enforcesUTF8 reports whether Protobuf's own library requires UTF-8 in the field.
 func enforcesUTF8(d protoreflect.FieldDescriptor) bool {
 	if d.Syntax() == protoreflect.Editions {
 		if f, is := d.(interface{ EnforceUTF8() bool }); is {
