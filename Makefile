@@ -10,6 +10,8 @@ SOAK              ?= 1h
 POSTGRES_VERSIONS ?= 13 14 15 16 17 18
 KAFKA_VERSIONS    ?= 3.4.1 3.9.1 4.3.0
 GOLANGCI_VERSION  ?= v2.15.0
+# What computes and needs no server: test-arm64 runs its tests.
+ARM64_PKGS        ?= ./projection/... ./errclass/... ./internal/session ./internal/pace ./internal/retry ./internal/mapping ./readmodel/accounts
 VERSION           ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT            ?= $(shell git rev-parse HEAD 2>/dev/null)
 
@@ -44,6 +46,17 @@ build-optimized: ## Build bin/projector as images and releases have it (minutes)
 .PHONY: release
 release: ## Build the release of a tagged commit into dist/ (VERSION=v1.2.3, ARGS=-snapshot)
 	$(GO) run -buildvcs=false ./tools/release $(if $(filter file,$(origin VERSION)),,-version=$(VERSION)) $(ARGS)
+
+.PHONY: release-snapshot
+release-snapshot: ## Build a release of the tree as it is, with a key for this run, and check it (ARGS=-quick)
+	tools/release/snapshot $(ARGS)
+
+.PHONY: test-arm64
+test-arm64: ## Run the tests that need no server, and the demo, as a program for arm64 under emulation (Debian)
+	.ci/packages qemu-user-static
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) test -exec qemu-aarch64-static -count=1 -timeout 30m $(TESTFLAGS) $(ARM64_PKGS)
+	GOARCH=arm64 $(MAKE) build BIN=bin/projector-arm64
+	qemu-aarch64-static bin/projector-arm64 demo
 
 .PHONY: notice
 notice: ## Write NOTICE, the licences of what the released program contains

@@ -15,30 +15,37 @@ import (
 	"time"
 )
 
-// file is one file of an archive.
+// file is one file of an archive. The name of a folder ends with a slash.
 type file struct {
 	name       string
 	content    []byte
 	executable bool
 }
 
-// pack makes a compressed archive of files in one folder. Order, owner, rights and times
-// are fixed, so the same files make the same bytes.
+// pack makes a compressed archive of files in one folder.
 func pack(folder string, at time.Time, files []file) ([]byte, error) {
-	var packed bytes.Buffer
-	compressed, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	archive, err := tarred(folder+"/", at, files)
 	if err != nil {
 		return nil, err
 	}
-	archive := tar.NewWriter(compressed)
+	return compress(archive)
+}
+
+// tarred makes an archive of files whose names begin with prefix. Order, owner, rights and times
+// are fixed, so the same files make the same bytes.
+func tarred(prefix string, at time.Time, files []file) ([]byte, error) {
+	var packed bytes.Buffer
+	archive := tar.NewWriter(&packed)
 	for _, f := range slices.SortedFunc(slices.Values(files), func(a, b file) int { return cmp.Compare(a.name, b.name) }) {
-		mode := int64(0o644)
-		if f.executable {
-			mode = 0o755
-		}
 		header := tar.Header{
-			Typeflag: tar.TypeReg, Name: folder + "/" + f.name, Mode: mode, Size: int64(len(f.content)),
+			Typeflag: tar.TypeReg, Name: prefix + f.name, Mode: 0o644, Size: int64(len(f.content)),
 			ModTime: at, Format: tar.FormatUSTAR,
+		}
+		if f.executable {
+			header.Mode = 0o755
+		}
+		if strings.HasSuffix(f.name, "/") {
+			header.Typeflag, header.Mode = tar.TypeDir, 0o755
 		}
 		if err := archive.WriteHeader(&header); err != nil {
 			return nil, err
@@ -47,13 +54,21 @@ func pack(folder string, at time.Time, files []file) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if err := archive.Close(); err != nil {
+	err := archive.Close()
+	return packed.Bytes(), err
+}
+
+func compress(content []byte) ([]byte, error) {
+	var packed bytes.Buffer
+	compressed, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
 		return nil, err
 	}
-	if err := compressed.Close(); err != nil {
+	if _, err := compressed.Write(content); err != nil {
 		return nil, err
 	}
-	return packed.Bytes(), nil
+	err = compressed.Close()
+	return packed.Bytes(), err
 }
 
 // sumsFile is what `sha256sum -c` reads.

@@ -21,11 +21,14 @@ var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "a
 
 // build is one release in the making.
 type build struct {
-	tree     tree
-	version  string
-	bin      string // folder of the binaries
-	out      string // folder of what is released
-	progress io.Writer
+	tree      tree
+	version   string
+	notes     string
+	profile   string // for the compiler; "off" without one
+	platforms []platform
+	bin       string // folder of the binaries
+	out       string // folder of what is released
+	progress  io.Writer
 }
 
 // name is the name of all that is made for a platform.
@@ -40,10 +43,21 @@ func (b *build) all(ctx context.Context) error {
 		}
 	}
 	_, _ = fmt.Fprintf(b.progress, "projector %s, commit %s of %s, %s\n", b.version, b.tree.commit, b.tree.at, runtime.Version())
-	for _, p := range platforms {
-		if err := b.platform(ctx, p); err != nil {
+	images := map[platform][]byte{}
+	for _, p := range b.platforms {
+		program, err := b.platform(ctx, p)
+		if err != nil {
 			return fmt.Errorf("%s/%s: %w", p.os, p.arch, err)
 		}
+		if p.os == "linux" {
+			images[p] = program
+		}
+	}
+	if err := b.writeImage(images); err != nil {
+		return err
+	}
+	if err := publish(filepath.Join(b.out, notesFile), []byte(b.notes)); err != nil {
+		return err
 	}
 	if err := writeSums(b.out); err != nil {
 		return err
@@ -51,52 +65,52 @@ func (b *build) all(ctx context.Context) error {
 	return sign(b.out, b.progress)
 }
 
-// platform makes the archive and the bill of materials of one platform.
-func (b *build) platform(ctx context.Context, p platform) error {
+// platform makes the archive and the bill of materials of one platform, and returns the program.
+func (b *build) platform(ctx context.Context, p platform) (program []byte, err error) {
 	binary := filepath.Join(b.bin, b.name(p))
 	if err := b.compile(ctx, p, binary); err != nil {
-		return err
+		return nil, err
 	}
 	modules, err := b.check(ctx, p, binary)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	program, err := os.ReadFile(binary) //nolint:gosec // G304: just built
+	program, err = os.ReadFile(binary) //nolint:gosec // G304: just built
 	if err != nil {
-		return err
+		return nil, err
 	}
 	vendored, err := readVendored(".")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	parts := components(modules, vendored)
 	bill, err := b.materials(b.program(p, program), parts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := publish(filepath.Join(b.out, b.name(p)+".cdx.json"), bill); err != nil {
-		return err
+		return nil, err
 	}
 	if p.os == "linux" {
 		if err := b.imageMaterials(p, program, parts); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	var files []file
 	for _, name := range []string{"LICENSE", "NOTICE", "README.md", "CHANGELOG.md"} {
 		content, err := os.ReadFile(name) //nolint:gosec // G304: named above
 		if err != nil {
-			return err
+			return nil, err
 		}
 		files = append(files, file{name: name, content: content})
 	}
 	files = append(files, file{name: "projector", content: program, executable: true})
 	packed, err := pack(b.name(p), b.tree.at, files)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	_, _ = fmt.Fprintf(b.progress, "%s: program %x, %d modules\n", b.name(p), sha256.Sum256(program), len(modules))
-	return publish(filepath.Join(b.out, b.name(p)+".tar.gz"), packed)
+	return program, publish(filepath.Join(b.out, b.name(p)+".tar.gz"), packed)
 }
 
 // releaseTags are the build tags of what is released: without the demo, the program holds
@@ -119,11 +133,11 @@ func (b *build) compile(ctx context.Context, p platform, binary string) error {
 	stamp := fmt.Sprintf("-s -w -buildid= -X main.version=%s -X main.commit=%s", b.version, b.tree.commit)
 	_, err := output(ctx, ".", []string{
 		"GOOS=" + p.os, "GOARCH=" + p.arch, "GOAMD64=v1", "GOARM64=v8.0", "CGO_ENABLED=0", "GOFLAGS=-mod=readonly",
-	}, "go", "build", "-trimpath", "-buildvcs=false", "-tags="+releaseTags, "-pgo="+profile, "-ldflags", stamp, "-o", binary, "./cmd/projector")
+	}, "go", "build", "-trimpath", "-buildvcs=false", "-tags="+releaseTags, "-pgo="+b.profile, "-ldflags", stamp, "-o", binary, "./cmd/projector")
 	return err
 }
 
-// check looks whether the binary is what it is to be, and answers the modules in it.
+// check checks that the binary is what it must be, and returns the modules in it.
 func (b *build) check(ctx context.Context, p platform, binary string) ([]module, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Command release builds what a release consists of, into a folder of its own below
-// dist/: for each platform an archive with the program, and its bill of materials; and
-// the checksums of them all. The same commit, version and Go make the same bytes, on
-// whatever machine and whenever: paths are trimmed, no build id is kept, and every time
-// is that of the commit. `make release` runs it; CONTRIBUTING.md has the way to a release.
+// Command release builds a release into a folder below dist/: for each platform an archive with
+// the program, and its bill of materials; the image of the Linux platforms as an OCI layout; the
+// notes; and the checksums of them all, with their signature. The same commit, version and Go
+// make the same bytes on every machine: paths are trimmed, no build id is stored, and every time
+// is that of the commit. `make release` runs it; CONTRIBUTING.md says how to release.
 package main
 
 import (
@@ -17,6 +17,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -35,6 +36,7 @@ type options struct {
 	version  string // empty: the tag of the commit
 	snapshot bool   // a trial build of the tree as it is
 	dist     string
+	quick    bool // a snapshot for the platforms that CI builds anyway, without the profile
 	notice   bool // only write NOTICE
 }
 
@@ -46,12 +48,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.version, "version", "", "version such as v1.2.3; default the tag of the commit")
 	flags.BoolVar(&o.snapshot, "snapshot", false, "build also from a changed tree, without a tag and without a part in CHANGELOG.md")
 	flags.StringVar(&o.dist, "dist", "dist", "folder to write to")
+	flags.BoolVar(&o.quick, "quick", false, "with -snapshot: only for this platform and macOS, and not optimized by a profile, so seconds instead of minutes")
 	flags.BoolVar(&o.notice, "notice", false, "only write NOTICE, the licences of what the program contains")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
 		return 2 // the flag set has said why
+	}
+	if o.quick && !o.snapshot {
+		_, _ = fmt.Fprintln(stderr, "release: -quick is only for a snapshot: add -snapshot, or leave it out")
+		return 2
 	}
 	do := release
 	if o.notice {
@@ -87,7 +94,7 @@ func release(ctx context.Context, o *options, progress io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	version, err := tree.version(o, string(changelog))
+	version, news, err := tree.version(o, string(changelog))
 	if err != nil {
 		return err
 	}
@@ -99,7 +106,10 @@ func release(ctx context.Context, o *options, progress io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	b := build{tree: tree, version: version, bin: filepath.Join(scratch, "bin"), out: filepath.Join(scratch, "out"), progress: progress}
+	b := build{tree: tree, version: version, notes: news, profile: profile, platforms: platforms, bin: filepath.Join(scratch, "bin"), out: filepath.Join(scratch, "out"), progress: progress}
+	if o.quick {
+		b.profile, b.platforms = "off", []platform{{runtime.GOOS, runtime.GOARCH}, {"darwin", "arm64"}}
+	}
 	if err := b.all(ctx); err != nil {
 		return err
 	}
@@ -157,29 +167,30 @@ func readTree(ctx context.Context, folder string) (tree, error) {
 	return t, nil
 }
 
-// version is the version to release, or why there must be no release.
-func (t *tree) version(o *options, changelog string) (string, error) {
-	version := o.version
+// version is the version to release and its notes, or why there must be no release.
+func (t *tree) version(o *options, changelog string) (version, news string, err error) {
+	version = o.version
 	switch {
 	case t.changed > 0 && !o.snapshot:
-		return "", fmt.Errorf("files that are not as they were committed: %d; commit them, or build a snapshot (make release ARGS=-snapshot)", t.changed)
+		return "", "", fmt.Errorf("files that are not as they were committed: %d; commit them, or build a snapshot (make release ARGS=-snapshot)", t.changed)
 	case version == "" && len(t.tags) == 1:
 		version = t.tags[0]
 	case version == "" && len(t.tags) > 1:
-		return "", fmt.Errorf("the commit has several tags, %s: choose one (make release ARGS=-version=%s)", strings.Join(t.tags, ", "), t.tags[0])
+		return "", "", fmt.Errorf("the commit has several tags, %s: choose one (make release ARGS=-version=%s)", strings.Join(t.tags, ", "), t.tags[0])
 	case version == "" && o.snapshot:
 		version = "v0.0.0-snapshot." + t.commit[:12]
 	case version == "":
-		return "", errors.New("the commit has no tag such as v1.2.3: tag it, name a version (make release ARGS=-version=v1.2.3), " +
+		return "", "", errors.New("the commit has no tag such as v1.2.3: tag it, name a version (make release ARGS=-version=v1.2.3), " +
 			"or build a snapshot (make release ARGS=-snapshot)")
 	}
 	if !semantic.MatchString(version) {
-		return "", fmt.Errorf("%q is no version such as v1.2.3 or v1.2.3-rc.1", version)
+		return "", "", fmt.Errorf("%q is no version such as v1.2.3 or v1.2.3-rc.1", version)
 	}
-	if heading := "\n## [" + version[1:] + "]"; !o.snapshot && !strings.Contains(changelog, heading) {
-		return "", fmt.Errorf("CHANGELOG.md has no part %q: say there what this version brings", heading[1:])
+	news, err = notes(changelog, version[1:])
+	if err != nil && o.snapshot {
+		news, err = notes(changelog, "Unreleased")
 	}
-	return version, nil
+	return version, news, err
 }
 
 // output runs a program and answers what it writes; its error has what it complained of.

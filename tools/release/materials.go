@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -81,24 +78,14 @@ func components(modules []module, vendored []vendor) []component {
 	return parts
 }
 
-// buildImage is the image that the Dockerfile builds in, and takes the certificates from.
-var buildImage = regexp.MustCompile(`(?m)^ARG BUILD_IMAGE=([^:@\s]+):([^@\s]+)@(sha256:[0-9a-f]{64})$`)
-
-// imageMaterials writes the bill of the image: the program, what it contains, and the
-// certificates, whose version is that of the build image.
+// imageMaterials writes the bill of the image: the program, what it contains, and the certificates.
 func (b *build) imageMaterials(p platform, program []byte, parts []component) error {
-	dockerfile, err := os.ReadFile("deploy/Dockerfile")
+	version, err := certificatesVersion()
 	if err != nil {
 		return err
 	}
-	from := buildImage.FindSubmatch(dockerfile)
-	if from == nil {
-		return errors.New("deploy/Dockerfile has no BUILD_IMAGE with a digest")
-	}
-	certificates := component{
-		Type: "data", Ref: "ca-certificates", Name: "ca-certificates.crt", Version: string(from[2]),
-		Properties: []property{{"copied from", string(from[1]) + "@" + string(from[3])}},
-	}
+	certificates := library("ca-certificates.crt", version, "pkg:golang/"+certificatesModule+"@"+version)
+	certificates.Type = "data"
 	application := b.program(p, program)
 	image := component{Type: "container", Ref: "projector-image", Name: "projector", Version: b.version, Properties: application.Properties}
 	bill, err := b.materials(image, append([]component{application, certificates}, parts...))

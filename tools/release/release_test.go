@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-const changelog = "# Changelog\n\n## [Unreleased]\n\n## [1.2.3] - 2026-01-31\n\n- All of it\n"
+const changelog = "# Changelog\n\n## [Unreleased]\n\n- Later\n\n## [1.2.3] - 2026-01-31\n\n- All of it\n"
 
 func TestVersionToRelease(t *testing.T) {
 	const commit = "0123456789abcdef0123456789abcdef01234567"
@@ -47,7 +47,7 @@ func TestVersionToRelease(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := tt.tree.version(&tt.o, changelog)
+			got, _, err := tt.tree.version(&tt.o, changelog)
 			if err != nil {
 				got = err.Error()
 			}
@@ -55,6 +55,23 @@ func TestVersionToRelease(t *testing.T) {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestNotes(t *testing.T) {
+	const text = changelog + "- [a link](x)\n\n### Fixed\n\n- More\n\n## [1.2.2] - 2026-01-01\n\n## [1.2.1] - 2025-12-01\n- Old\n"
+	for heading, want := range map[string]string{
+		"1.2.3": "- All of it\n- [a link](x)\n\n### Fixed\n\n- More\n", "Unreleased": "- Later\n", "1.2.1": "- Old\n", // the first, and the last of the file
+		"1.2.2": "", "1.2": "", "2.0.0": "", // empty, and not there
+	} {
+		if got, err := notes(text, heading); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v, want %q", heading, got, err, want)
+		}
+	}
+	for version, want := range map[string]string{"v1.2.3": "- All of it\n", "v9.9.9": "- Later\n"} {
+		if _, news, err := (&tree{}).version(&options{snapshot: true, version: version}, changelog); err != nil || news != want {
+			t.Errorf("a snapshot of %s: %q, %v", version, news, err)
+		}
 	}
 }
 
@@ -239,7 +256,9 @@ func TestLegalFiles(t *testing.T) {
 
 func TestWrongUse(t *testing.T) {
 	var out, errOut bytes.Buffer
-	if status := run(t.Context(), []string{"-dirty"}, &out, &errOut); status != 2 || out.Len() > 0 {
-		t.Errorf("exit status %d, %s", status, out.String())
+	for _, flag := range []string{"-dirty", "-quick"} {
+		if status := run(t.Context(), []string{flag}, &out, &errOut); status != 2 || out.Len() > 0 {
+			t.Errorf("%s: exit status %d, %s", flag, status, out.String())
+		}
 	}
 }
