@@ -66,7 +66,7 @@ func TestDocumentedOverlayIsValid(t *testing.T) {
 	}
 	write(t, filepath.Join(folder, "kustomization.yaml"), strings.Replace(example[1], checkout, relative, 1))
 	built := build(t, folder)
-	for _, wanted := range []string{"KAFKA_BROKERS: kafka-0.example:9093", "image: your/projector:v1.2.3", "maxReplicaCount: 24", "bank_migrate@db.example", "bank_operator@db.example", "secretName: projector-database-operator"} {
+	for _, wanted := range []string{"KAFKA_BROKERS: kafka-0.example:9093", "image: your/projector:v1.2.3", "maxReplicaCount: 24", "bank_migrate@db.example", "bank_operator@db.example", "secretName: projector-database-operator", "cidr: 10.1.0.0/24", "cidr: 10.2.0.5/32"} {
 		if !strings.Contains(built, wanted) {
 			t.Errorf("the overlay has no %q", wanted)
 		}

@@ -21,6 +21,7 @@ type object struct {
 	Spec     struct {
 		Template       podTemplate
 		PodSelector    selector `yaml:"podSelector"`
+		policy         `yaml:",inline"`
 		Selector       selector
 		Suspend        bool
 		MaxUnavailable *int `yaml:"maxUnavailable"`
@@ -180,7 +181,7 @@ func containerFaults(p *pod) []string {
 			"has no requests":                c.Resources.Requests["memory"] != "" && c.Resources.Requests["cpu"] != "",
 			"is throttled by a CPU limit":    c.Resources.Limits["cpu"] == "",
 			"has a secret in plain text":     !plainSecret(c.Env),
-			"has a mount it could change":    !slices.ContainsFunc(c.Mounts, func(m mount) bool { return !m.ReadOnly && m.Path != "/tmp" }),
+			"has a mount it could change":    !slices.ContainsFunc(c.Mounts, func(m mount) bool { return !m.ReadOnly }),
 			"lacks an environment or a name": len(c.EnvFrom) > 0 && c.Name != "",
 		} {
 			if !ok {

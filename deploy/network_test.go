@@ -1,0 +1,111 @@
+//go:build deploy
+
+package deploy_test
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// policy is what a NetworkPolicy permits.
+type policy struct {
+	Types           []string `yaml:"policyTypes"`
+	Ingress, Egress []struct {
+		Ports []struct{ Port string }
+	}
+}
+
+// TestNetworkPolicies compares, for the pods of each projection, the ports that they may reach
+// with the addresses in their environment, and the ports that others may reach with what they serve.
+func TestNetworkPolicies(t *testing.T) {
+	for _, overlay := range overlays(t) {
+		all := objects(t, overlay)
+		for _, o := range all {
+			for _, template := range o.pods() {
+				of := fmt.Sprintf("%s: %s %s", overlay, o.Kind, o.Metadata.Name)
+				out, in := permitted(t, of, all, template.Metadata.Labels)
+				if want := reached(t, of, all, template.Spec); !slices.Equal(out, want) {
+					t.Errorf("%s may reach the ports %v, and needs %v", of, out, want)
+				}
+				served := []string{}
+				if o.Kind == "Deployment" {
+					served = append(served, "http")
+				}
+				if !slices.Equal(in, served) {
+					t.Errorf("%s can be reached at %v, and serves %v", of, in, served)
+				}
+			}
+		}
+	}
+}
+
+// permitted are the ports that the policies permit a pod with these labels, sorted.
+func permitted(t *testing.T, of string, all []object, labels map[string]string) (out, in []string) {
+	t.Helper()
+	closed := map[string]bool{}
+	for _, o := range all {
+		if o.Kind != "NetworkPolicy" || !includes(labels, o.Spec.PodSelector.MatchLabels) {
+			continue
+		}
+		for _, kind := range o.Spec.Types {
+			closed[kind] = true
+		}
+		for _, rule := range o.Spec.Egress {
+			for _, p := range rule.Ports {
+				out = append(out, p.Port)
+			}
+		}
+		for _, rule := range o.Spec.Ingress {
+			for _, p := range rule.Ports {
+				in = append(in, p.Port)
+			}
+		}
+	}
+	if !closed["Ingress"] || !closed["Egress"] {
+		t.Errorf("%s: no policy closes %v", of, closed)
+	}
+	return sorted(out), sorted(in)
+}
+
+// reached are the ports of the addresses in the environment of a pod, and that of names.
+func reached(t *testing.T, of string, all []object, p pod) []string {
+	t.Helper()
+	ports := []string{"53"}
+	for _, c := range slices.Concat(p.Init, p.Containers) {
+		for _, from := range c.EnvFrom {
+			for _, o := range all {
+				if o.Kind != "ConfigMap" || o.Metadata.Name != from.ConfigMapRef.Name {
+					continue
+				}
+				for name, value := range o.Data {
+					switch address := value; {
+					case name == "KAFKA_BROKERS":
+						address = "kafka://" + value
+						fallthrough
+					case strings.HasSuffix(name, "_URL"):
+						u, err := url.Parse(address)
+						if err != nil || u.Port() == "" {
+							t.Errorf("%s: %s names no port", of, name)
+							continue
+						}
+						ports = append(ports, u.Port())
+					}
+				}
+			}
+		}
+	}
+	return sorted(ports)
+}
+
+// sorted is the set of some ports.
+func sorted(ports []string) []string {
+	set := map[string]bool{}
+	for _, p := range ports {
+		set[p] = true
+	}
+	return append([]string{}, slices.Sorted(maps.Keys(set))...)
+}
