@@ -25,6 +25,7 @@ import (
 )
 
 const (
+	custom          = "deployment/custom-projector"
 	balance         = "deployment/account-balance-projector"
 	rotatedPassword = "renewed-horse-battery" // the password after secretsRotate
 )
@@ -45,13 +46,13 @@ var projectors = map[string]string{
 
 func newKubernetesBank(t *testing.T) *kubernetesBank {
 	t.Helper()
-	n := newNamespace(t, "projector")
-	n.customDefinitions()
 	host := os.Getenv("KUBERNETES_HOST")
 	authority := newAuthority(t)
 	certificate := issue(t, authority, "server", host, "127.0.0.1")
 	kafka := devtest.Kafka(t, devstack.KafkaOptions{Host: host, Security: &devstack.KafkaSecurity{Certificate: certificate, ClientCA: authority.PEM()}})
 	postgres := devtest.PostgresWith(t, devstack.PostgresOptions{Certificate: &certificate, Settings: map[string]string{"listen_addresses": "127.0.0.1," + host}})
+	n := newNamespace(t, "bank") // after the servers, so that its pods end before them
+	n.customDefinitions()
 	k := &kubernetesBank{roles: newRolesOn(t, kafka.Addrs(), postgres, 0, authority), ns: n}
 	k.letPodsIn(host)
 	k.partitions = 6
@@ -63,7 +64,7 @@ func newKubernetesBank(t *testing.T) *kubernetesBank {
 	k.kafka.setPassword(scramPassword)
 	k.access()
 	k.exec("CREATE TABLE event_count (account_id text PRIMARY KEY, events bigint NOT NULL, last_at timestamptz NOT NULL); " +
-		"GRANT SELECT, INSERT, UPDATE ON event_count TO projector_projection")
+		"GRANT SELECT, INSERT, UPDATE ON event_count TO projector_projection; GRANT SELECT ON event_count TO projector_operator, projector_migrator")
 	t.Setenv("CGO_ENABLED", "0") // there is no C library in the image
 	for _, tag := range []string{"v1", "v2"} {
 		k.image(tag)
@@ -201,6 +202,14 @@ func (k *kubernetesBank) documentedOverlay(tag string, more ...string) string {
 	return text
 }
 
+// customOverlay is overlays/custom with the addresses of the test.
+func (k *kubernetesBank) customOverlay(more ...string) string {
+	k.t.Helper()
+	brokers := "KAFKA_BROKERS=" + k.kafka.cluster.SASLAddrs()[0]
+	return "resources: [{deploy}/overlays/custom]\nconfigMapGenerator:\n" + k.addresses("custom", k.db.Config().ConnConfig.Database, append(more, brokers)...) +
+		imageOfTest + "patches:\n" + smallRequests
+}
+
 // deploy applies an overlay and returns without waiting.
 func (k *kubernetesBank) deploy(kustomization string) {
 	k.t.Helper()
@@ -240,10 +249,11 @@ func (k *kubernetesBank) right(allow compare.Repeats) {
 	}
 }
 
-// pods are the names of the running pods of account_balance.
+// pods are the names of the pods of account_balance, without those that are being deleted.
 func (k *kubernetesBank) pods() []string {
 	k.t.Helper()
-	return strings.Fields(k.ns.kubectl("get", "pods", "-l", "app.kubernetes.io/instance=account-balance,app.kubernetes.io/component=run", "-o", "name"))
+	return strings.Fields(k.ns.kubectl("get", "pods", "-l", "app.kubernetes.io/instance=account-balance,app.kubernetes.io/component=run",
+		"-o", "go-template={{range .items}}{{if not .metadata.deletionTimestamp}}pod/{{.metadata.name}} {{end}}{{end}}"))
 }
 
 // unrestarted fails when the kubelet has restarted a container of the running projectors.

@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,13 +21,18 @@ type namespace struct {
 	name string
 }
 
-// newNamespace makes a namespace that admits only restricted pods. It is deleted with the cluster.
+// newNamespace makes a namespace that admits only restricted pods, until the test ends.
 func newNamespace(t testing.TB, name string) *namespace {
 	t.Helper()
 	if os.Getenv("KUBERNETES_NODE") == "" {
 		t.Fatal("there is no cluster: make test-kubernetes")
 	}
 	n := &namespace{t, name}
+	t.Cleanup(func() { // a deletion waits for the pods, which drain
+		if out, err := exec.CommandContext(context.Background(), "kubectl", "delete", "namespace", name, "--timeout=90s").CombinedOutput(); err != nil {
+			t.Errorf("delete the namespace %s: %v: %s", name, err, out)
+		}
+	})
 	manifest := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %q, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}`, name)
 	if _, err := n.try(manifest, "apply", "-f", "-"); err != nil {
 		t.Fatal(err)

@@ -22,18 +22,18 @@ func (k *kubernetesBank) inClusterDefinition() string {
 	return definition + "export ACTOR=ann\n"
 }
 
-// tryInCluster runs a command in a Job of a namespace.
-func (k *kubernetesBank) tryInCluster(n *namespace, job string, command ...string) (log string, err error) {
+// tryInCluster runs a command in a Job of a namespace. call is how the function is called.
+func (k *kubernetesBank) tryInCluster(n *namespace, call, job string, command ...string) (log string, err error) {
 	k.t.Helper()
 	for i, word := range command {
 		command[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
-	return n.shell(k.t.TempDir(), k.inClusterDefinition()+"in_cluster "+job+" "+strings.Join(command, " "))
+	return n.shell(k.t.TempDir(), k.inClusterDefinition()+call+" "+job+" "+strings.Join(command, " "))
 }
 
 func (k *kubernetesBank) inCluster(job string, command ...string) string {
 	k.t.Helper()
-	log, err := k.tryInCluster(k.ns, job, command...)
+	log, err := k.tryInCluster(k.ns, "in_cluster", job, command...)
 	if err != nil {
 		k.t.Fatalf("%v: %v\n%s", command, err, log)
 	}
@@ -71,7 +71,7 @@ func (k *kubernetesBank) commands() {
 		{"rebuild"},
 		{"migrate", "status"},
 		{"position", "set", "--all", "--start", reason},
-		{"verify", "--ledger-url=" + k.database("bank_operator", k.db.Config().ConnConfig.Database), "--ledger-password-file=/etc/projector/database/password", "--ledger-query=SELECT account_id, version, balance FROM account_balance"},
+		{"verify", "--ledger-url=" + k.database("bank_operator", k.db.Config().ConnConfig.Database), "--ledger-password-file=/etc/projector/database/password", "--ledger-query=SELECT account_id, coalesce(version, 1) AS version, coalesce(balance, 0) AS balance FROM account_balance_current"},
 		{"account", "skip", account, "--version=" + strconv.FormatInt(version, 10), reason, "--yes"},
 		{"audit", "--action=skip"},
 		{"audit", "verify"},
@@ -120,7 +120,7 @@ func (k *kubernetesBank) gauges(pattern string, want int) func() string {
 // twoPeople turns four eyes on: an operator's command is a request, and an approver, whose Secret
 // is in a namespace of its own, approves it there.
 func (k *kubernetesBank) twoPeople() {
-	approvers := newNamespace(k.t, "projector-approvers")
+	approvers := newNamespace(k.t, "bank-approvers")
 	k.objects(approvers, string(must(os.ReadFile(k.files.path("ca.crt")))(k.t)), "approver")
 	approvers.secret("projector-kafka", "username", scramUser, "password", rotatedPassword)
 	name := k.db.Config().ConnConfig.Database
@@ -132,10 +132,10 @@ func (k *kubernetesBank) twoPeople() {
 	if !regexp.MustCompile(`^\d+$`).MatchString(request) {
 		k.t.Fatalf("a request has the number %s", request)
 	}
-	if log, err := k.tryInCluster(k.ns, "approve-own", "approve", request, "--reason=mine"); err == nil {
+	if log, err := k.tryInCluster(k.ns, "in_cluster", "approve-own", "approve", request, "--reason=mine"); err == nil {
 		k.t.Errorf("an operator has approved:\n%s", log)
 	}
-	if log, err := k.tryInCluster(approvers, "approve-7", "approve", request, "--reason=seen"); err != nil {
+	if log, err := k.tryInCluster(approvers, "in_cluster", "approve-7", "approve", request, "--reason=seen"); err != nil {
 		k.t.Fatalf("approve: %v\n%s", err, log)
 	}
 	await(k.t, "all partitions are paused", k.gauges(`projector_paused\{.*\} 1\n`, int(k.partitions)))

@@ -4,7 +4,10 @@ package e2e_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,44 +17,59 @@ import (
 
 // TestOnKubernetes deploys the overlays of this repository as docs/deploy.md says, goes through
 // what happens to a Deployment in a year, and compares the balances with the oracle each time.
+// -run '^TestOnKubernetes$/^commands$' runs one step, after the deployment that all need.
 func TestOnKubernetes(t *testing.T) {
 	k := newKubernetesBank(t)
 	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: 60_000, Partitions: k.partitions, Accounts: 1500, Transactions: true})
 	part := func(n int) []testbank.Record { return records[len(records)*n/6 : len(records)*(n+1)/6] }
 	k.produce(part(0))
-	step := func(name string, do func()) {
-		t.Helper()
-		started := time.Now()
-		do()
-		t.Logf("%s: %s", name, time.Since(started).Round(time.Second))
-		if t.Failed() {
-			t.Fatalf("after: %s\n%s", name, k.ns.events(balance))
-		}
-	}
-	step("a trial", k.trial)
-	step("production", func() {
-		k.deploy(k.documentedOverlay("v1"))
-		k.ns.rolledOut(projectors["account_balance"], projectors["account_statement"], projectors["daily_turnover"])
-		k.right(exactlyOnce)
-	})
-	step("another image under load", func() {
-		finish := k.feed(part(1), 100, 100*time.Millisecond)
-		k.deploy(k.documentedOverlay("v2"))
-		k.ns.rolledOut(balance)
-		finish()
-		k.right(repeated)
-		if version := k.ns.kubectl("exec", balance, "-c", "projector", "--", "projector", "version"); !strings.Contains(version, "v2") {
-			t.Errorf("after the rollout the version is %s", version)
-		}
-	})
-	step("pods come and go", func() { k.podsComeAndGo(part(2)) })
-	step("a wrong configuration", func() { k.wrongConfiguration(part(3)) })
-	step("secrets are rotated", func() { k.secretsRotate(part(4)) })
-	step("a custom projection", k.custom)
-	step("commands", k.commands)
-	step("stopped", func() { k.stopped(part(5)) })
-	step("two people", k.twoPeople)
+	k.production()
+	k.step(t, "trial", k.trial)
+	k.step(t, "image", func() { k.anotherImage(part(1)) })
+	k.step(t, "pods", func() { k.podsComeAndGo(part(2)) })
+	k.step(t, "configuration", func() { k.wrongConfiguration(part(3)) })
+	k.step(t, "secrets", func() { k.secretsRotate(part(4)) })
+	k.step(t, "custom", k.custom)
+	k.step(t, "commands", k.commands)
+	k.step(t, "stopped", func() { k.stopped(part(5)) })
+	k.step(t, "approval", k.twoPeople)
 	k.unrestarted()
+}
+
+// step runs a part of the test under a name of its own. After a failure the test ends: the next
+// steps need what this one leaves.
+func (k *kubernetesBank) step(whole *testing.T, name string, do func()) {
+	whole.Helper()
+	passed := whole.Run(name, func(t *testing.T) {
+		k.t, k.ns.t = t, t
+		do()
+		if t.Failed() {
+			t.Log(k.ns.events(balance))
+		}
+	})
+	k.t, k.ns.t = whole, whole
+	if !passed {
+		whole.FailNow()
+	}
+}
+
+// production deploys the overlay that docs/deploy.md shows.
+func (k *kubernetesBank) production() {
+	k.deploy(k.documentedOverlay("v1"))
+	k.ns.rolledOut(slices.Collect(maps.Values(projectors))...)
+	k.right(exactlyOnce)
+}
+
+// anotherImage rolls out another version under load.
+func (k *kubernetesBank) anotherImage(records []testbank.Record) {
+	finish := k.feed(records, 100, 100*time.Millisecond)
+	k.deploy(k.documentedOverlay("v2"))
+	k.ns.rolledOut(balance)
+	finish()
+	k.right(repeated)
+	if version := k.ns.kubectl("exec", balance, "-c", "projector", "--", "projector", "version"); !strings.Contains(version, "v2") {
+		k.t.Errorf("after the rollout the version is %s", version)
+	}
 }
 
 // trial deploys the overlay minimal, with Kafka in plain text, and removes it.
@@ -139,13 +157,47 @@ func (k *kubernetesBank) secretsRotate(records []testbank.Record) {
 	k.unrestarted()
 }
 
-// custom deploys the overlay of a custom projection, and another text of its file.
+// custom deploys the overlay of a custom projection, and then another text of its file: its pods
+// do not start before the change is accepted, and the old ones continue.
 func (k *kubernetesBank) custom() {
-	name := k.db.Config().ConnConfig.Database
-	overlay := "resources: [{deploy}/overlays/custom]\nconfigMapGenerator:\n" + k.addresses("custom", name, "KAFKA_BROKERS="+k.kafka.cluster.SASLAddrs()[0]) +
-		imageOfTest + "patches:\n" + smallRequests
-	k.ns.kubectl("apply", "-k", k.ns.kustomization(overlay))
-	k.ns.rolledOut("deployment/custom-projector")
-	await(k.t, "every event is counted", k.counts("SELECT count(*) FROM ((SELECT account_id, count(*) FROM account_statement GROUP BY 1) "+
-		"EXCEPT (SELECT account_id, events FROM event_count)) AS missing", 0))
+	k.ns.kubectl("apply", "-k", k.ns.kustomization(k.customOverlay()))
+	k.ns.rolledOut(custom)
+	k.allCounted()
+
+	const another = "configMapGenerator:\n  - name: custom-projector-projection\n    behavior: replace\n    files: [projection.sql]\n"
+	text := strings.Replace(string(must(os.ReadFile("../deploy/kubernetes/overlays/custom/projection.sql"))(k.t)), "-- How many", "-- In another text, how many", 1)
+	changed := func(more ...string) {
+		folder := k.ns.kustomization(strings.Replace(k.customOverlay(more...), "configMapGenerator:\n", another, 1))
+		if err := os.WriteFile(filepath.Join(folder, "projection.sql"), []byte(text), 0o600); err != nil {
+			k.t.Fatal(err)
+		}
+		k.ns.kubectl("apply", "-k", folder)
+	}
+	changed()
+	if out, err := k.ns.try("", "rollout", "status", custom, "--timeout=20s"); err == nil {
+		k.t.Errorf("pods with another text of the projection are ready: %s", out)
+	}
+	k.produce([]testbank.Record{opened("of-the-old-text")})
+	k.allCounted()
+	changed("PROJECTOR_ACCEPT_CHANGED_FILE=true")
+	k.ns.rolledOut(custom)
+	k.produce([]testbank.Record{opened("of-the-new-text")})
+	k.allCounted()
+	if log, err := k.tryInCluster(k.ns, "INSTANCE=custom in_cluster", "rebuild-custom", "rebuild", "--exit-code"); err != nil {
+		k.t.Errorf("rebuild of the custom projection: %v\n%s", err, log)
+	}
+}
+
+// allCounted waits until the custom projection has consumed everything and counted each event once.
+func (k *kubernetesBank) allCounted() {
+	k.t.Helper()
+	other := *k.world
+	other.group = "custom-projector"
+	await(k.t, "the custom projection has consumed every record", other.arrived)
+	for what, query := range map[string]string{
+		"accounts with fewer events than their statement": "SELECT count(*) FROM (SELECT account_id, count(*) AS events FROM account_statement GROUP BY 1) AS s LEFT JOIN event_count AS c USING (account_id) WHERE coalesce(c.events, 0) < s.events",
+		"events counted more or less than once":           "SELECT (SELECT sum(events) FROM event_count) - (SELECT count(*) FROM inbox WHERE handler = 'event_count')",
+	} {
+		await(k.t, "no "+what, k.counts(query, 0))
+	}
 }
