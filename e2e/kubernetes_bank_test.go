@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	custom          = "deployment/custom-projector"
+	customized      = "deployment/custom-projector"
 	balance         = "deployment/account-balance-projector"
 	rotatedPassword = "renewed-horse-battery" // the password after secretsRotate
 )

@@ -161,7 +161,7 @@ func (k *kubernetesBank) secretsRotate(records []testbank.Record) {
 // do not start before the change is accepted, and the old ones continue.
 func (k *kubernetesBank) custom() {
 	k.ns.kubectl("apply", "-k", k.ns.kustomization(k.customOverlay()))
-	k.ns.rolledOut(custom)
+	k.ns.rolledOut(customized)
 	k.allCounted()
 
 	const another = "configMapGenerator:\n  - name: custom-projector-projection\n    behavior: replace\n    files: [projection.sql]\n"
@@ -174,13 +174,13 @@ func (k *kubernetesBank) custom() {
 		k.ns.kubectl("apply", "-k", folder)
 	}
 	changed()
-	if out, err := k.ns.try("", "rollout", "status", custom, "--timeout=20s"); err == nil {
+	if out, err := k.ns.try("", "rollout", "status", customized, "--timeout=20s"); err == nil {
 		k.t.Errorf("pods with another text of the projection are ready: %s", out)
 	}
 	k.produce([]testbank.Record{opened("of-the-old-text")})
 	k.allCounted()
 	changed("PROJECTOR_ACCEPT_CHANGED_FILE=true")
-	k.ns.rolledOut(custom)
+	k.ns.rolledOut(customized)
 	k.produce([]testbank.Record{opened("of-the-new-text")})
 	k.allCounted()
 	if log, err := k.tryInCluster(k.ns, "INSTANCE=custom in_cluster", "rebuild-custom", "rebuild", "--exit-code"); err != nil {
