@@ -42,6 +42,9 @@ func TestAFrozenRebuildGivesUp(t *testing.T) {
 	await(t, "the swap is at its last statement", w.waitingToAudit)
 	frozen.Signal(syscall.SIGSTOP)
 	stopped := time.Now()
+	if state := w.waitingToAudit(); state != "" { // the statement still waits: the process cannot have received an answer
+		t.Fatalf("the rebuild was not stopped at its last statement: waiting to audit: %s\n%s", state, frozen.log())
+	}
 	release()
 	w.append(credit("b", 1))
 	within(t, swapHoldsLocks, "the consumer writes again", w.reads("b", "1 0.01 false"))
@@ -123,6 +126,7 @@ func (w *world) snapshot() (look func() string) {
 	if _, err := tx.Exec(w.t.Context(), "SELECT count(*) FROM account_balance"); err != nil {
 		w.t.Fatal(err)
 	}
+	w.endsWithTest(tx)
 	return func() string {
 		w.t.Helper()
 		defer func() { _ = tx.Rollback(w.t.Context()) }()
@@ -145,12 +149,20 @@ func (w *world) lockAudit() (release func()) {
 	if _, err := tx.Exec(w.t.Context(), "LOCK TABLE dlq_action IN SHARE MODE"); err != nil {
 		w.t.Fatal(err)
 	}
+	w.endsWithTest(tx)
 	return func() {
 		w.t.Helper()
 		if err := tx.Rollback(w.t.Context()); err != nil {
 			w.t.Fatal(err)
 		}
 	}
+}
+
+// endsWithTest gives the connection of a transaction back when the test ends early: the pool
+// waits for it when it is closed.
+func (w *world) endsWithTest(tx pgx.Tx) {
+	ctx := context.WithoutCancel(w.t.Context())
+	w.t.Cleanup(func() { _ = tx.Rollback(ctx) })
 }
 
 // waitingToAudit is a check for await: somebody waits to write the audit trail. The databases

@@ -65,10 +65,10 @@ func (c *comparison) prepare(ctx context.Context, live readmodel.Querier) (err e
 		c.corrected[e.accountID] = true
 		c.unsure = true
 	}
-	if c.shadow.accounts == nil {
+	if a := c.shadow.accounts; a == nil || !a.balances { // events are fetched for balances only
 		return nil
 	}
-	fetched, err := readmodel.Texts(ctx, live, "rebuild_fetched", c.shadow.kind.Name())
+	fetched, err := readmodel.Texts(ctx, live, "rebuild_fetched")
 	for _, id := range fetched {
 		c.fetched[id] = true
 	}
@@ -178,8 +178,6 @@ func (c *comparison) rowKind(t *rowTable, key string, live, rebuilt *row) (Kind,
 			return "", fmt.Errorf("read a key: %w", err)
 		}
 		f.repaired = c.repaired[k.Text]
-		d := c.accounts[k.Text]
-		f.beyond = f.beyond || c.fetched[k.Text] && d != nil && d.ahead()
 		switch {
 		case c.shadow.accounts != nil:
 			f.corrected = c.corrected[k.Text]
@@ -217,12 +215,12 @@ func (c *comparison) accountKind(id string, d *accountDifference) Kind {
 	}
 	f.corrected = c.corrected[id] && f.live
 	if c.shadow.accounts.balances {
-		f.beyond = d.ahead() && f.rebuilt
+		f.beyond = d.ahead() && (f.rebuilt || c.fetched[id])
 		f.live = f.live && (d.live != nil || d.rebuilt == nil)
 	} else {
 		f.live, f.onlyHold = true, true // its rows are compared by themselves
 	}
-	f.beyond = f.beyond || d.ahead() && c.fetched[id] || !f.rebuilt && (c.opts.Partial || c.shadow.later.accounts[id])
+	f.beyond = f.beyond || !f.rebuilt && (c.opts.Partial || c.shadow.later.accounts[id])
 	return f.kind()
 }
 

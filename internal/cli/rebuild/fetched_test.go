@@ -39,3 +39,23 @@ func TestRebuildLeavesFetchedEventsAlone(t *testing.T) {
 	clitest.Equal(t, projected(s), right)
 	clean(s)
 }
+
+// TestRebuildKeepsAnAccountThatOnlyHasFetchedEvents: the topic has one event of the account, which
+// was discarded.
+func TestRebuildKeepsAnAccountThatOnlyHasFetchedEvents(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 2, `"none"`))
+	s.Consuming(nil)
+	s.Exec("CREATE TABLE outbox (account_id text, payload text)")
+	s.Exec("INSERT INTO outbox VALUES ('a', $1)", clitest.EventOf("a", 1, `"1"`))
+	s.Must("gaps", "fetch", "--yes", "--outbox-url="+s.URL, "--outbox-query=SELECT account_id AS key, payload AS value FROM outbox "+
+		"JOIN unnest($1::text[], $2::bigint[]) AS w (account_id, version) USING (account_id)")
+	s.Must("dlq", "discard", "--account=a", "--reason=void", "--yes")
+	right := projected(s)
+	clitest.Contains(t, right, "(a,EUR,1.00,1")
+
+	d := rebuildJSON(s, "--yes", "--remove")
+	clitest.Equal(t, kindsOf(d), "a ahead 1 null")
+	clitest.Equal(t, projected(s), right)
+}
