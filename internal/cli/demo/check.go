@@ -41,7 +41,7 @@ type staleAccount struct {
 
 // check compares the read model, the dead letters and the counters with the ledger.
 func (d *demo) check(ctx context.Context) (*findings, error) {
-	d.bar.show("checking", 0, 0)
+	d.progress.Step("checking")
 	f := &findings{classes: map[string]int{}}
 	for _, look := range []func(context.Context, *findings) error{d.checkAccounts, d.checkLetters, d.checkOutcomes, d.findStale} {
 		if err := look(ctx, f); err != nil {

@@ -58,6 +58,7 @@ func (d *demo) converge(ctx context.Context) error {
 	}
 	var started time.Time
 	moved, furthest := time.Now(), -1
+	d.progress.Step("consuming")
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -69,7 +70,7 @@ func (d *demo) converge(ctx context.Context) error {
 		if consumed := d.records - behind; consumed > furthest {
 			furthest, moved = consumed, time.Now()
 		}
-		d.bar.show("consuming", furthest, d.records)
+		d.progress.Update(int64(furthest), int64(d.records))
 		if idle {
 			converged, err := d.converged(ctx, ends)
 			if err != nil {

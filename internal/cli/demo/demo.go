@@ -69,12 +69,12 @@ func (c *Cmd) validate() error {
 
 // demo is one run of the command.
 type demo struct {
-	cmd   *Cmd
-	built flags.BuildInfo
-	log   *slog.Logger
-	page  *page
-	bar   *progressBar
-	close closers
+	cmd      *Cmd
+	built    flags.BuildInfo
+	log      *slog.Logger
+	page     *page
+	progress *output.Progress
+	close    closers
 
 	ownKafka, ownDatabase bool
 	accountPrefix         string
@@ -99,18 +99,18 @@ func (c *Cmd) Run(ctx context.Context, io *output.Streams, built flags.BuildInfo
 	if err := c.validate(); err != nil {
 		return err
 	}
-	bar := newProgressBar(output.Unwrapped(io.Err)) // all that the demo prints is its own
-	log, err := telemetry.NewLogger(bar, output.IsTerminal(io.Err), c.LogLevel, c.LogFormat)
+	progress := output.NewProgress(output.Unwrapped(io.Err), "") // all that the demo prints is its own
+	log, err := telemetry.NewLogger(progress, output.IsTerminal(io.Err), c.LogLevel, c.LogFormat)
 	if err != nil {
 		return exit.WrongUsage(err)
 	}
-	defer bar.end()
-	d := &demo{cmd: c, built: built, log: log, bar: bar, page: newPage(output.Unwrapped(io.Out), bar.clear), ended: make(chan struct{})}
+	defer progress.End()
+	d := &demo{cmd: c, built: built, log: log, progress: progress, page: newPage(output.Unwrapped(io.Out), progress.Done), ended: make(chan struct{})}
 	if err := d.configure(); err != nil {
 		return err
 	}
 	matched, err := d.play(ctx)
-	bar.clear()
+	progress.Done()
 	if err == nil && c.Stay {
 		err = d.stay(ctx)
 	}

@@ -29,12 +29,12 @@ func TestAPartitionThatIsIdleHasConverged(t *testing.T) {
 func TestWhatOfTheDemoATerminalShows(t *testing.T) {
 	tests := map[string]struct {
 		term, noColor string
-		colours, bar  bool
+		colours       bool
 	}{
-		"a terminal":             {"xterm-256color", "", true, true},
-		"one without colours":    {"xterm-256color", "1", false, true},
-		"one that is dumb":       {"dumb", "", false, false},
-		"one of an unknown kind": {"", "", true, true},
+		"a terminal":             {"xterm-256color", "", true},
+		"one without colours":    {"xterm-256color", "1", false},
+		"one that is dumb":       {"dumb", "", false},
+		"one of an unknown kind": {"", "", true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -44,15 +44,12 @@ func TestWhatOfTheDemoATerminalShows(t *testing.T) {
 			if got := newPage(tty, func() {}).colours; got != tt.colours {
 				t.Errorf("the page has colours: %v", got)
 			}
-			if got := newProgressBar(tty).bar; got != tt.bar {
-				t.Errorf("a bar is drawn: %v", got)
-			}
 		})
 	}
 	t.Setenv("TERM", "xterm-256color")
 	t.Setenv("NO_COLOR", "")
 	var out bytes.Buffer
-	if newPage(&out, func() {}).colours || newProgressBar(&out).bar {
+	if newPage(&out, func() {}).colours {
 		t.Error("a file is taken for a terminal")
 	}
 }

@@ -60,7 +60,7 @@ func (d *demo) startKafka(ctx context.Context) error {
 func (d *demo) startDatabase(ctx context.Context) error {
 	what := "yours"
 	if d.ownDatabase {
-		d.bar.show("starting PostgreSQL (downloaded once where none is installed)", 0, 0)
+		d.progress.Step("starting PostgreSQL (downloaded once where none is installed)")
 		server, err := devstack.StartPostgres(ctx, devstack.PostgresOptions{})
 		if err != nil {
 			return err
@@ -172,7 +172,7 @@ func (d *demo) ends(ctx context.Context) (map[int32]int64, error) {
 // produce makes the stream, produces all of it and has the ledger decide what it comes
 // to. The stream is let go then: what is measured later is the projector.
 func (d *demo) produce(ctx context.Context) error {
-	d.bar.show("making up events", 0, 0)
+	d.progress.Step("making up events")
 	stream := testbank.NewShowcase(testbank.ShowcaseOptions{
 		Accounts: d.cmd.Accounts, Events: d.cmd.Events, Seed: d.cmd.Seed, Prefix: d.accountPrefix, Refused: d.ownDatabase,
 	})
@@ -195,6 +195,7 @@ func (d *demo) produce(ctx context.Context) error {
 func (d *demo) send(ctx context.Context, records []testbank.Record) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	d.progress.Step("producing")
 	var acknowledged atomic.Int64
 	for i := range records {
 		to := &records[i]
@@ -208,7 +209,7 @@ func (d *demo) send(ctx context.Context, records []testbank.Record) error {
 			acknowledged.Add(1)
 		})
 		if i%1000 == 0 {
-			d.bar.show("producing", int(acknowledged.Load()), len(records))
+			d.progress.Update(acknowledged.Load(), int64(len(records)))
 		}
 	}
 	if err := d.kafka.Flush(ctx); err != nil || int(acknowledged.Load()) < len(records) {

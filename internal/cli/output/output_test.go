@@ -45,6 +45,27 @@ func TestNoColoursInAFile(t *testing.T) {
 	}
 }
 
+// TestLogAndProgressShareATerminal: a log line begins on a cleared line, and comes no more after the end.
+func TestLogAndProgressShareATerminal(t *testing.T) {
+	var out bytes.Buffer
+	p := NewProgress(&out, "read")
+	p.terminal = true
+	p.Step("produced")
+	log := func(line string) {
+		if n, err := p.Write([]byte(line)); n != len(line) || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	log("a warning\n")
+	p.last = time.Time{}
+	p.Update(1, 4)
+	p.End()
+	log("too late\n")
+	if want := "produced\r\r\x1b[Ka warning\nproduced: 1 of 4 (25 %)\r\r\x1b[K"; out.String() != want {
+		t.Errorf("printed %q, want %q", out.String(), want)
+	}
+}
+
 func TestOnlyTheHeaderOfATableStandsOut(t *testing.T) {
 	for colours, want := range map[bool]string{
 		false: "A    B\na    b\n",

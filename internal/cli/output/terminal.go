@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
@@ -47,14 +48,17 @@ func Painted(colours bool, colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// Progress says on stderr how far a long command is: on a terminal in one line
-// that is written over, else a line every few seconds.
+// Progress shows on stderr how far a long command is: on a terminal in one line that is written
+// over, else a line every few seconds. It is safe for concurrent use.
 type Progress struct {
 	out      io.Writer
-	what     string
 	terminal bool
-	last     time.Time
-	shown    bool
+
+	mu    sync.Mutex
+	what  string
+	last  time.Time
+	shown bool
+	ended bool
 }
 
 const (
@@ -62,25 +66,42 @@ const (
 	progressInLog      = 5 * time.Second
 )
 
-// NewProgress says on w how far what is.
+// NewProgress shows on w how far what is.
 func NewProgress(w io.Writer, what string) *Progress {
 	return &Progress{out: w, what: what, terminal: MovesCursor(w), last: time.Now()}
 }
 
-// Update says how far it is, if it is time to. A total of 0 is not known.
+// Step goes on to something else, which a terminal shows at once.
+func (p *Progress) Step(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.what, p.last = what, time.Now(); p.terminal {
+		p.show(what)
+	}
+}
+
+// Update shows how far it is, if it is time to. A total of 0 is not known.
 func (p *Progress) Update(done, total int64) {
 	every := progressInLog
 	if p.terminal {
 		every = progressOnTerminal
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if time.Since(p.last) < every {
 		return
 	}
-	p.last, p.shown = time.Now(), true
+	p.last = time.Now()
 	line := fmt.Sprintf("%s: %d", p.what, done)
 	if total > 0 {
 		line = fmt.Sprintf("%s: %d of %d (%d %%)", p.what, done, total, 100*done/total)
 	}
+	p.show(line)
+}
+
+func (p *Progress) show(line string) {
+	p.clear()
+	p.shown = true
 	_, _ = io.WriteString(p.out, line)
 	if p.terminal {
 		Control(p.out, "\r")
@@ -89,9 +110,36 @@ func (p *Progress) Update(done, total int64) {
 	}
 }
 
-// Done clears the terminal's line.
-func (p *Progress) Done() {
+func (p *Progress) clear() {
 	if p.terminal && p.shown {
 		Control(p.out, "\r\x1b[K")
 	}
+	p.shown = false
+}
+
+// Done clears the terminal's line.
+func (p *Progress) Done() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+}
+
+// Write implements io.Writer for a log on the same terminal.
+func (p *Progress) Write(line []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return len(line), nil
+	}
+	p.clear()
+	return p.out.Write(line)
+}
+
+// End clears the terminal's line, and drops log lines that come later: a Kafka client may log
+// after it was closed.
+func (p *Progress) End() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+	p.ended = true
 }
