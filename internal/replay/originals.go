@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -163,18 +162,11 @@ func (x *export) records(ctx context.Context, s *Scan) iter.Seq2[*kgo.Record, er
 	if len(x.places) > readEach {
 		return s.Source.Records(ctx, topic.Scope{Partitions: slices.Sorted(maps.Keys(partitions))})
 	}
-	return func(yield func(*kgo.Record, error) bool) {
+	return readAt(ctx, s.Source, func(yield func(int32, int64) bool) {
 		for place := range x.places {
-			if place.topic != s.Topic {
-				continue
-			}
-			record, err := s.Source.ReadAt(ctx, place.partition, place.offset)
-			if errors.Is(err, topic.ErrNoRecord) {
-				continue
-			}
-			if !yield(record, err) || err != nil {
+			if place.topic == s.Topic && !yield(place.partition, place.offset) {
 				return
 			}
 		}
-	}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -55,7 +56,6 @@ type Scan struct {
 
 	Foreign int            // records that are no dead letters
 	Others  map[string]int // dead letters of other projections, by their name
-	names   map[string]string
 }
 
 // IncompleteError says that not all of what is chosen could be read.
@@ -126,7 +126,7 @@ func (s *Scan) Take(ctx context.Context, dlqTopic string, entry dlq.Entry) (*Dea
 	if !s.Filter.Matches(e) {
 		return nil, nil
 	}
-	s.share(e)
+	share(e)
 	if s.Payload {
 		e.Key, e.Value = bytes.Clone(e.Key), bytes.Clone(e.Value)
 		e.Headers = slices.Clone(e.Headers)
@@ -147,22 +147,10 @@ func (s *Scan) decode(ctx context.Context, message event.Message, into *event.De
 	return err
 }
 
-// share makes the entry use one copy of texts that nearly all entries have: a
-// replay holds many entries at once.
-func (s *Scan) share(e *dlq.Entry) {
-	const enough = 1000 // different ones; more are no names
-	if s.names == nil {
-		s.names = map[string]string{}
-	}
-	one := func(text string) string {
-		if known, found := s.names[text]; found {
-			return known
-		}
-		if len(s.names) < enough {
-			s.names[text] = text
-		}
-		return text
-	}
+// share makes the entry use one copy of texts that nearly all entries have: a replay holds many
+// entries at once.
+func share(e *dlq.Entry) {
+	one := func(text string) string { return unique.Make(text).Value() }
 	e.Class, e.Message, e.Topic = event.Class(one(string(e.Class))), one(e.Message), one(e.Topic)
 	e.Group, e.Projection = one(e.Group), one(e.Projection)
 }
@@ -181,7 +169,7 @@ func (s *Scan) countOther(name string) {
 // records streams the topic, or only the places that were named.
 func (s *Scan) records(ctx context.Context) iter.Seq2[*kgo.Record, error] {
 	if len(s.Filter.DLQPartitions) > 0 && len(s.Filter.DLQOffsets) > 0 {
-		return s.places(ctx)
+		return readAt(ctx, s.Source, s.places)
 	}
 	scope := topic.Scope{Partitions: s.Filter.DLQPartitions}
 	if s.Progress != nil {
@@ -190,21 +178,34 @@ func (s *Scan) records(ctx context.Context) iter.Seq2[*kgo.Record, error] {
 	return s.Source.Records(ctx, scope)
 }
 
-func (s *Scan) places(ctx context.Context) iter.Seq2[*kgo.Record, error] {
-	return func(yield func(*kgo.Record, error) bool) {
-		for _, partition := range s.Filter.DLQPartitions {
-			for _, offset := range s.Filter.DLQOffsets {
-				record, err := s.Source.ReadAt(ctx, partition, offset)
-				if errors.Is(err, topic.ErrNoRecord) {
-					continue
-				}
-				if !yield(record, err) {
-					return
-				}
-				if err != nil {
-					break // of this partition; whoever cannot go on has said so
-				}
+// places are the named places.
+func (s *Scan) places(yield func(int32, int64) bool) {
+	for _, partition := range s.Filter.DLQPartitions {
+		for _, offset := range s.Filter.DLQOffsets {
+			if !yield(partition, offset) {
+				return
 			}
+		}
+	}
+}
+
+// readAt are the records in some places of a topic. A partition that cannot be read is passed over
+// after its error.
+func readAt(ctx context.Context, from Source, places iter.Seq2[int32, int64]) iter.Seq2[*kgo.Record, error] {
+	return func(yield func(*kgo.Record, error) bool) {
+		lost := map[int32]bool{}
+		for partition, offset := range places {
+			if lost[partition] {
+				continue
+			}
+			record, err := from.ReadAt(ctx, partition, offset)
+			if errors.Is(err, topic.ErrNoRecord) {
+				continue
+			}
+			if !yield(record, err) {
+				return
+			}
+			lost[partition] = err != nil
 		}
 	}
 }

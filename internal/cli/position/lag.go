@@ -19,11 +19,7 @@ type LagCmd struct {
 	Watch     bool          `help:"Repeat until Ctrl-C."`
 	UntilZero bool          `help:"Repeat until nothing is left."`
 	Interval  time.Duration `default:"2s" placeholder:"DURATION" help:"Interval of --watch (default 2s)."`
-	flags.KafkaFlags
-	flags.DatabaseFlags
-	flags.GroupFlags
-	output.LogFlags
-	output.Flags
+	viewFlags
 }
 
 // lagDocument is the lag of one partition in JSON.
@@ -40,16 +36,12 @@ type lagDocument struct {
 
 // Run shows the lag once, or until it is stopped.
 func (c *LagCmd) Run(ctx context.Context, std *output.Streams) error {
-	if err := c.validate(); err != nil {
-		return err
-	}
-	log, err := c.Logger(std.Err)
-	if err != nil {
-		return err
+	if c.Interval <= 0 {
+		return exit.Usagef("--interval (PROJECTOR_INTERVAL): must be more than 0")
 	}
 	within, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
-	view, err := newView(within, &c.DatabaseFlags, &c.KafkaFlags, c.GroupName(), log)
+	view, err := c.open(within, std)
 	if err != nil {
 		return err
 	}
@@ -59,13 +51,6 @@ func (c *LagCmd) Run(ctx context.Context, std *output.Streams) error {
 		return err
 	}
 	return c.watch(ctx, std, view, err)
-}
-
-func (c *LagCmd) validate() error {
-	if c.Interval <= 0 {
-		return exit.Usagef("--interval (PROJECTOR_INTERVAL): must be more than 0")
-	}
-	return c.Check()
 }
 
 // watch shows the lag again and again. An error is printed and the next reading tried: the outage

@@ -22,11 +22,7 @@ type Cmd struct {
 }
 
 type positionListCmd struct {
-	flags.KafkaFlags
-	flags.DatabaseFlags
-	flags.GroupFlags
-	output.LogFlags
-	output.Flags
+	viewFlags
 }
 
 // positionDocument is the state of a partition, in JSON.
@@ -46,16 +42,9 @@ type positionDocument struct {
 
 // Run shows the positions.
 func (c *positionListCmd) Run(ctx context.Context, std *output.Streams) error {
-	if err := c.Check(); err != nil {
-		return err
-	}
-	log, err := c.Logger(std.Err)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
-	view, err := newView(ctx, &c.DatabaseFlags, &c.KafkaFlags, c.GroupName(), log)
+	view, err := c.open(ctx, std)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
+	"projector/internal/cli/output"
 	"projector/internal/consumer"
 	"projector/internal/topic"
 	"projector/projection"
@@ -35,14 +35,30 @@ type view struct {
 	group, topic string
 }
 
-// newView connects to the database. Kafka is reached when the view is read.
-func newView(ctx context.Context, db *flags.DatabaseFlags, kafka *flags.KafkaFlags, group string, log *slog.Logger) (*view, error) {
-	options, err := kafka.Client(log)
+// viewFlags are those of the commands that show the state of partitions.
+type viewFlags struct {
+	flags.KafkaFlags
+	flags.DatabaseFlags
+	flags.GroupFlags
+	output.LogFlags
+	output.Flags
+}
+
+// open refuses wrong usage, and connects to the database. Kafka is reached when the view is read.
+func (f *viewFlags) open(ctx context.Context, std *output.Streams) (*view, error) {
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	log, err := f.Logger(std.Err)
 	if err != nil {
 		return nil, err
 	}
-	db.WarnUnverified(log)
-	pool, err := flags.OpenReadModel(ctx, db)
+	options, err := f.Client(log)
+	if err != nil {
+		return nil, err
+	}
+	f.WarnUnverified(log)
+	pool, err := flags.OpenReadModel(ctx, &f.DatabaseFlags)
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +68,8 @@ func newView(ctx context.Context, db *flags.DatabaseFlags, kafka *flags.KafkaFla
 		return nil, fmt.Errorf("reach Kafka by --brokers (KAFKA_BROKERS): %w", err)
 	}
 	return &view{
-		pool: pool, client: client, reader: topic.NewReader(client, kafka.Topic), adm: kadm.NewClient(client),
-		brokers: flags.Items(kafka.Brokers), group: group, topic: kafka.Topic,
+		pool: pool, client: client, reader: topic.NewReader(client, f.Topic), adm: kadm.NewClient(client),
+		brokers: flags.Items(f.Brokers), group: f.GroupName(), topic: f.Topic,
 	}, nil
 }
 
@@ -206,7 +222,7 @@ func (v *view) details(ctx context.Context, s *status) {
 	assigned := v.assigned(ctx, s)
 	for i := range s.partitions {
 		p := &s.partitions[i]
-		if p.stored != nil && assigned[p.number] {
+		if p.stored != nil && assigned.Lookup(v.topic, p.number) {
 			p.owner = p.stored.Owner
 		}
 		if p.waits {
@@ -216,7 +232,7 @@ func (v *view) details(ctx context.Context, s *status) {
 }
 
 // assigned are the partitions that a member of the group has now.
-func (v *view) assigned(ctx context.Context, s *status) map[int32]bool {
+func (v *view) assigned(ctx context.Context, s *status) kadm.TopicsSet {
 	groups, err := v.adm.DescribeGroups(ctx, v.group)
 	group := groups[v.group]
 	if err == nil {
@@ -230,19 +246,5 @@ func (v *view) assigned(ctx context.Context, s *status) map[int32]bool {
 		s.remark("who owns the partitions", "DESCRIBE on group "+v.group, err)
 		return nil
 	}
-	assigned := map[int32]bool{}
-	for _, member := range group.Members {
-		joined, is := member.Assigned.AsConsumer()
-		if !is {
-			continue
-		}
-		for _, topic := range joined.Topics {
-			for _, p := range topic.Partitions {
-				if topic.Topic == v.topic {
-					assigned[p] = true
-				}
-			}
-		}
-	}
-	return assigned
+	return group.AssignedPartitions()
 }
