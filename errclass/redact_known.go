@@ -137,7 +137,7 @@ func serverText(e *pgconn.PgError) string {
 	return strings.TrimSpace(text)
 }
 
-// connectText says to where and as whom no connection was made, and why.
+// connectText describes a connection that was not made: address, user and reason.
 func connectText(e *pgconn.ConnectError) (string, bool) {
 	why, sure := "no reason given", true
 	if below := errors.Unwrap(e); below != nil {

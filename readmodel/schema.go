@@ -190,8 +190,8 @@ func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	return missing
 }
 
-// MissingOnDatabase returns what of the grants of sql/roles.sql on the database itself is
-// missing. A restore by pg_restore loses them.
+// MissingOnDatabase returns the missing grants of sql/roles.sql on the database itself. A
+// restore by pg_restore loses them.
 func MissingOnDatabase(ctx context.Context, pool *pgxpool.Pool) ([]string, error) {
 	rows, err := pool.Query(ctx, projectorsql.Query("database_grants"))
 	if err != nil {

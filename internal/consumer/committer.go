@@ -180,8 +180,8 @@ func (c *committer) unmarked(partition int32) bool {
 
 // A stop may take 10 s, of which DrainWithin is for flushing and these for the rest.
 // The client's calls may outlast their contexts, when a broker is silent: so each step
-// has a time limit, and then the next one follows. What is abandoned can do nothing any
-// more: its contexts have ended, or the client is cut off.
+// has a time limit, and then the next one follows. An abandoned step has no effect any more:
+// its contexts have ended, or the client is cut off.
 const (
 	// lastCommitWithin is how long the last commit may take.
 	lastCommitWithin = time.Second

@@ -25,8 +25,8 @@ type idle struct {
 
 var _ kgo.HookBrokerWrite = (*idle)(nil)
 
-// OnBrokerWrite implements kgo.HookBrokerWrite. A broker that is asked again had nothing:
-// the client does not ask it before what it has sent was polled.
+// OnBrokerWrite implements kgo.HookBrokerWrite. If a broker is asked again, its last answer
+// was empty: the client asks only after its records were polled.
 func (i *idle) OnBrokerWrite(b kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
 	if key != kmsg.Fetch.Int16() || err != nil {
 		return

@@ -86,8 +86,8 @@ func (w *worker) lostEnd(next projection.NextOffset, log partitionInfo) (lost lo
 	return lost, err
 }
 
-// askForEnd asks until one answer is good, or all were bad. What is known already may do
-// for the first.
+// askForEnd asks until one answer is good, or all were bad. The first answer may be the one
+// that is known already.
 func (w *worker) askForEnd(ctx context.Context, next projection.NextOffset, log partitionInfo, began time.Time) (lost loss, err error) {
 	for asked := range lostAsks {
 		if asked > 0 && pace.Sleep(ctx, lostPause) != nil {

@@ -8,7 +8,7 @@
 //	    │                               ├──▶ Server: /metrics /livez /readyz / /status.json
 //	    └──────▶ Health ────────────────┘
 //
-// Two questions are kept apart. Ready asks whether assigned work flows: a
+// There are two questions. Ready asks whether assigned work flows: a
 // database that is down makes an instance unready. Alive asks whether a restart
 // would help: only a poll loop that no longer moves does that.
 //

@@ -36,7 +36,7 @@ const (
 	envTracesHeaders  = "OTEL_EXPORTER_OTLP_TRACES_HEADERS"
 )
 
-// protocol is the only one there is an exporter for.
+// protocol is the only supported one.
 const protocol = "http/protobuf"
 
 // ReadSettings reads the environment. An error names the variable and the remedy. The
@@ -93,7 +93,7 @@ func checkHeaders(name string) error {
 	return nil
 }
 
-// readRatio reads the sampler. One that does not ask the producer is none of ours: its
+// readRatio reads the sampler. Samplers that ignore the producer's decision are refused: their
 // traces would have no beginning.
 func readRatio() (float64, error) {
 	const byRatio = "parentbased_traceidratio"

@@ -123,9 +123,9 @@ func (f *decoder) invalidAmount(field Field, err error) *Fault {
 	return &Fault{Class: InvalidAmount, Field: f.places[field].name, Reason: err.Error(), ByProducer: true}
 }
 
-// readSign sets the type that the sign of the amount decides. Where it decides none, the event
-// is of a type whose data is refused for that reason; a projection of one's own does not check
-// data, so that the reason is returned.
+// readSign sets the type by the sign of the amount. If the sign has no type, the event's data is
+// refused for that reason. A custom projection does not check data, so there the reason is
+// returned.
 func (f *decoder) readSign(r *reading, ev *Event, signed *SignedType) *Fault {
 	r.signed = signed
 	kind, fault := f.signedType(r, signed)

@@ -116,8 +116,8 @@ func (f *decoder) unread(r *reading, p *place) *Fault {
 }
 
 // plainText returns what a header or a key says; reason is why it says nothing.
-// Where it may be JSON, a quoted text, an envelope with a schema and null are read
-// as Kafka Connect's JsonConverter means them.
+// If it may be JSON, a quoted text, an envelope with a schema and null are read as Kafka
+// Connect's JsonConverter writes them.
 func (r *reading) plainText(value []byte, quoted bool) (raw, text []byte, reason string) {
 	if quoted && len(value) > 0 {
 		switch {

@@ -32,7 +32,7 @@ func newShapeMember(name string, field Field) shapeMember {
 func newShape() *shape { return &shape{self: memberNone} }
 
 // add makes a field of the member at path; an empty path is the document itself.
-// The error says which names get into each other's way.
+// The error says which names conflict.
 func (s *shape) add(field Field, path []string) error {
 	at := s
 	for i, name := range path {
@@ -88,8 +88,8 @@ func (s *shape) member(name string) *shapeMember {
 	return nil
 }
 
-// next returns the member that is expected at hint, if that is what raw names: the
-// way through most messages, for which a name need not even be unquoted.
+// next returns the member at hint if raw is its name. Most messages have their members in
+// the same order, so this finds a member without unquoting its name.
 func (s *shape) next(raw []byte, hint int) *shapeMember {
 	if hint < len(s.members) && s.members[hint].quoted == string(raw) {
 		return &s.members[hint]

@@ -61,7 +61,7 @@ func (f *parsing) header() {
 	}
 }
 
-// key takes one line of the header. lines has those of the keys there were.
+// key reads one line of the header. lines has the line of each key so far.
 func (f *parsing) key(lines map[string]int, line int, key, text string) {
 	value := strings.TrimSpace(text)
 	if !slices.Contains(keys, key) {

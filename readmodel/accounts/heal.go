@@ -79,8 +79,8 @@ func (f *Fold) healBefore(ctx context.Context, a *account, version int64, limit 
 	return f.Pending().Events < limit, nil
 }
 
-// healUpTo applies up to room events of what waited for a gap that was filled just now:
-// readers see the events of a short queue together with the one they waited for.
+// healUpTo applies up to room parked events after a gap was filled, so that readers see a
+// short queue together with the event that filled the gap.
 func (f *Fold) healUpTo(ctx context.Context, a *account, room int) error {
 	for piece := healGlance; room > 0 && a.healing; piece = healMore(piece) {
 		pending := f.Pending().Events

@@ -45,8 +45,8 @@ func (f *Fold) find(records []projection.DecodedRecord, versions *VersionIndex) 
 	}
 }
 
-// findApplied makes a place in found for each record, and finds the events that the
-// index knows to have been applied.
+// findApplied prepares found for the records, and marks the events that were applied
+// according to the index.
 func (f *Fold) findApplied(records []projection.DecodedRecord, versions *VersionIndex) {
 	l := &f.lookup
 	l.found = slices.Grow(l.found, len(records))[:len(records)]

@@ -21,9 +21,8 @@ import (
 	"projector/readmodel"
 )
 
-// Table is where a projection keeps events each of which stands for itself:
-// none has to wait for another. It says how an event is told apart and how it is
-// written; Projection does all the rest. It is used by one goroutine at a time.
+// Table stores the events of a projection in which no event waits for another. It says how an
+// event is identified and how it is written; Projection does the rest. It is used by one goroutine at a time.
 type Table interface {
 	// Key tells the event apart in the table.
 	Key(ev *event.Event) Key

@@ -14,9 +14,9 @@ import (
 	"projector/sql"
 )
 
-// guard knows which records were taken in for certain, by their offsets and leader
-// epochs, once markers have been pruned: what any consumer group of the projection has
-// processed, for all of them write to the same table. It does its part of readmodel.Guarded. That of no
+// guard knows, by offsets and leader epochs, which records were processed for certain, once
+// markers have been pruned. A record counts if any consumer group of the projection has
+// processed it, because all of them write to the same table. It does its part of readmodel.Guarded. That of no
 // Partition, for repairs, knows of no offset.
 //
 // While no marker ever was pruned it keeps out of the way, for then the markers tell

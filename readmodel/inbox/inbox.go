@@ -1,4 +1,4 @@
-// Package inbox remembers which messages a handler has taken in. A message is marked
+// Package inbox remembers which messages a handler has processed. A message is marked
 // in the transaction of its effect, so both are there or neither is, and the unique
 // key (message_id, handler) lets exactly one of several concurrent deliveries
 // through. It is for handlers whose effect is a sum: nothing else makes those safe.

@@ -57,8 +57,8 @@ func plan(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
 	return nil
 }
 
-// ready is Check for whoever runs the projection: it also fails when that has been run from
-// another file since, see readmodel.CheckFile.
+// ready is Check for an instance that runs the projection. It also fails when another file of
+// that name has been accepted since, see readmodel.CheckFile.
 func ready(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 	if err := readmodel.CheckFile(ctx, pool, &p); err != nil {
 		return err

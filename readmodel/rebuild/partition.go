@@ -104,7 +104,7 @@ func (p *partition) read(ctx context.Context, end int64, observe func(int64)) er
 	return nil
 }
 
-// claim makes the projection forget what is pending and go on at the durable position.
+// claim drops what is pending and continues at the durable position.
 func (p *partition) claim(ctx context.Context) error {
 	if p.claimed {
 		return nil

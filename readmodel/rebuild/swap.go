@@ -104,8 +104,8 @@ func (RepairedSinceError) Error() string {
 // SafeText implements errclass.Describer.
 func (e RepairedSinceError) SafeText() string { return e.Error() }
 
-// restoreMarkers marks the events that the rebuilt rows have and the inbox does not. Consumers
-// wait for none of these markers, but for one whose event is delivered again just now.
+// restoreMarkers marks the events that the rebuilt rows have and the inbox does not. A consumer
+// waits only if one of these events is delivered again at this moment.
 func (w *swap) restoreMarkers(ctx context.Context, tx *readmodel.Tx) error {
 	if err := tx.Send(ctx); err != nil {
 		return err

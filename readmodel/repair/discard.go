@@ -25,7 +25,7 @@ type Discard struct {
 	Action    readmodel.Action
 }
 
-// Discarded is what became of a Discard.
+// Discarded is the result of a Discard.
 type Discarded struct {
 	// Removed: the event was parked, and is not any more.
 	Removed bool

@@ -34,8 +34,8 @@ type OpenedBy struct {
 	SHA256 string // of the ledger's file; empty: it has none
 	Actor  string
 	Reason string
-	// Each has a row in the audit trail for each account. Otherwise there is one a
-	// transaction: a row of the trail takes longer than the opening of an account.
+	// Each: the audit trail gets a row for each account. Otherwise it gets one for each
+	// transaction, because a row of the trail takes longer than an opening.
 	Each bool
 }
 

@@ -158,7 +158,8 @@ func (t *tools) replayer(rate int) readmodel.Replayer {
 	})
 }
 
-// endsWithin bounds the question for the ends of a topic, between two pieces of a repair.
+// endsWithin is the time limit for reading the ends of a topic, which a replay does between two
+// transactions.
 const endsWithin = 2 * time.Second
 
 // ends are the ends of a topic's partitions, as far as they can be had in time.

@@ -53,8 +53,8 @@ func projectionNames() []string {
 	return names
 }
 
-// BalanceFlags are those of commands that are about accounts, whose state account_balance
-// keeps, and projections of one's own that are ordered.
+// BalanceFlags are those of commands about accounts: account_balance and ordered custom
+// projections have their state.
 type BalanceFlags struct {
 	// Projection is the name of the chosen projection once Kind or Check has returned.
 	Projection string `env:"PROJECTION" placeholder:"NAME" only:"account_balance" group:"Projection" help:"Only account_balance knows accounts and gaps, and a --projection-file whose mode is ordered (default account_balance)."`

@@ -14,7 +14,7 @@ import (
 // each hands over the first records of the stretches, at most limit in all: as many of each
 // stretch as of any other, as far as it has them. What is wrong with the events of one
 // producer is then seen whichever partitions it writes to. It holds one fetch at a time.
-// lost is told of a partition that cannot be read to its end.
+// lost is called for a partition that cannot be read to its end.
 func each(
 	ctx context.Context, reader *topic.Reader, spans []topic.Span, limit int64,
 	fn func(*kgo.Record) error, lost func(*topic.PartitionError),

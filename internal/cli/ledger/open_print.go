@@ -13,7 +13,7 @@ import (
 	"projector/readmodel/repair"
 )
 
-// What is planned for an account, and what came of it. The names are public surface.
+// The plan for an account, and the result. The names are public surface.
 const (
 	willOpen = "will_open"
 	opened   = readmodel.ResultOpened

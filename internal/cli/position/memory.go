@@ -42,7 +42,8 @@ func (s *setPlan) checkMemory(ctx context.Context) (holds func(context.Context, 
 	}, nil
 }
 
-// checkSpans refuses to have records come again that are not remembered.
+// checkSpans refuses a position from which records would be read again that the inbox has
+// forgotten.
 func (s *setPlan) checkSpans(ctx context.Context, memory readmodel.Memory) error {
 	check := &memoryCheck{setPlan: s, memory: memory, shown: output.NewProgress(s.on.Std.Err, "checked against the inbox")}
 	defer check.shown.Done()

@@ -38,7 +38,7 @@ type set struct {
 	formats event.Resolver
 }
 
-// setDocument is what became, or would become, of a position, in JSON.
+// setDocument is the result for a position, or the plan, in JSON.
 type setDocument struct {
 	Topic         string  `json:"topic"`
 	Partition     int32   `json:"partition"`

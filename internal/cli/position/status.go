@@ -127,7 +127,7 @@ func (s *status) incomplete(stderr io.Writer) error {
 	return nil
 }
 
-// remark says what is not known, and which permission would help.
+// remark adds what could not be read, and which permission is missing.
 func (s *status) remark(what, permission string, err error) {
 	text := errclass.Safe(err)
 	if errclass.Kafka(err).Unready() {

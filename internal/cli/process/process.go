@@ -226,7 +226,7 @@ type observer struct {
 
 var _ readmodel.Observer = observer{}
 
-// Parked counts what waits behind holes, for the status page too.
+// Parked reports the parked events, to the metrics and the status page.
 func (o observer) Parked(s readmodel.ParkedSummary) {
 	o.Metrics.Parked(s.Accounts, s.Events, s.Bytes, s.OldestGap)
 	o.p.parked.Store(&s)

@@ -120,8 +120,8 @@ func (l *limits) source(path, text string) (protocompile.SearchResult, error) {
 		if err := l.checkText(text); err != nil {
 			return protocompile.SearchResult{}, err
 		}
-		// What stands for a map in compiled files, Confluent's registry wrote into texts
-		// until 2024, though nobody may. It is a repeated message without it.
+		// Until 2024 Confluent's registry wrote map_entry into texts, which is not valid
+		// there. Without it the field is a repeated message, which has the same bytes.
 		text = strings.ReplaceAll(text, "option map_entry = true;", "")
 		return protocompile.SearchResult{Source: strings.NewReader(text)}, nil
 	}

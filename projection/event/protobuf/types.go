@@ -98,7 +98,7 @@ type place struct {
 	// byNumber and byOneof are which of wanted; only those of one value each, and entries.
 	byNumber map[protowire.Number]int
 	byOneof  map[int][]int
-	slots    int // of all that is wanted here and within
+	slots    int // number of wanted values, nested ones included
 }
 
 // wantedField is a field whose value is wanted, or something within it.
