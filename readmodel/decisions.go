@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -24,6 +25,7 @@ type Decisions struct {
 
 	mu        sync.Mutex
 	through   int64                                     // the last row of the trail that was read
+	asked     time.Time                                 // not later than the last answer
 	discarded map[projection.RecordRef][]accountVersion // the events of a record; empty ones where that is not known
 	skipped   map[accountVersion]struct{}
 }
@@ -51,8 +53,13 @@ func (d *Decisions) Read(ctx context.Context) error {
 	if d == nil {
 		return nil
 	}
+	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.asked.After(now) { // while this waited: many partitions are claimed at a time
+		return nil
+	}
+	now = time.Now()
 	suffix := ""
 	if d.custom != "" {
 		suffix = " in " + d.custom
@@ -79,6 +86,7 @@ func (d *Decisions) Read(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read what people have decided: %w", err)
 	}
+	d.asked = now
 	return nil
 }
 

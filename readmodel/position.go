@@ -49,12 +49,14 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		distributed bool
 	)
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, sql.Query("position_insert"), p.Group, p.Topic, p.Number, c.LogStart, c.TopicID, c.Owner, p.Projection, p.Mapping)
-		if err != nil {
+		var stored projection.StoredPosition
+		b := &pgx.Batch{}
+		b.Queue(sql.Query("position_insert"), p.Group, p.Topic, p.Number, c.LogStart, c.TopicID, c.Owner, p.Projection, p.Mapping)
+		b.Queue(sql.Query("position_lock"), p.Group, p.Topic, p.Number).Query(func(rows pgx.Rows) (err error) {
+			stored, err = ofProjection(rows, p)
 			return err
-		}
-		stored, err := lockPosition(ctx, tx, p)
-		if err != nil {
+		})
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
 		claimed.Found = &projection.Stood{Next: stored.Next, Fence: stored.Fence}
@@ -71,14 +73,16 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		if next < stored.Next && c.Fence != 0 && c.Fence != stored.Fence {
 			return projection.ErrFenced
 		}
-		if err := rememberSource(ctx, tx, p, c.TopicID); err != nil {
-			return err
-		}
 		found := claimed.Found
 		claimed = stored.Position
 		claimed.Next, claimed.Found = next, found
-		return tx.QueryRow(ctx, sql.Query("position_claim"), p.Group, p.Topic, p.Number,
-			claimed.Next, claimed.LeaderEpoch, c.Owner, knownTopicID(c.TopicID, stored.TopicID)).Scan(&claimed.Fence, &distributed)
+		b = &pgx.Batch{}
+		// What is remembered outlives the position, which may be deleted or set by hand.
+		b.Queue(sql.Query("source_remember"), p.Projection, p.Topic, c.TopicID)
+		b.Queue(sql.Query("position_claim"), p.Group, p.Topic, p.Number,
+			claimed.Next, claimed.LeaderEpoch, c.Owner, knownTopicID(c.TopicID, stored.TopicID)).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&claimed.Fence, &distributed) })
+		return tx.SendBatch(ctx, b).Close()
 	})
 	if err == nil && distributed {
 		err = citus.Settle(ctx, pool)
@@ -104,6 +108,11 @@ func lockPosition(ctx context.Context, db Querier, p Partition) (projection.Stor
 	if err != nil {
 		return projection.StoredPosition{}, err
 	}
+	return ofProjection(rows, p)
+}
+
+// ofProjection reads the row of position_lock, which has to be of the partition's projection.
+func ofProjection(rows pgx.Rows, p Partition) (projection.StoredPosition, error) {
 	stored, err := pgx.CollectExactlyOneRow(rows, scanPosition)
 	if err == nil && stored.Projection != p.Projection {
 		err = &GroupTakenError{Group: p.Group, By: stored.Projection, Wanted: p.Projection}
@@ -233,13 +242,6 @@ func moveArgs(moves []Move) []any {
 	}
 	of := moves[0].Partition
 	return []any{of.Group, of.Topic, partitions, fences, stood, next, epochs, judged, judgedEpochs, windows, reasons}
-}
-
-// rememberSource notes that rows of the projection come from the topic of this id. What is
-// noted outlives the position, which may be deleted or set by hand.
-func rememberSource(ctx context.Context, tx pgx.Tx, p Partition, topicID string) error {
-	_, err := tx.Exec(ctx, sql.Query("source_remember"), p.Projection, p.Topic, topicID)
-	return err
 }
 
 // LoadSourceIDs reads the ids, as Kafka has them, under which a projection has ever taken

@@ -170,36 +170,65 @@ func (p *Process) awaitSchema(ctx context.Context) error {
 // another projection's, when its rows came from another text of the projection file, or when
 // missing events are to be fetched from a database that cannot say which are missing.
 func (p *Process) fits(ctx context.Context) error {
+	// At once, because each waits for an answer. They leave connections that the claims of
+	// partitions need next.
+	checks := []func(context.Context) error{p.fitsSchema, p.fitsGroup, p.fitsTopic, p.fitsFetching}
+	failed := make([]error, len(checks))
+	var all sync.WaitGroup
+	for i, check := range checks {
+		all.Go(func() { failed[i] = check(ctx) })
+	}
+	all.Wait()
+	for _, err := range failed { // the first: without the schema, the others fail too
+		if err != nil {
+			return err
+		}
+	}
+	return p.keepReading(ctx)
+}
+
+func (p *Process) fitsSchema(ctx context.Context) error {
 	err := readmodel.CheckSchema(ctx, p.pool)
-	var schema *readmodel.SchemaError
-	if errors.As(err, &schema) {
-		return retry.Stop(schema)
+	if errors.As(err, new(*readmodel.SchemaError)) {
+		return retry.Stop(err)
 	}
-	if err != nil {
-		return err
-	}
-	err = readmodel.CheckGroup(ctx, p.pool, p.group, p.kind.Name())
-	var taken *readmodel.GroupTakenError
-	if errors.As(err, &taken) {
+	return err
+}
+
+func (p *Process) fitsGroup(ctx context.Context) error {
+	err := readmodel.CheckGroup(ctx, p.pool, p.group, p.kind.Name())
+	if taken := (*readmodel.GroupTakenError)(nil); errors.As(err, &taken) {
 		return retry.Stop(exit.WrongUsage(taken))
 	}
-	if err == nil && !p.anotherTopic {
-		err = readmodel.CheckTopic(ctx, p.pool, p.kind.Name(), p.topic)
+	return err
+}
+
+func (p *Process) fitsTopic(ctx context.Context) error {
+	if p.anotherTopic {
+		return nil
 	}
-	var other *readmodel.OtherTopicError
-	if errors.As(err, &other) {
-		return retry.Stop(other)
+	err := readmodel.CheckTopic(ctx, p.pool, p.kind.Name(), p.topic)
+	if errors.As(err, new(*readmodel.OtherTopicError)) {
+		return retry.Stop(err)
 	}
-	if err == nil && p.fetcher != nil {
-		err = accountdb.CheckFetching(ctx, p.pool)
+	return err
+}
+
+func (p *Process) fitsFetching(ctx context.Context) error {
+	if p.fetcher == nil {
+		return nil
 	}
+	err := accountdb.CheckFetching(ctx, p.pool)
 	if errors.As(err, new(accountdb.NoFetchingError)) {
 		return retry.Stop(err)
 	}
-	if err != nil {
-		return err
-	}
-	err = readmodel.KeepMapping(ctx, p.pool, p.kind.Name(), p.mapping, p.acceptMapping)
+	return err
+}
+
+// keepReading stores how the events are read, and fails for good when the rows were made by
+// reading them differently.
+func (p *Process) keepReading(ctx context.Context) error {
+	err := readmodel.KeepMapping(ctx, p.pool, p.kind.Name(), p.mapping, p.acceptMapping)
 	var mapping *readmodel.MappingChangedError
 	if errors.As(err, &mapping) {
 		return retry.Stop(mapping)
