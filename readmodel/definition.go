@@ -80,6 +80,7 @@ type RunConfig struct {
 	ParkBytes      int64
 	Breaker        projection.BreakerRule
 	CacheBytes     func() int // what a partition may remember between flushes, as of now
+	Busy           func() int // how many partitions have records that are not durable yet, as of now; nil: not known
 	IndexBytes     int        // what a version index may take, out of half of the CacheBytes of all partitions; 0: none is read
 	InboxRetention time.Duration
 	// Changed is as in BalanceConfig, of account_balance.

@@ -11,6 +11,7 @@ import (
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
+	"projector/readmodel/accountdb"
 	"projector/readmodel/balance"
 )
 
@@ -18,18 +19,26 @@ import (
 // folded one event.
 func groupWorkers(t *testing.T, pool *pgxpool.Pool) []*worker {
 	t.Helper()
-	group := balance.NewGroup(pool)
+	group := balance.NewGroup(pool, nil)
 	workers := make([]*worker, 6)
 	for i := range workers {
-		w := newWorker(t, pool, readmodel.Partition{Group: "g", Topic: "events", Number: int32(i)})
-		w.Balance = balance.New(balance.Config{
-			Pool: pool, Formats: event.Always(w.format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 }, Group: group,
-		}, readmodel.Partition{Group: "g", Topic: "events", Number: int32(i)})
-		w.claim("me", projection.NoOffset)
+		w := groupWorker(t, pool, group, i)
 		w.fold(credit(account(i), 1, "1.00", "EUR"))
 		workers[i] = w
 	}
 	return workers
+}
+
+// groupWorker has claimed a partition.
+func groupWorker(t *testing.T, pool *pgxpool.Pool, group *balance.Group, i int) *worker {
+	t.Helper()
+	p := readmodel.Partition{Group: "g", Topic: "events", Number: int32(i)}
+	w := newWorker(t, pool, p)
+	w.Balance = balance.New(balance.Config{
+		Pool: pool, Formats: event.Always(w.format), FirstVersion: 1, ParkLimit: 100, CacheBytes: func() int { return 1 << 20 }, Group: group,
+	}, p)
+	w.claim("me", projection.NoOffset)
+	return w
 }
 
 func account(i int) string { return fmt.Sprintf("a%d", i) }
@@ -128,4 +137,69 @@ func TestALockedAccountStopsItsPartitionOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, current(t, pool, "a0"), "EUR 2.00 2 open a0-2 false -")
+}
+
+// knownWorkers are workers of neighbouring partitions, all of which are busy. Each has an
+// account in the database that it does not remember.
+func knownWorkers(t *testing.T, pool *pgxpool.Pool) []*worker {
+	t.Helper()
+	for i, w := range groupWorkers(t, pool) {
+		if _, err := w.Flush(t.Context(), at(w.next)); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	busy := 0
+	group := balance.NewGroup(pool, func() int { return busy })
+	workers := make([]*worker, 6)
+	for i := range workers {
+		workers[i] = groupWorker(t, pool, group, i)
+	}
+	busy = len(workers)
+	return workers
+}
+
+func TestWhatIsReadTogetherIsRead(t *testing.T) {
+	pool := openPool(t)
+	workers := knownWorkers(t, pool)
+	errs := make([]error, len(workers))
+	var folding sync.WaitGroup
+	for i, w := range workers {
+		records := w.records(credit(account(i), 2, "1.00", "EUR"), credit("a0", 2, "1.00", "EUR")) // a0 is in all partitions
+		folding.Go(func() { _, errs[i] = w.Fold(t.Context(), records, 10) })
+	}
+	folding.Wait()
+	for i, err := range errs {
+		if err != nil {
+			t.Fatal(i, err)
+		}
+		if n := len(workers[i].DeadLetters()); n > 0 {
+			t.Errorf("partition %d has %d dead letters: it does not know its accounts", i, n)
+		}
+	}
+	for i, err := range writeAtOnce(workers[1:]) {
+		if err != nil && !errors.Is(err, projection.ErrStale) { // one of them has written the shared account
+			t.Fatal(i, err)
+		}
+	}
+}
+
+// TestADamagedRowStopsItsPartitionOnly although it is read together with others.
+func TestADamagedRowStopsItsPartitionOnly(t *testing.T) {
+	pool := openPool(t)
+	workers := knownWorkers(t, pool)
+	if _, err := pool.Exec(t.Context(), `UPDATE account_balance SET balance = 'NaN', version = 2 WHERE account_id = 'a3'`); err != nil {
+		t.Fatal(err)
+	}
+	errs := make([]error, len(workers))
+	var folding sync.WaitGroup
+	for i, w := range workers {
+		records := w.records(credit(account(i), 2, "1.00", "EUR"))
+		folding.Go(func() { _, errs[i] = w.Fold(t.Context(), records, 10) })
+	}
+	folding.Wait()
+	for i, err := range errs {
+		if damaged := new(accountdb.DamagedRowError); errors.As(err, &damaged) != (i == 3) {
+			t.Errorf("partition %d: %v", i, err)
+		}
+	}
 }

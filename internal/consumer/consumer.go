@@ -37,6 +37,7 @@ type Consumer struct {
 	letters deadLetterLog
 
 	queued        atomic.Int64 // bytes in all queues
+	busy          atomic.Int64 // partitions of which something fetched is not durable yet
 	queueShare    atomic.Int64 // what one partition's queue may always hold
 	fetchFailedAt atomic.Int64 // when the client last reported an error, ns
 	partitions    atomic.Int64 // assigned
@@ -258,6 +259,9 @@ func (c *Consumer) worker(p int32) *worker {
 
 // Partitions is how many partitions are assigned.
 func (c *Consumer) Partitions() int { return int(c.partitions.Load()) }
+
+// Busy is of how many partitions something that was fetched is not durable yet.
+func (c *Consumer) Busy() int { return int(c.busy.Load()) }
 
 // assignment lists the partitions that have a worker.
 func (c *Consumer) assignment() []int32 {

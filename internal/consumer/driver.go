@@ -99,6 +99,7 @@ func (w *worker) flush() error {
 // written acts on a flush that is durable: it may be committed to Kafka.
 func (w *worker) written(r *session.Report) {
 	w.counted(r)
+	w.queue.durable(r.Next.Offset)
 	w.status.position.Store(r.Next.Offset)
 	w.status.moved.Store(time.Now().UnixMilli())
 	w.c.committer.mark(w.partition, r.Next.Offset)

@@ -19,6 +19,7 @@ type queue struct {
 	broken  *brokenOff // why no more records come; nil: more may come, or the reason was removed
 	ended   bool       // no more records come until it is restarted
 	end     int64      // last stable offset as of the newest fetch
+	busy    bool       // what was fetched is not durable yet
 	arrived chan struct{}
 	shared  shared
 }
@@ -28,6 +29,7 @@ type queue struct {
 // after it would stop the partition for ever.
 type shared struct {
 	held          *atomic.Int64        // bytes in all queues
+	busy          *atomic.Int64        // queues of which something fetched is not durable yet
 	tooBig        func(bytes int) bool // whether a queue of so many bytes holds too much now
 	pause, resume func()
 }
@@ -48,10 +50,31 @@ func (q *queue) put(records []*kgo.Record, end int64) {
 		q.grow(recordBytes(r))
 	}
 	q.records = append(q.records, records...)
+	q.occupy(true)
 	q.wake()
 	if !q.paused && q.shared.tooBig(q.bytes) {
 		q.paused = true
 		q.shared.pause()
+	}
+}
+
+// occupy notes whether something that was fetched is not durable yet.
+func (q *queue) occupy(busy bool) {
+	switch {
+	case busy && !q.busy:
+		q.shared.busy.Add(1)
+	case !busy && q.busy:
+		q.shared.busy.Add(-1)
+	}
+	q.busy = busy
+}
+
+// durable notes that everything before next is durable.
+func (q *queue) durable(next int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if next >= q.end {
+		q.occupy(false)
 	}
 }
 
@@ -128,6 +151,7 @@ func (q *queue) restart(epoch int) {
 func (q *queue) drop() {
 	q.grow(-q.bytes)
 	q.records = nil
+	q.occupy(false)
 }
 
 // close frees the queue's memory and accepts no more records.

@@ -18,7 +18,7 @@ func records(from, n int) []*kgo.Record {
 
 // endless is a queue with room for everything.
 func endless() *queue {
-	return newQueue(shared{new(atomic.Int64), func(int) bool { return false }, func() {}, func() {}})
+	return newQueue(shared{new(atomic.Int64), new(atomic.Int64), func(int) bool { return false }, func() {}, func() {}})
 }
 
 func TestAFullQueuePausesAndResumesWhenHalfEmpty(t *testing.T) {
@@ -26,7 +26,7 @@ func TestAFullQueuePausesAndResumesWhenHalfEmpty(t *testing.T) {
 	resumed := 0
 	var held atomic.Int64
 	paused := 0
-	q := newQueue(shared{&held, func(bytes int) bool { return bytes > 10*size }, func() { paused++ }, func() { resumed++ }})
+	q := newQueue(shared{&held, new(atomic.Int64), func(bytes int) bool { return bytes > 10*size }, func() { paused++ }, func() { resumed++ }})
 	for _, step := range []struct{ from, n, paused int }{{0, 10, 0}, {10, 10, 1}, {20, 1, 1}} {
 		if q.put(records(step.from, step.n), int64(step.from+step.n)); paused != step.paused {
 			t.Errorf("with %d records paused %d times, want %d", step.from+step.n, paused, step.paused)
@@ -88,7 +88,7 @@ func TestAnEmptyQueueIsNeverPaused(t *testing.T) {
 		var held atomic.Int64
 		var paused atomic.Bool
 		q := newQueue(shared{
-			&held, func(bytes int) bool { return bytes > 10*size },
+			&held, new(atomic.Int64), func(bytes int) bool { return bytes > 10*size },
 			func() { paused.Store(true) }, func() { paused.Store(false) },
 		})
 		var both sync.WaitGroup
@@ -140,5 +140,32 @@ func TestABreakComesBehindTheRecords(t *testing.T) {
 	q.put(records(0, 3), 3) // from behind a loss of data
 	if got, _ := q.remove(nil, 10); len(got) != 0 {
 		t.Errorf("%d records came behind the break", len(got))
+	}
+}
+
+// TestAQueueIsBusyUntilWhatWasFetchedIsDurable: the number of busy queues is what others go by.
+func TestAQueueIsBusyUntilWhatWasFetchedIsDurable(t *testing.T) {
+	var busy atomic.Int64
+	q := newQueue(shared{new(atomic.Int64), &busy, func(int) bool { return false }, func() {}, func() {}})
+	for _, step := range []struct {
+		what string
+		do   func()
+		want int64
+	}{
+		{"fetched", func() { q.put(records(0, 5), 5) }, 1},
+		{"fetched again", func() { q.put(records(5, 5), 10) }, 1},
+		{"decoded", func() { q.remove(nil, 10) }, 1},
+		{"the first durable", func() { q.durable(5) }, 1},
+		{"all durable", func() { q.durable(10) }, 0},
+		{"durable twice", func() { q.durable(10) }, 0},
+		{"fetched later", func() { q.put(records(10, 1), 11) }, 1},
+		{"restarted", func() { q.restart(2) }, 0},
+		{"fetched in the next epoch", func() { q.put(records(3, 1), 11) }, 1},
+		{"closed", func() { q.close() }, 0},
+		{"fetched too late", func() { q.put(records(4, 1), 11) }, 0},
+	} {
+		if step.do(); busy.Load() != step.want {
+			t.Errorf("%s: %d busy, want %d", step.what, busy.Load(), step.want)
+		}
 	}
 }

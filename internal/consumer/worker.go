@@ -75,7 +75,7 @@ func newWorker(c *Consumer, partition int32) *worker {
 		Freely: overtakenFreely,
 	})
 	w.queue = newQueue(shared{
-		held: &c.queued, tooBig: c.tooBig,
+		held: &c.queued, busy: &c.busy, tooBig: c.tooBig,
 		pause: func() { c.pause(partition) }, resume: func() { c.resume(partition) },
 	})
 	w.ctx, w.cancel = context.WithCancelCause(context.Background())

@@ -35,7 +35,7 @@ type Config struct {
 	ParkBytes    int64      // and their size; 0: any
 	CacheBytes   func() int // what a partition may remember of accounts, as of now
 	Breaker      projection.BreakerRule
-	Group        *Group               // writes small flushes of several partitions together; nil: each alone
+	Group        *Group               // reads and writes little of several partitions together; nil: each alone
 	Versions     *VersionReader       // knows duplicates in great numbers; nil: each account is looked up
 	Decisions    *readmodel.Decisions // of people; nil: none
 }
@@ -52,6 +52,7 @@ type Balance struct {
 	skipped   []projection.SkippedEvent // that came since the last flush
 	failed    bool                      // the last write: the next one must not hold up others
 	claimed   uint64                    // by the clock of the version reader
+	few       bool                      // records are folded: accounts are read together with other partitions'
 }
 
 // New prepares the projection of one partition; Claim comes first.
@@ -65,7 +66,7 @@ func New(cfg Config, p readmodel.Partition) *Balance {
 	return b
 }
 
-// DB reads the tables of the projection.
+// db reads the tables of the projection.
 func (b *Balance) db() accountdb.DB {
 	return accountdb.Of(b.cfg.Pool, b.partition.Projection)
 }
@@ -79,6 +80,14 @@ type balanceStore struct {
 // Versions implements accounts.Store.
 func (s balanceStore) Versions(ctx context.Context) *accounts.VersionIndex {
 	return s.balance.cfg.Versions.since(ctx, s.balance.claimed)
+}
+
+// Accounts implements accounts.Store.
+func (s balanceStore) Accounts(ctx context.Context, ids []string, found func(*projection.StoredAccount)) error {
+	if b := s.balance; b.few && b.cfg.Group != nil {
+		return b.cfg.Group.read(ctx, s.Store, ids, found)
+	}
+	return s.Store.Accounts(ctx, ids, found)
 }
 
 // Claim implements Projection. It finds the accounts whose healing was interrupted.
@@ -99,23 +108,24 @@ func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 	b.breaker = projection.NewBreaker(b.cfg.Breaker, b.partition.Number, &pos)
 	b.fold.CountedBy(b.breaker)
 	tables := b.db().Tables
-	if _, err := b.cfg.Pool.Exec(ctx, tables.Query("clear_passed"), b.partition.Topic, b.partition.Number); err != nil {
-		return pos, fmt.Errorf("clear parked events: %w", err)
+	var healable []string
+	batch := &pgx.Batch{}
+	batch.Queue(tables.Query("clear_passed"), b.partition.Topic, b.partition.Number)
+	batch.Queue(tables.Query("load_healable"), b.partition.Topic, b.partition.Number).Query(func(rows pgx.Rows) (err error) {
+		healable, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	if err := b.cfg.Pool.SendBatch(ctx, batch).Close(); err != nil {
+		return pos, fmt.Errorf("clear parked events and find accounts to heal: %w", err)
 	}
-	rows, err := b.cfg.Pool.Query(ctx, tables.Query("load_healable"), b.partition.Topic, b.partition.Number)
-	if err != nil {
-		return pos, fmt.Errorf("find accounts to heal: %w", err)
-	}
-	healable, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return pos, fmt.Errorf("find accounts to heal: %w", err)
-	}
+	b.few = false
 	return pos, b.fold.Read(ctx, healable)
 }
 
 // Fold implements Projection.
 func (b *Balance) Fold(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
 	b.changes = nil
+	b.few = 0 < len(records) && len(records) <= groupRecords
 	if len(records) == 0 {
 		return 0, errors.Join(b.noteSkipped(ctx), b.fold.Heal(ctx, limit))
 	}

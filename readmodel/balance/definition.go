@@ -34,7 +34,7 @@ func (Definition) Open(cfg readmodel.RunConfig) func(readmodel.Partition) sessio
 	balance := Config{
 		Pool: cfg.Pool, Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, ParkLimit: cfg.ParkLimit, ParkBytes: cfg.ParkBytes,
 		CacheBytes: cfg.CacheBytes,
-		Breaker:    cfg.Breaker, Group: NewGroup(cfg.Pool), Changed: cfg.Changed, Decisions: cfg.Decisions,
+		Breaker:    cfg.Breaker, Group: NewGroup(cfg.Pool, cfg.Busy), Changed: cfg.Changed, Decisions: cfg.Decisions,
 	}
 	if cfg.IndexBytes > 0 {
 		balance.Versions = NewVersionReader(VersionReaderConfig{Pool: cfg.Pool, Bytes: cfg.IndexBytes, Ends: cfg.Ends, Log: cfg.Log})

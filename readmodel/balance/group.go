@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -23,26 +23,22 @@ const (
 	// groupRows is how large a write may be and still be put together with others: a
 	// larger one pays for a transaction of its own.
 	groupRows = 256
-	// gatherFor is how long the first of a group waits for others. The poller hands
-	// out what it has fetched to all partitions at once, so they come close together.
-	gatherFor = time.Millisecond
+	// groupRecords is how many records may be folded for their accounts to be read together
+	// with others': with more, the partition is far from the end of its log.
+	groupRecords = 32
 	// groupWithin bounds what a group's members may lose by one of them that is stuck.
 	groupWithin = time.Second
 	groupLocks  = "SET LOCAL lock_timeout = '200ms'"
 )
 
-// Group puts small writes of several partitions into one transaction. It only saves
-// work: whatever goes wrong with the transaction, each of its members writes alone, as if
-// there had been no group. Where it was committed and the reply was lost, the position of
-// each has moved, so that its own write fails with ErrFenced and writes nothing again.
-//
-// At 1,000 events/s on 8 partitions, this and beats of fetches took PostgreSQL's CPU
-// From 17 to 13 % of a core and the projector's from 22 to 18 %, and halved the median
-// latency, all on a busy machine.
+// Group puts small reads of several partitions into one query, and small writes into one
+// transaction. It only saves work: when a query or a transaction fails, each member reads or
+// writes alone, as if there were no group. Where a transaction was committed and the reply was
+// lost, the position of each has moved, so that its own write fails with ErrFenced and writes
+// nothing again. docs/decisions/0011 has the figures.
 type Group struct {
-	pool    *pgxpool.Pool
-	mu      sync.Mutex
-	members []*member // gathered for the next transaction
+	pool *pgxpool.Pool
+	gathering
 }
 
 // member is one partition's write.
@@ -52,8 +48,19 @@ type member struct {
 	done    chan error // errAlone or nil
 }
 
-// NewGroup prepares a group of writers to one database.
-func NewGroup(pool *pgxpool.Pool) *Group { return &Group{pool: pool} }
+// read is one partition's question for accounts.
+type read struct {
+	ids   []string
+	found func(*projection.StoredAccount)
+	left  []string   // after an error: those of ids that were not found
+	done  chan error // nil: all that are stored were found
+}
+
+// NewGroup prepares a group of partitions with one database. busy is how many partitions have
+// records that are not durable yet, as of now; nil: not known.
+func NewGroup(pool *pgxpool.Pool, busy func() int) *Group {
+	return &Group{pool: pool, gathering: newGathering(busy)}
+}
 
 // write writes m together with others, and returns false when m has to be written alone.
 func (g *Group) write(m *member) bool {
@@ -62,40 +69,68 @@ func (g *Group) write(m *member) bool {
 		return false
 	}
 	m.done = make(chan error, 1)
-	if g.join(m) {
-		<-time.After(gatherFor)
-		g.lead()
+	if members := join(&g.gathering, &g.writes, m); len(members) > 0 {
+		err := errAlone
+		if len(members) > 1 {
+			ctx, cancel := context.WithTimeout(context.Background(), groupWithin)
+			err = g.writeTx(ctx, members)
+			cancel()
+		}
+		done(&g.gathering, &g.writes, len(members))
+		for _, m := range members {
+			m.done <- err
+		}
 	}
 	return <-m.done == nil // until then others read the changes
 }
 
-// join reports whether m is the first, who leads.
-func (g *Group) join(m *member) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.members = append(g.members, m)
-	return len(g.members) == 1
+// read reads accounts as store does, together with others.
+func (g *Group) read(ctx context.Context, store accountdb.Store, ids []string, found func(*projection.StoredAccount)) error {
+	r := &read{ids: ids, found: found, left: ids, done: make(chan error, 1)}
+	if reads := join(&g.gathering, &g.reads, r); len(reads) > 0 {
+		err := errAlone
+		if len(reads) > 1 {
+			ctx, cancel := context.WithTimeout(context.Background(), groupWithin)
+			err = readTogether(ctx, store, reads)
+			cancel()
+		}
+		done(&g.gathering, &g.reads, len(reads))
+		for _, r := range reads {
+			r.done <- err
+		}
+	}
+	if <-r.done == nil { // until then others call found
+		return nil
+	}
+	return store.Accounts(ctx, r.left, found)
 }
 
-// lead writes what has gathered.
-func (g *Group) lead() {
-	g.mu.Lock()
-	members := g.members
-	g.members = nil
-	g.mu.Unlock()
-	err := errAlone
-	if len(members) > 1 {
-		ctx, cancel := context.WithTimeout(context.Background(), groupWithin)
-		defer cancel()
-		err = g.writeTx(ctx, members)
+// readTogether reads the accounts of all. After an error, each has left what it was not given.
+func readTogether(ctx context.Context, store accountdb.Store, reads []*read) error {
+	wanted := map[string][]*read{}
+	for _, r := range reads {
+		for _, id := range r.ids {
+			wanted[id] = append(wanted[id], r)
+		}
 	}
-	for _, m := range members {
-		m.done <- err
+	ids := slices.Sorted(maps.Keys(wanted)) // neighbours in the database's index are read together
+	err := store.Accounts(ctx, ids, func(a *projection.StoredAccount) {
+		for _, r := range wanted[a.ID] {
+			r.found(a)
+		}
+		delete(wanted, a.ID)
+	})
+	if err == nil {
+		return nil
 	}
+	for _, r := range reads {
+		r.left = slices.DeleteFunc(slices.Clone(r.ids), func(id string) bool { return wanted[id] == nil })
+	}
+	return errAlone
 }
 
-// errAlone says that a write has to be done without the group.
-var errAlone = errors.New("not written by the group")
+// errAlone says that a partition has to read or write without the group.
+var errAlone = errors.New("not done by the group")
 
 // writeTx writes all or, with an error, nothing. Positions are locked before accounts
 // and both in order, as everywhere, so that no two writers deadlock.

@@ -1,0 +1,86 @@
+package balance
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestTheFirstWaitsForThoseWhoMayCome: partitions come one after the other, each 100 µs after
+// the one before, some to read and all to write. What leads waits for all of them and no longer.
+func TestTheFirstWaitsForThoseWhoMayCome(t *testing.T) {
+	const apart, asking = 100 * time.Microsecond, 200 * time.Microsecond
+	for name, c := range map[string]struct {
+		busy, come, read int // the first of those who come read before they write
+		reads, writes    []int
+		took             time.Duration
+	}{
+		"all write":                 {busy: 4, come: 4, writes: []int{4}, took: 3 * apart},
+		"one is alone":              {busy: 1, come: 1, writes: []int{1}},
+		"all read first":            {busy: 4, come: 4, read: 4, reads: []int{4}, writes: []int{4}, took: 3*apart + asking},
+		"some read first":           {busy: 4, come: 4, read: 2, reads: []int{2}, writes: []int{4}, took: 3*apart + asking},
+		"one does not come":         {busy: 5, come: 4, writes: []int{4}, took: gatherFor},
+		"one does not come to read": {busy: 5, come: 4, read: 4, reads: []int{4}, writes: []int{4}, took: 2*gatherFor + asking},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGathering(func() int { return c.busy })
+				var (
+					reads, writes []int
+					took          time.Duration
+					coming        sync.WaitGroup
+				)
+				began := time.Now()
+				for i := range c.come {
+					coming.Go(func() {
+						if i < c.read {
+							r := &read{done: make(chan error, 1)}
+							if all := join(&g, &g.reads, r); all != nil {
+								reads = append(reads, len(all))
+								time.Sleep(asking)
+								done(&g, &g.reads, len(all))
+								for _, r := range all {
+									r.done <- nil
+								}
+							}
+							<-r.done
+						}
+						if all := join(&g, &g.writes, &member{}); all != nil {
+							writes, took = append(writes, len(all)), time.Since(began)
+						}
+					})
+					time.Sleep(apart)
+				}
+				coming.Wait()
+				if !slices.Equal(reads, c.reads) || !slices.Equal(writes, c.writes) || took != c.took {
+					t.Errorf("reads %v, writes %v after %s, want %v, %v after %s", reads, writes, took, c.reads, c.writes, c.took)
+				}
+			})
+		})
+	}
+}
+
+// TestWhoIsActedForIsNotWaitedFor: a transaction of two is in progress when a third comes.
+func TestWhoIsActedForIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGathering(func() int { return 3 })
+		g.writes.acting = 2
+		began := time.Now()
+		if all := join(&g, &g.writes, &member{}); len(all) != 1 || time.Since(began) != 0 {
+			t.Errorf("%d after %s", len(all), time.Since(began))
+		}
+	})
+}
+
+// TestNobodyIsKnown: then the first always waits.
+func TestNobodyIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGathering(nil)
+		began := time.Now()
+		if all := join(&g, &g.writes, &member{}); len(all) != 1 || time.Since(began) != gatherFor {
+			t.Errorf("%d after %s", len(all), time.Since(began))
+		}
+	})
+}
