@@ -79,7 +79,7 @@ demo-recording: build ## Record the demo and an account that is healed, for the 
 	$(GO) run -buildvcs=false ./tools/recording -projector=$(BIN)
 
 .PHONY: demo-own
-demo-own: build ## Run a projection of your own, one SQL file (ARGS=-stay keeps it running)
+demo-own: build ## Run a custom projection, one SQL file (ARGS=-stay keeps it running)
 	$(GO) run -buildvcs=false ./tools/own-demo -projector=$(BIN) $(ARGS)
 
 .PHONY: demo-debezium

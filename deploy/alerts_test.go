@@ -18,7 +18,7 @@ const (
 var update = flag.Bool("update", false, "write "+prometheusRule+" instead of comparing it")
 
 // wrapping is what makes a rule file an object for the Prometheus operator.
-const wrapping = `# Made from alerts.yaml by make alerts; a test keeps the two the same.
+const wrapping = `# Made from alerts.yaml by make alerts; a test compares the two.
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
@@ -51,7 +51,7 @@ func TestPrometheusRuleIsTheAlertsFile(t *testing.T) {
 	}
 }
 
-// rule is what the tests look at in an alert.
+// rule is the part of an alert that the tests check.
 type rule struct {
 	Alert       string
 	Expr        string
@@ -77,7 +77,7 @@ func rules(t *testing.T) []rule {
 	return all
 }
 
-// TestEachAlertHasARunbook: whoever is woken finds a section whose first line says whether it
+// TestEachAlertHasARunbook: a person who is woken finds a section whose first line says whether it
 // pages, then what it means and what to type.
 func TestEachAlertHasARunbook(t *testing.T) {
 	runbook := sections(read(t, "../docs/runbook.md"))

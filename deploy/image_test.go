@@ -60,7 +60,7 @@ func runStep(t *testing.T) string {
 	return steps[1][1]
 }
 
-// imageBinary builds in a folder that holds what the build is sent, and answers the
+// imageBinary builds in a folder that has what the build is sent, and returns the
 // binary's path.
 func imageBinary(t *testing.T, step, version string) string {
 	t.Helper()
@@ -169,7 +169,7 @@ func expectStatic(t *testing.T, path string) {
 	}
 }
 
-// inEmptyRoot runs `projector version` in a root that holds nothing but the binary,
+// inEmptyRoot runs `projector version` in a root that has nothing but the binary,
 // as the image's user. Only root can enter one; others run it where it is.
 func inEmptyRoot(t *testing.T, binary string) string {
 	t.Helper()

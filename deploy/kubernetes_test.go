@@ -20,7 +20,7 @@ func overlays(t *testing.T) []string {
 	return append(found, "monitoring")
 }
 
-// TestManifestsAreValid builds each overlay and holds it against the schemas of
+// TestManifestsAreValid builds each overlay and checks it against the schemas of
 // Kubernetes, of KEDA and of the Prometheus operator.
 func TestManifestsAreValid(t *testing.T) {
 	folder := t.TempDir()
@@ -32,7 +32,7 @@ func TestManifestsAreValid(t *testing.T) {
 	}
 }
 
-// TestDatabaseProvesItself looks at all connections to PostgreSQL but those of minimal,
+// TestDatabaseProvesItself checks all connections to PostgreSQL but those of minimal,
 // which is for trying out.
 func TestDatabaseProvesItself(t *testing.T) {
 	const verified = "sslmode=verify-full&sslrootcert=/etc/projector/trust/"

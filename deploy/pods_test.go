@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// object is what the tests look at in a manifest, whatever its kind.
+// object has the fields that the tests check, of manifests of every kind.
 type object struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -134,7 +134,7 @@ func (o *object) pods() []podTemplate {
 	}
 }
 
-// TestPodsAreRestricted holds every pod against the restricted profile of the Pod
+// TestPodsAreRestricted checks every pod against the restricted profile of the Pod
 // Security Standards, and against what is wanted beyond it.
 func TestPodsAreRestricted(t *testing.T) {
 	for _, overlay := range overlays(t) {
@@ -198,7 +198,7 @@ func plainSecret(env []variable) bool {
 	})
 }
 
-// TestProjectorPods looks at what only `run` needs.
+// TestProjectorPods checks what only `run` needs.
 func TestProjectorPods(t *testing.T) {
 	for _, overlay := range overlays(t) {
 		for _, o := range objects(t, overlay) {
@@ -310,7 +310,7 @@ func includes(labels, wanted map[string]string) bool {
 }
 
 // TestReferencesMeetTheirObjects: kustomize renames objects, and names in kinds it
-// does not know would stay behind.
+// does not know would keep the old name.
 func TestReferencesMeetTheirObjects(t *testing.T) {
 	for _, overlay := range overlays(t) {
 		all := objects(t, overlay)
@@ -342,7 +342,7 @@ func TestReferencesMeetTheirObjects(t *testing.T) {
 	}
 }
 
-// checkTrigger: what KEDA reads from the environment must stand there.
+// checkTrigger: what KEDA reads from the environment must be set there.
 func checkTrigger(t *testing.T, trigger map[string]string, has map[string]*object, target *object) {
 	t.Helper()
 	if target == nil {

@@ -65,7 +65,7 @@ func launchPrometheus(t *testing.T, folder, config, query string) *prometheus {
 	return p
 }
 
-// hasty shortens what an alert waits for, and how far back it looks, to what a test
+// hasty shortens what an alert waits for, and how far back it reads, to what a test
 // can wait for. What it asks stays the same.
 func hasty(alerts string) string {
 	alerts = regexp.MustCompile(`for: \d+m`).ReplaceAllString(alerts, "for: 1s")
@@ -82,7 +82,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// get asks the HTTP API; answer is what stands under "data".
+// get asks the HTTP API; answer is the value of "data".
 func (p *prometheus) get(path string, answer any) error {
 	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, "http://"+p.address+"/api/v1/"+path, http.NoBody)
 	if err != nil {

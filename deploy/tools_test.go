@@ -28,7 +28,7 @@ const (
 // kubernetesVersion is the newest that kubectl-validate knows.
 const kubernetesVersion = "1.30"
 
-// run answers what a program printed, and an error with what it said.
+// run returns what a program printed, and an error with its error output.
 func run(ctx context.Context, dir, name string, args ...string) (string, error) {
 	var out, errOut bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)

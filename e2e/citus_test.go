@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/url"
@@ -31,17 +32,35 @@ func onCitus(t *testing.T, partitions int32) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close(t.Context()) })
-	do := func(statement string) {
-		if _, err := conn.Exec(t.Context(), statement); err != nil {
-			t.Error(err)
-		}
+	if _, err = conn.Exec(t.Context(), "CREATE SCHEMA "+schema); err == nil {
+		err = conn.Close(t.Context())
 	}
-	do("CREATE SCHEMA " + schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // a new connection: a test may have killed the node
+		within(t, patience, "the schema is dropped", func() string { return dropSchema(named, schema) })
+	})
 	query := u.Query()
 	query.Set("search_path", schema)
 	u.RawQuery = query.Encode()
 	return newWorldOn(t, devtest.Broker(t).Addrs(), u.String(), partitions)
+}
+
+// dropSchema drops a schema of the database, on all nodes, and returns why it could not. What a
+// killed node has prepared locks the tables until Citus has recovered it.
+func dropSchema(databaseURL, schema string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, "SET lock_timeout = '5s'; DROP SCHEMA "+schema+" CASCADE"); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // TestOnCitus projects a stream with gaps onto distributed tables, with an instance that is

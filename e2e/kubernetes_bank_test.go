@@ -21,6 +21,7 @@ import (
 	"projector/e2e/process"
 	"projector/internal/devstack"
 	"projector/internal/devstack/devtest"
+	"projector/internal/testbank"
 	"projector/internal/testbank/compare"
 )
 
@@ -34,9 +35,10 @@ const (
 // machine, with TLS, SCRAM, ACLs and the roles of sql/roles.sql.
 type kubernetesBank struct {
 	*roles
-	ns     *namespace
-	kafka  *secured
-	folder string // of the overlay that docs/deploy.md shows
+	ns       *namespace
+	kafka    *secured
+	password string // of its user
+	folder   string // of the overlay that docs/deploy.md shows
 }
 
 // projectors are the Deployments of the overlay production, by projection.
@@ -62,6 +64,7 @@ func newKubernetesBank(t *testing.T) *kubernetesBank {
 	k.createTopic(t, k.dlq, k.partitions, nil)
 	k.kafka = &secured{world: k.world, cluster: kafka}
 	k.kafka.setPassword(scramPassword)
+	k.password = scramPassword
 	k.access()
 	k.exec("CREATE TABLE event_count (account_id text PRIMARY KEY, events bigint NOT NULL, last_at timestamptz NOT NULL); " +
 		"GRANT SELECT, INSERT, UPDATE ON event_count TO projector_projection; GRANT SELECT ON event_count TO projector_operator, projector_migrator")
@@ -156,7 +159,7 @@ func (k *kubernetesBank) addresses(prefix, database string, more ...string) stri
 	for suffix, login := range map[string]string{"": "bank_app", "-migrate": "bank_migrate", "-commands": "bank_operator"} {
 		fmt.Fprintf(&text, "  - name: %s-projector%s\n    behavior: merge\n    literals:\n      - DATABASE_URL=%s\n", prefix, suffix, k.database(login, database))
 		if suffix == "" {
-			for _, literal := range append([]string{"IGNORE_EVENT_TYPES=AccountRenamed"}, more...) {
+			for _, literal := range append([]string{"IGNORE_EVENT_TYPES=" + testbank.IgnoredType}, more...) {
 				fmt.Fprintf(&text, "      - %s\n", literal)
 			}
 		}
@@ -173,31 +176,46 @@ const (
 // documentedOverlay is the overlay of docs/deploy.md with the addresses of the test.
 func (k *kubernetesBank) documentedOverlay(tag string, more ...string) string {
 	k.t.Helper()
-	text := documented(k.t, "overlays/production")
 	name := k.db.Config().ConnConfig.Database
-	for from, to := range map[string]string{
-		"../projector/deploy/kubernetes":                "{deploy}",
-		"kafka-0.example:9093,kafka-1.example:9093":     k.kafka.cluster.SASLAddrs()[0] + "\n      - IGNORE_EVENT_TYPES=AccountRenamed",
-		"your/projector":                                "localhost/projector",
-		"v1.2.3":                                        tag,
-		"apiVersion: kustomize.config.k8s.io/v1beta1\n": "", "kind: Kustomization\n": "", "namespace: projector\n": "",
-		"\nimages:":    "\n" + k.addresses("account-statement", name, "KAFKA_BROKERS="+k.kafka.cluster.SASLAddrs()[0]) + k.addresses("daily-turnover", name, "KAFKA_BROKERS="+k.kafka.cluster.SASLAddrs()[0]) + "images:",
+	brokers := "KAFKA_BROKERS=" + k.kafka.cluster.SASLAddrs()[0]
+	text := k.replaced(k.addressed("overlays/production", tag), map[string]string{
+		"\nimages:":    "\n" + k.addresses("account-statement", name, brokers) + k.addresses("daily-turnover", name, brokers) + "images:",
 		"\npatches:\n": "\npatches:\n" + smallRequests,
-	} {
-		if !strings.Contains(text, from) {
-			k.t.Fatalf("the overlay of docs/deploy.md has no %q", from)
-		}
-		text = strings.ReplaceAll(text, from, to)
+	})
+	for _, literal := range more {
+		text = strings.Replace(text, "      - KAFKA_BROKERS=", "      - "+literal+"\n      - KAFKA_BROKERS=", 1)
 	}
+	return text
+}
+
+// addressed is a kustomization of docs/deploy.md that has a text, with the addresses and the image
+// of the test.
+func (k *kubernetesBank) addressed(has, tag string) string {
+	k.t.Helper()
+	text := regexp.MustCompile(`(?m)^(apiVersion|kind|namespace):.*\n`).ReplaceAllString(documented(k.t, has), "") // kustomization writes them
 	text = regexp.MustCompile(`postgres://(\w+)@db\.example\S*`).ReplaceAllStringFunc(text, func(address string) string {
 		u, err := url.Parse(address)
 		if err != nil {
 			k.t.Fatal(err)
 		}
-		return k.database(u.User.Username(), name)
+		return k.database(u.User.Username(), k.db.Config().ConnConfig.Database)
 	})
-	for _, literal := range more {
-		text = strings.Replace(text, "      - KAFKA_BROKERS=", "      - "+literal+"\n      - KAFKA_BROKERS=", 1)
+	return k.replaced(text, map[string]string{
+		"../projector/deploy/kubernetes":            "{deploy}",
+		"kafka-0.example:9093,kafka-1.example:9093": k.kafka.cluster.SASLAddrs()[0] + "\n      - IGNORE_EVENT_TYPES=" + testbank.IgnoredType,
+		"your/projector":                            "localhost/projector",
+		"v1.2.3":                                    tag,
+	})
+}
+
+// replaced replaces texts, each of which must be there.
+func (k *kubernetesBank) replaced(text string, by map[string]string) string {
+	k.t.Helper()
+	for from, to := range by {
+		if !strings.Contains(text, from) {
+			k.t.Fatalf("docs/deploy.md has no %q in\n%s", from, text)
+		}
+		text = strings.ReplaceAll(text, from, to)
 	}
 	return text
 }

@@ -125,11 +125,8 @@ func (k *kubernetesBank) gauges(pattern string, want int) func() string {
 func (k *kubernetesBank) twoPeople() {
 	approvers := newNamespace(k.t, "bank-approvers")
 	k.objects(approvers, string(must(os.ReadFile(k.files.path("ca.crt")))(k.t)), "approver")
-	approvers.secret("projector-kafka", "username", scramUser, "password", rotatedPassword)
-	name := k.db.Config().ConnConfig.Database
-	approvers.kubectl("apply", "-k", approvers.kustomization("resources: [{deploy}/overlays/approvers]\nconfigMapGenerator:\n"+
-		"  - name: account-balance-projector\n    behavior: merge\n    literals: [\"KAFKA_BROKERS="+k.kafka.cluster.SASLAddrs()[0]+"\", IGNORE_EVENT_TYPES=AccountRenamed]\n"+
-		"  - name: account-balance-projector-commands\n    behavior: merge\n    literals: [\"DATABASE_URL="+k.database("bank_approver", name)+"\"]\n"+imageOfTest))
+	approvers.secret("projector-kafka", "username", scramUser, "password", k.password)
+	approvers.kubectl("apply", "-k", approvers.kustomization(k.addressed("overlays/approvers", "v2")))
 	k.mustAs("bank_migrate", "migrate", "--four-eyes=on")
 	request := k.inCluster("pause-2", "pause", "--all", "--reason=test", "--yes")
 	if !regexp.MustCompile(`^\d+$`).MatchString(request) {

@@ -147,6 +147,7 @@ func (k *kubernetesBank) secretsRotate(records []testbank.Record) {
 	k.breakOff("bank_app")
 	k.ns.secret("projector-database", "password", rotatedPassword)
 	k.kafka.setPassword(rotatedPassword)
+	k.password = rotatedPassword
 	k.ns.secret("projector-kafka", "username", scramUser, "password", rotatedPassword)
 	k.produce(records)
 	k.right(repeated)

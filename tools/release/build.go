@@ -113,7 +113,7 @@ func (b *build) platform(ctx context.Context, p platform) (program []byte, err e
 	return program, publish(filepath.Join(b.out, b.name(p)+".tar.gz"), packed)
 }
 
-// releaseTags are the build tags of what is released: without the demo, the program holds
+// releaseTags are the build tags of what is released: without the demo, the program has
 // no broker and nothing that downloads a database.
 const releaseTags = "nodemo"
 

@@ -19,8 +19,7 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// permitted are the licences that a bank's lawyers need not be asked about: none of them
-// asks for more than their text to be passed on. Names as in package licensecheck;
+// permitted are the licences that demand no more than that their text is passed on. Names as in package licensecheck;
 // GooglePatentsFile is the patent grant next to Go's licence.
 var permitted = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "GooglePatentsFile", "ISC", "MIT", "Zlib"}
 

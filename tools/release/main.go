@@ -40,7 +40,7 @@ type options struct {
 	notice   bool // only write NOTICE
 }
 
-// run answers the exit status.
+// run returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var o options
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
@@ -193,7 +193,7 @@ func (t *tree) version(o *options, changelog string) (version, news string, err 
 	return version, news, err
 }
 
-// output runs a program and answers what it writes; its error has what it complained of.
+// output runs a program and returns its output; its error has the error output.
 func output(ctx context.Context, folder string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // G204: its callers name git, go and what they built
 	cmd.Dir = folder

@@ -227,7 +227,7 @@ func TestMaterials(t *testing.T) {
 	}
 }
 
-// TestVendoredIsFound looks into this repository: what is embedded has to be in the bill.
+// TestVendoredIsFound reads this repository: what is embedded has to be in the bill.
 func TestVendoredIsFound(t *testing.T) {
 	found, err := readVendored(filepath.Join("..", ".."))
 	if err != nil {
