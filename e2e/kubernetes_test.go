@@ -17,7 +17,7 @@ import (
 
 // TestOnKubernetes deploys the overlays of this repository as docs/deploy.md says, goes through
 // what happens to a Deployment in a year, and compares the balances with the oracle each time.
-// -run '^TestOnKubernetes$/^commands$' runs one step, after the deployment that all need.
+// make test-kubernetes STEP=commands runs one step, after the deployment that all need.
 func TestOnKubernetes(t *testing.T) {
 	k := newKubernetesBank(t)
 	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: 60_000, Partitions: k.partitions, Accounts: 1500, Transactions: true})
