@@ -10,8 +10,10 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -134,6 +136,7 @@ func (p *Process) Project(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	go p.history.Run(watching)
+	p.serveProfiles(watching)
 	p.serveReaders(watching)
 	if err := p.awaitSchema(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -153,6 +156,16 @@ func (p *Process) Project(ctx context.Context) error {
 	}
 	p.log.Info("stopped")
 	return nil
+}
+
+// serveProfiles serves profiles on loopback when the process gets SIGUSR1.
+func (p *Process) serveProfiles(ctx context.Context) {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1)
+	go func() {
+		defer signal.Stop(asked)
+		telemetry.ServeProfiles(ctx, asked, p.log)
+	}()
 }
 
 // awaitSchema waits for the database, for ever, and fails when it answers that this process

@@ -1,0 +1,101 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"runtime/pprof"
+	"strconv"
+	"time"
+)
+
+const (
+	// profilesFor is how long profiles are served after the signal.
+	profilesFor = 10 * time.Minute
+	// profilesAddr is loopback, on a free port: a profile names functions and costs
+	// processor time, so it is for those who may log in to the machine or the pod.
+	profilesAddr = "127.0.0.1:0"
+	// mostSeconds bounds a CPU profile.
+	mostSeconds = 120
+)
+
+// ServeProfiles serves profiles of this process on loopback for 10 minutes after each signal,
+// until ctx ends. The log names the address.
+func ServeProfiles(ctx context.Context, asked <-chan os.Signal, log *slog.Logger) {
+	for {
+		select {
+		case <-asked:
+			serveProfiles(ctx, profilesFor, log)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func serveProfiles(ctx context.Context, within time.Duration, log *slog.Logger) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", profilesAddr)
+	if err != nil {
+		log.Warn("cannot serve profiles", Err(err))
+		return
+	}
+	log.Info("serving profiles", slog.String("address", listener.Addr().String()), slog.Duration("for", within))
+	server := &http.Server{
+		Handler:           secureHeaders(profileRoutes()),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	ended := time.AfterFunc(within, func() { _ = server.Close() })
+	defer ended.Stop()
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		log.Warn("the server of profiles has ended", Err(err))
+		return
+	}
+	log.Info("no longer serving profiles")
+}
+
+// profileRoutes has the paths that `go tool pprof` knows. The command line is not among them,
+// since it may hold a password.
+func profileRoutes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/profile", cpuProfile)
+	mux.HandleFunc("GET /debug/pprof/{name}", func(w http.ResponseWriter, r *http.Request) {
+		profile := pprof.Lookup(r.PathValue("name"))
+		if profile == nil {
+			http.Error(w, "unknown profile: there are profile, heap, allocs, goroutine, block, mutex and threadcreate", http.StatusNotFound)
+			return
+		}
+		w.Header().Set("Content-Type", "application/octet-stream")
+		_ = profile.WriteTo(w, 0)
+	})
+	return mux
+}
+
+// cpuProfile answers what used the processor for ?seconds=30.
+func cpuProfile(w http.ResponseWriter, r *http.Request) {
+	seconds := 30
+	if text := r.FormValue("seconds"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > mostSeconds {
+			http.Error(w, "seconds: must be a number from 1 to "+strconv.Itoa(mostSeconds), http.StatusBadRequest)
+			return
+		}
+		seconds = n
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	if err := pprof.StartCPUProfile(w); err != nil {
+		http.Error(w, "another CPU profile is being made", http.StatusConflict)
+		return
+	}
+	defer pprof.StopCPUProfile()
+	timer := time.NewTimer(time.Duration(seconds) * time.Second)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.Context().Done():
+	}
+}
