@@ -74,7 +74,7 @@ func newParser(built flags.BuildInfo, options ...kong.Option) (*kong.Kong, error
 	}, options...)...)
 }
 
-// typedOnly takes the environment variables from the flags that somebody has to mean each
+// typedOnly removes the environment variables of the flags that a person has to mean each
 // time: a variable that was left set would agree to whatever comes next.
 func typedOnly(k *kong.Kong) error {
 	for _, node := range k.Model.Leaves(false) {

@@ -57,7 +57,7 @@ func printSuggestions(w io.Writer, s suggestions) error {
 	return out.Flush()
 }
 
-// firstSentence is what there is room for beside a word.
+// firstSentence is what fits next to a word.
 func firstSentence(text string) string {
 	sentence, _, _ := strings.Cut(text, ". ")
 	return strings.TrimSuffix(sentence, ".")
@@ -75,7 +75,7 @@ type suggestions struct {
 	files bool // the name of a file goes here
 }
 
-// choices are the values of the flags that take one of a few, by the flag's name: who
+// choices are the values of the flags that accept one of a few, by the flag's name: who
 // has the flags knows them. Those that kong checks have their values in the tag enum.
 var choices = merged(flags.ProjectionChoices, events.Choices, dlq.Choices, output.LogChoices, process.Choices, flags.SecurityChoices, change.RequestChoices, database.Choices)
 
@@ -87,11 +87,11 @@ func merged(all ...map[string][]string) map[string][]string {
 	return one
 }
 
-// onlyTag is the tag of a flag that takes fewer values on one command than on others:
+// onlyTag is the tag of a flag that accepts fewer values on one command than on others:
 // those it names, separated by commas.
 const onlyTag = "only"
 
-// choicesOf are the values to choose from; none for a flag that takes anything.
+// choicesOf are the values to choose from; none for a flag that accepts anything.
 func choicesOf(v *kong.Value) []string {
 	switch only := v.Tag.Get(onlyTag); {
 	case only != "":
@@ -109,7 +109,7 @@ func choicesOf(v *kong.Value) []string {
 func isFile(v *kong.Value) bool { return v.Tag.PlaceHolder == "FILE" }
 
 // suggest answers how a command line can go on at its last word. words are those
-// behind the program's name, without quotes; the last one may be empty.
+// after the program's name, without quotes; the last one may be empty.
 func suggest(app *kong.Application, words []string) suggestions {
 	if len(words) == 0 {
 		return suggestions{}
@@ -150,7 +150,7 @@ type reached struct {
 	flag      *kong.Flag // waits for its value, or nil
 }
 
-// walk follows words from a node. It fails at "--", behind which nothing is a flag.
+// walk follows words from a node. It fails at "--", after which nothing is a flag.
 func walk(node *kong.Node, words []string) (at reached, ok bool) {
 	at.node = node
 	for _, word := range words {
@@ -230,7 +230,7 @@ func commandsOf(node *kong.Node, begin string) suggestions {
 	return s
 }
 
-// valuesOf are the values that begin like this, each behind what stands before it. Of
+// valuesOf are the values that begin like this, each after what precedes it. Of
 // a list it is the last item that goes on.
 func valuesOf(v *kong.Value, before, begin string) suggestions {
 	s := suggestions{files: isFile(v)}

@@ -1,6 +1,6 @@
 package cli
 
-// ownPages are the pages of the commands about projections of one's own.
+// ownPages are the pages of the commands about custom projections.
 var ownPages = map[string]manualPage{
 	"projection check": {
 		about: "Reads the file, and has PostgreSQL plan each of its statements as the role that run gives them, with new_events as run " +

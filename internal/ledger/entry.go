@@ -133,7 +133,7 @@ func isDigits(text string) bool {
 }
 
 // ReadCSV streams the entries of a CSV file whose header names the columns of the layout,
-// in any order and beside others. An error names line and column and ends the iteration.
+// in any order and among others. An error names line and column and ends the iteration.
 func ReadCSV(file io.Reader, layout Layout) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		reader := csv.NewReader(withoutMark(file))
@@ -169,7 +169,7 @@ func withoutMark(file io.Reader) io.Reader {
 	return buffered
 }
 
-// Columns is where the columns that are read stand among others, in the order of fieldNames; -1:
+// Columns is where the columns that are read are among others, in the order of fieldNames; -1:
 // it is not there.
 type Columns [fields]int
 

@@ -77,9 +77,9 @@ func CheckURL(url string) error {
 	return err
 }
 
-// Ask asks for versions and calls take with each message that comes back, in any order and
-// whether it was asked for or not. An error of take ends it and is returned as it is.
-func (c *Client) Ask(ctx context.Context, wanted []Version, take func(event.Message) error) error {
+// Ask asks for versions and calls receive with each message that comes back, in any order and
+// whether it was asked for or not. An error of receive ends it and is returned as it is.
+func (c *Client) Ask(ctx context.Context, wanted []Version, receive func(event.Message) error) error {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	if err := c.connect(ctx); err != nil {
@@ -89,7 +89,7 @@ func (c *Client) Ask(ctx context.Context, wanted []Version, take func(event.Mess
 		if _, err := tx.Exec(ctx, sql.Query("outbox_session")); err != nil {
 			return err
 		}
-		return c.read(ctx, wanted, take)
+		return c.read(ctx, wanted, receive)
 	})
 	if err != nil {
 		c.Close()
@@ -133,9 +133,9 @@ func (c *Client) Close() {
 	c.conn = nil
 }
 
-// read sends the query, with the types of its parameters, which need not stand in it then.
+// read sends the query, with the types of its parameters, which need not be in it then.
 // Everything is read as text, whatever the types of its columns.
-func (c *Client) read(ctx context.Context, wanted []Version, take func(event.Message) error) error {
+func (c *Client) read(ctx context.Context, wanted []Version, receive func(event.Message) error) error {
 	accounts, versions := make([]string, len(wanted)), make([]int64, len(wanted))
 	for i, w := range wanted {
 		accounts[i], versions[i] = w.AccountID, w.Number
@@ -163,7 +163,7 @@ func (c *Client) read(ctx context.Context, wanted []Version, take func(event.Mes
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		m := event.Message{Key: key, Value: value}
 		if m.Headers, own = headersOf(headers); own == nil {
-			own = take(m)
+			own = receive(m)
 		}
 		return own
 	})
@@ -224,7 +224,7 @@ func headersOf(text []byte) ([]event.Header, error) {
 	return headers, nil
 }
 
-// failed tells a query that cannot work from a server that does not.
+// failed names the flag when the query cannot work, and not when the server does not.
 func failed(err error) error {
 	var (
 		server *pgconn.PgError

@@ -10,8 +10,8 @@ import (
 // roundVersions is how many versions are asked for before the gap register is read again.
 const roundVersions = 10 * AskAtOnce
 
-// due are the versions to ask for now, the oldest gap first. Those that were asked for in vain
-// come behind the others.
+// due are the versions to ask for now, the oldest gap first. Those that were asked for without
+// success come after the others.
 func (f *Fetcher) due(ctx context.Context) ([]accountdb.Missing, error) {
 	partitions := f.cfg.Partitions()
 	if len(partitions) == 0 {

@@ -18,10 +18,10 @@ type Outbox interface {
 const (
 	// AskAtOnce is how many versions one question is for at most.
 	AskAtOnce = 500
-	// keepBytes bounds what is kept of one answer.
+	// keepBytes bounds what is stored of one answer.
 	keepBytes = 32 << 20
 	// rowsEach bounds how many rows there may be for a version that was asked for: a query
-	// that takes accounts and versions each for itself returns some that were not.
+	// that selects accounts and versions each for itself returns some that were not.
 	rowsEach = 100
 )
 
@@ -97,10 +97,10 @@ func (a *Answer) add(format event.Format, m event.Message, asked map[Version]boo
 	return kept
 }
 
-// errEnough ends the reading of an answer that is too large to be kept.
+// errEnough ends the reading of an answer that is too large to be stored.
 var errEnough = errors.New("enough")
 
-// refusal is why an event is not taken; empty when it is.
+// refusal is why an event is not accepted; empty when it is.
 func refusal(d *event.Decoded, asked, twice bool) string {
 	switch {
 	case d.Tombstone:

@@ -53,8 +53,8 @@ type Config struct {
 	Log        *slog.Logger
 }
 
-// Fetcher asks an outbox for the versions that accounts wait for, and applies them, beside the
-// consuming. Nothing waits for it, and its failures are told and tried again.
+// Fetcher asks an outbox for the versions that accounts wait for, and applies them, next to the
+// consumer. Nothing waits for it, and its failures are logged and tried again.
 type Fetcher struct {
 	cfg      Config
 	schedule *Schedule
@@ -132,7 +132,7 @@ func (f *Fetcher) ask(ctx context.Context, question []accountdb.Missing) time.Du
 	f.outage.Over()
 	f.asked = true
 	f.log.refused(&answer)
-	err = f.take(ctx, question, &answer)
+	err = f.receive(ctx, question, &answer)
 	if ctx.Err() != nil {
 		return 0
 	}
@@ -143,9 +143,9 @@ func (f *Fetcher) ask(ctx context.Context, question []accountdb.Missing) time.Du
 	return 0
 }
 
-// take applies what has come, of each account up to the first version that has not, and
+// receive applies what has come, of each account up to the first version that has not, and
 // notes when to ask again.
-func (f *Fetcher) take(ctx context.Context, question []accountdb.Missing, answer *Answer) error {
+func (f *Fetcher) receive(ctx context.Context, question []accountdb.Missing, answer *Answer) error {
 	var records []*readmodel.RepairRecord
 	for _, m := range question {
 		for v := m.First; v <= m.Last && answer.Records[Version{m.AccountID, v}] != nil; v++ {
@@ -167,8 +167,8 @@ func (f *Fetcher) take(ctx context.Context, question []accountdb.Missing, answer
 			f.schedule.Done(m.AccountID)
 		case r == nil && !answer.Whole: // it may be in what was not read
 		case r == nil || readmodel.EffectOf(r.Decision) != readmodel.EffectPoison:
-			f.schedule.InVain(m.AccountID, next, "", now)
-		case f.schedule.InVain(m.AccountID, next, readmodel.ValueDigest(r.Record.Value), now):
+			f.schedule.Failed(m.AccountID, next, "", now)
+		case f.schedule.Failed(m.AccountID, next, readmodel.ValueDigest(r.Record.Value), now):
 			f.log.poison(Version{m.AccountID, next}, r.Decision)
 		}
 	}
@@ -196,7 +196,7 @@ func (f *Fetcher) apply(ctx context.Context, records []*readmodel.RepairRecord) 
 			return false
 		case readmodel.EffectPoison:
 			return f.schedule.Known(e.AccountID, e.Version, readmodel.ValueDigest(r.Record.Value))
-		default: // Kafka has brought it, or it is behind one that cannot be applied
+		default: // Kafka has brought it, or it comes after one that cannot be applied
 			return true
 		}
 	})

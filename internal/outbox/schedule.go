@@ -10,8 +10,8 @@ const (
 	maxWaits = 50_000
 )
 
-// Schedule says when an account is asked for again: after a pause that doubles while it is
-// in vain, and at once when the account has come further. It is not safe for concurrent use.
+// Schedule says when an account is asked for again: after a pause that doubles while it has
+// no success, and at once when the account has come further. It is not safe for concurrent use.
 type Schedule struct {
 	first time.Duration
 	waits map[string]*wait
@@ -30,7 +30,7 @@ func NewSchedule(first time.Duration) *Schedule {
 	return &Schedule{first: max(first, time.Second), waits: map[string]*wait{}}
 }
 
-// New reports whether an account that waits for a version was not asked for in vain yet.
+// New reports whether an account that waits for a version was not asked for without success yet.
 func (s *Schedule) New(account string, version int64) bool {
 	w := s.waits[account]
 	return w == nil || w.version != version
@@ -41,10 +41,10 @@ func (s *Schedule) Due(account string, version int64, now time.Time) bool {
 	return s.New(account, version) || !now.Before(s.waits[account].next)
 }
 
-// InVain takes note that the account still waits for a version that was asked for. poison is
+// Failed notes that the account still waits for a version that was asked for. poison is
 // the digest of an event that came back and cannot be applied, empty when none did. It returns
 // whether that is another one than the last time.
-func (s *Schedule) InVain(account string, version int64, poison string, now time.Time) (fresh bool) {
+func (s *Schedule) Failed(account string, version int64, poison string, now time.Time) (fresh bool) {
 	w := s.waits[account]
 	switch {
 	case w == nil:

@@ -20,7 +20,7 @@ func TestPausesGrowWhileAskedInVain(t *testing.T) {
 			if !s.Due("a", version, now) {
 				t.Fatalf("version %d is not due", version)
 			}
-			s.InVain("a", version, "", now)
+			s.Failed("a", version, "", now)
 			if s.Due("a", version, now.Add(pause-1)) || !s.Due("a", version, now.Add(pause)) {
 				t.Fatalf("not due after exactly %s", pause)
 			}
@@ -49,7 +49,7 @@ func TestPoisonIsNewOnce(t *testing.T) {
 		if known := s.Known("a", c.version, c.poison); c.poison != "" && known == c.fresh {
 			t.Errorf("%d: known %t", i, known)
 		}
-		if fresh := s.InVain("a", c.version, c.poison, now); fresh != c.fresh {
+		if fresh := s.Failed("a", c.version, c.poison, now); fresh != c.fresh {
 			t.Errorf("%d: fresh %t", i, fresh)
 		}
 	}
@@ -60,7 +60,7 @@ func TestTheScheduleForgets(t *testing.T) {
 	s, now, due := outbox.NewSchedule(time.Minute), time.Unix(1_700_000_000, 0), 0
 	const accounts = 60_000
 	for i := range accounts {
-		s.InVain(fmt.Sprint(i), 1, "", now)
+		s.Failed(fmt.Sprint(i), 1, "", now)
 	}
 	for i := range accounts {
 		if s.Due(fmt.Sprint(i), 1, now) {

@@ -54,7 +54,7 @@ const (
 
 // Config is what a Server needs.
 type Config struct {
-	Addr string // host:port; port 0 takes a free one
+	Addr string // host:port; port 0: a free one
 	// Load reads accounts; those of which nothing is known are left out.
 	Load func(ctx context.Context, ids []string) ([]accountdb.Current, error)
 	// Token is what clients have to send, as it is now; nil: nothing.
@@ -141,7 +141,7 @@ func (s *Server) Run(ctx context.Context) {
 	}
 }
 
-// query sends a query, for all accounts that somebody waits for or only for those that are due,
+// query sends a query, for all accounts with a waiter or only for those that are due,
 // and answers waiters by it. It returns the number of accounts.
 func (s *Server) query(ctx context.Context, all bool) (int, error) {
 	number, ids := s.register.query(all)

@@ -53,7 +53,7 @@ type register struct {
 	accounts map[string][]*waiter
 	due      map[string]struct{} // accounts to query for at once: a waiter came, its time is over, or they changed
 	closed   bool
-	somebody chan struct{} // has a value when somebody came
+	somebody chan struct{} // has a value when a waiter came
 }
 
 func newRegister(limit int) *register {

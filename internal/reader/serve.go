@@ -89,7 +89,7 @@ func (s *Server) authorize(r *http.Request) *problem {
 		return &problem{http.StatusServiceUnavailable, "this instance cannot read its token"}
 	}
 	scheme, got, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	// Of sums, so that the time it takes does not reveal the length of the token.
+	// Of sums, so that its duration does not reveal the length of the token.
 	wanted, given := sha256.Sum256([]byte(want)), sha256.Sum256([]byte(strings.TrimSpace(got)))
 	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(wanted[:], given[:]) != 1 {
 		return &problem{http.StatusUnauthorized, "send the token: Authorization: Bearer …"}

@@ -4,13 +4,13 @@
 //	value ──id──▶ known? ──yes──▶ the schema's format
 //	                │ no
 //	                ▼
-//	             fetch, with references ──▶ compile ──▶ keep
-//	                │            │             └ cannot be used: kept as malformed
+//	             fetch, with references ──▶ compile ──▶ store
+//	                │            │             └ cannot be used: stored as malformed
 //	                │            └ no such id: malformed, for some seconds
 //	                ├ refused, while another id is answered: malformed, for some seconds
 //	                └ anything else: an error, to be tried again
 //
-// A schema never changes under its id, so it is fetched once and kept, as long as there
+// A schema never changes under its id, so it is fetched once and stored, as long as there
 // is room. While the registry is away, messages of known schemas are read on.
 package registry
 
@@ -223,7 +223,7 @@ const Dependency = "schema_registry"
 const said = "schema registry, --schema-registry-url (SCHEMA_REGISTRY_URL): "
 
 // Error says that the registry could not be asked, or did not answer as one does. It
-// passes, by itself or when somebody fixes it.
+// passes, by itself or when it is fixed.
 type Error struct{ err error }
 
 // Error implements error.

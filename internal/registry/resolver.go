@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	// maxSchemas bounds what is kept. A topic has a schema for each change of its
+	// maxSchemas bounds what is stored. A topic has a schema for each change of its
 	// events; with more, some are fetched again.
 	maxSchemas = 1000
-	// maxKept bounds the texts of what is kept, in bytes. In memory it is several times that.
+	// maxKept bounds the texts of what is stored, in bytes. In memory it is several times that.
 	maxKept = 8 << 20
 	// fetchWithin bounds a fetch with all references.
 	fetchWithin = 15 * time.Second
-	// unknownFor is how long an id is taken for unknown without asking: values that
+	// unknownFor is how long an id counts as unknown without asking: values that
 	// are no events at all may name any id, many times.
 	unknownFor = 10 * time.Second
 	// confirmAfter is when an unknown id is asked for once more: a registry's replica
-	// may be behind the one at which the producer has registered its schema. It is done
+	// may lag the one at which the producer has registered its schema. It is done
 	// at most every confirmEvery, so that values with random ids hold nobody up.
 	confirmAfter = time.Second
 	confirmEvery = 10 * time.Second
@@ -51,7 +51,7 @@ type Resolver struct {
 	beyond   event.Format // of ids that no registry has
 	turns    turns
 
-	compiling sync.Mutex // one schema after the other: that takes memory
+	compiling sync.Mutex // one schema after the other: it needs memory
 
 	answered atomic.Bool // the registry has answered since the start, or need not
 
@@ -140,10 +140,10 @@ func (r *Resolver) awaitAnswer(ctx context.Context, value []byte) error {
 }
 
 // maxID is the largest id that a registry can have: for Confluent's an id is an int of Java,
-// and its answer to a larger one cannot be told from that of a wrong URL.
+// and its answer to a larger one cannot be distinguished from that of a wrong URL.
 const maxID = math.MaxInt32
 
-// fetch asks the registry for a schema and keeps the answer.
+// fetch asks the registry for a schema and stores the answer.
 func (r *Resolver) fetch(ctx context.Context, id uint32) (event.Format, error) {
 	if err := r.turns.await(ctx); err != nil {
 		return nil, &Error{fmt.Errorf("schema %d: %w", id, err)}
@@ -232,7 +232,7 @@ func (r *Resolver) keep(id uint32, k known) {
 	r.known.Store(&next)
 }
 
-// sizeOf is the size of the texts of all that is kept.
+// sizeOf is the size of the texts of all that is stored.
 func sizeOf(all map[uint32]known) int {
 	n := 0
 	for _, k := range all {
@@ -302,7 +302,7 @@ func (c *compiler) reader(id uint32, s *schema, wanted *event.Branch) event.Read
 	return body{r}
 }
 
-// headerLen is what stands before the encoded message: a zero byte and the id.
+// headerLen is the length of what precedes the encoded message: a zero byte and the id.
 const headerLen = 5
 
 // body reads what follows the header.

@@ -14,7 +14,7 @@ import (
 )
 
 // Apply applies what was planned to the database and sets the results, also when it
-// fails: what was committed before stays. shown, which may be nil, is told how far it is.
+// fails: what was committed before stays. shown, which may be nil, is called with how far it is.
 func (r *Replay) Apply(ctx context.Context, shown func(done, total int64)) error {
 	if err := r.recordFixed(ctx); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (r *Replay) done(item *Item) readmodel.Action {
 const (
 	// publishAtOnce is how many records are on their way to a topic at once.
 	publishAtOnce = 500
-	// publishWithin bounds how long one may take.
+	// publishWithin bounds the time for one.
 	publishWithin = 20 * time.Second
 )
 
@@ -65,7 +65,7 @@ type Producer interface {
 func NewProducer(options ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append(slices.Clip(options),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.DisableIdempotentWrite(), // needs a further grant on old brokers; the read model takes a copy for a duplicate
+		kgo.DisableIdempotentWrite(), // needs a further grant on old brokers; a copy is a duplicate for the read model
 		kgo.MaxProduceRequestsInflightPerBroker(1),
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
 		kgo.RecordDeliveryTimeout(publishWithin),
@@ -74,7 +74,7 @@ func NewProducer(options ...kgo.Opt) (*kgo.Client, error) {
 }
 
 // Publish publishes the raw records to ToTopic, in order, and records it. shown, which may
-// be nil, is told how far it is.
+// be nil, is called with how far it is.
 func (r *Replay) Publish(ctx context.Context, producer Producer, shown func(done, total int64)) error {
 	size := publishAtOnce
 	if r.Rate > 0 {

@@ -39,7 +39,7 @@ func (s *Scan) readExport(ctx context.Context, file io.Reader) (*export, error) 
 		if err := s.refuses(&exported, err); err != nil {
 			return nil, err
 		}
-		d, err := s.Take(ctx, exported.DLQTopic, exported.Entry)
+		d, err := s.Read(ctx, exported.DLQTopic, exported.Entry)
 		if err != nil {
 			return nil, err
 		}

@@ -20,14 +20,14 @@ import (
 	"projector/readmodel/repair"
 )
 
-// DeadLetter is a record of a DLQ topic and how it stands to the read model.
+// DeadLetter is a record of a DLQ topic, with its status against the read model.
 type DeadLetter struct {
 	DLQTopic string
 	Entry    dlq.Entry
 	Decoded  event.Decoded // what its value decodes to now
 	Status   dlq.Status
 	Replays  int // by way of a topic, and to the database
-	// Corrected: it was read from a file in which somebody has changed it.
+	// Corrected: it was read from a file in which it was changed.
 	Corrected bool
 	// OtherFrame: its key or its headers are not those the topic has.
 	OtherFrame bool

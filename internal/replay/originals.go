@@ -56,7 +56,7 @@ func (x *export) add(line int, said dlq.Identity, d *DeadLetter) error {
 	if first, twice := x.places[place]; twice {
 		return refusedLine(line, "is the dead letter of line %d once more", first.number)
 	}
-	d.Value = readmodel.ValueDigest(e.Value) // the value of a resolved one is not kept
+	d.Value = readmodel.ValueDigest(e.Value) // the value of a resolved one is not stored
 	added := &exportLine{number: line, letter: d}
 	x.lines, x.places[place] = append(x.lines, added), added
 	return nil

@@ -52,9 +52,9 @@ type Replay struct {
 	Actor      string // for the audit trail
 	Reason     string // why, in the words of the actor
 	MaxReplays int    // what has been replayed so often is refused
-	Limit      int    // keep only so many, in the order of account and version; 0: all
+	Limit      int    // plan only so many, in the order of account and version; 0: all
 	ToTopic    string // publish them again to this topic; empty: apply them
-	Rate       int    // publish at most so many a second; 0: as many as it takes
+	Rate       int    // publish at most so many a second; 0: no limit
 
 	Items []*Item
 }
@@ -76,7 +76,7 @@ func (r *Replay) Failed() (n int) {
 	return n
 }
 
-// Add takes a dead letter; of one that is passed not its payload, which nobody needs.
+// Add adds a dead letter; of one that is passed without its payload, which nobody needs.
 func (r *Replay) Add(d *DeadLetter) error {
 	if d.Status == dlq.Resolved && r.ToTopic == "" {
 		d.Entry.Key, d.Entry.Value, d.Entry.Headers = nil, nil, nil

@@ -17,7 +17,7 @@ import (
 	"projector/projection/event"
 )
 
-// A scan looks up its records in the read model a chunk at a time, bounded by
+// A scan queries the read model for its records a chunk at a time, bounded by
 // their number and by their size.
 const (
 	ChunkRecords = 5000
@@ -44,12 +44,12 @@ type Scan struct {
 	Store   Store
 	Formats event.Resolver
 	Selection
-	Payload bool // keep key, value and headers
+	Payload bool // with key, value and headers
 	// AllowNotInTopic accepts lines of an export that the topic does not have.
 	AllowNotInTopic bool
-	// KeepOriginals keeps what the topic has in the place of each line of an export.
+	// KeepOriginals stores what the topic has in the place of each line of an export.
 	KeepOriginals bool
-	// Lost is told of each partition that cannot be read. Nil: what is chosen is acted upon,
+	// Lost is called with each partition that cannot be read. Nil: what is chosen is acted upon,
 	// so such a partition ends the scan with an IncompleteError.
 	Lost     func(*topic.PartitionError)
 	Progress func(done, total int64) // offsets of the topic; may be nil
@@ -90,7 +90,7 @@ func (s *Scan) Each(ctx context.Context, fn func(*DeadLetter) error) error {
 			s.Foreign++
 			continue
 		}
-		d, err := s.Take(ctx, s.Topic, entry)
+		d, err := s.Read(ctx, s.Topic, entry)
 		if err != nil {
 			return err
 		}
@@ -108,9 +108,9 @@ func (s *Scan) Each(ctx context.Context, fn func(*DeadLetter) error) error {
 	return s.hand(ctx, chunk, fn)
 }
 
-// Take decodes an entry, completes what can be read of it now, and keeps it if it
-// is chosen, else answers nil: without what nobody will look at.
-func (s *Scan) Take(ctx context.Context, dlqTopic string, entry dlq.Entry) (*DeadLetter, error) {
+// Read decodes an entry, and completes what can be read of it now. It returns nil when the entry is
+// not chosen.
+func (s *Scan) Read(ctx context.Context, dlqTopic string, entry dlq.Entry) (*DeadLetter, error) {
 	d := &DeadLetter{DLQTopic: dlqTopic, Entry: entry}
 	e := &d.Entry
 	if err := s.decode(ctx, e.Original(), &d.Decoded); err != nil {

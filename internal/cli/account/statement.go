@@ -99,7 +99,7 @@ func (c *accountStatementCmd) failure(err error) error {
 	}
 }
 
-// remedy is where to look for entries that are not there.
+// remedy is how to find out why entries are missing.
 func (c *accountStatementCmd) remedy() string {
 	return fmt.Sprintf("see `projector lag --projection=%s`, and `projector dlq list --projection=%s --account=%s`", statement.Name, statement.Name, output.Printable(c.ID))
 }
@@ -191,7 +191,7 @@ func (r statementRow) Cells() []string {
 	}
 }
 
-// place is where in Kafka the event stands, as far as it is known.
+// place is where in Kafka the event is, as far as it is known.
 func (r statementRow) place() string {
 	if r.Partition == nil || r.Offset == nil {
 		return "-"

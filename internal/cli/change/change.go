@@ -85,7 +85,7 @@ type On struct {
 	Client        *kgo.Client // nil: the change does not read a topic
 	Actor, Reason string      // for the audit trail
 
-	// Amounts: the plan is shown to somebody who may approve it, with amounts and balances.
+	// Amounts: the plan is shown to a person who may approve it, with amounts and balances.
 	Amounts bool
 	// Whole: the plan is to be done or approved, and not only shown, so it has to be complete.
 	Whole bool

@@ -12,7 +12,7 @@ import (
 	"projector/readmodel/citus"
 )
 
-// movedAtOnce is how many bytes of tables are moved to the workers without being told --citus-move.
+// movedAtOnce is how many bytes of tables are moved to the workers without --citus-move.
 const movedAtOnce = 64 << 20
 
 // citus distributes the tables, if that is wanted. Where there is much to move it says what
@@ -54,7 +54,7 @@ func (c *upCmd) citus(ctx context.Context, io *output.Streams) error {
 	return err
 }
 
-// sayDistributed tells which tables Citus distributes, and which it does not yet.
+// sayDistributed prints which tables Citus distributes, and which it does not yet.
 func sayDistributed(ctx context.Context, pool *pgxpool.Pool, std *output.Streams) error {
 	tables, err := citus.Load(ctx, pool)
 	var with, without []string

@@ -17,7 +17,7 @@ import (
 	"projector/readmodel/rebuild"
 )
 
-// ProjectionCmd are the commands about projections of one's own.
+// ProjectionCmd are the commands about custom projections.
 type ProjectionCmd struct {
 	Check checkCmd `cmd:"" help:"Check a projection file: its header, and each statement against the database, as the role that will run it. Runs nothing."`
 }
@@ -96,7 +96,7 @@ func (c *checkCmd) refusal(err error) error {
 	return exit.Refuse(text)
 }
 
-// tableRefusal says which table of the file a rebuild could not make anew. That one has no key is
+// tableRefusal says which table of the file a rebuild could not make again. That one has no key is
 // nothing that is wrong with the file.
 func (c *checkCmd) tableRefusal(p *file.Projection, err error) error {
 	var table *rebuild.TableError

@@ -74,7 +74,7 @@ func (d *demo) checkAccounts(ctx context.Context, f *findings) error {
 }
 
 // difference names what is not as the ledger has it, "" for nothing. It never
-// tells an amount.
+// has an amount in it.
 func difference(got *testbank.Row, shows bool, want *testbank.Row) string {
 	switch {
 	case !shows:

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// lookEvery is how often the demo looks how far the projector is: in memory, so
+	// lookEvery is how often the demo checks how far the projector is: in memory, so
 	// it costs next to nothing and blurs the figure by no more than this.
 	lookEvery = 10 * time.Millisecond
 	// stalledAfter is how long no record may become durable before the demo gives up.
@@ -39,7 +39,7 @@ func (d *demo) startProjector(ctx context.Context) error {
 	d.close.add(func(ctx context.Context) error {
 		stop()
 		select {
-		case <-d.ended: // an error it ended with was told before
+		case <-d.ended: // an error it ended with was reported before
 			return nil
 		case <-ctx.Done():
 			return errors.New("the projector does not stop")
@@ -102,7 +102,7 @@ func (d *demo) endedByItself() error {
 	return errors.New("the projector has ended by itself")
 }
 
-// standing tells whether every partition is idle at its end, and how many records
+// standing reports whether every partition is idle at its end, and how many records
 // are not durable yet.
 func standing(partitions []consumer.PartitionStatus, ends map[int32]int64) (idle bool, behind int) {
 	idle = len(partitions) == len(ends)

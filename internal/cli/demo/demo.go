@@ -147,7 +147,7 @@ func (d *demo) configure() error {
 	if d.ownKafka {
 		run.SecurityFlags = flags.SecurityFlags{}
 	}
-	// What the ledger takes for granted, whatever the environment says.
+	// What the ledger assumes, whatever the environment says.
 	run.EventFlags = events.EventFlags{
 		Format: event.FormatJSON, FirstVersion: 1, Currencies: "all", DebeziumTimeUnit: event.RFC3339.String(),
 	}

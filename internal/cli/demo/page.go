@@ -10,10 +10,10 @@ import (
 )
 
 // page is what the demo prints for people: aligned, and coloured on a terminal.
-// What cannot be written is lost: there is nobody to tell.
+// What cannot be written is lost.
 type page struct {
 	w       io.Writer
-	before  func() // makes room: the progress bar may stand where the page goes on
+	before  func() // clears the progress line
 	colours bool
 }
 
@@ -48,7 +48,7 @@ func (p *page) count(name string, n int, remark string) {
 	p.printf("  %-22s %10s%s\n", name, grouped(n), remark)
 }
 
-// maxFaults is how many differences are told one by one.
+// maxFaults is how many differences are printed one by one.
 const maxFaults = 10
 
 // finding is a line that says whether something is right, and what is not.

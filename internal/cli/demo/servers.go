@@ -87,7 +87,7 @@ func (d *demo) startDatabase(ctx context.Context) error {
 // refusal is the demo's own constraint, which makes PostgreSQL refuse a row.
 const refusal = "demo_refuses_currency"
 
-// prepareDatabase migrates, but no schema that somebody works with.
+// prepareDatabase migrates, but no schema that is in use.
 func (d *demo) prepareDatabase(ctx context.Context) error {
 	if !d.ownDatabase {
 		if err := d.refuseForeign(ctx); err != nil {
@@ -153,7 +153,7 @@ func (d *demo) prepareTopic(ctx context.Context) error {
 	return nil
 }
 
-// ends are the offsets behind the last record of each partition.
+// ends are the offsets after the last record of each partition.
 func (d *demo) ends(ctx context.Context) (map[int32]int64, error) {
 	listed, err := kadm.NewClient(d.kafka).ListCommittedOffsets(ctx, d.run.Topic)
 	if err == nil {

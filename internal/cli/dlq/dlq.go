@@ -31,7 +31,7 @@ type Cmd struct {
 	Discard discardCmd `cmd:"" help:"Mark dead letters as needing no action."`
 }
 
-// topicFlags are what every dlq command needs to look. A DLQ topic may be shared by
+// topicFlags are what every dlq command needs to read. A DLQ topic may be shared by
 // several projections and groups: only dead letters of the chosen projection count and,
 // when a group is given, of that group.
 type topicFlags struct {

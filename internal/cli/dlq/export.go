@@ -71,7 +71,7 @@ func (c *exportCmd) write(ctx context.Context, s *scan, std *output.Streams) (in
 	}
 	n, err := s.export(ctx, file)
 	if err = errors.Join(err, file.Close()); err != nil {
-		return 0, errors.Join(err, os.Remove(c.File)) // half an export would be taken for a whole one
+		return 0, errors.Join(err, os.Remove(c.File)) // half an export would pass for a whole one
 	}
 	return n, nil
 }

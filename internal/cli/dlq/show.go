@@ -62,7 +62,7 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams) error {
 	}
 	s := opened.scan(std, replay.Selection{}, false)
 	s.Payload = true
-	d, err := s.Take(ctx, opened.topic, entry)
+	d, err := s.Read(ctx, opened.topic, entry)
 	if err != nil {
 		return err
 	}

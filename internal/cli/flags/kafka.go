@@ -26,7 +26,7 @@ type KafkaFlags struct {
 	built         BuildInfo
 }
 
-// AfterApply takes note of the build, which each client tells the brokers.
+// AfterApply stores the build, which each client sends to the brokers.
 func (f *KafkaFlags) AfterApply(built BuildInfo) error {
 	f.built = built
 	return nil

@@ -63,7 +63,7 @@ const (
 	// outsideHeap is what is resident and not the garbage collector's: the program's
 	// text and what the kernel keeps for its threads. Measured: 29 MiB.
 	outsideHeap = 32 << 20
-	// gcPercent is how much garbage there may be beside what is in use. Accounts hold
+	// gcPercent is how much garbage there may be for what is in use. Accounts hold
 	// no pointers, so a collection costs little: at 30 it took 1 to 2 % more CPU than at
 	// Go's 100.
 	gcPercent = 30
@@ -87,7 +87,7 @@ func ShareMemory(limit Size) MemoryPlan {
 	}
 }
 
-// ShareMemoryWith shares out what others leave who may take so much besides, and at least two fifths of it.
+// ShareMemoryWith shares out what is left when others use so much, and at least two fifths of the limit.
 func ShareMemoryWith(others, limit Size) MemoryPlan {
 	l := limit - outsideHeap
 	plan := ShareMemory(outsideHeap + max(l*2/5, l-others))
@@ -95,7 +95,7 @@ func ShareMemoryWith(others, limit Size) MemoryPlan {
 	return plan
 }
 
-// Apply makes the garbage collector keep to the plan, unless GOMEMLIMIT and GOGC say
+// Apply sets the garbage collector by the plan, unless GOMEMLIMIT and GOGC say
 // otherwise, until release is called.
 func (p *MemoryPlan) Apply() (release func()) {
 	var unused []byte

@@ -11,7 +11,7 @@ import (
 	"projector/readmodel/own"
 )
 
-// FileFlags name the file of a projection of one's own.
+// FileFlags name the file of a custom projection.
 type FileFlags struct {
 	ProjectionFile File `env:"PROJECTION_FILE" placeholder:"FILE" group:"Projection" help:"SQL file of a projection of your own, which it names; see docs/own-projection.md."`
 
@@ -30,7 +30,7 @@ func (f *FileFlags) Own() (*file.Projection, error) {
 	return f.own, err
 }
 
-// Taken are the types of events that the projection in the file takes; none without a file.
+// Taken are the types of events that the projection in the file lists; none without a file.
 func (f *FileFlags) Taken() ([]string, error) {
 	p, err := f.Own()
 	if p == nil {

@@ -65,7 +65,7 @@ func (f *SecurityFlags) transport() credential.TLS {
 	return credential.TLS{CA: f.TLSCA, Cert: f.TLSCert, Key: f.TLSKey, ServerName: f.TLSServerName}
 }
 
-// Principal is who the brokers take this client for, as far as it can know.
+// Principal is the name that the brokers know this client by, as far as it can know.
 func (f *SecurityFlags) Principal() string {
 	switch {
 	case f.mechanism() == mechanismOAuth:

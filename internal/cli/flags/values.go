@@ -11,7 +11,7 @@ import (
 )
 
 // Items are those of a list as people write it: with space around the commas, and one
-// behind the last.
+// after the last.
 func Items(list []string) []string {
 	var named []string
 	for _, item := range list {

@@ -59,7 +59,7 @@ func (c *VerifyCmd) print(std *output.Streams, r *ledger.Report) error {
 	return t.Flush()
 }
 
-// masked stands for a balance that is not to be shown.
+// masked replaces a balance that is not to be shown.
 const masked = "***"
 
 func (c *VerifyCmd) balanceText(version *int64, balance string) string {

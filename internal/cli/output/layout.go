@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// id is what an id may take before columns are left out for it: a UUID.
+	// id is how wide an id may be before columns are left out for it: a UUID.
 	id = 36
 	// least is left of a text that is cut.
 	least = 8
@@ -17,7 +17,7 @@ const (
 // layout says which columns a terminal shows and how wide.
 type layout struct {
 	columns  []Column
-	flexible string // the name of the column that takes what is to spare
+	flexible string // the name of the column that gets the spare width
 	widths   []int
 	hidden   []bool
 	text     int // the column that is folded; -1: none
@@ -53,7 +53,7 @@ func fitted(columns []Column, flexible string, rows [][]string, limit int, more 
 	return l
 }
 
-// placeText decides whether the column of sentences stands beside the others or below them.
+// placeText decides whether the column of sentences is in line with the others or below them.
 func (l *layout) placeText(needs []int, limit int, more bool) {
 	l.text = slices.IndexFunc(l.columns, func(c Column) bool { return c.text })
 	if l.text < 0 {
@@ -68,7 +68,7 @@ func (l *layout) placeText(needs []int, limit int, more bool) {
 	}
 }
 
-// below reports that the column of sentences stands below the others.
+// below reports that the column of sentences is below the others.
 func (l *layout) below() bool { return l.text >= 0 && l.hidden[l.text] }
 
 // total is the width of a row.
@@ -82,7 +82,7 @@ func (l *layout) total() int {
 	return sum
 }
 
-// shrink takes from the widest text again and again, until a row fits or every text is short.
+// shrink narrows the widest text again and again, until a row fits or every text is short.
 func (l *layout) shrink(limit int) {
 	for l.total() > limit {
 		widest := -1

@@ -20,7 +20,7 @@ type Table struct {
 	columns  []Column
 	flexible string
 	limit    int        // columns of the terminal; 0: no terminal
-	colours  bool       // the header stands out
+	colours  bool       // the header is bold
 	pending  [][]string // rows of a terminal that have no layout yet, the header first
 	headed   bool       // pending has the header
 	layout   *layout    // nil: not decided, or no terminal
@@ -42,7 +42,7 @@ func Left(name string, width int) Column { return Column{Name: name, Width: widt
 func Right(name string, width int) Column { return Column{Name: name, Width: width, Right: true} }
 
 // Text is a column of sentences, the last one of a table. A terminal shows all of them:
-// folded at words, beside the other columns or, where these leave it too little, below the row.
+// folded at words, in line with the other columns or, where these leave it too little, below the row.
 func Text(name string) Column { return Column{Name: name, Width: 30, text: true} }
 
 // Optional is the column, to be left out of a terminal that is too narrow for all.
@@ -61,7 +61,7 @@ const (
 
 // NewTable makes a table for w. Its cells are Printable and its header may have a colour,
 // so it needs no Safe. What does not fit is cut or left out on a terminal only.
-// The column called flexible takes what the terminal has to spare.
+// The column called flexible gets what the terminal has to spare.
 func NewTable(w io.Writer, flexible string, columns ...Column) *Table {
 	t := &Table{out: bufio.NewWriter(Unwrapped(w)), columns: columns, flexible: flexible, colours: telemetry.Colours(IsTerminal(w))}
 	if width, isTerminal := terminalWidth(w); isTerminal {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// IsTerminal reports whether somebody looks at w.
+// IsTerminal reports whether w is a terminal.
 func IsTerminal(w io.Writer) bool {
 	file, isFile := Unwrapped(w).(*os.File)
 	return isFile && term.IsTerminal(int(file.Fd()))

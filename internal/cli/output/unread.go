@@ -65,7 +65,7 @@ func partitionsText(numbers []int32) string {
 	return "partitions " + NumbersText(numbers)
 }
 
-// NumbersText is a list as flags take it.
+// NumbersText is a list as flags accept it.
 func NumbersText(numbers []int32) string {
 	texts := make([]string, len(numbers))
 	for i, n := range numbers {

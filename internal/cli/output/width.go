@@ -9,8 +9,8 @@ import (
 // cut ends what was cut off.
 const cut = "…"
 
-// shownWidth is how many columns of a terminal a text takes: ideographs and their like take
-// two, a mark on the letter before it takes none.
+// shownWidth is how many columns of a terminal a text has: ideographs and their like have
+// two, a mark on the character before it none.
 func shownWidth(text string) int { return displaywidth.String(text) }
 
 // clipped is as much of a text as fits.

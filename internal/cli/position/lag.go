@@ -54,7 +54,7 @@ func (c *LagCmd) Run(ctx context.Context, std *output.Streams) error {
 }
 
 // watch shows the lag again and again. An error is printed and the next reading tried: the outage
-// is what somebody is watching. err is that of the reading before.
+// is what a person is watching. err is that of the reading before.
 func (c *LagCmd) watch(ctx context.Context, std *output.Streams, view *view, err error) error {
 	tick := time.NewTicker(c.Interval)
 	defer tick.Stop()

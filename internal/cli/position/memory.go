@@ -56,7 +56,7 @@ func (s *setPlan) checkSpans(ctx context.Context, memory readmodel.Memory) error
 	return nil
 }
 
-// memoryCheck looks for events that were taken in and are no longer remembered.
+// memoryCheck finds events that were counted and are no longer remembered.
 type memoryCheck struct {
 	*setPlan
 	memory  readmodel.Memory
@@ -67,7 +67,7 @@ type memoryCheck struct {
 	last    int64 // offset of the last that is not remembered
 }
 
-// memoryPiece is how many events are looked for at a time.
+// memoryPiece is how many events are queried for at a time.
 const memoryPiece = 5000
 
 // span refuses a stretch of records that would come again.
@@ -84,7 +84,7 @@ func (m *memoryCheck) span(ctx context.Context, span topic.Span) error {
 			return err
 		}
 	}
-	if err := m.look(ctx); err != nil {
+	if err := m.query(ctx); err != nil {
 		return err
 	}
 	if m.last == projection.NoOffset {
@@ -95,7 +95,7 @@ func (m *memoryCheck) span(ctx context.Context, span topic.Span) error {
 		span.Partition, m.of.Projection, span.From, m.last, m.last+1)}
 }
 
-// add takes an event that would be taken in.
+// add adds an event that would be counted.
 func (m *memoryCheck) add(ctx context.Context, offset int64, message event.Message) error {
 	format, err := m.cmd.formats.Resolve(ctx, message)
 	if err != nil {
@@ -110,11 +110,11 @@ func (m *memoryCheck) add(ctx context.Context, offset int64, message event.Messa
 	if len(m.ids) < memoryPiece {
 		return nil
 	}
-	return m.look(ctx)
+	return m.query(ctx)
 }
 
-// look queries the inbox for the events that were added.
-func (m *memoryCheck) look(ctx context.Context) error {
+// query asks the inbox for the events that were added.
+func (m *memoryCheck) query(ctx context.Context) error {
 	known, err := m.memory.Remembered(ctx, m.on.Pool, m.ids)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ type resume struct {
 	changeFlags
 }
 
-// throughEnd stands for each partition's own end.
+// throughEnd means the end of each partition.
 const throughEnd = "END"
 
 // Action implements change.Change.

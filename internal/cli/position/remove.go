@@ -79,7 +79,7 @@ func (p *removePlan) Do(ctx context.Context) error {
 	}
 }
 
-// check refuses positions that somebody uses, or that keep events from being counted twice.
+// check refuses positions that are in use, or that prevent events from being counted twice.
 func (c *remove) check(ctx context.Context, adm *kadm.Client, positions []readmodel.UnusedPosition) error {
 	if len(positions) == 0 {
 		return exit.Refusef("group %q has no positions in topic %q", c.Group, c.Topic)
@@ -99,7 +99,7 @@ func (c *remove) check(ctx context.Context, adm *kadm.Client, positions []readmo
 	}
 	kind := flags.DefinitionNamed(positions[0].Projection)
 	if kind != nil && kind.Memory() == nil {
-		return nil // its rows know what they have taken in
+		return nil // its rows know which events they have
 	}
 	i := slices.IndexFunc(positions, func(p readmodel.UnusedPosition) bool { return !p.Passed })
 	if i < 0 {

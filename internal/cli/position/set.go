@@ -124,7 +124,7 @@ func (s *setPlan) read(ctx context.Context) (err error) {
 	if s.plans, err = readmodel.PlanPositions(asking, s.on.Pool, s.of, s.sets); err != nil {
 		return err
 	}
-	s.holds, err = s.checkMemory(ctx) // takes as long as there is to read
+	s.holds, err = s.checkMemory(ctx) // lasts as long as there is something to read
 	return err
 }
 
@@ -179,14 +179,14 @@ func (s *setPlan) wanted(ctx context.Context) ([]readmodel.PositionSet, error) {
 		want := projection.Reposition{Expect: s.cmd.Expect, SkipUnread: s.cmd.SkipUnread, NewTopic: s.cmd.NewTopic}
 		sets = append(sets, readmodel.PositionSet{Partition: e.Partition, Want: want, Log: log})
 	}
-	if err := s.aim(ctx, sets); err != nil {
+	if err := s.target(ctx, sets); err != nil {
 		return nil, err
 	}
 	return sets, s.askEpochs(ctx, sets)
 }
 
-// aim sets where the partitions are to go on.
-func (s *setPlan) aim(ctx context.Context, sets []readmodel.PositionSet) error {
+// target sets where the partitions continue.
+func (s *setPlan) target(ctx context.Context, sets []readmodel.PositionSet) error {
 	var at kadm.ListedOffsets
 	if s.cmd.Time != "" {
 		var err error
