@@ -33,7 +33,7 @@ type AuditRow struct {
 	RequestID      *int64  // that was approved
 	RequestedBy    *string // login that made the request
 	Actor          string
-	DBUser         *string // of the connection, whoever the actor says to be
+	DBUser         *string // of the connection, no matter what Actor is
 	Reason         *string
 	Result         string
 	Altered        bool // key, value or headers that were replayed are not the dead letter's

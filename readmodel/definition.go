@@ -17,13 +17,13 @@ import (
 const BalanceName = "account_balance"
 
 // Definition is a projection as a program knows it: how it is called, run, and repaired.
-// All that is told apart by projections goes through it. See
+// All differences between projections go through it. See
 // docs/adding-a-projection.md.
 type Definition interface {
 	// Name is what --projection, metrics and dead letters call it. It is stored in
 	// the database, so it never changes.
 	Name() string
-	// FlushEvents is how many events of a partition one transaction takes in at
+	// FlushEvents is how many events of a partition one transaction has at
 	// most; 0: as many as memory allows.
 	FlushEvents() int
 	// Ready fails when the database lacks what the projection needs.
@@ -37,7 +37,7 @@ type Definition interface {
 	Reports() Reports
 	// Replayer deals with the projection's dead letters.
 	Replayer(cfg RepairConfig) Replayer
-	// Memory is what keeps an event from being taken in twice; nil: the projection's own
+	// Memory keeps an event from being processed twice; nil: the projection's own
 	// table does, for ever.
 	Memory() Memory
 	// Rebuilds are the tables that a rebuild compares and puts right; none: it is refused.
@@ -46,7 +46,7 @@ type Definition interface {
 	Custom() bool
 }
 
-// Memory knows which events a projection has taken in, and forgets them with time.
+// Memory knows which events a projection has processed, and forgets them with time.
 type Memory interface {
 	// PrunedUntil is before when what was remembered may be forgotten; the zero time when
 	// nothing was forgotten yet.
@@ -88,7 +88,7 @@ type RunConfig struct {
 	Observer Observer
 	// Decisions are what people have decided about single events; nil: nothing.
 	Decisions *Decisions
-	// Ends is done when the process is told to stop: what only saves work ends with it.
+	// Ends is done when the process is asked to stop: what only saves work ends with it.
 	Ends context.Context
 	Log  *slog.Logger
 }
@@ -131,11 +131,11 @@ type Subject struct {
 
 // Replayer deals with the dead letters of a projection, beside running consumers.
 type Replayer interface {
-	// ReplayStatuses tells how each of the subjects stands to the read model now.
+	// ReplayStatuses returns the state of each subject in the read model now.
 	ReplayStatuses(ctx context.Context, subjects []Subject) ([]projection.ReplayStatus, error)
-	// Plan tells by each record's Decision what Apply would do with it now.
+	// Plan sets each record's Decision to what Apply would do with it now.
 	Plan(ctx context.Context, records []*RepairRecord) error
-	// Apply applies the records in transactions of bounded size, tells observe of
+	// Apply applies the records in transactions of bounded size, calls observe for
 	// each, and sets the Decision of those that are Decided. What was committed before
 	// an error stays; to go on, apply the same records again.
 	Apply(ctx context.Context, records []*RepairRecord, observe func(Step)) error

@@ -37,7 +37,7 @@ var sessionDefaults = map[string]string{
 	"enable_seqscan":  "off",
 }
 
-// connector makes the settings of connections, anew for each: what they name in
+// connector makes the settings of connections, again for each: what they name in
 // files (certificates, keys, .pgpass) may have changed since the last one.
 type connector struct {
 	url      string
@@ -46,7 +46,7 @@ type connector struct {
 	conns    int32           // at most; 0: as the URL says
 }
 
-// ConnectOption is something about connections that does not stand in their URL.
+// ConnectOption is a setting of connections that is not in their URL.
 type ConnectOption func(*connector)
 
 // WithPassword asks for the password before each new connection, so that it may
@@ -55,7 +55,7 @@ func WithPassword(password func() (string, error)) ConnectOption {
 	return func(c *connector) { c.password = password }
 }
 
-// WithTracer has a tracer told of each statement, and of what else it has methods for.
+// WithTracer has a tracer called for each statement, and for all else it has methods for.
 func WithTracer(tracer pgx.QueryTracer) ConnectOption {
 	return func(c *connector) { c.tracer = tracer }
 }

@@ -39,7 +39,7 @@ func (e *GroupTakenError) Error() string {
 func (e *GroupTakenError) SafeText() string { return e.Error() }
 
 // ClaimPosition makes the caller the partition's owner and returns where to resume.
-// Whoever owned it before is fenced from then on. projection.ErrFenced means that it
+// The owner before is fenced from then on. projection.ErrFenced means that it
 // was to be taken back to an offset of Kafka that is no longer true, a
 // *projection.StoppedError that a person has to set or resume it first. How the row was found is
 // known with an error, too, unless it is none of these and came before that.

@@ -59,7 +59,7 @@ func PlanStandings(
 	}
 	standings := make([]StandingChanged, len(logs))
 	for i := range logs {
-		var stored projection.StoredPosition // where there is none yet, it stands nowhere
+		var stored projection.StoredPosition // where there is none yet, it is empty
 		if p := known[logs[i].Partition]; p != nil {
 			stored = *p
 		}

@@ -2,7 +2,7 @@ package readmodel
 
 import "github.com/jackc/pgx/v5/pgconn"
 
-// FileChangedError says that a projection of one's own has been run from another file since:
+// FileChangedError says that a custom projection has been run from another file since:
 // the rows that are there came from other rules.
 type FileChangedError struct{ Projection string }
 

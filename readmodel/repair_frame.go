@@ -33,7 +33,7 @@ type RepairConfig struct {
 	Rate int
 	// Piece bounds the events one transaction decides about; 0: 2,000.
 	Piece int
-	// Ends tells whether anything waits for a consumer that was overtaken, which Apply then
+	// Ends reports whether records wait for a consumer that was overtaken, which Apply then
 	// lets go on before its next transaction; nil: it only rests as long as it works.
 	Ends Ends
 }
@@ -68,7 +68,7 @@ const (
 	EffectPoison    Effect = "poison"    // it cannot be applied as it is
 )
 
-// EffectOf tells what a decision means.
+// EffectOf returns what a decision means for a replayed record.
 func EffectOf(v projection.Decision) Effect {
 	switch {
 	case v.Outcome == projection.Duplicate:

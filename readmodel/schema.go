@@ -219,7 +219,7 @@ func wantedVersion() (int64, error) {
 
 // CheckDatabase runs a query that returns what is missing, one finding per row.
 func CheckDatabase(ctx context.Context, pool *pgxpool.Pool, query string) error {
-	// Planned anew each time: a plan kept from before would not notice a dropped table.
+	// Planned again each time: an older plan would not notice a dropped table.
 	rows, err := pool.Query(ctx, query, pgx.QueryExecModeExec)
 	if err != nil {
 		return fmt.Errorf("check the database: %w", err)
@@ -261,7 +261,7 @@ func missingPrivileges(what string) error {
 	return &pgconn.PgError{Severity: "ERROR", Code: insufficientPrivilege, Message: "missing privileges: " + what}
 }
 
-// checkVisible tells a schema that may not be used, whose tables PostgreSQL calls
+// checkVisible recognises a schema that may not be used, whose tables PostgreSQL calls
 // undefined, from one that is not there.
 func checkVisible(ctx context.Context, pool *pgxpool.Pool) error {
 	var hidden string

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// sortedPlaces are the places of items in their order, equal ones as they stand. Items that are
+// sortedPlaces are the places of items in their order, equal ones in their order. Items that are
 // large cost much to move: sorting 10,000 events took longer than decoding them.
 func sortedPlaces[T any](items []T, compare func(a, b *T) int) []int {
 	places := make([]int, len(items))

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// defaultStallAfter is how long the poll loop may stand still before a restart
+// defaultStallAfter is how long the poll loop may be silent before a restart
 // is thought to help. A poll returns within seconds even on an idle topic and
 // with every dependency down.
 const defaultStallAfter = 2 * time.Minute
@@ -106,7 +106,7 @@ func (h *Health) enter(p phase) {
 func (h *Health) Fail(name, reason string) { h.FailAfter(name, reason, 0) }
 
 // FailAfter is Fail for what may pass by itself: the condition counts only when
-// it still stands a grace period after it was first reported.
+// it is still there a grace period after it was first reported.
 func (h *Health) FailAfter(name, reason string, grace time.Duration) {
 	now := h.clock()
 	h.mu.Lock()

@@ -65,7 +65,7 @@ func textHandler(w io.Writer, isTerminal bool, level slog.Level) slog.Handler {
 		TimeFormat: "2006-01-02T15:04:05.000Z07:00",
 	}
 	if isTerminal {
-		opts.TimeFormat = "15:04:05.000" // whoever watches knows the day
+		opts.TimeFormat = "15:04:05.000" // a person who watches knows the day
 	}
 	return tint.NewTextHandler(w, opts)
 }

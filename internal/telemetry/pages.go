@@ -91,7 +91,7 @@ func (p *pages) routes(metrics http.Handler) http.Handler {
 	for _, name := range []string{"uPlot.iife.min.js", "uPlot.min.css", "LICENSE"} {
 		path := "uplot/" + uPlotVersion + "/" + name
 		mux.HandleFunc("GET /"+path, func(w http.ResponseWriter, r *http.Request) {
-			// The version is in the path, so what stands there never changes.
+			// The version is in the path, so its content never changes.
 			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 			http.ServeFileFS(w, r, assets, path)
 		})

@@ -11,7 +11,7 @@ import (
 )
 
 // partitionMetrics holds the families with a label partition. Gauges live from
-// assignment to revocation: after that another instance tells the truth about
+// assignment to revocation: after that another instance has the right values of
 // the partition. Counters stay, because a counter that vanishes and comes back
 // at 0 loses increments.
 type partitionMetrics struct {
@@ -78,7 +78,7 @@ func (m *Metrics) Retrying(topic string, partition int32, on bool) {
 	m.partitions.setRetrying(partitionID{topic, partition}, on)
 }
 
-// Standing says whether the partition stands still because its breaker is open, or because
+// Standing says whether the partition is stopped because its breaker is open, or because
 // a person has paused it. Without an assignment it is without effect.
 func (m *Metrics) Standing(topic string, partition int32, breakerOpen, paused bool) {
 	m.partitions.setStanding(partitionID{topic, partition}, breakerOpen, paused)

@@ -147,7 +147,7 @@ func RegisterPool(reg prometheus.Registerer, pool pgxpoolprometheus.Stater) {
 	reg.MustRegister(pgxpoolprometheus.NewCollector(pool, nil))
 }
 
-// KafkaHooks exposes the kafka_client_* families of one kgo client, told apart
+// KafkaHooks exposes the kafka_client_* families of one kgo client, distinguished
 // by the label client (for example "consumer", "dlq"). They are registered when
 // the client is made and leave with it; two live clients of one name panic.
 func KafkaHooks(reg prometheus.Registerer, client string) kgo.Opt {
@@ -218,5 +218,5 @@ func writeDeclarations(w io.Writer, families []Family) {
 		buf.WriteString("# HELP " + f.Name + " " + helpEscaper.Replace(f.Help) + "\n")
 		buf.WriteString("# TYPE " + f.Name + " " + f.Type + "\n")
 	}
-	_ = buf.Flush() // the scraper is gone: nobody is left to be told
+	_ = buf.Flush() // the scraper is gone: nobody would get the error
 }

@@ -54,7 +54,7 @@ func NewServer(addr string, gatherer prometheus.Gatherer, h *Health, page Page, 
 		served: make(chan struct{}),
 		http: &http.Server{
 			Handler: secureHeaders(pages.routes(metricsHandler(gatherer, log))),
-			// Probes and scrapes are small: whoever needs longer is stuck and
+			// Probes and scrapes are small: a client that needs longer is stuck and
 			// must not hold a connection.
 			ReadHeaderTimeout: 5 * time.Second,
 			ReadTimeout:       10 * time.Second,

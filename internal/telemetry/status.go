@@ -9,9 +9,9 @@ import (
 	"projector/projection"
 )
 
-// Status is what the program tells of itself for the status page and /status.json.
+// Status is the state of the program, for the status page and /status.json.
 // What is unknown is nil, and null in JSON. No payload, no amounts and no account
-// ids: whoever reaches the port may read it.
+// ids, because every client of the port may read it.
 type Status struct {
 	Version        string            `json:"version"`
 	Instance       string            `json:"instance"` // host and process, as the owner that `position` shows
@@ -119,7 +119,7 @@ func readinessOf(h *Health) readiness {
 	return readiness{Ready: ready, Reasons: reasons, Warnings: warnings}
 }
 
-// unknown stands on the page for what is not known yet.
+// unknown is shown on the page for a value that is not known yet.
 const unknown = "–"
 
 // formatCount groups digits by three with a narrow space that does not break: offsets are long.

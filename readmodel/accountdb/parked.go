@@ -11,7 +11,7 @@ import (
 )
 
 // LoadParked reads up to limit parked events of an account above a version, in
-// order, and decodes them anew. more: there may be further ones behind them.
+// order, and decodes them again. more: there may be further ones after them.
 func LoadParked(
 	ctx context.Context, db DB, formats event.Resolver, account string, above int64, limit int,
 ) (parked []projection.Parked, more bool, err error) {
@@ -86,7 +86,7 @@ func decodeEntry(series event.Series, account string, version int64, p *projecti
 	check(last)
 }
 
-// unreadable stands for a parked event that this configuration cannot read.
+// unreadable is the event of a parked record that this configuration cannot read.
 func unreadable(account string, version int64) event.Decoded {
 	return event.Decoded{
 		Event:    event.Event{AccountID: account, Version: version},

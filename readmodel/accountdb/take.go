@@ -7,7 +7,7 @@ import (
 	"projector/readmodel"
 )
 
-// Take gives events to a projection of one's own, within the transaction that makes their
+// Take passes events to a custom projection, within the transaction that makes their
 // versions durable; they are in the order of their application, and it may change that. It
 // sends what is queued.
 type Take func(ctx context.Context, tx *readmodel.Tx, events []projection.TakenEvent) error

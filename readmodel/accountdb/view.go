@@ -59,7 +59,7 @@ type ParkedView struct {
 }
 
 // ShowAccount reads an account of a projection with all that waits for it, or answers
-// ErrUnknownAccount. In a projection of one's own it has no money and no status.
+// ErrUnknownAccount. In a custom projection it has no money and no status.
 func ShowAccount(ctx context.Context, pool *pgxpool.Pool, name, id string) (AccountView, error) {
 	view := AccountView{ID: id}
 	// One snapshot: an account that heals meanwhile must not be shown half healed.

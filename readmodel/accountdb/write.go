@@ -145,7 +145,7 @@ func queueUpdates(tx *Tx, known []accounts.Row, count func(pgconn.CommandTag) er
 	}
 }
 
-// splitRows tells accounts that have a row from those that have none yet, in order.
+// splitRows separates accounts that have a row from those that have none yet, in order.
 func splitRows(rows []accounts.Row) (known, fresh []accounts.Row) {
 	n := 0
 	for i := range rows {

@@ -1,4 +1,4 @@
-// Package appended projects events each of which stands for itself into a table: none has to
+// Package appended projects independent events into a table: none has to
 // wait for another. A projection says how its events differ and how they are written; position,
 // fence, decisions, dead letters and their replay are here.
 package appended
@@ -24,9 +24,9 @@ import (
 // Table stores the events of a projection in which no event waits for another. It says how an
 // event is identified and how it is written; Projection does the rest. It is used by one goroutine at a time.
 type Table interface {
-	// Key tells the event apart in the table.
+	// Key identifies the event in the table.
 	Key(ev *event.Event) Key
-	// Find returns the ids of the events that stand at the given keys. Keys at which
+	// Find returns the ids of the events that have the given keys. Keys at which
 	// none does are left out.
 	Find(ctx context.Context, db readmodel.Querier, keys []Key) (map[Key]string, error)
 	// Write takes the entries in, within tx and in their order, which is that of
@@ -38,14 +38,14 @@ type Table interface {
 // Guarded is a Table that forgets with time which events it has.
 type Guarded interface {
 	Table
-	// Claimed is told when the partition was taken over, and where it goes on.
+	// Claimed is called when the partition was claimed, with where it continues.
 	Claimed(ctx context.Context, db readmodel.Querier, pos projection.Position) error
-	// Passed reports whether the entry was taken in for certain, although the table may
+	// Passed reports whether the entry was processed for certain, although the table may
 	// have forgotten it.
 	Passed(entry *Entry) bool
 }
 
-// Key tells events apart in a table: an account and a version, or an event id.
+// Key identifies an event in a table: an account and a version, or an event id.
 type Key struct {
 	Text   string
 	Number int64
@@ -68,12 +68,12 @@ type Entry struct {
 	// Before: the record was processed before, and another event in its place is history
 	// and no conflict.
 	Before bool
-	// Present is set by Write: the id of the event that stands at the key already;
-	// empty when this one was taken in.
+	// Present is set by Write: the id of the event that has the key already; empty when
+	// this one was inserted.
 	Present string
 }
 
-// Recent remembers events that were taken in lately. It may forget, and it may fail:
+// Recent remembers events that were processed lately. It may forget, and it may fail:
 // it saves work and decides nothing. It must never claim to have seen what was not
 // marked since it was cleared.
 type Recent interface {
@@ -263,7 +263,7 @@ func (e *Projection) written(moved projection.Position) {
 	e.reset()
 }
 
-// markSeen tells the recent-event cache what is durable now.
+// markSeen adds what is durable now to the recent-event cache.
 func (e *Projection) markSeen() {
 	if e.cfg.Recent == nil || len(e.entries) == 0 {
 		return

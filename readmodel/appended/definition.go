@@ -10,7 +10,7 @@ import (
 	"projector/readmodel"
 )
 
-// Definition is a projection whose events each stand for themselves. Label, ReadyQuery
+// Definition is a projection of independent events. Label, ReadyQuery
 // and Tables are what one has to say; the rest may be left out.
 type Definition struct {
 	Label string // see Definition.Name
@@ -21,7 +21,7 @@ type Definition struct {
 	// Tables makes the table of one partition. No partition, for repairs, is the zero
 	// one but for its projection.
 	Tables func(readmodel.Partition) Table
-	// Flush is how many events one transaction takes in at most; 0: DefaultFlush.
+	// Flush is how many events one transaction has at most; 0: DefaultFlush.
 	Flush int
 	// Recent makes a partition's recent-event cache; nil: there is none.
 	Recent func(readmodel.RunConfig) Recent
@@ -30,8 +30,8 @@ type Definition struct {
 	// Told is what those tasks report; see Definition.Reports.
 	Told readmodel.Reports
 	// Doubts answers, for an event that failed at some time and cannot be found in the
-	// table, why it may have been taken in all the same; empty when that cannot be.
-	// nil: what is not in the table was not taken in.
+	// table, why it may have been processed all the same; empty when that cannot be.
+	// nil: what is not in the table was not processed.
 	Doubts func(ctx context.Context, db readmodel.Querier) (func(failedAt time.Time) string, error)
 	// Remembers is Definition.Memory.
 	Remembers readmodel.Memory

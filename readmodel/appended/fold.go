@@ -83,7 +83,7 @@ func (e *Projection) decide(r *projection.DecodedRecord, found map[Key]string) {
 	}
 }
 
-// decideEvent decides about an event that can be told apart, in the order of the contract:
+// decideEvent decides about an event with a key, in the order of the contract:
 // one that is there already is a duplicate, or a conflict, whatever else is wrong
 // With it.
 func (e *Projection) decideEvent(r *projection.DecodedRecord, found map[Key]string) {
@@ -112,7 +112,7 @@ func (e *Projection) decideEvent(r *projection.DecodedRecord, found map[Key]stri
 	}
 }
 
-// present returns the id of the event that stands at a key, in the table or among the pending ones.
+// present returns the id of the event with a key, in the table or among the pending ones.
 func (e *Projection) present(key Key, found map[Key]string) (id string, present bool) {
 	if id, present = found[key]; present {
 		return id, true
@@ -144,7 +144,7 @@ func (e *Projection) decidePresent(r *projection.DecodedRecord, entry *Entry) {
 	e.letter(r, projection.Decision{Outcome: projection.DeadLettered, Class: event.VersionConflict, Message: conflictMessage})
 }
 
-// conflicts reports whether another event stands in the entry's place.
+// conflicts reports whether another event has the entry's key.
 func (e *Entry) conflicts() bool { return e.Present != e.Event.ID && !e.Before }
 
 func (e *Projection) take(entry Entry) {
@@ -155,7 +155,7 @@ func (e *Projection) take(entry Entry) {
 	e.taken.Outcomes[takenAs(&entry.Event)]++
 }
 
-// takenAs is the outcome of an event that is taken in.
+// takenAs is the outcome of an event that is accepted.
 func takenAs(ev *event.Event) projection.Outcome {
 	if ev.Type == event.Ignorable {
 		return projection.Ignored

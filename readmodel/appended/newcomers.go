@@ -4,7 +4,7 @@ import (
 	"projector/readmodel"
 )
 
-// Newcomers tells whether the entries of a write may be taken to be new, and so be written
+// Newcomers reports whether the entries of a write may be assumed to be new, and so be written
 // by COPY: where those of the last write all were. It is of one writer. Its zero value
 // expects none.
 type Newcomers struct {

@@ -13,7 +13,7 @@ import (
 )
 
 // replayer deals with the dead letters of a Definition. Its transactions need no
-// fence: which event stands at a key is decided by the table, whoever writes.
+// fence: the table decides which event has a key, no matter who writes.
 type replayer struct {
 	kind  Definition
 	cfg   readmodel.RepairConfig
@@ -77,7 +77,7 @@ func decideAbsent(d *event.Decoded, doubt string) projection.Decision {
 	}
 }
 
-// decidePresent decides about an event at whose key one stands already.
+// decidePresent decides about an event whose key is in the table already.
 func decidePresent(entry *Entry) projection.Decision {
 	if entry.conflicts() {
 		return projection.Decision{Outcome: projection.DeadLettered, Class: event.VersionConflict, Message: conflictMessage}
@@ -156,7 +156,7 @@ func (l *replayer) Apply(ctx context.Context, records []*readmodel.RepairRecord,
 	})
 }
 
-// takingIn is the records that are left to take in.
+// takingIn is the records that are left to process.
 type takingIn struct {
 	letters *replayer
 	records []*readmodel.RepairRecord
@@ -196,7 +196,7 @@ func (w *takingIn) Refuse(reason string) bool {
 	return !again
 }
 
-// fold writes what can be taken in and returns the decisions about the records.
+// fold writes what can be accepted and returns the decisions about the records.
 func (l *replayer) fold(ctx context.Context, tx *readmodel.Tx, records []*readmodel.RepairRecord, refused map[*readmodel.RepairRecord]string) ([]projection.Decision, error) {
 	decisions, err := l.decide(ctx, tx, records)
 	if err != nil {

@@ -189,7 +189,7 @@ func (b *Balance) Verify(ctx context.Context) error {
 	return b.stale(accountdb.VerifyVersions(ctx, b.db(), changes.DecidedOn, changes.Assumed), changes)
 }
 
-// stale has what was assumed in vain be looked up next time.
+// stale has accounts that were wrongly assumed to be new looked up next time.
 func (b *Balance) stale(err error, changes *accounts.Changes) error {
 	if errors.Is(err, projection.ErrStale) && len(changes.Assumed) > 0 {
 		b.fold.AssumedWrongly()

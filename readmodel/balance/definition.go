@@ -50,7 +50,7 @@ func (Definition) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
 	return []readmodel.Task{countParked(cfg, readmodel.BalanceName)}
 }
 
-// countParked tells again and again what waits behind holes.
+// countParked reports the parked events at intervals.
 func countParked(cfg readmodel.RunConfig, name string) readmodel.Task {
 	return readmodel.Task{Name: "count parked events", Every: countParkedEvery, Run: func(ctx context.Context) error {
 		parked, err := readmodel.CountParked(ctx, cfg.Pool, name)
@@ -69,7 +69,7 @@ func (Definition) Replayer(cfg readmodel.RepairConfig) readmodel.Replayer {
 	return repair.New(cfg)
 }
 
-// Memory implements Definition: an account's version tells.
+// Memory implements Definition: an account's version shows what was applied.
 func (Definition) Memory() readmodel.Memory { return nil }
 
 // Rebuilds implements Definition. Accounts are compared as a whole, by Shadow.

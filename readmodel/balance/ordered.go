@@ -11,7 +11,7 @@ import (
 	"projector/readmodel/repair"
 )
 
-// OrderedDefinition is a projection of one's own that is given events in the order of their
+// OrderedDefinition is a custom projection that gets events in the order of their
 // versions: what account_balance does with accounts, in tables of its own and without money.
 type OrderedDefinition struct {
 	Label string // see Definition.Name
@@ -64,7 +64,7 @@ func (d OrderedDefinition) Replayer(cfg readmodel.RepairConfig) readmodel.Replay
 	return repair.NewCustom(cfg, d.Label, d.Take)
 }
 
-// Memory implements Definition: an account's version tells.
+// Memory implements Definition: an account's version shows what was applied.
 func (OrderedDefinition) Memory() readmodel.Memory { return nil }
 
 // Rebuilds implements Definition.

@@ -23,7 +23,7 @@ const (
 	// readVersionsWithin is how long reading all accounts may take: a million take half
 	// a second.
 	readVersionsWithin = 5 * time.Second
-	// awaitVersions is how long a partition stands still for a reading. What takes longer
+	// awaitVersions is how long a partition waits for a reading. What takes longer
 	// it picks up later; a rebalance must not wait.
 	awaitVersions = time.Second
 	// readVersionsAgain is how long there is no other try after one that failed.
@@ -86,7 +86,7 @@ func NewVersionReader(cfg VersionReaderConfig) *VersionReader {
 	return &VersionReader{cfg: cfg}
 }
 
-// claiming tells that a partition is being claimed: no reading begins, because it would be of
+// claiming notes that a partition is being claimed: no reading begins, because it would be of
 // no use to that partition.
 func (r *VersionReader) claiming() {
 	if r == nil {
@@ -206,7 +206,7 @@ func readVersions(ctx context.Context, pool *pgxpool.Pool, limit int) (*accounts
 		if _, err := tx.Exec(ctx, sql.Query("index_session")); err != nil {
 			return err
 		}
-		// One row more than there is room for tells that they are too many.
+		// One row more than there is memory for shows that there are too many.
 		rows, err := tx.Query(ctx, sql.Query("load_index"), index.Room()+1)
 		if err != nil {
 			return err

@@ -19,7 +19,7 @@ import (
 
 // distributed are the tables that Citus distributes, by their account: all that a reader joins
 // is on one node. Positions, the trail, the inbox and the sums stay on the coordinator. The
-// first is the one that the others stand beside.
+// first is the table that the others are co-located with.
 var distributed = []string{"account_balance", "account_opening", "account_statement", "park_overflow", "parked_event"}
 
 // Table is a table that Citus distributes, or would.
@@ -134,8 +134,8 @@ func On(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[OnCitus] != nil
 const settleEvery = 25 * time.Millisecond
 
 // Settle waits for the transactions that are prepared on any node of Citus now. Their commit has
-// been decided, perhaps, and a position that was moved by it can be seen already: whoever takes
-// the partition over must not decide on rows of before. See docs/decisions/0038.
+// been decided, perhaps, and a position that was moved by it can be seen already: the next
+// owner of the partition must not decide on older rows. See docs/decisions/0038.
 func Settle(ctx context.Context, pool *pgxpool.Pool) error {
 	before, err := preparedOnNodes(ctx, pool)
 	for err == nil && len(before) > 0 {

@@ -19,8 +19,8 @@ import (
 // processed it, because all of them write to the same table. It does its part of readmodel.Guarded. That of no
 // Partition, for repairs, knows of no offset.
 //
-// While no marker ever was pruned it keeps out of the way, for then the markers tell
-// more: a record that was dead-lettered is taken in when it can be read now.
+// While no marker was ever pruned it does nothing, because the markers know more: a record
+// that was dead-lettered is processed when it can be read now.
 type guard struct {
 	inbox     Inbox
 	partition readmodel.Partition
@@ -54,7 +54,7 @@ func isBehind(processed []projection.NextOffset, entry *appended.Entry) bool {
 
 // check asks within tx, behind what was queued, whether pruning or another group has
 // overtaken what this guard knows, and returns projection.ErrStale if an entry may
-// have been taken in before although it has no marker. It sends what was queued.
+// have been processed before although it has no marker. It sends what was queued.
 func (g *guard) check(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	if g.partition.Group == "" {
 		return tx.Send(ctx)

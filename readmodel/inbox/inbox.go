@@ -119,7 +119,7 @@ func (i Inbox) Remembered(ctx context.Context, db readmodel.Querier, ids []strin
 	return i.find(ctx, db, "inbox_remembers", ids, readmodel.MemoryMargin)
 }
 
-// Doubts returns a function that says why an event without a marker may have been taken in all the same:
+// Doubts returns a function that says why an event without a marker may have been processed all the same:
 // when it failed before markers were pruned, its marker may have been among them.
 func (i Inbox) Doubts(ctx context.Context, db readmodel.Querier) (func(failedAt time.Time) string, error) {
 	until, err := i.PrunedUntil(ctx, db)

@@ -18,7 +18,7 @@ const Retention = 7 * 24 * time.Hour
 
 const (
 	// pruneRows is how many markers one transaction deletes: little enough that
-	// whoever waits for one of them hardly notices.
+	// a session that waits for one of them hardly notices.
 	pruneRows = 5000
 	// pruneEvery is how often a process looks for what is too old.
 	pruneEvery = time.Minute
@@ -32,7 +32,7 @@ const (
 
 // Prune deletes the handler's markers that are older than the retention by the
 // database's clock, in transactions of bounded size with rests as long in between,
-// and tells observe, which may be nil, of each. While another prunes the handler, or
+// and calls observe, which may be nil, for each. While another prunes the handler, or
 // records of it are read again, it does nothing. What was deleted before an error stays
 // deleted.
 func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Duration, observe func(int64)) error {

@@ -1,4 +1,4 @@
-// Package own is projections of one's own: a SQL file is given the events, in the transaction
+// Package own has custom projections: a SQL file gets the events, in the transaction
 // that moves the position. See docs/decisions/0034.
 package own
 
@@ -17,7 +17,7 @@ import (
 	"projector/sql"
 )
 
-// Definition is the projection that a file describes. Events are told apart by their ids, as
+// Definition is the projection that a file describes. Events are identified by their ids, as
 // daily_turnover does, or by the versions of their accounts, as account_balance does.
 func Definition(p file.Projection) readmodel.Definition {
 	s := &statements{file: p}

@@ -15,7 +15,7 @@ import (
 	"projector/sql"
 )
 
-// CheckForRunner is Check for the role that will run the projection, whoever asks. A login that
+// CheckForRunner is Check for the role that will run the projection, no matter who asks. A login that
 // does not become that role has its statements parsed, which needs no grants on tables; what the
 // role lacks is found from their words.
 func CheckForRunner(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {

@@ -74,7 +74,7 @@ func (*StatementError) Remedy() string { return "" }
 // Unwrap implements the interface of package errors.
 func (e *StatementError) Unwrap() error { return e.Err }
 
-// guarded is how the projector's own tables stand within a transaction.
+// guarded is the state of the projector's own tables within a transaction.
 type guarded struct {
 	written []string // by the order of file.OwnTables
 	outside string   // in a rebuild, what was written to the live tables

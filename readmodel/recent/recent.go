@@ -1,5 +1,5 @@
 // Package recent remembers, in bounded memory and for a bounded time, which events
-// were taken in lately. It is a hint in front of the table or the inbox that decide:
+// were processed lately. It is a hint; the table or the inbox decides:
 // what it has seen need not be asked there, what it has forgotten is.
 //
 // It is filled only with what is durable, and emptied whenever the partition is

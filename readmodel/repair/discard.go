@@ -35,7 +35,7 @@ type Discarded struct {
 
 // Discarder is a Replayer of a projection that parks events.
 type Discarder interface {
-	// PlanDiscard tells what Discard would do now.
+	// PlanDiscard returns what Discard would do now.
 	PlanDiscard(ctx context.Context, list []Discard) ([]Discarded, error)
 	// Discard removes the events from what is parked, in the transactions that record it.
 	// After an error, what was committed before it stays.

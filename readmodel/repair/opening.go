@@ -60,7 +60,7 @@ func (r *Repair) Openings(by OpenedBy) *Openings {
 	return o
 }
 
-// Plan tells by each Decision what Apply would do now, and changes nothing.
+// Plan sets each Decision to what Apply would do now, and changes nothing.
 func (o *Openings) Plan(ctx context.Context, openings []Opening) error {
 	return readmodel.Patiently(ctx, func(ctx context.Context) error {
 		o.store.DB = o.repair.db()

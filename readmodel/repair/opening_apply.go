@@ -15,8 +15,8 @@ import (
 // bounds the Piece: they are locked for some tenths of a second.
 const OpeningPiece = 8192
 
-// Apply opens the accounts, in transactions of bounded size, and tells observe, which may be
-// nil, of each. Those at or beyond their opening are left as they are, so after an error the
+// Apply opens the accounts, in transactions of bounded size, and calls observe, which may be
+// nil, for each. Those at or beyond their opening are left as they are, so after an error the
 // same may be applied again.
 func (o *Openings) Apply(ctx context.Context, openings []Opening, observe func(readmodel.Step)) error {
 	if err := o.consumers.begin(ctx); err != nil {

@@ -12,7 +12,7 @@ import (
 // inOrder sorts records by partition and account, and those of one account by version, so
 // that a transaction locks few of them. Records of one version keep their order.
 func inOrder(records []*readmodel.RepairRecord) []*readmodel.RepairRecord {
-	first := map[string]*projection.Record{} // of each account: all of its records stand with it
+	first := map[string]*projection.Record{} // of each account: all of its records follow it
 	for _, rec := range records {
 		if id := rec.Decoded.Event.AccountID; first[id] == nil {
 			first[id] = &rec.Record

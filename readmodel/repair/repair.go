@@ -50,7 +50,7 @@ func NewCustom(cfg readmodel.RepairConfig, projection string, take accountdb.Tak
 // custom reports whether it is a custom projection that is repaired.
 func (r *Repair) custom() bool { return r.projection != readmodel.BalanceName }
 
-// Plan tells by each record's Decision what Apply would do with it now, and changes
+// Plan sets each record's Decision to what Apply would do with it now, and changes
 // nothing.
 func (r *Repair) Plan(ctx context.Context, records []*readmodel.RepairRecord) error {
 	records = inOrder(records)
@@ -78,7 +78,7 @@ func planSome(ctx context.Context, fold *accounts.Fold, records []*readmodel.Rep
 }
 
 // Apply applies the records, in transactions of bounded size with rests in between,
-// and tells observe, which may be nil, of each. What was committed before an error
+// and calls observe, which may be nil, for each. What was committed before an error
 // stays; to go on, apply the same records again.
 func (r *Repair) Apply(ctx context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error {
 	if len(records) == 0 { // a login that may only read has nothing to lock

@@ -150,13 +150,13 @@ type partitionOf struct {
 	number       int32
 }
 
-// progress is where a consumer is. It claims its partition anew when a repair has
+// progress is where a consumer is. It claims its partition again when a repair has
 // overtaken it, which raises the fence.
 type progress struct{ fence, next int64 }
 
 // resting lets consumers go on between the transactions of a repair. A consumer whose
 // changes the repair has overtaken reads and decides again, which may take longer than the
-// repair's transaction did. If it were overtaken again and again it would stand still.
+// repair's transaction did. If it were overtaken again and again it would never move.
 type resting struct {
 	pool accountdb.DB
 	ends readmodel.Ends // nil: nobody knows whether a consumer has anything to do, and none is waited for
@@ -209,7 +209,7 @@ func (r *resting) rest(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// overtaken reports whether a consumer has claimed its partition anew and not moved since,
+// overtaken reports whether a consumer has claimed its partition again and not moved since,
 // although something waits for it.
 func (r *resting) overtaken(ctx context.Context, now map[partitionOf]progress) bool {
 	ends := map[string]map[int32]int64{}

@@ -11,7 +11,7 @@ import (
 	"projector/sql"
 )
 
-// findPresent finds out which entries were not inserted, and what stands in their place.
+// findPresent finds out which entries were not inserted, and which rows have their keys.
 // It runs only when there are any.
 func findPresent(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	found, first := 0, 0
@@ -37,7 +37,7 @@ func findPresent(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry
 	return nil
 }
 
-// readPresent reads what stands at the keys of the entries from a place on. A row of
+// readPresent reads the rows with the keys of the entries from a place on. A row of
 // this very transaction is the first entry's that has its key; those behind it with
 // the same key were delivered twice at once. Transaction ids come round again, so a
 // row counts as ours only when it holds what we sent.

@@ -30,7 +30,7 @@ func Definition() readmodel.Definition {
 		Tables:     func(p readmodel.Partition) appended.Table { return &table{appended.NewcomersTo(p)} },
 		Recent:     recent.Of,
 
-		// Where an event stands is where it was first read, which is not the same each time.
+		// The place of an event is where it was first read, which is not the same each time.
 		RebuildTables: []readmodel.RebuildTable{{Name: Name, Uncompared: []string{"source_partition", "source_offset"}}},
 	}
 }

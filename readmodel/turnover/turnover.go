@@ -1,5 +1,5 @@
 // Package turnover is the projection daily_turnover: money moved a day and currency,
-// over all accounts. A sum cannot tell what it holds already, so it goes by the
+// over all accounts. A sum does not show which events it has, so it uses the
 // inbox: each event is marked in the transaction that adds it, and added only when it
 // was not marked before.
 package turnover
