@@ -31,7 +31,7 @@ func TestRefusedRowIsIsolated(t *testing.T) {
 	w.exact(o, exactlyOnce)
 	await(t, "ready", p.answers("/readyz", 200, ""))
 	w.conserved(p, o)
-	await(t, "a line about the refused row", p.logged("23514", "bank_rule"))
+	await(t, "a line about the refused row", p.logged("23514 check_violation", "bank_rule"))
 	if log := p.log(); strings.Contains(log, "Failing row") || strings.Contains(log, "amount") {
 		t.Error("the log tells the refused row")
 	}

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 	"testing"
@@ -48,6 +49,29 @@ func TestDatabaseDownAtStart(t *testing.T) {
 	await(t, "ready", p.answers("/readyz", 200, ""))
 	p.terminate()
 	w.atRest()
+}
+
+// TestAFrozenBrokerIsNamed: a broker that takes connections and does not answer is no fault of DNS.
+func TestAFrozenBrokerIsNamed(t *testing.T) {
+	t.Parallel()
+	frozen, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = frozen.Close() })
+	_, port, err := net.SplitHostPort(frozen.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker := "localhost:" + port // a name, which a client looks up again and again
+	w := newWorld(t, 1)
+	p := w.start("--brokers=" + broker)
+	p.waits("Kafka: no answer from " + broker + " within 4s")
+	p.terminate()
+	status, _, stderr := once(t, []string{"KAFKA_BROKERS=" + broker, "KAFKA_TOPIC=" + w.topic}, "inspect")
+	if status != 1 || !strings.Contains(stderr, "reach Kafka by --brokers (KAFKA_BROKERS): no answer from "+broker+" within 25s") {
+		t.Errorf("exit status %d: %s", status, stderr)
+	}
 }
 
 // TestPlainJSONWithARegistryThatIsAway: the settings are wrong, not the events.

@@ -90,10 +90,10 @@ func TestStatementsPostgresRefuses(t *testing.T) {
 	}{
 		{"unique", "", insert, []any{"acc-4711", "1"}, classified{errclass.Isolate, "23505", "constraint ledger_pkey"}},
 		{"check", "", insert, []any{"x", "4711.00"}, classified{errclass.Isolate, "23514", "constraint ledger_balance_check"}},
-		{"overflow", "", insert, []any{"x", "47114711471147.00"}, classified{errclass.Isolate, "22003", "ERROR 22003"}},
-		{"NUL", "", insert, []any{"4711\x00", "1"}, classified{errclass.Isolate, "22021", "ERROR 22021"}},
-		{"not UTF-8", "", insert, []any{"4711\xff", "1"}, classified{errclass.Isolate, "22021", "ERROR 22021"}},
-		{"not a number", "", "SELECT $1::text::bigint", []any{"4711x"}, classified{errclass.Isolate, "22P02", "ERROR 22P02"}},
+		{"overflow", "", insert, []any{"x", "47114711471147.00"}, classified{errclass.Isolate, "22003", "ERROR 22003 numeric_value_out_of_range"}},
+		{"NUL", "", insert, []any{"4711\x00", "1"}, classified{errclass.Isolate, "22021", "ERROR 22021 character_not_in_repertoire"}},
+		{"not UTF-8", "", insert, []any{"4711\xff", "1"}, classified{errclass.Isolate, "22021", "ERROR 22021 character_not_in_repertoire"}},
+		{"not a number", "", "SELECT $1::text::bigint", []any{"4711x"}, classified{errclass.Isolate, "22P02", "ERROR 22P02 invalid_text_representation"}},
 		{"twice in one upsert", "", `INSERT INTO ledger VALUES ('4711', 1), ('4711', 2)
 			ON CONFLICT (id) DO UPDATE SET balance = EXCLUDED.balance`, nil, classified{errclass.Bug, "21000", "ERROR 21000"}},
 		{"trigger", "", "SELECT shout()", nil, classified{errclass.Unknown, "P0001", "ERROR P0001"}},

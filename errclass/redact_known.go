@@ -116,6 +116,8 @@ func serverText(e *pgconn.PgError) string {
 	text := fmt.Sprintf("%s %s", severity, sqlstateReason(e.Code))
 	if wellFormed(e.Code) && strings.Contains(messageClasses, " "+e.Code[:2]+" ") {
 		text += ": " + e.Message
+	} else if name := conditions[e.Code]; name != "" {
+		text += " " + name
 	}
 	if e.Code == "28P01" {
 		text += " (check the user and the password)"

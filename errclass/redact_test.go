@@ -46,9 +46,9 @@ func TestSafe(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"check", refusal("23514"), "ERROR 23514 (table account_balance, constraint balance_check)"},
-		{"out of range", refusal("22003"), "ERROR 22003 (table account_balance, constraint balance_check)"},
-		{"trigger", refusal("P0001"), "ERROR P0001 (table account_balance, constraint balance_check)"},
+		{"check", refusal("23514"), "ERROR 23514 check_violation (table account_balance, constraint balance_check)"},
+		{"out of range", refusal("22003"), "ERROR 22003 numeric_value_out_of_range (table account_balance, constraint balance_check)"},
+		{"trigger", refusal("P0001"), "ERROR P0001 raise_exception (table account_balance, constraint balance_check)"},
 		{"odd code", refusal("2300\n"), "ERROR sqlstate (table account_balance, constraint balance_check)"},
 		{"grant", denied, "ERROR 42501: permission denied for table account_balance"},
 		{
@@ -58,12 +58,12 @@ func TestSafe(t *testing.T) {
 		{"our words behind", fmt.Errorf("wrote (%w) 2 of 3", io.EOF), "wrote (EOF) 2 of 3"},
 		{
 			"two", fmt.Errorf("%w, then %w", refusal("23505"), context.DeadlineExceeded),
-			"ERROR 23505 (table account_balance, constraint balance_check), then context deadline exceeded",
+			"ERROR 23505 unique_violation (table account_balance, constraint balance_check), then context deadline exceeded",
 		},
 		{
 			"twice", fmt.Errorf("%v: %w", refusal("23505"), refusal("23505")), //nolint:errorlint // the mistake that must not leak
-			"ERROR 23505 (table account_balance, constraint balance_check)" +
-				": ERROR 23505 (table account_balance, constraint balance_check)",
+			"ERROR 23505 unique_violation (table account_balance, constraint balance_check)" +
+				": ERROR 23505 unique_violation (table account_balance, constraint balance_check)",
 		},
 		{
 			"joined", errors.Join(io.EOF, denied, io.EOF),

@@ -3,12 +3,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
+	"projector/errclass"
 	"projector/internal/cli/account"
 	"projector/internal/cli/change"
 	"projector/internal/cli/database"
@@ -118,7 +120,19 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, bu
 	if err := refuseEmptyFilters(parsed); err != nil {
 		return exit.Report(stderr, err)
 	}
-	return exit.Report(stderr, withRole(commandPath(parsed), parsed.Run()))
+	return exit.Report(stderr, withRole(commandPath(parsed), interrupted(ctx, commandPath(parsed), parsed.Run())))
+}
+
+// interrupted is the error of a command that a signal has ended. One that changes something says
+// itself what was done, in words of our own.
+func interrupted(ctx context.Context, command string, err error) error {
+	if err == nil || ctx.Err() == nil || errors.As(err, new(errclass.Describer)) {
+		return err
+	}
+	if command == "migrate up" {
+		return exit.Refuse("interrupted; `projector migrate status` lists what was done")
+	}
+	return exit.Refuse("interrupted, nothing was changed")
 }
 
 // commandPath is the command that was typed, without its arguments.

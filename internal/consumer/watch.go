@@ -54,7 +54,7 @@ func (c *Consumer) watchDatabase(ctx context.Context) {
 // watchKafka does the same for the brokers, and says so while the topic is missing.
 func (c *Consumer) watchKafka(ctx context.Context) {
 	every(ctx, watchEvery, watchWithin, func(attempt context.Context) {
-		err := c.askForTopic(attempt, c.adm)
+		err := c.askForTopic(attempt, c.cl)
 		c.report(ctx, "kafka", "Kafka: ", err)
 		if err == nil && time.Since(time.Unix(0, c.fetchFailedAt.Load())) > stuckAfter {
 			c.cfg.Health.OK("fetch")
@@ -108,12 +108,11 @@ func (c *Consumer) awaitTopic(ctx context.Context) error {
 		return fmt.Errorf("create the Kafka client: %w", err)
 	}
 	defer cl.Close()
-	adm := kadm.NewClient(cl)
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 	every(waiting, watchEvery, watchWithin, func(attempt context.Context) {
 		c.cfg.Health.Beat()
-		err := c.askForTopic(attempt, adm)
+		err := c.askForTopic(attempt, cl)
 		if err == nil {
 			stop()
 		}
@@ -122,10 +121,11 @@ func (c *Consumer) awaitTopic(ctx context.Context) error {
 	return nil
 }
 
-func (c *Consumer) askForTopic(ctx context.Context, adm *kadm.Client) error {
-	topics, err := adm.ListTopics(ctx, c.cfg.Topic)
+func (c *Consumer) askForTopic(ctx context.Context, cl *kgo.Client) error {
+	topics, err := kadm.NewClient(cl).ListTopics(ctx, c.cfg.Topic)
 	if err != nil {
-		return c.explain(err)
+		seeds, _ := cl.OptValue(kgo.SeedBrokers).([]string)
+		return c.explain(errclass.NoAnswer(ctx, seeds, watchWithin, err))
 	}
 	if err := topics[c.cfg.Topic].Err; kafkaUnknownTopic(err) {
 		return fmt.Errorf("topic %q does not exist yet, waiting for it: %w", c.cfg.Topic, err)

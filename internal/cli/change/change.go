@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"projector/errclass"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
@@ -204,7 +205,14 @@ func untouched(ctx context.Context, err error) error {
 
 func do(ctx context.Context, std *output.Streams, plan Plan) error {
 	err := plan.Do(ctx)
-	if _, partial := plan.(Partial); err != nil && !partial {
+	_, partial := plan.(Partial)
+	stopped := err != nil && ctx.Err() != nil && !errors.As(err, new(errclass.Describer))
+	switch {
+	case stopped && partial:
+		err = exit.Refuse("interrupted; only what is listed was done")
+	case stopped: // in one transaction, whose end may have been lost with the connection
+		return exit.Refuse("interrupted, nothing was changed unless `projector audit` lists it")
+	case err != nil && !partial:
 		return err
 	}
 	if printed := plan.Print(ctx, std, true); err == nil {

@@ -122,7 +122,7 @@ func (c *Cmd) Run(ctx context.Context, io *output.Streams, built flags.BuildInfo
 	case stopped && matched == nil && c.Stay:
 		return nil
 	case stopped && matched == nil:
-		return errors.New("interrupted before the read model was checked; everything is cleaned up")
+		return exit.Refuse("interrupted before the read model was checked; everything is cleaned up")
 	case err != nil:
 		return err
 	case !*matched:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"projector/errclass"
 	"projector/internal/cli/exit"
 	"projector/internal/telemetry"
 )
@@ -85,6 +86,8 @@ func OpenKafka(ctx context.Context, options []kgo.Opt) (*kgo.Client, error) {
 		if err = client.Ping(ctx); err == nil {
 			return client, nil
 		}
+		seeds, _ := client.OptValue(kgo.SeedBrokers).([]string)
+		err = errclass.NoAnswer(ctx, seeds, OneShotWithin, err)
 		client.Close()
 	}
 	return nil, fmt.Errorf("reach Kafka by --brokers (KAFKA_BROKERS): %w", err)

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -16,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"golang.org/x/sync/errgroup"
 
+	"projector/errclass"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
@@ -173,16 +172,10 @@ func (v *view) reach(ctx context.Context) error {
 			return nil
 		}
 	}
-	if ctx.Err() == nil && (within.Err() != nil || timedOut(err)) {
-		return exit.Refusef("reach Kafka by --brokers (KAFKA_BROKERS): no answer from %s within %s", strings.Join(v.brokers, ", "), kafkaWithin)
+	if ctx.Err() == nil {
+		err = errclass.NoAnswer(within, v.brokers, kafkaWithin, err)
 	}
 	return fmt.Errorf("reach Kafka by --brokers (KAFKA_BROKERS): %w", err)
-}
-
-// timedOut reports whether a connection was given up: its deadline may end just before the context.
-func timedOut(err error) bool {
-	var network net.Error
-	return errors.As(err, &network) && network.Timeout()
 }
 
 // findAge sets the age of the oldest record that is not projected.
