@@ -108,11 +108,11 @@ func (c *accountStatementCmd) remedy() string {
 func (c *accountStatementCmd) explain(w io.Writer, sum *statement.Summary) {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
 	if sum.Opening != nil {
-		say("the account was opened at version %d: its statement begins behind that, with the balance of then", *sum.Opening)
+		say("the account was opened at version %d: its statement begins after that, with the balance of that time", *sum.Opening)
 	}
 	if sum.Missing > 0 {
-		say("%d versions have no entry, the first of them %d (up to %d): from there on the running balance is unknown; %s",
-			sum.Missing, sum.First.From, sum.First.To, c.remedy())
+		say("%s without an entry, the first of them %d (up to %d): from there on the running balance is unknown; %s",
+			output.Counted(sum.Missing, "version"), sum.First.From, sum.First.To, c.remedy())
 	}
 	if sum.Other != 0 {
 		say("version %d is in another currency than those before it, or its amount is no number: from there on the running balance is unknown", sum.Other)

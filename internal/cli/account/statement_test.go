@@ -93,7 +93,7 @@ func TestAStatementThatIsNotWhole(t *testing.T) {
 
 	balances, said := statement("a")
 	clitest.Equal(t, balances, "1.00 null")
-	clitest.Contains(t, said, "1 versions have no entry, the first of them 2 (up to 2)", "--projection=account_statement --account=a`",
+	clitest.Contains(t, said, "1 version without an entry, the first of them 2 (up to 2)", "--projection=account_statement --account=a`",
 		"the balance is at version 1: later entries are not in it yet")
 	clitest.Contains(t, s.Must("account", "statement", "a"), "unknown")
 	balances, said = statement("a", "--version-to=1")

@@ -117,7 +117,7 @@ func (d *demo) refuseForeign(ctx context.Context) error {
 	var pgErr *pgconn.PgError
 	switch {
 	case err == nil:
-		return exit.Usagef("--database-url (DATABASE_URL): the schema holds accounts that are not the demo's: give an empty database")
+		return exit.Usagef("--database-url (DATABASE_URL): the schema holds accounts that are not the demo's: give an empty database, or unset DATABASE_URL and KAFKA_BROKERS for servers of the demo's own")
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil
 	case errors.As(err, &pgErr) && pgErr.Code == "42P01": // undefined_table: not migrated yet

@@ -213,18 +213,18 @@ func (p *discardPlan) summarize(std *output.Streams, done bool) error {
 	var text string
 	switch n := len(p.found) - passed; {
 	case done:
-		text = fmt.Sprintf("discarded %d dead letters\n", n)
+		text = "discarded " + output.Counted(n, "dead letter") + "\n"
 		if removed > 0 {
-			text += fmt.Sprintf("removed the parked events of %d of them: they are not applied when their turn comes\n", removed)
+			text += fmt.Sprintf("parked events removed: %d; they are not applied when their turn comes\n", removed)
 		}
 	case n > 0:
-		text = fmt.Sprintf("%d dead letters would be discarded; %s\n", n, change.NothingChanged)
+		text = fmt.Sprintf("would discard %s; %s\n", output.Counted(n, "dead letter"), change.NothingChanged)
 		if removed > 0 {
-			text = fmt.Sprintf("the events of %d of them are parked and would be removed: they would not be applied when their turn comes\n", removed) + text
+			text = fmt.Sprintf("parked events that would be removed: %d; they would not be applied when their turn comes\n", removed) + text
 		}
 	}
 	if passed > 0 {
-		text = fmt.Sprintf("%d are not discarded: the read model has passed their versions\n", passed) + text
+		text = fmt.Sprintf("not discarded, because the read model has passed their versions: %d\n", passed) + text
 	}
 	_, err := io.WriteString(out, text)
 	return err

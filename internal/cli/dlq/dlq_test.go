@@ -380,7 +380,7 @@ func TestDiscardIsOnRecordAndUndoesNothing(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Holes()
 	args := []string{"dlq", "discard", "--reason=known", "--class=version_conflict"}
-	clitest.Contains(t, s.Must(args...), "1 dead letters would be discarded; nothing was changed")
+	clitest.Contains(t, s.Must(args...), "would discard 1 dead letter; nothing was changed")
 	clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list", "--status=discarded")), "")
 	clitest.Equal(t, clitest.Pick(s.Lines(append(args, "--yes", "--actor=auditor")...), "status", "result"), "discarded discarded")
 	clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list", "--status=discarded")), "acc-a 1 discarded")

@@ -52,7 +52,7 @@ func (c *exportCmd) report(std *output.Streams, n int) error {
 	if c.File == stdio {
 		said, where = std.Err, "standard output"
 	}
-	_, err := fmt.Fprintf(said, "exported %d dead letters to %s\n", n, where)
+	_, err := fmt.Fprintf(said, "exported %s to %s\n", output.Counted(n, "dead letter"), where)
 	return err
 }
 

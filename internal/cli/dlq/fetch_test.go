@@ -99,7 +99,7 @@ func TestOtherProjectionsGetAFetchedEventFromTheTopic(t *testing.T) {
 	}
 	clitest.Equal(t, others(), "statement 1,3 turnover 5.00 balance 7.00")
 	_, _, said := s.Command("account", "statement", "a")
-	clitest.Contains(t, said, "1 versions have no entry, the first of them 2")
+	clitest.Contains(t, said, "1 version without an entry, the first of them 2")
 
 	s.Produce(clitest.EventOf("a", 2, `"2"`))
 	clitest.Equal(t, others(), "statement 1,2,3 turnover 7.00 balance 7.00")

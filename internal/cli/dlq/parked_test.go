@@ -26,8 +26,8 @@ func TestADiscardedEventIsNotApplied(t *testing.T) {
 		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`), clitest.EventOf("a", 4, `"8.00"`))
 		s.Consuming(nil)
 		discard := []string{"dlq", "discard", "--account=a", "--offset=1", "--reason=void"}
-		clitest.Contains(t, s.Must(discard...), "1 of them are parked and would be removed", "1 dead letters would be discarded; nothing was changed")
-		clitest.Contains(t, s.Must(append(discard, "--yes")...), "discarded 1 dead letters", "removed the parked events of 1 of them")
+		clitest.Contains(t, s.Must(discard...), "parked events that would be removed: 1", "would discard 1 dead letter; nothing was changed")
+		clitest.Contains(t, s.Must(append(discard, "--yes")...), "discarded 1 dead letter\n", "parked events removed: 1")
 		clitest.Equal(t, clitest.Pick(s.Lines("gaps"), "account_id", "expected_version", "received_version", "waiting_events"), "a 2 4 1")
 		s.Produce(clitest.EventOf("a", 2, `"2.00"`))
 		s.Consuming(nil)
@@ -106,7 +106,7 @@ func TestAnAppliedEventIsNotDiscarded(t *testing.T) {
 		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"4.00"`), clitest.EventOf("a", 2, `"2.00"`))
 		s.Consuming(nil)
 		clitest.Contains(t, s.Must("dlq", "discard", "--account=a", "--status=resolved", "--reason=void", "--yes"),
-			"1 are not discarded: the read model has passed their versions", "discarded 0 dead letters")
+			"not discarded, because the read model has passed their versions: 1", "discarded 0 dead letters")
 		clitest.Equal(t, s.Text("SELECT count(*)::text FROM dlq_action WHERE action = 'discard'"), "0")
 		clitest.Equal(t, state(), "7.00 at 3")
 	})
