@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"projector/internal/cli/build"
 	"projector/internal/cli/exit"
+	"projector/internal/cli/flags"
 )
 
 // TestEveryCommandSaysWhatAnInterruptionChanged interrupts each command that uses a server before
@@ -40,7 +40,7 @@ func TestEveryCommandSaysWhatAnInterruptionChanged(t *testing.T) {
 		"run": "", "demo": "", "completion": "", "version": "", "mapping check": "",
 		"migrate up": "projector: interrupted; `projector migrate status` lists what was done\n",
 	}
-	k, err := newParser(build.Info{})
+	k, err := newParser(flags.BuildInfo{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestEveryCommandSaysWhatAnInterruptionChanged(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		interrupt()
 		var said bytes.Buffer
-		status := Main(ctx, append(strings.Fields(name), args[name]...), &bytes.Buffer{}, &said, build.Info{})
+		status := Main(ctx, append(strings.Fields(name), args[name]...), &bytes.Buffer{}, &said, flags.BuildInfo{})
 		if status != exit.Failed || !strings.HasSuffix(said.String(), want) {
 			t.Errorf("%s: status %d: %s", name, status, said.String())
 		}
