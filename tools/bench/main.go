@@ -91,12 +91,12 @@ const documentPath = "docs/performance.md"
 
 // runCmd runs workloads.
 type runCmd struct {
-	Only      []string      `placeholder:"GROUP" help:"Groups of workloads to run: uniform, duplicates, hot, cold, steady, readers, memory, cost, statement, turnover, once, ordered, partitions, replicas (default all)."`
+	Only      []string      `placeholder:"GROUP" help:"Groups of workloads to run: uniform, duplicates, hot, cold, steady, readers, start, limit, memory, cost, statement, turnover, once, ordered, partitions, replicas (default all)."`
 	Scale     float64       `default:"1" help:"Size of the workloads; 0.2 makes a quick run. Other than 1 is printed and not written down, unless --document is given."`
 	Rounds    int           `default:"3" help:"Turns of all subjects of a group (default 3)."`
 	Projector string        `default:"bin/projector" placeholder:"FILE" help:"The binary to measure (default bin/projector)."`
 	Beside    string        `placeholder:"FILE" help:"Another binary of the projector, as one more subject that takes turns with the rest."`
-	Subjects  []string      `placeholder:"SUBJECT" help:"Only these subjects: raw, decode, projector, kfake, steady, readers, other (default all)."`
+	Subjects  []string      `placeholder:"SUBJECT" help:"Only these subjects: raw, decode, projector, kfake, steady, readers, start, other (default all)."`
 	Quiet     time.Duration `default:"15s" help:"How long to wait for an idle machine before a run (default 15s)."`
 	Document  string        `placeholder:"FILE" help:"Document to write the results to (default docs/performance.md at scale 1)."`
 }

@@ -85,7 +85,7 @@ func (b *bench) subjectsOf(p *prepared) []subject {
 // prepare loads the topic and makes the templates.
 func (b *bench) prepare(ctx context.Context, w workload) (p *prepared, err error) {
 	p = &prepared{}
-	if slices.Contains(w.subjects, subjectSteady) { // produced while it runs
+	if own := w.own(); own == subjectSteady || own == subjectStart { // produced while it runs
 		p.loaded = &loaded{workload: w, broker: b.broker()}
 		return p, nil
 	}
@@ -165,6 +165,8 @@ func (b *bench) one(ctx context.Context, p *prepared, s subject) (Run, error) {
 		run, err = b.raw(ctx, l, d, m)
 	case subjectSteady:
 		run, err = b.steadyOnce(ctx, l, d, m, 0)
+	case subjectStart:
+		run, err = b.inFreshTopic(ctx, l, func(fresh *loaded) (Run, error) { return b.start(ctx, fresh, d, b.nextGroup(), m) })
 	case subjectReaders:
 		run, err = b.steadyOnce(ctx, l, d, m, waitingReaders)
 	default:
@@ -190,8 +192,12 @@ func (b *bench) raw(ctx context.Context, l *loaded, d database, m *meter) (Run, 
 	return run, err
 }
 
-// steadyOnce gives each run a topic of its own, because it produces to it.
 func (b *bench) steadyOnce(ctx context.Context, l *loaded, d database, m *meter, readers int) (Run, error) {
+	return b.inFreshTopic(ctx, l, func(fresh *loaded) (Run, error) { return b.steady(ctx, fresh, d, b.nextGroup(), m, readers) })
+}
+
+// inFreshTopic gives each run a topic of its own, because it produces to it.
+func (b *bench) inFreshTopic(ctx context.Context, l *loaded, measure func(*loaded) (Run, error)) (Run, error) {
 	b.groups++
 	w := l.workload
 	w.turn = b.groups
@@ -199,7 +205,7 @@ func (b *bench) steadyOnce(ctx context.Context, l *loaded, d database, m *meter,
 	if err != nil {
 		return Run{}, err
 	}
-	run, err := b.steady(ctx, fresh, d, b.nextGroup(), m, readers)
+	run, err := measure(fresh)
 	return run, errors.Join(err, b.removeTopic(ctx, w.topic()))
 }
 

@@ -14,6 +14,7 @@ func page(r *results) string {
 	renderSummary(&b, r)
 	renderMemory(&b, r)
 	renderLatency(&b, r)
+	renderStart(&b, r)
 	renderReaders(&b, r)
 	return b.String()
 }

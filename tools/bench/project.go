@@ -108,7 +108,7 @@ func (s *stack) startProjector(l *loaded, group string, d database, environment 
 	cmd.Env = append(os.Environ(),
 		"KAFKA_BROKERS="+strings.Join(l.broker.addrs, ","), "KAFKA_TOPIC="+l.topic(), "KAFKA_GROUP="+group,
 		"PROJECTION="+cmp.Or(l.projection, readmodel.BalanceName),
-		"DATABASE_URL="+d.url, "LISTEN_ADDR=127.0.0.1:0", "LOG_FORMAT=json", fmt.Sprintf("MEMORY_LIMIT=%dMiB", memoryLimit))
+		"DATABASE_URL="+d.url, "LISTEN_ADDR=127.0.0.1:0", "LOG_FORMAT=json", fmt.Sprintf("MEMORY_LIMIT=%dMiB", cmp.Or(l.memory, memoryLimit)))
 	if file != "" {
 		cmd.Env = append(cmd.Env, "PROJECTION_FILE="+file)
 	}

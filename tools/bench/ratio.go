@@ -59,6 +59,7 @@ var comparisons = []comparison{
 	{"partitions: 1 by 8", "partitions-1", subjectProjector, "partitions-8", subjectProjector, eventsPerSecond, 0, false},
 	{"partitions: 64 by 8", "partitions-64", subjectProjector, "partitions-8", subjectProjector, eventsPerSecond, 0, false},
 	{"partitions: 256 by 8", "partitions-256", subjectProjector, "partitions-8", subjectProjector, eventsPerSecond, 0, false},
+	{"--memory-limit=128MiB by 512MiB", "limit-128", subjectProjector, "limit-512", subjectProjector, eventsPerSecond, 0, false},
 	{"replicas: 2 by 1", "replicas-2", subjectProjector, "replicas-1", subjectProjector, eventsPerSecond, 0, false},
 	{"replicas: 4 by 1", "replicas-4", subjectProjector, "replicas-1", subjectProjector, eventsPerSecond, 0, false},
 	{"replicas: 4 by 1, CPU an event", "replicas-4", subjectProjector, "replicas-1", subjectProjector, cpuAnEvent, 0, false},
@@ -103,10 +104,10 @@ type ratio struct {
 func besides() []comparison {
 	var all []comparison
 	for _, w := range workloads {
-		if w.own() == subjectSteady {
+		if own := w.own(); own == subjectSteady || own == subjectStart {
 			all = append(all,
-				comparison{w.name + ": the other binary, CPU", w.name, subjectSteady, w.name, subjectOther, coreShare, 0, true},
-				comparison{w.name + ": the other binary, p50", w.name, subjectSteady, w.name, subjectOther, medianLatency, 0, true})
+				comparison{w.name + ": the other binary, CPU", w.name, own, w.name, subjectOther, coreShare, 0, true},
+				comparison{w.name + ": the other binary, p50", w.name, own, w.name, subjectOther, medianLatency, 0, true})
 			continue
 		}
 		all = append(all,

@@ -15,6 +15,7 @@ func render(r *results) string {
 	renderRatios(&b, ratiosOf(r))
 	renderMemory(&b, r)
 	renderLatency(&b, r)
+	renderStart(&b, r)
 	renderReaders(&b, r)
 	renderRuns(&b, r)
 	renderQuarters(&b, r)
@@ -111,7 +112,7 @@ func renderRuns(b *strings.Builder, r *results) {
 	var seen []key
 	for i := range r.Runs {
 		k := key{r.Runs[i].Workload, r.Runs[i].Subject}
-		if k.subject == subjectSteady || k.subject == subjectReaders || slices.Contains(seen, k) {
+		if k.subject == subjectSteady || k.subject == subjectStart || k.subject == subjectReaders || slices.Contains(seen, k) {
 			continue
 		}
 		seen = append(seen, k)

@@ -20,6 +20,7 @@ const (
 	subjectKfake     subject = "kfake"
 	subjectSteady    subject = "steady"
 	subjectReaders   subject = "readers" // steady, while readers wait
+	subjectStart     subject = "start"   // again and again, until the first row
 	subjectPeer      subject = "spring-batch"
 	subjectOther     subject = "other" // another binary of the projector, --beside
 )
@@ -59,12 +60,14 @@ type workload struct {
 	stream string
 	// turn distinguishes topics of the same workload, when each run has its own.
 	turn int
+	// memory is the --memory-limit in MiB; 0: memoryLimit.
+	memory int
 }
 
 // own is what of the subjects the projector itself is; empty: it is none of them.
 func (w *workload) own() subject {
 	for _, s := range w.subjects {
-		if s == subjectProjector || s == subjectSteady {
+		if s == subjectProjector || s == subjectSteady || s == subjectStart {
 			return s
 		}
 	}
@@ -108,6 +111,12 @@ var workloads = []workload{
 		subjects: []subject{subjectSteady, subjectReaders},
 	},
 	{
+		name: "start", group: "start", accounts: 10_000, events: 1000, partitions: 8, fixed: true,
+		about:    "from the start of the process to the first committed row, of a group that has positions",
+		subjects: []subject{subjectStart},
+	},
+	limited(128), limited(memoryLimit),
+	{
 		name: "memory", group: "memory", accounts: million, events: 20 * million, partitions: 8,
 		about:    "a long catch-up",
 		subjects: []subject{subjectProjector},
@@ -144,6 +153,14 @@ var workloads = []workload{
 	},
 	partitioned(1), partitioned(8), partitioned(64), partitioned(256),
 	replicated(1), replicated(2), replicated(4),
+}
+
+func limited(memory int) workload {
+	return workload{
+		name: fmt.Sprintf("limit-%d", memory), group: "limit", accounts: 200_000, events: 2 * million, partitions: 8,
+		about:    fmt.Sprintf("uniform over 200,000 accounts, --memory-limit=%dMiB", memory),
+		subjects: []subject{subjectProjector}, memory: memory,
+	}
 }
 
 func partitioned(n int32) workload {

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"projector/internal/pace"
+)
+
+const (
+	// starts are measured in a run, after one with a new group.
+	starts = 20
+	// startEvents are produced before each start: some for each partition.
+	startEvents = 160
+)
+
+// start measures the time from the start of the process to the first committed row, of a
+// consumer group that has positions.
+func (s *stack) start(ctx context.Context, l *loaded, d database, group string, m *meter) (run Run, err error) {
+	w, err := watch(ctx, d, group, l.table())
+	if err != nil {
+		return run, err
+	}
+	defer w.close()
+	client, err := kgo.NewClient(kgo.SeedBrokers(l.broker.addrs...), kgo.DefaultProduceTopic(l.topic()),
+		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)))
+	if err != nil {
+		return run, err
+	}
+	defer client.Close()
+	g := newGenerator(&l.workload)
+	m.watcher = w.pid()
+	m.begin()
+	var took []time.Duration
+	var cpu float64
+	for i := range starts + 1 {
+		first, used, err := s.startOnce(ctx, l, d, group, w, client, g)
+		if err != nil {
+			return run, err
+		}
+		if i > 0 {
+			took, cpu = append(took, first), cpu+used
+		}
+	}
+	run.CPU, run.Disturbed = m.end()
+	run.CPU.Subject = cpu
+	slices.Sort(took)
+	at := func(share float64) float64 {
+		return float64(took[int(share*float64(len(took)-1))].Microseconds()) / 1000
+	}
+	for _, t := range took {
+		run.Seconds += t.Seconds()
+	}
+	run.Events = len(took)
+	run.Latency = &latency{P50: at(0.5), P99: at(0.99), Max: at(1), Core: cpu / run.Seconds}
+	run.Problem, err = w.check(ctx, g.fingerprint())
+	return run, err
+}
+
+// startOnce returns the time to the first row, and the processor time until all rows, in s.
+func (s *stack) startOnce(
+	ctx context.Context, l *loaded, d database, group string, w *watcher, client *kgo.Client, g *generator,
+) (first time.Duration, used float64, err error) {
+	var failure firstError
+	var c change
+	for range startEvents {
+		g.next(&c)
+		client.Produce(ctx, record(&c), failure.promise)
+	}
+	if err := errors.Join(client.Flush(ctx), failure.get()); err != nil {
+		return 0, 0, err
+	}
+	before, err := w.durable(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	begun := time.Now()
+	p, err := s.startProjector(l, group, d)
+	if err != nil {
+		return 0, 0, err
+	}
+	for n := before; n < g.made; {
+		if n, err = w.durable(ctx); err == nil {
+			err = p.alive()
+		}
+		if err == nil && time.Since(begun) > stuckAfter {
+			err = fmt.Errorf("%d of %d events durable: %s", n, g.made, p.output)
+		}
+		if err != nil {
+			break
+		}
+		if n > before && first == 0 {
+			first = time.Since(begun)
+		}
+		if err = pace.Sleep(ctx, lookEvery); err != nil {
+			break
+		}
+	}
+	used = processCPU(p.pid())
+	_, stopErr := p.stop()
+	return first, used, errors.Join(err, stopErr)
+}
+
+func renderStart(b *strings.Builder, r *results) {
+	runs := r.of("start", subjectStart)
+	if len(runs) == 0 {
+		return
+	}
+	b.WriteString("### Start\n\n| round | starts | p50 ms | p99 ms | CPU ms a start | disturbed |\n|---|---|---|---|---|---|\n")
+	for i := range runs {
+		run, disturbed := &runs[i], ""
+		if run.Disturbed {
+			disturbed = "yes"
+		}
+		fmt.Fprintf(b, "| %d | %d | %.0f | %.0f | %.0f | %s |\n", run.Round, run.Events, run.Latency.P50, run.Latency.P99,
+			1000*run.CPU.Subject/float64(run.Events), disturbed)
+	}
+	b.WriteString("\nFrom the start of the process to the first committed row, 8 partitions, the group has positions. Target: p50 under 200 ms.\n\n")
+}
