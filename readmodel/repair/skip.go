@@ -36,7 +36,7 @@ type SkippedEvent struct {
 	Place   projection.RecordRef
 }
 
-// SkipPlan is what a Skip would do.
+// SkipPlan is what a Skip would do, or an Unskip, which parks the event again and heals none.
 type SkipPlan struct {
 	Before, After AccountState
 	Event         SkippedEvent
@@ -95,7 +95,7 @@ type Skipper interface {
 	// what waits behind it.
 	Skip(ctx context.Context, s Skip) (Skipped, error)
 	// PlanUnskip returns the account as an Unskip would leave it now, or an *UnskipRefused.
-	PlanUnskip(ctx context.Context, s Skip) (UnskipPlan, error)
+	PlanUnskip(ctx context.Context, s Skip) (SkipPlan, error)
 	// Unskip takes back the last skip of an account, if nothing was applied after it.
 	Unskip(ctx context.Context, s Skip) error
 	// SkipAgain skips a version that was skipped before, in tables that are built again.

@@ -17,12 +17,6 @@ import (
 	"projector/sql"
 )
 
-// UnskipPlan is what an Unskip would do.
-type UnskipPlan struct {
-	Before, After AccountState
-	Event         SkippedEvent // that was skipped, which is parked again
-}
-
 // UnskipRefused says that a skip cannot be taken back.
 type UnskipRefused struct {
 	AccountID string
@@ -33,10 +27,10 @@ type UnskipRefused struct {
 func (e *UnskipRefused) Error() string { return fmt.Sprintf("account %q: %s", e.AccountID, e.Reason) }
 
 // PlanUnskip implements Skipper.
-func (r *Repair) PlanUnskip(ctx context.Context, s Skip) (plan UnskipPlan, err error) {
+func (r *Repair) PlanUnskip(ctx context.Context, s Skip) (plan SkipPlan, err error) {
 	err = readmodel.Patiently(ctx, func(attempt context.Context) error {
 		known, before, of, err := r.decideUnskip(attempt, r.db(), s)
-		plan = UnskipPlan{
+		plan = SkipPlan{
 			Before: r.stateOf(known.Account, waiting(&known)), After: r.stateOf(before, waiting(&known) || of != SkippedEvent{}), Event: of,
 		}
 		return err

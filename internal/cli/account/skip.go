@@ -115,27 +115,37 @@ func (*skip) Action() readmodel.ActionKind { return readmodel.ActionSkip }
 
 // Plan implements change.Change.
 func (c *skip) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
-	skipper, err := c.skipper(ctx, on)
-	if err != nil {
-		return nil, err
-	}
-	p := &skipPlan{skip: c, skipper: skipper}
-	p.of = repair.Skip{
-		AccountID: readmodel.Storable(c.ID), Version: c.Version, Actor: on.Actor, Reason: on.Reason, NothingWaits: c.NothingWaits,
-	}
-	p.planned, err = skipper.PlanSkip(ctx, p.of)
-	p.refused, err = refusedSkip(on, err)
-	return p, err
+	of := repair.Skip{AccountID: readmodel.Storable(c.ID), Version: c.Version, NothingWaits: c.NothingWaits}
+	planned, err := c.plan(ctx, on, of, repair.Skipper.PlanSkip)
+	return &skipPlan{skip: c, plannedSkip: planned}, err
 }
 
 // skipPlan skips a version.
 type skipPlan struct {
 	*skip
+	plannedSkip
+	done repair.Skipped
+}
+
+// plannedSkip is the plan of a skip, or of its reversal.
+type plannedSkip struct {
 	skipper repair.Skipper
 	of      repair.Skip
 	planned repair.SkipPlan
 	refused error // the reason why it is not done
-	done    repair.Skipped
+}
+
+func (f *skipFlags) plan(
+	ctx context.Context, on *change.On, of repair.Skip, plan func(repair.Skipper, context.Context, repair.Skip) (repair.SkipPlan, error),
+) (p plannedSkip, err error) {
+	if p.skipper, err = f.skipper(ctx, on); err != nil {
+		return p, err
+	}
+	p.of = of
+	p.of.Actor, p.of.Reason = on.Actor, on.Reason
+	p.planned, err = plan(p.skipper, ctx, p.of)
+	p.refused, err = refusedSkip(on, err)
+	return p, err
 }
 
 // refusedSkip splits off a refusal of a skip that is to be done now. The skip is tried all the same,
@@ -183,9 +193,14 @@ func (p *skipPlan) Print(_ context.Context, std *output.Streams, done bool) erro
 			skipDocument: d, eventDocument: describeEvent(&plan.Event), Before: describeState(&plan.Before), After: describeState(&plan.After),
 		})
 	}
-	_, err := fmt.Fprintf(std.Out, "now: %s\nversion %d: %s\n%d waiting events would be applied\nthen: %s\nwould pass over version %d of account %s; %s\n",
-		stateText(&plan.Before), p.Version, eventText(&plan.Event), plan.Healed, stateText(&plan.After),
-		p.Version, output.Printable(p.ID), change.NothingChanged)
+	return p.print(std, fmt.Sprintf("%d waiting events would be applied\n", plan.Healed), fmt.Sprintf("would pass over version %d", p.Version), p.ID)
+}
+
+// print prints a plan for people: the account now, its event, what else happens, and the account then.
+func (p *plannedSkip) print(std *output.Streams, healing, would, account string) error {
+	_, err := fmt.Fprintf(std.Out, "now: %s\nversion %d: %s\n%sthen: %s\n%s of account %s; %s\n",
+		stateText(&p.planned.Before), p.of.Version, eventText(&p.planned.Event), healing, stateText(&p.planned.After),
+		would, output.Printable(account), change.NothingChanged)
 	return err
 }
 

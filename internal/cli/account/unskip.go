@@ -34,24 +34,15 @@ func (*unskip) Action() readmodel.ActionKind { return readmodel.ActionUnskip }
 
 // Plan implements change.Change.
 func (c *unskip) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
-	skipper, err := c.skipper(ctx, on)
-	if err != nil {
-		return nil, err
-	}
-	p := &unskipPlan{unskip: c, skipper: skipper}
-	p.of = repair.Skip{AccountID: readmodel.Storable(c.ID), Version: c.Version, Actor: on.Actor, Reason: on.Reason}
-	p.planned, err = skipper.PlanUnskip(ctx, p.of)
-	p.refused, err = refusedSkip(on, err)
-	return p, err
+	of := repair.Skip{AccountID: readmodel.Storable(c.ID), Version: c.Version}
+	planned, err := c.plan(ctx, on, of, repair.Skipper.PlanUnskip)
+	return &unskipPlan{c, planned}, err
 }
 
 // unskipPlan reverses a skip.
 type unskipPlan struct {
 	*unskip
-	skipper repair.Skipper
-	of      repair.Skip
-	planned repair.UnskipPlan
-	refused error // the reason why it is not done
+	plannedSkip
 }
 
 func (p *unskipPlan) document() unskipDocument {
@@ -76,7 +67,7 @@ func (p *unskipPlan) Do(ctx context.Context) error { return skipFailure(p.skippe
 
 // Print implements change.Plan.
 func (p *unskipPlan) Print(_ context.Context, std *output.Streams, done bool) (err error) {
-	d, id := p.document(), output.Printable(p.ID)
+	d := p.document()
 	if done {
 		d.Result = output.OrNull(readmodel.ResultUnskipped)
 	}
@@ -84,10 +75,9 @@ func (p *unskipPlan) Print(_ context.Context, std *output.Streams, done bool) (e
 	case p.JSON():
 		err = output.PrintJSON(std.Out, d)
 	case done:
-		_, err = fmt.Fprintf(std.Out, "took back the skip of version %d of account %s; an event of it that has come since is read again by position set\n", p.Version, id)
+		_, err = fmt.Fprintf(std.Out, "took back the skip of version %d of account %s; an event of it that has come since is read again by position set\n", p.Version, output.Printable(p.ID))
 	default:
-		_, err = fmt.Fprintf(std.Out, "now: %s\nversion %d: %s\nthen: %s\nwould take back the skip of version %d of account %s; %s\n",
-			stateText(&p.planned.Before), p.Version, eventText(&p.planned.Event), stateText(&p.planned.After), p.Version, id, change.NothingChanged)
+		err = p.print(std, "", fmt.Sprintf("would take back the skip of version %d", p.Version), p.ID)
 	}
 	return err
 }
