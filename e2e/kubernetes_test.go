@@ -105,6 +105,8 @@ func (k *kubernetesBank) podsComeAndGo(records []testbank.Record) {
 			"create", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", k.ns.name, name), "-f", "-")
 		return err
 	}
+	// The budget protects ready pods only; an unready one may always be evicted.
+	k.ns.kubectl("wait", "--for=jsonpath={.status.currentHealthy}=3", "poddisruptionbudget/account-balance-projector", "--timeout=90s")
 	pods := k.pods()
 	if err := evict(pods[0]); err != nil {
 		k.t.Errorf("drain: the first eviction: %v", err)
