@@ -38,18 +38,18 @@ func TestOnKubernetes(t *testing.T) {
 
 // step runs a part of the test under a name of its own. After a failure the test ends: the next
 // steps need what this one leaves.
-func (k *kubernetesBank) step(whole *testing.T, name string, do func()) {
-	whole.Helper()
-	passed := whole.Run(name, func(t *testing.T) {
+func (k *kubernetesBank) step(t *testing.T, name string, do func()) {
+	t.Helper()
+	passed := t.Run(name, func(t *testing.T) {
 		k.t, k.ns.t = t, t
 		do()
 		if t.Failed() {
 			t.Log(k.ns.events(balance))
 		}
 	})
-	k.t, k.ns.t = whole, whole
+	k.t, k.ns.t = t, t
 	if !passed {
-		whole.FailNow()
+		t.FailNow()
 	}
 }
 

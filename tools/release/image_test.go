@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -24,7 +25,7 @@ func unpacked(t *testing.T, archive io.Reader) map[string][]byte {
 	files := map[string][]byte{}
 	for reader := tar.NewReader(archive); ; {
 		header, err := reader.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return files
 		}
 		if err != nil {
@@ -87,7 +88,7 @@ func TestImage(t *testing.T) {
 		var config v1.Image
 		blob(described, &manifest)
 		blob(manifest.Config, &config)
-		if config.Platform.Architecture != described.Platform.Architecture || config.Config.Labels[v1.AnnotationRevision] != "c851867" {
+		if config.Architecture != described.Platform.Architecture || config.Config.Labels[v1.AnnotationRevision] != "c851867" {
 			t.Errorf("config %+v", config)
 		}
 		layer, err := gzip.NewReader(bytes.NewReader(blob(manifest.Layers[0], nil)))

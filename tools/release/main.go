@@ -114,10 +114,10 @@ func release(ctx context.Context, o *options, progress io.Writer) (err error) {
 		return err
 	}
 	final := filepath.Join(o.dist, version)
-	if err := os.RemoveAll(final); err != nil {
+	if err := os.RemoveAll(final); err != nil { //nolint:gosec // G703: the caller names the folder, and version is a version
 		return err
 	}
-	if err := os.Rename(b.out, final); err != nil {
+	if err := os.Rename(b.out, final); err != nil { //nolint:gosec // G703: the same
 		return err
 	}
 	_, err = fmt.Fprintf(progress, "released into %s\n", final)
