@@ -78,6 +78,33 @@ func TestFetchKeepsOnlyWhatWasAskedFor(t *testing.T) {
 	}
 }
 
+// A row of the outbox may hold several events, of which some were asked for, and come once for
+// each of them.
+func TestFetchKeepsTheEntriesThatWereAskedFor(t *testing.T) {
+	format, err := event.New(event.FormatJSON, event.Options{FirstVersion: 1, Mapping: event.Mapping{Envelope: event.Envelope{Entries: []string{"lines"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(messages ...event.Message) event.Message {
+		lines := make([]string, len(messages))
+		for i, m := range messages {
+			lines[i] = string(m.Value)
+		}
+		return event.Message{Value: []byte(`{"lines":[` + strings.Join(lines, ",") + `]}`)}
+	}
+	one := row(message("a", 2, ""), message("c", 1, ""), message("b", 3, ""))
+	o := &table{messages: []event.Message{one, one, row(message("c", 1, "")), row(message("a", 2, "-other"))}}
+	a, b := outbox.Version{AccountID: "a", Number: 2}, outbox.Version{AccountID: "b", Number: 3}
+	answer, err := outbox.Fetch(t.Context(), o, event.Always(format), []outbox.Version{a, b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.Records) != 2 || answer.Records[a].Record.Entry != 1 || answer.Records[b].Record.Entry != 3 ||
+		answer.Records[b].Decoded.Event.ID != "b-3/2" || answer.Records[b].Record.Offset != 3 || answer.Refused != 2 {
+		t.Errorf("%+v", answer)
+	}
+}
+
 func TestFetchIsBounded(t *testing.T) {
 	large := strings.Repeat("x", 17<<20)
 	o := &table{}

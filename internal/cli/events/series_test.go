@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"projector/internal/cli/clitest"
 	"projector/internal/cli/exit"
 )
@@ -128,4 +130,44 @@ func TestEntriesInOtherProjections(t *testing.T) {
 			"daily_turnover":    "1.05 1.02 4",
 		}[name])
 	}
+}
+
+// PostgreSQL refuses one entry of a record: it is found, though the position cannot move within
+// the record.
+func TestAnEntryThatPostgreSQLRefuses(t *testing.T) {
+	for _, name := range []string{"account_balance", "account_statement"} {
+		s := clitest.NewStage(t)
+		_, write := mappingFile(t)
+		write(postings)
+		s.Projecting(name)
+		s.Exec("ALTER TABLE account_balance ADD CONSTRAINT few CHECK (balance < 100)")
+		s.Exec("ALTER TABLE account_statement ADD CONSTRAINT few CHECK (amount < 100)")
+		s.Produce(posting("p0", "z 1 C 1"), posting("p1", "a 1 C 1", "b 1 C 2", "c 1 C 3", "d 1 C 10000", "e 1 C 5", "f 1 C 6", "g 1 C 7"))
+		s.Consuming(nil)
+		clitest.Equal(t, letters(s), "rejected_by_database open p1/3")
+		clitest.Equal(t, s.Text("SELECT count(*)::text FROM "+name), "7")
+	}
+}
+
+// Entries of an account in several partitions: each version is applied once, in order, in the end.
+func TestEntriesOfAnAccountInSeveralPartitions(t *testing.T) {
+	s := clitest.NewLeaderStage(t) // of three partitions
+	_, write := mappingFile(t)
+	write(postings)
+	for i := 1; i <= 60; i++ {
+		record := posting(fmt.Sprint("p", i), fmt.Sprintf("a %d D %d", i, i), fmt.Sprintf("b %d C %d", i, i))
+		s.Append(&kgo.Record{Key: fmt.Append(nil, i), Value: []byte(record)})
+	}
+	s.Consuming(func() {
+		s.Await("SELECT count(*) = 2 FROM account_balance WHERE version = 60")
+	})
+	clitest.Equal(t, balances(s.Stage), "a -18.30 60, b 18.30 60")
+	clitest.Equal(t, s.Text("SELECT count(*)::text FROM parked_event"), "0")
+	for _, l := range s.Lines("dlq", "list") {
+		if l["class"] != "version_gap" || l["status"] != "resolved" {
+			t.Errorf("%v", l)
+		}
+	}
+	s.Must("rebuild", "--yes")
+	clitest.Equal(t, balances(s.Stage), "a -18.30 60, b 18.30 60")
 }
