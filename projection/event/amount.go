@@ -164,7 +164,8 @@ func (f *decoder) signedType(r *reading, signed *SignedType) (Type, *Fault) {
 // amountLasts reports whether the digits of the amount are a part of the message. Those of a text
 // with escapes are valid only until the next text is read.
 func (f *decoder) amountLasts(r *reading) bool {
-	return f.places[FieldAmount].kind == inDocument && bytes.IndexByte(r.found[FieldAmount].raw, '\\') < 0
+	m := &r.found[FieldAmount]
+	return f.places[FieldAmount].kind == inDocument && (m.verbatim || bytes.IndexByte(m.raw, '\\') < 0)
 }
 
 // of is what the sign of an amount means.
@@ -272,22 +273,26 @@ func (f *decoder) amountNumber(r *reading) (decimal, *Fault) {
 
 // parse reads an amount of any form but AmountUnits.
 func (s *AmountShape) parse(text []byte) (decimal, error) {
-	var d decimal
-	text, d.negative = bytes.CutPrefix(text, []byte("-"))
-	var hasPoint bool
-	d.whole, d.fraction, hasPoint = bytes.Cut(text, []byte("."))
-	d.scale = len(d.fraction)
-	reason := errAmountForm
-	isWhole := s.Form == AmountMinor || s.Form == AmountScaled
-	if isWhole {
-		reason = errAmountInteger
+	d := decimal{whole: text}
+	if d.negative = len(text) > 0 && text[0] == '-'; d.negative {
+		d.whole = text[1:]
+	}
+	reason := errAmountInteger
+	isDecimal, hasPoint := false, false
+	switch s.Form {
+	case AmountMinor:
 		d.scale, d.padded = byCurrency, true
-		if s.Form == AmountScaled {
-			d.scale = s.Scale
-		}
+	case AmountScaled:
+		d.scale, d.padded = s.Scale, true
+	case AmountText, AmountNumber, AmountUnits:
+		isDecimal, reason = true, errAmountForm
+	}
+	if isDecimal {
+		d.whole, d.fraction, hasPoint = bytes.Cut(d.whole, []byte("."))
+		d.scale = len(d.fraction)
 	}
 	switch {
-	case !isPlainDigits(d.whole), hasPoint && (isWhole || !isDigits(string(d.fraction))):
+	case !isPlainDigits(d.whole), hasPoint && !isDigits(string(d.fraction)):
 		return d, reason
 	case d.negative && d.isZero():
 		return d, errNegativeZero

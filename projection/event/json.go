@@ -74,7 +74,7 @@ type jsonScanner struct {
 	source  bytes.Buffer
 	decoder jsontext.Decoder
 	scratch []byte // holds the one text that had to be unescaped last
-	joined  []byte // holds the text that was put together last
+	joined  []byte // holds texts that were put together, of this and earlier messages; see beginJoined
 	entries entries
 }
 
@@ -163,7 +163,7 @@ func (s *jsonScanner) release() {
 	if cap(s.scratch) > maxScratch {
 		s.scratch = nil
 	}
-	if cap(s.joined) > maxScratch {
+	if cap(s.joined) > joinedBytes {
 		s.joined = nil
 	}
 	if s.entries.listed || len(s.entries.raw) > 0 {
@@ -227,8 +227,11 @@ func (s *jsonScanner) scanMember(field Field, found *members) error {
 // text returns what a value says that is a string; of anything else it returns the JSON. It
 // is valid until the next call of s.
 func (s *jsonScanner) text(v *value) []byte {
-	if v.begins() != '"' {
+	switch {
+	case v.begins() != '"':
 		return v.raw
+	case v.verbatim:
+		return v.raw[1 : len(v.raw)-1]
 	}
 	return s.unquote(v.raw)
 }

@@ -114,7 +114,7 @@ func (p *plainDocument) member(names *plainNames, found *members) bool {
 		return false
 	}
 	if m != nil && m.field != memberNone {
-		found[m.field] = value{raw: p.value[start:p.at]}
+		found[m.field] = value{raw: p.value[start:p.at], verbatim: true}
 	}
 	return true
 }

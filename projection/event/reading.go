@@ -19,6 +19,8 @@ const (
 type value struct {
 	raw  []byte
 	kind valueKind
+	// verbatim: it is a JSON string without escapes, or no string.
+	verbatim bool
 }
 
 func (v *value) begins() byte {
@@ -48,6 +50,8 @@ func (f *decoder) text(r *reading, field Field) (raw, text []byte, fault *Fault)
 	p, m := &f.places[field], &r.found[field]
 	if p.kind == inDocument && p.written <= WrittenText { // the way of most fields, without another call
 		switch {
+		case m.begins() == '"' && m.verbatim:
+			return m.raw, m.raw[1 : len(m.raw)-1], nil
 		case m.begins() == '"':
 			return m.raw, r.unquote(m.raw), nil
 		case m.kind == plain:

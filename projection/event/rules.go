@@ -2,7 +2,6 @@ package event
 
 import (
 	"bytes"
-	"errors"
 	"strconv"
 )
 
@@ -81,18 +80,36 @@ func isInteger(text []byte, rule numberRule) bool {
 	return len(digits) > 0
 }
 
+// parseInteger reads a text that isInteger accepts.
+func parseInteger(text []byte) (n int64, fits bool) {
+	const most = 18 // digits that always fit
+	if len(text) > most {
+		n, err := strconv.ParseInt(string(text), 10, 64)
+		return n, err == nil
+	}
+	negative := text[0] == '-'
+	if negative {
+		text = text[1:]
+	}
+	for _, c := range text {
+		n = n*10 + int64(c-'0')
+	}
+	if negative {
+		n = -n
+	}
+	return n, true
+}
+
 // parseVersion reads a version from text. The reason says which rule it breaks, ""
 // for none.
 func (f *decoder) parseVersion(text []byte) (version int64, reason string) {
 	if !isInteger(text, f.number) {
 		return 0, reasonNotInteger
 	}
-	version, err := strconv.ParseInt(string(text), 10, 64)
+	version, fits := parseInteger(text)
 	switch {
-	case errors.Is(err, strconv.ErrRange):
+	case !fits:
 		return 0, "does not fit a 64-bit integer"
-	case err != nil:
-		return 0, reasonNotInteger
 	case version < f.firstVersion:
 		return 0, "is below the first version"
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -219,8 +218,8 @@ func parseDate(text []byte) (micros int64, ok bool) {
 
 // count reads an integer that counts from the Unix epoch.
 func (u TimeUnit) count(text []byte) (micros int64, reason string) {
-	n, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil {
+	n, fits := parseInteger(text)
+	if !fits {
 		return 0, reasonTimeRange
 	}
 	switch u {
