@@ -85,7 +85,7 @@ func TestSuggest(t *testing.T) {
 	} {
 		s.Add(event.Message{Value: []byte(value)})
 	}
-	text, decide := s.Suggest()
+	text, decide := s.Suggest(false)
 	f := formatOf(t, event.FormatJSON, text)
 	var d event.Decoded
 	f.Decode(event.Message{Value: []byte(`{"meta":{"id":"m-3","type":"movement","seq":2,"ts":1767225600789},"payload":{"acct":"K9","amount":-10,"ccy":"eur"}}`)}, &d)
@@ -101,9 +101,25 @@ func TestSuggest(t *testing.T) {
 		t.Errorf("to decide: %q", decide)
 	}
 
+	// What only may be the name of a type is not printed unless all of the payload may be.
+	var private mapping.Samples
+	for _, kind := range []string{"DEPOSIT", "John Smith", "DE89370400440532013000", "a@b.example", "4711"} {
+		private.Add(event.Message{Value: []byte(`{"type":"` + kind + `"}`)})
+	}
+	text, _ = private.Suggest(false)
+	all, _ := private.Suggest(true)
+	if !strings.Contains(text, "DEPOSIT: ignored") || !strings.Contains(text, "DECIDE 4 values") || !strings.Contains(all, "John Smith") {
+		t.Errorf("%s\n%s", text, all)
+	}
+	for _, value := range []string{"Smith", "DE89", "b.example", "4711"} {
+		if strings.Contains(text, value) {
+			t.Errorf("prints %s:\n%s", value, text)
+		}
+	}
+
 	var none mapping.Samples
 	none.Add(event.Message{Value: []byte("\x00avro")})
-	if text, decide := none.Suggest(); len(decide) < 5 || !strings.Contains(text, "# version: PATH") {
+	if text, decide := none.Suggest(false); len(decide) < 5 || !strings.Contains(text, "# version: PATH") {
 		t.Errorf("of nothing: %q\n%s", decide, text)
 	}
 }
@@ -115,7 +131,7 @@ func FuzzSuggest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value []byte) {
 		var s mapping.Samples
 		s.Add(event.Message{Value: value, Headers: []event.Header{{Key: string(value), Value: value}}})
-		text, _ := s.Suggest()
+		text, _ := s.Suggest(false)
 		if _, err := mapping.Parse([]byte(text)); err != nil {
 			t.Fatalf("%v in\n%s", err, text)
 		}

@@ -168,6 +168,10 @@ func TestCurrencies(t *testing.T) {
 		{"fields: {amount: {header: amount}}", "FundsCredited", `{"currency":"EUR"}`, "FundsCredited 7.25 EUR"},
 		{"fields: {amount: {header: cents, unit: minor}}", "FundsCredited", `{"currency":"EUR"}`, "FundsCredited 7.25 EUR"},
 		{"fields: {amount: {header: money, path: cents, unit: minor}}", "FundsCredited", `{"currency":"EUR"}`, "FundsCredited 7.25 EUR"},
+		{"fields: {amount: {header: money, path: major, type: number}}", "FundsCredited", `{"currency":"EUR"}`, "FundsCredited 7.25 EUR"},
+		{"fields: {amount: {header: money, path: text, type: number}}", "FundsCredited", `{"currency":"EUR"}`, "malformed_payload header money: text"},
+		{"fields: {amount: {header: money, path: exponent, type: number}}", "FundsCredited", `{"currency":"EUR"}`, "invalid_amount header money: exponent"},
+		{"fields: {amount: {header: money, path: major, unit: minor}}", "FundsCredited", `{"currency":"EUR"}`, "invalid_amount header money: major"},
 		{"fields: {amount: {header: none}}", "FundsCredited", `{"currency":"EUR"}`, "malformed_payload header none"},
 	} {
 		f := formatOf(t, event.FormatJSON, tt.mapping)
@@ -176,7 +180,7 @@ func TestCurrencies(t *testing.T) {
 			{Key: "ccy", Value: []byte("CHF")},
 			{Key: "amount", Value: []byte("7.25")},
 			{Key: "cents", Value: []byte("725")},
-			{Key: "money", Value: []byte(`{"cents":725}`)},
+			{Key: "money", Value: []byte(`{"cents":725,"major":7.25,"text":"7.25","exponent":725e-2}`)},
 		}}, &d)
 		if got := decoded(&d); got != tt.want {
 			t.Errorf("%s with %s %s:\n got %s (%v)\nwant %s", tt.mapping, tt.kind, tt.data, got, d.Fault, tt.want)

@@ -149,9 +149,10 @@ func (g *guess) find(all map[string]*sample, taken map[string]bool) *sample {
 }
 
 // Suggest proposes a mapping, in YAML, and lists what a person has to decide. It is a guess, and
-// says so.
-func (s *Samples) Suggest() (text string, decide []string) {
-	w := &suggesting{}
+// says so. Values of the records are in it only where they look like names of types; payload: all
+// that are taken for such.
+func (s *Samples) Suggest(payload bool) (text string, decide []string) {
+	w := &suggesting{payload: payload}
 	w.line("# Proposed from %d records. Nothing uses it: decide what is marked DECIDE, then run", s.records)
 	w.line("# projector mapping check FILE, and projector inspect --mapping=FILE --show-payload.")
 	if s.unread > 0 {
@@ -197,6 +198,7 @@ func (s *Samples) Suggest() (text string, decide []string) {
 
 // suggesting is a proposal that is being written.
 type suggesting struct {
+	payload   bool
 	text      strings.Builder
 	decisions []string
 }
@@ -277,12 +279,22 @@ func (w *suggesting) types(kind, amount *sample) {
 			negative = negative || strings.HasPrefix(text, "-")
 		}
 	}
-	w.line("eventTypes:")
+	names := slices.Sorted(maps.Keys(kind.texts))
+	shown := slices.Clone(names)
+	if !w.payload {
+		shown = slices.DeleteFunc(shown, func(name string) bool { return !isTypeName(name) })
+	}
+	if hidden := len(names) - len(shown); hidden > 0 {
+		w.decide("%d values of the event type do not look like names of types: --show-payload shows them", hidden)
+	}
+	if len(shown) > 0 {
+		w.line("eventTypes:")
+	}
 	known := map[string]bool{}
 	for _, t := range event.NamedTypes() {
 		known[t.Name()] = true
 	}
-	for _, name := range slices.Sorted(maps.Keys(kind.texts)) {
+	for _, name := range shown {
 		switch {
 		case known[name]:
 			w.line("  %s: %s", name, name)
@@ -296,6 +308,24 @@ func (w *suggesting) types(kind, amount *sample) {
 	if len(kind.texts) == mostTexts {
 		w.decide("there may be more types than these %d", mostTexts)
 	}
+}
+
+// isTypeName reports whether a text looks like the name of a type, and not like anything about a
+// person or an account: one word that begins with a letter and has few digits.
+func isTypeName(text string) bool {
+	const mostBytes, mostDigits = 60, 2
+	digits := 0
+	for i, c := range text {
+		switch {
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
+		case i > 0 && c >= '0' && c <= '9':
+			digits++
+		case i > 0 && strings.ContainsRune("_-./:", c):
+		default:
+			return false
+		}
+	}
+	return text != "" && len(text) <= mostBytes && digits <= mostDigits
 }
 
 // anyOf is one of the texts, the same each time.

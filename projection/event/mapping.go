@@ -35,10 +35,11 @@ const (
 	WrittenText
 	WrittenInteger
 	WrittenBoolean
+	writtenNumber // of an amount, whose digits are checked later
 )
 
 // writtenNames are public surface.
-var writtenNames = [...]string{WrittenText: "text", WrittenInteger: "integer", WrittenBoolean: "boolean"}
+var writtenNames = [...]string{WrittenText: "text", WrittenInteger: "integer", WrittenBoolean: "boolean", writtenNumber: "number"}
 
 // String returns the name in a mapping file.
 func (w Written) String() string { return writtenNames[w] }

@@ -74,6 +74,30 @@ func TestMappedTypesOfOwnProjections(t *testing.T) {
 	}
 }
 
+// The sign of an amount decides about a type only where the projection takes one of its meanings:
+// a type that it ignores is no dead letter, whatever its amount is.
+func TestSignedTypesOfOwnProjections(t *testing.T) {
+	signed := event.SignedType{Positive: event.TypeNamed("FundsCredited"), Negative: event.TypeNamed("FundsDebited")}
+	for taken, want := range map[string]string{"FundsCredited": "invalid_amount", "PointsEarned": "", "movement": ""} {
+		f, err := event.New(event.FormatJSON, event.Options{
+			Taken: []string{taken}, Mapping: event.Mapping{Signed: map[string]event.SignedType{"movement": signed}, Amount: event.AmountShape{Form: event.AmountMinor}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for data, broken := range map[string]bool{`{"amount":1.5,"currency":"EUR"}`: true, `{"amount":-15,"currency":"EUR"}`: false} {
+			d := decode(f, change("eventType", `"movement"`, "data", data))
+			class := ""
+			if d.Fault != nil {
+				class = string(d.Fault.Class)
+			}
+			if (class != want && broken) || (!broken && d.Event.Type != event.Ignorable) {
+				t.Errorf("taken %s, %s: %v, type %d", taken, data, d.Fault, d.Event.Type)
+			}
+		}
+	}
+}
+
 func TestOwnProjectionsTakeJSONOnly(t *testing.T) {
 	if _, err := event.NewRecords(event.Options{Taken: []string{"A"}}); !errors.Is(err, event.ErrNoJSON) {
 		t.Errorf("error %v", err)

@@ -68,7 +68,7 @@ func (f *decoder) placeWritten() {
 		p.written = WrittenInteger
 	}
 	if p := &f.places[FieldAmount]; p.inner != nil && f.declaresAmount() && !f.amount.Text {
-		p.written = WrittenInteger
+		p.written = writtenNumber
 	}
 }
 

@@ -148,7 +148,13 @@ func ownTypeNames(taken []string, m *Mapping, ignore []string) typeNames {
 		}
 	}
 	for theirs, signed := range m.Signed {
-		names[theirs] = namedType{name: theirs, signed: &signed}
+		delete(names, theirs)
+		for _, kind := range []Type{signed.Positive, signed.Negative, signed.Zero} {
+			// Where none of them is taken, the type is ignored whatever the amount is.
+			if _, is := own[kind.Name()]; is && kind.Name() != "" {
+				names[theirs] = namedType{name: theirs, signed: &signed}
+			}
+		}
 	}
 	for _, name := range ignore {
 		delete(names, name)

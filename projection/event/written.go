@@ -20,7 +20,7 @@ func (w Written) textReason(text []byte) string {
 		if string(text) != "true" && string(text) != "false" {
 			return reasonNotDeclaredBoolean
 		}
-	case WrittenUsually, WrittenText:
+	case WrittenUsually, WrittenText, writtenNumber:
 	}
 	return ""
 }
@@ -45,6 +45,9 @@ func (f *decoder) declaredText(p *place, m *value, field Field) ([]byte, *Fault)
 	case p.written == WrittenInteger && m.isNumber():
 	case p.written == WrittenInteger:
 		return nil, malformed(p.name, reasonNotDeclaredInteger)
+	case p.written == writtenNumber && m.isNumber():
+	case p.written == writtenNumber:
+		return nil, malformed(p.name, reasonNotNumber)
 	case p.written == WrittenBoolean && m.isBoolean():
 	case p.written == WrittenBoolean:
 		return nil, malformed(p.name, reasonNotDeclaredBoolean)

@@ -15,7 +15,7 @@ type suggestion struct {
 
 // suggest prints a mapping that is proposed for the records. Nothing uses it.
 func (c *Cmd) suggest(std *output.Streams, samples *mapping.Samples) error {
-	text, decide := samples.Suggest()
+	text, decide := samples.Suggest(c.ShowPayload)
 	if c.JSON() {
 		return output.PrintJSON(std.Out, suggestion{Mapping: text, Decide: decide})
 	}
