@@ -53,7 +53,7 @@ func TestEachAlertIsTestedBothWays(t *testing.T) {
 	}
 }
 
-// TestChangedAlertsFailTheirTests breaks one alert at a time: the tests must notice.
+// TestChangedAlertsFailTheirTests breaks one alert at a time: its tests have to fail.
 func TestChangedAlertsFailTheirTests(t *testing.T) {
 	alerts, tests := read(t, alertsFile), read(t, "monitoring/alerts_test.yaml")
 	for from, to := range map[string]string{

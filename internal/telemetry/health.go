@@ -79,7 +79,7 @@ func NewHealth(cfg HealthConfig) *Health {
 	}
 }
 
-// Started ends the start: from now on the conditions alone decide.
+// Started ends the start: from now on only the conditions decide.
 func (h *Health) Started() {
 	h.enter(running)
 }
@@ -111,8 +111,8 @@ func (h *Health) FailAfter(name, reason string, grace time.Duration) {
 	now := h.clock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c, standing := h.conditions[name]
-	if !standing {
+	c, exists := h.conditions[name]
+	if !exists {
 		c = condition{since: now, counts: now.Add(grace)}
 	}
 	if counts := now.Add(grace); counts.Before(c.counts) {

@@ -17,10 +17,10 @@ const (
 
 var (
 	// durationBuckets reach from a batch that only skips duplicates (1 ms) to
-	// one that used up the deadline of an attempt (60 s).
+	// one that used all the time of an attempt (60 s).
 	durationBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60}
-	// recordBuckets go from single records (idle topic) to a catch-up's largest
-	// batches in steps of about three: what matters is the order of magnitude.
+	// recordBuckets go from single records (idle topic) to the largest batches of a
+	// catch-up, in steps of about three: only the order of magnitude matters.
 	recordBuckets = []float64{1, 3, 10, 30, 100, 300, 1e3, 3e3, 1e4, 3e4, 1e5, 3e5, 1e6}
 )
 
@@ -52,7 +52,7 @@ type Metrics struct {
 	inboxRows   prometheus.Gauge
 	inboxPruned prometheus.Counter
 
-	// The same once more for the status page, which reads them more cheaply here.
+	// The status page reads these copies, which is cheaper than gathering the metrics.
 	progressAt atomic.Int64 // Unix ms, 0: none yet
 	inbox      atomic.Int64 // rows + 1, 0: not counted yet
 }
@@ -69,24 +69,24 @@ func NewMetrics(reg prometheus.Registerer, name string) *Metrics {
 
 		deadLetters:  f.counterVec("projector_dead_letters_total", "Records published to the DLQ topic, by class.", "topic", "class"),
 		retries:      unlabelled.counterVec("projector_retries_total", "Attempts that failed for a passing reason and were retried.", "dependency", "reason"),
-		spans:        unlabelled.counterVec("projector_trace_spans_total", "Spans of tracing: exported, failed to be, or dropped because too many were under way.", "result"),
-		parkOverflow: f.counter("projector_park_overflow_total", "Gap events beyond --park-limit or --park-bytes: dead-lettered, not parked; replay them once the hole is filled."),
-		skipped:      f.counter("projector_skipped_events_total", "Events that came for a version that was skipped on purpose; they have no effect."),
+		spans:        unlabelled.counterVec("projector_trace_spans_total", "Spans of tracing: exported, failed to be, or dropped because there were too many.", "result"),
+		parkOverflow: f.counter("projector_park_overflow_total", "Gap events beyond --park-limit or --park-bytes: dead-lettered, not parked; replay them when the gap is filled."),
+		skipped:      f.counter("projector_skipped_events_total", "Events that arrived for a version that was skipped on purpose; they have no effect."),
 
 		batchDuration: f.histogram("projector_batch_duration_seconds", "Time of a flush: dead letters, transaction, retries included.", durationBuckets),
 		batchRecords:  f.histogram("projector_batch_records", "Records in a batch.", recordBuckets),
 
-		parkedAccounts: f.gauge("projector_parked_accounts", "Accounts with events waiting behind a hole."),
-		parkedEvents:   f.gauge("projector_parked_events", "Events waiting behind a hole."),
+		parkedAccounts: f.gauge("projector_parked_accounts", "Accounts that wait for an event."),
+		parkedEvents:   f.gauge("projector_parked_events", "Events that wait for another event of their account."),
 		parkedBytes:    f.gauge("projector_parked_bytes", "Size of all parked events: keys, values and headers."),
-		oldestGap:      f.gauge("projector_oldest_gap_seconds", "Age of the oldest hole; 0 without one."),
-		healed:         f.counter("projector_healed_events_total", "Parked events applied when their hole was filled."),
-		fetched:        f.counter("projector_fetched_events_total", "Missing events that were got from the outbox and applied."),
+		oldestGap:      f.gauge("projector_oldest_gap_seconds", "Age of the oldest gap; 0 without one."),
+		healed:         f.counter("projector_healed_events_total", "Parked events applied when their gap was filled."),
+		fetched:        f.counter("projector_fetched_events_total", "Missing events that were fetched from the outbox and applied."),
 		lastProgress:   f.gauge("projector_last_progress_timestamp_seconds", "Unix time of the last durable batch; 0 before the first since start."),
 
 		dedupHits:   f.counter("projector_dedup_hits_total", "Events the recent-event cache had seen."),
 		dedupMisses: f.counter("projector_dedup_misses_total", "Events the recent-event cache had not seen."),
-		dedupErrors: f.counter("projector_dedup_errors_total", "Look-ups the recent-event cache could not answer; the event was processed in full."),
+		dedupErrors: f.counter("projector_dedup_errors_total", "Queries the recent-event cache could not answer; the event was processed in full."),
 		inboxRows:   f.gauge("projector_inbox_rows", "Rows in the inbox table (an estimate of the database)."),
 		inboxPruned: f.counter("projector_inbox_pruned_total", "Inbox rows deleted by pruning."),
 	}
@@ -115,7 +115,7 @@ func (m *Metrics) Flushed(topic string, partition int32, f *projection.Flushed, 
 	m.progress(time.Now())
 }
 
-// Spans counts n spans by what became of them; of 0 it makes the series.
+// Spans counts n spans by their result; 0 creates the series.
 func (m *Metrics) Spans(result string, n int) { add(m.spans.WithLabelValues(result), n) }
 
 // Retry counts one failed attempt. Reason is a short fixed word, never an
@@ -124,7 +124,7 @@ func (m *Metrics) Retry(dependency, reason string) {
 	m.retries.WithLabelValues(dependency, reason).Inc()
 }
 
-// Parked sets how much waits behind holes; oldestGap is 0 without a hole.
+// Parked sets how much waits; oldestGap is 0 without a gap.
 func (m *Metrics) Parked(accounts, events, bytes int64, oldestGap time.Duration) {
 	m.parkedAccounts.Set(float64(accounts))
 	m.parkedEvents.Set(float64(events))
@@ -135,7 +135,7 @@ func (m *Metrics) Parked(accounts, events, bytes int64, oldestGap time.Duration)
 // Healed counts n parked events that were applied.
 func (m *Metrics) Healed(n int) { add(m.healed, n) }
 
-// Fetched counts n missing events that were got from the outbox and applied.
+// Fetched counts n missing events that were fetched from the outbox and applied.
 func (m *Metrics) Fetched(n int) { add(m.fetched, n) }
 
 // progress sets when a batch last became durable.
@@ -150,7 +150,7 @@ func (m *Metrics) DedupHit(n int) { add(m.dedupHits, n) }
 // DedupMiss counts n events the recent-event cache had not seen.
 func (m *Metrics) DedupMiss(n int) { add(m.dedupMisses, n) }
 
-// DedupError counts n look-ups that failed.
+// DedupError counts n queries that failed.
 func (m *Metrics) DedupError(n int) { add(m.dedupErrors, n) }
 
 // InboxRows sets the number of rows in the inbox table.
@@ -162,7 +162,7 @@ func (m *Metrics) InboxRows(n int64) {
 // InboxPruned counts n deleted inbox rows.
 func (m *Metrics) InboxPruned(n int64) { add(m.inboxPruned, n) }
 
-// add keeps a counter from the panic that a negative number would be.
+// add ignores a negative number, at which a counter would panic.
 func add[N int | int64](c prometheus.Counter, n N) {
 	if n > 0 {
 		c.Add(float64(n))

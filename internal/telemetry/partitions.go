@@ -23,7 +23,7 @@ type partitionMetrics struct {
 	lagSeconds *prometheus.GaugeVec
 	margins    marginMetrics
 
-	// mu also keeps a late Lag or Retrying from bringing a revoked gauge back.
+	// mu also prevents a late Lag or Retrying from creating a revoked gauge again.
 	mu   sync.Mutex
 	byID map[partitionID]*partition
 	all  Counts // of all partitions, for the status page
@@ -34,8 +34,8 @@ type partitionID struct {
 	partition int32
 }
 
-// partition caches the children of one partition: looking one up by its label
-// values costs more than all else a report does.
+// partition caches the children of one partition: finding one by its label values
+// costs more than all else that a report does.
 type partition struct {
 	label    string // the partition's number
 	assigned bool
@@ -44,7 +44,7 @@ type partition struct {
 	retrying   prometheus.Gauge
 	breaker    prometheus.Gauge
 	paused     prometheus.Gauge
-	lagRecords prometheus.Gauge // nil until lag is first known: 0 would be a lie
+	lagRecords prometheus.Gauge // nil until lag is first known: 0 would be wrong
 	lagSeconds prometheus.Gauge
 }
 
@@ -52,7 +52,7 @@ func newPartitionMetrics(f factory) *partitionMetrics {
 	return &partitionMetrics{
 		records:    f.counterVec("projector_records_total", "Consumed records by outcome: applied, duplicate, ignored, dead_lettered.", "topic", "partition", "outcome"),
 		retrying:   f.gaugeVec("projector_retrying", "1 while the partition backs off after a failed attempt, else 0.", "topic", "partition"),
-		breaker:    f.gaugeVec("projector_breaker_open", "1 while the partition stands still after a storm of dead letters, until projector resume, else 0.", "topic", "partition"),
+		breaker:    f.gaugeVec("projector_breaker_open", "1 while a storm of dead letters has stopped the partition, until projector resume, else 0.", "topic", "partition"),
 		paused:     f.gaugeVec("projector_paused", "1 while the partition is paused by projector pause, else 0.", "topic", "partition"),
 		lagRecords: f.gaugeVec("projector_lag_records", "Records between the durable position and the end of the partition.", "topic", "partition"),
 		lagSeconds: f.gaugeVec("projector_lag_seconds", "Age of the first record not yet durable; 0 without lag.", "topic", "partition"),
@@ -62,7 +62,7 @@ func newPartitionMetrics(f factory) *partitionMetrics {
 }
 
 // Assigned creates the counters of a partition at 0 for all outcomes, and its
-// gauges of what keeps it from going on. The lag gauges follow with the first call of Lag.
+// gauges of what stops it. The lag gauges follow with the first call of Lag.
 func (m *Metrics) Assigned(topic string, partition int32) {
 	m.partitions.assign(partitionID{topic, partition})
 }
@@ -72,8 +72,8 @@ func (m *Metrics) Revoked(topic string, partition int32) {
 	m.partitions.revoke(partitionID{topic, partition})
 }
 
-// Retrying says whether the partition backs off. Without an assignment it is
-// without effect.
+// Retrying reports whether the partition backs off. Without an assignment it has no
+// effect.
 func (m *Metrics) Retrying(topic string, partition int32, on bool) {
 	m.partitions.setRetrying(partitionID{topic, partition}, on)
 }
@@ -85,7 +85,7 @@ func (m *Metrics) Standing(topic string, partition int32, breakerOpen, paused bo
 }
 
 // Lag sets how far the partition is behind, in records and in seconds. Without
-// an assignment it is without effect.
+// an assignment it has no effect.
 func (m *Metrics) Lag(topic string, partition int32, records int64, seconds float64) {
 	m.partitions.setLag(partitionID{topic, partition}, records, seconds)
 }
@@ -196,7 +196,7 @@ type Snapshot struct {
 	InboxRows  *int64     // nil until they were counted
 }
 
-// Snapshot answers without gathering the metrics.
+// Snapshot returns them without gathering the metrics.
 func (m *Metrics) Snapshot() Snapshot {
 	t := Snapshot{Records: m.partitions.counts()}
 	if ms := m.progressAt.Load(); ms > 0 {

@@ -28,7 +28,7 @@ projector_records_total{outcome="ignored",partition="3",projection="account_bala
 # HELP projector_retrying 1 while the partition backs off after a failed attempt, else 0.
 # TYPE projector_retrying gauge
 projector_retrying{partition="3",projection="account_balance",topic="account-events"} 0
-# HELP projector_breaker_open 1 while the partition stands still after a storm of dead letters, until projector resume, else 0.
+# HELP projector_breaker_open 1 while a storm of dead letters has stopped the partition, until projector resume, else 0.
 # TYPE projector_breaker_open gauge
 projector_breaker_open{partition="3",projection="account_balance",topic="account-events"} 0
 # HELP projector_paused 1 while the partition is paused by projector pause, else 0.
@@ -73,7 +73,7 @@ projector_retention_margin_seconds{partition="0",projection="p",topic="account-e
 # HELP projector_retrying 1 while the partition backs off after a failed attempt, else 0.
 # TYPE projector_retrying gauge
 projector_retrying{partition="0",projection="p",topic="account-events"} 1
-# HELP projector_breaker_open 1 while the partition stands still after a storm of dead letters, until projector resume, else 0.
+# HELP projector_breaker_open 1 while a storm of dead letters has stopped the partition, until projector resume, else 0.
 # TYPE projector_breaker_open gauge
 projector_breaker_open{partition="0",projection="p",topic="account-events"} 1
 # HELP projector_paused 1 while the partition is paused by projector pause, else 0.

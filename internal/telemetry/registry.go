@@ -149,15 +149,15 @@ func RegisterPool(reg prometheus.Registerer, pool pgxpoolprometheus.Stater) {
 
 // KafkaHooks exposes the kafka_client_* families of one kgo client, distinguished
 // by the label client (for example "consumer", "dlq"). They are registered when
-// the client is made and leave with it; two live clients of one name panic.
+// the client is made and removed when it is closed; two open clients of one name panic.
 func KafkaHooks(reg prometheus.Registerer, client string) kgo.Opt {
 	return kgo.WithHooks(kprom.NewMetrics("kafka_client",
 		kprom.Registerer(reg),
 		kprom.WithStaticLabel(prometheus.Labels{"client": client}),
 		kprom.FetchAndProduceDetail(kprom.ByNode, kprom.ByTopic, kprom.Batches, kprom.Records,
 			kprom.UncompressedBytes, kprom.CompressedBytes, kprom.ConsistentNaming),
-		// The two that explain a slow consumer from outside: how long the
-		// broker takes, and whether it holds us back on purpose.
+		// These two explain a slow consumer from outside: how long the broker
+		// takes, and whether it throttles the client.
 		kprom.Histograms(kprom.RequestDurationE2E, kprom.RequestThrottled),
 	))
 }
@@ -169,7 +169,7 @@ type declarer interface {
 
 // metricsHandler serves the text and protobuf formats. In text, families
 // without samples follow as HELP and TYPE lines (the encoder refuses them, the
-// parser of Prometheus takes them), so that all are declared from the start.
+// parser of Prometheus accepts them), so that all are declared from the start.
 // One failing collector costs its own samples and a log line, not the scrape.
 func metricsHandler(g prometheus.Gatherer, log *slog.Logger) http.Handler {
 	opts := promhttp.HandlerOpts{

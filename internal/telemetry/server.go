@@ -96,7 +96,7 @@ func (s *Server) Addr() string {
 }
 
 // Shutdown stops listening and waits for running requests until ctx ends, then
-// cuts them off. Without Start it does nothing.
+// closes their connections. Without Start it does nothing.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if s.listener == nil {
 		return nil

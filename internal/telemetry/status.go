@@ -78,7 +78,7 @@ func (s *Status) Lag() (records *int64, seconds *float64) {
 	return records, seconds
 }
 
-// Margin is how long until retention takes the first unread record of all; nil: of none.
+// Margin is how long until retention removes the first unread record; nil: there is none.
 func (s *Status) Margin() *float64 {
 	var least *float64
 	for i := range s.Partitions {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// partitionsAtOnce is how many partitions one table shows without more ado.
+	// partitionsAtOnce is how many partitions one table shows.
 	partitionsAtOnce = 32
 	// partitionsFirst is how many of more than that are shown before the rest.
 	partitionsFirst = 12
@@ -97,7 +97,7 @@ func viewOf(doc statusDocument) view {
 	return v
 }
 
-// foremost are the partitions in trouble and, behind them, those furthest behind.
+// foremost are the partitions in trouble, then those furthest behind.
 func foremost(all []PartitionStatus) []PartitionStatus {
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b PartitionStatus) int {

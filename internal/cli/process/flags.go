@@ -90,7 +90,7 @@ const (
 	// A stop may take 10 s, whatever hangs: this long what is pending is flushed, and
 	// about 3 s take the last commit and leaving the group.
 	drainWithin = 5 * time.Second
-	// endWithin is how long HTTP and tracing may take behind that.
+	// endWithin is how long HTTP and tracing may take afterwards.
 	endWithin = 700 * time.Millisecond
 	// partWithin is for the connections at last.
 	partWithin = 300 * time.Millisecond

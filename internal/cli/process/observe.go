@@ -26,7 +26,7 @@ func (p *Process) pages(c *Flags) *telemetry.Server {
 	return telemetry.NewServer(c.Listen, p.registry, p.health, page, p.log)
 }
 
-// status answers what the status page shows, from memory.
+// status returns what the status page shows, from memory.
 func (p *Process) status(c *Flags) telemetry.StatusFunc {
 	started := time.Now()
 	reports := p.kind.Reports()
@@ -73,7 +73,7 @@ func (p *Process) partitions(topic string) []telemetry.PartitionStatus {
 	return list
 }
 
-// sample is what the charts of the status page know of this moment.
+// sample is one moment of the charts of the status page.
 func (p *Process) sample(topic string) telemetry.Sample {
 	s := telemetry.Status{Partitions: p.partitions(topic)}
 	records, seconds := s.Lag()
@@ -154,7 +154,7 @@ func (p *Process) trace(ctx context.Context, c *Flags) (traced, error) {
 	}, nil
 }
 
-// endTracing sends what spans there are, for as long as ctx allows.
+// endTracing sends the remaining spans, for as long as ctx allows.
 func (p *Process) endTracing(ctx context.Context) {
 	if p.tracing != nil {
 		p.tracing.Shutdown(ctx)

@@ -59,7 +59,7 @@ type Process struct {
 	fetcher   *outbox.Fetcher                         // nil: nothing is fetched
 	tracing   *tracing.Tracing                        // nil: off
 	parked    atomic.Pointer[readmodel.ParkedSummary] // as last counted
-	margins   atomic.Pointer[margins]                 // as last looked at
+	margins   atomic.Pointer[margins]                 // as last measured
 
 	topic         string
 	anotherTopic  bool // than the one that the rows come from
@@ -68,7 +68,7 @@ type Process struct {
 	acceptMapping bool // another than the one the rows come from
 }
 
-// clients makes the Kafka clients beside the group's member.
+// clients makes the Kafka clients other than the group's member.
 func (p *Process) clients(c *Flags, options []kgo.Opt, traced traced) (err error) {
 	p.publisher, err = dlq.NewPublisher(dlq.PublisherConfig{
 		Topic: c.DeadLetterTopic(), Stamp: dlq.Stamp{Group: c.GroupName(), Projection: c.Projection}, Client: options, Logger: p.log,
@@ -101,7 +101,7 @@ func (p *Process) Run(ctx context.Context) error {
 	return p.Project(ctx)
 }
 
-// Listen serves HTTP; from then on the servers' addresses are known.
+// Listen serves HTTP; afterwards the servers' addresses are known.
 func (p *Process) Listen(ctx context.Context) error {
 	if err := listening("--listen (LISTEN_ADDR)", p.server.Start(ctx)); err != nil || p.readers == nil {
 		return err
@@ -168,8 +168,7 @@ func (p *Process) serveProfiles(ctx context.Context) {
 	}()
 }
 
-// awaitSchema waits for the database, for ever, and fails when it answers that this process
-// is not for it.
+// awaitSchema waits for the database without a limit, and fails when this process must not use it.
 func (p *Process) awaitSchema(ctx context.Context) error {
 	log := retry.Throttle(p.log, nil, "check the schema", telemetry.KeyDependency, "postgres")
 	err := p.retry.Forever(ctx, retry.Tee(log, unready{p}), func(ctx context.Context) error { return needsRole(p.fits(ctx)) })
@@ -260,7 +259,7 @@ func (p *Process) keepReading(ctx context.Context) error {
 	return err
 }
 
-// observer is what projections tell beside what the consumer does.
+// observer is what projections report, in addition to the consumer.
 type observer struct {
 	*telemetry.Metrics
 	p *Process
@@ -274,8 +273,8 @@ func (o observer) Parked(s readmodel.ParkedSummary) {
 	o.p.parked.Store(&s)
 }
 
-// keep does a task at once and then at its pace until ctx ends. What fails is told
-// and done the next time.
+// keep does a task at once and then at its pace until ctx ends. A failure is logged,
+// and the task is done the next time.
 func (p *Process) keep(ctx context.Context, task readmodel.Task) {
 	tick := time.NewTicker(task.Every)
 	defer tick.Stop()

@@ -19,14 +19,14 @@ import (
 // margins are how far retention is from what was not read, by partition.
 type margins map[int32]telemetry.Margin
 
-// retention watches how far retention is from what the partitions of this instance have not
-// read, and how long dead letters are kept. Nothing waits for it.
+// retention measures how far retention is from the unread records of this instance's
+// partitions, and how long dead letters are stored. Nothing waits for it.
 type retention struct {
 	p          *Process
 	reader     *topic.Reader // of the source topic
 	adm        *kadm.Client
 	topic, dlq string
-	refused    bool // it was said that the brokers do not tell
+	refused    bool // it was logged that the brokers refuse the question
 }
 
 func newRetention(p *Process, events, deadLetters string) *retention {
@@ -36,13 +36,13 @@ func newRetention(p *Process, events, deadLetters string) *retention {
 const (
 	retentionEvery  = 10 * time.Second
 	retentionWithin = 8 * time.Second
-	// assignedEvery is how soon a partition is measured that has come to this instance.
+	// assignedEvery is how soon a newly assigned partition is measured.
 	assignedEvery = time.Second
 	// recordsAtOnce is how many partitions are asked for their first unread record at a time.
 	recordsAtOnce = 8
 )
 
-// watch looks again and again until ctx ends.
+// watch measures repeatedly until ctx ends.
 func (r *retention) watch(ctx context.Context) {
 	tick := time.NewTicker(assignedEvery)
 	defer tick.Stop()
@@ -62,7 +62,7 @@ func (r *retention) watch(ctx context.Context) {
 	}
 }
 
-// unmeasured reports whether a partition was claimed since the last look.
+// unmeasured reports whether a partition was claimed since the last measurement.
 func (r *retention) unmeasured() bool {
 	known := r.p.margins.Load()
 	if known == nil {
@@ -73,8 +73,8 @@ func (r *retention) unmeasured() bool {
 	})
 }
 
-// look measures once. What cannot be had is not known; that the brokers cannot be reached,
-// the consumer tells.
+// look measures once. What cannot be read is unknown; the consumer reports brokers that cannot
+// be reached.
 func (r *retention) look(ctx context.Context) {
 	kept, err := topic.Retention(ctx, r.adm, r.dlq)
 	r.refusal(r.dlq, err)

@@ -41,7 +41,7 @@ func (u unready) Failing(err error, _ int, _, _ time.Duration) {
 // Recovered implements retry.Observer.
 func (u unready) Recovered(int, time.Duration) { u.p.health.OK(conditionSchema) }
 
-// register makes known to the registry what is there from the start.
+// register adds to the registry what exists from the start.
 func (p *Process) register(topic string) {
 	telemetry.RegisterBuildInfo(p.registry, p.built.Version, p.built.From())
 	telemetry.RegisterHealth(p.registry, p.health)
@@ -123,7 +123,7 @@ type kafkaAccess struct {
 // Check asks the brokers what is missing.
 func (a kafkaAccess) Check(ctx context.Context) error { return a.Needs.Check(ctx, a.client) }
 
-// sharedDatabase is what the consumer needs of the database beside the projection.
+// sharedDatabase is what the consumer needs of the database in addition to the projection.
 type sharedDatabase struct {
 	pool         *pgxpool.Pool
 	kind         readmodel.Definition
@@ -141,12 +141,12 @@ func (d sharedDatabase) Stop(ctx context.Context, partition int32, fence, end in
 	return readmodel.StopPosition(ctx, d.pool, d.partition(partition), fence, end, reason)
 }
 
-// Halt notes why a partition stands still.
+// Halt stores why a partition does not continue.
 func (d sharedDatabase) Halt(ctx context.Context, partition int32, fence int64, reason string) error {
 	return readmodel.HaltPosition(ctx, d.pool, d.partition(partition), fence, reason)
 }
 
-// PositionCommitted notes that Kafka's committed offset is where a person has set the position.
+// PositionCommitted stores that Kafka's committed offset is where a person has set the position.
 func (d sharedDatabase) PositionCommitted(ctx context.Context, partition int32, fence int64) error {
 	return readmodel.PositionCommitted(ctx, d.pool, d.partition(partition), fence)
 }
@@ -155,8 +155,7 @@ func (d sharedDatabase) partition(number int32) readmodel.Partition {
 	return readmodel.Partition{Projection: d.kind.Name(), Group: d.group, Topic: d.topic, Number: number, Mapping: d.mapping}
 }
 
-// overdueAfter is how long an account may stand still before what waits for it counts
-// as forgotten.
+// overdueAfter is how long parked events that could be applied may wait.
 const overdueAfter = 5 * time.Second
 
 // Overdue names the partitions that hold parked events which could be applied.
@@ -173,7 +172,7 @@ func (d sharedDatabase) Ready(ctx context.Context) error { return needsRole(d.ki
 // Reset drops the connections.
 func (d sharedDatabase) Reset() { d.pool.Reset() }
 
-// Close says good-bye to the servers. One that does not answer is not waited for: the
+// Close closes the connections. It does not wait for a server that does not answer: the
 // pool alone would wait 15 s.
 func (p *Process) Close() {
 	var closing sync.WaitGroup
