@@ -3,7 +3,6 @@ package consumer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -161,94 +160,6 @@ func (c *Consumer) consume(ctx context.Context) error {
 	<-left
 	c.ready = make(chan struct{})
 	return nil
-}
-
-// assigned starts a worker for each new partition. Nothing is fetched before the
-// worker has claimed its position and asked for the seek.
-func (c *Consumer) assigned(_ context.Context, cl *kgo.Client, m map[string][]int32) {
-	<-c.ready
-	partitions := m[c.cfg.Topic]
-	if len(partitions) == 0 {
-		return
-	}
-	cl.PauseFetchPartitions(map[string][]int32{c.cfg.Topic: partitions})
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.shareMemoryAmong(len(c.workers) + len(partitions)) // first: a worker begins with its share
-	for _, p := range partitions {
-		c.committer.own(p)
-		c.cfg.Observer.Assigned(c.cfg.Topic, p)
-		w := newWorker(c, p)
-		c.workers[p] = w
-		w.start()
-	}
-	c.cfg.Log.Info("partitions assigned", slog.Any("partitions", partitions))
-}
-
-// offsetsFetched passes the committed offsets to the workers. A partition without a
-// committed offset gets a placeholder: its worker seeks before anything is fetched.
-func (c *Consumer) offsetsFetched(_ context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
-	for p, o := range offsets[c.cfg.Topic] {
-		committed := o.EpochOffset().Offset
-		if committed < 0 {
-			committed = -1
-		}
-		if w := c.worker(p); w != nil {
-			select {
-			case w.committed <- committed:
-			default:
-			}
-		}
-		offsets[c.cfg.Topic][p] = kgo.NewOffset().At(max(0, committed)).WithEpoch(-1)
-	}
-	return offsets, nil
-}
-
-// revokeWithin is how long a revoke may take to flush what is pending: well under
-// the rebalance timeout, for the whole group waits.
-const revokeWithin = 5 * time.Second
-
-// commitWithin is how long the last commit of a partition may take.
-const commitWithin = 2 * time.Second
-
-// unassigned ends the workers of partitions that are no longer ours.
-func (c *Consumer) unassigned(ctx context.Context, m map[string][]int32, lost bool) {
-	partitions := m[c.cfg.Topic]
-	if len(partitions) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, revokeWithin, errors.New("revoked"))
-	defer cancel()
-	if lost {
-		cancel()
-	}
-	c.release(ctx, partitions, lost)
-	c.cfg.Log.Info("partitions given up", slog.Any("partitions", partitions), slog.Bool("lost", lost))
-}
-
-// release stops the workers of the partitions, commits unless they are lost, and
-// forgets them.
-func (c *Consumer) release(ctx context.Context, partitions []int32, lost bool) {
-	var stopping sync.WaitGroup
-	for _, p := range partitions {
-		if w := c.worker(p); w != nil {
-			stopping.Go(func() { w.stop(ctx) })
-		}
-	}
-	stopping.Wait()
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitWithin)
-	defer cancel()
-	c.committer.disown(last, partitions, lost)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, p := range partitions {
-		delete(c.workers, p)
-		c.cfg.Observer.Revoked(c.cfg.Topic, p)
-		c.cfg.Health.OK(c.condition(p))
-		c.cfg.Health.OK(c.condition(p) + " leader")
-		c.cfg.Health.OK(c.condition(p) + schemaCondition)
-	}
-	c.shareMemoryAmong(len(c.workers))
 }
 
 func (c *Consumer) worker(p int32) *worker {

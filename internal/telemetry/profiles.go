@@ -50,7 +50,8 @@ func serveProfiles(ctx context.Context, within time.Duration, log *slog.Logger) 
 	}
 	ended := time.AfterFunc(within, func() { _ = server.Close() })
 	defer ended.Stop()
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	forget := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer forget()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		log.Warn("the server of profiles has ended", Err(err))
 		return

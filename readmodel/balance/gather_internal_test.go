@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"projector/internal/pace"
 )
 
 // TestTheFirstWaitsForThoseWhoMayCome: partitions come one after the other, each 100 µs after
@@ -39,19 +41,21 @@ func TestTheFirstWaitsForThoseWhoMayCome(t *testing.T) {
 							r := &read{done: make(chan error, 1)}
 							if all := join(&g, &g.reads, r); all != nil {
 								reads = append(reads, len(all))
-								time.Sleep(asking)
+								_ = pace.Sleep(t.Context(), asking)
 								done(&g, &g.reads, len(all))
 								for _, r := range all {
 									r.done <- nil
 								}
 							}
-							<-r.done
+							if err := <-r.done; err != nil {
+								t.Error(err)
+							}
 						}
 						if all := join(&g, &g.writes, &member{}); all != nil {
 							writes, took = append(writes, len(all)), time.Since(began)
 						}
 					})
-					time.Sleep(apart)
+					_ = pace.Sleep(t.Context(), apart)
 				}
 				coming.Wait()
 				if !slices.Equal(reads, c.reads) || !slices.Equal(writes, c.writes) || took != c.took {
