@@ -241,7 +241,7 @@ bench-profile: ## Make tools/bench/projector.pgo again, from what bench runs
 
 .PHONY: bench-micro
 bench-micro: ## Benchmarks of decode, fold and write, 6 runs each, for benchstat
-	$(GO) test -run '^$$' -bench '^Benchmark(Decode|Fold|Write)$$' -count=6 ./projection/... ./readmodel/
+	$(GO) test -run '^$$' -bench '^Benchmark(Decode|Fold|Write)$$' -count=6 ./projection/... ./readmodel/balance/
 
 .PHONY: fmt
 fmt: $(GOLANGCI) ## Format the code

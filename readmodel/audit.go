@@ -41,7 +41,7 @@ const (
 )
 
 // Action is one row of dlq_action: what was done about which record, by whom and
-// why, and what came of it. Empty texts and nil are what is not known.
+// why, and with what result. Empty texts and nil are what is not known.
 type Action struct {
 	Kind       ActionKind
 	Group      string // consumer group
@@ -101,7 +101,7 @@ func (a Action) In(name string, custom bool) Action {
 	return a
 }
 
-// Because is the action with a reason that is not the actor's behind the actor's own.
+// Because is the action with another reason added to the actor's.
 func (a Action) Because(why string) Action {
 	switch {
 	case why == "":

@@ -103,7 +103,7 @@ func (f *Fields) none() { *f = binary.BigEndian.AppendUint32(*f, ^uint32(0)) }
 
 // numeric adds minor units with so many decimals, at most 4, see numeric_recv: the number
 // of base 10,000 digits, the weight of the first, the sign, the decimals to show, and the
-// digits, of which one is behind the point.
+// digits, of which one is after the point.
 func (f *Fields) numeric(minor int64, decimals int) {
 	const most = 6
 	var (
@@ -124,7 +124,7 @@ func (f *Fields) numeric(minor int64, decimals int) {
 	n := most - first
 	w := binary.BigEndian.AppendUint32(*f, uint32(8+2*n))
 	w = binary.BigEndian.AppendUint16(w, uint16(n))
-	w = binary.BigEndian.AppendUint16(w, uint16(n-2)) //nolint:gosec // G115: -1 is what is only behind the point
+	w = binary.BigEndian.AppendUint16(w, uint16(n-2)) //nolint:gosec // G115: -1: only decimals
 	w = binary.BigEndian.AppendUint16(w, sign)
 	w = binary.BigEndian.AppendUint16(w, uint16(decimals)) //nolint:gosec // G115: small
 	for _, d := range digits[first:] {

@@ -31,7 +31,7 @@ type Definition interface {
 	// Open prepares the projection for a process and returns what makes that of one
 	// partition.
 	Open(cfg RunConfig) func(Partition) session.Projection
-	// Tasks are what runs beside the consuming.
+	// Tasks run next to the consumers.
 	Tasks(cfg RunConfig) []Task
 	// Reports is what of the Observer the projection reports again and again.
 	Reports() Reports
@@ -104,14 +104,14 @@ type Observer interface {
 	DedupError(n int)
 }
 
-// Reports is what there is to know of a projection beside its partitions.
+// Reports is what a projection reports apart from its partitions.
 type Reports struct {
-	Parked bool // what waits behind holes
+	Parked bool // what waits for missing versions
 	Inbox  bool // the rows of the inbox
 }
 
-// Task is a piece of work that is done again and again beside the consuming. What
-// it does not get done this time it does the next.
+// Task is work that is repeated while consumers run. What it does not finish it does the next
+// time.
 type Task struct {
 	Name   string // what is done, for the log: "count parked events"
 	Every  time.Duration
@@ -129,7 +129,7 @@ type Subject struct {
 	Decoded   *event.Decoded
 }
 
-// Replayer deals with the dead letters of a projection, beside running consumers.
+// Replayer replays the dead letters of a projection while consumers run.
 type Replayer interface {
 	// ReplayStatuses returns the state of each subject in the read model now.
 	ReplayStatuses(ctx context.Context, subjects []Subject) ([]projection.ReplayStatus, error)

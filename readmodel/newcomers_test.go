@@ -3,18 +3,13 @@ package readmodel_test
 import (
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"projector/projection"
-	"projector/projection/event"
 	"projector/readmodel"
-	"projector/readmodel/accounts"
-	"projector/readmodel/balance"
 	"projector/readmodel/statement"
 	"projector/readmodel/turnover"
 )
@@ -91,47 +86,6 @@ func TestANewcomerOfWhichEventsAreParked(t *testing.T) {
 				t.Errorf("the account is %s", got)
 			}
 		})
-	}
-}
-
-// TestCopyWritesWhatInsertWrites compares the two ways to write new accounts.
-func TestCopyWritesWhatInsertWrites(t *testing.T) {
-	pool := openPool(t)
-	const all = `SELECT concat_ws('|', substr(account_id, 2), coalesce(currency, '-'), balance, version, status,
-		coalesce(last_event_id, '-'), coalesce(last_event_at::text, '-')) FROM account_balance WHERE account_id LIKE $1 || '%' ORDER BY account_id`
-	w := newWorker(t, pool, partition)
-	pos := w.claim("me", projection.NoOffset)
-	var states []projection.Account
-	for _, code := range []string{"JPY", "EUR", "KWD", "CLF"} { // 0, 2, 3, 4 decimals
-		for _, balance := range []int64{0, 1, -1, 99, -100, 9_999, 10_000, -10_001, 100_000_000, 1_234_567_890_123, math.MaxInt64, math.MinInt64} {
-			for _, at := range []int64{projection.NoTime, -62_135_596_800_000_000, -1, 1_767_225_600_123_456, 253_402_300_799_999_999} {
-				a := projection.Account{Balance: balance, LastEventAt: at, Closed: at < 0, LastEventID: "e\t\\N"}
-				a.Currency, _ = event.CurrencyByCode(code)
-				states = append(states, a)
-			}
-		}
-	}
-	states = append(states, projection.Account{LastEventAt: projection.NoTime})
-	if len(states) <= readmodel.CopyLeast {
-		states = slices.Repeat(states, 2)
-	}
-	written := map[string]string{}
-	for _, prefix := range []string{"i", "c"} { // inserted, copied
-		c := &accounts.Changes{}
-		for i, a := range states {
-			a.Version = int64(i + 1)
-			c.Rows = append(c.Rows, accounts.Row{AccountID: fmt.Sprintf("%s%04d", prefix, i), Account: a})
-		}
-		moved := pos.Moved(at(pos.Next + 1))
-		if err := balance.Write(t.Context(), pool, partition, pos, moved, c, prefix == "c"); err != nil {
-			t.Fatal(err)
-		}
-		pos = moved
-		written[prefix] = lines(t, pool, all, prefix)
-	}
-	same(t, "rows", written["c"], written["i"])
-	if n := strings.Count(written["c"], "\n") + 1; n != len(states) {
-		t.Errorf("%d rows, want %d", n, len(states))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
+	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -43,7 +44,7 @@ func open(t *testing.T, pool *pgxpool.Pool, piece int, openings ...repair.Openin
 func TestOpeningsBesideALiveConsumerAreExact(t *testing.T) {
 	t.Parallel()
 	pool, format, round := openPool(t), jsonFormat(t), 0
-	fewerChecks(t)
+	devtest.FewerChecks(t, "25")
 	rapid.Check(t, func(rt *rapid.T) {
 		round++
 		var (

@@ -11,16 +11,16 @@ import (
 	"projector/sql"
 )
 
-// ParkedSummary counts what waits behind holes.
+// ParkedSummary counts what waits for missing versions.
 type ParkedSummary struct {
 	Accounts  int64
 	Events    int64
 	Bytes     int64 // of all parked events
 	OldestGap time.Duration
-	ByClass   map[string]int64 // accounts by the class of what made the hole
+	ByClass   map[string]int64 // accounts by the class of what made the gap
 }
 
-// CountParked counts what waits behind the holes of a projection's accounts.
+// CountParked counts what waits for missing versions of a projection's accounts.
 func CountParked(ctx context.Context, pool *pgxpool.Pool, name string) (ParkedSummary, error) {
 	s := ParkedSummary{ByClass: map[string]int64{}}
 	tables := sql.AccountsOf(name)

@@ -138,7 +138,7 @@ func StopPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, fence, e
 }
 
 // HaltPosition notes for people why the partition's owner, the one of this fence, does not
-// go on. It stops nobody.
+// go on. It stops no consumer.
 func HaltPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, fence int64, reason string) error {
 	return underFence(ctx, pool, "position_halt", p, fence, reason)
 }

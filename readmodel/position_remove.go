@@ -12,7 +12,7 @@ import (
 	"projector/sql"
 )
 
-// UnusedPosition is a position of a consumer group that nobody runs any more.
+// UnusedPosition is a position of a consumer group that no process runs any more.
 type UnusedPosition struct {
 	Partition  int32
 	Next       int64
@@ -35,7 +35,7 @@ func UnusedPositions(ctx context.Context, pool *pgxpool.Pool, group, topic strin
 }
 
 var (
-	// ErrPositionsMoved says that somebody uses positions that were to be removed.
+	// ErrPositionsMoved says that a consumer uses positions that were to be removed.
 	ErrPositionsMoved = errors.New("the positions have changed meanwhile")
 	// ErrMayNotRemove says that the role may not delete positions: the schema's owner may.
 	ErrMayNotRemove = errors.New("missing privileges: DELETE on projector_position (SQLSTATE 42501)")

@@ -64,7 +64,7 @@ type Effect string
 const (
 	EffectApplied   Effect = "applied"
 	EffectDuplicate Effect = "duplicate" // the read model has passed it
-	EffectWaiting   Effect = "waiting"   // behind a hole
+	EffectWaiting   Effect = "waiting"   // for a missing version
 	EffectPoison    Effect = "poison"    // it cannot be applied as it is
 )
 

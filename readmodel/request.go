@@ -31,7 +31,7 @@ func RequestStates() []RequestState {
 	return []RequestState{RequestOpen, RequestApproved, RequestRejected, RequestRefused}
 }
 
-// Request is a change that somebody has asked for while four eyes were on.
+// Request is a change that a person has asked for while four eyes were on.
 type Request struct {
 	ID          int64
 	At          time.Time
@@ -41,7 +41,7 @@ type Request struct {
 	Reason      string // empty: none was given
 	Records     int64
 	State       RequestState
-	DecidedBy   string // session_user; empty: nobody
+	DecidedBy   string // session_user; empty: no decision yet
 	Arguments   []string
 }
 
@@ -58,7 +58,7 @@ type RequestedFile struct {
 	Content    []byte
 }
 
-// FourEyes reports whether a change needs somebody to approve it.
+// FourEyes reports whether a change needs a second person to approve it.
 func FourEyes(ctx context.Context, pool *pgxpool.Pool) (on bool, err error) {
 	if err := pool.QueryRow(ctx, sql.Query("four_eyes")).Scan(&on); err != nil {
 		return false, fmt.Errorf("read the policy about repairs: %w", err)
@@ -132,7 +132,7 @@ func LoadCommand(ctx context.Context, pool *pgxpool.Pool, id int64) (c Requested
 	}
 	for i, flag := range flags {
 		if i >= len(names) || i >= len(contents) {
-			break // somebody has made the row by hand: the plan will not be the same
+			break // the row was made by hand: the plan will not be the same
 		}
 		c.Files = append(c.Files, RequestedFile{flag, names[i], contents[i]})
 	}
@@ -148,7 +148,7 @@ type RequestDecidedError struct {
 // Error implements error.
 func (e *RequestDecidedError) Error() string { return fmt.Sprintf("request %d is %s", e.ID, e.State) }
 
-// DecideRequest decides about a request. A RequestDecidedError means that somebody has
+// DecideRequest decides about a request. A RequestDecidedError means that another person has
 // already.
 func DecideRequest(ctx context.Context, pool *pgxpool.Pool, id int64, state RequestState, reason string) error {
 	err := TransactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
@@ -187,7 +187,7 @@ func nameRequest(ctx context.Context, tx *Tx) {
 	}
 }
 
-// OperatorWritesError says that four eyes cannot be turned on: somebody who is to ask could
+// OperatorWritesError says that four eyes cannot be turned on: a login that has to ask could
 // do it alone.
 type OperatorWritesError struct{ Ways []string }
 
@@ -239,7 +239,7 @@ func SetFourEyes(ctx context.Context, pool *pgxpool.Pool, on bool, actor string)
 	}
 }
 
-// CheckFourEyes returns an OperatorWritesError when the policy is on and somebody has given
+// CheckFourEyes returns an OperatorWritesError when the policy is on and a grant has given
 // operators since what it had taken from them.
 func CheckFourEyes(ctx context.Context, pool *pgxpool.Pool) error {
 	if on, err := FourEyes(ctx, pool); err != nil || !on {

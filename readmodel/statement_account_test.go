@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
+	"projector/internal/devstack/devtest"
 	"projector/readmodel"
 	"projector/readmodel/accountdb"
 	"projector/readmodel/statement"
@@ -125,7 +126,7 @@ func shownStatement(t *testing.T, pool *pgxpool.Pool, q statement.Query) (string
 // TestTheStatementOfAPart: whatever part is asked for, its running balance is that of the
 // whole, and unknown behind a version that is missing.
 func TestTheStatementOfAPart(t *testing.T) {
-	fewerChecks(t)
+	devtest.FewerChecks(t, "25")
 	pool := openPool(t)
 	if _, _, err := shownStatement(t, pool, statement.Query{AccountID: "a", FirstVersion: 1}); !errors.Is(err, statement.ErrNeverRun) {
 		t.Errorf("before anything has run: %v", err)

@@ -151,7 +151,7 @@ func (e *CommitUnknownError) SafeText() string {
 
 // TransactOnce is Transact, tried again for a while when its failure may be a passing
 // one, and carried out once at most: where the reply to COMMIT was lost, PostgreSQL is
-// asked what became of the transaction. What fn has left behind is that of its last run.
+// asked what became of the transaction. What fn has stored in variables is that of its last run.
 func TransactOnce(ctx context.Context, pool *pgxpool.Pool, fn func(context.Context, *Tx) error) error {
 	unanswered := "" // the transaction whose COMMIT was not answered
 	err := Patiently(ctx, func(attempt context.Context) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"projector/internal/devstack/devtest"
 	"projector/readmodel"
 )
@@ -13,4 +15,15 @@ func TestMain(m *testing.M) {
 		_, err := readmodel.Migrate(ctx, url)
 		return err
 	})
+}
+
+// openPool opens a fresh, migrated database.
+func openPool(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	pool, err := readmodel.OpenPool(t.Context(), devtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // Missing is what an account waits for: all versions before the first event that is known
-// behind them.
+// after them.
 type Missing struct {
 	AccountID   string
 	First, Last int64
@@ -28,8 +28,8 @@ type Missing struct {
 type MissingFilter struct {
 	AccountID string
 	For       time.Duration // how long they have waited at least
-	// Topic and Partitions are where the events behind the gap came from; without a topic,
-	// wherever.
+	// Topic and Partitions are where the events after the gap came from; without a topic:
+	// any.
 	Topic      string
 	Partitions []int32
 }

@@ -47,7 +47,7 @@ func LoadParked(
 	return parked, events == limit || events > len(parked), nil
 }
 
-// decodeParked decodes an event that was parked at the version it has as yet.
+// decodeParked decodes an event that was parked at the version it is stored with.
 func decodeParked(ctx context.Context, formats event.Resolver, account string, p *projection.Parked) error {
 	format, err := formats.Resolve(ctx, p.Record.Message)
 	if err != nil {

@@ -40,7 +40,7 @@ type BalanceView struct {
 type Hold struct {
 	AccountID string
 	Expected  int64 // the version that is missing
-	Received  int64 // the lowest version that is known behind it, or in its place
+	Received  int64 // the lowest version that is known after it, or in its place
 	Class     event.Class
 	Waiting   int64 // events
 	Beyond    int64 // of them, those beyond the park limit: in the DLQ only

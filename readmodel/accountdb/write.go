@@ -68,13 +68,13 @@ const (
 	sliceWithin = time.Second
 )
 
-// WriteChanges sends the writes of a flush or a repair behind what is queued already.
+// WriteChanges sends the writes of a flush or a repair after what is queued already.
 // projection.ErrStale means that an account is not at the version its changes were
 // made of, or that something is parked of one that is assumed to be new: that it has no
 // row shows when it is written.
 //
 // Rows are locked first and in the order of their accounts, as everywhere. The accounts
-// that are held and get no row come behind them, so they are never waited for.
+// that are held and get no row come after them, so they are never waited for.
 func WriteChanges(ctx context.Context, tx *Tx, c *accounts.Changes) error {
 	rows, written, held, parked := 0, int64(0), int64(0), false
 	if len(c.Assumed) > 0 {

@@ -111,7 +111,7 @@ type Projection struct {
 	position projection.Position
 
 	entries []Entry
-	byKey   map[Key]string // event ids of the entries; nil while nobody has asked
+	byKey   map[Key]string // event ids of the entries; nil until it is needed
 	letters deadLetters
 	breaker *projection.Breaker // nil: off
 	taken   projection.Flushed  // as far as it is known before the write
@@ -248,7 +248,7 @@ func (e *Projection) writeTx(ctx context.Context, conn *pgx.Conn, moved projecti
 func (e *Projection) correct(outcomes *projection.OutcomeCounts) {
 	for i := range e.entries {
 		if e.entries[i].Present != "" {
-			outcomes[takenAs(&e.entries[i].Event)]--
+			outcomes[appliedAs(&e.entries[i].Event)]--
 			outcomes[projection.Duplicate]++
 		}
 	}

@@ -16,7 +16,7 @@ type Definition struct {
 	Label string // see Definition.Name
 	// ReadyQuery returns what the database lacks, one item per row.
 	ReadyQuery string
-	// Check fails when the database lacks what the projection needs beside that; nil: nothing.
+	// Check fails when the database lacks what else the projection needs; nil: nothing.
 	Check func(context.Context, *pgxpool.Pool) error
 	// Tables makes the table of one partition. No partition, for repairs, is the zero
 	// one but for its projection.
@@ -25,8 +25,8 @@ type Definition struct {
 	Flush int
 	// Recent makes a partition's recent-event cache; nil: there is none.
 	Recent func(readmodel.RunConfig) Recent
-	// Beside are the tasks that run beside the consuming; nil: none.
-	Beside func(readmodel.RunConfig) []readmodel.Task
+	// Background are the tasks that run next to the consumers; nil: none.
+	Background func(readmodel.RunConfig) []readmodel.Task
 	// Told is what those tasks report; see Definition.Reports.
 	Told readmodel.Reports
 	// Doubts answers, for an event that failed at some time and cannot be found in the
@@ -37,7 +37,7 @@ type Definition struct {
 	Remembers readmodel.Memory
 	// RebuildTables is Definition.Rebuilds.
 	RebuildTables []readmodel.RebuildTable
-	// Own: it is one of somebody's own, and the audit trail names it.
+	// Own: it is a custom projection, and the audit trail names it.
 	Own bool
 	// Rebuildable fails when a rebuild, whose tables the pool sees first, would write others;
 	// nil: it does not.
@@ -79,10 +79,10 @@ func (k Definition) Open(cfg readmodel.RunConfig) func(readmodel.Partition) sess
 
 // Tasks implements Definition.
 func (k Definition) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
-	if k.Beside == nil {
+	if k.Background == nil {
 		return nil
 	}
-	return k.Beside(cfg)
+	return k.Background(cfg)
 }
 
 // Reports implements Definition.

@@ -152,11 +152,11 @@ func (e *Projection) take(entry Entry) {
 	if e.byKey != nil {
 		e.keep(&entry)
 	}
-	e.taken.Outcomes[takenAs(&entry.Event)]++
+	e.taken.Outcomes[appliedAs(&entry.Event)]++
 }
 
-// takenAs is the outcome of an event that is accepted.
-func takenAs(ev *event.Event) projection.Outcome {
+// appliedAs is the outcome of an event that is accepted.
+func appliedAs(ev *event.Event) projection.Outcome {
 	if ev.Type == event.Ignorable {
 		return projection.Ignored
 	}

@@ -73,7 +73,7 @@ func decideAbsent(d *event.Decoded, doubt string) projection.Decision {
 	case doubt != "":
 		return projection.Decision{Outcome: projection.DeadLettered, Class: event.VersionConflict, Message: doubt}
 	default:
-		return projection.Decision{Outcome: takenAs(&d.Event)}
+		return projection.Decision{Outcome: appliedAs(&d.Event)}
 	}
 }
 

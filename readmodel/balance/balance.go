@@ -20,11 +20,11 @@ import (
 
 // Config is what the account_balance projection needs.
 type Config struct {
-	// Projection is another than account_balance: one of somebody's own, with tables of its
-	// own and without money, that is given each event by Take.
+	// Projection is the name of a custom projection, with tables of its own and without money,
+	// that gets each event by Take; empty: account_balance.
 	Projection string
 	Take       accountdb.Take
-	// Changed receives the accounts that a flush has written, after it was committed; nil: nobody.
+	// Changed receives the accounts that a flush has written, after it was committed; nil: none does.
 	// It must be safe for concurrent use and quick.
 	Changed func(accountIDs iter.Seq[string])
 
@@ -40,8 +40,8 @@ type Config struct {
 	Decisions    *readmodel.Decisions // of people; nil: none
 }
 
-// Balance is the account_balance projection of one partition: accounts in memory with
-// the database behind them. It is not safe for concurrent use.
+// Balance is the account_balance projection of one partition: accounts in memory,
+// read from and written to the database. It is not safe for concurrent use.
 type Balance struct {
 	cfg       Config
 	partition readmodel.Partition

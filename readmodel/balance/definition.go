@@ -45,7 +45,7 @@ func (Definition) Open(cfg readmodel.RunConfig) func(readmodel.Partition) sessio
 // countParkedEvery is how often the parked events are counted.
 const countParkedEvery = 5 * time.Second
 
-// Tasks implements Definition: what waits behind holes is counted.
+// Tasks implements Definition: what waits for missing versions is counted.
 func (Definition) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
 	return []readmodel.Task{countParked(cfg, readmodel.BalanceName)}
 }

@@ -166,8 +166,8 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 
 // write makes the changes durable and moves the partition's position from pos, in
 // one transaction of two round trips. ErrFenced and ErrStale mean that nothing was
-// written; behind any other error the COMMIT may have taken place, which the next claim
-// tells. take is given the events that were applied; nil: nobody wants them. copies: new rows in
+// written; after any other error the COMMIT may have taken place, which the next claim
+// shows. take gets the events that were applied; nil: none does. copies: new rows in
 // great numbers are written by COPY, which one that exists refuses.
 func write(ctx context.Context, pool *pgxpool.Pool, p readmodel.Partition, pos, moved projection.Position, c *accounts.Changes, take accountdb.Take, copies bool) error {
 	conn, err := pool.Acquire(ctx)

@@ -51,7 +51,7 @@ func (d OrderedDefinition) Open(cfg readmodel.RunConfig) func(readmodel.Partitio
 	return func(p readmodel.Partition) session.Projection { return New(balance, p) }
 }
 
-// Tasks implements Definition: what waits behind holes is counted.
+// Tasks implements Definition: what waits for missing versions is counted.
 func (d OrderedDefinition) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
 	return []readmodel.Task{countParked(cfg, d.Label)}
 }

@@ -28,7 +28,7 @@ const (
 	awaitVersions = time.Second
 	// readVersionsAgain is how long there is no other try after one that failed.
 	readVersionsAgain = 5 * time.Minute
-	// keepVersions is how long an index is kept that nobody asks for.
+	// keepVersions is how long an index is stored that is not used.
 	keepVersions = 10 * time.Second
 )
 
@@ -44,7 +44,7 @@ type VersionReader struct {
 	clock     uint64           // counts claims and readings
 	claims    int              // under way
 	current   *versionsReading // under way, or what it has read; nil: none
-	asked     time.Time        // when somebody asked last
+	asked     time.Time        // when it was used last
 	notBefore time.Time        // no reading begins
 }
 
@@ -181,7 +181,7 @@ func (r *VersionReader) read(reading *versionsReading) {
 	time.AfterFunc(keepVersions, func() { r.dropUnused(reading) })
 }
 
-// dropUnused gives up an index that nobody has asked for, or looks again later.
+// dropUnused drops an index that is not used, or checks again later.
 func (r *VersionReader) dropUnused(reading *versionsReading) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

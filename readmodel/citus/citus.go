@@ -64,7 +64,7 @@ func Load(ctx context.Context, db Querier) (tables []Table, err error) {
 }
 
 // Distribute has Citus distribute the tables that it does not yet, all or none of them. What is
-// in them is moved to the workers, and nobody can write or read them meanwhile.
+// in them is moved to the workers, and no session can write or read them meanwhile.
 func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []Table, err error) {
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		tables, err := Load(ctx, tx)

@@ -52,7 +52,7 @@ func isBehind(processed []projection.NextOffset, entry *appended.Entry) bool {
 	})
 }
 
-// check asks within tx, behind what was queued, whether pruning or another group has
+// check asks within tx, after what was queued, whether pruning or another group has
 // overtaken what this guard knows, and returns projection.ErrStale if an entry may
 // have been processed before although it has no marker. It sends what was queued.
 func (g *guard) check(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {

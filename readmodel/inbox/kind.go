@@ -22,9 +22,9 @@ func Define(name, ready string, add Add) appended.Definition {
 		Tables: func(p readmodel.Partition) appended.Table {
 			return &table{&guard{inbox: marks, partition: p}, add, appended.NewcomersTo(p)}
 		},
-		Beside: marks.Tasks,
-		Told:   readmodel.Reports{Inbox: true},
-		Doubts: marks.Doubts,
+		Background: marks.Tasks,
+		Told:       readmodel.Reports{Inbox: true},
+		Doubts:     marks.Doubts,
 
 		Remembers: marks,
 	}

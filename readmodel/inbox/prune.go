@@ -144,7 +144,7 @@ func (i Inbox) Count(ctx context.Context, pool *pgxpool.Pool) (n int64, err erro
 	return n, nil
 }
 
-// Tasks are what a projection with an inbox needs beside its consuming.
+// Tasks are what a projection with an inbox needs while consumers run.
 func (i Inbox) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
 	return []readmodel.Task{
 		{Name: "prune the inbox", Every: pruneEvery, Within: pruneWithin, Run: func(ctx context.Context) error {

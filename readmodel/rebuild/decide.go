@@ -154,7 +154,7 @@ func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, r
 	return c.add(ctx, db, t, one, kind)
 }
 
-// list counts a difference, and lists it if there is room.
+// list counts a difference, and lists it if fewer than opts.List are listed.
 func (c *comparison) list(d Difference) {
 	c.report.Kinds[d.Kind]++
 	if len(c.report.Differences) < c.opts.List {

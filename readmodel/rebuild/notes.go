@@ -108,7 +108,7 @@ func (s *Shadow) OfAccounts() bool {
 // them since the rebuild began.
 func (s *Shadow) Moved(r *Report) {
 	for kind, was := range s.moved {
-		r.become(kind, was)
+		r.recount(kind, was)
 	}
 }
 

@@ -11,7 +11,7 @@ const (
 	Unknown   Kind = "unknown"   // the topic has no event of it
 	Hold      Kind = "hold"      // what waits for the missing version
 	Ahead     Kind = "ahead"     // it is beyond what the topic gives
-	Corrected Kind = "corrected" // somebody has applied a corrected event
+	Corrected Kind = "corrected" // a person has applied a corrected event
 	Moved     Kind = "moved"     // people have repaired it since the rebuild began
 )
 
@@ -90,8 +90,8 @@ func (r *Report) count(changes bool) (n int64) {
 	return n
 }
 
-// become takes accounts or rows for another kind than they were taken for.
-func (r *Report) become(kind Kind, was map[string]Kind) {
+// recount counts accounts or rows as another kind than before.
+func (r *Report) recount(kind Kind, was map[string]Kind) {
 	for _, k := range was {
 		r.Kinds[k]--
 		r.Kinds[kind]++

@@ -37,7 +37,7 @@ type row struct {
 	version *int64 // of the account that the row is
 }
 
-// errStopped ends a query whose rows nobody wants any more.
+// errStopped ends a query whose further rows are not needed.
 var errStopped = errors.New("stopped")
 
 // rows are the rows of some groups, in the order of their ids.

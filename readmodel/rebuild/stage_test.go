@@ -87,6 +87,7 @@ func definitions(t testing.TB) []definition {
 			`UPDATE account_statement SET amount = 99 WHERE account_id = $1`,
 			`UPDATE account_statement SET event_id = 'x', currency = NULL WHERE account_id = $1 AND version < 3`,
 			`DELETE FROM account_statement WHERE account_id = $1 AND version > 1`,
+			`DELETE FROM account_statement WHERE length($1) > 0`,
 			`INSERT INTO account_statement (account_id, version, event_id, event_type, occurred_at) SELECT 'phantom', length($1), 'p', 'AccountOpened', now() ON CONFLICT DO NOTHING`,
 		}},
 		{turnover.Definition(), money, false, `SELECT concat_ws(',', day, currency), concat_ws(' ', credited, debited, events) FROM daily_turnover`, []string{
@@ -94,6 +95,7 @@ func definitions(t testing.TB) []definition {
 			`DELETE FROM daily_turnover WHERE length($1) > 0`,
 			`DELETE FROM inbox WHERE message_id LIKE $1 || '%'`,
 			`WITH gone AS (DELETE FROM daily_turnover) DELETE FROM inbox WHERE length($1) > 0`,
+			`UPDATE daily_turnover SET credited = 3, debited = -1, events = events + length($1) WHERE currency = 'EUR'`,
 			`INSERT INTO daily_turnover SELECT '1999-01-01', 'EUR', 1.00, 2.00, length($1) ON CONFLICT DO NOTHING`,
 		}},
 		{once, onceFormats, false, `SELECT account_id, concat_ws(' ', events, amount) FROM counted`, []string{

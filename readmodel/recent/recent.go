@@ -32,7 +32,7 @@ func Of(cfg readmodel.RunConfig) appended.Recent { return New(Config{Bytes: cfg.
 // turn, and those of the turn before, which the next one drops. It is used by one
 // goroutine at a time.
 //
-// An event is known by two independent 64-bit hashes under seeds that nobody knows.
+// An event is known by two independent 64-bit hashes under secret seeds.
 // To be taken for another one it would have to meet it in 128 bits.
 type Cache struct {
 	cfg       Config

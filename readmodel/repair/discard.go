@@ -15,7 +15,7 @@ import (
 	"projector/sql"
 )
 
-// Discard is the wish to discard a dead letter.
+// Discard is a dead letter to discard.
 type Discard struct {
 	// AccountID and Version of its event; no AccountID: they are not known.
 	AccountID string

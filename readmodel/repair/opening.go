@@ -39,9 +39,9 @@ type OpenedBy struct {
 	Each bool
 }
 
-// Openings has accounts start from a ledger, beside running consumers. They are opened
-// with the machinery of a Repair, and healed like behind a replay; what differs is how many
-// of them are locked at a time, and that nobody rests while no consumer is overtaken.
+// Openings has accounts start from a ledger while consumers run. They are opened
+// with the machinery of a Repair, and healed as after a replay; what differs is how many
+// of them are locked at a time, and that there is no rest while no consumer is overtaken.
 type Openings struct {
 	repair    *Repair
 	by        OpenedBy
@@ -74,7 +74,7 @@ func (o *Openings) Plan(ctx context.Context, openings []Opening) error {
 	})
 }
 
-// decide has the fold open the accounts, and ends when so many parked events may heal behind
+// decide has the fold open the accounts, and ends when so many parked events may heal after
 // those it has opened.
 func (o *Openings) decide(ctx context.Context, openings []Opening, heals int64) ([]projection.Decision, error) {
 	if err := o.fold.Read(ctx, openedIDs(openings)); err != nil {

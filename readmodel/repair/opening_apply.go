@@ -39,7 +39,7 @@ type opening struct {
 	*Openings
 	left    []Opening
 	healing []string
-	most    int    // that are read at a time, where much is parked behind them
+	most    int    // that are read at a time, where much is parked after them
 	alone   string // the account that was opened last, when it was the only one
 }
 
@@ -96,7 +96,7 @@ func (p *opening) openLocked(ctx context.Context, tx *accountdb.Tx, read []Openi
 	}
 }
 
-// open heals what an earlier piece has left, opens accounts and heals what is parked behind
+// open heals what an earlier piece has left, opens accounts and heals what is parked after
 // them. With a limit of 1 that is one parked event or one account.
 func (p *opening) open(ctx context.Context, openings []Opening, limit int) ([]projection.Decision, error) {
 	p.fold.Reset()

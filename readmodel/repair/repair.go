@@ -22,7 +22,7 @@ const (
 )
 
 // Repair applies records to the balances directly, by the same rules as a
-// consumer and beside running consumers: in any order, repeatedly, interrupted.
+// consumer and while consumers run: in any order, repeatedly, interrupted.
 //
 // A transaction locks the accounts, and only then reads what it decides on. A consumer
 // whose changes were made of an account as it was before writes none of them: each

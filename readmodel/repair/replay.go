@@ -15,7 +15,7 @@ import (
 )
 
 // replay is the records that a repair has left to apply, and the accounts that have left
-// To heal.
+// to heal.
 type replay struct {
 	repair  *Repair
 	records []*readmodel.RepairRecord
@@ -140,7 +140,7 @@ const (
 	// progressWithin is how long a repair waits, between two of its transactions, for a
 	// consumer to make progress.
 	progressWithin = 4 * time.Second
-	// progressEvery is how often it looks.
+	// progressEvery is how often it checks.
 	progressEvery = 25 * time.Millisecond
 )
 
@@ -159,23 +159,23 @@ type progress struct{ fence, next int64 }
 // repair's transaction did. If it were overtaken again and again it would never move.
 type resting struct {
 	pool accountdb.DB
-	ends readmodel.Ends // nil: nobody knows whether a consumer has anything to do, and none is waited for
-	// always waits for a consumer that was overtaken although nobody knows that.
+	ends readmodel.Ends // nil: it is not known whether a consumer has anything to do, and none is waited for
+	// always waits for a consumer that was overtaken, even if it may have nothing to do.
 	always bool
 	seen   map[partitionOf]progress
 }
 
-// Begin notes where the consumers are.
+// begin notes where the consumers are.
 func (r *resting) begin(ctx context.Context) (err error) {
 	if r.ends != nil || r.always {
-		r.seen, err = r.look(ctx)
+		r.seen, err = r.load(ctx)
 	}
 	return err
 }
 
 // ifOvertaken is rest, where a consumer was overtaken since the last time.
 func (r *resting) ifOvertaken(ctx context.Context, pause time.Duration) error {
-	now, err := r.look(ctx)
+	now, err := r.load(ctx)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (r *resting) rest(ctx context.Context, pause time.Duration) error {
 		return err
 	}
 	for deadline := time.Now().Add(progressWithin); ; {
-		now, err := r.look(ctx)
+		now, err := r.load(ctx)
 		if err != nil {
 			return err
 		}
@@ -231,7 +231,7 @@ func (r *resting) overtaken(ctx context.Context, now map[partitionOf]progress) b
 	return false
 }
 
-func (r *resting) look(ctx context.Context) (map[partitionOf]progress, error) {
+func (r *resting) load(ctx context.Context) (map[partitionOf]progress, error) {
 	consumers := map[partitionOf]progress{}
 	err := readmodel.Patiently(ctx, func(ctx context.Context) error {
 		clear(consumers)

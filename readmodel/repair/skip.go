@@ -16,7 +16,7 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// Skip is the wish to pass over one version of an account on purpose.
+// Skip is one version of an account to pass over on purpose.
 type Skip struct {
 	AccountID string
 	Version   int64
@@ -24,7 +24,7 @@ type Skip struct {
 	Reason    string
 	// NothingWaits: the account may be one that waits for no event.
 	NothingWaits bool
-	// Planned is what was known of the event when somebody agreed; nil: nobody had to.
+	// Planned is what was known of the event when it was approved; nil: no approval was needed.
 	Planned *SkippedEvent
 }
 
@@ -56,7 +56,7 @@ type AccountState struct {
 // Skipped is what a skip did.
 type Skipped struct {
 	EventID string // of the event passed over; empty when unknown
-	Healed  int    // parked events applied behind it
+	Healed  int    // parked events applied after it
 }
 
 // SkipRefused says that a version must not be passed over.
@@ -67,7 +67,7 @@ type SkipRefused struct {
 	Unknown   bool  // nothing is known of the account
 	Applies   bool  // the event is there and is about to be applied
 	Idle      bool  // the account waits for no event
-	Changed   bool  // what is known of the event is not what somebody has agreed to
+	Changed   bool  // what is known of the event is not what was approved
 }
 
 // Error implements error and names what is expected instead.
@@ -92,7 +92,7 @@ type Skipper interface {
 	// PlanSkip returns what a Skip would do now, or a *SkipRefused.
 	PlanSkip(ctx context.Context, s Skip) (SkipPlan, error)
 	// Skip passes over a version if it is exactly the one the account expects, then heals
-	// what waits behind it.
+	// what waits for it.
 	Skip(ctx context.Context, s Skip) (Skipped, error)
 	// PlanUnskip returns the account as an Unskip would leave it now, or an *UnskipRefused.
 	PlanUnskip(ctx context.Context, s Skip) (SkipPlan, error)
@@ -105,7 +105,7 @@ type Skipper interface {
 var _ Skipper = (*Repair)(nil)
 
 // Skip passes over a version if it is exactly the one the account expects, then
-// heals what waits behind it. A *SkipRefused means that nothing was changed; it is
+// heals what waits for it. A *SkipRefused means that nothing was changed; it is
 // recorded, too.
 func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 	var done Skipped

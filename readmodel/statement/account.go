@@ -41,7 +41,7 @@ type Line struct {
 	EventType  string
 	Amount     *string // decimal, debits negative
 	Currency   *string
-	Running    *string // the balance behind it
+	Running    *string // the balance after it
 	OccurredAt time.Time
 	Topic      *string
 	Partition  *int32
@@ -61,7 +61,7 @@ type Summary struct {
 	// Topics they may have come from; Recreated: one of them, of another id, before.
 	Topics    []string
 	Recreated bool
-	// Opening is the version the account was opened at: its statement begins behind it, with
+	// Opening is the version the account was opened at: its statement begins after it, with
 	// the opening's balance. nil: it begins with its first event.
 	Opening *int64
 	// Balance is the version of the account's balance; nil: it has none. Behind: the
@@ -102,7 +102,7 @@ type reading struct {
 	held    bool   // against the balance
 }
 
-// begin reads what is beside the entries.
+// begin reads what else there is than the entries.
 func (r *reading) begin(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, sql.Query("statement_topics"), Name)
 	if err != nil {

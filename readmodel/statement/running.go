@@ -71,7 +71,7 @@ func (r *Running) Reach(version int64) {
 	}
 }
 
-// PassSkipped goes on behind the versions that come next and were passed over.
+// PassSkipped goes on after the versions that come next and were passed over.
 func (r *Running) PassSkipped() {
 	for r.isSkipped(r.next) {
 		r.next++

@@ -1,10 +1,9 @@
-package readmodel_test
+package balance_test
 
 import (
 	"fmt"
 	"testing"
 
-	"projector/internal/devstack/devtest"
 	"projector/projection"
 	"projector/projection/event"
 	"projector/readmodel"
@@ -24,11 +23,7 @@ func BenchmarkWrite(b *testing.B) {
 
 func benchmarkWrite(b *testing.B, rows int) {
 	b.Helper()
-	pool, err := readmodel.OpenPool(b.Context(), devtest.Database(b))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(pool.Close)
+	pool := openPool(b)
 	pos, err := readmodel.ClaimPosition(b.Context(), pool, partition,
 		projection.Claim{Owner: "benchmark", TopicID: "id", Committed: projection.NoOffset})
 	if err != nil {
@@ -49,7 +44,7 @@ func benchmarkWrite(b *testing.B, rows int) {
 			c.Rows[i].Account.Balance += 100
 		}
 		next := pos.Next + int64(rows)
-		if err := balance.Write(b.Context(), pool, partition, pos, pos.Moved(at(next)), c, true); err != nil {
+		if err := balance.Write(b.Context(), pool, partition, pos, pos.Moved(projection.NextOffset{Offset: next}), c, true); err != nil {
 			b.Fatal(err)
 		}
 		pos.Next = next
