@@ -317,10 +317,10 @@ func BenchmarkOpenings(b *testing.B) {
 	for i := range openings {
 		openings[i] = openAt(fmt.Sprintf("acc-%010d", i), 17, int64(i))
 	}
-	repair := repair.New(readmodel.RepairConfig{Pool: pool, Formats: event.Always(jsonFormat(b)), FirstVersion: 1})
+	repairer := repair.New(readmodel.RepairConfig{Pool: pool, Formats: event.Always(jsonFormat(b)), FirstVersion: 1})
 	b.ReportAllocs()
 	b.ResetTimer()
-	if err := repair.Openings(openedBy).Apply(b.Context(), openings, nil); err != nil {
+	if err := repairer.Openings(openedBy).Apply(b.Context(), openings, nil); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "accounts/s")

@@ -25,7 +25,7 @@ func TestARepairLetsConsumersGoOn(t *testing.T) {
 		}
 	}
 	format := jsonFormat(t)
-	repair := repair.New(readmodel.RepairConfig{
+	repairer := repair.New(readmodel.RepairConfig{
 		Pool: pool, Formats: event.Always(format), FirstVersion: 1, Piece: 1,
 		Ends: func(context.Context, string) map[int32]int64 { return map[int32]int64{0: 1000, 1: 0, 2: 1000} },
 	})
@@ -34,7 +34,7 @@ func TestARepairLetsConsumersGoOn(t *testing.T) {
 		consumer sync.WaitGroup
 	)
 	records := replayOf(format, credit("a", 1, "1", "EUR"), credit("a", 2, "1", "EUR"), credit("a", 3, "1", "EUR"), credit("a", 4, "1", "EUR"))
-	err := repair.Apply(t.Context(), records, func(readmodel.Step) {
+	err := repairer.Apply(t.Context(), records, func(readmodel.Step) {
 		at = append(at, count(t, pool, "SELECT next_offset FROM projector_position WHERE partition = 0"))
 		if _, err := pool.Exec(t.Context(), "UPDATE projector_position SET fence = fence + 1 WHERE partition < 2"); err != nil {
 			t.Error(err)

@@ -99,12 +99,12 @@ func TestAnAccountMayBeSkippedFromItsVeryFirstVersion(t *testing.T) {
 	w.claim("me", projection.NoOffset)
 	w.fold(credit("a", 3, "4", "EUR"))
 	w.mustFlush()
-	repair := newRepair(t, pool, 0)
-	if _, err := repair.Skip(t.Context(), skipOf("a", 1)); err != nil {
+	repairer := newRepair(t, pool, 0)
+	if _, err := repairer.Skip(t.Context(), skipOf("a", 1)); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, current(t, pool, "a"), "- 0 1 open - true 2")
-	if _, err := repair.Skip(t.Context(), skipOf("a", 2)); err != nil {
+	if _, err := repairer.Skip(t.Context(), skipOf("a", 2)); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, current(t, pool, "a"), "EUR 4.00 3 open a-3 false -")
@@ -117,11 +117,11 @@ func TestASkippedEventIsADuplicateWhenItComes(t *testing.T) {
 	const poison = `{"eventId":"a-2","eventType":"FundsCredited","accountId":"a","version":2,"occurredAt":"2026-01-01T00:00:00Z","data":{}}`
 	w.fold(credit("a", 1, "1", "EUR"), poison, credit("b", 1, "1", "EUR"), credit("b", 3, "1", "EUR"))
 	w.mustFlush()
-	repair := newRepair(t, pool, 0)
-	if done, err := repair.Skip(t.Context(), skipOf("a", 2)); err != nil || done.EventID != "a-2" {
+	repairer := newRepair(t, pool, 0)
+	if done, err := repairer.Skip(t.Context(), skipOf("a", 2)); err != nil || done.EventID != "a-2" {
 		t.Fatalf("event %q, error %v", done.EventID, err)
 	}
-	if _, err := repair.Skip(t.Context(), skipOf("b", 2)); err != nil {
+	if _, err := repairer.Skip(t.Context(), skipOf("b", 2)); err != nil {
 		t.Fatal(err)
 	}
 	w.claim("me", w.next)
@@ -243,11 +243,11 @@ func TestRepairsOfOneNewAccountTakeTurns(t *testing.T) {
 			}
 		})
 		race.Wait()
-		want, balance := "applied applied", "EUR 3.00"
+		want, have := "applied applied", "EUR 3.00"
 		if refused == nil {
-			want, balance = "duplicate applied", "EUR 2.00"
+			want, have = "duplicate applied", "EUR 2.00"
 		}
 		expect(t, effects(records), want)
-		expect(t, current(t, pool, account), fmt.Sprintf("%s 2 open %s-2 true 3", balance, account))
+		expect(t, current(t, pool, account), fmt.Sprintf("%s 2 open %s-2 true 3", have, account))
 	}
 }

@@ -71,8 +71,8 @@ func TestReplayDoesWhatItPlans(t *testing.T) {
 		credit("a", 8, "128", "EUR"), credit("b", 2, "1", "USD"), credit("b", 3, "1", "EUR"),
 	}
 	const want = "applied applied applied duplicate waiting poison waiting"
-	repair, records := newRepair(t, pool, 0), replayOf(w.format, values...)
-	if err := repair.Plan(t.Context(), records); err != nil {
+	repairer, records := newRepair(t, pool, 0), replayOf(w.format, values...)
+	if err := repairer.Plan(t.Context(), records); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, effects(records), want)
@@ -81,7 +81,7 @@ func TestReplayDoesWhatItPlans(t *testing.T) {
 		t.Errorf("a plan left %d actions", n)
 	}
 
-	if err := repair.Apply(t.Context(), records, nil); err != nil {
+	if err := repairer.Apply(t.Context(), records, nil); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, effects(records), want)
@@ -92,7 +92,7 @@ func TestReplayDoesWhatItPlans(t *testing.T) {
 	}
 
 	again := replayOf(w.format, values...)
-	if err := repair.Apply(t.Context(), again, nil); err != nil {
+	if err := repairer.Apply(t.Context(), again, nil); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, effects(again), "duplicate duplicate duplicate duplicate waiting poison waiting")

@@ -251,6 +251,7 @@ const (
 	undefinedTable        = "42P01"
 )
 
+// HasCode reports whether an error of PostgreSQL has this SQLSTATE.
 func HasCode(err error, code string) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && pgErr.Code == code

@@ -93,10 +93,3 @@ func state(t *testing.T, pool *pgxpool.Pool) map[string]string {
 	}
 	return all
 }
-
-func emptied(t *testing.T, pool *pgxpool.Pool) {
-	t.Helper()
-	if _, err := pool.Exec(t.Context(), "TRUNCATE account_balance, parked_event, park_overflow, projector_position, projector_source"); err != nil {
-		t.Fatal(err)
-	}
-}

@@ -85,6 +85,7 @@ func copyBalances(ctx context.Context, tx *readmodel.Tx, fresh []accounts.Row) e
 	return tx.Copy(ctx, sql.Query("copy_balance"), rows)
 }
 
+// Status is the text of the column status.
 func Status(closed bool) string {
 	if closed {
 		return "closed"

@@ -12,6 +12,7 @@ import (
 // sends what is queued.
 type Take func(ctx context.Context, tx *readmodel.Tx, events []projection.TakenEvent) error
 
+// Events gives the events to the projection, if it is a custom one and there are any.
 func (t Take) Events(ctx context.Context, tx *readmodel.Tx, events []projection.TakenEvent) error {
 	if t == nil || len(events) == 0 {
 		return nil

@@ -47,16 +47,16 @@ func TestRepairsGiveEventsOnce(t *testing.T) {
 			f := feed(t, pool, p)
 			f.consume([]string{points("a", 1, 5), points("a", 2, "x"), points("a", 3, 4), points("a", 4, 3), points("b", 2, 1), points("b", 3, 1)})
 
-			repair := replayer(pool, p)
+			repairer := replayer(pool, p)
 			records := []*readmodel.RepairRecord{
 				record(p, 1, strings.Replace(points("a", 2, 3), `"3"`, `3`, 1)), // as it was corrected
 				record(p, 2, points("a", 3, 4)), record(p, 9, points("b", 1, 7)),
 			}
-			if err := repair.Plan(t.Context(), records); err != nil {
+			if err := repairer.Plan(t.Context(), records); err != nil {
 				t.Fatal(err)
 			}
 			for range 2 { // repeated as well
-				if err := repair.Apply(t.Context(), records, nil); err != nil {
+				if err := repairer.Apply(t.Context(), records, nil); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -43,8 +43,8 @@ func New(cfg readmodel.RepairConfig) *Repair {
 }
 
 // NewCustom returns a Repair of an ordered custom projection, which take gives events to.
-func NewCustom(cfg readmodel.RepairConfig, projection string, take accountdb.Take) *Repair {
-	return &Repair{cfg: cfg, projection: projection, take: take}
+func NewCustom(cfg readmodel.RepairConfig, name string, take accountdb.Take) *Repair {
+	return &Repair{cfg: cfg, projection: name, take: take}
 }
 
 // custom reports whether it is a custom projection that is repaired.
