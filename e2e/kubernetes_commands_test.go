@@ -51,7 +51,7 @@ func (k *kubernetesBank) commands() {
 	}
 	// A replay of an account that still waits: the Job fails, at once and with its log.
 	log, err := k.ns.shell(k.t.TempDir(), strings.ReplaceAll(documented(k.t, "in_cluster()"), "acc-42", account))
-	if err == nil || !strings.Contains(log, "waiting") {
+	if err == nil || !strings.Contains(log, "could not be applied") {
 		k.t.Errorf("the lines of docs/deploy.md, for an account that waits: %v\n%s", err, log)
 	}
 	if state := k.ns.kubectl("get", "job/replay-1", "-o", "jsonpath={.status.conditions[*].type}"); !strings.Contains(state, "Failed") {
