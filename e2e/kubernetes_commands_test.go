@@ -128,7 +128,8 @@ func (k *kubernetesBank) twoPeople() {
 	approvers.secret("projector-kafka", "username", scramUser, "password", k.password)
 	approvers.kubectl("apply", "-k", approvers.kustomization(k.addressed("overlays/approvers", "v2")))
 	k.mustAs("bank_migrate", "migrate", "--four-eyes=on")
-	request := k.inCluster("pause-2", "pause", "--all", "--reason=test", "--yes")
+	lines := strings.Split(k.inCluster("pause-2", "pause", "--all", "--reason=test", "--yes"), "\n")
+	request := lines[len(lines)-1] // the log of a Job has what people read, too
 	if !regexp.MustCompile(`^\d+$`).MatchString(request) {
 		k.t.Fatalf("a request has the number %s", request)
 	}
