@@ -121,7 +121,7 @@ test-admission: ## Apply every overlay to a real Kubernetes API server (Debian, 
 	tools/kubernetes/run api $(GO) test -tags kubernetes -count=1 -timeout 10m -run '^TestOverlaysAreAdmitted$$' $(TESTFLAGS) ./e2e
 
 .PHONY: test-kubernetes
-test-kubernetes: ## Deploy to a real Kubernetes node, break it, operate it (Debian, root; 7 minutes; STEP=commands: one step)
+test-kubernetes: ## Deploy to a real Kubernetes node, break it, operate it (Debian, root; 10 minutes; STEP=commands: one step)
 	.ci/packages etcd-server openssl jq containerd runc containernetworking-plugins iproute2 buildah
 	tools/kubernetes/build
 	PROJECTOR_TEST_KAFKA=real tools/kubernetes/run node $(GO) test -tags kubernetes -count=1 -timeout 30m -v -run '^TestOnKubernetes$$$(if $(STEP),/^($(STEP))$$)' $(TESTFLAGS) ./e2e
