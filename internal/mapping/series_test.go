@@ -118,7 +118,7 @@ func TestSeries(t *testing.T) {
 		}
 		for _, want := range tt.want { // each by its number
 			number, rest, _ := strings.Cut(want, " ")
-			entry, _ := strconv.Atoi(number)
+			entry, _ := strconv.ParseInt(number, 10, 32)
 			var d event.Decoded
 			m.Entry = int32(entry)
 			if f.Decode(m, &d); entry > 0 && !strings.HasPrefix(rest, decoded(&d)) {
@@ -148,28 +148,34 @@ func TestSeriesOfOtherFormats(t *testing.T) {
 			"1 FundsDebited 0.01 EUR H/0 a@1 | 2 FundsCredited 0.01 EUR H/1 b@1",
 		},
 		"outbox, no payload": {
-			"debezium-outbox", posting, event.Message{Key: []byte("P1"), Value: []byte("null"), Headers: []event.Header{header("id", "H")}},
+			"debezium-outbox", posting,
+			event.Message{Key: []byte("P1"), Value: []byte("null"), Headers: []event.Header{header("id", "H")}},
 			"0 malformed_payload payload.id",
 		},
 		"structured": {
-			"cloudevents", cloud, event.Message{Value: []byte(attributes + `{"lines":` + entries + `}}`), Headers: structuredHeader},
+			"cloudevents", cloud,
+			event.Message{Value: []byte(attributes + `{"lines":` + entries + `}}`), Headers: structuredHeader},
 			"1 FundsDebited 0.01 EUR C/0 a@1 | 2 FundsCredited 0.01 EUR C/1 b@1",
 		},
 		"structured, data is the array": {
-			"cloudevents", strings.Replace(cloud, "entries: lines", `entries: ""`, 1), event.Message{Value: []byte(attributes + entries + `}`), Headers: structuredHeader},
+			"cloudevents", strings.Replace(cloud, "entries: lines", `entries: ""`, 1),
+			event.Message{Value: []byte(attributes + entries + `}`), Headers: structuredHeader},
 			"1 FundsDebited 0.01 EUR C/0 a@1 | 2 FundsCredited 0.01 EUR C/1 b@1",
 		},
 		"structured, no data": {"cloudevents", cloud, event.Message{Value: []byte(attributes + `null}`), Headers: structuredHeader}, "0 malformed_payload data.lines"},
 		"structured in Base64": {
-			"cloudevents", cloud, event.Message{Value: []byte(strings.Replace(attributes, `"data"`, `"data_base64"`, 1) + `"e30="}`), Headers: structuredHeader},
+			"cloudevents", cloud,
+			event.Message{Value: []byte(strings.Replace(attributes, `"data"`, `"data_base64"`, 1) + `"e30="}`), Headers: structuredHeader},
 			"0 malformed_payload data.lines",
 		},
 		"binary": {
-			"cloudevents", cloud, event.Message{Value: []byte(`{"lines":` + entries + `}`), Headers: binary},
+			"cloudevents", cloud,
+			event.Message{Value: []byte(`{"lines":` + entries + `}`), Headers: binary},
 			"1 FundsDebited 0.01 EUR C/0 a@1 | 2 FundsCredited 0.01 EUR C/1 b@1",
 		},
 		"binary, the value is the array": {
-			"cloudevents", strings.Replace(cloud, "entries: lines", `entries: ""`, 1), event.Message{Value: []byte(entries), Headers: binary},
+			"cloudevents", strings.Replace(cloud, "entries: lines", `entries: ""`, 1),
+			event.Message{Value: []byte(entries), Headers: binary},
 			"1 FundsDebited 0.01 EUR C/0 a@1 | 2 FundsCredited 0.01 EUR C/1 b@1",
 		},
 		"binary, no data":     {"cloudevents", cloud, event.Message{Value: []byte{}, Headers: binary}, "0 malformed_payload data.lines"},

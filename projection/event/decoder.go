@@ -53,7 +53,10 @@ func newDecoder(opts Options, l *layout) (*decoder, error) {
 	if err := f.place(opts.Mapping); err != nil {
 		return nil, err
 	}
-	return f, f.placeSeries()
+	if err := f.placeSeries(); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // scanner takes a scanner from the pool.
