@@ -171,7 +171,7 @@ func parseConfigText(e *pgconn.ParseConfigError) string {
 	if other, ok := foreignScheme(e.ConnString); ok {
 		return fmt.Sprintf("%s:// is not PostgreSQL; give a URL such as postgres://user@host:5432/database", other)
 	}
-	text := "the PostgreSQL connection settings cannot be used"
+	text := "the PostgreSQL connection settings cannot be used; give a URL such as postgres://user@host:5432/database"
 	if what := parseConfigComplaint(e); what != "" {
 		text += ": " + what
 	}

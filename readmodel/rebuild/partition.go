@@ -24,6 +24,7 @@ type partition struct {
 	claimed  bool
 	next     int64 // durable
 	furthest int64 // how far it has been read at any time
+	counted  int64 // up to where records were counted
 	records  []projection.DecodedRecord
 	waiting  map[string]struct{} // accounts seen that have versions to skip
 	skipped  map[string]int64    // the last version that was skipped, by account
@@ -128,7 +129,10 @@ func (p *partition) decode(ctx context.Context, record *projection.Record) error
 	if err != nil {
 		return err
 	}
-	p.build.records.Add(1)
+	if record.Offset >= p.counted { // else it is read again, after a flush that failed
+		p.build.records.Add(1)
+		p.counted = record.Offset + 1
+	}
 	begin := len(p.records)
 	p.records = projection.AppendDecoded(p.records, *record, format)
 	for i := begin; i < len(p.records); i++ {

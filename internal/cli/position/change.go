@@ -70,7 +70,7 @@ func (f *changeFlags) chosen(ctx context.Context, reader *topic.Reader) (chosen 
 		return nil, "", err
 	}
 	if !exists {
-		return nil, "", exit.Refusef("topic %q does not exist", f.Topic)
+		return nil, "", exit.Refusef("topic %q (--topic, KAFKA_TOPIC) does not exist on these brokers", f.Topic)
 	}
 	for _, e := range extents.Partitions {
 		if !f.All && e.Partition != *f.Partition {

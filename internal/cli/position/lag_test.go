@@ -186,7 +186,7 @@ func TestLagFailures(t *testing.T) {
 	if status := clitest.Execute(t.Context(), missing, &bytes.Buffer{}, &stderr); status != exit.Failed {
 		t.Errorf("without a topic: status %d", status)
 	}
-	clitest.Contains(t, stderr.String(), `topic "nowhere" does not exist`)
+	clitest.Contains(t, stderr.String(), `topic "nowhere" (--topic, KAFKA_TOPIC) does not exist on these brokers`)
 	for _, servers := range [][]string{
 		{"--brokers=127.0.0.1:1", "--database-url=" + s.URL},
 		{"--brokers=" + strings.Join(s.Addrs, ","), "--database-url=postgres://u:s3cr3t@127.0.0.1:1/db"},

@@ -29,7 +29,10 @@ const (
 )
 
 func (f *readFlags) validate(projection string) error {
-	if f.ReadListen == "" {
+	switch {
+	case f.ReadListen == "" && f.ReadBalances:
+		return exit.Usagef("--read-balances (READ_BALANCES): there are no readers without %s", readListenFlag)
+	case f.ReadListen == "":
 		return nil
 	}
 	if projection != readmodel.BalanceName {
