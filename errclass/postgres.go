@@ -92,7 +92,7 @@ var sqlstates = map[string]Class{
 }
 
 // sqlstateClasses decides by the first two characters. What is missing here is
-// Unknown: retried, and reported loudly. Among the missing on purpose: P0*
+// Unknown: retried, and reported loudly. Missing on purpose: P0*
 // (an exception raised by a trigger), 38*, 39*, HV* (foreign code)
 // and XX* (corruption).
 var sqlstateClasses = map[string]Class{

@@ -16,7 +16,7 @@ type Account struct {
 	Balance     int64 // minor units of Currency; credits - debits
 	Currency    event.Currency
 	Closed      bool
-	LastEventID string // empty when unknown (a version passed over on purpose)
+	LastEventID string // empty when unknown (a version skipped on purpose)
 	LastEventAt int64  // microseconds since the Unix epoch, or NoTime
 }
 
@@ -54,7 +54,7 @@ type Decision struct {
 	Outcome Outcome
 	Class   event.Class
 	Message string
-	// ByProducer is that of the event's fault.
+	// ByProducer is copied from the event's Fault.
 	ByProducer bool
 }
 
@@ -178,8 +178,8 @@ func (a Account) Heal(p *Parked, refusal string) (Account, Decision, HealResult)
 	return next, decision, HealApplied
 }
 
-// Skip passes over a version on purpose, taking over the event's id if it is known. It
-// returns false unless the version is exactly the next one.
+// Skip skips a version on purpose, and notes the event's id if it is known. It returns false
+// unless the version is exactly the next one.
 func (a Account) Skip(version int64, eventID string) (Account, bool) {
 	if version != a.Version+1 {
 		return a, false

@@ -10,7 +10,7 @@ import (
 // BreakerRule says what is a storm of dead letters.
 type BreakerRule struct {
 	Window int     // how many records count: the last; at most MaxBreakerWindow
-	Share  float64 // of root dead letters in a full window; 0: no storm ever is
+	Share  float64 // of root dead letters in a full window; 0: the breaker never opens
 	// Registry says that the format reads its schemas from a registry.
 	Registry bool
 }

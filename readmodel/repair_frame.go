@@ -38,7 +38,7 @@ type RepairConfig struct {
 	Ends Ends
 }
 
-// Ends returns the ends of a topic's partitions, as far as they can be had. It is asked
+// Ends returns the ends of a topic's partitions, as far as they can be read. It is called
 // between the transactions of a repair, so it must not take long.
 type Ends func(ctx context.Context, topic string) map[int32]int64
 
@@ -88,7 +88,7 @@ type Step struct {
 	Healed  int // parked events applied
 }
 
-// Spread is how long so many records take by the rate; 0 without one.
+// Spread is how long so many records take at Rate; 0 without a rate.
 func (cfg *RepairConfig) Spread(records int) time.Duration {
 	if cfg.Rate == 0 {
 		return 0

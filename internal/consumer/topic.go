@@ -82,8 +82,7 @@ func (t *topicInfo) ask(ctx context.Context, adm *kadm.Client, topic string) err
 	if err != nil {
 		return err
 	}
-	// At once: a leader that does not answer takes all the time there is, and must not take
-	// that of the others.
+	// At the same time, so that a leader that does not answer delays no other question.
 	var (
 		starts, ends, stable kadm.ListedOffsets
 		noStarts, noEnds     error

@@ -43,7 +43,7 @@ type Report struct {
 // flush is what is made durable together.
 type flush struct {
 	next    projection.NextOffset
-	reached int64 // beyond next when some entries of the record there are flushed
+	reached int64 // after next if some entries of the record at next are flushed
 	events  int
 	begun   time.Time
 

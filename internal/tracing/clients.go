@@ -30,8 +30,8 @@ const (
 )
 
 // decision reports what a record's producer has decided, if it has. A header that
-// cannot be read decides nothing. Most records have none or one that says no: they
-// cost a look and no memory.
+// cannot be read decides nothing. Most records have none, or one that says
+// no: reading it allocates nothing.
 func decision(headers []kgo.RecordHeader) (sampled, decided bool) {
 	for i := range headers {
 		if headers[i].Key != traceparent {

@@ -156,9 +156,9 @@ func (s *jsonScanner) atName() bool {
 	return false
 }
 
-// release bounds what a scanner keeps between messages. The last message itself
-// stays referenced until the next one, or until a garbage collection empties the
-// pool the scanner rests in: letting go of it at once would cost more.
+// release bounds the memory of a scanner between messages. The scanner refers to the last
+// message until the next one, or until a garbage collection empties its pool: dropping the
+// reference at once would cost more.
 func (s *jsonScanner) release() {
 	if cap(s.scratch) > maxScratch {
 		s.scratch = nil

@@ -72,7 +72,7 @@ type AmountShape struct {
 	Scale int // of AmountScaled, 0 to MostScale
 	// Text: the integer of AmountMinor or AmountScaled is written as text.
 	Text bool
-	// Nanos is the path of the billionths, from where FieldAmount's begins.
+	// Nanos is the path of the nanos, relative to the same object as FieldAmount's path.
 	Nanos []string
 }
 

@@ -249,9 +249,9 @@ func (v *Values) Object(f Field) { v.found[f] = value{raw: jsonObject} }
 // Other notes that the field is there and is none of the above.
 func (v *Values) Other(f Field) { v.found[f] = value{raw: jsonOther} }
 
-// Decimal sets an exact number: a big-endian two's complement integer, without the
-// scale digits at its end that stand behind the point. Zeros there say nothing, for a
-// schema fixes the scale of all values. Only an amount is one: an id that is written as
+// Decimal sets an exact number: a big-endian two's complement integer, of which the last
+// scale digits are after the point. Trailing zeros have no meaning, because the schema sets
+// the scale of all values. Only an amount is one: an id that is written as
 // a number is no text, and its digits do not outlive the message.
 func (v *Values) Decimal(f Field, unscaled []byte, scale int) {
 	if f != FieldAmount || len(unscaled) == 0 || scale < 0 {

@@ -86,7 +86,7 @@ func WriteChanges(ctx context.Context, tx *Tx, c *accounts.Changes) error {
 			return err
 		}
 		if rows += len(chunk); rows == c.NumRows() {
-			break // it goes with what follows
+			break // the last chunk is sent with the next statements
 		}
 		begun := time.Now()
 		if err := tx.Send(ctx); err != nil {

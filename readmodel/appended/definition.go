@@ -18,8 +18,8 @@ type Definition struct {
 	ReadyQuery string
 	// Check fails when the database lacks what else the projection needs; nil: nothing.
 	Check func(context.Context, *pgxpool.Pool) error
-	// Tables makes the table of one partition. No partition, for repairs, is the zero
-	// one but for its projection.
+	// Tables makes the table of one partition. Repairs have none: of their Partition only the
+	// projection is set.
 	Tables func(readmodel.Partition) Table
 	// Flush is how many events one transaction has at most; 0: DefaultFlush.
 	Flush int

@@ -47,7 +47,7 @@ func plan(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback(ctx) }() // to plan calls functions, which may have deferred something
+	defer func() { _ = tx.Rollback(ctx) }() // planning calls functions, which may have deferred triggers
 	for _, s := range p.Statements {
 		first, err := explain(ctx, tx, p.Name, s.SQL)
 		if err != nil {

@@ -145,9 +145,9 @@ func (t *swapTx) execText(ctx context.Context, statement string, args ...any) (r
 	return rows, err
 }
 
-// limit has the server end the transaction at its deadline, whatever becomes of this
-// process: the session may be idle before the next statement and after it, and the
-// statement may take the rest. It is sent together with the statement.
+// limit has the server end the transaction at its deadline, even if this process is stopped.
+// The session may be idle before the next statement and after it; the statement may take the
+// rest. The limits are sent together with the statement.
 func (t *swapTx) limit() error {
 	idle := t.idle()
 	rest := time.Until(t.deadline) - 2*idle

@@ -1,6 +1,6 @@
 // Package recent remembers, in bounded memory and for a bounded time, which events
-// were processed lately. It is a hint; the table or the inbox decides:
-// what it has seen need not be asked there, what it has forgotten is.
+// were processed lately. It saves queries: an event that it knows is a duplicate. For all
+// others the table or the inbox is asked.
 //
 // It is filled only with what is durable, and emptied whenever the partition is
 // claimed, because the database may then be an older one than it remembers.

@@ -145,7 +145,8 @@ func (r *Repair) decideUnskip(ctx context.Context, db accountdb.DB, s Skip) (
 	return known, before, of, nil
 }
 
-// keepsRow refuses where more hangs on the account's row, which is removed and written again.
+// keepsRow refuses if the account has an opening, or if a foreign key of another table refers to
+// its row, which is removed and written again.
 func (r *Repair) keepsRow(ctx context.Context, db readmodel.Querier, s Skip, refuse func(string, ...any) error) error {
 	if r.custom() {
 		return nil

@@ -1,7 +1,7 @@
--- Those of the given partitions that hold a parked event whose turn has come and that
--- nobody applies. The one before it was applied by the worker of another partition,
--- which did not know what waits. Who heals an account writes it again and again, so only
--- what has been quiet for some seconds counts.
+-- The partitions, of those given, with a parked event that can be applied and is not. The
+-- worker of another partition applied the event before it, and did not know of this one. A
+-- worker that heals an account writes it again and again, so only accounts without a write
+-- for some seconds count.
 SELECT DISTINCT p.partition
 FROM {parked} p
 JOIN {account} b ON {of_b}b.account_id = p.account_id AND p.version = b.version + 1

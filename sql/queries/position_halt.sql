@@ -1,4 +1,4 @@
--- Notes why an owner does not go on.
+-- Stores why an owner does not continue.
 UPDATE projector_position
 SET halted_reason = $5, halted_fence = $4
 WHERE consumer_group = $1 AND topic = $2 AND partition = $3 AND fence = $4;

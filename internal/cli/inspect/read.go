@@ -159,8 +159,8 @@ const (
 	isIgnored   = "ignored"
 )
 
-// outcome is what the record is taken for: the class of the dead letter it would be, or that
-// it is none.
+// outcome is the class of the dead letter that the record would be, or another text if it
+// would be none.
 func (d *decoded) outcome() string {
 	switch {
 	case d.Fault != nil:

@@ -13,8 +13,9 @@ import (
 	"projector/readmodel"
 )
 
-// checkMemory refuses to have records come again that the projection does not remember, and
-// returns what has to hold when the positions are set; nil: nothing has to.
+// checkMemory refuses a position from which records would be read again that the projection
+// has forgotten. It returns a check to repeat in the transaction that sets the positions; nil:
+// none.
 func (s *setPlan) checkMemory(ctx context.Context) (holds func(context.Context, readmodel.Querier) error, err error) {
 	kind, err := s.cmd.Kind()
 	if err != nil {
