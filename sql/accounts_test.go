@@ -14,7 +14,7 @@ var comments = regexp.MustCompile(`(?m)--.*$`)
 // balancesOnly are the queries about the tables of balances that no other projection sends.
 var balancesOnly = []string{
 	"accounts_headless", "check_ready", "copy_balance", "current_accounts", "load_index", "missing_versions",
-	"rebuild_opened", "shadow_openings", "verify_accounts", "verify_some",
+	"rebuild_fetched", "rebuild_opened", "shadow_openings", "verify_accounts", "verify_some",
 }
 
 // TestCustomProjectionsSendNothingAboutBalances: one that sent a statement about balances would
