@@ -114,14 +114,14 @@ func (p *prometheus) labelsAreAsScripted() {
 		for _, label := range labelName.FindAllStringSubmatch(s.name, -1) {
 			scripted[label[1]] = true
 		}
-		real := map[string]bool{"namespace": true}
+		exported := map[string]bool{"namespace": true}
 		for label := range found.Result[0].Metric {
-			real[label] = true
+			exported[label] = true
 		}
-		delete(real, "__name__")
-		delete(real, "revision") // of projector_build_info: no panel uses it
-		if !maps.Equal(scripted, real) {
-			p.t.Errorf("%s has the labels %v, and %v in testdata/night.txt", family, slices.Sorted(maps.Keys(real)), slices.Sorted(maps.Keys(scripted)))
+		delete(exported, "__name__")
+		delete(exported, "revision") // of projector_build_info: no panel uses it
+		if !maps.Equal(scripted, exported) {
+			p.t.Errorf("%s has the labels %v, and %v in testdata/night.txt", family, slices.Sorted(maps.Keys(exported)), slices.Sorted(maps.Keys(scripted)))
 		}
 	}
 	if compared < 50 {

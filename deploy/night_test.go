@@ -133,11 +133,11 @@ func startNight(t *testing.T) *prometheus {
 	for _, s := range night(t) {
 		for at := nightStart; !at.After(nightEnd); at = at.Add(nightStep) {
 			if value, exists := s.value(at); exists {
-				fmt.Fprintf(out, "%s %g %d\n", s.name, value, at.Unix())
+				_, _ = fmt.Fprintf(out, "%s %g %d\n", s.name, value, at.Unix()) // Flush returns the error
 			}
 		}
 	}
-	fmt.Fprintln(out, "# EOF")
+	_, _ = fmt.Fprintln(out, "# EOF")
 	if err := out.Flush(); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func sqlOf(t testing.TB, page string) []string {
 		t.Fatal(err)
 	}
 	var blocks []string
-	for _, block := range regexp.MustCompile("(?ms)^```sql\n(.*?)^```").FindAllStringSubmatch(string(text), -1) {
+	for _, block := range regexp.MustCompile("(?ms)^```sql\n(.*?)\n```").FindAllStringSubmatch(string(text), -1) {
 		blocks = append(blocks, block[1])
 	}
 	if len(blocks) == 0 {

@@ -22,7 +22,8 @@ type NoAnswerError struct {
 func NoAnswer(ctx context.Context, servers []string, within time.Duration, err error) error {
 	var network net.Error
 	// The deadline of a connection may end just before the context.
-	if err == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) && !(errors.As(err, &network) && network.Timeout()) {
+	ended := errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
+	if err == nil || !ended {
 		return err
 	}
 	return &NoAnswerError{Servers: servers, Within: within, Err: err}

@@ -70,14 +70,14 @@ func stageOf(t *testing.T, brokers []string, partitions int32) *Stage {
 
 // Servers are the flags that lead a command to the stage.
 func (s *Stage) Servers(args []string) []string {
-	var flags []string
+	var servers []string
 	if args[0] != "inspect" {
-		flags = append(flags, "--database-url="+s.URL)
+		servers = append(servers, "--database-url="+s.URL)
 	}
 	if slices.Contains([]string{"run", "dlq", "lag", "rebuild", "inspect", "position", "pause", "resume", "approve"}, args[0]) {
-		flags = append(flags, "--brokers="+strings.Join(s.Addrs, ","), "--topic="+s.Topic, "--log-level=error")
+		servers = append(servers, "--brokers="+strings.Join(s.Addrs, ","), "--topic="+s.Topic, "--log-level=error")
 	}
-	return append(args, flags...)
+	return append(args, servers...)
 }
 
 // Command runs a command and returns exit status, stdout and stderr.

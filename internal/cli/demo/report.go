@@ -63,7 +63,7 @@ func (d *demo) sharing() string {
 func (d *demo) remark(outcome projection.Outcome, f *findings) string {
 	switch {
 	case outcome == projection.Applied:
-		return fmt.Sprintf("and %s that waited behind a hole which was filled", grouped(f.counted.healed))
+		return fmt.Sprintf("and %s that waited for a gap which was filled", grouped(f.counted.healed))
 	case outcome == projection.Duplicate && f.recounted > 0:
 		return fmt.Sprintf("%s records came again from Kafka", grouped(f.recounted))
 	case outcome == projection.DeadLettered:

@@ -32,9 +32,9 @@ func posting(id string, entries ...string) string {
 	lines := make([]string, len(entries))
 	for i, entry := range entries {
 		part := strings.Fields(entry)
-		lines[i] = fmt.Sprintf(`{"account":"%s","seq":%s,"side":"%s","cents":%s}`, part[0], part[1], part[2], part[3])
+		lines[i] = fmt.Sprintf(`{"account":%q,"seq":%s,"side":%q,"cents":%s}`, part[0], part[1], part[2], part[3])
 	}
-	return fmt.Sprintf(`{"id":"%s","at":1767225600,"lines":[%s]}`, id, strings.Join(lines, ","))
+	return fmt.Sprintf(`{"id":%q,"at":1767225600,"lines":[%s]}`, id, strings.Join(lines, ","))
 }
 
 func balances(s *clitest.Stage) string {
