@@ -129,8 +129,11 @@ func interrupted(ctx context.Context, command string, err error) error {
 	if err == nil || ctx.Err() == nil || errors.As(err, new(errclass.Describer)) {
 		return err
 	}
-	if command == "migrate up" {
+	switch command {
+	case "migrate up":
 		return exit.Refuse("interrupted; `projector migrate status` lists what was done")
+	case "approve", "reject":
+		return exit.Refuse("interrupted; `projector requests show ID` says whether the request was decided")
 	}
 	return exit.Refuse("interrupted, nothing was changed")
 }

@@ -39,6 +39,8 @@ func TestEveryCommandSaysWhatAnInterruptionChanged(t *testing.T) {
 	others := map[string]string{ // exit with 0, or use no server
 		"run": "", "demo": "", "completion": "", "version": "", "mapping check": "",
 		"migrate up": "projector: interrupted; `projector migrate status` lists what was done\n",
+		"approve":    "projector: interrupted; `projector requests show ID` says whether the request was decided\n",
+		"reject":     "projector: interrupted; `projector requests show ID` says whether the request was decided\n",
 	}
 	k, err := newParser(flags.BuildInfo{})
 	if err != nil {

@@ -22,13 +22,17 @@ const (
 	mostSeconds = 120
 )
 
-// ServeProfiles serves profiles of this process on loopback for 10 minutes after each signal,
-// until ctx ends. The log names the address.
+// ServeProfiles serves profiles of this process on loopback for 10 minutes after a signal,
+// until ctx ends. A signal in that time changes nothing. The log names the address.
 func ServeProfiles(ctx context.Context, asked <-chan os.Signal, log *slog.Logger) {
 	for {
 		select {
 		case <-asked:
 			serveProfiles(ctx, profilesFor, log)
+			select {
+			case <-asked: // while they were served
+			default:
+			}
 		case <-ctx.Done():
 			return
 		}

@@ -162,10 +162,8 @@ func (p *Process) Project(ctx context.Context) error {
 func (p *Process) serveProfiles(ctx context.Context) {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGUSR1)
-	go func() {
-		defer signal.Stop(asked)
-		telemetry.ServeProfiles(ctx, asked, p.log)
-	}()
+	// The signal stays caught: it must not end a process that drains.
+	go telemetry.ServeProfiles(ctx, asked, p.log)
 }
 
 // awaitSchema waits for the database without a limit, and fails when this process must not use it.
