@@ -114,12 +114,17 @@ func (t *fieldTable) addSource(key, value *yaml.Node) (known bool, err error) {
 		return false, nil
 	case key.Value == "header" && isText(value):
 		p.Header = value.Value
-	case key.Value == "key" && value.Tag == "!!bool" && value.Value == "true":
+	case key.Value == "key" && isTrue(value):
 		p.Key = true
 	case key.Value == "outer" && value.Kind != yaml.MappingNode:
 		p.Outer, err = readPath(name, value, false)
 	case key.Value == "constant" && isText(value) && t.mayBeConstant():
 		p.Constant = value.Value
+		if _, known := event.CurrencyByCode(strings.ToUpper(value.Value)); t.field == event.FieldCurrency && !known {
+			return true, at(value, "%s: constant: %q is no code of ISO 4217", t.name, value.Value)
+		}
+	case key.Value == "optional" && isTrue(value) && t.isPart && t.field == event.FieldEventType:
+		p.Optional = true
 	case key.Value == "join" && value.Kind == yaml.SequenceNode && t.mayBeJoined():
 		err = t.addParts(value)
 	case key.Value == "with" && isText(value) && len(value.Value) == 1 && t.mayBeJoined():
@@ -129,6 +134,8 @@ func (t *fieldTable) addSource(key, value *yaml.Node) (known bool, err error) {
 	}
 	return true, err
 }
+
+func isTrue(n *yaml.Node) bool { return n.Tag == "!!bool" && n.Value == "true" }
 
 func (t *fieldTable) mayBeConstant() bool {
 	return t.isPart || t.field == event.FieldEventType || t.field == event.FieldCurrency
@@ -277,6 +284,8 @@ func (m *Mapping) addUnits(t *fieldTable) error {
 func (t *fieldTable) help() string {
 	const source = "path: PATH, header: NAME, key: true, outer: PATH"
 	switch {
+	case t.isPart && t.field == event.FieldEventType:
+		return source + ", constant, optional: true, and type: text, integer or boolean"
 	case t.isPart:
 		return source + ", constant, and type: text or integer"
 	case t.field == event.FieldData:

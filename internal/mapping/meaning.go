@@ -37,10 +37,11 @@ type place struct {
 	Join     []place  `json:"join,omitempty"`
 	With     string   `json:"with,omitempty"`
 	Type     string   `json:"type,omitempty"`
+	Optional bool     `json:"optional,omitzero"`
 }
 
 func placeOf(p event.FieldPath) place {
-	made := place{Path: p.Path, Header: p.Header, Key: p.Key, Outer: p.Outer, Constant: p.Constant, Type: p.Written.String()}
+	made := place{Path: p.Path, Header: p.Header, Key: p.Key, Outer: p.Outer, Constant: p.Constant, Type: p.Written.String(), Optional: p.Optional}
 	for _, part := range p.Join {
 		made.Join = append(made.Join, placeOf(part))
 	}

@@ -198,6 +198,8 @@ eventTypes:
 fields:
   eventType: {join: [kind, data.direction], with: /}
 `
+	optional := strings.NewReplacer("note/C: ignored", "opening//: AccountOpened\n  posting/C/: FundsCredited", "posting/C: FundsCredited\n  ", "",
+		"data.direction]", "{path: data.direction, optional: true}, {path: data.none, optional: true}]").Replace(table)
 	for _, tt := range []struct{ mapping, kind, direction, want string }{
 		{table, `"posting"`, `"C"`, "FundsCredited 1.00 EUR"},
 		{table, `"posting"`, `"D"`, "FundsDebited 1.00 EUR"},
@@ -206,6 +208,10 @@ fields:
 		{table, `"note"`, `"D"`, "unknown_event_type kind and data.direction"},
 		{table, `"FundsCredited"`, `"C"`, "unknown_event_type kind and data.direction"},
 		{table, `"posting"`, `null`, "malformed_payload data.direction"},
+		{optional, `"opening"`, `null`, "AccountOpened 0.00 EUR"},
+		{optional, `"opening"`, `1`, "malformed_payload data.direction"},
+		{optional, `"posting"`, `"C"`, "FundsCredited 1.00 EUR"},
+		{optional, `"posting"`, `null`, "unknown_event_type kind and data.direction and data.none"},
 		{table, `"posting"`, `1`, "malformed_payload data.direction"},
 		{table, `"posting"`, `""`, "malformed_payload data.direction"},
 		{table, `"posting"`, `["C"]`, "malformed_payload data.direction"},

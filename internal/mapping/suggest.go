@@ -18,7 +18,8 @@ type Samples struct {
 	unread  int                // that are no JSON object
 	values  map[string]*sample // by path in the value
 	headers map[string]*sample
-	keys    bool // there are keys
+	arrays  map[string]bool // paths of arrays of objects
+	keys    bool            // there are keys
 }
 
 // sample is what was seen of one path.
@@ -37,7 +38,7 @@ const mostTexts = 12
 // Add notes a record.
 func (s *Samples) Add(m event.Message) {
 	if s.values == nil {
-		s.values, s.headers = map[string]*sample{}, map[string]*sample{}
+		s.values, s.headers, s.arrays = map[string]*sample{}, map[string]*sample{}, map[string]bool{}
 	}
 	if m.Value == nil {
 		return
@@ -68,6 +69,11 @@ func (s *Samples) flatten(prefix string, object map[string]jsontext.Value, depth
 		var inner map[string]jsontext.Value
 		if v.Kind() == '{' && depth < mostDepth && json.Unmarshal(v, &inner) == nil {
 			s.flatten(path, inner, depth+1)
+			continue
+		}
+		var entries []map[string]jsontext.Value
+		if v.Kind() == '[' && json.Unmarshal(v, &entries) == nil && len(entries) > 0 {
+			s.arrays[path] = true
 			continue
 		}
 		note(s.values, path, v)
@@ -149,7 +155,7 @@ func (g *guess) find(all map[string]*sample, taken map[string]bool) *sample {
 }
 
 // Suggest proposes a mapping, in YAML, and lists what a person has to decide. It is a guess, and
-// says so. Values of the records are in it only where they look like names of types; payload: all
+// says so: `mapping check` refuses it until what matters most is decided. Values of the records are in it only where they look like names of types; payload: all
 // that are taken for such.
 func (s *Samples) Suggest(payload bool) (text string, decide []string) {
 	w := &suggesting{payload: payload}
@@ -157,6 +163,9 @@ func (s *Samples) Suggest(payload bool) (text string, decide []string) {
 	w.line("# projector mapping check FILE, and projector inspect --mapping=FILE --show-payload.")
 	if s.unread > 0 {
 		w.decide("%d of the records are no JSON objects; they were not looked at", s.unread)
+	}
+	for _, path := range slices.Sorted(maps.Keys(s.arrays)) {
+		w.decide("%s is an array of objects, which was not looked into. Is each an event (envelope: {entries: %s})?", path, path)
 	}
 	w.line("fields:")
 	taken := map[string]bool{}
@@ -184,8 +193,11 @@ func (s *Samples) Suggest(payload bool) (text string, decide []string) {
 			w.line("  accountId: {key: true}")
 			w.decide("accountId: is the record's key the account's id?")
 		case field == event.FieldCurrency:
-			w.line("  currency: {constant: EUR}")
+			w.line("  currency: {constant: DECIDE}")
 			w.decide("currency: none was found; is it always the same one?")
+		case field == event.FieldAmount:
+			w.line("  # amount: PATH")
+			w.decide("amount: none was found, and each credit and debit needs one")
 		case field != event.FieldCorrelationID:
 			w.line("  # %s: PATH", field)
 			w.decide("%s: none was found, and every event needs one", field)
@@ -301,7 +313,7 @@ func (w *suggesting) types(kind, amount *sample) {
 		case negative:
 			w.line("  %s: {positive: FundsCredited, negative: FundsDebited, zero: refused}", quoteYAML(name))
 		default:
-			w.line("  %s: ignored", quoteYAML(name))
+			w.line("  %s: DECIDE", quoteYAML(name))
 			w.decide("%s: FundsCredited, FundsDebited, AccountOpened, AccountClosed or ignored?", quoteYAML(name))
 		}
 	}

@@ -92,6 +92,8 @@ type place struct {
 	text    []byte // of a constant
 	parts   []place
 	between byte // the parts
+
+	optional bool // of a part: without a value it counts as the empty text
 }
 
 // How a fault names what does not stand in the document.
@@ -111,6 +113,11 @@ func (p *place) reasonMissing() string {
 		return p.missing
 	}
 	return reasonMissing
+}
+
+// isAbsent reports whether a fault says that the place has no value.
+func (p *place) isAbsent(fault *Fault) bool {
+	return slices.Contains([]string{p.reasonMissing(), reasonMissing, reasonNull}, fault.Reason)
 }
 
 // layout is where a format finds the fields of an event.
@@ -244,6 +251,7 @@ func (l *layout) join(p *FieldPath) (place, error) {
 		if err != nil {
 			return made, err
 		}
+		part.optional = p.Join[i].Optional
 		names = append(names, part.name)
 		made.parts = append(made.parts, part)
 	}

@@ -23,7 +23,10 @@ type FieldPath struct {
 	// only the last of them may contain.
 	Join      []FieldPath
 	Separator byte
-	Written   Written
+	// Optional: a part that FieldEventType is joined of counts as the empty text when it is missing
+	// or null. Events of other types may have other fields.
+	Optional bool
+	Written  Written
 }
 
 // Written says how a value is written that becomes a text, or a version.
@@ -198,8 +201,11 @@ func (p *FieldPath) validateJoin(field Field) error {
 	}
 	for i := range p.Join {
 		part := &p.Join[i]
-		if part.Join != nil {
+		switch {
+		case part.Join != nil:
 			return errors.New("has a part that is joined itself")
+		case part.Optional && field != FieldEventType:
+			return errors.New("has an optional part, which only eventType can have")
 		}
 		if err := part.validate(memberPart); err != nil {
 			return fmt.Errorf("part %d %w", i+1, err)

@@ -89,6 +89,7 @@ func (f *decoder) joinedText(r *reading, p *place, field Field) (raw, text []byt
 		part := &p.parts[i]
 		_, text, fault := f.textAt(r, part, field)
 		switch {
+		case fault != nil && part.optional && part.isAbsent(fault):
 		case fault != nil:
 			return nil, nil, fault
 		case len(text) == 0:
