@@ -21,7 +21,7 @@ type AuditCmd struct {
 
 type listCmd struct {
 	Account   string `group:"Filter" placeholder:"ID" help:"Only what was done to this account."`
-	Action    string `group:"Filter" placeholder:"ACTION" help:"Only these actions: replay, discard, skip, fetch, rebuild, position_set, …"`
+	Action    string `group:"Filter" placeholder:"ACTION" default:"" enum:",replay,discard,skip,unskip,fetch,open,rebuild,position_set,pause,resume,prune,four_eyes" help:"Only this action: replay, discard, skip, unskip, fetch, open, rebuild, position_set, pause, resume, prune or four_eyes."`
 	ActorName string `group:"Filter" name:"actor" placeholder:"NAME" help:"Only what this actor did."`
 	Since     string `group:"Filter" placeholder:"WHEN" help:"Only what was done since then: a time (RFC 3339), or an age such as 24h."`
 	Until     string `group:"Filter" placeholder:"WHEN" help:"Only what was done before then: a time (RFC 3339), or an age such as 24h."`

@@ -83,14 +83,15 @@ func (c *positionListCmd) print(std *output.Streams, status *status) error {
 	return printOwners(std.Out, status.partitions)
 }
 
-// printOwners has a line for each owner, with its partitions: of any width, they would leave
-// a table no room.
+// printOwners has a line for each owner, with its partitions, and one for those without: as a
+// column, they would leave a table no room.
 func printOwners(w io.Writer, partitions []partition) error {
-	var owners []string
+	var owners, free []string
 	owned := map[string][]string{}
 	for i := range partitions {
 		p := &partitions[i]
 		if p.owner == "" {
+			free = append(free, strconv.Itoa(int(p.number)))
 			continue
 		}
 		if owned[p.owner] == nil {
@@ -103,7 +104,11 @@ func printOwners(w io.Writer, partitions []partition) error {
 			return err
 		}
 	}
-	return nil
+	if len(free) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "no instance owns: %s\n", strings.Join(free, ", "))
+	return err
 }
 
 // positionRow is a partition as position shows it.
