@@ -17,7 +17,7 @@ import (
 // time may use it.
 type Delivery struct {
 	items []*item
-	// aside are dead letters of the first decision that are not in this batch: when a batch
+	// aside are dead letters of an earlier decision that are not in this batch: when a batch
 	// is processed again, it may be smaller.
 	aside map[letterID]*item
 }
@@ -54,10 +54,17 @@ func (d *Delivery) DecidedAgain(letters []projection.DeadLetter, failedAt time.T
 	return next
 }
 
-// Done returns, once the batch is durable, the dead letters of an earlier decision that may
-// come again; nil when there are none. Only the caller knows when they cannot come any more:
-// an event may have been parked, so offsets do not show it.
-func (d *Delivery) Done() *Delivery {
+// Done returns, once the batch is durable, the dead letters that may come again: those of an
+// earlier decision, and those of a record that the position, next, has not passed, because entries
+// of it are left; nil when there are none. Only the caller knows when they cannot come any more: an event may have
+// been parked, so offsets do not show it.
+func (d *Delivery) Done(next projection.RecordRef) *Delivery {
+	for _, it := range d.items {
+		r := it.letter.Record.Ref()
+		if r.Topic == next.Topic && r.Partition == next.Partition && r.Offset >= next.Offset {
+			d.aside[idOf(it.letter)] = it
+		}
+	}
 	if len(d.aside) == 0 {
 		return nil
 	}

@@ -247,11 +247,17 @@ func TestASmallerBatchForgetsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d = d.Done().DecidedAgain(all[1:], time.Now())
+	passed := all[3].Record.Ref()
+	d = d.Done(passed).DecidedAgain(all[1:], time.Now())
 	if d.Pending() != 0 {
 		t.Errorf("%d would be published again", d.Pending())
 	}
-	if rest := d.Done(); rest != nil {
+	again := d.Done(passed).DecidedAgain(all[1:], time.Now()) // entries of the last record are left
+	if again.Pending() != 2 {
+		t.Errorf("%d would be published again, want those of the two records that are passed", again.Pending())
+	}
+	passed.Offset++
+	if rest := d.Done(passed); rest != nil {
 		t.Error("something is remembered of a batch that is durable")
 	}
 	assertPublishedOnce(t, cluster, 4)

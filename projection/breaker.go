@@ -47,6 +47,7 @@ type Breaker struct {
 	partition int32
 	through   int64
 	at        int64 // the offset of the last record
+	partly    bool  // entries of the last record are left
 	window    window
 	reason    string
 }
@@ -62,20 +63,31 @@ func NewBreaker(rule BreakerRule, partition int32, pos *Position) *Breaker {
 	}
 }
 
-// Open reports whether it has opened: no further record may be processed.
-func (b *Breaker) Open() bool { return b != nil && b.reason != "" }
+// Open reports whether it has opened: no further record may be processed. Where an entry opens
+// it, the other entries of the record are processed first: the position passes only whole
+// records, and would otherwise stay before this one after each resume. They may be so many more
+// dead letters.
+func (b *Breaker) Open() bool { return b != nil && b.reason != "" && !b.partly }
 
 // State is what the position's row is to keep, given what it keeps.
 func (b *Breaker) State(stored BreakerState) BreakerState {
 	if b == nil {
 		return BreakerState{Through: stored.Through}
 	}
-	return BreakerState{Window: b.window.encode(), Through: b.through, Reason: b.reason}
+	state := BreakerState{Window: b.window.encode(), Through: b.through}
+	if b.Open() {
+		state.Reason = b.reason
+	}
+	return state
 }
 
 // Passed counts a record that was not dead-lettered.
 func (b *Breaker) Passed(r *DecodedRecord, outcome Outcome) {
-	if b == nil || r.Decoded.Tombstone {
+	if b == nil {
+		return
+	}
+	b.partly = r.More
+	if r.Decoded.Tombstone {
 		return
 	}
 	b.at = r.Record.Offset
@@ -90,7 +102,7 @@ func (b *Breaker) DeadLettered(r *DecodedRecord, decision Decision, waits bool) 
 	if b == nil {
 		return
 	}
-	b.at = r.Record.Offset
+	b.at, b.partly = r.Record.Offset, r.More
 	if !r.Reprocessed && (decision.Class != event.VersionGap || !waits) {
 		b.root(decision)
 	}

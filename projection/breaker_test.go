@@ -247,3 +247,22 @@ func BenchmarkBreaker(b *testing.B) {
 		})
 	}
 }
+
+// TestBreakerOpensBehindTheRecord: where an entry is one root dead letter too many, the entries
+// left of its record are still processed, whatever they are, and no flush within it stops the partition.
+func TestBreakerOpensBehindTheRecord(t *testing.T) {
+	for _, last := range []delivery{{}, {duplicate: true}, {tombstone: true}, {class: event.InvalidAmount}} {
+		b := projection.NewBreaker(projection.BreakerRule{Window: 2, Share: 1}, 0, &projection.Position{})
+		broken := projection.DecodedRecord{More: true}
+		for range 3 {
+			b.DeadLettered(&broken, projection.Decision{Outcome: projection.DeadLettered, Class: event.InvalidAmount}, false)
+			if b.Open() || b.State(projection.BreakerState{}).Reason != "" {
+				t.Fatal("open within a record")
+			}
+		}
+		tell(b, last, 0, false)
+		if !b.Open() || b.State(projection.BreakerState{}).Reason == "" {
+			t.Errorf("not open behind a record that ends with %+v", last)
+		}
+	}
+}

@@ -144,7 +144,7 @@ func (w *worker) delivered(next int64) {
 	case next >= w.deliveredTo && !w.session.Pending().Healing:
 		w.delivery, w.deliveredTo = nil, 0
 	default:
-		w.delivery = w.delivery.Done()
+		w.delivery = w.delivery.Done(projection.RecordRef{Topic: w.c.cfg.Topic, Partition: w.partition, Offset: next})
 	}
 }
 

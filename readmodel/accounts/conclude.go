@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"slices"
 	"strings"
 
 	"projector/projection"
@@ -39,6 +40,18 @@ func (f *Fold) refusal(ref eventRef) string {
 		f.refusedDecided = append(f.refusedDecided, ref)
 	}
 	return reason
+}
+
+// forgetRefused forgets the refusals whose dead letters are durable. Those of a record of which
+// entries are left stay: the position is before it, so it may be read again.
+func (f *Fold) forgetRefused() {
+	f.refusedDecided = slices.DeleteFunc(f.refusedDecided, func(ref eventRef) bool {
+		if f.partly != (projection.RecordRef{}) && ref.record == f.partly {
+			return false
+		}
+		delete(f.refused, ref)
+		return true
+	})
 }
 
 // conclude counts the decision and, for a dead letter, keeps it and parks the event.

@@ -52,8 +52,9 @@ type Fold struct {
 	dirty   []*account
 	healing []*account
 	changes Changes
-	last    eventRef            // decided about
-	breaker *projection.Breaker // nil: off
+	last    eventRef             // decided about
+	partly  projection.RecordRef // the record of which entries are left, when it is the last; zero: none
+	breaker *projection.Breaker  // nil: off
 	// duplicates are events that have come for the first time, of versions that were applied.
 	duplicates []projection.SkippedEvent
 
@@ -124,7 +125,7 @@ func (f *Fold) Reset() {
 	f.queues = map[*account]*queue{}
 	f.dirty, f.healing = nil, nil
 	f.changes = Changes{}
-	f.refusedDecided, f.last = nil, eventRef{}
+	f.refusedDecided, f.last, f.partly = nil, eventRef{}, projection.RecordRef{}
 	f.lookup, f.redelivery = lookup{}, redelivery{}
 	f.newcomers.inRow, f.duplicates = 0, nil
 }
@@ -186,6 +187,9 @@ func (f *Fold) applyFound(ctx context.Context, records []projection.DecodedRecor
 func (f *Fold) applyRecord(a *account, r *projection.DecodedRecord) {
 	f.changes.Records++
 	f.last = eventRef{r.Record.Ref(), r.Decoded.Event.ID}
+	if f.partly = (projection.RecordRef{}); r.More {
+		f.partly = f.last.record
+	}
 	if r.Discarded {
 		f.conclude(r, nil, projection.Decision{Outcome: projection.Duplicate})
 		return
@@ -288,10 +292,7 @@ func (f *Fold) Flushed() {
 		}
 	}
 	f.dirty = emptied(f.dirty)
-	for _, ref := range f.refusedDecided {
-		delete(f.refused, ref)
-	}
-	f.refusedDecided = f.refusedDecided[:0]
+	f.forgetRefused()
 	f.changes = f.changes.emptied()
 	f.dropUnread()
 	f.newcomers.distrust = max(0, f.newcomers.distrust-1)

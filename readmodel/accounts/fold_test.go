@@ -163,6 +163,35 @@ func TestWhatWasRefusedIsForgottenWhenThatIsDurable(t *testing.T) {
 		t.Error("still remembered")
 	}
 
+	// In a record with several entries: when the last of them is decided.
+	d = newTestDriver(t, 10)
+	apply := func(entry int32) {
+		r := projection.DecodedRecord{Record: projection.Record{Offset: 3, Message: event.Message{Entry: entry}}, Decoded: credited(string('a'+entry), 1, 5), More: entry < 2}
+		if _, err := d.fold.Apply(t.Context(), []projection.DecodedRecord{r}, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for entry := range int32(3) { // each is alone in its flush, and the record is read again after each refusal
+		for before := range entry {
+			apply(before)
+			d.flush()
+		}
+		if apply(entry); !d.fold.Refuse("refused: 23514") {
+			t.Errorf("entry %d was refused before", entry)
+		}
+		d.fold.Reset()
+	}
+	for entry := range int32(3) {
+		apply(entry)
+		d.flush()
+	}
+	if len(d.db.rows) != 0 {
+		t.Errorf("applied: %v", d.db.rows)
+	}
+	if apply(0); !d.fold.Refuse("refused: 23514") {
+		t.Error("still remembered behind the record")
+	}
+
 	// The same of one that is refused when it heals: it was parked at offset 1.
 	d = newTestDriver(t, 10)
 	d.feed(credited("a", 1, 5), credited("a", 3, 7))

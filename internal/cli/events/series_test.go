@@ -149,6 +149,49 @@ func TestAnEntryThatPostgreSQLRefuses(t *testing.T) {
 	}
 }
 
+// PostgreSQL refuses several entries of a record: one dead letter of each.
+func TestSeveralEntriesThatPostgreSQLRefuses(t *testing.T) {
+	for _, name := range []string{"account_balance", "account_statement"} {
+		s := clitest.NewStage(t)
+		_, write := mappingFile(t)
+		write(postings)
+		s.Projecting(name)
+		s.Exec("ALTER TABLE account_balance ADD CONSTRAINT few CHECK (balance < 100)")
+		s.Exec("ALTER TABLE account_statement ADD CONSTRAINT few CHECK (amount < 100)")
+		s.Produce(posting("p0", "z 1 C 1"), posting("p1", "a 1 C 10000", "b 1 C 10000", "c 1 C 3", "d 1 C 10000", "e 1 C 10000", "f 1 C 6"))
+		s.Consuming(nil)
+		clitest.Equal(t, letters(s), "rejected_by_database open p1/0, rejected_by_database open p1/1, "+
+			"rejected_by_database open p1/3, rejected_by_database open p1/4")
+		clitest.Equal(t, s.Text("SELECT string_agg(account_id, ' ' ORDER BY account_id) FROM "+name+" WHERE version = 1"), "c f z")
+	}
+}
+
+// An entry opens the breaker: the other entries of its record are processed, and the consumer
+// continues after the record when it is resumed.
+func TestAnEntryOpensTheBreaker(t *testing.T) {
+	t.Setenv("BREAKER_WINDOW", "3")
+	for _, name := range []string{"account_balance", "account_statement"} {
+		s := clitest.NewStage(t)
+		_, write := mappingFile(t)
+		write(postings)
+		s.Projecting(name)
+		s.Produce(posting("p1", "a 1 C 1.5", "b 1 C 1.5", "c 1 C 1.5", "d 1 C 1.5", "e 1 C 5"), posting("p2", "f 1 C 7"))
+		applied := "SELECT string_agg(account_id, ' ' ORDER BY account_id) FROM " + name + " WHERE version = 1"
+		const broken = "invalid_amount open p1/0, invalid_amount open p1/1, invalid_amount open p1/2, invalid_amount open p1/3"
+		s.Produced = 1 // the position stays before the second record
+		s.Consuming(nil)
+		clitest.Equal(t, s.Text("SELECT concat(next_offset, ' ', coalesce(breaker_reason, '') <> '') FROM projector_position"), "1 t")
+		clitest.Equal(t, letters(s), broken)
+		clitest.Equal(t, s.Text(applied), "e")
+		s.Must("resume", "--partition=0", "--reason=x", "--yes")
+		s.Produced = 2
+		s.Consuming(nil)
+		clitest.Equal(t, s.Text("SELECT concat(next_offset, ' ', coalesce(breaker_reason, '') <> '') FROM projector_position"), "2 f")
+		clitest.Equal(t, letters(s), broken)
+		clitest.Equal(t, s.Text(applied), "e f")
+	}
+}
+
 // Entries of an account in several partitions: each version is applied once, in order, in the end.
 func TestEntriesOfAnAccountInSeveralPartitions(t *testing.T) {
 	s := clitest.NewLeaderStage(t) // of three partitions
