@@ -122,7 +122,7 @@ func compareVersions(a, b *int64) int {
 func (r *Replay) Plan(ctx context.Context) error {
 	r.order()
 	for _, item := range r.Items {
-		if item.fix(r.MaxReplays); item.Plan == "" {
+		if item.fix(r.MaxReplays, r.ToTopic != ""); item.Plan == "" {
 			item.Record = item.record()
 		}
 	}
@@ -130,7 +130,8 @@ func (r *Replay) Plan(ctx context.Context) error {
 }
 
 // fix sets the plan of a dead letter that is not decided.
-func (i *Item) fix(maxReplays int) {
+// An entry of an array is not published again: its record has others, which may have been counted.
+func (i *Item) fix(maxReplays int, publish bool) {
 	e, d := &i.Entry, &i.Decoded
 	conflict := e.Class == event.VersionConflict && !i.Corrected
 	switch {
@@ -138,6 +139,8 @@ func (i *Item) fix(maxReplays int) {
 		i.Plan = PlanDuplicate
 	case e.Truncated:
 		i.Plan, i.why = PlanPoison, dlq.ErrTruncated.Error()
+	case publish && e.Event > 0:
+		i.Plan, i.Result, i.why = PlanPoison, readmodel.ResultRefused, "it is an entry of a record with several events, and --to-topic would publish them all; leave out --to-topic"
 	case d.Identity != event.Identified:
 		i.Plan, i.why = PlanPoison, i.noEvent()
 	case conflict:

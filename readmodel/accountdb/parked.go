@@ -66,13 +66,17 @@ func decodeParked(ctx context.Context, formats event.Resolver, account string, p
 	return nil
 }
 
-// decodeEntry decodes the entry of a record that is of the account and version: the first one, as
-// of two events for one version the first is parked.
+// decodeEntry decodes the entry of a record that is of the account and version. Of several it is the
+// first that can be read, else the first: that one was parked, since one that cannot be read gives
+// way to one that can.
 func decodeEntry(series event.Series, account string, version int64, p *projection.Parked) {
 	var one event.Decoded
 	check := func(entry int32) {
 		ev := &one.Event
-		if p.Record.Entry == 0 && one.Identity == event.Identified && ev.AccountID == account && ev.Version == version {
+		if one.Identity != event.Identified || ev.AccountID != account || ev.Version != version {
+			return
+		}
+		if p.Record.Entry == 0 || p.Decoded.Fault != nil && one.Fault == nil {
 			p.Record.Entry, p.Decoded = entry, one
 		}
 	}

@@ -82,6 +82,9 @@ func TestABrokenEntryIsCorrected(t *testing.T) {
 		s.Refused(exit.Failed, "dlq", "replay", "--from-file="+file, "--reason=x", "--yes")
 	}
 	save(t, file, strings.Replace(first, `\"cents\":1.5`, `\"cents\":150`, 1))
+	// The whole record would be published, with entries that the plan does not show.
+	s.Refused(exit.Failed, "dlq", "replay", "--from-file="+file, "--reason=x", "--to-topic="+s.Topic, "--yes")
+	clitest.Equal(t, balances(s), "a -1.00 1, c 0.43 2")
 	s.Must("dlq", "replay", "--from-file="+file, "--reason=x", "--yes")
 	const corrected = "a -1.00 1, b 1.57 2, c 0.43 2"
 	clitest.Equal(t, balances(s), corrected)
@@ -213,4 +216,16 @@ func TestEntriesOfAnAccountInSeveralPartitions(t *testing.T) {
 	}
 	s.Must("rebuild", "--yes")
 	clitest.Equal(t, balances(s.Stage), "a -18.30 60, b 18.30 60")
+}
+
+// Of two entries for one version the one that can be read is parked, and comes back as itself in another process.
+func TestAParkedEntryComesBackAsItself(t *testing.T) {
+	s := clitest.NewStage(t)
+	_, write := mappingFile(t)
+	write(postings)
+	s.Produce(posting("p1", "a 3 C 1.5", "a 3 C 5"))
+	s.Consuming(nil)
+	s.Produce(posting("p2", "a 1 C 7"), posting("p3", "a 2 C 7"))
+	s.Consuming(nil)
+	clitest.Equal(t, balances(s), "a 0.19 3")
 }
