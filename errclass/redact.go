@@ -73,9 +73,9 @@ func leafText(err error) string {
 	return fmt.Sprintf("error of type %T", err)
 }
 
-// formattedText puts the safe text of each wrapped error in the place of its
-// full text, and keeps what is between them: it is ours by house rule if
-// everything below is known, and masked otherwise.
+// formattedText replaces the full text of each wrapped error by its safe text. The text
+// between them is from this program, and kept, if all wrapped errors are known. Otherwise
+// it is masked.
 func formattedText(full string, wrapped []error) (string, bool) {
 	var pieces, texts []string
 	allSure := true

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// RepairEvents is how many events it decides: none may hold its locks for long.
+	// RepairEvents is the most events that one transaction of a repair decides, so that it holds
+	// its locks only for a short time.
 	RepairEvents = 2000
 )
 

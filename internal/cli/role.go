@@ -6,8 +6,8 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// roleOf is the role of sql/roles.sql that a command needs, by how the command begins; the
-// first that fits counts.
+// roleOf gives the role of sql/roles.sql that a command needs. An entry fits all commands that
+// begin with its words; the first one that fits counts.
 var roleOf = []struct{ command, role string }{
 	{"run", "projector_runtime"},
 	{"migrate", "projector_migrator"},

@@ -25,9 +25,9 @@ type DeadLetters interface {
 type Database interface {
 	// Positions reads the stored positions of the group's topic.
 	Positions(context.Context) ([]projection.StoredPosition, error)
-	// Stop stops a partition for every owner, until a person sets its position. end is up to
-	// where the log still is what was consumed, projection.NoOffset if that is not known. It
-	// answers, as do Halt and PositionCommitted, projection.ErrFenced if fence is not the partition's.
+	// Stop stops a partition for every owner, until a person sets its position. Before the
+	// offset end the log is the one that was consumed; projection.NoOffset: not known. Stop, Halt
+	// and PositionCommitted return projection.ErrFenced if fence is not the partition's.
 	Stop(ctx context.Context, partition int32, fence, end int64, reason string) error
 	// Halt stores for people why a partition has stopped.
 	Halt(ctx context.Context, partition int32, fence int64, reason string) error

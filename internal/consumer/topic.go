@@ -38,8 +38,8 @@ type partitionInfo struct {
 // infoAge is how old an answer may be where nothing depends on it being newer.
 const infoAge = time.Second
 
-// partitionInfo asks for all partitions at once. One that has no leader, or whose leader
-// is away, is an error of its own and not of the others.
+// partitionInfo returns what Kafka says of partition p, at most infoAge old. All partitions
+// are asked for at once. A partition without a leader that answers fails alone.
 func (c *Consumer) partitionInfo(ctx context.Context, p int32) (partitionInfo, error) {
 	return c.partitionInfoSince(ctx, p, time.Now().Add(-infoAge))
 }

@@ -133,8 +133,8 @@ func (c *Client) Close() {
 	c.conn = nil
 }
 
-// read sends the query, with the types of its parameters, which need not be in it then.
-// Everything is read as text, whatever the types of its columns.
+// read sends the query with the types of its parameters, so the query need not cast them.
+// All columns are read as text, whatever their types are.
 func (c *Client) read(ctx context.Context, wanted []Version, receive func(event.Message) error) error {
 	accounts, versions := make([]string, len(wanted)), make([]int64, len(wanted))
 	for i, w := range wanted {

@@ -27,7 +27,7 @@ func (r *Replay) Apply(ctx context.Context, shown func(done, total int64)) error
 	return r.events().apply(ctx, r.Store, shown)
 }
 
-// recordFixed records what was asked for and not even tried.
+// recordFixed records the items whose plan is fixed: there is nothing to decide about them.
 func (r *Replay) recordFixed(ctx context.Context) error {
 	var actions []readmodel.Action
 	for _, item := range r.Items {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Lines limits how often the log has a line about what happens again and again, key by key.
-// Each line has the number of times since the line before. It is safe for concurrent use.
+// Lines limits, for each key, how often the log has a line about a repeated event. Each line has
+// the number of events since the line before. It is safe for concurrent use.
 type Lines struct {
 	pauses []time.Duration
 	quiet  time.Duration

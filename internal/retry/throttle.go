@@ -117,9 +117,9 @@ func (t *Throttled) due(reason string, next time.Duration) bool {
 	return true
 }
 
-// Outage is what fails, from the first failure until it is over: it counts the
-// failures, says how long to wait after each, and reports them to an observer. Then it is ready
-// for the next outage. One goroutine at a time may use it.
+// Outage follows an operation from its first failure until it works again: it counts the
+// failures, says how long to wait after each, and reports them to an observer. It can then be
+// used for the next outage. One goroutine at a time may use it.
 //
 // Forever is the loop around one operation. An Outage alone is for an operation
 // that is not repeated as it is.

@@ -111,8 +111,8 @@ func (s *Session) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 	return pos, s.resolve(*pos.Found), err
 }
 
-// Begin continues at a claimed position. It reports whether nothing that failed is left to
-// be written: another writer has moved the position, and has healed.
+// Begin continues at a claimed position. It reports whether an earlier failed flush needs no
+// retry: the position has passed its records, and nothing is left to heal.
 func (s *Session) Begin(pos projection.Position) (over bool) {
 	s.durable = pos.Stood()
 	s.next, s.since = pos.NextOffset(), time.Time{}

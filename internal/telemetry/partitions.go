@@ -61,8 +61,8 @@ func newPartitionMetrics(f factory) *partitionMetrics {
 	}
 }
 
-// Assigned creates the counters of a partition at 0 for all outcomes, and its
-// gauges of what stops it. The lag gauges follow with the first call of Lag.
+// Assigned creates the counters of a partition at 0 for all outcomes, and its gauges
+// for retrying, breaker and paused. The lag gauges follow with the first call of Lag.
 func (m *Metrics) Assigned(topic string, partition int32) {
 	m.partitions.assign(partitionID{topic, partition})
 }

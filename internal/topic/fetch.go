@@ -52,14 +52,14 @@ type fetcher struct {
 	located   bool
 }
 
-// fetch returns the next records, possibly none, and moves span.next after all that was
-// answered, also after compacted or aborted records. It searches for a leader that has
-// moved for as long as one answer may take.
+// fetch returns the next records, possibly none, and moves span.next past the answer,
+// including compacted and aborted records. It searches for a leader that has
+// moved for as long as patience says.
 //
-// A broker that answers without data several times has none up to the end of the span: the
-// rest was compacted away, or the log was cut back. One such answer proves nothing: a new
-// leader may not know yet how far its log is committed. If the log is known to be longer,
-// many prove nothing either.
+// Several answers without data mean that there is none up to the end of the span: the rest
+// was compacted away, or the log was cut back. One such answer is not enough: a new leader
+// may not know yet how far its log is committed. If the log is known to be longer, no
+// number of them is enough.
 func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()

@@ -116,9 +116,9 @@ func safe(err error) error {
 	return errors.New(errclass.Safe(err))
 }
 
-// database hands on to otelpgx what serves followed records, with errors that may be
-// shown to anybody: PostgreSQL repeats values in its messages. All other statements
-// cost a look at their context.
+// database passes the statements of traced records to otelpgx, with safe errors:
+// PostgreSQL repeats values in its messages. For all other statements only the context
+// is checked.
 type database struct{ tracer *otelpgx.Tracer }
 
 var (

@@ -81,8 +81,8 @@ type rowSource struct {
 	version string                     // the column that is the account's version; empty: none
 }
 
-// newRowTable makes the values of the placeholders in statements for any table: d is what
-// was noted, s the rebuilt table, t and l the live one.
+// newRowTable makes the values of the placeholders in the statements that compare tables. Their
+// aliases are d for the noted differences, s for the rebuilt table, t and l for the live one.
 func newRowTable(s rowSource) *rowTable {
 	ofT, from := "", s.from
 	if s.label != "" {

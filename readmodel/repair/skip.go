@@ -270,9 +270,10 @@ func (r *Repair) recordRefusal(ctx context.Context, s Skip, refused *SkipRefused
 	return readmodel.RecordActions(ctx, r.cfg.Pool, []readmodel.Action{action})
 }
 
-// SkipAgain skips a version that was skipped before, in tables that are built again, if it is the
-// account's next one and, unless seen, if its event is parked; then it heals what waits for it.
-// known: the skipped event was known. It returns whether the account has passed the version.
+// SkipAgain repeats an earlier skip in tables that are built again, and heals what waits for it.
+// The version must be the account's next one, and its event must be parked unless seen is true.
+// known: the earlier skip knew the event, so its id is stored. It returns whether the account has
+// passed the version.
 func (r *Repair) SkipAgain(ctx context.Context, s Skip, known, seen bool) (passed bool, err error) {
 	err = r.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) (err error) {
 		passed, err = r.skipAgain(attempt, tx, s, known, seen)

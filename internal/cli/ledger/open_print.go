@@ -30,8 +30,8 @@ type document struct {
 	*balances
 }
 
-// balances are shown to a person who may approve an opening: of the account now, null when it has
-// none, and of the ledger.
+// balances are shown to a person who may approve an opening: the account's balance before, null
+// when it has none, and the balance after.
 type balances struct {
 	Currency *string      `json:"currency"`
 	Before   *json.Number `json:"balance_before"`
@@ -60,7 +60,8 @@ func (r row) balances() *balances {
 	return b
 }
 
-// plan is what was planned: what PostgreSQL would refuse, a plan does not know.
+// plan is the planned outcome. A plan cannot know what PostgreSQL will refuse, so an account that
+// PostgreSQL refused was planned to be opened.
 func (r row) plan() string {
 	switch {
 	case r.Decision.Outcome == projection.Duplicate:

@@ -80,7 +80,7 @@ func (p *Progress) Step(what string) {
 	}
 }
 
-// Update shows how far it is, if it is time to. A total of 0 is not known.
+// Update shows the progress, unless it was shown a moment ago. A total of 0 means: not known.
 func (p *Progress) Update(done, total int64) {
 	every := progressInLog
 	if p.terminal {

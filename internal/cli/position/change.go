@@ -16,7 +16,8 @@ import (
 	"projector/readmodel"
 )
 
-// changeFlags are those of the commands that change positions: which, and why.
+// changeFlags are the flags of the commands that change positions: which partitions, the reason,
+// and the connections.
 type changeFlags struct {
 	Partition *int32 `placeholder:"N" group:"Target" help:"One partition."`
 	All       bool   `group:"Target" help:"All partitions."`

@@ -27,8 +27,8 @@ func newTopicSource(client *kgo.Client, name string) *topicSource {
 	return &topicSource{adm: kadm.NewClient(client), reader: topic.NewReader(client, name), topic: name}
 }
 
-// Records implements rebuild.Source. What was consumed, or is listed, must be there: an
-// account whose events are not found would be taken for one that never was.
+// Records implements rebuild.Source. A log that ends before to is an error: without
+// it, an account whose events are missing would look as if it had never existed.
 func (s *topicSource) Records(ctx context.Context, partition int32, from, to int64) iter.Seq2[projection.Record, error] {
 	return func(yield func(projection.Record, error) bool) {
 		for r, err := range s.reader.Range(ctx, topic.Span{Partition: partition, From: from, To: to, Full: true}, nil) {
