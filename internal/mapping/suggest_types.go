@@ -1,0 +1,80 @@
+package mapping
+
+import (
+	"maps"
+	"projector/projection/event"
+	"slices"
+	"strings"
+)
+
+// types proposes what each type means.
+func (w *suggesting) types(kind, amount *sample) {
+	if kind == nil {
+		return
+	}
+	if delete(kind.texts, ""); len(kind.texts) == 0 { // no event has that name
+		return
+	}
+	negative := false
+	if amount != nil {
+		for text := range amount.texts {
+			negative = negative || strings.HasPrefix(text, "-")
+		}
+	}
+	names := slices.Sorted(maps.Keys(kind.texts))
+	shown := slices.Clone(names)
+	if !w.payload {
+		shown = slices.DeleteFunc(shown, func(name string) bool { return !isTypeName(name) })
+	}
+	if hidden := len(names) - len(shown); hidden > 0 {
+		w.decide("%d values of the event type do not look like names of types: --show-payload shows them", hidden)
+	}
+	if len(shown) > 0 {
+		w.line("eventTypes:")
+	}
+	known := map[string]bool{}
+	for _, t := range event.NamedTypes() {
+		known[t.Name()] = true
+	}
+	for _, name := range shown {
+		switch {
+		case known[name]:
+			w.line("  %s: %s", name, name)
+		case negative:
+			w.line("  %s: {positive: FundsCredited, negative: FundsDebited, zero: refused}", quoteYAML(name))
+		default:
+			w.line("  %s: DECIDE", quoteYAML(name))
+			w.decide("%s: FundsCredited, FundsDebited, AccountOpened, AccountClosed or ignored?", quoteYAML(name))
+		}
+	}
+	if len(kind.texts) == mostTexts {
+		w.decide("there may be more types than these %d", mostTexts)
+	}
+}
+
+// isTypeName reports whether a text looks like the name of a type, and not like anything about a
+// person or an account: one word that begins with a letter and has few digits.
+func isTypeName(text string) bool {
+	const mostBytes, mostDigits = 60, 2
+	digits := 0
+	for i, c := range text {
+		switch {
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
+		case i > 0 && c >= '0' && c <= '9':
+			digits++
+		case i > 0 && strings.ContainsRune("_-./:", c):
+		default:
+			return false
+		}
+	}
+	return text != "" && len(text) <= mostBytes && digits <= mostDigits
+}
+
+// anyOf is one of the texts, the same each time.
+func anyOf(texts map[string]int) string {
+	all := slices.Sorted(maps.Keys(texts))
+	if len(all) == 0 {
+		return ""
+	}
+	return all[0]
+}
