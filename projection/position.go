@@ -106,6 +106,7 @@ type StoredPosition struct {
 	HaltedReason  string // why its owner, which tries again by itself, does not continue; empty: it does
 	PausedReason  string // who has paused it and why; empty: it is not paused
 	Projection    string // the group's
+	Mapping       string // what the mapping says that its records are read by; empty: not known
 }
 
 // NextOffset is where a partition continues.

@@ -2,10 +2,12 @@ package readmodel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
+	"projector/projection"
 	"projector/sql"
 )
 
@@ -31,34 +33,69 @@ func (e *MappingChangedError) Error() string {
 // SafeText vouches for the text: it holds no data.
 func (e *MappingChangedError) SafeText() string { return e.Error() }
 
+// meaning is what the partition's mapping says; empty: not known.
+func (p *Partition) meaning() string {
+	if p.Mapping == nil {
+		return ""
+	}
+	return p.Mapping.Meaning()
+}
+
+// refuses returns why the partition's owner may not read by its mapping, nil if it may. Another
+// instance may have stored its own mapping since this one started.
+func (p *Partition) refuses(stored *projection.StoredPosition) *projection.StoppedError {
+	if p.Mapping == nil || stored.Mapping == "" || p.Mapping.ReadsLike(stored.Mapping) {
+		return nil
+	}
+	changed := &MappingChangedError{Projection: p.Projection}
+	return &projection.StoppedError{Standing: projection.StandingStopped, Reason: changed.Error(), Position: stored.Position}
+}
+
 // CheckMapping returns a *MappingChangedError when rows of the projection were made with a
 // mapping that reads events differently. Nothing is wrong while nothing was processed.
 func CheckMapping(ctx context.Context, db Querier, name string, m Mapping) error {
+	_, _, err := otherMappings(ctx, db, name, m)
+	return err
+}
+
+// otherMappings returns what the other mappings of the projection's positions say, and whether one
+// of them reads events differently; a *MappingChangedError when something was processed by that one.
+func otherMappings(ctx context.Context, db Querier, name string, m Mapping) (others []string, changed bool, err error) {
 	rows, err := db.Query(ctx, sql.Query("mapping_kept"), name, m.Meaning())
 	if err != nil {
-		return fmt.Errorf("look for the mapping: %w", err)
+		return nil, false, fmt.Errorf("look for the mapping: %w", err)
 	}
-	stored, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return fmt.Errorf("look for the mapping: %w", err)
-	}
-	for _, meaning := range stored {
-		if !m.ReadsLike(meaning) {
-			return &MappingChangedError{Projection: name}
+	others = []string{}
+	var (
+		meaning   string
+		processed bool
+		refused   error
+	)
+	_, err = pgx.ForEachRow(rows, []any{&meaning, &processed}, func() error {
+		others = append(others, meaning)
+		differs := !m.ReadsLike(meaning)
+		changed = changed || differs
+		if differs && processed {
+			refused = &MappingChangedError{Projection: name}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("look for the mapping: %w", err)
 	}
-	return nil
+	return others, changed, refused
 }
 
 // KeepMapping stores with the positions of a projection that its records are read by m. Unless
-// that is accepted, it returns what CheckMapping returns.
+// that is accepted, it returns what CheckMapping returns. If m reads events differently, it fences
+// the owners of the positions: they may still read by the mapping before.
 func KeepMapping(ctx context.Context, db Querier, name string, m Mapping, accept bool) error {
-	if !accept {
-		if err := CheckMapping(ctx, db, name, m); err != nil {
-			return err
-		}
+	others, changed, err := otherMappings(ctx, db, name, m)
+	var refused *MappingChangedError
+	if err != nil && (!accept || !errors.As(err, &refused)) {
+		return err
 	}
-	rows, err := db.Query(ctx, sql.Query("mapping_keep"), name, m.Meaning())
+	rows, err := db.Query(ctx, sql.Query("mapping_keep"), name, m.Meaning(), others, changed, accept)
 	if err == nil {
 		rows.Close()
 		err = rows.Err()

@@ -20,8 +20,7 @@ type Partition struct {
 	Group      string
 	Topic      string
 	Number     int32
-	// Mapping is what the mapping says that records are read by; empty: not known.
-	Mapping string
+	Mapping    Mapping // how records are read; nil: not known
 }
 
 // GroupTakenError says that a consumer group belongs to another projection: to go on
@@ -51,7 +50,7 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		var stored projection.StoredPosition
 		b := &pgx.Batch{}
-		b.Queue(sql.Query("position_insert"), p.Group, p.Topic, p.Number, c.LogStart, c.TopicID, c.Owner, p.Projection, p.Mapping)
+		b.Queue(sql.Query("position_insert"), p.Group, p.Topic, p.Number, c.LogStart, c.TopicID, c.Owner, p.Projection, p.meaning())
 		b.Queue(sql.Query("position_lock"), p.Group, p.Topic, p.Number).Query(func(rows pgx.Rows) (err error) {
 			stored, err = ofProjection(rows, p)
 			return err
@@ -65,6 +64,9 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 		}
 		if stopped := stored.Stands(); stopped != nil {
 			return stopped
+		}
+		if refused := p.refuses(&stored); refused != nil {
+			return refused
 		}
 		if stored.SetByHand {
 			c.Committed = projection.NoOffset
@@ -125,7 +127,7 @@ func scanPosition(row pgx.CollectableRow) (s projection.StoredPosition, err erro
 	var window []byte
 	err = row.Scan(&s.Partition, &s.Next, &s.LeaderEpoch, &s.ProcessedUntil, &s.ProcessedEpoch, &s.TopicID, &s.Owner, &s.Fence,
 		&s.StoppedReason, &s.StoppedEnd, &s.HaltedReason, &s.SetByHand,
-		&window, &s.Breaker.Through, &s.Breaker.Reason, &s.PausedReason, &s.Projection)
+		&window, &s.Breaker.Through, &s.Breaker.Reason, &s.PausedReason, &s.Projection, &s.Mapping)
 	s.Breaker.Window = string(window)
 	return s, err
 }

@@ -230,7 +230,7 @@ func knownPositions(ctx context.Context, pool *pgxpool.Pool, of Partition) (map[
 
 // positionOf locks a position, or makes it.
 func positionOf(ctx context.Context, tx *Tx, p Partition, start int64, topicID string) (stored projection.StoredPosition, inserted bool, err error) {
-	tx.Queue(sql.Query("position_insert"), p.Group, p.Topic, p.Number, start, topicID, "", p.Projection, p.Mapping).
+	tx.Queue(sql.Query("position_insert"), p.Group, p.Topic, p.Number, start, topicID, "", p.Projection, p.meaning()).
 		Exec(func(tag pgconn.CommandTag) error { inserted = tag.RowsAffected() > 0; return nil })
 	if err := tx.Send(ctx); err != nil {
 		return projection.StoredPosition{}, false, err

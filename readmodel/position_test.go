@@ -2,6 +2,7 @@ package readmodel_test
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 
@@ -146,5 +147,48 @@ func TestReadyNoticesGrantsAndColumns(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+}
+
+// reads is a mapping that reads no event as another one does.
+type reads string
+
+func (m reads) Meaning() string               { return string(m) }
+func (m reads) ReadsLike(meaning string) bool { return meaning == string(m) }
+
+// A partition is not claimed by another mapping than the stored one, also when it has no row yet.
+func TestClaimChecksTheMapping(t *testing.T) {
+	pool := openPool(t)
+	claim := func(m readmodel.Mapping, partition int32) (projection.Position, error) {
+		p := readmodel.Partition{Projection: readmodel.BalanceName, Group: "g", Topic: "events", Number: partition, Mapping: m}
+		return readmodel.ClaimPosition(t.Context(), pool, p, projection.Claim{Owner: "me", TopicID: "id", Committed: projection.NoOffset})
+	}
+	stored := "SELECT concat_ws(' ', partition, mapping, fence) FROM projector_position ORDER BY 1"
+	first, err := claim(reads("one"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := lines(t, pool, stored)
+	for _, partition := range []int32{0, 1} {
+		var stopped *projection.StoppedError
+		if _, err := claim(reads("two"), partition); !errors.As(err, &stopped) || !strings.Contains(stopped.Reason, "--accept-changed-mapping") {
+			t.Errorf("partition %d: %v", partition, err)
+		}
+	}
+	expect(t, lines(t, pool, stored), before)
+
+	// Nothing was processed: another mapping may take over, and the owner is fenced.
+	if err := readmodel.KeepMapping(t.Context(), pool, readmodel.BalanceName, reads("two"), false); err != nil {
+		t.Fatal(err)
+	}
+	p := readmodel.Partition{Group: "g", Topic: "events"}
+	if err := readmodel.VerifyPosition(t.Context(), pool, p, first); !errors.Is(err, projection.ErrFenced) {
+		t.Errorf("the owner that reads by the mapping before: %v", err)
+	}
+	if _, err := claim(reads("one"), 0); err == nil {
+		t.Error("claimed by the mapping before")
+	}
+	if _, err := claim(reads("two"), 0); err != nil {
+		t.Error(err)
 	}
 }

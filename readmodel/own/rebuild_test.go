@@ -153,3 +153,39 @@ func TestARebuildPutsOwnTablesRight(t *testing.T) {
 	}
 	same(t, "seen", rows(t, pool, "SELECT count(*) FROM seen"), []string{"5"})
 }
+
+// reads is a mapping that reads no event as another one does.
+type reads string
+
+func (m reads) Meaning() string               { return string(m) }
+func (m reads) ReadsLike(meaning string) bool { return meaning == string(m) }
+
+// Another mapping is stored only where nobody continues by the old one meanwhile.
+func TestARebuildByAnotherMappingWaitsForTheOldOne(t *testing.T) {
+	t.Parallel()
+	pool := stage(t)
+	execute(t, pool, "DROP TABLE seen; CREATE TABLE seen (event_id text PRIMARY KEY, \"offset\" bigint)")
+	p := parse(t, strings.Replace(fmt.Sprintf(loyalty, file.Once), "-- types", "-- tables: loyalty, seen\n-- types", 1))
+	log := []string{points("a", 1, 5)}
+	f := feed(t, pool, p)
+	f.consume(log)
+	execute(t, pool, "UPDATE projector_position SET mapping = 'old'")
+	execute(t, pool, "UPDATE loyalty SET events = 9") // as the old one has read it
+	opts := rebuild.SwapOptions{Topic: "events", Actor: "me", Mapping: reads("new")}
+	stored := "SELECT mapping FROM projector_position"
+
+	var runs rebuild.OldMappingRunsError
+	_, _, err := rebuiltAs(t, pool, p, &log, opts, func() {
+		log = append(log, points("b", 1, 1))
+		f.consume(log)
+	})
+	if !errors.As(err, &runs) {
+		t.Errorf("a consumer has continued: %v", err)
+	}
+	same(t, "mapping", rows(t, pool, stored), []string{"old"})
+
+	if _, _, err := rebuiltAs(t, pool, p, &log, opts, func() {}); err != nil {
+		t.Error(err)
+	}
+	same(t, "mapping", rows(t, pool, stored), []string{"new"})
+}

@@ -1,5 +1,6 @@
--- What the mappings say that the rows of a projection ($1) were made with, but for one that says
--- the same as $2; none while nothing was processed.
-SELECT DISTINCT mapping
+-- What the mappings of a projection's positions ($1) say, but for one that says the same as $2, and
+-- whether records were processed by them.
+SELECT mapping, bool_or(greatest(next_offset, judged_until) > 0)
 FROM projector_position
-WHERE projection = $1 AND mapping <> $2 AND greatest(next_offset, judged_until) > 0;
+WHERE projection = $1 AND mapping <> $2
+GROUP BY mapping;

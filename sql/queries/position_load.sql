@@ -4,6 +4,6 @@ SELECT partition, next_offset, CASE WHEN leader_epoch_at = next_offset THEN lead
        judged_until, CASE WHEN judged_epoch_at = judged_until THEN judged_epoch ELSE -1 END,
        topic_id, owner, fence, coalesce(stopped_reason, ''), CASE WHEN stopped_reason IS NULL THEN -1 ELSE coalesce(stopped_end, -1) END,
        CASE WHEN halted_fence = fence THEN halted_reason ELSE '' END, set_by_hand,
-       breaker_window, coalesce(breaker_through, 0), coalesce(breaker_reason, ''), coalesce(paused_reason, ''), projection
+       breaker_window, coalesce(breaker_through, 0), coalesce(breaker_reason, ''), coalesce(paused_reason, ''), projection, coalesce(mapping, '')
 FROM projector_position
 WHERE consumer_group = $1 AND topic = $2;

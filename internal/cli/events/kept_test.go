@@ -120,3 +120,22 @@ func TestARebuildStoresAMappingOnlyForAllRows(t *testing.T) {
 	write("fields: {amount: {unit: minor}, correlationId: three}\n")
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--partial", "--yes"), "--partial makes only some of them again")
 }
+
+// An instance writes nothing by a mapping in whose place another one was stored since it started.
+func TestTwoMappingsAtAFirstStart(t *testing.T) {
+	s := clitest.NewStage(t)
+	_, write := mappingFile(t)
+	write("fields: {amount: {unit: minor}}\n")
+	first := s.Running()
+	s.Await("SELECT count(*) = 1 FROM projector_position WHERE fence > 0")
+	write("fields: {amount: {scale: 3}}\n")
+	second := s.Running()
+	s.Await("SELECT bool_and(mapping NOT LIKE '%minor units%') FROM projector_position")
+	s.Produce(clitest.EventOf("a", 1, "1050"))
+	first.AwaitUnready("--accept-changed-mapping")
+	clitest.Equal(t, s.Text("SELECT count(*)::text FROM account_balance"), "0")
+	first.Stop("")
+	s.Await("SELECT next_offset = 1 FROM projector_position")
+	clitest.Equal(t, s.Text("SELECT balance::text FROM account_balance"), "1.05")
+	second.Stop("")
+}

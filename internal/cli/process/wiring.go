@@ -59,7 +59,7 @@ func (p *Process) consuming(ctx context.Context, c *Flags, client []kgo.Opt, for
 	p.tasks = p.kind.Tasks(running)
 	open := p.kind.Open(running)
 	needs := acl.Needs{Topic: c.Topic, Group: p.group, DLQ: c.DeadLetterTopic(), Principal: c.Principal()}
-	database := sharedDatabase{p.pool, p.kind, p.group, c.Topic, p.mapping.Meaning()}
+	database := sharedDatabase{p.pool, p.kind, p.group, c.Topic, p.mapping}
 	return consumer.New(consumer.Config{
 		Client: client,
 		Member: []kgo.Opt{telemetry.KafkaHooks(p.registry, "consumer"), kgo.WithHooks(traced.consuming...)},
@@ -128,7 +128,7 @@ type sharedDatabase struct {
 	pool         *pgxpool.Pool
 	kind         readmodel.Definition
 	group, topic string
-	mapping      string // what it says
+	mapping      readmodel.Mapping
 }
 
 // Positions reads the stored positions.
