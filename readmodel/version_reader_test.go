@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -170,7 +171,7 @@ func TestAccountsWithoutRoomForAnIndexAreLookedUp(t *testing.T) {
 func TestOneReadingAtATime(t *testing.T) {
 	pool, asked := openCounted(t)
 	events := firstEvents()
-	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
+	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: 1 << 20, Within: time.Hour}))
 	standing, release := context.WithCancel(t.Context())
 	defer release()
 	ctx, stop := context.WithCancel(t.Context())

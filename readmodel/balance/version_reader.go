@@ -1,6 +1,7 @@
 package balance
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -71,8 +72,9 @@ type VersionReaderConfig struct {
 	Pool  *pgxpool.Pool
 	Bytes int // that the index may take
 	// Ends, when done, ends a reading: no exit waits for one. nil: never.
-	Ends context.Context
-	Log  *slog.Logger // nil: none
+	Ends   context.Context
+	Within time.Duration // how long a reading may take; 0: 5 s
+	Log    *slog.Logger  // nil: none
 }
 
 // NewVersionReader prepares the reading of versions.
@@ -83,6 +85,7 @@ func NewVersionReader(cfg VersionReaderConfig) *VersionReader {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	cfg.Within = cmp.Or(cfg.Within, readVersionsWithin)
 	return &VersionReader{cfg: cfg}
 }
 
@@ -162,7 +165,7 @@ func (r *VersionReader) reading(moment uint64) *versionsReading {
 
 // read fills an index, and stores it for as long as it is used.
 func (r *VersionReader) read(reading *versionsReading) {
-	ctx, cancel := context.WithTimeout(r.cfg.Ends, readVersionsWithin)
+	ctx, cancel := context.WithTimeout(r.cfg.Ends, r.cfg.Within)
 	defer cancel()
 	index, err := readVersions(ctx, r.cfg.Pool, r.cfg.Bytes)
 	if err != nil && r.cfg.Ends.Err() == nil {
