@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -67,7 +68,10 @@ func TestAFrozenBrokerIsNamed(t *testing.T) {
 	w := newWorld(t, 1)
 	p := w.start("--brokers=" + broker)
 	p.waits("Kafka: no answer from " + broker + " within 4s")
-	p.terminate()
+	p.Signal(syscall.SIGTERM)
+	if status := p.exit(30 * time.Second); status != 0 { // a connection that is being made has 10 s
+		t.Errorf("exit status %d", status)
+	}
 	status, _, stderr := once(t, []string{"KAFKA_BROKERS=" + broker, "KAFKA_TOPIC=" + w.topic}, "inspect")
 	if status != 1 || !strings.Contains(stderr, "reach Kafka by --brokers (KAFKA_BROKERS): no answer from "+broker+" within 25s") {
 		t.Errorf("exit status %d: %s", status, stderr)
