@@ -2,9 +2,10 @@ package mapping
 
 import (
 	"maps"
-	"projector/projection/event"
 	"slices"
 	"strings"
+
+	"projector/projection/event"
 )
 
 // types proposes what each type means.
