@@ -20,7 +20,7 @@ type Account struct {
 }
 
 // accountAt reads an account once the event of the version is in it. It returns false when
-// that is not so within 5 s: the payment is booked, the balance of after it is not there yet.
+// that is not so within 5 s: the payment is booked, and is not in the balance yet.
 func accountAt(ctx context.Context, base, token, id string, version int64) (a Account, current bool, err error) {
 	address := fmt.Sprintf("%s/v1/accounts/%s?min_version=%d&wait=5s", base, url.PathEscape(id), version)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
