@@ -18,6 +18,7 @@ func TestEachCommandHasExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	var paths []string
+	manual := readManual(t)
 	for _, leaf := range parserOf(t).Model.Leaves(false) {
 		paths = append(paths, leaf.Path())
 		page := manual[leaf.Path()]
@@ -38,6 +39,38 @@ func TestEachCommandHasExamples(t *testing.T) {
 			t.Errorf("there is a page for %q, which is no command", path)
 		}
 	}
+}
+
+// manualPage is a page of the manual.
+type manualPage struct {
+	about, status string
+	examples      []example
+}
+
+// example is a command line, and what it is for.
+type example struct{ purpose, line string }
+
+// readManual reads the pages of the manual, and refuses one that has another form.
+func readManual(t *testing.T) map[string]manualPage {
+	t.Helper()
+	pages := map[string]manualPage{}
+	for path, text := range manualPages() {
+		prose, examples, found := strings.Cut(text, "\n\nExamples:\n\n")
+		if !found {
+			t.Fatalf("the page of %q has no examples", path)
+		}
+		var page manualPage
+		page.about, page.status, _ = strings.Cut(prose, "\n\nExit status: ")
+		for part := range strings.SplitSeq(examples, "\n\n") {
+			purpose, line, found := strings.Cut(part, "\n")
+			if !found || !strings.HasPrefix(purpose, "    # ") || !strings.HasPrefix(line, "    ") || strings.Contains(line, "\n") {
+				t.Fatalf("the page of %q: not a purpose and a line: %q", path, part)
+			}
+			page.examples = append(page.examples, example{strings.TrimPrefix(purpose, "    # "), strings.TrimSpace(line)})
+		}
+		pages[path] = page
+	}
+	return pages
 }
 
 // argumentsOf are the arguments of the program in a line for a shell.
@@ -77,7 +110,7 @@ func argumentsOf(t *testing.T, line string) []string {
 }
 
 func TestHelpShowsExamples(t *testing.T) {
-	for path, page := range manual {
+	for path, page := range readManual(t) {
 		var out, errOut bytes.Buffer
 		status := execute(t.Context(), append(strings.Fields(path), "--help"), &out, &errOut)
 		if status != exit.OK || errOut.Len() > 0 {

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write docs/cli.md instead of comparing 
 // TestReferenceIsCurrent: docs/cli.md is made from the commands.
 func TestReferenceIsCurrent(t *testing.T) {
 	path := filepath.Join("..", "..", "docs", "cli.md")
-	want := newReference(parserOf(t).Model).page()
+	want := newReference(t).page()
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
 			t.Fatal(err)
@@ -36,7 +36,7 @@ func TestReferenceIsCurrent(t *testing.T) {
 
 // TestReferenceIsWhole looks for what each flag has to have, in a page made by other code.
 func TestReferenceIsWhole(t *testing.T) {
-	page := newReference(parserOf(t).Model).page()
+	page := newReference(t).page()
 	for path, list := range flagsByPath(t) {
 		for _, f := range list {
 			if f.Name == "help" {
@@ -54,6 +54,7 @@ func TestReferenceIsWhole(t *testing.T) {
 // the section of its group after the commands.
 type reference struct {
 	app    *kong.Application
+	manual map[string]manualPage
 	shared []flagTable
 	text   strings.Builder
 }
@@ -64,8 +65,10 @@ type flagTable struct {
 	rows  []string
 }
 
-func newReference(app *kong.Application) *reference {
-	r := &reference{app: app}
+func newReference(t *testing.T) *reference {
+	t.Helper()
+	app := parserOf(t).Model
+	r := &reference{app: app, manual: readManual(t)}
 	uses := map[string]int{}
 	for _, leaf := range app.Leaves(true) {
 		for _, table := range tablesOf(leaf) {
@@ -133,7 +136,7 @@ An empty environment variable counts as not set. Colours are for terminals only;
 func (r *reference) write(format string, args ...any) { fmt.Fprintf(&r.text, format, args...) }
 
 func (r *reference) command(leaf *kong.Node) {
-	page := manual[leaf.Path()]
+	page := r.manual[leaf.Path()]
 	r.write("\n## projector %s\n\n%s\n\n```\nprojector %s\n```\n\n%s\n", leaf.Path(), leaf.Help, leaf.Summary(), page.about)
 	if page.status != "" {
 		r.write("\nExit status: %s\n", page.status)
