@@ -3,6 +3,7 @@ package cli
 import (
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -167,6 +168,47 @@ func TestNamesOfFilesAndTestsAreRight(t *testing.T) {
 	}
 	if checked < 100 {
 		t.Errorf("only %d names", checked)
+	}
+}
+
+// TestThePackageMapIsWhole: the table of docs/architecture.md names the packages of the module, and
+// nothing else. A name is for all below it, unless the table names one of these too.
+func TestThePackageMapIsWhole(t *testing.T) {
+	_, table, _ := strings.Cut(pageOf(t, "architecture.md"), "\n| package | holds |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var named []string
+	for row := range strings.Lines(table) {
+		packages, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), "|")
+		for _, name := range quoted.FindAllStringSubmatch(packages, -1) {
+			if slices.Contains(named, name[1]) {
+				t.Errorf("%s has two rows", name[1])
+			}
+			named = append(named, name[1])
+		}
+	}
+	used := map[string]bool{}
+	eachFile(t, func(file string) {
+		if path.Ext(file) != ".go" || strings.Contains(file, "/testdata/") {
+			return
+		}
+		dir := path.Dir(file)
+		name := dir
+		for name != "." && !slices.Contains(named, name) {
+			name = path.Dir(name)
+		}
+		divided := slices.ContainsFunc(named, func(other string) bool { return strings.HasPrefix(other, name+"/") })
+		if name == "." || name != dir && divided {
+			t.Errorf("the map has no row for %s, where %s is", dir, file)
+		}
+		used[name] = true
+	})
+	for _, name := range named {
+		if !used[name] {
+			t.Errorf("the map names %s, which has no package", name)
+		}
+	}
+	if len(named) < 30 {
+		t.Errorf("only %d names", len(named))
 	}
 }
 
