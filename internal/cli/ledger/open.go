@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"sync"
 
 	"projector/internal/cli/change"
 	"projector/internal/cli/events"
@@ -38,10 +37,8 @@ type open struct {
 // eachAudited is up to how many accounts of a ledger each have a row in the audit trail.
 const eachAudited = 1000
 
-// Action implements change.Change.
 func (*open) Action() readmodel.ActionKind { return readmodel.ActionOpen }
 
-// Check implements change.Change.
 func (c *open) Check() (err error) {
 	if err := c.CheckBalance(); err != nil {
 		return err
@@ -63,18 +60,18 @@ func (c *open) Check() (err error) {
 // Plan implements change.Change. It reads the ledger. What becomes of its accounts is read a piece
 // at a time, when it is printed or approved: a ledger may have millions of them.
 func (c *open) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
-	warnUnverified(&c.LedgerFlags, on.Std.Err)
 	if err := c.KeptMapping(ctx, on.Pool, readmodel.BalanceName); err != nil { // opened accounts apply parked events
 		return nil, err
 	}
 	reachable, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
-	source, err := openSource(reachable, &c.LedgerFlags)
+	source, err := openSource(reachable, &c.LedgerFlags, on.Std.Err)
 	if err != nil {
 		return nil, err
 	}
-	on.Later(func() error { source.Close(); return nil })
-	table, err := load(ctx, &c.LedgerFlags, source, ledger.Openings, on.Std, c.lines.check, "open it in parts")
+	on.Later(func() error { source.close(); return nil })
+	check := func(e *ledger.Entry) error { _, err := c.lines.opening(e); return err }
+	table, err := load(ctx, &c.LedgerFlags, source, ledger.Openings, on.Std, check, "open it in parts")
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +79,7 @@ func (c *open) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	return &plan{
 		cmd: c, on: on, table: table,
 		openings: repair.New(config).Openings(repair.OpenedBy{
-			Source: readmodel.Storable(source.Name()), SHA256: source.SHA256(), Actor: on.Actor, Reason: on.Reason,
+			Source: readmodel.Storable(source.name), SHA256: source.sha256(), Actor: on.Actor, Reason: on.Reason,
 			Each: table.Len() <= eachAudited,
 		}),
 	}, nil
@@ -97,10 +94,8 @@ type plan struct {
 	rows     *rows
 }
 
-// DoneInParts implements change.Partial.
 func (*plan) DoneInParts() {}
 
-// Hash implements change.Plan.
 func (p *plan) Hash(ctx context.Context, h *change.Hash) error {
 	for piece, err := range p.pieces() {
 		if err == nil {
@@ -128,7 +123,6 @@ func (p *plan) Do(ctx context.Context) error {
 	})
 }
 
-// Print implements change.Plan.
 func (p *plan) Print(ctx context.Context, _ *output.Streams, done bool) error {
 	if p.rows == nil { // nothing was done
 		if err := p.each("planned", done, func(piece []repair.Opening) error { return p.openings.Plan(ctx, piece) }); err != nil {
@@ -174,10 +168,9 @@ func (p *plan) interrupted(err error) error {
 	return err
 }
 
-// pieces are the openings in the order of their accounts. The next one is made while one is
-// worked on.
+// pieces are the openings in the order of their accounts.
 func (p *plan) pieces() iter.Seq2[[]repair.Opening, error] {
-	return ahead(func(yield func([]repair.Opening, error) bool) {
+	return func(yield func([]repair.Opening, error) bool) {
 		var piece []repair.Opening
 		for entry := range p.table.Entries() {
 			x, err := p.cmd.lines.opening(&entry)
@@ -196,38 +189,6 @@ func (p *plan) pieces() iter.Seq2[[]repair.Opening, error] {
 		if len(piece) > 0 {
 			yield(piece, nil)
 		}
-	})
-}
-
-// ahead prepares the next element while one is processed.
-func ahead[T any](all iter.Seq2[T, error]) iter.Seq2[T, error] {
-	type result struct {
-		one T
-		err error
-	}
-	return func(yield func(T, error) bool) {
-		var (
-			made  = make(chan result)
-			stop  = make(chan struct{})
-			maker sync.WaitGroup
-		)
-		maker.Go(func() {
-			defer close(made)
-			for one, err := range all {
-				select {
-				case made <- result{one, err}:
-				case <-stop:
-					return
-				}
-			}
-		})
-		defer maker.Wait() // it reads what its owner may close
-		defer close(stop)
-		for next := range made {
-			if !yield(next.one, next.err) {
-				return
-			}
-		}
 	}
 }
 
@@ -235,12 +196,6 @@ func ahead[T any](all iter.Seq2[T, error]) iter.Seq2[T, error] {
 type lines struct {
 	currencies   event.CurrencySet
 	firstVersion int64
-}
-
-// check refuses a line from which no account can start.
-func (l *lines) check(e *ledger.Entry) error {
-	_, err := l.opening(e)
-	return err
 }
 
 // opening is what an account starts from, or a *ledger.FieldError.

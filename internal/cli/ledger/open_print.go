@@ -85,7 +85,6 @@ func (r row) outcome() string {
 	}
 }
 
-// Document implements output.Row.
 func (r row) Document() any {
 	d := document{AccountID: r.AccountID, Version: r.Version, Plan: r.plan()}
 	if r.done {
@@ -97,7 +96,6 @@ func (r row) Document() any {
 	return d
 }
 
-// Cells implements output.Row.
 func (r row) Cells() []string {
 	cells := []string{r.outcome(), r.AccountID, strconv.FormatInt(r.Version, 10)}
 	if r.amounts {

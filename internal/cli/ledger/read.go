@@ -2,8 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 
 	"projector/internal/cli/exit"
@@ -15,16 +13,16 @@ import (
 // load reads all of the ledger into memory. check, which may be nil, sees each entry first.
 // remedy is what helps besides more memory when the ledger is too large.
 func load(
-	ctx context.Context, f *flags.LedgerFlags, source Source, layout ledger.Layout, std *output.Streams, check func(*ledger.Entry) error, remedy string,
+	ctx context.Context, f *flags.LedgerFlags, source *source, layout ledger.Layout, std *output.Streams, check func(*ledger.Entry) error, remedy string,
 ) (*ledger.Table, error) {
 	plan := flags.ShareMemory(f.Resident())
 	plan.Apply()
 	table := ledger.NewTable(plan.Ledger)
 	shown := output.NewProgress(std.Err, "ledger read")
 	defer shown.Done()
-	for e, err := range source.Entries(ctx, layout) {
+	for e, err := range source.entries(ctx, layout) {
 		if err == nil && check != nil {
-			err = placed(source, e.Place, check(&e))
+			err = source.placed(e.Place, check(&e))
 		}
 		if err != nil {
 			return nil, err
@@ -35,49 +33,24 @@ func load(
 		}
 		shown.Update(table.Len(), 0)
 	}
-	return table, placed(source, 0, table.Sort())
+	return table, source.placed(0, table.Sort())
 }
 
 // inOrder streams the ledger by account id in the order of bytes. A file is read into memory
 // first; a query is sorted by its database.
-func inOrder(ctx context.Context, f *flags.LedgerFlags, source Source, layout ledger.Layout, std *output.Streams) (iter.Seq2[ledger.Entry, error], error) {
+func inOrder(ctx context.Context, f *flags.LedgerFlags, source *source, layout ledger.Layout, std *output.Streams) (iter.Seq2[ledger.Entry, error], error) {
 	if f.LedgerURL == "" {
 		table, err := load(ctx, f, source, layout, std, nil, "use --ledger-url, which its database sorts")
 		if err != nil {
 			return nil, err
 		}
-		return withoutErrors(table.Entries()), nil
+		return table.Entries(), nil
 	}
 	return func(yield func(ledger.Entry, error) bool) {
-		for e, err := range ledger.Ascending(source.Entries(ctx, layout)) {
-			if !yield(e, placed(source, 0, err)) {
+		for e, err := range ledger.Ascending(source.entries(ctx, layout)) {
+			if !yield(e, source.placed(0, err)) {
 				return
 			}
 		}
 	}, nil
-}
-
-// withoutErrors are entries that can be read without an error.
-func withoutErrors(entries iter.Seq[ledger.Entry]) iter.Seq2[ledger.Entry, error] {
-	return func(yield func(ledger.Entry, error) bool) {
-		for e := range entries {
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
-}
-
-// placed names the flag and the places of wrong entries.
-func placed(source Source, place int64, err error) error {
-	var field *ledger.FieldError
-	var duplicate *ledger.DuplicateError
-	switch {
-	case errors.As(err, &duplicate):
-		return source.Wrong(fmt.Errorf("account %q is there twice, in %ss %d and %d", duplicate.AccountID, source.Unit(), duplicate.First, duplicate.Second))
-	case errors.As(err, &field) && place > 0:
-		return source.Wrong(fmt.Errorf("%s %d: %w", source.Unit(), place, err))
-	default:
-		return err
-	}
 }

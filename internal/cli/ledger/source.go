@@ -23,93 +23,93 @@ import (
 	"projector/internal/ledger"
 )
 
-// Source is where a ledger is read from.
-type Source interface {
-	// Name is what people know it by: the file, or the server and its database.
-	Name() string
-	// SHA256 is that of the file after it was read; empty for a query.
-	SHA256() string
-	// Entries streams all entries: those of a file as they come, those of a query by account id
+// source is where a ledger is read from.
+type source struct {
+	name string    // what people know it by: the file, or the server and its database
+	flag string    // names the flag in an error about the content
+	unit string    // what the places of entries count
+	sum  hash.Hash // of the file, as far as it was read; nil: of a query
+	// entries streams all entries: those of a file as they come, those of a query by account id
 	// in the order of bytes. An error ends them; it names the flag and the place.
-	Entries(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error]
-	// Wrong makes an error about the content name the flag.
-	Wrong(err error) error
-	// Unit is what the places of entries count: line or row.
-	Unit() string
-	Close()
+	entries func(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error]
+	close   func()
 }
 
-// warnUnverified prints that the ledger's PostgreSQL is not asked for verified TLS.
-func warnUnverified(f *flags.LedgerFlags, stderr io.Writer) {
-	if f.LedgerURL != "" && flags.Unverified(f.LedgerURL) {
-		_, _ = fmt.Fprintf(stderr, "warning: --ledger-url (LEDGER_URL): %s\n", flags.UnverifiedText)
+// wrong is an error about the content of the ledger.
+func (s *source) wrong(err error) error { return exit.Usagef("%s: %w", s.flag, err) }
+
+// sha256 is that of the file after it was read; empty for a query.
+func (s *source) sha256() string {
+	if s.sum == nil {
+		return ""
+	}
+	return hex.EncodeToString(s.sum.Sum(nil))
+}
+
+// placed names the flag and the places of wrong entries.
+func (s *source) placed(place int64, err error) error {
+	var field *ledger.FieldError
+	var duplicate *ledger.DuplicateError
+	switch {
+	case errors.As(err, &duplicate):
+		return s.wrong(fmt.Errorf("account %q is there twice, in %ss %d and %d", duplicate.AccountID, s.unit, duplicate.First, duplicate.Second))
+	case errors.As(err, &field) && place > 0:
+		return s.wrong(fmt.Errorf("%s %d: %w", s.unit, place, err))
+	default:
+		return err
 	}
 }
 
-// openSource opens the ledger that the flags name.
-func openSource(ctx context.Context, f *flags.LedgerFlags) (Source, error) {
+// openSource opens the ledger that the flags name. It prints a warning when the ledger's PostgreSQL
+// is not asked for verified TLS.
+func openSource(ctx context.Context, f *flags.LedgerFlags, stderr io.Writer) (*source, error) {
 	if f.LedgerURL != "" {
+		if flags.Unverified(f.LedgerURL) {
+			_, _ = fmt.Fprintf(stderr, "warning: --ledger-url (LEDGER_URL): %s\n", flags.UnverifiedText)
+		}
 		return connect(ctx, f)
 	}
 	if f.Ledger.Stdin() {
-		return newFile("standard input", io.NopCloser(os.Stdin)), nil
+		return fileSource("standard input", io.NopCloser(os.Stdin)), nil
 	}
 	opened, err := f.Ledger.Open()
 	if err != nil {
 		return nil, exit.Usagef("--ledger (LEDGER): %w", err)
 	}
-	return newFile(f.Ledger.String(), opened), nil
+	return fileSource(f.Ledger.String(), opened), nil
 }
 
-// file is a ledger in CSV.
-type file struct {
-	name string
-	io.ReadCloser
-	sum hash.Hash
-}
-
-func newFile(name string, opened io.ReadCloser) *file { return &file{name, opened, sha256.New()} }
-
-// Name implements Source.
-func (l *file) Name() string { return filepath.Base(l.name) }
-
-// SHA256 implements Source.
-func (l *file) SHA256() string { return hex.EncodeToString(l.sum.Sum(nil)) }
-
-// Entries implements Source.
-func (l *file) Entries(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error] {
-	return func(yield func(ledger.Entry, error) bool) {
-		for entry, err := range ledger.ReadCSV(io.TeeReader(l.ReadCloser, l.sum), layout) {
-			if err != nil {
-				err = l.Wrong(err)
-			} else {
-				err = ctx.Err()
-			}
-			if !yield(entry, err) || err != nil {
-				return
+// fileSource is a ledger in CSV.
+func fileSource(name string, opened io.ReadCloser) *source {
+	s := &source{
+		name: filepath.Base(name), flag: "--ledger (LEDGER): " + name, unit: "line", sum: sha256.New(),
+		close: func() { _ = opened.Close() }, // it was only read
+	}
+	s.entries = func(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error] {
+		return func(yield func(ledger.Entry, error) bool) {
+			for entry, err := range ledger.ReadCSV(io.TeeReader(opened, s.sum), layout) {
+				if err != nil {
+					err = s.wrong(err)
+				} else {
+					err = ctx.Err()
+				}
+				if !yield(entry, err) || err != nil {
+					return
+				}
 			}
 		}
 	}
+	return s
 }
-
-// Wrong implements Source.
-func (l *file) Wrong(err error) error {
-	return exit.Usagef("--ledger (LEDGER): %s: %w", l.name, err)
-}
-
-// Unit implements Source.
-func (*file) Unit() string { return "line" }
-
-// Close implements Source.
-func (l *file) Close() { _ = l.ReadCloser.Close() } // it was only read
 
 // query is a ledger in another PostgreSQL.
 type query struct {
+	*source
 	conn *pgx.Conn
 	text string
 }
 
-func connect(ctx context.Context, f *flags.LedgerFlags) (*query, error) {
+func connect(ctx context.Context, f *flags.LedgerFlags) (*source, error) {
 	cfg, err := pgx.ParseConfig(f.LedgerURL)
 	if err != nil {
 		return nil, exit.Usagef("--ledger-url (LEDGER_URL): %s", errclass.Safe(err))
@@ -126,17 +126,15 @@ func connect(ctx context.Context, f *flags.LedgerFlags) (*query, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach the ledger: %w", err)
 	}
-	return &query{conn, f.LedgerQuery}, nil
+	s := &source{name: fmt.Sprintf("%s:%d/%s", cfg.Host, cfg.Port, cfg.Database), flag: "--ledger-query (LEDGER_QUERY)", unit: "row"}
+	s.entries = (&query{s, conn, f.LedgerQuery}).entries
+	s.close = func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = conn.Close(ctx) // it was only read from
+	}
+	return s, nil
 }
-
-// Name implements Source.
-func (l *query) Name() string {
-	cfg := l.conn.Config()
-	return fmt.Sprintf("%s:%d/%s", cfg.Host, cfg.Port, cfg.Database)
-}
-
-// SHA256 implements Source.
-func (*query) SHA256() string { return "" }
 
 // sorted has the ledger's database sort the operator's query, by bytes, so that no collation
 // matters. The line break ends a comment at the query's end.
@@ -145,9 +143,9 @@ const sorted = "SELECT * FROM (\n%s\n) AS ledger ORDER BY convert_to(account_id:
 // errStopped ends a query whose reader wants no more entries.
 var errStopped = errors.New("stopped")
 
-// Entries implements Source. The answer is one snapshot of the ledger. It is read as text, so no
+// entries runs the query. The answer is one snapshot of the ledger. It is read as text, so no
 // number goes through a float, whatever the types of the columns.
-func (l *query) Entries(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error] {
+func (l *query) entries(ctx context.Context, layout ledger.Layout) iter.Seq2[ledger.Entry, error] {
 	return func(yield func(ledger.Entry, error) bool) {
 		err := l.each(ctx, layout, func(entry ledger.Entry) error {
 			if !yield(entry, nil) {
@@ -179,7 +177,7 @@ func (l *query) each(ctx context.Context, layout ledger.Layout, fn func(ledger.E
 			row++
 			var entry ledger.Entry
 			if entry, own = ledger.ParseNullable(*texts); own != nil {
-				own = placed(l, row, own)
+				own = l.placed(row, own)
 				return own
 			}
 			entry.Place = row
@@ -208,7 +206,7 @@ func (l *query) columns(rows pgx.Rows, layout ledger.Layout) (*ledger.Texts, []a
 	}
 	columns, err := layout.FindColumns(names)
 	if err != nil {
-		return nil, nil, l.Wrong(err)
+		return nil, nil, l.wrong(err)
 	}
 	texts, into := new(ledger.Texts), make([]any, len(fields))
 	for i, at := range columns {
@@ -219,11 +217,6 @@ func (l *query) columns(rows pgx.Rows, layout ledger.Layout) (*ledger.Texts, []a
 	return texts, into, nil
 }
 
-// Wrong implements Source.
-func (l *query) Wrong(err error) error {
-	return exit.Usagef("--ledger-query (LEDGER_QUERY): %w", err)
-}
-
 // failed makes an error of a query that cannot work a wrong usage, and no other.
 func (l *query) failed(err error) error {
 	var server *pgconn.PgError
@@ -231,14 +224,4 @@ func (l *query) failed(err error) error {
 		return exit.Usagef("--ledger-query (LEDGER_QUERY): %s", errclass.Safe(err))
 	}
 	return fmt.Errorf("query the ledger: %w", err)
-}
-
-// Unit implements Source.
-func (*query) Unit() string { return "row" }
-
-// Close implements Source.
-func (l *query) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = l.conn.Close(ctx) // it was only read from
 }
