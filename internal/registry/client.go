@@ -194,7 +194,6 @@ func (c *client) collect(ctx context.Context, references []sr.SchemaReference, s
 // bounded is a transport whose answers end at a limit, with an error.
 type bounded struct{ http.RoundTripper }
 
-// RoundTrip implements http.RoundTripper.
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	response, err := b.RoundTripper.RoundTrip(req)
 	if err == nil {
@@ -208,7 +207,6 @@ type boundedBody struct {
 	left int
 }
 
-// Read implements io.Reader.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.left -= n; b.left < 0 {

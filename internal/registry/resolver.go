@@ -308,7 +308,6 @@ const headerLen = 5
 // body reads what follows the header.
 type body struct{ event.Reader }
 
-// Read implements event.Reader.
 func (b body) Read(value []byte, found *event.Values) string {
 	return b.Reader.Read(value[headerLen:], found)
 }
@@ -316,7 +315,6 @@ func (b body) Read(value []byte, found *event.Values) string {
 // unframed reads nothing: the value has no header.
 type unframed struct{}
 
-// Read implements event.Reader.
 func (unframed) Read(value []byte, _ *event.Values) string {
 	const reason = "the value does not begin with a zero byte and the id of a schema"
 	if text := bytes.TrimLeft(value, " \t\r\n"); len(text) > 0 && text[0] == '{' {
@@ -328,5 +326,4 @@ func (unframed) Read(value []byte, _ *event.Values) string {
 // unreadable reads nothing and says why.
 type unreadable string
 
-// Read implements event.Reader.
 func (u unreadable) Read([]byte, *event.Values) string { return string(u) }

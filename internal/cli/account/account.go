@@ -148,7 +148,6 @@ func (c *GapsListCmd) Run(ctx context.Context, std *output.Streams) error {
 
 type gapRow accountdb.Hold
 
-// Document implements output.Row.
 func (r gapRow) Document() any {
 	return gapDocument{
 		AccountID: r.AccountID, ExpectedVersion: r.Expected, ReceivedVersion: r.Received, Class: string(r.Class),
@@ -157,7 +156,6 @@ func (r gapRow) Document() any {
 	}
 }
 
-// Cells implements output.Row.
 func (r gapRow) Cells() []string {
 	return []string{
 		r.AccountID, strconv.FormatInt(r.Expected, 10), strconv.FormatInt(r.Received, 10), string(r.Class),

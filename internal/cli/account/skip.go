@@ -37,7 +37,6 @@ type skipFlags struct {
 	formats event.Resolver
 }
 
-// Check implements change.Change.
 func (f *skipFlags) Check() (err error) {
 	if f.kind, err = f.Kind(); err == nil {
 		f.formats, err = f.Formats(f.Taken)
@@ -110,10 +109,8 @@ func describeState(s *repair.AccountState) stateDocument {
 	return d
 }
 
-// Action implements change.Change.
 func (*skip) Action() readmodel.ActionKind { return readmodel.ActionSkip }
 
-// Plan implements change.Change.
 func (c *skip) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	of := repair.Skip{AccountID: readmodel.Storable(c.ID), Version: c.Version, NothingWaits: c.NothingWaits}
 	planned, err := c.plan(ctx, on, of, repair.Skipper.PlanSkip)
@@ -167,7 +164,6 @@ func (p *skipPlan) Hash(_ context.Context, h *change.Hash) error {
 		describeEvent(&p.planned.Event), describeState(&p.planned.Before), p.NothingWaits)
 }
 
-// Do implements change.Plan.
 func (p *skipPlan) Do(ctx context.Context) (err error) {
 	if p.refused == nil {
 		p.of.Planned = &p.planned.Event
@@ -176,7 +172,6 @@ func (p *skipPlan) Do(ctx context.Context) (err error) {
 	return skipFailure(err)
 }
 
-// Print implements change.Plan.
 func (p *skipPlan) Print(_ context.Context, std *output.Streams, done bool) error {
 	d := skipDocument{AccountID: p.ID, Version: p.Version, EventID: output.OrNull(p.planned.Event.EventID), HealedEvents: p.planned.Healed}
 	plan := &p.planned

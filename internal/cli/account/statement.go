@@ -161,7 +161,6 @@ func someVersions(versions []int64) string {
 
 type statementRow struct{ *statement.Line }
 
-// Document implements output.Row.
 func (r statementRow) Document() any {
 	return statementDocument{
 		Version: r.Version, EventID: r.EventID, EventType: r.EventType, Amount: numberOrNull(r.Amount), Currency: r.Currency,
@@ -179,7 +178,6 @@ func numberOrNull(text *string) *json.Number {
 	return new(json.Number(*text))
 }
 
-// Cells implements output.Row.
 func (r statementRow) Cells() []string {
 	running := "unknown"
 	if r.Running != nil {

@@ -29,10 +29,8 @@ type unskipDocument struct {
 	Result *string       `json:"result"`
 }
 
-// Action implements change.Change.
 func (*unskip) Action() readmodel.ActionKind { return readmodel.ActionUnskip }
 
-// Plan implements change.Change.
 func (c *unskip) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	of := repair.Skip{AccountID: readmodel.Storable(c.ID), Version: c.Version}
 	planned, err := c.plan(ctx, on, of, repair.Skipper.PlanUnskip)
@@ -52,7 +50,6 @@ func (p *unskipPlan) document() unskipDocument {
 	}
 }
 
-// Hash implements change.Plan.
 func (p *unskipPlan) Hash(_ context.Context, h *change.Hash) error {
 	if p.refused != nil {
 		return p.refused
@@ -62,10 +59,8 @@ func (p *unskipPlan) Hash(_ context.Context, h *change.Hash) error {
 	return h.Add(d)
 }
 
-// Do implements change.Plan.
 func (p *unskipPlan) Do(ctx context.Context) error { return skipFailure(p.skipper.Unskip(ctx, p.of)) }
 
-// Print implements change.Plan.
 func (p *unskipPlan) Print(_ context.Context, std *output.Streams, done bool) (err error) {
 	d := p.document()
 	if done {

@@ -59,10 +59,8 @@ type row struct {
 	document Document
 }
 
-// Document implements output.Row.
 func (r row) Document() any { return r.document }
 
-// Cells implements output.Row.
 func (r row) Cells() []string {
 	return []string{
 		strconv.FormatInt(r.ID, 10), r.At.UTC().Format(time.RFC3339), r.Action, r.RequestedBy, strconv.FormatInt(r.Records, 10),

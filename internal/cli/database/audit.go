@@ -86,7 +86,6 @@ type document struct {
 
 type row struct{ *readmodel.AuditRow }
 
-// Document implements output.Row.
 func (r row) Document() any {
 	return document{
 		ID: r.ID, At: output.TimeText(r.At), Action: r.Action, Group: r.Group, Projection: r.Projection,
@@ -97,7 +96,6 @@ func (r row) Document() any {
 	}
 }
 
-// Cells implements output.Row.
 func (r row) Cells() []string {
 	result := r.Result
 	if r.Altered {

@@ -28,13 +28,10 @@ type prune struct {
 	output.Flags
 }
 
-// Action implements change.Change.
 func (*prune) Action() readmodel.ActionKind { return readmodel.ActionPrune }
 
-// Check implements change.Change.
 func (c *prune) Check() error { return flags.CheckRetention("--retention", c.Retention) }
 
-// Plan implements change.Change.
 func (c *prune) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	all, err := inbox.Old(ctx, on.Pool, c.Retention)
 	p := &prunePlan{prune: c, on: on}
@@ -58,7 +55,6 @@ type prunePlan struct {
 	deleted int64
 }
 
-// DoneInParts implements change.Partial.
 func (*prunePlan) DoneInParts() {}
 
 // Hash implements change.Plan. Markers become older by themselves: how many there are is shown, and
@@ -107,7 +103,6 @@ type prunePlanDocument struct {
 	Markers    int64  `json:"markers"` // at most inbox.CountUpTo
 }
 
-// Print implements change.Plan.
 func (p *prunePlan) Print(_ context.Context, std *output.Streams, done bool) error {
 	for _, of := range p.held {
 		for _, hold := range of.Held {

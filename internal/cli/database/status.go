@@ -67,10 +67,8 @@ func (r migrationRow) document() migrationDocument {
 	return d
 }
 
-// Document implements output.Row.
 func (r migrationRow) Document() any { return r.document() }
 
-// Cells implements output.Row.
 func (r migrationRow) Cells() []string {
 	name, at := r.Name, "not applied"
 	if name == "" {

@@ -73,10 +73,8 @@ type amountRow struct {
 	*amountsDocument
 }
 
-// Document implements output.Row.
 func (r amountRow) Document() any { return r.amountsDocument }
 
-// Cells implements output.Row.
 func (r amountRow) Cells() []string {
 	text := func(n *json.Number) string {
 		if n == nil {

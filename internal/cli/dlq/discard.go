@@ -35,7 +35,6 @@ type discardDocument struct {
 	Result *string `json:"result,omitempty"`
 }
 
-// Action implements change.Change.
 func (*discard) Action() readmodel.ActionKind { return readmodel.ActionDiscard }
 
 // Check implements change.Change. Unless a status is chosen, dead letters are chosen that still need
@@ -48,7 +47,6 @@ func (c *discard) Check() (err error) {
 	return c.prepare()
 }
 
-// Plan implements change.Change.
 func (c *discard) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	t := c.tools(on.Pool, on.Client)
 	p := &discardPlan{discard: c, on: on, tools: t, scan: t.scan(on.Std, c.chosen, on.Whole)}
@@ -71,10 +69,8 @@ type discardPlan struct {
 	failed  bool               // not all could be done
 }
 
-// DoneInParts implements change.Partial.
 func (*discardPlan) DoneInParts() {}
 
-// Hash implements change.Plan.
 func (p *discardPlan) Hash(_ context.Context, h *change.Hash) error {
 	for i, d := range p.letters {
 		if err := h.Add(discardRow{letterRow: letterRow{DeadLetter: d}, Discarded: p.found[i]}.Document()); err != nil {
@@ -84,7 +80,6 @@ func (p *discardPlan) Hash(_ context.Context, h *change.Hash) error {
 	return nil
 }
 
-// Do implements change.Plan.
 func (p *discardPlan) Do(ctx context.Context) (err error) {
 	p.found, err = p.each(ctx, p.discardSome)
 	for i := range p.found {
@@ -162,7 +157,6 @@ func (p *discardPlan) action(d *replay.DeadLetter) readmodel.Action {
 	return a
 }
 
-// Print implements change.Plan.
 func (p *discardPlan) Print(_ context.Context, std *output.Streams, done bool) error {
 	rows, now := letterRows(std, &p.Flags), time.Now()
 	for i := range p.found {
@@ -186,7 +180,6 @@ type discardRow struct {
 	done bool
 }
 
-// Document implements output.Row.
 func (r discardRow) Document() any {
 	d := discardDocument{letterDocument: document(r.DeadLetter), Parked: r.Removed}
 	if r.done && !r.Passed {

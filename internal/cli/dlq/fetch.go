@@ -37,10 +37,8 @@ type fetch struct {
 	formats event.Resolver
 }
 
-// Action implements change.Change.
 func (*fetch) Action() readmodel.ActionKind { return readmodel.ActionFetch }
 
-// Check implements change.Change.
 func (c *fetch) Check() (err error) {
 	if err := c.CheckBalance(); err != nil {
 		return err
@@ -57,7 +55,6 @@ func (c *fetch) Check() (err error) {
 	return err
 }
 
-// Plan implements change.Change.
 func (c *fetch) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	on.Later(func() error { c.client.Close(); return nil })
 	if err := c.KeptMapping(ctx, on.Pool, readmodel.BalanceName); err != nil {
@@ -106,7 +103,6 @@ type fetchPlan struct {
 	of *replay.Fetch
 }
 
-// DoneInParts implements change.Partial.
 func (*fetchPlan) DoneInParts() {}
 
 // Hash implements change.Plan, with the plan and the whole messages of what would be applied.
@@ -122,14 +118,12 @@ func (p *fetchPlan) Hash(_ context.Context, h *change.Hash) error {
 	return nil
 }
 
-// Do implements change.Plan.
 func (p *fetchPlan) Do(ctx context.Context) error {
 	shown := output.NewProgress(p.on.Std.Err, "applied")
 	defer shown.Done()
 	return p.of.Apply(ctx, shown.Update)
 }
 
-// Print implements change.Plan.
 func (p *fetchPlan) Print(_ context.Context, std *output.Streams, done bool) error {
 	if err := p.print(std, done); err != nil {
 		return err
@@ -196,7 +190,6 @@ type fetchRow struct {
 	amounts bool // are shown
 }
 
-// Document implements output.Row.
 func (r fetchRow) Document() any {
 	d := fetchDocument{AccountID: r.AccountID, Version: r.Number, Plan: r.Plan}
 	if r.done {
@@ -208,7 +201,6 @@ func (r fetchRow) Document() any {
 	return d
 }
 
-// Cells implements output.Row.
 func (r fetchRow) Cells() []string {
 	return []string{r.Outcome(r.done), r.AccountID, strconv.FormatInt(r.Number, 10), output.OrDash(r.Reason())}
 }

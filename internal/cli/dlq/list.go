@@ -70,10 +70,8 @@ type letterRow struct {
 	now time.Time
 }
 
-// Document implements output.Row.
 func (r letterRow) Document() any { return document(r.DeadLetter) }
 
-// Cells implements output.Row.
 func (r letterRow) Cells() []string {
 	e := &r.Entry
 	return []string{

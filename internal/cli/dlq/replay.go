@@ -33,10 +33,8 @@ type replayOptions struct {
 	chosen replay.Selection
 }
 
-// Action implements change.Change.
 func (*replayOptions) Action() readmodel.ActionKind { return readmodel.ActionReplay }
 
-// Check implements change.Change.
 func (c *replayOptions) Check() (err error) {
 	switch {
 	case c.FromFile.Given() && c.Reason == "":
@@ -62,7 +60,6 @@ func (c *replayOptions) Check() (err error) {
 	return c.prepare()
 }
 
-// Plan implements change.Change.
 func (c *replayOptions) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	if c.ToTopic == "" {
 		kind, err := c.Kind()
@@ -95,7 +92,6 @@ type replayPlan struct {
 	replay *replay.Replay
 }
 
-// DoneInParts implements change.Partial.
 func (*replayPlan) DoneInParts() {}
 
 // Hash implements change.Plan, with the plan and the whole messages.
@@ -133,7 +129,6 @@ func (p *replayPlan) gather(ctx context.Context) error {
 	return err
 }
 
-// Do implements change.Plan.
 func (p *replayPlan) Do(ctx context.Context) error {
 	if p.ToTopic == "" {
 		shown := output.NewProgress(p.on.Std.Err, "replayed")
@@ -165,7 +160,6 @@ type replayDocument struct {
 	*amountsDocument
 }
 
-// Print implements change.Plan.
 func (p *replayPlan) Print(_ context.Context, std *output.Streams, done bool) error {
 	if err := p.print(std, done); err != nil {
 		return err
@@ -212,7 +206,6 @@ type replayRow struct {
 	amounts bool // are shown
 }
 
-// Document implements output.Row.
 func (r replayRow) Document() any {
 	d := replayDocument{letterDocument: document(r.DeadLetter), Plan: r.Plan}
 	if r.done {
@@ -228,7 +221,6 @@ func (r replayRow) Document() any {
 	return d
 }
 
-// Cells implements output.Row.
 func (r replayRow) Cells() []string {
 	e := &r.Entry
 	return []string{r.Outcome(r.done), output.OrDash(e.AccountID), output.VersionText(e.Received), string(e.Class), placeOf(e), output.OrDash(r.Reason())}

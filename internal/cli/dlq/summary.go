@@ -125,7 +125,6 @@ type summaryRow struct {
 	now time.Time
 }
 
-// Document implements output.Row.
 func (r summaryRow) Document() any {
 	return summaryDocument{
 		Class: r.class, Status: string(r.status), Records: r.records, Accounts: int64(len(r.accounts)),
@@ -133,7 +132,6 @@ func (r summaryRow) Document() any {
 	}
 }
 
-// Cells implements output.Row.
 func (r summaryRow) Cells() []string {
 	return []string{
 		r.class, string(r.status), strconv.FormatInt(r.records, 10), strconv.Itoa(len(r.accounts)),

@@ -216,7 +216,6 @@ type secretFileError struct {
 // Unwrap implements the interface of package errors.
 func (e secretFileError) Unwrap() error { return e.err }
 
-// Error implements error.
 func (e secretFileError) Error() string {
 	why := e.err
 	var file *fs.PathError
@@ -226,7 +225,6 @@ func (e secretFileError) Error() string {
 	return fmt.Sprintf("%s: must be a file that holds the secret: %v", e.flag, why)
 }
 
-// SafeText implements errclass.Describer.
 func (e secretFileError) SafeText() string { return e.Error() }
 
 // SecurityChoices are the values to choose from, by the flag's name.

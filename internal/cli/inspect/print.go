@@ -139,7 +139,6 @@ type recordRow struct {
 	mapped  bool
 }
 
-// Document implements output.Row.
 func (r recordRow) Document() any {
 	record, ev := r.record, &r.Event
 	doc := recordDocument{
@@ -164,7 +163,6 @@ func (r recordRow) Document() any {
 	return whole
 }
 
-// Cells implements output.Row.
 func (r recordRow) Cells() []string {
 	ev := &r.Event
 	return []string{

@@ -133,7 +133,6 @@ type lagRow struct {
 	topic string
 }
 
-// Document implements output.Row.
 func (r lagRow) Document() any {
 	return lagDocument{
 		Topic: r.topic, Partition: r.number, Position: r.position, End: r.end, LagRecords: r.records, LagSeconds: seconds(r.age),
@@ -141,7 +140,6 @@ func (r lagRow) Document() any {
 	}
 }
 
-// Cells implements output.Row.
 func (r lagRow) Cells() []string {
 	return []string{
 		strconv.Itoa(int(r.number)), output.VersionText(r.position), output.OffsetText(r.end), output.OffsetText(r.records), lagText(r.age),

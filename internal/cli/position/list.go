@@ -117,7 +117,6 @@ type positionRow struct {
 	topic string
 }
 
-// Document implements output.Row.
 func (r positionRow) Document() any { return r.document() }
 
 func (r positionRow) document() positionDocument {
@@ -134,7 +133,6 @@ func (r positionRow) document() positionDocument {
 	return d
 }
 
-// Cells implements output.Row.
 func (r positionRow) Cells() []string {
 	d, lasts := r.document(), output.OrDash("")
 	if r.margin != nil {

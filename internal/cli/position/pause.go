@@ -32,20 +32,16 @@ type resume struct {
 // throughEnd means the end of each partition.
 const throughEnd = "END"
 
-// Action implements change.Change.
 func (*pause) Action() readmodel.ActionKind { return readmodel.ActionPause }
 
-// Plan implements change.Change.
 func (c *pause) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	p := &standingPlan{flags: &c.changeFlags, on: on, verb: "paused"}
 	p.change.Pause = fmt.Sprintf("paused by %s: %s", on.Actor, on.Reason)
 	return p.read(ctx)
 }
 
-// Action implements change.Change.
 func (*resume) Action() readmodel.ActionKind { return readmodel.ActionResume }
 
-// Check implements change.Change.
 func (c *resume) Check() error {
 	if c.Through != "" && c.Through != throughEnd {
 		if n, err := strconv.ParseInt(c.Through, 10, 64); err != nil || n < 0 {
@@ -55,7 +51,6 @@ func (c *resume) Check() error {
 	return c.changeFlags.Check()
 }
 
-// Plan implements change.Change.
 func (c *resume) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	p := &standingPlan{flags: &c.changeFlags, on: on, verb: "resumed", resumes: true, through: c.Through}
 	return p.read(ctx)
@@ -97,7 +92,6 @@ func (p *standingPlan) read(ctx context.Context) (change.Plan, error) {
 	return p, err
 }
 
-// Do implements change.Plan.
 func (p *standingPlan) Do(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
@@ -105,7 +99,6 @@ func (p *standingPlan) Do(ctx context.Context) (err error) {
 	return err
 }
 
-// Print implements change.Plan.
 func (p *standingPlan) Print(_ context.Context, std *output.Streams, done bool) error {
 	return p.flags.print(std, done, len(p.standings), func(i int) (document any, text string) {
 		return standingDocument{p.flags.Topic, p.logs[i].Partition, p.standings[i].Is}, p.text(&p.logs[i], p.standings[i], done)
@@ -148,7 +141,6 @@ type plannedStanding struct {
 	Through string              `json:"through"`
 }
 
-// Hash implements change.Plan.
 func (p *standingPlan) Hash(_ context.Context, h *change.Hash) error {
 	if err := p.flags.hash(h); err != nil {
 		return err

@@ -40,13 +40,10 @@ type removedDocument struct {
 // resultRemoved says that a position was removed.
 const resultRemoved = "removed"
 
-// Action implements change.Change.
 func (*remove) Action() readmodel.ActionKind { return readmodel.ActionPositionSet }
 
-// Check implements change.Change.
 func (*remove) Check() error { return nil }
 
-// Plan implements change.Change.
 func (c *remove) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
@@ -64,7 +61,6 @@ type removePlan struct {
 	positions []readmodel.UnusedPosition
 }
 
-// Do implements change.Plan.
 func (p *removePlan) Do(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
 	defer cancel()
@@ -125,7 +121,6 @@ func (c *remove) document(p readmodel.UnusedPosition) removedDocument {
 	return removedDocument{Group: c.Group, Topic: c.Topic, Partition: p.Partition, Position: p.Next}
 }
 
-// Hash implements change.Plan.
 func (p *removePlan) Hash(_ context.Context, h *change.Hash) error {
 	for _, position := range p.positions {
 		if err := h.Add(p.document(position)); err != nil {
@@ -135,7 +130,6 @@ func (p *removePlan) Hash(_ context.Context, h *change.Hash) error {
 	return nil
 }
 
-// Print implements change.Plan.
 func (p *removePlan) Print(_ context.Context, std *output.Streams, done bool) error {
 	return printChanges(std, &p.Flags, done, len(p.positions), func(i int) (document any, text string) {
 		d, verb := p.document(p.positions[i]), "would be removed"

@@ -51,10 +51,8 @@ type setDocument struct {
 // resultSet says that a position was set.
 const resultSet = "set"
 
-// Action implements change.Change.
 func (*set) Action() readmodel.ActionKind { return readmodel.ActionPositionSet }
 
-// Check implements change.Change.
 func (c *set) Check() (err error) {
 	targets := 0
 	for _, given := range []bool{c.Offset != nil, c.Time != "", c.Start, c.End} {
@@ -77,7 +75,6 @@ func (c *set) Check() (err error) {
 	return err
 }
 
-// Plan implements change.Change.
 func (c *set) Plan(ctx context.Context, on *change.On) (change.Plan, error) {
 	s := &setPlan{cmd: c, on: on, adm: kadm.NewClient(on.Client), reader: topic.NewReader(on.Client, c.Topic), of: c.of()}
 	return s, refused(s.read(ctx))
@@ -128,7 +125,6 @@ func (s *setPlan) read(ctx context.Context) (err error) {
 	return err
 }
 
-// Do implements change.Plan.
 func (s *setPlan) Do(ctx context.Context) (err error) {
 	s.plans, err = readmodel.SetPositions(ctx, s.on.Pool, s.of, s.sets, s.holds, s.on.Actor, s.on.Reason)
 	return refused(err)
@@ -140,7 +136,6 @@ func (s *setPlan) document(i int) setDocument {
 	return setDocument{Topic: s.of.Topic, Partition: s.sets[i].Partition, From: plan.From, To: plan.To, UnreadSkipped: plan.UnreadSkipped}
 }
 
-// Print implements change.Plan.
 func (s *setPlan) Print(_ context.Context, std *output.Streams, done bool) error {
 	return s.cmd.print(std, done, len(s.plans), func(i int) (document any, text string) {
 		d, verb := s.document(i), "would be set"
@@ -151,7 +146,6 @@ func (s *setPlan) Print(_ context.Context, std *output.Streams, done bool) error
 	})
 }
 
-// Hash implements change.Plan.
 func (s *setPlan) Hash(_ context.Context, h *change.Hash) error {
 	if err := s.cmd.hash(h); err != nil {
 		return err

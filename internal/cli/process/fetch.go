@@ -57,7 +57,6 @@ type missing struct {
 	pool *pgxpool.Pool
 }
 
-// Missing implements outbox.Store.
 func (m missing) Missing(ctx context.Context, f accountdb.MissingFilter) iter.Seq2[accountdb.Missing, error] {
 	return accountdb.MissingVersions(ctx, m.pool, f)
 }

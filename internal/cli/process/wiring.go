@@ -29,7 +29,6 @@ const conditionSchema = "schema"
 // unready makes health and metrics follow the retries at the start.
 type unready struct{ p *Process }
 
-// Failing implements retry.Observer.
 func (u unready) Failing(err error, _ int, _, _ time.Duration) {
 	u.p.metrics.Retry(telemetry.DependencyPostgres, errclass.Reason(err))
 	u.p.health.Fail(conditionSchema, "PostgreSQL: "+errclass.Safe(err))
@@ -38,7 +37,6 @@ func (u unready) Failing(err error, _ int, _, _ time.Duration) {
 	}
 }
 
-// Recovered implements retry.Observer.
 func (u unready) Recovered(int, time.Duration) { u.p.health.OK(conditionSchema) }
 
 // register adds to the registry what exists from the start.

@@ -56,13 +56,10 @@ func (r *rebuilding) check(ctx context.Context) (change.Plan, error) {
 	return &checked{r, d}, nil
 }
 
-// Hash implements change.Plan.
 func (*checked) Hash(context.Context, *change.Hash) error { return errChecks }
 
-// Do implements change.Plan.
 func (*checked) Do(context.Context) error { return errChecks }
 
-// Print implements change.Plan.
 func (p *checked) Print(context.Context, *output.Streams, bool) error {
 	if err := p.printCheck(&p.document); err != nil {
 		return err

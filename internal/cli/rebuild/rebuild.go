@@ -45,7 +45,6 @@ type options struct {
 	formats event.Resolver
 }
 
-// Action implements change.Change.
 func (*options) Action() readmodel.ActionKind { return readmodel.ActionRebuild }
 
 // Plan implements change.Change. It rebuilds the projection into tables of its own, and compares them
@@ -76,7 +75,6 @@ func (c *options) Plan(ctx context.Context, on *change.On) (change.Plan, error) 
 	return r, err
 }
 
-// Check implements change.Change.
 func (c *options) Check() error {
 	kind, err := c.Kind()
 	if err := cmp.Or(err, c.CheckLimit(), c.CheckPark()); err != nil {
@@ -164,7 +162,6 @@ func (r *rebuilding) plan(ctx context.Context) (err error) {
 	return err
 }
 
-// Refused implements change.Refused.
 func (r *rebuilding) Refused() error { return r.refused }
 
 // Hash implements change.Plan. What consumers continue to write is not part of it.
@@ -177,14 +174,12 @@ func (r *rebuilding) Hash(ctx context.Context, h *change.Hash) error {
 	return h.Note(digest, r.report.Markers)
 }
 
-// Do implements change.Plan.
 func (r *rebuilding) Do(ctx context.Context) (err error) {
 	defer r.shown.Done()
 	r.swapped, err = r.swap(ctx, &r.report)
 	return err
 }
 
-// Print implements change.Plan.
 func (r *rebuilding) Print(_ context.Context, _ *output.Streams, done bool) error {
 	if done && r.swapped == nil {
 		r.swapped = new(rebuild.Swapped)

@@ -122,7 +122,6 @@ func (r *rebuilding) remaps(ctx context.Context, reads readmodel.Mapping, report
 	return true, nil
 }
 
-// catchUp implements rebuild.CatchUp.
 func (r *rebuilding) catchUp(ctx context.Context, positions []rebuild.TopicPosition) error {
 	ends, err := r.ends(positions)
 	if err != nil {
