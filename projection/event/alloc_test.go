@@ -19,6 +19,8 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 		"debezium-outbox":         {debezium(t), routed()},
 		"cloudevents, structured": {cloudEvents(t), structured()},
 		"cloudevents, binary":     {cloudEvents(t), binary()},
+		"a sign decides":          {mappedFormat(t, producerMapping()), event.Message{Value: []byte(producerEvent)}},
+		"a joined account id":     {mappedFormat(t, joinedMapping()), event.Message{Value: []byte(producerEvent)}}, // 4 KiB for some 290 of them
 	} {
 		var d event.Decoded
 		tt.format.Decode(tt.message, &d) // warm

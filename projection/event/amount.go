@@ -103,15 +103,13 @@ func (f *decoder) readAmount(r *reading, c Currency) (int64, *Fault) {
 		return validAmount(f.places[FieldAmount].name, text, c)
 	}
 	if !r.numberRead {
-		var fault *Fault
-		if r.number, fault = f.amountNumber(r); fault != nil {
+		if fault := f.readNumber(r); fault != nil {
 			return 0, fault
 		}
 	}
-	number := &r.number
-	minor, err := number.minor(c)
+	minor, err := r.number.minor(c)
 	if err == nil {
-		err = number.checkSign(r.signed)
+		err = r.number.checkSign(r.signed)
 	}
 	if err != nil {
 		return 0, f.invalidAmount(FieldAmount, err)
@@ -150,15 +148,15 @@ func (f *decoder) signedType(r *reading, signed *SignedType) (Type, *Fault) {
 	if fault := firstFault(f.dataFault(r), f.amountShape(r)); fault != nil {
 		return Unknown, fault
 	}
-	number, fault := f.amountNumber(r)
-	if fault != nil {
+	if fault := f.readNumber(r); fault != nil {
 		return Unknown, fault
 	}
-	if err := number.checkSign(signed); err != nil {
-		return Unknown, f.invalidAmount(FieldAmount, err)
+	kind := signed.of(&r.number)
+	if kind == Unknown {
+		return Unknown, f.invalidAmount(FieldAmount, r.number.checkSign(signed))
 	}
-	r.number, r.numberRead = number, f.amountLasts(r)
-	return signed.of(&number), nil
+	r.numberRead = f.amountLasts(r)
+	return kind, nil
 }
 
 // amountLasts reports whether the digits of the amount are a part of the message. Those of a text
@@ -252,52 +250,47 @@ func (d *decimal) minor(c Currency) (int64, error) {
 	return n, nil
 }
 
-// amountNumber reads the amount as it is written. Its shape was checked.
-func (f *decoder) amountNumber(r *reading) (decimal, *Fault) {
+// readNumber reads the amount as it is written. Its shape was checked.
+func (f *decoder) readNumber(r *reading) *Fault {
 	if f.amount.Form == AmountUnits {
-		return f.unitsNumber(r)
+		return f.readUnits(r)
 	}
 	text := r.found[FieldAmount].raw
 	if m := &r.found[FieldAmount]; f.places[FieldAmount].kind != inDocument || m.isString() {
 		var fault *Fault
 		if _, text, fault = f.text(r, FieldAmount); fault != nil {
-			return decimal{}, fault
+			return fault
 		}
 	}
-	d, err := f.amount.parse(text)
-	if err != nil {
-		return d, f.invalidAmount(FieldAmount, err)
+	if err := r.number.parse(text, &f.amount); err != nil {
+		return f.invalidAmount(FieldAmount, err)
 	}
-	return d, nil
+	return nil
 }
 
 // parse reads an amount of any form but AmountUnits.
-func (s *AmountShape) parse(text []byte) (decimal, error) {
-	d := decimal{whole: text}
+func (d *decimal) parse(text []byte, s *AmountShape) error {
+	d.whole, d.fraction, d.scale = text, nil, byCurrency
 	if d.negative = len(text) > 0 && text[0] == '-'; d.negative {
 		d.whole = text[1:]
 	}
-	reason := errAmountInteger
-	isDecimal, hasPoint := false, false
+	d.padded = s.Form == AmountMinor || s.Form == AmountScaled
+	reason, hasPoint := errAmountInteger, false
 	switch s.Form {
 	case AmountMinor:
-		d.scale, d.padded = byCurrency, true
 	case AmountScaled:
-		d.scale, d.padded = s.Scale, true
+		d.scale = s.Scale
 	case AmountText, AmountNumber, AmountUnits:
-		isDecimal, reason = true, errAmountForm
-	}
-	if isDecimal {
 		d.whole, d.fraction, hasPoint = bytes.Cut(d.whole, []byte("."))
-		d.scale = len(d.fraction)
+		d.scale, reason = len(d.fraction), errAmountForm
 	}
 	switch {
 	case !isPlainDigits(d.whole), hasPoint && !isDigits(string(d.fraction)):
-		return d, reason
+		return reason
 	case d.negative && d.isZero():
-		return d, errNegativeZero
+		return errNegativeZero
 	}
-	return d, nil
+	return nil
 }
 
 // isPlainDigits reports whether a text is digits without leading zeros.
@@ -305,37 +298,34 @@ func isPlainDigits(text []byte) bool {
 	return isDigits(string(text)) && (len(text) == 1 || text[0] != '0')
 }
 
-// unitsNumber reads units and nanos, of which one may be absent: it is 0 then.
-func (f *decoder) unitsNumber(r *reading) (decimal, *Fault) {
-	d := decimal{scale: nanoDigits, padded: true}
-	units, err := integerOf(r, &r.found[FieldAmount])
-	if err != nil {
-		return d, f.invalidAmount(FieldAmount, err)
+// readUnits reads units and nanos, of which one may be absent: it is 0 then.
+func (f *decoder) readUnits(r *reading) *Fault {
+	var units, nanos decimal
+	if err := units.parseInteger(r, &r.found[FieldAmount]); err != nil {
+		return f.invalidAmount(FieldAmount, err)
 	}
-	nanos, err := integerOf(r, &r.found[memberNanos])
-	if err != nil {
-		return d, f.invalidAmount(memberNanos, err)
+	if err := nanos.parseInteger(r, &r.found[memberNanos]); err != nil {
+		return f.invalidAmount(memberNanos, err)
 	}
 	switch {
 	case len(nanos.whole) > nanoDigits:
-		return d, f.invalidAmount(memberNanos, errNanos)
+		return f.invalidAmount(memberNanos, errNanos)
 	case units.negative != nanos.negative && !units.isZero() && !nanos.isZero():
-		return d, f.invalidAmount(memberNanos, errNanosSign)
+		return f.invalidAmount(memberNanos, errNanosSign)
 	}
-	d.negative = units.negative || nanos.negative
-	d.whole = units.whole
 	value, _ := strconv.ParseInt(string(nanos.whole), 10, 64)
-	d.fraction = strconv.AppendInt(make([]byte, 0, nanoDigits+1), value+1_000_000_000, 10)[1:]
-	return d, nil
+	fraction := strconv.AppendInt(make([]byte, 0, nanoDigits+1), value+1_000_000_000, 10)[1:]
+	r.number = decimal{negative: units.negative || nanos.negative, whole: units.whole, fraction: fraction, scale: nanoDigits, padded: true}
+	return nil
 }
 
 const nanoDigits = 9
 
-// integerOf reads an integer that is a number or a text; 0 when there is none.
-func integerOf(r *reading, m *value) (decimal, error) {
+// parseInteger reads an integer that is a number or a text; 0 when there is none.
+func (d *decimal) parseInteger(r *reading, m *value) error {
 	text := []byte("0")
 	if !m.absent() {
 		text = r.text(m)
 	}
-	return (&AmountShape{Form: AmountMinor}).parse(text)
+	return d.parse(text, &AmountShape{Form: AmountMinor})
 }

@@ -145,7 +145,7 @@ func (f *decoder) explainData(r *reading, ev *Event, all []FieldReading) []Field
 	amount := ""
 	if fault = f.amountShape(r); fault == nil {
 		if currency.IsZero() {
-			_, fault = f.amountNumber(r)
+			fault = f.readNumber(r)
 		} else {
 			var minor int64
 			if minor, fault = f.readAmount(r, currency); fault == nil {

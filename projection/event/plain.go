@@ -13,11 +13,15 @@ import (
 type plainDocument struct {
 	value []byte
 	at    int
+	// names are where the names are of members that are not looked for, of the objects that
+	// are being read, outermost first.
+	names [mostUnknown]struct{ start, end int32 }
+	named int
 }
 
 const (
-	// mostPlain bounds the members of an object, and mostUnknown those that are not looked
-	// for: names are compared one by one.
+	// mostPlain bounds the members of an object, and mostUnknown those of a document that are
+	// not looked for: names are compared one by one.
 	mostPlain   = 64
 	mostUnknown = 16
 )
@@ -54,13 +58,14 @@ func (p *plainDocument) take(c byte) bool {
 }
 
 func (p *plainDocument) space() {
-	for p.at < len(p.value) {
-		switch p.value[p.at] {
-		case ' ', '\t', '\r', '\n':
-			p.at++
-		default:
-			return
-		}
+	if p.next() <= ' ' { // seldom
+		p.skipSpace()
+	}
+}
+
+func (p *plainDocument) skipSpace() {
+	for p.at < len(p.value) && bytes.IndexByte([]byte(whiteSpace), p.value[p.at]) >= 0 {
+		p.at++
 	}
 }
 
@@ -70,7 +75,7 @@ func (p *plainDocument) object(sh *shape, found *members) bool {
 	if len(sh.members) > mostPlain || !p.take('{') {
 		return false
 	}
-	names := plainNames{shape: sh}
+	names := plainNames{shape: sh, first: p.named}
 	if p.space(); !p.take('}') {
 		for {
 			if !p.member(&names, found) {
@@ -78,6 +83,7 @@ func (p *plainDocument) object(sh *shape, found *members) bool {
 			}
 			p.space()
 			if p.take('}') {
+				p.named = names.first
 				break
 			}
 			if !p.take(',') {
@@ -94,19 +100,15 @@ func (p *plainDocument) object(sh *shape, found *members) bool {
 
 // member reads a name and what it names.
 func (p *plainDocument) member(names *plainNames, found *members) bool {
-	start := p.at
-	if !p.text() {
-		return false
-	}
-	m, unique := names.add(p.value[start:p.at])
-	if !unique {
+	m, ok := p.name(names)
+	if !ok {
 		return false
 	}
 	if p.space(); !p.take(':') {
 		return false
 	}
 	p.space()
-	start = p.at
+	start := p.at
 	if m != nil && m.inner != nil && p.next() == '{' {
 		return p.object(m.inner, found)
 	}
@@ -121,42 +123,50 @@ func (p *plainDocument) member(names *plainNames, found *members) bool {
 
 // plainNames are the names of an object's members so far.
 type plainNames struct {
-	shape   *shape
-	hint    int
-	known   uint64 // of the shape's members
-	unknown [mostUnknown][]byte
-	n       int
+	shape *shape
+	hint  int    // which member of the shape is expected next
+	known uint64 // of the shape's members
+	first int    // of the document's names
 }
 
-// add returns the member of the shape that has the name, nil when none has; and whether
-// it is for certain the first of its name.
-func (s *plainNames) add(quoted []byte) (m *shapeMember, unique bool) {
-	if m = s.shape.next(quoted, s.hint); m == nil {
-		for i := range s.shape.members {
-			if s.shape.members[i].quoted == string(quoted) {
-				m, s.hint = &s.shape.members[i], i
-				break
-			}
+// name reads the name of a member, and returns which of the shape it is, nil when it is none of
+// them; false: it is not plain, or not for certain the first of its name.
+func (p *plainDocument) name(names *plainNames) (m *shapeMember, ok bool) {
+	members := names.shape.members
+	if i := names.hint; i < len(members) && members[i].begins(p.value[p.at:]) {
+		p.at += len(members[i].quoted)
+		return &members[i], names.add(i)
+	}
+	start := p.at
+	if !p.text() {
+		return nil, false
+	}
+	quoted := p.value[start:p.at]
+	for i := range members {
+		if members[i].quoted == string(quoted) {
+			return &members[i], names.add(i)
 		}
 	}
-	if m != nil {
-		bit := uint64(1) << s.hint
-		unique = s.known&bit == 0
-		s.known |= bit
-		s.hint++
-		return m, unique
-	}
-	for _, name := range s.unknown[:s.n] {
-		if bytes.Equal(name, quoted) {
+	for _, name := range p.names[names.first:p.named] {
+		if bytes.Equal(p.value[name.start:name.end], quoted) {
 			return nil, false
 		}
 	}
-	if s.n == mostUnknown {
+	if p.named == mostUnknown {
 		return nil, false
 	}
-	s.unknown[s.n] = quoted
-	s.n++
+	p.names[p.named] = struct{ start, end int32 }{int32(start), int32(p.at)} //nolint:gosec // G115: a record is smaller
+	p.named++
 	return nil, true
+}
+
+// add notes a member of the shape; false: it was there before.
+func (s *plainNames) add(i int) bool {
+	bit := uint64(1) << i
+	first := s.known&bit == 0
+	s.known |= bit
+	s.hint = i + 1
+	return first
 }
 
 // scalar reads a value that holds no others.
@@ -189,6 +199,15 @@ func (p *plainDocument) number() bool {
 	if !p.take('0') && !p.digits() {
 		return false
 	}
+	switch p.next() {
+	case '.', 'e', 'E':
+		return p.fraction()
+	}
+	return true
+}
+
+// fraction reads what follows the integer of a number.
+func (p *plainDocument) fraction() bool {
 	if p.take('.') && !p.digits() {
 		return false
 	}
@@ -203,11 +222,12 @@ func (p *plainDocument) number() bool {
 
 // digits reads at least one.
 func (p *plainDocument) digits() bool {
-	start := p.at
-	for c := p.next(); c >= '0' && c <= '9'; c = p.next() {
-		p.at++
+	start, at := p.at, p.at
+	for at < len(p.value) && p.value[at]-'0' <= 9 {
+		at++
 	}
-	return p.at > start
+	p.at = at
+	return at > start
 }
 
 // text reads a string of ASCII without escapes.

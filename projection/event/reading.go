@@ -47,34 +47,32 @@ type members [memberCount]value
 // the message it was read from, nil when it is no part of it. Both are valid until the next
 // call of r.
 func (f *decoder) text(r *reading, field Field) (raw, text []byte, fault *Fault) {
-	p, m := &f.places[field], &r.found[field]
-	if p.kind == inDocument && p.written <= WrittenText { // the way of most fields, without another call
-		switch {
-		case m.begins() == '"' && m.verbatim:
-			return m.raw, m.raw[1 : len(m.raw)-1], nil
-		case m.begins() == '"':
-			return m.raw, r.unquote(m.raw), nil
-		case m.kind == plain:
-			return m.raw, m.raw, nil
-		}
-	}
-	return f.textAt(r, p, field)
+	return f.textAt(r, &f.places[field], field)
 }
 
 // textAt is text of a place.
 func (f *decoder) textAt(r *reading, p *place, field Field) (raw, text []byte, fault *Fault) {
-	switch p.kind {
-	case inDocument:
-		m := &r.found[p.slot]
-		if m.isString() && p.written <= WrittenText {
-			return m.raw, r.text(m), nil
-		}
+	if p.kind != inDocument {
+		return f.textElsewhere(r, p, field)
+	}
+	m := &r.found[p.slot]
+	switch {
+	case p.written > WrittenText || !m.isString():
 		return f.writtenText(r, p, m, field)
+	case m.verbatim: // nearly always
+		return m.raw, m.raw[1 : len(m.raw)-1], nil
+	}
+	return m.raw, r.text(m), nil
+}
+
+// textElsewhere is text of a place that is not in the document.
+func (f *decoder) textElsewhere(r *reading, p *place, field Field) (raw, text []byte, fault *Fault) {
+	switch p.kind {
 	case constant:
 		return p.text, p.text, nil
 	case joined:
 		return f.joinedText(r, p, field)
-	case nowhere, inHeader, inKey: // read below
+	case nowhere, inDocument, inHeader, inKey: // read below
 	}
 	value, found := r.message.Key, r.message.Key != nil
 	if p.kind == inHeader {

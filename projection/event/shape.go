@@ -28,6 +28,12 @@ func newShapeMember(name string, field Field) shapeMember {
 	return m
 }
 
+// begins reports whether a document continues with the member's name.
+func (m *shapeMember) begins(rest []byte) bool {
+	n := len(m.quoted)
+	return n > 0 && n <= len(rest) && string(rest[:n]) == m.quoted
+}
+
 // newShape returns the shape of a document with these fields.
 func newShape() *shape { return &shape{self: memberNone} }
 
