@@ -76,7 +76,7 @@ func (d *demo) remark(outcome projection.Outcome, f *findings) string {
 func (d *demo) remarkOnLetters(f *findings) string {
 	var remarks []string
 	if again := len(d.ledger.DeadLetters) - d.expected()[projection.DeadLettered.String()]; again > 0 {
-		remarks = append(remarks, fmt.Sprintf("%s that waited in vain has a second class", grouped(again)))
+		remarks = append(remarks, fmt.Sprintf("%s waited and then failed: they have a second class", grouped(again)))
 	}
 	if f.repeats > 0 {
 		remarks = append(remarks, fmt.Sprintf("%s were published once more", grouped(f.repeats)))
