@@ -76,7 +76,7 @@ func (f *decoder) unitsShape(r *reading) *Fault {
 	name, nanosName := f.places[FieldAmount].name, f.places[memberNanos].name
 	switch {
 	case units.absent() && nanos.absent():
-		return malformed(name, reasonMissing)
+		return f.places[FieldAmount].missingValue(units)
 	case units.isNull():
 		return malformed(name, reasonNull)
 	case nanos.isNull():

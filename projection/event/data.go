@@ -57,7 +57,7 @@ func (f *decoder) dataShape(r *reading, needsAmount, needsCurrency bool) (code [
 	case !needsCurrency && (data.absent() || data.isNull()):
 		return nil, nil
 	case data.absent():
-		return nil, malformed(name, reasonMissing)
+		return nil, f.places[FieldData].missingValue(data)
 	case data.isNull():
 		return nil, malformed(name, reasonNull)
 	default:

@@ -128,7 +128,7 @@ func (f *decoder) readInner(r *reading, document []byte) {
 // add adds what was found in a document to what was found around it.
 func (r *reading) add(found *members) {
 	for field := range found {
-		if !found[field].absent() {
+		if !found[field].absent() || found[field].kind == inArray {
 			r.found[field] = found[field]
 		}
 	}
@@ -139,7 +139,7 @@ func (f *decoder) unwrap(r *reading, held *value) ([]byte, *Fault) {
 	name := f.places[FieldEnvelope].name
 	switch {
 	case held.absent():
-		return nil, malformed(name, reasonMissing)
+		return nil, f.places[FieldEnvelope].missingValue(held)
 	case held.isNull():
 		return nil, malformed(name, reasonNull)
 	case !f.envelope.Escaped:

@@ -194,6 +194,9 @@ func (s *jsonScanner) scanObject(sh *shape, found *members) error {
 			_, err = s.decoder.ReadValue() // only the grammar counts
 		case m.inner != nil && s.decoder.PeekKind() == jsontext.KindBeginObject:
 			err = s.scanObject(m.inner, found)
+		case m.inner != nil && s.decoder.PeekKind() == jsontext.KindBeginArray:
+			m.inner.meetsArray(found)
+			err = s.scanMember(m.field, found)
 		default:
 			err = s.scanMember(m.field, found)
 		}

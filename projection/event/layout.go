@@ -117,7 +117,7 @@ func (p *place) reasonMissing() string {
 
 // isAbsent reports whether a fault says that the place has no value.
 func (p *place) isAbsent(fault *Fault) bool {
-	return slices.Contains([]string{p.reasonMissing(), reasonMissing, reasonNull}, fault.Reason)
+	return slices.Contains([]string{p.reasonMissing(), reasonMissing, reasonInArray, reasonNull}, fault.Reason)
 }
 
 // layout is where a format finds the fields of an event.

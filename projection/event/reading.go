@@ -11,6 +11,7 @@ const (
 	exact                    // as the digits of an exact number of a schema's own
 	inexact                  // as a number that has gone through a float
 	instant                  // as microseconds since the Unix epoch, UTC
+	inArray                  // not at all: the path to it meets an array
 )
 
 // value is what was found in a place of a document, not validated. It is empty when the
@@ -30,7 +31,7 @@ func (v *value) begins() byte {
 	return 0
 }
 
-func (v *value) absent() bool    { return v.kind == asJSON && len(v.raw) == 0 }
+func (v *value) absent() bool    { return len(v.raw) == 0 }
 func (v *value) isNull() bool    { return v.begins() == 'n' }
 func (v *value) isString() bool  { return v.begins() == '"' || v.kind == plain || v.kind == exact }
 func (v *value) isBoolean() bool { return v.begins() == 't' || v.begins() == 'f' }
@@ -102,11 +103,19 @@ func (f *decoder) noValue(r *reading, p *place, m *value) *Fault {
 	case f.unread(r, p) != nil:
 		return f.unread(r, p)
 	case m.absent():
-		return malformed(p.name, p.reasonMissing())
+		return p.missingValue(m)
 	case m.isNull():
 		return malformed(p.name, reasonNull)
 	}
 	return nil
+}
+
+// missingValue is the fault of a value that is not there.
+func (p *place) missingValue(m *value) *Fault {
+	if m.kind == inArray {
+		return malformed(p.name, reasonInArray)
+	}
+	return malformed(p.name, p.reasonMissing())
 }
 
 // unread is why the document that a place is in cannot be read; nil: it was read.

@@ -249,6 +249,25 @@ func (v *Values) Object(f Field) { v.found[f] = value{raw: jsonObject} }
 // Other notes that the field is there and is none of the above.
 func (v *Values) Other(f Field) { v.found[f] = value{raw: jsonOther} }
 
+// Array notes that an array is here, into which no path leads.
+func (v *Values) Array(b *Branch) {
+	if b.Is {
+		v.Other(b.Field)
+	}
+	for i := range b.Members {
+		v.inArray(&b.Members[i].Branch)
+	}
+}
+
+func (v *Values) inArray(b *Branch) {
+	if b.Is {
+		v.found[b.Field] = value{kind: inArray}
+	}
+	for i := range b.Members {
+		v.inArray(&b.Members[i].Branch)
+	}
+}
+
 // Decimal sets an exact number: a big-endian two's complement integer, of which the last
 // scale digits are after the point. Trailing zeros have no meaning, because the schema sets
 // the scale of all values. Only an amount is one: an id that is written as

@@ -13,6 +13,7 @@ const maxIDLen = 200
 const (
 	reasonMissing    = "is missing"
 	reasonNull       = "is null"
+	reasonInArray    = "is missing: the path meets an array, and leads into objects only (for an array of events: envelope, entries)"
 	reasonNotString  = "is not a string"
 	reasonNotObject  = "is not an object"
 	reasonNotInteger = "is not an integer"

@@ -142,7 +142,7 @@ func (f *decoder) split(r *reading, document []byte) *Fault {
 		}
 		switch m := &found[FieldEnvelope]; {
 		case m.absent():
-			return malformed(f.seriesName, reasonMissing)
+			return (&place{name: f.seriesName}).missingValue(m)
 		case m.isNull():
 			return malformed(f.seriesName, reasonNull)
 		default:
@@ -166,7 +166,7 @@ func (f *decoder) split(r *reading, document []byte) *Fault {
 func (f *decoder) checkEntries(r *reading) *Fault {
 	switch m := &r.found[FieldEnvelope]; {
 	case m.absent():
-		return malformed(f.seriesName, reasonMissing)
+		return f.places[FieldEnvelope].missingValue(m)
 	case m.isNull():
 		return malformed(f.seriesName, reasonNull)
 	case !r.entries.listed:

@@ -94,6 +94,19 @@ func (s *shape) member(name string) *shapeMember {
 	return nil
 }
 
+// meetsArray notes that an array is where the object should be.
+func (s *shape) meetsArray(found *members) {
+	for i := range s.members {
+		m := &s.members[i]
+		if m.field != memberNone {
+			found[m.field] = value{kind: inArray}
+		}
+		if m.inner != nil {
+			m.inner.meetsArray(found)
+		}
+	}
+}
+
 // next returns the member at hint if raw is its name. Most messages have their members in
 // the same order, so this finds a member without unquoting its name.
 func (s *shape) next(raw []byte, hint int) *shapeMember {

@@ -71,7 +71,7 @@ func (f *decoder) innerText(r *reading, p *place, document []byte, field Field) 
 	m := &found[memberPart]
 	switch {
 	case m.absent():
-		return nil, nil, malformed(p.name, reasonMissing)
+		return nil, nil, p.missingValue(m)
 	case m.isNull():
 		return nil, nil, malformed(p.name, reasonNull)
 	case m.isString() && p.written == WrittenText:

@@ -143,9 +143,8 @@ func (r *reading) read(p *place) {
 // readArray reads an array, of which only entries can be wanted.
 func (r *reading) readArray(p *place) {
 	if p.inner == nil {
-		if r.skip(p.node); p.branch.Is {
-			r.found.Other(p.branch.Field)
-		}
+		r.skip(p.node)
+		r.found.Array(p.branch)
 		return
 	}
 	r.found.List(p.branch.Field)

@@ -19,7 +19,9 @@ func (p *place) report(slots []slot, found *event.Values) {
 		case w.items != nil:
 			w.reportEntries(v, found)
 		case w.presence && !v.is:
-		case w.list:
+		case w.array:
+			found.Array(w.branch)
+		case w.list: // a map
 			if w.branch.Is {
 				found.Other(w.branch.Field)
 			}

@@ -107,6 +107,7 @@ type wantedField struct {
 	branch *event.Branch
 	inner  *place // of one message
 	items  *place // of each of a list of messages, where entries are wanted
+	array  bool   // a list where no entries are wanted
 	slot   int    // where its value is, from the slots of its place on; those of inner follow
 }
 
@@ -155,7 +156,7 @@ func newPlace(all types, d protoreflect.MessageDescriptor, wanted *event.Branch)
 		if fd == nil {
 			continue
 		}
-		w := wantedField{field: p.fields[fd.Number()], branch: &m.Branch}
+		w := wantedField{field: p.fields[fd.Number()], branch: &m.Branch, array: fd.IsList() && m.Entries == nil}
 		if w.kind == protoreflect.EnumKind {
 			w.symbols = symbols(fd.Enum())
 		}
