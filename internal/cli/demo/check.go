@@ -1,25 +1,23 @@
 package demo
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 
-	"projector/dlq"
 	"projector/internal/testbank"
 	"projector/internal/testbank/compare"
-	"projector/internal/topic"
 	"projector/projection"
+	"projector/readmodel"
 )
 
 // findings is what the check has found.
 type findings struct {
 	accounts  []string // what differs, an account each
 	checked   int
-	letters   []string // what is missing or too many in the DLQ, a record each
+	letters   []string // what is wrong in the DLQ, a dead letter each
 	classes   map[string]int
 	repeats   int // dead letters published more than once, which is allowed
 	counted   counted
@@ -104,60 +102,30 @@ func difference(got *testbank.Row, shows bool, want *testbank.Row) string {
 	return ""
 }
 
-// letterAt is a dead letter by the place of its original.
-type letterAt struct {
-	partition int32
-	offset    int64
-	class     string
-}
-
 // checkLetters compares the DLQ topic with the ledger's dead letters.
 func (d *demo) checkLetters(ctx context.Context, f *findings) error {
-	have := map[letterAt]bool{}
-	for record, err := range topic.NewReader(d.kafka, d.run.DeadLetterTopic()).Records(ctx, topic.Scope{}) {
-		if err != nil {
-			return err
-		}
-		entry, err := dlq.Parse(record)
-		if err != nil {
-			return fmt.Errorf("read a dead letter: %w", err)
-		}
-		if entry.Topic != d.run.Topic {
+	records, err := compare.ReadTopic(ctx, d.run.DeadLetterTopic(), d.reach...)
+	if err != nil {
+		return err
+	}
+	reader := compare.Reader{Topic: d.run.Topic, Group: d.run.GroupName(), Projection: readmodel.BalanceName}
+	f.letters = reader.WrongDeadLetters(records, d.ledger, compare.Repeated)
+	seen := map[string]bool{}
+	for _, record := range records {
+		added := compare.Split(record).Added
+		if added["errors.group"] != reader.Group {
 			continue
 		}
-		l := letterAt{entry.Partition, entry.Offset, string(entry.Class)}
-		if have[l] {
+		class := added["errors.class"]
+		id := added["errors.partition"] + "/" + added["errors.offset"] + " " + class
+		if seen[id] {
 			f.repeats++
 			continue
 		}
-		have[l] = true
-		f.classes[l.class]++
+		seen[id] = true
+		f.classes[class]++
 	}
-	var missing, extra []letterAt
-	for i := range d.ledger.DeadLetters {
-		want := &d.ledger.DeadLetters[i]
-		l := letterAt{want.Record.Partition, want.Record.Offset, want.Class}
-		if !have[l] {
-			missing = append(missing, l)
-		}
-		delete(have, l)
-	}
-	for l := range have {
-		extra = append(extra, l)
-	}
-	f.letters = slices.Concat(d.describe(missing, "is missing"), d.describe(extra, "is not expected"))
 	return nil
-}
-
-func (d *demo) describe(list []letterAt, what string) []string {
-	slices.SortFunc(list, func(a, b letterAt) int {
-		return cmp.Or(cmp.Compare(a.partition, b.partition), cmp.Compare(a.offset, b.offset), cmp.Compare(a.class, b.class))
-	})
-	texts := make([]string, len(list))
-	for i, l := range list {
-		texts[i] = fmt.Sprintf("%s/%d/%d as %s %s", d.run.Topic, l.partition, l.offset, l.class, what)
-	}
-	return texts
 }
 
 const readStale = `

@@ -8,7 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+
 	"projector/internal/consumer"
+	"projector/internal/testbank/compare"
 	"projector/readmodel"
 )
 
@@ -52,7 +55,7 @@ func (d *demo) startProjector(ctx context.Context) error {
 // waits any more. took is the time from the first partition's assignment on, which
 // is right before its first record.
 func (d *demo) converge(ctx context.Context) error {
-	ends, err := d.ends(ctx)
+	ends, err := compare.Ends(ctx, kadm.NewClient(d.kafka), d.run.Topic)
 	if err != nil {
 		return err
 	}

@@ -79,6 +79,7 @@ type demo struct {
 	ownKafka, ownDatabase bool
 	accountPrefix         string
 	run                   *process.Flags // the projector as `projector run` would be started
+	reach                 []kgo.Opt      // of a Kafka client
 	kafka                 *kgo.Client
 	pool                  *pgxpool.Pool
 

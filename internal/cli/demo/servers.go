@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"projector/internal/cli/flags"
 	"projector/internal/devstack"
 	"projector/internal/testbank"
+	"projector/internal/testbank/compare"
 	"projector/readmodel"
 )
 
@@ -34,11 +37,11 @@ func (d *demo) startKafka(ctx context.Context) error {
 		d.close.add(fake.Close)
 		d.run.Brokers = fake.Addrs()
 	}
-	opts, err := d.run.Client(d.log)
-	if err != nil {
+	var err error
+	if d.reach, err = d.run.Client(d.log); err != nil {
 		return err
 	}
-	d.kafka, err = kgo.NewClient(append(opts, kgo.RecordDeliveryTimeout(flags.OneShotWithin))...)
+	d.kafka, err = kgo.NewClient(append(slices.Clip(d.reach), kgo.RecordDeliveryTimeout(flags.OneShotWithin))...)
 	if err != nil {
 		return fmt.Errorf("make the Kafka client: %w", err)
 	}
@@ -137,36 +140,18 @@ func (d *demo) prepareTopic(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	starts, err := admin.ListStartOffsets(ctx, topic)
-	if err != nil {
-		return fmt.Errorf("look into topic %q: %w", topic, err)
-	}
-	ends, err := d.ends(ctx)
+	starts, err := compare.Starts(ctx, admin, topic)
 	if err != nil {
 		return err
 	}
-	for partition, end := range ends {
-		if start, known := starts.Lookup(topic, partition); !known || start.Err != nil || start.Offset != end {
-			return exit.Usagef("--topic (KAFKA_TOPIC): %q holds records: name an empty topic, or one that does not exist", topic)
-		}
+	ends, err := compare.Ends(ctx, admin, topic)
+	if err != nil {
+		return err
+	}
+	if !maps.Equal(starts, ends) {
+		return exit.Usagef("--topic (KAFKA_TOPIC): %q holds records: name an empty topic, or one that does not exist", topic)
 	}
 	return nil
-}
-
-// ends are the offsets after the last record of each partition.
-func (d *demo) ends(ctx context.Context) (map[int32]int64, error) {
-	listed, err := kadm.NewClient(d.kafka).ListCommittedOffsets(ctx, d.run.Topic)
-	if err == nil {
-		err = listed.Error()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list the ends of topic %q: %w", d.run.Topic, err)
-	}
-	ends := map[int32]int64{}
-	for partition, end := range listed[d.run.Topic] {
-		ends[partition] = end.Offset
-	}
-	return ends, nil
 }
 
 // produce makes the stream, produces all of it and has the ledger decide what it comes
@@ -190,8 +175,8 @@ func (d *demo) produce(ctx context.Context) error {
 	return nil
 }
 
-// send produces the records, returns when all are acknowledged and notes in each where
-// it stands.
+// send produces the records, returns when all are acknowledged, and sets the place and time of
+// each.
 func (d *demo) send(ctx context.Context, records []testbank.Record) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -205,7 +190,7 @@ func (d *demo) send(ctx context.Context, records []testbank.Record) error {
 				cancel(err)
 				return
 			}
-			to.Partition, to.Offset = r.Partition, r.Offset
+			to.Partition, to.Offset, to.Timestamp = r.Partition, r.Offset, r.Timestamp.UnixMilli()
 			acknowledged.Add(1)
 		})
 		if i%1000 == 0 {

@@ -43,6 +43,16 @@ const (
 // DeadLetters returns "" when the records of the DLQ topic are the oracle's dead letters
 // and no others, else what is wrong.
 func (w Reader) DeadLetters(dlq []testbank.Record, o *testbank.Oracle, allow Repeats) string {
+	wrong := w.WrongDeadLetters(dlq, o, allow)
+	if len(wrong) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d dead letters are wrong, the first of them:\n%s",
+		len(wrong), len(o.DeadLetters), strings.Join(wrong[:min(8, len(wrong))], "\n"))
+}
+
+// WrongDeadLetters says what is wrong, a dead letter each.
+func (w Reader) WrongDeadLetters(dlq []testbank.Record, o *testbank.Oracle, allow Repeats) (wrong []string) {
 	got := map[deadLetterID][]Found{}
 	for _, r := range dlq {
 		f := Split(r)
@@ -51,7 +61,6 @@ func (w Reader) DeadLetters(dlq []testbank.Record, o *testbank.Oracle, allow Rep
 			got[id] = append(got[id], f)
 		}
 	}
-	var wrong []string
 	for i := range o.DeadLetters {
 		l := &o.DeadLetters[i]
 		id := deadLetterID{w.Group, l.Record.Partition, l.Record.Offset, l.Class}
@@ -68,11 +77,7 @@ func (w Reader) DeadLetters(dlq []testbank.Record, o *testbank.Oracle, allow Rep
 	for id := range got {
 		wrong = append(wrong, fmt.Sprintf("%+v: must not be in the DLQ", id))
 	}
-	if len(wrong) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d of %d dead letters are wrong, the first of them:\n%s",
-		len(wrong), len(o.DeadLetters), strings.Join(wrong[:min(8, len(wrong))], "\n"))
+	return wrong
 }
 
 // number reads an added header; what cannot be read matches no dead letter.
