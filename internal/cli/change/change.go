@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 
 	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -33,7 +34,6 @@ type Change interface {
 	// Plan reads what would be done now. It changes nothing.
 	Plan(ctx context.Context, on *On) (Plan, error)
 
-	JSON() bool
 	Printed() *output.Flags
 	Database() *flags.DatabaseFlags
 	reasoned
@@ -41,12 +41,9 @@ type Change interface {
 
 // reasoned is implemented by ReasonFlags and OptionalReasonFlags.
 type reasoned interface {
-	audited() (actor, reason string)
+	asked() (reason *string, by *flags.ActorFlags)
 	checkReason() error
-	settle() // the actor, who is another one where it is done
 }
-
-var _, _ reasoned = (*ReasonFlags)(nil), (*OptionalReasonFlags)(nil)
 
 // Plan is what a change would do. What is done is exactly what was shown.
 type Plan interface {
@@ -100,8 +97,14 @@ type On struct {
 func (on *On) Later(closing func() error) { on.closers = append(on.closers, closing) }
 
 func (on *On) close() (err error) {
-	for i := len(on.closers) - 1; i >= 0; i-- {
-		err = errors.Join(err, on.closers[i]())
+	for _, end := range slices.Backward(on.closers) {
+		err = errors.Join(err, end())
+	}
+	if on.Client != nil {
+		on.Client.Close()
+	}
+	if on.Pool != nil {
+		on.Pool.Close()
 	}
 	return err
 }
@@ -228,7 +231,7 @@ func begin(ctx context.Context, std *output.Streams, c Change) (on *On, err erro
 		return nil, err
 	}
 	on = &On{Std: std}
-	on.Actor, on.Reason = c.audited()
+	on.Actor, on.Reason = audited(c)
 	kafka, reads := c.(interface {
 		Kafka() *flags.KafkaFlags
 		Logger(w io.Writer) (*slog.Logger, error)
@@ -241,10 +244,6 @@ func begin(ctx context.Context, std *output.Streams, c Change) (on *On, err erro
 	if err != nil {
 		return nil, err
 	}
-	on.Later(func() error { on.Pool.Close(); return nil })
-	if on.Client != nil {
-		on.Later(func() error { on.Client.Close(); return nil })
-	}
 	return on, nil
 }
 
@@ -254,11 +253,7 @@ type ReasonFlags struct {
 	flags.ActorFlags
 }
 
-func (f *ReasonFlags) audited() (actor, reason string) {
-	return f.ActorName(), readmodel.Storable(f.Reason)
-}
-
-func (f *ReasonFlags) settle() { f.Actor = f.ActorName() }
+func (f *ReasonFlags) asked() (reason *string, by *flags.ActorFlags) { return &f.Reason, &f.ActorFlags }
 
 func (f *ReasonFlags) checkReason() error {
 	if f.Reason == "" {
@@ -273,10 +268,14 @@ type OptionalReasonFlags struct {
 	flags.ActorFlags
 }
 
-func (f *OptionalReasonFlags) audited() (actor, reason string) {
-	return f.ActorName(), readmodel.Storable(f.Reason)
+func (f *OptionalReasonFlags) asked() (reason *string, by *flags.ActorFlags) {
+	return &f.Reason, &f.ActorFlags
 }
 
-func (f *OptionalReasonFlags) settle() { f.Actor = f.ActorName() }
-
 func (*OptionalReasonFlags) checkReason() error { return nil }
+
+// audited are the actor and the reason of a change for the audit trail.
+func audited(c reasoned) (actor, reason string) {
+	why, by := c.asked()
+	return by.ActorName(), readmodel.Storable(*why)
+}

@@ -35,7 +35,7 @@ func request(ctx context.Context, on *On, typed *kong.Context, c Change, h *Hash
 	if err != nil {
 		return err
 	}
-	if c.JSON() {
+	if c.Printed().JSON() {
 		return output.PrintJSON(on.Std.Out, Describe(typed.Model, &made))
 	}
 	_, err = fmt.Fprintln(on.Std.Out, id)
@@ -81,7 +81,7 @@ func (r *Requested) read(model *kong.Application) (err error) {
 	if err != nil {
 		return exit.Refusef("request %d %s", r.Request.ID, err)
 	}
-	if actor, reason := r.change.audited(); actor != r.Request.Actor || reason != r.Request.Reason {
+	if actor, reason := audited(r.change); actor != r.Request.Actor || reason != r.Request.Reason {
 		return exit.Refusef("request %d was made by hand: its change has another reason or actor than it is listed with", r.Request.ID)
 	}
 	return nil

@@ -80,24 +80,6 @@ func topicsText(d *Document) string {
 	}
 }
 
-// openRequest reads an open request.
-func openRequest(ctx context.Context, pool *pgxpool.Pool, model *kong.Application, id int64) (*Requested, error) {
-	r, err := Load(ctx, pool, model, id)
-	if err == nil && r.Request.State != readmodel.RequestOpen {
-		return nil, exit.Refusef("request %d is %s already, by %s", id, r.Request.State, r.Request.DecidedBy)
-	}
-	return r, err
-}
-
-// decided makes a lost race for a decision a failure of words of ours.
-func decided(err error) error {
-	var late *readmodel.RequestDecidedError
-	if errors.As(err, &late) {
-		return exit.Refuse(late.Error() + " already, by somebody else; nothing was changed")
-	}
-	return err
-}
-
 // ApproveCmd is the command approve.
 type ApproveCmd struct {
 	Reason string `required:"" placeholder:"TEXT" help:"Why, for the audit trail."`
@@ -107,43 +89,19 @@ type ApproveCmd struct {
 
 // Run makes the plan of a request again, and does it when it is the same.
 func (c *ApproveCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
-	if c.Reason == "" {
-		return exit.Usagef("--reason: must not be empty")
-	}
-	pool, err := flags.OpenReadModel(ctx, &c.DatabaseFlags)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	r, err := openRequest(ctx, pool, typed.Model, c.ID)
-	if err != nil {
-		return err
-	}
-	if r.Login == r.Request.RequestedBy {
-		return exit.Refusef("request %d was made by %s, so another login has to approve it", c.ID, r.Login)
-	}
-	results := std
-	if c.JSON() {
-		results = &output.Streams{Out: std.Err, Err: std.Err}
-	}
-	servers := c.Servers
-	servers.Flags = output.Flags{} // what is done is printed for people
-	if err := r.Approve(ctx, results, pool, &servers, readmodel.Storable(c.Reason)); err != nil {
-		return decided(err)
-	}
-	return printDecided(ctx, pool, std, typed, &c.Flags, c.ID)
-}
-
-func printDecided(ctx context.Context, pool *pgxpool.Pool, std *output.Streams, typed *kong.Context, f *output.Flags, id int64) error {
-	r, err := readmodel.FindRequest(ctx, pool, id)
-	if err != nil {
-		return err
-	}
-	if f.JSON() {
-		return output.PrintJSON(std.Out, Describe(typed.Model, &r))
-	}
-	_, err = fmt.Fprintf(std.Out, "request %d of %s: %s\n", id, output.Printable(r.RequestedBy), r.State)
-	return err
+	d := decision{c.ID, c.Reason, &c.DatabaseFlags, &c.Flags}
+	return d.make(ctx, std, typed.Model, func(pool *pgxpool.Pool, r *Requested, reason string) error {
+		if r.Login == r.Request.RequestedBy {
+			return exit.Refusef("request %d was made by %s, so another login has to approve it", c.ID, r.Login)
+		}
+		results := std
+		if c.JSON() {
+			results = &output.Streams{Out: std.Err, Err: std.Err}
+		}
+		servers := c.Servers
+		servers.Flags = output.Flags{} // what is done is printed for people
+		return r.Approve(ctx, results, pool, &servers, reason)
+	})
 }
 
 // RejectCmd is the command reject.
@@ -156,19 +114,53 @@ type RejectCmd struct {
 
 // Run closes a request of which nothing is to be done.
 func (c *RejectCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Context) error {
-	if c.Reason == "" {
+	d := decision{c.ID, c.Reason, &c.DatabaseFlags, &c.Flags}
+	return d.make(ctx, std, typed.Model, func(pool *pgxpool.Pool, _ *Requested, reason string) error {
+		return readmodel.DecideRequest(ctx, pool, c.ID, readmodel.RequestRejected, reason)
+	})
+}
+
+// decision is what a person decides about a request.
+type decision struct {
+	id     int64
+	reason string
+	db     *flags.DatabaseFlags
+	print  *output.Flags
+}
+
+// make calls decide with the request, if it is open, and prints what became of it.
+func (d *decision) make(
+	ctx context.Context, std *output.Streams, model *kong.Application, decide func(pool *pgxpool.Pool, r *Requested, reason string) error,
+) error {
+	if d.reason == "" {
 		return exit.Usagef("--reason: must not be empty")
 	}
-	pool, err := flags.OpenReadModel(ctx, &c.DatabaseFlags)
+	pool, err := flags.OpenReadModel(ctx, d.db)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	if _, err := openRequest(ctx, pool, typed.Model, c.ID); err != nil {
+	r, err := Load(ctx, pool, model, d.id)
+	if err != nil {
 		return err
 	}
-	if err := readmodel.DecideRequest(ctx, pool, c.ID, readmodel.RequestRejected, readmodel.Storable(c.Reason)); err != nil {
-		return decided(err)
+	if r.Request.State != readmodel.RequestOpen {
+		return exit.Refusef("request %d is %s already, by %s", d.id, r.Request.State, r.Request.DecidedBy)
 	}
-	return printDecided(ctx, pool, std, typed, &c.Flags, c.ID)
+	if err := decide(pool, r, readmodel.Storable(d.reason)); err != nil {
+		var late *readmodel.RequestDecidedError
+		if errors.As(err, &late) {
+			return exit.Refuse(late.Error() + " already, by somebody else; nothing was changed")
+		}
+		return err
+	}
+	decided, err := readmodel.FindRequest(ctx, pool, d.id)
+	if err != nil {
+		return err
+	}
+	if d.print.JSON() {
+		return output.PrintJSON(std.Out, Describe(model, &decided))
+	}
+	_, err = fmt.Fprintf(std.Out, "request %d of %s: %s\n", d.id, output.Printable(decided.RequestedBy), decided.State)
+	return err
 }

@@ -47,7 +47,8 @@ const storedBytes = 64 << 20
 
 // value is a change as a request stores it.
 func value(leaf *kong.Node, c Change) (*readmodel.RequestedCommand, error) {
-	c.settle()
+	_, by := c.asked()
+	by.Actor = by.ActorName() // who is another one where it is done
 	options, err := json.Marshal(c)
 	if err != nil {
 		return nil, err
