@@ -40,7 +40,7 @@ type StoppedError struct {
 // Error implements error.
 func (e *StoppedError) Error() string { return e.Reason }
 
-// SafeText vouches for the text: it holds no data.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e *StoppedError) SafeText() string { return e.Reason }
 
 // Position is how far a partition is durable, as its owner knows it.

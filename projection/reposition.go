@@ -36,7 +36,7 @@ type RefusedPositionError struct{ Reason string }
 // Error implements error.
 func (e *RefusedPositionError) Error() string { return e.Reason }
 
-// SafeText vouches for the text: it holds no data.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e *RefusedPositionError) SafeText() string { return e.Reason }
 
 // Plan returns the result of setting the position, or a *RefusedPositionError. stored is the

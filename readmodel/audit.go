@@ -15,7 +15,8 @@ import (
 	"projector/sql"
 )
 
-// ActionKind is what a person did, or an instance by itself. Its names are public surface.
+// ActionKind names an action of the audit trail. A person or an instance carried it out. The names
+// are part of the public interface.
 type ActionKind string
 
 // The kinds of actions.
@@ -23,14 +24,14 @@ const (
 	ActionReplay  ActionKind = "replay"
 	ActionDiscard ActionKind = "discard"
 	ActionSkip    ActionKind = "skip"
-	ActionFetch   ActionKind = "fetch" // of a missing event, from the producer's outbox
+	ActionFetch   ActionKind = "fetch" // a missing event, read from the producer's outbox
 	ActionOpen    ActionKind = "open"
 	ActionUnskip  ActionKind = "unskip"
 	ActionRebuild ActionKind = "rebuild"
-	ActionPrune   ActionKind = "prune" // of the inbox, by the command
+	ActionPrune   ActionKind = "prune" // the inbox, by `projector inbox prune`
 )
 
-// Results of actions that are no Effect. Their names are public surface.
+// Results of actions, next to the effects of a replay. The names are part of the public interface.
 const (
 	ResultDiscarded = "discarded"
 	ResultSkipped   = "skipped"
@@ -40,8 +41,8 @@ const (
 	ResultUnskipped = "unskipped"
 )
 
-// Action is one row of dlq_action: what was done about which record, by whom and
-// why, and with what result. Empty texts and nil are what is not known.
+// Action is one row of dlq_action: what was done, about which record, by whom, why, and with what
+// result. A field that is empty or nil is unknown.
 type Action struct {
 	Kind       ActionKind
 	Group      string // consumer group
@@ -49,12 +50,12 @@ type Action struct {
 	AccountID  string
 	Version    *int64 // of the event
 
-	// The place of the original in its source topic; no Topic: not known.
+	// The position of the original record in its source topic. It is unknown if Topic is empty.
 	Topic     string
 	Partition int32
 	Offset    int64
 
-	// The place of the dead letter; no DLQTopic: none.
+	// The position of the dead letter. There is no dead letter if DLQTopic is empty.
 	DLQTopic     string
 	DLQPartition int32
 	DLQOffset    int64
@@ -64,23 +65,23 @@ type Action struct {
 	Reason string
 	Result string
 
-	// Of a replay: digests of the value, as it was replayed and as the dead letter has it. Of
-	// openings: digests of what was opened, and of the ledger.
+	// ValueSHA256 is the digest of the replayed value, OriginalSHA256 that of the dead letter's value.
+	// For openings they are the digests of the opened accounts and of the ledger file.
 	Altered        bool
 	ValueSHA256    string
 	OriginalSHA256 string
 
-	// PreviousEventID is, of a skip, the last event that the account had before.
+	// PreviousEventID is set for a skip: the account's last event before it.
 	PreviousEventID string
 }
 
-// ValueDigest is the SHA-256 of an event's value, in hex.
+// ValueDigest returns the SHA-256 of an event's value, in hex.
 func ValueDigest(value []byte) string {
 	sum := sha256.Sum256(value)
 	return hex.EncodeToString(sum[:])
 }
 
-// With is the action with the effect of a replay.
+// With returns the action with the effect of a replay as its result.
 func (a Action) With(v projection.Decision) Action {
 	a.Result = string(EffectOf(v))
 	if v.Outcome == projection.DeadLettered {
@@ -90,8 +91,8 @@ func (a Action) With(v projection.Decision) Action {
 	return a
 }
 
-// In returns the action with its projection. For one release the result names a custom
-// projection too: a rebuild by the previous release does not know the column, and would apply
+// In returns the action with its projection. For one release, the result also names a custom
+// projection. The previous release does not know the column projection: its rebuild would apply
 // the action to balances.
 func (a Action) In(name string, custom bool) Action {
 	a.Projection = name
@@ -101,7 +102,7 @@ func (a Action) In(name string, custom bool) Action {
 	return a
 }
 
-// Because is the action with another reason added to the actor's.
+// Because returns the action with a reason added to the actor's reason.
 func (a Action) Because(why string) Action {
 	switch {
 	case why == "":
@@ -113,7 +114,7 @@ func (a Action) Because(why string) Action {
 	return a
 }
 
-// RecordActions records actions that change no account, all or none of them.
+// RecordActions records actions that change no account. It records all of them or none.
 func RecordActions(ctx context.Context, pool *pgxpool.Pool, actions []Action) error {
 	const chunk = 5000
 	err := TransactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
@@ -131,7 +132,7 @@ func RecordActions(ctx context.Context, pool *pgxpool.Pool, actions []Action) er
 	return nil
 }
 
-// QueueActions adds the insert of actions, laid out as action_insert.sql unnests them.
+// QueueActions queues the insert of actions, one array per column of action_insert.sql.
 func QueueActions(tx *Tx, actions []Action) {
 	n := len(actions)
 	if n == 0 {
@@ -162,21 +163,21 @@ func QueueActions(tx *Tx, actions []Action) {
 		dlqTopics, dlqPartitions, dlqOffsets, classes, actors, reasons, results, altered, values, originals, groups, projections, previous)
 }
 
-// DeadLetterPlace names a record of a DLQ topic and the original it holds.
+// DeadLetterPlace is the position of a record in a DLQ topic and of the original record it holds.
 type DeadLetterPlace struct {
 	Partition int32
 	Offset    int64
 	Original  projection.RecordRef
 }
 
-// DeadLetterHistory is what people have done about a dead letter.
+// DeadLetterHistory says what people have done about a dead letter.
 type DeadLetterHistory struct {
 	Discarded bool
-	Replays   int // to the database
+	Replays   int // number of replays to the database
 }
 
-// LoadHistory reads what was done about records of a DLQ topic. Those about which
-// nothing was done are left out. The keys are partition and offset in that topic.
+// LoadHistory reads what was done about records of a DLQ topic. The keys are partition and offset
+// in that topic. Records without an action have no entry.
 func LoadHistory(ctx context.Context, pool *pgxpool.Pool, dlqTopic string, places []DeadLetterPlace) (map[[2]int64]DeadLetterHistory, error) {
 	n := len(places)
 	partitions, offsets := make([]int32, n), make([]int64, n)

@@ -15,14 +15,14 @@ import (
 	"projector/sql"
 )
 
-// AuditRow is a row of dlq_action as it is shown. Nil is what is not known.
+// AuditRow is a row of dlq_action as it is shown. A nil field is unknown.
 type AuditRow struct {
 	ID             int64
 	At             time.Time
 	Action         string
 	Group          *string // consumer group
 	Projection     *string
-	Topic          *string // of the source, or of the position
+	Topic          *string // source topic, or the topic of the position
 	Partition      *int32
 	Offset         *int64
 	DLQPartition   *int32
@@ -30,26 +30,26 @@ type AuditRow struct {
 	AccountID      *string
 	Version        *int64
 	Class          *string
-	RequestID      *int64  // that was approved
+	RequestID      *int64  // request that was approved
 	RequestedBy    *string // login that made the request
 	Actor          string
-	DBUser         *string // of the connection, no matter what Actor is
+	DBUser         *string // login of the connection, whatever Actor says
 	Reason         *string
 	Result         string
-	Altered        bool // key, value or headers that were replayed are not the dead letter's
+	Altered        bool // the replayed key, value or headers differ from the dead letter's
 	ValueSHA256    *string
 	OriginalSHA256 *string
 	ApprovedBy     *string
 	Hash           *string
 }
 
-// AuditFilter chooses rows of the audit trail; zero values choose all.
+// AuditFilter selects rows of the audit trail. A zero field does not filter.
 type AuditFilter struct {
 	AccountID, Action, Actor string
 	Since, Until             time.Time
 }
 
-// AuditTrail calls fn with each chosen row, oldest first.
+// AuditTrail calls fn with each selected row, oldest first.
 func AuditTrail(ctx context.Context, pool *pgxpool.Pool, f AuditFilter, fn func(*AuditRow) error) error {
 	rows, err := pool.Query(ctx, sql.Query("audit_list"), f.AccountID, f.Action, f.Actor, timeOrNull(f.Since), timeOrNull(f.Until))
 	if err != nil {
@@ -75,23 +75,23 @@ func timeOrNull(t time.Time) *time.Time {
 	return &t
 }
 
-// AuditFinding is what is wrong at a place of the audit trail's chain.
+// AuditFinding is an error in the hash chain of the audit trail.
 type AuditFinding struct {
-	ID   int64 // of the row at which it shows
+	ID   int64 // of the row where the error is visible
 	What string
 }
 
-// AuditReport is what a check of the chain of hashes has found.
+// AuditReport is the result of a check of the hash chain.
 type AuditReport struct {
 	Rows      int64
-	Head      string // hash of the last row; empty: there is no row
-	HeadFound bool   // one of the hashes is the expected head
+	Head      string // hash of the last row; empty if there is no row
+	HeadFound bool   // a row has the expected hash
 	Findings  []AuditFinding
 }
 
-// VerifyAudit computes the hashes of the audit trail again, here and not in PostgreSQL,
-// and says where they differ. expected is a hash that was noted at an earlier time: rows
-// that were removed at the end, with all later ones, are known only by it.
+// VerifyAudit computes the hashes of the audit trail again, in this process and not in PostgreSQL,
+// and reports where they differ. expected is a hash that somebody wrote down earlier. Only this
+// hash shows that the last rows of the trail were removed.
 func VerifyAudit(ctx context.Context, pool *pgxpool.Pool, expected string) (AuditReport, error) {
 	var (
 		report AuditReport
@@ -126,13 +126,13 @@ func VerifyAudit(ctx context.Context, pool *pgxpool.Pool, expected string) (Audi
 	return report, nil
 }
 
-// auditLink is a place in the chain and its hash.
+// auditLink is the number of a row in the chain, and its hash.
 type auditLink struct {
 	place int64
 	hash  string
 }
 
-// check says what is wrong with the row that follows; empty: nothing.
+// check returns what is wrong with the next row, or an empty text.
 func (l auditLink) check(place int64, hash string, fields []*string) string {
 	switch missing := place - l.place - 1; {
 	case missing > 0:
@@ -144,7 +144,7 @@ func (l auditLink) check(place int64, hash string, fields []*string) string {
 	}
 }
 
-// auditHash is what dlq_action_hash computes in PostgreSQL.
+// auditHash computes the same hash as the function dlq_action_hash in PostgreSQL.
 func auditHash(before string, fields []*string) string {
 	var text strings.Builder
 	text.WriteString(before + "\n")

@@ -11,9 +11,9 @@ import (
 	"projector/projection"
 )
 
-// TakenColumns lays events out as the arrays that custom_events.sql unnests, sorted by account and
-// version: partitions have accounts of their own, so statements that write rows of accounts lock
-// them in one order.
+// TakenColumns returns events as the arrays that custom_events.sql unnests, sorted by account and
+// version. Statements that write rows of accounts then lock them in the same order, so partitions
+// do not deadlock.
 func TakenColumns(events []projection.TakenEvent) []any {
 	n := len(events)
 	var (
@@ -48,7 +48,7 @@ func compareTaken(a, b *projection.TakenEvent) int {
 	return cmp.Or(strings.Compare(a.Event.AccountID, b.Event.AccountID), cmp.Compare(a.Event.Version, b.Event.Version))
 }
 
-// ColumnArgs are columns as the arguments of a statement.
+// ColumnArgs returns columns as the arguments of a statement.
 func ColumnArgs(columns ...*Column) []any {
 	args := make([]any, len(columns))
 	for i, c := range columns {
@@ -58,13 +58,13 @@ func ColumnArgs(columns ...*Column) []any {
 	return args
 }
 
-// PostgresEpoch is where PostgreSQL's times begin, 2000-01-01, in microseconds of ours.
+// PostgresEpoch is the zero of PostgreSQL's timestamps, 2000-01-01, in microseconds since 1970.
 const PostgresEpoch = 946_684_800_000_000
 
 // NumericNegative is the sign of a negative numeric in binary format.
 const NumericNegative = 0x4000
 
-// Fields are values in PostgreSQL's binary format, each after its length.
+// Fields holds values in PostgreSQL's binary format. The length of a value comes before it.
 type Fields []byte
 
 // Text adds a text.
@@ -77,7 +77,7 @@ func (f *Fields) Int8(v int64) {
 	*f = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(*f, 8), uint64(v)) //nolint:gosec // G115: the same bits
 }
 
-// Time adds a timestamptz, of microseconds since 1970.
+// Time adds a timestamptz, given in microseconds since 1970.
 func (f *Fields) Time(micro int64) { f.Int8(micro - PostgresEpoch) }
 
 // Int4 adds an int.
@@ -101,9 +101,9 @@ func (f *Fields) Bool(v bool) {
 
 func (f *Fields) none() { *f = binary.BigEndian.AppendUint32(*f, ^uint32(0)) }
 
-// numeric adds minor units with so many decimals, at most 4, see numeric_recv: the number
-// of base 10,000 digits, the weight of the first, the sign, the decimals to show, and the
-// digits, of which one is after the point.
+// numeric adds an amount in minor units with at most 4 decimals. The format is that of numeric_recv
+// in PostgreSQL: the number of digits in base 10,000, the weight of the first digit, the sign, the
+// number of decimals to show, then the digits. One digit is after the decimal point.
 func (f *Fields) numeric(minor int64, decimals int) {
 	const most = 6
 	var (
@@ -133,13 +133,13 @@ func (f *Fields) numeric(minor int64, decimals int) {
 	*f = w
 }
 
-// Column is a one-dimensional array in PostgreSQL's binary format, see array_recv.
+// Column is a one-dimensional array in PostgreSQL's binary format (array_recv).
 type Column struct {
 	Fields
-	after int // bytes of this and the columns after it, which go into one buffer
+	after int // bytes of this column and the columns after it; they share one buffer
 }
 
-// NewColumn begins an array of n elements of about size bytes each.
+// NewColumn starts an array of n elements of about size bytes each.
 func NewColumn(elementOID uint32, n, size int) *Column {
 	w := make([]byte, 0, 20+n*(4+size))
 	w = binary.BigEndian.AppendUint32(w, 1) // dimensions
@@ -149,13 +149,13 @@ func NewColumn(elementOID uint32, n, size int) *Column {
 	return &Column{Fields: binary.BigEndian.AppendUint32(w, 1)} // the first index
 }
 
-// Null adds no value.
+// Null adds a null.
 func (c *Column) Null() {
 	c.none()
 	binary.BigEndian.PutUint32(c.Fields[4:], 1)
 }
 
-// columnCodec lets a column pass as it is and leaves all else to pgx.
+// columnCodec sends a Column unchanged. pgx encodes all other values.
 type columnCodec struct{ pgtype.Codec }
 
 // PlanEncode implements pgtype.Codec.
@@ -174,7 +174,7 @@ func (columnPlan) Encode(value any, buf []byte) ([]byte, error) {
 	return append(slices.Grow(buf, max(c.after, len(c.Fields))), c.Fields...), nil
 }
 
-// RegisterColumns makes a connection, whose types these are, take columns as arguments.
+// RegisterColumns lets a connection with this type map accept Columns as arguments.
 func RegisterColumns(types *pgtype.Map) {
 	for _, oid := range []uint32{
 		pgtype.TextArrayOID, pgtype.Int8ArrayOID, pgtype.Int4ArrayOID, pgtype.Int2ArrayOID, pgtype.BoolArrayOID, pgtype.TimestamptzArrayOID,

@@ -8,27 +8,27 @@ import (
 	"projector/projection"
 )
 
-// CopyLeast is how many rows that are taken to be new are worth a COPY: it takes one more
-// round trip than an INSERT, and half of PostgreSQL's time for a row.
+// CopyLeast is the number of new rows from which COPY is faster than INSERT. COPY needs one more
+// round trip, but only half of PostgreSQL's time per row.
 const CopyLeast = 256
 
-// CopyRows are rows as COPY takes them in binary format.
+// CopyRows holds rows in the binary format of COPY.
 type CopyRows struct {
 	wire    Fields
 	columns uint16
 	n       int64
 }
 
-// copyHead begins the binary format: its signature, no flags, nothing more.
+// copyHead is the header of the binary format: its signature, no flags, no extension.
 const copyHead = "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// NewCopyRows begins about n rows of about size bytes each, with so many columns.
+// NewCopyRows has room for about n rows of about size bytes each.
 func NewCopyRows(columns, n, size int) *CopyRows {
 	wire := append(make([]byte, 0, len(copyHead)+n*(2+4*columns+size)+2), copyHead...)
 	return &CopyRows{wire: wire, columns: uint16(columns)} //nolint:gosec // G115: a few
 }
 
-// Begin begins a row. Its columns follow in their order.
+// Begin starts a row. The caller then adds its columns in order.
 func (r *CopyRows) Begin() {
 	r.n++
 	r.wire = binary.BigEndian.AppendUint16(r.wire, r.columns)
@@ -46,7 +46,7 @@ func (r *CopyRows) TextOrNull(s string) {
 	r.wire.Text(s)
 }
 
-// Null adds no value.
+// Null adds a null.
 func (r *CopyRows) Null() { r.wire.none() }
 
 // Int4 adds an int.
@@ -55,19 +55,19 @@ func (r *CopyRows) Int4(v int32) { r.wire.Int4(v) }
 // Int8 adds a bigint.
 func (r *CopyRows) Int8(v int64) { r.wire.Int8(v) }
 
-// Time adds a timestamptz, of microseconds since 1970.
+// Time adds a timestamptz, given in microseconds since 1970.
 func (r *CopyRows) Time(micro int64) { r.wire.Time(micro) }
 
-// Money adds a numeric: minor units of a currency with so many decimals, at most 4.
+// Money adds a numeric: an amount in minor units of a currency with at most 4 decimals.
 func (r *CopyRows) Money(minor int64, decimals int) { r.wire.numeric(minor, decimals) }
 
-// Copy sends what is queued, and then the rows by COPY, which statement names.
-// projection.ErrStale: one of them is there already.
+// Copy sends the queued statements, and then the rows by the COPY statement. It returns
+// projection.ErrStale if one of the rows already exists.
 func (tx *Tx) Copy(ctx context.Context, statement string, rows *CopyRows) error {
 	if err := tx.Send(ctx); err != nil {
 		return err
 	}
-	rows.wire = binary.BigEndian.AppendUint16(rows.wire, ^uint16(0)) // the end
+	rows.wire = binary.BigEndian.AppendUint16(rows.wire, ^uint16(0)) // the trailer of the format
 	tag, err := tx.conn.PgConn().CopyFrom(ctx, bytes.NewReader(rows.wire), statement)
 	switch {
 	case HasCode(err, uniqueViolation):
@@ -78,7 +78,7 @@ func (tx *Tx) Copy(ctx context.Context, statement string, rows *CopyRows) error 
 	return err
 }
 
-// ErrSuppressed says that a row was written and is not there.
+// ErrSuppressed means that PostgreSQL accepted a row and did not store it.
 var ErrSuppressed error = suppressed{}
 
 type suppressed struct{}
@@ -88,5 +88,5 @@ func (suppressed) Error() string {
 	return "a row that was written is not there: is a trigger keeping rows from being written?"
 }
 
-// SafeText vouches for the text: it holds no data.
+// SafeText implements errclass.Describer: the text contains no data.
 func (s suppressed) SafeText() string { return s.Error() }

@@ -15,18 +15,18 @@ import (
 	"projector/sql"
 )
 
-// Decisions are what people have decided about single events of a projection, by the audit
-// trail: which records were discarded, and which versions were skipped. The zero pointer has
-// none. It is safe for concurrent use.
+// Decisions holds what people have decided about single events of a projection: which records
+// they discarded and which versions they skipped. It is read from the audit trail. A nil pointer
+// holds no decisions. Decisions is safe for concurrent use.
 type Decisions struct {
 	pool       *pgxpool.Pool
 	projection string
-	custom     string // the projection's name where it is a custom one
+	custom     string // the projection's name if it is a custom projection
 
 	mu        sync.Mutex
 	through   int64                                     // the last row of the trail that was read
-	asked     time.Time                                 // not later than the last answer
-	discarded map[projection.RecordRef][]accountVersion // the events of a record; empty ones where that is not known
+	asked     time.Time                                 // when the last query started
+	discarded map[projection.RecordRef][]accountVersion // the events of a record; an event without account and version is unknown
 	skipped   map[accountVersion]struct{}
 }
 
@@ -36,7 +36,7 @@ type accountVersion struct {
 	version   int64
 }
 
-// NewDecisions returns what people have decided about events of a projection; Read comes first.
+// NewDecisions returns the decisions about events of a projection. Call Read before the others.
 func NewDecisions(pool *pgxpool.Pool, of Definition) *Decisions {
 	custom := ""
 	if of.Custom() {
@@ -48,7 +48,7 @@ func NewDecisions(pool *pgxpool.Pool, of Definition) *Decisions {
 	}
 }
 
-// Read reads what was decided since the last time.
+// Read reads the decisions made since the last call.
 func (d *Decisions) Read(ctx context.Context) error {
 	if d == nil {
 		return nil
@@ -56,7 +56,7 @@ func (d *Decisions) Read(ctx context.Context) error {
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.asked.After(now) { // while this waited: many partitions are claimed at a time
+	if d.asked.After(now) { // another partition's claim has read them while this call waited
 		return nil
 	}
 	now = time.Now()
@@ -95,7 +95,7 @@ func (d *Decisions) add(kind ActionKind, result string, event accountVersion, pl
 	switch {
 	case kind == ActionDiscard && result == ResultDiscarded && place.Topic != "":
 		d.discarded[place] = append(d.discarded[place], event)
-	case kind == ActionReplay && result == string(EffectApplied): // it was replayed on request
+	case kind == ActionReplay && result == string(EffectApplied): // a replay takes the discard back
 		left := slices.DeleteFunc(d.discarded[place], func(e accountVersion) bool { return e == event || e.accountID == "" })
 		if d.discarded[place] = left; len(left) == 0 {
 			delete(d.discarded, place)
@@ -127,7 +127,7 @@ func (d *Decisions) MarkDiscarded(records []projection.DecodedRecord) {
 	}
 }
 
-// Skipped are those of the events whose versions were skipped.
+// Skipped returns the events whose versions were skipped.
 func (d *Decisions) Skipped(events []projection.SkippedEvent) (skipped []projection.SkippedEvent) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

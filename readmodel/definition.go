@@ -16,62 +16,60 @@ import (
 // BalanceName is the name of the account_balance projection.
 const BalanceName = "account_balance"
 
-// Definition is a projection as a program knows it: how it is called, run, and repaired.
-// All differences between projections go through it. See
-// docs/adding-a-projection.md.
+// Definition describes a projection: its name, and how it is run, repaired and rebuilt. All
+// differences between projections are behind this interface. See docs/adding-a-projection.md.
 type Definition interface {
-	// Name is what --projection, metrics and dead letters call it. It is stored in
-	// the database, so it never changes.
+	// Name is used by --projection, metrics and dead letters. It is stored in the database, so it
+	// must never change.
 	Name() string
-	// FlushEvents is how many events of a partition one transaction has at
-	// most; 0: as many as memory allows.
+	// FlushEvents is the most events of a partition in one transaction. 0 means as many as memory
+	// allows.
 	FlushEvents() int
-	// Ready fails when the database lacks what the projection needs.
+	// Ready returns an error if the database lacks a table or a privilege that the projection needs.
 	Ready(ctx context.Context, pool *pgxpool.Pool) error
-	// Open prepares the projection for a process and returns what makes that of one
-	// partition.
+	// Open prepares the projection for a process. The returned function opens it for one partition.
 	Open(cfg RunConfig) func(Partition) session.Projection
-	// Tasks run next to the consumers.
+	// Tasks returns the work that is repeated while consumers run.
 	Tasks(cfg RunConfig) []Task
-	// Reports is what of the Observer the projection reports again and again.
+	// Reports says which figures of the Observer the projection reports regularly.
 	Reports() Reports
-	// Replayer deals with the projection's dead letters.
+	// Replayer returns what replays the projection's dead letters.
 	Replayer(cfg RepairConfig) Replayer
-	// Memory keeps an event from being processed twice; nil: the projection's own
-	// table does, for ever.
+	// Memory returns what keeps an event from being processed twice. It is nil if the projection's
+	// own table does that without a time limit.
 	Memory() Memory
-	// Rebuilds are the tables that a rebuild compares and puts right; none: it is refused.
+	// Rebuilds returns the tables that a rebuild compares and corrects. If there are none, a rebuild
+	// is refused.
 	Rebuilds() []RebuildTable
-	// Custom reports whether it is a custom projection, which the audit trail names.
+	// Custom reports whether this is a custom projection.
 	Custom() bool
 }
 
-// Memory knows which events a projection has processed, and forgets them with time.
+// Memory remembers for a limited time which events a projection has processed.
 type Memory interface {
-	// PrunedUntil is before when what was remembered may be forgotten; the zero time when
-	// nothing was forgotten yet.
+	// PrunedUntil returns the time before which events may be forgotten. It is zero if nothing was
+	// forgotten yet.
 	PrunedUntil(ctx context.Context, db Querier) (time.Time, error)
-	// Remembered returns which of the events, by their ids, are remembered, and stay so until
+	// Remembered returns the ids of the given events that are remembered. They stay remembered until
 	// PrunedUntil has advanced by more than MemoryMargin.
 	Remembered(ctx context.Context, db Querier, ids []string) ([]string, error)
 }
 
-// RebuildTable is a table that a rebuild compares row by row, by its primary key. Rows that
-// differ are replaced.
+// RebuildTable is a table that a rebuild compares row by row, by its primary key. The rebuild
+// replaces rows that differ.
 type RebuildTable struct {
 	Name string
-	// Adds: its rows add up events, so that they cannot be rebuilt from a part of them.
+	// Adds is true if a row is a sum over events. Such a row can only be rebuilt from all events.
 	Adds bool
-	// Uncompared names columns that are written with a row and not compared: a row that differs
-	// in nothing else is right.
+	// Uncompared names the columns that are replaced with a row, but do not count as a difference.
 	Uncompared []string
 }
 
-// MemoryMargin is for how much longer an event has to be remembered than to the moment.
+// MemoryMargin is how much longer than now an event has to be remembered.
 const MemoryMargin = time.Hour
 
-// RunConfig is what a process gives to the projection it runs. A projection takes
-// what it needs.
+// RunConfig is the configuration that a process gives to its projection. A projection uses only
+// the fields it needs.
 type RunConfig struct {
 	Pool           *pgxpool.Pool
 	Formats        event.Resolver
@@ -79,22 +77,22 @@ type RunConfig struct {
 	ParkLimit      int64
 	ParkBytes      int64
 	Breaker        projection.BreakerRule
-	CacheBytes     func() int // what a partition may remember between flushes, as of now
-	Busy           func() int // how many partitions have records that are not durable yet, as of now; nil: not known
-	IndexBytes     int        // what a version index may take, out of half of the CacheBytes of all partitions; 0: none is read
+	CacheBytes     func() int // how much memory a partition may use between flushes; it changes with the number of partitions
+	Busy           func() int // how many partitions have records that are not durable yet; nil: unknown
+	IndexBytes     int        // limit of a version index, part of half of the CacheBytes of all partitions; 0: no index
 	InboxRetention time.Duration
 	// Changed is as in BalanceConfig, of account_balance.
 	Changed  func(accountIDs iter.Seq[string])
 	Observer Observer
-	// Decisions are what people have decided about single events; nil: nothing.
+	// Decisions holds what people have decided about single events. It may be nil.
 	Decisions *Decisions
-	// Ends is done when the process is asked to stop: what only saves work ends with it.
+	// Ends is done when the process is asked to stop. Work that only saves later work ends then.
 	Ends context.Context
 	Log  *slog.Logger
 }
 
-// Observer counts what only projections know of. Its methods must be safe for
-// concurrent use.
+// Observer receives figures that only projections know. Its methods must be safe for concurrent
+// use.
 type Observer interface {
 	Parked(ParkedSummary)
 	InboxRows(n int64)
@@ -104,23 +102,23 @@ type Observer interface {
 	DedupError(n int)
 }
 
-// Reports is what a projection reports apart from its partitions.
+// Reports says which figures a projection reports for all partitions together.
 type Reports struct {
-	Parked bool // what waits for missing versions
-	Inbox  bool // the rows of the inbox
+	Parked bool // events that wait for missing versions
+	Inbox  bool // number of rows in the inbox
 }
 
-// Task is work that is repeated while consumers run. What it does not finish it does the next
+// Task is work that is repeated while consumers run. Work that is not finished continues the next
 // time.
 type Task struct {
-	Name   string // what is done, for the log: "count parked events"
+	Name   string // for the log, such as "count parked events"
 	Every  time.Duration
-	Within time.Duration // how long it may take; 0: as long as Every
+	Within time.Duration // time limit of one run; 0: Every
 	Run    func(context.Context) error
 }
 
-// Subject is the event a dead letter is about: as it can be read now, else as it
-// could be read when it failed.
+// Subject is the event of a dead letter. If it cannot be decoded now, the fields have the values
+// that were known when it failed.
 type Subject struct {
 	AccountID string
 	Version   int64
@@ -135,12 +133,12 @@ type Replayer interface {
 	ReplayStatuses(ctx context.Context, subjects []Subject) ([]projection.ReplayStatus, error)
 	// Plan sets each record's Decision to what Apply would do with it now.
 	Plan(ctx context.Context, records []*RepairRecord) error
-	// Apply applies the records in transactions of bounded size, calls observe for
-	// each, and sets the Decision of those that are Decided. What was committed before
-	// an error stays; to go on, apply the same records again.
+	// Apply applies the records in transactions of bounded size. It calls observe after each one and
+	// sets Decided and Decision of its records. After an error, committed transactions stay. To
+	// continue, apply the same records again.
 	Apply(ctx context.Context, records []*RepairRecord, observe func(Step)) error
 }
 
-// DefaultFlush is enough for a transaction to be worth its commit, and little enough
-// to be decided again without regret.
+// DefaultFlush is the usual number of events in a flush: enough to make a commit worthwhile, and
+// few enough to repeat after a failure.
 const DefaultFlush = 10_000

@@ -13,9 +13,10 @@ import (
 
 // Mapping is how the records of a projection are read.
 type Mapping interface {
-	// Meaning is what the mapping says as text, the same for two files that say the same.
+	// Meaning returns the mapping in a normal form: the same text for two files with the same rules.
 	Meaning() string
-	// ReadsLike reports whether it reads stored events as one with that meaning has read them.
+	// ReadsLike reports whether this mapping reads the stored events in the same way as the mapping
+	// with that meaning did.
 	ReadsLike(meaning string) bool
 }
 
@@ -30,10 +31,10 @@ func (e *MappingChangedError) Error() string {
 		"or continue with the new one from here, with `run --accept-changed-mapping`"
 }
 
-// SafeText vouches for the text: it holds no data.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e *MappingChangedError) SafeText() string { return e.Error() }
 
-// meaning is what the partition's mapping says; empty: not known.
+// meaning returns the normal form of the partition's mapping. It is empty if there is none.
 func (p *Partition) meaning() string {
 	if p.Mapping == nil {
 		return ""
@@ -41,8 +42,8 @@ func (p *Partition) meaning() string {
 	return p.Mapping.Meaning()
 }
 
-// refuses returns why the partition's owner may not read by its mapping, nil if it may. Another
-// instance may have stored its own mapping since this one started.
+// refuses returns an error if the partition's owner may not use its mapping. Another instance may
+// have stored a different mapping since this one started.
 func (p *Partition) refuses(stored *projection.StoredPosition) *projection.StoppedError {
 	if p.Mapping == nil || stored.Mapping == "" || p.Mapping.ReadsLike(stored.Mapping) {
 		return nil
@@ -58,8 +59,9 @@ func CheckMapping(ctx context.Context, db Querier, name string, m Mapping) error
 	return err
 }
 
-// otherMappings returns what the other mappings of the projection's positions say, and whether one
-// of them reads events differently; a *MappingChangedError when something was processed by that one.
+// otherMappings returns the normal forms of the other mappings that the projection's positions
+// have, and whether one of them reads events differently. It returns a *MappingChangedError if
+// events were processed with that one.
 func otherMappings(ctx context.Context, db Querier, name string, m Mapping) (others []string, changed bool, err error) {
 	rows, err := db.Query(ctx, sql.Query("mapping_kept"), name, m.Meaning())
 	if err != nil {
@@ -86,9 +88,9 @@ func otherMappings(ctx context.Context, db Querier, name string, m Mapping) (oth
 	return others, changed, refused
 }
 
-// KeepMapping stores with the positions of a projection that its records are read by m. Unless
-// that is accepted, it returns what CheckMapping returns. If m reads events differently, it fences
-// the owners of the positions: they may still read by the mapping before.
+// KeepMapping stores m with the positions of a projection. Unless accept is true, it returns the
+// error of CheckMapping. If m reads events differently, it fences the owners of the positions,
+// because they may still use the previous mapping.
 func KeepMapping(ctx context.Context, db Querier, name string, m Mapping, accept bool) error {
 	others, changed, err := otherMappings(ctx, db, name, m)
 	var refused *MappingChangedError

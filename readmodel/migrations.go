@@ -16,15 +16,15 @@ import (
 	projectorsql "projector/sql"
 )
 
-// Migration is a migration of this program, or one that a newer program has applied.
+// Migration is a migration of this program, or one that a newer program applied.
 type Migration struct {
 	Version int64
-	Name    string    // of the file; empty: of a newer program
-	At      time.Time // when it was applied; zero: not yet
+	Name    string    // of the file; empty if a newer program applied it
+	At      time.Time // when it was applied; zero if it was not
 }
 
-// Migrations are all migrations in their order. It only reads: a database without a schema
-// has none applied.
+// Migrations returns all migrations in order. It only reads. In a database without a schema, none
+// is applied.
 func Migrations(ctx context.Context, pool *pgxpool.Pool) ([]Migration, error) {
 	migrations, err := embedded()
 	if err != nil {
@@ -55,7 +55,7 @@ func Migrations(ctx context.Context, pool *pgxpool.Pool) ([]Migration, error) {
 	return migrations, nil
 }
 
-// embedded are the migrations of this program.
+// embedded returns the migrations of this program.
 func embedded() ([]Migration, error) {
 	files, err := fs.Glob(projectorsql.Migrations, "migrations/*.sql")
 	if err != nil {

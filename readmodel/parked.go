@@ -11,16 +11,16 @@ import (
 	"projector/sql"
 )
 
-// ParkedSummary counts what waits for missing versions.
+// ParkedSummary counts the events that wait for missing versions.
 type ParkedSummary struct {
 	Accounts  int64
 	Events    int64
 	Bytes     int64 // of all parked events
 	OldestGap time.Duration
-	ByClass   map[string]int64 // accounts by the class of what made the gap
+	ByClass   map[string]int64 // accounts by the class of the event that caused the gap
 }
 
-// CountParked counts what waits for missing versions of a projection's accounts.
+// CountParked counts the events of a projection that wait for missing versions.
 func CountParked(ctx context.Context, pool *pgxpool.Pool, name string) (ParkedSummary, error) {
 	s := ParkedSummary{ByClass: map[string]int64{}}
 	tables := sql.AccountsOf(name)

@@ -14,53 +14,52 @@ import (
 )
 
 const (
-	// maxConns bounds the connections of one process, unless the URL does by
-	// pool_max_conns. Partitions share them: a transaction is short, and more of them at
-	// once than PostgreSQL has cores to serve only adds contention.
+	// maxConns limits the connections of one process, unless the URL has pool_max_conns. Partitions
+	// share the connections. Transactions are short, and more of them than PostgreSQL has cores
+	// only wait for each other.
 	maxConns = 10
-	// leastConns is what a rebuild needs: it holds one for as long as it lasts, compares
-	// in a transaction on another, and writes down what it finds on a third.
+	// leastConns is what a rebuild needs: one connection for its lock, two for the transactions that
+	// compare, and one to store the differences.
 	leastConns = 4
 )
 
-// sessionDefaults are set on every connection unless the URL says otherwise. They
-// keep a server-side session from outliving the attempt it was made for: a process
-// frozen in the middle of a transaction must not keep its row locks.
+// sessionDefaults are set on every connection, unless the URL has other values. The timeouts end a
+// session on the server: a process that is frozen in a transaction must not keep its row locks.
 var sessionDefaults = map[string]string{
 	"application_name":                    "projector",
 	"idle_in_transaction_session_timeout": "20s",
 	"lock_timeout":                        "5s",
 	"statement_timeout":                   "60s",
-	// Accounts are always looked up by their key. A plan made while the table was
-	// small would scan it whole, and would be kept when it has grown.
+	// Accounts are always looked up by their key. PostgreSQL would scan a small table instead, and
+	// would use the same plan when the table has grown.
 	"plan_cache_mode": "force_generic_plan",
 	"enable_seqscan":  "off",
 }
 
-// connector makes the settings of connections, again for each: what they name in
-// files (certificates, keys, .pgpass) may have changed since the last one.
+// connector makes the settings of a connection. It reads them again for each connection, because
+// files (certificates, keys, .pgpass) may have changed.
 type connector struct {
 	url      string
 	password func() (string, error)
-	tracer   pgx.QueryTracer // nil: none
-	conns    int32           // at most; 0: as the URL says
+	tracer   pgx.QueryTracer // may be nil
+	conns    int32           // the most connections; 0: as in the URL
 }
 
-// ConnectOption is a setting of connections that is not in their URL.
+// ConnectOption is a setting that is not part of the URL.
 type ConnectOption func(*connector)
 
-// WithPassword asks for the password before each new connection, so that it may
-// change. An error of it is an error of the connection.
+// WithPassword calls password before each new connection, so that the password may change. If the
+// function fails, connecting fails with its error.
 func WithPassword(password func() (string, error)) ConnectOption {
 	return func(c *connector) { c.password = password }
 }
 
-// WithTracer has a tracer called for each statement, and for all else it has methods for.
+// WithTracer sets a tracer for statements, and for the other events that it has methods for.
 func WithTracer(tracer pgx.QueryTracer) ConnectOption {
 	return func(c *connector) { c.tracer = tracer }
 }
 
-// WithConns bounds the connections, whatever the URL says.
+// WithConns limits the connections. It overrides the URL.
 func WithConns(n int32) ConnectOption {
 	return func(c *connector) { c.conns = n }
 }
@@ -73,7 +72,7 @@ func newConnector(url string, options []ConnectOption) *connector {
 	return c
 }
 
-// config reads the settings as they are now.
+// config reads the current settings.
 func (c *connector) config() (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(c.url)
 	if err != nil || c.password == nil {
@@ -94,7 +93,7 @@ func (c *connector) refresh(_ context.Context, conn *pgx.ConnConfig) error {
 	return nil
 }
 
-// bound is how many connections there may be: what the URL says, and has been parsed to.
+// bound returns the most connections of the pool. parsed is the value that pgx read from the URL.
 func (c *connector) bound(parsed int32) (int32, error) {
 	if c.conns > 0 {
 		return c.conns, nil
@@ -118,8 +117,8 @@ var (
 	errTextOnly    = errors.New("default_query_exec_mode: values are sent and read in binary; use cache_statement, cache_describe or describe_exec")
 )
 
-// OpenPool prepares a connection pool. It does not connect: the error is about the
-// URL. An empty URL means the PG* environment variables.
+// OpenPool prepares a connection pool. It does not connect, so an error is about the URL. With an
+// empty URL, the PG* environment variables are used.
 func OpenPool(ctx context.Context, url string, options ...ConnectOption) (*pgxpool.Pool, error) {
 	c := newConnector(url, options)
 	cfg, err := c.config()
@@ -140,7 +139,7 @@ func OpenPool(ctx context.Context, url string, options ...ConnectOption) (*pgxpo
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
-	// A frozen backend must not hold up the one who asks for a connection.
+	// A frozen backend must not delay the caller who acquires a connection.
 	cfg.PingTimeout = 500 * time.Millisecond
 	if cfg.MaxConns, err = c.bound(cfg.MaxConns); err != nil {
 		return nil, err

@@ -14,17 +14,17 @@ import (
 	"projector/sql"
 )
 
-// Partition names a partition as one consumer group reads it for its projection.
+// Partition identifies a partition of a topic, read by one consumer group for one projection.
 type Partition struct {
 	Projection string
 	Group      string
 	Topic      string
 	Number     int32
-	Mapping    Mapping // how records are read; nil: not known
+	Mapping    Mapping // how records are decoded; nil: none
 }
 
-// GroupTakenError says that a consumer group belongs to another projection: to go on
-// at its position would leave out what that one has consumed.
+// GroupTakenError means that a consumer group belongs to another projection. Continuing at that
+// group's position would skip the records it has consumed.
 type GroupTakenError struct {
 	Group, By, Wanted string
 }
@@ -34,14 +34,13 @@ func (e *GroupTakenError) Error() string {
 	return fmt.Sprintf("consumer group %q belongs to projection %s: give %s a --group (KAFKA_GROUP) of its own", e.Group, e.By, e.Wanted)
 }
 
-// SafeText vouches for the text: it holds no data.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e *GroupTakenError) SafeText() string { return e.Error() }
 
-// ClaimPosition makes the caller the partition's owner and returns where to resume.
-// The owner before is fenced from then on. projection.ErrFenced means that it
-// was to be taken back to an offset of Kafka that is no longer true, a
-// *projection.StoppedError that a person has to set or resume it first. How the row was found is
-// known with an error, too, unless it is none of these and came before that.
+// ClaimPosition makes the caller the partition's owner and returns where to resume. The previous
+// owner is fenced. It returns projection.ErrFenced if the offset committed in Kafka is behind the
+// row and another owner has claimed the row since, and a *projection.StoppedError if a person has
+// to set or resume the position first. With these errors, the result still has Found.
 func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c projection.Claim) (projection.Position, error) {
 	var (
 		claimed     projection.Position
@@ -95,8 +94,8 @@ func ClaimPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, c proje
 	return claimed, nil
 }
 
-// knownTopicID is what is known of a topic's id: brokers that know none take back no id,
-// and one that they have given the topic since is taken over.
+// knownTopicID returns the topic id to store. A broker without topic ids does not remove a stored
+// id. An id that the topic got later is stored.
 func knownTopicID(now, stored string) string {
 	if slices.Contains(projection.UnknownTopicIDs(), now) {
 		return stored
@@ -113,7 +112,8 @@ func lockPosition(ctx context.Context, db Querier, p Partition) (projection.Stor
 	return ofProjection(rows, p)
 }
 
-// ofProjection reads the row of position_lock, which has to be of the partition's projection.
+// ofProjection reads the row of position_lock. It returns a *GroupTakenError if the row belongs to
+// another projection.
 func ofProjection(rows pgx.Rows, p Partition) (projection.StoredPosition, error) {
 	stored, err := pgx.CollectExactlyOneRow(rows, scanPosition)
 	if err == nil && stored.Projection != p.Projection {
@@ -132,26 +132,26 @@ func scanPosition(row pgx.CollectableRow) (s projection.StoredPosition, err erro
 	return s, err
 }
 
-// StopPosition stops the partition, for every owner and until a person sets its position,
-// if its owner is still the one of this fence; else it returns projection.ErrFenced. end is
-// up to where the log still is what was consumed, projection.NoOffset if that is not known.
+// StopPosition stops the partition for every owner, until a person sets its position. It returns
+// projection.ErrFenced if the fence has changed. Before the offset end, the log still has the
+// records that were consumed; end is projection.NoOffset if that is unknown.
 func StopPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, fence, end int64, reason string) error {
 	return underFence(ctx, pool, "position_stop", p, fence, reason, end)
 }
 
-// HaltPosition notes for people why the partition's owner, the one of this fence, does not
-// go on. It stops no consumer.
+// HaltPosition stores why the partition's owner does not continue, for people to read. It stops
+// no consumer. It returns projection.ErrFenced if the fence has changed.
 func HaltPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, fence int64, reason string) error {
 	return underFence(ctx, pool, "position_halt", p, fence, reason)
 }
 
-// PositionCommitted notes that Kafka's committed offset has been brought to where a person has
-// set the position.
+// PositionCommitted stores that the offset committed in Kafka is now the position that a person
+// has set.
 func PositionCommitted(ctx context.Context, pool *pgxpool.Pool, p Partition, fence int64) error {
 	return underFence(ctx, pool, "position_committed", p, fence)
 }
 
-// underFence changes a position row; projection.ErrFenced if the fence is another.
+// underFence changes a position row. It returns projection.ErrFenced if the fence has changed.
 func underFence(ctx context.Context, pool *pgxpool.Pool, query string, p Partition, fence int64, more ...any) error {
 	tag, err := pool.Exec(ctx, sql.Query(query), append([]any{p.Group, p.Topic, p.Number, fence}, more...)...)
 	if err != nil {
@@ -205,8 +205,8 @@ func LoadPositions(ctx context.Context, db Querier, group, topic string) ([]proj
 	return positions, nil
 }
 
-// VerifyPosition returns projection.ErrFenced unless the position is where its
-// owner knows it to be.
+// VerifyPosition returns projection.ErrFenced unless the position row has the owner's offset and
+// fence.
 func VerifyPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, pos projection.Position) error {
 	var held bool
 	err := pool.QueryRow(ctx, sql.Query("position_held"), p.Group, p.Topic, p.Number, pos.Fence, pos.Next).Scan(&held)
@@ -219,13 +219,14 @@ func VerifyPosition(ctx context.Context, pool *pgxpool.Pool, p Partition, pos pr
 	return nil
 }
 
-// Move is that of one partition's position, from what its owner knows.
+// Move is the change of one partition's position. From is what its owner knows.
 type Move struct {
 	Partition Partition
 	From, To  projection.Position
 }
 
-// moveArgs are the arguments of position_move. All moves are of one consumer group and topic.
+// moveArgs returns the arguments of position_move. All moves have the same consumer group and
+// topic.
 func moveArgs(moves []Move) []any {
 	n := len(moves)
 	var (
@@ -246,8 +247,8 @@ func moveArgs(moves []Move) []any {
 	return []any{of.Group, of.Topic, partitions, fences, stood, next, epochs, judged, judgedEpochs, windows, reasons}
 }
 
-// LoadSourceIDs reads the ids, as Kafka has them, under which a projection has ever taken
-// in a topic. Where brokers have no ids, there is none.
+// LoadSourceIDs reads all Kafka ids of a topic from which a projection has consumed. There are
+// none if the brokers have no topic ids.
 func LoadSourceIDs(ctx context.Context, db Querier, name, topic string) ([]string, error) {
 	rows, err := db.Query(ctx, sql.Query("source_ids"), name, topic)
 	if err != nil {

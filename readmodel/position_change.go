@@ -14,31 +14,31 @@ import (
 	"projector/sql"
 )
 
-// The actions of people who change positions. The result of one that sets a position says
-// From where.
+// The actions of people who change positions. The result of position_set has the old position
+// and the new one.
 const (
 	ActionPause       ActionKind = "pause"
 	ActionResume      ActionKind = "resume"
 	ActionPositionSet ActionKind = "position_set"
 )
 
-// PartitionLog is a partition and where its log is now.
+// PartitionLog is a partition and the current start of its log.
 type PartitionLog struct {
 	Partition int32
 	TopicID   string
 	Start     int64
-	// Through is, when the partition is resumed, up to where records do not count for the
-	// breaker; nil: as it was.
+	// Through is used when the partition is resumed: records up to this offset do not count for the
+	// breaker. With nil, the stored value stays.
 	Through *int64
 }
 
-// StandingChanged is the standing of a partition before and after a change.
+// StandingChanged is the status of a partition before and after a change.
 type StandingChanged struct {
 	Was, Is projection.Standing
-	Why     string // why it did not continue before; empty: it did
+	Why     string // why it did not continue before; empty if it did
 }
 
-// changed is the position with a change, and what the partition does by it.
+// changed returns the status of the partition before and after the change.
 func (l *PartitionLog) changed(change projection.StandingChange, stored projection.StoredPosition) StandingChanged {
 	change.Through = l.Through
 	after := change.Of(stored)
@@ -49,7 +49,7 @@ func (l *PartitionLog) changed(change projection.StandingChange, stored projecti
 	return c
 }
 
-// PlanStandings returns what ChangeStandings would do now, in the order of the partitions.
+// PlanStandings returns what ChangeStandings would do now, in the order of logs.
 func PlanStandings(
 	ctx context.Context, pool *pgxpool.Pool, of Partition, logs []PartitionLog, change projection.StandingChange,
 ) ([]StandingChanged, error) {
@@ -59,7 +59,7 @@ func PlanStandings(
 	}
 	standings := make([]StandingChanged, len(logs))
 	for i := range logs {
-		var stored projection.StoredPosition // where there is none yet, it is empty
+		var stored projection.StoredPosition // empty if there is no position yet
 		if p := known[logs[i].Partition]; p != nil {
 			stored = *p
 		}
@@ -68,14 +68,14 @@ func PlanStandings(
 	return standings, nil
 }
 
-// ChangeStandings pauses or resumes partitions of a group's topic, all of them or none,
-// raises their fences and records who did it and why. Where a partition has no position
-// yet, it gets one at the start of its log, as by its first owner. It returns what they did
-// and do then, in the order of their numbers.
+// ChangeStandings pauses or resumes partitions of a group's topic, all of them or none. It raises
+// their fences and records who did it and why. A partition without a position gets one at the
+// start of its log, as its first owner would create it. The result is in the order of the
+// partition numbers.
 func ChangeStandings(
 	ctx context.Context, pool *pgxpool.Pool, of Partition, logs []PartitionLog, change projection.StandingChange, actor, reason string,
 ) ([]StandingChanged, error) {
-	slices.SortFunc(logs, func(a, b PartitionLog) int { return cmp.Compare(a.Partition, b.Partition) }) // as everybody locks them
+	slices.SortFunc(logs, func(a, b PartitionLog) int { return cmp.Compare(a.Partition, b.Partition) }) // all transactions lock positions in this order
 	var standings []StandingChanged
 	err := TransactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
 		standings = standings[:0]
@@ -111,7 +111,7 @@ func ChangeStandings(
 	return standings, nil
 }
 
-// PositionSet is a partition's position as a person wants it, and the partition's log.
+// PositionSet is the position that a person wants for a partition, and the partition's log.
 type PositionSet struct {
 	Partition int32
 	Want      projection.Reposition
@@ -142,14 +142,14 @@ func (s *PositionSet) plan(stored *projection.StoredPosition) (projection.Reposi
 	return plan, err
 }
 
-// SetPositions sets positions of a group's topic, all of them or none, raises their fences
-// and records who did it and why. A *projection.RefusedPositionError means that one of them
-// is not to be set so. check, which may be nil, is called while no inbox is pruned: until what
-// was processed has been read again, its markers are kept.
+// SetPositions sets positions of a group's topic, all of them or none. It raises their fences and
+// records who did it and why. It returns a *projection.RefusedPositionError if one of the
+// positions is not allowed. check may be nil. It is called while the inbox cannot be pruned, so
+// that what it finds there is still true at the commit.
 func SetPositions(
 	ctx context.Context, pool *pgxpool.Pool, of Partition, sets []PositionSet, check func(context.Context, Querier) error, actor, reason string,
 ) ([]projection.Repositioned, error) {
-	slices.SortFunc(sets, func(a, b PositionSet) int { return cmp.Compare(a.Partition, b.Partition) }) // as everybody locks them
+	slices.SortFunc(sets, func(a, b PositionSet) int { return cmp.Compare(a.Partition, b.Partition) }) // all transactions lock positions in this order
 	var plans []projection.Repositioned
 	err := TransactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
 		plans = plans[:0]
@@ -184,7 +184,7 @@ func SetPositions(
 	return plans, nil
 }
 
-// setPosition locks a position, or makes it, and sets it as it is to be.
+// setPosition locks a position and sets it. It creates the row if there is none.
 func setPosition(ctx context.Context, tx *Tx, p Partition, set *PositionSet) (projection.Repositioned, error) {
 	stored, inserted, err := positionOf(ctx, tx, p, set.Log.Start, set.Log.TopicID)
 	if err != nil {
@@ -203,7 +203,7 @@ func setPosition(ctx context.Context, tx *Tx, p Partition, set *PositionSet) (pr
 	return plan, tx.Send(ctx)
 }
 
-// fromTo is how the audit trail shows where a position was and is.
+// fromTo returns the old and the new position, as the audit trail shows them.
 func fromTo(plan projection.Repositioned) string {
 	if plan.From == nil {
 		return fmt.Sprintf("from none to %d", plan.To)
@@ -211,8 +211,8 @@ func fromTo(plan projection.Repositioned) string {
 	return fmt.Sprintf("from %d to %d", *plan.From, plan.To)
 }
 
-// knownPositions are the stored positions of a group's topic by partition, if the group is
-// one of the projection.
+// knownPositions returns the stored positions of a group's topic by partition. It fails if the
+// group belongs to another projection.
 func knownPositions(ctx context.Context, pool *pgxpool.Pool, of Partition) (map[int32]*projection.StoredPosition, error) {
 	if err := CheckGroup(ctx, pool, of.Group, of.Projection); err != nil {
 		return nil, err
@@ -228,7 +228,7 @@ func knownPositions(ctx context.Context, pool *pgxpool.Pool, of Partition) (map[
 	return known, nil
 }
 
-// positionOf locks a position, or makes it.
+// positionOf locks a position. It creates the row if there is none.
 func positionOf(ctx context.Context, tx *Tx, p Partition, start int64, topicID string) (stored projection.StoredPosition, inserted bool, err error) {
 	tx.Queue(sql.Query("position_insert"), p.Group, p.Topic, p.Number, start, topicID, "", p.Projection, p.meaning()).
 		Exec(func(tag pgconn.CommandTag) error { inserted = tag.RowsAffected() > 0; return nil })

@@ -18,10 +18,10 @@ type UnusedPosition struct {
 	Next       int64
 	Fence      int64
 	Projection string
-	Passed     bool // another group of the projection has come as far
+	Passed     bool // another group of the projection has reached this position
 }
 
-// UnusedPositions are the positions that RemovePositions would remove, by partition.
+// UnusedPositions returns the positions that RemovePositions would remove, by partition.
 func UnusedPositions(ctx context.Context, pool *pgxpool.Pool, group, topic string) ([]UnusedPosition, error) {
 	rows, err := pool.Query(ctx, sql.Query("position_unused"), group, topic)
 	if err != nil {
@@ -35,14 +35,14 @@ func UnusedPositions(ctx context.Context, pool *pgxpool.Pool, group, topic strin
 }
 
 var (
-	// ErrPositionsMoved says that a consumer uses positions that were to be removed.
+	// ErrPositionsMoved means that a consumer uses one of the positions.
 	ErrPositionsMoved = errors.New("the positions have changed meanwhile")
-	// ErrMayNotRemove says that the role may not delete positions: the schema's owner may.
+	// ErrMayNotRemove means that the role may not delete positions. The schema's owner may.
 	ErrMayNotRemove = errors.New("missing privileges: DELETE on projector_position (SQLSTATE 42501)")
 )
 
-// RemovePositions removes positions of a group, all of them or none, and records who did it
-// and why. It returns ErrPositionsMoved when one of them has got another owner since.
+// RemovePositions removes positions of a group, all of them or none, and records who did it and
+// why. It returns ErrPositionsMoved if one of them has a new owner.
 func RemovePositions(ctx context.Context, pool *pgxpool.Pool, group, topic string, positions []UnusedPosition, actor, reason string) error {
 	partitions, fences, actions := make([]int32, len(positions)), make([]int64, len(positions)), make([]Action, len(positions))
 	for i, p := range positions {

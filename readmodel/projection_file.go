@@ -2,8 +2,8 @@ package readmodel
 
 import "github.com/jackc/pgx/v5/pgconn"
 
-// FileChangedError says that a custom projection has been run from another file since:
-// the rows that are there came from other rules.
+// FileChangedError means that the rows of a custom projection were made with another text of its
+// file.
 type FileChangedError struct{ Projection string }
 
 // Error implements error and names the remedy.
@@ -12,10 +12,10 @@ func (e *FileChangedError) Error() string {
 		"`projector rebuild --projection-file=FILE --yes`, or go on with the new text from here with `run --accept-changed-file`"
 }
 
-// SafeText implements errclass.Describer.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e *FileChangedError) SafeText() string { return e.Error() }
 
-// Unwrap has it treated as a missing privilege: it takes a person.
+// Unwrap makes errclass treat it like a missing privilege: a person has to act.
 func (e *FileChangedError) Unwrap() error {
 	return &pgconn.PgError{Severity: "ERROR", Code: insufficientPrivilege, Message: e.Error()}
 }

@@ -12,10 +12,10 @@ import (
 	"projector/sql"
 )
 
-// KeepFile keeps the file that the rows of a projection come from, when none is kept. Another
-// text than the one that is kept is a *FileChangedError, unless it is accepted or nothing was
-// processed yet: then it takes its place. A projection's mode does not change, since what it
-// remembers of events is of that kind: *ModeChangedError.
+// KeepFile stores the file that the rows of a projection are made with. It returns a
+// *FileChangedError if another text is stored, unless accept is true or no event was processed
+// yet; then the new text replaces it. It returns a *ModeChangedError if the mode differs: what
+// the projection remembers about events depends on the mode.
 func KeepFile(ctx context.Context, db Querier, p *file.Projection, accept bool) error {
 	for range keepTries {
 		rows, err := db.Query(ctx, sql.Query("projection_file_keep"), p.Name, p.SHA256, string(p.Mode), p.Text, accept)
@@ -26,15 +26,15 @@ func KeepFile(ctx context.Context, db Querier, p *file.Projection, accept bool) 
 		if err != nil {
 			return fmt.Errorf("keep the projection file: %w", err)
 		}
-		if len(kept) > 0 { // else another has kept one at this moment
+		if len(kept) > 0 { // otherwise another process stored one at the same time
 			return kept[0].refuse(p)
 		}
 	}
 	return errors.New("keep the projection file: others are changing it")
 }
 
-// CheckFile is a *FileChangedError when another text of the file is kept, and a
-// *ModeChangedError when another mode is. Nothing is wrong while nothing was processed.
+// CheckFile returns a *FileChangedError if another text of the file is stored, and a
+// *ModeChangedError if another mode is stored. It returns nil while no event was processed.
 func CheckFile(ctx context.Context, db Querier, p *file.Projection) error {
 	rows, err := db.Query(ctx, sql.Query("projection_file_kept"), p.Name)
 	if err != nil {
@@ -47,8 +47,8 @@ func CheckFile(ctx context.Context, db Querier, p *file.Projection) error {
 	return kept[0].refuse(p)
 }
 
-// IsFileStored reports whether a projection file with this SHA-256, in hex, is stored: the
-// projection was run from it.
+// IsFileStored reports whether a projection file with this SHA-256, in hex, is stored. Then the
+// projection was run with it.
 func IsFileStored(ctx context.Context, pool *pgxpool.Pool, sha256 string) (stored bool, err error) {
 	if err := pool.QueryRow(ctx, sql.Query("projection_file_stored"), sha256).Scan(&stored); err != nil {
 		return false, fmt.Errorf("look for the projection file: %w", err)
@@ -56,7 +56,7 @@ func IsFileStored(ctx context.Context, pool *pgxpool.Pool, sha256 string) (store
 	return stored, nil
 }
 
-// keptFile is what is kept of a file.
+// keptFile is the stored description of a file.
 type keptFile struct{ SHA256, Mode string }
 
 func (k keptFile) refuse(p *file.Projection) error {
@@ -69,10 +69,10 @@ func (k keptFile) refuse(p *file.Projection) error {
 	return nil
 }
 
-// keepTries is how often it is looked again for what another has kept.
+// keepTries limits the attempts when other processes store the file at the same time.
 const keepTries = 3
 
-// ModeChangedError says that a projection has been run in another mode.
+// ModeChangedError means that a projection was run in another mode.
 type ModeChangedError struct{ Projection, Mode string }
 
 // Error implements error and names the remedy.
@@ -81,5 +81,5 @@ func (e *ModeChangedError) Error() string {
 		"give the file of the other mode another name in its line \"-- projection:\", and tables of its own"
 }
 
-// SafeText implements errclass.Describer.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e *ModeChangedError) SafeText() string { return e.Error() }

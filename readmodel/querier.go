@@ -9,14 +9,14 @@ import (
 	"projector/sql"
 )
 
-// Querier is what reading needs: a pool, a connection or a transaction.
+// Querier runs queries: a pool, a connection or a transaction.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// Texts are the rows of a query with one column.
+// Texts returns the rows of a query that has one text column. query is the name of its file.
 func Texts(ctx context.Context, db Querier, query string, args ...any) ([]string, error) {
 	rows, err := db.Query(ctx, sql.Query(query), args...)
 	if err != nil {
@@ -25,5 +25,5 @@ func Texts(ctx context.Context, db Querier, query string, args ...any) ([]string
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// ErrStopped ends an iteration whose consumer has seen enough.
+// ErrStopped ends an iteration early. It is not a failure.
 var ErrStopped = errors.New("stopped")

@@ -17,59 +17,60 @@ import (
 )
 
 const (
-	// RepairEvents is the most events that one transaction of a repair decides, so that it holds
-	// its locks only for a short time.
+	// RepairEvents is the most events in one transaction of a repair. The transaction holds its locks
+	// only for a short time.
 	RepairEvents = 2000
 )
 
-// PlanPiece is how many events are looked up at a time.
+// PlanPiece is the number of events that one query looks up.
 const PlanPiece = 5000
 
-// RepairConfig is what a Repair needs.
+// RepairConfig is the configuration of a repair.
 type RepairConfig struct {
 	Pool         *pgxpool.Pool
 	Formats      event.Resolver
 	FirstVersion int64
-	// Rate bounds the records applied a second; 0: as fast as consumers allow.
+	// Rate limits the records applied per second. 0 means as fast as consumers allow.
 	Rate int
-	// Piece bounds the events one transaction decides about; 0: 2,000.
+	// Piece limits the events of one transaction. 0 means RepairEvents.
 	Piece int
-	// Ends reports whether records wait for a consumer that was overtaken, which Apply then
-	// lets go on before its next transaction; nil: it only rests as long as it works.
+	// Ends is used to find out whether records wait for a consumer whose fence the repair has raised.
+	// Apply then lets that consumer continue before its next transaction. If Ends is nil, Apply only
+	// pauses for as long as its transactions take.
 	Ends Ends
 }
 
-// Ends returns the ends of a topic's partitions, as far as they can be read. It is called
-// between the transactions of a repair, so it must not take long.
+// Ends returns the ends of a topic's partitions, as far as they can be read. It is called between
+// the transactions of a repair, so it must be fast.
 type Ends func(ctx context.Context, topic string) map[int32]int64
 
-// RepairRecord is one record to decide about again. Its event is identified. Reprocessed is
-// false for a record that was corrected.
+// RepairRecord is a record that a repair decides about again. Its event is identified. Reprocessed
+// is false if the record was corrected.
 type RepairRecord struct {
 	projection.DecodedRecord
 	FailedAt time.Time // when it was dead-lettered
-	// Action is recorded with the record's effect as its result.
+	// Action is recorded in the audit trail, with the record's effect as its result.
 	Action Action
-	// Decision is set when Decided: by Apply when it is durable, by Plan as it would be.
+	// Decision is valid if Decided is true. Apply sets it when it is durable. Plan sets it to what
+	// Apply would decide.
 	Decision projection.Decision
 	Decided  bool
 	// Balance is set by Plan.
 	Balance accounts.Balance
 }
 
-// Effect is what a decision means for a record that is replayed. Its names are
-// public surface.
+// Effect is the result of replaying a record. The names are part of the public interface.
 type Effect string
 
 // The effects.
 const (
 	EffectApplied   Effect = "applied"
-	EffectDuplicate Effect = "duplicate" // the read model has passed it
-	EffectWaiting   Effect = "waiting"   // for a missing version
-	EffectPoison    Effect = "poison"    // it cannot be applied as it is
+	EffectDuplicate Effect = "duplicate" // the read model has this version already
+	EffectWaiting   Effect = "waiting"   // it waits for a missing version
+	EffectPoison    Effect = "poison"    // it cannot be applied unless somebody corrects it
 )
 
-// EffectOf returns what a decision means for a replayed record.
+// EffectOf returns the effect of a decision about a replayed record.
 func EffectOf(v projection.Decision) Effect {
 	switch {
 	case v.Outcome == projection.Duplicate:
@@ -83,13 +84,13 @@ func EffectOf(v projection.Decision) Effect {
 	}
 }
 
-// Step is what one transaction of a repair has made durable.
+// Step counts what one transaction of a repair has committed.
 type Step struct {
-	Records int // decided about
+	Records int // records decided about
 	Healed  int // parked events applied
 }
 
-// Spread is how long so many records take at Rate; 0 without a rate.
+// Spread returns how long this number of records takes at Rate. Without a rate it is 0.
 func (cfg *RepairConfig) Spread(records int) time.Duration {
 	if cfg.Rate == 0 {
 		return 0
@@ -97,17 +98,18 @@ func (cfg *RepairConfig) Spread(records int) time.Duration {
 	return time.Duration(records) * time.Second / time.Duration(cfg.Rate)
 }
 
-// pieces is work that is done in transactions of bounded size.
+// pieces is work that is split into transactions of bounded size.
 type pieces interface {
-	// Do makes at most limit events durable, and reports whether there are more.
+	// Do commits at most limit events and reports whether there are more.
 	Do(ctx context.Context, limit int) (step Step, more bool, err error)
-	// Refuse notes that PostgreSQL refuses the one event that was done last; false when that
-	// was noted before, or there is none.
+	// Refuse records that PostgreSQL refuses the event that Do tried last, with a limit of 1. It
+	// returns false if there is no such event or it was recorded before.
 	Refuse(reason string) bool
 }
 
-// InPieces does all of the work, and less of it at a time after a failure: one of the
-// events is refused, or all of them together take too long. rest comes after each piece.
+// InPieces does all of the work, one piece after the other. After a failure the next piece is
+// smaller: PostgreSQL refuses one of the events, or all of them together take too long. It calls
+// rest after each piece.
 func InPieces(ctx context.Context, cfg RepairConfig, work pieces, rest func(step Step, took time.Duration, more bool) error) error {
 	most := cmp.Or(cfg.Piece, RepairEvents)
 	if cfg.Rate > 0 {

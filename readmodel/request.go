@@ -15,7 +15,7 @@ import (
 	"projector/sql"
 )
 
-// RequestState is what has become of a request. Its names are public surface.
+// RequestState is the status of a request. The names are part of the public interface.
 type RequestState string
 
 // The states of a request.
@@ -23,36 +23,37 @@ const (
 	RequestOpen     RequestState = "open"
 	RequestApproved RequestState = "approved"
 	RequestRejected RequestState = "rejected"
-	RequestRefused  RequestState = "refused" // its plan had changed
+	RequestRefused  RequestState = "refused" // its plan had changed when it was approved
 )
 
-// RequestStates are all of them.
+// RequestStates returns all states of a request.
 func RequestStates() []RequestState {
 	return []RequestState{RequestOpen, RequestApproved, RequestRejected, RequestRefused}
 }
 
-// Request is a change that a person has asked for while four eyes were on.
+// Request is a change that needs the approval of a second person.
 type Request struct {
 	ID          int64
 	At          time.Time
 	Action      string
 	RequestedBy string // session_user of PostgreSQL
-	Actor       string // who that says to be
-	Reason      string // empty: none was given
+	Actor       string // the name that the person gave
+	Reason      string // may be empty
 	Records     int64
 	State       RequestState
-	DecidedBy   string // session_user; empty: no decision yet
+	DecidedBy   string // session_user; empty if there is no decision yet
 	Arguments   []string
 }
 
-// RequestedCommand is what the plan of a request is made of, now and when it is approved.
+// RequestedCommand is the command of a request. Its plan is computed again at the approval.
 type RequestedCommand struct {
 	Arguments []string // without servers and passwords
 	Files     []RequestedFile
-	Plan      string // SHA-256 of what it would have done then
+	Plan      string // SHA-256 of the plan at the time of the request
 }
 
-// RequestedFile is the file that a flag of a requested command names, as it was then.
+// RequestedFile is a file that a flag of the command names, with its content at the time of the
+// request.
 type RequestedFile struct {
 	Flag, Name string
 	Content    []byte
@@ -66,7 +67,7 @@ func FourEyes(ctx context.Context, pool *pgxpool.Pool) (on bool, err error) {
 	return on, nil
 }
 
-// AddRequest records a request, and returns its number.
+// AddRequest records a request and returns its number.
 func AddRequest(ctx context.Context, pool *pgxpool.Pool, r *Request, c *RequestedCommand) (id int64, err error) {
 	flags, names, contents := []string{}, []string{}, [][]byte{}
 	for _, f := range c.Files {
@@ -81,7 +82,7 @@ func AddRequest(ctx context.Context, pool *pgxpool.Pool, r *Request, c *Requeste
 	return id, nil
 }
 
-// Requests calls fn with the requests of a state, or with all, the oldest first.
+// Requests calls fn with the requests in a state, oldest first. An empty state means all requests.
 func Requests(ctx context.Context, pool *pgxpool.Pool, state RequestState, fn func(*Request) error) error {
 	return eachRequest(ctx, pool, state, nil, fn)
 }
@@ -100,7 +101,7 @@ func eachRequest(ctx context.Context, pool *pgxpool.Pool, state RequestState, id
 	return nil
 }
 
-// ErrUnknownRequest says that there is no request of that number.
+// ErrUnknownRequest means that there is no request with this number.
 var ErrUnknownRequest = errors.New("no such request")
 
 // FindRequest reads a request.
@@ -120,7 +121,7 @@ func MayApprove(ctx context.Context, pool *pgxpool.Pool) (may bool, err error) {
 	return may, nil
 }
 
-// LoadCommand reads what a request asks for, and as whom the database knows this login.
+// LoadCommand reads the command of a request, and the name of the current login in the database.
 func LoadCommand(ctx context.Context, pool *pgxpool.Pool, id int64) (c RequestedCommand, login string, err error) {
 	var (
 		flags, names []string
@@ -132,14 +133,14 @@ func LoadCommand(ctx context.Context, pool *pgxpool.Pool, id int64) (c Requested
 	}
 	for i, flag := range flags {
 		if i >= len(names) || i >= len(contents) {
-			break // the row was made by hand: the plan will not be the same
+			break // somebody wrote the row by hand: the plan will not be the same
 		}
 		c.Files = append(c.Files, RequestedFile{flag, names[i], contents[i]})
 	}
 	return c, login, nil
 }
 
-// RequestDecidedError says that a request is not open any more.
+// RequestDecidedError means that a request is not open any more.
 type RequestDecidedError struct {
 	ID    int64
 	State RequestState
@@ -148,8 +149,8 @@ type RequestDecidedError struct {
 // Error implements error.
 func (e *RequestDecidedError) Error() string { return fmt.Sprintf("request %d is %s", e.ID, e.State) }
 
-// DecideRequest decides about a request. A RequestDecidedError means that another person has
-// already.
+// DecideRequest approves, rejects or refuses a request. It returns a *RequestDecidedError if
+// another person decided first.
 func DecideRequest(ctx context.Context, pool *pgxpool.Pool, id int64, state RequestState, reason string) error {
 	err := TransactOnce(ctx, pool, func(ctx context.Context, tx *Tx) error {
 		var changed int64
@@ -174,21 +175,21 @@ func DecideRequest(ctx context.Context, pool *pgxpool.Pool, id int64, state Requ
 
 type requestKey struct{}
 
-// WithRequest makes what is changed with the context the doing of an approved request: its
-// audit rows say who approved it.
+// WithRequest marks changes made with this context as part of an approved request. Their audit
+// rows then name the requester and the approver.
 func WithRequest(ctx context.Context, id int64) context.Context {
 	return context.WithValue(ctx, requestKey{}, id)
 }
 
-// nameRequest has a transaction say which request it carries out.
+// nameRequest stores in a transaction which request it carries out.
 func nameRequest(ctx context.Context, tx *Tx) {
 	if id, given := ctx.Value(requestKey{}).(int64); given {
 		tx.Queue(sql.Query("request_name"), strconv.FormatInt(id, 10))
 	}
 }
 
-// OperatorWritesError says that four eyes cannot be turned on: a login that has to ask could
-// do it alone.
+// OperatorWritesError means that four eyes cannot be turned on: an operator could still write to
+// the tables without approval.
 type OperatorWritesError struct{ Ways []string }
 
 // Error implements error and names the remedy.
@@ -197,13 +198,13 @@ func (e *OperatorWritesError) Error() string {
 		"; run sql/roles.sql again, and take such roles and grants from them"
 }
 
-// SafeText vouches for the text: it holds no data.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e *OperatorWritesError) SafeText() string { return e.Error() }
 
-// ErrNoOperators says that there is no role projector_operator to take grants from.
+// ErrNoOperators means that the role projector_operator, which loses grants, does not exist.
 var ErrNoOperators = errors.New("there is no role projector_operator")
 
-// Who turned the policy on or off is in the audit trail, too.
+// The audit trail also records who turned the policy on or off.
 const actionFourEyes ActionKind = "four_eyes"
 
 const (
@@ -211,8 +212,9 @@ const (
 	resultOff = "off"
 )
 
-// SetFourEyes turns the policy on or off, as the owner, with the grants that go with it, or
-// changes nothing. ErrNoOperators means that it is done, and that no grant was.
+// SetFourEyes turns the policy on or off and changes the grants that belong to it, all or nothing.
+// Only the schema's owner may call it. ErrNoOperators means that the policy was changed and that
+// there were no grants to change.
 func SetFourEyes(ctx context.Context, pool *pgxpool.Pool, on bool, actor string) error {
 	action := Action{Kind: actionFourEyes, Actor: actor, Result: resultOff}
 	if on {
@@ -239,8 +241,8 @@ func SetFourEyes(ctx context.Context, pool *pgxpool.Pool, on bool, actor string)
 	}
 }
 
-// CheckFourEyes returns an OperatorWritesError when the policy is on and a grant has given
-// operators since what it had taken from them.
+// CheckFourEyes returns an *OperatorWritesError if the policy is on and a later grant has given
+// operators the privileges back.
 func CheckFourEyes(ctx context.Context, pool *pgxpool.Pool) error {
 	if on, err := FourEyes(ctx, pool); err != nil || !on {
 		return err

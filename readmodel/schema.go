@@ -28,9 +28,9 @@ type Migrated struct {
 	Name    string
 }
 
-// Migrate brings the schema up to date, and grants what the roles of sql/roles.sql
-// need of it, if there are any. Many processes may call it at once: they
-// take turns by an advisory lock.
+// Migrate brings the schema up to date. It grants the roles of sql/roles.sql what they need, if
+// these roles exist. Several processes may call it at the same time: an advisory lock lets one
+// after the other run.
 func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migrated, error) {
 	c := newConnector(url, options)
 	cfg, err := c.config()
@@ -60,7 +60,7 @@ func Migrate(ctx context.Context, url string, options ...ConnectOption) ([]Migra
 	return done, nil
 }
 
-// migrateError names the grant where a missing one is what stopped a migration.
+// migrateError adds the missing grant to the error of a migration that failed for lack of one.
 func migrateError(ctx context.Context, db *sql.DB, err error) error {
 	if !HasCode(err, insufficientPrivilege) && !HasCode(err, noSchema) {
 		return fmt.Errorf("migrate: %w", err)
@@ -72,19 +72,19 @@ func migrateError(ctx context.Context, db *sql.DB, err error) error {
 	return &PrivilegeError{Grant: grant, cause: err}
 }
 
-// PrivilegeError says that the role may not migrate.
+// PrivilegeError means that the role may not migrate.
 type PrivilegeError struct {
-	Grant string // the statement that lets it; empty: it is not the owner of the tables
+	Grant string // the statement that allows it; empty if the role does not own the tables
 	cause error
 }
 
 // Error implements error.
 func (e *PrivilegeError) Error() string { return "migrate: " + e.cause.Error() }
 
-// Unwrap returns what PostgreSQL says.
+// Unwrap returns PostgreSQL's error.
 func (e *PrivilegeError) Unwrap() error { return e.cause }
 
-// SafeText names the remedy.
+// SafeText implements errclass.Describer and names the remedy.
 func (e *PrivilegeError) SafeText() string {
 	var refused *pgconn.PgError
 	if !errors.As(e.cause, &refused) {
@@ -97,8 +97,8 @@ func (e *PrivilegeError) SafeText() string {
 	return text + "; as a superuser or the owner of the database, type: " + e.Grant
 }
 
-// EncodingError says that the database cannot hold every text: an account whose id it
-// cannot hold could not even be looked up.
+// EncodingError means that the database cannot store every text. Queries for an account id that
+// it cannot store would fail.
 type EncodingError struct{ Have string }
 
 // Error implements error and names the remedy.
@@ -106,7 +106,7 @@ func (e *EncodingError) Error() string {
 	return fmt.Sprintf("the database's encoding is %s and must be UTF8: create one with TEMPLATE template0 ENCODING 'UTF8'", e.Have)
 }
 
-// SafeText vouches for the text: it holds no data.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e *EncodingError) SafeText() string { return e.Error() }
 
 func checkEncoding(ctx context.Context, db *sql.DB) error {
@@ -115,7 +115,7 @@ func checkEncoding(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("ask for the database's encoding: %w", err)
 	}
 	switch have {
-	case "UTF8", "SQL_ASCII": // the latter takes every byte as it is
+	case "UTF8", "SQL_ASCII": // SQL_ASCII stores all bytes unchanged
 		return nil
 	}
 	return &EncodingError{have}
@@ -126,7 +126,7 @@ func newProvider(db *sql.DB) (*goose.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Tried every second for ten minutes: the others' migrations may take a while.
+	// It tries once per second for ten minutes. Another process may be migrating.
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 600))
 	if err != nil {
 		return nil, err
@@ -135,10 +135,10 @@ func newProvider(db *sql.DB) (*goose.Provider, error) {
 		goose.WithTableName(schemaTable), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
 }
 
-// SchemaError says that the schema is not what this program needs.
+// SchemaError means that the schema is missing or too old for this program.
 type SchemaError struct {
-	Have, Want int64  // versions; Have 0: no schema at all
-	Elsewhere  string // with Have 0: a schema that has one, and that search_path does not name
+	Have, Want int64  // versions; Have is 0 if there is no schema
+	Elsewhere  string // if Have is 0: a schema with the tables that is not in search_path
 }
 
 // Error implements error and names the remedy.
@@ -155,11 +155,11 @@ func (e *SchemaError) Error() string {
 		e.Have, e.Want)
 }
 
-// SafeText vouches for the text: it holds no data.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e *SchemaError) SafeText() string { return e.Error() }
 
-// CheckSchema returns a *SchemaError when the schema is missing or older than this
-// program needs. A newer one is accepted: during a rolling deploy it is migrated first.
+// CheckSchema returns a *SchemaError if the schema is missing or older than this program needs. A
+// newer schema is accepted, because a rolling deployment migrates first.
 func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	want, err := wantedVersion()
 	if err != nil {
@@ -190,8 +190,8 @@ func CheckSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	return missing
 }
 
-// MissingOnDatabase returns the missing grants of sql/roles.sql on the database itself. A
-// restore by pg_restore loses them.
+// MissingOnDatabase returns the grants of sql/roles.sql on the database that are missing.
+// pg_restore does not restore them.
 func MissingOnDatabase(ctx context.Context, pool *pgxpool.Pool) ([]string, error) {
 	rows, err := pool.Query(ctx, projectorsql.Query("database_grants"))
 	if err != nil {
@@ -204,7 +204,7 @@ func MissingOnDatabase(ctx context.Context, pool *pgxpool.Pool) ([]string, error
 	return missing, nil
 }
 
-// wantedVersion is the version of the newest embedded migration.
+// wantedVersion returns the version of the newest embedded migration.
 func wantedVersion() (int64, error) {
 	migrations, err := embedded()
 	if err != nil {
@@ -219,7 +219,7 @@ func wantedVersion() (int64, error) {
 
 // CheckDatabase runs a query that returns what is missing, one finding per row.
 func CheckDatabase(ctx context.Context, pool *pgxpool.Pool, query string) error {
-	// Planned again each time: an older plan would not notice a dropped table.
+	// No prepared statement: its plan would not notice a dropped table.
 	rows, err := pool.Query(ctx, query, pgx.QueryExecModeExec)
 	if err != nil {
 		return fmt.Errorf("check the database: %w", err)
@@ -240,14 +240,14 @@ func CheckDatabase(ctx context.Context, pool *pgxpool.Pool, query string) error 
 	return missingPrivileges(strings.Join(missing, ", "))
 }
 
-// SQLSTATEs that are asked for here.
+// SQLSTATEs that this package checks for.
 const (
 	insufficientPrivilege = "42501"
 	uniqueViolation       = "23505"
 	invalidParameterValue = "22023"
 	queryCanceled         = "57014"
 	NotSupported          = "0A000"
-	noSchema              = "3F000" // no schema of search_path may be used
+	noSchema              = "3F000" // no usable schema in search_path
 	undefinedTable        = "42P01"
 )
 
@@ -257,13 +257,13 @@ func HasCode(err error, code string) bool {
 	return errors.As(err, &pgErr) && pgErr.Code == code
 }
 
-// missingPrivileges is what PostgreSQL would say, with all that is missing at once.
+// missingPrivileges returns the error that PostgreSQL would return, with all missing privileges.
 func missingPrivileges(what string) error {
 	return &pgconn.PgError{Severity: "ERROR", Code: insufficientPrivilege, Message: "missing privileges: " + what}
 }
 
-// checkVisible recognises a schema that may not be used, whose tables PostgreSQL calls
-// undefined, from one that is not there.
+// checkVisible returns an error if the schema exists, but the role lacks USAGE. PostgreSQL reports
+// its tables as undefined.
 func checkVisible(ctx context.Context, pool *pgxpool.Pool) error {
 	var hidden string
 	err := pool.QueryRow(ctx, projectorsql.Query("hidden_schema")).Scan(&hidden)
@@ -276,5 +276,5 @@ func checkVisible(ctx context.Context, pool *pgxpool.Pool) error {
 	return missingPrivileges("USAGE on schema " + hidden)
 }
 
-// readOnly is what such a query answers, before anything else, of a server that takes no writes.
+// readOnly is the first row of a check query if the server accepts no writes.
 const readOnly = "read-only"

@@ -12,8 +12,8 @@ import (
 	"projector/sql"
 )
 
-// OtherTopicError says that the rows of a projection come from other topics than the one that
-// is to be read.
+// OtherTopicError means that the rows of a projection were made from other topics than the
+// configured one.
 type OtherTopicError struct {
 	Projection, Topic string
 	From              []string
@@ -25,11 +25,11 @@ func (e *OtherTopicError) Error() string {
 		"and could not be rebuilt; if that is wanted, type --another-topic", e.Projection, strings.Join(e.From, ", "), e.Topic)
 }
 
-// SafeText vouches for the text: it holds no data.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e *OtherTopicError) SafeText() string { return e.Error() }
 
-// CheckTopic returns an *OtherTopicError when a projection has rows, and none of them came from
-// the topic.
+// CheckTopic returns an *OtherTopicError if a projection has consumed events, but none from the
+// topic.
 func CheckTopic(ctx context.Context, db Querier, name, topic string) error {
 	rows, err := db.Query(ctx, sql.Query("source_topics"), name, projection.UnknownTopicIDs(), topic)
 	if err != nil {

@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// Storable is text that PostgreSQL takes: valid UTF-8, without NUL.
+// Storable returns the text as PostgreSQL accepts it: invalid UTF-8 and NUL are replaced by U+FFFD.
 func Storable(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// CanStore reports whether PostgreSQL can hold the text; it knows nothing of others.
+// CanStore reports whether PostgreSQL can store the text: valid UTF-8 without NUL.
 func CanStore(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }

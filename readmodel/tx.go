@@ -17,38 +17,37 @@ import (
 	"projector/sql"
 )
 
-// Tx is a transaction whose statements are queued and sent together, so that a
-// flush costs few round trips. Each statement sees what was committed before it,
-// whatever isolation level the server has for its default. Its first statements may
-// Move the positions of partitions: then nothing counts unless every one has moved.
+// Tx is a transaction that queues its statements and sends them together, so that a flush needs
+// few round trips. It is always READ COMMITTED. If it moves positions, Move comes first: Send
+// fails unless all positions have moved.
 type Tx struct {
 	conn   *pgx.Conn
 	queued *pgx.Batch
-	moves  int64 // positions that are to move
-	moved  int64 // those that have
+	moves  int64 // positions to move
+	moved  int64 // positions that have moved
 }
 
-// Begin queues the begin of a transaction.
+// Begin returns a transaction. Its BEGIN is queued.
 func Begin(conn *pgx.Conn) *Tx {
 	tx := &Tx{conn: conn, queued: &pgx.Batch{}}
 	tx.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 	return tx
 }
 
-// Move queues the moves of positions, which are of one consumer group and topic.
+// Move queues changes of positions. All of them have the same consumer group and topic.
 func (tx *Tx) Move(moves ...Move) {
 	tx.moves += int64(len(moves))
 	tx.Queue(sql.Query("position_move"), moveArgs(moves)...).
 		Exec(func(tag pgconn.CommandTag) error { tx.moved += tag.RowsAffected(); return nil })
 }
 
-// Queue adds a statement to what the next Send sends.
+// Queue adds a statement. The next Send sends it.
 func (tx *Tx) Queue(statement string, args ...any) *pgx.QueuedQuery {
 	return tx.queued.Queue(statement, args...)
 }
 
-// Send sends what is queued, in one round trip. projection.ErrFenced means that a
-// position was not where its owner knew it to be.
+// Send sends the queued statements in one round trip. It returns projection.ErrFenced if a
+// position was not what its owner knew.
 func (tx *Tx) Send(ctx context.Context) error {
 	if tx.queued.Len() == 0 {
 		return nil
@@ -88,8 +87,8 @@ func (tx *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return tx.conn.SendBatch(ctx, b)
 }
 
-// End commits when err is nil, else rolls back, as well as that can be done: a
-// connection that cannot roll back is closed when it is released.
+// End commits if err is nil. Otherwise it rolls back and returns err. A connection that cannot
+// roll back is closed when it is released.
 func (tx *Tx) End(ctx context.Context, err error) error {
 	if err == nil {
 		return tx.commit(ctx)
@@ -98,8 +97,8 @@ func (tx *Tx) End(ctx context.Context, err error) error {
 	return err
 }
 
-// commit ends a transaction that has done its work. PostgreSQL reports the COMMIT of
-// a transaction that has failed as ROLLBACK and without an error.
+// commit sends COMMIT. If a statement of the transaction has failed, PostgreSQL answers ROLLBACK
+// without an error.
 func (tx *Tx) commit(ctx context.Context) error {
 	failpoint.Here(failpoint.BeforeCommit)
 	tag, err := tx.conn.Exec(ctx, "COMMIT")
@@ -112,13 +111,13 @@ func (tx *Tx) commit(ctx context.Context) error {
 	return err
 }
 
-// Transact runs fn in a transaction, which is rolled back when fn returns an error.
+// Transact runs fn in a transaction. If fn returns an error, it rolls back.
 func Transact(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Release() // a connection that is still in a transaction is closed by it
+	defer conn.Release() // closes a connection that is still in a transaction
 	tx := Begin(conn.Conn())
 	nameRequest(ctx, tx)
 	if err = tx.Send(ctx); err == nil {
@@ -130,10 +129,10 @@ func Transact(ctx context.Context, pool *pgxpool.Pool, fn func(*Tx) error) error
 	return tx.End(ctx, err)
 }
 
-// CommitUnknownError says that the reply to a COMMIT was lost, and that PostgreSQL
-// could not be asked since whether the transaction was committed.
+// CommitUnknownError means that the reply to a COMMIT was lost and that PostgreSQL could not be
+// asked whether the transaction was committed.
 type CommitUnknownError struct {
-	Transaction string // PostgreSQL's id of it
+	Transaction string // PostgreSQL's transaction id
 	Cause       error
 }
 
@@ -143,17 +142,17 @@ func (e *CommitUnknownError) Error() string { return e.SafeText() + ": " + e.Cau
 // Unwrap implements the interface of package errors.
 func (e *CommitUnknownError) Unwrap() error { return e.Cause }
 
-// SafeText implements errclass.Describer.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e *CommitUnknownError) SafeText() string {
 	return "the reply to COMMIT was lost and PostgreSQL cannot be asked what became of transaction " + e.Transaction +
 		": run the command again when it can be reached. What was committed is then found to be done already"
 }
 
-// TransactOnce is Transact, tried again for a while when its failure may be a passing
-// one, and carried out once at most: where the reply to COMMIT was lost, PostgreSQL is
-// asked what became of the transaction. What fn has stored in variables is that of its last run.
+// TransactOnce is Transact with retries, for a limited time, after failures that may be transient.
+// The transaction is committed at most once: if the reply to COMMIT was lost, it first asks
+// PostgreSQL whether the transaction was committed. fn may run several times.
 func TransactOnce(ctx context.Context, pool *pgxpool.Pool, fn func(context.Context, *Tx) error) error {
-	unanswered := "" // the transaction whose COMMIT was not answered
+	unanswered := "" // id of a transaction without a reply to its COMMIT
 	err := Patiently(ctx, func(attempt context.Context) error {
 		committed, err := WasCommitted(attempt, pool, unanswered)
 		if committed || err != nil {
@@ -183,15 +182,15 @@ func TransactOnce(ctx context.Context, pool *pgxpool.Pool, fn func(context.Conte
 	return err
 }
 
-// Answered reports whether an error is the server's word that nothing was committed.
-// One that ends the session may come while the transaction is being committed.
+// Answered reports whether an error proves that nothing was committed. An error that ends the
+// session does not: the server may send it during the commit.
 func Answered(err error) bool {
 	var e *pgconn.PgError
 	return errors.Is(err, pgx.ErrTxCommitRollback) || errors.As(err, &e) && e.SeverityUnlocalized == "ERROR"
 }
 
-// WasCommitted reports whether a transaction whose COMMIT was not answered has been
-// committed all the same. What is still under way is to be asked again.
+// WasCommitted reports whether a transaction without a reply to its COMMIT was committed. It
+// returns projection.ErrStale while the commit is still in progress.
 func WasCommitted(ctx context.Context, pool *pgxpool.Pool, transaction string) (bool, error) {
 	if transaction == "" {
 		return false, nil
@@ -199,7 +198,7 @@ func WasCommitted(ctx context.Context, pool *pgxpool.Pool, transaction string) (
 	var status string
 	err := pool.QueryRow(ctx, sql.Query("transaction_status"), transaction).Scan(&status)
 	switch {
-	case HasCode(err, invalidParameterValue): // in the future: this server has lost it, after a failover
+	case HasCode(err, invalidParameterValue): // the id is in the future: this server lost the transaction in a failover
 		return false, nil
 	case err == nil && status == "in progress":
 		err = fmt.Errorf("the transaction is still being committed: %w", projection.ErrStale)
@@ -210,12 +209,12 @@ func WasCommitted(ctx context.Context, pool *pgxpool.Pool, transaction string) (
 const (
 	// RepairAttempt is the deadline of one transaction.
 	RepairAttempt = 10 * time.Second
-	// repairPatience is how long a failing transaction is tried again: a tool that
-	// a person waits for must fail, not hang.
+	// repairPatience limits the retries of a failing transaction. A command must fail, not hang,
+	// while a person waits for it.
 	repairPatience = 12 * time.Second
 )
 
-// Patiently is Persistently with a deadline for each try.
+// Patiently is Persistently with a deadline for each attempt.
 func Patiently(ctx context.Context, fn func(context.Context) error) error {
 	return Persistently(ctx, func(ctx context.Context) error {
 		attempt, cancel := context.WithTimeout(ctx, RepairAttempt)
@@ -224,7 +223,7 @@ func Patiently(ctx context.Context, fn func(context.Context) error) error {
 	})
 }
 
-// Persistently repeats fn for a while, as long as its failure may pass.
+// Persistently repeats fn for a limited time, as long as its failure may be transient.
 func Persistently(ctx context.Context, fn func(context.Context) error) error {
 	return retry.Bound{
 		Within: repairPatience, Pause: 50 * time.Millisecond, Longest: repairPatience,

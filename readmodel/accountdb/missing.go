@@ -42,7 +42,7 @@ func (NoFetchingError) Error() string {
 	return "missing versions cannot be fetched where Citus distributes the tables: leave out --outbox-url (OUTBOX_URL)"
 }
 
-// SafeText vouches for the text: it holds no data.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e NoFetchingError) SafeText() string { return e.Error() }
 
 // CheckFetching returns a NoFetchingError where Citus distributes the accounts.

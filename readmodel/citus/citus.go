@@ -39,7 +39,7 @@ func (MissingError) Error() string {
 		"and name the workers by citus_add_node; or migrate without --citus"
 }
 
-// SafeText vouches for the text: it holds no data.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e MissingError) SafeText() string { return e.Error() }
 
 // Querier is a pool, a connection or a transaction.

@@ -225,7 +225,7 @@ func (OldMappingRunsError) Error() string {
 		"stop them (`projector pause --all --reason=rebuild --yes`), run this again, start them with the new mapping, and resume"
 }
 
-// SafeText vouches for the text: it holds no data.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e OldMappingRunsError) SafeText() string { return e.Error() }
 
 // OldTextRunsError says that consumers have gone on by the old text of a projection file while
@@ -238,7 +238,7 @@ func (OldTextRunsError) Error() string {
 		"stop them (`projector pause --all --reason=rebuild --yes`, with the same projection file), run this again, start them with the new text, and resume"
 }
 
-// SafeText vouches for the text: it holds no data.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e OldTextRunsError) SafeText() string { return e.Error() }
 
 // allowed refuses what must not be changed, and counts what is left alone because of people.
@@ -315,5 +315,5 @@ func (RowsStayError) Error() string {
 		"with --remove those rows go, too"
 }
 
-// SafeText vouches for the text: it holds no data.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e RowsStayError) SafeText() string { return e.Error() }

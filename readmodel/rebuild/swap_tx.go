@@ -33,7 +33,7 @@ func (e *SwapGivenUpError) Error() string {
 		"Pause the consumers first (`projector pause --all --reason=rebuild --yes`), run it again, and resume", e.After.Round(time.Second), e.Stage, e.Within, e.Cause)
 }
 
-// SafeText vouches for the text: it holds no data.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e *SwapGivenUpError) SafeText() string { return e.Error() }
 
 // errNothingFits ends a transaction that would change nothing: consumers must not forget
