@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"strconv"
 	"time"
 
 	"projector/internal/cli/exit"
@@ -139,26 +138,14 @@ func (c *GapsListCmd) Run(ctx context.Context, std *output.Streams) error {
 		if err != nil {
 			return err
 		}
-		if err := rows.Add(gapRow(gap)); err != nil {
+		d := gapDocument{
+			AccountID: gap.AccountID, ExpectedVersion: gap.Expected, ReceivedVersion: gap.Received, Class: string(gap.Class),
+			WaitingEvents: gap.Waiting, Since: output.TimeText(gap.Since),
+			AgeSeconds: math.Round(float64(gap.Age)/float64(time.Millisecond)) / 1000,
+		}
+		if err := rows.Add(d, gap.AccountID, gap.Expected, gap.Received, gap.Class, gap.Waiting, output.AgeText(gap.Age)); err != nil {
 			return err
 		}
 	}
 	return rows.End("no account waits for an event")
-}
-
-type gapRow accountdb.Hold
-
-func (r gapRow) Document() any {
-	return gapDocument{
-		AccountID: r.AccountID, ExpectedVersion: r.Expected, ReceivedVersion: r.Received, Class: string(r.Class),
-		WaitingEvents: r.Waiting, Since: output.TimeText(r.Since),
-		AgeSeconds: math.Round(float64(r.Age)/float64(time.Millisecond)) / 1000,
-	}
-}
-
-func (r gapRow) Cells() []string {
-	return []string{
-		r.AccountID, strconv.FormatInt(r.Expected, 10), strconv.FormatInt(r.Received, 10), string(r.Class),
-		strconv.FormatInt(r.Waiting, 10), output.AgeText(r.Age),
-	}
 }

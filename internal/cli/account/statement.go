@@ -57,7 +57,7 @@ func (c *accountStatementCmd) Run(ctx context.Context, std *output.Streams) erro
 	defer pool.Close()
 	rows := c.Rows(std.Out, "EVENT", output.Right("VERSION", 8), output.Left("OCCURRED", 20), output.Left("TYPE", 14), output.Right("AMOUNT", 14),
 		output.Right("BALANCE", 14), output.Left("CURRENCY", 8), output.Left("RECORD", 24).Optional(), output.Left("EVENT", 12).Optional())
-	sum, err := statement.Account(ctx, pool, query, func(l *statement.Line) error { return rows.Add(statementRow{l}) })
+	sum, err := statement.Account(ctx, pool, query, func(l *statement.Line) error { return addLine(rows, l) })
 	if err != nil {
 		return c.failure(err)
 	}
@@ -159,14 +159,18 @@ func someVersions(versions []int64) string {
 	return strings.Join(texts, ", ")
 }
 
-type statementRow struct{ *statement.Line }
-
-func (r statementRow) Document() any {
-	return statementDocument{
-		Version: r.Version, EventID: r.EventID, EventType: r.EventType, Amount: numberOrNull(r.Amount), Currency: r.Currency,
-		RunningBalance: numberOrNull(r.Running), OccurredAt: output.TimeText(r.OccurredAt),
-		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
+func addLine(rows *output.Rows, l *statement.Line) error {
+	d := statementDocument{
+		Version: l.Version, EventID: l.EventID, EventType: l.EventType, Amount: numberOrNull(l.Amount), Currency: l.Currency,
+		RunningBalance: numberOrNull(l.Running), OccurredAt: output.TimeText(l.OccurredAt),
+		Topic: l.Topic, Partition: l.Partition, Offset: l.Offset,
 	}
+	running := "unknown"
+	if l.Running != nil {
+		running = *l.Running
+	}
+	return rows.Add(d, l.Version, output.TimeText(l.OccurredAt), l.EventType, l.Amount, running, l.Currency,
+		output.PlaceIn(l.Topic, l.Partition, l.Offset), l.EventID)
 }
 
 // numberOrNull has exactly the digits of the text. What is no number, in a row somebody has
@@ -176,34 +180,4 @@ func numberOrNull(text *string) *json.Number {
 		return nil
 	}
 	return new(json.Number(*text))
-}
-
-func (r statementRow) Cells() []string {
-	running := "unknown"
-	if r.Running != nil {
-		running = *r.Running
-	}
-	return []string{
-		strconv.FormatInt(r.Version, 10), output.TimeText(r.OccurredAt), r.EventType, textOrDash(r.Amount), running, textOrDash(r.Currency),
-		r.place(), r.EventID,
-	}
-}
-
-// place is where in Kafka the event is, as far as it is known.
-func (r statementRow) place() string {
-	if r.Partition == nil || r.Offset == nil {
-		return "-"
-	}
-	place := fmt.Sprintf("%d/%d", *r.Partition, *r.Offset)
-	if r.Topic != nil {
-		place = *r.Topic + " " + place
-	}
-	return place
-}
-
-func textOrDash(text *string) string {
-	if text == nil {
-		return "-"
-	}
-	return output.OrDash(*text)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -48,31 +47,21 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams, typed *kong.Cont
 	defer cancel()
 	rows := c.Rows(std.Out, "REASON", output.Right("ID", 4), output.Left("AT", 20), output.Left("ACTION", 12),
 		output.Left("REQUESTED BY", 14), output.Right("RECORDS", 7).Optional(), output.Left("STATE", 8), output.Left("DECIDED BY", 14).Optional(), output.Left("TOPIC", 14).Optional(), output.Text("REASON"))
-	if err := readmodel.Requests(ctx, pool, state, func(r *readmodel.Request) error { return rows.Add(row{r, Describe(typed.Model, r)}) }); err != nil {
+	err = readmodel.Requests(ctx, pool, state, func(r *readmodel.Request) error {
+		d := Describe(typed.Model, r)
+		return rows.Add(d, r.ID, r.At.UTC().Format(time.RFC3339), r.Action, r.RequestedBy, r.Records, r.State, r.DecidedBy, topicsText(&d), r.Reason)
+	})
+	if err != nil {
 		return err
 	}
 	return rows.End("nothing was requested")
-}
-
-type row struct {
-	*readmodel.Request
-	document Document
-}
-
-func (r row) Document() any { return r.document }
-
-func (r row) Cells() []string {
-	return []string{
-		strconv.FormatInt(r.ID, 10), r.At.UTC().Format(time.RFC3339), r.Action, r.RequestedBy, strconv.FormatInt(r.Records, 10),
-		string(r.State), output.OrDash(r.DecidedBy), topicsText(&r.document), output.OrDash(r.Reason),
-	}
 }
 
 // topicsText is the topic of a request, and its DLQ topic where that has another name.
 func topicsText(d *Document) string {
 	switch {
 	case d.Topic == nil:
-		return output.OrDash("")
+		return ""
 	case *d.DLQTopic == *d.Topic+".dlq":
 		return *d.Topic
 	default:

@@ -49,7 +49,7 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
 		output.Right("VERSION", 7), output.Left("RESULT", 9).Optional(), output.Left("ACTOR", 12),
 		output.Left("PROJECTION", 15).Optional(), output.Left("GROUP", 12).Optional(), output.Left("PLACE", 10).Optional(), output.Left("DLQ", 5).Optional(),
 		output.Left("REQUEST", 7).Optional(), output.Left("APPROVED BY", 11).Optional(), output.Text("REASON"))
-	err = readmodel.AuditTrail(ctx, pool, filter, func(r *readmodel.AuditRow) error { return rows.Add(row{r}) })
+	err = readmodel.AuditTrail(ctx, pool, filter, func(r *readmodel.AuditRow) error { return rows.Add(describe(r), cells(r)...) })
 	if err != nil {
 		return err
 	}
@@ -84,9 +84,7 @@ type document struct {
 	Hash           *string `json:"hash"`
 }
 
-type row struct{ *readmodel.AuditRow }
-
-func (r row) Document() any {
+func describe(r *readmodel.AuditRow) document {
 	return document{
 		ID: r.ID, At: output.TimeText(r.At), Action: r.Action, Group: r.Group, Projection: r.Projection,
 		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, DLQPartition: r.DLQPartition, DLQOffset: r.DLQOffset,
@@ -96,43 +94,19 @@ func (r row) Document() any {
 	}
 }
 
-func (r row) Cells() []string {
+func cells(r *readmodel.AuditRow) []any {
 	result := r.Result
 	if r.Altered {
 		result += ", altered"
 	}
-	return []string{
-		r.At.UTC().Format("2006-01-02T15:04:05Z"), r.Action, textOrDash(r.AccountID), output.VersionText(r.Version), result, r.Actor,
-		textOrDash(r.Projection), textOrDash(r.Group), place(r.Topic, r.Partition, r.Offset), place(nil, r.DLQPartition, r.DLQOffset), r.request(),
-		textOrDash(r.ApprovedBy), textOrDash(r.Reason),
+	request := "" // that was approved, and who made it
+	if r.RequestID != nil {
+		request = fmt.Sprintf("%d by %s", *r.RequestID, output.OrDash(r.RequestedBy))
 	}
-}
-
-// place is a place in a topic, with the topic's name where there is one.
-func place(topic *string, partition *int32, offset *int64) string {
-	if partition == nil || offset == nil {
-		return "-"
+	return []any{
+		r.At.UTC().Format("2006-01-02T15:04:05Z"), r.Action, r.AccountID, r.Version, result, r.Actor, r.Projection, r.Group,
+		output.PlaceIn(r.Topic, r.Partition, r.Offset), output.PlaceIn(nil, r.DLQPartition, r.DLQOffset), request, r.ApprovedBy, r.Reason,
 	}
-	at := output.PlaceText(*partition, *offset)
-	if topic == nil {
-		return at
-	}
-	return *topic + " " + at
-}
-
-// request is the request that was approved, and who made it.
-func (r row) request() string {
-	if r.RequestID == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%d by %s", *r.RequestID, textOrDash(r.RequestedBy))
-}
-
-func textOrDash(text *string) string {
-	if text == nil {
-		return "-"
-	}
-	return output.OrDash(*text)
 }
 
 type verifyCmd struct {

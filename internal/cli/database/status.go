@@ -1,9 +1,9 @@
 package database
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"projector/internal/cli/flags"
@@ -34,7 +34,7 @@ func (c *statusCmd) Run(ctx context.Context, std *output.Streams) error {
 		if migrations[i].At.IsZero() {
 			missing++
 		}
-		if err := rows.Add(migrationRow{&migrations[i]}); err != nil {
+		if err := addMigration(rows, &migrations[i]); err != nil {
 			return err
 		}
 	}
@@ -50,8 +50,6 @@ func (c *statusCmd) Run(ctx context.Context, std *output.Streams) error {
 	return nil
 }
 
-type migrationRow struct{ *readmodel.Migration }
-
 // migrationDocument is a migration in JSON.
 type migrationDocument struct {
 	Version   int64   `json:"version"`
@@ -59,23 +57,10 @@ type migrationDocument struct {
 	AppliedAt *string `json:"applied_at"` // null: not applied
 }
 
-func (r migrationRow) document() migrationDocument {
-	d := migrationDocument{Version: r.Version, Name: output.OrNull(r.Name)}
-	if !r.At.IsZero() {
-		d.AppliedAt = output.OrNull(output.TimeText(r.At))
+func addMigration(rows *output.Rows, m *readmodel.Migration) error {
+	d, at := migrationDocument{Version: m.Version, Name: output.OrNull(m.Name)}, "not applied"
+	if !m.At.IsZero() {
+		d.AppliedAt, at = output.OrNull(output.TimeText(m.At)), m.At.UTC().Format(time.RFC3339)
 	}
-	return d
-}
-
-func (r migrationRow) Document() any { return r.document() }
-
-func (r migrationRow) Cells() []string {
-	name, at := r.Name, "not applied"
-	if name == "" {
-		name = "of a newer program"
-	}
-	if !r.At.IsZero() {
-		at = r.At.UTC().Format(time.RFC3339)
-	}
-	return []string{strconv.FormatInt(r.Version, 10), name, at}
+	return rows.Add(d, m.Version, cmp.Or(m.Name, "of a newer program"), at)
 }

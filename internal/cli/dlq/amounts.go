@@ -73,31 +73,13 @@ type amountRow struct {
 	*amountsDocument
 }
 
-func (r amountRow) Document() any { return r.amountsDocument }
-
-func (r amountRow) Cells() []string {
-	text := func(n *json.Number) string {
-		if n == nil {
-			return output.OrDash("")
-		}
-		return n.String()
-	}
-	currency := output.OrDash("")
-	if r.Currency != nil {
-		currency = *r.Currency
-	}
-	return []string{
-		output.OrDash(r.account), output.VersionText(r.version), text(r.OldAmount), text(r.NewAmount), currency,
-		text(r.BalanceBefore), text(r.BalanceAfter),
-	}
-}
-
 // printAmounts prints amounts and balances.
 func printAmounts(how *output.Flags, std *output.Streams, amounts []amountRow) error {
 	rows := how.Rows(std.Out, "ACCOUNT", output.Left("ACCOUNT", 14), output.Right("VERSION", 7), output.Right("OLD AMOUNT", 12),
 		output.Right("NEW AMOUNT", 12), output.Left("CURRENCY", 8), output.Right("BALANCE BEFORE", 14), output.Right("BALANCE AFTER", 14))
-	for _, row := range amounts {
-		if err := rows.Add(row); err != nil {
+	for _, a := range amounts {
+		err := rows.Add(a.amountsDocument, a.account, a.version, a.OldAmount, a.NewAmount, a.Currency, a.BalanceBefore, a.BalanceAfter)
+		if err != nil {
 			return err
 		}
 	}
@@ -122,7 +104,7 @@ func (p *replayPlan) printAmounts(std *output.Streams) error {
 			continue
 		}
 		e := &item.Entry
-		_, _ = fmt.Fprintf(std.Out, "%s version %s, dead letter %s\n", output.Printable(e.AccountID), output.VersionText(e.Received), placeOf(e))
+		_, _ = fmt.Fprintf(std.Out, "%s version %s, dead letter %s\n", output.Printable(e.AccountID), output.OrDash(e.Received), placeOf(e))
 		printValue(std, "old value", rows[i].OldValue, "not in the DLQ topic")
 		printValue(std, "new value", rows[i].NewValue, "not kept: the read model has passed this version")
 	}

@@ -73,7 +73,7 @@ func (*discardPlan) DoneInParts() {}
 
 func (p *discardPlan) Hash(_ context.Context, h *change.Hash) error {
 	for i, d := range p.letters {
-		if err := h.Add(discardRow{letterRow: letterRow{DeadLetter: d}, Discarded: p.found[i]}.Document()); err != nil {
+		if err := h.Add(p.document(d, p.found[i], false)); err != nil {
 			return err
 		}
 	}
@@ -160,7 +160,7 @@ func (p *discardPlan) action(d *replay.DeadLetter) readmodel.Action {
 func (p *discardPlan) Print(_ context.Context, std *output.Streams, done bool) error {
 	rows, now := letterRows(std, &p.Flags), time.Now()
 	for i := range p.found {
-		if err := rows.Add(discardRow{letterRow{p.letters[i], now}, p.found[i], done}); err != nil {
+		if err := rows.Add(p.document(p.letters[i], p.found[i], done), letterCells(p.letters[i], now)...); err != nil {
 			return err
 		}
 	}
@@ -173,16 +173,9 @@ func (p *discardPlan) Print(_ context.Context, std *output.Streams, done bool) e
 	return errors.Join(p.summarize(std, done), p.scan.finish(std))
 }
 
-// discardRow is a dead letter that is, or would be, discarded.
-type discardRow struct {
-	letterRow
-	repair.Discarded
-	done bool
-}
-
-func (r discardRow) Document() any {
-	d := discardDocument{letterDocument: document(r.DeadLetter), Parked: r.Removed}
-	if r.done && !r.Passed {
+func (*discardPlan) document(letter *replay.DeadLetter, found repair.Discarded, done bool) discardDocument {
+	d := discardDocument{letterDocument: document(letter), Parked: found.Removed}
+	if done && !found.Passed {
 		d.Result = output.OrNull(readmodel.ResultDiscarded)
 	}
 	return d

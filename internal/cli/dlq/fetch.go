@@ -3,7 +3,6 @@ package dlq
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -111,7 +110,7 @@ func (p *fetchPlan) Hash(_ context.Context, h *change.Hash) error {
 		if m.Record == nil {
 			continue
 		}
-		if err := h.Add(fetchRow{m, false, false}.Document(), m.Digest()); err != nil {
+		if err := h.Add(describeMissing(m, false, false), m.Digest()); err != nil {
 			return err
 		}
 	}
@@ -143,7 +142,7 @@ func (p *fetchPlan) print(std *output.Streams, done bool) error {
 	counts := replay.Counts{}
 	for _, m := range p.of.Missing {
 		counts[m.Outcome(done)]++
-		if err := rows.Add(fetchRow{m, done, p.on.Amounts}); err != nil {
+		if err := rows.Add(describeMissing(m, done, p.on.Amounts), m.Outcome(done), m.AccountID, m.Number, m.Reason()); err != nil {
 			return err
 		}
 	}
@@ -183,24 +182,14 @@ type fetchDocument struct {
 	*amountsDocument
 }
 
-// fetchRow is a version with its plan and, when that was carried out, with what became of it.
-type fetchRow struct {
-	*replay.Missing
-	done    bool
-	amounts bool // are shown
-}
-
-func (r fetchRow) Document() any {
-	d := fetchDocument{AccountID: r.AccountID, Version: r.Number, Plan: r.Plan}
-	if r.done {
-		d.Result = output.OrNull(r.Outcome(true))
+// describeMissing is a version with its plan and, when that was carried out, with what became of it.
+func describeMissing(m *replay.Missing, done, amounts bool) fetchDocument {
+	d := fetchDocument{AccountID: m.AccountID, Version: m.Number, Plan: m.Plan}
+	if done {
+		d.Result = output.OrNull(m.Outcome(true))
 	}
-	if r.amounts && r.Record != nil {
-		d.amountsDocument = fetchedAmounts(r.Missing)
+	if amounts && m.Record != nil {
+		d.amountsDocument = fetchedAmounts(m)
 	}
 	return d
-}
-
-func (r fetchRow) Cells() []string {
-	return []string{r.Outcome(r.done), r.AccountID, strconv.FormatInt(r.Number, 10), output.OrDash(r.Reason())}
 }

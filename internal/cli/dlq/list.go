@@ -50,7 +50,7 @@ func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
 	}
 	defer done()
 	rows, now := letterRows(std, &c.Flags), time.Now()
-	err = s.Each(ctx, func(d *replay.DeadLetter) error { return rows.Add(letterRow{d, now}) })
+	err = s.Each(ctx, func(d *replay.DeadLetter) error { return rows.Add(document(d), letterCells(d, now)...) })
 	s.shown.Done()
 	if err != nil {
 		return err
@@ -64,18 +64,7 @@ func letterRows(std *output.Streams, how *output.Flags) *output.Rows {
 		output.Right("VERSION", 7).Optional(), output.Left("AGE", 7))
 }
 
-// letterRow is a dead letter in a list.
-type letterRow struct {
-	*replay.DeadLetter
-	now time.Time
-}
-
-func (r letterRow) Document() any { return document(r.DeadLetter) }
-
-func (r letterRow) Cells() []string {
-	e := &r.Entry
-	return []string{
-		placeOf(e), string(r.Status), string(e.Class), output.OrDash(e.AccountID),
-		output.VersionText(e.Received), output.AgeText(r.now.Sub(e.FailedAt)),
-	}
+func letterCells(d *replay.DeadLetter, now time.Time) []any {
+	e := &d.Entry
+	return []any{placeOf(e), d.Status, e.Class, e.AccountID, e.Received, output.AgeText(now.Sub(e.FailedAt))}
 }

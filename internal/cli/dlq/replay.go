@@ -97,7 +97,7 @@ func (*replayPlan) DoneInParts() {}
 // Hash implements change.Plan, with the plan and the whole messages.
 func (p *replayPlan) Hash(_ context.Context, h *change.Hash) error {
 	for _, item := range p.replay.Items {
-		if err := h.Add(replayRow{item, false, false}.Document(), item.Digest()); err != nil {
+		if err := h.Add(describeItem(item, false, false), item.Digest()); err != nil {
 			return err
 		}
 	}
@@ -182,7 +182,9 @@ func (p *replayPlan) print(std *output.Streams, done bool) error {
 		output.Right("VERSION", 7), output.Left("CLASS", 20).Optional(), output.Left("DLQ", 9),
 		output.Text("WHY"))
 	for _, item := range p.replay.Items {
-		if err := rows.Add(replayRow{item, done, p.on.Amounts}); err != nil {
+		e := &item.Entry
+		err := rows.Add(describeItem(item, done, p.on.Amounts), item.Outcome(done), e.AccountID, e.Received, e.Class, placeOf(e), item.Reason())
+		if err != nil {
 			return err
 		}
 	}
@@ -198,32 +200,20 @@ func (p *replayPlan) print(std *output.Streams, done bool) error {
 	return err
 }
 
-// replayRow is a dead letter with its plan or, when that was carried out, with what became
-// of it.
-type replayRow struct {
-	*replay.Item
-	done    bool
-	amounts bool // are shown
-}
-
-func (r replayRow) Document() any {
-	d := replayDocument{letterDocument: document(r.DeadLetter), Plan: r.Plan}
-	if r.done {
-		d.Result = output.OrNull(r.Outcome(r.done))
+// describeItem is a dead letter with its plan and, when that was carried out, with what became of it.
+func describeItem(item *replay.Item, done, amounts bool) replayDocument {
+	d := replayDocument{letterDocument: document(item.DeadLetter), Plan: item.Plan}
+	if done {
+		d.Result = output.OrNull(item.Outcome(true))
 	}
-	if r.Value != "" {
-		d.Altered, d.NotInTopic = new(r.Altered()), new(r.NotInTopic)
+	if item.Value != "" {
+		d.Altered, d.NotInTopic = new(item.Altered()), new(item.NotInTopic)
 	}
-	if r.amounts {
-		d.amountsDocument = replayedAmounts(r.Item)
+	if amounts {
+		d.amountsDocument = replayedAmounts(item)
 	}
-	d.Message = r.Reason()
+	d.Message = item.Reason()
 	return d
-}
-
-func (r replayRow) Cells() []string {
-	e := &r.Entry
-	return []string{r.Outcome(r.done), output.OrDash(e.AccountID), output.VersionText(e.Received), string(e.Class), placeOf(e), output.OrDash(r.Reason())}
 }
 
 // summary counts the plans or the results.

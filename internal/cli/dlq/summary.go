@@ -6,7 +6,6 @@ import (
 	"errors"
 	"hash/maphash"
 	"slices"
-	"strconv"
 	"time"
 
 	"projector/dlq"
@@ -53,13 +52,18 @@ func (c *summaryCmd) print(std *output.Streams, s *scan, sums *summary) error {
 		output.Right("ACCOUNTS", 8), output.Left("FIRST", 7), output.Left("LAST", 7), output.Left("EXAMPLE", 9))
 	total, now := int64(0), time.Now()
 	for _, g := range sums.sorted() {
-		if err := rows.Add(summaryRow{g, now}); err != nil {
+		d := summaryDocument{
+			Class: g.class, Status: string(g.status), Records: g.records, Accounts: int64(len(g.accounts)),
+			FirstFailedAt: output.TimeText(g.first), LastFailedAt: output.TimeText(g.last), Example: g.example,
+		}
+		err := rows.Add(d, g.class, g.status, g.records, d.Accounts, output.AgeText(now.Sub(g.first)), output.AgeText(now.Sub(g.last)), g.example)
+		if err != nil {
 			return err
 		}
 		total += g.records
 	}
 	if rows.Len() > 1 {
-		rows.Total("total", "", strconv.FormatInt(total, 10))
+		rows.Total("total", " ", total)
 	}
 	return rows.End(s.nothing("no dead letters"))
 }
@@ -117,24 +121,4 @@ func (s *summary) sorted() []*group {
 		return cmp.Or(cmp.Compare(b.records, a.records), cmp.Compare(a.class, b.class), cmp.Compare(a.status, b.status))
 	})
 	return groups
-}
-
-// summaryRow is a group in a list.
-type summaryRow struct {
-	*group
-	now time.Time
-}
-
-func (r summaryRow) Document() any {
-	return summaryDocument{
-		Class: r.class, Status: string(r.status), Records: r.records, Accounts: int64(len(r.accounts)),
-		FirstFailedAt: output.TimeText(r.first), LastFailedAt: output.TimeText(r.last), Example: r.example,
-	}
-}
-
-func (r summaryRow) Cells() []string {
-	return []string{
-		r.class, string(r.status), strconv.FormatInt(r.records, 10), strconv.Itoa(len(r.accounts)),
-		output.AgeText(r.now.Sub(r.first)), output.AgeText(r.now.Sub(r.last)), r.example,
-	}
 }

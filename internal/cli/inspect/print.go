@@ -94,7 +94,7 @@ func (p *printer) add(d *decoded) error {
 	if (p.c.ShowPayload || p.c.Mapping.Given()) && !p.c.JSON() {
 		return p.whole(d)
 	}
-	return p.rows.Add(recordRow{d, p.c.ShowPayload, p.c.Mapping.Given()})
+	return p.rows.Add(p.document(d), placeOf(d), d.Event.AccountID, d.version(), d.Event.TypeName, d.outcome())
 }
 
 // end prints what all of it comes to.
@@ -132,42 +132,29 @@ func classNames() []string {
 	return names
 }
 
-// recordRow is a record in a list.
-type recordRow struct {
-	*decoded
-	payload bool
-	mapped  bool
-}
-
-func (r recordRow) Document() any {
-	record, ev := r.record, &r.Event
+// document is a record in JSON, with the payload if that is shown.
+func (p *printer) document(d *decoded) any {
+	record, ev := d.record, &d.Event
 	doc := recordDocument{
 		Topic: record.Topic, Partition: record.Partition, Offset: record.Offset,
-		AccountID: output.OrNull(ev.AccountID), Version: r.version(), EventID: output.OrNull(ev.ID),
-		EventType: output.OrNull(ev.TypeName), Message: output.OrNull(r.message()),
+		AccountID: output.OrNull(ev.AccountID), Version: d.version(), EventID: output.OrNull(ev.ID),
+		EventType: output.OrNull(ev.TypeName), Message: output.OrNull(d.message()),
 	}
-	if r.entry > 0 {
-		doc.Entry = new(r.entry - 1)
+	if d.entry > 0 {
+		doc.Entry = new(d.entry - 1)
 	}
-	if r.Fault != nil {
-		doc.Class = output.OrNull(string(r.Fault.Class))
+	if d.Fault != nil {
+		doc.Class = output.OrNull(string(d.Fault.Class))
 	}
-	if r.mapped {
-		doc.Fields = r.fieldDocuments(r.payload)
+	if p.c.Mapping.Given() {
+		doc.Fields = d.fieldDocuments(p.c.ShowPayload)
 	}
-	if !r.payload {
+	if !p.c.ShowPayload {
 		return doc
 	}
 	whole := payloadDocument{recordDocument: doc, Record: output.RecordOf(record)}
 	whole.Value, whole.ValueBase64 = dlq.TextOrBase64(record.Value)
 	return whole
-}
-
-func (r recordRow) Cells() []string {
-	ev := &r.Event
-	return []string{
-		placeOf(r.decoded), output.OrDash(ev.AccountID), output.VersionText(r.version()), output.OrDash(ev.TypeName), r.outcome(),
-	}
 }
 
 func placeOf(d *decoded) string {

@@ -108,7 +108,7 @@ func (p *plan) Hash(ctx context.Context, h *change.Hash) error {
 			if piece[i].Decision.Outcome != projection.Applied {
 				continue
 			}
-			if err := h.Add(row{&piece[i], false, false}.Document(), piece[i].Digest()); err != nil {
+			if err := h.Add(row{&piece[i], false, false}.document(), piece[i].Digest()); err != nil {
 				return err
 			}
 		}

@@ -3,7 +3,6 @@ package ledger
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	"projector/internal/cli/change"
 	"projector/internal/cli/output"
@@ -85,7 +84,7 @@ func (r row) outcome() string {
 	}
 }
 
-func (r row) Document() any {
+func (r row) document() document {
 	d := document{AccountID: r.AccountID, Version: r.Version, Plan: r.plan()}
 	if r.done {
 		d.Result = new(r.outcome())
@@ -96,20 +95,13 @@ func (r row) Document() any {
 	return d
 }
 
-func (r row) Cells() []string {
-	cells := []string{r.outcome(), r.AccountID, strconv.FormatInt(r.Version, 10)}
+func (r row) cells() []any {
+	cells := []any{r.outcome(), r.AccountID, r.Version}
 	if r.amounts {
 		b := r.balances()
-		before, currency := output.OrDash(""), output.OrDash("")
-		if b.Before != nil {
-			before = b.Before.String()
-		}
-		if b.Currency != nil {
-			currency = *b.Currency
-		}
-		cells = append(cells, before, b.After.String(), currency)
+		cells = append(cells, b.Before, b.After, b.Currency)
 	}
-	return append(cells, output.OrDash(r.Decision.Message))
+	return append(cells, r.Decision.Message)
 }
 
 // rows prints accounts as they come, and counts them.
@@ -147,7 +139,7 @@ func (r *rows) add(x *repair.Opening) error {
 	if !r.cmd.JSON() && r.out.Len() >= r.cmd.Limit {
 		return nil
 	}
-	return r.out.Add(one)
+	return r.out.Add(one.document(), one.cells()...)
 }
 
 func (r *rows) total() (n int64) {

@@ -50,10 +50,9 @@ func (c *VerifyCmd) print(std *output.Streams, r *ledger.Report) error {
 	}
 	t := output.NewTable(std.Out, "ACCOUNT", output.Left("ACCOUNT", 20), output.Left("KIND", 9),
 		output.Right("LEDGER VERSION", 14), output.Right("VERSION", 8).Optional(), output.Right("LEDGER BALANCE", 14), output.Right("BALANCE", 14))
-	t.Header()
 	for i := range r.Differences {
 		d := &r.Differences[i]
-		t.Row(d.AccountID, string(d.Kind), output.VersionText(d.LedgerVersion), output.VersionText(d.Version),
+		t.Row(d.AccountID, d.Kind, d.LedgerVersion, d.Version,
 			c.balanceText(d.LedgerVersion, d.LedgerBalance), c.balanceText(d.Version, d.Balance))
 	}
 	return t.Flush()
@@ -65,7 +64,7 @@ const masked = "***"
 func (c *VerifyCmd) balanceText(version *int64, balance string) string {
 	switch {
 	case version == nil:
-		return "-"
+		return ""
 	case c.ShowBalances:
 		return balance
 	default:

@@ -57,9 +57,8 @@ func printHold(field func(name, text string), h *accountdb.Hold) {
 func printParked(w io.Writer, parked []accountdb.ParkedView) error {
 	t := NewTable(w, "EVENT", Left("VERSION", 8), Left("CLASS", 20),
 		Left("RECORD", 24), Left("EVENT", 0).Optional())
-	t.Header()
 	for _, p := range parked[:min(len(parked), shownParked)] {
-		t.Row(strconv.FormatInt(p.Version, 10), string(p.Class),
+		t.Row(p.Version, p.Class,
 			fmt.Sprintf("%s %d/%d", p.Topic, p.Partition, p.Offset), p.EventID)
 	}
 	if more := len(parked) - shownParked; more > 0 {

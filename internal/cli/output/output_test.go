@@ -2,6 +2,7 @@ package output
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"projector/internal/devstack/devtest"
+	"projector/projection/event"
 )
 
 func TestWhatATerminalMayShow(t *testing.T) {
@@ -74,7 +76,6 @@ func TestOnlyTheHeaderOfATableStandsOut(t *testing.T) {
 		var out strings.Builder
 		table := NewTable(&out, "", Column{Name: "A", Width: 3}, Column{Name: "B"})
 		table.colours = colours
-		table.Header()
 		table.Row("a", "b")
 		if err := table.Flush(); err != nil {
 			t.Fatal(err)
@@ -98,9 +99,12 @@ func printed(t interface{ Fatal(args ...any) }, limit int, rows [][]string, colu
 	var out strings.Builder
 	table := NewTable(&out, columns[0].Name, columns...)
 	table.limit = limit
-	table.Header()
 	for _, row := range rows {
-		table.Row(row...)
+		cells := make([]any, len(row))
+		for i := range row {
+			cells[i] = row[i]
+		}
+		table.Row(cells...)
 	}
 	if err := table.Flush(); err != nil {
 		t.Fatal(err)
@@ -237,6 +241,21 @@ func TestTimesBeyondTheYear9999AreWritten(t *testing.T) {
 	} {
 		if got := TimeText(at); got != want {
 			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestOrDash(t *testing.T) {
+	zero, number, none := int64(0), json.Number("-1.50"), (*json.Number)(nil)
+	for _, test := range []struct {
+		value any
+		want  string
+	}{
+		{nil, "-"}, {"", "-"}, {none, "-"}, {new(""), "-"}, {"a", "a"}, {new("a"), "a"}, {event.VersionGap, "version_gap"},
+		{int32(0), "0"}, {&zero, "0"}, {-7, "-7"}, {number, "-1.50"}, {&number, "-1.50"},
+	} {
+		if got := OrDash(test.value); got != test.want {
+			t.Errorf("%#v: got %q, want %q", test.value, got, test.want)
 		}
 	}
 }

@@ -1,14 +1,6 @@
 package output
 
-import (
-	"io"
-)
-
-// Row is one row of a result: a document for programs, the cells of a table for people.
-type Row interface {
-	Document() any
-	Cells() []string
-}
+import "io"
 
 // Rows prints a result row by row, as it comes: a table, or a JSON document a line.
 type Rows struct {
@@ -27,15 +19,12 @@ func (f *Flags) Rows(w io.Writer, flexible string, columns ...Column) *Rows {
 	return r
 }
 
-// Add prints a row.
-func (r *Rows) Add(row Row) error {
+// Add prints a row: its document for programs, its cells for people.
+func (r *Rows) Add(document any, cells ...any) error {
 	if r.n++; r.lines != nil {
-		return r.lines.Write(row.Document())
+		return r.lines.Write(document)
 	}
-	if r.n == 1 {
-		r.table.Header()
-	}
-	r.table.Row(row.Cells()...)
+	r.table.Row(cells...)
 	return nil
 }
 
@@ -43,7 +32,7 @@ func (r *Rows) Add(row Row) error {
 func (r *Rows) Len() int { return r.n }
 
 // Total prints a row that is for people alone.
-func (r *Rows) Total(cells ...string) {
+func (r *Rows) Total(cells ...any) {
 	if r.lines == nil {
 		r.table.Row(cells...)
 	}

@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"strconv"
+	"reflect"
 	"strings"
 	"time"
 	"unicode"
@@ -22,7 +22,7 @@ type Table struct {
 	limit    int        // columns of the terminal; 0: no terminal
 	colours  bool       // the header is bold
 	pending  [][]string // rows of a terminal that have no layout yet, the header first
-	headed   bool       // pending has the header
+	headed   bool       // the header was printed, or is the first of pending
 	layout   *layout    // nil: not decided, or no terminal
 }
 
@@ -70,40 +70,38 @@ func NewTable(w io.Writer, flexible string, columns ...Column) *Table {
 	return t
 }
 
-// Header prints the names of the columns.
-func (t *Table) Header() {
-	names := make([]string, len(t.columns))
-	for i, c := range t.columns {
-		names[i] = c.Name
-	}
-	if t.limit > 0 && t.layout == nil {
+// Row prints a row, before the first one the names of the columns. A cell is shown as by OrDash.
+func (t *Table) Row(cells ...any) {
+	if !t.headed {
 		t.headed = true
-		t.pending = append(t.pending, names)
-		return
+		names := make([]string, len(t.columns))
+		for i, c := range t.columns {
+			names[i] = c.Name
+		}
+		t.add(names, true)
 	}
-	t.print(names, true)
-}
-
-// Row prints a row.
-func (t *Table) Row(cells ...string) {
 	row := make([]string, len(cells))
 	for i, cell := range cells {
-		row[i] = Printable(cell)
+		row[i] = Printable(OrDash(cell))
 	}
-	if t.limit > 0 && t.layout == nil {
-		if t.pending = append(t.pending, row); len(t.pending) > looked {
-			t.settle(true)
-		}
-		return
-	}
-	t.print(row, false)
+	t.add(row, false)
 }
 
-// settle decides on a layout and prints what has waited for it.
+func (t *Table) add(row []string, header bool) {
+	if t.limit == 0 || t.layout != nil {
+		t.print(row, header)
+		return
+	}
+	if t.pending = append(t.pending, row); len(t.pending) > looked {
+		t.settle(true)
+	}
+}
+
+// settle decides on a layout and prints what has waited for it, the header first.
 func (t *Table) settle(more bool) {
 	t.layout = fitted(t.columns, t.flexible, t.pending, t.limit, more)
 	for i, row := range t.pending {
-		t.print(row, i == 0 && t.headed)
+		t.print(row, i == 0)
 	}
 	t.pending = nil
 }
@@ -185,29 +183,37 @@ func OffsetText(offset *int64) string {
 	if offset == nil {
 		return NotKnown
 	}
-	return strconv.FormatInt(*offset, 10)
-}
-
-// VersionText is a version or a position, or a dash.
-func VersionText(version *int64) string {
-	if version == nil {
-		return none
-	}
-	return strconv.FormatInt(*version, 10)
+	return OrDash(offset)
 }
 
 // PlaceText is the place of a record.
 func PlaceText(partition int32, offset int64) string { return fmt.Sprintf("%d/%d", partition, offset) }
 
+// PlaceIn is the place of a record, with the name of its topic if that is known; empty: it has none.
+func PlaceIn(topic *string, partition *int32, offset *int64) string {
+	switch {
+	case partition == nil || offset == nil:
+		return ""
+	case topic == nil:
+		return PlaceText(*partition, *offset)
+	default:
+		return *topic + " " + PlaceText(*partition, *offset)
+	}
+}
+
 // none is what a table has in the place of what there is not.
 const none = "-"
 
-// OrDash is what a table shows of what is not known.
-func OrDash(text string) string {
-	if text == "" {
+// OrDash is a value, or what a pointer points to, as people see it: a dash for nil and for no text.
+func OrDash(value any) string {
+	v := reflect.ValueOf(value)
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if !v.IsValid() || v.Kind() == reflect.String && v.Len() == 0 {
 		return none
 	}
-	return text
+	return fmt.Sprint(v)
 }
 
 // OrNull is nil, in JSON null, for what is not known.

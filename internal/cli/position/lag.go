@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"projector/errclass"
@@ -117,34 +116,19 @@ func (c *LagCmd) print(std *output.Streams, status *status) error {
 	records, age := new(int64), new(time.Duration)
 	for i := range status.partitions {
 		p := &status.partitions[i]
-		if err := rows.Add(lagRow{p, c.Topic}); err != nil {
+		d := lagDocument{
+			Topic: c.Topic, Partition: p.number, Position: p.position, End: p.end, LagRecords: p.records, LagSeconds: seconds(p.age),
+			State: string(p.state), Reason: output.OrNull(p.reason),
+		}
+		err := rows.Add(d, p.number, p.position, output.OffsetText(p.end), output.OffsetText(p.records), lagText(p.age), p.state)
+		if err != nil {
 			return err
 		}
 		records = together(records, p.records, func(a, b int64) int64 { return a + b })
 		age = together(age, p.age, func(a, b time.Duration) time.Duration { return max(a, b) })
 	}
-	rows.Total("total", "", "", output.OffsetText(records), lagText(age), "")
+	rows.Total("total", " ", " ", output.OffsetText(records), lagText(age), " ")
 	return rows.End("")
-}
-
-// lagRow is a partition as lag shows it.
-type lagRow struct {
-	*partition
-	topic string
-}
-
-func (r lagRow) Document() any {
-	return lagDocument{
-		Topic: r.topic, Partition: r.number, Position: r.position, End: r.end, LagRecords: r.records, LagSeconds: seconds(r.age),
-		State: string(r.state), Reason: output.OrNull(r.reason),
-	}
-}
-
-func (r lagRow) Cells() []string {
-	return []string{
-		strconv.Itoa(int(r.number)), output.VersionText(r.position), output.OffsetText(r.end), output.OffsetText(r.records), lagText(r.age),
-		string(r.state),
-	}
 }
 
 // together is not known when one of both is not.

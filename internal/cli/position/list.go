@@ -68,7 +68,7 @@ func (c *positionListCmd) print(std *output.Streams, status *status) error {
 	rows := c.Rows(std.Out, "", output.Right("PARTITION", 9), number("POSITION"), number("LOG START").Optional(),
 		number("END"), number("MARGIN"), output.Right("LASTS", 7), output.Left("STATE", 12))
 	for i := range status.partitions {
-		if err := rows.Add(positionRow{&status.partitions[i], c.Topic}); err != nil {
+		if err := c.add(rows, &status.partitions[i]); err != nil {
 			return err
 		}
 	}
@@ -111,37 +111,23 @@ func printOwners(w io.Writer, partitions []partition) error {
 	return err
 }
 
-// positionRow is a partition as position shows it.
-type positionRow struct {
-	*partition
-	topic string
-}
-
-func (r positionRow) Document() any { return r.document() }
-
-func (r positionRow) document() positionDocument {
+// add prints a partition.
+func (c *positionListCmd) add(rows *output.Rows, p *partition) error {
 	d := positionDocument{
-		Topic: r.topic, Partition: r.number, Position: r.position, End: r.end, LagRecords: r.records,
-		MarginSeconds: seconds(r.margin), State: string(r.state), Reason: output.OrNull(r.reason), Owner: output.OrNull(r.owner),
+		Topic: c.Topic, Partition: p.number, Position: p.position, End: p.end, LagRecords: p.records,
+		MarginSeconds: seconds(p.margin), State: string(p.state), Reason: output.OrNull(p.reason), Owner: output.OrNull(p.owner),
 	}
-	if r.end != nil {
-		d.LogStart = &r.start
-		if r.position != nil {
-			d.MarginRecords = new(*r.position - r.start)
+	if p.end != nil {
+		d.LogStart = &p.start
+		if p.position != nil {
+			d.MarginRecords = new(*p.position - p.start)
 		}
 	}
-	return d
-}
-
-func (r positionRow) Cells() []string {
-	d, lasts := r.document(), output.OrDash("")
-	if r.margin != nil {
-		lasts = output.AgeText(*r.margin)
+	lasts := ""
+	if p.margin != nil {
+		lasts = output.AgeText(*p.margin)
 	}
-	return []string{
-		strconv.Itoa(int(r.number)), output.VersionText(d.Position), output.OffsetText(d.LogStart), output.OffsetText(d.End),
-		output.VersionText(d.MarginRecords), lasts, d.State,
-	}
+	return rows.Add(d, p.number, d.Position, output.OffsetText(d.LogStart), output.OffsetText(d.End), d.MarginRecords, lasts, d.State)
 }
 
 // seconds is a duration in JSON, to the millisecond.

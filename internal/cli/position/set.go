@@ -142,7 +142,7 @@ func (s *setPlan) Print(_ context.Context, std *output.Streams, done bool) error
 		if done {
 			verb, d.Result = resultSet, output.OrNull(resultSet)
 		}
-		return d, fmt.Sprintf("partition %d: %s from %s to %d%s", d.Partition, verb, output.VersionText(d.From), d.To, skippedText(d.UnreadSkipped))
+		return d, fmt.Sprintf("partition %d: %s from %s to %d%s", d.Partition, verb, output.OrDash(d.From), d.To, skippedText(d.UnreadSkipped))
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"projector/internal/cli/change"
 	"projector/internal/cli/exit"
@@ -80,13 +79,8 @@ func (r *rebuilding) printCheck(d *rebuildCheckDocument) error {
 	}
 	t := output.NewTable(r.std.Out, "POLICY", output.Right("PARTITION", 9), output.Right("LOG START", 12),
 		output.Right("END", 12), output.Left("POLICY", 14))
-	t.Header()
 	for _, p := range d.Partitions {
-		policy := "-"
-		if p.CleanupPolicy != nil {
-			policy = *p.CleanupPolicy
-		}
-		t.Row(strconv.Itoa(int(p.Partition)), strconv.FormatInt(p.LogStart, 10), strconv.FormatInt(p.End, 10), policy)
+		t.Row(p.Partition, p.LogStart, p.End, p.CleanupPolicy)
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -130,20 +130,18 @@ func (r *rebuilding) printDifferences(report *rebuild.Report) error {
 	}
 	t := output.NewTable(r.std.Out, "ACCOUNT", output.Left("ACCOUNT", 20), output.Left("KIND", 9),
 		output.Right("VERSION", 10), output.Right("REBUILT", 10))
-	t.Header()
 	for i := range report.Differences {
 		d := &report.Differences[i]
-		t.Row(d.ID, string(d.Kind), output.VersionText(d.Version), output.VersionText(d.Rebuilt))
+		t.Row(d.ID, d.Kind, d.Version, d.Rebuilt)
 	}
 	return t.Flush()
 }
 
 func (r *rebuilding) printRows(report *rebuild.Report) error {
 	t := output.NewTable(r.std.Out, "ROW", output.Left("KIND", 9), output.Left("ROW", 40))
-	t.Header()
 	for i := range report.Differences {
 		d := &report.Differences[i]
-		t.Row(string(d.Kind), strings.Trim(d.ID, "()"))
+		t.Row(d.Kind, strings.Trim(d.ID, "()"))
 	}
 	return t.Flush()
 }
