@@ -208,7 +208,7 @@ bench-rebuild: ## Compare a million rows and replace 100 of them, for each kind 
 
 .PHONY: test-citus
 test-citus: ## Run the program on the Citus cluster of TEST_CITUS_URL, a coordinator's database
-	$(GO) test -tags citus -count=1 -run '^(TestOnCitus|TestCitusNodesAreKilled|TestAFlushOfOneWorker|TestAClaimWaitsForWhatIsPrepared)$$' $(TESTFLAGS) ./e2e
+	$(GO) test -tags citus -count=1 -run '^(TestOnCitus|TestCitusNodesAreKilled|TestAFlushOfOneWorker|TestAClaimWaitsForWhatIsPrepared|TestRolesOnCitus)$$' $(TESTFLAGS) ./e2e
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
