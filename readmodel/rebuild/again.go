@@ -10,7 +10,7 @@ import (
 	"projector/internal/failpoint"
 )
 
-// again compares the rows that differed and those written since, in the locked transaction.
+// again compares, in the locked transaction, the rows that differed and the rows written since.
 func (w *swap) again(ctx context.Context, t *swapTx) (*comparison, error) {
 	t.next(failpoint.RebuildRead, "comparing again what differed and what was written since")
 	s := w.shadow
@@ -67,7 +67,7 @@ func (s *Shadow) noteAndLock(ctx context.Context, t *swapTx) error {
 	return nil
 }
 
-// locked are the tables whose rows are locked and replaced by what was noted.
+// locked returns the tables whose noted rows are locked and replaced.
 func (s *Shadow) locked() []*rowTable {
 	if s.accounts == nil {
 		return s.tables
@@ -75,7 +75,7 @@ func (s *Shadow) locked() []*rowTable {
 	return append(slices.Clone(s.tables), s.accounts.account)
 }
 
-// markers is the table of markers, if there is one.
+// markers returns the inbox table, if the projection has one.
 func (s *Shadow) markers() []*rowTable {
 	if s.inbox == nil {
 		return nil
@@ -83,7 +83,7 @@ func (s *Shadow) markers() []*rowTable {
 	return []*rowTable{s.inbox}
 }
 
-// written are the tables in which consumers may have written since the comparison.
+// written returns the tables that consumers may have written since the comparison.
 func (s *Shadow) written() []*rowTable {
 	if s.accounts == nil {
 		return s.tables
@@ -91,7 +91,7 @@ func (s *Shadow) written() []*rowTable {
 	return append(slices.Clone(s.tables), s.accounts.account, s.accounts.parked, s.accounts.overflow)
 }
 
-// runAgain finds what differs of the rows that were noted.
+// runAgain compares the noted rows.
 func (c *comparison) runAgain(ctx context.Context, t *swapTx) error {
 	s := c.shadow
 	if s.accounts != nil {
@@ -120,7 +120,7 @@ func (c *comparison) runAgain(ctx context.Context, t *swapTx) error {
 	return nil
 }
 
-// accountsAgain finds the accounts that differ, of those that were noted.
+// accountsAgain compares the noted accounts.
 func (c *comparison) accountsAgain(ctx context.Context, t *swapTx) error {
 	a := c.shadow.accounts
 	err := c.noted(ctx, t, a.account, func(l, r *row, differs bool) error {
@@ -143,7 +143,7 @@ func (c *comparison) accountsAgain(ctx context.Context, t *swapTx) error {
 	})
 }
 
-// noted calls add for each row of a table that was noted.
+// noted calls add for each noted row of a table.
 func (c *comparison) noted(ctx context.Context, t *swapTx, table *rowTable, add func(live, rebuilt *row, differs bool) error) error {
 	if err := t.limited(ctx); err != nil {
 		return err

@@ -15,13 +15,13 @@ import (
 	"projector/readmodel/appended"
 )
 
-// Source streams the committed records of a stretch of a partition, from is part of
-// it and to is not. An error ends the iteration.
+// Source streams the committed records of a partition from the offset from up to, but without, the
+// offset to. An error ends the iteration.
 type Source interface {
 	Records(ctx context.Context, partition int32, from, to int64) iter.Seq2[projection.Record, error]
 }
 
-// Config is what a Build reads and writes.
+// Config is the configuration of a Build.
 type Config struct {
 	Source       Source
 	Formats      event.Resolver
@@ -30,36 +30,36 @@ type Config struct {
 	TopicID      string
 	Starts       map[int32]int64 // the first offset of each partition
 	Open         func(partition int32) session.Projection
-	// Overdue names those of the partitions that hold parked events whose turn has come.
+	// Overdue returns the partitions that have parked events which can be applied now.
 	Overdue func(ctx context.Context, topic string, partitions []int32) ([]int32, error)
 
-	// What people have decided; see Shadow.Build.
-	ordered                  bool // of two events that claim one version of an account at most one is applied
+	// Decisions of people; see Shadow.Build.
+	ordered                  bool // at most one event is applied for a version of an account
 	skips, replays, discards []decided
 	skipAgain                func(ctx context.Context, e *decided, seen bool) (bool, error)
 }
 
 const (
-	// atOnce is how many partitions are read at a time.
+	// atOnce is the number of partitions that are read concurrently.
 	atOnce = 4
-	// chunkRecords is how many records are folded at a time.
+	// chunkRecords is the number of records that are folded together.
 	chunkRecords = 512
-	// flushEvents and flushBytes bound one transaction, and with it the memory.
+	// flushEvents and flushBytes limit one transaction, and so the memory.
 	flushEvents = 200_000
 	flushBytes  = 16 << 20
 )
 
-// cacheBytes is what a partition may remember of accounts.
+// cacheBytes limits the memory for accounts of a partition.
 const cacheBytes = 16 << 20
 
-// Build reads a topic into the tables of a projection, up to given offsets.
+// Build reads a topic into the shadow tables of a projection, up to given offsets.
 type Build struct {
 	cfg        Config
 	partitions map[int32]*partition
 	replays    map[projection.RecordRef][]*decided
 	discards   map[projection.RecordRef][]*decided
 	skips      map[string][]decided                  // by account, ascending
-	chosen     map[appended.Key]projection.RecordRef // by account and version: the event that people have applied
+	chosen     map[appended.Key]projection.RecordRef // by account and version: the event that a replay applied
 	passed     atomic.Int64
 	records    atomic.Int64
 }
@@ -96,8 +96,8 @@ func New(cfg Config) *Build {
 	return b
 }
 
-// addReplay adds an event that was applied by dlq replay: once, also when it was applied several
-// times.
+// addReplay adds an event that dlq replay applied. An event that was replayed several times is
+// added once.
 func (b *Build) addReplay(e *decided) {
 	same := func(one *decided) bool { return one.accountID == e.accountID && one.version == e.version }
 	of := b.replays[e.place]
@@ -109,9 +109,8 @@ func (b *Build) addReplay(e *decided) {
 	b.replays[e.place] = append(of, e)
 }
 
-// Advance brings each partition exactly to its offset in ends. observe, which may be
-// nil, gets how many offsets have been read since the beginning; it is called by
-// several goroutines.
+// Advance brings each partition exactly to its offset in ends. It calls observe, which may be nil,
+// with the number of offsets read since the beginning, from several goroutines.
 func (b *Build) Advance(ctx context.Context, ends map[int32]int64, observe func(passed int64)) error {
 	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
@@ -124,8 +123,7 @@ func (b *Build) Advance(ctx context.Context, ends map[int32]int64, observe func(
 	return b.healOverdue(ctx, ends)
 }
 
-// healOverdue applies what was parked because its predecessor, in another partition, was
-// read later.
+// healOverdue applies parked events whose missing version was read later, in another partition.
 func (b *Build) healOverdue(ctx context.Context, ends map[int32]int64) error {
 	overdue, err := b.cfg.Overdue(ctx, b.cfg.Topic, slices.Sorted(maps.Keys(ends)))
 	if err != nil {
@@ -141,10 +139,10 @@ func (b *Build) healOverdue(ctx context.Context, ends map[int32]int64) error {
 	return nil
 }
 
-// Records is how many records were read, those read again included.
+// Records returns the number of records that were read.
 func (b *Build) Records() int64 { return b.records.Load() }
 
-// Ahead is how many offsets lie between where the build is and ends.
+// Ahead returns the number of offsets that are still to be read up to ends.
 func (b *Build) Ahead(ends map[int32]int64) (n int64) {
 	for number, end := range ends {
 		n += max(0, end-b.partitions[number].next)
@@ -152,15 +150,15 @@ func (b *Build) Ahead(ends map[int32]int64) (n int64) {
 	return n
 }
 
-// Next is up to where a partition is rebuilt.
+// Next returns the offset up to which a partition is rebuilt.
 func (b *Build) Next(partition int32) int64 {
 	if p := b.partitions[partition]; p != nil {
 		return p.next
 	}
-	return 0 // made since
+	return 0 // the partition was created after the rebuild began
 }
 
-// corrections are the replayed events that the topic does not give.
+// corrections returns the replayed events that differ from the topic's records.
 func (b *Build) corrections() (all []*decided) {
 	if b == nil {
 		return nil

@@ -10,19 +10,19 @@ import (
 	"projector/sql"
 )
 
-// CatchUp brings the rebuilt tables exactly to positions of the live ones.
+// CatchUp brings the rebuilt tables exactly to positions of the live tables.
 type CatchUp func(ctx context.Context, positions []TopicPosition) error
 
-// CompareOptions say what to make of what differs.
+// CompareOptions are the options of a comparison.
 type CompareOptions struct {
 	Topic   string
-	Partial bool // the topic has lost records: what it does not know is left alone
-	List    int  // at most so many differences
+	Partial bool // the topic has lost records: rows that only the live tables have stay
+	List    int  // the most differences to list
 }
 
-// Compare compares the live tables, as they are at one moment, with the rebuilt ones, which
-// catchUp has to bring exactly to the positions of that moment. It locks nothing. What differs
-// is noted for Swap.
+// Compare compares a snapshot of the live tables with the rebuilt tables. catchUp has to bring the
+// rebuilt tables exactly to the positions in the snapshot. Compare locks nothing. It notes the
+// differences for Swap.
 func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp CatchUp) (Report, error) {
 	c := newComparison(s, opts)
 	for _, t := range append(s.locked(), s.markers()...) {
@@ -50,7 +50,7 @@ func (s *Shadow) Compare(ctx context.Context, opts CompareOptions, catchUp Catch
 	return c.report, nil
 }
 
-// run finds what differs in two snapshots.
+// run compares two snapshots.
 func (c *comparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
 	s := c.shadow
 	if err := c.prepare(ctx, live); err != nil {
@@ -70,8 +70,7 @@ func (c *comparison) run(ctx context.Context, live, rebuilt pgx.Tx) error {
 	return c.compareMarkers(ctx, live, rebuilt)
 }
 
-// compareAccounts finds the accounts that are not where they were rebuilt to be, or wait for
-// something else.
+// compareAccounts finds the accounts whose rows differ, or whose waiting events differ.
 func (c *comparison) compareAccounts(ctx context.Context, live, rebuilt pgx.Tx) error {
 	a := c.shadow.accounts
 	checked, matched := c.report.Checked, c.report.Matched
@@ -86,7 +85,7 @@ func (c *comparison) compareAccounts(ctx context.Context, live, rebuilt pgx.Tx) 
 		return err
 	}
 	c.report.Checked, c.report.Matched = checked, matched
-	var held []string // accounts of which only the hold differs
+	var held []string // accounts where only the waiting events differ
 	for id, d := range c.accounts {
 		if !d.state {
 			held = append(held, id)
@@ -103,7 +102,8 @@ func (c *comparison) compareAccounts(ctx context.Context, live, rebuilt pgx.Tx) 
 	return c.countHeadless(ctx, live)
 }
 
-// countHeadless counts the accounts that have no row, and those of which only the hold differs.
+// countHeadless counts the accounts that have waiting events and no row, and the accounts where
+// only the waiting events differ.
 func (c *comparison) countHeadless(ctx context.Context, live pgx.Tx) error {
 	var headless int64
 	if err := live.QueryRow(ctx, c.shadow.accounts.hold.statement("accounts_headless")).Scan(&headless); err != nil {
@@ -123,7 +123,7 @@ func (c *comparison) countHeadless(ctx context.Context, live pgx.Tx) error {
 	return nil
 }
 
-// versions reads the versions of accounts whose rows do not differ.
+// versions reads the versions of accounts whose rows are equal.
 func (c *comparison) versions(ctx context.Context, tx pgx.Tx, ids []string, live bool) error {
 	if len(ids) == 0 {
 		return nil
@@ -148,9 +148,8 @@ func (c *comparison) versions(ctx context.Context, tx pgx.Tx, ids []string, live
 	return err
 }
 
-// compareMarkers notes the markers that are missing. An inbox that has forgotten markers lacks
-// most of them: they are put in where rows may lack events, for which of the events were not
-// counted is not known then.
+// compareMarkers notes the markers that the inbox lacks. A pruned inbox lacks most of them. Then
+// markers are only added if rows may lack events, because it is unknown which events those are.
 func (c *comparison) compareMarkers(ctx context.Context, live, rebuilt pgx.Tx) error {
 	t := c.shadow.inbox
 	if t == nil {
@@ -172,8 +171,8 @@ func (c *comparison) compareMarkers(ctx context.Context, live, rebuilt pgx.Tx) e
 	return err
 }
 
-// compare finds the groups of rows in which two tables differ, and calls add for each row
-// there that differs.
+// compare finds the groups of rows that differ between two tables, and calls add for each row in
+// these groups that differs.
 func (c *comparison) compare(ctx context.Context, live, rebuilt pgx.Tx, t *rowTable, add func(a, b *row) error) error {
 	var theirs map[int64]group
 	second := make(chan error, 1)

@@ -12,36 +12,36 @@ import (
 	"projector/readmodel/appended"
 )
 
-// comparison is what was found to differ, and what is to be done about it.
+// comparison holds the differences that were found, and what a swap does about them.
 type comparison struct {
 	shadow *Shadow
 	opts   CompareOptions
 	report Report
 
-	given     map[appended.Key]bool // corrections that the topic does not give, by account and version
-	corrected map[string]bool       // accounts with corrections that the topic does not give
-	unsure    bool                  // rows may have in them what only people have put in
-	fetched   map[string]bool       // accounts with events that the topic may not give
+	given     map[appended.Key]bool // events applied in a corrected form, by account and version
+	corrected map[string]bool       // accounts with such events
+	unsure    bool                  // rows may contain corrections by people
+	fetched   map[string]bool       // accounts with events fetched from the outbox
 	repaired  map[string]bool       // accounts that people have changed since the rebuild began
 	forgets   bool                  // the inbox has forgotten markers
-	uncounted bool                  // some rows may lack events
+	uncounted bool                  // some rows may lack events of the topic
 
 	accounts map[string]*accountDifference
-	foreign  bool // rows that are of no account have no event in the topic
+	foreign  bool // rows without an account have no event in the topic
 	notes    map[*rowTable][]string
-	unknown  map[string]bool // keys of rows
-	marked   map[string]bool // events that were not rebuilt
+	unknown  map[string]bool // keys of rows without an event in the topic
+	marked   map[string]bool // markers of events that the rebuild did not process
 }
 
-// accountDifference is an account whose state, or rows, differ.
+// accountDifference is an account whose state or rows differ.
 type accountDifference struct {
-	live, rebuilt         *int64 // versions; nil: there is no row
-	liveHold, rebuiltHold bool   // something waits
-	state, hold           bool   // which of the two differ
-	digest                int64  // of what was rebuilt
-	rows                  Kind   // of rows that are changed
-	listed                bool   // a row of it is
-	kind                  Kind   // of the state; empty: it does not differ
+	live, rebuilt         *int64 // versions; nil if there is no row
+	liveHold, rebuiltHold bool   // events wait for a missing version
+	state, hold           bool   // whether the account's row differs; whether the waiting events differ
+	digest                int64  // of the rebuilt state
+	rows                  Kind   // kind of the rows that are changed
+	listed                bool   // one of its rows is listed
+	kind                  Kind   // kind of the difference in the state; empty if there is none
 }
 
 func newComparison(s *Shadow, opts CompareOptions) *comparison {
@@ -51,7 +51,7 @@ func newComparison(s *Shadow, opts CompareOptions) *comparison {
 	}
 }
 
-// prepare reads what people have done.
+// prepare reads the actions of people.
 func (c *comparison) prepare(ctx context.Context, live readmodel.Querier) (err error) {
 	c.given, c.corrected, c.fetched = map[appended.Key]bool{}, map[string]bool{}, map[string]bool{}
 	if c.shadow.inbox != nil {
@@ -65,7 +65,7 @@ func (c *comparison) prepare(ctx context.Context, live readmodel.Querier) (err e
 		c.corrected[e.accountID] = true
 		c.unsure = true
 	}
-	if a := c.shadow.accounts; a == nil || !a.balances { // events are fetched for balances only
+	if a := c.shadow.accounts; a == nil || !a.balances { // only balances have fetched events
 		return nil
 	}
 	fetched, err := readmodel.Texts(ctx, live, "rebuild_fetched")
@@ -75,7 +75,7 @@ func (c *comparison) prepare(ctx context.Context, live readmodel.Querier) (err e
 	return err
 }
 
-// addState adds that the row of an account, or what waits there, differs.
+// addState adds an account whose row differs, or, with hold, whose waiting events differ.
 func (c *comparison) addState(live, rebuilt *row, hold bool) error {
 	one := live
 	if one == nil {
@@ -124,7 +124,7 @@ func accountIn(key string) (string, error) {
 	return k.ID, nil
 }
 
-// addRow adds a row that differs; either may be nil, not both.
+// addRow adds a row that differs. One of live and rebuilt may be nil.
 func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, rebuilt *row) error {
 	one := live
 	if one == nil {
@@ -145,7 +145,7 @@ func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, r
 	if !kind.changes() {
 		return nil
 	}
-	// What the rows count is not known: they may lack events.
+	// It is unknown which events such a row contains: it may lack some.
 	c.uncounted = c.uncounted || kind != Unknown
 	c.foreign = c.foreign || kind == Unknown && !t.ofAccounts
 	if d := c.accounts[id]; id != "" && d.rows != Unknown {
@@ -154,7 +154,7 @@ func (c *comparison) addRow(ctx context.Context, db execer, t *rowTable, live, r
 	return c.add(ctx, db, t, one, kind)
 }
 
-// list counts a difference, and lists it if fewer than opts.List are listed.
+// list counts a difference. It lists it if fewer than opts.List are listed.
 func (c *comparison) list(d Difference) {
 	c.report.Kinds[d.Kind]++
 	if len(c.report.Differences) < c.opts.List {
@@ -162,7 +162,7 @@ func (c *comparison) list(d Difference) {
 	}
 }
 
-// rowKind returns in what way a row differs.
+// rowKind returns the kind of a row's difference.
 func (c *comparison) rowKind(t *rowTable, key string, live, rebuilt *row) (Kind, error) {
 	f := facts{
 		live: live != nil, rebuilt: rebuilt != nil,
@@ -192,8 +192,8 @@ func (c *comparison) rowKind(t *rowTable, key string, live, rebuilt *row) (Kind,
 	return kind, nil
 }
 
-// decideAccounts decides in what way accounts differ. An account of which rows are listed is
-// not listed once more.
+// decideAccounts sets the kind of each account's difference. It does not list accounts that have
+// listed rows.
 func (c *comparison) decideAccounts() {
 	for _, id := range slices.Sorted(maps.Keys(c.accounts)) {
 		d := c.accounts[id]
@@ -207,7 +207,7 @@ func (c *comparison) decideAccounts() {
 	}
 }
 
-// accountKind returns in what way an account differs.
+// accountKind returns the kind of an account's difference.
 func (c *comparison) accountKind(id string, d *accountDifference) Kind {
 	f := facts{
 		live: d.live != nil || d.liveHold, rebuilt: d.rebuilt != nil || d.rebuiltHold,
@@ -218,18 +218,18 @@ func (c *comparison) accountKind(id string, d *accountDifference) Kind {
 		f.beyond = d.ahead() && (f.rebuilt || c.fetched[id])
 		f.live = f.live && (d.live != nil || d.rebuilt == nil)
 	} else {
-		f.live, f.onlyHold = true, true // its rows are compared by themselves
+		f.live, f.onlyHold = true, true // its rows are compared separately
 	}
 	f.beyond = f.beyond || !f.rebuilt && (c.opts.Partial || c.shadow.later.accounts[id])
 	return f.kind()
 }
 
-// ahead reports whether the live account is beyond what the topic gives.
+// ahead reports whether the live account has a higher version than the rebuilt one.
 func (d *accountDifference) ahead() bool {
 	return d.live != nil && (d.rebuilt == nil || *d.rebuilt < *d.live)
 }
 
-// concerned are the accounts of which no row is listed, and that would be changed.
+// concerned counts the accounts that would be changed and have no listed rows.
 func (c *comparison) concerned(removing bool) (n int64) {
 	for _, d := range c.accounts {
 		if d.rows == "" && d.kind != "" && d.kind.changes() && (removing || d.kind != Unknown) {
@@ -239,7 +239,7 @@ func (c *comparison) concerned(removing bool) (n int64) {
 	return n
 }
 
-// plan is a hash over what would be written to accounts.
+// plan returns a hash of what would be written to accounts.
 func (c *comparison) plan(removing bool) string {
 	hash := sha256.New()
 	for _, id := range slices.Sorted(maps.Keys(c.accounts)) {

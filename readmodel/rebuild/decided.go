@@ -14,24 +14,24 @@ import (
 	"projector/sql"
 )
 
-// decided is an event about which people have decided something.
+// decided is an event that a person has replayed, discarded or skipped.
 type decided struct {
 	accountID string
-	version   int64                // 0: not known
-	place     projection.RecordRef // of its record; without a topic: not known
-	altered   bool                 // what was applied is not what the record has
+	version   int64                // 0: unknown
+	place     projection.RecordRef // of its record; unknown if the topic is empty
+	altered   bool                 // the applied event differs from the record
 
-	// given: of an event that was applied by dlq replay, the topic gives what was applied.
+	// given is true if dlq replay applied the event as the topic has it.
 	given bool
 }
 
-// isAbout reports whether the decision is about an event in its record: of several entries it is
-// the one of the account and version.
+// isAbout reports whether the decision is about an event of its record. If the record has several
+// entries, account and version have to match.
 func (e *decided) isAbout(record *projection.Record, ev *event.Event) bool {
 	return record.Entry == 0 || e.accountID == ev.AccountID && e.version == ev.Version
 }
 
-// Build prepares to fill the tables of the shadow from the topic, with what people have decided.
+// Build prepares to fill the shadow tables from the topic. It reads the decisions of people.
 func (s *Shadow) Build(ctx context.Context, cfg Config) (*Build, error) {
 	run := readmodel.RunConfig{Formats: cfg.Formats, FirstVersion: cfg.FirstVersion, CacheBytes: func() int { return cacheBytes }}
 	cfg.Open = func(partition int32) session.Projection { return s.Open(run, cfg.Topic, partition) }
@@ -53,26 +53,26 @@ func (s *Shadow) Build(ctx context.Context, cfg Config) (*Build, error) {
 	return s.build, nil
 }
 
-// result is what the trail has as the result of an action in this projection.
+// result returns the result of an action as the audit trail has it for this projection.
 func (s *Shadow) result(of string) string {
 	return readmodel.Action{Result: of}.In(s.kind.Name(), s.custom).Result
 }
 
-// skipped lists the versions that were skipped, by account and version.
+// skipped returns the skipped versions, ordered by account and version.
 func (s *Shadow) skipped(ctx context.Context) ([]decided, error) {
 	return s.audited(ctx, "rebuild_skips", []any{s.result(readmodel.ResultSkipped)}, func(e *decided) []any {
 		return []any{&e.accountID, &e.version, &e.place.Topic, &e.place.Partition, &e.place.Offset}
 	})
 }
 
-// replayed lists the dead letters that were applied by dlq replay.
+// replayed returns the dead letters that dlq replay applied.
 func (s *Shadow) replayed(ctx context.Context) ([]decided, error) {
 	return s.audited(ctx, "rebuild_replays", []any{s.result(string(readmodel.EffectApplied)), s.kind.Name()}, func(e *decided) []any {
 		return []any{&e.accountID, &e.version, &e.altered, &e.place.Topic, &e.place.Partition, &e.place.Offset}
 	})
 }
 
-// discarded lists the places of the events that were discarded, and not replayed since.
+// discarded returns the events that were discarded and not replayed afterwards.
 func (s *Shadow) discarded(ctx context.Context, topic string) ([]decided, error) {
 	return s.audited(ctx, "rebuild_discards", []any{s.kind.Name(), topic}, func(e *decided) []any {
 		e.place.Topic = topic
@@ -95,9 +95,9 @@ func (s *Shadow) audited(ctx context.Context, query string, args []any, into fun
 	return events, nil
 }
 
-// skipAgain skips a version in the shadow if it is the account's next one and, unless seen, if
-// its event is parked; then it heals what waits for it. It returns whether the account has
-// passed the version.
+// skipAgain skips a version in the shadow tables if it is the account's next version. Unless seen
+// is true, its event also has to be parked. It then applies the events that waited for this
+// version. It returns whether the account has reached the version.
 func (s *Shadow) skipAgain(ctx context.Context, e *decided, seen bool) (passed bool, err error) {
 	cfg := readmodel.RepairConfig{Pool: s.Pool, Formats: s.build.cfg.Formats, FirstVersion: s.build.cfg.FirstVersion}
 	skipper, ok := s.kind.Replayer(cfg).(repair.Skipper)

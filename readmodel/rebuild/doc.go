@@ -6,7 +6,6 @@
 //	                      │
 //	                      └── versions that people have skipped
 //
-// What people have done since is done again: a version that was skipped is never applied,
-// whatever the topic has for it, and is skipped when its turn comes. Dead letters are decided
-// and parked but not published: they have been published before.
+// Decisions of people are repeated: a skipped version is skipped again and never applied. Dead
+// letters are parked, but not published, because they have been published before.
 package rebuild

@@ -7,22 +7,23 @@ import (
 	"projector/readmodel/appended"
 )
 
-// later is what the live tables have and the topic has only beyond the positions. A release that
-// set back how far records were processed, together with a position, has left it so.
+// later holds the events that the live tables contain and that the topic has only after the
+// positions. An earlier release left this behind when a person set a position back.
 type later struct {
-	all      bool // rows add up such events, and it is not known which rows
+	all      bool // sums contain such events, and it is unknown which rows
 	accounts map[string]bool
 	rows     map[appended.Key]bool
 }
 
-// Doubtful reports whether something seems to have no event that may come later in the topic.
+// Doubtful reports whether live rows have no event up to the positions. Their events may come
+// later in the topic.
 func (s *Shadow) Doubtful() bool {
 	c := s.found
 	return len(c.unknown)+len(c.marked) > 0 || c.report.Kinds[Unknown] > 0
 }
 
-// Later adds an event that lies beyond the positions, and reports whether that changes what a
-// comparison finds.
+// Later adds an event that the topic has after the positions. It reports whether a comparison
+// would now have another result.
 func (s *Shadow) Later(accountID string, version int64, eventID string) bool {
 	c := s.found
 	if s.later.accounts == nil {
@@ -43,7 +44,7 @@ func (s *Shadow) Later(accountID string, version int64, eventID string) bool {
 	return false
 }
 
-// has reports whether the event of a row, by its key, comes later.
+// has reports whether the event of a row comes later. key is the row's key as JSON.
 func (l *later) has(key string) bool {
 	var k struct {
 		Text   string `json:"account_id"`

@@ -19,10 +19,10 @@ type execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// noteRows is how many notes are written at a time.
+// noteRows is the number of notes in one insert.
 const noteRows = 5000
 
-// add notes a row. Without a database the notes are kept for note.
+// add notes a row. If db is nil, method note writes it.
 func (c *comparison) add(ctx context.Context, db execer, t *rowTable, r *row, kind Kind) error {
 	c.notes[t] = append(c.notes[t], strings.TrimSuffix(r.key, "}")+`,"_kind":`+strconv.Quote(string(kind))+"}")
 	if len(c.notes[t]) < noteRows || db == nil {
@@ -41,7 +41,7 @@ func (c *comparison) flush(ctx context.Context, db execer, t *rowTable) error {
 	return nil
 }
 
-// note writes the rest of the notes, and all accounts that differ.
+// note writes the remaining notes, and all accounts that differ.
 func (c *comparison) note(ctx context.Context, db execer) error {
 	if a := c.shadow.accounts; a != nil {
 		for id, d := range c.accounts {
@@ -62,8 +62,8 @@ func (c *comparison) note(ctx context.Context, db execer) error {
 	return nil
 }
 
-// Concerned is how many accounts would be changed, or rows where they are of none: what
-// people allow.
+// Concerned counts the accounts that would be changed, or the rows if they belong to no account.
+// --max-differences limits this number.
 func (s *Shadow) Concerned(ctx context.Context, removing bool) (n int64, err error) {
 	return s.found.count(ctx, s.Pool, removing)
 }
@@ -83,7 +83,7 @@ func (c *comparison) count(ctx context.Context, db readmodel.Querier, removing b
 	return n + c.concerned(removing), nil
 }
 
-// Digest is a hash over what a swap would write.
+// Digest returns a hash of what a swap would write.
 func (s *Shadow) Digest(ctx context.Context, removing bool) (string, error) {
 	var statements []string
 	for _, t := range s.tables {
@@ -99,20 +99,20 @@ func (s *Shadow) Digest(ctx context.Context, removing bool) (string, error) {
 	return digest, err
 }
 
-// OfAccounts reports whether what people allow is counted in accounts.
+// OfAccounts reports whether Concerned counts accounts.
 func (s *Shadow) OfAccounts() bool {
 	return !slices.ContainsFunc(s.tables, func(t *rowTable) bool { return !t.ofAccounts })
 }
 
-// Moved has the report say which accounts or rows a swap has left because others have changed
-// them since the rebuild began.
+// Moved adds to the report the accounts or rows that the swap did not change, because people have
+// changed them since the rebuild began.
 func (s *Shadow) Moved(r *Report) {
 	for kind, was := range s.moved {
 		r.recount(kind, was)
 	}
 }
 
-// sinceRepaired reads which accounts people have changed since the rebuild began.
+// sinceRepaired reads the accounts that people have changed since the rebuild began.
 func (c *comparison) sinceRepaired(ctx context.Context, db readmodel.Querier) error {
 	ids, err := readmodel.Texts(ctx, db, "rebuild_repaired", c.shadow.kind.Name(), c.shadow.begun)
 	if a := c.shadow.accounts; err == nil && a != nil && a.balances {

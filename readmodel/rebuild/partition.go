@@ -15,7 +15,7 @@ import (
 	"projector/readmodel/appended"
 )
 
-// Partition rebuilds one partition. One goroutine at a time uses it.
+// partition rebuilds one partition. One goroutine at a time uses it.
 type partition struct {
 	build   *Build
 	number  int32
@@ -23,22 +23,22 @@ type partition struct {
 
 	claimed  bool
 	next     int64 // durable
-	furthest int64 // how far it has been read at any time
-	counted  int64 // up to where records were counted
+	furthest int64 // the highest offset that was read
+	counted  int64 // records before this offset have been counted
 	records  []projection.DecodedRecord
-	waiting  map[string]struct{} // accounts seen that have versions to skip
-	skipped  map[string]int64    // the last version that was skipped, by account
-	turn     bool                // a version to skip may be next: it is skipped before another record is folded
+	waiting  map[string]struct{} // accounts with versions to skip, of which a record was read
+	skipped  map[string]int64    // the last skipped version by account
+	turn     bool                // a version to skip may be next; it is skipped before the next record is folded
 }
 
-// attemptWithin bounds one transaction.
+// attemptWithin limits one transaction.
 const attemptWithin = 60 * time.Second
 
-// patience is how often a partition that makes no progress is tried.
+// patience limits the attempts of a partition that makes no progress.
 var patience = retry.Bound{Attempts: 7, Pause: 200 * time.Millisecond, Longest: 10 * time.Second, Passing: passing}
 
-// advance brings the partition to an offset. A failure that may pass is tried again
-// for as long as there is some progress.
+// advance brings the partition to an offset. After a transient failure it tries again, as long as
+// there is progress.
 func (p *partition) advance(ctx context.Context, end int64, observe func(int64)) error {
 	for tries := patience.Begin(); p.next < end || !p.claimed; {
 		before := p.next
@@ -61,20 +61,19 @@ func (p *partition) advance(ctx context.Context, end int64, observe func(int64))
 	return nil
 }
 
-// passing reports whether the same may work at the next try.
+// passing reports whether a failure may be transient.
 func passing(err error) bool {
 	return errors.Is(err, projection.ErrFenced) || errors.Is(err, projection.ErrStale) ||
 		retry.Passing(err) || errclass.Registry(err) == errclass.Retry
 }
 
-// read reads and writes until the end, or until something makes what is pending
-// worthless.
+// read reads and writes up to the offset end, or until the pending records have to be read again.
 func (p *partition) read(ctx context.Context, end int64, observe func(int64)) error {
 	if err := p.claim(ctx); err != nil {
 		return err
 	}
 	p.empty()
-	if p.turn { // the skip before has failed
+	if p.turn { // the last skip failed
 		if err := p.flush(ctx); err != nil {
 			return err
 		}
@@ -105,7 +104,7 @@ func (p *partition) read(ctx context.Context, end int64, observe func(int64)) er
 	return nil
 }
 
-// claim drops what is pending and continues at the durable position.
+// claim drops the pending records and continues at the durable position.
 func (p *partition) claim(ctx context.Context) error {
 	if p.claimed {
 		return nil
@@ -129,7 +128,7 @@ func (p *partition) decode(ctx context.Context, record *projection.Record) error
 	if err != nil {
 		return err
 	}
-	if record.Offset >= p.counted { // else it is read again, after a flush that failed
+	if record.Offset >= p.counted { // otherwise it is read again after a failed flush
 		p.build.records.Add(1)
 		p.counted = record.Offset + 1
 	}
@@ -141,8 +140,8 @@ func (p *partition) decode(ctx context.Context, record *projection.Record) error
 	return nil
 }
 
-// decide leaves out an event that people have decided about: it was discarded, its version was
-// skipped, or another event was applied by dlq replay.
+// decide marks an event that must not be applied: it was discarded, its version was skipped, or
+// dlq replay applied another event with its version.
 func (p *partition) decide(record *projection.Record, d *event.Decoded) {
 	ev := &d.Event
 	if slices.ContainsFunc(p.build.discards[record.Ref()], func(e *decided) bool { return e.isAbout(record, ev) }) {
@@ -174,7 +173,7 @@ func (p *partition) decide(record *projection.Record, d *event.Decoded) {
 	}
 }
 
-// fold folds the chunk, and writes when enough has been folded.
+// fold folds the chunk. It writes when enough events have been folded.
 func (p *partition) fold(ctx context.Context) error {
 	before := p.next
 	for rest := p.records; len(rest) > 0; {
@@ -195,7 +194,7 @@ func (p *partition) fold(ctx context.Context) error {
 	if err := p.flush(ctx); err != nil {
 		return err
 	}
-	p.turn = false // only now: a flush that failed is tried again before the next record
+	p.turn = false // only after the flush: a failed flush is tried again before the next record
 	return nil
 }
 
@@ -205,8 +204,7 @@ func (p *partition) empty() {
 	p.records = p.records[:0]
 }
 
-// flush makes what is pending durable, heals what can heal, and skips what is to be
-// skipped.
+// flush writes the pending events, applies parked events that can be applied, and skips versions.
 func (p *partition) flush(ctx context.Context) error {
 	for more := true; more; {
 		if err := p.write(ctx); err != nil {
@@ -220,7 +218,8 @@ func (p *partition) flush(ctx context.Context) error {
 	return p.skipAgain(ctx)
 }
 
-// write makes what is pending durable. What fails is decided again from the durable position.
+// write writes the pending events. After a failure they are decided again from the durable
+// position.
 func (p *partition) write(ctx context.Context) error {
 	r := p.session.Flush(ctx)
 	switch r.Outcome {
@@ -230,26 +229,26 @@ func (p *partition) write(ctx context.Context) error {
 		return session.ErrAgain
 	case session.Overtaken, session.Failed, session.Stuck:
 		return r.Err
-	case session.Nothing, session.Confirmed, session.Dropped: // Confirmed and Dropped are outcomes of a claim
+	case session.Nothing, session.Confirmed, session.Dropped: // only a claim returns Confirmed and Dropped
 	}
 	return nil
 }
 
 var _ session.Driver = (*partition)(nil)
 
-// Read implements session.Driver: what fails is tried again from the durable position.
+// Read implements session.Driver. After a failure the caller continues from the durable position.
 func (*partition) Read(ctx context.Context, _ string, fn func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptWithin)
 	defer cancel()
 	return fn(ctx)
 }
 
-// Publish implements session.Driver: the dead letters have been published.
+// Publish implements session.Driver. It does nothing: the dead letters were published before.
 func (*partition) Publish(context.Context, int64, []projection.DeadLetter, func(context.Context) error) error {
 	return nil
 }
 
-// skipAgain skips the versions whose turn has come, of the accounts seen.
+// skipAgain skips the versions that are next, of the accounts in waiting.
 func (p *partition) skipAgain(ctx context.Context) error {
 	done := false
 	for account := range p.waiting {
@@ -274,11 +273,11 @@ func (p *partition) skipAgain(ctx context.Context) error {
 	if !done {
 		return nil
 	}
-	p.claimed = false // what is remembered of the account is no longer so
+	p.claimed = false // the account in memory is out of date
 	return p.claim(ctx)
 }
 
-// report reports progress; what is read again does not count.
+// report reports progress. Records that are read again do not count.
 func (p *partition) report(next int64, observe func(int64)) {
 	if next <= p.furthest {
 		return

@@ -30,16 +30,16 @@ func (w *swap) replaceRows(ctx context.Context, t *swapTx, table *rowTable) erro
 		return err
 	}
 	if w.audited += audited; w.audited != w.done.Replaced+w.done.Removed {
-		return projection.ErrStale // another session has written one of them despite the locks
+		return projection.ErrStale // another session has written one of the rows despite the locks
 	}
 	return nil
 }
 
-// accountChanges are the accounts that are changed, in order.
+// accountChanges holds the accounts that are changed, in order.
 type accountChanges struct {
 	ids       []string
-	gone, put []string // of those, the rows that are removed and put in
-	// Of the accounts of which no row is recorded, for the trail:
+	gone, put []string // of these accounts: rows that are removed, rows that are inserted
+	// For the audit trail: the accounts without a recorded row.
 	alone, reasons, results []string
 	versions                []*int64
 }
@@ -64,7 +64,7 @@ func (w *swap) accountChanges(c *comparison) (a accountChanges) {
 	return a
 }
 
-// recordAccount counts an account, and adds it to what the trail gets.
+// recordAccount counts an account and adds it to the rows for the audit trail.
 func (w *swap) recordAccount(a *accountChanges, id string, d *accountDifference) {
 	result, reason := "replaced", string(d.kind)
 	if d.kind == Unknown {
@@ -80,7 +80,7 @@ func (w *swap) recordAccount(a *accountChanges, id string, d *accountDifference)
 	a.reasons, a.results = append(a.reasons, reason), append(a.results, result)
 }
 
-// replaceAccounts puts the accounts that differ where they were rebuilt to be.
+// replaceAccounts replaces the accounts that differ by the rebuilt ones.
 func (w *swap) replaceAccounts(ctx context.Context, t *swapTx, c *comparison) error {
 	accounts, changes := w.shadow.accounts, w.accountChanges(c)
 	if len(changes.ids) == 0 {
@@ -94,7 +94,7 @@ func (w *swap) replaceAccounts(ctx context.Context, t *swapTx, c *comparison) er
 		return err
 	}
 	if put != int64(len(changes.put)) {
-		return projection.ErrStale // another session has written one of them despite the locks
+		return projection.ErrStale // another session has written one of the rows despite the locks
 	}
 	for _, step := range []string{"hold_remove", "hold_insert", "hold_overflow_remove", "hold_overflow_insert"} {
 		if _, err := t.execText(ctx, accounts.statement(step), changes.ids); err != nil {

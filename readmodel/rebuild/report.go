@@ -1,37 +1,37 @@
 package rebuild
 
-// Kind says in what way a live account, or row, is not what was rebuilt. Its names
-// are public surface.
+// Kind is the kind of a difference between a live account or row and the rebuilt one. The names
+// are part of the public interface.
 type Kind string
 
-// The kinds of differences. Of the last three the live account is left alone.
+// The kinds of differences. With the last three, the live account is not changed.
 const (
-	Different Kind = "different" // its balance, version or state
-	Missing   Kind = "missing"   // the live tables lack it
-	Unknown   Kind = "unknown"   // the topic has no event of it
-	Hold      Kind = "hold"      // what waits for the missing version
-	Ahead     Kind = "ahead"     // it is beyond what the topic gives
-	Corrected Kind = "corrected" // a person has applied a corrected event
-	Moved     Kind = "moved"     // people have repaired it since the rebuild began
+	Different Kind = "different" // the balance, version or status differs
+	Missing   Kind = "missing"   // the live tables do not have it
+	Unknown   Kind = "unknown"   // the topic has no event for it
+	Hold      Kind = "hold"      // the waiting events differ
+	Ahead     Kind = "ahead"     // its version is higher than the topic's
+	Corrected Kind = "corrected" // a person applied a corrected event
+	Moved     Kind = "moved"     // a person has changed it since the rebuild began
 )
 
-// Kinds lists all kinds.
+// Kinds returns all kinds.
 func Kinds() []Kind {
 	return []Kind{
 		Different, Missing, Unknown, Hold, Ahead, Corrected, Moved,
 	}
 }
 
-// facts are what is known of a row, or an account, that differs.
+// facts describe a row or an account that differs.
 type facts struct {
-	live, rebuilt bool // which of the two there is
+	live, rebuilt bool // which of the two exist
 	repaired      bool // people have changed it since the rebuild began
-	corrected     bool // people have applied what the topic does not give
-	beyond        bool // the topic gives it beyond the positions, or not any more
-	onlyHold      bool // only what waits for a version differs
+	corrected     bool // people have applied an event that the topic does not have
+	beyond        bool // the topic has its event after the positions, or has lost it
+	onlyHold      bool // only the waiting events differ
 }
 
-// kind decides in what way it differs.
+// kind returns the kind of the difference.
 func (f facts) kind() Kind {
 	switch {
 	case f.repaired:
@@ -51,34 +51,35 @@ func (f facts) kind() Kind {
 	}
 }
 
-// changes reports whether the live account is to be replaced or removed.
+// changes reports whether a swap replaces or removes the live account.
 func (k Kind) changes() bool {
 	return k != Ahead && k != Corrected && k != Moved
 }
 
-// Difference is one account, or one row, that differs.
+// Difference is an account or a row that differs.
 type Difference struct {
-	ID   string // the account, or the row's key as text
+	ID   string // the account id, or the row's key as text
 	Kind Kind
-	// Of an account; nil: there is no row.
+	// Versions of an account; nil if there is no row.
 	Version, Rebuilt *int64
-	// Key is the row's key as a JSON object; nil: it is an account.
+	// Key is the row's key as a JSON object. It is nil for an account.
 	Key []byte
 }
 
-// Report is what a comparison has found, in accounts or in rows.
+// Report is the result of a comparison, counted in accounts or in rows.
 type Report struct {
 	Checked, Matched int64
-	Kinds            map[Kind]int64 // of those that do not match
-	Differences      []Difference   // the first of them
-	// Markers are missing in the inbox: events that are counted and would be counted again.
+	Kinds            map[Kind]int64 // number of differences by kind
+	Differences      []Difference   // the first differences
+	// Markers is the number of markers that the inbox lacks. Their events were counted, and would be
+	// counted again when redelivered.
 	Markers int64
 }
 
-// Different is how many are not right, of those that are not left alone.
+// Different returns the number of differences that a swap would correct.
 func (r *Report) Different() int64 { return r.count(true) }
 
-// LeftAlone is how many differ and are not touched.
+// LeftAlone returns the number of differences that a swap does not change.
 func (r *Report) LeftAlone() int64 { return r.count(false) }
 
 func (r *Report) count(changes bool) (n int64) {
@@ -90,7 +91,7 @@ func (r *Report) count(changes bool) (n int64) {
 	return n
 }
 
-// recount counts accounts or rows as another kind than before.
+// recount changes the kind of accounts or rows in the counts.
 func (r *Report) recount(kind Kind, was map[string]Kind) {
 	for _, k := range was {
 		r.Kinds[k]--

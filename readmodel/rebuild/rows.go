@@ -8,13 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// group is a group of rows, added up.
+// group is the number of rows in a group and the sum of their hashes.
 type group struct {
 	rows   int64
 	digest string
 }
 
-// groups adds up a table by groups of keys.
+// groups computes the groups of a table. A row's group depends on its key.
 func (t *rowTable) groups(ctx context.Context, tx pgx.Tx) (map[int64]group, error) {
 	rows, err := tx.Query(ctx, t.statement("rows_digest"))
 	if err != nil {
@@ -31,16 +31,16 @@ func (t *rowTable) groups(ctx context.Context, tx pgx.Tx) (map[int64]group, erro
 
 // row is a row of a table, live or rebuilt.
 type row struct {
-	id      string // its key as text, by which rows are in order
-	key     string // as a JSON object
+	id      string // its key as text; rows are sorted by it
+	key     string // its key as a JSON object
 	digest  int64
-	version *int64 // of the account that the row is
+	version *int64 // version, if the row is an account
 }
 
-// errStopped ends a query whose further rows are not needed.
+// errStopped ends a query early.
 var errStopped = errors.New("stopped")
 
-// rows are the rows of some groups, in the order of their ids.
+// rows returns the rows of some groups, sorted by id.
 func (t *rowTable) rows(ctx context.Context, tx pgx.Tx, buckets []int64) iter.Seq2[*row, error] {
 	return func(yield func(*row, error) bool) {
 		rows, err := tx.Query(ctx, t.statement("rows_some"), buckets)
@@ -63,8 +63,8 @@ func (t *rowTable) rows(ctx context.Context, tx pgx.Tx, buckets []int64) iter.Se
 	}
 }
 
-// merged calls add for each id of two streams that are in the order of their ids; of an id
-// that only one of them has the other is nil.
+// merged calls add for each id in two streams that are sorted by id. If only one stream has the
+// id, the other argument is nil.
 func merged[T any](as, bs iter.Seq2[*T, error], id func(*T) string, add func(a, b *T) error) error {
 	nextA, stopA := iter.Pull2(as)
 	defer stopA()

@@ -13,25 +13,25 @@ import (
 	"projector/sql"
 )
 
-// shadowSchema is where a rebuild has its tables.
+// shadowSchema is the schema of the shadow tables.
 const shadowSchema = "projector_rebuild"
 
-// ErrRebuilding says that another rebuild is under way.
+// ErrRebuilding means that another rebuild is running.
 var ErrRebuilding = errors.New("another rebuild of this database is under way")
 
-// schema is the schema of a rebuild: shadow tables like the live ones, to be filled from the
-// first record and compared.
+// schema is the schema of a rebuild. It has shadow tables with the columns of the live tables.
 type schema struct {
 	live *pgxpool.Pool
 	lock *pgxpool.Conn
-	// Pool sees the tables of the rebuild by the names of the live ones: what is opened on
-	// it writes there.
+	// Pool has the shadow tables first in its search_path: a projection that uses it writes to the
+	// shadow tables.
 	Pool *pgxpool.Pool
 }
 
-// openSchema makes the schema, which needs the right to call the function that does: empty
-// copies of the live tables copied and of the positions, and tables for what differs of those
-// in noted. What an earlier rebuild has left is dropped. ErrRebuilding means that one is in use.
+// openSchema creates the schema by a function of the database, which the role must be allowed to
+// call. It creates empty copies of the tables in copied and of the positions, and tables for the
+// differences of the tables in noted. It drops what an earlier rebuild left. It returns
+// ErrRebuilding if another rebuild is running.
 func openSchema(ctx context.Context, live *pgxpool.Pool, copied, noted []string, others ...string) (*schema, error) {
 	lock, err := live.Acquire(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ func openSchema(ctx context.Context, live *pgxpool.Pool, copied, noted []string,
 	return b, nil
 }
 
-// shadowPool sees the tables of the rebuild, then those of the other schemas.
+// shadowPool returns a pool whose search_path has the shadow schema, then the other schemas.
 func shadowPool(ctx context.Context, live *pgxpool.Pool, others ...string) (*pgxpool.Pool, error) {
 	cfg := live.Config()
 	cfg.ConnConfig.RuntimeParams["search_path"] = strings.Join(append([]string{shadowSchema}, others...), ", ")
@@ -65,19 +65,20 @@ func shadowPool(ctx context.Context, live *pgxpool.Pool, others ...string) (*pgx
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
-// tables makes the tables of the rebuild in the place of all that are there.
+// tables creates the shadow tables. It drops all tables that are in the schema.
 func (b *schema) tables(ctx context.Context, copied, noted []string) error {
 	_, err := b.lock.Exec(ctx, sql.Query("shadow_tables"), copied, noted)
 	return err
 }
 
-// analyze has PostgreSQL count what there is now.
+// analyze updates PostgreSQL's statistics of the shadow tables.
 func (b *schema) analyze(ctx context.Context) error {
 	_, err := b.lock.Exec(ctx, sql.Query("shadow_analyze"))
 	return err
 }
 
-// digest joins the hashes that statements answer, each of what would be written.
+// digest returns a hash of the results of statements. Each of them returns a hash of what would be
+// written to one table.
 func (b *schema) digest(ctx context.Context, statements []string, removing bool) (all string, err error) {
 	err = pgx.BeginFunc(ctx, b.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, sql.Query("plan_session")); err != nil {
@@ -105,7 +106,7 @@ func (b *schema) Close(ctx context.Context) error {
 	}
 	err := b.tables(ctx, []string{}, []string{})
 	if _, unlockErr := b.lock.Exec(ctx, sql.Query("shadow_unlock")); unlockErr != nil {
-		_ = b.lock.Conn().Close(ctx) // the lock goes with the session
+		_ = b.lock.Conn().Close(ctx) // the end of the session releases the lock
 	}
 	b.lock.Release()
 	if err != nil {
@@ -114,7 +115,7 @@ func (b *schema) Close(ctx context.Context) error {
 	return nil
 }
 
-// loadPositions reads up to where the projection is rebuilt, by partition.
+// loadPositions reads the positions of the shadow tables, by partition.
 func (b *schema) loadPositions(ctx context.Context, db readmodel.Querier, topic string) (map[int32]int64, error) {
 	rows, err := db.Query(ctx, sql.Query("shadow_positions"), topic)
 	if err != nil {
@@ -129,8 +130,8 @@ func (b *schema) loadPositions(ctx context.Context, db readmodel.Querier, topic 
 	return at, err
 }
 
-// compared runs fn with a snapshot of the live tables and one of the rebuilt ones, which
-// catchUp has to bring exactly to the positions of the first.
+// compared runs fn with a snapshot of the live tables and one of the shadow tables. catchUp has to
+// bring the shadow tables exactly to the positions of the first snapshot.
 func (b *schema) compared(ctx context.Context, projection, topic string, catchUp CatchUp, fn func(live, rebuilt pgx.Tx, positions []TopicPosition) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, b.live, options, func(live pgx.Tx) error {
@@ -156,7 +157,7 @@ func (b *schema) compared(ctx context.Context, projection, topic string, catchUp
 	})
 }
 
-// reached fails unless the rebuilt tables are exactly at the positions.
+// reached returns an error unless the shadow tables are exactly at the positions.
 func (b *schema) reached(ctx context.Context, db readmodel.Querier, topic string, positions []TopicPosition) error {
 	at, err := b.loadPositions(ctx, db, topic)
 	if err != nil {
@@ -170,7 +171,7 @@ func (b *schema) reached(ctx context.Context, db readmodel.Querier, topic string
 	return nil
 }
 
-// ShadowLostError says that the tables of a rebuild are not where they were brought to.
+// ShadowLostError means that the shadow tables are not at the positions they were brought to.
 type ShadowLostError struct{ Partition int32 }
 
 // Error implements error.
@@ -179,18 +180,18 @@ func (e *ShadowLostError) Error() string {
 		"did PostgreSQL crash, or is somebody else using them? Run it again", e.Partition)
 }
 
-// SafeText implements errclass.Describer.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e *ShadowLostError) SafeText() string { return e.Error() }
 
-// TopicPosition is how far the live rows are in a partition.
+// TopicPosition is the position of the live tables in a partition.
 type TopicPosition struct {
 	Partition int32
 	Next      int64
-	TopicIDs  [2]string // the lowest and the highest of the consumer groups'
+	TopicIDs  [2]string // the lowest and the highest topic id among the consumer groups
 }
 
-// LoadTopicPositions reads how far the live rows of a projection are in a topic, by whichever
-// consumer group is furthest.
+// LoadTopicPositions reads the positions of a projection in a topic. If there are several consumer
+// groups, it uses the highest position.
 func LoadTopicPositions(ctx context.Context, db readmodel.Querier, projection, topic string) ([]TopicPosition, error) {
 	rows, err := db.Query(ctx, sql.Query("rebuild_positions"), projection, topic)
 	if err != nil {
@@ -206,20 +207,18 @@ func LoadTopicPositions(ctx context.Context, db readmodel.Querier, projection, t
 	return positions, nil
 }
 
-// LoadOtherTopics names topics other than this one that rows of a projection have come
-// from.
+// LoadOtherTopics returns other topics from which the projection has consumed.
 func LoadOtherTopics(ctx context.Context, pool *pgxpool.Pool, projection, topic string) ([]string, error) {
 	return preparing(readmodel.Texts(ctx, pool, "rebuild_sources", projection, topic))
 }
 
-// LoadDependents names tables whose rows would change with a row that is replaced or
-// removed.
+// LoadDependents returns tables whose rows would change if a row is replaced or removed.
 func LoadDependents(ctx context.Context, pool *pgxpool.Pool, tables []string) ([]string, error) {
 	return preparing(readmodel.Texts(ctx, pool, "rebuild_dependents", tables))
 }
 
-// LoadGrants are the grants on tables that are missing to have them copied and compared
-// by this login and, if changed, to have rows replaced and removed, as statements.
+// LoadGrants returns, as GRANT statements, the privileges that this login lacks to copy and
+// compare the tables and, if changed is true, to replace and remove rows.
 func LoadGrants(ctx context.Context, pool *pgxpool.Pool, tables []readmodel.RebuildTable, changed bool) ([]string, error) {
 	needed := []string{"SELECT"}
 	if changed {
@@ -232,14 +231,14 @@ func LoadGrants(ctx context.Context, pool *pgxpool.Pool, tables []readmodel.Rebu
 	return preparing(readmodel.Texts(ctx, pool, "rebuild_grants", names, needed))
 }
 
-// ShadowRoom is the disk space of the tables of a rebuild.
+// ShadowRoom describes the disk space that the shadow tables need.
 type ShadowRoom struct {
-	Bytes   int64  // as much as the live tables, about
-	Missing string // a privilege, without which they cannot be made; empty: none
+	Bytes   int64  // about the size of the live tables
+	Missing string // a missing privilege, without which they cannot be created
 }
 
-// LoadShadowRoom checks whether there can be tables like these. How much disk space the server has
-// left is not known.
+// LoadShadowRoom checks whether shadow tables for these tables can be created. It does not know
+// the free disk space of the server.
 func LoadShadowRoom(ctx context.Context, pool *pgxpool.Pool, tables []string) (room ShadowRoom, err error) {
 	if err := pool.QueryRow(ctx, sql.Query("shadow_room"), tables).Scan(&room.Bytes, &room.Missing); err != nil {
 		return room, fmt.Errorf("prepare the rebuild: %w", err)

@@ -17,25 +17,25 @@ import (
 	"projector/sql"
 )
 
-// Shadow is a projection rebuilt from the first record of its topic, in shadow tables.
+// Shadow is a projection that is rebuilt in shadow tables, from the first record of its topic.
 type Shadow struct {
 	*schema
 	kind     readmodel.Definition
-	tables   []*rowTable   // whose rows are replaced
-	inbox    *rowTable     // nil: what keeps an event from being applied twice is a table itself
-	accounts *accountState // nil: events are in no order
-	custom   bool          // its SQL is a file's: what its rows are made of is not known
+	tables   []*rowTable   // tables whose rows are replaced
+	inbox    *rowTable     // nil if the projection has no markers in the inbox
+	accounts *accountState // nil if the projection does not order events by account
+	custom   bool          // a custom projection: what its rows contain is unknown
 
-	begun     string          // a snapshot: what was done before is in the rebuilt tables
-	positions []TopicPosition // where the tables were compared
-	compared  string          // a snapshot
+	begun     string          // a snapshot: earlier actions of people are in the shadow tables
+	positions []TopicPosition // positions at the comparison
+	compared  string          // snapshot of the comparison
 	found     *comparison
 	later     later
-	build     *Build                   // fills the tables; nil: a test does
-	moved     map[Kind]map[string]Kind // left alone by the swap, by what they are now
+	build     *Build                   // fills the tables; nil in tests that do it themselves
+	moved     map[Kind]map[string]Kind // what the swap did not change, by its new kind
 }
 
-// UnknownDefinitionError says that rebuild does not know what a projection consists of.
+// UnknownDefinitionError means that rebuild does not know a projection's type.
 type UnknownDefinitionError struct{ Definition readmodel.Definition }
 
 // Error implements error.
@@ -46,9 +46,9 @@ func (e *UnknownDefinitionError) Error() string {
 // SafeText implements errclass.Describer.
 func (e *UnknownDefinitionError) SafeText() string { return e.Error() }
 
-// OpenShadow makes the tables of a projection once more, empty but for the openings of accounts.
-// What an earlier rebuild has left is dropped. parkLimit and parkBytes are the consumers'. ErrRebuilding means
-// that another rebuild is under way.
+// OpenShadow creates the shadow tables of a projection. They contain only the openings of
+// accounts. It drops what an earlier rebuild left. parkLimit and parkBytes are the limits of the
+// consumers. It returns ErrRebuilding if another rebuild is running.
 func OpenShadow(ctx context.Context, live *pgxpool.Pool, kind readmodel.Definition, parkLimit, parkBytes int64) (_ *Shadow, err error) {
 	s := &Shadow{kind: kind}
 	var check func(context.Context, *pgxpool.Pool) error
@@ -86,8 +86,8 @@ func OpenShadow(ctx context.Context, live *pgxpool.Pool, kind readmodel.Definiti
 	return s, nil
 }
 
-// make names the tables that are copied, those of which differences are noted, and the schemas
-// in which the SQL of a custom projection finds what it only reads.
+// make returns the tables to copy, the tables whose differences are noted, and the schemas of
+// tables that the SQL of a custom projection only reads.
 func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []readmodel.RebuildTable) (copied, noted, others []string, err error) {
 	for _, t := range shown {
 		columns, err := loadColumns(ctx, live, t.Name)
@@ -113,8 +113,8 @@ func (s *Shadow) make(ctx context.Context, live *pgxpool.Pool, shown []readmodel
 	return copied, noted, others, err
 }
 
-// Begin has accounts start with their openings, and remembers from when on people's actions are
-// not in the rebuilt tables.
+// begin copies the openings of accounts. It remembers a snapshot: later actions of people are not
+// in the shadow tables.
 func (s *Shadow) begin(ctx context.Context) error {
 	if err := s.lock.QueryRow(ctx, sql.Query("rebuild_snapshot")).Scan(&s.begun); err != nil {
 		return err
@@ -126,19 +126,19 @@ func (s *Shadow) begin(ctx context.Context) error {
 	return err
 }
 
-// Open makes the projection of one partition of the topic, which writes the rebuilt tables. It
-// parks whatever comes early: the park limit holds for the live tables.
+// Open opens the projection for one partition. It writes to the shadow tables and parks events
+// without a limit.
 func (s *Shadow) Open(cfg readmodel.RunConfig, topic string, partition int32) session.Projection {
 	p := readmodel.Partition{Projection: s.kind.Name(), Group: "rebuild", Topic: topic, Number: partition}
 	cfg.Pool, cfg.ParkLimit, cfg.ParkBytes = s.Pool, math.MaxInt64, 0
 	if kind, ok := s.kind.(appended.Definition); ok {
-		kind.Recent = nil // the cache of consumers counts for metrics
+		kind.Recent = nil // the cache would count for the consumers' metrics
 		return kind.Open(cfg)(p)
 	}
 	return s.kind.Open(cfg)(p)
 }
 
-// Overdue names those of the partitions in which parked events can be applied.
+// Overdue returns the partitions that have parked events which can be applied now.
 func (s *Shadow) Overdue(ctx context.Context, topic string, partitions []int32) ([]int32, error) {
 	if s.accounts == nil {
 		return nil, nil
@@ -146,11 +146,11 @@ func (s *Shadow) Overdue(ctx context.Context, topic string, partitions []int32) 
 	return accountdb.LoadOverdue(ctx, s.Pool, s.kind.Name(), topic, partitions, 0)
 }
 
-// Opened says how far accounts start with an opening.
+// Opened says how many accounts start with an opening.
 type Opened struct {
-	Some    bool   // there is one that does
-	Lacking int64  // accounts that start with their first event
-	Example string // one of them
+	Some    bool   // at least one account does
+	Lacking int64  // accounts without an opening
+	Example string // an account without an opening
 }
 
 // LoadOpened counts the accounts that cannot be rebuilt without the beginning of the topic.

@@ -14,41 +14,41 @@ import (
 	"projector/readmodel"
 )
 
-// SwapOptions say how the rebuilt rows are put in the place of the live ones.
+// SwapOptions are the options of a swap.
 type SwapOptions struct {
 	Topic  string
 	Actor  string
-	Reason string        // empty: none was given
-	Remove bool          // also remove what the topic has no event of
-	Most   *int64        // how many accounts, or rows, may change; nil: any number
-	Within time.Duration // for how long the transaction may hold its locks; 0: 30 s
-	// File is a text of the projection's file that takes the place of the one that the live rows
-	// came from; nil: there is none, or it is the same.
+	Reason string        // may be empty
+	Remove bool          // also remove rows without an event in the topic
+	Most   *int64        // the most accounts or rows that may change; nil: no limit
+	Within time.Duration // time limit for the locks; 0: 30 s
+	// File is the new text of a custom projection's file. It is nil if the text is unchanged or the
+	// projection has no file.
 	File *file.Projection
-	// Mapping is what the rebuilt rows were read by; nil: that is not stored.
+	// Mapping is the mapping that the rebuild used. It is nil if it is not to be stored.
 	Mapping readmodel.Mapping
 }
 
-// Swapped is how many accounts, or rows, have been changed, and how many are left because
-// others have changed them since the rebuild began.
+// Swapped counts the accounts or rows that were changed. Left counts those that were not changed,
+// because people have changed them since the rebuild began.
 type Swapped struct {
 	Replaced, Removed, Left int64
-	Markers                 int64 // put into the inbox
+	Markers                 int64 // markers added to the inbox
 }
 
-// errNotCompared: only what was compared, and shown, is swapped.
+// errNotCompared is returned by Swap if Compare was not called before.
 var errNotCompared = errors.New("swap: the tables were not compared")
 
-// Swap puts right what differs, in one transaction. It locks the positions of the consumers,
-// which wait until it has ended. catchUp then brings the rebuilt tables exactly to these positions.
-// Rows that differed, and rows written since, are compared again, so what still differs is wrong.
-// The server ends the transaction when it has held its locks for too long.
+// Swap replaces the rows that differ, in one transaction. It locks the positions, so consumers of
+// the projection wait until it ends. catchUp then brings the shadow tables exactly to these
+// positions. Swap compares again the rows that differed and the rows written since, and replaces
+// those that still differ. The server ends the transaction at the time limit.
 func (s *Shadow) Swap(ctx context.Context, opts SwapOptions, catchUp CatchUp) (Swapped, error) {
 	if s.found == nil {
 		return Swapped{}, errNotCompared
 	}
 	opts.Within = cmp.Or(opts.Within, swapWithin)
-	// What came while the tables were compared is read before the locks, so that they are short.
+	// Records that arrived during the comparison are read before locking, to keep the locks short.
 	positions, err := LoadTopicPositions(ctx, s.live, s.kind.Name(), opts.Topic)
 	if err == nil {
 		err = catchUp(ctx, positions)
@@ -69,19 +69,19 @@ func (s *Shadow) Swap(ctx context.Context, opts SwapOptions, catchUp CatchUp) (S
 	return w.done, nil
 }
 
-// swap is one swap, of which each try is one transaction.
+// swap is one swap. Each attempt is one transaction.
 type swap struct {
 	shadow  *Shadow
 	opts    SwapOptions
 	catchUp CatchUp
-	// Of the last try:
+	// Results of the last attempt:
 	done     Swapped
 	audited  int64
-	remapped bool                     // another mapping was stored
-	moved    map[Kind]map[string]Kind // what is left, by the kind it is now
+	remapped bool                     // a different mapping was stored
+	moved    map[Kind]map[string]Kind // what is not changed, by its new kind
 }
 
-// TooManyError says that more would be changed than is allowed.
+// TooManyError means that more accounts or rows would change than --max-differences allows.
 type TooManyError struct{ Would, Most int64 }
 
 // Error implements error.
@@ -89,10 +89,10 @@ func (e *TooManyError) Error() string {
 	return fmt.Sprintf("%d would change and %d may: nothing was changed", e.Would, e.Most)
 }
 
-// SafeText implements errclass.Describer.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e *TooManyError) SafeText() string { return e.Error() }
 
-// RepairedSinceError says that people have changed rows since the rebuild began.
+// RepairedSinceError means that people have changed rows since the rebuild began.
 type RepairedSinceError struct{}
 
 // Error implements error and names the remedy.
@@ -101,11 +101,11 @@ func (RepairedSinceError) Error() string {
 		"nothing was changed; run it again"
 }
 
-// SafeText implements errclass.Describer.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e RepairedSinceError) SafeText() string { return e.Error() }
 
-// restoreMarkers marks the events that the rebuilt rows have and the inbox does not. A consumer
-// waits only if one of these events is delivered again at this moment.
+// restoreMarkers adds the markers that the inbox lacks. A consumer waits only if one of these
+// events is redelivered at this moment.
 func (w *swap) restoreMarkers(ctx context.Context, tx *readmodel.Tx) error {
 	if err := tx.Send(ctx); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (w *swap) restoreMarkers(ctx context.Context, tx *readmodel.Tx) error {
 	return err
 }
 
-// run does what locks.
+// run does all work that needs locks.
 func (w *swap) run(ctx context.Context, t *swapTx) error {
 	w.done, w.audited, w.remapped = Swapped{Markers: w.done.Markers}, 0, false
 	if err := w.reach(ctx, t); err != nil {
@@ -151,7 +151,7 @@ func (w *swap) run(ctx context.Context, t *swapTx) error {
 	return t.limited(ctx) // COMMIT
 }
 
-// reach locks the positions and brings the rebuilt tables exactly to them.
+// reach locks the positions and brings the shadow tables exactly to them.
 func (w *swap) reach(ctx context.Context, t *swapTx) error {
 	s := w.shadow
 	t.next(failpoint.RebuildCompared, "locking the positions")
@@ -178,8 +178,8 @@ func (w *swap) reach(ctx context.Context, t *swapTx) error {
 	return s.reached(ctx, t.tx, w.opts.Topic, positions)
 }
 
-// storeFile has the rows come from another text of the file from here on. Until then consumers
-// go on by the old one.
+// storeFile stores the new text of the projection's file. Until the commit, consumers use the old
+// text.
 func (w *swap) storeFile(ctx context.Context, t *swapTx, positions []TopicPosition) error {
 	if w.opts.File == nil {
 		return nil
@@ -193,8 +193,7 @@ func (w *swap) storeFile(ctx context.Context, t *swapTx, positions []TopicPositi
 	return t.limited(ctx)
 }
 
-// storeMapping has the rows come from another mapping from here on. Until then consumers go on by
-// the old one.
+// storeMapping stores the new mapping. Until the commit, consumers use the old mapping.
 func (w *swap) storeMapping(ctx context.Context, t *swapTx, positions []TopicPosition) error {
 	if w.opts.Mapping == nil {
 		return nil
@@ -215,8 +214,7 @@ func (w *swap) storeMapping(ctx context.Context, t *swapTx, positions []TopicPos
 	return t.limited(ctx)
 }
 
-// OldMappingRunsError says that consumers have gone on by the old mapping while the rows of the
-// new one were compared.
+// OldMappingRunsError means that consumers used the old mapping during the comparison.
 type OldMappingRunsError struct{}
 
 // Error implements error and names the remedy.
@@ -228,8 +226,8 @@ func (OldMappingRunsError) Error() string {
 // SafeText implements errclass.Describer: the text contains no data.
 func (e OldMappingRunsError) SafeText() string { return e.Error() }
 
-// OldTextRunsError says that consumers have gone on by the old text of a projection file while
-// the rows of the new one were compared.
+// OldTextRunsError means that consumers used the old text of the projection's file during the
+// comparison.
 type OldTextRunsError struct{}
 
 // Error implements error and names the remedy.
@@ -241,7 +239,8 @@ func (OldTextRunsError) Error() string {
 // SafeText implements errclass.Describer: the text contains no data.
 func (e OldTextRunsError) SafeText() string { return e.Error() }
 
-// allowed refuses what must not be changed, and counts what is left alone because of people.
+// allowed refuses changes that are not allowed. It counts what is not changed because people have
+// changed it.
 func (w *swap) allowed(ctx context.Context, t *swapTx, c *comparison) error {
 	if err := t.limited(ctx); err != nil {
 		return err
@@ -273,7 +272,8 @@ func (w *swap) allowed(ctx context.Context, t *swapTx, c *comparison) error {
 	return nil
 }
 
-// leftAs is why an account is left alone that was to be changed; empty: it is not.
+// leftAs returns the kind of an account that is now not changed, although it was to be. It is
+// empty if the account is changed.
 func (c *comparison) leftAs(id string) Kind {
 	if c.repaired[id] {
 		return Moved
@@ -291,7 +291,8 @@ func (w *swap) left(kind Kind, d *Difference) {
 	w.moved[kind][d.ID] = d.Kind
 }
 
-// keepsRows reports whether accounts would begin again and keep rows of their later events.
+// keepsRows reports whether accounts would go back to a lower version while rows of their later
+// events stay.
 func (c *comparison) keepsRows() bool {
 	some := false
 	for _, d := range c.accounts {
@@ -306,7 +307,8 @@ func (c *comparison) keepsRows() bool {
 	return some && c.foreign
 }
 
-// RowsStayError says that accounts would begin again on top of what they had.
+// RowsStayError means that accounts would go back to a lower version while rows of their later
+// events stay.
 type RowsStayError struct{}
 
 // Error implements error and names the remedy.

@@ -16,14 +16,14 @@ import (
 	"projector/sql"
 )
 
-// swapWithin is how long a swap holds its locks at most, whatever becomes of this process.
+// swapWithin limits the time of the locks, even if this process is frozen or killed.
 const swapWithin = 30 * time.Second
 
-// SwapGivenUpError says that a swap has not ended within its time. Nothing of it is done.
+// SwapGivenUpError means that a swap reached its time limit. Nothing was changed.
 type SwapGivenUpError struct {
 	After  time.Duration
 	Within time.Duration
-	Stage  string // what it was doing
+	Stage  string // the step it was in
 	Cause  string
 }
 
@@ -36,24 +36,23 @@ func (e *SwapGivenUpError) Error() string {
 // SafeText implements errclass.Describer: the text contains no data.
 func (e *SwapGivenUpError) SafeText() string { return e.Error() }
 
-// errNothingFits ends a transaction that would change nothing: consumers must not forget
-// what they remember because of it.
+// errNothingFits rolls back a transaction that would change nothing, so that consumers are not
+// fenced and keep their memory.
 var errNothingFits = errors.New("nothing can be changed now")
 
-// swapTx is the transaction of a swap, from when it locks what others need.
+// swapTx is the part of a swap's transaction that holds locks.
 type swapTx struct {
 	tx       *readmodel.Tx
 	within   time.Duration
-	locks    bool // it has begun to lock, and has to end at the deadline
+	locks    bool // it holds locks and has to end at the deadline
 	deadline time.Time
-	stage    string // what it is doing
+	stage    string // the current step
 }
 
-// boundedSwap runs what locks within a transaction that holds its locks for no longer
-// than it may: the server itself ends it when this process does not go on. before, which
-// may be nil, comes first in the transaction, and locks nothing that consumers need. A
-// failure that came at once may be tried again; one that came late has kept others waiting,
-// and that is enough.
+// boundedSwap runs locks in a transaction with a time limit. The server ends the transaction even
+// if this process is frozen. before may be nil. It runs first and must not lock what consumers
+// need. After an early failure, boundedSwap tries again. After a late one it gives up, because
+// consumers have waited long enough.
 func boundedSwap(ctx context.Context, live *pgxpool.Pool, within time.Duration,
 	before func(context.Context, *readmodel.Tx) error, locks func(context.Context, *swapTx) error,
 ) error {
@@ -72,7 +71,7 @@ func boundedSwap(ctx context.Context, live *pgxpool.Pool, within time.Duration,
 				return nil
 			}
 		}
-		var refused errclass.Describer // it says itself why it was not done
+		var refused errclass.Describer // the error has its own explanation
 		if after := within - time.Until(t.deadline); err != nil && !errors.As(err, &refused) && t.locks && ctx.Err() == nil && after >= t.idle() {
 			return &SwapGivenUpError{After: after, Within: within, Stage: t.stage, Cause: errclass.Safe(err)}
 		}
@@ -80,8 +79,8 @@ func boundedSwap(ctx context.Context, live *pgxpool.Pool, within time.Duration,
 	})
 }
 
-// transact is one try. It returns the transaction's id, too, when its COMMIT may have been
-// sent and was not answered.
+// transact is one attempt. It returns the transaction's id if COMMIT may have been sent and was
+// not answered.
 func (t *swapTx) transact(ctx context.Context, live *pgxpool.Pool,
 	before func(context.Context, *readmodel.Tx) error, locks func(context.Context, *swapTx) error,
 ) (unanswered string, err error) {
@@ -112,7 +111,7 @@ func (t *swapTx) transact(ctx context.Context, live *pgxpool.Pool,
 	return unanswered, err
 }
 
-// waitCommitted asks what became of a transaction until there is an answer, for a while.
+// waitCommitted asks for a limited time whether a transaction was committed.
 func waitCommitted(ctx context.Context, live *pgxpool.Pool, transaction string) (committed bool, err error) {
 	err = readmodel.Persistently(ctx, func(ctx context.Context) error {
 		committed, err = readmodel.WasCommitted(ctx, live, transaction)
@@ -121,11 +120,10 @@ func waitCommitted(ctx context.Context, live *pgxpool.Pool, transaction string) 
 	return committed, err
 }
 
-// idle is how long the session may do nothing between two statements: this process is
-// stopped then, or cut off.
+// idle is the time limit between two statements. A process that exceeds it is frozen or cut off.
 func (t *swapTx) idle() time.Duration { return t.within / 10 }
 
-// next is called when a step is done, and names what is done next.
+// next is called at the end of a step. stage is the next step.
 func (t *swapTx) next(done, stage string) {
 	failpoint.Here(done)
 	t.stage = stage
@@ -145,9 +143,9 @@ func (t *swapTx) execText(ctx context.Context, statement string, args ...any) (r
 	return rows, err
 }
 
-// limit has the server end the transaction at its deadline, even if this process is stopped.
-// The session may be idle before the next statement and after it; the statement may take the
-// rest. The limits are sent together with the statement.
+// limit makes the server end the transaction at its deadline, even if this process is frozen. The
+// limits leave time for the session to be idle before and after the next statement. They are sent
+// together with that statement.
 func (t *swapTx) limit() error {
 	idle := t.idle()
 	rest := time.Until(t.deadline) - 2*idle
@@ -158,7 +156,7 @@ func (t *swapTx) limit() error {
 	return nil
 }
 
-// limited is limit for a statement that is not sent together with it.
+// limited is limit, sent at once.
 func (t *swapTx) limited(ctx context.Context) error {
 	if err := t.limit(); err != nil {
 		return err
@@ -166,8 +164,8 @@ func (t *swapTx) limited(ctx context.Context) error {
 	return t.tx.Send(ctx)
 }
 
-// fence raises the fences of the consumers of a projection, and returns where the live
-// rows are, which they cannot leave any more.
+// fence raises the fences of a projection's consumers. It returns the positions of the live
+// tables, which the consumers can no longer move.
 func (t *swapTx) fence(ctx context.Context, projection, topic string) ([]TopicPosition, error) {
 	if _, err := t.exec(ctx, "swap_fence", projection); err != nil {
 		return nil, err
@@ -178,8 +176,8 @@ func (t *swapTx) fence(ctx context.Context, projection, topic string) ([]TopicPo
 	return LoadTopicPositions(ctx, t.tx, projection, topic)
 }
 
-// wait has the session do nothing for as long as the locks may be held: the rebuilt tables are
-// written by others.
+// wait allows the session to be idle until the deadline, while other sessions write the shadow
+// tables.
 func (t *swapTx) wait(ctx context.Context) error {
 	rest := time.Until(t.deadline)
 	if rest < time.Millisecond {

@@ -18,17 +18,17 @@ type rowColumn struct {
 	name    string
 	typ     string
 	key     bool
-	collate bool // its text has an order of its own
+	collate bool // a text column with its own collation
 }
 
-// rowTable is a table in a rebuild: statements for any table are filled in for this one.
+// rowTable is a table in a rebuild, with the values for the placeholders of its statements.
 type rowTable struct {
 	readmodel.RebuildTable
-	ofAccounts bool // each row is of an account
+	ofAccounts bool // each row belongs to an account
 	fill       sql.Values
 }
 
-// loadColumns reads what a table consists of, its key first.
+// loadColumns reads the columns of a table, those of the primary key first.
 func loadColumns(ctx context.Context, db readmodel.Querier, name string) ([]rowColumn, error) {
 	rows, err := db.Query(ctx, sql.Query("rows_columns"), name)
 	if err != nil {
@@ -44,7 +44,7 @@ func loadColumns(ctx context.Context, db readmodel.Querier, name string) ([]rowC
 	return columns, err
 }
 
-// CheckTables fails with a *TableError when a rebuild of these tables would.
+// CheckTables returns a *TableError if one of the tables cannot be rebuilt.
 func CheckTables(ctx context.Context, db readmodel.Querier, tables []readmodel.RebuildTable) error {
 	for _, t := range tables {
 		if _, err := loadColumns(ctx, db, t.Name); err != nil {
@@ -54,10 +54,10 @@ func CheckTables(ctx context.Context, db readmodel.Querier, tables []readmodel.R
 	return nil
 }
 
-// TableError says that a table cannot be rebuilt.
+// TableError means that a table cannot be rebuilt.
 type TableError struct {
 	Table   string
-	Missing bool // else it has no primary key
+	Missing bool // the table does not exist; otherwise it has no primary key
 }
 
 // Error implements error.
@@ -68,21 +68,21 @@ func (e *TableError) Error() string {
 	return "table " + e.Table + " has no primary key, by which rebuild finds a row: ALTER TABLE " + e.Table + " ADD PRIMARY KEY (…);"
 }
 
-// SafeText implements errclass.Describer: it holds no data.
+// SafeText implements errclass.Describer: the text contains no data.
 func (e *TableError) SafeText() string { return e.Error() }
 
-// rowSource is where the rows of a rowTable are.
+// rowSource describes where the rows of a rowTable are.
 type rowSource struct {
 	readmodel.RebuildTable
 	columns []rowColumn
-	label   string                     // only the rows of this projection; empty: all
-	noted   string                     // the table of differences; empty: by the table's name
-	from    func(schema string) string // nil: the table itself
-	version string                     // the column that is the account's version; empty: none
+	label   string                     // only rows of this projection; empty: all rows
+	noted   string                     // name of the table of differences; empty: the table's name
+	from    func(schema string) string // a query instead of the table; may be nil
+	version string                     // column with the account's version; may be empty
 }
 
-// newRowTable makes the values of the placeholders in the statements that compare tables. Their
-// aliases are d for the noted differences, s for the rebuilt table, t and l for the live one.
+// newRowTable computes the values of the placeholders in the statements. The aliases in the
+// statements are d for the noted differences, s for the shadow table, t and l for the live table.
 func newRowTable(s rowSource) *rowTable {
 	ofT, from := "", s.from
 	if s.label != "" {
@@ -141,7 +141,7 @@ func notedName(named, table string) string {
 	return "difference_" + named
 }
 
-// writtenNow has the time of the write in the column for it, if it is not compared.
+// writtenNow replaces the column updated_at by now(), if it is not compared.
 func writtenNow(columns string, uncompared []string) string {
 	if !slices.Contains(uncompared, "updated_at") {
 		return columns
@@ -149,7 +149,7 @@ func writtenNow(columns string, uncompared []string) string {
 	return strings.ReplaceAll(columns, "s.updated_at", "now()")
 }
 
-// each writes a list of columns.
+// each formats each column and joins the results.
 func each(columns []rowColumn, format string) string {
 	texts := make([]string, len(columns))
 	for i, c := range columns {
@@ -169,7 +169,7 @@ func qualified(alias, column string) string {
 	return alias + "." + column
 }
 
-// countedBy is what --max-differences counts: accounts, or rows where they are of none.
+// countedBy is the SQL for what --max-differences counts: accounts, or rows without an account.
 func countedBy(key []rowColumn) string {
 	if ofAccounts(key) {
 		return "DISTINCT account_id"
@@ -181,7 +181,8 @@ func ofAccounts(key []rowColumn) bool {
 	return slices.ContainsFunc(key, func(c rowColumn) bool { return c.name == "account_id" })
 }
 
-// auditColumn is a column of the key for the audit trail, null if it is not one or of another type.
+// auditColumn is the SQL for a key column in the audit trail. It is null if the key has no such
+// column of this type.
 func auditColumn(key []rowColumn, name, typ string) string {
 	if slices.ContainsFunc(key, func(c rowColumn) bool { return c.name == name && c.typ == typ }) {
 		return "d." + name
@@ -189,11 +190,11 @@ func auditColumn(key []rowColumn, name, typ string) string {
 	return "NULL"
 }
 
-// statement is a query of the folder sql, filled in for this table.
+// statement returns a query of folder sql, filled for this table.
 func (t *rowTable) statement(name string) string { return t.fill.Query(name) }
 
-// markerTable is the inbox of a projection as a table of a rebuild: markers are only there
-// or not.
+// markerTable returns the inbox of a projection as a table of a rebuild. A marker either exists or
+// not.
 func markerTable(handler string) *rowTable {
 	return newRowTable(rowSource{
 		RebuildTable: readmodel.RebuildTable{Name: "inbox"},
@@ -204,16 +205,17 @@ func markerTable(handler string) *rowTable {
 	})
 }
 
-// accountState is where the accounts of a projection are and what waits there: it is replaced
-// together, and with the rows of the account.
+// accountState holds the tables of a projection's accounts and of their waiting events. A swap
+// replaces them together, and with the account's rows.
 type accountState struct {
 	account, hold    *rowTable
-	parked, overflow *rowTable // what hold is computed from
+	parked, overflow *rowTable // the tables behind hold
 	fill             sql.Values
-	balances         bool // the accounts are all there is
+	balances         bool // the projection account_balance: the accounts are its rows
 }
 
-// newAccountState is that of balances or, with a label, of an ordered custom projection.
+// newAccountState returns the state of account_balance or, with a label, of an ordered custom
+// projection.
 func newAccountState(ctx context.Context, db readmodel.Querier, label string, parkLimit, parkBytes int64) (*accountState, error) {
 	projection, uncompared := readmodel.BalanceName, []string{"updated_at"}
 	if label != "" {
@@ -243,10 +245,10 @@ func newAccountState(ctx context.Context, db readmodel.Querier, label string, pa
 	return s, nil
 }
 
-// copied are the tables that a rebuild fills.
+// copied returns the tables that a rebuild fills.
 func (s *accountState) copied() []string {
 	return []string{s.account.Name, s.parked.Name, s.overflow.Name}
 }
 
-// statement is a query of the folder sql, filled in for what waits in these accounts.
+// statement returns a query of folder sql, filled for the waiting events of these accounts.
 func (s *accountState) statement(name string) string { return s.fill.Query(name) }
