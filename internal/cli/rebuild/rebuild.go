@@ -30,7 +30,7 @@ type options struct {
 	MaxDiff   int64 `name:"max-differences" env:"PROJECTOR_MAX_DIFFERENCES" default:"100" placeholder:"N" help:"With --yes, change nothing and exit with 1 when more accounts would change, or rows where the table's key has no account_id (default 100)."`
 	Partial   bool  `help:"Continue although the topic has lost its first records: rebuild only accounts, or rows of account_statement, whose events are all there, and remove none."`
 	Limit     int   `default:"1000" placeholder:"N" help:"List at most this many differences; all are counted (default 1000)."`
-	ExitCode  bool  `help:"Exit with 1 when something differs; with --yes, when something still does."`
+	ExitCode  bool  `help:"Exit with 1 when something differs, apart from what is left alone; with --yes, when something still does."`
 	change.OptionalReasonFlags
 	flags.KafkaFlags
 	flags.DatabaseFlags
