@@ -9,7 +9,7 @@ type Balance struct {
 	Known         bool
 }
 
-// BalanceOf is the balance of an account that was read, see Read.
+// BalanceOf returns the balance of an account. Read must have read the account.
 func (f *Fold) BalanceOf(id string) Balance {
 	a := f.cache.hot.state(f.get(id))
 	return Balance{Before: a.Balance, After: a.Balance, Currency: a.Currency, Known: a.Version >= f.opts.FirstVersion}

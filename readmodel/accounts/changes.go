@@ -10,83 +10,83 @@ import (
 	"projector/projection/event"
 )
 
-// Changes is what a fold has gathered since it was last flushed.
+// Changes holds what a fold has gathered since the last flush.
 type Changes struct {
-	Records    int // consumed records decided about
+	Records    int // number of records decided about
 	Outcomes   projection.OutcomeCounts
-	Taken      []projection.TakenEvent // events applied, in order; see Options.Take
+	Taken      []projection.TakenEvent // applied events in order; see Options.Take
 	Healed     int                     // parked events applied
-	HealFailed int                     // parked events dead-lettered when they were the next
+	HealFailed int                     // parked events that were next and could not be applied
 	Bytes      int                     // approximate memory held
-	Decisions  []projection.Decision   // about each record, in a replay
+	Decisions  []projection.Decision   // decision about each record, in a replay
 	Balances   []Balance               // around each record, see Options.Balances
 
-	DeadLetters []projection.DeadLetter // to be published before anything is written
-	DecidedOn   []StoredVersion         // what the decisions about them rest on
-	Unwritten   []StoredVersion         // of them, the accounts that get no row
-	Assumed     []string                // accounts of which the database is assumed to know nothing
+	DeadLetters []projection.DeadLetter // must be published before anything is written
+	DecidedOn   []StoredVersion         // the versions on which their decisions are based
+	Unwritten   []StoredVersion         // those of DecidedOn whose accounts get no row
+	Assumed     []string                // accounts that are assumed to be new
 
-	Rows  []Row                // new accounts, where they were not gathered by a fold; see RowChunks
+	Rows  []Row                // rows of accounts that no fold gathered; see RowChunks
 	Parks []*projection.Parked // events to park, sorted by account id and version
-	// Replacing are events that replace a parked event of the same version, if that one cannot
-	// be applied.
+	// Replacing holds events that replace a parked event of the same version, if the parked event
+	// cannot be applied.
 	Replacing []*projection.Parked
 	Reclassed []Reclassed
 	Overflows []Overflow
 	Pruned    []PrunedThrough
 
-	table   *table // of a fold
+	table   *table // the fold's table
 	changed []*account
 }
 
-// StoredVersion is the version that a decision takes the database to have. Exists is
-// false when it takes it to have no row.
+// StoredVersion is the version of an account on which a decision is based. Exists is false if the
+// account has no row.
 type StoredVersion struct {
 	AccountID string
 	Exists    bool
 	Version   int64
 }
 
-// Row is what an account's row is to be, and the version it was made of: it may be
-// written over nothing else.
+// Row is the new row of an account, and the version it was computed from. It may only replace a
+// row with that version.
 type Row struct {
 	AccountID string
 	Account   projection.Account
-	Stored    int64 // the version in the database; only when Exists
+	Stored    int64 // the version in the database, if Exists
 	Exists    bool  // the account has a balance row
 }
 
-// Reclassed is a parked event that could not be applied when it was the next one.
+// Reclassed is a parked event that was next and could not be applied.
 type Reclassed struct {
 	AccountID string
 	Version   int64
 	Class     event.Class
 }
 
-// Overflow is a gap event beyond the park limit: it is in the DLQ only.
+// Overflow is an event beyond the park limit. It is only in the DLQ, not in the database.
 type Overflow struct {
 	AccountID string
 	Version   int64
 	Expected  int64
 }
 
-// PrunedThrough says up to which version an account's parked events are done with.
+// PrunedThrough is the version up to which an account's parked events can be deleted.
 type PrunedThrough struct {
 	AccountID string
 	Version   int64
 }
 
-// NumRows is how many rows are to be written.
+// NumRows returns the number of rows to write.
 func (c *Changes) NumRows() int { return len(c.Rows) + len(c.changed) }
 
-// AnyExists reports whether an account that is to be written has a row.
+// AnyExists reports whether one of the accounts to write has a row.
 func (c *Changes) AnyExists() bool {
 	return slices.ContainsFunc(c.changed, func(a *account) bool { return a.exists })
 }
 
-// RowChunks gives the rows out, one an account and sorted by account id, as many at a
-// time as size says then. A chunk is valid until the next one: a flush of half a million
-// accounts would need 40 MB to have its rows all at once.
+// RowChunks returns the rows in chunks, one row per account, sorted by account id. It calls size
+// before each chunk for its length. A chunk is valid until the next one: all rows of a flush of
+// half a million accounts would need 40 MB.
 func (c *Changes) RowChunks(size func() int) iter.Seq[[]Row] {
 	return func(yield func([]Row) bool) {
 		var rows []Row
@@ -107,7 +107,7 @@ func (c *Changes) RowChunks(size func() int) iter.Seq[[]Row] {
 	}
 }
 
-// emptied is no changes, with the memory of these to gather the next in.
+// emptied returns empty changes that reuse the memory of c.
 func (c *Changes) emptied() Changes {
 	return Changes{
 		Taken: emptied(c.Taken), changed: emptied(c.changed), Parks: emptied(c.Parks),
@@ -115,15 +115,14 @@ func (c *Changes) emptied() Changes {
 	}
 }
 
-// emptied forgets what is in a list: one account that it named would keep the memory of many.
+// emptied clears a list for reuse. One pointer left in it would keep the memory of many accounts.
 func emptied[T any](list []T) []T {
 	clear(list)
 	return list[:0]
 }
 
-// Gather sorts what is pending and gathers what has to be written. The result is valid until
-// the fold is used again. With half a million accounts it takes half a second: call it once
-// for each flush.
+// Gather collects and sorts what has to be written. The result is valid until the fold is used
+// again. Call it once per flush: with half a million accounts it takes half a second.
 func (f *Fold) Gather() *Changes {
 	c := &f.changes
 	c.table, c.changed, c.Parks, c.Pruned, c.Unwritten, c.Assumed = f.cache.hot, c.changed[:0], c.Parks[:0], c.Pruned[:0], c.Unwritten[:0], c.Assumed[:0]
@@ -152,10 +151,10 @@ func (f *Fold) Gather() *Changes {
 	return c
 }
 
-// DeadLetters are those of the events decided about since the last flush.
+// DeadLetters returns the dead letters since the last flush.
 func (f *Fold) DeadLetters() []projection.DeadLetter { return f.changes.DeadLetters }
 
-// addParked adds the parked events of an account after its version.
+// addParked adds the account's parked events with a higher version than the account.
 func (c *Changes) addParked(a *account, q *queue) {
 	for version, p := range q.pending {
 		if version <= a.version {
@@ -181,12 +180,12 @@ func sortParked(parked []*projection.Parked) {
 	})
 }
 
-// storedVersion is what the database has of the account.
+// storedVersion returns the account's version in the database.
 func (f *Fold) storedVersion(a *account) StoredVersion {
 	return StoredVersion{AccountID: f.idOf(a), Exists: a.exists, Version: a.stored}
 }
 
-// Pending is how much waits to be flushed.
+// Pending returns how much waits to be flushed.
 func (f *Fold) Pending() projection.Pending {
 	return projection.Pending{
 		Events: f.changes.Records + f.changes.Healed + f.changes.HealFailed,
@@ -198,10 +197,10 @@ func (f *Fold) Pending() projection.Pending {
 	}
 }
 
-// full reports that no more accounts may be touched before a turn.
+// full reports whether the memory for accounts touched since the last turn is used up.
 func (f *Fold) full() bool { return f.cache.hot.bytes() > f.opts.CacheBytes/3*2 }
 
-// Flushed is what is durable when the changes are written.
+// Flushed returns the counts that are durable when the changes are written.
 func (c *Changes) Flushed() projection.Flushed {
 	return projection.Flushed{
 		Records: c.Records, Outcomes: c.Outcomes, Healed: c.Healed, Overflows: len(c.Overflows), DeadLetters: c.DeadLetters,

@@ -8,16 +8,15 @@ import (
 	"projector/projection/event"
 )
 
-// eventRef names an event by its record's place, and by its id for those of which
-// that is not known.
+// eventRef identifies an event by its record, or by its id if the record is unknown.
 type eventRef struct {
 	record projection.RecordRef
 	id     string
 }
 
-// Refuse notes that PostgreSQL refuses the event that was decided about last: it is
-// dead-lettered when it comes again. It returns false when it was refused before, or when
-// nothing was decided.
+// Refuse records that PostgreSQL refuses the last event that was decided about. The event is
+// dead-lettered when it is read again. Refuse returns false if the event was refused before or
+// there is none.
 func (f *Fold) Refuse(reason string) bool {
 	ref := f.last
 	if ref == (eventRef{}) {
@@ -29,8 +28,7 @@ func (f *Fold) Refuse(reason string) bool {
 	return !again
 }
 
-// refusal is why PostgreSQL has refused an event that is decided about now; empty: it has
-// not.
+// refusal returns why PostgreSQL has refused an event. It is empty if PostgreSQL has not.
 func (f *Fold) refusal(ref eventRef) string {
 	if len(f.refused) == 0 {
 		return ""
@@ -42,8 +40,9 @@ func (f *Fold) refusal(ref eventRef) string {
 	return reason
 }
 
-// forgetRefused forgets the refusals whose dead letters are durable. Those of a record of which
-// entries are left stay: the position is before it, so it may be read again.
+// forgetRefused forgets the refusals whose dead letters are durable. If entries of the last record
+// are not processed yet, its refusals stay: the position is before the record, so it may be read
+// again.
 func (f *Fold) forgetRefused() {
 	f.refusedDecided = slices.DeleteFunc(f.refusedDecided, func(ref eventRef) bool {
 		if f.partly != (projection.RecordRef{}) && ref.record == f.partly {
@@ -54,7 +53,7 @@ func (f *Fold) forgetRefused() {
 	})
 }
 
-// conclude counts the decision and, for a dead letter, keeps it and parks the event.
+// conclude counts the decision. It stores a dead letter and parks its event.
 func (f *Fold) conclude(r *projection.DecodedRecord, a *account, decision projection.Decision) {
 	f.changes.Outcomes[decision.Outcome]++
 	if f.opts.Replay {
@@ -74,8 +73,7 @@ func (f *Fold) conclude(r *projection.DecodedRecord, a *account, decision projec
 	}
 }
 
-// noteDuplicate notes an event that has come for the first time, of a version that was applied
-// before.
+// noteDuplicate notes an event that is read for the first time, if its version was applied before.
 func (f *Fold) noteDuplicate(r *projection.DecodedRecord, decision projection.Decision) {
 	if !f.opts.Duplicates || decision.Outcome != projection.Duplicate || r.Reprocessed || r.Discarded {
 		return
@@ -86,15 +84,14 @@ func (f *Fold) noteDuplicate(r *projection.DecodedRecord, decision projection.De
 	})
 }
 
-// NewDuplicates returns the events that have come for the first time since it was called last,
-// and whose versions were applied before; see Options.Duplicates.
+// NewDuplicates returns and clears the events noted by noteDuplicate; see Options.Duplicates.
 func (f *Fold) NewDuplicates() []projection.SkippedEvent {
 	duplicates := f.duplicates
 	f.duplicates = nil
 	return duplicates
 }
 
-// KeepDuplicates gives back what NewDuplicates has returned.
+// KeepDuplicates adds again what NewDuplicates has returned.
 func (f *Fold) KeepDuplicates(list []projection.SkippedEvent) {
 	f.duplicates = append(list, f.duplicates...)
 }
@@ -116,8 +113,8 @@ func (f *Fold) deadLetter(rec projection.Record, d *event.Decoded, a *account, d
 	f.changes.Bytes += parkedBytes + rec.Bytes()
 }
 
-// park keeps the event until it is the account's next. Of two events for one version the
-// first stays, unless it cannot be applied and the other can be read.
+// park stores the event until it is the account's next one. If two events have the same version,
+// the first one stays, unless it cannot be applied and the second one can be decoded.
 func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class event.Class) {
 	version, q, size := d.Event.Version, f.queueOf(a), sizeOf(&rec)
 	parked := func() *projection.Parked {
@@ -138,12 +135,12 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 		return
 	}
 	fits := f.fits(q, size)
-	if isGap := version == a.version+1; (q.parked >= f.opts.ParkLimit || !fits) && !isGap { // the gap itself is always kept
+	if isGap := version == a.version+1; (q.parked >= f.opts.ParkLimit || !fits) && !isGap { // the event that causes the gap is always stored
 		q.overflowed = true
 		f.touch(a)
 		f.changes.Overflows = append(f.changes.Overflows,
 			Overflow{AccountID: f.idOf(a), Version: version, Expected: a.version + 1})
-		if a.hasParked && class == event.VersionGap && fits { // it may replace one that is parked already
+		if a.hasParked && class == event.VersionGap && fits { // it may replace an event that is parked already
 			f.replace(a, q, parked())
 		}
 		return
@@ -157,14 +154,14 @@ func (f *Fold) park(a *account, rec projection.Record, d *event.Decoded, class e
 	f.touch(a)
 }
 
-// givesWay reports whether a parked event of one class is replaced by another of its version:
-// it cannot be applied, and the other one only waits.
+// givesWay reports whether a parked event is replaced by another event of its version: the parked
+// one cannot be applied, and the other one only waits.
 func givesWay(parked, by event.Class) bool {
 	return parked != event.VersionGap && by == event.VersionGap
 }
 
-// replace has the event replace the one of its version that is parked in the database, if there
-// is one and it gives way.
+// replace lets the event replace the event of its version that is parked in the database, if that
+// one gives way.
 func (f *Fold) replace(a *account, q *queue, p *projection.Parked) {
 	version := p.Decoded.Event.Version
 	if q.instead[version] != nil {
@@ -178,10 +175,10 @@ func (f *Fold) replace(a *account, q *queue, p *projection.Parked) {
 	f.touch(a)
 }
 
-// fits reports whether so much more may be parked of the account.
+// fits reports whether so many more bytes may be parked for the account.
 func (f *Fold) fits(q *queue, size int64) bool {
 	return f.opts.ParkBytes == 0 || q.bytes+size <= f.opts.ParkBytes
 }
 
-// sizeOf is how much of the limit a record uses: at least what the database counts for it.
+// sizeOf returns the size of a record for the park limit. It is at least what the database counts.
 func sizeOf(r *projection.Record) int64 { return int64(r.Bytes()) }

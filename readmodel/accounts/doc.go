@@ -1,5 +1,5 @@
-// Package accounts is what a partition remembers of accounts while it folds records: a
-// table in memory, the index of all versions, and what has changed since the last flush.
-// It decides by the rule of package projection, and reads what it lacks from a Store. The
-// memory layout it uses to be fast is known nowhere else.
+// Package accounts holds the accounts of a partition in memory while records are folded: a table
+// of accounts, the index of all versions, and the changes since the last flush. It decides by the
+// rule of package projection. It reads missing accounts from a Store. No other package knows its
+// memory layout, which makes it fast.
 package accounts

@@ -7,40 +7,40 @@ import (
 	"projector/projection/event"
 )
 
-// Store reads what the database knows of accounts.
+// Store reads accounts from the database.
 type Store interface {
-	// Accounts calls found with what is stored of each account; its texts are valid until found
-	// returns. Accounts of which nothing is known are left out.
+	// Accounts calls found with the stored state of each account. The texts are valid until found
+	// returns. Accounts without a stored state are left out.
 	Accounts(ctx context.Context, ids []string, found func(*projection.StoredAccount)) error
-	// Parked reads up to limit parked events of an account above a version, in the order of
-	// their versions. more: there may be further ones after them.
+	// Parked reads up to limit parked events of an account with versions above the given one, in
+	// the order of their versions. If more is true, there may be further ones.
 	Parked(ctx context.Context, id string, above int64, limit int) (parked []projection.Parked, more bool, err error)
-	// Versions is the index of all accounts, read after the last Reset; nil: there is none now.
+	// Versions returns the index of all accounts, if it was read after the last Reset, or nil.
 	Versions(ctx context.Context) *VersionIndex
 }
 
-// Options bound a Fold.
+// Options are the options of a Fold.
 type Options struct {
 	FirstVersion int64
-	ParkLimit    int64 // parked events an account
-	ParkBytes    int64 // size of an account's parked events; 0: any
-	// CacheBytes is the size of all accounts in memory: two thirds of it for those touched
-	// since the last turn, changed or not, see Pending.Full and SetCacheBytes.
+	ParkLimit    int64 // parked events per account
+	ParkBytes    int64 // size of an account's parked events; 0: no limit
+	// CacheBytes limits the memory for accounts. Two thirds are for the accounts touched since the
+	// last turn. See Pending.Full and SetCacheBytes.
 	CacheBytes int
-	// Replay: what cannot be applied is neither dead-lettered nor parked, and
-	// Changes.Decisions has the decision about each record.
+	// Replay is set for a replay: events that cannot be applied are neither dead-lettered nor
+	// parked, and Changes.Decisions has the decision about each record.
 	Replay bool
-	// Balances: Changes.Balances has the balances before and after each record, in a replay.
+	// Balances fills Changes.Balances with the balances before and after each record, in a replay.
 	Balances bool
-	// Take: Changes.Taken has the events that were applied.
+	// Take fills Changes.Taken with the applied events.
 	Take bool
-	// Duplicates: NewDuplicates has the events whose versions were applied before them.
+	// Duplicates makes NewDuplicates return events whose versions were applied before.
 	Duplicates bool
 }
 
-// Fold folds records over the accounts they touch and gathers what has to be written and
-// dead-lettered. Its driver has it Apply records and Heal, writes the Changes, and then says
-// Flushed, or Reset when the database turned out to be elsewhere.
+// Fold applies records to accounts in memory and gathers what has to be written and dead-lettered.
+// Its caller calls Apply and Heal, writes the Changes, and then calls Flushed, or Reset if the
+// database has another state than assumed.
 //
 // A Fold is not safe for concurrent use.
 type Fold struct {
@@ -52,14 +52,15 @@ type Fold struct {
 	dirty   []*account
 	healing []*account
 	changes Changes
-	last    eventRef             // decided about
-	partly  projection.RecordRef // the record of which entries are left, when it is the last; zero: none
-	breaker *projection.Breaker  // nil: off
-	// duplicates are events that have come for the first time, of versions that were applied.
+	last    eventRef             // the last event that was decided about
+	partly  projection.RecordRef // the last record, if entries of it are not processed yet; else zero
+	breaker *projection.Breaker  // nil if it is off
+	// duplicates holds events that were read for the first time and whose versions were applied
+	// before.
 	duplicates []projection.SkippedEvent
 
-	refused        map[eventRef]string // what PostgreSQL has refused, and why, until that is durable
-	refusedDecided []eventRef          // of them, those decided about since the last flush
+	refused        map[eventRef]string // events that PostgreSQL has refused, and why, until their dead letters are durable
+	refusedDecided []eventRef          // those of refused that were decided about since the last flush
 
 	lookup     lookup
 	unreadIDs  []string
@@ -67,21 +68,21 @@ type Fold struct {
 	newcomers  newcomers
 }
 
-// queue is what is parked of an account.
+// queue holds the parked events of an account.
 type queue struct {
 	parked     int64 // see projection.StoredAccount
 	bytes      int64 // their size, at most; see projection.StoredAccount
-	waits      bool  // something is parked in the database:
+	waits      bool  // events are parked in the database
 	next       int64 // see projection.StoredAccount
 	nextClass  event.Class
 	overflowed bool
-	pending    map[int64]*projection.Parked // parked by this fold and not yet written, by version
-	// instead are events that replace those of their versions that are parked in the database,
-	// where these cannot be applied, by version.
+	pending    map[int64]*projection.Parked // events parked by this fold and not written yet, by version
+	// instead holds, by version, the events that replace a parked event in the database, if that
+	// one cannot be applied.
 	instead map[int64]*projection.Parked
 }
 
-// waits reports whether the account waits for an event that is missing.
+// waits reports whether the account waits for a missing event.
 func (f *Fold) waits(a *account) bool {
 	q := f.queues[a]
 	if a == nil || q == nil {
@@ -95,13 +96,13 @@ func (f *Fold) waits(a *account) bool {
 	return q.waits || q.overflowed
 }
 
-// Waits reports whether an account the fold knows waits for an event that is missing.
+// Waits reports whether an account that the fold has read waits for a missing event.
 func (f *Fold) Waits(id string) bool { return f.waits(f.get(id)) }
 
 const (
 	dirtyBytes  = 2 * 8 // pointers to a changed account
 	parkedBytes = 400   // a parked event or dead letter without its payload
-	takenBytes  = 200   // an event that is taken, without its payload
+	takenBytes  = 200   // an applied event without its payload
 )
 
 // NewFold returns an empty fold.
@@ -111,15 +112,15 @@ func NewFold(opts Options, store Store) *Fold {
 	return f
 }
 
-// SetCacheBytes changes the size of all accounts in memory. Where they take more now,
-// those that have not been touched since the last turn are forgotten at once.
+// SetCacheBytes changes the memory limit for accounts. If they need more now, accounts that were
+// not touched since the last turn are forgotten at once.
 func (f *Fold) SetCacheBytes(n int) {
 	f.opts.CacheBytes = n
 	f.cache.keepWithin(n)
 }
 
-// Reset forgets what is pending and what was learnt. Refused events are remembered, so
-// that they are dead-lettered when they come again.
+// Reset forgets pending changes and all accounts. It keeps refused events, so that they are
+// dead-lettered when they are read again.
 func (f *Fold) Reset() {
 	f.cache = newCache()
 	f.queues = map[*account]*queue{}
@@ -130,16 +131,15 @@ func (f *Fold) Reset() {
 	f.newcomers.inRow, f.duplicates = 0, nil
 }
 
-// AssumedWrongly has accounts be looked up again before they are taken for new ones. Reset
-// comes next.
+// AssumedWrongly is called if an account that was assumed to be new has a row. Accounts are then
+// looked up for a while. The caller calls Reset next.
 func (f *Fold) AssumedWrongly() { f.newcomers.distrust = distrustFor }
 
-// CountedBy has the breaker count what is folded from here on. When it has opened, nothing
-// is folded any more.
+// CountedBy sets the breaker that counts records. When it has opened, no record is folded.
 func (f *Fold) CountedBy(breaker *projection.Breaker) { f.breaker = breaker }
 
 // Apply folds records in order until all are folded, limit events are pending or the breaker
-// opens, and returns how many it has folded. After an error, continue with the rest.
+// opens. It returns the number of folded records. After an error, continue with the rest.
 func (f *Fold) Apply(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
 	if f.breaker.Open() {
 		return 0, nil
@@ -160,7 +160,7 @@ func (f *Fold) Apply(ctx context.Context, records []projection.DecodedRecord, li
 	return n, err
 }
 
-// applyFound is Apply after the accounts were looked up.
+// applyFound is Apply, after the accounts were looked up.
 func (f *Fold) applyFound(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
 	for i := range records {
 		a := f.lookup.found[i]
@@ -182,8 +182,8 @@ func (f *Fold) applyFound(ctx context.Context, records []projection.DecodedRecor
 	return len(records), nil
 }
 
-// applyRecord decides about a record of the account: nil when it names none, applied when
-// it is known to have been applied.
+// applyRecord decides about a record of an account. a is nil if the record names no account, and
+// applied if the version index shows that the record was applied.
 func (f *Fold) applyRecord(a *account, r *projection.DecodedRecord) {
 	f.changes.Records++
 	f.last = eventRef{r.Record.Ref(), r.Decoded.Event.ID}
@@ -216,7 +216,7 @@ func (f *Fold) applyRecord(a *account, r *projection.DecodedRecord) {
 	f.applyFitting(a)
 }
 
-// decide is Account.Apply, unless PostgreSQL has refused what it would write.
+// decide is Account.Apply, unless PostgreSQL has refused the event.
 func (f *Fold) decide(a *account, r *projection.DecodedRecord) (projection.Account, projection.Decision) {
 	account := f.cache.hot.state(a)
 	if reason := f.refusal(f.last); reason != "" {
@@ -225,8 +225,8 @@ func (f *Fold) decide(a *account, r *projection.DecodedRecord) (projection.Accou
 	return account.Apply(&r.Decoded, r.Reprocessed)
 }
 
-// Skip skips a version of an account. The account was read (see Read) and has nothing
-// pending. Skip returns false unless the version is the account's next one.
+// Skip skips a version of an account. Read must have read the account, and it must have no pending
+// changes. Skip returns false if the version is not the account's next one.
 func (f *Fold) Skip(id string, version int64, eventID string) bool {
 	a := f.get(id)
 	next, done := f.cache.hot.state(a).Skip(version, eventID)
@@ -243,8 +243,8 @@ func (f *Fold) advance(a *account, next projection.Account) {
 	f.touch(a)
 }
 
-// noteApplied adds an event that was applied to the changes, if the projection needs it. Its
-// texts are views of its record.
+// noteApplied adds an applied event to the changes, if the projection needs it. The event's texts
+// share the record's memory.
 func (f *Fold) noteApplied(r *projection.Record, ev *event.Event, decision projection.Decision) {
 	if !f.opts.Take || decision.Outcome != projection.Applied {
 		return

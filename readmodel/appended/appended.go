@@ -1,6 +1,6 @@
-// Package appended projects independent events into a table: none has to
-// wait for another. A projection says how its events differ and how they are written; position,
-// fence, decisions, dead letters and their replay are here.
+// Package appended projects independent events into a table: no event waits for another. A
+// projection defines how its events are identified and written. This package has the rest:
+// position, fence, decisions, dead letters and their replay.
 package appended
 
 import (
@@ -21,42 +21,41 @@ import (
 	"projector/readmodel"
 )
 
-// Table stores the events of a projection in which no event waits for another. It says how an
-// event is identified and how it is written; Projection does the rest. It is used by one goroutine at a time.
+// Table stores the events of a projection. It defines how an event is identified and written. One
+// goroutine at a time uses it.
 type Table interface {
 	// Key identifies the event in the table.
 	Key(ev *event.Event) Key
-	// Find returns the ids of the events that have the given keys. Keys at which
-	// none does are left out.
+	// Find returns the ids of the stored events with the given keys. Keys without a stored event
+	// are left out.
 	Find(ctx context.Context, db readmodel.Querier, keys []Key) (map[Key]string, error)
-	// Write takes the entries in, within tx and in their order, which is that of
-	// their keys; of those with one key the first counts. It sets each entry's
-	// Present. The transaction is committed by the caller, or repeated.
+	// Write stores the entries within tx. They are sorted by key; if several have the same key, the
+	// first one counts. It sets Present of each entry. The caller commits the transaction or repeats
+	// it.
 	Write(ctx context.Context, tx *readmodel.Tx, entries []Entry) error
 }
 
-// Guarded is a Table that forgets with time which events it has.
+// Guarded is a Table that remembers its events only for a limited time.
 type Guarded interface {
 	Table
-	// Claimed is called when the partition was claimed, with where it continues.
+	// Claimed is called after the partition was claimed. pos is where it continues.
 	Claimed(ctx context.Context, db readmodel.Querier, pos projection.Position) error
-	// Passed reports whether the entry was processed for certain, although the table may
-	// have forgotten it.
+	// Passed reports whether the entry was certainly processed. The table may have forgotten it.
 	Passed(entry *Entry) bool
 }
 
-// Key identifies an event in a table: an account and a version, or an event id.
+// Key identifies an event in a table: account id and version, or the event id.
 type Key struct {
 	Text   string
 	Number int64
 }
 
-// Compare is the order in which rows are locked.
+// Compare defines the order in which rows are locked.
 func (k Key) Compare(other Key) int {
 	return cmp.Or(strings.Compare(k.Text, other.Text), cmp.Compare(k.Number, other.Number))
 }
 
-// Entry is an event on its way into a table.
+// Entry is an event that is written to a table.
 type Entry struct {
 	Event event.Event
 	Key   Key
@@ -65,17 +64,16 @@ type Entry struct {
 	Offset      int64
 	LeaderEpoch int32
 	Partition   int32
-	// Before: the record was processed before, and another event in its place is history
-	// and no conflict.
+	// Before is true if the record was processed before. Another event with its key is then not a
+	// conflict.
 	Before bool
-	// Present is set by Write: the id of the event that has the key already; empty when
-	// this one was inserted.
+	// Present is set by Write: the id of the stored event with the same key. It is empty if this
+	// event was inserted.
 	Present string
 }
 
-// Recent remembers events that were processed lately. It may forget, and it may fail:
-// it saves work and decides nothing. It must never claim to have seen what was not
-// marked since it was cleared.
+// Recent remembers recently processed events. It only saves work, so it may forget and may fail.
+// It must never report an event that was not marked since the last Clear.
 type Recent interface {
 	Check(Seen) (bool, error)
 	Mark([]Seen) error
@@ -93,36 +91,36 @@ type Config struct {
 	Pool      *pgxpool.Pool
 	Partition readmodel.Partition
 	Table     Table
-	Recent    Recent // nil: none
+	Recent    Recent // may be nil
 	Observer  readmodel.Observer
 	Breaker   projection.BreakerRule
-	Decisions *readmodel.Decisions // of people; nil: none
+	Decisions *readmodel.Decisions // decisions of people; may be nil
 }
 
 // Projection is the projection of one partition into a Table.
 //
-// Events are written first and decided about by what PostgreSQL says: a key that is taken
-// by the same event makes a duplicate. Only when one is taken by another event, a
-// conflict, which has to be dead-lettered before anything is written, is the batch
-// given up and decided about again, and then with a look at the table first.
+// Events are written first. The result of the write decides: if the same event is stored under
+// the key, it is a duplicate. If another event is stored under the key, it is a conflict, which
+// must be dead-lettered before anything is written. Then the batch is rolled back and decided
+// again, after a query for the stored events.
 type Projection struct {
 	cfg      Config
-	guard    Guarded // nil: the table forgets nothing
+	guard    Guarded // nil if the table forgets nothing
 	position projection.Position
 
 	entries []Entry
-	byKey   map[Key]string // event ids of the entries; nil until it is needed
+	byKey   map[Key]string // event ids of the entries; nil until needed
 	letters deadLetters
-	breaker *projection.Breaker // nil: off
-	taken   projection.Flushed  // as far as it is known before the write
+	breaker *projection.Breaker // nil if it is off
+	taken   projection.Flushed  // as known before the write
 	bytes   int
 
-	careful int // flushes for which every event is looked up first
+	careful int // number of flushes in which every event is looked up first
 	refused map[sole]string
-	sole    sole // decided about last
+	sole    sole // the last event that was decided about
 }
 
-// sole names an event by its record and its entry.
+// sole identifies an event by its record and its entry.
 type sole struct {
 	record projection.RecordRef
 	entry  int32
@@ -130,13 +128,13 @@ type sole struct {
 
 func soleOf(r *projection.Record) sole { return sole{r.Ref(), r.Entry} }
 
-// deadLetters are those pending, and what the decisions about them rest on.
+// deadLetters holds the pending dead letters, and the keys on which their decisions are based.
 type deadLetters struct {
 	list   []projection.DeadLetter
-	absent []Key // nothing stood there
+	absent []Key // no event was stored under these keys
 }
 
-// New prepares the projection of one partition; Claim comes first.
+// New returns the projection of one partition. Call Claim first.
 func New(cfg Config) *Projection {
 	e := &Projection{cfg: cfg, refused: map[sole]string{}}
 	e.guard, _ = cfg.Table.(Guarded)
@@ -158,7 +156,7 @@ func (e *Projection) Claim(ctx context.Context, c projection.Claim) (projection.
 	e.reset()
 	e.breaker = projection.NewBreaker(e.cfg.Breaker, e.cfg.Partition.Number, &pos)
 	if e.cfg.Recent != nil {
-		e.cfg.Recent.Clear() // the database may be another, or an older one
+		e.cfg.Recent.Clear() // the database may be another one, or restored to an older state
 	}
 	if e.guard != nil {
 		err = e.guard.Claimed(ctx, e.cfg.Pool, pos)
@@ -203,7 +201,7 @@ func (e *Projection) Verify(ctx context.Context) error {
 	return err
 }
 
-// Flush implements session.Projection. It corrects the outcomes by what was there already.
+// Flush implements session.Projection. It corrects the outcomes by what was already stored.
 func (e *Projection) Flush(ctx context.Context, next projection.NextOffset) (projection.Flushed, error) {
 	flushed := e.taken
 	flushed.DeadLetters = e.letters.list
@@ -213,7 +211,7 @@ func (e *Projection) Flush(ctx context.Context, next projection.NextOffset) (pro
 		return flushed, fmt.Errorf("write: %w", err)
 	}
 	defer conn.Release()
-	// Of two events with one key the first counts.
+	// If two events have the same key, the first one counts.
 	readmodel.SortStable(e.entries, func(a, b *Entry) int { return a.Key.Compare(b.Key) })
 	moved := e.position.Moved(next)
 	moved.Breaker = e.breaker.State(e.position.Breaker)
@@ -239,12 +237,12 @@ func (e *Projection) writeTx(ctx context.Context, conn *pgx.Conn, moved projecti
 		e.careful, err = staysCareful, projection.ErrStale
 	}
 	if err == nil {
-		e.correct(outcomes) // before the COMMIT, whose answer may be lost
+		e.correct(outcomes) // before the COMMIT, because its reply may be lost
 	}
 	return tx.End(ctx, err)
 }
 
-// correct counts what turned out to be there already.
+// correct changes the outcomes of entries that were already stored.
 func (e *Projection) correct(outcomes *projection.OutcomeCounts) {
 	for i := range e.entries {
 		if e.entries[i].Present != "" {
@@ -254,7 +252,7 @@ func (e *Projection) correct(outcomes *projection.OutcomeCounts) {
 	}
 }
 
-// written takes note that everything pending is durable.
+// written is called when everything pending is durable.
 func (e *Projection) written(moved projection.Position) {
 	e.markSeen()
 	e.careful = max(0, e.careful-1)
@@ -263,7 +261,7 @@ func (e *Projection) written(moved projection.Position) {
 	e.reset()
 }
 
-// markSeen adds what is durable now to the recent-event cache.
+// markSeen adds the durable events to the recent-event cache.
 func (e *Projection) markSeen() {
 	if e.cfg.Recent == nil || len(e.entries) == 0 {
 		return

@@ -10,37 +10,37 @@ import (
 	"projector/readmodel"
 )
 
-// Definition is a projection of independent events. Label, ReadyQuery
-// and Tables are what one has to say; the rest may be left out.
+// Definition is a projection of independent events. Label, ReadyQuery and Tables are required.
 type Definition struct {
 	Label string // see Definition.Name
 	// ReadyQuery returns what the database lacks, one item per row.
 	ReadyQuery string
-	// Check fails when the database lacks what else the projection needs; nil: nothing.
+	// Check returns an error if the database lacks something else that the projection needs. It may
+	// be nil.
 	Check func(context.Context, *pgxpool.Pool) error
-	// Tables makes the table of one partition. Repairs have none: of their Partition only the
-	// projection is set.
+	// Tables makes the table of one partition. For repairs, only Projection is set in the
+	// Partition.
 	Tables func(readmodel.Partition) Table
-	// Flush is how many events one transaction has at most; 0: DefaultFlush.
+	// Flush is the most events in one transaction. 0 means DefaultFlush.
 	Flush int
-	// Recent makes a partition's recent-event cache; nil: there is none.
+	// Recent makes a partition's recent-event cache. It may be nil.
 	Recent func(readmodel.RunConfig) Recent
-	// Background are the tasks that run next to the consumers; nil: none.
+	// Background returns the tasks that are repeated while consumers run. It may be nil.
 	Background func(readmodel.RunConfig) []readmodel.Task
-	// Told is what those tasks report; see Definition.Reports.
+	// Told says which figures these tasks report; see Definition.Reports.
 	Told readmodel.Reports
-	// Doubts answers, for an event that failed at some time and cannot be found in the
-	// table, why it may have been processed all the same; empty when that cannot be.
-	// nil: what is not in the table was not processed.
+	// Doubts is about an event that failed at a given time and is not in the table. Its result
+	// returns why the event may have been processed nevertheless, or an empty text. If Doubts is
+	// nil, an event that is not in the table was not processed.
 	Doubts func(ctx context.Context, db readmodel.Querier) (func(failedAt time.Time) string, error)
 	// Remembers is Definition.Memory.
 	Remembers readmodel.Memory
 	// RebuildTables is Definition.Rebuilds.
 	RebuildTables []readmodel.RebuildTable
-	// Own: it is a custom projection, and the audit trail names it.
+	// Own is true for a custom projection.
 	Own bool
-	// Rebuildable fails when a rebuild, whose tables the pool sees first, would write others;
-	// nil: it does not.
+	// Rebuildable returns an error if a rebuild would write to other tables than the shadow tables,
+	// which the pool has first in its search_path. It may be nil.
 	Rebuildable func(context.Context, *pgxpool.Pool) error
 }
 

@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	entryBytes  = 300 // an entry without its record
+	entryBytes  = 300 // an entry without its record's data
 	letterBytes = 600
-	// staysCareful is for how many flushes every event is looked up after a conflict:
-	// where there is one, there are more.
+	// staysCareful is the number of flushes after a conflict in which every event is looked up
+	// first: more conflicts are likely.
 	staysCareful = 64
 )
 
 const conflictMessage = "another event stands at this version"
 
-// Fold implements session.Projection. Nothing ever waits to be healed.
+// Fold implements session.Projection.
 func (e *Projection) Fold(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error) {
 	n := min(len(records), max(0, limit-e.taken.Records))
 	e.position.MarkReprocessed(records[:n])
@@ -38,8 +38,8 @@ func (e *Projection) Fold(ctx context.Context, records []projection.DecodedRecor
 	return n, nil
 }
 
-// lookUp asks the table for the events that cannot be left to the write: those that
-// would be dead-lettered, unless they are there already.
+// lookUp queries the events whose decision cannot wait for the write: events that would be
+// dead-lettered unless they are already stored.
 func (e *Projection) lookUp(ctx context.Context, records []projection.DecodedRecord) (map[Key]string, error) {
 	var keys []Key
 	for i := range records {
@@ -67,7 +67,7 @@ func (e *Projection) mustLookUp(r *projection.DecodedRecord) bool {
 func (e *Projection) decide(r *projection.DecodedRecord, found map[Key]string) {
 	d := &r.Decoded
 	e.taken.Records++
-	e.bytes += entryBytes + r.Record.Bytes() // an event's texts are parts of them
+	e.bytes += entryBytes + r.Record.Bytes() // the event's texts share this memory
 	e.sole = soleOf(&r.Record)
 	switch {
 	case r.Discarded:
@@ -83,9 +83,8 @@ func (e *Projection) decide(r *projection.DecodedRecord, found map[Key]string) {
 	}
 }
 
-// decideEvent decides about an event with a key, in the order of the contract:
-// one that is there already is a duplicate, or a conflict, whatever else is wrong
-// With it.
+// decideEvent decides about an event with a key, in the order of the contract. An event whose key
+// is already stored is a duplicate or a conflict, whatever else is wrong with it.
 func (e *Projection) decideEvent(r *projection.DecodedRecord, found map[Key]string) {
 	rec := &r.Record
 	entry := Entry{Event: r.Decoded.Event, Topic: rec.Topic, Offset: rec.Offset, LeaderEpoch: rec.LeaderEpoch, Partition: rec.Partition, Before: r.Reprocessed}
@@ -108,11 +107,11 @@ func (e *Projection) decideEvent(r *projection.DecodedRecord, found map[Key]stri
 		e.breaker.Passed(r, projection.Duplicate)
 	default:
 		e.take(entry)
-		e.breaker.Passed(r, projection.Applied) // also a duplicate that only the write finds
+		e.breaker.Passed(r, projection.Applied) // also counts a duplicate that only the write finds
 	}
 }
 
-// present returns the id of the event with a key, in the table or among the pending ones.
+// present returns the id of the stored or pending event with a key.
 func (e *Projection) present(key Key, found map[Key]string) (id string, present bool) {
 	if id, present = found[key]; present {
 		return id, true
@@ -127,7 +126,7 @@ func (e *Projection) present(key Key, found map[Key]string) (id string, present 
 	return id, present
 }
 
-// keep remembers the entry's key; of several entries with one key the first.
+// keep remembers the entry's key. If several entries have the same key, it keeps the first.
 func (e *Projection) keep(entry *Entry) {
 	if _, taken := e.byKey[entry.Key]; !taken {
 		e.byKey[entry.Key] = entry.Event.ID
@@ -144,7 +143,7 @@ func (e *Projection) decidePresent(r *projection.DecodedRecord, entry *Entry) {
 	e.letter(r, projection.Decision{Outcome: projection.DeadLettered, Class: event.VersionConflict, Message: conflictMessage})
 }
 
-// conflicts reports whether another event has the entry's key.
+// conflicts reports whether another event is stored under the entry's key.
 func (e *Entry) conflicts() bool { return e.Present != e.Event.ID && !e.Before }
 
 func (e *Projection) take(entry Entry) {
@@ -155,7 +154,7 @@ func (e *Projection) take(entry Entry) {
 	e.taken.Outcomes[appliedAs(&entry.Event)]++
 }
 
-// appliedAs is the outcome of an event that is accepted.
+// appliedAs returns the outcome of an event that is applied.
 func appliedAs(ev *event.Event) projection.Outcome {
 	if ev.Type == event.Ignorable {
 		return projection.Ignored
@@ -171,11 +170,11 @@ func (e *Projection) letterAbsent(r *projection.DecodedRecord, key Key, decision
 func (e *Projection) letter(r *projection.DecodedRecord, decision projection.Decision) {
 	e.taken.Outcomes[projection.DeadLettered]++
 	e.bytes += letterBytes + r.Record.Bytes()
-	e.breaker.DeadLettered(r, decision, false) // here no account ever waits
+	e.breaker.DeadLettered(r, decision, false) // false: no account ever waits here
 	e.letters.list = append(e.letters.list, projection.NewDeadLetter(r.Record, &r.Decoded, decision.Class, decision.Message))
 }
 
-// seenLately asks the recent-event cache. What it cannot answer is processed in full.
+// seenLately queries the recent-event cache. If the cache fails, the event is processed as usual.
 func (e *Projection) seenLately(entry *Entry) bool {
 	if e.cfg.Recent == nil {
 		return false

@@ -4,20 +4,19 @@ import (
 	"projector/readmodel"
 )
 
-// Newcomers reports whether the entries of a write may be assumed to be new, and so be written
-// by COPY: where those of the last write all were. It is of one writer. Its zero value
-// expects none.
+// Newcomers decides whether the entries of a write are assumed to be new and are written by COPY:
+// if all entries of the last write were new. Each writer has its own. The zero value never assumes
+// it.
 type Newcomers struct {
 	copies   bool
 	trusted  bool
-	distrust int // writes until something is taken to be new again
+	distrust int // number of writes until entries are assumed to be new again
 }
 
-// NewcomersTo returns the newcomers of a partition. Repairs, which are of none, expect none.
+// NewcomersTo returns the Newcomers of a partition. Repairs have no partition and never use COPY.
 func NewcomersTo(p readmodel.Partition) Newcomers { return Newcomers{copies: p.Group != ""} }
 
-// Expected reports whether the entries, which are in the order of their keys, may be
-// copied.
+// Expected reports whether the entries, sorted by key, may be written by COPY.
 func (n *Newcomers) Expected(entries []Entry) bool {
 	if !n.copies || !n.trusted || len(entries) < readmodel.CopyLeast {
 		return false
@@ -30,7 +29,7 @@ func (n *Newcomers) Expected(entries []Entry) bool {
 	return true
 }
 
-// Copied takes note of a COPY, whose error it returns.
+// Copied records the result of a COPY and returns its error.
 func (n *Newcomers) Copied(err error) error {
 	if err != nil {
 		n.trusted, n.distrust = false, distrustFor
@@ -38,10 +37,10 @@ func (n *Newcomers) Copied(err error) error {
 	return err
 }
 
-// distrustFor is for how many writes nothing is copied after a COPY was refused.
+// distrustFor is the number of writes without COPY after a COPY was refused.
 const distrustFor = 64
 
-// Inserted takes note that so many of all entries were new.
+// Inserted records how many of all entries were new.
 func (n *Newcomers) Inserted(fresh, all int) {
 	n.distrust = max(0, n.distrust-1)
 	n.trusted = fresh == all && n.distrust == 0

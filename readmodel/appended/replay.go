@@ -12,8 +12,8 @@ import (
 	"projector/readmodel"
 )
 
-// replayer deals with the dead letters of a Definition. Its transactions need no
-// fence: the table decides which event has a key, no matter who writes.
+// replayer replays the dead letters of a Definition. Its transactions need no fence: the table's
+// unique key decides which event is stored, whoever writes.
 type replayer struct {
 	kind  Definition
 	cfg   readmodel.RepairConfig
@@ -48,7 +48,7 @@ func (l *replayer) ReplayStatuses(ctx context.Context, subjects []readmodel.Subj
 	return statuses, nil
 }
 
-// find leaves out what PostgreSQL cannot hold: it knows nothing of it.
+// find leaves out keys that PostgreSQL cannot store: they cannot be in the table.
 func (l *replayer) find(ctx context.Context, db readmodel.Querier, keys []Key) (map[Key]string, error) {
 	asked := slices.DeleteFunc(slices.Clone(keys), func(k Key) bool { return !readmodel.CanStore(k.Text) })
 	if len(asked) == 0 {
@@ -57,7 +57,7 @@ func (l *replayer) find(ctx context.Context, db readmodel.Querier, keys []Key) (
 	return l.table.Find(ctx, db, asked)
 }
 
-// doubts returns a function unless it returns an error.
+// doubts always returns a function, unless it returns an error.
 func (l *replayer) doubts(ctx context.Context, db readmodel.Querier) (func(time.Time) string, error) {
 	if l.kind.Doubts == nil {
 		return func(time.Time) string { return "" }, nil
@@ -65,7 +65,7 @@ func (l *replayer) doubts(ctx context.Context, db readmodel.Querier) (func(time.
 	return l.kind.Doubts(ctx, db)
 }
 
-// decideAbsent decides about an event that cannot be found in the table.
+// decideAbsent decides about an event that is not in the table.
 func decideAbsent(d *event.Decoded, doubt string) projection.Decision {
 	switch {
 	case d.Fault != nil:
@@ -77,7 +77,7 @@ func decideAbsent(d *event.Decoded, doubt string) projection.Decision {
 	}
 }
 
-// decidePresent decides about an event whose key is in the table already.
+// decidePresent decides about an event whose key is already in the table.
 func decidePresent(entry *Entry) projection.Decision {
 	if entry.conflicts() {
 		return projection.Decision{Outcome: projection.DeadLettered, Class: event.VersionConflict, Message: conflictMessage}
@@ -110,7 +110,7 @@ func (l *replayer) Plan(ctx context.Context, records []*readmodel.RepairRecord) 
 	return nil
 }
 
-// decide decides about records by what is in the table now.
+// decide decides about records by the current content of the table.
 func (l *replayer) decide(ctx context.Context, db readmodel.Querier, records []*readmodel.RepairRecord) ([]projection.Decision, error) {
 	keys := make([]Key, len(records))
 	for i, rec := range records {
@@ -156,7 +156,7 @@ func (l *replayer) Apply(ctx context.Context, records []*readmodel.RepairRecord,
 	})
 }
 
-// takingIn is the records that are left to process.
+// takingIn holds the records that are not processed yet.
 type takingIn struct {
 	letters *replayer
 	records []*readmodel.RepairRecord
@@ -188,7 +188,7 @@ func (w *takingIn) Do(ctx context.Context, limit int) (readmodel.Step, bool, err
 	return readmodel.Step{Records: len(records)}, len(w.records) > 0, nil
 }
 
-// Refuse implements pieces: the one record that was tried is the first.
+// Refuse implements pieces. The record that was tried is the first one.
 func (w *takingIn) Refuse(reason string) bool {
 	rec := w.records[0]
 	_, again := w.refused[rec]
@@ -196,7 +196,7 @@ func (w *takingIn) Refuse(reason string) bool {
 	return !again
 }
 
-// fold writes what can be accepted and returns the decisions about the records.
+// fold writes the records that can be applied. It returns the decisions about all records.
 func (l *replayer) fold(ctx context.Context, tx *readmodel.Tx, records []*readmodel.RepairRecord, refused map[*readmodel.RepairRecord]string) ([]projection.Decision, error) {
 	decisions, err := l.decide(ctx, tx, records)
 	if err != nil {
@@ -204,7 +204,7 @@ func (l *replayer) fold(ctx context.Context, tx *readmodel.Tx, records []*readmo
 	}
 	var (
 		entries []Entry
-		of      []int // of which record
+		of      []int // index of the record
 	)
 	for i, v := range decisions {
 		switch {

@@ -20,8 +20,8 @@ var _ readmodel.Definition = Definition{}
 // Name implements Definition.
 func (Definition) Name() string { return readmodel.BalanceName }
 
-// FlushEvents implements Definition: many events of an account become one row, so the more
-// are folded the better.
+// FlushEvents implements Definition. It is 0: many events of an account become one row, so large
+// flushes are best.
 func (Definition) FlushEvents() int { return 0 }
 
 // Ready implements Definition.
@@ -42,10 +42,10 @@ func (Definition) Open(cfg readmodel.RunConfig) func(readmodel.Partition) sessio
 	return func(p readmodel.Partition) session.Projection { return New(balance, p) }
 }
 
-// countParkedEvery is how often the parked events are counted.
+// countParkedEvery is the interval between counts of the parked events.
 const countParkedEvery = 5 * time.Second
 
-// Tasks implements Definition: what waits for missing versions is counted.
+// Tasks implements Definition: it counts the parked events.
 func (Definition) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
 	return []readmodel.Task{countParked(cfg, readmodel.BalanceName)}
 }
@@ -72,7 +72,7 @@ func (Definition) Replayer(cfg readmodel.RepairConfig) readmodel.Replayer {
 // Memory implements Definition: an account's version shows what was applied.
 func (Definition) Memory() readmodel.Memory { return nil }
 
-// Rebuilds implements Definition. Accounts are compared as a whole, by Shadow.
+// Rebuilds implements Definition. Package rebuild compares whole accounts.
 func (Definition) Rebuilds() []readmodel.RebuildTable {
 	return []readmodel.RebuildTable{{Name: readmodel.BalanceName}, {Name: "parked_event"}}
 }
@@ -80,8 +80,8 @@ func (Definition) Rebuilds() []readmodel.RebuildTable {
 // Custom implements Definition.
 func (Definition) Custom() bool { return false }
 
-// CheckReady fails when the database cannot be reached, cannot be written, lacks a
-// grant the balances need, or when their schema changed under the program.
+// CheckReady returns an error if the database cannot be reached or written, lacks a grant that the
+// balances need, or has another schema.
 func CheckReady(ctx context.Context, pool *pgxpool.Pool) error {
 	return readmodel.CheckDatabase(ctx, pool, sql.Query("check_ready"))
 }

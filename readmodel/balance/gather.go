@@ -5,21 +5,22 @@ import (
 	"time"
 )
 
-// gatherFor is how long the first waits for others at most.
+// gatherFor is the longest time that the first partition waits for others.
 const gatherFor = time.Millisecond
 
-// gathering brings partitions together that need the database at about the same time: the
-// poller hands out what it has fetched to many of them at once. Each reads the accounts
-// that it does not know, if there are any, and then writes.
+// gathering brings together partitions that need the database at about the same time. The poller
+// gives fetched records to many partitions at once. Each of them reads the accounts it does not
+// know, and then writes.
 //
 //	records ─▶ partition ─▶ reads ──┐          ┌─▶ writes ──┐
 //	        ─▶ partition ─▶ reads ──┴ a query ─┴─▶ writes ──┤
 //	        ─▶ partition ──────────────────────────▶ writes ┴ a transaction
 //
-// The first who comes leads: it waits until nobody else can come, and then acts for all.
+// The first partition is the leader. It waits until no other partition can join, and then reads or
+// writes for all.
 type gathering struct {
-	// busy is how many partitions have records that are not durable yet, as of now. nil: not
-	// known, so the first always waits for gatherFor.
+	// busy returns how many partitions have records that are not durable yet. If it is nil, the
+	// leader always waits for gatherFor.
 	busy func() int
 
 	mu     sync.Mutex
@@ -27,19 +28,19 @@ type gathering struct {
 	writes meeting[*member]
 }
 
-// meeting is of those who want the same.
+// meeting holds the partitions that wait for the same step.
 type meeting[T any] struct {
 	waiting []T
-	acting  int           // for how many a leader acts now
-	all     chan struct{} // has a value when nobody else can come
+	acting  int           // number of partitions for which a leader reads or writes now
+	all     chan struct{} // receives a value when no other partition can join
 }
 
 func newGathering(busy func() int) gathering {
 	return gathering{busy: busy, reads: meeting[*read]{all: make(chan struct{}, 1)}, writes: meeting[*member]{all: make(chan struct{}, 1)}}
 }
 
-// join adds one to a meeting. It returns those to act for when this one leads, else nil.
-// A leader calls done when it has acted.
+// join adds one to a meeting. If one is the leader, it returns all members, else nil. A leader
+// calls done afterwards.
 func join[T any](g *gathering, m *meeting[T], one T) (together []T) {
 	g.mu.Lock()
 	m.waiting = append(m.waiting, one)
@@ -58,7 +59,7 @@ func join[T any](g *gathering, m *meeting[T], one T) (together []T) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case <-m.all: // it came together with the timer
+	case <-m.all: // the value arrived together with the timer
 	default:
 	}
 	together, m.waiting = m.waiting, nil
@@ -66,15 +67,15 @@ func join[T any](g *gathering, m *meeting[T], one T) (together []T) {
 	return together
 }
 
-// done notes that a leader has acted for n.
+// done is called when a leader has finished for n members.
 func done[T any](g *gathering, m *meeting[T], n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	m.acting -= n
 }
 
-// check lets the leaders act for whom nobody else can come: who reads comes to write later,
-// who writes does not come any more.
+// check lets a leader start if no other partition can join. A partition that reads will write
+// later. A partition that writes will not join again.
 func (g *gathering) check() {
 	if g.busy == nil {
 		return
@@ -88,7 +89,7 @@ func (g *gathering) check() {
 	}
 }
 
-// complete lets the leader act, if there is one.
+// complete lets the leader start, if there is one.
 func (m *meeting[T]) complete() {
 	if len(m.waiting) == 0 {
 		return

@@ -20,22 +20,21 @@ import (
 )
 
 const (
-	// groupRows is how large a write may be and still be put together with others: a
-	// larger one pays for a transaction of its own.
+	// groupRows is the largest write, in rows, that is grouped with others. A larger one is worth
+	// its own transaction.
 	groupRows = 256
-	// groupRecords is how many records may be folded for their accounts to be read together
-	// with others': with more, the partition is far from the end of its log.
+	// groupRecords is the largest number of records for which accounts are read in a group. With
+	// more records, the partition is far from the end of its log.
 	groupRecords = 32
-	// groupWithin bounds what a group's members may lose by one of them that is stuck.
+	// groupWithin limits how long one stuck member delays the others.
 	groupWithin = time.Second
 	groupLocks  = "SET LOCAL lock_timeout = '200ms'"
 )
 
 // Group puts small reads of several partitions into one query, and small writes into one
-// transaction. It only saves work: when a query or a transaction fails, each member reads or
-// writes alone, as if there were no group. Where a transaction was committed and the reply was
-// lost, the position of each has moved, so that its own write fails with ErrFenced and writes
-// nothing again. docs/decisions/0011 has the figures.
+// transaction. It only saves work: if a query or a transaction fails, each member reads or writes
+// alone. If the transaction was committed and the reply was lost, the positions have moved. Then
+// each member's own write fails with ErrFenced and writes nothing twice. See docs/decisions/0011.
 type Group struct {
 	pool *pgxpool.Pool
 	gathering
@@ -52,17 +51,17 @@ type member struct {
 type read struct {
 	ids   []string
 	found func(*projection.StoredAccount)
-	left  []string   // after an error: those of ids that were not found
-	done  chan error // nil: all that are stored were found
+	left  []string   // after an error: the ids that were not found
+	done  chan error // nil if all stored accounts were found
 }
 
-// NewGroup prepares a group of partitions with one database. busy is how many partitions have
-// records that are not durable yet, as of now; nil: not known.
+// NewGroup returns a group for the partitions of a process. busy returns how many partitions have
+// records that are not durable yet. It may be nil.
 func NewGroup(pool *pgxpool.Pool, busy func() int) *Group {
 	return &Group{pool: pool, gathering: newGathering(busy)}
 }
 
-// write writes m together with others, and returns false when m has to be written alone.
+// write writes m together with others. It returns false if m has to be written alone.
 func (g *Group) write(m *member) bool {
 	c := m.changes
 	if g == nil || c.NumRows() > groupRows || len(c.Unwritten)+len(c.Parks)+len(c.Replacing)+len(c.Reclassed)+len(c.Overflows)+len(c.Pruned) > 0 {
@@ -81,7 +80,7 @@ func (g *Group) write(m *member) bool {
 			m.done <- err
 		}
 	}
-	return <-m.done == nil // until then others read the changes
+	return <-m.done == nil // until then other goroutines read the changes
 }
 
 // read reads accounts as store does, together with others.
@@ -99,13 +98,14 @@ func (g *Group) read(ctx context.Context, store accountdb.Store, ids []string, f
 			r.done <- err
 		}
 	}
-	if <-r.done == nil { // until then others call found
+	if <-r.done == nil { // until then other goroutines call found
 		return nil
 	}
 	return store.Accounts(ctx, r.left, found)
 }
 
-// readTogether reads the accounts of all. After an error, each has left what it was not given.
+// readTogether reads the accounts of all members. After an error, left of each member has the ids
+// that were not found.
 func readTogether(ctx context.Context, store accountdb.Store, reads []*read) error {
 	wanted := map[string][]*read{}
 	for _, r := range reads {
@@ -113,7 +113,7 @@ func readTogether(ctx context.Context, store accountdb.Store, reads []*read) err
 			wanted[id] = append(wanted[id], r)
 		}
 	}
-	ids := slices.Sorted(maps.Keys(wanted)) // neighbours in the database's index are read together
+	ids := slices.Sorted(maps.Keys(wanted)) // sorted, so that neighbours in the index are read together
 	err := store.Accounts(ctx, ids, func(a *projection.StoredAccount) {
 		for _, r := range wanted[a.ID] {
 			r.found(a)
@@ -129,17 +129,17 @@ func readTogether(ctx context.Context, store accountdb.Store, reads []*read) err
 	return errAlone
 }
 
-// errAlone says that a partition has to read or write without the group.
+// errAlone means that a partition has to read or write without the group.
 var errAlone = errors.New("not done by the group")
 
-// writeTx writes all or, with an error, nothing. Positions are locked before accounts
-// and both in order, as everywhere, so that no two writers deadlock.
+// writeTx writes the changes of all members, or none after an error. As in every transaction,
+// positions are locked before accounts, and both in order, so that writers do not deadlock.
 func (g *Group) writeTx(ctx context.Context, members []*member) error {
 	conn, err := g.pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Release() // a connection that is still in a transaction is closed by it
+	defer conn.Release() // closes a connection that is still in a transaction
 	slices.SortFunc(members, func(a, b *member) int { return cmp.Compare(a.move.Partition.Number, b.move.Partition.Number) })
 	tx := readmodel.Begin(conn.Conn())
 	tx.Queue(groupLocks)
@@ -164,17 +164,17 @@ func (g *Group) writeTx(ctx context.Context, members []*member) error {
 	return nil
 }
 
-// write makes the changes durable and moves the partition's position from pos, in
-// one transaction of two round trips. ErrFenced and ErrStale mean that nothing was
-// written; after any other error the COMMIT may have taken place, which the next claim
-// shows. take gets the events that were applied; nil: none does. copies: new rows in
-// great numbers are written by COPY, which one that exists refuses.
+// write writes the changes and moves the partition's position from pos, in one transaction with two
+// round trips. ErrFenced and ErrStale mean that nothing was written. After another error, the
+// transaction may have been committed; the next claim shows it. take, which may be nil, gets the
+// applied events. With copies, many new rows are written by COPY, which fails if one of them
+// exists.
 func write(ctx context.Context, pool *pgxpool.Pool, p readmodel.Partition, pos, moved projection.Position, c *accounts.Changes, take accountdb.Take, copies bool) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
-	defer conn.Release() // a connection that is still in a transaction is closed by it
+	defer conn.Release() // closes a connection that is still in a transaction
 	tx := readmodel.Begin(conn.Conn())
 	tx.Move(readmodel.Move{Partition: p, From: pos, To: moved})
 	tables := sql.AccountsOf(p.Projection)

@@ -11,15 +11,15 @@ import (
 	"projector/readmodel/repair"
 )
 
-// OrderedDefinition is a custom projection that gets events in the order of their
-// versions: what account_balance does with accounts, in tables of its own and without money.
+// OrderedDefinition is a custom projection that gets the events of an account in the order of their
+// versions. It uses the rules of account_balance, with its own tables and without balances.
 type OrderedDefinition struct {
 	Label string // see Definition.Name
-	// ReadyQuery and Check are those of appended.Definition.
+	// ReadyQuery and Check are as in appended.Definition.
 	ReadyQuery string
 	Check      func(context.Context, *pgxpool.Pool) error
 	Take       accountdb.Take
-	// RebuildTables and Rebuildable are those of appended.Definition.
+	// RebuildTables and Rebuildable are as in appended.Definition.
 	RebuildTables []readmodel.RebuildTable
 	Rebuildable   func(context.Context, *pgxpool.Pool) error
 }
@@ -51,7 +51,7 @@ func (d OrderedDefinition) Open(cfg readmodel.RunConfig) func(readmodel.Partitio
 	return func(p readmodel.Partition) session.Projection { return New(balance, p) }
 }
 
-// Tasks implements Definition: what waits for missing versions is counted.
+// Tasks implements Definition: it counts the parked events.
 func (d OrderedDefinition) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
 	return []readmodel.Task{countParked(cfg, d.Label)}
 }

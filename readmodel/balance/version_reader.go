@@ -21,43 +21,42 @@ import (
 )
 
 const (
-	// readVersionsWithin is how long reading all accounts may take: a million take half
-	// a second.
+	// readVersionsWithin limits the time to read all accounts. A million accounts take half a
+	// second.
 	readVersionsWithin = 5 * time.Second
-	// awaitVersions is how long a partition waits for a reading. What takes longer
-	// it picks up later; a rebalance must not wait.
+	// awaitVersions limits how long a partition waits for a reading. It uses a slower reading later,
+	// because a rebalance must not wait.
 	awaitVersions = time.Second
-	// readVersionsAgain is how long there is no other try after one that failed.
+	// readVersionsAgain is the pause after a failed reading.
 	readVersionsAgain = 5 * time.Minute
-	// keepVersions is how long an index is stored that is not used.
+	// keepVersions is how long an unused index stays in memory.
 	keepVersions = 10 * time.Second
 )
 
-// VersionReader reads the whole of account_balance for partitions that are delivered what
-// they have had before: to look up each account by its key costs PostgreSQL twenty
-// times as much. All partitions of a process share one reading, and there is never more
-// than one. It only saves work: while there is no index, accounts are looked up. See
+// VersionReader reads the versions of all accounts for partitions that get redelivered events.
+// Looking up each account by its key costs PostgreSQL twenty times as much. All partitions of a
+// process share one reading. It only saves work: without an index, accounts are looked up. See
 // docs/decisions/0019.
 type VersionReader struct {
 	cfg VersionReaderConfig
 
 	mu        sync.Mutex
 	clock     uint64           // counts claims and readings
-	claims    int              // under way
-	current   *versionsReading // under way, or what it has read; nil: none
-	asked     time.Time        // when it was used last
-	notBefore time.Time        // no reading begins
+	claims    int              // running claims
+	current   *versionsReading // the running reading or the last one; may be nil
+	asked     time.Time        // time of the last use
+	notBefore time.Time        // no reading starts before this time
 }
 
-// versionsReading is a reading of all accounts. What began after a partition's claim is
-// good for that partition.
+// versionsReading is one reading of all accounts. A partition may use it if it started after the
+// partition's claim.
 type versionsReading struct {
 	began uint64
 	done  chan struct{}
-	index *accounts.VersionIndex // when done; nil when it could not be had
+	index *accounts.VersionIndex // valid when done; nil if the reading failed
 }
 
-// ended reports that the reading is done.
+// ended reports whether the reading is done.
 func (f *versionsReading) ended() bool {
 	select {
 	case <-f.done:
@@ -67,17 +66,18 @@ func (f *versionsReading) ended() bool {
 	}
 }
 
-// VersionReaderConfig is what a VersionReader needs.
+// VersionReaderConfig is the configuration of a VersionReader.
 type VersionReaderConfig struct {
 	Pool  *pgxpool.Pool
-	Bytes int // that the index may take
-	// Ends, when done, ends a reading: no exit waits for one. nil: never.
+	Bytes int // memory limit of the index
+	// Ends ends a reading when it is done, so that the process does not wait for one at its exit. It
+	// may be nil.
 	Ends   context.Context
-	Within time.Duration // how long a reading may take; 0: 5 s
-	Log    *slog.Logger  // nil: none
+	Within time.Duration // time limit of a reading; 0: 5 s
+	Log    *slog.Logger  // may be nil
 }
 
-// NewVersionReader prepares the reading of versions.
+// NewVersionReader returns a VersionReader. It reads nothing yet.
 func NewVersionReader(cfg VersionReaderConfig) *VersionReader {
 	if cfg.Ends == nil {
 		cfg.Ends = context.Background()
@@ -89,8 +89,8 @@ func NewVersionReader(cfg VersionReaderConfig) *VersionReader {
 	return &VersionReader{cfg: cfg}
 }
 
-// claiming notes that a partition is being claimed: no reading begins, because it would be of
-// no use to that partition.
+// claiming is called before a partition is claimed. No reading starts until claimed is called,
+// because the partition could not use it.
 func (r *VersionReader) claiming() {
 	if r == nil {
 		return
@@ -100,7 +100,7 @@ func (r *VersionReader) claiming() {
 	r.claims++
 }
 
-// claimed ends claiming, and is a moment that lies before all readings begun later.
+// claimed is called after the claim. The result is a moment before all later readings.
 func (r *VersionReader) claimed() uint64 {
 	if r == nil {
 		return 0
@@ -112,7 +112,7 @@ func (r *VersionReader) claimed() uint64 {
 	return r.clock
 }
 
-// held reports that an index takes up memory.
+// held reports whether an index is in memory.
 func (r *VersionReader) held() bool {
 	if r == nil {
 		return false
@@ -122,8 +122,8 @@ func (r *VersionReader) held() bool {
 	return r.current != nil
 }
 
-// since returns an index whose reading began after the moment, nil while there is none.
-// Ask again for each use: who keeps it keeps its memory.
+// since returns an index whose reading started after the moment, or nil. Call it for each use: a
+// caller that stores the index keeps its memory in use.
 func (r *VersionReader) since(ctx context.Context, moment uint64) *accounts.VersionIndex {
 	if r == nil {
 		return nil
@@ -146,7 +146,7 @@ func (r *VersionReader) since(ctx context.Context, moment uint64) *accounts.Vers
 	return reading.index
 }
 
-// reading returns a reading begun after the moment, and begins one where that is due.
+// reading returns a reading that started after the moment. It starts one if necessary.
 func (r *VersionReader) reading(moment uint64) *versionsReading {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,18 +158,18 @@ func (r *VersionReader) reading(moment uint64) *versionsReading {
 		return nil
 	}
 	r.clock++
-	r.current = &versionsReading{began: r.clock, done: make(chan struct{})} // the older one's memory is free
+	r.current = &versionsReading{began: r.clock, done: make(chan struct{})} // releases the memory of the older one
 	go r.read(r.current)
 	return r.current
 }
 
-// read fills an index, and stores it for as long as it is used.
+// read reads an index and keeps it in memory as long as it is used.
 func (r *VersionReader) read(reading *versionsReading) {
 	ctx, cancel := context.WithTimeout(r.cfg.Ends, r.cfg.Within)
 	defer cancel()
 	index, err := readVersions(ctx, r.cfg.Pool, r.cfg.Bytes)
 	if err != nil && r.cfg.Ends.Err() == nil {
-		// This is normal when there are more accounts than memory for their versions.
+		// This is normal if memory is too small for the versions of all accounts.
 		r.cfg.Log.Info("the versions of all accounts could not be read at once: each account is looked up",
 			slog.String("reason", errclass.Safe(err)), slog.Duration("next_try_in", readVersionsAgain))
 	}
@@ -184,7 +184,7 @@ func (r *VersionReader) read(reading *versionsReading) {
 	time.AfterFunc(keepVersions, func() { r.dropUnused(reading) })
 }
 
-// dropUnused drops an index that is not used, or checks again later.
+// dropUnused drops an unused index. If it is in use, it checks again later.
 func (r *VersionReader) dropUnused(reading *versionsReading) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -209,7 +209,7 @@ func readVersions(ctx context.Context, pool *pgxpool.Pool, limit int) (*accounts
 		if _, err := tx.Exec(ctx, sql.Query("index_session")); err != nil {
 			return err
 		}
-		// One row more than there is memory for shows that there are too many.
+		// One row more than memory allows shows that there are too many accounts.
 		rows, err := tx.Query(ctx, sql.Query("load_index"), index.Room()+1)
 		if err != nil {
 			return err
@@ -223,7 +223,7 @@ func readVersions(ctx context.Context, pool *pgxpool.Pool, limit int) (*accounts
 	return index, nil
 }
 
-// versionRow takes rows of load_index.sql in as they are on the wire.
+// versionRow adds rows of load_index.sql to the index, without decoding them by pgx.
 type versionRow struct{ index *accounts.VersionIndex }
 
 // ScanRow implements pgx.RowScanner.

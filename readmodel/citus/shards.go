@@ -12,14 +12,13 @@ import (
 	"projector/sql"
 )
 
-// Shards are where Citus keeps accounts: the lowest hash of each shard, ascending. Without
-// any, all accounts are in one place. A statement about accounts of one shard is sent to that
-// shard alone and takes no lock on the others; one about accounts of several is sent to each of
-// them with all that it carries. It is right in both cases, also where shards have been split
-// since.
+// Shards holds the lowest hash of each Citus shard, ascending. Without Citus it is empty. Citus
+// sends a statement about the accounts of one shard to that shard only, and locks no others. It
+// sends a statement about several shards to each of them, with all its data. Both are correct, also
+// after shards were split.
 type Shards []int32
 
-// loadShards reads where the accounts are.
+// loadShards reads the shards of the accounts.
 func loadShards(ctx context.Context, conn *pgx.Conn) (Shards, error) {
 	rows, err := conn.Query(ctx, sql.Query("citus_shards"), distributed[0])
 	if err != nil {
@@ -28,13 +27,13 @@ func loadShards(ctx context.Context, conn *pgx.Conn) (Shards, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[int32])
 }
 
-// ShardsOn are the shards of the balances that a connection is to; none without Citus.
+// ShardsOn returns the shards that were read when the connection was made; none without Citus.
 func ShardsOn(conn *pgx.Conn) Shards {
 	s, _ := conn.PgConn().CustomData()[OnCitus].(Shards)
 	return s
 }
 
-// of is the number of an account's shard.
+// of returns the number of an account's shard.
 func (s Shards) of(account string) int {
 	n, lowest := slices.BinarySearch(s, hashText(account))
 	if lowest {
@@ -43,7 +42,7 @@ func (s Shards) of(account string) int {
 	return max(0, n-1)
 }
 
-// ByShard parts entries by the shard of their account, and keeps their order.
+// ByShard splits entries by the shard of their account. It keeps their order.
 func ByShard[T any](s Shards, entries []T, account func(*T) string) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		if len(s) < 2 {
@@ -63,8 +62,8 @@ func ByShard[T any](s Shards, entries []T, account func(*T) string) iter.Seq[[]T
 	}
 }
 
-// hashText is PostgreSQL's hashtext, by which Citus finds the shard of a text: Bob Jenkins'
-// lookup3 over its bytes.
+// hashText is PostgreSQL's function hashtext, which Citus uses to find the shard of a text. It is
+// Bob Jenkins' lookup3.
 func hashText(s string) int32 {
 	a := uint32(0x9e3779b9) + uint32(len(s)) + 3923095 //nolint:gosec // G115: as PostgreSQL does
 	b, c := a, a
@@ -75,7 +74,7 @@ func hashText(s string) int32 {
 		c += binary.LittleEndian.Uint32(data[8:])
 		a, b, c = mixed(a, b, c)
 	}
-	// The lowest byte of c is left to the length.
+	// lookup3 adds the length to the lowest byte of c.
 	var rest [12]byte
 	copy(rest[:8], data)
 	if len(data) > 8 {

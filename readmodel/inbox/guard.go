@@ -14,13 +14,13 @@ import (
 	"projector/sql"
 )
 
-// guard knows, by offsets and leader epochs, which records were processed for certain, once
-// markers have been pruned. A record counts if any consumer group of the projection has
-// processed it, because all of them write to the same table. It does its part of readmodel.Guarded. That of no
-// Partition, for repairs, knows of no offset.
+// guard knows by offsets and leader epochs which records were certainly processed, after markers
+// were pruned. A record counts if any consumer group of the projection has processed it, because
+// all groups write to the same table. It implements part of appended.Guarded. For repairs, without
+// a partition, it knows no offsets.
 //
-// While no marker was ever pruned it does nothing, because the markers know more: a record
-// that was dead-lettered is processed when it can be read now.
+// While no marker was pruned it does nothing, because the markers are more exact: a record that was
+// dead-lettered has none, and can be processed now.
 type guard struct {
 	inbox     Inbox
 	partition readmodel.Partition
@@ -28,7 +28,7 @@ type guard struct {
 	pruned    bool
 }
 
-// Claimed implements readmodel.Guarded.
+// Claimed implements appended.Guarded.
 func (g *guard) Claimed(ctx context.Context, db readmodel.Querier, pos projection.Position) error {
 	rows, err := db.Query(ctx, sql.Query("inbox_guard"), g.args()...)
 	if err != nil {
@@ -43,7 +43,7 @@ func (g *guard) Claimed(ctx context.Context, db readmodel.Querier, pos projectio
 	return nil
 }
 
-// Passed implements readmodel.Guarded.
+// Passed implements appended.Guarded.
 func (g *guard) Passed(entry *appended.Entry) bool { return g.pruned && isBehind(g.processed, entry) }
 
 func isBehind(processed []projection.NextOffset, entry *appended.Entry) bool {
@@ -52,9 +52,9 @@ func isBehind(processed []projection.NextOffset, entry *appended.Entry) bool {
 	})
 }
 
-// check asks within tx, after what was queued, whether pruning or another group has
-// overtaken what this guard knows, and returns projection.ErrStale if an entry may
-// have been processed before although it has no marker. It sends what was queued.
+// check queries within tx whether markers were pruned or another group has processed records since
+// this guard read the positions. It returns projection.ErrStale if an entry without a marker may
+// have been processed. It sends the queued statements first.
 func (g *guard) check(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	if g.partition.Group == "" {
 		return tx.Send(ctx)

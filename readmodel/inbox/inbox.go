@@ -1,10 +1,10 @@
-// Package inbox remembers which messages a handler has processed. A message is marked
-// in the transaction of its effect, so both are there or neither is, and the unique
-// key (message_id, handler) lets exactly one of several concurrent deliveries
-// through. It is for handlers whose effect is a sum: nothing else makes those safe.
+// Package inbox remembers which messages a handler has processed. It marks a message in the
+// transaction of its effect, so both exist or neither does. The unique key (message_id, handler)
+// lets only one of several concurrent deliveries succeed. Handlers that add to a sum need it,
+// because a sum does not show which events it contains.
 //
-// Markers are pruned by age. Before when they may be gone is kept too, so that the
-// absence of a marker is never taken for more than it proves.
+// Markers are pruned by age. The inbox also stores the time before which markers may be gone, so a
+// missing marker of an older event does not count as "not processed".
 package inbox
 
 import (
@@ -22,17 +22,17 @@ import (
 // Inbox is the inbox of one handler.
 type Inbox struct{ handler string }
 
-// Of returns the inbox of a handler. Its name stays the same for ever: under another
-// one, all messages would be new.
+// Of returns the inbox of a handler. The name must never change: with another name, all messages
+// would be new.
 func Of(handler string) Inbox { return Inbox{handler} }
 
-// sliceRows is how many messages one statement marks: what it unnests fits work_mem.
+// sliceRows is the number of messages that one statement marks. Its arrays fit into work_mem.
 const sliceRows = 8192
 
-// Marked is what a Mark has found, once it was sent.
+// Marked is the result of Mark. It is valid after the statement was sent.
 type Marked struct {
 	ids   []string
-	fresh []string // those that were not marked before
+	fresh []string // ids that were not marked before
 }
 
 // Mark queues the marking of messages, sorted by id.
@@ -47,10 +47,10 @@ func (i Inbox) Mark(tx *readmodel.Tx, ids []string) *Marked {
 	return m
 }
 
-// Copy marks messages that are taken to be new, sorted by id: projection.ErrStale when one
-// of them is marked already. It sends what is queued.
+// Copy marks messages by COPY, sorted by id. It returns projection.ErrStale if one of them is
+// already marked. It sends the queued statements first.
 func (i Inbox) Copy(ctx context.Context, tx *readmodel.Tx, ids []string) error {
-	const size = 52 // about, of the values of a row
+	const size = 52 // approximate bytes of a row's values
 	rows := readmodel.NewCopyRows(2, len(ids), size)
 	for _, id := range ids {
 		rows.Begin()
@@ -60,8 +60,8 @@ func (i Inbox) Copy(ctx context.Context, tx *readmodel.Tx, ids []string) error {
 	return tx.Copy(ctx, sql.Query("copy_inbox"), rows)
 }
 
-// Each calls fn for each message, in order, with whether it was not marked before; of
-// equal ids that is the first.
+// Each calls fn for each message in order. fresh is true if the message was not marked before. Of
+// equal ids, only the first is fresh.
 func (m *Marked) Each(fn func(n int, fresh bool)) {
 	if len(m.fresh) == len(m.ids) {
 		for n := range m.ids {
@@ -119,8 +119,8 @@ func (i Inbox) Remembered(ctx context.Context, db readmodel.Querier, ids []strin
 	return i.find(ctx, db, "inbox_remembers", ids, readmodel.MemoryMargin)
 }
 
-// Doubts returns a function that says why an event without a marker may have been processed all the same:
-// when it failed before markers were pruned, its marker may have been among them.
+// Doubts returns a function that says why an event without a marker may have been processed: if it
+// failed before the time of pruning, its marker may have been pruned.
 func (i Inbox) Doubts(ctx context.Context, db readmodel.Querier) (func(failedAt time.Time) string, error) {
 	until, err := i.PrunedUntil(ctx, db)
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"projector/readmodel/appended"
 )
 
-// Add adds events to a projection's own table, each exactly once, within tx: those
-// entries whose Present is empty. It sends what it queues.
+// Add adds the events of the entries whose Present is empty to a projection's table, within tx. It
+// sends its statements.
 type Add func(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error
 
-// Define defines a projection whose table holds sums, made safe by an inbox under the
-// projection's name. ready is the query of appended.Definition.
+// Define returns a projection whose table holds sums. An inbox with the projection's name makes it
+// idempotent. ready is the ReadyQuery of appended.Definition.
 func Define(name, ready string, add Add) appended.Definition {
 	marks := Of(name)
 	return appended.Definition{
@@ -30,7 +30,7 @@ func Define(name, ready string, add Add) appended.Definition {
 	}
 }
 
-// table is a table of sums as one partition adds to it.
+// table is a table of sums, written by one partition.
 type table struct {
 	*guard
 	add       Add
@@ -39,10 +39,10 @@ type table struct {
 
 var _ appended.Guarded = &table{}
 
-// Key implements readmodel.Table.
+// Key implements appended.Table.
 func (*table) Key(ev *event.Event) appended.Key { return appended.Key{Text: ev.ID} }
 
-// Find implements readmodel.Table.
+// Find implements appended.Table.
 func (t *table) Find(ctx context.Context, db readmodel.Querier, keys []appended.Key) (map[appended.Key]string, error) {
 	ids := make([]string, len(keys))
 	for i, k := range keys {
@@ -59,8 +59,7 @@ func (t *table) Find(ctx context.Context, db readmodel.Querier, keys []appended.
 	return found, nil
 }
 
-// Write implements readmodel.Table: the entries are marked, and those that were
-// not marked before are added.
+// Write implements appended.Table. It marks the entries and adds those that were not marked before.
 func (t *table) Write(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	ids := make([]string, len(entries))
 	for i := range entries {
@@ -76,7 +75,7 @@ func (t *table) Write(ctx context.Context, tx *readmodel.Tx, entries []appended.
 	return t.add(ctx, tx, entries)
 }
 
-// copy marks entries that are taken to be new.
+// copy marks entries that are assumed to be new.
 func (t *table) copy(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry, ids []string) error {
 	if err := t.newcomers.Copied(t.inbox.Copy(ctx, tx, ids)); err != nil {
 		return err

@@ -13,28 +13,27 @@ import (
 	"projector/sql"
 )
 
-// Retention is how long markers are kept unless the operator says otherwise.
+// Retention is the default time for which markers are stored.
 const Retention = 7 * 24 * time.Hour
 
 const (
-	// pruneRows is how many markers one transaction deletes: little enough that
-	// a session that waits for one of them hardly notices.
+	// pruneRows is the number of markers that one transaction deletes. It is small, so that a
+	// session that waits for one of them waits only for a short time.
 	pruneRows = 5000
-	// pruneEvery is how often a process looks for what is too old.
+	// pruneEvery is the interval between prunings.
 	pruneEvery = time.Minute
-	// pruneWithin is how long one look may take: a neglected inbox takes many pieces.
+	// pruneWithin limits one pruning. An inbox that was never pruned needs many transactions.
 	pruneWithin = time.Hour
-	// countEvery is how often the markers are counted.
+	// countEvery is the interval between counts of the markers.
 	countEvery = 15 * time.Second
-	// CountUpTo is up to how many markers are counted exactly.
+	// CountUpTo is the number of markers up to which they are counted exactly.
 	CountUpTo = 100_000
 )
 
-// Prune deletes the handler's markers that are older than the retention by the
-// database's clock, in transactions of bounded size with rests as long in between,
-// and calls observe, which may be nil, for each. While another prunes the handler, or
-// records of it are read again, it does nothing. What was deleted before an error stays
-// deleted.
+// Prune deletes the handler's markers that are older than the retention by the database's clock. It
+// uses transactions of bounded size, with equally long pauses, and calls observe, which may be nil,
+// after each. It does nothing while another session prunes the handler or records are read again.
+// After an error, committed deletions stay.
 func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Duration, observe func(int64)) error {
 	var cutoff time.Time
 	if err := pool.QueryRow(ctx, "SELECT now()").Scan(&cutoff); err != nil {
@@ -59,8 +58,8 @@ func (i Inbox) Prune(ctx context.Context, pool *pgxpool.Pool, retention time.Dur
 	}
 }
 
-// pruneSome deletes one piece; 0 when there is nothing to delete, another is at it, or the
-// markers are held.
+// pruneSome deletes some markers. It returns 0 if there are none, another session prunes, or
+// records are read again.
 func (i Inbox) pruneSome(ctx context.Context, pool *pgxpool.Pool, cutoff time.Time) (deleted int64, err error) {
 	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		var mine bool
@@ -80,19 +79,19 @@ func (i Inbox) pruneSome(ctx context.Context, pool *pgxpool.Pool, cutoff time.Ti
 	return deleted, err
 }
 
-// Hold is a partition that is read again: until then no marker is pruned.
+// Hold is a partition whose records are read again. Until they are, no marker is pruned.
 type Hold struct {
 	Group, Topic string
 	Partition    int32
 	Next, Until  int64
 }
 
-// String says what is read again.
+// String describes which records are read again.
 func (h Hold) String() string {
 	return fmt.Sprintf("group %s reads partition %d of topic %s again, from %d to %d", h.Group, h.Partition, h.Topic, h.Next, h.Until)
 }
 
-// Holds are the partitions of the handler that are read again.
+// Holds returns the partitions of the handler whose records are read again.
 func (i Inbox) Holds(ctx context.Context, db readmodel.Querier) ([]Hold, error) {
 	rows, err := db.Query(ctx, sql.Query("inbox_held"), i.handler)
 	if err != nil {
@@ -105,14 +104,14 @@ func (i Inbox) Holds(ctx context.Context, db readmodel.Querier) ([]Hold, error) 
 	return holds, nil
 }
 
-// OldMarkers are the markers of a handler that pruning would delete.
+// OldMarkers describes the markers of a handler that pruning would delete.
 type OldMarkers struct {
 	Handler string
 	Markers int64  // at most CountUpTo
-	Held    []Hold // if there are any, nothing is pruned
+	Held    []Hold // if not empty, nothing is pruned
 }
 
-// Old are the markers of each handler that are older than the retention.
+// Old returns, for each handler, the markers that are older than the retention.
 func Old(ctx context.Context, pool *pgxpool.Pool, retention time.Duration) (all []OldMarkers, err error) {
 	rows, err := pool.Query(ctx, sql.Query("inbox_handlers"))
 	if err != nil {
@@ -135,8 +134,8 @@ func Old(ctx context.Context, pool *pgxpool.Pool, retention time.Duration) (all 
 	return all, nil
 }
 
-// Count counts the handler's markers: exactly when they are few, else as the
-// statistics of the whole table have it.
+// Count returns the number of the handler's markers: exact up to CountUpTo, else an estimate from
+// the statistics of the table.
 func (i Inbox) Count(ctx context.Context, pool *pgxpool.Pool) (n int64, err error) {
 	if err := pool.QueryRow(ctx, sql.Query("inbox_rows"), i.handler, CountUpTo).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count the inbox: %w", err)
@@ -144,7 +143,7 @@ func (i Inbox) Count(ctx context.Context, pool *pgxpool.Pool) (n int64, err erro
 	return n, nil
 }
 
-// Tasks are what a projection with an inbox needs while consumers run.
+// Tasks returns the tasks of a projection with an inbox.
 func (i Inbox) Tasks(cfg readmodel.RunConfig) []readmodel.Task {
 	return []readmodel.Task{
 		{Name: "prune the inbox", Every: pruneEvery, Within: pruneWithin, Run: func(ctx context.Context) error {

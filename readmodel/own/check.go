@@ -18,9 +18,8 @@ import (
 	"projector/sql"
 )
 
-// Check fails when PostgreSQL would refuse the statements of a projection, as the role they
-// run as: a table that is not there, a grant that is missing, a mistake. Nothing is run. What
-// PostgreSQL says comes as a *StatementError.
+// Check returns a *StatementError if PostgreSQL would refuse a statement of a projection, run by
+// the projection's role: a missing table, a missing grant, a syntax error. It runs no statement.
 func Check(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 	err := plan(ctx, pool, &p)
 	var refused *StatementError
@@ -41,13 +40,13 @@ func Check(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 	return err
 }
 
-// plan has PostgreSQL plan the statements.
+// plan lets PostgreSQL plan the statements.
 func plan(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
 	tx, err := pool.Begin(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback(ctx) }() // planning calls functions, which may have deferred triggers
+	defer func() { _ = tx.Rollback(ctx) }() // planning may call functions with deferred triggers
 	for _, s := range p.Statements {
 		first, err := explain(ctx, tx, p.Name, s.SQL)
 		if err != nil {
@@ -57,8 +56,8 @@ func plan(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
 	return nil
 }
 
-// ready is Check for an instance that runs the projection. It also fails when another file of
-// that name has been accepted since, see readmodel.CheckFile.
+// ready is Check for an instance that runs the projection. It also returns an error if another
+// file with this name was accepted since; see readmodel.CheckFile.
 func ready(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 	if err := readmodel.CheckFile(ctx, pool, &p); err != nil {
 		return err
@@ -69,17 +68,17 @@ func ready(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 // explainFirst is put before a statement that is checked.
 const explainFirst = "EXPLAIN (VERBOSE, FORMAT JSON) "
 
-// explainable are the first words of statements that have a plan.
+// explainable lists the first words of statements that have a plan.
 var explainable = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "VALUES", "TABLE"}
 
-// hasPlan reports whether a statement begins with one of these words.
+// hasPlan reports whether a statement starts with one of these words.
 func hasPlan(statement string) bool {
 	words := strings.FieldsFunc(statement, func(r rune) bool { return r == '(' || unicode.IsSpace(r) })
 	return len(words) > 0 && slices.Contains(explainable, strings.ToUpper(words[0]))
 }
 
-// explain has PostgreSQL plan a statement, which names what is missing, and looks what it
-// would write. What has no plan is only parsed. It returns what was put before the statement.
+// explain lets PostgreSQL plan a statement and checks which tables it would write. A statement
+// without a plan is only parsed. first is the text that was put before the statement.
 func explain(ctx context.Context, tx pgx.Tx, name, statement string) (first string, err error) {
 	if !hasPlan(statement) {
 		if _, err := tx.Exec(ctx, sql.Query("custom_become")); err != nil {
@@ -107,14 +106,14 @@ func explain(ctx context.Context, tx pgx.Tx, name, statement string) (first stri
 	return explainFirst, nil
 }
 
-// node is what of a plan says what is written.
+// node is a node of a plan, with the written table.
 type node struct {
 	Node     string `json:"Node Type"`
 	Relation string `json:"Relation Name"`
 	Plans    []node
 }
 
-// written is the first of the projector's own tables that is written; empty: none is.
+// written returns the first of the projector's own tables that the plan writes, or an empty text.
 func (p *node) written() string {
 	if p.Node == "ModifyTable" && slices.Contains(file.OwnTables, p.Relation) {
 		return p.Relation
@@ -127,10 +126,10 @@ func (p *node) written() string {
 	return ""
 }
 
-// insufficientPrivilege is PostgreSQL's code of a grant that is missing.
+// insufficientPrivilege is the SQLSTATE of a missing grant.
 const insufficientPrivilege = "42501"
 
-// code is PostgreSQL's code of an error; empty when it is none of PostgreSQL's.
+// code returns the SQLSTATE of an error. It is empty if the error is not PostgreSQL's.
 func code(err error) string {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
@@ -139,8 +138,8 @@ func code(err error) string {
 	return ""
 }
 
-// position is where in a statement an error is, which was run by a function with first before
-// it; 0: not known.
+// position returns where in a statement the error is, or 0. The statement was run by a function,
+// with the text first before it.
 func position(err error, statement, first string) int {
 	var refused *pgconn.PgError
 	switch {

@@ -11,8 +11,8 @@ import (
 	"projector/sql"
 )
 
-// grants are the statements that give a role what a projection's statements need of tables and it
-// does not have, as far as their words show; role "" is the one that this login runs them as.
+// grants returns, as GRANT statements, the table privileges that a role lacks for a projection's
+// statements, as far as their text shows. An empty role means the role that this login uses.
 func grants(ctx context.Context, pool *pgxpool.Pool, p *file.Projection, role string) (grants []string, err error) {
 	var tables, privileges []string
 	for _, use := range p.Uses() {

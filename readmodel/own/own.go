@@ -1,5 +1,5 @@
-// Package own has custom projections: a SQL file gets the events, in the transaction
-// that moves the position. See docs/decisions/0034.
+// Package own runs custom projections: the statements of a SQL file get the events, in the
+// transaction that moves the position. See docs/decisions/0034.
 package own
 
 import (
@@ -17,8 +17,8 @@ import (
 	"projector/sql"
 )
 
-// Definition is the projection that a file describes. Events are identified by their ids, as
-// daily_turnover does, or by the versions of their accounts, as account_balance does.
+// Definition returns the projection that a file describes. Its events are identified by their ids,
+// as in daily_turnover, or by the versions of their accounts, as in account_balance.
 func Definition(p file.Projection) readmodel.Definition {
 	s := &statements{file: p}
 	check := func(ctx context.Context, pool *pgxpool.Pool) error { return ready(ctx, pool, p) }

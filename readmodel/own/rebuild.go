@@ -12,12 +12,12 @@ import (
 	"projector/projection/file"
 )
 
-// shadowSchema is where a rebuild has its tables.
+// shadowSchema is the schema of a rebuild's tables.
 const shadowSchema = "projector_rebuild"
 
-// rebuildable fails when, in a rebuild, a statement would write a live table: one that
-// `-- tables:` does not name, or that the statement names with its schema. What a function
-// writes is seen only when it has: see guarded.
+// rebuildable returns an error if a statement would write to a live table in a rebuild: a table
+// that `-- tables:` does not name, or that the statement names with its schema. Writes of a
+// function are only detected afterwards; see guarded.
 func rebuildable(ctx context.Context, rebuilt *pgxpool.Pool, p file.Projection) error {
 	for _, s := range p.Statements {
 		if !hasPlan(s.SQL) {
@@ -40,7 +40,7 @@ func rebuildable(ctx context.Context, rebuilt *pgxpool.Pool, p file.Projection) 
 	return nil
 }
 
-// writes is what of a plan says where is written.
+// writes is a node of a plan, with the schema of the written table.
 type writes struct {
 	Node     string `json:"Node Type"`
 	Schema   string
@@ -48,7 +48,7 @@ type writes struct {
 	Plans    []writes
 }
 
-// outside is the first table that is written and not of the rebuild; empty: there is none.
+// outside returns the first written table that does not belong to the rebuild, or an empty text.
 func (w *writes) outside() string {
 	if w.Node == "ModifyTable" && w.Schema != shadowSchema {
 		return w.Relation

@@ -15,9 +15,9 @@ import (
 	"projector/sql"
 )
 
-// CheckForRunner is Check for the role that will run the projection, no matter who asks. A login that
-// does not become that role has its statements parsed, which needs no grants on tables; what the
-// role lacks is found from their words.
+// CheckForRunner is Check for the role that will run the projection, whoever calls it. If the login
+// cannot become that role, the statements are only parsed, which needs no grants on tables. Missing
+// grants are then derived from their text.
 func CheckForRunner(ctx context.Context, pool *pgxpool.Pool, p file.Projection) error {
 	var role string
 	if err := pool.QueryRow(ctx, sql.Query("custom_runner")).Scan(&role); err != nil {
@@ -56,7 +56,8 @@ func CheckForRunner(ctx context.Context, pool *pgxpool.Pool, p file.Projection) 
 	return unparsed
 }
 
-// parsed has PostgreSQL parse the statements and find their tables and columns. Nothing is run.
+// parsed lets PostgreSQL parse the statements and look up their tables and columns. It runs no
+// statement.
 func parsed(ctx context.Context, pool *pgxpool.Pool, p *file.Projection) error {
 	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		for _, s := range p.Statements {

@@ -15,11 +15,12 @@ import (
 	"projector/sql"
 )
 
-// statements are those of a projection.
+// statements runs the statements of a projection's file.
 type statements struct{ file file.Projection }
 
-// take implements readmodel.Take: the statements are run on the events, under a role that
-// cannot touch what is the projector's, where there is one, and held against it where not.
+// take implements accountdb.Take: it runs the statements on the events. It uses a role that cannot
+// write to the projector's tables, if there is one. Otherwise it checks afterwards that they were
+// not written.
 func (s *statements) take(ctx context.Context, tx *readmodel.Tx, events []projection.TakenEvent) error {
 	var before, after guarded
 	before.queue(tx, s.file.Name)
@@ -46,12 +47,12 @@ func (s *statements) take(ctx context.Context, tx *readmodel.Tx, events []projec
 	return after.since(&before, s.file.Name)
 }
 
-// StatementError says which statement PostgreSQL has refused.
+// StatementError is the error of a statement that PostgreSQL refused.
 type StatementError struct {
 	Projection string
-	Line       int // of the file
+	Line       int // line in the file
 	Err        error
-	Grants     []string // that Check has found missing, as statements
+	Grants     []string // missing grants found by Check, as statements
 }
 
 // Error implements error.
@@ -68,7 +69,7 @@ func (e *StatementError) SafeText() string {
 	return text
 }
 
-// Remedy has none for a row that is refused: the rules of its table are its owner's.
+// Remedy returns no remedy: only the owner of the table knows why it refuses a row.
 func (*StatementError) Remedy() string { return "" }
 
 // Unwrap implements the interface of package errors.
@@ -76,17 +77,17 @@ func (e *StatementError) Unwrap() error { return e.Err }
 
 // guarded is the state of the projector's own tables within a transaction.
 type guarded struct {
-	written []string // by the order of file.OwnTables
-	outside string   // in a rebuild, what was written to the live tables
-	file    string   // SHA-256 of the one that the projection was last run from; empty: not kept
+	written []string // in the order of file.OwnTables
+	outside string   // in a rebuild: what was written to live tables
+	file    string   // SHA-256 of the file that the projection was last run from; may be empty
 }
 
-// queue asks for it.
+// queue queues the query for this state.
 func (g *guarded) queue(tx *readmodel.Tx, name string) {
 	tx.Queue(sql.Query("custom_guard"), file.OwnTables, name).QueryRow(func(row pgx.Row) error { return row.Scan(&g.written, &g.outside, &g.file) })
 }
 
-// since returns an error when a table was written since before.
+// since returns an error if a table was written after before was read.
 func (g *guarded) since(before *guarded, name string) error {
 	for i, table := range file.OwnTables {
 		if g.written[i] != before.written[i] {
@@ -99,7 +100,7 @@ func (g *guarded) since(before *guarded, name string) error {
 	return nil
 }
 
-// TouchedError says that a projection's SQL is about a table of the projector.
+// TouchedError means that a projection's SQL writes to a table of the projector.
 type TouchedError struct{ Projection, Table string }
 
 // Error implements error.
@@ -110,12 +111,12 @@ func (e *TouchedError) Error() string {
 // SafeText implements errclass.Describer.
 func (e *TouchedError) SafeText() string { return e.Error() }
 
-// Unwrap is what PostgreSQL says under a role that may not use the table.
+// Unwrap returns the error that PostgreSQL would return for a role without the privilege.
 func (e *TouchedError) Unwrap() error {
 	return &pgconn.PgError{Severity: "ERROR", Code: insufficientPrivilege, Message: e.Error()}
 }
 
-// Role is the role that a projection's SQL runs as for a login; empty: the login itself.
+// Role returns the role that runs a projection's SQL for a login. It is empty for the login itself.
 func Role(ctx context.Context, db interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 },

@@ -1,9 +1,9 @@
-// Package recent remembers, in bounded memory and for a bounded time, which events
-// were processed lately. It saves queries: an event that it knows is a duplicate. For all
-// others the table or the inbox is asked.
+// Package recent remembers recently processed events, in bounded memory and for a limited time. It
+// saves queries: an event that it knows is a duplicate. For all other events, the table or the
+// inbox is queried.
 //
-// It is filled only with what is durable, and emptied whenever the partition is
-// claimed, because the database may then be an older one than it remembers.
+// It contains only durable events. It is cleared whenever the partition is claimed, because the
+// database may have been restored to an older state.
 package recent
 
 import (
@@ -15,25 +15,24 @@ import (
 	"projector/readmodel/appended"
 )
 
-// TTL is how long an event is remembered unless said otherwise.
+// TTL is the default time for which an event is remembered.
 const TTL = time.Hour
 
-// Config bounds a Cache.
+// Config limits a Cache.
 type Config struct {
-	Bytes func() int       // approximate memory it may hold, as of now
+	Bytes func() int       // current memory limit, approximate
 	TTL   time.Duration    // 0: TTL
 	Now   func() time.Time // nil: time.Now
 }
 
-// Of makes the cache of one partition of a process.
+// Of returns the cache of one partition.
 func Of(cfg readmodel.RunConfig) appended.Recent { return New(Config{Bytes: cfg.CacheBytes}) }
 
-// Cache remembers events of one partition in two turns: those marked since the last
-// turn, and those of the turn before, which the next one drops. It is used by one
-// goroutine at a time.
+// Cache remembers events of one partition in two maps: one for the current period and one for the
+// period before, which is dropped at the next turn. One goroutine at a time uses it.
 //
-// An event is known by two independent 64-bit hashes under secret seeds.
-// To be taken for another one it would have to meet it in 128 bits.
+// An event is identified by two independent 64-bit hashes with secret seeds, so two events are
+// mixed up only if 128 bits are equal.
 type Cache struct {
 	cfg       Config
 	seeds     [2]maphash.Seed
@@ -43,7 +42,7 @@ type Cache struct {
 
 type fingerprint [2]uint64
 
-// turn holds events by when they were marked, in ns since the cache began.
+// turn holds the events of one period, with the time they were marked in ns since the cache began.
 type turn struct {
 	marked map[fingerprint]int64
 	since  int64
@@ -80,8 +79,8 @@ func (c *Cache) fingerprint(s appended.Seen) (f fingerprint) {
 	return f
 }
 
-// Check reports whether the event was marked within the TTL. A clock that has jumped
-// makes it forget.
+// Check reports whether the event was marked within the TTL. After a jump of the clock, events may
+// be forgotten.
 func (c *Cache) Check(s appended.Seen) (bool, error) {
 	p := c.fingerprint(s)
 	at, found := c.hot.marked[p]
@@ -94,7 +93,7 @@ func (c *Cache) Check(s appended.Seen) (bool, error) {
 	return age >= 0 && age < int64(c.cfg.TTL), nil
 }
 
-// entryBytes is what an event costs in a map that has just grown.
+// entryBytes is the memory of an event in a map that has just grown.
 const entryBytes = 64
 
 // Mark remembers events that are durable.
@@ -112,7 +111,7 @@ func (c *Cache) Mark(events []appended.Seen) error {
 // Clear forgets everything.
 func (c *Cache) Clear() { c.hot, c.cold = newTurn(c.now()), newTurn(c.now()) }
 
-// Held is the approximate memory held, in bytes.
+// Held returns the approximate memory in use, in bytes.
 func (c *Cache) Held() int { return (len(c.hot.marked) + len(c.cold.marked)) * entryBytes }
 
 func newTurn(now int64) turn { return turn{marked: map[fingerprint]int64{}, since: now} }

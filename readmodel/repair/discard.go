@@ -17,28 +17,28 @@ import (
 
 // Discard is a dead letter to discard.
 type Discard struct {
-	// AccountID and Version of its event; no AccountID: they are not known.
+	// AccountID and Version of its event. They are unknown if AccountID is empty.
 	AccountID string
 	Version   int64
 	Class     event.Class
-	Place     projection.RecordRef // of the original
+	Place     projection.RecordRef // of the original record
 	Action    readmodel.Action
 }
 
 // Discarded is the result of a Discard.
 type Discarded struct {
-	// Removed: the event was parked, and is not any more.
+	// Removed is true if the event was parked and was removed.
 	Removed bool
-	// Passed: the read model has the version, so nothing was discarded.
+	// Passed is true if the read model has the version. Then nothing was discarded.
 	Passed bool
 }
 
-// Discarder is a Replayer of a projection that parks events.
+// Discarder is implemented by the Replayer of a projection that parks events.
 type Discarder interface {
 	// PlanDiscard returns what Discard would do now.
 	PlanDiscard(ctx context.Context, list []Discard) ([]Discarded, error)
-	// Discard removes the events from what is parked, in the transactions that record it.
-	// After an error, what was committed before it stays.
+	// Discard removes the events from the parked events and records it in the same transactions.
+	// After an error, committed transactions stay.
 	Discard(ctx context.Context, list []Discard) ([]Discarded, error)
 }
 
@@ -83,7 +83,7 @@ func (r *Repair) Discard(ctx context.Context, list []Discard) ([]Discarded, erro
 	return result, nil
 }
 
-// someAccounts is how many dead letters one transaction discards: those of few accounts.
+// someAccounts returns how many dead letters one transaction discards: those of a few accounts.
 func someAccounts(list []Discard) int {
 	seen := map[string]bool{}
 	for i := range list {
@@ -94,8 +94,8 @@ func someAccounts(list []Discard) int {
 	return len(list)
 }
 
-// discard removes what is parked. A consumer that has not written yet what it decided before
-// finds another fence, and decides again.
+// discard removes parked events. It raises the fence, so that a consumer that has decided but not
+// written yet decides again.
 func (r *Repair) discard(ctx context.Context, tx *accountdb.Tx, list []Discard, result []Discarded) error {
 	clear(result)
 	var (
@@ -131,8 +131,8 @@ func (r *Repair) discard(ctx context.Context, tx *accountdb.Tx, list []Discard, 
 	return tx.Send(ctx)
 }
 
-// findDiscards finds out which events are parked, by a statement that may remove them, and
-// which the read model has.
+// findDiscards finds out which events are parked and which versions the read model has. The given
+// statement may also remove the parked events.
 func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement string, list []Discard, result []Discarded) error {
 	n := len(list)
 	ids, versions, topics := make([]string, n), make([]int64, n), make([]string, n)
@@ -150,7 +150,7 @@ func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement st
 	if err != nil {
 		return err
 	}
-	type parkedEvent struct { // several entries of a record have one place
+	type parkedEvent struct { // several entries of a record have the same place
 		accountID string
 		version   int64
 		place     projection.RecordRef
@@ -174,15 +174,15 @@ func (r *Repair) findDiscards(ctx context.Context, db accountdb.DB, statement st
 	return nil
 }
 
-// beyond is what an account has beyond the park limit.
+// beyond describes the events of an account beyond the park limit.
 type beyond struct {
 	accountID       string
 	lowest, highest int64
 	events          int64
 }
 
-// without is b less discarded versions, in order. Which versions are between the lowest and the
-// highest is not known.
+// without returns b without the discarded versions, which are sorted. Only the lowest and the
+// highest version of b are known.
 func (b beyond) without(versions []int64) beyond {
 	for _, v := range versions {
 		if v < b.lowest || v > b.highest {
@@ -200,7 +200,7 @@ func (b beyond) without(versions []int64) beyond {
 	return b
 }
 
-// shrinkOverflow takes the discarded events that are not parked off what is beyond the park
+// shrinkOverflow removes the discarded events that are not parked from the events beyond the park
 // limit.
 func shrinkOverflow(ctx context.Context, tx *accountdb.Tx, list []Discard, result []Discarded) error {
 	versions := map[string][]int64{}

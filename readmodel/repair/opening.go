@@ -16,39 +16,40 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// Opening is what one account is to start from. Those of a ledger are sorted by account id,
-// in the order of bytes, and there is one an account.
+// Opening is the state from which an account starts. The openings of a ledger are sorted by the
+// bytes of the account id. Each account has one.
 type Opening struct {
 	AccountID string
 	projection.Opening
-	// Decision is set when Decided: by Apply when it is durable, by Plan as it would be.
+	// Decision is valid if Decided is true. Apply sets it when it is durable. Plan sets it to what
+	// Apply would decide.
 	Decision projection.Decision
 	Decided  bool
-	// Now is the balance that the account has before it is opened.
+	// Now is the account's balance before it is opened.
 	Now accounts.Balance
 }
 
-// OpenedBy says who opens accounts, why, and from which ledger.
+// OpenedBy describes who opens accounts, why, and from which ledger.
 type OpenedBy struct {
-	Source string // where the ledger is
-	SHA256 string // of the ledger's file; empty: it has none
+	Source string // name of the ledger
+	SHA256 string // digest of the ledger's file; may be empty
 	Actor  string
 	Reason string
-	// Each: the audit trail gets a row for each account. Otherwise it gets one for each
-	// transaction, because a row of the trail takes longer than an opening.
+	// Each is true if the audit trail gets a row per account. Otherwise it gets one per transaction,
+	// because writing a row of the trail takes longer than an opening.
 	Each bool
 }
 
-// Openings has accounts start from a ledger while consumers run. They are opened
-// with the machinery of a Repair, and healed as after a replay; what differs is how many
-// of them are locked at a time, and that there is no rest while no consumer is overtaken.
+// Openings opens accounts from a ledger while consumers run. It uses a Repair and applies waiting
+// events as after a replay. It locks more accounts at a time, and does not pause while no consumer
+// waits for it.
 type Openings struct {
 	repair    *Repair
 	by        OpenedBy
 	fold      *accounts.Fold
 	store     accountdb.Store
 	consumers *resting
-	refused   map[string]string // why PostgreSQL refuses an account's row
+	refused   map[string]string // why PostgreSQL refuses the row, by account
 	again     bool              // some of the accounts were opened before
 }
 
@@ -74,8 +75,8 @@ func (o *Openings) Plan(ctx context.Context, openings []Opening) error {
 	})
 }
 
-// decide has the fold open the accounts, and ends when so many parked events may heal after
-// those it has opened.
+// decide opens the accounts in the fold. It ends early if the opened accounts have as many parked
+// events as heals allows.
 func (o *Openings) decide(ctx context.Context, openings []Opening, heals int64) ([]projection.Decision, error) {
 	if err := o.fold.Read(ctx, openedIDs(openings)); err != nil {
 		return nil, err
@@ -94,7 +95,7 @@ func (o *Openings) decide(ctx context.Context, openings []Opening, heals int64) 
 	return decisions, nil
 }
 
-// decided notes the decisions about the first of the openings.
+// decided stores the decisions about the first openings.
 func decided(openings []Opening, decisions []projection.Decision) {
 	for i := range decisions {
 		openings[i].Decision, openings[i].Decided = decisions[i], true
@@ -109,7 +110,7 @@ func openedIDs(openings []Opening) []string {
 	return ids
 }
 
-// actions are the rows of the audit trail for accounts that are opened in one transaction.
+// actions returns the rows of the audit trail for the accounts opened in one transaction.
 func (o *Openings) actions(openings []Opening) []readmodel.Action {
 	one := readmodel.Action{Kind: readmodel.ActionOpen, Projection: readmodel.BalanceName, Actor: o.by.Actor, Reason: o.by.Reason, Result: readmodel.ResultOpened, OriginalSHA256: o.by.SHA256}
 	if !o.by.Each {
@@ -126,19 +127,19 @@ func (o *Openings) actions(openings []Opening) []readmodel.Action {
 	return actions
 }
 
-// digest is the SHA-256 of openings as the lines of a ledger, without a header: account id,
-// version, balance, currency, status and last event id, as account_opening has them.
+// digest returns the SHA-256 of openings, written as the lines of a ledger without a header:
+// account id, version, balance, currency, status and last event id, as in account_opening.
 func digest(openings []Opening) string {
 	sum := sha256.New()
 	lines := csv.NewWriter(sum)
 	for i := range openings {
-		_ = lines.Write(openings[i].line()) // a hash takes anything
+		_ = lines.Write(openings[i].line()) // writing to a hash never fails
 	}
 	lines.Flush()
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// Digest is the SHA-256 of the opening.
+// Digest returns the SHA-256 of the opening.
 func (x *Opening) Digest() string { return digest([]Opening{*x}) }
 
 func (x *Opening) line() []string {

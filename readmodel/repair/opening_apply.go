@@ -11,13 +11,13 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// OpeningPiece is how many accounts one transaction opens, for an Openings of which no one
-// bounds the Piece: they are locked for some tenths of a second.
+// OpeningPiece is the number of accounts that one transaction opens, unless RepairConfig.Piece is
+// set. They are locked for some tenths of a second.
 const OpeningPiece = 8192
 
-// Apply opens the accounts, in transactions of bounded size, and calls observe, which may be
-// nil, for each. Those at or beyond their opening are left as they are, so after an error the
-// same may be applied again.
+// Apply opens the accounts in transactions of bounded size. It calls observe, which may be nil,
+// after each one. Accounts that have reached their opening's version are not changed, so after an
+// error the same openings may be applied again.
 func (o *Openings) Apply(ctx context.Context, openings []Opening, observe func(readmodel.Step)) error {
 	if err := o.consumers.begin(ctx); err != nil {
 		return err
@@ -34,13 +34,13 @@ func (o *Openings) Apply(ctx context.Context, openings []Opening, observe func(r
 	})
 }
 
-// opening is the accounts that are left to open, and those that are left to heal.
+// opening holds the accounts that are not opened yet, and those with waiting events to apply.
 type opening struct {
 	*Openings
 	left    []Opening
 	healing []string
-	most    int    // that are read at a time, where much is parked after them
-	alone   string // the account that was opened last, when it was the only one
+	most    int    // number of accounts to read at a time if many events are parked
+	alone   string // the account of the last transaction, if it was the only one
 }
 
 // Do implements pieces: one transaction decides and writes.
@@ -75,9 +75,9 @@ func (p *opening) Do(ctx context.Context, limit int) (step readmodel.Step, more 
 	return readmodel.Step{Records: len(decisions), Healed: changes.Healed}, len(p.left) > 0 || len(p.healing) > 0, nil
 }
 
-// openLocked is open under locks, where an account has a row that is to change. It is found out
-// without: most accounts of a ledger have no row, of which there is nothing to lock, and the
-// write finds out when one has got it; or they are kept, and no version ever decreases.
+// openLocked is open, with locks on the accounts whose rows change. It first decides without
+// locks, because most accounts of a ledger have no row to lock: if one gets a row meanwhile, the
+// write fails. Accounts that are not changed need no lock either, because versions never decrease.
 func (p *opening) openLocked(ctx context.Context, tx *accountdb.Tx, read []Opening, limit int) ([]projection.Decision, *accounts.Changes, error) {
 	for lock := len(p.healing) > 0; ; lock = true {
 		if lock {
@@ -96,8 +96,8 @@ func (p *opening) openLocked(ctx context.Context, tx *accountdb.Tx, read []Openi
 	}
 }
 
-// open heals what an earlier piece has left, opens accounts and heals what is parked after
-// them. With a limit of 1 that is one parked event or one account.
+// open applies the waiting events that an earlier transaction left, opens accounts and applies
+// their waiting events. With a limit of 1 it does one waiting event or one account.
 func (p *opening) open(ctx context.Context, openings []Opening, limit int) ([]projection.Decision, error) {
 	p.fold.Reset()
 	if err := p.fold.Read(ctx, p.healing); err != nil {

@@ -11,7 +11,7 @@ import (
 	"projector/sql"
 )
 
-// applied are those of the openings that were decided to be applied.
+// applied returns the openings whose decision is to apply them.
 func applied(openings []Opening, decisions []projection.Decision) []Opening {
 	var some []Opening
 	for i := range decisions {
@@ -22,8 +22,7 @@ func applied(openings []Opening, decisions []projection.Decision) []Opening {
 	return some
 }
 
-// write writes down what the accounts start from and who said so, in the transaction that has
-// written their balances.
+// write stores the openings and their audit rows, in the transaction that writes the balances.
 func (o *Openings) write(ctx context.Context, tx *readmodel.Tx, openings []Opening) error {
 	if len(openings) == 0 {
 		return nil
@@ -46,8 +45,8 @@ func (o *Openings) write(ctx context.Context, tx *readmodel.Tx, openings []Openi
 	return tx.Send(ctx)
 }
 
-// copy writes openings of accounts that have none. One of them that has refuses them all, and
-// they are written another way from then on.
+// copy writes openings by COPY. COPY fails if one of the accounts has an opening. From then on
+// they are written by INSERT.
 func (o *Openings) copy(ctx context.Context, tx *readmodel.Tx, openings []Opening) error {
 	rows := readmodel.NewCopyRows(9, len(openings), 80+len(o.by.Source)+len(o.by.Actor)+len(o.by.Reason))
 	for i := range openings {

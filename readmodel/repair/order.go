@@ -9,10 +9,10 @@ import (
 	"projector/readmodel"
 )
 
-// inOrder sorts records by partition and account, and those of one account by version, so
-// that a transaction locks few of them. Records of one version keep their order.
+// inOrder sorts records by partition, account and version, so that a transaction locks few
+// accounts. Records of the same version keep their order.
 func inOrder(records []*readmodel.RepairRecord) []*readmodel.RepairRecord {
-	first := map[string]*projection.Record{} // of each account: all of its records follow it
+	first := map[string]*projection.Record{} // by account: its first record; the others follow it
 	for _, rec := range records {
 		if id := rec.Decoded.Event.AccountID; first[id] == nil {
 			first[id] = &rec.Record
@@ -36,7 +36,7 @@ func decoded(records []*readmodel.RepairRecord) []projection.DecodedRecord {
 	return list
 }
 
-// accountsOf lists the accounts of the records, in order.
+// accountsOf returns the accounts of the records, sorted.
 func accountsOf(records []*readmodel.RepairRecord) []string {
 	ids := make([]string, len(records))
 	for i, rec := range records {

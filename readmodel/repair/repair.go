@@ -15,26 +15,25 @@ import (
 )
 
 const (
-	// repairAccounts is how many accounts one transaction of a repair locks.
+	// repairAccounts is the most accounts that one transaction of a repair locks.
 	repairAccounts = 100
-	// repairPause is the shortest rest between transactions.
+	// repairPause is the shortest pause between transactions.
 	repairPause = 10 * time.Millisecond
 )
 
-// Repair applies records to the balances directly, by the same rules as a
-// consumer and while consumers run: in any order, repeatedly, interrupted.
+// Repair applies records to the accounts while consumers run, by the same rules as a consumer. The
+// records may be in any order. A repair may be interrupted and repeated.
 //
-// A transaction locks the accounts, and only then reads what it decides on. A consumer
-// whose changes were made of an account as it was before writes none of them: each
-// write compares the version it was made of. Consumers that have nothing pending on
-// these accounts go on. A repair publishes nothing: a parked event that cannot be
-// applied is left to the consumer, which dead-letters it.
+// A transaction locks the accounts before it reads them. A consumer with pending changes to one of
+// them writes nothing and decides again, because each write compares the version it was computed
+// from. Other consumers continue. A repair publishes nothing: a parked event that cannot be applied
+// is left to the consumer, which dead-letters it.
 //
 // A Repair is safe for concurrent use; a RepairRecord is not.
 type Repair struct {
 	cfg        readmodel.RepairConfig
 	projection string
-	take       accountdb.Take // nil: balances
+	take       accountdb.Take // nil for account_balance
 }
 
 // New returns a Repair of account_balance.
@@ -42,16 +41,15 @@ func New(cfg readmodel.RepairConfig) *Repair {
 	return &Repair{cfg: cfg, projection: readmodel.BalanceName}
 }
 
-// NewCustom returns a Repair of an ordered custom projection, which take gives events to.
+// NewCustom returns a Repair of an ordered custom projection. take applies its events.
 func NewCustom(cfg readmodel.RepairConfig, name string, take accountdb.Take) *Repair {
 	return &Repair{cfg: cfg, projection: name, take: take}
 }
 
-// custom reports whether it is a custom projection that is repaired.
+// custom reports whether the projection is a custom one.
 func (r *Repair) custom() bool { return r.projection != readmodel.BalanceName }
 
-// Plan sets each record's Decision to what Apply would do with it now, and changes
-// nothing.
+// Plan sets each record's Decision to what Apply would do now. It changes nothing.
 func (r *Repair) Plan(ctx context.Context, records []*readmodel.RepairRecord) error {
 	records = inOrder(records)
 	store := r.storeOf(r.db())
@@ -77,17 +75,17 @@ func planSome(ctx context.Context, fold *accounts.Fold, records []*readmodel.Rep
 	return err
 }
 
-// Apply applies the records, in transactions of bounded size with rests in between,
-// and calls observe, which may be nil, for each. What was committed before an error
-// stays; to go on, apply the same records again.
+// Apply applies the records in transactions of bounded size, with pauses in between. It calls
+// observe, which may be nil, after each one. After an error, committed transactions stay. To
+// continue, apply the same records again.
 func (r *Repair) Apply(ctx context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error {
-	if len(records) == 0 { // a login that may only read has nothing to lock
+	if len(records) == 0 { // a login that may only read must not lock anything
 		return nil
 	}
 	return r.run(ctx, &replay{repair: r, records: inOrder(records)}, observe)
 }
 
-// run carries a replay out.
+// run runs a replay.
 func (r *Repair) run(ctx context.Context, p *replay, observe func(readmodel.Step)) error {
 	p.store = r.storeOf(r.db())
 	p.fold = accounts.NewFold(r.options(), &p.store)
@@ -106,25 +104,25 @@ func (r *Repair) run(ctx context.Context, p *replay, observe func(readmodel.Step
 	})
 }
 
-// Tables are those of the projection that is repaired.
+// tables returns the tables of the projection.
 func (r *Repair) tables() *sql.Accounts {
 	return sql.AccountsOf(r.projection)
 }
 
-// in is an action in the projection that is repaired.
+// in returns the action with the projection.
 func (r *Repair) in(a readmodel.Action) readmodel.Action {
 	return a.In(r.projection, r.custom())
 }
 
-// DB reads them.
+// db returns a reader of the projection's accounts.
 func (r *Repair) db() accountdb.DB { return accountdb.Of(r.cfg.Pool, r.projection) }
 
 func (r *Repair) options() accounts.Options {
 	return accounts.Options{FirstVersion: r.cfg.FirstVersion, Replay: true, Take: r.take != nil}
 }
 
-// pause is how long a repair rests at least after a transaction: as long as it took, so
-// that consumers have half of the time.
+// pause returns how long a repair pauses after a transaction: at least as long as the transaction
+// took, so that consumers have half of the time.
 func (r *Repair) pause(step readmodel.Step, took time.Duration) time.Duration {
 	return max(took, repairPause, r.cfg.Spread(step.Records)-took)
 }

@@ -14,8 +14,7 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// replay is the records that a repair has left to apply, and the accounts that have left
-// to heal.
+// replay holds the records that are not applied yet, and the accounts with waiting events to apply.
 type replay struct {
 	repair  *Repair
 	records []*readmodel.RepairRecord
@@ -55,8 +54,8 @@ func (p *replay) Do(ctx context.Context, limit int) (step readmodel.Step, more b
 	return readmodel.Step{Records: next, Healed: changes.Healed}, len(p.records) > 0 || len(p.healing) > 0, nil
 }
 
-// decide locks accounts and folds what is left of them, up to limit events, and returns how
-// many records it has decided about.
+// decide locks accounts and folds up to limit of their events. It returns the number of records it
+// has decided about.
 func (p *replay) decide(ctx context.Context, tx *accountdb.Tx, limit int) (int, error) {
 	p.fold.Reset()
 	records := p.next(limit)
@@ -78,7 +77,7 @@ func (p *replay) decide(ctx context.Context, tx *accountdb.Tx, limit int) (int, 
 	return next, p.fold.HealShortQueues(ctx, limit)
 }
 
-// next are up to limit records, of few accounts.
+// next returns up to limit records of a few accounts.
 func (p *replay) next(limit int) []*readmodel.RepairRecord {
 	met, last := 0, ""
 	for i, rec := range p.records {

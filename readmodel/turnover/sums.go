@@ -19,7 +19,7 @@ type cell struct {
 	currency event.Currency
 }
 
-// sums is what is to be added, by row.
+// sums holds the amounts to add, by row.
 type sums map[cell]*turnover
 
 type turnover struct {
@@ -27,7 +27,7 @@ type turnover struct {
 	events            int64
 }
 
-// total adds up minor units of any number of amounts, which together may leave int64.
+// total is a sum of amounts in minor units. It may exceed int64.
 type total struct {
 	low  int64
 	high big.Int
@@ -49,7 +49,7 @@ func (t *total) numeric() pgtype.Numeric {
 
 const microsPerDay = 24 * 60 * 60 * 1_000_000
 
-// dayOf is the UTC day of a time in microseconds since the Unix epoch.
+// dayOf returns the UTC day of a time in microseconds since the Unix epoch.
 func dayOf(micros int64) int64 {
 	day := micros / microsPerDay
 	if micros%microsPerDay < 0 {
@@ -58,7 +58,7 @@ func dayOf(micros int64) int64 {
 	return day
 }
 
-// add counts a credit or a debit; of any other event there is nothing to count.
+// add adds a credit or a debit. It ignores other events.
 func (s sums) add(ev *event.Event) {
 	if !ev.Type.MovesMoney() {
 		return
@@ -77,7 +77,7 @@ func (s sums) add(ev *event.Event) {
 	}
 }
 
-// columns lays the sums out as the arrays that turnover_add.sql unnests, sorted.
+// columns returns the sums as the arrays that turnover_add.sql unnests, sorted.
 func (s sums) columns() []any {
 	cells := slices.SortedFunc(maps.Keys(s), func(a, b cell) int {
 		return cmp.Or(cmp.Compare(a.day, b.day), strings.Compare(a.currency.Code(), b.currency.Code()))

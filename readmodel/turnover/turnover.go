@@ -1,7 +1,7 @@
-// Package turnover is the projection daily_turnover: money moved a day and currency,
-// over all accounts. A sum does not show which events it has, so it uses the
-// inbox: each event is marked in the transaction that adds it, and added only when it
-// was not marked before.
+// Package turnover is the projection daily_turnover: the money moved per day and currency, over all
+// accounts. A sum does not show which events it contains, so the projection uses the inbox: it
+// marks each event in the transaction that adds it, and adds only events that were not marked
+// before.
 package turnover
 
 import (
@@ -25,8 +25,8 @@ func Definition() readmodel.Definition {
 	return d
 }
 
-// add adds credits and debits to their days. An account that is opened or closed
-// moves no money: its event is marked and adds nothing.
+// add adds credits and debits to their days. Opening and closing an account move no money: these
+// events are marked and add nothing.
 func add(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	s := sums{}
 	for i := range entries {
