@@ -16,10 +16,9 @@ import (
 	"testing"
 )
 
-// TestImage runs the Dockerfile's build steps in two clean folders, as there is no
-// container engine: the sources that reach the build, then the RUN line. The binary
-// must be static, stamped, the same both times, and work in a root with nothing
-// else in it, as a user without rights.
+// TestImage runs the Dockerfile's build steps in two clean folders, without a container engine.
+// The binary must be static, have its version, be the same both times, and run as a user without
+// rights in a root that has nothing else.
 func TestImage(t *testing.T) {
 	const version = "v9.8.7-test"
 	step := runStep(t)
@@ -60,8 +59,8 @@ func runStep(t *testing.T) string {
 	return steps[1][1]
 }
 
-// imageBinary builds in a folder that has what the build is sent, and returns the
-// binary's path.
+// imageBinary builds in a folder with the files that a container build receives, and returns
+// the binary's path.
 func imageBinary(t *testing.T, step, version string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -78,7 +77,7 @@ func imageBinary(t *testing.T, step, version string) string {
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", step)
 	cmd.Dir = folder
-	// Optimizing takes minutes; it needs no more than its profile.
+	// A build with the profile takes minutes, so only the profile's presence is checked.
 	if _, err := os.Stat(filepath.Join(folder, "tools", "bench", "projector.pgo")); err != nil {
 		t.Error(err)
 	}
@@ -89,8 +88,8 @@ func imageBinary(t *testing.T, step, version string) string {
 	return filepath.Join(folder, "bin", "projector")
 }
 
-// sent are the files the build is sent: those of the repository that
-// Dockerfile.dockerignore leaves.
+// sent are the files that a container build receives: those of the repository that
+// Dockerfile.dockerignore does not exclude.
 func sent(t *testing.T) []string {
 	t.Helper()
 	out, err := run(t.Context(), "..", "git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// file is one file of an archive. The name of a folder ends with a slash.
+// file is an entry of an archive. The name of a folder ends with a slash.
 type file struct {
 	name       string
 	content    []byte
@@ -71,7 +71,7 @@ func compress(content []byte) ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// sumsFile is what `sha256sum -c` reads.
+// sumsFile has the format that `sha256sum -c` reads.
 const sumsFile = "SHA256SUMS"
 
 // writeSums writes the checksums of all files of a folder into it.
@@ -99,11 +99,10 @@ func publish(path string, content []byte) error {
 // module is a Go module in a binary. sum is its line in go.sum.
 type module struct{ path, version, sum string }
 
-// vendor is code of others in this repository, in a folder of its name
-// and version, with its licence.
+// vendor is a copy of other people's code in this repository: NAME/VERSION with its licence.
 type vendor struct{ name, version, folder string }
 
-// readVendored finds it in the checkout in root: every folder with a licence of its own.
+// readVendored finds the folders below root that have a licence of their own.
 func readVendored(root string) ([]vendor, error) {
 	var all []vendor
 	err := fs.WalkDir(os.DirFS(root), ".", func(path string, entry fs.DirEntry, err error) error {

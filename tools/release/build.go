@@ -13,13 +13,12 @@ import (
 	"strings"
 )
 
-// platform is what a binary is for.
+// platform is an operating system and a processor, as Go names them.
 type platform struct{ os, arch string }
 
-// platforms are those that are released.
+// platforms get an archive each; those of Linux are in the image too.
 var platforms = []platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}}
 
-// build is one release in the making.
 type build struct {
 	tree      tree
 	version   string
@@ -31,7 +30,7 @@ type build struct {
 	progress  io.Writer
 }
 
-// name is the name of all that is made for a platform.
+// name begins the name of each file for a platform: projector_1.2.3_linux_amd64.
 func (b *build) name(p platform) string {
 	return fmt.Sprintf("projector_%s_%s_%s", b.version[1:], p.os, p.arch)
 }
@@ -117,7 +116,7 @@ func (b *build) platform(ctx context.Context, p platform) (program []byte, err e
 // no broker and nothing that downloads a database.
 const releaseTags = "nodemo"
 
-// demoModules are in a plain build only.
+// demoModules are only in a build without releaseTags.
 var demoModules = []string{
 	"github.com/fergusstrange/embedded-postgres", "github.com/lib/pq", "github.com/twmb/franz-go/pkg/kfake", "github.com/xi2/xz",
 }
@@ -125,10 +124,9 @@ var demoModules = []string{
 // profile is what the compiler optimizes by, as in make build-optimized.
 const profile = "tools/bench/projector.pgo"
 
-// compile builds the program. What would make a difference between two machines is set:
-// how far the processor is used, flags from the environment, paths, the id of the build.
-// The symbols for debuggers are left out, a third of the file: a panic and a profile name
-// functions and lines without them, and the bill of materials lists its contents.
+// compile builds the program. It sets whatever could differ between two machines: the level of
+// the processor, flags from the environment, paths, the build id. It leaves out the symbols for
+// debuggers, a third of the file: panics and profiles name functions and lines without them.
 func (b *build) compile(ctx context.Context, p platform, binary string) error {
 	stamp := fmt.Sprintf("-s -w -buildid= -X main.version=%s -X main.commit=%s", b.version, b.tree.commit)
 	_, err := output(ctx, ".", []string{
@@ -137,7 +135,7 @@ func (b *build) compile(ctx context.Context, p platform, binary string) error {
 	return err
 }
 
-// check checks that the binary is what it must be, and returns the modules in it.
+// check fails when the binary was not built as compile asks, and returns the modules in it.
 func (b *build) check(ctx context.Context, p platform, binary string) ([]module, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {

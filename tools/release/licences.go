@@ -19,12 +19,12 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// permitted are the licences that demand no more than that their text is passed on. Names as in package licensecheck;
+// permitted are the licences that only demand that their text is passed on, named as in package licensecheck;
 // GooglePatentsFile is the patent grant next to Go's licence.
 var permitted = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "GooglePatentsFile", "ISC", "MIT", "Zlib"}
 
 // publicDomain are modules of the demo whose licence file says that they are in the public
-// domain, in words of their own.
+// domain, in a text that package licensecheck does not know.
 var publicDomain = []string{"github.com/xi2/xz"}
 
 // work is what somebody else wrote and a binary contains: a module, Go itself, or a
@@ -105,7 +105,7 @@ func contained(ctx context.Context, root, tags string) ([]work, error) {
 	return works, err
 }
 
-// legal are the names of files that have to go with what they speak of.
+// legal are the names of files that must be shipped with the code that they are about.
 var legal = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([._-].*)?$`)
 
 // read reads the legal files of the work's folder. A work without one is an error, as is

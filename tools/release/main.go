@@ -31,10 +31,9 @@ func main() {
 	os.Exit(status)
 }
 
-// options are what the release is to be.
 type options struct {
 	version  string // empty: the tag of the commit
-	snapshot bool   // a trial build of the tree as it is
+	snapshot bool   // build the tree as it is, with or without a tag
 	dist     string
 	quick    bool // a snapshot for the platforms that CI builds anyway, without the profile
 	notice   bool // only write NOTICE
@@ -54,7 +53,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
-		return 2 // the flag set has said why
+		return 2 // the flag set has printed why
 	}
 	if o.quick && !o.snapshot {
 		_, _ = fmt.Fprintln(stderr, "release: -quick is only for a snapshot: add -snapshot, or leave it out")
@@ -129,7 +128,7 @@ type tree struct {
 	commit  string    // full id
 	at      time.Time // of the commit: every file of the release has it
 	tags    []string  // of the commit, those that are versions
-	changed int       // files that are not as they were committed, new ones too
+	changed int       // number of files that differ from the commit, new ones included
 }
 
 // semantic is a version as https://semver.org has it, with the v of Go and git.

@@ -63,8 +63,8 @@ func (b *build) program(p platform, content []byte) component {
 	}
 }
 
-// components are what a program contains: Go's own library, the modules Go has noted in
-// it, and what others wrote that is embedded.
+// components are the parts of a program: Go's library, the modules that its build info lists,
+// and embedded code of others.
 func components(modules []module, vendored []vendor) []component {
 	parts := []component{library("std", runtime.Version(), "pkg:golang/std@"+strings.TrimPrefix(runtime.Version(), "go"))}
 	for _, m := range modules {
@@ -128,7 +128,7 @@ func library(name, version, purl string) component {
 	return component{Type: "library", Ref: purl, Name: name, Version: version, PURL: purl}
 }
 
-// serial is a UUID that follows from a checksum: version 8, which is for makers' own ways.
+// serial is a UUID that follows from a checksum: version 8, which the standard leaves to applications.
 func serial(sum [sha256.Size]byte) string {
 	sum[6] = sum[6]&0x0f | 0x80
 	sum[8] = sum[8]&0x3f | 0x80
