@@ -58,28 +58,38 @@ func (n *citusNode) committing(t *testing.T, wait string) func() string {
 func coordinatorAfterWorker(t *testing.T) {
 	w, nodes, account, a := oneWorker(t)
 	nodes[worker].holdCommits(t) // until a standby that does not exist has what was committed
-	w.append(credits(account, 11, 11)...)
-	await(t, "the worker has committed", nodes[worker].committing(t, "SyncRep"))
+	version := 10
+	read := func() string { return fmt.Sprintf("%d 0.%d false", version, version) }
+	held := nodes[worker].committing(t, "SyncRep")
+	await(t, "the worker has committed", func() string {
+		missing := held()
+		if missing != "" && w.reads(account, read())() == "" { // the node has not read its settings yet
+			version++
+			w.append(credits(account, version, version)...)
+		}
+		return missing
+	})
 	nodes[coordinator].kill(t)
 	a.kill()
 	nodes[worker].forget(t)
 	nodes[worker].reload(t)
 	nodes[coordinator].start(t)
 	w.db.Reset()
-	await(t, "the row has the event", w.reads(account, "11 0.11 false"))
-	if at := sum(w.positions()); at != 10 {
-		t.Errorf("the position is %d, want 10: the coordinator was not killed before its own commit", at)
+	await(t, "the row has the event", w.reads(account, read()))
+	if at := sum(w.positions()); at != int64(version-1) {
+		t.Errorf("the position is %d, want %d: the coordinator was not killed before its own commit", at, version-1)
 	}
 	w.evict()
 	b := w.start()
 	w.exact(w.oracle(), exactlyOnce)
 	await(t, "ready", b.answers("/readyz", 200, ""))
 	name := fmt.Sprintf(`projector_records_total{outcome="duplicate",partition="0",projection="account_balance",topic=%q}`, w.topic)
-	if got := b.metrics()[name]; got != 1 {
-		t.Errorf("%v duplicates, want 1", got)
+	if got := b.metrics()[name]; got < 1 { // more where Kafka's committed offset is older
+		t.Errorf("%v duplicates, want the event that was read again", got)
 	}
-	w.append(credits(account, 12, 12)...)
-	await(t, "the next event", w.reads(account, "12 0.12 false"))
+	version++
+	w.append(credits(account, version, version)...)
+	await(t, "the next event", w.reads(account, read()))
 	b.terminate()
 	w.atRest()
 }

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -233,26 +232,6 @@ func (k *kubernetesBank) deploy(kustomization string) {
 	k.t.Helper()
 	k.folder = k.ns.kustomization(kustomization)
 	k.ns.kubectl("apply", "-k", k.folder)
-}
-
-// rolledOut waits until all pods of Deployments are of their last version and ready.
-func (n *namespace) rolledOut(deployments ...string) {
-	n.t.Helper()
-	started := time.Now()
-	for _, deployment := range deployments {
-		if out, err := n.try("", "rollout", "status", deployment, "--timeout=180s"); err != nil {
-			n.t.Fatalf("%v\n%s\n%s", err, out, n.events(deployment))
-		}
-	}
-	n.t.Logf("%v rolled out in %s", deployments, time.Since(started).Round(time.Second))
-}
-
-// events is what helps to find out why a Deployment does not become ready.
-func (n *namespace) events(deployment string) string {
-	pods, _ := n.try("", "get", "pods", "-o", "wide")
-	events, _ := n.try("", "get", "events", "--sort-by=.lastTimestamp")
-	log, _ := n.try("", "logs", deployment, "--all-containers", "--tail=20")
-	return strings.Join([]string{pods, events, log}, "\n\n")
 }
 
 // right waits until the balances are the oracle's, and until the other projections have consumed

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // namespace is a namespace of the cluster that tools/kubernetes/run has started.
@@ -130,4 +131,24 @@ func (n *namespace) customDefinitions() {
 		n.kubectl("apply", "--server-side", "-f", filepath.Join(downloaded.Dir, folder))
 	}
 	n.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+}
+
+// rolledOut waits until all pods of Deployments are of their last version and ready.
+func (n *namespace) rolledOut(deployments ...string) {
+	n.t.Helper()
+	started := time.Now()
+	for _, deployment := range deployments {
+		if out, err := n.try("", "rollout", "status", deployment, "--timeout=180s"); err != nil {
+			n.t.Fatalf("%v\n%s\n%s", err, out, n.events(deployment))
+		}
+	}
+	n.t.Logf("%v rolled out in %s", deployments, time.Since(started).Round(time.Second))
+}
+
+// events is what helps to find out why a Deployment does not become ready.
+func (n *namespace) events(deployment string) string {
+	pods, _ := n.try("", "get", "pods", "-o", "wide")
+	events, _ := n.try("", "get", "events", "--sort-by=.lastTimestamp")
+	log, _ := n.try("", "logs", deployment, "--all-containers", "--tail=20")
+	return strings.Join([]string{pods, events, log}, "\n\n")
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"projector/internal/testbank"
 )
 
@@ -103,6 +105,29 @@ func (k *kubernetesBank) stopped(records []testbank.Record) {
 	}
 	k.inCluster("resume-1", "resume", "--all", "--reason=test", "--yes")
 	k.right(repeated)
+}
+
+// lostEvent has the lines of docs/deploy.md about the producer's outbox in the overlay: an event
+// that never reaches the topic is fetched.
+func (k *kubernetesBank) lostEvent() {
+	database := k.db.Config().ConnConfig.Database
+	k.exec("CREATE ROLE outbox_reader LOGIN PASSWORD '" + rolesPassword + "'")
+	k.exec("GRANT CONNECT ON DATABASE " + pgx.Identifier{database}.Sanitize() + " TO outbox_reader")
+	k.exec("CREATE TABLE outbox (account_id text, version bigint, payload text, PRIMARY KEY (account_id, version)); GRANT SELECT ON outbox TO outbox_reader")
+	k.exec("INSERT INTO outbox VALUES ('lost', 2, $1)", string(credit("lost", 2).Value))
+	k.ns.kubectl("patch", "secret", "projector-database", "--type=merge", "-p", `{"stringData": {"outbox-password": "`+rolesPassword+`"}}`)
+	literals := []string{"OUTBOX_AFTER=1s"}
+	for line := range strings.Lines(documented(k.t, "OUTBOX_QUERY")) {
+		literal := strings.TrimPrefix(strings.TrimSpace(line), "- ")
+		if strings.HasPrefix(literal, "OUTBOX_URL=") {
+			literal = "OUTBOX_URL=" + k.database("outbox_reader", database)
+		}
+		literals = append(literals, literal)
+	}
+	k.deploy(k.documentedOverlay("v2", literals...))
+	k.ns.rolledOut(balance)
+	k.append(append(credits("lost", 1, 1), credits("lost", 3, 4)...)...)
+	await(k.t, "the lost event is fetched", k.reads("lost", "4 0.04 false"))
 }
 
 // gauges is a check for await: so many lines of the metrics of account_balance match.

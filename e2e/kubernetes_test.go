@@ -32,6 +32,7 @@ func TestOnKubernetes(t *testing.T) {
 	k.step(t, "custom", k.custom)
 	k.step(t, "commands", k.commands)
 	k.step(t, "stopped", func() { k.stopped(part(5)) })
+	k.step(t, "outbox", k.lostEvent) // from here on the topic is not all that the oracle must know
 	k.step(t, "approval", k.twoPeople)
 	k.unrestarted()
 }
