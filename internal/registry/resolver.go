@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 	"golang.org/x/sync/singleflight"
 
+	"projector/internal/pace"
 	"projector/projection/event"
 	"projector/projection/event/avro"
 	"projector/projection/event/protobuf"
@@ -156,7 +157,7 @@ func (r *Resolver) fetch(ctx context.Context, id uint32) (event.Format, error) {
 		proven = true
 	}
 	if errors.Is(err, errUnknownID) && r.mayConfirm() {
-		if err = sleep(ctx, confirmAfter); err == nil {
+		if err = pace.Sleep(ctx, confirmAfter); err == nil {
 			s, err = r.client.fetch(ctx, id)
 		}
 	}

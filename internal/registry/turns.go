@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"projector/internal/pace"
 )
 
 const (
@@ -30,22 +32,7 @@ func (t *turns) await(ctx context.Context) error {
 		t.next = time.Now().Add(wait + betweenTurns)
 	}
 	t.mu.Unlock()
-	return sleep(ctx, wait)
-}
-
-// sleep waits, or returns why it did not.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d == 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return pace.Sleep(ctx, wait)
 }
 
 // unreadable notes that an id was unreadable.
