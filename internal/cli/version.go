@@ -24,14 +24,9 @@ type versionDocument struct {
 // Run prints the version.
 func (c *versionCmd) Run(std *output.Streams, built flags.BuildInfo) error {
 	from := built.From()
-	if c.JSON() {
-		return output.PrintJSON(std.Out, versionDocument{
-			Version: built.Version, Commit: output.OrNull(from), GoVersion: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
-		})
-	}
+	d := versionDocument{Version: built.Version, Commit: output.OrNull(from), GoVersion: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if from != "" {
 		from = "commit " + from[:min(12, len(from))] + ", "
 	}
-	_, err := fmt.Fprintf(std.Out, "projector %s (%s%s, %s/%s)\n", built.Version, from, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return err
+	return c.Print(std.Out, d, fmt.Sprintf("projector %s (%s%s, %s/%s)\n", built.Version, from, d.GoVersion, d.OS, d.Arch))
 }

@@ -178,11 +178,8 @@ func (p *skipPlan) Print(_ context.Context, std *output.Streams, done bool) erro
 	switch {
 	case done:
 		d.EventID, d.HealedEvents, d.Result = output.OrNull(p.done.EventID), p.done.Healed, output.OrNull(readmodel.ResultSkipped)
-		if p.JSON() {
-			return output.PrintJSON(std.Out, d)
-		}
-		_, err := fmt.Fprintf(std.Out, "passed over version %d of account %s; %d waiting events were applied\n", d.Version, output.Printable(d.AccountID), d.HealedEvents)
-		return err
+		return p.Flags.Print(std.Out, d, fmt.Sprintf("passed over version %d of account %s; %d waiting events were applied\n",
+			d.Version, output.Printable(d.AccountID), d.HealedEvents))
 	case p.JSON():
 		return output.PrintJSON(std.Out, skipPlanDocument{
 			skipDocument: d, eventDocument: describeEvent(&plan.Event), Before: describeState(&plan.Before), After: describeState(&plan.After),

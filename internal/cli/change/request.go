@@ -35,11 +35,7 @@ func request(ctx context.Context, on *On, typed *kong.Context, c Change, h *Hash
 	if err != nil {
 		return err
 	}
-	if c.Printed().JSON() {
-		return output.PrintJSON(on.Std.Out, Describe(typed.Model, &made))
-	}
-	_, err = fmt.Fprintln(on.Std.Out, id)
-	return err
+	return c.Printed().Print(on.Std.Out, Describe(typed.Model, &made), fmt.Sprintln(id))
 }
 
 // Requested is a request, and the change that it asks for.

@@ -147,9 +147,6 @@ func (d *decision) make(
 	if err != nil {
 		return err
 	}
-	if d.print.JSON() {
-		return output.PrintJSON(std.Out, Describe(model, &decided))
-	}
-	_, err = fmt.Fprintf(std.Out, "request %d of %s: %s\n", d.id, output.Printable(decided.RequestedBy), decided.State)
-	return err
+	text := fmt.Sprintf("request %d of %s: %s\n", d.id, output.Printable(decided.RequestedBy), decided.State)
+	return d.print.Print(std.Out, Describe(model, &decided), text)
 }

@@ -61,15 +61,12 @@ func (c *checkCmd) Run(ctx context.Context, std *output.Streams) error {
 	case err != nil:
 		return err
 	}
-	if c.JSON() {
-		return output.PrintJSON(std.Out, checkDocument{Name: p.Name, Mode: p.Mode, Types: p.Types})
-	}
 	tables := ""
 	if len(p.Tables) == 0 {
 		tables = "; without \"-- tables:\" it cannot be rebuilt"
 	}
-	_, err = fmt.Fprintf(std.Out, "%s: %s, mode %s, takes %s%s\n", output.Printable(c.File), p.Name, p.Mode, output.Printable(strings.Join(p.Types, ", ")), tables)
-	return err
+	return c.Print(std.Out, checkDocument{Name: p.Name, Mode: p.Mode, Types: p.Types}, fmt.Sprintf("%s: %s, mode %s, takes %s%s\n",
+		output.Printable(c.File), p.Name, p.Mode, output.Printable(strings.Join(p.Types, ", ")), tables))
 }
 
 // refusal says what PostgreSQL has against a statement, with the line of the file. A missing

@@ -2,7 +2,6 @@ package database
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -112,25 +111,19 @@ func (p *prunePlan) Print(_ context.Context, std *output.Streams, done bool) err
 	if !done {
 		return p.printPlan(std)
 	}
-	if p.JSON() {
-		return output.PrintJSON(std.Out, pruneDocument{p.deleted})
-	}
-	_, err := fmt.Fprintf(std.Out, "deleted %d markers\n", p.deleted)
-	return err
+	return p.Flags.Print(std.Out, pruneDocument{p.deleted}, fmt.Sprintf("deleted %d markers\n", p.deleted))
 }
 
-func (p *prunePlan) printPlan(std *output.Streams) (err error) {
-	lines := output.NewJSONLines(std.Out)
+func (p *prunePlan) printPlan(std *output.Streams) error {
 	for _, of := range p.old {
-		if p.JSON() {
-			err = errors.Join(err, lines.Write(prunePlanDocument{of.Handler, p.Retention.String(), of.Markers}))
-			continue
-		}
 		atLeast := ""
 		if of.Markers == inbox.CountUpTo {
 			atLeast = "at least "
 		}
-		_, _ = fmt.Fprintf(std.Out, "%s: %s%d markers are older than %s and would be deleted\n", output.Printable(of.Handler), atLeast, of.Markers, p.Retention)
+		text := fmt.Sprintf("%s: %s%d markers are older than %s and would be deleted\n", output.Printable(of.Handler), atLeast, of.Markers, p.Retention)
+		if err := p.Flags.Print(std.Out, prunePlanDocument{of.Handler, p.Retention.String(), of.Markers}, text); err != nil {
+			return err
+		}
 	}
-	return errors.Join(err, lines.Flush())
+	return nil
 }

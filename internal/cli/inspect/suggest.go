@@ -1,8 +1,6 @@
 package inspect
 
 import (
-	"fmt"
-
 	"projector/internal/cli/output"
 	"projector/internal/mapping"
 )
@@ -16,9 +14,5 @@ type suggestion struct {
 // suggest prints a mapping that is proposed for the records. Nothing uses it.
 func (c *Cmd) suggest(std *output.Streams, samples *mapping.Samples) error {
 	text, decide := samples.Suggest(c.ShowPayload)
-	if c.JSON() {
-		return output.PrintJSON(std.Out, suggestion{Mapping: text, Decide: decide})
-	}
-	_, err := fmt.Fprint(std.Out, text)
-	return err
+	return c.Print(std.Out, suggestion{Mapping: text, Decide: decide}, text)
 }

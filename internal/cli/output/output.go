@@ -58,6 +58,15 @@ func PrintJSON(w io.Writer, document any) error {
 	return lines.Flush()
 }
 
+// Print prints a result that is one document for programs, and a text for people.
+func (f *Flags) Print(w io.Writer, document any, text string) error {
+	if f.JSON() {
+		return PrintJSON(w, document)
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
 // LogFlags say what is logged and how.
 type LogFlags struct {
 	LogLevel  string `json:"-" env:"LOG_LEVEL" default:"info" placeholder:"LEVEL" group:"Log" help:"debug, info, warn or error (default info)."`

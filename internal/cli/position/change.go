@@ -111,23 +111,15 @@ func (f *changeFlags) print(std *output.Streams, done bool, n int, partition fun
 
 // printChanges prints n changes, done or not.
 func printChanges(std *output.Streams, as *output.Flags, done bool, n int, one func(i int) (document any, text string)) error {
-	lines := output.NewJSONLines(std.Out)
 	for i := range n {
 		document, text := one(i)
-		var err error
-		if as.JSON() {
-			err = lines.Write(document)
-		} else {
-			_, err = fmt.Fprintln(std.Out, text)
-		}
-		if err != nil {
+		if err := as.Print(std.Out, document, text+"\n"); err != nil {
 			return err
 		}
 	}
-	if !done && !as.JSON() {
-		if _, err := fmt.Fprintln(std.Out, change.NothingChanged); err != nil {
-			return err
-		}
+	if done || as.JSON() {
+		return nil
 	}
-	return lines.Flush()
+	_, err := fmt.Fprintln(std.Out, change.NothingChanged)
+	return err
 }
