@@ -18,14 +18,14 @@ type DB struct {
 	Tables *sql.Accounts
 }
 
-// Of reads the accounts of a projection from db.
+// Of returns a reader of a projection's accounts.
 func Of(db readmodel.Querier, name string) DB {
 	return DB{db, sql.AccountsOf(name)}
 }
 
-// inShards calls fn with what reads from a database, and with the shards of the accounts there.
+// inShards calls fn with a connection and the shards of the accounts.
 func (a DB) inShards(ctx context.Context, fn func(readmodel.Querier, citus.Shards) error) error {
-	if !a.Tables.Balances() { // Citus distributes no others
+	if !a.Tables.Balances() { // Citus distributes only the balances
 		return fn(a.Querier, nil)
 	}
 	switch db := a.Querier.(type) {
@@ -41,13 +41,13 @@ func (a DB) inShards(ctx context.Context, fn func(readmodel.Querier, citus.Shard
 type Tx struct {
 	*readmodel.Tx
 	Tables *sql.Accounts
-	Copies bool // new balances in great numbers are written by COPY
+	Copies bool // many new balances are written by COPY
 }
 
-// DB reads the accounts within the transaction.
+// DB returns a reader within the transaction.
 func (tx *Tx) DB() DB { return DB{tx.Tx, tx.Tables} }
 
-// Shards are where the accounts are that the transaction writes.
+// shards returns the shards of the accounts that the transaction writes.
 func (tx *Tx) shards() citus.Shards {
 	if !tx.Tables.Balances() {
 		return nil
@@ -55,8 +55,8 @@ func (tx *Tx) shards() citus.Shards {
 	return citus.ShardsOn(tx.Conn())
 }
 
-// Locked is how many accounts one statement may lock: Citus locks rows in one shard only, which
-// is sure with a single account.
+// Locked returns how many accounts one statement may lock. With Citus it is 1: a statement can only
+// lock rows of one shard.
 func (tx *Tx) Locked(most int) int {
 	if citus.On(tx.Conn()) && tx.Tables.Balances() {
 		return 1
@@ -85,7 +85,7 @@ func copyBalances(ctx context.Context, tx *readmodel.Tx, fresh []accounts.Row) e
 	return tx.Copy(ctx, sql.Query("copy_balance"), rows)
 }
 
-// Status is the text of the column status.
+// Status returns the value of the column status.
 func Status(closed bool) string {
 	if closed {
 		return "closed"

@@ -13,15 +13,15 @@ import (
 // Current is an account as account_balance_current has it.
 type Current struct {
 	AccountID  string
-	Exists     bool   // it has a balance row; else only what it waits for is known
+	Exists     bool   // it has a balance row; otherwise it only has waiting events
 	Version    int64  // 0 without a row
-	WaitingFor *int64 // the version that is missing; nil: the account is not stale
+	WaitingFor *int64 // the missing version; nil if the account is not stale
 	Balance    string // decimal, with the currency's number of decimals
-	Currency   string // empty: not fixed yet
+	Currency   string // empty if it is not known yet
 	Status     string
 }
 
-// LoadCurrent reads accounts, in one statement. Those of which nothing is known are left out.
+// LoadCurrent reads accounts in one statement. Unknown accounts are left out.
 func LoadCurrent(ctx context.Context, db readmodel.Querier, ids []string) ([]Current, error) {
 	rows, err := db.Query(ctx, sql.Query("current_accounts"), ids)
 	if err != nil {

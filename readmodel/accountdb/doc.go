@@ -1,4 +1,4 @@
-// Package accountdb reads and writes the accounts of one projection in PostgreSQL: their rows,
-// what is parked of them, and what their readers see. It decides nothing: package accounts does,
-// and a write is refused unless each account is at the version that was decided on.
+// Package accountdb reads and writes the accounts of one projection in PostgreSQL: their rows, their
+// parked events, and what readers see. The decisions are in package accounts. A write fails unless
+// each account has the version on which its decision is based.
 package accountdb

@@ -17,24 +17,23 @@ import (
 	"projector/sql"
 )
 
-// Missing is what an account waits for: all versions before the first event that is known
-// after them.
+// Missing is a range of versions that an account waits for: all versions before the first later
+// event that is known.
 type Missing struct {
 	AccountID   string
 	First, Last int64
 }
 
-// MissingFilter chooses accounts; zero values choose all.
+// MissingFilter selects accounts. A zero field does not filter.
 type MissingFilter struct {
 	AccountID string
-	For       time.Duration // how long they have waited at least
-	// Topic and Partitions are where the events after the gap came from; without a topic:
-	// any.
+	For       time.Duration // the shortest time they have waited
+	// Topic and Partitions are the source of the events after the gap. An empty topic means any.
 	Topic      string
 	Partitions []int32
 }
 
-// NoFetchingError says that missing versions cannot be fetched from this database.
+// NoFetchingError means that missing versions cannot be fetched with this database.
 type NoFetchingError struct{}
 
 // Error implements error and names the remedy.
@@ -45,7 +44,7 @@ func (NoFetchingError) Error() string {
 // SafeText implements errclass.Describer: the text contains no data.
 func (e NoFetchingError) SafeText() string { return e.Error() }
 
-// CheckFetching returns a NoFetchingError where Citus distributes the accounts.
+// CheckFetching returns a NoFetchingError if Citus distributes the accounts.
 func CheckFetching(ctx context.Context, db readmodel.Querier) error {
 	tables, err := citus.Load(ctx, db)
 	if err == nil && slices.ContainsFunc(tables, func(t citus.Table) bool { return t.Name == readmodel.BalanceName && t.Shards > 0 }) {
@@ -54,8 +53,8 @@ func CheckFetching(ctx context.Context, db readmodel.Querier) error {
 	return err
 }
 
-// MissingVersions streams what accounts wait for, the oldest gap first. A version whose event
-// is there and cannot be applied is not missing. An error ends the iteration.
+// MissingVersions streams the missing versions, oldest gap first. A version whose event is parked
+// and cannot be applied is not missing. An error ends the iteration.
 func MissingVersions(ctx context.Context, pool *pgxpool.Pool, f MissingFilter) iter.Seq2[Missing, error] {
 	return func(yield func(Missing, error) bool) {
 		rows, err := pool.Query(ctx, sql.Query("missing_versions"), f.For.Seconds(), f.AccountID, f.Topic, f.Partitions)

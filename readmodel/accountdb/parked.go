@@ -10,8 +10,8 @@ import (
 	"projector/projection/event"
 )
 
-// LoadParked reads up to limit parked events of an account above a version, in
-// order, and decodes them again. more: there may be further ones after them.
+// LoadParked reads up to limit parked events of an account above a version, in order, and decodes
+// them. If more is true, there may be further ones.
 func LoadParked(
 	ctx context.Context, db DB, formats event.Resolver, account string, above int64, limit int,
 ) (parked []projection.Parked, more bool, err error) {
@@ -47,7 +47,7 @@ func LoadParked(
 	return parked, events == limit || events > len(parked), nil
 }
 
-// decodeParked decodes an event that was parked at the version it is stored with.
+// decodeParked decodes a parked event.
 func decodeParked(ctx context.Context, formats event.Resolver, account string, p *projection.Parked) error {
 	format, err := formats.Resolve(ctx, p.Record.Message)
 	if err != nil {
@@ -60,15 +60,15 @@ func decodeParked(ctx context.Context, formats event.Resolver, account string, p
 		format.Decode(p.Record.Message, &p.Decoded)
 	}
 	if p.Decoded.Identity != event.Identified || p.Decoded.Event.Version != version {
-		// Parked by another format or configuration: it waits for an operator.
+		// It was parked with another format or configuration. It waits for an operator.
 		p.Decoded = unreadable(account, version)
 	}
 	return nil
 }
 
-// decodeEntry decodes the entry of a record that is of the account and version. Of several it is the
-// first that can be read, else the first: that one was parked, since one that cannot be read gives
-// way to one that can.
+// decodeEntry decodes the entry of a record with the given account and version. If there are
+// several, it takes the first one that can be decoded, else the first one. That is the one that was
+// parked, because an event that cannot be decoded gives way to one that can.
 func decodeEntry(series event.Series, account string, version int64, p *projection.Parked) {
 	var one event.Decoded
 	check := func(entry int32) {
@@ -90,7 +90,7 @@ func decodeEntry(series event.Series, account string, version int64, p *projecti
 	check(last)
 }
 
-// unreadable is the event of a parked record that this configuration cannot read.
+// unreadable returns the event of a parked record that this configuration cannot decode.
 func unreadable(account string, version int64) event.Decoded {
 	return event.Decoded{
 		Event:    event.Event{AccountID: account, Version: version},
@@ -99,14 +99,14 @@ func unreadable(account string, version int64) event.Decoded {
 	}
 }
 
-// queueParked adds the inserts of parked events.
+// queueParked queues the inserts of parked events.
 func queueParked(tx *Tx, parks []*projection.Parked) {
 	for _, p := range parks {
 		tx.Queue(tx.Tables.Query("park"), parkedColumns(p)...)
 	}
 }
 
-// queueReplacing adds the updates of parked events that give way.
+// queueReplacing queues the updates of parked events that give way.
 func queueReplacing(tx *Tx, by []*projection.Parked) {
 	for _, p := range by {
 		tx.Queue(tx.Tables.Query("park_instead"), parkedColumns(p)...)
@@ -121,7 +121,7 @@ func parkedColumns(p *projection.Parked) []any {
 	}
 }
 
-// packHeaders lays headers out as key, value, key, value; a null value stays null.
+// packHeaders returns headers as key, value, key, value. A null value stays null.
 func packHeaders(headers []event.Header) [][]byte {
 	packed := make([][]byte, 0, 2*len(headers))
 	for _, h := range headers {

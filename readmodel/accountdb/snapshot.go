@@ -11,20 +11,20 @@ import (
 	"projector/sql"
 )
 
-// Snapshot reads the balances as they were at one moment, whatever is written
-// meanwhile. It works on a read replica.
+// Snapshot reads the balances of one moment, whatever is written meanwhile. It also works on a read
+// replica.
 type Snapshot struct{ tx pgx.Tx }
 
 // SnapshotAccount is one account of a snapshot.
 type SnapshotAccount struct {
 	ID      string
-	Exists  bool // false: it only waits for its first version
+	Exists  bool // false if it waits for its first version
 	Version int64
 	Balance string // decimal
-	Since   bool   // written, or parked, at or after the moment asked for
+	Since   bool   // its row was written, or an event was parked, since the given time
 }
 
-// ReadSnapshot hands a snapshot to fn; it ends with it.
+// ReadSnapshot calls fn with a snapshot. The snapshot ends when fn returns.
 func ReadSnapshot(ctx context.Context, pool *pgxpool.Pool, fn func(*Snapshot) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
@@ -35,23 +35,21 @@ func ReadSnapshot(ctx context.Context, pool *pgxpool.Pool, fn func(*Snapshot) er
 	})
 }
 
-// Accounts hands every account to fn, by account id in the order of bytes. What it
-// hands over is valid until fn returns. A nil since means that nothing counts as
-// written since.
+// Accounts calls fn with every account, sorted by the bytes of the account id. The account is valid
+// until fn returns. If since is nil, Since is false for all accounts.
 func (s *Snapshot) Accounts(ctx context.Context, since *time.Time, fn func(*SnapshotAccount) error) error {
 	var a SnapshotAccount
 	return s.each(ctx, []any{&a.ID, &a.Exists, &a.Version, &a.Balance, &a.Since}, func() error { return fn(&a) },
 		"verify_accounts", since)
 }
 
-// Some hands those of the given accounts to fn of which something is known, by
-// account id in the order of bytes.
+// Some calls fn with each of the given accounts that exists, sorted by the bytes of the account id.
 func (s *Snapshot) Some(ctx context.Context, ids []string, fn func(*SnapshotAccount) error) error {
 	var a SnapshotAccount
 	return s.each(ctx, []any{&a.ID, &a.Exists, &a.Version, &a.Balance}, func() error { return fn(&a) }, "verify_some", ids)
 }
 
-// each runs a query and fn for each of its rows. An error of fn stays as it is.
+// each runs a query and calls fn for each row. It returns an error of fn unchanged.
 func (s *Snapshot) each(ctx context.Context, into []any, fn func() error, query string, args ...any) error {
 	rows, err := s.tx.Query(ctx, sql.Query(query), args...)
 	if err != nil {
@@ -65,7 +63,7 @@ func (s *Snapshot) each(ctx context.Context, into []any, fn func() error, query 
 	return own
 }
 
-// Clock is the database's clock, which updated_at goes by.
+// Clock returns the time of the database's clock, which also sets updated_at.
 func Clock(ctx context.Context, pool *pgxpool.Pool) (time.Time, error) {
 	var now time.Time
 	if err := pool.QueryRow(ctx, sql.Query("clock")).Scan(&now); err != nil {

@@ -15,15 +15,15 @@ import (
 	"projector/sql"
 )
 
-// ErrUnknownAccount says that the read model knows nothing of an account.
+// ErrUnknownAccount means that the read model does not have the account.
 var ErrUnknownAccount = errors.New("no event of the account has been applied or parked")
 
-// AccountView is an account as its readers see it, and what it waits for.
+// AccountView is an account as readers see it, with the events that wait.
 type AccountView struct {
 	ID      string
-	Balance *BalanceView // nil: its first version is missing
-	Hold    *Hold        // nil: it waits for nothing
-	Parked  []ParkedView // in the order of their versions
+	Balance *BalanceView // nil if its first version is missing
+	Hold    *Hold        // nil if it does not wait
+	Parked  []ParkedView // sorted by version
 }
 
 // BalanceView is a row of account_balance.
@@ -32,18 +32,18 @@ type BalanceView struct {
 	Balance     string // decimal, with the currency's number of decimals
 	Version     int64
 	Status      string
-	LastEventID string     // empty: not known
-	LastEventAt *time.Time // nil: not known
+	LastEventID string     // empty if unknown
+	LastEventAt *time.Time // nil if unknown
 }
 
-// Hold is what an account waits for.
+// Hold describes the version that an account waits for.
 type Hold struct {
 	AccountID string
-	Expected  int64 // the version that is missing
-	Received  int64 // the lowest version that is known after it, or in its place
+	Expected  int64 // the missing version
+	Received  int64 // the lowest known version that is not below it
 	Class     event.Class
-	Waiting   int64 // events
-	Beyond    int64 // of them, those beyond the park limit: in the DLQ only
+	Waiting   int64 // number of waiting events
+	Beyond    int64 // number of waiting events beyond the park limit, which are only in the DLQ
 	Since     time.Time
 	Age       time.Duration
 }
@@ -58,11 +58,11 @@ type ParkedView struct {
 	Offset    int64
 }
 
-// ShowAccount reads an account of a projection with all that waits for it, or answers
-// ErrUnknownAccount. In a custom projection it has no money and no status.
+// ShowAccount reads an account of a projection with its waiting events, or returns
+// ErrUnknownAccount. In a custom projection, it has no balance and no status.
 func ShowAccount(ctx context.Context, pool *pgxpool.Pool, name, id string) (AccountView, error) {
 	view := AccountView{ID: id}
-	// One snapshot: an account that heals meanwhile must not be shown half healed.
+	// It reads one snapshot, so that an account that heals meanwhile is shown consistently.
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(snapshot pgx.Tx) (err error) {
 		tx := Of(snapshot, name)
 		if view.Balance, err = showBalance(ctx, tx, id); err != nil {
@@ -97,7 +97,7 @@ func showHold(ctx context.Context, db DB, id string) (*Hold, error) {
 	return orNil(&h, err)
 }
 
-// orNil is the row that was read; nil when there was none.
+// orNil returns the row, or nil if there was none.
 func orNil[T any](row *T, err error) (*T, error) {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
@@ -113,8 +113,8 @@ func showParked(ctx context.Context, db DB, id string) ([]ParkedView, error) {
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[ParkedView])
 }
 
-// Gaps streams the accounts of a projection that wait for a missing or corrected event, the oldest
-// gap first. An error ends the iteration.
+// Gaps streams the accounts of a projection that wait for a missing or corrected event, oldest gap
+// first. An error ends the iteration.
 func Gaps(ctx context.Context, pool *pgxpool.Pool, name string) iter.Seq2[Hold, error] {
 	return func(yield func(Hold, error) bool) {
 		rows, err := pool.Query(ctx, sql.AccountsOf(name).Query("gaps"))
@@ -140,10 +140,9 @@ func Gaps(ctx context.Context, pool *pgxpool.Pool, name string) iter.Seq2[Hold, 
 	}
 }
 
-// LoadOverdue returns the partitions, of those given, with a parked event that could have been
-// applied for at least the given time. That happens when an account's events are in several
-// partitions: the worker of another one has applied the event before it. A new claim of the
-// partition applies it.
+// LoadOverdue returns those of the given partitions with a parked event that could have been applied
+// for at least the given time. It happens if an account's events are in several partitions: another
+// partition has applied the event before it. A new claim of the partition applies the parked event.
 func LoadOverdue(ctx context.Context, db readmodel.Querier, name, topic string, partitions []int32, quiet time.Duration) ([]int32, error) {
 	rows, err := db.Query(ctx, sql.AccountsOf(name).Query("load_overdue"), topic, partitions, quiet.Seconds())
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"projector/readmodel/citus"
 )
 
-// VerifyVersions returns projection.ErrStale unless the accounts are at the versions that
-// decisions rest on, and nothing is parked of those that are assumed to be new.
+// VerifyVersions returns projection.ErrStale unless the accounts have the versions on which the
+// decisions are based, and accounts that are assumed to be new have no parked events.
 func VerifyVersions(ctx context.Context, db DB, stored []accounts.StoredVersion, assumed []string) error {
 	if len(stored) == 0 {
 		return nil
@@ -43,7 +43,7 @@ func VerifyVersions(ctx context.Context, db DB, stored []accounts.StoredVersion,
 	return nil
 }
 
-// parkedOf reports whether something is parked of one of the accounts.
+// parkedOf reports whether one of the accounts has parked events.
 func parkedOf(ctx context.Context, db DB, ids []string) (parked bool, err error) {
 	if len(ids) == 0 {
 		return false, nil
@@ -59,22 +59,21 @@ func parkedOf(ctx context.Context, db DB, ids []string) (parked bool, err error)
 }
 
 const (
-	// upsertSlice is how many rows one statement writes at most. PostgreSQL keeps what
-	// it unnests in work_mem, by default 4 MB, and beyond that in a file.
+	// upsertSlice is the most rows of one statement. PostgreSQL unnests its arrays in work_mem, by
+	// default 4 MB, and uses a file beyond that.
 	upsertSlice = 8192
-	// firstSlice is how many the first statement of a flush writes, and sliceWithin how
-	// long one is to take: a server that is slow shows it, and that it is alive.
+	// firstSlice is the number of rows in the first statement of a flush, and sliceWithin the
+	// intended time of a statement. On a slow server, statements get smaller.
 	firstSlice  = 1024
 	sliceWithin = time.Second
 )
 
-// WriteChanges sends the writes of a flush or a repair after what is queued already.
-// projection.ErrStale means that an account is not at the version its changes were
-// made of, or that something is parked of one that is assumed to be new: that it has no
-// row shows when it is written.
+// WriteChanges sends the writes of a flush or a repair, after the queued statements. It returns
+// projection.ErrStale if an account does not have the version its changes were computed from, or an
+// account that is assumed to be new has a row or parked events.
 //
-// Rows are locked first and in the order of their accounts, as everywhere. The accounts
-// that are held and get no row come after them, so they are never waited for.
+// As in every transaction, rows are locked in the order of their accounts. Accounts that only have
+// waiting events come last.
 func WriteChanges(ctx context.Context, tx *Tx, c *accounts.Changes) error {
 	rows, written, held, parked := 0, int64(0), int64(0), false
 	if len(c.Assumed) > 0 {
@@ -86,7 +85,7 @@ func WriteChanges(ctx context.Context, tx *Tx, c *accounts.Changes) error {
 			return err
 		}
 		if rows += len(chunk); rows == c.NumRows() {
-			break // the last chunk is sent with the next statements
+			break // the last chunk is sent together with the next statements
 		}
 		begun := time.Now()
 		if err := tx.Send(ctx); err != nil {
@@ -116,8 +115,8 @@ func WriteChanges(ctx context.Context, tx *Tx, c *accounts.Changes) error {
 	return err
 }
 
-// writeRows adds the write of rows to what is queued, and to written how many were
-// written. New rows in great numbers are sent at once, by COPY.
+// writeRows queues the write of rows and adds the number of written rows to written. Many new rows
+// are sent at once, by COPY.
 func writeRows(ctx context.Context, tx *Tx, rows []accounts.Row, written *int64) error {
 	count := func(tag pgconn.CommandTag) error { *written += tag.RowsAffected(); return nil }
 	known, fresh := splitRows(rows)
@@ -125,7 +124,7 @@ func writeRows(ctx context.Context, tx *Tx, rows []accounts.Row, written *int64)
 		queueUpdates(tx, known, count)
 	}
 	switch n := len(fresh); {
-	case n >= readmodel.CopyLeast && tx.Copies, n > 0 && len(tx.shards()) > 0: // Citus lets one INSERT … SELECT into a table at a time
+	case n >= readmodel.CopyLeast && tx.Copies, n > 0 && len(tx.shards()) > 0: // Citus allows one INSERT … SELECT into a table at a time
 		*written += int64(n)
 		return copyBalances(ctx, tx.Tx, fresh)
 	case n > 0:
@@ -134,7 +133,7 @@ func writeRows(ctx context.Context, tx *Tx, rows []accounts.Row, written *int64)
 	return nil
 }
 
-// queueUpdates adds the update of accounts that have a row.
+// queueUpdates queues the update of accounts that have a row.
 func queueUpdates(tx *Tx, known []accounts.Row, count func(pgconn.CommandTag) error) {
 	update, shards := tx.Tables.Query("update_balance"), tx.shards()
 	if len(shards) > 0 {
@@ -145,7 +144,7 @@ func queueUpdates(tx *Tx, known []accounts.Row, count func(pgconn.CommandTag) er
 	}
 }
 
-// splitRows separates accounts that have a row from those that have none yet, in order.
+// splitRows separates the accounts with a row from those without, in order.
 func splitRows(rows []accounts.Row) (known, fresh []accounts.Row) {
 	n := 0
 	for i := range rows {
@@ -170,8 +169,8 @@ func splitRows(rows []accounts.Row) (known, fresh []accounts.Row) {
 	return known, fresh
 }
 
-// queueHeld adds the check of accounts of which something is parked and that get no
-// row, and to held how many are as they were when that was decided.
+// queueHeld queues the check of accounts that have parked events and get no row. It adds to as the
+// number of accounts that are unchanged since the decision.
 func queueHeld(tx *Tx, held []accounts.StoredVersion, as *int64) {
 	count := func(row pgx.Row) error {
 		var n int64
@@ -202,7 +201,7 @@ func queueHeld(tx *Tx, held []accounts.StoredVersion, as *int64) {
 	}
 }
 
-// queueParking adds what concerns parked events.
+// queueParking queues the statements about parked events.
 func queueParking(tx *Tx, c *accounts.Changes) {
 	if len(c.Pruned) > 0 {
 		ids, versions := make([]string, len(c.Pruned)), make([]int64, len(c.Pruned))

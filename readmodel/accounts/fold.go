@@ -261,7 +261,7 @@ func (f *Fold) touch(a *account) {
 	}
 }
 
-// queueOf is the account's queue, made when it has none.
+// queueOf returns the account's queue. It creates it if there is none.
 func (f *Fold) queueOf(a *account) *queue {
 	q := f.queues[a]
 	if q == nil {
@@ -273,11 +273,11 @@ func (f *Fold) queueOf(a *account) *queue {
 
 func (f *Fold) idOf(a *account) string { return f.cache.hot.idOf(a) }
 
-// get returns the account if it has a place in memory, unread or not.
+// get returns the account if it is in memory, read or unread.
 func (f *Fold) get(id string) *account { return f.cache.get(id, f.cache.hash(id)) }
 
-// Flushed notes that the changes are durable. Accounts with parked events
-// are forgotten, so that what the database has of them is read afresh.
+// Flushed is called when the changes are durable. Accounts with parked events are forgotten, so
+// that their state is read again from the database.
 func (f *Fold) Flushed() {
 	for _, a := range f.dirty {
 		a.exists = a.exists || a.version != a.stored
@@ -297,7 +297,7 @@ func (f *Fold) Flushed() {
 	f.dropUnread()
 	f.newcomers.distrust = max(0, f.newcomers.distrust-1)
 	if f.full() && len(f.healing) == 0 {
-		f.cache.turn()  // so that the next flush can be as deep
-		clear(f.queues) // of accounts that have healed: those that have parked events are forgotten above
+		f.cache.turn()  // so that the next flush can be as large
+		clear(f.queues) // only healed accounts are left here; those with parked events are forgotten above
 	}
 }

@@ -9,18 +9,18 @@ import (
 	"projector/projection/event"
 )
 
-// HealPiece is how many parked events are read and applied at a time, at most. A queue
-// that is no longer is applied in the transaction that fills the gap before it.
+// HealPiece is the most parked events that are read and applied at a time. A queue up to this
+// length is applied in the transaction that fills the gap.
 const HealPiece = 1000
 
-// healGlance is how many are read first where the next event of the account waits for
-// them. Often a gap is followed by the next one, and what waits for that is read without effect.
+// healGlance is the number of parked events that are read first. Often another gap follows, and the
+// events after that gap would be read for nothing.
 const healGlance = 8
 
-// healMore is how many are read after a piece that was all applied.
+// healMore returns how many events to read after a piece that was applied completely.
 func healMore(piece int) int { return min(4*piece, HealPiece) }
 
-// Healing are the accounts whose next event is parked in the database and not applied yet.
+// Healing returns the accounts whose next event is parked in the database.
 func (f *Fold) Healing() []string {
 	ids := make([]string, len(f.healing))
 	for i, a := range f.healing {
@@ -29,8 +29,8 @@ func (f *Fold) Healing() []string {
 	return ids
 }
 
-// Heal applies parked events of the accounts whose gap has been filled, until limit events
-// or HealPiece of them are pending.
+// Heal applies parked events of accounts whose gap was filled, until limit events are pending or
+// HealPiece events were applied.
 func (f *Fold) Heal(ctx context.Context, limit int) error {
 	for _, a := range slices.Clone(f.healing) {
 		room := min(limit, HealPiece) - f.Pending().Events
@@ -44,8 +44,8 @@ func (f *Fold) Heal(ctx context.Context, limit int) error {
 	return nil
 }
 
-// HealShortQueues applies what waited for the gaps that were filled just now, a piece
-// of each queue; of those that are longer, only until limit events are pending.
+// HealShortQueues applies the parked events of accounts whose gap was just filled, one piece of
+// each queue. It stops if limit events are pending.
 func (f *Fold) HealShortQueues(ctx context.Context, limit int) error {
 	for _, a := range slices.Clone(f.healing) {
 		room := HealPiece
@@ -59,12 +59,12 @@ func (f *Fold) HealShortQueues(ctx context.Context, limit int) error {
 	return nil
 }
 
-// healBefore heals an account whose record of a version comes next; false when there is no
-// room for the record, as limit events are pending. A flush that PostgreSQL refuses can then
-// be cut down to one event.
+// healBefore applies the parked events of an account before its next record is folded. It returns
+// false if limit events are pending and the record has to wait. So a flush that PostgreSQL refuses
+// can be reduced to one event.
 func (f *Fold) healBefore(ctx context.Context, a *account, version int64, limit int) (bool, error) {
 	before := int64(math.MaxInt64)
-	if f.opts.Replay { // the record comes before what is parked in its place: it may be corrected
+	if f.opts.Replay { // the record comes before the parked event with its version, because it may be corrected
 		before = version
 	}
 	for piece := healGlance; a.healing && a.version < before-1; piece = healMore(piece) {
@@ -79,8 +79,8 @@ func (f *Fold) healBefore(ctx context.Context, a *account, version int64, limit 
 	return f.Pending().Events < limit, nil
 }
 
-// healUpTo applies up to room parked events after a gap was filled, so that readers see a
-// short queue together with the event that filled the gap.
+// healUpTo applies up to room parked events after a gap was filled. Readers then see a short queue
+// together with the event that filled the gap.
 func (f *Fold) healUpTo(ctx context.Context, a *account, room int) error {
 	for piece := healGlance; room > 0 && a.healing; piece = healMore(piece) {
 		pending := f.Pending().Events
@@ -92,8 +92,8 @@ func (f *Fold) healUpTo(ctx context.Context, a *account, room int) error {
 	return nil
 }
 
-// heal reads up to room parked events of the account and applies those that fit, of
-// versions before the given one.
+// heal reads up to room parked events of the account. It applies those that are next, with versions
+// before the given one.
 func (f *Fold) heal(ctx context.Context, a *account, room int, before int64) error {
 	parked, more, err := f.store.Parked(ctx, f.idOf(a), a.version, min(room, HealPiece))
 	if err != nil {
@@ -115,8 +115,8 @@ func (f *Fold) heal(ctx context.Context, a *account, room int, before int64) err
 	return nil
 }
 
-// healed takes an account off the list. They heal in its order, so the account stands
-// near the start: a gap in every account is no work that grows with its square.
+// healed removes an account from the list. Accounts heal in the order of the list, so the account is
+// near its start and is found quickly.
 func (f *Fold) healed(a *account) {
 	at, last := slices.Index(f.healing, a), len(f.healing)-1
 	if at < 0 {
@@ -127,7 +127,7 @@ func (f *Fold) healed(a *account) {
 	f.healing = f.healing[:last]
 }
 
-// healWith handles one parked event of the database; false when none after it can be
+// healWith handles one parked event of the database. It returns false if no later one can be
 // applied now.
 func (f *Fold) healWith(a *account, p *projection.Parked, before int64) bool {
 	f.choose(a, p)
@@ -148,8 +148,8 @@ func (f *Fold) healWith(a *account, p *projection.Parked, before int64) bool {
 	return false
 }
 
-// choose decides between the event that the database has of a version and those of it that are
-// not written yet: the first stays, unless it gives way.
+// choose decides between the parked event of the database and events of the same version that are
+// not written yet. The first one stays, unless it gives way.
 func (f *Fold) choose(a *account, p *projection.Parked) {
 	q, version := f.queueOf(a), p.Decoded.Event.Version
 	if later := q.pending[version]; later != nil {
@@ -165,8 +165,8 @@ func (f *Fold) choose(a *account, p *projection.Parked) {
 	}
 }
 
-// applyFitting applies the pending parked events that fit, and notes the account as
-// healing when the next one that fits waits in the database.
+// applyFitting applies the pending parked events that are next. It marks the account as healing if
+// the next one is in the database.
 func (f *Fold) applyFitting(a *account) {
 	q := f.queues[a]
 	if q == nil {
@@ -195,9 +195,8 @@ func (f *Fold) startHealing(a *account, q *queue) {
 	f.healing = append(f.healing, a)
 }
 
-// healNext applies a parked event if it is the account's next one and can be applied. One
-// that cannot takes the class that keeps it from that, and is dead-lettered with it; in a
-// replay the consumer does that.
+// healNext applies a parked event if it is the account's next one. If it cannot be applied, it is
+// dead-lettered with the class of that error. In a replay, the consumer does that.
 func (f *Fold) healNext(a *account, p *projection.Parked) projection.HealResult {
 	ref := eventRef{p.Record.Ref(), p.Decoded.Event.ID}
 	next, decision, result := f.cache.hot.state(a).Heal(p, f.refusal(ref))

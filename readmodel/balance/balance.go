@@ -18,26 +18,26 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// Config is what the account_balance projection needs.
+// Config is the configuration of a Balance.
 type Config struct {
-	// Projection is the name of a custom projection, with tables of its own and without money,
-	// that gets each event by Take; empty: account_balance.
+	// Projection is the name of a custom projection. It has its own tables without balances, and Take
+	// gets each event. An empty name means account_balance.
 	Projection string
 	Take       accountdb.Take
-	// Changed receives the accounts that a flush has written, after it was committed; nil: none does.
-	// It must be safe for concurrent use and quick.
+	// Changed is called with the accounts that a flush has written, after the commit. It may be nil.
+	// It must be fast and safe for concurrent use.
 	Changed func(accountIDs iter.Seq[string])
 
 	Pool         *pgxpool.Pool
 	Formats      event.Resolver
 	FirstVersion int64
 	ParkLimit    int64      // parked events of an account
-	ParkBytes    int64      // and their size; 0: any
-	CacheBytes   func() int // what a partition may remember of accounts, as of now
+	ParkBytes    int64      // size of an account's parked events; 0: no limit
+	CacheBytes   func() int // current memory limit for accounts of a partition
 	Breaker      projection.BreakerRule
-	Group        *Group               // reads and writes little of several partitions together; nil: each alone
-	Versions     *VersionReader       // knows duplicates in great numbers; nil: each account is looked up
-	Decisions    *readmodel.Decisions // of people; nil: none
+	Group        *Group               // combines small reads and writes of several partitions; may be nil
+	Versions     *VersionReader       // finds many duplicates at once; nil: each account is looked up
+	Decisions    *readmodel.Decisions // decisions of people; may be nil
 }
 
 // Balance is the account_balance projection of one partition: accounts in memory,
@@ -47,15 +47,15 @@ type Balance struct {
 	partition readmodel.Partition
 	position  projection.Position
 	fold      *accounts.Fold
-	changes   *accounts.Changes // gathered from fold, until it is used again; nil: not yet
+	changes   *accounts.Changes // gathered from fold; nil until they are needed
 	breaker   *projection.Breaker
-	skipped   []projection.SkippedEvent // that came since the last flush
-	failed    bool                      // the last write: the next one must not hold up others
-	claimed   uint64                    // by the clock of the version reader
-	few       bool                      // records are folded: accounts are read together with other partitions'
+	skipped   []projection.SkippedEvent // read since the last flush
+	failed    bool                      // the last write failed: the next one must not delay other partitions
+	claimed   uint64                    // time of the claim on the version reader's clock
+	few       bool                      // few records are folded: their accounts are read in the group
 }
 
-// New prepares the projection of one partition; Claim comes first.
+// New returns the projection of one partition. Call Claim first.
 func New(cfg Config, p readmodel.Partition) *Balance {
 	p.Projection = cmp.Or(cfg.Projection, readmodel.BalanceName)
 	b := &Balance{cfg: cfg, partition: p}
@@ -66,12 +66,12 @@ func New(cfg Config, p readmodel.Partition) *Balance {
 	return b
 }
 
-// db reads the tables of the projection.
+// db returns a reader of the projection's accounts.
 func (b *Balance) db() accountdb.DB {
 	return accountdb.Of(b.cfg.Pool, b.partition.Projection)
 }
 
-// balanceStore is what a partition's fold reads from.
+// balanceStore is the Store of a partition's fold.
 type balanceStore struct {
 	accountdb.Store
 	balance *Balance
@@ -90,7 +90,7 @@ func (s balanceStore) Accounts(ctx context.Context, ids []string, found func(*pr
 	return s.Store.Accounts(ctx, ids, found)
 }
 
-// Claim implements Projection. It finds the accounts whose healing was interrupted.
+// Claim implements Projection. It finds accounts whose healing was interrupted.
 func (b *Balance) Claim(ctx context.Context, c projection.Claim) (projection.Position, error) {
 	b.cfg.Versions.claiming()
 	pos, err := readmodel.ClaimPosition(ctx, b.cfg.Pool, b.partition, c)
@@ -138,8 +138,8 @@ func (b *Balance) Fold(ctx context.Context, records []projection.DecodedRecord, 
 	return n, b.noteSkipped(ctx)
 }
 
-// noteSkipped finds out which of the new duplicates are of versions that were skipped. A version
-// was skipped before its event was decided about as a duplicate, so it is known now.
+// noteSkipped finds the new duplicates whose versions were skipped. A skip comes before the
+// decision that its event is a duplicate, so the skip can be read now.
 func (b *Balance) noteSkipped(ctx context.Context) error {
 	duplicates := b.fold.NewDuplicates()
 	if len(duplicates) == 0 {
@@ -153,7 +153,7 @@ func (b *Balance) noteSkipped(ctx context.Context) error {
 	return nil
 }
 
-// cacheBytes is what the fold may remember of accounts: a version index takes half.
+// cacheBytes is the memory limit of the fold. A version index uses half of it.
 func (b *Balance) cacheBytes() int {
 	if b.cfg.Versions.held() {
 		return b.cfg.CacheBytes() / 2
@@ -167,8 +167,8 @@ func (b *Balance) Pending() projection.Pending { return b.fold.Pending() }
 // DeadLetters implements Projection.
 func (b *Balance) DeadLetters() []projection.DeadLetter { return b.fold.DeadLetters() }
 
-// gathered is what is pending. It is gathered once for the verification, the write and all
-// attempts at them.
+// gathered returns the pending changes. They are gathered once per flush, also if the flush is
+// tried several times.
 func (b *Balance) gathered() *accounts.Changes {
 	if b.changes == nil {
 		b.changes = b.fold.Gather()
@@ -179,8 +179,8 @@ func (b *Balance) gathered() *accounts.Changes {
 // Refuse implements Projection.
 func (b *Balance) Refuse(reason string) bool { return b.fold.Refuse(reason) }
 
-// Verify implements Projection. The position comes first: where it is as this writer left
-// it, nothing that was read since the claim is of another owner or of a restored database.
+// Verify implements Projection. It checks the position first. If this writer still owns it,
+// everything read since the claim is from this owner's database.
 func (b *Balance) Verify(ctx context.Context) error {
 	if err := readmodel.VerifyPosition(ctx, b.cfg.Pool, b.partition, b.position); err != nil {
 		return err
@@ -189,7 +189,7 @@ func (b *Balance) Verify(ctx context.Context) error {
 	return b.stale(accountdb.VerifyVersions(ctx, b.db(), changes.DecidedOn, changes.Assumed), changes)
 }
 
-// stale has accounts that were wrongly assumed to be new looked up next time.
+// stale makes the fold look up accounts next time, if they were wrongly assumed to be new.
 func (b *Balance) stale(err error, changes *accounts.Changes) error {
 	if errors.Is(err, projection.ErrStale) && len(changes.Assumed) > 0 {
 		b.fold.AssumedWrongly()
@@ -223,7 +223,8 @@ func (b *Balance) Flush(ctx context.Context, next projection.NextOffset) (projec
 	return flushed, nil
 }
 
-// written are the accounts that changes wrote, or parked an event of. One may come twice.
+// written returns the accounts whose row was written or which have new parked events. An account may
+// occur twice.
 func written(c *accounts.Changes) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for chunk := range c.RowChunks(func() int { return groupRows }) {

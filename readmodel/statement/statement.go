@@ -1,6 +1,6 @@
-// Package statement is the projection account_statement: one row an event, by its
-// natural key, account and version. What is delivered again finds its row there;
-// the order in which rows come does not matter, so nothing waits for anything.
+// Package statement is the projection account_statement: one row per event, with the natural key
+// account and version. A redelivered event finds its row. The order of the rows does not matter, so
+// no event waits.
 package statement
 
 import (
@@ -30,20 +30,20 @@ func Definition() readmodel.Definition {
 		Tables:     func(p readmodel.Partition) appended.Table { return &table{appended.NewcomersTo(p)} },
 		Recent:     recent.Of,
 
-		// The place of an event is where it was first read, which is not the same each time.
+		// Source partition and offset are those of the first delivery, which a rebuild may not repeat.
 		RebuildTables: []readmodel.RebuildTable{{Name: Name, Uncompared: []string{"source_partition", "source_offset"}}},
 	}
 }
 
-// table is the table as one partition writes to it.
+// table is the table account_statement, written by one partition.
 type table struct{ newcomers appended.Newcomers }
 
-// Key implements readmodel.Table.
+// Key implements appended.Table.
 func (*table) Key(ev *event.Event) appended.Key {
 	return appended.Key{Text: ev.AccountID, Number: ev.Version}
 }
 
-// Find implements readmodel.Table.
+// Find implements appended.Table.
 func (*table) Find(ctx context.Context, db readmodel.Querier, keys []appended.Key) (map[appended.Key]string, error) {
 	accounts, versions := make([]string, len(keys)), make([]int64, len(keys))
 	for i, k := range keys {
@@ -68,11 +68,11 @@ func (*table) Find(ctx context.Context, db readmodel.Querier, keys []appended.Ke
 	return found, nil
 }
 
-// sliceRows is how many rows one statement inserts. PostgreSQL keeps what it unnests
-// in work_mem, by default 4 MB, and beyond that in a file.
+// sliceRows is the most rows of one statement. PostgreSQL unnests its arrays in work_mem, by default
+// 4 MB, and uses a file beyond that.
 const sliceRows = 8192
 
-// Write implements readmodel.Table.
+// Write implements appended.Table.
 func (t *table) Write(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	for i := range entries {
 		entries[i].Present = ""
@@ -95,9 +95,9 @@ func (t *table) Write(ctx context.Context, tx *readmodel.Tx, entries []appended.
 	return findPresent(ctx, tx, entries)
 }
 
-// copyRows lays entries out as copy_statement.sql takes them.
+// copyRows returns entries as rows for copy_statement.sql.
 func copyRows(entries []appended.Entry) *readmodel.CopyRows {
-	const size = 144 // about, of the values of a row
+	const size = 144 // approximate bytes of a row's values
 	rows := readmodel.NewCopyRows(10, len(entries), size)
 	for i := range entries {
 		ev := &entries[i].Event
@@ -120,7 +120,7 @@ func copyRows(entries []appended.Entry) *readmodel.CopyRows {
 	return rows
 }
 
-// columns lays entries out as the arrays that statement_insert.sql unnests.
+// columns returns entries as the arrays that statement_insert.sql unnests.
 func columns(entries []appended.Entry) []any {
 	n := len(entries)
 	var (
