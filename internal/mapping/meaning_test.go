@@ -124,6 +124,26 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
+// A posting has the account and the amount in its entries, and a part of the account's id and of the
+// type beside them.
+func TestSuggestEntriesAndJoins(t *testing.T) {
+	var s mapping.Samples
+	const value = `{"id":"P1","bookedAt":"2026-01-01T00:00:00Z","lines":[{"id":5,"bank":"017","account":"A","seq":1,"type":"fee","side":"D","amount":"1.50","ccy":"EUR"}]}`
+	s.Add(event.Message{Value: []byte(value)})
+	text, decide := s.Suggest(false)
+	for _, want := range []string{
+		"lines: is each entry", "{join: [bank, account], with: \"/\"}", "{join: [type, side], with: \"/\"}", "of different bank?", "depend on side?",
+	} {
+		if !strings.Contains(strings.Join(decide, "\n"), want) {
+			t.Errorf("to decide: %q, without %q", decide, want)
+		}
+	}
+	f := formatOf(t, event.FormatJSON, strings.ReplaceAll(text, "fee: DECIDE", "fee: FundsDebited"))
+	if got := decodedEach(f, message(value)); len(got) != 1 || got[0] != "1 FundsDebited 1.50 EUR P1/0 A@1" {
+		t.Errorf("%q by\n%s", got, text)
+	}
+}
+
 // A proposal in which nobody has decided what a type means, or the currency, is refused.
 func TestAnUndecidedSuggestionIsRefused(t *testing.T) {
 	var s mapping.Samples

@@ -18,13 +18,14 @@ type Samples struct {
 	unread  int                // that are no JSON object
 	values  map[string]*sample // by path in the value
 	headers map[string]*sample
-	arrays  map[string]bool // paths of arrays of objects
-	keys    bool            // there are keys
+	arrays  map[string]*Samples // the entries of arrays of objects, by path
+	keys    bool                // there are keys
 }
 
 // sample is what was seen of one path.
 type sample struct {
 	path   string
+	outer  bool // the path is in the document around an array of entries
 	seen   int
 	kinds  map[jsontext.Kind]int
 	texts  map[string]int // few different ones
@@ -37,9 +38,7 @@ const mostTexts = 12
 
 // Add notes a record.
 func (s *Samples) Add(m event.Message) {
-	if s.values == nil {
-		s.values, s.headers, s.arrays = map[string]*sample{}, map[string]*sample{}, map[string]bool{}
-	}
+	s.begin()
 	if m.Value == nil {
 		return
 	}
@@ -55,6 +54,12 @@ func (s *Samples) Add(m event.Message) {
 		return
 	}
 	s.flatten("", object, 0)
+}
+
+func (s *Samples) begin() {
+	if s.values == nil {
+		s.values, s.headers, s.arrays = map[string]*sample{}, map[string]*sample{}, map[string]*Samples{}
+	}
 }
 
 // mostDepth bounds how deeply objects are looked into.
@@ -73,7 +78,7 @@ func (s *Samples) flatten(prefix string, object map[string]jsontext.Value, depth
 		}
 		var entries []map[string]jsontext.Value
 		if v.Kind() == '[' && json.Unmarshal(v, &entries) == nil && len(entries) > 0 {
-			s.arrays[path] = true
+			s.addEntries(path, entries, depth+1)
 			continue
 		}
 		note(s.values, path, v)
@@ -164,15 +169,13 @@ func (s *Samples) Suggest(payload bool) (text string, decide []string) {
 	if s.unread > 0 {
 		w.decide("%d of the records are no JSON objects; they were not looked at", s.unread)
 	}
-	for _, path := range slices.Sorted(maps.Keys(s.arrays)) {
-		w.decide("%s is an array of objects, which was not looked into. Is each an event (envelope: {entries: %s})?", path, path)
-	}
+	values := w.envelope(s)
 	w.line("fields:")
 	taken := map[string]bool{}
 	found := map[event.Field]*sample{}
 	for i := range guesses {
 		g := &guesses[i]
-		if p := g.find(s.values, taken); p != nil {
+		if p := g.find(values, taken); p != nil {
 			taken[p.path] = true
 			found[g.field] = p
 			continue
@@ -203,6 +206,7 @@ func (s *Samples) Suggest(payload bool) (text string, decide []string) {
 			w.decide("%s: none was found, and every event needs one", field)
 		}
 	}
+	w.joins(values, found)
 	w.line("  data: \"\"")
 	w.types(found[event.FieldEventType], found[event.FieldAmount])
 	return w.text.String(), w.decisions
@@ -227,47 +231,47 @@ func (w *suggesting) decide(format string, args ...any) {
 
 // field proposes a field at a path.
 func (w *suggesting) field(field event.Field, p *sample) {
-	path := quoteYAML(p.path)
+	path, alone := p.source()
 	switch isNumber := p.is('0'); {
 	case field == event.FieldAmount:
-		w.amount(path, p)
+		w.amount(path, alone, p)
 	case field == event.FieldOccurredAt && isNumber:
 		unit := map[bool]string{true: "s", false: "ms"}[p.digits <= 11]
 		if p.digits > 14 {
 			unit = map[bool]string{true: "us", false: "ns"}[p.digits <= 17]
 		}
-		w.line("  occurredAt: {path: %s, unit: %s}", path, unit)
+		w.line("  occurredAt: {%s, unit: %s}", path, unit)
 		w.decide("occurredAt: by its number of digits the unit may be %s", unit)
 	case field == event.FieldOccurredAt && len(anyOf(p.texts)) == len("2026-01-01"):
-		w.line("  occurredAt: {path: %s, unit: date}", path)
+		w.line("  occurredAt: {%s, unit: date}", path)
 	case field == event.FieldVersion && !isNumber:
-		w.line("  version: {path: %s, type: text}", path)
+		w.line("  version: {%s, type: text}", path)
 	case field == event.FieldVersion:
-		w.line("  version: %s", path)
+		w.line("  version: %s", alone)
 		w.decide("version: does it rise by 1 with each event of an account, and where does it begin (--first-version)?")
 	case field == event.FieldCurrency && strings.ToLower(anyOf(p.texts)) == anyOf(p.texts):
-		w.line("  currency: {path: %s, case: lower}", path)
+		w.line("  currency: {%s, case: lower}", path)
 	case isNumber:
-		w.line("  %s: {path: %s, type: integer}", field, path)
+		w.line("  %s: {%s, type: integer}", field, path)
 	default:
-		w.line("  %s: %s", field, path)
+		w.line("  %s: %s", field, alone)
 	}
 }
 
-func (w *suggesting) amount(path string, p *sample) {
+func (w *suggesting) amount(path, alone string, p *sample) {
 	negative := false
 	for text := range p.texts {
 		negative = negative || strings.HasPrefix(text, "-")
 	}
 	switch {
 	case p.is('0') && p.whole:
-		w.line("  amount: {path: %s, unit: minor}", path)
+		w.line("  amount: {%s, unit: minor}", path)
 		w.decide("amount: it is an integer. Is it minor units (unit: minor), another fixed scale (scale: N), or major units (type: number)?")
 	case p.is('0'):
-		w.line("  amount: {path: %s, type: number}", path)
+		w.line("  amount: {%s, type: number}", path)
 		w.decide("amount: it is a JSON number; does its producer write all digits, or a float?")
 	default:
-		w.line("  amount: %s", path)
+		w.line("  amount: %s", alone)
 		if !strings.Contains(anyOf(p.texts), ".") {
 			w.decide("amount: it is a text without a point. Is 1050 major units (as it is here), or minor units ({unit: minor, type: text})?")
 		}

@@ -64,7 +64,7 @@ func (f *decoder) placeWritten() {
 	if p := &f.places[FieldVersion]; p.inner != nil && p.written == WrittenText {
 		p.written = WrittenInteger
 	}
-	if p := &f.places[FieldOccurredAt]; p.inner != nil && f.declaredTime.counts() {
+	if p := &f.places[FieldOccurredAt]; p.inner != nil && f.declaredTime.Counts() {
 		p.written = WrittenInteger
 	}
 	if p := &f.places[FieldAmount]; p.inner != nil && f.declaresAmount() && !f.amount.Text {

@@ -144,8 +144,17 @@ var timeUnits = [...]string{
 	RFC3339: "rfc3339", Milliseconds: "ms", Microseconds: "us", Nanoseconds: "ns", Seconds: "s", Date: "date",
 }
 
-// counts reports whether a time of this unit is an integer.
-func (u TimeUnit) counts() bool { return u != RFC3339 && u != Date }
+// Counts reports whether a time of this unit is an integer.
+func (u TimeUnit) Counts() bool { return u != RFC3339 && u != Date }
+
+// Example is what the number 1767225600000, of 2026 in milliseconds, is in this unit.
+func (u TimeUnit) Example() string {
+	micros, reason := u.count([]byte("1767225600000"))
+	if reason != "" {
+		return "refused: it " + reason
+	}
+	return time.UnixMicro(micros).UTC().Format(time.RFC3339)
+}
 
 // TimeUnitNamed returns the unit of that name.
 func TimeUnitNamed(name string) (unit TimeUnit, known bool) {

@@ -55,6 +55,11 @@ func TestMappingCheck(t *testing.T) {
 	if status, _, said := check(t, good, "--format=cloudevents"); status != 2 || !strings.Contains(said, "line 2, column ") {
 		t.Errorf("%d, %s", status, said)
 	}
+	for unit, want := range map[string]string{"s": "is refused: it is outside", "ms": "is 2026-01-01T00:00:00Z", "us": "is 1970-01-21T10:53:45Z"} {
+		if _, out, _ := check(t, "fields: {occurredAt: {path: at, unit: "+unit+"}}"); !strings.Contains(out, want) {
+			t.Errorf("%s: no %q in %s", unit, want, out)
+		}
+	}
 	const series = "envelope: {path: p, entries: lines}\nfields: {eventId: {outer: p.id}}\n"
 	status, out, said = check(t, series)
 	for _, want := range []string{"p.id and the index of the entry", "p.lines[].accountId", "note: each entry is an event"} {

@@ -55,6 +55,7 @@ type printer struct {
 	why    []string // each reason once, with its class and where it was first seen
 	seen   map[string]bool
 	advice *advice
+	far    int // events whose time is far from that of their record
 }
 
 func (c *Cmd) printer(ctx context.Context, std *output.Streams) *printer {
@@ -81,6 +82,9 @@ func (p *printer) add(d *decoded) error {
 	outcome := d.outcome()
 	p.counts[outcome]++
 	p.advice.look(d)
+	if d.isFar() {
+		p.far++
+	}
 	reasons := d.faults()
 	if len(reasons) == 0 && outcome != isEvent {
 		reasons = []string{outcome + ": " + d.message()}
@@ -106,6 +110,9 @@ func (p *printer) end() error {
 	_, _ = fmt.Fprintf(out, "\nread with --format=%s: %s\n", p.c.Format, countsText(p.counts))
 	for _, why := range p.why {
 		_, _ = fmt.Fprintln(out, output.Printable(why))
+	}
+	if p.far > 0 {
+		_, _ = fmt.Fprintf(out, "%d events happened more than 10 years before or after their record was written: is the unit of occurredAt right?\n", p.far)
 	}
 	for _, line := range p.advice.lines(p.counts[isEvent]) {
 		_, _ = fmt.Fprintln(out, line)

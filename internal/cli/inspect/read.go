@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -134,6 +135,13 @@ type decoded struct {
 	entry  int32 // see event.Message
 	event.Decoded
 	fields []event.FieldReading // of each field, what was read
+}
+
+// isFar reports whether an event's time is more than ten years from that of its record. A wrong unit
+// makes it so: seconds that are read as milliseconds are in January 1970.
+func (d *decoded) isFar() bool {
+	const years = 10 * 365 * 24 * time.Hour
+	return d.outcome() == isEvent && time.UnixMicro(d.Event.OccurredAt).Sub(d.record.Timestamp).Abs() > years
 }
 
 // faults are all that is wrong with the record, each as its class and reason.

@@ -1,0 +1,109 @@
+package mapping
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"projector/projection/event"
+)
+
+// addEntries notes the objects of an array.
+func (s *Samples) addEntries(path string, entries []map[string]jsontext.Value, depth int) {
+	inner := s.arrays[path]
+	if inner == nil {
+		inner = &Samples{}
+		inner.begin()
+		s.arrays[path] = inner
+	}
+	for _, entry := range entries[:min(len(entries), mostTexts)] {
+		inner.flatten("", entry, depth)
+	}
+}
+
+// envelope proposes an array whose entries are events, and returns what the fields are looked for
+// among. An array is proposed if its entries have an account and an amount, and the record has not
+// both of them itself.
+func (w *suggesting) envelope(s *Samples) map[string]*sample {
+	chosen := ""
+	for _, path := range slices.Sorted(maps.Keys(s.arrays)) {
+		switch {
+		case chosen != "" || s.isMovement() || !s.arrays[path].isMovement():
+			w.decide("%s is an array of objects. If each is an event, write envelope: {entries: %s}, and give the paths of its fields in an entry", path, path)
+		default:
+			chosen = path
+			w.line("envelope: {entries: %s}", quoteYAML(path))
+			w.decide("%s: is each entry of it an event, with its own account and version?", path)
+		}
+	}
+	if chosen == "" {
+		return s.values
+	}
+	all := maps.Clone(s.arrays[chosen].values)
+	for path, p := range s.values {
+		outer := *p
+		outer.outer = true
+		if all[path] == nil || guesses[0].names[0] == plainName(path) || plainName(path) == "id" { // the record's own id
+			all[path] = &outer
+		}
+	}
+	return all
+}
+
+// isMovement reports whether an account and an amount were found.
+func (s *Samples) isMovement() bool {
+	found := 0
+	for i := range guesses {
+		if g := &guesses[i]; g.field == event.FieldAccountID || g.field == event.FieldAmount {
+			if g.find(s.values, map[string]bool{}) != nil {
+				found++
+			}
+		}
+	}
+	return found == 2
+}
+
+// source is the place of a sample in a table of a field, and alone.
+func (p *sample) source() (inTable, alone string) {
+	path := quoteYAML(p.path)
+	if p.outer {
+		return "outer: " + path, "{outer: " + path + "}"
+	}
+	return "path: " + path, path
+}
+
+// The last names of paths that often belong to an id or a type, as guesses have them.
+var (
+	accountParts = []string{"bank", "bankcode", "bic", "blz", "branch", "sortcode", "ledger", "entity", "tenant"}
+	typeParts    = []string{"direction", "dir", "side", "sign", "creditdebit", "debitcredit", "drcr", "dc", "subtype", "op"}
+)
+
+// joins names what an account id or a type may have to be joined with.
+func (w *suggesting) joins(values map[string]*sample, found map[event.Field]*sample) {
+	for _, join := range []struct {
+		field event.Field
+		names []string
+		ask   string
+	}{
+		{event.FieldAccountID, accountParts, "can two accounts have the same id, of different"},
+		{event.FieldEventType, typeParts, "does what an event means also depend on"},
+	} {
+		whole := found[join.field]
+		if whole == nil {
+			continue
+		}
+		for _, path := range slices.Sorted(maps.Keys(values)) {
+			p := values[path]
+			if p == whole || !slices.Contains(join.names, plainName(path)) {
+				continue
+			}
+			_, part := p.source()
+			_, last := whole.source()
+			if join.field == event.FieldEventType {
+				part, last = last, part
+			}
+			w.decide("%s: %s %s? Then write {join: [%s, %s], with: \"/\"}", join.field, join.ask, p.path, part, last)
+		}
+	}
+}
