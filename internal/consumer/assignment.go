@@ -21,7 +21,7 @@ func (c *Consumer) assigned(_ context.Context, cl *kgo.Client, m map[string][]in
 	cl.PauseFetchPartitions(map[string][]int32{c.cfg.Topic: partitions})
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.shareMemoryAmong(len(c.workers) + len(partitions)) // first: a worker begins with its share
+	c.shareMemoryAmong(len(c.workers) + len(partitions)) // before the workers start, because they start with their share
 	for _, p := range partitions {
 		c.committer.own(p)
 		c.cfg.Observer.Assigned(c.cfg.Topic, p)
@@ -51,14 +51,14 @@ func (c *Consumer) offsetsFetched(_ context.Context, offsets map[string]map[int3
 	return offsets, nil
 }
 
-// revokeWithin is how long a revoke may take to flush what is pending: well under
-// the rebalance timeout, for the whole group waits.
+// revokeWithin limits the flush at a revocation. It is much shorter than the rebalance timeout,
+// because the whole group waits.
 const revokeWithin = 5 * time.Second
 
-// commitWithin is how long the last commit of a partition may take.
+// commitWithin limits the last commit of a partition.
 const commitWithin = 2 * time.Second
 
-// unassigned ends the workers of partitions that are no longer ours.
+// unassigned ends the workers of partitions that this member no longer owns.
 func (c *Consumer) unassigned(ctx context.Context, m map[string][]int32, lost bool) {
 	partitions := m[c.cfg.Topic]
 	if len(partitions) == 0 {
@@ -73,8 +73,8 @@ func (c *Consumer) unassigned(ctx context.Context, m map[string][]int32, lost bo
 	c.cfg.Log.Info("partitions given up", slog.Any("partitions", partitions), slog.Bool("lost", lost))
 }
 
-// release stops the workers of the partitions, commits unless they are lost, and
-// forgets them.
+// release stops the workers of the partitions, commits unless the partitions are lost, and forgets
+// them.
 func (c *Consumer) release(ctx context.Context, partitions []int32, lost bool) {
 	var stopping sync.WaitGroup
 	for _, p := range partitions {

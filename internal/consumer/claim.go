@@ -13,7 +13,7 @@ import (
 	"projector/projection"
 )
 
-// claim takes the partition over in the database and returns where to resume.
+// claim claims the partition in the database and returns where to resume.
 func (w *worker) claim(kafka int64) (projection.Position, error) {
 	var topic partitionInfo
 	err := w.retry("kafka", "read the partition's offsets", func(ctx context.Context) (err error) {
@@ -24,7 +24,7 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		return projection.Position{}, err
 	}
 	w.status.log(topic)
-	member := w.c.member() // read first: after an eviction, a commit under this id is refused
+	member := w.c.member() // read before the claim: after an eviction, Kafka refuses a commit with this id
 	fence, err := w.confirm(kafka, member)
 	if errors.Is(err, errOtherMember) {
 		err = session.ErrAgain
@@ -40,13 +40,13 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 		pos, err = w.claimOnce(ctx, projection.Claim{
 			Owner: w.c.cfg.Owner, TopicID: topic.id, LogStart: topic.start, Committed: kafka, Fence: fence,
 		})
-		found = cmp.Or(found, pos.Found) // the first: a later one may show what this claim has written
+		found = cmp.Or(found, pos.Found) // the first result: a later one may show what this claim has written
 		return err
 	})
 	var stopped *projection.StoppedError
 	switch {
 	case errors.As(err, &stopped):
-		w.claimed(stopped.Position) // so that a position that a person sets is noticed
+		w.claimed(stopped.Position) // so that this worker notices when a person sets the position
 		return pos, w.suspend(stateOf(stopped.Standing), stopped.Reason)
 	case errors.Is(err, projection.ErrTopicRecreated):
 		w.status.noPosition()
@@ -79,18 +79,17 @@ func (w *worker) claim(kafka int64) (projection.Position, error) {
 	return pos, nil
 }
 
-// expired says that retention has overtaken the position.
+// expired returns the reason for a stop if retention has removed records after the position.
 func expired(next, start int64) string {
 	return fmt.Sprintf("offsets %d to %d were removed by retention before they were consumed. "+
 		"See the runbook, \"position expired\"", next, start-1)
 }
 
-// confirm makes sure of Kafka's offset when the position is to be taken back to it,
-// and returns the fence under which that may be done. The offset was read when the
-// partition was assigned. If this member was evicted since and does not know it, others may
-// have owned the partition, moved it and committed: this claim would move the position back
-// below what Kafka has. So the same offset is committed once more, which Kafka refuses to
-// an evicted member.
+// confirm verifies the offset committed in Kafka if the position has to go back to it. It returns the
+// fence with which the claim may do that. The offset was read when the partition was assigned. This
+// member may have been evicted since without knowing it, and other members may have processed and
+// committed more. Then this claim would move the position back too far. So confirm commits the same
+// offset again, which Kafka refuses for an evicted member.
 func (w *worker) confirm(kafka int64, member string) (fence int64, err error) {
 	if kafka == projection.NoOffset {
 		return 0, nil
@@ -114,8 +113,8 @@ func (w *worker) confirm(kafka int64, member string) (fence int64, err error) {
 	return stored.Fence, err
 }
 
-// commitSet commits the position that a person has set. Until then Kafka's committed offset is
-// older than that, and does not count.
+// commitSet commits the position that a person has set. Until then, the offset committed in Kafka is
+// older and is ignored.
 func (w *worker) commitSet(pos projection.Position, member string) error {
 	if !pos.SetByHand {
 		return nil
@@ -138,20 +137,20 @@ func (w *worker) commitSet(pos projection.Position, member string) error {
 // noFence is the fence of a row that does not exist.
 const noFence = -1
 
-// halt stops the partition loudly: it stays assigned, unready and unread until a
-// person has fixed the cause.
+// halt stops the partition with an error in the log. The partition stays assigned, is not ready and
+// is not read until a person has fixed the cause.
 func (w *worker) halt(reason string) error {
-	// So that commands can show the reason. The log and /readyz have it too, so this may fail.
+	// Commands show the stored reason. Storing it may fail, because the log and /readyz have it too.
 	ctx, cancel := context.WithTimeout(w.ctx, noteWithin)
 	defer cancel()
 	_ = w.c.cfg.Database.Halt(ctx, w.partition, w.status.fence.Load(), reason)
 	return w.suspend(projection.StateStopped, reason)
 }
 
-// noteWithin is how long it may take to store why a partition has stopped.
+// noteWithin limits the time to store why a partition has stopped.
 const noteWithin = 2 * time.Second
 
-// suspend stops the partition for a reason that is stored already. A pause is no failure.
+// suspend stops the partition for a reason that is already stored. A pause is not a failure.
 func (w *worker) suspend(state projection.State, reason string) error {
 	w.c.pause(w.partition)
 	w.status.set(state, reason)
@@ -172,7 +171,7 @@ func (w *worker) suspend(state projection.State, reason string) error {
 	return errHalted
 }
 
-// markRunning notes that the partition is not suspended.
+// markRunning marks the partition as not suspended.
 func (w *worker) markRunning() {
 	w.passed(notAnswered)
 	w.c.cfg.Observer.Standing(w.c.cfg.Topic, w.partition, false, false)
@@ -182,7 +181,7 @@ func (w *worker) markRunning() {
 	}
 }
 
-// stateOf is the state of a suspended partition.
+// stateOf returns the state of a suspended partition.
 func stateOf(s projection.Standing) projection.State {
 	switch s {
 	case projection.StandingPaused:
@@ -194,14 +193,14 @@ func stateOf(s projection.Standing) projection.State {
 	return projection.StateStopped
 }
 
-// logAgainAfter is the time between two log lines about a partition that is still stopped.
+// logAgainAfter is the interval between log lines about a stopped partition.
 const logAgainAfter = 5 * time.Minute
 
-// repairCheck is how often a stopped partition checks whether it has been fixed.
+// repairCheck is the interval at which a stopped partition checks whether it was fixed.
 const repairCheck = 10 * time.Second
 
-// awaitRepair waits before a stopped partition is claimed again; false when the
-// worker is to stop.
+// awaitRepair waits before a stopped partition is claimed again. It returns false if the worker has
+// to stop.
 func (w *worker) awaitRepair() bool {
 	timer := time.NewTimer(repairCheck)
 	defer timer.Stop()

@@ -15,27 +15,25 @@ import (
 	"projector/internal/failpoint"
 )
 
-// committer commits to Kafka, after the transactions. There is one, so that a
-// commit can never overtake another, and it knows which partitions are owned: after
-// a cooperative rebalance a commit for a lost partition would be accepted, and
-// would move the group back.
+// committer commits offsets to Kafka, after the transactions. There is only one, so a commit never
+// overtakes another. It knows which partitions are owned: after a cooperative rebalance, Kafka would
+// accept a commit for a lost partition, and the group would go back.
 //
-// A partition is committed by the member that claimed it and no other. A member that
-// was evicted in the middle of a rebalance joins again under another id, without
-// having its partitions revoked; others may have owned them meanwhile. It has to claim
-// them again.
+// Only the member that claimed a partition commits it. A member that is evicted during a rebalance
+// joins again with another id, and its partitions are not revoked. Other members may have owned them
+// meanwhile, so it has to claim them again.
 type committer struct {
 	commit   func(ctx context.Context, member string, offsets map[int32]int64) error
-	member   func() string         // the id Kafka knows this process by now
-	evicted  func(partition int32) // the partition was claimed under another id
+	member   func() string         // current member id of this process
+	evicted  func(partition int32) // called if the partition was claimed with another id
 	failing  func(error)
 	interval time.Duration
 	timeout  time.Duration
 
 	mu     sync.Mutex       // guards the maps
-	owned  map[int32]string // the id it was claimed under
-	marked map[int32]int64  // durable and not yet committed
-	busy   sync.Mutex       // held while a commit is under way
+	owned  map[int32]string // member id of the claim
+	marked map[int32]int64  // durable and not committed yet
+	busy   sync.Mutex       // held during a commit
 }
 
 func newCommitter(commit func(context.Context, string, map[int32]int64) error, failing func(error)) *committer {
@@ -47,15 +45,14 @@ func newCommitter(commit func(context.Context, string, map[int32]int64) error, f
 	}
 }
 
-// own begins to accept marks for a partition.
+// own starts to accept marks for a partition.
 func (c *committer) own(partition int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.owned[partition] = ""
 }
 
-// claimed notes under which id the partition was claimed. What was marked before the
-// claim counts no more.
+// claimed stores the member id of the claim. Marks from before the claim are dropped.
 func (c *committer) claimed(partition int32, member string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,13 +62,13 @@ func (c *committer) claimed(partition int32, member string) {
 	}
 }
 
-// disown commits what is marked for the partitions and accepts no more of them.
-// With lost, nothing is committed.
+// disown commits the marks of the partitions and accepts no more. If lost is true, it commits
+// nothing.
 func (c *committer) disown(ctx context.Context, partitions []int32, lost bool) {
 	if !lost {
 		c.flush(ctx)
 	}
-	c.busy.Lock() // a commit that is under way must not outlive the ownership
+	c.busy.Lock() // waits for a running commit, which must not outlive the ownership
 	defer c.busy.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +78,7 @@ func (c *committer) disown(ctx context.Context, partitions []int32, lost bool) {
 	}
 }
 
-// mark notes that everything before next is durable.
+// mark stores that everything before next is durable.
 func (c *committer) mark(partition int32, next int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,8 +87,8 @@ func (c *committer) mark(partition int32, next int64) {
 	}
 }
 
-// confirm commits an offset that Kafka has already, which only a member of the
-// group's current generation can: another would act on old knowledge.
+// confirm commits an offset that is already committed. Kafka accepts that only from a member of the
+// group's current generation.
 func (c *committer) confirm(ctx context.Context, partition int32, member string, next int64) error {
 	c.busy.Lock()
 	defer c.busy.Unlock()
@@ -106,13 +103,13 @@ func (c *committer) confirm(ctx context.Context, partition int32, member string,
 	return c.commit(ctx, member, map[int32]int64{partition: next})
 }
 
-// errGivenUp says that the partition is no longer owned.
+// errGivenUp means that the partition is no longer owned.
 var errGivenUp = errors.New("the partition was given up")
 
-// errOtherMember says that Kafka knows this process by another id than it did.
+// errOtherMember means that this process has a new member id.
 var errOtherMember = errors.New("evicted from the group meanwhile")
 
-// run commits at a steady pace until ctx ends.
+// run commits at a fixed interval until ctx ends.
 func (c *committer) run(ctx context.Context) {
 	tick := time.NewTicker(c.interval)
 	defer tick.Stop()
@@ -126,7 +123,7 @@ func (c *committer) run(ctx context.Context) {
 	}
 }
 
-// flush commits what is marked. What fails is marked again, unless it has moved on.
+// flush commits the marks. After a failure it marks the offsets again, unless there are newer marks.
 func (c *committer) flush(ctx context.Context) {
 	c.busy.Lock()
 	defer c.busy.Unlock()
@@ -156,8 +153,8 @@ func (c *committer) flush(ctx context.Context) {
 	}
 }
 
-// collect returns what is marked and was claimed under the id member, and the partitions
-// that have to be claimed again.
+// collect returns the marks of partitions claimed with this member id, and the partitions that have
+// to be claimed again.
 func (c *committer) collect(member string) (batch map[int32]int64, others []int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

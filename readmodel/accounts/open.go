@@ -2,9 +2,8 @@ package accounts
 
 import "projector/projection"
 
-// Open has an account the fold knows, see Read, and of which nothing is pending, start from
-// an opening. Only one that is applied changes anything. It also returns how many parked
-// events may heal after it.
+// Open starts an account from an opening. Read must have read the account, and it must have no
+// pending changes. Open also returns how many parked events may be applied afterwards.
 func (f *Fold) Open(id string, o *projection.Opening) (projection.Decision, int64) {
 	a := f.get(id)
 	next, decision := f.cache.hot.state(a).Open(o)

@@ -9,37 +9,36 @@ import (
 	"projector/projection/event"
 )
 
-// account is an account in memory: the database's row and what is pending on it.
-// It holds no pointer, and neither does the table, so that the garbage collector
-// does not walk through hundreds of thousands of accounts again and again. What
-// few accounts have is in a separate queue. The account's id and last event id
-// follow it directly, so that looking one up touches few cache lines.
+// account is an account in memory: its stored state and its pending changes. Neither account nor
+// table has pointers, so the garbage collector does not have to scan hundreds of thousands of
+// accounts. Parked events, which few accounts have, are in a separate queue. The account id and the
+// last event id directly follow the account in memory, so that a look-up touches few cache lines.
 type account struct {
 	version, balance, eventAt int64
 	stored                    int64 // version in the database
 	currency                  event.Currency
 	idLen, room, eventLen     uint8
-	exists                    bool // it has a balance row
+	exists                    bool // the account has a balance row
 	closed                    bool
-	hasParked                 bool // the database may have parked events of it
+	hasParked                 bool // the database may have parked events of the account
 	dirty                     bool
 	healing                   bool
 	decidedOn                 bool // its stored version is among changes.DecidedOn
-	unread                    bool // a place kept for what the database knows of it
-	assumed                   bool // to be new; while it is unread: it may be, by its first event
-	dropped                   bool // no longer to be found
-	spilled                   bool // its last event id is longer than room
+	unread                    bool // the account was not read from the database yet
+	assumed                   bool // assumed to be new; while unread: it may be assumed, because its first event was read
+	dropped                   bool // look-ups do not find it any more
+	spilled                   bool // its last event id is in longer, because it exceeds room
 }
 
 const (
 	accountBytes = int(unsafe.Sizeof(account{}))
 	wordBytes    = 8
-	slabWords    = 2048 // 16 KiB: with 256 partitions there are as many unfilled ones
+	slabWords    = 2048 // 16 KiB; each of up to 256 partitions has a partly filled one
 	slotBytes    = 8
 	leastSlots   = 64
 
-	// eventRoom is what the last event id is given at first: a UUID's length. Where
-	// longer ones are seen, accounts added later get more, up to mostRoom.
+	// eventRoom is the first size reserved for the last event id: the length of a UUID. After a longer
+	// id, accounts get more, up to mostRoom.
 	eventRoom = 36
 	mostRoom  = 64
 )
@@ -47,34 +46,34 @@ const (
 // slab is memory for accounts, aligned for their fields.
 type slab [slabWords]uint64
 
-// slot is a place of the index: 32 bits of the id's hash, and one more than where the
-// account is, in words. 0 is empty.
+// slot is an entry of the index: 32 bits of the id's hash, and the account's word offset plus 1. An
+// empty slot is 0.
 type slot uint64
 
 // table finds accounts by id: an index with open addressing over slabs.
 type table struct {
 	seed   maphash.Seed
-	index  []slot // a power of two of them
-	taken  int    // slots
+	index  []slot // its length is a power of two
+	taken  int    // number of used slots
 	slabs  []*slab
-	used   int // words of the last slab
+	used   int // used words of the last slab
 	room   int
-	longer map[*account]string // last event ids that are spilled
-	spilt  int                 // bytes of them
+	longer map[*account]string // last event ids that exceed the reserved room
+	spilt  int                 // bytes of these ids
 }
 
 func newTable(seed maphash.Seed) *table {
 	return &table{seed: seed, used: slabWords, room: eventRoom, longer: map[*account]string{}}
 }
 
-// bytes is how much memory the table takes.
+// bytes returns the memory of the table.
 func (t *table) bytes() int {
 	return len(t.slabs)*slabWords*wordBytes + len(t.index)*slotBytes + t.spilt
 }
 
 func (t *table) hash(id string) uint64 { return maphash.String(t.seed, id) }
 
-// mask takes a place of the index from a hash.
+// mask reduces a hash to an index of the slots.
 func (t *table) mask() uint64 { return uint64(len(t.index)) - 1 }
 
 func (t *table) at(s slot) *account {
@@ -102,9 +101,9 @@ func (t *table) get(id string, hash uint64) *account {
 	}
 }
 
-// warm has the processor load what get will read, for many hashes at once: the loads
-// overlap, while those of one get after another wait for memory each. The sum has no
-// meaning; it keeps the loads from being left out.
+// warm loads into the processor's cache what get will read, for many hashes. These loads overlap,
+// while each get would wait for memory. The sum has no meaning; without it, the compiler could remove
+// the loads.
 func (t *table) warm(hashes []uint64) (sum int64) {
 	if t.taken == 0 {
 		return 0
@@ -121,7 +120,7 @@ func (t *table) warm(hashes []uint64) (sum int64) {
 	return sum
 }
 
-// add makes an empty account. The id must not be in the table; it has at most 255 bytes.
+// add adds an empty account. The id must not be in the table and has at most 255 bytes.
 func (t *table) add(id string, hash uint64) *account {
 	if 4*(t.taken+1) > 3*len(t.index) {
 		t.grow()
@@ -141,7 +140,7 @@ func (t *table) add(id string, hash uint64) *account {
 	return a
 }
 
-// put stores a slot that is not there.
+// put stores a new slot.
 func (t *table) put(s slot) {
 	mask := t.mask()
 	i := uint64(s>>32) & mask
@@ -161,12 +160,12 @@ func (t *table) grow() {
 	}
 }
 
-// text is n of the bytes after an account.
+// text returns n bytes of the memory after an account.
 func (t *table) text(a *account, from, n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(a), accountBytes+from)), n) //nolint:gosec // add made room
 }
 
-// idOf is the account's id. Its bytes never change, so the string may be kept.
+// idOf returns the account's id. Its bytes never change, so the string stays valid.
 func (t *table) idOf(a *account) string {
 	if a.idLen == 0 {
 		return ""
@@ -175,8 +174,8 @@ func (t *table) idOf(a *account) string {
 	return unsafe.String(&b[0], len(b)) //nolint:gosec // see above
 }
 
-// state is the account's state. Its LastEventID is a view that is valid until the
-// account is set again.
+// state returns the account's state. LastEventID shares the account's memory and is valid until set
+// is called.
 func (t *table) state(a *account) projection.Account {
 	s := projection.Account{
 		Version: a.version, Balance: a.balance, Currency: a.currency, Closed: a.closed, LastEventAt: a.eventAt,
@@ -200,7 +199,7 @@ func (t *table) set(a *account, s projection.Account) {
 	}
 	n := len(s.LastEventID)
 	if a.spilled = n > int(a.room); a.spilled {
-		t.longer[a] = strings.Clone(s.LastEventID) // it may be a view of a whole fetch
+		t.longer[a] = strings.Clone(s.LastEventID) // a copy, because it may share the memory of a whole fetch
 		t.spilt += n
 		t.room = max(t.room, min(n, mostRoom))
 		return
@@ -209,12 +208,11 @@ func (t *table) set(a *account, s projection.Account) {
 	copy(t.text(a, int(a.idLen), n), s.LastEventID)
 }
 
-// drop makes the account no longer to be found. Its memory is freed with the table.
+// drop hides the account from look-ups. Its memory is released with the table.
 func (t *table) drop(a *account) { a.dropped = true }
 
-// cache remembers accounts in two generations: those touched since the last turn, and
-// those touched in the one before as long as there is room for both. It approximates
-// least-recently-used without a list.
+// cache holds accounts in two generations: those touched since the last turn, and those touched in
+// the turn before, if there is memory for both. It approximates least-recently-used without a list.
 type cache struct {
 	hot, cold *table
 }
@@ -226,13 +224,13 @@ func newCache() cache {
 
 func (c *cache) hash(id string) uint64 { return c.hot.hash(id) }
 
-// get finds an account that is known, or returns nil.
+// get returns a known account or nil.
 func (c *cache) get(id string, hash uint64) *account {
 	if a := c.hot.get(id, hash); a != nil {
 		return a
 	}
 	old := c.cold.get(id, hash)
-	if old == nil || old.hasParked || old.unread { // what the database has of it is read afresh
+	if old == nil || old.hasParked || old.unread { // it is read again from the database
 		return nil
 	}
 	a := c.hot.add(id, hash)
@@ -242,14 +240,14 @@ func (c *cache) get(id string, hash uint64) *account {
 	return a
 }
 
-// keepWithin drops what is cold where both take more than so many bytes.
+// keepWithin drops the cold generation if both need more than n bytes.
 func (c *cache) keepWithin(n int) {
 	if c.cold.taken > 0 && c.hot.bytes()+c.cold.bytes() > n {
 		c.cold = newTable(c.hot.seed)
 	}
 }
 
-// turn makes what is hot cold and drops what was cold. Nothing may be pending.
+// turn makes the hot generation cold and drops the cold one. No changes may be pending.
 func (c *cache) turn() {
 	c.hot, c.cold = newTable(c.hot.seed), c.hot
 }

@@ -8,13 +8,12 @@ import (
 	"projector/projection/event"
 )
 
-// VersionIndex has the version of every account as of some moment. Versions never go
-// down, so what is at or below the version there is a duplicate however old the index has
-// become, and nothing else has to be known of the account to say so.
+// VersionIndex holds the version of every account at some moment. Versions never decrease, so an
+// event at or below that version is a duplicate, however old the index is.
 //
-// An account is known by 128 bits of a keyed hash of its id, and its last event by 64
-// bits: 32 bytes, where an Account with its texts takes four times as much. Once filled,
-// a VersionIndex is safe for concurrent use.
+// It stores a 128-bit keyed hash of the account id and a 64-bit hash of the last event id. This takes
+// 32 bytes, a quarter of an account with its texts. When it is filled, a VersionIndex is safe for
+// concurrent use.
 type VersionIndex struct {
 	limit  int
 	id     [2]maphash.Seed
@@ -23,21 +22,21 @@ type VersionIndex struct {
 	slots  int
 }
 
-// indexShard is a part of the index, so that growing copies little at a time. Its
-// length is no power of two: it is filled to between 0.57 and 0.85.
+// indexShard is a part of the index, so that growing copies little at a time. Its length is not a
+// power of two. It is filled to between 0.57 and 0.85.
 type indexShard struct {
 	slots []indexEntry
 	taken int
 }
 
-// indexEntry is what is known of one account.
+// indexEntry is the entry of one account.
 type indexEntry struct {
 	id      idHash
 	version int64
-	event   uint64 // of the event applied at version; 0: not known
+	event   uint64 // hash of the event applied at version; 0 if unknown
 }
 
-// idHash is an account's id, hashed. The first half is never 0.
+// idHash is the hash of an account id. The first half is never 0.
 type idHash [2]uint64
 
 const (
@@ -51,11 +50,11 @@ func NewVersionIndex(limit int) *VersionIndex {
 	return &VersionIndex{limit: limit, id: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, event: maphash.MakeSeed()}
 }
 
-// Room is how many accounts there is memory for, at most.
+// Room returns the most accounts that fit into the limit.
 func (f *VersionIndex) Room() int { return f.limit / entryBytes }
 
-// Add adds an account at the version it has in the database; once each. It returns
-// false when there is no room for it.
+// Add adds an account with its stored version. Each account is added once. It returns false if the
+// limit is reached.
 func (f *VersionIndex) Add(id string, version int64, lastEventID string) bool {
 	key := f.idOf(id)
 	s := f.shard(key)
@@ -76,7 +75,7 @@ func (f *VersionIndex) idOf(id string) idHash {
 	return idHash{max(1, maphash.String(f.id[0], id)), maphash.String(f.id[1], id)}
 }
 
-// eventOf is an event's id, hashed; 0 for none.
+// eventOf returns the hash of an event id, or 0 for an empty one.
 func (f *VersionIndex) eventOf(id string) uint64 {
 	if id == "" {
 		return 0
@@ -86,7 +85,7 @@ func (f *VersionIndex) eventOf(id string) uint64 {
 
 func (f *VersionIndex) shard(id idHash) *indexShard { return &f.shards[id[0]>>(64-shardBits)] }
 
-// home is where the search for an id begins.
+// home returns the slot where the search for an id starts.
 func (s *indexShard) home(id idHash) int {
 	i, _ := bits.Mul64(id[0]<<shardBits, uint64(len(s.slots)))
 	return int(i) //nolint:gosec // G115: less than the length
@@ -112,7 +111,7 @@ func (s *indexShard) grow(size int) {
 	}
 }
 
-// get returns what is known of the account, nil when nothing is.
+// get returns the account's entry or nil.
 func (s *indexShard) get(id idHash) *indexEntry {
 	if s.taken == 0 {
 		return nil
@@ -131,8 +130,8 @@ func (s *indexShard) get(id idHash) *indexEntry {
 	}
 }
 
-// applied reports that the event has been applied for certain. Another event at the
-// indexed version itself may be a conflict, which only the account shows.
+// applied reports whether the event has certainly been applied. Another event at exactly the indexed
+// version may be a conflict; only the account shows that.
 func (f *VersionIndex) applied(id idHash, ev *event.Event) bool {
 	slot := f.shard(id).get(id)
 	if slot == nil || ev.Version > slot.version {
@@ -141,7 +140,7 @@ func (f *VersionIndex) applied(id idHash, ev *event.Event) bool {
 	return ev.Version < slot.version || slot.event == 0 || slot.event == f.eventOf(ev.ID)
 }
 
-// warm has the processor load what applied will read; see table.warm.
+// warm loads into the processor's cache what applied will read; see table.warm.
 func (f *VersionIndex) warm(ids []idHash) (sum int64) {
 	for _, id := range ids {
 		if s := f.shard(id); id[0] != 0 && s.taken > 0 {
@@ -151,23 +150,21 @@ func (f *VersionIndex) warm(ids []idHash) (sum int64) {
 	return sum
 }
 
-// redelivery notices that a partition is delivered what it has had before, and that
-// this is over.
+// redelivery detects that a partition gets redelivered events, and when that has ended.
 type redelivery struct {
 	in      bool
-	against int // what speaks against in, without anything for it in between
+	against int // number of records in a row that are mostly no duplicates
 }
 
 const (
-	// redeliveredAfter is how many accounts are read for duplicates alone before the
-	// versions of all are read at once: eight partitions have spent an eighth by then of
-	// what it costs to read a million.
+	// redeliveredAfter is the number of accounts that are read only for duplicates before the index is
+	// used. Until then, eight partitions have spent an eighth of the cost of reading a million accounts.
 	redeliveredAfter = 512
-	// freshAfter is how many records that are mostly no duplicates end it.
+	// freshAfter is the number of records that are mostly no duplicates after which it has ended.
 	freshAfter = 8192
 )
 
-// applied notes records and the accounts that were read for them.
+// applied counts records, and the accounts that were read for them.
 func (r *redelivery) applied(records, duplicates, accountsRead int) {
 	if records == 0 {
 		return

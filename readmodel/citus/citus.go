@@ -1,5 +1,5 @@
-// Package citus is where Citus keeps accounts: how tables are distributed, in which shard an
-// account is, and what a claim of a partition waits for. It knows nothing of the read model.
+// Package citus contains what is special with Citus: how tables are distributed, in which shard an
+// account is, and how a claim waits for prepared transactions. It does not depend on the read model.
 package citus
 
 import (
@@ -17,20 +17,20 @@ import (
 	"projector/sql"
 )
 
-// distributed are the tables that Citus distributes, by their account: all that a reader joins
-// is on one node. Positions, the trail, the inbox and the sums stay on the coordinator. The
-// first is the table that the others are co-located with.
+// distributed lists the tables that Citus distributes by account, so that the rows of an account are
+// on one node. Positions, the audit trail, the inbox and the sums stay on the coordinator. The other
+// tables are co-located with the first one.
 var distributed = []string{"account_balance", "account_opening", "account_statement", "park_overflow", "parked_event"}
 
-// Table is a table that Citus distributes, or would.
+// Table is a table that Citus distributes or can distribute.
 type Table struct {
 	Name   string
-	Shards int64 // 0: it is not distributed
+	Shards int64 // 0 if it is not distributed
 	Bytes  int64
-	Rows   int64 // roughly
+	Rows   int64 // approximate
 }
 
-// MissingError says that the database has no Citus.
+// MissingError means that the database has no Citus.
 type MissingError struct{}
 
 // Error implements error and names the remedy.
@@ -48,7 +48,7 @@ type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Load returns how the tables are distributed; none: there is no Citus, or there are no tables.
+// Load returns how the tables are distributed. The result is empty without Citus or without tables.
 func Load(ctx context.Context, db Querier) (tables []Table, err error) {
 	var there bool
 	if err = db.QueryRow(ctx, sql.Query("citus_there")).Scan(&there); err == nil && there {
@@ -63,8 +63,8 @@ func Load(ctx context.Context, db Querier) (tables []Table, err error) {
 	return tables, nil
 }
 
-// Distribute has Citus distribute the tables that it does not yet, all or none of them. What is
-// in them is moved to the workers, and no session can write or read them meanwhile.
+// Distribute lets Citus distribute the tables that are not distributed yet, all or none of them. Their
+// rows are moved to the workers. Meanwhile no session can read or write them.
 func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []Table, err error) {
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		tables, err := Load(ctx, tx)
@@ -101,11 +101,11 @@ func Distribute(ctx context.Context, pool *pgxpool.Pool) (done []Table, err erro
 	return done, nil
 }
 
-// OnCitus is what a connection to a database that has Citus keeps its shards under.
+// OnCitus is the key under which a connection stores the shards. It is only set with Citus.
 const OnCitus = "projector.citus"
 
-// BeginSession prepares a new connection, for Citus too, if it is there. planned: the URL says
-// how statements are to be planned.
+// BeginSession prepares a new connection, for Citus if the database has it. planned is true if the
+// URL sets plan_cache_mode.
 func BeginSession(ctx context.Context, conn *pgx.Conn, planned bool) error {
 	query := "citus_session"
 	if planned {
@@ -127,15 +127,15 @@ func BeginSession(ctx context.Context, conn *pgx.Conn, planned bool) error {
 	return err
 }
 
-// On reports whether a connection is to a database that has Citus.
+// On reports whether the connection's database has Citus.
 func On(conn *pgx.Conn) bool { return conn.PgConn().CustomData()[OnCitus] != nil }
 
-// settleEvery is how often it is checked whether what was prepared has been committed.
+// settleEvery is the interval between checks for prepared transactions.
 const settleEvery = 25 * time.Millisecond
 
-// Settle waits for the transactions that are prepared on any node of Citus now. Their commit has
-// been decided, perhaps, and a position that was moved by it can be seen already: the next
-// owner of the partition must not decide on older rows. See docs/decisions/0038.
+// Settle waits for the transactions that are prepared on a node now. Their commit may have been
+// decided, so that the moved position is visible before the rows are. The next owner of the partition
+// must not decide on older rows. See docs/decisions/0038.
 func Settle(ctx context.Context, pool *pgxpool.Pool) error {
 	before, err := preparedOnNodes(ctx, pool)
 	for err == nil && len(before) > 0 {

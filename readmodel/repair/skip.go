@@ -16,61 +16,61 @@ import (
 	"projector/readmodel/accounts"
 )
 
-// Skip is one version of an account to pass over on purpose.
+// Skip is a version of an account that a person wants to skip.
 type Skip struct {
 	AccountID string
 	Version   int64
 	Actor     string
 	Reason    string
-	// NothingWaits: the account may be one that waits for no event.
+	// NothingWaits allows the skip if no event of the account waits.
 	NothingWaits bool
-	// Planned is what was known of the event when it was approved; nil: no approval was needed.
+	// Planned is what was known about the event when the skip was requested. It is nil if no approval
+	// was needed.
 	Planned *SkippedEvent
 }
 
-// SkippedEvent is what is known of the event of a version that is skipped; the zero value:
-// nothing.
+// SkippedEvent is what is known about the event of a skipped version. It is zero if nothing is known.
 type SkippedEvent struct {
 	Class   event.Class
 	EventID string
 	Place   projection.RecordRef
 }
 
-// SkipPlan is what a Skip would do, or an Unskip, which parks the event again and heals none.
+// SkipPlan is what a Skip or an Unskip would do. An Unskip parks the event again and applies none.
 type SkipPlan struct {
 	Before, After AccountState
 	Event         SkippedEvent
-	Healed        int // parked events that would be applied after it
+	Healed        int // number of parked events that would be applied afterwards
 }
 
 // AccountState is an account before or after a Skip.
 type AccountState struct {
 	Version int64
-	Balance string // decimal; empty: the projection has none
-	// Currency is empty while it is not known.
+	Balance string // decimal; empty if the projection has no balances
+	// Currency is empty if it is not known yet.
 	Currency string
 	Closed   bool
-	Waits    bool // for the next version
+	Waits    bool // it waits for the next version
 }
 
-// Skipped is what a skip did.
+// Skipped is the result of a skip.
 type Skipped struct {
-	EventID string // of the event passed over; empty when unknown
-	Healed  int    // parked events applied after it
+	EventID string // id of the skipped event; empty if unknown
+	Healed  int    // number of parked events applied afterwards
 }
 
-// SkipRefused says that a version must not be passed over.
+// SkipRefused means that a version must not be skipped.
 type SkipRefused struct {
 	AccountID string
-	Version   int64 // that was to be passed over
-	Expected  int64 // that the account waits for
-	Unknown   bool  // nothing is known of the account
-	Applies   bool  // the event is there and is about to be applied
-	Idle      bool  // the account waits for no event
-	Changed   bool  // what is known of the event is not what was approved
+	Version   int64 // the version to skip
+	Expected  int64 // the version that the account waits for
+	Unknown   bool  // the account does not exist
+	Applies   bool  // the event is parked and will be applied
+	Idle      bool  // no event of the account waits
+	Changed   bool  // the event is not the one that was approved
 }
 
-// Error implements error and names what is expected instead.
+// Error implements error and names the expected version.
 func (e *SkipRefused) Error() string {
 	switch {
 	case e.Unknown:
@@ -87,26 +87,26 @@ func (e *SkipRefused) Error() string {
 	}
 }
 
-// Skipper is a Replayer of a projection that versions are passed over in.
+// Skipper is implemented by the Replayer of a projection in which versions can be skipped.
 type Skipper interface {
 	// PlanSkip returns what a Skip would do now, or a *SkipRefused.
 	PlanSkip(ctx context.Context, s Skip) (SkipPlan, error)
-	// Skip passes over a version if it is exactly the one the account expects, then heals
-	// what waits for it.
+	// Skip skips a version if the account waits for exactly this one. It then applies the events
+	// that waited for it.
 	Skip(ctx context.Context, s Skip) (Skipped, error)
-	// PlanUnskip returns the account as an Unskip would leave it now, or an *UnskipRefused.
+	// PlanUnskip returns what an Unskip would do now, or an *UnskipRefused.
 	PlanUnskip(ctx context.Context, s Skip) (SkipPlan, error)
 	// Unskip takes back the last skip of an account, if nothing was applied after it.
 	Unskip(ctx context.Context, s Skip) error
-	// SkipAgain skips a version that was skipped before, in tables that are built again.
+	// SkipAgain repeats an earlier skip in a rebuild.
 	SkipAgain(ctx context.Context, s Skip, known, seen bool) (passed bool, err error)
 }
 
 var _ Skipper = (*Repair)(nil)
 
-// Skip passes over a version if it is exactly the one the account expects, then
-// heals what waits for it. A *SkipRefused means that nothing was changed; it is
-// recorded, too.
+// Skip skips a version if the account waits for exactly this one. It then applies the events that
+// waited for it. A *SkipRefused means that nothing was changed. The refusal is recorded in the audit
+// trail.
 func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 	var done Skipped
 	err := r.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) (err error) {
@@ -124,8 +124,8 @@ func (r *Repair) Skip(ctx context.Context, s Skip) (Skipped, error) {
 	return done, err
 }
 
-// heal applies what waits in an account, as far as it fits. It comes after the transaction of a skip:
-// an event that PostgreSQL refuses must not keep the version from being skipped.
+// heal applies the waiting events of an account that are next. It runs after the transaction of the
+// skip, because an event that PostgreSQL refuses must not prevent the skip.
 func (r *Repair) heal(ctx context.Context, account string) (healed int, err error) {
 	err = r.run(ctx, &replay{repair: r, healing: []string{account}}, func(step readmodel.Step) { healed += step.Healed })
 	return healed, err
@@ -175,7 +175,7 @@ func (r *Repair) stateOf(a projection.Account, waits bool) AccountState {
 	return state
 }
 
-// waiting reports whether an account waits for an event.
+// waiting reports whether events of an account wait.
 func waiting(known *projection.StoredAccount) bool { return known.Parked > 0 || known.Overflowed }
 
 func (r *Repair) skip(ctx context.Context, tx *accountdb.Tx, s Skip) (Skipped, error) {
@@ -195,7 +195,7 @@ func (r *Repair) skip(ctx context.Context, tx *accountdb.Tx, s Skip) (Skipped, e
 	return Skipped{EventID: of.EventID}, r.passOver(ctx, tx, s, of.EventID, []readmodel.Action{action})
 }
 
-// passOver passes over the account's next version.
+// passOver skips the account's next version.
 func (r *Repair) passOver(ctx context.Context, tx *accountdb.Tx, s Skip, eventID string, actions []readmodel.Action) error {
 	fold := accounts.NewFold(r.options(), r.storeOf(tx.DB()))
 	if err := fold.Read(ctx, []string{s.AccountID}); err != nil {
@@ -205,7 +205,7 @@ func (r *Repair) passOver(ctx context.Context, tx *accountdb.Tx, s Skip, eventID
 	return r.write(ctx, tx, fold.Gather(), actions)
 }
 
-// known is what the database knows of an account.
+// known reads an account.
 func (r *Repair) known(ctx context.Context, db accountdb.DB, id string) (projection.StoredAccount, error) {
 	known := projection.StoredAccount{ID: id, Account: projection.NewAccount(r.cfg.FirstVersion)}
 	err := r.storeOf(db).Accounts(ctx, []string{id}, func(a *projection.StoredAccount) {
@@ -215,8 +215,8 @@ func (r *Repair) known(ctx context.Context, db accountdb.DB, id string) (project
 	return known, err
 }
 
-// decideSkip reads the account and what is known of the event, and refuses what must not be
-// passed over.
+// decideSkip reads the account and what is known about the event. It returns a *SkipRefused if the
+// version must not be skipped.
 func (r *Repair) decideSkip(ctx context.Context, db accountdb.DB, s Skip) (known projection.StoredAccount, of SkippedEvent, err error) {
 	if known, err = r.known(ctx, db, s.AccountID); err != nil {
 		return known, of, err
@@ -233,7 +233,7 @@ func (r *Repair) decideSkip(ctx context.Context, db accountdb.DB, s Skip) (known
 	}
 	of, err = loadSkippedEvent(ctx, db, s)
 	if err == nil && of.Class == "" && known.Overflowed {
-		of.Class = event.VersionGap // it may be one of those beyond the park limit
+		of.Class = event.VersionGap // the event may be beyond the park limit
 	}
 	if err != nil || of.Class != event.VersionGap {
 		return known, of, err
@@ -270,10 +270,10 @@ func (r *Repair) recordRefusal(ctx context.Context, s Skip, refused *SkipRefused
 	return readmodel.RecordActions(ctx, r.cfg.Pool, []readmodel.Action{action})
 }
 
-// SkipAgain repeats an earlier skip in tables that are built again, and heals what waits for it.
-// The version must be the account's next one, and its event must be parked unless seen is true.
-// known: the earlier skip knew the event, so its id is stored. It returns whether the account has
-// passed the version.
+// SkipAgain repeats an earlier skip in a rebuild and applies the events that waited for it. The
+// version must be the account's next one. Its event must be parked, unless seen is true. If known is
+// true, the earlier skip knew the event, so the event's id is stored. It returns whether the account
+// has reached the version.
 func (r *Repair) SkipAgain(ctx context.Context, s Skip, known, seen bool) (passed bool, err error) {
 	err = r.transact(ctx, func(attempt context.Context, tx *accountdb.Tx) (err error) {
 		passed, err = r.skipAgain(attempt, tx, s, known, seen)

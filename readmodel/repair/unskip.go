@@ -17,7 +17,7 @@ import (
 	"projector/sql"
 )
 
-// UnskipRefused says that a skip cannot be taken back.
+// UnskipRefused means that a skip cannot be undone.
 type UnskipRefused struct {
 	AccountID string
 	Reason    string
@@ -68,13 +68,13 @@ func (r *Repair) unskip(ctx context.Context, tx *accountdb.Tx, s Skip) error {
 	tx.Queue(tx.Tables.Query("unskip_remove"), s.AccountID, s.Version).
 		Exec(func(tag pgconn.CommandTag) error { removed = tag.RowsAffected(); return nil })
 	changes := &accounts.Changes{}
-	if before.Version >= r.cfg.FirstVersion { // else it had no row
+	if before.Version >= r.cfg.FirstVersion { // otherwise it had no row
 		changes.Rows = []accounts.Row{{AccountID: s.AccountID, Account: before}}
 	}
 	switch {
 	case of.Place.Topic != "":
 		changes.Parks = []*projection.Parked{parkedAgain(s, of)}
-	case of.Class != "": // it is beyond the park limit
+	case of.Class != "": // the event is beyond the park limit
 		changes.Overflows = []accounts.Overflow{{AccountID: s.AccountID, Version: s.Version, Expected: s.Version}}
 	}
 	action := r.in(s.action(readmodel.ResultUnskipped))
@@ -93,8 +93,8 @@ func (r *Repair) unskip(ctx context.Context, tx *accountdb.Tx, s Skip) error {
 	return nil
 }
 
-// parkedAgain is the event that was skipped. Its payload is in the DLQ topic only, so it cannot
-// be applied from here, and gives way to one that can.
+// parkedAgain returns the skipped event as a parked event. Its payload is only in the DLQ topic, so
+// it cannot be applied. It gives way to an event with a payload.
 func parkedAgain(s Skip, of SkippedEvent) *projection.Parked {
 	p := &projection.Parked{Class: of.Class, Expected: s.Version}
 	if p.Class == event.VersionGap {
@@ -106,8 +106,8 @@ func parkedAgain(s Skip, of SkippedEvent) *projection.Parked {
 	return p
 }
 
-// decideUnskip reads the account, what it was before its last skip, and what is known of the
-// event that was skipped. It refuses what cannot be taken back.
+// decideUnskip reads the account, its state before the last skip, and what is known about the
+// skipped event. It returns an *UnskipRefused if the skip cannot be undone.
 func (r *Repair) decideUnskip(ctx context.Context, db accountdb.DB, s Skip) (
 	known projection.StoredAccount, before projection.Account, of SkippedEvent, err error,
 ) {
@@ -145,8 +145,8 @@ func (r *Repair) decideUnskip(ctx context.Context, db accountdb.DB, s Skip) (
 	return known, before, of, nil
 }
 
-// keepsRow refuses if the account has an opening, or if a foreign key of another table refers to
-// its row, which is removed and written again.
+// keepsRow refuses if the account has an opening, or if another table has a foreign key to its row:
+// the row would be removed and written again.
 func (r *Repair) keepsRow(ctx context.Context, db readmodel.Querier, s Skip, refuse func(string, ...any) error) error {
 	if r.custom() {
 		return nil

@@ -14,71 +14,72 @@ import (
 	"projector/sql"
 )
 
-// ErrNeverRun says that no projector has ever written statements.
+// ErrNeverRun means that the projection account_statement never ran with this database.
 var ErrNeverRun = errors.New("no projector has written statements into this database")
 
-// ErrNoEntry says that an account has no entry, and is known otherwise.
+// ErrNoEntry means that an account exists and has no entry.
 var ErrNoEntry = errors.New("the account has a balance and no entry")
 
-// Query chooses the entries of an account that are shown. Zero values choose all.
+// Query selects the entries of an account. A zero field does not filter.
 type Query struct {
 	AccountID    string
-	FirstVersion int64 // of every account
+	FirstVersion int64 // first version of every account
 	Since, Until time.Time
-	From, To     *int64 // versions, both shown
+	From, To     *int64 // first and last version to show
 }
 
-// shows reports whether an entry is asked for.
+// shows reports whether the query selects an entry.
 func (q *Query) shows(l *Line) bool {
 	return (q.From == nil || l.Version >= *q.From) && (q.To == nil || l.Version <= *q.To) &&
 		(q.Since.IsZero() || !l.OccurredAt.Before(q.Since)) && (q.Until.IsZero() || l.OccurredAt.Before(q.Until))
 }
 
-// Line is an entry as it is shown. Nil is what is not known, or what the event does not have.
+// Line is an entry as it is shown. A nil field is unknown, or the event does not have it.
 type Line struct {
 	Version    int64
 	EventID    string
 	EventType  string
 	Amount     *string // decimal, debits negative
 	Currency   *string
-	Running    *string // the balance after it
+	Running    *string // the balance after the entry
 	OccurredAt time.Time
 	Topic      *string
 	Partition  *int32
 	Offset     *int64
 }
 
-// Summary says what a statement that was shown is worth.
+// Summary says how complete a statement is.
 type Summary struct {
 	Shown   int
-	Last    int64 // the last version that was shown
-	Missing int64 // versions without an entry before that
-	First   Span  // of the first of them
-	Other   int64 // the first version up to Last that cannot be added; 0: none
-	// Skipped are the versions up to Last that were passed over on purpose.
+	Last    int64 // the last shown version
+	Missing int64 // number of versions before Last without an entry
+	First   Span  // the first of these versions
+	Other   int64 // the first version up to Last that cannot be added; 0 if there is none
+	// Skipped holds the versions up to Last that a person skipped.
 	Skipped  []int64
-	Unplaced int // shown entries without a known place in Kafka
-	// Topics they may have come from; Recreated: one of them, of another id, before.
+	Unplaced int // number of shown entries with an unknown position in Kafka
+	// Topics lists the topics that such entries may come from. Recreated is true if one of them was
+	// deleted and created again.
 	Topics    []string
 	Recreated bool
-	// Opening is the version the account was opened at: its statement begins after it, with
-	// the opening's balance. nil: it begins with its first event.
+	// Opening is the version at which the account was opened from a ledger. The statement starts
+	// after it, with the opening's balance. It is nil if there was no opening.
 	Opening *int64
-	// Balance is the version of the account's balance; nil: it has none. Behind: the
-	// statement's last version, Through, is below it. Differs: at the balance's version the
-	// amounts are not the same.
+	// Balance is the version of the account's balance, or nil. Behind is true if the statement's last
+	// version, Through, is lower. Differs is true if the sum at the balance's version is another
+	// amount.
 	Balance *int64
 	Through int64
 	Behind  bool
 	Differs bool
 }
 
-// Account calls fn with the entries of an account that are asked for, in the order of
-// their versions, and sums up. It returns readmodel.ErrUnknownAccount, ErrNeverRun or
-// ErrNoEntry when the account has none at all.
+// Account calls fn with the selected entries of an account, sorted by version, and returns a
+// summary. It returns accountdb.ErrUnknownAccount, ErrNeverRun or ErrNoEntry if the account has no
+// entry.
 func Account(ctx context.Context, pool *pgxpool.Pool, q Query, fn func(*Line) error) (Summary, error) {
 	r := &reading{query: q}
-	// One snapshot: what is added up must be what it is held against.
+	// One snapshot, so that the sum and the balance are of the same moment.
 	err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if err := r.begin(ctx, tx); err != nil {
 			return err
@@ -91,18 +92,18 @@ func Account(ctx context.Context, pool *pgxpool.Pool, q Query, fn func(*Line) er
 	return r.sum, nil
 }
 
-// reading is a statement while it is read.
+// reading is the state while a statement is read.
 type reading struct {
 	query   Query
 	sum     Summary
 	skipped []int64
 	running *Running
 	balance struct{ amount, currency string }
-	last    *int64 // version that has an entry; nil: there is none
-	held    bool   // against the balance
+	last    *int64 // last version with an entry; nil if there is none
+	held    bool   // the sum was compared with the balance
 }
 
-// begin reads what else there is than the entries.
+// begin reads everything but the entries.
 func (r *reading) begin(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, sql.Query("statement_topics"), Name)
 	if err != nil {
@@ -130,7 +131,7 @@ func (r *reading) begin(ctx context.Context, tx pgx.Tx) error {
 	return r.beginning(ctx, tx)
 }
 
-// beginning reads what the statement begins with, and what it is held against.
+// beginning reads the opening, and the balance to compare with.
 func (r *reading) beginning(ctx context.Context, tx pgx.Tx) error {
 	var opening struct{ amount, currency string }
 	err := tx.QueryRow(ctx, sql.Query("statement_balance"), r.query.AccountID).
@@ -149,7 +150,7 @@ func (r *reading) beginning(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// entries reads all entries up to the last that is asked for.
+// entries reads all entries up to the last one that the query selects.
 func (r *reading) entries(ctx context.Context, tx pgx.Tx, fn func(*Line) error) error {
 	if r.last == nil {
 		if err := r.nothing(); err != nil {
@@ -177,7 +178,7 @@ func (r *reading) entries(ctx context.Context, tx pgx.Tx, fn func(*Line) error) 
 	return nil
 }
 
-// nothing says why an account has no entry; nil: it may have none.
+// nothing returns why an account has no entry. It is nil if that is normal.
 func (r *reading) nothing() error {
 	switch {
 	case len(r.sum.Topics) == 0:
@@ -191,7 +192,7 @@ func (r *reading) nothing() error {
 	}
 }
 
-// take adds an entry up and shows it, if it is asked for.
+// take adds an entry to the sum. It calls fn if the query selects it.
 func (r *reading) take(l Line, fn func(*Line) error) error {
 	if b := r.sum.Balance; b != nil && l.Version > *b {
 		r.running.Reach(min(l.Version, *b+1))
@@ -219,7 +220,7 @@ func (r *reading) take(l Line, fn func(*Line) error) error {
 	return fn(&l)
 }
 
-// hold holds the sum against the balance when it is that of the same version.
+// hold compares the sum with the balance when both have the same version.
 func (r *reading) hold() {
 	if b := r.sum.Balance; b == nil || r.held || r.running.Through() != *b {
 		return

@@ -11,8 +11,8 @@ import (
 	"projector/sql"
 )
 
-// findPresent finds out which entries were not inserted, and which rows have their keys.
-// It runs only when there are any.
+// findPresent finds the entries that were not inserted, and the rows with their keys. It is called
+// only if there are such entries.
 func findPresent(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry) error {
 	found, first := 0, 0
 	for piece := range slices.Chunk(entries, sliceRows) {
@@ -37,10 +37,10 @@ func findPresent(ctx context.Context, tx *readmodel.Tx, entries []appended.Entry
 	return nil
 }
 
-// readPresent reads the rows with the keys of the entries from a place on. A row of
-// this very transaction is the first entry's that has its key; those behind it with
-// the same key were delivered twice at once. Transaction ids come round again, so a
-// row counts as ours only when it holds what we sent.
+// readPresent reads the rows with the keys of the entries, starting at index from. If this
+// transaction inserted the row, it belongs to the first entry with its key. Later entries with the
+// same key were delivered twice. Transaction ids are reused after a wraparound, so a row only counts
+// as inserted here if it also has the entry's event id.
 func readPresent(rows pgx.Rows, entries []appended.Entry, from int) (n int, err error) {
 	var (
 		place int64

@@ -7,40 +7,40 @@ import (
 	"projector/projection/event"
 )
 
-// Span is a run of versions, both ends in it.
+// Span is a range of versions, From and To included.
 type Span struct{ From, To int64 }
 
-// Running adds an account's entries up in the order of their versions, which is what makes
-// its balance up. The sum is known until a version is missing, or cannot be added.
+// Running adds the entries of an account in the order of their versions. The result is the balance,
+// unless a version is missing or cannot be added.
 type Running struct {
-	Skipped []int64 // versions that were passed over on purpose, in order: nothing is added for them
-	next    int64   // the version that is expected
+	Skipped []int64 // versions that a person skipped, sorted
+	next    int64   // the expected version
 	sum     decimal
-	digits  int // of the currency
-	// Currency is that of the first entry that has one.
+	digits  int // decimals of the currency
+	// Currency is the currency of the first entry that has one.
 	Currency string
-	// Missing counts the versions without an entry, but for those passed over; First is the
-	// first run of them.
+	// Missing counts the versions without an entry, without skipped ones. First is the first range of
+	// them.
 	Missing int64
 	First   Span
-	// Other is the first version that cannot be added: it is in another currency, or its
-	// amount is no number. 0: none.
+	// Other is the first version that cannot be added: its currency differs, or its amount is not a
+	// number. It is 0 if there is none.
 	Other int64
 }
 
-// NewRunning begins an account whose first version is first. It keeps skipped, which is in
-// order.
+// NewRunning starts the sum of an account. first is the account's first version. skipped is sorted
+// and must not be changed by the caller.
 func NewRunning(first int64, skipped []int64) *Running {
 	return &Running{Skipped: skipped, next: first}
 }
 
-// Open has the sum begin with an opening's balance.
+// Open starts the sum with an opening's balance.
 func (r *Running) Open(balance, currency string) {
-	r.sum, _ = parseDecimal(balance) // PostgreSQL's own, and no NaN
+	r.sum, _ = parseDecimal(balance) // written by PostgreSQL, and never NaN
 	r.denominate(currency)
 }
 
-// denominate takes the first currency there is for the account's.
+// denominate sets the account's currency, if it is not known yet.
 func (r *Running) denominate(currency string) {
 	if currency == "" || r.Currency != "" {
 		return
@@ -51,8 +51,7 @@ func (r *Running) denominate(currency string) {
 	}
 }
 
-// Reach goes on to the version before which an entry or the end is: what is between is missing
-// or was passed over.
+// Reach counts the versions up to, but without, the given one: each is missing or was skipped.
 func (r *Running) Reach(version int64) {
 	for r.next < version {
 		to := version
@@ -71,14 +70,14 @@ func (r *Running) Reach(version int64) {
 	}
 }
 
-// PassSkipped goes on after the versions that come next and were passed over.
+// PassSkipped passes the next versions that were skipped.
 func (r *Running) PassSkipped() {
 	for r.isSkipped(r.next) {
 		r.next++
 	}
 }
 
-// isSkipped forgets the versions passed over before this one.
+// isSkipped reports whether a version was skipped. It forgets skipped versions below it.
 func (r *Running) isSkipped(version int64) bool {
 	for len(r.Skipped) > 0 && r.Skipped[0] < version {
 		r.Skipped = r.Skipped[1:]
@@ -86,10 +85,10 @@ func (r *Running) isSkipped(version int64) bool {
 	return len(r.Skipped) > 0 && r.Skipped[0] == version
 }
 
-// Through is the version up to which entries were added.
+// Through returns the last version that was added.
 func (r *Running) Through() int64 { return r.next - 1 }
 
-// Add adds an entry; amount is a decimal, nil: none.
+// Add adds an entry. amount is a decimal, or nil for an event without an amount.
 func (r *Running) Add(version int64, amount *string, currency string) {
 	r.Reach(version)
 	skipped := r.isSkipped(version)
@@ -111,7 +110,7 @@ func (r *Running) Add(version int64, amount *string, currency string) {
 	r.sum = r.sum.plus(d)
 }
 
-// Balance is the sum, with at least the decimals of its currency, and whether it is known.
+// Balance returns the sum, with at least the decimals of its currency, and whether it is complete.
 func (r *Running) Balance() (text string, known bool) {
 	if r.Missing > 0 || r.Other != 0 {
 		return "", false
@@ -119,19 +118,19 @@ func (r *Running) Balance() (text string, known bool) {
 	return r.sum.plus(decimal{scale: r.digits}).String(), true
 }
 
-// Is reports whether the sum is a balance of the read model.
+// Is reports whether the sum equals a balance of the read model.
 func (r *Running) Is(balance, currency string) bool {
 	d, isNumber := parseDecimal(balance)
 	return isNumber && currency == r.Currency && d.minus(r.sum).isZero()
 }
 
-// decimal is units divided by 10 to the power of scale.
+// decimal is the number units / 10^scale.
 type decimal struct {
-	units *big.Int // nil: 0
+	units *big.Int // nil means 0
 	scale int
 }
 
-// parseDecimal reads a numeric as PostgreSQL writes it. NaN and infinity are none.
+// parseDecimal parses a numeric in PostgreSQL's text format. It returns false for NaN and infinity.
 func parseDecimal(text string) (decimal, bool) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	units, isNumber := new(big.Int).SetString(whole+fraction, 10)
@@ -158,7 +157,7 @@ func (d decimal) minus(e decimal) decimal {
 
 func (d decimal) isZero() bool { return d.units == nil || d.units.Sign() == 0 }
 
-// String is the decimal with exactly its scale.
+// String returns the decimal with exactly scale decimals.
 func (d decimal) String() string {
 	units := d.at(d.scale)
 	digits := new(big.Int).Abs(units).String()
