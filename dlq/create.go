@@ -24,13 +24,13 @@ const (
 	brokerDefault = -1
 )
 
-// EnsureTopic creates the DLQ topic when it is missing: with as many partitions
-// as the source topic, the broker's default replication factor (the source's
-// where the broker has none), and space for the source's largest record. A topic
-// that exists is left as it is.
+// EnsureTopic creates the DLQ topic if it is missing. The new topic has as many
+// partitions as the source topic. It has the broker's default replication factor, or
+// the source's if the broker has none. It accepts the source's largest record. An
+// existing topic is not changed.
 //
-// An error for a missing grant names the topic, the grant and the way without
-// it. Every error is worth another try.
+// An error for a missing grant names the topic, the grant and how to work without
+// it. The caller may retry every error.
 func EnsureTopic(ctx context.Context, adm *kadm.Client, dlqTopic, sourceTopic string) error {
 	_, exists, err := topic.Describe(ctx, adm, dlqTopic)
 	if err != nil || exists {
@@ -67,9 +67,9 @@ func createLike(ctx context.Context, adm *kadm.Client, dlqTopic string, source k
 	return err
 }
 
-// configsLike are the settings of the new topic. Compaction would throw evidence
-// away, and refuses records without a key. The size limit is the source's when it
-// can be read, else the broker's default: a larger record is cut, not lost.
+// configsLike returns the settings of the new topic. It is not compacted: compaction
+// deletes records and refuses those without a key. The size limit is the source's if
+// it can be read, else the broker's default. A dead letter above the limit is cut, not lost.
 func configsLike(ctx context.Context, adm *kadm.Client, source string) map[string]*string {
 	configs := map[string]*string{configCleanupPolicy: new("delete")}
 	described, err := adm.DescribeTopicConfigs(ctx, source)

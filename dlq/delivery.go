@@ -12,13 +12,12 @@ import (
 	"projector/projection/event"
 )
 
-// Delivery is the dead letters of one batch and what of them the brokers have
-// acknowledged. It lives as long as its batch is retried. One goroutine at a
-// time may use it.
+// Delivery holds the dead letters of one batch and knows which of them the brokers have
+// acknowledged. It is used until its batch is durable. One goroutine at a time may use it.
 type Delivery struct {
 	items []*item
-	// aside are dead letters of an earlier decision that are not in this batch: when a batch
-	// is processed again, it may be smaller.
+	// aside are dead letters of an earlier decision that are not in this batch. A batch may be
+	// smaller when it is processed again.
 	aside map[letterID]*item
 }
 
@@ -31,10 +30,10 @@ func NewDelivery(letters []projection.DeadLetter, failedAt time.Time) *Delivery 
 	return d
 }
 
-// DecidedAgain returns the delivery of the same batch, or of a part of it, after it was
-// decided again. A dead letter that was there before, of the same record with the same
-// class, keeps what is known of it: acknowledged it is not sent again, on its way it
-// is waited for. The old delivery must not be used any more.
+// DecidedAgain returns the delivery of the same batch, or of a part of it, after the batch
+// was decided again. A dead letter of the same record and class keeps its status: if it was
+// acknowledged, it is not sent again; if it is being sent, Deliver waits for it. The old
+// delivery must not be used any more.
 func (d *Delivery) DecidedAgain(letters []projection.DeadLetter, failedAt time.Time) *Delivery {
 	next := NewDelivery(letters, failedAt)
 	next.aside = d.aside
@@ -54,10 +53,10 @@ func (d *Delivery) DecidedAgain(letters []projection.DeadLetter, failedAt time.T
 	return next
 }
 
-// Done returns, once the batch is durable, the dead letters that may come again: those of an
-// earlier decision, and those of a record that the position, next, has not passed, because entries
-// of it are left; nil when there are none. Only the caller knows when they cannot come any more: an event may have
-// been parked, so offsets do not show it.
+// Done is called when the batch is durable. It returns the dead letters that may be decided
+// again, nil if there are none: those of an earlier decision, and those of a record that the
+// position next has not passed because some of its entries are left. Only the caller knows
+// when to drop them. Offsets do not show it, because an event may have been parked.
 func (d *Delivery) Done(next projection.RecordRef) *Delivery {
 	for _, it := range d.items {
 		r := it.letter.Record.Ref()
@@ -100,14 +99,14 @@ func idOf(letter projection.DeadLetter) letterID {
 	return letterID{r.Topic, r.Partition, r.Offset, r.Entry, letter.Class}
 }
 
-// item is one dead letter on its way.
+// item is one dead letter to publish.
 type item struct {
 	letter   projection.DeadLetter
 	failedAt time.Time
 	acked    bool
-	refused  bool    // as too large, alone or in company
-	cut      Cut     // what the next attempt leaves out
-	flight   *flight // nil when nothing of it is on its way
+	refused  bool    // a broker refused it, or its batch, as too large
+	cut      Cut     // the parts that the next attempt leaves out
+	flight   *flight // nil when it is not being sent
 }
 
 // flight is one produced record. err is set before done is closed.
@@ -116,10 +115,10 @@ type flight struct {
 	err  error
 }
 
-// launch produces the item through client without waiting. Not the caller's
-// context but the client's own time-out bounds how long the record is buffered:
-// a cancelled context would fail all records of that partition, those of other
-// batches too. acked is called with the record as written, before the flight ends.
+// launch produces the item through client without waiting. The client's own time-out
+// bounds how long the record is buffered. The caller's context is not used: if it were
+// cancelled, the client would fail all records of that partition, also those of other
+// batches. acked is called with the record as written, before the flight ends.
 func (it *item) launch(client *kgo.Client, record *kgo.Record, acked func(*kgo.Record)) {
 	f := &flight{done: make(chan struct{})}
 	it.flight = f
@@ -132,8 +131,8 @@ func (it *item) launch(client *kgo.Client, record *kgo.Record, acked func(*kgo.R
 	})
 }
 
-// wait blocks until the item's flight has ended or ctx has. It returns why the
-// item was not acknowledged, and nil when it was or is too large.
+// wait blocks until the item's flight or ctx has ended. It returns why the item was not
+// acknowledged. It returns nil if the item was acknowledged or is too large.
 func (it *item) wait(ctx context.Context) error {
 	if it.flight == nil {
 		return nil
@@ -143,13 +142,13 @@ func (it *item) wait(ctx context.Context) error {
 		return it.collect()
 	case <-ctx.Done():
 		if err := it.collect(); err != nil || it.flight == nil {
-			return err // both at once: an acknowledgement counts
+			return err // if both ended at once, an acknowledgement counts
 		}
 		return context.Cause(ctx)
 	}
 }
 
-// collect takes the outcome of a flight that has ended, without blocking.
+// collect notes the outcome of a flight that has ended. It does not block.
 func (it *item) collect() error {
 	if it.flight == nil {
 		return nil
@@ -171,7 +170,7 @@ func (it *item) collect() error {
 	return err
 }
 
-// idle reports that the item has to be sent and is not on its way.
+// idle reports whether the item still has to be sent and is not being sent.
 func (it *item) idle() bool { return !it.acked && it.flight == nil }
 
 // waitAll waits for every item and returns the first error. When ctx ends it

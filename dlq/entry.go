@@ -12,8 +12,8 @@ import (
 	"projector/projection/event"
 )
 
-// ErrTruncated is returned where the whole original is needed and the dead
-// letter was cut because it was too large.
+// ErrTruncated is returned when the whole original is needed, but the dead letter was
+// cut because it was too large.
 var ErrTruncated = errors.New("the dead letter does not hold the whole original record")
 
 // Entry is one record of a DLQ topic, read back. Key, Value and header values
@@ -22,7 +22,7 @@ type Entry struct {
 	DLQPartition int32
 	DLQOffset    int64
 
-	Class   event.Class // as in the header; a later release may know more classes
+	Class   event.Class // the header's text; a later release may have written a class that is unknown here
 	Message string
 
 	// The place of the original in its source topic.
@@ -36,7 +36,7 @@ type Entry struct {
 	Group      string
 	Projection string
 
-	// Empty or nil when they were not known.
+	// Empty or nil if they could not be read when the event failed.
 	AccountID     string
 	Expected      *int64 // the account's version + 1 when it failed
 	Received      *int64 // the event's version
@@ -61,9 +61,9 @@ type Entry struct {
 	KeyBytes       int64
 }
 
-// Parse reads a record of a DLQ topic back. The error names the header that is
-// missing or garbled and never repeats its text; a record of somebody else in
-// that topic is such an error, and no panic.
+// Parse reads a record of a DLQ topic. The error names the header that is missing or
+// invalid and never contains its text. A record that another program wrote to the topic
+// gives such an error.
 func Parse(record *kgo.Record) (Entry, error) {
 	entry := Entry{
 		DLQPartition: record.Partition,
@@ -144,9 +144,9 @@ func (e *Entry) Original() event.Message {
 	return event.Message{Key: e.Key, Value: e.Value, Headers: e.Headers, Entry: e.Event}
 }
 
-// Replay returns the original at its source coordinates, to be decided once more:
-// its count of replays is one higher. It returns ErrTruncated when a part of it
-// is lost.
+// Replay returns the original with its source topic, partition and offset, so that it can be
+// decided again. Its count of replays is one higher. It returns ErrTruncated if a part of the
+// original is lost.
 func (e Entry) Replay() (projection.Record, error) {
 	if e.Truncated {
 		return projection.Record{}, ErrTruncated
@@ -161,9 +161,9 @@ func (e Entry) Replay() (projection.Record, error) {
 	}, nil
 }
 
-// Republish returns the original as a record to produce to topic: its key, value
-// and headers as they were, and the count of replays, from which the next dead
-// letter goes on counting. It returns ErrTruncated when a part of it is lost.
+// Republish returns the original as a record to produce to topic. Key, value and headers are
+// unchanged. One header is added: the count of replays, so that a next dead letter continues
+// counting. It returns ErrTruncated if a part of the original is lost.
 func (e Entry) Republish(topic string) (*kgo.Record, error) {
 	original, err := e.Replay()
 	if err != nil {
@@ -177,8 +177,7 @@ func (e Entry) Republish(topic string) (*kgo.Record, error) {
 	}, nil
 }
 
-// Status says what the read model needs of a dead letter now. Its names are public
-// surface.
+// Status says what has to happen to a dead letter now. Its values are public.
 type Status string
 
 // The statuses.
@@ -190,17 +189,18 @@ const (
 	Ready Status = "ready"
 	// Waiting: an event before it is missing.
 	Waiting Status = "waiting"
-	// Resolved: the read model has passed it.
+	// Resolved: the account's version is past the event's version.
 	Resolved Status = "resolved"
-	// Discarded: a person has said that nothing is to be done about it.
+	// Discarded: a person decided that nothing is done about it.
 	Discarded Status = "discarded"
 )
 
 // Statuses lists all statuses, for validating filters.
 func Statuses() []Status { return []Status{Open, Ready, Waiting, Resolved, Discarded} }
 
-// Subject returns the account and version that a dead letter is about: as they can be
-// read now, else as they were read when it failed. ok is false when they never could be.
+// Subject returns the account and version of the dead letter's event. They are read from d.
+// If that is not possible, they are those that were read when the event failed. ok is false
+// if they could not be read then either.
 func (e *Entry) Subject(d *event.Decoded) (account string, version int64, ok bool) {
 	switch {
 	case d.Identity == event.Identified:
@@ -212,12 +212,12 @@ func (e *Entry) Subject(d *event.Decoded) (account string, version int64, ok boo
 	}
 }
 
-// StatusOf returns the status of an entry that was not discarded. d is what its value
-// decodes to now, s the state of the Subject in the read model.
+// StatusOf returns the status of an entry that was not discarded. d is its value, decoded
+// now. s is the state of its Subject in the read model.
 //
 // A conflict stays open until it is discarded: another event was applied at its version.
-// What PostgreSQL has refused stays open until its version is passed: only a replay shows
-// whether it would be applied now.
+// An event that PostgreSQL refused stays open until the account is past its version, because
+// only a replay shows whether it can be applied now.
 func (e *Entry) StatusOf(d *event.Decoded, s projection.ReplayStatus) Status {
 	_, _, known := e.Subject(d)
 	switch {
@@ -235,7 +235,7 @@ func (e *Entry) StatusOf(d *event.Decoded, s projection.ReplayStatus) Status {
 	return Ready
 }
 
-// Filter chooses dead letters by what they carry. An empty field chooses all.
+// Filter chooses dead letters by their fields. An empty field chooses all.
 type Filter struct {
 	Classes       []event.Class
 	Projection    string

@@ -43,8 +43,8 @@ type exported struct {
 	Value       *string          `json:"value"`
 	ValueBase64 *string          `json:"value_base64,omitempty"`
 	Headers     []exportedHeader `json:"headers"`
-	// SHA256 is the digest of key, value and headers as they were: what differs from
-	// it was corrected.
+	// SHA256 is the digest of key, value and headers before any correction. A line with another
+	// digest was corrected.
 	SHA256 string `json:"sha256"`
 }
 
@@ -80,8 +80,8 @@ func Export(w io.Writer, dlqTopic string, e *Entry) error {
 	return encoder.Encode(line)
 }
 
-// TextOrBase64 gives bytes the form in which JSON can carry them: as text where they
-// are UTF-8, else encoded; null is null.
+// TextOrBase64 returns b as text if it is UTF-8, else in base64, for use in JSON. Both are
+// nil if b is nil.
 func TextOrBase64(b []byte) (text, encoded *string) {
 	switch {
 	case b == nil:
@@ -93,8 +93,8 @@ func TextOrBase64(b []byte) (text, encoded *string) {
 	}
 }
 
-// MessageDigest is the SHA-256, in lower-case hex, of a message: each part with its
-// length before it, -1 for null.
+// MessageDigest is the SHA-256 of a message, in lower-case hex. Each part is preceded by its
+// length, which is -1 for null.
 func MessageDigest(key, value []byte, headers []event.Header) string {
 	sum := sha256.New()
 	part := func(b []byte) {
@@ -116,5 +116,5 @@ func MessageDigest(key, value []byte, headers []event.Header) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// validKey is a header's key as JSON can carry it.
+// validKey returns a header's key with invalid UTF-8 replaced, for use in JSON.
 func validKey(key string) string { return strings.ToValidUTF8(key, "\uFFFD") }

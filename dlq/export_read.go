@@ -20,15 +20,15 @@ type Exported struct {
 	Entry
 	DLQTopic string
 	Line     int // of the file, from 1
-	// Corrected: key, value or headers are not those of the dead letter any more.
+	// Corrected: key, value or headers differ from those of the dead letter.
 	Corrected bool
-	// Original is the event the dead letter is about, as far as the line says so.
+	// Original is the event of the dead letter, by the fields of the line.
 	Original Identity
 
 	expected *int64
 }
 
-// Identity says which event a dead letter is about; empty and nil are what is not known.
+// Identity says which event a dead letter is about. A field that is not known is empty or nil.
 type Identity struct {
 	AccountID string
 	EventID   string
@@ -38,8 +38,8 @@ type Identity struct {
 // Identity is the event the entry is about.
 func (e *Entry) Identity() Identity { return Identity{e.AccountID, e.EventID, e.Received} }
 
-// Contradicts names the field in which an event is another one than i; empty when it is
-// the same, as far as is known.
+// Contradicts returns the name of the first field in which the event differs from i. It
+// returns "" if all known fields are equal.
 func (i Identity) Contradicts(ev *event.Event) string {
 	switch {
 	case i.AccountID != "" && i.AccountID != ev.AccountID:
@@ -58,8 +58,8 @@ func (e *Entry) SameMessage(other *Entry) bool {
 	return MessageDigest(e.Key, e.Value, e.Headers) == MessageDigest(other.Key, other.Value, other.Headers)
 }
 
-// PlaceDiffers names the field in which an export's line says another class or another source
-// than the entry; empty when it says the same.
+// PlaceDiffers returns the name of the first field in which an export's line has another
+// class or source than the entry. It returns "" if they are equal.
 func (e *Entry) PlaceDiffers(line *Entry) string {
 	switch {
 	case e.Class != line.Class:
@@ -77,8 +77,8 @@ func (e *Entry) PlaceDiffers(line *Entry) string {
 	}
 }
 
-// ExpectedOf is the version that was expected of the account when the event failed; nil
-// when that is not known, as of an account that a correction has put in another's place.
+// ExpectedOf is the version that was expected of the account when the event failed. It is nil
+// if that is not known, for example if a correction changed the account.
 func (e *Exported) ExpectedOf(account string) *int64 {
 	if account != e.Original.AccountID {
 		return nil
@@ -89,8 +89,8 @@ func (e *Exported) ExpectedOf(account string) *int64 {
 // maxLine bounds a line of an export.
 const maxLine = 1 << 30
 
-// ReadExport reads back what Export wrote, as somebody may have corrected it. The
-// error names the line and the field and never repeats their text.
+// ReadExport reads the lines of an export, which a person may have corrected. The
+// error names the line and the field and never contains their text.
 func ReadExport(r io.Reader) iter.Seq2[Exported, error] {
 	return func(yield func(Exported, error) bool) {
 		lines := newLines(r)
@@ -144,7 +144,7 @@ func parseExported(text []byte) (Exported, error) {
 	}
 	e.Corrected = MessageDigest(e.Key, e.Value, e.Headers) != line.SHA256
 	if e.Corrected {
-		// The message is whole again, and is about what it says itself.
+		// The corrected message is complete, and its event is read from its own value.
 		e.Truncated, e.AccountID, e.EventID, e.Expected, e.Received = false, "", "", nil, nil
 	}
 	return e, nil
@@ -178,7 +178,7 @@ func (l *exported) readMessage(e *Entry) (err error) {
 	return nil
 }
 
-// AmbiguousValueError says that value and value_base64 of a line are not the same.
+// AmbiguousValueError says that value and value_base64 of a line differ.
 type AmbiguousValueError struct{}
 
 // Error implements error.
@@ -214,7 +214,7 @@ func safeJSONError(err error) error {
 	}
 }
 
-// lines reads a file line by line and passes over empty ones.
+// lines reads a file line by line and skips empty lines.
 type lines struct {
 	scanner *bufio.Scanner
 	number  int

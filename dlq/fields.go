@@ -17,9 +17,9 @@ const (
 	minInt64 = math.MinInt64
 )
 
-// firstForm are the headers of the first release. Those that every dead letter has are
-// required. A header that is added later is optional without further ado, or dead letters
-// that are in a topic already could not be read any more.
+// firstForm are the headers that every dead letter of the first release has. They are
+// required. Each header that was added later is optional: older dead letters in a topic do
+// not have it.
 var firstForm = map[string]bool{
 	HeaderClass: true, HeaderMessage: true, HeaderTopic: true, HeaderPartition: true, HeaderOffset: true, HeaderTimestamp: true,
 	HeaderGroup: true, HeaderProjection: true, HeaderFailedAt: true, HeaderReplays: true,
@@ -27,15 +27,15 @@ var firstForm = map[string]bool{
 	HeaderValueSHA256: true, HeaderValueBytes: true, HeaderHeadersDropped: true, HeaderKeySHA256: true, HeaderKeyBytes: true,
 }
 
-// fields are our headers of one record. err is the first error of any of them; values read
-// after it are zero.
+// fields are our headers of one record. err is the first error. Values that are read after an
+// error are zero.
 type fields struct {
 	values map[string][]byte
 	err    error
 }
 
-// add reads one header. Two headers of a name that we write once are an error: which one
-// is right is unknown.
+// add reads one header. Two headers with the same name are an error, because it is unknown
+// which one is right.
 func (f *fields) add(h kgo.RecordHeader) {
 	if f.values == nil {
 		f.values = make(map[string][]byte, 16)

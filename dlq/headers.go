@@ -1,20 +1,17 @@
 // Package dlq is the dead letter: its headers, publishing it, reading it back.
 //
-// A dead letter is the consumed record as it was, key, value and headers byte
-// for byte, with headers of ours under the prefix "__projector.errors." that
-// say what is wrong with it and where it stood. Headers of ours from an earlier
-// round are replaced, so a record that is replayed a hundred times carries them
-// once, and a count.
+// A dead letter is the consumed record: its key, value and headers are copied byte for
+// byte. Headers under the prefix "__projector.errors." are added. They say why the record
+// failed and what its topic, partition and offset were. When a replayed record fails again,
+// these headers are replaced and its count of replays grows.
 //
 // # Publishing
 //
-// A Publisher makes one attempt per call and retries nothing for long: the
-// worker of a partition retries for ever, with backoff, and knows why. What has
-// been acknowledged by all in-sync replicas is remembered in the Delivery, so a
-// retry sends the rest only. Nothing but a record's size ever changes what is
-// published: a record the broker refuses as too large is tried alone, then
-// without its value, then without its headers, then without its key, so that no
-// record can block its partition for ever.
+// A Publisher makes one attempt per call. The worker of the partition retries, for ever and
+// with backoff. The Delivery remembers which dead letters all in-sync replicas have
+// acknowledged, so a retry sends only the others. A record that the broker refuses as too
+// large is sent alone, then without its value, then without its headers, then without its
+// key. So no record can block its partition for ever.
 package dlq
 
 import (
@@ -33,8 +30,8 @@ import (
 	"projector/projection/event"
 )
 
-// OwnPrefix starts every header key that belongs to this project. Headers under
-// it never count as the original's.
+// OwnPrefix starts the key of every header that this project writes. A header with this
+// prefix is never part of the original.
 const OwnPrefix = "__projector."
 
 // The headers added to a dead letter. All values are UTF-8 text, numbers are
@@ -45,7 +42,7 @@ const (
 	HeaderTopic           = OwnPrefix + "errors.topic"
 	HeaderPartition       = OwnPrefix + "errors.partition"
 	HeaderOffset          = OwnPrefix + "errors.offset"
-	HeaderEntry           = OwnPrefix + "errors.entry"     // of an array of events, its index from 0; absent: the record is one event
+	HeaderEntry           = OwnPrefix + "errors.entry"     // index in an array of events, from 0; absent: the record is one event
 	HeaderTimestamp       = OwnPrefix + "errors.timestamp" // ms since the Unix epoch; projection.LastTimestamp: beyond what the client can represent
 	HeaderGroup           = OwnPrefix + "errors.group"
 	HeaderProjection      = OwnPrefix + "errors.projection"
@@ -68,7 +65,7 @@ const (
 	HeaderKeyBytes       = OwnPrefix + "errors.key_bytes"
 )
 
-// maxMessageBytes bounds HeaderMessage: a reason is a sentence.
+// maxMessageBytes bounds HeaderMessage.
 const maxMessageBytes = 512
 
 // Stamp says who dead-lettered: the consumer group and the projection.
@@ -77,17 +74,17 @@ type Stamp struct {
 	Projection string
 }
 
-// Headers returns the headers of the dead letter: the original's in their order,
-// byte for byte (a null value stays null, an empty one empty) without those
-// under OwnPrefix, then ours. Identity headers are there only when the dead letter
-// has an account. Header values are shared with the dead letter's record.
+// Headers returns the headers of the dead letter. First come the original's, in their order
+// and byte for byte, without those under OwnPrefix. A null value stays null and an empty one
+// stays empty. Then come ours. The headers of account, event and versions are there only if
+// the account is known. Header values are shared with the dead letter's record.
 func Headers(letter projection.DeadLetter, stamp Stamp, failedAt time.Time) []kgo.RecordHeader {
 	kept := originals(letter.Record.Headers)
 	return append(kept, ownHeaders(letter, stamp, failedAt)...)
 }
 
-// ReplaysOf returns how often a consumed record has been replayed, by the header
-// that a replay to a topic leaves on it: 0 when there is none or it is garbled.
+// ReplaysOf returns how often a consumed record was replayed. A replay to a topic writes
+// this count to a header. It is 0 if the header is missing or invalid.
 func ReplaysOf(headers []event.Header) int {
 	for _, h := range headers {
 		if h.Key != HeaderReplays {
@@ -131,13 +128,14 @@ func ownHeaders(letter projection.DeadLetter, stamp Stamp, failedAt time.Time) [
 	)
 }
 
-// replays is the larger of what the caller counted and what the record itself
-// carries: a caller that did not look at the header must not reset the count.
+// replays is the larger of the caller's count and the count in the record's header. A caller
+// that did not read the header must not reset the count.
 func replays(record projection.Record) int {
 	return min(max(record.Replays, ReplaysOf(record.Headers), 0), math.MaxInt32)
 }
 
-// identity is which event of the record it is, and what could be read of it.
+// identity returns the headers that identify the event: its index in the record, and the
+// fields that could be read.
 func identity(letter projection.DeadLetter) (headers []kgo.RecordHeader) {
 	add := func(known bool, header kgo.RecordHeader) {
 		if known {
@@ -189,9 +187,9 @@ const (
 	WithoutKey         // the key is replaced by its digest and length, too
 )
 
-// maxIdentityBytes bounds the ids that stay on a record without headers. The
-// contract bounds account and event ids to 200 bytes; a correlation id is the
-// producer's, and one larger than this would keep the record too large for ever.
+// maxIdentityBytes bounds the ids of a dead letter whose original headers were left out. The
+// contract limits account and event ids to 200 bytes. The producer chooses the correlation
+// id, and a very long one could keep the dead letter too large.
 const maxIdentityBytes = 1024
 
 // Record returns the dead letter to publish to topic. Key and value are the
@@ -205,8 +203,8 @@ func Record(letter projection.DeadLetter, stamp Stamp, topic string, failedAt ti
 	}
 }
 
-// Truncated returns the dead letter with what cut names left out. A part the
-// original does not have is not marked as left out: nothing of it was lost.
+// Truncated returns the dead letter without the parts that cut names. A part that the
+// original does not have is not marked as left out.
 func Truncated(letter projection.DeadLetter, stamp Stamp, topic string, failedAt time.Time, cut Cut) *kgo.Record {
 	record := Record(letter, stamp, topic, failedAt)
 	if cut >= WithoutHeaders {

@@ -9,19 +9,19 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// maxLargeBytes is the limit of a large record's client, before compression: the
-// broker's own default for a whole request (socket.request.max.bytes). Beyond it
-// a broker does not answer but hangs up.
+// maxLargeBytes is the limit of the client for large records, before compression. It is the
+// broker's default limit of a request (socket.request.max.bytes). A broker closes the
+// connection when a request is larger.
 const maxLargeBytes = 100 << 20
 
-// deliverLarge publishes what was refused as too large. The broker refuses a
-// whole batch, and the client then fails all that is buffered for that
-// partition, so most of these may well fit: they are tried in ever smaller
-// groups, and only what is refused alone is cut.
+// deliverLarge publishes dead letters that were refused as too large. The broker refuses a
+// whole batch, and the client then fails all records that are buffered for that partition.
+// So most of these dead letters may be small enough. They are sent in ever smaller groups,
+// and only one that is refused alone is cut.
 //
-// It uses a client that nobody else uses meanwhile: no dead letter of another batch gets
-// into its requests, and the limit of the other client can stay at the usual
-// batch size. After an error the client is ended, with what is on its way.
+// It uses a separate client, and no other call uses this client at the same time. So its
+// requests have no dead letter of another batch, and the main client keeps the usual batch
+// size. After an error the client is closed, and requests that it is sending end.
 func (p *Publisher) deliverLarge(ctx context.Context, items []*item) error {
 	if len(items) == 0 {
 		return nil
@@ -35,8 +35,7 @@ func (p *Publisher) deliverLarge(ctx context.Context, items []*item) error {
 	}
 	err := p.halve(ctx, client, items)
 	for _, it := range items {
-		// What is still on its way ends with the client; the next attempt sends
-		// it again and does not wait for it.
+		// A record that is still being sent ends with the client. The next attempt sends it again.
 		_ = it.collect()
 		it.flight = nil
 	}
@@ -50,7 +49,7 @@ func (p *Publisher) largeClient() (*kgo.Client, error) {
 	client, err := kgo.NewClient(append(p.options(),
 		kgo.BrokerMaxWriteBytes(maxLargeBytes),
 		kgo.ProducerBatchMaxBytes(maxLargeBytes),
-		// The closest to whatever the record was compressed with when it fitted.
+		// The original was perhaps small enough only when compressed, so compress well.
 		kgo.ProducerBatchCompression(kgo.ZstdCompression(), kgo.GzipCompression(), kgo.NoCompression()),
 		kgo.DisableClientMetrics(),
 	)...)
@@ -60,7 +59,7 @@ func (p *Publisher) largeClient() (*kgo.Client, error) {
 	return client, nil
 }
 
-// halve delivers a group that was refused in one piece.
+// halve delivers a group that was refused as a whole: first one half, then the other.
 func (p *Publisher) halve(ctx context.Context, client *kgo.Client, items []*item) error {
 	if len(items) == 1 {
 		return p.deliverAlone(ctx, client, items[0])
@@ -90,8 +89,8 @@ func (p *Publisher) deliverGroup(ctx context.Context, client *kgo.Client, items 
 	return p.halve(ctx, client, items)
 }
 
-// deliverAlone publishes one dead letter in a batch of its own, and cuts it further
-// each time it is refused.
+// deliverAlone publishes a batch with one dead letter. It cuts the dead letter further each
+// time it is refused.
 func (p *Publisher) deliverAlone(ctx context.Context, client *kgo.Client, it *item) error {
 	for {
 		p.launchOne(client, it)
@@ -128,16 +127,16 @@ func (p *Publisher) logCut(ctx context.Context, it *item) {
 // logCutEvery is how often a dead letter that was cut is logged.
 const logCutEvery = time.Minute
 
-// largeRecords is what is kept from one group of large dead letters to the next. Its zero value
-// is ready for use.
+// largeRecords holds the client and the log state that all groups of large dead letters
+// share. Its zero value is ready for use.
 type largeRecords struct {
 	mu     sync.Mutex
-	client *kgo.Client // nobody uses it now; nil: there is none
+	client *kgo.Client // not in use now; nil: there is none
 	logged time.Time   // zero: never
-	others int         // were cut since then
+	others int         // how many were cut since logged
 }
 
-// take hands the client over, if there is one.
+// take returns the client, or nil if there is none. The caller then owns it.
 func (l *largeRecords) take() *kgo.Client {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,7 +145,7 @@ func (l *largeRecords) take() *kgo.Client {
 	return client
 }
 
-// put keeps a client for the next group; false when there is one already.
+// put stores a client for the next group. It returns false if there is one already.
 func (l *largeRecords) put(client *kgo.Client) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,8 +156,8 @@ func (l *largeRecords) put(client *kgo.Client) bool {
 	return true
 }
 
-// cut counts a dead letter that was cut. due: it is to be logged, with how many others were cut
-// since the last that was.
+// cut counts a dead letter that was cut. due reports whether to log it. others is how many
+// were cut since the last log line.
 func (l *largeRecords) cut(now time.Time) (others int, due bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

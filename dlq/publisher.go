@@ -17,13 +17,12 @@ import (
 
 const (
 	defaultTimeout = 10 * time.Second
-	// quickRetries is how often the client itself repeats a request within one
-	// attempt: enough for a leader that moved. All longer patience is the
-	// caller's, who backs off, counts and says why.
+	// quickRetries is how often the client itself repeats a request within one attempt. This is
+	// enough when a partition's leader changes. The caller retries after longer outages.
 	quickRetries = 3
-	// maxBuffered is out of reach on purpose: a dead letter is buffered at most once,
-	// its bytes are held by its batch anyway, and a full buffer would let one
-	// stuck partition stop the others.
+	// maxBuffered is so high that it is never reached. Otherwise one stuck partition could fill
+	// the buffer and stop the others. The buffer needs little memory: each dead letter is in it
+	// at most once, and its batch holds the bytes anyway.
 	maxBuffered = 1 << 24
 )
 
@@ -31,16 +30,16 @@ const (
 type PublisherConfig struct {
 	Topic string // of the dead letters
 	Stamp Stamp
-	// Client are the options to reach the brokers: seeds, TLS, SASL, client id,
-	// logger. More than one client uses them, so Hooks are separate.
+	// Client are the options to connect to the brokers: seeds, TLS, SASL, client id, logger.
+	// Several clients use them, so Hooks are separate.
 	Client []kgo.Opt
 	// Hooks observe the client that publishes, e.g. for metrics.
 	Hooks []kgo.Hook
-	// Timeout bounds how long one attempt may keep a dead letter; it is noticed when
+	// Timeout bounds how long one attempt may take for a dead letter. The client checks it when
 	// the request in flight ends. 0: 10 s. At least 1 s.
 	Timeout time.Duration
-	// Published is called for each dead letter that the brokers have acknowledged, on the
-	// client's goroutine, so it must not wait. nil: it is not called.
+	// Published is called for each dead letter that the brokers have acknowledged. The client's
+	// goroutine calls it, so it must not wait. nil: it is not called.
 	Published func(Published)
 	Logger    *slog.Logger // nil: none
 }
@@ -51,18 +50,18 @@ type Published struct {
 	Class        event.Class
 	DLQPartition int32
 	DLQOffset    int64
-	Topic        string // of the source, as the two that follow
+	Topic        string // of the source, like Partition and Offset
 	Partition    int32
 	Offset       int64
 }
 
-// Publisher publishes dead letters with a client of its own. It is safe for use
-// by several goroutines, each with its own Delivery.
+// Publisher publishes dead letters with a separate client. It is safe for use by several
+// goroutines, each with its own Delivery.
 type Publisher struct {
 	cfg     PublisherConfig
 	log     *slog.Logger
 	client  *kgo.Client
-	pending sync.WaitGroup // clean-up that must not hold up a caller
+	pending sync.WaitGroup // clean-up that callers do not wait for
 	large   largeRecords
 }
 
@@ -87,9 +86,9 @@ func NewPublisher(cfg PublisherConfig) (*Publisher, error) {
 	return p, nil
 }
 
-// options are those of every client of the Publisher. Idempotence is off: it
-// needs a further grant on old brokers and keeps records that must be allowed to
-// fail, and a repeated dead letter is allowed.
+// options are those of every client of the Publisher. Idempotence is off for two reasons: old
+// brokers require another grant for it, and the client could then not give up a record. A dead
+// letter may be published twice.
 func (p *Publisher) options() []kgo.Opt {
 	return append(slices.Clone(p.cfg.Client),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
@@ -104,9 +103,8 @@ func (p *Publisher) options() []kgo.Opt {
 	)
 }
 
-// Close ends the clients. It is to be called after the last Deliver has
-// returned. Dead letters that are not acknowledged by then are not
-// known to be published.
+// Close closes the clients. Call it after the last Deliver has returned. A dead letter that
+// is not acknowledged by then may or may not be published.
 func (p *Publisher) Close() {
 	p.client.Close()
 	if client := p.large.take(); client != nil {
@@ -115,11 +113,10 @@ func (p *Publisher) Close() {
 	p.pending.Wait()
 }
 
-// Deliver makes one attempt to publish what of d has not been acknowledged, and
-// returns nil when all of d has. Otherwise it returns the first error, and the
-// caller tries again with the same Delivery. When ctx ends it returns at once;
-// dead letters that are on their way then still count when they arrive, and are not
-// sent twice.
+// Deliver makes one attempt to publish the dead letters of d that are not acknowledged yet.
+// It returns nil if all are acknowledged now. Otherwise it returns the first error, and the
+// caller tries again with the same Delivery. It returns at once when ctx ends. Dead letters
+// that are being sent then are not sent twice: a later acknowledgement counts.
 //
 // A dead letter that is too large for the topic is cut and published within the call.
 func (p *Publisher) Deliver(ctx context.Context, d *Delivery) error {
@@ -146,7 +143,7 @@ func (p *Publisher) attempt(ctx context.Context, items []*item) error {
 	return err
 }
 
-// launch sends what is idle. Items known to be too large wait for their turn.
+// launch sends the idle items. deliverLarge sends items that are known to be too large.
 func (p *Publisher) launch(items []*item) {
 	for _, it := range items {
 		_ = it.collect() // an earlier attempt has returned its error, or this one returns it
@@ -172,8 +169,8 @@ func (p *Publisher) record(it *item) *kgo.Record {
 	return Truncated(it.letter, p.cfg.Stamp, p.cfg.Topic, it.failedAt, it.cut)
 }
 
-// forgetTopic makes the client look the topic up again. After a topic is deleted and
-// created again, the client would otherwise use the old topic's id forever.
+// forgetTopic makes the client ask for the topic's id again. After a topic is deleted and
+// created again, the client would otherwise use the old id for ever.
 func (p *Publisher) forgetTopic(err error) {
 	if errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.InconsistentTopicID) ||
 		errors.Is(err, kerr.UnknownTopicOrPartition) {

@@ -11,30 +11,29 @@
 // may be logged or shown: no row data, no payload, no password.
 package errclass
 
-// Class is what to do about an error. The classes are ordered: when one error
-// holds several (a joined error, several hosts), the highest counts. The zero
-// value is Unknown.
+// Class is what to do about an error. The classes are ordered. If an error holds several
+// (a joined error, several hosts), the highest counts. The zero value is Unknown.
 type Class uint8
 
 const (
 	// Unknown: retry. A developer has to classify this error.
 	Unknown Class = iota
-	// Isolate: PostgreSQL refused the data (SQLSTATE 22*, 23*). Halve the batch
-	// until the one record is found and dead-letter that one.
+	// Isolate: PostgreSQL refused the data (SQLSTATE 22*, 23*). Divide the batch until the
+	// refused record is found, and dead-letter that record.
 	Isolate
 	// Retry: transient. Run the whole idempotent attempt again.
 	Retry
 	// RetryReset: retry on fresh connections (Pool.Reset): the pool is connected
 	// to a server that has become read-only or has forgotten its statements.
 	RetryReset
-	// RetryUnready: retry and be unready. It takes a person: a grant, a migration,
+	// RetryUnready: retry and report not ready. A person has to fix it: a grant, a migration,
 	// credentials, a certificate, a topic.
 	RetryUnready
-	// Bug: retry. The request itself is wrong, which is our doing.
+	// Bug: retry. The request itself is wrong, so this program has a bug.
 	Bug
 )
 
-// names are public surface: labels in logs and metrics.
+// names are public: they are labels in logs and metrics.
 var names = [...]string{
 	Unknown:      "unknown",
 	Isolate:      "isolate",
@@ -52,8 +51,8 @@ func (c Class) String() string {
 	return names[Unknown]
 }
 
-// Unready reports whether the instance must say at once that it is not ready.
-// Other retries make it unready only when they last.
+// Unready reports whether the instance is not ready from the first failure. Other retries
+// make it unready only if they last.
 func (c Class) Unready() bool { return c == RetryUnready }
 
 // Reason returns a short label for metrics and logs, from a bounded set: a
@@ -73,19 +72,19 @@ func Reason(err error) string {
 type finding struct {
 	class  Class
 	reason string
-	// vague: another finding of the same class says more.
+	// vague: another finding of the same class is more precise.
 	vague bool
 }
 
-// classifier decides about one node of an error tree, without looking below it. ok
-// is false when the node says nothing and its children are to be asked.
+// classifier decides about one node of an error tree without its children. ok is false if it
+// does not know the node; then the children decide.
 type classifier func(node error) (f finding, ok bool)
 
-// undecided is the finding for a tree in which no node says anything.
+// undecided is the finding for a tree in which no node is known.
 var undecided = finding{class: Unknown, reason: "unknown"}
 
-// worst walks the tree of err from the outside in and returns the finding of
-// the highest class, among equals the first that is not vague.
+// worst walks the tree of err from the outside in. It returns the finding of the highest
+// class. Among equal classes it returns the first that is not vague.
 func worst(err error, classify ...classifier) finding {
 	if f, ok := search(err, classify); ok {
 		return f
@@ -117,7 +116,7 @@ func (f finding) outranks(best finding) bool {
 
 // children returns the errors that node wraps.
 func children(node error) []error {
-	switch w := node.(type) { //nolint:errorlint // one node is meant, not its chain
+	switch w := node.(type) { //nolint:errorlint // only this node, not its chain
 	case interface{ Unwrap() error }:
 		if child := w.Unwrap(); child != nil {
 			return []error{child}

@@ -7,10 +7,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Kafka decides about an error of franz-go, wrapped in any depth. It never
-// answers Isolate: what a broker refuses says nothing about the event. A record
-// that is too large is recognised by TooLarge, which is to be called first. Contexts
-// are treated as in Postgres. A nil error is Unknown.
+// Kafka classifies an error of franz-go, wrapped in any depth. It never returns Isolate: a
+// refusal by a broker says nothing about the event. Call TooLarge first, which recognises a
+// record that is too large. Errors of contexts are classified as in Postgres. A nil error is
+// Unknown.
 func Kafka(err error) Class {
 	return worst(err, kafkaNode, networkNode).class
 }
@@ -23,7 +23,7 @@ func TooLarge(err error) bool {
 
 // kafkaNode classifies the errors of kerr and kgo.
 func kafkaNode(node error) (finding, bool) {
-	switch e := node.(type) { //nolint:errorlint // one node is meant, not its chain
+	switch e := node.(type) { //nolint:errorlint // only this node, not its chain
 	case *kerr.Error:
 		return finding{class: kafkaCode(e), reason: kafkaReason(e)}, true
 	case *kgo.ErrDataLoss:
@@ -31,7 +31,7 @@ func kafkaNode(node error) (finding, bool) {
 	case *kgo.ErrDecompressTooLarge:
 		return finding{class: RetryUnready, reason: "decompress"}, true
 	case *kgo.ErrFirstReadEOF:
-		// The broker hung up on the first bytes: TLS or SASL set on one side only.
+		// The broker closed the connection on the first bytes: only one side uses TLS or SASL.
 		return finding{class: RetryUnready, reason: "first_read_eof"}, true
 	}
 	return kafkaSentinel(node)
@@ -39,7 +39,7 @@ func kafkaNode(node error) (finding, bool) {
 
 func kafkaSentinel(node error) (finding, bool) {
 	switch node {
-	// These two are joined to the last error of the attempts, where there is one.
+	// The client joins these two with the last error of its attempts, if there is one.
 	case kgo.ErrRecordTimeout:
 		return finding{class: Retry, reason: "timeout", vague: true}, true
 	case kgo.ErrRecordRetries:
@@ -53,9 +53,9 @@ func kafkaSentinel(node error) (finding, bool) {
 	case kgo.ErrMaxDecompress:
 		return finding{class: RetryUnready, reason: "decompress"}, true
 	}
-	// Unexported errors of the client (a broker that left, an unknown controller)
-	// are known by what the client itself would do. Only leaves are asked, so that
-	// a wrapper does not hide what it wraps.
+	// The client has unexported errors, such as an unknown controller. The client itself says
+	// whether it would retry them. Only leaves are checked, because a wrapper would hide the
+	// error inside.
 	if len(children(node)) == 0 && kgo.IsRetryableBrokerErr(node) {
 		if f, ok := networkNode(node); ok {
 			return f, true
@@ -65,8 +65,8 @@ func kafkaSentinel(node error) (finding, bool) {
 	return finding{}, false
 }
 
-// kafkaCode decides about one Kafka error code. For a code that is
-// not in the table, the protocol's own "retriable" decides.
+// kafkaCode classifies one Kafka error code. For a code that is not in the table, the
+// protocol's "retriable" decides.
 func kafkaCode(e *kerr.Error) Class {
 	if c, ok := kafkaCodes[e.Code]; ok {
 		return c
@@ -85,11 +85,11 @@ func kafkaReason(e *kerr.Error) string {
 	return "unknown"
 }
 
-// kafkaCodes decides about every error code franz-go knows, also those this
-// program should never see: a test fails when a code has no entry.
+// kafkaCodes classifies every error code that franz-go knows, also those that this program
+// should never receive. A test fails if a code has no entry.
 // Source: https://kafka.apache.org/protocol#protocol_error_codes
 var kafkaCodes = map[int16]Class{
-	// A new leader, coordinator, generation, session or quota window answers them.
+	// A new leader, coordinator, generation, session or quota window ends them.
 	kerr.CorruptMessage.Code:               Retry,
 	kerr.LeaderNotAvailable.Code:           Retry,
 	kerr.NotLeaderForPartition.Code:        Retry,
@@ -147,7 +147,7 @@ var kafkaCodes = map[int16]Class{
 	kerr.RebootstrapRequired.Code:          Retry,
 	kerr.ControllerIDNotRegistered.Code:    Retry,
 
-	// It takes a person: an ACL, credentials, a topic, a setting, a broker version.
+	// A person has to fix these: an ACL, credentials, a topic, a setting, a broker version.
 	// A lost position (OFFSET_OUT_OF_RANGE) and a recreated topic are among them.
 	kerr.OffsetOutOfRange.Code:                   RetryUnready,
 	kerr.UnknownTopicOrPartition.Code:            RetryUnready,
@@ -196,7 +196,7 @@ var kafkaCodes = map[int16]Class{
 	kerr.MismatchedEndpointType.Code:             RetryUnready,
 	kerr.UnsupportedEndpointType.Code:            RetryUnready,
 
-	// Requests we must not send.
+	// This program must not send such requests.
 	kerr.InvalidFetchSize.Code:          Bug,
 	kerr.OffsetMetadataTooLarge.Code:    Bug,
 	kerr.InvalidRequiredAcks.Code:       Bug,
@@ -206,8 +206,8 @@ var kafkaCodes = map[int16]Class{
 	kerr.InvalidTransactionTimeout.Code: Bug,
 	kerr.InvalidRegularExpression.Code:  Bug,
 
-	// Nothing this program asks for can end in these (raft, share groups, Kafka
-	// Streams, transactions, telemetry), or the broker itself does not know.
+	// No request of this program leads to these (raft, share groups, Kafka Streams,
+	// transactions, telemetry), or the broker does not know the cause.
 	kerr.UnknownServerError.Code:                     Unknown,
 	kerr.TransactionCoordinatorFenced.Code:           Unknown,
 	kerr.DuplicateResource.Code:                      Unknown,

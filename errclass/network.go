@@ -16,8 +16,8 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 )
 
-// networkNode classifies what PostgreSQL and Kafka have in common: contexts,
-// sockets, name resolution and TLS.
+// networkNode classifies errors of contexts, sockets, name resolution and TLS, which
+// PostgreSQL and Kafka have in common.
 func networkNode(node error) (finding, bool) {
 	switch node {
 	case context.Canceled:
@@ -30,7 +30,7 @@ func networkNode(node error) (finding, bool) {
 	if isTLS(node) {
 		return finding{class: RetryUnready, reason: "tls"}, true
 	}
-	switch e := node.(type) { //nolint:errorlint // one node is meant, not its chain
+	switch e := node.(type) { //nolint:errorlint // only this node, not its chain
 	case *net.OpError:
 		return socketFinding(e), true
 	case *net.DNSError:
@@ -50,13 +50,13 @@ func networkNode(node error) (finding, bool) {
 	return finding{}, false
 }
 
-// isAlert reports whether e is a TLS alert, which crypto/tls wraps so:
-// "remote error" is the peer's, "local error" our own.
+// isAlert reports whether e is a TLS alert. crypto/tls wraps the peer's alert in an OpError
+// with Op "remote error", and its own with "local error".
 func isAlert(e *net.OpError) bool {
 	return e.Err != nil && (e.Op == "remote error" || e.Op == "local error")
 }
 
-// socketFinding decides about an operation on a socket.
+// socketFinding classifies an error of an operation on a socket.
 func socketFinding(e *net.OpError) finding {
 	if isAlert(e) {
 		return finding{class: RetryUnready, reason: "tls"}
@@ -81,10 +81,10 @@ func tlsNode(node error) (finding, bool) {
 	return finding{class: RetryUnready, reason: "tls"}, isTLS(node)
 }
 
-// isTLS reports whether node says that no trusted connection can be made: it
-// takes a certificate or a setting, not time.
+// isTLS reports whether node says that no trusted connection can be made. Waiting does not
+// help: a certificate or a setting has to change.
 func isTLS(node error) bool {
-	switch node.(type) { //nolint:errorlint // one node is meant, not its chain
+	switch node.(type) { //nolint:errorlint // only this node, not its chain
 	case *tls.CertificateVerificationError, tls.RecordHeaderError, *tls.RecordHeaderError, tls.AlertError,
 		x509.UnknownAuthorityError, x509.HostnameError, x509.CertificateInvalidError,
 		x509.SystemRootsError, x509.ConstraintViolationError, x509.UnhandledCriticalExtension,
@@ -101,15 +101,15 @@ func timeoutOr(e interface{ Timeout() bool }, reason string) string {
 	return reason
 }
 
-// Registry decides about an error of a schema registry's client, wrapped in any depth.
-// It never answers Isolate: what a registry refuses says nothing about the event.
-// Contexts are treated as in Postgres. A nil error is Unknown.
+// Registry classifies an error of a schema registry's client, wrapped in any depth. It never
+// returns Isolate: a refusal by a registry says nothing about the event. Errors of contexts
+// are classified as in Postgres. A nil error is Unknown.
 func Registry(err error) Class { return worst(err, registryNode, networkNode).class }
 
-// registryNode classifies what a registry answers. A 404 here does not concern a schema: it
-// is the answer of a server at a wrong URL.
+// registryNode classifies an answer of a registry. A 404 here does not mean a missing schema:
+// the URL is wrong.
 func registryNode(node error) (finding, bool) {
-	e, ok := node.(*sr.ResponseError) //nolint:errorlint // one node is meant, not its chain
+	e, ok := node.(*sr.ResponseError) //nolint:errorlint // only this node, not its chain
 	if !ok {
 		return finding{}, false
 	}

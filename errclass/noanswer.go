@@ -13,15 +13,15 @@ import (
 type NoAnswerError struct {
 	Servers []string
 	Within  time.Duration
-	Err     error // where the client happened to wait
+	Err     error // names the step at which the client waited
 }
 
-// NoAnswer makes a NoAnswerError of an error that the end of the time has caused, and returns any
-// other as it is. A client that runs out of time names where it happened to wait: with a
-// frozen broker, that may be the lookup of its name.
+// NoAnswer returns a NoAnswerError if err is a time-out, and any other error unchanged. The
+// time-out of a client names the step at which it waited, and that can mislead: with a
+// frozen broker, the step may be the lookup of its name.
 func NoAnswer(ctx context.Context, servers []string, within time.Duration, err error) error {
 	var network net.Error
-	// The deadline of a connection may end just before the context.
+	// The deadline of a connection may pass just before that of the context.
 	ended := errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
 	if err == nil || !ended {
 		return err

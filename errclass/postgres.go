@@ -8,21 +8,21 @@ import (
 	"github.com/jackc/puddle/v2"
 )
 
-// Postgres decides about an error of pgx, wrapped in any depth.
+// Postgres classifies an error of pgx, wrapped in any depth.
 //
-// context.DeadlineExceeded is Retry: the deadline of one attempt. The end of
-// the caller's own context is for the caller to notice before asking;
-// context.Canceled, should it get here, is Retry. A nil error is Unknown.
+// context.DeadlineExceeded is Retry: it is the deadline of one attempt. The caller checks
+// first whether its own context has ended. context.Canceled is also Retry. A nil error is
+// Unknown.
 //
-// pgconn.SafeToRetry is not used: it is true when the reply to COMMIT was lost
-// although the rows are there. Only the whole idempotent transaction is safe.
+// pgconn.SafeToRetry is not used: it is true if the reply to COMMIT was lost, although the
+// rows may be committed. Only the whole idempotent transaction may be repeated.
 func Postgres(err error) Class {
 	return worst(err, postgresNode, networkNode).class
 }
 
 // postgresNode classifies the errors of pgx, pgconn and pgxpool.
 func postgresNode(node error) (finding, bool) {
-	switch e := node.(type) { //nolint:errorlint // one node is meant, not its chain
+	switch e := node.(type) { //nolint:errorlint // only this node, not its chain
 	case *pgconn.PgError:
 		return finding{class: statementClass(e), reason: sqlstateReason(e.Code)}, true
 	case *pgconn.ConnectError:
@@ -30,14 +30,14 @@ func postgresNode(node error) (finding, bool) {
 	case *pgconn.ParseConfigError:
 		return finding{class: RetryUnready, reason: "config"}, true
 	case pgx.ScanArgError:
-		// Never row by row: the columns are not what this build expects.
+		// The columns are not those that this build expects, so isolating a row would not help.
 		return finding{class: RetryUnready, reason: "scan"}, true
 	}
 	switch node {
 	case pgconn.ErrConnClosed, puddle.ErrClosedPool:
 		return finding{class: Retry, reason: "closed"}, true
 	case pgx.ErrTxCommitRollback:
-		// COMMIT of a failed transaction: an error was passed over before it.
+		// COMMIT of a failed transaction: this program has ignored an earlier error.
 		return finding{class: Bug, reason: "commit_rollback"}, true
 	case pgconn.ErrReadOnlyConnection, pgconn.ErrStandbyConnection,
 		pgconn.ErrReadWriteConnection, pgconn.ErrPrimaryConnection:
@@ -47,8 +47,8 @@ func postgresNode(node error) (finding, bool) {
 	return finding{}, false
 }
 
-// statementClass decides about an error of the server. FATAL and PANIC end the
-// session, so they are never about one record.
+// statementClass classifies an error of the server. FATAL and PANIC end the session, so one
+// record is never their cause.
 func statementClass(e *pgconn.PgError) Class {
 	c := sqlstateClass(e.Code)
 	if c == Isolate && endsSession(e) {
@@ -65,8 +65,8 @@ func endsSession(e *pgconn.PgError) bool {
 	return severity == "FATAL" || severity == "PANIC"
 }
 
-// connectFinding decides about a connection that was not made. No record caused it:
-// 22023 is a wrong connection option. Without another sign it is an outage.
+// connectFinding classifies a failure to connect. A record is never its cause: 22023 is a
+// wrong connection option here. Any cause that is not known is an outage.
 func connectFinding(e *pgconn.ConnectError) finding {
 	f, ok := search(errors.Unwrap(e), []classifier{postgresNode, networkNode})
 	switch {
@@ -79,7 +79,7 @@ func connectFinding(e *pgconn.ConnectError) finding {
 	}
 }
 
-// sqlstates decides about single SQLSTATEs that differ from their class.
+// sqlstates has the SQLSTATEs that are not treated like the rest of their class.
 // Source: PostgreSQL, Appendix A, "PostgreSQL Error Codes".
 var sqlstates = map[string]Class{
 	"25006": RetryReset,   // read_only_sql_transaction: a failover, the old primary is a standby now
@@ -91,10 +91,9 @@ var sqlstates = map[string]Class{
 	"55P04": Bug,          // unsafe_new_enum_value_usage
 }
 
-// sqlstateClasses decides by the first two characters. What is missing here is
-// Unknown: retried, and reported loudly. Missing on purpose: P0*
-// (an exception raised by a trigger), 38*, 39*, HV* (foreign code)
-// and XX* (corruption).
+// sqlstateClasses classifies by the first two characters. A class that is missing here is
+// Unknown: it is retried and reported as an error. Missing on purpose are P0* (an exception
+// raised by a trigger), 38*, 39*, HV* (foreign code) and XX* (corruption).
 var sqlstateClasses = map[string]Class{
 	"03": Bug,          // SQL statement not yet complete
 	"08": Retry,        // connection exception
@@ -106,7 +105,7 @@ var sqlstateClasses = map[string]Class{
 	"22": Isolate,      // data exception
 	"23": Isolate,      // integrity constraint violation
 	"24": Bug,          // invalid cursor state
-	"25": Bug,          // invalid transaction state; 25P02: we went on after a failed statement
+	"25": Bug,          // invalid transaction state; 25P02: a statement was sent after a failed one
 	"26": RetryReset,   // invalid SQL statement name: a pooler or failover lost our prepared statement
 	"28": RetryUnready, // invalid authorization specification
 	"2D": Bug,          // invalid transaction termination
@@ -136,8 +135,8 @@ func sqlstateClass(code string) Class {
 	return sqlstateClasses[code[:2]]
 }
 
-// sqlstateReason is the label for one SQLSTATE. A code that does not look like
-// one is not repeated: labels are bounded and clean.
+// sqlstateReason is the label for one SQLSTATE. An invalid code is not used as a label,
+// because labels are from a bounded set.
 func sqlstateReason(code string) string {
 	if !wellFormed(code) {
 		return "sqlstate"

@@ -9,18 +9,18 @@ import (
 	"unicode"
 )
 
-// maxSafe bounds the text of Safe, in bytes; servers and brokers write some of it.
+// maxSafe bounds the text of Safe, in bytes. Parts of the text are from servers.
 const maxSafe = 600
 
-// Describer is implemented by errors that vouch for their own text: it carries
-// no row data, no payload and no password.
+// Describer is implemented by errors whose text is safe to log. SafeText contains no row
+// data, no payload and no password.
 type Describer interface {
 	error
 	SafeText() string
 }
 
-// Safe returns text about err for logs and for people: one line that carries no
-// row data, no payload and no password. Empty for a nil error.
+// Safe returns text about err for logs and for people: one line without row data, payload
+// or password. Empty for a nil error.
 //
 // Errors of PostgreSQL, Kafka, sockets and TLS are described by their fields; the text
 // that fmt.Errorf put around them is kept. In an unknown error, quoted text and every
@@ -35,8 +35,8 @@ func Safe(err error) string {
 	return oneLine(text)
 }
 
-// describe returns the safe text of err. sure is true when the whole tree below
-// consists of errors that are known.
+// describe returns the safe text of err. sure is true if all errors of its tree are of known
+// types.
 func describe(err error) (text string, sure bool) {
 	if text, sure, ok := knownText(err); ok {
 		return text, sure
@@ -52,8 +52,7 @@ func describe(err error) (text string, sure bool) {
 	}
 }
 
-// The types behind fmt.Errorf and errors.New are not exported, so they are
-// taken from samples.
+// The types of fmt.Errorf and errors.New are not exported, so samples provide them.
 var (
 	wrapsOne  = reflect.TypeOf(fmt.Errorf("%w", io.EOF))
 	wrapsMany = reflect.TypeOf(fmt.Errorf("%w %w", io.EOF, io.EOF))
@@ -73,8 +72,8 @@ func leafText(err error) string {
 	return fmt.Sprintf("error of type %T", err)
 }
 
-// formattedText replaces the full text of each wrapped error by its safe text. The text
-// between them is from this program, and kept, if all wrapped errors are known. Otherwise
+// formattedText replaces the full text of each wrapped error by its safe text. If all wrapped
+// errors are of known types, the text between them is from this program and stays. Otherwise
 // it is masked.
 func formattedText(full string, wrapped []error) (string, bool) {
 	var pieces, texts []string
@@ -84,7 +83,7 @@ func formattedText(full string, wrapped []error) (string, bool) {
 		allSure = allSure && sure
 		texts = append(texts, text)
 		before, after, found := strings.Cut(full, w.Error())
-		if !found { // a format that cut or changed the text: its parts are not known
+		if !found { // the format changed the text of a wrapped error
 			return joinedText(wrapped)
 		}
 		pieces, full = append(pieces, before), after
@@ -98,8 +97,8 @@ func formattedText(full string, wrapped []error) (string, bool) {
 	return b.String(), allSure
 }
 
-// ownText returns what fmt.Errorf wrote around the wrapped errors. One of them
-// may be there a second time, formatted with %v.
+// ownText returns the text that fmt.Errorf wrote around the wrapped errors. The text may
+// contain a wrapped error a second time, formatted with %v.
 func ownText(piece string, wrapped []error, sure bool) string {
 	if !sure {
 		return mask(piece)
@@ -130,7 +129,7 @@ func joinedText(errs []error) (string, bool) {
 	return strings.Join(texts, "; "), allSure
 }
 
-// oneLine replaces control characters and bounds the length, at a rune.
+// oneLine replaces control characters and bounds the length without splitting a rune.
 func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -144,9 +143,8 @@ func oneLine(text string) string {
 	return strings.ToValidUTF8(text[:maxSafe], "") + "…"
 }
 
-// mask hides what may be a value in text of unknown origin: quoted runs become
-// "…" and words with a digit become #. An opening quote without a partner hides
-// the rest.
+// mask hides possible values in text of unknown origin. Quoted text becomes "…", and words
+// with a digit become #. After a quote that is not closed, all text is hidden.
 func mask(text string) string {
 	var b strings.Builder
 	for text != "" {
@@ -166,8 +164,8 @@ func mask(text string) string {
 	return b.String()
 }
 
-// afterQuoted returns what follows the quoted run that text begins with. A
-// backslash inside double quotes escapes, as in %q.
+// afterQuoted returns the rest of text after the quoted part at its beginning. A backslash
+// inside double quotes escapes, as in %q.
 func afterQuoted(text string) string {
 	quote := text[0]
 	for i := 1; i < len(text); i++ {
@@ -181,8 +179,8 @@ func afterQuoted(text string) string {
 	return ""
 }
 
-// wordLength counts letters, digits, bytes beyond ASCII and what joins them: a
-// date, a decimal, an address and an apostrophe ("can't") stay one word.
+// wordLength returns the length of the word at the beginning of text, in bytes. A date, a
+// decimal, an address and a word with an apostrophe ("can't") are one word each.
 func wordLength(text string) int {
 	n := 0
 	for n < len(text) {

@@ -15,10 +15,10 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 )
 
-// knownText is the text of an error whose parts are known; sure is as in describe. ok is
-// false for all others.
+// knownText is the text of an error of a known type. sure is as in describe. ok is false for
+// an error of another type.
 func knownText(err error) (text string, sure, ok bool) {
-	switch e := err.(type) { //nolint:errorlint // one node is meant, not its chain
+	switch e := err.(type) { //nolint:errorlint // only this node, not its chain
 	case *pgconn.ConnectError:
 		text, sure = connectText(e)
 	case *net.OpError:
@@ -35,9 +35,9 @@ func knownText(err error) (text string, sure, ok bool) {
 	return text, sure, true
 }
 
-// fieldsText is the text of an error, from its own fields alone.
+// fieldsText makes the text of an error from its fields.
 func fieldsText(err error) (text string, ok bool) {
-	switch e := err.(type) { //nolint:errorlint // one node is meant, not its chain
+	switch e := err.(type) { //nolint:errorlint // only this node, not its chain
 	case Describer:
 		return e.SafeText(), true
 	case *pgconn.PgError:
@@ -45,7 +45,7 @@ func fieldsText(err error) (text string, ok bool) {
 	case *pgconn.ParseConfigError:
 		return parseConfigText(e), true
 	case pgx.ScanArgError:
-		// What lies below repeats the value.
+		// The wrapped error contains the value.
 		return fmt.Sprintf("column %s cannot be read into what this build expects", e.FieldName), true
 	case *sr.ResponseError:
 		return registryText(e), true
@@ -59,7 +59,7 @@ func fieldsText(err error) (text string, ok bool) {
 	return notKafka(err)
 }
 
-// fixedText is the text of errors that are constants of a library.
+// fixedText is the text of an error that a library defines as a constant.
 func fixedText(err error) (string, bool) {
 	if isTLS(err) {
 		return err.Error(), true
@@ -100,14 +100,14 @@ func groupText(e *kgo.ErrGroupSession) (string, bool) {
 	return what + ": " + text, sure
 }
 
-// messageClasses are the SQLSTATE classes whose message names objects, roles
-// and settings, never data. The messages of 22 and 23 repeat the value, those
-// of P0 are whatever a trigger wrote.
+// messageClasses are the SQLSTATE classes whose messages contain no data, only names of
+// objects, roles and settings. Messages of 22 and 23 contain the value. A trigger may write
+// any text to messages of P0.
 const messageClasses = " 08 0A 0L 0P 25 26 28 3D 3F 40 42 53 54 55 57 58 F0 "
 
 // serverText is the text of an error of the server: severity, SQLSTATE, the objects it
-// names, and the message where that is free of data. Never Detail, Hint, Where
-// or a query: Detail prints the whole row.
+// names, and the message if it contains no data. Detail, Hint, Where and the query are left
+// out: Detail contains the whole row.
 func serverText(e *pgconn.PgError) string {
 	severity := e.SeverityUnlocalized
 	if severity == "" {
@@ -139,7 +139,7 @@ func serverText(e *pgconn.PgError) string {
 	return strings.TrimSpace(text)
 }
 
-// connectText describes a connection that was not made: address, user and reason.
+// connectText describes a failure to connect: address, user and reason.
 func connectText(e *pgconn.ConnectError) (string, bool) {
 	why, sure := "no reason given", true
 	if below := errors.Unwrap(e); below != nil {
@@ -164,9 +164,9 @@ func safeName(name string) string {
 	return name
 }
 
-// parseConfigText says what is wrong with a connection string without any
-// part of it. pgconn masks passwords by best effort only, and what lies below
-// (net/url) repeats the string.
+// parseConfigText says what is wrong with a connection string without any part of it.
+// pgconn does not mask passwords reliably, and the wrapped error of net/url contains the
+// string.
 func parseConfigText(e *pgconn.ParseConfigError) string {
 	if other, ok := foreignScheme(e.ConnString); ok {
 		return fmt.Sprintf("%s:// is not PostgreSQL; give a URL such as postgres://user@host:5432/database", other)
@@ -182,9 +182,9 @@ func parseConfigText(e *pgconn.ParseConfigError) string {
 	return text
 }
 
-// parseConfigComplaint returns pgconn's own words. The library keeps them in a
-// private field, so they are what an error of the same connection string
-// without words does not have. Values follow a colon or are in quotes.
+// parseConfigComplaint returns the message of pgconn without the connection string. The
+// message is in a private field. So the full text is compared with that of an error for the
+// same string and no message. Values follow a colon or are in quotes.
 func parseConfigComplaint(e *pgconn.ParseConfigError) string {
 	empty := pgconn.NewParseConfigError(e.ConnString, "", nil).Error()
 	words, ok := strings.CutPrefix(e.Error(), empty)
@@ -198,8 +198,8 @@ func parseConfigComplaint(e *pgconn.ParseConfigError) string {
 	return mask(words)
 }
 
-// registryText describes an answer by its codes: what else a server writes may be
-// anything.
+// registryText describes an answer by its codes. The server may write any text, so it is
+// left out.
 func registryText(e *sr.ResponseError) string {
 	text := fmt.Sprintf("%s %s was answered with status %d", e.Method, e.URL, e.StatusCode)
 	if e.ErrorCode != 0 {

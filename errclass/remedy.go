@@ -7,11 +7,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Remedy says what to change where PostgreSQL refuses a row by a rule; empty for any other
-// error. No event breaks a rule of the projector's own tables: their columns always have
-// values, they refer to nothing, their keys are written by ON CONFLICT and what they check
-// is checked before. So it is a rule that was added later, and other rows will be
-// refused by it too. The objects are named by Safe. An error with a remedy of its own has that.
+// Remedy says what to change if a constraint in PostgreSQL refuses a row. It is empty for any
+// other error. Every event that is written meets the projector's own constraints. So somebody
+// added the constraint later, and it will refuse other rows too. Safe names the objects. If
+// the error has its own remedy, that is returned.
 func Remedy(err error) string {
 	var own interface{ Remedy() string }
 	if errors.As(err, &own) {

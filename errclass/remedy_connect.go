@@ -9,8 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// brokerText is the text of a Kafka error code, with the setting to change where the code alone
-// does not say it.
+// brokerText is the text of a Kafka error code. It names the setting to change if the code
+// does not make that clear.
 func brokerText(e *kerr.Error) string {
 	text := e.Error()
 	switch e.Code {
@@ -23,8 +23,8 @@ func brokerText(e *kerr.Error) string {
 	return text
 }
 
-// notKafka recognizes the start of an answer that no broker gives. The Kafka client reads it
-// as the size of a response, and has only text for it.
+// notKafka recognizes the answer of a server that is not a Kafka broker. The client reads its
+// first bytes as the size of a response, and reports this number only in the error's text.
 func notKafka(err error) (text string, ok bool) {
 	said, ok := strings.CutPrefix(err.Error(), "invalid large response size ")
 	if !ok {
@@ -42,7 +42,7 @@ func notKafka(err error) (text string, ok bool) {
 	return "the answer is not that of a Kafka broker: " + port, true
 }
 
-// scheme is what a URL of something else begins with.
+// scheme matches the scheme at the beginning of a URL.
 var scheme = regexp.MustCompile(`^((?:jdbc:)?[a-z][a-z0-9+.-]{0,20})://`)
 
 // foreignScheme returns the scheme of a URL that is not PostgreSQL's.
@@ -54,8 +54,9 @@ func foreignScheme(url string) (string, bool) {
 	return found[1], true
 }
 
-// withoutTLSRefusals leaves out that the server has no TLS where it then answered without:
-// sslmode=prefer, the default, tries both, and only the answer says what is wrong.
+// withoutTLSRefusals removes errors that say that the server has no TLS, if the server then
+// answered without TLS. sslmode=prefer, the default, tries both, and only the second error
+// says what is wrong.
 func withoutTLSRefusals(attempts []error) []error {
 	var answer *pgconn.PgError
 	if !errors.As(errors.Join(attempts...), &answer) {

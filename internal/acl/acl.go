@@ -1,10 +1,8 @@
-// Package acl names the Kafka permission that is missing, as the person who grants it
-// knows it.
+// Package acl names the Kafka permission that is missing: operation, resource and principal.
 //
-// A broker answers TOPIC_AUTHORIZATION_FAILED and does not say which topic or which
-// operation. Explain adds that. Check finds out before anything is refused: it asks
-// the brokers what this client may do (KIP-430), so that an instance without work
-// reports a missing permission too.
+// A broker answers TOPIC_AUTHORIZATION_FAILED without the topic and the operation.
+// Consuming and Publishing add them. Check asks the brokers what this client may do
+// (KIP-430), so that an instance without work reports a missing permission too.
 package acl
 
 import (
@@ -23,7 +21,7 @@ type Missing struct {
 	Operation string // READ, WRITE
 	Resource  string // topic, group
 	Name      string // of the resource
-	Principal string // who lacks it, as far as the client knows its own name
+	Principal string // user without the permission; empty: the client does not know its own name
 	err       error
 }
 
@@ -32,7 +30,7 @@ func (m *Missing) Error() string {
 	return fmt.Sprintf("missing ACL: %s on %s %s for %s", m.Operation, m.Resource, m.Name, m.Principal)
 }
 
-// SafeText vouches for the text: it holds names only.
+// SafeText implements errclass.Describer: the text has only names.
 func (m *Missing) SafeText() string { return m.Error() }
 
 // Unwrap is the broker's own error.
@@ -52,7 +50,8 @@ const (
 	group = "group"
 )
 
-// Consuming explains an error of a client that consumes. Others come back as they are.
+// Consuming returns a *Missing for a permission error of a client that consumes. It returns
+// any other error unchanged.
 func (n Needs) Consuming(err error) error {
 	switch {
 	case named(err):
@@ -65,8 +64,8 @@ func (n Needs) Consuming(err error) error {
 	return err
 }
 
-// Publishing explains an error of a client that publishes dead letters. Others come
-// back as they are.
+// Publishing returns a *Missing for a permission error of a client that publishes dead
+// letters. It returns any other error unchanged.
 func (n Needs) Publishing(err error) error {
 	if errors.Is(err, kerr.TopicAuthorizationFailed) && !named(err) {
 		return n.dlq(err)
@@ -83,10 +82,10 @@ func (n Needs) topic(err error) error { return &Missing{read, topic, n.Topic, n.
 func (n Needs) group(err error) error { return &Missing{read, group, n.Group, n.Principal, err} }
 func (n Needs) dlq(err error) error   { return &Missing{write, topic, n.DLQ, n.Principal, err} }
 
-// Check asks the brokers what this client may do, and returns a *Missing for each
-// permission that is missing, joined. Brokers before 2.3 do not say it, and for resources
-// that do not exist nothing is missing. Any other error means that the brokers could not be
-// asked.
+// Check asks the brokers what this client may do. It joins a *Missing for each permission
+// that is missing. Brokers before 2.3 do not answer this, and then nothing is reported as
+// missing. The same holds for a resource that does not exist. Any other error means that the
+// brokers could not be asked.
 func (n Needs) Check(ctx context.Context, client *kgo.Client) error {
 	topics, err := n.checkTopics(ctx, client)
 	if err != nil {
@@ -130,7 +129,7 @@ func (n Needs) checkGroup(ctx context.Context, client *kgo.Client) (missing, err
 	req.Groups, req.IncludeAuthorizedOperations = []string{n.Group}, true
 	resp, err := req.RequestWith(ctx, client)
 	switch {
-	case errors.Is(err, kerr.GroupAuthorizationFailed): // its coordinator may not even be looked up
+	case errors.Is(err, kerr.GroupAuthorizationFailed): // the client may not even ask for the group's coordinator
 		return n.group(err), nil
 	case err != nil:
 		return nil, err
@@ -144,7 +143,7 @@ func (n Needs) checkGroup(ctx context.Context, client *kgo.Client) (missing, err
 	return nil, nil
 }
 
-// notTold is what a broker answers that does not say what is allowed.
+// notTold is the answer of a broker that does not report permissions.
 const notTold = math.MinInt32
 
 // refuses reports whether a broker's answer lacks the operation: allowed has a bit for

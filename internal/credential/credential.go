@@ -1,12 +1,10 @@
-// Package credential reads what proves who we are to a server, and who the server is
-// to us: passwords, tokens, certificates and keys that live in files.
+// Package credential reads passwords, tokens, certificates and keys from files.
 //
-// Files change while the program runs: Kubernetes renews a mounted secret by
-// swapping a symlink. Nothing is cached and nothing is watched. Each new connection
-// reads its files, so the next one after a change has the new secret, and a file
-// that cannot be read for a while fails that connection and not the program.
+// Files change while the program runs: Kubernetes renews a mounted secret by changing a
+// symlink. So nothing is cached: each new connection reads its files. If a file cannot be
+// read, only that connection fails.
 //
-// All errors are *fs.PathError. They name the file and never contain what is in it.
+// All errors are *fs.PathError. They name the file and never contain its text.
 package credential
 
 import (
@@ -36,12 +34,12 @@ func Secret(path string) (string, error) {
 	return secret, nil
 }
 
-// TLS says how to make TLS connections. The zero value is good: the system's CAs, no
-// client certificate, and the server's name is the host that is dialled.
+// TLS says how to make TLS connections. The zero value is ready for use: the system's CAs, no
+// client certificate, and the dialled host as the server's name.
 type TLS struct {
 	CA         string // file of CA certificates, PEM
 	Cert, Key  string // files of the client's certificate and key, PEM; both or none
-	ServerName string // what the server's certificate must be for
+	ServerName string // the name that must be in the server's certificate
 }
 
 // dialWithin bounds a connection, with its handshake.
@@ -49,7 +47,7 @@ const dialWithin = 10 * time.Second
 
 var errNoCertificate = errors.New("no PEM certificate in the file")
 
-// Config reads the files as they are now.
+// Config reads the files and returns the configuration of one connection.
 func (t TLS) Config() (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
 	if t.CA != "" {
@@ -68,7 +66,7 @@ func (t TLS) Config() (*tls.Config, error) {
 		if errors.As(err, &file) {
 			return nil, err
 		}
-		if err != nil { // e.g. half of a pair was renewed: the other half follows
+		if err != nil { // e.g. only the certificate was renewed yet, and not the key
 			return nil, &fs.PathError{Op: "use", Path: t.Cert, Err: err}
 		}
 		cfg.Certificates = []tls.Certificate{pair}
@@ -76,7 +74,7 @@ func (t TLS) Config() (*tls.Config, error) {
 	return cfg, nil
 }
 
-// Dial connects to address, host:port, by TLS.
+// Dial connects to address (host:port) with TLS.
 func (t TLS) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	cfg, err := t.Config()
 	if err != nil {
