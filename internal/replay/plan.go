@@ -135,12 +135,12 @@ func (i *Item) fix(maxReplays int, publish bool) {
 	e, d := &i.Entry, &i.Decoded
 	conflict := e.Class == event.VersionConflict && !i.Corrected
 	switch {
+	case publish && e.Event > 0:
+		i.Plan, i.Result, i.why = PlanPoison, readmodel.ResultRefused, "it is an entry of a record with several events, and --to-topic would publish them all; leave out --to-topic"
 	case i.Status == dlq.Resolved && d.Identity != event.Identified:
 		i.Plan = PlanDuplicate
 	case e.Truncated:
 		i.Plan, i.why = PlanPoison, dlq.ErrTruncated.Error()
-	case publish && e.Event > 0:
-		i.Plan, i.Result, i.why = PlanPoison, readmodel.ResultRefused, "it is an entry of a record with several events, and --to-topic would publish them all; leave out --to-topic"
 	case d.Identity != event.Identified:
 		i.Plan, i.why = PlanPoison, i.noEvent()
 	case conflict:

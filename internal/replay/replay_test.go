@@ -314,6 +314,23 @@ func TestWhatIsPublishedIsOnRecord(t *testing.T) {
 	equal(t, strings.Join(recorded, ", "), "a published to topic again, c published to topic again")
 }
 
+// An entry of an array is not published, also when its version is resolved and its value is unreadable.
+func TestAnEntryIsNotPublished(t *testing.T) {
+	for _, value := range []string{eventOf("a", 2), "{"} {
+		for _, have := range []int64{1, 2} {
+			in, to := &store{versions: map[string]int64{"a": have}}, &producer{}
+			entry := letter(event.VersionGap, "a", 2, 0, value)
+			entry.Headers = append(entry.Headers, kgo.RecordHeader{Key: dlq.HeaderEntry, Value: []byte("1")})
+			r := planned(t, &replay.Replay{ToTopic: "again"}, &source{records: []*kgo.Record{entry}}, in)
+			if err := r.Publish(t.Context(), to, nil); err != nil {
+				t.Fatal(err)
+			}
+			equal(t, told(r), "a 2 poison refused")
+			equal(t, strings.Join(to.values, " "), "")
+		}
+	}
+}
+
 func TestAnExportIsReadBack(t *testing.T) {
 	var file bytes.Buffer
 	in := &store{versions: map[string]int64{"a": 1}}

@@ -46,11 +46,11 @@ type PartitionStatus struct {
 	Reason string           `json:"reason"` // why it does not go on; one line
 }
 
-// ParkedStatus is what waits behind holes.
+// ParkedStatus counts the accounts and events that wait for a missing version.
 type ParkedStatus struct {
 	Accounts         int64   `json:"accounts"`
 	Events           int64   `json:"events"`
-	OldestGapSeconds float64 `json:"oldest_gap_seconds"` // 0 without a hole
+	OldestGapSeconds float64 `json:"oldest_gap_seconds"` // 0 without a gap
 	// ByClass are the accounts by the class of what they wait for: the root causes.
 	ByClass map[string]int64 `json:"by_class"`
 }
