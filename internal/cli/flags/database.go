@@ -43,35 +43,31 @@ func (f *DatabaseFlags) Pool(ctx context.Context, more ...readmodel.ConnectOptio
 	return pool, nil
 }
 
-const passwordFileFlag = "--database-password-file (DATABASE_PASSWORD_FILE)"
-
 // ConnectOptions is what the URL does not say about a connection.
 func (f *DatabaseFlags) ConnectOptions() ([]readmodel.ConnectOption, error) {
-	if f.DatabasePasswordFile == "" {
+	password, err := passwordFile("--database-password-file (DATABASE_PASSWORD_FILE)", f.DatabasePasswordFile, "--database-url (DATABASE_URL)", f.DatabaseURL)
+	if password == nil {
+		return nil, err
+	}
+	return []readmodel.ConnectOption{readmodel.WithPassword(password)}, nil
+}
+
+// passwordFile reads the password of a PostgreSQL, as it is now, from a file; nil: no file was
+// given. It refuses a URL that has a password too, and a file that cannot be read.
+func passwordFile(flag, file, urlFlag, text string) (func() (string, error), error) {
+	if file == "" {
 		return nil, nil
 	}
-	if HoldsPassword(f.DatabaseURL) {
-		return nil, exit.Usagef("%s: --database-url (DATABASE_URL) holds a password too; take it out of there", passwordFileFlag)
+	if u, err := url.Parse(text); err == nil {
+		if _, set := u.User.Password(); set || u.Query().Has("password") {
+			return nil, exit.Usagef("%s: %s holds a password too; take it out of there", flag, urlFlag)
+		}
 	}
-	if _, err := f.password(); err != nil {
+	password := func() (string, error) { return FromFile(flag, file) }
+	if _, err := password(); err != nil {
 		return nil, exit.WrongUsage(err)
 	}
-	return []readmodel.ConnectOption{readmodel.WithPassword(f.password)}, nil
-}
-
-// password is the password as it is now.
-func (f *DatabaseFlags) password() (string, error) {
-	return FromFile(passwordFileFlag, f.DatabasePasswordFile)
-}
-
-// HoldsPassword reports whether a PostgreSQL URL has a password in it.
-func HoldsPassword(text string) bool {
-	u, err := url.Parse(text)
-	if err != nil {
-		return false
-	}
-	_, set := u.User.Password()
-	return set || u.Query().Has("password")
+	return password, nil
 }
 
 // BadDatabaseURL names the flag; errclass sees to it that no password is printed.

@@ -19,8 +19,16 @@ type LedgerServerFlags struct {
 // LedgerServer are the flags themselves.
 func (f *LedgerServerFlags) LedgerServer() *LedgerServerFlags { return f }
 
-// LedgerPasswordFlag names the flag and its variable.
-const LedgerPasswordFlag = "--ledger-password-file (LEDGER_PASSWORD_FILE)"
+const ledgerPasswordFlag = "--ledger-password-file (LEDGER_PASSWORD_FILE)"
+
+// LedgerPassword is the password in the file; empty when none was given.
+func (f *LedgerServerFlags) LedgerPassword() (string, error) {
+	password, err := passwordFile(ledgerPasswordFlag, f.LedgerPasswordFile, "--ledger-url (LEDGER_URL)", f.LedgerURL)
+	if password == nil {
+		return "", err
+	}
+	return password()
+}
 
 // Check refuses flags that do not go together. example is a query.
 func (f *LedgerFlags) Check(example string) error {
@@ -34,9 +42,10 @@ func (f *LedgerFlags) Check(example string) error {
 	case f.LedgerURL == "" && f.LedgerQuery != "":
 		return exit.Usagef("--ledger-query (LEDGER_QUERY): needs --ledger-url")
 	case f.LedgerURL == "" && f.LedgerPasswordFile != "":
-		return exit.Usagef("%s: needs --ledger-url", LedgerPasswordFlag)
-	case f.LedgerPasswordFile != "" && HoldsPassword(f.LedgerURL):
-		return exit.Usagef("%s: --ledger-url (LEDGER_URL) holds a password too; take it out of there", LedgerPasswordFlag)
+		return exit.Usagef("%s: needs --ledger-url", ledgerPasswordFlag)
+	}
+	if _, err := f.LedgerPassword(); err != nil {
+		return err
 	}
 	return f.CheckLimit()
 }

@@ -32,8 +32,10 @@ func (f *OutboxFlags) Outbox() (*outbox.Client, error) {
 		return nil, exit.Usagef("%s: needs --outbox-url", outboxPasswordFileFlag)
 	case f.OutboxURL == "":
 		return nil, nil
-	case f.OutboxPasswordFile != "" && HoldsPassword(f.OutboxURL):
-		return nil, exit.Usagef("%s: %s holds a password too; take it out of there", outboxPasswordFileFlag, outboxURLFlag)
+	}
+	password, err := passwordFile(outboxPasswordFileFlag, f.OutboxPasswordFile, outboxURLFlag, f.OutboxURL)
+	if err != nil {
+		return nil, err
 	}
 	if err := outbox.CheckURL(f.OutboxURL); err != nil {
 		return nil, exit.Usagef("%s: %s", outboxURLFlag, errclass.Safe(err))
@@ -41,12 +43,5 @@ func (f *OutboxFlags) Outbox() (*outbox.Client, error) {
 	if err := outbox.CheckQuery(f.OutboxQuery); err != nil {
 		return nil, exit.Usagef("%s: %w", outboxQueryFlag, err)
 	}
-	client := &outbox.Client{URL: f.OutboxURL, Query: f.OutboxQuery}
-	if f.OutboxPasswordFile != "" {
-		client.Password = func() (string, error) { return FromFile(outboxPasswordFileFlag, f.OutboxPasswordFile) }
-		if _, err := client.Password(); err != nil {
-			return nil, exit.WrongUsage(err)
-		}
-	}
-	return client, nil
+	return &outbox.Client{URL: f.OutboxURL, Query: f.OutboxQuery, Password: password}, nil
 }

@@ -115,8 +115,8 @@ func connect(ctx context.Context, f *flags.LedgerFlags) (*source, error) {
 		return nil, exit.Usagef("--ledger-url (LEDGER_URL): %s", errclass.Safe(err))
 	}
 	if f.LedgerPasswordFile != "" {
-		if cfg.Password, err = flags.FromFile(flags.LedgerPasswordFlag, f.LedgerPasswordFile); err != nil {
-			return nil, exit.WrongUsage(err)
+		if cfg.Password, err = f.LedgerPassword(); err != nil {
+			return nil, err
 		}
 	}
 	if cfg.ConnectTimeout == 0 {
