@@ -10,8 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// assigned starts a worker for each new partition. Nothing is fetched before the
-// worker has claimed its position and asked for the seek.
+// assigned starts a worker for each new partition. Nothing is fetched until the worker has
+// claimed the position and the poller has sought it.
 func (c *Consumer) assigned(_ context.Context, cl *kgo.Client, m map[string][]int32) {
 	<-c.ready
 	partitions := m[c.cfg.Topic]

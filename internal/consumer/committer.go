@@ -175,21 +175,21 @@ func (c *committer) unmarked(partition int32) bool {
 	return !marked
 }
 
-// A stop may take 10 s, of which DrainWithin is for flushing and these for the rest.
-// The client's calls may outlast their contexts, when a broker is silent: so each step
-// has a time limit, and then the next one follows. An abandoned step has no effect any more:
-// its contexts have ended, or the client is cut off.
+// A stop may take 10 s: DrainWithin for flushing, and the times here for the other steps.
+// When a broker is silent, a call of the client may not return when its context ends. So each
+// step has a time limit, and the next step follows. A step that was abandoned can do nothing
+// more: its context has ended, or the client is cut off.
 const (
 	// lastCommitWithin is how long the last commit may take.
 	lastCommitWithin = time.Second
-	// leaveWithin is how long the member may take to leave the group, and then how long
-	// leaving it without the member may take.
+	// leaveWithin bounds how long the client may take to leave the group. Another connection then
+	// has the same time to leave for it.
 	leaveWithin = time.Second
-	// abandonAfter is how long the end of tasks is waited for whose contexts have ended.
+	// abandonAfter is how long to wait for a task after its context has ended.
 	abandonAfter = 200 * time.Millisecond
 )
 
-// patiently calls fn and returns when it has, or when its time is up.
+// patiently calls fn. It returns when fn has returned or the time is over.
 func patiently(fn func(), within time.Duration) {
 	ended := make(chan struct{})
 	go func() {
@@ -205,7 +205,7 @@ func patiently(fn func(), within time.Duration) {
 }
 
 // shutDown drains all workers, commits and leaves the group. The channel is closed when the
-// client is.
+// client is closed.
 func (c *Consumer) shutDown() (left <-chan struct{}) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), c.cfg.DrainWithin, errors.New("shutting down"))
 	defer cancel()
@@ -215,11 +215,10 @@ func (c *Consumer) shutDown() (left <-chan struct{}) {
 
 // leave leaves the group and closes the client.
 //
-// A join that is under way lasts until the whole group has joined or its dead members
-// have timed out, and the client can say that it leaves only after that, on the same
-// connection. So that a stop does not wait for the dead, the client is then cut off,
-// and another connection says it instead: otherwise the group would wait for this member
-// next.
+// A join lasts until the whole group has joined or its dead members have timed out. The client
+// can leave only after that, because it uses the same connection. A stop must not wait so
+// long. So the client is cut off, and another connection leaves the group for it. Otherwise
+// the group would next wait for this member.
 func (c *Consumer) leave() <-chan struct{} {
 	left := make(chan struct{})
 	go func() {
@@ -254,7 +253,7 @@ func (c *Consumer) leave() <-chan struct{} {
 	return left
 }
 
-// leaveFor has a member leave the group, on a separate connection.
+// leaveFor removes a member from the group, on a separate connection.
 func (c *Consumer) leaveFor(ctx context.Context, member string) error {
 	cl, err := kgo.NewClient(c.cfg.Client...)
 	if err != nil {
@@ -262,7 +261,7 @@ func (c *Consumer) leaveFor(ctx context.Context, member string) error {
 	}
 	defer cl.Close()
 	req := kmsg.NewPtrLeaveGroupRequest()
-	req.Group, req.MemberID = c.cfg.Group, member // the one of old brokers, the other of new ones
+	req.Group, req.MemberID = c.cfg.Group, member // old brokers read these, new ones Members
 	leaving := kmsg.NewLeaveGroupRequestMember()
 	leaving.MemberID = member
 	req.Members = append(req.Members, leaving)

@@ -14,7 +14,8 @@ import (
 	"projector/projection/event"
 )
 
-// DeadLetters publishes. One call is one attempt; what is acknowledged stays so.
+// DeadLetters publishes dead letters. One call is one attempt. The Delivery remembers which of
+// them are acknowledged.
 type DeadLetters interface {
 	Deliver(context.Context, *dlq.Delivery) error
 	// EnsureTopic creates the DLQ topic when it is missing.
@@ -25,20 +26,19 @@ type DeadLetters interface {
 type Database interface {
 	// Positions reads the stored positions of the group's topic.
 	Positions(context.Context) ([]projection.StoredPosition, error)
-	// Stop stops a partition for every owner, until a person sets its position. Before the
-	// offset end the log is the one that was consumed; projection.NoOffset: not known. Stop, Halt
-	// and PositionCommitted return projection.ErrFenced if fence is not the partition's.
+	// Stop stops a partition for every owner, until a person sets its position. Up to the offset
+	// end, the log still has the records that were consumed; projection.NoOffset: not known.
+	// Stop, Halt and PositionCommitted return projection.ErrFenced if fence is not the partition's.
 	Stop(ctx context.Context, partition int32, fence, end int64, reason string) error
 	// Halt stores for people why a partition has stopped.
 	Halt(ctx context.Context, partition int32, fence int64, reason string) error
 	// PositionCommitted notes that Kafka's committed offset is where a person has set the position.
 	PositionCommitted(ctx context.Context, partition int32, fence int64) error
-	// Overdue names those of the partitions that hold parked events whose turn has
-	// come, and that are not being applied.
+	// Overdue returns the partitions that have parked events which could be applied and are not.
 	Overdue(ctx context.Context, partitions []int32) ([]int32, error)
 	// Ready fails when the database cannot be reached or cannot be written.
 	Ready(context.Context) error
-	// Reset drops the connections, which may lead to a server that is no longer primary.
+	// Reset drops the connections, because their server may no longer be the primary.
 	Reset()
 }
 
@@ -46,8 +46,8 @@ type Database interface {
 type Access interface {
 	// Check asks the brokers, and names what is missing.
 	Check(context.Context) error
-	// Consuming names the missing permission an error of consuming stands for.
-	// Other errors are returned as they are.
+	// Consuming returns an error that names the missing permission, if err is about one. It
+	// returns any other error unchanged.
 	Consuming(error) error
 }
 
@@ -63,7 +63,7 @@ type Observer interface {
 	Lag(topic string, partition int32, records int64, seconds float64)
 }
 
-// Health receives what keeps work from flowing.
+// Health receives the conditions that make the instance unready.
 type Health interface {
 	Fail(condition, reason string)
 	FailAfter(condition, reason string, grace time.Duration)
@@ -75,8 +75,8 @@ type Health interface {
 
 // Config is all a Consumer needs.
 type Config struct {
-	Client      []kgo.Opt // seeds, security, logger: of every client
-	Member      []kgo.Opt // of the group's member only: what observes it
+	Client      []kgo.Opt // options of every client: seeds, security, logger
+	Member      []kgo.Opt // options of the group's member only: hooks that observe it
 	Topic       string
 	Group       string
 	Owner       string // unique to this process
@@ -84,26 +84,26 @@ type Config struct {
 	Open        func(partition int32) session.Projection
 	DeadLetters DeadLetters
 	Database    Database
-	Access      Access // nil: nobody asks
+	Access      Access // nil: permissions are not checked
 	Observer    Observer
-	Trace       func(partition int32) Trace // nil: no record is followed
+	Trace       func(partition int32) Trace // nil: no record is traced
 	Health      Health
 	Log         *slog.Logger
 	Retry       retry.Policy // its Attempt is one attempt's deadline
 	Limits      Limits
-	// SessionTimeout is how long the group waits for a member that is silent; 0: 30 s.
+	// SessionTimeout is how long a member may be silent before the group removes it; 0: 30 s.
 	SessionTimeout time.Duration
 	DrainWithin    time.Duration // how long SIGTERM may take to flush what is pending
 }
 
 // Limits bound memory and latency.
 type Limits struct {
-	BatchBytes  int           // largest batch of records, decompressed: it is in memory as a whole
-	FetchBytes  int           // what one fetch may bring, before decompression; two may be under way
-	QueueBytes  int           // records fetched and not yet folded, all partitions together; twice that at worst
+	BatchBytes  int           // largest batch of records, decompressed; the whole batch is in memory
+	FetchBytes  int           // size of one fetch, before decompression; two may run at a time
+	QueueBytes  int           // records that are fetched and not yet folded, of all partitions; at worst twice as much
 	FlushEvents int           // a flush at the latest after this many events of a partition
-	FlushBytes  int           // … or when its share of these bytes is pending, accounts aside
-	FlushAge    time.Duration // … or this long after the first, when far behind
+	FlushBytes  int           // … or when its share of these bytes is pending, without the accounts
+	FlushAge    time.Duration // … or this long after the first event, when far behind
 }
 
 // DefaultLimits are meant for one instance of 512 MiB.
@@ -118,25 +118,25 @@ func DefaultLimits() Limits {
 	}
 }
 
-// Trace follows single records of a partition to the transaction they end in. The
-// worker's goroutine calls it, but for Pick. Its methods must not wait and cannot
-// fail: a record is projected whether or not it is followed.
+// Trace traces single records of a partition up to their transaction. The worker's goroutine
+// calls all methods except Pick. They must not wait and cannot fail: tracing must not change
+// how a record is processed.
 type Trace interface {
-	// Pick appends those of the records that are followed. The decoder calls it.
+	// Pick appends the records that are traced to picked. The decoder calls it.
 	Pick(picked, records []*kgo.Record) []*kgo.Record
-	// Folding begins to follow what was picked of the chunk that is folded next.
+	// Folding is called before a chunk is folded, with the picked records of the chunk.
 	Folding(picked []*kgo.Record)
-	// Flushing is called once per flush: everything before next is to be made durable.
+	// Flushing is called once per flush. The flush makes everything before next durable.
 	Flushing(next int64)
-	// Context is ctx with what the worker is about to do on behalf of followed records.
+	// Context returns ctx with the span of the worker's current step for traced records.
 	Context(ctx context.Context) context.Context
-	// Flushed receives what has become durable: everything before next.
+	// Flushed is called after a flush: everything before next is durable.
 	Flushed(next int64, c *projection.Flushed)
-	// Dropped receives why everything that is not durable is dropped: it will be read again.
+	// Dropped is called when everything that is not durable is dropped and will be read again.
 	Dropped(reason error)
 }
 
-// trace is what follows the records of a partition.
+// trace returns the Trace of a partition.
 func (c *Consumer) trace(partition int32) Trace {
 	if c.cfg.Trace == nil {
 		return untraced{}
@@ -144,7 +144,7 @@ func (c *Consumer) trace(partition int32) Trace {
 	return c.cfg.Trace(partition)
 }
 
-// untraced follows nothing.
+// untraced traces nothing.
 type untraced struct{}
 
 func (untraced) Pick(picked, _ []*kgo.Record) []*kgo.Record { return picked }

@@ -26,9 +26,9 @@ type Consumer struct {
 	committer *committer
 	topic     topicInfo
 	ready     chan struct{}      // closed when cl is set
-	cutOff    context.CancelFunc // ends what cl has under way, and cl
-	topicID   string             // that cl consumes
-	recreated context.CancelFunc // ends cl: the topic has another id now
+	cutOff    context.CancelFunc // ends cl and its requests
+	topicID   string             // of the topic that cl consumes
+	recreated context.CancelFunc // ends cl when the topic has another id
 
 	mu      sync.Mutex
 	workers map[int32]*worker
@@ -36,22 +36,22 @@ type Consumer struct {
 	letters deadLetterLog
 
 	queued        atomic.Int64 // bytes in all queues
-	busy          atomic.Int64 // partitions of which something fetched is not durable yet
-	queueShare    atomic.Int64 // what one partition's queue may always hold
+	busy          atomic.Int64 // number of partitions with fetched records that are not durable yet
+	queueShare    atomic.Int64 // bytes that each partition's queue may always hold
 	fetchFailedAt atomic.Int64 // when the client last reported an error, ns
 	partitions    atomic.Int64 // assigned
-	flushBytes    atomic.Int64 // what may be pending of one partition
+	flushBytes    atomic.Int64 // bytes that may be pending for one partition
 	chunkRecords  atomic.Int64 // how many records are decoded and folded at a time
 
 	seeksMu   sync.Mutex
 	seeks     []seek
-	interrupt context.CancelFunc // ends the poll or the rest under way
-	sought    bool               // the poller has seeks to make, or has just made some
-	soughtAt  time.Time          // when it has made some last
+	interrupt context.CancelFunc // ends the current poll or rest
+	sought    bool               // the poller has seeks to make, or has made some just now
+	soughtAt  time.Time          // when it last made some
 	idle      idle
 }
 
-// New prepares a consumer. It connects to nothing: the error is about the configuration.
+// New prepares a consumer. It does not connect. An error is about the configuration.
 func New(cfg Config) (*Consumer, error) {
 	cfg.SessionTimeout = cmp.Or(cfg.SessionTimeout, 30*time.Second)
 	c := &Consumer{cfg: cfg, workers: map[int32]*worker{}, logs: map[string]*retry.Throttled{}, letters: newDeadLetterLog(cfg.Log, nil), ready: make(chan struct{})}
@@ -64,14 +64,13 @@ func New(cfg Config) (*Consumer, error) {
 	return c, nil
 }
 
-// Near the end of the topic a broker gathers records until there are
-// fetchBeat bytes, a dozen events, or fetchWait has passed: one fetch, one wake-up of a
-// worker and one transaction for many events. docs/decisions/0011 has the figures. A
-// partition that is sought or resumed, or whose broker's turn comes after that of idle
-// ones, is fetched when the requests under way return.
+// Near the end of the topic, a broker waits for fetchBeat bytes (about twelve events) or until
+// fetchWait has passed. So many events need only one fetch, one wake-up of a worker and one
+// transaction. docs/decisions/0011 has the figures. After a seek or a resume, a partition is
+// fetched when the current requests return.
 const (
 	fetchBeat = 3 << 10
-	fetchWait = 10 * time.Millisecond // the client's least
+	fetchWait = 10 * time.Millisecond // the least that the client accepts
 )
 
 // options are those of the client that is the group's member.
@@ -80,23 +79,23 @@ func (c *Consumer) options() []kgo.Opt {
 		kgo.ConsumerGroup(c.cfg.Group),
 		kgo.ConsumeTopics(c.cfg.Topic),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.KeepControlRecords(), // so that a position passes the markers of transactions
+		kgo.KeepControlRecords(), // positions must pass the markers of transactions
 		kgo.DisableAutoCommit(),
 		kgo.BlockRebalanceOnPoll(),
-		// A new group begins at the first record; a position that is gone is an error
-		// and never silently the start or the end of the log.
+		// A new group begins at the first record. A position that is out of range is an error. The
+		// client must not go to the start or the end of the log instead.
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.AdjustFetchOffsetsFn(c.offsetsFetched),
 		kgo.OnPartitionsAssigned(c.assigned),
 		kgo.OnPartitionsRevoked(func(ctx context.Context, _ *kgo.Client, m map[string][]int32) { c.unassigned(ctx, m, false) }),
 		kgo.OnPartitionsLost(func(ctx context.Context, _ *kgo.Client, m map[string][]int32) { c.unassigned(ctx, m, true) }),
-		// Memory: what one fetch may bring, before decompression.
+		// This bounds the memory of one fetch, before decompression.
 		kgo.FetchMaxBytes(int32(c.cfg.Limits.FetchBytes)), //nolint:gosec // G115: some MiB
 		kgo.FetchMaxPartitionBytes(1<<20),
 		kgo.MaxConcurrentFetches(2),
-		// A batch is always sent whole, however large, and may be a thousand times
-		// larger when decompressed: beyond this it is refused before it is in memory.
+		// A broker always sends a whole batch, and it may be a thousand times larger when it is
+		// decompressed. A larger batch than this is refused before it is in memory.
 		kgo.MaxDecompressBatchBytes(c.cfg.Limits.BatchBytes),
 		kgo.BrokerMaxReadBytes(int32(max(c.cfg.Limits.BatchBytes, c.cfg.Limits.FetchBytes)+1<<20)), //nolint:gosec // G115: checked to be far below 2 GiB
 		kgo.WithHooks(&c.idle),
@@ -108,12 +107,12 @@ func (c *Consumer) options() []kgo.Opt {
 	)
 }
 
-// Run waits for the topic, then consumes until ctx ends and drains: it flushes
-// what is pending, commits, and leaves the group. An error means that the client
-// could not be made; everything else is retried.
+// Run waits for the topic and consumes it until ctx ends. Then it flushes what is pending,
+// commits and leaves the group. An error means that the client could not be made. Everything
+// else is retried.
 //
-// A client consumes a topic by its id, and adopts no other: when the topic was deleted and
-// created again, it is replaced by a new one, as by a restart of the process.
+// A client consumes a topic by its id and never accepts another id. When the topic was deleted
+// and created again, Run replaces the client, like a restart of the process.
 func (c *Consumer) Run(ctx context.Context) error {
 	err := c.awaitTopic(ctx)
 	for err == nil && ctx.Err() == nil {
@@ -156,7 +155,7 @@ func (c *Consumer) consume(ctx context.Context) error {
 		patiently(tasks.Wait, abandonAfter)
 		return nil
 	}
-	tasks.Wait() // they use this client, and the next one has its metrics
+	tasks.Wait() // the tasks use this client, and the next client registers the same metrics
 	<-left
 	c.ready = make(chan struct{})
 	return nil
@@ -171,7 +170,7 @@ func (c *Consumer) worker(p int32) *worker {
 // Partitions is how many partitions are assigned.
 func (c *Consumer) Partitions() int { return int(c.partitions.Load()) }
 
-// Busy is of how many partitions something that was fetched is not durable yet.
+// Busy is the number of partitions with fetched records that are not durable yet.
 func (c *Consumer) Busy() int { return int(c.busy.Load()) }
 
 // assignment lists the partitions that have a worker.
@@ -191,8 +190,8 @@ func (c *Consumer) partitionLog(p int32) *slog.Logger {
 	return c.cfg.Log.With("messaging.destination.name", c.cfg.Topic, "messaging.destination.partition.id", strconv.Itoa(int(p)))
 }
 
-// throttled is the log of one failing operation, shared by all partitions: an outage is
-// logged once and not once per partition.
+// throttled returns the log of one failing operation. All partitions share it, so that an
+// outage is logged once.
 func (c *Consumer) throttled(dependency, what string) *retry.Throttled {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -213,7 +212,7 @@ func (c *Consumer) commit(ctx context.Context, member string, offsets map[int32]
 	return c.commitSync(ctx, member, map[string]map[int32]kgo.EpochOffset{c.cfg.Topic: commit})
 }
 
-// member is the id the group knows this process by.
+// member is this process's member id in the group.
 func (c *Consumer) member() string {
 	id, _ := c.cl.GroupMetadata()
 	return id
@@ -226,8 +225,8 @@ func (c *Consumer) evicted(p int32) {
 	}
 }
 
-// commitFailing receives the result of each commit. A commit that fails loses
-// nothing: it is repeated, and the position row is the one that counts.
+// commitFailing receives the result of each commit. A failed commit loses nothing: it is
+// repeated, and the position row decides where to resume.
 func (c *Consumer) commitFailing(err error) {
 	if err != nil {
 		err = c.explain(err)

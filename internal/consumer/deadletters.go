@@ -13,12 +13,12 @@ import (
 const (
 	// deadLetterPause is the time between two log lines about dead letters of a class.
 	deadLetterPause = time.Minute
-	// deadLettersEvery is how often it is checked whether such a line is due.
+	// deadLettersEvery is the time between two checks whether a line is due.
 	deadLettersEvery = 5 * time.Second
 )
 
-// deadLetterLog has a line per class and minute, with the number of dead letters in all
-// partitions since the line before.
+// deadLetterLog writes at most one line per class and minute. The line has the number of dead
+// letters in all partitions since the line before.
 type deadLetterLog struct {
 	log   *slog.Logger
 	lines *retry.Lines
@@ -41,7 +41,7 @@ func (l *deadLetterLog) add(letters []projection.DeadLetter) {
 		d := &letters[i]
 		n := counts[d.Class]
 		delete(counts, d.Class)
-		class, last, why := string(d.Class), d.Record.Ref(), d.Message // not d: the line would hold the batch in memory
+		class, last, why := string(d.Class), d.Record.Ref(), d.Message // not d itself, because the line would then keep the batch in memory
 		l.lines.Count(class, n, func(n int) {
 			l.log.Warn("records dead-lettered", "class", class, "records", n, "reason", why,
 				slog.Group("last", "topic", last.Topic, "partition", last.Partition, "offset", last.Offset))

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// mostChunk is how many records are decoded and folded at a time: enough to make
-	// one query for their accounts worth its round trip. With many partitions there are
-	// fewer of them in a chunk, so that all chunks together take chunkMemory.
+	// mostChunk is how many records are decoded and folded at a time, at most. One query then
+	// reads many accounts. With many partitions the chunks are smaller, so that all chunks
+	// together use at most chunkMemory.
 	mostChunk   = 512
 	leastChunk  = 64
 	chunkMemory = 16 << 20
@@ -30,19 +30,19 @@ const (
 	chunksAhead = 2
 )
 
-// chunk is a run of decoded records, in order. next is the offset after it:
-// control records, which carry no event, move it too.
+// chunk is a sequence of decoded records. next is the offset after the last record, including
+// control records, which have no event.
 type chunk struct {
 	records []projection.DecodedRecord
-	traced  []*kgo.Record // those of the records that are followed, see Trace
+	traced  []*kgo.Record // the records that are traced, see Trace
 	next    projection.NextOffset
 	epoch   int
-	broken  *brokenOff // why nothing follows; then there are no records
+	broken  *brokenOff // why no more records can be fetched; the chunk then has no records
 }
 
 var chunkPool = sync.Pool{New: func() any { return new(chunk) }}
 
-// release gives the chunk back, as good as new. Its records must not be used any more.
+// release clears the chunk and returns it to the pool. Its records must not be used any more.
 func (c *chunk) release() {
 	clear(c.records)
 	clear(c.traced)
@@ -50,8 +50,8 @@ func (c *chunk) release() {
 	chunkPool.Put(c)
 }
 
-// decode turns the queue into chunks until the worker is to stop. Records before one that
-// cannot be decoded yet are processed meanwhile.
+// decode decodes the queue's records into chunks until the worker is to stop. While it waits
+// to decode a record, the records before it are processed.
 func (w *worker) decode() {
 	var raw []*kgo.Record
 	for {
@@ -81,7 +81,7 @@ func (w *worker) decode() {
 	}
 }
 
-// decodeAll decodes records of an epoch; false when the worker is to stop.
+// decodeAll decodes records of an epoch. It returns false when the worker is to stop.
 func (w *worker) decodeAll(raw []*kgo.Record, epoch int) bool {
 	for len(raw) > 0 {
 		c, n, err := decodeChunk(w.drain, raw, w.c.cfg.Formats, int(w.c.chunkRecords.Load()))
@@ -100,7 +100,7 @@ func (w *worker) decodeAll(raw []*kgo.Record, epoch int) bool {
 	return true
 }
 
-// hand gives the worker a chunk; false when it is to stop.
+// hand passes a chunk to the worker. It returns false when the worker is to stop.
 func (w *worker) hand(c *chunk) bool {
 	select {
 	case w.chunks <- c:
@@ -114,8 +114,8 @@ func newChunk() *chunk {
 	return chunkPool.Get().(*chunk) //nolint:forcetypeassert // the pool holds nothing else
 }
 
-// decodeChunk decodes records until most events are decoded, or up to the first record that
-// cannot be read yet, and returns how many records those are.
+// decodeChunk decodes records until the chunk has most events, or up to the first record that
+// cannot be read yet. n is the number of records it has decoded.
 func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver, most int) (c *chunk, n int, err error) {
 	c = newChunk()
 	c.records = slices.Grow(c.records, len(raw))
@@ -138,10 +138,10 @@ func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver,
 }
 
 // TimestampOf is the time of a record in milliseconds since the Unix epoch, see
-// projection.NoTimestamp and LastTimestamp. The client multiplies the milliseconds of
-// the wire by 1,000,000 to have nanoseconds, and that wraps around for what lies beyond
-// the year 2262 or before 1677. The original is lost then, but that it has wrapped
-// shows in all but one of 15,625 cases: the result is no whole number of milliseconds.
+// projection.NoTimestamp and LastTimestamp. The client converts Kafka's milliseconds to
+// nanoseconds. This overflows for a time after 2262 or before 1677, and the original time is
+// lost. An overflow is recognised in all but one of 15,625 cases, because the result is not a
+// whole number of milliseconds.
 func TimestampOf(r *kgo.Record) int64 {
 	switch {
 	case r.Timestamp.IsZero(): // the message format of Kafka 0.9 has no time
@@ -152,7 +152,7 @@ func TimestampOf(r *kgo.Record) int64 {
 	return r.Timestamp.UnixMilli()
 }
 
-// FromKafka is the record as projections know it.
+// FromKafka converts a record of the Kafka client.
 func FromKafka(r *kgo.Record) projection.Record {
 	rec := projection.Record{
 		Message:     event.Message{Key: r.Key, Value: r.Value},

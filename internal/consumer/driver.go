@@ -21,9 +21,9 @@ func (w *worker) Read(_ context.Context, operation string, fn func(context.Conte
 	return w.retry("postgres", operation, fn)
 }
 
-// Publish implements session.Driver: it repeats the publishing for ever as it is, because
-// what is acknowledged is remembered, so that each attempt has less to do. The dead letters
-// that were acknowledged before the batch was decided again are not sent again.
+// Publish implements session.Driver. It repeats the same publishing until it succeeds. Each
+// attempt sends only the dead letters that are not acknowledged yet. This includes those that
+// were acknowledged before the batch was decided again.
 func (w *worker) Publish(ctx context.Context, next int64, letters []projection.DeadLetter, verify func(context.Context) error) error {
 	switch {
 	case len(letters) == 0 && w.delivery == nil:
@@ -51,7 +51,7 @@ func (w *worker) Publish(ctx context.Context, next int64, letters []projection.D
 
 func (w *worker) publish(ctx context.Context, verify func(context.Context) error) error {
 	if err := verify(ctx); err != nil {
-		return retry.Stop(err) // PostgreSQL's, as if the write had failed
+		return retry.Stop(err) // an error of PostgreSQL is handled like that of a failed write
 	}
 	err := w.c.cfg.DeadLetters.Deliver(ctx, w.delivery)
 	if kafkaUnknownTopic(err) {
@@ -63,7 +63,7 @@ func (w *worker) publish(ctx context.Context, verify func(context.Context) error
 	return err
 }
 
-// flush makes everything pending durable, and acts on the report.
+// flush makes everything pending durable and handles the report.
 func (w *worker) flush() error {
 	if w.session.Durable() {
 		return nil
@@ -74,10 +74,10 @@ func (w *worker) flush() error {
 	case session.Written:
 		w.written(&r)
 		if r.Open {
-			return session.ErrAgain // the claim finds the partition stopped
+			return session.ErrAgain // the next claim returns that the partition is stopped
 		}
 	case session.Refused:
-		// The log line about the class reports the dead letter.
+		// The dead letter itself is logged by the line about its class.
 		w.log.Debug("PostgreSQL refused a batch, trying a part of it, or dead-lettering it", "reason", errclass.Safe(r.Err), "events", r.Events)
 		return session.ErrAgain
 	case session.Overtaken:
@@ -96,7 +96,7 @@ func (w *worker) flush() error {
 	return nil
 }
 
-// written acts on a flush that is durable: it may be committed to Kafka.
+// written marks the offset of a durable flush for the committer.
 func (w *worker) written(r *session.Report) {
 	w.counted(r)
 	w.queue.durable(r.Next.Offset)
@@ -120,8 +120,9 @@ func (w *worker) counted(r *session.Report) {
 	w.delivered(r.Next.Offset)
 }
 
-// claimOnce claims the partition in the database, and acts on what that shows of an earlier
-// flush. The claim continues from the position as it is now, so that flush moves nothing.
+// claimOnce claims the partition in the database. If the claim shows how an earlier flush
+// ended, it handles that too. The claim already has the current position, so the earlier
+// flush does not move it again.
 func (w *worker) claimOnce(ctx context.Context, c projection.Claim) (projection.Position, error) {
 	pos, r, err := w.session.Claim(ctx, c)
 	if r.Outcome == session.Confirmed {
@@ -135,9 +136,9 @@ func (w *worker) claimOnce(ctx context.Context, c projection.Claim) (projection.
 	return pos, err
 }
 
-// delivered forgets the dead letters that were acknowledged, once everything that was to be
-// durable with them is, and nothing is left to heal: until then each of them may be decided
-// again, also that of an event that was parked long before.
+// delivered drops the delivery when the whole batch is durable and nothing is left to heal.
+// Before that, each dead letter may be decided again, also one of an event that was parked
+// long ago.
 func (w *worker) delivered(next int64) {
 	switch {
 	case w.delivery == nil:
@@ -148,7 +149,7 @@ func (w *worker) delivered(next int64) {
 	}
 }
 
-// writing is the outage of the flushes that have failed since the last one that succeeded.
+// writing is the outage that began with the first failed flush after the last successful one.
 func (w *worker) writing() *retry.Outage {
 	if w.outage == nil {
 		w.outage = w.c.cfg.Retry.Outage(&retryObserver{w: w, obstacle: notWritten, dependency: "postgres", operation: "write a batch"})
@@ -156,8 +157,8 @@ func (w *worker) writing() *retry.Outage {
 	return w.outage
 }
 
-// flushLast flushes once, because the worker is to stop. What cannot be flushed will be
-// read again by the next owner.
+// flushLast flushes once, because the worker is to stop. The next owner reads again what could
+// not be flushed.
 func (w *worker) flushLast() {
 	ctx, cancel := context.WithTimeout(w.context(), w.c.cfg.DrainWithin)
 	defer cancel()

@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// restAfter is how long nothing has to arrive until brokers are asked less often.
+	// restAfter is the time without new records after which brokers are asked less often.
 	restAfter = time.Second
-	// idleRest is how long none is asked then. Two requests to each follow.
+	// idleRest is the time in which no broker is asked then. After it, each gets two requests.
 	idleRest = 240 * time.Millisecond
 )
 
-// idle knows when all brokers have been asked for records and had none.
+// idle detects that all brokers were asked for records and had none.
 type idle struct {
 	mu    sync.Mutex
-	asked map[int32]int // fetches by broker; nil: nothing waits for them
+	asked map[int32]int // number of fetches by broker; nil: nothing waits for them
 	done  func()        // called once
 }
 
 var _ kgo.HookBrokerWrite = (*idle)(nil)
 
-// OnBrokerWrite implements kgo.HookBrokerWrite. If a broker is asked again, its last answer
-// was empty: the client asks only after its records were polled.
+// OnBrokerWrite implements kgo.HookBrokerWrite. If the client asks a broker again, the last
+// answer was empty: otherwise the client would wait until its records are polled.
 func (i *idle) OnBrokerWrite(b kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
 	if key != kmsg.Fetch.Int16() || err != nil {
 		return
@@ -46,17 +46,17 @@ func (i *idle) OnBrokerWrite(b kgo.BrokerMetadata, key int16, _ int, _, _ time.D
 	i.done()
 }
 
-// listen has done, which must not wait, called when all brokers that are asked from now on
-// have had nothing.
+// listen sets done, which is called when all brokers asked from now on had no records. done
+// must not wait.
 func (i *idle) listen(done func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.asked, i.done = map[int32]int{}, done
 }
 
-// rest has nothing fetched for a while, when nothing has arrived for long: an instance
-// without work would ask each broker 100 times a second. A seek ends it, and so does ctx.
-// It returns the context of the next poll, which ends when all brokers had nothing.
+// rest pauses fetching for a while if no record has arrived for long. Otherwise an instance
+// without work would ask each broker 100 times a second. A seek or the end of ctx ends the
+// rest. rest returns the context of the next poll, which ends when all brokers had no records.
 func (c *Consumer) rest(ctx context.Context) (context.Context, context.CancelFunc) {
 	c.cl.PauseFetchTopics(c.cfg.Topic)
 	c.untilSeek(ctx, idleRest)
@@ -66,7 +66,7 @@ func (c *Consumer) rest(ctx context.Context) (context.Context, context.CancelFun
 	return pollCtx, cancel
 }
 
-// untilSeek waits for a time, or until a seek is asked for.
+// untilSeek waits until the time is over or a worker asks for a seek.
 func (c *Consumer) untilSeek(ctx context.Context, within time.Duration) {
 	c.seeksMu.Lock()
 	if len(c.seeks) > 0 {

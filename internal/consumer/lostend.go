@@ -14,25 +14,26 @@ import (
 	"projector/projection"
 )
 
-// A log loses its end when a replica that lacks it becomes the leader (an unclean leader
-// election), or when a broker comes back with an older disk. Its offsets are then given
-// to other records. A position after the end would pass those, so the partition
-// stops for every owner, and stays stopped until a person sets the position.
+// A log loses its last records when a replica without them becomes the leader (an unclean
+// leader election), or when a broker is restored with an older disk. Other records then get
+// the same offsets. A position after the new end would skip these records. So the partition
+// stops for every owner until a person sets the position.
 
 // logEnd is where a partition's log ends, as its leader says.
 type logEnd struct {
 	offset   int64 // after the last record
 	epoch    int32 // the leader's; projection.NoEpoch: not known
-	epochEnd int64 // after the last record of the position's leader epoch; projection.NoOffset: not known
+	epochEnd int64 // offset after the last record of the position's leader epoch; projection.NoOffset: not known
 }
 
-// loss is what is known of a log that has lost its end.
+// loss describes how a log has lost its end.
 type loss struct {
-	at    int64  // up to where the log still is what was consumed; projection.NoOffset: not known
-	found string // how it was found; empty: nothing is lost
+	at    int64  // offset up to which the consumed records are still in the log; projection.NoOffset: not known
+	found string // how the loss was found; empty: nothing is lost
 }
 
-// contradicts returns why a log that ends so cannot be the one that was consumed up to next.
+// contradicts compares the log's end with the position next. It returns the loss if the log
+// cannot be the one that was consumed up to next.
 func (e logEnd) contradicts(next projection.NextOffset) loss {
 	switch {
 	case e.epochEnd != projection.NoOffset && e.epochEnd < min(next.Offset, e.offset):
@@ -46,37 +47,37 @@ func (e logEnd) contradicts(next projection.NextOffset) loss {
 	return loss{at: projection.NoOffset}
 }
 
-// lostBehind is the loss of everything after the last record that is left of a leader epoch.
+// lostBehind is the loss of all records after offset end, where a leader epoch ends now.
 func lostBehind(epoch int32, end int64) loss {
 	return loss{end, fmt.Sprintf("the records up to there are of leader epoch %d, which ends at %d", epoch, end)}
 }
 
-// behind reports whether the leader's epoch is earlier than that of what was consumed. Such
-// a leader does not know yet that it was replaced, or has lost more than records.
+// behind reports whether the leader's epoch is earlier than that of the consumed records. Such
+// a leader does not know yet that it was replaced, or the cluster has lost its metadata.
 func (e logEnd) behind(next projection.NextOffset) bool {
 	return e.epoch != projection.NoEpoch && e.epoch < next.LeaderEpoch
 }
 
-// believed reports whether what contradicts a position is believed, some time after it was
-// said first.
+// believed reports whether an answer that contradicts the position is accepted as true. after
+// is the time since the first such answer.
 func (e logEnd) believed(next projection.NextOffset, after time.Duration) bool {
 	return !e.behind(next) || after >= behindFor
 }
 
 const (
-	// lostAsks is how often the brokers have to say that a log has lost its end before it
-	// is believed, and lostPause the time in between: they may be about to change the leader.
+	// lostAsks is how many answers in a row have to say that a log has lost its end. lostPause is
+	// the time between them. One answer is not enough, because the leader may be changing.
 	lostAsks  = 4
 	lostPause = 300 * time.Millisecond
-	// behindFor is how long an earlier leader is not believed: longer than the brokers take
-	// to find out that one of them is dead, and to spread that.
+	// behindFor is how long answers of an earlier leader are ignored. It is longer than the
+	// brokers need to detect a dead broker and report it to each other.
 	behindFor = 20 * time.Second
 )
 
 // lostEnd compares a position with the log.
 func (w *worker) lostEnd(next projection.NextOffset, log partitionInfo) (lost loss, err error) {
 	if next.Offset <= log.end && (next.LeaderEpoch == projection.NoEpoch || next.LeaderEpoch == log.epoch) {
-		return lost, nil // an epoch that lasts ends where the log ends
+		return lost, nil // the current epoch ends where the log ends
 	}
 	began := time.Now()
 	err = w.retry("kafka", "compare the position with the log", func(ctx context.Context) (err error) {
@@ -86,8 +87,8 @@ func (w *worker) lostEnd(next projection.NextOffset, log partitionInfo) (lost lo
 	return lost, err
 }
 
-// askForEnd asks until one answer is good, or all were bad. The first answer may be the one
-// that is known already.
+// askForEnd asks until an answer does not contradict the position, or until enough answers do.
+// log may be the first answer.
 func (w *worker) askForEnd(ctx context.Context, next projection.NextOffset, log partitionInfo, began time.Time) (lost loss, err error) {
 	for asked := range lostAsks {
 		if asked > 0 && pace.Sleep(ctx, lostPause) != nil {
@@ -131,15 +132,15 @@ func (w *worker) stopForAll(position int64, lost loss) error {
 	return w.suspend(projection.StateStopped, reason)
 }
 
-// brokenOff is why nothing follows the records of a partition that were fetched.
+// brokenOff is why a partition cannot be fetched further.
 type brokenOff struct {
 	reason     string
-	outOfRange bool             // the log does not reach there: its start or its end is elsewhere
-	loss       *kgo.ErrDataLoss // the log has lost its end, says the client
+	outOfRange bool             // the offset is before the start or after the end of the log
+	loss       *kgo.ErrDataLoss // the client reports that the log has lost its end
 }
 
-// breakOff is called by the poller when Kafka refuses to serve the partition from
-// some offset on. What was fetched before it is still processed.
+// breakOff is called by the poller when Kafka refuses to return records from an offset on.
+// Records that were fetched before are still processed.
 func (w *worker) breakOff(err error) {
 	var (
 		broken brokenOff
@@ -160,7 +161,7 @@ func (w *worker) breakOff(err error) {
 	w.queue.breakOff(&broken)
 }
 
-// stopAtBreak writes what lies before the break and stops the partition.
+// stopAtBreak flushes the records before the break and stops the partition.
 func (w *worker) stopAtBreak(broken *brokenOff) error {
 	if err := w.flush(); err != nil {
 		return err
@@ -176,8 +177,8 @@ func (w *worker) stopAtBreak(broken *brokenOff) error {
 	return w.stopForAll(w.session.Next().Offset, lostBehind(broken.loss.ConsumedToEpoch, broken.loss.ResetTo))
 }
 
-// stopOutOfRange stops a partition whose log does not reach to where it was to be read.
-// Producers may append beyond that at any time, so there is no waiting for a second answer.
+// stopOutOfRange stops a partition whose next offset is not in the log. It does not wait for a
+// second answer: producers may append records past that offset at any time and so hide the loss.
 func (w *worker) stopOutOfRange() error {
 	var log partitionInfo
 	err := w.retry("kafka", "read the partition's offsets", func(ctx context.Context) (err error) {
@@ -188,7 +189,7 @@ func (w *worker) stopOutOfRange() error {
 	case err != nil:
 		return err
 	case !projection.SameTopic(log.id, w.topicID):
-		return session.ErrAgain // the claim says so
+		return session.ErrAgain // the next claim returns why
 	case w.session.Next().Offset < log.start:
 		return w.halt(expired(w.session.Next().Offset, log.start))
 	}

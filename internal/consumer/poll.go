@@ -16,11 +16,11 @@ import (
 
 const (
 	pollRecords = 10_000
-	// pollWithin bounds one poll, so that the watchdog sees that an idle poller is alive.
+	// pollWithin bounds one poll, so that an idle poller still reports to the watchdog.
 	pollWithin = 5 * time.Second
-	// seeksApart is the least time between two rounds of seeks. Each makes the client drop
-	// what it is fetching, of all partitions, and many are claimed at a time. Seeks that the
-	// client did not accept, because its assignment is not complete, are in the next round.
+	// seeksApart is the least time between two rounds of seeks. Each round makes the client drop
+	// the fetches of all partitions, and many partitions are claimed at the same time. A seek that
+	// the client did not accept is in the next round: its assignment was not complete.
 	seeksApart = 20 * time.Millisecond
 )
 
@@ -31,13 +31,13 @@ type seek struct {
 	epoch int
 }
 
-// seek makes the poller restart the worker's queue at an offset. Only the poller
-// moves the client's offsets: what it hands over afterwards belongs to the epoch.
+// seek makes the poller restart the worker's queue at an offset. Only the poller sets the
+// client's offsets, so the records that it passes on afterwards belong to the epoch.
 func (c *Consumer) seek(w *worker, next projection.NextOffset, epoch int) {
 	c.seeksMu.Lock()
 	defer c.seeksMu.Unlock()
-	// Only a worker's last claim counts: an older seek that is made after it would leave the
-	// queue in an epoch whose records are dropped.
+	// Only a worker's last claim counts. If an older seek were made after it, the queue would be
+	// in an older epoch, and its records would be dropped.
 	c.seeks = slices.DeleteFunc(c.seeks, func(s seek) bool { return s.w == w })
 	c.seeks = append(c.seeks, seek{w, next, epoch})
 	if c.interrupt != nil {
@@ -45,7 +45,7 @@ func (c *Consumer) seek(w *worker, next projection.NextOffset, epoch int) {
 	}
 }
 
-// poll hands records to the workers until ctx ends. It never waits for a worker.
+// poll passes records to the workers until ctx ends. It never waits for a worker.
 func (c *Consumer) poll(ctx context.Context) {
 	for arrived := time.Now(); ctx.Err() == nil; {
 		begin := c.beginPoll
@@ -56,8 +56,8 @@ func (c *Consumer) poll(ctx context.Context) {
 		fetches := c.cl.PollRecords(pollCtx, pollRecords)
 		cancel()
 		c.cfg.Health.Beat()
-		fetches.EachError(c.dataLost)     // first: its records may be from after the loss
-		fetches.EachPartition(c.dispatch) // then: a partition may have records, and an error after them
+		fetches.EachError(c.dataLost)     // first, because the partition's records may be from after the loss
+		fetches.EachPartition(c.dispatch) // after the records, because an error may follow them
 		fetches.EachError(c.fetchFailed)
 		c.cl.AllowRebalance()
 		if !fetches.Empty() || c.sought {
@@ -66,7 +66,7 @@ func (c *Consumer) poll(ctx context.Context) {
 	}
 }
 
-// beginPoll makes the seeks that are asked for and returns the context of the next poll.
+// beginPoll makes the pending seeks and returns the context of the next poll.
 func (c *Consumer) beginPoll(ctx context.Context) (context.Context, context.CancelFunc) {
 	c.seeksMu.Lock()
 	defer c.seeksMu.Unlock()
@@ -82,23 +82,23 @@ func (c *Consumer) beginPoll(ctx context.Context) (context.Context, context.Canc
 	return c.interruptible(ctx, within)
 }
 
-// interruptible is a context that ends within a time, or when a seek is asked for. Its
-// caller holds seeksMu.
+// interruptible returns a context that ends after a time, or when a worker asks for a seek.
+// The caller holds seeksMu.
 func (c *Consumer) interruptible(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
 	ctx, c.interrupt = context.WithTimeout(ctx, within)
 	return ctx, c.interrupt
 }
 
-// makeSeeks answers those that the client did not take, because it does not know the
-// partition yet.
+// makeSeeks makes the seeks. It returns those that the client did not accept, because it does
+// not know the partition yet.
 func (c *Consumer) makeSeeks(seeks []seek) (later []seek) {
-	seeks = slices.DeleteFunc(seeks, func(s seek) bool { return c.worker(s.w.partition) != s.w }) // revoked meanwhile
+	seeks = slices.DeleteFunc(seeks, func(s seek) bool { return c.worker(s.w.partition) != s.w }) // the partition was revoked since
 	if len(seeks) == 0 {
 		return nil
 	}
-	// The client does nothing where an offset and its epoch are those that it has handed
-	// over last. Where it has fetched before, it may fetch from elsewhere all the same, or not
-	// at all: after a loss of data it resets itself, and a batch that is too large stops it.
+	// The client ignores a seek to the offset and epoch that it has returned last. But it may
+	// fetch from another offset, or not at all: it resets itself after a loss of data, and a batch
+	// that is too large stops it. So it gets another epoch first.
 	first, then := map[int32]kgo.EpochOffset{}, map[int32]kgo.EpochOffset{}
 	for _, s := range seeks {
 		if s.epoch > firstEpoch {
@@ -120,13 +120,13 @@ func (c *Consumer) makeSeeks(seeks []seek) (later []seek) {
 	return later
 }
 
-// firstEpoch is a worker's before which nothing was fetched.
+// firstEpoch is the epoch of a worker's first seek. Nothing was fetched before it.
 const firstEpoch = 1
 
-// noSuchEpoch is neither the epoch of a record nor the client's value for none.
+// noSuchEpoch is not the epoch of any record, and not the client's value for no epoch.
 const noSuchEpoch = -2
 
-// dispatch hands a partition's records to its worker.
+// dispatch passes a partition's records to its worker.
 func (c *Consumer) dispatch(ftp kgo.FetchTopicPartition) {
 	w := c.worker(ftp.Partition)
 	if w == nil || ftp.Topic != c.cfg.Topic || len(ftp.Records) == 0 {
@@ -143,8 +143,8 @@ func (c *Consumer) resume(p int32) {
 	c.cl.ResumeFetchPartitions(map[string][]int32{c.cfg.Topic: {p}})
 }
 
-// dataLost ends the reading of a partition whose log has lost its end: the client would
-// continue by itself, from the new end that it found.
+// dataLost ends the reading of a partition whose log has lost its end. Otherwise the client
+// would continue at the new end of the log.
 func (c *Consumer) dataLost(_ string, p int32, err error) {
 	var loss *kgo.ErrDataLoss
 	if w := c.worker(p); w != nil && errors.As(err, &loss) {
@@ -156,12 +156,12 @@ func (c *Consumer) dataLost(_ string, p int32, err error) {
 func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 	var loss *kgo.ErrDataLoss
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, kgo.ErrClientClosed) ||
-		errors.As(err, &loss) { // its worker knows from dataLost
+		errors.As(err, &loss) { // dataLost handles it
 		return
 	}
 	if topic == "" && p < 0 {
-		// The client's way to say that an answer was larger than it may be. It does
-		// not say of which partition, asks again, and continues with the others.
+		// The client returns this error if an answer was too large. It does not name the partition.
+		// It asks again, and continues with the others.
 		err = batchTooLarge{c.cfg.Limits.BatchBytes}
 	}
 	if w := c.worker(p); w != nil {
@@ -178,8 +178,8 @@ func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 	c.cfg.Health.FailAfter("fetch", "Kafka: "+errclass.Safe(err), grace)
 }
 
-// commitSync commits under the id member and no other, and returns the first error,
-// of the request or of a partition.
+// commitSync commits only under the id member. It returns the first error of the request or of
+// a partition.
 func (c *Consumer) commitSync(ctx context.Context, member string, offsets map[string]map[int32]kgo.EpochOffset) error {
 	var result error
 	ctx = kgo.PreCommitFnContext(ctx, func(request *kmsg.OffsetCommitRequest) error {
@@ -204,9 +204,9 @@ func (c *Consumer) commitSync(ctx context.Context, member string, offsets map[st
 	return result
 }
 
-// tooBig reports whether a partition's queue holds too much: more than its share,
-// while all together hold more than they may. A partition that is behind alone may
-// use what the others do not need.
+// tooBig reports whether a partition's queue holds more than its share, while all queues
+// together are over the limit. So a single partition that is behind may use the memory that
+// the others do not need.
 func (c *Consumer) tooBig(bytes int) bool {
 	return int64(bytes) > c.queueShare.Load() && c.queued.Load() > int64(c.cfg.Limits.QueueBytes)
 }

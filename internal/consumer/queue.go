@@ -7,8 +7,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// queue holds fetched records of one partition until they are decoded. Its epoch
-// is raised by each seek: what was fetched before it is dropped.
+// queue holds fetched records of one partition until they are decoded. Each seek raises its
+// epoch, and records that were fetched before are dropped.
 type queue struct {
 	mu      sync.Mutex
 	records []*kgo.Record
@@ -16,21 +16,21 @@ type queue struct {
 	epoch   int
 	paused  bool
 	closed  bool
-	broken  *brokenOff // why no more records come; nil: more may come, or the reason was removed
-	ended   bool       // no more records come until it is restarted
+	broken  *brokenOff // why no more records arrive; nil: more may arrive, or the worker has the reason already
+	ended   bool       // no more records arrive until it is restarted
 	end     int64      // last stable offset as of the newest fetch
-	busy    bool       // what was fetched is not durable yet
+	busy    bool       // some fetched records are not durable yet
 	arrived chan struct{}
 	shared  shared
 }
 
-// shared is what all queues share, and how a queue stops and starts its partition's
-// fetching. Both are called under the queue's lock: a pause that overtook the resume
-// after it would stop the partition for ever.
+// shared has the counters of all queues, and the functions that pause and resume the fetching
+// of a partition. Both are called under the queue's lock. Otherwise a pause could come after
+// the resume that follows it, and the partition would stop for ever.
 type shared struct {
 	held          *atomic.Int64        // bytes in all queues
-	busy          *atomic.Int64        // queues of which something fetched is not durable yet
-	tooBig        func(bytes int) bool // whether a queue of so many bytes holds too much now
+	busy          *atomic.Int64        // number of queues with fetched records that are not durable yet
+	tooBig        func(bytes int) bool // whether a queue with so many bytes holds too much now
 	pause, resume func()
 }
 
@@ -38,7 +38,7 @@ func newQueue(s shared) *queue {
 	return &queue{arrived: make(chan struct{}, 1), shared: s}
 }
 
-// put appends records, and pauses the partition when that is too much.
+// put appends records. It pauses the partition if the queue then holds too much.
 func (q *queue) put(records []*kgo.Record, end int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -58,7 +58,7 @@ func (q *queue) put(records []*kgo.Record, end int64) {
 	}
 }
 
-// occupy notes whether something that was fetched is not durable yet.
+// occupy notes whether some fetched records are not durable yet.
 func (q *queue) occupy(busy bool) {
 	switch {
 	case busy && !q.busy:
@@ -83,8 +83,8 @@ func (q *queue) grow(n int) {
 	q.shared.held.Add(int64(n))
 }
 
-// remove appends up to limit records to into, fewer when they are large, with the
-// epoch they belong to.
+// remove moves up to limit records from the queue to into, fewer if they are large. It also
+// returns their epoch.
 func (q *queue) remove(into []*kgo.Record, limit int) ([]*kgo.Record, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -107,7 +107,7 @@ func (q *queue) remove(into []*kgo.Record, limit int) ([]*kgo.Record, int) {
 	return into, q.epoch
 }
 
-// breakOff says that nothing follows, and why. Records that are put later are dropped.
+// breakOff notes why no more records arrive. Records that are put later are dropped.
 func (q *queue) breakOff(broken *brokenOff) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -118,8 +118,8 @@ func (q *queue) breakOff(broken *brokenOff) {
 	q.wake()
 }
 
-// removeBreak returns, once, why nothing follows when all records were removed,
-// with the epoch it belongs to; else nil.
+// removeBreak returns why no more records arrive, and its epoch. It does so once, after all
+// records were removed. Otherwise it returns nil.
 func (q *queue) removeBreak() (*brokenOff, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -139,7 +139,7 @@ func (q *queue) wake() {
 	}
 }
 
-// restart drops everything, begins an epoch and has the partition fetched.
+// restart drops everything, begins a new epoch and resumes the partition.
 func (q *queue) restart(epoch int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -162,7 +162,7 @@ func (q *queue) close() {
 	q.drop()
 }
 
-// stableEnd is the offset after the last record known to be committed.
+// stableEnd is the offset after the last record that is known to be committed.
 func (q *queue) stableEnd() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -186,7 +186,7 @@ func (q *queue) oldest() int64 {
 	return TimestampOf(q.records[0])
 }
 
-// recordBytes approximates what a fetched record holds in memory.
+// recordBytes approximates the memory of a fetched record.
 func recordBytes(r *kgo.Record) int {
 	const overhead = 256
 	n := overhead + len(r.Key) + len(r.Value)

@@ -14,9 +14,9 @@ import (
 	"projector/projection"
 )
 
-// retry runs fn for ever until it succeeds, must not be repeated, or the worker is to
-// stop. An attempt may take as long as it is answered now and then. A stop ends the
-// waiting at once, an attempt under way only when the worker's time is up.
+// retry runs fn until it succeeds, returns an error that must not be repeated, or the worker
+// is to stop. An attempt may take long if the server keeps answering. A stop ends a wait at
+// once. A running attempt ends only when the worker's time is over.
 func (w *worker) retry(dependency, operation string, fn func(context.Context) error) error {
 	policy := w.c.cfg.Retry
 	silence := policy.Attempt
@@ -44,9 +44,9 @@ func final(err error) bool {
 	return session.Final(err) || errors.Is(err, projection.ErrTopicRecreated) || errors.Is(err, errOtherMember) || isStopped(err)
 }
 
-// awaitFormat tries for ever to find out how a record is read, as long as a schema
-// registry is away; false when the worker is to stop. The decoder calls it, while the worker
-// flushes what was decoded before.
+// awaitFormat retries for ever to get a record's schema while the schema registry cannot be
+// reached. It returns false when the worker is to stop. The decoder calls it, so the worker
+// can flush the records that were decoded before.
 func (w *worker) awaitFormat(r *kgo.Record) bool {
 	obs := &retryObserver{w: w, obstacle: notRead, dependency: dependencyRegistry, operation: "read events"}
 	m := FromKafka(r).Message
@@ -60,13 +60,14 @@ func (w *worker) awaitFormat(r *kgo.Record) bool {
 	return err == nil
 }
 
-// dependencyRegistry is what the errors of a schema registry name.
+// dependencyRegistry is the name of the schema registry in errors.
 const dependencyRegistry = "schema_registry"
 
 // schemaCondition ends the condition of a partition that cannot be read.
 const schemaCondition = " schema"
 
-// dependencyOf is the dependency that an error names; else the one that was called.
+// dependencyOf returns the dependency that an error names. If there is none, it returns the
+// one that was called.
 func dependencyOf(err error, asked string) string {
 	var names interface{ Dependency() string }
 	if errors.As(err, &names) {
@@ -75,13 +76,13 @@ func dependencyOf(err error, asked string) string {
 	return asked
 }
 
-// obstacle is what can keep a partition from continuing. They are independent of each other;
-// the partition flows when there is none.
+// obstacle is a reason why a partition cannot continue. The obstacles are independent of each
+// other. The partition flows when it has none.
 type obstacle int
 
 const (
-	notWritten  obstacle = iota // flushes fail: from the first that does until one succeeds, over all claims in between
-	notAnswered                 // something else the worker does fails, and is repeated
+	notWritten  obstacle = iota // flushes fail; claims between two flushes do not end it
+	notAnswered                 // another operation of the worker fails and is repeated
 	notRead                     // records cannot be decoded
 	obstacles
 )
@@ -97,8 +98,8 @@ func (w *worker) condition(o obstacle) string {
 	return w.c.condition(w.partition)
 }
 
-// obstructed reports an obstacle to status, metric and health. The instance is unready
-// when it is still there after grace.
+// obstructed reports an obstacle to status, metric and health. The instance is unready if the
+// obstacle still exists after grace.
 func (w *worker) obstructed(o obstacle, reason string, grace time.Duration) {
 	s := &w.status
 	s.mu.Lock()
@@ -109,7 +110,7 @@ func (w *worker) obstructed(o obstacle, reason string, grace time.Duration) {
 	w.c.cfg.Health.FailAfter(w.condition(o), reason, grace)
 }
 
-// passed reports that an obstacle is gone, if there was one, and reports again what remains.
+// passed reports that an obstacle has ended, if there was one. It reports the others again.
 func (w *worker) passed(o obstacle) {
 	s := &w.status
 	s.mu.Lock()
@@ -138,13 +139,13 @@ func (w *worker) passed(o obstacle) {
 	s.change(projection.StateFlowing, "")
 }
 
-// retryObserver makes an obstacle of what is retried, and logs it.
+// retryObserver logs a retried operation and reports it as an obstacle.
 type retryObserver struct {
 	w          *worker
 	obstacle   obstacle
-	dependency string           // that is called
+	dependency string           // the one that is called
 	operation  string           // what for
-	other      *retry.Throttled // of another dependency than its own, nil: none has failed
+	other      *retry.Throttled // log of another dependency that has failed; nil: none has
 	failing    bool
 }
 

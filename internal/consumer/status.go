@@ -11,27 +11,27 @@ import (
 	"projector/projection"
 )
 
-// status is what others may know of a worker.
+// status is the part of a worker that other goroutines read.
 type status struct {
-	position atomic.Int64 // durable; known when there is a fence
-	fence    atomic.Int64 // 0: the position is not known, or means nothing
-	first    atomic.Int64 // the first offset there is, -1: not known
-	lagging  atomic.Int64 // since when the partition has been seen behind, ms, 0: is not
-	end      atomic.Int64 // as last asked of the broker, -1: not yet
-	moved    atomic.Int64 // when the position last moved, ms, 0: not yet
+	position atomic.Int64 // durable; valid only with a fence
+	fence    atomic.Int64 // 0: the position is not known or not valid
+	first    atomic.Int64 // first offset of the log, -1: not known
+	lagging  atomic.Int64 // when the partition was first seen behind, ms, 0: it is not behind
+	end      atomic.Int64 // the broker's last answer, -1: none yet
+	moved    atomic.Int64 // when the position last moved, ms, 0: it has not yet
 
 	mu        sync.Mutex
 	state     projection.State
 	since     time.Time
 	reason    string
-	obstacles [obstacles]string // the reason of each, "": there is none
+	obstacles [obstacles]string // reason of each obstacle, "": there is no such obstacle
 }
 
-// idleAfter is how long nothing may come before a partition is called idle.
+// idleAfter is the time without new records after which a partition is idle.
 const idleAfter = 10 * time.Second
 
-// from is where the lag begins: at the position, without one at the first offset there
-// is; -1: not known.
+// from is the offset from which the lag counts: the position or, if there is none, the first
+// offset of the log; -1: not known.
 func (s *status) from() int64 {
 	if s.fence.Load() > 0 {
 		return s.position.Load()
@@ -39,7 +39,7 @@ func (s *status) from() int64 {
 	return s.first.Load()
 }
 
-// noPosition says that the stored position means nothing.
+// noPosition notes that the stored position is not valid.
 func (s *status) noPosition() { s.fence.Store(0) }
 
 // log notes where the partition's log begins and ends.
@@ -80,7 +80,7 @@ func (s *status) change(state projection.State, reason string) {
 type PartitionStatus struct {
 	Partition     int32
 	State         projection.State
-	Since         time.Time // of flowing, idle and throttled together
+	Since         time.Time // flowing, idle and throttled count as one state
 	Reason        string
 	Position, End int64
 	Claimed       bool // Position is known
@@ -113,7 +113,7 @@ func (w *worker) describe(now time.Time) PartitionStatus {
 	d.LagRecords, age, d.LagKnown = w.lag(now)
 	d.LagSeconds = age.Seconds()
 	if d.Claimed && d.End >= 0 {
-		d.End = max(d.End, d.Position) // the end was asked for some seconds ago
+		d.End = max(d.End, d.Position) // End is some seconds old
 	}
 	if d.State == projection.StateFlowing {
 		d.State = w.pace(d, now)
@@ -121,7 +121,7 @@ func (w *worker) describe(now time.Time) PartitionStatus {
 	return d
 }
 
-// pace distinguishes what a flowing partition does.
+// pace returns whether a flowing partition is flowing, idle or throttled.
 func (w *worker) pace(d PartitionStatus, now time.Time) projection.State {
 	switch {
 	case w.queue.isPaused():
@@ -136,7 +136,7 @@ func (w *worker) pace(d PartitionStatus, now time.Time) projection.State {
 // watchLag asks the brokers for the ends of the partitions.
 func (c *Consumer) watchLag(ctx context.Context) {
 	every(ctx, lagEvery, lagEvery, func(ctx context.Context) {
-		// With an error, what is missing stays as it was; watchKafka reports it.
+		// After an error, ends that are missing do not change. watchKafka reports the error.
 		ends, _ := c.adm.ListCommittedOffsets(ctx, c.cfg.Topic)
 		for _, p := range c.assignment() {
 			w := c.worker(p)
@@ -168,10 +168,10 @@ func (w *worker) reportLag() {
 	}
 }
 
-// lag is how many records the partition is behind, all there are when it has no
-// position, and the age of the oldest record that is fetched and not durable; when none
-// is, for how long the partition has been seen behind. The status page, the metric and
-// the command show the same.
+// lag returns how many records the partition is behind. Without a position, these are all
+// records of the log. age is that of the oldest fetched record that is not durable. If there
+// is none, age is the time since the partition was first seen behind. The status page, the
+// metric and the command show the same.
 func (w *worker) lag(now time.Time) (records int64, age time.Duration, known bool) {
 	s := &w.status
 	end, from := s.end.Load(), s.from()
@@ -187,14 +187,14 @@ func (w *worker) lag(now time.Time) (records int64, age time.Duration, known boo
 	if oldest == 0 {
 		oldest = w.queue.oldest()
 	}
-	if oldest <= 0 || oldest > now.UnixMilli() { // no record, or one without a usable time
+	if oldest <= 0 || oldest > now.UnixMilli() { // no record, or its time is missing or in the future
 		oldest = s.lagging.Load()
 	}
 	return records, max(0, now.Sub(time.UnixMilli(oldest))), true
 }
 
-// logRewind logs that a claim has moved the position back, or found it moved back, and why:
-// records are read again that were durable before.
+// logRewind logs why a position was moved back, by this claim or before it. Records that were
+// durable are then read again.
 func (w *worker) logRewind(kafka int64, found projection.Stood, pos projection.Position) {
 	from, reason := projection.NoOffset, ""
 	switch known := w.status.position.Load(); {

@@ -14,37 +14,38 @@ import (
 	"projector/projection"
 )
 
-// topicInfo caches what Kafka says of the topic: a rebalance makes many workers
-// ask at once.
+// topicInfo caches Kafka's answers about the topic, because many workers ask at the same time
+// after a rebalance.
 type topicInfo struct {
 	mu      sync.Mutex
-	asked   time.Time // not later than the answers
+	asked   time.Time // before the answers arrived
 	id      string
 	starts  kadm.ListedOffsets
 	ends    kadm.ListedOffsets
-	stable  kadm.ListedOffsets // the ends of what is committed, as far as they are known
+	stable  kadm.ListedOffsets // last stable offsets, as far as they are known
 	missing error              // why some starts and ends are not known
 }
 
-// partitionInfo is what Kafka says of a partition: the topic's id, the first offset and
-// the one after the last record, committed or not.
+// partitionInfo is Kafka's answer about a partition: the topic's id, the first offset, and the
+// offset after the last record, committed or not.
 type partitionInfo struct {
 	id         string
 	start, end int64
-	epoch      int32 // the leader epoch that the log is in; projection.NoEpoch: not known
-	stable     int64 // the end of what is committed; projection.NoOffset: not known
+	epoch      int32 // current leader epoch; projection.NoEpoch: not known
+	stable     int64 // last stable offset; projection.NoOffset: not known
 }
 
-// infoAge is how old an answer may be where nothing depends on it being newer.
+// infoAge is how old an answer may be if the caller does not need a newer one.
 const infoAge = time.Second
 
-// partitionInfo returns what Kafka says of partition p, at most infoAge old. All partitions
-// are asked for at once. A partition without a leader that answers fails alone.
+// partitionInfo returns Kafka's answer about partition p, at most infoAge old. One question
+// covers all partitions. If the leader of a partition does not answer, only that partition
+// fails.
 func (c *Consumer) partitionInfo(ctx context.Context, p int32) (partitionInfo, error) {
 	return c.partitionInfoSince(ctx, p, time.Now().Add(-infoAge))
 }
 
-// partitionInfoSince returns no answer to a question older than since.
+// partitionInfoSince returns Kafka's answer to a question that was asked after since.
 func (c *Consumer) partitionInfoSince(ctx context.Context, p int32, since time.Time) (partitionInfo, error) {
 	t := &c.topic
 	t.mu.Lock()
@@ -68,11 +69,11 @@ func (c *Consumer) partitionInfoSince(ctx context.Context, p int32, since time.T
 	case t.missing != nil:
 		return partitionInfo{}, t.missing
 	}
-	t.asked = time.Time{} // made since
+	t.asked = time.Time{} // the topic was created since
 	return partitionInfo{}, kerr.UnknownTopicOrPartition
 }
 
-// ask asks for everything now.
+// ask asks Kafka for all answers now.
 func (t *topicInfo) ask(ctx context.Context, adm *kadm.Client, topic string) error {
 	now := time.Now()
 	topics, err := adm.ListTopics(ctx, topic)
@@ -82,7 +83,7 @@ func (t *topicInfo) ask(ctx context.Context, adm *kadm.Client, topic string) err
 	if err != nil {
 		return err
 	}
-	// At the same time, so that a leader that does not answer delays no other question.
+	// All questions are asked at the same time, so that a silent leader delays only its own.
 	var (
 		starts, ends, stable kadm.ListedOffsets
 		noStarts, noEnds     error
@@ -103,14 +104,14 @@ func (t *topicInfo) ask(ctx context.Context, adm *kadm.Client, topic string) err
 	return nil
 }
 
-// allMissing reports whether err means that nothing was answered.
+// allMissing reports whether err means that no partition was answered.
 func allMissing(err error) bool {
 	var some *kadm.ShardErrors
 	return err != nil && (!errors.As(err, &some) || some.AllFailed)
 }
 
-// epochEnd asks where the records of a leader epoch end, and with them those of all
-// before it; projection.NoOffset when that is not known. An error may pass.
+// epochEnd asks for the offset after the last record of a leader epoch or an earlier one. It
+// returns projection.NoOffset if that is not known. An error may be retried.
 func (c *Consumer) epochEnd(ctx context.Context, p, epoch int32) (int64, error) {
 	var request kadm.OffsetForLeaderEpochRequest
 	request.Add(c.cfg.Topic, p, epoch)
@@ -126,7 +127,7 @@ func (c *Consumer) epochEnd(ctx context.Context, p, epoch int32) (int64, error) 
 	case err == nil && end.EndOffset >= 0:
 		return end.EndOffset, nil
 	case err == nil, errclass.Kafka(err) != errclass.Retry && ctx.Err() == nil:
-		return projection.NoOffset, nil // an epoch, or a question, that the broker does not know
+		return projection.NoOffset, nil // the broker does not know the epoch or this request
 	}
 	return 0, err
 }

@@ -13,13 +13,13 @@ import (
 	"projector/projection"
 )
 
-// How often the background tasks check, and how long one check may take: together
-// well under the 10 s within which an idle instance must be unready.
+// How often the background tasks check, and how long one check may take. The sum is well under
+// 10 s: after an outage begins, an idle instance must be unready within that time.
 const (
 	watchEvery  = 3 * time.Second
 	watchWithin = 4 * time.Second
 	lagEvery    = 5 * time.Second
-	// positionsEvery is for what people do to positions: a pause is obeyed within 5 s.
+	// positionsEvery is how often positions are read, so that a pause takes effect within 5 s.
 	positionsEvery = 2 * time.Second
 )
 
@@ -40,7 +40,7 @@ func every(ctx context.Context, pause, within time.Duration, check func(context.
 	}
 }
 
-// watchDatabase keeps readiness true to the database, also while nothing is consumed.
+// watchDatabase reports whether the database is ready, also while nothing is consumed.
 func (c *Consumer) watchDatabase(ctx context.Context) {
 	every(ctx, watchEvery, watchWithin, func(attempt context.Context) {
 		err := c.cfg.Database.Ready(attempt)
@@ -51,7 +51,7 @@ func (c *Consumer) watchDatabase(ctx context.Context) {
 	})
 }
 
-// watchKafka does the same for the brokers, and says so while the topic is missing.
+// watchKafka reports whether the brokers are ready and the topic exists.
 func (c *Consumer) watchKafka(ctx context.Context) {
 	every(ctx, watchEvery, watchWithin, func(attempt context.Context) {
 		err := c.askForTopic(attempt, c.cl)
@@ -63,8 +63,8 @@ func (c *Consumer) watchKafka(ctx context.Context) {
 	})
 }
 
-// watchAccess says what the brokers would refuse, before they do: nothing is fetched,
-// committed or published by an instance that has nothing to do.
+// watchAccess reports missing permissions. An instance without work fetches, commits and
+// publishes nothing, so the brokers would never refuse it.
 func (c *Consumer) watchAccess(ctx context.Context) {
 	if c.cfg.Access == nil {
 		return
@@ -73,11 +73,11 @@ func (c *Consumer) watchAccess(ctx context.Context) {
 		err := c.cfg.Access.Check(attempt)
 		if err == nil || errclass.Kafka(err).Unready() {
 			c.report(ctx, "access", "Kafka: ", err)
-		} // else the brokers cannot be reached, which watchKafka reports
+		} // any other error means that the brokers cannot be reached; watchKafka reports that
 	})
 }
 
-// explain names the missing permission that err stands for, if it does.
+// explain returns an error that names the missing permission, if err is about one.
 func (c *Consumer) explain(err error) error {
 	if c.cfg.Access == nil || err == nil {
 		return err
@@ -85,9 +85,9 @@ func (c *Consumer) explain(err error) error {
 	return c.cfg.Access.Consuming(err)
 }
 
-// watchLeaders reports which of the assigned partitions have no leader: the client waits
-// for one silently. A partition that is revoked must not keep the condition, since nothing
-// would end it.
+// watchLeaders reports the assigned partitions that have no leader, because the client waits
+// for a leader without an error. The condition of a revoked partition is removed, since
+// nothing else would end it.
 func (c *Consumer) watchLeaders(topic kadm.TopicDetail) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,8 +137,7 @@ func (c *Consumer) askForTopic(ctx context.Context, cl *kgo.Client) error {
 	return nil
 }
 
-// watchTopicID has the client replaced when the topic has another id than the one that it
-// consumes.
+// watchTopicID ends the client when the topic has another id, so that Run replaces it.
 func (c *Consumer) watchTopicID(id string) {
 	switch {
 	case !projection.SameTopic(c.topicID, id):
@@ -176,7 +175,7 @@ func (c *Consumer) report(ctx context.Context, condition, prefix string, err err
 	}
 }
 
-// checked names the dependency behind a condition, and what is done to it, for the log.
+// checked returns the dependency of a condition, and the operation for the log.
 func checked(condition string) (dependency, what string) {
 	switch condition {
 	case "access":
@@ -188,8 +187,8 @@ func checked(condition string) (dependency, what string) {
 	}
 }
 
-// watchPositions makes workers read again whose stored position is not what they
-// know: after a repair or the restore of an older backup, also when nothing arrives.
+// watchPositions makes a worker claim again if its stored position has changed: after a
+// repair, or after an older backup was restored. It does so also when no record arrives.
 func (c *Consumer) watchPositions(ctx context.Context) {
 	every(ctx, positionsEvery, watchWithin, func(ctx context.Context) {
 		if len(c.assignment()) == 0 {
@@ -202,7 +201,7 @@ func (c *Consumer) watchPositions(ctx context.Context) {
 		}
 		for _, row := range stored {
 			if w := c.worker(row.Partition); w != nil && row.SetByHand && w.status.fence.Load() == 0 && w.status.waiting() {
-				w.reclaim() // it had a position of another topic
+				w.reclaim() // its position was of another topic
 			}
 			if k, mine := before[row.Partition]; mine && row.Fence == k.Fence && row.Next >= k.Next {
 				delete(before, row.Partition)
@@ -216,7 +215,7 @@ func (c *Consumer) watchPositions(ctx context.Context) {
 	})
 }
 
-// knownPositions are the positions as the workers know them.
+// knownPositions are the positions that the workers know.
 func (c *Consumer) knownPositions() map[int32]projection.Position {
 	known := map[int32]projection.Position{}
 	for _, p := range c.assignment() {
@@ -235,18 +234,18 @@ func (w *worker) reclaim() {
 	}
 }
 
-// overdueEvery is how often parked events are searched that could be applied and are not.
+// overdueEvery is how often to search for parked events that could be applied and are not.
 const overdueEvery = 10 * time.Second
 
-// overdueShare bounds the cost of this search when very many events are parked: the next
-// one waits so many times as long as the last one took.
+// overdueShare bounds the cost of this search when very many events are parked. Before the
+// next search, it waits overdueShare times as long as the last search took.
 const overdueShare = 50
 
-// watchOverdue has partitions claimed again that hold parked events whose turn has come.
-// A worker heals an account when it applies the version before; it does not know what
-// the worker of another partition has parked since it read the account. That happens
-// only when an account's events are in several partitions: after partitions were added,
-// or when a producer does not key them by account.
+// watchOverdue makes workers claim partitions again that have parked events which could be
+// applied. Normally a worker applies a parked event after the version before it. But it does
+// not know which events the worker of another partition has parked since it read the account.
+// This happens only if an account's events are in several partitions: after partitions were
+// added, or when a producer does not use the account as the key.
 func (c *Consumer) watchOverdue(ctx context.Context) {
 	var rest time.Time
 	every(ctx, overdueEvery, watchWithin, func(attempt context.Context) {

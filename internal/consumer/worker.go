@@ -14,7 +14,7 @@ import (
 	"projector/projection"
 )
 
-// errHalted ends a session that only a person can help.
+// errHalted ends a session: only a person can fix the cause.
 var errHalted = errors.New("partition stopped")
 
 // errDrained ends a session because the worker is to stop.
@@ -30,33 +30,33 @@ type worker struct {
 	queue     *queue
 	chunks    chan *chunk
 
-	ctx       context.Context // ends at once: lost, or drained too slowly
+	ctx       context.Context // ends when the worker must stop at once: partition lost, or drained too slowly
 	cancel    context.CancelCauseFunc
-	drain     context.Context // ends waiting: revoked or shutting down
+	drain     context.Context // ends when the worker is to flush and stop: partition revoked, or shutdown
 	startStop context.CancelFunc
 	done      chan struct{}
 
-	committed chan int64    // Kafka's committed offset, once, when it was fetched
-	recheck   chan struct{} // the stored position is not what this worker knows
+	committed chan int64    // receives Kafka's committed offset once
+	recheck   chan struct{} // receives when the stored position is not what this worker knows
 	status    status
 
 	// Used by the worker's goroutine only.
 	outage      *retry.Outage // see writing
-	pause       time.Duration // before the partition is claimed again
-	epoch       int           // of what is fetched since the last claim
+	pause       time.Duration // wait before the partition is claimed again
+	epoch       int           // epoch of the records fetched since the last claim
 	topicID     string
 	delivery    *dlq.Delivery
-	deliveredTo int64  // up to where everything was to be durable with what the delivery remembers
-	last        bool   // there is time for one attempt to publish
-	halted      string // why it was stopped last
+	deliveredTo int64  // offset after the records whose dead letters the delivery has
+	last        bool   // there is time for only one attempt to publish
+	halted      string // why it stopped last
 	haltLogged  time.Time
 }
 
 const (
-	// flushWithin is how long a flush should take: a position that does not move for longer
-	// looks stuck.
+	// flushWithin is how long a flush should take. People take a position for stuck if it does not
+	// move for longer.
 	flushWithin = 10 * time.Second
-	// overtakenFreely is how often in a row records are decided again without a wait.
+	// overtakenFreely is how many times in a row records are decided again without a wait.
 	overtakenFreely = 2
 )
 
@@ -99,8 +99,8 @@ func (w *worker) start() {
 	}()
 }
 
-// stop ends the worker: it may take until ctx ends to flush what is pending. It
-// returns when the worker has ended.
+// stop ends the worker and waits for its end. The worker has until the end of ctx to flush
+// what is pending.
 func (w *worker) stop(ctx context.Context) {
 	w.startStop()
 	select {
@@ -111,9 +111,9 @@ func (w *worker) stop(ctx context.Context) {
 	}
 }
 
-// run claims and consumes, again and again.
+// run claims and consumes until the worker is stopped.
 func (w *worker) run() {
-	defer w.trace.Dropped(errDrained) // what may not be durable
+	defer w.trace.Dropped(errDrained) // for records that may not be durable
 	var kafka int64
 	select {
 	case kafka = <-w.committed:
@@ -124,7 +124,7 @@ func (w *worker) run() {
 		err := w.consume(kafka)
 		switch {
 		case errors.Is(err, session.ErrAgain):
-			kafka = projection.NoOffset // the stored position is the truth now
+			kafka = projection.NoOffset // from now on the stored position decides
 			w.c.cfg.Retry.Sleep(w.drain, w.pause)
 			w.pause = 0
 		case errors.Is(err, errDrained):
@@ -134,7 +134,7 @@ func (w *worker) run() {
 			if !w.awaitRepair() {
 				return
 			}
-		default: // no known error ends here, so it must not pass unseen
+		default: // every known error is handled above
 			_ = w.halt(errclass.Safe(err))
 			if !w.awaitRepair() {
 				return
@@ -166,7 +166,7 @@ func (w *worker) consume(kafka int64) error {
 	return err
 }
 
-// process folds and flushes until it is drained or has to decide again.
+// process folds and flushes until the worker is drained or the records must be decided again.
 func (w *worker) process() error {
 	for {
 		more, err := w.heal()
@@ -195,8 +195,8 @@ func (w *worker) process() error {
 	}
 }
 
-// heal applies and flushes some of the parked events of accounts whose gap was filled, and
-// reports whether there are more.
+// heal applies and flushes some parked events of accounts whose gap was filled. It reports
+// whether there are more.
 func (w *worker) heal() (more bool, err error) {
 	healed, err := w.session.Heal(w.context())
 	if err != nil || !healed {
@@ -206,7 +206,7 @@ func (w *worker) heal() (more bool, err error) {
 	return w.session.Pending().Healing, err
 }
 
-// processChunk folds the records of a chunk, and flushes when that is due in between.
+// processChunk folds the records of a chunk, and flushes whenever a flush is due.
 func (w *worker) processChunk(c *chunk) error {
 	w.trace.Folding(c.traced)
 	for rest := c.records; len(rest) > 0; {
@@ -224,11 +224,11 @@ func (w *worker) processChunk(c *chunk) error {
 	return nil
 }
 
-// context is for what is done for the records in progress.
+// context is the context of operations for the current records.
 func (w *worker) context() context.Context { return w.trace.Context(w.ctx) }
 
-// nextChunk waits for a chunk: for ever when nothing is pending, else until the
-// flush is due, which it says by returning nil. urgent does not wait.
+// nextChunk waits for a chunk. If nothing is pending, it waits without a limit. Otherwise it
+// returns nil when a flush is due. If urgent, it does not wait.
 func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 	var due <-chan time.Time
 	if urgent || w.session.Pending().Events > 0 {
@@ -258,8 +258,8 @@ func (w *worker) nextChunk(urgent bool) (*chunk, error) {
 	}
 }
 
-// flushDue decides whether to write now or to fold more first: at the end of the
-// partition at once, before it when enough is pending.
+// flushDue decides whether to flush now or to fold more first. At the end of the partition it
+// flushes at once. Before the end it flushes when enough is pending.
 func (w *worker) flushDue() bool {
 	if w.session.Durable() {
 		return false
