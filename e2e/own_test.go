@@ -87,8 +87,8 @@ func (e *ownEvent) record(partitions int32) testbank.Record {
 	return testbank.Record{Key: []byte(e.account), Value: value, Partition: int32(account) % partitions} //nolint:gosec // G115: small
 }
 
-// stream is the events as they arrive: some late, so that there is a gap before others, and
-// some twice, soon or much later.
+// stream returns the events in the order in which they arrive. Some are late, so others wait
+// for them. Some arrive twice, soon or much later.
 func (all ownEvents) stream(random *rand.Rand, partitions int32) []testbank.Record {
 	var records []testbank.Record
 	insert := func(at int, r testbank.Record) {

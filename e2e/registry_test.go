@@ -45,7 +45,7 @@ func isInteger(id string) bool {
 	return err == nil
 }
 
-// ofSchema is a record that begins with an id and closes the account.
+// ofSchema is an AccountClosed record that begins with a schema id.
 func ofSchema(id uint32, version byte) testbank.Record {
 	value := bigendian.BigEndian.AppendUint32([]byte{0}, id)
 	for _, text := range []string{fmt.Sprint("e-", version), "AccountClosed", "a"} {

@@ -106,8 +106,8 @@ var (
 	exactCents = regexp.MustCompile(`^(0|[1-9]\d{0,20})\.\d\d$`)
 )
 
-// dataOf are the members of data that are not ignored, null where they are missing. It is
-// nil when there is no data.
+// dataOf returns the members of data that the mapping reads. A missing member is null. It
+// returns nil if there is no data.
 func dataOf(fields map[string]any) map[string]any {
 	data, is := fields["data"].(map[string]any)
 	if !is {

@@ -64,7 +64,7 @@ func TestAFrozenBrokerIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	broker := "localhost:" + port // a name, which a client looks up again and again
+	broker := "localhost:" + port // a host name, because the client resolves it for each connection
 	w := newWorld(t, 1)
 	p := w.start("--brokers=" + broker)
 	p.waits("Kafka: no answer from " + broker + " within 4s")

@@ -71,7 +71,7 @@ func (p *pulse) run(ctx context.Context) {
 	p.look(ctx) // a move since the last look counts, too
 }
 
-// look asks Kafka first: what a partition has consumed since can only hide nothing.
+// look asks Kafka first. Records that a partition consumes after that cannot hide a stop.
 func (p *pulse) look(ctx context.Context) {
 	ends, err := compare.Ends(ctx, p.s.admin, p.s.reader.Topic)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 // NoTime is an event time that is not known.
 const NoTime = math.MinInt64
 
-// Account is an account as its events up to Version have made it. It is a value: what
-// applies, heals or skips returns the account after that.
+// Account is the result of an account's events up to Version. It is a value: Apply, Heal and
+// Skip return the new account.
 type Account struct {
 	Version     int64 // first version - 1 while no event has been applied
 	Balance     int64 // minor units of Currency; credits - debits
@@ -25,7 +25,7 @@ func NewAccount(firstVersion int64) Account {
 	return Account{Version: firstVersion - 1, LastEventAt: NoTime}
 }
 
-// Outcome is how one record was handled. Its names are public surface.
+// Outcome is how one record was handled. Its names are public.
 type Outcome uint8
 
 // The outcomes of the contract.
@@ -138,7 +138,8 @@ func (a Account) applyNext(ev *event.Event) (Account, Decision) {
 	return next, Decision{Outcome: Applied}
 }
 
-// Parked is an event that waits in the database for a gap to be filled, or is the gap.
+// Parked is an event in the database that waits until a gap is filled. It is the gap itself if
+// it could not be applied when its turn came.
 type Parked struct {
 	Record  Record
 	Decoded event.Decoded // identified
@@ -152,7 +153,7 @@ type HealResult uint8
 
 // The results of Heal.
 const (
-	HealPassed  HealResult = iota // its version has been applied: it is done with
+	HealPassed  HealResult = iota // its version has been applied: it is removed
 	HealApplied                   // it is applied
 	HealFailed                    // it cannot be applied, and is the gap itself from now on
 	HealWaits                     // it waits for an earlier version, or was the gap already

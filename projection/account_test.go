@@ -8,7 +8,7 @@ import (
 	"projector/projection/event"
 )
 
-// TestHeal: parked events of an account at version 5, balance 10 EUR.
+// TestHeal heals parked events of an account that has version 5 and balance 10 EUR.
 func TestHeal(t *testing.T) {
 	at5, _ := projection.NewAccount(5).Apply(ptr(credited("a", 5, 10)), false)
 	inYen := with(credited("a", 6, 1), func(e *event.Event) { e.Currency = yen })

@@ -7,26 +7,26 @@ import (
 	"projector/projection/event"
 )
 
-// BreakerRule says what is a storm of dead letters.
+// BreakerRule defines a storm of dead letters.
 type BreakerRule struct {
-	Window int     // how many records count: the last; at most MaxBreakerWindow
+	Window int     // number of last records that count; at most MaxBreakerWindow
 	Share  float64 // of root dead letters in a full window; 0: the breaker never opens
 	// Registry says that the format reads its schemas from a registry.
 	Registry bool
 }
 
-// MaxBreakerWindow bounds what a partition keeps in its position's row.
+// MaxBreakerWindow bounds the size of the window in a position's row.
 const MaxBreakerWindow = 100_000
 
-// roots is how many root dead letters a full window has in a storm.
+// roots is the number of root dead letters in a full window that makes a storm.
 func (r BreakerRule) roots() int {
 	const rounding = 1e-9 // 0.07 of 100 is 7
 	return max(1, int(math.Ceil(r.Share*float64(r.Window)-rounding)))
 }
 
-// BreakerState is what the position's row keeps of a breaker.
+// BreakerState is the part of a breaker that the position's row stores.
 type BreakerState struct {
-	Window  string // the records that count, as bytes; empty: none
+	Window  string // the last records, encoded; empty: none
 	Through int64  // records below this offset do not count
 	Reason  string // why it is open; empty: it is not
 }
@@ -63,13 +63,13 @@ func NewBreaker(rule BreakerRule, partition int32, pos *Position) *Breaker {
 	}
 }
 
-// Open reports whether it has opened: no further record may be processed. Where an entry opens
-// it, the other entries of the record are processed first: the position passes only whole
-// records, and would otherwise stay before this one after each resume. They may be so many more
-// dead letters.
+// Open reports whether the breaker is open: no further record may be processed. If an entry of
+// a record opens it, the other entries are processed first, even if they become dead letters.
+// The position passes only whole records. Otherwise it would stay before this record after
+// each resume.
 func (b *Breaker) Open() bool { return b != nil && b.reason != "" && !b.partly }
 
-// State is what the position's row is to keep, given what it keeps.
+// State returns the state to store in the position's row. stored is the state in the row now.
 func (b *Breaker) State(stored BreakerState) BreakerState {
 	if b == nil {
 		return BreakerState{Through: stored.Through}
@@ -96,8 +96,7 @@ func (b *Breaker) Passed(r *DecodedRecord, outcome Outcome) {
 	}
 }
 
-// DeadLettered counts a dead letter. waits: its account waited already for an event that is
-// missing.
+// DeadLettered counts a dead letter. waits: its account was already waiting for a missing event.
 func (b *Breaker) DeadLettered(r *DecodedRecord, decision Decision, waits bool) {
 	if b == nil {
 		return
@@ -108,14 +107,14 @@ func (b *Breaker) DeadLettered(r *DecodedRecord, decision Decision, waits bool) 
 	}
 }
 
-// HealFailed counts a parked event that cannot be applied now that its turn has come.
+// HealFailed counts a parked event that is the next one and cannot be applied.
 func (b *Breaker) HealFailed(decision Decision) {
 	if b != nil {
 		b.root(decision)
 	}
 }
 
-// root counts a root dead letter and opens when it is one too many.
+// root counts a root dead letter. It opens the breaker if there are now too many.
 func (b *Breaker) root(decision Decision) {
 	if b.at < b.through {
 		return

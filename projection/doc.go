@@ -1,4 +1,3 @@
-// Package projection is the pure heart: what events do to an account. It knows
-// no Kafka, no SQL, no clock and no goroutine, so every rule of it can be held
-// against an oracle in memory.
+// Package projection is the pure part: it decides what events do to an account. It uses no
+// Kafka, SQL, clock or goroutine, so tests can compare each rule with an oracle in memory.
 package projection

@@ -2,8 +2,8 @@ package projection
 
 import "projector/projection/event"
 
-// Opening is what an account starts from when its topic does not hold its first events: how
-// a ledger says it was after the event of a version.
+// Opening is the state from which an account starts if its topic lacks the first events. It is
+// the account in a ledger, after the event of Version.
 type Opening struct {
 	Version     int64
 	Balance     int64          // minor units of Currency
@@ -12,9 +12,10 @@ type Opening struct {
 	LastEventID string // of the event of Version; empty: not known
 }
 
-// Open has the account start from an opening beyond it. Whatever the account was made of up
-// to that version is in the opening's balance. At or beyond the version it is a duplicate,
-// and an account never changes its currency; only an applied opening changes it.
+// Open sets an account that is before the opening's version to the opening. The opening's
+// balance includes all events up to that version. If the account is at or past the version,
+// the opening is a duplicate. If the currencies differ, the opening is
+// dead-lettered as currency_mismatch.
 func (a Account) Open(o *Opening) (Account, Decision) {
 	switch {
 	case o.Version <= a.Version:

@@ -7,10 +7,10 @@ import (
 
 // Why a flush was not written. Each means: read again and decide again.
 var (
-	// ErrFenced says that the position row is not where this writer left it: another
+	// ErrFenced says that the position row was changed since this writer wrote it: by another
 	// owner, a repair, or a restored database.
 	ErrFenced = errors.New("the position row has moved: another owner, a repair or a restored database")
-	// ErrStale says that an account is not at the version a decision rests on.
+	// ErrStale says that an account's version has changed since a decision was made with it.
 	ErrStale = errors.New("an account was advanced by another writer")
 )
 
@@ -18,8 +18,8 @@ var (
 // created again: its offsets mean nothing there.
 var ErrTopicRecreated = errors.New("the topic was recreated: the stored position belongs to the old one")
 
-// Standing is whether a partition continues, for every owner and until a person changes that.
-// Its names are public surface.
+// Standing says whether a partition continues. It holds for every owner until a person changes
+// it. Its names are public.
 type Standing string
 
 // Whether a partition continues.
@@ -83,12 +83,12 @@ func (p *Position) MarkReprocessed(records []DecodedRecord) {
 	}
 }
 
-// Moved is the position when everything before next is durable.
+// Moved returns the position after everything before next has become durable.
 func (p *Position) Moved(next NextOffset) Position {
 	moved := *p
 	moved.Next, moved.LeaderEpoch = next.Offset, next.LeaderEpoch
-	// Below ProcessedUntil a later epoch means that the log has lost its end since: what was
-	// processed there is no longer in it.
+	// A later epoch below ProcessedUntil means that the log has lost its end since: the records
+	// that were processed there are no longer in the log.
 	if next.Offset >= p.ProcessedUntil || p.ProcessedEpoch != NoEpoch && next.LeaderEpoch > p.ProcessedEpoch {
 		moved.ProcessedUntil, moved.ProcessedEpoch = next.Offset, next.LeaderEpoch
 	}
@@ -102,11 +102,11 @@ type StoredPosition struct {
 	TopicID       string
 	Owner         string
 	StoppedReason string // why it is stopped until a person sets it; empty: it is not
-	StoppedEnd    int64  // then, up to where the log still was what had been consumed; NoOffset: not known
-	HaltedReason  string // why its owner, which tries again by itself, does not continue; empty: it does
+	StoppedEnd    int64  // if stopped, the offset up to which the log had the consumed records; NoOffset: not known
+	HaltedReason  string // why its owner does not continue (it retries by itself); empty: it continues
 	PausedReason  string // who has paused it and why; empty: it is not paused
 	Projection    string // the group's
-	Mapping       string // what the mapping says that its records are read by; empty: not known
+	Mapping       string // the mapping by which its records are read; empty: not known
 }
 
 // NextOffset is where a partition continues.
@@ -138,7 +138,7 @@ func SameTopic(a, b string) bool {
 	return a == b || slices.Contains(UnknownTopicIDs(), a) || slices.Contains(UnknownTopicIDs(), b)
 }
 
-// Claim is what a would-be owner of a partition knows.
+// Claim is what a worker knows about a partition that it wants to own.
 type Claim struct {
 	Owner     string // unique to the process
 	TopicID   string
@@ -156,7 +156,7 @@ func (c Claim) Resume(stored int64) int64 {
 		return stored
 	}
 	next := min(stored, c.Committed)
-	if stored >= c.LogStart { // what lies below stored is durable, removed or not
+	if stored >= c.LogStart { // all records below stored are durable, even if retention has deleted them
 		next = max(next, c.LogStart)
 	}
 	return next

@@ -95,7 +95,7 @@ func Keep(rec Record, d *event.Decoded) (Record, event.Decoded) {
 	return rec, kept
 }
 
-// DecodedRecord is a record with what its format made of it.
+// DecodedRecord is a record and its decoded event.
 type DecodedRecord struct {
 	Record  Record
 	Decoded event.Decoded
@@ -132,8 +132,8 @@ func appendSeries(list []DecodedRecord, record Record, series event.Series) []De
 	return list
 }
 
-// Through is the position after records that were processed, when it was from before: the last
-// record of which entries are left is not passed.
+// Through returns the position after records were processed. from is the position before. The
+// last record is not passed if entries of it are left.
 func Through(records []DecodedRecord, from NextOffset) NextOffset {
 	for i := len(records) - 1; i >= 0; i-- {
 		if !records[i].More {

@@ -76,7 +76,7 @@ func (s *StoredPosition) processed(to int64, log Log) NextOffset {
 	return NextOffset{until, NoEpoch}
 }
 
-// within is the offset, or the lower one at which the log lost its end.
+// within returns the offset, or the offset at which the log lost its end if that is lower.
 func (s *StoredPosition) within(offset, epochEnd int64, log Log) int64 {
 	for _, end := range []int64{epochEnd, s.StoppedEnd} {
 		if end != NoOffset {

@@ -31,8 +31,8 @@ func (s *StoredPosition) Standing() Standing {
 	return StandingRunning
 }
 
-// Stands returns why the partition waits for a person; nil: it continues. Of several reasons
-// it returns the one that is hardest to end.
+// Stands returns why the partition waits for a person; nil: it continues. If there are several
+// reasons, it returns the one that is hardest to remove.
 func (s *StoredPosition) Stands() *StoppedError {
 	switch {
 	case s.StoppedReason != "":

@@ -8,8 +8,8 @@ import (
 	"projector/projection/event"
 )
 
-// window is a ring of the last records of a partition that count: for each the class of
-// its root dead letter, or none.
+// window is a ring of the last records of a partition that count for the breaker. Each slot has
+// the class of a root dead letter, or none.
 type window struct {
 	slots  []uint8 // 0: no root dead letter; else a class, see slotOf
 	next   int     // the slot that is written next: of a full window the oldest
@@ -21,12 +21,12 @@ func newWindow(size int) window { return window{slots: make([]uint8, size)} }
 
 func (w *window) full() bool { return w.filled == len(w.slots) }
 
-// sound adds records that are no root dead letters.
+// sound adds records that are not root dead letters.
 func (w *window) sound(n int) {
 	for ; n > 0 && w.roots > 0; n-- {
 		w.add(0)
 	}
-	w.filled = min(len(w.slots), w.filled+n) // a ring without roots is the same wherever it begins
+	w.filled = min(len(w.slots), w.filled+n) // without roots all slots are equal, so the start of the ring does not matter
 }
 
 // root adds a root dead letter.
@@ -46,7 +46,7 @@ func (w *window) add(slot uint8) {
 	w.filled = min(len(w.slots), w.filled+1)
 }
 
-// most is the class that most of the root dead letters are of, and how many are.
+// most returns the most frequent class of the root dead letters, and their number.
 func (w *window) most() (event.Class, int) {
 	var counts [256]int
 	for _, slot := range w.slots {

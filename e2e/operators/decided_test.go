@@ -101,7 +101,7 @@ func (o *ordered) discard(p place) {
 				delete(a.waiting, v)
 			}
 		}
-		if a.beyond > a.version { // it counts what is left
+		if a.beyond > a.version { // count the events that are left
 			a.beyond = o.beyondNow(a)
 		}
 	}
@@ -168,7 +168,7 @@ func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 
 // rebuiltRows is what the oracle has to look up after a rebuild.
 type rebuiltRows struct {
-	// behind: the position was set back, and not everything has been read again.
+	// behind: the position was set back, and some records are not read again yet.
 	behind bool
 	// account is the version of an account, and what of it is parked.
 	account func(id string) (version int64, parked []int64)

@@ -134,7 +134,7 @@ func TestFilesAreReadForEachConnection(t *testing.T) {
 	if greeted(t.Context(), files, after) == nil {
 		t.Error("the renewed server was trusted before its authority was known")
 	}
-	write(t, dir, "key", newClient.Key) // half of the pair
+	write(t, dir, "key", newClient.Key) // only the key is new, and the certificate is old
 	if err := greeted(t.Context(), files, before); !errors.As(err, &file) {
 		t.Errorf("with half of a pair: %v", err)
 	}

@@ -136,7 +136,7 @@ func (p *process) await(ctx context.Context, ready func(context.Context) error) 
 const (
 	readyInterval = 50 * time.Millisecond
 	readyAttempt  = 2 * time.Second
-	startLimit    = 90 * time.Second // for any start, also when the caller's context knows no end
+	startLimit    = 90 * time.Second // limit of any start, also if the caller's context has no deadline
 	startAttempts = 3                // a port found free may be taken before the server binds it
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Sleep waits for d. When ctx ends first it returns why.
+// Sleep waits for d. If ctx ends first, it returns the cause.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -20,9 +20,9 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Attempt is one attempt at something that asks a server several times. It bounds
-// silence and not work: whatever is answered on the way (a statement, an
-// acknowledgement) gives the attempt its whole time again. BeginBound bounds the work too.
+// Attempt is one attempt at an operation that asks a server several times. It limits the time
+// without an answer, not the work: each answer (a statement, an acknowledgement) starts that
+// time again. BeginBound limits the whole time too.
 //
 //	a := pace.Begin(ctx, 30*time.Second)
 //	err := a.End(write(a.Context())) // write calls pace.Answered(ctx, rows) now and then
@@ -30,8 +30,8 @@ type Attempt struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	silence time.Duration
-	timer   *time.Timer   // nil: silence has no limit
-	bound   time.Duration // of all of it; 0: however long
+	timer   *time.Timer   // nil: the time without an answer has no limit
+	bound   time.Duration // limit of the whole attempt; 0: none
 	begun   time.Time
 	done    atomic.Int64
 	all     atomic.Int64
@@ -40,19 +40,19 @@ type Attempt struct {
 // attemptKey finds the Attempt in its context.
 type attemptKey struct{}
 
-// foreseen is which part of its bound an attempt lasts at least, before it is given up
-// for what is still ahead of it.
+// foreseen: an attempt runs for at least 1/foreseen of its bound before it may be given up
+// because the remaining work would take too long.
 const foreseen = 6
 
-// Begin starts an attempt whose context ends with ctx, or when nothing has been answered
-// for as long as silence; 0: however long.
+// Begin starts an attempt. Its context ends with ctx, or when there was no answer for as long
+// as silence; 0: no limit.
 func Begin(ctx context.Context, silence time.Duration) *Attempt {
 	return BeginBound(ctx, silence, 0)
 }
 
-// BeginBound is Begin for an attempt that ends within bound in all, which is no less than
-// silence, and before that as soon as what was answered shows that all that is expected
-// takes longer; 0: however long it takes.
+// BeginBound is Begin with a limit for the whole attempt; 0: no limit. bound is at least
+// silence. The attempt ends earlier if its pace so far shows that the expected work takes
+// longer than bound.
 func BeginBound(ctx context.Context, silence, bound time.Duration) *Attempt {
 	a := &Attempt{silence: silence, bound: bound, begun: time.Now()}
 	ctx, a.cancel = context.WithCancelCause(ctx)
@@ -73,7 +73,7 @@ func (a *Attempt) timeout() error {
 	return &TimeoutError{fmt.Sprintf("no answer for %s", a.silence)}
 }
 
-// tooSlow reports whether all that is expected takes longer than it may.
+// tooSlow reports whether the expected work takes longer than the bound.
 func (a *Attempt) tooSlow() bool {
 	took, done := a.Took(), a.done.Load()
 	if a.bound == 0 || took < a.bound/foreseen {
@@ -82,8 +82,8 @@ func (a *Attempt) tooSlow() bool {
 	return done > 0 && float64(took)/float64(done)*float64(a.all.Load()) > float64(a.bound)
 }
 
-// Answered is a sign of life in the attempt the context belongs to, if to any: n more
-// rows, or whatever is counted, are done. It is safe for concurrent use.
+// Answered notes an answer in the attempt of ctx, if there is one: n more rows (or other units)
+// are done. It is safe for concurrent use.
 func Answered(ctx context.Context, n int) {
 	a, _ := ctx.Value(attemptKey{}).(*Attempt)
 	if a == nil {
@@ -101,14 +101,15 @@ func Answered(ctx context.Context, n int) {
 	}
 }
 
-// Expect says, to the attempt the context belongs to, how much is to be answered in all.
+// Expect notes, in the attempt of ctx, how many rows (or other units) are expected in all.
 func Expect(ctx context.Context, all int) {
 	if a, _ := ctx.Value(attemptKey{}).(*Attempt); a != nil {
 		a.all.Store(int64(all))
 	}
 }
 
-// Done is how much of n has been answered, going by what was expected; 0 when nothing was.
+// Done estimates how many of n are done, by the share of the expected units that was answered.
+// It is 0 if nothing was expected.
 func (a *Attempt) Done(n int) int {
 	all := a.all.Load()
 	if all == 0 {
@@ -120,8 +121,8 @@ func (a *Attempt) Done(n int) int {
 // Took is how long the attempt has lasted.
 func (a *Attempt) Took() time.Duration { return time.Since(a.begun) }
 
-// End ends the attempt and returns its error: err, or a TimeoutError where that is why
-// it failed. To a driver the end of a context is the same whatever the cause.
+// End ends the attempt and returns its error: a TimeoutError if the attempt was out of time,
+// else err. A driver does not report why a context has ended.
 func (a *Attempt) End(err error) error {
 	var timeout *TimeoutError
 	gaveUp := errors.As(context.Cause(a.ctx), &timeout)

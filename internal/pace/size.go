@@ -1,19 +1,18 @@
-// Package pace says how much one write contains (Size), and when an attempt that gets no
-// more answers is given up (Attempt): so that some progress is made whatever the
-// database can bear. See docs/decisions/0020.
+// Package pace decides how much one write contains (Size), and when to give up an attempt
+// without answers (Attempt). So writes make progress even if the database is very slow. See
+// docs/decisions/0020.
 package pace
 
 import "time"
 
-// shrink is how much smaller the next write is after one that failed. From the largest
-// write there is to a single event takes seven.
+// shrink is how much smaller the next write is after a failed one. Seven failures lead from
+// the largest write to a single event.
 const shrink = 8
 
-// grow is how much larger it is after a quick one.
+// grow is how much larger the next write is after a quick one.
 const grow = 2
 
-// Size is how much the next write may contain, so that it lasts about as long as it
-// should:
+// Size is how much the next write may contain, so that it takes about the time wanted:
 //
 //	quick ─────────────► twice as much
 //	longer than wanted ► what fits into the time, at the pace that was measured
@@ -54,14 +53,14 @@ func (s *Size) Failed(n, done int, took time.Duration) {
 	if n <= 0 {
 		return
 	}
-	limit := min(s.limit, n) / shrink // n is more where what belongs together was not divided
+	limit := min(s.limit, n) / shrink // n may be above the limit if entries that belong together were not divided
 	if done > 0 {
 		limit = min(limit, s.fitting(done, took))
 	}
 	s.limit = max(1, limit)
 }
 
-// fitting is how much can be written in the time wanted, where n took so long.
+// fitting is how much can be written in the time wanted, if n took so long.
 func (s *Size) fitting(n int, took time.Duration) int {
 	return int(float64(n) * float64(s.target) / float64(max(took, 1)))
 }

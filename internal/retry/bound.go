@@ -8,10 +8,10 @@ import (
 	"projector/internal/pace"
 )
 
-// Bound repeats what has failed for a reason that may pass, and then gives up. It is for
-// what people wait for; what a consumer does is repeated by a Policy, without a bound.
+// Bound repeats an operation that failed for a temporary reason, and gives up at a limit. It is
+// for operations that people wait for. A consumer uses a Policy, which has no limit.
 type Bound struct {
-	// Within is how long after the first attempt another may begin; 0: any time.
+	// Within is how long after the first attempt another may begin; 0: no limit.
 	Within time.Duration
 	// Attempts is how many are made without progress; 0: any number.
 	Attempts int
@@ -61,7 +61,7 @@ func (t *Tries) Again(ctx context.Context, err error) bool {
 	return pace.Sleep(ctx, pause) == nil
 }
 
-// Progress has the attempts counted from the beginning: something was achieved.
+// Progress resets the count of attempts, because something was achieved.
 func (t *Tries) Progress() { t.failed, t.began = 0, time.Now() }
 
 // Passing reports whether PostgreSQL may answer the next attempt.

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Lines limits, for each key, how often the log has a line about a repeated event. Each line has
-// the number of events since the line before. It is safe for concurrent use.
+// Lines limits how often a repeated event is logged, for each key. Each line has the number of
+// events since the line before. It is safe for concurrent use.
 type Lines struct {
 	pauses []time.Duration
 	quiet  time.Duration
@@ -102,8 +102,8 @@ func (l *Lines) makeRoom(now time.Time) {
 	}
 }
 
-// incident is what happens again and again, until it has not for a while. It says when a
-// line about it is due.
+// incident is a repeated event. It ends when the event has not happened for a while. It decides
+// when a log line is due.
 type incident struct {
 	ends  time.Time // over unless it happens again before
 	next  time.Time // when the next line is due
@@ -112,8 +112,8 @@ type incident struct {
 
 func (i *incident) over(now time.Time) bool { return !now.Before(i.ends) }
 
-// happens notes that it has happened, and reports whether this is a new incident. It is over
-// at ends, unless it happens again.
+// happens notes one more event. It reports whether a new incident begins. The incident is over
+// at ends unless the event happens again.
 func (i *incident) happens(now, ends time.Time) (begins bool) {
 	if begins = i.over(now); begins {
 		*i = incident{next: now}

@@ -32,7 +32,7 @@ func Describe(ctx context.Context, adm *kadm.Client, topic string) (kadm.TopicDe
 }
 
 const (
-	askAnother = time.Second // a broker that is well has answered by then
+	askAnother = time.Second // a healthy broker has answered by then
 	askAtMost  = 6
 )
 

@@ -14,17 +14,17 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// extentsWithin bounds the question how far the logs reach. The client asks a leader that
-// is away again and again, and the other partitions must not wait for that.
+// extentsWithin bounds the time to ask for the start and end of all logs. The client keeps
+// asking a leader that is down, and the other partitions must not wait for it.
 const extentsWithin = 10 * time.Second
 
-// Extents is how far the logs of a topic's partitions reach.
+// Extents has the start and end of the log of each partition of a topic.
 type Extents struct {
 	TopicID    string
 	Partitions []Extent // in order
 }
 
-// Extent is how far the log of one partition reaches.
+// Extent is the start and end of the log of one partition.
 type Extent struct {
 	Partition int32
 	Start     int64 // the first offset there is
@@ -34,9 +34,8 @@ type Extent struct {
 	Err *PartitionError
 }
 
-// Extents asks the brokers how far the logs of the topic reach. A partition that cannot be
-// asked has an error of its own: the others are known. exists is false when there is no
-// such topic.
+// Extents asks the brokers for the start and end of the topic's logs. If a partition does not
+// answer, only that partition has an error. exists is false if there is no such topic.
 func (r *Reader) Extents(ctx context.Context) (all Extents, exists bool, err error) {
 	asking, cancel := context.WithTimeout(ctx, extentsWithin)
 	defer cancel()

@@ -102,7 +102,7 @@ func (f *fetcher) fetchOnce(ctx context.Context) ([]*kgo.Record, error) {
 	return f.take(answer)
 }
 
-// leaderless reports that the partition's leader is away, or is one no more.
+// leaderless reports whether the partition's leader is down, or no longer the leader.
 func leaderless(err error) bool {
 	var unreachable *net.OpError // the client leaves it to its user to ask another broker
 	return kerr.IsRetriable(err) || kgo.IsRetryableBrokerErr(err) || errors.As(err, &unreachable)
@@ -231,12 +231,11 @@ func (f *fetcher) answer(response *kmsg.FetchResponse) (*kmsg.FetchResponseTopic
 	return nil, fmt.Errorf("the answer to a fetch does not name partition %d", f.span.partition)
 }
 
-// errNotAnswered is why the offsets of a partition are not known that its leader was asked
-// for and has not named.
+// errNotAnswered says that the leader's answer lacks the offsets of a partition.
 var errNotAnswered = errors.New("the answer does not name the partition")
 
-// PartitionError says why one partition of a topic cannot be read. It says nothing about
-// the others.
+// PartitionError says why one partition of a topic cannot be read. The other partitions may be
+// readable.
 type PartitionError struct {
 	Topic     string
 	Partition int32
@@ -285,7 +284,7 @@ func (e *PartitionError) Reason() string {
 	}
 }
 
-// brokers names those of which one is needed.
+// brokers formats ids as a list for a message: one of these brokers is needed.
 func brokers(ids []int32) string {
 	names := make([]string, len(ids))
 	for i, id := range ids {

@@ -13,8 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// ErrNoRecord is returned when there is no record at an offset:
-// never was, not yet, no more, or it is a control record.
+// ErrNoRecord is returned if an offset has no record: it was deleted or compacted, is not
+// written yet, or holds a control record.
 var ErrNoRecord = errors.New("no record there")
 
 // Reader reads a topic. It keeps no state between calls.
@@ -79,8 +79,8 @@ func (r *Reader) Records(ctx context.Context, scope Scope) iter.Seq2[*kgo.Record
 	}
 }
 
-// ReadAt returns the record at one place, ErrNoRecord, or a *PartitionError when its
-// partition cannot be read.
+// ReadAt returns the record at an offset. It returns ErrNoRecord if there is none, and a
+// *PartitionError if the partition cannot be read.
 func (r *Reader) ReadAt(ctx context.Context, partition int32, offset int64) (*kgo.Record, error) {
 	ranges, lost, err := r.ranges(ctx, []int32{partition})
 	if err != nil {
@@ -166,8 +166,8 @@ func (r *Reader) readRange(ctx context.Context, span offsetRange, progress *tall
 	return true
 }
 
-// failure is what a failed fetch means; others says whether other partitions may be read
-// all the same.
+// failure returns the error of a failed fetch. others reports whether the other partitions can
+// still be read.
 func (f *fetcher) failure(ctx context.Context, at int64, err error) (others bool, failure error) {
 	ended := ctx.Err() != nil
 	if Unauthorized(err) || ended && errors.Is(err, ctx.Err()) {
@@ -198,8 +198,8 @@ func (t *tally) add(offsets int64) {
 type Span struct {
 	Partition int32
 	From, To  int64
-	// Full: the log has been as long as this, so that brokers which say it ends before
-	// are wrong. That is an error then, and not the end.
+	// Full: it is known that the log has reached To. If a broker says that the log ends earlier,
+	// that is an error and not the end.
 	Full bool
 }
 

@@ -29,9 +29,9 @@ const (
 	sampledFlag       = 1
 )
 
-// decision reports what a record's producer has decided, if it has. A header that
-// cannot be read decides nothing. Most records have none, or one that says
-// no: reading it allocates nothing.
+// decision returns whether the producer has decided to trace the record (sampled), and whether
+// it has decided at all (decided). An invalid header is ignored. Most records have no header
+// or an unsampled one, so reading it does not allocate.
 func decision(headers []kgo.RecordHeader) (sampled, decided bool) {
 	for i := range headers {
 		if headers[i].Key != traceparent {
@@ -81,7 +81,7 @@ func (h consuming) OnFetchRecordUnbuffered(r *kgo.Record, _ bool) {
 	}
 }
 
-// publishing has a dead letter's publishing in the trace of its record.
+// publishing adds a span for the publishing of a dead letter to the trace of its record.
 type publishing struct{ t *Tracing }
 
 // OnProduceRecordBuffered implements kgo.HookProduceRecordBuffered.
@@ -108,7 +108,7 @@ func withoutKey(*kgo.Record) (string, error) { return "", errNoKey }
 
 var errNoKey = errors.New("keys are not told")
 
-// safe is err with a text that carries no row, no payload and no password.
+// safe returns err with a text that has no row data, no payload and no password.
 func safe(err error) error {
 	if err == nil {
 		return nil

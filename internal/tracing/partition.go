@@ -17,17 +17,17 @@ import (
 // its flush in any case.
 const mostLinks = 128
 
-// Partition follows the records of one partition from the decision to the transaction they
-// end in. One goroutine uses it, but for Pick.
+// Partition traces the records of one partition from the fold to their transaction. One
+// goroutine uses it, except for Pick.
 type Partition struct {
 	t          *Tracing
 	attributes []attribute.KeyValue // of each flush
-	followed   []followed           // decided and not durable, by offset
-	flush      trace.Span           // under way; nil: none that has a followed record
-	doing      trace.Span           // what the statements to come are for; nil: nothing that is followed
+	followed   []followed           // records that are folded and not durable, by offset
+	flush      trace.Span           // span of the current flush; nil: it has no traced record
+	doing      trace.Span           // parent of the next statements; nil: they are not traced
 }
 
-// followed is a record on its way.
+// followed is a traced record that is not durable yet.
 type followed struct {
 	offset int64
 	span   trace.Span
@@ -134,15 +134,15 @@ func classesOf(in []followed, letters []projection.DeadLetter) map[int64]event.C
 	return classes
 }
 
-// forget takes the first n of the followed records away.
+// forget removes the first n traced records.
 func (p *Partition) forget(n int) {
 	kept := copy(p.followed, p.followed[n:])
 	clear(p.followed[kept:])
 	p.followed = p.followed[:kept]
 }
 
-// Dropped ends the spans of what is given up: its records will be read again, and get
-// new ones.
+// Dropped ends the spans of all records that are not durable. These records will be read again
+// and get new spans.
 func (p *Partition) Dropped(reason error) {
 	text := errclass.Safe(reason)
 	for _, f := range p.followed {

@@ -15,9 +15,8 @@ import (
 	"projector/internal/retry"
 )
 
-// Settings are what OpenTelemetry's own environment variables say of what is ours to
-// decide. All others are the SDK's and the exporter's: endpoint, headers, TLS,
-// time-outs, the names of the service.
+// Settings are the values of the OpenTelemetry variables that this program reads itself. The
+// SDK and the exporter read all others: endpoint, headers, TLS, time-outs and the service name.
 type Settings struct {
 	// Ratio is the share, from 0 to 1, of records to follow of those whose producer has
 	// not decided.
@@ -39,8 +38,8 @@ const (
 // protocol is the only supported one.
 const protocol = "http/protobuf"
 
-// ReadSettings reads the environment. An error names the variable and the remedy. The
-// SDK itself would pass over what it cannot read, and send to somewhere else.
+// ReadSettings reads the environment. An error names the variable and the remedy. The SDK would
+// ignore an invalid value and send the spans to its default endpoint.
 func ReadSettings() (Settings, error) {
 	for _, name := range []string{envProtocol, envTracesProtocol} {
 		if value := os.Getenv(name); value != "" && value != protocol {

@@ -107,23 +107,23 @@ func New(ctx context.Context, cfg Config) (*Tracing, error) {
 	outage := retry.Throttle(cfg.Log, nil, "export spans", "projector.dependency", "otlp")
 	t.provider = sdk.NewTracerProvider(
 		sdk.WithResource(described),
-		// Only what is to be followed is begun, so all of it is recorded; what has a
-		// parent goes by it.
+		// Spans are begun only for traced records, so all of them are recorded. A span with a parent
+		// follows the decision of its parent.
 		sdk.WithSampler(sdk.ParentBased(sdk.AlwaysSample())),
 		sdk.WithSpanProcessor(newQueue(t, &sending{SpanExporter: sender, t: t, outage: outage})),
 	)
 	t.tracer = t.provider.Tracer("projector", trace.WithInstrumentationVersion(cfg.Version))
 	t.consumed = kotel.NewTracer(kotel.TracerProvider(t.provider), kotel.TracerPropagator(w3c),
 		kotel.KeyFormatter(withoutKey), kotel.ConsumerGroup(cfg.Group))
-	// It puts nothing on the records it publishes: a dead letter keeps its headers byte
-	// for byte, the producer's traceparent among them.
+	// It adds no header to published records: a dead letter keeps its headers byte for byte,
+	// including the producer's traceparent.
 	t.published = kotel.NewTracer(kotel.TracerProvider(t.provider), kotel.TracerPropagator(propagation.NewCompositeTextMapPropagator()),
 		kotel.KeyFormatter(withoutKey))
 	return t, nil
 }
 
-// describe is what is said of this process with every span; the environment's
-// OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES come last and so win.
+// describe returns the attributes of this process. OTEL_SERVICE_NAME and
+// OTEL_RESOURCE_ATTRIBUTES come last, so they override the others.
 func describe(ctx context.Context, cfg Config) (*resource.Resource, error) {
 	r, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
 		attribute.String("service.name", "projector"),

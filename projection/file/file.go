@@ -8,7 +8,7 @@
 //	SELECT account_id, sum((data->>'points')::bigint) FROM new_events GROUP BY account_id
 //	ON CONFLICT (account_id) DO UPDATE SET points = loyalty.points + EXCLUDED.points;
 //
-// It is pure: what PostgreSQL thinks of the statements is for PostgreSQL to say.
+// It is pure: only PostgreSQL can check the statements themselves.
 package file
 
 import (
@@ -21,7 +21,7 @@ import (
 	"unicode/utf8"
 )
 
-// Mode says in which order a projection takes events.
+// Mode says in which order a projection receives events.
 type Mode string
 
 // The modes.
@@ -107,7 +107,7 @@ func Parse(name string, text []byte) (Projection, error) {
 	return f.Projection, nil
 }
 
-// parsing is a file on its way to a projection.
+// parsing is the state of parsing a file.
 type parsing struct {
 	Projection
 	name     string
@@ -118,7 +118,7 @@ func (f *parsing) wrong(line int, format string, args ...any) {
 	f.mistakes = append(f.mistakes, &Error{File: f.name, Line: line, Reason: fmt.Sprintf(format, args...)})
 }
 
-// readable reports whether the text is one that PostgreSQL can be sent.
+// readable reports whether the text can be sent to PostgreSQL.
 func (f *parsing) readable(text []byte) bool {
 	switch {
 	case len(text) > maxBytes:

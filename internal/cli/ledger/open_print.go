@@ -37,7 +37,7 @@ type balances struct {
 	After    json.Number  `json:"balance_after"`
 }
 
-// row is an account with what is planned for it or, when that was done, what came of it.
+// row is an account with its plan or, after the plan was executed, its result.
 type row struct {
 	*repair.Opening
 	done    bool
@@ -72,7 +72,7 @@ func (r row) plan() string {
 	}
 }
 
-// outcome is the plan, or what came of it.
+// outcome is the plan or the result.
 func (r row) outcome() string {
 	switch plan := r.plan(); {
 	case !r.done || plan != willOpen:

@@ -15,7 +15,7 @@ import (
 	"projector/internal/devstack"
 )
 
-// pipeline is one bank and what hangs on it.
+// pipeline is one bank with its outbox table, connector, read model and projector.
 type pipeline struct {
 	name         string
 	topic        string

@@ -148,8 +148,8 @@ func (s *stage) migrate(ctx context.Context, p *pipeline) error {
 	return err
 }
 
-// verify answers how many accounts `projector verify`, which looks with eyes of its
-// own, finds to be as in the bank's books. It is an error when any is not.
+// verify runs `projector verify`, which compares the read model with the bank's ledger. It
+// returns how many accounts match. If any account differs, it returns an error.
 func (s *stage) verify(ctx context.Context, p *pipeline) (matched int, err error) {
 	output, err := s.once(ctx, p, "verify", "--ledger-query=SELECT account_id, version, balance FROM ledger_balance", "--output=json")
 	if err != nil {
