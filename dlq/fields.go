@@ -41,7 +41,7 @@ func (f *fields) add(h kgo.RecordHeader) {
 		f.values = make(map[string][]byte, 16)
 	}
 	if _, twice := f.values[h.Key]; twice {
-		f.fail(h.Key, "stands there twice")
+		f.fail(h.Key, "appears twice")
 	}
 	f.values[h.Key] = h.Value
 }

@@ -106,7 +106,7 @@ func recording(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsR
 // withoutKey keeps the record's key out of the spans.
 func withoutKey(*kgo.Record) (string, error) { return "", errNoKey }
 
-var errNoKey = errors.New("keys are not told")
+var errNoKey = errors.New("the key is left out of the trace")
 
 // safe returns err with a text that has no row data, no payload and no password.
 func safe(err error) error {

@@ -195,7 +195,7 @@ func TestARecordIsFollowedToItsTransaction(t *testing.T) {
 		}
 	}
 	if process[1].GetStatus().GetCode() != otlp.Status_STATUS_CODE_ERROR || process[0].GetStatus().GetCode() == otlp.Status_STATUS_CODE_ERROR {
-		t.Error("the dead letter is not told from the others")
+		t.Error("the span of the dead letter looks like the others")
 	}
 	if e := process[2].GetEvents(); len(e) != 1 || e[0].GetName() != "read again" {
 		t.Errorf("events of the record that was given up: %v", e)
