@@ -3,7 +3,6 @@ package cli
 import (
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -188,13 +187,13 @@ func TestThePackageMapIsWhole(t *testing.T) {
 	}
 	used := map[string]bool{}
 	eachFile(t, func(file string) {
-		if path.Ext(file) != ".go" || strings.Contains(file, "/testdata/") {
+		if filepath.Ext(file) != ".go" || strings.Contains(file, "/testdata/") {
 			return
 		}
-		dir := path.Dir(file)
+		dir := filepath.Dir(file)
 		name := dir
 		for name != "." && !slices.Contains(named, name) {
-			name = path.Dir(name)
+			name = filepath.Dir(name)
 		}
 		divided := slices.ContainsFunc(named, func(other string) bool { return strings.HasPrefix(other, name+"/") })
 		if name == "." || name != dir && divided {

@@ -124,11 +124,11 @@ func (t *Table) id(place uint64) []byte {
 	return id
 }
 
-// Entries are all entries by account id in the order of bytes, after Sort. None has an error.
-func (t *Table) Entries() iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
+// Entries are all entries by account id in the order of bytes, after Sort.
+func (t *Table) Entries() iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
 		for _, place := range t.places {
-			if e, _ := decode(t.at(place)); !yield(e, nil) {
+			if e, _ := decode(t.at(place)); !yield(e) {
 				return
 			}
 		}

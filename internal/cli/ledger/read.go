@@ -44,7 +44,7 @@ func inOrder(ctx context.Context, f *flags.LedgerFlags, source *source, layout l
 		if err != nil {
 			return nil, err
 		}
-		return table.Entries(), nil
+		return withoutErrors(table.Entries()), nil
 	}
 	return func(yield func(ledger.Entry, error) bool) {
 		for e, err := range ledger.Ascending(source.entries(ctx, layout)) {
@@ -53,4 +53,15 @@ func inOrder(ctx context.Context, f *flags.LedgerFlags, source *source, layout l
 			}
 		}
 	}, nil
+}
+
+// withoutErrors are entries that can be read without an error.
+func withoutErrors(entries iter.Seq[ledger.Entry]) iter.Seq2[ledger.Entry, error] {
+	return func(yield func(ledger.Entry, error) bool) {
+		for e := range entries {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
 }

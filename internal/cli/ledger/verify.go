@@ -126,13 +126,7 @@ func (c *VerifyCmd) compare(
 		if drawn, err = ledger.Sample(entries, c.Sample, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))); err != nil { //nolint:gosec // G404: no secret
 			return report, err
 		}
-		entries = func(yield func(ledger.Entry, error) bool) {
-			for i := range drawn {
-				if !yield(drawn[i], nil) {
-					return
-				}
-			}
-		}
+		entries = withoutErrors(slices.Values(drawn))
 	}
 	next, stop := iter.Pull2(entries)
 	defer stop()

@@ -251,8 +251,18 @@ func TestOrDash(t *testing.T) {
 		value any
 		want  string
 	}{
-		{nil, "-"}, {"", "-"}, {none, "-"}, {new(""), "-"}, {"a", "a"}, {new("a"), "a"}, {event.VersionGap, "version_gap"},
-		{int32(0), "0"}, {&zero, "0"}, {-7, "-7"}, {number, "-1.50"}, {&number, "-1.50"},
+		{nil, "-"},
+		{"", "-"},
+		{none, "-"},
+		{new(""), "-"},
+		{"a", "a"},
+		{new("a"), "a"},
+		{event.VersionGap, "version_gap"},
+		{int32(0), "0"},
+		{&zero, "0"},
+		{-7, "-7"},
+		{number, "-1.50"},
+		{&number, "-1.50"},
 	} {
 		if got := OrDash(test.value); got != test.want {
 			t.Errorf("%#v: got %q, want %q", test.value, got, test.want)
