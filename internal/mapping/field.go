@@ -68,8 +68,8 @@ type fieldTable struct {
 	units, nanos, unit, scale, written *yaml.Node
 }
 
-// addTable reads a table of where a field stands and how it is written. Without a place
-// it stands where the format has it.
+// addTable reads a table of where a field is and how it is written. Without a place
+// it is where the format has it.
 func (m *Mapping) addTable(field event.Field, table *yaml.Node) error {
 	t := &fieldTable{field: field, name: "fields: " + field.String()}
 	if err := eachMember(table, t.name, m.member(t)); err != nil {

@@ -6,7 +6,7 @@
 //	eventTypes:            # their name: the contract's, ignored, or by the sign of the amount
 //	  MoneyDeposited: FundsCredited
 //	  movement: {positive: FundsCredited, negative: FundsDebited, zero: ignored}
-//	fields:                # the contract's name: where it stands and how it is written
+//	fields:                # the contract's name: where it is and how it is written
 //	  version: meta.seq    # a member of the JSON document, names joined by points
 //	  currency: [iso.code] # the same as a list, for names that have points
 //	  accountId: {key: true}

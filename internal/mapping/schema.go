@@ -184,7 +184,7 @@ func isOfType(n *yaml.Node, name string) bool {
 		return n.Kind == yaml.ScalarNode && n.Tag == "!!int"
 	case "number":
 		return n.Kind == yaml.ScalarNode && (n.Tag == "!!int" || n.Tag == "!!float")
-	case "string": // what YAML takes for a time is a text in JSON
+	case "string": // a time in YAML is a text in JSON
 		return n.Kind == yaml.ScalarNode && (n.Tag == "!!str" || n.Tag == "!!timestamp")
 	}
 	return false

@@ -178,7 +178,7 @@ func (s *SignedType) of(n *decimal) Type {
 }
 
 // decimal is an exact number, as it is written: whole, then fraction, the last scale digits
-// of which stand behind the point.
+// of which are after the point.
 type decimal struct {
 	negative        bool
 	whole, fraction []byte

@@ -16,11 +16,11 @@ const (
 	attributePrefix   = "ce_" // of a header that is an attribute
 )
 
-var errAttributePath = errors.New("a CloudEvents attribute has a name without points; all else stands below data")
+var errAttributePath = errors.New("a CloudEvents attribute has a name without points; all else is below data")
 
 // cloudEventsFormat reads CloudEvents as the Kafka protocol binding lays them out: in
 // structured mode all of it is the value, in binary mode attributes are headers and
-// the value is the data. The content type tells which.
+// the value is the data. The content type decides.
 type cloudEventsFormat struct{ structured, binary *decoder }
 
 func newCloudEvents(opts Options) (Format, error) {
@@ -38,7 +38,7 @@ func newCloudEvents(opts Options) (Format, error) {
 	return &cloudEventsFormat{structured, binary}, nil
 }
 
-// structuredPlace is where an attribute, or what stands below data, is in structured
+// structuredPlace is where an attribute, or what is below data, is in structured
 // mode.
 func structuredPlace(path []string) (place, error) {
 	if len(path) != 1 && !belowData(path) {
@@ -63,7 +63,7 @@ func binaryPlace(path []string) (place, error) {
 
 func belowData(path []string) bool { return len(path) > 0 && path[0] == nameData }
 
-// newCloudEventsMode returns the decoder of one mode, in which at is where things stand.
+// newCloudEventsMode returns the decoder of one mode, in which at says where a path is.
 func newCloudEventsMode(opts Options, at func([]string) (place, error)) (*decoder, error) {
 	l := &layout{data: []string{nameData}, at: at}
 	if opts.Mapping.Envelope.is() {
@@ -72,7 +72,7 @@ func newCloudEventsMode(opts Options, at func([]string) (place, error)) (*decode
 		}
 		l.data = nil
 	} else if data, moved := opts.Mapping.Fields[FieldData]; moved && !belowData(data.Path) {
-		return nil, &MappingError{FieldData, "must be the CloudEvent's data, or stand below it"}
+		return nil, &MappingError{FieldData, "must be the CloudEvent's data, or below it"}
 	}
 	for field, attribute := range map[Field]string{
 		FieldEventID: "id", FieldEventType: "type", FieldAccountID: "subject", FieldVersion: "sequence",
@@ -213,7 +213,7 @@ func (f *cloudEventsFormat) readStructuredData(r *reading) {
 	case data.absent() && !isEncoded:
 		return
 	case !data.absent() && isEncoded:
-		r.dataFault = malformed(places[memberDataBase64].name, "stands beside data, of which there can be one only")
+		r.dataFault = malformed(places[memberDataBase64].name, "is there as well as data; there can be one of them only")
 		return
 	}
 	if contentType := &r.found[memberDataContentType]; !contentType.absent() && !contentType.isNull() {

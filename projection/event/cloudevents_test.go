@@ -204,7 +204,7 @@ func TestCloudEventsFaults(t *testing.T) {
 		{"structured, type of data a number", structured("datacontenttype", `1`), known, malformed, []string{"datacontenttype"}},
 		{"binary, data of XML", typed(binary(), "application/xml"), known, malformed, []string{"header content-type"}},
 		{"binary, content type of no form", typed(binary(), "json"), known, malformed, []string{"header content-type"}},
-		{"data twice", structured("data_base64", encoded("{}")), known, malformed, []string{"data_base64", "beside data"}},
+		{"data twice", structured("data_base64", encoded("{}")), known, malformed, []string{"data_base64", "as well as data"}},
 		{"no base64", structured("data", "", "data_base64", `"?"`), known, malformed, []string{"data_base64", "Base64"}},
 		{"base64 as a number", structured("data", "", "data_base64", `1`), known, malformed, []string{"data_base64", "string"}},
 		{"broken JSON in base64", structured("data", "", "data_base64", encoded("{")), known, malformed, []string{"data_base64", "too early"}},

@@ -28,7 +28,7 @@ func (f *decoder) readData(r *reading, ev *Event) *Fault {
 // dataFault is why data cannot be read.
 func (f *decoder) dataFault(r *reading) *Fault { return firstFault(r.documentFault, r.dataFault) }
 
-// noData stands for data that is not there.
+// noData is used when there is no data.
 const noData = "{}"
 
 // takeData sets data as it is, for a projection that knows what it means: any object.

@@ -10,7 +10,7 @@ import (
 // FormatDebezium is the name of the format of Debezium's outbox event router.
 const FormatDebezium = "debezium-outbox"
 
-// DebeziumOptions name the headers that the connector was told to add; an empty
+// DebeziumOptions name the headers that the connector adds; an empty
 // name is the default.
 type DebeziumOptions struct {
 	TypeHeader    string   // default eventType
@@ -83,7 +83,7 @@ func missingHeader(column, header, flag string) string {
 		" or name another header with %s", column, header, flag)
 }
 
-// Decode implements Format. Identity stands in key and headers, so a payload that
+// Decode implements Format. Identity is in key and headers, so a payload that
 // cannot be read leaves the event identified.
 func (f *debeziumFormat) Decode(m Message, d *Decoded) {
 	*d = Decoded{}

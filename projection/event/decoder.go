@@ -59,12 +59,11 @@ func newDecoder(opts Options, l *layout) (*decoder, error) {
 	return f, nil
 }
 
-// scanner takes a scanner from the pool.
 func (f *decoder) scanner() *jsonScanner {
 	return f.scanners.Get().(*jsonScanner) //nolint:forcetypeassert // the pool holds nothing else
 }
 
-// end gives the scanner back.
+// end returns the scanner to the pool.
 func (f *decoder) end(r *reading) {
 	r.release()
 	f.scanners.Put(r.jsonScanner)

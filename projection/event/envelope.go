@@ -114,7 +114,7 @@ func (f *decoder) readApart(r *reading) {
 	}
 }
 
-// readInner reads the members of a document that is the event, beside what was found around it.
+// readInner reads the members of a document that is the event, and adds them to what was found around it.
 func (f *decoder) readInner(r *reading, document []byte) {
 	var found members
 	if err := r.scan(document, f.shape, &found); err != nil {

@@ -129,14 +129,14 @@ func (f *Fault) Error() string {
 
 // Options are the rules of section "Events" that an operator can set.
 type Options struct {
-	// FirstVersion is the smallest version an event may have. It is taken as it
-	// is: 0 means that versions start at 0.
+	// FirstVersion is the smallest version an event may have. 0 means that
+	// versions start at 0.
 	FirstVersion int64
 	// Currencies are the accepted ones; the zero value accepts all.
 	Currencies CurrencySet
 	// Ignore names event types that only advance an account's version.
 	Ignore []string
-	// Taken names the event types that a projection of one's own takes: their data may be
+	// Taken names the event types that a custom projection reads: their data may be
 	// any JSON object, and all other types are to be ignored. None: the contract's types.
 	Taken []string
 	// Mapping is how other people's events are read.

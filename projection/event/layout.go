@@ -33,11 +33,11 @@ const (
 	memberPart    // the first of what texts are joined of
 
 	memberCount = memberPart + mostParts
-	memberNone  = memberCount // stands for no member
+	memberNone  = memberCount // no member
 )
 
-// mostParts is how many parts all joined fields have together: each takes room in every
-// message.
+// mostParts is how many parts all joined fields have together: each adds to the memory of
+// every message.
 const mostParts = 8
 
 // fieldNames are the contract's.
@@ -65,7 +65,7 @@ func (f Field) String() string {
 	return fieldNames[f]
 }
 
-// placeKind says in which part of a message a field stands.
+// placeKind says in which part of a message a field is.
 type placeKind uint8
 
 const (
@@ -96,7 +96,7 @@ type place struct {
 	optional bool // of a part: without a value it counts as the empty text
 }
 
-// How a fault names what does not stand in the document.
+// How a fault names what is not in the document.
 const (
 	nameKey    = "key"
 	nameHeader = "header "
@@ -206,7 +206,7 @@ func (p *FieldPath) isElsewhere() bool {
 	return p.Header != "" || p.Key || p.Outer != nil || p.Constant != "" || p.Join != nil
 }
 
-// place is where a mapping says that a field stands.
+// place is where a mapping says that a field is.
 func (l *layout) place(p *FieldPath) (place, error) {
 	made := place{written: p.Written, quoted: l.quoted}
 	switch {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// FieldPath is where a field of an event stands and how it is written there. It has one
+// FieldPath is where a field of an event is and how it is written there. It has one
 // source: Path alone, Header or Key (Path then leads into the JSON that it holds), Outer,
-// Constant or Join. With none and Written alone, it stands where the format has it. The place
+// Constant or Join. With none and Written alone, it is where the format has it. The place
 // of FieldData may also be empty, which is the document itself.
 type FieldPath struct {
 	// Path leads to a member of the JSON document, outermost name first. The paths
@@ -102,7 +102,7 @@ type Mapping struct {
 	Types map[string]Type
 	// Signed are the types whose meaning is in the sign of the amount. No name is also in Types.
 	Signed map[string]SignedType
-	// Fields says where fields stand; what is not in it stands where the format has it.
+	// Fields says where fields are; what is not in it is where the format has it.
 	Fields map[Field]FieldPath
 	// Time is how FieldOccurredAt is written.
 	Time     TimeUnit
@@ -122,7 +122,7 @@ type MappingError struct {
 // Error implements error.
 func (e *MappingError) Error() string { return e.Field.String() + ": " + e.Reason }
 
-var errDocumentOnly = errors.New("can stand in the document only")
+var errDocumentOnly = errors.New("can be in the document only")
 
 // sources counts them, but for Path.
 func (p *FieldPath) sources() int {
@@ -143,7 +143,7 @@ func (p *FieldPath) validate(field Field) error {
 	case field == FieldData && sources > 0:
 		return errDocumentOnly
 	case sources > 1, sources == 1 && !within && len(p.Path) > 0:
-		return errors.New("can stand in one place only")
+		return errors.New("can be in one place only")
 	case p.staysInPlace():
 		return p.validateWritten(field)
 	case sources == 0 && field != FieldData && len(p.Path) == 0, p.Outer != nil && len(p.Outer) == 0:

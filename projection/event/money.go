@@ -93,7 +93,7 @@ func isDigits(s string) bool {
 	return s != ""
 }
 
-// appendDigits returns n with the decimal digits written behind it, and whether
+// appendDigits returns n with the decimal digits appended, and whether
 // the result fits.
 func appendDigits(n int64, digits string) (_ int64, fits bool) {
 	for i := range len(digits) {

@@ -7,7 +7,7 @@ import (
 	"projector/projection/event"
 )
 
-// TestDataOfOwnProjections: of what a projection of one's own takes, the envelope is judged
+// TestDataOfOwnProjections: of what a custom projection reads, the envelope is judged
 // and data is taken as it is; all else is ignored.
 func TestDataOfOwnProjections(t *testing.T) {
 	f := event.NewJSON(event.Options{FirstVersion: 1, Taken: []string{"PointsEarned", "FundsCredited"}, Ignore: []string{"Quiet"}})

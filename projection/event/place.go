@@ -101,10 +101,10 @@ type reading struct {
 	*jsonScanner
 	message       Message
 	found         members
-	documentFault *Fault // why nothing that stands in the event's document can be read
+	documentFault *Fault // why the event's document cannot be read
 	outerFault    *Fault // the same of the document around it, when that is apart
 	dataFault     *Fault // why data cannot be read
-	envelopeFault *Fault // what is wrong beside the fields
+	envelopeFault *Fault // what is wrong apart from the fields
 	signed        *SignedType
 	number        decimal // the amount, when its sign has decided the type
 	numberRead    bool

@@ -20,7 +20,7 @@ const (
 type value struct {
 	raw  []byte
 	kind valueKind
-	// verbatim: it is a JSON string without escapes, or no string.
+	// verbatim: if it is a JSON string, it has no escapes.
 	verbatim bool
 }
 
@@ -157,7 +157,7 @@ var correlationHeaders = [...]string{"correlationId", "correlation_id"}
 // headerCorrelationID returns the correlation id a message's headers carry, or "";
 // a header, or the key, that is the field's own place comes first. Of several headers with one
 // name the first counts. A value that is empty, has a NUL or is no UTF-8 counts as
-// none: it is a hint beside the event, not a part of it, so it never makes an event
+// none: it is a hint and not a part of the event, so it never makes an event
 // malformed.
 func (f *decoder) headerCorrelationID(r *reading, p *place) string {
 	if p.kind == inHeader || p.kind == inKey {

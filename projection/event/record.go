@@ -36,11 +36,11 @@ func NewRecords(opts Options) (*Records, error) {
 }
 
 // ErrNoJSON says that values which follow a schema hold no data that could be taken as JSON.
-var ErrNoJSON = errors.New("values that follow a schema have no data in JSON, which a projection of one's own takes")
+var ErrNoJSON = errors.New("values that follow a schema have no data in JSON, which a custom projection reads")
 
 // Branch is what to look for in one place of a value.
 type Branch struct {
-	// Field is what stands here, if Is.
+	// Field is the one that is here, if Is.
 	Field Field
 	Is    bool
 	// Members are what to look for in it.
@@ -289,5 +289,5 @@ func (v *Values) Decimal(f Field, unscaled []byte, scale int) {
 // written are the digits from start on.
 func (v *Values) written(start int) []byte { return v.digits[start:len(v.digits):len(v.digits)] }
 
-// tooLarge stands for numbers that are beyond all money.
+// tooLarge is used for numbers that do not fit any amount.
 var tooLarge = []byte("100000000000000000000")

@@ -117,7 +117,7 @@ func (s *shape) next(raw []byte, hint int) *shapeMember {
 }
 
 // find returns what to do with the member of that name, nil when it is ignored, and
-// the hint for the member behind it.
+// the hint for the member after it.
 func (s *shape) find(name []byte, hint int) (found *shapeMember, next int) {
 	for i := range s.members {
 		if s.members[i].name == string(name) {

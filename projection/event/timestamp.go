@@ -13,7 +13,7 @@ const microsPerSecond = 1_000_000
 // epoch, UTC. Digits finer than a microsecond are cut, towards the past also
 // before 1970, because a fraction always counts forward from its second.
 //
-// It is stricter than time.Parse, which takes a comma before the fraction and
+// It is stricter than time.Parse, which accepts a comma before the fraction and
 // single-digit hours, and where RFC 3339 leaves a choice it decides:
 //   - "t" and "z" are accepted (section 5.6), a space instead of "T" is not;
 //   - "-00:00" is UTC (section 4.3);
@@ -77,7 +77,7 @@ func parseFraction(s []byte) (micros int64, rest []byte, ok bool) {
 	unit := int64(microsPerSecond)
 	n := 1
 	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
-		unit /= 10 // 0 behind the sixth digit
+		unit /= 10 // 0 after the sixth digit
 		micros += int64(s[n]-'0') * unit
 		n++
 	}

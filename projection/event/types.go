@@ -8,15 +8,15 @@ import (
 // Type is what an event says happened to an account.
 type Type uint8
 
-// The types that no message names. Ignorable stands for every type the operator named in
-// --ignore-event-types, and Taken for every one that a projection of one's own takes.
+// The types that no message names. Ignorable is every type that the operator named in
+// --ignore-event-types, and Taken every one that a custom projection reads.
 const (
 	Unknown Type = iota
 	Ignorable
 	Taken
 )
 
-// meaning is all that tells one type from another.
+// meaning is all that distinguishes one type from another.
 type meaning struct {
 	name         string // in a message, by the contract; empty: no message says so itself
 	money        int8   // the amount times this is added to the balance; 0: there is no amount
@@ -134,7 +134,7 @@ func newTypeNames(m *Mapping, ignore []string) typeNames {
 	return typeNames{known: names}
 }
 
-// ownTypeNames returns the names that a projection of one's own takes; what a mapping gives
+// ownTypeNames returns the names that a custom projection reads; what a mapping gives
 // one of them counts too. All other types only advance a version.
 func ownTypeNames(taken []string, m *Mapping, ignore []string) typeNames {
 	own := map[string]namedType{}

@@ -37,7 +37,7 @@ type EventFlags struct {
 }
 
 // Formats are how events are read. Nothing is connected to yet. taken answers which types
-// of events a projection of one's own takes; none: those of the contract.
+// of events a custom projection reads; none: those of the contract.
 func (f *EventFlags) Formats(taken func() ([]string, error)) (event.Resolver, error) {
 	opts, names, err := f.options()
 	if err != nil {

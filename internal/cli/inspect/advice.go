@@ -15,7 +15,7 @@ type advice struct {
 	framed int // records that begin as those do whose schema is in a registry
 }
 
-// other is another format, with the same flags beside it.
+// other is another format, with the same flags.
 type other struct {
 	name   string
 	format event.Format
@@ -38,7 +38,7 @@ func newAdvice(ctx context.Context, flags *events.EventFlags, taken func() ([]st
 	return a
 }
 
-// look takes note of a record.
+// look counts a record, and which other formats read it.
 func (a *advice) look(d *decoded) {
 	if d.Fault == nil {
 		return

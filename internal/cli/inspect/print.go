@@ -64,7 +64,7 @@ func (c *Cmd) printer(ctx context.Context, std *output.Streams) *printer {
 	return &printer{c: c, out: std.Out, rows: rows, counts: map[string]int{}, seen: map[string]bool{}, advice: newAdvice(ctx, &c.EventFlags, c.Taken)}
 }
 
-// mostReasons is how many reasons are told: more are a list of their own.
+// mostReasons is how many reasons are printed.
 const mostReasons = 10
 
 // addAll prints the events of a record.

@@ -12,9 +12,8 @@ import (
 	"projector/projection/event"
 )
 
-// each hands over the first records of the stretches, at most limit in all: as many of each
-// stretch as of any other, as far as it has them. What is wrong with the events of one
-// producer is then seen whichever partitions it writes to. It holds one fetch at a time.
+// each calls fn for the first records of the stretches, at most limit in all, and equally many of
+// each as far as they have them: a producer may write to any partition. It holds one fetch at a time.
 // lost is called for a partition that cannot be read to its end.
 func each(
 	ctx context.Context, reader *topic.Reader, spans []topic.Span, limit int64,
@@ -46,7 +45,7 @@ func each(
 	return nil
 }
 
-// some hands over at most limit records of a stretch, and moves its begin behind them.
+// some hands over at most limit records of a stretch, and moves its begin after them.
 func some(ctx context.Context, reader *topic.Reader, span *topic.Span, limit int64, fn func(*kgo.Record) error) (n int64, err error) {
 	if limit == 0 {
 		return 0, nil
@@ -75,8 +74,8 @@ func lengths(spans []topic.Span) []int64 {
 	return all
 }
 
-// share gives each of some stores an equal part of n, as far as it holds that much; what is
-// left over goes to the first ones. It returns nothing when there is nothing in them.
+// share divides n among stretches of these lengths, equally as far as they are long enough; the
+// first ones get the rest. It returns nil when all are empty.
 func share(stores []int64, n int64) []int64 {
 	shares := make([]int64, len(stores))
 	for given := true; given && n > 0; {

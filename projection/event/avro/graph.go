@@ -225,7 +225,7 @@ func logicalOf(name string, k kind) logical {
 	return noLogical
 }
 
-// lift moves a logical type that some producers write beside a field's type into it. Of a
+// lift moves a logical type that some producers write next to a field's type into it. Of a
 // union the first type but null has it.
 func lift(f *avro.SchemaField) {
 	name, is := f.Props["logicalType"].(string)

@@ -61,7 +61,7 @@ func (p *place) reportMessage(slots []slot, found *event.Values) {
 	p.report(slots, found)
 }
 
-// reportKnown sets the value that a message stands for.
+// reportKnown sets the value that a known message is.
 func (p *place) reportKnown(slots []slot, found *event.Values) {
 	f, first, second := p.branch.Field, &slots[0], &slots[p.wanted[len(p.wanted)-1].slot]
 	switch p.known {

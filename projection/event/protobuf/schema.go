@@ -1,5 +1,5 @@
 // Package protobuf reads events from Protobuf messages in the schema registry's wire
-// format, by the .proto file they were written with. It is pure: who calls it has
+// format, by the .proto file they were written with. It is pure: the caller has
 // fetched the file and what it imports.
 //
 //	event    Protobuf
@@ -10,8 +10,8 @@
 //	data     a message
 //
 // A name is a field's own or its JSON name: accountId finds account_id. A field without
-// presence cannot tell its zero value from none: text that is empty, and an enum's
-// first value, are taken for none, a number for 0.
+// presence cannot distinguish its zero value from none: empty text and an enum's
+// first value count as none, a number counts as 0.
 package protobuf
 
 import (
@@ -38,7 +38,7 @@ var decimalProto string
 //go:embed builtin/meta.proto
 var metaProto string
 
-// builtin are files that a schema may import without a reference, beside Protobuf's own.
+// builtin are files that a schema may import without a reference, in addition to Protobuf's own.
 var builtin = map[string]string{
 	"confluent/type/decimal.proto": decimalProto,
 	"confluent/meta.proto":         metaProto,
@@ -61,7 +61,7 @@ type message struct {
 const fileName = "<schema>"
 
 // Compile compiles a .proto file, with the files it imports by the paths it has for
-// them, and looks up what stands where. The error is about the schema, and lasts.
+// them, and finds where each wanted field is. The error is about the schema, and lasts.
 func Compile(schema string, imports map[string]string, wanted *event.Branch) (*Schema, error) {
 	within, err := newLimits(schema, imports)
 	if err != nil {

@@ -93,7 +93,7 @@ func enforcesUTF8(d protoreflect.FieldDescriptor) bool {
 type place struct {
 	*messageType
 	branch *event.Branch
-	known  known // what stands for one value
+	known  known // which known message it is
 	wanted []wantedField
 	// byNumber and byOneof are which of wanted; only those of one value each, and entries.
 	byNumber map[protowire.Number]int
@@ -111,7 +111,7 @@ type wantedField struct {
 	slot   int    // where its value is, from the slots of its place on; those of inner follow
 }
 
-// known is a message that stands for one value.
+// known is a message that is one value, such as a timestamp.
 type known uint8
 
 const (
@@ -122,7 +122,7 @@ const (
 	knownNumber
 )
 
-// knownMessages are what messages of those names stand for, if they have those fields.
+// knownMessages are by name; each counts only if it has those fields.
 var knownMessages = map[protoreflect.FullName]struct {
 	known  known
 	fields []knownField
@@ -171,7 +171,7 @@ func newPlace(all types, d protoreflect.MessageDescriptor, wanted *event.Branch)
 	return p
 }
 
-// addKnown notes that the message stands for one value; false for any other, and for one
+// addKnown notes that the message is one value; false for any other, and for one
 // that only has the name of such a message.
 func (p *place) addKnown(d protoreflect.MessageDescriptor) bool {
 	message, is := knownMessages[d.FullName()]
