@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"reflect"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -117,7 +118,7 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, bu
 	if err != nil {
 		return exit.Report(stderr, exit.WrongUsage(withoutSecrets(err)))
 	}
-	if err := refuseEmptyFilters(parsed); err != nil {
+	if err := refuseEmpty(parsed); err != nil {
 		return exit.Report(stderr, err)
 	}
 	return exit.Report(stderr, withRole(commandPath(parsed), interrupted(ctx, commandPath(parsed), parsed.Run())))
@@ -168,10 +169,13 @@ func forgetEmptyEnvironment(app *kong.Application) error {
 	})
 }
 
-// refuseEmptyFilters refuses a filter that was given without a value, as by an unset
-// variable of a script: without it, a repair would be of everything.
-func refuseEmptyFilters(parsed *kong.Context) error {
+// refuseEmpty refuses an argument or a filter that was given without a value, as by an unset
+// variable of a script: without a filter, a repair would be of everything.
+func refuseEmpty(parsed *kong.Context) error {
 	for _, step := range parsed.Path {
+		if p := step.Positional; p != nil && p.Target.IsZero() && p.Target.Kind() == reflect.String {
+			return exit.Usagef("<%s>: is empty; give it a value", p.Name)
+		}
 		if f := step.Flag; f != nil && f.Group != nil && f.Group.Key == filterGroup && isEmpty(f) {
 			return exit.Usagef("--%s: is empty; give it a value or leave it out", f.Name)
 		}

@@ -180,7 +180,7 @@ func (l Layout) FindColumns(names []string) (Columns, error) {
 		h[i] = slices.Index(names, name)
 		switch {
 		case h[i] < 0 && i < l.needed:
-			return h, fmt.Errorf("no column is called %s: %s are needed", name, l.header())
+			return h, fmt.Errorf("no column is called %s; the header, or the columns of the query, must have %s", name, l.header())
 		case h[i] >= 0 && slices.Contains(names[h[i]+1:], name):
 			return h, fmt.Errorf("two columns are called %s", name)
 		}

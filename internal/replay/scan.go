@@ -55,6 +55,7 @@ type Scan struct {
 	Progress func(done, total int64) // offsets of the topic; may be nil
 
 	Foreign int            // records that are no dead letters
+	Matched int            // dead letters that the filter chooses, whatever their status
 	Others  map[string]int // dead letters of other projections, by their name
 }
 
@@ -126,6 +127,7 @@ func (s *Scan) Read(ctx context.Context, dlqTopic string, entry dlq.Entry) (*Dea
 	if !s.Filter.Matches(e) {
 		return nil, nil
 	}
+	s.Matched++
 	share(e)
 	if s.Payload {
 		e.Key, e.Value = bytes.Clone(e.Key), bytes.Clone(e.Value)

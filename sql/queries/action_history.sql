@@ -1,8 +1,9 @@
--- What was done about records of a DLQ topic: whether one was discarded, and how
--- often it was replayed to the database. The original's place must be the same: a
+-- What was done about records of a DLQ topic: whether one is discarded, which a replay that applied it
+-- takes back, and how often it was replayed to the database. The original's place must be the same: a
 -- DLQ topic that was deleted and created again uses its offsets again.
 SELECT k.dlq_partition, k.dlq_offset,
-       coalesce(bool_or(a.action = 'discard'), false),
+       coalesce(max(a.id) FILTER (WHERE a.action = 'discard'), 0)
+           > coalesce(max(a.id) FILTER (WHERE a.action = 'replay' AND starts_with(a.result, 'applied')), 0),
        count(*) FILTER (WHERE a.action = 'replay')
 FROM unnest($2::int4[], $3::int8[], $4::text[], $5::int4[], $6::int8[])
     AS k (dlq_partition, dlq_offset, topic, partition, place)

@@ -178,14 +178,24 @@ func (p *skipPlan) Print(_ context.Context, std *output.Streams, done bool) erro
 	switch {
 	case done:
 		d.EventID, d.HealedEvents, d.Result = output.OrNull(p.done.EventID), p.done.Healed, output.OrNull(readmodel.ResultSkipped)
-		return p.Flags.Print(std.Out, d, fmt.Sprintf("passed over version %d of account %s; %d waiting events were applied\n",
-			d.Version, output.Printable(d.AccountID), d.HealedEvents))
+		return p.Flags.Print(std.Out, d, fmt.Sprintf("passed over version %d of account %s; waiting events applied: %d\n%s",
+			d.Version, output.Printable(d.AccountID), d.HealedEvents, p.notParked(d.HealedEvents)))
 	case p.JSON():
 		return output.PrintJSON(std.Out, skipPlanDocument{
 			skipDocument: d, eventDocument: describeEvent(&plan.Event), Before: describeState(&plan.Before), After: describeState(&plan.After),
 		})
 	}
-	return p.print(std, fmt.Sprintf("%d waiting events would be applied\n", plan.Healed), fmt.Sprintf("would pass over version %d", p.Version), p.ID)
+	return p.print(std, fmt.Sprintf("waiting events that would be applied: %d\n%s", plan.Healed, p.notParked(plan.Healed)), fmt.Sprintf("would pass over version %d", p.Version), p.ID)
+}
+
+// notParked says where later events are that a skip does not apply: after a stopped partition, or
+// beyond the park limit, they are not parked.
+func (p *plannedSkip) notParked(healed int) string {
+	if healed > 0 || !p.planned.Before.Waits {
+		return ""
+	}
+	return fmt.Sprintf("no later event of it is parked: if there are any, they are dead letters (`projector dlq replay --account=%s`) or not read yet (`projector lag`)\n",
+		output.Printable(p.of.AccountID))
 }
 
 // print prints a plan for people: the account now, its event, what else happens, and the account then.

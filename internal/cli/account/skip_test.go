@@ -18,7 +18,7 @@ func TestSkipOfAnAccountThatDoesNotWait(t *testing.T) {
 		clitest.Equal(t, state(), "1.00 at 1")
 
 		skip = append(skip, "--nothing-waits")
-		clitest.Contains(t, s.Must(skip...), "version 2: nothing is known of its event", "0 waiting events would be applied", "then: version 2")
+		clitest.Contains(t, s.Must(skip...), "version 2: nothing is known of its event", "waiting events that would be applied: 0\nthen", "then: version 2")
 		clitest.Contains(t, s.Must(append(skip, "--yes")...), "passed over version 2")
 		s.Produce(clitest.EventOf("a", 3, `"4.00"`))
 		s.Consuming(nil)
@@ -33,7 +33,7 @@ func TestASkipShowsWhatItWouldDo(t *testing.T) {
 	skip := []string{"account", "skip", "a", "--version=2", "--reason=lost"}
 	clitest.Contains(t, s.Must(skip...),
 		"now: version 1, balance 1.00 EUR, waits for version 2\n", "version 2: nothing is known of its event\n",
-		"2 waiting events would be applied\n", "then: version 4, balance 13.00 EUR, waits for version 5\n")
+		"waiting events that would be applied: 2\n", "then: version 4, balance 13.00 EUR, waits for version 5\n")
 
 	s.Produce(clitest.EventOf("a", 2, `1.5`))
 	s.Consuming(nil)

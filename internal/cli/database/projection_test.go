@@ -124,7 +124,7 @@ func TestAnOrderedProjectionOfOnesOwn(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(s.Lines("position"), "position", "state"), "10 running")
 
 	clitest.Contains(t, s.Must("account", "skip", "b", "--version=2", "--reason=wrong"), "would pass over")
-	clitest.Contains(t, s.Must("account", "skip", "b", "--version=2", "--reason=wrong", "--yes"), "1 waiting events were applied")
+	clitest.Contains(t, s.Must("account", "skip", "b", "--version=2", "--reason=wrong", "--yes"), "waiting events applied: 1\n")
 	row("a 5, b 3, c 7")
 	s.Produce(points("a", 2, "100"))
 	s.Consuming(nil)

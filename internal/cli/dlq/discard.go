@@ -181,32 +181,48 @@ func (*discardPlan) document(letter *replay.DeadLetter, found repair.Discarded, 
 	return d
 }
 
+// staysBehind is what a discard means for the accounts.
+const staysBehind = "An account that needs one of these events stays at the version before it, without being stale unless other events of it wait. " +
+	"`projector dlq replay --status=discarded` applies them after all.\n"
+
 // summarize says how many are or would be discarded, and what of it changes the read model.
 func (p *discardPlan) summarize(std *output.Streams, done bool) error {
 	out := std.Out
 	if p.JSON() {
 		out = std.Err
 	}
-	removed, passed := 0, 0
+	removed, passed, accounts := 0, 0, map[string]bool{}
 	for i := range p.found {
 		switch {
 		case p.found[i].Passed:
 			passed++
+			continue
 		case p.found[i].Removed:
 			removed++
 		}
+		if id := p.letters[i].Entry.AccountID; id != "" {
+			accounts[id] = true
+		}
 	}
+	n := len(p.found) - passed
+	what := output.Counted(n, "dead letter") + " of " + output.Counted(len(accounts), "account")
 	var text string
-	switch n := len(p.found) - passed; {
+	switch {
 	case done:
-		text = "discarded " + output.Counted(n, "dead letter") + "\n"
+		text = "discarded " + what + "\n"
 		if removed > 0 {
 			text += fmt.Sprintf("parked events removed: %d; they are not applied when their turn comes\n", removed)
 		}
 	case n > 0:
-		text = fmt.Sprintf("would discard %s; %s\n", output.Counted(n, "dead letter"), change.NothingChanged)
+		text = fmt.Sprintf("would discard %s; %s\n", what, change.NothingChanged)
 		if removed > 0 {
 			text = fmt.Sprintf("parked events that would be removed: %d; they would not be applied when their turn comes\n", removed) + text
+		}
+		if len(accounts) > 0 {
+			text = staysBehind + text
+		}
+		if !p.filters() {
+			text = "no filter is given: these are all dead letters that are not resolved (filters: --account, --class, --until …)\n" + text
 		}
 	}
 	if passed > 0 {

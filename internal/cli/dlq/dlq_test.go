@@ -141,7 +141,7 @@ func TestFloatsAreCorrectedInBulkThroughTheTopic(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i == 0 {
-			clitest.Contains(t, s.Must("dlq", "replay", "--from-file="+file, "--reason=INC-1"), "30 will_apply; nothing was changed")
+			clitest.Contains(t, s.Must("dlq", "replay", "--from-file="+file, "--reason=INC-1"), "30 will_apply; whether PostgreSQL accepts them is only known with --yes; nothing was changed")
 		}
 		clitest.Contains(t, s.Must("dlq", "replay", "--from-file="+file, "--reason=INC-1", "--to-topic="+s.Topic, "--yes"), "30 published")
 		s.Produced += accounts
@@ -197,7 +197,7 @@ func TestAPoisonEventIsCorrectedByFile(t *testing.T) {
 	replay := []string{"dlq", "replay", "--from-file=" + file, "--reason=INC-1"}
 	clitest.Equal(t, clitest.Pick(s.Lines(replay...), "account_id", "expected_version", "received_version", "status", "plan"),
 		"acc-b 1 1 ready will_apply, acc-b 1 2 waiting will_apply")
-	clitest.Contains(t, s.Must(replay...), "2 will_apply; nothing was changed")
+	clitest.Contains(t, s.Must(replay...), "2 will_apply; whether PostgreSQL accepts")
 	clitest.Contains(t, s.Must("account", "show", "acc-b"), "first version is missing")
 
 	clitest.Equal(t, clitest.Pick(s.Lines(append(replay, "--yes")...), "plan", "result"), "will_apply applied, will_apply applied")
@@ -380,7 +380,7 @@ func TestDiscardIsOnRecordAndUndoesNothing(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Holes()
 	args := []string{"dlq", "discard", "--reason=known", "--class=version_conflict"}
-	clitest.Contains(t, s.Must(args...), "would discard 1 dead letter; nothing was changed")
+	clitest.Contains(t, s.Must(args...), "would discard 1 dead letter of 1 account; nothing was changed")
 	clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list", "--status=discarded")), "")
 	clitest.Equal(t, clitest.Pick(s.Lines(append(args, "--yes", "--actor=auditor")...), "status", "result"), "discarded discarded")
 	clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list", "--status=discarded")), "acc-a 1 discarded")

@@ -26,8 +26,8 @@ func TestADiscardedEventIsNotApplied(t *testing.T) {
 		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"1000000.00"`), clitest.EventOf("a", 4, `"8.00"`))
 		s.Consuming(nil)
 		discard := []string{"dlq", "discard", "--account=a", "--offset=1", "--reason=void"}
-		clitest.Contains(t, s.Must(discard...), "parked events that would be removed: 1", "would discard 1 dead letter; nothing was changed")
-		clitest.Contains(t, s.Must(append(discard, "--yes")...), "discarded 1 dead letter\n", "parked events removed: 1")
+		clitest.Contains(t, s.Must(discard...), "parked events that would be removed: 1", "would discard 1 dead letter of 1 account; nothing was changed", "stays at the version before it", "dlq replay --status=discarded")
+		clitest.Contains(t, s.Must(append(discard, "--yes")...), "discarded 1 dead letter of 1 account\n", "parked events removed: 1")
 		clitest.Equal(t, clitest.Pick(s.Lines("gaps"), "account_id", "expected_version", "received_version", "waiting_events"), "a 2 4 1")
 		s.Produce(clitest.EventOf("a", 2, `"2.00"`))
 		s.Consuming(nil)
@@ -43,6 +43,27 @@ func TestADiscardedEventIsNotApplied(t *testing.T) {
 		s.Consuming(nil)
 		clitest.Equal(t, state(), "15.00 at 4")
 		clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list", "--account=a", "--offset=1")), "a 3 discarded")
+	})
+}
+
+// All is discarded, and brought back by its status. What was applied is resolved then.
+func TestADiscardOfEverythingIsTakenBack(t *testing.T) {
+	clitest.Ordered(t, func(t *testing.T, s *clitest.Stage, state func() string) {
+		t.Helper()
+		s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 3, `"4.00"`), clitest.EventOf("a", 4, `"8.00"`), clitest.EventOf("b", 2, `"1.00"`))
+		s.Consuming(nil)
+		clitest.Contains(t, s.Must("dlq", "discard", "--reason=all"), "no filter is given", "would discard 3 dead letters of 2 accounts;", "stays at the version before it")
+		s.Must("dlq", "discard", "--reason=all", "--yes")
+		clitest.Equal(t, s.Must("gaps"), "no account waits for an event\n")
+		s.Produce(clitest.EventOf("a", 2, `"2.00"`))
+		s.Consuming(nil)
+		clitest.Equal(t, state(), "3.00 at 2")
+		clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list")), "a 3 discarded, a 4 discarded, b 2 discarded")
+		lines, _ := s.Some("dlq", "replay", "--status=discarded", "--yes")
+		clitest.Equal(t, clitest.Pick(lines, "account_id", "received_version", "result"), "a 3 applied, a 4 applied, b 2 waiting")
+		clitest.Equal(t, state(), "15.00 at 4")
+		clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list")), "a 3 resolved, a 4 resolved, b 2 discarded")
+		clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list", "--status=discarded")), "b 2 discarded")
 	})
 }
 

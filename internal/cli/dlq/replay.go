@@ -225,7 +225,9 @@ func (p *replayPlan) summary(done bool) string {
 	text := cmp.Or(counts.String(), p.scan.nothing("nothing to replay"), "nothing to replay in the other partitions")
 	switch {
 	case done || len(p.replay.Items) == 0:
-	case counts[replay.PlanApply] > 0 || p.ToTopic != "":
+	case counts[replay.PlanApply] > 0 && p.ToTopic == "":
+		text += "; whether PostgreSQL accepts them is only known with --yes; " + change.NothingChanged
+	case p.ToTopic != "":
 		text += "; " + change.NothingChanged
 	default:
 		text += "; nothing was changed, and --yes would apply none of them"

@@ -86,6 +86,9 @@ func (s *scan) finish(std *output.Streams) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Others)) {
 		_, _ = fmt.Fprintf(std.Err, "%d dead letters are of projection %s, see --projection\n", s.Others[name], output.Printable(name))
 	}
+	if id := s.Filter.Account; id != "" && s.Matched == 0 && len(s.unread.Lost) == 0 {
+		_, _ = fmt.Fprintf(std.Err, "no dead letter that is chosen is of account %q; if the id may be mistyped: `projector account show`\n", id)
+	}
 	return s.unread.Explain(std.Err)
 }
 

@@ -51,7 +51,7 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams) error {
 	defer opened.close()
 	record, err := opened.reader.ReadAt(ctx, partition, offset)
 	if errors.Is(err, topic.ErrNoRecord) {
-		return exit.Refusef("topic %s has no record at partition %d, offset %d", opened.topic, partition, offset)
+		return exit.Refusef("topic %s has no record at partition %d, offset %d; `projector dlq list` names the places, P/O in its column DLQ", opened.topic, partition, offset)
 	}
 	if err != nil {
 		return err
