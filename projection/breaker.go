@@ -134,7 +134,7 @@ func (b *Breaker) explain(last Decision) string {
 		example = " (" + last.Message + ")"
 	}
 	return fmt.Sprintf("the breaker is open: %d of the last %d records are dead letters (share %.2g, --breaker-share is %g), "+
-		"%d of them %s%s. %s, then type: projector resume --partition=%d --reason=TEXT --yes. See the runbook, \"breaker open\"",
+		"%d of them %s%s. %s, then type: projector dlq replay --yes, and projector resume --partition=%d --reason=TEXT --yes. See the runbook, \"breaker open\"",
 		w.roots, len(w.slots), float64(w.roots)/float64(len(w.slots)), b.rule.Share, n, class, example, b.rule.remedy(class, last), b.partition)
 }
 

@@ -50,12 +50,16 @@ func (r *Running) AwaitMetric(line string) { r.await("/metrics", line+"\n") }
 // AwaitUnready waits until the consumer gives a reason for not being ready.
 func (r *Running) AwaitUnready(reason string) { r.await("/readyz", reason) }
 
+// AwaitReady waits until the consumer is ready.
+func (r *Running) AwaitReady() { r.await("/readyz", "ready\n") }
+
 func (r *Running) await(path, text string) {
 	r.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
+	last := "" // body
 	for {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.address+path, http.NoBody)
 		if err != nil {
@@ -68,14 +72,14 @@ func (r *Running) await(path, text string) {
 			if err != nil {
 				r.t.Fatal(err)
 			}
-			if strings.Contains(string(body), text) {
+			if last = string(body); strings.Contains(last, text) {
 				return
 			}
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			r.t.Fatalf("%s has no %s: %v", path, text, err)
+			r.t.Fatalf("%s has no %s: %v\n%s", path, text, err, last)
 		}
 	}
 }

@@ -86,8 +86,10 @@ func (s *scan) finish(std *output.Streams) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Others)) {
 		_, _ = fmt.Fprintf(std.Err, "%d dead letters are of projection %s, see --projection\n", s.Others[name], output.Printable(name))
 	}
-	if id := s.Filter.Account; id != "" && s.Matched == 0 && len(s.unread.Lost) == 0 {
-		_, _ = fmt.Fprintf(std.Err, "no dead letter that is chosen is of account %q; if the id may be mistyped: `projector account show`\n", id)
+	f := &s.Filter
+	places := len(f.Partitions) + len(f.Offsets) + len(f.DLQPartitions) + len(f.DLQOffsets)
+	if s.Matched == 0 && (f.Account != "" || places > 0) && len(s.unread.Lost) == 0 {
+		_, _ = fmt.Fprintln(std.Err, "no dead letter has the account, partitions and offsets that were given; `projector dlq summary` counts what there is")
 	}
 	return s.unread.Explain(std.Err)
 }

@@ -72,3 +72,22 @@ func TestLagDoesNotWaitForAPartition(t *testing.T) {
 	clitest.Equal(t, clitest.Pick(lines, lagFields...), "0 null 1 1, 1 null null null, 2 null 1 1")
 	clitest.Contains(t, said, "partition 1 of topic "+s.Topic, "NOT_LEADER_FOR_PARTITION")
 }
+
+// A consumer projects the other partitions, is unready, and names the one without a leader; so does
+// position. When the leader is back, it is ready.
+func TestAConsumerNamesAPartitionWithoutALeader(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewLeaderStage(t)
+	s.Events(1)
+	back := s.LoseLeader(s.Topic)
+	r := s.Running()
+	r.AwaitUnready("partition " + s.Topic + "/1 leader")
+	s.Await("SELECT coalesce(sum(next_offset) FILTER (WHERE partition <> 1), 0) = 2 FROM projector_position")
+	lines, said := s.Some("position")
+	t.Log(lines, said)
+	clitest.Equal(t, clitest.Pick(lines, "partition", "position", "end"), "0 1 1, 1 null null, 2 1 1")
+	clitest.Contains(t, said, "partition 1 of topic "+s.Topic, "bring back")
+	back()
+	r.AwaitReady()
+	r.Stop("")
+}

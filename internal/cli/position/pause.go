@@ -66,6 +66,7 @@ type standingPlan struct {
 	through string // as it was typed
 
 	logs      []readmodel.PartitionLog
+	ends      map[int32]int64
 	standings []readmodel.StandingChanged
 }
 
@@ -79,7 +80,9 @@ func (p *standingPlan) read(ctx context.Context) (change.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.ends = map[int32]int64{}
 	for _, e := range extents {
+		p.ends[e.Partition] = e.End
 		log := readmodel.PartitionLog{Partition: e.Partition, TopicID: topicID, Start: e.Start}
 		if p.through == throughEnd {
 			log.Through = &e.End
@@ -114,6 +117,9 @@ func (p *standingPlan) text(log *readmodel.PartitionLog, standing readmodel.Stan
 	text := fmt.Sprintf("partition %d: %s", log.Partition, verb)
 	if log.Through != nil {
 		text += fmt.Sprintf(", records below %d do not count for the breaker", *log.Through)
+		if end := p.ends[log.Partition]; *log.Through > end {
+			text += fmt.Sprintf(", with those still to come: the end is %d", end)
+		}
 	}
 	text += needs(standing.Is)
 	if p.resumes && standing.Was == projection.StandingRunning {
