@@ -134,27 +134,28 @@ func (b *Breaker) explain(last Decision) string {
 		example = " (" + last.Message + ")"
 	}
 	return fmt.Sprintf("the breaker is open: %d of the last %d records are dead letters (share %.2g, --breaker-share is %g), "+
-		"%d of them %s%s. %s, then type: projector dlq replay --yes, and projector resume --partition=%d --reason=TEXT --yes. See the runbook, \"breaker open\"",
+		"%d of them %s%s. %s, then type: projector resume --partition=%d --reason=TEXT --yes. See the runbook, \"breaker open\"",
 		w.roots, len(w.slots), float64(w.roots)/float64(len(w.slots)), b.rule.Share, n, class, example, b.rule.remedy(class, last), b.partition)
 }
 
 // remedy says what to check when most records are of a class. last is the newest of them.
 func (r BreakerRule) remedy(class event.Class, last Decision) string {
 	const byProducer = "The producers write amounts in this form: have them corrected, or declare the form in --mapping. Follow the runbook, \"very many dead letters\""
+	replay := fmt.Sprintf(", type: projector dlq replay --class=%s --yes", class)
 	switch class {
 	case event.MalformedPayload:
 		switch {
 		case last.Class == class && last.ByProducer:
 			return byProducer
 		case r.Registry:
-			return "Are --topic and --format those of the producers, and does the schema registry have its schemas? Correct the settings"
+			return "Are --topic and --format those of the producers, and does the schema registry have its schemas? Correct the settings" + replay
 		default:
-			return "Are --topic, --format and --mapping those of the producers? Correct the settings"
+			return "Are --topic, --format and --mapping those of the producers? Correct the settings" + replay
 		}
 	case event.UnknownEventType:
-		return "Name the types in --mapping or --ignore-event-types"
+		return "Name the types in --mapping or --ignore-event-types" + replay
 	case event.UnsupportedCurrency:
-		return "Name the currencies in --currencies"
+		return "Name the currencies in --currencies" + replay
 	case event.InvalidAmount:
 		return byProducer
 	case event.VersionGap:
@@ -162,7 +163,7 @@ func (r BreakerRule) remedy(class event.Class, last Decision) string {
 	case event.VersionConflict, event.CurrencyMismatch, event.BalanceOverflow:
 		return "Is it the topic that the read model comes from? Have the producers looked at"
 	case event.RejectedByDatabase:
-		return "Change the table so that it takes the rows"
+		return "Change the table so that it takes the rows" + replay
 	}
 	return "Look at what the producers send"
 }

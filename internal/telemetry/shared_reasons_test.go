@@ -10,7 +10,7 @@ func TestPartitionsWithTheSameReasonAreOneLine(t *testing.T) {
 	h := NewHealth(HealthConfig{})
 	h.Started()
 	storm := func(p int) string {
-		return fmt.Sprintf("the breaker is open, then type: projector dlq replay --yes, and projector resume --partition=%d --reason=TEXT --yes", p)
+		return fmt.Sprintf("the breaker is open, then type: projector resume --partition=%d --reason=TEXT --yes", p)
 	}
 	for _, p := range []int{0, 1, 2, 4, 10} {
 		h.Fail(fmt.Sprintf("partition account-events/%d", p), storm(p))
@@ -21,7 +21,7 @@ func TestPartitionsWithTheSameReasonAreOneLine(t *testing.T) {
 	server := NewServer("127.0.0.1:0", NewRegistry(), h, Page{}, quiet())
 	text := get(t, server, "/readyz").body
 	for _, want := range []string{
-		"partitions account-events/0-2, 4, 10: the breaker is open, then type: projector dlq replay --yes, and projector resume --partition=N --reason",
+		"partitions account-events/0-2, 4, 10: the breaker is open, then type: projector resume --partition=N --reason",
 		"partition account-events/3: paused by ada", "partition other/3: " + storm(3), "database: connect",
 	} {
 		if !strings.Contains(text, want) {

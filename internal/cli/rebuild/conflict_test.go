@@ -25,7 +25,7 @@ func TestRebuildAppliesTheEventThatWasReplayed(t *testing.T) {
 	clean(s)
 
 	s.Exec("UPDATE loyalty SET points = 1")
-	clitest.Contains(t, s.Must("rebuild", "--yes"), "1 rows were replaced and 0 removed")
+	clitest.Contains(t, s.Must("rebuild", "--yes"), "1 row inserted or replaced, 0 removed")
 	clitest.Equal(t, state(), "123 5 a-5")
 	clean(s, "--yes")
 }

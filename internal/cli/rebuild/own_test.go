@@ -100,8 +100,8 @@ func TestRebuildOfAnOrderedProjection(t *testing.T) {
 	s.Must("rebuild", "--check")
 	clitest.Contains(t, s.Must("rebuild"), "there is nothing to change")
 	s.Exec("UPDATE loyalty SET points = 99 WHERE account_id = 'b'; DELETE FROM projection_account WHERE account_id = 'c'")
-	clitest.Contains(t, s.Must("rebuild"), "would replace 2 rows")
-	clitest.Contains(t, s.Must("rebuild", "--yes"), "2 rows were replaced and 0 removed")
+	clitest.Contains(t, s.Must("rebuild"), "would insert or replace 2 rows")
+	clitest.Contains(t, s.Must("rebuild", "--yes"), "2 rows inserted or replaced, 0 removed")
 	holds("a 5, b 3, c 3")
 	clitest.Equal(t, clitest.Pick(s.Lines("audit", "--action=rebuild"), "account_id", "result"), "b replaced, c replaced")
 	clitest.Contains(t, s.Refused(exit.Usage, "rebuild", "--partial"), "adds up all events")
@@ -112,7 +112,7 @@ func TestRebuildOfAnOrderedProjection(t *testing.T) {
 	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	clitest.Contains(t, s.Must("rebuild", "--yes"), "2 rows were replaced and 0 removed")
+	clitest.Contains(t, s.Must("rebuild", "--yes"), "2 rows inserted or replaced, 0 removed")
 	holds("a 5, b 3, c 1007")
 	clitest.Equal(t, clitest.Pick(s.Lines("gaps"), "account_id", "expected_version"), "a 2")
 	s.Produce(earned("a", 2, "100"), earned("c", 4, "1"))

@@ -103,7 +103,7 @@ func TestRebuildMendsWhatIsWrong(t *testing.T) {
 	clitest.Equal(t, clitest.Pick([]map[string]any{plan}, "records", "checked", "matched", "different", "left_alone", "changed", "result"), "15 9 2 7 0 0 null")
 	clitest.Equal(t, projected(s), wrong)
 	table := s.Must("rebuild", "--limit=2")
-	clitest.Contains(t, table, "9 accounts compared: 2 are right, 7 are not", "b-balance", "would replace 6 accounts; nothing was changed")
+	clitest.Contains(t, table, "9 accounts compared: 2 are right, 7 are not", "b-balance", "would insert or replace 6 accounts; nothing was changed")
 	clitest.Equal(t, projected(s), wrong)
 
 	done := rebuildJSON(s, "--yes", "--remove", "--actor=night shift")

@@ -67,7 +67,7 @@ func TestRebuildPutsRowsRight(t *testing.T) {
 			clitest.Equal(t, clitest.Pick(differencesOf(plan), strings.Fields(damage.counts)...), damage.plan)
 			counts := []string{"projection", "different", "left_alone", "changed", "replaced", "removed", "markers", "result"}
 			clitest.Equal(t, clitest.Pick([]map[string]any{plan}, counts...), name+" 3 0 0 0 0 0 null")
-			clitest.Contains(t, s.Must("rebuild", "--limit=1"), "would replace 2 rows; nothing was changed", "1 rows the topic has no event of", "different")
+			clitest.Contains(t, s.Must("rebuild", "--limit=1"), "would insert or replace 2 rows; nothing was changed", "1 rows the topic has no event of", "different")
 			clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--yes", "--max-differences=1"), "2 ", "would change", "--max-differences")
 			clitest.Equal(t, rowsOf(s, name), wrong)
 

@@ -91,7 +91,7 @@ func TestRebuildRemovesNothingUnasked(t *testing.T) {
 	s.Exec(`INSERT INTO account_balance (account_id, currency, balance, version) VALUES ('x', 'EUR', 1, 1), ('y', 'EUR', 1, 1)`)
 
 	plan := s.Must("rebuild")
-	clitest.Contains(t, plan, "would replace 2 accounts", "2 accounts the topic has no event of", "--remove")
+	clitest.Contains(t, plan, "would insert or replace 2 accounts", "2 accounts the topic has no event of", "--remove")
 	counts := []string{"different", "changed", "replaced", "removed", "result"}
 	d := rebuildJSON(s)
 	clitest.Equal(t, clitest.Pick([]map[string]any{d}, counts...), "4 0 0 0 null")
@@ -101,9 +101,9 @@ func TestRebuildRemovesNothingUnasked(t *testing.T) {
 	clitest.Equal(t, kindsOf(d), "a different 1 1, b missing null 1, x unknown 1 null, y unknown 1 null")
 	clitest.Equal(t, clitest.Pick([]map[string]any{d}, counts...), "4 2 2 0 rebuilt")
 	clitest.Equal(t, projected(s), right+"\n(x,EUR,1,1,open,,)\n(y,EUR,1,1,open,,)")
-	clitest.Contains(t, s.Must("rebuild", "--yes"), "0 accounts were replaced and 0 removed", "2 accounts the topic has no event of", "--remove")
+	clitest.Contains(t, s.Must("rebuild", "--yes"), "0 accounts inserted or replaced, 0 removed", "2 accounts the topic has no event of", "--remove")
 
-	clitest.Contains(t, s.Must("rebuild", "--remove"), "would replace 0 accounts and remove 2")
+	clitest.Contains(t, s.Must("rebuild", "--remove"), "would insert or replace 0 accounts and remove 2")
 	t.Setenv("PROJECTOR_REMOVE", "true")
 	clitest.Equal(t, clitest.Pick([]map[string]any{rebuildJSON(s, "--yes")}, counts...), "2 2 0 2 rebuilt")
 	clitest.Equal(t, projected(s), right)
