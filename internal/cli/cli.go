@@ -170,13 +170,14 @@ func forgetEmptyEnvironment(app *kong.Application) error {
 }
 
 // refuseEmpty refuses an argument or a filter that was given without a value, as by an unset
-// variable of a script: without a filter, a repair would be of everything.
+// variable of a script: without a filter, a repair would be of everything; without a group, it would
+// be of the default one.
 func refuseEmpty(parsed *kong.Context) error {
 	for _, step := range parsed.Path {
 		if p := step.Positional; p != nil && p.Target.IsZero() && p.Target.Kind() == reflect.String {
 			return exit.Usagef("<%s>: is empty; give it a value", p.Name)
 		}
-		if f := step.Flag; f != nil && f.Group != nil && f.Group.Key == filterGroup && isEmpty(f) {
+		if f := step.Flag; f != nil && (f.Name == "group" || f.Group != nil && f.Group.Key == filterGroup) && isEmpty(f) {
 			return exit.Usagef("--%s: is empty; give it a value or leave it out", f.Name)
 		}
 	}

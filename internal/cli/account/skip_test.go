@@ -185,3 +185,21 @@ func TestADamagedRowIsReportedWithItsAccount(t *testing.T) {
 		t.Error("no line of the log names the account")
 	}
 }
+
+// After a storm that stopped the partition, later events of the account are not read: a skip applies
+// none of them, and says where they are. They follow when the partition continues.
+func TestASkipBeforeAStoppedPartitionIsRead(t *testing.T) {
+	t.Setenv("BREAKER_WINDOW", "2")
+	s := clitest.NewStage(t)
+	s.Produce(clitest.EventOf("a", 1, `"1.00"`), clitest.EventOf("a", 2, `1.5`), clitest.EventOf("a", 3, `"4.00"`))
+	r := s.Running()
+	r.AwaitUnready("the breaker is open")
+	const where = "dead letters (`projector dlq replay --account=a`) or not read yet (`projector lag`)"
+	skip := []string{"account", "skip", "a", "--version=2", "--reason=lost"}
+	clitest.Contains(t, s.Must(skip...), "waiting events that would be applied: 0\n", where)
+	clitest.Contains(t, s.Must(append(skip, "--yes")...), "waiting events applied: 0\n", where)
+	s.Must("resume", "--all", "--through=END", "--reason=x", "--yes")
+	s.Await("SELECT coalesce(max(version), 0) = 3 FROM account_balance")
+	r.Stop("")
+	clitest.Equal(t, s.Text("SELECT balance || ' at ' || version FROM account_balance"), "5.00 at 3")
+}
