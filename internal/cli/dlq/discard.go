@@ -182,8 +182,8 @@ func (*discardPlan) document(letter *replay.DeadLetter, found repair.Discarded, 
 }
 
 // staysBehind is what a discard means for the accounts.
-const staysBehind = "An account that needs one of these events stays at the version before it, without being stale unless other events of it wait. " +
-	"`projector dlq replay --status=discarded` applies them after all.\n"
+const staysBehind = "An account that needs one of these events stays at the version before it. It is stale only while other events of it wait.\n" +
+	"To apply them after all: projector dlq replay --status=discarded\n"
 
 // summarize says how many are or would be discarded, and what of it changes the read model.
 func (p *discardPlan) summarize(std *output.Streams, done bool) error {
@@ -222,7 +222,7 @@ func (p *discardPlan) summarize(std *output.Streams, done bool) error {
 			text = staysBehind + text
 		}
 		if !p.filters() {
-			text = "no filter is given: these are all dead letters that are not resolved (filters: --account, --class, --until …)\n" + text
+			text = "no filter is given: these are all dead letters that are neither resolved nor discarded (filters: --account, --class, --until …)\n" + text
 		}
 	}
 	if passed > 0 {
