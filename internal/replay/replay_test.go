@@ -138,7 +138,7 @@ func eventOf(account string, version int) string {
 		`"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":"1.00","currency":"EUR"}}`, account, version, account, version)
 }
 
-// letter is a dead letter of a version of an account, as it stands in the DLQ topic.
+// letter is a dead letter of a version of an account, as it is in the DLQ topic.
 func letter(class event.Class, account string, version int, offset int64, value string) *kgo.Record {
 	r := dlq.Record(projection.DeadLetter{
 		Class: class, Message: "why", AccountID: account, EventID: fmt.Sprintf("%s-%d", account, version), Received: int64(version),
@@ -186,8 +186,8 @@ func planned(t *testing.T, r *replay.Replay, from *source, in *store) *replay.Re
 	return r
 }
 
-// told is what is planned and done, an item each.
-func told(r *replay.Replay) string {
+// outcomes are the plan and the result of each item.
+func outcomes(r *replay.Replay) string {
 	var all []string
 	for _, item := range r.Items {
 		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %d %s %s", item.Entry.AccountID, *item.Entry.Received, item.Plan, item.Result)))
@@ -247,25 +247,25 @@ func TestAPlanIsInTheOrderOfAccountsAndVersions(t *testing.T) {
 		gap("b", 4, 0), gap("a", 3, 1), letter(event.MalformedPayload, "c", 1, 2, "garbage"), gap("a", 2, 3), gap("d", 7, 4),
 	}}
 	r := planned(t, &replay.Replay{}, from, in)
-	equal(t, told(r), "a 2 will_apply, a 3 will_apply, b 4 duplicate, c 1 poison, d 7 waiting")
+	equal(t, outcomes(r), "a 2 will_apply, a 3 will_apply, b 4 duplicate, c 1 poison, d 7 waiting")
 	if len(in.actions)+len(in.applied) > 0 {
 		t.Error("a plan changes something")
 	}
 	if err := r.Apply(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, told(r), "a 2 will_apply applied, a 3 will_apply applied, b 4 duplicate duplicate, c 1 poison poison, d 7 waiting waiting")
+	equal(t, outcomes(r), "a 2 will_apply applied, a 3 will_apply applied, b 4 duplicate duplicate, c 1 poison poison, d 7 waiting waiting")
 	if len(in.actions) != 1 || in.actions[0].AccountID != "c" || in.actions[0].Actor != "me" || in.actions[0].Result != replay.PlanPoison {
 		t.Errorf("recorded of what was not tried: %+v", in.actions)
 	}
 	limited := planned(t, &replay.Replay{Limit: 1}, from, &store{versions: map[string]int64{"a": 1}})
-	equal(t, told(limited), "a 2 will_apply")
+	equal(t, outcomes(limited), "a 2 will_apply")
 }
 
 func TestWhatWasReplayedTooOftenIsRefused(t *testing.T) {
 	in := &store{versions: map[string]int64{"a": 1}, history: map[[2]int64]readmodel.DeadLetterHistory{{0, 3}: {Replays: 2}}}
 	r := planned(t, &replay.Replay{MaxReplays: 2}, &source{records: []*kgo.Record{gap("a", 2, 3)}}, in)
-	equal(t, told(r), "a 2 poison refused")
+	equal(t, outcomes(r), "a 2 poison refused")
 	equal(t, r.Items[0].Reason(), "it has been replayed too often, see --max-replays")
 }
 
@@ -305,7 +305,7 @@ func TestWhatIsPublishedIsOnRecord(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `publish to topic "again"`) {
 		t.Errorf("%v", err)
 	}
-	equal(t, told(r), "a 2 waiting published, b 1 will_apply, c 1 will_apply published")
+	equal(t, outcomes(r), "a 2 waiting published, b 1 will_apply, c 1 will_apply published")
 	equal(t, strings.Join(to.values, " "), eventOf("a", 2)+" "+eventOf("c", 1))
 	var recorded []string
 	for _, a := range in.actions {
@@ -325,7 +325,7 @@ func TestAnEntryIsNotPublished(t *testing.T) {
 			if err := r.Publish(t.Context(), to, nil); err != nil {
 				t.Fatal(err)
 			}
-			equal(t, told(r), "a 2 poison refused")
+			equal(t, outcomes(r), "a 2 poison refused")
 			equal(t, strings.Join(to.values, " "), "")
 		}
 	}
@@ -349,7 +349,7 @@ func TestAnExportIsReadBack(t *testing.T) {
 	if err := r.Plan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, told(r), "a 2 will_apply, a 3 will_apply")
+	equal(t, outcomes(r), "a 2 will_apply, a 3 will_apply")
 	for _, item := range r.Items {
 		if item.Altered() || item.NotInTopic {
 			t.Errorf("%s %d is altered, or not in the topic", item.Entry.AccountID, *item.Entry.Received)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// fakeClock is a clock that moves only when told.
+// fakeClock is a clock that only the test moves.
 type fakeClock struct {
 	mu  sync.Mutex
 	now time.Time

@@ -152,7 +152,7 @@ func TestToldAnswersWhatMetricsWereTold(t *testing.T) {
 	}
 }
 
-// BenchmarkSample is what a second costs when nobody looks, beside the consumer's own
+// BenchmarkSample is what a second costs when nobody looks, without the consumer's own
 // description of its partitions.
 func BenchmarkSample(b *testing.B) {
 	h := steady(historyKept)

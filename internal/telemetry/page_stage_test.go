@@ -143,7 +143,7 @@ func pastOf(now time.Time, seconds int) *History {
 	return h
 }
 
-// projections are scenes of the other projections, which have other things to tell.
+// projections are scenes of the other projections, whose pages differ.
 func statementScene() *scene {
 	s := busy(4)
 	s.status.Projection, s.status.Parks, s.status.Parked = "account_statement", false, nil

@@ -90,8 +90,7 @@ func TestStatusPageWithoutAnythingKnown(t *testing.T) {
 		"Dead letters since the start None.")
 }
 
-// Each projection has its own to tell: what it does not do must not stand there as
-// unknown.
+// What a projection does not do is not on its page, not even as unknown.
 func TestStatusPageOfEachProjection(t *testing.T) {
 	uncounted := busy(4)
 	uncounted.status.Parked = nil

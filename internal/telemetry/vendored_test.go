@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What others wrote stands here unaltered, as it is in their npm packages, each with
+// What others wrote is unaltered, as it is in their npm packages, each with
 // its licence.
 func TestVendoredFilesAreUnaltered(t *testing.T) {
 	for path, want := range map[string]string{

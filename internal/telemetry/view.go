@@ -97,7 +97,7 @@ func viewOf(doc statusDocument) view {
 	return v
 }
 
-// foremost are the partitions in trouble, then those furthest behind.
+// foremost are the partitions in trouble, then those with the largest lag.
 func foremost(all []PartitionStatus) []PartitionStatus {
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b PartitionStatus) int {

@@ -139,7 +139,7 @@ func (c *accountStatementCmd) explainPlaces(say func(string, ...any), sum *state
 	case len(sum.Topics) > 1:
 		say("entries have come from more than one topic (%s): which of them it was of each is not known", output.Printable(strings.Join(sum.Topics, ", ")))
 	case sum.Recreated:
-		say("the topic was recreated: an entry from before then stood in the topic that is gone")
+		say("the topic was recreated: entries from before then were in the topic that is gone")
 	}
 	if sum.Unplaced > 0 {
 		say("%d entries are from before their places were kept", sum.Unplaced)

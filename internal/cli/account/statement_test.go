@@ -133,7 +133,7 @@ func TestAStatementThatIsNotWhole(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "account", "statement", "c"), `account "c" has a balance and nothing in the statement`)
 }
 
-// Where an event stands is shown as far as it is known.
+// The place of an event is shown as far as it is known.
 func TestPlacesOfAStatement(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Projecting("account_statement")

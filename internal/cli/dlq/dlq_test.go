@@ -60,7 +60,7 @@ func TestListShowsHowDeadLettersStand(t *testing.T) {
 		}
 	}
 
-	s.Produce(clitest.EventOf("acc-a", 2, `"2"`)) // the producer fills the hole late; nobody types anything
+	s.Produce(clitest.EventOf("acc-a", 2, `"2"`)) // the producer fills the gap late; nobody types anything
 	s.Consuming(func() { s.Await("SELECT version = 4 FROM account_balance WHERE account_id = 'acc-a'") })
 	clitest.Equal(t, clitest.Statuses(s.Lines("dlq", "list", "--account=acc-a", "--class=version_gap")),
 		"acc-a 3 resolved, acc-a 4 resolved, acc-a 6 waiting")

@@ -67,7 +67,7 @@ func (c *showCmd) Run(ctx context.Context, std *output.Streams) error {
 		return err
 	}
 	if own := flags.DefinitionNamed(entry.Projection); own != nil {
-		opened.kind = own // it was named by its place, so it is shown whosoever it is
+		opened.kind = own // a place names one dead letter, of whatever projection
 	}
 	if err := replay.Assess(ctx, opened.store(0), []*replay.DeadLetter{d}); err != nil {
 		return err

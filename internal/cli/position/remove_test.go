@@ -30,8 +30,8 @@ func TestPositionsOfAnUnusedGroupAreRemoved(t *testing.T) {
 	s.Await("SELECT balance = 2 AND version = 2 FROM account_balance")
 }
 
-// TestTheLastPositionOfSumsStays: an event that was counted and forgotten would be counted
-// again by whoever began anew.
+// An event that the inbox has forgotten would be counted again by a group that begins at the
+// first record.
 func TestTheLastPositionOfSumsStays(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Projecting(turnover.Name)

@@ -126,7 +126,7 @@ func (r *retention) measure(ctx context.Context, p *consumer.PartitionStatus, ex
 	return telemetry.Margin{}
 }
 
-// refusal says once that the brokers do not tell how long a topic keeps records. A topic that
+// refusal says once that the brokers do not say how long a topic keeps records. A topic that
 // is not there yet keeps none.
 func (r *retention) refusal(ofTopic string, err error) {
 	if r.refused || !errors.Is(err, kerr.TopicAuthorizationFailed) {

@@ -131,7 +131,7 @@ func TestRetentionThatIsNotTold(t *testing.T) {
 	askUntil(s, address+"/status.json", &got, func() bool { return got.Partitions[0].Position == 1 && got.Ready })
 }
 
-// denyDescribeConfigs refuses to tell the settings of a topic.
+// denyDescribeConfigs refuses to describe the settings of a topic.
 func denyDescribeConfigs(fake *devstack.Fake, topic string) {
 	fake.Cluster.ControlKey(int16(kmsg.DescribeConfigs), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		fake.Cluster.KeepControl()
