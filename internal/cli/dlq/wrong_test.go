@@ -30,7 +30,7 @@ func TestWrongInputNamesTheRemedy(t *testing.T) {
 		{exit.Usage, []string{"dlq", "list", "--until=2026-13-01"}, []string{"--until", "2026-01-31T12:00:00Z", "24h"}},
 		{exit.Failed, []string{"dlq", "show", "9/1"}, []string{"no record at partition 9, offset 1", "projector dlq list"}},
 		{exit.Usage, []string{"verify", "--ledger=" + ledger}, []string{"line 1", "no column is called account_id", "must have account_id,version,balance"}},
-		{exit.Usage, []string{"position", "set", "--partition=0", "--offset=1", "--start", "--reason=x"}, []string{"--offset, --time, --start, --end", "exactly one"}},
+		{exit.Usage, []string{"position", "set", "--partition=0", "--offset=1", "--start", "--reason=x"}, []string{"exactly one of --offset, --time, --start and --end", "not 2"}},
 		{exit.Usage, []string{"lag", "--group="}, []string{"--group", "is empty"}},
 	} {
 		clitest.Contains(t, s.Refused(wrong.status, wrong.args...), wrong.says...)

@@ -65,7 +65,7 @@ func (c *set) Check() (err error) {
 	}
 	switch {
 	case targets != 1:
-		return exit.Usagef("--offset, --time, --start, --end: give exactly one of them, not %d", targets)
+		return exit.Usagef("give exactly one of --offset, --time, --start and --end, not %d", targets)
 	case c.All && c.Expect != nil:
 		return exit.Usagef("--expect: needs --partition=N, every partition has a position of its own")
 	}
