@@ -4,7 +4,6 @@ package e2e_test
 
 import (
 	"context"
-	"net/url"
 	"os"
 	"regexp"
 	"strconv"
@@ -34,7 +33,7 @@ func TestRolesOnCitus(t *testing.T) {
 	w.exec(logins(t, rolesPassword))
 
 	// The migrator's role connects to the workers by itself.
-	if status, _, said := w.onCitusAs("bank_migrate", "migrate"); status != 1 || !strings.Contains(said, "projector_migrator") {
+	if status, _, said := once(t, w.onCitusAs("bank_migrate"), "migrate"); status != 1 || !strings.Contains(said, "projector_migrator") {
 		t.Errorf("migrate without the grant: exit %d: %s", status, said)
 	}
 	w.exec(grantOfThePage(t, "ALTER ROLE"))
@@ -51,7 +50,7 @@ func TestRolesOnCitus(t *testing.T) {
 	if err := w.db.QueryRow(t.Context(), "SELECT account_id, expected_version FROM account_hold ORDER BY account_id LIMIT 1").Scan(&account, &version); err != nil {
 		t.Fatal(err)
 	}
-	reader := &session{t: t, user: "bank_reader", conn: w.connectAs("bank_reader")}
+	reader := w.session("bank_reader")
 	const balance = "SELECT * FROM account_balance_current"
 	reader.may(balance, false)
 	w.exec(grantOfThePage(t, "GRANT SELECT"))
@@ -97,39 +96,14 @@ func grantOfThePage(t *testing.T, begins string) string {
 	return statement[1]
 }
 
-// urlOf is the address of the world's database for a login.
-func (w *world) urlOf(login string) string {
-	w.t.Helper()
-	u, err := url.Parse(w.url)
-	if err != nil {
-		w.t.Fatal("the database's URL cannot be read")
-	}
-	u.User = url.UserPassword(login, rolesPassword)
-	return u.String()
+// onCitusAs is the environment of a command that a user runs.
+func (w *world) onCitusAs(user string) []string {
+	return []string{"DATABASE_URL=" + w.urlOf(user), "KAFKA_BROKERS=" + w.addrs[0], "KAFKA_TOPIC=" + w.topic, "KAFKA_GROUP=" + w.group}
 }
 
-func (w *world) connectAs(login string) *pgx.Conn {
+func (w *world) mustOnCitusAs(user string, args ...string) string {
 	w.t.Helper()
-	conn, err := pgx.Connect(w.t.Context(), w.urlOf(login))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
-}
-
-func (w *world) onCitusAs(login string, args ...string) (status int, stdout, stderr string) {
-	w.t.Helper()
-	return once(w.t, []string{"DATABASE_URL=" + w.urlOf(login), "KAFKA_BROKERS=" + w.addrs[0], "KAFKA_TOPIC=" + w.topic, "KAFKA_GROUP=" + w.group}, args...)
-}
-
-func (w *world) mustOnCitusAs(login string, args ...string) string {
-	w.t.Helper()
-	status, stdout, stderr := w.onCitusAs(login, args...)
-	if status != 0 {
-		w.t.Fatalf("%s: %v: exit %d: %s", login, args, status, stderr)
-	}
-	return strings.TrimSpace(stdout)
+	return mustRun(w.t, user, w.onCitusAs(user), args...)
 }
 
 // dropRoles removes the roles from all nodes, and gives back what sql/roles.sql took from PUBLIC.

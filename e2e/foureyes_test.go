@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -33,9 +32,14 @@ func twoPeople(t *testing.T) (r *roles, account string, version int64) {
 // mustAs runs a command that has to succeed and returns what it printed.
 func (r *roles) mustAs(user string, args ...string) string {
 	r.t.Helper()
-	status, out, said := once(r.t, r.connection(user), args...)
+	return mustRun(r.t, user, r.connection(user), args...)
+}
+
+func mustRun(t testing.TB, user string, env []string, args ...string) string {
+	t.Helper()
+	status, out, said := once(t, env, args...)
 	if status != 0 {
-		r.t.Fatalf("%s: %s: exit status %d: %s", user, strings.Join(args, " "), status, said)
+		t.Fatalf("%s: %s: exit status %d: %s", user, strings.Join(args, " "), status, said)
 	}
 	return strings.TrimSpace(out)
 }
@@ -309,8 +313,8 @@ func (r *roles) runbook(folder, account string, version int64, letter string) []
 	}
 	fit := strings.NewReplacer(" ID", " "+account, "=ID", "="+account, "acc-42", account, "--version 18", fmt.Sprintf("--version %d", version),
 		"P/O", letter, "1/0", letter, "--partition=3", "--partition=1", " --watch", "", "account-events", r.topic, `"…"`, "x", `"`, "'",
-		"verify … ", "verify --ledger "+folder+"/ledger.csv ", "--ledger-url …", "--ledger-url "+r.ledgerURL(), "--ledger-query …", `--ledger-query 'SELECT account_id, version, balance FROM account_balance'`,
-		"postgres://auditor@ledger:5432/core", r.ledgerURL(), `FROM account"`, "FROM account_balance'", "ledger.csv", folder+"/ledger.csv")
+		"verify … ", "verify --ledger "+folder+"/ledger.csv ", "--ledger-url …", "--ledger-url "+r.urlOf("bank_operator"), "--ledger-query …", `--ledger-query 'SELECT account_id, version, balance FROM account_balance'`,
+		"postgres://auditor@ledger:5432/core", r.urlOf("bank_operator"), `FROM account"`, "FROM account_balance'", "ledger.csv", folder+"/ledger.csv")
 	file, value := regexp.MustCompile(`[^ =]+\.jsonl`), regexp.MustCompile(`[ =][^- ].*`)
 	seen := map[string]bool{}
 	var all [][]string
@@ -359,17 +363,6 @@ var elsewhere = regexp.MustCompile(` --(database-url|group)=\S+`)
 const everythingMissing = `SELECT a AS key, json_build_object('eventId', a || '-' || v, 'eventType', 'AccountClosed', 'accountId', a, 'version', v,
 	'occurredAt', '2026-01-01T00:00:00Z')::text AS value FROM unnest($1::text[], $2::bigint[]) AS missing (a, v)`
 
-// ledgerURL is the read model's database, as a ledger.
-func (r *roles) ledgerURL() string {
-	r.t.Helper()
-	u, err := url.Parse(r.url)
-	if err != nil {
-		r.t.Fatal("the database's URL cannot be read")
-	}
-	u.User = url.UserPassword("bank_operator", rolesPassword)
-	return u.String()
-}
-
 // words takes a line for a shell apart.
 func words(line string) []string {
 	var all []string
@@ -405,7 +398,7 @@ func TestTheRunbookNeedsNoOtherRole(t *testing.T) {
 	commands := r.runbook(folder, account, version, place[1]+"/"+place[2])
 	suffices := func(user string, args ...string) {
 		env := append(r.connection(user), "KAFKA_TOPIC="+r.topic, "IGNORE_EVENT_TYPES="+testbank.IgnoredType,
-			"OUTBOX_URL="+r.ledgerURL(), "OUTBOX_QUERY="+everythingMissing)
+			"OUTBOX_URL="+r.urlOf("bank_operator"), "OUTBOX_QUERY="+everythingMissing)
 		if !regexp.MustCompile("statement|turnover").MatchString(strings.Join(args, " ")) { // those have groups of their own
 			env = append(env, "KAFKA_GROUP="+r.group)
 		}

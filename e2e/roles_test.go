@@ -89,21 +89,27 @@ type session struct {
 	conn *pgx.Conn
 }
 
-func (r *roles) session(user string) *session {
-	r.t.Helper()
-	u, err := url.Parse(r.url)
+// urlOf is the address of the world's database for a user of newRoles.
+func (w *world) urlOf(user string) string {
+	w.t.Helper()
+	u, err := url.Parse(w.url)
 	if err != nil {
-		r.t.Fatal("the database's URL cannot be read")
+		w.t.Fatal("the database's URL cannot be read")
 	}
 	if user != administrator {
 		u.User = url.UserPassword(user, rolesPassword)
 	}
-	conn, err := pgx.Connect(r.t.Context(), u.String())
+	return u.String()
+}
+
+func (w *world) session(user string) *session {
+	w.t.Helper()
+	conn, err := pgx.Connect(w.t.Context(), w.urlOf(user))
 	if err != nil {
-		r.t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	r.t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return &session{t: r.t, user: user, conn: conn}
+	w.t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return &session{t: w.t, user: user, conn: conn}
 }
 
 // may expects a statement to work, or to be refused for want of a privilege. Nothing
