@@ -84,7 +84,6 @@ func TestAConsumerNamesAPartitionWithoutALeader(t *testing.T) {
 	r.AwaitUnready("partition " + s.Topic + "/1 leader")
 	s.Await("SELECT coalesce(sum(next_offset) FILTER (WHERE partition <> 1), 0) = 2 FROM projector_position")
 	lines, said := s.Some("position")
-	t.Log(lines, said)
 	clitest.Equal(t, clitest.Pick(lines, "partition", "position", "end"), "0 1 1, 1 null null, 2 1 1")
 	clitest.Contains(t, said, "partition 1 of topic "+s.Topic, "bring back")
 	back()

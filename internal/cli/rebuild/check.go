@@ -150,13 +150,15 @@ func (e *topicExtent) misplaced(p rebuild.TopicPosition) string {
 	return ""
 }
 
-// of is what is compared.
-func (r *rebuilding) of() string {
+// one is what is compared: an account or a row. of is the plural.
+func (r *rebuilding) one() string {
 	if r.kind.Name() == readmodel.BalanceName {
-		return "accounts"
+		return "account"
 	}
-	return "rows"
+	return "row"
 }
+
+func (r *rebuilding) of() string { return r.one() + "s" }
 
 // obstaclesOfSources are for a topic that the rows did not come from, as far as that
 // was ever noted, and whatever the positions say now.

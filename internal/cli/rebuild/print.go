@@ -65,13 +65,13 @@ func (r *rebuilding) outcome(report *rebuild.Report, changed *rebuild.Swapped) s
 	var text string
 	switch {
 	case changed != nil:
-		text = fmt.Sprintf("%s inserted or replaced, %d removed", r.counted(changed.Replaced), changed.Removed)
+		text = fmt.Sprintf("%s inserted or replaced, %d removed", output.Counted(changed.Replaced, r.one()), changed.Removed)
 	case report.Different() == 0 && report.Markers == 0:
 		return "there is nothing to change"
 	case r.cmd.Remove:
-		text = fmt.Sprintf("would insert or replace %s and remove %d; nothing was changed%s", r.counted(report.Different()-unknown), unknown, remedy)
+		text = fmt.Sprintf("would insert or replace %s and remove %d; nothing was changed%s", output.Counted(report.Different()-unknown, r.one()), unknown, remedy)
 	default:
-		text = fmt.Sprintf("would insert or replace %s; nothing was changed%s", r.counted(report.Different()-unknown), remedy)
+		text = fmt.Sprintf("would insert or replace %s; nothing was changed%s", output.Counted(report.Different()-unknown, r.one()), remedy)
 	}
 	if changed != nil && changed.Markers > 0 {
 		text += fmt.Sprintf("\n%d events were marked in the inbox, so that none is counted again", changed.Markers)
@@ -85,11 +85,6 @@ func (r *rebuilding) outcome(report *rebuild.Report, changed *rebuild.Swapped) s
 		text += fmt.Sprintf("\n%d %s the topic has no event of stay as they are: --remove removes them", unknown, of)
 	}
 	return text
-}
-
-// counted is a number of what of names.
-func (r *rebuilding) counted(n int64) string {
-	return output.Counted(n, strings.TrimSuffix(r.of(), "s"))
 }
 
 func (r *rebuilding) document(report *rebuild.Report, changed *rebuild.Swapped) (rebuildDocument, error) {
