@@ -12,15 +12,15 @@ import (
 type plainDocument struct {
 	value []byte
 	at    int
-	// names are where the names are of members that are not looked for, of the objects that
-	// are being read, outermost first.
+	// names has the positions of the names of unknown members, in the objects that are being
+	// read, outermost first.
 	names [mostUnknown]struct{ start, end int32 }
 	named int
 }
 
 const (
-	// mostPlain bounds the members of an object, and mostUnknown those of a document that are
-	// not looked for: names are compared one by one.
+	// mostPlain limits the members of an object, and mostUnknown the unknown members of a
+	// document. Names are compared one by one.
 	mostPlain   = 64
 	mostUnknown = 16
 )

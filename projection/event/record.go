@@ -45,8 +45,8 @@ type Branch struct {
 	Is    bool
 	// Members are what to look for in it.
 	Members []Member
-	// Entries is what to look for in each entry of the array that is here; nil: an array is none
-	// of what is looked for.
+	// Entries is what to read in each entry of the array that is here. It is nil if no array is
+	// read.
 	Entries *Branch
 }
 

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// shape is what a format looks for in a JSON object: the names of members that
-// are fields, or that are objects with fields in them. Few names are looked for, and
-// mostly in one order, so comparing them one by one is faster than a map.
+// shape is the part of a JSON object that a format reads: the members that are fields, or
+// objects with fields in them. There are few names, mostly in one order, so comparing them one
+// by one is faster than a map.
 type shape struct {
 	self    Field // the field that the object itself is, or memberNone
 	members []shapeMember

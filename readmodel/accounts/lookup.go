@@ -18,7 +18,7 @@ type lookup struct {
 	warmed int64      // uses the result of table.warm, so that the compiler keeps the call
 }
 
-// applied stands for the account of an event that was applied according to the VersionIndex.
+// applied is used as the account of an event that was applied according to the VersionIndex.
 var applied account
 
 // find looks up the accounts of records in memory. An unknown account is added as unread.

@@ -12,8 +12,8 @@ import (
 	"projector/readmodel"
 )
 
-// replayer replays the dead letters of a Definition. Its transactions need no fence: the table's
-// unique key decides which event is stored, whoever writes.
+// replayer replays the dead letters of a Definition. Its transactions need no fence, because the
+// table's unique key decides which event is stored.
 type replayer struct {
 	kind  Definition
 	cfg   readmodel.RepairConfig
