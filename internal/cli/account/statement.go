@@ -77,11 +77,8 @@ func (c *accountStatementCmd) query() (statement.Query, error) {
 	if c.VersionFrom != nil && c.VersionTo != nil && *c.VersionFrom > *c.VersionTo {
 		return q, exit.Usagef("--version-to: must not be less than --version-from")
 	}
-	now := time.Now()
 	var err error
-	if q.Since, err = flags.Moment("--since", c.Since, now); err == nil {
-		q.Until, err = flags.Moment("--until", c.Until, now)
-	}
+	q.Since, q.Until, err = flags.Window(&c.Since, &c.Until, time.Now())
 	return q, err
 }
 

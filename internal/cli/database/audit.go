@@ -31,15 +31,11 @@ type listCmd struct {
 
 // Run lists the audit trail, oldest first.
 func (c *listCmd) Run(ctx context.Context, std *output.Streams) error {
-	now := time.Now()
-	filter := readmodel.AuditFilter{AccountID: c.Account, Action: c.Action, Actor: c.ActorName}
-	var err error
-	if filter.Since, err = flags.Moment("--since", c.Since, now); err != nil {
+	since, until, err := flags.Window(&c.Since, &c.Until, time.Now())
+	if err != nil {
 		return err
 	}
-	if filter.Until, err = flags.Moment("--until", c.Until, now); err != nil {
-		return err
-	}
+	filter := readmodel.AuditFilter{AccountID: c.Account, Action: c.Action, Actor: c.ActorName, Since: since, Until: until}
 	pool, err := flags.OpenReadModel(ctx, &c.DatabaseFlags)
 	if err != nil {
 		return err

@@ -84,10 +84,7 @@ func (f *filterFlags) selection(now time.Time, of *flags.GroupFlags) (replay.Sel
 		s.Statuses = append(s.Statuses, status)
 	}
 	var err error
-	if s.Filter.Since, err = flags.FixMoment("--since", &f.Since, now); err != nil {
-		return s, err
-	}
-	s.Filter.Until, err = flags.FixMoment("--until", &f.Until, now)
+	s.Filter.Since, s.Filter.Until, err = flags.Window(&f.Since, &f.Until, now)
 	return s, err
 }
 

@@ -3,6 +3,7 @@ package dlq_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"projector/internal/cli/clitest"
@@ -47,4 +48,21 @@ func TestWrongInputNamesTheRemedy(t *testing.T) {
 			t.Errorf("%v: status %d", args, status)
 		}
 	}
+}
+
+// A window that ends before it begins is refused by each command that has --since and --until.
+func TestAReversedWindowIsRefused(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	for _, command := range []string{
+		"dlq list", "dlq summary", "dlq export", "dlq replay", "dlq discard --reason=x", "audit", "account statement acc-a",
+	} {
+		args := strings.Fields(command)
+		said := s.Refused(exit.Usage, append(args, "--since=1h", "--until=24h")...)
+		clitest.Contains(t, said, "--since=1h is later than --until=24h", "exchange them", "an age counts back from now")
+		s.Refused(exit.Usage, append(args, "--since=2026-02-01T00:00:00Z", "--until=2026-01-01T00:00:00Z")...)
+	}
+	s.Must("audit", "--since=2026-02-01T00:00:00Z", "--until=2026-02-01T00:00:00Z") // a moment is no reversed window
+	s.Must("audit", "--since=1h")
+	s.Must("audit", "--until=9999h")
 }

@@ -60,6 +60,19 @@ func FixMoment(flag string, text *string, now time.Time) (time.Time, error) {
 	return t, err
 }
 
+// Window reads --since and --until, and replaces ages by the times that they mean now. It refuses
+// a window that ends before it begins.
+func Window(since, until *string, now time.Time) (from, to time.Time, err error) {
+	typed := fmt.Sprintf("--since=%s is later than --until=%s", *since, *until)
+	if from, err = FixMoment("--since", since, now); err != nil {
+		return from, to, err
+	}
+	if to, err = FixMoment("--until", until, now); err == nil && *until != "" && from.After(to) {
+		err = exit.Usagef("%s: exchange them; an age counts back from now, so 24h is before 1h", typed)
+	}
+	return from, to, err
+}
+
 // CheckRetention checks how long an inbox remembers.
 func CheckRetention(flag string, d time.Duration) error {
 	if d <= 0 {
