@@ -136,16 +136,17 @@ func (p *plainDocument) name(names *plainNames) (m *shapeMember, ok bool) {
 		p.at += len(members[i].quoted)
 		return &members[i], names.add(i)
 	}
+	for i := range members {
+		if members[i].begins(p.value[p.at:]) {
+			p.at += len(members[i].quoted)
+			return &members[i], names.add(i)
+		}
+	}
 	start := p.at
 	if !p.text() {
 		return nil, false
 	}
 	quoted := p.value[start:p.at]
-	for i := range members {
-		if members[i].quoted == string(quoted) {
-			return &members[i], names.add(i)
-		}
-	}
 	for _, name := range p.names[names.first:p.named] {
 		if bytes.Equal(p.value[name.start:name.end], quoted) {
 			return nil, false

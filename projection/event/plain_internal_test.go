@@ -12,14 +12,31 @@ import (
 func FuzzPlain(f *testing.F) {
 	f.Add([]byte(`{"data":{"amount":"1","currency":"EUR"},"a":-0.5e+7,"b":true,"c":null,"version":1,"eventId":""}`))
 	f.Add([]byte(`{"data":{"data":{}}, "x":1, "x":2}`))
+	f.Add([]byte(`{"more":{"a":1,"abcdef":2,"ab":3},"a":4,"é":5}`))
+	f.Add([]byte("{\"\n\":1}"))
+	f.Add([]byte("{\"\x00\":1}"))
+	f.Add([]byte(`{"a"`))
 	f.Fuzz(comparePlain)
 }
 
-// comparePlain does that for the contract's shape.
+// otherPlainNames has names that are shorter and longer than those of the contract, and some that
+// JSON has to escape.
+var otherPlainNames = Mapping{Fields: map[Field]FieldPath{
+	FieldEventID: {Path: []string{"more", "a"}}, FieldVersion: {Path: []string{"more", "abcdef"}}, FieldAccountID: {Path: []string{"version"}},
+	FieldCorrelationID: {Path: []string{"é"}}, FieldOccurredAt: {Path: []string{"\x00"}}, FieldEventType: {Path: []string{"\n"}},
+}}
+
+// comparePlain does that for the contract's shape, and for one with other names.
 func comparePlain(t *testing.T, value []byte) {
 	t.Helper()
+	comparePlainBy(t, Mapping{}, value)
+	comparePlainBy(t, otherPlainNames, value)
+}
+
+func comparePlainBy(t *testing.T, m Mapping, value []byte) {
+	t.Helper()
 	original := bytes.Clone(value)
-	d, err := newDecoder(Options{FirstVersion: 1}, contractLayout())
+	d, err := newDecoder(Options{FirstVersion: 1, Mapping: m}, contractLayout())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +69,7 @@ func comparePlain(t *testing.T, value []byte) {
 func TestPlainDocumentsAreReadAsAny(t *testing.T) {
 	pieces := []string{
 		"{", "}", "[", "]", ":", ",", " ", "\n", `"`, `\`, `\u0041`, "é", "\x00", "\x7f", "\x80", "0", "-", "1", "17", ".", "5", "e", "E", "+",
-		"true", "false", "null", "nul", `"eventId"`, `"version"`, `"data"`, `"amount"`, `"currency"`, `"more"`, `"10.25"`, `"a long text of plain letters"`,
+		"true", "false", "null", "nul", `"eventId"`, `"version"`, `"data"`, `"amount"`, `"currency"`, `"more"`, `"a"`, `"abcdef"`, `"é"`, "\"\x00\"", "\"\n\"", `"10.25"`, `"a long text of plain letters"`,
 		`"eventId":"e"`, `"version":1`, `"data":{`, `"more":`, `,"version":2`, `{"eventId":"e","version":1}`, "\xef\xbb\xbf",
 	}
 	rapid.Check(t, func(rt *rapid.T) {

