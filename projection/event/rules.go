@@ -69,7 +69,10 @@ func (f *decoder) notString(field Field) string {
 // isInteger reports whether a text is written as a JSON integer, or as one with
 // leading zeros where they are allowed.
 func isInteger(text []byte, rule numberRule) bool {
-	digits := bytes.TrimPrefix(text, []byte("-"))
+	digits := text
+	if len(text) > 0 && text[0] == '-' {
+		digits = text[1:]
+	}
 	if len(digits) > 1 && digits[0] == '0' && rule != numberPadded {
 		return false
 	}
