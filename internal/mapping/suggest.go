@@ -2,8 +2,6 @@ package mapping
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -115,53 +113,9 @@ func (p *sample) is(kind jsontext.Kind) bool {
 	return p.kinds[kind] > 0 && p.kinds[kind]+p.kinds['n'] == p.seen
 }
 
-// guess is how a field is found among samples.
-type guess struct {
-	field event.Field
-	names []string // last names of paths, in small letters, without _ and -, the best first
-	fits  func(*sample) bool
-}
-
-func isNumberOrText(p *sample) bool { return p.is('0') || p.is('"') }
-
-var guesses = []guess{
-	{event.FieldEventID, []string{"eventid", "messageid", "id", "uuid", "txid", "transactionid", "reference"}, isNumberOrText},
-	{event.FieldAccountID, []string{"accountid", "account", "acct", "accountno", "accountnumber", "iban", "walletid", "customer", "aggregateid", "subject"}, isNumberOrText},
-	{event.FieldVersion, []string{"version", "seq", "sequence", "seqno", "sequencenumber", "revision", "lsn", "position"}, isNumberOrText},
-	{event.FieldEventType, []string{"eventtype", "type", "kind", "eventname", "operation", "direction", "op"}, isNumberOrText},
-	{event.FieldOccurredAt, []string{"occurredat", "timestamp", "time", "ts", "tsms", "created", "createdat", "eventtime", "bookedat", "date"}, isNumberOrText},
-	{event.FieldCorrelationID, []string{"correlationid", "traceid", "requestid"}, func(p *sample) bool { return p.is('"') }},
-	{event.FieldAmount, []string{"amount", "amt", "value", "cents", "amountminor", "units", "sum"}, isNumberOrText},
-	{event.FieldCurrency, []string{"currency", "ccy", "currencycode", "iso"}, func(p *sample) bool { return p.is('"') }},
-}
-
-// plainName is the last name of a path, as guesses have it.
-func plainName(path string) string {
-	name := path[strings.LastIndexByte(path, '.')+1:]
-	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name))
-}
-
-// find returns the best sample of a guess; nil: there is none.
-func (g *guess) find(all map[string]*sample, taken map[string]bool) *sample {
-	paths := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
-		if n := strings.Count(a, ".") - strings.Count(b, "."); n != 0 {
-			return n
-		}
-		return strings.Compare(a, b)
-	})
-	for _, name := range g.names {
-		for _, path := range paths {
-			if plainName(path) == name && !taken[path] && g.fits(all[path]) {
-				return all[path]
-			}
-		}
-	}
-	return nil
-}
-
-// Suggest proposes a mapping, in YAML, and lists what a person has to decide. It is a guess, and
-// says so: `mapping check` refuses it until what matters most is decided. Values of the records are in it only where they look like names of types; payload: all
-// that are taken for such.
+// Suggest proposes a mapping, in YAML, and lists what a person has to decide. `mapping check`
+// refuses it until what matters most is decided. Of the records' values it contains only those of
+// the event type that look like names; with payload, all of the event type.
 func (s *Samples) Suggest(payload bool) (text string, decide []string) {
 	w := &suggesting{payload: payload}
 	w.line("# Proposed from %d records. Nothing uses it: decide what is marked DECIDE, then run", s.records)
@@ -169,7 +123,7 @@ func (s *Samples) Suggest(payload bool) (text string, decide []string) {
 	if s.unread > 0 {
 		w.decide("%d of the records are no JSON objects; they were not looked at", s.unread)
 	}
-	values := w.envelope(s)
+	values := withoutConnector(w.envelope(s))
 	w.line("fields:")
 	taken := map[string]bool{}
 	found := map[event.Field]*sample{}
@@ -207,6 +161,7 @@ func (s *Samples) Suggest(payload bool) (text string, decide []string) {
 		}
 	}
 	w.joins(values, found)
+	w.unused(values, taken)
 	w.line("  data: \"\"")
 	w.types(found[event.FieldEventType], found[event.FieldAmount])
 	return w.text.String(), w.decisions

@@ -73,6 +73,15 @@ func (p *sample) source() (inTable, alone string) {
 	return "path: " + path, path
 }
 
+// part is the place of a sample in a joined text.
+func (p *sample) part() string {
+	inTable, alone := p.source()
+	if p.is('0') {
+		return "{" + inTable + ", type: integer}"
+	}
+	return alone
+}
+
 // The last names of paths that often belong to an id or a type, as guesses have them.
 var (
 	accountParts = []string{"bank", "bankcode", "bic", "blz", "branch", "sortcode", "ledger", "entity", "tenant"}
@@ -98,8 +107,7 @@ func (w *suggesting) joins(values map[string]*sample, found map[event.Field]*sam
 			if p == whole || !slices.Contains(join.names, plainName(path)) {
 				continue
 			}
-			_, part := p.source()
-			_, last := whole.source()
+			part, last := p.part(), whole.part()
 			if join.field == event.FieldEventType {
 				part, last = last, part
 			}

@@ -156,3 +156,16 @@ func TestMappedFaultsNameTheirFields(t *testing.T) {
 		}
 	}
 }
+
+// A number where a text is read names what a mapping can declare.
+func TestANumberInsteadOfATextNamesTheRemedy(t *testing.T) {
+	for value, want := range map[string]string{
+		`{"eventId":7}`: "eventId: is a number instead of a string: a mapping can declare type: integer",
+		`{"eventId":"e","accountId":"a","version":1,"eventType":"AccountClosed","occurredAt":1767225600}`: "occurredAt: is a number instead of an RFC 3339 text: a mapping can declare its unit",
+		`{"eventId":true}`: "eventId: is not a string",
+	} {
+		if d := decode(event.NewJSON(event.Options{}), value); d.Fault == nil || d.Fault.Error() != want {
+			t.Errorf("%s: %v, want %s", value, d.Fault, want)
+		}
+	}
+}

@@ -58,10 +58,15 @@ func (f *decoder) notNumber() string {
 	return "is not a JSON number"
 }
 
-// notString is what a fault says of a field that is not text.
-func (f *decoder) notString(field Field) string {
-	if f.typed && field == FieldOccurredAt {
+// notString is what a fault says of a field that is not text, and what a mapping can declare.
+func (f *decoder) notString(m *value, field Field) string {
+	switch {
+	case f.typed && field == FieldOccurredAt:
 		return "is neither an RFC 3339 text nor a timestamp with a unit"
+	case m.isNumber() && field == FieldOccurredAt:
+		return "is a number instead of an RFC 3339 text: a mapping can declare its unit"
+	case m.isNumber() && field < FieldData:
+		return "is a number instead of a string: a mapping can declare type: integer"
 	}
 	return reasonNotString
 }

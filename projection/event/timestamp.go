@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -147,13 +148,24 @@ var timeUnits = [...]string{
 // Counts reports whether a time of this unit is an integer.
 func (u TimeUnit) Counts() bool { return u != RFC3339 && u != Date }
 
-// Example is what the number 1767225600000, of 2026 in milliseconds, is in this unit.
+// Example is the beginning of 2026, UTC, in this unit.
 func (u TimeUnit) Example() string {
-	micros, reason := u.count([]byte("1767225600000"))
-	if reason != "" {
-		return "refused: it " + reason
+	begins := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	switch u {
+	case Seconds:
+		return strconv.FormatInt(begins.Unix(), 10)
+	case Milliseconds:
+		return strconv.FormatInt(begins.UnixMilli(), 10)
+	case Microseconds:
+		return strconv.FormatInt(begins.UnixMicro(), 10)
+	case Nanoseconds:
+		return strconv.FormatInt(begins.UnixNano(), 10)
+	case RFC3339:
+		return begins.Format(time.RFC3339)
+	case Date:
+		return begins.Format(time.DateOnly)
 	}
-	return time.UnixMicro(micros).UTC().Format(time.RFC3339)
+	return ""
 }
 
 // TimeUnitNamed returns the unit of that name.

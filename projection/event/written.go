@@ -52,7 +52,7 @@ func (f *decoder) declaredText(p *place, m *value, field Field) ([]byte, *Fault)
 	case p.written == WrittenBoolean:
 		return nil, malformed(p.name, reasonNotDeclaredBoolean)
 	default:
-		return nil, malformed(p.name, f.notString(field))
+		return nil, malformed(p.name, f.notString(m, field))
 	}
 	if reason := p.written.textReason(m.raw); reason != "" {
 		return nil, malformed(p.name, reason)

@@ -101,7 +101,7 @@ func notes(m *event.Mapping) []string {
 			"but accounts wait for each other's partitions, with dead letters of class version_gap: docs/mapping.md, \"An array of entries\"")
 	}
 	if m.Time.Counts() {
-		list = append(list, fmt.Sprintf("occurredAt: 1767225600000 in unit %s is %s. No check can find a wrong unit: look at the dates that "+
+		list = append(list, fmt.Sprintf("occurredAt: in unit %s, the year 2026 begins at %s. No check can find a wrong unit: look at the dates that "+
 			"projector inspect --mapping shows", m.Time, m.Time.Example()))
 	}
 	return list

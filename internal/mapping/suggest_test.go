@@ -1,0 +1,151 @@
+package mapping_test
+
+import (
+	"strings"
+	"testing"
+
+	"projector/internal/mapping"
+	"projector/projection/event"
+)
+
+// Names that are made of several words are found by their last ones. What a connector says about
+// itself is not proposed, and what is not used is listed.
+func TestSuggestNamesOfOtherProducers(t *testing.T) {
+	for value, want := range map[string]string{
+		`{"event_uuid":"a","wallet":"w","wallet_seq":1,"event_name":"card.captured","happened_at_ms":1764003661000,"amount_minor":5,"currency":"GBP","merchant_name":"m","trace_id":"t"}`: `eventId: event_uuid
+			accountId: wallet
+			version: wallet_seq
+			eventType: event_name
+			occurredAt: {path: happened_at_ms, unit: ms}
+			amount: {path: amount_minor, unit: minor}
+			# Not used: merchant_name`,
+		`{"Ntry":{"NtryRef":"N","ValDt":{"Dt":"2026-02-03"},"Pstgs":[{"Acct":{"Id":{"IBAN":"DE"}},"CdtDbtInd":"DBIT","Amt":{"value":"1.00","Ccy":"EUR"},"SeqNb":1}]},` +
+			`"GrpHdr":{"MsgId":"M","CreDtTm":"2026-02-03T08:30:00+01:00"}}`: `envelope: {entries: Ntry.Pstgs}
+			eventId: {outer: GrpHdr.MsgId}
+			accountId: Acct.Id.IBAN
+			version: SeqNb
+			eventType: CdtDbtInd
+			occurredAt: {outer: GrpHdr.CreDtTm}
+			amount: Amt.value
+			# Not used: {outer: Ntry.NtryRef}, {outer: Ntry.ValDt.Dt}`,
+		`{"before":null,"after":{"txn_id":1,"account_no":771,"branch":"0230","line_no":1,"amount":-1.5,"ccy":"CHF","posted_at":1764003601000000},` +
+			`"source":{"connector":"postgresql","version":"3.0","sequence":"[1]","ts_ms":1764003600101},"op":"c","ts_ms":1764003600201}`: `eventId: {path: after.txn_id, type: integer}
+			accountId: {path: after.account_no, type: integer}
+			version: after.line_no
+			occurredAt: {path: after.posted_at, unit: us}
+			{join: [after.branch, {path: after.account_no, type: integer}], with: "/"}
+			# Not used: after.branch, ts_ms`,
+		`{"ts_ms":1764003600201}`: `occurredAt: {path: ts_ms, unit: ms}`,
+		`{"created":true}`:        `# occurredAt: PATH`,
+	} {
+		var s mapping.Samples
+		s.Add(event.Message{Value: []byte(value)})
+		text, _ := s.Suggest(false)
+		for line := range strings.Lines(want) {
+			if line = strings.TrimSpace(line); !strings.Contains(text, line+"\n") {
+				t.Errorf("no line ends with %q:\n%s", line, text)
+			}
+		}
+	}
+}
+
+func TestSuggest(t *testing.T) {
+	var s mapping.Samples
+	for _, value := range []string{
+		`{"meta":{"id":"m-1","type":"movement","seq":0,"ts":1767225600123},"payload":{"acct":"K9","amount":1050,"ccy":"eur"}}`,
+		`{"meta":{"id":"m-2","type":"movement","seq":1,"ts":1767225600456},"payload":{"acct":"K9","amount":-250,"ccy":"eur"}}`,
+	} {
+		s.Add(event.Message{Value: []byte(value)})
+	}
+	text, decide := s.Suggest(false)
+	f := formatOf(t, event.FormatJSON, text)
+	var d event.Decoded
+	f.Decode(event.Message{Value: []byte(`{"meta":{"id":"m-3","type":"movement","seq":2,"ts":1767225600789},"payload":{"acct":"K9","amount":-10,"ccy":"eur"}}`)}, &d)
+	if got := decoded(&d); got != "FundsDebited 0.10 EUR" || d.Event.AccountID != "K9" || d.Event.Version != 2 || d.Event.ID != "m-3" {
+		t.Errorf("%s, %+v, of\n%s", got, d.Event, text)
+	}
+	for _, want := range []string{"DECIDE amount: it is an integer", "DECIDE version", "DECIDE occurredAt"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("does not say %q:\n%s", want, text)
+		}
+	}
+	if len(decide) < 4 {
+		t.Errorf("to decide: %q", decide)
+	}
+
+	// What only may be the name of a type is not printed unless all of the payload may be.
+	var private mapping.Samples
+	for _, kind := range []string{"DEPOSIT", "John Smith", "DE89370400440532013000", "a@b.example", "4711"} {
+		private.Add(event.Message{Value: []byte(`{"type":"` + kind + `"}`)})
+	}
+	text, _ = private.Suggest(false)
+	all, _ := private.Suggest(true)
+	if !strings.Contains(text, "DEPOSIT: DECIDE") || !strings.Contains(text, "DECIDE 4 values") || !strings.Contains(all, "John Smith") {
+		t.Errorf("%s\n%s", text, all)
+	}
+	for _, value := range []string{"Smith", "DE89", "b.example", "4711"} {
+		if strings.Contains(text, value) {
+			t.Errorf("prints %s:\n%s", value, text)
+		}
+	}
+
+	var none mapping.Samples
+	none.Add(event.Message{Value: []byte("\x00avro")})
+	if text, decide := none.Suggest(false); len(decide) < 5 || !strings.Contains(text, "# version: PATH") {
+		t.Errorf("of nothing: %q\n%s", decide, text)
+	}
+}
+
+// A posting has the account and the amount in its entries, and a part of the account's id and of the
+// type beside them.
+func TestSuggestEntriesAndJoins(t *testing.T) {
+	var s mapping.Samples
+	const value = `{"id":"P1","bookedAt":"2026-01-01T00:00:00Z","lines":[{"id":5,"bank":"017","account":"A","seq":1,"type":"fee","side":"D","amount":"1.50","ccy":"EUR"}]}`
+	s.Add(event.Message{Value: []byte(value)})
+	text, decide := s.Suggest(false)
+	for _, want := range []string{
+		"lines: is each entry", "{join: [bank, account], with: \"/\"}", "{join: [type, side], with: \"/\"}", "of different bank?", "depend on side?",
+	} {
+		if !strings.Contains(strings.Join(decide, "\n"), want) {
+			t.Errorf("to decide: %q, without %q", decide, want)
+		}
+	}
+	f := formatOf(t, event.FormatJSON, strings.ReplaceAll(text, "fee: DECIDE", "fee: FundsDebited"))
+	if got := decodedEach(f, message(value)); len(got) != 1 || got[0] != "1 FundsDebited 1.50 EUR P1/0 A@1" {
+		t.Errorf("%q by\n%s", got, text)
+	}
+}
+
+// A proposal in which nobody has decided what a type means, or the currency, is refused.
+func TestAnUndecidedSuggestionIsRefused(t *testing.T) {
+	var s mapping.Samples
+	s.Add(event.Message{Value: []byte(`{"id":"a","type":"TXN","legs":[{"account":"A"}]}`)})
+	text, decide := s.Suggest(false)
+	for _, want := range []string{"legs is an array", "amount: none was found, and each credit and debit needs one"} {
+		if !strings.Contains(strings.Join(decide, "\n"), want) {
+			t.Errorf("to decide: %q, without %q", decide, want)
+		}
+	}
+	if _, err := mapping.Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), "DECIDE") {
+		t.Errorf("%v of\n%s", err, text)
+	}
+	text = strings.NewReplacer("TXN: DECIDE", "TXN: FundsCredited", "{constant: DECIDE}", "{constant: EUR}").Replace(text)
+	if _, err := mapping.Parse([]byte(text)); err != nil {
+		t.Errorf("once decided: %v", err)
+	}
+}
+
+// Whatever records hold, the proposal is a file that can be read once it is decided.
+func FuzzSuggest(f *testing.F) {
+	f.Add([]byte(`{"id":1,"type":"a\nb: c","amount":"1","ts":"2026-01-01","currency":"EUR","version":"1","account":"x"}`))
+	f.Add([]byte(`{"a b":{"ID":"x"},"type":true}`))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		var s mapping.Samples
+		s.Add(event.Message{Value: value, Headers: []event.Header{{Key: string(value), Value: value}}})
+		text, _ := s.Suggest(false)
+		text = strings.NewReplacer(": DECIDE", ": ignored", "{constant: DECIDE}", "{constant: EUR}").Replace(text)
+		if _, err := mapping.Parse([]byte(text)); err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+	})
+}
