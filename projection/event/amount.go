@@ -58,7 +58,7 @@ func (f *decoder) amountShape(r *reading) *Fault {
 	return nil
 }
 
-// amountTextShape refuses a number too: it may have gone through a float.
+// amountTextShape refuses a number too, because it may have gone through a float.
 func amountTextShape(name string, m *value) *Fault {
 	switch {
 	case m.isNumber(), m.kind == inexact:
@@ -69,8 +69,8 @@ func amountTextShape(name string, m *value) *Fault {
 	return nil
 }
 
-// unitsShape checks that units or nanos are there, and integers: in JSON, Protobuf writes the
-// units as text.
+// unitsShape checks that units or nanos are there, and that they can be integers. The units may
+// be a text, because Protobuf writes 64-bit integers so in JSON.
 func (f *decoder) unitsShape(r *reading) *Fault {
 	units, nanos := &r.found[FieldAmount], &r.found[memberNanos]
 	name, nanosName := f.places[FieldAmount].name, f.places[memberNanos].name
@@ -93,7 +93,7 @@ func (f *decoder) unitsShape(r *reading) *Fault {
 	return nil
 }
 
-// readAmount returns the amount in minor units of c. Its shape was checked.
+// readAmount returns the amount in minor units of c. amountShape has checked its type.
 func (f *decoder) readAmount(r *reading, c Currency) (int64, *Fault) {
 	if !f.declaresAmount() && r.signed == nil {
 		_, text, fault := f.text(r, FieldAmount)
@@ -121,9 +121,8 @@ func (f *decoder) invalidAmount(field Field, err error) *Fault {
 	return &Fault{Class: InvalidAmount, Field: f.places[field].name, Reason: err.Error(), ByProducer: true}
 }
 
-// readSign sets the type by the sign of the amount. If the sign has no type, the event's data is
-// refused for that reason. A custom projection does not check data, so there the reason is
-// returned.
+// readSign sets the type by the sign of the amount. If the sign has no type, readAmount refuses
+// the event later. A custom projection does not read amounts, so it gets the fault here.
 func (f *decoder) readSign(r *reading, ev *Event, signed *SignedType) *Fault {
 	r.signed = signed
 	kind, fault := f.signedType(r, signed)
@@ -143,7 +142,7 @@ func (f *decoder) readSign(r *reading, ev *Event, signed *SignedType) *Fault {
 	return nil
 }
 
-// signedType is what the amount's sign means; with Unknown, why it means nothing.
+// signedType returns the type that the sign of the amount selects, or Unknown and a fault.
 func (f *decoder) signedType(r *reading, signed *SignedType) (Type, *Fault) {
 	if fault := firstFault(f.dataFault(r), f.amountShape(r)); fault != nil {
 		return Unknown, fault
@@ -159,14 +158,14 @@ func (f *decoder) signedType(r *reading, signed *SignedType) (Type, *Fault) {
 	return kind, nil
 }
 
-// amountLasts reports whether the digits of the amount are a part of the message. Those of a text
-// with escapes are valid only until the next text is read.
+// amountLasts reports whether the digits of the amount are a part of the message. If not, the next
+// text that is read overwrites them.
 func (f *decoder) amountLasts(r *reading) bool {
 	m := &r.found[FieldAmount]
 	return f.places[FieldAmount].kind == inDocument && (m.verbatim || bytes.IndexByte(m.raw, '\\') < 0)
 }
 
-// of is what the sign of an amount means.
+// of returns the type of an amount with this sign.
 func (s *SignedType) of(n *decimal) Type {
 	switch {
 	case n.isZero():
@@ -177,16 +176,15 @@ func (s *SignedType) of(n *decimal) Type {
 	return s.Positive
 }
 
-// decimal is an exact number, as it is written: whole, then fraction, the last scale digits
-// of which are after the point.
+// decimal is an exact number: the digits of whole and then of fraction, with a point before the
+// last scale digits.
 type decimal struct {
 	negative        bool
 	whole, fraction []byte
-	scale           int  // byCurrency: the currency's
-	padded          bool // zeros at the end of the fraction say nothing
+	scale           int  // byCurrency: as many as the currency has
+	padded          bool // more zeros at the end than the currency has digits are allowed
 }
 
-// byCurrency is the scale of minor units.
 const byCurrency = -1
 
 func (d *decimal) isZero() bool { return isZeros(d.whole) && isZeros(d.fraction) }
@@ -200,7 +198,7 @@ func isZeros(digits []byte) bool {
 	return true
 }
 
-// checkSign refuses a sign that has no type; without types by sign, what is not above zero.
+// checkSign refuses a sign that has no type. Without types by sign, it refuses zero and less.
 func (d *decimal) checkSign(signed *SignedType) error {
 	switch {
 	case signed == nil && (d.negative || d.isZero()):
@@ -215,7 +213,7 @@ func (d *decimal) checkSign(signed *SignedType) error {
 	return errAmountPositive
 }
 
-// minor is the amount without its sign in minor units of c.
+// minor returns the amount without its sign, in minor units of c.
 func (d *decimal) minor(c Currency) (int64, error) {
 	whole, fraction := d.whole, d.fraction
 	more := 0
@@ -230,7 +228,7 @@ func (d *decimal) minor(c Currency) (int64, error) {
 		switch n := len(*last); {
 		case !d.padded:
 			return 0, errAmountPrecision
-		case n == 0: // zeros before the first digit
+		case n == 0: // all digits were zeros
 		case (*last)[n-1] != '0':
 			return 0, errAmountPrecision
 		default:
@@ -250,7 +248,7 @@ func (d *decimal) minor(c Currency) (int64, error) {
 	return n, nil
 }
 
-// readNumber reads the amount as it is written. Its shape was checked.
+// readNumber sets r.number to the amount. amountShape has checked its type.
 func (f *decoder) readNumber(r *reading) *Fault {
 	if f.amount.Form == AmountUnits {
 		return f.readUnits(r)
@@ -298,7 +296,7 @@ func isPlainDigits(text []byte) bool {
 	return isDigits(string(text)) && (len(text) == 1 || text[0] != '0')
 }
 
-// readUnits reads units and nanos, of which one may be absent: it is 0 then.
+// readUnits sets r.number to units and nanos. One of them may be absent, which means 0.
 func (f *decoder) readUnits(r *reading) *Fault {
 	var units, nanos decimal
 	if err := units.parseInteger(r, &r.found[FieldAmount]); err != nil {
@@ -321,7 +319,7 @@ func (f *decoder) readUnits(r *reading) *Fault {
 
 const nanoDigits = 9
 
-// parseInteger reads an integer that is a number or a text; 0 when there is none.
+// parseInteger reads a number or a text. An absent value is 0.
 func (d *decimal) parseInteger(r *reading, m *value) error {
 	text := []byte("0")
 	if !m.absent() {

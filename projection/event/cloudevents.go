@@ -13,14 +13,14 @@ const (
 	specVersion       = "1.0"
 	nameData          = "data"
 	contentTypeHeader = "content-type"
-	attributePrefix   = "ce_" // of a header that is an attribute
+	attributePrefix   = "ce_" // of the headers of attributes
 )
 
 var errAttributePath = errors.New("a CloudEvents attribute has a name without points; all else is below data")
 
-// cloudEventsFormat reads CloudEvents as the Kafka protocol binding lays them out: in
-// structured mode all of it is the value, in binary mode attributes are headers and
-// the value is the data. The content type decides.
+// cloudEventsFormat reads CloudEvents by the Kafka protocol binding. In structured mode the value
+// is the whole event. In binary mode attributes are headers, and the value is the data. The content
+// type says which mode it is.
 type cloudEventsFormat struct{ structured, binary *decoder }
 
 func newCloudEvents(opts Options) (Format, error) {
@@ -38,7 +38,7 @@ func newCloudEvents(opts Options) (Format, error) {
 	return &cloudEventsFormat{structured, binary}, nil
 }
 
-// structuredPlace is where an attribute, or what is below data, is in structured
+// structuredPlace is the place of an attribute, or of a path that begins with data, in structured
 // mode.
 func structuredPlace(path []string) (place, error) {
 	if len(path) != 1 && !belowData(path) {
@@ -63,7 +63,7 @@ func binaryPlace(path []string) (place, error) {
 
 func belowData(path []string) bool { return len(path) > 0 && path[0] == nameData }
 
-// newCloudEventsMode returns the decoder of one mode, in which at says where a path is.
+// newCloudEventsMode returns the decoder of a mode. at returns the place of a path.
 func newCloudEventsMode(opts Options, at func([]string) (place, error)) (*decoder, error) {
 	l := &layout{data: []string{nameData}, at: at}
 	if opts.Mapping.Envelope.is() {
@@ -88,7 +88,7 @@ func newCloudEventsMode(opts Options, at func([]string) (place, error)) (*decode
 	if err != nil {
 		return nil, err
 	}
-	f.number = numberPadded // the extension asks for text that sorts
+	f.number = numberPadded // the extension wants texts that sort, so with leading zeros
 	return f, nil
 }
 
@@ -111,7 +111,7 @@ func (f *cloudEventsFormat) Decode(m Message, d *Decoded) {
 	f.binary.end(r)
 }
 
-// readStructured reads the value as a whole event; false: it is a tombstone.
+// readStructured reads the value as a whole event. It returns false for a tombstone.
 func (f *cloudEventsFormat) readStructured(r *reading, contentType []byte) bool {
 	if r.message.Value == nil {
 		return false
@@ -126,15 +126,14 @@ func (f *cloudEventsFormat) readStructured(r *reading, contentType []byte) bool 
 	return true
 }
 
-// readBinary reads attributes from the headers and the value as data; false: it is a
-// tombstone. An event without data has a null value; where its type needs no data, it is no
-// tombstone.
+// readBinary reads attributes from the headers, and the value as data. It returns false for a
+// tombstone: a null value, unless it is an event whose type needs no data.
 func (f *cloudEventsFormat) readBinary(r *reading, contentType []byte) bool {
 	f.binary.checkSpecVersion(r)
 	switch value := r.message.Value; {
 	case value == nil:
 		return f.needsNoData(r)
-	case len(value) == 0: // as some clients write no data
+	case len(value) == 0: // some clients write no data so
 	case !isJSONType(contentType):
 		r.unreadable(malformed("", reasonNotJSONType), nameHeader+contentTypeHeader)
 	default:
@@ -143,14 +142,13 @@ func (f *cloudEventsFormat) readBinary(r *reading, contentType []byte) bool {
 	return true
 }
 
-// needsNoData reports whether a reading is an event of a type that may go without data.
+// needsNoData reports whether the type of an event allows that it has no data.
 func (f *cloudEventsFormat) needsNoData(r *reading) bool {
 	var ev Event
 	fault := f.binary.readType(r, &ev)
 	return fault == nil && r.envelopeFault == nil && ev.Type.meaning().dataOptional
 }
 
-// checkSpecVersion refuses what is no CloudEvent of a version whose attributes are known.
 func (f *decoder) checkSpecVersion(r *reading) {
 	_, text, fault := f.text(r, memberSpecVersion)
 	if fault == nil && string(text) != specVersion {
@@ -161,7 +159,7 @@ func (f *decoder) checkSpecVersion(r *reading) {
 
 const reasonNotJSONType = "does not say that data is JSON"
 
-// cloudEventsType begins the content type of structured mode, in any case.
+// cloudEventsType is the begin of the content type of structured mode, in small or capital letters.
 const cloudEventsType = "application/cloudevents"
 
 func isCloudEventsType(contentType []byte) bool {
@@ -169,8 +167,7 @@ func isCloudEventsType(contentType []byte) bool {
 		bytes.EqualFold(contentType[:len(cloudEventsType)], []byte(cloudEventsType))
 }
 
-// eventFormatReason says why a structured event of that content type cannot be read,
-// "" when it can.
+// eventFormatReason returns why a structured event of that content type cannot be read, or "".
 func eventFormatReason(contentType []byte) string {
 	const batch = "-batch"
 	switch format := mediaType(contentType)[len(cloudEventsType):]; {
@@ -182,7 +179,7 @@ func eventFormatReason(contentType []byte) string {
 	return "names a CloudEvents format that is not known; use application/cloudevents+json, or binary mode"
 }
 
-// isJSONType reports whether data of a content type is JSON; without one it is.
+// isJSONType reports whether data of a content type is JSON. Without a content type it is.
 func isJSONType(contentType []byte) bool {
 	if len(contentType) == 0 || string(contentType) == "application/json" {
 		return true
@@ -203,8 +200,7 @@ func mediaType(contentType []byte) []byte {
 	return bytes.TrimSpace(before)
 }
 
-// readStructuredData looks at what the structured form says of its data, and decodes
-// data that is written as bytes.
+// readStructuredData checks the content type of the data, and decodes data_base64.
 func (f *cloudEventsFormat) readStructuredData(r *reading) {
 	data, encoded := &r.found[FieldData], &r.found[memberDataBase64]
 	places := &f.structured.places
@@ -227,7 +223,6 @@ func (f *cloudEventsFormat) readStructuredData(r *reading) {
 	}
 }
 
-// readBase64 reads data as the value of binary mode is read.
 func (f *cloudEventsFormat) readBase64(r *reading, encoded *value) {
 	name := f.structured.places[memberDataBase64].name
 	if !encoded.isString() {

@@ -1,7 +1,7 @@
 package event
 
-// readData validates data by what the event's type needs of it: first its shape, then
-// the currency, then the amount, which has no meaning without one.
+// readData validates what the event's type needs of the data: first that it is there, then the
+// currency, then the amount, whose decimals depend on the currency.
 func (f *decoder) readData(r *reading, ev *Event) *Fault {
 	if fault := f.dataFault(r); fault != nil {
 		return fault
@@ -25,13 +25,11 @@ func (f *decoder) readData(r *reading, ev *Event) *Fault {
 	return nil
 }
 
-// dataFault is why data cannot be read.
 func (f *decoder) dataFault(r *reading) *Fault { return firstFault(r.documentFault, r.dataFault) }
 
-// noData is used when there is no data.
 const noData = "{}"
 
-// takeData sets data as it is, for a projection that knows what it means: any object.
+// takeData sets the data for a custom projection: any JSON object.
 func (f *decoder) takeData(r *reading, ev *Event) *Fault {
 	if fault := f.dataFault(r); fault != nil {
 		return fault
@@ -47,9 +45,9 @@ func (f *decoder) takeData(r *reading, ev *Event) *Fault {
 	return nil
 }
 
-// dataShape checks that data, amount and currency are there as far as they are
-// needed, and of the right type, and returns the currency's code; nil: there is none, and
-// none is needed. An amount in a type that has none is an unknown field like any other.
+// dataShape checks that data, amount and currency have the right type, and are there where they
+// are needed. It returns the currency's code, or nil if there is none and none is needed. If the
+// event's type has no amount, an amount is ignored like any unknown field.
 func (f *decoder) dataShape(r *reading, needsAmount, needsCurrency bool) (code []byte, fault *Fault) {
 	data, name := &r.found[FieldData], f.places[FieldData].name
 	switch {
@@ -95,7 +93,7 @@ func (f *decoder) supportedCurrency(code []byte) (Currency, *Fault) {
 	if f.lowerCurrency && len(code) == len(upper) {
 		for i, c := range code {
 			if c < 'a' || c > 'z' {
-				c = 'a' - 1 // in no code
+				c = 'a' - 1 // no code has it
 			}
 			upper[i] = c - 'a' + 'A'
 		}

@@ -10,23 +10,22 @@ import (
 // FormatDebezium is the name of the format of Debezium's outbox event router.
 const FormatDebezium = "debezium-outbox"
 
-// DebeziumOptions name the headers that the connector adds; an empty
-// name is the default.
+// DebeziumOptions name the headers that the connector adds. An empty name is the default.
 type DebeziumOptions struct {
 	TypeHeader    string   // default eventType
 	VersionHeader string   // default version
 	TimeHeader    string   // default occurredAt
-	TimeUnit      TimeUnit // what a time means that arrives as a number
+	TimeUnit      TimeUnit // of a time that is a number
 }
 
-// idHeader is the header the event router always writes, from the outbox table's id.
+// idHeader is the header that the event router always writes, with the outbox row's id.
 const idHeader = "id"
 
-// namePayload is what a fault calls the value: the outbox table's column.
+// namePayload is the name of the value in faults. It is the outbox table's column.
 const namePayload = "payload"
 
-// debeziumFormat reads what Debezium's outbox event router writes: the outbox row's
-// payload as value, its aggregate id as key, and the rest as headers.
+// debeziumFormat reads what Debezium's outbox event router writes. The value is the outbox row's
+// payload, the key its aggregate id, and headers are the rest.
 type debeziumFormat struct{ *decoder }
 
 func newDebezium(opts Options) (Format, error) {
@@ -71,20 +70,18 @@ func newDebezium(opts Options) (Format, error) {
 	return &debeziumFormat{f}, nil
 }
 
-// connectHeader is a place in a header that Kafka Connect wrote.
 func connectHeader(name, missing string) place {
 	return place{kind: inHeader, header: name, quoted: true, name: nameHeader + name, missing: missing}
 }
 
-// missingHeader names the setting that adds a header, with the column that usually
-// holds it.
+// missingHeader names the connector's setting that adds a header from the usual column.
 func missingHeader(column, header, flag string) string {
 	return fmt.Sprintf("is missing; add %s:header:%s to transforms.outbox.table.fields.additional.placement of the connector,"+
 		" or name another header with %s", column, header, flag)
 }
 
-// Decode implements Format. Identity is in key and headers, so a payload that
-// cannot be read leaves the event identified.
+// Decode implements Format. An event whose payload cannot be read is still identified, because
+// its identity is in key and headers.
 func (f *debeziumFormat) Decode(m Message, d *Decoded) {
 	*d = Decoded{}
 	if m.Value == nil {
@@ -97,7 +94,6 @@ func (f *debeziumFormat) Decode(m Message, d *Decoded) {
 	f.end(r)
 }
 
-// readPayload finds the payload's members.
 func (f *debeziumFormat) readPayload(r *reading) {
 	document, fault := r.connectDocument(r.message.Value)
 	if fault != nil {
@@ -107,19 +103,17 @@ func (f *debeziumFormat) readPayload(r *reading) {
 	f.readDataDocument(r, document, namePayload)
 }
 
-// connectPrefix is how every value begins that Kafka Connect's JsonConverter writes
-// with schemas.enable=true: {"schema":…,"payload":…}.
+// connectPrefix is the begin of every value that Kafka Connect's JsonConverter writes with
+// schemas.enable=true: {"schema":…,"payload":…}.
 var connectPrefix = []byte(`{"schema":`)
 
-// connectShape finds the two parts of such an envelope.
 var connectShape = &shape{self: memberNone, members: []shapeMember{
 	newShapeMember("schema", memberSchema), newShapeMember("payload", memberPayload),
 }}
 
 func isConnectEnvelope(value []byte) bool { return bytes.HasPrefix(value, connectPrefix) }
 
-// envelopeText returns the text in the envelope of a header or a key; a number's is
-// its digits.
+// envelopeText returns the text, or the digits of a number, in the envelope of a header or a key.
 func (r *reading) envelopeText(value []byte) (raw, text []byte, reason string) {
 	var found members
 	if err := r.scan(value, connectShape, &found); err != nil {
@@ -127,7 +121,7 @@ func (r *reading) envelopeText(value []byte) (raw, text []byte, reason string) {
 	}
 	switch m := &found[memberPayload]; {
 	case m.absent():
-		return value, value, "" // it only looks like one
+		return value, value, "" // it is no envelope
 	case m.isNull():
 		return nil, nil, reasonNull
 	case m.isString():
@@ -138,9 +132,8 @@ func (r *reading) envelopeText(value []byte) (raw, text []byte, reason string) {
 	return nil, nil, "is an envelope with a schema whose payload is neither text nor a number"
 }
 
-// connectDocument returns the JSON document that Kafka Connect made of a JSON
-// column: the value itself, or what an escaped string or an envelope with a schema
-// holds.
+// connectDocument returns the JSON document of an outbox row's payload: the value itself, or the
+// text in it if the value is a JSON string or an envelope with a schema.
 func (r *reading) connectDocument(value []byte) ([]byte, *Fault) {
 	if isConnectEnvelope(value) {
 		var found members
@@ -158,5 +151,5 @@ func (r *reading) connectDocument(value []byte) ([]byte, *Fault) {
 	if err != nil {
 		return nil, syntaxFault(value, err)
 	}
-	return bytes.Clone(text), nil // the event keeps parts of it
+	return bytes.Clone(text), nil // the event refers to parts of it
 }

@@ -6,31 +6,30 @@ import (
 	"sync"
 )
 
-// decoder is what all formats share: it knows where each field is and validates
-// them by one set of rules. A format sets it up and, for each message, says where
-// the JSON document is. It is safe for concurrent use.
+// decoder finds and validates the fields of an event. All formats share it, so that all have the
+// same rules; each gives it the JSON document of a message. It is safe for concurrent use.
 type decoder struct {
 	firstVersion  int64
 	currencies    CurrencySet
 	types         typeNames
 	shape         *shape // of the document that is the event
-	outer         *shape // of the document around it, when that is apart
+	outer         *shape // of the document around it, if that is another document
 	envelope      Envelope
-	series        *shape // where the array of entries is in an escaped document; nil: it is the document
-	seriesName    string // of the array
+	series        *shape // of an escaped document, with the array of entries; nil: the document is the array
+	seriesName    string // of the array, in faults
 	places        [memberCount]place
-	typed         bool       // the document follows a schema that has types of its own
+	typed         bool       // the document follows a schema
 	number        numberRule // how a version may be written
-	numericTime   bool       // a time may be a number,
-	timeUnit      TimeUnit   // and means that
-	declaredTime  TimeUnit   // the only way a time is written, when the mapping says so
+	numericTime   bool       // a time may be a number
+	timeUnit      TimeUnit   // of a time that is a number
+	declaredTime  TimeUnit   // of all times, by the mapping
 	amount        AmountShape
 	lowerCurrency bool
 	scanners      sync.Pool // of *jsonScanner
 }
 
-// newDecoder returns a decoder for events that are laid out like l, but for what the
-// options' mapping moves.
+// newDecoder returns a decoder of events whose fields are where l has them, or where the options'
+// mapping has them.
 func newDecoder(opts Options, l *layout) (*decoder, error) {
 	if err := l.apply(opts.Mapping); err != nil {
 		return nil, err
@@ -69,7 +68,7 @@ func (f *decoder) end(r *reading) {
 	f.scanners.Put(r.jsonScanner)
 }
 
-// readDocument finds the document's members; a fault is named after field.
+// readDocument finds the document's members. field is the document's name in faults.
 func (f *decoder) readDocument(r *reading, document []byte, field string) {
 	if f.envelope.isApart() {
 		f.readAround(r, document, field)
@@ -80,16 +79,16 @@ func (f *decoder) readDocument(r *reading, document []byte, field string) {
 	}
 }
 
-// readAround finds the members of a document that holds the event as another one.
+// readAround finds the members of a document, and of the document of the event in it.
 func (f *decoder) readAround(r *reading, document []byte, field string) {
 	switch {
-	case len(f.places[FieldEnvelope].path) == 0: // nothing is around it
+	case len(f.places[FieldEnvelope].path) == 0: // the whole document is the envelope
 		text := bytes.Trim(document, whiteSpace)
 		r.found[FieldEnvelope] = value{raw: text}
 		if !bytes.HasPrefix(text, []byte{'"'}) {
 			break
 		}
-		if _, err := r.scanText(text); err != nil { // no scan has checked that it is one string
+		if _, err := r.scanText(text); err != nil { // is it one string, and nothing else?
 			r.unreadable(syntaxFault(document, err), field)
 		}
 	default:
@@ -100,8 +99,8 @@ func (f *decoder) readAround(r *reading, document []byte, field string) {
 	f.readApart(r)
 }
 
-// readDataDocument finds the members of a document that is data alone. One of null,
-// which some producers write when there is none, is no fault yet.
+// readDataDocument finds the members of a document that is the data only. Some producers write
+// null for no data, which is a fault only if the event's type needs data.
 func (f *decoder) readDataDocument(r *reading, document []byte, field string) {
 	if isNullDocument(document) {
 		r.found[FieldData] = value{raw: jsonNull}
@@ -110,20 +109,19 @@ func (f *decoder) readDataDocument(r *reading, document []byte, field string) {
 	f.readDocument(r, document, field)
 }
 
-// isNullDocument reports whether a document is JSON null.
 func isNullDocument(document []byte) bool {
 	return string(bytes.Trim(document, whiteSpace)) == "null"
 }
 
-// unreadable notes that nothing of the document can be believed.
+// unreadable sets the fault of the document and drops what was found in it.
 func (r *reading) unreadable(fault *Fault, field string) {
 	r.found = members{}
 	fault.Field = field
 	r.documentFault = fault
 }
 
-// validate checks the fields in the order of the contract: identity first, because a
-// duplicate is decided on it whatever else is wrong, then the envelope, then data.
+// validate checks the fields in the order of the contract. Identity is first, because a duplicate
+// is a duplicate whatever else is wrong with it. The data is last.
 func (f *decoder) validate(r *reading, d *Decoded) {
 	correlationFault := f.readCorrelationID(r, &d.Event)
 	identityFault := f.readIdentity(r, &d.Event)
@@ -145,7 +143,7 @@ func (f *decoder) validate(r *reading, d *Decoded) {
 	switch d.Event.Type {
 	case Unknown:
 		d.Fault = f.unknownType()
-	case Ignorable: // its data is not looked at
+	case Ignorable: // its data is not read
 	case Taken:
 		d.Fault = f.takeData(r, &d.Event)
 	default:
@@ -163,8 +161,8 @@ func firstFault(faults ...*Fault) *Fault {
 	return nil
 }
 
-// readIdentity sets what it can read of event id, account id and version, and
-// returns the fault of the first that breaks its rules.
+// readIdentity sets event id, account id and version as far as they can be read. It returns the
+// first fault.
 func (f *decoder) readIdentity(r *reading, ev *Event) *Fault {
 	var idFault, accountFault, versionFault *Fault
 	ev.ID, idFault = f.readID(r, FieldEventID)
@@ -190,7 +188,7 @@ func (f *decoder) readID(r *reading, field Field) (string, *Fault) {
 	return keep(raw, text), nil
 }
 
-// readType sets the type; one that is neither known nor ignorable is no fault yet.
+// readType sets the type. An unknown type is no fault here: identity and time are checked first.
 func (f *decoder) readType(r *reading, ev *Event) *Fault {
 	raw, text, fault := f.text(r, FieldEventType)
 	if fault != nil {
@@ -206,8 +204,7 @@ func (f *decoder) readType(r *reading, ev *Event) *Fault {
 	return nil
 }
 
-// readVersion reads a version. In a document it is an integer: a JSON number also in
-// its spelling, so neither 1.0 nor 1e0.
+// readVersion reads a version. A JSON number must be written as an integer: 1.0 and 1e0 are not.
 func (f *decoder) readVersion(r *reading) (int64, *Fault) {
 	p, m := &f.places[FieldVersion], &r.found[FieldVersion]
 	var version int64
@@ -233,7 +230,7 @@ func (f *decoder) readVersion(r *reading) (int64, *Fault) {
 // readOccurredAt sets the time of the event.
 func (f *decoder) readOccurredAt(r *reading, ev *Event) *Fault {
 	if m := &r.found[FieldOccurredAt]; m.kind == instant {
-		micros, _ := strconv.ParseInt(string(m.raw), 10, 64) // as Values has written it
+		micros, _ := strconv.ParseInt(string(m.raw), 10, 64) // Values.Instant has written it
 		return f.keepTime(ev, micros, timeReason(micros))
 	}
 	if f.declaredTime != RFC3339 {
@@ -255,8 +252,8 @@ func (f *decoder) readOccurredAt(r *reading, ev *Event) *Fault {
 	return f.keepTime(ev, micros, reason)
 }
 
-// readDeclaredTime sets the time of the event where the mapping says what it counts. In a
-// document a count is a number: text has no type that would show another meaning.
+// readDeclaredTime sets the time of the event if the mapping declares a unit. A count in a document
+// has to be a number. As text it could be a date without separators.
 func (f *decoder) readDeclaredTime(r *reading, ev *Event) *Fault {
 	p, m := &f.places[FieldOccurredAt], &r.found[FieldOccurredAt]
 	text := m.raw
@@ -282,8 +279,8 @@ func (f *decoder) keepTime(ev *Event, micros int64, reason string) *Fault {
 	return nil
 }
 
-// readCorrelationID sets the correlation id from the document, or from the headers
-// when that has none: no member, null or an empty string.
+// readCorrelationID sets the correlation id from the document. If it is missing, null or empty
+// there, it is read from the headers.
 func (f *decoder) readCorrelationID(r *reading, ev *Event) *Fault {
 	p := &f.places[FieldCorrelationID]
 	m := &r.found[FieldCorrelationID]

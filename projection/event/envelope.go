@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// isApart reports whether what the envelope holds is a document of its own, which is read
-// after the one around it.
+// isApart reports whether the event is another document, which is read after the one around it:
+// escaped JSON, or an entry of an array.
 func (e *Envelope) isApart() bool { return e.Escaped || e.Entries != nil }
 
-// is reports whether there is one.
+// is reports whether there is an envelope.
 func (e *Envelope) is() bool { return len(e.Path) > 0 || e.isApart() }
 
-// applyEnvelope lets the envelope hold the event.
+// applyEnvelope moves the places of the event's fields into the envelope.
 func (l *layout) applyEnvelope() error {
 	e := &l.envelope
 	if !e.is() {
@@ -48,7 +48,7 @@ func (l *layout) applyEnvelope() error {
 	return nil
 }
 
-// outerPath leads to what is a document of its own.
+// outerPath leads to the escaped JSON or to the array.
 func (e *Envelope) outerPath() []string {
 	if e.Escaped {
 		return e.Path
@@ -78,7 +78,6 @@ func joinPath(a, b string) string {
 	return strings.Trim(a+"."+b, ".")
 }
 
-// around is a place in the document around the event.
 func (l *layout) around(p *FieldPath) (place, error) {
 	if !l.envelope.is() {
 		return place{}, errors.New("is to be read around an envelope, and there is none")
@@ -93,13 +92,13 @@ func (l *layout) around(p *FieldPath) (place, error) {
 
 const reasonNotEscaped = "is not a text that holds JSON, as the mapping declares"
 
-// readApart reads the document that the envelope holds, when the one around it was read.
+// readApart reads the event's document, after the one around it.
 func (f *decoder) readApart(r *reading) {
 	if r.documentFault != nil {
 		r.outerFault = r.documentFault
 		return
 	}
-	if f.typed && f.envelope.Entries != nil && !f.envelope.Escaped { // the Reader has found them
+	if f.typed && f.envelope.Entries != nil && !f.envelope.Escaped { // the Reader has found the entries
 		r.documentFault = f.checkEntries(r)
 		return
 	}
@@ -114,7 +113,7 @@ func (f *decoder) readApart(r *reading) {
 	}
 }
 
-// readInner reads the members of a document that is the event, and adds them to what was found around it.
+// readInner finds the members of the event's document, and adds them to those around it.
 func (f *decoder) readInner(r *reading, document []byte) {
 	var found members
 	if err := r.scan(document, f.shape, &found); err != nil {
@@ -125,7 +124,6 @@ func (f *decoder) readInner(r *reading, document []byte) {
 	r.add(&found)
 }
 
-// add adds what was found in a document to what was found around it.
 func (r *reading) add(found *members) {
 	for field := range found {
 		if !found[field].absent() || found[field].kind == inArray {
@@ -134,7 +132,7 @@ func (r *reading) add(found *members) {
 	}
 }
 
-// unwrap returns the document that a value holds.
+// unwrap returns the document in an envelope.
 func (f *decoder) unwrap(r *reading, held *value) ([]byte, *Fault) {
 	name := f.places[FieldEnvelope].name
 	switch {
@@ -148,8 +146,8 @@ func (f *decoder) unwrap(r *reading, held *value) ([]byte, *Fault) {
 		return nil, malformed(name, reasonNotEscaped)
 	}
 	text := r.text(held)
-	if held.kind != asJSON { // it is a part of the message
+	if held.kind != asJSON { // text is a part of the message
 		return text, nil
 	}
-	return bytes.Clone(text), nil // the event keeps parts of it
+	return bytes.Clone(text), nil // the event refers to parts of it
 }

@@ -17,17 +17,16 @@ type Event struct {
 	ID            string
 	AccountID     string
 	CorrelationID string // empty when neither payload nor header carries one
-	TypeName      string // the contract's name; of an Ignorable and of one that is Unknown as it arrived
+	TypeName      string // the contract's name; of an Ignorable or Unknown type, the producer's
 	Type          Type
 	Version       int64
 	OccurredAt    int64 // microseconds since the Unix epoch, UTC
 	Amount        int64 // minor units of Currency, > 0; 0 when the type carries none
 	Currency      Currency
-	Data          string // of one that is Taken: a JSON object, {} when there is none
+	Data          string // of a Taken type: a JSON object, {} when there is none
 }
 
-// Signed is what the event adds to the balance, in minor units of Currency; 0 when it
-// moves no money.
+// Signed returns what the event adds to the balance, in minor units of Currency.
 func (e *Event) Signed() int64 { return int64(e.Type.meaning().money) * e.Amount }
 
 // Header is one Kafka record header. Value is nil when the header's value is null.
@@ -36,13 +35,12 @@ type Header struct {
 	Value []byte
 }
 
-// Message is what a Format decodes: the parts of a Kafka record that a
-// producer wrote. Value is nil for a tombstone.
+// Message has the parts of a Kafka record that its producer wrote. Value is nil for a tombstone.
 type Message struct {
 	Key     []byte
 	Value   []byte
 	Headers []Header
-	// Entry is which event of an array is meant, counted from 1; 0: the value is one event.
+	// Entry is the number of the event in an array, from 1. It is 0 if the value is one event.
 	Entry int32
 }
 
@@ -50,40 +48,37 @@ type Message struct {
 type Identity uint8
 
 const (
-	// Unidentified: event id, account id or version could not be read. Those that
-	// could be read are set all the same, as evidence for a dead letter, and so is
-	// the correlation id.
+	// Unidentified: event id, account id or version could not be read. Those that could, and the
+	// correlation id, are set for the dead letter.
 	Unidentified Identity = iota
-	// Identified: Event.ID, AccountID and Version are set and keep their rules.
+	// Identified: Event.ID, AccountID and Version are set and valid.
 	Identified
 )
 
-// Decoded is the answer of a Format for one message. Exactly one of these holds:
-// Tombstone, Skip, Fault != nil, or a whole Event.
+// Decoded is the result of a Format for one message: Tombstone, Skip, a Fault, or else a whole
+// Event.
 type Decoded struct {
 	Event    Event
 	Identity Identity
 	// Tombstone: the message has a null value.
 	Tombstone bool
-	// Skip: an ignorable event type whose identity cannot be read; it has no effect.
+	// Skip: an event of an ignorable type whose identity cannot be read. It has no effect.
 	Skip bool
-	// Fault is why the message cannot be applied. With Identity == Identified the
-	// event's ID, AccountID and Version are still valid (a duplicate is decided
-	// before the fault counts).
+	// Fault is why the message cannot be applied. If the event is Identified, its ID, AccountID and
+	// Version are valid nevertheless: a duplicate has no fault.
 	Fault *Fault
 }
 
-// Format decodes the messages of one wire format. Implementations are safe for
-// concurrent use by several goroutines, or say otherwise.
+// Format decodes the messages of one wire format. It is safe for concurrent use.
 type Format interface {
-	// Decode reads one message into d, overwriting all of it. Strings in d may be
-	// views of the message's bytes, which must never change afterwards; who keeps
-	// a string longer than the message clones it.
+	// Decode reads one message into d, overwriting all of it. Strings in d may refer to the
+	// message's bytes, which must never change afterwards. Clone a string that is to outlive the
+	// message.
 	Decode(m Message, d *Decoded)
 }
 
-// Class names why a record was dead-lettered. The names are public surface: DLQ
-// header, metric label, filter of the dlq commands.
+// Class names why a record was dead-lettered. The names are public: in a DLQ header, a metric's
+// label and a filter of the dlq commands.
 type Class string
 
 // The classes, in the order of the contract.
@@ -99,8 +94,7 @@ const (
 	RejectedByDatabase  Class = "rejected_by_database"
 )
 
-// Classes lists every class, for metrics that are declared from the start and
-// for validating filters.
+// Classes lists every class.
 func Classes() []Class {
 	return []Class{
 		MalformedPayload, UnknownEventType, InvalidAmount, UnsupportedCurrency, CurrencyMismatch,
@@ -108,14 +102,14 @@ func Classes() []Class {
 	}
 }
 
-// Fault is why a message cannot be applied. Its text names the field and the
-// rule and never the value: no amounts, no payload.
+// Fault is why a message cannot be applied. Its text names the field and the rule. It never has the
+// value, which may be an amount or private.
 type Fault struct {
 	Class  Class
 	Field  string // JSON path or header, e.g. "data.amount"; empty when the whole value is meant
 	Reason string
-	// ByProducer: the message could be read, and what its producer wrote breaks a rule.
-	// No other format, topic or schema would change that.
+	// ByProducer: the producer wrote a value that breaks a rule. No other --format, topic or schema
+	// would help.
 	ByProducer bool
 }
 
@@ -127,19 +121,18 @@ func (f *Fault) Error() string {
 	return f.Field + ": " + f.Reason
 }
 
-// Options are the rules of section "Events" that an operator can set.
+// Options are what an operator can set about events.
 type Options struct {
-	// FirstVersion is the smallest version an event may have. 0 means that
-	// versions start at 0.
+	// FirstVersion is the smallest version that an event may have.
 	FirstVersion int64
 	// Currencies are the accepted ones; the zero value accepts all.
 	Currencies CurrencySet
 	// Ignore names event types that only advance an account's version.
 	Ignore []string
-	// Taken names the event types that a custom projection reads: their data may be
-	// any JSON object, and all other types are to be ignored. None: the contract's types.
+	// Taken names the event types that a custom projection reads. Their data may be any JSON object,
+	// and all other types are ignored. Without names, the contract's types are read.
 	Taken []string
-	// Mapping is how other people's events are read.
+	// Mapping says how another producer's events are read.
 	Mapping Mapping
 	// Debezium is for the format debezium-outbox only.
 	Debezium DebeziumOptions
@@ -155,7 +148,7 @@ func (o *Options) typeNames() typeNames {
 // FormatJSON is the name of the default format.
 const FormatJSON = "json"
 
-// formats are the wire formats by the name an operator chooses them by.
+// formats are the wire formats by their names in --format.
 var formats = map[string]func(Options) (Format, error){
 	FormatJSON:        newJSON,
 	FormatDebezium:    newDebezium,
@@ -172,8 +165,7 @@ func Formats() []string {
 	return names
 }
 
-// New returns the wire format of that name. The error of an unknown name lists the
-// known ones.
+// New returns the wire format of that name. The error for an unknown name lists the known ones.
 func New(name string, opts Options) (Format, error) {
 	newFormat, ok := formats[name]
 	if !ok {
@@ -186,15 +178,15 @@ func New(name string, opts Options) (Format, error) {
 	return &seriesFormat{f.(opener)}, nil //nolint:forcetypeassert // all formats are openers
 }
 
-// Resolver finds the format that reads a message. For most formats it is always the
-// same; where a message names its schema, that may have to be fetched.
+// Resolver finds the format that reads a message. If messages name their schema, it may have to
+// fetch the schema.
 type Resolver interface {
-	// Resolve returns the format of a message. An error says nothing about the
-	// message, only that it cannot be read yet: it is to be tried again, for ever.
+	// Resolve returns the format of a message. An error means that the message cannot be read yet:
+	// the caller has to try again, without a limit.
 	Resolve(ctx context.Context, m Message) (Format, error)
 }
 
-// Always is the Resolver of messages that have one format.
+// Always is the Resolver that returns one format for all messages.
 func Always(f Format) Resolver { return always{f} }
 
 type always struct{ format Format }

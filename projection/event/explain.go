@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// FieldReading is what a format has read of one field of a message.
+// FieldReading is what a format has read from one field of a message.
 type FieldReading struct {
-	Field string // the contract's name of it
-	From  string // where in the message: a path, a header, the key
-	Value string // what was read; empty when there is none, or with a Fault
+	Field string // the contract's name
+	From  string // a path, a header or the key
+	Value string // empty when there is none, or with a Fault
 	Fault *Fault
 }
 
 // opener is a format whose messages can be read field by field.
 type opener interface {
-	// open finds the members of a message, in what reads its fields; nil for a tombstone. end
-	// releases it.
+	// open finds the members of a message, and returns the decoder that reads fields from them. It is
+	// nil for a tombstone. end releases the reading.
 	open(m Message) (f *decoder, r *reading, end func())
 }
 
-// Explain reads a message field by field, with all that is wrong with it; nil for a tombstone.
+// Explain reads a message field by field, and returns all faults. For a tombstone it returns nil.
 func Explain(format Format, m Message) []FieldReading {
 	o, is := format.(opener)
 	if !is {
@@ -77,7 +77,6 @@ func (f *recordFormat) open(m Message) (*decoder, *reading, func()) {
 	}
 }
 
-// explain reads all fields.
 func (f *decoder) explain(r *reading) []FieldReading {
 	var d Decoded
 	ev := &d.Event
@@ -110,7 +109,7 @@ func (f *decoder) explain(r *reading) []FieldReading {
 	return f.explainData(r, ev, all)
 }
 
-// explainData reads what the type needs of the data; of an unknown type, what it may need.
+// explainData appends what the type needs of the data. An unknown type may need all.
 func (f *decoder) explainData(r *reading, ev *Event, all []FieldReading) []FieldReading {
 	add := func(field Field, value string, fault *Fault) {
 		all = append(all, FieldReading{field.String(), f.places[field].name, value, fault})
@@ -157,16 +156,15 @@ func (f *decoder) explainData(r *reading, ev *Event, all []FieldReading) []Field
 	return all
 }
 
-// unknownType is the fault of a type that is not in the table.
 func (f *decoder) unknownType() *Fault {
 	return &Fault{Class: UnknownEventType, Field: f.places[FieldEventType].name, Reason: "is neither a known event type nor one to ignore"}
 }
 
-// FieldPlace is where a format finds a field, and how it has to be written there.
+// FieldPlace is where a field is, and how it is written there, in words for people.
 type FieldPlace struct{ Field, From, Written string }
 
-// Places lists where a format finds the fields, in the order of Fields, of which data is none:
-// amount and currency are named in full. Its error joins a *MappingError for each mistake.
+// Places lists where a format finds the fields, in the order of Fields. Amount and currency have
+// full paths, so that data itself is not listed. The error joins a *MappingError for each mistake.
 func Places(format string, opts Options) ([]FieldPlace, error) {
 	var f *decoder
 	if format == FormatAvro || format == FormatProtobuf {
@@ -204,7 +202,6 @@ func Places(format string, opts Options) ([]FieldPlace, error) {
 	return all, nil
 }
 
-// from is where a field is, in words.
 func (f *decoder) from(field Field) string {
 	p := &f.places[field]
 	switch {
@@ -218,7 +215,7 @@ func (f *decoder) from(field Field) string {
 	return p.name
 }
 
-// howWritten is how a field is written, in the words of a mapping file.
+// howWritten says how a field is written, in the words of a mapping file.
 func (f *decoder) howWritten(field Field) string {
 	p := &f.places[field]
 	switch {
@@ -238,7 +235,7 @@ func (f *decoder) howWritten(field Field) string {
 	return WrittenText.String()
 }
 
-// String is how amounts are written, in the words of a mapping file.
+// String says how amounts are written, in the words of a mapping file.
 func (s AmountShape) String() string {
 	text := ""
 	if s.Text {

@@ -11,12 +11,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// jsonFormat is the default wire format: one JSON object that holds envelope and
-// payload.
+// jsonFormat is the default wire format: one JSON object with all fields.
 type jsonFormat struct{ *decoder }
 
-// NewJSON returns the default wire format with the contract's own names, whatever
-// the options' mapping says.
+// NewJSON returns the default wire format with the contract's names. It ignores the options'
+// mapping.
 func NewJSON(opts Options) Format {
 	opts.Mapping = Mapping{}
 	f, err := newJSON(opts)
@@ -34,7 +33,6 @@ func newJSON(opts Options) (Format, error) {
 	return &jsonFormat{f}, nil
 }
 
-// contractLayout is where the contract's own format has the fields.
 func contractLayout() *layout {
 	return &layout{
 		places: [memberCount]place{
@@ -52,8 +50,7 @@ func contractLayout() *layout {
 	}
 }
 
-// Decode implements Format. If the JSON is invalid anywhere, no field of it is used, not
-// even those before the error.
+// Decode implements Format. If the JSON is invalid anywhere, no field is used.
 func (f *jsonFormat) Decode(m Message, d *Decoded) {
 	*d = Decoded{}
 	if m.Value == nil {
@@ -66,22 +63,20 @@ func (f *jsonFormat) Decode(m Message, d *Decoded) {
 	f.end(r)
 }
 
-// jsonScanner cuts a document into members in one pass over its tokens. The decoder
-// underneath refuses whatever breaks the grammar anywhere, nested members that are
-// ignored included. It is reused from message to message and serves one at a time.
+// jsonScanner finds the members of a document in one pass. Its decoder checks the whole document,
+// also members that are ignored. It is used for one message after another.
 type jsonScanner struct {
 	value   []byte // the document
 	source  bytes.Buffer
 	decoder jsontext.Decoder
-	scratch []byte // holds the one text that had to be unescaped last
-	joined  []byte // holds texts that were put together, of this and earlier messages; see beginJoined
+	scratch []byte // the text that was unescaped last
+	joined  []byte // joined texts of this and earlier messages: see beginJoined
 	entries entries
 }
 
-// whiteSpace is JSON's.
 const whiteSpace = " \t\r\n"
 
-// maxScratch bounds what a scanner keeps of an unusually long escaped text.
+// maxScratch limits the memory that a scanner keeps from message to message.
 const maxScratch = 4 << 10
 
 var (
@@ -89,8 +84,8 @@ var (
 	errTrailing  = errors.New("something other than white space follows the object")
 )
 
-// scan reads the members of a document that sh looks for into found. Without an
-// error they are parts of value, and value is one JSON object that keeps the grammar.
+// scan sets found to the members of a document that sh has. They are parts of value. It returns an
+// error if value is not one valid JSON object.
 func (s *jsonScanner) scan(value []byte, sh *shape, found *members) error {
 	if scanPlain(value, sh, found) {
 		return nil
@@ -113,8 +108,8 @@ func (s *jsonScanner) scanAny(value []byte, sh *shape, found *members) error {
 	return s.end()
 }
 
-// scanText reads a document that is one JSON string and returns what it says. The
-// text is valid until the next call of s.
+// scanText returns the text of a document that is one JSON string. It is valid until the next call
+// of s.
 func (s *jsonScanner) scanText(value []byte) ([]byte, error) {
 	s.begin(value)
 	raw, err := s.decoder.ReadValue()
@@ -142,9 +137,8 @@ func (s *jsonScanner) end() error {
 	return nil
 }
 
-// atName reports whether a member's name comes next. It only looks: the decoder
-// refuses a comma too many or too few when it reads on. Asking the decoder costs
-// three times as much, and it is asked for every member.
+// atName reports whether a member's name is next. It does not check commas: the decoder does when it
+// reads on. PeekKind of the decoder would take three times as long.
 func (s *jsonScanner) atName() bool {
 	for _, c := range s.value[s.decoder.InputOffset():] {
 		switch c {
@@ -156,9 +150,9 @@ func (s *jsonScanner) atName() bool {
 	return false
 }
 
-// release bounds the memory of a scanner between messages. The scanner refers to the last
-// message until the next one, or until a garbage collection empties its pool: dropping the
-// reference at once would cost more.
+// release limits the memory of a scanner between messages. The scanner still refers to the last
+// message, until the next one or until a garbage collection empties its pool. Dropping the reference
+// here would cost more.
 func (s *jsonScanner) release() {
 	if cap(s.scratch) > maxScratch {
 		s.scratch = nil
@@ -171,7 +165,6 @@ func (s *jsonScanner) release() {
 	}
 }
 
-// scanObject reads the object that comes next.
 func (s *jsonScanner) scanObject(sh *shape, found *members) error {
 	if _, err := s.decoder.ReadToken(); err != nil { // "{"
 		return err
@@ -191,7 +184,7 @@ func (s *jsonScanner) scanObject(sh *shape, found *members) error {
 		}
 		switch {
 		case m == nil:
-			_, err = s.decoder.ReadValue() // only the grammar counts
+			_, err = s.decoder.ReadValue() // this checks that it is valid
 		case m.inner != nil && s.decoder.PeekKind() == jsontext.KindBeginObject:
 			err = s.scanObject(m.inner, found)
 		case m.inner != nil && s.decoder.PeekKind() == jsontext.KindBeginArray:
@@ -204,7 +197,7 @@ func (s *jsonScanner) scanObject(sh *shape, found *members) error {
 			return err
 		}
 	}
-	if _, err := s.decoder.ReadToken(); err != nil { // "}", or what ended the loop instead
+	if _, err := s.decoder.ReadToken(); err != nil { // "}", or an error
 		return err
 	}
 	if sh.self != memberNone {
@@ -213,22 +206,22 @@ func (s *jsonScanner) scanObject(sh *shape, found *members) error {
 	return nil
 }
 
-// scanMember reads a value that is a field, or that only could have held some.
+// scanMember reads the value of a member, and keeps it if the member is a field.
 func (s *jsonScanner) scanMember(field Field, found *members) error {
 	raw, err := s.decoder.ReadValue()
 	if err != nil {
 		return err
 	}
 	if field != memberNone {
-		// Cut from our own slice: the decoder's is promised for one step only.
+		// A part of s.value, because the decoder's slice is valid for one step only.
 		end := s.decoder.InputOffset()
 		found[field] = value{raw: s.value[end-int64(len(raw)) : end]}
 	}
 	return nil
 }
 
-// text returns what a value says that is a string; of anything else it returns the JSON. It
-// is valid until the next call of s.
+// text returns the text of a value that is a string, and the JSON of any other value. It is valid
+// until the next call of s.
 func (s *jsonScanner) text(v *value) []byte {
 	switch {
 	case v.begins() != '"':
@@ -239,20 +232,19 @@ func (s *jsonScanner) text(v *value) []byte {
 	return s.unquote(v.raw)
 }
 
-// unquote returns what a JSON string says, without quotes and escapes. It is valid
-// until the next call of s.
+// unquote returns a JSON string without quotes and escapes. It is valid until the next call of s.
 func (s *jsonScanner) unquote(raw []byte) []byte {
 	inner := raw[1 : len(raw)-1]
 	if bytes.IndexByte(inner, '\\') < 0 {
 		return inner
 	}
-	// No error: the scan has checked the string.
+	// There is no error, because the scan has checked the string.
 	s.scratch, _ = jsontext.AppendUnquote(s.scratch[:0], raw)
 	return s.scratch
 }
 
-// keep returns a text as a string. Where the text is a part of raw it is not
-// copied: three copies an event were a fifth of decoding, and nearly all the garbage.
+// keep returns a text as a string. It copies nothing if the text is a part of raw: three copies an
+// event were a fifth of decoding, and nearly all the garbage.
 func keep(raw, text []byte) string {
 	if len(text) > 0 && len(raw) > 0 && (&text[0] == &raw[0] || &text[0] == &raw[1]) {
 		return unsafe.String(&text[0], len(text)) //nolint:gosec // a message never changes, see Format
@@ -260,8 +252,8 @@ func keep(raw, text []byte) string {
 	return string(text)
 }
 
-// syntaxFault says why a value is not one well-formed JSON object. It names the
-// place by its byte offset and never quotes the value or a key of it.
+// syntaxFault says why a value is not one valid JSON object. It names the byte offset, and never
+// quotes the value.
 func syntaxFault(value []byte, err error) *Fault {
 	return &Fault{Class: MalformedPayload, Reason: syntaxReason(value, err)}
 }
