@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Why an amount is not what the mapping declares. None of them carries the amount.
+// Why an amount is not what the mapping declares. The errors do not contain the amount.
 var (
 	errAmountInteger  = errors.New("is not an integer: digits without leading zeros, a point or an exponent, as the mapping declares")
 	errNegativeZero   = errors.New("is a negative zero")

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Field is one thing an event says.
+// Field is a field of an event, or a member that a format needs to find one.
 type Field uint8
 
 // The fields of an event. Data is the JSON object that holds Amount and Currency.
@@ -28,19 +28,18 @@ const (
 	memberDataContentType // of a CloudEvent
 	memberDataBase64      // of a CloudEvent
 
-	FieldEnvelope // what holds the event, where a mapping says so
+	FieldEnvelope // the member that has the event in it, by a mapping
 	memberNanos   // of an amount
-	memberPart    // the first of what texts are joined of
+	memberPart    // the first part of joined texts; more follow
 
 	memberCount = memberPart + mostParts
 	memberNone  = memberCount // no member
 )
 
-// mostParts is how many parts all joined fields have together: each adds to the memory of
-// every message.
+// mostParts is how many parts all joined fields can have together. Each takes memory in every
+// reading.
 const mostParts = 8
 
-// fieldNames are the contract's.
 var fieldNames = [...]string{
 	"eventId", "eventType", "accountId", "version", "occurredAt", "correlationId", "data", "amount", "currency",
 }
@@ -65,7 +64,6 @@ func (f Field) String() string {
 	return fieldNames[f]
 }
 
-// placeKind says in which part of a message a field is.
 type placeKind uint8
 
 const (
@@ -74,40 +72,39 @@ const (
 	inHeader
 	inKey
 	constant
-	joined // of its parts
+	joined
 )
 
 // place is where a format finds a field, and how it is written there.
 type place struct {
 	kind    placeKind
 	written Written
-	slot    Field    // where the member's value is found
-	quoted  bool     // a header or key may be JSON, as Kafka Connect's JsonConverter writes it
+	slot    Field    // of the member's value in members
+	quoted  bool     // a header or key may be JSON of Kafka Connect's JsonConverter
 	outer   bool     // the member is in the document around the envelope
-	path    []string // of a member: the names that lead to it, outermost first
+	path    []string // of a member, the outermost name first
 	header  string
-	name    string // what a fault calls it
-	missing string // what a fault says when it is not there; empty for the usual
-	inner   *shape // of a header or key that holds JSON: where in it the value is
+	name    string // in faults
+	missing string // the reason in a fault if there is no value; empty: reasonMissing
+	inner   *shape // of the JSON object in a header or key, with the value as memberPart
 	text    []byte // of a constant
 	parts   []place
-	between byte // the parts
+	between byte // the separator of the parts
 
-	optional bool // of a part: without a value it counts as the empty text
+	optional bool // a part without a value counts as the empty text
 }
 
-// How a fault names what is not in the document.
+// Names of places in faults.
 const (
 	nameKey    = "key"
 	nameHeader = "header "
 )
 
-// member is a place in the document, by the names that lead to it.
 func member(path ...string) place {
 	return place{kind: inDocument, path: path, name: strings.Join(path, ".")}
 }
 
-// reasonMissing is what a fault says of a field that is not there.
+// reasonMissing is the reason in a fault if the place has no value.
 func (p *place) reasonMissing() string {
 	if p.missing != "" {
 		return p.missing
@@ -115,26 +112,26 @@ func (p *place) reasonMissing() string {
 	return reasonMissing
 }
 
-// isAbsent reports whether a fault says that the place has no value.
+// isAbsent reports whether a fault means that the place has no value.
 func (p *place) isAbsent(fault *Fault) bool {
 	return slices.Contains([]string{p.reasonMissing(), reasonMissing, reasonInArray, reasonNull}, fault.Reason)
 }
 
-// layout is where a format finds the fields of an event.
+// layout has the places of an event's fields in a format.
 type layout struct {
 	places [memberCount]place
 	data   []string // the path of FieldData
-	// at is the place of a path in the document.
+	// at returns the place of a path in the document.
 	at func(path []string) (place, error)
-	// quoted: header and key are as Kafka Connect writes them.
+	// quoted: headers and key may be JSON of Kafka Connect.
 	quoted bool
-	// whole: the document is the event, so that an envelope holds all of it.
+	// whole: all fields are in the document, so an envelope has all of them.
 	whole    bool
 	envelope Envelope
 }
 
-// apply lets a mapping move fields. Its error joins a *MappingError for each field that cannot
-// be moved so.
+// apply moves the places that a mapping names. Its error joins a *MappingError for each field that
+// cannot be there.
 func (l *layout) apply(m Mapping) error {
 	l.envelope = m.Envelope
 	mistakes := []error{l.applyEnvelope()}
@@ -206,7 +203,7 @@ func (p *FieldPath) isElsewhere() bool {
 	return p.Header != "" || p.Key || p.Outer != nil || p.Constant != "" || p.Join != nil
 }
 
-// place is where a mapping says that a field is.
+// place returns the place that a mapping gives to a field.
 func (l *layout) place(p *FieldPath) (place, error) {
 	made := place{written: p.Written, quoted: l.quoted}
 	switch {
@@ -228,7 +225,7 @@ func (l *layout) place(p *FieldPath) (place, error) {
 	return in, err
 }
 
-// holding makes the header or the key JSON, in which a path leads to the field.
+// holding returns the place of a path in the JSON object of a header or the key.
 func (p place) holding(path []string) (place, error) {
 	if len(path) == 0 {
 		return p, nil
@@ -242,7 +239,7 @@ func (p place) holding(path []string) (place, error) {
 	return p, p.inner.add(memberPart, path)
 }
 
-// join is a text that is put together.
+// join returns the place of a joined text.
 func (l *layout) join(p *FieldPath) (place, error) {
 	made := place{kind: joined, between: p.Separator}
 	var names []string

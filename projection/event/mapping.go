@@ -7,47 +7,46 @@ import (
 	"strings"
 )
 
-// FieldPath is where a field of an event is and how it is written there. It has one
-// source: Path alone, Header or Key (Path then leads into the JSON that it holds), Outer,
-// Constant or Join. With none and Written alone, it is where the format has it. The place
-// of FieldData may also be empty, which is the document itself.
+// FieldPath says where a field is and how it is written there. It has one source: Path, Outer,
+// Constant, Join, or a Header or the Key, in whose JSON a Path may lead to the field. With Written
+// alone the field is where the format has it. An empty FieldPath of FieldData is the document itself.
 type FieldPath struct {
-	// Path leads to a member of the JSON document, outermost name first. The paths
-	// of FieldAmount and FieldCurrency begin in the object that is FieldData.
+	// Path leads to a member of the document, the outermost name first. The paths of FieldAmount and
+	// FieldCurrency begin in the object FieldData.
 	Path     []string
 	Header   string   // of the record
 	Key      bool     // the record's key
 	Outer    []string // a path in the document around the envelope
 	Constant string
-	// Join are the sources that the text is put together of, with Separator between them, which
-	// only the last of them may contain.
+	// Join has the parts of a joined text. Separator is between them, and only the last part may
+	// contain it.
 	Join      []FieldPath
 	Separator byte
-	// Optional: a part that FieldEventType is joined of counts as the empty text when it is missing
-	// or null. Events of other types may have other fields.
+	// Optional: this part of FieldEventType counts as the empty text if it is missing or null, because
+	// events of other types may have other fields.
 	Optional bool
 	Written  Written
 }
 
-// Written says how a value is written that becomes a text, or a version.
+// Written is the JSON type in which an id, an event type or a version is written.
 type Written uint8
 
-// The ways. WrittenUsually is a version's integer, and text for everything else.
+// The types. WrittenUsually is an integer for a version, and text for all else.
 const (
 	WrittenUsually Written = iota
 	WrittenText
 	WrittenInteger
 	WrittenBoolean
-	writtenNumber // of an amount, whose digits are checked later
+	writtenNumber // an amount, whose digits are checked later
 )
 
-// writtenNames are public surface.
+// writtenNames are public: mapping files have them.
 var writtenNames = [...]string{WrittenText: "text", WrittenInteger: "integer", WrittenBoolean: "boolean", writtenNumber: "number"}
 
 // String returns the name in a mapping file.
 func (w Written) String() string { return writtenNames[w] }
 
-// WrittenNamed returns the way of that name.
+// WrittenNamed returns the type of that name.
 func WrittenNamed(name string) (w Written, known bool) {
 	for w := WrittenText; w <= WrittenBoolean; w++ {
 		if w.String() == name {
@@ -66,7 +65,7 @@ const (
 	AmountNumber                   // a JSON number, 10.25, read from its digits
 	AmountMinor                    // an integer in minor units by ISO 4217, 1025
 	AmountScaled                   // an integer with Scale decimals
-	AmountUnits                    // an integer of whole units, and one of billionths at Nanos
+	AmountUnits                    // an integer of whole units, and another of billionths at Nanos
 )
 
 // AmountShape is how amounts are written. The zero value is the contract's.
@@ -82,27 +81,25 @@ type AmountShape struct {
 // MostScale is the largest Scale.
 const MostScale = 18
 
-// SignedType is what a type means by the sign of its amount. Unknown: refused.
+// SignedType has the meaning of a type for each sign of its amount. Unknown means refused.
 type SignedType struct{ Positive, Negative, Zero Type }
 
 // Envelope is where the event is in the document.
 type Envelope struct {
 	Path    []string // empty: the document is the event
-	Escaped bool     // what is there is JSON that is written as text
-	// Entries is the path from there to an array, of which each entry is an event. nil: it is
-	// one event.
+	Escaped bool     // it is a text that holds JSON
+	// Entries is the path from there to an array whose entries are events. nil: there is one event.
 	Entries []string
 }
 
-// Mapping is how other people's events are read. The zero value is the contract's.
+// Mapping says how another producer's events are read. The zero value is the contract.
 type Mapping struct {
-	// Types says what an event type means, by its name. Ignorable is one that only
-	// advances the version. The name the contract has for a type counts only when
-	// the mapping gives that type no name.
+	// Types has the meaning of each event type, by its name. Ignorable only advances the version. A
+	// type's own name counts only if the mapping has no other name for the type.
 	Types map[string]Type
-	// Signed are the types whose meaning is in the sign of the amount. No name is also in Types.
+	// Signed has the types whose meaning depends on the sign of the amount. No name is also in Types.
 	Signed map[string]SignedType
-	// Fields says where fields are; what is not in it is where the format has it.
+	// Fields has the places of fields. Other fields are where the format has them.
 	Fields map[Field]FieldPath
 	// Time is how FieldOccurredAt is written.
 	Time     TimeUnit
@@ -112,8 +109,7 @@ type Mapping struct {
 	LowerCurrency bool
 }
 
-// MappingError is a place in a mapping that the format cannot have. Field is FieldEnvelope for
-// the envelope.
+// MappingError is a mistake in a mapping. Field is FieldEnvelope for the envelope.
 type MappingError struct {
 	Field  Field
 	Reason string
@@ -124,7 +120,7 @@ func (e *MappingError) Error() string { return e.Field.String() + ": " + e.Reaso
 
 var errDocumentOnly = errors.New("can be in the document only")
 
-// sources counts them, but for Path.
+// sources returns how many sources there are besides Path.
 func (p *FieldPath) sources() int {
 	n := 0
 	for _, is := range []bool{p.Header != "", p.Key, p.Outer != nil, p.Constant != "", p.Join != nil} {
@@ -135,10 +131,10 @@ func (p *FieldPath) sources() int {
 	return n
 }
 
-// validate checks that a source is one, and one that the field can have.
+// validate checks that there is one source, and that the field can have it.
 func (p *FieldPath) validate(field Field) error {
 	sources := p.sources()
-	within := p.Header != "" || p.Key // Path leads into it
+	within := p.Header != "" || p.Key // Path is in its JSON
 	switch {
 	case field == FieldData && sources > 0:
 		return errDocumentOnly
@@ -159,7 +155,7 @@ func (p *FieldPath) validate(field Field) error {
 	return validPath(slices.Concat(p.Path, p.Outer))
 }
 
-// staysInPlace reports whether the field only is written in another way.
+// staysInPlace reports whether the field has another type only, and is where the format has it.
 func (p *FieldPath) staysInPlace() bool {
 	return p.Written != WrittenUsually && !p.isElsewhere() && len(p.Path) == 0
 }
@@ -171,7 +167,7 @@ func validPath(path []string) error {
 	return nil
 }
 
-// validateWritten checks that the field can be written so.
+// validateWritten checks that the field can have the type.
 func (p *FieldPath) validateWritten(field Field) error {
 	ok := p.Written == WrittenUsually
 	switch field {
@@ -187,7 +183,6 @@ func (p *FieldPath) validateWritten(field Field) error {
 	return nil
 }
 
-// validateJoin checks a source of several parts.
 func (p *FieldPath) validateJoin(field Field) error {
 	switch {
 	case field != FieldEventID && field != FieldAccountID && field != FieldEventType:

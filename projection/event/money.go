@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Why a text is no amount. None of them carries the text.
+// Why a text is no amount. The errors do not contain the text.
 var (
 	errAmountForm      = errors.New("is not a plain decimal: digits without leading zeros, optionally a point and digits")
 	errAmountPrecision = errors.New("has more fraction digits than its currency")
@@ -21,7 +21,7 @@ var (
 
 // ParseAmount reads a decimal amount such as "10.25" and returns it in minor units
 // of c, 1025. The amount is > 0, has no sign, exponent or leading zeros, and no
-// more fraction digits than c has. The error says which rule is broken, never with
+// more fraction digits than c has. The error does not contain
 // the text.
 func ParseAmount(text string, c Currency) (int64, error) {
 	whole, fraction, hasPoint := strings.Cut(text, ".")
@@ -49,12 +49,10 @@ func ParseAmount(text string, c Currency) (int64, error) {
 	return minor, nil
 }
 
-// errBalanceForm is why a text is no balance.
 var errBalanceForm = errors.New("is not a plain decimal such as -12.50")
 
 // ParseBalance reads a decimal balance such as "-10.5" and returns it in minor units of c,
-// -1050. It may begin and end with zeros. The error says which rule is broken,
-// never with the text.
+// -1050. It may begin and end with zeros. The error does not contain the text.
 func ParseBalance(text string, c Currency) (int64, error) {
 	digits, negative := strings.CutPrefix(text, "-")
 	whole, fraction, hasPoint := strings.Cut(digits, ".")
@@ -66,7 +64,7 @@ func ParseBalance(text string, c Currency) (int64, error) {
 	if missing < 0 {
 		return 0, errAmountPrecision
 	}
-	minor := int64(0) // negated: there is one more number below 0 than above
+	minor := int64(0) // negated, because the smallest int64 has no positive counterpart
 	for _, digit := range whole + fraction + strings.Repeat("0", missing) {
 		d := int64(digit - '0')
 		if minor < (math.MinInt64+d)/10 {
@@ -93,8 +91,7 @@ func isDigits(s string) bool {
 	return s != ""
 }
 
-// appendDigits returns n with the decimal digits appended, and whether
-// the result fits.
+// appendDigits returns n with the decimal digits appended, and whether the result fits.
 func appendDigits(n int64, digits string) (_ int64, fits bool) {
 	for i := range len(digits) {
 		digit := int64(digits[i] - '0')
@@ -109,7 +106,6 @@ func appendDigits(n int64, digits string) (_ int64, fits bool) {
 // FormatAmount writes minor units of c as a decimal with exactly c.Digits()
 // fraction digits: 1050 is "10.50" in EUR and "1050" in JPY, -5 is "-0.05" in EUR.
 func FormatAmount(minor int64, c Currency) string {
-	// 20 characters for the longest int64, a point, and leading zeros.
 	return string(AppendAmount(make([]byte, 0, 32), minor, c))
 }
 
@@ -252,15 +248,14 @@ func (s CurrencySet) String() string {
 }
 
 const (
-	// maxUnscaled bounds the bytes of an exact number: 2^255 has 77 digits, more than
-	// any database's money. Without a bound, a long one would cost its length squared.
+	// maxUnscaled limits the bytes of an exact number: 2^255 has 77 digits. Without a limit, the time
+	// for a long number would grow with the square of its length.
 	maxUnscaled = 32
 	maxScale    = 76
 )
 
-// appendDecimal writes a big-endian two's complement integer with a point before its
-// last scale digits, without zeros at the end of the fraction. It reports false for a
-// number that is beyond all money.
+// appendDecimal appends a big-endian two's complement integer with a point before its last scale
+// digits, without zeros at the end of the fraction. It returns false if the number exceeds a limit.
 func appendDecimal(dst, unscaled []byte, scale int) (_ []byte, fits bool) {
 	if len(unscaled) > maxUnscaled || scale > maxScale {
 		return dst, false
@@ -290,8 +285,8 @@ func appendDecimal(dst, unscaled []byte, scale int) (_ []byte, fits bool) {
 	return dst, true
 }
 
-// negate changes the sign of a two's complement integer in place; of the smallest one
-// it leaves the magnitude.
+// negate changes the sign of a two's complement integer in place. The smallest integer becomes its
+// magnitude.
 func negate(n []byte) {
 	carry := true
 	for i := len(n) - 1; i >= 0; i-- {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// place puts all members into the shapes. Those that were moved come last, so that a conflict
-// is theirs; then parts, which may share a member with a field.
+// place puts all members into the shapes. Members that the mapping moved are second, so that a
+// conflict is reported for them. Parts are last, because a part may be the member of a field.
 func (f *decoder) place(m Mapping) error {
 	var mistakes []error
 	for _, moved := range []bool{false, true} {
@@ -27,7 +27,6 @@ func (f *decoder) place(m Mapping) error {
 	return nil
 }
 
-// addPlace puts one member into its shape.
 func (f *decoder) addPlace(field Field, p *place) error {
 	if err := f.shapeOf(field, p).add(p.slot, p.path); err != nil {
 		return &MappingError{field, err.Error()}
@@ -35,7 +34,6 @@ func (f *decoder) addPlace(field Field, p *place) error {
 	return nil
 }
 
-// placeParts puts the parts of joined fields into the shapes.
 func (f *decoder) placeParts() error {
 	var mistakes []error
 	next := memberPart
@@ -59,7 +57,7 @@ func (f *decoder) placeParts() error {
 	return errors.Join(mistakes...)
 }
 
-// placeWritten declares what follows from the field for a value in a header's or the key's JSON.
+// placeWritten sets the type of a version, a time and an amount in the JSON of a header or the key.
 func (f *decoder) placeWritten() {
 	if p := &f.places[FieldVersion]; p.inner != nil && p.written == WrittenText {
 		p.written = WrittenInteger
@@ -72,7 +70,7 @@ func (f *decoder) placeWritten() {
 	}
 }
 
-// placeSeries finds where the array of entries is.
+// placeSeries sets the place of the array of entries.
 func (f *decoder) placeSeries() error {
 	e := &f.envelope
 	if e.Entries == nil {
@@ -87,7 +85,7 @@ func (f *decoder) placeSeries() error {
 	return f.series.add(FieldEnvelope, e.Entries)
 }
 
-// shapeOf is the shape of the document that a place is in.
+// shapeOf returns the shape of the document that has a place.
 func (f *decoder) shapeOf(field Field, p *place) *shape {
 	if f.outer != nil && (p.outer || field == FieldEnvelope) {
 		return f.outer
@@ -95,17 +93,17 @@ func (f *decoder) shapeOf(field Field, p *place) *shape {
 	return f.shape
 }
 
-// reading is one message on its way to an event. It stays on the stack: in a pool,
-// clearing it and writing its slices cost a tenth of decoding.
+// reading is a message while it is decoded. It is on the stack. In a pool, clearing it and writing
+// its slices took a tenth of decoding.
 type reading struct {
 	*jsonScanner
 	message       Message
 	found         members
 	documentFault *Fault // why the event's document cannot be read
-	outerFault    *Fault // the same of the document around it, when that is apart
+	outerFault    *Fault // the same for the document around it, if that is another document
 	dataFault     *Fault // why data cannot be read
-	envelopeFault *Fault // what is wrong apart from the fields
+	envelopeFault *Fault // what else is wrong, outside the fields
 	signed        *SignedType
-	number        decimal // the amount, when its sign has decided the type
+	number        decimal // the amount, if it was read for its sign
 	numberRead    bool
 }

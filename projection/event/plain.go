@@ -6,27 +6,27 @@ import (
 	"math/bits"
 )
 
-// plainDocument reads the form that nearly all messages have: the fields, and a few other
-// members that are no objects or arrays, in ASCII and without escapes. All other documents,
-// valid or not, are left to jsonScanner, which is three times slower. Tests compare the two.
+// plainDocument reads documents as nearly all messages have them: ASCII without escapes, in which
+// members that are no fields are few, and no objects or arrays. jsonScanner reads all others and is
+// three times slower. Tests compare the two.
 type plainDocument struct {
 	value []byte
 	at    int
-	// names has the positions of the names of unknown members, in the objects that are being
-	// read, outermost first.
+	// names has the positions of names that the shape does not have, in the objects that are open, the
+	// outermost first.
 	names [mostUnknown]struct{ start, end int32 }
 	named int
 }
 
 const (
-	// mostPlain limits the members of an object, and mostUnknown the unknown members of a
-	// document. Names are compared one by one.
+	// Names are compared one by one. mostPlain limits the members of a shape's object, and mostUnknown
+	// the members of a document that the shape does not have.
 	mostPlain   = 64
 	mostUnknown = 16
 )
 
-// scanPlain is jsonScanner.scan for plain documents; false: the document is not
-// plain, or not valid, and found is empty.
+// scanPlain is jsonScanner.scan for plain documents. If the document is not plain or not valid, it
+// returns false and found is empty.
 func scanPlain(value []byte, sh *shape, found *members) bool {
 	p := plainDocument{value: value}
 	p.space()
@@ -39,7 +39,7 @@ func scanPlain(value []byte, sh *shape, found *members) bool {
 	return false
 }
 
-// next is the byte that comes next; 0 at the end.
+// next returns the next byte, 0 at the end.
 func (p *plainDocument) next() byte {
 	if p.at < len(p.value) {
 		return p.value[p.at]
@@ -47,7 +47,7 @@ func (p *plainDocument) next() byte {
 	return 0
 }
 
-// take reads a byte that has to come next.
+// take reads the next byte if it is c.
 func (p *plainDocument) take(c byte) bool {
 	if p.next() != c {
 		return false
@@ -68,7 +68,6 @@ func (p *plainDocument) skipSpace() {
 	}
 }
 
-// object reads an object of a shape.
 func (p *plainDocument) object(sh *shape, found *members) bool {
 	start := p.at
 	if len(sh.members) > mostPlain || !p.take('{') {
@@ -97,7 +96,6 @@ func (p *plainDocument) object(sh *shape, found *members) bool {
 	return true
 }
 
-// member reads a name and what it names.
 func (p *plainDocument) member(names *plainNames, found *members) bool {
 	m, ok := p.name(names)
 	if !ok {
@@ -120,16 +118,16 @@ func (p *plainDocument) member(names *plainNames, found *members) bool {
 	return true
 }
 
-// plainNames are the names of an object's members so far.
+// plainNames are the names that an object has had so far.
 type plainNames struct {
 	shape *shape
-	hint  int    // which member of the shape is expected next
-	known uint64 // of the shape's members
-	first int    // of the document's names
+	hint  int    // the index of the member that is expected next
+	known uint64 // a bit for each member of the shape
+	first int    // the index in plainDocument.names of the object's first name
 }
 
-// name reads the name of a member, and returns which of the shape it is, nil when it is none of
-// them; false: it is not plain, or not for certain the first of its name.
+// name reads a name, and returns the member of the shape, or nil if the shape has none of that name.
+// It returns false if the name is not plain or may be there twice.
 func (p *plainDocument) name(names *plainNames) (m *shapeMember, ok bool) {
 	members := names.shape.members
 	if i := names.hint; i < len(members) && members[i].begins(p.value[p.at:]) {
@@ -160,7 +158,7 @@ func (p *plainDocument) name(names *plainNames) (m *shapeMember, ok bool) {
 	return nil, true
 }
 
-// add notes a member of the shape; false: it was there before.
+// add notes a member of the shape. It returns false if the object has had it already.
 func (s *plainNames) add(i int) bool {
 	bit := uint64(1) << i
 	first := s.known&bit == 0
@@ -169,7 +167,7 @@ func (s *plainNames) add(i int) bool {
 	return first
 }
 
-// scalar reads a value that holds no others.
+// scalar reads a value that is no object or array.
 func (p *plainDocument) scalar() bool {
 	switch c := p.next(); {
 	case c == '"':
@@ -220,7 +218,7 @@ func (p *plainDocument) fraction() bool {
 	return true
 }
 
-// digits reads at least one.
+// digits reads one digit or more.
 func (p *plainDocument) digits() bool {
 	start, at := p.at, p.at
 	for at < len(p.value) && p.value[at]-'0' <= 9 {
@@ -239,9 +237,9 @@ func (p *plainDocument) text() bool {
 	return p.take('"')
 }
 
-// plainLength is how many bytes there are before the first that is a control character, a
-// quote, a backslash or not ASCII. It checks eight at a time: only the lowest byte that is
-// marked is certain.
+// plainLength returns the number of bytes before the first control character, quote, backslash or
+// byte that is not ASCII. It checks eight bytes at a time. A carry may mark bytes above the first
+// match, so only the lowest mark counts.
 func plainLength(b []byte) int {
 	const (
 		ones  = 0x0101010101010101

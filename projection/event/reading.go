@@ -8,19 +8,18 @@ type valueKind uint8
 const (
 	asJSON  valueKind = iota // as JSON text
 	plain                    // as the text it is, without quotes
-	exact                    // as the digits of an exact number of a schema's own
-	inexact                  // as a number that has gone through a float
+	exact                    // as the digits of a schema's decimal
+	inexact                  // as a float
 	instant                  // as microseconds since the Unix epoch, UTC
-	inArray                  // not at all: the path to it meets an array
+	inArray                  // there is none: its path leads through an array
 )
 
-// value is what was found in a place of a document, not validated. It is empty when the
-// place is not there. What is no JSON and has no type of its own here is written as the
-// JSON that is validated alike.
+// value is what a place of a document has, before validation. It is empty if the document does not
+// have the place. A schema's value without a valueKind of its own is written as JSON.
 type value struct {
 	raw  []byte
 	kind valueKind
-	// verbatim: if it is a JSON string, it has no escapes.
+	// verbatim: it has no escapes if it is a JSON string.
 	verbatim bool
 }
 
@@ -41,17 +40,15 @@ func (v *value) isNumber() bool {
 	return c == '-' || c >= '0' && c <= '9'
 }
 
-// members holds what was found, by field.
 type members [memberCount]value
 
-// text returns what a field says that must be there and be text. raw is the part of
-// the message it was read from, nil when it is no part of it. Both are valid until the next
-// call of r.
+// text returns the text of a field that must have one. raw is the part of the message that it was
+// read from, or nil. Both are valid until the next call of r.
 func (f *decoder) text(r *reading, field Field) (raw, text []byte, fault *Fault) {
 	return f.textAt(r, &f.places[field], field)
 }
 
-// textAt is text of a place.
+// textAt returns the text at a place, as text does.
 func (f *decoder) textAt(r *reading, p *place, field Field) (raw, text []byte, fault *Fault) {
 	if p.kind != inDocument {
 		return f.textElsewhere(r, p, field)
@@ -66,7 +63,7 @@ func (f *decoder) textAt(r *reading, p *place, field Field) (raw, text []byte, f
 	return m.raw, r.text(m), nil
 }
 
-// textElsewhere is text of a place that is not in the document.
+// textElsewhere returns the text at a place that is not in the document.
 func (f *decoder) textElsewhere(r *reading, p *place, field Field) (raw, text []byte, fault *Fault) {
 	switch p.kind {
 	case constant:
@@ -97,7 +94,7 @@ func (f *decoder) textElsewhere(r *reading, p *place, field Field) (raw, text []
 	return raw, text, nil
 }
 
-// noValue is the fault of a member that is not there; nil when it is.
+// noValue returns the fault of a member that is missing or null. Otherwise it returns nil.
 func (f *decoder) noValue(r *reading, p *place, m *value) *Fault {
 	switch {
 	case f.unread(r, p) != nil:
@@ -110,7 +107,6 @@ func (f *decoder) noValue(r *reading, p *place, m *value) *Fault {
 	return nil
 }
 
-// missingValue is the fault of a value that is not there.
 func (p *place) missingValue(m *value) *Fault {
 	if m.kind == inArray {
 		return malformed(p.name, reasonInArray)
@@ -118,7 +114,7 @@ func (p *place) missingValue(m *value) *Fault {
 	return malformed(p.name, p.reasonMissing())
 }
 
-// unread is why the document that a place is in cannot be read; nil: it was read.
+// unread returns why the document that has a place cannot be read, or nil.
 func (f *decoder) unread(r *reading, p *place) *Fault {
 	if p.outer && f.outer != nil {
 		return r.outerFault
@@ -126,9 +122,9 @@ func (f *decoder) unread(r *reading, p *place) *Fault {
 	return r.documentFault
 }
 
-// plainText returns what a header or a key says; reason is why it says nothing.
-// If it may be JSON, a quoted text, an envelope with a schema and null are read as Kafka
-// Connect's JsonConverter writes them.
+// plainText returns the text of a header or a key, or the reason why there is none. If quoted, it
+// also reads what Kafka Connect's JsonConverter writes: a JSON string, null, or an envelope with a
+// schema.
 func (r *reading) plainText(value []byte, quoted bool) (raw, text []byte, reason string) {
 	if quoted && len(value) > 0 {
 		switch {
@@ -150,15 +146,12 @@ func (r *reading) plainText(value []byte, quoted bool) (raw, text []byte, reason
 	return value, value, ""
 }
 
-// correlationHeaders are the Kafka headers that may carry a correlation id, in
-// order of preference.
+// correlationHeaders are the headers that may have a correlation id. The first counts.
 var correlationHeaders = [...]string{"correlationId", "correlation_id"}
 
-// headerCorrelationID returns the correlation id a message's headers carry, or "";
-// a header, or the key, that is the field's own place comes first. Of several headers with one
-// name the first counts. A value that is empty, has a NUL or is no UTF-8 counts as
-// none: it is a hint and not a part of the event, so it never makes an event
-// malformed.
+// headerCorrelationID returns the correlation id at the place of the field if that is a header or
+// the key, else that in correlationHeaders, or "". A value that is empty, has a NUL or is no UTF-8 is
+// skipped: a header is no part of the event and never makes it malformed.
 func (f *decoder) headerCorrelationID(r *reading, p *place) string {
 	if p.kind == inHeader || p.kind == inKey {
 		raw, text, fault := f.textAt(r, p, FieldCorrelationID)
@@ -186,8 +179,8 @@ func (r *reading) correlationHeader(name string, quoted bool) string {
 	return keep(raw, text)
 }
 
-// firstHeader returns the value of the first header of that name, and whether there
-// is one: the value may be null.
+// firstHeader returns the value of the first header of that name, which may be null, and whether
+// there is one.
 func firstHeader(headers []Header, name string) (value []byte, found bool) {
 	for i := range headers {
 		if headers[i].Key == name {

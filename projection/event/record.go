@@ -14,15 +14,14 @@ const (
 	FormatProtobuf = "protobuf"
 )
 
-// Records validates events whose values follow a schema, by the rules of all formats.
-// How a value is read depends on its schema and is a Reader's work.
+// Records validates events whose values follow a schema. A Reader for each schema finds the fields.
 type Records struct {
 	decoder  *decoder
 	readings sync.Pool // of *recordReading
 }
 
-// NewRecords returns the validation of records that are laid out like the default format,
-// but for what the options' mapping moves.
+// NewRecords returns Records for values with the names of the default format, or of the options'
+// mapping.
 func NewRecords(opts Options) (*Records, error) {
 	if len(opts.Taken) > 0 {
 		return nil, ErrNoJSON
@@ -35,28 +34,28 @@ func NewRecords(opts Options) (*Records, error) {
 	return &Records{decoder: f, readings: sync.Pool{New: func() any { return new(recordReading) }}}, nil
 }
 
-// ErrNoJSON says that values which follow a schema hold no data that could be taken as JSON.
+// ErrNoJSON is returned for a custom projection, whose data must be JSON.
 var ErrNoJSON = errors.New("values that follow a schema have no data in JSON, which a custom projection reads")
 
-// Branch is what to look for in one place of a value.
+// Branch says what to read at one place of a value.
 type Branch struct {
-	// Field is the one that is here, if Is.
+	// Field is the field at this place, if Is.
 	Field Field
 	Is    bool
-	// Members are what to look for in it.
+	// Members are the fields and records to read in it.
 	Members []Member
-	// Entries is what to read in each entry of the array that is here. It is nil if no array is
+	// Entries says what to read in each entry of the array at this place. It is nil if no array is
 	// read.
 	Entries *Branch
 }
 
-// Member is a name to look for in a record, and what to look for there.
+// Member is a name in a record, and what to read there.
 type Member struct {
 	Name string
 	Branch
 }
 
-// Tree is what to look for in a value.
+// Tree returns what to read in a value.
 func (r *Records) Tree() Branch {
 	f := r.decoder
 	shape := f.shape
@@ -71,7 +70,6 @@ func (r *Records) Tree() Branch {
 	return tree
 }
 
-// setEntries says what to look for in the entries of the array.
 func (b *Branch) setEntries(entry *Branch) {
 	if b.Is && b.Field == FieldEnvelope {
 		b.Entries = entry
@@ -93,8 +91,8 @@ func branchOf(field Field, s *shape) Branch {
 
 // Reader reads the values of one schema. It is safe for concurrent use.
 type Reader interface {
-	// Read sets what value holds of the fields. The reason says why value cannot be
-	// read, never with anything of it; it is "" when all of value was read.
+	// Read sets the fields that value has. The reason says why value cannot be read, without any of
+	// its content. It is "" if value was read to its end.
 	Read(value []byte, found *Values) (reason string)
 }
 
@@ -112,8 +110,8 @@ type recordFormat struct {
 	reader Reader
 }
 
-// recordReading is one message on its way to an event. It goes through an interface,
-// so it would not stay on the stack.
+// recordReading is a message while it is decoded. It is in a pool, because an interface receives it
+// and so it cannot be on the stack.
 type recordReading struct {
 	reading
 	values Values
@@ -132,7 +130,6 @@ func (f *recordFormat) Decode(m Message, d *Decoded) {
 	f.readings.Put(r)
 }
 
-// read finds the members of a message that has a value.
 func (f *recordFormat) read(m Message) *recordReading {
 	r := f.readings.Get().(*recordReading) //nolint:forcetypeassert // the pool holds nothing else
 	r.reading = reading{jsonScanner: f.decoder.scanner(), message: m}
@@ -150,17 +147,17 @@ func (f *recordFormat) read(m Message) *recordReading {
 	return r
 }
 
-// Values is what a Reader finds in one value. A field that is not set is not there.
+// Values has what a Reader finds in one value. The value does not have fields that are not set.
 type Values struct {
 	found   *members
-	digits  []byte // what found has of exact numbers is written here
+	digits  []byte // of numbers in found
 	invalid bool   // a text is not UTF-8
 
-	message *members // what is in no entry
+	message *members // of the value around the entries
 	entries *entries
 }
 
-// The JSON that is validated like what was found.
+// JSON for values of a schema.
 var (
 	jsonNull     = []byte("null")
 	jsonTrue     = []byte("true")
@@ -171,7 +168,7 @@ var (
 	jsonOther    = []byte("[]")
 )
 
-// Clear forgets what was set.
+// Clear removes what was set for a field.
 func (v *Values) Clear(f Field) {
 	v.found[f] = value{}
 	if f == FieldEnvelope {
@@ -185,9 +182,9 @@ func (v *Values) List(f Field) {
 	v.entries.listed = true
 }
 
-// BeginEntry begins the next entry of the array: what is set until EndEntry is of this entry.
+// BeginEntry begins the next entry of the array. What is set until EndEntry belongs to the entry.
 func (v *Values) BeginEntry() {
-	if n := len(v.entries.typed); n == MostEntries { // the last one is overwritten: none of them counts
+	if n := len(v.entries.typed); n == MostEntries { // no entry will be read, so the last one may be overwritten
 		v.entries.excess = true
 		v.entries.typed = v.entries.typed[:n-1]
 	}
@@ -226,7 +223,7 @@ func (v *Values) Unsigned(f Field, n uint64) {
 	v.found[f] = value{raw: v.written(start)}
 }
 
-// Fraction notes that the field is a number that may have gone through a float.
+// Fraction notes that the field is a float.
 func (v *Values) Fraction(f Field) { v.found[f] = value{raw: jsonFraction, kind: inexact} }
 
 // Boolean sets true or false.
@@ -243,13 +240,13 @@ func (v *Values) Instant(f Field, micros int64) {
 	v.found[f].kind = instant
 }
 
-// Object notes that the field is there and holds other values by name.
+// Object notes that the field is a record or a map.
 func (v *Values) Object(f Field) { v.found[f] = value{raw: jsonObject} }
 
-// Other notes that the field is there and is none of the above.
+// Other notes that the field has a value of another type.
 func (v *Values) Other(f Field) { v.found[f] = value{raw: jsonOther} }
 
-// Array notes that an array is here, into which no path leads.
+// Array notes that an array is at this place. No path leads into it.
 func (v *Values) Array(b *Branch) {
 	if b.Is {
 		v.Other(b.Field)
@@ -268,10 +265,9 @@ func (v *Values) inArray(b *Branch) {
 	}
 }
 
-// Decimal sets an exact number: a big-endian two's complement integer, of which the last
-// scale digits are after the point. Trailing zeros have no meaning, because the schema sets
-// the scale of all values. Only an amount is one: an id that is written as
-// a number is no text, and its digits do not outlive the message.
+// Decimal sets an exact number: a big-endian two's complement integer with a point before the last
+// scale digits. Zeros at the end are dropped, because the schema sets the same scale for all values.
+// Only an amount can be a decimal.
 func (v *Values) Decimal(f Field, unscaled []byte, scale int) {
 	if f != FieldAmount || len(unscaled) == 0 || scale < 0 {
 		v.Other(f)
@@ -286,8 +282,8 @@ func (v *Values) Decimal(f Field, unscaled []byte, scale int) {
 	v.found[f] = value{kind: exact, raw: v.written(start)}
 }
 
-// written are the digits from start on.
+// written returns the digits from start on.
 func (v *Values) written(start int) []byte { return v.digits[start:len(v.digits):len(v.digits)] }
 
-// tooLarge is used for numbers that do not fit any amount.
+// tooLarge replaces numbers that exceed every amount.
 var tooLarge = []byte("100000000000000000000")

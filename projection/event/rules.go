@@ -5,11 +5,10 @@ import (
 	"strconv"
 )
 
-// maxIDLen is the most bytes an event id or an account id may have.
+// maxIDLen limits the bytes of an event id and an account id.
 const maxIDLen = 200
 
-// Reasons that several rules share. They hold for every wire format and never
-// carry a value.
+// Reasons that several rules share. They never contain a value.
 const (
 	reasonMissing    = "is missing"
 	reasonNull       = "is null"
@@ -20,12 +19,11 @@ const (
 	reasonNUL        = "contains a NUL character"
 )
 
-// malformed returns the fault of a field that breaks a rule without a class of its own.
 func malformed(field, reason string) *Fault {
 	return &Fault{Class: MalformedPayload, Field: field, Reason: reason}
 }
 
-// idReason says which rule of event and account ids a text breaks, "" for none.
+// idReason returns why a text cannot be an event id or account id, or "".
 func idReason(id []byte) string {
 	switch {
 	case len(id) == 0:
@@ -38,7 +36,7 @@ func idReason(id []byte) string {
 	return ""
 }
 
-// hasNUL reports whether a text has the one character PostgreSQL cannot store.
+// hasNUL reports whether a text has a NUL, which PostgreSQL cannot store.
 func hasNUL(text []byte) bool { return bytes.IndexByte(text, 0) >= 0 }
 
 // numberRule says how a format may write a version.
@@ -46,11 +44,11 @@ type numberRule uint8
 
 const (
 	numberOnly   numberRule = iota // a number in a document, plain digits elsewhere
-	numberOrText                   // in a document also as text
-	numberPadded                   // the same, and with leading zeros
+	numberOrText                   // in a document also text
+	numberPadded                   // the same, also with leading zeros
 )
 
-// notNumber is what a fault says of a version that has to be a number and is none.
+// notNumber is the reason in a fault of a version that has to be a number.
 func (f *decoder) notNumber() string {
 	if f.typed {
 		return reasonNotInteger
@@ -58,7 +56,8 @@ func (f *decoder) notNumber() string {
 	return "is not a JSON number"
 }
 
-// notString is what a fault says of a field that is not text, and what a mapping can declare.
+// notString is the reason in a fault of a field that is not text. It names what a mapping can
+// declare.
 func (f *decoder) notString(m *value, field Field) string {
 	switch {
 	case f.typed && field == FieldOccurredAt:
@@ -71,8 +70,7 @@ func (f *decoder) notString(m *value, field Field) string {
 	return reasonNotString
 }
 
-// isInteger reports whether a text is written as a JSON integer, or as one with
-// leading zeros where they are allowed.
+// isInteger reports whether a text is a JSON integer, with leading zeros only if numberPadded.
 func isInteger(text []byte, rule numberRule) bool {
 	digits := text
 	if len(text) > 0 && text[0] == '-' {
@@ -91,7 +89,7 @@ func isInteger(text []byte, rule numberRule) bool {
 
 // parseInteger reads a text that isInteger accepts.
 func parseInteger(text []byte) (n int64, fits bool) {
-	const most = 18 // digits that always fit
+	const most = 18 // so many digits always fit
 	if len(text) > most {
 		n, err := strconv.ParseInt(string(text), 10, 64)
 		return n, err == nil
@@ -109,8 +107,7 @@ func parseInteger(text []byte) (n int64, fits bool) {
 	return n, true
 }
 
-// parseVersion reads a version from text. The reason says which rule it breaks, ""
-// for none.
+// parseVersion reads a version. The reason says which rule it breaks, or is "".
 func (f *decoder) parseVersion(text []byte) (version int64, reason string) {
 	if !isInteger(text, f.number) {
 		return 0, reasonNotInteger
@@ -125,7 +122,7 @@ func (f *decoder) parseVersion(text []byte) (version int64, reason string) {
 	return version, ""
 }
 
-// validAmount returns the text of a field in minor units of c.
+// validAmount returns the amount in a field's text, in minor units of c.
 func validAmount(field string, text []byte, c Currency) (int64, *Fault) {
 	minor, err := ParseAmount(string(text), c)
 	if err != nil {

@@ -7,16 +7,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Series is a Format of messages that hold an array of entries, each an event.
+// Series is a Format of messages with an array of entries, each of which is an event.
 type Series interface {
 	Format
-	// DecodeEach decodes the events of a message in order. add returns where the next one goes,
-	// for its number as in Message.Entry: 0 is the whole message, which has one outcome when it is
-	// a tombstone or cannot be split.
+	// DecodeEach decodes the events of a message in order. For each it calls add with the number that
+	// Message.Entry has, and decodes into what add returns. It calls add(0) once if the message is a
+	// tombstone or its entries cannot be found.
 	DecodeEach(m Message, add func(entry int32) *Decoded)
 }
 
-// DecodeEach decodes all events of a message, as a Series does.
+// DecodeEach decodes all events of a message. If f is no Series, that is one.
 func DecodeEach(f Format, m Message, add func(entry int32) *Decoded) {
 	if series, is := f.(Series); is {
 		series.DecodeEach(m, add)
@@ -25,11 +25,11 @@ func DecodeEach(f Format, m Message, add func(entry int32) *Decoded) {
 	f.Decode(m, add(0))
 }
 
-// MostEntries is how many entries a message can have. Each dead letter and each parked event of
-// one holds the whole message.
+// MostEntries limits the entries of a message, because each dead letter and each parked event of an
+// entry contains the whole message.
 const MostEntries = 1000
 
-// Why a message cannot be split.
+// Why the entries of a message cannot be read.
 const (
 	reasonNotArray   = "is not an array, as the mapping declares"
 	reasonNoEntries  = "has no entries"
@@ -44,12 +44,11 @@ var (
 	errManyEntries = errors.New(reasonManyEntry)
 )
 
-// seriesFormat reads messages of which each entry of an array is an event.
 type seriesFormat struct{ opener }
 
 var _ Series = (*seriesFormat)(nil)
 
-// Decode implements Format: it decodes the entry that the message names.
+// Decode implements Format. It decodes the entry that m.Entry names.
 func (s *seriesFormat) Decode(m Message, d *Decoded) {
 	*d = Decoded{}
 	f, r, end := s.open(m)
@@ -61,7 +60,7 @@ func (s *seriesFormat) Decode(m Message, d *Decoded) {
 	end()
 }
 
-// open implements opener, for the entry that the message names.
+// open implements opener for the entry that m.Entry names.
 func (s *seriesFormat) open(m Message) (*decoder, *reading, func()) {
 	f, r, end := s.opener.open(m)
 	if f == nil || !f.isSplit(r) {
@@ -101,16 +100,15 @@ func (s *seriesFormat) DecodeEach(m Message, add func(entry int32) *Decoded) {
 	}
 }
 
-// isSplit reports whether the entries of a message were found; otherwise its fault says why not.
+// isSplit reports whether the entries of a message were found. If not, it sets r.documentFault.
 func (f *decoder) isSplit(r *reading) bool {
-	if r.documentFault == nil && r.entries.n() == 0 { // there was no document to split
+	if r.documentFault == nil && r.entries.n() == 0 { // no document with entries was found
 		r.documentFault = malformed(f.seriesName, reasonMissing)
 	}
 	return r.documentFault == nil
 }
 
-// readEntry continues a reading with an entry, for which nothing but the document around it has
-// been read yet.
+// readEntry adds the members of an entry to a reading of the document around it.
 func (f *decoder) readEntry(r *reading, entry int32) {
 	r.message.Entry = entry
 	if len(r.entries.typed) > 0 {
@@ -125,7 +123,7 @@ func (f *decoder) readEntry(r *reading, entry int32) {
 	f.readInner(r, raw)
 }
 
-// entryID is the event id of an entry: that of the record, a slash and the index from 0.
+// entryID returns the event id of an entry: the record's, a slash and the index from 0.
 func entryID(record []byte, entry int32) []byte {
 	id := append(make([]byte, 0, len(record)+len("/999")), record...)
 	return strconv.AppendInt(append(id, '/'), int64(entry-1), 10)
@@ -182,15 +180,15 @@ func (f *decoder) checkEntries(r *reading) *Fault {
 // entries are the events in a message.
 type entries struct {
 	raw   [][]byte  // as JSON
-	typed []members // what a Reader has found in each
+	typed []members // found by a Reader
 
 	listed bool // a Reader has found the array
-	excess bool // and more in it than MostEntries
+	excess bool // it has found more than MostEntries
 }
 
 func (e *entries) n() int { return max(len(e.raw), len(e.typed)) }
 
-// emptied is no entries, with the memory of these.
+// emptied returns no entries, with the memory of e.
 func (e *entries) emptied() entries {
 	const mostTyped = 32
 	clear(e.raw)
@@ -201,7 +199,7 @@ func (e *entries) emptied() entries {
 	return entries{raw: e.raw[:0], typed: e.typed[:0]}
 }
 
-// scanArray finds the entries of an array. They are parts of value.
+// scanArray sets s.entries to the entries of an array, as parts of value.
 func (s *jsonScanner) scanArray(value []byte) error {
 	s.begin(value)
 	if s.decoder.PeekKind() != jsontext.KindBeginArray {

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// shape is the part of a JSON object that a format reads: the members that are fields, or
-// objects with fields in them. There are few names, mostly in one order, so comparing them one
-// by one is faster than a map.
+// shape has the members of a JSON object that a format reads: fields, and objects with fields in
+// them. Comparing names one by one is faster than a map, because they are few, and mostly in order.
 type shape struct {
 	self    Field // the field that the object itself is, or memberNone
 	members []shapeMember
@@ -16,11 +15,11 @@ type shape struct {
 
 type shapeMember struct {
 	name   string
-	quoted string // the name as JSON; empty when it has to be escaped
-	field  Field  // memberNone when only something in it counts
-	inner  *shape // the members to read when it is an object, or nil
-	// The first eight bytes of quoted, and which of them there are. Most names fit, and comparing
-	// them so is a twentieth of decoding faster.
+	quoted string // the name as JSON; empty if JSON has to escape it
+	field  Field  // memberNone if the member is no field itself
+	inner  *shape // of the object that the member may be, or nil
+	// The first eight bytes of quoted, and a mask of those that it has. Comparing them first takes a
+	// twentieth off decoding.
 	word, mask uint64
 }
 
@@ -39,7 +38,7 @@ func newShapeMember(name string, field Field) shapeMember {
 	return m
 }
 
-// begins reports whether a document continues with the member's name.
+// begins reports whether rest begins with the member's name.
 func (m *shapeMember) begins(rest []byte) bool {
 	n := len(m.quoted)
 	if n == 0 || n > len(rest) {
@@ -51,11 +50,10 @@ func (m *shapeMember) begins(rest []byte) bool {
 	return (binary.LittleEndian.Uint64(rest)^m.word)&m.mask == 0 && (n <= wordBytes || string(rest[:n]) == m.quoted)
 }
 
-// newShape returns the shape of a document with these fields.
 func newShape() *shape { return &shape{self: memberNone} }
 
-// add makes a field of the member at path; an empty path is the document itself.
-// The error says which names conflict.
+// add adds a field at path. An empty path is the document itself. The error names the path that
+// conflicts with another field.
 func (s *shape) add(field Field, path []string) error {
 	at := s
 	for i, name := range path {
@@ -86,7 +84,7 @@ func (s *shape) add(field Field, path []string) error {
 	return nil
 }
 
-// at returns the field whose value is at a path; memberNone when none is.
+// at returns the field at a path, or memberNone.
 func (s *shape) at(path []string) Field {
 	field := memberNone
 	for _, name := range path {
@@ -111,7 +109,7 @@ func (s *shape) member(name string) *shapeMember {
 	return nil
 }
 
-// meetsArray notes that an array is where the object should be.
+// meetsArray marks all fields of the shape as inArray.
 func (s *shape) meetsArray(found *members) {
 	for i := range s.members {
 		m := &s.members[i]
@@ -124,8 +122,8 @@ func (s *shape) meetsArray(found *members) {
 	}
 }
 
-// next returns the member at hint if raw is its name. Most messages have their members in
-// the same order, so this finds a member without unquoting its name.
+// next returns the member at hint if raw is its name. As most messages have the same order, this
+// finds most members without unquoting names.
 func (s *shape) next(raw []byte, hint int) *shapeMember {
 	if hint < len(s.members) && s.members[hint].quoted == string(raw) {
 		return &s.members[hint]
@@ -133,8 +131,7 @@ func (s *shape) next(raw []byte, hint int) *shapeMember {
 	return nil
 }
 
-// find returns what to do with the member of that name, nil when it is ignored, and
-// the hint for the member after it.
+// find returns the member of that name, or nil, and the hint for the next one.
 func (s *shape) find(name []byte, hint int) (found *shapeMember, next int) {
 	for i := range s.members {
 		if s.members[i].name == string(name) {

@@ -10,17 +10,16 @@ import (
 
 const microsPerSecond = 1_000_000
 
-// parseTimestamp reads an RFC 3339 time with offset as microseconds since the Unix
-// epoch, UTC. Digits finer than a microsecond are cut, towards the past also
-// before 1970, because a fraction always counts forward from its second.
+// parseTimestamp reads an RFC 3339 time with offset as microseconds since the Unix epoch, UTC.
+// Digits finer than a microsecond are cut. That is towards the past, also before 1970, because a
+// fraction counts forward from its second.
 //
-// It is stricter than time.Parse, which accepts a comma before the fraction and
-// single-digit hours, and where RFC 3339 leaves a choice it decides:
+// It is stricter than time.Parse, which accepts a comma before the fraction and single-digit
+// hours. Where RFC 3339 leaves a choice:
 //   - "t" and "z" are accepted (section 5.6), a space instead of "T" is not;
 //   - "-00:00" is UTC (section 4.3);
-//   - a leap second, 23:59:60 UTC at the end of a month, becomes the last
-//     microsecond of its day: neither Go nor PostgreSQL can hold it, and so the
-//     event stays on its UTC day. Any other :60 is refused.
+//   - a leap second, 23:59:60 UTC at the end of a month, becomes the last microsecond of its UTC
+//     day, because Go and PostgreSQL have no leap seconds. Any other :60 is refused.
 func parseTimestamp(s []byte) (micros int64, ok bool) {
 	clock, rest, ok := parseClock(s)
 	if !ok {
@@ -43,8 +42,8 @@ type wallClock struct {
 	hour, minute, second int
 }
 
-// parseClock reads "2026-01-01T00:00:00" and returns what follows it. Whether the
-// month has the day is left to micros.
+// parseClock reads "2026-01-01T00:00:00" and returns the rest. It does not check that the month has
+// the day: micros does.
 func parseClock(s []byte) (c wallClock, rest []byte, ok bool) {
 	const layoutLen = len("2026-01-01T00:00:00")
 	if len(s) < layoutLen || s[4] != '-' || s[7] != '-' || (s[10] != 'T' && s[10] != 't') || s[13] != ':' || s[16] != ':' {
@@ -69,8 +68,8 @@ func twoDigits(s []byte, limit int) (n int, ok bool) {
 	return n, tens <= 9 && ones <= 9 && n <= limit
 }
 
-// parseFraction reads an optional point with one or more digits as microseconds,
-// cutting finer digits, and returns what follows.
+// parseFraction reads an optional point with one or more digits as microseconds. It cuts finer
+// digits and returns the rest.
 func parseFraction(s []byte) (micros int64, rest []byte, ok bool) {
 	if len(s) == 0 || s[0] != '.' {
 		return 0, s, true
@@ -102,8 +101,8 @@ func parseOffset(s []byte) (seconds int64, ok bool) {
 	return seconds, okHours && okMinutes
 }
 
-// micros turns the clock into microseconds since the epoch. It refuses a day that
-// the month does not have, and a second 60 that can be no leap second.
+// micros returns the microseconds since the epoch. It returns false if the month does not have the
+// day, or if second 60 cannot be a leap second.
 func (c wallClock) micros(fraction, offset int64) (int64, bool) {
 	leap := c.second == 60
 	if leap {
@@ -126,8 +125,8 @@ func startsMonth(seconds int64) bool {
 	return t.Day() == 1 && t.Hour() == 0 && t.Minute() == 0 && t.Second() == 0
 }
 
-// TimeUnit is what a time means that arrives as a number: the zero value accepts
-// RFC 3339 only, because a unit is never guessed.
+// TimeUnit is how a time is written. The zero value accepts RFC 3339 only, because a unit is never
+// guessed.
 type TimeUnit uint8
 
 // The units of a number that counts from the Unix epoch.
@@ -140,7 +139,7 @@ const (
 	Date // a text such as 2026-01-01, which is its midnight, UTC
 )
 
-// timeUnits are the units by the name an operator chooses them by.
+// timeUnits are the names of the units in flags and mapping files.
 var timeUnits = [...]string{
 	RFC3339: "rfc3339", Milliseconds: "ms", Microseconds: "us", Nanoseconds: "ns", Seconds: "s", Date: "date",
 }
@@ -192,15 +191,14 @@ const (
 	reasonTimeRange = "is outside the years 0 to 9999"
 )
 
-// The times that RFC 3339 can write, in microseconds: no other way of writing one
-// shall reach further.
+// The first and last time of RFC 3339, in microseconds. They are the limits of all units.
 var (
 	firstMicros = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 	lastMicros  = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro() - 1
 )
 
-// parse reads a text that is no RFC 3339 time as microseconds since the Unix epoch;
-// finer digits are cut, towards the past. The reason says why it cannot, "" for none.
+// parse reads a count of the unit as microseconds since the Unix epoch. Finer digits are cut,
+// towards the past. The reason says why the text is no time, or is "".
 func (u TimeUnit) parse(text []byte) (micros int64, reason string) {
 	switch {
 	case !isInteger(text, numberOrText):
@@ -268,8 +266,7 @@ func (u TimeUnit) count(text []byte) (micros int64, reason string) {
 	return n, ""
 }
 
-// timeReason says whether a time in microseconds is none that RFC 3339 can write, ""
-// when it can.
+// timeReason returns why a time in microseconds is not within RFC 3339, or "".
 func timeReason(micros int64) string {
 	if micros < firstMicros || micros > lastMicros {
 		return reasonTimeRange

@@ -5,27 +5,26 @@ import (
 	"maps"
 )
 
-// Type is what an event says happened to an account.
+// Type is what happened to an account.
 type Type uint8
 
-// The types that no message names. Ignorable is every type that the operator named in
-// --ignore-event-types, and Taken every one that a custom projection reads.
+// The types without a name. Ignorable is all of the types in --ignore-event-types, and Taken all
+// of those that a custom projection reads.
 const (
 	Unknown Type = iota
 	Ignorable
 	Taken
 )
 
-// meaning is all that distinguishes one type from another.
+// meaning has the properties of a type.
 type meaning struct {
-	name         string // in a message, by the contract; empty: no message says so itself
-	money        int8   // the amount times this is added to the balance; 0: there is no amount
-	dataOptional bool   // the event may come without data, and so without a currency
-	status       Status // of the account from then on
+	name         string // in a message, by the contract; empty: no message has this type
+	money        int8   // the amount is multiplied by this and added to the balance; 0: there is no amount
+	dataOptional bool   // the event may have no data, and so no currency
+	status       Status // of the account afterwards
 }
 
-// meanings says what each type means. It is the only list of them: a new type is one more
-// line, and there is no type without one.
+// meanings is the only list of types. A new type is a new line.
 var meanings = [...]meaning{
 	Unknown:   {},
 	Ignorable: {dataOptional: true},
@@ -37,7 +36,7 @@ var meanings = [...]meaning{
 	{name: "AccountClosed", dataOptional: true, status: Closed},
 }
 
-// Status is what a type makes of an account's status.
+// Status is an account's status after an event.
 type Status uint8
 
 // The statuses.
@@ -49,16 +48,16 @@ const (
 
 func (t Type) meaning() *meaning { return &meanings[t] }
 
-// Name is the type's name in a message, by the contract; empty for those that none names.
+// Name returns the type's name in a message, by the contract. Unknown, Ignorable and Taken have none.
 func (t Type) Name() string { return t.meaning().name }
 
 // MovesMoney reports whether events of the type have an amount.
 func (t Type) MovesMoney() bool { return t.meaning().money != 0 }
 
-// Status is what the type makes of an account's status.
+// Status returns the account's status after an event of the type.
 func (t Type) Status() Status { return t.meaning().status }
 
-// NamedTypes are the types that messages name, in order.
+// NamedTypes returns the types with a name, in order.
 func NamedTypes() []Type {
 	var named []Type
 	for t := range Type(len(meanings)) {
@@ -69,7 +68,7 @@ func NamedTypes() []Type {
 	return named
 }
 
-// TypeNamed returns the type that has the name by the contract; Unknown when none has.
+// TypeNamed returns the type with that name in the contract, or Unknown.
 func TypeNamed(name string) Type {
 	for _, t := range NamedTypes() {
 		if t.Name() == name {
@@ -79,21 +78,21 @@ func TypeNamed(name string) Type {
 	return Unknown
 }
 
-// typeNames maps the name of an event type to what it is.
+// typeNames maps names in messages to types.
 type typeNames struct {
 	known map[string]namedType
 	own   map[string]namedType // types of a custom projection, by the contract's names
-	rest  Type                 // what all others are
+	rest  Type                 // of all other names
 }
 
 type namedType struct {
-	name string // interned: an event needs no copy of its own
+	name string // shared by all events of the type
 	kind Type
-	// signed: the sign of the amount decides what kind is.
+	// signed has the types for the signs of the amount. kind is not used then.
 	signed *SignedType
 }
 
-// nameOf is a type that the sign of an amount has decided; theirs is the producer's name.
+// nameOf returns the name of a type that depended on a sign. theirs is the producer's name.
 func (t typeNames) nameOf(kind Type, theirs string) namedType {
 	if kind == Ignorable {
 		return namedType{name: theirs, kind: kind}
@@ -107,9 +106,8 @@ func (t typeNames) nameOf(kind Type, theirs string) namedType {
 	return namedType{name: kind.Name(), kind: kind}
 }
 
-// newTypeNames returns the contract's names, or those a mapping puts in their place,
-// with the ignorable ones laid over them: an operator may also choose to ignore a type
-// the projection knows.
+// newTypeNames returns the contract's names, or the mapping's instead. Ignored names are added last,
+// because an operator may also ignore a known type.
 func newTypeNames(m *Mapping, ignore []string) typeNames {
 	names := map[string]namedType{}
 	renamed := map[Type]bool{}
@@ -134,8 +132,8 @@ func newTypeNames(m *Mapping, ignore []string) typeNames {
 	return typeNames{known: names}
 }
 
-// ownTypeNames returns the names that a custom projection reads; what a mapping gives
-// one of them counts too. All other types only advance a version.
+// ownTypeNames returns the names that a custom projection reads, and other names that a mapping has
+// for them. All other types only advance a version.
 func ownTypeNames(taken []string, m *Mapping, ignore []string) typeNames {
 	own := map[string]namedType{}
 	for _, name := range taken {
@@ -150,7 +148,7 @@ func ownTypeNames(taken []string, m *Mapping, ignore []string) typeNames {
 	for theirs, signed := range m.Signed {
 		delete(names, theirs)
 		for _, kind := range []Type{signed.Positive, signed.Negative, signed.Zero} {
-			// Where none of them is taken, the type is ignored whatever the amount is.
+			// If the projection reads none of the three, the type is ignored whatever the amount is.
 			if _, is := own[kind.Name()]; is && kind.Name() != "" {
 				names[theirs] = namedType{name: theirs, signed: &signed}
 			}
@@ -162,7 +160,7 @@ func ownTypeNames(taken []string, m *Mapping, ignore []string) typeNames {
 	return typeNames{known: names, own: own, rest: Ignorable}
 }
 
-// resolve looks up a name; one that is not known has no name of its own.
+// resolve returns the type of a name. An unknown name has an empty name in the result.
 func (t typeNames) resolve(name []byte) namedType {
 	if named, known := t.known[string(name)]; known {
 		return named

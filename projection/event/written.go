@@ -9,7 +9,7 @@ const (
 	reasonSeparator          = "contains the separator that the mapping joins it with"
 )
 
-// textReason says why a text is not one that is written so, "" when it is.
+// textReason returns why a text is not of this type, or "".
 func (w Written) textReason(text []byte) string {
 	switch w {
 	case WrittenInteger:
@@ -25,7 +25,7 @@ func (w Written) textReason(text []byte) string {
 	return ""
 }
 
-// writtenText returns what a value says that is no text, or is not to be one.
+// writtenText returns the text of a value that is no JSON string, or is not declared to be one.
 func (f *decoder) writtenText(r *reading, p *place, m *value, field Field) (raw, text []byte, fault *Fault) {
 	if fault := f.noValue(r, p, m); fault != nil {
 		return nil, nil, fault
@@ -33,13 +33,13 @@ func (f *decoder) writtenText(r *reading, p *place, m *value, field Field) (raw,
 	if text, fault = f.declaredText(p, m, field); fault != nil {
 		return nil, nil, fault
 	}
-	if f.typed { // digits that were written for this message only
+	if f.typed { // the next message overwrites the digits
 		return nil, text, nil
 	}
 	return text, text, nil
 }
 
-// declaredText is what a value says that is there and is a number or a boolean.
+// declaredText returns the JSON of a number or a boolean, if the mapping declares it.
 func (f *decoder) declaredText(p *place, m *value, field Field) ([]byte, *Fault) {
 	switch {
 	case p.written == WrittenInteger && m.isNumber():
@@ -60,7 +60,7 @@ func (f *decoder) declaredText(p *place, m *value, field Field) ([]byte, *Fault)
 	return m.raw, nil
 }
 
-// innerText reads a value in the JSON of a header or of the key.
+// innerText reads a value in the JSON of a header or the key.
 func (f *decoder) innerText(r *reading, p *place, document []byte, field Field) (raw, text []byte, fault *Fault) {
 	var found members
 	if err := r.scan(document, p.inner, &found); err != nil {
@@ -81,7 +81,7 @@ func (f *decoder) innerText(r *reading, p *place, document []byte, field Field) 
 	return text, text, fault
 }
 
-// joinedText puts a text together.
+// joinedText joins the texts of the parts.
 func (f *decoder) joinedText(r *reading, p *place, field Field) (raw, text []byte, fault *Fault) {
 	start := r.beginJoined()
 	whole := r.joined
@@ -107,9 +107,8 @@ func (f *decoder) joinedText(r *reading, p *place, field Field) (raw, text []byt
 	return whole, whole, nil
 }
 
-// beginJoined returns where a text begins that is put together at the end of joined. What is there
-// is never overwritten, so that events can keep such texts without a copy of each: that was a
-// tenth of decoding.
+// beginJoined returns where the next joined text begins in joined. Texts in joined are never
+// overwritten, so events can refer to them. A copy of each took a tenth of decoding.
 func (s *jsonScanner) beginJoined() int {
 	const enough = maxIDLen + 1
 	if cap(s.joined)-len(s.joined) < enough {
@@ -118,5 +117,5 @@ func (s *jsonScanner) beginJoined() int {
 	return len(s.joined)
 }
 
-// joinedBytes is what joined texts share at most, unless one is longer.
+// joinedBytes is the size of a buffer of joined texts.
 const joinedBytes = 4 << 10
