@@ -1,5 +1,5 @@
-// Package avro reads events from Avro's binary encoding, by the schema they were
-// written with. It is pure: the caller has fetched the schema.
+// Package avro reads events from Avro's binary encoding, by the schema that they were written
+// with. It does no I/O: the caller has fetched the schema.
 //
 //	event    Avro
 //	text     string, enum
@@ -8,12 +8,12 @@
 //	amount   decimal on bytes or fixed, or digits in a string
 //	data     a record, or a map of strings
 //
-// Each may be in a union with null, which counts as null in JSON. A float is never
-// an amount or a version.
+// Each may be in a union with null, which is like null in JSON. A float is never an amount or a
+// version.
 package avro
 
 import (
-	"encoding/json" //nolint:depguard // the Avro library reads schemas by it, and this reads what it reads
+	"encoding/json" //nolint:depguard // the Avro library parses schemas with it
 	"fmt"
 
 	"github.com/twmb/avro"
@@ -25,13 +25,12 @@ import (
 // concurrent use.
 type Schema struct{ root *place }
 
-// maxText bounds a schema with all that it refers to, in bytes. Parsing one of that size
-// allocates 150 MiB.
+// maxText limits the bytes of a schema and its references. Parsing a schema of that size allocates
+// 150 MiB.
 const maxText = 512 << 10
 
-// Compile parses a schema and the schemas it refers to, those first that others of
-// them refer to, and finds where each wanted field is. The error is about the schema, and
-// lasts.
+// Compile parses a schema and its references, and finds the wanted fields. A reference must come
+// after those that it refers to. An error is about the schema: a repetition would fail too.
 func Compile(schema string, references []string, wanted *event.Branch) (*Schema, error) {
 	size := len(schema)
 	for _, reference := range references {
@@ -60,8 +59,8 @@ func Compile(schema string, references []string, wanted *event.Branch) (*Schema,
 	return &Schema{places{}.of(root, wanted)}, nil
 }
 
-// parse parses a schema without the default values of its fields: no value that was written
-// needs them, and checking them takes exponentially long when records refer to each other.
+// parse parses a schema without the default values of its fields. Reading does not need them, and
+// checking them takes exponential time if records refer to each other.
 func parse(cache *avro.SchemaCache, schema string) (*avro.Schema, error) {
 	var tree any
 	if err := json.Unmarshal([]byte(schema), &tree); err != nil {

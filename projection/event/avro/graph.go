@@ -9,7 +9,7 @@ import (
 	"projector/projection/event"
 )
 
-// kind is how a value is written.
+// kind is the type of a value in Avro's encoding.
 type kind uint8
 
 const (
@@ -34,7 +34,7 @@ var primitives = map[string]kind{
 	"double": kindDouble, "bytes": kindBytes, "string": kindString,
 }
 
-// logical is what the number or the bytes of a value mean.
+// logical is a logical type.
 type logical uint8
 
 const (
@@ -43,11 +43,11 @@ const (
 	logicalMillis
 	logicalMicros
 	logicalNanos
-	logicalOther // no text, no number and no time that an event has
+	logicalOther // not usable in an event
 )
 
-// node is one type of a schema. A type that has a name is one node, however often the
-// schema refers to it: all references to it together would be exponentially many nodes.
+// node is a type of a schema. A named type is one node, however often the schema refers to it. A
+// node for each reference could be exponentially many.
 type node struct {
 	kind    kind
 	logical logical
@@ -58,7 +58,7 @@ type node struct {
 	inner   []*node  // fields, branches, items or values
 }
 
-// graph makes nodes of a parsed schema.
+// graph makes the nodes of a parsed schema.
 type graph struct {
 	definitions map[string]*avro.SchemaNode // by full name
 	nodes       map[string]*node            // by full name
@@ -70,7 +70,7 @@ func newGraph(root *avro.SchemaNode) (*node, error) {
 	return g.node(root, "")
 }
 
-// define notes the named types in a part of the schema.
+// define registers the named types in a part of the schema.
 func (g *graph) define(n *avro.SchemaNode) {
 	switch n.Type {
 	case "record", "error", "enum", "fixed":
@@ -84,7 +84,7 @@ func (g *graph) define(n *avro.SchemaNode) {
 	}
 }
 
-// children are the types directly within a type.
+// children returns the types directly in a type.
 func children(n *avro.SchemaNode) []*avro.SchemaNode {
 	var all []*avro.SchemaNode
 	switch n.Type {
@@ -104,7 +104,7 @@ func children(n *avro.SchemaNode) []*avro.SchemaNode {
 	return all
 }
 
-// node returns the node of a type that is within a namespace.
+// node returns the node of a type in a namespace.
 func (g *graph) node(n *avro.SchemaNode, namespace string) (*node, error) {
 	if k, is := primitives[n.Type]; is {
 		return &node{kind: k, logical: logicalOf(n.LogicalType, k), scale: n.Scale}, nil
@@ -126,13 +126,13 @@ func (g *graph) node(n *avro.SchemaNode, namespace string) (*node, error) {
 	return g.named(name)
 }
 
-// holding returns the node of a type without a name that holds others.
+// holding returns the node of an array, a map or a union.
 func (g *graph) holding(k kind, n *avro.SchemaNode, namespace string) (*node, error) {
 	made := &node{kind: k}
 	return made, g.fill(made, n, namespace)
 }
 
-// fill makes the nodes of the types directly within a type.
+// fill makes the nodes of the types directly in a type.
 func (g *graph) fill(made *node, n *avro.SchemaNode, namespace string) error {
 	for _, child := range children(n) {
 		inner, err := g.node(child, namespace)
@@ -144,14 +144,14 @@ func (g *graph) fill(made *node, n *avro.SchemaNode, namespace string) error {
 	return nil
 }
 
-// named returns the one node of a type that has a name.
+// named returns the only node of a named type.
 func (g *graph) named(name string) (*node, error) {
 	if made, is := g.nodes[name]; is {
 		return made, nil
 	}
 	n := g.definitions[name]
 	made := new(node)
-	g.nodes[name] = made // the type may be within itself
+	g.nodes[name] = made // the type may contain itself
 	switch n.Type {
 	case "enum":
 		made.kind, made.symbols = kindEnum, n.Symbols
@@ -182,7 +182,6 @@ func (g *graph) resolve(name, namespace string) (string, error) {
 	return "", fmt.Errorf("has no type %q", name)
 }
 
-// fullName is the name of a type with its namespace.
 func fullName(n *avro.SchemaNode) string {
 	if strings.Contains(n.Name, ".") {
 		return strings.TrimPrefix(n.Name, ".")
@@ -193,7 +192,7 @@ func fullName(n *avro.SchemaNode) string {
 	return n.Name
 }
 
-// namespaceOf is the namespace of the types that are defined in a named type.
+// namespaceOf returns the namespace of the types that are defined in a named type.
 func namespaceOf(n *avro.SchemaNode) string {
 	if i := strings.LastIndexByte(n.Name, '.'); i >= 0 {
 		return n.Name[:i]
@@ -201,8 +200,8 @@ func namespaceOf(n *avro.SchemaNode) string {
 	return n.Namespace
 }
 
-// logicalOf is the logical type of that name; noLogical when it does not apply to the type,
-// as the specification says.
+// logicalOf returns the logical type of that name. If it does not fit the type, the specification
+// says to ignore it.
 func logicalOf(name string, k kind) logical {
 	switch name {
 	case "decimal":
@@ -225,8 +224,8 @@ func logicalOf(name string, k kind) logical {
 	return noLogical
 }
 
-// lift moves a logical type that some producers write next to a field's type into it. Of a
-// union the first type but null has it.
+// lift moves a logical type from a field into the field's type, because some producers write it
+// there. In a union it moves to the first type that is not null.
 func lift(f *avro.SchemaField) {
 	name, is := f.Props["logicalType"].(string)
 	if !is {
@@ -246,12 +245,12 @@ func lift(f *avro.SchemaField) {
 	}
 }
 
-// place is a node at which something is wanted.
+// place is a node, and what is wanted from its values.
 type place struct {
 	*node
 	branch *event.Branch
-	// inner are by the node's fields or branches, those of a map by the branch's members, and of
-	// an array what is wanted of each entry; nil: nothing is wanted there.
+	// inner has a place for each of the node's fields or branches, for a map one for each member of
+	// branch, and for an array one for its entries. Nil means that nothing is wanted.
 	inner []*place
 }
 

@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// A type may take no bytes: null, a record without fields, a record of many such
-	// records. So the size of a value alone does not bound how long reading it takes.
+	// Some types take no bytes: null, a record without fields, a record of such records. So the time
+	// to read a value is not limited by its size alone.
 	freeSteps    = 100_000
 	stepsPerByte = 16
-	// maxDepth bounds how deeply records, arrays, maps and unions are within each other.
+	// maxDepth limits the nesting of records, arrays, maps and unions.
 	maxDepth = 1000
 )
 
@@ -22,8 +22,8 @@ const (
 	reasonSteps  = "reading the value takes more steps than its size allows"
 )
 
-// reading is one value while it is read. After the first fault nothing more is read, and
-// what was found does not count.
+// reading is a value while it is read. After the first fault nothing more is read, and found does
+// not count.
 type reading struct {
 	rest   []byte
 	found  *event.Values
@@ -32,7 +32,7 @@ type reading struct {
 	reason string
 }
 
-// fail notes why the value cannot be read, and ends it.
+// fail sets the reason why the value cannot be read, and ends reading.
 func (r *reading) fail(reason string) {
 	if r.reason == "" {
 		r.reason = reason
@@ -40,7 +40,7 @@ func (r *reading) fail(reason string) {
 	r.rest = nil
 }
 
-// step counts a value that is read; false: nothing more is read.
+// step counts a value. It returns false after a fault.
 func (r *reading) step() bool {
 	if r.steps--; r.steps < 0 {
 		r.fail(reasonSteps)
@@ -48,7 +48,7 @@ func (r *reading) step() bool {
 	return r.reason == ""
 }
 
-// enter counts a value that holds others, until leave.
+// enter counts a value that contains others. Each enter needs a leave.
 func (r *reading) enter() bool {
 	if r.depth++; r.depth > maxDepth {
 		r.fail(reasonBroken)
@@ -58,7 +58,6 @@ func (r *reading) enter() bool {
 
 func (r *reading) leave() { r.depth-- }
 
-// skip passes over a value.
 func (r *reading) skip(n *node) {
 	switch n.kind {
 	case kindRecord, kindUnion, kindArray, kindMap:
@@ -115,7 +114,6 @@ func (r *reading) skipScalar(n *node) {
 	}
 }
 
-// read reads a value at a place where something is wanted.
 func (r *reading) read(p *place) {
 	switch p.kind {
 	case kindRecord:
@@ -140,7 +138,6 @@ func (r *reading) read(p *place) {
 	}
 }
 
-// readArray reads an array, of which only entries can be wanted.
 func (r *reading) readArray(p *place) {
 	if p.inner == nil {
 		r.skip(p.node)
@@ -176,7 +173,7 @@ func (r *reading) readRecord(p *place) {
 	r.leave()
 }
 
-// readMap reads a map as a record whose fields are its keys.
+// readMap reads a map like a record: its keys are the fields.
 func (r *reading) readMap(p *place) {
 	if p.branch.Is {
 		r.found.Object(p.branch.Field)
@@ -191,7 +188,7 @@ func (r *reading) readMap(p *place) {
 	r.leave()
 }
 
-// readEntry reads an entry of a map. Of two with one key the last counts.
+// readEntry reads an entry of a map. Of two entries with one key, the last counts.
 func (r *reading) readEntry(p *place) {
 	key := r.text()
 	for i := range p.branch.Members {
@@ -204,7 +201,7 @@ func (r *reading) readEntry(p *place) {
 	r.skip(p.node.inner[0])
 }
 
-// clearFields forgets what was found at a place.
+// clearFields removes what was found at a place.
 func clearFields(b *event.Branch, found *event.Values) {
 	if b.Is {
 		found.Clear(b.Field)
@@ -214,7 +211,7 @@ func clearFields(b *event.Branch, found *event.Values) {
 	}
 }
 
-// readField reads a value that holds no others.
+// readField reads a value that contains no others.
 func (r *reading) readField(p *place) {
 	f := p.branch.Field
 	if !r.step() {
@@ -274,13 +271,13 @@ func (r *reading) setBytes(p *place, raw []byte) {
 	r.found.Other(p.branch.Field)
 }
 
-// fromMillis turns what no microseconds can hold into a time that is out of range too.
+// fromMillis returns microseconds. If they do not fit, it returns another time that is out of range.
 func fromMillis(n int64) int64 {
 	const most = math.MaxInt64 / 1000
 	return min(max(n, -most), most) * 1000
 }
 
-// fromNanos cuts finer digits, towards the past.
+// fromNanos returns microseconds. It cuts finer digits, towards the past.
 func fromNanos(n int64) int64 {
 	micros := n / 1000
 	if n%1000 < 0 {

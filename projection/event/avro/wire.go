@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// next returns the next n bytes; none when there are fewer.
+// next returns the next n bytes, or none if there are fewer.
 func (r *reading) next(n int) []byte {
 	if n < 0 || n > len(r.rest) {
 		r.fail(reasonShort)
@@ -42,7 +42,7 @@ func (r *reading) integer() int64 {
 	return n
 }
 
-// index reads the number of a branch or of a symbol, of so many.
+// index reads the index of a branch or a symbol. of is how many there are.
 func (r *reading) index(of int) (int, bool) {
 	n := r.integer()
 	if n < 0 || n >= int64(of) {
@@ -51,7 +51,7 @@ func (r *reading) index(of int) (int, bool) {
 	return int(n), r.reason == ""
 }
 
-// text reads a length and as many bytes. The text is a part of the value.
+// text reads a length and so many bytes. The text is a part of the value.
 func (r *reading) text() string {
 	n := r.long()
 	switch {
@@ -66,8 +66,8 @@ func (r *reading) text() string {
 	return ""
 }
 
-// block reads how many values the next block of an array or a map has; 0: there is none.
-// Blocks whose size in bytes is known are skipped without reading them.
+// block returns how many values the next block of an array or a map has. It is 0 at the end. If
+// skip, blocks that have their size in bytes are skipped.
 func (r *reading) block(skip bool) (count int64) {
 	for {
 		if count = r.long(); count >= 0 {

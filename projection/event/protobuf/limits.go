@@ -7,22 +7,22 @@ import (
 )
 
 const (
-	// maxText bounds a schema with all that it imports, in bytes. Compiling one of that size
-	// allocates 150 MiB.
+	// maxText limits the bytes of a schema and its imports. Compiling a schema of that size allocates
+	// 150 MiB.
 	maxText = 512 << 10
-	// maxNesting bounds how deeply braces and brackets are within each other. The compiler
-	// permits 32 messages, and looks at that when it has parsed all of them.
+	// maxNesting limits the nesting of braces and brackets. The compiler permits 32 messages, but
+	// checks that only after it has parsed all.
 	maxNesting = 100
-	// maxImports bounds the imports of all files: they take quadratic time.
+	// maxImports limits the imports of all files, because they take quadratic time.
 	maxImports = 1000
 )
 
 var errImports = fmt.Errorf("it has more than %d imports", maxImports)
 
-// limits are what compiling one schema may cost.
+// limits counts what compiling a schema costs.
 type limits struct{ imports int }
 
-// newLimits refuses a schema that is too large, before anything of it is compiled.
+// newLimits refuses a schema that is too large.
 func newLimits(schema string, imports map[string]string) (*limits, error) {
 	size := len(schema)
 	for _, text := range imports {
@@ -42,7 +42,7 @@ func (l *limits) checkImports(n int) error {
 	return nil
 }
 
-// checkText refuses a text that takes too long to parse. It need not be a schema.
+// checkText refuses a text that would take too long to parse. The text may be anything.
 func (l *limits) checkText(text string) error {
 	if err := l.checkImports(strings.Count(text, "import")); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (l *limits) checkText(text string) error {
 	return nil
 }
 
-// quotedLength is the length of a text in quotes, or of the rest of its line.
+// quotedLength returns the length of a quoted text. If no quote ends it, that is the rest of the line.
 func quotedLength(text string) int {
 	for at := 1; at < len(text); at++ {
 		switch text[at] {
@@ -84,7 +84,7 @@ func quotedLength(text string) int {
 	return len(text)
 }
 
-// lengthUpTo is the length up to and including end.
+// lengthUpTo returns the length of text up to and including end.
 func lengthUpTo(text, end string) int {
 	if i := strings.Index(text, end); i >= 0 {
 		return i + len(end)

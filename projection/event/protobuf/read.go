@@ -10,7 +10,7 @@ import (
 	"projector/projection/event"
 )
 
-// Read implements event.Reader. The value begins with the place of its message in the
+// Read implements event.Reader. The value begins with the indexes that name its message in the
 // file. Texts are parts of value.
 func (s *Schema) Read(value []byte, found *event.Values) (reason string) {
 	m, body, reason := s.message(value)
@@ -33,14 +33,13 @@ const (
 	reasonEnd     = "the value ends before its schema does"
 	reasonBroken  = "the value does not follow its schema"
 	reasonMessage = "the value names a message that its schema does not have"
-	// maxDepth bounds how deeply messages are within each other, as Protobuf's own library
-	// does.
+	// maxDepth limits the nesting of messages, as Protobuf's library does.
 	maxDepth = protowire.DefaultRecursionLimit
 )
 
-// message finds the message a value names: how many numbers follow, then the place
-// among the messages of the file, then among those declared in that one, and so on;
-// no numbers stand for the first message.
+// message returns the message that a value names, and the rest of the value. The value begins with
+// the number of indexes, then the index among the messages of the file, then among those in that
+// message, and so on. No indexes mean the first message.
 func (s *Schema) message(value []byte) (m *message, body []byte, reason string) {
 	steps, n := binary.Varint(value)
 	if n <= 0 {
@@ -76,8 +75,8 @@ type slot struct {
 	list   [][]byte // of entries
 }
 
-// target is where the wanted fields of a message go. There may be several messages of one
-// field: together they are one message. Without a place nothing is wanted.
+// target has the slots for the wanted fields of a message. If a field has several messages, they
+// are one message together. Without a place nothing is wanted.
 type target struct {
 	*place
 	slots []slot
@@ -99,11 +98,11 @@ func (s *Schema) slots(p *place) *[]slot {
 
 const (
 	broken  = -1 // the value cannot be read
-	unknown = -2 // the field is of another type in the value: it counts as unknown
+	unknown = -2 // the field has another type in the value, so it is skipped
 )
 
-// readMessage reads a message, or a group of that number up to its end, and returns how
-// many bytes it has, or broken. It keeps what to has a place for, and checks the rest.
+// readMessage reads a message, or a group of that number up to its end. It returns the number of
+// bytes, or broken. It keeps the fields that to wants, and checks all others.
 func readMessage(t *messageType, b []byte, group protowire.Number, depth int, to target) int {
 	if depth--; depth < 0 {
 		return broken
@@ -133,13 +132,13 @@ func readMessage(t *messageType, b []byte, group protowire.Number, depth int, to
 		}
 		b = b[n:]
 	}
-	if group != 0 { // its end is missing
+	if group != 0 { // the group does not end
 		return broken
 	}
 	return size
 }
 
-// readField reads a value of a field and returns how many bytes it has, broken or unknown.
+// readField reads a value of a field. It returns the number of bytes, broken or unknown.
 func readField(f *field, kind protowire.Type, b []byte, depth int, to target) int {
 	switch {
 	case f.message != nil:
@@ -164,7 +163,7 @@ func readField(f *field, kind protowire.Type, b []byte, depth int, to target) in
 		if v.bytes, n = protowire.ConsumeBytes(b); n >= 0 && f.utf8 && f.kind == protoreflect.StringKind && !utf8.Valid(v.bytes) {
 			return broken
 		}
-	case protowire.StartGroupType, protowire.EndGroupType: // no field of values is written as one
+	case protowire.StartGroupType, protowire.EndGroupType: // no scalar is written so
 	}
 	if n < 0 {
 		return broken
@@ -176,7 +175,6 @@ func readField(f *field, kind protowire.Type, b []byte, depth int, to target) in
 	return n
 }
 
-// wireType is how a value of that kind is written.
 func wireType(k protoreflect.Kind) protowire.Type {
 	switch k {
 	case protoreflect.Fixed32Kind, protoreflect.Sfixed32Kind, protoreflect.FloatKind:
@@ -192,7 +190,7 @@ func wireType(k protoreflect.Kind) protowire.Type {
 	}
 }
 
-// readPacked checks the values of a list that are written as one.
+// readPacked checks a packed list.
 func readPacked(f *field, b []byte) int {
 	values, size := protowire.ConsumeBytes(b)
 	if size < 0 {
@@ -231,15 +229,15 @@ func readInner(f *field, kind protowire.Type, b []byte, depth int, to target) in
 	return n
 }
 
-// keepEntry adds a message to a list of which entries are wanted. It has been checked.
+// keepEntry adds a message, which was checked, to a list whose entries are wanted.
 func (t target) keepEntry(f *field, body []byte) {
 	if s := t.of(f); s != nil {
 		s.list = append(s.list, body)
 	}
 }
 
-// of returns the slot of a field, nil when it is not wanted. Of the fields of a oneof only
-// the last counts.
+// of returns the slot of a field, or nil if it is not wanted. Of the fields of a oneof, the last
+// counts.
 func (t target) of(f *field) *slot {
 	if t.place == nil {
 		return nil
@@ -268,7 +266,7 @@ func (t target) within(f *field) target {
 	return target{t.wanted[i].inner, t.slotsOf(i)[1:]}
 }
 
-// slotsOf are the slot of a wanted field and those within it.
+// slotsOf returns the slot of a wanted field, and those of the fields in it.
 func (t target) slotsOf(i int) []slot {
 	w := &t.wanted[i]
 	n := 1

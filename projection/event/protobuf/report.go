@@ -10,7 +10,6 @@ import (
 	"projector/projection/event"
 )
 
-// report sets what was read at a place.
 func (p *place) report(slots []slot, found *event.Values) {
 	for i := range p.wanted {
 		w := &p.wanted[i]
@@ -33,7 +32,7 @@ func (p *place) report(slots []slot, found *event.Values) {
 	}
 }
 
-// reportEntries sets what was read of each entry. A list without any is not in the value.
+// reportEntries sets the entries of a list. Protobuf does not write an empty list.
 func (w *wantedField) reportEntries(v *slot, found *event.Values) {
 	found.List(w.branch.Field)
 	group := protowire.Number(0)
@@ -61,7 +60,7 @@ func (p *place) reportMessage(slots []slot, found *event.Values) {
 	p.report(slots, found)
 }
 
-// reportKnown sets the value that a known message is.
+// reportKnown sets the value of a known message.
 func (p *place) reportKnown(slots []slot, found *event.Values) {
 	f, first, second := p.branch.Field, &slots[0], &slots[p.wanted[len(p.wanted)-1].slot]
 	switch p.known {
@@ -81,12 +80,12 @@ func setTimestamp(f event.Field, seconds, nanos int64, found *event.Values) {
 		found.Other(f)
 		return
 	}
-	// What no microseconds can hold stays a time that is out of range.
+	// If the microseconds do not fit, another time is set that is out of range.
 	const most = math.MaxInt64/1_000_000 - 1
 	found.Instant(f, min(max(seconds, -most), most)*1_000_000+nanos/1000)
 }
 
-// report sets a value that is no message.
+// report sets a scalar.
 func (w *wantedField) report(v *slot, found *event.Values) {
 	f := w.branch.Field
 	switch {
@@ -125,7 +124,7 @@ func (v *slot) text() string {
 	return unsafe.String(unsafe.SliceData(v.bytes), len(v.bytes)) //nolint:gosec // G103: nobody writes to it
 }
 
-// integer is what a number with a sign is.
+// integer returns a signed number.
 func (f *field) integer(v *slot) int64 {
 	n := v.number
 	switch {
@@ -144,7 +143,7 @@ func (f *field) integer(v *slot) int64 {
 	}
 }
 
-// unsigned is what a number without a sign is.
+// unsigned returns an unsigned number.
 func (f *field) unsigned(v *slot) uint64 {
 	switch {
 	case !v.is:

@@ -1,6 +1,6 @@
-// Package protobuf reads events from Protobuf messages in the schema registry's wire
-// format, by the .proto file they were written with. It is pure: the caller has
-// fetched the file and what it imports.
+// Package protobuf reads events from Protobuf messages in the schema registry's wire format, by the
+// .proto file that they were written with. It does no I/O: the caller has fetched the file and its
+// imports.
 //
 //	event    Protobuf
 //	text     string, enum (the value's name), StringValue
@@ -9,14 +9,13 @@
 //	amount   digits in a string, or confluent.type.Decimal
 //	data     a message
 //
-// A name is a field's own or its JSON name: accountId finds account_id. A field without
-// presence cannot distinguish its zero value from none: empty text and an enum's
-// first value count as none, a number counts as 0.
+// A name may be a field's JSON name: accountId finds account_id. In a field without presence, an
+// empty text and an enum's first value count as absent, and a missing number counts as 0.
 package protobuf
 
 import (
 	"context"
-	_ "embed" // for the files that registries take for granted
+	_ "embed" // for the files of builtin
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -38,7 +37,7 @@ var decimalProto string
 //go:embed builtin/meta.proto
 var metaProto string
 
-// builtin are files that a schema may import without a reference, in addition to Protobuf's own.
+// builtin has files that a schema may import without a reference, besides those of Protobuf.
 var builtin = map[string]string{
 	"confluent/type/decimal.proto": decimalProto,
 	"confluent/meta.proto":         metaProto,
@@ -54,14 +53,14 @@ type Schema struct {
 // message is a message of the file.
 type message struct {
 	place *place
-	inner []*message // the messages that are declared in it
+	inner []*message // declared in it
 }
 
-// fileName is what the schema is called; no import has that name.
+// fileName is the name of the schema. No import can have it.
 const fileName = "<schema>"
 
-// Compile compiles a .proto file, with the files it imports by the paths it has for
-// them, and finds where each wanted field is. The error is about the schema, and lasts.
+// Compile compiles a .proto file and its imports, which are by path, and finds the wanted fields. An
+// error is about the schema: a repetition would fail too.
 func Compile(schema string, imports map[string]string, wanted *event.Branch) (*Schema, error) {
 	within, err := newLimits(schema, imports)
 	if err != nil {
@@ -83,7 +82,7 @@ func Compile(schema string, imports map[string]string, wanted *event.Branch) (*S
 	compiler := protocompile.Compiler{
 		Resolver: protocompile.WithStandardImports(protocompile.ResolverFunc(find)), MaxParallelism: 1,
 	}
-	// It waits for nothing that could be cancelled.
+	// Compiling does no I/O that could be cancelled.
 	files, err := compiler.Compile(context.Background(), fileName)
 	if err != nil {
 		return nil, err
@@ -92,15 +91,15 @@ func Compile(schema string, imports map[string]string, wanted *event.Branch) (*S
 	return &Schema{messages: declared.messages(files[0].Messages())}, nil
 }
 
-// declaring is how the messages of a file are numbered. What the compiler makes of a map
-// field counts for those who have a compiled file, and for nobody who has the text.
+// declaring numbers the messages of a file. The message that the compiler makes for a map field has
+// a number in a compiled file, and none in a text.
 type declaring struct {
 	mapEntries bool
 	wanted     *event.Branch
 	types      types
 }
 
-// messages keeps the order of the file, in which values name their message.
+// messages returns the messages in the order of the file, because values name them by index.
 func (c declaring) messages(declared protoreflect.MessageDescriptors) []*message {
 	var all []*message
 	for i := range declared.Len() {
@@ -111,9 +110,9 @@ func (c declaring) messages(declared protoreflect.MessageDescriptors) []*message
 	return all
 }
 
-// source is a file as a registry has it: .proto text, or a compiled file in Base64.
-// Confluent's clients for Python, .NET and Go register the second, and not every
-// registry makes the first of it. No .proto text is Base64: it has spaces.
+// source returns a file of a registry to the compiler. The file is .proto text, or a compiled file
+// in Base64: Confluent's clients for Python, .NET and Go register that, and not every registry
+// converts it. A .proto text is never Base64, because it has spaces.
 func (l *limits) source(path, text string) (protocompile.SearchResult, error) {
 	compiled := decoded(text)
 	if len(compiled) == 0 {
@@ -132,8 +131,8 @@ func (l *limits) source(path, text string) (protocompile.SearchResult, error) {
 	if err := l.checkImports(len(file.GetDependency())); err != nil {
 		return protocompile.SearchResult{}, err
 	}
-	file.Name = &path // others import it by this one, whatever it was called
-	// The compiler trusts what somebody else has compiled.
+	file.Name = &path // imports name it so
+	// The compiler does not check a compiled file.
 	if _, err := (protodesc.FileOptions{AllowUnresolvable: true}).New(&file, nil); err != nil {
 		return protocompile.SearchResult{}, err
 	}
@@ -141,7 +140,7 @@ func (l *limits) source(path, text string) (protocompile.SearchResult, error) {
 	return protocompile.SearchResult{Proto: &file}, nil
 }
 
-// decoded is what a text says in Base64, nil when it is none.
+// decoded returns the bytes of a Base64 text, or nil.
 func decoded(text string) []byte {
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -150,7 +149,7 @@ func decoded(text string) []byte {
 	return raw
 }
 
-// nameFields gives fields the JSON names that a compiled file need not tell.
+// nameFields adds JSON names, which a compiled file may lack.
 func nameFields(messages []*descriptorpb.DescriptorProto) {
 	for _, m := range messages {
 		for _, f := range m.GetField() {
@@ -162,7 +161,7 @@ func nameFields(messages []*descriptorpb.DescriptorProto) {
 	}
 }
 
-// jsonName is accountId for account_id.
+// jsonName returns accountId for account_id.
 func jsonName(name string) string {
 	words := strings.Split(name, "_")
 	for i, word := range words[1:] {

@@ -9,23 +9,23 @@ import (
 	"projector/projection/event"
 )
 
-// messageType is what has to be known to read any message of one type.
+// messageType has what is needed to read messages of a type.
 type messageType struct{ fields map[protowire.Number]*field }
 
 // field is a field of a message.
 type field struct {
 	number   protowire.Number
 	kind     protoreflect.Kind
-	list     bool         // also a map, whose entries are messages
-	utf8     bool         // the text is refused when it is not UTF-8
-	presence bool         // whether it is there can be known
-	oneof    int          // which oneof of its message it is in; -1: none
+	list     bool         // or a map, whose entries are messages
+	utf8     bool         // text must be UTF-8
+	presence bool         // an absent field differs from one with the zero value
+	oneof    int          // the index of its oneof; -1: none
 	message  *messageType // of a message, a group or a map
 	symbols  map[int32]string
-	fallback uint64 // the number that counts when the field is not there
+	fallback uint64 // the number of an absent field
 }
 
-// types are the types of a schema, each once. They keep nothing of what was compiled.
+// types has each type of a schema once. It refers to nothing of the compiler.
 type types map[protoreflect.FullName]*messageType
 
 func (all types) of(d protoreflect.MessageDescriptor) *messageType {
@@ -33,7 +33,7 @@ func (all types) of(d protoreflect.MessageDescriptor) *messageType {
 		return t
 	}
 	t := &messageType{fields: map[protowire.Number]*field{}}
-	all[d.FullName()] = t // a message may be within itself
+	all[d.FullName()] = t // a message may contain itself
 	for i := range d.Fields().Len() {
 		fd := d.Fields().Get(i)
 		t.fields[fd.Number()] = all.field(fd)
@@ -89,29 +89,30 @@ func enforcesUTF8(d protoreflect.FieldDescriptor) bool {
 	return d.Syntax() == protoreflect.Proto3
 }
 
-// place is a message in which something is wanted.
+// place is a message, and what is wanted from it.
 type place struct {
 	*messageType
 	branch *event.Branch
-	known  known // which known message it is
+	known  known
 	wanted []wantedField
-	// byNumber and byOneof are which of wanted; only those of one value each, and entries.
+	// byNumber and byOneof have indexes of wanted. Lists are not in byNumber, unless their entries are
+	// wanted.
 	byNumber map[protowire.Number]int
 	byOneof  map[int][]int
-	slots    int // number of wanted values, nested ones included
+	slots    int // how many it has, with those of nested places
 }
 
-// wantedField is a field whose value is wanted, or something within it.
+// wantedField is a field that is wanted, or that has wanted fields in it.
 type wantedField struct {
 	*field
 	branch *event.Branch
-	inner  *place // of one message
-	items  *place // of each of a list of messages, where entries are wanted
-	array  bool   // a list where no entries are wanted
-	slot   int    // where its value is, from the slots of its place on; those of inner follow
+	inner  *place // of a message
+	items  *place // of each message in a list whose entries are wanted
+	array  bool   // a list whose entries are not wanted
+	slot   int    // the index of its slot among those of its place; the slots of inner follow
 }
 
-// known is a message that is one value, such as a timestamp.
+// known is a message type that is read as one value, such as a timestamp.
 type known uint8
 
 const (
@@ -122,7 +123,7 @@ const (
 	knownNumber
 )
 
-// knownMessages are by name; each counts only if it has those fields.
+// knownMessages has the known messages by name. A message must also have the fields.
 var knownMessages = map[protoreflect.FullName]struct {
 	known  known
 	fields []knownField
@@ -141,7 +142,6 @@ type knownField struct {
 	kind protoreflect.Kind
 }
 
-// newPlace finds what is wanted of a message.
 func newPlace(all types, d protoreflect.MessageDescriptor, wanted *event.Branch) *place {
 	p := &place{messageType: all.of(d), branch: wanted, byNumber: map[protowire.Number]int{}, byOneof: map[int][]int{}}
 	if wanted.Is && p.addKnown(d) {
@@ -171,8 +171,8 @@ func newPlace(all types, d protoreflect.MessageDescriptor, wanted *event.Branch)
 	return p
 }
 
-// addKnown notes that the message is one value; false for any other, and for one
-// that only has the name of such a message.
+// addKnown makes the place that of a known message. It returns false if the message has another name
+// or other fields.
 func (p *place) addKnown(d protoreflect.MessageDescriptor) bool {
 	message, is := knownMessages[d.FullName()]
 	if !is {
@@ -205,7 +205,7 @@ func (p *place) add(w wantedField) {
 	}
 }
 
-// symbols are the names of an enum's values. Of two with one number the first counts.
+// symbols returns the names of an enum's values. Of two names for one number, the first counts.
 func symbols(d protoreflect.EnumDescriptor) map[int32]string {
 	all := map[int32]string{}
 	for i := range d.Values().Len() {
