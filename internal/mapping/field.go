@@ -37,7 +37,7 @@ func fieldList() string {
 	return strings.Join(names, ", ")
 }
 
-// readPath reads a path, as text or as a list of names. name is what has the path.
+// readPath reads a path, which is a text or a list of names. name is that of its owner in errors.
 func readPath(name string, n *yaml.Node, mayBeEmpty bool) ([]string, error) {
 	switch {
 	case isText(n):
@@ -57,9 +57,9 @@ func readPath(name string, n *yaml.Node, mayBeEmpty bool) ([]string, error) {
 	return nil, at(n, "%s: must be a path such as meta.seq, a list of names, or a table such as {header: NAME}", name)
 }
 
-// fieldTable is what a table of a field says.
+// fieldTable has the members of a field's table.
 type fieldTable struct {
-	field  event.Field // or of a part that a field is joined of
+	field  event.Field // of a part: the joined field
 	isPart bool
 	name   string
 	place  event.FieldPath
@@ -68,8 +68,7 @@ type fieldTable struct {
 	units, nanos, unit, scale, written *yaml.Node
 }
 
-// addTable reads a table of where a field is and how it is written. Without a place
-// it is where the format has it.
+// addTable reads the table of a field. Without a place, the field is where the format has it.
 func (m *Mapping) addTable(field event.Field, table *yaml.Node) error {
 	t := &fieldTable{field: field, name: "fields: " + field.String()}
 	if err := eachMember(table, t.name, m.member(t)); err != nil {
@@ -103,7 +102,7 @@ func (m *Mapping) member(t *fieldTable) func(key, value *yaml.Node) error {
 	}
 }
 
-// addSource reads a member that says where the field is; false: it says something else.
+// addSource reads a member that names the place of the field. It returns false for other members.
 func (t *fieldTable) addSource(key, value *yaml.Node) (known bool, err error) {
 	p := &t.place
 	name := t.name + ": " + key.Value
@@ -150,7 +149,7 @@ func (t *fieldTable) mayBeJoined() bool {
 	}
 }
 
-// addParts reads what a field is joined of.
+// addParts reads the parts of a joined field.
 func (t *fieldTable) addParts(list *yaml.Node) error {
 	t.place.Join = []event.FieldPath{}
 	for i, n := range list.Content {
@@ -173,7 +172,7 @@ func (t *fieldTable) addParts(list *yaml.Node) error {
 	return nil
 }
 
-// addShape reads a member that says how the field is written; false: it says something else.
+// addShape reads a member that says how the field is written. It returns false for other members.
 func (m *Mapping) addShape(t *fieldTable, key, value *yaml.Node) (known bool) {
 	if value.Kind == yaml.MappingNode {
 		return false
@@ -203,7 +202,7 @@ func (m *Mapping) addShape(t *fieldTable, key, value *yaml.Node) (known bool) {
 	return true
 }
 
-// setWritten sets how a text or a version is written.
+// setWritten sets the type of a text or a version.
 func (t *fieldTable) setWritten() error {
 	if t.written == nil {
 		return nil
@@ -215,7 +214,7 @@ func (t *fieldTable) setWritten() error {
 	return nil
 }
 
-// addAmount reads how amounts are written.
+// addAmount sets how amounts are written.
 func (m *Mapping) addAmount(t *fieldTable) error {
 	if t.units != nil || t.nanos != nil {
 		return m.addUnits(t)
@@ -256,7 +255,7 @@ func (m *Mapping) addAmount(t *fieldTable) error {
 	return nil
 }
 
-// addUnits reads where whole units and billionths are.
+// addUnits sets the places of whole units and billionths.
 func (m *Mapping) addUnits(t *fieldTable) error {
 	for _, other := range []*yaml.Node{t.unit, t.scale, t.written} {
 		if other != nil {
@@ -280,7 +279,7 @@ func (m *Mapping) addUnits(t *fieldTable) error {
 	return err
 }
 
-// help is what the table may say.
+// help lists the members that the table can have.
 func (t *fieldTable) help() string {
 	const source = "path: PATH, header: NAME, key: true, outer: PATH"
 	switch {

@@ -1,21 +1,20 @@
-// Package mapping reads the file that says how other people's events are written: a
-// YAML or JSON document of three tables. docs/mapping.md describes it, and mapping.schema.json
-// for editors.
+// Package mapping reads the mapping file, which says how a producer writes its events: a YAML or
+// JSON document with three tables. docs/mapping.md describes it, and mapping.schema.json does for
+// editors.
 //
 //	envelope: {path: payload, entries: legs}  # where the event is in the document
-//	eventTypes:            # their name: the contract's, ignored, or by the sign of the amount
+//	eventTypes:            # the producer's name: the contract's, ignored, or by the sign of the amount
 //	  MoneyDeposited: FundsCredited
 //	  movement: {positive: FundsCredited, negative: FundsDebited, zero: ignored}
-//	fields:                # the contract's name: where it is and how it is written
-//	  version: meta.seq    # a member of the JSON document, names joined by points
-//	  currency: [iso.code] # the same as a list, for names that have points
+//	fields:                # the contract's name: where the field is and how it is written
+//	  version: meta.seq    # a path in the document
+//	  currency: [iso.code] # a path as a list, for names with points
 //	  accountId: {key: true}
 //	  correlationId: {header: x-trace-id}
 //	  occurredAt: {path: meta.ts, unit: ms}
 //	  amount: {path: cents, unit: minor}
 //
-// What the file does not name stays as the contract has it. Every error names the
-// line and the column it is about.
+// What the file does not name is as in the contract. Every error names line and column.
 package mapping
 
 import (
@@ -30,16 +29,15 @@ import (
 	"projector/projection/event"
 )
 
-// Mapping is a file that was read.
+// Mapping is the content of a file.
 type Mapping struct {
 	event.Mapping
-	// Custom: it is read for a custom projection, for which a type without a name is ignored.
+	// Custom: it is for a custom projection, which ignores types that the mapping does not name.
 	Custom bool
 	nodes  map[event.Field]*yaml.Node
 }
 
-// Parse reads a mapping. Its error has a line of text for each mistake, which begins with the
-// place in the file, "line 3, column 5: …".
+// Parse reads a mapping. Its error has a line for each mistake: "line 3, column 5: …".
 func Parse(text []byte) (*Mapping, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document yaml.Node
@@ -78,7 +76,7 @@ func Parse(text []byte) (*Mapping, error) {
 	return m, nil
 }
 
-// Locate names the places in the file that an error of event.New is about.
+// Locate adds line and column to each mistake in an error of event.New.
 func (m *Mapping) Locate(err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var located []error
@@ -99,12 +97,12 @@ func (m *Mapping) Locate(err error) error {
 	return err
 }
 
-// at is an error about a place in the file.
+// at returns an error with line and column of a node.
 func at(n *yaml.Node, format string, args ...any) error {
 	return fmt.Errorf("line %d, column %d: %w", n.Line, n.Column, fmt.Errorf(format, args...))
 }
 
-// syntaxError is what the parser says, which names the line itself, and no column.
+// syntaxError returns an error of the YAML parser, which names a line and no column.
 func syntaxError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 1
@@ -114,8 +112,8 @@ func syntaxError(err error) error {
 	return at(&yaml.Node{Line: line, Column: 1}, "%s", text)
 }
 
-// eachMember calls read for every member of a table, and joins the errors; name is what the
-// table is called.
+// eachMember calls read for every member of a table, and joins the errors. name is that of the table
+// in errors.
 func eachMember(table *yaml.Node, name string, read func(key, value *yaml.Node) error) error {
 	if table.Kind != yaml.MappingNode {
 		return at(table, "%s is not a table of names and values", name)
@@ -138,7 +136,7 @@ func eachMember(table *yaml.Node, name string, read func(key, value *yaml.Node) 
 	return errors.Join(mistakes...)
 }
 
-// isText reports whether a node is one text; a number is the text of its digits.
+// isText reports whether a node is a scalar that is not empty or null.
 func isText(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Tag != "!!null" && n.Value != ""
 }

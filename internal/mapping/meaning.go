@@ -13,8 +13,8 @@ import (
 	"projector/projection/event"
 )
 
-// meaning is what a mapping says, in one way, whatever the file looks like. Its JSON is stored
-// with the positions of those who read by it: names may be added, and none may change.
+// meaning is a mapping in a normal form: the same for two files that differ in comments and order
+// only. Its JSON is stored with the positions, so its names must not change.
 type meaning struct {
 	Types    map[string]string `json:"types,omitempty"`
 	Fields   map[string]place  `json:"fields,omitempty"`
@@ -25,7 +25,7 @@ type meaning struct {
 	Path     []string          `json:"envelope,omitempty"`
 	Escaped  bool              `json:"escaped,omitzero"`
 	Entries  []string          `json:"entries,omitempty"`
-	IsSeries bool              `json:"is_series,omitzero"` // Entries counts, also when it is empty
+	IsSeries bool              `json:"is_series,omitzero"` // also if Entries is empty
 }
 
 type place struct {
@@ -81,26 +81,26 @@ func nameOf(kind event.Type) string {
 	return kind.Name()
 }
 
-// Meaning is what the mapping says as text, the same for two files that say the same. Without a
-// mapping it is {}.
+// Meaning returns the mapping in a normal form: the same text for two files that differ in comments
+// and order only. Without a mapping it is {}.
 func (m *Mapping) Meaning() string {
 	text, err := json.Marshal(meaningOf(&m.Mapping), json.Deterministic(true))
 	if err != nil {
-		panic("mapping: its meaning as JSON: " + err.Error()) // it holds texts only
+		panic("mapping: its meaning as JSON: " + err.Error()) // its fields cannot fail
 	}
 	return string(text)
 }
 
-// SHA256 is that of the meaning, in hex.
+// SHA256 returns the hash of the meaning, in hex.
 func (m *Mapping) SHA256() string {
 	sum := sha256.Sum256([]byte(m.Meaning()))
 	return hex.EncodeToString(sum[:])
 }
 
-// ReadsLike reports whether the mapping reads every event in the same way that could be read by
-// the one with that meaning: it only names more types. A contract's type that had no other name
-// until now must not get one, since its own name would no longer count. For a custom projection
-// the types must be the same: it has ignored the events of an added one.
+// ReadsLike reports whether the mapping reads all events in the same way as the mapping with the
+// stored meaning, except those of added types. A contract's type must not get its first other name,
+// because its own name would no longer count. A custom projection must have the same types, because
+// it has ignored events of added ones.
 func (m *Mapping) ReadsLike(stored string) bool {
 	var before meaning
 	if err := json.Unmarshal([]byte(stored), &before); err != nil {
@@ -126,7 +126,7 @@ func (m *Mapping) ReadsLike(stored string) bool {
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
-// reads is what the contract's name of a type means: that type, unless it is named otherwise.
+// reads returns the type that a contract's name has, or "" if only other names of that type count.
 func (m *meaning) reads(name string) string {
 	if means, is := m.Types[name]; is {
 		return means

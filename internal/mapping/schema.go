@@ -16,7 +16,7 @@ import (
 //go:embed mapping.schema.json
 var schemaText []byte
 
-// schema is the part of JSON Schema that ours is written in.
+// schema is the part of JSON Schema that mapping.schema.json uses.
 type schema struct {
 	Ref         string             `json:"$ref"`
 	Defs        map[string]*schema `json:"$defs"`
@@ -35,10 +35,9 @@ type schema struct {
 	Description string             `json:"description"`
 	Schema      string             `json:"$schema"`
 
-	other *schema // of members without one of their own; nil: there may be none
+	other *schema // of members that Properties does not name; nil: there must be none
 }
 
-// readSchema reads the schema; it is part of the program.
 func readSchema() *schema {
 	var s schema
 	if err := json.Unmarshal(schemaText, &s, json.RejectUnknownMembers(true)); err != nil {
@@ -48,7 +47,7 @@ func readSchema() *schema {
 	return &s
 }
 
-// prepare reads the schemas that may also be false.
+// prepare sets other, which is false or a schema in the file.
 func (s *schema) prepare() {
 	if s == nil {
 		return
@@ -71,8 +70,8 @@ func (s *schema) prepare() {
 
 var theSchema = readSchema()
 
-// checkSchema holds the file to the schema, in which editors check it too. Parse knows more, and
-// says it better; this is for what it would let pass.
+// checkSchema checks the file by the schema that editors use. Parse has better messages: this is for
+// mistakes that it does not find.
 func checkSchema(n *yaml.Node) error {
 	if bad := theSchema.mismatch(theSchema, n); bad != nil {
 		return at(bad, "is not what mapping.schema.json has here")
@@ -80,7 +79,7 @@ func checkSchema(n *yaml.Node) error {
 	return nil
 }
 
-// mismatch returns the node that the schema does not allow; nil: it allows all of n.
+// mismatch returns the node that the schema does not allow, or nil.
 func (s *schema) mismatch(root *schema, n *yaml.Node) *yaml.Node {
 	if name, is := strings.CutPrefix(s.Ref, "#/$defs/"); is {
 		return root.Defs[name].mismatch(root, n)
@@ -109,12 +108,12 @@ func (s *schema) mismatch(root *schema, n *yaml.Node) *yaml.Node {
 		}
 	case yaml.MappingNode:
 		return s.mismatchTable(root, n)
-	case yaml.DocumentNode, yaml.AliasNode: // a member is neither
+	case yaml.DocumentNode, yaml.AliasNode: // a member is never one
 	}
 	return nil
 }
 
-// mismatchAny returns the node of the alternative that comes furthest.
+// mismatchAny returns the mismatch that is last in the file: that alternative fits best.
 func (s *schema) mismatchAny(root *schema, n *yaml.Node) *yaml.Node {
 	furthest := n
 	for _, one := range s.AnyOf {

@@ -10,28 +10,28 @@ import (
 	"projector/projection/event"
 )
 
-// Samples are records of which a mapping is proposed.
+// Samples has what was seen in records, to propose a mapping for them.
 type Samples struct {
 	records int
-	unread  int                // that are no JSON object
+	unread  int                // how many are no JSON object
 	values  map[string]*sample // by path in the value
 	headers map[string]*sample
 	arrays  map[string]*Samples // the entries of arrays of objects, by path
-	keys    bool                // there are keys
+	keys    bool                // some records have a key
 }
 
-// sample is what was seen of one path.
+// sample has what was seen at one path.
 type sample struct {
 	path   string
 	outer  bool // the path is in the document around an array of entries
 	seen   int
 	kinds  map[jsontext.Kind]int
-	texts  map[string]int // few different ones
+	texts  map[string]int // at most mostTexts different ones
 	whole  bool           // each number is an integer
 	digits int            // of the largest number
 }
 
-// mostTexts is how many different texts of a path are remembered: an event type has few.
+// mostTexts limits the different texts of a path. Event types are few.
 const mostTexts = 12
 
 // Add notes a record.
@@ -60,12 +60,12 @@ func (s *Samples) begin() {
 	}
 }
 
-// mostDepth bounds how deeply objects are looked into.
+// mostDepth limits the nesting of objects that are read.
 const mostDepth = 6
 
 func (s *Samples) flatten(prefix string, object map[string]jsontext.Value, depth int) {
 	for name, v := range object {
-		if name == "" || strings.Contains(name, ".") { // no path by points leads there
+		if name == "" || strings.Contains(name, ".") { // such a path cannot be written with points
 			continue
 		}
 		path := strings.TrimPrefix(prefix+"."+name, ".")
@@ -108,7 +108,7 @@ func note(all map[string]*sample, path string, v jsontext.Value) {
 	}
 }
 
-// is reports whether the path only has values of a kind, or null.
+// is reports whether all values of the path are of a kind, or null.
 func (p *sample) is(kind jsontext.Kind) bool {
 	return p.kinds[kind] > 0 && p.kinds[kind]+p.kinds['n'] == p.seen
 }
@@ -167,7 +167,6 @@ func (s *Samples) Suggest(payload bool) (text string, decide []string) {
 	return w.text.String(), w.decisions
 }
 
-// suggesting is a proposal that is being written.
 type suggesting struct {
 	payload   bool
 	text      strings.Builder
@@ -184,7 +183,6 @@ func (w *suggesting) decide(format string, args ...any) {
 	w.decisions = append(w.decisions, text)
 }
 
-// field proposes a field at a path.
 func (w *suggesting) field(field event.Field, p *sample) {
 	path, alone := p.source()
 	switch isNumber := p.is('0'); {
@@ -236,7 +234,7 @@ func (w *suggesting) amount(path, alone string, p *sample) {
 	}
 }
 
-// quoteYAML writes a text that YAML reads as it is.
+// quoteYAML returns a text as YAML.
 func quoteYAML(text string) string {
 	plain := text != ""
 	for _, c := range text {

@@ -22,9 +22,9 @@ func (s *Samples) addEntries(path string, entries []map[string]jsontext.Value, d
 	}
 }
 
-// envelope proposes an array whose entries are events, and returns what the fields are looked for
-// among. An array is proposed if its entries have an account and an amount, and the record has not
-// both of them itself.
+// envelope proposes an array whose entries are events, and returns the samples for the fields. An
+// array is proposed if its entries have an account and an amount, and the record itself does not have
+// both.
 func (w *suggesting) envelope(s *Samples) map[string]*sample {
 	chosen := ""
 	for _, path := range slices.Sorted(maps.Keys(s.arrays)) {
@@ -51,7 +51,7 @@ func (w *suggesting) envelope(s *Samples) map[string]*sample {
 	return all
 }
 
-// isMovement reports whether an account and an amount were found.
+// isMovement reports whether there are an account and an amount.
 func (s *Samples) isMovement() bool {
 	found := 0
 	for i := range guesses {
@@ -64,7 +64,8 @@ func (s *Samples) isMovement() bool {
 	return found == 2
 }
 
-// source is the place of a sample in a table of a field, and alone.
+// source returns the place of a sample as the member of a field's table, and as the whole value of
+// the field.
 func (p *sample) source() (inTable, alone string) {
 	path := quoteYAML(p.path)
 	if p.outer {
@@ -73,7 +74,7 @@ func (p *sample) source() (inTable, alone string) {
 	return "path: " + path, path
 }
 
-// part is the place of a sample in a joined text.
+// part returns the place of a sample as a part of a joined field.
 func (p *sample) part() string {
 	inTable, alone := p.source()
 	if p.is('0') {
@@ -82,13 +83,13 @@ func (p *sample) part() string {
 	return alone
 }
 
-// The last names of paths that often belong to an id or a type, as guesses have them.
+// Names of members that often belong to an id or a type, written as in guesses.
 var (
 	accountParts = []string{"bank", "bankcode", "bic", "blz", "branch", "sortcode", "ledger", "entity", "tenant"}
 	typeParts    = []string{"direction", "dir", "side", "sign", "creditdebit", "debitcredit", "drcr", "dc", "subtype", "op"}
 )
 
-// joins names what an account id or a type may have to be joined with.
+// joins lists members that may have to be joined with the account id or the type.
 func (w *suggesting) joins(values map[string]*sample, found map[event.Field]*sample) {
 	for _, join := range []struct {
 		field event.Field

@@ -9,13 +9,13 @@ import (
 	"projector/projection/event"
 )
 
-// guess is how a field is found among samples. All names are in small letters, without _ and -,
-// the best first.
+// guess has the names by which a field is found among samples, the best first. They are in small
+// letters, without _ and -.
 type guess struct {
 	field event.Field
-	names []string // that a path may end with
-	ends  []string // that a path's last name may end with, as whole words
-	weak  []string // names as a last resort
+	names []string // of a member
+	ends  []string // last words of a member's name
+	weak  []string // names that count only if nothing else fits
 	fits  func(*sample) bool
 }
 
@@ -75,7 +75,7 @@ var guesses = []guess{
 	},
 }
 
-// unitWords may follow what a name says: posted_at_ms, amount_cents.
+// unitWords may follow a name: posted_at_ms, amount_cents.
 var unitWords = []string{"s", "ms", "us", "ns", "millis", "micros", "minor", "cents"}
 
 // wordsOf are the words of a path's last name, in small letters.
@@ -94,10 +94,10 @@ func wordsOf(path string) []string {
 	return strings.Fields(words.String())
 }
 
-// plainName is the last name of a path, as guesses have it.
+// plainName returns the last name of a path, written as in guesses.
 func plainName(path string) string { return strings.Join(wordsOf(path), "") }
 
-// endsWith reports whether the last name of a path ends with whole words that are this name.
+// endsWith reports whether the last words of a path's last name are this name.
 func endsWith(path, name string) bool {
 	words := wordsOf(path)
 	if n := len(words); n > 1 && slices.Contains(unitWords, words[n-1]) {
@@ -111,7 +111,7 @@ func endsWith(path, name string) bool {
 	return false
 }
 
-// find returns the best sample of a guess; nil: there is none.
+// find returns the sample with the best name, or nil.
 func (g *guess) find(all map[string]*sample, taken map[string]bool) *sample {
 	paths := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
 		if n := strings.Count(a, ".") - strings.Count(b, "."); n != 0 {

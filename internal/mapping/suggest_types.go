@@ -13,7 +13,7 @@ func (w *suggesting) types(kind, amount *sample) {
 	if kind == nil {
 		return
 	}
-	if delete(kind.texts, ""); len(kind.texts) == 0 { // no event has that name
+	if delete(kind.texts, ""); len(kind.texts) == 0 { // an empty text is no name of a type
 		return
 	}
 	negative := false
@@ -53,8 +53,8 @@ func (w *suggesting) types(kind, amount *sample) {
 	}
 }
 
-// isTypeName reports whether a text looks like the name of a type, and not like anything about a
-// person or an account: one word that begins with a letter and has few digits.
+// isTypeName reports whether a text looks like the name of a type: one word that begins with a letter
+// and has few digits. Data about a person or an account should not.
 func isTypeName(text string) bool {
 	const mostBytes, mostDigits = 60, 2
 	digits := 0
@@ -71,7 +71,7 @@ func isTypeName(text string) bool {
 	return text != "" && len(text) <= mostBytes && digits <= mostDigits
 }
 
-// anyOf is one of the texts, the same each time.
+// anyOf returns the first of the texts in alphabetical order.
 func anyOf(texts map[string]int) string {
 	all := slices.Sorted(maps.Keys(texts))
 	if len(all) == 0 {

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	ignored = "ignored" // the meaning of an event type that only advances the version
-	refused = "refused" // the meaning of a sign that no event has
+	ignored = "ignored" // the event only advances the version
+	refused = "refused" // the event is a dead letter
 )
 
 func (m *Mapping) addType(key, value *yaml.Node) error {
@@ -28,7 +28,7 @@ func (m *Mapping) addType(key, value *yaml.Node) error {
 	return nil
 }
 
-// addSigned reads what a type means by the sign of the amount.
+// addSigned reads the meanings of a type by the sign of the amount.
 func (m *Mapping) addSigned(key, table *yaml.Node) error {
 	name := "eventTypes: " + key.Value
 	var signed event.SignedType

@@ -1,4 +1,4 @@
-// Package events has the flags that say how events look: format, mapping, schema registry.
+// Package events has the flags about events: format, mapping, schema registry.
 package events
 
 import (
@@ -18,7 +18,7 @@ import (
 	"projector/readmodel"
 )
 
-// EventFlags say how events look and which are expected.
+// EventFlags say how events are written and which are accepted.
 type EventFlags struct {
 	Format           string     `env:"EVENT_FORMAT" default:"json" group:"Events" help:"Wire format: json, debezium-outbox, cloudevents, avro or protobuf (default json)."`
 	FirstVersion     int64      `env:"FIRST_VERSION" default:"1" placeholder:"N" group:"Events" help:"Version of an account's first event (default 1)."`
@@ -33,11 +33,11 @@ type EventFlags struct {
 
 	RegistryFlags
 
-	custom bool // they are of a custom projection, see Formats
+	custom bool // for a custom projection; set by Formats
 }
 
-// Formats are how events are read. Nothing is connected to yet. taken answers which types
-// of events a custom projection reads; none: those of the contract.
+// Formats returns the resolver of the flags. It connects to nothing. taken returns the types of events
+// that a custom projection reads, or none for the contract's.
 func (f *EventFlags) Formats(taken func() ([]string, error)) (event.Resolver, error) {
 	opts, names, err := f.options()
 	if err != nil {
@@ -77,7 +77,6 @@ func (f *EventFlags) resolver(opts event.Options) (event.Resolver, error) {
 	return event.Always(format), nil
 }
 
-// options are those of every format, with the mapping they have.
 func (f *EventFlags) options() (event.Options, *mapping.Mapping, error) {
 	currencies, err := event.ParseCurrencies(f.Currencies)
 	if err != nil {
@@ -103,7 +102,7 @@ func (f *EventFlags) options() (event.Options, *mapping.Mapping, error) {
 	}, names, nil
 }
 
-// mapping reads the file of that name; without one, the names are the contract's.
+// mapping reads the mapping file. Without one it returns an empty mapping.
 func (f *EventFlags) mapping() (*mapping.Mapping, error) {
 	if !f.Mapping.Given() {
 		return &mapping.Mapping{Custom: f.custom}, nil
@@ -120,13 +119,13 @@ func (f *EventFlags) mapping() (*mapping.Mapping, error) {
 	return names, nil
 }
 
-// Reads is how records are read, as it is stored with the positions. Formats comes first.
+// Reads returns the mapping for the positions. Call Formats before.
 func (f *EventFlags) Reads() (readmodel.Mapping, error) {
 	return f.mapping()
 }
 
-// KeptMapping fails when the rows of the projection were made with a mapping that reads events
-// differently: then nothing may be applied by this one. Formats comes first.
+// KeptMapping returns an error if the rows of the projection were made with a mapping that reads
+// events differently. Nothing may be applied then. Call Formats before.
 func (f *EventFlags) KeptMapping(ctx context.Context, db readmodel.Querier, name string) error {
 	m, err := f.mapping()
 	if err != nil {
@@ -135,7 +134,7 @@ func (f *EventFlags) KeptMapping(ctx context.Context, db readmodel.Querier, name
 	return readmodel.CheckMapping(ctx, db, name, m)
 }
 
-// wrongMapping names the flag and the file; several mistakes have a line each.
+// wrongMapping adds the flag to an error about the mapping file. Each mistake has a line.
 func (f *EventFlags) wrongMapping(err error) error {
 	mistakes := strings.Split(err.Error(), "\n")
 	if len(mistakes) == 1 {
@@ -144,7 +143,7 @@ func (f *EventFlags) wrongMapping(err error) error {
 	return exit.Usagef("--mapping (EVENT_MAPPING): %s: %d mistakes\n  %s", f.Mapping, len(mistakes), strings.Join(mistakes, "\n  "))
 }
 
-// Choices are the values to choose from, by the flag's name.
+// Choices has the possible values of flags, by the flag's name.
 var Choices = map[string][]string{
 	"format": append(event.Formats(), registry.Formats()...),
 	"debezium-time-unit": {
@@ -152,8 +151,7 @@ var Choices = map[string][]string{
 	},
 }
 
-// RegistryFlags say where schemas are, and who asks for them. Files are read
-// again when they are needed.
+// RegistryFlags are those of the schema registry. Files are read again when they are needed.
 type RegistryFlags struct {
 	// LooksOnly is registry.Config's.
 	LooksOnly bool `json:"-" kong:"-"`
@@ -165,13 +163,12 @@ type RegistryFlags struct {
 	SchemaRegistryPasswordFile string   `json:"-" name:"schema-registry-password-file" env:"SCHEMA_REGISTRY_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Schema registry" help:"File that holds the password."`
 }
 
-// Registry are the flags themselves.
 func (f *RegistryFlags) Registry() *RegistryFlags { return f }
 
 const flagRegistryURL = "--schema-registry-url (SCHEMA_REGISTRY_URL)"
 
-// registry is how to reach it, for a format that needs one. A file that cannot be read
-// now is an error; one that cannot be read later fails a request, which is tried again.
+// registry returns the configuration for a format that needs a registry. A file that cannot be read
+// is an error now. Later it fails a request, which is repeated.
 func (f *RegistryFlags) registry(format string) (registry.Config, error) {
 	urls := flags.Items(f.SchemaRegistryURL)
 	if len(urls) == 0 {
@@ -195,7 +192,7 @@ func (f *RegistryFlags) registry(format string) (registry.Config, error) {
 	}, nil
 }
 
-// checkRegistryURL never repeats the URL: it may hold a password.
+// checkRegistryURL checks a URL. Its error does not contain the URL, which may have a password.
 func checkRegistryURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -209,7 +206,7 @@ func checkRegistryURL(text string) error {
 	return nil
 }
 
-// WarnClearRegistry logs that the registry's password travels in clear text.
+// WarnClearRegistry logs a warning if the registry's password is sent in clear text.
 func (f *RegistryFlags) WarnClearRegistry(log *slog.Logger) {
 	if f.SchemaRegistryUsername == "" {
 		return
@@ -238,7 +235,7 @@ func (f *RegistryFlags) checkCredentials() error {
 	return nil
 }
 
-// registryPassword is the password as it is now.
+// registryPassword returns the present password.
 func (f *RegistryFlags) registryPassword() (string, error) {
 	if f.SchemaRegistryPasswordFile == "" {
 		return f.SchemaRegistryPassword, nil

@@ -26,13 +26,13 @@ type mappingCheckCmd struct {
 	output.Flags
 }
 
-// mappingDocument is a mapping that is right, in JSON.
+// mappingDocument is a mapping without mistakes, in JSON.
 type mappingDocument struct {
 	Format string          `json:"format"`
 	Fields []fieldDocument `json:"fields"`
 	Types  []typeDocument  `json:"types"`
-	Notes  []string        `json:"notes"`  // what to think of when it is used
-	SHA256 string          `json:"sha256"` // of what it means, not of the file
+	Notes  []string        `json:"notes"`  // what a person has to check
+	SHA256 string          `json:"sha256"` // of the meaning, not of the file
 }
 
 type fieldDocument struct {
@@ -93,7 +93,7 @@ func (c *mappingCheckCmd) print(std *output.Streams, doc *mappingDocument) error
 	return err
 }
 
-// notes are what a mapping cannot settle by itself.
+// notes returns what a person has to check, because the program cannot.
 func notes(m *event.Mapping) []string {
 	list := []string{}
 	if m.Envelope.Entries != nil {
@@ -131,7 +131,7 @@ func meaningOf(kind event.Type) string {
 	}
 }
 
-// wrongFile names the file; several mistakes have a line each.
+// wrongFile adds the file's name to an error. Each mistake has a line.
 func wrongFile(name string, err error) error {
 	mistakes := strings.Split(err.Error(), "\n")
 	if len(mistakes) == 1 {

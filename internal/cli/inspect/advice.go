@@ -8,14 +8,13 @@ import (
 	"projector/projection/event"
 )
 
-// advice looks whether records that the chosen format does not read could be read otherwise.
+// advice finds other formats for records that the chosen format cannot read.
 type advice struct {
 	others []other
 	faults int
-	framed int // records that begin as those do whose schema is in a registry
+	framed int // records that begin like those with a schema in a registry
 }
 
-// other is another format, with the same flags.
 type other struct {
 	name   string
 	format event.Format
@@ -28,17 +27,17 @@ func newAdvice(ctx context.Context, flags *events.EventFlags, taken func() ([]st
 		as := *flags
 		as.Format = name
 		formats, err := as.Formats(taken)
-		if name == flags.Format || err != nil { // the mapping does not fit it
+		if name == flags.Format || err != nil { // the mapping is not possible with it
 			continue
 		}
-		if format, err := formats.Resolve(ctx, event.Message{}); err == nil { // it is always the same
+		if format, err := formats.Resolve(ctx, event.Message{}); err == nil { // event.Formats have one format for all messages
 			a.others = append(a.others, other{name: name, format: format})
 		}
 	}
 	return a
 }
 
-// look counts a record, and which other formats read it.
+// look counts a record, and the other formats that can read it.
 func (a *advice) look(d *decoded) {
 	if d.Fault == nil {
 		return
@@ -57,7 +56,7 @@ func (a *advice) look(d *decoded) {
 	}
 }
 
-// lines say what to try when none of the records is an event.
+// lines returns what to try if none of the records is an event.
 func (a *advice) lines(read int) []string {
 	if read > 0 || a.faults == 0 {
 		return nil

@@ -107,7 +107,7 @@ func refusedBy(err error) error {
 	return err
 }
 
-// spans are the stretches to read. What is empty is said.
+// spans returns the ranges to read. It prints a message if all are empty.
 func (c *Cmd) spans(ctx context.Context, std *output.Streams, reader *topic.Reader, lost *output.Unread) ([]topic.Span, error) {
 	extents, exists, err := reader.Extents(ctx)
 	if err != nil {
@@ -141,7 +141,7 @@ func (c *Cmd) spans(ctx context.Context, std *output.Streams, reader *topic.Read
 	return spans, err
 }
 
-// choose are the partitions to read from.
+// choose returns the partitions to read.
 func (c *Cmd) choose(all []topic.Extent) ([]topic.Extent, error) {
 	switch {
 	case c.Partition == nil && c.Offset != nil && len(all) > 1:
@@ -157,7 +157,7 @@ func (c *Cmd) choose(all []topic.Extent) ([]topic.Extent, error) {
 	return nil, exit.Refusef("--partition: topic %s has no partition %d; it has %d, from 0 on", c.Topic, *c.Partition, len(all))
 }
 
-// from is where to begin in a partition.
+// from returns the offset to begin at.
 func (c *Cmd) from(e topic.Extent) (int64, error) {
 	switch {
 	case c.Offset == nil:
@@ -173,7 +173,7 @@ func (c *Cmd) from(e topic.Extent) (int64, error) {
 	}
 }
 
-// emptiness says that there is nothing to read, and what that may come from.
+// emptiness returns a message for a topic or partition without records, with possible causes.
 func (c *Cmd) emptiness(chosen []topic.Extent) string {
 	if len(chosen) != 1 {
 		return fmt.Sprintf("topic %s is empty: none of its %d partitions holds a record. Is it the topic, and are these the brokers, "+

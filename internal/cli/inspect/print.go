@@ -13,7 +13,7 @@ import (
 	"projector/projection/event"
 )
 
-// recordDocument is what a record was decoded to, in JSON.
+// recordDocument is a decoded record in JSON.
 type recordDocument struct {
 	Topic     string  `json:"topic"`
 	Partition int32   `json:"partition"`
@@ -25,11 +25,11 @@ type recordDocument struct {
 	EventType *string `json:"event_type"`
 	Class     *string `json:"class"` // of the dead letter it would be
 	Message   *string `json:"message"`
-	// Fields are what was read of each field; with a mapping only.
+	// Fields has what was read from each field. It is there with a mapping only.
 	Fields []fieldDocument `json:"fields,omitempty"`
 }
 
-// fieldDocument is what was read of a field, in JSON.
+// fieldDocument is what was read from a field, in JSON.
 type fieldDocument struct {
 	Field   string  `json:"field"`
 	From    string  `json:"from"`
@@ -38,7 +38,7 @@ type fieldDocument struct {
 	Message *string `json:"message"`
 }
 
-// payloadDocument is the same with the record's own bytes.
+// payloadDocument is a recordDocument with key, headers and value.
 type payloadDocument struct {
 	recordDocument
 	output.Record
@@ -46,13 +46,13 @@ type payloadDocument struct {
 	ValueBase64 *string `json:"value_base64,omitempty"`
 }
 
-// printer prints each record and, for people, a summary.
+// printer prints each record and, without --output=json, a summary.
 type printer struct {
 	c      *Cmd
 	out    io.Writer
 	rows   *output.Rows
 	counts map[string]int
-	why    []string // each reason once, with its class and where it was first seen
+	why    []string // each reason once, with its class and its first record
 	seen   map[string]bool
 	advice *advice
 	far    int // events whose time is far from that of their record
@@ -64,7 +64,6 @@ func (c *Cmd) printer(ctx context.Context, std *output.Streams) *printer {
 	return &printer{c: c, out: std.Out, rows: rows, counts: map[string]int{}, seen: map[string]bool{}, advice: newAdvice(ctx, &c.EventFlags, c.Taken)}
 }
 
-// mostReasons is how many reasons are printed.
 const mostReasons = 10
 
 // addAll prints the events of a record.
@@ -101,7 +100,7 @@ func (p *printer) add(d *decoded) error {
 	return p.rows.Add(p.document(d), placeOf(d), d.Event.AccountID, d.version(), d.Event.TypeName, d.outcome())
 }
 
-// end prints what all of it comes to.
+// end prints the summary.
 func (p *printer) end() error {
 	if err := p.rows.End(""); err != nil || p.c.JSON() || len(p.counts) == 0 {
 		return err
@@ -139,7 +138,6 @@ func classNames() []string {
 	return names
 }
 
-// document is a record in JSON, with the payload if that is shown.
 func (p *printer) document(d *decoded) any {
 	record, ev := d.record, &d.Event
 	doc := recordDocument{
@@ -172,7 +170,7 @@ func placeOf(d *decoded) string {
 	return place
 }
 
-// fieldDocuments are what was read of each field. Amounts are part of the payload.
+// fieldDocuments returns what was read from each field. Amounts are shown with the payload only.
 func (d *decoded) fieldDocuments(payload bool) []fieldDocument {
 	docs := []fieldDocument{}
 	for i := range d.fields {
@@ -189,7 +187,7 @@ func (d *decoded) fieldDocuments(payload bool) []fieldDocument {
 	return docs
 }
 
-// whole prints a record field by field and, with the payload, all it carries.
+// whole prints a record field by field, with --show-payload also key, headers and value.
 func (p *printer) whole(d *decoded) error {
 	out := bufio.NewWriter(p.out)
 	field := func(name, text string) {
@@ -214,7 +212,7 @@ func (p *printer) whole(d *decoded) error {
 	return out.Flush()
 }
 
-// fieldText is what was read of a field, and from where.
+// fieldText returns what was read from a field, and from where.
 func (p *printer) fieldText(d *decoded, f *event.FieldReading) string {
 	text := f.Value
 	switch {

@@ -12,9 +12,9 @@ import (
 	"projector/projection/event"
 )
 
-// each calls fn for the first records of the stretches, at most limit in all, and equally many of
-// each as far as they have them: a producer may write to any partition. It holds one fetch at a time.
-// lost is called for a partition that cannot be read to its end.
+// each calls fn for the first records of the spans, at most limit in all. It reads equally many from
+// each span if they have so many, because a producer may write to any partition. lost is called for a
+// partition that cannot be read to its end.
 func each(
 	ctx context.Context, reader *topic.Reader, spans []topic.Span, limit int64,
 	fn func(*kgo.Record) error, lost func(*topic.PartitionError),
@@ -24,7 +24,7 @@ func each(
 		if len(shares) == 0 {
 			return nil
 		}
-		var open []topic.Span // where more may come from than was expected
+		var open []topic.Span // which may have more records
 		for i := range spans {
 			n, err := some(ctx, reader, &spans[i], shares[i], fn)
 			left -= n
@@ -45,7 +45,7 @@ func each(
 	return nil
 }
 
-// some hands over at most limit records of a stretch, and moves its begin after them.
+// some calls fn for at most limit records of a span, and moves the span's begin after them.
 func some(ctx context.Context, reader *topic.Reader, span *topic.Span, limit int64, fn func(*kgo.Record) error) (n int64, err error) {
 	if limit == 0 {
 		return 0, nil
@@ -74,8 +74,8 @@ func lengths(spans []topic.Span) []int64 {
 	return all
 }
 
-// share divides n among stretches of these lengths, equally as far as they are long enough; the
-// first ones get the rest. It returns nil when all are empty.
+// share divides n equally among spans of these lengths, at most its length to each. The first spans
+// get the remainder. It returns nil if all spans are empty.
 func share(stores []int64, n int64) []int64 {
 	shares := make([]int64, len(stores))
 	for given := true; given && n > 0; {
@@ -104,7 +104,6 @@ func share(stores []int64, n int64) []int64 {
 	return nil
 }
 
-// messageOf is what a format sees of a record.
 func messageOf(record *kgo.Record) event.Message {
 	headers := make([]event.Header, len(record.Headers))
 	for i, h := range record.Headers {
@@ -128,22 +127,22 @@ func decodeAll(record *kgo.Record, message event.Message, format event.Format) [
 	return all
 }
 
-// decoded is a record, or one of its entries, and what it was decoded to.
+// decoded is a record, or one of its entries, with what was decoded.
 type decoded struct {
 	record *kgo.Record
 	entry  int32 // see event.Message
 	event.Decoded
-	fields []event.FieldReading // of each field, what was read
+	fields []event.FieldReading
 }
 
 // isFar reports whether an event's time is more than ten years from that of its record. A wrong unit
-// makes it so: seconds that are read as milliseconds are in January 1970.
+// is the usual cause: seconds that are read as milliseconds are in January 1970.
 func (d *decoded) isFar() bool {
 	const years = 10 * 365 * 24 * time.Hour
 	return d.outcome() == isEvent && time.UnixMicro(d.Event.OccurredAt).Sub(d.record.Timestamp).Abs() > years
 }
 
-// faults are all that is wrong with the record, each as its class and reason.
+// faults returns all faults of the record, each as class and reason.
 func (d *decoded) faults() []string {
 	var all []string
 	if d.Fault != nil {
@@ -159,15 +158,14 @@ func (d *decoded) faults() []string {
 	return all
 }
 
-// What a record is when it is no dead letter.
+// Outcomes of records that are no dead letters.
 const (
 	isEvent     = "event"
 	isTombstone = "tombstone"
 	isIgnored   = "ignored"
 )
 
-// outcome is the class of the dead letter that the record would be, or another text if it
-// would be none.
+// outcome returns the class of the dead letter that the record would be, or one of the above.
 func (d *decoded) outcome() string {
 	switch {
 	case d.Fault != nil:
@@ -183,7 +181,7 @@ func (d *decoded) outcome() string {
 
 const ignoredType = "its type is in --ignore-event-types, or is none that the projection file takes"
 
-// message is why; empty when there is nothing to explain.
+// message returns the reason for the outcome, or "".
 func (d *decoded) message() string {
 	switch {
 	case d.Fault != nil:
@@ -199,7 +197,7 @@ func (d *decoded) message() string {
 	}
 }
 
-// version is the event's version; nil when it cannot be read.
+// version returns the event's version, or nil if it cannot be read.
 func (d *decoded) version() *int64 {
 	if d.Identity != event.Identified && d.Event.Version == 0 {
 		return nil

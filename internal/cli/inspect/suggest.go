@@ -11,7 +11,7 @@ type suggestion struct {
 	Decide  []string `json:"decide"`
 }
 
-// suggest prints a mapping that is proposed for the records. Nothing uses it.
+// suggest prints a mapping proposed for the records.
 func (c *Cmd) suggest(std *output.Streams, samples *mapping.Samples) error {
 	text, decide := samples.Suggest(c.ShowPayload)
 	return c.Print(std.Out, suggestion{Mapping: text, Decide: decide}, text)
