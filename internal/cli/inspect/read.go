@@ -179,7 +179,7 @@ func (d *decoded) outcome() string {
 	}
 }
 
-const ignoredType = "its type is in --ignore-event-types, or is none that the projection file takes"
+const ignoredType = "its type is ignored by --ignore-event-types, the mapping or the projection file"
 
 // message returns the reason for the outcome, or "".
 func (d *decoded) message() string {
