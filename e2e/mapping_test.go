@@ -58,14 +58,14 @@ func TestRollingUpdateOfAMapping(t *testing.T) {
 	w := newWorld(t, 4)
 	w.audit()
 	w.slowWrites(5 * time.Millisecond)
-	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: scaled(15_000), Partitions: w.partitions, Accounts: 300})
+	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: scaled(9_000), Partitions: w.partitions, Accounts: 300})
 	third := len(records) / 3
 	old, plain := dialect{write: renamed}.speak(records[:2*third])
 	added, last := dialect{write: withAddedType}.speak(records[2*third:])
 	plain = append(plain, last...)
 	third = len(old) / 2
 	feed := func(records []testbank.Record) (finish func()) {
-		return w.feed(records, len(records)/150, 50*time.Millisecond)
+		return w.feed(records, len(records)/100, 40*time.Millisecond)
 	}
 	launch := func(mapping string) *program {
 		p := w.start("--mapping=" + mapping)
