@@ -51,6 +51,9 @@ func (s *Samples) Add(m event.Message) {
 		s.unread++
 		return
 	}
+	if _, is := object["payload"]; is && len(object) == 2 {
+		delete(object, "schema") // of Kafka Connect's JsonConverter
+	}
 	s.flatten("", object, 0)
 }
 

@@ -137,13 +137,15 @@ func (g *guess) find(all map[string]*sample, taken map[string]bool) *sample {
 
 // withoutConnector leaves out what Debezium writes about itself and about the row's former values.
 func withoutConnector(all map[string]*sample) map[string]*sample {
-	if all["source.connector"] == nil {
-		return all
-	}
 	rest := maps.Clone(all)
-	maps.DeleteFunc(rest, func(path string, _ *sample) bool {
-		return strings.HasPrefix(path, "source.") || path == "before" || strings.HasPrefix(path, "before.")
-	})
+	for _, prefix := range []string{"", "payload."} {
+		if all[prefix+"source.connector"] == nil {
+			continue
+		}
+		maps.DeleteFunc(rest, func(path string, _ *sample) bool {
+			return strings.HasPrefix(path, prefix+"source.") || path == prefix+"before" || strings.HasPrefix(path, prefix+"before.")
+		})
+	}
 	return rest
 }
 

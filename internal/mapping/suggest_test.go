@@ -35,6 +35,11 @@ func TestSuggestNamesOfOtherProducers(t *testing.T) {
 			occurredAt: {path: after.posted_at, unit: us}
 			{join: [after.branch, {path: after.account_no, type: integer}], with: "/"}
 			# Not used: after.branch, ts_ms`,
+		`{"schema":{"type":"struct","fields":[{"type":"int64","field":"id"}]},"payload":{"before":{"id":1},"after":{"id":1,"kind":"fee"},` +
+			`"source":{"connector":"mysql","version":"3.0"},"op":"u","ts_ms":1764003600201}}`: `eventId: {path: payload.after.id, type: integer}
+			eventType: payload.after.kind
+			occurredAt: {path: payload.ts_ms, unit: ms}
+			# Not used: payload.op`,
 		`{"ts_ms":1764003600201}`: `occurredAt: {path: ts_ms, unit: ms}`,
 		`{"created":true}`:        `# occurredAt: PATH`,
 	} {
