@@ -115,6 +115,7 @@ func (w *world) durable(partition int32, offset int64) func() string {
 // TestBreakerStopsAStorm runs every projection with a wrong format, which dead-letters
 // every record, until a person sets that right.
 func TestBreakerStopsAStorm(t *testing.T) {
+	t.Parallel()
 	const window, records = 100, 2500
 	for _, projection := range []string{"account_balance", "account_statement", "daily_turnover"} {
 		t.Run(projection, func(t *testing.T) {

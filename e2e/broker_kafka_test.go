@@ -16,6 +16,7 @@ import (
 // TestDeadLettersRefusedByCompaction has a real broker refuse a dead letter without
 // a key, because somebody made the DLQ topic a compacted one.
 func TestDeadLettersRefusedByCompaction(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 3)
 	w.createTopic(t, w.dlq, 3, map[string]*string{"cleanup.policy": new("compact")})
 	w.stopsAtDeadLetter(func() {

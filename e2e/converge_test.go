@@ -65,6 +65,7 @@ func (w *world) atRest() {
 }
 
 func TestMixedStreamConverges(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 6)
 	w.produce(testbank.Generate(testbank.Options{
 		Seed: seed(t), Records: scaled(50_000), Partitions: w.partitions, Accounts: scaled(2500), Rivals: true, Transactions: true,
@@ -79,6 +80,7 @@ func TestMixedStreamConverges(t *testing.T) {
 }
 
 func TestWholeTopicRedelivered(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 3)
 	w.produce(testbank.Generate(testbank.Options{
 		Seed: seed(t), Records: scaled(12_000), Partitions: w.partitions, Accounts: 300, Transactions: true,

@@ -210,6 +210,7 @@ func (w *world) oracleOf(records []testbank.Record) *testbank.Oracle {
 
 // Whatever a stream is written in, it comes to the same.
 func TestStreamInEveryFormat(t *testing.T) {
+	t.Parallel()
 	names := filepath.Join(t.TempDir(), "names.yaml")
 	if err := os.WriteFile(names, []byte(otherNames), 0o600); err != nil {
 		t.Fatal(err)

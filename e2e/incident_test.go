@@ -106,6 +106,7 @@ func (w *world) lagSample(partition int32) string {
 // TestLagAgreesOfAStoppedPartition: somebody who works on a stopped partition reads the
 // same everywhere, no matter who stopped it and whether before or after a restart.
 func TestLagAgreesOfAStoppedPartition(t *testing.T) {
+	t.Parallel()
 	cases := map[string]func(*testing.T, *world){
 		"position expired": func(t *testing.T, w *world) {
 			t.Helper()

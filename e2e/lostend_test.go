@@ -139,6 +139,7 @@ func (w *world) standsAt(p *program, position int64, round int) {
 // TestLogLostItsEnd has a partition of six records, all consumed, end at two, and be
 // written on from there to eight. Nothing may pass over the new records from two to six.
 func TestLogLostItsEnd(t *testing.T) {
+	t.Parallel()
 	cases := map[string]func(*world, *disk, *program){
 		// The fetch at six is refused.
 		"under a running instance": func(w *world, d *disk, p *program) {

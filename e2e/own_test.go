@@ -182,6 +182,7 @@ func (all ownEvents) frauds() map[string]string {
 // TestExamplesOfOwnProjections runs each file of docs/examples, as two replicas of which one is
 // killed, on a stream with gaps and copies, and then has everything read again.
 func TestExamplesOfOwnProjections(t *testing.T) {
+	t.Parallel()
 	tables, err := os.ReadFile("../docs/examples/tables.sql")
 	if err != nil {
 		t.Fatal(err)

@@ -93,6 +93,7 @@ func (p *program) consumed(n int64) func() string {
 // TestProjectionsEqualTheOracle delivers a stream with copies and ranges of copies, to replicas that come, go and are killed, then reads everything
 // again, as the same group and as another.
 func TestProjectionsEqualTheOracle(t *testing.T) {
+	t.Parallel()
 	for _, b := range books {
 		t.Run(b.projection, func(t *testing.T) {
 			t.Parallel()

@@ -40,7 +40,7 @@ func TestAFrozenRebuildGivesUp(t *testing.T) {
 	frozen := launch(t, nil, []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0]},
 		"rebuild", "--topic="+w.topic, "--group="+w.group, "--yes", "--output=json")
 	await(t, "the swap is at its last statement", w.waitingToAudit)
-	frozen.Signal(syscall.SIGSTOP)
+	frozen.Freeze()
 	stopped := time.Now()
 	if state := w.waitingToAudit(); state != "" { // the statement still waits: the process cannot have received an answer
 		t.Fatalf("the rebuild was not stopped at its last statement: waiting to audit: %s\n%s", state, frozen.log())

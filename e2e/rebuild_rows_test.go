@@ -80,6 +80,7 @@ func (w *world) polled(s *spoiling) (stop func() []string) {
 // many of them twice, go on arriving: every row must be the oracle's in the end, and no reader may see
 // anything but all of it wrong or all of it right.
 func TestRowsAreRebuiltBesideALiveConsumer(t *testing.T) {
+	t.Parallel()
 	for _, b := range books {
 		t.Run(b.projection, func(t *testing.T) {
 			t.Parallel()
@@ -139,6 +140,7 @@ func TestRowsAreRebuiltBesideALiveConsumer(t *testing.T) {
 // TestAStoppedRebuildOfRowsChangesNothing stops the process of a rebuild, and kills that of
 // another, when everything is written and not committed.
 func TestAStoppedRebuildOfRowsChangesNothing(t *testing.T) {
+	t.Parallel()
 	for _, b := range books {
 		t.Run(b.projection, func(t *testing.T) {
 			t.Parallel()
@@ -172,7 +174,7 @@ func TestAStoppedRebuildOfRowsChangesNothing(t *testing.T) {
 			release = w.lockAudit()
 			frozen := launched()
 			await(t, "the swap is at its last statement", w.waitingToAudit)
-			frozen.Signal(syscall.SIGSTOP)
+			frozen.Freeze()
 			release()
 			w.produce(records[rest:])
 			within(t, swapHoldsLocks, "the consumer goes on", w.arrived)

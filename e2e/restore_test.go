@@ -58,6 +58,7 @@ func (w *world) restore() {
 // TestOlderBackupRestored takes the database back under a projector that is at
 // work, and under one that is idle.
 func TestOlderBackupRestored(t *testing.T) {
+	t.Parallel()
 	for name, busy := range map[string]bool{"busy": true, "idle": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,6 +20,7 @@ func (w *world) slowRows(perSecond int) {
 // TestASlowDatabaseGetsProgress has a partition to catch up that is more than the
 // database can write within the deadline of an attempt.
 func TestASlowDatabaseGetsProgress(t *testing.T) {
+	t.Parallel()
 	const bound = 90 * time.Second
 	for perSecond, accounts := range map[int]int{900: 40_000, 100: 10_000} {
 		t.Run(fmt.Sprintf("%d rows a second", perSecond), func(t *testing.T) {

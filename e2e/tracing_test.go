@@ -53,6 +53,7 @@ func has(r *devtest.SpanReceiver, trace byte, want map[string]int) func() string
 }
 
 func TestARecordIsTracedFromItsProducerToTheTransaction(t *testing.T) {
+	t.Parallel()
 	w, spans := newWorld(t, 1), devtest.Spans(t)
 	receive, process, publish := w.topic+" receive", w.topic+" process", w.dlq+" publish"
 	const amount = "31415.92"
@@ -128,6 +129,7 @@ func (w *world) letterHeaders(t testing.TB) []kgo.RecordHeader {
 // TestTracingChangesNothing: with every record followed, more than are allowed at once,
 // the read model and the dead letters are the oracle's, to the byte.
 func TestTracingChangesNothing(t *testing.T) {
+	t.Parallel()
 	w, spans := newWorld(t, 3), devtest.Spans(t)
 	w.produce(testbank.Generate(testbank.Options{
 		Seed: seed(t), Records: scaled(15_000), Partitions: w.partitions, Accounts: 500, Rivals: true, Transactions: true,
@@ -149,6 +151,7 @@ func TestTracingChangesNothing(t *testing.T) {
 // TestReceiverOfSpansAway: whether nobody listens or somebody never answers, records are
 // projected and a stop is in time.
 func TestReceiverOfSpansAway(t *testing.T) {
+	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -180,6 +183,7 @@ func TestReceiverOfSpansAway(t *testing.T) {
 }
 
 func TestNothingIsTracedUnlessAskedFor(t *testing.T) {
+	t.Parallel()
 	w, spans := newWorld(t, 1), devtest.Spans(t)
 	p := w.startTraced(spans.URL, "OTEL_TRACES_SAMPLER=parentbased_always_on")
 	r := credit("acc-1", 1)

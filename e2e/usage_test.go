@@ -11,6 +11,7 @@ import (
 // TestWrongUsage expects exit status 2 and one line that names what is wrong, with
 // no secret in it.
 func TestWrongUsage(t *testing.T) {
+	t.Parallel()
 	const secret = "s3cr3t-of-the-database"
 	tests := map[string]struct {
 		env  []string
@@ -72,6 +73,7 @@ func TestWrongUsage(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{"--help"}, {"run", "--help"}, {"migrate", "--help"}} {
 		if status, stdout, stderr := once(t, nil, args...); status != 0 || !strings.Contains(stdout, "Usage: projector") {
 			t.Errorf("%v: exit status %d\n%s%s", args, status, stdout, stderr)

@@ -42,7 +42,7 @@ func rebuildFrozen(s *scene) (hits int) {
 			}
 			return s.count(swaps, 1)()
 		})
-		rebuild.Signal(syscall.SIGSTOP)
+		rebuild.Freeze()
 		began := time.Now()
 		s.await("nothing is executed for the rebuild", s.count(swaps+" AND state = 'active'", 0))
 		if s.count(swaps, 1)() == "" {

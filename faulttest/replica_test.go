@@ -73,7 +73,7 @@ func (s *scene) kill(r *replica) {
 // freeze stops a replica as a hypervisor does, until thaw.
 func (s *scene) freeze(r *replica) {
 	s.t.Helper()
-	r.Signal(syscall.SIGSTOP)
+	r.Freeze()
 	s.uncounted = true
 }
 

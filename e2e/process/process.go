@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"projector/e2e/wait"
 )
 
 // Binary is a built projector.
@@ -186,6 +188,19 @@ func (p *Process) Signal(s syscall.Signal) {
 	if err := p.cmd.Process.Signal(s); err != nil {
 		p.t.Fatalf("signal %v: %v", s, err)
 	}
+}
+
+// Freeze stops the process by SIGSTOP, and returns when it does nothing any more: a busy machine
+// delivers the signal late.
+func (p *Process) Freeze() {
+	p.t.Helper()
+	p.Signal(syscall.SIGSTOP)
+	wait.Until(p.t, 30*time.Second, "the process is stopped", func() string {
+		if is, err := stopped(p.cmd.Process.Pid); err != nil || !is {
+			return fmt.Sprintf("it runs (%v)", err)
+		}
+		return ""
+	})
 }
 
 // Kill ends the program as kill -9 does.
