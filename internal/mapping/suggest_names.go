@@ -50,7 +50,7 @@ var guesses = []guess{
 	},
 	{
 		field: event.FieldEventType, fits: isNumberOrText,
-		names: []string{"eventtype", "type", "kind", "eventname", "operation", "direction", "cdtdbtind", "creditdebitindicator", "op"},
+		names: []string{"eventtype", "type", "kind", "eventname", "operation", "direction", "cdtdbtind", "creditdebitindicator", "debitcreditindicator", "side", "drcr", "op"},
 		ends:  []string{"eventtype", "type", "kind"},
 	},
 	{
