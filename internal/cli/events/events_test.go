@@ -23,7 +23,7 @@ func TestSchemaRegistryFlags(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		flags RegistryFlags
-		says  string // "": good
+		says  string // empty: no error
 	}{
 		"two":       {with(func(*RegistryFlags) {}), ""},
 		"user":      {with(func(f *RegistryFlags) { f.SchemaRegistryUsername, f.SchemaRegistryPasswordFile = "u", password }), ""},

@@ -9,14 +9,15 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// stored waits until the positions have a mapping that says so.
+// stored waits until the mapping of each position contains says.
 func stored(s *clitest.Stage, says string) func() {
 	return func() {
 		s.Await("SELECT coalesce(bool_and(mapping LIKE '%' || $1 || '%'), false) FROM projector_position", says)
 	}
 }
 
-// mappingFile has all commands read by a mapping file, and returns its path and what writes it.
+// mappingFile makes all commands use a mapping file. It returns the file's path and a function that
+// writes the file.
 func mappingFile(t *testing.T) (path string, write func(text string)) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "bank.yaml")
@@ -29,7 +30,8 @@ func mappingFile(t *testing.T) (path string, write func(text string)) {
 	}
 }
 
-// A mapping belongs to the rows that were made with it.
+// Commands refuse a mapping that differs from that of the rows, until it is accepted or the rows are
+// rebuilt.
 func TestAChangedMappingIsRefused(t *testing.T) {
 	s := clitest.NewStage(t)
 	path, write := mappingFile(t)
@@ -63,7 +65,7 @@ func TestAChangedMappingIsRefused(t *testing.T) {
 
 	s.Must("rebuild", "--yes")
 	balance("a 1.05")
-	s.Consuming(nil) // by the new one
+	s.Consuming(nil) // with the new mapping
 	write(minor)
 	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), remedy...)
 
@@ -74,7 +76,7 @@ func TestAChangedMappingIsRefused(t *testing.T) {
 	balance("a 1.05")
 }
 
-// Rows from before mappings were stored have no mapping: any may continue with them.
+// Rows from before mappings were stored have none. Then any mapping is accepted.
 func TestAnUnknownMappingIsAccepted(t *testing.T) {
 	s := clitest.NewStage(t)
 	s.Produce(clitest.EventOf("a", 1, `"1"`))
@@ -90,8 +92,8 @@ func TestAnUnknownMappingIsAccepted(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "run", "--listen=127.0.0.1:0"), "--accept-changed-mapping")
 }
 
-// A rebuild stores another mapping only when all rows agree with it, and while consumers cannot
-// go on, also when it changes no row.
+// A rebuild stores another mapping only if all rows agree with it, and only while consumers cannot
+// write. That is so even if it changes no row.
 func TestARebuildStoresAMappingOnlyForAllRows(t *testing.T) {
 	s := clitest.NewStage(t)
 	_, write := mappingFile(t)
@@ -121,7 +123,7 @@ func TestARebuildStoresAMappingOnlyForAllRows(t *testing.T) {
 	clitest.Contains(t, s.Refused(exit.Failed, "rebuild", "--partial", "--yes"), "--partial makes only some of them again")
 }
 
-// An instance writes nothing by a mapping in whose place another one was stored since it started.
+// An instance writes nothing if another mapping was stored since it started.
 func TestTwoMappingsAtAFirstStart(t *testing.T) {
 	s := clitest.NewStage(t)
 	_, write := mappingFile(t)

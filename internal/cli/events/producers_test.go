@@ -18,7 +18,7 @@ import (
 
 const examples = "../../../docs/examples/mappings/"
 
-// Each of these producers writes in a way of its own, and its balances are exact.
+// Balances are exact for each producer in docs/examples/mappings.
 func TestProducersOfTheExamples(t *testing.T) {
 	for name, tt := range map[string]struct {
 		flags    map[string]string
@@ -60,7 +60,8 @@ func linesOf(t *testing.T, path string) []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-// registryOf is a schema registry that has the example's file as schema 7, with its import.
+// registryOf returns the URL of a schema registry. It has the example's file as schema 7, with its
+// import.
 func registryOf(t *testing.T) (url string) {
 	t.Helper()
 	file, err := os.ReadFile(examples + "protobuf-money.proto")
@@ -90,7 +91,7 @@ func registryOf(t *testing.T) (url string) {
 	return server.URL
 }
 
-// movements are values of the example's message, of schema 7.
+// movements returns values of the example's message with schema 7.
 func movements() [][]byte {
 	message := func(id string, kind uint64, wallet string, revision uint64, units, nanos uint64) []byte {
 		text := func(b []byte, n protowire.Number, s string) []byte {

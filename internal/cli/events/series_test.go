@@ -27,7 +27,7 @@ fields:
   currency: {constant: EUR}
 `
 
-// posting is a record with entries, each of "ACCOUNT VERSION SIDE CENTS".
+// posting returns a record with entries, each given as "ACCOUNT VERSION SIDE CENTS".
 func posting(id string, entries ...string) string {
 	lines := make([]string, len(entries))
 	for i, entry := range entries {
@@ -42,7 +42,7 @@ func balances(s *clitest.Stage) string {
 	return s.Text("SELECT string_agg(concat_ws(' ', account_id, balance, version), ', ' ORDER BY account_id) FROM account_balance")
 }
 
-// letters are the dead letters: class, status and event id of each.
+// letters lists the dead letters: class, status and event id of each.
 func letters(s *clitest.Stage) string {
 	s.T.Helper()
 	var all []string
@@ -52,7 +52,7 @@ func letters(s *clitest.Stage) string {
 	return strings.Join(all, ", ")
 }
 
-// brokenPosting leaves p1/1 broken and p2/0 waiting for it.
+// brokenPosting makes a stage in which p1/1 is broken and p2/0 waits for it.
 func brokenPosting(t *testing.T) *clitest.Stage {
 	t.Helper()
 	s := clitest.NewStage(t)
@@ -65,8 +65,8 @@ func brokenPosting(t *testing.T) *clitest.Stage {
 	return s
 }
 
-// A broken entry is dead-lettered as that entry, with the whole record; the others are applied. A
-// correction of it heals what waits, and a rebuild keeps both.
+// A broken entry is a dead letter with the whole record. The other entries are applied. Its
+// correction also applies what waits for it, and a rebuild preserves both.
 func TestABrokenEntryIsCorrected(t *testing.T) {
 	s := brokenPosting(t)
 	shown := s.Must("dlq", "show", "0/0", "--show-payload", "--output=json")
@@ -82,7 +82,7 @@ func TestABrokenEntryIsCorrected(t *testing.T) {
 		s.Refused(exit.Failed, "dlq", "replay", "--from-file="+file, "--reason=x", "--yes")
 	}
 	save(t, file, strings.Replace(first, `\"cents\":1.5`, `\"cents\":150`, 1))
-	// The whole record would be published, with entries that the plan does not show.
+	// The whole record would be published, and the plan shows one entry only.
 	s.Refused(exit.Failed, "dlq", "replay", "--from-file="+file, "--reason=x", "--to-topic="+s.Topic, "--yes")
 	clitest.Equal(t, balances(s), "a -1.00 1, c 0.43 2")
 	s.Must("dlq", "replay", "--from-file="+file, "--reason=x", "--yes")
@@ -100,7 +100,7 @@ func save(t *testing.T, path, text string) {
 	}
 }
 
-// Only the entry that is discarded is left out, by the consumer and by a rebuild.
+// The consumer and a rebuild leave out the discarded entry, and no other.
 func TestAnEntryIsDiscarded(t *testing.T) {
 	s := brokenPosting(t)
 	s.Must("dlq", "discard", "--dlq-partition=0", "--dlq-offset=1", "--reason=x", "--yes")
@@ -109,12 +109,12 @@ func TestAnEntryIsDiscarded(t *testing.T) {
 	clitest.Equal(t, balances(s), "a -1.00 1, b 0 1, c 0.43 2")
 	s.Must("rebuild", "--yes")
 	clitest.Equal(t, balances(s), "a -1.00 1, b 0 1, c 0.43 2")
-	s.Must("position", "set", "--partition=0", "--start", "--reason=x", "--yes") // the records come again
+	s.Must("position", "set", "--partition=0", "--start", "--reason=x", "--yes") // the records are read again
 	s.Consuming(nil)
 	clitest.Equal(t, balances(s), "a -1.00 1, b 0 1, c 0.43 2")
 }
 
-// The other projections have each entry once, also when records are read again.
+// The other projections count each entry once, also if records are read again.
 func TestEntriesInOtherProjections(t *testing.T) {
 	s := clitest.NewStage(t)
 	_, write := mappingFile(t)
@@ -135,8 +135,8 @@ func TestEntriesInOtherProjections(t *testing.T) {
 	}
 }
 
-// PostgreSQL refuses one entry of a record: it is found, though the position cannot move within
-// the record.
+// PostgreSQL refuses one entry of a record. The entry is found, although the position cannot move
+// within a record.
 func TestAnEntryThatPostgreSQLRefuses(t *testing.T) {
 	for _, name := range []string{"account_balance", "account_statement"} {
 		s := clitest.NewStage(t)
@@ -152,7 +152,7 @@ func TestAnEntryThatPostgreSQLRefuses(t *testing.T) {
 	}
 }
 
-// PostgreSQL refuses several entries of a record: one dead letter of each.
+// PostgreSQL refuses several entries of a record. Each is a dead letter.
 func TestSeveralEntriesThatPostgreSQLRefuses(t *testing.T) {
 	for _, name := range []string{"account_balance", "account_statement"} {
 		s := clitest.NewStage(t)
@@ -169,8 +169,8 @@ func TestSeveralEntriesThatPostgreSQLRefuses(t *testing.T) {
 	}
 }
 
-// An entry opens the breaker: the other entries of its record are processed, and the consumer
-// continues after the record when it is resumed.
+// An entry opens the breaker. The other entries of its record are processed, and after resume the
+// consumer continues with the next record.
 func TestAnEntryOpensTheBreaker(t *testing.T) {
 	t.Setenv("BREAKER_WINDOW", "3")
 	for _, name := range []string{"account_balance", "account_statement"} {
@@ -195,7 +195,7 @@ func TestAnEntryOpensTheBreaker(t *testing.T) {
 	}
 }
 
-// Entries of an account in several partitions: each version is applied once, in order, in the end.
+// An account has entries in several partitions. In the end each version was applied once, in order.
 func TestEntriesOfAnAccountInSeveralPartitions(t *testing.T) {
 	s := clitest.NewLeaderStage(t) // of three partitions
 	_, write := mappingFile(t)
@@ -218,7 +218,8 @@ func TestEntriesOfAnAccountInSeveralPartitions(t *testing.T) {
 	clitest.Equal(t, balances(s.Stage), "a -18.30 60, b 18.30 60")
 }
 
-// Of two entries for one version the one that can be read is parked, and comes back as itself in another process.
+// Of two entries for one version, the valid one is parked. Another process applies the same entry of
+// the record.
 func TestAParkedEntryComesBackAsItself(t *testing.T) {
 	s := clitest.NewStage(t)
 	_, write := mappingFile(t)

@@ -22,7 +22,7 @@ import (
 const cloud = `{"specversion":"1.0","id":"acc-9-1","source":"s","type":"FundsCredited","subject":"acc-9","sequence":"1",` +
 	`"time":"2026-01-01T00:00:00Z","data":{"amount":"3.00","currency":"EUR"}}`
 
-// cloudEvents produces as a producer of CloudEvents does, in structured mode.
+// cloudEvents produces n CloudEvents in structured mode.
 func cloudEvents(s *clitest.Stage, n int) {
 	s.T.Helper()
 	for range n {
@@ -105,7 +105,7 @@ fields:
   currency: {constant: EUR}
 `
 
-// Each field is shown with where it was read from, and all that is wrong with a record at once.
+// Each field is shown with its place, and each record with all its faults.
 func TestInspectExplainsAMapping(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -152,7 +152,7 @@ func TestInspectExplainsAMapping(t *testing.T) {
 	clitest.Contains(t, s.Must("inspect", "--suggest", "--output=json"), `"mapping":"# Proposed`, `"decide":["`)
 }
 
-// What it does leaves no trace: no group, no position, no DLQ topic.
+// The command leaves no group, no position and no DLQ topic.
 func TestInspectLeavesNothing(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewLeaderStage(t)
@@ -169,7 +169,7 @@ func TestInspectLeavesNothing(t *testing.T) {
 	}
 }
 
-// A wrong format is what a new team meets first: the right one is named.
+// If the format is wrong, the right one is named. New teams meet this first.
 func TestInspectNamesTheFormatThatReads(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewStage(t)
@@ -179,7 +179,7 @@ func TestInspectNamesTheFormatThatReads(t *testing.T) {
 		t.Errorf("nothing is wrong, and yet:\n%s", text)
 	}
 	clitest.Equal(t, clitest.Pick(s.Lines("inspect", "--format=avro", "--schema-registry-url=http://127.0.0.1:1"), "class"),
-		"malformed_payload, malformed_payload") // no registry is asked for what names no schema
+		"malformed_payload, malformed_payload") // a value without a schema id needs no registry
 	clitest.Contains(t, s.Must("inspect", "--format=avro", "--schema-registry-url=http://127.0.0.1:1"), "--format=cloudevents reads 2 of these 2")
 
 	s.Produce("\x00\x00\x00\x00\x07avro")
@@ -208,7 +208,7 @@ func TestInspectReadsOfAllPartitions(t *testing.T) {
 	clitest.Contains(t, said, "partition 1 of topic "+s.Topic, "LEADER_NOT_AVAILABLE", "bring back")
 }
 
-// The markers of transactions take offsets, and what was aborted is no record.
+// Markers of transactions have offsets, and aborted records are not read.
 func TestInspectFillsUpBehindMarkers(t *testing.T) {
 	t.Parallel()
 	s := clitest.NewLeaderStage(t)
