@@ -86,9 +86,10 @@ demo-own: build ## Run a custom projection, one SQL file (ARGS=-stay keeps it ru
 demo-debezium: build ## Run a bank, Debezium, Kafka and the projector (needs Java 17+ and Maven)
 	$(GO) run -buildvcs=false ./tools/debezium-demo --projector=$(BIN) $(ARGS)
 
+# Tests wait for servers more than they compute: more of them at a time than processors.
 .PHONY: test
 test: ## Run all tests; uses local PostgreSQL binaries, else downloads them once
-	$(GO) test $(TESTFLAGS) $(PKGS)
+	$(GO) test -parallel 8 $(TESTFLAGS) $(PKGS)
 
 .PHONY: test-race
 test-race: ## Run all tests under the race detector (needs a C compiler)
