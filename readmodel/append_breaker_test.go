@@ -20,6 +20,7 @@ import (
 // TestAppendStopsWhereTheBreakerOpens: at a record at which the contract lets it open. A
 // duplicate that is found only by the write may count as sound, all others never count.
 func TestAppendStopsWhereTheBreakerOpens(t *testing.T) {
+	t.Parallel()
 	pool, run := openPool(t), 0
 	for _, kind := range []readmodel.Definition{statement.Definition(), turnover.Definition()} {
 		t.Run(kind.Name(), rapid.MakeCheck(func(rt *rapid.T) {

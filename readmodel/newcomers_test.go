@@ -61,6 +61,7 @@ func TestANewcomerThatHasARow(t *testing.T) {
 // TestANewcomerOfWhichEventsAreParked: an account that has no row may have events that wait
 // for its first one. They heal, and no event of it is dead-lettered for want of them.
 func TestANewcomerOfWhichEventsAreParked(t *testing.T) {
+	t.Parallel()
 	for name, values := range map[string][]string{
 		"at the write":          {credit("gap", 1, "1", "EUR")},
 		"before a dead letter":  {credit("gap", 1, "1", "EUR"), credit("gap", 3, "4", "EUR")},

@@ -115,6 +115,7 @@ func TestOpeningsBesideALiveConsumerAreExact(t *testing.T) {
 // TestWhatIsParkedBehindOpeningsHealsWithThem: of each account in the transaction of its
 // opening, and of few accounts at a time where there is much of it.
 func TestWhatIsParkedBehindOpeningsHealsWithThem(t *testing.T) {
+	t.Parallel()
 	pool := openPool(t)
 	w := newWorkerWith(t, pool, partition, func(cfg *balance.Config) { cfg.ParkLimit = 3000 })
 	w.claim("me", projection.NoOffset)

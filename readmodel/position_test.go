@@ -13,6 +13,7 @@ import (
 )
 
 func TestResumeAtTheLesser(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct{ stored, committed, start, want int64 }{
 		"Kafka behind":                    {100, 50, 0, 50},
 		"database restored":               {40, 100, 0, 40},
@@ -79,6 +80,7 @@ func TestRecreatedTopicIsRefused(t *testing.T) {
 }
 
 func TestManyMayMigrateAtOnce(t *testing.T) {
+	t.Parallel()
 	pg := devtest.Postgres(t)
 	var all sync.WaitGroup
 	for range 8 {
@@ -103,6 +105,7 @@ func TestManyMayMigrateAtOnce(t *testing.T) {
 }
 
 func TestSchemaErrorsNameTheRemedy(t *testing.T) {
+	t.Parallel()
 	pg := devtest.Postgres(t)
 	pool, err := readmodel.OpenPool(t.Context(), pg.URL())
 	if err != nil {
@@ -125,6 +128,7 @@ func TestReadyNoticesGrantsAndColumns(t *testing.T) {
 	}
 	for name, damage := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			pg := devtest.Postgres(t)
 			if _, err := readmodel.Migrate(t.Context(), pg.URL()); err != nil {
 				t.Fatal(err)

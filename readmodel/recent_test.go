@@ -43,6 +43,7 @@ func caches() map[string]func(readmodel.RunConfig) appended.Recent {
 // TestTheRecentEventCacheDecidesNothing feeds the same deliveries through caches in
 // every state of health: rows and outcomes are the same.
 func TestTheRecentEventCacheDecidesNothing(t *testing.T) {
+	t.Parallel()
 	var deliveries [][]string
 	for n := range 12 {
 		var batch []string

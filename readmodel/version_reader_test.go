@@ -108,6 +108,7 @@ func (l *lookUps) awaitIndex(t *testing.T, w *worker, events []string) {
 }
 
 func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
+	t.Parallel()
 	pool, asked := openCounted(t)
 	events := firstEvents()
 	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
@@ -128,6 +129,7 @@ func TestARedeliveredTopicReadsAllAccountsOnce(t *testing.T) {
 // TestAnIndexIsOfTheClaim restores the database to less and less: what was read of it
 // before a claim must not be taken for what it holds, whoever read it.
 func TestAnIndexIsOfTheClaim(t *testing.T) {
+	t.Parallel()
 	pool, asked := openCounted(t)
 	events := firstEvents()
 	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: 1 << 20}))
@@ -151,6 +153,7 @@ func TestAnIndexIsOfTheClaim(t *testing.T) {
 }
 
 func TestAccountsWithoutRoomForAnIndexAreLookedUp(t *testing.T) {
+	t.Parallel()
 	pool, asked := openCounted(t)
 	events := firstEvents()
 	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: indexedAccounts / 2 * 32}))
@@ -169,6 +172,7 @@ func TestAccountsWithoutRoomForAnIndexAreLookedUp(t *testing.T) {
 // TestOneReadingAtATime has the reading of one partition stand still while another
 // claims, for which it will be too old.
 func TestOneReadingAtATime(t *testing.T) {
+	t.Parallel()
 	pool, asked := openCounted(t)
 	events := firstEvents()
 	again := deliverOnce(t, pool, events, balance.NewVersionReader(balance.VersionReaderConfig{Pool: pool, Bytes: 1 << 20, Within: time.Hour}))
@@ -205,6 +209,7 @@ func TestOneReadingAtATime(t *testing.T) {
 // TestAReadingEndsWithTheProcess has the reading of all accounts stand still until its
 // context ends, which must be that of the process and not only its own deadline.
 func TestAReadingEndsWithTheProcess(t *testing.T) {
+	t.Parallel()
 	pool, asked := openCounted(t)
 	events := firstEvents()
 	life, stop := context.WithCancel(t.Context())
@@ -231,6 +236,7 @@ func TestAReadingEndsWithTheProcess(t *testing.T) {
 
 // TestAReadingThatFailsIsLogged, once, with the reason.
 func TestAReadingThatFailsIsLogged(t *testing.T) {
+	t.Parallel()
 	pool, _ := openCounted(t)
 	events := firstEvents()
 	log := make(logLines, 10)
