@@ -120,7 +120,7 @@ func TestAnOrderedProjectionOfOnesOwn(t *testing.T) {
 	}
 	clitest.Contains(t, s.Must("account", "show", "a"), "version        1", "waits for version 2")
 	clitest.Contains(t, s.Refused(exit.Failed, "account", "show", "nobody"), "unknown")
-	clitest.Contains(t, s.Must("inspect", "--limit=1", "--offset=6"), "TierChanged", "is none that the projection file takes")
+	clitest.Contains(t, s.Must("inspect", "--limit=1", "--offset=6"), "TierChanged", "its type is ignored by --ignore-event-types, the mapping or the projection file")
 	clitest.Equal(t, clitest.Pick(s.Lines("position"), "position", "state"), "10 running")
 
 	clitest.Contains(t, s.Must("account", "skip", "b", "--version=2", "--reason=wrong"), "would pass over")
