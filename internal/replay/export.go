@@ -35,7 +35,9 @@ func (s *Scan) EachOfFile(ctx context.Context, file io.Reader, fn func(*DeadLett
 
 func (s *Scan) readExport(ctx context.Context, file io.Reader) (*export, error) {
 	x := &export{places: map[dlqPlace]*exportLine{}}
+	empty := true
 	for exported, err := range dlq.ReadExport(file) {
+		empty = false
 		if err := s.refuses(&exported, err); err != nil {
 			return nil, err
 		}
@@ -51,6 +53,9 @@ func (s *Scan) readExport(ctx context.Context, file io.Reader) (*export, error) 
 			return nil, err
 		}
 		d.Entry.Expected = exported.ExpectedOf(d.Entry.AccountID)
+	}
+	if empty {
+		return nil, &ExportError{errors.New("is empty; write it with `projector dlq export --file=FILE`")}
 	}
 	return x, nil
 }

@@ -7,12 +7,16 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"projector/dlq"
 	"projector/internal/cli/change"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/flags"
 	"projector/internal/cli/output"
 	"projector/internal/replay"
+	"projector/internal/topic"
 	"projector/readmodel"
 )
 
@@ -73,6 +77,9 @@ func (c *replayOptions) Plan(ctx context.Context, on *change.On) (change.Plan, e
 			return nil, err
 		}
 	}
+	if err := c.checkToTopic(ctx, on.Client); err != nil {
+		return nil, err
+	}
 	t := c.tools(on.Pool, on.Client)
 	p := &replayPlan{replayOptions: c, on: on, scan: t.scan(on.Std, c.chosen, on.Whole), replay: &replay.Replay{
 		Store: t.store(c.Rate), Actor: on.Actor, Reason: on.Reason, MaxReplays: c.MaxReplays, Limit: c.Limit, ToTopic: c.ToTopic, Rate: c.Rate,
@@ -82,6 +89,20 @@ func (c *replayOptions) Plan(ctx context.Context, on *change.On) (change.Plan, e
 		return nil, err
 	}
 	return p, p.replay.Plan(ctx)
+}
+
+// checkToTopic refuses a --to-topic that does not exist.
+func (c *replayOptions) checkToTopic(ctx context.Context, client *kgo.Client) error {
+	if c.ToTopic == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, flags.OneShotWithin)
+	defer cancel()
+	_, exists, err := topic.Describe(ctx, kadm.NewClient(client), c.ToTopic)
+	if err == nil && !exists {
+		return exit.Refusef("--to-topic: topic %q does not exist on these brokers; name the topic that the projector reads", c.ToTopic)
+	}
+	return err
 }
 
 // replayPlan replays dead letters.

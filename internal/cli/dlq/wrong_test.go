@@ -66,3 +66,19 @@ func TestAReversedWindowIsRefused(t *testing.T) {
 	s.Must("audit", "--since=1h")
 	s.Must("audit", "--until=9999h")
 }
+
+// An empty file and a topic that does not exist are refused in the plan.
+func TestAReplayFromNothingOrToNowhereIsRefused(t *testing.T) {
+	t.Parallel()
+	s := clitest.NewStage(t)
+	file := filepath.Join(t.TempDir(), "empty.jsonl")
+	for _, text := range []string{"", "\n \n"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		said := s.Refused(exit.Usage, "dlq", "replay", "--from-file="+file, "--reason=x")
+		clitest.Contains(t, said, "--from-file: "+file+": is empty", "projector dlq export")
+	}
+	said := s.Refused(exit.Failed, "dlq", "replay", "--to-topic=nope")
+	clitest.Contains(t, said, `--to-topic: topic "nope" does not exist`, "name the topic")
+}
