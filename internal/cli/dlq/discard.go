@@ -157,7 +157,7 @@ func (p *discardPlan) action(d *replay.DeadLetter) readmodel.Action {
 	return a
 }
 
-func (p *discardPlan) Print(_ context.Context, std *output.Streams, done bool) error {
+func (p *discardPlan) Print(ctx context.Context, std *output.Streams, done bool) error {
 	rows, now := letterRows(std, &p.Flags), time.Now()
 	for i := range p.found {
 		if err := rows.Add(p.document(p.letters[i], p.found[i], done), letterCells(p.letters[i], now)...); err != nil {
@@ -170,7 +170,7 @@ func (p *discardPlan) Print(_ context.Context, std *output.Streams, done bool) e
 	if err := rows.End(p.scan.nothing("nothing to discard")); err != nil || p.failed {
 		return err
 	}
-	return errors.Join(p.summarize(std, done), p.scan.finish(std))
+	return errors.Join(p.summarize(std, done), p.scan.finish(ctx, std))
 }
 
 func (*discardPlan) document(letter *replay.DeadLetter, found repair.Discarded, done bool) discardDocument {

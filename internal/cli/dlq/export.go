@@ -41,7 +41,7 @@ func (c *exportCmd) Run(ctx context.Context, std *output.Streams) (err error) {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.report(std, n), s.finish(std))
+	return errors.Join(c.report(std, n), s.finish(ctx, std))
 }
 
 func (c *exportCmd) report(std *output.Streams, n int) error {

@@ -181,11 +181,11 @@ type replayDocument struct {
 	*amountsDocument
 }
 
-func (p *replayPlan) Print(_ context.Context, std *output.Streams, done bool) error {
+func (p *replayPlan) Print(ctx context.Context, std *output.Streams, done bool) error {
 	if err := p.print(std, done); err != nil {
 		return err
 	}
-	if err := p.scan.finish(std); err != nil {
+	if err := p.scan.finish(ctx, std); err != nil {
 		return err
 	}
 	if failed := p.replay.Failed(); done && failed > 0 {

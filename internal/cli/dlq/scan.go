@@ -8,10 +8,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+
 	"projector/dlq"
 	"projector/internal/cli/exit"
 	"projector/internal/cli/output"
 	"projector/internal/replay"
+	"projector/internal/topic"
 )
 
 // scan reads dead letters, and reports what could not be read.
@@ -19,6 +22,7 @@ type scan struct {
 	replay.Scan
 	unread output.Unread
 	shown  *output.Progress
+	tools  *tools
 }
 
 // readFlags are those of the commands that read dead letters and change nothing.
@@ -47,6 +51,7 @@ func (t *tools) scan(std *output.Streams, chosen replay.Selection, whole bool) *
 		Scan:   replay.Scan{Topic: t.topic, Source: t.reader, Store: t.store(0), Formats: t.formats, Selection: chosen},
 		unread: output.Unread{Topic: t.topic},
 		shown:  output.NewProgress(std.Err, "read"),
+		tools:  t,
 	}
 	s.Progress = s.shown.Update
 	if !whole {
@@ -79,7 +84,7 @@ func refused(err error) error {
 
 // finish reports records that are no dead letters, or not of this projection, and of
 // partitions that could not be read: then it returns an output.IncompleteError.
-func (s *scan) finish(std *output.Streams) error {
+func (s *scan) finish(ctx context.Context, std *output.Streams) error {
 	if s.Foreign > 0 {
 		_, _ = fmt.Fprintf(std.Err, "%d records of topic %s are no dead letters and were passed over\n", s.Foreign, s.Topic)
 	}
@@ -89,9 +94,27 @@ func (s *scan) finish(std *output.Streams) error {
 	f := &s.Filter
 	places := len(f.Partitions) + len(f.Offsets) + len(f.DLQPartitions) + len(f.DLQOffsets)
 	if s.Matched == 0 && (f.Account != "" || places > 0) && len(s.unread.Lost) == 0 {
-		_, _ = fmt.Fprintln(std.Err, "no dead letter has the account, partitions and offsets that were given; `projector dlq summary` counts what there is")
+		_, _ = fmt.Fprintf(std.Err, "no dead letter has the account, partitions and offsets that were given%s; `projector dlq summary` counts what there is\n",
+			s.tools.partitions(ctx, f.Partitions, s.tools.flags.Topic)+s.tools.partitions(ctx, f.DLQPartitions, s.tools.topic))
 	}
 	return s.unread.Explain(std.Err)
+}
+
+// partitions says which partitions a topic has, if one that was chosen is not among them and the
+// brokers answer in time.
+func (t *tools) partitions(ctx context.Context, chosen []int32, name string) string {
+	if len(chosen) == 0 {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, endsWithin)
+	defer cancel()
+	detail, exists, err := topic.Describe(ctx, kadm.NewClient(t.client), name)
+	n := len(detail.Partitions)
+	has := func(p int32) bool { return p >= 0 && int(p) < n }
+	if err != nil || !exists || !slices.ContainsFunc(chosen, func(p int32) bool { return !has(p) }) {
+		return ""
+	}
+	return fmt.Sprintf("; topic %s has %s", name, output.PartitionsText(n))
 }
 
 // placeOf is the place of a dead letter in its topic.

@@ -44,7 +44,7 @@ func (c *summaryCmd) Run(ctx context.Context, std *output.Streams) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.print(std, s, sums), s.finish(std))
+	return errors.Join(c.print(std, s, sums), s.finish(ctx, std))
 }
 
 func (c *summaryCmd) print(std *output.Streams, s *scan, sums *summary) error {

@@ -41,9 +41,13 @@ func TestWrongInputNamesTheRemedy(t *testing.T) {
 		{"dlq", "replay", "--account=nobody"},
 		{"dlq", "discard", "--account=nobody", "--reason=x"},
 		{"dlq", "list", "--partition=99"},
+		{"dlq", "replay", "--dlq-partition=99"},
 		{"dlq", "list", "--dlq-offset=-1"},
 	} {
 		status, _, said := s.Command(args...)
+		if strings.HasSuffix(args[2], "partition=99") {
+			clitest.Contains(t, said, " has 1 partition, 0;")
+		}
 		if clitest.Contains(t, said, "no dead letter has the account, partitions and offsets", "projector dlq summary"); status != exit.OK {
 			t.Errorf("%v: status %d", args, status)
 		}

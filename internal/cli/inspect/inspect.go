@@ -154,7 +154,7 @@ func (c *Cmd) choose(all []topic.Extent) ([]topic.Extent, error) {
 			return all[i : i+1], nil
 		}
 	}
-	return nil, exit.Refusef("--partition: topic %s has no partition %d; it has %d, from 0 on", c.Topic, *c.Partition, len(all))
+	return nil, exit.Refusef("--partition: topic %s has no partition %d; it has %s", c.Topic, *c.Partition, output.PartitionsText(len(all)))
 }
 
 // from returns the offset to begin at.

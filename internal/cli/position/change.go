@@ -83,7 +83,7 @@ func (f *changeFlags) chosen(ctx context.Context, reader *topic.Reader) (chosen 
 		chosen = append(chosen, e)
 	}
 	if len(chosen) == 0 {
-		return nil, "", exit.Refusef("topic %q has no partition %d", f.Topic, *f.Partition)
+		return nil, "", exit.Refusef("--partition: topic %q has no partition %d; it has %s", f.Topic, *f.Partition, output.PartitionsText(len(extents.Partitions)))
 	}
 	return chosen, extents.TopicID, nil
 }
