@@ -217,8 +217,8 @@ func (c *Consumer) shutDown() (left <-chan struct{}) {
 //
 // A join lasts until the whole group has joined or its dead members have timed out. The client
 // can leave only after that, because it uses the same connection. A stop must not wait so
-// long. So the client is cut off, and another connection leaves the group for it. Otherwise
-// the group would next wait for this member.
+// long. So the client is cut off, and another connection leaves the group for it. Without
+// that, the next rebalance would wait until this member's session times out.
 func (c *Consumer) leave() <-chan struct{} {
 	left := make(chan struct{})
 	go func() {
@@ -247,7 +247,7 @@ func (c *Consumer) leave() <-chan struct{} {
 		err = ctx.Err()
 	}
 	if err != nil {
-		c.cfg.Log.Warn("left the group without being able to say so: it waits for this member's session to end",
+		c.cfg.Log.Warn("could not leave the group: it waits until the session of this member times out",
 			slog.Duration("session_timeout", c.cfg.SessionTimeout), slog.String("error", errclass.Safe(err)))
 	}
 	return left

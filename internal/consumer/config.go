@@ -26,9 +26,10 @@ type DeadLetters interface {
 type Database interface {
 	// Positions reads the stored positions of the group's topic.
 	Positions(context.Context) ([]projection.StoredPosition, error)
-	// Stop stops a partition for every owner, until a person sets its position. Up to the offset
-	// end, the log still has the records that were consumed; projection.NoOffset: not known.
-	// Stop, Halt and PositionCommitted return projection.ErrFenced if fence is not the partition's.
+	// Stop stops a partition for every owner, until a person sets its position. end is the offset
+	// up to which the log still has the consumed records, or projection.NoOffset if that is not
+	// known. Stop, Halt and PositionCommitted return projection.ErrFenced if fence is old, because
+	// the partition was claimed again.
 	Stop(ctx context.Context, partition int32, fence, end int64, reason string) error
 	// Halt stores for people why a partition has stopped.
 	Halt(ctx context.Context, partition int32, fence int64, reason string) error
@@ -42,9 +43,9 @@ type Database interface {
 	Reset()
 }
 
-// Access knows which permissions of the brokers are needed.
+// Access checks the permissions that this program needs on the brokers.
 type Access interface {
-	// Check asks the brokers, and names what is missing.
+	// Check asks the brokers. Its error names the missing permissions.
 	Check(context.Context) error
 	// Consuming returns an error that names the missing permission, if err is about one. It
 	// returns any other error unchanged.
@@ -93,7 +94,7 @@ type Config struct {
 	Limits      Limits
 	// SessionTimeout is how long a member may be silent before the group removes it; 0: 30 s.
 	SessionTimeout time.Duration
-	DrainWithin    time.Duration // how long SIGTERM may take to flush what is pending
+	DrainWithin    time.Duration // how long a stop may take to flush what is pending
 }
 
 // Limits bound memory and latency.
@@ -102,7 +103,7 @@ type Limits struct {
 	FetchBytes  int           // size of one fetch, before decompression; two may run at a time
 	QueueBytes  int           // records that are fetched and not yet folded, of all partitions; at worst twice as much
 	FlushEvents int           // a flush at the latest after this many events of a partition
-	FlushBytes  int           // … or when its share of these bytes is pending, without the accounts
+	FlushBytes  int           // … or when a partition has its share of these bytes pending, not counting account rows
 	FlushAge    time.Duration // … or this long after the first event, when far behind
 }
 
@@ -132,7 +133,7 @@ type Trace interface {
 	Context(ctx context.Context) context.Context
 	// Flushed is called after a flush: everything before next is durable.
 	Flushed(next int64, c *projection.Flushed)
-	// Dropped is called when everything that is not durable is dropped and will be read again.
+	// Dropped is called when all records that are not durable are dropped, to be read again.
 	Dropped(reason error)
 }
 

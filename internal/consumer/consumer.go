@@ -79,7 +79,7 @@ func (c *Consumer) options() []kgo.Opt {
 		kgo.ConsumerGroup(c.cfg.Group),
 		kgo.ConsumeTopics(c.cfg.Topic),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.KeepControlRecords(), // positions must pass the markers of transactions
+		kgo.KeepControlRecords(), // a position must also move past the control records of transactions
 		kgo.DisableAutoCommit(),
 		kgo.BlockRebalanceOnPoll(),
 		// A new group begins at the first record. A position that is out of range is an error. The
@@ -94,8 +94,8 @@ func (c *Consumer) options() []kgo.Opt {
 		kgo.FetchMaxBytes(int32(c.cfg.Limits.FetchBytes)), //nolint:gosec // G115: some MiB
 		kgo.FetchMaxPartitionBytes(1<<20),
 		kgo.MaxConcurrentFetches(2),
-		// A broker always sends a whole batch, and it may be a thousand times larger when it is
-		// decompressed. A larger batch than this is refused before it is in memory.
+		// A broker always sends a whole batch, which may become a thousand times larger when it is
+		// decompressed. The client refuses a batch above this limit before it is in memory.
 		kgo.MaxDecompressBatchBytes(c.cfg.Limits.BatchBytes),
 		kgo.BrokerMaxReadBytes(int32(max(c.cfg.Limits.BatchBytes, c.cfg.Limits.FetchBytes)+1<<20)), //nolint:gosec // G115: checked to be far below 2 GiB
 		kgo.WithHooks(&c.idle),
@@ -212,7 +212,7 @@ func (c *Consumer) commit(ctx context.Context, member string, offsets map[int32]
 	return c.commitSync(ctx, member, map[string]map[int32]kgo.EpochOffset{c.cfg.Topic: commit})
 }
 
-// member is this process's member id in the group.
+// member returns this process's member id in the group.
 func (c *Consumer) member() string {
 	id, _ := c.cl.GroupMetadata()
 	return id

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// mostChunk is how many records are decoded and folded at a time, at most. One query then
-	// reads many accounts. With many partitions the chunks are smaller, so that all chunks
-	// together use at most chunkMemory.
+	// mostChunk is the largest number of records that are decoded and folded together, so that
+	// one query reads many accounts. With many partitions the chunks are smaller, so that all
+	// chunks together use at most chunkMemory.
 	mostChunk   = 512
 	leastChunk  = 64
 	chunkMemory = 16 << 20
@@ -37,7 +37,7 @@ type chunk struct {
 	traced  []*kgo.Record // the records that are traced, see Trace
 	next    projection.NextOffset
 	epoch   int
-	broken  *brokenOff // why no more records can be fetched; the chunk then has no records
+	broken  *brokenOff // why no more records can be fetched; a chunk with it has no records
 }
 
 var chunkPool = sync.Pool{New: func() any { return new(chunk) }}
@@ -50,8 +50,8 @@ func (c *chunk) release() {
 	chunkPool.Put(c)
 }
 
-// decode decodes the queue's records into chunks until the worker is to stop. While it waits
-// to decode a record, the records before it are processed.
+// decode decodes the queue's records into chunks until the worker must stop. While it waits
+// for a record's schema, the worker processes the records before that one.
 func (w *worker) decode() {
 	var raw []*kgo.Record
 	for {
@@ -114,8 +114,8 @@ func newChunk() *chunk {
 	return chunkPool.Get().(*chunk) //nolint:forcetypeassert // the pool holds nothing else
 }
 
-// decodeChunk decodes records until the chunk has most events, or up to the first record that
-// cannot be read yet. n is the number of records it has decoded.
+// decodeChunk decodes records until the chunk has most events, or up to the first record
+// whose schema is not available yet. n is the number of decoded records.
 func decodeChunk(ctx context.Context, raw []*kgo.Record, formats event.Resolver, most int) (c *chunk, n int, err error) {
 	c = newChunk()
 	c.records = slices.Grow(c.records, len(raw))

@@ -16,7 +16,7 @@
 //	claim ──▶ seek ──▶ consume ──▶ (drained or cancelled)
 //	  ▲                   │
 //	  └── fenced, stale, ─┘   a transient error is retried in place, for ever
-//	      refused row          a lost position stops the partition, loudly
+//	      refused row          a lost position stops the partition with an error
 //
 // A failure stops one partition: the others continue.
 package consumer

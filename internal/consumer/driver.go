@@ -21,9 +21,9 @@ func (w *worker) Read(_ context.Context, operation string, fn func(context.Conte
 	return w.retry("postgres", operation, fn)
 }
 
-// Publish implements session.Driver. It repeats the same publishing until it succeeds. Each
-// attempt sends only the dead letters that are not acknowledged yet. This includes those that
-// were acknowledged before the batch was decided again.
+// Publish implements session.Driver. It retries until all dead letters are acknowledged. A
+// dead letter that is already acknowledged is not sent again, also not after the batch was
+// decided again.
 func (w *worker) Publish(ctx context.Context, next int64, letters []projection.DeadLetter, verify func(context.Context) error) error {
 	switch {
 	case len(letters) == 0 && w.delivery == nil:
@@ -44,14 +44,14 @@ func (w *worker) Publish(ctx context.Context, next int64, letters []projection.D
 		}
 	}
 	if w.drain.Err() != nil && !w.last {
-		return errDrained // flushLast has its own deadline
+		return errDrained // flushLast publishes again, with its own deadline
 	}
 	return nil
 }
 
 func (w *worker) publish(ctx context.Context, verify func(context.Context) error) error {
 	if err := verify(ctx); err != nil {
-		return retry.Stop(err) // an error of PostgreSQL is handled like that of a failed write
+		return retry.Stop(err) // not retried here: the session handles it like the error of a failed write
 	}
 	err := w.c.cfg.DeadLetters.Deliver(ctx, w.delivery)
 	if kafkaUnknownTopic(err) {
@@ -91,7 +91,7 @@ func (w *worker) flush() error {
 		return session.ErrAgain
 	case session.Stuck:
 		return r.Err
-	case session.Nothing, session.Confirmed, session.Dropped: // Confirmed and Dropped are outcomes of a claim
+	case session.Nothing, session.Confirmed, session.Dropped: // only a claim returns Confirmed and Dropped
 	}
 	return nil
 }
@@ -113,16 +113,16 @@ func (w *worker) counted(r *session.Report) {
 	w.c.cfg.Observer.Flushed(topic, w.partition, f, r.Took)
 	w.c.letters.add(f.DeadLetters)
 	for _, e := range f.Skipped {
-		w.c.cfg.Log.Warn("an event came for a version that was skipped on purpose, and has no effect",
+		w.c.cfg.Log.Warn("an event of a skipped version arrived and has no effect",
 			"account", e.AccountID, "version", e.Version, "topic", topic, "partition", w.partition, "offset", e.Record.Offset)
 	}
 	w.trace.Flushed(r.Next.Offset, f)
 	w.delivered(r.Next.Offset)
 }
 
-// claimOnce claims the partition in the database. If the claim shows how an earlier flush
-// ended, it handles that too. The claim already has the current position, so the earlier
-// flush does not move it again.
+// claimOnce claims the partition in the database. The claim may show that an earlier flush,
+// whose answer was lost, is durable. Then that flush is counted. Its offset is not committed
+// here, because the claimed position is at least as high.
 func (w *worker) claimOnce(ctx context.Context, c projection.Claim) (projection.Position, error) {
 	pos, r, err := w.session.Claim(ctx, c)
 	if r.Outcome == session.Confirmed {
@@ -136,9 +136,8 @@ func (w *worker) claimOnce(ctx context.Context, c projection.Claim) (projection.
 	return pos, err
 }
 
-// delivered drops the delivery when the whole batch is durable and nothing is left to heal.
-// Before that, each dead letter may be decided again, also one of an event that was parked
-// long ago.
+// delivered drops the delivery when the whole batch is durable and no parked event is left to
+// heal. Until then any dead letter may be decided again, also that of a parked event.
 func (w *worker) delivered(next int64) {
 	switch {
 	case w.delivery == nil:
@@ -174,7 +173,7 @@ func (w *worker) flushLast() {
 	}
 }
 
-// stored is the stored position.
+// stored returns the position in the database.
 func (w *worker) stored(ctx context.Context) (projection.Stood, error) {
 	rows, err := w.c.cfg.Database.Positions(ctx)
 	for i := range rows {

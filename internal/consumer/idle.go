@@ -12,21 +12,21 @@ import (
 const (
 	// restAfter is the time without new records after which brokers are asked less often.
 	restAfter = time.Second
-	// idleRest is the time in which no broker is asked then. After it, each gets two requests.
+	// idleRest is how long no broker is asked then. After that, each broker gets two requests.
 	idleRest = 240 * time.Millisecond
 )
 
 // idle detects that all brokers were asked for records and had none.
 type idle struct {
 	mu    sync.Mutex
-	asked map[int32]int // number of fetches by broker; nil: nothing waits for them
+	asked map[int32]int // number of fetches by broker; nil: nobody listens
 	done  func()        // called once
 }
 
 var _ kgo.HookBrokerWrite = (*idle)(nil)
 
-// OnBrokerWrite implements kgo.HookBrokerWrite. If the client asks a broker again, the last
-// answer was empty: otherwise the client would wait until its records are polled.
+// OnBrokerWrite implements kgo.HookBrokerWrite. A second fetch from a broker means that the
+// first returned no records: otherwise the client would wait until its records are polled.
 func (i *idle) OnBrokerWrite(b kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
 	if key != kmsg.Fetch.Int16() || err != nil {
 		return

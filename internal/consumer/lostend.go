@@ -19,21 +19,21 @@ import (
 // the same offsets. A position after the new end would skip these records. So the partition
 // stops for every owner until a person sets the position.
 
-// logEnd is where a partition's log ends, as its leader says.
+// logEnd is the end of a partition's log, as its leader reports it.
 type logEnd struct {
 	offset   int64 // after the last record
-	epoch    int32 // the leader's; projection.NoEpoch: not known
-	epochEnd int64 // offset after the last record of the position's leader epoch; projection.NoOffset: not known
+	epoch    int32 // the leader's epoch; projection.NoEpoch: not known
+	epochEnd int64 // offset after the last record of the leader epoch that is stored with the position; projection.NoOffset: not known
 }
 
-// loss describes how a log has lost its end.
+// loss describes what a log has lost.
 type loss struct {
 	at    int64  // offset up to which the consumed records are still in the log; projection.NoOffset: not known
 	found string // how the loss was found; empty: nothing is lost
 }
 
-// contradicts compares the log's end with the position next. It returns the loss if the log
-// cannot be the one that was consumed up to next.
+// contradicts compares the log's end with the position next. It returns a loss if the log
+// does not have all records that were consumed before next.
 func (e logEnd) contradicts(next projection.NextOffset) loss {
 	switch {
 	case e.epochEnd != projection.NoOffset && e.epochEnd < min(next.Offset, e.offset):
@@ -47,13 +47,14 @@ func (e logEnd) contradicts(next projection.NextOffset) loss {
 	return loss{at: projection.NoOffset}
 }
 
-// lostBehind is the loss of all records after offset end, where a leader epoch ends now.
+// lostBehind is the loss of all consumed records from offset end on. Their leader epoch now
+// ends there.
 func lostBehind(epoch int32, end int64) loss {
 	return loss{end, fmt.Sprintf("the records up to there are of leader epoch %d, which ends at %d", epoch, end)}
 }
 
-// behind reports whether the leader's epoch is earlier than that of the consumed records. Such
-// a leader does not know yet that it was replaced, or the cluster has lost its metadata.
+// behind reports whether the leader's epoch is earlier than that of the consumed records. Then
+// the leader does not know yet that it was replaced, or the cluster has lost its metadata.
 func (e logEnd) behind(next projection.NextOffset) bool {
 	return e.epoch != projection.NoEpoch && e.epoch < next.LeaderEpoch
 }
@@ -65,19 +66,19 @@ func (e logEnd) believed(next projection.NextOffset, after time.Duration) bool {
 }
 
 const (
-	// lostAsks is how many answers in a row have to say that a log has lost its end. lostPause is
-	// the time between them. One answer is not enough, because the leader may be changing.
+	// lostAsks is how many answers in a row must contradict the position. lostPause is the time
+	// between them. One answer is not enough, because the leader may be changing.
 	lostAsks  = 4
 	lostPause = 300 * time.Millisecond
-	// behindFor is how long answers of an earlier leader are ignored. It is longer than the
-	// brokers need to detect a dead broker and report it to each other.
+	// behindFor is how long answers of an earlier leader are ignored. The brokers need less time
+	// to detect a dead broker and to elect another leader.
 	behindFor = 20 * time.Second
 )
 
-// lostEnd compares a position with the log.
+// lostEnd reports what the log has lost before the position next.
 func (w *worker) lostEnd(next projection.NextOffset, log partitionInfo) (lost loss, err error) {
 	if next.Offset <= log.end && (next.LeaderEpoch == projection.NoEpoch || next.LeaderEpoch == log.epoch) {
-		return lost, nil // the current epoch ends where the log ends
+		return lost, nil // the position is before the log's end, and no leader was elected since it was stored
 	}
 	began := time.Now()
 	err = w.retry("kafka", "compare the position with the log", func(ctx context.Context) (err error) {
@@ -87,8 +88,8 @@ func (w *worker) lostEnd(next projection.NextOffset, log partitionInfo) (lost lo
 	return lost, err
 }
 
-// askForEnd asks until an answer does not contradict the position, or until enough answers do.
-// log may be the first answer.
+// askForEnd asks for the log's end until one answer agrees with the position, or until
+// lostAsks answers have contradicted it. log may be the first answer.
 func (w *worker) askForEnd(ctx context.Context, next projection.NextOffset, log partitionInfo, began time.Time) (lost loss, err error) {
 	for asked := range lostAsks {
 		if asked > 0 && pace.Sleep(ctx, lostPause) != nil {
@@ -139,7 +140,7 @@ type brokenOff struct {
 	loss       *kgo.ErrDataLoss // the client reports that the log has lost its end
 }
 
-// breakOff is called by the poller when Kafka refuses to return records from an offset on.
+// breakOff is called by the poller when Kafka returns no more records of the partition.
 // Records that were fetched before are still processed.
 func (w *worker) breakOff(err error) {
 	var (
@@ -161,7 +162,7 @@ func (w *worker) breakOff(err error) {
 	w.queue.breakOff(&broken)
 }
 
-// stopAtBreak flushes the records before the break and stops the partition.
+// stopAtBreak flushes the records that were fetched and stops the partition.
 func (w *worker) stopAtBreak(broken *brokenOff) error {
 	if err := w.flush(); err != nil {
 		return err
@@ -177,8 +178,9 @@ func (w *worker) stopAtBreak(broken *brokenOff) error {
 	return w.stopForAll(w.session.Next().Offset, lostBehind(broken.loss.ConsumedToEpoch, broken.loss.ResetTo))
 }
 
-// stopOutOfRange stops a partition whose next offset is not in the log. It does not wait for a
-// second answer: producers may append records past that offset at any time and so hide the loss.
+// stopOutOfRange stops a partition whose next offset is not in the log. It does not ask a
+// second time: producers may append records past that offset meanwhile, which would hide the
+// loss.
 func (w *worker) stopOutOfRange() error {
 	var log partitionInfo
 	err := w.retry("kafka", "read the partition's offsets", func(ctx context.Context) (err error) {
@@ -189,7 +191,7 @@ func (w *worker) stopOutOfRange() error {
 	case err != nil:
 		return err
 	case !projection.SameTopic(log.id, w.topicID):
-		return session.ErrAgain // the next claim returns why
+		return session.ErrAgain // the next claim stops the partition, because the topic is another one
 	case w.session.Next().Offset < log.start:
 		return w.halt(expired(w.session.Next().Offset, log.start))
 	}
@@ -214,7 +216,7 @@ func isStopped(err error) bool {
 	return errors.As(err, &stopped)
 }
 
-// batchTooLarge says that Kafka holds a batch of more than limit bytes.
+// batchTooLarge is the error for a batch of more than limit bytes.
 type batchTooLarge struct{ limit int }
 
 // Error implements error.

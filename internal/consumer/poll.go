@@ -19,8 +19,9 @@ const (
 	// pollWithin bounds one poll, so that an idle poller still reports to the watchdog.
 	pollWithin = 5 * time.Second
 	// seeksApart is the least time between two rounds of seeks. Each round makes the client drop
-	// the fetches of all partitions, and many partitions are claimed at the same time. A seek that
-	// the client did not accept is in the next round: its assignment was not complete.
+	// the fetches of all partitions, and many partitions are claimed at the same time. The client
+	// does not accept a seek before its assignment is complete. Such a seek is made again in the
+	// next round.
 	seeksApart = 20 * time.Millisecond
 )
 
@@ -56,7 +57,7 @@ func (c *Consumer) poll(ctx context.Context) {
 		fetches := c.cl.PollRecords(pollCtx, pollRecords)
 		cancel()
 		c.cfg.Health.Beat()
-		fetches.EachError(c.dataLost)     // first, because the partition's records may be from after the loss
+		fetches.EachError(c.dataLost)     // before the records are passed on, because they may be from after the loss
 		fetches.EachPartition(c.dispatch) // after the records, because an error may follow them
 		fetches.EachError(c.fetchFailed)
 		c.cl.AllowRebalance()
@@ -96,9 +97,9 @@ func (c *Consumer) makeSeeks(seeks []seek) (later []seek) {
 	if len(seeks) == 0 {
 		return nil
 	}
-	// The client ignores a seek to the offset and epoch that it has returned last. But it may
-	// fetch from another offset, or not at all: it resets itself after a loss of data, and a batch
-	// that is too large stops it. So it gets another epoch first.
+	// The client ignores a seek to the offset and epoch after the last record that it returned.
+	// But after a loss of data it may fetch from another offset, and after a batch that is too
+	// large it fetches nothing. So each seek is made twice, first with an epoch that no record has.
 	first, then := map[int32]kgo.EpochOffset{}, map[int32]kgo.EpochOffset{}
 	for _, s := range seeks {
 		if s.epoch > firstEpoch {
@@ -160,8 +161,8 @@ func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 		return
 	}
 	if topic == "" && p < 0 {
-		// The client returns this error if an answer was too large. It does not name the partition.
-		// It asks again, and continues with the others.
+		// The client returns this error, without a partition, if a response was too large. It repeats
+		// the request and continues with the other partitions.
 		err = batchTooLarge{c.cfg.Limits.BatchBytes}
 	}
 	if w := c.worker(p); w != nil {
@@ -178,8 +179,8 @@ func (c *Consumer) fetchFailed(topic string, p int32, err error) {
 	c.cfg.Health.FailAfter("fetch", "Kafka: "+errclass.Safe(err), grace)
 }
 
-// commitSync commits only under the id member. It returns the first error of the request or of
-// a partition.
+// commitSync commits with the member id member. It fails if the client has another id now. It
+// returns the first error of the request or of a partition.
 func (c *Consumer) commitSync(ctx context.Context, member string, offsets map[string]map[int32]kgo.EpochOffset) error {
 	var result error
 	ctx = kgo.PreCommitFnContext(ctx, func(request *kmsg.OffsetCommitRequest) error {
@@ -211,7 +212,7 @@ func (c *Consumer) tooBig(bytes int) bool {
 	return int64(bytes) > c.queueShare.Load() && c.queued.Load() > int64(c.cfg.Limits.QueueBytes)
 }
 
-// minShare lets each partition hold something, however many there are.
+// minShare is the least memory of a partition, however many partitions there are.
 const minShare = 64 << 10
 
 // shareMemoryAmong divides the memory among partitions.

@@ -131,7 +131,6 @@ func (q *queue) removeBreak() (*brokenOff, int) {
 	return broken, q.epoch
 }
 
-// wake wakes the decoder: there is something to decode.
 func (q *queue) wake() {
 	select {
 	case q.arrived <- struct{}{}:
@@ -162,21 +161,21 @@ func (q *queue) close() {
 	q.drop()
 }
 
-// stableEnd is the offset after the last record that is known to be committed.
+// stableEnd returns the last stable offset as of the newest fetch.
 func (q *queue) stableEnd() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.end
 }
 
-// isPaused reports whether the partition's fetching waits for the queue.
+// isPaused reports whether the partition is not fetched because the queue is full.
 func (q *queue) isPaused() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.paused
 }
 
-// oldest is the timestamp of the first waiting record in ms; 0 without one.
+// oldest returns the timestamp of the first waiting record in ms, or 0 if none waits.
 func (q *queue) oldest() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"projector/projection"
 )
 
-// retry runs fn until it succeeds, returns an error that must not be repeated, or the worker
-// is to stop. An attempt may take long if the server keeps answering. A stop ends a wait at
-// once. A running attempt ends only when the worker's time is over.
+// retry runs fn until it succeeds, fails with a final error, or the worker must stop. An
+// attempt may take long if the server keeps answering. A stop ends a wait between attempts at
+// once. A running attempt ends only when the worker's context ends.
 func (w *worker) retry(dependency, operation string, fn func(context.Context) error) error {
 	policy := w.c.cfg.Retry
 	silence := policy.Attempt
@@ -39,7 +39,7 @@ func (w *worker) retry(dependency, operation string, fn func(context.Context) er
 	return err
 }
 
-// final reports whether repeating the same attempt is pointless.
+// final reports whether the same attempt would fail again.
 func final(err error) bool {
 	return session.Final(err) || errors.Is(err, projection.ErrTopicRecreated) || errors.Is(err, errOtherMember) || isStopped(err)
 }
@@ -63,11 +63,10 @@ func (w *worker) awaitFormat(r *kgo.Record) bool {
 // dependencyRegistry is the name of the schema registry in errors.
 const dependencyRegistry = "schema_registry"
 
-// schemaCondition ends the condition of a partition that cannot be read.
+// schemaCondition is the suffix of the condition's name if records cannot be decoded.
 const schemaCondition = " schema"
 
-// dependencyOf returns the dependency that an error names. If there is none, it returns the
-// one that was called.
+// dependencyOf returns the dependency that an error names, or asked if it names none.
 func dependencyOf(err error, asked string) string {
 	var names interface{ Dependency() string }
 	if errors.As(err, &names) {
@@ -81,7 +80,7 @@ func dependencyOf(err error, asked string) string {
 type obstacle int
 
 const (
-	notWritten  obstacle = iota // flushes fail; claims between two flushes do not end it
+	notWritten  obstacle = iota // flushes fail; only a successful flush ends this obstacle
 	notAnswered                 // another operation of the worker fails and is repeated
 	notRead                     // records cannot be decoded
 	obstacles
@@ -129,7 +128,7 @@ func (w *worker) passed(o obstacle) {
 	if standing == "" {
 		w.c.cfg.Health.OK(w.condition(o))
 	} else {
-		w.c.cfg.Health.FailAfter(w.condition(o), standing, stuckAfter) // the time of the first failure stays
+		w.c.cfg.Health.FailAfter(w.condition(o), standing, stuckAfter) // the time of the first failure does not change
 	}
 	if reason != "" {
 		s.change(projection.StateRetrying, reason)
@@ -143,7 +142,7 @@ func (w *worker) passed(o obstacle) {
 type retryObserver struct {
 	w          *worker
 	obstacle   obstacle
-	dependency string           // the one that is called
+	dependency string           // the dependency that is called
 	operation  string           // what for
 	other      *retry.Throttled // log of another dependency that has failed; nil: none has
 	failing    bool
@@ -172,7 +171,8 @@ func (o *retryObserver) Failing(err error, attempt int, since, next time.Duratio
 	}
 }
 
-// log is the log of a dependency's failures: healing may also fail for the schema registry.
+// log returns the log for failures of a dependency. It may not be o.dependency: healing also
+// asks the schema registry.
 func (o *retryObserver) log(dependency string) *retry.Throttled {
 	if dependency == o.dependency {
 		return o.w.c.throttled(dependency, o.operation)
@@ -191,7 +191,7 @@ func (o *retryObserver) Recovered(attempts int, after time.Duration) {
 	o.w.passed(o.obstacle)
 }
 
-// gaveUp is called when a retry ends without success: its result is no longer needed.
+// gaveUp is called when a retry ends without success, because its result is no longer needed.
 func (o *retryObserver) gaveUp() {
 	if o.failing {
 		o.failing = false

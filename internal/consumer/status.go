@@ -30,8 +30,8 @@ type status struct {
 // idleAfter is the time without new records after which a partition is idle.
 const idleAfter = 10 * time.Second
 
-// from is the offset from which the lag counts: the position or, if there is none, the first
-// offset of the log; -1: not known.
+// from returns the offset from which the lag counts: the position or, without a position, the
+// first offset of the log. It returns -1 if that is not known.
 func (s *status) from() int64 {
 	if s.fence.Load() > 0 {
 		return s.position.Load()
@@ -68,7 +68,7 @@ func (s *status) waiting() bool {
 	return s.state.Waiting()
 }
 
-// change is set, under the lock.
+// change does what set does. The caller holds the lock.
 func (s *status) change(state projection.State, reason string) {
 	if s.state != state {
 		s.since = time.Now()
@@ -76,7 +76,7 @@ func (s *status) change(state projection.State, reason string) {
 	s.state, s.reason = state, reason
 }
 
-// PartitionStatus is one assigned partition, for people. End is -1 when unknown.
+// PartitionStatus describes one assigned partition. End is -1 when unknown.
 type PartitionStatus struct {
 	Partition     int32
 	State         projection.State
@@ -89,7 +89,7 @@ type PartitionStatus struct {
 	LagSeconds    float64
 }
 
-// Status lists the assigned partitions in order. It waits for nothing.
+// Status lists the assigned partitions in order. It does no I/O.
 func (c *Consumer) Status() []PartitionStatus {
 	partitions := c.assignment()
 	slices.Sort(partitions)
@@ -136,7 +136,7 @@ func (w *worker) pace(d PartitionStatus, now time.Time) projection.State {
 // watchLag asks the brokers for the ends of the partitions.
 func (c *Consumer) watchLag(ctx context.Context) {
 	every(ctx, lagEvery, lagEvery, func(ctx context.Context) {
-		// After an error, ends that are missing do not change. watchKafka reports the error.
+		// After an error, a partition without an answer has its earlier end. watchKafka reports the error.
 		ends, _ := c.adm.ListCommittedOffsets(ctx, c.cfg.Topic)
 		for _, p := range c.assignment() {
 			w := c.worker(p)
@@ -193,15 +193,15 @@ func (w *worker) lag(now time.Time) (records int64, age time.Duration, known boo
 	return records, max(0, now.Sub(time.UnixMilli(oldest))), true
 }
 
-// logRewind logs why a position was moved back, by this claim or before it. Records that were
-// durable are then read again.
+// logRewind logs why a position was moved back, by this claim or before it. Records that are
+// already applied are then read again.
 func (w *worker) logRewind(kafka int64, found projection.Stood, pos projection.Position) {
 	from, reason := projection.NoOffset, ""
 	switch known := w.status.position.Load(); {
 	case w.status.fence.Load() > 0 && found.Next < known:
 		from, reason = known, "the stored position is behind what was durable: the database was restored, or the position was set back"
 	case kafka > found.Next && found.Fence == 0:
-		from, reason = kafka, "the database has no position, although Kafka has a committed offset: it is another one, or was restored"
+		from, reason = kafka, "the database has no position, although Kafka has a committed offset: it is another database, or it was restored"
 	case kafka > found.Next:
 		from, reason = kafka, "the stored position is behind Kafka's committed offset: the database was restored, or the position was set back"
 	case pos.Next < found.Next:

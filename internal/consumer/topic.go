@@ -18,7 +18,7 @@ import (
 // after a rebalance.
 type topicInfo struct {
 	mu      sync.Mutex
-	asked   time.Time // before the answers arrived
+	asked   time.Time // when the answers were requested
 	id      string
 	starts  kadm.ListedOffsets
 	ends    kadm.ListedOffsets
@@ -35,10 +35,10 @@ type partitionInfo struct {
 	stable     int64 // last stable offset; projection.NoOffset: not known
 }
 
-// infoAge is how old an answer may be if the caller does not need a newer one.
+// infoAge is how old a cached answer may be.
 const infoAge = time.Second
 
-// partitionInfo returns Kafka's answer about partition p, at most infoAge old. One question
+// partitionInfo returns Kafka's answer about partition p, at most infoAge old. One request
 // covers all partitions. If the leader of a partition does not answer, only that partition
 // fails.
 func (c *Consumer) partitionInfo(ctx context.Context, p int32) (partitionInfo, error) {
@@ -50,7 +50,7 @@ func (c *Consumer) partitionInfoSince(ctx context.Context, p int32, since time.T
 	t := &c.topic
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, watchWithin) // the others wait for the lock
+	ctx, cancel := context.WithTimeout(ctx, watchWithin) // other workers wait for the lock meanwhile
 	defer cancel()
 	if t.asked.Before(since) {
 		if err := t.ask(ctx, c.adm, c.cfg.Topic); err != nil {
@@ -69,7 +69,7 @@ func (c *Consumer) partitionInfoSince(ctx context.Context, p int32, since time.T
 	case t.missing != nil:
 		return partitionInfo{}, t.missing
 	}
-	t.asked = time.Time{} // the topic was created since
+	t.asked = time.Time{} // the answers have no such partition: it was added since, so ask again next time
 	return partitionInfo{}, kerr.UnknownTopicOrPartition
 }
 
@@ -83,7 +83,7 @@ func (t *topicInfo) ask(ctx context.Context, adm *kadm.Client, topic string) err
 	if err != nil {
 		return err
 	}
-	// All questions are asked at the same time, so that a silent leader delays only its own.
+	// All requests run at the same time, so that a silent leader delays only the answers that it owes.
 	var (
 		starts, ends, stable kadm.ListedOffsets
 		noStarts, noEnds     error
@@ -91,7 +91,7 @@ func (t *topicInfo) ask(ctx context.Context, adm *kadm.Client, topic string) err
 	)
 	all.Go(func() { starts, noStarts = adm.ListStartOffsets(ctx, topic) })
 	all.Go(func() { ends, noEnds = adm.ListEndOffsets(ctx, topic) })
-	all.Go(func() { stable, _ = adm.ListCommittedOffsets(ctx, topic) }) // watchLag asks again
+	all.Go(func() { stable, _ = adm.ListCommittedOffsets(ctx, topic) }) // an error is ignored, because watchLag asks again
 	all.Wait()
 	switch {
 	case allMissing(noStarts):
@@ -104,7 +104,7 @@ func (t *topicInfo) ask(ctx context.Context, adm *kadm.Client, topic string) err
 	return nil
 }
 
-// allMissing reports whether err means that no partition was answered.
+// allMissing reports whether err means that there is no answer about any partition.
 func allMissing(err error) bool {
 	var some *kadm.ShardErrors
 	return err != nil && (!errors.As(err, &some) || some.AllFailed)

@@ -73,7 +73,7 @@ func (c *Consumer) watchAccess(ctx context.Context) {
 		err := c.cfg.Access.Check(attempt)
 		if err == nil || errclass.Kafka(err).Unready() {
 			c.report(ctx, "access", "Kafka: ", err)
-		} // any other error means that the brokers cannot be reached; watchKafka reports that
+		} // any other error means that the brokers cannot be reached, which watchKafka reports
 	})
 }
 
@@ -86,8 +86,8 @@ func (c *Consumer) explain(err error) error {
 }
 
 // watchLeaders reports the assigned partitions that have no leader, because the client waits
-// for a leader without an error. The condition of a revoked partition is removed, since
-// nothing else would end it.
+// for a leader without an error. It also removes the condition of a revoked partition, because
+// nothing else would.
 func (c *Consumer) watchLeaders(topic kadm.TopicDetail) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,7 +149,7 @@ func (c *Consumer) watchTopicID(id string) {
 	}
 }
 
-// ensureDLQ creates the DLQ topic, and tries until it exists.
+// ensureDLQ tries to create the DLQ topic until it exists.
 func (c *Consumer) ensureDLQ(ctx context.Context) {
 	trying, stop := context.WithCancel(ctx)
 	defer stop()
@@ -162,7 +162,7 @@ func (c *Consumer) ensureDLQ(ctx context.Context) {
 	})
 }
 
-// report makes a condition follow err.
+// report logs err and sets the condition. Without an error it clears the condition.
 func (c *Consumer) report(ctx context.Context, condition, prefix string, err error) {
 	switch {
 	case ctx.Err() != nil:
@@ -175,7 +175,7 @@ func (c *Consumer) report(ctx context.Context, condition, prefix string, err err
 	}
 }
 
-// checked returns the dependency of a condition, and the operation for the log.
+// checked returns the dependency and the operation whose failure the condition reports.
 func checked(condition string) (dependency, what string) {
 	switch condition {
 	case "access":
@@ -201,7 +201,7 @@ func (c *Consumer) watchPositions(ctx context.Context) {
 		}
 		for _, row := range stored {
 			if w := c.worker(row.Partition); w != nil && row.SetByHand && w.status.fence.Load() == 0 && w.status.waiting() {
-				w.reclaim() // its position was of another topic
+				w.reclaim() // the partition had stopped because its position was of another topic
 			}
 			if k, mine := before[row.Partition]; mine && row.Fence == k.Fence && row.Next >= k.Next {
 				delete(before, row.Partition)
@@ -215,7 +215,7 @@ func (c *Consumer) watchPositions(ctx context.Context) {
 	})
 }
 
-// knownPositions are the positions that the workers know.
+// knownPositions returns the positions of the workers that have one.
 func (c *Consumer) knownPositions() map[int32]projection.Position {
 	known := map[int32]projection.Position{}
 	for _, p := range c.assignment() {
@@ -260,7 +260,7 @@ func (c *Consumer) watchOverdue(ctx context.Context) {
 		}
 		for _, p := range overdue {
 			if w := c.worker(p); w != nil && w.status.fence.Load() > 0 && !w.status.waiting() {
-				w.log.Info("parked events wait although their turn has come: claiming the partition anew")
+				w.log.Info("parked events could be applied and are not: claiming the partition again")
 				w.reclaim()
 			}
 		}

@@ -14,10 +14,10 @@ import (
 	"projector/projection"
 )
 
-// errHalted ends a session: only a person can fix the cause.
+// errHalted ends a session whose cause only a person can fix.
 var errHalted = errors.New("partition stopped")
 
-// errDrained ends a session because the worker is to stop.
+// errDrained ends a session because the worker must stop.
 var errDrained = errors.New("drained")
 
 // worker owns one assigned partition, from assignment to revocation.
@@ -32,12 +32,12 @@ type worker struct {
 
 	ctx       context.Context // ends when the worker must stop at once: partition lost, or drained too slowly
 	cancel    context.CancelCauseFunc
-	drain     context.Context // ends when the worker is to flush and stop: partition revoked, or shutdown
+	drain     context.Context // ends when the worker must flush and stop: partition revoked, or shutdown
 	startStop context.CancelFunc
 	done      chan struct{}
 
 	committed chan int64    // receives Kafka's committed offset once
-	recheck   chan struct{} // receives when the stored position is not what this worker knows
+	recheck   chan struct{} // receives when the stored position is not the one that this worker knows
 	status    status
 
 	// Used by the worker's goroutine only.
@@ -46,15 +46,15 @@ type worker struct {
 	epoch       int           // epoch of the records fetched since the last claim
 	topicID     string
 	delivery    *dlq.Delivery
-	deliveredTo int64  // offset after the records whose dead letters the delivery has
+	deliveredTo int64  // offset after the last record of the batches whose dead letters are in delivery
 	last        bool   // there is time for only one attempt to publish
 	halted      string // why it stopped last
 	haltLogged  time.Time
 }
 
 const (
-	// flushWithin is how long a flush should take. People take a position for stuck if it does not
-	// move for longer.
+	// flushWithin is how long a flush should take. If a position does not move for longer, people
+	// believe that it is stuck.
 	flushWithin = 10 * time.Second
 	// overtakenFreely is how many times in a row records are decided again without a wait.
 	overtakenFreely = 2
@@ -113,7 +113,7 @@ func (w *worker) stop(ctx context.Context) {
 
 // run claims and consumes until the worker is stopped.
 func (w *worker) run() {
-	defer w.trace.Dropped(errDrained) // for records that may not be durable
+	defer w.trace.Dropped(errDrained) // ends the spans of records that are not durable
 	var kafka int64
 	select {
 	case kafka = <-w.committed:
@@ -124,7 +124,7 @@ func (w *worker) run() {
 		err := w.consume(kafka)
 		switch {
 		case errors.Is(err, session.ErrAgain):
-			kafka = projection.NoOffset // from now on the stored position decides
+			kafka = projection.NoOffset // Kafka's offset counts for the first claim only
 			w.c.cfg.Retry.Sleep(w.drain, w.pause)
 			w.pause = 0
 		case errors.Is(err, errDrained):
@@ -166,7 +166,7 @@ func (w *worker) consume(kafka int64) error {
 	return err
 }
 
-// process folds and flushes until the worker is drained or the records must be decided again.
+// process folds and flushes until the worker must stop or the records must be decided again.
 func (w *worker) process() error {
 	for {
 		more, err := w.heal()
