@@ -16,14 +16,14 @@ var (
 	armed = parse(os.Getenv("PROJECTOR_FAILPOINTS"))
 )
 
-// point is what is to happen at a name, and how often it is still to be passed.
+// point is an armed point: its action, and how many more times it is reached until then.
 type point struct {
 	action string
 	left   int
 }
 
-// parse reads name=action@n, separated by commas, and ends the program when it
-// cannot: a point that is not armed would prove nothing.
+// parse reads the points, see the package comment. It panics if spec is not valid, because a
+// test with a point that is not armed would prove nothing.
 func parse(spec string) map[string]*point {
 	points := map[string]*point{}
 	for _, one := range strings.FieldsFunc(spec, func(r rune) bool { return r == ',' }) {
@@ -38,7 +38,7 @@ func parse(spec string) map[string]*point {
 	return points
 }
 
-// Here acts when the point of that name is armed and its turn has come.
+// Here does the action of the point if it is reached for the n-th time.
 func Here(name string) {
 	mu.Lock()
 	p := armed[name]
@@ -51,7 +51,7 @@ func Here(name string) {
 	if due {
 		delete(armed, name)
 		record(name)
-		if p.action == "kill" { // with the lock held: nobody passes a point after the last line
+		if p.action == "kill" { // with the lock held, so that no other goroutine passes a point after the last line of the log
 			act(syscall.SIGKILL)
 		}
 	}
@@ -61,7 +61,7 @@ func Here(name string) {
 	}
 }
 
-// record proves that the point was reached.
+// record appends the name to the log.
 func record(name string) {
 	path := os.Getenv("PROJECTOR_FAILPOINTS_LOG")
 	if path == "" {
@@ -84,6 +84,6 @@ func act(s syscall.Signal) {
 		panic(err)
 	}
 	if s == syscall.SIGKILL {
-		select {} // the signal is on its way
+		select {} // wait for the signal, which may arrive late
 	}
 }

@@ -18,43 +18,43 @@ type Outcome int
 const (
 	Nothing   Outcome = iota // nothing was pending
 	Written                  // everything before Next is durable
-	Refused                  // PostgreSQL refuses one of the events: decide again, with fewer
+	Refused                  // PostgreSQL refuses one of the events: decide again, with fewer events
 	Overtaken                // another writer was first: decide again at once
 	Failed                   // wait, then decide again
-	Stuck                    // a dead letter is refused as its event was: only a person can help
-	Confirmed                // the claim found an earlier flush durable: only the answer to it was lost
-	Dropped                  // the claim found that an earlier flush is not durable: it is read again
+	Stuck                    // PostgreSQL refuses an event and also its dead letter: only a person can help
+	Confirmed                // the claim found that an earlier flush is durable: only the answer to it was lost
+	Dropped                  // the claim found that an earlier flush is not durable: its records are read again
 )
 
 // Report is how a flush ended.
 type Report struct {
 	Outcome Outcome
-	Err     error // why the flush, or the answer to it, failed; nil: it did not
-	Events  int   // that were to be written
-	// Flushed is what has become durable, everything before Next, by publishing and writing
-	// for so long. It counts only when the outcome is Written or Confirmed.
+	Err     error // why the flush failed or its answer was lost; nil: neither
+	Events  int   // number of events in the flush
+	// Flushed is what has become durable. Everything before Next now is. Took is the time since
+	// the flush began. All three are valid only if the outcome is Written or Confirmed.
 	Flushed projection.Flushed
 	Next    projection.NextOffset
 	Took    time.Duration
-	// Open: the breaker has opened. The next claim finds the partition stopped.
+	// Open reports that this flush has opened the breaker, which stops the partition.
 	Open bool
 }
 
-// flush is what is made durable together.
+// flush holds the progress of one flush.
 type flush struct {
 	next    projection.NextOffset
-	reached int64 // after next if some entries of the record at next are flushed
+	reached int64 // greater than next if only some entries of the record at next are in the flush
 	events  int
 	begun   time.Time
 
-	// Of the attempt to write it.
+	// These are set by the attempt to write it.
 	result projection.Flushed
 	took   time.Duration
-	done   int // events written when it ended, as far as known
+	done   int // how many of the events were written before it ended, as far as known
 }
 
-// Flush makes everything pending durable. After any outcome but Nothing and Written,
-// everything pending is worthless, and Claim comes next.
+// Flush makes everything pending durable. After an outcome other than Nothing and Written,
+// the pending changes are invalid, and the caller has to call Claim.
 func (s *Session) Flush(ctx context.Context) Report {
 	open := s.proj.Pending().Open
 	if s.Durable() {
@@ -73,7 +73,7 @@ func (s *Session) Flush(ctx context.Context) Report {
 	return r
 }
 
-// FlushLast flushes once, whatever the size, because there is no time left. found
+// FlushLast makes one flush of everything pending, because the source is stopping. found
 // returns the stored position.
 func (s *Session) FlushLast(ctx context.Context, found func(context.Context) (projection.Stood, error)) Report {
 	if s.Durable() {
@@ -84,7 +84,7 @@ func (s *Session) FlushLast(ctx context.Context, found func(context.Context) (pr
 	if err == nil {
 		f.result, err = s.proj.Flush(ctx, f.next)
 	}
-	if u := s.unknown; u != nil && errors.Is(err, projection.ErrFenced) { // fenced by the earlier write, perhaps
+	if u := s.unknown; u != nil && errors.Is(err, projection.ErrFenced) { // an earlier write, whose answer was lost, may have moved the position
 		if row, lookErr := found(ctx); lookErr == nil && u.wasDone(row) {
 			f, err = &u.flush, nil
 		}
@@ -103,9 +103,9 @@ func (s *Session) publish(ctx context.Context, f *flush) error {
 	return s.driver.Publish(ctx, f.reached, s.proj.DeadLetters(), s.proj.Verify)
 }
 
-// write makes one attempt. It goes on while PostgreSQL keeps answering. With more than one
-// event, the whole attempt has the time limit of one answer: after a failure fewer events
-// are written at a time.
+// write makes one attempt. A single event may take long, as long as PostgreSQL keeps
+// answering. Several events must be written within the time limit of one answer: otherwise
+// the attempt fails, and the next one has fewer events.
 func (s *Session) write(ctx context.Context, f *flush) error {
 	bound := time.Duration(0)
 	if f.events > 1 {
@@ -139,8 +139,8 @@ func (s *Session) failed(f *flush, err error) Report {
 	return r
 }
 
-// isolate narrows the search for the event that PostgreSQL refuses: each flush has fewer
-// events, until the event is alone.
+// isolate handles a refused flush. Each further flush has fewer events, until the event that
+// PostgreSQL refuses is alone. Then that event is dead-lettered.
 func (s *Session) isolate(r Report) Report {
 	r.Outcome = Refused
 	if r.Events > 1 {
@@ -157,11 +157,11 @@ func (s *Session) isolate(r Report) Report {
 	return r
 }
 
-// written notes a flush that succeeded.
+// written updates the session after a flush that succeeded.
 func (s *Session) written(f *flush) Report {
 	s.unknown = nil
-	// A record whose last entry is refused is read again from its first one: if the flushes before
-	// that grew, the entry would never be alone.
+	// A record whose last entry is refused is read again from its first entry. If the flushes of
+	// the first entries grew, the last entry would never be alone in a flush.
 	if f.reached == f.next.Offset {
 		s.size.Wrote(f.events, f.took)
 	}
@@ -171,7 +171,7 @@ func (s *Session) written(f *flush) Report {
 	return s.durableReport(Written, f)
 }
 
-// durableReport reports what has become durable, and ends an outage.
+// durableReport reports what has become durable, and clears the counts of failed flushes.
 func (s *Session) durableReport(outcome Outcome, f *flush) Report {
 	s.overtaken, s.failedTo, s.healing = 0, 0, false
 	return Report{Outcome: outcome, Events: f.events, Flushed: f.result, Next: f.next, Took: time.Since(f.begun)}
@@ -180,24 +180,24 @@ func (s *Session) durableReport(outcome Outcome, f *flush) Report {
 // OutcomeKnown reports that it is known whether the last write took place.
 func (s *Session) OutcomeKnown() bool { return s.unknown == nil }
 
-// unknownWrite is a write that has failed, as far as this session knows: perhaps only the
-// reply to its COMMIT was lost. The stored position shows it. Only the owner moves a position
-// under its fence, so a row that is where this write was to move it, under the fence of
-// that time, was moved by this write.
+// unknownWrite is a write that failed although it may be durable, because only the reply to
+// its COMMIT was lost. The stored position shows that: only the owner of a fence moves the
+// position while the row has that fence. If the row has this write's fence and its new
+// position, this write has moved it.
 type unknownWrite struct {
 	flush
 	from   projection.Stood
 	reason error
 }
 
-// wasDone reports whether the write took place, by the row found later. A flush that moves
-// no offset leaves no trace in the row.
+// wasDone reports whether the row shows that the write took place. It returns false for a
+// write that moves no offset, because the row does not show that.
 func (u *unknownWrite) wasDone(row projection.Stood) bool {
 	return row.Fence == u.from.Fence && row.Next == u.next.Offset && u.next.Offset != u.from.Next
 }
 
-// resolve finds out whether a write that failed took place, from the position's row that a
-// claim found, also when the claim then failed. What is durable is reported once.
+// resolve reports whether a write that failed took place. row is the position that a claim
+// has found. It reports each write once.
 func (s *Session) resolve(row projection.Stood) Report {
 	u := s.unknown
 	if u == nil {
@@ -212,7 +212,7 @@ func (s *Session) resolve(row projection.Stood) Report {
 	return r
 }
 
-// Final reports whether repeating the same attempt is pointless.
+// Final reports whether the same attempt would fail again.
 func Final(err error) bool {
 	return errors.Is(err, projection.ErrFenced) || errors.Is(err, projection.ErrStale) || refused(err)
 }

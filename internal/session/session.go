@@ -5,10 +5,9 @@
 //	   ▲                             │
 //	   └────────── Claim ◀───────────┴ failed: fewer events, or one event refused
 //
-// A write that fails is never repeated as it is. What is pending is dropped, the source
-// claims the projection again and reads from the durable position, and the next flush has
-// fewer events, down to one. An event that PostgreSQL refuses when it is alone is
-// dead-lettered.
+// A write that fails is never repeated unchanged. Everything pending is dropped. The source
+// claims the projection again and reads from the durable position. The next flush has fewer
+// events, down to one. An event that PostgreSQL refuses when it is alone is dead-lettered.
 //
 // The source owns the loop: it calls Fold, Heal and Flush, and acts on the Report.
 package session
@@ -23,56 +22,56 @@ import (
 	"projector/projection"
 )
 
-// ErrAgain is what a source returns when everything pending is dropped: claim again and
+// ErrAgain means that everything pending was dropped, so the source has to claim again and
 // read from the durable position.
 var ErrAgain = errors.New("decide again from the durable position")
 
-// Projection is what the records of a source are turned into. One goroutine at a time
-// uses it.
+// Projection turns the records of a source into rows. One goroutine at a time may use it.
 type Projection interface {
-	// Claim takes the partition over and forgets everything pending. It returns where to
-	// continue, and, also with an error, the position it found, if it found one.
+	// Claim makes this process the partition's owner and drops everything pending. It returns
+	// where to continue. Position.Found is the position before the claim, also if Claim fails;
+	// nil: there was none, or it could not be read.
 	Claim(context.Context, projection.Claim) (projection.Position, error)
 	// Fold adds records in order until limit events are pending, and returns how many it
-	// added; after an error it is called again with the rest. Without records it only heals,
+	// added. After an error it is called again with the rest. Without records it only heals,
 	// see projection.Pending.
 	Fold(ctx context.Context, records []projection.DecodedRecord, limit int) (int, error)
-	// Pending is how much waits to be flushed.
+	// Pending returns what the next flush would write.
 	Pending() projection.Pending
-	// DeadLetters are to be published before the flush, while Verify holds.
+	// DeadLetters returns the dead letters that must be published before the flush.
 	DeadLetters() []projection.DeadLetter
-	// Verify returns projection.ErrFenced or ErrStale unless the decisions about the dead
-	// letters hold.
+	// Verify returns projection.ErrFenced or ErrStale if another writer has changed what the
+	// dead letters were decided on. Then they must not be published.
 	Verify(context.Context) error
-	// Flush makes everything pending durable, and the position next. projection.ErrFenced
-	// and ErrStale mean that this call wrote nothing (ErrFenced also when an earlier write,
-	// whose reply was lost, has moved the position). After any other error the COMMIT may have
-	// taken place, with this result; the next claim shows it. It reports to package pace
-	// what is answered.
+	// Flush writes everything pending and the position next in one transaction. After
+	// projection.ErrFenced or ErrStale this call has written nothing. ErrFenced may also mean
+	// that an earlier write, whose reply was lost, has moved the position. After any other error
+	// the COMMIT may have taken place, with this result; the next claim shows whether it has.
+	// Flush reports each answer of the database to package pace.
 	Flush(ctx context.Context, next projection.NextOffset) (projection.Flushed, error)
-	// Refuse has the event that was folded last dead-lettered as refused by the database
-	// when it is read again; false when it was dead-lettered as refused already.
+	// Refuse makes the event that was folded last a dead letter, with the class for a refusal
+	// by the database, when it is read again. It returns false if it already is one.
 	Refuse(reason string) bool
 }
 
-// Driver is what a session needs of its source.
+// Driver is the part of a source that a session calls.
 type Driver interface {
-	// Read repeats an operation that may be repeated as it is.
+	// Read runs fn, and retries it after an error that may pass.
 	Read(ctx context.Context, operation string, fn func(context.Context) error) error
-	// Publish makes the dead letters of the records before next durable. It calls verify
-	// before each attempt.
+	// Publish sends the dead letters of the records before next, and returns when the brokers
+	// have acknowledged them. It calls verify before each attempt.
 	Publish(ctx context.Context, next int64, letters []projection.DeadLetter, verify func(context.Context) error) error
 }
 
 // Limits bound a session's flushes.
 type Limits struct {
-	Events int           // events of any flush
-	Within time.Duration // how long one should take
-	// Silence is how long a write may go without an answer; 0: without limit.
+	Events int           // largest number of events in a flush
+	Within time.Duration // how long a flush should take
+	// Silence is how long a write may wait for one answer of the database; 0: without limit.
 	Silence time.Duration
-	// Freely is how many times in a row a flush that another writer has overtaken is decided
-	// again at once. A repair or a change of owners needs one or two; more means that something
-	// keeps rows from being written as they are sent.
+	// Freely is how many times in a row an overtaken flush is decided again without a wait. A
+	// repair or a change of owners needs one or two. More are a sign of a lasting problem, such
+	// as a trigger that changes the rows.
 	Freely int
 }
 
@@ -82,27 +81,28 @@ type Session struct {
 	driver Driver
 	limits Limits
 
-	size      pace.Size     // events a flush
-	failedTo  int64         // the flushes that failed were to make everything before it durable; 0: none has failed
-	healing   bool          // a flush has failed that only healed, which moves no offset
-	overtaken int           // flushes that failed, except for refused rows, since one succeeded
-	unknown   *unknownWrite // the last write, when it failed; nil: its outcome is known
+	size      pace.Size     // largest number of events in the next flush
+	failedTo  int64         // highest end of the flushes that failed; 0: none has failed
+	healing   bool          // a flush has failed that had only parked events, and so moves no offset
+	overtaken int           // flushes that failed since the last success, without those with refused rows
+	unknown   *unknownWrite // the last write if its outcome is not known
 
 	durable projection.Stood
 	next    projection.NextOffset // after the last record folded
-	reached int64                 // the same, and after one of which only some entries are folded
+	reached int64                 // as next, but also after a record of which only some entries are folded
 	since   time.Time             // when the first pending record was folded; zero: none is pending
 	oldest  atomic.Int64          // the timestamp of that record in ms, 0: none
 }
 
-// New prepares a session; Claim and Begin come first.
+// New prepares a session. The caller then calls Claim and Begin.
 func New(proj Projection, driver Driver, limits Limits) *Session {
 	return &Session{proj: proj, driver: driver, limits: limits, size: pace.NewSize(limits.Events, limits.Events, limits.Within)}
 }
 
-// Claim claims the projection. It also finds out whether a write that failed earlier took
-// place: it has waited for the position's row, so no COMMIT is in progress. The report,
-// also with an error, is Confirmed or Dropped, or Nothing when no outcome was unknown.
+// Claim claims the projection. It also finds out whether an earlier write that failed took
+// place: the claim locks the position's row, so the COMMIT of that write is no longer in
+// progress. The report's outcome is then Confirmed or Dropped, also if Claim fails. Otherwise
+// it is Nothing.
 func (s *Session) Claim(ctx context.Context, c projection.Claim) (projection.Position, Report, error) {
 	pos, err := s.proj.Claim(ctx, c)
 	if pos.Found == nil {
@@ -111,8 +111,8 @@ func (s *Session) Claim(ctx context.Context, c projection.Claim) (projection.Pos
 	return pos, s.resolve(*pos.Found), err
 }
 
-// Begin continues at a claimed position. It reports whether an earlier failed flush needs no
-// retry: the position has passed its records, and nothing is left to heal.
+// Begin continues at a claimed position. It reports whether the flushes that failed before
+// are done: the position has passed their records, and nothing is left to heal.
 func (s *Session) Begin(pos projection.Position) (over bool) {
 	s.durable = pos.Stood()
 	s.next, s.since = pos.NextOffset(), time.Time{}
@@ -124,35 +124,35 @@ func (s *Session) Begin(pos projection.Position) (over bool) {
 	return over
 }
 
-// Next is after the last record folded.
+// Next returns the offset after the last folded record.
 func (s *Session) Next() projection.NextOffset { return s.next }
 
-// Skip continues after offsets that hold no record, such as the markers of transactions.
+// Skip moves past offsets without an event, such as the control records of transactions.
 func (s *Session) Skip(to projection.NextOffset) { s.next, s.reached = to, to.Offset }
 
-// Since is when the first pending record was folded; zero: none is pending.
+// Since returns when the first pending record was folded; zero: none is pending.
 func (s *Session) Since() time.Time { return s.since }
 
-// Oldest is the timestamp of the first pending record in ms, 0 without one. It is safe for
-// concurrent use.
+// Oldest returns the timestamp of the first pending record in ms; 0: none is pending. It is
+// safe for concurrent use.
 func (s *Session) Oldest() int64 { return s.oldest.Load() }
 
-// Durable reports that everything folded is durable, the position too.
+// Durable reports whether everything folded is durable, also the position.
 func (s *Session) Durable() bool {
 	return s.proj.Pending().Events == 0 && s.next.Offset == s.durable.Next
 }
 
-// Full reports that the next flush can have no more events.
+// Full reports whether the next flush can have no more events.
 func (s *Session) Full() bool {
 	p := s.proj.Pending()
 	return p.Events >= s.size.Limit() || p.Open
 }
 
-// Pending is how much waits to be flushed.
+// Pending returns what the next flush would write.
 func (s *Session) Pending() projection.Pending { return s.proj.Pending() }
 
 // Fold folds records in order until a flush is due, and returns how many it folded. A flush
-// is due when that is not all of them, or when the session is Full.
+// is due if records are left or the session is Full.
 func (s *Session) Fold(ctx context.Context, records []projection.DecodedRecord) (n int, err error) {
 	if len(records) == 0 {
 		return 0, nil
@@ -177,12 +177,12 @@ func (s *Session) Fold(ctx context.Context, records []projection.DecodedRecord) 
 	return n, err
 }
 
-// mostShared bounds the bytes of the records whose entries are folded at once: each dead letter
-// and each parked event holds its whole record.
+// mostShared bounds the bytes of the entries that are folded at once from records with several
+// entries. Each dead letter and each parked event of such a record holds the whole record.
 const mostShared = 8 << 20
 
-// within is how many of the records come to so many bytes, where those of a record count once for
-// each of its entries.
+// within returns how many of the records have most bytes together. Each entry after the first
+// counts with the bytes of its whole record.
 func within(records []projection.DecodedRecord, most int) int {
 	bytes := 0
 	for i := range records {
@@ -195,9 +195,9 @@ func within(records []projection.DecodedRecord, most int) int {
 	return len(records)
 }
 
-// Heal applies some of the parked events of accounts whose gap was filled, and reports
-// whether they are to be flushed. It does nothing while records are pending: their flush
-// comes first.
+// Heal applies some of the parked events of accounts whose gap was filled. It reports whether
+// there is something to flush. It does nothing while records are pending, because these are
+// flushed first.
 func (s *Session) Heal(ctx context.Context) (healed bool, err error) {
 	if p := s.proj.Pending(); p.Events > 0 || !p.Healing {
 		return false, nil
