@@ -27,6 +27,7 @@ func TestWrongInputNamesTheRemedy(t *testing.T) {
 		{exit.Usage, []string{"account", "show", ""}, []string{"<id>", "is empty"}},
 		{exit.Usage, []string{"account", "show"}, []string{"<id>", "is missing"}},
 		{exit.Usage, []string{"account", "skip", "acc-a", "--version=x", "--reason=x"}, []string{"--version", `must be a whole number, such as 17, not "x"`}},
+		{exit.Usage, []string{"run", "--retry-max=abc"}, []string{"--retry-max", `must be a duration, such as 30s or 24h, not "abc"`}},
 		{exit.Usage, []string{"approve", "abc", "--reason=x"}, []string{"is not the number of a request", "projector requests"}},
 		{exit.Usage, []string{"dlq", "list", "--until=2026-13-01"}, []string{"--until", "2026-01-31T12:00:00Z", "24h"}},
 		{exit.Failed, []string{"dlq", "show", "9/1"}, []string{"no record at partition 9, offset 1", "projector dlq list"}},
