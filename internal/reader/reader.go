@@ -27,23 +27,22 @@ import (
 )
 
 const (
-	// tick is how often the database is queried while anybody waits. A look-up of an account
-	// costs PostgreSQL 2 µs or more, so a query for all of many accounts comes less often: after
-	// perAccount for each of them, which is 2.5 s for 10,000. At each tick are queried for: who
-	// came, whose time is over, and what this instance has written.
+	// tick is how often the database is queried while a client waits. Each query reads the
+	// accounts with a new waiter, with a waiter whose time is over, and those that this instance
+	// has written. All waiting accounts are read less often, after perAccount for each of them
+	// (2.5 s for 10,000), because reading one account costs PostgreSQL 2 µs or more.
 	tick       = 20 * time.Millisecond
 	perAccount = 250 * time.Microsecond
 	// queryWithin is the deadline of a query, and queryAgain when the next follows a failed one.
 	queryWithin = 2 * time.Second
 	queryAgain  = 250 * time.Millisecond
 
-	// maxWaiters is how many may wait at once. More may be connected, so that one too many is
-	// answered and not refused by the network.
+	// maxWaiters is how many clients may wait at once. More clients may connect, so that they
+	// get an answer with an error.
 	maxWaiters     = 10_000
 	maxConnections = maxWaiters + 2_000
 	maxHeaderBytes = 8 << 10
-	// Memory is what they need, each some 32 KiB of buffers and stacks. Measured: 324 MiB with
-	// 10,000.
+	// Memory is what maxWaiters clients need, about 32 KiB each. Measured: 324 MiB with 10,000.
 	Memory = 320 << 20
 
 	headerWithin = 5 * time.Second
@@ -114,8 +113,8 @@ func (s *Server) Start(ctx context.Context) error {
 // Addr is the bound address, once Start has returned.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Run queries the database, once a tick while anybody waits, until ctx ends. Then it answers all
-// waiters that the instance stops.
+// Run queries the database once a tick while a client waits. When ctx ends, it answers all
+// waiters that the instance is stopping.
 func (s *Server) Run(ctx context.Context) {
 	defer s.register.close()
 	for {

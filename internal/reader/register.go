@@ -13,7 +13,7 @@ var (
 	errClosed = errors.New("this instance is stopping")
 )
 
-// outcome is what became of a waiter.
+// outcome is the result of a wait.
 type outcome int
 
 const (
@@ -34,8 +34,8 @@ type answer struct {
 type waiter struct {
 	id      string
 	version int64
-	// since is the last query that was sent before the waiter came, or before its time was over.
-	// Only a later one can say that the version is not reached.
+	// since is the number of the last query that was sent before the waiter was added, or before
+	// its time was over. Only a later query can show that the version is not reached.
 	since  uint64
 	over   bool // its time: the next query decides
 	at     int  // in register.accounts
@@ -170,7 +170,7 @@ func (r *register) found(number uint64, ids []string, current []accountdb.Curren
 	}
 }
 
-// failed ends the wait of those whose time is over. The next query has to be for all.
+// failed answers the waiters whose time is over. The next query has to be for all accounts.
 func (r *register) failed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,8 +179,8 @@ func (r *register) failed() {
 	}
 }
 
-// decide returns the answer to the waiter, if there is one, by what a query has found of its
-// account; nil: nothing.
+// decide returns the waiter's answer, if it has one now. now is its account in the result of
+// a query; nil: the account was not found.
 func (w *waiter) decide(now *accountdb.Current, number uint64) (answer, bool) {
 	switch {
 	case now != nil && now.Exists && now.Version >= w.version:

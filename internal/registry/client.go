@@ -101,7 +101,7 @@ func (s *schema) size() int {
 // reference is a schema under the name by which others refer to it.
 type reference struct{ name, text string }
 
-// errUnknownID is the registry's word that it has no schema of that id.
+// errUnknownID means that the registry reports that it has no schema of that id.
 var errUnknownID = errors.New("the schema registry has no schema of that id")
 
 // What exceeds the limits of a schema.
@@ -111,8 +111,8 @@ var (
 	errTooLarge        = fmt.Errorf("the answer is larger than %d MiB", answerBytes>>20)
 )
 
-// fetch asks for a schema by its id. errUnknownID is the registry's own word: a server
-// that answers 404 without the registry's code for it is none, or has another URL.
+// fetch asks for a schema by its id. It returns errUnknownID only for the registry's own error
+// code: a 404 without that code may come from another server or a wrong URL.
 func (c *client) fetch(ctx context.Context, id uint32) (schema, error) {
 	found, err := c.sr.SchemaByID(ctx, int(id))
 	if err != nil {
@@ -155,8 +155,8 @@ func isUnknownID(err error) bool {
 	return errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound && answer.ErrorCode == sr.ErrSchemaNotFound.Code
 }
 
-// ping asks whether the registry answers. An answer that refuses is one: what it is asked here
-// is not permitted everywhere.
+// ping checks whether the registry answers. A refusal is also an answer, because not every
+// account may send this request.
 func (c *client) ping(ctx context.Context) error {
 	_, err := c.sr.SupportedTypes(ctx)
 	var answer *sr.ResponseError
@@ -166,8 +166,7 @@ func (c *client) ping(ctx context.Context) error {
 	return err
 }
 
-// collect appends what is referred to, each once. A reference stays when its subject
-// was deleted since.
+// collect appends all references, each once, also those whose subject was deleted.
 func (c *client) collect(ctx context.Context, references []sr.SchemaReference, s *schema, seen map[sr.SchemaReference]bool) error {
 	for _, r := range references {
 		if seen[r] {
@@ -220,8 +219,8 @@ const Dependency = "schema_registry"
 
 const said = "schema registry, --schema-registry-url (SCHEMA_REGISTRY_URL): "
 
-// Error says that the registry could not be asked, or did not answer as one does. It
-// passes, by itself or when it is fixed.
+// Error means that the registry could not be reached or did not answer as expected. The
+// request can be retried.
 type Error struct{ err error }
 
 // Error implements error.

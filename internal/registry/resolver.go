@@ -106,7 +106,7 @@ func (r *Resolver) Resolve(ctx context.Context, m event.Message) (event.Format, 
 	if k, ok := (*r.known.Load())[id]; ok && (k.until.IsZero() || time.Now().Before(k.until)) {
 		return k.format, nil
 	}
-	// The fetch is for all who wait for it, so it does not end with the first of them.
+	// All callers that wait for the id share this fetch, so it does not end with one caller's ctx.
 	flight := r.flights.DoChan(strconv.FormatUint(uint64(id), 10), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchWithin)
 		defer cancel()
@@ -152,7 +152,7 @@ func (r *Resolver) fetch(ctx context.Context, id uint32) (event.Format, error) {
 	s, err := r.client.fetch(ctx, id)
 	proven := false
 	if refusal(err) != "" && r.answersForOthers(ctx, id) {
-		// Asked again, because the first refusal may have been of an outage that has ended.
+		// Ask again, because an outage that has ended may have caused the first refusal.
 		s, err = r.client.fetch(ctx, id)
 		proven = true
 	}
@@ -217,8 +217,8 @@ func (r *Resolver) mayConfirm() bool {
 	return false
 }
 
-// keep makes room and notes what is known of an id. Readers look at the map without a
-// lock, so it is never changed but replaced.
+// keep stores what is known of an id, and evicts others if there is no space. Readers use the
+// map without a lock, so it is replaced and never changed.
 func (r *Resolver) keep(id uint32, k known) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
