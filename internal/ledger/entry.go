@@ -101,8 +101,8 @@ func Parse(texts [fields]string) (Entry, error) {
 // maxDigits bounds a balance: no account needs more, and a broken file may have it.
 const maxDigits = 100
 
-// Canonical writes a decimal number in the one way in which equal numbers are equal
-// texts: 10.50 is 10.5, and -0 is 0. False when text is no such number.
+// Canonical returns the same text for equal decimal numbers: 10.50 becomes 10.5, and -0
+// becomes 0. It returns false if text is not a decimal number.
 func Canonical(text string) (string, bool) {
 	digits, negative := strings.CutPrefix(text, "-")
 	whole, fraction, point := strings.Cut(digits, ".")
@@ -194,8 +194,8 @@ func (l Layout) header() string { return strings.Join(fieldNames[:l.needed], ","
 // Texts are the texts of an entry's columns, in the order of fieldNames; nil: null, or not there.
 type Texts [fields]*string
 
-// ParseNullable is Parse of columns that may be null: those that need not be there, and the
-// currency, which an account may not have yet.
+// ParseNullable is Parse for columns that may be null: optional columns, and the currency,
+// which an account may not have yet.
 func ParseNullable(texts Texts) (Entry, error) {
 	var plain [fields]string
 	for i, text := range texts {

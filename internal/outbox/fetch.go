@@ -20,15 +20,16 @@ const (
 	AskAtOnce = 500
 	// keepBytes bounds what is stored of one answer.
 	keepBytes = 32 << 20
-	// rowsEach bounds how many rows there may be for a version that was asked for: a query
-	// that selects accounts and versions each for itself returns some that were not.
+	// rowsEach bounds the rows per requested version: a query that selects accounts and versions
+	// independently also returns rows that were not requested.
 	rowsEach = 100
 )
 
 // Answer is what an outbox has of what it was asked for.
 type Answer struct {
 	Records map[Version]*readmodel.RepairRecord
-	// Whole: all of it was read. What is missing otherwise has to be asked for again.
+	// Whole reports whether the whole answer was read. If not, missing versions have to be asked
+	// for again.
 	Whole bool
 	// Refused are the rows that were not asked for, and why the last of them was.
 	Refused int

@@ -5,13 +5,13 @@ import "time"
 const (
 	// longestPause is the longest time between two questions for one version.
 	longestPause = time.Hour
-	// maxWaits is how many accounts are remembered. Of more of them some are forgotten, and
-	// asked for sooner than they need be, as fast as questions are asked at most.
+	// maxWaits is how many accounts the schedule stores. If there are more, some are dropped and
+	// are asked for again earlier than necessary.
 	maxWaits = 50_000
 )
 
-// Schedule says when an account is asked for again: after a pause that doubles while it has
-// no success, and at once when the account has come further. It is not safe for concurrent use.
+// Schedule decides when an account is asked for again: after a pause that doubles after each
+// failure, and at once if the account has a higher version. It is not safe for concurrent use.
 type Schedule struct {
 	first time.Duration
 	waits map[string]*wait

@@ -34,7 +34,7 @@ type set struct {
 	NewTopic   bool   `help:"Set it in the current topic, although the position belongs to an earlier topic of this name."`
 	events.EventFlags
 
-	since   time.Time // that --time means
+	since   time.Time // the time given by --time
 	formats event.Resolver
 }
 
