@@ -11,7 +11,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -24,7 +23,6 @@ import (
 type Producer struct {
 	topic  string
 	client *kgo.Client
-	sent   atomic.Int64
 
 	mu   sync.Mutex // guards what follows
 	file *os.File
@@ -77,7 +75,6 @@ func (p *Producer) acknowledged(r *kgo.Record, err error) {
 		return
 	}
 	p.err = errors.Join(p.err, p.write(new(compare.FromKafka(r))))
-	p.sent.Add(1)
 }
 
 func (p *Producer) write(entry *testbank.Record) error {
@@ -95,9 +92,6 @@ func (p *Producer) Note(entry *testbank.Record) error {
 	defer p.mu.Unlock()
 	return errors.Join(p.write(entry), p.to.Flush())
 }
-
-// Sent is how many records the journal has.
-func (p *Producer) Sent() int64 { return p.sent.Load() }
 
 // Close ends the journal.
 func (p *Producer) Close() error {

@@ -283,9 +283,6 @@ func (n *PatroniNode) Start() (err error) {
 	return err
 }
 
-// Addr is where the node's PostgreSQL listens, host:port.
-func (n *PatroniNode) Addr() string { return n.addr }
-
 // Number is the node's, from 1.
 func (n *PatroniNode) Number() int { return n.number }
 
