@@ -113,7 +113,7 @@ func (w *worker) counted(r *session.Report) {
 	w.c.cfg.Observer.Flushed(topic, w.partition, f, r.Took)
 	w.c.letters.add(f.DeadLetters)
 	for _, e := range f.Skipped {
-		w.c.cfg.Log.Warn("an event of a skipped version arrived and has no effect",
+		w.c.cfg.Log.Warn("an event came for a version that was skipped on purpose, and has no effect",
 			"account", e.AccountID, "version", e.Version, "topic", topic, "partition", w.partition, "offset", e.Record.Offset)
 	}
 	w.trace.Flushed(r.Next.Offset, f)
