@@ -260,7 +260,7 @@ func (c *Consumer) watchOverdue(ctx context.Context) {
 		}
 		for _, p := range overdue {
 			if w := c.worker(p); w != nil && w.status.fence.Load() > 0 && !w.status.waiting() {
-				w.log.Info("parked events could be applied and are not: claiming the partition again")
+				w.log.Info("parked events wait although their turn has come: claiming the partition again")
 				w.reclaim()
 			}
 		}
