@@ -14,7 +14,7 @@ import (
 	"projector/projection/event"
 )
 
-// poison are records that cannot be read.
+// poison returns n records that cannot be decoded.
 func poison(partition int32, n int) []testbank.Record {
 	records := make([]testbank.Record, n)
 	for i := range records {
@@ -23,7 +23,8 @@ func poison(partition int32, n int) []testbank.Record {
 	return records
 }
 
-// breakerOpens waits until a partition's breaker is open, which must be reported everywhere.
+// breakerOpens waits until the breaker of a partition is open, and expects /readyz, the metric, the
+// status page and `position` to report it.
 func (w *world) breakerOpens(p *program, partition int32, class event.Class) standing {
 	w.t.Helper()
 	within(w.t, patience, "unready", p.answers("/readyz", 503, string(class)))
@@ -44,7 +45,7 @@ func (w *world) breakerOpens(p *program, partition int32, class event.Class) sta
 	return s
 }
 
-// gauge is a check of a gauge of a partition.
+// gauge returns a check for await: the gauge of the partition has the value.
 func (p *program) gauge(name, topic string, partition int32, want float64) func() string {
 	return func() string {
 		for sample, value := range p.metrics() {
@@ -83,7 +84,8 @@ func (w *world) stands(command string, args ...string) (states []string) {
 	return states
 }
 
-// letterOffsets are the source offsets of a partition's records in the DLQ topic, each once.
+// letterOffsets returns the source offset of each record of a partition that is in the DLQ topic,
+// without repeats.
 func (w *world) letterOffsets(partition int32) []int64 {
 	w.t.Helper()
 	var offsets []int64
@@ -102,7 +104,7 @@ func (w *world) letterOffsets(partition int32) []int64 {
 	return slices.Compact(offsets)
 }
 
-// durable is a check that a partition is durable up to an offset.
+// durable returns a check for await: the stored position of a partition has reached the offset.
 func (w *world) durable(partition int32, offset int64) func() string {
 	return func() string {
 		if at := w.positions()[partition]; at != offset {
@@ -112,8 +114,8 @@ func (w *world) durable(partition int32, offset int64) func() string {
 	}
 }
 
-// TestBreakerStopsAStorm runs every projection with a wrong format, which dead-letters
-// every record, until a person sets that right.
+// TestBreakerStopsAStorm starts every projection with a wrong --format, so every record is
+// dead-lettered until an operator corrects the flag.
 func TestBreakerStopsAStorm(t *testing.T) {
 	t.Parallel()
 	const window, records = 100, 2500
@@ -138,7 +140,7 @@ func TestBreakerStopsAStorm(t *testing.T) {
 			if n := w.ends(w.dlq)[0]; n != window {
 				t.Errorf("%d dead letters, want %d", n, window)
 			}
-			// What was dead-lettered is read once more.
+			// The position goes back, so the records that were dead-lettered are read again.
 			w.set(0, "", "--partition=0", "--start", "--reason=wrong format", "--yes", "--projection="+projection)
 			if got := w.stands("resume", "--partition=0", "--reason=right format", "--projection="+projection); !slices.Equal(got, []string{"0 running"}) {
 				t.Errorf("without --yes: %q", got)
@@ -156,7 +158,8 @@ func TestBreakerStopsAStorm(t *testing.T) {
 	}
 }
 
-// TestBreakerLetsOthersGoOn: neither a smaller share nor another partition stops.
+// TestBreakerLetsOthersGoOn expects two partitions to continue: one whose share of dead letters is
+// below the limit, and one next to a stopped partition.
 func TestBreakerLetsOthersGoOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -178,12 +181,12 @@ func TestBreakerLetsOthersGoOn(t *testing.T) {
 		t.Errorf("%d dead letters of the partition that stopped, want 100", n)
 	}
 
-	// A rebuild reads all of it and is not stopped.
+	// A rebuild reads the same records and no breaker stops it.
 	if status, _, stderr := w.command("rebuild"); status != 0 {
 		t.Errorf("rebuild: exit status %d: %s", status, stderr)
 	}
 
-	// The storm is accepted up to an offset, and counted after it.
+	// The operator accepts the dead letters up to offset 450. After it the breaker counts again.
 	w.stands("resume", "--partition=1", "--through=450", "--reason=accepted", "--yes")
 	await(t, "what is accepted", w.durable(1, 500))
 	await(t, "ready", p.answers("/readyz", 200, ""))
@@ -197,15 +200,15 @@ func TestBreakerLetsOthersGoOn(t *testing.T) {
 	}
 }
 
-// standingAudits are what people have paused and resumed, in order.
+// standingAudits returns the pauses and resumes of the audit trail, in order.
 func (w *world) standingAudits() string {
 	w.t.Helper()
 	return w.line(`SELECT coalesce(string_agg(concat_ws(' ', action, partition, "offset", result, actor, reason), ', ' ORDER BY id), '')
 		FROM dlq_action WHERE action IN ('pause', 'resume') AND topic = $1`, w.topic)
 }
 
-// TestBreakerIsKilled ends the program in the middle of a storm, again and again: no more
-// is dead-lettered than without that, but for repeats.
+// TestBreakerIsKilled kills the program several times while every record is dead-lettered. The
+// number of different dead letters must be the same as without the kills.
 func TestBreakerIsKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -236,8 +239,8 @@ func TestBreakerIsKilled(t *testing.T) {
 	})
 }
 
-// TestBreakerAtAConstraint: a column that somebody has added refuses every row. It is named,
-// with what to do.
+// TestBreakerAtAConstraint adds a column that refuses every row. The reason names the column and
+// the remedy.
 func TestBreakerAtAConstraint(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -270,7 +273,7 @@ func TestBreakerAtAConstraint(t *testing.T) {
 	p.terminate()
 }
 
-// TestBreakerAtAnEmptyRegistry: a registry that somebody has emptied knows no schema.
+// TestBreakerAtAnEmptyRegistry uses a schema registry whose schemas were all deleted.
 func TestBreakerAtAnEmptyRegistry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -296,7 +299,7 @@ func TestBreakerAtAnEmptyRegistry(t *testing.T) {
 	p.terminate()
 }
 
-// TestPause pauses partitions, before they are consumed at all and while they are.
+// TestPause pauses partitions before they are consumed, and while they are.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -321,7 +324,7 @@ func TestPause(t *testing.T) {
 	within(t, 5*time.Second, "obeyed", p.gauge("projector_paused", w.topic, 1, 1))
 	w.produce(euros(0, "c", 5))
 	p.terminate()
-	p = w.start() // survives a restart
+	p = w.start() // the pause survives a restart
 	await(t, "ready", p.answers("/readyz", 200, ""))
 	await(t, "gauge", p.gauge("projector_paused", w.topic, 0, 1))
 	if _, page := p.get("/"); !strings.Contains(page, `class="paused"`) {
@@ -349,7 +352,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// numPositions is how many position rows the group has.
+// numPositions counts the position rows of the group.
 func (w *world) numPositions() (n int) {
 	w.t.Helper()
 	if err := w.db.QueryRow(w.t.Context(), "SELECT count(*) FROM projector_position WHERE consumer_group = $1", w.group).Scan(&n); err != nil {
@@ -358,7 +361,6 @@ func (w *world) numPositions() (n int) {
 	return n
 }
 
-// TestPauseAndResumeRefuse refuses what they cannot do.
 func TestPauseAndResumeRefuse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

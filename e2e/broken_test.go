@@ -7,11 +7,11 @@ import (
 	"projector/projection/event"
 )
 
-// TestDecoderAndOracleAgreeOnBrokenRecords gives both the same records, with a few
-// bytes changed anywhere. They share no code, so what they agree on is right twice.
+// TestDecoderAndOracleAgreeOnBrokenRecords changes a few random bytes of each record. The decoder
+// and the oracle share no code, so an error in one of them shows as a difference.
 func TestDecoderAndOracleAgreeOnBrokenRecords(t *testing.T) {
 	t.Parallel()
-	const currencies = "EUR,USD,GBP,CHF,JPY,ISK,KWD,BHD,CLF,BTN" // those the oracle knows
+	const currencies = "EUR,USD,GBP,CHF,JPY,ISK,KWD,BHD,CLF,BTN" // the currencies of the oracle
 	accepted, err := event.ParseCurrencies(currencies)
 	if err != nil {
 		t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// TestDeadLettersRefusedByCompaction has a real broker refuse a dead letter without
-// a key, because somebody made the DLQ topic a compacted one.
+// TestDeadLettersRefusedByCompaction makes the DLQ topic a compacted one. A real broker then
+// refuses a dead letter without a key.
 func TestDeadLettersRefusedByCompaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3)
@@ -28,7 +28,7 @@ func TestDeadLettersRefusedByCompaction(t *testing.T) {
 	})
 }
 
-// TestBrokerKilledInMidStream kills the only broker and starts it again.
+// TestBrokerKilledInMidStream kills the only broker and restarts it.
 func TestBrokerKilledInMidStream(t *testing.T) {
 	t.Parallel()
 	kafka := devtest.Kafka(t, devstack.KafkaOptions{})
@@ -59,8 +59,8 @@ func TestBrokerKilledInMidStream(t *testing.T) {
 	w.atRest()
 }
 
-// TestSurvivorTakesOver kills one of two instances and waits for its session to run
-// out, which takes half a minute.
+// TestSurvivorTakesOver kills one of two instances. The other one receives its partitions when the
+// session times out, after half a minute.
 func TestSurvivorTakesOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4)

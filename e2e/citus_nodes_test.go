@@ -24,13 +24,13 @@ import (
 	"projector/readmodel"
 )
 
-// TestCitusNodesAreKilled kills a node with SIGKILL in the middle of a two-phase commit, and the
-// instance that commits, while a second one takes its partitions over. The moment is held by
-// a node that waits for a standby that does not exist: a worker does when it prepares, the
-// coordinator between its own COMMIT and the COMMIT PREPARED of the workers.
+// TestCitusNodesAreKilled kills a node with SIGKILL in the middle of a two-phase commit. It also
+// kills the instance that commits, while a second instance takes over its partitions. To hold that
+// moment, one node waits for a synchronous standby that does not exist: a worker waits when it
+// prepares, the coordinator waits between its own COMMIT and the COMMIT PREPARED of the workers.
 //
-// All nodes must run on this machine, take their settings from their data folder, and let the
-// user of TEST_CITUS_URL in as superuser.
+// All nodes must run on this machine, read their settings from their data folder, and accept the
+// user of TEST_CITUS_URL as superuser.
 func TestCitusNodesAreKilled(t *testing.T) {
 	for _, held := range []string{coordinator, worker} {
 		for _, killed := range []string{coordinator, worker} {
@@ -44,7 +44,7 @@ const (
 	worker      = "worker"
 )
 
-// distributed is a world on Citus whose tables are distributed.
+// distributed returns a world on Citus with distributed tables.
 func distributed(t *testing.T, partitions int32) *world {
 	t.Helper()
 	w := onCitus(t, partitions)
@@ -92,13 +92,13 @@ func killNode(t *testing.T, held, killed string) {
 	w.atRest()
 }
 
-// citusNode is a server of the cluster, on this machine.
+// citusNode is one PostgreSQL server of the Citus cluster, on this machine.
 type citusNode struct {
 	dir string
 	url string
 }
 
-// citusNodes are the coordinator and one of the workers.
+// citusNodes returns the coordinator and one worker.
 func citusNodes(t *testing.T, w *world) map[string]*citusNode {
 	t.Helper()
 	rows, err := w.db.Query(t.Context(), `
@@ -132,10 +132,10 @@ func citusNodes(t *testing.T, w *world) map[string]*citusNode {
 	return nodes
 }
 
-// do runs SQL on the node itself.
+// do connects to the node itself and calls fn with the connection.
 func (n *citusNode) do(t *testing.T, fn func(context.Context, *pgx.Conn) error) {
 	t.Helper()
-	ctx := context.Background() // also when the test has ended
+	ctx := context.Background() // cleanups call it after the test's context has ended
 	conn, err := pgx.Connect(ctx, n.url)
 	if err == nil {
 		err = fn(ctx, conn)
@@ -157,14 +157,14 @@ func (n *citusNode) count(t *testing.T, query string) (count int) {
 	return count
 }
 
-// holdCommits has what the node commits or prepares from now on wait.
+// holdCommits makes each later COMMIT and PREPARE on the node wait.
 func (n *citusNode) holdCommits(t *testing.T) {
 	t.Helper()
 	n.exec(t, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
 	n.reload(t)
 }
 
-// forget has nothing wait from the next reload or start on.
+// forget removes that setting. The next reload or start of the node applies it.
 func (n *citusNode) forget(t *testing.T) {
 	t.Helper()
 	n.exec(t, "ALTER SYSTEM RESET synchronous_standby_names")
@@ -175,7 +175,8 @@ func (n *citusNode) reload(t *testing.T) {
 	n.exec(t, "SELECT pg_reload_conf()")
 }
 
-// kill ends all processes of the node at once, so that none of them can notice and go on.
+// kill sends SIGKILL to all processes of the node at once, so that no process can react to the end
+// of another.
 func (n *citusNode) kill(t *testing.T) {
 	t.Helper()
 	postmaster := devstack.PostmasterOf(n.dir)
@@ -187,7 +188,7 @@ func (n *citusNode) kill(t *testing.T) {
 	signal(t, []int{postmaster}, syscall.SIGKILL)
 }
 
-// start starts a killed node again, as the owner of its folder.
+// start restarts a killed node as the owner of its folder.
 func (n *citusNode) start(t *testing.T) {
 	t.Helper()
 	opts, err := os.ReadFile(filepath.Join(n.dir, "postmaster.opts"))
@@ -218,8 +219,8 @@ func (n *citusNode) start(t *testing.T) {
 	})
 }
 
-// TestAClaimWaitsForWhatIsPrepared has a transaction prepared on a worker, as Citus leaves one
-// until the coordinator has had it commit: a claim is made and does not return before it has.
+// TestAClaimWaitsForWhatIsPrepared prepares a transaction on a worker, as Citus does before the
+// coordinator commits it. A claim must not return before that transaction is committed.
 func TestAClaimWaitsForWhatIsPrepared(t *testing.T) {
 	w := distributed(t, 1)
 	pool, err := readmodel.OpenPool(t.Context(), w.url)
@@ -227,7 +228,7 @@ func TestAClaimWaitsForWhatIsPrepared(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	const prepared = "'citus_77_1_1_1'" // of no node, so that nobody recovers it
+	const prepared = "'citus_77_1_1_1'" // no node has this number, so Citus never recovers it
 	n := citusNodes(t, w)[worker]
 	n.exec(t, "BEGIN; PREPARE TRANSACTION "+prepared)
 	claimed := make(chan error, 1)

@@ -18,7 +18,8 @@ func TestAFlushOfOneWorker(t *testing.T) {
 	t.Run("the worker is killed before it has committed", workerBeforeItsCommit)
 }
 
-// oneWorker is a world with one account, of version 10, on the worker of the returned nodes.
+// oneWorker returns a world with one account of version 10, and the nodes. The account's row is on
+// nodes[worker].
 func oneWorker(t *testing.T) (w *world, nodes map[string]*citusNode, account string, p *program) {
 	t.Helper()
 	w = distributed(t, 1)
@@ -39,8 +40,8 @@ func oneWorker(t *testing.T) (w *world, nodes map[string]*citusNode, account str
 	return w, nodes, account, p
 }
 
-// committing is a check for await: one transaction waits on the worker inside its COMMIT, and
-// none is prepared there.
+// committing returns a check for await: one transaction waits on the worker inside its COMMIT, and
+// the worker has no prepared transaction.
 func (n *citusNode) committing(t *testing.T, wait string) func() string {
 	t.Helper()
 	return func() string {
@@ -53,11 +54,11 @@ func (n *citusNode) committing(t *testing.T, wait string) func() string {
 	}
 }
 
-// coordinatorAfterWorker leaves a row one version ahead of its position: the event is read again
-// and is a duplicate.
+// coordinatorAfterWorker kills the coordinator after the worker has committed. The row is then one
+// version ahead of the position, so the event is read again and counts as a duplicate.
 func coordinatorAfterWorker(t *testing.T) {
 	w, nodes, account, a := oneWorker(t)
-	nodes[worker].holdCommits(t) // until a standby that does not exist has what was committed
+	nodes[worker].holdCommits(t) // the commit waits for a standby that does not exist
 	version := 10
 	read := func() string { return fmt.Sprintf("%d 0.%d false", version, version) }
 	held := nodes[worker].committing(t, "SyncRep")
@@ -84,7 +85,7 @@ func coordinatorAfterWorker(t *testing.T) {
 	w.exact(w.oracle(), exactlyOnce)
 	await(t, "ready", b.answers("/readyz", 200, ""))
 	name := fmt.Sprintf(`projector_records_total{outcome="duplicate",partition="0",projection="account_balance",topic=%q}`, w.topic)
-	if got := b.metrics()[name]; got < 1 { // more where Kafka's committed offset is older
+	if got := b.metrics()[name]; got < 1 { // more than one when Kafka's committed offset is older
 		t.Errorf("%v duplicates, want the event that was read again", got)
 	}
 	version++
@@ -94,8 +95,9 @@ func coordinatorAfterWorker(t *testing.T) {
 	w.atRest()
 }
 
-// workerBeforeItsCommit makes a flush fail as a whole: the position does not move, and the flush
-// is tried again. A deferred trigger holds the worker inside COMMIT, before its record.
+// workerBeforeItsCommit kills the worker inside COMMIT, before it writes the commit record. The
+// whole flush fails, the position does not move, and the flush is repeated. A deferred trigger
+// holds the worker there.
 func workerBeforeItsCommit(t *testing.T) {
 	w, nodes, account, a := oneWorker(t)
 	var schema, shard string
@@ -121,7 +123,7 @@ func workerBeforeItsCommit(t *testing.T) {
 	if at := sum(w.positions()); at != 10 {
 		t.Errorf("the position is %d while the worker is away, want 10", at)
 	}
-	nodes[worker].start(t) // nobody holds the lock now
+	nodes[worker].start(t) // the advisory lock ended with the server
 	w.exact(w.oracle(), exactlyOnce)
 	await(t, "ready", a.answers("/readyz", 200, ""))
 	a.terminate()

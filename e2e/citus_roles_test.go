@@ -19,9 +19,9 @@ import (
 const citusRoles = "projector_migrator, projector_runtime, projector_operator, projector_approver, projector_reader, projector_projection, " +
 	"bank_migrate, bank_app, bank_operator, bank_approver, bank_reader"
 
-// TestRolesOnCitus migrates, projects, reads, repairs and approves on distributed tables, each with
-// its own login and the two grants that docs/postgres.md names. No node may have these roles
-// before, and each must let these logins in.
+// TestRolesOnCitus migrates, projects, reads, repairs and approves on distributed tables. Each step
+// uses its own login, with the two extra grants of docs/postgres.md. The roles must not exist on
+// any node before the test, and each node must accept these logins.
 func TestRolesOnCitus(t *testing.T) {
 	t.Cleanup(func() { dropRoles(t) }) // after the schema
 	w := onCitus(t, 4)
@@ -32,7 +32,8 @@ func TestRolesOnCitus(t *testing.T) {
 	w.exec(string(text))
 	w.exec(logins(t, rolesPassword))
 
-	// The migrator's role connects to the workers by itself.
+	// The coordinator connects to the workers as the migrator's role, which needs one of the
+	// grants.
 	if status, _, said := once(t, w.onCitusAs("bank_migrate"), "migrate"); status != 1 || !strings.Contains(said, "projector_migrator") {
 		t.Errorf("migrate without the grant: exit %d: %s", status, said)
 	}
@@ -81,7 +82,7 @@ func TestRolesOnCitus(t *testing.T) {
 	p.terminate()
 }
 
-// grantOfThePage is a statement in the text of docs/postgres.md about Citus.
+// grantOfThePage returns the statement of docs/postgres.md that begins with the given text.
 func grantOfThePage(t *testing.T, begins string) string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/postgres.md")
@@ -96,7 +97,7 @@ func grantOfThePage(t *testing.T, begins string) string {
 	return statement[1]
 }
 
-// onCitusAs is the environment of a command that a user runs.
+// onCitusAs returns the environment of a command that runs as the user.
 func (w *world) onCitusAs(user string) []string {
 	return []string{"DATABASE_URL=" + w.urlOf(user), "KAFKA_BROKERS=" + w.addrs[0], "KAFKA_TOPIC=" + w.topic, "KAFKA_GROUP=" + w.group}
 }
@@ -106,7 +107,8 @@ func (w *world) mustOnCitusAs(user string, args ...string) string {
 	return mustRun(w.t, user, w.onCitusAs(user), args...)
 }
 
-// dropRoles removes the roles from all nodes, and gives back what sql/roles.sql took from PUBLIC.
+// dropRoles removes the roles from all nodes and restores the rights of PUBLIC that sql/roles.sql
+// revoked.
 func dropRoles(t *testing.T) {
 	t.Helper()
 	ctx := context.Background()

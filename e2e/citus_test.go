@@ -18,8 +18,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// onCitus is a world whose read model is in a schema of its own of the database TEST_CITUS_URL
-// names: that of a coordinator. search_path may not be in it.
+// onCitus returns a world whose tables are in a schema of their own. TEST_CITUS_URL is the URL of
+// the coordinator; it must not set search_path.
 func onCitus(t *testing.T, partitions int32) *world {
 	t.Helper()
 	named := os.Getenv("TEST_CITUS_URL")
@@ -47,8 +47,8 @@ func onCitus(t *testing.T, partitions int32) *world {
 	return newWorldOn(t, devtest.Broker(t).Addrs(), u.String(), partitions)
 }
 
-// dropSchema drops a schema of the database, on all nodes, and returns why it could not. What a
-// killed node has prepared locks the tables until Citus has recovered it.
+// dropSchema drops a schema on all nodes. It returns "" or the reason why it failed: a transaction
+// that a killed node has prepared locks the tables until Citus recovers it.
 func dropSchema(databaseURL, schema string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -63,9 +63,9 @@ func dropSchema(databaseURL, schema string) string {
 	return ""
 }
 
-// TestOnCitus projects a stream with gaps onto distributed tables, with an instance that is
-// killed on the way, and then repairs, opens, verifies and reads: everything is as on one server,
-// and what is not is refused.
+// TestOnCitus projects a stream with gaps onto distributed tables and kills an instance on the way.
+// Then it repairs, opens, verifies and reads. The results are those of a single server, and the
+// features that Citus does not support are refused.
 func TestOnCitus(t *testing.T) {
 	w := onCitus(t, 4)
 	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0], "KAFKA_TOPIC=" + w.topic, "KAFKA_GROUP=" + w.group}
@@ -124,7 +124,7 @@ func TestOnCitus(t *testing.T) {
 	w.append(credits("opened", 4, 6)...)
 	await(t, "what follows the opening", w.reads("opened", "6 10.02 false"))
 	ledger := w.rows()
-	maps.DeleteFunc(ledger, func(_ string, r testbank.Row) bool { return !r.Exists }) // they wait for their first event
+	maps.DeleteFunc(ledger, func(_ string, r testbank.Row) bool { return !r.Exists }) // accounts that wait for their first event
 	must("verify", "--ledger="+w.ledger(ledger), "--sample=1000")
 	wrong := ledger["opened"]
 	wrong.Balance = "10.03"

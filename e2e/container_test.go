@@ -23,16 +23,17 @@ import (
 const (
 	containerUser = 65532 // of deploy/Dockerfile
 	renewed       = "renewed-horse-battery"
-	// Of the catch-up: so many accounts, with so many events each.
+	// The size of the catch-up: number of accounts, and events of each.
 	caughtUpAccounts, caughtUpEvents = 500_000, 8
 )
 
-// containers starts the image that the environment names, with podman, as the manifests do:
-// no root, no capability, a root that cannot be written, and the memory of the Deployment.
+// containers runs the image that the environment names, with podman and the restrictions of the
+// manifests: no root user, no capability, a read-only root file system, and the memory limit of the
+// Deployment.
 type containers struct {
 	t     *testing.T
 	image string
-	limit string // of the memory
+	limit string // memory limit
 	files *secretFolder
 }
 
@@ -55,7 +56,7 @@ func newContainers(t *testing.T, files *secretFolder) *containers {
 	return c
 }
 
-// readable gives the secrets to the container's group, as Kubernetes does by fsGroup.
+// readable makes the secret files readable by the container's group, as Kubernetes does by fsGroup.
 func (c *containers) readable() {
 	c.t.Helper()
 	err := filepath.WalkDir(c.files.dir, func(path string, entry fs.DirEntry, err error) error {
@@ -91,7 +92,7 @@ func (c *containers) podman(name string, env []string, more ...string) []string 
 	return append(args, c.image)
 }
 
-// once runs a command to its end; more are arguments of podman.
+// once runs a command to its end. more holds extra arguments of podman.
 func (c *containers) once(env, more []string, args ...string) (status int, stdout, stderr string) {
 	c.t.Helper()
 	binary := process.Binary{Path: "podman"}
@@ -111,20 +112,20 @@ func (c *containers) name() string {
 	return fmt.Sprintf("projector-test-%d-%d", os.Getpid(), time.Now().UnixNano())
 }
 
-// launch starts `run`. podman passes signals on to the program.
+// launch starts `run`. podman forwards signals to the program.
 func (c *containers) launch(env []string, args ...string) (p *program, name string) {
 	c.t.Helper()
 	name = c.name()
 	binary := process.Binary{Path: "podman", Secrets: []string{rolesPassword, renewed}}
 	p = &program{c.t, binary.Launch(c.t, nil, append(c.podman(name, env), args...)...)}
-	c.t.Cleanup(func() { // before the process of podman is killed, which would leave the container
+	c.t.Cleanup(func() { // runs before the podman process is killed; without it the container would stay
 		_ = exec.CommandContext(context.Background(), "podman", "rm", "--force", "--time", "0", "--ignore", name).Run()
 	})
 	return p, name
 }
 
-// memory is what the container's control group counted at most, in MiB. It fails the test
-// when the kernel has ended a process of it.
+// memory returns the peak memory of the container's control group in MiB. It fails the test if the
+// kernel has killed a process of the container.
 func (c *containers) memory(name string) int {
 	c.t.Helper()
 	out, err := exec.CommandContext(c.t.Context(), "podman", "inspect", "--format", "{{.State.Pid}}", name).Output()
@@ -162,13 +163,13 @@ func (c *containers) memory(name string) int {
 	return bytes >> 20
 }
 
-// inContainer is the environment of a command, as the CronJob of the manifests sets it.
+// inContainer returns the environment that the CronJob of the manifests sets.
 func (r *roles) inContainer(user string) []string {
 	return append(r.connection(user), "KAFKA_TOPIC="+r.topic, "KAFKA_GROUP="+r.group, "PROJECTOR_ACTOR=ann")
 }
 
-// TestInAContainer goes through what a container must do: project, drain, read a rotated
-// secret, and run people's commands, which have no temporary folder.
+// TestInAContainer checks that a container projects events, drains on SIGTERM, reads a rotated
+// secret, and runs operators' commands without a temporary folder.
 func TestInAContainer(t *testing.T) {
 	r := newRoles(t)
 	c := newContainers(t, r.files)
@@ -201,12 +202,12 @@ func TestInAContainer(t *testing.T) {
 	c.must(r.inContainer("bank_approver"), nil, "approve", request, "--reason=seen")
 
 	r.produce(r.few())
-	p.terminate() // within 10 s, of the 30 that the Deployment allows
+	p.terminate() // must end within 10 s; the Deployment allows 30
 	r.atRest()
 }
 
-// TestMemoryOfAContainer catches up on millions of events, and on the largest batches that
-// are accepted, below the limit that the manifests set.
+// TestMemoryOfAContainer catches up on millions of events, and on batches of the largest accepted
+// size, within the memory limit of the manifests.
 func TestMemoryOfAContainer(t *testing.T) {
 	r := newRoles(t)
 	c := newContainers(t, r.files)
@@ -226,7 +227,7 @@ func TestMemoryOfAContainer(t *testing.T) {
 	t.Logf("caught up in %s, %d of %s MiB", time.Since(started).Round(time.Second), c.memory(name), c.limit)
 	await(t, "ready", p.answers("/readyz", 200, ""))
 
-	// One batch for each of the partitions, of nearly --max-batch-bytes.
+	// One batch of nearly --max-batch-bytes for each partition.
 	var largest largestBatch
 	batches := r.client(kgo.DefaultProduceTopic(r.topic), kgo.MaxBufferedRecords(1_000_000), kgo.ProducerLinger(time.Minute),
 		kgo.ProducerBatchMaxBytes(64<<20), kgo.ManualFlushing(), kgo.ProducerBatchCompression(kgo.ZstdCompression()), kgo.WithHooks(&largest))
@@ -242,16 +243,15 @@ func TestMemoryOfAContainer(t *testing.T) {
 	r.atRest()
 }
 
-// largestBatch is the size of the largest batch that was produced, before compression.
+// largestBatch records the uncompressed size of the largest batch that was produced.
 type largestBatch int
 
-// OnProduceBatchWritten implements kgo.HookProduceBatchWritten.
 func (l *largestBatch) OnProduceBatchWritten(_ kgo.BrokerMetadata, _ string, _ int32, batch kgo.ProduceBatchMetrics) {
 	*l = max(*l, largestBatch(batch.UncompressedBytes))
 }
 
-// credited produces events of accounts whose names begin with a prefix, version by version.
-// Each carries a note, which the program does not read.
+// credited produces the events from..to of accounts with a prefix, one version after the other.
+// Each event carries a note, which the program ignores.
 func (w *world) credited(client *kgo.Client, prefix string, accounts, from, to int, note string) {
 	w.t.Helper()
 	failed := make(chan error, 1)
@@ -281,7 +281,7 @@ func (w *world) credited(client *kgo.Client, prefix string, accounts, from, to i
 	}
 }
 
-// credits is a check for await: each of the accounts has applied all its events.
+// credits returns a check for await: each of the accounts has applied all its events.
 func (w *world) credits(prefix string, accounts, version int) func() string {
 	return func() string {
 		var exact, all int

@@ -9,7 +9,7 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// oracle is an oracle that has seen the topic as it is now.
+// oracle returns an oracle that has processed the present contents of the topic.
 func (w *world) oracle() *testbank.Oracle {
 	w.t.Helper()
 	o := testbank.New(testbank.IgnoredType)
@@ -17,8 +17,8 @@ func (w *world) oracle() *testbank.Oracle {
 	return o
 }
 
-// exact waits until everything is consumed and expects the read model and the DLQ
-// to be the oracle's.
+// exact waits until everything is consumed. Then the read model and the DLQ must equal the
+// oracle's.
 func (w *world) exact(o *testbank.Oracle, allow compare.Repeats) {
 	w.t.Helper()
 	await(w.t, "every record consumed", w.arrived)
@@ -28,8 +28,8 @@ func (w *world) exact(o *testbank.Oracle, allow compare.Repeats) {
 	}
 }
 
-// conserved expects every consumed record to have had exactly one outcome, by
-// partition, and the other counters to agree with the oracle.
+// conserved expects, for each partition, as many outcomes as consumed records, and counters that
+// equal the oracle's.
 func (w *world) conserved(p *program, o *testbank.Oracle) {
 	w.t.Helper()
 	got := p.metrics()
@@ -56,7 +56,8 @@ func (w *world) conserved(p *program, o *testbank.Oracle) {
 	}
 }
 
-// atRest expects what holds after SIGTERM: Kafka and the database know one position.
+// atRest expects that the offsets in Kafka equal the positions in the database, as they must after
+// SIGTERM.
 func (w *world) atRest() {
 	w.t.Helper()
 	if committed, positions := w.committed(), w.positions(); !maps.Equal(committed, positions) {

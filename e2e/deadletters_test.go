@@ -10,12 +10,13 @@ const (
 	repeated    = compare.Repeated
 )
 
-// reader is as whom the world's projector reads.
+// reader returns the topic, group and projection of the world's projector.
 func (w *world) reader() compare.Reader {
 	return compare.Reader{Topic: w.topic, Group: w.group, Projection: "account_balance"}
 }
 
-// deadLetters is a check for await: the DLQ holds the oracle's dead letters and no others.
+// deadLetters compares the DLQ with the dead letters of the oracle. It returns "" if they are
+// equal.
 func (w *world) deadLetters(o *testbank.Oracle, allow compare.Repeats) string {
 	return w.reader().DeadLetters(w.read(w.dlq), o, allow)
 }

@@ -8,8 +8,8 @@ import (
 	"projector/tools/debezium-demo/outbox"
 )
 
-// TestDebeziumPublishesAgainAndTheBooksAgree has banks move money, the real Debezium
-// publish their outboxes, and Kafka Connect killed twice while they do.
+// TestDebeziumPublishesAgainAndTheBooksAgree lets simulated banks move money and a real Debezium
+// publish their outboxes. Kafka Connect is killed twice, so Debezium publishes some events again.
 func TestDebeziumPublishesAgainAndTheBooksAgree(t *testing.T) {
 	t.Parallel()
 	path, err := binary()

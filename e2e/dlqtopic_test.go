@@ -19,7 +19,8 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// TestLargeDeadLetterIsCut has a record that fits the source and not the DLQ.
+// TestLargeDeadLetterIsCut sends a record that the source topic accepts and that is too large for
+// the DLQ topic.
 func TestLargeDeadLetterIsCut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -60,8 +61,8 @@ func TestLargeDeadLetterIsCut(t *testing.T) {
 	}
 }
 
-// TestDeadLettersRefused has the brokers refuse dead letters: the partition that
-// has one stops before it, the others go on.
+// TestDeadLettersRefused makes the brokers refuse dead letters. A partition with a dead letter
+// stops at that record; the other partitions continue.
 func TestDeadLettersRefused(t *testing.T) {
 	t.Parallel()
 	fake := devtest.Fake(t, devstack.FakeOptions{})
@@ -71,8 +72,8 @@ func TestDeadLettersRefused(t *testing.T) {
 	w.stopsAtDeadLetter(func() { fault.Remove() })
 }
 
-// stopsAtDeadLetter runs a stream with poison in partition 0 while the DLQ topic
-// cannot be written, until mend is called.
+// stopsAtDeadLetter consumes a stream with a broken record in partition 0 while the DLQ topic
+// cannot be written. Then it calls mend and expects partition 0 to continue.
 func (w *world) stopsAtDeadLetter(mend func()) {
 	w.t.Helper()
 	records := testbank.Generate(testbank.Options{Seed: seed(w.t), Records: 3000, Partitions: w.partitions, Accounts: 100, Clean: true})

@@ -13,8 +13,8 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// dialect writes an event of the default format in another one. The record comes
-// with key and headers; fields are text, but for a number of a version and for data.
+// dialect converts an event of the default format to another format. The record comes with its key
+// and headers. All fields are strings, except version, which is a number, and data.
 type dialect struct {
 	flags []string
 	write func(r *testbank.Record, n int, fields map[string]any)
@@ -23,12 +23,12 @@ type dialect struct {
 func text(v any) []byte {
 	value, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // strings, numbers and maps of them
+		panic(err) // cannot happen: v consists of strings, numbers and maps
 	}
 	return value
 }
 
-// plain is a field as the text of a header.
+// plain returns a field as the text of a header.
 func plain(v any) []byte {
 	if s, isText := v.(string); isText {
 		return []byte(s)
@@ -36,7 +36,7 @@ func plain(v any) []byte {
 	return text(v)
 }
 
-// prepend puts headers before those that are there: of a name the first counts.
+// prepend puts headers before the existing ones. If a name occurs twice, readers use the first.
 func prepend(r *testbank.Record, fields map[string]any, names ...string) {
 	var headers []testbank.Header
 	for pair := range slices.Chunk(names, 2) {
@@ -47,7 +47,7 @@ func prepend(r *testbank.Record, fields map[string]any, names ...string) {
 	r.Headers = append(headers, r.Headers...)
 }
 
-// debezium writes the payload as an object, or as JsonConverter does.
+// debezium writes the payload as an object or as JsonConverter does, in turn.
 func debezium(r *testbank.Record, n int, fields map[string]any) {
 	prepend(r, fields, "eventId", "id", "eventType", "eventType", "version", "sequence", "occurredAt", "occurredAt", "correlationId", "correlationId")
 	r.Key, r.Value = nil, text(fields["data"])
@@ -63,7 +63,7 @@ func debezium(r *testbank.Record, n int, fields map[string]any) {
 	}
 }
 
-// cloudEvent writes structured and binary events by turns.
+// cloudEvent writes structured and binary CloudEvents in turn.
 func cloudEvent(r *testbank.Record, n int, fields map[string]any) {
 	if n%2 == 0 {
 		value := map[string]any{"specversion": "1.0", "source": "/bank"}
@@ -86,7 +86,7 @@ func cloudEvent(r *testbank.Record, n int, fields map[string]any) {
 		"occurredAt", "ce_time", "correlationId", "ce_correlationid", "specversion", "ce_specversion", "type", "content-type")
 	r.Value = text(fields["data"])
 	if _, there := fields["data"]; !there && (fields["eventType"] == "AccountClosed" || fields["eventType"] == testbank.IgnoredType) {
-		r.Value = nil // no data is no value
+		r.Value = nil // an event without data has an empty value
 	}
 }
 
@@ -102,7 +102,7 @@ fields:
   amount: money.value
 `
 
-// renamed writes what otherNames describes.
+// renamed writes the layout that otherNames describes.
 func renamed(r *testbank.Record, _ int, fields map[string]any) {
 	meta := map[string]any{}
 	value := map[string]any{"meta": meta}
@@ -135,8 +135,8 @@ func renamed(r *testbank.Record, _ int, fields map[string]any) {
 	}
 }
 
-// expressible is what of an event every format can say. What is not JSON is left
-// out; a field of a wrong JSON type is missing instead.
+// expressible returns the fields of an event that every format can express. It returns nil if the
+// value is not JSON, and omits a field of a wrong JSON type.
 func expressible(value []byte) (fields map[string]any) {
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.UseNumber()
@@ -161,8 +161,8 @@ func expressible(value []byte) (fields map[string]any) {
 	return fields
 }
 
-// speak turns a stream into a dialect. The second result is what the oracle reads
-// instead of each record.
+// speak converts a stream to a dialect. The second result has the records in the default format,
+// which the oracle reads.
 func (d dialect) speak(records []testbank.Record) (spoken, plain []testbank.Record) {
 	for n, r := range records {
 		said := r
@@ -179,8 +179,8 @@ func (d dialect) speak(records []testbank.Record) (spoken, plain []testbank.Reco
 	return spoken, plain
 }
 
-// oracleOf is an oracle that has seen the plain records in the places of those that
-// are in the topic.
+// oracleOf returns an oracle that has processed records in place of those in the topic, at the same
+// offsets.
 func (w *world) oracleOf(records []testbank.Record) *testbank.Oracle {
 	w.t.Helper()
 	queues := map[int32][]testbank.Record{}
@@ -208,7 +208,7 @@ func (w *world) oracleOf(records []testbank.Record) *testbank.Oracle {
 	return o
 }
 
-// Whatever a stream is written in, it comes to the same.
+// The read model does not depend on the format of the stream.
 func TestStreamInEveryFormat(t *testing.T) {
 	t.Parallel()
 	names := filepath.Join(t.TempDir(), "names.yaml")
@@ -237,7 +237,7 @@ func TestStreamInEveryFormat(t *testing.T) {
 	}
 }
 
-// Repairs read parked events and dead letters in the format they came in.
+// Repairs decode parked events and dead letters in the format of the topic.
 func TestRepairsHonourTheFormat(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -246,7 +246,7 @@ func TestRepairsHonourTheFormat(t *testing.T) {
 		r := testbank.Record{}
 		fields := expressible(credit("acc", version).Value)
 		if version == 2 {
-			fields["occurredAt"] = "1795261827475594" // a column without time zone, and no --debezium-time-unit
+			fields["occurredAt"] = "1795261827475594" // microseconds of a column without time zone; --debezium-time-unit is not set
 		}
 		debezium(&r, version, fields)
 		r.Headers[2].Key = "version"
@@ -260,7 +260,7 @@ func TestRepairsHonourTheFormat(t *testing.T) {
 		}
 		return ""
 	})
-	// With the unit named, the event is what was missing all along.
+	// With the unit set, the record is the missing event.
 	status, out, errOut := once(t, append(env, "DEBEZIUM_TIME_UNIT=us"), "dlq", "replay", "--account=acc", "--yes")
 	if status != 0 {
 		t.Fatalf("dlq replay: exit status %d\n%s%s", status, out, errOut)

@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// takeover is a projection file whose SQL would give its author the login that runs it.
+// takeover is a projection file whose SQL would grant its author's login the role of the login that
+// runs it.
 const takeover = `-- projection: innocent
 -- mode: ordered
 -- types: FundsCredited
 DO $$ BEGIN PERFORM set_config('role', 'none', true); EXECUTE format('ALTER ROLE %I PASSWORD %L', session_user, 'owned'); END $$;
 `
 
-// invented is a line of an export whose dead letter does not exist.
+// invented returns a line of an export for a dead letter that does not exist.
 func (r *roles) invented(projection, amount string) string {
 	r.t.Helper()
 	value := fmt.Sprintf(`{"eventId":"forged-1","eventType":"FundsCredited","accountId":"forged","version":1,`+
@@ -32,8 +33,8 @@ func (r *roles) invented(projection, amount string) string {
 	return string(line) + "\n"
 }
 
-// forgesRequests has an operator ask for what an approver would not want: SQL that takes over
-// his login, and money that nobody has sent.
+// forgesRequests makes requests that an approver must not approve unknowingly: SQL that gives the
+// operator more rights, and an amount that no producer sent.
 func (r *roles) forgesRequests(operator *session) {
 	r.t.Helper()
 	folder := r.t.TempDir()
@@ -47,7 +48,7 @@ func (r *roles) forgesRequests(operator *session) {
 	}
 	before, password := r.written()
 	replay := []string{"dlq", "replay", "--topic=" + r.topic, "--reason=agreed", "--yes"}
-	// A copy of the operator's first replay, with other files and options.
+	// insert copies the operator's first replay request, with other files and options.
 	insert := func(options string, flags, names []string, contents [][]byte) (id string) {
 		r.t.Helper()
 		if err := operator.conn.QueryRow(r.t.Context(), `INSERT INTO public.repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor, reason)
@@ -61,7 +62,7 @@ func (r *roles) forgesRequests(operator *session) {
 	file := "--from-file=" + write("invented.jsonl", r.invented("account_balance", "9999999.00"))
 	honest := r.mustAs("bank_operator", append(replay, "--not-in-topic", "--actor=me", file)...)
 
-	// 15 SQL that nobody has run: by the program, and by hand
+	// 15 SQL of a projection that never ran: requested with the program, and inserted by hand
 	const unknown = "no projection was run from this text of evil.sql"
 	r.refusedAs("bank_operator", unknown, append(replay, "--not-in-topic", "--from-file="+write("innocent.jsonl", lines), "--projection-file="+sql)...)
 	id := insert(`replace(replace(arguments[2], '"ProjectionFile":""', '"ProjectionFile":"evil.sql"'), '"Projection":"account_balance"', '"Projection":""')`,
@@ -71,7 +72,7 @@ func (r *roles) forgesRequests(operator *session) {
 		r.t.Errorf("the file is shown as %q", shown)
 	}
 	r.refusedAs("bank_approver", unknown, "approve", id, "--reason=harmless")
-	// and a file of the approver's machine, or a server of the operator's
+	// The same with a file on the approver's machine, or with the operator's own servers.
 	for _, options := range []string{
 		`replace(arguments[2], '"FromFile":"invented.jsonl"', '"FromFile":"/etc/passwd"')`, `replace(arguments[2], '"Mapping":""', '"Mapping":"passwd"')`,
 		`overlay(arguments[2] PLACING '{"Brokers":["evil:9092"],' FROM 1 FOR 1)`, `overlay(arguments[2] PLACING '{"DatabaseURL":"postgres://evil",' FROM 1 FOR 1)`,
@@ -81,7 +82,7 @@ func (r *roles) forgesRequests(operator *session) {
 		r.refusedAs("bank_approver", "was made by hand", "approve", id, "--reason=harmless")
 	}
 
-	// 16 money that nobody has sent: refused, or shown as what it is
+	// 16 an amount that no producer sent: refused, or shown as not in the DLQ topic
 	r.refusedAs("bank_operator", "line 1: topic "+r.topic+".dlq has no dead letter at 0/900004", append(replay, file)...)
 	id = honest
 	for user, sees := range map[string]bool{"bank_operator": false, "bank_approver": true} {
@@ -97,7 +98,7 @@ func (r *roles) forgesRequests(operator *session) {
 		r.t.Errorf("something was changed: %s, was %s; passwords: %v", after, before, now == password)
 	}
 
-	// If it is approved all the same, the trail has it as altered.
+	// If the request is approved anyway, the audit trail marks the event as altered.
 	id = r.mustAs("bank_operator", append(replay, "--not-in-topic", file)...)
 	r.mustAs("bank_approver", "approve", id, "--reason=seen")
 	if trail := r.mustAs("bank_approver", "audit", "--account=forged", "--output=json"); !strings.Contains(trail, `"altered":true`) ||
@@ -106,7 +107,7 @@ func (r *roles) forgesRequests(operator *session) {
 	}
 }
 
-// written is what a forged request would change: balances, and the passwords of logins.
+// written returns what a forged request would change: balances, and the passwords of logins.
 func (r *roles) written() (balances, passwords string) {
 	r.t.Helper()
 	if err := r.db.QueryRow(r.t.Context(), `SELECT (SELECT md5(string_agg(b::text, ',' ORDER BY account_id)) FROM account_balance b),

@@ -14,7 +14,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// twoPeople is a world of roles with dead letters and gaps in it, and four eyes on.
+// twoPeople returns a world with roles, dead letters and gaps, where four eyes is on.
 func twoPeople(t *testing.T) (r *roles, account string, version int64) {
 	t.Helper()
 	r = newRoles(t)
@@ -29,7 +29,7 @@ func twoPeople(t *testing.T) (r *roles, account string, version int64) {
 	return r, account, version
 }
 
-// mustAs runs a command that has to succeed and returns what it printed.
+// mustAs runs a command as the user, expects success, and returns its output.
 func (r *roles) mustAs(user string, args ...string) string {
 	r.t.Helper()
 	return mustRun(r.t, user, r.connection(user), args...)
@@ -44,7 +44,7 @@ func mustRun(t testing.TB, user string, env []string, args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// refusedAs runs a command that has to fail, and expects a part of what it says.
+// refusedAs runs a command as the user and expects it to fail with an error that contains why.
 func (r *roles) refusedAs(user, why string, args ...string) {
 	r.t.Helper()
 	if status, said := r.as(user, args...); status != 1 || !strings.Contains(said, why) {
@@ -52,8 +52,8 @@ func (r *roles) refusedAs(user, why string, args ...string) {
 	}
 }
 
-// TestFourEyesHoldAgainstAnOperator tries with an operator's password to change what only
-// two people may. docs/decisions/0030 lists the attempts and what stops each.
+// TestFourEyesHoldAgainstAnOperator attacks with an operator's password: it tries to change what
+// only two people may change. docs/decisions/0030 lists the attacks and what stops each.
 func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 	t.Parallel()
 	r, account, version := twoPeople(t)
@@ -62,54 +62,55 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 	before := r.snapshot()
 	operator := r.session("bank_operator")
 	for _, statement := range []string{
-		// 1 write what repairs write
+		// 1 write the tables that repairs write
 		"UPDATE account_balance SET balance = 1000000", "INSERT INTO account_balance DEFAULT VALUES", "SELECT FROM account_balance FOR UPDATE",
 		"UPDATE parked_event SET value = ''", "DELETE FROM park_overflow", "UPDATE projector_position SET next_offset = 0",
 		"INSERT INTO account_statement DEFAULT VALUES", "UPDATE daily_turnover SET credited = 0", "DELETE FROM inbox",
-		// 2 become somebody who may
+		// 2 assume a role with more rights
 		"SET ROLE projector_runtime", "SET ROLE projector_approver", "SET ROLE projector_migrator", "SET ROLE bank_approver",
 		"SET SESSION AUTHORIZATION bank_approver", "GRANT projector_approver TO bank_operator", "ALTER ROLE bank_operator SUPERUSER",
 		"CREATE ROLE bank_mine LOGIN IN ROLE projector_approver",
-		// 3 ask as another, or for a request that is approved already
+		// 3 request in another login's name, or insert an approved request
 		"INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor, requested_by) VALUES ('skip', '{}', '{}', '{}', '{}', '', 1, 'x', 'bank_colleague')",
 		"INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor, state) VALUES ('skip', '{}', '{}', '{}', '{}', '', 1, 'x', 'approved')",
 		"INSERT INTO repair_request (id, action) OVERRIDING SYSTEM VALUE VALUES (99, 'skip')",
-		// 4 change a request without the approver's knowledge
+		// 4 change a request after the approver has read it
 		"UPDATE repair_request SET plan_sha256 = 'other'", "UPDATE repair_request SET arguments = '{rebuild,--remove=true}'",
 		"DELETE FROM repair_request", "TRUNCATE repair_request",
-		// 5 approve it oneself
+		// 5 approve the operator's own request
 		"UPDATE repair_request SET state = 'approved', decision_reason = 'x'",
-		// 6 rewrite or forge the trail
+		// 6 change or forge the audit trail
 		"UPDATE dlq_action SET actor = 'nobody'", "DELETE FROM dlq_action",
 		"INSERT INTO dlq_action (action, actor, result, approved_by) VALUES ('skip', 'me', 'skipped', 'bank_approver')",
-		// 7 change the tables or what they are given by default
+		// 7 change the tables or their defaults
 		"ALTER TABLE account_balance ALTER balance SET DEFAULT 1000000", "ALTER TABLE account_balance DISABLE TRIGGER ALL",
 		"ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator GRANT ALL ON TABLES TO bank_operator",
 		"CREATE RULE mine AS ON SELECT TO account_balance DO INSTEAD NOTHING",
 		"CREATE TRIGGER mine BEFORE UPDATE ON account_balance EXECUTE FUNCTION dlq_action_stamp()",
-		// 8 by bulk
+		// 8 bulk statements
 		"TRUNCATE account_balance", "COPY account_balance FROM STDIN", "COPY account_balance FROM PROGRAM 'true'", "COPY (SELECT) TO PROGRAM 'true'",
 		"LOCK TABLE account_balance IN EXCLUSIVE MODE",
 		// 9 turn the policy or the triggers off
 		"UPDATE repair_policy SET four_eyes = false", "DROP TRIGGER decide ON repair_request", "SET session_replication_role = replica",
-		// 10 objects that an approver would find first: a schema of the approver's name is first in the search_path
+		// 10 create objects that hide the real ones: PostgreSQL searches a schema of the approver's
+		// name first
 		"CREATE SCHEMA bank_approver", "CREATE TABLE public.repair_policy2 (i int)", "CREATE FUNCTION public.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
 		"ALTER ROLE bank_approver SET search_path = pg_temp", "ALTER FUNCTION repair_request_decide() RESET search_path",
 	} {
 		operator.may(statement, false)
 	}
-	// 11 the functions themselves: called, and attached to another table
+	// 11 call the trigger functions, or attach them to another table
 	operator.may("SELECT dlq_action_link()", false)
 	operator.may("CREATE TEMP TABLE mine (id bigint); CREATE TRIGGER t AFTER INSERT ON mine FOR EACH ROW EXECUTE FUNCTION dlq_action_link()", false)
-	// 12 temporary tables and functions, which a session finds first, where somebody
-	// has granted TEMPORARY again
+	// 12 create temporary tables and functions, which a session finds first. An administrator has
+	// granted TEMPORARY again.
 	operator.may("CREATE TEMP TABLE repair_policy AS SELECT false AS four_eyes", false)
 	r.exec("GRANT TEMPORARY ON DATABASE " + quoted(r.db.Config().ConnConfig.Database) + " TO bank_operator")
 	for _, statement := range []string{
 		"CREATE TEMP TABLE repair_policy AS SELECT false AS four_eyes",
 		"CREATE FUNCTION pg_temp.now() RETURNS timestamptz LANGUAGE sql AS $$ SELECT timestamptz '2000-01-01' $$",
 		"SET search_path = pg_temp, public",
-		"GRANT ALL ON public.account_balance TO bank_operator", // a warning: there is nothing of which he may give it
+		"GRANT ALL ON public.account_balance TO bank_operator", // only a warning, because the operator has no right to grant
 		"INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor) VALUES ('skip', '{}', '{}', '{}', '{}', '', 1, 'x')",
 	} {
 		if _, err := operator.conn.Exec(t.Context(), statement); err != nil {
@@ -117,18 +118,18 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 		}
 	}
 	operator.may("UPDATE public.account_balance SET balance = 0", false)
-	// 13 name an approved request, as the program does
+	// 13 set the number of an approved request in the session, as the program does
 	if _, err := operator.conn.Exec(t.Context(), "SELECT set_config('projector.request', '1', false)"); err != nil {
 		t.Error(err)
 	}
 	operator.may("INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped')", false)
 	r.rebuildsAlone(operator)
-	// 14 by the program
+	// 14 use the program
 	r.refusedAs("bank_operator", "another login has to approve it", "approve", id, "--reason=mine")
 	r.refusedAs("bank_colleague", "42501", "approve", id, "--reason=as a colleague")
 	r.refusedAs("bank_colleague", "42501", "reject", id, "--reason=as a colleague")
 	r.refusedAs("bank_operator", "42501", "migrate", "--four-eyes=off")
-	r.mustAs("bank_operator", "migrate") // repeats the grants, none of which it may give
+	r.mustAs("bank_operator", "migrate") // runs all grants again; the operator can grant none of them
 
 	if after := r.snapshot(); after != before {
 		t.Errorf("something was changed: %s, was %s", after, before)
@@ -138,7 +139,7 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 	}
 	r.stamped("requested_by = 'bank_operator' AND state = 'open' AND at > now() - interval '1 hour'", 2)
 
-	// What was asked for is done by another, and only once.
+	// Another login approves the request. It runs only once.
 	r.mustAs("bank_approver", "approve", id, "--reason=checked")
 	r.stamped("decided_by = 'bank_approver' AND state = 'approved'", 1)
 	approver := r.session("bank_approver")
@@ -150,7 +151,7 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 		approver.may("INSERT INTO dlq_action ("+column+", action, actor, result) VALUES (DEFAULT, 'skip', 'me', 'skipped')", false)
 	}
 	approver.may("SELECT pg_sleep(0.01); DO $$ DECLARE t timestamptz; BEGIN INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped') RETURNING at INTO t; ASSERT t > now(); END $$", true)
-	// What an approver writes by another program the server logs.
+	// PostgreSQL logs the statements that an approver runs with another program.
 	r.exec("ALTER ROLE bank_approver SET log_statement = 'mod'")
 	approver = r.session("bank_approver")
 	approver.may("SET log_statement = 'none'", false)
@@ -161,14 +162,14 @@ func TestFourEyesHoldAgainstAnOperator(t *testing.T) {
 	r.forgesRequests(r.session("bank_operator"))
 }
 
-// rebuildsAlone tries to get at balances by the tables of a rebuild, which an operator may have
-// made to compare.
+// rebuildsAlone tries to change balances by way of the tables of a rebuild. An operator may create
+// those tables to compare.
 func (r *roles) rebuildsAlone(operator *session) {
 	r.t.Helper()
 	ctx, approver := r.t.Context(), r.session("bank_approver")
 	const made = "SELECT projector_rebuild_tables('{projector_position,account_balance,parked_event}', '{}')"
 	for _, statement := range []string{
-		"SET search_path = pg_temp, public", "CREATE TEMP TABLE account_balance (account_id text)", // not that one is copied
+		"SET search_path = pg_temp, public", "CREATE TEMP TABLE account_balance (account_id text)", // this temporary table must not be copied
 		made, "INSERT INTO projector_rebuild.account_balance (account_id, balance, version) VALUES ('mine', 1000000, 1)",
 	} {
 		if _, err := operator.conn.Exec(ctx, statement); err != nil {
@@ -176,7 +177,7 @@ func (r *roles) rebuildsAlone(operator *session) {
 		}
 	}
 	for _, statement := range []string{
-		// 17 what it has made is not its own
+		// 17 the operator does not own the tables and schema that the function created
 		"CREATE TABLE projector_rebuild.mine (i int)", "CREATE VIEW projector_rebuild.mine AS SELECT 1",
 		"CREATE FUNCTION projector_rebuild.lower(text) RETURNS text LANGUAGE sql AS 'SELECT 1'",
 		"CREATE TRIGGER mine BEFORE INSERT ON projector_rebuild.account_balance EXECUTE FUNCTION suppress_redundant_updates_trigger()",
@@ -186,7 +187,7 @@ func (r *roles) rebuildsAlone(operator *session) {
 		"CREATE INDEX ON projector_rebuild.account_balance ((1 / balance))", "TRUNCATE projector_rebuild.account_balance",
 		"ALTER FUNCTION projector_rebuild_tables(text[], text[]) RESET search_path", "ALTER FUNCTION projector_rebuild_analyze() OWNER TO bank_operator",
 		"CREATE OR REPLACE FUNCTION public.projector_rebuild_analyze() RETURNS void LANGUAGE sql AS ''",
-		// 18 and gets into no balance by it
+		// 18 and cannot write balances with them
 		"INSERT INTO public.account_balance SELECT * FROM projector_rebuild.account_balance", "DELETE FROM public.account_balance",
 		"UPDATE public.account_statement SET amount = 0", "DELETE FROM public.daily_turnover",
 	} {
@@ -198,7 +199,8 @@ func (r *roles) rebuildsAlone(operator *session) {
 			r.t.Errorf("a table like %s: %v", name, err)
 		}
 	}
-	// 19 nor by those of an approver, whose are new, and his alone, whatever the owner gives by default
+	// 19 the tables of an approver's rebuild are new, and the operator has no access to them,
+	// whatever default privileges the owner has set
 	r.exec("ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator GRANT ALL ON TABLES TO PUBLIC; ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator GRANT ALL ON SCHEMAS TO PUBLIC, projector_operator")
 	if _, err := approver.conn.Exec(ctx, made); err != nil {
 		r.t.Errorf("approver: %s: %v", made, err)
@@ -212,7 +214,7 @@ func (r *roles) rebuildsAlone(operator *session) {
 	r.exec("ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator REVOKE ALL ON TABLES FROM PUBLIC; ALTER DEFAULT PRIVILEGES FOR ROLE projector_migrator REVOKE ALL ON SCHEMAS FROM PUBLIC, projector_operator")
 }
 
-// snapshot is what nobody may change alone.
+// snapshot returns all data that no login may change alone.
 func (r *roles) snapshot() (all string) {
 	r.t.Helper()
 	if err := r.db.QueryRow(r.t.Context(), `SELECT concat_ws(' ',
@@ -224,7 +226,7 @@ func (r *roles) snapshot() (all string) {
 	return all
 }
 
-// stamped counts requests.
+// stamped expects a number of requests that fulfil the condition.
 func (r *roles) stamped(condition string, want int) {
 	r.t.Helper()
 	var n int
@@ -233,8 +235,8 @@ func (r *roles) stamped(condition string, want int) {
 	}
 }
 
-// TestFourEyesNeedOperatorsWhoCannotWrite: the policy is not turned on while it would mean
-// nothing.
+// TestFourEyesNeedOperatorsWhoCannotWrite expects that four eyes cannot be turned on while
+// operators can write the tables themselves.
 func TestFourEyesNeedOperatorsWhoCannotWrite(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -243,7 +245,7 @@ func TestFourEyesNeedOperatorsWhoCannotWrite(t *testing.T) {
 	r.exec("GRANT projector_runtime TO projector_operator") // as an earlier roles.sql did
 	r.refusedAs("bank_migrate", "projector_operator may write account_balance, ", on...)
 	r.stampedPolicy(false)
-	r.rolesFile() // takes that back
+	r.rolesFile() // revokes that grant
 	r.exec("GRANT projector_approver TO bank_colleague")
 	r.refusedAs("bank_migrate", "bank_colleague may write", on...)
 	r.exec("REVOKE projector_approver FROM bank_colleague; GRANT UPDATE (balance) ON account_balance TO PUBLIC")
@@ -271,9 +273,9 @@ func TestFourEyesNeedOperatorsWhoCannotWrite(t *testing.T) {
 	for range 2 {
 		operator.may("UPDATE account_balance SET balance = 0", false)
 		r.mustAs("bank_migrate", "migrate")
-		r.rolesFile() // neither gives it back
+		r.rolesFile() // does not grant it again
 	}
-	r.exec("GRANT projector_runtime TO projector_operator") // somebody has not known
+	r.exec("GRANT projector_runtime TO projector_operator") // an administrator grants it by mistake
 	if _, said := r.as("bank_migrate", "migrate"); !strings.Contains(said, "four eyes are on, but operators could repair alone") {
 		t.Errorf("migrate does not say that the policy means nothing any more: %s", said)
 	}
@@ -290,17 +292,17 @@ func (r *roles) stampedPolicy(want bool) {
 	}
 }
 
-// typedCommand finds what an operator types: a line of a block, or a word between backquotes.
+// typedCommand matches a command on a page: a line of a block, or text between backquotes.
 var typedCommand = regexp.MustCompile("(?m)^(?:KAFKA_BROKERS=\\S+ )?projector .*$|`projector [^`]*`")
 
-// changing are the commands that need --yes.
+// changing matches the commands that need --yes.
 var changing = regexp.MustCompile(`^(dlq (replay|discard)|account skip|open|gaps fetch|position set|pause|resume|rebuild) `)
 
-// others are for other roles: the program itself, and the owner.
+// others matches the commands of other roles: the program itself, and the schema owner's.
 var others = regexp.MustCompile(`^($|run( |$)|migrate)`)
 
-// runbook are the commands of docs/runbook.md and docs/repairs.md, made to fit this world, one
-// of each that have the same flags.
+// runbook returns the commands of docs/runbook.md and docs/repairs.md, with the names of this world
+// filled in. Of the commands with the same flags it returns one.
 func (r *roles) runbook(folder, account string, version int64, letter string) [][]string {
 	r.t.Helper()
 	var text strings.Builder
@@ -356,14 +358,14 @@ func (r *roles) runbook(folder, account string, version int64, letter string) []
 	return all
 }
 
-// elsewhere are the flags by which a command works on another read model.
+// elsewhere matches the flags that make a command work on another read model.
 var elsewhere = regexp.MustCompile(` --(database-url|group)=\S+`)
 
-// everythingMissing answers for an outbox that has every event it is asked for.
+// everythingMissing is an outbox query that returns each missing event.
 const everythingMissing = `SELECT a AS key, json_build_object('eventId', a || '-' || v, 'eventType', 'AccountClosed', 'accountId', a, 'version', v,
 	'occurredAt', '2026-01-01T00:00:00Z')::text AS value FROM unnest($1::text[], $2::bigint[]) AS missing (a, v)`
 
-// words takes a line for a shell apart.
+// words splits a line as a shell does.
 func words(line string) []string {
 	var all []string
 	for i, part := range strings.Split(line, "'") {
@@ -379,9 +381,9 @@ func words(line string) []string {
 	return all
 }
 
-// TestTheRunbookNeedsNoOtherRole runs each command of docs/runbook.md and docs/repairs.md as an operator:
-// while four eyes are on, what changes something is a request that an approver approves;
-// while they are off, it is done.
+// TestTheRunbookNeedsNoOtherRole runs each command of docs/runbook.md and docs/repairs.md as an
+// operator. With four eyes on, a command that changes data becomes a request and an approver
+// approves it. With four eyes off, it runs at once.
 func TestTheRunbookNeedsNoOtherRole(t *testing.T) {
 	t.Parallel()
 	r, account, version := twoPeople(t)
@@ -399,7 +401,7 @@ func TestTheRunbookNeedsNoOtherRole(t *testing.T) {
 	suffices := func(user string, args ...string) {
 		env := append(r.connection(user), "KAFKA_TOPIC="+r.topic, "IGNORE_EVENT_TYPES="+testbank.IgnoredType,
 			"OUTBOX_URL="+r.urlOf("bank_operator"), "OUTBOX_QUERY="+everythingMissing)
-		if !regexp.MustCompile("statement|turnover").MatchString(strings.Join(args, " ")) { // those have groups of their own
+		if !regexp.MustCompile("statement|turnover").MatchString(strings.Join(args, " ")) { // these projections have consumer groups of their own
 			env = append(env, "KAFKA_GROUP="+r.group)
 		}
 		status, _, said := once(t, env, args...)
@@ -407,7 +409,7 @@ func TestTheRunbookNeedsNoOtherRole(t *testing.T) {
 			t.Errorf("%s: %s: exit status %d: %s", user, strings.Join(args, " "), status, said)
 		}
 	}
-	var wrong string // one balance, which only a rebuild puts right
+	var wrong string // an account whose wrong balance only a rebuild corrects
 	if err := r.db.QueryRow(t.Context(), `UPDATE account_balance SET balance = balance + 1 WHERE account_id =
 		(SELECT min(account_id) FROM account_balance_current WHERE NOT stale) RETURNING account_id`).Scan(&wrong); err != nil {
 		t.Fatal(err)

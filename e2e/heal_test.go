@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// credit is one event of 0.01 EUR.
+// credit returns an event of 0.01 EUR.
 func credit(account string, version int) *kgo.Record {
 	return &kgo.Record{
 		Key: []byte(account),
@@ -36,7 +36,7 @@ func (w *world) append(records ...*kgo.Record) {
 	}
 }
 
-// reads is a check for await: what readers see of an account.
+// reads returns a check for await: readers see an account as want.
 func (w *world) reads(account, want string) func() string {
 	return func() string {
 		var got string
@@ -52,7 +52,7 @@ func (w *world) reads(account, want string) func() string {
 	}
 }
 
-// statuses counts the account's dead letters by status, as the operator sees them.
+// statuses counts the dead letters of the account by the status that `dlq list` shows.
 func (w *world) statuses(account string) string {
 	w.t.Helper()
 	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0]}
@@ -95,7 +95,8 @@ func TestAHoleFilledLateHealsByItself(t *testing.T) {
 	p.terminate()
 }
 
-// While 10,000 events of one account heal, the others of its partition must go on.
+// While 10,000 events of one account are applied from the queue, the other accounts of the
+// partition continue.
 func TestALongHealingKeepsTheOthersFlowing(t *testing.T) {
 	t.Parallel()
 	const waiting = 10_000 // the default of --park-limit
@@ -111,7 +112,7 @@ func TestALongHealingKeepsTheOthersFlowing(t *testing.T) {
 		}
 		return ""
 	})
-	// One other event after the other, each produced when the last one is written.
+	// Events of another account arrive one at a time, each after the one before was written.
 	w.append(credit("held", 2))
 	var longest, began time.Duration
 	start, others, between := time.Now(), 0, 0

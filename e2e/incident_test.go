@@ -14,7 +14,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// line is what is looked at of a line of the log.
+// line holds the fields of a log line that the tests compare.
 type line struct {
 	Level, Msg, Operation, After, Reason string
 	Attempts                             int
@@ -22,7 +22,7 @@ type line struct {
 	Partition                            string `json:"messaging.destination.partition.id"`
 }
 
-// linesWith are the lines of the log with a message.
+// linesWith returns the log lines with a message.
 func (p *program) linesWith(message string) (found []line) {
 	p.t.Helper()
 	for _, text := range p.lines() {
@@ -34,7 +34,7 @@ func (p *program) linesWith(message string) (found []line) {
 	return found
 }
 
-// TestRecoveredTellsTheTruth reads what the log says after an outage.
+// TestRecoveredTellsTheTruth checks the log line that is written after an outage.
 func TestRecoveredTellsTheTruth(t *testing.T) {
 	t.Parallel()
 	const outage = 8 * time.Second
@@ -64,8 +64,8 @@ func TestRecoveredTellsTheTruth(t *testing.T) {
 	p.terminate()
 }
 
-// lags are what there is to read of a partition's lag: on the status page, in the
-// metric and by the command. What one of them does not know is "-".
+// lags returns the lag of a partition from the status page, the metric and the command. An unknown
+// lag is "-".
 func (w *world) lags(p *program, partition int32) (page, metric, command string) {
 	w.t.Helper()
 	page, metric, command = "-", "-", "-"
@@ -103,8 +103,8 @@ func (w *world) lagSample(partition int32) string {
 	return fmt.Sprintf(`projector_lag_records{partition="%d",projection="account_balance",topic=%q}`, partition, w.topic)
 }
 
-// TestLagAgreesOfAStoppedPartition: somebody who works on a stopped partition reads the
-// same everywhere, no matter who stopped it and whether before or after a restart.
+// TestLagAgreesOfAStoppedPartition expects the status page, the metric and the command to report
+// the same lag for a stopped partition, for each cause of the stop, before and after a restart.
 func TestLagAgreesOfAStoppedPartition(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*testing.T, *world){
@@ -135,7 +135,7 @@ func TestLagAgreesOfAStoppedPartition(t *testing.T) {
 			w.produce(testbank.Generate(testbank.Options{Seed: seed(t), Records: 50, Partitions: 1, Accounts: 10}))
 			p := w.start()
 			await(t, "every record consumed", w.arrived)
-			if name == "position expired" { // while nobody looks, or it would have been consumed
+			if name == "position expired" { // no instance runs now, otherwise it would consume the records first
 				p.terminate()
 				happen(t, w)
 				p = w.start()
@@ -160,8 +160,8 @@ func TestLagAgreesOfAStoppedPartition(t *testing.T) {
 	}
 }
 
-// TestLagIsThereAsSoonAsAPartitionIsClaimed: an autoscaler reads the gauge of a new
-// instance at once.
+// TestLagIsThereAsSoonAsAPartitionIsClaimed expects a new instance to export the lag gauge at once,
+// because an autoscaler reads it.
 func TestLagIsThereAsSoonAsAPartitionIsClaimed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -179,8 +179,8 @@ func TestLagIsThereAsSoonAsAPartitionIsClaimed(t *testing.T) {
 	p.terminate()
 }
 
-// TestARewindIsLogged takes a position back in the three ways there are, and expects a
-// line each time that says from where, to where, and why.
+// TestARewindIsLogged moves a position back in the three possible ways. Each time the log must
+// state the old offset, the new offset and the cause.
 func TestARewindIsLogged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -202,7 +202,7 @@ func TestARewindIsLogged(t *testing.T) {
 		await(t, "every record consumed again", w.arrived)
 	}
 
-	// Somebody resets the offsets of the group.
+	// An operator resets the offsets of the group in Kafka.
 	offsets := kadm.Offsets{}
 	offsets.AddOffset(w.topic, 0, end-10, -1)
 	if _, err := w.admin.CommitOffsets(t.Context(), w.group, offsets); err != nil {
@@ -211,7 +211,7 @@ func TestARewindIsLogged(t *testing.T) {
 	p = w.start()
 	rewound(p, "Kafka", end, end-10)
 
-	// A backup is restored under the running program, and then under none.
+	// A backup is restored, first while the program runs and then while it does not.
 	w.exec("UPDATE projector_position SET next_offset = $1, fence = fence + 7 WHERE consumer_group = $2", end-20, w.group)
 	rewound(p, "restored", end, end-20)
 	if n := len(p.linesWith("the position was taken back")); n != 2 {

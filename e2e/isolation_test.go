@@ -8,8 +8,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// TestRefusedRowIsIsolated has PostgreSQL refuse one state of one account in the
-// middle of a batch.
+// TestRefusedRowIsIsolated makes PostgreSQL refuse one row of one account in the middle of a batch.
 func TestRefusedRowIsIsolated(t *testing.T) {
 	t.Parallel()
 	const account, version = "acc-00000007", 9
@@ -36,7 +35,8 @@ func TestRefusedRowIsIsolated(t *testing.T) {
 		t.Error("the log tells the refused row")
 	}
 
-	// The rule is lifted and the event sent again: all that waits for it heals.
+	// The constraint is dropped and the event is sent again. The events that wait for it are then
+	// applied.
 	w.exec(`ALTER TABLE account_balance DROP CONSTRAINT bank_rule`)
 	for i := range o.DeadLetters {
 		if l := &o.DeadLetters[i]; l.Class == "rejected_by_database" {
@@ -51,9 +51,8 @@ func TestRefusedRowIsIsolated(t *testing.T) {
 	w.atRest()
 }
 
-// TestARowTooLargeForAnIndexIsIsolated: somebody has put an index on a column that one
-// event fills beyond what an index takes (SQLSTATE 54000). That event alone is
-// dead-lettered, whatever else is in its batch.
+// TestARowTooLargeForAnIndexIsIsolated puts an index on a column. One event has a value that is too
+// large for the index (SQLSTATE 54000). Only that event of the batch is dead-lettered.
 func TestARowTooLargeForAnIndexIsIsolated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -97,8 +96,8 @@ func TestARowTooLargeForAnIndexIsIsolated(t *testing.T) {
 	p.terminate()
 }
 
-// TestARefusedRowInAShortQueue: PostgreSQL refuses one of the events that wait for a
-// gap, and that are applied together with the event that fills it.
+// TestARefusedRowInAShortQueue makes PostgreSQL refuse one of the events that wait for a gap. They
+// are applied together with the event that closes the gap.
 func TestARefusedRowInAShortQueue(t *testing.T) {
 	t.Parallel()
 	const last, refused = 300, 150

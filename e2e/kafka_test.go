@@ -15,7 +15,7 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// produce puts records into the topic, in order, transactions as transactions.
+// produce appends records to the topic in order, and the records of a transaction in a transaction.
 func (w *world) produce(records []testbank.Record) {
 	w.t.Helper()
 	if err := w.tryProduce(w.t.Context(), records); err != nil {
@@ -97,8 +97,8 @@ func (w *world) transact(ctx context.Context, records []testbank.Record) error {
 	return nil
 }
 
-// feed produces records a few at a time while the test goes on. The function it
-// returns waits for the end of it.
+// feed produces records in the background, chunk records at a time. The returned function waits
+// until all are produced.
 func (w *world) feed(records []testbank.Record, chunk int, every time.Duration) (finish func()) {
 	failed := make(chan error, 1)
 	go func() {
@@ -124,30 +124,30 @@ func (w *world) feed(records []testbank.Record, chunk int, every time.Duration) 
 	}
 }
 
-// ends are the ends of a topic's partitions; none when there is no such topic.
+// ends returns the end offsets of a topic's partitions. It is empty if the topic does not exist.
 func (w *world) ends(topic string) map[int32]int64 {
 	w.t.Helper()
 	return must(compare.Ends(w.t.Context(), w.admin, topic))(w.t)
 }
 
-// read answers all committed records of a topic, as its partitions hold them.
+// read returns all committed records of a topic.
 func (w *world) read(topic string) []testbank.Record {
 	w.t.Helper()
 	return must(compare.ReadTopic(w.t.Context(), topic, kgo.SeedBrokers(w.addrs...)))(w.t)
 }
 
-// behind are the records at or after the given ends.
+// behind returns the records at or after the given end offsets.
 func behind(records []testbank.Record, ends map[int32]int64) []testbank.Record {
 	return slices.DeleteFunc(records, func(r testbank.Record) bool { return r.Offset < ends[r.Partition] })
 }
 
-// committed are the group's offsets in Kafka.
+// committed returns the group's offsets in Kafka.
 func (w *world) committed() map[int32]int64 {
 	w.t.Helper()
 	return must(w.reader().Committed(w.t.Context(), w.admin))(w.t)
 }
 
-// must ends the test on an error.
+// must fails the test on an error.
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -181,7 +181,6 @@ func (w *world) evict() {
 	}
 }
 
-// createTopic makes a topic of a given name.
 func (w *world) createTopic(t testing.TB, topic string, partitions int32, configs map[string]*string) {
 	t.Helper()
 	if _, err := w.admin.CreateTopic(t.Context(), partitions, -1, configs, topic); err != nil {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestOverlaysAreAdmitted applies every overlay to a real API server, in namespaces that admit
-// restricted pods only: by server-side apply, by client-side apply, and one after the other.
+// TestOverlaysAreAdmitted applies every overlay to a real API server, in namespaces that admit only
+// restricted pods. It uses server-side apply, client-side apply, and one after the other.
 func TestOverlaysAreAdmitted(t *testing.T) {
 	production := newNamespace(t, "projector")
 	const overlays = "../deploy/kubernetes/overlays/"
@@ -31,7 +31,7 @@ func TestOverlaysAreAdmitted(t *testing.T) {
 			switch name := filepath.Base(overlay); name {
 			case "production":
 			case "approvers":
-				n.name = "projector-approvers" // the overlay makes it
+				n.name = "projector-approvers" // the overlay creates this namespace
 			default:
 				n = newNamespace(t, "admit-"+name)
 			}
@@ -45,8 +45,8 @@ func TestOverlaysAreAdmitted(t *testing.T) {
 	t.Run("replicas survive KEDA", func(t *testing.T) { newNamespace(t, "replicas").replicasSurvive() })
 }
 
-// podsAreAdmitted creates a pod from each template of an overlay, for trial: Pod Security only
-// warns about a Deployment, and refuses its pods.
+// podsAreAdmitted creates a pod from each template of an overlay with --dry-run=server. For a
+// Deployment, Pod Security only warns; it refuses the pods themselves.
 func (n *namespace) podsAreAdmitted(overlay string) {
 	n.t.Helper()
 	type template struct {
@@ -91,7 +91,7 @@ func (n *namespace) podsAreAdmitted(overlay string) {
 	}
 }
 
-// replicasSurvive follows docs/deploy.md from 4 replicas to KEDA.
+// replicasSurvive follows docs/deploy.md from four replicas to scaling by KEDA.
 func (n *namespace) replicasSurvive() {
 	n.t.Helper()
 	before := n.kustomization("resources: [{deploy}/overlays/minimal]\nreplicas: [{name: account-balance-projector, count: 4}]\n")
@@ -105,7 +105,7 @@ func (n *namespace) replicasSurvive() {
 	}
 }
 
-// documented is the block of docs/deploy.md that has a text.
+// documented returns the block of docs/deploy.md that contains a text.
 func documented(t testing.TB, has string) string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/deploy.md")

@@ -36,11 +36,11 @@ type kubernetesBank struct {
 	*roles
 	ns       *namespace
 	kafka    *secured
-	password string // of its user
-	folder   string // of the overlay that docs/deploy.md shows
+	password string // of the Kafka user
+	folder   string // of the production overlay of docs/deploy.md
 }
 
-// projectors are the Deployments of the overlay production, by projection.
+// projectors maps each projection to its Deployment in the overlay production.
 var projectors = map[string]string{
 	"account_balance": balance, "account_statement": "deployment/account-statement-projector", "daily_turnover": "deployment/daily-turnover-projector",
 }
@@ -52,7 +52,7 @@ func newKubernetesBank(t *testing.T) *kubernetesBank {
 	certificate := issue(t, authority, "server", host, "127.0.0.1")
 	kafka := devtest.Kafka(t, devstack.KafkaOptions{Host: host, Security: &devstack.KafkaSecurity{Certificate: certificate, ClientCA: authority.PEM()}})
 	postgres := devtest.PostgresWith(t, devstack.PostgresOptions{Certificate: &certificate, Settings: map[string]string{"listen_addresses": "127.0.0.1," + host}})
-	n := newNamespace(t, "bank") // after the servers, so that its pods end before them
+	n := newNamespace(t, "bank") // created after the servers, so that cleanup ends its pods first
 	n.customDefinitions()
 	k := &kubernetesBank{roles: newRolesOn(t, kafka.Addrs(), postgres, 0, authority), ns: n}
 	k.letPodsIn(host)
@@ -67,7 +67,7 @@ func newKubernetesBank(t *testing.T) *kubernetesBank {
 	k.access()
 	k.exec("CREATE TABLE event_count (account_id text PRIMARY KEY, events bigint NOT NULL, last_at timestamptz NOT NULL); " +
 		"GRANT SELECT, INSERT, UPDATE ON event_count TO projector_projection; GRANT SELECT ON event_count TO projector_operator, projector_migrator")
-	t.Setenv("CGO_ENABLED", "0") // there is no C library in the image
+	t.Setenv("CGO_ENABLED", "0") // the image has no C library
 	for _, tag := range []string{"v1", "v2"} {
 		k.image(tag)
 	}
@@ -75,7 +75,7 @@ func newKubernetesBank(t *testing.T) *kubernetesBank {
 	return k
 }
 
-// letPodsIn has PostgreSQL accept passwords from the network of the pods.
+// letPodsIn makes PostgreSQL accept passwords from the pods' network.
 func (k *kubernetesBank) letPodsIn(host string) {
 	k.t.Helper()
 	rules, err := os.OpenFile(k.line("SHOW hba_file"), os.O_APPEND|os.O_WRONLY, 0o600)
@@ -91,7 +91,7 @@ func (k *kubernetesBank) letPodsIn(host string) {
 	k.exec("SELECT pg_reload_conf()")
 }
 
-// access gives the projector's Kafka user what docs/security.md lists.
+// access grants the projector's Kafka user the permissions of docs/security.md.
 func (k *kubernetesBank) access() {
 	k.t.Helper()
 	const user = "User:" + scramUser
@@ -104,7 +104,7 @@ func (k *kubernetesBank) access() {
 	}
 }
 
-// image gives the cluster an image of the program under a tag.
+// image builds the program and loads it into the cluster as an image with a tag.
 func (k *kubernetesBank) image(tag string) {
 	k.t.Helper()
 	program := filepath.Join(k.t.TempDir(), "projector")
@@ -119,8 +119,8 @@ func (k *kubernetesBank) image(tag string) {
 	}
 }
 
-// objects creates in a namespace what docs/deploy.md demands, with an operator's or an
-// approver's password.
+// objects creates the objects in a namespace that docs/deploy.md requires. person is an operator or
+// an approver, whose password is in the Secret.
 func (k *kubernetesBank) objects(n *namespace, authority, person string) {
 	n.t.Helper()
 	n.secret("projector-database-"+person, "password", rolesPassword)
@@ -132,7 +132,7 @@ func (k *kubernetesBank) objects(n *namespace, authority, person string) {
 	}
 }
 
-// secret creates a Secret, or replaces it.
+// secret creates or replaces a Secret.
 func (n *namespace) secret(name string, keys ...string) {
 	n.t.Helper()
 	args := []string{"create", "secret", "generic", name, "--dry-run=client", "-o=json"}
@@ -142,7 +142,7 @@ func (n *namespace) secret(name string, keys ...string) {
 	n.apply(n.kubectl(args...))
 }
 
-// database is a login's URL of a database, as a manifest has it.
+// database returns the URL of a database for a login, as it is written in a manifest.
 func (k *kubernetesBank) database(login, name string) string {
 	_, port, err := net.SplitHostPort(k.cluster.Addr())
 	if err != nil {
@@ -152,7 +152,7 @@ func (k *kubernetesBank) database(login, name string) string {
 		login, net.JoinHostPort(os.Getenv("KUBERNETES_HOST"), port), name)
 }
 
-// addresses are the generators of an overlay that set where one projection's servers are.
+// addresses returns the generators of an overlay that set the server addresses of one projection.
 func (k *kubernetesBank) addresses(prefix, database string, more ...string) string {
 	var text strings.Builder
 	for suffix, login := range map[string]string{"": "bank_app", "-migrate": "bank_migrate", "-commands": "bank_operator"} {
@@ -167,12 +167,12 @@ func (k *kubernetesBank) addresses(prefix, database string, more ...string) stri
 }
 
 const (
-	// The requests of seven projectors do not fit on a node of 2 processors.
+	// The CPU requests of seven projectors do not fit on a node of 2 processors.
 	smallRequests = "  - target: {kind: Deployment}\n    patch: |-\n      - {op: replace, path: /spec/template/spec/containers/0/resources/requests/cpu, value: 10m}\n"
 	imageOfTest   = "images: [{name: projector, newName: localhost/projector, newTag: v1}]\n"
 )
 
-// documentedOverlay is the overlay of docs/deploy.md with the addresses of the test.
+// documentedOverlay returns the overlay of docs/deploy.md with the test's addresses.
 func (k *kubernetesBank) documentedOverlay(tag string, more ...string) string {
 	k.t.Helper()
 	name := k.db.Config().ConnConfig.Database
@@ -187,11 +187,11 @@ func (k *kubernetesBank) documentedOverlay(tag string, more ...string) string {
 	return text
 }
 
-// addressed is a kustomization of docs/deploy.md that has a text, with the addresses and the image
-// of the test.
+// addressed returns the kustomization of docs/deploy.md that contains a text, with the addresses
+// and image of the test.
 func (k *kubernetesBank) addressed(has, tag string) string {
 	k.t.Helper()
-	text := regexp.MustCompile(`(?m)^(apiVersion|kind|namespace):.*\n`).ReplaceAllString(documented(k.t, has), "") // kustomization writes them
+	text := regexp.MustCompile(`(?m)^(apiVersion|kind|namespace):.*\n`).ReplaceAllString(documented(k.t, has), "") // the function kustomization adds these lines
 	text = regexp.MustCompile(`postgres://(\w+)@db\.example\S*`).ReplaceAllStringFunc(text, func(address string) string {
 		u, err := url.Parse(address)
 		if err != nil {
@@ -207,7 +207,7 @@ func (k *kubernetesBank) addressed(has, tag string) string {
 	})
 }
 
-// replaced replaces texts, each of which must be there.
+// replaced replaces texts. Each of them must occur.
 func (k *kubernetesBank) replaced(text string, by map[string]string) string {
 	k.t.Helper()
 	for from, to := range by {
@@ -219,7 +219,7 @@ func (k *kubernetesBank) replaced(text string, by map[string]string) string {
 	return text
 }
 
-// customOverlay is overlays/custom with the addresses of the test.
+// customOverlay returns overlays/custom with the addresses of the test.
 func (k *kubernetesBank) customOverlay(more ...string) string {
 	k.t.Helper()
 	brokers := "KAFKA_BROKERS=" + k.kafka.cluster.SASLAddrs()[0]
@@ -234,8 +234,8 @@ func (k *kubernetesBank) deploy(kustomization string) {
 	k.ns.kubectl("apply", "-k", k.folder)
 }
 
-// right waits until the balances are the oracle's, and until the other projections have consumed
-// everything: their oracles are for streams without errors.
+// right waits until the balances equal the oracle's, and until the other projections have consumed
+// everything. Their rows are not compared, because their oracles need a stream without errors.
 func (k *kubernetesBank) right(allow compare.Repeats) {
 	k.t.Helper()
 	k.exact(k.oracle(), allow)
@@ -246,14 +246,14 @@ func (k *kubernetesBank) right(allow compare.Repeats) {
 	}
 }
 
-// pods are the names of the pods of account_balance, without those that are being deleted.
+// pods returns the names of the pods of account_balance, except those that are being deleted.
 func (k *kubernetesBank) pods() []string {
 	k.t.Helper()
 	return strings.Fields(k.ns.kubectl("get", "pods", "-l", "app.kubernetes.io/instance=account-balance,app.kubernetes.io/component=run",
 		"-o", "go-template={{range .items}}{{if not .metadata.deletionTimestamp}}pod/{{.metadata.name}} {{end}}{{end}}"))
 }
 
-// unrestarted fails when the kubelet has restarted a container of the running projectors.
+// unrestarted fails the test if the kubelet has restarted a container of the running projectors.
 func (k *kubernetesBank) unrestarted() {
 	k.t.Helper()
 	out := k.ns.kubectl("get", "pods", "-l", "app.kubernetes.io/component=run", "-o", `jsonpath={range .items[*]}{.status.containerStatuses[0].restartCount} {end}`)
@@ -262,7 +262,7 @@ func (k *kubernetesBank) unrestarted() {
 	}
 }
 
-// anotherDatabase runs sql/roles.sql in another database of the cluster.
+// anotherDatabase creates a database in the same PostgreSQL cluster and runs sql/roles.sql in it.
 func (k *kubernetesBank) anotherDatabase() (name string) {
 	k.t.Helper()
 	address, err := k.cluster.NewDatabase(k.t.Context(), "")

@@ -16,20 +16,21 @@ import (
 	"time"
 )
 
-// namespace is a namespace of the cluster that tools/kubernetes/run has started.
+// namespace is a namespace of the cluster that tools/kubernetes/run started.
 type namespace struct {
 	t    testing.TB
 	name string
 }
 
-// newNamespace makes a namespace that admits only restricted pods, until the test ends.
+// newNamespace creates a namespace that admits only restricted pods. It is deleted when the test
+// ends.
 func newNamespace(t testing.TB, name string) *namespace {
 	t.Helper()
 	if os.Getenv("KUBERNETES_NODE") == "" {
 		t.Fatal("there is no cluster: make test-kubernetes")
 	}
 	n := &namespace{t, name}
-	t.Cleanup(func() { // a deletion waits for the pods, which drain
+	t.Cleanup(func() { // deletion waits for the pods, which drain
 		if out, err := exec.CommandContext(context.Background(), "kubectl", "delete", "namespace", name, "--timeout=90s").CombinedOutput(); err != nil {
 			t.Errorf("delete the namespace %s: %v: %s", name, err, out)
 		}
@@ -41,7 +42,7 @@ func newNamespace(t testing.TB, name string) *namespace {
 	return n
 }
 
-// shell runs a script of docs/deploy.md with bash in a folder. Its namespace is this one.
+// shell runs a script of docs/deploy.md with bash in a folder, with this namespace as the default.
 func (n *namespace) shell(folder, script string) (out string, err error) {
 	n.t.Helper()
 	cmd := exec.CommandContext(n.t.Context(), "bash", "-euo", "pipefail", "-c", strings.ReplaceAll(script, "-n projector ", "-n "+n.name+" "))
@@ -51,13 +52,13 @@ func (n *namespace) shell(folder, script string) (out string, err error) {
 	text, err := cmd.Output()
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, said.String())
-	} else if strings.Contains(said.String(), "Warning") { // of Pod Security, or of a field that is not known
+	} else if strings.Contains(said.String(), "Warning") { // a warning of Pod Security, or about an unknown field
 		err = errors.New(said.String())
 	}
 	return string(text), err
 }
 
-// try runs kubectl. A warning is an error.
+// try runs kubectl. It returns a warning as an error.
 func (n *namespace) try(stdin string, args ...string) (out string, err error) {
 	n.t.Helper()
 	cmd := exec.CommandContext(n.t.Context(), "kubectl", append([]string{"--namespace=" + n.name}, args...)...)
@@ -88,14 +89,14 @@ func (n *namespace) apply(manifest string) {
 	}
 }
 
-// kustomization writes a kustomization into a folder of its own and returns the folder. It has
-// this namespace. {deploy} in it is the folder deploy/kubernetes.
+// kustomization writes a kustomization for this namespace into a new folder and returns the folder.
+// The text {deploy} is replaced by the path of deploy/kubernetes.
 func (n *namespace) kustomization(text string) string {
 	n.t.Helper()
 	folder := n.t.TempDir()
 	manifests, err := filepath.Abs("../deploy/kubernetes")
 	if err == nil {
-		manifests, err = filepath.Rel(folder, manifests) // kustomize wants a relative path
+		manifests, err = filepath.Rel(folder, manifests) // kustomize accepts only relative paths
 	}
 	if err == nil {
 		text = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: " + n.name + "\n" + text
@@ -107,8 +108,8 @@ func (n *namespace) kustomization(text string) string {
 	return folder
 }
 
-// customDefinitions gives the cluster the definitions of KEDA and of the Prometheus operator,
-// in the versions that the tests of deploy/ validate the manifests with.
+// customDefinitions installs the custom resource definitions of KEDA and of the Prometheus
+// operator, in the versions that the tests of deploy/ use.
 func (n *namespace) customDefinitions() {
 	n.t.Helper()
 	tools, err := os.ReadFile("../deploy/tools_test.go")
@@ -133,7 +134,7 @@ func (n *namespace) customDefinitions() {
 	n.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
 }
 
-// rolledOut waits until all pods of Deployments are of their last version and ready.
+// rolledOut waits until all pods of the Deployments have the latest template and are ready.
 func (n *namespace) rolledOut(deployments ...string) {
 	n.t.Helper()
 	started := time.Now()
@@ -145,7 +146,7 @@ func (n *namespace) rolledOut(deployments ...string) {
 	n.t.Logf("%v rolled out in %s", deployments, time.Since(started).Round(time.Second))
 }
 
-// events is what helps to find out why a Deployment does not become ready.
+// events returns the pods and events that explain why a Deployment is not ready.
 func (n *namespace) events(deployment string) string {
 	pods, _ := n.try("", "get", "pods", "-o", "wide")
 	events, _ := n.try("", "get", "events", "--sort-by=.lastTimestamp")

@@ -15,9 +15,10 @@ import (
 	"projector/internal/testbank"
 )
 
-// TestOnKubernetes deploys the overlays of this repository as docs/deploy.md says, goes through
-// what happens to a Deployment in a year, and compares the balances with the oracle each time.
-// make test-kubernetes STEP=commands runs one step, after the deployment that all need.
+// TestOnKubernetes deploys the overlays of this repository as docs/deploy.md says. It repeats the
+// usual events of a Deployment: new images, scaling, evictions, rotated secrets. After each one it
+// compares the balances with the oracle. `make test-kubernetes STEP=commands` runs one step, after
+// the first deployment, which every step needs.
 func TestOnKubernetes(t *testing.T) {
 	k := newKubernetesBank(t)
 	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: 60_000, Partitions: k.partitions, Accounts: 1500, Transactions: true})
@@ -32,13 +33,13 @@ func TestOnKubernetes(t *testing.T) {
 	k.step(t, "custom", k.custom)
 	k.step(t, "commands", k.commands)
 	k.step(t, "stopped", func() { k.stopped(part(5)) })
-	k.step(t, "outbox", k.lostEvent) // from here on the topic is not all that the oracle must know
+	k.step(t, "outbox", k.lostEvent) // from here on the oracle also needs events that are not in the topic
 	k.step(t, "approval", k.twoPeople)
 	k.unrestarted()
 }
 
-// step runs a part of the test under a name of its own. After a failure the test ends: the next
-// steps need what this one leaves.
+// step runs a part of the test as a subtest. If it fails, the whole test ends, because the next
+// steps depend on it.
 func (k *kubernetesBank) step(t *testing.T, name string, do func()) {
 	t.Helper()
 	passed := t.Run(name, func(t *testing.T) {
@@ -54,14 +55,13 @@ func (k *kubernetesBank) step(t *testing.T, name string, do func()) {
 	}
 }
 
-// production deploys the overlay that docs/deploy.md shows.
 func (k *kubernetesBank) production() {
 	k.deploy(k.documentedOverlay("v1"))
 	k.ns.rolledOut(slices.Collect(maps.Values(projectors))...)
 	k.right(exactlyOnce)
 }
 
-// anotherImage rolls out another version under load.
+// anotherImage rolls out another version while records arrive.
 func (k *kubernetesBank) anotherImage(records []testbank.Record) {
 	finish := k.feed(records, 100, 100*time.Millisecond)
 	k.deploy(k.documentedOverlay("v2"))
@@ -73,13 +73,13 @@ func (k *kubernetesBank) anotherImage(records []testbank.Record) {
 	}
 }
 
-// trial deploys the overlay minimal, with Kafka in plain text, and removes it.
+// trial deploys and removes the overlay minimal, with Kafka without TLS.
 func (k *kubernetesBank) trial() {
 	n := newNamespace(k.t, "trial")
 	k.objects(n, string(must(os.ReadFile(k.files.path("ca.crt")))(k.t)), "operator")
 	database := k.anotherDatabase()
 	generators := k.addresses("account-balance", database, "KAFKA_BROKERS="+k.addrs[0], "KAFKA_GROUP=trial-projector")
-	// The overlay trusts no CA, so the connection is encrypted and not verified.
+	// The overlay has no CA, so the connection is encrypted but the server is not verified.
 	generators = strings.ReplaceAll(generators, "sslmode=verify-full&sslrootcert=/etc/projector/trust/postgres-ca.crt", "sslmode=prefer")
 	folder := n.kustomization("resources: [{deploy}/overlays/minimal]\nconfigMapGenerator:\n" + generators + imageOfTest)
 	n.kubectl("apply", "-k", folder)
@@ -91,13 +91,13 @@ func (k *kubernetesBank) trial() {
 	n.kubectl("delete", "-k", folder, "--wait=true")
 }
 
-// podsComeAndGo scales, kills, evicts and deletes pods under load.
+// podsComeAndGo scales, kills, evicts and deletes pods while records arrive.
 func (k *kubernetesBank) podsComeAndGo(records []testbank.Record) {
 	finish := k.feed(records, 100, 150*time.Millisecond)
 	k.ns.kubectl("scale", balance, "--replicas=3")
 	k.ns.rolledOut(balance)
 	if _, err := k.ns.try("", "delete", k.pods()[0], "--grace-period=0", "--force"); err != nil && !strings.Contains(err.Error(), "Immediate deletion") {
-		k.t.Error(err) // it warns that nobody waits for the end of the process
+		k.t.Error(err) // kubectl warns that it does not wait for the process to end
 	}
 	k.ns.rolledOut(balance)
 	evict := func(pod string) error {
@@ -106,7 +106,7 @@ func (k *kubernetesBank) podsComeAndGo(records []testbank.Record) {
 			"create", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/eviction", k.ns.name, name), "-f", "-")
 		return err
 	}
-	// The budget protects ready pods only; an unready one may always be evicted.
+	// The disruption budget protects only ready pods; an unready one may always be evicted.
 	k.ns.kubectl("wait", "--for=jsonpath={.status.currentHealthy}=3", "poddisruptionbudget/account-balance-projector", "--timeout=90s")
 	pods := k.pods()
 	if err := evict(pods[0]); err != nil {
@@ -124,7 +124,8 @@ func (k *kubernetesBank) podsComeAndGo(records []testbank.Record) {
 	k.right(repeated)
 }
 
-// wrongConfiguration rolls out a broker that is not there: the old pods continue.
+// wrongConfiguration rolls out the address of a broker that does not exist. The old pods must
+// continue.
 func (k *kubernetesBank) wrongConfiguration(records []testbank.Record) {
 	before := k.pods()
 	k.deploy(strings.Replace(k.documentedOverlay("v2"), "KAFKA_BROKERS="+k.kafka.cluster.SASLAddrs()[0], "KAFKA_BROKERS="+os.Getenv("KUBERNETES_HOST")+":9", 1))
@@ -143,7 +144,7 @@ func (k *kubernetesBank) wrongConfiguration(records []testbank.Record) {
 	k.right(repeated)
 }
 
-// secretsRotate changes both passwords on the servers and then in the Secrets. Nothing restarts.
+// secretsRotate changes both passwords on the servers and then in the Secrets. No pod restarts.
 func (k *kubernetesBank) secretsRotate(records []testbank.Record) {
 	before := k.pods()
 	k.exec("ALTER ROLE bank_app PASSWORD '" + rotatedPassword + "'")
@@ -161,8 +162,8 @@ func (k *kubernetesBank) secretsRotate(records []testbank.Record) {
 	k.unrestarted()
 }
 
-// custom deploys the overlay of a custom projection, and then another text of its file: its pods
-// do not start before the change is accepted, and the old ones continue.
+// custom deploys the overlay of a custom projection and then changes its file. The new pods do not
+// start before an operator accepts the change, and the old ones continue.
 func (k *kubernetesBank) custom() {
 	k.ns.kubectl("apply", "-k", k.ns.kustomization(k.customOverlay()))
 	k.ns.rolledOut(customized)
@@ -192,8 +193,8 @@ func (k *kubernetesBank) custom() {
 	}
 }
 
-// allCounted waits until the custom projection has consumed everything. A rebuild compares the
-// counts later; until then no account has fewer events than its statement.
+// allCounted waits until the custom projection has consumed everything, that is, until no account
+// has fewer events than its statement. A rebuild compares the counts later.
 func (k *kubernetesBank) allCounted() {
 	k.t.Helper()
 	other := *k.world

@@ -16,9 +16,9 @@ import (
 	"projector/internal/testbank"
 )
 
-// TestCommandsDuringAnOutageOfOneBroker has topics without replicas on three brokers and
-// freezes and kills one. What the other two have is reported, within the time of a command,
-// while the cluster still takes the dead one for the leader, and when it knows better.
+// TestCommandsDuringAnOutageOfOneBroker uses topics without replicas on three brokers, and freezes
+// and kills one broker. The commands must report the partitions of the other two within their time
+// limit: while the cluster still names the dead broker as leader, and after it has noticed.
 func TestCommandsDuringAnOutageOfOneBroker(t *testing.T) {
 	t.Parallel()
 	const partitions, letters = 3, 60
@@ -114,7 +114,7 @@ func TestCommandsDuringAnOutageOfOneBroker(t *testing.T) {
 	look("afterwards", 0)
 }
 
-// leaders are those of a topic, by partition.
+// leaders returns the leader of each partition of a topic.
 func (w *world) leaders(topic string) map[int32]int32 {
 	w.t.Helper()
 	topics, err := w.admin.ListTopics(w.t.Context(), topic)
@@ -130,7 +130,7 @@ func (w *world) leaders(topic string) map[int32]int32 {
 	return leaders
 }
 
-// led is a check for await: so many brokers lead partitions of each of the topics.
+// led returns a check for await: that number of brokers lead partitions of each topic.
 func (w *world) led(brokers int, topics ...string) func() string {
 	return func() string {
 		for _, topic := range topics {

@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// mayTables is who may what in which relation: S select, I insert, U update, D delete. Whoever is
-// left out may nothing. The operator's second entry is with four eyes on. I of dlq_action and
-// repair_request is on columns, see TestTheRuntimeAddsOnlyWhatItFetches.
+// mayTables lists which role may do what with each relation: S select, I insert, U update, D
+// delete. Empty means no right. fourEyes is the operator with four eyes on. For dlq_action and
+// repair_request, I is a right on columns, see TestTheRuntimeAddsOnlyWhatItFetches.
 var mayTables = map[string]struct{ reader, runtime, operator, fourEyes, approver string }{
 	"account_balance":           {"", "SIU", "SIUD", "S", "SIUD"},
 	"account_balance_current":   {"S", "", "S", "S", "S"},
@@ -40,9 +40,9 @@ var mayTables = map[string]struct{ reader, runtime, operator, fourEyes, approver
 	"repair_request":            {"", "", "SI", "SI", "SIU"},
 }
 
-// mayStatements is who may run what else: R reader, A the runtime's login, O operator, F operator
-// with four eyes on, P approver, M the login that migrates; N a login without a role, which only
-// CONNECT was granted to.
+// mayStatements lists other statements and who may run them: R reader, A the runtime's login, O
+// operator, F operator with four eyes on, P approver, M the login that migrates, N a login without
+// a role that may only connect.
 var mayStatements = []struct{ class, statement, who string }{
 	{"the owner's", "ALTER TABLE account_balance DISABLE TRIGGER USER", "M"},
 	{"the owner's", "ALTER TABLE account_balance ALTER balance SET DEFAULT 1", "M"},
@@ -82,7 +82,7 @@ var mayStatements = []struct{ class, statement, who string }{
 	{"server", "SELECT pg_reload_conf()", ""},
 	{"server", "LOAD 'auto_explain'", ""},
 	{"server", "SELECT FROM pg_authid", ""},
-	{"locks", "LOCK TABLE account_balance IN ACCESS EXCLUSIVE MODE", "AOPM"}, // goes with UPDATE
+	{"locks", "LOCK TABLE account_balance IN ACCESS EXCLUSIVE MODE", "AOPM"}, // whoever may UPDATE may lock
 	{"locks", "LOCK TABLE dlq_action IN SHARE MODE", "M"},
 	{"locks", "SELECT FROM dlq_action_lock FOR UPDATE", "M"},
 	{"locks", "SELECT pg_try_advisory_xact_lock(1)", "RAOFPMN"},
@@ -91,12 +91,12 @@ var mayStatements = []struct{ class, statement, who string }{
 	{"functions", "SELECT projector_await('nobody', 1, '1 ms')", "ROFPM"},
 	{"policy", "INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped')", "OPM"},
 	{"policy", "INSERT INTO dlq_action (action, actor, result) VALUES ('fetch', 'me', 'applied')", "AOPM"},
-	{"policy", "INSERT INTO dlq_action (at, action, actor, result) VALUES ('2000-01-01', 'fetch', 'me', 'applied')", "M"}, // and the trigger sets it
+	{"policy", "INSERT INTO dlq_action (at, action, actor, result) VALUES ('2000-01-01', 'fetch', 'me', 'applied')", "M"}, // the trigger overwrites the time
 	{"policy", "SELECT set_config('projector.request', '1', true); INSERT INTO dlq_action (action, actor, result) VALUES ('fetch', 'me', 'applied')", ""},
 }
 
-// TestEveryLoginAgainstEveryClassOfStatement is the list of decision 30, for every login. A table
-// that is not in it fails: somebody has to decide who may what.
+// TestEveryLoginAgainstEveryClassOfStatement checks the rights of decision 30 for every login. It
+// fails for a table that is not in the list, so that the rights of a new table are decided.
 func TestEveryLoginAgainstEveryClassOfStatement(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -107,7 +107,7 @@ func TestEveryLoginAgainstEveryClassOfStatement(t *testing.T) {
 	r.mayAll(map[rune]string{'A': "bank_app", 'F': "bank_operator", 'P': "bank_approver"})
 }
 
-// mayAll tries everything as each login.
+// mayAll tries every statement as each login.
 func (r *roles) mayAll(logins map[rune]string) {
 	r.t.Helper()
 	relations := map[string]string{}
@@ -139,7 +139,8 @@ func (r *roles) mayAll(logins map[rune]string) {
 	}
 }
 
-// mayTable tries what can be done with a relation, changing no row. A view has no column here.
+// mayTable tries each kind of statement on a relation without changing a row. column is empty for a
+// view.
 func (s *session) mayTable(name, column, granted string, owner bool) {
 	s.t.Helper()
 	s.may("SELECT FROM "+name, strings.Contains(granted, "S"))
@@ -148,12 +149,12 @@ func (s *session) mayTable(name, column, granted string, owner bool) {
 	}
 	updated := column
 	if name == "repair_request" {
-		updated = "state" // what an approver decides
+		updated = "state" // the column that an approver updates
 	}
 	s.may(fmt.Sprintf("INSERT INTO %s (%s) SELECT NULL WHERE false", name, column), strings.Contains(granted, "I"))
 	s.may(fmt.Sprintf("UPDATE %s SET %s = NULL WHERE false", name, updated), strings.Contains(granted, "U"))
 	if owner {
-		return // what else is refused to the owner, triggers refuse
+		return // triggers refuse the rest to the owner, not grants
 	}
 	s.may(fmt.Sprintf("DELETE FROM %s WHERE false", name), strings.Contains(granted, "D"))
 	s.may("TRUNCATE "+name, false)

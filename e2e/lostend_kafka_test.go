@@ -12,7 +12,7 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// realDisk is a real broker with other logs on its disk after a restart.
+// realDisk is a real broker whose log can be exchanged while it is stopped.
 type realDisk struct {
 	t     *testing.T
 	kafka *devstack.Kafka
@@ -40,8 +40,8 @@ func (d *realDisk) copyLogs(back bool, topics ...string) {
 	}
 }
 
-// TestRealLogLostItsEnd is TestLogLostItsEnd on a real broker, which is stopped, given an
-// older copy of a partition, and written on: under a running instance, and while nothing ran.
+// TestRealLogLostItsEnd is TestLogLostItsEnd on a real broker. The broker is stopped, gets an older
+// copy of a partition, and then receives new records: while an instance runs, and while none does.
 func TestRealLogLostItsEnd(t *testing.T) {
 	t.Parallel()
 	kafka := devtest.Kafka(t, devstack.KafkaOptions{})

@@ -14,8 +14,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// disk is a broker that is stopped, and started again on the same port with another log
-// on its disk.
+// disk is a broker that can be stopped and restarted on the same port with another log.
 type disk struct {
 	t       *testing.T
 	options devstack.FakeOptions
@@ -53,7 +52,7 @@ func (d *disk) stop() {
 	}
 }
 
-// beside starts the broker for a moment at an address that no client knows.
+// beside starts the broker for a moment at an address that no client has, and calls change.
 func (d *disk) beside(change func(*devstack.Fake)) {
 	d.t.Helper()
 	fake := must(devstack.StartFake(d.t.Context(), d.options))(d.t)
@@ -61,7 +60,7 @@ func (d *disk) beside(change func(*devstack.Fake)) {
 	change(fake)
 }
 
-// keep copies the log of a topic's partition 0 as it is.
+// keep saves the present log of a topic's partition 0.
 func (d *disk) keep(topic string) {
 	d.t.Helper()
 	d.stop()
@@ -71,7 +70,7 @@ func (d *disk) keep(topic string) {
 	d.start()
 }
 
-// putBack stops the broker and has the log that was kept in place of the present one.
+// putBack stops the broker and replaces the log by the saved one.
 func (d *disk) putBack(topic string) {
 	d.t.Helper()
 	d.stop()
@@ -80,7 +79,7 @@ func (d *disk) putBack(topic string) {
 	}
 }
 
-// euros are n credits of 1.00 to an account, from version 1 on.
+// euros returns n credits of 1.00 to an account, from version 1 on.
 func euros(partition int32, account string, n int) []testbank.Record {
 	records := make([]testbank.Record, n)
 	for i := range records {
@@ -91,8 +90,8 @@ func euros(partition int32, account string, n int) []testbank.Record {
 	return records
 }
 
-// newLostEnd makes a world in which partition 0 held two records when it was copied, and
-// six when the projector had consumed it.
+// newLostEnd returns a world with a saved copy of partition 0 that has two records. Four more were
+// then produced, and the projector has consumed all six.
 func newLostEnd(t *testing.T) (*world, *disk, *program) {
 	t.Helper()
 	d := newDisk(t)
@@ -106,7 +105,7 @@ func newLostEnd(t *testing.T) (*world, *disk, *program) {
 	return w, d, p
 }
 
-// writtenOn appends to partition 0 beyond the projector's position, under a new leader.
+// writtenOn appends to partition 0, under a new leader epoch, beyond the projector's position.
 func (w *world) writtenOn(d *disk) {
 	w.t.Helper()
 	d.beside(func(fake *devstack.Fake) {
@@ -119,7 +118,8 @@ func (w *world) writtenOn(d *disk) {
 	})
 }
 
-// standsAt expects partition 0 to stop at an offset, with a reason, while partition 1 continues.
+// standsAt expects partition 0 to stop at an offset with the reason "log lost its end", and
+// partition 1 to continue.
 func (w *world) standsAt(p *program, position int64, round int) {
 	w.t.Helper()
 	await(w.t, "a loud line", p.logged(`"level":"ERROR"`, "partition stopped", "lost its end"))
@@ -136,12 +136,12 @@ func (w *world) standsAt(p *program, position int64, round int) {
 	}
 }
 
-// TestLogLostItsEnd has a partition of six records, all consumed, end at two, and be
-// written on from there to eight. Nothing may pass over the new records from two to six.
+// TestLogLostItsEnd cuts a consumed partition of six records to two, and appends until it has
+// eight. The new records at offsets two to five must not be skipped.
 func TestLogLostItsEnd(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*world, *disk, *program){
-		// The fetch at six is refused.
+		// Kafka refuses the fetch at offset six.
 		"under a running instance": func(w *world, d *disk, p *program) {
 			d.putBack(w.topic)
 			d.start()
@@ -149,7 +149,7 @@ func TestLogLostItsEnd(t *testing.T) {
 			w.produce(euros(0, "b", 6))
 			p.terminate()
 		},
-		// The client finds out by the leader epoch.
+		// The client notices by the leader epoch.
 		"under a running instance, written on": func(w *world, d *disk, p *program) {
 			d.putBack(w.topic)
 			w.writtenOn(d)
@@ -157,7 +157,7 @@ func TestLogLostItsEnd(t *testing.T) {
 			w.standsAt(p, 6, 0)
 			p.terminate()
 		},
-		// Only the leader epoch of the position shows it.
+		// Only the leader epoch that is stored with the position shows the loss.
 		"while nothing ran, written on": func(w *world, d *disk, p *program) {
 			p.terminate()
 			d.putBack(w.topic)
@@ -184,8 +184,8 @@ func TestLogLostItsEnd(t *testing.T) {
 	}
 }
 
-// mendedByAPerson expects partition 0 to stay stopped until somebody sets it to two,
-// where the log ended, and then everything to be consumed that was appended since.
+// mendedByAPerson expects partition 0 to stay stopped until an operator sets its position to two,
+// where the log ended. Then all records that were appended since must be consumed.
 func (w *world) mendedByAPerson(p *program) {
 	w.t.Helper()
 	w.standsAt(p, 6, 1)

@@ -12,8 +12,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// TestTopicRecreated has the topic deleted and created again under a running
-// projector: offsets mean nothing there, so nothing is consumed.
+// TestTopicRecreated deletes and recreates the topic while the projector runs. The stored offsets
+// have no meaning in the new topic, so nothing may be consumed.
 func TestTopicRecreated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -31,7 +31,7 @@ func TestTopicRecreated(t *testing.T) {
 	w.staysStopped(again, "topic", written)
 	again.terminate()
 
-	// What the runbook says: with everything stopped, begin at the new first record.
+	// The steps of the runbook: stop everything, then start at the first record of the new topic.
 	for _, s := range w.standings() {
 		if s.State != "stopped" || s.Reason == nil || !strings.Contains(*s.Reason, "topic recreated") {
 			t.Errorf("%+v", s)
@@ -47,8 +47,8 @@ func TestTopicRecreated(t *testing.T) {
 	w.atRest()
 }
 
-// TestRunningConsumersObeyInARecreatedTopic sets the positions while two instances run: they
-// hold the id of the topic that was deleted.
+// TestRunningConsumersObeyInARecreatedTopic sets the positions while two instances run that still
+// use the id of the deleted topic.
 func TestRunningConsumersObeyInARecreatedTopic(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -82,7 +82,6 @@ func TestRunningConsumersObeyInARecreatedTopic(t *testing.T) {
 	w.atRest()
 }
 
-// recreateTopic deletes the topic and creates it again.
 func (w *world) recreateTopic() {
 	w.t.Helper()
 	if _, err := w.admin.DeleteTopic(w.t.Context(), w.topic); err != nil {
@@ -93,7 +92,7 @@ func (w *world) recreateTopic() {
 	await(w.t, "the topic is there", w.topicHas(int(w.partitions)))
 }
 
-// topicHas is a check for await: the topic has n partitions that can be written.
+// topicHas returns a check for await: the topic has n partitions that can be written.
 func (w *world) topicHas(n int) func() string {
 	return func() string {
 		topics, err := w.admin.ListTopics(w.t.Context(), w.topic)
@@ -113,7 +112,7 @@ func (w *world) topicHas(n int) func() string {
 	}
 }
 
-// staysStopped expects loud and unready partitions and no writes.
+// staysStopped expects an error in the log, unready partitions, and no writes.
 func (w *world) staysStopped(p *program, reason string, written map[string]string) {
 	w.t.Helper()
 	await(w.t, "a loud line", p.logged(`"level":"ERROR"`, "partition stopped", reason))
@@ -126,7 +125,7 @@ func (w *world) staysStopped(p *program, reason string, written map[string]strin
 	}
 }
 
-// TestPositionExpired has retention remove records before they were consumed.
+// TestPositionExpired lets retention delete records before they were consumed.
 func TestPositionExpired(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -158,7 +157,7 @@ func TestPositionExpired(t *testing.T) {
 		t.Errorf("partition 0 went on from %d to %d as if nothing were lost", half[0], at[0])
 	}
 
-	// An operator accepts the loss: the partition goes on without a restart.
+	// An operator accepts the loss, and the partition continues without a restart.
 	w.set(0, "", "--partition=0", "--start", "--reason=retention", "--yes")
 	await(t, "every record consumed that is left", w.arrived)
 	within(t, 15*time.Second, "ready", p.answers("/readyz", 200, ""))
@@ -166,9 +165,9 @@ func TestPositionExpired(t *testing.T) {
 	w.atRest()
 }
 
-// TestGapsOfALossAreExpected: after records that retention removed every account is a gap
-// until the producer's outbox has sent them again. Who says up to where, as the runbook has
-// it, is not stopped by the breaker.
+// TestGapsOfALossAreExpected lets retention delete records of every account, so that every account
+// has a gap until the producer's outbox sends them again. The operator resumes the partition with
+// --through, as the runbook says, and then the breaker does not stop it.
 func TestGapsOfALossAreExpected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -208,7 +207,7 @@ func TestGapsOfALossAreExpected(t *testing.T) {
 	p.terminate()
 }
 
-// TestNewGroupBeginsAtTheFirstRecord also when the first record is not at 0.
+// TestNewGroupBeginsAtTheFirstRecord uses a partition whose first record is not at offset 0.
 func TestNewGroupBeginsAtTheFirstRecord(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

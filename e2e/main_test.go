@@ -13,8 +13,8 @@ import (
 
 func TestMain(m *testing.M) { devtest.Main(m, process.Migrate(binary)) }
 
-// binary builds the program once, with the race detector when the tests have it. It
-// is put next to the test binary, which go test removes with its folder.
+// binary builds the program once, with the race detector if the tests have it. The binary is next
+// to the test binary, so go test removes it.
 var binary = sync.OnceValues(func() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// manifestUsers are the logins that a kustomization names, by the generated ConfigMap.
+// manifestUsers returns the logins that a kustomization names, by the name of the generated
+// ConfigMap.
 func manifestUsers(t *testing.T, path string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -42,8 +43,8 @@ func manifestUsers(t *testing.T, path string) map[string]string {
 	return users
 }
 
-// TestLoginsOfTheManifests migrates, runs and repairs with the logins that the manifests
-// name, after sql/roles.sql.
+// TestLoginsOfTheManifests runs sql/roles.sql, then migrates, runs and repairs with the logins of
+// the manifests.
 func TestLoginsOfTheManifests(t *testing.T) {
 	t.Parallel()
 	const folder = "../deploy/kubernetes/"

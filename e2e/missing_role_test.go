@@ -11,8 +11,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// asked is a command line, the role that its refusal has to name, and the logins that have all it
-// needs; others of them may, for all this test says.
+// asked is a command line, the role that its error must name when rights are missing, and the
+// logins that have all rights it needs. The test makes no claim about other logins.
 type asked struct {
 	command string
 	args    []string
@@ -20,7 +20,7 @@ type asked struct {
 	may     []string
 }
 
-// everyCommand has a line for each command that uses the database.
+// everyCommand returns a line for each command that uses the database.
 func (r *roles) everyCommand() []asked {
 	folder := r.t.TempDir()
 	ledger, file := filepath.Join(folder, "ledger.csv"), filepath.Join(folder, "debits.sql")
@@ -73,8 +73,8 @@ func (r *roles) everyCommand() []asked {
 	}
 }
 
-// TestAMissingRoleIsNamed types every command that needs the database as a login of every
-// role and of none: PostgreSQL's refusal comes with the role that the command needs.
+// TestAMissingRoleIsNamed runs every command that uses the database, as a login of each role and as
+// one without a role. If PostgreSQL refuses, the error must name the role that the command needs.
 func TestAMissingRoleIsNamed(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -101,15 +101,15 @@ func TestAMissingRoleIsNamed(t *testing.T) {
 	}
 }
 
-// TestEveryCommandIsTriedByEveryRole compares the table of TestAMissingRoleIsNamed with the
-// reference: a command that is added has to be there.
+// TestEveryCommandIsTriedByEveryRole compares the table of TestAMissingRoleIsNamed with
+// docs/cli.md, so that a new command is added to it.
 func TestEveryCommandIsTriedByEveryRole(t *testing.T) {
 	reference, err := os.ReadFile("../docs/cli.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	tried := map[string]bool{
-		"run": true, // it does not end: TestARestoreReportsLostGrants
+		"run": true, // it does not end by itself; TestARestoreReportsLostGrants covers it
 	}
 	for _, c := range (&roles{world: &world{t: t}}).everyCommand() {
 		tried[c.command] = true

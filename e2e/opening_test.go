@@ -15,11 +15,11 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// TestATopicWithoutItsBeginning: retention has taken the first half of every partition. Some
-// accounts are opened from a ledger before anything is consumed, the others next to the
-// consumer, at whatever versions the ledger has by then. In the end every balance is that of
-// an oracle that has seen all events, nothing waits, and the topic without its beginning is
-// enough to rebuild it.
+// TestATopicWithoutItsBeginning deletes the first half of every partition, as retention does. Some
+// accounts are opened from a ledger before anything is consumed. The others are opened while the
+// consumer runs, at the versions that the ledger has then. In the end every balance must equal that
+// of an oracle that has processed all events, no event may wait, and a rebuild from the shortened
+// topic must find every row right.
 func TestATopicWithoutItsBeginning(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3)
@@ -29,7 +29,7 @@ func TestATopicWithoutItsBeginning(t *testing.T) {
 	for partition, end := range ends {
 		w.deleteUntil(partition, end/2)
 	}
-	// The ledger as it was when the last of the lost records was written, and somewhat later.
+	// The ledger at the time of the last deleted record, and at a later time.
 	then, later := ledgerAt(all, ends, 0.5), ledgerAt(all, ends, 0.7)
 	early, late := map[string]testbank.Row{}, map[string]testbank.Row{}
 	for i, id := range slices.Sorted(maps.Keys(o.Rows())) {
@@ -77,7 +77,7 @@ func TestATopicWithoutItsBeginning(t *testing.T) {
 	w.atRest()
 }
 
-// ledgerAt is what an oracle makes of a share of each partition.
+// ledgerAt returns the rows that an oracle computes from the first share of each partition.
 func ledgerAt(records []testbank.Record, ends map[int32]int64, share float64) map[string]testbank.Row {
 	o := testbank.New(testbank.IgnoredType)
 	o.Decide(slices.DeleteFunc(slices.Clone(records), func(r testbank.Record) bool {
@@ -86,7 +86,7 @@ func ledgerAt(records []testbank.Record, ends map[int32]int64, share float64) ma
 	return o.Rows()
 }
 
-// ledger is a file of accounts.
+// ledger writes the rows to a ledger file.
 func (w *world) ledger(rows map[string]testbank.Row) string {
 	w.t.Helper()
 	text := &strings.Builder{}
@@ -103,7 +103,7 @@ func (w *world) ledger(rows map[string]testbank.Row) string {
 	return name
 }
 
-// open has accounts start from a ledger, and returns how many.
+// open opens the accounts from a ledger file and returns how many it opened.
 func (w *world) open(rows map[string]testbank.Row) int {
 	w.t.Helper()
 	status, stdout, said := once(w.t, []string{"DATABASE_URL=" + w.url}, "open", "--ledger="+w.ledger(rows), "--reason=retention", "--yes", "--output=json")
@@ -113,8 +113,8 @@ func (w *world) open(rows map[string]testbank.Row) int {
 	return strings.Count(stdout, `"result":"opened"`)
 }
 
-// rowsWith are the rows, with the times of last events that no event has given: those of
-// openings.
+// rowsWith returns the rows of the read model. The row of an opened account has no time of a last
+// event, so it gets the oracle's.
 func (w *world) rowsWith(o *testbank.Oracle) map[string]testbank.Row {
 	w.t.Helper()
 	rows := w.rows()

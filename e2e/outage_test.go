@@ -10,7 +10,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// ownPostgres is a cluster for the test alone with a migrated database on it.
+// ownPostgres returns a PostgreSQL cluster for this test alone, and the URL of a migrated database.
 func ownPostgres(t testing.TB) (*devstack.Postgres, string) {
 	t.Helper()
 	cluster := devtest.Postgres(t)
@@ -22,7 +22,7 @@ func ownPostgres(t testing.TB) (*devstack.Postgres, string) {
 	return cluster, url
 }
 
-// retrying is a check for await: at least one partition says that it is retrying.
+// retrying returns a check for await: at least one partition reports that it is retrying.
 func (w *world) retrying(p *program) func() string {
 	return func() string {
 		samples := p.metrics()
@@ -53,7 +53,7 @@ func TestPostgresCrashesInMidStream(t *testing.T) {
 	}
 	down := time.Now()
 	first()
-	second := w.feed(records[total*2/3:], total/200, 25*time.Millisecond) // whatever was consumed before, these meet the outage
+	second := w.feed(records[total*2/3:], total/200, 25*time.Millisecond) // still unconsumed when the outage begins
 	within(t, outage, "unready while PostgreSQL is down", p.answers("/readyz", 503, "PostgreSQL"))
 	within(t, outage, "projector_retrying", w.retrying(p))
 	if status, body := p.get("/livez"); status != 200 {

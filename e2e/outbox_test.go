@@ -11,7 +11,7 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// producer is the database of the producer, with an outbox in it.
+// producer is the producer's database, with an outbox table.
 type producer struct {
 	t    testing.TB
 	url  string
@@ -36,7 +36,7 @@ func (p *producer) exec(sql string, args ...any) {
 	}
 }
 
-// publishes writes events into the outbox, whose table is made when it is not there.
+// publishes inserts events into the outbox and creates its table if necessary.
 func (p *producer) publishes(account string, versions ...int) {
 	p.t.Helper()
 	p.exec("CREATE TABLE IF NOT EXISTS outbox (account_id text, version bigint, payload text)")
@@ -45,8 +45,8 @@ func (p *producer) publishes(account string, versions ...int) {
 	}
 }
 
-// flags are those of a projector that asks this outbox. The query returns more than what was
-// asked for.
+// flags returns the flags of a projector that queries this outbox. The query returns more events
+// than the projector asks for.
 func (p *producer) flags() []string {
 	return []string{
 		"--outbox-url=" + p.url, "--outbox-after=1s",
@@ -54,7 +54,7 @@ func (p *producer) flags() []string {
 	}
 }
 
-// fetches are the rows of the audit trail about fetched events of an account.
+// fetches returns the rows of the audit trail about fetched events of an account.
 func (w *world) fetches(account string) (rows string) {
 	w.t.Helper()
 	err := w.db.QueryRow(w.t.Context(), `SELECT coalesce(string_agg(concat_ws(' ', version, result, class), ', ' ORDER BY version, id), '')
@@ -65,8 +65,8 @@ func (w *world) fetches(account string) (rows string) {
 	return rows
 }
 
-// A lost event is got from the outbox, as far as the outbox has it and it can be applied.
-// Everything else stays as it is.
+// A lost event is fetched if the outbox has it and it can be applied. All other accounts stay
+// unchanged.
 func TestALostEventIsFetched(t *testing.T) {
 	t.Parallel()
 	w, bank := newWorld(t, 2), newProducer(t)
@@ -104,13 +104,13 @@ func TestALostEventIsFetched(t *testing.T) {
 		}
 	}
 
-	// Both come right without anybody: the next time they are asked for.
+	// Both accounts are corrected without an operator at the next query of the outbox.
 	bank.publishes("gone", 2)
 	bank.exec(`UPDATE outbox SET payload = replace(payload, ':0.01', ':"0.01"')`)
 	await(t, "what was poison", w.reads("poison", "3 0.03 false"))
 	await(t, "what was not there", w.reads("gone", "3 0.03 false"))
 
-	w.append(credit("lost", 2), credit("lost", 7), credit("lost", 8)) // Kafka brings it after all
+	w.append(credit("lost", 2), credit("lost", 7), credit("lost", 8)) // the event arrives by Kafka after all
 	await(t, "the next event", w.reads("lost", "8 0.08 false"))
 	if got := w.statuses("lost"); got != "map[resolved:3]" {
 		t.Errorf("dead letters: %s", got)
@@ -119,7 +119,7 @@ func TestALostEventIsFetched(t *testing.T) {
 	p.terminate()
 }
 
-// An outbox that cannot be asked is reported and asked again. It makes no instance unready.
+// An unreachable outbox is reported and queried again later. No instance becomes unready.
 func TestAnOutboxThatIsAway(t *testing.T) {
 	t.Parallel()
 	w, bank := newWorld(t, 1), newProducer(t)
@@ -146,7 +146,7 @@ func TestAnOutboxThatIsAway(t *testing.T) {
 	p.terminate()
 }
 
-// Only account_balance has gaps.
+// --outbox-url is refused for other projections, because only account_balance has gaps.
 func TestAnOutboxOfAnotherProjection(t *testing.T) {
 	t.Parallel()
 	for _, projection := range []string{"daily_turnover", "account_statement"} {
@@ -161,7 +161,8 @@ func TestAnOutboxOfAnotherProjection(t *testing.T) {
 	}
 }
 
-// TestAnOutboxIsRefusedOnCitus pretends to be Citus: its catalog says that the accounts have a shard.
+// TestAnOutboxIsRefusedOnCitus creates the catalog tables of Citus in plain PostgreSQL, so that
+// account_balance seems to be distributed.
 func TestAnOutboxIsRefusedOnCitus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

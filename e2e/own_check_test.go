@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestCheckIsForTheRoleThatRuns types `projection check` as every login that may: the answer is
-// about projector_projection, which will run the file, and never about the person who asks.
+// TestCheckIsForTheRoleThatRuns runs `projection check` as every login that may. The result is
+// about the rights of projector_projection, which will run the file, and never about the rights of
+// the caller.
 func TestCheckIsForTheRoleThatRuns(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -44,7 +45,7 @@ func TestCheckIsForTheRoleThatRuns(t *testing.T) {
 	debits, hidden := file("debits", count("debits")), file("hidden", count("app.debits"))
 
 	checked(debits, everyone, 1, "debits.sql: line 4: ", "missing: GRANT INSERT, SELECT, UPDATE ON debits TO projector_projection;")
-	r.exec("GRANT ALL ON debits TO bank_operator, bank_migrate") // the person's own grants do not count
+	r.exec("GRANT ALL ON debits TO bank_operator, bank_migrate") // the caller's grants do not count
 	checked(debits, everyone, 1, "missing: GRANT INSERT, SELECT, UPDATE ON debits TO projector_projection;")
 	r.exec("REVOKE ALL ON debits FROM bank_operator, bank_migrate; GRANT INSERT, SELECT, UPDATE ON debits TO projector_projection")
 	checked(debits, everyone, 0, "")

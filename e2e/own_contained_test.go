@@ -11,9 +11,9 @@ import (
 	"projector/sql"
 )
 
-// The owner of a custom projection's tables, and what its code tries: to write the table secret,
-// which the login of the instance may and the SQL of a projection may not. Errors of the attempt
-// are caught, so that the flush goes on.
+// The owner of a custom projection's tables and the attacks of its code: it tries to write the
+// table secret. The login of the instance may write that table; the SQL of a projection may not.
+// The code catches its own errors, so that the flush continues.
 const appTeam = `CREATE ROLE bank_team LOGIN PASSWORD '%[1]s';
 	CREATE SCHEMA app AUTHORIZATION bank_team;
 	CREATE TABLE secret (way text, by name DEFAULT current_user); GRANT INSERT ON secret TO bank_app;
@@ -44,20 +44,20 @@ const appTeam = `CREATE ROLE bank_team LOGIN PASSWORD '%[1]s';
 	GRANT ALL ON ALL TABLES IN SCHEMA app TO projector_projection;
 	RESET ROLE`
 
-// TestTheSQLOfAProjectionStaysInItsRole: neither the file's text nor the code of the tables' owner
-// does anything as the login of the instance, whichever way it tries.
+// TestTheSQLOfAProjectionStaysInItsRole expects that neither the file's SQL nor the code of the
+// tables' owner can run anything with the rights of the instance's login.
 func TestTheSQLOfAProjectionStaysInItsRole(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
 	r.mustAs("bank_migrate", "migrate")
 	r.exec(fmt.Sprintf(appTeam, rolesPassword))
 	r.produce(r.few())
-	// The name under which pgx has this statement prepared in the session.
+	// The name of this statement among the session's prepared statements of pgx.
 	guard := fmt.Sprintf("stmtcache_%x", sha256.Sum256([]byte(sql.Query("position_move"))))
 	guard = guard[:len("stmtcache_")+48]
 	for _, c := range []struct {
 		way, sql string
-		refused  string // what the instance reports; empty: the events are processed, and nothing else
+		refused  string // the error that the instance reports; empty: the events are processed and secret stays empty
 	}{
 		{"late trigger", "INSERT INTO app.late SELECT event_id FROM new_events", ""},
 		{"endless trigger", "INSERT INTO app.endless SELECT event_id FROM new_events", "defers"},
@@ -83,10 +83,10 @@ func TestTheSQLOfAProjectionStaysInItsRole(t *testing.T) {
 		r.runsFile(name, c.sql, c.refused)
 		r.nothingLeaked(c.way)
 	}
-	r.exec("GRANT TEMPORARY ON DATABASE " + quoted(r.db.Config().ConnConfig.Database) + " TO projector_projection") // somebody has not known
+	r.exec("GRANT TEMPORARY ON DATABASE " + quoted(r.db.Config().ConnConfig.Database) + " TO projector_projection") // an administrator grants it by mistake
 	r.runsFile("p_temporary_granted", "DO $$ BEGIN CREATE TEMP TABLE IF NOT EXISTS projector_position AS SELECT * FROM app.stamps; END $$", "a temporary object")
 	r.exec("REVOKE TEMPORARY ON DATABASE " + quoted(r.db.Config().ConnConfig.Database) + " FROM projector_projection")
-	// What the role may do to the function that belongs to it.
+	// The changes that projector_projection may make to the function it owns.
 	const function = "ALTER FUNCTION public.projector_contained(text, boolean, text) "
 	r.exec("SET ROLE projector_projection; " + function + "SECURITY INVOKER; RESET ROLE")
 	r.runsFile("p_invoker", "INSERT INTO app.stamps SELECT app.strike('invoker') FROM new_events", "not contained")
@@ -98,7 +98,7 @@ func TestTheSQLOfAProjectionStaysInItsRole(t *testing.T) {
 	r.runsFile("p_after", "INSERT INTO app.stamps SELECT event_id FROM new_events", "")
 }
 
-// nothingLeaked fails when an attempt has written the table secret.
+// nothingLeaked fails the test if an attack has written the table secret.
 func (r *roles) nothingLeaked(way string) {
 	r.t.Helper()
 	var leaked string
@@ -108,8 +108,8 @@ func (r *roles) nothingLeaked(way string) {
 	r.exec("TRUNCATE secret")
 }
 
-// runsFile runs a projection of one statement until its events are processed, or until the
-// instance reports why not.
+// runsFile runs a projection of one statement until its events are processed, or until the instance
+// reports the expected error.
 func (r *roles) runsFile(name, statement, refused string) {
 	r.t.Helper()
 	path := filepath.Join(r.t.TempDir(), name+".sql")

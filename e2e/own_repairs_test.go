@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// ownTables are those of the files in docs/examples.
+// ownTables creates the tables of the files in docs/examples.
 func (w *world) ownTables() {
 	w.t.Helper()
 	tables, err := os.ReadFile("../docs/examples/tables.sql")
@@ -19,8 +19,8 @@ func (w *world) ownTables() {
 	w.exec(string(tables))
 }
 
-// TestTheBreakerOfAProjectionFile: a table that refuses everything stops the partition, and an
-// operator has it go on when the table was changed.
+// TestTheBreakerOfAProjectionFile uses a table that refuses every row, so the partition stops. An
+// operator corrects the table and resumes the partition.
 func TestTheBreakerOfAProjectionFile(t *testing.T) {
 	t.Parallel()
 	const file, taken, refused = "--projection-file=../docs/examples/event-count.sql", 5, 16
@@ -66,8 +66,8 @@ func earned(account string, version int, points string) *kgo.Record {
 		account, version, points)}
 }
 
-// TestTwoPeopleRepairAProjectionFile: the file's tables are not the projector's, and yet what
-// changes them needs two people, and what is not granted is said before anything is done.
+// TestTwoPeopleRepairAProjectionFile checks that a repair needs two people even though the tables
+// are not the projector's, and that a missing grant is reported before anything changes.
 func TestTwoPeopleRepairAProjectionFile(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)

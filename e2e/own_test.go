@@ -13,10 +13,10 @@ import (
 	"projector/internal/testbank"
 )
 
-// examples are the projections of docs/examples, with what their tables must hold.
+// examples lists the projections of docs/examples and what their tables must contain.
 var examples = []struct {
 	file  string
-	types []string // of the stream; not all of them are taken
+	types []string // types of the stream; the file does not accept all of them
 	query string
 	want  func(ownEvents) map[string]string
 }{
@@ -42,18 +42,17 @@ var examples = []struct {
 	},
 }
 
-// ownEvent is an event as its producer meant it.
 type ownEvent struct {
 	account string
 	version int
 	kind    string
 	at      time.Time
-	n       int // what data is made of
+	n       int // the values in data derive from it
 }
 
 type ownEvents []ownEvent
 
-// drawOwn draws events of accounts, in the order of their versions.
+// drawOwn returns random events of accounts, in the order of their versions.
 func drawOwn(random *rand.Rand, accounts, versions int, types []string) ownEvents {
 	var all ownEvents
 	for version := 1; version <= versions; version++ {
@@ -67,7 +66,8 @@ func drawOwn(random *rand.Rand, accounts, versions int, types []string) ownEvent
 	return all
 }
 
-// record is the event as it is sent. Some have no data, or more of it than is asked for.
+// record returns the event as it is sent. Some events have no data, and some have more fields than
+// the file uses.
 func (e *ownEvent) record(partitions int32) testbank.Record {
 	account, _ := strconv.Atoi(e.account[len("acc-"):])
 	event := map[string]any{
@@ -87,8 +87,8 @@ func (e *ownEvent) record(partitions int32) testbank.Record {
 	return testbank.Record{Key: []byte(e.account), Value: value, Partition: int32(account) % partitions} //nolint:gosec // G115: small
 }
 
-// stream returns the events in the order in which they arrive. Some are late, so others wait
-// for them. Some arrive twice, soon or much later.
+// stream returns the events in the order of arrival. Some are late, so later versions wait for
+// them. Some arrive twice, soon or much later.
 func (all ownEvents) stream(random *rand.Rand, partitions int32) []testbank.Record {
 	var records []testbank.Record
 	insert := func(at int, r testbank.Record) {
@@ -98,7 +98,7 @@ func (all ownEvents) stream(random *rand.Rand, partitions int32) []testbank.Reco
 		r := all[i].record(partitions)
 		at := len(records)
 		if random.IntN(20) == 0 {
-			at -= random.IntN(300) // what is before it comes later
+			at -= random.IntN(300) // it arrives after up to 300 later events
 		}
 		insert(at, r)
 		if random.IntN(10) == 0 {
@@ -179,8 +179,8 @@ func (all ownEvents) frauds() map[string]string {
 	return rows
 }
 
-// TestExamplesOfOwnProjections runs each file of docs/examples, as two replicas of which one is
-// killed, on a stream with gaps and copies, and then has everything read again.
+// TestExamplesOfOwnProjections runs each file of docs/examples on a stream with gaps and
+// duplicates. It uses two replicas, of which one is killed. Then everything is read again.
 func TestExamplesOfOwnProjections(t *testing.T) {
 	t.Parallel()
 	tables, err := os.ReadFile("../docs/examples/tables.sql")

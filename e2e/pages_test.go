@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// sqlOf returns the SQL blocks of a page. Blocks inside a numbered list are steps on two servers
-// and are left out: TestMovedByLogicalReplication does these steps.
+// sqlOf returns the SQL blocks of a page. It omits the blocks of a numbered list, which are steps
+// on two servers; TestMovedByLogicalReplication runs those.
 func sqlOf(t testing.TB, page string) []string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/" + page)
@@ -27,7 +27,7 @@ func sqlOf(t testing.TB, page string) []string {
 	return blocks
 }
 
-// logins is the SQL of docs/security.md that makes the logins.
+// logins returns the SQL of docs/security.md that creates the logins.
 func logins(t testing.TB, password string) string {
 	t.Helper()
 	for _, block := range sqlOf(t, "security.md") {
@@ -40,7 +40,7 @@ func logins(t testing.TB, password string) string {
 }
 
 // TestStatementsOfThePagesNeedNoOtherRole runs the SQL of each page as the role that the page is
-// for. The logins of docs/security.md are made by newRoles.
+// for. newRoles creates the logins of docs/security.md.
 func TestStatementsOfThePagesNeedNoOtherRole(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -62,13 +62,13 @@ func TestStatementsOfThePagesNeedNoOtherRole(t *testing.T) {
 			}
 		}
 	}
-	// A custom projection: its tables, the grant, and the file by hand.
+	// A custom projection: its tables, its grants, and its file's statements by hand.
 	tables, err := os.ReadFile("../docs/examples/tables.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
 	made, _, _ := strings.Cut(string(tables), "DO $grants$")
-	r.exec(made) // the page grants them
+	r.exec(made) // the tables that the page grants on
 	file, grant, byHand := custom(t)
 	r.exec(grant)
 	r.session(administrator).may(strings.Replace(byHand, "-- the statements of the file", file, 1), true)

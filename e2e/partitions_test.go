@@ -10,7 +10,6 @@ import (
 	"projector/internal/testbank"
 )
 
-// grow adds partitions to the topic.
 func (w *world) grow(partitions int32) {
 	w.t.Helper()
 	answers, err := w.admin.UpdatePartitions(w.t.Context(), int(partitions), w.topic)
@@ -24,9 +23,9 @@ func (w *world) grow(partitions int32) {
 	await(w.t, "every broker knows the new partitions", func() string { return w.grown(partitions) })
 }
 
-// grown is empty when every broker reports that many partitions of the topic. The
-// controller answers before the brokers know, and a client that asks in between keys its
-// records by the old number.
+// grown returns "" when every broker reports that number of partitions. The controller answers
+// before the brokers know them, and a client that asks too early distributes its keys over the old
+// number.
 func (w *world) grown(partitions int32) string {
 	for _, broker := range w.kafka.DiscoveredBrokers() {
 		request := kmsg.NewPtrMetadataRequest()
@@ -44,7 +43,7 @@ func (w *world) grown(partitions int32) string {
 	return ""
 }
 
-// placed produces a credit for each account and answers where the key has put it.
+// placed produces a credit for each account and returns the partition that each key was sent to.
 func (w *world) placed(client *kgo.Client, accounts []string, version int) map[string]int32 {
 	w.t.Helper()
 	where := map[string]int32{}
@@ -59,9 +58,9 @@ func (w *world) placed(client *kgo.Client, accounts []string, version int) map[s
 	return where
 }
 
-// TestPartitionsAreAdded goes the way of docs/sizing.md: producers stopped, everything
-// consumed, partitions added, producers and consumers started again. Accounts move to
-// another partition and nothing is dead-lettered.
+// TestPartitionsAreAdded follows docs/sizing.md: stop the producers, consume everything, add
+// partitions, restart producers and consumers. Accounts move to other partitions and nothing is
+// dead-lettered.
 func TestPartitionsAreAdded(t *testing.T) {
 	t.Parallel()
 	const before, after = 3, 6 // versions
@@ -105,7 +104,6 @@ func TestPartitionsAreAdded(t *testing.T) {
 	w.atRest()
 }
 
-// at sends records to one partition, whatever their keys.
 func (w *world) at(partition int32, records ...*kgo.Record) {
 	w.t.Helper()
 	var list []testbank.Record
@@ -115,9 +113,9 @@ func (w *world) at(partition int32, records ...*kgo.Record) {
 	w.produce(list)
 }
 
-// TestAnEventHealsWhatAnotherPartitionHasParked: the worker that applies the missing
-// version has known the account since before anything was parked, and nothing of it
-// comes later.
+// TestAnEventHealsWhatAnotherPartitionHasParked expects a worker to apply the missing version,
+// although its cached state of the account is older than the events that another partition has
+// parked. No later event arrives.
 func TestAnEventHealsWhatAnotherPartitionHasParked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -132,7 +130,7 @@ func TestAnEventHealsWhatAnotherPartitionHasParked(t *testing.T) {
 		}
 		return ""
 	})
-	// In a rebuild, partition 0 is still at these when partition 1 has been read.
+	// A rebuild is still reading these records of partition 0 when it has read partition 1.
 	w.at(0, credits("other", 1, 3000)...)
 	w.at(0, credit("moved", 2))
 	await(t, "the healing", w.reads("moved", "5 0.05 false"))
@@ -147,8 +145,8 @@ func TestAnEventHealsWhatAnotherPartitionHasParked(t *testing.T) {
 	w.atRest()
 }
 
-// TestEventsScatteredOverPartitions is a producer that keys nothing: whatever overtakes
-// whatever, all is applied in the end, and nobody has to replay anything.
+// TestEventsScatteredOverPartitions uses a producer without keys, so the events of an account
+// arrive on all partitions in any order. All of them are applied without a replay.
 func TestEventsScatteredOverPartitions(t *testing.T) {
 	t.Parallel()
 	const versions = 40

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestReadyAgainWhenARecordIsPassedOver: what kept a partition from writing is gone when a
-// person has moved its position after it, also when nothing follows that could be written.
+// TestReadyAgainWhenARecordIsPassedOver moves the position past a record that cannot be written.
+// The partition becomes ready even if no other record follows.
 func TestReadyAgainWhenARecordIsPassedOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

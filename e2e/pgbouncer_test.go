@@ -12,8 +12,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// pooled starts a PgBouncer before the world's database, which gives a connection to
-// another client after each transaction, and answers the database's URL through it.
+// pooled starts a PgBouncer in transaction mode for the world's database and returns the URL of the
+// database through it.
 func (w *world) pooled(connections int) string {
 	w.t.Helper()
 	door, through, err := devstack.PgBouncer(w.t.Context(), w.url, connections)
@@ -24,8 +24,8 @@ func (w *world) pooled(connections int) string {
 	return through
 }
 
-// TestThroughPgBouncer runs two instances, one of which is killed, and repairs through a
-// pooler in transaction mode with fewer connections than there are partitions.
+// TestThroughPgBouncer runs two instances, of which one is killed, and repairs. The pooler is in
+// transaction mode and has fewer connections than there are partitions.
 func TestThroughPgBouncer(t *testing.T) {
 	const connections = 3
 	w := newWorld(t, 6)
@@ -67,8 +67,8 @@ func TestThroughPgBouncer(t *testing.T) {
 	w.atRest()
 }
 
-// TestThroughPgBouncerOwn runs a custom projection, and checks, in the same way: what its
-// SQL is given is of the transaction and of no session.
+// TestThroughPgBouncerOwn does the same with a custom projection, and checks that the settings for
+// its SQL belong to the transaction and not to the session.
 func TestThroughPgBouncerOwn(t *testing.T) {
 	const connections, file = 3, "--projection-file=../docs/examples/loyalty.sql"
 	tables, err := os.ReadFile("../docs/examples/tables.sql")

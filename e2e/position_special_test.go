@@ -12,7 +12,7 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// TestPositionSetOfSums takes daily_turnover back, as far as its inbox remembers.
+// TestPositionSetOfSums moves daily_turnover back as far as its inbox still has the event ids.
 func TestPositionSetOfSums(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -28,7 +28,7 @@ func TestPositionSetOfSums(t *testing.T) {
 		t.Helper()
 		w.set(status, why, turnover, "--partition=0", "--offset="+offset, "--reason=again", "--yes")
 	}
-	back(0, "", "0") // nothing was ever forgotten
+	back(0, "", "0") // the inbox was never pruned
 	p = w.start(turnover)
 	await(t, "all consumed", w.arrived)
 	p.terminate()
@@ -48,8 +48,8 @@ func TestPositionSetOfSums(t *testing.T) {
 	}
 }
 
-// TestPositionSetWhereALogLostItsEnd has daily_turnover, whose inbox was pruned, go on where
-// its log ended: what comes there is new.
+// TestPositionSetWhereALogLostItsEnd moves daily_turnover to where its log ended, although its
+// inbox was pruned. The records from there on are new, so nothing is counted twice.
 func TestPositionSetWhereALogLostItsEnd(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t)
@@ -72,7 +72,7 @@ func TestPositionSetWhereALogLostItsEnd(t *testing.T) {
 	if s := w.standings()[0]; s.State != "stopped" || s.Reason == nil || !strings.Contains(*s.Reason, "lost its end") || *s.Position != 6 {
 		t.Errorf("%+v", s)
 	}
-	// At its position, four new records would be skipped.
+	// Continuing at the present position would skip four new records.
 	w.set(1, "4 offsets from 2 on have not been read", turnover, "--partition=0", "--offset=6", "--reason=test", "--yes")
 	w.set(1, "it does from 2 on", turnover, "--partition=0", "--offset=1", "--reason=test", "--yes")
 	w.set(0, "", turnover, "--partition=0", "--offset=2", "--reason=test", "--yes")
@@ -85,12 +85,12 @@ func TestPositionSetWhereALogLostItsEnd(t *testing.T) {
 	w.atRest()
 }
 
-// TestPositionOfABatchTooLarge passes over what the consumer does not take.
+// TestPositionOfABatchTooLarge moves the position past a batch that is too large to fetch.
 func TestPositionOfABatchTooLarge(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, devtest.Fake(t, devstack.FakeOptions{}).Addrs(), devtest.Database(t), 1)
 	w.produce(euros(0, "a", 2))
-	large := &kgo.Record{Topic: w.topic, Value: make([]byte, 2<<20)} // little when it is compressed
+	large := &kgo.Record{Topic: w.topic, Value: make([]byte, 2<<20)} // small when compressed
 	if err := w.client(kgo.ProducerBatchMaxBytes(8<<20)).ProduceSync(t.Context(), large).FirstErr(); err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ type standing struct {
 	Owner         *string
 }
 
-// text is a standing in one line, without what differs from run to run.
+// text returns the line without the fields that differ from run to run.
 func (s standing) text() string {
 	n := func(v *int64) string {
 		if v == nil {
@@ -71,8 +71,8 @@ func jsonLines[T any](t testing.TB, text string) (lines []T) {
 	return lines
 }
 
-// set runs `projector position set`, which has to end with a status, and for a refusal to
-// say why.
+// set runs `projector position set` and expects an exit status. If why is not empty, the error must
+// contain it.
 func (w *world) set(status int, why string, args ...string) []outcome {
 	w.t.Helper()
 	got, stdout, stderr := w.command("position", append([]string{"set", "--output=json"}, args...)...)
@@ -82,7 +82,7 @@ func (w *world) set(status int, why string, args ...string) []outcome {
 	return jsonLines[outcome](w.t, stdout)
 }
 
-// versionOf is the version of an account, 0 when it has none.
+// versionOf returns the version of an account, or 0 if it has no row.
 func (w *world) versionOf(account string) int64 { w.t.Helper(); return w.rows()[account].Version }
 
 func TestPositions(t *testing.T) {
@@ -146,8 +146,8 @@ func (w *world) deleteUntil(partition int32, offset int64) {
 	}
 }
 
-// TestPositionSetRefuses has everything refused that would pass over something unseen,
-// and nothing changed by it.
+// TestPositionSetRefuses expects each command to be refused that would skip unread records, and no
+// position to change.
 func TestPositionSetRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -195,13 +195,13 @@ func TestPositionSetRefuses(t *testing.T) {
 	}
 }
 
-// positionRows are the group's rows with all their columns.
+// positionRows returns the group's position rows with all columns.
 func (w *world) positionRows() string {
 	w.t.Helper()
 	return w.line("SELECT string_agg(p::text, E'\\n' ORDER BY partition) FROM projector_position p WHERE consumer_group = $1", w.group)
 }
 
-// audits are the positions that were set, in order.
+// audits returns the position changes of the audit trail, in order.
 func (w *world) audits() string {
 	w.t.Helper()
 	return w.line(`SELECT coalesce(string_agg(concat_ws(' ', partition, result, actor, reason), ', ' ORDER BY id), '')
@@ -216,7 +216,7 @@ func (w *world) line(query string, args ...any) (text string) {
 	return text
 }
 
-// TestPositionSet sets positions back and forth, with and without a consumer that runs.
+// TestPositionSet moves positions back and forth, with and without a running consumer.
 func TestPositionSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -224,7 +224,7 @@ func TestPositionSet(t *testing.T) {
 	p := w.start()
 	await(t, "all consumed", w.arrived)
 
-	// Back, under a running consumer.
+	// Back, while a consumer runs.
 	w.exec("DELETE FROM account_balance WHERE account_id = 'a'")
 	if got := w.set(0, "", "--partition=0", "--offset=0", "--expect=5", "--reason=again", "--actor=me", "--yes"); len(got) != 1 ||
 		*got[0].From != 5 || got[0].To != 0 || got[0].Result == nil || *got[0].Result != "set" {
@@ -240,7 +240,8 @@ func TestPositionSet(t *testing.T) {
 	p.terminate()
 	w.atRest()
 
-	// Forward, while nothing runs: what is skipped stays skipped, although Kafka's offset is older.
+	// Forward, while no consumer runs. The skipped records stay skipped although Kafka's committed
+	// offset is older.
 	w.produce(euros(0, "b", 4))
 	w.produce(euros(0, "c", 2))
 	at := time.Now()
@@ -253,7 +254,7 @@ func TestPositionSet(t *testing.T) {
 	p.terminate()
 	w.atRest() // Kafka's offset too
 
-	// A later reset of Kafka's offsets counts again.
+	// A later reset of Kafka's offsets takes effect.
 	w.rewind()
 	p = w.start()
 	await(t, "read again", func() string {
@@ -264,7 +265,7 @@ func TestPositionSet(t *testing.T) {
 	})
 	p.terminate()
 
-	// By time, and of all partitions.
+	// To a point in time, for all partitions.
 	pause(t.Context(), time.Until(at.Add(50*time.Millisecond)))
 	w.produce(euros(1, "d", 2))
 	got := w.set(0, "", "--all", "--time="+at.Add(40*time.Millisecond).Format(time.RFC3339Nano), "--reason=by time", "--actor=me", "--yes")

@@ -14,7 +14,7 @@ type program struct {
 	*process.Process
 }
 
-// built is the program under test, whose log must not contain payloads and secrets.
+// built returns the program under test. The test fails if its log contains payloads or the secrets.
 func built(t testing.TB, secrets ...string) process.Binary {
 	t.Helper()
 	path, err := binary()

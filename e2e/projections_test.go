@@ -14,10 +14,10 @@ import (
 	"projector/internal/testbank"
 )
 
-// book is how a projection's table is read and what it must hold.
+// book holds how the table of a projection is read and what it must contain.
 type book struct {
 	projection string
-	query      string // key and row, as testbank writes them
+	query      string // returns key and row in the format of testbank
 	want       func([]testbank.Record) map[string]string
 }
 
@@ -29,7 +29,7 @@ var books = []book{
 	{"daily_turnover", `SELECT day || ' ' || currency, concat_ws(' ', credited, debited, events) FROM daily_turnover`, testbank.Turnover},
 }
 
-// differs is a check for await: the table holds what the records come to.
+// differs returns a check for await: the table contains what the oracle computes from the records.
 func (w *world) differs(b book, records []testbank.Record) func() string {
 	want := b.want(records)
 	return func() string {
@@ -59,7 +59,7 @@ func (w *world) differs(b book, records []testbank.Record) func() string {
 	}
 }
 
-// rewind takes the group's committed offsets back to the first records.
+// rewind commits the first offsets of the partitions for the group.
 func (w *world) rewind() {
 	w.t.Helper()
 	var offsets kadm.Offsets
@@ -71,7 +71,7 @@ func (w *world) rewind() {
 	}
 }
 
-// consumed is a check for await: the program has consumed n records.
+// consumed returns a check for await: the program has consumed n records.
 func (p *program) consumed(n int64) func() string {
 	return func() string {
 		if status, body := p.Get("/metrics"); status != 200 {
@@ -90,8 +90,9 @@ func (p *program) consumed(n int64) func() string {
 	}
 }
 
-// TestProjectionsEqualTheOracle delivers a stream with copies and ranges of copies, to replicas that come, go and are killed, then reads everything
-// again, as the same group and as another.
+// TestProjectionsEqualTheOracle delivers a stream with repeated records and repeated ranges to
+// replicas that start, stop and are killed. Then everything is read again, by the same group and by
+// another.
 func TestProjectionsEqualTheOracle(t *testing.T) {
 	t.Parallel()
 	for _, b := range books {

@@ -24,8 +24,8 @@ import (
 // blockEnd is what the shell prints after each block of the page.
 const blockEnd = "--- end of block"
 
-// TestQuickStart pastes the database step of docs/tutorial.md into a shell, block by block, with
-// servers that nothing was prepared on.
+// TestQuickStart pastes the database step of docs/tutorial.md into a shell, block by block. The
+// servers are new and nothing is prepared on them.
 func TestQuickStart(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/tutorial.md")
@@ -41,7 +41,7 @@ func TestQuickStart(t *testing.T) {
 	s := newNewcomer(t)
 	var shown []string
 	for _, block := range blocks {
-		if strings.Contains(block[1], "account show") { // a person is slower than a transaction
+		if strings.Contains(block[1], "account show") { // a person would need longer than the transaction takes
 			s.await(len(shown))
 		}
 		shown = append(shown, s.paste(block[1]))
@@ -56,15 +56,14 @@ func TestQuickStart(t *testing.T) {
 	}
 }
 
-// newcomer is a shell in a checkout of the repository, on a machine with a fresh
-// PostgreSQL and a Kafka.
+// newcomer is a shell in a checkout of the repository, with a new PostgreSQL and a Kafka.
 type newcomer struct {
 	t        testing.TB
 	in       io.Writer
 	out      *bufio.Reader
-	replacer *strings.Replacer // of the page's addresses by those of this machine
+	replacer *strings.Replacer // replaces the page's addresses by those of this test
 	brokers  []string
-	database string // URL, as superuser
+	database string // URL of the superuser
 }
 
 func newNewcomer(t *testing.T) *newcomer {
@@ -90,13 +89,13 @@ func newNewcomer(t *testing.T) *newcomer {
 		"KAFKA_GROUP=" + topic, "LISTEN_ADDR=" + listen,
 		"PGHOST=" + admin.Hostname(), "PGPORT=" + admin.Port(), "PGUSER=" + admin.User.Username(), "PGPASSWORD=" + secret,
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it leaves running ends with it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its background processes end with it
 	s.start(cmd)
 	return s
 }
 
-// checkout lays out what the page needs of the repository, built, and the programs it
-// calls that this machine has not, or not for these servers.
+// checkout creates a folder with the files and the built program that the page needs. It also has
+// scripts in place of programs that this machine lacks or that work on other servers.
 func (s *newcomer) checkout(home string) {
 	s.t.Helper()
 	path, err := binary()
@@ -119,8 +118,8 @@ func (s *newcomer) checkout(home string) {
 		}
 	}
 	for name, script := range map[string]string{
-		"make": `test "$*" = build`,                                // the tests have built it
-		"sudo": `test "$1 $2" = "-u postgres"; shift 2; exec "$@"`, // by the environment
+		"make": `test "$*" = build`,                                // the tests have already built the program
+		"sudo": `test "$1 $2" = "-u postgres"; shift 2; exec "$@"`, // the environment names user and server
 	} {
 		if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh -e\n"+script+"\n"), 0o755); err != nil {
 			s.t.Fatal(err)
@@ -152,7 +151,7 @@ func (s *newcomer) start(cmd *exec.Cmd) {
 	s.in, s.out = in, bufio.NewReader(out)
 }
 
-// paste types a block and returns what it prints. A command that fails ends the test.
+// paste runs a block and returns its output. A failing command ends the test.
 func (s *newcomer) paste(block string) string {
 	s.t.Helper()
 	if _, err := io.WriteString(s.in, s.replacer.Replace(block)+"\necho '"+blockEnd+"'\n"); err != nil {
@@ -171,8 +170,8 @@ func (s *newcomer) paste(block string) string {
 	}
 }
 
-// await waits until the events sent last have been seen: before block 4 the first has
-// waited for, before block 6 all are applied.
+// await waits until the events of the page are processed: before block 4 version 1 and a waiting
+// event, before block 6 all three events.
 func (s *newcomer) await(block int) {
 	s.t.Helper()
 	w := newWorldOn(s.t, s.brokers, s.database, 0)
@@ -190,8 +189,8 @@ func (s *newcomer) await(block int) {
 	})
 }
 
-// freeAddress is a place to listen that was free a moment ago: the page names it before
-// the program has chosen one.
+// freeAddress returns a listen address that was free a moment ago. The page needs it before the
+// program has chosen one.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

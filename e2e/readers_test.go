@@ -14,14 +14,14 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// readers are clients of a projector's --read-listen.
+// readers is a client of the HTTP interface of --read-listen.
 type readers struct {
 	t     testing.TB
 	addr  string
 	token string
 }
 
-// readersOf waits until a projector serves readers.
+// readersOf waits until a projector listens for readers.
 func readersOf(t testing.TB, p *program) *readers {
 	t.Helper()
 	r := &readers{t: t}
@@ -40,7 +40,7 @@ func readersOf(t testing.TB, p *program) *readers {
 	return r
 }
 
-// get asks for an account, and returns status and document as "200 {…}".
+// get requests an account and returns status and document as "200 {…}".
 func (r *readers) get(query string) string {
 	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+r.addr+"/v1/accounts/"+query, http.NoBody)
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *readers) get(query string) string {
 	return fmt.Sprint(answer.StatusCode, " ", strings.TrimSpace(string(body)))
 }
 
-// answers is a check for await.
+// answers returns a check for await: the request has this response.
 func (r *readers) answers(query, want string) func() string {
 	return func() string {
 		if got := r.get(query); !strings.HasPrefix(got, want) {
@@ -71,7 +71,7 @@ func (r *readers) answers(query, want string) func() string {
 	}
 }
 
-// expect asks once.
+// expect requests an account once and compares the response.
 func (r *readers) expect(query, want string) {
 	r.t.Helper()
 	if wrong := r.answers(query, want)(); wrong != "" {
@@ -79,15 +79,15 @@ func (r *readers) expect(query, want string) {
 	}
 }
 
-// waiting asks in the background.
+// waiting requests in the background.
 func (r *readers) waiting(query string) <-chan string {
 	told := make(chan string, 1)
 	go func() { told <- r.get(query) }()
 	return told
 }
 
-// TestReaders reads accounts while they change: by events, after a gap, and by somebody
-// else's hand.
+// TestReaders reads accounts while they change: by events, after a gap, and by SQL of another
+// client.
 func TestReaders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -100,7 +100,7 @@ func TestReaders(t *testing.T) {
 	r.expect("a?wait=10ms", "404 ")
 	r.expect("a?wait=31s", "400 ")
 
-	first := r.waiting("a?min_version=1&wait=30s") // an account without a row is waited for too
+	first := r.waiting("a?min_version=1&wait=30s") // a request can wait for an account without a row
 	w.append(credit("a", 1))
 	same := func(what, got, want string) {
 		t.Helper()
@@ -111,7 +111,7 @@ func TestReaders(t *testing.T) {
 	same("the first event", <-first,
 		`200 {"account_id":"a","version":1,"stale":false,"waiting_for_version":null,"balance":"0.01","currency":"EUR","status":"open"}`)
 	r.expect("a?min_version=2&wait=10ms", `202 {"account_id":"a","version":1,"stale":false,`)
-	for version := 2; version < 6; version++ { // read what one has written, again and again
+	for version := 2; version < 6; version++ { // read your own writes, several times
 		w.append(credit("a", version))
 		r.expect(fmt.Sprintf("a?min_version=%d&wait=30s", version), fmt.Sprintf(`200 {"account_id":"a","version":%d,"stale":false,"waiting_for_version":null,"balance":"0.0%[1]d"`, version))
 	}
@@ -144,8 +144,9 @@ func TestReaders(t *testing.T) {
 	p.terminate()
 }
 
-// TestReadersOfASilentDatabase: a new reader gets an error, a waiting one gets what is known when
-// it is back, and at the end that the instance stops, which does not wait for them.
+// TestReadersOfASilentDatabase freezes PostgreSQL. A new request gets an error at once. A waiting
+// request gets its answer when the database continues. A request that waits when the instance stops
+// gets 503 and does not delay the stop.
 func TestReadersOfASilentDatabase(t *testing.T) {
 	t.Parallel()
 	cluster, url := ownPostgres(t)

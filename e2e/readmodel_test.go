@@ -11,7 +11,7 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// positions are the group's rows in projector_position.
+// positions returns the group's rows of projector_position.
 func (w *world) positions() map[int32]int64 {
 	w.t.Helper()
 	return must(w.reader().Positions(w.t.Context(), w.db))(w.t)
@@ -33,16 +33,16 @@ func (w *world) arrived() string {
 	return fmt.Sprintf("positions %v, ends %v", positions, ends)
 }
 
-// rows is the read model as people see it.
+// rows returns the view that readers use.
 func (w *world) rows() map[string]testbank.Row {
 	w.t.Helper()
 	return must(compare.Rows(w.t.Context(), w.db, ""))(w.t)
 }
 
-// differences is a check for await: the read model is the oracle's.
+// differences is a check for await: the read model equals the oracle's.
 func (w *world) differences(o *testbank.Oracle) string { return compare.Differences(w.rows(), o) }
 
-// physical is where and by whom each row of account_balance was written.
+// physical returns the row version (location and transaction) of each row of account_balance.
 func (w *world) physical() map[string]string {
 	w.t.Helper()
 	rows, err := w.db.Query(w.t.Context(), "SELECT account_id, ctid::text || ' ' || xmin::text FROM account_balance")
@@ -67,7 +67,7 @@ func (w *world) audit() {
 		FOR EACH ROW WHEN (NEW.version <= OLD.version) EXECUTE FUNCTION audit();`)
 }
 
-// audited is what audit has found.
+// audited returns how many such writes there were.
 func (w *world) audited() (n int) {
 	w.t.Helper()
 	if err := w.db.QueryRow(w.t.Context(), "SELECT count(*) FROM audit").Scan(&n); err != nil {
@@ -76,8 +76,8 @@ func (w *world) audited() (n int) {
 	return n
 }
 
-// slowWrites makes each transaction of the projector take some time, so that a
-// stream lasts long enough for something to happen in its middle.
+// slowWrites delays each transaction of the projector, so that something can happen in the middle
+// of a stream.
 func (w *world) slowWrites(d time.Duration) {
 	w.t.Helper()
 	w.exec(fmt.Sprintf(`CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$

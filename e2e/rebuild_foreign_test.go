@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// foreignCode is what the owner of a table can attach to it: each calls note(), which writes who
-// runs it. Only a login of the team may run code of the team.
+// foreignCode lists the kinds of code that the owner of a table can attach to it. Each calls
+// note(), which records the role that runs it. Only a login of the team may run the team's code.
 var foreignCode = map[string]string{
 	"an index expression": `CREATE INDEX ON loyalty (team.tidy(account_id))`,
 	"a check":             `ALTER TABLE loyalty ADD CHECK (team.tidy(account_id) <> '')`,
@@ -18,8 +18,8 @@ var foreignCode = map[string]string{
 		ALTER TABLE loyalty ADD COLUMN words team.word[] DEFAULT ARRAY['x'::team.word]`,
 }
 
-// TestTheOwnerOfATableGainsNothingByARebuild: what the owner of a custom projection's table has
-// attached to it runs neither as the login that rebuilds nor as the owner of the read model.
+// TestTheOwnerOfATableGainsNothingByARebuild expects that code which the owner attached to a custom
+// projection's table runs neither as the login that rebuilds nor as the owner of the read model.
 func TestTheOwnerOfATableGainsNothingByARebuild(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -58,7 +58,7 @@ func TestTheOwnerOfATableGainsNothingByARebuild(t *testing.T) {
 		r.exec("INSERT INTO loyalty VALUES ('a', 5, 1), ('b', 1, 1)")
 	}
 
-	// A policy on rows would run as the login that compares: such a table is refused.
+	// A row security policy would run as the login that compares. So a table with one is refused.
 	r.exec(`SET ROLE appteam; ALTER TABLE loyalty ENABLE ROW LEVEL SECURITY; CREATE POLICY mine ON loyalty USING (team.tidy(account_id) <> ''); RESET ROLE`)
 	if status, stderr := r.as("bank_operator", rebuild...); status != 1 || !strings.Contains(stderr, "row-level security") {
 		t.Errorf("a policy: exit %d: %s", status, stderr)

@@ -12,12 +12,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// swapHoldsLocks is how long a swap may hold its locks, by the contract.
+// swapHoldsLocks is the longest time that a swap may hold its locks.
 const swapHoldsLocks = 30 * time.Second
 
-// TestAFrozenRebuildGivesUp stops the process of a rebuild when its transaction has
-// written everything but is not committed: it must not keep consumers from writing, no
-// reader may see anything of it, and continued it must say what has become of it.
+// TestAFrozenRebuildGivesUp freezes the process of a rebuild after its transaction has written
+// everything and before it commits. Consumers must be able to write again soon, and no reader may
+// see uncommitted rows. When the process continues, it must report whether the rebuild was
+// committed.
 func TestAFrozenRebuildGivesUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -42,7 +43,7 @@ func TestAFrozenRebuildGivesUp(t *testing.T) {
 	await(t, "the swap is at its last statement", w.waitingToAudit)
 	frozen.Freeze()
 	stopped := time.Now()
-	if state := w.waitingToAudit(); state != "" { // the statement still waits: the process cannot have received an answer
+	if state := w.waitingToAudit(); state != "" { // the statement still waits, so the process has received no answer
 		t.Fatalf("the rebuild was not stopped at its last statement: waiting to audit: %s\n%s", state, frozen.log())
 	}
 	release()
@@ -78,7 +79,7 @@ func TestAFrozenRebuildGivesUp(t *testing.T) {
 	w.atRest()
 }
 
-// pictured is what one statement sees of the accounts whose names begin with a.
+// pictured returns, by one statement, the accounts whose names begin with a.
 func (w *world) pictured(ctx context.Context) (all string) {
 	w.t.Helper()
 	all, err := w.picture(ctx, w.db)
@@ -97,8 +98,8 @@ func (w *world) picture(ctx context.Context, db interface {
 	return all, err
 }
 
-// watch reads the accounts all the time, until the function it returns is called: that
-// answers what was seen that is none of the given.
+// watch polls the accounts. The returned function stops it and returns the results that are not
+// among the allowed.
 func (w *world) watch(allowed ...string) (stop func() []string) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	seen := make(chan []string, 1)
@@ -116,7 +117,8 @@ func (w *world) watch(allowed ...string) (stop func() []string) {
 	return func() []string { cancel(); return <-seen }
 }
 
-// snapshot begins to read as a backup does; the function it returns answers what is seen.
+// snapshot opens a repeatable-read transaction, as a backup does. The returned function reads in
+// it.
 func (w *world) snapshot() (look func() string) {
 	w.t.Helper()
 	tx, err := w.db.BeginTx(w.t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
@@ -138,8 +140,7 @@ func (w *world) snapshot() (look func() string) {
 	}
 }
 
-// lockAudit keeps everybody from writing the audit trail, until the function it returns
-// is called.
+// lockAudit blocks all writes to the audit trail until the returned function is called.
 func (w *world) lockAudit() (release func()) {
 	w.t.Helper()
 	tx, err := w.db.BeginTx(w.t.Context(), pgx.TxOptions{})
@@ -158,15 +159,15 @@ func (w *world) lockAudit() (release func()) {
 	}
 }
 
-// endsWithTest gives the connection of a transaction back when the test ends early: the pool
-// waits for it when it is closed.
+// endsWithTest rolls the transaction back if the test ends early. Otherwise closing the pool would
+// wait for its connection.
 func (w *world) endsWithTest(tx pgx.Tx) {
 	ctx := context.WithoutCancel(w.t.Context())
 	w.t.Cleanup(func() { _ = tx.Rollback(ctx) })
 }
 
-// waitingToAudit is a check for await: somebody waits to write the audit trail. The databases
-// of other tests have a table of the same number.
+// waitingToAudit is a check for await: a session waits for the lock of the audit trail. It filters
+// by database, because the table can have the same oid in the databases of other tests.
 func (w *world) waitingToAudit() string {
 	var waiting int
 	err := w.db.QueryRow(w.t.Context(), `SELECT count(*) FROM pg_locks

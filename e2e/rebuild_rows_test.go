@@ -12,15 +12,15 @@ import (
 	"projector/internal/testbank"
 )
 
-// spoiling is how a projection's rows are made wrong, and how one statement sees that.
+// spoiling makes the rows of a projection wrong, and has a query that shows whether they are.
 type spoiling struct {
 	statements []string
-	// look returns "wrong" while all of it is as it was made, "right" when nothing of it is
-	// left, and else what there is.
+	// look is a query that returns "wrong" while all changed rows are wrong, "right" when all are
+	// correct, and otherwise a description.
 	look string
 }
 
-// A row that consumers add to is not deleted: they would insert it again.
+// Rows that consumers add to are changed, not deleted: consumers would insert a deleted one again.
 var spoilings = map[string]spoiling{
 	"account_statement": {[]string{
 		`CREATE TABLE gone AS SELECT * FROM account_statement WHERE abs(hashtext(event_id)) % 50 = 0`,
@@ -49,7 +49,7 @@ var spoilings = map[string]spoiling{
 		count(*) FILTER (WHERE day < '2000-01-01') AS phantoms FROM daily_turnover) AS now`},
 }
 
-// looks is what one statement sees.
+// looks runs the query.
 func (s *spoiling) looks(ctx context.Context, db interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 },
@@ -58,8 +58,8 @@ func (s *spoiling) looks(ctx context.Context, db interface {
 	return seen, err
 }
 
-// polled reads all the time, until the function it returns is called: that returns all that
-// was seen.
+// polled runs the query in a loop. The returned function stops it and returns all different
+// results.
 func (w *world) polled(s *spoiling) (stop func() []string) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	all := make(chan []string, 1)
@@ -76,9 +76,9 @@ func (w *world) polled(s *spoiling) (stop func() []string) {
 	return func() []string { cancel(); return <-all }
 }
 
-// TestRowsAreRebuiltBesideALiveConsumer has rows spoilt by hand and rebuilt while events,
-// many of them twice, go on arriving: every row must be the oracle's in the end, and no reader may see
-// anything but all of it wrong or all of it right.
+// TestRowsAreRebuiltBesideALiveConsumer spoils rows by hand and rebuilds them while events arrive,
+// many of them twice. In the end every row must equal the oracle's, and a reader may only ever see
+// all rows wrong or all rows right.
 func TestRowsAreRebuiltBesideALiveConsumer(t *testing.T) {
 	t.Parallel()
 	for _, b := range books {
@@ -137,8 +137,8 @@ func TestRowsAreRebuiltBesideALiveConsumer(t *testing.T) {
 	}
 }
 
-// TestAStoppedRebuildOfRowsChangesNothing stops the process of a rebuild, and kills that of
-// another, when everything is written and not committed.
+// TestAStoppedRebuildOfRowsChangesNothing freezes one rebuild, and kills another, after everything
+// is written and before the commit.
 func TestAStoppedRebuildOfRowsChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, b := range books {

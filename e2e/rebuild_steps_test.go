@@ -17,7 +17,7 @@ import (
 	"projector/internal/failpoint"
 )
 
-// failing is the program with its failpoints.
+// failing builds the program with its failpoints.
 var failing = sync.OnceValues(func() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -27,9 +27,9 @@ var failing = sync.OnceValues(func() (string, error) {
 	return path, process.Build(context.Background(), path, "-tags=failpoints")
 })
 
-// TestARebuildEndsAtEveryStep kills, and freezes, a rebuild when it has done a step: consumers go on
-// within 30 s, an earlier backup and an earlier reader see the old rows, nobody sees a mixture, and the
-// rebuild can be repeated.
+// TestARebuildEndsAtEveryStep kills and freezes a rebuild after each step. Consumers continue
+// within 30 s. A backup and a reader that began before see the old rows, no reader sees a mixture,
+// and the rebuild can be repeated.
 func TestARebuildEndsAtEveryStep(t *testing.T) {
 	for _, point := range []string{
 		failpoint.RebuildCompared, failpoint.RebuildLocked, failpoint.RebuildRead, failpoint.RebuildChecked, failpoint.RebuildReplaced, failpoint.RebuildSwapped,
@@ -75,7 +75,7 @@ func aRebuildEndsAt(t *testing.T, point, action string) {
 	within(t, swapHoldsLocks, "the consumer writes", w.reads("b", "1 0.01 false"))
 	if action == "freeze" {
 		program.Signal(syscall.SIGCONT)
-		done = done || point == failpoint.RebuildCompared // it has locked nothing yet, and goes on
+		done = done || point == failpoint.RebuildCompared // holds no locks yet, so it continues
 		if status := program.Exit(swapHoldsLocks); (status == 0) != done {
 			t.Errorf("exit status %d", status)
 		}
@@ -100,7 +100,8 @@ func aRebuildEndsAt(t *testing.T, point, action string) {
 	w.atRest()
 }
 
-// dumped expects pg_dump not to wait for the rebuild, and to have each of the pictured balances.
+// dumped expects pg_dump to finish while the rebuild is frozen, and to contain each of the pictured
+// balances.
 func (w *world) dumped(pictured string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)

@@ -9,7 +9,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// rebuilt is what `rebuild` says.
+// rebuilt is the JSON output of `rebuild`.
 type rebuilt struct {
 	Checked, Matched, Different, Changed int64
 	LeftAlone                            int64 `json:"left_alone"`
@@ -33,8 +33,8 @@ func (w *world) rebuild(more ...string) rebuilt {
 	return r
 }
 
-// TestRebuildBesideALiveConsumer has the read model spoilt by hand and rebuilt while
-// events go on arriving: all of it must be the oracle's in the end.
+// TestRebuildBesideALiveConsumer spoils the read model by hand and rebuilds it while events arrive.
+// In the end it must equal the oracle's.
 func TestRebuildBesideALiveConsumer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4)
@@ -53,7 +53,7 @@ func TestRebuildBesideALiveConsumer(t *testing.T) {
 	w.exec(`DELETE FROM parked_event WHERE abs(hashtext(account_id)) % 10 = 2`)
 	w.exec(`INSERT INTO account_balance (account_id, currency, balance, version)
 		SELECT 'phantom-' || n, 'EUR', n, n FROM generate_series(1, 20) n`)
-	w.exec("TRUNCATE audit") // of what was done by hand
+	w.exec("TRUNCATE audit") // forget the changes made by hand
 	spoilt := w.rows()
 	plan := w.rebuild()
 	if plan.Different < 20 || plan.Result != nil {
@@ -77,7 +77,7 @@ func TestRebuildBesideALiveConsumer(t *testing.T) {
 		t.Errorf("nothing was rebuilt: %+v", done)
 	}
 	finish()
-	w.produce(records[rest:]) // the consumer goes on from what was rebuilt
+	w.produce(records[rest:]) // the consumer continues from the rebuilt rows
 	await(t, "every record consumed", w.arrived)
 	o := w.oracle()
 	await(t, "the read model is the oracle's", func() string { return w.differences(o) })

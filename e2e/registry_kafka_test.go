@@ -14,15 +14,16 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// registered is a real schema registry, and what two kinds of producers have given it.
+// registered is a real schema registry with the schemas of Avro and Protobuf producers.
 type registered struct {
 	*devstack.Registry
 	maps, records avroWriter
 	proto         protoWriter
 }
 
-// TestRealSchemaRegistry reads streams whose schemas refer to others out of a real
-// registry. All are registered at first: what is read last shows that it has kept them.
+// TestRealSchemaRegistry decodes streams whose schemas refer to other schemas of a real registry.
+// All schemas are registered first, so the streams that are read last show that the registry stores
+// them.
 func TestRealSchemaRegistry(t *testing.T) {
 	t.Parallel()
 	registry := devtest.Registry(t)
@@ -32,9 +33,9 @@ func TestRealSchemaRegistry(t *testing.T) {
 	t.Run("protobuf, and ids of no schema", r.unknown)
 }
 
-// away has a stream change its schema on one partition while the registry is stopped:
-// that partition waits, the others go on, nothing is dead-lettered that would not be,
-// and all comes right by itself.
+// away changes the schema on one partition while the registry is stopped. That partition waits, the
+// others continue, no extra record is dead-lettered, and the partition continues when the registry
+// is back.
 func (r *registered) away(t *testing.T) {
 	w := newWorld(t, 3)
 	records := testbank.Generate(testbank.Options{Seed: seed(t), Records: scaled(6_000), Partitions: w.partitions, Accounts: 200, Rivals: true})
@@ -81,7 +82,7 @@ func (r *registered) away(t *testing.T) {
 	w.atRest()
 }
 
-// arrivedAt says which of the partitions has not been read to its end.
+// arrivedAt returns "" or the first of the partitions that is not consumed to its end.
 func (w *world) arrivedAt(partitions ...int32) string {
 	ends, positions := w.ends(w.topic), w.positions()
 	for _, partition := range partitions {
@@ -92,8 +93,8 @@ func (w *world) arrivedAt(partitions ...int32) string {
 	return ""
 }
 
-// unknown reads messages of a file that imports another one. Values with ids of no
-// schema, and values without one, are dead letters.
+// unknown decodes messages of a file that imports another one. Values without a schema id, or with
+// an unknown one, become dead letters.
 func (r *registered) unknown(t *testing.T) {
 	w := newWorld(t, 2)
 	spoken, plain := dialect{write: r.proto.write}.speak(testbank.Generate(testbank.Options{

@@ -13,9 +13,9 @@ import (
 	"projector/internal/testbank"
 )
 
-// confluents answers as Confluent's registry does. It has schema 1; schema 2 may not be
-// read by this account; an id that is no int of Java is no path of its API. Refusing all
-// is what a wrong password of the account's group looks like.
+// confluents answers as Confluent's registry does. It has schema 1. Schema 2 is forbidden for this
+// user. An id that is not a Java int is not found. With refusesAll set it refuses every request, as
+// it does when the password is wrong.
 func confluents(refusesAll *atomic.Bool) http.HandlerFunc {
 	return func(out http.ResponseWriter, r *http.Request) {
 		answer := func(status int, body string) {
@@ -39,13 +39,13 @@ func confluents(refusesAll *atomic.Bool) http.HandlerFunc {
 	}
 }
 
-// isInteger reports whether Java takes it for an Integer.
+// isInteger reports whether Java parses id as an Integer.
 func isInteger(id string) bool {
 	_, err := strconv.ParseInt(id, 10, 32)
 	return err == nil
 }
 
-// ofSchema is an AccountClosed record that begins with a schema id.
+// ofSchema returns an AccountClosed record that begins with a schema id.
 func ofSchema(id uint32, version byte) testbank.Record {
 	value := bigendian.BigEndian.AppendUint32([]byte{0}, id)
 	for _, text := range []string{fmt.Sprint("e-", version), "AccountClosed", "a"} {
@@ -55,8 +55,9 @@ func ofSchema(id uint32, version byte) testbank.Record {
 	return testbank.Record{Key: []byte("a"), Value: append(value, "2026-01-01T00:00:00Z"...)}
 }
 
-// TestOneSchemaIDStopsNoPartition: a record is dead-lettered when its id is one that no
-// registry has, or one that this account may not read. When all are refused, nothing is.
+// TestOneSchemaIDStopsNoPartition expects a dead letter if the registry does not have the id of a
+// record, or forbids this user to read it. If the registry refuses every request, nothing is
+// dead-lettered.
 func TestOneSchemaIDStopsNoPartition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -72,7 +73,7 @@ func TestOneSchemaIDStopsNoPartition(t *testing.T) {
 	}
 	refusesAll.Store(false)
 	await(t, "all consumed", w.durable(0, 6))
-	// The client may still remember that there was no such topic when it was asked above.
+	// The metadata cache of the client may still say that the DLQ topic does not exist.
 	await(t, "four dead letters", func() string {
 		if n := w.ends(w.dlq)[0]; n != 4 {
 			return fmt.Sprintf("%d dead letters, want 4", n)

@@ -7,8 +7,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// TestReplicasComeAndGo moves partitions between up to three instances while
-// records keep coming.
+// TestReplicasComeAndGo starts and stops up to three instances while records arrive.
 func TestReplicasComeAndGo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 6)
@@ -27,7 +26,7 @@ func TestReplicasComeAndGo(t *testing.T) {
 	a.terminate()
 	await(t, "two are left", w.passed(int64(5*total/10)))
 	b.kill()
-	w.evict() // of c too, which then loses its partitions and joins again
+	w.evict() // also evicts c, which loses its partitions and joins again
 	d := w.start()
 	await(t, "another has partitions", d.logged("partitions assigned"))
 	finish()

@@ -12,10 +12,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// The tests of this file have no part in the matrix of PostgreSQL versions: pg_dump must not be
-// older than the server.
+// The matrix of PostgreSQL versions does not run the tests of this file, because pg_dump must not
+// be older than the server.
 
-// dump saves the database as an administrator would, with the machine's pg_dump.
+// dump saves the database with the machine's pg_dump, as an administrator would.
 func (w *world) dump() (file string) {
 	w.t.Helper()
 	file = filepath.Join(w.t.TempDir(), "bank.dump")
@@ -25,7 +25,7 @@ func (w *world) dump() (file string) {
 	return file
 }
 
-// restored is the same world on a database that was made by hand and filled with pg_restore.
+// restored returns the same world on a new database that was filled by pg_restore.
 func (r *roles) restored(file string) *roles {
 	r.t.Helper()
 	databaseURL, err := r.cluster.NewDatabase(r.t.Context(), "")
@@ -45,9 +45,9 @@ func (r *roles) restored(file string) *roles {
 	return &roles{world: &world, cluster: r.cluster, files: r.files}
 }
 
-// TestARestoreReportsLostGrants restores a database with pg_restore: the consumer continues from
-// the dump at once, reports the grants on the database that the dump does not have, and is
-// content when sql/roles.sql has been run again.
+// TestARestoreReportsLostGrants restores a database with pg_restore. The consumer continues from
+// the dump at once and reports the grants on the database that the dump does not contain. The
+// report ends when sql/roles.sql has run again.
 func TestARestoreReportsLostGrants(t *testing.T) {
 	t.Parallel()
 	before := newRoles(t)
@@ -97,8 +97,9 @@ func TestARestoreReportsLostGrants(t *testing.T) {
 	p.terminate()
 }
 
-// TestARestoreLosesTheSearchPath: pg_dump does not save ALTER DATABASE … SET, and then no schema
-// of search_path has the tables. `run` says where they are, and does not ask for a new schema.
+// TestARestoreLosesTheSearchPath: pg_dump does not save ALTER DATABASE … SET, so after a restore no
+// schema of search_path has the tables. `run` reports the schema that has them and does not suggest
+// to create new ones.
 func TestARestoreLosesTheSearchPath(t *testing.T) {
 	t.Parallel()
 	before := newRoles(t)

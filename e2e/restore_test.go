@@ -11,7 +11,7 @@ import (
 
 var tables = []string{"account_balance", "projector_position", "parked_event", "park_overflow"}
 
-// backup keeps a copy of all tables as they are at one moment.
+// backup copies all tables as they are at one moment.
 func (w *world) backup() {
 	w.t.Helper()
 	err := pgx.BeginTxFunc(w.t.Context(), w.db, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
@@ -27,11 +27,11 @@ func (w *world) backup() {
 	}
 }
 
-// restore takes all tables back to the backup, in one transaction.
+// restore restores all tables from the backup in one transaction.
 func (w *world) restore() {
 	w.t.Helper()
 	err := pgx.BeginFunc(w.t.Context(), w.db, func(tx pgx.Tx) error {
-		// In the order in which the projector locks them: the position first.
+		// The projector locks in this order too: the position first.
 		for _, sql := range []string{
 			"LOCK TABLE projector_position IN ACCESS EXCLUSIVE MODE",
 			"LOCK TABLE account_balance, parked_event, park_overflow IN ACCESS EXCLUSIVE MODE",
@@ -55,8 +55,8 @@ func (w *world) restore() {
 	}
 }
 
-// TestOlderBackupRestored takes the database back under a projector that is at
-// work, and under one that is idle.
+// TestOlderBackupRestored restores an older backup while a projector consumes, and while one is
+// idle.
 func TestOlderBackupRestored(t *testing.T) {
 	t.Parallel()
 	for name, busy := range map[string]bool{"busy": true, "idle": false} {

@@ -17,10 +17,10 @@ import (
 	"projector/internal/testbank"
 )
 
-// administrator is the user who made the database.
+// administrator is the user who created the database.
 const administrator = ""
 
-// rolesPassword is that of every user of newRoles.
+// rolesPassword is the password of every user of newRoles.
 const rolesPassword = "roles-horse-battery"
 
 // roles is a world whose database is divided among users as docs/security.md says:
@@ -31,8 +31,8 @@ type roles struct {
 	files   *secretFolder
 }
 
-// newRoles makes the users on a cluster of their own, for roles belong to a cluster.
-// The schema is not there yet.
+// newRoles creates the users on a cluster of their own, because roles belong to a cluster. The
+// database has no schema yet.
 func newRoles(t *testing.T) *roles {
 	t.Helper()
 	authority := newAuthority(t)
@@ -41,7 +41,7 @@ func newRoles(t *testing.T) *roles {
 	return newRolesOn(t, devtest.Broker(t).Addrs(), cluster, 2, authority)
 }
 
-// newRolesOn makes the users and a database. Without partitions there is no topic yet.
+// newRolesOn creates the users and a database. With zero partitions it creates no topic.
 func newRolesOn(t *testing.T, addrs []string, cluster *devstack.Postgres, partitions int32, authority *devstack.Authority) *roles {
 	t.Helper()
 	databaseURL, err := cluster.NewDatabase(t.Context(), "")
@@ -68,14 +68,14 @@ func (r *roles) rolesFile() {
 	r.exec(string(text))
 }
 
-// connection is the database for a user, by TLS, with the password in a file.
+// connection returns the settings for a user: TLS, and the password in a file.
 func (r *roles) connection(user string) (env []string) {
 	query := url.Values{"sslmode": {"verify-full"}, "sslrootcert": {r.files.path("ca.crt")}}
 	u := url.URL{Scheme: "postgres", User: url.User(user), Host: r.cluster.Addr(), Path: r.db.Config().ConnConfig.Database, RawQuery: query.Encode()}
 	return []string{"DATABASE_URL=" + u.String(), "DATABASE_PASSWORD_FILE=" + r.files.path("password"), "KAFKA_BROKERS=" + r.addrs[0]}
 }
 
-// as runs a command to its end as a user.
+// as runs a command to its end with the database login of user.
 func (r *roles) as(user string, args ...string) (status int, stderr string) {
 	r.t.Helper()
 	status, _, stderr = once(r.t, r.connection(user), args...)
@@ -89,7 +89,7 @@ type session struct {
 	conn *pgx.Conn
 }
 
-// urlOf is the address of the world's database for a user of newRoles.
+// urlOf returns the database URL of a user of newRoles.
 func (w *world) urlOf(user string) string {
 	w.t.Helper()
 	u, err := url.Parse(w.url)
@@ -112,8 +112,7 @@ func (w *world) session(user string) *session {
 	return &session{t: w.t, user: user, conn: conn}
 }
 
-// may expects a statement to work, or to be refused for want of a privilege. Nothing
-// it does stays.
+// may expects a statement to work, or to be refused because of a missing privilege. It rolls back.
 func (s *session) may(statement string, allowed bool) {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -132,7 +131,7 @@ func (s *session) may(statement string, allowed bool) {
 	}
 }
 
-// TestRoles has each user do its work, and nothing else.
+// TestRoles runs the work of each user, and expects everything else to be refused.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -141,7 +140,7 @@ func TestRoles(t *testing.T) {
 			t.Fatalf("migrate: exit status %d: %s", status, stderr)
 		}
 		r.exec("REVOKE EXECUTE ON FUNCTION projector_await FROM PUBLIC")
-		r.rolesFile() // as often as you like
+		r.rolesFile() // repeating it is harmless
 	}
 	var strangers string
 	if err := r.db.QueryRow(t.Context(), `SELECT coalesce(string_agg(relname, ', '), '') FROM pg_class
@@ -193,7 +192,7 @@ func TestRoles(t *testing.T) {
 	if status, stderr := r.as("bank_reader", "account", "statement", account); status != 0 {
 		t.Errorf("reader: account statement: exit status %d: %s", status, stderr)
 	}
-	r.exec("UPDATE account_balance SET balance = balance - sign(balance)") // none leaves int64 by it
+	r.exec("UPDATE account_balance SET balance = balance - sign(balance)") // cannot overflow
 	r.exec("UPDATE account_statement SET amount = amount + 1 WHERE version = (SELECT min(version) FROM account_statement WHERE amount > 0)")
 	r.exec("DELETE FROM account_statement WHERE version = 1")
 	r.exec("UPDATE daily_turnover SET events = events + 1 WHERE day = (SELECT min(day) FROM daily_turnover)")
@@ -224,8 +223,8 @@ func TestRoles(t *testing.T) {
 	r.refusals()
 }
 
-// caughtUp is a check for await: a consumer group is where the world's own is, which is at
-// the end of the topic.
+// caughtUp returns a check for await: the group has the same position as the world's own group,
+// which is at the end of the topic.
 func (r *roles) caughtUp(group string) func() string {
 	return func() string {
 		var at, end string
@@ -241,8 +240,8 @@ func (r *roles) caughtUp(group string) func() string {
 	}
 }
 
-// balances counts the accounts whose balance is not the oracle's. A version that was
-// passed over is unknown to that, and so is its account.
+// balances counts the accounts whose balance differs from the oracle's. It ignores accounts with a
+// missing version, because the oracle does not know the skipped events.
 func (r *roles) balances() (wrong int) {
 	r.t.Helper()
 	rows := r.rows()
@@ -254,7 +253,7 @@ func (r *roles) balances() (wrong int) {
 	return wrong
 }
 
-// refusals tries what a user could do harm with.
+// refusals runs the statements with which each user could do harm.
 func (r *roles) refusals() {
 	r.t.Helper()
 	var tables []string
@@ -284,10 +283,10 @@ func (r *roles) refusals() {
 		user.may("UPDATE dlq_action SET actor = 'nobody'", false)
 	}
 	app.may("SELECT FROM dlq_action", false)
-	app.may("INSERT INTO dlq_action (action, actor, result) VALUES ('fetch', 'me', 'applied'); SET CONSTRAINTS ALL IMMEDIATE", true) // what it fetches
+	app.may("INSERT INTO dlq_action (action, actor, result) VALUES ('fetch', 'me', 'applied'); SET CONSTRAINTS ALL IMMEDIATE", true) // the instance records the events that it fetches
 	open := map[string]bool{
 		"account_statement": true, "daily_turnover": true,
-		"projector_position": true, "projector_source": true, "projector_schema_version": true, // for `account statement`
+		"projector_position": true, "projector_source": true, "projector_schema_version": true, // `account statement` reads these
 	}
 	for _, table := range tables {
 		reader.may("SELECT FROM "+table, open[table])
@@ -299,8 +298,8 @@ func (r *roles) refusals() {
 	}
 }
 
-// TestMissingSchemaPrivilege takes the right to use the schema away: its tables are
-// then undefined to PostgreSQL, which is no reason to end.
+// TestMissingSchemaPrivilege revokes the right to use the schema. PostgreSQL then reports the
+// tables as undefined. The program must not end because of it.
 func TestMissingSchemaPrivilege(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -317,8 +316,8 @@ func TestMissingSchemaPrivilege(t *testing.T) {
 	await(t, "unready again", p.answers("/readyz", 503, "USAGE on schema public"))
 }
 
-// TestDatabaseSecretsChange renews the database's certificate, by another authority,
-// and the password, while the projector runs. It is refused until its files change.
+// TestDatabaseSecretsChange replaces the database's certificate by one of another authority, and
+// the password, while the projector runs. PostgreSQL refuses the projector until its files change.
 func TestDatabaseSecretsChange(t *testing.T) {
 	t.Parallel()
 	const renewed = "renewed-horse-battery"

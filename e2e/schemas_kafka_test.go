@@ -27,7 +27,7 @@ type schemaStore struct {
 
 func newSchemaStore(t testing.TB, url string) *schemaStore {
 	t.Helper()
-	client, err := sr.NewClient(sr.URLs(url), sr.HTTPClient(&http.Client{Timeout: time.Minute})) // its first answers take long on a busy machine
+	client, err := sr.NewClient(sr.URLs(url), sr.HTTPClient(&http.Client{Timeout: time.Minute})) // the registry answers slowly at first on a busy machine
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func framed(id int, body []byte) []byte {
 }
 
 const (
-	// avroScalar is any type that a stream has where another one belongs.
+	// avroScalar allows each scalar type, so that a field can have a wrong one.
 	avroScalar = `"null","string","long","double","boolean"`
 	avroEvent  = `{"type":"record","name":"Event","namespace":"bank","fields":[
 		{"name":"eventId","type":["null","string"]},{"name":"eventType","type":["null","string"]},{"name":"accountId","type":["null","string"]},
@@ -59,21 +59,21 @@ const (
 		{"name":"currency","type":[` + avroScalar + `]}]}`
 )
 
-// avroWriter writes events with one schema.
+// avroWriter encodes events with one schema.
 type avroWriter struct {
 	id       int
 	schema   *avro.Schema
-	decimals bool // amounts may be decimals
+	decimals bool // amounts may be Avro decimals
 }
 
-// mapWriter writes data as a map, with a schema of one piece.
+// mapWriter encodes data as a map, in a schema without references.
 func mapWriter(s *schemaStore) avroWriter {
 	s.t.Helper()
 	text := fmt.Sprintf(avroEvent, `{"type":"map","values":[`+avroScalar+`]}`)
 	return avroWriter{s.register("events-value", sr.Schema{Schema: text}), avro.MustParse(text), false}
 }
 
-// recordWriter writes data as a record that is a schema of its own.
+// recordWriter encodes data as a record that has a schema of its own.
 func recordWriter(s *schemaStore) avroWriter {
 	s.t.Helper()
 	s.register("common.Money", sr.Schema{Schema: avroMoney})
@@ -84,8 +84,8 @@ func recordWriter(s *schemaStore) avroWriter {
 	return avroWriter{id, avro.MustParse(fmt.Sprintf(avroEvent, avroMoney)), true}
 }
 
-// typed turns JSON's values into those of a schema: numbers into long or double, what
-// is no scalar into true, which is as wrong everywhere.
+// typed converts JSON values to the types of the schema: numbers to long or double. A value that is
+// not a scalar becomes true, which is just as wrong for every field.
 func typed(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -170,7 +170,7 @@ message Account {
 }`
 )
 
-// protoWriter writes events as messages that are declared in another one.
+// protoWriter encodes events as messages that are nested in another message.
 type protoWriter struct{ id int }
 
 func newProtoWriter(s *schemaStore) protoWriter {

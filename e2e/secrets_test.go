@@ -11,8 +11,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// secretFolder is a mounted secret as Kubernetes keeps it: the files are symlinks into
-// a folder that is itself a symlink, and all change at once when that one is swapped.
+// secretFolder is laid out like a secret that Kubernetes mounts: the files are symlinks into a
+// folder that is a symlink itself. Exchanging that symlink changes all files at once.
 type secretFolder struct {
 	t     testing.TB
 	dir   string
@@ -75,7 +75,7 @@ func issue(t testing.TB, authority *devstack.Authority, name string, hosts ...st
 	return certificate
 }
 
-// opened is the first event of an account.
+// opened returns the first event of an account.
 func opened(account string) testbank.Record {
 	return testbank.Record{Key: []byte(account), Value: fmt.Appendf(nil, `{"eventId":"open-%[1]s","eventType":"AccountOpened",`+
 		`"accountId":%[1]q,"version":1,"occurredAt":"2026-01-01T00:00:00Z","data":{"currency":"EUR"}}`, account)}

@@ -16,7 +16,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// secured is a world on a cluster that asks who is there.
+// secured is a world on a Kafka cluster with authentication.
 type secured struct {
 	*world
 	cluster *devstack.Kafka
@@ -28,7 +28,7 @@ const (
 	scramUser, scramPassword = "projector", "scram-horse-battery"
 )
 
-// newSecured starts the cluster. The folder has all that a client may need.
+// newSecured starts the cluster. Its folder has the certificates and passwords of clients.
 func newSecured(t *testing.T) *secured {
 	t.Helper()
 	authority := newAuthority(t)
@@ -48,7 +48,7 @@ func newSecured(t *testing.T) *secured {
 	return s
 }
 
-// unsecuredToken is a JSON web token without a signature, which the test's broker takes.
+// unsecuredToken returns a JSON web token without a signature, which the test's broker accepts.
 func unsecuredToken() string {
 	now := time.Now().Unix()
 	part := base64.RawURLEncoding.EncodeToString
@@ -59,7 +59,7 @@ func unsecuredToken() string {
 // setPassword sets the SCRAM user's password.
 func (s *secured) setPassword(secret string) {
 	s.t.Helper()
-	for _, mechanism := range []kadm.ScramMechanism{kadm.ScramSha256, kadm.ScramSha512} { // not both in one request
+	for _, mechanism := range []kadm.ScramMechanism{kadm.ScramSha256, kadm.ScramSha512} { // Kafka refuses both in one request
 		user := kadm.UpsertSCRAM{User: scramUser, Mechanism: mechanism, Iterations: 4096, Password: secret}
 		altered, err := s.admin.AlterUserSCRAMs(s.t.Context(), nil, []kadm.UpsertSCRAM{user})
 		if err == nil {
@@ -117,7 +117,7 @@ func (s *secured) revoke(principal string, p permission) {
 	}
 }
 
-// scram are the flags of the SCRAM user.
+// scram returns the flags of the SCRAM user.
 func (s *secured) scram() []string {
 	return []string{
 		"--brokers=" + s.cluster.SASLAddrs()[0], "--tls", "--tls-ca=" + s.files.path("ca.crt"),
@@ -125,8 +125,8 @@ func (s *secured) scram() []string {
 	}
 }
 
-// TestSecuredCluster goes through a cluster with TLS, SASL and ACLs: every way to
-// prove who one is, every permission that may be missing, and a password that changes.
+// TestSecuredCluster uses a cluster with TLS, SASL and ACLs. It tries every way to authenticate,
+// removes every permission in turn, and changes a password.
 func TestSecuredCluster(t *testing.T) {
 	t.Parallel()
 	s := newSecured(t)
@@ -137,7 +137,8 @@ func TestSecuredCluster(t *testing.T) {
 	s.atRest()
 }
 
-// waysIn lists dead letters as somebody else each time: a connection, metadata, a read.
+// waysIn runs `dlq list` with each way of authentication, right and wrong. The command connects,
+// requests metadata and reads records.
 func (s *secured) waysIn(t *testing.T) {
 	const everyone = "User:*"
 	s.createTopic(t, "open.dlq", 1, nil)
@@ -150,7 +151,7 @@ func (s *secured) waysIn(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		args []string
-		want string // of the error; "" when it works
+		want string // part of the error; "" when the command works
 	}{
 		"PLAIN":                   {password("PLAIN", plainUser, file("plain")), ""},
 		"SCRAM-SHA-256":           {password("SCRAM-SHA-256", scramUser, file("scram")), ""},
@@ -180,8 +181,8 @@ func (s *secured) waysIn(t *testing.T) {
 	}
 }
 
-// permissions starts without any and is given one after the other; each that is
-// missing is named, and nobody helps the program on.
+// permissions starts the program without permissions and grants one after the other. The program
+// must name each missing one and continue without a restart.
 func (s *secured) permissions() *program {
 	const user = "User:" + scramUser
 	records := s.few()
@@ -191,7 +192,7 @@ func (s *secured) permissions() *program {
 		{kadm.OpRead, s.topic, ""}, {kadm.OpRead, "", s.group}, {kadm.OpWrite, s.dlq, ""},
 	}
 	for i, permission := range needed {
-		if i == 1 { // from here on everything may be looked at, and still each is named
+		if i == 1 { // from here on everything may be described, and the missing one is still named
 			for _, p := range needed {
 				p.operation = kadm.OpDescribe
 				s.allow(user, p)
@@ -213,8 +214,8 @@ func (s *secured) permissions() *program {
 	return p
 }
 
-// rotation changes the password at the brokers first: a client that connects, or has to
-// authenticate again, is refused until the new one is in the file.
+// rotation changes the password at the brokers first. A client that connects or authenticates again
+// is refused until its file has the new password.
 func (s *secured) rotation(p *program) {
 	const renewed = "renewed-horse-battery"
 	s.setPassword(renewed)

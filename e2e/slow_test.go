@@ -8,8 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// slowRows makes PostgreSQL write so many balances a second and no more, as a worn-out
-// disk does, or a trigger that somebody has added.
+// slowRows limits PostgreSQL to a number of balances per second, as a worn-out disk or an added
+// trigger would.
 func (w *world) slowRows(perSecond int) {
 	w.t.Helper()
 	w.exec(fmt.Sprintf(`CREATE FUNCTION slow_row() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -17,8 +17,8 @@ func (w *world) slowRows(perSecond int) {
 		CREATE TRIGGER slow_row BEFORE INSERT OR UPDATE ON account_balance FOR EACH ROW EXECUTE FUNCTION slow_row();`, 1/float64(perSecond)))
 }
 
-// TestASlowDatabaseGetsProgress has a partition to catch up that is more than the
-// database can write within the deadline of an attempt.
+// TestASlowDatabaseGetsProgress has more records to catch up than the database can write within the
+// deadline of one attempt.
 func TestASlowDatabaseGetsProgress(t *testing.T) {
 	t.Parallel()
 	const bound = 90 * time.Second
@@ -36,7 +36,7 @@ func TestASlowDatabaseGetsProgress(t *testing.T) {
 			started := time.Now()
 			within(t, bound, "progress", w.passed(1))
 			t.Logf("first progress after %s, to %d", time.Since(started).Round(time.Millisecond), sum(w.positions()))
-			// It continues: the position moves within the bound.
+			// The position continues to move within the bound.
 			at := sum(w.positions())
 			within(t, bound, "more progress", w.passed(at+1))
 			within(t, bound, "ready", p.answers("/readyz", 200, ""))

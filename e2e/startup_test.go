@@ -17,13 +17,13 @@ import (
 	"projector/internal/testbank"
 )
 
-// few is a stream for tests that are about something else.
+// few returns a short stream for tests that need any records.
 func (w *world) few() []testbank.Record {
 	w.t.Helper()
 	return testbank.Generate(testbank.Options{Seed: seed(w.t), Records: 400, Partitions: w.partitions, Accounts: 40})
 }
 
-// waits expects the program to stay alive and unready, and to say why.
+// waits expects the program to stay alive and unready, and to report the reason.
 func (p *program) waits(reason string) {
 	p.t.Helper()
 	within(p.t, 15*time.Second, "unready with the reason", p.answers("/readyz", 503, reason))
@@ -52,7 +52,8 @@ func TestDatabaseDownAtStart(t *testing.T) {
 	w.atRest()
 }
 
-// TestAFrozenBrokerIsNamed: a broker that takes connections and does not answer is no fault of DNS.
+// TestAFrozenBrokerIsNamed expects that a broker which accepts connections and does not answer is
+// not reported as a DNS error.
 func TestAFrozenBrokerIsNamed(t *testing.T) {
 	t.Parallel()
 	frozen, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -69,7 +70,7 @@ func TestAFrozenBrokerIsNamed(t *testing.T) {
 	p := w.start("--brokers=" + broker)
 	p.waits("Kafka: no answer from " + broker + " within 4s")
 	p.Signal(syscall.SIGTERM)
-	if status := p.exit(30 * time.Second); status != 0 { // a connection that is being made has 10 s
+	if status := p.exit(30 * time.Second); status != 0 { // a connection attempt takes up to 10 s
 		t.Errorf("exit status %d", status)
 	}
 	status, _, stderr := once(t, []string{"KAFKA_BROKERS=" + broker, "KAFKA_TOPIC=" + w.topic}, "inspect")
@@ -78,7 +79,8 @@ func TestAFrozenBrokerIsNamed(t *testing.T) {
 	}
 }
 
-// TestPlainJSONWithARegistryThatIsAway: the settings are wrong, not the events.
+// TestPlainJSONWithARegistryThatIsAway reads plain JSON with --format=avro and an unreachable
+// registry. The settings are wrong and not the events, so nothing may be dead-lettered.
 func TestPlainJSONWithARegistryThatIsAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -90,13 +92,13 @@ func TestPlainJSONWithARegistryThatIsAway(t *testing.T) {
 	}
 }
 
-// role makes a role without any grants and answers the database's URL for it.
+// role creates a role without grants and returns the database URL for it.
 func (w *world) role(secret string) (name, databaseURL string) {
 	w.t.Helper()
 	name = w.topic
 	w.exec(fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", quoted(name), secret))
 	w.t.Cleanup(func() {
-		ctx := context.Background() // the test's own has ended
+		ctx := context.Background() // the test's own context has ended
 		conn, err := pgx.Connect(ctx, w.url)
 		if err != nil {
 			w.t.Errorf("drop role %s: %v", name, err)
@@ -175,7 +177,7 @@ func TestSchemaMissingOrOlder(t *testing.T) {
 			t.Errorf("%s schema: the remedy is not named", what)
 		}
 		if what == "missing" {
-			break // the table is gone
+			break // the table is already dropped
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// TestStopWhileAllAccountsAreRead asks a projector to stop that reads all accounts at
-// once, because its topic comes again, from a database that does not answer that.
+// TestStopWhileAllAccountsAreRead stops a projector while it reads all accounts at once, which it
+// does because the topic is delivered again. The database does not answer that query.
 func TestStopWhileAllAccountsAreRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -29,8 +29,8 @@ func TestStopWhileAllAccountsAreRead(t *testing.T) {
 	await(t, "every record consumed", w.arrived)
 	first.terminate()
 
-	// Another group is delivered them again. Reading rows one by one is quick, all at
-	// once takes for ever: 20,000 rows for somebody whom a policy has look at each.
+	// Another group receives all records again. A row security policy takes 1 ms per row, so
+	// reading single rows is quick and reading all 20,000 at once is not.
 	name, url := w.role("correct-horse")
 	w.grant(name)
 	w.exec(`CREATE FUNCTION looked_at() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
@@ -53,8 +53,8 @@ func TestStopWhileAllAccountsAreRead(t *testing.T) {
 	t.Logf("stopped within %s", time.Since(began).Round(time.Millisecond))
 }
 
-// TestStopWhilePostgresIsSilent asks a projector to stop whose database takes what is
-// sent and does not answer any more.
+// TestStopWhilePostgresIsSilent stops a projector whose database accepts data and no longer
+// answers.
 func TestStopWhilePostgresIsSilent(t *testing.T) {
 	t.Parallel()
 	cluster, url := ownPostgres(t)
@@ -66,7 +66,7 @@ func TestStopWhilePostgresIsSilent(t *testing.T) {
 	signal(t, backends, syscall.SIGSTOP)
 	t.Cleanup(func() { signal(t, backends, syscall.SIGCONT) })
 	w.produce(w.few())
-	pause(t.Context(), 2*time.Second) // it is in the middle of something
+	pause(t.Context(), 2*time.Second) // let it begin a statement
 	began := time.Now()
 	p.terminate()
 	t.Logf("stopped within %s", time.Since(began).Round(time.Millisecond))
@@ -81,7 +81,7 @@ func signal(t testing.TB, pids []int, what syscall.Signal) {
 	}
 }
 
-// family is a process and its children, the process first.
+// family returns the ids of a process and its children, the process first.
 func family(pid int) []int {
 	pids := []int{pid}
 	children, _ := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", pid))

@@ -17,8 +17,8 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// takesAnyTime has the topic take records of any time, as brokers before 3.6 did, and keep
-// them.
+// takesAnyTime configures the topic to accept and store records of any time, as brokers before 3.6
+// do.
 func (w *world) takesAnyTime() {
 	w.t.Helper()
 	configs := map[string]string{
@@ -31,9 +31,9 @@ func (w *world) takesAnyTime() {
 	}
 }
 
-// TestTimestampsBeyondTheCalendar sends what a producer sends that takes nanoseconds
-// for milliseconds, and worse. The client cannot represent such a time; nothing may be
-// wrong because of that but what is said of the time.
+// TestTimestampsBeyondTheCalendar sends timestamps in nanoseconds where Kafka expects milliseconds,
+// and worse ones. The client cannot represent such a time. Only the reported times may be wrong,
+// nothing else.
 func TestTimestampsBeyondTheCalendar(t *testing.T) {
 	t.Parallel()
 	const last = "9223372036854" // ms, in 2262: the last that the client can represent
@@ -45,7 +45,7 @@ func TestTimestampsBeyondTheCalendar(t *testing.T) {
 		{"nanoseconds", 1_700_000_000_123_456_789, last},
 		{"microseconds", 1_700_000_000_123_456, last},
 		{"none", -1, "-1"},
-		{"most", math.MaxInt64, "-1"}, // which the client does not distinguish from none
+		{"most", math.MaxInt64, "-1"}, // the client cannot distinguish it from no timestamp
 		{"last", 9223372036854, last},
 		{"usual", 1_700_000_000_123, "1700000000123"},
 	}
@@ -111,7 +111,7 @@ func (w *world) parkedSince() map[string]float64 {
 	return since
 }
 
-// lagSeconds is what `lag` says of the only partition; nil: unknown.
+// lagSeconds returns the seconds that `lag` reports for the only partition; nil means unknown.
 func (w *world) lagSeconds() *float64 {
 	w.t.Helper()
 	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0]}
@@ -144,7 +144,7 @@ func (w *world) raw(ms int64, key string, value []byte) {
 	request.Acks, request.TimeoutMillis = -1, 10_000
 	request.Topics = append(request.Topics, topic)
 	leader := topics[w.topic].Partitions[0].Leader
-	// A broker may take a record by the old configuration for a moment after it was altered.
+	// For a moment after the change, a broker may still use the old configuration.
 	await(w.t, "the record is taken", func() string {
 		response, err := request.RequestWith(w.t.Context(), w.kafka.Broker(int(leader)))
 		if err == nil {
@@ -160,11 +160,11 @@ func (w *world) raw(ms int64, key string, value []byte) {
 	})
 }
 
-// batchOf is a batch of one record, as it is on the wire.
+// batchOf returns the wire format of a batch with one record.
 func batchOf(ms int64, key string, value []byte) []byte {
 	record := kmsg.NewRecord()
 	record.Key, record.Value = []byte(key), value
-	record.Length = int32(len(record.AppendTo(nil)) - 1) // a length of 0 takes one byte
+	record.Length = int32(len(record.AppendTo(nil)) - 1) // minus the one byte of the length 0
 	batch := kmsg.NewRecordBatch()
 	batch.Magic, batch.NumRecords = 2, 1
 	batch.FirstTimestamp, batch.MaxTimestamp = ms, ms

@@ -12,7 +12,8 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// TestTopicGainsAnID upgrades brokers that knew no topic ids: the topic is the same.
+// TestTopicGainsAnID upgrades brokers that had no topic ids. The projector must treat the topic as
+// the same one.
 func TestTopicGainsAnID(t *testing.T) {
 	t.Parallel()
 	d := &disk{t: t, options: devstack.FakeOptions{Dir: t.TempDir()}}
@@ -58,7 +59,7 @@ func (w *world) topicID() (id string) {
 	return id
 }
 
-// command runs another command than run in this world.
+// command runs a command other than `run` in this world.
 func (w *world) command(name string, args ...string) (status int, stdout, stderr string) {
 	w.t.Helper()
 	var group []string

@@ -16,27 +16,27 @@ import (
 	"projector/internal/testbank"
 )
 
-// startTraced runs a projector that sends spans to url, with more of the environment.
+// startTraced runs a projector that sends spans to url, with extra environment variables.
 func (w *world) startTraced(url string, env ...string) *program {
 	w.t.Helper()
 	env = append(env, "DATABASE_URL="+w.url, "KAFKA_BROKERS="+w.addrs[0], "OTEL_EXPORTER_OTLP_ENDPOINT="+url, "OTEL_BSP_SCHEDULE_DELAY=50")
 	return launch(w.t, []string{password(w.t, w.url)}, env, w.flags()...)
 }
 
-// parentOf is a producer's span, as it names it to those who come after it.
+// parentOf returns the header that names a producer's span as the parent.
 func parentOf(trace byte) kgo.RecordHeader {
 	id := strings.Repeat(hex.EncodeToString([]byte{trace}), 16)
 	return kgo.RecordHeader{Key: "traceparent", Value: []byte("00-" + id + "-" + id[:16] + "-01")}
 }
 
-// inTrace are the spans so far of the trace of parentOf.
+// inTrace returns the spans received so far for the trace of parentOf.
 func inTrace(r *devtest.SpanReceiver, trace byte) []*otlp.Span {
 	return slices.DeleteFunc(r.All(), func(s *otlp.Span) bool {
 		return !bytes.Equal(s.GetTraceId(), bytes.Repeat([]byte{trace}, 16))
 	})
 }
 
-// has is a check for await: the trace has so many spans of each name.
+// has returns a check for await: the trace has that many spans of each name.
 func has(r *devtest.SpanReceiver, trace byte, want map[string]int) func() string {
 	return func() string {
 		got := map[string]int{}
@@ -96,7 +96,7 @@ func TestARecordIsTracedFromItsProducerToTheTransaction(t *testing.T) {
 		t.Errorf("another traceparent: %v", letter)
 	}
 
-	// A replay to the topic is in the trace again.
+	// A record that a replay sends to the topic belongs to the same trace.
 	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0]}
 	w.append(credit("acc-2", 1))
 	status, stdout, stderr := once(t, env, "dlq", "replay", "--topic="+w.topic, "--group="+w.group, "--to-topic="+w.topic, "--status=open,ready,waiting,resolved", "--yes")
@@ -112,7 +112,7 @@ func TestARecordIsTracedFromItsProducerToTheTransaction(t *testing.T) {
 	}
 }
 
-// letterHeaders are those of the only dead letter.
+// letterHeaders returns the headers of the only dead letter.
 func (w *world) letterHeaders(t testing.TB) []kgo.RecordHeader {
 	t.Helper()
 	letters := w.read(w.dlq)
@@ -126,8 +126,8 @@ func (w *world) letterHeaders(t testing.TB) []kgo.RecordHeader {
 	return headers
 }
 
-// TestTracingChangesNothing: with every record followed, more than are allowed at once,
-// the read model and the dead letters are the oracle's, to the byte.
+// TestTracingChangesNothing traces every record, more at once than are allowed. The read model and
+// the dead letters must still equal the oracle's byte by byte.
 func TestTracingChangesNothing(t *testing.T) {
 	t.Parallel()
 	w, spans := newWorld(t, 3), devtest.Spans(t)
@@ -140,7 +140,7 @@ func TestTracingChangesNothing(t *testing.T) {
 	w.conserved(p, o)
 	p.terminate()
 	w.atRest()
-	if len(spans.Raw()) == 0 { // which spans are dropped is unknown
+	if len(spans.Raw()) == 0 { // spans above the limit are dropped, and which ones is not predictable
 		t.Error("nothing was traced")
 	}
 	if bytes.Contains(spans.Raw(), []byte(testbank.Marker)) {
@@ -148,8 +148,8 @@ func TestTracingChangesNothing(t *testing.T) {
 	}
 }
 
-// TestReceiverOfSpansAway: whether nobody listens or somebody never answers, records are
-// projected and a stop is in time.
+// TestReceiverOfSpansAway sends spans to a closed port, and to a server that never answers. Records
+// are projected and the program stops in time.
 func TestReceiverOfSpansAway(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")

@@ -10,8 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestTheRuntimeAddsOnlyWhatItFetches: with its password nobody forges what people do, chooses
-// numbers or times, or makes a dead letter read as discarded.
+// TestTheRuntimeAddsOnlyWhatItFetches expects that the runtime's password is not enough to forge an
+// operator's row of the audit trail, to choose its number or time, or to mark a dead letter as
+// discarded.
 func TestTheRuntimeAddsOnlyWhatItFetches(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -30,12 +31,12 @@ func TestTheRuntimeAddsOnlyWhatItFetches(t *testing.T) {
 	}
 	operator.may("SELECT pg_sleep(0.01); DO $$ DECLARE t timestamptz; BEGIN INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped') RETURNING at INTO t; ASSERT t > now(); END $$", true)
 	operator.may("SELECT pg_sleep(0.01); DO $$ DECLARE t timestamptz; BEGIN INSERT INTO repair_request (action, arguments, file_flags, file_names, file_contents, plan_sha256, records, actor) VALUES ('skip', '{}', '{}', '{}', '{}', '', 1, 'x') RETURNING at INTO t; ASSERT t > now(); END $$", true)
-	r.exec("GRANT projector_operator TO bank_app") // somebody has given it both
+	r.exec("GRANT projector_operator TO bank_app") // an administrator grants both roles
 	r.session("bank_app").may("INSERT INTO dlq_action (action, actor, result) VALUES ('skip', 'me', 'skipped')", true)
 }
 
-// TestAReaderStopsNoRepair: it holds every advisory lock of the projector that it may name, and
-// as much of the trail as it can.
+// TestAReaderStopsNoRepair lets a reader hold the projector's advisory locks, and expects that it
+// cannot lock the tables of the audit trail. Repairs must still work.
 func TestAReaderStopsNoRepair(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -56,10 +57,11 @@ func TestAReaderStopsNoRepair(t *testing.T) {
 		r.session("bank_app").may(statement, false)
 	}
 	r.mustAs("bank_operator", "pause", "--all", "--topic="+r.topic, "--group="+r.group, "--reason=x", "--yes")
-	r.mustAs("bank_migrate", "migrate") // after ten seconds without the lock
+	r.mustAs("bank_migrate", "migrate") // it waits ten seconds for the lock and then goes on without it
 }
 
-// TestAWrongPositionIsUndoneFromTheTrail: the operator who finds it knows the row of the trail alone.
+// TestAWrongPositionIsUndoneFromTheTrail restores the old position with the data of the audit trail
+// alone.
 func TestAWrongPositionIsUndoneFromTheTrail(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)
@@ -92,7 +94,7 @@ func TestAWrongPositionIsUndoneFromTheTrail(t *testing.T) {
 	}
 }
 
-// TestOnlyTheRolesConnect: a login of nobody does not get in.
+// TestOnlyTheRolesConnect expects that a login without a role cannot connect.
 func TestOnlyTheRolesConnect(t *testing.T) {
 	t.Parallel()
 	r := newRoles(t)

@@ -19,10 +19,9 @@ import (
 	"projector/internal/testbank"
 )
 
-// TestMovedByLogicalReplication moves the read model from one major version of PostgreSQL
-// to a newer one, as docs/postgres.md has it: by logical replication, under a
-// consumer that works on, which is then started on the new server. Once that knows all,
-// once it is not in step.
+// TestMovedByLogicalReplication moves the read model to a newer major version of PostgreSQL by
+// logical replication, as docs/postgres.md says, while a consumer runs. The consumer is then
+// started on the new server: once when all rows are replicated, once when some are missing.
 func TestMovedByLogicalReplication(t *testing.T) {
 	for name, behind := range map[string]bool{"all replicated": false, "replica behind": true} {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +52,7 @@ func TestMovedByLogicalReplication(t *testing.T) {
 			at := sum(w.positions())
 			p.terminate()
 			if behind {
-				w.exec("ALTER SUBSCRIPTION projector SET (slot_name = NONE)") // the old server need not be there any more
+				w.exec("ALTER SUBSCRIPTION projector SET (slot_name = NONE)") // the old server need not be reachable
 			} else {
 				await(t, "the new server knows what the old one knows", func() string {
 					if known := must(w.reader().Positions(t.Context(), old))(t); !maps.Equal(known, w.positions()) {
@@ -79,9 +78,8 @@ func TestMovedByLogicalReplication(t *testing.T) {
 	}
 }
 
-// TestMovedByPgUpgrade stops the consumer, moves the whole server to a newer major version
-// by pg_upgrade, from the servers in $PROJECTOR_UPGRADE_FROM to those in
-// $PROJECTOR_UPGRADE_TO, and goes on there.
+// TestMovedByPgUpgrade stops the consumer, upgrades the whole server by pg_upgrade from
+// $PROJECTOR_UPGRADE_FROM to $PROJECTOR_UPGRADE_TO, and continues there.
 func TestMovedByPgUpgrade(t *testing.T) {
 	older, newer := os.Getenv("PROJECTOR_UPGRADE_FROM"), os.Getenv("PROJECTOR_UPGRADE_TO")
 	if older == "" || newer == "" {
@@ -109,8 +107,8 @@ func TestMovedByPgUpgrade(t *testing.T) {
 	w.worksOn(p)
 }
 
-// working is a world on a migrated database with a stream that goes on, a consumer that has
-// begun with it, and a repair.
+// working returns a world on a migrated database with a continuing stream, a consumer that has
+// processed some of it, and one repair.
 func working(t *testing.T, database string) (w *world, p *program, finish func()) {
 	t.Helper()
 	w = newWorldOn(t, devtest.Broker(t).Addrs(), database, 4)
@@ -122,8 +120,8 @@ func working(t *testing.T, database string) (w *world, p *program, finish func()
 	return w, p, finish
 }
 
-// worksOn has another repair made where the world has moved to, looks at the trail of both, and
-// stops the consumer.
+// worksOn makes another repair on the new server, checks that the audit trail has both, and stops
+// the consumer.
 func (w *world) worksOn(p *program) {
 	w.t.Helper()
 	w.repaired("second", 2)
@@ -134,7 +132,7 @@ func (w *world) worksOn(p *program) {
 	w.atRest()
 }
 
-// moveTo looks at another database from now on.
+// moveTo connects the world to another database.
 func (w *world) moveTo(databaseURL string) {
 	w.t.Helper()
 	db, err := pgxpool.New(w.t.Context(), databaseURL)
@@ -145,7 +143,7 @@ func (w *world) moveTo(databaseURL string) {
 	w.db, w.url = db, databaseURL
 }
 
-// repaired has one dead letter discarded, which leaves the nth row in the audit trail.
+// repaired discards one dead letter, which must become the nth row of the audit trail.
 func (w *world) repaired(reason string, n int) {
 	w.t.Helper()
 	env := []string{"DATABASE_URL=" + w.url, "KAFKA_BROKERS=" + w.addrs[0]}

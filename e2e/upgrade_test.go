@@ -18,7 +18,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// lastRelease is the program that is upgraded from, until there is a release.
+// lastRelease is the commit that the tests upgrade from, as long as there is no release.
 const lastRelease = "34f8c717af2538585ab43e165f897776fe26b0f6"
 
 // released builds the last release once for all runs. PROJECTOR_UPGRADE_RELEASE names another commit or
@@ -64,10 +64,10 @@ type upgrade struct {
 	*world
 	old   process.Binary
 	flags []string
-	limit int64 // how many records come
+	limit int64 // number of records
 }
 
-// newUpgrade is a world whose schema the last release has made.
+// newUpgrade returns a world whose schema was created by the last release.
 func newUpgrade(t *testing.T, records []testbank.Record, flags ...string) *upgrade {
 	t.Helper()
 	database := devtest.Postgres(t).URL()
@@ -95,14 +95,14 @@ func (u *upgrade) startNew() *program {
 	return p
 }
 
-// part waits until so many percent of the stream are consumed.
+// part waits until that percentage of the stream is consumed.
 func (u *upgrade) part(percent int64) {
 	u.t.Helper()
 	await(u.t, fmt.Sprintf("%d percent consumed", percent), u.passed(u.limit*percent/100))
 }
 
-// roll replaces the instances while events arrive: first the schema, then one instance after the
-// other, once back, and at the end to this program alone.
+// roll migrates the schema and replaces the instances one after the other while events arrive. One
+// step goes back. In the end only this program runs.
 func (u *upgrade) roll() *program {
 	t := u.t
 	t.Helper()
@@ -112,7 +112,7 @@ func (u *upgrade) roll() *program {
 		t.Fatal(err)
 	}
 	u.part(20)
-	first.kill() // a Pod of the old version is restarted on the new schema
+	first.kill() // the kubelet restarts a pod of the old version on the new schema
 	u.evict()
 	first = u.startOld()
 	await(t, "the last release is ready on the new schema", first.answers("/readyz", 200, ""))
@@ -141,13 +141,13 @@ func (u *upgrade) command(args ...string) {
 	}
 }
 
-// repair replays the dead letters of the last release.
+// repair replays the dead letters that the last release wrote.
 func (u *upgrade) repair(more ...string) {
 	u.t.Helper()
 	u.command(append([]string{"dlq", "replay", "--topic=" + u.topic, "--group=" + u.group, "--ignore-event-types=" + testbank.IgnoredType, "--yes", "--reason=upgraded"}, more...)...)
 }
 
-// ended expects a rebuild by this program to find every row right, and the trail whole.
+// ended expects a rebuild by this program to find every row right, and an intact audit trail.
 func (u *upgrade) ended(last *program) {
 	u.t.Helper()
 	if r := u.rebuild(u.flags...); r.Different != 0 || r.LeftAlone != 0 || r.Checked == 0 {
@@ -158,11 +158,11 @@ func (u *upgrade) ended(last *program) {
 	u.atRest()
 }
 
-// TestRollingUpgrade upgrades a running group from the last release under load: the schema is
-// migrated while the old instances consume, old and new instances share the partitions, one step
-// goes back, and gaps that opened before are closed after.
+// TestRollingUpgrade upgrades a running group from the last release while records arrive. The
+// schema is migrated while the old instances consume, old and new instances share the partitions,
+// one step goes back, and gaps that opened before the upgrade are closed after it.
 func TestRollingUpgrade(t *testing.T) {
-	const parkLimit = 200 // more than the generator ever parks of an account
+	const parkLimit = 200 // the generator parks fewer events of an account
 	n := seed(t)
 	t.Run("account_balance", func(t *testing.T) {
 		t.Parallel()
@@ -180,8 +180,8 @@ func TestRollingUpgrade(t *testing.T) {
 		await(t, "the gap is closed", u.reads("gap", "3 0.03 false"))
 		await(t, "dead letters wait", u.reads("beyond", fmt.Sprintf("%d 2.01 true %d", parkLimit+1, parkLimit+2)))
 		u.repair("--account=beyond")
-		// The last release parks an event that cannot be applied, and drops a later one of the same
-		// version that can. A rebuild parks the later one, as this program does.
+		// The last release parks an event that cannot be applied and then drops a valid event of
+		// the same version. A rebuild parks the valid one, as this program does.
 		if r := u.rebuild(append([]string{"--yes"}, u.flags...)...); r.LeftAlone != 0 {
 			t.Errorf("rebuild: %+v", r)
 		} else {

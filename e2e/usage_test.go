@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestWrongUsage expects exit status 2 and one line that names what is wrong, with
-// no secret in it.
+// TestWrongUsage expects exit status 2 and one line that names the error and contains no secret.
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-of-the-database"
@@ -81,8 +80,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestTheWrongServerIsNamed points each address at a server of another kind, or as nobody who
-// may: the last line names the flag and the remedy.
+// TestTheWrongServerIsNamed gives each address flag a server of another kind, or a login without
+// rights. The last line of the error names the flag and the remedy.
 func TestTheWrongServerIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

@@ -8,21 +8,21 @@ import (
 	"projector/e2e/wait"
 )
 
-// patience is how long a condition may take that is expected to come true: ample
-// on a machine that is busy with something else.
+// patience is the time limit for a condition that is expected to become true. It is long enough for
+// a busy machine.
 const patience = 90 * time.Second
 
-// await polls until check answers "", and fails with what it answered last.
+// await polls check until it returns "". On a timeout it fails with the last result.
 func await(t testing.TB, what string, check func() string) {
 	t.Helper()
 	wait.Until(t, patience, what, check)
 }
 
-// within is await with a deadline that is part of what is tested.
+// within is await with a deadline that the test requires.
 func within(t testing.TB, limit time.Duration, what string, check func() string) {
 	t.Helper()
 	wait.Until(t, limit, what, check)
 }
 
-// pause waits for time to pass where time itself is what is tested.
+// pause waits. It is only for tests in which the passage of time matters.
 func pause(ctx context.Context, d time.Duration) { wait.Pass(ctx, d) }

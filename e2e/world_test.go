@@ -17,7 +17,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// world is what one test has to itself: a topic, a group, a database.
+// world is a test's own topic, consumer group and database.
 type world struct {
 	t          testing.TB
 	addrs      []string
@@ -25,13 +25,13 @@ type world struct {
 	group      string
 	dlq        string
 	partitions int32
-	url        string // of the database
+	url        string // database URL
 	db         *pgxpool.Pool
 	kafka      *kgo.Client
 	admin      *kadm.Client
 }
 
-// newWorld makes a world on the broker the environment asks for.
+// newWorld returns a world on the broker that the environment selects.
 func newWorld(t testing.TB, partitions int32) *world {
 	t.Helper()
 	return newWorldOn(t, devtest.Broker(t).Addrs(), devtest.Database(t), partitions)
@@ -67,7 +67,7 @@ func (w *world) client(opts ...kgo.Opt) *kgo.Client {
 	return client
 }
 
-// flags are those of a projector in this world; more come last and so win.
+// flags returns the flags of a projector in this world. more comes last and so overrides.
 func (w *world) flags(more ...string) []string {
 	return append([]string{
 		"run", "--topic=" + w.topic, "--group=" + w.group, "--listen=127.0.0.1:0", "--log-format=json",
@@ -111,7 +111,7 @@ func (w *world) exec(sql string, args ...any) {
 	}
 }
 
-// counts is a check for await: the query counts n.
+// counts returns a check for await: the query returns n.
 func (w *world) counts(query string, n int) func() string {
 	return func() string {
 		var got int
@@ -122,7 +122,7 @@ func (w *world) counts(query string, n int) func() string {
 	}
 }
 
-// seed is a new one for each run, printed when the test fails.
+// seed returns a new seed for each run, which is printed if the test fails.
 func seed(t testing.TB) uint64 {
 	t.Helper()
 	n := uint64(time.Now().UnixNano())
@@ -138,7 +138,7 @@ func seed(t testing.TB) uint64 {
 
 func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 2)) }
 
-// scaled makes less of a load under the race detector, which is ten times slower.
+// scaled reduces a load under the race detector, which is ten times slower.
 func scaled(n int) int {
 	if raceEnabled {
 		return n / 5
