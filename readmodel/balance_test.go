@@ -123,8 +123,10 @@ func TestInterruptedHealingGoesOnAfterAClaim(t *testing.T) {
 	for v := 2; v <= 9; v++ {
 		w.fold(credit("a", v, "1", "EUR"))
 	}
+	w.fold(credit("z", 2, "1", "EUR")) // only the next version waits
 	w.mustFlush()
 	w.foldAlone(credit("a", 1, "1", "EUR"))
+	w.foldAlone(credit("z", 1, "1", "EUR"))
 	w.mustFlush() // the process dies before it has healed
 	w.claim("successor", w.next)
 	for more := true; more; {
@@ -137,6 +139,7 @@ func TestInterruptedHealingGoesOnAfterAClaim(t *testing.T) {
 		}
 	}
 	expect(t, current(t, pool, "a"), "EUR 9.00 9 open a-9 false -")
+	expect(t, current(t, pool, "z"), "EUR 2.00 2 open z-2 false -")
 }
 
 func TestParkLimitIsSaid(t *testing.T) {
