@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// Kind says in what way an account differs. Its names are public surface.
+// Kind is how an account differs. The values are part of the public output.
 type Kind string
 
 // The kinds of differences.
 const (
-	Different Kind = "different" // the balances differ at one version
-	Missing   Kind = "missing"   // the read model does not know it
-	Unknown   Kind = "unknown"   // the ledger does not know it
-	Behind    Kind = "behind"    // no difference: it is at a lower version than the ledger's
+	Different Kind = "different" // the versions are equal and the balances differ
+	Missing   Kind = "missing"   // the read model does not have the account
+	Unknown   Kind = "unknown"   // the ledger does not have the account
+	Behind    Kind = "behind"    // not an error: the read model's version is lower than the ledger's
 )
 
-// Account is one account as the read model has it.
+// Account is an account of the read model.
 type Account struct {
 	ID      string
-	Exists  bool // false: it only waits for its first version
+	Exists  bool // false: no event was applied yet, the account only waits for one
 	Version int64
 	Balance string // decimal
-	// Since: the read model has written it since the ledger was read, or may have.
+	// Since reports whether the account was written, or may have been, after the ledger was read.
 	Since bool
 }
 
@@ -34,7 +34,7 @@ type Difference struct {
 	AccountID     string
 	Kind          Kind
 	LedgerVersion *int64 // nil: the ledger does not know it
-	Version       *int64 // nil: it has no row in the read model
+	Version       *int64 // nil: no event was applied yet, or the account is missing
 	LedgerBalance string
 	Balance       string
 }
@@ -42,14 +42,14 @@ type Difference struct {
 // Report is what a comparison has found. Checked is the sum of the other counts.
 type Report struct {
 	Checked, Matched, Behind, Ahead, Different int64
-	Differences                                []Difference // the first of them
+	Differences                                []Difference // at most the limit of NewComparison
 }
 
-// Comparison compares two streams of accounts, each by account id in the order of bytes. It
-// pulls the ledger's and receives the read model's.
+// Comparison compares two streams of accounts, both sorted by the bytes of the account id. It
+// pulls the ledger's accounts; Compare receives those of the read model.
 type Comparison struct {
-	// ListBehind has the accounts that are behind among the Differences. They are not counted
-	// as different.
+	// ListBehind adds the accounts that are behind to Differences. They still do not count as
+	// different.
 	ListBehind bool
 
 	next   func() (Entry, error, bool)
@@ -61,8 +61,8 @@ type Comparison struct {
 	report Report
 }
 
-// NewComparison compares with the ledger that next returns, as iter.Pull2 makes it. It lists
-// at most limit differences.
+// NewComparison compares with the ledger's entries, which next returns (see iter.Pull2). It
+// lists at most limit differences.
 func NewComparison(next func() (Entry, error, bool), limit int) (*Comparison, error) {
 	c := &Comparison{next: next, limit: limit}
 	err := c.advance()
@@ -112,7 +112,7 @@ func (c *Comparison) End() (Report, error) {
 	return c.report, nil
 }
 
-// compareBoth compares an account that both know.
+// compareBoth compares an account that is on both sides.
 func (c *Comparison) compareBoth(a *Account) {
 	r := &c.report
 	r.Checked++
@@ -131,7 +131,7 @@ func (c *Comparison) compareBoth(a *Account) {
 	}
 }
 
-// of is the difference of an account that both know.
+// of returns the Difference of an account that is on both sides.
 func (c *Comparison) of(a *Account, kind Kind) Difference {
 	d := Difference{AccountID: a.ID, Kind: kind, LedgerVersion: &c.entry.Version, LedgerBalance: c.entry.Balance}
 	if a.Exists {
@@ -147,8 +147,8 @@ func (c *Comparison) missing() {
 	})
 }
 
-// unknown counts an account that the ledger does not have: as ahead, when it may have
-// been opened since.
+// unknown counts an account that the ledger does not have. It counts as ahead if it may have
+// been opened after the ledger was read.
 func (c *Comparison) unknown(a *Account) {
 	c.report.Checked++
 	if a.Since {
@@ -172,7 +172,7 @@ func (c *Comparison) list(d Difference) {
 		return
 	}
 	if d.LedgerVersion != nil {
-		d.LedgerVersion = new(*d.LedgerVersion) // the entry is written over
+		d.LedgerVersion = new(*d.LedgerVersion) // c.entry is overwritten by the next entry
 	}
 	if d.Version != nil {
 		d.Version = new(*d.Version)
@@ -180,8 +180,8 @@ func (c *Comparison) list(d Difference) {
 	c.report.Differences = append(c.report.Differences, d)
 }
 
-// Sample draws n of the entries at random, all with the same chance, and returns them by account
-// id. It reads all entries, so that no wrong entry passes unseen.
+// Sample returns n random entries, sorted by account id. Each entry has the same chance. It reads
+// all entries, so an error in any of them is returned.
 func Sample(entries iter.Seq2[Entry, error], n int, random *rand.Rand) ([]Entry, error) {
 	drawn, seen := make([]Entry, 0, min(n, 1<<16)), 0
 	for entry, err := range entries {

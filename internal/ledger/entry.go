@@ -1,11 +1,10 @@
 // Package ledger compares the read model with an authoritative ledger. It reads the ledger's
-// accounts, holds those of a file in memory, and compares.
+// accounts from a CSV file, which it holds in memory and sorts, or from a sorted query.
 //
 //	CSV ──Entry──▶ Table ──ascending──▶ Comparison ◀──ascending── read model
 //	query, sorted by its database ──▶
 //
-// It knows no database. Its errors name places, fields and accounts, never a
-// balance.
+// It does not use a database itself. Its errors name lines, fields and accounts, never a balance.
 package ledger
 
 import (
@@ -32,34 +31,33 @@ const (
 	FieldLastEvent = "last_event_id"
 )
 
-// fields are the columns in the order in which they are parsed.
+// fields is the number of columns.
 const fields = 6
 
 var fieldNames = [fields]string{FieldAccount, FieldVersion, FieldBalance, FieldCurrency, FieldStatus, FieldLastEvent}
 
-// Layout says which columns of a ledger are read: the first of fieldNames, of which so many
-// have to be there.
+// Layout says which columns of a ledger are read. They are the first columns of fieldNames: read
+// is how many are read, needed is how many of these must be present.
 type Layout struct{ needed, read int }
 
-// Balances are what a read model is compared with, Openings what accounts start from.
+// Balances is for comparing balances. Openings is for the initial values of accounts.
 var (
 	Balances = Layout{needed: 3, read: 3}
 	Openings = Layout{needed: 4, read: fields}
 )
 
-// Entry is one account as the ledger has it.
+// Entry is an account of the ledger.
 type Entry struct {
 	AccountID string
 	Version   int64
 	Balance   string // as Canonical writes it
-	Place     int64  // the line or row it was read from, from 1
+	Place     int64  // number of the line or row, from 1
 
-	// Of Openings, as they are there; empty: not known.
+	// Only set for Openings, unchanged. Empty: not known.
 	Currency, Status, LastEventID string
 }
 
-// FieldError says which field of an entry cannot be what it has to be. It carries no
-// value.
+// FieldError says which field of an entry is invalid and why. It does not contain the value.
 type FieldError struct {
 	Field  string
 	Reason string
@@ -68,11 +66,11 @@ type FieldError struct {
 // Error implements error.
 func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
 
-// maxID is the longest id there is, of an account or an event, in bytes.
+// maxID is the maximum length of an account id, event id, currency or status, in bytes.
 const maxID = 200
 
-// Parse makes an entry of the texts of its columns, in the order of fieldNames, or answers a
-// *FieldError.
+// Parse makes an entry of the texts of its columns, which are in the order of fieldNames. It
+// returns a *FieldError if a text is invalid.
 func Parse(texts [fields]string) (Entry, error) {
 	account, version, balance := texts[0], texts[1], texts[2]
 	if account == "" {
@@ -98,7 +96,8 @@ func Parse(texts [fields]string) (Entry, error) {
 	return Entry{AccountID: account, Version: n, Balance: amount, Currency: texts[3], Status: texts[4], LastEventID: texts[5]}, nil
 }
 
-// maxDigits bounds a balance: no account needs more, and a broken file may have it.
+// maxDigits is the maximum length of a balance. No account needs more, but a broken file may
+// contain more.
 const maxDigits = 100
 
 // Canonical returns the same text for equal decimal numbers: 10.50 becomes 10.5, and -0
@@ -132,8 +131,8 @@ func isDigits(text string) bool {
 	return text != ""
 }
 
-// ReadCSV streams the entries of a CSV file whose header names the columns of the layout,
-// in any order and among others. An error names line and column and ends the iteration.
+// ReadCSV streams the entries of a CSV file. The header names the columns, in any order; other
+// columns are ignored. An error names line and column and ends the iteration.
 func ReadCSV(file io.Reader, layout Layout) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		reader := csv.NewReader(withoutMark(file))
@@ -159,21 +158,20 @@ func ReadCSV(file io.Reader, layout Layout) iter.Seq2[Entry, error] {
 	}
 }
 
-// withoutMark passes over the byte order mark that spreadsheets put at the start.
+// withoutMark skips the byte order mark that spreadsheets write at the start.
 func withoutMark(file io.Reader) io.Reader {
 	buffered := bufio.NewReaderSize(file, 256<<10)
 	mark := []byte("\ufeff")
 	if start, err := buffered.Peek(len(mark)); err == nil && bytes.Equal(start, mark) {
-		_, _ = buffered.Discard(len(mark)) // it is there
+		_, _ = buffered.Discard(len(mark)) // cannot fail: Peek has returned it
 	}
 	return buffered
 }
 
-// Columns is where the columns that are read are among others, in the order of fieldNames; -1:
-// it is not there.
+// Columns has the index of each column of fieldNames, in that order; -1: not present.
 type Columns [fields]int
 
-// FindColumns finds the columns by name, or says which is missing or there twice.
+// FindColumns finds the columns by name. It returns an error if one is missing or present twice.
 func (l Layout) FindColumns(names []string) (Columns, error) {
 	h := Columns{-1, -1, -1, -1, -1, -1}
 	for i, name := range fieldNames[:l.read] {
@@ -188,14 +186,14 @@ func (l Layout) FindColumns(names []string) (Columns, error) {
 	return h, nil
 }
 
-// header names the columns that are needed.
+// header returns the names of the needed columns.
 func (l Layout) header() string { return strings.Join(fieldNames[:l.needed], ",") }
 
-// Texts are the texts of an entry's columns, in the order of fieldNames; nil: null, or not there.
+// Texts are the texts of an entry's columns, in the order of fieldNames; nil: null or not present.
 type Texts [fields]*string
 
-// ParseNullable is Parse for columns that may be null: optional columns, and the currency,
-// which an account may not have yet.
+// ParseNullable is Parse for columns that may be null: the optional columns, and the currency,
+// because an account may have none yet.
 func ParseNullable(texts Texts) (Entry, error) {
 	var plain [fields]string
 	for i, text := range texts {

@@ -10,19 +10,19 @@ import (
 
 const (
 	pageBytes = 1 << 20
-	// placeBytes is what finding one entry in the pages costs.
+	// placeBytes is the memory for one element of places.
 	placeBytes = 8
 )
 
-// Table holds the entries of a ledger in memory, some 40 bytes each.
+// Table holds the entries of a ledger in memory, about 40 bytes each.
 type Table struct {
 	limit  int
 	n      int64
-	pages  [][]byte // encoded entries, none of them across two pages
-	places []uint64 // page << 32 | offset, by account id once sorted
+	pages  [][]byte // encoded entries; an entry is never split between pages
+	places []uint64 // page << 32 | offset; Sort makes them and sorts them by account id
 }
 
-// NewTable returns a table that holds at most so many bytes.
+// NewTable returns a table that holds at most limit bytes.
 func NewTable(limit int) *Table { return &Table{limit: limit} }
 
 // Len is the number of entries.
@@ -43,7 +43,7 @@ func (t *Table) Add(e *Entry) bool {
 	return true
 }
 
-// mostBytes is the most that encode appends for an entry.
+// mostBytes is the maximum number of bytes that encode appends for an entry.
 func mostBytes(e *Entry) int {
 	return len(e.AccountID) + len(e.Balance) + len(e.Currency) + len(e.Status) + len(e.LastEventID) + 7*binary.MaxVarintLen64
 }
@@ -85,10 +85,10 @@ func cutText(b []byte) (text, rest []byte) {
 	return b[:n], b[n:]
 }
 
-// at are the bytes from a place on.
+// at returns the bytes of a page from a place on.
 func (t *Table) at(place uint64) []byte { return t.pages[place>>32][uint32(place):] } //nolint:gosec // the lower half
 
-// DuplicateError says that the ledger has two entries of one account.
+// DuplicateError is returned if the ledger has two entries for one account.
 type DuplicateError struct {
 	AccountID     string
 	First, Second int64 // places
@@ -99,7 +99,8 @@ func (e *DuplicateError) Error() string {
 	return fmt.Sprintf("account %q is there twice, at %d and at %d", e.AccountID, e.First, e.Second)
 }
 
-// Sort puts the entries in order. Two of one account are a *DuplicateError.
+// Sort sorts the entries by account id. It returns a *DuplicateError for two entries of one
+// account.
 func (t *Table) Sort() error {
 	t.places = make([]uint64, 0, t.n)
 	for i, page := range t.pages {
@@ -124,7 +125,7 @@ func (t *Table) id(place uint64) []byte {
 	return id
 }
 
-// Entries are all entries by account id in the order of bytes, after Sort.
+// Entries returns all entries, sorted by the bytes of the account id. Sort must have been called.
 func (t *Table) Entries() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for _, place := range t.places {
@@ -135,8 +136,8 @@ func (t *Table) Entries() iter.Seq[Entry] {
 	}
 }
 
-// Ascending passes on the entries of a ledger that is sorted elsewhere. It checks that they come
-// by account id in the order of bytes. Two of one account are a *DuplicateError.
+// Ascending returns the entries of a ledger that is already sorted. It checks that they are sorted
+// by the bytes of the account id. Two entries of one account are a *DuplicateError.
 func Ascending(entries iter.Seq2[Entry, error]) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		var last Entry

@@ -19,40 +19,41 @@ import (
 	"projector/sql"
 )
 
-// askWithin bounds one question, connecting included. The server gives up sooner.
+// askWithin is the deadline of one query, connecting included. The server has a shorter one.
 const askWithin = 15 * time.Second
 
-// Version names an event: the account and its version.
+// Version identifies an event by its account and version.
 type Version struct {
 	AccountID string
 	Number    int64
 }
 
-// Client asks an outbox, by one connection that is made when it is needed. It is not safe for
+// Client queries an outbox. It opens one connection when it needs one. It is not safe for
 // concurrent use.
 type Client struct {
 	URL string
-	// Password is asked for before each connection, so that it may change; nil: the URL has it.
+	// Password is called before each connection, so the password may change. If it is nil, the
+	// password is in URL.
 	Password func() (string, error)
 	Query    string
 
 	conn *pgx.Conn // nil: none
 }
 
-// Names of the columns of an answer.
+// Names of the columns of a result.
 const (
 	columnKey     = "key"
 	columnValue   = "value"
 	columnHeaders = "headers"
 )
 
-// QueryError says what is wrong with a query, or with what it returns.
+// QueryError says what is wrong with a query or its result.
 type QueryError struct{ reason string }
 
 // Error implements error.
 func (e *QueryError) Error() string { return e.reason }
 
-// SafeText implements errclass.Describer: the reason holds nothing of a row.
+// SafeText implements errclass.Describer. The reason contains no data of a row.
 func (e *QueryError) SafeText() string { return e.reason }
 
 var (
@@ -60,7 +61,7 @@ var (
 	asksForVersions = regexp.MustCompile(`\$2(\D|$)`)
 )
 
-// CheckQuery refuses a query that cannot select what is asked for.
+// CheckQuery refuses a query that does not use both parameters.
 func CheckQuery(query string) error {
 	if asksForAccounts.MatchString(query) && asksForVersions.MatchString(query) {
 		return nil
@@ -70,15 +71,15 @@ func CheckQuery(query string) error {
 		`JOIN unnest($1::text[], $2::bigint[]) AS w (account_id, version) ON o.aggregateid = w.account_id AND o.version = w.version"`}
 }
 
-// CheckURL refuses a URL that cannot be read. The error holds no password when it is printed
-// by errclass.Safe.
+// CheckURL refuses a URL that cannot be parsed. errclass.Safe prints the error without a password.
 func CheckURL(url string) error {
 	_, err := pgx.ParseConfig(url)
 	return err
 }
 
-// Ask asks for versions and calls receive with each message that comes back, in any order and
-// whether it was asked for or not. An error of receive ends it and is returned as it is.
+// Ask queries versions and calls receive with each message of the result. The messages have no
+// order, and some may not have been requested. An error of receive ends Ask and is returned
+// unchanged.
 func (c *Client) Ask(ctx context.Context, wanted []Version, receive func(event.Message) error) error {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -116,20 +117,20 @@ func (c *Client) connect(ctx context.Context) error {
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "projector"
 	}
-	// Nothing is prepared, so that it works through a pooler as well.
+	// Without prepared statements the query also works through a connection pooler.
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	c.conn, err = pgx.ConnectConfig(ctx, cfg)
 	return err
 }
 
-// Close ends the connection. The next question makes another.
+// Close ends the connection. The next query opens another.
 func (c *Client) Close() {
 	if c.conn == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = c.conn.Close(ctx) // it was only read from
+	_ = c.conn.Close(ctx) // an error does not matter after reading
 	c.conn = nil
 }
 
@@ -154,7 +155,7 @@ func (c *Client) read(ctx context.Context, wanted []Version, receive func(event.
 	into, err := columns(rows.FieldDescriptions(), &key, &value, &headers)
 	if err != nil {
 		rows.Close()
-		if rows.Err() != nil { // the query failed, so there are no columns
+		if rows.Err() != nil { // the query failed, so it has no columns
 			err = rows.Err()
 		}
 		return failed(err)
@@ -173,8 +174,8 @@ func (c *Client) read(ctx context.Context, wanted []Version, receive func(event.
 	return failed(err)
 }
 
-// columns says where each column of the answer goes: by their names and, where these are
-// others, by their order.
+// columns returns the destination of each column of the result. Columns are found by name. If
+// the names key and value are not both used, two or three columns are taken by position.
 func columns(fields []pgconn.FieldDescription, key, value, headers *[]byte) ([]any, error) {
 	at := map[string]int{}
 	for i := range fields {
@@ -199,14 +200,14 @@ func columns(fields []pgconn.FieldDescription, key, value, headers *[]byte) ([]a
 	return into, nil
 }
 
-// headersOf reads headers, which are a JSON object: of each name the text, or the JSON of what
-// is no text.
+// headersOf parses headers from a JSON object. A member that is a string becomes its text, null
+// becomes an empty value, and any other value becomes its JSON.
 func headersOf(text []byte) ([]event.Header, error) {
 	if text == nil {
 		return nil, nil
 	}
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(text, &members); err != nil { // its text may repeat a value
+	if err := json.Unmarshal(text, &members); err != nil { // err is not returned: it may contain a value
 		return nil, &QueryError{"--outbox-query (OUTBOX_QUERY): the column headers must hold a JSON object, such as {\"eventType\": \"FundsCredited\"}"}
 	}
 	headers := make([]event.Header, 0, len(members))
@@ -224,7 +225,7 @@ func headersOf(text []byte) ([]event.Header, error) {
 	return headers, nil
 }
 
-// failed names the flag when the query cannot work, and not when the server does not.
+// failed names the flag if the query itself is wrong. It does not if the server fails.
 func failed(err error) error {
 	var (
 		server *pgconn.PgError

@@ -1,12 +1,14 @@
-// Package outbox asks the table in which a producer stores what it publishes (a transactional
-// outbox) for events that accounts wait for and that Kafka did not bring, and applies them.
+// Package outbox fetches events from a producer's transactional outbox: the table in which the
+// producer stores events before it publishes them. It fetches and applies events that accounts
+// wait for because Kafka did not deliver them.
 //
 //	gap register ──due──▶ question ──▶ outbox ──rows──▶ decode ──▶ repair
 //	                 ▲                                               │
 //	                 └────────── ask again, ever later ──────────────┘
 //
-// Schedule is pure and says who is asked for when. Client asks, by a connection of its own
-// that only reads. Fetch decodes what comes back and returns only what was asked for. Fetcher
-// does it again and again next to a running consumer. What is applied is a readmodel.RepairRecord
-// without a place in Kafka: when Kafka brings the event after all, it is a duplicate.
+// Schedule is pure and decides which accounts are queried when. Client sends the queries on a
+// separate connection and only reads. Fetch decodes the result and returns only the requested
+// events. Fetcher repeats this while a consumer runs. An event is applied as a
+// readmodel.RepairRecord without a Kafka position. If Kafka delivers the event later, it is a
+// duplicate.
 package outbox

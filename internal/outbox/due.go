@@ -7,11 +7,11 @@ import (
 	"projector/readmodel/accountdb"
 )
 
-// roundVersions is how many versions are asked for before the gap register is read again.
+// roundVersions is how many versions are queried before the gap register is read again.
 const roundVersions = 10 * AskAtOnce
 
-// due are the versions to ask for now, the oldest gap first. Those that were asked for without
-// success come after the others.
+// due returns the versions to query now, the oldest gap first. Versions that were queried before
+// without success come last.
 func (f *Fetcher) due(ctx context.Context) ([]accountdb.Missing, error) {
 	partitions := f.cfg.Partitions()
 	if len(partitions) == 0 {
@@ -45,7 +45,7 @@ func (f *Fetcher) due(ctx context.Context) ([]accountdb.Missing, error) {
 	return due.missing, nil
 }
 
-// part is what one round asks for, as far as there is room.
+// part has the versions of one round, at most roundVersions or a few more.
 type part struct {
 	missing  []accountdb.Missing
 	versions int64
@@ -59,8 +59,8 @@ func (p *part) add(m accountdb.Missing) {
 	}
 }
 
-// questions divides what is due. The first question of all, for nothing, is asked also when
-// nothing is missing: it shows whether the outbox can be asked.
+// questions splits the due versions into queries. If nothing is due, it returns one query for no
+// versions: after the start, this query shows whether the outbox works.
 func questions(due []accountdb.Missing) (all [][]accountdb.Missing) {
 	begin, n := 0, int64(0)
 	for i, m := range due {
@@ -74,7 +74,6 @@ func questions(due []accountdb.Missing) (all [][]accountdb.Missing) {
 	return append(all, due[begin:])
 }
 
-// versions lists what is asked for.
 func versions(question []accountdb.Missing) (all []Version) {
 	for _, m := range question {
 		for v := m.First; v <= m.Last; v++ {

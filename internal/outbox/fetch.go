@@ -9,35 +9,37 @@ import (
 	"projector/readmodel"
 )
 
-// Outbox is what is asked, see Client.
+// Outbox is implemented by Client.
 type Outbox interface {
 	Ask(ctx context.Context, wanted []Version, take func(event.Message) error) error
 	Close()
 }
 
 const (
-	// AskAtOnce is how many versions one question is for at most.
+	// AskAtOnce is the maximum number of versions in one query.
 	AskAtOnce = 500
-	// keepBytes bounds what is stored of one answer.
+	// keepBytes limits the events of one result in memory, in bytes.
 	keepBytes = 32 << 20
-	// rowsEach bounds the rows per requested version: a query that selects accounts and versions
+	// rowsEach limits the rows per requested version. A query that selects accounts and versions
 	// independently also returns rows that were not requested.
 	rowsEach = 100
 )
 
-// Answer is what an outbox has of what it was asked for.
+// Answer has the events that an outbox has returned.
 type Answer struct {
 	Records map[Version]*readmodel.RepairRecord
-	// Whole reports whether the whole answer was read. If not, missing versions have to be asked
-	// for again.
+	// Whole reports whether the whole result was read. If not, the missing versions have to be
+	// queried again.
 	Whole bool
-	// Refused are the rows that were not asked for, and why the last of them was.
+	// Refused is the number of rows without a usable requested event. Why and Last are about the
+	// last of these rows.
 	Refused int
 	Why     string
-	Last    Version // of the last; without an account it cannot be read
+	Last    Version // the account id is empty if the row could not be read
 }
 
-// Fetch asks for versions and decodes what comes back. The first event of a version counts.
+// Fetch queries versions and decodes the result. If a version comes more than once, the first
+// event is used.
 func Fetch(ctx context.Context, from Outbox, formats event.Resolver, wanted []Version) (Answer, error) {
 	a := Answer{Records: make(map[Version]*readmodel.RepairRecord, len(wanted)), Whole: true}
 	asked := make(map[Version]bool, len(wanted))
@@ -64,8 +66,9 @@ func Fetch(ctx context.Context, from Outbox, formats event.Resolver, wanted []Ve
 	return a, err
 }
 
-// add keeps the events of a row that were asked for, and returns the bytes that takes. A row is
-// refused when none of its entries was asked for. It may come again for another of them.
+// add stores the requested events of a row and returns their size in bytes. A row may contain
+// several events. It counts as refused if none of them could be stored, unless the same row was
+// stored before.
 func (a *Answer) add(format event.Format, m event.Message, asked map[Version]bool) (kept int) {
 	record := projection.Record{Message: m, Partition: -1, LeaderEpoch: projection.NoEpoch, Timestamp: projection.NoTimestamp}
 	events := projection.AppendDecoded(nil, record, format)
@@ -98,10 +101,10 @@ func (a *Answer) add(format event.Format, m event.Message, asked map[Version]boo
 	return kept
 }
 
-// errEnough ends the reading of an answer that is too large to be stored.
+// errEnough ends the reading of a result that is larger than keepBytes.
 var errEnough = errors.New("enough")
 
-// refusal is why an event is not accepted; empty when it is.
+// refusal returns why an event is not accepted, or "" if it is.
 func refusal(d *event.Decoded, asked, twice bool) string {
 	switch {
 	case d.Tombstone:
@@ -119,7 +122,7 @@ func refusal(d *event.Decoded, asked, twice bool) string {
 	}
 }
 
-// Stamp sets what the audit trail says of a fetched event.
+// Stamp sets the entry of the audit trail for a fetched event.
 func Stamp(r *readmodel.RepairRecord, actor, reason string) {
 	e := &r.Decoded.Event
 	r.Action = readmodel.Action{

@@ -16,16 +16,15 @@ import (
 )
 
 const (
-	// askEvery is the shortest time between two questions.
+	// askEvery is the shortest time between two queries.
 	askEvery = time.Second
-	// The gap register is read this often: as often as a quarter of the time after which a
-	// version is asked for, within these bounds.
+	// The gap register is read every Config.After/4, but within these limits.
 	leastRound, longestRound = time.Second, 10 * time.Second
 )
 
-// Store is what is repaired, and knows what is missing.
+// Store is the read model that is repaired.
 type Store interface {
-	// Missing streams what accounts wait for, see readmodel.MissingVersions.
+	// Missing streams the versions that accounts wait for, see readmodel.MissingVersions.
 	Missing(ctx context.Context, f accountdb.MissingFilter) iter.Seq2[accountdb.Missing, error]
 	Plan(ctx context.Context, records []*readmodel.RepairRecord) error
 	Apply(ctx context.Context, records []*readmodel.RepairRecord, observe func(readmodel.Step)) error
@@ -42,26 +41,26 @@ type Config struct {
 	Outbox  Outbox
 	Store   Store
 	Formats event.Resolver
-	// After is how long a version is waited for before it is asked for.
+	// After is how long a version must be missing before the outbox is queried for it.
 	After      time.Duration
 	Topic      string
 	Group      string         // for the audit trail
-	Partitions func() []int32 // those whose accounts are asked for, as of now
+	Partitions func() []int32 // returns the partitions whose accounts are queried now
 	Actor      string         // for the audit trail
 	Retry      retry.Policy
 	Observer   Observer
 	Log        *slog.Logger
 }
 
-// Fetcher asks an outbox for the versions that accounts wait for, and applies them, next to the
-// consumer. Nothing waits for it, and its failures are logged and tried again.
+// Fetcher queries an outbox for the versions that accounts wait for, and applies them. It runs
+// concurrently with the consumer, which never waits for it. Failures are logged and retried.
 type Fetcher struct {
 	cfg      Config
 	schedule *Schedule
 	outage   *retry.Outage // of the outbox
 	store    *retry.Throttled
 	log      fetchLog
-	asked    bool // at any time
+	asked    bool // whether any query has succeeded
 }
 
 // NewFetcher returns a Fetcher.
@@ -74,7 +73,7 @@ func NewFetcher(cfg Config) *Fetcher {
 	}
 }
 
-// Run asks again and again until ctx ends.
+// Run runs rounds until ctx ends.
 func (f *Fetcher) Run(ctx context.Context) {
 	defer f.cfg.Outbox.Close()
 	for ctx.Err() == nil {
@@ -89,7 +88,7 @@ func (f *Fetcher) every() time.Duration {
 	return min(max(f.cfg.After/4, leastRound), longestRound)
 }
 
-// round asks for everything that is due, and returns how long to wait before the next.
+// round queries everything that is due. It returns the pause before the next round.
 func (f *Fetcher) round(ctx context.Context) time.Duration {
 	begun := time.Now()
 	due, err := f.due(ctx)
@@ -100,7 +99,7 @@ func (f *Fetcher) round(ctx context.Context) time.Duration {
 	if err != nil {
 		return f.every()
 	}
-	// A register that is long to read is read less often.
+	// If reading the gap register takes long, it is read less often.
 	rest := max(f.every(), 10*time.Since(begun))
 	if len(due) == 0 && f.asked {
 		f.cfg.Outbox.Close()
@@ -119,8 +118,8 @@ func (f *Fetcher) round(ctx context.Context) time.Duration {
 	return rest
 }
 
-// ask asks one question and applies what comes back. It returns how long to wait when that has
-// failed, else 0.
+// ask sends one query and applies the events of the result. It returns the pause before the next
+// try after a failure, else 0.
 func (f *Fetcher) ask(ctx context.Context, question []accountdb.Missing) time.Duration {
 	answer, err := Fetch(ctx, f.cfg.Outbox, f.cfg.Formats, versions(question))
 	if ctx.Err() != nil {
@@ -143,8 +142,8 @@ func (f *Fetcher) ask(ctx context.Context, question []accountdb.Missing) time.Du
 	return 0
 }
 
-// receive applies what has come, of each account up to the first version that has not, and
-// notes when to ask again.
+// receive applies the events of each account up to the first version that is missing in the
+// answer. Then it schedules the next query for what is still missing.
 func (f *Fetcher) receive(ctx context.Context, question []accountdb.Missing, answer *Answer) error {
 	var records []*readmodel.RepairRecord
 	for _, m := range question {
@@ -165,7 +164,7 @@ func (f *Fetcher) receive(ctx context.Context, question []accountdb.Missing, ans
 		switch {
 		case next > m.Last:
 			f.schedule.Done(m.AccountID)
-		case r == nil && !answer.Whole: // it may be in what was not read
+		case r == nil && !answer.Whole: // it may be in the part that was not read
 		case r == nil || readmodel.EffectOf(r.Decision) != readmodel.EffectPoison:
 			f.schedule.Failed(m.AccountID, next, "", now)
 		case f.schedule.Failed(m.AccountID, next, readmodel.ValueDigest(r.Record.Value), now):
@@ -180,8 +179,8 @@ func passed(r *readmodel.RepairRecord) bool {
 	return r != nil && r.Decision.Outcome != projection.DeadLettered
 }
 
-// apply decides all records, applies those that can be applied, and records those that cannot,
-// unless they were recorded before.
+// apply decides all records and applies those that can be applied. Events that cannot be applied
+// are recorded, unless the same event was recorded before.
 func (f *Fetcher) apply(ctx context.Context, records []*readmodel.RepairRecord) error {
 	if len(records) == 0 {
 		return nil
@@ -196,7 +195,7 @@ func (f *Fetcher) apply(ctx context.Context, records []*readmodel.RepairRecord) 
 			return false
 		case readmodel.EffectPoison:
 			return f.schedule.Known(e.AccountID, e.Version, readmodel.ValueDigest(r.Record.Value))
-		default: // Kafka has brought it, or it comes after one that cannot be applied
+		default: // Kafka has delivered it, or an earlier version cannot be applied
 			return true
 		}
 	})

@@ -8,11 +8,11 @@ import (
 	"projector/projection"
 )
 
-// linePause is the time between two log lines of one kind.
+// linePause is the shortest time between two log lines of the same text.
 const linePause = time.Minute
 
-// fetchLog logs what the questions led to: a line per kind and minute, with the number since
-// the line before. One goroutine uses it.
+// fetchLog logs the results of queries: at most one line of each text per minute, with the number
+// since the previous line. It is not safe for concurrent use.
 type fetchLog struct {
 	log    *slog.Logger
 	lines  *retry.Lines

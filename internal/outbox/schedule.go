@@ -3,47 +3,48 @@ package outbox
 import "time"
 
 const (
-	// longestPause is the longest time between two questions for one version.
+	// longestPause is the longest time between two queries for one version.
 	longestPause = time.Hour
 	// maxWaits is how many accounts the schedule stores. If there are more, some are dropped and
-	// are asked for again earlier than necessary.
+	// are queried again earlier than necessary.
 	maxWaits = 50_000
 )
 
-// Schedule decides when an account is asked for again: after a pause that doubles after each
-// failure, and at once if the account has a higher version. It is not safe for concurrent use.
+// Schedule decides when an account is queried again: after a pause that doubles after each
+// failure, and at once if the account has reached a higher version. It is not safe for concurrent
+// use.
 type Schedule struct {
 	first time.Duration
 	waits map[string]*wait
 }
 
-// wait is what an account waits for, as it was asked for last.
+// wait is the version that an account waited for at its last query.
 type wait struct {
 	version int64
 	pause   time.Duration
 	next    time.Time
-	poison  string // digest of an event that came back and cannot be applied; empty: none did
+	poison  string // digest of a returned event that cannot be applied; empty: none
 }
 
-// NewSchedule returns one whose first pause is first.
+// NewSchedule returns a Schedule whose first pause is first, at least one second.
 func NewSchedule(first time.Duration) *Schedule {
 	return &Schedule{first: max(first, time.Second), waits: map[string]*wait{}}
 }
 
-// New reports whether an account that waits for a version was not asked for without success yet.
+// New reports whether this version of the account has not failed yet.
 func (s *Schedule) New(account string, version int64) bool {
 	w := s.waits[account]
 	return w == nil || w.version != version
 }
 
-// Due reports whether an account that waits for a version is to be asked for now.
+// Due reports whether this version of the account should be queried now.
 func (s *Schedule) Due(account string, version int64, now time.Time) bool {
 	return s.New(account, version) || !now.Before(s.waits[account].next)
 }
 
-// Failed notes that the account still waits for a version that was asked for. poison is
-// the digest of an event that came back and cannot be applied, empty when none did. It returns
-// whether that is another one than the last time.
+// Failed notes that the account still waits for a version after a query. poison is the digest of
+// a returned event that cannot be applied, or empty. It returns whether poison is not empty and
+// differs from the last one.
 func (s *Schedule) Failed(account string, version int64, poison string, now time.Time) (fresh bool) {
 	w := s.waits[account]
 	switch {
@@ -61,16 +62,16 @@ func (s *Schedule) Failed(account string, version int64, poison string, now time
 	return fresh
 }
 
-// Known reports whether the same poison came back for the version the last time.
+// Known reports whether the last query for the version returned the same poison.
 func (s *Schedule) Known(account string, version int64, poison string) bool {
 	w := s.waits[account]
 	return w != nil && w.version == version && w.poison == poison
 }
 
-// Done forgets an account: all it was asked for was applied.
+// Done removes an account: all versions that were queried were applied.
 func (s *Schedule) Done(account string) { delete(s.waits, account) }
 
-// forgetOne makes room for one more.
+// forgetOne removes one account if the schedule is full.
 func (s *Schedule) forgetOne() {
 	if len(s.waits) < maxWaits {
 		return

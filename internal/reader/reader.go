@@ -1,5 +1,5 @@
-// Package reader serves the state of an account over HTTP, and waits until it has reached a
-// version: for a client that has sent an event and wants to read the balance with it.
+// Package reader serves the state of an account over HTTP. A request may wait until the account
+// has reached a version: a client that has sent an event can read the balance that includes it.
 //
 //	GET /v1/accounts/{id}?min_version=N&wait=5s
 //
@@ -29,11 +29,12 @@ import (
 const (
 	// tick is how often the database is queried while a client waits. Each query reads the
 	// accounts with a new waiter, with a waiter whose time is over, and those that this instance
-	// has written. All waiting accounts are read less often, after perAccount for each of them
-	// (2.5 s for 10,000), because reading one account costs PostgreSQL 2 µs or more.
+	// has written. A query for all accounts with a waiter is sent less often: the pause before the
+	// next is perAccount for each account (2.5 s for 10,000), because reading one account costs
+	// PostgreSQL 2 µs or more.
 	tick       = 20 * time.Millisecond
 	perAccount = 250 * time.Microsecond
-	// queryWithin is the deadline of a query, and queryAgain when the next follows a failed one.
+	// queryWithin is the deadline of a query. queryAgain is the pause after a failed query.
 	queryWithin = 2 * time.Second
 	queryAgain  = 250 * time.Millisecond
 
@@ -42,7 +43,8 @@ const (
 	maxWaiters     = 10_000
 	maxConnections = maxWaiters + 2_000
 	maxHeaderBytes = 8 << 10
-	// Memory is what maxWaiters clients need, about 32 KiB each. Measured: 324 MiB with 10,000.
+	// Memory is how many bytes maxWaiters clients need, about 32 KiB each. Measured: 324 MiB with
+	// 10,000.
 	Memory = 320 << 20
 
 	headerWithin = 5 * time.Second
@@ -51,16 +53,15 @@ const (
 	idleWithin   = time.Minute
 )
 
-// Config is what a Server needs.
 type Config struct {
 	Addr string // host:port; port 0: a free one
 	// Load reads accounts; those of which nothing is known are left out.
 	Load func(ctx context.Context, ids []string) ([]accountdb.Current, error)
-	// Token is what clients have to send, as it is now; nil: nothing.
+	// Token returns the present token, which clients have to send. If Token is nil, they need none.
 	Token func() (string, error)
-	// Balances: answers have balance, currency and status in them.
+	// Balances adds balance, currency and status to the answers.
 	Balances bool
-	// Queried is called after each query, with its error and when the next follows.
+	// Queried is called after each query, with its error and the pause before the next query.
 	Queried func(err error, next time.Duration)
 	Log     *slog.Logger
 }
@@ -74,7 +75,7 @@ type Server struct {
 	served   chan struct{} // closed when the serving goroutine has ended
 }
 
-// NewServer makes a server. Start comes next, and Run.
+// NewServer makes a server. The caller calls Start and then Run.
 func NewServer(cfg Config) *Server {
 	s := &Server{cfg: cfg, register: newRegister(maxWaiters), served: make(chan struct{})}
 	s.http = &http.Server{
@@ -90,8 +91,8 @@ func NewServer(cfg Config) *Server {
 	return s
 }
 
-// Changed has the accounts that were just written queried for at the next tick, if anybody waits
-// for them. It is safe for concurrent use.
+// Changed reports accounts that were just written. Those that a client waits for are queried at
+// the next tick. It is safe for concurrent use.
 func (s *Server) Changed(ids iter.Seq[string]) { s.register.changed(ids) }
 
 // Start listens and serves in the background. It is called once.
@@ -113,8 +114,8 @@ func (s *Server) Start(ctx context.Context) error {
 // Addr is the bound address, once Start has returned.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Run queries the database once a tick while a client waits. When ctx ends, it answers all
-// waiters that the instance is stopping.
+// Run queries the database once a tick while a client waits. When ctx ends, all waiters get the
+// answer that the instance is stopping.
 func (s *Server) Run(ctx context.Context) {
 	defer s.register.close()
 	for {
@@ -123,7 +124,7 @@ func (s *Server) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		var all time.Time // of the next query for all
+		var all time.Time // when all accounts are queried next
 		for s.register.count() > 0 {
 			now := time.Now()
 			n, err := s.query(ctx, !now.Before(all))
@@ -140,8 +141,8 @@ func (s *Server) Run(ctx context.Context) {
 	}
 }
 
-// query sends a query, for all accounts with a waiter or only for those that are due,
-// and answers waiters by it. It returns the number of accounts.
+// query queries all accounts with a waiter, or only those that are due, and answers their
+// waiters. It returns the number of accounts that were queried.
 func (s *Server) query(ctx context.Context, all bool) (int, error) {
 	number, ids := s.register.query(all)
 	if len(ids) == 0 {
@@ -162,7 +163,7 @@ func (s *Server) query(ctx context.Context, all bool) (int, error) {
 	return len(ids), err
 }
 
-// after is how long after a query the next follows.
+// after returns the pause after a query.
 func after(err error) time.Duration {
 	if err != nil {
 		return queryAgain

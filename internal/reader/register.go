@@ -18,42 +18,42 @@ type outcome int
 
 const (
 	reached     outcome = iota // the account has the version
-	behind                     // it has not: the time is over, or it waits for a missing event
+	behind                     // the account has a lower version, and the time is over or an event is missing
 	absent                     // the time is over and the account has no row
 	unreachable                // the database could not be queried when the time was over
 	stopping
 )
 
-// answer is the answer to a waiter. The account is set when it is reached or behind.
+// answer is the answer to a waiter. The account is set if the outcome is reached or behind.
 type answer struct {
 	outcome outcome
 	account accountdb.Current
 }
 
-// waiter waits for an account to have a row and a version.
+// waiter waits until an account has a row with at least the version.
 type waiter struct {
 	id      string
 	version int64
-	// since is the number of the last query that was sent before the waiter was added, or before
-	// its time was over. Only a later query can show that the version is not reached.
+	// since is the number of the last query that was sent before the waiter was added or before
+	// its time ended. Only a later query can show that the account has not reached the version.
 	since  uint64
-	over   bool // its time: the next query decides
-	at     int  // in register.accounts
+	over   bool // the waiting time has ended: the next query decides
+	at     int  // index in register.accounts[id]; -1: removed
 	answer chan answer
 }
 
-// register holds who waits for which version, and decides how each is answered. It has no
-// database and no clock: its owner sends the queries.
+// register has the waiters and decides what each of them is answered. It uses no database and
+// no clock: its owner sends the queries.
 type register struct {
 	limit int
 
 	mu       sync.Mutex
-	sent     uint64 // queries
+	sent     uint64 // number of queries
 	waiting  int
 	accounts map[string][]*waiter
-	due      map[string]struct{} // accounts to query for at once: a waiter came, its time is over, or they changed
+	due      map[string]struct{} // accounts for the next query: with a new waiter, an ended waiting time or a change
 	closed   bool
-	somebody chan struct{} // has a value when a waiter came
+	somebody chan struct{} // has a value after a waiter was added
 }
 
 func newRegister(limit int) *register {
@@ -62,7 +62,6 @@ func newRegister(limit int) *register {
 	}
 }
 
-// count is how many wait.
 func (r *register) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +103,7 @@ func (r *register) changed(ids iter.Seq[string]) {
 	}
 }
 
-// remove removes a waiter, answered or not.
+// remove removes a waiter. It does nothing if the waiter was answered.
 func (r *register) remove(w *waiter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +112,7 @@ func (r *register) remove(w *waiter) {
 	}
 }
 
-// expire ends the time of a waiter.
+// expire ends the waiting time of a waiter.
 func (r *register) expire(w *waiter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,8 +137,8 @@ func (r *register) drop(w *waiter) {
 	}
 }
 
-// query starts a query. It returns its number and the accounts it is for: all, or only those
-// that are due.
+// query numbers the next query. It returns the number and the accounts to query: all, or only
+// those that are due.
 func (r *register) query(all bool) (number uint64, ids []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,7 +156,8 @@ func (r *register) query(all bool) (number uint64, ids []string) {
 	return r.sent, ids
 }
 
-// found answers waiters by the result of a query: the accounts of which something is known.
+// found answers waiters from the result of query number. current lacks the accounts of which
+// nothing is known.
 func (r *register) found(number uint64, ids []string, current []accountdb.Current) {
 	known := make(map[string]*accountdb.Current, len(current))
 	for i := range current {
@@ -170,7 +170,8 @@ func (r *register) found(number uint64, ids []string, current []accountdb.Curren
 	}
 }
 
-// failed answers the waiters whose time is over. The next query has to be for all accounts.
+// failed answers the waiters whose time is over, after a failed query. The next query has to be
+// for all accounts, because the due accounts were not read.
 func (r *register) failed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,13 +180,13 @@ func (r *register) failed() {
 	}
 }
 
-// decide returns the waiter's answer, if it has one now. now is its account in the result of
-// a query; nil: the account was not found.
+// decide returns the waiter's answer, or false if the waiter has to wait longer. now is the
+// account in the result of query number, or nil if the account was not found.
 func (w *waiter) decide(now *accountdb.Current, number uint64) (answer, bool) {
 	switch {
 	case now != nil && now.Exists && now.Version >= w.version:
 		return answer{reached, *now}, true
-	case number <= w.since: // the result may be older than the request
+	case number <= w.since: // an event at or before the awaited version is missing
 		return answer{}, false
 	case now != nil && now.WaitingFor != nil: // the gap is at or before the awaited version
 		return answer{behind, *now}, true
@@ -198,10 +199,10 @@ func (w *waiter) decide(now *accountdb.Current, number uint64) (answer, bool) {
 	}
 }
 
-// answer answers those of an account's waiters for whom decide has an answer.
+// answer sends answers to the waiters of an account for which decide returns one.
 func (r *register) answer(id string, decide func(*waiter) (answer, bool)) {
 	waiters := r.accounts[id]
-	for i := len(waiters) - 1; i >= 0; i-- { // drop moves a later one to i
+	for i := len(waiters) - 1; i >= 0; i-- { // drop moves the last waiter to i
 		w := waiters[i]
 		if a, decided := decide(w); decided {
 			r.drop(w)
@@ -210,7 +211,7 @@ func (r *register) answer(id string, decide func(*waiter) (answer, bool)) {
 	}
 }
 
-// close ends every wait, and refuses later requests.
+// close ends every wait. Later calls of add fail.
 func (r *register) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -29,16 +29,15 @@ type problem struct {
 	text   string
 }
 
-// serve answers a request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store") // true only now
 	header.Set("X-Content-Type-Options", "nosniff")
 	var deadline time.Time
-	if r.ContentLength != 0 { // a body is not waited for
+	if r.ContentLength != 0 { // do not wait for a body
 		deadline = time.Now()
 	}
-	// The server's own deadline for reading the request would end the wait too.
+	// The read deadline of http.Server would also end the wait, so it is removed.
 	_ = http.NewResponseController(w).SetReadDeadline(deadline)
 	if bad := s.authorize(r); bad != nil {
 		refuse(w, bad)
@@ -55,7 +54,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		refuse(w, &problem{http.StatusTooManyRequests, fmt.Sprintf("%d readers wait already; try again later", maxWaiters)})
 	case errors.Is(err, errClosed):
 		refuse(w, stoppingProblem)
-	case err != nil: // the client is gone
+	case err != nil: // uthorize returns why the request is refused, or nil if it is allowed.
 	default:
 		s.answer(w, result)
 	}
@@ -89,7 +88,7 @@ func (s *Server) authorize(r *http.Request) *problem {
 		return &problem{http.StatusServiceUnavailable, "this instance cannot read its token"}
 	}
 	scheme, got, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	// Of sums, so that its duration does not reveal the length of the token.
+	// Hashes have equal lengths, so the time of the comparison does not reveal the token's length.
 	wanted, given := sha256.Sum256([]byte(want)), sha256.Sum256([]byte(strings.TrimSpace(got)))
 	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(wanted[:], given[:]) != 1 {
 		return &problem{http.StatusUnauthorized, "send the token: Authorization: Bearer …"}
@@ -97,14 +96,12 @@ func (s *Server) authorize(r *http.Request) *problem {
 	return nil
 }
 
-// request is what is asked for.
 type request struct {
 	id      string
 	version int64 // 0: any
 	wait    time.Duration
 }
 
-// parse reads a request.
 func parse(r *http.Request) (request, *problem) {
 	escaped, found := strings.CutPrefix(r.URL.EscapedPath(), path)
 	if !found || escaped == "" || strings.Contains(escaped, "/") {
@@ -136,7 +133,6 @@ func parse(r *http.Request) (request, *problem) {
 	return asked, nil
 }
 
-// read reads a parameter.
 func (q *request) read(name, value string) *problem {
 	var err error
 	switch name {
@@ -185,7 +181,6 @@ func (s *Server) await(ctx context.Context, asked request) (answer, error) {
 	}
 }
 
-// document is an account in JSON.
 type document struct {
 	AccountID  string `json:"account_id"`
 	Version    *int64 `json:"version"` // null: no event has been applied
@@ -196,8 +191,8 @@ type document struct {
 
 // money is what is left out unless balances are wanted.
 type money struct {
-	Balance  *string `json:"balance"`  // text: a number may go through a float
-	Currency *string `json:"currency"` // null: not fixed yet
+	Balance  *string `json:"balance"`  // text, because JSON numbers may be parsed as floats
+	Currency *string `json:"currency"` // null: not known yet
 	Status   *string `json:"status"`
 }
 
@@ -231,9 +226,9 @@ func refuse(w http.ResponseWriter, bad *problem) {
 		header.Set("Retry-After", "1")
 	case http.StatusServiceUnavailable:
 		header.Set("Retry-After", "1")
-		header.Set("Connection", "close") // the next request finds another instance, or this one as it is then
+		header.Set("Connection", "close") // the next connection may reach an instance that works
 	case http.StatusBadRequest:
-		header.Set("Connection", "close") // nobody reads a body that was promised
+		header.Set("Connection", "close") // a body may follow, which nobody reads
 	}
 	body, err := json.Marshal(struct {
 		Error string `json:"error"`
@@ -243,7 +238,7 @@ func refuse(w http.ResponseWriter, bad *problem) {
 
 // send sends a document, unless making it has failed.
 func send(w http.ResponseWriter, status int, body []byte, err error) {
-	if err != nil { // no document of ours
+	if err != nil {
 		status, body = http.StatusInternalServerError, []byte("{}")
 	}
 	w.Header().Set("Content-Type", "application/json")

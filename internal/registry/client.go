@@ -1,5 +1,5 @@
-// Package registry finds the schemas of messages in a schema registry, by the id that
-// each value begins with (Confluent's wire format: a zero byte, four bytes of id).
+// Package registry finds the schemas of messages in a schema registry. Each value begins with the
+// id of its schema (Confluent's wire format: a zero byte, four bytes of id).
 //
 //	value ──id──▶ known? ──yes──▶ the schema's format
 //	                │ no
@@ -7,11 +7,11 @@
 //	             fetch, with references ──▶ compile ──▶ store
 //	                │            │             └ cannot be used: stored as malformed
 //	                │            └ no such id: malformed, for some seconds
-//	                ├ refused, while another id is answered: malformed, for some seconds
-//	                └ anything else: an error, to be tried again
+//	                ├ refused, but another id is answered: malformed, for some seconds
+//	                └ anything else: an error, and the caller retries
 //
-// A schema never changes under its id, so it is fetched once and stored, as long as there
-// is room. While the registry is away, messages of known schemas are read on.
+// The schema of an id never changes, so a schema is fetched once and stored while there is space.
+// During an outage of the registry, messages with stored schemas can still be read.
 package registry
 
 import (
@@ -28,7 +28,6 @@ import (
 	"projector/internal/credential"
 )
 
-// Config says how to reach a registry.
 type Config struct {
 	URLs []string // of equal servers, asked in this order
 	// Username for basic authentication; empty: none.
@@ -37,23 +36,24 @@ type Config struct {
 	Password func() (string, error)
 	// TLS is for URLs that begin with https.
 	TLS credential.TLS
-	// LooksOnly: the caller dead-letters nothing, so a value without a header needs no answer
-	// from the registry.
+	// LooksOnly means that the caller writes no dead letters. A value without a header is then
+	// reported as malformed even if the registry has never answered.
 	LooksOnly bool
 }
 
 const (
 	requestWithin = 5 * time.Second
-	// answerBytes bounds an answer. It has space for the largest schema, 512 KiB, and for
-	// JSON's escapes.
+	// answerBytes limits the size of an answer. The largest schema is 512 KiB, and JSON escapes
+	// make it longer.
 	answerBytes = 2 << 20
-	// maxReferences and maxText bound what one schema may refer to, at all depths.
+	// maxReferences and maxText limit the number of schemas that one schema refers to, directly or
+	// indirectly, and the bytes of their texts.
 	maxReferences = 200
 	maxText       = 2 << 20
 	userAgent     = "projector"
 )
 
-// client asks a registry. It repeats nothing.
+// client sends requests to a registry. It does not retry.
 type client struct{ sr *sr.Client }
 
 func newClient(cfg Config) (*client, error) {
@@ -81,15 +81,15 @@ func newClient(cfg Config) (*client, error) {
 	return &client{cl}, nil
 }
 
-// schema is a schema with all that it refers to, directly or not: those first that
-// others refer to.
+// schema is a schema with all schemas that it refers to, directly or indirectly. A reference
+// comes after the references that it needs itself.
 type schema struct {
 	kind       sr.SchemaType
 	text       string
 	references []reference
 }
 
-// size is the length of all texts, in bytes.
+// size is the length of the schema's text and of all references, in bytes.
 func (s *schema) size() int {
 	n := len(s.text)
 	for _, r := range s.references {
@@ -98,10 +98,9 @@ func (s *schema) size() int {
 	return n
 }
 
-// reference is a schema under the name by which others refer to it.
+// reference is a schema and the name by which other schemas refer to it.
 type reference struct{ name, text string }
 
-// errUnknownID means that the registry reports that it has no schema of that id.
 var errUnknownID = errors.New("the schema registry has no schema of that id")
 
 // What exceeds the limits of a schema.
@@ -126,8 +125,9 @@ func (c *client) fetch(ctx context.Context, id uint32) (schema, error) {
 	return s, err
 }
 
-// refusal says why an error may be about the asked schema alone; "" when it is not: an outage,
-// a wrong password, too many requests. A wrong URL refuses as well, but all ids.
+// refusal returns why err may concern only the requested schema. It returns "" for errors that
+// concern all requests: an outage, a wrong password, too many requests. With a wrong URL it also
+// returns a reason, so the caller has to check that the registry answers for other ids.
 func refusal(err error) string {
 	var answer *sr.ResponseError
 	switch {
@@ -144,7 +144,7 @@ func refusal(err error) string {
 		"may this account read it?", answer.StatusCode, answer.ErrorCode)
 }
 
-// answers reports whether the registry says of an id what its schema is, or that it has none.
+// answers reports whether the registry returns a schema for id or says that it has none.
 func (c *client) answers(ctx context.Context, id uint32) bool {
 	_, err := c.sr.SchemaByID(ctx, int(id))
 	return err == nil || isUnknownID(err)
@@ -155,8 +155,8 @@ func isUnknownID(err error) bool {
 	return errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound && answer.ErrorCode == sr.ErrSchemaNotFound.Code
 }
 
-// ping checks whether the registry answers. A refusal is also an answer, because not every
-// account may send this request.
+// ping checks whether the registry answers. Any status below 500 counts as an answer, because
+// some accounts may not send this request.
 func (c *client) ping(ctx context.Context) error {
 	_, err := c.sr.SupportedTypes(ctx)
 	var answer *sr.ResponseError
@@ -166,7 +166,8 @@ func (c *client) ping(ctx context.Context) error {
 	return err
 }
 
-// collect appends all references, each once, also those whose subject was deleted.
+// collect appends all references to s, each once. It includes references whose subject was
+// deleted.
 func (c *client) collect(ctx context.Context, references []sr.SchemaReference, s *schema, seen map[sr.SchemaReference]bool) error {
 	for _, r := range references {
 		if seen[r] {
@@ -190,7 +191,7 @@ func (c *client) collect(ctx context.Context, references []sr.SchemaReference, s
 	return nil
 }
 
-// bounded is a transport whose answers end at a limit, with an error.
+// bounded is a transport that fails while reading an answer larger than answerBytes.
 type bounded struct{ http.RoundTripper }
 
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -232,5 +233,4 @@ func (e *Error) Unwrap() error { return e.err }
 // SafeText implements errclass.Describer.
 func (e *Error) SafeText() string { return said + errclass.Safe(e.err) }
 
-// Dependency names what is failing.
 func (*Error) Dependency() string { return Dependency }

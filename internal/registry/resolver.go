@@ -23,19 +23,21 @@ import (
 )
 
 const (
-	// maxSchemas bounds what is stored. A topic has a schema for each change of its
-	// events; with more, some are fetched again.
+	// maxSchemas limits how many schemas are stored. A topic has one schema for each change of its
+	// events. Above the limit, some schemas are fetched again.
 	maxSchemas = 1000
-	// maxKept bounds the texts of what is stored, in bytes. In memory it is several times that.
+	// maxKept limits the texts of the stored schemas, in bytes. Compiled schemas need several times
+	// as much memory.
 	maxKept = 8 << 20
-	// fetchWithin bounds a fetch with all references.
+	// fetchWithin is the deadline for fetching a schema and its references.
 	fetchWithin = 15 * time.Second
-	// unknownFor is how long an id counts as unknown without asking: values that
-	// are no events at all may name any id, many times.
+	// unknownFor is how long an id counts as unknown without a new request: values that are no
+	// events may contain the same random id many times.
 	unknownFor = 10 * time.Second
-	// confirmAfter is when an unknown id is asked for once more: a registry's replica
-	// may lag the one at which the producer has registered its schema. It is done
-	// at most every confirmEvery, so that values with random ids hold nobody up.
+	// confirmAfter is the pause before an unknown id is requested a second time: a replica of the
+	// registry may lag the replica at which the producer has registered the schema. There is at
+	// most one second request every confirmEvery, so that values with random ids do not delay
+	// other values.
 	confirmAfter = time.Second
 	confirmEvery = 10 * time.Second
 )
@@ -49,27 +51,27 @@ type Resolver struct {
 	flights  singleflight.Group
 	known    atomic.Pointer[map[uint32]known]
 	noHeader event.Format
-	beyond   event.Format // of ids that no registry has
+	beyond   event.Format // for ids that are too large for any registry
 	turns    turns
 
-	compiling sync.Mutex // one schema after the other: it needs memory
+	compiling sync.Mutex // one schema at a time, because compiling needs memory
 
-	answered atomic.Bool // the registry has answered since the start, or need not
+	answered atomic.Bool // the registry has answered since the start, or does not have to
 
 	mu        sync.Mutex // held to change known
-	confirmed time.Time  // when an id was confirmed last
-	readable  uint32     // an id whose schema was read last; 0: none yet
+	confirmed time.Time  // when an unknown id was last requested a second time
+	readable  uint32     // the last id whose schema was read; 0: none yet
 }
 
-// known is what is known of an id.
+// known is the stored result for an id.
 type known struct {
 	format event.Format
-	until  time.Time // zero: for ever
+	until  time.Time // zero: no limit
 	size   int       // of the schema's text, in bytes
 }
 
-// New returns the Resolver of the format of that name, one of Formats. Nothing is
-// connected to yet. An *event.MappingError is about the mapping in the options.
+// New returns the Resolver of a format, which is one of Formats. It does not connect yet. It
+// returns an *event.MappingError if the mapping in opts is wrong.
 func New(format string, opts event.Options, cfg Config) (*Resolver, error) {
 	c, ok := compilers[format]
 	if !ok {
@@ -106,7 +108,7 @@ func (r *Resolver) Resolve(ctx context.Context, m event.Message) (event.Format, 
 	if k, ok := (*r.known.Load())[id]; ok && (k.until.IsZero() || time.Now().Before(k.until)) {
 		return k.format, nil
 	}
-	// All callers that wait for the id share this fetch, so it does not end with one caller's ctx.
+	// Several callers may share this fetch, so the end of one caller's ctx must not stop it.
 	flight := r.flights.DoChan(strconv.FormatUint(uint64(id), 10), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchWithin)
 		defer cancel()
@@ -121,9 +123,9 @@ func (r *Resolver) Resolve(ctx context.Context, m event.Message) (event.Format, 
 	}
 }
 
-// awaitAnswer returns an error until the registry has answered once: a value without a
-// header is no dead letter before that, for it may be the settings that are wrong. A
-// tombstone needs no registry.
+// awaitAnswer returns an error until the registry has answered once. Before that, a value without
+// a header must not become a dead letter, because the settings may be wrong. A tombstone needs
+// no registry.
 func (r *Resolver) awaitAnswer(ctx context.Context, value []byte) error {
 	if value == nil || r.answered.Load() {
 		return nil
@@ -140,8 +142,8 @@ func (r *Resolver) awaitAnswer(ctx context.Context, value []byte) error {
 	return nil
 }
 
-// maxID is the largest id that a registry can have: for Confluent's an id is an int of Java,
-// and its answer to a larger one cannot be distinguished from that of a wrong URL.
+// maxID is the largest id of a schema, because Confluent's registry uses a Java int. For a larger
+// id it answers 404 without its own error code, as a wrong URL does.
 const maxID = math.MaxInt32
 
 // fetch asks the registry for a schema and stores the answer.
@@ -182,7 +184,7 @@ func (r *Resolver) compile(id uint32, s *schema) event.Format {
 	return r.records.Format(r.compiler.reader(id, s, &r.wanted))
 }
 
-// keepUnreadable notes for a while that values of an id cannot be read.
+// keepUnreadable stores for unknownFor that values with this id cannot be read.
 func (r *Resolver) keepUnreadable(id uint32, reason string) event.Format {
 	r.turns.unreadable()
 	format := r.records.Format(unreadable(reason))
@@ -190,8 +192,9 @@ func (r *Resolver) keepUnreadable(id uint32, reason string) event.Format {
 	return format
 }
 
-// answersForOthers reports whether the registry answers for an id that is not this one: for
-// one it has answered for before, or for one that it hardly has.
+// answersForOthers reports whether the registry answers for another id than id. It requests the
+// last id whose schema was read, and then the largest id, for which the registry probably
+// answers that it has no schema.
 func (r *Resolver) answersForOthers(ctx context.Context, id uint32) bool {
 	r.mu.Lock()
 	readable := r.readable
@@ -206,7 +209,7 @@ func (r *Resolver) answersForOthers(ctx context.Context, id uint32) bool {
 	return r.client.answers(ctx, unlikely)
 }
 
-// mayConfirm reports whether it is time to ask a second time for an unknown id.
+// mayConfirm reports whether an unknown id may be requested a second time now.
 func (r *Resolver) mayConfirm() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -217,7 +220,7 @@ func (r *Resolver) mayConfirm() bool {
 	return false
 }
 
-// keep stores what is known of an id, and evicts others if there is no space. Readers use the
+// keep stores the result for an id, and evicts others if there is no space. Readers use the
 // map without a lock, so it is replaced and never changed.
 func (r *Resolver) keep(id uint32, k known) {
 	r.mu.Lock()
@@ -233,7 +236,7 @@ func (r *Resolver) keep(id uint32, k known) {
 	r.known.Store(&next)
 }
 
-// sizeOf is the size of the texts of all that is stored.
+// sizeOf returns the bytes of all stored texts.
 func sizeOf(all map[uint32]known) int {
 	n := 0
 	for _, k := range all {
@@ -242,7 +245,7 @@ func sizeOf(all map[uint32]known) int {
 	return n
 }
 
-// evict forgets ids that were unknown, else any one.
+// evict removes all unreadable ids. If there are none, it removes any one schema.
 func evict(all map[uint32]known) {
 	before := len(all)
 	maps.DeleteFunc(all, func(_ uint32, k known) bool { return !k.until.IsZero() })
@@ -261,7 +264,6 @@ type compiler struct {
 	compile func(*schema, *event.Branch) (event.Reader, error)
 }
 
-// compilers are by the name of their format.
 var compilers = map[string]compiler{
 	event.FormatAvro:     {sr.TypeAvro, compileAvro},
 	event.FormatProtobuf: {sr.TypeProtobuf, compileProtobuf},
@@ -289,8 +291,8 @@ func compileProtobuf(s *schema, wanted *event.Branch) (event.Reader, error) {
 // maxReason bounds what a dead letter says of a schema that cannot be used.
 const maxReason = 300
 
-// reader returns what reads the values of a schema; one that reads nothing and says
-// why when the schema cannot be used.
+// reader returns a reader for the values of a schema. If the schema cannot be used, the reader
+// reads no value and returns the reason.
 func (c *compiler) reader(id uint32, s *schema, wanted *event.Branch) event.Reader {
 	if s.kind != c.kind {
 		return unreadable(fmt.Sprintf("schema %d is of type %s, not %s", id, s.kind, c.kind))
@@ -303,7 +305,7 @@ func (c *compiler) reader(id uint32, s *schema, wanted *event.Branch) event.Read
 	return body{r}
 }
 
-// headerLen is the length of what precedes the encoded message: a zero byte and the id.
+// headerLen is the length of the header in bytes: a zero byte and the id.
 const headerLen = 5
 
 // body reads what follows the header.
@@ -313,7 +315,7 @@ func (b body) Read(value []byte, found *event.Values) string {
 	return b.Reader.Read(value[headerLen:], found)
 }
 
-// unframed reads nothing: the value has no header.
+// unframed is for values without a header. It returns why they cannot be read.
 type unframed struct{}
 
 func (unframed) Read(value []byte, _ *event.Values) string {
@@ -324,7 +326,7 @@ func (unframed) Read(value []byte, _ *event.Values) string {
 	return reason
 }
 
-// unreadable reads nothing and says why.
+// unreadable is for values whose schema cannot be used. It returns the reason.
 type unreadable string
 
 func (u unreadable) Read([]byte, *event.Values) string { return string(u) }

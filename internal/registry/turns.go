@@ -15,15 +15,15 @@ const (
 	betweenTurns = 10 * time.Millisecond
 )
 
-// turns spaces the requests for ids while one after the other is unreadable: a topic of
-// nonsense names another id in each value, and the registry is there for others too.
+// turns spaces requests when many ids in a row are unreadable. In a topic without valid events
+// each value may contain another id, and other services need the registry too.
 type turns struct {
 	mu    sync.Mutex
-	inRow int       // unreadable ids since one was readable
+	inRow int       // unreadable ids since the last readable one
 	next  time.Time // when the next request may be made
 }
 
-// await waits for the turn of a request.
+// await waits until the next request may be sent.
 func (t *turns) await(ctx context.Context) error {
 	t.mu.Lock()
 	var wait time.Duration
@@ -35,7 +35,6 @@ func (t *turns) await(ctx context.Context) error {
 	return pace.Sleep(ctx, wait)
 }
 
-// unreadable notes that an id was unreadable.
 func (t *turns) unreadable() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
