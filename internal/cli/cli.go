@@ -27,7 +27,7 @@ import (
 	"projector/internal/cli/rebuild"
 )
 
-// commands is the command line.
+// commands has a field for each command of the command line.
 type commands struct {
 	Run process.RunCmd `cmd:"" help:"Consume account events and keep the read model up to date, until stopped."`
 	demoCommand
@@ -55,7 +55,7 @@ type commands struct {
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 }
 
-// gapsCmd are the commands about gaps.
+// gapsCmd has the commands about gaps.
 type gapsCmd struct {
 	List  account.GapsListCmd `cmd:"" default:"withargs" help:"List the accounts that wait for a missing or corrected event."`
 	Fetch dlq.FetchCmd        `cmd:"" help:"Ask the producer's outbox for the events that accounts wait for, and apply them."`
@@ -70,15 +70,15 @@ func newParser(built flags.BuildInfo, options ...kong.Option) (*kong.Kong, error
 	return kong.New(new(commands), append([]kong.Option{
 		kong.Name("projector"), kong.Description(description), kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.DefaultEnvars("PROJECTOR"), // of flags whose field names none
+		kong.DefaultEnvars("PROJECTOR"), // for flags whose field does not name a variable
 		kong.PostBuild(typedOnly),
 		kong.PostBuild(addManual),
 		kong.Bind(built),
 	}, options...)...)
 }
 
-// typedOnly removes the environment variables of the flags that a person has to mean each
-// time: a variable that was left set would agree to whatever comes next.
+// typedOnly removes the environment variables of flags that confirm a change. A person must type
+// these flags each time: a variable that is still set would confirm every later change too.
 func typedOnly(k *kong.Kong) error {
 	for _, node := range k.Model.Leaves(false) {
 		for _, flag := range node.Flags {
@@ -90,7 +90,7 @@ func typedOnly(k *kong.Kong) error {
 	return nil
 }
 
-// Main runs one command and answers the exit status.
+// Main runs one command and returns the exit status.
 func Main(ctx context.Context, args []string, out, err io.Writer, built flags.BuildInfo) (status int) {
 	stdout, stderr := output.NewSafe(out), output.NewSafe(err)
 	defer func() { _ = stdout.Close(); _ = stderr.Close() }()
@@ -112,7 +112,7 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, bu
 		return exit.Report(stderr, err)
 	}
 	parsed, err := parser.Parse(args)
-	if exited >= 0 { // --help
+	if exited >= 0 { // the parser has already exited, for example after --help
 		return exited
 	}
 	if err != nil {
@@ -124,8 +124,8 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer, bu
 	return exit.Report(stderr, withRole(commandPath(parsed), interrupted(ctx, commandPath(parsed), parsed.Run())))
 }
 
-// interrupted is the error of a command that a signal has ended. One that changes something says
-// itself what was done, in words of our own.
+// interrupted returns the error of a command that a signal has ended. A command that changes
+// something returns an errclass.Describer, which says what was done, and this error is unchanged.
 func interrupted(ctx context.Context, command string, err error) error {
 	if err == nil || ctx.Err() == nil || errors.As(err, new(errclass.Describer)) {
 		return err
@@ -139,7 +139,7 @@ func interrupted(ctx context.Context, command string, err error) error {
 	return exit.Refuse("interrupted, nothing was changed")
 }
 
-// commandPath is the command that was typed, without its arguments.
+// commandPath returns the command's words without its arguments.
 func commandPath(parsed *kong.Context) string {
 	var names []string
 	for _, step := range parsed.Path {
@@ -150,8 +150,8 @@ func commandPath(parsed *kong.Context) string {
 	return strings.Join(names, " ")
 }
 
-// forgetEmptyEnvironment makes an empty variable of a flag the same as none: Compose
-// and Kubernetes set those that have no value.
+// forgetEmptyEnvironment ignores variables of flags that are set to an empty text. Compose and
+// Kubernetes set variables even if they have no value.
 func forgetEmptyEnvironment(app *kong.Application) error {
 	return kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
 		flag, isFlag := node.(*kong.Flag)
@@ -169,9 +169,9 @@ func forgetEmptyEnvironment(app *kong.Application) error {
 	})
 }
 
-// refuseEmpty refuses an argument or a filter that was given without a value, as by an unset
-// variable of a script: without a filter, a repair would be of everything; without a group, it would
-// be of the default one.
+// refuseEmpty refuses an argument or a filter with an empty value, for example from an unset
+// variable of a script. An empty filter would make a repair change everything, and an empty group
+// would select the default group.
 func refuseEmpty(parsed *kong.Context) error {
 	for _, step := range parsed.Path {
 		if p := step.Positional; p != nil && p.Target.IsZero() && p.Target.Kind() == reflect.String {
@@ -184,7 +184,7 @@ func refuseEmpty(parsed *kong.Context) error {
 	return nil
 }
 
-// filterGroup is the group of the flags that choose what a command works on.
+// filterGroup is the help group of flags that select what a command works on.
 const filterGroup = "Filter"
 
 func isEmpty(f *kong.Flag) bool {

@@ -18,8 +18,8 @@ import (
 	"projector/internal/cli/process"
 )
 
-// completionCmd prints a script for a shell. The scripts know no command and no flag:
-// at each press of Tab they ask the program they complete, so they are never stale.
+// completionCmd prints a completion script for a shell. The scripts contain no commands or flags.
+// At each press of Tab they call the program, so they never become outdated.
 type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
@@ -37,15 +37,15 @@ func (c *completionCmd) Run(std *output.Streams) error {
 	return err
 }
 
-// completionRequest is the first word by which a script asks; the words of the command
-// line up to the cursor follow. It is no command, so that nothing else has to be right:
-// neither the environment nor the flags that are still being typed.
+// completionRequest is the first argument with which a script calls the program. The words of the
+// command line up to the cursor follow. It is not a command of the parser, so completion works
+// even if variables or unfinished flags are invalid.
 const completionRequest = "__complete"
 
-// filesWanted is the line that asks a script for names of files.
+// filesWanted is the output line after which a script completes file names.
 const filesWanted = ":files"
 
-// printSuggestions answers a script: one word a line, a tab, what it is about.
+// printSuggestions prints the answer for a script: on each line a word, a tab and its description.
 func printSuggestions(w io.Writer, s suggestions) error {
 	out := bufio.NewWriter(w)
 	if s.files {
@@ -57,26 +57,26 @@ func printSuggestions(w io.Writer, s suggestions) error {
 	return out.Flush()
 }
 
-// firstSentence is what fits next to a word.
+// firstSentence returns the first sentence of a help text.
 func firstSentence(text string) string {
 	sentence, _, _ := strings.Cut(text, ". ")
 	return strings.TrimSuffix(sentence, ".")
 }
 
-// suggestion is one way to go on at a word.
+// suggestion is one possible completion of a word.
 type suggestion struct {
-	text  string // the whole word; one that ends in "=" goes on with a value
+	text  string // the whole word; after a final "=" a value follows
 	about string // one line, may be empty
 }
 
-// suggestions are the ways to go on at a word, in the order in which help shows them.
+// suggestions are the possible completions of a word, in the order of the help.
 type suggestions struct {
 	list  []suggestion
-	files bool // the name of a file goes here
+	files bool // a file name may follow
 }
 
-// choices are the values of the flags that accept one of a few, by the flag's name: who
-// has the flags knows them. Those that kong checks have their values in the tag enum.
+// choices has the possible values of flags by flag name, from the packages that define the flags.
+// Flags that kong checks have their values in the tag enum instead.
 var choices = merged(flags.ProjectionChoices, events.Choices, dlq.Choices, output.LogChoices, process.Choices, flags.SecurityChoices, change.RequestChoices, database.Choices)
 
 func merged(all ...map[string][]string) map[string][]string {
@@ -87,11 +87,11 @@ func merged(all ...map[string][]string) map[string][]string {
 	return one
 }
 
-// onlyTag is the tag of a flag that accepts fewer values on one command than on others:
-// those it names, separated by commas.
+// onlyTag is the tag of a flag that accepts fewer values in one command than in others. It lists
+// these values, separated by commas.
 const onlyTag = "only"
 
-// choicesOf are the values to choose from; none for a flag that accepts anything.
+// choicesOf returns the possible values of a flag; none if it accepts any value.
 func choicesOf(v *kong.Value) []string {
 	switch only := v.Tag.Get(onlyTag); {
 	case only != "":
@@ -108,8 +108,8 @@ func choicesOf(v *kong.Value) []string {
 // isFile reports whether the value names a file.
 func isFile(v *kong.Value) bool { return v.Tag.PlaceHolder == "FILE" }
 
-// suggest answers how a command line can go on at its last word. words are those
-// after the program's name, without quotes; the last one may be empty.
+// suggest returns the completions of the last word. words are the words after the program's name,
+// without quotes. The last one may be empty.
 func suggest(app *kong.Application, words []string) suggestions {
 	if len(words) == 0 {
 		return suggestions{}
@@ -130,7 +130,7 @@ func suggest(app *kong.Application, words []string) suggestions {
 	case strings.HasPrefix(last, "-"):
 		return flagsOf(at.node, last)
 	case len(at.node.Children) > 0:
-		if at.arguments > 0 { // it is no command of this program
+		if at.arguments > 0 { // the words name no command
 			return suggestions{}
 		}
 		return commandsOf(at.node, last)
@@ -143,14 +143,14 @@ func suggest(app *kong.Application, words []string) suggestions {
 	}
 }
 
-// reached is where words lead to.
+// reached is the result of walk.
 type reached struct {
 	node      *kong.Node
-	arguments int        // given so far
+	arguments int        // number of arguments so far
 	flag      *kong.Flag // waits for its value, or nil
 }
 
-// walk follows words from a node. It fails at "--", after which nothing is a flag.
+// walk follows the words from a node. It returns false at "--", because no flags follow it.
 func walk(node *kong.Node, words []string) (at reached, ok bool) {
 	at.node = node
 	for _, word := range words {
@@ -185,8 +185,7 @@ func childNamed(node *kong.Node, name string) *kong.Node {
 	return nil
 }
 
-// flagsAt are the flags that may follow: also those of the command that is meant when none
-// of several is named.
+// flagsAt returns the flags that may follow a node, including those of its default command.
 func flagsAt(node *kong.Node) [][]*kong.Flag {
 	if node.DefaultCmd != nil {
 		node = node.DefaultCmd
@@ -194,7 +193,7 @@ func flagsAt(node *kong.Node) [][]*kong.Flag {
 	return node.AllFlags(true)
 }
 
-// flagNamed finds a flag of a command or of one above it, by its name with dashes.
+// flagNamed finds a flag of a command or its parents by its name with dashes.
 func flagNamed(node *kong.Node, dashed string) *kong.Flag {
 	for _, group := range flagsAt(node) {
 		for _, flag := range group {
@@ -230,8 +229,8 @@ func commandsOf(node *kong.Node, begin string) suggestions {
 	return s
 }
 
-// valuesOf are the values that begin like this, each after what precedes it. Of
-// a list it is the last item that goes on.
+// valuesOf returns the values of a flag that begin with begin. Each of them is prefixed with
+// before. In a list, the last item is completed.
 func valuesOf(v *kong.Value, before, begin string) suggestions {
 	s := suggestions{files: isFile(v)}
 	if comma := strings.LastIndexByte(begin, ','); comma >= 0 && v.IsSlice() {
@@ -243,7 +242,7 @@ func valuesOf(v *kong.Value, before, begin string) suggestions {
 	return s
 }
 
-// offer adds a word if it begins as asked for.
+// offer adds a word if it starts with begin.
 func (s *suggestions) offer(text, about, begin string) {
 	if strings.HasPrefix(text, begin) {
 		s.list = append(s.list, suggestion{text: text, about: about})

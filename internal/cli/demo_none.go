@@ -2,6 +2,6 @@
 
 package cli
 
-// demoCommand is empty in a build for production: without the demo, the program holds no
-// broker and nothing that downloads a database.
+// demoCommand is empty in a build for production. Without the demo, the program contains no broker
+// and no code that downloads a database.
 type demoCommand struct{}

@@ -7,10 +7,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// manual is what --help and docs/cli.md say of each command, in addition to its one line of help and
-// its flags. A page begins with a line of its own, "== COMMAND", and is written like a Go doc
-// comment, which kong formats: what the command is about, what its exit statuses mean beyond those
-// of every command, and examples.
+// manual has a page for each command. --help and docs/cli.md show it with the command's help line
+// and flags. A page starts with the line "== COMMAND". The rest has the format of a Go doc comment:
+// what the command does, its special exit statuses, and examples.
 //
 //go:embed manual.txt
 var manual string
@@ -24,13 +23,13 @@ func addManual(k *kong.Kong) error {
 	return nil
 }
 
-// manualPages are the pages of the manual by the path of the command.
+// manualPages returns the pages of the manual by command.
 func manualPages() map[string]string {
 	pages := map[string]string{}
 	for page := range strings.SplitSeq("\n"+manual, "\n== ") {
 		path, text, _ := strings.Cut(page, "\n")
 		pages[path] = strings.TrimSpace(text)
 	}
-	delete(pages, "") // before the first page
+	delete(pages, "") // the text before the first page
 	return pages
 }

@@ -5,8 +5,8 @@ import (
 	"regexp"
 )
 
-// misplaced are the parser's errors that repeat what was typed where a secret is often typed by
-// mistake: after a switch, as an argument, in a variable.
+// misplaced has the parser's errors that repeat typed text. At these places people type secrets
+// by mistake: after a switch, as an argument, or in a variable.
 var misplaced = []struct {
 	text    *regexp.Regexp
 	instead string
@@ -20,7 +20,7 @@ var misplaced = []struct {
 	{regexp.MustCompile(`^unexpected argument [^,]*$`), "an argument is not expected here; it is not shown, for it may be a password; see --help"},
 }
 
-// withoutSecrets is an error of the parser without what may be a secret in it.
+// withoutSecrets removes typed text that may be a secret from an error of the parser.
 func withoutSecrets(err error) error {
 	text := err.Error()
 	for _, m := range misplaced {

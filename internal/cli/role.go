@@ -6,8 +6,8 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// roleOf gives the role of sql/roles.sql that a command needs. An entry fits all commands that
-// begin with its words; the first one that fits counts.
+// roleOf has the role of sql/roles.sql that a command needs. An entry matches all commands that
+// start with its words. The first match is used.
 var roleOf = []struct{ command, role string }{
 	{"run", "projector_runtime"},
 	{"migrate", "projector_migrator"},
@@ -18,8 +18,7 @@ var roleOf = []struct{ command, role string }{
 	{"", "projector_operator"},
 }
 
-// withRole adds to an error by which PostgreSQL refuses something for a missing grant which
-// role the command needs.
+// withRole adds the role that the command needs to PostgreSQL's error about a missing privilege.
 func withRole(command string, err error) error {
 	for _, of := range roleOf {
 		if command == of.command || strings.HasPrefix(command, of.command+" ") || of.command == "" {

@@ -8,12 +8,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// maxBatchBytes bounds a batch of records, decompressed: it is in memory as a whole. It is
-// the default of the run command.
+// maxBatchBytes limits the decompressed size of a batch of records, because the whole batch is in
+// memory. It equals the default of the run command.
 const maxBatchBytes = 64 << 20
 
-// bounded returns what decompresses batches up to maxBatchBytes. Only a client can make
-// one with a limit; it connects to nobody.
+// bounded returns a decompressor for batches up to maxBatchBytes. Only a kgo.Client provides a
+// decompressor with a limit. This client never connects.
 var bounded = sync.OnceValues(func() (kgo.Decompressor, error) {
 	client, err := kgo.NewClient(kgo.MaxDecompressBatchBytes(maxBatchBytes))
 	if err != nil {
@@ -27,7 +27,7 @@ var bounded = sync.OnceValues(func() (kgo.Decompressor, error) {
 	return decompressor, nil
 })
 
-// batchTooLarge says that Kafka holds a batch of more than maxBatchBytes.
+// batchTooLarge means that a batch in Kafka is larger than maxBatchBytes.
 type batchTooLarge struct{ first, last int64 }
 
 // Error implements error.

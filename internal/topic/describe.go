@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// Describe returns what the brokers know of topic and whether it exists.
+// Describe returns the brokers' description of topic and whether the topic exists.
 func Describe(ctx context.Context, adm *kadm.Client, topic string) (kadm.TopicDetail, bool, error) {
 	details, err := firstAnswer(ctx, func(ctx context.Context) (kadm.TopicDetails, error) {
 		return adm.ListTopics(ctx, topic)
@@ -36,8 +36,9 @@ const (
 	askAtMost  = 6
 )
 
-// firstAnswer asks, and asks the next broker too while there is no answer. A frozen broker
-// accepts a connection and does not answer, and the client would wait for that one alone.
+// firstAnswer calls ask. While there is no answer, it calls ask again after askAnother, which
+// reaches another broker. A frozen broker accepts a connection and does not answer, and the client
+// would wait for this broker alone.
 func firstAnswer[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -74,7 +75,7 @@ func timedOut(err error) bool {
 	return errors.As(err, &network) && network.Timeout()
 }
 
-// Unauthorized reports whether a broker refuses for a missing grant.
+// Unauthorized reports whether a broker refuses a request because a grant is missing.
 func Unauthorized(err error) bool {
 	return errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.ClusterAuthorizationFailed)
 }

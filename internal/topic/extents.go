@@ -14,28 +14,28 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// extentsWithin bounds the time to ask for the start and end of all logs. The client keeps
-// asking a leader that is down, and the other partitions must not wait for it.
+// extentsWithin is the deadline for reading the start and end of all logs. The client retries a
+// leader that is down, and the other partitions must not wait for it.
 const extentsWithin = 10 * time.Second
 
 // Extents has the start and end of the log of each partition of a topic.
 type Extents struct {
 	TopicID    string
-	Partitions []Extent // in order
+	Partitions []Extent // sorted by number
 }
 
 // Extent is the start and end of the log of one partition.
 type Extent struct {
 	Partition int32
-	Start     int64 // the first offset there is
-	// End is the last stable offset: after it a transaction is open, which may never end.
+	Start     int64 // the first offset in the log
+	// End is the last stable offset. Records from there on may belong to an open transaction.
 	End int64
-	// Err says why neither is known; nil when both are.
+	// Err is why Start and End are not known, or nil.
 	Err *PartitionError
 }
 
-// Extents asks the brokers for the start and end of the topic's logs. If a partition does not
-// answer, only that partition has an error. exists is false if there is no such topic.
+// Extents reads the start and end of the topic's logs. If the leader of a partition does not
+// answer, only this partition has an error. exists is false if there is no such topic.
 func (r *Reader) Extents(ctx context.Context) (all Extents, exists bool, err error) {
 	asking, cancel := context.WithTimeout(ctx, extentsWithin)
 	defer cancel()
@@ -64,7 +64,7 @@ func (r *Reader) Extents(ctx context.Context) (all Extents, exists bool, err err
 	return all, true, nil
 }
 
-// extent is what is known of a partition.
+// extent returns the Extent of a partition.
 func (r *Reader) extent(partition kadm.PartitionDetail, starts, ends map[int32]kadm.ListedOffset) Extent {
 	e := Extent{Partition: partition.Partition}
 	err := partition.Err
@@ -89,8 +89,8 @@ func (r *Reader) extent(partition kadm.PartitionDetail, starts, ends map[int32]k
 
 type lister func(context.Context, ...string) (kadm.ListedOffsets, error)
 
-// listed returns offsets by partition, with the reason for each that cannot be had; none
-// for a topic that does not exist.
+// listed returns offsets by partition, with an error for each partition whose offset cannot be
+// read. The map is empty for a topic that does not exist.
 func (r *Reader) listed(ctx context.Context, list lister) (map[int32]kadm.ListedOffset, error) {
 	all, err := list(ctx, r.topic)
 	offsets := all[r.topic]
@@ -98,7 +98,7 @@ func (r *Reader) listed(ctx context.Context, list lister) (map[int32]kadm.Listed
 	if errors.As(err, &some) {
 		offsets, err = r.withFailures(offsets, some.Errs), nil
 	}
-	if whole, is := offsets[-1]; is && err == nil { // of the topic as a whole
+	if whole, is := offsets[-1]; is && err == nil { // an error of the whole topic
 		err = whole.Err
 	}
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {
@@ -110,7 +110,7 @@ func (r *Reader) listed(ctx context.Context, list lister) (map[int32]kadm.Listed
 	return offsets, nil
 }
 
-// withFailures adds the partitions whose leaders have not answered.
+// withFailures adds errors for the partitions whose leaders have not answered.
 func (r *Reader) withFailures(offsets map[int32]kadm.ListedOffset, failed []kadm.ShardError) map[int32]kadm.ListedOffset {
 	complete := make(map[int32]kadm.ListedOffset, len(offsets)+len(failed))
 	maps.Copy(complete, offsets)

@@ -19,19 +19,18 @@ import (
 )
 
 const (
-	// fetchBytes bounds one answer, before decompression: headers, as dead letters have,
-	// compress well and are many times that in memory. A single larger record still
-	// comes.
+	// fetchBytes limits the compressed size of one answer. The headers of dead letters compress well
+	// and need many times as much memory. A broker returns the first batch even if it is larger.
 	fetchBytes = 1 << 20
-	// fewBytes is the same where only the first records are wanted.
+	// fewBytes is the same limit if only the first records are needed.
 	fewBytes = 16 << 10
-	// answerTimeout bounds the wait for one answer, tries included: a tool that
-	// reads must fail, not hang.
+	// answerTimeout limits the wait for one answer, retries included. A command must fail rather
+	// than hang.
 	answerTimeout = 20 * time.Second
-	// defaultPause is how long a broker without data may hold its answer back,
-	// and how long to wait before the next try.
+	// defaultPause is how long a broker without data may delay its answer, and the pause before
+	// the next try.
 	defaultPause = 250 * time.Millisecond
-	// emptyAnswers in a row are proof that there is no data.
+	// emptyAnswers is how many empty answers in a row prove that there is no data.
 	emptyAnswers = 6
 )
 
@@ -44,27 +43,27 @@ var (
 // fetcher fetches one range of a partition, answer by answer, from its leader.
 type fetcher struct {
 	reader *Reader
-	span   offsetRange // what is left
-	// patience is how long to search for a leader.
+	span   offsetRange // the offsets that are still to be read
+	// patience is how long to retry when the partition has no reachable leader.
 	patience  time.Duration
-	partition kadm.PartitionDetail // the last answer of the brokers
+	partition kadm.PartitionDetail // as last described by the brokers
 	topicID   kadm.TopicID
 	located   bool
 }
 
-// fetch returns the next records, possibly none, and moves span.next past the answer,
-// including compacted and aborted records. It searches for a leader that has
-// moved for as long as patience says.
+// fetch returns the next records, possibly none. It moves span.next past all offsets of the
+// answer, including those of compacted and aborted records. It looks for a new leader for as
+// long as patience.
 //
-// Several answers without data mean that there is none up to the end of the span: the rest
-// was compacted away, or the log was cut back. One such answer is not enough: a new leader
-// may not know yet how far its log is committed. If the log is known to be longer, no
-// number of them is enough.
+// Several answers without data mean that there are no records up to the end of the span: they
+// were compacted away, or the log was truncated. One such answer is not enough, because a new
+// leader may not know its high watermark yet. If span.full is set, the log is known to be
+// longer, and answers without data are never accepted.
 func (f *fetcher) fetch(ctx context.Context) ([]*kgo.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	began, empty := time.Now(), 0
-	// Another broker, or the same a little later, may answer.
+	// passing reports whether another broker, or the same broker later, may answer.
 	passing := func(err error) bool {
 		return errors.Is(err, errNoData) || errors.Is(err, errThrottled) || leaderless(err) && time.Since(began) < f.patience
 	}
@@ -102,9 +101,9 @@ func (f *fetcher) fetchOnce(ctx context.Context) ([]*kgo.Record, error) {
 	return f.take(answer)
 }
 
-// leaderless reports whether the partition's leader is down, or no longer the leader.
+// leaderless reports whether the partition's leader is down or is no longer the leader.
 func leaderless(err error) bool {
-	var unreachable *net.OpError // the client leaves it to its user to ask another broker
+	var unreachable *net.OpError // the client does not try another broker by itself
 	return kerr.IsRetriable(err) || kgo.IsRetryableBrokerErr(err) || errors.As(err, &unreachable)
 }
 
@@ -135,8 +134,8 @@ func (f *fetcher) take(answer *kmsg.FetchResponseTopicPartition) ([]*kgo.Record,
 	return decoded.Records, nil
 }
 
-// skipToStart continues at the present start of the log: retention has passed the
-// position. If the log begins after the span, nothing is left.
+// skipToStart continues at the present start of the log, because retention has deleted the
+// records before it. If the log starts after the end of the span, nothing is left to read.
 func (f *fetcher) skipToStart(ctx context.Context) error {
 	starts, err := f.reader.listed(ctx, f.reader.adm.ListStartOffsets)
 	if err != nil {
@@ -191,7 +190,7 @@ func (f *fetcher) request(ctx context.Context) (*kmsg.FetchResponseTopicPartitio
 	}
 
 	topic := kmsg.NewFetchRequestTopic()
-	topic.Topic, topic.TopicID = f.reader.topic, f.topicID // which one is sent depends on the version
+	topic.Topic, topic.TopicID = f.reader.topic, f.topicID // the protocol version decides which of them is sent
 	topic.Partitions = []kmsg.FetchRequestTopicPartition{partition}
 
 	request := kmsg.NewPtrFetchRequest()
@@ -208,7 +207,7 @@ func (f *fetcher) request(ctx context.Context) (*kmsg.FetchResponseTopicPartitio
 	return f.answer(response)
 }
 
-// answer picks the one partition out of a response.
+// answer returns the partition's part of a response.
 func (f *fetcher) answer(response *kmsg.FetchResponse) (*kmsg.FetchResponseTopicPartition, error) {
 	if err := kerr.ErrorForCode(response.ErrorCode); err != nil {
 		return nil, err
@@ -220,7 +219,7 @@ func (f *fetcher) answer(response *kmsg.FetchResponse) (*kmsg.FetchResponseTopic
 				continue
 			}
 			if len(p.RecordBatches) == 0 && p.ErrorCode == 0 && response.ThrottleMillis > 0 {
-				return nil, errThrottled // over its quota a client is answered without data
+				return nil, errThrottled // a client over its quota gets an answer without data
 			}
 			return p, nil
 		}
@@ -231,7 +230,7 @@ func (f *fetcher) answer(response *kmsg.FetchResponse) (*kmsg.FetchResponseTopic
 	return nil, fmt.Errorf("the answer to a fetch does not name partition %d", f.span.partition)
 }
 
-// errNotAnswered says that the leader's answer lacks the offsets of a partition.
+// errNotAnswered means that the leader's answer lacks a partition.
 var errNotAnswered = errors.New("the answer does not name the partition")
 
 // PartitionError says why one partition of a topic cannot be read. The other partitions may be
@@ -242,12 +241,12 @@ type PartitionError struct {
 	Err       error
 
 	leader   int32   // -1: none, or not known
-	replicas []int32 // that may lead the partition; none when they are not known
+	replicas []int32 // brokers that may become leader; nil: not known
 }
 
 var _ errclass.Describer = (*PartitionError)(nil)
 
-// unreadable says why a partition cannot be read, and who may help.
+// unreadable returns a PartitionError with the brokers that could lead the partition.
 func (r *Reader) unreadable(known kadm.PartitionDetail, partition int32, err error) *PartitionError {
 	e := &PartitionError{Topic: r.topic, Partition: partition, Err: err, leader: known.Leader, replicas: known.ISR}
 	if known.Err != nil {
@@ -270,8 +269,8 @@ func (e *PartitionError) Unwrap() error { return e.Err }
 // SafeText implements errclass.Describer.
 func (e *PartitionError) SafeText() string { return e.Error() }
 
-// Reason is why the partition cannot be read and what to do about it, without its number:
-// partitions that one broker leads have the same.
+// Reason says why the partition cannot be read and what to do. It does not contain the partition's
+// number, so partitions of one broker have equal reasons.
 func (e *PartitionError) Reason() string {
 	why := errclass.Safe(e.Err)
 	switch {
@@ -284,7 +283,7 @@ func (e *PartitionError) Reason() string {
 	}
 }
 
-// brokers formats ids as a list for a message: one of these brokers is needed.
+// brokers formats a list of broker ids for a message.
 func brokers(ids []int32) string {
 	names := make([]string, len(ids))
 	for i, id := range ids {

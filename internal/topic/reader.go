@@ -13,28 +13,28 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// ErrNoRecord is returned if an offset has no record: it was deleted or compacted, is not
-// written yet, or holds a control record.
+// ErrNoRecord is returned if there is no record at an offset: it was deleted or compacted, was
+// not written yet, or is a control record.
 var ErrNoRecord = errors.New("no record there")
 
-// Reader reads a topic. It keeps no state between calls.
+// Reader reads a topic. It has no state between calls.
 type Reader struct {
 	client   *kgo.Client
 	adm      *kadm.Client
 	topic    string
 	pause    time.Duration // between two tries
-	patience time.Duration // with a partition whose leader is away
+	patience time.Duration // how long to retry a partition without a reachable leader
 }
 
-// NewReader reads topic through client, which needs neither consumer nor group
-// options. The caller keeps and closes the client.
+// NewReader returns a Reader of topic. client needs no options for consuming or groups. The
+// caller has to close it.
 func NewReader(client *kgo.Client, topic string) *Reader {
 	return &Reader{client: client, adm: kadm.NewClient(client), topic: topic, pause: defaultPause, patience: answerTimeout}
 }
 
 // Scope says what to read.
 type Scope struct {
-	// Partitions of the topic; nil means all. Unknown ones are empty.
+	// Partitions are the partitions to read; nil: all. A partition that does not exist is empty.
 	Partitions []int32
 	// Progress, when not nil, is called after each fetch.
 	Progress func(Progress)
@@ -46,15 +46,16 @@ type Progress struct {
 	Total int64
 }
 
-// Records streams the committed records of the topic, one partition after the
-// other, each in offset order, from its first to its last stable offset as they
-// were when the iteration began. It holds one fetch at a time. A topic that
-// does not exist is an empty one. An error comes with a nil record. It ends the
-// iteration unless it is a *PartitionError: the partition is left there, and the
-// iteration goes on with the next one. Partitions that cannot be read from the start
-// come before all records.
+// Records streams the committed records of the topic, one partition after the other, each in
+// offset order. It reads from the start of each log to the last stable offset, both as of the
+// start of the iteration. It holds one fetch in memory at a time. A topic that does not exist
+// has no records.
 //
-// A record shares memory with the others of its fetch: copy what you store.
+// An error comes with a nil record and ends the iteration. A *PartitionError only ends its
+// partition, and the iteration continues with the next one. The errors of partitions whose extent
+// cannot be read come before all records.
+//
+// A record shares memory with the other records of its fetch, so copy what you store.
 func (r *Reader) Records(ctx context.Context, scope Scope) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
 		ranges, lost, err := r.ranges(ctx, scope.Partitions)
@@ -107,15 +108,16 @@ func (r *Reader) rangeRecords(ctx context.Context, span offsetRange) iter.Seq2[*
 	}
 }
 
-// offsetRange is what is left to read of a partition: next to end, end excluded.
+// offsetRange has the offsets of a partition that are still to be read: from next up to, but not
+// including, end.
 type offsetRange struct {
 	partition int32
 	next, end int64
 	full      bool // see Span
-	few       bool // only the first records are wanted
+	few       bool // only the first records are needed
 }
 
-// ranges lists what there is to read, by partition, and which partitions cannot be read.
+// ranges returns the offsets to read of each partition, and the partitions that cannot be read.
 func (r *Reader) ranges(ctx context.Context, only []int32) (ranges []offsetRange, lost []*PartitionError, err error) {
 	all, _, err := r.Extents(ctx)
 	if err != nil {
@@ -133,7 +135,7 @@ func (r *Reader) ranges(ctx context.Context, only []int32) (ranges []offsetRange
 	return ranges, lost, nil
 }
 
-// explain names the grant that a reader lacks.
+// explain adds the grant that is missing to a broker's refusal.
 func (r *Reader) explain(err error) error {
 	var refused *kerr.Error
 	if Unauthorized(err) && errors.As(err, &refused) {
@@ -142,7 +144,7 @@ func (r *Reader) explain(err error) error {
 	return err
 }
 
-// readRange yields the records of one range and reports whether to go on.
+// readRange yields the records of one range. It returns false if the iteration should end.
 func (r *Reader) readRange(ctx context.Context, span offsetRange, progress *tally, yield func(*kgo.Record, error) bool) bool {
 	f := fetcher{reader: r, span: span, patience: r.patience, partition: kadm.PartitionDetail{Leader: -1}}
 	if progress.lost {
@@ -176,13 +178,13 @@ func (f *fetcher) failure(ctx context.Context, at int64, err error) (others bool
 	return !ended, f.reader.unreadable(f.partition, f.span.partition, err)
 }
 
-// tally adds up progress over the partitions that are read one after the other.
+// tally counts progress over all partitions.
 type tally struct {
 	done, total int64
 	report      func(Progress)
-	// lost: a partition could not be read to its end. The reader waits for the leader of the
-	// first such partition, and not again for each of the next: a broker that is away leads
-	// many partitions.
+	// lost is set after a partition could not be read to its end. The reader waits only for the
+	// leader of the first such partition: a broker that is down usually leads many partitions, and
+	// the waits would add up.
 	lost bool
 }
 
@@ -193,23 +195,21 @@ func (t *tally) add(offsets int64) {
 	}
 }
 
-// Span is a stretch of one partition: from From, which is part of it, to To, which
-// is not.
+// Span is a range of offsets of one partition: from From up to, but not including, To.
 type Span struct {
 	Partition int32
 	From, To  int64
-	// Full: it is known that the log has reached To. If a broker says that the log ends earlier,
-	// that is an error and not the end.
+	// Full means that the log is known to reach To. If a broker reports an earlier end, the read
+	// fails.
 	Full bool
 }
 
-// Range streams the committed records of a stretch, in offset order, and holds one
-// fetch at a time. What retention has removed is passed over. An error ends the
-// iteration; it comes with a nil record. passed, which may be nil, is called after each
-// fetch with the offset up to which all records were yielded. It reaches span.To when only
-// control records are left.
+// Range streams the committed records of a span in offset order. It holds one fetch in memory at
+// a time and skips records that retention has deleted. An error comes with a nil record and ends
+// the iteration. passed may be nil. It is called after each fetch with the offset up to which all
+// records were yielded, at the end with span.To even if the last offsets are control records.
 //
-// A record shares memory with the others of its fetch: copy what you store.
+// A record shares memory with the other records of its fetch, so copy what you store.
 func (r *Reader) Range(ctx context.Context, span Span, passed func(next int64)) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
 		next := span.From
@@ -221,7 +221,7 @@ func (r *Reader) Range(ctx context.Context, span Span, passed func(next int64)) 
 	}
 }
 
-// First is the first committed record of a stretch, or ErrNoRecord.
+// First returns the first committed record of a span, or ErrNoRecord.
 func (r *Reader) First(ctx context.Context, span Span) (*kgo.Record, error) {
 	one := offsetRange{partition: span.Partition, next: span.From, end: span.To, full: span.Full, few: true}
 	for record, err := range r.rangeRecords(ctx, one) {

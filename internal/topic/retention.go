@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// Retention is how long a topic keeps its records; nil: it has no limit by time.
+// Retention returns how long a topic stores records, or nil if there is no time limit.
 func Retention(ctx context.Context, adm *kadm.Client, topic string) (*time.Duration, error) {
 	configs, err := adm.DescribeTopicConfigs(ctx, topic)
 	var config kadm.ResourceConfig
@@ -29,7 +29,7 @@ func Retention(ctx context.Context, adm *kadm.Client, topic string) (*time.Durat
 	return limitOf(values), nil
 }
 
-// limitOf is the limit by time that a topic's settings come to; nil: there is none.
+// limitOf returns the time limit in a topic's settings, or nil if there is none.
 func limitOf(values map[string]string) *time.Duration {
 	ms, err := strconv.ParseInt(values["retention.ms"], 10, 64)
 	if err != nil || ms < 0 || !strings.Contains(values["cleanup.policy"], "delete") {
@@ -38,11 +38,12 @@ func limitOf(values map[string]string) *time.Duration {
 	return new(time.Duration(min(ms, int64(longest/time.Millisecond))) * time.Millisecond)
 }
 
-// longest is the longest time there is.
+// longest is the longest possible duration.
 const longest time.Duration = 1<<63 - 1
 
-// RetentionLeft is how long a record of an age is safe from retention, at least: a segment goes when
-// its last record is old enough. It is nil when there is no limit, or the age is not known.
+// RetentionLeft returns how long a record of the given age is still stored, at least: a segment is
+// deleted only when its last record is older than retention. It returns nil if there is no limit
+// or the age is not known.
 func RetentionLeft(retention, age *time.Duration) *time.Duration {
 	if retention == nil || age == nil {
 		return nil
