@@ -10,9 +10,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// accounted expects the replicas' own counters to say, by partition, what the oracle
-// says about the records, and to add up to all of them: consumed = applied +
-// duplicate + ignored + dead-lettered.
+// accounted expects the replicas' counters to equal the oracle's outcomes by partition, and to add
+// up to all records: consumed = applied + duplicate + ignored + dead-lettered.
 func (s *scene) accounted(want map[int32]*testbank.Outcomes) {
 	s.t.Helper()
 	ends := s.ends()
@@ -33,7 +32,7 @@ func (s *scene) accounted(want map[int32]*testbank.Outcomes) {
 	})
 }
 
-// counted adds up what the replicas' metrics say, by partition.
+// counted adds up the replicas' metrics by partition.
 func (s *scene) counted() map[int32]testbank.Outcomes {
 	s.t.Helper()
 	total := map[int32]testbank.Outcomes{}

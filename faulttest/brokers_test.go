@@ -20,12 +20,12 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// brokenBroker are faults of the one broker there is.
+// brokenBroker returns faults of a single broker.
 func brokenBroker(kafka *devstack.Kafka) []fault {
 	return []fault{{
 		name: "broker kill -9, restarted", quick: true,
 		strike: func(s *scene) (hits int) {
-			s.uncounted = true // an eviction may hit a flush whose COMMIT nobody then asks about
+			s.uncounted = true // an eviction may interrupt a flush; then no counter has the result of its COMMIT
 			for range scaled(2, 1) {
 				check(s.t, kafka.Kill(1))
 				s.pause(s.between(time.Second, 3*time.Second))
@@ -39,7 +39,7 @@ func brokenBroker(kafka *devstack.Kafka) []fault {
 	}}
 }
 
-// moved is a check: there is progress, or nothing left to do.
+// moved returns a check for await: a position has increased, or all records are consumed.
 func (s *scene) moved() func() string {
 	before := s.positions()
 	return func() string {
@@ -50,8 +50,8 @@ func (s *scene) moved() func() string {
 	}
 }
 
-// TestThreeBrokers has three brokers killed and restarted one after the other, under
-// a DLQ topic that takes writes from all of them or none.
+// TestThreeBrokers kills and restarts three brokers one after the other. The DLQ topic accepts a
+// write only if all three brokers have it.
 func TestThreeBrokers(t *testing.T) {
 	kafka := devtest.Kafka(t, devstack.KafkaOptions{Brokers: 3})
 	run(t, kafka, []fault{{
@@ -82,7 +82,7 @@ func TestThreeBrokers(t *testing.T) {
 	}})
 }
 
-// lines counts the lines of all replicas' logs that have all of the texts.
+// lines counts the log lines of all replicas that contain all of the texts.
 func (s *scene) lines(texts ...string) (n int) {
 	for _, r := range s.replicas {
 		for _, line := range r.Lines() {
@@ -94,7 +94,7 @@ func (s *scene) lines(texts ...string) (n int) {
 	return n
 }
 
-// inSync is a check: every partition of both topics has n replicas in sync.
+// inSync returns a check for await: every partition of both topics has n replicas in sync.
 func (s *scene) inSync(n int) func() string {
 	return func() string {
 		topics, err := s.admin.ListTopics(s.t.Context(), s.reader.Topic, s.dlq)
@@ -111,8 +111,7 @@ func (s *scene) inSync(n int) func() string {
 	}
 }
 
-// TestScriptedBroker strikes faults that only a broker in the process can be scripted to
-// have.
+// TestScriptedBroker tests faults that only the in-process broker can be scripted to have.
 func TestScriptedBroker(t *testing.T) {
 	for _, f := range []struct {
 		brokers int
@@ -125,15 +124,15 @@ func TestScriptedBroker(t *testing.T) {
 	}
 }
 
-// commitsAnsweredWithErrors has the broker apply OffsetCommit and answer that it has
-// not; of the others it applies none and says so.
+// commitsAnsweredWithErrors makes the broker return errors for OffsetCommit: first it applies each
+// commit and returns a timeout, then it refuses some without applying them.
 func commitsAnsweredWithErrors(fake *devstack.Fake) fault {
 	return fault{name: "OffsetCommit applied and answered with an error", strike: func(s *scene) int {
 		applied := fake.Cluster.Fault(kfake.Fault{
 			Keys: []kmsg.Key{kmsg.OffsetCommit}, Group: s.reader.Group, Err: kerr.RequestTimedOut, Count: -1,
 		})
 		s.pause(8 * time.Second)
-		s.launch("") // a member that joins fetches offsets that were refused
+		s.launch("") // a joining member fetches offsets whose commit was answered with an error
 		s.await("progress", s.moved())
 		hits := applied.Hits()
 		applied.Remove()
@@ -151,8 +150,8 @@ func commitsAnsweredWithErrors(fake *devstack.Fake) fault {
 	}}
 }
 
-// leadersMoved gives every partition another leader and every group another
-// coordinator every two seconds.
+// leadersMoved moves the leader of every partition and the coordinator of every group every two
+// seconds.
 func leadersMoved(fake *devstack.Fake) fault {
 	return fault{
 		name: "leaders and coordinators moved every 2 s",
@@ -178,10 +177,10 @@ func leadersMoved(fake *devstack.Fake) fault {
 	}
 }
 
-// poisoned has dead letters in partition 0 only, so that the others must go on.
+// poisoned is a stream with dead letters in partition 0 only. The other partitions must continue.
 var poisoned = setting{clean: true}
 
-// othersFlow expects partition 0 to stop and all others to move.
+// othersFlow expects partition 0 to stop and all other partitions to move.
 func (s *scene) othersFlow() {
 	s.t.Helper()
 	s.await("the other partitions move", s.moves(1, 2, 3))
@@ -195,7 +194,7 @@ func (s *scene) othersFlow() {
 
 func dlqSilent(fake *devstack.Fake) fault {
 	set := poisoned
-	set.recovers = time.Minute // the client waits out the requests that were never answered
+	set.recovers = time.Minute // the client waits for the timeout of unanswered requests
 	set.during = 40 * time.Second
 	set.dlqConfig = map[string]*string{}
 	return fault{name: "DLQ silent", setting: set, strike: func(s *scene) int {

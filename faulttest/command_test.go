@@ -10,10 +10,10 @@ import (
 	"projector/internal/testbank"
 )
 
-// command is a command of the program, run while the replicas run, as a person does.
+// command is an operator's command that runs while the replicas run.
 type command struct {
 	*process.Process
-	out *bytes.Buffer // stdout, once it has ended
+	out *bytes.Buffer // complete when the command has ended
 }
 
 func (s *scene) command(args ...string) *command {
@@ -22,7 +22,7 @@ func (s *scene) command(args ...string) *command {
 	binary := process.Binary{Path: must(projector())(s.t), Secrets: []string{s.password(), testbank.Marker}, Stdout: c.out}
 	env := []string{"DATABASE_URL=" + s.url, "KAFKA_BROKERS=" + strings.Join(s.addrs, ",")}
 	flags := []string{"--topic=" + s.reader.Topic, "--group=" + s.reader.Group, "--output=json"}
-	if args[0] != "resume" { // it reads no event
+	if args[0] != "resume" { // resume reads no events
 		flags = append(flags, "--ignore-event-types="+testbank.IgnoredType)
 	}
 	c.Process = binary.Launch(s.t, env, append(args, flags...)...)

@@ -10,7 +10,7 @@ import (
 	"projector/internal/failpoint"
 )
 
-// crashes are faults of the program's own processes.
+// crashes returns faults of the program's own processes.
 func crashes() []fault {
 	return []fault{
 		{name: "kill -9 after the DLQ acknowledgement", quick: true, setting: alone, strike: killAt(failpoint.DLQAcknowledged, 4)},
@@ -31,11 +31,11 @@ func crashes() []fault {
 	}
 }
 
-// alone has no replica but those that the fault starts.
+// alone starts no replica, so that only those of the fault run.
 var alone = setting{replicas: -1, during: 30 * time.Second}
 
-// killAt kills replica after replica at a line, each at one of its first n passes,
-// then leaves a healthy one.
+// killAt starts replicas that a failpoint kills, one after the other, at one of the first n times
+// that it is reached. The last replica is a healthy one.
 func killAt(point string, n int) func(*scene) int {
 	return func(s *scene) (hits int) {
 		for range scaled(5, 2) {
@@ -49,9 +49,8 @@ func killAt(point string, n int) func(*scene) int {
 	}
 }
 
-// killAtRandom kills any of the replicas again and again, at moments that fall
-// anywhere, and replaces it. Half of the dead are noticed by the end of their
-// session only.
+// killAtRandom kills random replicas at random moments and replaces them. Half of them are not
+// evicted from the group, so the group notices only when their session ends.
 func killAtRandom(s *scene) (hits int) {
 	for range scaled(50, 8) {
 		s.await("progress", s.moved())
@@ -70,8 +69,8 @@ func killAtRandom(s *scene) (hits int) {
 	return hits
 }
 
-// frozenReplica stops a replica as a hypervisor does, until others own all that it
-// had, and lets it go on with what it still believes.
+// frozenReplica freezes a replica, as a hypervisor does, until the others own all its partitions.
+// Then it continues with its outdated state.
 func frozenReplica(s *scene) (taken int) {
 	s.await("both have partitions", s.owned(2))
 	before := s.owners()
@@ -88,7 +87,8 @@ func frozenReplica(s *scene) (taken int) {
 	return taken
 }
 
-// owned is a check: that many processes own the partitions, all of which are owned.
+// owned returns a check for await: the partitions all have owners, and that many processes own
+// them.
 func (s *scene) owned(by int) func() string {
 	return func() string {
 		owners := s.owners()
@@ -103,8 +103,8 @@ func (s *scene) owned(by int) func() string {
 	}
 }
 
-// frozenInTransaction stops a replica between its writes and its COMMIT, where it
-// holds the locks of the position and of all its rows.
+// frozenInTransaction freezes a replica between its writes and its COMMIT, while it holds the locks
+// of the position and of its rows.
 func frozenInTransaction(s *scene) int {
 	s.kill(s.replicas[0])
 	s.evict()
@@ -130,8 +130,8 @@ func frozenInTransaction(s *scene) int {
 	return frozen.hit()
 }
 
-// stoppedWhileJoining stops a replica that waits to be let into the group, which
-// waits for a member that does not answer.
+// stoppedWhileJoining terminates a replica while it joins the group. The join cannot finish because
+// another member is frozen.
 func stoppedWhileJoining(s *scene) int {
 	frozen := s.replicas[0]
 	s.freeze(frozen)
@@ -149,7 +149,7 @@ func stoppedWhileJoining(s *scene) int {
 	return 1
 }
 
-// replicasComeAndGo scales out and in, as an eager autoscaler does.
+// replicasComeAndGo scales up and down quickly, as an autoscaler can.
 func replicasComeAndGo(s *scene) (hits int) {
 	const every = 10 * time.Second
 	for range 2 {

@@ -16,7 +16,7 @@ import (
 	"projector/internal/testbank"
 )
 
-// badData are records that are hard to swallow.
+// badData returns faults in the records themselves.
 func badData() []fault {
 	quiet := setting{partitions: 1, replicas: 1, records: 1, during: time.Millisecond}
 	large := setting{
@@ -29,7 +29,7 @@ func badData() []fault {
 	}
 }
 
-// event is one event by hand.
+// event returns the JSON of one event.
 func event(account string, version int, kind, data string) string {
 	return fmt.Sprintf(`{"eventId":"%[1]s-%[2]d-%[3]s","eventType":%[3]q,"accountId":%[1]q,"version":%[2]d,"occurredAt":"2026-01-01T00:00:00Z","data":%[4]s}`,
 		account, version, kind, data)
@@ -37,8 +37,8 @@ func event(account string, version int, kind, data string) string {
 
 const good = `{"amount":"1.25","currency":"EUR"}`
 
-// poison is an event of every class in turn, for an account whose next version is
-// given. "" is the class of a good one.
+// poison has, for every error class, a function that returns an event of that class. It receives
+// the account and its next version. The class "" is a valid event.
 var poison = []func(account string, version int) string{
 	func(a string, v int) string { return event(a, v, "FundsCredited", `{"amount":1.25,"currency":"EUR"}`) },
 	func(a string, v int) string { return event(a, v, "FundsTeleported", good) },
@@ -53,11 +53,11 @@ var poison = []func(account string, version int) string{
 	func(a string, v int) string { return event(a, v, "FundsCredited", good)[1:] },
 }
 
-// poisonPlaced sends batches of one event an account, with poison of every class at
-// every interesting place.
+// poisonPlaced sends batches with one event per account, with broken events of every class at
+// different places of the batch.
 func poisonPlaced(s *scene) (hits int) {
 	const accounts = 40
-	s.producer = s.another(kgo.ProducerLinger(50 * time.Millisecond)) // a batch for each Send
+	s.producer = s.another(kgo.ProducerLinger(50 * time.Millisecond)) // makes one batch of each Send
 	send := func(values []string) {
 		records := make([]testbank.Record, len(values))
 		for i, v := range values {
@@ -77,7 +77,7 @@ func poisonPlaced(s *scene) (hits int) {
 			}
 			for n, i := range places {
 				pick := one
-				if len(places) == accounts { // all of it, of mixed classes
+				if len(places) == accounts { // every event of the batch is broken, with mixed classes
 					pick = poison[(class+n)%len(poison)]
 				}
 				next[i] = pick(fmt.Sprint(prefix, i), 3)
@@ -98,7 +98,7 @@ func all(n int) []int {
 	return list
 }
 
-// another is a producer of other options that goes on with the scene's journal.
+// another returns a producer with other options that continues the scene's journal.
 func (s *scene) another(opts ...kgo.Opt) *journal.Producer {
 	s.t.Helper()
 	p := must(journal.Open(s.path, s.reader.Topic, s.addrs, opts...))(s.t)
@@ -131,8 +131,9 @@ func largeRecords(s *scene) (hits int) {
 	return hits
 }
 
-// TestBatchesBeyondTheBound has batches that nobody can read: their partitions stop,
-// loudly; the others go on; memory stays bounded; a person can pass them over.
+// TestBatchesBeyondTheBound sends batches that are too large to fetch. Their partitions stop with
+// an error, the others continue, and memory stays bounded. An operator can move the position past
+// them.
 func TestBatchesBeyondTheBound(t *testing.T) {
 	const size = 80 << 20
 	kafka := broker(t)
@@ -158,7 +159,7 @@ func beyondTheBound(t *testing.T, kafka devtest.Cluster, name string, giant []by
 	defer client.Close()
 	record := &kgo.Record{Topic: s.reader.Topic, Partition: 1, Value: giant}
 	check(t, client.ProduceSync(t.Context(), record).FirstErr())
-	// The oracle need not read it to know that it means nothing.
+	// The journal has an ignored event at this place, because the record has no effect.
 	check(t, s.producer.Note(&testbank.Record{
 		Partition: 1, Offset: record.Offset, Timestamp: record.Timestamp.UnixMilli(), Value: []byte(`{"eventType":"` + testbank.IgnoredType + `"}`),
 	}))
@@ -174,8 +175,8 @@ func beyondTheBound(t *testing.T, kafka devtest.Cluster, name string, giant []by
 	s.exact(name, 1, struck, took)
 }
 
-// stopped waits until all partitions are at their ends, except for one, which must stop
-// at an offset.
+// stopped waits until one partition has stopped at an offset and all others are consumed to their
+// ends.
 func (s *scene) stopped(partition int32, offset int64) {
 	s.t.Helper()
 	s.await("the other partitions at their ends", func() string {
@@ -199,7 +200,7 @@ func (s *scene) stopped(partition int32, offset int64) {
 	})
 }
 
-// passOver accepts the loss of the records before an offset, as the runbook says.
+// passOver moves the position past the lost records, as the runbook says.
 func (s *scene) passOver(partition int32, offset int64) {
 	s.t.Helper()
 	s.uncounted = true

@@ -16,15 +16,15 @@ import (
 	"projector/e2e/wait"
 )
 
-// diskFull fills the disk that the database is on, and empties it again. Where this
-// process may not mount a small disk, PostgreSQL is made to report that it is full.
+// diskFull fills the database's disk and empties it again. If this process may not mount a small
+// disk, PostgreSQL is made to report a full disk instead.
 func diskFull() fault {
 	return fault{name: "disk full", strike: func(s *scene) int {
 		fill, empty := s.smallDisk()
 		fill()
 		s.await("retries", s.retries("postgres", "53100", 0))
 		wait.Until(s.t, 30*time.Second, "unready", func() (state string) {
-			for _, r := range s.replicas { // one may find space in its pages
+			for _, r := range s.replicas { // a replica may still find space in existing pages
 				if state = r.Answers("/readyz", 503, "53100")(); state == "" {
 					return ""
 				}
@@ -38,7 +38,7 @@ func diskFull() fault {
 	}}
 }
 
-// smallDisk puts the database on a disk of its own.
+// smallDisk moves the database to a disk of its own.
 func (s *scene) smallDisk() (fill, empty func()) {
 	s.t.Helper()
 	dir := filepath.Join(s.t.TempDir(), "disk")
@@ -59,12 +59,12 @@ func (s *scene) smallDisk() (fill, empty func()) {
 	filler := filepath.Join(dir, "filler")
 	return func() { s.fillUp(filler) }, func() {
 		check(s.t, os.Remove(filler))
-		s.move("pg_default") // whatever strikes next finds a database as any other
+		s.move("pg_default") // the next fault needs an ordinary database
 		s.exec("DROP TABLESPACE small")
 	}
 }
 
-// moveToDisk moves the database's files, under everybody's feet.
+// moveToDisk moves the database's files while it is in use.
 func (s *scene) moveToDisk(dir string) {
 	s.t.Helper()
 	var data string
@@ -73,7 +73,7 @@ func (s *scene) moveToDisk(dir string) {
 	space := filepath.Join(dir, "tablespace")
 	check(s.t, os.Mkdir(space, 0o700))
 	check(s.t, os.Chown(space, int(own.Uid), int(own.Gid)))
-	for parent := dir; parent != "/"; parent = filepath.Dir(parent) { // PostgreSQL's user has to get there
+	for parent := dir; parent != "/"; parent = filepath.Dir(parent) { // PostgreSQL's user needs access to each parent folder
 		if info, err := os.Stat(parent); err == nil && info.Mode()&0o001 == 0 {
 			check(s.t, os.Chmod(parent, info.Mode()|0o001))
 		}
@@ -104,7 +104,7 @@ func (s *scene) move(tablespace string) {
 	s.watch.follow(s.db)
 }
 
-// fillUp leaves no byte on the disk.
+// fillUp fills the disk completely.
 func (s *scene) fillUp(path string) {
 	s.t.Helper()
 	file := must(os.Create(path))(s.t)

@@ -22,20 +22,20 @@ import (
 	"projector/internal/testbank"
 )
 
-// failover is a scene on a PostgreSQL that Patroni runs.
+// failover is a scene on a PostgreSQL cluster that Patroni manages.
 type failover struct {
 	s           *scene
 	synchronous bool
 	cluster     *devstack.Patroni
 	ways        map[devstack.Way]*pgproxy.Proxy
-	targets     map[devstack.Way]string // where they lead
+	targets     map[devstack.Way]string // the server that each proxy forwards to
 	writers     *writers
 	feeds       []*feed
-	changed     int // how often another node has become the leader
-	readAgain   int // records, because the leader was lost with them
+	changed     int // how often the leader changed
+	readAgain   int // records that were read again because the lost leader had them
 }
 
-// newFailover starts everything: a replica for each way to PostgreSQL, and the stream.
+// newFailover starts one replica for each way to connect to PostgreSQL, and the stream.
 func newFailover(t *testing.T, kafka devtest.Cluster, synchronous bool) *failover {
 	t.Helper()
 	f := &failover{synchronous: synchronous, ways: map[devstack.Way]*pgproxy.Proxy{}, targets: map[devstack.Way]string{}}
@@ -61,7 +61,7 @@ func newFailover(t *testing.T, kafka devtest.Cluster, synchronous bool) *failove
 	return f
 }
 
-// startPatroni is the scene's database.
+// startPatroni starts the scene's database.
 func (f *failover) startPatroni(s *scene) {
 	f.s = s
 	cluster, err := devstack.StartPatroni(s.t.Context(), devstack.PatroniOptions{
@@ -72,7 +72,8 @@ func (f *failover) startPatroni(s *scene) {
 	s.t.Cleanup(func() { check(s.t, cluster.Close(context.Background())) })
 	const name = "bank"
 	check(s.t, devstack.CreateDatabase(s.t.Context(), cluster.URL("postgres"), name, ""))
-	// A host that says there is no such database ends the search for one that takes writes.
+	// The database must be on each node: a client that searches the hosts for the primary stops
+	// with an error at a host without the database.
 	for _, node := range cluster.Nodes() {
 		wait.Until(s.t, patient, "the database is on each node", func() string {
 			conn, err := pgx.Connect(s.t.Context(), node.URL(name))
@@ -89,7 +90,7 @@ func (f *failover) startPatroni(s *scene) {
 	f.writers = watchWriters(s.t, cluster)
 }
 
-// between puts a line that can be cut into a way between two servers.
+// between puts a proxy into a connection between two servers, so that the test can cut it.
 func (f *failover) between(way devstack.Way, addr string) (string, error) {
 	proxy, err := pgproxy.ListenRaw(addr)
 	if err != nil {
@@ -100,7 +101,7 @@ func (f *failover) between(way devstack.Way, addr string) (string, error) {
 	return proxy.Addr(), nil
 }
 
-// haproxy is the database's URL through an HAProxy.
+// haproxy returns the database's URL through an HAProxy.
 func (f *failover) haproxy() string {
 	s := f.s
 	s.t.Helper()
@@ -111,7 +112,7 @@ func (f *failover) haproxy() string {
 	return u.String()
 }
 
-// pgbouncer is the database's URL through a PgBouncer before an HAProxy.
+// pgbouncer returns the database's URL through a PgBouncer that connects by HAProxy.
 func (f *failover) pgbouncer() string {
 	s := f.s
 	s.t.Helper()
@@ -121,13 +122,13 @@ func (f *failover) pgbouncer() string {
 	return through
 }
 
-// look bounds one look at the database, which may be silent.
+// look returns the context for one query of the database, which may not answer.
 func (s *scene) look() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(s.t.Context(), 2*time.Second)
 }
 
-// takenBack is how many records the replicas say they read again, because the database
-// knows less than was durable.
+// takenBack returns how many records the replicas log to read again because the new leader lacks
+// some commits.
 func (f *failover) takenBack() (records int) {
 	for _, r := range f.s.replicas {
 		for _, line := range r.Lines() {
@@ -143,14 +144,14 @@ func (f *failover) takenBack() (records int) {
 	return records
 }
 
-// writers watches which nodes take writes.
+// writers polls which nodes accept writes.
 type writers struct {
 	nodes []*devstack.PatroniNode
-	conns []*pgx.Conn // nil: none now
+	conns []*pgx.Conn // nil: not connected
 
 	mu    sync.Mutex // guards what follows
 	now   []bool
-	both  int // looks at which both did
+	both  int // polls in which both did
 	looks int
 }
 
@@ -159,7 +160,7 @@ const (
 	writerWithin = 500 * time.Millisecond
 )
 
-// watchWriters begins to look.
+// watchWriters starts the polling.
 func watchWriters(t testing.TB, cluster *devstack.Patroni) *writers {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -187,8 +188,8 @@ func watchWriters(t testing.TB, cluster *devstack.Patroni) *writers {
 	return w
 }
 
-// look asks the first node again after the second: if it took writes before and after,
-// it did so meanwhile.
+// look queries the first node, the second, and the first again. If the first accepted writes both
+// times, it did so during the query of the second.
 func (w *writers) look(ctx context.Context) {
 	first := w.asks(ctx, 0)
 	second := w.asks(ctx, 1)
@@ -202,7 +203,7 @@ func (w *writers) look(ctx context.Context) {
 	}
 }
 
-// asks reports whether a node says that it takes writes.
+// asks reports whether a node accepts writes.
 func (w *writers) asks(ctx context.Context, i int) (yes bool) {
 	ctx, cancel := context.WithTimeout(ctx, writerWithin)
 	defer cancel()
@@ -228,7 +229,7 @@ func (w *writers) hangUp(i int) {
 	w.conns[i] = nil
 }
 
-// writes is a check: the node takes writes.
+// writes returns a check for await: the node accepts writes.
 func (w *writers) writes(node *devstack.PatroniNode) func() string {
 	return func() string {
 		w.mu.Lock()
@@ -240,7 +241,7 @@ func (w *writers) writes(node *devstack.PatroniNode) func() string {
 	}
 }
 
-// report fails the test when two nodes took writes at once.
+// report fails the test if two nodes accepted writes at the same time.
 func (w *writers) report(t testing.TB) {
 	t.Helper()
 	w.mu.Lock()
@@ -251,7 +252,7 @@ func (w *writers) report(t testing.TB) {
 	}
 }
 
-// patroniLog is a file for what Patroni and etcd say, to look at when a test fails.
+// patroniLog returns a file for the output of Patroni and etcd, which helps if a test fails.
 func patroniLog() io.Writer {
 	path := os.Getenv("PROJECTOR_FAILOVER_LOG")
 	if path == "" {

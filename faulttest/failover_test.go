@@ -14,16 +14,17 @@ import (
 )
 
 const (
-	perSecond      = 1500 // events, while servers fail
-	wrongPerSecond = 100  // of them, of a stream of which a third is wrong
-	// backWithin is how soon after there is a new leader every partition must be at its end.
+	perSecond      = 1500 // events per second during the failures
+	wrongPerSecond = 100  // of these, events of a stream of which a third is wrong
+	// backWithin is the time limit, after a new leader exists, for every partition to be at its
+	// end.
 	backWithin = 30 * time.Second
-	// patient is how long Patroni may take for anything; a dead leader's key lasts 20 s.
+	// patient is the time limit for Patroni. The key of a dead leader expires after 20 s.
 	patient = 2 * time.Minute
 )
 
-// TestFailover has Patroni fail over and switch over under three replicas, each of which
-// reaches PostgreSQL in another way, while events arrive.
+// TestFailover makes Patroni fail over and switch over while events arrive. Each of three replicas
+// connects to PostgreSQL in another way.
 func TestFailover(t *testing.T) {
 	kafka := broker(t)
 	for name, synchronous := range map[string]bool{"synchronous": true, "asynchronous": false} {
@@ -49,7 +50,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// changes has the leadership change, and times what follows.
+// changes changes the leader and measures the recovery.
 func (f *failover) changes(name string, change func(leader *devstack.PatroniNode)) {
 	s := f.s
 	s.t.Helper()
@@ -86,8 +87,8 @@ func (f *failover) changes(name string, change func(leader *devstack.PatroniNode
 	}
 }
 
-// killed ends the leader's Patroni and PostgreSQL as the end of its machine does. What an
-// asynchronous standby has not heard of is lost with it.
+// killed kills the leader's Patroni and PostgreSQL, as the loss of its machine would. Commits that
+// an asynchronous standby has not received are lost.
 func (f *failover) killed(leader *devstack.PatroniNode) {
 	if !f.synchronous {
 		f.holdBack(leader)
@@ -104,7 +105,7 @@ func (f *failover) killed(leader *devstack.PatroniNode) {
 	})
 }
 
-// holdBack cuts the standby off for some seconds of work, which the leader commits.
+// holdBack cuts the standby off for some seconds while the leader commits.
 func (f *failover) holdBack(leader *devstack.PatroniNode) {
 	at := sum(f.s.positions())
 	f.ways[devstack.Way{Node: leader.Number()}].SwitchTo("")
@@ -121,7 +122,8 @@ func (f *failover) switched(*devstack.PatroniNode) {
 	check(f.s.t, f.cluster.Switchover(f.s.t.Context()))
 }
 
-// cutOff lets the leader no longer reach etcd: it must give up before another begins.
+// cutOff cuts the leader off from etcd. It must stop accepting writes before another node becomes
+// leader.
 func (f *failover) cutOff(leader *devstack.PatroniNode) {
 	f.ways[devstack.Way{Node: leader.Number(), ToEtcd: true}].SwitchTo("")
 	began := time.Now()
@@ -134,7 +136,7 @@ func (f *failover) cutOff(leader *devstack.PatroniNode) {
 	f.s.t.Logf("the leader gave up %s after it was cut off", time.Since(began).Round(100*time.Millisecond))
 }
 
-// mend opens all ways and starts what was killed.
+// mend restores all connections and starts the killed servers.
 func (f *failover) mend(leader *devstack.PatroniNode) {
 	for way, proxy := range f.ways {
 		proxy.SwitchTo(f.targets[way])
@@ -158,11 +160,12 @@ func (f *failover) whole() string {
 	return ""
 }
 
-// steadyWithin is how soon a record is applied where nothing has to be made up for: while
-// more records arrive all the time, lag is 0 when each partition takes no longer.
+// steadyWithin is the time limit for applying a record when nothing has to be caught up. Records
+// arrive all the time, so the lag counts as 0 if each partition reaches its end within this time.
 const steadyWithin = time.Second
 
-// caughtUp is a check: within steadyWithin each partition comes to where its end was.
+// caughtUp returns a check for await: within steadyWithin each partition reaches the end that it
+// had at the beginning of that time.
 func (f *failover) caughtUp() func() string {
 	var (
 		ends map[int32]int64

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestFaults strikes one fault after the other on one broker.
+// TestFaults tests one fault after the other on one broker.
 func TestFaults(t *testing.T) {
 	kafka := broker(t)
 	run(t, kafka, slices.Concat(crashes(), outages(), replays(), rebuilding(), lostEnds(kafka), brokenBroker(kafka), badData()))

@@ -12,18 +12,18 @@ import (
 	"projector/internal/testbank"
 )
 
-// feed produces a stream at a steady pace while something happens to its consumers.
+// feed produces a stream at a steady pace in the background.
 type feed struct {
 	t     testing.TB
 	hurry chan struct{}
 	halt  chan struct{}
 	done  chan error
-	gate  sync.Mutex // held while records are on their way, or while none may be sent
+	gate  sync.Mutex // held while records are being sent, and by hold
 }
 
 const feedEvery = 25 * time.Millisecond
 
-// startFeed begins to produce the scene's stream.
+// startFeed starts to produce the scene's stream.
 func (s *scene) startFeed() {
 	records := s.records()
 	chunk := chunkOf(records, s.setting.during)
@@ -34,12 +34,12 @@ func (s *scene) startFeed() {
 	s.feed = s.feedBeside(records, chunk)
 }
 
-// chunkOf is how many records a tick sends if all are to take that long.
+// chunkOf returns how many records a tick must send so that all records take the given time.
 func chunkOf(records []testbank.Record, during time.Duration) int {
 	return max(1, len(records)/max(1, int(during/feedEvery)))
 }
 
-// feedBeside begins to produce more records, next to the scene's stream.
+// feedBeside starts to produce more records, in addition to the scene's stream.
 func (s *scene) feedBeside(records []testbank.Record, chunk int) *feed {
 	f := &feed{t: s.t, hurry: make(chan struct{}), halt: make(chan struct{}), done: make(chan error, 1)}
 	go f.run(s.producer, records, chunk)
@@ -83,7 +83,7 @@ func (f *feed) run(to *journal.Producer, rest []testbank.Record, chunk int) {
 	f.done <- nil
 }
 
-// hold stops the feed, with all it has sent acknowledged, until release.
+// hold pauses the feed until release. All records sent so far are acknowledged.
 func (f *feed) hold() { f.gate.Lock() }
 
 func (f *feed) release() { f.gate.Unlock() }
@@ -91,7 +91,7 @@ func (f *feed) release() { f.gate.Unlock() }
 // ended reports whether everything has been sent.
 func (f *feed) ended() bool { return len(f.done) > 0 }
 
-// finish sends what is left at once and waits until it is acknowledged.
+// finish sends the remaining records at once and waits until they are acknowledged.
 func (f *feed) finish() {
 	f.t.Helper()
 	close(f.hurry)
@@ -100,8 +100,8 @@ func (f *feed) finish() {
 	}
 }
 
-// stop leaves the rest unsent, and waits until what was sent is acknowledged. A feed that
-// had ended before has not lasted as long as it should.
+// stop ends the feed without sending the rest, and waits until the sent records are acknowledged.
+// It fails if the feed has already sent everything, because then it did not last long enough.
 func (f *feed) stop() {
 	f.t.Helper()
 	if f.ended() {
@@ -113,7 +113,7 @@ func (f *feed) stop() {
 	}
 }
 
-// newcomers are accounts with one event each, spread over the partitions.
+// newcomers returns one event each for n new accounts, spread over the partitions.
 func (s *scene) newcomers(n int) []testbank.Record {
 	prefix := fmt.Sprintf("new-%x-", s.rnd.Uint32())
 	records := make([]testbank.Record, n)

@@ -10,25 +10,26 @@ import (
 )
 
 const (
-	// swapLimit is how long a rebuild may keep consumers from their positions.
+	// swapLimit is the longest time that a rebuild may block the consumers' positions.
 	swapLimit = 30 * time.Second
-	// swapGrace is for the consumers to notice that it does so no longer.
+	// swapGrace is the time that consumers have to continue after that.
 	swapGrace = 10 * time.Second
-	// spoilt is how many accounts are wrong: fewer than a rebuild asks about.
+	// spoilt is the number of wrong accounts. It is below the number at which a rebuild needs a
+	// confirmation.
 	spoilt = 50
-	// swapping is the application name of the sessions of the rebuild.
+	// swapping is the application_name of the rebuild's sessions.
 	swapping = "rebuild-to-be-frozen"
 )
 
-// rebuilding are faults of a rebuild while its consumers run.
+// rebuilding returns faults of a rebuild while its consumers run.
 func rebuilding() []fault {
 	return []fault{{name: "rebuild frozen in its swap", strike: rebuildFrozen, setting: setting{during: 80 * time.Second}}}
 }
 
-// rebuildFrozen stops a rebuild in the middle of its swap, as a hypervisor does, while
-// it holds locks. The consumers must go on before it does.
+// rebuildFrozen freezes a rebuild, as a hypervisor does, in the middle of its swap while it holds
+// locks. The consumers must continue before the rebuild does.
 func rebuildFrozen(s *scene) (hits int) {
-	s.uncounted = true // some flush will not know whether it was committed
+	s.uncounted = true // a flush may not learn whether it was committed
 	s.linger()
 	for range 5 {
 		s.spoil()
@@ -67,13 +68,13 @@ func rebuildFrozen(s *scene) (hits int) {
 	return hits
 }
 
-// swaps counts the rebuild's sessions that are in a transaction that writes balances.
+// swaps counts the rebuild's sessions in a transaction that writes balances.
 const swaps = `SELECT count(*) FROM pg_stat_activity a
 	WHERE application_name = '` + swapping + `' AND EXISTS (
 		SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.granted
 		AND l.relation = 'public.account_balance'::regclass AND l.mode = 'RowExclusiveLock')`
 
-// linger makes the swap take a second or two, so that it can be stopped in the middle.
+// linger slows the swap down to a second or two, so that it can be frozen in the middle.
 func (s *scene) linger() {
 	s.t.Helper()
 	s.exec(`CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -82,7 +83,7 @@ func (s *scene) linger() {
 		FOR EACH ROW WHEN (current_setting('application_name') = '` + swapping + `') EXECUTE FUNCTION linger();`)
 }
 
-// spoil makes some accounts wrong that have no further events.
+// spoil changes the balances of some accounts that have no further events.
 func (s *scene) spoil() {
 	s.t.Helper()
 	accounts := s.newcomers(spoilt)
@@ -96,7 +97,7 @@ func (s *scene) spoil() {
 	s.exec("ALTER TABLE account_balance ENABLE TRIGGER a_version_audit")
 }
 
-// rebuilt is how many accounts rebuilds have replaced.
+// rebuilt returns how many accounts the rebuilds have replaced.
 func (s *scene) rebuilt() (n int) {
 	s.t.Helper()
 	check(s.t, s.db.QueryRow(s.t.Context(), "SELECT count(*) FROM dlq_action WHERE action = 'rebuild'").Scan(&n))
@@ -111,7 +112,7 @@ func (s *scene) beginRebuild(params string) *command {
 	return s.command("rebuild", "--yes")
 }
 
-// goOnBeside expects every partition to move although the rebuild does not.
+// goOnBeside expects every partition to move while the rebuild is frozen.
 func (s *scene) goOnBeside(stopped time.Time) {
 	s.t.Helper()
 	every := make([]int32, s.setting.partitions)

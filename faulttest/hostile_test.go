@@ -14,10 +14,9 @@ import (
 	"projector/internal/testbank"
 )
 
-// TestHostileRecords sends random records through the whole path: a tenth of them
-// is broken anywhere by a few random bytes. No record may end the program, and each
-// is accounted for, by partition: applied, duplicate, ignored or dead-lettered, as
-// the oracle says.
+// TestHostileRecords sends random records through the whole program. A tenth of them have a few
+// random bytes changed. No record may end the program, and the outcomes by partition (applied,
+// duplicate, ignored or dead-lettered) must equal the oracle's.
 func TestHostileRecords(t *testing.T) {
 	total := scaled(1_000_000, 30_000)
 	if text := os.Getenv("PROJECTOR_HOSTILE_RECORDS"); text != "" {
@@ -27,8 +26,8 @@ func TestHostileRecords(t *testing.T) {
 	s := newScene(t, kafka, setting{
 		partitions: 6, recovers: 4 * time.Minute,
 		flags: []string{
-			"--currencies=EUR,USD,GBP,CHF,JPY,ISK,KWD,BHD,CLF", // those the oracle knows
-			"--breaker-share=0", // as more accounts wait, what counts is more and more the broken ones
+			"--currencies=EUR,USD,GBP,CHF,JPY,ISK,KWD,BHD,CLF", // the currencies of the oracle
+			"--breaker-share=0", // the share of dead letters grows as more accounts wait
 		},
 	})
 	s.startWatch()
@@ -61,11 +60,12 @@ func TestHostileRecords(t *testing.T) {
 	s.exact("random records", broken, 0, took, "--exactly-once")
 }
 
-// homes are the partitions of accounts. Broken bytes may name another account: where that
-// is one of another partition, nothing says which of its events comes first.
+// homes maps accounts to partitions. Changed bytes may name an account of another partition. The
+// order of its events is then undefined, so such records are left out.
 type homes map[string]int32
 
-// has reports whether the record's account, if one can be read, is of its partition.
+// has reports whether the record's account, if it can be decoded, belongs to the record's
+// partition.
 func (h homes) has(r *testbank.Record) bool {
 	var named struct {
 		AccountID string `json:"accountId"`

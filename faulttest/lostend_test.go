@@ -14,8 +14,8 @@ import (
 	"projector/internal/devstack"
 )
 
-// lostEnds are logs that end before what was consumed of them, as after an unclean
-// leader election, or on a disk that was restored.
+// lostEnds returns faults in which a log ends before the consumer's position, as after an unclean
+// leader election or a restored disk.
 func lostEnds(kafka *devstack.Kafka) []fault {
 	return []fault{
 		{name: "a log loses its end under its consumer", strike: func(s *scene) int { return s.logLosesItsEnd(kafka, true) }},
@@ -24,21 +24,21 @@ func lostEnds(kafka *devstack.Kafka) []fault {
 }
 
 const (
-	// lostTail is how many records the log loses: all consumed, none with any effect,
-	// so that the journal need not know them.
+	// lostTail is the number of lost records. All were consumed and none has an effect, so the
+	// journal does not need them.
 	lostTail = 200
-	// tempted is for how long the partition must not go on, although it could: longer
-	// than a stopped partition waits before it looks again.
+	// tempted is how long the partition is watched to stay stopped. It is longer than the interval
+	// at which a stopped partition is checked.
 	tempted = 12 * time.Second
 )
 
-// logLosesItsEnd puts an older copy of a partition's log in the place of the present one
-// and appends beyond what was consumed of the present one. The partition must stay where
-// it is, also under new replicas, until a person sets its position; then all that is new
-// must be processed. It answers how many records would have been passed over.
+// logLosesItsEnd replaces a partition's log by an older copy and appends beyond the consumer's
+// position. The partition must stay stopped, also under new replicas, until an operator sets its
+// position. Then all new records must be processed. It returns how many records would have been
+// skipped otherwise.
 func (s *scene) logLosesItsEnd(kafka *devstack.Kafka, running bool) int {
 	const partition = 1
-	s.uncounted = true // what was lost is counted, and not in the journal
+	s.uncounted = true // the counters include the lost records, the journal does not
 	s.feed.hold()
 	defer s.feed.release()
 	s.await("all consumed", s.arrived)
@@ -81,8 +81,8 @@ func (s *scene) logLosesItsEnd(kafka *devstack.Kafka, running bool) int {
 	return int(at - end)
 }
 
-// copyLog copies a log to which nobody is writing. The indexes, of which the broker has
-// parts in memory, it makes again when they are missing.
+// copyLog copies a log to which no client writes. It leaves out the indexes, which the broker keeps
+// partly in memory and creates again.
 func (s *scene) copyLog(dir string) string {
 	s.t.Helper()
 	older := filepath.Join(s.t.TempDir(), "older")
@@ -97,8 +97,8 @@ func (s *scene) copyLog(dir string) string {
 	return older
 }
 
-// tombstones appends records without effect, which the journal does not have, and returns
-// the offset after them.
+// tombstones appends records without effect, which are not in the journal. It returns the offset
+// after them.
 func (s *scene) tombstones(partition int32, n int) int64 {
 	s.t.Helper()
 	client := must(kgo.NewClient(kgo.SeedBrokers(s.addrs...), kgo.RecordPartitioner(kgo.ManualPartitioner())))(s.t)
@@ -111,8 +111,8 @@ func (s *scene) tombstones(partition int32, n int) int64 {
 	return batch[n-1].Offset + 1
 }
 
-// appendBeyond produces more records to a partition than it has lost, some of which are
-// conflicts, and a few to all others.
+// appendBeyond produces to a partition more records than it has lost, including conflicting events,
+// and a few records to all others.
 func (s *scene) appendBeyond(partition int32, lost int64) {
 	s.t.Helper()
 	records := s.newcomers(int(s.setting.partitions) * 10)
@@ -127,15 +127,15 @@ func (s *scene) appendBeyond(partition int32, lost int64) {
 	check(s.t, s.producer.Send(s.t.Context(), records))
 }
 
-// stands expects a partition to stay where it is although there is more in its log, and
-// the others to go on.
+// stands expects a partition to stay at its position although its log has more records, and the
+// others to continue.
 func (s *scene) stands(partition int32, at int64) {
 	s.t.Helper()
 	check(s.t, s.producer.Send(s.t.Context(), s.newcomers(int(s.setting.partitions)*10)))
 	s.stopped(partition, at)
 }
 
-// anyUnready is a check: one of the replicas is, with the reason.
+// anyUnready returns a check for await: one of the replicas is unready for the reason.
 func (s *scene) anyUnready(reason string) func() string {
 	return func() (state string) {
 		for _, r := range s.replicas {
@@ -149,7 +149,7 @@ func (s *scene) anyUnready(reason string) func() string {
 	}
 }
 
-// endAll stops all replicas as a deployment does.
+// endAll terminates all replicas, as a deployment does.
 func (s *scene) endAll() {
 	s.t.Helper()
 	for len(s.replicas) > 0 {
@@ -167,14 +167,14 @@ func (s *scene) committedAll() string {
 	return ""
 }
 
-// setPosition is what a person does about a partition that was stopped.
+// setPosition sets the position of a stopped partition, as an operator does.
 func (s *scene) setPosition(partition int32, offset int64) {
 	s.t.Helper()
 	s.exec(`UPDATE projector_position SET next_offset = $1, judged_until = $1, stopped_reason = NULL, fence = fence + 1
 		WHERE consumer_group = $2 AND topic = $3 AND partition = $4`, offset, s.reader.Group, s.reader.Topic, partition)
 }
 
-// ready waits until all replicas are.
+// ready waits until all replicas are ready.
 func (s *scene) ready() {
 	s.t.Helper()
 	for _, r := range s.replicas {

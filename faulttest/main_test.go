@@ -21,8 +21,7 @@ func TestMain(m *testing.M) {
 	devtest.Main(m, process.Migrate(projector))
 }
 
-// broker is the one real broker that all tests share, which they may break as long as
-// they mend it.
+// broker returns the real broker that all tests share. A test may break it if it repairs it.
 func broker(t testing.TB) *devstack.Kafka {
 	t.Helper()
 	kafka, own := devtest.Broker(t).(*devstack.Kafka)
@@ -32,7 +31,7 @@ func broker(t testing.TB) *devstack.Kafka {
 	return kafka
 }
 
-// projector is the program with its failpoints, built once.
+// projector builds the program with its failpoints once.
 var projector = sync.OnceValues(func() (string, error) {
 	path, err := beside("projector-with-failpoints")
 	if err != nil {
@@ -41,7 +40,7 @@ var projector = sync.OnceValues(func() (string, error) {
 	return path, process.Build(context.Background(), path, "-tags=failpoints")
 })
 
-// theOracle is the program that checks, built once.
+// theOracle builds the checking program once.
 var theOracle = sync.OnceValues(func() (string, error) {
 	path, err := beside("oracle")
 	if err != nil {
@@ -50,13 +49,13 @@ var theOracle = sync.OnceValues(func() (string, error) {
 	return path, process.BuildCommand(context.Background(), "projector/faulttest/oracle", path)
 })
 
-// beside is a path next to the test binary, which go test removes with its folder.
+// beside returns a path next to the test binary, so that go test removes the file.
 func beside(name string) (string, error) {
 	self, err := os.Executable()
 	return filepath.Join(filepath.Dir(self), name), err
 }
 
-// must ends the test on an error.
+// must fails the test on an error.
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()

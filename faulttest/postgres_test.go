@@ -15,7 +15,7 @@ import (
 	"projector/internal/devstack"
 )
 
-// outages are faults of PostgreSQL and of the way to it.
+// outages returns faults of PostgreSQL and of the connection to it.
 func outages() []fault {
 	return []fault{
 		{name: "reply to COMMIT lost", quick: true, strike: repliesLost},
@@ -32,7 +32,7 @@ func outages() []fault {
 	}
 }
 
-// repliesLost breaks connections off after a COMMIT has taken place.
+// repliesLost closes connections after a COMMIT was executed, before its reply arrives.
 func repliesLost(s *scene) int {
 	rnd := rand.New(rand.NewPCG(s.seed, 4))
 	s.proxy.LoseReplies(func() bool { return rnd.IntN(4) == 0 })
@@ -46,7 +46,7 @@ func repliesLost(s *scene) int {
 	return s.proxy.Lost()
 }
 
-// postgresCrashes ends PostgreSQL as a crash would, several times.
+// postgresCrashes crashes PostgreSQL several times.
 func postgresCrashes(s *scene) (hits int) {
 	for range scaled(3, 1) {
 		before := s.retried("postgres", "")
@@ -61,7 +61,7 @@ func postgresCrashes(s *scene) (hits int) {
 	return hits
 }
 
-// flows is a check: each partition moves or is at its end.
+// flows returns a check for await: each partition moves or is at its end.
 func (s *scene) flows() func() string {
 	before := s.positions()
 	return func() string {
@@ -75,8 +75,8 @@ func (s *scene) flows() func() string {
 	}
 }
 
-// backendsFrozen stops the postmaster and all its children: connections stay open
-// and nobody answers.
+// backendsFrozen freezes the postmaster and all its children. Connections stay open and nothing
+// answers.
 func backendsFrozen(s *scene) int {
 	before := s.retried("postgres", "")
 	frozen := family(s.cluster.PID())
@@ -101,7 +101,7 @@ func signal(s *scene, pids []int, what syscall.Signal) {
 	}
 }
 
-// family is a process and its children, the process first.
+// family returns the ids of a process and its children, the process first.
 func family(pid int) []int {
 	pids := []int{pid}
 	entries, _ := os.ReadDir("/proc")
@@ -133,8 +133,8 @@ func readOnly(s *scene) int {
 	return hits
 }
 
-// rowLocked holds the row of one account, as a person in psql does, while a second
-// replica joins. Only the partition of that account may stop.
+// rowLocked holds the lock of one account's row, as a person in psql does, while a second replica
+// joins. Only the partition of that account may stop.
 func rowLocked(s *scene) (hits int) {
 	tx := must(s.db.Begin(s.t.Context()))(s.t)
 	var account string
@@ -170,8 +170,8 @@ func rowLocked(s *scene) (hits int) {
 	return hits
 }
 
-// lockHeld is how long a row stays locked. A person who goes to lunch in the middle of
-// a transaction takes longer: PROJECTOR_FAULTS_LOCK=5m is for who has the time.
+// lockHeld returns how long a row stays locked. PROJECTOR_FAULTS_LOCK=5m imitates a person who
+// leaves a transaction open for longer.
 func lockHeld(s *scene) time.Duration {
 	if text := os.Getenv("PROJECTOR_FAULTS_LOCK"); text != "" {
 		return must(time.ParseDuration(text))(s.t)
@@ -179,7 +179,7 @@ func lockHeld(s *scene) time.Duration {
 	return 20 * time.Second
 }
 
-// slowLine puts the database far away.
+// slowLine slows the connection to the database down.
 func slowLine(s *scene) int {
 	s.proxy.Slow(s.between(20*time.Millisecond, 80*time.Millisecond), 64<<10)
 	s.pause(10 * time.Second)
@@ -188,7 +188,7 @@ func slowLine(s *scene) int {
 	return s.proxy.Delayed()
 }
 
-// grantLost takes a privilege away, as a wrong migration of somebody else does.
+// grantLost revokes a privilege, as another team's wrong migration could.
 func grantLost(s *scene) int {
 	s.exec(fmt.Sprintf("CREATE ROLE %[1]s LOGIN PASSWORD 'correct-horse'; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO %[1]s", "clerk"))
 	for len(s.replicas) > 0 {
@@ -209,8 +209,8 @@ func grantLost(s *scene) int {
 	return hits
 }
 
-// standbyPromoted fails over to a standby that has not heard of the last commits,
-// which Kafka's offsets have.
+// standbyPromoted fails over to a standby that lacks the last commits. Kafka's offsets are then
+// ahead of the database.
 func standbyPromoted(s *scene) int {
 	standby := must(s.cluster.Clone(s.t.Context(), devstack.Standby))(s.t)
 	s.closeAtEnd(standby)
@@ -238,8 +238,8 @@ func standbyPromoted(s *scene) int {
 	return int(max(0, lost))
 }
 
-// rewound waits until the replicas are through what was lost, and has the watcher
-// look again.
+// rewound waits until the replicas have processed the lost records again. Then the watcher checks
+// offsets again.
 func (s *scene) rewound() {
 	s.t.Helper()
 	s.await("positions are beyond Kafka's offsets again", func() string {
@@ -264,8 +264,7 @@ func (s *scene) count(query string, want int) func() string {
 	}
 }
 
-// backupRestored replaces the database by a backup of some time ago, under replicas
-// that are at work.
+// backupRestored replaces the database by an earlier backup while the replicas work.
 func backupRestored(s *scene) int {
 	backup := must(s.cluster.Clone(s.t.Context(), devstack.Backup))(s.t)
 	s.closeAtEnd(backup)

@@ -11,8 +11,8 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// pulse looks from outside whether every partition that has records moves, and whether
-// the replicas are ready.
+// pulse polls the positions and the readiness of the replicas. It measures how long a partition
+// with unread records did not move.
 type pulse struct {
 	s        *scene
 	replicas []*replica
@@ -21,17 +21,17 @@ type pulse struct {
 
 	mu      sync.Mutex // guards what follows
 	at      map[int32]int64
-	since   map[int32]time.Time     // of the last move, or of the last time nothing was waiting
-	longest map[int32]time.Duration // for which a partition with records waiting stood
+	since   map[int32]time.Time     // last move, or last time without unread records
+	longest map[int32]time.Duration // longest time without a move while records were waiting
 	moves   map[int32]int
-	blind   time.Duration // the longest time between two looks
+	blind   time.Duration // the longest time between two polls
 	looked  time.Time
 	unready []string
 }
 
 const pulseEvery = 100 * time.Millisecond
 
-// startPulse begins to watch. A partition that has not moved yet counts from now.
+// startPulse starts the polling. The time of a partition without a move counts from now.
 func (s *scene) startPulse() *pulse {
 	s.t.Helper()
 	ctx, stop := context.WithCancel(s.t.Context())
@@ -68,14 +68,15 @@ func (p *pulse) run(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	p.look(ctx) // a move since the last look counts, too
+	p.look(ctx) // count a move since the last poll
 }
 
-// look asks Kafka first. Records that a partition consumes after that cannot hide a stop.
+// look reads Kafka's ends before the positions. Otherwise a partition that reaches its end in
+// between would count as stopped.
 func (p *pulse) look(ctx context.Context) {
 	ends, err := compare.Ends(ctx, p.s.admin, p.s.reader.Topic)
 	if err != nil {
-		return // seen in blind, if it lasts
+		return // shows as a longer time in blind
 	}
 	positions, err := p.s.reader.Positions(ctx, p.s.db)
 	if err != nil {
@@ -98,7 +99,7 @@ func (p *pulse) look(ctx context.Context) {
 	}
 }
 
-// knock asks the replicas whether they are ready.
+// knock queries /readyz of the replicas.
 func (p *pulse) knock() {
 	for i, r := range p.replicas {
 		if status, body := r.Get("/readyz"); status != 200 {
@@ -109,8 +110,8 @@ func (p *pulse) knock() {
 	}
 }
 
-// movedTimes is a check: every partition has moved so often. It fails the test as soon
-// as one has stood for longer than limit.
+// movedTimes returns a check for await: the partitions have moved n times. It fails the test as
+// soon as one has not moved for longer than limit.
 func (p *pulse) movedTimes(n int, limit time.Duration) func() string {
 	return func() string {
 		p.keptUp(limit)
@@ -125,8 +126,8 @@ func (p *pulse) movedTimes(n int, limit time.Duration) func() string {
 	}
 }
 
-// keptUp ends the test if a partition stood for longer than limit, as exactly as the
-// looks can tell.
+// keptUp fails the test if a partition did not move for longer than limit. The error of the
+// measurement is the time between two polls.
 func (p *pulse) keptUp(limit time.Duration) {
 	p.s.t.Helper()
 	p.mu.Lock()
@@ -139,8 +140,8 @@ func (p *pulse) keptUp(limit time.Duration) {
 	}
 }
 
-// steady ends the looking and expects that no partition stood for longer than limit and
-// that every replica was ready all the time.
+// steady ends the polling. It expects that no partition stopped for longer than limit and that
+// every replica was always ready.
 func (p *pulse) steady(limit time.Duration) {
 	p.s.t.Helper()
 	p.end()

@@ -12,19 +12,19 @@ import (
 	"projector/internal/testbank"
 )
 
-// A repair may keep a partition from its records for so long.
+// repairLimit is the longest time that a repair may stop a partition.
 const repairLimit = 5 * time.Second
 
-// unparked is a scene whose replicas keep no event that comes too early: it is in the
-// DLQ only, and when its predecessor has come it waits for somebody to replay it. The
-// oracle lets it heal by itself: it is checked when the replay is through.
+// unparked is a scene with --park-limit=0: an event that arrives too early is only in the DLQ and
+// waits for an operator to replay it. The oracle applies it without a replay, so the check comes
+// after the replay.
 var unparked = setting{
 	clean: true, flags: []string{"--park-limit=0"},
 	records: scaled(15_000, 4000), during: lasting(time.Minute, 16*time.Second),
 }
 
-// replays are faults of the program's own making: it repairs what it has dead-lettered
-// while events arrive.
+// replays returns faults that the program causes itself: it replays dead letters while events
+// arrive.
 func replays() []fault {
 	return []fault{
 		{name: "dlq replay of many accounts, under load", quick: true, setting: unparked, strike: replayMany},
@@ -32,8 +32,8 @@ func replays() []fault {
 	}
 }
 
-// early are accounts with three events, of which the third comes before the second.
-// Three of four are in partition 0.
+// early returns accounts with three events, of which the third arrives before the second. Three of
+// four accounts are in partition 0.
 func (s *scene) early(accounts int) (names []string, records []testbank.Record) {
 	prefix := fmt.Sprintf("early-%x-", s.rnd.Uint32())
 	for i := range accounts {
@@ -46,7 +46,7 @@ func (s *scene) early(accounts int) (names []string, records []testbank.Record) 
 	return names, records
 }
 
-// mostly0 is the partition of an account: 0 for three of four.
+// mostly0 returns the partition of the ith account: 0 for three of four.
 func mostly0(i int) int {
 	if i%4 > 0 {
 		return 0
@@ -60,10 +60,10 @@ func (s *scene) credit(number int, account string, version int) testbank.Record 
 	}
 }
 
-// replayed waits for a replay's end and answers how many dead letters it has applied.
+// replayed waits for the end of a replay and returns how many dead letters it applied.
 func (s *scene) replayed(replay *command) int {
 	s.t.Helper()
-	// The poison of the scene stays: a replay that leaves it ends with 1.
+	// The broken events of the scene stay dead letters, so the replay ends with status 1.
 	status, out := replay.Exit(5*time.Minute), replay.out.String()
 	if status != 0 && (status != 1 || !strings.Contains(out, `"result":"poison"`) || strings.Contains(out, `"result":"not_done"`)) {
 		s.t.Fatalf("dlq replay exits with %d: %s", status, replay.Log())
@@ -71,12 +71,12 @@ func (s *scene) replayed(replay *command) int {
 	return strings.Count(out, `"result":"applied"`)
 }
 
-// replayMany replays the dead letters of many accounts while events arrive, of these
-// accounts too: of some the consumer applies the event before the replay comes to it.
-// The consumers are further away from the database than the replay, which thus is done
-// with a piece sooner than they are with theirs, however slow the machine.
+// replayMany replays the dead letters of many accounts while events of the same accounts arrive.
+// For some accounts the consumer applies an event before the replay reaches it. The consumers have
+// a slower connection than the replay, so on any machine the replay finishes a piece before they
+// do.
 func replayMany(s *scene) int {
-	s.uncounted = true // an event may have been dead-lettered and applied
+	s.uncounted = true // an event may be both dead-lettered and applied
 	names, records := s.early(sized(40_000, 10_000, 3000))
 	s.sendAndAwait(records)
 	s.ready()
@@ -96,8 +96,8 @@ func replayMany(s *scene) int {
 	return applied
 }
 
-// replayLongQueue replays the one missing event of an account with ten thousand parked
-// after it, which are dead letters to be replayed too.
+// replayLongQueue replays the one missing event of an account with ten thousand parked events.
+// These are dead letters that are replayed, too.
 func replayLongQueue(s *scene) (applied int) {
 	const parked = 10_000
 	s.uncounted = true
@@ -118,11 +118,11 @@ func replayLongQueue(s *scene) (applied int) {
 	return applied
 }
 
-// laggingLimit is the same for a consumer with lag: it writes every four seconds
-// only, without a repair too.
+// laggingLimit replaces repairLimit for a consumer with lag, which even without a repair writes
+// only every four seconds.
 const laggingLimit = 2 * repairLimit
 
-// TestReplayBesideALaggingConsumer replays slowly while a consumer has far to go.
+// TestReplayBesideALaggingConsumer replays slowly while a consumer catches up.
 func TestReplayBesideALaggingConsumer(t *testing.T) {
 	set := unparked
 	set.partitions, set.recovers = 1, time.Minute

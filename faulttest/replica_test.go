@@ -21,13 +21,12 @@ import (
 	"projector/internal/testbank"
 )
 
-// replica is one running projector.
 type replica struct {
 	*process.Process
-	hits string // the file that its failpoints write to
+	hits string // the file that records the hits of its failpoints
 }
 
-// launch runs one more replica, with failpoints armed if any are given.
+// launch starts a replica, with the given failpoints.
 func (s *scene) launch(failpoints string, more ...string) *replica {
 	s.t.Helper()
 	binary := process.Binary{Path: must(projector())(s.t), Secrets: []string{s.password(), testbank.Marker}}
@@ -35,7 +34,7 @@ func (s *scene) launch(failpoints string, more ...string) *replica {
 	env := []string{
 		"DATABASE_URL=" + s.through, "KAFKA_BROKERS=" + strings.Join(s.addrs, ","),
 		"PROJECTOR_FAILPOINTS=" + failpoints, "PROJECTOR_FAILPOINTS_LOG=" + r.hits,
-		"MEMORY_LIMIT=512MiB", // whatever container this runs in
+		"MEMORY_LIMIT=512MiB", // independent of the container that runs the test
 	}
 	flags := slices.Concat([]string{
 		"run", "--topic=" + s.reader.Topic, "--group=" + s.reader.Group, "--listen=127.0.0.1:0", "--log-format=json",
@@ -45,32 +44,32 @@ func (s *scene) launch(failpoints string, more ...string) *replica {
 	r.Process = binary.Launch(s.t, env, flags...)
 	s.replicas = append(s.replicas, r)
 	s.watch.add(r.PID())
-	// A SIGTERM before the program has begun ends any program, and proves nothing.
+	// A SIGTERM before the signal handler exists would end the program and test nothing.
 	wait.Until(s.t, 30*time.Second, "the program has started", r.Logged(`"msg":"starting"`))
 	return r
 }
 
-// password is the database's, which no log may contain.
+// password returns the database's password, which no log may contain.
 func (s *scene) password() string {
 	s.t.Helper()
 	secret, _ := must(url.Parse(s.url))(s.t).User.Password()
 	return secret
 }
 
-// remove takes a replica that has ended out of the scene.
+// remove removes an ended replica from the scene.
 func (s *scene) remove(r *replica) {
 	s.replicas = slices.DeleteFunc(s.replicas, func(one *replica) bool { return one == r })
 	s.uncounted = true
 }
 
-// kill ends a replica as kill -9 does.
+// kill sends SIGKILL to a replica.
 func (s *scene) kill(r *replica) {
 	s.t.Helper()
 	r.Kill()
 	s.remove(r)
 }
 
-// freeze stops a replica as a hypervisor does, until thaw.
+// freeze stops a replica until thaw, as a hypervisor does.
 func (s *scene) freeze(r *replica) {
 	s.t.Helper()
 	r.Freeze()
@@ -79,7 +78,7 @@ func (s *scene) freeze(r *replica) {
 
 func (r *replica) thaw() { r.Signal(syscall.SIGCONT) }
 
-// dies waits for the replica's failpoint to kill it and answers how often it was hit.
+// dies waits until the replica's failpoint has killed it, and returns how often it was reached.
 func (s *scene) dies(r *replica) int {
 	s.t.Helper()
 	r.Exit(patience)
@@ -87,7 +86,7 @@ func (s *scene) dies(r *replica) int {
 	return r.hit()
 }
 
-// hit is how often the replica's failpoints acted.
+// hit returns how often the replica's failpoints acted.
 func (r *replica) hit() int {
 	text, err := os.ReadFile(r.hits)
 	if err != nil {
@@ -96,8 +95,8 @@ func (r *replica) hit() int {
 	return strings.Count(string(text), "\n")
 }
 
-// evict removes all members of the group, as the end of their sessions would. Those
-// that live join again.
+// evict removes all members of the group, as the end of their sessions would. Live members join
+// again.
 func (s *scene) evict() {
 	s.t.Helper()
 	groups, err := s.admin.DescribeGroups(s.t.Context(), s.reader.Group)
@@ -115,7 +114,7 @@ func (s *scene) evict() {
 	}
 }
 
-// owners are the processes that hold the partitions, as the database knows them.
+// owners returns the process that owns each partition according to the database.
 func (s *scene) owners() map[int32]string {
 	s.t.Helper()
 	rows, err := s.db.Query(s.t.Context(),
@@ -131,11 +130,10 @@ func (s *scene) owners() map[int32]string {
 	return owners
 }
 
-// assigned is a check: the replica has been given partitions.
+// assigned returns a check for await: the replica has received partitions.
 func (r *replica) assigned() func() string { return r.Logged("partitions assigned") }
 
-// terminate asks all replicas to stop, and expects Kafka and the database to know
-// one position then.
+// terminate stops all replicas and expects Kafka's offsets to equal the database's positions.
 func (s *scene) terminate() {
 	s.t.Helper()
 	for _, r := range s.replicas {
@@ -151,8 +149,8 @@ func (s *scene) terminate() {
 
 var retries = regexp.MustCompile(`^projector_retries_total\{dependency="([a-z]+)",.*reason="([^"]*)"`)
 
-// retried is how often the replicas that run have retried because of a dependency,
-// for a reason that contains text.
+// retried returns how often the running replicas retried because of a dependency, for a reason that
+// contains text.
 func (s *scene) retried(dependency, text string) (n int) {
 	s.t.Helper()
 	for _, r := range s.replicas {
@@ -168,7 +166,7 @@ func (s *scene) retried(dependency, text string) (n int) {
 	return n
 }
 
-// retries is a check: more retries than before.
+// retries returns a check for await: more retries than before.
 func (s *scene) retries(dependency, text string, than int) func() string {
 	return func() string {
 		if n := s.retried(dependency, text); n <= than {
@@ -178,7 +176,7 @@ func (s *scene) retries(dependency, text string, than int) func() string {
 	}
 }
 
-// peak is the highest resident memory of a process so far, in bytes; 0 when it is gone.
+// peak returns the highest resident memory of a process in bytes, or 0 if it has ended.
 func peak(pid int) int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -13,9 +13,8 @@ import (
 	"projector/internal/testbank"
 )
 
-// TestRetentionOvertakes has Kafka delete records that nobody has consumed yet. Their
-// partition stops where it is, loudly, and the others go on, until a person accepts
-// the loss.
+// TestRetentionOvertakes makes Kafka delete unread records. Their partition stops with an error and
+// the others continue, until an operator accepts the loss.
 func TestRetentionOvertakes(t *testing.T) {
 	const lost, partition = 500, 1
 	s := newScene(t, broker(t), setting{records: 4000})
@@ -48,8 +47,8 @@ func TestRetentionOvertakes(t *testing.T) {
 	s.exact("retention overtakes the position", int(end-at), struck, took)
 }
 
-// produceTheLost produces poison that must never be seen: of what is deleted the
-// journal knows only that it means nothing. It returns the offset after it.
+// produceTheLost produces broken records that must never be read. The journal has ignored events in
+// their place. It returns the offset after them.
 func (s *scene) produceTheLost(partition int32, n int) (end int64) {
 	s.t.Helper()
 	client := must(kgo.NewClient(kgo.SeedBrokers(s.addrs...), kgo.RecordPartitioner(kgo.ManualPartitioner())))(s.t)

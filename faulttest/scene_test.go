@@ -28,10 +28,10 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// patience is how long anything may take that is not timed by a fault itself.
+// patience is the time limit for everything that a fault does not time itself.
 const patience = 90 * time.Second
 
-// scene is one system with everything that watches it.
+// scene is one system: servers, replicas, producer, oracle and watcher.
 type scene struct {
 	t       testing.TB
 	seed    uint64
@@ -44,33 +44,33 @@ type scene struct {
 	admin  *kadm.Client
 	kafka  *kgo.Client
 
-	cluster *devstack.Postgres // the one in use
-	url     string             // of the database, without the proxy
-	db      *pgxpool.Pool      // the same
+	cluster *devstack.Postgres // the cluster in use
+	url     string             // the database's URL without the proxy
+	db      *pgxpool.Pool      // a pool of that URL
 	proxy   *pgproxy.Proxy
-	through string // the URL the replicas use
+	through string // the URL through the proxy, which the replicas use
 
-	path     string // of the journal
+	path     string // path of the journal
 	producer *journal.Producer
 	feed     *feed
 	replicas []*replica
 	watch    *watcher
 	healedAt time.Time
-	// uncounted: no counters of the present replicas have the outcome of each record.
-	// One of them was killed or frozen, or the database knows less than they had
-	// counted, or somebody passed records over.
+	// uncounted means that the counters of the present replicas cannot equal the oracle's: one was
+	// killed or frozen, or the database lost records that they had counted, or an operator skipped
+	// records.
 	uncounted bool
 }
 
-// setting is how a scene differs from the usual one. Zero values are the usual.
+// setting holds the options of a scene. Zero values select the defaults.
 type setting struct {
 	partitions int32
-	records    int           // of the stream
-	during     time.Duration // how long the stream lasts, if it is not hurried: longer than the fault; default 20 s
+	records    int           // number of records of the stream
+	during     time.Duration // duration of the stream, longer than the fault; default 20 s
 	replicas   int           // at the start; -1: none
-	clean      bool          // no poison in the stream but in partition 0
+	clean      bool          // the stream has broken events in partition 0 only
 	again      bool          // the stream is full of duplicates
-	database   func(*scene)  // starts it; default: startPostgres
+	database   func(*scene)  // starts the database; default: startPostgres
 	postgres   []string      // server parameters, name and value in turn
 	folder     string        // of the PostgreSQL cluster
 	session    string        // of the replicas; default 3s
@@ -78,8 +78,8 @@ type setting struct {
 	params     string        // of the replicas' database URL
 	dlqConfig  map[string]*string
 	topic      map[string]*string // configs of the topic
-	recovers   time.Duration      // within which lag returns to 0; default 30 s
-	memory     int64              // of a replica, bytes; default 512 MiB
+	recovers   time.Duration      // time limit for the lag to return to 0; default 30 s
+	memory     int64              // memory limit of a replica in bytes; default 512 MiB
 }
 
 func (s setting) withDefaults() setting {
@@ -111,7 +111,7 @@ func (s setting) withDefaults() setting {
 	return s
 }
 
-// newScene makes a topic, a database and a proxy. Nothing runs yet.
+// newScene creates a topic, a database and a proxy. It starts no replica.
 func newScene(t testing.TB, brokers devtest.Cluster, set setting) *scene {
 	t.Helper()
 	s := &scene{t: t, setting: set.withDefaults(), addrs: brokers.Addrs()}
@@ -165,7 +165,7 @@ func (s *scene) closeAtEnd(p *devstack.Postgres) {
 	})
 }
 
-// use makes a database the one that is looked at.
+// use connects the scene to a database.
 func (s *scene) use(database string) {
 	s.t.Helper()
 	s.url = database
@@ -173,7 +173,7 @@ func (s *scene) use(database string) {
 	s.t.Cleanup(s.db.Close)
 }
 
-// moveTo leads everybody to the same database on another cluster.
+// moveTo connects the scene, the proxy and the watcher to the same database on another cluster.
 func (s *scene) moveTo(p *devstack.Postgres) {
 	s.t.Helper()
 	u := must(url.Parse(s.url))(s.t)
@@ -183,8 +183,8 @@ func (s *scene) moveTo(p *devstack.Postgres) {
 	s.proxy.SwitchTo(p.Addr())
 }
 
-// audit records every write that does not raise a version. The sequence is not
-// taken back by a rollback.
+// audit counts every write that does not raise a version. It uses a sequence, because a rollback
+// does not undo one.
 func (s *scene) audit() {
 	s.t.Helper()
 	s.exec(`CREATE SEQUENCE version_audit_attempts;
@@ -216,7 +216,7 @@ func (s *scene) ends() map[int32]int64 {
 	return must(compare.Ends(s.t.Context(), s.admin, s.reader.Topic))(s.t)
 }
 
-// arrived is a check: every partition is consumed to its end.
+// arrived is a check for await: every partition is consumed to its end.
 func (s *scene) arrived() string {
 	positions, ends := s.positions(), s.ends()
 	if maps.Equal(positions, ends) {
@@ -225,7 +225,7 @@ func (s *scene) arrived() string {
 	return fmt.Sprintf("positions %v, ends %v", positions, ends)
 }
 
-// passed is a check: the positions add up to at least n records.
+// passed returns a check for await: the positions add up to at least n records.
 func (s *scene) passed(n int64) func() string {
 	return func() string {
 		if at := sum(s.positions()); at < n {
@@ -235,7 +235,7 @@ func (s *scene) passed(n int64) func() string {
 	}
 }
 
-// moves is a check: the partition's position is beyond what it is now.
+// moves returns a check for await: the positions of the partitions are beyond the present ones.
 func (s *scene) moves(partitions ...int32) func() string {
 	before := s.positions()
 	return func() string {
@@ -256,7 +256,7 @@ func (s *scene) await(what string, check func() string) {
 
 func (s *scene) pause(d time.Duration) { wait.Pass(s.t.Context(), d) }
 
-// between draws a time.
+// between returns a random duration.
 func (s *scene) between(from, to time.Duration) time.Duration {
 	return from + time.Duration(s.rnd.Int64N(int64(to-from)+1))
 }
@@ -276,7 +276,7 @@ func pairs(list []string) map[string]string {
 	return settings
 }
 
-// seed is a new one for each run, always printed.
+// seed returns a new seed for each run and prints it.
 func seed(t testing.TB) uint64 {
 	t.Helper()
 	n := uint64(time.Now().UnixNano())
@@ -287,7 +287,7 @@ func seed(t testing.TB) uint64 {
 	return n
 }
 
-// records is the scene's stream.
+// records returns the scene's stream.
 func (s *scene) records() []testbank.Record {
 	records := testbank.Generate(testbank.Options{
 		Seed: s.seed, Records: s.setting.records, Partitions: s.setting.partitions, Accounts: max(40, s.setting.records/50), Clean: s.setting.clean,

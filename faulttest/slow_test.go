@@ -10,11 +10,11 @@ import (
 	"projector/e2e/wait"
 )
 
-// Whatever the database can bear, some of it must become durable this often.
+// However slow the database is, some records must become durable within this time.
 const slowLimit = 90 * time.Second
 
-// crawl makes each row of a balance take at least so long to write; 0 ends that, at
-// once for statements that are under way too.
+// crawl makes each row of a balance take at least the given time to write. Zero ends the delay at
+// once, also for running statements.
 func (s *scene) crawl(row time.Duration) {
 	s.t.Helper()
 	if row == 0 {
@@ -28,9 +28,8 @@ func (s *scene) crawl(row time.Duration) {
 		CREATE TRIGGER crawl BEFORE INSERT OR UPDATE ON account_balance FOR EACH ROW EXECUTE FUNCTION crawl();`, row.Seconds()))
 }
 
-// databaseCrawls slows the database down to 100 rows a second and partition in the
-// middle of a fast run, while far more is waiting than it writes within the time that
-// one write is given.
+// databaseCrawls slows the database down to 100 rows per second and partition in the middle of a
+// fast run. Far more records are waiting than it can write within the deadline of one attempt.
 func databaseCrawls(s *scene) int {
 	began := time.Now()
 	s.crawl(10 * time.Millisecond)
@@ -50,7 +49,7 @@ func databaseCrawls(s *scene) int {
 	return p.all()
 }
 
-// beyond is a check: every position is.
+// beyond returns a check for await: every position is beyond the given offset.
 func (s *scene) beyond(offsets map[int32]int64) func() string {
 	return func() string {
 		now := s.positions()
@@ -63,13 +62,13 @@ func (s *scene) beyond(offsets map[int32]int64) func() string {
 	}
 }
 
-// TestSlowDatabase has 120,000 new accounts waiting for a database that takes 900 rows
-// a second in all, or 100.
+// TestSlowDatabase writes 120,000 new accounts to a database that can write 900 rows per second in
+// all, or 100.
 func TestSlowDatabase(t *testing.T) {
 	kafka := broker(t)
 	for _, rate := range []int{900, 100} {
 		t.Run(fmt.Sprint(rate, " rows a second"), func(t *testing.T) {
-			t.Parallel() // most of it is waiting
+			t.Parallel() // the test mostly waits
 			s := newScene(t, kafka, setting{partitions: 3, replicas: 1})
 			s.startWatch()
 			s.crawl(time.Second * time.Duration(s.setting.partitions) / time.Duration(rate))

@@ -14,8 +14,7 @@ import (
 	"projector/internal/devstack"
 )
 
-// TestSoak strikes faults drawn at random, several in one scene, scene after scene,
-// for as long as PROJECTOR_SOAK says.
+// TestSoak runs scene after scene with several random faults each, for the time in PROJECTOR_SOAK.
 func TestSoak(t *testing.T) {
 	lasts := must(time.ParseDuration(os.Getenv("PROJECTOR_SOAK")))(t)
 	until := time.Now().Add(lasts)
@@ -29,7 +28,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// soakRound strikes a few faults one after the other in one scene.
+// soakRound runs a few faults one after the other in one scene.
 func soakRound(t *testing.T, kafka *devstack.Kafka) {
 	t.Helper()
 	const strikes = 6
@@ -46,7 +45,7 @@ func soakRound(t *testing.T, kafka *devstack.Kafka) {
 	draw := rand.New(rand.NewPCG(s.seed, 5))
 	faults := mixable(kafka)
 	for range strikes {
-		if s.feed.ended() { // nothing could be struck any more
+		if s.feed.ended() { // without records no fault has an effect
 			break
 		}
 		f := faults[draw.IntN(len(faults))]
@@ -54,7 +53,7 @@ func soakRound(t *testing.T, kafka *devstack.Kafka) {
 		for len(s.replicas) < 3 {
 			s.launch("")
 		}
-		for len(s.replicas) > 3 { // with more members than partitions some have nothing to do
+		for len(s.replicas) > 3 { // some members would have no partition
 			r := s.replicas[0]
 			r.Terminate()
 			s.remove(r)
@@ -77,7 +76,7 @@ func soakRound(t *testing.T, kafka *devstack.Kafka) {
 	s.exact("soak"+names, hits, struck, time.Since(s.healedAt))
 }
 
-// onlyReplicas is a check: no member that was killed holds the group up any more.
+// onlyReplicas is a check for await: no killed member is left in the group.
 func (s *scene) onlyReplicas() string {
 	groups, err := s.admin.DescribeGroups(s.t.Context(), s.reader.Group)
 	if group := groups[s.reader.Group]; err != nil || group.State != "Stable" || len(group.Members) != len(s.replicas) {
@@ -93,8 +92,8 @@ func (s *scene) ownedByAll() string {
 	return ""
 }
 
-// mixable are the faults that a scene survives in any order: those that need a scene
-// of their own are left to the other tests.
+// mixable returns the faults that a scene survives in any order. The other tests run those that
+// need a scene of their own.
 func mixable(kafka *devstack.Kafka) []fault {
 	own := []string{
 		"frozen past the session, thawed", "frozen in mid-transaction, thawed", "role loses UPDATE", "row lock held while a member joins",

@@ -15,16 +15,16 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// stormWindow is the breaker's window in a storm.
+// stormWindow is the window of the breaker.
 const stormWindow = 300
 
-// storm is a deployment gone wrong.
+// storm is a wrong deployment that makes every record a dead letter.
 type storm struct {
 	class string
-	// wrong and right are the flags while it lasts and after it.
+	// wrong and right are the flags during the wrong deployment and after it.
 	wrong, right []string
 	strike, heal func(*scene)
-	// write turns a stream into what producers send; nil: it is sent as it is.
+	// write converts a stream to what producers send. If it is nil, the stream is sent unchanged.
 	write func([]testbank.Record) []testbank.Record
 }
 
@@ -48,9 +48,9 @@ func storms(t *testing.T) map[string]storm {
 	}
 }
 
-// TestStorm has a deployment gone wrong dead-letter every record, and kills the program
-// while it does: each partition stops with a window of dead letters published, and comes
-// right when a person has set right what was wrong.
+// TestStorm starts a wrong deployment that dead-letters every record, and kills the program during
+// it. Each partition must stop after one breaker window of dead letters. When an operator has
+// corrected the cause, everything must become right.
 func TestStorm(t *testing.T) {
 	kafka := broker(t)
 	for name, storm := range storms(t) {
@@ -86,8 +86,8 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// breaks has the storm come, kills the program in it, and waits until every partition has
-// stopped. It returns how often the program was killed, and when it was started last.
+// breaks starts the wrong deployment, kills the program several times, and waits until every
+// partition has stopped. It returns the number of kills and the last start time.
 func (storm *storm) breaks(s *scene) (hits int, began time.Time) {
 	s.t.Helper()
 	if storm.strike != nil {
@@ -120,7 +120,7 @@ func (storm *storm) breaks(s *scene) (hits int, began time.Time) {
 	return hits, began
 }
 
-// lettersOf is how many different records of each partition were dead-lettered with a class.
+// lettersOf returns how many different records of each partition were dead-lettered with a class.
 func (s *scene) lettersOf(class string) map[int32]int {
 	s.t.Helper()
 	seen, letters := map[string]bool{}, map[int32]int{}
@@ -138,7 +138,7 @@ func (s *scene) lettersOf(class string) map[int32]int {
 	return letters
 }
 
-// does runs a command to its end and returns what it prints.
+// does runs a command to its end and returns its output.
 func (s *scene) does(args ...string) string {
 	s.t.Helper()
 	c := s.command(args...)

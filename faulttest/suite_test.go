@@ -17,24 +17,23 @@ import (
 	"projector/internal/testbank"
 )
 
-// fault is something that breaks in the middle of a stream.
+// fault is an error that happens in the middle of a stream.
 type fault struct {
 	name string
-	// quick: CI runs it on every change.
+	// quick selects the fault for CI.
 	quick   bool
 	setting setting
-	// strike breaks something, heals it, and answers how often the window was hit.
+	// strike causes the fault, ends it, and returns how often it happened at the intended moment.
 	strike func(*scene) int
 }
 
-// quick asks for the subset that CI runs, large for sizes that take too long for each run
-// of the suite.
+// quick selects the subset of CI, large the sizes that take too long for each run of the suite.
 var (
 	quick = os.Getenv("PROJECTOR_FAULTS") == "quick"
 	large = os.Getenv("PROJECTOR_FAULTS") == "large"
 )
 
-// sized is how much of something there is by what is asked for.
+// sized returns the size for the selected length of the run.
 func sized(ifLarge, full, inCI int) int {
 	if large {
 		return ifLarge
@@ -42,7 +41,7 @@ func sized(ifLarge, full, inCI int) int {
 	return scaled(full, inCI)
 }
 
-// scaled is how much of something a run of this length has.
+// scaled returns the count for the selected length of the run.
 func scaled(full, inCI int) int {
 	if quick {
 		return inCI
@@ -50,7 +49,7 @@ func scaled(full, inCI int) int {
 	return full
 }
 
-// lasting is how long an outage lasts in a run of this length.
+// lasting returns the duration of an outage for the selected length of the run.
 func lasting(full, inCI time.Duration) time.Duration {
 	if quick {
 		return inCI
@@ -95,10 +94,10 @@ func (f *fault) run(t *testing.T, brokers devtest.Cluster) {
 	s.exact(f.name, hits, struck, took)
 }
 
-// healed notes that from now on, as far as it goes, nothing is broken.
+// healed records the time at which the fault ended.
 func (s *scene) healed() { s.healedAt = time.Now() }
 
-// exact has everything checked, more strictly if asked to, and stops the replicas.
+// exact checks everything, with extra flags for the oracle, and stops the replicas.
 func (s *scene) exact(name string, hits int, struck, took time.Duration, stricter ...string) {
 	s.t.Helper()
 	findings := s.check(append([]string{"--wait=30s"}, stricter...)...)
@@ -137,16 +136,16 @@ type figure struct {
 	Repeats int    `json:"repeated"`
 	Looks   int    `json:"watcher_looks"`
 	MiB     int64  `json:"rss_mib"`
-	// ReadAgain are records, because the database lost what it knew of them.
+	// ReadAgain counts the records that were read again because the database lost them.
 	ReadAgain int    `json:"read_again,omitempty"`
 	Seed      uint64 `json:"seed"`
 }
 
-// report prints a figure, and appends it to the file PROJECTOR_FAULTS_REPORT names.
+// report prints a figure and appends it to the file that PROJECTOR_FAULTS_REPORT names.
 func report(f figure) {
 	line, err := json.Marshal(f)
 	if err != nil {
-		panic(err) // numbers and strings
+		panic(err) // cannot happen: figure has numbers and strings only
 	}
 	fmt.Fprintln(os.Stderr, string(line))
 	path := os.Getenv("PROJECTOR_FAULTS_REPORT")
@@ -161,7 +160,7 @@ func report(f figure) {
 	_, _ = fmt.Fprintln(file, string(line))
 }
 
-// findings is what the oracle prints.
+// findings is the output of the oracle.
 type findings struct {
 	Records  int                          `json:"records"`
 	Letters  int                          `json:"dead_letters"`
@@ -170,7 +169,7 @@ type findings struct {
 	Wrong    []string                     `json:"wrong"`
 }
 
-// check asks the oracle.
+// check runs the oracle.
 func (s *scene) check(more ...string) findings {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute)
@@ -181,7 +180,7 @@ func (s *scene) check(more ...string) findings {
 	}, more...)...)
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
-	out, _ := cmd.Output() // what counts is what it prints
+	out, _ := cmd.Output() // the exit status is not needed
 	var v findings
 	if err := json.Unmarshal(out, &v); err != nil {
 		s.t.Fatalf("the oracle found nothing out: %v: %s", err, complaint.String())

@@ -15,8 +15,8 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// watcher looks all the time whether an offset is committed that is not durable, and
-// how much memory the replicas take.
+// watcher polls all the time whether an offset is committed to Kafka that is not durable, and how
+// much memory the replicas use.
 type watcher struct {
 	reader compare.Reader
 	admin  *kadm.Client
@@ -34,7 +34,7 @@ type watcher struct {
 
 const lookEvery = 20 * time.Millisecond
 
-// startWatch begins to look.
+// startWatch starts the watcher.
 func (s *scene) startWatch() {
 	s.t.Helper()
 	ctx, stop := context.WithCancel(s.t.Context())
@@ -61,7 +61,8 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// look asks Kafka first: a position that rises meanwhile can only hide nothing.
+// look reads Kafka's offsets before the positions. A position that rises in between can hide a
+// violation but never cause a false one.
 func (w *watcher) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -74,7 +75,7 @@ func (w *watcher) look(ctx context.Context) {
 	}
 	positions, err := w.reader.Positions(ctx, db)
 	if err != nil {
-		return // during an outage nobody can look
+		return // the database cannot be read during an outage
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,22 +104,22 @@ func (w *watcher) add(pid int) {
 	w.pids = append(w.pids, pid)
 }
 
-// follow looks at another database.
+// follow connects the watcher to another database.
 func (w *watcher) follow(db *pgxpool.Pool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.db = db
 }
 
-// pardon stops looking at offsets while a database is taken back to an earlier time:
-// what Kafka knows is then beyond it, until the replicas have rewound.
+// pardon pauses the check of offsets while a database goes back to an earlier state. Kafka's
+// offsets are then beyond it until the replicas have rewound.
 func (w *watcher) pardon(on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pardoned = on
 }
 
-// findings are what the watcher has seen.
+// findings returns what the watcher has seen.
 func (w *watcher) findings() (looks int, memory int64, violations []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

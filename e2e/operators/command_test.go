@@ -9,7 +9,7 @@ import (
 	"projector/e2e/process"
 )
 
-// printed is what a command printed.
+// printed is the output and exit status of a command.
 type printed struct {
 	status         int
 	stdout, stderr string
@@ -17,8 +17,8 @@ type printed struct {
 
 func (p printed) done() bool { return p.status == 0 }
 
-// run types a command at the program. A command may refuse (exit 1, with a reason); it is
-// never used in a wrong way (exit 2).
+// run runs a command. The program may refuse it (exit status 1, with a reason). Exit status 2 fails
+// the test, because the command line must be valid.
 func (s *stage) run(args ...string) printed {
 	s.t.Helper()
 	env := []string{"DATABASE_URL=" + s.url, "KAFKA_BROKERS=" + strings.Join(s.addrs, ",")}
@@ -32,15 +32,15 @@ func (s *stage) run(args ...string) printed {
 	return printed{status, stdout, stderr}
 }
 
-// corrected is a kind of replay that is counted separately.
+// corrected marks replays from a file, which are counted as a kind of their own.
 const corrected = " from a file"
 
-// draw runs a command of a kind, for a reader, and counts how it went.
+// draw runs a command of a kind for a reader and counts whether it succeeded.
 func (s *stage) draw(kind string, r *reader, args ...string) printed {
 	s.t.Helper()
 	typed := strings.TrimSuffix(kind, corrected)
 	p := s.run(append(strings.Fields(typed), append(args, s.of(kind, r)...)...)...)
-	s.count(kind, p.done() || strings.Contains(p.stdout, `"result":"applied"`)) // 1 also when some could not be
+	s.count(kind, p.done() || strings.Contains(p.stdout, `"result":"applied"`)) // exit status 1 with some applied counts as success
 	return p
 }
 
@@ -55,7 +55,7 @@ func (s *stage) count(kind string, done bool) {
 	}
 }
 
-// of are the flags that name the reader to a command of a kind.
+// of returns the flags that select the reader, for a command of a kind.
 func (s *stage) of(kind string, r *reader) []string {
 	flags := append([]string{"--output=json"}, r.flags...)
 	switch kind {

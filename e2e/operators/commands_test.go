@@ -7,21 +7,21 @@ import (
 
 const reason = "--reason=drawn"
 
-// pick draws one of several.
+// pick returns a random element.
 func pick[T any](s *stage, from []T) T { return from[s.rnd.IntN(len(from))] }
 
 func (s *stage) anyOrdered() *reader {
 	return pick(s, slices.DeleteFunc(slices.Clone(s.readers), func(r *reader) bool { return r.ordered() == nil }))
 }
 
-// moved is a line of `position set`.
+// moved is a line of the output of `position set`.
 type moved struct {
 	Partition int
 	From      *int64
 	To        int64
 }
 
-// rewind sets positions back. What is read again is delivered to the oracle again.
+// rewind sets positions back. The oracle receives the records again, too.
 func (s *stage) rewind(r *reader) {
 	s.t.Helper()
 	partition := s.rnd.IntN(partitions)
@@ -51,7 +51,7 @@ func (s *stage) setPosition(r *reader, flags []string) {
 	}
 }
 
-// skipUnread leaves records unread on purpose, while the partition is paused.
+// skipUnread moves the position past unread records while the partition is paused.
 func (s *stage) skipUnread(r *reader) {
 	s.t.Helper()
 	if !s.draw("pause", r, "--all", reason, "--yes").done() {
@@ -63,7 +63,7 @@ func (s *stage) skipUnread(r *reader) {
 	s.draw("resume", r, "--all", reason, "--yes")
 }
 
-// pauses stops a consumer, does something else, and has it go on.
+// pauses pauses a consumer, does something else, and resumes it.
 func (s *stage) pauses(r *reader) {
 	s.t.Helper()
 	if !s.draw("pause", r, "--all", reason, "--yes").done() {
@@ -90,7 +90,8 @@ func (s *stage) pauses(r *reader) {
 	s.draw("resume", r, "--all", reason, "--yes")
 }
 
-// rebuild has the oracle do the same, also while the position is behind where it was.
+// rebuild runs a rebuild and does the same in the oracle. The position may be set back at that
+// time.
 func (s *stage) rebuild(r *reader) {
 	s.t.Helper()
 	if !s.draw("rebuild", r, "--yes", "--remove", "--max-differences=100000").done() {
@@ -108,7 +109,7 @@ func (s *stage) rebuild(r *reader) {
 	r.oracle.rebuilt(log, found)
 }
 
-// found is the version of an account in an ordered projection, and what of it is parked.
+// found returns the version of an account in an ordered projection, and its parked versions.
 func (s *stage) found(r *reader, id string) (version int64, parked []int64) {
 	s.t.Helper()
 	query := `SELECT coalesce((SELECT version FROM account_balance WHERE account_id = $1), 0),
@@ -123,11 +124,11 @@ func (s *stage) found(r *reader, id string) (version int64, parked []int64) {
 	return version, parked
 }
 
-// refuse has PostgreSQL refuse the rows of an account for a while: its events are dead letters
+// refuse makes PostgreSQL refuse the rows of an account for a while. Its events become dead letters
 // that can be applied afterwards.
 func (s *stage) refuse() {
 	s.t.Helper()
-	if s.pruning { // a replay of such a dead letter is refused when its marker may be gone
+	if s.pruning { // a replay of a dead letter is refused if the inbox may no longer have its id
 		return
 	}
 	s.note("rows of %s are refused", refusedAccount)
@@ -172,7 +173,7 @@ func (s *stage) kill(r *reader) {
 	s.count("kill -9", true)
 }
 
-// closeBreaker resumes what a breaker has stopped.
+// closeBreaker resumes the partitions that a breaker stopped.
 func (s *stage) closeBreaker(r *reader) {
 	s.t.Helper()
 	var open int

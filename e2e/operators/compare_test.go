@@ -12,11 +12,11 @@ import (
 	"projector/e2e/wait"
 )
 
-// exactWithin is how long the rows may take after the last record: a queue that heals by
-// itself takes several transactions.
+// exactWithin is the time limit for the rows to be right after the last record. A long queue of
+// waiting events takes several transactions.
 const exactWithin = 20 * time.Second
 
-// exact expects the reader's rows to be its oracle's.
+// exact expects the reader's rows to equal its oracle's.
 func (s *stage) exact(r *reader, when string) {
 	s.t.Helper()
 	wait.Until(s.t, exactWithin, fmt.Sprintf("%s: %s holds what its oracle says", when, r.name), func() string {
@@ -53,7 +53,7 @@ func (s *stage) differences(r *reader, want map[string]string) string {
 	return different(got, want, s.events)
 }
 
-// different returns the first differences, "" when there are none.
+// different returns the first differences, or "".
 func different(got, want map[string]string, more func(account string) string) string {
 	var wrong []string
 	for _, key := range slices.Sorted(maps.Keys(want)) {
@@ -72,7 +72,7 @@ func different(got, want map[string]string, more func(account string) string) st
 	return fmt.Sprintf("%d rows differ, the first of them:\n%s", len(wrong), strings.Join(wrong[:min(4, len(wrong))], "\n"))
 }
 
-// events are those of an account, as they are in the topic, at most the last of them.
+// events returns the last events of an account, as they are in the topic.
 func (s *stage) events(key string) string {
 	id, _, _ := strings.Cut(key, " ")
 	var lines []string

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// skip passes over the next version.
+// skip skips the next version.
 func (o *ordered) skip(id string) {
 	a := o.account(id)
 	before := *a
@@ -25,7 +25,7 @@ func (o *ordered) skip(id string) {
 	}
 }
 
-// unskip reverses the last skip. What was skipped is the gap again.
+// unskip reverses the last skip. The skipped version is missing again.
 func (o *ordered) unskip(id string) {
 	a := o.account(id)
 	delete(a.skipped, a.version)
@@ -44,7 +44,7 @@ func (o *ordered) unskip(id string) {
 	a.floor = a.version
 }
 
-// force applies an event by a decision of a person, when it is the next one.
+// force applies an event that an operator corrected or fetched, if it has the next version.
 func (o *ordered) force(e *event) bool {
 	done := o.forced(e)
 	o.heal(o.account(e.account))
@@ -61,8 +61,8 @@ func (o *ordered) forced(e *event) bool {
 	return true
 }
 
-// replay applies dead letters, in order, as far as they fit. They come before what is parked
-// for the same version.
+// replay applies dead letters in order while they fit. They have precedence over parked events of
+// the same version.
 func (o *ordered) replay(only string) {
 	for again := true; again; {
 		again = false
@@ -80,7 +80,7 @@ func (o *ordered) replay(only string) {
 	}
 }
 
-// open has an account start from a state.
+// open lets an account begin with a state.
 func (o *ordered) open(id string, from state) {
 	a := o.account(id)
 	if from.version <= a.version || a.currency != "" && a.currency != from.currency {
@@ -101,13 +101,13 @@ func (o *ordered) discard(p place) {
 				delete(a.waiting, v)
 			}
 		}
-		if a.beyond > a.version { // count the events that are left
+		if a.beyond > a.version { // recompute it from the remaining dead letters
 			a.beyond = o.beyondNow(a)
 		}
 	}
 }
 
-// beyondNow is the highest version of a dead letter that is neither parked nor discarded.
+// beyondNow returns the highest version of a dead letter that is neither parked nor discarded.
 func (o *ordered) beyondNow(a *account) (highest int64) {
 	for _, l := range o.letters {
 		if o.accounts[l.account] == a && l.version > a.version && a.waiting[l.version] == nil && !o.discarded[l.place()] {
@@ -117,15 +117,15 @@ func (o *ordered) beyondNow(a *account) (highest int64) {
 	return highest
 }
 
-// rebuilt is what the whole log comes to, with what people decided and without a park limit.
-// An account that waits because events came beyond the limit may also stay as it was until
-// they are replayed, and so may all accounts while the position is behind where it was.
+// rebuilt computes the accounts from the whole log and the operators' decisions, without a park
+// limit. A rebuild may leave an account unchanged in two cases: it waits for a replay because
+// events exceeded the limit, or the position was set back.
 func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 	known := o.letters
 	for _, records := range log {
 		for _, e := range records {
 			if !e.garbage && !o.discarded[e.place()] {
-				o.account(e.account) // also those of records that were left unread
+				o.account(e.account) // unread records can name new accounts, too
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 		version, there := found.account(id)
 		live.floor = live.version
 		o.readAgain(a, id, log)
-		for before := int64(-1); before < a.version && a.version != version; { // of two for one version, the other may fit
+		for before := int64(-1); before < a.version && a.version != version; { // if two events have one version, the second may be applicable
 			before = a.version
 			o.readAgain(a, id, log)
 		}
@@ -149,7 +149,7 @@ func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 			a.before = live.before
 		}
 		if part, was := a.history[version]; was && live.beyond > live.version && version > live.version {
-			a.state, a.beyond = part, a.version // a rebuild with a park limit may come so far only, and wait
+			a.state, a.beyond = part, a.version // with a park limit a rebuild may stop here and wait
 		}
 		if len(a.waiting) > o.limit {
 			maps.DeleteFunc(a.waiting, func(v int64, _ *parked) bool {
@@ -166,17 +166,17 @@ func (o *ordered) rebuilt(log [][]*event, found rebuiltRows) {
 	o.letters = known
 }
 
-// rebuiltRows is what the oracle has to look up after a rebuild.
+// rebuiltRows is the state of the database after a rebuild, which the oracle needs.
 type rebuiltRows struct {
-	// behind: the position was set back, and some records are not read again yet.
+	// behind is true if the position was set back and some records are not yet read again.
 	behind bool
-	// account is the version of an account, and what of it is parked.
+	// account returns the version of an account and its parked versions.
 	account func(id string) (version int64, parked []int64)
-	// rows are those of the projection.
+	// rows returns the rows of the projection.
 	rows func() map[string]string
 }
 
-// readAgain has the account go through the whole log.
+// readAgain processes the whole log for one account.
 func (o *ordered) readAgain(a *account, id string, log [][]*event) {
 	o.decided(a)
 	for _, records := range log {
@@ -190,7 +190,7 @@ func (o *ordered) readAgain(a *account, id string, log [][]*event) {
 	}
 }
 
-// decided applies what people decided about the next versions.
+// decided applies the operators' decisions about the next versions.
 func (o *ordered) decided(a *account) {
 	for {
 		before := a.version

@@ -1,9 +1,8 @@
-// Package operators has a test that draws commands of operators at random, types them at the
-// real program while consumers of all five kinds of projection run, and compares what the
-// database then holds with an oracle. The oracle is told what people decided (what was
-// skipped, discarded, corrected, opened, fetched and left unread) and shares no code with
-// the program.
+// Package operators tests random sequences of operators' commands. It runs them with the real
+// program while consumers of all five projections run, and compares the database with an oracle.
+// The oracle receives the operators' decisions (what was skipped, discarded, corrected, opened,
+// fetched and left unread) and shares no code with the program.
 //
-// A run is repeated with PROJECTOR_TEST_SEED, printed by a run that fails, together with
-// every command, what it printed, and the first differences. `make soak` draws for an hour.
+// A failing run prints its seed, every command with its output, and the first differences.
+// PROJECTOR_TEST_SEED repeats it. `make soak` runs for an hour.
 package operators

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// event is an event as its producer meant it, and where it is in the topic.
+// event is a generated event and its place in the topic.
 type event struct {
 	id, account string
 	version     int64
@@ -14,9 +14,9 @@ type event struct {
 	cents       int64
 	currency    string
 	at          time.Time
-	points      string // a JSON value, for the custom projections
+	points      string // a JSON value that the custom projections read
 	asNumber    bool   // the amount is a JSON number, which the built-in projections refuse
-	garbage     bool   // no JSON at all
+	garbage     bool   // the value is not JSON
 
 	partition int32
 	offset    int64
@@ -31,7 +31,7 @@ const (
 
 func (e *event) funds() bool { return e.kind == credit || e.kind == debit }
 
-// signed is what the event adds to a balance.
+// signed returns the amount that the event adds to a balance.
 func (e *event) signed() int64 {
 	switch e.kind {
 	case credit:
@@ -43,7 +43,7 @@ func (e *event) signed() int64 {
 	}
 }
 
-// money writes cents as PostgreSQL does.
+// money formats cents as PostgreSQL formats the column.
 func money(cents int64) string {
 	sign := ""
 	if cents < 0 {
@@ -69,12 +69,12 @@ func (e *event) value() []byte {
 		"occurredAt": e.at.Format(time.RFC3339), "data": data,
 	})
 	if err != nil {
-		panic(err) // strings and numbers
+		panic(err) // cannot happen: the map has strings and numbers only
 	}
 	return value
 }
 
-// text is the event in a line, for the report of a failure.
+// text returns a line that describes the event in the report of a failure.
 func (e *event) text() string {
 	more := ""
 	switch {
@@ -89,10 +89,10 @@ func (e *event) text() string {
 	return fmt.Sprintf("%d/%d %s %s v%d %s%s %s%s", e.partition, e.offset, e.account, e.id, e.version, money(e.signed()), e.currency, e.kind, more)
 }
 
-// many are points that PostgreSQL refuses to add.
+// many is a value of points that PostgreSQL cannot convert to a number.
 const many = `"many"`
 
-// bankFault is what the built-in projections find wrong in the event itself.
+// bankFault returns the error class that the built-in projections give to the event, or "".
 func bankFault(e *event) string {
 	switch {
 	case e.kind == unknown:
@@ -104,5 +104,5 @@ func bankFault(e *event) string {
 	}
 }
 
-// noFault is that of custom projections, which read the envelope only.
+// noFault is the check of the custom projections, which read the envelope only.
 func noFault(*event) string { return "" }

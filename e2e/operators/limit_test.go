@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// known is an account of an ordered projection as the database has it.
+// known is the database's state of an account of an ordered projection.
 type known struct {
 	id       string
 	version  int64
@@ -24,9 +24,10 @@ const orderedKnown = `SELECT o.account_id, coalesce(b.version, 0), o.highest_ver
 		ARRAY(SELECT "offset" FROM projection_parked_event p WHERE p.projection = o.projection AND p.account_id = o.account_id ORDER BY version)
 	FROM projection_park_overflow o LEFT JOIN projection_account b USING (projection, account_id) WHERE o.projection = 'random_ordered'`
 
-// limited has the oracle accept how many events the program has parked of accounts that have
-// more than the limit: a batch may count an event again that comes again, and then parks
-// fewer (docs/decisions/0010). What was reached before, or by a decision, stays reached.
+// limited adopts the database's state for accounts that have more waiting events than the park
+// limit. The number of parked events is not fixed: a batch may count a repeated event twice and so
+// park fewer (docs/decisions/0010). A version that was reached earlier, or by a decision, must
+// still be reached.
 func (s *stage) limited(r *reader) error {
 	query := balanceKnown
 	if r.name != "account_balance" {
@@ -52,7 +53,7 @@ func (s *stage) limited(r *reader) error {
 	return err
 }
 
-// adopt sets an account to what the database has of it, if that is a state it was in.
+// adopt sets an account to the database's state if the account can have been in that state.
 func (o *ordered) adopt(k *known, log [][]*event) {
 	a := o.accounts[k.id]
 	if a == nil || k.overflow <= k.version && a.beyond <= a.version {

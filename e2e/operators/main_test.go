@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { devtest.Main(m, process.Migrate(binary)) }
 
-// binary is the program, built once. go test removes the folder it is in.
+// binary builds the program once. go test removes its folder.
 var binary = sync.OnceValues(func() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -23,7 +23,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, process.Build(context.Background(), path)
 })
 
-// must ends the test on an error.
+// must fails the test on an error.
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()

@@ -7,7 +7,7 @@ import (
 
 const gap = "version_gap"
 
-// place is where a record is in the topic.
+// place is the partition and offset of a record.
 type place struct {
 	partition int32
 	offset    int64
@@ -15,7 +15,7 @@ type place struct {
 
 func (e *event) place() place { return place{e.partition, e.offset} }
 
-// state is an account as its events have made it.
+// state is the part of an account that its applied events determine.
 type state struct {
 	version       int64
 	balance       int64
@@ -25,7 +25,7 @@ type state struct {
 	points, count int64
 }
 
-// parked is an event that waits, or is the gap itself.
+// parked is a waiting event, or the entry for a missing one.
 type parked struct {
 	*event
 	class string
@@ -35,15 +35,15 @@ type parked struct {
 type account struct {
 	state
 	waiting map[int64]*parked
-	beyond  int64 // the highest version that came beyond the park limit, 0: none
+	beyond  int64 // the highest version that exceeded the park limit; 0: none
 	history map[int64]state
-	floor   int64 // the version that was certainly reached
+	floor   int64 // the lowest version that the account can have in the database
 
-	// What people decided.
+	// The operators' decisions.
 	opening *state
 	skipped map[int64]string // version to event id
 	forced  map[int64]*event // corrected, fetched or replayed, by version
-	before  *account         // the last skip, if it can be reversed
+	before  *account         // the state before the last skip, if that can be reversed
 }
 
 func (a *account) waits() bool { return len(a.waiting) > 0 || a.beyond > a.version }
@@ -51,7 +51,8 @@ func (a *account) waits() bool { return len(a.waiting) > 0 || a.beyond > a.versi
 // ordered is the oracle of a projection that applies versions in order.
 type ordered struct {
 	limit int
-	// fault is what is wrong in the event itself, apply what is wrong when its turn comes.
+	// fault returns the error of the event itself, apply the error of applying it as the next
+	// version.
 	fault func(*event) string
 	apply func(*state, *event) string
 
@@ -75,7 +76,7 @@ func (o *ordered) account(id string) *account {
 	return o.accounts[id]
 }
 
-// deliver is one record consumed. again: it was consumed before.
+// deliver processes one record. again means that it was processed before.
 func (o *ordered) deliver(e *event, again bool) {
 	if e.garbage || o.discarded[e.place()] {
 		return
@@ -105,7 +106,7 @@ func (o *ordered) decide(a *account, e *event, again bool, limit int) {
 	o.heal(a)
 }
 
-// advance applies the next event, or returns why it cannot be applied.
+// advance applies the next event, or returns the reason why it cannot be applied.
 func (o *ordered) advance(a *account, e *event) string {
 	next := a.state
 	if class := o.apply(&next, e); class != "" {
@@ -118,7 +119,7 @@ func (o *ordered) advance(a *account, e *event) string {
 	return ""
 }
 
-// passed removes what the account no longer waits for.
+// passed removes the entries up to the account's version.
 func (a *account) passed() {
 	maps.DeleteFunc(a.waiting, func(v int64, _ *parked) bool { return v <= a.version })
 	if a.beyond <= a.version {
@@ -126,8 +127,8 @@ func (a *account) passed() {
 	}
 }
 
-// park keeps an event until its turn. Of two for one version the first stays, unless only
-// the other one can be read.
+// park stores an event until it can be applied. Of two events with one version the first is stored,
+// unless only the second can be decoded.
 func (a *account) park(e *event, class string, limit int) {
 	if first := a.waiting[e.version]; first != nil {
 		if first.class != gap && class == gap {
@@ -142,7 +143,7 @@ func (a *account) park(e *event, class string, limit int) {
 	a.waiting[e.version] = &parked{e, class}
 }
 
-// heal applies what waits and fits.
+// heal applies the waiting events that have the next version.
 func (o *ordered) heal(a *account) {
 	for {
 		next := a.waiting[a.version+1]

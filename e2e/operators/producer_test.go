@@ -15,18 +15,17 @@ const (
 	mistyped     = 1_700_000
 )
 
-// producer sends the events of all accounts, with everything that goes wrong with events.
-// People decide about busy accounts only. Calm ones never have more waiting than is parked,
-// and lose nothing, so that their events may be sent alongside any command: in whichever
-// order the two happen, the result is the same.
+// producer sends the events of all accounts, with every kind of error. Operators decide only about
+// busy accounts. Calm accounts never exceed the park limit and lose no event. So their events may
+// be sent while any command runs: the order of command and event does not change the result.
 type producer struct {
 	s    *stage
 	rnd  *rand.Rand
-	side *rand.Rand // for what is sent alongside a command: how much that is depends on the machine
+	side *rand.Rand // random numbers for events that are sent while a command runs; their count depends on the machine
 	busy []*source
 	calm []*source
 	ids  int
-	late []*event // of busy accounts, to be sent some time
+	late []*event // of busy accounts, to be sent later
 }
 
 // source is the producer of one account.
@@ -82,8 +81,8 @@ func (p *producer) goods(a *source, n int) (events []*event) {
 	return events
 }
 
-// poison is an event that something refuses, and the right one for its version, which has
-// the same id or another.
+// poison returns an event that is refused, and the correct event of the same version, which has the
+// same id or another one.
 func (p *producer) poison(a *source) (wrong, right *event) {
 	right = p.good(a)
 	if right.kind == opened {
@@ -111,7 +110,7 @@ func (p *producer) poison(a *source) (wrong, right *event) {
 	return wrong, right
 }
 
-// happens draws what an account does next.
+// happens returns the random next events of an account.
 func (p *producer) happens(a *source) []*event {
 	n := p.rnd.IntN(100)
 	if a.calm || n < 60 {
@@ -120,7 +119,7 @@ func (p *producer) happens(a *source) []*event {
 	return p.unusual(a, n)
 }
 
-// usual is what ends with every version delivered.
+// usual returns events that need no operator: every version is delivered in the end.
 func (p *producer) usual(a *source, n int) []*event {
 	switch {
 	case n < 50:
@@ -136,7 +135,7 @@ func (p *producer) usual(a *source, n int) []*event {
 		events := append([]*event{wrong}, p.goods(a, p.rnd.IntN(p.s.parkLimit))...)
 		return append(events, right)
 	case n < 95 && a.next > 1:
-		return []*event{p.event(a, a.next-1)} // another event of the same version
+		return []*event{p.event(a, a.next-1)} // a second event of the same version
 	case n < 97:
 		e := p.event(a, a.next)
 		e.garbage = true
@@ -146,10 +145,10 @@ func (p *producer) usual(a *source, n int) []*event {
 	}
 }
 
-// unusual is what people have to do with.
+// unusual returns events that need an operator.
 func (p *producer) unusual(a *source, n int) []*event {
 	switch {
-	case n < 68: // more than is parked, sooner or later healed
+	case n < 68: // more events than the park limit; the missing one comes now or later
 		held := p.good(a)
 		events := p.goods(a, p.s.parkLimit+1+p.rnd.IntN(4))
 		if p.rnd.IntN(2) == 0 {
@@ -157,7 +156,7 @@ func (p *producer) unusual(a *source, n int) []*event {
 		}
 		p.late = append(p.late, held)
 		return events
-	case n < 76: // lost, perhaps in the outbox, perhaps late
+	case n < 76: // a lost event, which may be in the outbox and may arrive late
 		held := p.good(a)
 		a.lost = append(a.lost, held)
 		if p.rnd.IntN(3) > 0 {
@@ -167,13 +166,13 @@ func (p *producer) unusual(a *source, n int) []*event {
 			p.late = append(p.late, held)
 		}
 		return p.goods(a, 1+p.rnd.IntN(3))
-	case n < 84: // poison, perhaps corrected late
+	case n < 84: // a broken event; the correct one may arrive late
 		wrong, right := p.poison(a)
 		if p.rnd.IntN(2) == 0 {
 			p.late = append(p.late, right)
 		}
 		return append([]*event{wrong}, p.goods(a, p.rnd.IntN(3))...)
-	case n < 90: // corrected while it waits for an earlier version
+	case n < 90: // broken and corrected while an earlier version is missing
 		held := p.good(a)
 		wrong, right := p.poison(a)
 		return append([]*event{wrong, p.good(a), right}, held)
@@ -195,12 +194,12 @@ func (p *producer) unusual(a *source, n int) []*event {
 	}
 }
 
-// publish puts an event into the outbox.
+// publish inserts an event into the outbox.
 func (p *producer) publish(e *event) {
 	p.s.exec(p.s.bank, "INSERT INTO outbox VALUES ($1, $2, $3)", e.account, e.version, string(e.value()))
 }
 
-// produce sends n incidents of busy and calm accounts.
+// produce sends n groups of events of busy and calm accounts.
 func (p *producer) produce(n int) {
 	p.s.t.Helper()
 	for range n {
@@ -220,7 +219,7 @@ func (p *producer) send(events []*event) {
 	var records []*kgo.Record
 	p.s.mu.Lock()
 	for _, original := range events {
-		e := *original // each delivery has a place of its own
+		e := *original // each delivery gets its own offset
 		e.offset = int64(len(p.s.log[e.partition]))
 		p.s.log[e.partition] = append(p.s.log[e.partition], &e)
 		records = append(records, &kgo.Record{Topic: p.s.topic, Partition: e.partition, Key: []byte(e.account), Value: e.value()})
@@ -238,7 +237,7 @@ func (p *producer) send(events []*event) {
 	}
 }
 
-// produceCalm sends n incidents of calm accounts.
+// produceCalm sends n groups of events of calm accounts.
 func (p *producer) produceCalm(n int) {
 	p.s.t.Helper()
 	for range n {
@@ -246,7 +245,7 @@ func (p *producer) produceCalm(n int) {
 	}
 }
 
-// alongside sends events of calm accounts for as long as do takes, and a little longer.
+// alongside sends events of calm accounts while do runs, and for a short time after it.
 func (p *producer) alongside(do func()) {
 	p.s.t.Helper()
 	main := p.rnd

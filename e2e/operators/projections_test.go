@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// oracle is what the stage asks of the oracle of a projection.
+// oracle is the interface of the projections' oracles.
 type oracle interface {
 	deliver(e *event, again bool)
 	force(e *event) bool
@@ -41,15 +41,15 @@ ON CONFLICT (account_id) DO UPDATE
 func number(points string) int64 {
 	n, err := strconv.ParseInt(points, 10, 64)
 	if err != nil {
-		panic(err) // what PostgreSQL refuses is applied by nobody
+		panic(err) // cannot happen: an event with such a value is never applied
 	}
 	return n
 }
 
-// refusedAccount has no row in the custom tables while a constraint refuses it.
+// refusedAccount is the account whose rows a constraint refuses.
 const refusedAccount = "busy-3"
 
-// rules are what PostgreSQL refuses in the custom projections.
+// rules holds the constraints of the custom projections.
 type rules struct{ refusing bool }
 
 func (r *rules) refused(e *event) string {
@@ -59,7 +59,7 @@ func (r *rules) refused(e *event) string {
 	return ""
 }
 
-// balances is the oracle of account_balance.
+// balances returns the oracle of account_balance.
 func balances(limit int) *ordered {
 	return newOrdered(limit, bankFault, func(s *state, e *event) string {
 		if s.currency != "" && s.currency != e.currency {
@@ -71,7 +71,7 @@ func balances(limit int) *ordered {
 	})
 }
 
-// pointsInOrder is the oracle of the ordered custom projection.
+// pointsInOrder returns the oracle of the ordered custom projection.
 func pointsInOrder(limit int, r *rules) *ordered {
 	return newOrdered(limit, noFault, func(s *state, e *event) string {
 		if !e.funds() {
@@ -92,7 +92,7 @@ func turnovers() *unordered { return newUnordered(byID, bankFault, byDay, turnov
 
 func counts(r *rules) *unordered { return newUnordered(byID, r.refused, byAccount, countRows) }
 
-// How the tables are read, as the oracles write their rows.
+// These queries return the tables in the row format of the oracles.
 const (
 	balanceQuery = `SELECT account_id, concat_ws(' ', version, balance, currency, status, coalesce(last_event_id, '-'),
 		CASE WHEN stale THEN 'waits for ' || waiting_for_version END) FROM account_balance_current`
@@ -112,7 +112,7 @@ func (a *account) waitsFor() string {
 	return fmt.Sprint("waits for ", a.version+1)
 }
 
-// join joins what is not empty, as concat_ws does.
+// join joins the non-empty parts, as concat_ws does.
 func join(parts ...any) (text string) {
 	for _, p := range parts {
 		part := fmt.Sprint(p)

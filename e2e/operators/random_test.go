@@ -12,12 +12,12 @@ import (
 	"projector/internal/devstack"
 )
 
-// drawn is a kind of step, and how often it is drawn.
+// drawn is a kind of step and its weight in the random choice.
 type drawn struct {
 	name   string
 	weight int
 	do     func(*stage)
-	// alone: no events are sent meanwhile.
+	// alone means that no events are sent during the step.
 	alone bool
 }
 
@@ -48,7 +48,7 @@ var steps = []drawn{
 	{"crash of PostgreSQL", 2, func(s *stage) { s.failover(devstack.Immediate) }, true},
 }
 
-// cut breaks all connections to the database off, in the middle of whatever is written.
+// cut breaks all connections to the database at a random moment.
 func (s *stage) cut() {
 	for range 5 {
 		s.proxy.SwitchTo(s.cluster.Addr())
@@ -57,7 +57,7 @@ func (s *stage) cut() {
 	s.count("cut connections", true)
 }
 
-// failover stops PostgreSQL and starts it again.
+// failover stops and restarts PostgreSQL.
 func (s *stage) failover(mode devstack.StopMode) {
 	s.t.Helper()
 	s.note("PostgreSQL is stopped (%v) and started", mode)
@@ -73,7 +73,7 @@ func (s *stage) failover(mode devstack.StopMode) {
 	s.count("restart of PostgreSQL", true)
 }
 
-// step draws one step.
+// step runs one random step.
 func (s *stage) step() {
 	total := 0
 	for _, d := range steps {
@@ -94,7 +94,7 @@ func (s *stage) step() {
 	}
 }
 
-// play draws n steps, and ends with a rebuild of every projection.
+// play runs n random steps and then a rebuild of every projection.
 func (s *stage) play(n int) {
 	s.t.Helper()
 	s.producer.produce(30)
@@ -125,7 +125,7 @@ func (s *stage) play(n int) {
 	}
 }
 
-// statuses expects plausible statuses of dead letters.
+// statuses checks the statuses of dead letters for contradictions.
 func (s *stage) statuses(r *reader) {
 	s.t.Helper()
 	o := r.ordered()
@@ -156,7 +156,7 @@ func (s *stage) statuses(r *reader) {
 	}
 }
 
-// report is how often each kind of command succeeded and was refused.
+// report says how often each kind of command succeeded and was refused.
 func (s *stage) report() string {
 	var text []string
 	for _, kind := range slices.Sorted(maps.Keys(s.tally)) {
@@ -165,12 +165,12 @@ func (s *stage) report() string {
 	return strings.Join(text, ", ")
 }
 
-// fixed are the seeds of every run of the suite.
+// fixed holds the seeds of every run of the suite.
 var fixed = []uint64{11, 14, 23}
 
 const stepsEach = 12
 
-// TestOperatorsAtRandom draws with fixed seeds, or with PROJECTOR_TEST_SEED.
+// TestOperatorsAtRandom runs with fixed seeds, or with PROJECTOR_TEST_SEED.
 func TestOperatorsAtRandom(t *testing.T) {
 	seeds, n := fixed, stepsEach
 	if text := os.Getenv("PROJECTOR_TEST_SEED"); text != "" {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// letter is a line of `dlq list`.
+// letter is a line of the output of `dlq list`.
 type letter struct {
 	Class, Status   string
 	AccountID       *string `json:"account_id"`
@@ -22,7 +22,7 @@ type letter struct {
 	DLQOffset       int64 `json:"dlq_offset"`
 }
 
-// deadLetter draws a dead letter of a busy account that is not resolved.
+// deadLetter returns a random unresolved dead letter of a busy account.
 func (s *stage) deadLetter(r *reader, statuses string) *letter {
 	s.t.Helper()
 	p := s.run(append([]string{"dlq", "list", "--status=" + statuses}, s.of("dlq list", r)...)...)
@@ -52,7 +52,7 @@ func (s *stage) replay(r *reader) {
 			flags = append(flags, "--account="+only)
 		}
 	}
-	s.draw("dlq replay", r, flags...) // 1: something could not be applied
+	s.draw("dlq replay", r, flags...) // exit status 1: an event could not be applied
 	r.oracle.replay(only)
 }
 
@@ -86,7 +86,7 @@ func (s *stage) correct(r *reader) {
 	e.asNumber, e.points = false, fmt.Sprint(s.rnd.IntN(100))
 	p := s.draw("dlq replay"+corrected, r, "--from-file="+s.correctedFile(path, &e), reason, "--yes", "--max-replays=1000")
 	if r.additive && strings.Contains(p.stdout, "longer ago than the inbox remembers") {
-		return // it may have been counted since
+		return // it may already be counted
 	}
 	r.oracle.force(&e)
 }
@@ -105,7 +105,7 @@ func (s *stage) correctedFile(path string, e *event) string {
 	return s.file("corrected.jsonl", string(must(json.Marshal(line))(s.t))+"\n")
 }
 
-// waiting draws a busy account that waits, "" when there is none.
+// waiting returns a random busy account that waits, or "".
 func (s *stage) waiting(o *ordered) string {
 	var ids []string
 	for _, id := range slices.Sorted(maps.Keys(o.accounts)) {
@@ -134,7 +134,7 @@ func (s *stage) skip(r *reader) {
 	}
 }
 
-// unskip takes a skip back, where nothing was applied since.
+// unskip reverses a skip after which nothing was applied.
 func (s *stage) unskip(r *reader) {
 	s.t.Helper()
 	o := r.ordered()
@@ -153,12 +153,12 @@ func (s *stage) unskip(r *reader) {
 	}
 }
 
-// fetch gets what an account waits for from the outbox.
+// fetch fetches the missing events of an account from the outbox.
 func (s *stage) fetch(r *reader) {
 	s.t.Helper()
 	o := r.ordered()
 	id := s.waiting(o)
-	for _, a := range s.producer.busy { // rather one that has what it waits for in the outbox
+	for _, a := range s.producer.busy { // prefers an account whose missing event is in the outbox
 		for _, e := range a.lost {
 			if o.account(a.id).waits() && e.version == o.account(a.id).version+1 && s.rnd.IntN(2) == 0 {
 				id = a.id
@@ -192,7 +192,7 @@ func (s *stage) fetched(o *ordered, id string, version int64) {
 	s.t.Errorf("gaps fetch says that version %d of %s was applied, which the oracle cannot", version, id)
 }
 
-// open has a waiting account start from a ledger.
+// open opens a waiting account from a ledger.
 func (s *stage) open(r *reader) {
 	s.t.Helper()
 	o := r.ordered()

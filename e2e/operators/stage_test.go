@@ -25,10 +25,10 @@ import (
 	"projector/internal/devstack/devtest"
 )
 
-// patience is how long anything may take that is expected to happen.
+// patience is the time limit for everything that is expected to happen.
 const patience = 60 * time.Second
 
-// stage is one system with everything that runs in it.
+// stage is one system: servers, consumers, producer and oracles.
 type stage struct {
 	t    *testing.T
 	rnd  *rand.Rand
@@ -40,11 +40,11 @@ type stage struct {
 	admin   *kadm.Client
 	cluster *devstack.Postgres
 	url     string
-	through string // the same database, by the proxy
+	through string // the same database, through the proxy
 	proxy   *pgproxy.Proxy
 	db      *pgxpool.Pool
 	outbox  string
-	bank    *pgxpool.Pool // the outbox's
+	bank    *pgxpool.Pool // the connection to the outbox's database
 
 	producer  *producer
 	mu        sync.Mutex // guards log
@@ -59,7 +59,7 @@ type stage struct {
 	scratch   int
 }
 
-// outcomes are how often a kind of command succeeded and was refused.
+// outcomes counts how often a kind of command succeeded and was refused.
 type outcomes struct{ done, refused int }
 
 // reader is a projection, its consumer and its oracle.
@@ -71,7 +71,7 @@ type reader struct {
 	want        func() map[string]string
 	additive    bool
 	process     *process.Process
-	// By partition: the next record that the oracle has not had, and how far it ever was.
+	// By partition: the next record for the oracle, and the highest offset that it has reached.
 	next, high []int64
 }
 
@@ -136,7 +136,7 @@ func (s *stage) exec(db *pgxpool.Pool, sql string, args ...any) {
 	}
 }
 
-// file writes a file that a command reads.
+// file writes a file for a command to read.
 func (s *stage) file(name, text string) string {
 	s.t.Helper()
 	s.scratch++
@@ -180,7 +180,7 @@ func (s *stage) launch(r *reader) {
 	r.process = binary.Launch(s.t, env, args...)
 }
 
-// evict removes the members of a group that was killed, as the end of their sessions would.
+// evict removes the members of a killed consumer's group, as the end of their sessions would.
 func (s *stage) evict(r *reader) {
 	s.t.Helper()
 	groups := must(s.admin.DescribeGroups(s.t.Context(), r.group))(s.t)
@@ -196,7 +196,7 @@ func (s *stage) evict(r *reader) {
 	}
 }
 
-// positions are how far the reader's consumer is.
+// positions returns the positions of the reader's consumer.
 func (s *stage) positions(r *reader) ([]int64, error) {
 	rows, err := s.db.Query(s.t.Context(), "SELECT partition, next_offset FROM projector_position WHERE consumer_group = $1 AND topic = $2", r.group, s.topic)
 	if err != nil {
@@ -208,8 +208,8 @@ func (s *stage) positions(r *reader) ([]int64, error) {
 	return at, err
 }
 
-// arrived waits until the reader's consumer has processed everything, and has its oracle do
-// the same.
+// arrived waits until the reader's consumer has processed everything, and then lets its oracle
+// process the same.
 func (s *stage) arrived(r *reader) {
 	s.t.Helper()
 	resumed := time.Time{}
@@ -232,21 +232,21 @@ func (s *stage) arrived(r *reader) {
 	s.follow(r)
 }
 
-// follow has the oracle consume what the consumer has.
+// follow lets the oracle process the records up to the consumer's positions.
 func (s *stage) follow(r *reader) {
 	for p, records := range s.records() {
 		s.consume(r, p, int64(len(records)))
 	}
 }
 
-// records are those of the topic, by partition.
+// records returns the records of the topic by partition.
 func (s *stage) records() [][]*event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.log)
 }
 
-// consume has the oracle consume a partition up to an offset.
+// consume lets the oracle process a partition up to an offset.
 func (s *stage) consume(r *reader, partition int, until int64) {
 	log := s.records()[partition]
 	for ; r.next[partition] < until; r.next[partition]++ {
@@ -255,7 +255,7 @@ func (s *stage) consume(r *reader, partition int, until int64) {
 	r.high[partition] = max(r.high[partition], r.next[partition])
 }
 
-// settled waits until every consumer has processed everything, and compares.
+// settled waits until every consumer has processed everything, and compares all rows.
 func (s *stage) settled(when string) {
 	s.t.Helper()
 	for _, r := range s.readers {
@@ -270,7 +270,7 @@ func (s *stage) note(format string, args ...any) {
 	s.journal = append(s.journal, fmt.Sprintf(format, args...))
 }
 
-// tellFailure prints what was done in a run that failed.
+// tellFailure prints the journal of a failed run.
 func (s *stage) tellFailure() {
 	if !s.t.Failed() {
 		return

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// unordered is the oracle of a projection that takes events in any order: each key once.
+// unordered is the oracle of a projection that applies events in any order, each key once.
 type unordered struct {
 	key   func(*event) string
-	fault func(*event) string // why an event cannot be applied
-	row   func(*event) string // the key of the row that an event is in
+	fault func(*event) string // the reason why an event cannot be applied
+	row   func(*event) string // the key of the row that the event changes
 	rows  func(applied map[string]*event) map[string]string
 
 	applied   map[string]*event
@@ -37,10 +37,10 @@ func (u *unordered) deliver(e *event, _ bool) {
 		u.letters = append(u.letters, parked{e, class})
 		return
 	}
-	u.applied[u.key(e)] = e // also when it changes nothing: its id is used up
+	u.applied[u.key(e)] = e // also if it changes no row, because its id is used
 }
 
-// force applies an event by a decision of a person.
+// force applies an event that an operator corrected or fetched.
 func (u *unordered) force(e *event) bool {
 	if u.applied[u.key(e)] != nil || u.fault(e) != "" {
 		return false
@@ -59,9 +59,9 @@ func (u *unordered) replay(only string) {
 
 func (u *unordered) discard(p place) { u.discarded[p] = true }
 
-// rebuilt is what the whole log comes to, with what people decided. Once an event was
-// corrected, rows may also be left as they were, and so they may while the position is behind
-// where it was: then what is missing from them has not been counted.
+// rebuilt computes the rows from the whole log and the operators' decisions. A rebuild may leave a
+// row unchanged in two cases: an event was corrected, or the position was set back. In both the
+// oracle then does not count the events that the row lacks.
 func (u *unordered) rebuilt(log [][]*event, found rebuiltRows) {
 	known, live := u.letters, u.applied
 	u.applied = map[string]*event{}

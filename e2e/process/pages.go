@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Get answers status and body of a page; status 0 means that it cannot be had.
+// Get returns status and body of a page. The status is 0 if the page cannot be read.
 func (p *Process) Get(path string) (int, string) {
 	p.mu.Lock()
 	addr := p.addr
@@ -31,7 +31,7 @@ func (p *Process) Get(path string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// Answers is a check for a test that waits: path answers with status, and its body contains text.
+// Answers returns a check for wait.Until: path returns the status, and the body contains text.
 func (p *Process) Answers(path string, status int, text string) func() string {
 	return func() string {
 		select {
@@ -47,7 +47,7 @@ func (p *Process) Answers(path string, status int, text string) func() string {
 	}
 }
 
-// Logged is a check for a test that waits: some line contains all of the texts.
+// Logged returns a check for wait.Until: one line contains all of the texts.
 func (p *Process) Logged(texts ...string) func() string {
 	return func() string {
 		for _, line := range p.Lines() {
@@ -65,7 +65,7 @@ func (p *Process) Logged(texts ...string) func() string {
 
 var sample = regexp.MustCompile(`(?m)^([a-z_]+)(\{.*\})? (\S+)$`)
 
-// Metrics answers all samples by name and labels, as they are on the page.
+// Metrics returns all samples by name and labels, as they are on the page.
 func (p *Process) Metrics() map[string]float64 {
 	p.t.Helper()
 	status, body := p.Get("/metrics")

@@ -2,5 +2,5 @@ package process
 
 import "syscall"
 
-// dieWithParent lets no program outlive a test run that is broken off.
+// dieWithParent makes the kernel kill the program if the test process dies.
 func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

@@ -1,5 +1,5 @@
-// Package process runs the built projector as a process of its own and listens to
-// what it says: log, pages, metrics, exit status.
+// Package process runs the built projector as a separate process and reads its log, pages, metrics
+// and exit status.
 package process
 
 import (
@@ -26,9 +26,9 @@ import (
 // Binary is a built projector.
 type Binary struct {
 	Path string
-	// Secrets and payload that must never be in a log.
+	// Secrets must never be in a log.
 	Secrets []string
-	// Stdout takes what is written to stdout; nil: it is part of the log.
+	// Stdout receives the program's stdout. If it is nil, stdout is part of the log.
 	Stdout io.Writer
 }
 
@@ -81,8 +81,8 @@ func (b Binary) command(t testing.TB, env []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Launch starts the program and follows its log. When the test ends it is killed,
-// and its log must be free of payload and of secrets.
+// Launch starts the program and collects its log. When the test ends, Launch kills the program and
+// checks that its log contains no payload and no secrets.
 func (b Binary) Launch(t testing.TB, env []string, args ...string) *Process {
 	t.Helper()
 	p := &Process{t: t, cmd: b.command(t, env, args...), secrets: b.Secrets, ended: make(chan struct{})}
@@ -94,9 +94,9 @@ func (b Binary) Launch(t testing.TB, env []string, args ...string) *Process {
 	p.cmd.SysProcAttr = dieWithParent()
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // a parent-death signal follows the thread
+		runtime.LockOSThread() // the signal of dieWithParent is tied to the thread
 		started <- p.cmd.Start()
-		_ = p.cmd.Wait() // the exit status is asked for in exit
+		_ = p.cmd.Wait() // Exit reports the status
 		_ = write.Close()
 	}()
 	go p.follow(read)
@@ -130,19 +130,20 @@ func (p *Process) follow(log io.Reader) {
 	}
 }
 
-// Lines are what the program has logged so far.
+// Lines returns the log lines so far.
 func (p *Process) Lines() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.output[:len(p.output):len(p.output)]
 }
 
-// Log is all of it in one text.
+// Log returns all lines as one text.
 func (p *Process) Log() string { return strings.Join(p.Lines(), "\n") }
 
 var forbidden = regexp.MustCompile(`DATA RACE|panic:|goroutine \d+ \[`)
 
-// checkLog looks for what must never be logged, and prints the log of a failed test.
+// checkLog fails the test if the log contains payload or secrets, and prints the log of a failed
+// test.
 func (p *Process) checkLog() {
 	p.t.Helper()
 	log := p.Log()
@@ -161,8 +162,8 @@ func (p *Process) checkLog() {
 	}
 }
 
-// tellGoroutines ends a program that still runs, frozen or not, and prints what each of its
-// goroutines waits for: a program that does nothing any more logs nothing either.
+// tellGoroutines ends a program that still runs, frozen or not, and prints the stack of each
+// goroutine. A blocked program logs nothing, so the log alone is not enough.
 func (p *Process) tellGoroutines() {
 	select {
 	case <-p.ended:
@@ -170,7 +171,7 @@ func (p *Process) tellGoroutines() {
 	default:
 	}
 	logged := len(p.Lines())
-	_ = p.cmd.Process.Signal(syscall.SIGQUIT) // Go's runtime prints them
+	_ = p.cmd.Process.Signal(syscall.SIGQUIT) // Go's runtime then prints the stacks
 	_ = p.cmd.Process.Signal(syscall.SIGCONT)
 	select {
 	case <-p.ended:
@@ -179,10 +180,9 @@ func (p *Process) tellGoroutines() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.t.Logf("what process %d was doing:\n%s", p.cmd.Process.Pid, strings.Join(p.output[logged:], "\n"))
-	p.output = p.output[:logged] // the rest is no part of its log
+	p.output = p.output[:logged] // the stacks are not part of its log
 }
 
-// Signal sends a signal.
 func (p *Process) Signal(s syscall.Signal) {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
@@ -190,8 +190,8 @@ func (p *Process) Signal(s syscall.Signal) {
 	}
 }
 
-// Freeze stops the process by SIGSTOP, and returns when it does nothing any more: a busy machine
-// delivers the signal late.
+// Freeze stops the process by SIGSTOP and waits until it has stopped. A busy machine delivers the
+// signal late.
 func (p *Process) Freeze() {
 	p.t.Helper()
 	p.Signal(syscall.SIGSTOP)
@@ -203,14 +203,14 @@ func (p *Process) Freeze() {
 	})
 }
 
-// Kill ends the program as kill -9 does.
+// Kill sends SIGKILL.
 func (p *Process) Kill() {
 	p.t.Helper()
 	p.Signal(syscall.SIGKILL)
 	<-p.ended
 }
 
-// Exit waits for the program's end and answers its exit status.
+// Exit waits for the end of the program and returns its exit status.
 func (p *Process) Exit(limit time.Duration) int {
 	p.t.Helper()
 	timer := time.NewTimer(limit)
@@ -224,7 +224,7 @@ func (p *Process) Exit(limit time.Duration) int {
 	}
 }
 
-// Terminate asks the program to stop, as Kubernetes does, and expects it to obey.
+// Terminate sends SIGTERM, as Kubernetes does, and expects exit status 0 within the time limit.
 func (p *Process) Terminate() {
 	p.t.Helper()
 	p.Signal(syscall.SIGTERM)
@@ -233,10 +233,10 @@ func (p *Process) Terminate() {
 	}
 }
 
-// onceLimit is how long a command may take that cannot reach a server.
+// onceLimit is the time limit of a command that cannot reach a server.
 const onceLimit = 30 * time.Second
 
-// Once runs a command to its end; one that takes too long is killed: status -1.
+// Once runs a command to its end. It kills a command that exceeds the limit and returns status -1.
 func (b Binary) Once(t testing.TB, env []string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -255,8 +255,8 @@ func (b Binary) Once(t testing.TB, env []string, args ...string) (status int, st
 	return cmd.ProcessState.ExitCode(), out.String(), errOut.String()
 }
 
-// Ended is closed when the program has.
+// Ended returns a channel that is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// PID is its process id.
+// PID returns the process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }

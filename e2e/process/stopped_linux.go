@@ -12,6 +12,6 @@ func stopped(pid int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, state, _ := bytes.Cut(text, []byte(") ")) // after the name of the program
+	_, state, _ := bytes.Cut(text, []byte(") ")) // the state follows the name of the program
 	return bytes.HasPrefix(state, []byte("T")), nil
 }

@@ -1,5 +1,4 @@
-// Package wait lets a test wait for a condition, or for time to pass where time
-// itself is what is tested.
+// Package wait waits for a condition, or lets time pass in tests that need it to pass.
 package wait
 
 import (
@@ -8,8 +7,7 @@ import (
 	"time"
 )
 
-// Until polls until check answers "", and fails the test with what it answered
-// last when that takes longer than limit.
+// Until polls check until it returns "". After limit it fails the test with the last result.
 func Until(t testing.TB, limit time.Duration, what string, check func() string) {
 	t.Helper()
 	deadline := time.NewTimer(limit)
@@ -29,7 +27,7 @@ func Until(t testing.TB, limit time.Duration, what string, check func() string) 
 	}
 }
 
-// Pass waits for time to pass.
+// Pass waits for d, or until ctx ends.
 func Pass(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

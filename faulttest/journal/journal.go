@@ -1,5 +1,5 @@
-// Package journal produces records and keeps a journal of what the brokers have
-// taken, and where: what the oracle checks by, without asking the topic.
+// Package journal produces records and writes a journal of the records that the brokers
+// acknowledged, with their offsets. The oracle uses it, so it need not trust the topic.
 package journal
 
 import (
@@ -30,7 +30,7 @@ type Producer struct {
 	err  error
 }
 
-// Open goes on with the journal at path, or begins it. More options than the seeds win.
+// Open continues the journal at path or creates it. The options in more override the defaults.
 func Open(path, topic string, seeds []string, more ...kgo.Opt) (*Producer, error) {
 	client, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.SeedBrokers(seeds...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
@@ -47,8 +47,7 @@ func Open(path, topic string, seeds []string, more ...kgo.Opt) (*Producer, error
 	return &Producer{topic: topic, client: client, file: file, to: bufio.NewWriter(file)}, nil
 }
 
-// Send produces records in order and returns when all are acknowledged and in the
-// journal.
+// Send produces records in order. It returns when all are acknowledged and in the journal.
 func (p *Producer) Send(ctx context.Context, records []testbank.Record) error {
 	for i := range records {
 		r := &records[i]
@@ -66,7 +65,7 @@ func (p *Producer) Send(ctx context.Context, records []testbank.Record) error {
 	return errors.Join(p.err, p.to.Flush())
 }
 
-// acknowledged writes a record down.
+// acknowledged writes a record to the journal.
 func (p *Producer) acknowledged(r *kgo.Record, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,14 +85,14 @@ func (p *Producer) write(entry *testbank.Record) error {
 	return err
 }
 
-// Note writes down a record that somebody else has produced.
+// Note writes a record to the journal that another client has produced.
 func (p *Producer) Note(entry *testbank.Record) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return errors.Join(p.write(entry), p.to.Flush())
 }
 
-// Close ends the journal.
+// Close closes the producer and the journal.
 func (p *Producer) Close() error {
 	p.client.Close()
 	p.mu.Lock()
@@ -101,15 +100,14 @@ func (p *Producer) Close() error {
 	return errors.Join(p.to.Flush(), p.file.Close())
 }
 
-// line is a record as the journal has it. Keys of headers need not be UTF-8, so they
-// are written as bytes.
+// line is a record in the journal. Header keys need not be UTF-8, so they are stored as bytes.
 type line struct {
 	Partition int32    `json:"p"`
 	Offset    int64    `json:"o"`
 	Timestamp int64    `json:"t"`
 	Key       []byte   `json:"k"`
 	Value     []byte   `json:"v"`
-	Headers   [][]byte `json:"h,omitempty"` // key and value in turn
+	Headers   [][]byte `json:"h,omitempty"` // keys and values alternate
 }
 
 func lineOf(r *testbank.Record) line {
@@ -128,7 +126,7 @@ func (l line) record() testbank.Record {
 	return r
 }
 
-// Read answers what a journal has, in the order of the acknowledgements.
+// Read returns the records of a journal in the order of the acknowledgements.
 func Read(path string) ([]testbank.Record, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -150,8 +148,8 @@ func Read(path string) ([]testbank.Record, error) {
 	}
 }
 
-// Complete answers "" when the journal has every offset of every partition below
-// its end, once.
+// Complete returns "" if the journal has every offset of every partition below its end exactly
+// once.
 func Complete(records []testbank.Record, ends map[int32]int64) string {
 	seen := map[int32]map[int64]bool{}
 	for i := range records {

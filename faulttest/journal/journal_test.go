@@ -21,7 +21,7 @@ func TestJournalIsWhatTheBrokerHas(t *testing.T) {
 		{Partition: 1, Key: nil, Value: []byte{}, Headers: []testbank.Header{{Key: "\xff not UTF-8"}, {Key: "bytes", Value: []byte{0xff, 0}}}},
 		{Partition: 0, Key: []byte{}, Value: []byte("second")},
 	}
-	for range 2 { // the second goes on with the first one's journal
+	for range 2 { // the second producer continues the journal of the first
 		p, err := journal.Open(path, topic, fake.Addrs())
 		if err != nil {
 			t.Fatal(err)

@@ -1,10 +1,9 @@
-// Command oracle checks the results of a projector: it reads the producer's
-// journal, applies each event by itself with a decoder and a money of its own
-// (internal/testbank), and compares with PostgreSQL, the DLQ topic and Kafka's committed
-// offsets. It shares no code with the projector.
+// Command oracle checks the results of a projector. It reads the producer's journal, applies each
+// event with its own decoder and arithmetic (internal/testbank), and compares PostgreSQL, the DLQ
+// topic and Kafka's committed offsets. It shares no code with the projector.
 //
-// It prints one JSON document and ends with 0 when everything is as it must be, 1
-// when something is not, 2 when it could not find out.
+// It prints one JSON document. The exit status is 0 if everything is right, 1 if something is
+// wrong, and 2 if it could not find out.
 package main
 
 import (
@@ -26,7 +25,7 @@ import (
 	"projector/internal/testbank/compare"
 )
 
-// report is what is printed.
+// report is the printed document.
 type report struct {
 	Records  int                          `json:"records"`
 	Accounts int                          `json:"accounts"`
@@ -37,7 +36,7 @@ type report struct {
 	Wrong    []string                     `json:"wrong"`
 }
 
-// court is what the oracle is asked about.
+// court holds the flags.
 type court struct {
 	journal, database, brokers, dlq, ignore string
 
@@ -79,8 +78,8 @@ func run() int {
 	return 0
 }
 
-// check applies the journal once, and compares until nothing is wrong or the time
-// is up.
+// check applies the journal once and repeats the comparison until nothing is wrong or the time is
+// over.
 func (c *court) check(ctx context.Context) (*report, error) {
 	records, err := journal.Read(c.journal)
 	if err != nil {
@@ -152,8 +151,8 @@ func (c *court) compare(ctx context.Context, records []testbank.Record, o *testb
 	return err
 }
 
-// offsets answers "" when everything is consumed and nothing is committed to Kafka
-// that is not durable.
+// offsets returns "" if everything is consumed and no offset that is committed to Kafka is beyond
+// the durable position.
 func (c *court) offsets(ctx context.Context, admin *kadm.Client, conn *pgx.Conn, ends map[int32]int64) (string, error) {
 	committed, err := c.reader.Committed(ctx, admin)
 	if err != nil {
@@ -174,8 +173,8 @@ func (c *court) offsets(ctx context.Context, admin *kadm.Client, conn *pgx.Conn,
 	return "", nil
 }
 
-// lowered answers "" when the audit trigger has never seen a version that did not
-// rise. Its sequence counts those that were rolled back too.
+// lowered returns "" if the audit trigger has never seen a write that does not raise a version. Its
+// sequence also counts writes that were rolled back.
 func lowered(ctx context.Context, conn *pgx.Conn) (string, error) {
 	var attempts, written int64
 	err := conn.QueryRow(ctx, "SELECT CASE WHEN is_called THEN last_value ELSE 0 END, (SELECT count(*) FROM version_audit) FROM version_audit_attempts").

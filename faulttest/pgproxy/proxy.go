@@ -1,9 +1,9 @@
-// Package pgproxy is a proxy between a program and PostgreSQL that breaks what passes:
-// it loses the reply to a COMMIT that has taken place, slows the line down, cuts
-// it, and leads it to another server.
+// Package pgproxy is a proxy between a program and PostgreSQL that injects faults. It drops the
+// reply to a COMMIT that was executed, slows the connection down, cuts it, or connects to another
+// server.
 //
-// It understands the server's messages, not the client's, and no TLS. One that cuts a line
-// only (ListenRaw) works before any server.
+// It parses only the server's messages and supports no TLS. ListenRaw parses nothing, so it works
+// with any server but cannot drop replies.
 package pgproxy
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// Proxy listens on a port of its own. It is safe for concurrent use.
+// Proxy is safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
-	raw      bool // what the server says is not understood
+	raw      bool // the server's messages are not parsed
 	running  sync.WaitGroup
 
 	dropped atomic.Int64
@@ -36,7 +36,7 @@ type Proxy struct {
 	line   line
 }
 
-// line is how slow the way is, in each direction.
+// line is the delay and the bandwidth in each direction.
 type line struct {
 	latency        time.Duration
 	bytesPerSecond int
@@ -53,7 +53,7 @@ func (l *link) close() {
 // Listen starts a proxy to the server at target, host:port.
 func Listen(target string) (*Proxy, error) { return listen(target, false) }
 
-// ListenRaw is Listen before a server of any kind: no reply can be lost.
+// ListenRaw starts a proxy to a server of any protocol. It cannot drop replies.
 func ListenRaw(target string) (*Proxy, error) { return listen(target, true) }
 
 func listen(target string, raw bool) (*Proxy, error) {
@@ -66,8 +66,8 @@ func listen(target string, raw bool) (*Proxy, error) {
 	return p, nil
 }
 
-// ListenBefore starts a proxy to the server of a database, and answers the database's
-// URL through the proxy.
+// ListenBefore starts a proxy to the server of a database and returns the database's URL through
+// the proxy.
 func ListenBefore(databaseURL string) (p *Proxy, through string, err error) {
 	u, err := url.Parse(databaseURL)
 	if err != nil {
@@ -83,10 +83,10 @@ func ListenBefore(databaseURL string) (p *Proxy, through string, err error) {
 // errURL does not quote the URL, which has a password.
 var errURL = errors.New("pgproxy: the database's URL cannot be read")
 
-// Addr is where the proxy listens, host:port.
+// Addr returns host:port of the proxy.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Close ends the proxy and all connections.
+// Close closes the proxy and all connections.
 func (p *Proxy) Close() error {
 	err := p.listener.Close()
 	p.SwitchTo("")
@@ -94,8 +94,7 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// SwitchTo breaks all connections off; new ones lead to target, or nowhere when it
-// is empty.
+// SwitchTo closes all connections. New ones go to target, or are refused if it is empty.
 func (p *Proxy) SwitchTo(target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,27 +104,26 @@ func (p *Proxy) SwitchTo(target string) {
 	}
 }
 
-// LoseReplies asks lose at every COMMIT that has taken place whether its reply is
-// to be lost, together with the connection. Nil loses none. lose is called by one
-// goroutine at a time.
+// LoseReplies calls lose after every executed COMMIT. If lose returns true, the proxy drops the
+// reply and the connection. A nil lose drops nothing. The calls are serialized.
 func (p *Proxy) LoseReplies(lose func() bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lose = lose
 }
 
-// Lost is how many replies were lost.
+// Lost returns the number of dropped replies.
 func (p *Proxy) Lost() int { return int(p.dropped.Load()) }
 
-// Slow adds latency to whatever passes, in both directions, and limits the
-// bandwidth of each connection; zeros make the line fast again.
+// Slow adds latency in both directions and limits the bandwidth of each connection. Zeros remove
+// both.
 func (p *Proxy) Slow(latency time.Duration, bytesPerSecond int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.line = line{latency, bytesPerSecond}
 }
 
-// Delayed is how many pieces have passed a slow line.
+// Delayed returns the number of delayed pieces of data.
 func (p *Proxy) Delayed() int { return int(p.delayed.Load()) }
 
 func (p *Proxy) accept() {
@@ -165,7 +163,7 @@ func (p *Proxy) serve(client net.Conn) {
 	delete(p.links, l)
 }
 
-// enter takes note of a connection; false when the target has changed meanwhile.
+// enter registers a connection. It returns false if the target has changed in the meantime.
 func (p *Proxy) enter(l *link, target string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,7 +174,7 @@ func (p *Proxy) enter(l *link, target string) bool {
 	return true
 }
 
-// forward passes on what one side says, as it is.
+// forward copies the data of one side unchanged.
 func (p *Proxy) forward(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -193,7 +191,7 @@ func (p *Proxy) forward(to, from net.Conn) {
 	}
 }
 
-// back passes on what the server says, message by message.
+// back copies the server's messages one by one.
 func (p *Proxy) back(l *link) {
 	if p.raw {
 		p.forward(l.client, l.server)
@@ -233,7 +231,7 @@ func (p *Proxy) loses() bool {
 	return true
 }
 
-// delay waits as long as n bytes take.
+// delay waits as long as n bytes take on the line.
 func (p *Proxy) delay(n int) {
 	p.mu.Lock()
 	way := p.line
