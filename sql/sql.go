@@ -1,5 +1,5 @@
-// Package sql holds every statement the projector sends to PostgreSQL, as files:
-// migrations for goose and one file a query.
+// Package sql has the SQL statements of the projector as files: migrations for goose, and one file
+// for each query.
 package sql
 
 import (
@@ -22,14 +22,14 @@ var queries embed.FS
 //go:embed roles.sql
 var roles string
 
-// grantsMark begins the part of roles.sql that needs no right to create roles.
+// grantsMark is the first line of the part of roles.sql that runs without the right to create roles.
 const grantsMark = "-- Grants."
 
 // Roles is roles.sql: the roles and what they may do.
 func Roles() string { return roles }
 
-// Grants is the part of roles.sql that gives the roles that exist what they need of
-// the tables that exist. The owner of the tables may repeat it.
+// Grants is the part of roles.sql that grants existing roles their privileges on existing tables.
+// The owner of the tables may run it again.
 func Grants() string {
 	i := strings.Index(roles, grantsMark)
 	if i < 0 {
@@ -42,7 +42,7 @@ func Grants() string {
 var texts = func() map[string]string {
 	files, err := queries.ReadDir("queries")
 	if err != nil {
-		panic(fmt.Sprintf("sql: %v", err)) // they are part of the program
+		panic(fmt.Sprintf("sql: %v", err)) // the files are embedded, so this is a bug
 	}
 	texts := make(map[string]string, len(files))
 	for _, file := range files {
@@ -55,7 +55,7 @@ var texts = func() map[string]string {
 	return texts
 }()
 
-// placeholder is a name in braces, for which a value is put in: most are tables.
+// placeholder is a name in braces, which is replaced by a value. Most are names of tables.
 var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
 
 // plain are the texts without placeholders, by name.
@@ -71,7 +71,7 @@ func Query(name string) string {
 	return text
 }
 
-// Values are what is put in for placeholders, by their names.
+// Values are the values of placeholders by name.
 type Values map[string]string
 
 // Query returns the text of queries/<name>.sql with its placeholders filled. A placeholder
@@ -88,7 +88,7 @@ func (v Values) Query(name string) string {
 	return text
 }
 
-// fill puts the values into a text, and returns the name of a placeholder that has none.
+// fill replaces the placeholders of a text. It returns the name of a placeholder without a value.
 func (v Values) fill(text string) (filled, missing string) {
 	filled = placeholder.ReplaceAllStringFunc(text, func(found string) string {
 		name := strings.Trim(found, "{}")
@@ -101,7 +101,7 @@ func (v Values) fill(text string) (filled, missing string) {
 	return filled, missing
 }
 
-// Texts are all texts that these values fill, by the names of their queries.
+// Texts returns, by query name, all queries for which these values are complete.
 func (v Values) Texts() map[string]string {
 	filled := map[string]string{}
 	for name, text := range texts {

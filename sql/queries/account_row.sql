@@ -1,4 +1,4 @@
--- An account as readers of the database see it. Only balances have money and a status.
+-- An account as readers of the database see it. Only the balance projection has money and a status.
 SELECT
     {balances} coalesce(currency, ''), balance::text, version, status,
     {custom} '', '', version, '',

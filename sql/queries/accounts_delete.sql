@@ -1,3 +1,3 @@
--- Takes out the rows of accounts ($1): those that are put in again, too, for a version never
--- decreases by an update.
+-- Deletes the rows of accounts ($1). Rows that are replaced are also deleted first, because an
+-- update may not decrease a version.
 DELETE FROM {table} AS t WHERE {of_t}t.account_id = ANY ($1::text[]);

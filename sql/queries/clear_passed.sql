@@ -1,4 +1,4 @@
--- Parked events of this partition that were passed by another writer.
+-- Deletes parked events of this partition whose version another writer has applied.
 DELETE FROM {parked} p
 USING {account} b
 WHERE {of_p}p.topic = $1 AND p.partition = $2

@@ -1,4 +1,4 @@
--- What accounts begin from that have no opening, sorted by account id. One that has refuses
--- all of them.
+-- Inserts openings (initial states) of accounts, sorted by account id. If one of the accounts has
+-- an opening, the statement fails for all.
 COPY account_opening (account_id, version, balance, currency, status, last_event_id, source, actor, reason)
 FROM STDIN (FORMAT binary);

@@ -1,6 +1,7 @@
--- The grants that a role ($3; empty: the present one) lacks of the tables ($1) that it needs for
--- something ($2), as statements; names that are no tables are left out. A schema comes first. Its
--- tables are read from the catalog: to_regclass fails in a schema that this session may not use.
+-- GRANT statements for the privileges ($2) on tables ($1) that a role ($3; empty: the present role)
+-- lacks. Names that are no tables are left out. The grant of a schema comes before those of its
+-- tables. The tables are read from the catalog, because to_regclass fails in a schema that this
+-- session may not use.
 WITH needed AS (
     SELECT u.name, u.privilege, u.at, u.parts[1] AS schema, coalesce(nullif($3, ''), current_user) AS role,
            CASE WHEN cardinality(u.parts) = 1 THEN to_regclass(u.name)

@@ -1,6 +1,6 @@
--- What this transaction has written to each of the projector's own tables ($1) so far; in a
--- rebuild, what it has written to any table but those of the rebuild; and the file that the
--- projection ($2) was last run from. A truncated table has another file node.
+-- What this transaction has written so far to each of the projector's own tables ($1), or, in a
+-- rebuild, to any table outside the rebuild. Also the file that the projection ($2) was last run
+-- from. The file node shows a TRUNCATE, because a truncated table gets another one.
 SELECT (SELECT array_agg(concat_ws('/', pg_stat_get_xact_tuples_inserted(t.id), pg_stat_get_xact_tuples_updated(t.id),
                                    pg_stat_get_xact_tuples_deleted(t.id), pg_relation_filenode(t.id)) ORDER BY t.at)
         FROM (SELECT to_regclass(name)::oid AS id, at FROM unnest($1::text[]) WITH ORDINALITY AS n (name, at)) AS t),

@@ -1,2 +1,2 @@
--- Has PostgreSQL plan a statement of a projection's file, where it would run.
+-- Lets PostgreSQL plan a statement of a projection file in the place where it would run.
 SELECT projector_custom($1, 'plan');

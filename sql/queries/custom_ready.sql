@@ -1,6 +1,6 @@
--- The reasons why this session cannot write a custom projection, one per row; no row is good.
--- EXPLAIN of its statements checks its own tables. The column lists fail when the schema has
--- changed under the program.
+-- The reasons why this session cannot write a custom projection, one per row. No row means ready.
+-- The projection's tables are not checked here but by EXPLAIN of its statements. The column lists
+-- fail if the schema has changed while the program runs.
 SELECT 'read-only' AS problem
 WHERE pg_is_in_recovery() OR current_setting('transaction_read_only')::bool
 UNION ALL

@@ -1,5 +1,5 @@
--- The role that the SQL of a custom projection runs as: one that cannot touch the
--- projector's own tables, where the login was made a member of it (roles.sql), else the login.
+-- The role that runs the SQL of a custom projection. It is a role without access to the projector's
+-- own tables if the login is a member of that role (see roles.sql), else the login.
 SELECT coalesce((
     SELECT rolname FROM pg_roles
     WHERE rolname = 'projector_projection' AND pg_has_role(session_user, oid, 'MEMBER')

@@ -1,5 +1,5 @@
 -- The role that runs the SQL of custom projections in this database, if this session does not
--- become it (custom_role.sql); empty: it runs as the login. sql/roles.sql makes the function.
+-- switch to it (custom_role.sql). Empty: the login runs it. sql/roles.sql creates the function.
 SELECT coalesce((
     SELECT rolname FROM pg_roles
     WHERE rolname = 'projector_projection' AND to_regprocedure('projector_contained(text, boolean, text)') IS NOT NULL

@@ -1,5 +1,5 @@
--- What of the grants of sql/roles.sql on the database itself is missing, one a row: pg_dump does
--- not save them. No row where that file was never run: it makes projector_contained.
+-- The missing grants of sql/roles.sql on the database itself, one per row, because pg_dump does
+-- not save them. No row if roles.sql was never run: then the role projector_contained is missing.
 SELECT missing
 FROM (
     SELECT 1 AS at, format('CREATE on database %I for %s', current_database(), p.proowner::regrole) AS missing

@@ -1,6 +1,6 @@
--- What people have decided about single events since a row of the trail ($1), in the order of the
--- commits; all of it where the database was restored to before that row. Rows from before there
--- was the column name a custom projection in their result ($3).
+-- The decisions of people about single events after a row of the audit trail ($1), in the order of
+-- the commits. All decisions if the database was restored to a time before that row. Old rows,
+-- written before the projection had a column, have a custom projection's name in their result ($3).
 SELECT chain, action, result, coalesce(account_id, ''), coalesce(version, 0),
        coalesce(topic, ''), coalesce(partition, 0), coalesce("offset", 0)
 FROM projector_decision

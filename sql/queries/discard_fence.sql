@@ -1,5 +1,5 @@
--- Has the owners of partitions read again what they have not written yet: it was decided before
--- events of theirs were discarded.
+-- Fences the owners of partitions. They read again the events they have not written yet, because
+-- they decided these events before some were discarded.
 UPDATE projector_position p SET fence = fence + 1
 FROM (SELECT q.consumer_group, q.topic, q.partition
       FROM projector_position q

@@ -1,8 +1,12 @@
--- Who could write although four eyes are wanted: the operators' role, or a member of it, by
--- itself or as another role; by a grant, by putting something of its own where an approver's
--- session looks for functions and tables, through files or programs of the server, or by a function
--- with the rights of somebody who may write. What that function does, its text does not say for
--- certain. Those of the projector and of extensions are known. Requests are there to be made.
+-- The ways in which the operators' role, or a member of it, could write without approval, directly
+-- or through another role:
+-- - a grant on a table,
+-- - the right to create objects or schemas where an approver's session would use them,
+-- - the right to create roles,
+-- - files or programs of the server,
+-- - a volatile SECURITY DEFINER function whose owner may write. Its text does not prove what it does,
+--   so all such functions count, except those of the projector and of extensions.
+-- Operators may insert requests, so that grant does not count.
 WITH operators AS (
     SELECT who.oid, who.rolname, becomes.oid AS becomes, becomes.rolname AS becoming, becomes.rolcreaterole
     FROM pg_roles who

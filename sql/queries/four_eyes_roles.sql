@@ -1,2 +1,2 @@
--- Whether there is a role of operators, from whom the policy takes the right to write.
+-- Whether the operators' role exists. The four-eyes policy revokes its right to write.
 SELECT to_regrole('projector_operator') IS NOT NULL;

@@ -1,4 +1,4 @@
--- A schema of the search path that holds the read model and may not be used.
+-- A schema of the search path that contains the read model but that this session may not use.
 SELECT n.nspname
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace

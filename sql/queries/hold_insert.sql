@@ -1,6 +1,6 @@
--- Parks what waits in accounts ($1), as much as the limit allows, in the order in which it came. It
--- waits since the time of its record, or since now where that is not known or cannot be:
--- to_timestamp fails (22008) beyond the year 294276.
+-- Parks the waiting events of accounts ($1) in the order of arrival, up to the park limit. An event
+-- waits since the time of its record, or since now if that time is unknown or impossible:
+-- to_timestamp fails (22008) after the year 294276.
 INSERT INTO {parked}
     ({projection_column}account_id, version, class, event_id, expected_version, topic, partition, "offset", record_timestamp, replays,
      key, value, headers, parked_at)

@@ -1,4 +1,4 @@
--- Remembers what waits beyond the park limit.
+-- Stores the range of waiting events that are beyond the park limit.
 INSERT INTO {overflow} ({projection_column}account_id, lowest_version, highest_version, events, expected_version, since)
 SELECT {projection_value}k.account_id, min(k.version), max(k.version), count(*), min(k.expected_version),
        min(CASE WHEN k.record_timestamp BETWEEN 1 AND extract(epoch FROM now()) * 1000

@@ -1,4 +1,5 @@
--- Takes out parked events of accounts ($1) that must not be there.
+-- Deletes parked events of accounts ($1) that the rebuilt table does not have with the same class
+-- and place.
 WITH kept AS (
     SELECT * FROM {kept} AS k WHERE k.fits AND k.account_id = ANY ($1::text[])
 )

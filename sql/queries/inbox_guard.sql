@@ -1,7 +1,7 @@
--- What keeps a pruned inbox from being asked for more than it knows: before when
--- markers may be gone (null: none was pruned), and how far other consumer groups of
--- the projection have brought this partition of this very topic, with the leader epochs
--- there (migration 00005). A topic id that is not known ($5) may be any.
+-- Shows whether a pruned inbox still knows all messages that will be read: the time before which
+-- markers may have been deleted (null: none), and the positions of the projection's other consumer
+-- groups in this partition of the same topic, with leader epochs (migration 00005). An unknown
+-- topic id ($5) matches any.
 SELECT (SELECT until FROM inbox_pruned WHERE handler = $1),
        coalesce(array_agg(o.judged_until), '{}'),
        coalesce(array_agg(CASE WHEN o.judged_epoch_at = o.judged_until THEN o.judged_epoch ELSE -1 END), '{}')

@@ -1,4 +1,4 @@
--- The handlers that have markers: from one to the next in the index.
+-- The handlers that have markers. The query skips from one handler to the next in the index.
 WITH RECURSIVE h (handler) AS (
     SELECT min(handler) FROM inbox
     UNION ALL

@@ -1,5 +1,5 @@
--- The partitions of a projection that are read again, a group's position having been set or
--- taken back: the markers of what was processed are needed until then, and none is pruned.
+-- The partitions of a projection that are being read again, because a group's position was set back.
+-- The markers of records processed before are needed until they were read again, so none is pruned.
 SELECT consumer_group, topic, partition, next_offset, judged_until
 FROM projector_position
 WHERE projection = $1 AND next_offset < judged_until

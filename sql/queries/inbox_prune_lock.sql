@@ -1,2 +1,2 @@
--- Only one prunes a handler at a time; the others have nothing to do then.
+-- Only one session prunes a handler at a time. The others skip it.
 SELECT pg_try_advisory_xact_lock(hashtextextended('inbox ' || $1, 7215));

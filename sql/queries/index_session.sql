@@ -1,2 +1,2 @@
--- No index serves reading everything.
+-- A query that reads all rows does not benefit from an index.
 SELECT set_config('enable_seqscan', 'on', true);

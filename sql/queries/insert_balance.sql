@@ -1,8 +1,8 @@
--- States of accounts that had no row when they were read, sorted by account id so that
--- concurrent writers cannot deadlock. One that has a row by now is left alone: its
--- state was made of something else. The balance arrives in minor units; the
--- multiplication gives it exactly the currency's number of decimals. Only
--- balances have money and a status.
+-- Inserts accounts that had no row when they were read, sorted by account id so that concurrent
+-- writers cannot deadlock. An account that has a row by now is not changed, because its new state
+-- was computed without that row. The balance is a parameter in minor units; the multiplication
+-- gives it exactly the currency's number of decimals. Only the balance projection has money and
+-- a status.
 INSERT INTO {account}
     ({projection_column}account_id,
      {balances} currency, balance, status,

@@ -1,9 +1,8 @@
--- What is parked of the given accounts above their versions. Accounts without
--- parked events do not appear. While nothing at all is parked, which is the usual
--- case, no account is looked up: 0.10 instead of 0.32 ms for 512 accounts. The condition is
--- in the array because Citus plans none next to an outer join. The size of an event
--- is that of its key, value and headers, the last as they are stored: 13 bytes is an empty array.
--- Neither function reads what is stored out of line.
+-- The parked events of the given accounts above their versions. Accounts without parked events do
+-- not appear. While no event at all is parked, which is the usual case, no account is looked up:
+-- 0.10 instead of 0.32 ms for 512 accounts. This condition is in the array because Citus cannot plan
+-- it next to an outer join. The size of an event is the size of its key, value and stored headers;
+-- an empty array of headers has 13 bytes. Neither size function reads data stored out of line.
 SELECT coalesce(w.account_id, o.account_id),
        coalesce(w.events, 0), coalesce(w.bytes, 0)::bigint, coalesce(w.next_version, 0), coalesce(n.class, ''),
        o.account_id IS NOT NULL

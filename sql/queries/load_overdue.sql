@@ -1,7 +1,6 @@
--- The partitions, of those given, with a parked event that can be applied and is not. The
--- worker of another partition applied the event before it, and did not know of this one. A
--- worker that heals an account writes it again and again, so only accounts without a write
--- for some seconds count.
+-- The given partitions that have a parked event that could be applied. The worker of another
+-- partition has applied the previous event and did not know of the parked one. A worker that heals
+-- an account writes it repeatedly, so only accounts without a write for some seconds count.
 SELECT DISTINCT p.partition
 FROM {parked} p
 JOIN {account} b ON {of_b}b.account_id = p.account_id AND p.version = b.version + 1

@@ -1,5 +1,5 @@
--- The account's parked events above a version, in order, up to so many bytes together; and
--- how many there are without this limit.
+-- The account's parked events above a version, in order, up to a total size in bytes, and the
+-- number of events without this limit.
 SELECT version, class, expected_version, topic, partition, "offset", record_timestamp, replays, key, value, headers, events
 FROM (
     SELECT p.*,

@@ -1,8 +1,8 @@
--- Has the positions of a projection ($1) say which mapping ($2) records are read by. $3 are the
--- mappings that were checked: a position that has another one since is left, and its claim is refused.
--- When one of them reads events differently ($4), owners are fenced, and a position is left that
--- has processed records since, unless that is accepted ($5). Several instances that start at once
--- lock the positions in one order.
+-- Stores in the positions of a projection ($1) which mapping ($2) reads the records. $3 are the
+-- mappings that were checked. A position whose mapping has changed since then is not updated, and
+-- its next claim fails. If a checked mapping reads events differently ($4), the owners are fenced.
+-- A position that has processed records is then not updated, unless $5 accepts this. The positions
+-- are locked in one order, because several instances may start at once.
 WITH changed AS MATERIALIZED (
     SELECT consumer_group, topic, partition
     FROM projector_position

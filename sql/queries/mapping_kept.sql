@@ -1,5 +1,5 @@
--- What the mappings of a projection's positions ($1) say, but for one that says the same as $2, and
--- whether records were processed by them.
+-- The mappings of a projection's positions ($1) that differ from $2, and whether records were
+-- processed with them.
 SELECT mapping, bool_or(greatest(next_offset, judged_until) > 0)
 FROM projector_position
 WHERE projection = $1 AND mapping <> $2

@@ -1,5 +1,4 @@
--- The grant without which the current role cannot create the first table; empty when that is not
--- what is missing.
+-- The grant that the current role needs to create the first table. Empty if no grant is missing.
 SELECT CASE
     WHEN to_regclass('projector_schema_version') IS NOT NULL OR has_schema_privilege(current_schema(), 'CREATE')
         THEN ''

@@ -1,7 +1,7 @@
--- The versions that accounts wait for, the oldest gap first: all before the first event that
--- is known after them. An event that is there and cannot be applied is not missing. Which
--- partition an account belongs to is known from what is parked; one of which everything is
--- beyond the park limit belongs to partition 0.
+-- The versions that accounts wait for, the oldest gap first: all versions up to the first known
+-- later event. An event that exists but cannot be applied is not missing. The partition of an
+-- account is that of its parked events. An account whose events are all beyond the park limit
+-- counts for partition 0.
 SELECT h.account_id, h.expected_version, coalesce(p.version - 1, o.highest_version)
 FROM account_hold h
 LEFT JOIN LATERAL (

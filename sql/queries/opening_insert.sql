@@ -1,5 +1,5 @@
--- What accounts begin from since this transaction, sorted by account id. One that was opened
--- before begins from the later version.
+-- Inserts openings (initial states) of accounts, sorted by account id. If an account already has an
+-- opening, the one with the higher version stays.
 INSERT INTO account_opening AS t
     (account_id, version, balance, currency, status, last_event_id, source, actor, reason, opened_at)
 SELECT r.account_id,

@@ -1,4 +1,4 @@
--- Gap events beyond the park limit: remembered as a range, unless they are parked.
+-- Stores events beyond the park limit as a range, unless they are parked.
 INSERT INTO {overflow} AS o ({projection_column}account_id, lowest_version, highest_version, events, expected_version)
 SELECT {projection_value}v.account_id, min(v.version), max(v.version), count(*), min(v.expected_version)
 FROM unnest($1::text[], $2::int8[], $3::int8[]) AS v (account_id, version, expected_version)

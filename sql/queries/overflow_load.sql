@@ -1,4 +1,4 @@
--- What was beyond the park limit of the given accounts.
+-- The ranges of events beyond the park limit of the given accounts.
 SELECT account_id, lowest_version, highest_version, events
 FROM {overflow}
 WHERE {of}account_id = ANY ($1::text[])

@@ -1,4 +1,4 @@
--- Of two events parked for one version the first stays.
+-- Parks events. If an event is already parked for a version, it stays.
 INSERT INTO {parked}
     ({projection_column}account_id, version, class, event_id, expected_version, topic, partition, "offset", record_timestamp, replays, key, value, headers)
 VALUES ({projection_value}$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)

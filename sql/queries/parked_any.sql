@@ -1,3 +1,3 @@
--- Whether anything is parked at all.
+-- Whether any event is parked.
 SELECT EXISTS (SELECT 1 FROM {parked} WHERE {of}true)
     OR EXISTS (SELECT 1 FROM {overflow} WHERE {of}true);

@@ -1,6 +1,6 @@
--- Judged_until and its epoch stay as they are. The fence is one that no other server can have
--- given: a failover may lose claims, and the new primary, which counts from what it knows,
--- must not give the number of a lost one to another owner.
+-- Does not change judged_until and its epoch. The new fence is a number that no other server can
+-- have assigned: a failover may lose claims, and the new primary must not assign the number of a
+-- lost claim to another owner.
 UPDATE projector_position
 SET next_offset = $4, leader_epoch = $5, leader_epoch_at = $4, owner = $6, topic_id = $7,
     fence = greatest(fence + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), updated_at = now()

@@ -1,4 +1,4 @@
--- The file that a projection was last run from; none while nothing was processed, so that a
+-- The file that a projection was last run from. No row if no record was processed yet, so that a
 -- mistake found at the first start can be corrected.
 SELECT sha256, mode
 FROM projection_file

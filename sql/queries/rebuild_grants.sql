@@ -1,6 +1,6 @@
--- The grants on tables ($1) that are missing for a rebuild, as statements: this login needs the
--- privileges $2, and the owner of the function that copies the tables reads them. They are
--- proposed for the role of sql/roles.sql that the login has, not for a person's login.
+-- GRANT statements for the privileges on tables ($1) that a rebuild lacks. This login needs the
+-- privileges $2, and the owner of the function that copies the tables needs SELECT. The statements
+-- grant to the role of sql/roles.sql that the login has, not to the login of a person.
 WITH running AS (
     SELECT coalesce((
         SELECT r.rolname

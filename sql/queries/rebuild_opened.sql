@@ -1,4 +1,4 @@
--- Whether there are openings, how many of the known accounts have none, and the first of them.
+-- Whether there are openings, how many known accounts have no opening, and the first such account.
 SELECT EXISTS (SELECT FROM account_opening), count(*), coalesce(min(account_id COLLATE "C"), '')
 FROM (
     SELECT account_id FROM account_balance

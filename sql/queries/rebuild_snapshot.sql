@@ -1,2 +1,2 @@
--- A snapshot, by which rows that were written since are found.
+-- The present snapshot. Rows that are written later can be found with it.
 SELECT pg_current_snapshot()::text;

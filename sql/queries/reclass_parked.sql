@@ -1,2 +1,2 @@
--- A parked event that could not be applied when its turn came is the gap now.
+-- Marks a parked event that could not be applied. The account now waits for a correction of it.
 UPDATE {parked} SET class = $3 WHERE {of}account_id = $1 AND version = $2;

@@ -1,5 +1,5 @@
--- Keeps repairs of one account apart, also of one that has no row to lock yet.
--- In the order of what is locked, so that two repairs cannot deadlock.
+-- Advisory locks, so that only one repair changes an account at a time, even if the account has no
+-- row yet. The locks are taken in one order, so that two repairs cannot deadlock.
 SELECT pg_advisory_xact_lock(l.key)
 FROM (
     SELECT DISTINCT

@@ -1,2 +1,2 @@
--- Says in this transaction which approved request its audit rows belong to.
+-- Sets for this transaction the approved request to which its audit rows belong.
 SELECT set_config('projector.request', $1, true);

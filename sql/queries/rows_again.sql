@@ -1,5 +1,5 @@
--- The rows that were noted, as they are now: the key as text and as an object; the live row and the
--- rebuilt one, each as a number (null: there is none) and with the version of its account.
+-- The noted rows as they are now: the key as text and as an object, and for the live and the rebuilt
+-- row a hash (null: no row) and the version of the account.
 SELECT ROW ({key_d})::text, json_build_object({key_object_d})::text,
        CASE WHEN {present_l} THEN hashtextextended(ROW ({all_l})::text, 1) END, {version_l},
        CASE WHEN {present_s} THEN hashtextextended(ROW ({all_s})::text, 1) END, {version_s}

@@ -1,2 +1,2 @@
--- How many rows are to be changed, or accounts where rows are of accounts.
+-- How many rows are to be changed, or how many accounts if rows belong to accounts.
 SELECT count({counted}) FROM projector_rebuild.{noted} WHERE _kind <> 'unknown' OR $1;

@@ -1,2 +1,2 @@
--- Forgets what was noted of a table.
+-- Deletes the noted rows of a table.
 DELETE FROM projector_rebuild.{noted};

@@ -1,4 +1,4 @@
--- Puts in the rebuilt rows that are missing.
+-- Inserts the rebuilt rows that are missing.
 INSERT INTO {table} ({written})
 SELECT {written_s}
 FROM projector_rebuild.{noted} AS d

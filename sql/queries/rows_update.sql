@@ -1,4 +1,4 @@
--- Puts the rebuilt rows in the place of those that differ.
+-- Replaces the rows that differ with the rebuilt rows.
 UPDATE {table} AS t
 SET {set_rebuilt}
 FROM projector_rebuild.{noted} AS d

@@ -1,5 +1,5 @@
--- Notes the keys of rows, live and rebuilt, that were written since the tables were compared, by
--- the snapshot of the comparison.
+-- Notes the keys of live and rebuilt rows that were written after the comparison, according to the
+-- snapshot of the comparison.
 INSERT INTO projector_rebuild.{noted} ({key})
 SELECT {key}
 FROM (

@@ -1,5 +1,5 @@
--- Which migrations are applied, and when: goose keeps the time without its zone, which is
--- that of the session.
+-- The applied migrations and their times. goose stores a time without a time zone; it is in the zone
+-- of the session.
 SELECT version_id, max(tstamp)::timestamptz
 FROM projector_schema_version
 WHERE is_applied AND version_id > 0

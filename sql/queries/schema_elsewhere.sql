@@ -1,4 +1,4 @@
--- A schema that holds a read model and that search_path does not name.
+-- A schema that contains a read model but is not in search_path.
 SELECT n.nspname
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -1,4 +1,4 @@
--- Plans are not compiled: that takes a tenth of a second, and a plan that has to scan even the
--- smallest table looks expensive enough where sequential scans are off. It is not sent when
--- connecting, like the other settings, because poolers refuse those they do not know.
+-- Turns off JIT compilation, which takes a tenth of a second: with sequential scans turned off, even
+-- the scan of a small table looks expensive enough for it. This is a statement and not a connection
+-- parameter like the other settings, because poolers refuse parameters they do not know.
 SELECT set_config('jit', 'off', false);

@@ -1,2 +1,2 @@
--- Has PostgreSQL gather statistics about the tables of a rebuild.
+-- Collects statistics about the tables of a rebuild.
 SELECT projector_rebuild_analyze();

@@ -1,5 +1,5 @@
--- What accounts start from: the rebuilt ones begin there, and not with their first event. Of an
--- account that is opened from now on the live tables know more.
+-- Copies the openings: a rebuilt account starts from its opening and not with its first event.
+-- Accounts that are opened later are only in the live tables.
 WITH openings AS (
     INSERT INTO projector_rebuild.account_opening
     SELECT * FROM account_opening

@@ -1,4 +1,4 @@
--- Remembers the topic that a projection's rows come from. 16 zeros in base64 are no id.
+-- Stores the topic from which a projection's rows come. 16 zero bytes in base64 mean no id.
 INSERT INTO projector_source (projection, topic, topic_id)
 SELECT $1, $2, $3
 WHERE $3::text NOT IN ('', 'AAAAAAAAAAAAAAAAAAAAAA==')

@@ -1,6 +1,6 @@
--- The topics that a projection's rows have come from: those it has claimed, but for one that it
--- has read nothing of. Brokers without topic ids ($2) leave no row in projector_source; then the
--- positions say it. The topic $3, once it was claimed, is one of them in any case.
+-- The topics from which a projection's rows have come: the claimed topics, except those from which it
+-- has read nothing. With brokers without topic ids ($2) there are no rows in projector_source, so the
+-- positions are used. The topic $3 is included as soon as it was claimed.
 WITH read AS (
     SELECT topic, bool_or(topic_id = ANY ($2::text[])) AS unknown, bool_or(greatest(next_offset, judged_until) > 0) AS read
     FROM projector_position

@@ -1,3 +1,3 @@
--- Keeps everybody from writing how far accounts are, until a swap has changed it together with
--- their rows. Consumers lock their position first, as it does.
+-- Blocks writes to the versions of accounts until a swap has changed them together with the rows. A
+-- swap locks positions before this table, and so do consumers.
 LOCK TABLE projection_account IN SHARE ROW EXCLUSIVE MODE;

@@ -1,6 +1,6 @@
--- Events as rows, sorted by key so that concurrent writers cannot deadlock. The
--- amount arrives in minor units, 0 for none; the multiplication gives it exactly the
--- currency's number of decimals.
+-- Inserts events as rows, sorted by key so that concurrent writers cannot deadlock. The amount is a
+-- parameter in minor units, 0 for none. The multiplication gives it exactly the currency's number of
+-- decimals.
 INSERT INTO account_statement (account_id, version, event_id, event_type, amount, currency, occurred_at, correlation_id,
                                source_partition, source_offset)
 SELECT r.account_id, r.version, r.event_id, r.event_type,

@@ -1,2 +1,2 @@
--- Versions of an account that were passed over on purpose.
+-- Versions of an account that a person has skipped.
 SELECT version FROM account_skipped WHERE account_id = $1 ORDER BY version;

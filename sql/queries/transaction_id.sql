@@ -1,2 +1,2 @@
--- The transaction's id, to ask later whether it was committed.
+-- The transaction's id. With it one can query later whether the transaction was committed.
 SELECT pg_current_xact_id()::text;

@@ -1,2 +1,3 @@
--- The state of a transaction: committed, aborted, in progress; empty when that is forgotten.
+-- The state of a transaction: committed, aborted or in progress. Empty if PostgreSQL no longer
+-- knows it.
 SELECT coalesce(pg_xact_status($1::text::xid8), '');

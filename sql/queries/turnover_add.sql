@@ -1,5 +1,5 @@
 -- Adds to the turnover, sorted by key so that concurrent writers cannot deadlock.
--- Sums arrive as minor units in decimal text: they may exceed 64 bits.
+-- Sums are parameters in minor units as decimal text, because they may exceed 64 bits.
 INSERT INTO daily_turnover AS t (day, currency, credited, debited, events)
 SELECT r.day, r.currency, r.credited * u.unit, r.debited * u.unit, r.events
 FROM unnest($1::date[], $2::text[], $3::int2[], $4::numeric[], $5::numeric[], $6::int8[])

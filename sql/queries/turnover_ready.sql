@@ -1,5 +1,5 @@
--- What keeps this session from writing the turnover, one a row; none is good. The
--- column lists fail when the schema has changed under the program.
+-- The reasons why this session cannot write the turnover, one per row. No row means ready. The column
+-- lists fail if the schema has changed while the program runs.
 SELECT 'read-only' AS problem
 WHERE pg_is_in_recovery() OR current_setting('transaction_read_only')::bool
 UNION ALL

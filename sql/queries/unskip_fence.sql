@@ -1,4 +1,4 @@
--- Has the owners of all partitions forget what they know of accounts.
+-- Fences the owners of all partitions, so that they drop their caches of accounts.
 UPDATE projector_position p SET fence = fence + 1
 FROM (SELECT q.consumer_group, q.topic, q.partition
       FROM projector_position q

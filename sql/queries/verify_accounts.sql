@@ -1,5 +1,5 @@
--- Every account there is, also those that only wait for their first version, in the
--- order of bytes. An account written since a moment may have been opened since.
+-- All accounts, including those that only wait for their first version, sorted by the bytes of the
+-- id. An account that was written after a given time may also have been opened after it.
 SELECT coalesce(b.account_id, h.account_id) AS account_id,
        b.account_id IS NOT NULL,
        coalesce(b.version, 0),

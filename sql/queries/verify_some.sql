@@ -1,4 +1,4 @@
--- Some accounts, in the order of bytes; see verify_accounts.sql.
+-- Some accounts, sorted by the bytes of the id, see verify_accounts.sql.
 SELECT coalesce(b.account_id, h.account_id),
        b.account_id IS NOT NULL,
        coalesce(b.version, 0),
