@@ -1,4 +1,4 @@
-// Package exit says how a command ends: the exit statuses, and the errors that lead to them.
+// Package exit has the exit statuses of commands and the errors that lead to them.
 package exit
 
 import (
@@ -25,17 +25,17 @@ type UsageError struct{ error }
 // Unwrap implements the interface of package errors.
 func (e UsageError) Unwrap() error { return e.error }
 
-// WrongUsage makes a usage error of one that names what is wrong and the remedy.
+// WrongUsage wraps err in a UsageError. err must name the mistake and the remedy.
 func WrongUsage(err error) error { return UsageError{err} }
 
-// Usagef names what is wrong and the remedy.
+// Usagef formats a UsageError. The text must name the mistake and the remedy.
 func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
-// typedPassword finds the password in a connection string. Wrong usage is answered with
-// what was typed, and that may be one in the wrong place.
+// typedPassword finds the password in a connection string. An error about wrong usage repeats typed
+// text, which may be a connection string in the wrong place.
 var typedPassword = regexp.MustCompile(`(:)[^\s:/"@][^\s"]*(@)|(password=)[^\s"&]+`)
 
-// Report prints an error as one line and answers the exit status.
+// Report prints an error as one line and returns the exit status.
 func Report(stderr io.Writer, err error) int {
 	var usage UsageError
 	switch {
@@ -50,8 +50,8 @@ func Report(stderr io.Writer, err error) int {
 	}
 }
 
-// Refusal is a failure whose text is ours: it names accounts and versions, and
-// carries no amount and no payload.
+// Refusal is an error whose text is safe to show. It may name accounts and versions. It contains no
+// amounts and no payload.
 type Refusal struct{ Text string }
 
 // Error implements error.
@@ -62,14 +62,14 @@ func (e Refusal) SafeText() string { return e.Text }
 
 var _ errclass.Describer = Refusal{}
 
-// Refuse makes a failure of text that may be shown.
+// Refuse returns a Refusal. The text must be safe to show.
 func Refuse(text string) Refusal { return Refusal{text} }
 
-// Refusef makes a failure of text that may be shown.
+// Refusef formats a Refusal. The text must be safe to show.
 func Refusef(format string, args ...any) error { return Refuse(fmt.Sprintf(format, args...)) }
 
-// NeedsRole adds to an error by which PostgreSQL refuses something for a missing grant which
-// role of sql/roles.sql the command needs.
+// NeedsRole adds the role of sql/roles.sql that the command needs to PostgreSQL's error about a
+// missing privilege. Other errors stay unchanged.
 func NeedsRole(command, role string, err error) error {
 	const insufficientPrivilege = "42501"
 	var refused *pgconn.PgError

@@ -2,14 +2,14 @@ package flags
 
 import "runtime/debug"
 
-// BuildInfo is what `make build` and `make release` stamp onto the program.
+// BuildInfo is set by `make build` and `make release` at link time.
 type BuildInfo struct {
 	Version string
-	Commit  string // the full id; empty when it was not stamped
+	Commit  string // the full id; empty: not set
 }
 
-// From is the commit the program was built from: the one stamped, else the one Go has
-// noted; empty when it is not known.
+// From returns the commit that the program was built from: Commit, or else the one that Go has
+// recorded. It is empty if neither is known.
 func (i BuildInfo) From() string {
 	if i.Commit != "" {
 		return i.Commit

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Unverified reports whether a connection by this PostgreSQL URL, and the PG* variables, may
-// go over the network without TLS, or with TLS to a server whose certificate is not verified.
+// Unverified reports whether a connection with this PostgreSQL URL and the PG* variables may use the
+// network without TLS, or without verifying the server's certificate.
 func Unverified(url string) bool {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -34,30 +34,30 @@ func unverified(host string, c *tls.Config) bool {
 	return !socket && !Loopback(host) && !verified
 }
 
-// UnverifiedText says what may be read on the network, and the remedy.
+// UnverifiedText is the warning for Unverified connections.
 const UnverifiedText = "PostgreSQL is reached without verified TLS: passwords and balances may be read or changed on the network; " +
 	"use sslmode=verify-full, with sslrootcert=FILE where the certificate is not of a public authority"
 
-// WarnUnverified logs a PostgreSQL URL that does not ask for verified TLS.
+// WarnUnverified logs a warning if a PostgreSQL URL does not require verified TLS.
 func WarnUnverified(log *slog.Logger, flag, url string) {
 	if Unverified(url) {
 		log.Warn(UnverifiedText, slog.String("flag", flag))
 	}
 }
 
-// WarnUnverified is that of --database-url.
+// WarnUnverified logs the warning for --database-url.
 func (f *DatabaseFlags) WarnUnverified(log *slog.Logger) {
 	WarnUnverified(log, "--database-url (DATABASE_URL)", f.DatabaseURL)
 }
 
-// WarnUnverified is that of --outbox-url.
+// WarnUnverified logs the warning for --outbox-url.
 func (f *OutboxFlags) WarnUnverified(log *slog.Logger) {
 	if f.OutboxURL != "" {
 		WarnUnverified(log, outboxURLFlag, f.OutboxURL)
 	}
 }
 
-// warnClear logs that credentials or events travel to the brokers in clear text.
+// warnClear logs a warning if credentials or events go to the brokers in clear text.
 func (f *KafkaFlags) warnClear(log *slog.Logger, brokers []string) {
 	if f.TLS || allLoopback(brokers) {
 		return
@@ -83,7 +83,7 @@ func allLoopback(addresses []string) bool {
 	return true
 }
 
-// Loopback reports whether only this machine can reach a host.
+// Loopback reports whether host is a loopback address or localhost.
 func Loopback(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && address.Unmap().IsLoopback()

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// noLimit is what version 1 of control groups has where there is no limit, rounded down to
-// pages; nobody has as much memory.
+// noLimit is above any real memory size. Control groups version 1 report such a large number if there
+// is no limit.
 const noLimit = 1 << 60
 
-// containerLimit is the memory that the kernel allows this process, by its control group
-// and all groups above that; 0: no limit, or none that can be read. root is the file
-// system's root.
+// containerLimit returns the memory limit of this process in bytes: the lowest limit of its control
+// group and all parent groups. 0 means no limit, or that none can be read. root is the root of the
+// file system.
 func containerLimit(root fs.FS) int64 {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil { // not Linux
@@ -35,7 +35,8 @@ func containerLimit(root fs.FS) int64 {
 		} else if parts[1] != "" {
 			continue
 		}
-		// In a container the path may be the host's, which is not there; its root always is.
+		// In a container the path may be a path of the host that does not exist here. The root group
+		// always exists, so parents are tried too.
 		for group := path.Clean("/" + parts[2]); ; group = path.Dir(group) {
 			if n := limitIn(root, path.Join(mount, group, file)); n > 0 && (least == 0 || n < least) {
 				least = n
@@ -48,7 +49,7 @@ func containerLimit(root fs.FS) int64 {
 	return least
 }
 
-// limitIn is the limit in a file; 0: none.
+// limitIn returns the limit in a file; 0: none.
 func limitIn(root fs.FS, name string) int64 {
 	text, err := fs.ReadFile(root, name)
 	if err != nil {

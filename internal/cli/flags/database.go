@@ -1,5 +1,5 @@
-// Package flags has the flags that several commands share, reads their values, and opens what they
-// name: the database, the brokers, the projection, the files.
+// Package flags has the flags that several commands share. It reads their values and opens the
+// database, brokers, projections and files that they name.
 package flags
 
 import (
@@ -20,17 +20,17 @@ import (
 	"projector/readmodel"
 )
 
-// DatabaseFlags say where the read model is. Files, also those the URL names, are
+// DatabaseFlags are the flags of the read model's database. Files, including those in the URL, are
 // read again for each new connection.
 type DatabaseFlags struct {
 	DatabaseURL          string `json:"-" env:"DATABASE_URL" placeholder:"URL" group:"PostgreSQL" help:"Where the read model is, e.g. postgres://user@host:5432/bank?sslmode=verify-full. Default: the PG* environment variables."`
 	DatabasePasswordFile string `json:"-" env:"DATABASE_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"PostgreSQL" help:"File that holds the password, instead of the URL."`
 }
 
-// Database are these flags, of the command that embeds them.
+// Database returns f. It marks commands that have these flags.
 func (f *DatabaseFlags) Database() *DatabaseFlags { return f }
 
-// Pool makes a pool of connections. Nothing is connected to yet.
+// Pool makes a pool of connections. It does not connect yet.
 func (f *DatabaseFlags) Pool(ctx context.Context, more ...readmodel.ConnectOption) (*pgxpool.Pool, error) {
 	options, err := f.ConnectOptions()
 	if err != nil {
@@ -43,7 +43,7 @@ func (f *DatabaseFlags) Pool(ctx context.Context, more ...readmodel.ConnectOptio
 	return pool, nil
 }
 
-// ConnectOptions is what the URL does not say about a connection.
+// ConnectOptions returns the options of a connection that are not in the URL.
 func (f *DatabaseFlags) ConnectOptions() ([]readmodel.ConnectOption, error) {
 	password, err := passwordFile("--database-password-file (DATABASE_PASSWORD_FILE)", f.DatabasePasswordFile, "--database-url (DATABASE_URL)", f.DatabaseURL)
 	if password == nil {
@@ -52,8 +52,8 @@ func (f *DatabaseFlags) ConnectOptions() ([]readmodel.ConnectOption, error) {
 	return []readmodel.ConnectOption{readmodel.WithPassword(password)}, nil
 }
 
-// passwordFile reads the password of a PostgreSQL, as it is now, from a file; nil: no file was
-// given. It refuses a URL that has a password too, and a file that cannot be read.
+// passwordFile returns a function that reads the present password from a file, or nil without a file.
+// It refuses a URL that also has a password, and a file that cannot be read.
 func passwordFile(flag, file, urlFlag, text string) (func() (string, error), error) {
 	if file == "" {
 		return nil, nil
@@ -70,7 +70,7 @@ func passwordFile(flag, file, urlFlag, text string) (func() (string, error), err
 	return password, nil
 }
 
-// BadDatabaseURL names the flag; errclass sees to it that no password is printed.
+// BadDatabaseURL adds the flag to an error about the URL. errclass removes the password.
 func BadDatabaseURL(err error) error {
 	return exit.Usagef("--database-url (DATABASE_URL): %s", errclass.Safe(err))
 }
@@ -78,7 +78,7 @@ func BadDatabaseURL(err error) error {
 // OneShotWithin is how long a one-shot command tries to reach a server.
 const OneShotWithin = 25 * time.Second
 
-// OpenReadModel connects to the read model, or fails in time for a person who waits.
+// OpenReadModel connects to the read model, or fails after OneShotWithin.
 func OpenReadModel(ctx context.Context, f *DatabaseFlags) (*pgxpool.Pool, error) {
 	pool, err := f.Pool(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func OpenReadModel(ctx context.Context, f *DatabaseFlags) (*pgxpool.Pool, error)
 	return pool, nil
 }
 
-// OpenBoth connects to both servers, or fails in time for a person who waits.
+// OpenBoth connects to the database and the brokers, or fails after OneShotWithin.
 func OpenBoth(ctx context.Context, db *DatabaseFlags, kafka *KafkaFlags, log *slog.Logger) (*pgxpool.Pool, *kgo.Client, error) {
 	opts, err := kafka.Client(log)
 	if err != nil {
@@ -122,12 +122,12 @@ func OpenBoth(ctx context.Context, db *DatabaseFlags, kafka *KafkaFlags, log *sl
 	return pool, client, nil
 }
 
-// ActorFlags say who is at work.
+// ActorFlags name the person who runs the command.
 type ActorFlags struct {
 	Actor string `placeholder:"NAME" help:"Who does this, for the audit trail; default user@host."`
 }
 
-// ActorName is who is at work.
+// ActorName returns the name of the person who runs the command.
 func (f *ActorFlags) ActorName() string {
 	if f.Actor != "" {
 		return readmodel.Storable(f.Actor)

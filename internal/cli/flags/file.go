@@ -12,8 +12,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// File is the value of a flag that names a file. A request holds the content in memory: the
-// image has no folder for temporary files.
+// File is the value of a flag that names a file. For a stored request, the content is in memory,
+// because the image has no folder for temporary files.
 type File struct {
 	name    string
 	content []byte
@@ -43,11 +43,11 @@ func (f File) Base() string {
 	return filepath.Base(f.name)
 }
 
-// MarshalJSON implements json.Marshaler with the name alone: a request stores the content by itself.
+// MarshalJSON implements json.Marshaler with the name only. A request stores the content separately.
 func (f File) MarshalJSON() ([]byte, error) { return json.Marshal(f.Base()) }
 
-// UnmarshalJSON implements json.Unmarshaler. The file is empty until it is given its content: a file
-// of this machine is never read for a request.
+// UnmarshalJSON implements json.Unmarshaler. The file is empty until Hold sets its content, because a
+// request must never read a file of this machine.
 func (f *File) UnmarshalJSON(text []byte) error {
 	*f = File{held: true}
 	return json.Unmarshal(text, &f.name)
@@ -56,7 +56,7 @@ func (f *File) UnmarshalJSON(text []byte) error {
 // Given reports whether a file was named.
 func (f File) Given() bool { return f.name != "" }
 
-// Hold makes content the content of the file.
+// Hold sets the content of the file.
 func (f *File) Hold(content []byte) { f.content, f.held = content, true }
 
 // Stdin reports whether standard input was named.

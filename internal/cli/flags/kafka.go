@@ -18,7 +18,7 @@ import (
 	"projector/internal/telemetry"
 )
 
-// KafkaFlags say where the brokers are, how to reach them and which topics count.
+// KafkaFlags are the flags of the brokers, the connection and the topics.
 type KafkaFlags struct {
 	Brokers       []string `json:"-" env:"KAFKA_BROKERS" default:"localhost:9092" placeholder:"HOST:PORT" group:"Kafka" help:"Brokers to start from, separated by commas (default localhost:9092)."`
 	Topic         string   `env:"KAFKA_TOPIC" default:"account-events" group:"Kafka" help:"Topic of the account events (default account-events)."`
@@ -33,17 +33,17 @@ func (f *KafkaFlags) AfterApply(built BuildInfo) error {
 	return nil
 }
 
-// Kafka are these flags, of the command that embeds them.
+// Kafka returns f. It marks commands that have these flags.
 func (f *KafkaFlags) Kafka() *KafkaFlags { return f }
 
 // DeadLetterTopic is the DLQ topic's name.
 func (f *KafkaFlags) DeadLetterTopic() string { return cmp.Or(f.DLQTopic, f.Topic+".dlq") }
 
-// metadataAge is how soon a client may ask again who leads a partition. At its default,
-// 5 s, each change of a leader, and each new DLQ topic, holds events up for as long.
+// metadataAge is the shortest time between two metadata requests of a client. With the default of 5 s,
+// each change of a leader and each new DLQ topic would delay events by up to 5 s.
 const metadataAge = 500 * time.Millisecond
 
-// Client are the options of every Kafka client: seeds, security, logger.
+// Client returns the options of every Kafka client: seed brokers, security and logger.
 func (f *KafkaFlags) Client(log *slog.Logger) ([]kgo.Opt, error) {
 	if err := checkTopic("--topic (KAFKA_TOPIC)", f.Topic); err != nil {
 		return nil, err
@@ -93,10 +93,10 @@ func OpenKafka(ctx context.Context, options []kgo.Opt) (*kgo.Client, error) {
 	return nil, fmt.Errorf("reach Kafka by --brokers (KAFKA_BROKERS): %w", err)
 }
 
-// topicName is what Kafka allows as a topic's name.
+// topicName matches the names that Kafka allows for topics.
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 
-// checkTopic refuses a name that no topic can have: it would be waited for, for ever.
+// checkTopic refuses a name that no topic can have, because a client would wait forever for it.
 func checkTopic(flag, name string) error {
 	if !topicName.MatchString(name) || name == "." || name == ".." {
 		return exit.Usagef("%s: %q is no topic's name; use up to 249 letters, digits, dots, underscores and hyphens", flag, name)
@@ -104,10 +104,10 @@ func checkTopic(flag, name string) error {
 	return nil
 }
 
-// checkBroker refuses what can never be reached: it would be retried for ever.
+// checkBroker refuses an invalid address, because a client would retry it forever.
 func checkBroker(address string) error {
 	host, port, err := net.SplitHostPort(address)
-	if err != nil { // no port: the client takes 9092
+	if err != nil { // no port: the client uses 9092
 		host, port = address, "9092"
 	}
 	n, err := strconv.Atoi(port)
@@ -117,7 +117,7 @@ func checkBroker(address string) error {
 	return nil
 }
 
-// softwareVersion is a version in the characters Kafka allows.
+// softwareVersion replaces the characters of a version that Kafka does not allow.
 func softwareVersion(version string) string {
 	v := strings.Map(func(r rune) rune {
 		if r == '.' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {

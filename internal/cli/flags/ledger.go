@@ -2,26 +2,26 @@ package flags
 
 import "projector/internal/cli/exit"
 
-// LedgerFlags say where the ledger is.
+// LedgerFlags are the flags of a ledger: a file or a server.
 type LedgerFlags struct {
 	Ledger File `env:"LEDGER" placeholder:"FILE" group:"Ledger" help:"The ledger as CSV, with a header; - for standard input."`
 	LedgerServerFlags
 	LimitFlags
 }
 
-// LedgerServerFlags say how the ledger's server is reached, and what it is asked.
+// LedgerServerFlags are the flags of the ledger's server and the query.
 type LedgerServerFlags struct {
 	LedgerURL          string `json:"-" name:"ledger-url" env:"LEDGER_URL" placeholder:"URL" group:"Ledger" help:"The ledger's PostgreSQL, e.g. postgres://auditor@ledger:5432/core."`
 	LedgerQuery        string `json:"-" env:"LEDGER_QUERY" placeholder:"SQL" group:"Ledger" help:"Query for --ledger-url that returns the ledger's columns."`
 	LedgerPasswordFile string `json:"-" env:"LEDGER_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Ledger" help:"File that holds the password of the ledger's PostgreSQL, instead of its URL."`
 }
 
-// LedgerServer are the flags themselves.
+// LedgerServer returns f. It marks commands that have these flags.
 func (f *LedgerServerFlags) LedgerServer() *LedgerServerFlags { return f }
 
 const ledgerPasswordFlag = "--ledger-password-file (LEDGER_PASSWORD_FILE)"
 
-// LedgerPassword is the password in the file; empty when none was given.
+// LedgerPassword returns the password in the file; empty without a file.
 func (f *LedgerServerFlags) LedgerPassword() (string, error) {
 	password, err := passwordFile(ledgerPasswordFlag, f.LedgerPasswordFile, "--ledger-url (LEDGER_URL)", f.LedgerURL)
 	if password == nil {
@@ -30,7 +30,7 @@ func (f *LedgerServerFlags) LedgerPassword() (string, error) {
 	return password()
 }
 
-// Check refuses flags that do not go together. example is a query.
+// Check refuses flags that contradict each other. example is a query for the error.
 func (f *LedgerFlags) Check(example string) error {
 	switch {
 	case !f.Ledger.Given() && f.LedgerURL == "":

@@ -10,20 +10,20 @@ import (
 	"projector/readmodel"
 )
 
-// LimitFlags bound the process.
+// LimitFlags limit the memory of the process.
 type LimitFlags struct {
 	MemoryLimit *Size `json:"-" env:"MEMORY_LIMIT" placeholder:"SIZE" group:"Projection" help:"Resident memory the process stays under, e.g. 512MiB or 1GiB. Default: three quarters of the container's memory limit, 512MiB where there is none. With more memory, writes are fewer and larger, and more accounts are remembered."`
 }
 
 const (
-	// leastMemory is what the program needs to work at all.
+	// leastMemory is the smallest limit with which the program works.
 	leastMemory Size = 96 << 20
-	// standardMemory is for a machine that sets no limit.
+	// standardMemory is the limit if neither the flag nor the container sets one.
 	standardMemory Size = 512 << 20
 )
 
-// Resident is the limit that was given, or else follows from the container's. A quarter of
-// that is left to what the kernel counts with the process, such as sockets.
+// Resident returns the limit of the flag, or else three quarters of the container's limit. The last
+// quarter is for memory of the kernel that counts for the container, such as sockets.
 func (f *LimitFlags) Resident() Size {
 	if f.MemoryLimit != nil {
 		return *f.MemoryLimit
@@ -31,7 +31,7 @@ func (f *LimitFlags) Resident() Size {
 	return limitWithin(containerLimit(os.DirFS("/")))
 }
 
-// limitWithin is the limit in a container of so many bytes; 0: it has no limit.
+// limitWithin returns the limit in a container of the given size; 0: the container has no limit.
 func limitWithin(container int64) Size {
 	if container == 0 {
 		return standardMemory
@@ -39,7 +39,7 @@ func limitWithin(container int64) Size {
 	return max(leastMemory, Size(container/4*3))
 }
 
-// CheckLimit refuses a limit the program cannot work in.
+// CheckLimit refuses a limit that is too small.
 func (f *LimitFlags) CheckLimit() error {
 	if f.MemoryLimit != nil && *f.MemoryLimit < leastMemory {
 		return exit.Usagef("--memory-limit (MEMORY_LIMIT): must be at least %s", leastMemory)
@@ -47,37 +47,36 @@ func (f *LimitFlags) CheckLimit() error {
 	return nil
 }
 
-// MemoryPlan is how --memory-limit is shared out: see docs/decisions/0006. Together
-// the shares are less than two thirds of it, because the garbage collector needs room.
+// MemoryPlan divides --memory-limit into shares, see docs/decisions/0006. The shares sum up to less
+// than two thirds of the limit, because the garbage collector needs space.
 type MemoryPlan struct {
 	heap         int64 // the garbage collector's soft limit
 	accounts     int   // all accounts in memory
-	VersionIndex int   // out of accounts, while a topic comes again: see readmodel.VersionReader
-	queued       int   // records fetched and not decided; twice that at worst
-	pending      int   // dead letters, parked events and rows to be written
-	fetch        int   // what one fetch of two may bring
-	Ledger       int   // the accounts of a ledger, in a command that holds nothing else
+	VersionIndex int   // part of accounts, used while a topic is read again, see readmodel.VersionReader
+	queued       int   // records that are fetched and not decided; twice as much in the worst case
+	pending      int   // dead letters, parked events and rows that wait for a write
+	fetch        int   // size of one fetch; two may run at a time
+	Ledger       int   // the accounts of a ledger, in commands without a consumer
 }
 
 const (
-	// outsideHeap is what is resident and not the garbage collector's: the program's
-	// text and what the kernel keeps for its threads. Measured: 29 MiB.
+	// outsideHeap is resident memory that is not in the heap: the program's code and the memory of its
+	// threads. Measured: 29 MiB.
 	outsideHeap = 32 << 20
-	// gcPercent is how much garbage there may be for what is in use. Accounts hold
-	// no pointers, so a collection costs little: at 30 it took 1 to 2 % more CPU than at
-	// Go's 100.
+	// gcPercent is GOGC: the garbage that may collect, in percent of the live heap. Accounts contain no
+	// pointers, so a collection is cheap: 30 used 1 to 2 % more CPU than Go's default of 100.
 	gcPercent = 30
-	// floor is a heap that is never used, and so never resident: while little is in use,
-	// the collector counts it in and waits for 10 MiB of garbage. Without it a steady
-	// 1,000 events/s took 16 to 17 % of a core, with collections as rare as this 12 to 13.
+	// floor is the size of an allocation that is never used and so never resident. It makes the live
+	// heap look larger, so that a small heap is collected only after 10 MiB of garbage. At 1,000
+	// events/s the program used 16 to 17 % of a core without it, and 12 to 13 % with it.
 	floor = 32 << 20
 )
 
-// ShareMemory shares out a limit.
+// ShareMemory divides a limit into shares.
 func ShareMemory(limit Size) MemoryPlan {
 	l := int(limit - outsideHeap)
 	return MemoryPlan{
-		heap:         int64(l - l/20), // a soft limit, and so with a margin
+		heap:         int64(l - l/20), // with a margin, because it is a soft limit
 		accounts:     l * 2 / 5,
 		VersionIndex: l / 8,
 		queued:       l / 32,
@@ -87,7 +86,8 @@ func ShareMemory(limit Size) MemoryPlan {
 	}
 }
 
-// ShareMemoryWith shares out what is left when others use so much, and at least two fifths of the limit.
+// ShareMemoryWith divides the limit minus the memory that others use, but at least two fifths of the
+// limit.
 func ShareMemoryWith(others, limit Size) MemoryPlan {
 	l := limit - outsideHeap
 	plan := ShareMemory(outsideHeap + max(l*2/5, l-others))
@@ -95,8 +95,8 @@ func ShareMemoryWith(others, limit Size) MemoryPlan {
 	return plan
 }
 
-// Apply sets the garbage collector by the plan, unless GOMEMLIMIT and GOGC say
-// otherwise, until release is called.
+// Apply configures the garbage collector by the plan until release is called. GOMEMLIMIT and GOGC
+// take precedence.
 func (p *MemoryPlan) Apply() (release func()) {
 	var unused []byte
 	if os.Getenv("GOGC") == "" {
@@ -109,8 +109,8 @@ func (p *MemoryPlan) Apply() (release func()) {
 	return func() { runtime.KeepAlive(unused) }
 }
 
-// Limits are those of the consumer, narrowed by what the projection wants. A batch of
-// batchBytes, by --max-batch-bytes, comes on top, for it is in memory as a whole.
+// Limits returns the limits of the consumer, reduced to those of the projection. A whole batch of
+// up to batchBytes (--max-batch-bytes) is in memory in addition.
 func (p *MemoryPlan) Limits(kind readmodel.Definition, batchBytes int) consumer.Limits {
 	l := consumer.DefaultLimits()
 	l.BatchBytes = batchBytes
@@ -121,10 +121,10 @@ func (p *MemoryPlan) Limits(kind readmodel.Definition, batchBytes int) consumer.
 	return l
 }
 
-// leastShare lets each partition remember something, however many there are.
+// leastShare is the smallest share of one partition, even if there are many partitions.
 const leastShare = 64 << 10
 
-// AccountsShare is what one of the partitions may remember.
+// AccountsShare returns the memory for accounts of one partition, in bytes.
 func (p *MemoryPlan) AccountsShare(partitions int) int {
 	return max(leastShare, p.accounts/max(1, partitions))
 }

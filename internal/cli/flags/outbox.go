@@ -6,15 +6,15 @@ import (
 	"projector/internal/outbox"
 )
 
-// OutboxFlags say where the producer's outbox is, and how it is asked. The password file is
-// read again for each new connection.
+// OutboxFlags are the flags of the producer's outbox and the query. The password file is read again
+// for each new connection.
 type OutboxFlags struct {
 	OutboxURL          string `json:"-" name:"outbox-url" env:"OUTBOX_URL" placeholder:"URL" group:"Outbox" help:"The PostgreSQL that has the producer's outbox, to ask for missing events, e.g. postgres://reader@core:5432/core. It is only read."`
 	OutboxPasswordFile string `json:"-" env:"OUTBOX_PASSWORD_FILE" type:"path" placeholder:"FILE" group:"Outbox" help:"File that holds the password, instead of the URL."`
 	OutboxQuery        string `json:"-" env:"OUTBOX_QUERY" placeholder:"SQL" group:"Outbox" help:"Query that returns key, value and, where the format needs them, headers (a JSON object) of the events with the account ids $1 (text[]) and versions $2 (bigint[])."`
 }
 
-// OutboxServer are the flags themselves.
+// OutboxServer returns f. It marks commands that have these flags.
 func (f *OutboxFlags) OutboxServer() *OutboxFlags { return f }
 
 const (
@@ -23,7 +23,7 @@ const (
 	outboxQueryFlag        = "--outbox-query (OUTBOX_QUERY)"
 )
 
-// Outbox is the client of the outbox, nil when there is none. Nothing is connected to yet.
+// Outbox returns the client of the outbox, or nil without an outbox. It does not connect yet.
 func (f *OutboxFlags) Outbox() (*outbox.Client, error) {
 	switch {
 	case f.OutboxURL == "" && f.OutboxQuery != "":

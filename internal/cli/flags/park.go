@@ -4,13 +4,13 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// ParkFlags bound what is parked of each account.
+// ParkFlags limit the parked events of each account.
 type ParkFlags struct {
 	ParkLimit int64 `env:"PARK_LIMIT" default:"10000" placeholder:"N" group:"Projection" help:"Events per account stored in the database for a gap (default 10000)."`
 	ParkBytes Size  `env:"PARK_BYTES" default:"64MiB" placeholder:"SIZE" group:"Projection" help:"Size of the events per account stored in the database for a gap: keys, values and headers (default 64MiB)."`
 }
 
-// CheckPark refuses what is no limit.
+// CheckPark refuses invalid limits.
 func (f *ParkFlags) CheckPark() error {
 	switch {
 	case f.ParkLimit < 0:

@@ -18,7 +18,7 @@ type FileFlags struct {
 	own *file.Projection
 }
 
-// Own is the projection in the file; nil when no file was named.
+// Own returns the custom projection in the file; nil without a file.
 func (f *FileFlags) Own() (*file.Projection, error) {
 	if !f.ProjectionFile.Given() || f.own != nil {
 		return f.own, nil
@@ -30,7 +30,7 @@ func (f *FileFlags) Own() (*file.Projection, error) {
 	return f.own, err
 }
 
-// Taken are the types of events that the projection in the file lists; none without a file.
+// Taken returns the types of events that the custom projection reads; none without a file.
 func (f *FileFlags) Taken() ([]string, error) {
 	p, err := f.Own()
 	if p == nil {
@@ -39,8 +39,8 @@ func (f *FileFlags) Taken() ([]string, error) {
 	return p.Types, nil
 }
 
-// Kept fails when the rows of the projection came from another text of the file: then nothing
-// may be applied by this one.
+// Kept fails if the rows of the projection came from another version of the file. Then no event may
+// be applied with this version.
 func (f *FileFlags) Kept(ctx context.Context, db readmodel.Querier) error {
 	p, err := f.Own()
 	if p == nil {
@@ -49,8 +49,8 @@ func (f *FileFlags) Kept(ctx context.Context, db readmodel.Querier) error {
 	return readmodel.CheckFile(ctx, db, p)
 }
 
-// ReadProjectionFile reads a projection file. An error is wrong usage that begins with what names the
-// file; several mistakes have a line each.
+// ReadProjectionFile reads a projection file. A mistake is a UsageError that begins with named. Each
+// mistake has a line.
 func ReadProjectionFile(named string, from File) (file.Projection, error) {
 	text, err := from.Read()
 	if err != nil {
@@ -66,7 +66,8 @@ func ReadProjectionFile(named string, from File) (file.Projection, error) {
 	return p, exit.Usagef("%s%w", named, err)
 }
 
-// choose finds the projection of that name, or the one in the file, and sets its name.
+// choose returns the projection with this name or in the file, and sets name. otherwise is the
+// default name.
 func (f *FileFlags) choose(name *string, otherwise string) (readmodel.Definition, error) {
 	p, err := f.Own()
 	if err != nil {

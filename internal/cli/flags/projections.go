@@ -11,8 +11,8 @@ import (
 	"projector/readmodel/turnover"
 )
 
-// Definitions are the projections there are. docs/adding-a-projection.md tells how to add
-// one: its package, and its line here.
+// Definitions returns all built-in projections. docs/adding-a-projection.md describes how to add one:
+// it needs a package, and a line here.
 func Definitions() []readmodel.Definition {
 	return []readmodel.Definition{
 		balance.Definition{},
@@ -21,7 +21,7 @@ func Definitions() []readmodel.Definition {
 	}
 }
 
-// DefinitionNamed finds a projection; nil when there is none of that name.
+// DefinitionNamed returns the projection with this name, or nil.
 func DefinitionNamed(name string) readmodel.Definition {
 	for _, k := range Definitions() {
 		if k.Name() == name {
@@ -31,7 +31,7 @@ func DefinitionNamed(name string) readmodel.Definition {
 	return nil
 }
 
-// GroupFlags say which projection is meant, and as which consumer group.
+// GroupFlags select a projection and its consumer group.
 type GroupFlags struct {
 	// Projection is the name of the chosen projection once Kind or Check has returned.
 	Projection string `env:"PROJECTION" placeholder:"NAME" group:"Projection" help:"What to project (default account_balance)."`
@@ -39,7 +39,7 @@ type GroupFlags struct {
 	Group string `env:"KAFKA_GROUP" placeholder:"NAME" group:"Projection" help:"Consumer group; default the projection's name followed by -projector."`
 }
 
-// Kind is the chosen projection.
+// Kind returns the chosen projection.
 func (f *GroupFlags) Kind() (readmodel.Definition, error) {
 	return f.choose(&f.Projection, readmodel.BalanceName)
 }
@@ -53,15 +53,15 @@ func projectionNames() []string {
 	return names
 }
 
-// BalanceFlags are those of commands about accounts: account_balance and ordered custom
-// projections have their state.
+// BalanceFlags are the flags of commands about accounts. Only account_balance and ordered custom
+// projections have a state for each account.
 type BalanceFlags struct {
 	// Projection is the name of the chosen projection once Kind or Check has returned.
 	Projection string `env:"PROJECTION" placeholder:"NAME" only:"account_balance" group:"Projection" help:"Only account_balance knows accounts and gaps, and a --projection-file whose mode is ordered (default account_balance)."`
 	FileFlags
 }
 
-// Kind is the chosen projection, if it is one that has accounts.
+// Kind returns the chosen projection. It refuses one without accounts.
 func (f *BalanceFlags) Kind() (readmodel.Definition, error) {
 	kind, err := f.choose(&f.Projection, readmodel.BalanceName)
 	if err == nil && !kind.Reports().Parked {
@@ -77,7 +77,7 @@ func (f *BalanceFlags) Check() error {
 	return err
 }
 
-// CheckBalance refuses all but account_balance, for a command that is about balances.
+// CheckBalance refuses all projections except account_balance.
 func (f *BalanceFlags) CheckBalance() error {
 	kind, err := f.Kind()
 	if err == nil && kind.Name() != readmodel.BalanceName {
@@ -86,7 +86,7 @@ func (f *BalanceFlags) CheckBalance() error {
 	return err
 }
 
-// StatementFlags are those of the command that shows a statement.
+// StatementFlags are the flags of the command that shows a statement.
 type StatementFlags struct {
 	Projection string `env:"PROJECTION" default:"account_statement" only:"account_statement" group:"Projection" help:"Only account_statement has statements; account_balance, which it is compared with, is accepted too (default account_statement)."`
 }
@@ -100,7 +100,7 @@ func (f *StatementFlags) Check() error {
 	return nil
 }
 
-// ProjectionChoices are the values to choose from, by the flag's name.
+// ProjectionChoices has the possible values of flags, by the flag's name.
 var ProjectionChoices = map[string][]string{"projection": projectionNames()}
 
 // GroupName is the consumer group of the chosen projection.

@@ -17,8 +17,7 @@ import (
 	"projector/internal/credential"
 )
 
-// SecurityFlags say how to reach the brokers, and as whom. Files are read again for
-// each new connection.
+// SecurityFlags are the flags for TLS and SASL. Files are read again for each new connection.
 type SecurityFlags struct {
 	TLS           bool   `name:"tls" env:"KAFKA_TLS" group:"Kafka" help:"Connect with TLS."`
 	TLSCA         string `name:"tls-ca" env:"KAFKA_TLS_CA" type:"path" placeholder:"FILE" group:"Kafka" help:"CA certificates (PEM); default the system's."`
@@ -33,7 +32,7 @@ type SecurityFlags struct {
 	SASLTokenFile    string `name:"sasl-token-file" env:"KAFKA_SASL_TOKEN_FILE" type:"path" placeholder:"FILE" group:"Kafka" help:"File that holds the token for OAUTHBEARER."`
 }
 
-// The mechanisms of SASL that are known.
+// The supported SASL mechanisms.
 const (
 	mechanismPlain    = "PLAIN"
 	mechanismScram256 = "SCRAM-SHA-256"
@@ -41,8 +40,8 @@ const (
 	mechanismOAuth    = "OAUTHBEARER"
 )
 
-// options are those of a Kafka client. A secret that cannot be read now is an error;
-// one that cannot be read later fails a connection, which is tried again.
+// options returns the options of a Kafka client. A secret that cannot be read now is an error. If it
+// cannot be read later, a connection fails and is retried.
 func (f *SecurityFlags) options() ([]kgo.Opt, error) {
 	var opts []kgo.Opt
 	if err := f.checkTLS(); err != nil {
@@ -65,7 +64,7 @@ func (f *SecurityFlags) transport() credential.TLS {
 	return credential.TLS{CA: f.TLSCA, Cert: f.TLSCert, Key: f.TLSKey, ServerName: f.TLSServerName}
 }
 
-// Principal is the name that the brokers know this client by, as far as it can know.
+// Principal returns the name under which the brokers know this client, as far as it is known here.
 func (f *SecurityFlags) Principal() string {
 	switch {
 	case f.mechanism() == mechanismOAuth:
@@ -101,7 +100,7 @@ func (f *SecurityFlags) checkTLS() error {
 	}
 }
 
-// mechanism is the name of the SASL mechanism, "" without SASL.
+// mechanism returns the name of the SASL mechanism, or "" without SASL.
 func (f *SecurityFlags) mechanism() string { return strings.ToUpper(f.SASLMechanism) }
 
 func (f *SecurityFlags) sasl() (sasl.Mechanism, error) {
@@ -183,7 +182,7 @@ func (f *SecurityFlags) checkToken() error {
 	return nil
 }
 
-// password is the password as it is now.
+// password returns the present password.
 func (f *SecurityFlags) password() (string, error) {
 	if f.SASLPasswordFile == "" {
 		return f.SASLPassword, nil
@@ -191,14 +190,14 @@ func (f *SecurityFlags) password() (string, error) {
 	return FromFile("--sasl-password-file (KAFKA_SASL_PASSWORD_FILE)", f.SASLPasswordFile)
 }
 
-// token is the token as it is now.
+// token returns the present token.
 func (f *SecurityFlags) token() (string, error) {
 	token, err := FromFile("--sasl-token-file (KAFKA_SASL_TOKEN_FILE)", f.SASLTokenFile)
 	return strings.TrimSpace(token), err
 }
 
-// FromFile reads a secret; its error names the flag, and not the file: that may be the secret
-// itself, given to the wrong flag.
+// FromFile reads a secret. Its error names the flag and not the file, because a person may have typed
+// the secret itself instead of the file.
 func FromFile(flag, path string) (string, error) {
 	secret, err := credential.Secret(path)
 	if err != nil {
@@ -207,7 +206,7 @@ func FromFile(flag, path string) (string, error) {
 	return secret, nil
 }
 
-// secretFileError leaves the file's name out of its text. The error it wraps has it.
+// secretFileError does not contain the file's name in its text. The wrapped error does.
 type secretFileError struct {
 	flag string
 	err  error
@@ -227,7 +226,7 @@ func (e secretFileError) Error() string {
 
 func (e secretFileError) SafeText() string { return e.Error() }
 
-// SecurityChoices are the values to choose from, by the flag's name.
+// SecurityChoices has the possible values of flags, by the flag's name.
 var SecurityChoices = map[string][]string{
 	"sasl-mechanism": {mechanismPlain, mechanismScram256, mechanismScram512, mechanismOAuth},
 }

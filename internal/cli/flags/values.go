@@ -10,8 +10,7 @@ import (
 	"projector/internal/cli/exit"
 )
 
-// Items are those of a list as people write it: with space around the commas, and one
-// after the last.
+// Items cleans up a list from a flag: it removes spaces around commas and empty items.
 func Items(list []string) []string {
 	var named []string
 	for _, item := range list {
@@ -22,7 +21,7 @@ func Items(list []string) []string {
 	return named
 }
 
-// Texts are names as plain text.
+// Texts converts names to strings.
 func Texts[T ~string](names []T) []string {
 	plain := make([]string, len(names))
 	for i, name := range names {
@@ -31,7 +30,7 @@ func Texts[T ~string](names []T) []string {
 	return plain
 }
 
-// Moment reads a time, or an age such as 24h or 7d. Empty is the zero time.
+// Moment parses a time, or an age such as 24h or 7d. An empty text is the zero time.
 func Moment(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -51,7 +50,7 @@ func Moment(flag, text string, now time.Time) (time.Time, error) {
 	return now.Add(-age), nil
 }
 
-// FixMoment reads a time or an age, and replaces an age by the time that it means now.
+// FixMoment parses a time or an age. It replaces an age in text with the time that it means now.
 func FixMoment(flag string, text *string, now time.Time) (time.Time, error) {
 	t, err := Moment(flag, *text, now)
 	if err == nil && *text != "" {
@@ -60,7 +59,7 @@ func FixMoment(flag string, text *string, now time.Time) (time.Time, error) {
 	return t, err
 }
 
-// Window reads --since and --until, and replaces ages by the times that they mean now. It refuses
+// Window parses --since and --until. It replaces ages with the times that they mean now, and refuses
 // a window that ends before it begins.
 func Window(since, until *string, now time.Time) (from, to time.Time, err error) {
 	typed := fmt.Sprintf("--since=%s is later than --until=%s", *since, *until)
@@ -73,7 +72,7 @@ func Window(since, until *string, now time.Time) (from, to time.Time, err error)
 	return from, to, err
 }
 
-// CheckRetention checks how long an inbox remembers.
+// CheckRetention refuses an invalid retention of the inbox.
 func CheckRetention(flag string, d time.Duration) error {
 	if d <= 0 {
 		return exit.Usagef("%s (INBOX_RETENTION): must be more than 0", flag)
@@ -84,7 +83,7 @@ func CheckRetention(flag string, d time.Duration) error {
 // Size is a number of bytes, written as 536870912, 512MiB, 512Mi or 0.5GiB.
 type Size int64
 
-// byteUnits are tried in this order: a longer name before one it ends in.
+// byteUnits are tried in this order: a name that ends in another name comes before it.
 var byteUnits = []struct {
 	suffix string
 	bytes  float64

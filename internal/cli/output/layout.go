@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// id is how wide an id may be before columns are left out for it: a UUID.
+	// id is the width of a UUID. Columns are left out only to show ids up to this width.
 	id = 36
-	// least is left of a text that is cut.
+	// least is the shortest width of a text that is cut.
 	least = 8
 	// belowBy is how far a text below its row is indented.
 	belowBy = 4
@@ -20,16 +20,16 @@ type layout struct {
 	flexible string // the name of the column that gets the spare width
 	widths   []int
 	hidden   []bool
-	text     int // the column that is folded; -1: none
-	indent   int // of its lines
+	text     int // index of the column that is folded; -1: none
+	indent   int // indent of the folded lines
 }
 
-// fitted lays out columns for rows in a terminal that is limit wide: first all as wide as
-// their cells, then without the columns that may be left out, the last one first, at last
-// with texts cut, the longest first. Numbers are never cut. more says that rows will follow.
+// fitted lays out columns for rows in a terminal of width limit. First, each column is as wide as its
+// cells. If that is too wide, optional columns are left out, the last one first. Then texts are cut,
+// the longest first. Numbers are never cut. more says that rows will follow.
 func fitted(columns []Column, flexible string, rows [][]string, limit int, more bool) *layout {
 	l := &layout{columns: columns, flexible: flexible, widths: make([]int, len(columns)), hidden: make([]bool, len(columns))}
-	needs := make([]int, len(columns)) // to show all of every cell
+	needs := make([]int, len(columns)) // the widths at which no cell is cut
 	for i, c := range columns {
 		needs[i] = shownWidth(c.Name)
 		for _, row := range rows {
@@ -53,7 +53,7 @@ func fitted(columns []Column, flexible string, rows [][]string, limit int, more 
 	return l
 }
 
-// placeText decides whether the column of sentences is in line with the others or below them.
+// placeText decides whether the text column is next to the other columns or below them.
 func (l *layout) placeText(needs []int, limit int, more bool) {
 	l.text = slices.IndexFunc(l.columns, func(c Column) bool { return c.text })
 	if l.text < 0 {
@@ -68,7 +68,7 @@ func (l *layout) placeText(needs []int, limit int, more bool) {
 	}
 }
 
-// below reports that the column of sentences is below the others.
+// below reports whether the text column is below the other columns.
 func (l *layout) below() bool { return l.text >= 0 && l.hidden[l.text] }
 
 // total is the width of a row.
@@ -82,7 +82,7 @@ func (l *layout) total() int {
 	return sum
 }
 
-// shrink narrows the widest text again and again, until a row fits or every text is short.
+// shrink narrows the widest text repeatedly, until a row fits or every text is short.
 func (l *layout) shrink(limit int) {
 	for l.total() > limit {
 		widest := -1
@@ -99,8 +99,8 @@ func (l *layout) shrink(limit int) {
 	}
 }
 
-// grow gives what is to spare to cells that are cut, then to columns that are narrower than
-// usual, and for rows to come the rest to the flexible one.
+// grow distributes the spare width: first to columns with cut cells, then to columns that are
+// narrower than usual. If rows will follow, the flexible column gets the rest.
 func (l *layout) grow(limit int, needs []int, more bool) {
 	for _, wanted := range [][]int{needs, l.usual()} {
 		for i := range l.columns {
@@ -123,7 +123,7 @@ func (l *layout) usual() []int {
 	return widths
 }
 
-// left is the names of the columns that are not shown.
+// left returns the names of the columns that are not shown.
 func (l *layout) left() string {
 	var names []string
 	for i, c := range l.columns {

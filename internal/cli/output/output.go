@@ -12,7 +12,7 @@ import (
 	"projector/internal/telemetry"
 )
 
-// Streams is where a command writes: results to out, logs and progress to err.
+// Streams are the outputs of a command: results go to Out, logs and progress to Err.
 type Streams struct {
 	Out io.Writer
 	Err io.Writer
@@ -23,13 +23,13 @@ type Flags struct {
 	Output string `json:"-" default:"text" enum:"text,json" placeholder:"FORMAT" help:"text or json (default text)."`
 }
 
-// JSON reports whether the result is for a program.
+// JSON reports whether the result is printed as JSON.
 func (f *Flags) JSON() bool { return f.Output == "json" }
 
-// Printed are the flags themselves.
+// Printed returns f. It marks commands that have these flags.
 func (f *Flags) Printed() *Flags { return f }
 
-// JSONLines writes one JSON document a line.
+// JSONLines writes one JSON document per line.
 type JSONLines struct {
 	buffered *bufio.Writer
 	encoder  *json.Encoder
@@ -46,7 +46,7 @@ func NewJSONLines(w io.Writer) *JSONLines {
 // Write writes a document.
 func (l *JSONLines) Write(document any) error { return l.encoder.Encode(document) }
 
-// Flush writes what is left.
+// Flush writes buffered output.
 func (l *JSONLines) Flush() error { return l.buffered.Flush() }
 
 // PrintJSON writes one JSON document.
@@ -58,7 +58,7 @@ func PrintJSON(w io.Writer, document any) error {
 	return lines.Flush()
 }
 
-// Print prints a result that is one document for programs, and a text for people.
+// Print prints document as JSON with --output=json, else text.
 func (f *Flags) Print(w io.Writer, document any, text string) error {
 	if f.JSON() {
 		return PrintJSON(w, document)
@@ -73,14 +73,14 @@ type LogFlags struct {
 	LogFormat string `json:"-" env:"LOG_FORMAT" placeholder:"FORMAT" group:"Log" help:"text or json; default text on a terminal, else json."`
 }
 
-// Logs are the flags themselves.
+// Logs returns f. It marks commands that have these flags.
 func (f *LogFlags) Logs() *LogFlags { return f }
 
 // Logger makes the logger, which writes to w.
 func (f *LogFlags) Logger(w io.Writer) (*slog.Logger, error) {
 	isTerminal := IsTerminal(w)
 	if isTerminal && !strings.EqualFold(f.LogFormat, "json") {
-		w = Unwrapped(w) // text quotes its values and has colours
+		w = Unwrapped(w) // the text handler quotes values itself and writes colours
 	}
 	log, err := telemetry.NewLogger(w, isTerminal, f.LogLevel, f.LogFormat)
 	if err != nil {
@@ -89,7 +89,7 @@ func (f *LogFlags) Logger(w io.Writer) (*slog.Logger, error) {
 	return log, nil
 }
 
-// LogChoices are the values to choose from, by the flag's name.
+// LogChoices has the possible values of flags, by the flag's name.
 var LogChoices = map[string][]string{
 	"log-level":  {"debug", "info", "warn", "error"},
 	"log-format": {"text", "json"},

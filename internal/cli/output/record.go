@@ -6,7 +6,7 @@ import (
 	"projector/dlq"
 )
 
-// Record is a record in JSON, but for its value, which not every command shows.
+// Record is a record in JSON without its value, because some commands do not show values.
 type Record struct {
 	Headers   []Header `json:"headers"`
 	Key       *string  `json:"key"`
@@ -20,7 +20,7 @@ type Header struct {
 	ValueBase64 *string `json:"value_base64,omitempty"`
 }
 
-// RecordOf is a record of Kafka as it is, byte for byte.
+// RecordOf converts a record of Kafka, byte for byte.
 func RecordOf(record *kgo.Record) Record {
 	doc := Record{Headers: []Header{}}
 	doc.Key, doc.KeyBase64 = dlq.TextOrBase64(record.Key)
@@ -32,7 +32,7 @@ func RecordOf(record *kgo.Record) Record {
 	return doc
 }
 
-// BytesText shows bytes to people.
+// BytesText formats bytes for the text output.
 func BytesText(b []byte) string {
 	text, encoded := dlq.TextOrBase64(b)
 	switch {

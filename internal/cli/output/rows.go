@@ -2,15 +2,16 @@ package output
 
 import "io"
 
-// Rows prints a result row by row, as it comes: a table, or a JSON document a line.
+// Rows prints the rows of a result one by one, as a table or as one JSON document per line.
 type Rows struct {
 	out   io.Writer
-	lines *JSONLines // nil: for people
+	lines *JSONLines // nil: text output
 	table *Table
 	n     int
 }
 
-// Rows begins a result. Nothing is printed before the first row; the rest is as for NewTable.
+// Rows begins a result. Nothing is printed before the first row. For flexible and columns see
+// NewTable.
 func (f *Flags) Rows(w io.Writer, flexible string, columns ...Column) *Rows {
 	r := &Rows{out: w, table: NewTable(w, flexible, columns...)}
 	if f.JSON() {
@@ -19,7 +20,7 @@ func (f *Flags) Rows(w io.Writer, flexible string, columns ...Column) *Rows {
 	return r
 }
 
-// Add prints a row: its document for programs, its cells for people.
+// Add prints a row: document in JSON output, cells in text output.
 func (r *Rows) Add(document any, cells ...any) error {
 	if r.n++; r.lines != nil {
 		return r.lines.Write(document)
@@ -28,17 +29,17 @@ func (r *Rows) Add(document any, cells ...any) error {
 	return nil
 }
 
-// Len is how many rows there were.
+// Len is the number of rows so far.
 func (r *Rows) Len() int { return r.n }
 
-// Total prints a row that is for people alone.
+// Total prints a row in text output only.
 func (r *Rows) Total(cells ...any) {
 	if r.lines == nil {
 		r.table.Row(cells...)
 	}
 }
 
-// End writes what is left. nothing is the line for people when there was no row; empty: none.
+// End ends the result. In text output without rows it prints the line nothing, unless that is empty.
 func (r *Rows) End(nothing string) error {
 	switch {
 	case r.lines != nil:

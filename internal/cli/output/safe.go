@@ -9,14 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// Safe is the one exit to a terminal: it escapes what could move a cursor, hide text or
-// turn its direction. Such a rune is written as \u and its code point, which is also how
-// JSON escapes it, so documents keep their meaning. Lines and tabs pass. Bytes that are not
-// UTF-8 become U+FFFD.
+// Safe protects a terminal. It escapes characters that could move the cursor, hide text or change
+// its direction, except line breaks and tabs. Such a character is written as \u and its code point.
+// JSON uses the same escape, so documents keep their meaning. Bytes that are not UTF-8 become U+FFFD.
 type Safe struct {
 	mu      sync.Mutex
 	w       io.Writer
-	partial []byte // the beginning of a rune whose end is in the next write
+	partial []byte // an incomplete rune, which the next write completes
 }
 
 // NewSafe writes to w.
@@ -38,7 +37,7 @@ func (s *Safe) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Close writes what is left of a rune that has no end. It does not close the writer below.
+// Close writes an incomplete rune as U+FFFD. It does not close the underlying writer.
 func (s *Safe) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,11 +49,11 @@ func (s *Safe) Close() error {
 	return err
 }
 
-// Control writes a terminal's control sequence of our own to w.
+// Control writes a control sequence to the terminal without escaping it.
 func Control(w io.Writer, sequence string) { _, _ = io.WriteString(Unwrapped(w), sequence) }
 
-// Unwrapped is the writer below a Safe: for what escapes its data itself and writes
-// colours, as the log does.
+// Unwrapped returns the writer below a Safe, for output that escapes its data itself and contains
+// colours, such as the log.
 func Unwrapped(w io.Writer) io.Writer {
 	if safe, isSafe := w.(*Safe); isSafe {
 		return safe.w
@@ -62,7 +61,7 @@ func Unwrapped(w io.Writer) io.Writer {
 	return w
 }
 
-// wholeRunes is how many bytes of text end with a whole rune.
+// wholeRunes returns the length of text without an incomplete rune at its end.
 func wholeRunes(text []byte) int {
 	for back := 1; back <= min(utf8.UTFMax-1, len(text)); back++ {
 		if start := len(text) - back; utf8.RuneStart(text[start]) {
@@ -95,9 +94,8 @@ func escaped(text []byte) []byte {
 	return out
 }
 
-// IsHostile reports whether a rune could move a terminal's cursor, hide text or turn its
-// direction: the controls but for line and tab, the line and paragraph separators, and the
-// marks of direction.
+// IsHostile reports whether a rune could move a terminal's cursor, hide text or change its direction:
+// control characters except line break and tab, line and paragraph separators, and direction marks.
 func IsHostile(r rune) bool {
 	switch {
 	case r == '\n', r == '\t':

@@ -13,20 +13,20 @@ import (
 	"projector/internal/telemetry"
 )
 
-// Table prints rows of columns. On a terminal the first rows say how wide its columns are,
-// and a long text is folded; elsewhere the widths are fixed and a row is one line.
+// Table prints rows of columns. On a terminal the first rows determine the widths, and a long text
+// is folded. Elsewhere the widths are fixed and a row is one line.
 type Table struct {
 	out      *bufio.Writer
 	columns  []Column
 	flexible string
-	limit    int        // columns of the terminal; 0: no terminal
+	limit    int        // width of the terminal; 0: no terminal
 	colours  bool       // the header is bold
-	pending  [][]string // rows of a terminal that have no layout yet, the header first
+	pending  [][]string // the header and rows that wait for a layout, on a terminal only
 	headed   bool       // the header was printed, or is the first of pending
 	layout   *layout    // nil: not decided, or no terminal
 }
 
-// Column is one column of a table. The last one has no width.
+// Column is one column of a table. The last column needs no width.
 type Column struct {
 	Name     string
 	Width    int
@@ -35,33 +35,32 @@ type Column struct {
 	text     bool
 }
 
-// Left is a column that is aligned left. The last one needs no width.
+// Left is a column that is aligned left.
 func Left(name string, width int) Column { return Column{Name: name, Width: width} }
 
 // Right is a column that is aligned right.
 func Right(name string, width int) Column { return Column{Name: name, Width: width, Right: true} }
 
-// Text is a column of sentences, the last one of a table. A terminal shows all of them:
-// folded at words, in line with the other columns or, where these leave it too little, below the row.
+// Text is a column for sentences. It must be the last column. A terminal shows the whole text, folded
+// between words, next to the other columns or, if there is too little space, below the row.
 func Text(name string) Column { return Column{Name: name, Width: 30, text: true} }
 
-// Optional is the column, to be left out of a terminal that is too narrow for all.
+// Optional marks a column that is left out if the terminal is too narrow.
 func (c Column) Optional() Column {
 	c.optional = true
 	return c
 }
 
 const (
-	// narrowest is the terminal a table is still made for.
+	// narrowest is the smallest terminal width that a table is laid out for.
 	narrowest = 80
 	between   = "  "
-	// looked is how many rows a layout is made of.
+	// looked is how many rows determine the layout.
 	looked = 500
 )
 
-// NewTable makes a table for w. Its cells are Printable and its header may have a colour,
-// so it needs no Safe. What does not fit is cut or left out on a terminal only.
-// The column called flexible gets what the terminal has to spare.
+// NewTable makes a table for w. It escapes its cells itself, so it writes around a Safe. Only on a
+// terminal are cells cut and columns left out. The column named flexible gets the spare width.
 func NewTable(w io.Writer, flexible string, columns ...Column) *Table {
 	t := &Table{out: bufio.NewWriter(Unwrapped(w)), columns: columns, flexible: flexible, colours: telemetry.Colours(IsTerminal(w))}
 	if width, isTerminal := terminalWidth(w); isTerminal {
@@ -70,7 +69,7 @@ func NewTable(w io.Writer, flexible string, columns ...Column) *Table {
 	return t
 }
 
-// Row prints a row, before the first one the names of the columns. A cell is shown as by OrDash.
+// Row prints a row. Before the first row it prints the header. Cells are formatted by OrDash.
 func (t *Table) Row(cells ...any) {
 	if !t.headed {
 		t.headed = true
@@ -97,7 +96,7 @@ func (t *Table) add(row []string, header bool) {
 	}
 }
 
-// settle decides on a layout and prints what has waited for it, the header first.
+// settle decides on a layout and prints the pending rows, the header first.
 func (t *Table) settle(more bool) {
 	t.layout = fitted(t.columns, t.flexible, t.pending, t.limit, more)
 	for i, row := range t.pending {
@@ -113,7 +112,7 @@ func (t *Table) print(cells []string, header bool) {
 	}
 }
 
-// lines is a row as it is printed: one line, and more when its text is folded.
+// lines returns the printed lines of a row. There is more than one if the text is folded.
 func (t *Table) lines(cells []string) []string {
 	row, l := t.line(cells), t.layout
 	if l == nil || l.text < 0 || l.text >= len(cells) {
@@ -134,7 +133,7 @@ func (t *Table) lines(cells []string) []string {
 	return text
 }
 
-// line is the columns of a row without the text that may be folded.
+// line returns the columns of a row without a folded text.
 func (t *Table) line(cells []string) string {
 	var shown []string
 	for i, cell := range cells {
@@ -165,7 +164,7 @@ func (t *Table) Flush() error {
 	return t.out.Flush()
 }
 
-// Printable replaces what could move a terminal's cursor: ids are the producer's.
+// Printable replaces characters that are hostile to a terminal, because ids come from producers.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -175,10 +174,10 @@ func Printable(text string) string {
 	}, text)
 }
 
-// NotKnown is what a table has in the place of what Kafka could not be asked for.
+// NotKnown is shown for a value that could not be read from Kafka.
 const NotKnown = "?"
 
-// OffsetText is an offset, or that it is not known.
+// OffsetText formats an offset; nil: not known.
 func OffsetText(offset *int64) string {
 	if offset == nil {
 		return NotKnown
@@ -186,10 +185,10 @@ func OffsetText(offset *int64) string {
 	return OrDash(offset)
 }
 
-// PlaceText is the place of a record.
+// PlaceText formats the place of a record.
 func PlaceText(partition int32, offset int64) string { return fmt.Sprintf("%d/%d", partition, offset) }
 
-// PlaceIn is the place of a record, with the name of its topic if that is known; empty: it has none.
+// PlaceIn formats the place of a record, with its topic if that is known. It is empty without a place.
 func PlaceIn(topic *string, partition *int32, offset *int64) string {
 	switch {
 	case partition == nil || offset == nil:
@@ -201,10 +200,10 @@ func PlaceIn(topic *string, partition *int32, offset *int64) string {
 	}
 }
 
-// none is what a table has in the place of what there is not.
+// none is shown for an absent value.
 const none = "-"
 
-// OrDash is a value, or what a pointer points to, as people see it: a dash for nil and for no text.
+// OrDash formats a value, or the value of a pointer. nil and empty texts become a dash.
 func OrDash(value any) string {
 	v := reflect.ValueOf(value)
 	if v.Kind() == reflect.Pointer {
@@ -216,7 +215,7 @@ func OrDash(value any) string {
 	return fmt.Sprint(v)
 }
 
-// OrNull is nil, in JSON null, for what is not known.
+// OrNull returns nil, which is null in JSON, for an empty text.
 func OrNull(text string) *string {
 	if text == "" {
 		return nil
@@ -224,11 +223,11 @@ func OrNull(text string) *string {
 	return &text
 }
 
-// TimeText writes a time as RFC 3339 in UTC. Years beyond 9999, which an event may
-// reach by its offset, have more digits.
+// TimeText formats a time as RFC 3339 in UTC. A year after 9999 has more digits. An event's time can
+// have such a year because of its time zone.
 func TimeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// AgeText is a duration in its two largest units.
+// AgeText formats a duration in its two largest units.
 func AgeText(d time.Duration) string {
 	const day = 24 * time.Hour
 	d = max(0, d)

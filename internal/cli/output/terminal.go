@@ -16,10 +16,10 @@ func IsTerminal(w io.Writer) bool {
 	return isFile && term.IsTerminal(int(file.Fd()))
 }
 
-// MovesCursor reports whether w is a terminal on which a line can be written over.
+// MovesCursor reports whether w is a terminal on which a line can be overwritten.
 func MovesCursor(w io.Writer) bool { return IsTerminal(w) && os.Getenv("TERM") != "dumb" }
 
-// terminalWidth is how wide a terminal is, if w is one; 0 when it does not say.
+// terminalWidth returns the width of a terminal, or 0 if it is not known, and whether w is one.
 func terminalWidth(w io.Writer) (int, bool) {
 	file, isFile := Unwrapped(w).(*os.File)
 	if !isFile || !IsTerminal(w) {
@@ -32,7 +32,7 @@ func terminalWidth(w io.Writer) (int, bool) {
 	return width, true
 }
 
-// The colours, as the terminal's own numbers.
+// The colours as terminal codes.
 const (
 	Bold  = "1"
 	Dim   = "2"
@@ -40,7 +40,7 @@ const (
 	Green = "32"
 )
 
-// Painted is text in a colour, or as it is where there are to be none.
+// Painted adds a colour to text if colours is true.
 func Painted(colours bool, colour, text string) string {
 	if !colours {
 		return text
@@ -48,8 +48,8 @@ func Painted(colours bool, colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// Progress shows on stderr how far a long command is: on a terminal in one line that is written
-// over, else a line every few seconds. It is safe for concurrent use.
+// Progress shows the progress of a long command on stderr. On a terminal it overwrites one line, else
+// it prints a line every few seconds. It is safe for concurrent use.
 type Progress struct {
 	out      io.Writer
 	terminal bool
@@ -66,12 +66,12 @@ const (
 	progressInLog      = 5 * time.Second
 )
 
-// NewProgress shows on w how far what is.
+// NewProgress shows the progress of a task on w. what names the task.
 func NewProgress(w io.Writer, what string) *Progress {
 	return &Progress{out: w, what: what, terminal: MovesCursor(w), last: time.Now()}
 }
 
-// Step goes on to something else, which a terminal shows at once.
+// Step starts the next task. A terminal shows its name at once.
 func (p *Progress) Step(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +80,7 @@ func (p *Progress) Step(what string) {
 	}
 }
 
-// Update shows the progress, unless it was shown a moment ago. A total of 0 means: not known.
+// Update shows the progress, unless it was shown a moment ago. A total of 0 means not known.
 func (p *Progress) Update(done, total int64) {
 	every := progressInLog
 	if p.terminal {
@@ -124,7 +124,7 @@ func (p *Progress) Done() {
 	p.clear()
 }
 
-// Write implements io.Writer for a log on the same terminal.
+// Write implements io.Writer for log lines on the same terminal.
 func (p *Progress) Write(line []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,8 +135,8 @@ func (p *Progress) Write(line []byte) (int, error) {
 	return p.out.Write(line)
 }
 
-// End clears the terminal's line, and drops log lines that come later: a Kafka client may log
-// after it was closed.
+// End clears the terminal's line and drops later log lines, because a Kafka client may log after it
+// was closed.
 func (p *Progress) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"projector/internal/topic"
 )
 
-// Unread are the partitions of a topic that could not be read, while others could.
+// Unread has the partitions of a topic that could not be read while other partitions were read.
 type Unread struct {
 	Topic string
 	Lost  []*topic.PartitionError
@@ -25,11 +25,11 @@ func (u *Unread) Add(lost *topic.PartitionError) {
 	}
 }
 
-// IncompleteError ends a command that has reported what there is of the other partitions.
+// IncompleteError ends a command that has reported only the partitions that could be read.
 type IncompleteError struct{ exit.Refusal }
 
-// Explain says why each partition could not be read, those with the same reason in one
-// line, and returns the error to end with; nil when all were read.
+// Explain prints why partitions could not be read, with one line for each reason. It returns the
+// IncompleteError to end with, or nil if all partitions were read.
 func (u *Unread) Explain(w io.Writer) error {
 	if len(u.Lost) == 0 {
 		return nil
@@ -65,7 +65,7 @@ func partitionsText(numbers []int32) string {
 	return "partitions " + NumbersText(numbers)
 }
 
-// NumbersText is a list as flags accept it.
+// NumbersText formats numbers as a list for a flag.
 func NumbersText(numbers []int32) string {
 	texts := make([]string, len(numbers))
 	for i, n := range numbers {

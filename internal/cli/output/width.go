@@ -6,18 +6,17 @@ import (
 	"github.com/clipperhouse/displaywidth"
 )
 
-// cut ends what was cut off.
+// cut marks the end of a text that was cut.
 const cut = "…"
 
-// shownWidth is how many columns of a terminal a text has: ideographs and their like have
-// two, a mark on the character before it none.
+// shownWidth returns the width of a text on a terminal. An ideograph has two columns, a combining
+// mark none.
 func shownWidth(text string) int { return displaywidth.String(text) }
 
-// clipped is as much of a text as fits.
+// clipped cuts a text to a width.
 func clipped(text string, limit int) string { return displaywidth.TruncateString(text, limit, cut) }
 
-// folded is a text in lines that fit, broken between words, and within a word that is longer
-// than a line.
+// folded splits a text into lines between words. A word that is longer than a line is split too.
 func folded(text string, limit int) []string {
 	var lines []string
 	line := ""
@@ -38,7 +37,7 @@ func folded(text string, limit int) []string {
 	return append(lines, line)
 }
 
-// padded is a text in a column.
+// padded fills a text with spaces to the width of a column.
 func padded(text string, columns int, right bool) string {
 	padding := strings.Repeat(" ", max(0, columns-shownWidth(text)))
 	if right {
