@@ -43,6 +43,7 @@ func TestARebuildGivesWhatWasNeverDamaged(t *testing.T) {
 type pair struct {
 	t           *testing.T
 	rt          *rapid.T
+	fatal       func(...any) // ends the check
 	d           *definition
 	log         log
 	live, clean *consumer
@@ -63,7 +64,7 @@ func (p *pair) move(what string) {
 
 func rebuildsWhatWasNeverDamaged(t *testing.T, rt *rapid.T, d *definition, pool, clean *pgxpool.Pool) {
 	t.Helper()
-	p := &pair{t: t, rt: rt, d: d, log: drawLog(rt), given: map[string]bool{}}
+	p := &pair{t: t, rt: rt, fatal: rt.Fatal, d: d, log: drawLog(rt), given: map[string]bool{}}
 	p.live, p.clean = newConsumer(*d, pool, p.log), newConsumer(*d, clean, p.log)
 	p.move("consumed")
 	for range rapid.IntRange(0, 4).Draw(rt, "repairs") {
@@ -78,7 +79,10 @@ func rebuildsWhatWasNeverDamaged(t *testing.T, rt *rapid.T, d *definition, pool,
 		p.live = p.restarted()
 	}
 	p.move("after the damage")
-	report := p.rebuild()
+	report, again := p.rebuild(true)
+	if again {
+		report, _ = p.rebuild(false)
+	}
 	ends := map[int32]int64{}
 	for number, values := range p.log {
 		ends[int32(number)] = int64(len(values))
@@ -127,13 +131,37 @@ func (p *pair) restarted() *consumer {
 	return c
 }
 
-// rebuild compares and swaps while consumers go on, and returns the report.
-func (p *pair) rebuild() rebuild.Report {
-	t, rt, pool := p.t, p.rt, p.live.pool
+// rebuild compares and swaps while consumers go on and, with replays, people replay. It returns the
+// report, and whether it has to be run again because of the replays.
+func (p *pair) rebuild(replays bool) (report rebuild.Report, again bool) {
+	p.t.Helper()
+	report, left, err := p.swapped(func(catchUps int) {
+		locked := catchUps == locks
+		if !locked {
+			p.move("while it is brought there")
+		}
+		if replays && (!locked || p.d.Memory() == nil) && rapid.Bool().Draw(p.rt, "replayed meanwhile") {
+			p.ofSomeLetter("replay") // not while the swap has locked markers that a replay adds, too
+		}
+	})
+	var since rebuild.RepairedSinceError
+	if err != nil && !(replays && errors.As(err, &since)) {
+		p.fatal(err)
+	}
+	return report, err != nil || left > 0
+}
+
+// locks is the number of the catch-up during which the swap holds locks.
+const locks = 3
+
+// swapped rebuilds the live database from the topic. It calls during after each catch-up, with its
+// number. left counts what the swap did not change because of repairs.
+func (p *pair) swapped(during func(catchUps int)) (report rebuild.Report, left int64, err error) {
+	t, pool := p.t, p.live.pool
 	t.Helper()
 	shadow, err := rebuild.OpenShadow(t.Context(), pool, p.d.Definition, 100, 0)
 	if err != nil {
-		rt.Fatal(err)
+		p.fatal(err)
 	}
 	defer func() {
 		if err := shadow.Close(context.WithoutCancel(t.Context())); err != nil {
@@ -144,7 +172,7 @@ func (p *pair) rebuild() rebuild.Report {
 		Source: p.log, Formats: p.d.formats, FirstVersion: 1, Topic: topicName, TopicID: "id", Starts: p.log.starts(),
 	})
 	if err != nil {
-		rt.Fatal(err)
+		p.fatal(err)
 	}
 	catchUps := 0
 	catchUp := func(ctx context.Context, positions []rebuild.TopicPosition) error {
@@ -155,20 +183,17 @@ func (p *pair) rebuild() rebuild.Report {
 		if err := build.Advance(ctx, ends, nil); err != nil {
 			return err
 		}
-		if catchUps++; catchUps <= 2 { // the positions are locked the third time
-			p.move("while it is brought there")
-		}
+		catchUps++
+		during(catchUps)
 		return nil
 	}
-	report, err := shadow.Compare(t.Context(), rebuild.CompareOptions{Topic: topicName, List: 100}, catchUp)
+	report, err = shadow.Compare(t.Context(), rebuild.CompareOptions{Topic: topicName, List: 100}, catchUp)
 	if err != nil {
-		rt.Fatal(err)
+		p.fatal(err)
 	}
-	_, err = shadow.Swap(t.Context(), rebuild.SwapOptions{Topic: topicName, Actor: "me", Remove: true}, catchUp)
-	if shadow.Moved(&report); err != nil {
-		rt.Fatal(err)
-	}
-	return report
+	done, err := shadow.Swap(t.Context(), rebuild.SwapOptions{Topic: topicName, Actor: "me", Remove: true}, catchUp)
+	shadow.Moved(&report)
+	return report, done.Left, err
 }
 
 // repair draws something that a person does, and does it in both databases.
@@ -184,13 +209,7 @@ func (p *pair) repair() {
 	version := rapid.Int64Range(1, 6).Draw(p.rt, "repaired version")
 	switch what := rapid.SampledFrom(whats).Draw(p.rt, "repair"); what {
 	case "replay", "correct", "discard":
-		if len(p.live.letters) > 0 {
-			letter := &p.live.letters[rapid.IntRange(0, len(p.live.letters)-1).Draw(p.rt, "letter")]
-			if what == "discard" && !p.single(letter) {
-				return
-			}
-			p.both(func(c *consumer) { p.ofLetter(c, what, letter) })
-		}
+		p.ofSomeLetter(what)
 	case "skip":
 		if p.contested(account) {
 			return
@@ -204,6 +223,9 @@ func (p *pair) repair() {
 			}
 		})
 	case "open":
+		if p.contested(account) {
+			return
+		}
 		p.both(func(c *consumer) {
 			opening := repair.Opening{AccountID: account}
 			euro, _ := event.CurrencyByCode("EUR")
@@ -215,13 +237,29 @@ func (p *pair) repair() {
 		})
 	case "fetch":
 		p.given[account] = true
-		value := fmt.Sprintf(`{"eventId":"%[1]s-%[2]d","eventType":"FundsCredited","accountId":%[1]q,"version":%[2]d,"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":"%[2]d","currency":"EUR"}}`, account, version)
 		p.both(func(c *consumer) {
-			r := p.record(&projection.Record{Message: event.Message{Value: []byte(value)}})
+			r := p.record(&projection.Record{Message: event.Message{Value: []byte(credited(account, version))}})
 			r.Action.Kind = readmodel.ActionFetch
 			p.apply(c, r)
 		})
 	}
+}
+
+// credited is an event that credits as much as its version.
+func credited(account string, version int64) string {
+	return fmt.Sprintf(`{"eventId":"%[1]s-%[2]d","eventType":"FundsCredited","accountId":%[1]q,"version":%[2]d,"occurredAt":"2026-01-01T00:00:00Z","data":{"amount":"%[2]d","currency":"EUR"}}`, account, version)
+}
+
+// ofSomeLetter draws a dead letter and does what with it in both databases.
+func (p *pair) ofSomeLetter(what string) {
+	if len(p.live.letters) == 0 {
+		return
+	}
+	letter := &p.live.letters[rapid.IntRange(0, len(p.live.letters)-1).Draw(p.rt, "letter")]
+	if what == "discard" && !p.single(letter) {
+		return
+	}
+	p.both(func(c *consumer) { p.ofLetter(c, what, letter) })
 }
 
 // single reports whether a dead letter's version comes once in the topic: where one of two is
@@ -235,8 +273,8 @@ func (p *pair) records(account string, version int64) int {
 	return strings.Count(strings.Join(slices.Concat(p.log...), "\n"), fmt.Sprintf(`"accountId":%q,"version":%d,`, account, version))
 }
 
-// contested reports whether two records have one version of an account: which of them is parked
-// depends on when a version before it was skipped.
+// contested reports whether two records have one version of an account: which of them is applied
+// depends on when the version before it was skipped or opened.
 func (p *pair) contested(account string) bool {
 	for version := range int64(7) {
 		if p.records(account, version) > 1 {
@@ -256,7 +294,7 @@ func (p *pair) replayer(c *consumer) readmodel.Replayer { return p.d.Replayer(p.
 func (p *pair) record(record *projection.Record) *readmodel.RepairRecord {
 	format, err := p.d.formats.Resolve(p.t.Context(), record.Message)
 	if err != nil {
-		p.rt.Fatal(err)
+		p.fatal(err)
 	}
 	r := &readmodel.RepairRecord{DecodedRecord: projection.DecodedRecord{Record: *record}}
 	format.Decode(record.Message, &r.Decoded)
@@ -270,7 +308,7 @@ func (p *pair) apply(c *consumer, r *readmodel.RepairRecord) {
 		return
 	}
 	if err := p.replayer(c).Apply(p.t.Context(), []*readmodel.RepairRecord{r}, func(readmodel.Step) {}); err != nil {
-		p.rt.Fatal(err)
+		p.fatal(err)
 	}
 }
 

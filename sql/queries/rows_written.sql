@@ -1,10 +1,14 @@
--- Notes the keys of live and rebuilt rows that were written after the comparison, according to the
--- snapshot of the comparison.
+-- Notes the keys of live and rebuilt rows that were written after the comparison; $1 is its snapshot.
+-- Transactions that began after this one count, too: their age is negative. A frozen row may have
+-- any age, so transactions that have not begun yet do not count.
+WITH since AS (
+    SELECT age(pg_snapshot_xmin($1::pg_snapshot)::xid) AS first, age(pg_snapshot_xmax(pg_current_snapshot())::xid) AS last
+)
 INSERT INTO projector_rebuild.{noted} ({key})
 SELECT {key}
 FROM (
-    SELECT {key} FROM {table} AS t WHERE {of_t}age(t.xmin) BETWEEN 0 AND age(pg_snapshot_xmin($1::pg_snapshot)::xid)
+    SELECT {key} FROM {table} AS t WHERE {of_t}age(t.xmin) BETWEEN (SELECT last FROM since) AND (SELECT first FROM since)
     UNION
-    SELECT {key} FROM projector_rebuild.{table} AS t WHERE {of_t}age(t.xmin) BETWEEN 0 AND age(pg_snapshot_xmin($1::pg_snapshot)::xid)
+    SELECT {key} FROM projector_rebuild.{table} AS t WHERE {of_t}age(t.xmin) BETWEEN (SELECT last FROM since) AND (SELECT first FROM since)
 ) AS w
 WHERE NOT EXISTS (SELECT FROM projector_rebuild.{noted} AS t WHERE ({key_t}) = ({key_w}));
