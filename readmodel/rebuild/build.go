@@ -60,6 +60,8 @@ type Build struct {
 	discards   map[projection.RecordRef][]*decided
 	skips      map[string][]decided                  // by account, ascending
 	chosen     map[appended.Key]projection.RecordRef // by account and version: the event that a replay applied
+	altered    map[appended.Key]bool                 // by account and version: events that a replay applied in a corrected form
+	again      atomic.Bool                           // one of these events was also rebuilt from a valid record
 	passed     atomic.Int64
 	records    atomic.Int64
 }
@@ -69,6 +71,7 @@ func New(cfg Config) *Build {
 	b := &Build{
 		cfg: cfg, partitions: map[int32]*partition{}, skips: map[string][]decided{}, discards: map[projection.RecordRef][]*decided{},
 		replays: map[projection.RecordRef][]*decided{}, chosen: map[appended.Key]projection.RecordRef{},
+		altered: map[appended.Key]bool{},
 	}
 	for number, start := range cfg.Starts {
 		p := &partition{build: b, number: number, next: start, furthest: start, waiting: map[string]struct{}{}, skipped: map[string]int64{}}
@@ -88,8 +91,11 @@ func New(cfg Config) *Build {
 	for i := range cfg.replays {
 		e := &cfg.replays[i]
 		e.given = !e.altered && e.place.Topic == cfg.Topic
-		if cfg.ordered && e.given {
-			b.chosen[appended.Key{Text: e.accountID, Number: e.version}] = e.place
+		switch key := (appended.Key{Text: e.accountID, Number: e.version}); {
+		case e.altered:
+			b.altered[key] = true
+		case cfg.ordered && e.given:
+			b.chosen[key] = e.place
 		}
 		b.addReplay(e)
 	}
@@ -157,6 +163,10 @@ func (b *Build) Next(partition int32) int64 {
 	}
 	return 0 // the partition was created after the rebuild began
 }
+
+// twice reports whether an event was rebuilt from a record although the live tables have it in a
+// corrected form, maybe in another row.
+func (b *Build) twice() bool { return b != nil && b.again.Load() }
 
 // corrections returns the replayed events that differ from the topic's records.
 func (b *Build) corrections() (all []*decided) {

@@ -156,7 +156,11 @@ func (p *partition) decide(record *projection.Record, d *event.Decoded) {
 			e.given = e.given && d.Fault == nil && ev.AccountID == e.accountID
 		}
 	}
-	place, chosen := p.build.chosen[appended.Key{Text: d.Event.AccountID, Number: d.Event.Version}]
+	key := appended.Key{Text: d.Event.AccountID, Number: d.Event.Version}
+	if p.build.altered[key] && d.Fault == nil {
+		p.build.again.Store(true)
+	}
+	place, chosen := p.build.chosen[key]
 	if chosen && place != record.Ref() {
 		d.Fault = &event.Fault{Class: event.MalformedPayload, Reason: "another event of this version was replayed"}
 	}

@@ -98,3 +98,19 @@ func TestRebuildLeavesDiscardedEventsOut(t *testing.T) {
 	clean(s, "--yes")
 	clitest.Equal(t, balanceOf(s, "a"), "3 66.00")
 }
+
+// TestRebuildDoesNotCountACorrectedEventAgain: the event comes once more, valid and with another
+// currency. Consumers have its marker and skip it, so the rebuilt row of that currency is not added.
+func TestRebuildDoesNotCountACorrectedEventAgain(t *testing.T) {
+	s := clitest.NewStage(t)
+	s.Projecting("daily_turnover")
+	s.Produce(clitest.EventOf("a", 1, `"none"`))
+	s.Consuming(nil)
+	correct(s, "--account=a", `\"none\"`, `\"2\"`)
+	s.Produce(strings.Replace(clitest.EventOf("a", 1, `"2"`), "EUR", "USD", 1))
+	s.Consuming(nil)
+	rows := func() string { return s.Text("SELECT string_agg(currency || ' ' || credited, ', ') FROM daily_turnover") }
+	clitest.Equal(t, rows(), "EUR 2.00")
+	rebuildJSON(s, "--yes")
+	clitest.Equal(t, rows(), "EUR 2.00")
+}
