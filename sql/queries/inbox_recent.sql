@@ -3,6 +3,6 @@ INSERT INTO inbox (message_id, handler)
 SELECT s.message_id, s.handler
 FROM projector_rebuild.inbox AS s
 WHERE s.handler = $1 AND age(s.xmin)
-    BETWEEN age(pg_snapshot_xmax(pg_current_snapshot())::xid) AND age(pg_snapshot_xmin($2::pg_snapshot)::xid)
+      BETWEEN (SELECT age(pg_snapshot_xmax(pg_current_snapshot())::xid)) AND (SELECT age(pg_snapshot_xmin($2::pg_snapshot)::xid))
 ORDER BY s.message_id COLLATE "C"
 ON CONFLICT (message_id, handler) DO NOTHING;

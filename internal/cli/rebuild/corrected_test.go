@@ -109,7 +109,9 @@ func TestRebuildDoesNotCountACorrectedEventAgain(t *testing.T) {
 	correct(s, "--account=a", `\"none\"`, `\"2\"`)
 	s.Produce(strings.Replace(clitest.EventOf("a", 1, `"2"`), "EUR", "USD", 1))
 	s.Consuming(nil)
-	rows := func() string { return s.Text("SELECT string_agg(currency || ' ' || credited, ', ') FROM daily_turnover") }
+	rows := func() string {
+		return s.Text("SELECT string_agg(currency || ' ' || credited, ', ') FROM daily_turnover")
+	}
 	clitest.Equal(t, rows(), "EUR 2.00")
 	rebuildJSON(s, "--yes")
 	clitest.Equal(t, rows(), "EUR 2.00")
